@@ -1,0 +1,6 @@
+#include "edgeprof.h"
+
+int main(void)
+{
+	return 0;
+}

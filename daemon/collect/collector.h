@@ -1,0 +1,57 @@
+/*
+ * A sensor source: one file in this folder, one const struct collector_ops, one line in the sorted
+ * list of registry.c. The framework (scheduler) gives it a timer, a configuration section, states,
+ * and the metrics collector/<name>/…; it measures time and errors, not the collector.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+#include "daemon/util/root.h"
+
+enum { COLLECTOR_KEYS = 8 };
+
+/* [source NAME] of the configuration. */
+struct source_options {
+	char name[PROTO_NAME_SIZE];
+	bool enabled;
+	uint64_t interval_ns; /* 0 = the default */
+	size_t keys;
+	struct {
+		char key[32];
+		char value[224];
+	} key[COLLECTOR_KEYS];
+};
+
+/* What a collector may use. Valid from open to close. */
+struct collector_context {
+	const struct root *root;      /* device files; --root */
+	const struct root *real_root; /* always the machine's own: self, attached apps */
+	struct core *core;
+	struct source *source;        /* its own */
+	const struct source_options *options; /* NULL = all defaults */
+};
+
+struct collector_ops {
+	const char *name;
+	uint64_t interval_ns;           /* default; 0 = [sampling] interval */
+	const char *const *config_keys; /* own keys beside enabled and interval; NULL-terminated or NULL */
+	bool internal;                  /* its metrics have no full-rate history (self) */
+
+	/* Probes the machine, keeps descriptors open, adds metrics. 0 and *state; -ENOENT/-ENODATA when
+	 * this machine has none (reason written); other -errno = error (tried again every 60 s). */
+	int (*open)(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
+	/* Reads and sets metrics; the framework commits them as of now_ns. 0; or -errno with a reason
+	 * when nothing could be read. One unreadable value is metric_set_null, not an error.
+	 * Allocates nothing in steady state; makes one read a file. */
+	int (*sample)(const struct collector_context *ctx, void *state, uint64_t now_ns,
+		char reason[SOURCE_REASON_SIZE]);
+	void (*close)(void *state); /* accepts NULL */
+};
+
+/* The sorted list (registry.c); NULL-terminated. */
+extern const struct collector_ops *const collectors[];
+const struct collector_ops *collector_find(const char *name);

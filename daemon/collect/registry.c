@@ -1,0 +1,1 @@
+#include "daemon/collect/collector.h"

@@ -1,0 +1,32 @@
+/*
+ * The scheduler: one timer a source, states and cost of each, wishes of core/sources observed.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/collect/collector.h"
+
+struct scheduler;
+
+struct scheduler_options {
+	uint64_t interval_ns;                 /* [sampling] interval */
+	const struct source_options *sources; /* sections of the configuration */
+	size_t source_count;
+};
+
+/* Opens all collectors and starts their timers, first sample at once. Keeps core, roots; copies
+ * options. -ENOMEM. One collector's failure is its source's state, never the scheduler's. */
+int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
+	const struct root *real_root, const struct scheduler_options *options,
+	struct scheduler **ret);
+
+/* New options after a reload: intervals and enabled take effect at the next tick. -ENOMEM. */
+int scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options);
+
+/* True when every source that is wanted and not stuck ticked within its last 3 intervals: the
+ * watchdog is fed only then. */
+bool scheduler_healthy(const struct scheduler *scheduler, uint64_t now_ns);
+
+/* Closing finishes later: done(ctx) is called from the loop after the last handle is closed. */
+void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void *ctx);

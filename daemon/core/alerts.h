@@ -1,0 +1,89 @@
+/*
+ * Alerts: rules over metrics, one state for each (rule, instance): ok -> pending -> firing -> ok
+ * with hold times in both directions and a clear threshold. Pure: fed by commits, time is an
+ * argument. Temperatures fire at >= the threshold, everything else at >.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/metrics.h"
+#include "daemon/core/timeline.h"
+#include "proto/name.h"
+
+enum { ALERT_RULES_MAX = 128, ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4, ALERT_TEXT = 256 };
+
+enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT };
+enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
+enum alert_phase { ALERT_OK, ALERT_PENDING, ALERT_FIRING };
+
+struct alert_rule {
+	char name[PROTO_NAME_SIZE];
+	char metric[PROTO_PATH_SIZE]; /* glob */
+	enum alert_kind kind;
+	double threshold;             /* unused for absent */
+	double critical;              /* second threshold -> severity critical; NAN = none */
+	double clear;                 /* value at which it clears; NAN = the threshold itself */
+	uint64_t for_ns, clear_for_ns;
+	enum alert_severity severity; /* at the first threshold */
+	bool enabled;
+	char message[ALERT_TEXT];     /* {metric} {value} {threshold} {instance} {unit}; "" = standard */
+};
+
+/* One (rule, instance). Open for reading. */
+struct alert {
+	const struct alert_rule *rule;
+	char instance[PROTO_PATH_SIZE];
+	char metric[PROTO_PATH_SIZE];
+	enum unit unit;
+	enum alert_phase phase;
+	enum alert_severity severity; /* while firing or pending */
+	double value;                 /* last; NAN = null */
+	double threshold;             /* the one that is or was crossed */
+	uint64_t since_ns;            /* of the present phase */
+	uint64_t t_ns;                /* of the last evaluation */
+	uint64_t transitions;
+	char text[ALERT_TEXT];        /* message of the last transition */
+};
+
+/* What observers hear at each transition ok<->firing and warning<->critical (pending is silent). */
+struct alert_transition {
+	const struct alert *alert;
+	enum alert_phase from, to;
+	enum alert_severity from_severity;
+	uint64_t t_ns;
+};
+typedef void alert_observer(void *ctx, const struct alert_transition *transition);
+
+struct alerts;
+
+/* Does not own metrics and timeline; both must live longer. -ENOMEM. */
+int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret);
+void alerts_destroy(struct alerts *alerts);
+
+/* Replaces all rules (copied). States of rules whose definition is unchanged stay; instances of
+ * rules that went or changed are dropped, a firing one with a transition to ok first.
+ * -ENOSPC over ALERT_RULES_MAX (nothing changed), -ENOMEM (nothing changed). */
+int alerts_set_rules(
+	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns);
+
+/* Evaluates the rules against the source's metrics after its commit. No allocation except for an
+ * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted. */
+void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
+
+/* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold. */
+void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t now_ns);
+
+/* The index-th instance in a stable order, NULL past the end. */
+const struct alert *alerts_at(const struct alerts *alerts, size_t index);
+size_t alerts_firing(const struct alerts *alerts);
+uint64_t alerts_refused(const struct alerts *alerts);
+
+int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
+void alerts_unobserve(struct alerts *alerts, void *ctx);
+
+const char *alert_phase_name(enum alert_phase phase);          /* ok pending firing */
+const char *alert_severity_name(enum alert_severity severity); /* info warning critical */
+int alert_severity_parse(const char *text, enum alert_severity *ret); /* -EINVAL */

@@ -1,0 +1,74 @@
+/*
+ * Everything core keeps, in one plain struct that daemon.c makes and hands to the layers around it.
+ * The pointers never change after start; none is owned by who receives it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/alerts.h"
+#include "daemon/core/apps.h"
+#include "daemon/core/history.h"
+#include "daemon/core/metrics.h"
+#include "daemon/core/processes.h"
+#include "daemon/core/sources.h"
+#include "daemon/core/timeline.h"
+#include "daemon/core/wallclock.h"
+
+/* Facts about this machine and this run; plain data, written once at start. */
+struct facts {
+	char version[32];
+	char hostname[65];
+	char model[128];   /* device tree model, DMI product, or "" */
+	char os[128];      /* PRETTY_NAME of os-release, or "" */
+	char kernel[128];
+	char arch[32];
+	char boot_id[37];
+	uint64_t started_ns;
+	uint32_t cpus;
+	uint64_t page_size;
+	char run_dir[108];
+	char history_reason[128]; /* why history is only in memory; "" = it is in the run directory */
+};
+
+enum broker_state { BROKER_OFF, BROKER_CONNECTING, BROKER_CONNECTED, BROKER_AWAY };
+
+/* The broker's side, written by publish on the main thread, read by api and the self collector. */
+struct broker_status {
+	enum broker_state state;
+	char host[256];
+	int port;
+	char reason[160];      /* why it is away; "" when connected or off */
+	uint64_t since_ns;     /* of the state */
+	uint64_t connects;
+	uint32_t queued;       /* messages that wait */
+	uint64_t delivered;    /* acknowledged by the broker (QoS 1) or handed to it (QoS 0) */
+	uint64_t dropped;      /* summaries dropped because of the queue's limit */
+	uint64_t dropped_alerts;
+};
+const char *broker_state_name(enum broker_state state); /* off connecting connected away */
+
+/* What ingest and api count about themselves, for GetSelf and self/ metrics. */
+struct counters {
+	uint64_t events_received, events_dropped, events_invalid, drains;
+	uint64_t attaches, attaches_refused;
+	char attach_refused_reason[160]; /* of the last refusal; "" = none */
+	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
+	uint64_t wakeups;      /* of the event loop */
+	uint32_t loop_lag_max_us; /* since the last self sample */
+};
+
+struct core {
+	struct sources *sources;
+	struct metrics *metrics;
+	struct history *history;
+	struct alerts *alerts;
+	struct apps *apps;
+	struct timeline *timeline;
+	struct processes *processes;
+	struct wallclock *wall;
+	const struct facts *facts;
+	struct broker_status *broker;
+	struct counters *counters;
+};

@@ -1,0 +1,83 @@
+/*
+ * History: past values in a byte budget. The pool is one block of memory given by the store (a
+ * mapped file of the run directory, so it survives kill -9 and restart; or plain memory); this part
+ * only makes and reads its bytes. Today's tier is the full-rate one; points carry min, mean, max and
+ * count, and queries name a range and a step, so that coarser tiers change nothing for callers.
+ *
+ * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
+ * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
+ * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
+ * release store of the block's commit counter, so a torn append is invisible. When the pool is full
+ * the block whose newest row is oldest is taken: every source shrinks from its old end alike.
+ * The names of metrics live in dictionary blocks of the same pool.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/metrics.h"
+
+enum { HISTORY_BLOCK = 8192, HISTORY_COLUMNS = 64, HISTORY_MIN_POOL = 256 * 1024 };
+
+struct history;
+
+struct history_point {
+	uint64_t t_ns; /* of the sample, or the start of the step */
+	double min, mean, max;
+	uint32_t count;
+};
+
+/* What history_create found in the pool. */
+enum history_found {
+	HISTORY_FOUND_NOTHING,  /* empty or foreign pool: formatted */
+	HISTORY_FOUND_OLD,      /* of this boot: rows kept */
+	HISTORY_FOUND_OTHER,    /* another boot, version, page size or byte order: formatted anew */
+};
+
+/* Takes over the pool (not owned; zeroed or what an earlier process of this boot left there; any
+ * bytes are survived). boot_id: 16 bytes of /proc/sys/kernel/random/boot_id. -EINVAL for a size
+ * below HISTORY_MIN_POOL, -ENOMEM. */
+int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct history **ret,
+	enum history_found *found);
+void history_destroy(struct history *history);
+
+/* Appends a row of the source's metrics as they stand (call from a metrics commit observer).
+ * Metrics with full_rate false are left out. Allocates only for names not seen before. */
+void history_append(struct history *history, struct metrics *metrics, const struct source *source,
+	uint64_t t_ns);
+
+/* Forgets the binding of a metric that is retired; its past stays readable by name. */
+void history_retire(struct history *history, const struct metric *metric);
+
+/* A series by name, also of metrics that no longer exist. -ENOENT. */
+int history_find(struct history *history, const char *name, uint32_t *series);
+
+/* Iterates over all series (start with *cursor = 0): name and unit; false at the end. */
+bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *series,
+	const char **name, enum unit *unit);
+
+/* A resumable scan. Rows older than the cursor that are evicted meanwhile are skipped. */
+struct history_cursor {
+	uint32_t series;
+	uint64_t from_ns, to_ns; /* inclusive; t_ns ascending */
+	uint64_t step_ns;        /* 0 = every sample; else buckets aligned to multiples of step_ns */
+	uint64_t next_ns;        /* internal: resume at the first row with t >= next_ns */
+};
+
+/* Fills up to max points, going over at most `budget` rows (0 = no limit; for callers that may not
+ * hold the loop). The count; 0 with *done true at the end. A gap is a missing point; null rows are
+ * gaps. A bucket is returned only whole, except the last. */
+size_t history_read(struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, size_t budget, bool *done);
+
+struct history_usage {
+	size_t size, used;          /* bytes: whole pool, blocks in use */
+	uint64_t oldest_ns;         /* oldest row of any series; 0 = none */
+	uint64_t rows, samples;     /* appended since start */
+	uint64_t evicted_blocks;
+	uint32_t series;
+	double bytes_per_sample;    /* over what the pool holds; NAN when empty */
+};
+void history_usage(const struct history *history, struct history_usage *ret);

@@ -1,0 +1,83 @@
+/*
+ * Metrics: the table of current values by path name, and the one stream of commits that history,
+ * alerts, publishers and subscriptions observe. A source sets its metrics and commits them with one
+ * time; what it did not set becomes null: no number from before survives a commit.
+ * No allocation except when a name is seen for the first time.
+ */
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/sources.h"
+#include "daemon/core/unit.h"
+#include "proto/name.h"
+
+enum { METRICS_MAX = 4096, METRICS_OBSERVERS = 8 };
+
+/* Open for reading; written only by metrics.c. Stays where it is until it is retired. */
+struct metric {
+	uint32_t id;       /* slot, 0 … METRICS_MAX-1; reused after retirement */
+	uint32_t serial;   /* never reused */
+	struct source *source;
+	enum unit unit;
+	double value;       /* NAN = null */
+	double limit;       /* the "max beside it" of state metrics (cooling max_state); NAN = none */
+	const char *reason; /* why value is null; static text; NULL when there is a value */
+	uint64_t t_ns;      /* of the last commit; 0 = never */
+	bool full_rate;     /* false: history keeps no full-rate tier (self, collector) */
+	bool set;           /* since the last commit */
+	char name[PROTO_PATH_SIZE];
+};
+
+struct metrics_observer {
+	/* After a source's commit: its metrics hold the values of time t_ns. */
+	void (*commit)(void *ctx, const struct source *source, uint64_t t_ns);
+	/* Before a metric goes away. May be NULL. */
+	void (*retire)(void *ctx, const struct metric *metric);
+	void *ctx;
+};
+
+struct metrics;
+
+int metrics_create(struct metrics **ret); /* -ENOMEM */
+void metrics_destroy(struct metrics *metrics);
+
+/* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
+ * -EEXIST when another source owns it, -ENOSPC (counted in metrics_refused), -ENOMEM. */
+int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
+	struct metric **ret);
+
+/* Removes it: observers hear first; the pointer is dead afterwards. */
+void metrics_retire(struct metrics *metrics, struct metric *metric);
+
+/* Sets the value of the coming commit; NAN or inf becomes null ("not a number"). */
+void metric_set(struct metric *metric, double value);
+
+/* Sets null with a reason: static storage (a literal or errno_reason()). */
+void metric_set_null(struct metric *metric, const char *reason);
+
+/* Publishes what was set since the last commit as of t_ns (not before the source's previous commit:
+ * an earlier time is raised to it). Metrics of the source that were not set become null
+ * ("not reported"). Marks the source's last_ok_ns when at least one metric has a value. */
+void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns);
+
+struct metric *metrics_find(struct metrics *metrics, const char *name);
+
+/* Iterates in slot order: start with 0; *cursor is the state. NULL at the end. Safe across adds. */
+struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor);
+
+/* The metrics of one source, in the order they were added; NULL past the end. O(1). */
+struct metric *metrics_of(struct metrics *metrics, const struct source *source, size_t index);
+
+size_t metrics_count(const struct metrics *metrics);
+uint64_t metrics_refused(const struct metrics *metrics);
+
+/* Observers are called in the order of registration. -ENOSPC. */
+int metrics_observe(struct metrics *metrics, struct metrics_observer observer);
+void metrics_unobserve(struct metrics *metrics, void *ctx);
+
+/* A static text for an errno (positive or negative): "Permission denied". Never NULL. */
+const char *errno_reason(int error);

@@ -1,0 +1,66 @@
+/*
+ * One stage's statistics: the recent window exact, lifetime counts, the interval since the last
+ * sample. Pure arithmetic; nothing allocates after creation.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/mapping.h"
+#include "proto/percentile.h"
+
+enum { STAGE_OPEN_IDS = 32 }; /* begin/end by id that may overlap in one stage */
+
+struct stage_open_id {
+	uint64_t id, start_ns, frame;
+	bool used;
+};
+
+struct stage {
+	char name[PROTO_NAME_SIZE];
+	char category[PROTO_LABEL_SIZE];
+	char unit[PROTO_LABEL_SIZE];
+	uint64_t deadline_ns;       /* 0 = none */
+	/* lifetime (since the app's since_ns) */
+	uint64_t count;
+	uint64_t misses;            /* events over the deadline */
+	uint64_t orphan_ends;       /* G0.3: end without its begin */
+	uint64_t abandoned;         /* G0.3: begin over an open begin of the same id */
+	uint64_t total_ns;
+	uint64_t min_ns, max_ns;    /* UINT64_MAX and 0 before the first */
+	uint64_t last_ns;           /* end of the last event */
+	uint64_t last_frame;
+	/* since the last stage_interval_reset */
+	struct {
+		uint64_t count, misses, max_ns;
+		uint64_t cpu_us, cpu_count;
+	} interval;
+	/* recent window of durations, ring */
+	size_t window, filled, next;
+	uint64_t *durations_ns;
+	struct stage_open_id open[STAGE_OPEN_IDS];
+	/* the metrics of this stage; owned by apps.c */
+	struct metric *metric[8];
+};
+
+/* -ENOMEM. window >= 2. */
+int stage_create(const char *name, size_t window, struct stage **ret);
+void stage_destroy(struct stage *stage);
+
+/* A finished event: end_ns on the monotonic clock, its duration. */
+void stage_event(struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uint64_t frame,
+	uint32_t cpu_us);
+
+/* Begin and end by id. The daemon calls them in the order of time within a drain. An end without a
+ * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all places
+ * taken the oldest is abandoned. */
+void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
+void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
+
+/* Statistics of the recent window in milliseconds (G0.4). scratch holds stage->window doubles.
+ * count of the summary = events in the window; the lifetime count is stage->count. */
+void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret);
+
+void stage_interval_reset(struct stage *stage);

@@ -1,0 +1,55 @@
+/*
+ * The timeline of things that happened: alert transitions, marks, apps that came, went or died,
+ * source states, clock steps, restarts. A bounded ring with serial numbers; observers hear each
+ * entry as it is added.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/name.h"
+
+enum { TIMELINE_TEXT = 256, TIMELINE_OBSERVERS = 4, TIMELINE_DEFAULT_ENTRIES = 1024 };
+
+enum timeline_kind {
+	TIMELINE_ALERT,      /* subject = rule:instance */
+	TIMELINE_MARK,       /* subject = app */
+	TIMELINE_APP,        /* attached, ended, died; subject = app */
+	TIMELINE_SOURCE,     /* subject = source */
+	TIMELINE_CLOCK,
+	TIMELINE_DAEMON,     /* start, reload, degraded */
+	TIMELINE_KIND_COUNT
+};
+
+enum timeline_level { TIMELINE_INFO, TIMELINE_WARNING, TIMELINE_CRITICAL };
+
+struct timeline_entry {
+	uint64_t serial; /* 1, 2, 3 … */
+	uint64_t t_ns;
+	enum timeline_kind kind;
+	enum timeline_level level;
+	char subject[2 * PROTO_NAME_SIZE];
+	char text[TIMELINE_TEXT]; /* one line of clean UTF-8 */
+};
+
+struct timeline;
+
+int timeline_create(size_t entries, struct timeline **ret); /* -ENOMEM, -EINVAL for 0 */
+void timeline_destroy(struct timeline *timeline);
+
+/* Adds an entry; the oldest goes when full. Control bytes and broken UTF-8 become '?'. */
+void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,
+	enum timeline_level level, const char *subject, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+
+/* The entry with the smallest serial >= serial, or NULL. */
+const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial);
+uint64_t timeline_last_serial(const struct timeline *timeline); /* 0 = none */
+
+typedef void timeline_observer(void *ctx, const struct timeline_entry *entry);
+int timeline_observe(struct timeline *timeline, timeline_observer *observer, void *ctx); /* -ENOSPC */
+void timeline_unobserve(struct timeline *timeline, void *ctx);
+
+const char *timeline_kind_name(enum timeline_kind kind);   /* "alert", "mark", … */
+const char *timeline_level_name(enum timeline_level level); /* "info", "warning", "critical" */

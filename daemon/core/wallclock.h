@@ -1,0 +1,31 @@
+/*
+ * Wall time at output: a bounded table of (t_ns, offset) pairs, appended on a clock step, resume
+ * and every 60 s. A time before the first synchronised entry gets that entry's offset, so samples
+ * from before the first NTP sync are told right afterwards.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WALLCLOCK_ENTRIES = 256 };
+
+struct wallclock {
+	struct {
+		uint64_t t_ns;
+		int64_t offset_ns; /* wall - monotonic */
+		bool synced;
+	} entry[WALLCLOCK_ENTRIES];
+	uint32_t count;
+	uint64_t steps; /* offsets that moved by more than 1 s */
+};
+
+void wallclock_init(struct wallclock *wall);
+/* A reading of both clocks. Neighbours that differ by < 1 ms and have the same synced are merged.
+ * True when the offset moved by more than 1 s against the previous reading (a step). */
+bool wallclock_note(struct wallclock *wall, uint64_t t_ns, int64_t wall_ns, bool synced);
+/* Integer microseconds since the epoch; 0 when the table is empty. */
+int64_t wallclock_us(const struct wallclock *wall, uint64_t t_ns);
+/* The inverse for queries: the monotonic time of a wall time, by the newest entry; clamped to 0. */
+uint64_t wallclock_mono_ns(const struct wallclock *wall, int64_t time_us);
+bool wallclock_synced(const struct wallclock *wall); /* of the newest entry */

@@ -1,0 +1,1 @@
+#include "daemon/ingest/ingest.h"

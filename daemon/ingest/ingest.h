@@ -1,0 +1,29 @@
+/*
+ * Ingest: the events socket, attached mappings, the drain timer. Feeds core/apps.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/core/core.h"
+
+struct ingest;
+
+struct ingest_options {
+	const char *path;            /* of the events socket (run directory) */
+	const char *group;           /* NULL: mode 0666; else 0660 and this group */
+	uint64_t sample_interval_ns; /* stage statistics become metrics at this interval (1 s) */
+	uint64_t drain_interval_ns;  /* 0 = 100 ms while mappings are attached; no timer without */
+	size_t max_connections;      /* 64 */
+	uint64_t max_mapping_bytes;  /* 16 MiB in all; a uid may hold half of what is free */
+};
+
+/* Binds the socket (a stale one is replaced; one that answers is -EADDRINUSE) and starts. */
+int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
+	struct ingest **ret);
+
+/* Drains everything now (before a query that wants fresh numbers; at stop). */
+void ingest_drain(struct ingest *ingest, uint64_t now_ns);
+
+/* Final drain and checkpoint; sockets closed, path removed; done(ctx) after the last handle. */
+void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx);

@@ -1,0 +1,6 @@
+#include "daemon/daemon.h"
+
+int main(void)
+{
+	return 0;
+}

@@ -1,0 +1,12 @@
+/*
+ * Alert transitions and the timeline as structured journal entries (MESSAGE_ID) when the daemon
+ * runs under systemd, as log lines on stderr else.
+ */
+#pragma once
+
+#include "daemon/core/core.h"
+
+struct journal;
+
+int journal_create(struct core *core, struct journal **ret); /* -ENOMEM */
+void journal_destroy(struct journal *journal);

@@ -1,0 +1,1 @@
+#include "daemon/publish/mqtt.h"

@@ -1,0 +1,21 @@
+/*
+ * The live history's file: posix_fallocate'd in the run directory (tmpfs), mapped shared.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct runfile {
+	void *data; /* size bytes, zeroed when new */
+	size_t size;
+	int fd;     /* -1: plain memory */
+};
+
+/* Opens or makes DIR/history of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
+ * against a second daemon. A foreign, linked or wrongly owned file is refused (-EPERM, -ELOOP), one
+ * of another size is replaced. -EBUSY: another daemon holds it. -ENOSPC: no room. */
+int runfile_open(const char *dir, size_t size, struct runfile *ret);
+
+/* Plain memory instead (why = the caller's to report). -ENOMEM. */
+int runfile_memory(size_t size, struct runfile *ret);
+void runfile_close(struct runfile *file);

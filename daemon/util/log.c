@@ -1,0 +1,74 @@
+/* One write(2) a line, so lines of several threads never mix. */
+#include "daemon/util/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum log_level log_max_level = LOG_LEVEL_INFO;
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} levels[] = {
+	{"error", LOG_LEVEL_ERROR},
+	{"warning", LOG_LEVEL_WARNING},
+	{"notice", LOG_LEVEL_NOTICE},
+	{"info", LOG_LEVEL_INFO},
+	{"debug", LOG_LEVEL_DEBUG},
+};
+
+int log_level_parse(const char *text, enum log_level *ret)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (strcmp(levels[i].name, text) == 0) {
+			*ret = levels[i].level;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+const char *log_level_name(enum log_level level)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (levels[i].level == level) {
+			return levels[i].name;
+		}
+	}
+	return "unknown";
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+	if (level > log_max_level) {
+		return;
+	}
+	char line[1024];
+	int used;
+	if (getenv("JOURNAL_STREAM")) {
+		used = snprintf(line, sizeof(line), "<%d>", (int)level);
+	} else {
+		used = snprintf(line, sizeof(line), "edgeprofd: %s: ", log_level_name(level));
+	}
+	va_list ap;
+	va_start(ap, format);
+	int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, ap);
+	va_end(ap);
+	if (more < 0) {
+		return;
+	}
+	size_t length = strlen(line);
+	for (size_t i = (size_t)used; i < length; i++) {
+		unsigned char c = (unsigned char)line[i];
+		if (c < 0x20 || c == 0x7f) {
+			line[i] = '?';
+		}
+	}
+	line[length++] = '\n';
+	ssize_t ignored = write(STDERR_FILENO, line, length);
+	(void)ignored;
+}

@@ -1,0 +1,148 @@
+/* Thin strict layers over strto*: whole text or nothing. */
+#include "daemon/util/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+int parse_u64(const char *text, uint64_t *ret)
+{
+	if (!isdigit((unsigned char)text[0])) {
+		return -EINVAL;
+	}
+	char *end;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	if (*end != '\0') {
+		return -EINVAL;
+	}
+	if (errno == ERANGE) {
+		return -ERANGE;
+	}
+	*ret = value;
+	return 0;
+}
+
+int parse_i64(const char *text, int64_t *ret)
+{
+	const char *digits = text[0] == '-' ? text + 1 : text;
+	if (!isdigit((unsigned char)digits[0])) {
+		return -EINVAL;
+	}
+	char *end;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	if (*end != '\0') {
+		return -EINVAL;
+	}
+	if (errno == ERANGE) {
+		return -ERANGE;
+	}
+	*ret = value;
+	return 0;
+}
+
+/* Reads a decimal number at the start of text; *rest is what follows. strtod would take hex, inf
+ * and the locale's comma, so the alphabet is checked first; the daemon never calls setlocale(). */
+static int number_prefix(const char *text, double *ret, const char **rest)
+{
+	size_t length = strspn(text, "+-0123456789.eE");
+	char copy[64];
+	if (length == 0 || length >= sizeof(copy)) {
+		return -EINVAL;
+	}
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	char *end;
+	double value = strtod(copy, &end);
+	if (end == copy || !isfinite(value)) {
+		return end == copy ? -EINVAL : -ERANGE;
+	}
+	*rest = text + (end - copy);
+	*ret = value;
+	return 0;
+}
+
+int parse_double(const char *text, double *ret)
+{
+	const char *rest;
+	double value;
+	int r = number_prefix(text, &value, &rest);
+	if (r < 0) {
+		return r;
+	}
+	if (*rest != '\0') {
+		return -EINVAL;
+	}
+	*ret = value;
+	return 0;
+}
+
+int parse_bool(const char *text, bool *ret)
+{
+	static const char *const yes[] = {"yes", "true", "on", "1"};
+	static const char *const no[] = {"no", "false", "off", "0"};
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+		if (strcmp(text, yes[i]) == 0) {
+			*ret = true;
+			return 0;
+		}
+		if (strcmp(text, no[i]) == 0) {
+			*ret = false;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+struct suffix {
+	const char *text;
+	double factor;
+};
+
+static int number_with_suffix(
+	const char *text, const struct suffix *suffixes, size_t count, uint64_t *ret)
+{
+	const char *rest;
+	double value;
+	int r = number_prefix(text, &value, &rest);
+	if (r < 0) {
+		return r;
+	}
+	if (value < 0) {
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(rest, suffixes[i].text) != 0) {
+			continue;
+		}
+		double scaled = value * suffixes[i].factor;
+		if (scaled >= 9.2e18) {
+			return -ERANGE;
+		}
+		*ret = (uint64_t)llround(scaled);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_duration_ns(const char *text, uint64_t *ret)
+{
+	static const struct suffix units[] = {
+		{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
+	if (strcmp(text, "0") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	return number_with_suffix(text, units, sizeof(units) / sizeof(units[0]), ret);
+}
+
+int parse_size(const char *text, uint64_t *ret)
+{
+	static const struct suffix units[] = {
+		{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}};
+	return number_with_suffix(text, units, sizeof(units) / sizeof(units[0]), ret);
+}

@@ -1,0 +1,275 @@
+/* Path resolution below a root and bounded reads, on which every collector stands. */
+#include "daemon/util/root.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/util/seam.h"
+
+enum { MAX_LINKS = 40 };
+
+int root_init(struct root *root, const char *path)
+{
+	if (!path) {
+		path = "/";
+	}
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	root->fd = fd;
+	root->fixture = strcmp(path, "/") != 0;
+	return 0;
+}
+
+void root_finish(struct root *root)
+{
+	if (root->fd >= 0) {
+		close(root->fd);
+	}
+	root->fd = -1;
+}
+
+/* What the entry at path (already resolved up to its last segment) points to, if it is a link or,
+ * when a folder is needed here, a small file that holds a relative path. 0 = not a link. */
+static ssize_t link_target(
+	const struct root *root, const char *path, bool folder_needed, char *buf, size_t size)
+{
+	ssize_t n = readlinkat(root->fd, path, buf, size - 1);
+	if (n > 0) {
+		buf[n] = '\0';
+		return n;
+	}
+	if (errno != EINVAL) {
+		return -errno;
+	}
+	struct stat st;
+	if (!folder_needed || fstatat(root->fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size >= (off_t)size) {
+		return 0;
+	}
+	int fd = openat(root->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0) {
+		return -errno;
+	}
+	n = seam()->pread(fd, buf, size - 1, 0);
+	close(fd);
+	if (n <= 0) {
+		return 0;
+	}
+	while (n > 0 && isspace((unsigned char)buf[n - 1])) {
+		n--;
+	}
+	buf[n] = '\0';
+	return strchr(buf, '\n') ? 0 : n;
+}
+
+static bool drop_last_segment(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (slash) {
+		*slash = '\0';
+		return true;
+	}
+	path[0] = '\0';
+	return true;
+}
+
+int root_resolve(const struct root *root, const char *path, char *ret, size_t size)
+{
+	char todo[PATH_MAX];
+	char done[PATH_MAX] = "";
+	char target[PATH_MAX];
+	if (strlen(path) >= sizeof(todo)) {
+		return -ENAMETOOLONG;
+	}
+	strncpy(todo, path, sizeof(todo) - 1);
+	todo[sizeof(todo) - 1] = '\0';
+	for (int links = 0; links <= MAX_LINKS;) {
+		char *start = todo + strspn(todo, "/");
+		if (*start == '\0') {
+			if (strlen(done) >= size) {
+				return -ENAMETOOLONG;
+			}
+			memcpy(ret, done, strlen(done) + 1);
+			return 0;
+		}
+		size_t length = strcspn(start, "/");
+		bool last = start[length] == '\0';
+		size_t base = strlen(done);
+		if (length == 2 && memcmp(start, "..", 2) == 0) {
+			drop_last_segment(done);
+		} else if (!(length == 1 && start[0] == '.')) {
+			if (base + 1 + length >= sizeof(done)) {
+				return -ENAMETOOLONG;
+			}
+			if (base > 0) {
+				done[base++] = '/';
+			}
+			memcpy(done + base, start, length);
+			done[base + length] = '\0';
+			ssize_t n = link_target(root, done, !last, target, sizeof(target));
+			if (n < 0) {
+				return (int)n;
+			}
+			if (n > 0) {
+				size_t rest = strlen(start + length);
+				if ((size_t)n + rest + 1 >= sizeof(todo)) {
+					return -ENAMETOOLONG;
+				}
+				if (target[0] == '/') {
+					done[0] = '\0';
+				} else {
+					drop_last_segment(done);
+				}
+				memmove(todo + n, start + length, rest + 1);
+				memcpy(todo, target, (size_t)n);
+				links++;
+				continue;
+			}
+		}
+		memmove(todo, start + length, strlen(start + length) + 1);
+	}
+	return -ELOOP;
+}
+
+int root_open(const struct root *root, const char *path, int flags)
+{
+	char resolved[PATH_MAX];
+	flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	if (root->fixture) {
+		int r = root_resolve(root, path, resolved, sizeof(resolved));
+		if (r < 0) {
+			return r;
+		}
+		path = resolved[0] ? resolved : ".";
+	}
+	int fd = openat(root->fd, path, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A folder: in a fixture the last segment may itself be a file that stands for a link. */
+static int open_folder(const struct root *root, const char *path)
+{
+	if (!root->fixture) {
+		return root_open(root, path, O_RDONLY | O_DIRECTORY);
+	}
+	char slashed[PATH_MAX];
+	size_t length = strlen(path);
+	if (length + 3 > sizeof(slashed)) {
+		return -ENAMETOOLONG;
+	}
+	memcpy(slashed, path, length);
+	memcpy(slashed + length, "/.", 3);
+	return root_open(root, slashed, O_RDONLY | O_DIRECTORY);
+}
+
+int root_opendir(const struct root *root, const char *path, DIR **ret)
+{
+	int fd = open_folder(root, path);
+	if (fd < 0) {
+		return fd;
+	}
+	DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int r = -errno;
+		close(fd);
+		return r;
+	}
+	*ret = dir;
+	return 0;
+}
+
+ssize_t file_read(int fd, char *buf, size_t size)
+{
+	ssize_t n = seam()->pread(fd, buf, size - 1, 0);
+	if (n < 0) {
+		return n;
+	}
+	buf[n] = '\0';
+	return n;
+}
+
+ssize_t root_read(const struct root *root, const char *path, char *buf, size_t size)
+{
+	int fd = root_open(root, path, O_RDONLY);
+	if (fd < 0) {
+		return fd;
+	}
+	size_t used = 0;
+	ssize_t n;
+	do {
+		n = seam()->pread(fd, buf + used, size - used, (off_t)used);
+		if (n > 0) {
+			used += (size_t)n;
+		}
+	} while (n > 0 && used < size);
+	close(fd);
+	if (n < 0) {
+		return n;
+	}
+	if (used >= size) {
+		return -EFBIG;
+	}
+	buf[used] = '\0';
+	return (ssize_t)used;
+}
+
+int file_read_i64(int fd, long long *ret)
+{
+	char buf[64];
+	ssize_t n = file_read(fd, buf, sizeof(buf));
+	if (n < 0) {
+		return (int)n;
+	}
+	if (n == 0) {
+		return -ENODATA;
+	}
+	if ((size_t)n == sizeof(buf) - 1 || memchr(buf, '\0', (size_t)n)) {
+		return -EBADMSG;
+	}
+	char *end;
+	errno = 0;
+	long long value = strtoll(buf, &end, 10);
+	if (end == buf || errno == ERANGE) {
+		return -EBADMSG;
+	}
+	end += strspn(end, " \t\r\n");
+	if (*end != '\0') {
+		return -EBADMSG;
+	}
+	*ret = value;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strverscmp(((const struct root_name *)a)->text, ((const struct root_name *)b)->text);
+}
+
+int root_list(const struct root *root, const char *path, struct root_name *names, size_t max)
+{
+	DIR *dir;
+	int r = root_opendir(root, path, &dir);
+	if (r < 0) {
+		return r;
+	}
+	size_t count = 0;
+	struct dirent *entry;
+	while (count < max && (entry = readdir(dir))) {
+		size_t length = strlen(entry->d_name);
+		if (entry->d_name[0] == '.' || length >= sizeof(names[0].text)) {
+			continue;
+		}
+		memcpy(names[count++].text, entry->d_name, length + 1);
+	}
+	closedir(dir);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	return (int)count;
+}

@@ -1,0 +1,35 @@
+/*
+ * The seam between our logic and the machine: clock, reads, allocation. Production code calls
+ * seam()->x(); a test replaces the table to make 30 days pass, reads fail or allocations fail.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct seam {
+	/* CLOCK_MONOTONIC in nanoseconds; never fails. */
+	uint64_t (*now_ns)(void);
+	/* CLOCK_REALTIME in nanoseconds since the epoch; only for the wall clock table and logs. */
+	int64_t (*wall_ns)(void);
+	/* pread(2), EINTR retried; -errno on failure. */
+	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset);
+	/* calloc(3): zeroed memory, NULL when there is none. Release with free(3). */
+	void *(*calloc)(size_t count, size_t size);
+};
+
+/* The table in use. Never NULL. */
+const struct seam *seam(void);
+
+/* Tests only: uses the table (caller's storage, must outlive its use); NULL restores the real one. */
+void seam_replace(const struct seam *table);
+
+/* seam()->calloc(1, size). */
+void *mem_zalloc(size_t size);
+
+/* seam()->calloc(count, size). */
+void *mem_calloc(size_t count, size_t size);
+
+/* Copies of strings through the seam, NULL when memory is short. Release with free(3). */
+char *mem_strdup(const char *text);

@@ -1,0 +1,207 @@
+/*
+ * The event mapping: one sealed memfd per instrumented process, written by libedgeprof, read by the
+ * daemon. This header is its layout and its rules; both sides compile it. Native byte order: the
+ * peers share a kernel. All offsets are fixed for a size, so neither side believes the other's.
+ *
+ *     offset 0                   struct proto_map_header         (512 bytes)
+ *     PROTO_MAP_DECLARATIONS     struct proto_declaration[128]   (128 bytes each)
+ *     geometry.slots_offset      struct proto_slot[slots]        (512 bytes each, one per thread)
+ *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, else slot + 1
+ *     geometry.next_offset       uint32_t next[chunks]           chunk that follows in its slot
+ *     geometry.base_offset       uint64_t base[chunks]           slot position of its first record
+ *     geometry.records_offset    struct proto_record[chunks][chunk_records]
+ *
+ * Records. A slot's records are numbered from 0; `head` counts those published, and one release
+ * store of it both publishes a record and counts it as sent: a process killed while writing has not
+ * sent that record. Position p lives in the slot's chunk whose base is p rounded down to a multiple
+ * of chunk_records. A thread that needs a chunk takes a free one (owner 0 -> slot+1 by compare and
+ * exchange, once in chunk_records events), sets its base, and links it behind its last one
+ * (next[last], or first_chunk when it has none) before it publishes a record in it. No free chunk:
+ * the newest event is refused and counted in `dropped`.
+ *
+ * The reader keeps its position privately and checkpoints it (tail, tail_chunk) in the slot. It
+ * passes a chunk when tail reaches base + chunk_records: checkpoint first, then base = UINT64_MAX,
+ * then owner = 0 with release. A reader that attaches anew frees chunks of a slot whose
+ * base + chunk_records <= tail (what a killed reader left between the two steps); a chunk just
+ * taken still has base UINT64_MAX and is left alone.
+ *
+ * Identity at any time, also across SIGKILL of either side:
+ *     sent = received + dropped + in the ring
+ *     sent     = sum over slots (head + dropped + dropped_busy) + lost
+ *     received = sum over slots tail
+ *     dropped  = sum over slots (dropped + dropped_busy) + lost
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/name.h"
+
+#define PROTO_MAP_MAGIC 0x50454745u /* "EGEP" */
+#define PROTO_HELLO_MAGIC 0x48454745u /* "EGEH" */
+#define PROTO_NO_CHUNK UINT32_MAX
+#define PROTO_NO_BASE UINT64_MAX
+#define PROTO_CPU_NOT_MEASURED UINT32_MAX
+#define PROTO_NO_FRAME UINT64_MAX
+
+enum {
+	PROTO_MAP_MAJOR = 1, /* another major is refused */
+	PROTO_MAP_MINOR = 0,
+	PROTO_MAP_MIN_SIZE = 64 * 1024,
+	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
+	PROTO_MAP_MAX_SIZE = 1024 * 1024,
+	PROTO_DECLARATIONS = 128,
+	PROTO_OPEN_STAGES = 16, /* depth of a thread's stack of open stages */
+	PROTO_LABEL_SIZE = 24,
+};
+
+/* flags of proto_map_header */
+enum {
+	PROTO_MAP_BYE = 1, /* the process ended on purpose (exit, edgeprof_shutdown) */
+};
+
+struct proto_map_header {
+	uint32_t magic;
+	uint16_t major, minor;
+	uint32_t size;         /* of the whole mapping; must equal the file's */
+	uint32_t flags;        /* PROTO_MAP_*, atomic */
+	uint64_t created_ns;   /* CLOCK_MONOTONIC */
+	uint32_t declarations; /* how many are published; store with release; only grows */
+	uint32_t reserved0;
+	/* one cache line: written by any thread, seldom */
+	_Alignas(64) uint64_t lost; /* events with no slot or no declaration to count them in; atomic add */
+	/* one cache line: latch set by a writer that woke the reader, cleared by the reader's drain */
+	_Alignas(64) uint32_t wake;
+	_Alignas(64) uint8_t reserved1[320];
+};
+
+/* A name is declared once and never changed; index = position in the table. */
+struct proto_declaration {
+	char name[PROTO_NAME_SIZE];       /* NUL-terminated; cleaned by the reader all the same */
+	char category[PROTO_LABEL_SIZE];  /* "" = none */
+	char unit[PROTO_LABEL_SIZE];      /* compute unit (cpu, gpu, …) or a gauge's unit; "" = none */
+	uint8_t reserved[15];
+	uint64_t deadline_ns;             /* 0 = none */
+	uint64_t reserved2;
+};
+
+struct proto_open_stage {
+	uint64_t start_ns;
+	uint64_t frame;  /* PROTO_NO_FRAME = none */
+	uint32_t stage;
+	uint32_t reserved;
+};
+
+enum proto_slot_state { PROTO_SLOT_FREE = 0, PROTO_SLOT_OWNED = 1, PROTO_SLOT_RELEASED = 2 };
+
+struct proto_slot {
+	/* written by the owning thread */
+	uint64_t head;         /* records published; release */
+	uint64_t dropped;      /* events refused: no free chunk */
+	uint64_t dropped_busy; /* events refused: raised by a signal handler inside an event; atomic add */
+	uint32_t state;        /* enum proto_slot_state; taken by compare and exchange */
+	uint32_t tid;          /* gettid() in the process's namespace */
+	uint32_t first_chunk;  /* PROTO_NO_CHUNK until the first record */
+	uint32_t depth;        /* open stages; may exceed PROTO_OPEN_STAGES, the excess is not stored */
+	uint8_t reserved0[24];
+	/* written by the reader */
+	_Alignas(64) uint64_t tail;
+	uint32_t tail_chunk; /* chunk of position tail; PROTO_NO_CHUNK before the first record */
+	uint8_t reserved1[52];
+	_Alignas(64) struct proto_open_stage open[PROTO_OPEN_STAGES];
+};
+
+enum proto_kind {
+	PROTO_KIND_NONE = 0,
+	PROTO_KIND_COMPLETE = 1, /* stage, start, duration */
+	PROTO_KIND_BEGIN = 2,    /* by id: value = id, matched with END of the same stage and id */
+	PROTO_KIND_END = 3,
+	PROTO_KIND_FRAME = 4,    /* start_ns, duration (0 = a bare tick); tick time = start + duration */
+	PROTO_KIND_MARK = 5,     /* stage = declaration that holds the label */
+	PROTO_KIND_GAUGE = 6,    /* value = bits of a double */
+	PROTO_KIND_COUNTER = 7,  /* value = bits of a double: increment */
+	PROTO_KIND_CONTEXT = 8,  /* reserved for a frame's switches, faults, run delay */
+	PROTO_KIND_COUNT
+};
+
+/* flags of a record */
+enum {
+	PROTO_RECORD_NESTED = 1,   /* its parent stage was open in the same thread */
+	PROTO_RECORD_FAILED = 2,   /* the body ended by an error the client saw */
+};
+
+struct proto_record {
+	uint16_t stage; /* declaration index */
+	uint8_t kind;   /* enum proto_kind */
+	uint8_t flags;
+	uint32_t cpu_us; /* thread CPU time, saturating; PROTO_CPU_NOT_MEASURED */
+	uint64_t start_ns;
+	uint64_t value; /* duration in ns, id, or bits of a double */
+	uint64_t frame; /* PROTO_NO_FRAME = none */
+};
+
+/* The one packet that carries the memfd (SCM_RIGHTS) on the SOCK_SEQPACKET events socket. Any later
+ * packet on the connection is a wake-up byte. The reader never answers. */
+struct proto_hello {
+	uint32_t magic;
+	uint16_t major, minor;
+	uint32_t mapping_size;
+	uint32_t page_size;
+	uint64_t mono_ns; /* the sender's CLOCK_MONOTONIC: another time namespace is > 1 s off */
+	char app[64];     /* NUL-terminated; cleaned by the reader */
+};
+
+struct proto_geometry {
+	uint32_t size;
+	uint32_t slots;
+	uint32_t chunks;
+	uint32_t chunk_records; /* power of two */
+	uint32_t slots_offset, owner_offset, next_offset, base_offset, records_offset;
+};
+
+#define PROTO_MAP_DECLARATIONS sizeof(struct proto_map_header)
+
+_Static_assert(sizeof(struct proto_map_header) == 512, "header");
+_Static_assert(sizeof(struct proto_declaration) == 128, "declaration");
+_Static_assert(sizeof(struct proto_slot) == 512, "slot");
+_Static_assert(sizeof(struct proto_record) == 32, "record");
+_Static_assert(sizeof(struct proto_hello) == 88, "hello");
+
+/* The layout of a mapping of one of the listed sizes (64K, 128K, 256K, 512K, 1M). 0, or -EINVAL for
+ * any other size. Pure: both sides get the same numbers. */
+int proto_geometry(uint32_t size, struct proto_geometry *ret);
+
+static inline struct proto_declaration *proto_map_declarations(void *map)
+{
+	return (struct proto_declaration *)((char *)map + PROTO_MAP_DECLARATIONS);
+}
+
+static inline struct proto_slot *proto_map_slots(void *map, const struct proto_geometry *g)
+{
+	return (struct proto_slot *)((char *)map + g->slots_offset);
+}
+
+static inline uint32_t *proto_map_owner(void *map, const struct proto_geometry *g)
+{
+	return (uint32_t *)((char *)map + g->owner_offset);
+}
+
+static inline uint32_t *proto_map_next(void *map, const struct proto_geometry *g)
+{
+	return (uint32_t *)((char *)map + g->next_offset);
+}
+
+static inline uint64_t *proto_map_base(void *map, const struct proto_geometry *g)
+{
+	return (uint64_t *)((char *)map + g->base_offset);
+}
+
+/* The chunk's first record; the caller has checked chunk < g->chunks. */
+static inline struct proto_record *proto_map_chunk(
+	void *map, const struct proto_geometry *g, uint32_t chunk)
+{
+	return (struct proto_record *)((char *)map + g->records_offset) +
+	       (size_t)chunk * g->chunk_records;
+}

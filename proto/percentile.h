@@ -1,0 +1,28 @@
+/*
+ * The statistics that every part of edgeprof means by the same words. Percentile: linear
+ * interpolation on the sorted values, k = (n-1)*p/100 (numpy's default); "nearest" is the value at
+ * index floor(n*p/100), capped to n-1. std is the population's (ddof 0), std_sample has ddof 1.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct proto_summary {
+	size_t count;
+	double mean, min, max;
+	double std;         /* ddof 0; 0 for one value */
+	double std_sample;  /* ddof 1; NAN below two values */
+	double p50, p90, p95, p99;
+};
+
+/* Percentile p (0..100) of ascending values. NAN when count is 0. */
+double proto_percentile(const double *sorted, size_t count, double p);
+double proto_percentile_nearest(const double *sorted, size_t count, double p);
+
+/* Sorts values in place (no allocation) and fills *ret. With count 0 every number is NAN. The mean
+ * is summed with compensation, the deviation in a second pass, so 1e9 ns offsets lose nothing. */
+void proto_summarize(double *values, size_t count, struct proto_summary *ret);
+
+/* Ascending sort of n doubles in place, no allocation, O(n log n) worst case. No NAN allowed. */
+void proto_sort(double *values, size_t count);

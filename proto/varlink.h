@@ -1,0 +1,45 @@
+/*
+ * Varlink on the wire: one JSON object a message, ended by NUL. What both the daemon and the
+ * clients need: the frame limit, the strict scan that runs before cJSON sees hostile bytes, and the
+ * text of the interface. The only file of proto/ that knows cJSON is varlink.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cJSON;
+
+enum {
+	PROTO_FRAME_MAX = 64 * 1024, /* bytes of a message with its NUL */
+	PROTO_JSON_DEPTH = 16,
+	PROTO_JSON_TOKENS = 2048,
+};
+
+/* The text of proto/io.edgeprof.varlink, NUL-terminated. */
+extern const char proto_interface[];
+#define PROTO_INTERFACE_NAME "io.edgeprof"
+
+/* Strict check of one message (without its NUL): a single JSON object and nothing behind it, valid
+ * UTF-8, depth <= max_depth, tokens <= max_tokens (0 = no limit), no \u0000, no lone surrogate, no
+ * control bytes in strings, no duplicate key within an object, numbers of the JSON grammar. 0, or -EBADMSG with *reason a static text. */
+int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigned max_tokens,
+	const char **reason);
+
+/* proto_json_scan with the limits above, then cJSON. 0 and *ret (cJSON_Delete it), -EBADMSG with
+ * *reason, -ENOMEM. */
+int proto_json_parse(const char *text, size_t length, struct cJSON **ret, const char **reason);
+
+/* The same without the limit on tokens, for replies of the daemon (client side). */
+int proto_json_parse_reply(
+	const char *text, size_t length, struct cJSON **ret, const char **reason);
+
+/* Prints the object compactly with its NUL counted in *length. free(3) it. NULL: no memory. */
+char *proto_json_print(const struct cJSON *object, size_t *length);
+
+/* A number as JSON: null for NAN/inf; integers without exponent up to 2^53. */
+struct cJSON *proto_json_number(double value);
+
+/* Whole numbers that cJSON's double would round (time_us) are exact up to 2^53: fine until 2255. */
+struct cJSON *proto_json_integer(int64_t value);
