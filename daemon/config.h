@@ -46,7 +46,7 @@ struct config_error {
 };
 
 struct config_errors {
-	size_t count;   /* may exceed CONFIG_ERRORS_MAX: the rest is only counted */
+	size_t count; /* may exceed CONFIG_ERRORS_MAX: the rest is only counted */
 	struct config_error error[CONFIG_ERRORS_MAX];
 };
 
@@ -54,6 +54,7 @@ struct config_errors {
 void config_defaults(struct config *config);
 
 /* Reads FILE (path NULL = /etc/edgeprofd/edgeprofd.conf, absent is fine) and the drop-ins beside it
- * (FILE.d, and with path NULL also those of /usr/lib and /run; a name masks the same name of a later folder in
- * the order /etc, /run, /usr/lib). 0, -EINVAL with errors filled, -ENOENT for an explicit path. */
+ * (FILE.d, and with path NULL also those of /usr/lib and /run; a name masks the same name of a
+ * later folder in the order /etc, /run, /usr/lib). 0, -EINVAL with errors filled, -ENOENT for an
+ * explicit path. */
 int config_load(const char *path, struct config *config, struct config_errors *errors);

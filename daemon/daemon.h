@@ -10,14 +10,15 @@ struct daemon;
 
 struct daemon_options {
 	const char *config_path; /* NULL = the default places */
-	const char *root;        /* NULL = "/" */
+	const char *root;	 /* NULL = "/" */
 };
 
 /* Loads the configuration (errors logged), makes the run directory, opens everything on the loop.
  * 0; -EINVAL: configuration (exit 78); -EADDRINUSE: another daemon runs; other -errno, logged. */
 int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct daemon **ret);
 
-/* All or nothing: a wrong configuration is logged and the old one stays. 0 or -EINVAL with the first error in text. */
+/* All or nothing: a wrong configuration is logged and the old one stays. 0 or -EINVAL with the
+ * first error in text. */
 int daemon_reload(struct daemon *daemon, char *error, size_t size);
 
 /* Stops everything; the loop runs empty afterwards. Idempotent. */

@@ -31,7 +31,8 @@ int proto_geometry(uint32_t size, struct proto_geometry *ret)
 				 PROTO_DECLARATIONS * (uint32_t)sizeof(struct proto_declaration);
 		uint32_t tables = g.slots_offset + g.slots * (uint32_t)sizeof(struct proto_slot);
 		uint32_t chunk_bytes = g.chunk_records * (uint32_t)sizeof(struct proto_record);
-		/* a chunk costs its records and 16 bytes of tables; 192 pads three tables to cache lines */
+		/* a chunk costs its records and 16 bytes of tables; 192 pads three tables to cache
+		 * lines */
 		g.chunks = (size - tables - 192) / (chunk_bytes + 16);
 		g.owner_offset = tables;
 		g.next_offset = (g.owner_offset + 4 * g.chunks + 63) & ~63u;

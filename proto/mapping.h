@@ -39,7 +39,7 @@
 
 #include "proto/name.h"
 
-#define PROTO_MAP_MAGIC 0x50454745u /* "EGEP" */
+#define PROTO_MAP_MAGIC 0x50454745u   /* "EGEP" */
 #define PROTO_HELLO_MAGIC 0x48454745u /* "EGEH" */
 #define PROTO_NO_CHUNK UINT32_MAX
 #define PROTO_NO_BASE UINT64_MAX
@@ -65,31 +65,33 @@ enum {
 struct proto_map_header {
 	uint32_t magic;
 	uint16_t major, minor;
-	uint32_t size;         /* of the whole mapping; must equal the file's */
-	uint32_t flags;        /* PROTO_MAP_*, atomic */
+	uint32_t size;	       /* of the whole mapping; must equal the file's */
+	uint32_t flags;	       /* PROTO_MAP_*, atomic */
 	uint64_t created_ns;   /* CLOCK_MONOTONIC */
 	uint32_t declarations; /* how many are published; store with release; only grows */
 	uint32_t reserved0;
 	/* one cache line: written by any thread, seldom */
-	_Alignas(64) uint64_t lost; /* events with no slot or no declaration to count them in; atomic add */
-	/* one cache line: latch set by a writer that woke the reader, cleared by the reader's drain */
+	_Alignas(64) uint64_t
+		lost; /* events with no slot or no declaration to count them in; atomic add */
+	/* one cache line: latch set by a writer that woke the reader, cleared by the reader's drain
+	 */
 	_Alignas(64) uint32_t wake;
 	_Alignas(64) uint8_t reserved1[320];
 };
 
 /* A name is declared once and never changed; index = position in the table. */
 struct proto_declaration {
-	char name[PROTO_NAME_SIZE];       /* NUL-terminated; cleaned by the reader all the same */
-	char category[PROTO_LABEL_SIZE];  /* "" = none */
-	char unit[PROTO_LABEL_SIZE];      /* compute unit (cpu, gpu, …) or a gauge's unit; "" = none */
+	char name[PROTO_NAME_SIZE];	 /* NUL-terminated; cleaned by the reader all the same */
+	char category[PROTO_LABEL_SIZE]; /* "" = none */
+	char unit[PROTO_LABEL_SIZE]; /* compute unit (cpu, gpu, …) or a gauge's unit; "" = none */
 	uint8_t reserved[15];
-	uint64_t deadline_ns;             /* 0 = none */
+	uint64_t deadline_ns; /* 0 = none */
 	uint64_t reserved2;
 };
 
 struct proto_open_stage {
 	uint64_t start_ns;
-	uint64_t frame;  /* PROTO_NO_FRAME = none */
+	uint64_t frame; /* PROTO_NO_FRAME = none */
 	uint32_t stage;
 	uint32_t reserved;
 };
@@ -98,13 +100,14 @@ enum proto_slot_state { PROTO_SLOT_FREE = 0, PROTO_SLOT_OWNED = 1, PROTO_SLOT_RE
 
 struct proto_slot {
 	/* written by the owning thread */
-	uint64_t head;         /* records published; release */
+	uint64_t head;	       /* records published; release */
 	uint64_t dropped;      /* events refused: no free chunk */
-	uint64_t dropped_busy; /* events refused: raised by a signal handler inside an event; atomic add */
-	uint32_t state;        /* enum proto_slot_state; taken by compare and exchange */
-	uint32_t tid;          /* gettid() in the process's namespace */
+	uint64_t dropped_busy; /* events refused: raised by a signal handler inside an event; atomic
+				  add */
+	uint32_t state;	       /* enum proto_slot_state; taken by compare and exchange */
+	uint32_t tid;	       /* gettid() in the process's namespace */
 	uint32_t first_chunk;  /* PROTO_NO_CHUNK until the first record */
-	uint32_t depth;        /* open stages; may exceed PROTO_OPEN_STAGES, the excess is not stored */
+	uint32_t depth; /* open stages; may exceed PROTO_OPEN_STAGES, the excess is not stored */
 	uint8_t reserved0[24];
 	/* written by the reader */
 	_Alignas(64) uint64_t tail;
@@ -116,25 +119,26 @@ struct proto_slot {
 enum proto_kind {
 	PROTO_KIND_NONE = 0,
 	PROTO_KIND_COMPLETE = 1, /* stage, start, duration */
-	PROTO_KIND_BEGIN = 2,    /* by id: value = id, matched with END of the same stage and id */
+	PROTO_KIND_BEGIN = 2,	 /* by id: value = id, matched with END of the same stage and id */
 	PROTO_KIND_END = 3,
-	PROTO_KIND_FRAME = 4,    /* start_ns, duration (0 = a bare tick); tick time = start + duration */
-	PROTO_KIND_MARK = 5,     /* stage = declaration that holds the label */
-	PROTO_KIND_GAUGE = 6,    /* value = bits of a double */
-	PROTO_KIND_COUNTER = 7,  /* value = bits of a double: increment */
-	PROTO_KIND_CONTEXT = 8,  /* reserved for a frame's switches, faults, run delay */
+	PROTO_KIND_FRAME =
+		4, /* start_ns, duration (0 = a bare tick); tick time = start + duration */
+	PROTO_KIND_MARK = 5,	/* stage = declaration that holds the label */
+	PROTO_KIND_GAUGE = 6,	/* value = bits of a double */
+	PROTO_KIND_COUNTER = 7, /* value = bits of a double: increment */
+	PROTO_KIND_CONTEXT = 8, /* reserved for a frame's switches, faults, run delay */
 	PROTO_KIND_COUNT
 };
 
 /* flags of a record */
 enum {
-	PROTO_RECORD_NESTED = 1,   /* its parent stage was open in the same thread */
-	PROTO_RECORD_FAILED = 2,   /* the body ended by an error the client saw */
+	PROTO_RECORD_NESTED = 1, /* its parent stage was open in the same thread */
+	PROTO_RECORD_FAILED = 2, /* the body ended by an error the client saw */
 };
 
 struct proto_record {
 	uint16_t stage; /* declaration index */
-	uint8_t kind;   /* enum proto_kind */
+	uint8_t kind;	/* enum proto_kind */
 	uint8_t flags;
 	uint32_t cpu_us; /* thread CPU time, saturating; PROTO_CPU_NOT_MEASURED */
 	uint64_t start_ns;
@@ -150,7 +154,7 @@ struct proto_hello {
 	uint32_t mapping_size;
 	uint32_t page_size;
 	uint64_t mono_ns; /* the sender's CLOCK_MONOTONIC: another time namespace is > 1 s off */
-	char app[64];     /* NUL-terminated; cleaned by the reader */
+	char app[64];	  /* NUL-terminated; cleaned by the reader */
 };
 
 struct proto_geometry {

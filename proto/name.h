@@ -8,14 +8,15 @@
 #include <stddef.h>
 
 enum {
-	PROTO_NAME_MAX = 48,              /* bytes of a segment */
-	PROTO_NAME_SIZE = 49,             /* with NUL */
-	PROTO_PATH_SIZE = 3 * 49 + 32,    /* a whole metric path with NUL */
+	PROTO_NAME_MAX = 48,	       /* bytes of a segment */
+	PROTO_NAME_SIZE = 49,	       /* with NUL */
+	PROTO_PATH_SIZE = 3 * 49 + 32, /* a whole metric path with NUL */
 	PROTO_GLOB_SEGMENTS = 8,
 };
 
 /* Writes the segment made of text[0..length): other bytes become '_', what is longer is cut, an
- * empty text becomes "_". A name of dots only keeps none of them ("." and ".." become "_", "__"). */
+ * empty text becomes "_". A name of dots only keeps none of them ("." and ".." become "_", "__").
+ */
 void proto_name_clean(const char *text, size_t length, char ret[PROTO_NAME_SIZE]);
 
 /* Like proto_name_clean, then ".2", ".3" … until taken(ctx, name) is false. Gives up past ".9999"

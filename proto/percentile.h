@@ -11,8 +11,8 @@
 struct proto_summary {
 	size_t count;
 	double mean, min, max;
-	double std;         /* ddof 0; 0 for one value */
-	double std_sample;  /* ddof 1; NAN below two values */
+	double std;	   /* ddof 0; 0 for one value */
+	double std_sample; /* ddof 1; NAN below two values */
 	double p50, p90, p95, p99;
 };
 

@@ -23,7 +23,8 @@ extern const char proto_interface[];
 
 /* Strict check of one message (without its NUL): a single JSON object and nothing behind it, valid
  * UTF-8, depth <= max_depth, tokens <= max_tokens (0 = no limit), no \u0000, no lone surrogate, no
- * control bytes in strings, no duplicate key within an object, numbers of the JSON grammar. 0, or -EBADMSG with *reason a static text. */
+ * control bytes in strings, no duplicate key within an object, numbers of the JSON grammar. 0, or
+ * -EBADMSG with *reason a static text. */
 int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigned max_tokens,
 	const char **reason);
 

@@ -43,9 +43,9 @@ typedef struct edgeprof_token {
 } edgeprof_token;
 
 /* Names this program and tries to reach a daemon. app: 1-48 bytes of [A-Za-z0-9_.-], other bytes
- * become '_'; NULL = the program's file name. Optional (the first event does it with NULL), and only
- * the first call counts. Returns 0, also when no daemon is there; -ENOMEM is the only failure, and
- * then every other call does nothing. */
+ * become '_'; NULL = the program's file name. Optional (the first event does it with NULL), and
+ * only the first call counts. Returns 0, also when no daemon is there; -ENOMEM is the only failure,
+ * and then every other call does nothing. */
 int edgeprof_init(const char *app);
 
 /* Says bye to the daemon and stops recording. Called at exit by itself. */
@@ -56,8 +56,8 @@ void edgeprof_shutdown(void);
  * argument everywhere, its events are dropped and counted. */
 int edgeprof_stage(const char *name);
 
-/* The same with a category ("memory", "model"; NULL = none), a compute unit ("gpu", NULL = none) and a deadline (0 = none; ns).
- * They count only when the name is new. */
+/* The same with a category ("memory", "model"; NULL = none), a compute unit ("gpu", NULL = none)
+ * and a deadline (0 = none; ns). They count only when the name is new. */
 int edgeprof_stage_declare(
 	const char *name, const char *category, const char *unit, uint64_t deadline_ns);
 
@@ -70,7 +70,8 @@ void edgeprof_end(edgeprof_token token);
 void edgeprof_begin_id(int stage, uint64_t id);
 void edgeprof_end_id(int stage, uint64_t id);
 
-/* A stage that was timed elsewhere: CLOCK_MONOTONIC start and duration, frame or EDGEPROF_NO_FRAME. */
+/* A stage that was timed elsewhere: CLOCK_MONOTONIC start and duration, frame or EDGEPROF_NO_FRAME.
+ */
 void edgeprof_complete(int stage, uint64_t start_ns, uint64_t duration_ns, uint64_t frame);
 
 /* Frames: events of this thread between begin and end carry the frame's id. */
@@ -105,9 +106,9 @@ static inline void edgeprof_scope_end_(edgeprof_token *token)
 #define EDGEPROF_JOIN2_(a, b) a##b
 #define EDGEPROF_JOIN_(a, b) EDGEPROF_JOIN2_(a, b)
 /* Times the rest of the enclosing block as `stage` (a number of edgeprof_stage). */
-#define EDGEPROF_SCOPE(stage)                                                                      \
-	__attribute__((cleanup(edgeprof_scope_end_), unused))                                      \
-	edgeprof_token EDGEPROF_JOIN_(edgeprof_scope_, __LINE__) = edgeprof_begin(stage)
+#define EDGEPROF_SCOPE(stage)                                                                \
+	__attribute__((cleanup(edgeprof_scope_end_), unused)) edgeprof_token EDGEPROF_JOIN_( \
+		edgeprof_scope_, __LINE__) = edgeprof_begin(stage)
 #endif
 
 #ifdef __cplusplus

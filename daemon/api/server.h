@@ -11,14 +11,14 @@
 struct api;
 
 struct api_options {
-	int listen_fd;          /* from socket activation (owned then), or -1: bind path */
+	int listen_fd; /* from socket activation (owned then), or -1: bind path */
 	const char *path;
-	const char *group;      /* NULL: mode 0666; else 0660 and this group */
+	const char *group;	 /* NULL: mode 0666; else 0660 and this group */
 	const char *admin_group; /* may change things, beside root: "edgeprof" */
-	size_t max_connections; /* 128 */
-	size_t max_per_uid;     /* 32; root exempt */
+	size_t max_connections;	 /* 128 */
+	size_t max_per_uid;	 /* 32; root exempt */
 	size_t max_queue_connection, max_queue_uid, max_queue_total; /* 256 KiB, 1 MiB, 4 MiB */
-	uint64_t first_frame_timeout_ns; /* 5 s */
+	uint64_t first_frame_timeout_ns;			     /* 5 s */
 	/* Called before methods that want fresh stage numbers; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
 	/* Reload was asked for by a permitted caller; 0 or -errno with a text. */
@@ -26,5 +26,6 @@ struct api_options {
 	void *ctx;
 };
 
-int api_open(uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);
+int api_open(
+	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);
 void api_close(struct api *api, void (*done)(void *ctx), void *ctx);

@@ -31,21 +31,24 @@ struct collector_context {
 	const struct root *root;      /* device files; --root */
 	const struct root *real_root; /* always the machine's own: self, attached apps */
 	struct core *core;
-	struct source *source;        /* its own */
+	struct source *source;		      /* its own */
 	const struct source_options *options; /* NULL = all defaults */
 };
 
 struct collector_ops {
 	const char *name;
-	uint64_t interval_ns;           /* default; 0 = [sampling] interval */
-	const char *const *config_keys; /* own keys beside enabled and interval; NULL-terminated or NULL */
-	bool internal;                  /* its metrics have no full-rate history (self) */
+	uint64_t interval_ns; /* default; 0 = [sampling] interval */
+	const char *const
+		*config_keys; /* own keys beside enabled and interval; NULL-terminated or NULL */
+	bool internal;	      /* its metrics have no full-rate history (self) */
 
-	/* Probes the machine, keeps descriptors open, adds metrics. 0 and *state; -ENOENT/-ENODATA when
-	 * this machine has none (reason written); other -errno = error (tried again every 60 s). */
-	int (*open)(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
-	/* Reads and sets metrics; the framework commits them as of now_ns. 0; or -errno with a reason
-	 * when nothing could be read. One unreadable value is metric_set_null, not an error.
+	/* Probes the machine, keeps descriptors open, adds metrics. 0 and *state; -ENOENT/-ENODATA
+	 * when this machine has none (reason written); other -errno = error (tried again every 60
+	 * s). */
+	int (*open)(
+		const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
+	/* Reads and sets metrics; the framework commits them as of now_ns. 0; or -errno with a
+	 * reason when nothing could be read. One unreadable value is metric_set_null, not an error.
 	 * Allocates nothing in steady state; makes one read a file. */
 	int (*sample)(const struct collector_context *ctx, void *state, uint64_t now_ns,
 		char reason[SOURCE_REASON_SIZE]);

@@ -10,7 +10,7 @@
 struct scheduler;
 
 struct scheduler_options {
-	uint64_t interval_ns;                 /* [sampling] interval */
+	uint64_t interval_ns;		      /* [sampling] interval */
 	const struct source_options *sources; /* sections of the configuration */
 	size_t source_count;
 };

@@ -23,13 +23,14 @@ struct alert_rule {
 	char name[PROTO_NAME_SIZE];
 	char metric[PROTO_PATH_SIZE]; /* glob */
 	enum alert_kind kind;
-	double threshold;             /* unused for absent */
-	double critical;              /* second threshold -> severity critical; NAN = none */
-	double clear;                 /* value at which it clears; NAN = the threshold itself */
+	double threshold; /* unused for absent */
+	double critical;  /* second threshold -> severity critical; NAN = none */
+	double clear;	  /* value at which it clears; NAN = the threshold itself */
 	uint64_t for_ns, clear_for_ns;
 	enum alert_severity severity; /* at the first threshold */
 	bool enabled;
-	char message[ALERT_TEXT];     /* {metric} {value} {threshold} {instance} {unit}; "" = standard */
+	char message[ALERT_TEXT]; /* {metric} {value} {threshold} {instance} {unit}; "" = standard
+				   */
 };
 
 /* One (rule, instance). Open for reading. */
@@ -40,12 +41,12 @@ struct alert {
 	enum unit unit;
 	enum alert_phase phase;
 	enum alert_severity severity; /* while firing or pending */
-	double value;                 /* last; NAN = null */
-	double threshold;             /* the one that is or was crossed */
-	uint64_t since_ns;            /* of the present phase */
-	uint64_t t_ns;                /* of the last evaluation */
+	double value;		      /* last; NAN = null */
+	double threshold;	      /* the one that is or was crossed */
+	uint64_t since_ns;	      /* of the present phase */
+	uint64_t t_ns;		      /* of the last evaluation */
 	uint64_t transitions;
-	char text[ALERT_TEXT];        /* message of the last transition */
+	char text[ALERT_TEXT]; /* message of the last transition */
 };
 
 /* What observers hear at each transition ok<->firing and warning<->critical (pending is silent). */
@@ -73,7 +74,8 @@ int alerts_set_rules(
  * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
 
-/* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold. */
+/* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.
+ */
 void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t now_ns);
 
 /* The index-th instance in a stable order, NULL past the end. */
@@ -84,6 +86,6 @@ uint64_t alerts_refused(const struct alerts *alerts);
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);
 
-const char *alert_phase_name(enum alert_phase phase);          /* ok pending firing */
-const char *alert_severity_name(enum alert_severity severity); /* info warning critical */
+const char *alert_phase_name(enum alert_phase phase);		      /* ok pending firing */
+const char *alert_severity_name(enum alert_severity severity);	      /* info warning critical */
 int alert_severity_parse(const char *text, enum alert_severity *ret); /* -EINVAL */

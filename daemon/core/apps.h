@@ -19,8 +19,8 @@ enum {
 	APPS_MAX = 64,
 	APP_PROCESSES_MAX = 64,
 	APP_STAGES_MAX = 128,
-	STAGES_MAX = 256,           /* over all apps */
-	APP_NAME_HOLD_S = 60,       /* a name stays its uid's this long after the last process */
+	STAGES_MAX = 256,     /* over all apps */
+	APP_NAME_HOLD_S = 60, /* a name stays its uid's this long after the last process */
 };
 
 struct app;
@@ -42,40 +42,40 @@ struct app_open_stage {
 
 struct app_process {
 	struct app *app;
-	pid_t pid;              /* as the daemon sees it; 0 = not visible */
-	uint64_t start_ticks;   /* field 22 of /proc/pid/stat; 0 = unknown */
+	pid_t pid;	      /* as the daemon sees it; 0 = not visible */
+	uint64_t start_ticks; /* field 22 of /proc/pid/stat; 0 = unknown */
 	uint64_t attached_ns;
 	uint32_t mapping_size;
 	struct app_accounting accounting;
-	uint32_t threads;                  /* slots in use at the last drain */
-	struct app_open_stage open[16];    /* at the last drain, oldest first */
+	uint32_t threads;		/* slots in use at the last drain */
+	struct app_open_stage open[16]; /* at the last drain, oldest first */
 	uint32_t open_count;
 	/* private to apps.c */
 	struct stage *stages[PROTO_DECLARATIONS]; /* by declaration index; NULL = not declared */
-	bool other[PROTO_DECLARATIONS];           /* goes into __other__ */
+	bool other[PROTO_DECLARATIONS];		  /* goes into __other__ */
 	uint8_t declared;
 };
 
 struct app {
 	char name[PROTO_NAME_SIZE];
 	uid_t uid;
-	uint64_t since_ns;          /* first attachment: lifetime statistics count from here */
-	uint64_t last_seen_ns;      /* end of the last process; meaningful when processes == 0 */
+	uint64_t since_ns;     /* first attachment: lifetime statistics count from here */
+	uint64_t last_seen_ns; /* end of the last process; meaningful when processes == 0 */
 	size_t processes;
 	struct app_process *process[APP_PROCESSES_MAX];
 	size_t stages;
 	struct stage *stage[APP_STAGES_MAX]; /* in first-seen order */
-	struct frames *frames;               /* NULL until the first frame record */
-	struct app_accounting past;          /* sums over processes that went */
-	uint64_t restarts;                   /* processes beyond the first */
-	char last_words[160];                /* "died in `infer`, frame 8841"; "" = none */
+	struct frames *frames;		     /* NULL until the first frame record */
+	struct app_accounting past;	     /* sums over processes that went */
+	uint64_t restarts;		     /* processes beyond the first */
+	char last_words[160];		     /* "died in `infer`, frame 8841"; "" = none */
 };
 
 struct apps;
 
 struct apps_options {
-	size_t stage_window;    /* events of a stage's recent window: 1024 */
-	size_t frame_window;    /* deltas of a frame stream's window: 300 */
+	size_t stage_window; /* events of a stage's recent window: 1024 */
+	size_t frame_window; /* deltas of a frame stream's window: 300 */
 };
 
 /* Does not own metrics and timeline. -ENOMEM. */
@@ -83,9 +83,9 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	const struct apps_options *options, struct apps **ret);
 void apps_destroy(struct apps *apps);
 
-/* A process attached. name is cleaned here. -EACCES: another uid owns the name (until 60 s after its
- * last process); -ENOSPC: 64 apps or 64 processes of the app; -ENOMEM. An app without processes is
- * retired (metrics too) when its place is needed. */
+/* A process attached. name is cleaned here. -EACCES: another uid owns the name (until 60 s after
+ * its last process); -ENOSPC: 64 apps or 64 processes of the app; -ENOMEM. An app without processes
+ * is retired (metrics too) when its place is needed. */
 int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
 	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret);
 
@@ -102,13 +102,15 @@ void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 
 /* The process is gone and its mapping drained. Writes the timeline's last words from open[]. The
  * pointer is dead afterwards. */
-void apps_detach(struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns);
+void apps_detach(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns);
 
 /* Statistics of the interval become metrics: stage/<app>/<stage>/…, frame/<app>/…, and the
  * interval's sums start anew. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
-struct app *apps_at(struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
+struct app *apps_at(
+	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
 struct app *apps_find(struct apps *apps, const char *name);
 size_t apps_stages(const struct apps *apps);
 uint64_t apps_stages_refused(const struct apps *apps);

@@ -20,8 +20,8 @@
 struct facts {
 	char version[32];
 	char hostname[65];
-	char model[128];   /* device tree model, DMI product, or "" */
-	char os[128];      /* PRETTY_NAME of os-release, or "" */
+	char model[128]; /* device tree model, DMI product, or "" */
+	char os[128];	 /* PRETTY_NAME of os-release, or "" */
 	char kernel[128];
 	char arch[32];
 	char boot_id[37];
@@ -29,7 +29,8 @@ struct facts {
 	uint32_t cpus;
 	uint64_t page_size;
 	char run_dir[108];
-	char history_reason[128]; /* why history is only in memory; "" = it is in the run directory */
+	char history_reason[128]; /* why history is only in memory; "" = it is in the run directory
+				   */
 };
 
 enum broker_state { BROKER_OFF, BROKER_CONNECTING, BROKER_CONNECTED, BROKER_AWAY };
@@ -39,12 +40,12 @@ struct broker_status {
 	enum broker_state state;
 	char host[256];
 	int port;
-	char reason[160];      /* why it is away; "" when connected or off */
-	uint64_t since_ns;     /* of the state */
+	char reason[160];  /* why it is away; "" when connected or off */
+	uint64_t since_ns; /* of the state */
 	uint64_t connects;
-	uint32_t queued;       /* messages that wait */
-	uint64_t delivered;    /* acknowledged by the broker (QoS 1) or handed to it (QoS 0) */
-	uint64_t dropped;      /* summaries dropped because of the queue's limit */
+	uint32_t queued;    /* messages that wait */
+	uint64_t delivered; /* acknowledged by the broker (QoS 1) or handed to it (QoS 0) */
+	uint64_t dropped;   /* summaries dropped because of the queue's limit */
 	uint64_t dropped_alerts;
 };
 const char *broker_state_name(enum broker_state state); /* off connecting connected away */
@@ -55,7 +56,7 @@ struct counters {
 	uint64_t attaches, attaches_refused;
 	char attach_refused_reason[160]; /* of the last refusal; "" = none */
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
-	uint64_t wakeups;      /* of the event loop */
+	uint64_t wakeups;	  /* of the event loop */
 	uint32_t loop_lag_max_us; /* since the last self sample */
 };
 

@@ -12,24 +12,24 @@ enum { FRAMES_FPS_TICKS = 60 };
 
 struct frames_stats {
 	/* G0.1, over the last FRAMES_FPS_TICKS ticks */
-	double fps;            /* (n-1)/(t_last-t_first); NAN below 2 ticks */
-	double frame_time_ms;  /* 1000/fps; NAN likewise */
+	double fps;	      /* (n-1)/(t_last-t_first); NAN below 2 ticks */
+	double frame_time_ms; /* 1000/fps; NAN likewise */
 	/* G0.2, over the last window of deltas; NAN below 2 deltas */
 	double fps_mean, fps_min, fps_max, fps_p5, fps_p95;
 	double frame_time_mean_ms, frame_time_p95_ms, frame_time_p99_ms, jitter_ms;
-	size_t frame_count;    /* deltas in the window */
+	size_t frame_count; /* deltas in the window */
 	/* end-to-end latency of frames that were begun and ended; NAN when none */
 	double end_to_end_mean_ms, end_to_end_p95_ms;
-	bool sufficient;       /* at least 2 deltas */
+	bool sufficient; /* at least 2 deltas */
 };
 
 struct frames {
-	uint64_t count;         /* ticks since the start */
-	uint64_t misses;        /* frames over the deadline */
-	uint64_t zero_deltas;   /* two ticks of the same time */
-	uint64_t out_of_order;  /* tick time or id before the last one's */
-	uint64_t skipped_ids;   /* ids left out between consecutive frames */
-	uint64_t deadline_ns;   /* 0 = none */
+	uint64_t count;	       /* ticks since the start */
+	uint64_t misses;       /* frames over the deadline */
+	uint64_t zero_deltas;  /* two ticks of the same time */
+	uint64_t out_of_order; /* tick time or id before the last one's */
+	uint64_t skipped_ids;  /* ids left out between consecutive frames */
+	uint64_t deadline_ns;  /* 0 = none */
 	uint64_t last_tick_ns, last_id;
 	struct {
 		uint64_t count, misses;

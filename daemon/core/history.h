@@ -1,8 +1,8 @@
 /*
  * History: past values in a byte budget. The pool is one block of memory given by the store (a
  * mapped file of the run directory, so it survives kill -9 and restart; or plain memory); this part
- * only makes and reads its bytes. Today's tier is the full-rate one; points carry min, mean, max and
- * count, and queries name a range and a step, so that coarser tiers change nothing for callers.
+ * only makes and reads its bytes. Today's tier is the full-rate one; points carry min, mean, max
+ * and count, and queries name a range and a step, so that coarser tiers change nothing for callers.
  *
  * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
  * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
@@ -31,9 +31,9 @@ struct history_point {
 
 /* What history_create found in the pool. */
 enum history_found {
-	HISTORY_FOUND_NOTHING,  /* empty or foreign pool: formatted */
-	HISTORY_FOUND_OLD,      /* of this boot: rows kept */
-	HISTORY_FOUND_OTHER,    /* another boot, version, page size or byte order: formatted anew */
+	HISTORY_FOUND_NOTHING, /* empty or foreign pool: formatted */
+	HISTORY_FOUND_OLD,     /* of this boot: rows kept */
+	HISTORY_FOUND_OTHER,   /* another boot, version, page size or byte order: formatted anew */
 };
 
 /* Takes over the pool (not owned; zeroed or what an earlier process of this boot left there; any
@@ -62,8 +62,8 @@ bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *se
 struct history_cursor {
 	uint32_t series;
 	uint64_t from_ns, to_ns; /* inclusive; t_ns ascending */
-	uint64_t step_ns;        /* 0 = every sample; else buckets aligned to multiples of step_ns */
-	uint64_t next_ns;        /* internal: resume at the first row with t >= next_ns */
+	uint64_t step_ns; /* 0 = every sample; else buckets aligned to multiples of step_ns */
+	uint64_t next_ns; /* internal: resume at the first row with t >= next_ns */
 };
 
 /* Fills up to max points, going over at most `budget` rows (0 = no limit; for callers that may not
@@ -73,11 +73,11 @@ size_t history_read(struct history *history, struct history_cursor *cursor,
 	struct history_point *points, size_t max, size_t budget, bool *done);
 
 struct history_usage {
-	size_t size, used;          /* bytes: whole pool, blocks in use */
-	uint64_t oldest_ns;         /* oldest row of any series; 0 = none */
-	uint64_t rows, samples;     /* appended since start */
+	size_t size, used;	/* bytes: whole pool, blocks in use */
+	uint64_t oldest_ns;	/* oldest row of any series; 0 = none */
+	uint64_t rows, samples; /* appended since start */
 	uint64_t evicted_blocks;
 	uint32_t series;
-	double bytes_per_sample;    /* over what the pool holds; NAN when empty */
+	double bytes_per_sample; /* over what the pool holds; NAN when empty */
 };
 void history_usage(const struct history *history, struct history_usage *ret);

@@ -19,16 +19,16 @@ enum { METRICS_MAX = 4096, METRICS_OBSERVERS = 8 };
 
 /* Open for reading; written only by metrics.c. Stays where it is until it is retired. */
 struct metric {
-	uint32_t id;       /* slot, 0 … METRICS_MAX-1; reused after retirement */
-	uint32_t serial;   /* never reused */
+	uint32_t id;	 /* slot, 0 … METRICS_MAX-1; reused after retirement */
+	uint32_t serial; /* never reused */
 	struct source *source;
 	enum unit unit;
-	double value;       /* NAN = null */
-	double limit;       /* the "max beside it" of state metrics (cooling max_state); NAN = none */
+	double value; /* NAN = null */
+	double limit; /* the "max beside it" of state metrics (cooling max_state); NAN = none */
 	const char *reason; /* why value is null; static text; NULL when there is a value */
-	uint64_t t_ns;      /* of the last commit; 0 = never */
-	bool full_rate;     /* false: history keeps no full-rate tier (self, collector) */
-	bool set;           /* since the last commit */
+	uint64_t t_ns;	    /* of the last commit; 0 = never */
+	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
+	bool set;	    /* since the last commit */
 	char name[PROTO_PATH_SIZE];
 };
 

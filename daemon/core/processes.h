@@ -22,10 +22,10 @@ enum watch_kind {
 
 struct watch {
 	enum watch_kind kind;
-	char name[PROTO_NAME_SIZE];       /* of the metrics: process/<name>/… */
+	char name[PROTO_NAME_SIZE];	  /* of the metrics: process/<name>/… */
 	char pattern[WATCH_PATTERN_SIZE]; /* WATCH_PATTERN */
-	pid_t pid;                        /* WATCH_PID, WATCH_APP (one watch a process) */
-	uint64_t start_ticks;             /* 0 = any; else another start time means another process */
+	pid_t pid;			  /* WATCH_PID, WATCH_APP (one watch a process) */
+	uint64_t start_ticks; /* 0 = any; else another start time means another process */
 };
 
 /* One process as last sampled. NAN = not known. */
@@ -34,8 +34,8 @@ struct process_row {
 	uint64_t start_ticks;
 	uid_t uid;
 	char watch[PROTO_NAME_SIZE]; /* the watch's name */
-	char comm[16];               /* raw bytes, NUL-terminated; may hold anything */
-	char state;                  /* R S D … */
+	char comm[16];		     /* raw bytes, NUL-terminated; may hold anything */
+	char state;		     /* R S D … */
 	double cpu_percent, user_percent, system_percent; /* of one core, over the last interval */
 	double rss_bytes, vms_bytes, peak_rss_bytes;
 	uint32_t threads;
@@ -54,4 +54,5 @@ struct processes {
 /* Adds a watch (copied). -EEXIST for an equal one, -ENOSPC (counted). */
 int processes_watch(struct processes *processes, const struct watch *watch);
 /* Removes watches of the kind with this name and, unless 0, this pid. The number removed. */
-int processes_unwatch(struct processes *processes, enum watch_kind kind, const char *name, pid_t pid);
+int processes_unwatch(
+	struct processes *processes, enum watch_kind kind, const char *name, pid_t pid);

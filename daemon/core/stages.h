@@ -22,15 +22,15 @@ struct stage {
 	char name[PROTO_NAME_SIZE];
 	char category[PROTO_LABEL_SIZE];
 	char unit[PROTO_LABEL_SIZE];
-	uint64_t deadline_ns;       /* 0 = none */
+	uint64_t deadline_ns; /* 0 = none */
 	/* lifetime (since the app's since_ns) */
 	uint64_t count;
-	uint64_t misses;            /* events over the deadline */
-	uint64_t orphan_ends;       /* G0.3: end without its begin */
-	uint64_t abandoned;         /* G0.3: begin over an open begin of the same id */
+	uint64_t misses;      /* events over the deadline */
+	uint64_t orphan_ends; /* G0.3: end without its begin */
+	uint64_t abandoned;   /* G0.3: begin over an open begin of the same id */
 	uint64_t total_ns;
-	uint64_t min_ns, max_ns;    /* UINT64_MAX and 0 before the first */
-	uint64_t last_ns;           /* end of the last event */
+	uint64_t min_ns, max_ns; /* UINT64_MAX and 0 before the first */
+	uint64_t last_ns;	 /* end of the last event */
 	uint64_t last_frame;
 	/* since the last stage_interval_reset */
 	struct {

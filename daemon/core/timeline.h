@@ -13,12 +13,12 @@
 enum { TIMELINE_TEXT = 256, TIMELINE_OBSERVERS = 4, TIMELINE_DEFAULT_ENTRIES = 1024 };
 
 enum timeline_kind {
-	TIMELINE_ALERT,      /* subject = rule:instance */
-	TIMELINE_MARK,       /* subject = app */
-	TIMELINE_APP,        /* attached, ended, died; subject = app */
-	TIMELINE_SOURCE,     /* subject = source */
+	TIMELINE_ALERT,	 /* subject = rule:instance */
+	TIMELINE_MARK,	 /* subject = app */
+	TIMELINE_APP,	 /* attached, ended, died; subject = app */
+	TIMELINE_SOURCE, /* subject = source */
 	TIMELINE_CLOCK,
-	TIMELINE_DAEMON,     /* start, reload, degraded */
+	TIMELINE_DAEMON, /* start, reload, degraded */
 	TIMELINE_KIND_COUNT
 };
 
@@ -48,8 +48,9 @@ const struct timeline_entry *timeline_from(const struct timeline *timeline, uint
 uint64_t timeline_last_serial(const struct timeline *timeline); /* 0 = none */
 
 typedef void timeline_observer(void *ctx, const struct timeline_entry *entry);
-int timeline_observe(struct timeline *timeline, timeline_observer *observer, void *ctx); /* -ENOSPC */
+int timeline_observe(
+	struct timeline *timeline, timeline_observer *observer, void *ctx); /* -ENOSPC */
 void timeline_unobserve(struct timeline *timeline, void *ctx);
 
-const char *timeline_kind_name(enum timeline_kind kind);   /* "alert", "mark", … */
+const char *timeline_kind_name(enum timeline_kind kind);    /* "alert", "mark", … */
 const char *timeline_level_name(enum timeline_level level); /* "info", "warning", "critical" */

@@ -10,11 +10,11 @@
 struct ingest;
 
 struct ingest_options {
-	const char *path;            /* of the events socket (run directory) */
-	const char *group;           /* NULL: mode 0666; else 0660 and this group */
+	const char *path;	     /* of the events socket (run directory) */
+	const char *group;	     /* NULL: mode 0666; else 0660 and this group */
 	uint64_t sample_interval_ns; /* stage statistics become metrics at this interval (1 s) */
 	uint64_t drain_interval_ns;  /* 0 = 100 ms while mappings are attached; no timer without */
-	size_t max_connections;      /* 64 */
+	size_t max_connections;	     /* 64 */
 	uint64_t max_mapping_bytes;  /* 16 MiB in all; a uid may hold half of what is free */
 };
 

@@ -14,21 +14,21 @@ struct mqtt;
 struct mqtt_options {
 	bool enabled;
 	char host[256];
-	int port;                     /* 1883; 8883 with ca_file */
-	char device_id[64];           /* "" = host name; cleaned to [A-Za-z0-9_-] */
-	char topic_prefix[64];        /* "edgeprof" */
+	int port;		      /* 1883; 8883 with ca_file */
+	char device_id[64];	      /* "" = host name; cleaned to [A-Za-z0-9_-] */
+	char topic_prefix[64];	      /* "edgeprof" */
 	uint64_t summary_interval_ns; /* 10 s */
 	char username[128];
-	char password_file[256];      /* refused when others may read it */
+	char password_file[256]; /* refused when others may read it */
 	char ca_file[256], cert_file[256], key_file[256];
-	size_t max_messages;          /* 512 */
-	size_t max_bytes;             /* 1 MiB */
+	size_t max_messages; /* 512 */
+	size_t max_bytes;    /* 1 MiB */
 };
 
 /* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged). A
  * broker that is absent is not an error. core->broker is kept up to date. */
-int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
-	struct mqtt **ret);
+int mqtt_open(
+	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret);
 
 /* Publishes offline, disconnects, joins the thread (within 2 s), then done(ctx). */
 void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx);

@@ -8,7 +8,7 @@
 struct runfile {
 	void *data; /* size bytes, zeroed when new */
 	size_t size;
-	int fd;     /* -1: plain memory */
+	int fd; /* -1: plain memory */
 };
 
 /* Opens or makes DIR/history of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 struct root {
-	int fd;        /* the folder, O_PATH */
-	bool fixture;  /* links are resolved inside */
+	int fd;	      /* the folder, O_PATH */
+	bool fixture; /* links are resolved inside */
 };
 
 /* Opens the tree. path NULL or "/" is the machine's own. 0 or -errno. Finish with root_finish. */
@@ -34,7 +34,8 @@ int root_resolve(const struct root *root, const char *path, char *ret, size_t si
  * (-EFBIG when the file holds more). Opens and closes: for set-up, not for every sample. */
 ssize_t root_read(const struct root *root, const char *path, char *buf, size_t size);
 
-/* The same from a kept descriptor with one pread at offset 0: one read(), never a retry on EAGAIN. */
+/* The same from a kept descriptor with one pread at offset 0: one read(), never a retry on EAGAIN.
+ */
 ssize_t file_read(int fd, char *buf, size_t size);
 
 /* file_read of one integer (white space around it allowed). 0, -EBADMSG for other text, -ENODATA

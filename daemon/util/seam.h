@@ -22,7 +22,8 @@ struct seam {
 /* The table in use. Never NULL. */
 const struct seam *seam(void);
 
-/* Tests only: uses the table (caller's storage, must outlive its use); NULL restores the real one. */
+/* Tests only: uses the table (caller's storage, must outlive its use); NULL restores the real one.
+ */
 void seam_replace(const struct seam *table);
 
 /* seam()->calloc(1, size). */
