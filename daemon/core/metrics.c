@@ -1,1 +1,295 @@
+/* The table of current values. Sources fill it, one commit at a time; observers read it during the
+ * commit and whenever they like. Names are found through an open-addressing hash of slot numbers;
+ * each metric is its own allocation, so that pointers to it stay good. */
 #include "daemon/core/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+/* Twice METRICS_MAX, a power of two: the load stays at or below one half. */
+enum { BUCKETS = 8192, BUCKET_EMPTY = 0xffff, FIRST_CAPACITY = 16 };
+
+_Static_assert(BUCKETS >= 2 * METRICS_MAX, "the hash needs free buckets to end a probe");
+
+/* The metrics of one source, in the order they were added. */
+struct metrics_list {
+	struct metric **item;
+	size_t capacity;
+	uint64_t committed_ns; /* of the last commit */
+};
+
+struct metrics {
+	size_t count;
+	uint32_t next_serial;
+	uint32_t high; /* slots below have been used */
+	uint32_t holes;
+	uint16_t hole[METRICS_MAX]; /* retired slots, used again before new ones */
+	struct metric *slot[METRICS_MAX];
+	uint16_t bucket[BUCKETS];
+	struct metrics_list of[SOURCES_MAX];
+	size_t observers;
+	struct metrics_observer observer[METRICS_OBSERVERS];
+	uint64_t refused;
+};
+
+int metrics_create(struct metrics **ret)
+{
+	struct metrics *metrics = mem_zalloc(sizeof(*metrics));
+	if (!metrics) {
+		return -ENOMEM;
+	}
+	memset(metrics->bucket, 0xff, sizeof(metrics->bucket));
+	*ret = metrics;
+	return 0;
+}
+
+void metrics_destroy(struct metrics *metrics)
+{
+	if (!metrics) {
+		return;
+	}
+	for (uint32_t i = 0; i < metrics->high; i++) {
+		free(metrics->slot[i]);
+	}
+	for (size_t i = 0; i < SOURCES_MAX; i++) {
+		free(metrics->of[i].item);
+	}
+	free(metrics);
+}
+
+/* FNV-1a: names are short and not chosen by an enemy who could profit from a long probe (the table
+ * is bounded at METRICS_MAX). */
+static uint32_t name_hash(const char *name)
+{
+	uint32_t hash = 2166136261u;
+	for (; *name; name++) {
+		hash = (hash ^ (unsigned char)*name) * 16777619u;
+	}
+	return hash ^ hash >> 15;
+}
+
+/* The bucket that holds the name, or the empty one that ends its probe. */
+static uint32_t bucket_find(const struct metrics *metrics, const char *name)
+{
+	uint32_t b = name_hash(name) % BUCKETS;
+	while (metrics->bucket[b] != BUCKET_EMPTY &&
+		strcmp(metrics->slot[metrics->bucket[b]]->name, name) != 0) {
+		b = (b + 1) % BUCKETS;
+	}
+	return b;
+}
+
+/* Empties a bucket and moves what was pushed past it back, so that no tombstones are needed. */
+static void bucket_remove(struct metrics *metrics, uint32_t hole)
+{
+	uint32_t b = hole;
+	for (;;) {
+		b = (b + 1) % BUCKETS;
+		if (metrics->bucket[b] == BUCKET_EMPTY) {
+			break;
+		}
+		uint32_t home = name_hash(metrics->slot[metrics->bucket[b]]->name) % BUCKETS;
+		if ((b - home) % BUCKETS >= (b - hole) % BUCKETS) {
+			metrics->bucket[hole] = metrics->bucket[b];
+			hole = b;
+		}
+	}
+	metrics->bucket[hole] = BUCKET_EMPTY;
+}
+
+struct metric *metrics_find(struct metrics *metrics, const char *name)
+{
+	uint32_t b = bucket_find(metrics, name);
+	return metrics->bucket[b] == BUCKET_EMPTY ? NULL : metrics->slot[metrics->bucket[b]];
+}
+
+/* Room for one more in the source's list. */
+static int list_reserve(struct metrics_list *list, size_t count)
+{
+	if (count < list->capacity) {
+		return 0;
+	}
+	size_t capacity = list->capacity ? 2 * list->capacity : FIRST_CAPACITY;
+	struct metric **item = mem_calloc(capacity, sizeof(struct metric *));
+	if (!item) {
+		return -ENOMEM;
+	}
+	if (count > 0) {
+		memcpy(item, list->item, count * sizeof(struct metric *));
+	}
+	free(list->item);
+	list->item = item;
+	list->capacity = capacity;
+	return 0;
+}
+
+int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
+	struct metric **ret)
+{
+	if (!proto_path_valid(name) || strlen(name) >= PROTO_PATH_SIZE) {
+		return -EINVAL;
+	}
+	uint32_t b = bucket_find(metrics, name);
+	if (metrics->bucket[b] != BUCKET_EMPTY) {
+		struct metric *known = metrics->slot[metrics->bucket[b]];
+		if (known->source != source) {
+			return -EEXIST;
+		}
+		*ret = known;
+		return 0;
+	}
+	if (metrics->count == METRICS_MAX) {
+		metrics->refused++;
+		return -ENOSPC;
+	}
+	struct metrics_list *list = &metrics->of[source->id];
+	if (list_reserve(list, source->metrics) < 0) {
+		return -ENOMEM;
+	}
+	struct metric *metric = mem_zalloc(sizeof(*metric));
+	if (!metric) {
+		return -ENOMEM;
+	}
+	metric->id = metrics->holes > 0 ? metrics->hole[--metrics->holes] : metrics->high++;
+	metric->serial = metrics->next_serial++;
+	metric->source = source;
+	metric->unit = unit;
+	metric->value = NAN;
+	metric->limit = NAN;
+	metric->reason = "not sampled yet";
+	metric->full_rate = true;
+	snprintf(metric->name, sizeof(metric->name), "%s", name);
+	metrics->slot[metric->id] = metric;
+	metrics->bucket[b] = (uint16_t)metric->id;
+	metrics->count++;
+	list->item[source->metrics++] = metric;
+	*ret = metric;
+	return 0;
+}
+
+void metrics_retire(struct metrics *metrics, struct metric *metric)
+{
+	for (size_t i = 0; i < metrics->observers; i++) {
+		const struct metrics_observer *observer = &metrics->observer[i];
+		if (observer->retire) {
+			observer->retire(observer->ctx, metric);
+		}
+	}
+	struct source *source = metric->source;
+	struct metric **item = metrics->of[source->id].item;
+	size_t at = 0;
+	while (item[at] != metric) {
+		at++;
+	}
+	memmove(item + at, item + at + 1, (source->metrics - at - 1) * sizeof(struct metric *));
+	source->metrics--;
+	bucket_remove(metrics, bucket_find(metrics, metric->name));
+	metrics->slot[metric->id] = NULL;
+	metrics->hole[metrics->holes++] = (uint16_t)metric->id;
+	metrics->count--;
+	free(metric);
+}
+
+void metric_set(struct metric *metric, double value)
+{
+	if (!isfinite(value)) {
+		metric_set_null(metric, "not a number");
+		return;
+	}
+	metric->value = value;
+	metric->reason = NULL;
+	metric->set = true;
+}
+
+void metric_set_null(struct metric *metric, const char *reason)
+{
+	metric->value = NAN;
+	metric->reason = reason ? reason : "unknown";
+	metric->set = true;
+}
+
+void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns)
+{
+	struct metrics_list *list = &metrics->of[source->id];
+	if (t_ns < list->committed_ns) {
+		t_ns = list->committed_ns;
+	}
+	list->committed_ns = t_ns;
+	bool good = false;
+	for (size_t i = 0; i < source->metrics; i++) {
+		struct metric *metric = list->item[i];
+		if (!metric->set) {
+			metric->value = NAN;
+			metric->reason = "not reported";
+		}
+		metric->set = false;
+		metric->t_ns = t_ns;
+		good = good || !metric->reason;
+	}
+	if (good) {
+		source->last_ok_ns = t_ns;
+	}
+	for (size_t i = 0; i < metrics->observers; i++) {
+		const struct metrics_observer *observer = &metrics->observer[i];
+		if (observer->commit) {
+			observer->commit(observer->ctx, source, t_ns);
+		}
+	}
+}
+
+struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor)
+{
+	while (*cursor < metrics->high) {
+		struct metric *metric = metrics->slot[(*cursor)++];
+		if (metric) {
+			return metric;
+		}
+	}
+	return NULL;
+}
+
+struct metric *metrics_of(struct metrics *metrics, const struct source *source, size_t index)
+{
+	return index < source->metrics ? metrics->of[source->id].item[index] : NULL;
+}
+
+size_t metrics_count(const struct metrics *metrics)
+{
+	return metrics->count;
+}
+
+uint64_t metrics_refused(const struct metrics *metrics)
+{
+	return metrics->refused;
+}
+
+int metrics_observe(struct metrics *metrics, struct metrics_observer observer)
+{
+	if (metrics->observers == METRICS_OBSERVERS) {
+		return -ENOSPC;
+	}
+	metrics->observer[metrics->observers++] = observer;
+	return 0;
+}
+
+void metrics_unobserve(struct metrics *metrics, void *ctx)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < metrics->observers; i++) {
+		if (metrics->observer[i].ctx != ctx) {
+			metrics->observer[kept++] = metrics->observer[i];
+		}
+	}
+	metrics->observers = kept;
+}
+
+const char *errno_reason(int error)
+{
+	const char *text = strerrordesc_np(abs(error));
+	return text && error != 0 ? text : "error";
+}

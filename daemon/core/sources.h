@@ -40,7 +40,8 @@ struct sources;
 int sources_create(struct sources **ret); /* -ENOMEM */
 void sources_destroy(struct sources *sources);
 
-/* Adds a source in state unavailable ("not sampled yet"). -EEXIST, -ENOSPC, -ENOMEM. */
+/* Adds a source in state unavailable ("not sampled yet"). -EINVAL for a bad
+ * name, -EEXIST, -ENOSPC, -ENOMEM. */
 int sources_add(
 	struct sources *sources, const char *name, uint64_t interval_ns, struct source **ret);
 

@@ -1,1 +1,226 @@
+/* The ring of things that happened. Texts come from apps, sensors and the kernel: they are made
+ * harmless here, once, so that every reader (terminal, journal, JSON, MQTT) can print them. */
 #include "daemon/core/timeline.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+struct timeline {
+	size_t size;
+	uint64_t last; /* serial of the newest entry; entry of serial s is at (s - 1) % size */
+	size_t observers;
+	struct {
+		timeline_observer *call;
+		void *ctx;
+	} observer[TIMELINE_OBSERVERS];
+	struct timeline_entry entry[];
+};
+
+int timeline_create(size_t entries, struct timeline **ret)
+{
+	if (entries == 0) {
+		return -EINVAL;
+	}
+	if (entries > (SIZE_MAX - sizeof(struct timeline)) / sizeof(struct timeline_entry)) {
+		return -ENOMEM;
+	}
+	struct timeline *timeline =
+		mem_zalloc(sizeof(*timeline) + entries * sizeof(struct timeline_entry));
+	if (!timeline) {
+		return -ENOMEM;
+	}
+	timeline->size = entries;
+	*ret = timeline;
+	return 0;
+}
+
+void timeline_destroy(struct timeline *timeline)
+{
+	free(timeline);
+}
+
+/* Length of the UTF-8 sequence at text (RFC 3629: no overlong form, no surrogate, at most
+ * U+10FFFF); 0 when it is broken. text is NUL-terminated. */
+static size_t utf8_length(const unsigned char *text)
+{
+	static const struct {
+		unsigned char first, last; /* of the leading byte */
+		unsigned char low, high;   /* of the second byte */
+		size_t length;
+	} forms[] = {
+		{0x00, 0x7f, 0, 0, 1},
+		{0xc2, 0xdf, 0x80, 0xbf, 2},
+		{0xe0, 0xe0, 0xa0, 0xbf, 3},
+		{0xe1, 0xec, 0x80, 0xbf, 3},
+		{0xed, 0xed, 0x80, 0x9f, 3},
+		{0xee, 0xef, 0x80, 0xbf, 3},
+		{0xf0, 0xf0, 0x90, 0xbf, 4},
+		{0xf1, 0xf3, 0x80, 0xbf, 4},
+		{0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (text[0] < forms[i].first || text[0] > forms[i].last) {
+			continue;
+		}
+		if (forms[i].length > 1 && (text[1] < forms[i].low || text[1] > forms[i].high)) {
+			return 0;
+		}
+		for (size_t k = 2; k < forms[i].length; k++) {
+			if (text[k] < 0x80 || text[k] > 0xbf) {
+				return 0;
+			}
+		}
+		return forms[i].length;
+	}
+	return 0;
+}
+
+/* C0, DEL, C1 (terminals take U+009B for ESC [) and the two Unicode line ends. */
+static bool is_control(const unsigned char *text, size_t length)
+{
+	if (length == 1) {
+		return text[0] < 0x20 || text[0] == 0x7f;
+	}
+	if (length == 2) {
+		return text[0] == 0xc2 && text[1] < 0xa0;
+	}
+	return length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
+	       (text[2] == 0xa8 || text[2] == 0xa9);
+}
+
+static void sanitise(char *text)
+{
+	unsigned char *in = (unsigned char *)text;
+	unsigned char *out = in;
+	while (*in) {
+		size_t length = utf8_length(in);
+		if (length == 0 || is_control(in, length)) {
+			in += length > 0 ? length : 1;
+			*out++ = '?';
+			continue;
+		}
+		memmove(out, in, length);
+		in += length;
+		out += length;
+	}
+	*out = '\0';
+}
+
+/* Takes away the sequence that the end of the buffer cut in two. */
+static void drop_cut_sequence(char *text, size_t length)
+{
+	size_t back = 0;
+	while (back < 3 && back < length &&
+		((unsigned char)text[length - 1 - back] & 0xc0) == 0x80) {
+		back++;
+	}
+	if (back < length && (unsigned char)text[length - 1 - back] >= 0xc0 &&
+		utf8_length((unsigned char *)text + length - 1 - back) == 0) {
+		text[length - 1 - back] = '\0';
+	}
+}
+
+void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,
+	enum timeline_level level, const char *subject, const char *format, ...)
+{
+	/* Built aside: subject and arguments may point into the entry that goes. */
+	struct timeline_entry entry = {
+		.serial = timeline->last + 1, .t_ns = t_ns, .kind = kind, .level = level};
+	int length = snprintf(entry.subject, sizeof(entry.subject), "%s", subject ? subject : "");
+	if (length >= (int)sizeof(entry.subject)) {
+		drop_cut_sequence(entry.subject, sizeof(entry.subject) - 1);
+	}
+	va_list args;
+	va_start(args, format);
+	length = vsnprintf(entry.text, sizeof(entry.text), format, args);
+	va_end(args);
+	if (length < 0) {
+		entry.text[0] = '\0';
+	} else if (length >= (int)sizeof(entry.text)) {
+		drop_cut_sequence(entry.text, sizeof(entry.text) - 1);
+	}
+	sanitise(entry.subject);
+	sanitise(entry.text);
+	struct timeline_entry *place = &timeline->entry[timeline->last % timeline->size];
+	*place = entry;
+	timeline->last++;
+	for (size_t i = 0; i < timeline->observers; i++) {
+		timeline->observer[i].call(timeline->observer[i].ctx, place);
+	}
+}
+
+const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial)
+{
+	uint64_t oldest = timeline->last > timeline->size ? timeline->last - timeline->size + 1 : 1;
+	if (serial < oldest) {
+		serial = oldest;
+	}
+	return serial > timeline->last ? NULL : &timeline->entry[(serial - 1) % timeline->size];
+}
+
+uint64_t timeline_last_serial(const struct timeline *timeline)
+{
+	return timeline->last;
+}
+
+int timeline_observe(struct timeline *timeline, timeline_observer *observer, void *ctx)
+{
+	if (timeline->observers == TIMELINE_OBSERVERS) {
+		return -ENOSPC;
+	}
+	timeline->observer[timeline->observers].call = observer;
+	timeline->observer[timeline->observers].ctx = ctx;
+	timeline->observers++;
+	return 0;
+}
+
+void timeline_unobserve(struct timeline *timeline, void *ctx)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < timeline->observers; i++) {
+		if (timeline->observer[i].ctx != ctx) {
+			timeline->observer[kept++] = timeline->observer[i];
+		}
+	}
+	timeline->observers = kept;
+}
+
+const char *timeline_kind_name(enum timeline_kind kind)
+{
+	switch (kind) {
+	case TIMELINE_ALERT:
+		return "alert";
+	case TIMELINE_MARK:
+		return "mark";
+	case TIMELINE_APP:
+		return "app";
+	case TIMELINE_SOURCE:
+		return "source";
+	case TIMELINE_CLOCK:
+		return "clock";
+	case TIMELINE_DAEMON:
+		return "daemon";
+	case TIMELINE_KIND_COUNT:
+		break;
+	}
+	return "unknown";
+}
+
+const char *timeline_level_name(enum timeline_level level)
+{
+	switch (level) {
+	case TIMELINE_INFO:
+		return "info";
+	case TIMELINE_WARNING:
+		return "warning";
+	case TIMELINE_CRITICAL:
+		return "critical";
+	}
+	return "unknown";
+}

@@ -1,0 +1,17 @@
+/* The words for the broker's states, as answers and the status screen show them. */
+#include "daemon/core/core.h"
+
+const char *broker_state_name(enum broker_state state)
+{
+	switch (state) {
+	case BROKER_OFF:
+		return "off";
+	case BROKER_CONNECTING:
+		return "connecting";
+	case BROKER_CONNECTED:
+		return "connected";
+	case BROKER_AWAY:
+		return "away";
+	}
+	return "unknown";
+}
