@@ -20,10 +20,12 @@
  * the newest event is refused and counted in `dropped`.
  *
  * The reader keeps its position privately and checkpoints it (tail, tail_chunk) in the slot. It
- * passes a chunk when tail reaches base + chunk_records: checkpoint first, then base = UINT64_MAX,
- * then owner = 0 with release. A reader that attaches anew frees chunks of a slot whose
- * base + chunk_records <= tail (what a killed reader left between the two steps); a chunk just
- * taken still has base UINT64_MAX and is left alone.
+ * passes a chunk when tail has reached base + chunk_records *and* head is beyond it (only then is
+ * next[] linked; the writer still has to write next[] of a chunk that was read to its end, so such
+ * a chunk stays tail_chunk and owned): checkpoint first (tail, tail_chunk = next), then
+ * base = UINT64_MAX, then owner = 0 with release. A reader that attaches anew frees chunks of a
+ * slot whose base + chunk_records <= tail, except tail_chunk (what a killed reader left between the
+ * two steps); a chunk just taken still has base UINT64_MAX and is left alone.
  *
  * Identity at any time, also across SIGKILL of either side:
  *     sent = received + dropped + in the ring
