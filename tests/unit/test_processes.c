@@ -1,0 +1,84 @@
+/* The list of watched processes. */
+#include "daemon/core/processes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+
+static struct processes processes;
+
+START_TEST(a_watch_is_added_once)
+{
+	struct watch watch = {.kind = WATCH_PATTERN, .name = "ffmpeg", .pattern = "ffmpeg*"};
+	ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	ck_assert_uint_eq(processes.serial, 1);
+	ck_assert_int_eq(processes_watch(&processes, &watch), -EEXIST);
+	ck_assert_uint_eq(processes.serial, 1);
+	ck_assert_uint_eq(processes.watches, 1);
+}
+END_TEST
+
+START_TEST(a_reused_pid_is_another_watch)
+{
+	struct watch watch = {.kind = WATCH_APP, .name = "cam", .pid = 7, .start_ticks = 100};
+	ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	watch.start_ticks = 200;
+	ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	watch.kind = WATCH_PID;
+	ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	ck_assert_uint_eq(processes.watches, 3);
+}
+END_TEST
+
+START_TEST(removal_takes_kind_name_and_pid)
+{
+	struct watch watch = {.kind = WATCH_APP, .name = "cam"};
+	for (pid_t pid = 1; pid <= 4; pid++) {
+		watch.pid = pid;
+		ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	}
+	uint32_t serial = processes.serial;
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_PID, "cam", 0), 0);
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_APP, "other", 0), 0);
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_APP, "cam", 9), 0);
+	ck_assert_uint_eq(processes.serial, serial);
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_APP, "cam", 2), 1);
+	ck_assert_uint_eq(processes.serial, serial + 1);
+	ck_assert_uint_eq(processes.watches, 3);
+	ck_assert_int_eq(processes.watch[1].pid, 3);
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_APP, "cam", 0), 3);
+	ck_assert_uint_eq(processes.watches, 0);
+}
+END_TEST
+
+START_TEST(the_list_ends_at_its_limit_and_counts)
+{
+	struct watch watch = {.kind = WATCH_PID, .name = "x"};
+	for (int i = 0; i < WATCHES_MAX; i++) {
+		watch.pid = i + 1;
+		ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	}
+	watch.pid = WATCHES_MAX + 1;
+	ck_assert_int_eq(processes_watch(&processes, &watch), -ENOSPC);
+	ck_assert_uint_eq(processes.refused, 1);
+	watch.pid = 1;
+	ck_assert_int_eq(processes_watch(&processes, &watch), -EEXIST);
+	ck_assert_uint_eq(processes.refused, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("processes");
+	TCase *tcase = tcase_create("processes");
+	tcase_add_test(tcase, a_watch_is_added_once);
+	tcase_add_test(tcase, a_reused_pid_is_another_watch);
+	tcase_add_test(tcase, removal_takes_kind_name_and_pid);
+	tcase_add_test(tcase, the_list_ends_at_its_limit_and_counts);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,187 @@
+/* The ring of events and the cleaning of its texts. */
+#include "daemon/core/timeline.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/alloc_seam.h"
+
+static struct timeline *timeline;
+
+static void setup(void)
+{
+	ck_assert_int_eq(timeline_create(4, &timeline), 0);
+}
+
+static void teardown(void)
+{
+	timeline_destroy(timeline);
+}
+
+static const struct timeline_entry *add_text(const char *text)
+{
+	timeline_add(timeline, 1, TIMELINE_MARK, TIMELINE_INFO, text, "%s", text);
+	return timeline_from(timeline, timeline_last_serial(timeline));
+}
+
+START_TEST(entries_are_numbered_and_found)
+{
+	ck_assert_uint_eq(timeline_last_serial(timeline), 0);
+	ck_assert_ptr_null(timeline_from(timeline, 0));
+	timeline_add(
+		timeline, 7, TIMELINE_APP, TIMELINE_WARNING, "cam", "%s in %s", "died", "infer");
+	const struct timeline_entry *entry = timeline_from(timeline, 0);
+	ck_assert_ptr_nonnull(entry);
+	ck_assert_uint_eq(entry->serial, 1);
+	ck_assert_uint_eq(entry->t_ns, 7);
+	ck_assert_int_eq(entry->kind, TIMELINE_APP);
+	ck_assert_int_eq(entry->level, TIMELINE_WARNING);
+	ck_assert_str_eq(entry->subject, "cam");
+	ck_assert_str_eq(entry->text, "died in infer");
+	ck_assert_ptr_null(timeline_from(timeline, 2));
+}
+END_TEST
+
+START_TEST(the_oldest_entries_go_when_it_is_full)
+{
+	for (int i = 1; i <= 10; i++) {
+		timeline_add(timeline, (uint64_t)i, TIMELINE_MARK, TIMELINE_INFO, "a", "%d", i);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 10);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, 7);
+	ck_assert_uint_eq(timeline_from(timeline, 3)->serial, 7);
+	ck_assert_str_eq(timeline_from(timeline, 8)->text, "8");
+	ck_assert_uint_eq(timeline_from(timeline, 10)->serial, 10);
+	ck_assert_ptr_null(timeline_from(timeline, 11));
+	ck_assert_ptr_null(timeline_from(timeline, UINT64_MAX));
+}
+END_TEST
+
+START_TEST(texts_are_made_harmless)
+{
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+		{"plain", "plain"}, {"a\nb\tc\x7f", "a?b?c?"}, {"\x1b[31mred", "?[31mred"},
+		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+		{"\xe2\x82\xac \xf0\x9f\x98\x80", "\xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"\xff\xfe", "??"}, {"\xc3", "?"}, {"\xe2\x82", "??"},
+		{"\xc0\xaf", "??"},	      /* overlong */
+		{"\xe0\x80\xaf", "???"},      /* overlong */
+		{"\xed\xa0\x80", "???"},      /* surrogate */
+		{"\xf4\x90\x80\x80", "????"}, /* past U+10FFFF */
+		{"\xc2\x9b", "?"},	      /* C1 */
+		{"a\xe2\x80\xa8z", "a?z"},    /* line separator */
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const struct timeline_entry *entry = add_text(table[i].in);
+		ck_assert_str_eq(entry->text, table[i].out);
+		ck_assert_str_eq(entry->subject, table[i].out);
+	}
+}
+END_TEST
+
+START_TEST(a_long_text_is_cut_between_characters)
+{
+	char text[3 * TIMELINE_TEXT];
+	for (size_t shift = 0; shift < 4; shift++) {
+		memset(text, 'x', shift);
+		text[shift] = '\0';
+		while (strlen(text) + 4 < sizeof(text)) {
+			strcat(text, "\xe2\x82\xac");
+		}
+		const struct timeline_entry *entry = add_text(text);
+		ck_assert_ptr_null(strchr(entry->text, '?'));
+		ck_assert_ptr_null(strchr(entry->subject, '?'));
+		ck_assert_uint_gt(strlen(entry->text), TIMELINE_TEXT - 4);
+	}
+}
+END_TEST
+
+static uint64_t heard_serial;
+static int heard;
+
+static void on_entry(void *ctx, const struct timeline_entry *entry)
+{
+	ck_assert_ptr_eq(ctx, &heard);
+	heard++;
+	heard_serial = entry->serial;
+}
+
+START_TEST(observers_hear_each_entry)
+{
+	ck_assert_int_eq(timeline_observe(timeline, on_entry, &heard), 0);
+	add_text("a");
+	add_text("b");
+	ck_assert_int_eq(heard, 2);
+	ck_assert_uint_eq(heard_serial, 2);
+	timeline_unobserve(timeline, &heard);
+	add_text("c");
+	ck_assert_int_eq(heard, 2);
+	for (int i = 0; i < TIMELINE_OBSERVERS; i++) {
+		ck_assert_int_eq(timeline_observe(timeline, on_entry, &heard), 0);
+	}
+	ck_assert_int_eq(timeline_observe(timeline, on_entry, &heard), -ENOSPC);
+}
+END_TEST
+
+START_TEST(creation_says_what_failed)
+{
+	struct timeline *other = NULL;
+	ck_assert_int_eq(timeline_create(0, &other), -EINVAL);
+	ck_assert_int_eq(timeline_create(SIZE_MAX / 2, &other), -ENOMEM);
+	alloc_seam_start(1);
+	ck_assert_int_eq(timeline_create(8, &other), -ENOMEM);
+	alloc_seam_stop();
+	ck_assert_ptr_null(other);
+	timeline_destroy(NULL);
+}
+END_TEST
+
+START_TEST(adding_allocates_nothing)
+{
+	alloc_seam_start(0);
+	for (int i = 0; i < 100; i++) {
+		add_text("x");
+	}
+	ck_assert_uint_eq(alloc_calls, 0);
+	alloc_seam_stop();
+}
+END_TEST
+
+START_TEST(every_kind_and_level_has_its_word)
+{
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_ALERT), "alert");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_MARK), "mark");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_APP), "app");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_SOURCE), "source");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_CLOCK), "clock");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_DAEMON), "daemon");
+	ck_assert_str_eq(timeline_level_name(TIMELINE_INFO), "info");
+	ck_assert_str_eq(timeline_level_name(TIMELINE_WARNING), "warning");
+	ck_assert_str_eq(timeline_level_name(TIMELINE_CRITICAL), "critical");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("timeline");
+	TCase *tcase = tcase_create("timeline");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, entries_are_numbered_and_found);
+	tcase_add_test(tcase, the_oldest_entries_go_when_it_is_full);
+	tcase_add_test(tcase, texts_are_made_harmless);
+	tcase_add_test(tcase, a_long_text_is_cut_between_characters);
+	tcase_add_test(tcase, observers_hear_each_entry);
+	tcase_add_test(tcase, creation_says_what_failed);
+	tcase_add_test(tcase, adding_allocates_nothing);
+	tcase_add_test(tcase, every_kind_and_level_has_its_word);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
