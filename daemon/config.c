@@ -1,1 +1,321 @@
+/* Files of the configuration: which, in what order, line by line through libinih into config_set.
+ */
 #include "daemon/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/util/seam.h"
+
+#define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
+
+enum { DROPINS_MAX = 256 };
+
+/* The built-in alert rules (G2.13); a section of the same name changes single keys of them. */
+static const struct alert_rule default_rules[] = {
+	{.name = "temperature",
+		.metric = "temperature/max",
+		.kind = ALERT_ABOVE,
+		.threshold = 75,
+		.critical = 82,
+		.clear = 72,
+		.for_ns = 0,
+		.clear_for_ns = 10000000000u,
+		.severity = ALERT_WARNING,
+		.enabled = true},
+	{.name = "temperature_limit",
+		.metric = "temperature/max",
+		.kind = ALERT_ABOVE,
+		.threshold = 85,
+		.critical = NAN,
+		.clear = 80,
+		.clear_for_ns = 10000000000u,
+		.severity = ALERT_CRITICAL,
+		.enabled = true},
+	{.name = "memory",
+		.metric = "memory/used_percent",
+		.kind = ALERT_ABOVE,
+		.threshold = 95,
+		.critical = NAN,
+		.clear = 90,
+		.for_ns = 5000000000u,
+		.clear_for_ns = 10000000000u,
+		.severity = ALERT_WARNING,
+		.enabled = true},
+	{.name = "cpu",
+		.metric = "cpu/utilization",
+		.kind = ALERT_ABOVE,
+		.threshold = 90,
+		.critical = NAN,
+		.clear = 80,
+		.for_ns = 30000000000u,
+		.clear_for_ns = 10000000000u,
+		.severity = ALERT_WARNING,
+		.enabled = true},
+};
+
+void config_defaults(struct config *config)
+{
+	*config = (struct config){
+		.admin_group = "edgeprof",
+		.log_level = LOG_LEVEL_INFO,
+		.max_connections = 128,
+		.max_connections_per_uid = 32,
+		.max_event_connections = 64,
+		.max_mapping_bytes = 16u << 20,
+		.interval_ns = 1000000000u,
+		.stage_window = 1024,
+		.frame_window = 300,
+		.history_bytes = 16u << 20,
+		.mqtt =
+			{
+				.port = 0,
+				.topic_prefix = "edgeprof",
+				.summary_interval_ns = 10000000000u,
+				.max_messages = 512,
+				.max_bytes = 1u << 20,
+			},
+	};
+	for (size_t i = 0; i < sizeof(default_rules) / sizeof(default_rules[0]); i++) {
+		config->alert[i] = default_rules[i];
+		config->alert_has_kind[i] = true;
+		config->alerts++;
+	}
+}
+
+struct reader {
+	FILE *stream;
+	const char *path;
+	unsigned line;
+	bool too_long; /* the present line did not fit */
+	struct config *config;
+	struct config_errors *errors;
+};
+
+static void add_error(struct config_errors *errors, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_error(struct config_errors *errors, const char *format, ...)
+{
+	if (errors->count < CONFIG_ERRORS_MAX) {
+		va_list ap;
+		va_start(ap, format);
+		vsnprintf(errors->text[errors->count], sizeof(errors->text[0]), format, ap);
+		va_end(ap);
+	}
+	errors->count++;
+}
+
+/* libinih's fgets: counts lines, refuses long ones instead of splitting them, and takes away the
+ * indentation that libinih would read as the continuation of the line before. */
+static char *read_line(char *buf, int size, void *ctx)
+{
+	struct reader *reader = ctx;
+	if (!fgets(buf, size, reader->stream)) {
+		return NULL;
+	}
+	reader->line++;
+	size_t length = strlen(buf);
+	if (length > 0 && buf[length - 1] != '\n' && !feof(reader->stream)) {
+		add_error(reader->errors, "%s:%u: line too long; expected at most %d bytes",
+			reader->path, reader->line, size - 2);
+		for (int c = getc(reader->stream); c != EOF && c != '\n';) {
+			c = getc(reader->stream);
+		}
+		snprintf(buf, (size_t)size, "#\n");
+		return buf;
+	}
+	size_t indent = strspn(buf, " \t");
+	memmove(buf, buf + indent, length - indent + 1);
+	return buf;
+}
+
+static int handle_pair(void *ctx, const char *section, const char *key, const char *value)
+{
+	struct reader *reader = ctx;
+	char error[320];
+	if (config_set(reader->config, section, key, value ? value : "", error, sizeof(error)) <
+		0) {
+		add_error(reader->errors, "%s:%u: [%s] %s = %s: %s", reader->path, reader->line,
+			section, key, value ? value : "", error);
+	}
+	return 1;
+}
+
+/* 0, or -errno when the file cannot be read at all. */
+static int load_file(const char *path, struct config *config, struct config_errors *errors)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0) {
+		return -errno;
+	}
+	struct stat st;
+	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))) {
+		close(fd);
+		return -EISDIR;
+	}
+	struct reader reader = {
+		.stream = fdopen(fd, "r"), .path = path, .config = config, .errors = errors};
+	if (!reader.stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	int line = ini_parse_stream(read_line, &reader, handle_pair, &reader);
+	fclose(reader.stream);
+	if (line > 0) {
+		add_error(errors, "%s:%d: not understood; expected [section] or key = value", path,
+			line);
+	}
+	return 0;
+}
+
+struct dropin {
+	char name[256];
+	char path[768];
+};
+
+static int compare_dropins(const void *a, const void *b)
+{
+	return strcmp(((const struct dropin *)a)->name, ((const struct dropin *)b)->name);
+}
+
+/* Adds the *.conf files of a folder whose names are not there yet. */
+static size_t collect_dropins(const char *folder, struct dropin *dropins, size_t count)
+{
+	DIR *dir = opendir(folder);
+	if (!dir) {
+		return count;
+	}
+	struct dirent *entry;
+	while (count < DROPINS_MAX && (entry = readdir(dir))) {
+		size_t length = strlen(entry->d_name);
+		if (entry->d_name[0] == '.' || length < 6 ||
+			strcmp(entry->d_name + length - 5, ".conf") != 0) {
+			continue;
+		}
+		bool masked = false;
+		for (size_t i = 0; i < count; i++) {
+			masked = masked || strcmp(dropins[i].name, entry->d_name) == 0;
+		}
+		if (masked) {
+			continue;
+		}
+		struct dropin *added = &dropins[count];
+		memcpy(added->name, entry->d_name, length + 1);
+		if ((size_t)snprintf(added->path, sizeof(added->path), "%s/%s", folder,
+			    entry->d_name) < sizeof(added->path)) {
+			count++;
+		}
+	}
+	closedir(dir);
+	return count;
+}
+
+static int load_dropins(const char *path, struct config *config, struct config_errors *errors)
+{
+	static const char *const folders[] = {"/etc/edgeprofd/edgeprofd.conf.d",
+		"/run/edgeprofd/edgeprofd.conf.d", "/usr/lib/edgeprofd/edgeprofd.conf.d"};
+	struct dropin *dropins = mem_calloc(DROPINS_MAX, sizeof(*dropins));
+	if (!dropins) {
+		return -ENOMEM;
+	}
+	size_t count = 0;
+	if (path) {
+		char folder[512];
+		if ((size_t)snprintf(folder, sizeof(folder), "%s.d", path) < sizeof(folder)) {
+			count = collect_dropins(folder, dropins, count);
+		}
+	} else {
+		for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+			count = collect_dropins(folders[i], dropins, count);
+		}
+	}
+	qsort(dropins, count, sizeof(*dropins), compare_dropins);
+	for (size_t i = 0; i < count; i++) {
+		int r = load_file(dropins[i].path, config, errors);
+		if (r < 0) {
+			add_error(errors, "%s: cannot be read: %s", dropins[i].path, strerror(-r));
+		}
+	}
+	free(dropins);
+	return 0;
+}
+
+int config_check(const struct config *config, char *error, size_t size)
+{
+	for (size_t i = 0; i < config->alerts; i++) {
+		const struct alert_rule *rule = &config->alert[i];
+		if (!rule->enabled) {
+			continue;
+		}
+		if (rule->metric[0] == '\0') {
+			snprintf(error, size, "[alert %s] has no metric; expected metric = GLOB",
+				rule->name);
+			return -EINVAL;
+		}
+		if (!config->alert_has_kind[i]) {
+			snprintf(error, size,
+				"[alert %s] has no limit; expected above, below, equals or absent",
+				rule->name);
+			return -EINVAL;
+		}
+		bool below = rule->kind == ALERT_BELOW;
+		double sign = below ? -1 : 1;
+		if (!isnan(rule->clear) && sign * rule->clear > sign * rule->threshold) {
+			snprintf(error, size, "[alert %s] clear = %g lies beyond the limit %g",
+				rule->name, rule->clear, rule->threshold);
+			return -EINVAL;
+		}
+		if (!isnan(rule->critical) && sign * rule->critical < sign * rule->threshold) {
+			snprintf(error, size, "[alert %s] critical = %g lies before the limit %g",
+				rule->name, rule->critical, rule->threshold);
+			return -EINVAL;
+		}
+	}
+	for (size_t i = 0; i < config->processes; i++) {
+		const struct watch *watch = &config->process[i];
+		if (watch->pattern[0] == '\0' && watch->pid == 0) {
+			snprintf(error, size,
+				"[process %s] names no process; expected match = GLOB or pid = N",
+				watch->name);
+			return -EINVAL;
+		}
+	}
+	if (config->mqtt.enabled && config->mqtt.host[0] == '\0') {
+		snprintf(error, size, "[mqtt] enabled = yes without a host; expected host = NAME");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int config_load(const char *path, struct config *config, struct config_errors *errors)
+{
+	config_defaults(config);
+	errors->count = 0;
+	int r = load_file(path ? path : DEFAULT_FILE, config, errors);
+	if (r < 0 && (path || r != -ENOENT)) {
+		add_error(
+			errors, "%s: cannot be read: %s", path ? path : DEFAULT_FILE, strerror(-r));
+		return r == -ENOENT ? -ENOENT : -EINVAL;
+	}
+	r = load_dropins(path, config, errors);
+	if (r < 0) {
+		return r;
+	}
+	char error[320];
+	if (errors->count == 0 && config_check(config, error, sizeof(error)) < 0) {
+		add_error(errors, "%s: %s", path ? path : DEFAULT_FILE, error);
+	}
+	if (config->mqtt.port == 0) {
+		config->mqtt.port = config->mqtt.ca_file[0] ? 8883 : 1883;
+	}
+	return errors->count > 0 ? -EINVAL : 0;
+}

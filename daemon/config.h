@@ -13,12 +13,12 @@ enum {
 	CONFIG_SOURCES_MAX = 32,
 	CONFIG_PROCESSES_MAX = 32,
 	CONFIG_ERRORS_MAX = 16,
-	CONFIG_STAGE_SETTINGS_MAX = 64,
 };
 
 struct config {
 	/* [daemon] */
 	char socket_group[64]; /* "" = sockets are 0666 */
+	char admin_group[64];
 	enum log_level log_level;
 	uint64_t max_connections, max_connections_per_uid, max_event_connections;
 	uint64_t max_mapping_bytes;
@@ -37,24 +37,34 @@ struct config {
 	/* [alert NAME] */
 	size_t alerts;
 	struct alert_rule alert[ALERT_RULES_MAX];
+	bool alert_has_kind[ALERT_RULES_MAX]; /* above, below, equals or absent was given */
 	/* [mqtt] */
 	struct mqtt_options mqtt;
 };
 
-struct config_error {
-	char text[512]; /* "FILE:LINE: what is wrong; what was expected" */
-};
-
+/* What is wrong, each "FILE:LINE: what; what was expected". */
 struct config_errors {
 	size_t count; /* may exceed CONFIG_ERRORS_MAX: the rest is only counted */
-	struct config_error error[CONFIG_ERRORS_MAX];
+	char text[CONFIG_ERRORS_MAX][512];
 };
 
-/* Sets every key to its default, with the built-in alert rules. */
+/* Every key at its default, with the built-in alert rules. */
 void config_defaults(struct config *config);
 
-/* Reads FILE (path NULL = /etc/edgeprofd/edgeprofd.conf, absent is fine) and the drop-ins beside it
- * (FILE.d, and with path NULL also those of /usr/lib and /run; a name masks the same name of a
- * later folder in the order /etc, /run, /usr/lib). 0, -EINVAL with errors filled, -ENOENT for an
- * explicit path. */
+/* Defaults, then FILE (path NULL = /etc/edgeprofd/edgeprofd.conf, absent is fine), then drop-ins in
+ * the order of their names: those of FILE.d, or with path NULL those of edgeprofd.conf.d in
+ * /etc/edgeprofd, /run/edgeprofd and /usr/lib/edgeprofd (a name masks the same name of a later
+ * folder). 0, -EINVAL with errors filled, -ENOENT for an explicit path that is not there. */
 int config_load(const char *path, struct config *config, struct config_errors *errors);
+
+/* The part that config_load applies to each pair; also for tests. Section and key as in the file.
+ * 0, or -EINVAL with what is wrong in error. */
+int config_set(struct config *config, const char *section, const char *key, const char *value,
+	char *error, size_t size);
+
+/* Checks what only the whole can tell (an alert without a limit, a process without a pattern). */
+int config_check(const struct config *config, char *error, size_t size);
+
+/* Iterates over the keys of the plain sections and of one [source], [process], [alert]: for the
+ * test that config/edgeprofd.conf documents all of them. False at the end. */
+bool config_key_at(size_t index, const char **section, const char **key);

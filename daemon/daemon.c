@@ -1,1 +1,199 @@
-#include "daemon/daemon.h"
+/*
+ * The only wiring: what opens, in which order, and what stops when. Data flows
+ *     collect, ingest -> core/metrics -> history, alerts -> api, publish
+ */
+#include "daemon/wiring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/notify.h"
+#include "daemon/rundir.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static void on_watchdog(uv_timer_t *timer)
+{
+	struct daemon *daemon = timer->data;
+	if (scheduler_healthy(daemon->scheduler, seam()->now_ns())) {
+		notify_watchdog();
+	}
+}
+
+static void refresh(void *ctx, uint64_t now_ns)
+{
+	ingest_drain(((struct daemon *)ctx)->ingest, now_ns);
+}
+
+static int reload(void *ctx, char *error, size_t size)
+{
+	return daemon_reload(ctx, error, size);
+}
+
+static int open_sockets(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const char *group = config->socket_group[0] ? config->socket_group : NULL;
+	snprintf(daemon->events_path, sizeof(daemon->events_path), "%s/events", daemon->run_dir);
+	snprintf(daemon->varlink_path, sizeof(daemon->varlink_path), "%s/io.edgeprof",
+		daemon->run_dir);
+	const struct ingest_options ingest = {
+		.path = daemon->events_path,
+		.group = group,
+		.sample_interval_ns = 1000000000u,
+		.max_connections = config->max_event_connections,
+		.max_mapping_bytes = config->max_mapping_bytes,
+	};
+	int r = ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
+	if (r < 0) {
+		log_error("%s: %s", daemon->events_path, strerror(-r));
+		return r;
+	}
+	const struct api_options api = {
+		.listen_fd = notify_listen_fd(),
+		.path = daemon->varlink_path,
+		.group = group,
+		.admin_group = config->admin_group,
+		.max_connections = config->max_connections,
+		.max_per_uid = config->max_connections_per_uid,
+		.max_queue_connection = 256 * 1024,
+		.max_queue_uid = 1024 * 1024,
+		.max_queue_total = 4 * 1024 * 1024,
+		.first_frame_timeout_ns = 5000000000u,
+		.refresh = refresh,
+		.reload = reload,
+		.ctx = daemon,
+	};
+	r = api_open(daemon->loop, &daemon->core, &api, &daemon->api);
+	if (r < 0) {
+		log_error("%s: %s", daemon->varlink_path, strerror(-r));
+	}
+	return r;
+}
+
+static int open_layers(struct daemon *daemon)
+{
+	struct scheduler_options options = daemon_scheduling(daemon->config);
+	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
+	daemon->clock_open = true;
+	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
+	daemon->loopwatch_open = true;
+	int r = journal_create(&daemon->core, &daemon->journal);
+	r = r < 0 ? r : open_sockets(daemon);
+	r = r < 0 ? r : daemon_open_mqtt(daemon);
+	r = r < 0 ? r
+		  : scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root,
+			    &options, &daemon->scheduler);
+	if (r < 0) {
+		return r;
+	}
+	uint64_t period = notify_watchdog_ms();
+	if (period > 0) {
+		uv_timer_init(daemon->loop, &daemon->watchdog);
+		daemon->watchdog.data = daemon;
+		daemon->watchdog_open = true;
+		uv_timer_start(&daemon->watchdog, on_watchdog, period, period);
+	}
+	return 0;
+}
+
+int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct daemon **ret)
+{
+	struct daemon *daemon = mem_zalloc(sizeof(*daemon));
+	if (!daemon) {
+		return -ENOMEM;
+	}
+	*ret = daemon;
+	daemon->loop = loop;
+	daemon->root.fd = daemon->real_root.fd = daemon->runfile.fd = -1;
+	if (options->config_path) {
+		daemon->config_path = mem_strdup(options->config_path);
+		if (!daemon->config_path) {
+			return -ENOMEM;
+		}
+	}
+	int r = daemon_load_config(daemon->config_path, &daemon->config, NULL, 0);
+	if (r < 0) {
+		return r;
+	}
+	log_max_level = daemon->config->log_level;
+	r = root_init(&daemon->real_root, NULL);
+	r = r < 0 ? r : root_init(&daemon->root, options->root);
+	if (r < 0) {
+		log_error("%s: %s", options->root ? options->root : "/", strerror(-r));
+		return r;
+	}
+	r = rundir_make(daemon->run_dir, sizeof(daemon->run_dir));
+	if (r < 0) {
+		log_error("run directory %s: %s",
+			daemon->run_dir[0] ? daemon->run_dir
+					   : "(none: set EDGEPROF_RUNTIME_DIR or XDG_RUNTIME_DIR)",
+			strerror(-r));
+		return r == -EINVAL ? -EIO : r;
+	}
+	r = daemon_assemble(daemon);
+	if (r == 0) {
+		daemon_watch_configured(daemon, daemon->config);
+		r = open_layers(daemon);
+	}
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		daemon_stop(daemon);
+		return r == -EINVAL ? -EIO : r;
+	}
+	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+		"edgeprofd", "edgeprofd %s started", EDGEPROF_VERSION);
+	daemon_tell_ready(daemon);
+	return 0;
+}
+
+static void on_closed(void *ctx)
+{
+	(void)ctx;
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+	if (daemon->stopping) {
+		return;
+	}
+	daemon->stopping = true;
+	notify_stopping();
+	if (daemon->watchdog_open) {
+		uv_close((uv_handle_t *)&daemon->watchdog, NULL);
+	}
+	if (daemon->scheduler) {
+		scheduler_close(daemon->scheduler, on_closed, NULL);
+	}
+	if (daemon->api) {
+		api_close(daemon->api, on_closed, NULL);
+	}
+	if (daemon->ingest) {
+		ingest_close(daemon->ingest, on_closed, NULL);
+	}
+	if (daemon->mqtt && !daemon->mqtt_closing) {
+		mqtt_close(daemon->mqtt, on_closed, NULL);
+	}
+	if (daemon->clock_open) {
+		clock_watch_close(&daemon->clock, on_closed, NULL);
+	}
+	if (daemon->loopwatch_open) {
+		loopwatch_close(&daemon->loopwatch);
+	}
+}
+
+void daemon_destroy(struct daemon *daemon)
+{
+	if (!daemon) {
+		return;
+	}
+	journal_destroy(daemon->journal);
+	daemon_disassemble(daemon);
+	root_finish(&daemon->root);
+	root_finish(&daemon->real_root);
+	free(daemon->config);
+	free(daemon->config_path);
+	free(daemon);
+}

@@ -1,6 +1,158 @@
-#include "daemon/daemon.h"
+/* edgeprofd: options, signals, exit status. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <uv.h>
 
-int main(void)
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "daemon/util/log.h"
+
+static const char usage_text[] =
+	"Usage: edgeprofd [-c FILE] [--check-config] [--root DIR] [--version]\n"
+	"\n"
+	"The always-on profiler daemon. Runs in the foreground; the service manager or a shell\n"
+	"keeps it. Settings come from /etc/edgeprofd/edgeprofd.conf and its drop-ins.\n"
+	"\n"
+	"  -c, --config FILE    read FILE (and FILE.d/*.conf) instead\n"
+	"      --check-config   say what is wrong with the configuration, exit 0 or 78\n"
+	"      --root DIR       read devices from the tree DIR instead of /\n"
+	"      --version        print the version\n"
+	"  -h, --help           print this\n";
+
+struct options {
+	struct daemon_options daemon;
+	bool check_config;
+};
+
+/* 0 to go on, else the exit status + 1. */
+static int parse_options(int argc, char **argv, struct options *options)
 {
+	enum { CHECK_CONFIG = 256, ROOT, VERSION };
+	static const struct option longs[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check-config", no_argument, NULL, CHECK_CONFIG},
+		{"root", required_argument, NULL, ROOT},
+		{"version", no_argument, NULL, VERSION},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	for (int c; (c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
+		switch (c) {
+		case 'c':
+			options->daemon.config_path = optarg;
+			break;
+		case CHECK_CONFIG:
+			options->check_config = true;
+			break;
+		case ROOT:
+			options->daemon.root = optarg;
+			break;
+		case VERSION:
+			printf("edgeprofd %s\n", EDGEPROF_VERSION);
+			return EX_OK + 1;
+		case 'h':
+			fputs(usage_text, stdout);
+			return EX_OK + 1;
+		default:
+			fputs(usage_text, stderr);
+			return EX_USAGE + 1;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "edgeprofd: unexpected argument: %s\n%s", argv[optind], usage_text);
+		return EX_USAGE + 1;
+	}
 	return 0;
+}
+
+static int check_config(const char *path)
+{
+	static struct config config;
+	static struct config_errors errors;
+	int r = config_load(path, &config, &errors);
+	for (size_t i = 0; i < errors.count && i < CONFIG_ERRORS_MAX; i++) {
+		fprintf(stderr, "%s\n", errors.text[i]);
+	}
+	if (errors.count > CONFIG_ERRORS_MAX) {
+		fprintf(stderr, "and %zu more\n", errors.count - CONFIG_ERRORS_MAX);
+	}
+	if (r < 0) {
+		return EX_CONFIG;
+	}
+	puts("configuration OK");
+	return EX_OK;
+}
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+	if (signum == SIGHUP) {
+		daemon_reload(handle->data, NULL, 0);
+	} else {
+		daemon_stop(handle->data);
+	}
+}
+
+static void close_handle(uv_handle_t *handle, void *ctx)
+{
+	(void)ctx;
+	if (!uv_is_closing(handle)) {
+		uv_close(handle, NULL);
+	}
+}
+
+static int run(const struct options *options)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+	enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+	uv_signal_t handles[SIGNALS];
+	uv_loop_t loop;
+	struct daemon *daemon = NULL;
+	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	umask(022);
+	int r = uv_loop_init(&loop);
+	if (r < 0) {
+		log_error("no event loop: %s", uv_strerror(r));
+		return EX_OSERR;
+	}
+	r = daemon_open(&loop, &options->daemon, &daemon);
+	if (r == 0) {
+		for (size_t i = 0; i < SIGNALS; i++) {
+			uv_signal_init(&loop, &handles[i]);
+			handles[i].data = daemon;
+			uv_signal_start(&handles[i], on_signal, signals[i]);
+			uv_unref((uv_handle_t *)&handles[i]);
+		}
+	}
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_walk(&loop, close_handle, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	daemon_destroy(daemon);
+	int closed = uv_loop_close(&loop);
+	if (closed < 0) {
+		log_error("the event loop did not close: %s", uv_strerror(closed));
+	}
+	if (r == -EINVAL) {
+		return EX_CONFIG;
+	}
+	return r < 0 ? EX_UNAVAILABLE : closed < 0 ? EX_SOFTWARE : EX_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.daemon = {.config_path = NULL, .root = NULL}};
+	int r = parse_options(argc, argv, &options);
+	if (r > 0) {
+		return r - 1;
+	}
+	if (options.check_config) {
+		return check_config(options.daemon.config_path);
+	}
+	return run(&options);
 }

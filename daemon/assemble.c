@@ -1,0 +1,115 @@
+/* What core is made of, and who hears of a commit: history first, so that an alert's reader finds
+ * the value that raised it. */
+#include "daemon/wiring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/facts.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
+{
+	struct daemon *daemon = ctx;
+	history_append(daemon->core.history, daemon->core.metrics, source, t_ns);
+	alerts_commit(daemon->core.alerts, source, t_ns);
+}
+
+static void on_retire(void *ctx, const struct metric *metric)
+{
+	struct daemon *daemon = ctx;
+	history_retire(daemon->core.history, metric);
+	alerts_retire(daemon->core.alerts, metric, seam()->now_ns());
+}
+
+static void parse_boot_id(const char *text, uint8_t ret[16])
+{
+	memset(ret, 0, 16);
+	for (size_t digits = 0; *text && digits < 32; text++) {
+		unsigned value;
+		if (*text == '-' || sscanf(text, "%1x", &value) != 1) {
+			continue;
+		}
+		ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | value);
+		digits++;
+	}
+}
+
+/* The live history in the run directory; in memory when that cannot be, and says why. */
+static int open_history(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	enum history_found found;
+	size_t size = daemon->config->history_bytes;
+	int r = runfile_open(daemon->run_dir, size, &daemon->runfile);
+	if (r == -EBUSY) {
+		log_error("another edgeprofd runs in %s", daemon->run_dir);
+		return -EADDRINUSE;
+	}
+	if (r < 0) {
+		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
+			"history is only in memory: %s/history: %s", daemon->run_dir, strerror(-r));
+		log_warning("%s", daemon->facts.history_reason);
+		r = runfile_memory(size, &daemon->runfile);
+	}
+	if (r < 0) {
+		return r;
+	}
+	parse_boot_id(daemon->facts.boot_id, boot_id);
+	r = history_create(
+		daemon->runfile.data, daemon->runfile.size, boot_id, &daemon->core.history, &found);
+	if (r == 0 && found == HISTORY_FOUND_OLD) {
+		log_info("history of before the restart was kept");
+	}
+	return r;
+}
+
+int daemon_assemble(struct daemon *daemon)
+{
+	struct core *core = &daemon->core;
+	struct source *stages;
+	core->processes = &daemon->processes;
+	core->wall = &daemon->wall;
+	core->facts = &daemon->facts;
+	core->broker = &daemon->broker;
+	core->counters = &daemon->counters;
+	wallclock_init(&daemon->wall);
+	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
+	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
+	int r = sources_create(&core->sources);
+	r = r < 0 ? r : metrics_create(&core->metrics);
+	r = r < 0 ? r : timeline_create(TIMELINE_DEFAULT_ENTRIES, &core->timeline);
+	r = r < 0 ? r : open_history(daemon);
+	r = r < 0 ? r : alerts_create(core->metrics, core->timeline, &core->alerts);
+	r = r < 0 ? r : sources_add(core->sources, "stages", 1000000000u, &stages);
+	if (r < 0) {
+		return r;
+	}
+	const struct apps_options options = {
+		.stage_window = daemon->config->stage_window,
+		.frame_window = daemon->config->frame_window,
+	};
+	r = apps_create(core->metrics, stages, core->timeline, &options, &core->apps);
+	r = r < 0 ? r
+		  : alerts_set_rules(core->alerts, daemon->config->alert, daemon->config->alerts,
+			    seam()->now_ns());
+	const struct metrics_observer observer = {on_commit, on_retire, daemon};
+	return r < 0 ? r : metrics_observe(core->metrics, observer);
+}
+
+void daemon_disassemble(struct daemon *daemon)
+{
+	struct core *core = &daemon->core;
+	if (core->metrics) {
+		metrics_unobserve(core->metrics, daemon);
+	}
+	apps_destroy(core->apps);
+	alerts_destroy(core->alerts);
+	history_destroy(core->history);
+	timeline_destroy(core->timeline);
+	metrics_destroy(core->metrics);
+	sources_destroy(core->sources);
+	runfile_close(&daemon->runfile);
+}

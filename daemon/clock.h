@@ -1,0 +1,24 @@
+/* Watches the wall clock: steps, synchronisation; feeds core's wallclock table and the timeline. */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/core/core.h"
+
+struct clock_watch {
+	uv_timer_t timer;
+	uv_poll_t poll;
+	bool polled; /* the kernel tells of steps */
+	int fd;
+	struct core *core;
+	struct wallclock *wall;
+	int open_handles;
+	void (*done)(void *ctx);
+	void *ctx;
+};
+
+/* First reading at once; then on each clock step and every 60 s. Always succeeds: without timerfd
+ * only the 60 s readings remain. */
+void clock_watch_open(
+	uv_loop_t *loop, struct core *core, struct wallclock *wall, struct clock_watch *clock);
+void clock_watch_close(struct clock_watch *clock, void (*done)(void *ctx), void *ctx);

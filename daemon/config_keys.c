@@ -1,0 +1,238 @@
+/* What each key of the configuration means: one table a section, and setters for odd values. */
+#include "daemon/config_keys.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/util/parse.h"
+
+#define AT(type, member) offsetof(struct type, member)
+#define SIZE_OF(type, member) sizeof(((struct type *)0)->member)
+
+static int set_log_level(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return log_level_parse(value, &((struct config *)instance)->log_level);
+}
+
+static int set_port(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	uint64_t port;
+	if (parse_u64(value, &port) < 0 || port < 1 || port > 65535) {
+		return -EINVAL;
+	}
+	((struct config *)instance)->mqtt.port = (int)port;
+	return 0;
+}
+
+static int set_device_id(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
+	size_t length = strlen(value);
+	if (length == 0 || length >= sizeof(mqtt->device_id) ||
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+			length) {
+		return -EINVAL;
+	}
+	memcpy(mqtt->device_id, value, length + 1);
+	return 0;
+}
+
+static int set_topic_prefix(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
+	size_t length = strlen(value);
+	if (length >= sizeof(mqtt->topic_prefix) || !proto_path_valid(value)) {
+		return -EINVAL;
+	}
+	memcpy(mqtt->topic_prefix, value, length + 1);
+	return 0;
+}
+
+static int set_host(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
+	size_t length = strlen(value);
+	if (length == 0 || length >= sizeof(mqtt->host) || strpbrk(value, " \t/")) {
+		return -EINVAL;
+	}
+	memcpy(mqtt->host, value, length + 1);
+	mqtt->enabled = true;
+	return 0;
+}
+
+static int set_metric_glob(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct alert_rule *rule = instance;
+	if (strlen(value) >= sizeof(rule->metric) || proto_glob_check(value) < 0) {
+		return -EINVAL;
+	}
+	memcpy(rule->metric, value, strlen(value) + 1);
+	return 0;
+}
+
+static int set_severity(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return alert_severity_parse(value, &((struct alert_rule *)instance)->severity);
+}
+
+/* above, below, equals: the kind and its threshold in one; absent: the kind alone. */
+static int set_kind(void *instance, const char *key, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum alert_kind kind;
+	} kinds[] = {{"above", ALERT_ABOVE}, {"below", ALERT_BELOW}, {"equals", ALERT_EQUALS}};
+	struct alert_rule *rule = instance;
+	if (strcmp(key, "absent") == 0) {
+		bool on;
+		if (parse_bool(value, &on) < 0 || !on) {
+			return -EINVAL;
+		}
+		rule->kind = ALERT_ABSENT;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(key, kinds[i].name) == 0) {
+			rule->kind = kinds[i].kind;
+			return parse_double(value, &rule->threshold);
+		}
+	}
+	return -EINVAL;
+}
+
+static int set_match(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct watch *watch = instance;
+	if (value[0] == '\0' || strlen(value) >= sizeof(watch->pattern)) {
+		return -EINVAL;
+	}
+	memcpy(watch->pattern, value, strlen(value) + 1);
+	watch->kind = WATCH_PATTERN;
+	return 0;
+}
+
+static int set_pid(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct watch *watch = instance;
+	uint64_t pid;
+	if (parse_u64(value, &pid) < 0 || pid < 1 || pid > 4194304) {
+		return -EINVAL;
+	}
+	watch->pid = (pid_t)pid;
+	watch->kind = WATCH_PID;
+	return 0;
+}
+
+#define TEXT_KEY(key, owner, member)                                           \
+	{                                                                      \
+		.name = key, .type = CONFIG_TEXT, .offset = AT(owner, member), \
+		.size = SIZE_OF(owner, member)                                 \
+	}
+#define SPECIAL_KEY(key, what, setter)                                               \
+	{                                                                            \
+		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = setter \
+	}
+#define KIND_KEY(key, what)                                                             \
+	{                                                                               \
+		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = set_kind, \
+		.kind = true                                                            \
+	}
+#define RANGE_KEY(key, what, owner, member, least, most)                                          \
+	{                                                                                         \
+		.name = key, .type = what, .offset = AT(owner, member), .min = least, .max = most \
+	}
+#define PLAIN_KEY(key, what, owner, member) RANGE_KEY(key, what, owner, member, 0, 0)
+
+static const struct config_key daemon_keys[] = {
+	TEXT_KEY("socket_group", config, socket_group),
+	TEXT_KEY("admin_group", config, admin_group),
+	SPECIAL_KEY("log_level", "error, warning, notice, info or debug", set_log_level),
+	RANGE_KEY("max_connections", CONFIG_COUNT, config, max_connections, 1, 512),
+	RANGE_KEY("max_connections_per_uid", CONFIG_COUNT, config, max_connections_per_uid, 1, 512),
+	RANGE_KEY("max_event_connections", CONFIG_COUNT, config, max_event_connections, 1, 256),
+	RANGE_KEY(
+		"max_mapping_memory", CONFIG_SIZE, config, max_mapping_bytes, 64 * 1024, 1u << 30),
+};
+
+static const struct config_key sampling_keys[] = {
+	RANGE_KEY("interval", CONFIG_DURATION, config, interval_ns, 50000000u, 3600000000000u),
+};
+
+static const struct config_key statistics_keys[] = {
+	RANGE_KEY("stage_window", CONFIG_COUNT, config, stage_window, 16, 16384),
+	RANGE_KEY("frame_window", CONFIG_COUNT, config, frame_window, 16, 16384),
+};
+
+static const struct config_key history_keys[] = {
+	RANGE_KEY("memory", CONFIG_SIZE, config, history_bytes, HISTORY_MIN_POOL, 1u << 30),
+};
+
+static const struct config_key mqtt_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
+	SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
+	SPECIAL_KEY("port", "a number from 1 to 65535", set_port),
+	SPECIAL_KEY("device_id", "1 to 63 of A-Z a-z 0-9 _ -", set_device_id),
+	SPECIAL_KEY(
+		"topic_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /", set_topic_prefix),
+	RANGE_KEY("summary_interval", CONFIG_DURATION, config, mqtt.summary_interval_ns,
+		1000000000u, 86400000000000u),
+	TEXT_KEY("username", config, mqtt.username),
+	TEXT_KEY("password_file", config, mqtt.password_file),
+	TEXT_KEY("ca_file", config, mqtt.ca_file),
+	TEXT_KEY("cert_file", config, mqtt.cert_file),
+	TEXT_KEY("key_file", config, mqtt.key_file),
+};
+
+static const struct config_key source_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, source_options, enabled),
+	RANGE_KEY("interval", CONFIG_DURATION, source_options, interval_ns, 50000000u,
+		3600000000000u),
+};
+
+static const struct config_key process_keys[] = {
+	SPECIAL_KEY("match", "a glob on the command name or the first word of its command line",
+		set_match),
+	SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
+};
+
+static const struct config_key alert_keys[] = {
+	SPECIAL_KEY("metric", "a metric name or glob such as temperature/*", set_metric_glob),
+	KIND_KEY("above", "a number"),
+	KIND_KEY("below", "a number"),
+	KIND_KEY("equals", "a number"),
+	KIND_KEY("absent", "yes (leave the key out otherwise)"),
+	PLAIN_KEY("critical", CONFIG_NUMBER, alert_rule, critical),
+	PLAIN_KEY("clear", CONFIG_NUMBER, alert_rule, clear),
+	RANGE_KEY("for", CONFIG_DURATION, alert_rule, for_ns, 0, 86400000000000u),
+	RANGE_KEY("clear_for", CONFIG_DURATION, alert_rule, clear_for_ns, 0, 86400000000000u),
+	SPECIAL_KEY("severity", "info, warning or critical", set_severity),
+	TEXT_KEY("message", alert_rule, message),
+	PLAIN_KEY("enabled", CONFIG_BOOL, alert_rule, enabled),
+};
+
+#define KEYS(table) table, sizeof(table) / sizeof(table[0])
+
+const struct config_section config_sections[] = {
+	{"daemon", false, KEYS(daemon_keys)},
+	{"sampling", false, KEYS(sampling_keys)},
+	{"statistics", false, KEYS(statistics_keys)},
+	{"history", false, KEYS(history_keys)},
+	{"mqtt", false, KEYS(mqtt_keys)},
+	{"source", true, KEYS(source_keys)},
+	{"process", true, KEYS(process_keys)},
+	{"alert", true, KEYS(alert_keys)},
+};
+
+const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);

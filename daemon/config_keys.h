@@ -1,0 +1,38 @@
+/* The table of keys: which sections there are, what each key takes and where it goes. */
+#pragma once
+
+#include "daemon/config.h"
+
+enum config_type {
+	CONFIG_BOOL,
+	CONFIG_DURATION,
+	CONFIG_SIZE,
+	CONFIG_COUNT,
+	CONFIG_NUMBER,
+	CONFIG_TEXT,
+	CONFIG_SPECIAL, /* the setter reads it */
+};
+
+/* instance: struct config, or the struct source_options, watch, alert_rule of the section. */
+typedef int config_setter(void *instance, const char *key, const char *value);
+
+struct config_key {
+	const char *name;
+	enum config_type type;
+	size_t offset;
+	size_t size;	   /* of a text */
+	uint64_t min, max; /* of a duration (ns), size or count */
+	const char *expected;
+	config_setter *set;
+	bool kind; /* an alert's kind: one of them must be given */
+};
+
+struct config_section {
+	const char *name;
+	bool instances; /* [name INSTANCE] */
+	const struct config_key *keys;
+	size_t count;
+};
+
+extern const struct config_section config_sections[];
+extern const size_t config_section_count;

@@ -1,0 +1,151 @@
+/* What the configuration decides and a reload changes: all of it, or nothing. */
+#include "daemon/wiring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/notify.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+void daemon_tell_ready(struct daemon *daemon)
+{
+	char status[160];
+	size_t ok = 0;
+	for (size_t i = 0; i < sources_count(daemon->core.sources); i++) {
+		ok += sources_at(daemon->core.sources, i)->state == SOURCE_OK;
+	}
+	snprintf(status, sizeof(status), "%zu of %zu sources, %zu metrics, socket %s", ok,
+		sources_count(daemon->core.sources), metrics_count(daemon->core.metrics),
+		daemon->varlink_path);
+	notify_ready(status);
+}
+
+int daemon_load_config(const char *path, struct config **ret, char *error, size_t size)
+{
+	struct config_errors *errors = mem_zalloc(sizeof(*errors));
+	struct config *config = mem_zalloc(sizeof(*config));
+	int r = errors && config ? config_load(path, config, errors) : -ENOMEM;
+	for (size_t i = 0; r < 0 && errors && i < errors->count && i < CONFIG_ERRORS_MAX; i++) {
+		log_error("%s", errors->text[i]);
+	}
+	if (r < 0) {
+		if (error && errors && errors->count > 0) {
+			snprintf(error, size, "%s", errors->text[0]);
+		}
+		free(config);
+	} else {
+		*ret = config;
+	}
+	free(errors);
+	return r == -ENOENT ? -EINVAL : r;
+}
+
+void daemon_watch_configured(struct daemon *daemon, const struct config *config)
+{
+	for (size_t i = 0; i < config->processes; i++) {
+		if (processes_watch(&daemon->processes, &config->process[i]) == -ENOSPC) {
+			log_warning("[process %s]: too many watched processes",
+				config->process[i].name);
+		}
+	}
+}
+
+struct scheduler_options daemon_scheduling(const struct config *config)
+{
+	return (struct scheduler_options){
+		.interval_ns = config->interval_ns,
+		.sources = config->source,
+		.source_count = config->sources,
+	};
+}
+
+int daemon_open_mqtt(struct daemon *daemon)
+{
+	if (!daemon->config->mqtt.enabled) {
+		return 0;
+	}
+	return mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, &daemon->mqtt);
+}
+
+static void on_mqtt_closed(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	daemon->mqtt = NULL;
+	daemon->mqtt_closing = false;
+	if (!daemon->stopping && daemon_open_mqtt(daemon) < 0) {
+		log_error("MQTT stays off");
+	}
+}
+
+/* MQTT is opened anew only when its settings changed: retained topics and the queue stay else. */
+static void reload_mqtt(struct daemon *daemon, const struct config *old)
+{
+	if (memcmp(&old->mqtt, &daemon->config->mqtt, sizeof(old->mqtt)) == 0 ||
+		daemon->mqtt_closing) {
+		return;
+	}
+	if (daemon->mqtt) {
+		daemon->mqtt_closing = true;
+		mqtt_close(daemon->mqtt, on_mqtt_closed, daemon);
+	} else if (daemon_open_mqtt(daemon) < 0) {
+		log_error("MQTT stays off");
+	}
+}
+
+static void tell_restart_needed(const struct config *old, const struct config *new)
+{
+	if (old->history_bytes != new->history_bytes || old->stage_window != new->stage_window ||
+		old->frame_window != new->frame_window ||
+		old->max_connections != new->max_connections ||
+		old->max_connections_per_uid != new->max_connections_per_uid ||
+		old->max_event_connections != new->max_event_connections ||
+		old->max_mapping_bytes != new->max_mapping_bytes ||
+		strcmp(old->socket_group, new->socket_group) != 0 ||
+		strcmp(old->admin_group, new->admin_group) != 0) {
+		log_notice("[history], [statistics] and the limits and groups of [daemon] take "
+			   "effect at the next start");
+	}
+}
+
+int daemon_reload(struct daemon *daemon, char *error, size_t size)
+{
+	struct config *config;
+	struct config *old = daemon->config;
+	notify_reloading();
+	int r = daemon_load_config(daemon->config_path, &config, error, size);
+	if (r == 0) {
+		r = alerts_set_rules(
+			daemon->core.alerts, config->alert, config->alerts, seam()->now_ns());
+		struct scheduler_options options = daemon_scheduling(config);
+		if (r == 0) {
+			r = scheduler_configure(daemon->scheduler, &options);
+		}
+		if (r < 0) {
+			alerts_set_rules(
+				daemon->core.alerts, old->alert, old->alerts, seam()->now_ns());
+			free(config);
+		}
+	}
+	if (r < 0) {
+		log_error("the configuration was not reloaded; the old one stays");
+		daemon_tell_ready(daemon);
+		return r;
+	}
+	daemon->config = config;
+	log_max_level = config->log_level;
+	for (size_t i = 0; i < old->processes; i++) {
+		processes_unwatch(&daemon->processes, old->process[i].kind, old->process[i].name,
+			old->process[i].pid);
+	}
+	daemon_watch_configured(daemon, config);
+	tell_restart_needed(old, config);
+	reload_mqtt(daemon, old);
+	free(old);
+	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+		"edgeprofd", "configuration reloaded");
+	daemon_tell_ready(daemon);
+	return 0;
+}

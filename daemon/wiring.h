@@ -1,0 +1,60 @@
+/*
+ * The daemon's insides, shared by the three files that wire it: daemon.c (start and stop),
+ * assemble.c (core), reload.c (what the configuration decides).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/api/server.h"
+#include "daemon/clock.h"
+#include "daemon/collect/scheduler.h"
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "daemon/ingest/ingest.h"
+#include "daemon/loopwatch.h"
+#include "daemon/publish/journal.h"
+#include "daemon/publish/mqtt.h"
+#include "daemon/store/runfile.h"
+
+struct daemon {
+	uv_loop_t *loop;
+	char *config_path;
+	struct config *config;
+	struct root root, real_root;
+	char run_dir[108];
+	char events_path[128], varlink_path[128];
+
+	struct core core;
+	struct facts facts;
+	struct broker_status broker;
+	struct counters counters;
+	struct wallclock wall;
+	struct processes processes;
+	struct runfile runfile;
+
+	struct journal *journal;
+	struct ingest *ingest;
+	struct api *api;
+	struct mqtt *mqtt;
+	struct scheduler *scheduler;
+	struct clock_watch clock;
+	struct loopwatch loopwatch;
+	uv_timer_t watchdog;
+	bool clock_open, loopwatch_open, watchdog_open;
+	bool mqtt_closing; /* by a reload: opened again when closed */
+	bool stopping;
+};
+
+/* assemble.c: makes what core consists of and connects it: commits -> history, alerts. 0 or -errno,
+ * logged; what was made is in daemon->core either way. */
+int daemon_assemble(struct daemon *daemon);
+void daemon_disassemble(struct daemon *daemon);
+
+/* reload.c */
+int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
+void daemon_watch_configured(struct daemon *daemon, const struct config *config);
+struct scheduler_options daemon_scheduling(const struct config *config);
+int daemon_open_mqtt(struct daemon *daemon);
+void daemon_tell_ready(struct daemon *daemon);

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Are the unit files right, and is the sandbox tight? Exit 77 (skip) without systemd-analyze.
+# usage: check_units.sh SYSTEMD_SOURCE_DIR SERVICE EDGEPROFD
+set -eu
+source=$1 service=$2 program=$3
+command -v systemd-analyze >/dev/null || {
+	echo "systemd-analyze is not installed"
+	exit 77
+}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cp "$source/edgeprofd.socket" "$dir"
+sed "s|^ExecStart=.*|ExecStart=$program|" "$service" >"$dir/edgeprofd.service"
+# Man pages that are not installed here, and services of this machine, are not our matter.
+SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no --recursive-errors=no \
+	"$dir/edgeprofd.service" "$dir/edgeprofd.socket" 2>"$dir/problems" || true
+grep -E 'edgeprofd\.(service|socket)' "$dir/problems" && exit 1
+# Overall exposure must be at most 1.6; the tool's threshold is in tenths.
+systemd-analyze security --offline=true --no-pager --threshold=16 "$dir/edgeprofd.service" >"$dir/report" || {
+	tail -n 60 "$dir/report"
+	exit 1
+}
+tail -n 1 "$dir/report"

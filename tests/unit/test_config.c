@@ -1,0 +1,335 @@
+/* The configuration: what is right, what is wrong and how it is told, files and drop-ins. */
+#include "daemon/config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct config config;
+static struct config_errors errors;
+static char dir[64];
+
+static void setup(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/edgeprof-config.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_file(const char *name)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	unlink(path);
+	rmdir(path);
+}
+
+static void teardown(void)
+{
+	static const char *const names[] = {
+		"conf.d/10-a.conf", "conf.d/20-b.conf", "conf.d/ignored.txt", "conf.d", "conf"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		remove_file(names[i]);
+	}
+	rmdir(dir);
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+	static char path[256];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs(text, file);
+	fclose(file);
+	return path;
+}
+
+static int load(const char *text)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s", write_file("conf", text));
+	return config_load(path, &config, &errors);
+}
+
+START_TEST(empty_file_is_the_defaults)
+{
+	ck_assert_int_eq(load(""), 0);
+	ck_assert_uint_eq(config.interval_ns, 1000000000u);
+	ck_assert_uint_eq(config.history_bytes, 16u << 20);
+	ck_assert_uint_eq(config.stage_window, 1024);
+	ck_assert_uint_eq(config.frame_window, 300);
+	ck_assert(!config.mqtt.enabled);
+	ck_assert_int_eq(config.mqtt.port, 1883);
+	ck_assert_uint_eq(config.alerts, 4);
+}
+END_TEST
+
+/* covers G2.13 */
+START_TEST(built_in_rules_have_the_guides_limits)
+{
+	ck_assert_int_eq(load(""), 0);
+	ck_assert_str_eq(config.alert[0].name, "temperature");
+	ck_assert_double_eq(config.alert[0].threshold, 75);
+	ck_assert_double_eq(config.alert[0].critical, 82);
+	ck_assert_str_eq(config.alert[1].name, "temperature_limit");
+	ck_assert_double_eq(config.alert[1].threshold, 85);
+	ck_assert_str_eq(config.alert[2].metric, "memory/used_percent");
+	ck_assert_double_eq(config.alert[2].threshold, 95);
+	ck_assert_str_eq(config.alert[3].metric, "cpu/utilization");
+	ck_assert_double_eq(config.alert[3].threshold, 90);
+}
+END_TEST
+
+START_TEST(values_arrive)
+{
+	ck_assert_int_eq(
+		load("[daemon]\nlog_level = debug\nsocket_group=video\n"
+		     "[sampling]\ninterval = 250ms ; quick\n"
+		     "[source thermal]\nenabled = no\n"
+		     "[process cam]\nmatch = camera-*\n"
+		     "[alert slow]\nmetric = stage/*/infer/p95_ms\nabove = 33.5\nfor = 5s\n"
+		     "severity = critical\nmessage = {instance} is slow\n"
+		     "[mqtt]\nhost = broker.local\nca_file = /etc/ca.pem\n"),
+		0);
+	ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
+	ck_assert_str_eq(config.socket_group, "video");
+	ck_assert_uint_eq(config.interval_ns, 250000000u);
+	ck_assert_uint_eq(config.sources, 1);
+	ck_assert(!config.source[0].enabled);
+	ck_assert_str_eq(config.process[0].name, "cam");
+	ck_assert_str_eq(config.process[0].pattern, "camera-*");
+	const struct alert_rule *rule = &config.alert[config.alerts - 1];
+	ck_assert_str_eq(rule->name, "slow");
+	ck_assert_double_eq(rule->threshold, 33.5);
+	ck_assert_uint_eq(rule->for_ns, 5000000000u);
+	ck_assert_int_eq(rule->severity, ALERT_CRITICAL);
+	ck_assert_str_eq(rule->message, "{instance} is slow");
+	ck_assert(config.mqtt.enabled);
+	ck_assert_int_eq(config.mqtt.port, 8883);
+}
+END_TEST
+
+START_TEST(section_of_a_built_in_rule_changes_single_keys)
+{
+	ck_assert_int_eq(load("[alert temperature]\nabove = 70\n[alert cpu]\nenabled = no\n"), 0);
+	ck_assert_uint_eq(config.alerts, 4);
+	ck_assert_double_eq(config.alert[0].threshold, 70);
+	ck_assert_double_eq(config.alert[0].critical, 82);
+	ck_assert(!config.alert[3].enabled);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	const char *told; /* must be in the message */
+} bad[] = {
+	{"[daemon]\nlog_levl = debug\n",
+		":2: [daemon] log_levl = debug: unknown key; expected one of"},
+	{"[deamon]\nlog_level = debug\n", "expected one of [daemon]"},
+	{"log_level = debug\n", ":1: [] log_level = debug: stands before any section"},
+	{"[daemon]\nlog_level = loud\n", "expected error, warning"},
+	{"\n\n[sampling]\ninterval = soon\n",
+		":4: [sampling] interval = soon: expected a duration"},
+	{"[sampling]\ninterval = 1ms\n", "out of range; expected 50ms to 3600000ms"},
+	{"[sampling]\ninterval = -1s\n", "expected a duration"},
+	{"[sampling]\ninterval = nan\n", "expected a duration"},
+	{"[history]\nmemory = 16Q\n", "expected a size"},
+	{"[history]\nmemory = 1K\n", "out of range; expected 256K"},
+	{"[statistics]\nstage_window = 1.5\n", "expected a whole number"},
+	{"[statistics]\nstage_window = 99999999999999999999\n", "expected a whole number"},
+	{"[source nonsense]\nenabled = yes\n", "unknown source; expected one of"},
+	{"[source thermal]\nenabled = maybe\n", "expected yes or no"},
+	{"[source thermal]\nexlude = x\n", "unknown key"},
+	{"[alert a/b]\nabove = 1\n", "bad name of a section"},
+	{"[alert]\nabove = 1\n", "bad name of a section"},
+	{"[daemon x]\nlog_level = info\n", "unknown section"},
+	{"[alert a]\nabove = 1\n", "[alert a] has no metric"},
+	{"[alert a]\nmetric = cpu/utilization\n", "[alert a] has no limit"},
+	{"[alert a]\nmetric = cpu utilization\nabove = 1\n", "expected a metric name or glob"},
+	{"[alert a]\nmetric = x\nabove = high\n", "expected a number"},
+	{"[alert a]\nmetric = x\nabove = inf\n", "expected a number"},
+	{"[alert a]\nmetric = x\nabove = 10\nclear = 20\n", "clear = 20 lies beyond the limit 10"},
+	{"[alert a]\nmetric = x\nbelow = 10\ncritical = 20\n", "critical = 20 lies before"},
+	{"[alert a]\nmetric = x\nabove = 1\nseverity = bad\n",
+		"expected info, warning or critical"},
+	{"[process p]\n", NULL},
+	{"[process p]\npid = 0\n", "expected a process id"},
+	{"[mqtt]\nenabled = yes\n", "[mqtt] enabled = yes without a host"},
+	{"[mqtt]\nhost = a b\n", "expected a host name"},
+	{"[mqtt]\nport = 70000\n", "expected a number from 1 to 65535"},
+	{"[mqtt]\ndevice_id = a/b\n", "expected 1 to 63 of"},
+	{"[mqtt]\ntopic_prefix = a/#\n", "expected topic levels"},
+	{"[daemon\nlog_level = info\n", "expected [section] or key = value"},
+	{"[daemon]\njust words\n", ":2: not understood; expected [section] or key = value"},
+};
+
+START_TEST(mistake_is_told_with_file_line_and_what_was_expected)
+{
+	int r = load(bad[_i].text);
+	if (!bad[_i].told) {
+		ck_assert_int_eq(r, 0);
+		return;
+	}
+	ck_assert_int_eq(r, -EINVAL);
+	ck_assert_uint_ge(errors.count, 1);
+	bool told = false;
+	for (size_t i = 0; i < errors.count && i < CONFIG_ERRORS_MAX; i++) {
+		told = told || strstr(errors.text[i], bad[_i].told);
+	}
+	ck_assert_msg(told, "%s is not in: %s", bad[_i].told, errors.text[0]);
+	ck_assert_int_eq(strncmp(errors.text[0], dir, strlen(dir)), 0);
+}
+END_TEST
+
+START_TEST(all_mistakes_are_told_at_once)
+{
+	ck_assert_int_eq(load("[daemon]\na = 1\nb = 2\n[sampling]\ninterval = x\n"), -EINVAL);
+	ck_assert_uint_eq(errors.count, 3);
+}
+END_TEST
+
+START_TEST(indented_line_is_no_continuation)
+{
+	ck_assert_int_eq(load("[sampling]\ninterval = 2s\n   [history]\n\tmemory = 1M\n"), 0);
+	ck_assert_uint_eq(config.interval_ns, 2000000000u);
+	ck_assert_uint_eq(config.history_bytes, 1u << 20);
+}
+END_TEST
+
+START_TEST(long_line_is_told_and_not_split)
+{
+	char text[1024] = "[daemon]\nsocket_group = ";
+	size_t used = strlen(text);
+	memset(text + used, 'x', 500);
+	snprintf(text + used + 500, sizeof(text) - used - 500, "\nlog_level = debug\n");
+	ck_assert_int_eq(load(text), -EINVAL);
+	ck_assert_uint_eq(errors.count, 1);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], ":2: line too long"));
+	ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
+}
+END_TEST
+
+START_TEST(dropins_override_in_the_order_of_their_names)
+{
+	char path[256], folder[300];
+	snprintf(path, sizeof(path), "%s",
+		write_file("conf", "[sampling]\ninterval = 2s\n[daemon]\nsocket_group = a\n"));
+	snprintf(folder, sizeof(folder), "%s.d", path);
+	ck_assert_int_eq(mkdir(folder, 0700), 0);
+	write_file("conf.d/20-b.conf", "[sampling]\ninterval = 4s\n");
+	write_file("conf.d/10-a.conf", "[sampling]\ninterval = 3s\n[daemon]\nsocket_group = b\n");
+	write_file("conf.d/ignored.txt", "nonsense\n");
+	ck_assert_int_eq(config_load(path, &config, &errors), 0);
+	ck_assert_uint_eq(config.interval_ns, 4000000000u);
+	ck_assert_str_eq(config.socket_group, "b");
+}
+END_TEST
+
+START_TEST(absent_explicit_file_is_enoent)
+{
+	ck_assert_int_eq(config_load("/nonexistent/edgeprofd.conf", &config, &errors), -ENOENT);
+	ck_assert_uint_eq(errors.count, 1);
+}
+END_TEST
+
+START_TEST(folder_instead_of_a_file_is_told)
+{
+	ck_assert_int_eq(config_load(dir, &config, &errors), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], "cannot be read"));
+}
+END_TEST
+
+/* The shipped file documents every key, and with all comments taken away it is still valid and says
+ * what the defaults are. */
+START_TEST(shipped_file_documents_every_key_at_its_default)
+{
+	const char *source = getenv("EDGEPROF_SOURCE");
+	ck_assert_ptr_nonnull(source);
+	char path[512];
+	snprintf(path, sizeof(path), "%s/config/edgeprofd.conf", source);
+	FILE *file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	static char all[32768], keys[32768];
+	size_t length = fread(all, 1, sizeof(all) - 1, file);
+	fclose(file);
+	all[length] = '\0';
+	size_t used = 0;
+	bool own_rules = false;
+	char copy[32768];
+	memcpy(copy, all, sizeof(copy));
+	for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
+		own_rules = own_rules || strstr(line, "A rule of your own");
+		own_rules = own_rules && strcmp(line, "[mqtt]") != 0;
+		bool commented = line[0] == '#' && line[1] && line[1] != ' ';
+		const char *pair = commented ? line + 1 : line;
+		bool empty = pair[strlen(pair) - 1] == '=';
+		bool example = strncmp(pair, "pid =", 5) == 0 || strncmp(pair, "match =", 7) == 0;
+		if (line[0] == '#' && !commented) {
+			continue;
+		}
+		if (!own_rules && !empty && !example && strcmp(pair, "[process camera]") != 0) {
+			used += (size_t)snprintf(keys + used, sizeof(keys) - used, "%s\n", pair);
+		}
+	}
+	static struct config defaults;
+	config_defaults(&defaults);
+	ck_assert_msg(load(keys) == 0, "%s", errors.text[0]);
+	defaults.mqtt.port = 1883;
+	ck_assert_uint_eq(config.interval_ns, defaults.interval_ns);
+	ck_assert_uint_eq(config.max_connections, defaults.max_connections);
+	ck_assert_uint_eq(config.max_connections_per_uid, defaults.max_connections_per_uid);
+	ck_assert_uint_eq(config.max_event_connections, defaults.max_event_connections);
+	ck_assert_uint_eq(config.max_mapping_bytes, defaults.max_mapping_bytes);
+	ck_assert_uint_eq(config.stage_window, defaults.stage_window);
+	ck_assert_uint_eq(config.frame_window, defaults.frame_window);
+	ck_assert_uint_eq(config.history_bytes, defaults.history_bytes);
+	ck_assert_str_eq(config.admin_group, defaults.admin_group);
+	ck_assert_int_eq(config.log_level, defaults.log_level);
+	ck_assert_mem_eq(&config.mqtt, &defaults.mqtt, sizeof(config.mqtt));
+	ck_assert_uint_eq(config.alerts, defaults.alerts);
+	for (size_t i = 0; i < defaults.alerts; i++) {
+		ck_assert_str_eq(config.alert[i].name, defaults.alert[i].name);
+		ck_assert_double_eq(config.alert[i].threshold, defaults.alert[i].threshold);
+		ck_assert_double_eq(config.alert[i].clear, defaults.alert[i].clear);
+		ck_assert_uint_eq(config.alert[i].for_ns, defaults.alert[i].for_ns);
+		ck_assert_uint_eq(config.alert[i].clear_for_ns, defaults.alert[i].clear_for_ns);
+		ck_assert_int_eq(config.alert[i].severity, defaults.alert[i].severity);
+	}
+	const char *section, *key;
+	for (size_t i = 0; config_key_at(i, &section, &key); i++) {
+		char wanted[64];
+		snprintf(wanted, sizeof(wanted), "\n#%s =", key);
+		ck_assert_msg(strstr(all, wanted), "[%s] %s is not documented", section, key);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("config");
+	TCase *tc = tcase_create("config");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, empty_file_is_the_defaults);
+	tcase_add_test(tc, built_in_rules_have_the_guides_limits);
+	tcase_add_test(tc, values_arrive);
+	tcase_add_test(tc, section_of_a_built_in_rule_changes_single_keys);
+	tcase_add_loop_test(tc, mistake_is_told_with_file_line_and_what_was_expected, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_test(tc, all_mistakes_are_told_at_once);
+	tcase_add_test(tc, indented_line_is_no_continuation);
+	tcase_add_test(tc, long_line_is_told_and_not_split);
+	tcase_add_test(tc, dropins_override_in_the_order_of_their_names);
+	tcase_add_test(tc, absent_explicit_file_is_enoent);
+	tcase_add_test(tc, folder_instead_of_a_file_is_told);
+	tcase_add_test(tc, shipped_file_documents_every_key_at_its_default);
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
