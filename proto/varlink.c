@@ -1,1 +1,67 @@
+/*
+ * Varlink messages as text: the scan, then cJSON; and printing, with numbers as strict readers want
+ * them.
+ */
 #include "proto/varlink.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
+
+static int parse(const char *text, size_t length, unsigned max_tokens, struct cJSON **ret,
+	const char **reason)
+{
+	int r = proto_json_scan(text, length, PROTO_JSON_DEPTH, max_tokens, reason);
+	if (r < 0) {
+		return r;
+	}
+	/* What passed the scan is JSON that cJSON takes: only memory can fail. */
+	struct cJSON *object = cJSON_ParseWithLength(text, length);
+	if (!object) {
+		return -ENOMEM;
+	}
+	*ret = object;
+	return 0;
+}
+
+int proto_json_parse(const char *text, size_t length, struct cJSON **ret, const char **reason)
+{
+	return parse(text, length, PROTO_JSON_TOKENS, ret, reason);
+}
+
+int proto_json_parse_reply(const char *text, size_t length, struct cJSON **ret, const char **reason)
+{
+	return parse(text, length, 0, ret, reason);
+}
+
+char *proto_json_print(const struct cJSON *object, size_t *length)
+{
+	char *text = cJSON_PrintUnformatted(object);
+	if (text && length) {
+		*length = strlen(text) + 1;
+	}
+	return text;
+}
+
+struct cJSON *proto_json_number(double value)
+{
+	if (!isfinite(value)) {
+		return cJSON_CreateNull();
+	}
+	/* cJSON prints 1700000000000000 as 1.7e+15, which strict readers take for a float. */
+	if (value == trunc(value) && fabs(value) <= EXACT_INTEGER && fabs(value) >= 1e9) {
+		char text[32];
+		snprintf(text, sizeof(text), "%.0f", value);
+		return cJSON_CreateRaw(text);
+	}
+	return cJSON_CreateNumber(value);
+}
+
+struct cJSON *proto_json_integer(int64_t value)
+{
+	return proto_json_number((double)value);
+}

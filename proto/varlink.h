@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/json_scan.h"
+
 struct cJSON;
 
 enum {
@@ -21,13 +23,6 @@ enum {
 extern const char proto_interface[];
 #define PROTO_INTERFACE_NAME "io.edgeprof"
 
-/* Strict check of one message (without its NUL): a single JSON object and nothing behind it, valid
- * UTF-8, depth <= max_depth, tokens <= max_tokens (0 = no limit), no \u0000, no lone surrogate, no
- * control bytes in strings, no duplicate key within an object, numbers of the JSON grammar. 0, or
- * -EBADMSG with *reason a static text. */
-int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigned max_tokens,
-	const char **reason);
-
 /* proto_json_scan with the limits above, then cJSON. 0 and *ret (cJSON_Delete it), -EBADMSG with
  * *reason, -ENOMEM. */
 int proto_json_parse(const char *text, size_t length, struct cJSON **ret, const char **reason);
@@ -39,8 +34,10 @@ int proto_json_parse_reply(
 /* Prints the object compactly with its NUL counted in *length. free(3) it. NULL: no memory. */
 char *proto_json_print(const struct cJSON *object, size_t *length);
 
-/* A number as JSON: null for NAN/inf; integers without exponent up to 2^53. */
+/* A number as JSON: null for NAN/inf; integers without exponent up to 2^53. For output only: big
+ * integers are raw items, which cJSON_IsNumber does not know. */
 struct cJSON *proto_json_number(double value);
 
-/* Whole numbers that cJSON's double would round (time_us) are exact up to 2^53: fine until 2255. */
+/* Whole numbers that cJSON's double would round (time_us) are exact up to 2^53: fine until 2255.
+ * For output only, as above. */
 struct cJSON *proto_json_integer(int64_t value);
