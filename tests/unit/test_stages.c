@@ -1,0 +1,208 @@
+/* One stage's statistics. */
+#include "daemon/core/stages.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/util/seam.h"
+
+static const uint64_t MS = 1000000;
+
+static void near(double value, double want)
+{
+	ck_assert_msg(fabs(value - want) <= 1e-7 * fabs(want), "%.10g is not %.10g", value, want);
+}
+
+static struct stage *make(size_t window)
+{
+	struct stage *stage;
+	ck_assert_int_eq(stage_create("infer", window, &stage), 0);
+	return stage;
+}
+
+/* covers G0.4 */
+START_TEST(golden_vector_b_through_a_stage)
+{
+	struct stage *stage = make(1024);
+	for (uint64_t i = 1; i <= 100; i++) {
+		stage_event(stage, i * 1000 * MS, i * MS, i, PROTO_CPU_NOT_MEASURED);
+	}
+	double scratch[1024];
+	struct proto_summary s;
+	stage_summary(stage, scratch, &s);
+	near(s.p50, 50.5);
+	near(s.p90, 90.1);
+	near(s.p95, 95.05);
+	near(s.p99, 99.01);
+	near(s.std, 28.8660700);
+	near(s.std_sample, 29.0114920);
+	near(s.min, 1);
+	near(s.max, 100);
+	near(s.mean, 50.5);
+	ck_assert_uint_eq(s.count, 100);
+	ck_assert_uint_eq(stage->last_frame, 100);
+	ck_assert_uint_eq(stage->last_ns, 100000 * MS);
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(the_window_forgets_and_the_lifetime_does_not)
+{
+	struct stage *stage = make(4);
+	for (uint64_t i = 1; i <= 10; i++) {
+		stage_event(stage, i, i * MS, PROTO_NO_FRAME, PROTO_CPU_NOT_MEASURED);
+	}
+	double scratch[4];
+	struct proto_summary s;
+	stage_summary(stage, scratch, &s);
+	ck_assert_uint_eq(s.count, 4);
+	near(s.min, 7);
+	near(s.mean, 8.5);
+	ck_assert_uint_eq(stage->count, 10);
+	ck_assert_uint_eq(stage->total_ns, 55 * MS);
+	ck_assert_uint_eq(stage->min_ns, 1 * MS);
+	ck_assert_uint_eq(stage->max_ns, 10 * MS);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G0.3 */
+START_TEST(an_end_without_a_begin_is_an_orphan)
+{
+	struct stage *stage = make(4);
+	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->orphan_ends, 1);
+	ck_assert_uint_eq(stage->count, 0);
+	stage_begin(stage, 1, 50, PROTO_NO_FRAME);
+	stage_end(stage, 2, 100, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->orphan_ends, 2);
+	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
+	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->orphan_ends, 3);
+	ck_assert_uint_eq(stage->count, 1);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G0.3 */
+START_TEST(a_begin_over_an_open_begin_abandons_the_older)
+{
+	struct stage *stage = make(4);
+	stage_begin(stage, 7, 100, 1);
+	stage_begin(stage, 7, 200, 2);
+	ck_assert_uint_eq(stage->abandoned, 1);
+	stage_end(stage, 7, 250, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->count, 1);
+	ck_assert_uint_eq(stage->max_ns, 50);
+	ck_assert_uint_eq(stage->last_frame, 2);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G4.11 */
+START_TEST(begins_and_ends_by_id_may_overlap)
+{
+	struct stage *stage = make(4);
+	stage_begin(stage, 1, 100, 1);
+	stage_begin(stage, 2, 200, 2);
+	stage_end(stage, 1, 1100, PROTO_CPU_NOT_MEASURED);
+	stage_end(stage, 2, 700, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->count, 2);
+	ck_assert_uint_eq(stage->max_ns, 1000);
+	ck_assert_uint_eq(stage->min_ns, 500);
+	ck_assert_uint_eq(stage->last_frame, 1); /* the later end, not the later record */
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(with_all_places_open_the_oldest_goes)
+{
+	struct stage *stage = make(4);
+	for (uint64_t id = 0; id <= STAGE_OPEN_IDS; id++) {
+		stage_begin(stage, id, 1000 + id, id);
+	}
+	ck_assert_uint_eq(stage->abandoned, 1);
+	stage_end(stage, 0, 5000, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->orphan_ends, 1);
+	stage_end(stage, 1, 5000, PROTO_CPU_NOT_MEASURED);
+	stage_end(stage, STAGE_OPEN_IDS, 5000, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->count, 2);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G1.12 */
+START_TEST(misses_count_what_is_over_the_deadline)
+{
+	struct stage *stage = make(8);
+	stage_event(stage, 1, 500 * MS, 1, PROTO_CPU_NOT_MEASURED);
+	stage->deadline_ns = 33 * MS;
+	stage_event(stage, 2, 33 * MS, 2, PROTO_CPU_NOT_MEASURED);
+	stage_event(stage, 3, 33 * MS + 1, 3, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->misses, 1);
+	ck_assert_uint_eq(stage->interval.misses, 1);
+	stage_interval_reset(stage);
+	ck_assert_uint_eq(stage->interval.misses, 0);
+	ck_assert_uint_eq(stage->misses, 1);
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(cpu_time_counts_only_where_it_was_measured)
+{
+	struct stage *stage = make(8);
+	stage_event(stage, 1, MS, 1, 400);
+	stage_event(stage, 2, MS, 2, PROTO_CPU_NOT_MEASURED);
+	stage_event(stage, 3, MS, 3, 0);
+	ck_assert_uint_eq(stage->interval.cpu_us, 400);
+	ck_assert_uint_eq(stage->interval.cpu_count, 2);
+	ck_assert_uint_eq(stage->interval.count, 3);
+	stage_destroy(stage);
+}
+END_TEST
+
+static unsigned allocations_left;
+
+static void *failing_calloc(size_t count, size_t size)
+{
+	return allocations_left-- == 0 ? NULL : calloc(count, size);
+}
+
+START_TEST(short_memory_is_enomem)
+{
+	struct seam table = *seam();
+	table.calloc = failing_calloc;
+	seam_replace(&table);
+	struct stage *stage = NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		allocations_left = i;
+		ck_assert_int_eq(stage_create("infer", 4, &stage), -ENOMEM);
+		ck_assert_ptr_null(stage);
+	}
+	seam_replace(NULL);
+	stage_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("stages");
+	tcase_add_test(tc, golden_vector_b_through_a_stage);
+	tcase_add_test(tc, the_window_forgets_and_the_lifetime_does_not);
+	tcase_add_test(tc, an_end_without_a_begin_is_an_orphan);
+	tcase_add_test(tc, a_begin_over_an_open_begin_abandons_the_older);
+	tcase_add_test(tc, begins_and_ends_by_id_may_overlap);
+	tcase_add_test(tc, with_all_places_open_the_oldest_goes);
+	tcase_add_test(tc, misses_count_what_is_over_the_deadline);
+	tcase_add_test(tc, cpu_time_counts_only_where_it_was_measured);
+	tcase_add_test(tc, short_memory_is_enomem);
+	Suite *suite = suite_create("stages");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
