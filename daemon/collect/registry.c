@@ -1,1 +1,27 @@
-#include "daemon/collect/collector.h"
+/* All collectors, sorted by name. A new sensor is one line here. */
+#include "daemon/collect/registry.h"
+
+#include <string.h>
+
+const struct collector_ops *const collectors[] = {
+	&collector_collector,
+	&collector_cpu,
+	&collector_cpufreq,
+	&collector_load,
+	&collector_memory,
+	&collector_pressure,
+	&collector_process,
+	&collector_self,
+	&collector_thermal,
+	NULL,
+};
+
+const struct collector_ops *collector_find(const char *name)
+{
+	for (size_t i = 0; collectors[i]; i++) {
+		if (strcmp(collectors[i]->name, name) == 0) {
+			return collectors[i];
+		}
+	}
+	return NULL;
+}

@@ -1,5 +1,7 @@
 /*
- * The scheduler: one timer a source, states and cost of each, wishes of core/sources observed.
+ * The scheduler: when each source is sampled, states and cost of each, wishes of core/sources
+ * observed. Due times are aligned to the intervals, so one timer serves all sources and the loop
+ * wakes once for those that are due together.
  */
 #pragma once
 
@@ -13,6 +15,7 @@ struct scheduler_options {
 	uint64_t interval_ns;		      /* [sampling] interval */
 	const struct source_options *sources; /* sections of the configuration */
 	size_t source_count;
+	const struct collector_ops *const *collectors; /* tests only; NULL = the registry's */
 };
 
 /* Opens all collectors and starts their timers, first sample at once. Keeps core, roots; copies
@@ -21,7 +24,11 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	const struct root *real_root, const struct scheduler_options *options,
 	struct scheduler **ret);
 
-/* New options after a reload: intervals and enabled take effect at the next tick. -ENOMEM. */
+/* Runs what is due as of now_ns and returns when to run next. The timer calls it; tests call it
+ * with times of their own. */
+uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns);
+
+/* New options after a reload: intervals and enabled take effect at the next tick. 0. */
 int scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options);
 
 /* True when every source that is wanted and not stuck ticked within its last 3 intervals: the

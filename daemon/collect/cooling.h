@@ -1,0 +1,24 @@
+/* Cooling devices of sys/class/thermal: cooling/<type>, a state with its max beside it. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collect/collector.h"
+#include "daemon/collect/naming.h"
+
+struct cooling_device;
+
+struct cooling {
+	size_t count;
+	struct cooling_device *device;
+};
+
+/* names: what the folder holds. The number of devices, or -ENOMEM. */
+int cooling_open(struct cooling *cooling, const struct root *root, struct naming *naming,
+	const struct root_name *names, size_t count);
+
+/* One read a device; one that cannot be read is null alone. */
+void cooling_sample(struct cooling *cooling, const struct root *root);
+
+/* Zeroed storage is fine. */
+void cooling_close(struct cooling *cooling);

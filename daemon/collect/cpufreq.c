@@ -1,0 +1,196 @@
+/* Clock of each core, cpu/<n>/frequency in hertz, from scaling_cur_freq (kHz) of
+ * sys/devices/system/cpu/cpufreq/policy*: one read a policy, told for each of its related_cpus that
+ * is online. No own keys. */
+#include "daemon/collect/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/device_file.h"
+#include "daemon/collect/text.h"
+#include "daemon/util/seam.h"
+
+enum {
+	CPU_MAX = 1024,
+	POLICIES_MAX = 512,
+	POLICIES_KEPT = 64, /* descriptors; further policies are opened for each read */
+};
+
+#define FOLDER "sys/devices/system/cpu/cpufreq"
+
+struct policy {
+	struct device_file file;
+	double hertz; /* of the present sample; NAN = reason */
+	const char *reason;
+};
+
+struct core_clock {
+	struct metric *metric;
+	uint16_t cpu, policy;
+};
+
+struct cpufreq_state {
+	struct device_file online;
+	size_t policies, cores;
+	struct policy *policy;
+	struct core_clock core[CPU_MAX];
+};
+
+static void cpufreq_close(void *state)
+{
+	struct cpufreq_state *cpufreq = state;
+	if (cpufreq) {
+		device_file_close(&cpufreq->online);
+		for (size_t i = 0; i < cpufreq->policies; i++) {
+			device_file_close(&cpufreq->policy[i].file);
+		}
+		free(cpufreq->policy);
+	}
+	free(cpufreq);
+}
+
+/* The cores of a policy: related_cpus also names those that are offline now. */
+static int add_cores(const struct collector_context *ctx, struct cpufreq_state *cpufreq,
+	const char *policy, uint64_t *known)
+{
+	static const char *const lists[] = {"related_cpus", "affected_cpus"};
+	uint64_t bits[CPU_MAX / 64] = {0};
+	for (size_t i = 0; i < 2; i++) {
+		char path[DEVICE_FILE_PATH], text[4096];
+		snprintf(path, sizeof(path), FOLDER "/%s/%s", policy, lists[i]);
+		if (root_read(ctx->root, path, text, sizeof(text)) > 0) {
+			(void)text_cpu_list(text, bits, CPU_MAX);
+			break;
+		}
+	}
+	for (size_t cpu = 0; cpu < CPU_MAX && cpufreq->cores < CPU_MAX; cpu++) {
+		if (!text_bit(bits, cpu) || text_bit(known, cpu)) {
+			continue;
+		}
+		char name[PROTO_PATH_SIZE];
+		snprintf(name, sizeof(name), "cpu/%zu/frequency", cpu);
+		struct core_clock *core = &cpufreq->core[cpufreq->cores];
+		int r = metrics_add(
+			ctx->core->metrics, ctx->source, name, UNIT_HERTZ, &core->metric);
+		if (r < 0) {
+			return r;
+		}
+		known[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+		core->cpu = (uint16_t)cpu;
+		core->policy = (uint16_t)cpufreq->policies;
+		cpufreq->cores++;
+	}
+	return 0;
+}
+
+static int add_policies(const struct collector_context *ctx, struct cpufreq_state *cpufreq,
+	const struct root_name *names, size_t count)
+{
+	uint64_t known[CPU_MAX / 64] = {0};
+	cpufreq->policy = mem_calloc(count, sizeof(cpufreq->policy[0]));
+	if (!cpufreq->policy) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(names[i].text, "policy", 6) != 0) {
+			continue;
+		}
+		int r = add_cores(ctx, cpufreq, names[i].text, known);
+		if (r < 0 && r != -ENOSPC) {
+			return r;
+		}
+		struct policy *policy = &cpufreq->policy[cpufreq->policies];
+		device_file_init(&policy->file, cpufreq->policies < POLICIES_KEPT,
+			FOLDER "/%s/scaling_cur_freq", names[i].text);
+		cpufreq->policies++;
+	}
+	return cpufreq->cores > 0 ? 0 : -ENOENT;
+}
+
+static int cpufreq_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct cpufreq_state *cpufreq = mem_zalloc(sizeof(*cpufreq));
+	struct root_name *names = mem_calloc(POLICIES_MAX, sizeof(*names));
+	int r = -ENOMEM;
+	if (cpufreq) {
+		device_file_init(&cpufreq->online, true, "sys/devices/system/cpu/online");
+	}
+	if (!cpufreq || !names) {
+		goto error;
+	}
+	r = root_list(ctx->root, FOLDER, names, POLICIES_MAX);
+	if (r == 0) {
+		r = -ENOENT;
+	}
+	if (r > 0) {
+		r = add_policies(ctx, cpufreq, names, (size_t)r);
+	}
+	if (r < 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, FOLDER ": %s",
+			r == -ENOENT ? "no policy there" : errno_reason(r));
+		goto error;
+	}
+	free(names);
+	*state = cpufreq;
+	return 0;
+error:
+	free(names);
+	cpufreq_close(cpufreq);
+	return r;
+}
+
+static void read_policy(struct policy *policy, const struct root *root)
+{
+	long long khz;
+	int r = device_file_read_i64(&policy->file, root, &khz);
+	policy->hertz = NAN;
+	if (r == 0 && khz > 0 && khz < 1000000000) {
+		policy->hertz = (double)khz * 1000;
+	} else if (r == 0) {
+		policy->reason = "not known";
+	} else if (r == -EBADMSG || r == -ENODATA) {
+		policy->reason = "not known"; /* the driver writes "<unknown>" or nothing */
+	} else if (r == -ENOENT || r == -ENODEV || r == -EBUSY || r == -EAGAIN) {
+		policy->reason = "offline";
+	} else {
+		policy->reason = errno_reason(r);
+	}
+}
+
+static int cpufreq_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)now_ns;
+	(void)reason;
+	struct cpufreq_state *cpufreq = state;
+	uint64_t online[CPU_MAX / 64] = {0};
+	char text[1024];
+	/* Kernels without hot-plug write no such file: then all cores are on. */
+	bool all = device_file_read(&cpufreq->online, ctx->root, text, sizeof(text)) <= 0 ||
+		   text_cpu_list(text, online, CPU_MAX) < 0;
+	for (size_t i = 0; i < cpufreq->policies; i++) {
+		read_policy(&cpufreq->policy[i], ctx->root);
+	}
+	for (size_t i = 0; i < cpufreq->cores; i++) {
+		const struct core_clock *core = &cpufreq->core[i];
+		const struct policy *policy = &cpufreq->policy[core->policy];
+		if (!all && !text_bit(online, core->cpu)) {
+			metric_set_null(core->metric, "offline");
+		} else if (isnan(policy->hertz)) {
+			metric_set_null(core->metric, policy->reason);
+		} else {
+			metric_set(core->metric, policy->hertz);
+		}
+	}
+	return 0;
+}
+
+const struct collector_ops collector_cpufreq = {
+	.name = "cpufreq",
+	.open = cpufreq_open,
+	.sample = cpufreq_sample,
+	.close = cpufreq_close,
+};

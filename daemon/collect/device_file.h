@@ -1,0 +1,34 @@
+/*
+ * One file of the device tree that is read again and again: the descriptor is kept and read with
+ * pread, or, for the many files of a big machine (descriptors are limited to 512), opened for each
+ * read. A file that went (hot-unplug) is looked for again at the next read.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "daemon/util/root.h"
+
+enum { DEVICE_FILE_PATH = 144 };
+
+struct device_file {
+	int fd; /* -1 = not open */
+	bool keep;
+	char path[DEVICE_FILE_PATH];
+};
+
+/* Names the file; opens nothing yet. -ENAMETOOLONG (the file is unusable but may be closed). */
+int device_file_init(struct device_file *file, bool keep, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* One read of at most size-1 bytes, NUL-terminated, never retried. The length, or the -errno of
+ * open or read. */
+ssize_t device_file_read(struct device_file *file, const struct root *root, char *buf, size_t size);
+
+/* The same for a file of one integer: 0, -ENODATA when empty, -EBADMSG for other text. */
+int device_file_read_i64(struct device_file *file, const struct root *root, long long *ret);
+
+/* Idempotent; only after device_file_init. */
+void device_file_close(struct device_file *file);

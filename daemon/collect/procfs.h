@@ -1,0 +1,41 @@
+/* What proc/<pid>/stat and status say. Parsing is pure; reading opens and closes: descriptors of
+ * processes are not kept. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/util/root.h"
+
+enum { PROC_COMM_SIZE = 80 };
+
+struct proc_stat {
+	char comm[PROC_COMM_SIZE]; /* any bytes; longer than 15 for kernel threads */
+	char state;
+	uint64_t flags;
+	uint64_t minor_faults, major_faults;
+	uint64_t user_ticks, system_ticks;
+	uint64_t threads;
+	uint64_t start_ticks;
+};
+
+struct proc_status {
+	double rss_bytes, vms_bytes, peak_rss_bytes; /* NAN = no line (kernel thread, zombie) */
+	uid_t uid;				     /* real; (uid_t)-1 = not told */
+};
+
+/* The text of stat; the name ends at the last ')', whatever is in it. 0 or -EBADMSG. */
+int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret);
+void proc_status_parse(const char *text, struct proc_status *ret);
+
+/* 0, -ENOENT when the process is gone, -EBADMSG, or another -errno. */
+int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);
+int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret);
+
+/* The first word of the command line, cut to size-1. Its length (0 for kernel threads) or -errno.
+ */
+ssize_t proc_argv0_read(const struct root *root, pid_t pid, char *buf, size_t size);
+
+/* MemTotal in bytes; NAN when it cannot be read. */
+double proc_memory_total(const struct root *root);

@@ -1,0 +1,14 @@
+/* The collectors' tables, one a file; registry.c lists them sorted by name. */
+#pragma once
+
+#include "daemon/collect/collector.h"
+
+extern const struct collector_ops collector_collector;
+extern const struct collector_ops collector_cpu;
+extern const struct collector_ops collector_cpufreq;
+extern const struct collector_ops collector_load;
+extern const struct collector_ops collector_memory;
+extern const struct collector_ops collector_pressure;
+extern const struct collector_ops collector_process;
+extern const struct collector_ops collector_self;
+extern const struct collector_ops collector_thermal;

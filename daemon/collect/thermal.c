@@ -1,0 +1,105 @@
+/* Temperatures and cooling from sys/class/thermal: zones (m°C) and cooling devices (state). Own
+ * key: exclude = globs of zone types, separated by blanks, that are left out of temperature/max. */
+#include "daemon/collect/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/cooling.h"
+#include "daemon/collect/zones.h"
+#include "daemon/util/seam.h"
+
+enum { ENTRIES_MAX = 2048 };
+
+struct thermal_state {
+	struct zones zones;
+	struct cooling cooling;
+};
+
+static const char *const thermal_keys[] = {"exclude", NULL};
+
+static void thermal_close(void *state)
+{
+	struct thermal_state *thermal = state;
+	if (thermal) {
+		zones_close(&thermal->zones);
+		cooling_close(&thermal->cooling);
+	}
+	free(thermal);
+}
+
+static const char *option_exclude(const struct source_options *options)
+{
+	for (size_t i = 0; options && i < options->keys; i++) {
+		if (strcmp(options->key[i].key, "exclude") == 0) {
+			return options->key[i].value;
+		}
+	}
+	return "";
+}
+
+static int thermal_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct thermal_state *thermal = mem_zalloc(sizeof(*thermal));
+	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
+	struct naming naming;
+	int found = 0;
+	int r = -ENOMEM;
+	if (!thermal || !names) {
+		goto error;
+	}
+	r = root_list(ctx->root, "sys/class/thermal", names, ENTRIES_MAX);
+	if (r < 0 && r != -ENOENT) {
+		snprintf(reason, SOURCE_REASON_SIZE, "sys/class/thermal: %s", errno_reason(r));
+		goto error;
+	}
+	size_t count = r < 0 ? 0 : (size_t)r;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	r = zones_open(
+		&thermal->zones, ctx->root, &naming, names, count, option_exclude(ctx->options));
+	if (r < 0) {
+		goto error;
+	}
+	found += r;
+	r = cooling_open(&thermal->cooling, ctx->root, &naming, names, count);
+	if (r < 0) {
+		goto error;
+	}
+	found += r;
+	naming_retire_rest(&naming);
+	if (found == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no thermal zone and no cooling device in sys/class/thermal");
+		r = -ENOENT;
+		goto error;
+	}
+	free(names);
+	*state = thermal;
+	return 0;
+error:
+	free(names);
+	thermal_close(thermal);
+	return r;
+}
+
+static int thermal_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)now_ns;
+	(void)reason;
+	struct thermal_state *thermal = state;
+	zones_sample(&thermal->zones, ctx->root);
+	cooling_sample(&thermal->cooling, ctx->root);
+	return 0;
+}
+
+const struct collector_ops collector_thermal = {
+	.name = "thermal",
+	.config_keys = thermal_keys,
+	.open = thermal_open,
+	.sample = thermal_sample,
+	.close = thermal_close,
+};

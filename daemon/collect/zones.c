@@ -1,0 +1,231 @@
+/* Part of the thermal collector. temp is in m°C. "Offline" has many spellings: an error (EAGAIN of
+ * a power-gated Jetson GPU, ENODATA of a wifi card that is down), an empty file, -256000, no temp
+ * at all. Constants and dummies never count in temperature/max. */
+#include "daemon/collect/zones.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/device_file.h"
+#include "daemon/util/parse.h"
+#include "daemon/util/seam.h"
+
+enum {
+	ZONES_KEPT = 64, /* descriptors; further zones are opened for each read */
+	TRIPS_MAX = 32,
+	TYPE_SIZE = 128,
+};
+
+#define FOLDER "sys/class/thermal"
+
+struct zone {
+	struct device_file file;
+	struct metric *temperature;
+	struct metric *headroom; /* NULL without a passive trip */
+	double trip_celsius;	 /* the lowest passive one */
+	bool counts;		 /* in temperature/max */
+	bool zero_is_absent;	 /* ACPI's SENn read 0 where there is no sensor */
+};
+
+/* Types that are constants: the PMIC of Jetsons (50 or 100 °C), Intel's 20 °C pseudo zone. */
+static const char *const constants[] = {"PMIC-Die*", "PMIC", "INT3400*"};
+
+static bool matches_list(const char *list, const char *type, const char *name)
+{
+	while (*list) {
+		list += strspn(list, " \t");
+		size_t length = strcspn(list, " \t");
+		char glob[TYPE_SIZE];
+		if (length > 0 && length < sizeof(glob)) {
+			memcpy(glob, list, length);
+			glob[length] = '\0';
+			if (fnmatch(glob, type, 0) == 0 || fnmatch(glob, name, 0) == 0) {
+				return true;
+			}
+		}
+		list += length;
+	}
+	return false;
+}
+
+static bool is_constant(const char *type)
+{
+	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+		if (fnmatch(constants[i], type, 0) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The lowest passive trip; NAN without one. -274000 and 0 mean: not set. */
+static double passive_trip(const struct root *root, const char *folder)
+{
+	double lowest = NAN;
+	for (int i = 0; i < TRIPS_MAX; i++) {
+		char path[DEVICE_FILE_PATH], text[64];
+		snprintf(path, sizeof(path), FOLDER "/%s/trip_point_%d_type", folder, i);
+		ssize_t n = root_read(root, path, text, sizeof(text));
+		if (n < 0) {
+			break;
+		}
+		text[strcspn(text, "\n")] = '\0';
+		if (strcmp(text, "passive") != 0) {
+			continue;
+		}
+		snprintf(path, sizeof(path), FOLDER "/%s/trip_point_%d_temp", folder, i);
+		n = root_read(root, path, text, sizeof(text));
+		if (n < 0) {
+			continue;
+		}
+		text[strcspn(text, "\n")] = '\0';
+		int64_t value;
+		if (parse_i64(text, &value) == 0 && value > 0 && value < 1000000) {
+			double celsius = (double)value / 1000;
+			lowest = isnan(lowest) || celsius < lowest ? celsius : lowest;
+		}
+	}
+	return lowest;
+}
+
+static int add_zone(struct zones *zones, const struct root *root, struct naming *naming,
+	const char *folder, const char *exclude)
+{
+	char path[DEVICE_FILE_PATH], type[TYPE_SIZE];
+	snprintf(path, sizeof(path), FOLDER "/%s/type", folder);
+	ssize_t n = root_read(root, path, type, sizeof(type));
+	size_t length = n > 0 ? strcspn(type, "\n") : 0;
+	/* A zone that does not tell its type still has a number. */
+	if (length == 0) {
+		length = (size_t)snprintf(type, sizeof(type), "%s", folder);
+	}
+	type[length] = '\0';
+	struct zone *zone = &zones->zone[zones->count];
+	int r = naming_add(naming, "temperature", type, length, UNIT_CELSIUS, &zone->temperature);
+	if (r < 0) {
+		return r;
+	}
+	const char *name = zone->temperature->name + strlen("temperature/");
+	bool constant = is_constant(type);
+	zone->counts = !constant && !matches_list(exclude, type, name);
+	zone->zero_is_absent = fnmatch("SEN[0-9]*", type, 0) == 0;
+	zone->trip_celsius = constant ? NAN : passive_trip(root, folder);
+	device_file_init(&zone->file, zones->count < ZONES_KEPT, FOLDER "/%s/temp", folder);
+	zones->count++;
+	if (isnan(zone->trip_celsius)) {
+		return 0;
+	}
+	snprintf(path, sizeof(path), "headroom/%s", name);
+	r = naming_add_exact(naming, path, UNIT_CELSIUS, &zone->headroom);
+	return r == -EEXIST ? 0 : r;
+}
+
+int zones_open(struct zones *zones, const struct root *root, struct naming *naming,
+	const struct root_name *names, size_t count, const char *exclude)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		found += strncmp(names[i].text, "thermal_zone", 12) == 0;
+	}
+	if (found == 0) {
+		return 0;
+	}
+	/* First, so that a zone whose type is "max" becomes max.2. */
+	int r = naming_add_exact(naming, "temperature/max", UNIT_CELSIUS, &zones->max);
+	if (r < 0) {
+		return r;
+	}
+	zones->zone = mem_calloc(found, sizeof(zones->zone[0]));
+	if (!zones->zone) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(names[i].text, "thermal_zone", 12) == 0) {
+			r = add_zone(zones, root, naming, names[i].text, exclude);
+			if (r < 0 && r != -ENOSPC) {
+				return r;
+			}
+		}
+	}
+	return (int)zones->count;
+}
+
+/* 0 and the temperature, or -errno with why there is none. */
+static int read_zone(
+	struct zone *zone, const struct root *root, double *celsius, const char **reason)
+{
+	long long value;
+	int r = device_file_read_i64(&zone->file, root, &value);
+	*reason = "offline";
+	switch (-r) {
+	case 0:
+		break;
+	case EAGAIN:
+	case ENODATA:
+	case EIO:
+	case EINVAL:
+	case ENXIO:
+	case ENOENT:
+	case ENODEV:
+		return r;
+	case EBADMSG:
+		*reason = "malformed";
+		return r;
+	default:
+		*reason = errno_reason(r);
+		return r;
+	}
+	if (value <= -200000) {
+		return -ENODATA;
+	}
+	if (value > 1000000) {
+		*reason = "out of range";
+		return -ERANGE;
+	}
+	*celsius = (double)value / 1000;
+	return 0;
+}
+
+void zones_sample(struct zones *zones, const struct root *root)
+{
+	double max = NAN;
+	for (size_t i = 0; i < zones->count; i++) {
+		struct zone *zone = &zones->zone[i];
+		const char *reason;
+		double celsius;
+		if (read_zone(zone, root, &celsius, &reason) < 0) {
+			metric_set_null(zone->temperature, reason);
+			if (zone->headroom) {
+				metric_set_null(zone->headroom, reason);
+			}
+			continue;
+		}
+		metric_set(zone->temperature, celsius);
+		bool dummy = zone->zero_is_absent && celsius == 0;
+		if (zone->counts && !dummy && !(celsius <= max)) {
+			max = celsius;
+		}
+		if (zone->headroom && dummy) {
+			metric_set_null(zone->headroom, "offline");
+		} else if (zone->headroom) {
+			metric_set(zone->headroom, zone->trip_celsius - celsius);
+		}
+	}
+	if (zones->max && isnan(max)) {
+		metric_set_null(zones->max, "no real zone can be read");
+	} else if (zones->max) {
+		metric_set(zones->max, max);
+	}
+}
+
+void zones_close(struct zones *zones)
+{
+	for (size_t i = 0; i < zones->count; i++) {
+		device_file_close(&zones->zone[i].file);
+	}
+	free(zones->zone);
+	memset(zones, 0, sizeof(*zones));
+}

@@ -1,0 +1,26 @@
+/* Thermal zones of sys/class/thermal: temperature/<type>, temperature/max, headroom/<type>. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collect/collector.h"
+#include "daemon/collect/naming.h"
+
+struct zone;
+
+struct zones {
+	size_t count;
+	struct zone *zone;
+	struct metric *max; /* NULL without zones */
+};
+
+/* names: what the folder holds. Adds metrics; exclude: globs of types, separated by blanks, that
+ * stay out of temperature/max ("" = none). The number of zones, or -ENOMEM. */
+int zones_open(struct zones *zones, const struct root *root, struct naming *naming,
+	const struct root_name *names, size_t count, const char *exclude);
+
+/* One read a zone. A zone that cannot be read is null alone. */
+void zones_sample(struct zones *zones, const struct root *root);
+
+/* Zeroed storage is fine. */
+void zones_close(struct zones *zones);
