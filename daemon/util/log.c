@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum log_level log_max_level = LOG_LEVEL_INFO;
@@ -42,14 +44,30 @@ const char *log_level_name(enum log_level level)
 	return "unknown";
 }
 
+/* JOURNAL_STREAM is inherited by everything below a service, a terminal of a user's session as
+ * well: it only counts when it names what stderr is (systemd.exec(5)). */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat st;
+	char here[64];
+	if (!stream || fstat(STDERR_FILENO, &st) < 0) {
+		return false;
+	}
+	snprintf(here, sizeof(here), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	return strcmp(here, stream) == 0;
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
 	if (level > log_max_level) {
 		return;
 	}
+	int saved = errno;
 	char line[1024];
 	int used;
-	if (getenv("JOURNAL_STREAM")) {
+	if (stderr_is_journal()) {
 		used = snprintf(line, sizeof(line), "<%d>", (int)level);
 	} else {
 		used = snprintf(line, sizeof(line), "edgeprofd: %s: ", log_level_name(level));
@@ -59,6 +77,7 @@ void log_write(enum log_level level, const char *format, ...)
 	int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, ap);
 	va_end(ap);
 	if (more < 0) {
+		errno = saved;
 		return;
 	}
 	size_t length = strlen(line);
@@ -71,4 +90,5 @@ void log_write(enum log_level level, const char *format, ...)
 	line[length++] = '\n';
 	ssize_t ignored = write(STDERR_FILENO, line, length);
 	(void)ignored;
+	errno = saved;
 }

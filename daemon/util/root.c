@@ -70,15 +70,10 @@ static ssize_t link_target(
 	return strchr(buf, '\n') ? 0 : n;
 }
 
-static bool drop_last_segment(char *path)
+static void drop_last_segment(char *path)
 {
 	char *slash = strrchr(path, '/');
-	if (slash) {
-		*slash = '\0';
-		return true;
-	}
-	path[0] = '\0';
-	return true;
+	*(slash ? slash : path) = '\0';
 }
 
 int root_resolve(const struct root *root, const char *path, char *ret, size_t size)
@@ -89,8 +84,7 @@ int root_resolve(const struct root *root, const char *path, char *ret, size_t si
 	if (strlen(path) >= sizeof(todo)) {
 		return -ENAMETOOLONG;
 	}
-	strncpy(todo, path, sizeof(todo) - 1);
-	todo[sizeof(todo) - 1] = '\0';
+	memcpy(todo, path, strlen(path) + 1);
 	for (int links = 0; links <= MAX_LINKS;) {
 		char *start = todo + strspn(todo, "/");
 		if (*start == '\0') {
