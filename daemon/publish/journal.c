@@ -1,1 +1,208 @@
+/*
+ * Observes alerts and the timeline. Under systemd (stderr is the journal's stream) each becomes a
+ * structured entry with a MESSAGE_ID of systemd/edgeprofd.catalog; else a line on stderr. Alerts
+ * are on the timeline, too: here they are told once, by their own observer, which knows the fields.
+ */
+#define SD_JOURNAL_SUPPRESS_LOCATION
 #include "daemon/publish/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+enum { FIELDS = 12, FIELD_SIZE = 640 };
+
+struct journal {
+	struct core *core;
+	bool structured;
+};
+
+struct entry {
+	size_t count;
+	struct iovec iov[FIELDS];
+	char text[FIELDS][FIELD_SIZE];
+};
+
+static const char *const kind_ids[TIMELINE_KIND_COUNT] = {
+	[TIMELINE_MARK] = "02c758733e3b4dd19f953015247c0924",
+	[TIMELINE_APP] = "43fd9ea0af3b410eae77e091a197f4b5",
+	[TIMELINE_SOURCE] = "7ca991538ce94bef95eb53039663504b",
+	[TIMELINE_CLOCK] = "f2e14626ebf64c6ea163527b436de419",
+	[TIMELINE_DAEMON] = "bc6b5c3d8e6a444fbef708e7269a2694",
+};
+static const char id_firing[] = "3340108b5e98413b831101baa2d42aad";
+static const char id_cleared[] = "6fc1bc99924b4dae9d79666835330845";
+static const char id_severity[] = "c92f7bf94cf54a6fa5799b1d4e7ae21b";
+
+static void add(struct entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct entry *entry, const char *format, ...)
+{
+	if (entry->count == FIELDS) {
+		return;
+	}
+	char *text = entry->text[entry->count];
+	va_list ap;
+	va_start(ap, format);
+	int length = vsnprintf(text, FIELD_SIZE, format, ap);
+	va_end(ap);
+	if (length < 0) {
+		return;
+	}
+	size_t used = (size_t)length < FIELD_SIZE ? (size_t)length : FIELD_SIZE - 1;
+	entry->iov[entry->count++] = (struct iovec){.iov_base = text, .iov_len = used};
+}
+
+/* Sends the entry; message is its text, for stderr when there is no journal. */
+static void tell(const struct journal *journal, struct entry *entry, enum log_level level,
+	const char *message)
+{
+	if (level > log_max_level) {
+		return;
+	}
+	if (journal->structured) {
+		add(entry, "PRIORITY=%d", (int)level);
+		add(entry, "MESSAGE=%s", message);
+		add(entry, "SYSLOG_IDENTIFIER=edgeprofd");
+		if (sd_journal_sendv(entry->iov, (int)entry->count) == 0) {
+			return;
+		}
+	}
+	log_write(level, "%s", message);
+}
+
+static enum log_level severity_level(enum alert_severity severity)
+{
+	switch (severity) {
+	case ALERT_INFO:
+		return LOG_LEVEL_NOTICE;
+	case ALERT_WARNING:
+		return LOG_LEVEL_WARNING;
+	case ALERT_CRITICAL:
+		return LOG_LEVEL_ERROR;
+	}
+	return LOG_LEVEL_WARNING;
+}
+
+static const char *transition_id(const struct alert_transition *transition)
+{
+	if (transition->to != ALERT_FIRING) {
+		return id_cleared;
+	}
+	return transition->from == ALERT_FIRING ? id_severity : id_firing;
+}
+
+static void on_transition(void *ctx, const struct alert_transition *transition)
+{
+	const struct alert *alert = transition->alert;
+	bool firing = transition->to == ALERT_FIRING;
+	char message[FIELD_SIZE - 40];
+	if (firing) {
+		snprintf(message, sizeof(message), "alert %s %s is firing (%s): %s",
+			alert->rule->name, alert->instance, alert_severity_name(alert->severity),
+			alert->text);
+	} else {
+		snprintf(message, sizeof(message), "alert %s %s is over: %s", alert->rule->name,
+			alert->instance, alert->text);
+	}
+	struct entry entry = {.count = 0};
+	add(&entry, "MESSAGE_ID=%s", transition_id(transition));
+	add(&entry, "EDGEPROF_RULE=%s", alert->rule->name);
+	add(&entry, "EDGEPROF_INSTANCE=%s", alert->instance);
+	add(&entry, "EDGEPROF_METRIC=%s", alert->metric);
+	add(&entry, "EDGEPROF_STATE=%s", alert_phase_name(transition->to));
+	add(&entry, "EDGEPROF_SEVERITY=%s", alert_severity_name(alert->severity));
+	if (isfinite(alert->value)) {
+		add(&entry, "EDGEPROF_VALUE=%.10g", alert->value);
+	}
+	if (isfinite(alert->threshold)) {
+		add(&entry, "EDGEPROF_THRESHOLD=%.10g", alert->threshold);
+	}
+	tell(ctx, &entry, firing ? severity_level(alert->severity) : LOG_LEVEL_NOTICE, message);
+}
+
+static enum log_level timeline_priority(enum timeline_level level)
+{
+	switch (level) {
+	case TIMELINE_INFO:
+		return LOG_LEVEL_INFO;
+	case TIMELINE_WARNING:
+		return LOG_LEVEL_WARNING;
+	case TIMELINE_CRITICAL:
+		return LOG_LEVEL_ERROR;
+	}
+	return LOG_LEVEL_INFO;
+}
+
+static void on_entry(void *ctx, const struct timeline_entry *happened)
+{
+	if (happened->kind == TIMELINE_ALERT) {
+		return;
+	}
+	char message[FIELD_SIZE - 40];
+	snprintf(message, sizeof(message), "%s: %s", happened->subject, happened->text);
+	struct entry entry = {.count = 0};
+	add(&entry, "MESSAGE_ID=%s", kind_ids[happened->kind]);
+	add(&entry, "EDGEPROF_KIND=%s", timeline_kind_name(happened->kind));
+	add(&entry, "EDGEPROF_SUBJECT=%s", happened->subject);
+	add(&entry, "EDGEPROF_SERIAL=%" PRIu64, happened->serial);
+	tell(ctx, &entry, timeline_priority(happened->level), message);
+}
+
+/* JOURNAL_STREAM=device:inode is inherited; only when stderr is that very socket are we a service
+ * and not some shell's child with its output elsewhere. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat st;
+	if (!stream || fstat(STDERR_FILENO, &st) < 0) {
+		return false;
+	}
+	char own[64];
+	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return strcmp(stream, own) == 0;
+}
+
+int journal_create(struct core *core, struct journal **ret)
+{
+	struct journal *journal = mem_zalloc(sizeof(*journal));
+	if (!journal) {
+		return -ENOMEM;
+	}
+	journal->core = core;
+	journal->structured = stderr_is_journal();
+	int r = alerts_observe(core->alerts, on_transition, journal);
+	if (r < 0) {
+		goto error;
+	}
+	r = timeline_observe(core->timeline, on_entry, journal);
+	if (r < 0) {
+		goto error;
+	}
+	*ret = journal;
+	return 0;
+error:
+	journal_destroy(journal);
+	return r;
+}
+
+void journal_destroy(struct journal *journal)
+{
+	if (!journal) {
+		return;
+	}
+	alerts_unobserve(journal->core->alerts, journal);
+	timeline_unobserve(journal->core->timeline, journal);
+	free(journal);
+}

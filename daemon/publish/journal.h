@@ -8,5 +8,5 @@
 
 struct journal;
 
-int journal_create(struct core *core, struct journal **ret); /* -ENOMEM */
+int journal_create(struct core *core, struct journal **ret); /* -ENOMEM, -ENOSPC (no place) */
 void journal_destroy(struct journal *journal);

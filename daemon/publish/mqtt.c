@@ -1,1 +1,399 @@
+/*
+ * The main loop's side of MQTT: makes messages of alerts, of each interval and of a new connection,
+ * puts them into the outbox, and keeps core->broker truthful. Never waits for the broker's thread.
+ */
 #include "daemon/publish/mqtt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/payload.h"
+#include "daemon/publish/retained.h"
+#include "daemon/publish/secret.h"
+#include "daemon/publish/stage_pass.h"
+#include "daemon/publish/topics.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+/* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
+ * nothing to say and answers at once unless it hangs in a call. */
+enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
+
+struct mqtt {
+	struct core *core;
+	struct topics topics;
+	struct mqtt_link *link;
+	struct outbox *outbox;
+	struct mqtt_link_status seen;
+	struct retained retained;
+	struct stage_pass pass;
+	uv_async_t async;
+	uv_timer_t interval, deadline;
+	uv_idle_t idle; /* runs while a pass over the stages is under way */
+	unsigned handles;
+	bool closing;
+	void (*done)(void *ctx);
+	void *ctx;
+};
+
+static int put(struct mqtt *mqtt, const struct outbox_entry *entry)
+{
+	int r = outbox_put(mqtt->outbox, entry);
+	mqtt_link_wake(mqtt->link);
+	return r;
+}
+
+/* Puts what payload.c made and frees it; NULL (no memory) counts as dropped. */
+static int put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload)
+{
+	if (!payload) {
+		log_debug("mqtt: no memory for %s", entry.topic);
+		return -ENOMEM;
+	}
+	entry.payload = payload;
+	int r = put(mqtt, &entry);
+	free(payload);
+	return r;
+}
+
+static void publish_state(struct mqtt *mqtt, const struct alert *alert)
+{
+	char topic[TOPIC_SIZE];
+	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
+	struct outbox_entry entry = {
+		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
+	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
+	if (retained_add(&mqtt->retained, topic) < 0) {
+		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
+	}
+	put_payload(mqtt, entry, payload);
+}
+
+/* Empty and retained: the broker forgets the topic. Remembered until it is in the queue. */
+static void clear_state(struct mqtt *mqtt, const char *topic)
+{
+	struct outbox_entry entry = {
+		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
+	if (put(mqtt, &entry) == 0) {
+		retained_remove(&mqtt->retained, topic);
+	}
+}
+
+static void on_transition(void *ctx, const struct alert_transition *transition)
+{
+	struct mqtt *mqtt = ctx;
+	const struct alert *alert = transition->alert;
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "event/alert", topic);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .topic = topic};
+	put_payload(
+		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
+	if (transition->to == ALERT_FIRING) {
+		publish_state(mqtt, alert);
+	} else {
+		topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
+		clear_state(mqtt, topic);
+	}
+}
+
+/* At each connection: what a broker without memory must know. */
+static void publish_retained(struct mqtt *mqtt)
+{
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "info", topic);
+	struct outbox_entry entry = {
+		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
+	char *payload = payload_info(mqtt->core, &entry.payload_length);
+	put_payload(mqtt, entry, payload);
+
+	retained_unmark(&mqtt->retained);
+	const struct alert *alert;
+	for (size_t i = 0; (alert = alerts_at(mqtt->core->alerts, i)); i++) {
+		if (alert->phase == ALERT_FIRING) {
+			publish_state(mqtt, alert);
+		}
+	}
+	for (const char *stale; (stale = retained_stale(&mqtt->retained));) {
+		size_t before = mqtt->retained.count;
+		clear_state(mqtt, stale);
+		if (mqtt->retained.count == before) {
+			break; /* no room: at the next connection */
+		}
+	}
+}
+
+static enum broker_state broker_state(enum link_state state)
+{
+	switch (state) {
+	case LINK_CONNECTING:
+		return BROKER_CONNECTING;
+	case LINK_CONNECTED:
+		return BROKER_CONNECTED;
+	case LINK_AWAY:
+		return BROKER_AWAY;
+	}
+	return BROKER_AWAY;
+}
+
+static void update_counts(struct mqtt *mqtt)
+{
+	struct broker_status *broker = mqtt->core->broker;
+	struct outbox_counts counts = outbox_count(mqtt->outbox);
+	broker->queued = (uint32_t)counts.messages;
+	broker->delivered = counts.delivered;
+	broker->dropped = counts.dropped_summaries;
+	broker->dropped_alerts = counts.dropped_alerts;
+}
+
+static void tell(struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)
+{
+	const struct broker_status *broker = mqtt->core->broker;
+	/* The journal observes the timeline: this is the log line, too. */
+	timeline_add(mqtt->core->timeline, seam()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
+		"broker %.120s:%d %s%s%.100s", broker->host, broker->port, what,
+		reason[0] ? ": " : "", reason);
+}
+
+static void update_status(struct mqtt *mqtt)
+{
+	struct broker_status *broker = mqtt->core->broker;
+	struct mqtt_link_status status = mqtt_link_status(mqtt->link);
+	struct mqtt_link_status before = mqtt->seen;
+	mqtt->seen = status;
+	enum broker_state state = broker_state(status.state);
+	if (state != broker->state || status.connects != before.connects) {
+		broker->since_ns = seam()->now_ns();
+	}
+	broker->state = state;
+	broker->connects = status.connects;
+	snprintf(broker->reason, sizeof(broker->reason), "%s", status.reason);
+	update_counts(mqtt);
+	if (mqtt->closing) {
+		return;
+	}
+	if (status.losses != before.losses) {
+		tell(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
+	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
+		tell(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
+	}
+	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
+		tell(mqtt, TIMELINE_INFO, "connected", "");
+		publish_retained(mqtt);
+		update_counts(mqtt);
+	}
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct mqtt *mqtt = handle->data;
+	if (--mqtt->handles > 0) {
+		return;
+	}
+	void (*done)(void *) = mqtt->done;
+	void *ctx = mqtt->ctx;
+	retained_finish(&mqtt->retained);
+	stage_pass_finish(&mqtt->pass);
+	free(mqtt);
+	if (done) {
+		done(ctx);
+	}
+}
+
+static void close_handles(struct mqtt *mqtt)
+{
+	alerts_unobserve(mqtt->core->alerts, mqtt);
+	uv_close((uv_handle_t *)&mqtt->async, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->interval, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->deadline, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->idle, on_handle_closed);
+}
+
+static void end(struct mqtt *mqtt)
+{
+	mqtt->core->broker->state = BROKER_OFF;
+	mqtt->core->broker->reason[0] = '\0';
+	mqtt->core->broker->queued = 0;
+	mqtt->core->broker->since_ns = seam()->now_ns();
+	close_handles(mqtt);
+}
+
+static void on_async(uv_async_t *async)
+{
+	struct mqtt *mqtt = async->data;
+	if (!mqtt->link) {
+		return;
+	}
+	update_status(mqtt);
+	if (mqtt->closing && mqtt->seen.finished) {
+		mqtt_link_join(mqtt->link);
+		mqtt->link = NULL;
+		end(mqtt);
+	}
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct mqtt *mqtt = timer->data;
+	if (mqtt->link) {
+		log_warning("mqtt: the thread hangs in a call to the network; left behind");
+		mqtt_link_abandon(mqtt->link);
+		mqtt->link = NULL;
+		end(mqtt);
+	}
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct mqtt *mqtt = idle->data;
+	const struct app *app;
+	const struct stage *stage;
+	struct outbox_entry entry = {.class = OUTBOX_SUMMARY};
+	char *payload = stage_pass_next(&mqtt->pass, &app, &stage, &entry.payload_length);
+	if (payload) {
+		char topic[TOPIC_SIZE];
+		topic_stage(&mqtt->topics, app->name, stage->name, topic);
+		entry.topic = topic;
+		put_payload(mqtt, entry, payload);
+	}
+	if (!mqtt->pass.running) {
+		uv_idle_stop(idle);
+	}
+}
+
+static void on_interval(uv_timer_t *timer)
+{
+	struct mqtt *mqtt = timer->data;
+	uint64_t now_ns = seam()->now_ns();
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "summary", topic);
+	struct outbox_entry entry = {.class = OUTBOX_SUMMARY, .topic = topic};
+	char *payload = payload_summary(mqtt->core, now_ns, &entry.payload_length);
+	put_payload(mqtt, entry, payload);
+	update_counts(mqtt);
+	stage_pass_begin(&mqtt->pass, now_ns);
+	uv_idle_start(&mqtt->idle, on_idle);
+}
+
+static int check_options(const struct mqtt_options *options)
+{
+	if (options->host[0] == '\0') {
+		log_error("mqtt: no host");
+		return -EINVAL;
+	}
+	if (options->cert_file[0] != '\0' && options->key_file[0] == '\0') {
+		log_error("mqtt: cert_file without key_file");
+		return -EINVAL;
+	}
+	if (options->password_file[0] == '\0') {
+		return 0;
+	}
+	if (options->username[0] == '\0') {
+		log_error("mqtt: password_file without username");
+		return -EINVAL;
+	}
+	char password[512];
+	int r = secret_read(options->password_file, password, sizeof(password));
+	explicit_bzero(password, sizeof(password));
+	if (r < 0) {
+		log_error("mqtt: password_file %s: %s", options->password_file,
+			r == -EPERM ? "refused, group or others may read it" : errno_reason(r));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
+{
+	char status_topic[TOPIC_SIZE], client_id[80];
+	topic_plain(&mqtt->topics, "status", status_topic);
+	snprintf(client_id, sizeof(client_id), "edgeprof-%s", mqtt->topics.id);
+	const struct mqtt_link_options link = {
+		.host = options->host,
+		.port = mqtt->core->broker->port,
+		.client_id = client_id,
+		.status_topic = status_topic,
+		.username = options->username,
+		.password_file = options->password_file,
+		.ca_file = options->ca_file,
+		.cert_file = options->cert_file,
+		.key_file = options->key_file,
+		.backoff_min_ns = options->backoff_min_ns ? options->backoff_min_ns : 1000000000u,
+		.backoff_max_ns = options->backoff_max_ns ? options->backoff_max_ns : 60000000000u,
+		.max_messages = options->max_messages,
+		.max_bytes = options->max_bytes,
+	};
+	int r = mqtt_link_start(&link, &mqtt->async, &mqtt->link);
+	if (r == 0) {
+		mqtt->outbox = mqtt_link_outbox(mqtt->link);
+	}
+	return r;
+}
+
+int mqtt_open(
+	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret)
+{
+	int r = check_options(options);
+	if (r < 0) {
+		return r;
+	}
+	struct mqtt *mqtt = mem_zalloc(sizeof(*mqtt));
+	if (!mqtt) {
+		return -ENOMEM;
+	}
+	r = uv_async_init(loop, &mqtt->async, on_async);
+	if (r < 0) {
+		free(mqtt);
+		return r;
+	}
+	uv_timer_init(loop, &mqtt->interval);
+	uv_timer_init(loop, &mqtt->deadline);
+	uv_idle_init(loop, &mqtt->idle);
+	mqtt->async.data = mqtt->interval.data = mqtt->deadline.data = mqtt->idle.data = mqtt;
+	mqtt->handles = 4;
+	mqtt->core = core;
+	topics_init(
+		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
+	stage_pass_init(&mqtt->pass, core, seam()->now_ns());
+	int port = options->port > 0 ? options->port : options->ca_file[0] ? 8883 : 1883;
+	*core->broker = (struct broker_status){
+		.state = BROKER_CONNECTING, .port = port, .since_ns = seam()->now_ns()};
+	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+	r = start_link(mqtt, options);
+	if (r == 0) {
+		r = alerts_observe(core->alerts, on_transition, mqtt);
+	}
+	if (r < 0) {
+		goto error;
+	}
+	uint64_t interval_ms = options->summary_interval_ns / 1000000;
+	uv_timer_start(&mqtt->interval, on_interval, interval_ms, interval_ms);
+	*ret = mqtt;
+	return 0;
+error:
+	if (mqtt->link) {
+		mqtt_close(mqtt, NULL, NULL);
+	} else {
+		end(mqtt);
+	}
+	return r;
+}
+
+void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx)
+{
+	if (mqtt->closing) {
+		return;
+	}
+	mqtt->closing = true;
+	mqtt->done = done;
+	mqtt->ctx = ctx;
+	uv_timer_stop(&mqtt->interval);
+	uv_idle_stop(&mqtt->idle);
+	alerts_unobserve(mqtt->core->alerts, mqtt);
+	mqtt_link_stop(mqtt->link);
+	bool connected = mqtt_link_status(mqtt->link).state == LINK_CONNECTED;
+	uv_timer_start(
+		&mqtt->deadline, on_deadline, connected ? CLOSE_CONNECTED_MS : CLOSE_AWAY_MS, 0);
+}

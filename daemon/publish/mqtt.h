@@ -23,12 +23,18 @@ struct mqtt_options {
 	char ca_file[256], cert_file[256], key_file[256];
 	size_t max_messages; /* 512 */
 	size_t max_bytes;    /* 1 MiB */
+	/* Pauses between attempts are random up to a limit that grows from min to max. 0 = 1 s and
+	 * 60 s; no configuration key, tests shorten them. */
+	uint64_t backoff_min_ns, backoff_max_ns;
 };
 
-/* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged). A
- * broker that is absent is not an error. core->broker is kept up to date. */
+/* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged),
+ * -ENOMEM, -ENOSPC (no observer's place), -EAGAIN, -EMFILE. A broker that is absent is not an
+ * error. core->broker is kept up to date. */
 int mqtt_open(
 	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret);
 
-/* Publishes offline, disconnects, joins the thread (within 2 s), then done(ctx). */
+/* When connected: sends what waits (at most 1 s), publishes offline, disconnects; joins the thread.
+ * A thread that hangs in name resolution or in connect is left behind. Then done(ctx): always
+ * within 2.5 s. A second call is ignored. */
 void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx);

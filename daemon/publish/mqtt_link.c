@@ -1,0 +1,234 @@
+/*
+ * The life of the broker's thread: start, one connection (mqtt_session.c) after another with random
+ * pauses between, stop. What both threads touch is behind one mutex that is held for a few
+ * assignments only. The struct is counted: the last of the two threads frees it, so that a thread
+ * that hangs in name resolution can be left behind at shutdown.
+ */
+#include "daemon/publish/mqtt_link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "daemon/publish/mqtt_session.h"
+#include "daemon/util/seam.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+enum { STABLE_S = 10 }; /* a connection that held this long starts the pauses anew */
+
+static void link_unref(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	unsigned left = --link->references;
+	pthread_mutex_unlock(&link->lock);
+	if (left > 0) {
+		return;
+	}
+	outbox_finish(&link->outbox);
+	pthread_mutex_destroy(&link->lock);
+	if (link->wake_fd >= 0) {
+		close(link->wake_fd);
+	}
+	free(link);
+}
+
+uint64_t mqtt_link_stop_ns(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	uint64_t stop_ns = link->stop_ns;
+	pthread_mutex_unlock(&link->lock);
+	return stop_ns;
+}
+
+/* Locked. The async handle lives as long as link->async is set. */
+static void tell_main(struct mqtt_link *link)
+{
+	if (link->async) {
+		uv_async_send(link->async);
+	}
+}
+
+void mqtt_link_tell(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+void mqtt_link_set_connected(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->status.state = LINK_CONNECTED;
+	link->status.connects++;
+	link->status.reason[0] = '\0';
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+static void link_set_away(struct mqtt_link *link, const char *reason)
+{
+	pthread_mutex_lock(&link->lock);
+	link->status.losses += link->status.state == LINK_CONNECTED;
+	link->status.state = LINK_AWAY;
+	snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+/* Full jitter: evenly between 0 and a limit that doubles from min to max, so that a fleet does not
+ * come back at once. */
+static uint64_t backoff_ns(const struct mqtt_link *link, unsigned attempt)
+{
+	uint64_t limit_ns = link->backoff_max_ns;
+	if (attempt < 32 && link->backoff_min_ns << attempt < limit_ns) {
+		limit_ns = link->backoff_min_ns << attempt;
+	}
+	uint64_t random = 0;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
+		random =
+			seam()->now_ns() * UINT64_C(0x9e3779b97f4a7c15); /* before the pool is up */
+	}
+	return random % (limit_ns + 1);
+}
+
+static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
+{
+	uint64_t end_ns = seam()->now_ns() + pause_ns;
+	for (uint64_t now_ns;
+		mqtt_link_stop_ns(link) == 0 && (now_ns = seam()->now_ns()) < end_ns;) {
+		struct pollfd fd = {.fd = link->wake_fd, .events = POLLIN};
+		uint64_t count;
+		if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000) + 1) > 0 &&
+			read(fd.fd, &count, sizeof(count)) < 0) {
+			return;
+		}
+	}
+}
+
+static void *link_main(void *arg)
+{
+	struct mqtt_link *link = arg;
+	unsigned attempt = 0;
+	while (mqtt_link_stop_ns(link) == 0) {
+		char reason[sizeof(link->status.reason)];
+		if (mqtt_session(link, reason, sizeof(reason)) >= STABLE_S * NS_PER_S) {
+			attempt = 0;
+		}
+		outbox_return(&link->outbox);
+		link_set_away(link, reason);
+		link_pause(link, backoff_ns(link, attempt));
+		attempt += attempt < 32;
+	}
+	pthread_mutex_lock(&link->lock);
+	link->status.finished = true;
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+	link_unref(link);
+	return NULL;
+}
+
+static int link_start_thread(struct mqtt_link *link)
+{
+	/* Signals are the main loop's; SIGPIPE must not come from a TLS write. */
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = pthread_create(&link->thread, NULL, link_main, link);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+int mqtt_link_start(
+	const struct mqtt_link_options *options, uv_async_t *async, struct mqtt_link **ret)
+{
+	struct mqtt_link *link = mem_zalloc(sizeof(*link));
+	if (!link) {
+		return -ENOMEM;
+	}
+	snprintf(link->host, sizeof(link->host), "%s", options->host);
+	link->port = options->port;
+	snprintf(link->client_id, sizeof(link->client_id), "%s", options->client_id);
+	snprintf(link->status_topic, sizeof(link->status_topic), "%s", options->status_topic);
+	snprintf(link->username, sizeof(link->username), "%s", options->username);
+	snprintf(link->password_file, sizeof(link->password_file), "%s", options->password_file);
+	snprintf(link->ca_file, sizeof(link->ca_file), "%s", options->ca_file);
+	snprintf(link->cert_file, sizeof(link->cert_file), "%s", options->cert_file);
+	snprintf(link->key_file, sizeof(link->key_file), "%s", options->key_file);
+	link->backoff_min_ns = options->backoff_min_ns;
+	link->backoff_max_ns = options->backoff_max_ns;
+	link->async = async;
+	pthread_mutex_init(&link->lock, NULL);
+	outbox_init(&link->outbox, options->max_messages, options->max_bytes);
+	link->references = 1;
+	int r = 0;
+	link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (link->wake_fd < 0) {
+		r = -errno;
+		goto error;
+	}
+	mqtt_session_init();
+	link->references = 2;
+	r = link_start_thread(link);
+	if (r < 0) {
+		link->references = 1;
+		mqtt_session_finish();
+		goto error;
+	}
+	*ret = link;
+	return 0;
+error:
+	link_unref(link);
+	return r;
+}
+
+struct outbox *mqtt_link_outbox(struct mqtt_link *link)
+{
+	return &link->outbox;
+}
+
+struct mqtt_link_status mqtt_link_status(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	struct mqtt_link_status status = link->status;
+	pthread_mutex_unlock(&link->lock);
+	return status;
+}
+
+void mqtt_link_wake(struct mqtt_link *link)
+{
+	/* Fails only when the counter is full: then the thread is awake anyhow. */
+	eventfd_write(link->wake_fd, 1);
+}
+
+void mqtt_link_stop(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	if (link->stop_ns == 0) {
+		link->stop_ns = seam()->now_ns();
+	}
+	pthread_mutex_unlock(&link->lock);
+	mqtt_link_wake(link);
+}
+
+void mqtt_link_join(struct mqtt_link *link)
+{
+	pthread_join(link->thread, NULL);
+	mqtt_session_finish();
+	link_unref(link);
+}
+
+void mqtt_link_abandon(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->async = NULL;
+	pthread_mutex_unlock(&link->lock);
+	/* libmosquitto stays initialised: the thread is still within it. */
+	pthread_detach(link->thread);
+	link_unref(link);
+}

@@ -1,0 +1,81 @@
+/*
+ * The thread's side of MQTT: one connection to the broker after another, with a growing random
+ * pause between them, until told to stop. It takes ready messages from the outbox and knows nothing
+ * of core. The main loop looks at the status after uv_async_send and never waits for the thread.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/publish/outbox.h"
+
+/* Strings are copied; "" = not used. */
+struct mqtt_link_options {
+	const char *host;
+	int port;
+	const char *client_id;
+	const char *status_topic; /* retained online | offline, and the will */
+	const char *username;
+	const char *password_file; /* read anew for each connection */
+	const char *ca_file, *cert_file, *key_file;
+	uint64_t backoff_min_ns, backoff_max_ns;
+	size_t max_messages, max_bytes;
+};
+
+enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };
+
+struct mqtt_link_status {
+	enum link_state state;
+	char reason[160];	   /* of the last failure; "" when connected */
+	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
+	bool finished;		   /* the thread is at its end */
+};
+
+/* Private to mqtt_link.c and mqtt_session.c. */
+struct mqtt_link {
+	/* constant */
+	char host[256];
+	int port;
+	char client_id[128], status_topic[512], username[128], password_file[256];
+	char ca_file[256], cert_file[256], key_file[256];
+	uint64_t backoff_min_ns, backoff_max_ns;
+	int wake_fd;
+	pthread_t thread;
+	struct outbox outbox;
+	/* shared */
+	pthread_mutex_t lock;
+	unsigned references; /* the thread and the main loop */
+	uv_async_t *async;   /* NULL: abandoned */
+	struct mqtt_link_status status;
+	uint64_t stop_ns; /* 0 = go on */
+};
+
+/* Starts the thread, which sends to async at each change of the status and as messages are
+ * delivered. -ENOMEM, -EAGAIN, -EMFILE. */
+int mqtt_link_start(
+	const struct mqtt_link_options *options, uv_async_t *async, struct mqtt_link **ret);
+
+struct outbox *mqtt_link_outbox(struct mqtt_link *link);
+struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
+
+/* Messages were put. */
+void mqtt_link_wake(struct mqtt_link *link);
+
+/* Asks the thread to end: when connected it has at most 1.8 s to send what waits, then "offline".
+ */
+void mqtt_link_stop(struct mqtt_link *link);
+
+/* After finished: joins and frees. */
+void mqtt_link_join(struct mqtt_link *link);
+
+/* The thread hangs in a call that can't be interrupted (name resolution, a connection into a black
+ * hole): it is left alone, never touches async again and frees everything when the call returns. */
+void mqtt_link_abandon(struct mqtt_link *link);
+
+/* For mqtt_session.c, in the thread. */
+uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
+void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
+void mqtt_link_set_connected(struct mqtt_link *link);

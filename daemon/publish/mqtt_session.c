@@ -1,0 +1,319 @@
+/*
+ * One connection to the broker, in the thread of mqtt_link.c: connect, hand messages of the outbox
+ * to libmosquitto, tell what was acknowledged. The only file that knows libmosquitto.
+ *
+ * Each connection is a new struct mosquitto: libmosquitto 2.0 sends its own unacknowledged messages
+ * again after a reconnect, behind our back and besides ours; so what is in flight returns to the
+ * outbox instead, and goes out again in order. The thread polls the socket together with an eventfd
+ * (mosquitto_loop_forever can't be woken for a new message but by a publish from another thread).
+ */
+#include "daemon/publish/mqtt_session.h"
+
+#include <errno.h>
+#include <mosquitto.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/core/metrics.h"
+#include "daemon/publish/secret.h"
+#include "daemon/util/seam.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+enum {
+	KEEPALIVE_S = 30,
+	CONNECT_TIMEOUT_S = 10, /* from the TCP connection to the broker's answer */
+	FLUSH_MS = 1000,	/* of a stop: what waits may still go out */
+	FAREWELL_MS = 1800,	/* of a stop: until "offline" must be acknowledged */
+	IDLE_POLL_MS = 5000,
+	BUSY_POLL_MS = 200, /* TLS may hold bytes that poll doesn't see */
+	STOP_POLL_MS = 20,
+};
+
+/* One connection. */
+struct session {
+	struct mqtt_link *link;
+	struct mosquitto *mosq;
+	bool connected, farewell_sent, farewell_acknowledged;
+	int farewell_mid;
+	uint64_t opened_ns, connected_ns;
+	char reason[160];
+	char library_error[160]; /* last error line of libmosquitto: only there TLS says why */
+};
+
+/* Callbacks of libmosquitto, all within this thread. */
+
+static void on_publish(struct mosquitto *mosq, void *userdata, int mid)
+{
+	(void)mosq;
+	struct session *session = userdata;
+	if (outbox_delivered(&session->link->outbox, mid)) {
+		mqtt_link_tell(session->link);
+	} else if (session->farewell_sent && mid == session->farewell_mid) {
+		session->farewell_acknowledged = true;
+	}
+}
+
+static void on_connect(struct mosquitto *mosq, void *userdata, int code)
+{
+	(void)mosq;
+	struct session *session = userdata;
+	if (code != 0) {
+		snprintf(session->reason, sizeof(session->reason), "%s",
+			mosquitto_connack_string(code));
+		return;
+	}
+	session->connected = true;
+}
+
+static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
+{
+	(void)mosq;
+	struct session *session = userdata;
+	if (level == MOSQ_LOG_ERR) {
+		snprintf(session->library_error, sizeof(session->library_error), "%s", text);
+	}
+}
+
+static void set_reason(struct session *session, int code, int error)
+{
+	if (session->reason[0] != '\0') {
+		return; /* the first one is the cause */
+	}
+	const char *text = mosquitto_strerror(code);
+	if (code == MOSQ_ERR_ERRNO) {
+		text = errno_reason(error);
+	} else if (code == MOSQ_ERR_EAI) {
+		text = "the host name can't be resolved";
+	} else if (code == MOSQ_ERR_TLS && session->library_error[0] != '\0') {
+		text = session->library_error;
+	}
+	snprintf(session->reason, sizeof(session->reason), "%s", text);
+}
+
+static int session_authenticate(struct session *session)
+{
+	struct mqtt_link *link = session->link;
+	if (link->username[0] == '\0') {
+		return 0;
+	}
+	char password[512] = "";
+	if (link->password_file[0] != '\0') {
+		int r = secret_read(link->password_file, password, sizeof(password));
+		if (r < 0) {
+			snprintf(session->reason, sizeof(session->reason), "password file: %s",
+				r == -EPERM ? "others may read it" : errno_reason(r));
+			return MOSQ_ERR_AUTH;
+		}
+	}
+	int code = mosquitto_username_pw_set(
+		session->mosq, link->username, password[0] ? password : NULL);
+	explicit_bzero(password, sizeof(password));
+	return code;
+}
+
+static int session_encrypt(struct session *session)
+{
+	struct mqtt_link *link = session->link;
+	if (link->ca_file[0] == '\0' && link->cert_file[0] == '\0') {
+		return 0;
+	}
+	if (link->ca_file[0] == '\0') {
+		int code = mosquitto_int_option(session->mosq, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
+		if (code) {
+			return code;
+		}
+	}
+	int code = mosquitto_tls_set(session->mosq, link->ca_file[0] ? link->ca_file : NULL, NULL,
+		link->cert_file[0] ? link->cert_file : NULL,
+		link->key_file[0] ? link->key_file : NULL, NULL);
+	if (code == MOSQ_ERR_INVAL) {
+		snprintf(session->reason, sizeof(session->reason),
+			"ca_file, cert_file or key_file can't be read");
+	}
+	return code;
+}
+
+static int session_open(struct session *session)
+{
+	struct mqtt_link *link = session->link;
+	session->mosq = mosquitto_new(link->client_id, true, session);
+	if (!session->mosq) {
+		return MOSQ_ERR_NOMEM;
+	}
+	mosquitto_connect_callback_set(session->mosq, on_connect);
+	mosquitto_publish_callback_set(session->mosq, on_publish);
+	mosquitto_log_callback_set(session->mosq, on_log);
+	mosquitto_int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
+	int code = mosquitto_will_set(session->mosq, link->status_topic, 7, "offline", 1, true);
+	if (!code) {
+		code = session_authenticate(session);
+	}
+	if (!code) {
+		code = session_encrypt(session);
+	}
+	if (!code) {
+		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
+		 * all addresses of the name. */
+		code = mosquitto_connect(session->mosq, link->host, link->port, KEEPALIVE_S);
+	}
+	return code;
+}
+
+/* Hands messages over until the window is full. False when the connection is of no use any more. */
+static bool session_send(struct session *session)
+{
+	struct outbox *outbox = &session->link->outbox;
+	for (struct outbox_message *message; (message = outbox_take(outbox));) {
+		/* on_publish may come from within this call, and then frees message. */
+		int qos = message->qos;
+		int code = mosquitto_publish(session->mosq, &message->mid, message->topic,
+			(int)message->payload_length, message->payload, qos, message->retain);
+		switch (code) {
+		case MOSQ_ERR_SUCCESS:
+			break;
+		case MOSQ_ERR_INVAL:
+		case MOSQ_ERR_PAYLOAD_SIZE:
+		case MOSQ_ERR_MALFORMED_UTF8:
+		case MOSQ_ERR_OVERSIZE_PACKET:
+			outbox_reject(outbox, message);
+			break;
+		default:
+			set_reason(session, code, errno);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int session_say(struct session *session, const char *text, int *mid)
+{
+	return mosquitto_publish(
+		session->mosq, mid, session->link->status_topic, (int)strlen(text), text, 1, true);
+}
+
+/* True when the connection can be closed. */
+static bool session_farewell(struct session *session, uint64_t stop_ns, uint64_t now_ns)
+{
+	uint64_t waited_ms = (now_ns - stop_ns) / 1000000;
+	if (!session->connected || waited_ms > FAREWELL_MS) {
+		return true;
+	}
+	if (!session->farewell_sent) {
+		if (outbox_count(&session->link->outbox).messages > 0 && waited_ms < FLUSH_MS) {
+			return !session_send(session);
+		}
+		session->farewell_sent = true;
+		return session_say(session, "offline", &session->farewell_mid) != 0;
+	}
+	return session->farewell_acknowledged;
+}
+
+static int session_poll_ms(const struct session *session, bool stopping)
+{
+	if (stopping) {
+		return STOP_POLL_MS;
+	}
+	if (!session->connected || outbox_count(&session->link->outbox).in_flight > 0) {
+		return BUSY_POLL_MS;
+	}
+	return IDLE_POLL_MS;
+}
+
+/* Waits for the socket or a wake-up, then lets libmosquitto read, write and keep alive. */
+static int session_turn(struct session *session, bool stopping)
+{
+	struct pollfd fds[2] = {
+		{.fd = session->link->wake_fd, .events = POLLIN},
+		{.fd = mosquitto_socket(session->mosq), .events = POLLIN},
+	};
+	if (fds[1].fd < 0) {
+		return MOSQ_ERR_CONN_LOST;
+	}
+	if (mosquitto_want_write(session->mosq)) {
+		fds[1].events |= POLLOUT;
+	}
+	poll(fds, 2, session_poll_ms(session, stopping));
+	uint64_t count;
+	if (fds[0].revents & POLLIN && read(fds[0].fd, &count, sizeof(count)) < 0) {
+		return MOSQ_ERR_ERRNO;
+	}
+	errno = 0;
+	int code = mosquitto_loop_read(session->mosq, 1);
+	if (!code && fds[1].revents & POLLOUT) {
+		code = mosquitto_loop_write(session->mosq, 1);
+	}
+	if (!code) {
+		code = mosquitto_loop_misc(session->mosq);
+	}
+	return code;
+}
+
+/* Until the connection ends or a stop is asked for. */
+static void session_run(struct session *session)
+{
+	struct mqtt_link *link = session->link;
+	bool announced = false;
+	for (;;) {
+		uint64_t now_ns = seam()->now_ns();
+		uint64_t stop_ns = mqtt_link_stop_ns(link);
+		if (stop_ns > 0) {
+			if (session_farewell(session, stop_ns, now_ns)) {
+				mosquitto_disconnect(session->mosq);
+				return;
+			}
+		} else if (session->connected) {
+			if (!announced) {
+				announced = true;
+				session->connected_ns = now_ns;
+				int code = session_say(session, "online", NULL);
+				if (code) {
+					set_reason(session, code, errno);
+					return;
+				}
+				mqtt_link_set_connected(link);
+			}
+			if (!session_send(session)) {
+				return;
+			}
+		} else if (now_ns - session->opened_ns > CONNECT_TIMEOUT_S * NS_PER_S) {
+			snprintf(session->reason, sizeof(session->reason),
+				"no answer from the broker within %d s", CONNECT_TIMEOUT_S);
+			return;
+		}
+		int code = session_turn(session, stop_ns > 0);
+		if (code) {
+			set_reason(session, code, errno);
+			return;
+		}
+	}
+}
+
+uint64_t mqtt_session(struct mqtt_link *link, char *reason, size_t size)
+{
+	struct session session = {.link = link};
+	int code = session_open(&session);
+	session.opened_ns = seam()->now_ns();
+	if (code) {
+		set_reason(&session, code, errno);
+	} else {
+		session_run(&session);
+	}
+	uint64_t up_ns = session.connected_ns ? seam()->now_ns() - session.connected_ns : 0;
+	mosquitto_destroy(session.mosq);
+	snprintf(reason, size, "%s",
+		session.reason[0] ? session.reason : "the connection was closed");
+	return up_ns;
+}
+
+void mqtt_session_init(void)
+{
+	mosquitto_lib_init();
+}
+
+void mqtt_session_finish(void)
+{
+	mosquitto_lib_cleanup();
+}

@@ -1,0 +1,271 @@
+/* Between mqtt.c (puts) and mqtt_thread.c (takes). Plain lists under one mutex; the memory of a
+ * message is one allocation, made before the lock is taken. */
+#include "daemon/publish/outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+static void list_append(struct outbox_list *list, struct outbox_message *message)
+{
+	message->next = NULL;
+	if (list->last) {
+		list->last->next = message;
+	} else {
+		list->first = message;
+	}
+	list->last = message;
+}
+
+static struct outbox_message *list_shift(struct outbox_list *list)
+{
+	struct outbox_message *message = list->first;
+	if (message) {
+		list->first = message->next;
+		if (!list->first) {
+			list->last = NULL;
+		}
+		message->next = NULL;
+	}
+	return message;
+}
+
+/* Unlinks message, whose predecessor is before (NULL: it is the first). */
+static void list_unlink(
+	struct outbox_list *list, struct outbox_message *before, struct outbox_message *message)
+{
+	if (before) {
+		before->next = message->next;
+	} else {
+		list->first = message->next;
+	}
+	if (list->last == message) {
+		list->last = before;
+	}
+	message->next = NULL;
+}
+
+static void list_free(struct outbox_list *list)
+{
+	for (struct outbox_message *message; (message = list_shift(list));) {
+		free(message);
+	}
+}
+
+void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
+{
+	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
+	pthread_mutex_init(&outbox->lock, NULL);
+}
+
+void outbox_finish(struct outbox *outbox)
+{
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		list_free(&outbox->waiting[i]);
+	}
+	list_free(&outbox->flying);
+	pthread_mutex_destroy(&outbox->lock);
+}
+
+static struct outbox_message *message_create(const struct outbox_entry *entry)
+{
+	size_t topic_size = strlen(entry->topic) + 1;
+	size_t size = sizeof(struct outbox_message) + topic_size + entry->payload_length;
+	struct outbox_message *message = mem_zalloc(size);
+	if (!message) {
+		return NULL;
+	}
+	message->class = entry->class;
+	message->qos = entry->qos;
+	message->retain = entry->retain;
+	message->size = size;
+	memcpy(message->bytes, entry->topic, topic_size);
+	message->topic = message->bytes;
+	message->payload_length = entry->payload_length;
+	if (entry->payload_length > 0) {
+		memcpy(message->bytes + topic_size, entry->payload, entry->payload_length);
+		message->payload = message->bytes + topic_size;
+	}
+	return message;
+}
+
+/* Locked from here to outbox_put. */
+
+static void forget(struct outbox *outbox, struct outbox_message *message)
+{
+	outbox->counts.messages--;
+	outbox->counts.bytes -= message->size;
+	free(message);
+}
+
+static void count_drop(struct outbox *outbox, enum outbox_class class)
+{
+	switch (class) {
+	case OUTBOX_ALERT:
+		outbox->counts.dropped_alerts++;
+		break;
+	case OUTBOX_SUMMARY:
+		outbox->counts.dropped_summaries++;
+		break;
+	case OUTBOX_CLASSES:
+		break;
+	}
+}
+
+static void drop_superseded(struct outbox *outbox, const struct outbox_message *newer)
+{
+	struct outbox_list *list = &outbox->waiting[newer->class];
+	struct outbox_message *before = NULL;
+	for (struct outbox_message *message = list->first; message; message = message->next) {
+		if (message->retain && strcmp(message->topic, newer->topic) == 0) {
+			list_unlink(list, before, message);
+			forget(outbox, message);
+			return;
+		}
+		before = message;
+	}
+}
+
+static bool fits(const struct outbox *outbox, size_t size)
+{
+	return outbox->counts.messages < outbox->max_messages && size <= outbox->max_bytes &&
+	       outbox->counts.bytes <= outbox->max_bytes - size;
+}
+
+/* True when there is room, after dropping as many of the oldest summaries as that takes. Nothing is
+ * dropped for a message that can't fit anyhow: the rest belongs to alerts and to what flies. */
+static bool make_room(struct outbox *outbox, size_t size)
+{
+	size_t messages = 0, bytes = 0;
+	for (const struct outbox_message *message = outbox->waiting[OUTBOX_SUMMARY].first; message;
+		message = message->next) {
+		messages++;
+		bytes += message->size;
+	}
+	if (outbox->counts.messages - messages >= outbox->max_messages ||
+		size > outbox->max_bytes ||
+		outbox->counts.bytes - bytes > outbox->max_bytes - size) {
+		return false;
+	}
+	while (!fits(outbox, size)) {
+		forget(outbox, list_shift(&outbox->waiting[OUTBOX_SUMMARY]));
+		outbox->counts.dropped_summaries++;
+	}
+	return true;
+}
+
+int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
+{
+	int r = 0;
+	struct outbox_message *message = message_create(entry);
+	pthread_mutex_lock(&outbox->lock);
+	if (!message) {
+		r = -ENOMEM;
+	} else {
+		if (entry->replace) {
+			drop_superseded(outbox, message);
+		}
+		if (!fits(outbox, message->size) && !make_room(outbox, message->size)) {
+			r = -ENOSPC;
+		}
+	}
+	if (r < 0) {
+		count_drop(outbox, entry->class);
+	} else {
+		outbox->counts.messages++;
+		outbox->counts.bytes += message->size;
+		list_append(&outbox->waiting[entry->class], message);
+		message = NULL;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	free(message);
+	return r;
+}
+
+struct outbox_message *outbox_take(struct outbox *outbox)
+{
+	struct outbox_message *message = NULL;
+	pthread_mutex_lock(&outbox->lock);
+	if (outbox->counts.in_flight < OUTBOX_IN_FLIGHT) {
+		for (size_t i = 0; i < OUTBOX_CLASSES && !message; i++) {
+			message = list_shift(&outbox->waiting[i]);
+		}
+		if (message) {
+			message->mid = 0;
+			outbox->counts.in_flight++;
+			list_append(&outbox->flying, message);
+		}
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return message;
+}
+
+bool outbox_delivered(struct outbox *outbox, int mid)
+{
+	bool found = false;
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *before = NULL;
+	for (struct outbox_message *message = outbox->flying.first; message;
+		message = message->next) {
+		if (message->mid == mid) {
+			list_unlink(&outbox->flying, before, message);
+			outbox->counts.in_flight--;
+			outbox->counts.delivered++;
+			forget(outbox, message);
+			found = true;
+			break;
+		}
+		before = message;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return found;
+}
+
+void outbox_reject(struct outbox *outbox, struct outbox_message *message)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *before = NULL;
+	struct outbox_message *at = outbox->flying.first;
+	while (at && at != message) {
+		before = at;
+		at = at->next;
+	}
+	if (at) {
+		list_unlink(&outbox->flying, before, at);
+		outbox->counts.in_flight--;
+		count_drop(outbox, at->class);
+		forget(outbox, at);
+	}
+	pthread_mutex_unlock(&outbox->lock);
+}
+
+void outbox_return(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_list again[OUTBOX_CLASSES] = {{NULL, NULL}};
+	for (struct outbox_message *message; (message = list_shift(&outbox->flying));) {
+		message->mid = 0;
+		list_append(&again[message->class], message);
+	}
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		if (again[i].last) {
+			again[i].last->next = outbox->waiting[i].first;
+			if (!outbox->waiting[i].last) {
+				outbox->waiting[i].last = again[i].last;
+			}
+			outbox->waiting[i].first = again[i].first;
+		}
+	}
+	outbox->counts.in_flight = 0;
+	pthread_mutex_unlock(&outbox->lock);
+}
+
+struct outbox_counts outbox_count(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_counts counts = outbox->counts;
+	pthread_mutex_unlock(&outbox->lock);
+	return counts;
+}

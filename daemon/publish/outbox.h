@@ -1,0 +1,82 @@
+/*
+ * The bounded queue between the main loop, which makes messages, and the broker's thread, which
+ * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
+ * make room, oldest first. What is dropped is counted. A taken message stays owned (and counted)
+ * here until it was delivered, or goes back to its place when the connection is lost.
+ * Every function locks for a few pointer moves only, never across a call that waits.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { OUTBOX_IN_FLIGHT = 16 };
+
+enum outbox_class { OUTBOX_ALERT, OUTBOX_SUMMARY, OUTBOX_CLASSES };
+
+struct outbox_message {
+	struct outbox_message *next;
+	enum outbox_class class;
+	int qos;
+	bool retain;
+	int mid;     /* the thread's, while in flight */
+	size_t size; /* what it counts against the limit */
+	const char *topic;
+	const void *payload; /* NULL: empty */
+	size_t payload_length;
+	char bytes[]; /* topic with NUL, payload */
+};
+
+struct outbox_list {
+	struct outbox_message *first, *last;
+};
+
+/* What happened so far; messages and bytes are those of now. */
+struct outbox_counts {
+	size_t messages, bytes, in_flight;
+	uint64_t delivered, dropped_summaries, dropped_alerts;
+};
+
+struct outbox {
+	pthread_mutex_t lock;
+	size_t max_messages, max_bytes;
+	struct outbox_list waiting[OUTBOX_CLASSES];
+	struct outbox_list flying;
+	struct outbox_counts counts;
+};
+
+/* What outbox_put needs to know of a message; everything is copied. */
+struct outbox_entry {
+	enum outbox_class class;
+	int qos;
+	bool retain;
+	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
+		       */
+	const char *topic;
+	const void *payload;
+	size_t payload_length;
+};
+
+void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);
+void outbox_finish(struct outbox *outbox); /* frees what is left */
+
+/* Main loop. 0; -ENOSPC when there is no room, -ENOMEM: both counted as dropped. */
+int outbox_put(struct outbox *outbox, const struct outbox_entry *entry);
+
+/* Thread. The next message to send, now in flight; NULL when none waits or OUTBOX_IN_FLIGHT are on
+ * their way. Valid until it is delivered, rejected or returned. */
+struct outbox_message *outbox_take(struct outbox *outbox);
+
+/* Thread. The message in flight with this id is done and freed; false when there is none. */
+bool outbox_delivered(struct outbox *outbox, int mid);
+
+/* Thread. This message can never be sent: dropped and counted. */
+void outbox_reject(struct outbox *outbox, struct outbox_message *message);
+
+/* Thread. The connection is gone: what is in flight waits again, before all others, in order. */
+void outbox_return(struct outbox *outbox);
+
+/* Any thread. */
+struct outbox_counts outbox_count(struct outbox *outbox);

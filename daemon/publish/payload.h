@@ -1,0 +1,39 @@
+/*
+ * What is said over MQTT: flat JSON objects, numbers keyed by name with the unit in the key, no
+ * arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, and "clock":"unsynchronised"
+ * until the clock was set. What is unknown is left out. Main loop only (cJSON's hooks are global).
+ * Each function returns bytes to free(3) and their length (without a NUL), NULL when memory is
+ * short. The schemas are in schema/.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+
+enum {
+	PAYLOAD_SUMMARY_KEYS = 512, /* further metrics are counted in "left_out" */
+	PAYLOAD_KEY_SIZE = PROTO_PATH_SIZE + 16,
+};
+
+char *payload_info(const struct core *core, size_t *length);
+
+/* The current value of every metric except stage/… (its own topic) and collector/… . */
+char *payload_summary(const struct core *core, uint64_t now_ns, size_t *length);
+
+/* One stage over the interval since the last one: events of it in interval_s seconds. scratch holds
+ * stage->window doubles. */
+char *payload_stage(const struct core *core, const struct app *app, const struct stage *stage,
+	uint64_t events, double interval_s, uint64_t now_ns, double *scratch, size_t *length);
+
+/* The present state of one alert; its time is that of the state. */
+char *payload_alert(const struct core *core, const struct alert *alert, size_t *length);
+
+/* One transition: the same fields and "from", at its own time. */
+char *payload_alert_event(
+	const struct core *core, const struct alert_transition *transition, size_t *length);
+
+/* The key of a metric: "temperature/max" in celsius -> "temperature_max_celsius"; a name that ends
+ * in its unit is left as it is. Never holds '/', '.' or '-'. */
+void payload_key(const char *name, enum unit unit, char ret[PAYLOAD_KEY_SIZE]);
