@@ -1,1 +1,152 @@
+/* The face of history: takes over the pool, lets groups write each commit, answers what there is.
+ * Reading is in history_read.c. */
 #include "daemon/core/history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/core/history_names.h"
+#include "daemon/core/history_self.h"
+#include "daemon/util/seam.h"
+
+int history_create(void *data, size_t size, const uint8_t boot_id[16], struct history **ret,
+	enum history_found *found)
+{
+	struct history *history = mem_zalloc(sizeof(*history));
+	if (!history) {
+		return -ENOMEM;
+	}
+	enum history_found what = HISTORY_FOUND_NOTHING;
+	int r = history_pool_init(&history->pool, data, size, boot_id, &what);
+	if (r < 0) {
+		history_destroy(history);
+		return r;
+	}
+	if (found) {
+		*found = what;
+	}
+	*ret = history;
+	return 0;
+}
+
+void history_destroy(struct history *history)
+{
+	if (!history) {
+		return;
+	}
+	for (size_t i = 0; i < SOURCES_MAX; i++) {
+		history_group_destroy_list(&history->pool, history->groups[i]);
+	}
+	history_pool_finish(&history->pool);
+	free(history);
+}
+
+/* Serials start at 0, so that 0 can stand for "none" in the tables of what is bound. */
+static uint64_t mark_of(const struct metric *metric)
+{
+	return (uint64_t)metric->serial + 1;
+}
+
+static void bind_new(struct history *history, struct metrics *metrics, const struct source *source)
+{
+	for (size_t i = 0; i < source->metrics; i++) {
+		const struct metric *metric = metrics_of(metrics, source, i);
+		uint64_t mark = mark_of(metric);
+		if (!metric->full_rate || history->bound[metric->id] == mark) {
+			continue;
+		}
+		int r = history_group_bind(&history->pool, &history->groups[source->id], metric);
+		if (r == 0) {
+			history->bound[metric->id] = mark;
+		} else if (history->refused[metric->id] != mark) {
+			/* It is tried again at each commit, but counted once. */
+			history->refused[metric->id] = mark;
+			history->refused_count++;
+		}
+	}
+}
+
+void history_append(struct history *history, struct metrics *metrics, const struct source *source,
+	uint64_t t_ns)
+{
+	if (t_ns > history->pool.newest_ns) {
+		history->pool.newest_ns = t_ns;
+	}
+	bind_new(history, metrics, source);
+	unsigned values = 0;
+	for (struct history_group *group = history->groups[source->id]; group;
+		group = group->next) {
+		values += history_group_append(&history->pool, group, t_ns);
+	}
+	history->rows += values > 0;
+	history->samples += values;
+}
+
+void history_retire(struct history *history, const struct metric *metric)
+{
+	history_group_unbind(history->groups[metric->source->id], metric);
+	history->bound[metric->id] = 0;
+	history->refused[metric->id] = 0;
+}
+
+int history_find(struct history *history, const char *name, uint32_t *series)
+{
+	const struct history_series *found = history_names_find(&history->pool, name);
+	if (!found) {
+		return -ENOENT;
+	}
+	*series = found->id;
+	return 0;
+}
+
+bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *series,
+	const char **name, enum unit *unit)
+{
+	const struct history_series *next = history_names_from(&history->pool, *cursor);
+	while (next && !history_series_live(next)) {
+		next = history_names_from(&history->pool, next->id + 1);
+	}
+	if (!next) {
+		return false;
+	}
+	*cursor = next->id + 1;
+	*series = next->id;
+	*name = next->name;
+	*unit = next->unit;
+	return true;
+}
+
+void history_usage(const struct history *history, struct history_usage *ret)
+{
+	const struct history_pool *pool = &history->pool;
+	uint64_t samples = 0;
+	uint64_t bytes = 0;
+	*ret = (struct history_usage){
+		.size = pool->size,
+		.used = (size_t)pool->used * HISTORY_BLOCK,
+		.rows = history->rows,
+		.samples = history->samples,
+		.evicted_blocks = pool->evicted,
+		.refused = history->refused_count,
+	};
+	for (uint32_t i = 0; i < pool->blocks; i++) {
+		const struct history_info *info = &pool->info[i];
+		if (info->kind == HISTORY_KIND_FREE) {
+			continue;
+		}
+		/* What a block that is still written has left is not lost yet. */
+		bytes += info->owner
+				 ? HISTORY_BLOCK - history_block_room(info->columns) + info->bytes
+				 : HISTORY_BLOCK;
+		samples += info->samples;
+		if (info->rows > 0 && info->kind == HISTORY_KIND_DATA &&
+			(ret->oldest_ns == 0 || info->first_ns < ret->oldest_ns)) {
+			ret->oldest_ns = info->first_ns;
+		}
+	}
+	for (size_t i = 0; i < pool->series_count; i++) {
+		ret->series += history_series_live(pool->series[i]);
+	}
+	ret->bytes_per_sample = samples > 0 ? (double)bytes / (double)samples : NAN;
+}

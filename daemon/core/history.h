@@ -9,7 +9,11 @@
  * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
  * release store of the block's commit counter, so a torn append is invisible. When the pool is full
  * the block whose newest row is oldest is taken: every source shrinks from its old end alike.
- * The names of metrics live in dictionary blocks of the same pool.
+ * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
+ * metric whose name does not fit is not recorded, and counted. Values are kept to
+ * unit_quantum(unit); beyond 2^52 quanta they are kept as null. Rows in which all is null are not
+ * kept, nor are rows not later than the one before. The bytes: history_pool.h (pool, blocks,
+ * dictionary) and history_row.h (rows).
  */
 #pragma once
 
@@ -63,12 +67,16 @@ struct history_cursor {
 	uint32_t series;
 	uint64_t from_ns, to_ns; /* inclusive; t_ns ascending */
 	uint64_t step_ns; /* 0 = every sample; else buckets aligned to multiples of step_ns */
-	uint64_t next_ns; /* internal: resume at the first row with t >= next_ns */
+	uint64_t next_ns; /* internal, start with 0: resume at the first row with t >= next_ns */
+	struct history_point
+		open; /* internal, start with 0: the bucket being filled (sum in mean) */
 };
 
 /* Fills up to max points, going over at most `budget` rows (0 = no limit; for callers that may not
- * hold the loop). The count; 0 with *done true at the end. A gap is a missing point; null rows are
- * gaps. A bucket is returned only whole, except the last. */
+ * hold the loop; at most one block more is decoded to find the place). The count, with *done true
+ * when there are no more: then also with the last points. 0 and not done = the budget was used up.
+ * A gap is a missing point; null rows are gaps. A bucket is returned only whole, except the last.
+ */
 size_t history_read(struct history *history, struct history_cursor *cursor,
 	struct history_point *points, size_t max, size_t budget, bool *done);
 
@@ -77,6 +85,7 @@ struct history_usage {
 	uint64_t oldest_ns;	/* oldest row of any series; 0 = none */
 	uint64_t rows, samples; /* appended since start */
 	uint64_t evicted_blocks;
+	uint64_t refused; /* metrics not recorded because their names did not fit */
 	uint32_t series;
 	double bytes_per_sample; /* over what the pool holds; NAN when empty */
 };

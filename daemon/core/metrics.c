@@ -4,6 +4,7 @@
 #include "daemon/core/metrics.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +291,6 @@ void metrics_unobserve(struct metrics *metrics, void *ctx)
 
 const char *errno_reason(int error)
 {
-	const char *text = strerrordesc_np(abs(error));
+	const char *text = strerrordesc_np(error < 0 && error > INT_MIN ? -error : error);
 	return text && error != 0 ? text : "error";
 }

@@ -13,9 +13,11 @@ struct runfile {
 
 /* Opens or makes DIR/history of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
  * against a second daemon. A foreign, linked or wrongly owned file is refused (-EPERM, -ELOOP), one
- * of another size is replaced. -EBUSY: another daemon holds it. -ENOSPC: no room. */
+ * of another size is replaced. -EBUSY: another daemon holds it. -ENOSPC: no room. -EINVAL: size 0
+ * or more than a file can have; other -errno of open(2) and mmap(2). *ret untouched on failure. */
 int runfile_open(const char *dir, size_t size, struct runfile *ret);
 
 /* Plain memory instead (why = the caller's to report). -ENOMEM. */
 int runfile_memory(size_t size, struct runfile *ret);
+/* The bytes stay in the file. Takes NULL and what is already closed. */
 void runfile_close(struct runfile *file);

@@ -1,0 +1,300 @@
+/* The dictionary: numbers of series for names, kept in the pool so that past values can be asked
+ * for by name after a restart, and a table in memory to look them up. */
+#include "daemon/core/history_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+#include "proto/name.h"
+
+enum {
+	ENTRY_HEAD = 6, /* u32 series, u8 unit, u8 length */
+	ENTRY_MAX = ENTRY_HEAD + 255,
+	FIRST_CAPACITY = 64,
+};
+
+/* Numbers near the end can only be damage; they must not use up what is left of the numbers. */
+#define ID_LIMIT UINT32_C(0xfff00000)
+
+bool history_series_live(const struct history_series *series)
+{
+	return series->blocks > 0 || series->bound > 0;
+}
+
+static struct history_series **bucket_of(struct history_pool *pool, const char *name)
+{
+	uint32_t hash = 2166136261u;
+	for (; *name; name++) {
+		hash = (hash ^ (unsigned char)*name) * 16777619u;
+	}
+	return &pool->by_name[(hash ^ hash >> 16) % HISTORY_NAME_BUCKETS];
+}
+
+/* Makes room in the table and a series that is in neither the table nor a bucket. */
+static int new_series(struct history_pool *pool, uint32_t id, enum unit unit, const char *name,
+	size_t length, struct history_series **ret)
+{
+	if (pool->series_count == pool->series_capacity) {
+		size_t capacity =
+			pool->series_capacity ? 2 * pool->series_capacity : FIRST_CAPACITY;
+		struct history_series **table =
+			mem_calloc(capacity, sizeof(struct history_series *));
+		if (!table) {
+			return -ENOMEM;
+		}
+		if (pool->series_count > 0) {
+			memcpy(table, pool->series, pool->series_count * sizeof(table[0]));
+		}
+		free(pool->series);
+		pool->series = table;
+		pool->series_capacity = capacity;
+	}
+	struct history_series *series = mem_zalloc(sizeof(*series) + length + 1);
+	if (!series) {
+		return -ENOMEM;
+	}
+	series->id = id;
+	series->unit = unit;
+	series->head = HISTORY_NONE;
+	series->tail = HISTORY_NONE;
+	memcpy(series->name, name, length);
+	*ret = series;
+	return 0;
+}
+
+int history_names_load(struct history_pool *pool, uint32_t index)
+{
+	struct history_block *block = history_pool_block(pool, index);
+	struct history_info *info = &pool->info[index];
+	uint32_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
+	const uint8_t *entry = history_block_payload(block, 0);
+	size_t left = commit & 0xffff;
+	if (left > history_block_room(0)) {
+		left = history_block_room(0);
+	}
+	while (left > ENTRY_HEAD && info->rows < commit >> 16) {
+		uint32_t id;
+		memcpy(&id, entry, sizeof(id));
+		unsigned unit = entry[4];
+		size_t length = entry[5];
+		char name[256];
+		if (left < ENTRY_HEAD + length) {
+			break;
+		}
+		memcpy(name, entry + ENTRY_HEAD, length);
+		name[length] = '\0';
+		if (id == 0 || id >= ID_LIMIT || unit >= UNIT_COUNT_OF_UNITS ||
+			strlen(name) != length || length >= PROTO_PATH_SIZE ||
+			!proto_path_valid(name) || pool->series_count == HISTORY_SERIES_MAX) {
+			break;
+		}
+		struct history_series *series;
+		int r = new_series(pool, id, (enum unit)unit, name, length, &series);
+		if (r < 0) {
+			return r;
+		}
+		series->names_block = index;
+		pool->series[pool->series_count++] = series;
+		entry += ENTRY_HEAD + length;
+		left -= ENTRY_HEAD + length;
+		info->bytes = (uint16_t)(info->bytes + ENTRY_HEAD + length);
+		info->rows++;
+	}
+	if (commit == ((uint32_t)info->rows << 16 | info->bytes)) {
+		pool->names_open = index;
+	}
+	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct history_series *x = *(struct history_series *const *)a;
+	const struct history_series *y = *(struct history_series *const *)b;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void history_names_loaded(struct history_pool *pool)
+{
+	size_t kept = 0;
+	if (pool->series_count > 0) {
+		qsort(pool->series, pool->series_count, sizeof(pool->series[0]), compare_ids);
+	}
+	for (size_t i = 0; i < pool->series_count; i++) {
+		struct history_series *series = pool->series[i];
+		/* A compaction that was killed leaves an entry twice. */
+		if (kept > 0 && pool->series[kept - 1]->id == series->id) {
+			free(series);
+			continue;
+		}
+		struct history_series **bucket = bucket_of(pool, series->name);
+		series->next = *bucket;
+		*bucket = series;
+		pool->series[kept++] = series;
+		pool->next_id = series->id + 1;
+	}
+	pool->series_count = kept;
+}
+
+/* Writes the series' entry to the open dictionary block, or a new one while there may be more. */
+static int write_entry(struct history_pool *pool, struct history_series *series, uint32_t limit)
+{
+	uint8_t entry[ENTRY_MAX];
+	size_t length = strlen(series->name);
+	memcpy(entry, &series->id, sizeof(series->id));
+	entry[4] = (uint8_t)series->unit;
+	entry[5] = (uint8_t)length;
+	memcpy(entry + ENTRY_HEAD, series->name, length);
+	size_t size = ENTRY_HEAD + length;
+	if (pool->names_open == HISTORY_NONE ||
+		pool->info[pool->names_open].bytes + size > history_block_room(0)) {
+		if (pool->names_blocks >= limit) {
+			return -ENOSPC;
+		}
+		uint32_t index = history_pool_take(pool);
+		if (index == HISTORY_NONE) {
+			return -ENOSPC;
+		}
+		history_pool_begin(pool, index, HISTORY_KIND_NAMES, 0, NULL, 0);
+		pool->names_open = index;
+		pool->names_blocks++;
+	}
+	history_pool_commit(pool, pool->names_open, entry, size);
+	series->names_block = pool->names_open;
+	return 0;
+}
+
+static void forget(struct history_pool *pool, struct history_series *series)
+{
+	struct history_series **link = bucket_of(pool, series->name);
+	while (*link != series) {
+		link = &(*link)->next;
+	}
+	*link = series->next;
+	free(series);
+}
+
+/* Copies the entries of live series, block by block, to new blocks; a block is given up only when
+ * all its entries are elsewhere, so a kill loses no name. True when a name was dropped. */
+static bool compact(struct history_pool *pool)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < pool->series_count; i++) {
+		kept += history_series_live(pool->series[i]);
+	}
+	if (kept == pool->series_count) {
+		return false;
+	}
+	for (uint32_t b = 0; b < pool->blocks; b++) {
+		pool->info[b].moving = pool->info[b].kind == HISTORY_KIND_NAMES;
+	}
+	pool->names_open = HISTORY_NONE;
+	for (uint32_t b = 0; b < pool->blocks; b++) {
+		bool moved = pool->info[b].moving;
+		for (size_t i = 0; moved && i < pool->series_count; i++) {
+			struct history_series *series = pool->series[i];
+			if (series->names_block == b && history_series_live(series)) {
+				moved = write_entry(pool, series, UINT32_MAX) == 0;
+			}
+		}
+		if (moved) {
+			history_pool_release(pool, b);
+			pool->names_blocks--;
+		}
+	}
+	kept = 0;
+	for (size_t i = 0; i < pool->series_count; i++) {
+		if (history_series_live(pool->series[i])) {
+			pool->series[kept++] = pool->series[i];
+		} else {
+			forget(pool, pool->series[i]);
+		}
+	}
+	pool->series_count = kept;
+	return true;
+}
+
+int history_names_get(
+	struct history_pool *pool, const char *name, enum unit unit, struct history_series **ret)
+{
+	struct history_series **bucket = bucket_of(pool, name);
+	for (struct history_series *series = *bucket; series; series = series->next) {
+		if (series->unit == unit && strcmp(series->name, name) == 0) {
+			*ret = series;
+			return 0;
+		}
+	}
+	if (pool->names_full_at == pool->evicted + 1 || pool->next_id >= ID_LIMIT) {
+		return -ENOSPC;
+	}
+	uint32_t limit = (pool->blocks + 7) / 8;
+	if (pool->series_count == HISTORY_SERIES_MAX && !compact(pool)) {
+		pool->names_full_at = pool->evicted + 1;
+		return -ENOSPC;
+	}
+	struct history_series *series;
+	int r = new_series(pool, pool->next_id, unit, name, strlen(name), &series);
+	if (r < 0) {
+		return r;
+	}
+	r = write_entry(pool, series, limit);
+	if (r < 0 && compact(pool)) {
+		r = write_entry(pool, series, limit);
+	}
+	if (r < 0) {
+		pool->names_full_at = pool->evicted + 1;
+		free(series);
+		return r;
+	}
+	pool->next_id++;
+	series->next = *bucket;
+	*bucket = series;
+	pool->series[pool->series_count++] = series;
+	*ret = series;
+	return 0;
+}
+
+struct history_series *history_names_find(const struct history_pool *pool, const char *name)
+{
+	struct history_series *best = NULL;
+	struct history_series *series = *bucket_of((struct history_pool *)pool, name);
+	for (; series; series = series->next) {
+		if (history_series_live(series) && strcmp(series->name, name) == 0 &&
+			(!best || series->id > best->id)) {
+			best = series;
+		}
+	}
+	return best;
+}
+
+struct history_series *history_names_from(const struct history_pool *pool, uint32_t id)
+{
+	size_t low = 0;
+	size_t high = pool->series_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (pool->series[middle]->id < id) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low < pool->series_count ? pool->series[low] : NULL;
+}
+
+struct history_series *history_names_by_id(const struct history_pool *pool, uint32_t id)
+{
+	struct history_series *series = history_names_from(pool, id);
+	return series && series->id == id ? series : NULL;
+}
+
+void history_names_finish(struct history_pool *pool)
+{
+	for (size_t i = 0; i < pool->series_count; i++) {
+		free(pool->series[i]);
+	}
+	free(pool->series);
+	pool->series = NULL;
+	pool->series_count = 0;
+}

@@ -1,0 +1,185 @@
+/* Blocks of the pool: taking, giving up, committing, and the lists that lead a reader from block to
+ * block of a series. What happens to the bytes is ordered so that a kill at any instruction leaves
+ * a pool that the next start reads right. */
+#include "daemon/core/history_pool.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "daemon/core/history_names.h"
+
+struct history_block *history_pool_block(const struct history_pool *pool, uint32_t index)
+{
+	assert(index < pool->blocks);
+	/* Aligned: the pool is, and HISTORY_BLOCK is a power of two. */
+	return (struct history_block *)(void *)(pool->data + ((size_t)index + 1) * HISTORY_BLOCK);
+}
+
+static size_t payload_offset(unsigned columns)
+{
+	return sizeof(struct history_block) + columns * sizeof(struct history_column);
+}
+
+uint8_t *history_block_payload(struct history_block *block, unsigned columns)
+{
+	return (uint8_t *)block + payload_offset(columns);
+}
+
+size_t history_block_room(unsigned columns)
+{
+	return HISTORY_BLOCK - payload_offset(columns);
+}
+
+/* The block whose newest row is oldest. Times from the future can only be damage: those first. */
+static uint32_t oldest_block(const struct history_pool *pool)
+{
+	uint32_t best = HISTORY_NONE;
+	uint64_t best_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < pool->blocks; i++) {
+		const struct history_info *info = &pool->info[i];
+		if (info->kind != HISTORY_KIND_DATA) {
+			continue;
+		}
+		uint64_t last_ns = info->last_ns > pool->newest_ns ? 0 : info->last_ns;
+		if (best == HISTORY_NONE || last_ns < best_ns) {
+			best = i;
+			best_ns = last_ns;
+		}
+	}
+	return best;
+}
+
+uint32_t history_pool_take(struct history_pool *pool)
+{
+	if (pool->used < pool->blocks) {
+		for (uint32_t i = 0; i < pool->blocks; i++) {
+			if (pool->info[i].kind == HISTORY_KIND_FREE) {
+				return i;
+			}
+		}
+	}
+	uint32_t oldest = oldest_block(pool);
+	if (oldest != HISTORY_NONE) {
+		history_pool_release(pool, oldest);
+		pool->evicted++;
+	}
+	return oldest;
+}
+
+static uint32_t place_of(uint32_t index, unsigned column)
+{
+	return index * HISTORY_COLUMNS + column;
+}
+
+static struct history_column *column_at(const struct history_pool *pool, uint32_t place)
+{
+	return &history_pool_block(pool, place / HISTORY_COLUMNS)->column[place % HISTORY_COLUMNS];
+}
+
+/* Takes the block out of the list of one of its series. It is the oldest of them, as a rule. */
+static void unlink_place(struct history_pool *pool, uint32_t place)
+{
+	const struct history_column *column = column_at(pool, place);
+	struct history_series *series = history_names_by_id(pool, column->series);
+	if (!series) {
+		return;
+	}
+	uint32_t before = HISTORY_NONE;
+	uint32_t at = series->head;
+	while (at != place) {
+		if (at == HISTORY_NONE) {
+			return;
+		}
+		before = at;
+		at = column_at(pool, at)->next;
+	}
+	if (before == HISTORY_NONE) {
+		series->head = column->next;
+	} else {
+		column_at(pool, before)->next = column->next;
+	}
+	if (series->tail == place) {
+		series->tail = before;
+	}
+	series->blocks--;
+}
+
+void history_pool_release(struct history_pool *pool, uint32_t index)
+{
+	struct history_info *info = &pool->info[index];
+	for (unsigned i = 0; info->kind == HISTORY_KIND_DATA && i < info->columns; i++) {
+		unlink_place(pool, place_of(index, i));
+	}
+	if (info->owner) {
+		*info->owner = HISTORY_NONE;
+	}
+	if (info->kind != HISTORY_KIND_FREE) {
+		pool->used--;
+	}
+	memset(info, 0, sizeof(*info));
+	/* Before any byte of the block is written again. */
+	__atomic_store_n(
+		&history_pool_block(pool, index)->kind, HISTORY_KIND_FREE, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_kind kind,
+	uint64_t first_ns, struct history_series *const *series, unsigned columns)
+{
+	struct history_block *block = history_pool_block(pool, index);
+	struct history_info *info = &pool->info[index];
+	assert(info->kind == HISTORY_KIND_FREE && columns <= HISTORY_COLUMNS);
+	block->commit = 0;
+	block->columns = columns;
+	block->reserved = 0;
+	block->first_ns = first_ns;
+	for (unsigned i = 0; i < columns; i++) {
+		block->column[i].series = series[i]->id;
+		block->column[i].next = HISTORY_NONE;
+	}
+	__atomic_store_n(&block->kind, (uint32_t)kind, __ATOMIC_RELEASE);
+	memset(info, 0, sizeof(*info));
+	info->kind = kind;
+	info->columns = (uint8_t)columns;
+	info->first_ns = first_ns;
+	info->last_ns = first_ns;
+	pool->used++;
+	if (kind == HISTORY_KIND_DATA) {
+		history_pool_link(pool, index);
+	}
+}
+
+void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size)
+{
+	struct history_block *block = history_pool_block(pool, index);
+	struct history_info *info = &pool->info[index];
+	assert(info->bytes + size <= history_block_room(info->columns));
+	memcpy(history_block_payload(block, info->columns) + info->bytes, bytes, size);
+	info->bytes = (uint16_t)(info->bytes + size);
+	info->rows++;
+	__atomic_store_n(
+		&block->commit, (uint32_t)info->rows << 16 | info->bytes, __ATOMIC_RELEASE);
+}
+
+void history_pool_link(struct history_pool *pool, uint32_t index)
+{
+	struct history_block *block = history_pool_block(pool, index);
+	for (unsigned i = 0; i < pool->info[index].columns; i++) {
+		struct history_series *series = history_names_by_id(pool, block->column[i].series);
+		uint32_t place = place_of(index, i);
+		block->column[i].next = HISTORY_NONE;
+		/* A block that names a series twice keeps the first. */
+		if (!series ||
+			(series->tail != HISTORY_NONE && series->tail / HISTORY_COLUMNS == index)) {
+			block->column[i].series = 0;
+			continue;
+		}
+		if (series->tail == HISTORY_NONE) {
+			series->head = place;
+		} else {
+			column_at(pool, series->tail)->next = place;
+		}
+		series->tail = place;
+		series->blocks++;
+	}
+}

@@ -1,0 +1,131 @@
+/*
+ * The pool of history: its layout, which block holds what, and who comes next when it is full.
+ *
+ *   offset 0        struct history_header, alone in the first HISTORY_BLOCK bytes
+ *   from there on   blocks of HISTORY_BLOCK bytes: struct history_block, its columns, payload
+ *
+ * kind says what a block is; it is written last when a block is taken and first when it is given
+ * up. commit = rows << 16 | payload bytes: what lies behind is not there. Rows (history_row.h) are
+ * the payload of data blocks; dictionary blocks hold entries { u32 series, u8 unit, u8 length,
+ * bytes of the name }. Series numbers start at 1 and are not used again.
+ * Everything in host byte order: the file lives as long as the boot.
+ *
+ * All that is looked up often is kept beside the pool in plain memory and made anew at start from
+ * whatever bytes are there; only series and next of the columns are used in place, checked or
+ * rewritten by the scan.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/history.h"
+#include "daemon/core/history_row.h"
+
+#define HISTORY_NONE UINT32_MAX
+
+enum { HISTORY_VERSION = 1, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
+
+enum history_kind {
+	HISTORY_KIND_FREE = 0,
+	HISTORY_KIND_DATA = 0x41544144,	 /* "DATA" */
+	HISTORY_KIND_NAMES = 0x454d414e, /* "NAME" */
+};
+
+struct history_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t byte_order; /* 0x01020304 */
+	uint32_t page_size;
+	uint32_t block_size;
+	uint64_t size;
+	uint8_t boot_id[16];
+	uint32_t quanta; /* hash of the units' quanta: values mean nothing without them */
+	uint32_t reserved;
+};
+
+struct history_column {
+	uint32_t series; /* 0 = not known (its name was lost) */
+	uint32_t next;	 /* place of the series' next block; HISTORY_NONE = this is the newest */
+};
+
+struct history_block {
+	uint32_t kind;
+	uint32_t commit;
+	uint32_t columns; /* 0 in dictionary blocks */
+	uint32_t reserved;
+	uint64_t first_ns;
+	struct history_column column[];
+};
+
+/* A place is block * HISTORY_COLUMNS + column. */
+
+struct history_series {
+	uint32_t id;
+	enum unit unit;
+	uint32_t head, tail;	     /* places of the oldest and the newest block */
+	uint32_t blocks;	     /* that hold it */
+	uint32_t bound;		     /* columns of groups that write it */
+	uint32_t names_block;	     /* where its dictionary entry is */
+	struct history_series *next; /* in the bucket of its name */
+	char name[];
+};
+
+/* What is known of a block. */
+struct history_info {
+	uint64_t first_ns, last_ns;
+	uint32_t kind;
+	uint32_t samples; /* that are not null */
+	uint16_t rows, bytes;
+	uint8_t columns;
+	bool closed;	 /* full or damaged: never written again */
+	bool moving;	 /* dictionary block that is being compacted */
+	uint32_t *owner; /* the writer's variable that names this block; NULL = none writes */
+};
+
+struct history_pool {
+	uint8_t *data;
+	size_t size;
+	uint32_t blocks;
+	struct history_info *info;
+	uint64_t newest_ns; /* of any row appended; times beyond come from damage */
+	uint64_t evicted;
+	uint32_t used;
+
+	struct history_series **series; /* in the order of id */
+	size_t series_count, series_capacity;
+	struct history_series *by_name[HISTORY_NAME_BUCKETS];
+	uint32_t next_id;
+	uint32_t names_open; /* dictionary block that has room; HISTORY_NONE */
+	uint32_t names_blocks;
+	uint64_t names_full_at; /* evicted + 1 when compaction found nothing to drop; 0 */
+};
+
+/* Formats the pool or scans what is in it. -EINVAL, -ENOMEM as history_create. */
+int history_pool_init(struct history_pool *pool, void *data, size_t size, const uint8_t boot_id[16],
+	enum history_found *found);
+void history_pool_finish(struct history_pool *pool);
+
+struct history_block *history_pool_block(const struct history_pool *pool, uint32_t index);
+
+/* Payload of a block with so many columns: its start, and how many bytes fit. */
+uint8_t *history_block_payload(struct history_block *block, unsigned columns);
+size_t history_block_room(unsigned columns);
+
+/* A free block, by eviction when there is none; it is kind free. HISTORY_NONE when all blocks hold
+ * names. */
+uint32_t history_pool_take(struct history_pool *pool);
+/* Gives a block back. A data block's series forget it, its owner's variable becomes HISTORY_NONE.
+ */
+void history_pool_release(struct history_pool *pool, uint32_t index);
+
+/* Makes a taken block one of the kind. */
+void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_kind kind,
+	uint64_t first_ns, struct history_series *const *series, unsigned columns);
+
+/* Publishes size bytes behind what is committed (they fit: the caller has checked), as one row. */
+void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size);
+
+/* Makes the block the newest of its columns' series. */
+void history_pool_link(struct history_pool *pool, uint32_t index);

@@ -1,0 +1,198 @@
+/* The coder of history's rows (the format is in the header). Used by the writer for every commit
+ * and by readers and the start-up scan on bytes that may be anything. */
+#include "daemon/core/history_row.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* Time distances at or beyond this start a new block: the code has 63 bits for a zigzag. */
+#define DT_LIMIT (UINT64_C(1) << 60)
+#define QUANTA_LIMIT (INT64_C(1) << 52)
+
+void history_row_start(struct history_row_state *state, uint64_t first_ns, unsigned columns)
+{
+	memset(state, 0, sizeof(*state));
+	state->last.t_ns = first_ns;
+	state->last.nulls = UINT64_MAX;
+	state->columns = columns;
+}
+
+static uint64_t zigzag(uint64_t difference)
+{
+	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
+}
+
+static uint64_t unzigzag(uint64_t code)
+{
+	return code >> 1 ^ (code & 1 ? UINT64_MAX : 0);
+}
+
+static size_t varint_size(uint64_t value)
+{
+	size_t size = 1;
+	while (value >= 0x80) {
+		value >>= 7;
+		size++;
+	}
+	return size;
+}
+
+static uint8_t *varint_put(uint8_t *at, uint64_t value)
+{
+	while (value >= 0x80) {
+		*at++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+	}
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+/* NULL when the varint is cut off or has more than 64 bits. */
+static const uint8_t *varint_get(const uint8_t *at, const uint8_t *end, uint64_t *ret)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
+		uint8_t byte = *at++;
+		if (shift == 63 && byte > 1) {
+			return NULL;
+		}
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret = value;
+			return at;
+		}
+	}
+	return NULL;
+}
+
+static uint64_t column_code(
+	const struct history_row_state *state, const struct history_row *row, unsigned i)
+{
+	if (row->nulls >> i & 1) {
+		return 0;
+	}
+	/* Fits: both are within 2^52 quanta. */
+	return 1 + zigzag((uint64_t)row->value[i] - (uint64_t)state->last.value[i]);
+}
+
+size_t history_row_encode(const struct history_row_state *state, const struct history_row *row,
+	uint8_t ret[HISTORY_ROW_MAX])
+{
+	uint64_t dt = row->t_ns - state->last.t_ns;
+	if (row->t_ns < state->last.t_ns || dt >= DT_LIMIT) {
+		return 0;
+	}
+	uint64_t code[HISTORY_COLUMNS];
+	uint64_t changed = 0;
+	size_t same_size = 0;
+	for (unsigned i = 0; i < state->columns; i++) {
+		bool was_null = state->last.nulls >> i & 1;
+		code[i] = column_code(state, row, i);
+		if (was_null ? code[i] != 0 : code[i] != 1) {
+			changed |= UINT64_C(1) << i;
+		} else {
+			same_size += varint_size(code[i]);
+		}
+	}
+	unsigned bit_bytes = (state->columns + 7) / 8;
+	bool sparse = same_size > bit_bytes;
+	uint8_t *at = varint_put(ret, zigzag(dt - state->dt_ns) << 1 | sparse);
+	for (unsigned i = 0; sparse && i < bit_bytes; i++) {
+		*at++ = (uint8_t)(changed >> 8 * i);
+	}
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (!sparse || changed >> i & 1) {
+			at = varint_put(at, code[i]);
+		}
+	}
+	return (size_t)(at - ret);
+}
+
+void history_row_accept(struct history_row_state *state, const struct history_row *row)
+{
+	state->dt_ns = row->t_ns - state->last.t_ns;
+	state->last.t_ns = row->t_ns;
+	state->last.nulls = row->nulls;
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (!(row->nulls >> i & 1)) {
+			state->last.value[i] = row->value[i];
+		}
+	}
+	state->rows++;
+}
+
+int history_row_decode(struct history_row_state *state, const uint8_t *data, size_t size)
+{
+	const uint8_t *end = data + size;
+	uint64_t code;
+	const uint8_t *at = varint_get(data, end, &code);
+	if (!at) {
+		return -EBADMSG;
+	}
+	uint64_t dt = state->dt_ns + unzigzag(code >> 1);
+	uint64_t t_ns = state->last.t_ns + dt;
+	if (dt >= DT_LIMIT || t_ns < state->last.t_ns || (dt == 0 && state->rows > 0)) {
+		return -EBADMSG;
+	}
+	uint64_t changed = UINT64_MAX;
+	if (code & 1) {
+		unsigned bit_bytes = (state->columns + 7) / 8;
+		if ((size_t)(end - at) < bit_bytes) {
+			return -EBADMSG;
+		}
+		changed = 0;
+		for (unsigned i = 0; i < bit_bytes; i++) {
+			changed |= (uint64_t)*at++ << 8 * i;
+		}
+	}
+	for (unsigned i = 0; i < state->columns; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+		if (!(changed & bit)) {
+			continue;
+		}
+		at = varint_get(at, end, &code);
+		if (!at) {
+			return -EBADMSG;
+		}
+		if (code == 0) {
+			state->last.nulls |= bit;
+			continue;
+		}
+		state->last.nulls &= ~bit;
+		int64_t value = (int64_t)((uint64_t)state->last.value[i] + unzigzag(code - 1));
+		if (value > QUANTA_LIMIT || value < -QUANTA_LIMIT) {
+			return -EBADMSG;
+		}
+		state->last.value[i] = value;
+	}
+	state->dt_ns = dt;
+	state->last.t_ns = t_ns;
+	state->rows++;
+	return (int)(at - data);
+}
+
+/* Quanta below 1 are powers of ten: multiplying by the whole number 1/quantum, and dividing by it
+ * on the way back, gives the nearest double to the decimal (45.123, not 45.123000000000005). */
+static double quanta_per_one(enum unit unit)
+{
+	return round(1 / unit_quantum(unit));
+}
+
+bool history_quantise(enum unit unit, double value, int64_t *ret)
+{
+	double quantum = unit_quantum(unit);
+	double quanta = quantum < 1 ? value * quanta_per_one(unit) : value / quantum;
+	/* Also false for NAN. */
+	if (!(fabs(quanta) <= (double)QUANTA_LIMIT)) {
+		return false;
+	}
+	*ret = llround(quanta);
+	return true;
+}
+
+double history_unquantise(enum unit unit, int64_t value)
+{
+	double quantum = unit_quantum(unit);
+	return quantum < 1 ? (double)value / quanta_per_one(unit) : (double)value * quantum;
+}
