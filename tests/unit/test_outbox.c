@@ -1,0 +1,227 @@
+#include "daemon/publish/outbox.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int put(struct outbox *outbox, enum outbox_class class, const char *topic, size_t length)
+{
+	char payload[4096] = {0};
+	const struct outbox_entry entry = {.class = class,
+		.qos = class == OUTBOX_ALERT,
+		.topic = topic,
+		.payload = payload,
+		.payload_length = length};
+	return outbox_put(outbox, &entry);
+}
+
+/* Takes the next message, checks its topic, gives it the id. */
+static void take_is(struct outbox *outbox, const char *topic, int mid)
+{
+	struct outbox_message *message = outbox_take(outbox);
+	ck_assert_ptr_nonnull(message);
+	ck_assert_str_eq(message->topic, topic);
+	message->mid = mid;
+}
+
+START_TEST(alerts_go_first_and_in_order)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 8, 1 << 20);
+	put(&outbox, OUTBOX_SUMMARY, "s1", 4);
+	put(&outbox, OUTBOX_ALERT, "a1", 4);
+	put(&outbox, OUTBOX_ALERT, "a2", 4);
+	take_is(&outbox, "a1", 1);
+	take_is(&outbox, "a2", 2);
+	take_is(&outbox, "s1", 3);
+	ck_assert_ptr_null(outbox_take(&outbox));
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(old_summaries_make_room_and_are_counted)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 3, 1 << 20);
+	for (int i = 0; i < 5; i++) {
+		char topic[8];
+		snprintf(topic, sizeof(topic), "s%d", i);
+		ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, topic, 4), 0);
+	}
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), 0);
+	struct outbox_counts counts = outbox_count(&outbox);
+	ck_assert_uint_eq(counts.messages, 3);
+	ck_assert_uint_eq(counts.dropped_summaries, 3);
+	ck_assert_uint_eq(counts.dropped_alerts, 0);
+	take_is(&outbox, "a", 1);
+	take_is(&outbox, "s3", 2);
+	take_is(&outbox, "s4", 3);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(alerts_are_never_displaced)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 2, 1 << 20);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a1", 4), 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a2", 4), 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a3", 4), -ENOSPC);
+	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s1", 4), -ENOSPC);
+	struct outbox_counts counts = outbox_count(&outbox);
+	ck_assert_uint_eq(counts.dropped_alerts, 1);
+	ck_assert_uint_eq(counts.dropped_summaries, 1);
+	take_is(&outbox, "a1", 1);
+	take_is(&outbox, "a2", 2);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(bytes_are_bounded_and_what_never_fits_drops_nothing_else)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 4096);
+	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s1", 1000), 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s2", 1000), 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "huge", 4096), -ENOSPC);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped_summaries, 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 2900), 0);
+	ck_assert_uint_le(outbox_count(&outbox).bytes, 4096);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped_summaries, 1);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(what_flies_counts_but_is_not_displaced)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 2, 1 << 20);
+	put(&outbox, OUTBOX_SUMMARY, "s1", 4);
+	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
+	take_is(&outbox, "s1", 1);
+	take_is(&outbox, "s2", 2);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), -ENOSPC);
+	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), 0);
+	ck_assert(!outbox_delivered(&outbox, 1));
+	ck_assert_uint_eq(outbox_count(&outbox).delivered, 1);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(no_more_than_the_window_is_in_flight)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	for (int i = 0; i < OUTBOX_IN_FLIGHT + 1; i++) {
+		put(&outbox, OUTBOX_ALERT, "a", 4);
+	}
+	for (int i = 0; i < OUTBOX_IN_FLIGHT; i++) {
+		take_is(&outbox, "a", i + 1);
+	}
+	ck_assert_ptr_null(outbox_take(&outbox));
+	ck_assert(outbox_delivered(&outbox, 7));
+	take_is(&outbox, "a", 100);
+	ck_assert_ptr_null(outbox_take(&outbox));
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(a_lost_connection_puts_messages_back_in_order)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	put(&outbox, OUTBOX_ALERT, "a1", 4);
+	put(&outbox, OUTBOX_ALERT, "a2", 4);
+	put(&outbox, OUTBOX_ALERT, "a3", 4);
+	put(&outbox, OUTBOX_SUMMARY, "s1", 4);
+	take_is(&outbox, "a1", 1);
+	take_is(&outbox, "a2", 2);
+	take_is(&outbox, "a3", 3);
+	take_is(&outbox, "s1", 4);
+	ck_assert(outbox_delivered(&outbox, 2));
+	put(&outbox, OUTBOX_ALERT, "a4", 4);
+	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
+	outbox_return(&outbox);
+	ck_assert_uint_eq(outbox_count(&outbox).in_flight, 0);
+	take_is(&outbox, "a1", 5);
+	take_is(&outbox, "a3", 6);
+	take_is(&outbox, "a4", 7);
+	take_is(&outbox, "s1", 8);
+	take_is(&outbox, "s2", 9);
+	outbox_return(&outbox);
+	outbox_return(&outbox);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 5);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(a_newer_state_supersedes_the_waiting_one)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = true,
+		.replace = true,
+		.topic = "state",
+		.payload = "old",
+		.payload_length = 3};
+	outbox_put(&outbox, &entry);
+	put(&outbox, OUTBOX_ALERT, "event", 4);
+	entry.payload = "newer";
+	entry.payload_length = 5;
+	outbox_put(&outbox, &entry);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
+	take_is(&outbox, "event", 1);
+	struct outbox_message *message = outbox_take(&outbox);
+	ck_assert_mem_eq(message->payload, "newer", 5);
+	/* In flight already: both are sent. */
+	outbox_put(&outbox, &entry);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 3);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(a_rejected_message_is_counted)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	put(&outbox, OUTBOX_ALERT, "a1", 4);
+	put(&outbox, OUTBOX_ALERT, "a2", 0);
+	struct outbox_message *first = outbox_take(&outbox);
+	struct outbox_message *second = outbox_take(&outbox);
+	ck_assert_ptr_null(second->payload);
+	outbox_reject(&outbox, first);
+	struct outbox_counts counts = outbox_count(&outbox);
+	ck_assert_uint_eq(counts.dropped_alerts, 1);
+	ck_assert_uint_eq(counts.messages, 1);
+	ck_assert_uint_eq(counts.in_flight, 1);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("outbox");
+	TCase *tests = tcase_create("outbox");
+	tcase_add_test(tests, alerts_go_first_and_in_order);
+	tcase_add_test(tests, old_summaries_make_room_and_are_counted);
+	tcase_add_test(tests, alerts_are_never_displaced);
+	tcase_add_test(tests, bytes_are_bounded_and_what_never_fits_drops_nothing_else);
+	tcase_add_test(tests, what_flies_counts_but_is_not_displaced);
+	tcase_add_test(tests, no_more_than_the_window_is_in_flight);
+	tcase_add_test(tests, a_lost_connection_puts_messages_back_in_order);
+	tcase_add_test(tests, a_newer_state_supersedes_the_waiting_one);
+	tcase_add_test(tests, a_rejected_message_is_counted);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
