@@ -13,15 +13,17 @@
  *
  * Or: { EDGEPROF_SCOPE(infer); … } and it ends with the block.
  *
- * No call blocks, fails the program, or writes to stdout/stderr. Recording an event makes no system
- * call, takes no lock and allocates nothing; once a second the first event of that second looks
- * whether a daemon is there. Without a daemon an event costs a few nanoseconds. What cannot be
- * delivered is dropped and counted. Every function may be called from any thread; begin, end, frame
- * and the like also from signal handlers (an event raised inside an event is dropped and counted).
- * After fork() the child is a process of its own. Link with -ledgeprof; needs only libc.
+ * No call blocks, fails the program, or writes to stdout/stderr (unless EDGEPROF_PRINT=1 asks for a
+ * line `[stage] 12.34ms` on stderr at each end of a stage, daemon or not). Recording an event makes
+ * no system call, takes no lock and allocates nothing; once a second the first event of that second
+ * looks whether a daemon is there. Without a daemon an event costs a few nanoseconds. What cannot
+ * be delivered is dropped and counted. Every function may be called from any thread; begin, end,
+ * frame and the like also from signal handlers (an event raised inside an event is dropped and
+ * counted). After fork() the child is a process of its own. Link with -ledgeprof; needs only libc.
  *
  * EDGEPROF_RUNTIME_DIR names the daemon's run directory; else /run/edgeprofd, then
- * $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches everything off.
+ * $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches everything off. EDGEPROF_MAPPING_SIZE is
+ * the shared memory in bytes (65536 to 1048576 in powers of two; 262144). All are read once.
  */
 #pragma once
 
@@ -31,13 +33,17 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC visibility push(default)
+#endif
 
 #define EDGEPROF_NO_FRAME UINT64_MAX
 
-/* An open stage. Plain data; copy it freely. Ending it twice or never is harmless. */
+/* An open stage. Plain data of two registers (a third word costs 4 ns a stage); copy it freely, but
+ * end it on the thread that began it. Ending it twice or never is harmless: the second end is
+ * ignored. */
 typedef struct edgeprof_token {
 	uint64_t start_ns;
-	uint64_t frame;
 	uint32_t stage;
 	uint32_t depth;
 } edgeprof_token;
@@ -99,6 +105,7 @@ void edgeprof_counts(struct edgeprof_counts *ret);
 uint64_t edgeprof_now(void);
 
 #if defined(__GNUC__) || defined(__clang__)
+#pragma GCC visibility pop
 static inline void edgeprof_scope_end_(edgeprof_token *token)
 {
 	edgeprof_end(*token);

@@ -1,0 +1,337 @@
+/*
+ * Attaching: AF_UNIX SOCK_SEQPACKET to the run directory's `events`, one packet with the hello and
+ * the memfd. Everything is non-blocking and done by at most one thread; the others pass by. A
+ * descriptor is used only while it is still ours: apps that close what they do not know, or reuse
+ * the number, must not find our bytes in their files.
+ */
+#include "client/libedgeprof/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/libedgeprof/mapping.h"
+#include "client/libedgeprof/process.h"
+
+enum {
+	CHECK_NS = 1000 * 1000 * 1000,
+	WAKE_RECORDS = 1000,
+	LOCK_TRIES = 10000,
+};
+
+struct descriptor {
+	int fd;
+	dev_t dev;
+	ino_t ino;
+};
+
+static struct {
+	uint32_t locked;  /* one thread at a time; never waited for in an event */
+	uint32_t unwoken; /* records since the last wake-up; atomic */
+	uint32_t connected;
+	bool configured;
+	uint32_t mapping_size;
+	char app[PROTO_NAME_SIZE];
+	struct sockaddr_un path[2];
+	size_t paths;
+	struct descriptor socket, memfd;
+} channel = {.socket = {.fd = -1}, .memfd = {.fd = -1}};
+
+static bool channel_trylock(void)
+{
+	return __atomic_exchange_n(&channel.locked, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void channel_unlock(void)
+{
+	__atomic_store_n(&channel.locked, 0, __ATOMIC_RELEASE);
+}
+
+/* Only for init and shutdown: the holder makes a few system calls and goes. */
+static bool channel_lock(void)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (channel_trylock()) {
+			return true;
+		}
+		sched_yield();
+	}
+	return false;
+}
+
+/* Takes fd over. Numbers 0-2 are left to the app: it may have closed them and still write there. */
+static int descriptor_set(struct descriptor *d, int fd)
+{
+	if (fd >= 0 && fd <= 2) {
+		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		close(fd);
+		fd = moved;
+	}
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		return -EBADF;
+	}
+	*d = (struct descriptor){fd, st.st_dev, st.st_ino};
+	return 0;
+}
+
+static bool descriptor_ours(const struct descriptor *d)
+{
+	struct stat st;
+	return d->fd >= 0 && fstat(d->fd, &st) == 0 && st.st_dev == d->dev && st.st_ino == d->ino;
+}
+
+static void descriptor_close(struct descriptor *d)
+{
+	if (descriptor_ours(d)) {
+		close(d->fd);
+	}
+	d->fd = -1;
+}
+
+static void add_path(const char *directory)
+{
+	struct sockaddr_un *a = &channel.path[channel.paths];
+	if (directory && directory[0] &&
+		snprintf(a->sun_path, sizeof(a->sun_path), "%s/events", directory) <
+			(int)sizeof(a->sun_path)) {
+		a->sun_family = AF_UNIX;
+		channel.paths++;
+	}
+}
+
+/* Reads the environment once. Under the channel's lock. */
+static void configure(const char *app)
+{
+	channel.configured = true;
+	const char *size = secure_getenv("EDGEPROF_MAPPING_SIZE");
+	struct proto_geometry g;
+	unsigned long bytes = size ? strtoul(size, NULL, 10) : 0;
+	bool listed = bytes <= PROTO_MAP_MAX_SIZE && proto_geometry((uint32_t)bytes, &g) == 0;
+	channel.mapping_size = listed ? (uint32_t)bytes : PROTO_MAP_DEFAULT_SIZE;
+	if (!app || !app[0]) {
+		app = program_invocation_short_name;
+	}
+	proto_name_clean(app, strlen(app), channel.app);
+	const char *print = getenv("EDGEPROF_PRINT");
+	process.print = print && strcmp(print, "1") == 0;
+	const char *disable = getenv("EDGEPROF_DISABLE");
+	if (disable && strcmp(disable, "1") == 0) {
+		process.print = false;
+		process_set_mode(PROCESS_OFF);
+		return;
+	}
+	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
+	if (own) {
+		add_path(own);
+	} else {
+		add_path("/run/edgeprofd");
+		const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
+		char directory[sizeof(channel.path[0].sun_path)];
+		if (xdg && xdg[0] &&
+			snprintf(directory, sizeof(directory), "%s/edgeprofd", xdg) <
+				(int)sizeof(directory)) {
+			add_path(directory);
+		}
+	}
+}
+
+static int send_hello(int fd, int memfd)
+{
+	struct proto_hello hello = {
+		.magic = PROTO_HELLO_MAGIC,
+		.major = PROTO_MAP_MAJOR,
+		.minor = PROTO_MAP_MINOR,
+		.mapping_size = channel.mapping_size,
+		.page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+		.mono_ns = edgeprof_now(),
+	};
+	memcpy(hello.app, channel.app, sizeof(channel.app));
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.bytes = {0}};
+	struct iovec iov = {&hello, sizeof(hello)};
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &memfd, sizeof(int));
+	ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return n == (ssize_t)sizeof(hello) ? 0 : -EAGAIN;
+}
+
+/* The first that connects. A full backlog is EAGAIN: no daemon for this second. */
+static int connect_first(struct descriptor *ret)
+{
+	for (size_t i = 0; i < channel.paths; i++) {
+		struct descriptor d = {.fd = -1};
+		if (descriptor_set(
+			    &d, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) <
+			0) {
+			return -EAGAIN;
+		}
+		if (connect(d.fd, (const struct sockaddr *)&channel.path[i],
+			    sizeof(channel.path[i])) == 0) {
+			*ret = d;
+			return 0;
+		}
+		close(d.fd);
+	}
+	return -ENOENT;
+}
+
+/* Under the channel's lock. 0 also when nobody is there; -ENOMEM: no mapping. */
+static int attach(void)
+{
+	struct descriptor d;
+	if (connect_first(&d) < 0) {
+		return 0;
+	}
+	if (!process.map) {
+		int fd = mapping_create(channel.mapping_size);
+		if (fd < 0 || descriptor_set(&channel.memfd, fd) < 0) {
+			close(d.fd);
+			return fd == -EAGAIN ? 0 : -ENOMEM;
+		}
+	}
+	/* An app that closed our memfd keeps its records to itself from now on. */
+	if (!descriptor_ours(&channel.memfd) || send_hello(d.fd, channel.memfd.fd) < 0) {
+		close(d.fd);
+		return 0;
+	}
+	channel.socket = d;
+	__atomic_store_n(&channel.connected, 1, __ATOMIC_RELAXED);
+	if (process_mode() != PROCESS_OFF) {
+		process_set_mode(PROCESS_ACTIVE);
+	}
+	return 0;
+}
+
+static void detach(void)
+{
+	descriptor_close(&channel.socket);
+	__atomic_store_n(&channel.connected, 0, __ATOMIC_RELAXED);
+}
+
+static bool peer_gone(void)
+{
+	char byte;
+	ssize_t n = recv(channel.socket.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* Under the channel's lock. */
+static int check_locked(void)
+{
+	if (process_mode() == PROCESS_OFF) {
+		return 0;
+	}
+	if (channel.socket.fd >= 0 && (!descriptor_ours(&channel.socket) || peer_gone())) {
+		detach();
+	}
+	int error = channel.socket.fd < 0 ? attach() : 0;
+	if (process_mode() == PROCESS_FRESH) {
+		process_set_mode(PROCESS_IDLE);
+	}
+	return error;
+}
+
+void attach_check(uint64_t now_ns)
+{
+	uint64_t due = __atomic_load_n(&process.due_ns, __ATOMIC_RELAXED);
+	if (now_ns < due || !__atomic_compare_exchange_n(&process.due_ns, &due, now_ns + CHECK_NS,
+				    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		return;
+	}
+	if (!channel_trylock()) {
+		process_set_gate(now_ns + CHECK_NS);
+		return;
+	}
+	int saved = errno;
+	if (!channel.configured) {
+		configure(NULL);
+	}
+	check_locked();
+	process_set_gate(now_ns + CHECK_NS);
+	channel_unlock();
+	errno = saved;
+}
+
+int attach_init(const char *app)
+{
+	if (!channel_lock()) {
+		return 0;
+	}
+	int error = 0;
+	if (!channel.configured) {
+		uint64_t due = edgeprof_now() + CHECK_NS;
+		configure(app);
+		error = check_locked();
+		__atomic_store_n(&process.due_ns, due, __ATOMIC_RELAXED);
+		if (error < 0) {
+			process_set_mode(PROCESS_OFF);
+		}
+		process_set_gate(due);
+	}
+	channel_unlock();
+	return error;
+}
+
+void attach_count(uint32_t records)
+{
+	__atomic_fetch_add(&channel.unwoken, records, __ATOMIC_RELAXED);
+}
+
+void attach_wake(void)
+{
+	struct proto_map_header *header = process.map;
+	if (__atomic_load_n(&channel.unwoken, __ATOMIC_RELAXED) < WAKE_RECORDS ||
+		__atomic_load_n(&header->wake, __ATOMIC_RELAXED) != 0 || !channel_trylock()) {
+		return;
+	}
+	int saved = errno;
+	if (descriptor_ours(&channel.socket) &&
+		__atomic_exchange_n(&header->wake, 1, __ATOMIC_ACQ_REL) == 0) {
+		__atomic_store_n(&channel.unwoken, 0, __ATOMIC_RELAXED);
+		/* a full socket means that the reader has wake-ups enough */
+		(void)!send(channel.socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	channel_unlock();
+	errno = saved;
+}
+
+bool attach_connected(void)
+{
+	return __atomic_load_n(&channel.connected, __ATOMIC_RELAXED) != 0;
+}
+
+void attach_close(void)
+{
+	if (channel_lock()) {
+		detach();
+		channel_unlock();
+	}
+}
+
+void attach_forget(void)
+{
+	detach();
+	descriptor_close(&channel.memfd);
+	channel.unwoken = 0;
+	channel_unlock();
+}

@@ -1,0 +1,71 @@
+/* The memfd: all its blocks present and its size sealed, so that neither side can be faulted. */
+#include "client/libedgeprof/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/libedgeprof/names.h"
+#include "client/libedgeprof/process.h"
+
+static void mapping_fill(void *map, const struct proto_geometry *g)
+{
+	struct proto_map_header *header = map;
+	*header = (struct proto_map_header){
+		.magic = PROTO_MAP_MAGIC,
+		.major = PROTO_MAP_MAJOR,
+		.minor = PROTO_MAP_MINOR,
+		.size = g->size,
+		.created_ns = edgeprof_now(),
+	};
+	struct proto_slot *slots = proto_map_slots(map, g);
+	for (uint32_t i = 0; i < g->slots; i++) {
+		slots[i].first_chunk = PROTO_NO_CHUNK;
+		slots[i].tail_chunk = PROTO_NO_CHUNK;
+	}
+	memset(proto_map_next(map, g), 0xff, g->chunks * sizeof(uint32_t));
+	memset(proto_map_base(map, g), 0xff, g->chunks * sizeof(uint64_t));
+}
+
+int mapping_create(uint32_t size)
+{
+	struct proto_geometry g;
+	void *map = MAP_FAILED;
+	int error = -ENOMEM;
+	int fd = memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || proto_geometry(size, &g) < 0 || ftruncate(fd, size) < 0) {
+		goto error;
+	}
+	int failed;
+	do {
+		failed = posix_fallocate(fd, 0, size);
+	} while (failed == EINTR);
+	if (failed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		goto error;
+	}
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		goto error;
+	}
+	mapping_fill(map, &g);
+	/* an event may have brought us here, and events never wait */
+	if (pthread_mutex_trylock(&process.lock) != 0) {
+		error = -EAGAIN;
+		goto error;
+	}
+	names_copy(map);
+	process.geometry = g;
+	__atomic_store_n(&process.map, map, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&process.lock);
+	return fd;
+error:
+	if (map != MAP_FAILED) {
+		munmap(map, size);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return error;
+}

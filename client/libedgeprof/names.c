@@ -1,0 +1,115 @@
+/*
+ * The table of names. It lives in the process, so that stages can be declared before there is a
+ * daemon, and is copied into the mapping. Finding takes no lock: entries are written before
+ * process.declared is, and never change.
+ */
+#include "client/libedgeprof/names.h"
+
+#include <string.h>
+
+#include "client/libedgeprof/process.h"
+#include "client/libedgeprof/thread.h"
+
+static struct proto_declaration table[PROTO_DECLARATIONS];
+static uint64_t given[PROTO_DECLARATIONS]; /* hash of the name as it was given */
+
+/* FNV-1a, 64 bits: two of 128 names collide once in 2^51 programs. */
+static uint64_t hash(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	for (; *text; text++) {
+		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+	}
+	return h;
+}
+
+static int find(uint64_t h)
+{
+	uint32_t count = __atomic_load_n(&process.declared, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < count; i++) {
+		if (given[i] == h) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static bool taken(void *ctx, const char *name)
+{
+	(void)ctx;
+	for (uint32_t i = 0; i < process.declared; i++) {
+		if (strcmp(table[i].name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void copy_label(char ret[PROTO_LABEL_SIZE], const char *text)
+{
+	size_t length = text ? strnlen(text, PROTO_LABEL_SIZE - 1) : 0;
+	memcpy(ret, length ? text : "", length);
+	ret[length] = '\0';
+}
+
+/* Under process.lock. */
+static int add(
+	uint64_t h, const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+{
+	uint32_t index = process.declared;
+	if (index >= PROTO_DECLARATIONS) {
+		return -1;
+	}
+	struct proto_declaration *d = &table[index];
+	if (proto_name_unique(name, strlen(name), taken, NULL, d->name) < 0) {
+		return -1;
+	}
+	/* `infer@gpu` names its compute unit */
+	const char *at = strrchr(name, '@');
+	copy_label(d->category, category);
+	copy_label(d->unit, unit || !at ? unit : at + 1);
+	d->deadline_ns = deadline_ns;
+	given[index] = h;
+	struct proto_map_header *header = process.map;
+	if (header) {
+		proto_map_declarations(header)[index] = *d;
+		__atomic_store_n(&header->declarations, index + 1, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&process.declared, index + 1, __ATOMIC_RELEASE);
+	return (int)index;
+}
+
+int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+{
+	if (!name || !name[0]) {
+		return -1;
+	}
+	struct thread *t = &thread_self;
+	uint64_t h = hash(name);
+	int index = find(h);
+	if (index >= 0 || t->busy) {
+		return index;
+	}
+	thread_lock(t);
+	pthread_mutex_lock(&process.lock);
+	index = find(h);
+	if (index < 0) {
+		index = add(h, name, category, unit, deadline_ns);
+	}
+	pthread_mutex_unlock(&process.lock);
+	thread_unlock(t);
+	return index;
+}
+
+void names_copy(void *map)
+{
+	struct proto_map_header *header = map;
+	uint32_t count = process.declared;
+	memcpy(proto_map_declarations(map), table, count * sizeof(table[0]));
+	__atomic_store_n(&header->declarations, count, __ATOMIC_RELEASE);
+}
+
+const char *names_label(uint32_t stage)
+{
+	return table[stage].name;
+}

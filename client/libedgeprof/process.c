@@ -1,0 +1,158 @@
+/*
+ * The process as a whole: begin (a constructor, so that no event needs a once), end (a destructor:
+ * bye), fork, and the counts.
+ */
+#include "client/libedgeprof/process.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "client/libedgeprof/attach.h"
+#include "client/libedgeprof/thread.h"
+
+struct process process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void process_set_gate(uint64_t due_ns)
+{
+	__atomic_store_n(&process.gate_ns, process.print ? 0 : due_ns, __ATOMIC_RELAXED);
+	if (process_mode() == PROCESS_OFF) {
+		__atomic_store_n(&process.gate_ns, 0, __ATOMIC_RELAXED);
+	}
+}
+
+void process_set_mode(enum process_mode mode)
+{
+	bool quiet = mode == PROCESS_OFF || (mode == PROCESS_IDLE && !process.print);
+	__atomic_store_n(&process.mode, mode, __ATOMIC_RELEASE);
+	__atomic_store_n(&process.quiet, quiet, __ATOMIC_RELAXED);
+}
+
+/* fork: the lock is taken around it, so that the child gets a table and a list that are whole. A
+ * signal handler that forks inside an event may interrupt the holder: it must not wait. */
+static void fork_prepare(void)
+{
+	if (!thread_self.busy) {
+		pthread_mutex_lock(&process.lock);
+	}
+}
+
+static void fork_parent(void)
+{
+	if (!thread_self.busy) {
+		pthread_mutex_unlock(&process.lock);
+	}
+}
+
+/* The mapping is the parent's: the child forgets it and attaches as itself. */
+static void fork_child(void)
+{
+	struct thread *t = &thread_self;
+	void *map = process.map;
+	if (t->busy) {
+		/* The handler returns into an event that is half written: let it end in memory
+		 * that nobody reads, and record nothing in this child. */
+		if (map) {
+			mmap(map, process.geometry.size, PROT_READ | PROT_WRITE,
+				MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		}
+		process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		process.threads = NULL;
+		t->list_prev = NULL;
+		process_set_mode(PROCESS_OFF);
+		process_set_gate(0);
+		attach_forget();
+		return;
+	}
+	pthread_mutex_unlock(&process.lock);
+	process.map = NULL;
+	if (map) {
+		munmap(map, process.geometry.size);
+	}
+	attach_forget();
+	thread_forget_slots();
+	thread_forget(t);
+	t->idle = 0;
+	t->idle_limit = 0;
+	t->frame_start_ns = 0;
+	t->list_prev = NULL;
+	process.threads = NULL;
+	process.idle_ended = 0;
+	process.due_ns = 0;
+	if (process_mode() != PROCESS_OFF) {
+		process_set_mode(PROCESS_FRESH);
+	}
+	process_set_gate(0);
+}
+
+__attribute__((constructor)) static void process_begin(void)
+{
+	process.broken = pthread_key_create(&process.key, thread_end) != 0 ||
+			 pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
+}
+
+__attribute__((destructor)) static void process_end(void)
+{
+	edgeprof_shutdown();
+}
+
+void edgeprof_shutdown(void)
+{
+	struct thread *t = &thread_self;
+	uint32_t was_busy = t->busy;
+	thread_lock(t);
+	process_set_mode(PROCESS_OFF);
+	process_set_gate(0);
+	struct proto_map_header *header = __atomic_load_n(&process.map, __ATOMIC_ACQUIRE);
+	if (header) {
+		__atomic_fetch_or(&header->flags, PROTO_MAP_BYE, __ATOMIC_RELEASE);
+	}
+	attach_close();
+	if (!was_busy) {
+		thread_unlock(t);
+	}
+}
+
+static uint64_t idle_sum(void)
+{
+	struct thread *t = &thread_self;
+	uint32_t was_busy = t->busy;
+	uint64_t sum = 0;
+	if (was_busy) {
+		return 0; /* a handler that asks inside an event: the lock may be ours */
+	}
+	thread_lock(t);
+	pthread_mutex_lock(&process.lock);
+	sum = __atomic_load_n(&process.idle_ended, __ATOMIC_RELAXED);
+	for (struct thread *it = process.threads; it; it = it->list_next) {
+		sum += __atomic_load_n(&it->idle, __ATOMIC_RELAXED);
+	}
+	if (!t->list_prev && !t->ended) {
+		sum += t->idle;
+	}
+	pthread_mutex_unlock(&process.lock);
+	thread_unlock(t);
+	return sum;
+}
+
+void edgeprof_counts(struct edgeprof_counts *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->unattached = idle_sum();
+	struct proto_map_header *header = __atomic_load_n(&process.map, __ATOMIC_ACQUIRE);
+	if (!header) {
+		return;
+	}
+	struct proto_slot *slots = proto_map_slots(header, &process.geometry);
+	for (uint32_t i = 0; i < process.geometry.slots; i++) {
+		/* tail first: it never passes a head that is read later */
+		uint64_t tail = __atomic_load_n(&slots[i].tail, __ATOMIC_ACQUIRE);
+		uint64_t head = __atomic_load_n(&slots[i].head, __ATOMIC_ACQUIRE);
+		ret->received += tail;
+		ret->in_ring += head - tail;
+		ret->dropped += __atomic_load_n(&slots[i].dropped, __ATOMIC_RELAXED) +
+				__atomic_load_n(&slots[i].dropped_busy, __ATOMIC_RELAXED);
+	}
+	ret->dropped += __atomic_load_n(&header->lost, __ATOMIC_RELAXED);
+	ret->sent = ret->received + ret->in_ring + ret->dropped;
+	ret->attached = attach_connected();
+}

@@ -1,0 +1,273 @@
+/*
+ * Slots and chunks: what an event needs before it can be written, found on the slow path. A thread
+ * comes here at its first event, once in chunk_records events, once a second, and while nothing
+ * can be recorded.
+ */
+#include "client/libedgeprof/thread.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "client/libedgeprof/attach.h"
+
+enum {
+	/* Without a daemon a look costs a clock read, ~25 ns: spread over 256 events it is 0.1 ns
+	 * an event, and an app whose rate fell to 100 a second still looks every 3 s. */
+	IDLE_STEP_MAX = 256,
+	IDLE_STEP_NS = 250 * 1000 * 1000,
+	SLOTLESS_STEP = 256,
+	SLOTS_MAX = 64,
+};
+
+__thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
+
+/* What a slot's next owner continues with. Private: the mapping's copy is the reader's to see. */
+static struct {
+	uint64_t head;
+	struct proto_record *next, *end;
+	uint32_t chunk; /* PROTO_NO_CHUNK before the first */
+} slot_state[SLOTS_MAX];
+
+void thread_forget_slots(void)
+{
+	memset(slot_state, 0, sizeof(slot_state));
+}
+
+void thread_forget(struct thread *t)
+{
+	t->slot = NULL;
+	t->next = t->end = NULL;
+	t->head = 0;
+	t->depth = 0;
+	t->slotless = 0;
+	t->idle_limit = t->idle;
+	t->idle_step = 0;
+	t->idle_checked_ns = 0;
+}
+
+void thread_count_busy(struct thread *t)
+{
+	struct proto_slot *slot = t->slot;
+	if (slot) {
+		__atomic_fetch_add(&slot->dropped_busy, 1, __ATOMIC_RELAXED);
+	} else {
+		thread_count_lost();
+	}
+}
+
+void thread_count_lost(void)
+{
+	struct proto_map_header *header = __atomic_load_n(&process.map, __ATOMIC_ACQUIRE);
+	if (header && process_mode() == PROCESS_ACTIVE) {
+		__atomic_fetch_add(&header->lost, 1, __ATOMIC_RELAXED);
+	} else if (process_mode() != PROCESS_OFF) {
+		__atomic_fetch_add(&process.idle_ended, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void thread_register(struct thread *t)
+{
+	if (!t->keyed) {
+		t->keyed = pthread_setspecific(process.key, t) == 0;
+	}
+	/* an event never waits: the next slow path tries again */
+	if (t->keyed && !t->list_prev && pthread_mutex_trylock(&process.lock) == 0) {
+		t->list_next = process.threads;
+		t->list_prev = &process.threads;
+		if (t->list_next) {
+			t->list_next->list_prev = &t->list_next;
+		}
+		process.threads = t;
+		pthread_mutex_unlock(&process.lock);
+	}
+}
+
+void thread_end(void *arg)
+{
+	struct thread *t = arg;
+	thread_lock(t);
+	pthread_mutex_lock(&process.lock);
+	if (t->list_prev) {
+		*t->list_prev = t->list_next;
+		if (t->list_next) {
+			t->list_next->list_prev = t->list_prev;
+		}
+		t->list_prev = NULL;
+	}
+	__atomic_fetch_add(&process.idle_ended, t->idle, __ATOMIC_RELAXED);
+	t->idle = 0;
+	pthread_mutex_unlock(&process.lock);
+	t->idle_limit = 0;
+	t->ended = true;
+	struct proto_slot *slot = t->slot;
+	if (slot) {
+		slot_state[t->index].head = t->head;
+		slot_state[t->index].next = t->next;
+		slot_state[t->index].end = t->end;
+		thread_forget(t);
+		__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->state, PROTO_SLOT_RELEASED, __ATOMIC_RELEASE);
+	}
+	thread_unlock(t);
+}
+
+static bool slot_take(struct thread *t, uint32_t index, uint32_t from)
+{
+	struct proto_slot *slot = &proto_map_slots(process.map, &process.geometry)[index];
+	if (!__atomic_compare_exchange_n(&slot->state, &from, PROTO_SLOT_OWNED, false,
+		    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		return false;
+	}
+	if (from == PROTO_SLOT_FREE) {
+		slot_state[index].chunk = PROTO_NO_CHUNK;
+	}
+	__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->tid, (uint32_t)gettid(), __ATOMIC_RELAXED);
+	t->index = index;
+	t->head = slot_state[index].head;
+	t->next = slot_state[index].next;
+	t->end = slot_state[index].end;
+	t->depth = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->slot = slot;
+	return true;
+}
+
+/* A slot left behind and read to its end is the best: it pins no second chunk, and none of its
+ * records is taken for the new thread's. */
+static bool slot_find(struct thread *t)
+{
+	struct proto_slot *slots = proto_map_slots(process.map, &process.geometry);
+	for (int pass = 0; pass < 3; pass++) {
+		uint32_t wanted = pass == 1 ? PROTO_SLOT_FREE : PROTO_SLOT_RELEASED;
+		for (uint32_t i = 0; i < process.geometry.slots; i++) {
+			if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) != wanted) {
+				continue;
+			}
+			if (pass == 0 && __atomic_load_n(&slots[i].tail, __ATOMIC_RELAXED) !=
+						 slots[i].head) {
+				continue;
+			}
+			if (slot_take(t, i, wanted)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* The first free chunk behind the last one. At every 16th of the ring, or when there is none, the
+ * owned ones are counted for the wake-up. */
+static uint32_t chunk_find(struct thread *t, uint32_t last)
+{
+	const struct proto_geometry *g = &process.geometry;
+	uint32_t *owner = proto_map_owner(process.map, g);
+	uint32_t chunk = last == PROTO_NO_CHUNK ? t->index : last;
+	uint32_t taken = PROTO_NO_CHUNK, owned = 0;
+	t->uncounted += g->chunk_records;
+	bool count = t->uncounted >= g->chunks * g->chunk_records / 16;
+	for (uint32_t i = 0; i < g->chunks && (count || taken == PROTO_NO_CHUNK); i++) {
+		chunk = chunk + 1 < g->chunks ? chunk + 1 : 0;
+		uint32_t free = 0;
+		if (__atomic_load_n(&owner[chunk], __ATOMIC_RELAXED) != 0) {
+			owned++;
+		} else if (taken == PROTO_NO_CHUNK &&
+			   __atomic_compare_exchange_n(&owner[chunk], &free, t->index + 1, false,
+				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			taken = chunk;
+		}
+	}
+	if (count) {
+		attach_count(t->uncounted);
+		t->uncounted = 0;
+	}
+	if (owned > g->chunks / 2) {
+		attach_wake();
+	}
+	return taken;
+}
+
+static bool chunk_take(struct thread *t)
+{
+	const struct proto_geometry *g = &process.geometry;
+	uint32_t last = slot_state[t->index].chunk;
+	uint32_t taken = chunk_find(t, last);
+	if (taken == PROTO_NO_CHUNK) {
+		return false;
+	}
+	proto_map_next(process.map, g)[taken] = PROTO_NO_CHUNK;
+	__atomic_store_n(&proto_map_base(process.map, g)[taken], t->head, __ATOMIC_RELEASE);
+	if (last == PROTO_NO_CHUNK) {
+		__atomic_store_n(&t->slot->first_chunk, taken, __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n(&proto_map_next(process.map, g)[last], taken, __ATOMIC_RELEASE);
+	}
+	slot_state[t->index].chunk = taken;
+	t->next = proto_map_chunk(process.map, g, taken);
+	t->end = t->next + g->chunk_records;
+	return true;
+}
+
+void thread_count_idle(struct thread *t, uint64_t now_ns)
+{
+	__atomic_store_n(&t->idle, t->idle + 1, __ATOMIC_RELAXED);
+	if (process_mode() == PROCESS_OFF) {
+		t->idle_limit = UINT64_MAX;
+		return;
+	}
+	if (process_mode() == PROCESS_FRESH || !t->list_prev) {
+		t->idle_limit = t->idle + 1; /* somebody else is looking, or holds the list */
+		return;
+	}
+	if (now_ns - t->idle_checked_ns >= IDLE_STEP_NS) {
+		t->idle_step = 1;
+	} else if (t->idle_step < IDLE_STEP_MAX) {
+		t->idle_step *= 2;
+	}
+	t->idle_checked_ns = now_ns;
+	t->idle_limit = t->idle + t->idle_step;
+}
+
+bool thread_take_slot(struct thread *t, uint64_t now_ns)
+{
+	if (process_mode() == PROCESS_OFF || t->ended || process.broken) {
+		return false;
+	}
+	if (!t->list_prev) {
+		thread_register(t);
+	}
+	attach_check(now_ns ? now_ns : edgeprof_now());
+	if (process_mode() != PROCESS_ACTIVE) {
+		return false;
+	}
+	if (t->slot) {
+		return true;
+	}
+	if (t->slotless > 0) {
+		t->slotless--;
+		return false;
+	}
+	if (!t->keyed || !slot_find(t)) {
+		t->slotless = SLOTLESS_STEP;
+		return false;
+	}
+	return true;
+}
+
+bool thread_prepare(struct thread *t, uint64_t now_ns)
+{
+	if (!thread_take_slot(t, now_ns)) {
+		enum process_mode mode = process_mode();
+		if (mode == PROCESS_ACTIVE || t->ended || process.broken) {
+			thread_count_lost();
+		} else if (mode != PROCESS_OFF) {
+			thread_count_idle(t, now_ns);
+		}
+		return false;
+	}
+	if (t->next == t->end && !chunk_take(t)) {
+		__atomic_store_n(&t->slot->dropped, t->slot->dropped + 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	return true;
+}
