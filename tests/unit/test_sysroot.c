@@ -1,0 +1,327 @@
+/* Every device tree of the shared fixtures, read by the real collectors and compared with what its
+ * expected.json says. Skipped where the fixtures are absent. */
+#include <check.h>
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/collect/collector.h"
+#include "tests/unit/fixture_tree.h"
+
+static const char *const devices[] = {
+	"jetson-nano-jp4", "jetson-orin-nano-jp6", "rpi4", "rpi5", "vm-generic", "x86-laptop"};
+
+enum { DEVICES = sizeof(devices) / sizeof(devices[0]) };
+
+static char folder[512];
+static cJSON *expected;
+static struct bench bench;
+
+static void load(int index)
+{
+	char path[640];
+	static char text[64 * 1024];
+	snprintf(folder, sizeof(folder), "%s/fixtures/sysroot/%s", getenv("EDGEPROF_SHARED"),
+		devices[index]);
+	snprintf(path, sizeof(path), "%s/expected.json", folder);
+	FILE *file = fopen(path, "r");
+	ck_assert_msg(file != NULL, "%s", path);
+	size_t n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[n] = '\0';
+	expected = cJSON_Parse(text);
+	ck_assert_ptr_nonnull(expected);
+}
+
+static void unload(void)
+{
+	bench_finish(&bench);
+	cJSON_Delete(expected);
+}
+
+static const cJSON *field(const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(expected, name);
+}
+
+/* Opens and samples once; what has nothing there must say unavailable. False then. */
+static bool start(const char *root, const char *collector, bool expect_some)
+{
+	bench_make(&bench, root, collector);
+	int r = bench_open(&bench);
+	if (!expect_some) {
+		ck_assert_int_eq(r, -ENOENT);
+		ck_assert_str_ne(bench.reason, "");
+		return false;
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	return true;
+}
+
+/* "3:SEN2" -> the metric's name; dups are counted by the caller's list. */
+static void name_of(const char *prefix, const cJSON *list, const cJSON *item, char path[128])
+{
+	char clean[PROTO_NAME_SIZE];
+	const char *type = strchr(item->string, ':') + 1;
+	int number = 1;
+	for (const cJSON *other = list->child; other != item; other = other->next) {
+		number += strcmp(strchr(other->string, ':') + 1, type) == 0;
+	}
+	proto_name_clean(type, strlen(type), clean);
+	if (number == 1) {
+		snprintf(path, 128, "%s/%s", prefix, clean);
+	} else {
+		snprintf(path, 128, "%s/%s.%d", prefix, clean, number);
+	}
+}
+
+static bool ignored(const char *type, double value)
+{
+	const cJSON *item;
+	char with_value[80];
+	snprintf(with_value, sizeof(with_value), "%s (%g)", type, value);
+	cJSON_ArrayForEach(item, field("ignore_zones"))
+	{
+		if (strcmp(item->valuestring, type) == 0 ||
+			strcmp(item->valuestring, with_value) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* covers G0.11 */
+START_TEST(zones_and_cooling_devices_read_as_expected)
+{
+	load(_i);
+	const cJSON *zones = field("zones"), *cooling = field("cooling"), *item;
+	bool some = cJSON_GetArraySize(zones) > 0 || cJSON_GetArraySize(cooling) > 0;
+	double max = NAN;
+	int count = 0;
+	char path[128];
+	if (!start(folder, "thermal", some)) {
+		unload();
+		return;
+	}
+	cJSON_ArrayForEach(item, zones)
+	{
+		name_of("temperature", zones, item, path);
+		count++;
+		if (cJSON_IsNull(item)) {
+			bench_expect_null(&bench, path, "offline");
+			continue;
+		}
+		bench_expect(&bench, path, item->valuedouble);
+		if (!ignored(strchr(item->string, ':') + 1, item->valuedouble) &&
+			!(item->valuedouble <= max)) {
+			max = item->valuedouble;
+		}
+	}
+	bench_expect(&bench, "temperature/max", max);
+	cJSON_ArrayForEach(item, cooling)
+	{
+		name_of("cooling", cooling, item, path);
+		bench_expect(&bench, path, cJSON_GetArrayItem(item, 0)->valuedouble);
+		ck_assert_double_eq(bench_metric(&bench, path)->limit,
+			cJSON_GetArrayItem(item, 1)->valuedouble);
+	}
+	/* and nothing that is not there */
+	uint32_t cursor = 0;
+	const struct metric *metric;
+	while ((metric = metrics_next(bench.core.metrics, &cursor))) {
+		count -= strncmp(metric->name, "temperature/", 12) == 0 &&
+			 strcmp(metric->name, "temperature/max") != 0;
+	}
+	ck_assert_int_eq(count, 0);
+	unload();
+}
+END_TEST
+
+START_TEST(clocks_read_as_expected)
+{
+	load(_i);
+	const cJSON *item, *policies = field("cpu_mhz");
+	if (!start(folder, "cpufreq", policies != NULL)) {
+		unload();
+		return;
+	}
+	cJSON_ArrayForEach(item, policies)
+	{
+		char path[768], text[128];
+		snprintf(path, sizeof(path), "sys/devices/system/cpu/cpufreq/%s/affected_cpus",
+			item->string);
+		ck_assert_int_gt(root_read(&bench.root, path, text, sizeof(text)), 0);
+		for (char *p = text, *end; *p >= '0'; p = *end == ' ' ? end + 1 : end) {
+			snprintf(path, sizeof(path), "cpu/%ld/frequency", strtol(p, &end, 10));
+			bench_expect(&bench, path, item->valuedouble * 1e6);
+		}
+	}
+	unload();
+}
+END_TEST
+
+START_TEST(utilization_between_two_samples_is_as_expected)
+{
+	load(_i);
+	struct tree tree;
+	char path[640];
+	const cJSON *item;
+	tree_make(&tree);
+	tree_overlay(&tree, folder);
+	ck_assert(start(tree.path, "cpu", true));
+	bench_expect_null(&bench, "cpu/utilization", "needs two samples");
+	bench_expect_null(&bench, "cpu/0/utilization", "needs two samples");
+	snprintf(path, sizeof(path), "%s/snap2", folder);
+	tree_overlay(&tree, path);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	cJSON_ArrayForEach(item, field("cpu_pct_between_stat_and_snap2"))
+	{
+		if (item->string[3] == '\0') {
+			snprintf(path, sizeof(path), "cpu/utilization");
+		} else {
+			snprintf(path, sizeof(path), "cpu/%s/utilization", item->string + 3);
+		}
+		if (cJSON_IsNull(item)) {
+			ck_assert(isnan(bench_value(&bench, path)));
+		} else {
+			ck_assert_double_eq_tol(
+				bench_value(&bench, path), item->valuedouble, 0.005);
+		}
+	}
+	tree_remove(&tree);
+	unload();
+}
+END_TEST
+
+/* covers G0.8 */
+START_TEST(memory_reads_as_expected)
+{
+	load(_i);
+	const cJSON *memory = field("mem_kb");
+	double total = cJSON_GetObjectItem(memory, "total")->valuedouble * 1024;
+	const cJSON *available = cJSON_GetObjectItem(memory, "available");
+	double swap = cJSON_GetObjectItem(memory, "swap_total")->valuedouble -
+		      cJSON_GetObjectItem(memory, "swap_free")->valuedouble;
+	ck_assert(start(folder, "memory", true));
+	bench_expect(&bench, "memory/total", total);
+	bench_expect(&bench, "swap/used", swap * 1024);
+	if (cJSON_IsNull(available)) {
+		ck_assert(isnan(bench_value(&bench, "memory/available")));
+		ck_assert(isnan(bench_value(&bench, "memory/used")));
+		ck_assert(isnan(bench_value(&bench, "memory/used_percent")));
+	} else {
+		double bytes = available->valuedouble * 1024;
+		bench_expect(&bench, "memory/available", bytes);
+		bench_expect(&bench, "memory/used", total - bytes);
+		bench_expect(&bench, "memory/used_percent", (total - bytes) / total * 100);
+	}
+	unload();
+}
+END_TEST
+
+START_TEST(load_reads_as_expected)
+{
+	load(_i);
+	const cJSON *list = field("loadavg");
+	ck_assert(start(folder, "load", true));
+	bench_expect(&bench, "cpu/load1", cJSON_GetArrayItem(list, 0)->valuedouble);
+	bench_expect(&bench, "cpu/load5", cJSON_GetArrayItem(list, 1)->valuedouble);
+	bench_expect(&bench, "cpu/load15", cJSON_GetArrayItem(list, 2)->valuedouble);
+	unload();
+}
+END_TEST
+
+START_TEST(pressure_is_absent_with_advice_or_read)
+{
+	load(_i);
+	const cJSON *pressure = field("pressure");
+	if (!start(folder, "pressure", pressure == NULL)) {
+		ck_assert_ptr_nonnull(strstr(bench.reason, "psi=1"));
+	} else {
+		char path[] = "proc/pressure/cpu", text[256];
+		double some;
+		ck_assert_int_gt(root_read(&bench.root, path, text, sizeof(text)), 0);
+		ck_assert_int_eq(sscanf(text, "some avg10=%lf", &some), 1);
+		bench_expect(&bench, "pressure/cpu/some", some);
+		bench_expect(&bench, "pressure/memory/full", 0);
+	}
+	unload();
+}
+END_TEST
+
+/* covers G0.8 G1.21 */
+START_TEST(processes_read_as_expected)
+{
+	load(_i);
+	const cJSON *item;
+	bench_make(&bench, folder, "process");
+	cJSON_ArrayForEach(item, field("procs"))
+	{
+		struct watch by_pid = {
+			.kind = WATCH_PID, .pid = (pid_t)strtol(item->string, NULL, 10)};
+		snprintf(by_pid.name, sizeof(by_pid.name), "pid%s", item->string);
+		struct watch by_name = {.kind = WATCH_PATTERN};
+		snprintf(by_name.name, sizeof(by_name.name), "name%s", item->string);
+		snprintf(by_name.pattern, sizeof(by_name.pattern), "%s",
+			cJSON_GetObjectItem(item, "comm")->valuestring);
+		ck_assert_int_eq(processes_watch(&bench.processes, &by_pid), 0);
+		ck_assert_int_eq(processes_watch(&bench.processes, &by_name), 0);
+	}
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(bench.processes.rows, bench.processes.watches);
+	cJSON_ArrayForEach(item, field("procs"))
+	{
+		static const char *const kinds[] = {"pid", "name"};
+		for (size_t i = 0; i < 2; i++) {
+			char path[128];
+			snprintf(path, sizeof(path), "process/%s%s/rss", kinds[i], item->string);
+			bench_expect(&bench, path,
+				cJSON_GetObjectItem(item, "rss_kb")->valuedouble * 1024);
+			snprintf(
+				path, sizeof(path), "process/%s%s/threads", kinds[i], item->string);
+			bench_expect(
+				&bench, path, cJSON_GetObjectItem(item, "threads")->valuedouble);
+			snprintf(path, sizeof(path), "process/%s%s/count", kinds[i], item->string);
+			bench_expect(&bench, path, 1);
+		}
+	}
+	for (size_t i = 0; i < bench.processes.rows; i++) {
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%d", (int)bench.processes.row[i].pid);
+		const char *comm =
+			cJSON_GetObjectItem(cJSON_GetObjectItem(field("procs"), pid), "comm")
+				->valuestring;
+		ck_assert_int_eq(strncmp(bench.processes.row[i].comm, comm, 15), 0);
+		ck_assert_int_eq(bench.processes.row[i].state, 'S');
+	}
+	unload();
+}
+END_TEST
+
+int main(void)
+{
+	char path[512];
+	const char *shared = getenv("EDGEPROF_SHARED");
+	snprintf(path, sizeof(path), "%s/fixtures/sysroot", shared ? shared : "");
+	if (!shared || access(path, R_OK) < 0) {
+		fprintf(stderr, "skipped: no shared fixtures\n");
+		return 77;
+	}
+	Suite *suite = suite_create("sysroot");
+	TCase *tcase = tcase_create("sysroot");
+	tcase_add_loop_test(tcase, zones_and_cooling_devices_read_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, clocks_read_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, utilization_between_two_samples_is_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, memory_reads_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, load_reads_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, 0, DEVICES);
+	tcase_add_loop_test(tcase, processes_read_as_expected, 0, DEVICES);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
