@@ -1,1 +1,330 @@
+/*
+ * The listening socket and who may come in. Descriptors are accepted here, not by libuv, so that a
+ * peer over a limit is told so and closed before anything is allocated for him.
+ */
 #include "daemon/api/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/api/access.h"
+#include "daemon/api/connection.h"
+#include "daemon/api/listen.h"
+#include "daemon/api/state.h"
+#include "daemon/api/subscribe.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+enum {
+	ACCEPTS_PER_TURN = 16,
+	ROOT_PLACES = 8, /* kept free for root */
+	RETRY_MS = 1000,
+};
+
+double *api_scratch(struct api *api, size_t count)
+{
+	if (count > api->scratch_count) {
+		double *scratch = mem_calloc(count, sizeof(*scratch));
+		if (!scratch) {
+			return NULL;
+		}
+		free(api->scratch);
+		api->scratch = scratch;
+		api->scratch_count = count;
+	}
+	return api->scratch;
+}
+
+static void on_turn(uv_idle_t *idle)
+{
+	struct api *api = idle->data;
+	uv_idle_stop(idle);
+	api->some_blocked = false;
+	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+		if (!c->closing && (c->ready || c->blocked)) {
+			connection_run(c);
+		}
+	}
+}
+
+void api_wake(struct api *api)
+{
+	if (!api->closing) {
+		uv_idle_start(&api->turn, on_turn);
+	}
+}
+
+static struct api_account *account_find(struct api *api, uid_t uid)
+{
+	struct api_account *empty = NULL;
+	for (size_t i = 0; i < api->options.max_connections; i++) {
+		struct api_account *account = &api->accounts[i];
+		if (account->connections > 0 && account->uid == uid) {
+			return account;
+		}
+		if (account->connections == 0 && !empty) {
+			empty = account;
+		}
+	}
+	if (empty) {
+		empty->uid = uid;
+		empty->bytes = 0;
+	}
+	return empty;
+}
+
+static void refuse(struct api *api, int fd, uid_t uid, const char *what, size_t limit)
+{
+	char buffer[512];
+	struct json out;
+	json_init(&out, buffer, sizeof(buffer));
+	reply_limit(&out, what, limit);
+	reply_finish(&out, false);
+	/* a fresh socket takes this much; if not, the peer just sees the end */
+	ssize_t n = send(fd, out.buffer, out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+	api->core->counters->api_refused++;
+	log_debug("api: uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
+		n < 0 ? ", not told" : "");
+}
+
+static void admit(struct api *api, int fd)
+{
+	const struct api_options *options = &api->options;
+	uid_t uid;
+	if (access_peer_uid(fd, &uid) < 0) {
+		close(fd);
+		api->core->counters->api_refused++;
+		return;
+	}
+	size_t kept = uid == 0 || options->max_connections <= ROOT_PLACES ? 0 : ROOT_PLACES;
+	struct api_account *account = account_find(api, uid);
+	if (!account || api->connections + kept >= options->max_connections) {
+		refuse(api, fd, uid, "connections", options->max_connections);
+		return;
+	}
+	if (uid != 0 && account->connections >= options->max_per_uid) {
+		refuse(api, fd, uid, "connections of this user", options->max_per_uid);
+		return;
+	}
+	int r = connection_open(api, fd, uid, account);
+	if (r < 0) {
+		api->core->counters->api_refused++;
+		log_debug("api: connection of uid %u: %s", (unsigned)uid, strerror(-r));
+	}
+}
+
+void api_connection_opened(struct api *api, struct api_connection *connection)
+{
+	connection->next_connection = api->first;
+	api->first = connection;
+	connection->account->connections++;
+	api->connections++;
+	api->core->counters->api_connections = api->connections;
+}
+
+static void api_handle_closed(struct api *api)
+{
+	if (--api->handles > 0 || api->first) {
+		return;
+	}
+	void (*done)(void *ctx) = api->done;
+	void *ctx = api->done_ctx;
+	free(api->scratch);
+	free(api->metric_serial);
+	free(api->accounts);
+	free(api);
+	if (done) {
+		done(ctx);
+	}
+}
+
+void api_connection_closed(struct api *api, struct api_connection *connection)
+{
+	struct api_connection **link = &api->first;
+	while (*link != connection) {
+		link = &(*link)->next_connection;
+	}
+	*link = connection->next_connection;
+	connection->account->connections--;
+	api->connections--;
+	api->core->counters->api_connections = api->connections;
+	if (api->closing) {
+		/* one handle stands for all connections while the server closes */
+		api->handles++;
+		api_handle_closed(api);
+	}
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void on_retry(uv_timer_t *timer)
+{
+	struct api *api = timer->data;
+	uv_poll_start(&api->listener, UV_READABLE, on_acceptable);
+}
+
+/* No descriptor left: the spare one lets us close one peer instead of being woken for ever. */
+static void shortage(struct api *api)
+{
+	if (!api->short_of_descriptors) {
+		log_warning("api: no descriptor for another connection");
+		api->short_of_descriptors = true;
+	}
+	api->core->counters->api_refused++;
+	if (api->spare_fd >= 0) {
+		close(api->spare_fd);
+		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			close(fd);
+		}
+		api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return;
+	}
+	uv_poll_stop(&api->listener);
+	uv_timer_start(&api->retry, on_retry, RETRY_MS, 0);
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+	struct api *api = poll->data;
+	(void)events;
+	if (status < 0) {
+		return;
+	}
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			api->short_of_descriptors = false;
+			admit(api, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			shortage(api);
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED) {
+			return;
+		}
+	}
+}
+
+static void options_fill(struct api *api, const struct api_options *options)
+{
+	struct api_options *o = &api->options;
+	*o = *options;
+	/* one reply must always have room, and half of a queue more than one reply */
+	const size_t least = 3 * (size_t)PROTO_FRAME_MAX;
+	o->max_queue_connection = o->max_queue_connection > least ? o->max_queue_connection : least;
+	o->max_queue_uid = o->max_queue_uid > least ? o->max_queue_uid : least;
+	o->max_queue_total = o->max_queue_total > least ? o->max_queue_total : least;
+	o->max_connections = o->max_connections > 0 ? o->max_connections : 1;
+	o->frame_timeout_ns = o->frame_timeout_ns > 0 ? o->frame_timeout_ns : 30000000000u;
+	o->stall_timeout_ns = o->stall_timeout_ns > 0 ? o->stall_timeout_ns : 10000000000u;
+	const char *admin = options->admin_group ? options->admin_group : "";
+	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
+	memcpy(api->admin_name, admin, length);
+	o->path = o->group = o->admin_group = NULL;
+	api->has_admin_gid = length > 0 && access_group(api->admin_name, &api->admin_gid) == 0;
+}
+
+int api_open(
+	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret)
+{
+	struct api *api = mem_zalloc(sizeof(*api));
+	if (!api) {
+		if (options->listen_fd >= 0) {
+			close(options->listen_fd);
+		}
+		return -ENOMEM;
+	}
+	api->loop = loop;
+	api->core = core;
+	api->listen_fd = options->listen_fd;
+	api->spare_fd = -1;
+	options_fill(api, options);
+	json_init(&api->out, api->out_buffer, sizeof(api->out_buffer));
+
+	int r = -ENOMEM;
+	api->accounts = mem_calloc(api->options.max_connections, sizeof(*api->accounts));
+	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
+	if (!api->accounts || !api->metric_serial) {
+		goto error;
+	}
+	if (api->listen_fd < 0) {
+		r = listen_bind(options->path, options->group, &api->listen_fd, &api->path_inode);
+		if (r < 0) {
+			goto error;
+		}
+		memcpy(api->path, options->path, strlen(options->path) + 1);
+	}
+	r = listen_prepare(api->listen_fd);
+	if (r < 0) {
+		goto error;
+	}
+	r = subscribe_open(api);
+	if (r < 0) {
+		goto error;
+	}
+	/* uv_poll_init leaves nothing behind when it fails; the others cannot fail */
+	r = uv_poll_init(loop, &api->listener, api->listen_fd);
+	if (r < 0) {
+		goto error;
+	}
+	uv_timer_init(loop, &api->retry);
+	uv_idle_init(loop, &api->turn);
+	api->listener.data = api->retry.data = api->turn.data = api;
+	api->handles = 3;
+	api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r = uv_poll_start(&api->listener, UV_READABLE, on_acceptable);
+	if (r < 0) {
+		api_close(api, NULL, NULL);
+		return r;
+	}
+	*ret = api;
+	return 0;
+
+error:
+	subscribe_close(api);
+	listen_end(api->listen_fd, api->path, api->path_inode);
+	free(api->metric_serial);
+	free(api->accounts);
+	free(api);
+	return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	api_handle_closed(handle->data);
+}
+
+void api_close(struct api *api, void (*done)(void *ctx), void *ctx)
+{
+	if (!api) {
+		if (done) {
+			done(ctx);
+		}
+		return;
+	}
+	if (api->closing) {
+		return;
+	}
+	api->closing = true;
+	api->done = done;
+	api->done_ctx = ctx;
+	subscribe_close(api);
+	uv_close((uv_handle_t *)&api->listener, on_closed);
+	uv_close((uv_handle_t *)&api->retry, on_closed);
+	uv_close((uv_handle_t *)&api->turn, on_closed);
+	listen_end(api->listen_fd, api->path, api->path_inode);
+	if (api->spare_fd >= 0) {
+		close(api->spare_fd);
+	}
+	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+		connection_close(c);
+	}
+}

@@ -19,6 +19,8 @@ struct api_options {
 	size_t max_per_uid;	 /* 32; root exempt */
 	size_t max_queue_connection, max_queue_uid, max_queue_total; /* 256 KiB, 1 MiB, 4 MiB */
 	uint64_t first_frame_timeout_ns;			     /* 5 s */
+	uint64_t frame_timeout_ns; /* 0 = 30 s: from a frame's first byte to its last */
+	uint64_t stall_timeout_ns; /* 0 = 10 s: output waits and the peer reads nothing */
 	/* Called before methods that want fresh stage numbers; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
 	/* Reload was asked for by a permitted caller; 0 or -errno with a text. */

@@ -1,0 +1,42 @@
+/*
+ * Long lists as replies: with more in chunks of a frame, without in one reply; either way in turns
+ * that do not hold the loop. Items are made when they are sent, from the state of that moment.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/api/dispatch.h"
+#include "proto/name.h"
+
+struct core;
+
+/* Where a list stands; plain data, so that an item that did not fit is taken back by a copy. */
+struct list_cursor {
+	struct api *api;
+	struct core *core;
+	uint64_t now_ns;
+	uid_t uid;	/* of the peer */
+	bool permitted; /* he may see what is other users' */
+	bool all;
+	uint32_t first, second;	       /* indices, as the list likes */
+	char pattern[PROTO_PATH_SIZE]; /* "" = none */
+};
+
+struct list_ops {
+	const char *field; /* the reply's array */
+	/* Writes at most one item and moves on; false at the end. */
+	bool (*item)(struct list_cursor *cursor, struct json *out);
+	/* Writes the reply's other fields; last: the list is complete. May be NULL. */
+	void (*tail)(const struct list_cursor *cursor, struct json *out, bool last);
+};
+
+/* A cursor for the call; the rest is zero. */
+void list_cursor_init(struct list_cursor *cursor, const struct api_call *call);
+
+/* Answers the call by the list. */
+enum api_result list_start(
+	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor);

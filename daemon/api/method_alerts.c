@@ -1,0 +1,122 @@
+/* ListAlerts, ListEvents, Mark: alerts as they stand, and the timeline. */
+#include <string.h>
+
+#include "daemon/api/connection.h"
+#include "daemon/api/list.h"
+#include "daemon/api/methods.h"
+#include "daemon/api/rows.h"
+#include "daemon/api/state.h"
+#include "proto/name.h"
+
+enum {
+	EVENTS_FROM = 0,
+	EVENTS_LIMIT = 1,
+	EVENTS_USUAL = 200,
+	EVENTS_MAX = 4096,
+	MARK_LABEL = 0,
+	MARK_APP = 1,
+	MARK_LABEL_MAX = 200,
+	MARKS_PER_SECOND = 50,
+};
+
+static bool alert_item(struct list_cursor *cursor, struct json *out)
+{
+	const struct alert *alert = alerts_at(cursor->core->alerts, cursor->first);
+	if (!alert) {
+		return false;
+	}
+	cursor->first++;
+	if (cursor->all || alert->phase != ALERT_OK) {
+		row_alert(out, cursor->core, alert);
+	}
+	return true;
+}
+
+static const struct list_ops alert_list = {.field = "alerts", .item = alert_item};
+
+enum api_result method_list_alerts(struct api_call *call)
+{
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	cursor.all = call->value[0].boolean;
+	return list_start(call, &alert_list, &cursor);
+}
+
+/* Where to start so that the newest entries fit: their texts at their longest in JSON. */
+static uint64_t newest_from(const struct timeline *timeline, uint64_t last, uint64_t limit)
+{
+	size_t bytes = 0;
+	uint64_t from = last + 1;
+	while (from > 1 && last - from + 1 < limit) {
+		const struct timeline_entry *entry = timeline_from(timeline, from - 1);
+		if (!entry || entry->serial != from - 1) {
+			break;
+		}
+		bytes += 192 + 2 * (strlen(entry->text) + strlen(entry->subject));
+		if (bytes > PROTO_FRAME_MAX - 1024) {
+			break;
+		}
+		from--;
+	}
+	return from;
+}
+
+enum api_result method_list_events(struct api_call *call)
+{
+	const struct timeline *timeline = call->core->timeline;
+	const struct value *from = &call->value[EVENTS_FROM], *limit = &call->value[EVENTS_LIMIT];
+	if (from->present && from->integer < 0) {
+		return reply_invalid_parameter(call->out, "from_serial");
+	}
+	if (limit->present && (limit->integer < 1 || limit->integer > EVENTS_MAX)) {
+		return reply_invalid_parameter(call->out, "limit");
+	}
+	uint64_t count = limit->present ? (uint64_t)limit->integer : EVENTS_USUAL;
+	uint64_t last = timeline_last_serial(timeline);
+	uint64_t serial =
+		from->present ? (uint64_t)from->integer : newest_from(timeline, last, count);
+	const struct timeline_entry *entry;
+	json_open(call->out, "events", '[');
+	for (; count > 0 && (entry = timeline_from(timeline, serial)); count--) {
+		size_t mark = json_mark(call->out);
+		row_event(call->out, call->core, entry);
+		if (json_room(call->out) < 64) {
+			json_rollback(call->out, mark);
+			break;
+		}
+		serial = entry->serial + 1;
+	}
+	json_close(call->out, ']');
+	json_unsigned(call->out, "last_serial", last);
+	return API_LAST;
+}
+
+/* The timeline is everybody's: one user's marks may not push out all else in a moment. */
+static bool mark_allowed(struct api *api, uint64_t now_ns)
+{
+	if (now_ns - api->marks_window_ns >= 1000000000u) {
+		api->marks_window_ns = now_ns;
+		api->marks = 0;
+	}
+	return ++api->marks <= MARKS_PER_SECOND;
+}
+
+enum api_result method_mark(struct api_call *call)
+{
+	const char *label = call->value[MARK_LABEL].string;
+	char app[PROTO_NAME_SIZE] = "";
+	if (label[0] == '\0' || strlen(label) > MARK_LABEL_MAX) {
+		return reply_invalid_parameter(call->out, "label");
+	}
+	if (call->value[MARK_APP].present) {
+		const char *name = call->value[MARK_APP].string;
+		proto_name_clean(name, strlen(name), app);
+	}
+	if (!call_permitted(call) && !mark_allowed(call->api, call->now_ns)) {
+		return reply_limit(call->out, "marks a second", MARKS_PER_SECOND);
+	}
+	timeline_add(
+		call->core->timeline, call->now_ns, TIMELINE_MARK, TIMELINE_INFO, app, "%s", label);
+	json_unsigned(call->out, "serial", timeline_last_serial(call->core->timeline));
+	return API_LAST;
+}

@@ -1,0 +1,68 @@
+/* GetSelf: the daemon about itself, from what the parts count and the self collector measured. */
+#include <math.h>
+#include <unistd.h>
+
+#include "daemon/api/methods.h"
+#include "daemon/api/rows.h"
+#include "daemon/api/state.h"
+
+static double self_metric(const struct core *core, const char *name)
+{
+	const struct metric *metric = metrics_find(core->metrics, name);
+	return metric ? metric->value : (double)NAN;
+}
+
+static void process_fields(struct json *out, const struct core *core)
+{
+	json_whole_opt(out, "rss_bytes", self_metric(core, "self/rss"));
+	json_whole_opt(out, "anonymous_bytes", self_metric(core, "self/anonymous"));
+	json_number_opt(out, "cpu_percent", self_metric(core, "self/cpu"));
+}
+
+static void history_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	struct history_usage usage;
+	history_usage(core->history, &usage);
+	json_unsigned(out, "history_bytes", usage.size);
+	json_unsigned(out, "history_used_bytes", usage.used);
+	json_number_opt(out, "history_bytes_per_sample", usage.bytes_per_sample);
+	if (usage.oldest_ns != 0) {
+		json_number(out, "history_span_s", row_age_ms(now_ns, usage.oldest_ns) / 1000.0);
+	}
+	json_unsigned(out, "history_samples", usage.samples);
+	json_string_opt(out, "history_reason", core->facts->history_reason);
+}
+
+static void counter_fields(struct json *out, const struct counters *counters)
+{
+	json_unsigned(out, "events_received", counters->events_received);
+	json_unsigned(out, "events_dropped", counters->events_dropped);
+	json_unsigned(out, "events_invalid", counters->events_invalid);
+	json_unsigned(out, "attaches", counters->attaches);
+	json_unsigned(out, "attaches_refused", counters->attaches_refused);
+	json_string_opt(out, "attach_refused_reason", counters->attach_refused_reason);
+	json_unsigned(out, "api_connections", counters->api_connections);
+	json_unsigned(out, "api_refused", counters->api_refused);
+	json_unsigned(out, "api_calls", counters->api_calls);
+	json_unsigned(out, "api_errors", counters->api_errors);
+	json_unsigned(out, "loop_lag_max_us", counters->loop_lag_max_us);
+}
+
+enum api_result method_get_self(struct api_call *call)
+{
+	struct json *out = call->out;
+	const struct core *core = call->core;
+	json_integer(out, "pid", getpid());
+	json_number(out, "uptime_s", row_age_ms(call->now_ns, core->facts->started_ns) / 1000.0);
+	process_fields(out, core);
+	history_fields(out, core, call->now_ns);
+	json_unsigned(out, "metrics", metrics_count(core->metrics));
+	json_unsigned(out, "metrics_max", METRICS_MAX);
+	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
+	json_unsigned(out, "stages", apps_stages(core->apps));
+	json_unsigned(out, "stages_max", STAGES_MAX);
+	counter_fields(out, core->counters);
+	json_unsigned(out, "clock_steps", core->wall->steps);
+	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));
+	return API_LAST;
+}

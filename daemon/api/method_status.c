@@ -1,0 +1,168 @@
+/* GetStatus: how things are, in one reply that always fits. */
+#include <math.h>
+#include <stdio.h>
+
+#include "daemon/api/connection.h"
+#include "daemon/api/methods.h"
+#include "daemon/api/rows.h"
+#include "daemon/api/state.h"
+
+/* Beyond this the apps' processes, then apps and sources, are left out: ListApps has them all. */
+enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };
+
+static void facts_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	const struct facts *facts = core->facts;
+	json_string(out, "version", facts->version);
+	json_string(out, "hostname", facts->hostname);
+	json_string_opt(out, "model", facts->model);
+	json_string_opt(out, "os", facts->os);
+	json_string(out, "kernel", facts->kernel);
+	json_string(out, "arch", facts->arch);
+	json_string(out, "boot_id", facts->boot_id);
+	json_unsigned(out, "cpus", facts->cpus);
+	json_unsigned(out, "page_bytes", facts->page_size);
+	json_integer(out, "time_us", row_time_us(core, now_ns));
+	json_unsigned(out, "mono_us", now_ns / 1000);
+	json_bool(out, "clock_synced", wallclock_synced(core->wall));
+	json_number(out, "uptime_s", row_age_ms(now_ns, facts->started_ns) / 1000.0);
+	json_string(out, "run_dir", facts->run_dir);
+}
+
+static bool is_bad(const struct source *source, uint64_t now_ns)
+{
+	enum source_state state = source_state_at(source, now_ns);
+	return state == SOURCE_ERROR || state == SOURCE_STALE;
+}
+
+static void sources_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	const struct source *source;
+	size_t ok = 0;
+	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
+		ok += source_state_at(source, now_ns) == SOURCE_OK;
+	}
+	json_unsigned(out, "sources", sources_count(core->sources));
+	json_unsigned(out, "sources_ok", ok);
+	json_open(out, "sources_bad", '[');
+	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
+		if (is_bad(source, now_ns) && json_room(out) > STATUS_ROOM) {
+			row_source(out, NULL, source, now_ns);
+		}
+	}
+	json_close(out, ']');
+}
+
+static void apps_field(struct api_call *call)
+{
+	struct json *out = call->out;
+	bool permitted = call_permitted(call);
+	const struct app *app;
+	json_open(out, "apps", '[');
+	for (size_t i = 0; (app = apps_at(call->core->apps, i)); i++) {
+		size_t mark = json_mark(out);
+		bool own = permitted || app->uid == call->connection->uid;
+		row_app(out, call->api, app, own, call->now_ns);
+		if (json_room(out) < STATUS_ROOM) {
+			json_rollback(out, mark);
+			row_app(out, call->api, app, false, call->now_ns);
+		}
+		if (json_room(out) < STATUS_ROOM) {
+			json_rollback(out, mark);
+			break;
+		}
+	}
+	json_close(out, ']');
+}
+
+static void alerts_field(struct json *out, const struct core *core)
+{
+	const struct alert *alert;
+	json_open(out, "alerts", '[');
+	for (size_t i = 0; (alert = alerts_at(core->alerts, i)); i++) {
+		size_t mark = json_mark(out);
+		if (alert->phase == ALERT_FIRING) {
+			row_alert(out, core, alert);
+		}
+		if (json_room(out) < STATUS_ROOM / 2) {
+			json_rollback(out, mark);
+			break;
+		}
+	}
+	json_close(out, ']');
+}
+
+static void broker_field(struct json *out, const struct core *core)
+{
+	const struct broker_status *broker = core->broker;
+	json_open(out, "broker", '{');
+	json_string(out, "state", broker_state_name(broker->state));
+	json_string_opt(out, "host", broker->host);
+	if (broker->host[0] != '\0') {
+		json_integer(out, "port", broker->port);
+	}
+	json_string_opt(out, "reason", broker->reason);
+	if (broker->since_ns != 0) {
+		json_integer(out, "since_us", row_time_us(core, broker->since_ns));
+	}
+	json_unsigned(out, "connects", broker->connects);
+	json_unsigned(out, "queued", broker->queued);
+	json_unsigned(out, "delivered", broker->delivered);
+	json_unsigned(out, "dropped", broker->dropped);
+	json_unsigned(out, "dropped_alerts", broker->dropped_alerts);
+	json_close(out, '}');
+}
+
+static void metric_field(
+	struct json *out, const struct core *core, const char *field, const char *name)
+{
+	const struct metric *metric = metrics_find(core->metrics, name);
+	if (metric) {
+		json_number_opt(out, field, metric->value);
+	}
+}
+
+static void degraded_field(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	const struct broker_status *broker = core->broker;
+	const struct source *source;
+	char text[512];
+	int told = 0;
+	json_open(out, "degraded", '[');
+	if (core->facts->history_reason[0] != '\0') {
+		snprintf(text, sizeof(text), "history is only in memory: %s",
+			core->facts->history_reason);
+		json_string(out, NULL, text);
+	}
+	if (broker->state == BROKER_AWAY) {
+		snprintf(text, sizeof(text), "MQTT broker %s:%d is away: %s", broker->host,
+			broker->port, broker->reason);
+		json_string(out, NULL, text);
+	}
+	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
+		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {
+			snprintf(text, sizeof(text), "source %s is %s: %s", source->name,
+				source_state_name(source_state_at(source, now_ns)),
+				source->reason[0] != '\0' ? source->reason : "no new reading");
+			json_string(out, NULL, text);
+		}
+	}
+	json_close(out, ']');
+}
+
+enum api_result method_get_status(struct api_call *call)
+{
+	struct json *out = call->out;
+	const struct core *core = call->core;
+	facts_fields(out, core, call->now_ns);
+	sources_fields(out, core, call->now_ns);
+	json_unsigned(out, "metrics", metrics_count(core->metrics));
+	apps_field(call);
+	alerts_field(out, core);
+	broker_field(out, core);
+	metric_field(out, core, "temperature_celsius", "temperature/max");
+	metric_field(out, core, "cpu_percent", "cpu/utilization");
+	metric_field(out, core, "memory_percent", "memory/used_percent");
+	degraded_field(out, core, call->now_ns);
+	return API_LAST;
+}

@@ -1,0 +1,161 @@
+/* The types that several methods share. What is not known is left out; value alone is null. */
+#include "daemon/api/rows.h"
+
+#include <math.h>
+
+#include "daemon/api/json.h"
+#include "daemon/api/state.h"
+
+int64_t row_time_us(const struct core *core, uint64_t t_ns)
+{
+	return wallclock_us(core->wall, t_ns);
+}
+
+double row_age_ms(uint64_t now_ns, uint64_t t_ns)
+{
+	return now_ns > t_ns ? (double)((now_ns - t_ns) / 1000) / 1000.0 : 0.0;
+}
+
+void row_metric(
+	struct json *out, const struct core *core, const struct metric *metric, uint64_t now_ns)
+{
+	json_open(out, NULL, '{');
+	json_string(out, "name", metric->name);
+	json_number(out, "value", metric->value);
+	json_string(out, "unit", unit_name(metric->unit));
+	if (metric->t_ns != 0) {
+		json_integer(out, "time_us", row_time_us(core, metric->t_ns));
+		json_number(out, "age_ms", row_age_ms(now_ns, metric->t_ns));
+	}
+	json_string(out, "source", metric->source->name);
+	json_string(out, "state", source_state_name(source_state_at(metric->source, now_ns)));
+	json_number_opt(out, "max", metric->limit);
+	if (!isfinite(metric->value)) {
+		json_string_opt(out, "reason", metric->reason);
+	}
+	json_close(out, '}');
+}
+
+void row_source(struct json *out, const char *name, const struct source *source, uint64_t now_ns)
+{
+	json_open(out, name, '{');
+	json_string(out, "name", source->name);
+	json_string(out, "state", source_state_name(source_state_at(source, now_ns)));
+	json_string_opt(out, "reason", source->reason);
+	json_number(out, "interval_ms", (double)(source->interval_ns / 1000) / 1000.0);
+	if (source->last_ok_ns != 0) {
+		json_number(out, "age_ms", row_age_ms(now_ns, source->last_ok_ns));
+	}
+	json_unsigned(out, "ticks", source->ticks);
+	json_unsigned(out, "errors", source->errors);
+	json_unsigned(out, "duration_us", source->duration_us);
+	json_bool(out, "enabled", source->wanted);
+	json_unsigned(out, "metrics", source->metrics);
+	json_close(out, '}');
+}
+
+void row_alert(struct json *out, const struct core *core, const struct alert *alert)
+{
+	json_open(out, NULL, '{');
+	json_string(out, "rule", alert->rule->name);
+	json_string(out, "instance", alert->instance);
+	json_string(out, "metric", alert->metric);
+	json_string(out, "unit", unit_name(alert->unit));
+	json_string(out, "state", alert_phase_name(alert->phase));
+	json_string(out, "severity", alert_severity_name(alert->severity));
+	json_number(out, "value", alert->value);
+	json_number_opt(out, "threshold", alert->threshold);
+	json_integer(out, "since_us", row_time_us(core, alert->since_ns));
+	json_string(out, "text", alert->text);
+	json_close(out, '}');
+}
+
+void row_event(struct json *out, const struct core *core, const struct timeline_entry *entry)
+{
+	json_open(out, NULL, '{');
+	json_unsigned(out, "serial", entry->serial);
+	json_integer(out, "time_us", row_time_us(core, entry->t_ns));
+	json_unsigned(out, "mono_us", entry->t_ns / 1000);
+	json_string(out, "kind", timeline_kind_name(entry->kind));
+	json_string(out, "severity", timeline_level_name(entry->level));
+	json_string(out, "subject", entry->subject);
+	json_string(out, "text", entry->text);
+	json_close(out, '}');
+}
+
+static void accounting_fields(struct json *out, const struct app_accounting *accounting)
+{
+	json_unsigned(out, "sent", accounting->sent);
+	json_unsigned(out, "received", accounting->received);
+	json_unsigned(out, "dropped", accounting->dropped);
+	json_unsigned(out, "in_ring", accounting->in_ring);
+	json_unsigned(out, "invalid", accounting->invalid);
+}
+
+static void process_item(struct json *out, const struct core *core,
+	const struct app_process *process, uint64_t now_ns)
+{
+	const uint32_t places = sizeof(process->open) / sizeof(process->open[0]);
+	json_open(out, NULL, '{');
+	if (process->pid != 0) {
+		json_integer(out, "pid", process->pid);
+	}
+	json_integer(out, "attached_us", row_time_us(core, process->attached_ns));
+	json_unsigned(out, "mapping_bytes", process->mapping_size);
+	json_unsigned(out, "threads", process->threads);
+	accounting_fields(out, &process->accounting);
+	json_open(out, "open", '[');
+	for (uint32_t i = 0; i < process->open_count && i < places; i++) {
+		const struct app_open_stage *open = &process->open[i];
+		json_open(out, NULL, '{');
+		json_string(out, "stage", open->stage);
+		if (open->frame <= INT64_MAX) {
+			json_unsigned(out, "frame", open->frame);
+		}
+		json_number(out, "open_ms", row_age_ms(now_ns, open->start_ns));
+		if (open->tid != 0) {
+			json_unsigned(out, "tid", open->tid);
+		}
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+	json_close(out, '}');
+}
+
+static const char *app_state(const struct app *app)
+{
+	if (app->processes > 0) {
+		return "running";
+	}
+	return app->last_words[0] != '\0' ? "died" : "ended";
+}
+
+void row_app(
+	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns)
+{
+	struct app_accounting accounting;
+	app_accounting(app, &accounting);
+	json_open(out, NULL, '{');
+	json_string(out, "name", app->name);
+	json_unsigned(out, "uid", app->uid);
+	json_string(out, "state", app_state(app));
+	json_integer(out, "since_us", row_time_us(api->core, app->since_ns));
+	json_unsigned(out, "stages", app->stages);
+	if (app->frames) {
+		double *scratch = api_scratch(api, 2 * app->frames->window);
+		struct frames_stats stats;
+		if (scratch) {
+			frames_stats(app->frames, scratch, &stats);
+			json_number_opt(out, "fps", stats.fps);
+		}
+	}
+	accounting_fields(out, &accounting);
+	json_unsigned(out, "restarts", app->restarts);
+	json_string_opt(out, "last_words", app->last_words);
+	json_open(out, "processes", '[');
+	for (size_t i = 0; processes && i < app->processes; i++) {
+		process_item(out, api->core, app->process[i], now_ns);
+	}
+	json_close(out, ']');
+	json_close(out, '}');
+}

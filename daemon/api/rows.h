@@ -1,0 +1,24 @@
+/* One object of each type of the interface description, written as an array item or a field. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+
+struct api;
+struct json;
+
+/* Wall time of a monotonic one, µs. */
+int64_t row_time_us(const struct core *core, uint64_t t_ns);
+/* Milliseconds since, to the µs; 0 for a time that is yet to come. */
+double row_age_ms(uint64_t now_ns, uint64_t t_ns);
+
+void row_metric(
+	struct json *out, const struct core *core, const struct metric *metric, uint64_t now_ns);
+void row_source(struct json *out, const char *name, const struct source *source, uint64_t now_ns);
+void row_alert(struct json *out, const struct core *core, const struct alert *alert);
+void row_event(struct json *out, const struct core *core, const struct timeline_entry *entry);
+/* processes: list them, with what they have open. */
+void row_app(
+	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);
