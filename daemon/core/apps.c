@@ -1,1 +1,322 @@
+/*
+ * Who is instrumented: apps by name and uid, their processes, and what stays of those that went.
+ * ingest calls attach and detach; app_records.c and app_metrics.c do the work in between.
+ */
 #include "daemon/core/apps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps_private.h"
+#include "daemon/util/seam.h"
+
+int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
+	const struct apps_options *options, struct apps **ret)
+{
+	struct apps *apps = mem_zalloc(sizeof(*apps));
+	if (!apps) {
+		return -ENOMEM;
+	}
+	size_t window = options->stage_window;
+	if (window < 2 * options->frame_window) {
+		window = 2 * options->frame_window;
+	}
+	apps->scratch = mem_calloc(window, sizeof(*apps->scratch));
+	if (!apps->scratch) {
+		free(apps);
+		return -ENOMEM;
+	}
+	apps->metrics = metrics;
+	apps->source = source;
+	apps->timeline = timeline;
+	apps->options = *options;
+	*ret = apps;
+	return 0;
+}
+
+static void process_destroy(struct app_process *process)
+{
+	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
+		free(process->declaration[i]);
+	}
+	free(process->by_id);
+	free(process);
+}
+
+static void app_destroy(struct app *app)
+{
+	for (size_t i = 0; i < app->processes; i++) {
+		process_destroy(app->process[i]);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		stage_destroy(app->stage[i]);
+	}
+	frames_destroy(app->frames);
+	free(app);
+}
+
+void apps_destroy(struct apps *apps)
+{
+	if (!apps) {
+		return;
+	}
+	for (size_t i = 0; i < apps->count; i++) {
+		app_destroy(apps->app[i]);
+	}
+	free(apps->scratch);
+	free(apps);
+}
+
+static void app_retire(struct apps *apps, size_t index)
+{
+	struct app *app = apps->app[index];
+	for (size_t i = 0; i < app->stages; i++) {
+		app_metrics_retire_stage(apps, app->stage[i]);
+	}
+	apps->stages -= app->stages;
+	app_metrics_retire_frames(apps, app->frames);
+	app_destroy(app);
+	apps->count--;
+	memmove(&apps->app[index], &apps->app[index + 1],
+		(apps->count - index) * sizeof(struct app *));
+}
+
+/* Retires the app that is gone the longest. False when every app has a process. */
+static bool retire_gone_app(struct apps *apps)
+{
+	size_t oldest = apps->count;
+	for (size_t i = 0; i < apps->count; i++) {
+		const struct app *app = apps->app[i];
+		if (app->processes == 0 &&
+			(oldest == apps->count ||
+				app->last_seen_ns < apps->app[oldest]->last_seen_ns)) {
+			oldest = i;
+		}
+	}
+	if (oldest == apps->count) {
+		return false;
+	}
+	app_retire(apps, oldest);
+	return true;
+}
+
+static bool stage_in_use(const struct app *app, const struct stage *stage)
+{
+	for (size_t p = 0; p < app->processes; p++) {
+		for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
+			if (app->process[p]->stages[i] == stage) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool apps_retire_stage(struct apps *apps, struct app *only)
+{
+	struct app *owner = NULL;
+	size_t index = 0;
+	for (size_t a = 0; a < apps->count; a++) {
+		struct app *app = apps->app[a];
+		if (only && app != only) {
+			continue;
+		}
+		for (size_t i = 0; i < app->stages; i++) {
+			if ((!owner || app->stage[i]->last_ns < owner->stage[index]->last_ns) &&
+				!stage_in_use(app, app->stage[i])) {
+				owner = app;
+				index = i;
+			}
+		}
+	}
+	if (!owner) {
+		return false;
+	}
+	app_metrics_retire_stage(apps, owner->stage[index]);
+	stage_destroy(owner->stage[index]);
+	owner->stages--;
+	apps->stages--;
+	memmove(&owner->stage[index], &owner->stage[index + 1],
+		(owner->stages - index) * sizeof(struct stage *));
+	return true;
+}
+
+static size_t app_index(const struct apps *apps, const char *name)
+{
+	size_t i = 0;
+	while (i < apps->count && strcmp(apps->app[i]->name, name) != 0) {
+		i++;
+	}
+	return i;
+}
+
+/* Finds or makes the app of this name and uid. */
+static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_ns, struct app **ret,
+	bool *fresh)
+{
+	size_t index = app_index(apps, name);
+	if (index < apps->count) {
+		struct app *app = apps->app[index];
+		if (app->uid == uid) {
+			*ret = app;
+			return 0;
+		}
+		if (app->processes > 0 ||
+			now_ns < app->last_seen_ns + APP_NAME_HOLD_S * 1000000000ull) {
+			return -EACCES;
+		}
+		app_retire(apps, index);
+	}
+	if (apps->count == APPS_MAX && !retire_gone_app(apps)) {
+		return -ENOSPC;
+	}
+	struct app *app = mem_zalloc(sizeof(*app));
+	if (!app) {
+		return -ENOMEM;
+	}
+	snprintf(app->name, sizeof(app->name), "%s", name);
+	app->uid = uid;
+	app->since_ns = now_ns;
+	app->last_seen_ns = now_ns;
+	apps->app[apps->count++] = app;
+	*fresh = true;
+	*ret = app;
+	return 0;
+}
+
+int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
+	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret)
+{
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(name, strlen(name), clean);
+	struct app_process *process = mem_zalloc(sizeof(*process));
+	if (!process) {
+		return -ENOMEM;
+	}
+	struct app *app;
+	bool fresh = false;
+	int r = app_of(apps, clean, uid, now_ns, &app, &fresh);
+	if (r == 0 && app->processes == APP_PROCESSES_MAX) {
+		r = -ENOSPC;
+	}
+	if (r < 0) {
+		free(process);
+		return r;
+	}
+	*process = (struct app_process){
+		.app = app,
+		.pid = pid,
+		.start_ticks = start_ticks,
+		.attached_ns = now_ns,
+		.mapping_size = mapping_size,
+	};
+	app->restarts += !fresh;
+	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
+	app->process[app->processes++] = process;
+	if (pid > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+			"%s started (pid %d)", app->name, (int)pid);
+	} else {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+			"%s started", app->name);
+	}
+	*ret = process;
+	return 0;
+}
+
+static void tell_end(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
+{
+	struct app *app = process->app;
+	switch (how) {
+	case PROCESS_RELEASED:
+		return;
+	case PROCESS_ENDED:
+		app->last_words[0] = '\0';
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+			"%s ended", app->name);
+		return;
+	case PROCESS_DIED:
+		break;
+	}
+	/* the newest open stage is the innermost one */
+	const struct app_open_stage *open =
+		process->open_count ? &process->open[process->open_count - 1] : NULL;
+	if (!open) {
+		snprintf(app->last_words, sizeof(app->last_words), "died");
+	} else if (open->frame == PROTO_NO_FRAME) {
+		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`", open->stage);
+	} else {
+		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`, frame %" PRIu64,
+			open->stage, open->frame);
+	}
+	timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name, "%s %s",
+		app->name, app->last_words);
+}
+
+static void accounting_add(struct app_accounting *sum, const struct app_accounting *add)
+{
+	sum->sent += add->sent;
+	sum->received += add->received;
+	sum->dropped += add->dropped;
+	sum->in_ring += add->in_ring;
+	sum->invalid += add->invalid;
+}
+
+void apps_detach(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
+{
+	struct app *app = process->app;
+	app_by_id_apply(apps, process, true);
+	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
+		accounting_add(&app->past, &process->accounting);
+	}
+	tell_end(apps, process, how, now_ns);
+	size_t i = 0;
+	while (app->process[i] != process) {
+		i++;
+	}
+	app->processes--;
+	memmove(&app->process[i], &app->process[i + 1],
+		(app->processes - i) * sizeof(struct app_process *));
+	app->process[app->processes] = NULL;
+	process_destroy(process);
+	app->last_seen_ns = now_ns;
+	if (app->processes == 0) {
+		for (i = 0; i < app->stages; i++) {
+			stage_abandon(app->stage[i]);
+		}
+	}
+}
+
+struct app *apps_at(struct apps *apps, size_t index)
+{
+	return index < apps->count ? apps->app[index] : NULL;
+}
+
+struct app *apps_find(struct apps *apps, const char *name)
+{
+	size_t index = app_index(apps, name);
+	return index < apps->count ? apps->app[index] : NULL;
+}
+
+size_t apps_stages(const struct apps *apps)
+{
+	return apps->stages;
+}
+
+uint64_t apps_stages_refused(const struct apps *apps)
+{
+	return apps->stages_refused;
+}
+
+void app_accounting(const struct app *app, struct app_accounting *ret)
+{
+	*ret = app->past;
+	for (size_t i = 0; i < app->processes; i++) {
+		accounting_add(ret, &app->process[i]->accounting);
+	}
+}

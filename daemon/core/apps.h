@@ -21,7 +21,12 @@ enum {
 	APP_STAGES_MAX = 128,
 	STAGES_MAX = 256,     /* over all apps */
 	APP_NAME_HOLD_S = 60, /* a name stays its uid's this long after the last process */
+	APP_BY_ID_MAX = 256,  /* begins and ends by id that wait for the end of a drain */
+	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
 };
+
+/* The stage that takes what the limits leave no room for. */
+#define APP_STAGE_OTHER "__other__"
 
 struct app;
 
@@ -31,7 +36,11 @@ struct app_accounting {
 	uint64_t invalid; /* received records that were not believable (counted in received) */
 };
 
-enum process_end { PROCESS_ENDED, PROCESS_DIED };
+enum process_end {
+	PROCESS_ENDED,
+	PROCESS_DIED,
+	PROCESS_RELEASED, /* it lives on, only the daemon lets go: nothing to tell */
+};
 
 struct app_open_stage {
 	char stage[PROTO_NAME_SIZE];
@@ -50,10 +59,15 @@ struct app_process {
 	uint32_t threads;		/* slots in use at the last drain */
 	struct app_open_stage open[16]; /* at the last drain, oldest first */
 	uint32_t open_count;
-	/* private to apps.c */
-	struct stage *stages[PROTO_DECLARATIONS]; /* by declaration index; NULL = not declared */
+	uint64_t marks_refused; /* beyond APP_MARKS_MAX */
+	/* private to apps.c and app_*.c, by declaration index */
+	struct proto_declaration *declaration[PROTO_DECLARATIONS]; /* NULL = not declared */
+	struct stage *stages[PROTO_DECLARATIONS]; /* NULL until its first event: marks have none */
 	bool other[PROTO_DECLARATIONS];		  /* goes into __other__ */
 	uint8_t declared;
+	uint32_t marks;	 /* since the last sample */
+	uint64_t id_key; /* keeps equal ids of two processes apart */
+	struct app_by_id *by_id;
 };
 
 struct app {
@@ -95,10 +109,20 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
 	const struct proto_declaration *copy);
 
 /* One record, a private copy. Anything may be in it: what is not believable (undeclared stage,
- * unknown kind, start in the future, end before the process attached minus a day, duration over a
- * day) is counted invalid and changes nothing else. */
+ * unknown kind, start over a second in the future, end before the process attached minus a day,
+ * duration over a day) is counted invalid and changes nothing else. */
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns);
+
+/* A pass over all slots of the process ended. Begins and ends by id are matched here, in the order
+ * of time: an end without its begin (and a begin over an open one) waits for one more pass, because
+ * the other half may have been published in a slot that had just been read. */
+void apps_drained(struct apps *apps, struct app_process *process);
+
+/* The open stages as of this drain: clear, then add each, oldest first; what does not fit pushes
+ * the oldest out. */
+void apps_open_clear(struct app_process *process);
+void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid);
 
 /* The process is gone and its mapping drained. Writes the timeline's last words from open[]. The
  * pointer is dead afterwards. */

@@ -73,20 +73,35 @@ void stage_event(
 	}
 }
 
-static struct stage_open_id *open_find(struct stage *stage, uint64_t id)
+/* STAGE_OPEN_IDS when it is not open. */
+static size_t open_index(const struct stage *stage, uint64_t id)
+{
+	size_t i = 0;
+	while (i < STAGE_OPEN_IDS && !(stage->open[i].used && stage->open[i].id == id)) {
+		i++;
+	}
+	return i;
+}
+
+bool stage_is_open(const struct stage *stage, uint64_t id)
+{
+	return open_index(stage, id) < STAGE_OPEN_IDS;
+}
+
+void stage_abandon(struct stage *stage)
 {
 	for (size_t i = 0; i < STAGE_OPEN_IDS; i++) {
-		if (stage->open[i].used && stage->open[i].id == id) {
-			return &stage->open[i];
-		}
+		stage->abandoned += stage->open[i].used;
+		stage->open[i].used = false;
 	}
-	return NULL;
 }
 
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
-	struct stage_open_id *place = open_find(stage, id);
-	if (place) {
+	size_t index = open_index(stage, id);
+	struct stage_open_id *place;
+	if (index < STAGE_OPEN_IDS) {
+		place = &stage->open[index];
 		stage->abandoned++;
 	} else {
 		place = &stage->open[0];
@@ -107,11 +122,12 @@ void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t f
 
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us)
 {
-	struct stage_open_id *place = open_find(stage, id);
-	if (!place || end_ns < place->start_ns) {
+	size_t index = open_index(stage, id);
+	if (index == STAGE_OPEN_IDS || end_ns < stage->open[index].start_ns) {
 		stage->orphan_ends++;
 		return;
 	}
+	struct stage_open_id *place = &stage->open[index];
 	place->used = false;
 	stage_event(stage, end_ns, end_ns - place->start_ns, place->frame, cpu_us);
 }

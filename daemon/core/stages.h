@@ -58,6 +58,9 @@ void stage_event(struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uin
  * taken the oldest is abandoned. */
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
+bool stage_is_open(const struct stage *stage, uint64_t id);
+/* Gives up every open begin, counted in abandoned. */
+void stage_abandon(struct stage *stage);
 
 /* Statistics of the recent window in milliseconds (G0.4). scratch holds stage->window doubles.
  * count of the summary = events in the window; the lifetime count is stage->count. */

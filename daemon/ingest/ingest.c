@@ -1,1 +1,201 @@
+/*
+ * Ingest's frame: the events socket, the drain timer that runs while somebody is attached, and the
+ * sample timer that turns statistics into metrics. Everything happens on the loop's thread.
+ */
 #include "daemon/ingest/ingest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ingest/ingest_private.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static const uint64_t DRAIN_NS = 100 * 1000000;
+static const uint64_t SAMPLE_NS = 1000 * 1000000;
+
+enum { MAX_CONNECTIONS = 64, MAX_MAPPING_BYTES = 16 * 1024 * 1024 };
+
+void ingest_handle_closed(struct ingest *ingest)
+{
+	if (--ingest->handles > 0 || !ingest->closing) {
+		return;
+	}
+	void (*done)(void *ctx) = ingest->done;
+	void *ctx = ingest->done_ctx;
+	free(ingest);
+	if (done) {
+		done(ctx);
+	}
+}
+
+void ingest_refuse(
+	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason)
+{
+	struct counters *counters = ingest->core->counters;
+	char name[PROTO_NAME_SIZE] = "a process";
+	if (app) {
+		proto_name_clean(app, strlen(app), name);
+	}
+	counters->attaches_refused++;
+	snprintf(counters->attach_refused_reason, sizeof(counters->attach_refused_reason),
+		"%s (pid %d, uid %u): %s", name, (int)peer->pid, (unsigned)peer->uid, reason);
+	char same[sizeof(ingest->last_refusal)];
+	snprintf(same, sizeof(same), "%s: %s", name, reason); /* clients try again each second */
+	if (strcmp(same, ingest->last_refusal) == 0) {
+		return;
+	}
+	memcpy(ingest->last_refusal, same, sizeof(same));
+	log_warning("refused %s", counters->attach_refused_reason);
+	timeline_add(ingest->core->timeline, seam()->now_ns(), TIMELINE_APP, TIMELINE_WARNING, name,
+		"refused %s", counters->attach_refused_reason);
+}
+
+static uint64_t milliseconds(uint64_t ns)
+{
+	return ns < 1000000 ? 1 : ns / 1000000;
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+	struct ingest *ingest = timer->data;
+	ingest_drain(ingest, seam()->now_ns());
+}
+
+void ingest_drain_timer(struct ingest *ingest)
+{
+	if (ingest->closing) {
+		return;
+	}
+	uint64_t ms = milliseconds(ingest->options.drain_interval_ns);
+	if (!ingest->attachments) {
+		uv_timer_stop(&ingest->drain);
+	} else if (!uv_is_active((uv_handle_t *)&ingest->drain)) {
+		uv_timer_start(&ingest->drain, on_drain, ms, ms);
+	}
+}
+
+void ingest_drain(struct ingest *ingest, uint64_t now_ns)
+{
+	bool more = false;
+	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+		more = attachment_drain(a, now_ns) || more;
+	}
+	for (struct connection *c = ingest->connections; c; c = c->next) {
+		connection_resume(c);
+	}
+	if (more && !ingest->closing) { /* the budget ended: others first, then the rest at once */
+		uv_timer_start(&ingest->drain, on_drain, 1,
+			milliseconds(ingest->options.drain_interval_ns));
+	}
+}
+
+static void on_accept(uv_poll_t *handle, int status, int events)
+{
+	(void)events;
+	if (status == 0) {
+		connection_accept(handle->data);
+	}
+}
+
+static void close_silent(struct ingest *ingest, uint64_t now_ns)
+{
+	struct connection *next;
+	for (struct connection *c = ingest->connections; c; c = next) {
+		next = c->next;
+		if (!c->attachment && now_ns - c->accepted_ns > HELLO_TIMEOUT_S * 1000000000ull) {
+			ingest_refuse(ingest, &c->peer, NULL, "no hello within 5 s");
+			connection_close(c);
+		}
+	}
+}
+
+static void on_sample(uv_timer_t *timer)
+{
+	struct ingest *ingest = timer->data;
+	uint64_t now_ns = seam()->now_ns();
+	close_silent(ingest, now_ns);
+	if (ingest->listen_paused) {
+		ingest->listen_paused = false;
+		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
+	}
+	ingest_drain(ingest, now_ns);
+	apps_sample(ingest->core->apps, now_ns);
+}
+
+int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
+	struct ingest **ret)
+{
+	struct ingest *ingest = mem_zalloc(sizeof(*ingest));
+	if (!ingest) {
+		return -ENOMEM;
+	}
+	ingest->loop = loop;
+	ingest->core = core;
+	ingest->options = *options;
+	ingest->options.path = ingest->options.group = NULL; /* the caller's; not needed again */
+	if (ingest->options.drain_interval_ns == 0) {
+		ingest->options.drain_interval_ns = DRAIN_NS;
+	}
+	if (ingest->options.sample_interval_ns == 0) {
+		ingest->options.sample_interval_ns = SAMPLE_NS;
+	}
+	if (ingest->options.max_connections == 0) {
+		ingest->options.max_connections = MAX_CONNECTIONS;
+	}
+	if (ingest->options.max_mapping_bytes == 0) {
+		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
+	}
+	int r = listener_open(&ingest->listener, options->path, options->group);
+	if (r < 0) {
+		goto error;
+	}
+	r = uv_poll_init(loop, &ingest->listen, ingest->listener.fd);
+	if (r < 0) {
+		goto error;
+	}
+	uv_timer_init(loop, &ingest->drain);
+	uv_timer_init(loop, &ingest->sample);
+	ingest->handles = 3;
+	ingest->listen.data = ingest->drain.data = ingest->sample.data = ingest;
+	uint64_t ms = milliseconds(ingest->options.sample_interval_ns);
+	uv_timer_start(&ingest->sample, on_sample, ms, ms);
+	r = uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
+	if (r < 0) {
+		ingest_close(ingest, NULL, NULL);
+		return r;
+	}
+	*ret = ingest;
+	return 0;
+error:
+	listener_close(&ingest->listener);
+	free(ingest);
+	return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	ingest_handle_closed(handle->data);
+}
+
+void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
+{
+	if (ingest->closing) {
+		return;
+	}
+	ingest->closing = true;
+	ingest->done = done;
+	ingest->done_ctx = ctx;
+	while (ingest->attachments) {
+		attachment_end(ingest->attachments, PROCESS_RELEASED);
+	}
+	while (ingest->connections) {
+		connection_close(ingest->connections);
+	}
+	uv_close((uv_handle_t *)&ingest->listen, on_closed);
+	uv_close((uv_handle_t *)&ingest->drain, on_closed);
+	uv_close((uv_handle_t *)&ingest->sample, on_closed);
+	listener_close(&ingest->listener);
+}

@@ -1,0 +1,337 @@
+/*
+ * A mapping and the process behind it, from the accepted hello to the last words. The pidfd tells
+ * death; the connection only carries the hello and wake-ups (a forked child keeps it open).
+ */
+#include "daemon/ingest/ingest_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/util/seam.h"
+
+static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
+{
+	struct attachment *attachment = ctx;
+	apps_declare(attachment->ingest->core->apps, attachment->process, index, copy);
+}
+
+static void sink_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	struct attachment *attachment = ctx;
+	apps_record(attachment->ingest->core->apps, attachment->process, slot, copy,
+		attachment->now_ns);
+}
+
+static void note_open_stages(struct attachment *attachment)
+{
+	struct ring_open open[16];
+	size_t count = ring_open_stages(attachment->ring, open, sizeof(open) / sizeof(open[0]));
+	apps_open_clear(attachment->process);
+	for (size_t i = 0; i < count; i++) {
+		apps_open_add(attachment->process, &open[i].stage, open[i].tid);
+	}
+}
+
+/* A peer may turn its counts back; ours only grow. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void account(struct attachment *attachment, uint64_t invalid_before)
+{
+	struct ring_counts counts;
+	ring_counts(attachment->ring, &counts);
+	struct app_accounting *accounting = &attachment->process->accounting;
+	struct counters *counters = attachment->ingest->core->counters;
+	counters->events_received += grown(counts.received, attachment->counts.received);
+	counters->events_dropped += grown(counts.dropped, attachment->counts.dropped);
+	counters->events_invalid += accounting->invalid - invalid_before;
+	counters->drains++;
+	accounting->sent = counts.sent;
+	accounting->received = counts.received;
+	accounting->dropped = counts.dropped;
+	accounting->in_ring = counts.in_ring;
+	attachment->process->threads = counts.threads;
+	attachment->counts = counts;
+}
+
+bool attachment_drain(struct attachment *attachment, uint64_t now_ns)
+{
+	const struct ring_sink sink = {sink_declare, sink_record, attachment};
+	uint64_t invalid = attachment->process->accounting.invalid;
+	bool more;
+	attachment->now_ns = now_ns;
+	ring_drain(attachment->ring, &sink, RING_BUDGET, &more);
+	if (!more) {
+		apps_drained(attachment->ingest->core->apps, attachment->process);
+	}
+	note_open_stages(attachment);
+	account(attachment, invalid);
+	return more;
+}
+
+static void attachment_free(struct attachment *attachment)
+{
+	if (attachment->pidfd >= 0) {
+		close(attachment->pidfd);
+	}
+	free(attachment);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct attachment *attachment = handle->data;
+	struct ingest *ingest = attachment->ingest;
+	attachment_free(attachment);
+	ingest_handle_closed(ingest);
+}
+
+void attachment_end(struct attachment *attachment, enum process_end how)
+{
+	struct ingest *ingest = attachment->ingest;
+	uint64_t now_ns = seam()->now_ns();
+	/* bounded: another process may hold the mapping and go on writing */
+	for (int i = 0; i < 4 && attachment_drain(attachment, now_ns); i++) {
+	}
+	struct app_process *process = attachment->process;
+	if (attachment->peer.pid > 0) {
+		processes_unwatch(ingest->core->processes, WATCH_APP, process->app->name,
+			attachment->peer.pid);
+	}
+	attachment->process = NULL;
+	apps_detach(ingest->core->apps, process, how, now_ns);
+	*attachment->prev = attachment->next;
+	if (attachment->next) {
+		attachment->next->prev = attachment->prev;
+	}
+	ingest->mapped_bytes -= attachment->size;
+	ring_destroy(attachment->ring);
+	munmap(attachment->map, attachment->size);
+	struct connection *connection = attachment->connection;
+	if (connection) {
+		connection->attachment = NULL;
+		attachment->connection = NULL;
+		connection_close(connection);
+	}
+	ingest_drain_timer(ingest);
+	if (attachment->pidfd >= 0) {
+		uv_close((uv_handle_t *)&attachment->death, on_closed);
+	} else {
+		attachment_free(attachment);
+	}
+}
+
+void attachment_gone(struct attachment *attachment)
+{
+	bool bye = ring_flags(attachment->ring) & PROTO_MAP_BYE;
+	attachment_end(attachment, bye ? PROCESS_ENDED : PROCESS_DIED);
+}
+
+void attachment_hangup(struct attachment *attachment)
+{
+	if (attachment->pidfd < 0 || (ring_flags(attachment->ring) & PROTO_MAP_BYE)) {
+		attachment_gone(attachment);
+	}
+}
+
+static void on_death(uv_poll_t *handle, int status, int events)
+{
+	(void)status;
+	(void)events;
+	attachment_gone(handle->data);
+}
+
+static bool hung_up(const struct attachment *attachment)
+{
+	char byte;
+	return !attachment->connection ||
+	       recv(attachment->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* The same memfd again: the library lost its connection, nothing else changed. */
+static struct attachment *find_same(
+	const struct ingest *ingest, const struct peer *peer, const struct stat *st)
+{
+	struct attachment *a = ingest->attachments;
+	while (a && !(a->peer.pid == peer->pid && a->peer.uid == peer->uid &&
+			    a->dev == st->st_dev && a->ino == st->st_ino)) {
+		a = a->next;
+	}
+	return a;
+}
+
+/* A mapping that this process left behind (it called exec, or shut the library down). Two copies of
+ * the library in one process keep both of theirs: their connections are open. */
+static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint64_t start_ticks)
+{
+	struct attachment *next;
+	for (struct attachment *a = ingest->attachments; a; a = next) {
+		next = a->next;
+		if (peer->pid > 0 && a->peer.pid == peer->pid &&
+			a->process->start_ticks == start_ticks && hung_up(a)) {
+			attachment_end(a, PROCESS_ENDED);
+		}
+	}
+}
+
+static bool mapping_fits(const struct ingest *ingest, uid_t uid, uint32_t size)
+{
+	uint64_t own = 0;
+	for (const struct attachment *a = ingest->attachments; a; a = a->next) {
+		own += a->peer.uid == uid ? a->size : 0;
+	}
+	uint64_t others = ingest->mapped_bytes - own;
+	return others <= ingest->options.max_mapping_bytes &&
+	       own + size <= (ingest->options.max_mapping_bytes - others) / 2;
+}
+
+static const char *refusal(int error)
+{
+	switch (error) {
+	case -EACCES:
+		return "another user's app has this name";
+	case -ENOSPC:
+		return "too many apps or processes of this app";
+	case -EBADMSG:
+		return "the mapping has no valid header";
+	case -EPROTONOSUPPORT:
+		return "the mapping has another version";
+	default:
+		return errno_reason(error);
+	}
+}
+
+/* Maps the memfd and finds the place of the last reader in it. */
+static int map_ring(struct attachment *attachment, int memfd)
+{
+	void *map = mmap(NULL, attachment->size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (map == MAP_FAILED) {
+		return -errno;
+	}
+	int r = ring_create(map, attachment->size, &attachment->ring);
+	if (r < 0) {
+		munmap(map, attachment->size);
+		return r;
+	}
+	attachment->map = map;
+	return 0;
+}
+
+static void watch_death(struct attachment *attachment, int connection_fd)
+{
+	struct ingest *ingest = attachment->ingest;
+	int pidfd = peer_open(connection_fd, attachment->peer.pid);
+	if (pidfd < 0) {
+		return;
+	}
+	if (uv_poll_init(ingest->loop, &attachment->death, pidfd) < 0) {
+		close(pidfd);
+		return;
+	}
+	ingest->handles++;
+	attachment->death.data = attachment;
+	attachment->pidfd = pidfd;
+	uv_poll_start(&attachment->death, UV_READABLE, on_death);
+}
+
+static void link_up(struct attachment *attachment, struct connection *connection)
+{
+	struct ingest *ingest = attachment->ingest;
+	attachment->connection = connection;
+	connection->attachment = attachment;
+	attachment->next = ingest->attachments;
+	attachment->prev = &ingest->attachments;
+	if (attachment->next) {
+		attachment->next->prev = &attachment->next;
+	}
+	ingest->attachments = attachment;
+	ingest->mapped_bytes += attachment->size;
+	ingest->core->counters->attaches++;
+	if (attachment->peer.pid > 0) {
+		struct watch watch = {.kind = WATCH_APP,
+			.pid = attachment->peer.pid,
+			.start_ticks = attachment->process->start_ticks};
+		snprintf(watch.name, sizeof(watch.name), "%s", attachment->process->app->name);
+		processes_watch(ingest->core->processes, &watch); /* it counts what it refuses */
+	}
+}
+
+static int attach(struct connection *connection, const struct proto_hello *hello, int memfd,
+	const struct stat *st, uint64_t now_ns, const char **reason)
+{
+	struct ingest *ingest = connection->ingest;
+	const struct peer *peer = &connection->peer;
+	uint64_t start_ticks = peer->pid > 0 ? peer_start_ticks(peer->pid) : 0;
+	end_left_behind(ingest, peer, start_ticks);
+	if (!mapping_fits(ingest, peer->uid, hello->mapping_size)) {
+		*reason = "no room for its mapping";
+		return -ENOSPC;
+	}
+	struct attachment *attachment = mem_zalloc(sizeof(*attachment));
+	if (!attachment) {
+		*reason = refusal(-ENOMEM);
+		return -ENOMEM;
+	}
+	*attachment = (struct attachment){.pidfd = -1,
+		.ingest = ingest,
+		.peer = *peer,
+		.size = hello->mapping_size,
+		.dev = st->st_dev,
+		.ino = st->st_ino};
+	int r = map_ring(attachment, memfd);
+	if (r == 0) {
+		r = apps_attach(ingest->core->apps, hello->app, peer->uid, peer->pid, start_ticks,
+			hello->mapping_size, now_ns, &attachment->process);
+	}
+	if (r < 0) {
+		*reason = refusal(r);
+		goto error;
+	}
+	watch_death(attachment, connection->fd);
+	ring_counts(attachment->ring, &attachment->counts);
+	attachment->process->accounting.invalid = attachment->counts.skipped;
+	link_up(attachment, connection);
+	attachment_drain(attachment, now_ns);
+	ingest_drain_timer(ingest);
+	return 0;
+error:
+	ring_destroy(attachment->ring);
+	if (attachment->map) {
+		munmap(attachment->map, attachment->size);
+	}
+	free(attachment);
+	return r;
+}
+
+int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
+	const char **reason)
+{
+	uint64_t now_ns = seam()->now_ns();
+	struct stat st;
+	int r = hello_check(hello, now_ns, reason);
+	if (r == 0) {
+		r = hello_check_memfd(memfd, hello->mapping_size, &st, reason);
+	}
+	if (r == 0) {
+		struct attachment *same = find_same(connection->ingest, &connection->peer, &st);
+		if (same) {
+			struct connection *old = same->connection;
+			same->connection = connection;
+			connection->attachment = same;
+			if (old) {
+				old->attachment = NULL;
+				connection_close(old);
+			}
+		} else {
+			r = attach(connection, hello, memfd, &st, now_ns, reason);
+		}
+	}
+	close(memfd);
+	return r;
+}

@@ -1,0 +1,198 @@
+/*
+ * Connections on the events socket: a hello within 5 s, then wake-up bytes, never an answer. A
+ * closed connection is not a dead process: attachment.c knows better.
+ */
+#include "daemon/ingest/ingest_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct connection *connection = handle->data;
+	struct ingest *ingest = connection->ingest;
+	close(connection->fd);
+	free(connection);
+	ingest_handle_closed(ingest);
+}
+
+void connection_close(struct connection *connection)
+{
+	uv_handle_t *handle = (uv_handle_t *)&connection->poll;
+	if (uv_is_closing(handle)) {
+		return;
+	}
+	*connection->prev = connection->next;
+	if (connection->next) {
+		connection->next->prev = connection->prev;
+	}
+	connection->ingest->connection_count--;
+	uv_close(handle, on_closed);
+	struct attachment *attachment = connection->attachment;
+	if (attachment) {
+		connection->attachment = NULL;
+		attachment->connection = NULL;
+		attachment_hangup(attachment);
+	}
+}
+
+static void read_hello(struct connection *connection)
+{
+	struct ingest *ingest = connection->ingest;
+	struct proto_hello hello;
+	const char *reason = NULL;
+	int memfd;
+	int r = hello_receive(connection->fd, &hello, &memfd, &reason);
+	if (r == -EAGAIN) {
+		return;
+	}
+	if (r == 0) {
+		r = attachment_create(connection, &hello, memfd, &reason);
+		if (r < 0) {
+			ingest_refuse(ingest, &connection->peer, hello.app, reason);
+		}
+	} else if (reason) {
+		ingest_refuse(ingest, &connection->peer, NULL, reason);
+	}
+	if (r < 0) {
+		connection_close(connection);
+	}
+}
+
+/* Takes wake-up bytes off the socket. False when the connection ended. */
+static bool read_wakes(struct connection *connection, bool *woken)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		struct proto_hello packet;
+		const char *reason;
+		int memfd;
+		int r = hello_receive(connection->fd, &packet, &memfd, &reason);
+		if (r == -EAGAIN) {
+			return true;
+		}
+		if (r == -ECONNRESET) {
+			return false;
+		}
+		if (r == 0) { /* a second hello on one connection: not part of the protocol */
+			close(memfd);
+		}
+		*woken = true;
+	}
+	return true;
+}
+
+static void on_readable(uv_poll_t *handle, int status, int events)
+{
+	struct connection *connection = handle->data;
+	(void)events;
+	if (!connection->attachment) {
+		if (status < 0) {
+			connection_close(connection);
+		} else {
+			read_hello(connection);
+		}
+		return;
+	}
+	bool woken = false;
+	bool alive = status == 0 && read_wakes(connection, &woken);
+	if (woken && attachment_drain(connection->attachment, seam()->now_ns())) {
+		ingest_drain_timer(connection->ingest);
+	}
+	if (!alive) {
+		connection_close(connection);
+	} else if (woken && ++connection->wakes > WAKES_MAX) {
+		uv_poll_stop(&connection->poll);
+		connection->paused = true;
+	}
+}
+
+void connection_resume(struct connection *connection)
+{
+	connection->wakes = 0;
+	if (connection->paused) {
+		connection->paused = false;
+		uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+	}
+}
+
+/* A uid may hold half of what is free, so that nobody can shut others out. */
+static bool connection_fits(const struct ingest *ingest, uid_t uid)
+{
+	size_t own = 0;
+	for (const struct connection *c = ingest->connections; c; c = c->next) {
+		own += c->peer.uid == uid;
+	}
+	size_t others = ingest->connection_count - own;
+	return own + 1 <= (ingest->options.max_connections - others + 1) / 2;
+}
+
+static int connection_create(struct ingest *ingest, int fd, const struct peer *peer)
+{
+	struct connection *connection = mem_zalloc(sizeof(*connection));
+	if (!connection) {
+		return -ENOMEM;
+	}
+	int r = uv_poll_init(ingest->loop, &connection->poll, fd);
+	if (r < 0) {
+		free(connection);
+		return r;
+	}
+	ingest->handles++;
+	connection->poll.data = connection;
+	connection->ingest = ingest;
+	connection->fd = fd;
+	connection->peer = *peer;
+	connection->accepted_ns = seam()->now_ns();
+	connection->next = ingest->connections;
+	connection->prev = &ingest->connections;
+	if (connection->next) {
+		connection->next->prev = &connection->next;
+	}
+	ingest->connections = connection;
+	ingest->connection_count++;
+	r = uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+	if (r < 0) {
+		connection_close(connection);
+	}
+	return 0;
+}
+
+/* False when no more can be accepted now. */
+static bool accept_one(struct ingest *ingest)
+{
+	int fd = accept4(ingest->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			/* the socket stays readable: don't spin on it */
+			uv_poll_stop(&ingest->listen);
+			ingest->listen_paused = true;
+			log_warning("events socket: can't accept now: no descriptors or memory");
+		}
+		return errno == EINTR || errno == ECONNABORTED;
+	}
+	struct peer peer = {0};
+	const char *reason = NULL;
+	if (peer_of(fd, &peer) < 0) {
+		reason = "the kernel tells no credentials";
+	} else if (!connection_fits(ingest, peer.uid)) {
+		reason = "too many connections";
+	} else if (connection_create(ingest, fd, &peer) < 0) {
+		reason = "no memory for the connection";
+	}
+	if (reason) {
+		close(fd);
+		ingest_refuse(ingest, &peer, NULL, reason);
+	}
+	return true;
+}
+
+void connection_accept(struct ingest *ingest)
+{
+	for (unsigned i = 0; i < 16 && accept_one(ingest); i++) {
+	}
+}

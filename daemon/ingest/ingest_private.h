@@ -1,0 +1,92 @@
+/* What the files of ingest share: ingest.c (timers, open, close), connection.c (sockets),
+ * attachment.c (mappings and the processes behind them). */
+#pragma once
+
+#include "daemon/ingest/hello.h"
+#include "daemon/ingest/ingest.h"
+#include "daemon/ingest/listener.h"
+#include "daemon/ingest/peer.h"
+#include "daemon/ingest/ring.h"
+
+enum {
+	HELLO_TIMEOUT_S = 5,
+	WAKES_MAX = 64, /* wake-ups of one connection between two ticks of the drain timer */
+};
+
+struct connection {
+	uv_poll_t poll;
+	struct ingest *ingest;
+	int fd;
+	struct peer peer;
+	uint64_t accepted_ns;
+	unsigned wakes;
+	bool paused;		       /* too many wake-ups: until the next tick */
+	struct attachment *attachment; /* NULL before the hello */
+	struct connection *next, **prev;
+};
+
+struct attachment {
+	uv_poll_t death;
+	int pidfd; /* -1: the connection's end is the process's */
+	struct ingest *ingest;
+	struct peer peer;
+	void *map;
+	uint32_t size;
+	dev_t dev;
+	ino_t ino;
+	struct ring *ring;
+	struct app_process *process;   /* NULL once detached */
+	struct connection *connection; /* NULL when it went before the process */
+	struct ring_counts counts;     /* at the last drain */
+	uint64_t now_ns;	       /* of the drain that runs */
+	struct attachment *next, **prev;
+};
+
+struct ingest {
+	uv_loop_t *loop;
+	struct core *core;
+	struct ingest_options options;
+	struct listener listener;
+	uv_poll_t listen;
+	uv_timer_t drain, sample;
+	bool listen_paused; /* no descriptors left: until the next sample */
+	struct connection *connections;
+	size_t connection_count;
+	struct attachment *attachments;
+	uint64_t mapped_bytes;
+	char last_refusal[160];
+	unsigned handles; /* not yet closed */
+	bool closing;
+	void (*done)(void *ctx);
+	void *done_ctx;
+};
+
+/* A handle's close callback ran; the last one ends a closing ingest. */
+void ingest_handle_closed(struct ingest *ingest);
+
+/* Counts a refusal, tells it once. app NULL = not known. */
+void ingest_refuse(
+	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason);
+
+/* Starts the drain timer when there is something to drain, stops it when there is not. */
+void ingest_drain_timer(struct ingest *ingest);
+
+/* Accepts what waits on the listening socket. */
+void connection_accept(struct ingest *ingest);
+/* Closes it; the attachment stays unless nothing else tells the end of its process. */
+void connection_close(struct connection *connection);
+/* Wake-ups are heard again. */
+void connection_resume(struct connection *connection);
+
+/* Judges and maps what a hello brought; takes the descriptor in any case. 0, or -errno with *reason
+ * (static text). */
+int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
+	const char **reason);
+/* True when records were left behind by the budget. */
+bool attachment_drain(struct attachment *attachment, uint64_t now_ns);
+/* Final drain, then the process is detached and the mapping let go. */
+void attachment_end(struct attachment *attachment, enum process_end how);
+/* The process is gone or its connection is: ended or died, as its flags say. */
+void attachment_gone(struct attachment *attachment);
+/* The connection went while the process lives on. */
+void attachment_hangup(struct attachment *attachment);

@@ -1,0 +1,106 @@
+/* Makes the events socket. Nobody can connect between bind and listen, so the mode and group set in
+ * between hold from the first connection, whatever the umask. */
+#include "daemon/ingest/listener.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 64 };
+
+static int group_id(const char *name, gid_t *ret)
+{
+	char buf[4096];
+	struct group group, *found = NULL;
+	int r = getgrnam_r(name, &group, buf, sizeof(buf), &found);
+	if (r != 0) {
+		return -r;
+	}
+	if (!found) {
+		return -ENOENT;
+	}
+	*ret = group.gr_gid;
+	return 0;
+}
+
+/* Removes a socket that nobody answers on. 0 when the path is free now. */
+static int remove_stale(const struct sockaddr_un *address)
+{
+	struct stat st;
+	if (lstat(address->sun_path, &st) < 0) {
+		return errno == ENOENT ? 0 : -errno;
+	}
+	if (!S_ISSOCK(st.st_mode)) {
+		return -EEXIST;
+	}
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	close(fd);
+	if (r != -ECONNREFUSED) {
+		return r == -ENOENT ? 0 : -EADDRINUSE; /* EAGAIN, EPROTOTYPE: it lives */
+	}
+	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int listener_open(struct listener *listener, const char *path, const char *group)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	*listener = (struct listener){.fd = -1};
+	size_t length = strlen(path);
+	if (length >= sizeof(address.sun_path)) {
+		return -ENAMETOOLONG;
+	}
+	memcpy(address.sun_path, path, length);
+	gid_t gid = (gid_t)-1;
+	int r = group ? group_id(group, &gid) : 0;
+	if (r < 0) {
+		return r;
+	}
+	r = remove_stale(&address);
+	if (r < 0) {
+		return r;
+	}
+	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listener->fd < 0) {
+		return -errno;
+	}
+	struct stat st;
+	if (bind(listener->fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		r = -errno;
+		goto error;
+	}
+	memcpy(listener->path, path, length);
+	if (lstat(path, &st) < 0 || (group && lchown(path, (uid_t)-1, gid) < 0) ||
+		chmod(path, group ? 0660 : 0666) < 0 || listen(listener->fd, BACKLOG) < 0) {
+		r = -errno;
+		goto error;
+	}
+	listener->dev = st.st_dev;
+	listener->ino = st.st_ino;
+	return 0;
+error:
+	listener_close(listener);
+	return r;
+}
+
+void listener_close(struct listener *listener)
+{
+	struct stat st;
+	if (listener->path[0] && lstat(listener->path, &st) == 0 &&
+		(listener->ino == 0 ||
+			(st.st_dev == listener->dev && st.st_ino == listener->ino))) {
+		unlink(listener->path);
+	}
+	listener->path[0] = '\0';
+	if (listener->fd >= 0) {
+		close(listener->fd);
+		listener->fd = -1;
+	}
+}

@@ -1,0 +1,352 @@
+/*
+ * Takes records out of one mapping and gives chunks back. attach.c calls it on the drain timer, on
+ * a wake-up byte and once more when the process is dead.
+ */
+#include "daemon/ingest/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+enum { SLOTS_MAX = 64 };
+
+struct reader { /* of one slot; nothing here is ever read back from the mapping */
+	uint64_t tail;
+	uint64_t head;	/* as last seen and found plausible */
+	uint32_t chunk; /* that holds position tail, or ends there; PROTO_NO_CHUNK before the first
+			 */
+	bool damaged;
+};
+
+struct ring {
+	struct proto_map_header *header;
+	struct proto_declaration *declarations;
+	struct proto_slot *slots;
+	uint32_t *owner, *next;
+	uint64_t *base;
+	void *map;
+	struct proto_geometry g;
+	uint32_t declared;
+	uint32_t first; /* slot where the next call starts */
+	uint64_t skipped;
+	struct reader reader[SLOTS_MAX];
+};
+
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+static uint64_t capacity(const struct ring *ring)
+{
+	return (uint64_t)ring->g.chunks * ring->g.chunk_records;
+}
+
+/* The chunk belongs to the slot and starts at this position. */
+static bool chunk_is(const struct ring *ring, uint32_t slot, uint32_t chunk, uint64_t base)
+{
+	return chunk < ring->g.chunks && LOAD_ACQUIRE(&ring->owner[chunk]) == slot + 1 &&
+	       LOAD(&ring->base[chunk]) == base;
+}
+
+/* By the tables instead of the links; PROTO_NO_CHUNK when there is none. */
+static uint32_t chunk_search(const struct ring *ring, uint32_t slot, uint64_t base)
+{
+	for (uint32_t chunk = 0; chunk < ring->g.chunks; chunk++) {
+		if (chunk_is(ring, slot, chunk, base)) {
+			return chunk;
+		}
+	}
+	return PROTO_NO_CHUNK;
+}
+
+/* Position p lies in the chunk, or is its end. */
+static bool chunk_reaches(const struct ring *ring, uint32_t slot, uint32_t chunk, uint64_t p)
+{
+	if (chunk >= ring->g.chunks || LOAD_ACQUIRE(&ring->owner[chunk]) != slot + 1) {
+		return false;
+	}
+	uint64_t base = LOAD(&ring->base[chunk]);
+	return base != PROTO_NO_BASE && base % ring->g.chunk_records == 0 && base <= p &&
+	       p - base <= ring->g.chunk_records;
+}
+
+static void chunk_free(struct ring *ring, uint32_t chunk)
+{
+	__atomic_store_n(&ring->base[chunk], PROTO_NO_BASE, __ATOMIC_RELAXED);
+	STORE_RELEASE(&ring->owner[chunk], 0);
+}
+
+static void checkpoint(struct ring *ring, uint32_t slot)
+{
+	STORE_RELEASE(&ring->slots[slot].tail, ring->reader[slot].tail);
+}
+
+/* Takes a slot up where the last reader's checkpoint says. */
+static void resume(struct ring *ring, uint32_t index)
+{
+	struct reader *reader = &ring->reader[index];
+	struct proto_slot *slot = &ring->slots[index];
+	uint64_t head = LOAD_ACQUIRE(&slot->head);
+	uint64_t tail = LOAD(&slot->tail);
+	uint32_t chunk = LOAD(&slot->tail_chunk);
+	*reader = (struct reader){.tail = tail, .head = head, .chunk = PROTO_NO_CHUNK};
+	/* a zeroed mapping has tail_chunk 0: at position 0 first_chunk or the tables know better */
+	if (tail == 0 && head <= capacity(ring)) {
+		return;
+	}
+	if (tail <= head && head - tail <= capacity(ring) && tail > 0) {
+		if (chunk_reaches(ring, index, chunk, tail)) {
+			reader->chunk = chunk;
+			return;
+		}
+		uint64_t start = tail - tail % ring->g.chunk_records;
+		reader->chunk = chunk_search(ring, index, start);
+		if (reader->chunk == PROTO_NO_CHUNK && start == tail) {
+			reader->chunk = chunk_search(ring, index, tail - ring->g.chunk_records);
+		}
+		if (reader->chunk != PROTO_NO_CHUNK) {
+			__atomic_store_n(&slot->tail_chunk, reader->chunk, __ATOMIC_RELAXED);
+			return;
+		}
+	}
+	/* not believable: go on with what comes from now on */
+	ring->skipped += head > tail ? head - tail : 0;
+	reader->tail = head;
+	uint64_t start = head - head % ring->g.chunk_records;
+	reader->chunk = chunk_search(ring, index, start);
+	if (reader->chunk == PROTO_NO_CHUNK && start == head && head > 0) {
+		reader->chunk = chunk_search(ring, index, head - ring->g.chunk_records);
+	}
+	__atomic_store_n(&slot->tail_chunk, reader->chunk, __ATOMIC_RELAXED);
+	checkpoint(ring, index);
+}
+
+/* Frees what a killed reader left between its checkpoint and the hand-back. */
+static void sweep(struct ring *ring)
+{
+	for (uint32_t chunk = 0; chunk < ring->g.chunks; chunk++) {
+		uint32_t owner = LOAD_ACQUIRE(&ring->owner[chunk]);
+		uint64_t base = LOAD(&ring->base[chunk]);
+		if (owner == 0 || owner > ring->g.slots || base == PROTO_NO_BASE) {
+			continue;
+		}
+		const struct reader *reader = &ring->reader[owner - 1];
+		if (chunk != reader->chunk && reader->tail >= ring->g.chunk_records &&
+			base <= reader->tail - ring->g.chunk_records) {
+			chunk_free(ring, chunk);
+		}
+	}
+}
+
+int ring_create(void *map, uint32_t size, struct ring **ret)
+{
+	struct proto_geometry g;
+	int r = proto_geometry(size, &g);
+	if (r < 0) {
+		return r;
+	}
+	struct proto_map_header *header = map;
+	if (LOAD(&header->magic) != PROTO_MAP_MAGIC || LOAD(&header->size) != size) {
+		return -EBADMSG;
+	}
+	if (LOAD(&header->major) != PROTO_MAP_MAJOR) {
+		return -EPROTONOSUPPORT;
+	}
+	struct ring *ring = mem_zalloc(sizeof(*ring));
+	if (!ring) {
+		return -ENOMEM;
+	}
+	ring->header = header;
+	ring->declarations = proto_map_declarations(map);
+	ring->slots = proto_map_slots(map, &g);
+	ring->owner = proto_map_owner(map, &g);
+	ring->next = proto_map_next(map, &g);
+	ring->base = proto_map_base(map, &g);
+	ring->map = map;
+	ring->g = g;
+	for (uint32_t i = 0; i < g.slots; i++) {
+		resume(ring, i);
+	}
+	sweep(ring);
+	*ret = ring;
+	return 0;
+}
+
+void ring_destroy(struct ring *ring)
+{
+	free(ring);
+}
+
+/* After the load of head: whatever a record names was published before it. */
+static void take_declarations(struct ring *ring, const struct ring_sink *sink)
+{
+	uint32_t published = LOAD_ACQUIRE(&ring->header->declarations);
+	if (published > PROTO_DECLARATIONS) {
+		published = PROTO_DECLARATIONS;
+	}
+	while (ring->declared < published) {
+		struct proto_declaration copy;
+		memcpy(&copy, &ring->declarations[ring->declared], sizeof(copy));
+		copy.name[sizeof(copy.name) - 1] = '\0';
+		copy.category[sizeof(copy.category) - 1] = '\0';
+		copy.unit[sizeof(copy.unit) - 1] = '\0';
+		sink->declare(sink->ctx, ring->declared++, &copy);
+	}
+}
+
+/* At the end of a chunk with records behind it: goes to the next one, hands the old one back. */
+static bool next_chunk(struct ring *ring, uint32_t slot)
+{
+	struct reader *reader = &ring->reader[slot];
+	uint32_t old = reader->chunk;
+	uint32_t chunk = old == PROTO_NO_CHUNK ? LOAD_ACQUIRE(&ring->slots[slot].first_chunk)
+					       : LOAD_ACQUIRE(&ring->next[old]);
+	if (!chunk_is(ring, slot, chunk, reader->tail)) {
+		chunk = chunk_search(ring, slot, reader->tail);
+		if (chunk == PROTO_NO_CHUNK) {
+			return false;
+		}
+	}
+	/* both states of this pair are a good checkpoint: tail ends the old one, starts the new */
+	checkpoint(ring, slot);
+	STORE_RELEASE(&ring->slots[slot].tail_chunk, chunk);
+	reader->chunk = chunk;
+	if (old != PROTO_NO_CHUNK && LOAD(&ring->owner[old]) == slot + 1) {
+		chunk_free(ring, old);
+	}
+	return true;
+}
+
+/* One load of each word: the copy can't change behind the checks. */
+static void record_copy(struct proto_record *ret, const struct proto_record *from)
+{
+	uint64_t words[4];
+	for (size_t i = 0; i < 4; i++) {
+		words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	}
+	memcpy(ret, words, sizeof(*ret));
+}
+
+static size_t drain_slot(
+	struct ring *ring, uint32_t slot, const struct ring_sink *sink, size_t budget)
+{
+	struct reader *reader = &ring->reader[slot];
+	uint64_t head = LOAD_ACQUIRE(&ring->slots[slot].head);
+	if (head == reader->tail || reader->damaged) {
+		return 0;
+	}
+	/* one that wrapped below tail is a huge difference too */
+	if (head - reader->tail > capacity(ring)) {
+		reader->damaged = true;
+		return 0;
+	}
+	reader->head = head;
+	take_declarations(ring, sink);
+	size_t done = 0;
+	while (reader->tail != head && done < budget) {
+		uint64_t offset = reader->tail % ring->g.chunk_records;
+		if (offset == 0 && !next_chunk(ring, slot)) {
+			reader->damaged = true;
+			break;
+		}
+		if (reader->chunk == PROTO_NO_CHUNK) { /* resumed in the middle of nowhere */
+			reader->damaged = true;
+			break;
+		}
+		uint64_t n = ring->g.chunk_records - offset;
+		n = n < head - reader->tail ? n : head - reader->tail;
+		n = n < budget - done ? n : budget - done;
+		const struct proto_record *from =
+			proto_map_chunk(ring->map, &ring->g, reader->chunk) + offset;
+		for (uint64_t i = 0; i < n; i++) {
+			struct proto_record copy;
+			record_copy(&copy, from + i);
+			sink->record(sink->ctx, slot, &copy);
+		}
+		reader->tail += n;
+		done += n;
+	}
+	checkpoint(ring, slot);
+	return done;
+}
+
+size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more)
+{
+	/* first: who fills up from now on may wake us again */
+	__atomic_exchange_n(&ring->header->wake, 0, __ATOMIC_ACQ_REL);
+	size_t done = 0;
+	uint32_t slot = ring->first;
+	for (uint32_t i = 0; i < ring->g.slots && done < budget; i++) {
+		done += drain_slot(ring, slot, sink, budget - done);
+		if (done < budget) {
+			slot = slot + 1 < ring->g.slots ? slot + 1 : 0;
+		}
+	}
+	ring->first = slot; /* the slot that ran out of budget goes on first */
+	*more = done >= budget;
+	if (!*more) {
+		take_declarations(ring, sink);
+	}
+	return done;
+}
+
+void ring_counts(const struct ring *ring, struct ring_counts *ret)
+{
+	*ret = (struct ring_counts){.skipped = ring->skipped};
+	uint64_t dropped = LOAD(&ring->header->lost);
+	for (uint32_t i = 0; i < ring->g.slots; i++) {
+		const struct reader *reader = &ring->reader[i];
+		struct proto_slot *slot = &ring->slots[i];
+		uint64_t head = LOAD_ACQUIRE(&slot->head);
+		bool plausible = !reader->damaged && head - reader->tail <= capacity(ring);
+		ret->received += reader->tail;
+		ret->in_ring += plausible ? head - reader->tail : 0;
+		dropped += LOAD(&slot->dropped) + LOAD(&slot->dropped_busy);
+		ret->threads += LOAD(&slot->state) == PROTO_SLOT_OWNED;
+		ret->damaged += reader->damaged;
+	}
+	ret->dropped = dropped;
+	ret->sent = ret->received + ret->in_ring + dropped;
+}
+
+size_t ring_open_stages(const struct ring *ring, struct ring_open *ret, size_t max)
+{
+	size_t count = 0;
+	for (uint32_t i = 0; i < ring->g.slots; i++) {
+		struct proto_slot *slot = &ring->slots[i];
+		if (LOAD(&slot->state) != PROTO_SLOT_OWNED) {
+			continue;
+		}
+		uint32_t depth = LOAD_ACQUIRE(&slot->depth);
+		depth = depth < PROTO_OPEN_STAGES ? depth : PROTO_OPEN_STAGES;
+		for (uint32_t d = 0; d < depth; d++) {
+			struct ring_open open = {.tid = LOAD(&slot->tid)};
+			open.stage.start_ns = LOAD(&slot->open[d].start_ns);
+			open.stage.frame = LOAD(&slot->open[d].frame);
+			open.stage.stage = LOAD(&slot->open[d].stage);
+			if (open.stage.stage >= ring->declared) {
+				continue;
+			}
+			size_t at = count;
+			while (at > 0 && ret[at - 1].stage.start_ns > open.stage.start_ns) {
+				at--;
+			}
+			if (count < max) {
+				memmove(&ret[at + 1], &ret[at], (count - at) * sizeof(*ret));
+				ret[at] = open;
+				count++;
+			} else if (at > 0) { /* full: the oldest makes room */
+				memmove(&ret[0], &ret[1], (at - 1) * sizeof(*ret));
+				ret[at - 1] = open;
+			}
+		}
+	}
+	return count;
+}
+
+uint32_t ring_flags(const struct ring *ring)
+{
+	return LOAD_ACQUIRE(&ring->header->flags);
+}

@@ -1,0 +1,54 @@
+/*
+ * The reader of one event mapping (proto/mapping.h). The memory belongs to a peer who may write
+ * anything into it at any time: every word is loaded once, copied, and the copy is validated
+ * against bounds that are our own. Pure: no system call, no clock, no libuv.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/mapping.h"
+
+enum { RING_BUDGET = 16384 }; /* records of one call: well under a millisecond */
+
+struct ring_sink {
+	void (*declare)(void *ctx, uint32_t index, const struct proto_declaration *copy);
+	void (*record)(void *ctx, uint32_t slot, const struct proto_record *copy);
+	void *ctx;
+};
+
+struct ring_counts {
+	uint64_t sent, received, dropped, in_ring; /* sent = received + dropped + in_ring */
+	uint64_t skipped; /* received, but passed over at attachment: not believable */
+	uint32_t threads; /* slots in use */
+	uint32_t damaged; /* slots that are not read any more */
+};
+
+struct ring_open {
+	struct proto_open_stage
+		stage; /* start_ns, frame, declaration index below PROTO_DECLARATIONS */
+	uint32_t tid;
+};
+
+struct ring;
+
+/* Reads the header, finds the place of the last reader by its checkpoints, frees what it left. map
+ * has size bytes, is 8-byte aligned and stays until ring_destroy. -EINVAL: not a listed size;
+ * -EBADMSG: no header of this magic and size; -EPROTONOSUPPORT: another major version; -ENOMEM. */
+int ring_create(void *map, uint32_t size, struct ring **ret);
+void ring_destroy(struct ring *ring); /* does not unmap */
+
+/* Hands new declarations and at most budget records to the sink and checkpoints. The number of
+ * records; *more tells that some were left. A pass is full when *more is false. */
+size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more);
+
+void ring_counts(const struct ring *ring, struct ring_counts *ret);
+
+/* The open stages of all threads, oldest first; the newest max are kept. The number. Exact only
+ * when the process is dead. */
+size_t ring_open_stages(const struct ring *ring, struct ring_open *ret, size_t max);
+
+/* PROTO_MAP_* flags of the header. */
+uint32_t ring_flags(const struct ring *ring);

@@ -1,0 +1,514 @@
+/* The reader of hostile mappings. */
+#include "daemon/ingest/ring.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "daemon/util/seam.h"
+#include "tests/unit/ring_writer.h"
+
+enum { SIZE = 64 * 1024 };
+
+struct seen {
+	uint64_t records, declarations;
+	uint64_t last[64]; /* value of the slot's last record */
+	bool ordered;
+	char name[PROTO_NAME_SIZE];
+};
+
+static void see_declaration(void *ctx, uint32_t index, const struct proto_declaration *copy)
+{
+	struct seen *seen = ctx;
+	ck_assert_uint_lt(index, PROTO_DECLARATIONS);
+	ck_assert_uint_lt(strnlen(copy->name, sizeof(copy->name)), sizeof(copy->name));
+	seen->declarations++;
+	memcpy(seen->name, copy->name, sizeof(seen->name));
+}
+
+static void see_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	struct seen *seen = ctx;
+	seen->ordered = seen->ordered && copy->value == seen->last[slot] + 1;
+	seen->last[slot] = copy->value;
+	seen->records++;
+}
+
+static struct seen seen;
+static const struct ring_sink sink = {see_declaration, see_record, &seen};
+static void *map;
+static struct writer writer;
+static struct ring *ring;
+
+static void setup(void)
+{
+	memset(&seen, 0, sizeof(seen));
+	seen.ordered = true;
+	map = aligned_alloc(64, SIZE);
+	ck_assert_ptr_nonnull(map);
+	memset(map, 0, SIZE);
+	writer_init(&writer, map, SIZE);
+	ring = NULL;
+}
+
+static void teardown(void)
+{
+	ring_destroy(ring);
+	free(map);
+}
+
+static void attach(void)
+{
+	ring_destroy(ring);
+	ring = NULL;
+	ck_assert_int_eq(ring_create(map, SIZE, &ring), 0);
+}
+
+static size_t drain(size_t budget)
+{
+	bool more;
+	return ring_drain(ring, &sink, budget, &more);
+}
+
+/* Numbers each slot's records 1, 2, 3 … */
+static unsigned put(uint32_t slot, unsigned count)
+{
+	unsigned done = 0;
+	while (done < count) {
+		struct proto_record r = {
+			.kind = PROTO_KIND_COMPLETE, .value = writer.head[slot] + 1};
+		if (!writer_put(&writer, slot, &r)) {
+			break;
+		}
+		done++;
+	}
+	return done;
+}
+
+static void check_identity(uint64_t tried)
+{
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.sent, c.received + c.dropped + c.in_ring);
+	ck_assert_uint_eq(c.sent, tried);
+	uint64_t tails = 0;
+	for (uint32_t i = 0; i < writer.g.slots; i++) {
+		tails += writer.slots[i].tail;
+	}
+	ck_assert_uint_eq(c.received, tails);
+}
+
+START_TEST(records_arrive_once_and_in_order)
+{
+	attach();
+	for (unsigned round = 0; round < 200; round++) {
+		for (uint32_t slot = 0; slot < 3; slot++) {
+			ck_assert_uint_eq(put(slot, 37 + slot), 37 + slot);
+		}
+		drain(RING_BUDGET);
+		check_identity((uint64_t)(round + 1) * (37 + 38 + 39));
+	}
+	ck_assert(seen.ordered);
+	ck_assert_uint_eq(seen.records, 200 * (37 + 38 + 39));
+	ck_assert_uint_eq(seen.last[2], 200 * 39);
+}
+END_TEST
+
+START_TEST(a_full_ring_drops_the_newest_and_counts)
+{
+	attach();
+	unsigned room = writer.g.chunks * writer.g.chunk_records;
+	ck_assert_uint_eq(put(0, room + 5), room);
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.dropped, 1);
+	ck_assert_uint_eq(c.in_ring, room);
+	ck_assert_uint_eq(c.sent, room + 1);
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(seen.records, room);
+	/* everything but the chunk that ends at tail is free again */
+	ck_assert_uint_eq(put(1, room), room - writer.g.chunk_records);
+}
+END_TEST
+
+START_TEST(a_budget_ends_a_call_and_no_slot_starves)
+{
+	attach();
+	put(0, 500);
+	put(1, 500);
+	bool more;
+	ck_assert_uint_eq(ring_drain(ring, &sink, 300, &more), 300);
+	ck_assert(more);
+	put(0, 400);
+	ck_assert_uint_eq(ring_drain(ring, &sink, 700, &more), 700);
+	ck_assert_uint_eq(ring_drain(ring, &sink, 700, &more), 400);
+	ck_assert(!more);
+	ck_assert(seen.ordered);
+	check_identity(1400);
+}
+END_TEST
+
+START_TEST(declarations_come_before_their_records)
+{
+	attach();
+	writer_declare(&writer, "infer", 33);
+	put(0, 1);
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(seen.declarations, 1);
+	ck_assert_str_eq(seen.name, "infer");
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(seen.declarations, 1);
+	memset(proto_map_declarations(map)[1].name, 'x', PROTO_NAME_SIZE); /* no NUL */
+	writer.header->declarations = UINT32_MAX;
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(seen.declarations, PROTO_DECLARATIONS);
+	writer.header->declarations = 0;
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(seen.declarations, PROTO_DECLARATIONS);
+}
+END_TEST
+
+START_TEST(a_new_reader_goes_on_at_the_checkpoint)
+{
+	attach();
+	uint64_t tried = 0;
+	for (unsigned round = 0; round < 500; round++) {
+		tried += put(round % 3, round % 50);
+		drain(round % 41 + 10);
+		attach();
+		check_identity(tried);
+	}
+	drain(RING_BUDGET);
+	check_identity(tried);
+	ck_assert_uint_eq(seen.records, tried);
+	ck_assert(seen.ordered);
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.skipped, 0);
+}
+END_TEST
+
+/* What a reader killed between its checkpoint and the hand-back leaves. */
+START_TEST(a_new_reader_frees_what_the_old_one_left)
+{
+	attach();
+	put(0, writer.g.chunk_records + 1);
+	uint32_t old = writer.slots[0].first_chunk;
+	drain(RING_BUDGET);
+	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
+	proto_map_base(map, &writer.g)[old] = 0;
+	proto_map_owner(map, &writer.g)[old] = 1;
+	attach();
+	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
+	ck_assert_uint_eq(proto_map_base(map, &writer.g)[old], PROTO_NO_BASE);
+	/* just taken: base not yet set */
+	proto_map_owner(map, &writer.g)[old] = 2;
+	attach();
+	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 2);
+}
+END_TEST
+
+START_TEST(killed_between_the_two_words_of_a_checkpoint_loses_nothing)
+{
+	attach();
+	uint32_t n = writer.g.chunk_records;
+	put(0, n);
+	drain(RING_BUDGET);
+	put(0, 5);
+	uint32_t second = proto_map_next(map, &writer.g)[writer.slots[0].tail_chunk];
+	writer.slots[0].tail_chunk = second; /* stored, but the old chunk not handed back */
+	attach();
+	drain(RING_BUDGET);
+	ck_assert(seen.ordered);
+	ck_assert_uint_eq(seen.records, n + 5);
+	check_identity(n + 5);
+}
+END_TEST
+
+START_TEST(an_unbelievable_checkpoint_starts_at_head)
+{
+	attach();
+	put(0, 40);
+	drain(20);
+	static const struct {
+		uint64_t tail;
+		uint32_t chunk;
+	} table[] = {{41, 0}, {UINT64_MAX, 0}, {1ull << 40, 5}};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		writer.slots[0].tail = table[i].tail;
+		writer.slots[0].tail_chunk = table[i].chunk;
+		attach();
+		ck_assert_uint_eq(writer.slots[0].tail, 40);
+		check_identity(40);
+	}
+	seen.last[0] = 40;
+	put(0, 60);
+	drain(RING_BUDGET);
+	ck_assert(seen.ordered);
+	check_identity(100);
+	/* the chunk of tail is owned by somebody else: what is left is skipped and counted */
+	put(0, 10);
+	memset(proto_map_owner(map, &writer.g), 0xff, 4 * writer.g.chunks);
+	attach();
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.skipped, 10);
+	check_identity(110);
+}
+END_TEST
+
+START_TEST(a_forged_head_damages_its_slot_only)
+{
+	static const int64_t moves[] = {-1, -1000, 100000, INT64_MAX, INT64_MIN};
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+		teardown();
+		setup();
+		attach();
+		put(0, 100);
+		put(1, 10);
+		drain(RING_BUDGET);
+		writer.slots[0].head += (uint64_t)moves[i];
+		put(1, 10);
+		drain(RING_BUDGET);
+		ck_assert_uint_eq(seen.last[1], 20);
+		struct ring_counts c;
+		ring_counts(ring, &c);
+		ck_assert_uint_eq(c.damaged, 1);
+		ck_assert_uint_eq(c.sent, c.received + c.dropped + c.in_ring);
+		ck_assert_uint_eq(c.received, 120);
+	}
+}
+END_TEST
+
+START_TEST(forged_links_never_lead_astray)
+{
+	uint32_t n = writer.g.chunk_records;
+	attach();
+	put(0, 2 * n);
+	put(1, 2 * n);
+	/* loops, strangers and nonsense in the links: the tables still know the chunks */
+	for (uint32_t i = 0; i < writer.g.chunks; i++) {
+		proto_map_next(map, &writer.g)[i] = i % 3 ? i : UINT32_MAX - i;
+	}
+	writer.slots[0].first_chunk = writer.slots[1].first_chunk;
+	drain(RING_BUDGET);
+	ck_assert(seen.ordered);
+	ck_assert_uint_eq(seen.records, 4 * n);
+	/* the chunk itself is given away: nothing can be read */
+	put(0, n);
+	proto_map_owner(map, &writer.g)[writer.chunk[0]] = 7;
+	drain(RING_BUDGET);
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.damaged, 1);
+	ck_assert_uint_eq(seen.records, 4 * n);
+}
+END_TEST
+
+START_TEST(open_stages_are_told_oldest_first)
+{
+	attach();
+	writer_declare(&writer, "infer", 0);
+	put(0, 1);
+	put(1, 1);
+	drain(RING_BUDGET);
+	writer.slots[0].open[0] = (struct proto_open_stage){.start_ns = 30, .frame = 1};
+	writer.slots[0].open[1] = (struct proto_open_stage){.start_ns = 50, .frame = 2};
+	writer.slots[0].open[2] = (struct proto_open_stage){.start_ns = 60, .stage = 9999};
+	writer.slots[0].depth = UINT32_MAX;
+	for (int i = 3; i < PROTO_OPEN_STAGES; i++) {
+		writer.slots[0].open[i].stage = 1;
+	}
+	writer.slots[1].open[0] = (struct proto_open_stage){.start_ns = 40, .frame = 3};
+	writer.slots[1].depth = 1;
+	struct ring_open open[16];
+	ck_assert_uint_eq(ring_open_stages(ring, open, 16), 3);
+	ck_assert_uint_eq(open[0].stage.start_ns, 30);
+	ck_assert_uint_eq(open[1].stage.frame, 3);
+	ck_assert_uint_eq(open[2].stage.frame, 2);
+	ck_assert_uint_eq(ring_open_stages(ring, open, 2), 2);
+	ck_assert_uint_eq(open[0].stage.frame, 3);
+	ck_assert_uint_eq(open[1].stage.frame, 2);
+}
+END_TEST
+
+START_TEST(the_wake_latch_is_cleared_by_a_drain)
+{
+	attach();
+	writer.header->wake = 1;
+	drain(0);
+	ck_assert_uint_eq(writer.header->wake, 0);
+	ck_assert_uint_eq(ring_flags(ring), 0);
+	writer.header->flags = PROTO_MAP_BYE;
+	ck_assert_uint_eq(ring_flags(ring), PROTO_MAP_BYE);
+}
+END_TEST
+
+static void *no_memory(size_t count, size_t size)
+{
+	(void)count;
+	(void)size;
+	return NULL;
+}
+
+START_TEST(what_is_no_mapping_is_refused)
+{
+	ck_assert_int_eq(ring_create(map, SIZE + 1, &ring), -EINVAL);
+	writer.header->size = 2 * SIZE;
+	ck_assert_int_eq(ring_create(map, SIZE, &ring), -EBADMSG);
+	writer.header->size = SIZE;
+	writer.header->magic = 0;
+	ck_assert_int_eq(ring_create(map, SIZE, &ring), -EBADMSG);
+	writer.header->magic = PROTO_MAP_MAGIC;
+	writer.header->major = PROTO_MAP_MAJOR + 1;
+	ck_assert_int_eq(ring_create(map, SIZE, &ring), -EPROTONOSUPPORT);
+	writer.header->major = PROTO_MAP_MAJOR;
+	struct seam table = *seam();
+	table.calloc = no_memory;
+	seam_replace(&table);
+	ck_assert_int_eq(ring_create(map, SIZE, &ring), -ENOMEM);
+	seam_replace(NULL);
+	ck_assert_ptr_null(ring);
+}
+END_TEST
+
+static uint64_t random_next(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+struct vandal {
+	uint64_t words;
+	bool done;
+};
+
+/* Writes small numbers and wild ones anywhere behind the header's first words. */
+static void *vandalise(void *ctx)
+{
+	struct vandal *vandal = ctx;
+	uint64_t seed = 0x2545f4914f6cdd1d;
+	for (uint64_t i = 0; i < vandal->words; i++) {
+		uint64_t where = random_next(&seed), what = random_next(&seed);
+		size_t tables = writer.g.records_offset / 8;
+		size_t word = (where & 3 ? 2 + (where >> 8) % (tables - 2)
+					 : 2 + (where >> 8) % (SIZE / 8 - 2));
+		static const unsigned shifts[] = {0, 32, 48, 56, 60, 63};
+		what >>= shifts[(where >> 2) % 6];
+		__atomic_store_n((uint64_t *)map + word, what, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&vandal->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void ignore_declaration(void *ctx, uint32_t index, const struct proto_declaration *copy)
+{
+	(void)ctx;
+	ck_assert_uint_lt(index, PROTO_DECLARATIONS);
+	ck_assert_uint_lt(strnlen(copy->name, sizeof(copy->name)), sizeof(copy->name));
+}
+
+static void count_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	uint64_t *count = ctx;
+	(void)copy;
+	ck_assert_uint_lt(slot, 64);
+	(*count)++;
+}
+
+START_TEST(random_words_never_hang_or_lead_outside)
+{
+	struct vandal vandal = {.words = 2000000};
+	pthread_t thread;
+	uint64_t records = 0, reads = 0, attaches = 0;
+	const struct ring_sink wild = {ignore_declaration, count_record, &records};
+	attach();
+	ck_assert_int_eq(pthread_create(&thread, NULL, vandalise, &vandal), 0);
+	do {
+		bool more;
+		/* the map is exactly SIZE bytes of heap: ASan tells a read outside */
+		ck_assert_uint_le(ring_drain(ring, &wild, 1000, &more), 1000);
+		struct ring_counts c;
+		struct ring_open open[16];
+		ring_counts(ring, &c);
+		ck_assert_uint_eq(c.sent, c.received + c.dropped + c.in_ring);
+		ck_assert_uint_le(ring_open_stages(ring, open, 16), 16);
+		if (++reads % 16 == 0) {
+			attach();
+			attaches++;
+		}
+	} while (!__atomic_load_n(&vandal.done, __ATOMIC_ACQUIRE));
+	pthread_join(thread, NULL);
+	ck_assert_uint_gt(reads, 0);
+}
+END_TEST
+
+struct producer {
+	uint32_t slot;
+	unsigned count, put;
+};
+
+static void *produce(void *ctx)
+{
+	struct producer *producer = ctx;
+	for (unsigned i = 0; i < producer->count; i++) {
+		producer->put += put(producer->slot, 1);
+	}
+	return NULL;
+}
+
+START_TEST(threads_and_reader_at_once_keep_the_identity)
+{
+	struct producer producers[3];
+	pthread_t threads[3];
+	attach();
+	for (uint32_t i = 0; i < 3; i++) {
+		producers[i] = (struct producer){.slot = i, .count = 100000};
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
+	}
+	for (unsigned i = 0; i < 2000; i++) {
+		drain(RING_BUDGET);
+	}
+	uint64_t published = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		published += producers[i].put;
+	}
+	drain(RING_BUDGET);
+	ck_assert(seen.ordered);
+	ck_assert_uint_eq(seen.records, published);
+	check_identity(300000);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("ring");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, records_arrive_once_and_in_order);
+	tcase_add_test(tc, a_full_ring_drops_the_newest_and_counts);
+	tcase_add_test(tc, a_budget_ends_a_call_and_no_slot_starves);
+	tcase_add_test(tc, declarations_come_before_their_records);
+	tcase_add_test(tc, a_new_reader_goes_on_at_the_checkpoint);
+	tcase_add_test(tc, a_new_reader_frees_what_the_old_one_left);
+	tcase_add_test(tc, killed_between_the_two_words_of_a_checkpoint_loses_nothing);
+	tcase_add_test(tc, an_unbelievable_checkpoint_starts_at_head);
+	tcase_add_test(tc, a_forged_head_damages_its_slot_only);
+	tcase_add_test(tc, forged_links_never_lead_astray);
+	tcase_add_test(tc, open_stages_are_told_oldest_first);
+	tcase_add_test(tc, the_wake_latch_is_cleared_by_a_drain);
+	tcase_add_test(tc, what_is_no_mapping_is_refused);
+	tcase_add_test(tc, random_words_never_hang_or_lead_outside);
+	tcase_add_test(tc, threads_and_reader_at_once_keep_the_identity);
+	Suite *suite = suite_create("ring");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
