@@ -1,7 +1,13 @@
 /*
  * Alerts: rules over metrics, one state for each (rule, instance): ok -> pending -> firing -> ok
  * with hold times in both directions and a clear threshold. Pure: fed by commits, time is an
- * argument. Temperatures fire at >= the threshold, everything else at >.
+ * argument. Temperatures fire at >= the threshold (<= for below), everything else at >.
+ * - A null changes no phase of above, below and equals; value becomes NAN.
+ * - absent fires when the metric is null, its source stale, or the metric gone; for a metric that
+ * is gone or was never committed it waits at least ALERT_ABSENT_GRACE_NS. A rule without wildcards
+ *   has an instance also when its metric never came.
+ * - clear keeps its distance for the second threshold too: critical 82, threshold 75, clear 72 goes
+ *   back to warning at 79.
  */
 #pragma once
 
@@ -14,6 +20,8 @@
 #include "proto/name.h"
 
 enum { ALERT_RULES_MAX = 128, ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4, ALERT_TEXT = 256 };
+
+#define ALERT_ABSENT_GRACE_NS UINT64_C(10000000000)
 
 enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT };
 enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
