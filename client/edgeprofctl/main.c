@@ -1,4 +1,152 @@
-int main(void)
+/* edgeprofctl: options and the table of verbs. Everything else is in the verbs' own files. */
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/verbs.h"
+
+struct verb {
+	const char *name, *arguments, *summary;
+	unsigned options; /* mask of those it knows */
+	int least, most;  /* arguments */
+	int (*run)(struct ctl *ctl);
+};
+
+static const struct verb verbs[] = {
+	{"status", "", "one screen: device, sources, apps, alerts", 0, 0, 0, verb_status},
+	{"sensors", "[GLOB]", "current values", 0, 0, 1, verb_sensors},
+	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
+	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
+	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
+	{"ps", "", "watched processes", 0, 0, 0, verb_ps},
+	{"history", "GLOB", "series over time",
+		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_CSV, 1, 1,
+		verb_history},
+	{"alerts", "", "what fires or is about to", OPTION_ALL | OPTION_CHECK, 0, 0, verb_alerts},
+	{"events", "", "the timeline", OPTION_FOLLOW | OPTION_LINES, 0, 0, verb_events},
+	{"watch", "[GLOB]", "live picture; q ends", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
+		verb_watch},
+	{"mark", "LABEL", "put a mark on the timeline", OPTION_APP, 1, 1, verb_mark},
+	{"source", "list | enable NAME | disable NAME", "sensor sources", OPTION_INTERVAL, 0, 2,
+		verb_source},
+	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},
+	{"self", "", "what the daemon itself costs", 0, 0, 0, verb_self},
+	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
+	{"version", "", "versions of edgeprofctl and edgeprofd", 0, 0, 0, verb_version},
+	{"help", "[COMMAND]", "this text", 0, 0, 1, NULL},
+};
+
+enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
+
+static const struct verb *find_verb(const char *name)
 {
-	return 0;
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		if (strcmp(verbs[i].name, name) == 0) {
+			return &verbs[i];
+		}
+	}
+	return NULL;
+}
+
+static void print_verb(const struct verb *verb, FILE *out)
+{
+	fprintf(out, "Usage: edgeprofctl %s%s%s", verb->name, verb->arguments[0] == '\0' ? "" : " ",
+		verb->arguments);
+	for (unsigned bit = 1; bit <= OPTION_APP; bit <<= 1) {
+		if (verb->options & bit) {
+			fprintf(out, " [%s]", options_name(bit));
+		}
+	}
+	fprintf(out, "\n%s\n", verb->summary);
+}
+
+static void print_usage(FILE *out)
+{
+	fputs("Usage: edgeprofctl [OPTION]... COMMAND [ARGUMENT]...\n\nCommands:\n", out);
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		fprintf(out, "  %-8s %-12.12s %s\n", verbs[i].name,
+			strlen(verbs[i].arguments) > 12 ? "..." : verbs[i].arguments,
+			verbs[i].summary);
+	}
+	fputc('\n', out);
+	options_usage(out);
+}
+
+static int print_help(const struct verb *about)
+{
+	if (about == NULL) {
+		print_usage(stdout);
+	} else {
+		print_verb(about, stdout);
+	}
+	return fflush(stdout) == 0 || errno == EPIPE ? CTL_FINE : CTL_OUTPUT;
+}
+
+/* 0, or the usage on stderr and CTL_USAGE. */
+static int check_usage(const struct verb *verb, const struct options *options)
+{
+	unsigned unknown = options->given & ~verb->options;
+	int arguments = options->word_count - 1;
+	if (unknown != 0) {
+		fprintf(stderr, "edgeprofctl: '%s' does not know %s\n", verb->name,
+			options_name(unknown & -unknown));
+	} else if (arguments < verb->least || arguments > verb->most) {
+		fprintf(stderr, "edgeprofctl: too %s arguments for '%s'\n",
+			arguments < verb->least ? "few" : "many", verb->name);
+	} else {
+		return 0;
+	}
+	print_verb(verb, stderr);
+	return CTL_USAGE;
+}
+
+static int run_verb(const struct verb *verb, const struct options *options)
+{
+	struct ctl ctl = {.options = *options};
+	ctl.words = options->words + 1;
+	ctl.word_count = options->word_count - 1;
+	style_detect(&ctl.style, options->color);
+	if (output_open(&ctl.output) < 0) {
+		return ctl_fail(&ctl, CTL_OUTPUT, "no memory");
+	}
+	int status = verb->run(&ctl);
+	int r = options->no_pager || options->json == JSON_SHORT
+			? output_flush(&ctl.output)
+			: output_page(&ctl.output, &ctl.style);
+	if (r < 0 && r != -EPIPE) {
+		status = ctl_fail(&ctl, CTL_OUTPUT, "can't write the output: %s", strerror(-r));
+	}
+	ctl_disconnect(&ctl);
+	output_finish(&ctl.output);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	setlocale(LC_CTYPE, "");
+	output_ignore_sigpipe();
+	if (options_parse(argc, argv, &options) < 0) {
+		print_usage(stderr);
+		return CTL_USAGE;
+	}
+	if (options.version) {
+		puts("edgeprofctl " EDGEPROF_VERSION);
+		return CTL_FINE;
+	}
+	bool help = options.word_count > 0 && strcmp(options.words[0], "help") == 0;
+	int at = help ? 1 : 0;
+	const struct verb *verb = options.word_count > at ? find_verb(options.words[at]) : NULL;
+	if (options.word_count > at && verb == NULL) {
+		fprintf(stderr, "edgeprofctl: no command '%s'\n", options.words[at]);
+	} else if (options.help || help) {
+		return print_help(verb);
+	}
+	if (verb == NULL) {
+		print_usage(stderr);
+		return CTL_USAGE;
+	}
+	int status = check_usage(verb, &options);
+	return status != 0 ? status : run_verb(verb, &options);
 }

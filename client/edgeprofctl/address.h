@@ -1,0 +1,28 @@
+/* Where the daemon listens, and what to tell a person when it can't be reached. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { ADDRESS_MAX = 2, ADDRESS_SIZE = 108 /* sun_path */ };
+
+struct address_list {
+	struct {
+		char path[ADDRESS_SIZE];
+		int error; /* why it was not this one; 0 = not tried */
+	} entries[ADDRESS_MAX];
+	size_t count;
+};
+
+/* `explicit_path` alone when it is not NULL ("unix:" in front is fine); EDGEPROF_RUNTIME_DIR alone
+ * when it is set; else /run/edgeprofd and $XDG_RUNTIME_DIR/edgeprofd. -ENAMETOOLONG. */
+int address_search(const char *explicit_path, struct address_list *ret);
+
+/* Connects to the first that answers: a descriptor, or the most telling negative errno: -EACCES
+ * when any was refused by its permissions, else that of the last. Blocks up to timeout_ms. */
+int address_connect(struct address_list *list, uint64_t timeout_ms);
+
+/* Says what was tried and what to do, in a few lines. */
+void address_explain(const struct address_list *list, int error, FILE *out);

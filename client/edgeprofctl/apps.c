@@ -1,0 +1,110 @@
+/* apps: who is attached, and the exact account of its events. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <string.h>
+
+#include "client/edgeprofctl/format.h"
+#include "client/edgeprofctl/json.h"
+#include "client/edgeprofctl/table.h"
+
+static void add_pids(struct table *table, const cJSON *app)
+{
+	char pids[64] = "";
+	size_t at = 0;
+	for (const cJSON *process = json_first(app, "processes"); process != NULL && at < 40;
+		process = process->next) {
+		const char *comma = at > 0 ? "," : "";
+		int64_t pid = json_integer(process, "pid");
+		int length = pid > 0 ? snprintf(pids + at, sizeof(pids) - at, "%s%lld", comma,
+					       (long long)pid)
+				     : snprintf(pids + at, sizeof(pids) - at, "%s-", comma);
+		at += (size_t)length;
+	}
+	table_add(table, TONE_NONE, "%s", pids[0] == '\0' ? "-" : pids);
+}
+
+static void add_app(struct table *table, const cJSON *app)
+{
+	static const char *const counts[] = {"sent", "received", "dropped", "in_ring", "invalid"};
+	const char *state = json_word(app, "state");
+	table_add(table, TONE_NONE, "%s", json_word(app, "name"));
+	table_add(table, style_of_state(state), "%s", state);
+	add_pids(table, app);
+	table_add_number(table, json_number(app, "uid"), 0);
+	table_add_number(table, json_number(app, "stages"), 0);
+	table_add_number(table, json_number(app, "fps"), 1);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		int64_t count = json_integer(app, counts[i]);
+		bool bad = count > 0 && (i == 2 || i == 4);
+		table_add(table, bad ? TONE_WARN : TONE_NONE, "%s", format_count(count).text);
+	}
+	table_add(table, TONE_DIM, "%s", format_time(json_integer(app, "since_us")).text);
+}
+
+/* Stages that are open now, and what the last process was doing when it died. */
+static void show_details(struct ctl *ctl, const cJSON *app)
+{
+	FILE *out = ctl->output.stream;
+	const char *name = json_word(app, "name");
+	const char *words = json_text(app, "last_words");
+	if (words != NULL) {
+		fprintf(out, "%s: %s%s%s\n", name, style_on(&ctl->style, TONE_WARN), words,
+			style_off(&ctl->style, TONE_WARN));
+	}
+	for (const cJSON *process = json_first(app, "processes"); process != NULL;
+		process = process->next) {
+		for (const cJSON *open = json_first(process, "open"); open != NULL;
+			open = open->next) {
+			double milliseconds = json_number(open, "open_ms");
+			if (milliseconds > 1000) {
+				fprintf(out, "%s: in `%s` for %s\n", name, json_word(open, "stage"),
+					format_span(milliseconds / 1000).text);
+			}
+		}
+	}
+}
+
+static void show_apps(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {
+		{"APP", false, true},
+		{"STATE", false, false},
+		{"PID", true, false},
+		{"UID", true, false},
+		{"STAGES", true, false},
+		{"FPS", true, false},
+		{"SENT", true, false},
+		{"RECEIVED", true, false},
+		{"DROPPED", true, false},
+		{"WAITING", true, false},
+		{"INVALID", true, false},
+		{"SINCE", false, true},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
+		add_app(&table, app);
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
+		show_details(ctl, app);
+	}
+}
+
+int verb_apps(struct ctl *ctl)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListApps", NULL, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_apps(ctl, reply);
+	}
+	if (json_count(reply, "apps") == 0) {
+		status = ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet");
+	}
+	cJSON_Delete(reply);
+	return status;
+}

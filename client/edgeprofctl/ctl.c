@@ -1,0 +1,260 @@
+/* Between verbs and the wire: calls are made, chunks joined, and whatever goes wrong becomes one
+ * line for a person and an exit status for a script. */
+#include "client/edgeprofctl/ctl.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "client/edgeprofctl/address.h"
+#include "client/edgeprofctl/client.h"
+#include "client/edgeprofctl/json.h"
+#include "client/edgeprofctl/merge.h"
+#include "client/edgeprofctl/text.h"
+
+/* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
+enum { CHUNKS_MAX = 4096 };
+
+int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
+{
+	char text[sizeof(ctl->failure)];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	text_clean(text, ctl->style.utf8);
+	memcpy(ctl->failure, text, sizeof(text));
+	if (!ctl->quiet) {
+		fprintf(stderr, "edgeprofctl: %s\n", text);
+	}
+	return status;
+}
+
+int ctl_connect(struct ctl *ctl)
+{
+	if (ctl->client != NULL) {
+		return CTL_FINE;
+	}
+	struct address_list list;
+	if (address_search(ctl->options.socket, &list) < 0) {
+		return ctl_fail(
+			ctl, CTL_UNREACHABLE, "the path of the socket is too long (107 bytes)");
+	}
+	int fd = address_connect(&list, ctl->options.timeout_ms);
+	if (fd < 0) {
+		if (ctl->quiet) {
+			ctl_fail(ctl, 0, "edgeprofd does not answer: %s", strerror(-fd));
+		} else {
+			address_explain(&list, fd, stderr);
+		}
+		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
+	}
+	if (client_create(fd, &ctl->client) < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+	}
+	return CTL_FINE;
+}
+
+void ctl_disconnect(struct ctl *ctl)
+{
+	client_destroy(ctl->client);
+	ctl->client = NULL;
+}
+
+/* The connection failed: it can't be used for another call. */
+static int wire_failed(struct ctl *ctl, const char *method, int error)
+{
+	int status = CTL_UNREACHABLE;
+	switch (-error) {
+	case ETIMEDOUT:
+		ctl_fail(ctl, status, "%s: no answer within %.1f s (--timeout)", method,
+			(double)ctl->options.timeout_ms / 1000);
+		break;
+	case EBADMSG:
+		ctl_fail(ctl, status, "%s: the daemon's answer makes no sense: %s", method,
+			client_reason(ctl->client));
+		break;
+	case EMSGSIZE:
+		ctl_fail(ctl, status, "%s: a message longer than 64 KiB", method);
+		break;
+	case ECONNRESET:
+	case EPIPE:
+		ctl_fail(ctl, status, "%s: the daemon closed the connection", method);
+		break;
+	case ENOMEM:
+		status = ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		break;
+	default:
+		ctl_fail(ctl, status, "%s: %s", method, strerror(-error));
+	}
+	ctl_disconnect(ctl);
+	return status;
+}
+
+/* What a Varlink error means for a person. */
+static int call_failed(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
+{
+	static const char own[] = "io.edgeprof.";
+	static const char service[] = "org.varlink.service.";
+	json_clean(parameters, ctl->style.utf8);
+	const char *name = error;
+	if (strncmp(error, own, sizeof(own) - 1) == 0) {
+		name += sizeof(own) - 1;
+	} else if (strncmp(error, service, sizeof(service) - 1) == 0) {
+		name += sizeof(service) - 1;
+	}
+	if (strcmp(name, "NotFound") == 0) {
+		return ctl_fail(ctl, CTL_NO_DATA, "there is no %s '%s'",
+			json_word(parameters, "what"), json_word(parameters, "name"));
+	}
+	if (strcmp(name, "NotPermitted") == 0) {
+		const char *group = json_text(parameters, "group");
+		group = group == NULL || group[0] == '\0' ? "edgeprof" : group;
+		return ctl_fail(ctl, CTL_NOT_PERMITTED,
+			"%s is for root and group %s; join it: sudo usermod -aG %s $USER, then log "
+			"in again",
+			method, group, group);
+	}
+	if (strcmp(name, "ReloadFailed") == 0) {
+		return ctl_fail(ctl, CTL_BAD_NEWS, "the configuration was not taken: %s",
+			json_word(parameters, "text"));
+	}
+	if (strcmp(name, "LimitReached") == 0) {
+		return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the limit of %.0f %s is reached", method,
+			json_number(parameters, "limit"), json_word(parameters, "what"));
+	}
+	if (strcmp(name, "TooLarge") == 0) {
+		return ctl_fail(
+			ctl, CTL_USAGE, "%s: the answer is too large; ask for less", method);
+	}
+	if (strcmp(name, "InvalidParameter") == 0) {
+		return ctl_fail(ctl, CTL_USAGE, "%s: the daemon does not accept '%s'", method,
+			json_word(parameters, "parameter"));
+	}
+	if (strcmp(name, "MethodNotFound") == 0 || strcmp(name, "MethodNotImplemented") == 0) {
+		return ctl_fail(
+			ctl, CTL_UNREACHABLE, "the daemon does not know %s: is it older?", method);
+	}
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon says %s", method, error);
+}
+
+/* Takes the reply apart: its parameters, or the error told. */
+static int take_reply(struct ctl *ctl, const char *method, struct reply *reply, cJSON **ret)
+{
+	int status = CTL_FINE;
+	if (reply->error != NULL) {
+		status = call_failed(ctl, method, reply->error, reply->parameters);
+	} else {
+		*ret = reply->parameters;
+		reply->parameters = NULL;
+		if (ctl->options.json == JSON_OFF) {
+			json_clean(*ret, ctl->style.utf8);
+		}
+	}
+	reply_finish(reply);
+	return status;
+}
+
+static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
+{
+	cJSON *whole = NULL;
+	for (int chunks = 0; chunks < CHUNKS_MAX; chunks++) {
+		struct reply reply;
+		cJSON *part = NULL;
+		int r = client_receive(ctl->client, ctl->options.timeout_ms, &reply);
+		if (r < 0) {
+			cJSON_Delete(whole);
+			return wire_failed(ctl, method, r);
+		}
+		bool continues = reply.continues;
+		int status = take_reply(ctl, method, &reply, &part);
+		if (status != CTL_FINE) {
+			cJSON_Delete(whole);
+			return status;
+		}
+		if (whole == NULL) {
+			whole = part;
+		} else {
+			r = merge_reply(whole, part);
+			cJSON_Delete(part);
+			if (r < 0) {
+				cJSON_Delete(whole);
+				return wire_failed(ctl, method, r);
+			}
+		}
+		if (!continues) {
+			*ret = whole;
+			return CTL_FINE;
+		}
+	}
+	cJSON_Delete(whole);
+	ctl_disconnect(ctl);
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the answer has no end", method);
+}
+
+static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more)
+{
+	char name[96];
+	int status = ctl_connect(ctl);
+	if (status == CTL_FINE) {
+		snprintf(name, sizeof(name), "%s%s",
+			strchr(method, '.') == NULL ? "io.edgeprof." : "", method);
+		int r = client_send(ctl->client, name, parameters, more, ctl->options.timeout_ms);
+		/* A daemon that refuses us answers and closes at once: its reason is still there.
+		 */
+		status = r < 0 && r != -EPIPE && r != -ECONNRESET ? wire_failed(ctl, method, r) : 0;
+	}
+	cJSON_Delete(parameters);
+	return status;
+}
+
+int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret)
+{
+	int status = send_call(ctl, method, parameters, more);
+	return status != CTL_FINE ? status : receive_all(ctl, method, ret);
+}
+
+int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
+{
+	return send_call(ctl, method, parameters, true);
+}
+
+int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
+{
+	struct reply reply;
+	int r = client_receive(ctl->client, timeout_ms, &reply);
+	*ret = NULL;
+	if (r == -ETIMEDOUT) {
+		return CTL_FINE;
+	}
+	return r < 0 ? wire_failed(ctl, "Subscribe", r) : take_reply(ctl, "Subscribe", &reply, ret);
+}
+
+bool ctl_json(struct ctl *ctl, const cJSON *reply)
+{
+	if (ctl->options.json == JSON_OFF) {
+		return false;
+	}
+	json_write(ctl->output.stream, reply, ctl->options.json == JSON_PRETTY);
+	return true;
+}
+
+bool ctl_flush(struct ctl *ctl, int *status)
+{
+	int r = output_flush(&ctl->output);
+	if (r < 0) {
+		*status = r == -EPIPE ? CTL_FINE
+				      : ctl_fail(ctl, CTL_OUTPUT, "can't write the output: %s",
+						strerror(-r));
+	}
+	return r == 0;
+}
+
+cJSON *ctl_parameters(const char *name, const char *text)
+{
+	cJSON *parameters = cJSON_CreateObject();
+	if (parameters != NULL && text != NULL) {
+		cJSON_AddStringToObject(parameters, name, text);
+	}
+	return parameters;
+}

@@ -1,0 +1,18 @@
+/* Numbers for people: units that suit the size, spans, times. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A short text by value: format_bytes(x).text lives to the end of the expression. */
+struct label {
+	char text[64];
+};
+
+/* A value in a unit of the daemon ("celsius", "hertz", "bytes", …); "-" for NAN. utf8: °C, µs. */
+struct label format_value(double value, const char *unit, bool utf8);
+struct label format_bytes(double bytes);    /* "3.7 GiB" */
+struct label format_count(int64_t count);   /* "1,234,567" */
+struct label format_span(double seconds);   /* "0.4 s", "3 min 5 s", "2 d 4 h" */
+struct label format_time(int64_t time_us);  /* local "2026-11-21 05:40:23", "-" for 0 */
+struct label format_clock(int64_t time_us); /* local "05:40:23.120" */

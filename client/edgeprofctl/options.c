@@ -1,0 +1,199 @@
+/* The command line. One table for getopt_long; which verb knows which option is checked by main. */
+#include "client/edgeprofctl/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/when.h"
+
+enum { OPT_JSON = 256, OPT_NO_PAGER, OPT_COLOR, OPT_SOCKET, OPT_TIMEOUT, OPT_VERSION, OPT_VERB };
+
+/* Codes of verb options are OPT_VERB + the number of their bit. */
+static const struct option long_options[] = {
+	{"since", required_argument, NULL, OPT_VERB + 0},
+	{"until", required_argument, NULL, OPT_VERB + 1},
+	{"step", required_argument, NULL, OPT_VERB + 2},
+	{"max-points", required_argument, NULL, OPT_VERB + 3},
+	{"csv", no_argument, NULL, OPT_VERB + 4},
+	{"all", no_argument, NULL, OPT_VERB + 5},
+	{"check", no_argument, NULL, OPT_VERB + 6},
+	{"follow", no_argument, NULL, OPT_VERB + 7},
+	{"lines", required_argument, NULL, OPT_VERB + 8},
+	{"interval", required_argument, NULL, OPT_VERB + 9},
+	{"count", required_argument, NULL, OPT_VERB + 10},
+	{"app", required_argument, NULL, OPT_VERB + 11},
+	{"json", optional_argument, NULL, OPT_JSON},
+	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
+	{"color", required_argument, NULL, OPT_COLOR},
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+const char *options_name(unsigned option)
+{
+	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
+		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (option == 1U << i) {
+			return names[i];
+		}
+	}
+	return "";
+}
+
+static int choose(const char *text, const char *const *words, size_t count, int *ret)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret = (int)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_count(const char *text, long *ret)
+{
+	size_t length = strspn(text, "0123456789");
+	long value = length == 0 || length > 9 ? 0 : strtol(text, NULL, 10);
+	if (text[length] != '\0' || value < 1) {
+		return -EINVAL;
+	}
+	*ret = value;
+	return 0;
+}
+
+/* A span of at least 1 ms, in ms. */
+static int parse_ms(const char *text, double *ret)
+{
+	double seconds;
+	if (when_parse_span(text, &seconds) < 0 || seconds < 0.001 || seconds > 366 * 86400.0) {
+		return -EINVAL;
+	}
+	*ret = seconds * 1000;
+	return 0;
+}
+
+static int set_verb_option(struct options *options, unsigned option, const char *argument)
+{
+	options->given |= option;
+	switch (option) {
+	case OPTION_SINCE:
+		options->since = argument;
+		return 0;
+	case OPTION_UNTIL:
+		options->until = argument;
+		return 0;
+	case OPTION_APP:
+		options->app = argument;
+		return 0;
+	case OPTION_STEP:
+		return parse_ms(argument, &options->step_ms);
+	case OPTION_INTERVAL:
+		return parse_ms(argument, &options->interval_ms);
+	case OPTION_MAX_POINTS:
+		return parse_count(argument, &options->max_points);
+	case OPTION_LINES:
+		return parse_count(argument, &options->lines);
+	case OPTION_COUNT:
+		return parse_count(argument, &options->count);
+	default: /* flags are told by `given` */
+		return 0;
+	}
+}
+
+static int set_option(struct options *options, int code, const char *argument)
+{
+	static const char *const json[] = {"off", "pretty", "short"};
+	static const char *const color[] = {"auto", "always", "never"};
+	int choice = 0, r = 0;
+	double milliseconds;
+	switch (code) {
+	case 'h':
+		options->help = true;
+		return 0;
+	case 'j':
+		options->json = JSON_SHORT;
+		return 0;
+	case OPT_JSON:
+		r = choose(argument == NULL ? "pretty" : argument, json, 3, &choice);
+		options->json = (enum json_mode)choice;
+		return r;
+	case OPT_NO_PAGER:
+		options->no_pager = true;
+		return 0;
+	case OPT_COLOR:
+		r = choose(argument, color, 3, &choice);
+		options->color = (enum color_mode)choice;
+		return r;
+	case OPT_SOCKET:
+		options->socket = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPT_TIMEOUT:
+		r = parse_ms(argument, &milliseconds);
+		options->timeout_ms = r < 0 ? 0 : (uint64_t)milliseconds;
+		return r;
+	case OPT_VERSION:
+		options->version = true;
+		return 0;
+	default:
+		return set_verb_option(options, 1U << (code - OPT_VERB), argument);
+	}
+}
+
+/* Short forms of verb options. */
+static int long_code(int code)
+{
+	switch (code) {
+	case 'a':
+		return OPT_VERB + 5;
+	case 'f':
+		return OPT_VERB + 7;
+	case 'n':
+		return OPT_VERB + 8;
+	default:
+		return code;
+	}
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+	*ret = (struct options){.timeout_ms = 5000};
+	optind = 0; /* getopt starts anew: tests parse more than once */
+	opterr = 0;
+	int code;
+	while ((code = getopt_long(argc, argv, ":hjafn:", long_options, NULL)) != -1) {
+		if (code == '?' || code == ':') {
+			fprintf(stderr, "edgeprofctl: %s '%s'\n",
+				code == ':' ? "a value is missing behind" : "unknown option",
+				argv[optind - 1]);
+			return -EINVAL;
+		}
+		if (set_option(ret, long_code(code), optarg) < 0) {
+			fprintf(stderr, "edgeprofctl: '%s' is no good value for this option\n",
+				optarg == NULL ? "" : optarg);
+			return -EINVAL;
+		}
+	}
+	ret->words = argv + optind;
+	ret->word_count = argc - optind;
+	return 0;
+}
+
+void options_usage(FILE *out)
+{
+	fputs("Options of every command:\n"
+	      "  -j, --json[=pretty|short|off]  the daemon's answer as JSON (-j: one line)\n"
+	      "      --no-pager                 never start a pager\n"
+	      "      --color=auto|always|never  colours; NO_COLOR turns them off too\n"
+	      "      --socket PATH              the daemon's socket\n"
+	      "      --timeout 5s               how long to wait for an answer\n"
+	      "  -h, --help                     this text, or the command's\n"
+	      "      --version                  the version of edgeprofctl\n",
+		out);
+}

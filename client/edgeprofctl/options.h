@@ -1,0 +1,50 @@
+/* The command line, taken apart: global options, options of verbs, and what remains. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/edgeprofctl/style.h"
+
+enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
+
+/* Options that only some verbs know: bits of a mask. */
+enum {
+	OPTION_SINCE = 1 << 0,
+	OPTION_UNTIL = 1 << 1,
+	OPTION_STEP = 1 << 2,
+	OPTION_MAX_POINTS = 1 << 3,
+	OPTION_CSV = 1 << 4,
+	OPTION_ALL = 1 << 5,
+	OPTION_CHECK = 1 << 6,
+	OPTION_FOLLOW = 1 << 7,
+	OPTION_LINES = 1 << 8,
+	OPTION_INTERVAL = 1 << 9,
+	OPTION_COUNT = 1 << 10,
+	OPTION_APP = 1 << 11,
+};
+
+struct options {
+	enum json_mode json;
+	enum color_mode color;
+	bool no_pager, help, version;
+	const char *socket; /* NULL: search */
+	uint64_t timeout_ms;
+	unsigned given; /* OPTION_ bits */
+	const char *since, *until, *app;
+	double step_ms, interval_ms; /* 0 = not given */
+	long max_points, lines, count;
+	char **words; /* the verb and its arguments */
+	int word_count;
+};
+
+/* Options may stand before or behind the verb. 0, or -EINVAL after one line about it on stderr.
+ * The texts belong to argv, which is permuted. */
+int options_parse(int argc, char **argv, struct options *ret);
+
+/* "--since" for OPTION_SINCE. */
+const char *options_name(unsigned option);
+
+/* The lines about the options that every verb knows. */
+void options_usage(FILE *out);

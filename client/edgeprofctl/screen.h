@@ -1,0 +1,23 @@
+/*
+ * The terminal while watch runs: other screen, no echo, no cursor; and waiting for the next turn,
+ * a key or a signal. Without a terminal only the waiting works. Everything is as before after
+ * screen_close, also when a signal ended it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct screen;
+
+enum screen_event { SCREEN_TURN, SCREEN_REDRAW, SCREEN_QUIT };
+
+int screen_open(bool tty, struct screen **ret); /* -ENOMEM or of signalfd(2) */
+void screen_close(struct screen *screen);
+
+/* Waits until the time is over (SCREEN_TURN), the size changed or the process was continued
+ * (SCREEN_REDRAW), or q, Ctrl-C or an ending signal came (SCREEN_QUIT). */
+enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds);
+
+/* Shows the text as the whole screen: as many lines as fit. 0 or of write(2). */
+int screen_draw(const char *text, unsigned height);

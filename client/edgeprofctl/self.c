@@ -1,0 +1,119 @@
+/* self: what the daemon itself costs, and how much of its limits is used. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <math.h>
+
+#include "client/edgeprofctl/format.h"
+#include "client/edgeprofctl/json.h"
+#include "client/edgeprofctl/table.h"
+
+static void add(struct table *table, const char *name, const char *value, const char *note)
+{
+	table_add(table, TONE_DIM, "%s", name);
+	table_add(table, TONE_NONE, "%s", value);
+	table_add(table, TONE_DIM, "%s", note);
+}
+
+static void add_used(struct table *table, const char *name, const cJSON *self, const char *used,
+	const char *limit, const char *refused)
+{
+	char value[160];
+	char note[96] = "";
+	int64_t turned_away = refused == NULL ? 0 : json_integer(self, refused);
+	snprintf(value, sizeof(value), "%s of %s", format_count(json_integer(self, used)).text,
+		format_count(json_integer(self, limit)).text);
+	if (turned_away > 0) {
+		snprintf(note, sizeof(note), "%s refused", format_count(turned_away).text);
+	}
+	add(table, name, value, note);
+}
+
+static void add_counts(struct table *table, const cJSON *self)
+{
+	static const struct {
+		const char *name, *member, *refused, *verb;
+	} rows[] = {
+		{"Events", "events_received", "events_dropped", "dropped"},
+		{"Bad events", "events_invalid", NULL, NULL},
+		{"Attaches", "attaches", "attaches_refused", "refused"},
+		{"Connections", "api_connections", "api_refused", "refused"},
+		{"Calls", "api_calls", "api_errors", "failed"},
+		{"Clock steps", "clock_steps", NULL, NULL},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char note[96] = "";
+		int64_t refused = rows[i].refused == NULL ? 0 : json_integer(self, rows[i].refused);
+		if (refused > 0) {
+			snprintf(note, sizeof(note), "%s %s", format_count(refused).text,
+				rows[i].verb);
+		}
+		add(table, rows[i].name, format_count(json_integer(self, rows[i].member)).text,
+			note);
+	}
+}
+
+static void add_history(struct table *table, const cJSON *self)
+{
+	char value[160], note[160];
+	snprintf(value, sizeof(value), "%s of %s",
+		format_bytes(json_number(self, "history_used_bytes")).text,
+		format_bytes(json_number(self, "history_bytes")).text);
+	double bytes = json_number(self, "history_bytes_per_sample");
+	if (isnan(bytes)) {
+		note[0] = '\0';
+	} else {
+		snprintf(note, sizeof(note), "%.2f bytes a sample", bytes);
+	}
+	add(table, "History", value, note);
+	add(table, "  reaches back", format_span(json_number(self, "history_span_s")).text, "");
+	add(table, "  samples", format_count(json_integer(self, "history_samples")).text,
+		json_word(self, "history_reason"));
+}
+
+static void show_self(struct ctl *ctl, const cJSON *self)
+{
+	static const struct column columns[] = {
+		{NULL, false, false}, {NULL, false, false}, {NULL, false, true}};
+	struct table table;
+	char text[96];
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	snprintf(text, sizeof(text), "%lld", (long long)json_integer(self, "pid"));
+	add(&table, "Process", text, "");
+	add(&table, "Up", format_span(json_number(self, "uptime_s")).text, "");
+	snprintf(text, sizeof(text), "%s anonymous",
+		format_bytes(json_number(self, "anonymous_bytes")).text);
+	add(&table, "Memory", format_bytes(json_number(self, "rss_bytes")).text, text);
+	double cpu = json_number(self, "cpu_percent");
+	snprintf(text, sizeof(text), "%.2f %%", cpu);
+	add(&table, "CPU", isnan(cpu) ? "-" : text, "");
+	snprintf(text, sizeof(text), "%.1f ms", json_number(self, "loop_lag_max_us") / 1000);
+	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
+	add_history(&table, self);
+	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
+	add_used(&table, "Stages", self, "stages", "stages_max", NULL);
+	add_counts(&table, self);
+	const char *reason = json_word(self, "attach_refused_reason");
+	if (reason[0] != '\0') {
+		add(&table, "Last refusal", reason, "");
+	}
+	int64_t refused = json_integer(self, "alerts_refused");
+	if (refused > 0) {
+		add(&table, "Alerts refused", format_count(refused).text, "");
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+int verb_self(struct ctl *ctl)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, "GetSelf", NULL, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_self(ctl, reply);
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}

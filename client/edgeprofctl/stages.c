@@ -1,0 +1,133 @@
+/* stages: the report of each app's pipeline, stages in the order in which they were first seen. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "client/edgeprofctl/json.h"
+#include "client/edgeprofctl/table.h"
+
+static const struct column columns[] = {
+	{"Stage", false, true},
+	{"Mean ms", true, false},
+	{"P95 ms", true, false},
+	{"P99 ms", true, false},
+	{"Count", true, false},
+	{"", false, true},
+};
+
+/* What else there is to say about a stage, only when there is something. */
+static void add_note(struct table *table, const cJSON *stage)
+{
+	char note[160] = "";
+	size_t at = 0;
+	double deadline = json_number(stage, "deadline_ms");
+	int64_t misses = json_integer(stage, "misses");
+	static const struct {
+		const char *member, *text;
+	} odd[] = {{"orphan_end", "ends without a begin"}, {"abandoned", "begins without an end"}};
+	if (!isnan(deadline)) {
+		at += (size_t)snprintf(note, sizeof(note), "%lld over the deadline of %.4g ms",
+			(long long)misses, deadline);
+	}
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]) && at < sizeof(note); i++) {
+		int64_t count = json_integer(stage, odd[i].member);
+		if (count > 0) {
+			at += (size_t)snprintf(note + at, sizeof(note) - at, "%s%lld %s",
+				at > 0 ? ", " : "", (long long)count, odd[i].text);
+		}
+	}
+	table_add(table, misses > 0 && !isnan(deadline) ? TONE_WARN : TONE_DIM, "%s", note);
+}
+
+static void add_stage(struct table *table, const cJSON *stage)
+{
+	const char *unit = json_word(stage, "unit");
+	table_add(table, TONE_NONE, "%s%s%s", json_word(stage, "stage"), unit[0] == '\0' ? "" : "@",
+		unit);
+	table_add_number(table, json_number(stage, "mean_ms"), 1);
+	table_add_number(table, json_number(stage, "p95_ms"), 1);
+	table_add_number(table, json_number(stage, "p99_ms"), 1);
+	table_add_number(table, json_number(stage, "count"), 0);
+	add_note(table, stage);
+}
+
+static void add_total(struct table *table, const char *name, double value)
+{
+	table_add(table, TONE_BOLD, "%s", name);
+	table_add_number(table, value, 1);
+	for (int i = 0; i < 4; i++) {
+		table_add(table, TONE_NONE, "%s", "");
+	}
+}
+
+static const cJSON *total_of(const cJSON *reply, const char *app)
+{
+	const cJSON *total = json_first(reply, "totals");
+	while (total != NULL && strcmp(json_word(total, "app"), app) != 0) {
+		total = total->next;
+	}
+	return total;
+}
+
+static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
+{
+	FILE *out = ctl->output.stream;
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+		if (strcmp(json_word(stage, "app"), app) == 0) {
+			add_stage(&table, stage);
+		}
+	}
+	const cJSON *total = total_of(reply, app);
+	if (total != NULL) {
+		add_total(&table, "TOTAL", json_number(total, "mean_ms"));
+		add_total(&table, "MAX FPS", json_number(total, "max_fps"));
+	}
+	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s\n", style_on(&ctl->style, TONE_BOLD), app,
+		style_off(&ctl->style, TONE_BOLD));
+	table_print(&table, &ctl->style, out, 0);
+	table_finish(&table);
+}
+
+/* True when no stage in front of this one is of the same app. */
+static bool first_of_app(const cJSON *reply, const cJSON *stage)
+{
+	const cJSON *other = json_first(reply, "stages");
+	while (other != stage && strcmp(json_word(other, "app"), json_word(stage, "app")) != 0) {
+		other = other->next;
+	}
+	return other == stage;
+}
+
+void show_stages(struct ctl *ctl, const cJSON *reply)
+{
+	bool first = true;
+	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+		if (first_of_app(reply, stage)) {
+			fputs(first ? "" : "\n", ctl->output.stream);
+			show_app(ctl, reply, json_word(stage, "app"));
+			first = false;
+		}
+	}
+}
+
+int verb_stages(struct ctl *ctl)
+{
+	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListStages", ctl_parameters("app", app), true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_stages(ctl, reply);
+	}
+	if (json_count(reply, "stages") == 0) {
+		status = ctl_fail(
+			ctl, CTL_NO_DATA, "no stages of %s yet", app == NULL ? "any app" : app);
+	}
+	cJSON_Delete(reply);
+	return status;
+}

@@ -1,0 +1,30 @@
+/* How output looks here: colours, characters, width. Plain data, decided once at start. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+enum tone { TONE_NONE, TONE_DIM, TONE_BOLD, TONE_GOOD, TONE_WARN, TONE_BAD };
+
+struct style {
+	bool tty; /* stdout is a terminal */
+	bool color;
+	bool utf8;	 /* the locale's characters are UTF-8 */
+	unsigned width;	 /* columns; 0 = no limit */
+	unsigned height; /* lines of the terminal; 0 = unknown */
+};
+
+/* Looks at stdout, the locale (after setlocale), COLUMNS, LINES, NO_COLOR and TERM. */
+void style_detect(struct style *style, enum color_mode mode);
+
+/* The terminal's size again (after SIGWINCH). */
+void style_resize(struct style *style);
+
+/* Escape sequences around text, "" without colour. */
+const char *style_on(const struct style *style, enum tone tone);
+const char *style_off(const struct style *style, enum tone tone);
+
+/* The tone of a state or severity word of the daemon. */
+enum tone style_of_state(const char *word);

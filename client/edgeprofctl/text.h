@@ -1,0 +1,25 @@
+/*
+ * Text on a terminal: what must not get there, and how wide the rest is. All functions work on
+ * UTF-8 whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The next character; *text moves behind it (at least one byte; not past the NUL). */
+uint32_t text_decode(const char **text);
+
+/* C0, DEL, C1, line separators and the characters that reorder or hide text. */
+bool text_is_control(uint32_t c);
+
+/* Replaces in place what a terminal would act on by '?'; without utf8 all that is not ASCII too.
+ * The text never grows. */
+void text_clean(char *text, bool utf8);
+
+/* Columns that a clean text takes. */
+size_t text_width(const char *text);
+
+/* Bytes of the longest beginning that takes at most `columns` columns. */
+size_t text_fit(const char *text, size_t columns);

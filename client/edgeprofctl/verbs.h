@@ -1,0 +1,32 @@
+/*
+ * The verbs: each asks the daemon, writes its answer to ctl->output and returns the exit status.
+ * The show_ functions render one answer and are shared with watch.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "client/edgeprofctl/ctl.h"
+
+int verb_status(struct ctl *ctl);
+int verb_sensors(struct ctl *ctl);
+int verb_metrics(struct ctl *ctl);
+int verb_stages(struct ctl *ctl);
+int verb_frames(struct ctl *ctl);
+int verb_apps(struct ctl *ctl);
+int verb_ps(struct ctl *ctl);
+int verb_history(struct ctl *ctl);
+int verb_alerts(struct ctl *ctl);
+int verb_events(struct ctl *ctl);
+int verb_watch(struct ctl *ctl);
+int verb_self(struct ctl *ctl);
+int verb_mark(struct ctl *ctl);
+int verb_source(struct ctl *ctl);
+int verb_reload(struct ctl *ctl);
+int verb_version(struct ctl *ctl);
+
+/* Renderers: `reply` is the answer of ListMetrics, ListStages, GetFrames, ListAlerts. */
+void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char *name));
+void show_stages(struct ctl *ctl, const cJSON *reply);
+void show_frames(struct ctl *ctl, const cJSON *reply);
+void show_alerts(struct ctl *ctl, const cJSON *reply);

@@ -1,0 +1,12 @@
+/* The durations and moments people type. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "500ms", "5s", "1.5min", "24h", "7d", "250us"; a bare number is seconds. 0 or -EINVAL. */
+int when_parse_span(const char *text, double *ret_seconds);
+
+/* A moment: "now", a span ago ("5min"), "@1700000000", "2026-11-21 05:40[:23]" (also with T, or
+ * without the time), or "05:40[:23]" of today. Microseconds since the epoch. 0 or -EINVAL. */
+int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us);

@@ -1,0 +1,539 @@
+#!/usr/bin/env python3
+"""edgeprofctl against a daemon of canned answers: texts, exit codes, bad replies, time-outs."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = os.environ["EDGEPROF_SOURCE"]
+BUILD = os.environ["EDGEPROF_BUILD"]
+sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
+from fake_daemon import FakeDaemon, error  # noqa: E402
+
+CTL = os.path.join(BUILD, "client", "edgeprofctl", "edgeprofctl")
+T = 1763703625123450  # cJSON itself would print this one with an exponent
+HOSTILE = "\x1b]0;owned\x07\u009b2J\u202ex"
+
+APP = {"name": "cam", "uid": 1000, "state": "running", "since_us": T, "stages": 5, "fps": 29.93,
+       "sent": 123456, "received": 123400, "dropped": 6, "in_ring": 50, "invalid": 0,
+       "restarts": 0, "processes": [{"pid": 811, "open": [
+           {"stage": "infer", "frame": 88, "open_ms": 3200.0, "tid": 3}]}]}
+ALERT = {"rule": "temperature", "instance": "max", "metric": "temperature/max", "unit": "celsius",
+         "state": "firing", "severity": "critical", "value": 83.2, "threshold": 82, "since_us": T,
+         "text": "THERMAL CRITICAL: 83.2C (threshold: 82)"}
+STATUS = {
+    "version": "0.1.0", "hostname": "pi5", "model": "Raspberry Pi 5", "os": "Debian 12",
+    "kernel": "6.6.31", "arch": "aarch64", "boot_id": "x", "cpus": 4, "page_bytes": 16384,
+    "time_us": T, "mono_us": 5, "clock_synced": False, "uptime_s": 11112.5, "run_dir": "/run/e",
+    "sources": 8, "sources_ok": 7, "sources_bad": [
+        {"name": "pressure", "state": "unavailable", "reason": "no /proc/pressure"}],
+    "metrics": 64, "apps": [APP], "alerts": [ALERT],
+    "broker": {"state": "away", "host": "broker", "port": 1883, "reason": "Connection refused",
+               "connects": 0, "queued": 12, "delivered": 0, "dropped": 3, "dropped_alerts": 0},
+    "temperature_celsius": 83.2, "cpu_percent": 41.24, "memory_percent": None,
+    "degraded": ["history is in memory only: disk full"]}
+
+
+def metric(name, value, unit, **more):
+    return dict({"name": name, "value": value, "unit": unit, "time_us": T, "age_ms": 400,
+                 "source": "x", "state": "ok"}, **more)
+
+
+def stage(name, mean, p95, p99, count, **more):
+    return dict({"app": "cam", "stage": name, "count": count, "total_count": count,
+                 "mean_ms": mean, "p95_ms": p95, "p99_ms": p99, "misses": 0, "orphan_end": 0,
+                 "abandoned": 0, "exact": True}, **more)
+
+
+def series(name, start, count):
+    return {"name": name, "unit": "percent", "step_ms": 1000,
+            "time_us": [T + (start + i) * 1000000 for i in range(count)],
+            "mean": [float(start + i) for i in range(count)],
+            "min": [float(start + i) for i in range(count)],
+            "max": [float(start + i) for i in range(count)], "count": [1] * count}
+
+
+def event(serial, text="before model load", kind="mark"):
+    return {"serial": serial, "time_us": T, "mono_us": 3, "kind": kind, "severity": "info",
+            "subject": "cam", "text": text}
+
+
+def list_events(parameters):
+    start = max(parameters["from_serial"], 101)  # the ring begins at 101
+    rows = [event(i, f"event {i}") for i in range(start, 301)][:parameters["limit"]]
+    return {"events": rows, "last_serial": 300}
+
+
+REPLIES = {
+    "GetStatus": STATUS,
+    "ListMetrics": [
+        {"metrics": [metric("temperature/cpu", 83.2, "celsius"),
+                     metric("cpu/0/frequency", 2.4e9, "hertz")]},
+        {"metrics": [metric("throttle/active", None, "bool", state="unavailable",
+                            reason="no firmware mailbox"),
+                     metric("cooling/fan", 2, "state", max=4)]}],
+    "ListStages": {"stages": [stage("preprocess", 4.04, 5.16, 6.0, 1024),
+                              stage("infer", 18.5, 22.2, 25.9, 1024, unit="gpu",
+                                    deadline_ms=33.3, misses=7),
+                              stage("capture", None, None, None, 0, orphan_end=2)],
+                   "totals": [{"app": "cam", "mean_ms": 22.54, "max_fps": 44.365,
+                               "throughput_fps": 44.365}]},
+    "GetFrames": {"frames": [
+        {"app": "cam", "status": "ok", "fps": 29.93, "frame_time_ms": 33.4,
+         "frame_time_p95_ms": 41, "frame_time_p99_ms": 50.2, "jitter_ms": 2.3,
+         "frame_count": 300, "total_count": 4000, "misses": 0},
+        {"app": "new", "status": "insufficient_data", "fps": None, "frame_count": 0,
+         "total_count": 1, "misses": 0}]},
+    "ListApps": {"apps": [APP]},
+    "ListProcesses": {"processes": [
+        {"pid": 811, "name": "cam", "comm": "python3", "uid": 1000, "state": "S",
+         "cpu_percent": 81.2, "user_percent": 70.1, "system_percent": 11.1,
+         "rss_bytes": 150 << 20, "peak_rss_bytes": None, "vms_bytes": 1 << 30, "threads": 7,
+         "age_ms": 3}], "memory_total_bytes": 8 << 30},
+    "GetHistory": [{"series": [series("cpu/a", 0, 4)]},
+                   {"series": [series("cpu/a", 6, 2), series("cpu/b", 0, 8)]}],
+    "ListAlerts": {"alerts": [ALERT]},
+    "ListEvents": list_events,
+    "GetSelf": {"pid": 700, "uptime_s": 300, "rss_bytes": 5 << 20, "history_bytes": 16 << 20,
+                "history_used_bytes": 1 << 20, "history_bytes_per_sample": 1.61,
+                "history_span_s": 3600, "history_samples": 99999, "metrics": 64,
+                "metrics_max": 4096, "metrics_refused": 2, "stages": 5, "stages_max": 256},
+    "ListSources": {"sources": [
+        {"name": "thermal", "state": "ok", "interval_ms": 1000, "age_ms": 300, "ticks": 30,
+         "errors": 0, "duration_us": 55, "enabled": True, "metrics": 4}]},
+    "SetSource": {"source": {"name": "thermal", "state": "suspended", "enabled": False}},
+    "Mark": {"serial": 17},
+    "Reload": {},
+    "GetInfo": {"vendor": "edgeprof", "product": "edgeprofd", "version": "0.1.0", "url": "",
+                "interfaces": []},
+    "Subscribe": [{"metrics": [], "alerts": []}, {"events": [event(300), event(301, "late")]},
+                  {"metrics": [metric("temperature/cpu", 83.2, "celsius")]}],
+}
+
+STAGES_TEXT = """\
+PIPELINE PROFILING REPORT: cam
+Stage       Mean ms  P95 ms  P99 ms  Count
+preprocess      4.0     5.2     6.0   1024
+infer@gpu      18.5    22.2    25.9   1024  7 over the deadline of 33.3 ms
+capture           -       -       -      0  2 ends without a begin
+TOTAL          22.5
+MAX FPS        44.4
+"""
+
+STATUS_TEXT = """\
+pi5: edgeprofd 0.1.0, up 3 h 5 min
+Device       Raspberry Pi 5
+System       Debian 12, kernel 6.6.31, aarch64, 4 CPUs, 16 KiB pages
+Clock        2025-11-21 05:40:25, not synchronised
+Temperature  83.2 °C
+CPU          41.2 %
+Memory       -
+Sources      7 of 8 ok, 64 metrics
+  pressure   unavailable: no /proc/pressure
+Apps
+  cam        running, 29.9 fps, 5 stages
+Alerts       critical: THERMAL CRITICAL: 83.2C (threshold: 82)
+MQTT         away, broker:1883, 0 delivered, 12 queued, 3 dropped: Connection refused
+Degraded     history is in memory only: disk full
+"""
+
+SENSORS_TEXT = """\
+METRIC              VALUE    AGE  SOURCE  STATE        NOTE
+temperature/cpu   83.2 °C  0.4 s  x
+cpu/0/frequency  2.40 GHz  0.4 s  x
+throttle/active         -  0.4 s  x       unavailable  no firmware mailbox
+cooling/fan        2 of 4  0.4 s  x
+"""
+
+FRAMES_TEXT = """\
+APP   FPS  FRAME ms  P95 ms  P99 ms  JITTER ms  FRAMES  NOTE
+cam  29.9      33.4    41.0    50.2        2.3    4000
+new     -         -       -       -          -       1  insufficient data
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.environment = dict(os.environ, EDGEPROF_RUNTIME_DIR=self.directory.name,
+                                LC_ALL="C.UTF-8", TZ="UTC", TERM="xterm")
+        for name in ("COLUMNS", "LINES", "NO_COLOR", "PAGER", "XDG_RUNTIME_DIR"):
+            self.environment.pop(name, None)
+
+    def daemon(self, **replies):
+        return FakeDaemon(self.directory.name, dict(REPLIES, **replies))
+
+    def ctl(self, *arguments, status=0, **environment):
+        done = subprocess.run([CTL, *arguments], env=dict(self.environment, **environment),
+                              capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        text, said = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, status, f"{arguments}: {text}{said}")
+        self.assertNotIn("Sanitizer", said)
+        return text, said
+
+
+class Texts(Case):
+    def test_stages_is_the_pipeline_profiling_report(self):
+        # covers G0.5
+        with self.daemon():
+            self.assertEqual(self.ctl("stages")[0], STAGES_TEXT)
+
+    def test_status_sensors_and_frames_are_tables(self):
+        with self.daemon():
+            self.assertEqual(self.ctl("status")[0], STATUS_TEXT)
+            self.assertEqual(self.ctl("sensors")[0], SENSORS_TEXT)
+            self.assertEqual(self.ctl("frames")[0], FRAMES_TEXT)
+
+    def test_without_utf8_there_is_only_ascii(self):
+        with self.daemon():
+            for verb in (["status"], ["sensors"], ["history", "*"], ["watch", "--count", "1"]):
+                self.ctl(*verb, LC_ALL="C")[0].encode("ascii")
+            self.assertIn("83.2 C", self.ctl("sensors", LC_ALL="C")[0])
+
+    def test_every_other_verb_shows_what_it_got(self):
+        with self.daemon() as daemon:
+            self.assertRegex(self.ctl("apps")[0], r"cam +running +811 +1000 +5 +29.9 +123,456")
+            self.assertIn("cam: in `infer` for 3.2 s", self.ctl("apps")[0])
+            self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
+            self.assertIn("1.61 bytes a sample", self.ctl("self")[0])
+            self.assertIn("1.00 MiB of 16.0 MiB", self.ctl("self")[0])
+            self.assertRegex(self.ctl("alerts")[0], r"firing +critical +temperature .*83.2 °C")
+            self.assertEqual(self.ctl("mark", "x", "--app", "cam")[0], "Marked as event 17.\n")
+            self.assertEqual(daemon.calls[-1]["parameters"], {"label": "x", "app": "cam"})
+            self.ctl("source", "enable", "thermal", "--interval", "500ms")
+            self.assertEqual(daemon.calls[-1]["parameters"],
+                             {"name": "thermal", "enabled": True, "interval_ms": 500})
+            self.assertRegex(self.ctl("source", "disable", "thermal")[0], "switched off")
+            self.assertRegex(self.ctl("source", "list")[0], r"thermal +ok +1.0 s")
+            self.assertEqual(self.ctl("reload")[0], "Configuration read again.\n")
+            self.assertRegex(self.ctl("version")[0], r"edgeprofctl \S+\nedgeprofd 0.1.0\n")
+            self.assertIn("throttle/active\n", self.ctl("metrics")[0])
+
+    def test_long_cells_are_cut_to_columns(self):
+        with self.daemon():
+            for width in (90, 100, 110):
+                text = self.ctl("alerts", COLUMNS=str(width))[0]
+                self.assertEqual(max(map(len, text.splitlines())), width)
+                self.assertIn("…\n", text)
+            self.ctl("alerts", COLUMNS="1")
+
+    def test_escapes_of_the_daemon_never_reach_the_terminal(self):
+        bad = {
+            "GetStatus": dict(STATUS, hostname=HOSTILE, degraded=[HOSTILE]),
+            "ListMetrics": {"metrics": [metric(HOSTILE, None, HOSTILE, reason=HOSTILE)]},
+            "ListStages": {"stages": [stage(HOSTILE, 1, 2, 3, 4)], "totals": []},
+            "ListEvents": {"events": [event(1, HOSTILE)], "last_serial": 1},
+            "ListAlerts": {"alerts": [dict(ALERT, text=HOSTILE, rule=HOSTILE)]},
+            "Mark": error("io.edgeprof.NotFound", what=HOSTILE, name=HOSTILE),
+            "Reload": error("io.edgeprof.ReloadFailed", text=HOSTILE),
+            "GetSelf": error(HOSTILE),
+        }
+        with self.daemon(**bad):
+            for verb, status in ((["status"], 0), (["sensors"], 0), (["stages"], 0),
+                                 (["events"], 0), (["alerts"], 0), (["mark", "x"], 2),
+                                 (["reload"], 1), (["self"], 69), (["status", "-j"], 0)):
+                text = "".join(self.ctl(*verb, status=status))
+                self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), verb)
+            self.assertEqual(json.loads(self.ctl("status", "-j")[0])["hostname"], HOSTILE)
+
+    def test_colour_only_when_wanted(self):
+        with self.daemon():
+            self.assertNotIn("\033", self.ctl("alerts")[0])
+            self.assertIn("\033[1;31mfiring", self.ctl("alerts", "--color=always")[0])
+
+
+class Json(Case):
+    def test_the_reply_comes_out_as_it_went_in(self):
+        with self.daemon():
+            for verb, method in (("status", "GetStatus"), ("stages", "ListStages"),
+                                 ("frames", "GetFrames"), ("self", "GetSelf"),
+                                 ("version", "GetInfo")):
+                for option, lines in (("-j", 1), ("--json=short", 1)):
+                    text = self.ctl(option, verb)[0]
+                    self.assertEqual(text.count("\n"), lines)
+                    self.assertEqual(json.loads(text), REPLIES[method])
+                self.assertEqual(json.loads(self.ctl(verb, "--json")[0]), REPLIES[method])
+            # covers G0.4
+            total = json.loads(self.ctl("stages", "-j")[0])["totals"][0]
+            self.assertEqual(total["mean_ms"], 22.54)
+            self.assertIn('"time_us":1763703625123450,', self.ctl("status", "-j")[0])
+
+    def test_chunks_are_one_answer(self):
+        with self.daemon() as daemon:
+            merged = json.loads(self.ctl("history", "cpu/*", "-j", "--since", "@1763703000",
+                                         "--step", "10s")[0])["series"]
+            self.assertEqual([s["name"] for s in merged], ["cpu/a", "cpu/b"])
+            self.assertEqual(merged[0]["mean"], [0, 1, 2, 3, 6, 7])
+            self.assertEqual(daemon.calls[-1]["parameters"],
+                             {"glob": "cpu/*", "from_us": 1763703000000000, "step_ms": 10000})
+            self.assertTrue(daemon.calls[-1]["more"])
+            self.assertEqual(len(json.loads(self.ctl("sensors", "-j")[0])["metrics"]), 4)
+            self.ctl("history", "cpu/*", "--max-points", "9", status=0)
+            self.assertEqual(daemon.calls[-1]["parameters"]["max_points"], 9)
+            self.assertNotIn("more", daemon.calls[-1])
+
+    def test_history_as_table_and_csv(self):
+        with self.daemon():
+            text = self.ctl("history", "cpu/*")[0]
+            self.assertRegex(text, r"cpu/a +▁.* 7.0 % +0.0 % +3.2 % +7.0 % +6\n")
+            rows = self.ctl("history", "cpu/*", "--csv")[0].splitlines()
+            self.assertEqual(rows[0], "name,unit,time_us,mean,min,max,count")
+            self.assertEqual(rows[1], f'"cpu/a","percent",{T},0,0,0,1')
+            self.assertEqual(len(rows), 1 + 6 + 8)
+
+    def test_the_last_events_come_in_pages(self):
+        with self.daemon() as daemon:
+            rows = json.loads(self.ctl("events", "-j", "-n", "150")[0])["events"]
+            self.assertEqual([row["serial"] for row in rows], list(range(151, 301)))
+            self.assertLessEqual(max(c["parameters"]["limit"] for c in daemon.calls), 64)
+            rows = json.loads(self.ctl("events", "-j", "-n", "9999")[0])["events"]
+            self.assertEqual([row["serial"] for row in rows], list(range(101, 301)))
+
+
+class ExitCodes(Case):
+    def test_bad_news_is_1(self):
+        with self.daemon(Reload=error("io.edgeprof.ReloadFailed", text="a.conf:3: unknown key")):
+            self.ctl("alerts", status=0)
+            self.ctl("alerts", "--check", status=1)
+            self.ctl("alerts", "--check", "-j", status=1)
+            self.assertIn("a.conf:3: unknown key", self.ctl("reload", status=1)[1])
+
+    def test_pending_is_no_bad_news(self):
+        with self.daemon(ListAlerts={"alerts": [dict(ALERT, state="pending")]}):
+            self.ctl("alerts", "--check", status=0)
+
+    def test_no_data_is_2(self):
+        missing = error("io.edgeprof.NotFound", what="app", name="x")
+        with self.daemon(ListStages=missing, GetFrames=missing, ListMetrics={"metrics": []},
+                         GetHistory={"series": [series("a", 0, 0)]}, ListApps={"apps": []},
+                         ListProcesses={"processes": []}):
+            for verb in (["stages", "x"], ["frames", "x"], ["sensors", "x/*"], ["metrics", "x"],
+                         ["history", "x"], ["apps"], ["ps"]):
+                self.assertNotEqual(self.ctl(*verb, status=2)[1], "")
+        with self.daemon(ListStages={"stages": [], "totals": []}, GetFrames={"frames": []}):
+            self.ctl("stages", status=2)
+            self.ctl("frames", status=2)
+
+    def test_usage_is_64(self):
+        with self.daemon() as daemon:
+            for arguments in ([], ["nope"], ["status", "x"], ["status", "--all"], ["history"],
+                              ["--nope"], ["mark"], ["stages", "a", "b"], ["sensors", "--json=x"],
+                              ["source", "nope"], ["source", "enable"], ["source", "list", "x"],
+                              ["source", "disable", "x", "--interval", "1s"],
+                              ["history", "x", "--since", "tomorrow"],
+                              ["history", "x", "--csv", "-j"], ["help", "nope"]):
+                self.assertNotEqual(self.ctl(*arguments, status=64)[1], "")
+            self.assertEqual(daemon.calls, [])
+        self.assertIn("Usage:", self.ctl("nope", status=64)[1])
+
+    def test_help_and_version_need_no_daemon(self):
+        self.assertIn("stages", self.ctl("help")[0])
+        self.assertIn("--since", self.ctl("history", "--help")[0])
+        self.assertRegex(self.ctl("--version")[0], r"^edgeprofctl \d")
+
+    def test_no_daemon_is_69_and_says_how_to_start_it(self):
+        said = self.ctl("status", status=69)[1]
+        self.assertIn(os.path.join(self.directory.name, "io.edgeprof"), said)
+        self.assertIn("systemctl start edgeprofd", said)
+        said = self.ctl("status", "--socket", "/nonexistent/x", status=69)[1]
+        self.assertIn("/nonexistent/x", said)
+        self.ctl("status", "--socket", "/" + "x" * 200, status=69)
+
+    def test_both_usual_places_are_tried(self):
+        self.environment.pop("EDGEPROF_RUNTIME_DIR")
+        os.mkdir(os.path.join(self.directory.name, "edgeprofd"))
+        if os.path.exists("/run/edgeprofd/io.edgeprof"):
+            self.skipTest("a daemon runs on this machine")
+        with FakeDaemon(os.path.join(self.directory.name, "edgeprofd"), REPLIES):
+            self.ctl("status", XDG_RUNTIME_DIR=self.directory.name)
+        said = self.ctl("status", XDG_RUNTIME_DIR=self.directory.name, status=69)[1]
+        self.assertIn("/run/edgeprofd/io.edgeprof", said)
+        self.assertIn(self.directory.name + "/edgeprofd/io.edgeprof", said)
+
+    def test_not_permitted_is_77_and_names_the_group(self):
+        with self.daemon(SetSource=error("io.edgeprof.NotPermitted", method="SetSource",
+                                         group="wheels")):
+            said = self.ctl("source", "disable", "thermal", status=77)[1]
+            self.assertIn("usermod -aG wheels $USER", said)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to become another user")
+    def test_a_closed_socket_is_77_and_names_its_group(self):
+        os.chmod(self.directory.name, 0o755)
+        with self.daemon() as daemon:
+            os.chmod(daemon.path, 0o660)
+            os.chown(daemon.path, 0, 12)
+            done = subprocess.run([CTL, "status"], env=self.environment, capture_output=True,
+                                  timeout=60, user=65534, group=65534, extra_groups=[])
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertIn(b"usermod -aG man $USER", done.stderr)
+
+    def test_a_full_disk_is_74(self):
+        with self.daemon(), open("/dev/full", "wb") as full:
+            done = subprocess.run([CTL, "status"], env=self.environment, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(done.returncode, 74)
+
+
+class BadReplies(Case):
+    def test_nonsense_is_69_and_names_the_method(self):
+        for raw in (b"\0", b"{\0", b"[]\0", b"{} x\0", b'{"parameters":3}\0', b"\xff\xfe\0",
+                    b'{"parameters":{"a":1,"a":2}}\0', b'{"error":1}\0', b"x" * 70000,
+                    b'{"parameters":' + b'{"a":' * 40 + b"1" + b"}" * 41 + b"\0"):
+            with self.daemon(GetStatus=[raw, "close"]):
+                self.assertIn("GetStatus", self.ctl("status", status=69)[1])
+
+    def test_a_broken_off_reply_is_69(self):
+        with self.daemon(GetStatus=[b'{"parameters":{"version"', "close"]):
+            self.assertIn("broke off", self.ctl("status", status=69)[1])
+        with self.daemon(GetStatus=["close"]):
+            self.assertIn("closed", self.ctl("status", status=69)[1])
+        with self.daemon(GetHistory=[{"series": []}, "close"]):
+            self.ctl("history", "x", status=69)
+
+    def test_silence_is_69_after_the_time_out(self):
+        for replies in (["silence"], [b'{"par', "silence"]):
+            with self.daemon(GetStatus=replies):
+                said = self.ctl("status", "--timeout", "200ms", status=69)[1]
+                self.assertIn("GetStatus: no answer within 0.2 s", said)
+        with self.daemon(Subscribe=["silence"]):
+            self.ctl("events", "-f", "--timeout", "200ms", status=69)
+            self.ctl("watch", "-j", "--timeout", "200ms", status=69)
+
+    def test_unknown_errors_are_69(self):
+        with self.daemon(GetStatus=error("org.varlink.service.MethodNotFound", method="x"),
+                         GetSelf=error("com.example.Odd")):
+            self.assertIn("older", self.ctl("status", status=69)[1])
+            self.assertIn("com.example.Odd", self.ctl("self", status=69)[1])
+
+    def test_wrong_types_do_no_harm(self):
+        verbs = {"GetStatus": ["status"], "ListMetrics": ["sensors"], "ListStages": ["stages"],
+                 "GetFrames": ["frames"], "ListApps": ["apps"], "ListProcesses": ["ps"],
+                 "GetHistory": ["history", "x"], "ListAlerts": ["alerts", "--all"],
+                 "ListEvents": ["events"], "GetSelf": ["self"], "ListSources": ["source"],
+                 "GetInfo": ["version"], "Mark": ["mark", "x"]}
+        for odd in (None, 3, -1e300, "x", True, [], {}, [None], [[]], [3], [{}], {"a": 1}):
+            def spoil(value, depth=0, odd=odd):
+                if isinstance(value, dict) and depth < 2:
+                    return {k: spoil(v, depth + 1) for k, v in value.items()}
+                if isinstance(value, list) and depth < 2 and odd != [{}]:
+                    return [spoil(v, depth + 1) for v in value] + [odd]
+                return odd
+            replies = {}
+            for method in verbs:
+                good = REPLIES[method]
+                good = list_events({"from_serial": 1, "limit": 3}) if callable(good) else good
+                good = good[0] if isinstance(good, list) else good
+                replies[method] = spoil(good)
+            with self.daemon(**replies):
+                for verb in verbs.values():
+                    done = subprocess.run([CTL, *verb], env=self.environment,
+                                          capture_output=True, timeout=60)
+                    self.assertIn(done.returncode, (0, 2), (verb, odd, done.stderr))
+                    self.assertNotIn(b"Sanitizer", done.stderr)
+
+
+class Streams(Case):
+    def read_until(self, stream, text):
+        """What the stream gave up to and with the text."""
+        seen = b""
+        end = time.monotonic() + 30
+        while text not in seen:
+            ready, _, _ = select.select([stream], [], [], max(0, end - time.monotonic()))
+            self.assertTrue(ready, f"no {text!r} in {seen!r}")
+            got = os.read(stream.fileno() if hasattr(stream, "fileno") else stream, 65536)
+            self.assertTrue(got, f"no {text!r} in {seen!r}")
+            seen += got
+        return seen
+
+    def test_follow_shows_each_event_once(self):
+        replies = REPLIES["Subscribe"][:2] + [b'{"parameters":{"lost":3},"continues":true}\0',
+                                              "silence"]
+        with self.daemon(Subscribe=replies):
+            child = subprocess.Popen([CTL, "events", "-f", "-n", "2"], env=self.environment,
+                                     stdout=subprocess.PIPE)
+            seen = self.read_until(child.stdout, b"late")
+            self.assertEqual(seen.count(b"cam: "), 3)
+            child.send_signal(signal.SIGINT)
+            child.wait(30)
+            child.stdout.close()
+
+    def test_watch_as_json_is_the_subscription(self):
+        with self.daemon() as daemon:
+            text = self.ctl("watch", "temperature/*", "-j", "--count", "3", "--interval", "2s")[0]
+            self.assertEqual([json.loads(line) for line in text.splitlines()],
+                             REPLIES["Subscribe"])
+            self.assertEqual(daemon.calls[-1]["parameters"]["interval_ms"], 2000)
+
+    def test_watch_prints_blocks_without_a_terminal(self):
+        with self.daemon():
+            text = self.ctl("watch", "--count", "2", "--interval", "1ms")[0]
+            self.assertEqual(text.count("PIPELINE PROFILING REPORT: cam"), 2)
+            self.assertNotIn("\033", text)
+
+    def test_a_closed_pipe_ends_it_quietly(self):
+        with self.daemon():
+            for verb in (["sensors"], ["watch", "--interval", "1ms"], ["watch", "-j"]):
+                child = subprocess.Popen([CTL, *verb], env=self.environment,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                child.stdout.close()
+                self.assertEqual(child.wait(30), 0)
+                self.assertEqual(child.stderr.read(), b"")
+                child.stderr.close()
+
+    def on_terminal(self, *arguments, **environment):
+        main, side = pty.openpty()
+        child = subprocess.Popen([CTL, *arguments], stdin=side, stdout=side, stderr=side,
+                                 env=dict(self.environment, **environment))
+        os.close(side)
+        self.addCleanup(os.close, main)
+        return child, main
+
+    def test_watch_leaves_the_terminal_as_it_was(self):
+        leave = b"\033[?25h\033[?1049l"
+        with self.daemon():
+            for end in ("q", signal.SIGINT, signal.SIGTERM):
+                child, main = self.on_terminal("watch", LINES="30", COLUMNS="100")
+                seen = self.read_until(main, b"PIPELINE")
+                self.assertIn(b"\033[?1049h", seen)
+                if end == "q":
+                    os.write(main, b"q")
+                else:
+                    child.send_signal(end)
+                self.read_until(main, leave)
+                self.assertEqual(child.wait(30), 0)
+
+    def test_watch_waits_for_a_daemon_that_went_away(self):
+        with self.daemon():
+            child, main = self.on_terminal("watch", "--interval", "20ms", LINES="60")
+            self.read_until(main, b"PIPELINE")
+        self.read_until(main, b"Trying again")
+        with self.daemon():
+            self.read_until(main, b"PIPELINE")
+            os.write(main, b"q")
+            self.assertEqual(child.wait(30), 0)
+
+    def test_long_text_goes_through_the_pager(self):
+        pager = os.path.join(self.directory.name, "pager")
+        with open(pager, "w", encoding="ascii") as script:
+            script.write('#!/bin/sh\necho "PAGED $1"\ncat >/dev/null\n')
+        os.chmod(pager, 0o755)
+        with self.daemon():
+            child, main = self.on_terminal("sensors", LINES="3", PAGER=pager + " -x")
+            self.read_until(main, b"PAGED -x")
+            self.assertEqual(child.wait(30), 0)
+            for more in (["--no-pager"], []):
+                child, main = self.on_terminal("sensors", *more, LINES="3", PAGER="/nonexistent")
+                self.read_until(main, b"cooling/fan")
+                self.assertEqual(child.wait(30), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
