@@ -1,0 +1,272 @@
+/* Watched processes over a made-up proc: sums, rates, reused pids, names that lie. */
+#include <check.h>
+#include <errno.h>
+
+#include "daemon/collect/collector.h"
+#include "daemon/collect/procfs.h"
+#include "tests/unit/fixture_tree.h"
+
+static struct tree tree;
+static struct bench bench;
+
+static void setup(void)
+{
+	tree_make(&tree);
+	tree_write(&tree, "proc/meminfo", "MemTotal: 1000 kB\n");
+	bench_make(&bench, tree.path, "process");
+}
+
+static void teardown(void)
+{
+	bench_finish(&bench);
+	tree_remove(&tree);
+}
+
+static void process(int pid, const char *comm, int user, int start, int rss_kb)
+{
+	char path[64], text[512];
+	snprintf(path, sizeof(path), "proc/%d/stat", pid);
+	snprintf(text, sizeof(text),
+		"%d (%s) R 1 1 1 0 -1 0 %d 0 2 0 %d 10 0 0 20 0 3 0 %d 1000 10\n", pid, comm,
+		user * 2, user, start);
+	tree_write(&tree, path, text);
+	snprintf(path, sizeof(path), "proc/%d/status", pid);
+	snprintf(text, sizeof(text),
+		"Name:\tx\nUid:\t42\t0\t0\t0\nVmSize:\t 900 kB\nVmHWM:\t 500 kB\nVmRSS:\t %d kB\n",
+		rss_kb);
+	tree_write(&tree, path, text);
+}
+
+static void gone(int pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "proc/%d/stat", pid);
+	tree_unlink(&tree, path);
+}
+
+static void watch(enum watch_kind kind, const char *name, const char *pattern, pid_t pid)
+{
+	struct watch w = {.kind = kind, .pid = pid};
+	snprintf(w.name, sizeof(w.name), "%s", name);
+	snprintf(w.pattern, sizeof(w.pattern), "%s", pattern);
+	ck_assert_int_eq(processes_watch(&bench.processes, &w), 0);
+}
+
+static void start(void)
+{
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+}
+
+START_TEST(a_name_sums_over_its_processes)
+{
+	process(10, "work)er (1", 100, 5, 100);
+	process(11, "work)er (2", 200, 6, 200);
+	process(12, "other", 300, 7, 400);
+	watch(WATCH_PATTERN, "workers", "work*", 0);
+	start();
+	bench_expect(&bench, "process/workers/count", 2);
+	bench_expect(&bench, "process/workers/rss", 300 * 1024);
+	bench_expect(&bench, "process/workers/vms", 1800 * 1024);
+	bench_expect(&bench, "process/workers/peak_rss", 1000 * 1024);
+	bench_expect(&bench, "process/workers/threads", 6);
+	bench_expect(&bench, "process/workers/mem_percent", 30);
+	bench_expect_null(&bench, "process/workers/cpu", "needs two samples");
+	ck_assert_uint_eq(bench.processes.rows, 2);
+	ck_assert_uint_eq(bench.processes.row[0].uid, 42);
+	double hertz = (double)sysconf(_SC_CLK_TCK);
+	process(10, "work)er (1", 110, 5, 100);
+	process(11, "work)er (2", 230, 6, 200);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/workers/user", 40 / hertz * 100);
+	bench_expect(&bench, "process/workers/system", 0);
+	bench_expect(&bench, "process/workers/cpu", 40 / hertz * 100);
+	bench_expect(&bench, "process/workers/minor_faults", 80);
+}
+END_TEST
+
+START_TEST(a_reused_pid_is_another_process)
+{
+	process(10, "cam", 100, 5, 100);
+	watch(WATCH_PID, "cam", "", 10);
+	start();
+	process(10, "cam", 500, 6, 100);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "process/cam/cpu", "needs two samples");
+	bench_expect(&bench, "process/cam/count", 1);
+}
+END_TEST
+
+START_TEST(a_watch_with_a_start_time_never_means_another_process)
+{
+	struct watch w = {.kind = WATCH_PID, .name = "cam", .pid = 10, .start_ticks = 5};
+	process(10, "cam", 100, 6, 100);
+	ck_assert_int_eq(processes_watch(&bench.processes, &w), 0);
+	start();
+	bench_expect(&bench, "process/cam/count", 0);
+	bench_expect_null(&bench, "process/cam/rss", "no process");
+	ck_assert_uint_eq(bench.processes.rows, 0);
+}
+END_TEST
+
+START_TEST(processes_that_come_and_go_are_followed)
+{
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	start();
+	bench_expect(&bench, "process/cam/count", 0);
+	process(10, "cam", 100, 5, 100);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/count", 1);
+	gone(10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/count", 0);
+	bench_expect_null(&bench, "process/cam/rss", "no process");
+}
+END_TEST
+
+START_TEST(metrics_go_with_their_last_watch)
+{
+	watch(WATCH_PID, "a", "", 10);
+	watch(WATCH_PID, "b", "", 11);
+	process(11, "b", 1, 1, 10);
+	start();
+	ck_assert_int_eq(processes_unwatch(&bench.processes, WATCH_PID, "a", 0), 1);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "process/a/rss"));
+	bench_expect(&bench, "process/b/rss", 10 * 1024);
+	ck_assert_int_eq(processes_unwatch(&bench.processes, WATCH_PID, "b", 0), 1);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(metrics_count(bench.core.metrics), 0);
+}
+END_TEST
+
+START_TEST(the_command_line_matches_by_its_first_word)
+{
+	process(10, "python3", 1, 1, 10);
+	tree_write_bytes(&tree, "proc/10/cmdline", "/opt/bin/detector\0--fast\0", 25);
+	process(11, "python3", 1, 1, 20);
+	tree_write_bytes(&tree, "proc/11/cmdline", "python3\0detector\0", 17);
+	watch(WATCH_PATTERN, "by-name", "detect*", 0);
+	watch(WATCH_PATTERN, "by-path", "/opt/*", 0);
+	start();
+	bench_expect(&bench, "process/by-name/rss", 10 * 1024);
+	bench_expect(&bench, "process/by-path/rss", 10 * 1024);
+}
+END_TEST
+
+START_TEST(one_process_under_two_watches_of_a_name_counts_once)
+{
+	process(10, "cam", 1, 1, 10);
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	watch(WATCH_PID, "cam", "", 10);
+	watch(WATCH_PID, "other", "", 10);
+	start();
+	bench_expect(&bench, "process/cam/count", 1);
+	process(10, "cam", 11, 1, 10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	double percent = 10 / (double)sysconf(_SC_CLK_TCK) * 100;
+	bench_expect(&bench, "process/cam/cpu", percent);
+	bench_expect(&bench, "process/other/cpu", percent);
+}
+END_TEST
+
+START_TEST(a_kernel_thread_has_no_memory)
+{
+	process(10, "kworker/u8:1-events", 1, 1, 10);
+	tree_write(&tree, "proc/10/status", "Name:\tkworker\nThreads:\t1\n");
+	watch(WATCH_PATTERN, "k", "kworker*", 0);
+	start();
+	bench_expect_null(&bench, "process/k/rss", "no memory of its own");
+	bench_expect(&bench, "process/k/count", 1);
+}
+END_TEST
+
+START_TEST(self_and_apps_are_always_of_this_machine)
+{
+	process((int)getpid(), "liar", 1, 1, 1);
+	watch(WATCH_SELF, "edgeprofd", "", 0);
+	watch(WATCH_APP, "app", "", getpid());
+	start();
+	ck_assert(bench_value(&bench, "process/edgeprofd/rss") > 100 * 1024);
+	ck_assert(bench_value(&bench, "process/app/rss") > 100 * 1024);
+}
+END_TEST
+
+START_TEST(more_processes_than_rows_are_counted)
+{
+	for (int i = 1; i <= PROCESS_ROWS_MAX + 10; i++) {
+		process(i, "cam", 1, 1, 1);
+	}
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	start();
+	ck_assert_uint_eq(bench.processes.rows, PROCESS_ROWS_MAX);
+	ck_assert_uint_eq(bench.processes.refused, 10);
+}
+END_TEST
+
+#define TAIL " 1 1 1 0 -1 0 7 0 0 0 1 2 0 0 20 0 3 0 99 1 1\n"
+
+static const struct {
+	const char *text;
+	const char *comm; /* NULL = refused */
+} stats[] = {
+	{"1 (a) S" TAIL, "a"},
+	{"1 (a) S 9 9 (b) S" TAIL, "a) S 9 9 (b"},
+	{"1 () S" TAIL, ""},
+	{"1 (((((()))) S" TAIL, "((((()))"},
+	{"1 (a\nb) S" TAIL, "a\nb"},
+	{"", NULL},
+	{"1 (a", NULL},
+	{"1 )a( S" TAIL, NULL},
+	{"1 (a)", NULL},
+	{"1 (a) S", NULL},
+	{"1 (a) S 1 1 1", NULL},
+	{"1 (a) S 1 1 1 0 -1 0 7 0 0 0 1 2 0 0 20 0 3 0 99x 1\n", NULL},
+	{"1 (a) S 1 1 1 0 -1 0 7 0 0 0 99999999999999999999999 2 0 0 20 0 3 0 99 1\n", NULL},
+};
+
+START_TEST(stat_is_split_at_the_last_parenthesis)
+{
+	struct proc_stat stat = {.threads = 77};
+	int r = proc_stat_parse(stats[_i].text, strlen(stats[_i].text), &stat);
+	if (!stats[_i].comm) {
+		ck_assert_int_eq(r, -EBADMSG);
+		ck_assert_uint_eq(stat.threads, 77);
+		return;
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_str_eq(stat.comm, stats[_i].comm);
+	ck_assert_int_eq(stat.state, 'S');
+	ck_assert_uint_eq(stat.minor_faults, 7);
+	ck_assert_uint_eq(stat.user_ticks, 1);
+	ck_assert_uint_eq(stat.system_ticks, 2);
+	ck_assert_uint_eq(stat.threads, 3);
+	ck_assert_uint_eq(stat.start_ticks, 99);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("process");
+	TCase *tcase = tcase_create("process");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, a_name_sums_over_its_processes);
+	tcase_add_test(tcase, a_reused_pid_is_another_process);
+	tcase_add_test(tcase, a_watch_with_a_start_time_never_means_another_process);
+	tcase_add_test(tcase, processes_that_come_and_go_are_followed);
+	tcase_add_test(tcase, metrics_go_with_their_last_watch);
+	tcase_add_test(tcase, the_command_line_matches_by_its_first_word);
+	tcase_add_test(tcase, one_process_under_two_watches_of_a_name_counts_once);
+	tcase_add_test(tcase, a_kernel_thread_has_no_memory);
+	tcase_add_test(tcase, self_and_apps_are_always_of_this_machine);
+	tcase_add_test(tcase, more_processes_than_rows_are_counted);
+	tcase_add_loop_test(
+		tcase, stat_is_split_at_the_last_parenthesis, 0, sizeof(stats) / sizeof(stats[0]));
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
