@@ -309,7 +309,7 @@ static int scan_key(struct scan *scan, uint64_t hash)
 static int scan_token(struct scan *scan, enum token token)
 {
 	uint64_t hash;
-	int r;
+	int r = 0;
 	switch (token) {
 	case TOKEN_OPEN_OBJECT:
 	case TOKEN_OPEN_ARRAY:
