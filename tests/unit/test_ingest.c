@@ -1,0 +1,679 @@
+/* The events socket with real sockets, real processes and a real loop. */
+#include "daemon/ingest/ingest.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/ingest/peer.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+#include "tests/unit/ring_writer.h"
+
+enum { SIZE = 64 * 1024 };
+
+static uv_loop_t loop;
+static struct core core;
+static struct counters counters;
+static struct processes processes;
+static struct ingest *ingest;
+static struct ingest_options options;
+static char dir[64], path[96];
+
+static void open_ingest(void)
+{
+	ck_assert_int_eq(ingest_open(&loop, &core, &options, &ingest), 0);
+}
+
+static void on_done(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+static void close_ingest(void)
+{
+	bool done = false;
+	ingest_close(ingest, on_done, &done);
+	while (!done) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ingest = NULL;
+}
+
+static void setup(void)
+{
+	log_max_level = LOG_LEVEL_ERROR;
+	snprintf(dir, sizeof(dir), "/tmp/edgeprof-test-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/events", dir);
+	memset(&counters, 0, sizeof(counters));
+	memset(&processes, 0, sizeof(processes));
+	core = (struct core){.counters = &counters, .processes = &processes};
+	struct source *source;
+	ck_assert_int_eq(sources_create(&core.sources), 0);
+	ck_assert_int_eq(sources_add(core.sources, "apps", 0, &source), 0);
+	ck_assert_int_eq(metrics_create(&core.metrics), 0);
+	ck_assert_int_eq(timeline_create(256, &core.timeline), 0);
+	const struct apps_options apps = {.stage_window = 64, .frame_window = 30};
+	ck_assert_int_eq(apps_create(core.metrics, source, core.timeline, &apps, &core.apps), 0);
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	options = (struct ingest_options){.path = path,
+		.sample_interval_ns = 1000000000,
+		.drain_interval_ns = 5000000,
+		.max_connections = 64,
+		.max_mapping_bytes = 16 << 20};
+	open_ingest();
+}
+
+static void teardown(void)
+{
+	close_ingest();
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	apps_destroy(core.apps);
+	timeline_destroy(core.timeline);
+	metrics_destroy(core.metrics);
+	sources_destroy(core.sources);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+
+static int make_memfd(uint32_t size, bool fill, int seals)
+{
+	int fd = memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, size) < 0 || (fill && posix_fallocate(fd, 0, size) != 0) ||
+		fcntl(fd, F_ADD_SEALS, seals) < 0) {
+		abort();
+	}
+	return fd;
+}
+
+static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+static int make_mapping(struct writer *writer)
+{
+	int fd = make_memfd(SIZE, true, SEALS);
+	void *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		abort();
+	}
+	writer_init(writer, map, SIZE);
+	writer_declare(writer, "infer", 0);
+	return fd;
+}
+
+static struct proto_hello good_hello(const char *app)
+{
+	struct proto_hello hello = {.magic = PROTO_HELLO_MAGIC,
+		.major = PROTO_MAP_MAJOR,
+		.mapping_size = SIZE,
+		.page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+		.mono_ns = seam()->now_ns()};
+	snprintf(hello.app, sizeof(hello.app), "%s", app);
+	return hello;
+}
+
+static int dial(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		abort();
+	}
+	return fd;
+}
+
+static void send_packet(int fd, const void *bytes, size_t size, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(16 * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (count) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	}
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)size) {
+		abort();
+	}
+}
+
+static int say_hello(const char *app, int memfd)
+{
+	struct proto_hello hello = good_hello(app);
+	int fd = dial();
+	send_packet(fd, &hello, sizeof(hello), &memfd, 1);
+	return fd;
+}
+
+static void run_until(const uint64_t *counter, uint64_t value)
+{
+	while (*counter < value) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+}
+
+static void put(struct writer *w, uint64_t frame)
+{
+	uint64_t now = seam()->now_ns();
+	const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = now - 1000,
+		.value = 1000,
+		.frame = frame};
+	writer_put(w, 0, &record);
+}
+
+/* The mapping's own counts, by the words of proto/mapping.h. */
+static void check_identity(const struct writer *w, const struct app_accounting *a)
+{
+	uint64_t heads = 0, dropped = w->header->lost, tails = 0;
+	for (uint32_t i = 0; i < w->g.slots; i++) {
+		heads += w->slots[i].head;
+		tails += w->slots[i].tail;
+		dropped += w->slots[i].dropped + w->slots[i].dropped_busy;
+	}
+	ck_assert_uint_eq(a->sent, heads + dropped);
+	ck_assert_uint_eq(a->received, tails);
+	ck_assert_uint_eq(a->dropped, dropped);
+	ck_assert_uint_eq(a->sent, a->received + a->dropped + a->in_ring);
+	ck_assert_uint_eq(a->invalid, 0);
+}
+
+static size_t open_fds(void)
+{
+	size_t count = 0;
+	DIR *d = opendir("/proc/self/fd");
+	ck_assert_ptr_nonnull(d);
+	while (readdir(d)) {
+		count++;
+	}
+	closedir(d);
+	return count;
+}
+
+static const char *last_text(void)
+{
+	const struct timeline_entry *e =
+		timeline_from(core.timeline, timeline_last_serial(core.timeline));
+	return e ? e->text : "";
+}
+
+START_TEST(a_process_attaches_and_its_events_arrive)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	struct app *app = apps_find(core.apps, "cam");
+	ck_assert_ptr_nonnull(app);
+	ck_assert_uint_eq(app->processes, 1);
+	ck_assert_int_eq(app->process[0]->pid, getpid());
+	ck_assert_uint_ne(app->process[0]->start_ticks, 0);
+	ck_assert_uint_eq(processes.watches, 1);
+	ck_assert_int_eq(processes.watch[0].pid, getpid());
+	for (unsigned i = 0; i < 10; i++) {
+		put(&w, i);
+	}
+	ck_assert_int_eq(send(fd, "", 1, MSG_NOSIGNAL), 1);
+	run_until(&counters.events_received, 10);
+	ck_assert_uint_eq(app->stages, 1);
+	ck_assert_uint_eq(app->stage[0]->count, 10);
+	ck_assert_str_eq(app->stage[0]->name, "infer");
+	struct app_accounting a;
+	app_accounting(app, &a);
+	check_identity(&w, &a);
+	w.header->flags = PROTO_MAP_BYE;
+	close(fd);
+	while (app->processes > 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ck_assert_str_eq(last_text(), "cam ended");
+	ck_assert_uint_eq(processes.watches, 0);
+	close(memfd);
+}
+END_TEST
+
+START_TEST(a_closed_connection_of_a_living_process_keeps_its_mapping)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	close(fd);
+	put(&w, 1);
+	run_until(&counters.events_received, 1);
+	for (int i = 0; i < 5; i++) {
+		put(&w, 2);
+		run_until(&counters.events_received, 2 + (uint64_t)i);
+	}
+	struct app *app = apps_find(core.apps, "cam");
+	ck_assert_uint_eq(app->processes, 1);
+	/* the same memfd again goes on where it was; another one of the process replaces it */
+	fd = say_hello("cam", memfd);
+	put(&w, 3);
+	run_until(&counters.events_received, 7);
+	ck_assert_uint_eq(app->process[0]->accounting.received, 7);
+	ck_assert_uint_eq(app->processes, 1);
+	close(fd);
+	struct writer w2;
+	int memfd2 = make_mapping(&w2);
+	fd = say_hello("cam", memfd2);
+	run_until(&counters.attaches, 2);
+	ck_assert_uint_eq(app->processes, 1);
+	ck_assert_uint_eq(app->past.received, 7);
+	close(memfd);
+	close(memfd2);
+	close(fd);
+}
+END_TEST
+
+/* A child that writes without end until it is killed. */
+static pid_t start_writer(struct writer *w, int memfd, int ready)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		say_hello("victim", memfd);
+		w->slots[0].tid = 1;
+		w->slots[0].open[0] =
+			(struct proto_open_stage){.start_ns = seam()->now_ns(), .frame = 8841};
+		w->slots[0].depth = 1;
+		for (uint64_t i = 0;; i++) {
+			put(w, i);
+			if (i == 50 && write(ready, "", 1) != 1) {
+				_exit(1);
+			}
+		}
+	}
+	ck_assert_int_gt(pid, 0);
+	return pid;
+}
+
+START_TEST(accounting_is_exact_when_a_writer_is_killed)
+{
+	uint64_t received = 0;
+	for (unsigned round = 0; round < 60; round++) {
+		struct writer w;
+		int ready[2];
+		char byte;
+		int memfd = make_mapping(&w);
+		ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+		pid_t pid = start_writer(&w, memfd, ready[1]);
+		run_until(&counters.attaches, round + 1);
+		ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+		run_until(&counters.drains, counters.drains + round % 4);
+		struct app *app = apps_find(core.apps, "victim");
+		ck_assert_int_eq(kill(pid, SIGKILL), 0);
+		while (app->processes > 0) {
+			uv_run(&loop, UV_RUN_ONCE);
+		}
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		ck_assert_str_eq(last_text(), "victim died in `infer`, frame 8841");
+		uint64_t head = w.slots[0].head;
+		ck_assert_uint_eq(w.slots[0].tail, head);
+		received += head;
+		ck_assert_uint_eq(app->past.received, received);
+		ck_assert_uint_eq(app->past.sent, app->past.received + app->past.dropped);
+		ck_assert_uint_eq(app->past.in_ring, 0);
+		ck_assert_uint_eq(app->past.invalid, 0);
+		ck_assert_uint_eq(app->stage[0]->count, received);
+		close(ready[0]);
+		close(ready[1]);
+		munmap(w.map, SIZE);
+		close(memfd);
+	}
+	ck_assert_uint_eq(counters.events_received, received);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	uint64_t tried = 0;
+	struct app *app = NULL;
+	for (unsigned round = 0; round < 20; round++) {
+		int fd = say_hello("cam", memfd);
+		run_until(&counters.attaches, round + 1);
+		app = apps_find(core.apps, "cam");
+		ck_assert_uint_eq(app->processes, 1);
+		for (unsigned i = 0; i < round * 7; i++) {
+			put(&w, tried++);
+		}
+		ingest_drain(ingest, seam()->now_ns());
+		struct app_accounting a;
+		app_accounting(app, &a);
+		check_identity(&w, &a);
+		ck_assert_uint_eq(a.received, tried);
+		close_ingest();
+		ck_assert_uint_eq(app->processes, 0);
+		for (unsigned i = 0; i < 30; i++) { /* while nobody is there */
+			put(&w, tried++);
+		}
+		close(fd);
+		open_ingest();
+	}
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 21);
+	ingest_drain(ingest, seam()->now_ns());
+	struct app_accounting a;
+	app_accounting(app, &a);
+	check_identity(&w, &a);
+	ck_assert_uint_eq(a.received, tried);
+	ck_assert_uint_eq(app->stage[0]->count, tried);
+	close(fd);
+	close(memfd);
+}
+END_TEST
+
+enum rubbish {
+	SHORT,
+	LONG,
+	EMPTY_FD,
+	MAGIC,
+	MAJOR,
+	LISTED_SIZE,
+	PAGE,
+	CLOCK,
+	UNSEALED,
+	OTHER_SIZE,
+	SPARSE,
+	PIPE,
+	TEN_FDS,
+	NO_FD,
+	NO_HEADER,
+	NO_WRITE,
+	RUBBISH_COUNT
+};
+
+static void send_rubbish(int fd, enum rubbish what)
+{
+	struct proto_hello hello = good_hello("bad");
+	char bytes[2 * sizeof(hello)] = {0};
+	int fds[10], pipes[2];
+	size_t size = sizeof(hello), count = 1;
+	fds[0] = make_memfd(SIZE, what != SPARSE, what == UNSEALED ? F_SEAL_SHRINK : SEALS);
+	if (what == NO_WRITE) {
+		close(fds[0]);
+		fds[0] = make_memfd(SIZE, true, SEALS | F_SEAL_WRITE);
+	}
+	switch (what) {
+	case SHORT:
+		size--;
+		break;
+	case LONG:
+		size++;
+		break;
+	case EMPTY_FD:
+		size = 0;
+		break;
+	case MAGIC:
+		hello.magic++;
+		break;
+	case MAJOR:
+		hello.major++;
+		break;
+	case LISTED_SIZE:
+		hello.mapping_size = 3 * SIZE;
+		break;
+	case PAGE:
+		hello.page_size *= 2;
+		break;
+	case CLOCK:
+		hello.mono_ns += 5000000000u;
+		break;
+	case OTHER_SIZE:
+		hello.mapping_size = 2 * SIZE;
+		break;
+	case PIPE:
+		close(fds[0]);
+		ck_assert_int_eq(pipe(pipes), 0);
+		close(pipes[1]);
+		fds[0] = pipes[0];
+		break;
+	case TEN_FDS:
+		for (; count < 10; count++) {
+			fds[count] = fds[0];
+		}
+		break;
+	case NO_FD:
+		count = 0;
+		break;
+	case UNSEALED:
+	case SPARSE:
+	case NO_HEADER:
+	case NO_WRITE:
+	case RUBBISH_COUNT:
+		break;
+	}
+	memcpy(bytes, &hello, sizeof(hello));
+	send_packet(fd, bytes, size, fds, count);
+	close(fds[0]);
+}
+
+START_TEST(rubbish_is_refused_with_the_reason)
+{
+	static const char *const reasons[RUBBISH_COUNT] = {
+		[SHORT] = "another length",
+		[LONG] = "another length",
+		[EMPTY_FD] = "another length",
+		[MAGIC] = "not a hello",
+		[MAJOR] = "another version",
+		[LISTED_SIZE] = "size is not allowed",
+		[PAGE] = "page size",
+		[CLOCK] = "time namespace",
+		[UNSEALED] = "not sealed",
+		[OTHER_SIZE] = "another size",
+		[SPARSE] = "holes",
+		[PIPE] = "not a memfd",
+		[TEN_FDS] = "more than one",
+		[NO_FD] = "no mapping",
+		[NO_HEADER] = "no valid header",
+		[NO_WRITE] = "not permitted",
+	};
+	size_t before = open_fds();
+	for (int i = 0; i < RUBBISH_COUNT; i++) {
+		int fd = dial();
+		send_rubbish(fd, (enum rubbish)i);
+		run_until(&counters.attaches_refused, (uint64_t)i + 1);
+		ck_assert_msg(strstr(counters.attach_refused_reason, reasons[i]), "%d: %s", i,
+			counters.attach_refused_reason);
+		uv_run(&loop, UV_RUN_NOWAIT);
+		char byte;
+		ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* closed, and no answer */
+		close(fd);
+	}
+	ck_assert_uint_eq(counters.attaches, 0);
+	ck_assert_uint_eq(open_fds(), before);
+	/* told once while it stays the same */
+	uint64_t told = timeline_last_serial(core.timeline);
+	for (unsigned i = 1; i <= 5; i++) {
+		int fd = dial();
+		send_rubbish(fd, NO_WRITE);
+		run_until(&counters.attaches_refused, RUBBISH_COUNT + i);
+		close(fd);
+	}
+	ck_assert_uint_eq(timeline_last_serial(core.timeline), told);
+}
+END_TEST
+
+START_TEST(a_thousand_attachments_leave_no_descriptor)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	size_t before = 0;
+	struct app *app = NULL;
+	for (unsigned i = 0; i < 1000; i++) {
+		w.header->flags = 0;
+		int fd = say_hello("cam", memfd);
+		run_until(&counters.attaches, i + 1);
+		send_packet(fd, "", 1, &memfd, 1); /* a wake-up with something it must not carry */
+		w.header->flags = PROTO_MAP_BYE;
+		close(fd);
+		app = apps_find(core.apps, "cam");
+		while (app->processes > 0) {
+			uv_run(&loop, UV_RUN_ONCE);
+		}
+		uv_run(&loop, UV_RUN_NOWAIT);
+		if (i == 0) {
+			before = open_fds();
+		}
+	}
+	ck_assert_uint_eq(open_fds(), before);
+	close(memfd);
+}
+END_TEST
+
+START_TEST(one_uid_gets_half_of_what_is_free)
+{
+	close_ingest();
+	options.max_connections = 8;
+	options.max_mapping_bytes = 6 * SIZE;
+	open_ingest();
+	struct writer w[5];
+	int fd[8];
+	for (int i = 0; i < 4; i++) {
+		int memfd = make_mapping(&w[i]);
+		fd[i] = say_hello("cam", memfd);
+		close(memfd);
+	}
+	run_until(&counters.attaches_refused, 1);
+	ck_assert_uint_eq(counters.attaches, 3); /* 3 of 6 mappings */
+	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "no room"));
+	for (int i = 4; i < 6; i++) {
+		fd[i] = dial();
+	}
+	run_until(&counters.attaches_refused, 2); /* 4 of 8 connections */
+	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "too many connections"));
+	for (int i = 0; i < 6; i++) {
+		close(fd[i]);
+	}
+}
+END_TEST
+
+START_TEST(a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced)
+{
+	struct ingest *second = NULL;
+	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -EADDRINUSE);
+	ck_assert_ptr_null(second);
+	close_ingest();
+	/* what a killed daemon leaves: a bound path that nobody listens on */
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+	mode_t mask = umask(0077);
+	open_ingest();
+	umask(mask);
+	struct stat st;
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0666);
+	close_ingest();
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -EEXIST);
+	close(fd);
+	unlink(path);
+	options.group = "no-such-group-here";
+	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -ENOENT);
+	options.group = "root";
+	open_ingest();
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0660);
+}
+END_TEST
+
+static uint64_t offset_ns;
+static const struct seam *real;
+
+static uint64_t shifted_now(void)
+{
+	return real->now_ns() + offset_ns;
+}
+
+START_TEST(who_says_nothing_for_five_seconds_is_closed)
+{
+	close_ingest();
+	options.sample_interval_ns = 10000000;
+	open_ingest();
+	int fd = dial();
+	uint64_t told = timeline_last_serial(core.timeline);
+	for (int i = 0; i < 20; i++) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ck_assert_uint_eq(counters.attaches_refused, 0);
+	real = seam();
+	struct seam table = *real;
+	table.now_ns = shifted_now;
+	offset_ns = 6000000000;
+	seam_replace(&table);
+	run_until(&counters.attaches_refused, 1);
+	seam_replace(NULL);
+	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "within 5 s"));
+	ck_assert_uint_eq(timeline_last_serial(core.timeline), told + 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(start_times_are_read_behind_any_command)
+{
+	static const struct {
+		const char *stat;
+		uint64_t want;
+	} table[] = {
+		{"12 (cam) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20", 777},
+		{"12 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 778 20", 778},
+		{"12 (cam) S 1 2 3", 0},
+		{"12 (cam", 0},
+		{"12 (cam) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x 20", 0},
+		{"", 0},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		ck_assert_uint_eq(peer_parse_start(table[i].stat), table[i].want);
+	}
+	ck_assert_uint_ne(peer_start_ticks(getpid()), 0);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("ingest");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_process_attaches_and_its_events_arrive);
+	tcase_add_test(tc, a_closed_connection_of_a_living_process_keeps_its_mapping);
+	tcase_add_test(tc, accounting_is_exact_when_a_writer_is_killed);
+	tcase_add_test(tc, nothing_is_lost_over_a_restart_of_the_daemon);
+	tcase_add_test(tc, rubbish_is_refused_with_the_reason);
+	tcase_add_test(tc, a_thousand_attachments_leave_no_descriptor);
+	tcase_add_test(tc, one_uid_gets_half_of_what_is_free);
+	tcase_add_test(tc, a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced);
+	tcase_add_test(tc, who_says_nothing_for_five_seconds_is_closed);
+	tcase_add_test(tc, start_times_are_read_behind_any_command);
+	Suite *suite = suite_create("ingest");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
