@@ -1,0 +1,110 @@
+/* A tree of device files in a temporary folder, made line by line or copied from a fixture. */
+#pragma once
+
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct tree {
+	char path[256];
+};
+
+static inline void tree_make(struct tree *tree)
+{
+	const char *tmp = getenv("TMPDIR");
+	snprintf(tree->path, sizeof(tree->path), "%s/edgeprof-tree-XXXXXX", tmp ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(tree->path));
+}
+
+static inline int tree_remove_one(
+	const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static inline void tree_remove(struct tree *tree)
+{
+	nftw(tree->path, tree_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The file's folders are made. */
+static inline void tree_write_bytes(
+	const struct tree *tree, const char *path, const void *bytes, size_t length)
+{
+	char full[2048];
+	snprintf(full, sizeof(full), "%s/%s", tree->path, path);
+	for (char *p = full + strlen(tree->path) + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		mkdir(full, 0700);
+		*p = '/';
+	}
+	int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	ck_assert_msg(fd >= 0, "%s", full);
+	ck_assert_int_eq(write(fd, bytes, length), (ssize_t)length);
+	close(fd);
+}
+
+static inline void tree_write(const struct tree *tree, const char *path, const char *text)
+{
+	tree_write_bytes(tree, path, text, strlen(text));
+}
+
+static inline void tree_unlink(const struct tree *tree, const char *path)
+{
+	char full[1024];
+	snprintf(full, sizeof(full), "%s/%s", tree->path, path);
+	ck_assert_int_eq(unlink(full), 0);
+}
+
+/* Copies a folder of files over the tree. */
+static inline void tree_overlay(const struct tree *tree, const char *from)
+{
+	/* nftw has no argument: a small stack of folders instead. */
+	static char stack[512][512];
+	size_t depth = 0;
+	stack[depth++][0] = '\0';
+	while (depth > 0) {
+		char folder[512], full[1536];
+		memcpy(folder, stack[--depth], sizeof(folder));
+		snprintf(full, sizeof(full), "%s/%s", from, folder);
+		DIR *dir = opendir(full);
+		ck_assert_msg(dir != NULL, "%s", full);
+		const struct dirent *entry;
+		while ((entry = readdir(dir))) {
+			char inside[1024];
+			struct stat st;
+			if (entry->d_name[0] == '.') {
+				continue;
+			}
+			snprintf(inside, sizeof(inside), "%s%s%s", folder, folder[0] ? "/" : "",
+				entry->d_name);
+			snprintf(full, sizeof(full), "%s/%s", from, inside);
+			ck_assert_int_eq(stat(full, &st), 0);
+			if (S_ISDIR(st.st_mode)) {
+				ck_assert_uint_lt(depth, 512);
+				ck_assert_uint_lt(strlen(inside), sizeof(stack[0]));
+				memcpy(stack[depth++], inside, strlen(inside) + 1);
+				continue;
+			}
+			static char bytes[256 * 1024];
+			int fd = open(full, O_RDONLY);
+			ck_assert_int_ge(fd, 0);
+			ssize_t n = read(fd, bytes, sizeof(bytes));
+			ck_assert_int_ge(n, 0);
+			close(fd);
+			tree_write_bytes(tree, inside, bytes, (size_t)n);
+		}
+		closedir(dir);
+	}
+}
