@@ -123,7 +123,7 @@ static int pressure_sample(const struct collector_context *ctx, void *state, uin
 		error = n < 0 ? (int)n : error;
 		any = any || n >= 0;
 		for (size_t j = 0; j < LINES; j++) {
-			double value;
+			double value = 0;
 			int r = n < 0 ? (int)n : read_line(buf, lines[j], &value);
 			if (r == 0) {
 				metric_set(pressure->metric[i][j], value);

@@ -195,7 +195,7 @@ void zones_sample(struct zones *zones, const struct root *root)
 	for (size_t i = 0; i < zones->count; i++) {
 		struct zone *zone = &zones->zone[i];
 		const char *reason;
-		double celsius;
+		double celsius = 0;
 		if (read_zone(zone, root, &celsius, &reason) < 0) {
 			metric_set_null(zone->temperature, reason);
 			if (zone->headroom) {

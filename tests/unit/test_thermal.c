@@ -289,6 +289,26 @@ START_TEST(cooling_states_carry_their_max)
 }
 END_TEST
 
+START_TEST(the_projects_own_tree_is_read)
+{
+	char path[512];
+	const char *project = getenv("EDGEPROF_SOURCE");
+	if (!project) {
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/tests/fixtures/sysroot/board", project);
+	bench_make(&bench, path, "thermal");
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "temperature/cpu-thermal", 48.312);
+	bench_expect_null(&bench, "temperature/gpu-thermal", "offline");
+	bench_expect(&bench, "temperature/max", 48.312);
+	bench_expect(&bench, "headroom/cpu-thermal", 80 - 48.312);
+	bench_expect(&bench, "cooling/pwm-fan", 1);
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(absent_source_is_enoent_with_what_was_looked_for)
 {
 	bench_make(&bench, tree.path, "thermal");
@@ -352,6 +372,7 @@ int main(void)
 	tcase_add_test(tcase, names_stay_and_gone_zones_are_retired_when_opened_again);
 	tcase_add_test(tcase, a_thousand_zones_need_few_descriptors);
 	tcase_add_test(tcase, cooling_states_carry_their_max);
+	tcase_add_test(tcase, the_projects_own_tree_is_read);
 	tcase_add_test(tcase, absent_source_is_enoent_with_what_was_looked_for);
 	tcase_add_test(tcase, every_failed_allocation_is_enomem_and_leaks_nothing);
 	suite_add_tcase(suite, tcase);
