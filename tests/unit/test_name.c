@@ -91,9 +91,7 @@ START_TEST(paths_are_one_to_eight_segments)
 	ck_assert(proto_path_valid("a"));
 	ck_assert(proto_path_valid("a/b/c/d/e/f/g/h"));
 	static const char *const bad[] = {"", "/", "/a", "a/", "a//b", "a/b/c/d/e/f/g/h/i", "a/..",
-		"a b", "a/*",
-		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx/"
-		"a"};
+		"a b", "a/*", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_msg(!proto_path_valid(bad[i]), "%s", bad[i]);
 	}

@@ -1,0 +1,114 @@
+/*
+ * What the daemon pays for one event: reading it out of a 1 MiB mapping and the statistics of its
+ * stage. One writer fills the ring, only the drain is timed; the median of many rounds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/core/apps.h"
+#include "daemon/ingest/ring.h"
+#include "tests/unit/ring_writer.h"
+
+enum { SIZE = 1024 * 1024, ROUNDS = 200, STAGES = 8 };
+
+static struct apps *apps;
+static struct app_process *process;
+static uint64_t drain_ns;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void take_declaration(void *ctx, uint32_t index, const struct proto_declaration *copy)
+{
+	(void)ctx;
+	apps_declare(apps, process, index, copy);
+}
+
+static void take_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	(void)ctx;
+	apps_record(apps, process, slot, copy, drain_ns);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static unsigned fill(struct writer *writer)
+{
+	unsigned count = 0;
+	uint64_t t = now_ns();
+	struct proto_record record = {.kind = PROTO_KIND_COMPLETE, .start_ns = t - 5000000};
+	do {
+		record.stage = (uint16_t)(count % STAGES);
+		record.value = 1000000 + (count * 2654435761u) % 1000000;
+		record.frame = count / STAGES;
+		record.cpu_us = PROTO_CPU_NOT_MEASURED;
+		count++;
+	} while (writer_put(writer, 0, &record));
+	return count - 1;
+}
+
+int main(void)
+{
+	struct sources *sources;
+	struct source *source;
+	struct metrics *metrics;
+	struct timeline *timeline;
+	struct writer writer;
+	struct ring *ring;
+	const struct apps_options options = {.stage_window = 1024, .frame_window = 300};
+	void *map = aligned_alloc(4096, SIZE);
+	if (!map) {
+		return 1;
+	}
+	memset(map, 0, SIZE);
+	writer_init(&writer, map, SIZE);
+	if (sources_create(&sources) < 0 || sources_add(sources, "apps", 0, &source) < 0 ||
+		metrics_create(&metrics) < 0 || timeline_create(16, &timeline) < 0 ||
+		apps_create(metrics, source, timeline, &options, &apps) < 0 ||
+		apps_attach(apps, "bench", 0, 1, 1, SIZE, now_ns(), &process) < 0 ||
+		ring_create(map, SIZE, &ring) < 0) {
+		return 1;
+	}
+	for (int i = 0; i < STAGES; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "s%d", i);
+		writer_declare(&writer, name, 1500000);
+	}
+	const struct ring_sink sink = {take_declaration, take_record, NULL};
+	static double rounds[ROUNDS];
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned count = fill(&writer);
+		bool more;
+		drain_ns = now_ns();
+		size_t done = ring_drain(ring, &sink, UINT32_MAX, &more);
+		apps_drained(apps, process);
+		rounds[i] = (double)(now_ns() - drain_ns) / (double)done;
+		if (done != count || process->accounting.invalid) {
+			fprintf(stderr, "%zu of %u events arrived\n", done, count);
+			return 1;
+		}
+	}
+	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_value);
+	drain_ns = now_ns();
+	apps_sample(apps, drain_ns);
+	printf("drain incl. statistics: %.1f ns/event (p95 %.1f)\n", rounds[ROUNDS / 2],
+		rounds[ROUNDS * 95 / 100]);
+	printf("sample of %d stages of 1024: %.0f us\n", STAGES,
+		(double)(now_ns() - drain_ns) / 1e3);
+	ring_destroy(ring);
+	apps_destroy(apps);
+	timeline_destroy(timeline);
+	metrics_destroy(metrics);
+	sources_destroy(sources);
+	free(map);
+	return 0;
+}
