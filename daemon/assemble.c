@@ -50,7 +50,7 @@ static int open_history(struct daemon *daemon)
 	}
 	if (r < 0) {
 		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
-			"history is only in memory: %s/history: %s", daemon->run_dir, strerror(-r));
+			"history is only in memory: its file: %s", strerror(-r));
 		log_warning("%s", daemon->facts.history_reason);
 		r = runfile_memory(size, &daemon->runfile);
 	}

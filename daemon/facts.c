@@ -19,7 +19,7 @@ static void read_line(const struct root *root, const char *path, char *text, siz
 		return;
 	}
 	buf[strcspn(buf, "\r\n")] = '\0';
-	snprintf(text, size, "%s", buf);
+	snprintf(text, size, "%.*s", (int)size - 1, buf);
 	for (char *c = text; *c; c++) {
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f) {
 			*c = '?';

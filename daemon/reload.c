@@ -12,7 +12,7 @@
 
 void daemon_tell_ready(struct daemon *daemon)
 {
-	char status[160];
+	char status[256];
 	size_t ok = 0;
 	for (size_t i = 0; i < sources_count(daemon->core.sources); i++) {
 		ok += sources_at(daemon->core.sources, i)->state == SOURCE_OK;
@@ -45,6 +45,8 @@ int daemon_load_config(const char *path, struct config **ret, char *error, size_
 
 void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 {
+	const struct watch itself = {.kind = WATCH_SELF, .name = "edgeprofd"};
+	processes_watch(&daemon->processes, &itself);
 	for (size_t i = 0; i < config->processes; i++) {
 		if (processes_watch(&daemon->processes, &config->process[i]) == -ENOSPC) {
 			log_warning("[process %s]: too many watched processes",
