@@ -133,9 +133,9 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 	}
 	ctl->quiet = ctl->style.tty;
 	for (long turns = 0;;) {
-		status = turn(ctl);
+		bool go_on = turn(ctl, &status);
 		turns++;
-		if (status != CTL_FINE || (ctl->options.count > 0 && turns >= ctl->options.count)) {
+		if (!go_on || (ctl->options.count > 0 && turns >= ctl->options.count)) {
 			break;
 		}
 		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
