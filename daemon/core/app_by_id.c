@@ -85,5 +85,6 @@ int app_by_id_add(
 
 void apps_drained(struct apps *apps, struct app_process *process)
 {
+	app_ticks_apply(process);
 	app_by_id_apply(apps, process, false);
 }

@@ -145,16 +145,20 @@ static bool believable_time(
 	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
 }
 
-static bool record_frame(struct apps *apps, struct app *app, const struct proto_record *record)
+static bool record_frame(
+	struct apps *apps, struct app_process *process, const struct proto_record *record)
 {
+	struct app *app = process->app;
 	if (!app->frames) {
 		if (frames_create(apps->options.frame_window, &app->frames) < 0) {
 			return false;
 		}
 		app_metrics_add_frames(apps, app);
 	}
-	frames_tick(app->frames, record->start_ns + record->value, record->frame, record->value);
-	return true;
+	const struct app_tick tick = {.t_ns = record->start_ns + record->value,
+		.id = record->frame,
+		.latency_ns = record->value};
+	return app_ticks_add(process, &tick) == 0;
 }
 
 static void record_mark(
@@ -213,7 +217,7 @@ static bool record_take(struct apps *apps, struct app_process *process,
 		       record_by_id(apps, process, record, record->kind == PROTO_KIND_END);
 	case PROTO_KIND_FRAME:
 		return believable_time(process, record->start_ns, record->value, now_ns) &&
-		       record_frame(apps, process->app, record);
+		       record_frame(apps, process, record);
 	case PROTO_KIND_MARK:
 		if (!declared || !believable_time(process, record->start_ns, 0, now_ns)) {
 			return false;

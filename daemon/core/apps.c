@@ -43,6 +43,7 @@ static void process_destroy(struct app_process *process)
 		free(process->declaration[i]);
 	}
 	free(process->by_id);
+	free(process->ticks);
 	free(process);
 }
 
@@ -270,6 +271,7 @@ void apps_detach(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
 {
 	struct app *app = process->app;
+	app_ticks_apply(process);
 	app_by_id_apply(apps, process, true);
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
 		accounting_add(&app->past, &process->accounting);

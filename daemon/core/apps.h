@@ -68,6 +68,7 @@ struct app_process {
 	uint32_t marks;	 /* since the last sample */
 	uint64_t id_key; /* keeps equal ids of two processes apart */
 	struct app_by_id *by_id;
+	struct app_ticks *ticks;
 };
 
 struct app {
@@ -114,9 +115,9 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns);
 
-/* A pass over all slots of the process ended. Begins and ends by id are matched here, in the order
- * of time: an end without its begin (and a begin over an open one) waits for one more pass, because
- * the other half may have been published in a slot that had just been read. */
+/* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched
+ * here, in the order of time: an end without its begin (and a begin over an open one) waits for one
+ * more pass, because the other half may have been published in a slot that had just been read. */
 void apps_drained(struct apps *apps, struct app_process *process);
 
 /* The open stages as of this drain: clear, then add each, oldest first; what does not fit pushes

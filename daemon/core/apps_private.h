@@ -30,6 +30,21 @@ struct app_by_id {
 	struct app_by_id_event event[APP_BY_ID_MAX];
 };
 
+enum { APP_TICKS_MAX = 256 };
+
+struct app_tick {
+	uint64_t t_ns, id, latency_ns;
+};
+
+struct app_ticks {
+	size_t count;
+	struct app_tick tick[APP_TICKS_MAX];
+};
+
+/* Queues a finished frame of an app that has frames; -ENOMEM. Applies the queue. */
+int app_ticks_add(struct app_process *process, const struct app_tick *tick);
+void app_ticks_apply(struct app_process *process);
+
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
 

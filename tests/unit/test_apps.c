@@ -133,6 +133,7 @@ START_TEST(frames_become_metrics)
 		t += deltas_ms[i] * MS;
 		record(p, PROTO_KIND_FRAME, 0, t - 20 * MS, 20 * MS, i + 1);
 	}
+	apps_drained(apps, p);
 	apps_sample(apps, T0 + S);
 	near("frame/cam/fps", 23.9234450);
 	near("frame/cam/frame_time_p95_ms", 77.5);
@@ -145,6 +146,25 @@ START_TEST(frames_become_metrics)
 	double scratch[600];
 	frames_stats(apps_find(apps, "cam")->frames, scratch, &s);
 	ck_assert_double_eq_tol(s.fps_mean, 26.8910109, 1e-6);
+}
+END_TEST
+
+START_TEST(frames_of_two_threads_are_counted_in_the_order_of_time)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	for (uint64_t thread = 0; thread < 2; thread++) {
+		for (uint64_t i = 0; i < 10; i++) { /* one slot is read after the other */
+			uint64_t frame = 2 * i + thread;
+			record(p, PROTO_KIND_FRAME, 0, T0 + frame * 10 * MS, 5 * MS, frame);
+		}
+	}
+	apps_drained(apps, p);
+	const struct frames *frames = p->app->frames;
+	ck_assert_uint_eq(frames->count, 20);
+	ck_assert_uint_eq(frames->out_of_order, 0);
+	ck_assert_uint_eq(frames->filled, 19);
+	apps_sample(apps, T0 + S);
+	near("frame/cam/fps", 100);
 }
 END_TEST
 
@@ -475,6 +495,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, stage_statistics_become_metrics);
 	tcase_add_test(tc, frames_become_metrics);
+	tcase_add_test(tc, frames_of_two_threads_are_counted_in_the_order_of_time);
 	tcase_add_test(tc, what_is_not_believable_is_counted_and_changes_nothing);
 	tcase_add_test(tc, orphans_and_abandoned_begins_are_told_after_a_full_pass);
 	tcase_add_test(tc, begin_and_end_meet_whatever_slot_is_read_first);
