@@ -142,7 +142,8 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	}
 	alert->t_ns = t_ns;
 	alert->value = value;
-	*from = alert->phase;
+	/* Pending is silent: nobody heard of it. */
+	*from = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
 	*from_severity = alert->severity;
 	if (isnan(value) && alert->rule->kind != ALERT_ABSENT) {
 		return false;
