@@ -1,0 +1,66 @@
+# bash completion for edgeprofctl. Names of metrics, apps and sources come from the daemon, when it
+# answers at once.
+
+_edgeprofctl_ask() {
+	edgeprofctl --timeout 300ms "$@" 2>/dev/null
+}
+
+# compgen -W expands what it gets: only bytes of names may come through.
+_edgeprofctl_metrics() {
+	_edgeprofctl_ask metrics | grep -x '[A-Za-z0-9_./-]*'
+}
+
+_edgeprofctl_names() {
+	_edgeprofctl_ask "$1" -j | grep -o "\"$2\":\"[A-Za-z0-9_.-]*\"" | cut -d '"' -f 4 | sort -u
+}
+
+_edgeprofctl() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	local verbs="status sensors stages frames apps ps history alerts events watch mark source
+		metrics self reload version help"
+	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
+		--color=never --socket --timeout --help --version"
+	local verb="" word words=""
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		for verb in $verbs; do
+			[[ $verb == "$word" ]] && break 2
+		done
+		verb=""
+	done
+	COMPREPLY=()
+	case $previous in
+	--socket)
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
+	--app)
+		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names stages app)" -- "$current")
+		return
+		;;
+	esac
+	case $verb in
+	"" | help) words="$verbs" ;;
+	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
+	stages | frames) words="$(_edgeprofctl_names frames app)" ;;
+	source)
+		words="list enable disable"
+		if [[ $previous == enable || $previous == disable ]]; then
+			words="$(_edgeprofctl_names source name)"
+		fi
+		;;
+	esac
+	case $verb in
+	history) options+=" --since --until --step --max-points --csv" ;;
+	alerts) options+=" --all --check" ;;
+	events) options+=" --follow --lines" ;;
+	watch) options+=" --interval --count" ;;
+	mark) options+=" --app" ;;
+	source) options+=" --interval" ;;
+	esac
+	if [[ $current == -* ]]; then
+		words="$options"
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+
+complete -F _edgeprofctl edgeprofctl
