@@ -10,49 +10,9 @@ import subprocess
 import time
 import unittest
 
-from ctl_case import (ALERT, CTL, HOSTILE, REPLIES, SOURCE, STATUS, Case, FakeDaemon, T, error,
-                      event, list_events, metric, series, stage)
-
-STAGES_TEXT = """\
-PIPELINE PROFILING REPORT: cam
-Stage       Mean ms  P95 ms  P99 ms  Count
-preprocess      4.0     5.2     6.0   1024
-infer@gpu      18.5    22.2    25.9   1024  7 over the deadline of 33.3 ms
-capture           -       -       -      0  2 ends without a begin
-TOTAL          22.5
-MAX FPS        44.4
-"""
-
-STATUS_TEXT = """\
-pi5: edgeprofd 0.1.0, up 3 h 5 min
-Device       Raspberry Pi 5
-System       Debian 12, kernel 6.6.31, aarch64, 4 CPUs, 16 KiB pages
-Clock        2025-11-21 05:40:25, not synchronised
-Temperature  83.2 °C
-CPU          41.2 %
-Memory       -
-Sources      7 of 8 ok, 64 metrics
-  pressure   unavailable: no /proc/pressure
-Apps
-  cam        running, 29.9 fps, 5 stages
-Alerts       critical: THERMAL CRITICAL: 83.2C (threshold: 82)
-MQTT         away, broker:1883, 0 delivered, 12 queued, 3 dropped: Connection refused
-Degraded     history is in memory only: disk full
-"""
-
-SENSORS_TEXT = """\
-METRIC              VALUE    AGE  SOURCE  STATE        NOTE
-temperature/cpu   83.2 °C  0.4 s  x
-cpu/0/frequency  2.40 GHz  0.4 s  x
-throttle/active         -  0.4 s  x       unavailable  no firmware mailbox
-cooling/fan        2 of 4  0.4 s  x
-"""
-
-FRAMES_TEXT = """\
-APP   FPS  FRAME ms  P95 ms  P99 ms  JITTER ms  FRAMES  NOTE
-cam  29.9      33.4    41.0    50.2        2.3    4000
-new     -         -       -       -          -       1  insufficient data
-"""
+from ctl_case import (ALERT, CTL, FRAMES_TEXT, HOSTILE, REPLIES, SENSORS_TEXT, SOURCE, STAGES_TEXT,
+                      STATUS, STATUS_TEXT, Case, FakeDaemon, T, error, event, list_events, metric,
+                      series, stage)
 
 
 class Texts(Case):
