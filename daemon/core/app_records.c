@@ -145,8 +145,8 @@ static bool believable_time(
 	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
 }
 
-static bool record_frame(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+static bool record_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
 	struct app *app = process->app;
 	if (!app->frames) {
@@ -158,6 +158,11 @@ static bool record_frame(
 	const struct app_tick tick = {.t_ns = record->start_ns + record->value,
 		.id = record->frame,
 		.latency_ns = record->value};
+	if (!process->ticks && (process->frame_slot == 0 || process->frame_slot == slot + 1)) {
+		process->frame_slot = slot + 1; /* one thread's are in order already */
+		frames_tick(app->frames, tick.t_ns, tick.id, tick.latency_ns);
+		return true;
+	}
 	return app_ticks_add(process, &tick) == 0;
 }
 
@@ -201,7 +206,7 @@ static bool record_complete(
 }
 
 /* True when the record was of use. */
-static bool record_take(struct apps *apps, struct app_process *process,
+static bool record_take(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	bool declared =
@@ -217,7 +222,7 @@ static bool record_take(struct apps *apps, struct app_process *process,
 		       record_by_id(apps, process, record, record->kind == PROTO_KIND_END);
 	case PROTO_KIND_FRAME:
 		return believable_time(process, record->start_ns, record->value, now_ns) &&
-		       record_frame(apps, process, record);
+		       record_frame(apps, process, slot, record);
 	case PROTO_KIND_MARK:
 		if (!declared || !believable_time(process, record->start_ns, 0, now_ns)) {
 			return false;
@@ -239,8 +244,7 @@ static bool record_take(struct apps *apps, struct app_process *process,
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
-	(void)slot;
-	if (!record_take(apps, process, record, now_ns)) {
+	if (!record_take(apps, process, slot, record, now_ns)) {
 		process->accounting.invalid++;
 	}
 }

@@ -1,6 +1,7 @@
 /*
  * Frames may end on several threads, whose slots are read one after the other. Their ticks are
- * gathered during a pass and applied in the order of time, else every second one would be late.
+ * gathered during a pass and applied in the order of time, else every second one would be late. A
+ * process whose frames come from one thread does not come here.
  */
 #include "daemon/core/apps_private.h"
 

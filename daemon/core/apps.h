@@ -69,6 +69,7 @@ struct app_process {
 	uint64_t id_key; /* keeps equal ids of two processes apart */
 	struct app_by_id *by_id;
 	struct app_ticks *ticks;
+	uint32_t frame_slot; /* + 1; 0 = none yet; the only one that sent frames */
 };
 
 struct app {
