@@ -231,7 +231,8 @@ class Interface:
     @staticmethod
     def check_metrics(parameters):
         """value is there even when it is null, and then there is a reason or never was a value."""
-        for metric in parameters.get("metrics") or []:
+        metrics = parameters.get("metrics")
+        for metric in metrics if isinstance(metrics, list) else []:
             if isinstance(metric, dict) and "value" not in metric:
                 raise BadReply(f"metric {metric.get('name')}: no value")
 
