@@ -38,7 +38,7 @@ uint64_t edgeprof_now(void)
 
 static inline bool is_quiet(const struct thread *t)
 {
-	return !t->slot && __atomic_load_n(&process.quiet, __ATOMIC_RELAXED);
+	return LIKELY(__atomic_load_n(&process.quiet, __ATOMIC_RELAXED)) && LIKELY(!t->slot);
 }
 
 static inline bool is_declared(uint32_t stage)
@@ -245,18 +245,14 @@ static void print_stage(uint32_t stage, uint64_t duration_ns)
 	(void)!write(STDERR_FILENO, line, (size_t)n);
 }
 
+/* Under thread_lock. */
 static __attribute__((noinline)) void end_slow(
 	struct thread *t, edgeprof_token token, uint64_t now_ns)
 {
-	if (t->busy) {
-		thread_count_busy(t);
-		return;
-	}
 	if (token.depth == TOKEN_LOST || !is_declared(token.stage)) {
 		thread_count_lost();
 		return;
 	}
-	thread_lock(t);
 	struct proto_slot *slot = t->slot;
 	if (!slot || is_open(t, slot, &token)) {
 		if (process.print) {
@@ -275,20 +271,24 @@ static __attribute__((noinline)) void end_slow(
 			truncate_open(t, slot, token.depth);
 		}
 	}
-	thread_unlock(t);
 }
 
 static __attribute__((noinline)) void end_recorded(struct thread *t, edgeprof_token token)
 {
 	uint64_t now_ns = clock_ns();
-	struct proto_slot *slot = t->slot;
-	if (UNLIKELY(t->busy || !is_ready(t, now_ns) || !is_open(t, slot, &token))) {
-		end_slow(t, token, now_ns);
+	if (UNLIKELY(t->busy)) {
+		thread_count_busy(t);
 		return;
 	}
+	/* first the lock, then the look: a handler in between would take the room that was seen */
 	thread_lock(t);
-	end_open(t, slot, &token, now_ns);
-	truncate_open(t, slot, token.depth);
+	struct proto_slot *slot = t->slot;
+	if (UNLIKELY(!is_ready(t, now_ns) || !is_open(t, slot, &token))) {
+		end_slow(t, token, now_ns);
+	} else {
+		end_open(t, slot, &token, now_ns);
+		truncate_open(t, slot, token.depth);
+	}
 	thread_unlock(t);
 }
 

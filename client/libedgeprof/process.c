@@ -137,8 +137,11 @@ static uint64_t idle_sum(void)
 void edgeprof_counts(struct edgeprof_counts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	ret->unattached = idle_sum();
 	struct proto_map_header *header = __atomic_load_n(&process.map, __ATOMIC_ACQUIRE);
+	if (!header && process_mode() == PROCESS_OFF) {
+		return;
+	}
+	ret->unattached = idle_sum();
 	if (!header) {
 		return;
 	}

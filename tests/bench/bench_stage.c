@@ -45,7 +45,7 @@ static void wait_for_room(void)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	volatile uint64_t sink = 0;
+	uint64_t sink = 0;
 	pthread_barrier_wait(&barrier);
 	for (int r = 0; r < ROUNDS; r++) {
 		uint64_t t0 = edgeprof_now();
