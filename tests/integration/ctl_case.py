@@ -1,8 +1,11 @@
 """What the tests of edgeprofctl against canned answers share: the answers, and how it is run."""
 import os
+import pty
+import select
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = os.environ["EDGEPROF_SOURCE"]
@@ -171,3 +174,23 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, status, f"{arguments}: {text}{said}")
         self.assertNotIn("Sanitizer", said)
         return text, said
+
+    def read_until(self, stream, text):
+        """What the stream gave up to and with the text."""
+        seen = b""
+        end = time.monotonic() + 30
+        while text not in seen:
+            ready, _, _ = select.select([stream], [], [], max(0, end - time.monotonic()))
+            self.assertTrue(ready, f"no {text!r} in {seen!r}")
+            got = os.read(stream.fileno() if hasattr(stream, "fileno") else stream, 65536)
+            self.assertTrue(got, f"no {text!r} in {seen!r}")
+            seen += got
+        return seen
+
+    def on_terminal(self, *arguments, **environment):
+        main, side = pty.openpty()
+        child = subprocess.Popen([CTL, *arguments], stdin=side, stdout=side, stderr=side,
+                                 env=dict(self.environment, **environment))
+        os.close(side)
+        self.addCleanup(os.close, main)
+        return child, main

@@ -2,12 +2,9 @@
 """edgeprofctl against a daemon of canned answers: texts, exit codes, bad replies, time-outs."""
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
-import time
 import unittest
 
 from ctl_case import (ALERT, CTL, FRAMES_TEXT, HOSTILE, REPLIES, SENSORS_TEXT, SOURCE, STAGES_TEXT,
@@ -276,18 +273,6 @@ class BadReplies(Case):
 
 
 class Streams(Case):
-    def read_until(self, stream, text):
-        """What the stream gave up to and with the text."""
-        seen = b""
-        end = time.monotonic() + 30
-        while text not in seen:
-            ready, _, _ = select.select([stream], [], [], max(0, end - time.monotonic()))
-            self.assertTrue(ready, f"no {text!r} in {seen!r}")
-            got = os.read(stream.fileno() if hasattr(stream, "fileno") else stream, 65536)
-            self.assertTrue(got, f"no {text!r} in {seen!r}")
-            seen += got
-        return seen
-
     def test_follow_shows_each_event_once(self):
         replies = REPLIES["Subscribe"][:2] + [b'{"parameters":{"lost":3},"continues":true}\0',
                                               "silence"]
@@ -322,14 +307,6 @@ class Streams(Case):
                 self.assertEqual(child.wait(30), 0)
                 self.assertEqual(child.stderr.read(), b"")
                 child.stderr.close()
-
-    def on_terminal(self, *arguments, **environment):
-        main, side = pty.openpty()
-        child = subprocess.Popen([CTL, *arguments], stdin=side, stdout=side, stderr=side,
-                                 env=dict(self.environment, **environment))
-        os.close(side)
-        self.addCleanup(os.close, main)
-        return child, main
 
     def test_watch_leaves_the_terminal_as_it_was(self):
         leave = b"\033[?25h\033[?1049l"
