@@ -50,26 +50,32 @@ static bool rows_next(struct rows *rows, struct row *ret)
 	return true;
 }
 
-static void find_span(const cJSON *reply, int64_t *from_us, int64_t *to_us)
+/* The time that all series cover together, and the rows of the longest. */
+struct span {
+	int64_t from_us, to_us;
+	size_t rows;
+};
+
+static struct span find_span(const cJSON *reply)
 {
-	*from_us = INT64_MAX;
-	*to_us = INT64_MIN;
+	struct span span = {INT64_MAX, INT64_MIN, 0};
 	for (const cJSON *series = json_first(reply, "series"); series != NULL;
 		series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
+		size_t count = 0;
 		while (rows_next(&rows, &row)) {
-			*from_us = row.time_us < *from_us ? row.time_us : *from_us;
-			*to_us = row.time_us > *to_us ? row.time_us : *to_us;
+			span.from_us = row.time_us < span.from_us ? row.time_us : span.from_us;
+			span.to_us = row.time_us > span.to_us ? row.time_us : span.to_us;
+			count++;
 		}
+		span.rows = count > span.rows ? count : span.rows;
 	}
-	if (*from_us > *to_us) {
-		*from_us = *to_us = 0;
-	}
+	return span.rows > 0 ? span : (struct span){0};
 }
 
 static void add_series(
-	struct ctl *ctl, struct table *table, const cJSON *series, int64_t from_us, int64_t to_us)
+	struct ctl *ctl, struct table *table, const cJSON *series, const struct span *span)
 {
 	bool utf8 = ctl->style.utf8;
 	const char *unit = json_word(series, "unit");
@@ -77,7 +83,7 @@ static void add_series(
 	struct spark spark;
 	struct rows rows = rows_begin(series);
 	struct row row;
-	spark_init(&spark, from_us, to_us);
+	spark_init(&spark, span->from_us, span->to_us, span->rows);
 	while (rows_next(&rows, &row)) {
 		spark_add(&spark, row.time_us, row.mean);
 		if (isfinite(row.mean) && row.count > 0) {
@@ -111,19 +117,18 @@ static void show_series(struct ctl *ctl, const cJSON *reply)
 		{"MAX", true, false},
 		{"SAMPLES", true, false},
 	};
-	int64_t from_us, to_us;
+	struct span span = find_span(reply);
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	find_span(reply, &from_us, &to_us);
 	for (const cJSON *series = json_first(reply, "series"); series != NULL;
 		series = series->next) {
-		add_series(ctl, &table, series, from_us, to_us);
+		add_series(ctl, &table, series, &span);
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);
 	fprintf(ctl->output.stream, "%s%s to %s (%s)%s\n", style_on(&ctl->style, TONE_DIM),
-		format_time(from_us).text, format_clock(to_us).text,
-		format_span((double)(to_us - from_us) / 1e6).text,
+		format_time(span.from_us).text, format_clock(span.to_us).text,
+		format_span((double)(span.to_us - span.from_us) / 1e6).text,
 		style_off(&ctl->style, TONE_DIM));
 }
 

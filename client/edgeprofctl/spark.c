@@ -4,10 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-void spark_init(struct spark *spark, int64_t from_us, int64_t to_us)
+void spark_init(struct spark *spark, int64_t from_us, int64_t to_us, size_t points)
 {
 	memset(spark, 0, sizeof(*spark));
 	spark->from_us = from_us;
+	spark->columns = points < 1 ? 1 : points < SPARK_COLUMNS ? points : SPARK_COLUMNS;
 	spark->to_us = to_us > from_us ? to_us : from_us + 1;
 }
 
@@ -17,8 +18,8 @@ void spark_add(struct spark *spark, int64_t time_us, double value)
 		return;
 	}
 	double share = (double)(time_us - spark->from_us) / (double)(spark->to_us - spark->from_us);
-	size_t column = (size_t)(share * SPARK_COLUMNS);
-	column = column < SPARK_COLUMNS ? column : SPARK_COLUMNS - 1;
+	size_t column = (size_t)(share * (double)spark->columns);
+	column = column < spark->columns ? column : spark->columns - 1;
 	spark->sums[column] += value;
 	spark->counts[column]++;
 }
@@ -28,7 +29,7 @@ void spark_write(const struct spark *spark, bool utf8, char ret[SPARK_SIZE])
 	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char *const ascii[] = {"_", ".", "-", "=", "+", "*", "#", "@"};
 	double least = INFINITY, most = -INFINITY;
-	for (size_t i = 0; i < SPARK_COLUMNS; i++) {
+	for (size_t i = 0; i < spark->columns; i++) {
 		if (spark->counts[i] > 0) {
 			double mean = spark->sums[i] / spark->counts[i];
 			least = fmin(least, mean);
@@ -36,7 +37,7 @@ void spark_write(const struct spark *spark, bool utf8, char ret[SPARK_SIZE])
 		}
 	}
 	size_t at = 0;
-	for (size_t i = 0; i < SPARK_COLUMNS; i++) {
+	for (size_t i = 0; i < spark->columns; i++) {
 		const char *bar = " ";
 		if (spark->counts[i] > 0) {
 			double mean = spark->sums[i] / spark->counts[i];

@@ -11,11 +11,13 @@ enum { SPARK_COLUMNS = 30, SPARK_SIZE = SPARK_COLUMNS * 3 + 1 };
  * mean of all. A column without a point is a gap, a blank. */
 struct spark {
 	int64_t from_us, to_us;
+	size_t columns;
 	double sums[SPARK_COLUMNS];
 	unsigned counts[SPARK_COLUMNS];
 };
 
-void spark_init(struct spark *spark, int64_t from_us, int64_t to_us);
+/* At most `points` columns: a few samples are a short line, not one full of gaps. */
+void spark_init(struct spark *spark, int64_t from_us, int64_t to_us, size_t points);
 void spark_add(struct spark *spark, int64_t time_us, double value);
 
 /* Bars between the smallest and the largest column; a constant is a low line. */

@@ -67,11 +67,15 @@ static void add_broker(struct table *table, const cJSON *broker)
 
 static void add_sources(struct table *table, const cJSON *status)
 {
-	char text[256];
-	snprintf(text, sizeof(text), "%lld of %lld ok, %lld metrics",
-		(long long)json_integer(status, "sources_ok"),
-		(long long)json_integer(status, "sources"),
-		(long long)json_integer(status, "metrics"));
+	char text[256], away[64] = "";
+	int64_t all = json_integer(status, "sources");
+	int64_t fine = json_integer(status, "sources_ok");
+	int64_t others = all - fine - json_count(status, "sources_bad");
+	if (others > 0) {
+		snprintf(away, sizeof(away), ", %lld absent or off", (long long)others);
+	}
+	snprintf(text, sizeof(text), "%lld of %lld ok%s, %lld metrics", (long long)fine,
+		(long long)all, away, (long long)json_integer(status, "metrics"));
 	add(table, "Sources", TONE_NONE, text);
 	for (const cJSON *source = json_first(status, "sources_bad"); source != NULL;
 		source = source->next) {

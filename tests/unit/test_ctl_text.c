@@ -236,7 +236,7 @@ START_TEST(sparkline_shows_rise_and_gap)
 {
 	struct spark spark;
 	char bars[SPARK_SIZE];
-	spark_init(&spark, 0, SPARK_COLUMNS);
+	spark_init(&spark, 0, SPARK_COLUMNS, 1000);
 	spark_add(&spark, 0, 1);
 	spark_add(&spark, 2, 8);
 	spark_add(&spark, 3, NAN);
@@ -244,10 +244,17 @@ START_TEST(sparkline_shows_rise_and_gap)
 	spark_write(&spark, false, bars);
 	ck_assert_int_eq(strncmp(bars, "_ @ ", 4), 0);
 	ck_assert_uint_eq(strlen(bars), SPARK_COLUMNS);
-	spark_init(&spark, 5, 5);
+	spark_init(&spark, 5, 5, 0);
 	spark_add(&spark, 5, 3);
 	spark_write(&spark, true, bars);
-	ck_assert_int_eq(strncmp(bars, "▁", 3), 0);
+	ck_assert_str_eq(bars, "▁");
+	/* three samples one step apart are three bars side by side */
+	spark_init(&spark, 0, 2, 3);
+	spark_add(&spark, 0, 1);
+	spark_add(&spark, 1, 2);
+	spark_add(&spark, 2, 3);
+	spark_write(&spark, false, bars);
+	ck_assert_str_eq(bars, "_=@");
 }
 END_TEST
 
