@@ -1,4 +1,5 @@
 /* Peers that mean no good, or do not know better: framing, order, limits, times, subscriptions. */
+#include "alloc_seam.h"
 #include "api_fixture.h"
 
 #include <grp.h>
@@ -396,6 +397,49 @@ START_TEST(a_socket_from_outside_is_used_and_left_in_place)
 }
 END_TEST
 
+START_TEST(without_memory_nothing_opens_and_nothing_leaks)
+{
+	fixture_open();
+	int r = -ENOMEM;
+	for (size_t n = 1; r < 0; n++) {
+		alloc_seam_start(n);
+		r = api_open(&f.loop, &f.core, &f.options, &f.api);
+		alloc_seam_stop();
+		ck_assert(r == 0 || r == -ENOMEM);
+	}
+	fixture_close();
+}
+END_TEST
+
+/* Each allocation of a call fails once: an error or a hang-up, and the next peer is served. */
+START_TEST(without_memory_a_call_fails_alone)
+{
+	static const char *const calls[] = {
+		"{\"method\":\"io.edgeprof.GetHistory\",\"parameters\":{\"glob\":\"**\"}}",
+		"{\"method\":\"io.edgeprof.ListStages\"}",
+		"{\"method\":\"io.edgeprof.Subscribe\",\"more\":true}",
+		"{\"method\":\"io.edgeprof.ListMetrics\",\"more\":true}",
+	};
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		bool failed = true;
+		for (size_t n = 1; failed; n++) {
+			alloc_seam_start(n);
+			int fd = client_open();
+			/* in two pieces: the first is kept */
+			client_send(fd, calls[i], 5);
+			uv_run(&f.loop, UV_RUN_NOWAIT);
+			client_send(fd, calls[i] + 5, strlen(calls[i]) - 4);
+			char *text = client_hear(fd);
+			failed = alloc_calls >= n;
+			alloc_seam_stop();
+			free(text);
+			close(fd);
+			cJSON_Delete(ask("GetSelf", NULL));
+		}
+	}
+}
+END_TEST
+
 static uint64_t random_state = 88172645463325252u;
 
 static unsigned pick(unsigned below)
@@ -587,6 +631,7 @@ int main(void)
 	tcase_add_test(tests, of_200_connections_those_past_the_limit_are_told);
 	tcase_add_test(tests, one_user_has_so_many_connections_and_others_still_come_in);
 	tcase_add_test(tests, mutated_calls_do_no_harm);
+	tcase_add_test(tests, without_memory_a_call_fails_alone);
 	tcase_add_test(tests, a_subscription_starts_with_the_state_then_changes);
 	tcase_add_test(tests, events_that_a_slow_reader_missed_are_counted);
 	tcase_add_test(tests, a_long_first_state_comes_in_several_replies);
@@ -601,6 +646,7 @@ int main(void)
 	tcase_add_test(own, a_live_socket_is_not_taken_and_a_stale_one_is);
 	tcase_add_test(own, a_group_narrows_the_socket_and_an_unknown_one_is_enoent);
 	tcase_add_test(own, a_path_that_is_no_socket_or_too_long_is_refused);
+	tcase_add_test(own, without_memory_nothing_opens_and_nothing_leaks);
 	tcase_add_test(own, a_socket_from_outside_is_used_and_left_in_place);
 	suite_add_tcase(suite, own);
 	SRunner *runner = srunner_create(suite);

@@ -370,6 +370,7 @@ START_TEST(frames_have_the_contract_s_numbers)
 		t_ns += (uint64_t)deltas_ms[i] * 1000000;
 		tick(process, t_ns);
 	}
+	apps_drained(f.core.apps, process);
 	reply = ask("GetFrames", NULL);
 	const cJSON *frames = item_of(reply, "frames", "app", "cam");
 	ck_assert_str_eq(string(frames, "status"), "ok");

@@ -1,0 +1,35 @@
+/*
+ * libFuzzer target: what the scan lets through, cJSON must read, and print as something that the
+ * scan lets through again.
+ *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
+ *         tests/fuzz/fuzz_json_scan.c proto/json_scan.c proto/utf8.c proto/varlink.c -lcjson -lm
+ */
+#include "proto/varlink.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cJSON *object = NULL;
+	const char *reason = NULL;
+	int r = proto_json_parse((const char *)data, size, &object, &reason);
+	if (r < 0) {
+		if (r != -EBADMSG || !reason || object) {
+			abort();
+		}
+		return 0;
+	}
+	size_t length = 0;
+	char *text = proto_json_print(object, &length);
+	if (!text || proto_json_scan(text, length - 1, PROTO_JSON_DEPTH, 0, &reason) < 0) {
+		abort();
+	}
+	free(text);
+	cJSON_Delete(object);
+	return 0;
+}
