@@ -1,0 +1,139 @@
+/* libedgeprof's slots: threads at once, threads in turn, more threads than slots. */
+#include <pthread.h>
+
+#include "tests/unit/edgeprof_case.h"
+
+enum { THREADS = 4, EVENTS = 20000 };
+
+static void *record_many(void *arg)
+{
+	int stage = *(int *)arg;
+	for (int i = 0; i < EVENTS; i++) {
+		edgeprof_complete(stage, 1, 3, EDGEPROF_NO_FRAME);
+	}
+	return NULL;
+}
+
+START_TEST(several_threads_are_counted_exactly_while_drained)
+{
+	attach();
+	int stage = edgeprof_stage("infer");
+	pthread_t threads[THREADS];
+	struct seen s = {0};
+	for (int i = 0; i < THREADS; i++) {
+		pthread_create(&threads[i], NULL, record_many, &stage);
+	}
+	uint64_t sent = 0;
+	while (sent < (uint64_t)THREADS * EVENTS) {
+		fake_drain(&fake, see, &s);
+		sent = fake_count(&fake).sent;
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	fake_drain(&fake, see, &s);
+	struct fake_counts n = fake_count(&fake);
+	ck_assert_uint_eq(n.sent, (uint64_t)THREADS * EVENTS);
+	ck_assert_uint_eq(n.received + n.dropped, n.sent);
+	ck_assert_uint_eq(s.records, n.received);
+	ck_assert_uint_eq(s.sum, 3 * n.received);
+	ck_assert_uint_gt(n.received, 0);
+	check_identity();
+}
+END_TEST
+
+START_TEST(threads_without_a_daemon_are_counted_exactly)
+{
+	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	int stage = edgeprof_stage("infer");
+	pthread_t threads[THREADS];
+	for (int i = 0; i < THREADS; i++) {
+		pthread_create(&threads[i], NULL, record_many, &stage);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	struct edgeprof_counts c;
+	edgeprof_counts(&c);
+	ck_assert_uint_eq(c.unattached, (uint64_t)THREADS * EVENTS);
+}
+END_TEST
+
+static void *record_five(void *arg)
+{
+	for (int i = 0; i < 5; i++) {
+		edgeprof_end(edgeprof_begin(*(int *)arg));
+	}
+	return NULL;
+}
+
+START_TEST(thousand_short_threads_share_the_slots)
+{
+	attach();
+	int stage = edgeprof_stage("infer");
+	struct seen s = {0};
+	for (int i = 0; i < 1000; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, record_five, &stage);
+		pthread_join(thread, NULL);
+		if (i % 100 == 99) {
+			fake_drain(&fake, see, &s);
+		}
+	}
+	ck_assert_uint_eq(s.records, 5000);
+	ck_assert_uint_eq(fake_count(&fake).dropped, 0);
+	const struct proto_slot *slots = proto_map_slots(fake.map, &fake.g);
+	for (uint32_t i = 0; i < fake.g.slots; i++) {
+		ck_assert_uint_ne(slots[i].state, PROTO_SLOT_OWNED);
+		ck_assert_uint_eq(slots[i].depth, 0);
+	}
+	check_identity();
+}
+END_TEST
+
+static pthread_barrier_t barrier;
+
+static void *record_and_wait(void *arg)
+{
+	edgeprof_tick();
+	(void)arg;
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+START_TEST(threads_beyond_the_slots_are_counted_lost)
+{
+	setenv("EDGEPROF_MAPPING_SIZE", "65536", 1);
+	attach();
+	pthread_t threads[24];
+	pthread_barrier_init(&barrier, NULL, 25);
+	for (int i = 0; i < 24; i++) {
+		pthread_create(&threads[i], NULL, record_and_wait, NULL);
+	}
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 24; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	ck_assert_uint_eq(fake_drain(&fake, NULL, NULL), 16);
+	ck_assert_uint_eq(((struct proto_map_header *)fake.map)->lost, 8);
+	check_identity();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("edgeprof_threads");
+	TCase *tc = tcase_create("edgeprof_threads");
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, NULL, finish);
+	tcase_add_test(tc, several_threads_are_counted_exactly_while_drained);
+	tcase_add_test(tc, threads_without_a_daemon_are_counted_exactly);
+	tcase_add_test(tc, thousand_short_threads_share_the_slots);
+	tcase_add_test(tc, threads_beyond_the_slots_are_counted_lost);
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
