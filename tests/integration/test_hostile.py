@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""What bad clients and bad apps send must do no harm: the daemon answers others all the while, with
+the same processes, descriptors and nothing left behind."""
+import array
+import contextlib
+import fcntl
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import time
+
+from harness import WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
+
+GET_INFO = b'{"method":"org.varlink.service.GetInfo"}'
+
+REFUSED = [  # closed without an answer: not one JSON object of the allowed form
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"text"',
+    b"{}",
+    b'{"method":1}',
+    b'{"method":null}',
+    b'{"method":["io.edgeprof.GetStatus"]}',
+    GET_INFO + b"x",
+    GET_INFO + GET_INFO,
+    b"\xff\xfe" + GET_INFO,
+    b'{"method":"io.edgeprof.GetStatus\xc3\x28"}',
+    b'{"method":"io.edgeprof.GetStatus\\u0000"}',
+    b'{"method":"io.edgeprof.GetStatus\\ud800"}',
+    b'{"method":"io.edgeprof.GetStatus","method":"io.edgeprof.GetSelf"}',
+    b'{"method":"io.edgeprof.GetStatus",}',
+    b'{"method":"io.edgeprof.ListMetrics","parameters":{"glob":01}}',
+    b'{"method":"io.edgeprof.ListMetrics","parameters":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    b'{"method":"io.edgeprof.GetStatus","x":[' + b"1," * 3000 + b"1]}",
+    b'{"method":"io.edgeprof.GetStatus","x":"' + b"a" * 70000 + b'"}',
+]
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+
+def test_messages_that_are_no_messages_close_only_their_connection():
+    with Daemon() as daemon, contextlib.closing(daemon.client()) as good:
+        before = None
+        for _ in range(2):
+            for bad in REFUSED:
+                client = daemon.client()
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    client.socket.sendall(bad + b"\0")
+                with contextlib.suppress(ConnectionResetError):
+                    message = client.receive()
+                    assert message is None, (bad[:80], message)
+                client.close()
+                assert good.call("org.varlink.service.GetInfo")["product"]
+            until("the connections are gone", lambda: daemon.call("GetSelf")["api_connections"] <= 2)
+            assert before is None or descriptors(daemon) <= before + 1
+            before = descriptors(daemon)
+        assert daemon.call("GetSelf")["api_errors"] >= 2 * len(REFUSED) - 2
+
+
+def test_unknown_methods_and_wrong_types_are_proper_errors():
+    with Daemon() as daemon, contextlib.closing(daemon.client()) as client:
+        cases = [
+            ("io.edgeprof.Nonsense", {}, "org.varlink.service.MethodNotFound", {"method": "Nonsense"}),
+            ("com.example.Ping", {}, "org.varlink.service.InterfaceNotFound", {"interface": "com.example"}),
+            ("io.edgeprof.ListMetrics", {"glob": 1}, "org.varlink.service.InvalidParameter", {"parameter": "glob"}),
+            ("io.edgeprof.ListMetrics", {"glob": "a b"}, "org.varlink.service.InvalidParameter", {"parameter": "glob"}),
+            ("io.edgeprof.ListMetrics", {"nonsense": 1}, "org.varlink.service.InvalidParameter", {"parameter": "nonsense"}),
+            ("io.edgeprof.GetHistory", {}, "org.varlink.service.InvalidParameter", {"parameter": "glob"}),
+            ("io.edgeprof.GetHistory", {"glob": "*/*", "max_points": -1}, "org.varlink.service.InvalidParameter", {"parameter": "max_points"}),
+            ("io.edgeprof.GetHistory", {"glob": "*/*", "max_points": 1.5}, "org.varlink.service.InvalidParameter", {"parameter": "max_points"}),
+            ("io.edgeprof.ListEvents", {"limit": 1e300}, "org.varlink.service.InvalidParameter", {"parameter": "limit"}),
+            ("io.edgeprof.ListApps", {"x": {}}, "org.varlink.service.InvalidParameter", {"parameter": "x"}),
+            ("io.edgeprof.SetSource", {"name": "nonsense", "enabled": True}, "io.edgeprof.NotFound", None),
+        ]
+        for method, parameters, error, wanted in cases:
+            client.send(method, parameters)
+            message = client.receive()
+            assert message.get("error") == error, (method, parameters, message)
+            if wanted is not None and error != "org.varlink.service.MethodNotFound":
+                assert message.get("parameters") == wanted, (method, parameters, message)
+
+
+def test_pipelined_requests_are_answered_in_order_and_oneway_never():
+    with Daemon() as daemon, contextlib.closing(daemon.client()) as client:
+        client.send("Nonsense", oneway=True)
+        client.send("GetStatus", oneway=True)
+        for n in range(100):
+            client.send("GetInterfaceDescription" if n % 2 else "GetSelf") if n % 3 else client.send(f"Unknown{n}")
+        client.send("org.varlink.service.GetInfo")
+        for n in range(100):
+            message = client.receive()
+            if n % 3 == 0:
+                assert message["error"] == "org.varlink.service.MethodNotFound", message
+            elif n % 2:
+                assert "error" in message
+            else:
+                assert message["parameters"]["pid"] == daemon.pid
+        assert client.reply()["parameters"]["product"]
+
+
+# covers G2.5
+def test_client_that_never_reads_harms_nobody():
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
+        until("metrics", lambda: daemon.metric("cpu/load1"))
+        silent = [daemon.client() for _ in range(4)]
+        for client in silent:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.socket.settimeout(0.2)
+            client.send("Subscribe", {"metrics": True, "events": True, "interval_ms": 100}, more=True)
+            with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+                for _ in range(20000):
+                    client.send("GetStatus")
+        with contextlib.closing(daemon.client()) as good:
+            for _ in range(50):
+                assert good.call("GetStatus")["version"]
+        rss = daemon.call("GetSelf")["rss_bytes"]
+        assert rss < 512 << 20, rss  # the sanitizers' shadow counts too
+        until("they are thrown out", lambda: daemon.call("GetSelf")["api_connections"] <= 1)
+        for client in silent:
+            client.close()
+
+
+def test_half_a_frame_is_closed_in_time():
+    with Daemon() as daemon:
+        clients = [daemon.client(timeout=60) for _ in range(8)]
+        for client in clients:
+            client.socket.sendall(GET_INFO[:20])
+        assert daemon.call("GetStatus")["version"]
+        for client in clients:
+            assert client.receive() is None
+            client.close()
+
+
+def test_connections_past_the_limit_are_refused_clearly():
+    with Daemon("[daemon]\nmax_connections = 24\n") as daemon:
+        clients = []
+        refused = 0
+        for _ in range(40):
+            client = daemon.client()
+            clients.append(client)
+            with contextlib.suppress(BrokenPipeError):
+                client.send("org.varlink.service.GetInfo")
+            with contextlib.suppress(ConnectionResetError):
+                message = client.receive()
+                if message and "error" in message:
+                    assert message["error"] == "io.edgeprof.LimitReached", message
+                    assert message["parameters"]["limit"] > 0
+                    refused += 1
+        assert refused >= 8, refused  # root, who runs this, has places of its own
+        for client in clients:
+            client.close()
+        until("there is room again", lambda: daemon.call("GetStatus")["version"])
+
+
+# covers G2.9
+def test_twenty_clients_at_once_by_default():
+    with Daemon() as daemon:
+        clients = [daemon.client() for _ in range(25)]
+        for client in clients:
+            client.send("GetStatus")
+        for client in clients:
+            assert client.reply()["parameters"]["version"]
+            client.close()
+
+
+def hello(app=b"cam", magic=0x48454745, major=1, size=256 * 1024, page=None, clock=None):
+    page = os.sysconf("SC_PAGESIZE") if page is None else page
+    clock = time.clock_gettime_ns(time.CLOCK_MONOTONIC) if clock is None else clock
+    return struct.pack("=IHHIIQ64s", magic, major, 0, size, page, clock, app)
+
+
+SEALS = 0x1 | 0x2 | 0x4  # SEAL, SHRINK, GROW
+
+
+def memfd(size=256 * 1024, seals=SEALS, allocate=True, data=None):
+    fd = os.memfd_create("edgeprof", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    if allocate:
+        os.posix_fallocate(fd, 0, size)
+    if data:
+        os.pwrite(fd, data, 0)
+    if seals:
+        fcntl.fcntl(fd, 1033, seals)  # F_ADD_SEALS
+    return fd
+
+
+def header(size=256 * 1024):
+    return struct.pack("=IHHIIQII", 0x50454745, 1, 0, size, 0, 1, 0, 0)
+
+
+def attach(daemon, packet, fds):
+    events = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    events.connect(str(daemon.run_dir / "events"))
+    with contextlib.suppress(BrokenPipeError):
+        events.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+    return events
+
+
+def test_hellos_that_are_none_are_refused_and_leave_no_descriptor():
+    with Daemon() as daemon:
+        assert daemon.call("GetStatus")
+        read_end, write_end = os.pipe()
+        good = lambda: memfd(data=header())
+        cases = [
+            (b"", []),
+            (b"x", []),
+            (hello(), []),
+            (hello(magic=1), [good()]),
+            (hello(major=9), [good()]),
+            (hello(size=4096), [memfd(4096, data=header(4096))]),
+            (hello(size=3 << 20), [memfd(3 << 20)]),
+            (hello(), [memfd(128 * 1024)]),
+            (hello(), [memfd(seals=0, data=header())]),
+            (hello(), [memfd(seals=SEALS & ~2, data=header())]),
+            (hello(), [memfd(allocate=False)]),
+            (hello(), [memfd()]),
+            (hello(), [read_end]),
+            (hello(), [good() for _ in range(10)]),
+            (hello(clock=1), [good()]),
+            (hello(page=12345), [good()]),
+            (hello()[:40], [good()]),
+            (hello() + b"x" * 5000, [good()]),
+        ]
+        for packet, fds in cases:
+            for _ in range(5):
+                attach(daemon, packet, fds).close()
+        until("they are all gone", lambda: daemon.call("GetSelf")["attaches_refused"] >= 80)
+        assert daemon.call("GetSelf")["attach_refused_reason"]
+        assert [a for a in daemon.call("ListApps")["apps"] if a["processes"]] == []
+        until("no descriptor stays", lambda: not [
+            n for n in os.listdir(f"/proc/{daemon.pid}/fd") if "memfd" in os.readlink(f"/proc/{daemon.pid}/fd/{n}")])
+
+
+def test_ring_full_of_random_words_disturbs_no_other_app():
+    with Daemon() as daemon:
+        chance = random.Random(7)
+        size = 256 * 1024
+        fd = memfd(data=header())
+        import mmap
+
+        words = mmap.mmap(fd, size)
+        with program([WRITER, "good", "1000000", "1", "1000", "0"], daemon.env, stdout=subprocess.PIPE):
+            events = attach(daemon, hello(b"../e\x1b[31mvil#+"), [fd])
+            until("both apps are there", lambda: len(daemon.call("ListApps")["apps"]) == 2)
+            for _ in range(200):
+                for _ in range(500):
+                    words[(at := chance.randrange(16, size - 8)):at + 8] = chance.randbytes(8)
+                with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+                    events.send(b"w", socket.MSG_DONTWAIT)
+            before = [a for a in daemon.call("ListApps")["apps"] if a["name"] == "good"][0]["received"]
+            until("the good app goes on", lambda: [
+                a for a in daemon.call("ListApps")["apps"] if a["name"] == "good" and a["received"] > before])
+            for app in daemon.call("ListApps")["apps"]:
+                assert all(c.isalnum() or c in "_.-" for c in app["name"]), app["name"]
+            for metric in daemon.call("ListMetrics", glob="stage/*/*/*")["metrics"]:
+                assert all(c.isalnum() or c in "_.-/" for c in metric["name"]), metric["name"]
+            events.close()
+        words.close()
+
+
+def test_names_with_odd_bytes_become_clean_names():
+    with Daemon() as daemon:
+        with program([WRITER, "a/b+c#d\x1b[2J\n\u00e9", "100000", "1", "1000", "0"], daemon.env, stdout=subprocess.PIPE):
+            app = until("the app", lambda: daemon.call("ListApps")["apps"])[0]
+            assert app["name"] == "a_b_c_d__2J___", app["name"]
+            text = daemon.ctl("apps").stdout
+            assert "\x1b" not in text and "a_b_c_d__2J___" in text
+
+
+def test_random_bytes_on_both_sockets():
+    with Daemon() as daemon:
+        chance = random.Random(11)
+        for _ in range(300):
+            client = daemon.client()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                client.socket.sendall(chance.randbytes(chance.randrange(1, 3000)) + b"\0")
+            client.close()
+            attach(daemon, chance.randbytes(chance.randrange(0, 200)), []).close()
+        message = json.dumps({"method": "io.edgeprof.ListMetrics", "parameters": {"glob": "**"}}).encode()
+        for _ in range(300):
+            damaged = bytearray(message)
+            for _ in range(chance.randrange(1, 5)):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(1, 256)
+            client = daemon.client()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                client.socket.sendall(bytes(damaged) + b"\0")
+            client.close()
+        assert daemon.call("GetStatus")["version"]
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()))

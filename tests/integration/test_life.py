@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""The daemon's life: configuration, reload, the service manager's protocol, sockets handed over."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+
+from harness import DAEMON, Daemon, Varlink, run_tests, until
+
+
+def check_config(text):
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / "edgeprofd.conf"
+        path.write_text(text)
+        done = subprocess.run([str(DAEMON), "--check-config", "-c", str(path)], capture_output=True, text=True, timeout=30)
+        return done.returncode, done.stdout + done.stderr
+
+
+def test_check_config_tells_file_line_and_what_was_expected():
+    assert check_config("") == (0, "configuration OK\n")
+    code, text = check_config("[daemon]\nlog_levl = info\n\n[sampling]\ninterval = soon\n")
+    assert code == 78, text
+    assert "edgeprofd.conf:2: [daemon] log_levl = info: unknown key; expected one of" in text, text
+    assert "edgeprofd.conf:5: [sampling] interval = soon: expected a duration" in text, text
+
+
+def test_wrong_configuration_at_start_is_exit_78():
+    daemon = Daemon("[nonsense]\na = b\n")
+    try:
+        daemon.start(wait=False)
+        assert daemon.process.wait(30) == 78, daemon.log()
+        assert "unknown section" in daemon.log()
+    finally:
+        daemon.clean()
+
+
+def test_usage_errors_are_exit_64():
+    for arguments in (["--nonsense"], ["stray"], ["-c"]):
+        assert subprocess.run([str(DAEMON), *arguments], capture_output=True, timeout=30).returncode == 64
+
+
+def test_reload_is_all_or_nothing():
+    with Daemon("[alert mine]\nmetric = cpu/load1\nabove = 1000000\n") as daemon:
+        def rules(log):
+            return daemon.log().count(log)
+
+        daemon.config_path.write_text("[alert mine]\nmetric = cpu/load1\nabove = -1\n[daemon]\nlog_level = loud\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until("the mistake is told", lambda: rules("expected error, warning") == 1)
+        assert daemon.call("ListAlerts")["alerts"] == []
+        daemon.config_path.write_text("[alert mine]\nmetric = cpu/load1\nabove = -1\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until("the new rule fires", lambda: [a for a in daemon.call("ListAlerts")["alerts"] if a["state"] == "firing"])
+        daemon.config_path.write_text("")
+        assert daemon.ctl("reload").returncode == 0
+        until("the rule is gone", lambda: daemon.call("ListAlerts")["alerts"] == [])
+
+
+class Notify:
+    """The service manager's end of sd_notify."""
+
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.path = self.dir.name + "/notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(30)
+
+    def next(self, wanted):
+        while True:
+            message = self.socket.recv(4096).decode()
+            if wanted in message.splitlines():
+                return message
+
+
+def test_notify_protocol_ready_watchdog_reload_stop():
+    notify = Notify()
+    daemon = Daemon(env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "600000"})
+    daemon.env.pop("WATCHDOG_PID", None)
+    try:
+        daemon.start()
+        assert "STATUS=" in notify.next("READY=1")
+        notify.next("WATCHDOG=1")
+        notify.next("WATCHDOG=1")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in notify.next("RELOADING=1")
+        notify.next("READY=1")
+        daemon.process.send_signal(signal.SIGTERM)
+        notify.next("STOPPING=1")
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+def test_socket_activation_of_varlink():
+    with tempfile.TemporaryDirectory() as scratch:
+        run_dir = pathlib.Path(scratch) / "run"
+        run_dir.mkdir()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(run_dir / "io.edgeprof"))
+        listener.listen(16)
+        early = Varlink(run_dir / "io.edgeprof")
+        early.send("org.varlink.service.GetInfo")
+        config = pathlib.Path(scratch) / "conf"
+        config.write_text("")
+        child = os.fork()
+        if child == 0:
+            os.dup2(listener.fileno(), 3)
+            os.set_inheritable(3, True)
+            env = dict(os.environ, LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES="varlink",
+                       EDGEPROF_RUNTIME_DIR=str(run_dir))
+            os.execve(str(DAEMON), [str(DAEMON), "-c", str(config)], env)
+        try:
+            # who connected before the daemon came is answered
+            assert early.reply()["parameters"]["product"]
+        finally:
+            os.kill(child, signal.SIGTERM)
+            _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        # the socket is the service manager's: it stays
+        assert (run_dir / "io.edgeprof").exists() and not (run_dir / "events").exists()
+
+
+def test_stop_leaves_no_socket_behind():
+    daemon = Daemon()
+    try:
+        daemon.start()
+        daemon.stop()
+        assert sorted(p.name for p in daemon.run_dir.iterdir()) == ["history"]
+    finally:
+        daemon.clean()
+
+
+def test_stale_sockets_of_a_killed_daemon_are_replaced():
+    daemon = Daemon()
+    try:
+        for _ in range(3):
+            daemon.start()
+            daemon.kill()
+        daemon.start()
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+def test_foreign_file_in_place_of_the_history_is_not_followed():
+    daemon = Daemon()
+    try:
+        victim = daemon.dir / "victim"
+        victim.write_text("precious")
+        (daemon.run_dir / "history").symlink_to(victim)
+        daemon.start()
+        status = daemon.call("GetStatus")
+        assert any("history" in text for text in status["degraded"]), status["degraded"]
+        assert victim.read_text() == "precious"
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+def test_run_directory_that_others_may_write_to_is_refused():
+    daemon = Daemon()
+    try:
+        daemon.run_dir.chmod(0o777)
+        daemon.start(wait=False)
+        assert daemon.process.wait(30) == 69
+        assert "run directory" in daemon.log()
+    finally:
+        daemon.clean()
+
+
+def test_rubbish_in_the_history_file_is_survived():
+    daemon = Daemon()
+    try:
+        daemon.start()
+        daemon.stop()
+        history = daemon.run_dir / "history"
+        size = history.stat().st_size
+        with open(history, "r+b") as file:
+            file.seek(64)
+            file.write(os.urandom(size // 2))
+        daemon.start()
+        assert daemon.call("GetSelf")["history_bytes"] == size
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()))

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The daemon and a real mosquitto: birth and will, summaries, alerts; a broker that is absent, comes
+later, is killed and comes back. What the subscriber received is checked against the schemas."""
+import json
+import pathlib
+import re
+import tempfile
+
+from harness import DEMO, SOURCE, Daemon, program, run_tests, skip, until
+
+import mosquitto
+
+DEVICE = "edge-1"
+
+
+def config(broker, more=""):
+    return (
+        f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n"
+        f"summary_interval = 1s\n[alert temperature]\nclear_for = 100ms\n{more}"
+    )
+
+
+def board(scratch):
+    root = pathlib.Path(scratch) / "root"
+    zone = root / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (root / "proc").mkdir()
+    (zone / "type").write_text("cpu-thermal\n")
+    (zone / "temp").write_text("50000\n")
+    return root, zone / "temp"
+
+
+def check_against_schema(schema_name, payload):
+    """The part of JSON Schema that our schemas use; unknown keywords fail, so none is passed over."""
+    schema = json.loads((SOURCE / "daemon/publish/schema" / (schema_name + ".json")).read_text())
+    check_value(schema, payload, schema_name)
+
+
+KINDS = {
+    "object": dict, "string": str, "boolean": bool, "null": type(None), "array": list,
+}
+
+
+def is_kind(value, kind):
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, KINDS[kind])
+
+
+def check_value(schema, value, path):
+    known = {"$schema", "$id", "title", "description", "type", "properties", "required", "additionalProperties",
+             "patternProperties", "const", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "examples",
+             "$comment", "propertyNames", "exclusiveMinimum"}
+    assert set(schema) <= known, (path, set(schema) - known)
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        assert any(is_kind(value, kind) for kind in kinds), (path, value, kinds)
+    if "const" in schema:
+        assert value == schema["const"], (path, value)
+    if "enum" in schema:
+        assert value in schema["enum"], (path, value)
+    if "pattern" in schema and isinstance(value, str):
+        assert re.search(schema["pattern"], value), (path, value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        assert value >= schema.get("minimum", value) and value <= schema.get("maximum", value), (path, value)
+    if isinstance(value, str):
+        assert len(value) >= schema.get("minLength", 0) and len(value) <= schema.get("maxLength", 1 << 30), (path, value)
+    if isinstance(value, dict):
+        for name in schema.get("required", []):
+            assert name in value, (path, name, value)
+        for name, member in value.items():
+            rules = [schema["properties"][name]] if name in schema.get("properties", {}) else []
+            rules += [rule for pattern, rule in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
+            if not rules:
+                rest = schema.get("additionalProperties", True)
+                assert rest is not False, (path, name)
+                rules = [rest] if isinstance(rest, dict) else []
+            for rule in rules:
+                check_value(rule, member, f"{path}.{name}")
+
+
+def topics(seen):
+    return [message[0] for message in seen]
+
+
+def test_subscriber_sees_birth_info_summary_stages_and_they_match_their_schemas():
+    with mosquitto.Broker() as broker, Daemon(config(broker)) as daemon:
+        with program([DEMO, "--app", "demo", "--fps", "30"], daemon.env):
+            wanted = {f"edgeprof/{DEVICE}/{t}" for t in ("status", "info", "summary", "stage/demo/infer")}
+            seen = broker.subscribe("edgeprof/#", until=lambda seen: wanted <= set(topics(seen)))
+            seen = {m[0]: m[1] for m in seen}
+        assert seen[f"edgeprof/{DEVICE}/status"] in ("online", b"online")
+        for topic, schema in (("info", "info"), ("summary", "summary"), ("stage/demo/infer", "stage")):
+            payload = json.loads(seen[f"edgeprof/{DEVICE}/{topic}"])
+            check_against_schema(schema, payload)
+            assert payload["schema"] == f"edgeprof.{schema}/1", payload
+        for topic in seen:
+            assert re.fullmatch(r"edgeprof/edge-1/[A-Za-z0-9_./:-]+", topic), topic
+        until("the status tells it", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+        daemon.kill()
+        last = broker.subscribe(f"edgeprof/{DEVICE}/status", until=lambda seen: any(m[1] in ("offline", b"offline") for m in seen))
+        assert last
+        daemon.start()
+
+
+def test_alert_is_retained_while_it_fires_and_cleared_after():
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        root, temp = board(scratch)
+        with Daemon(config(broker), root=root) as daemon:
+            until("connected", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+            temp.write_text("80000\n")
+            state_topic = f"edgeprof/{DEVICE}/alert/temperature/_"
+            seen = broker.subscribe(state_topic, until=lambda seen: seen)
+            payload = json.loads(seen[0][1])
+            check_against_schema("alert", payload)
+            assert payload["state"] == "firing" and payload["severity"] == "warning" and payload["value"] == 80, payload
+            def clear():
+                temp.write_text("50000\n")
+            seen = broker.subscribe(
+                f"edgeprof/{DEVICE}/event/alert",
+                until=lambda seen: any(json.loads(m[1])["state"] == "ok" for m in seen), ready=clear)
+            for message in seen:
+                check_against_schema("alert", json.loads(message[1]))
+            # whoever comes now gets no retained alert: only the status that follows it
+            until("the retained alert is cleared", lambda: state_topic not in topics(
+                broker.subscribe("edgeprof/#", until=lambda seen: any(t.endswith("/summary") for t in topics(seen)))))
+
+
+def test_broker_absent_then_there_then_killed_then_back_gets_every_alert():
+    with tempfile.TemporaryDirectory() as scratch:
+        root, temp = board(scratch)
+        broker = mosquitto.Broker()
+        try:
+            with Daemon(config(broker), root=root) as daemon:
+                until("the temperature", lambda: (daemon.metric("temperature/max") or {}).get("value") == 50)
+                assert daemon.call("GetStatus")["broker"]["state"] in ("connecting", "away")
+                temp.write_text("80000\n")
+                until("it fires without a broker", lambda: daemon.call("ListAlerts")["alerts"])
+                broker.start()
+                seen = broker.subscribe(f"edgeprof/{DEVICE}/alert/#", until=lambda seen: seen, timeout=90)
+                assert json.loads(seen[0][1])["state"] == "firing"
+                broker.kill()
+                until("the daemon knows", lambda: daemon.call("GetStatus")["broker"]["state"] != "connected")
+                for _ in range(20):
+                    assert daemon.call("GetStatus")["version"]
+                temp.write_text("50000\n")
+                until("cleared while away", lambda: daemon.call("ListAlerts")["alerts"] == [])
+                temp.write_text("83000\n")
+                until("fires again while away", lambda: daemon.call("ListAlerts")["alerts"])
+                broker.start()
+                seen = broker.subscribe(
+                    f"edgeprof/{DEVICE}/alert/#", until=lambda seen: any(m[1] for m in seen), timeout=90)
+                assert json.loads([m for m in seen if m[1]][-1][1])["severity"] == "critical"
+                until("the status tells the truth", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+                assert daemon.call("GetStatus")["broker"]["connects"] == 2
+        finally:
+            broker.close()
+
+
+def test_stalled_broker_stalls_nobody():
+    with mosquitto.Broker() as broker, Daemon(config(broker)) as daemon:
+        until("connected", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+        broker.stall()
+        try:
+            ticks = daemon.call("GetSelf")["history_samples"]
+            until("samples go on", lambda: daemon.call("GetSelf")["history_samples"] > ticks + 200)
+            assert daemon.call("GetStatus")["broker"]["queued"] <= 512
+        finally:
+            broker.resume()
+
+
+if __name__ == "__main__":
+    try:
+        mosquitto.Broker().close()
+    except mosquitto.Absent as absent:
+        skip(str(absent))
+    run_tests(dict(globals()))
