@@ -117,7 +117,7 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	if (connection) {
 		connection->attachment = NULL;
 		attachment->connection = NULL;
-		connection_close(connection);
+		attachment_close_connection(connection);
 	}
 	ingest_drain_timer(ingest);
 	if (attachment->pidfd >= 0) {
@@ -326,7 +326,7 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 			connection->attachment = same;
 			if (old) {
 				old->attachment = NULL;
-				connection_close(old);
+				attachment_close_connection(old);
 			}
 		} else {
 			r = attach(connection, hello, memfd, &st, now_ns, reason);

@@ -21,7 +21,7 @@ static void on_closed(uv_handle_t *handle)
 	ingest_handle_closed(ingest);
 }
 
-void connection_close(struct connection *connection)
+void attachment_close_connection(struct connection *connection)
 {
 	uv_handle_t *handle = (uv_handle_t *)&connection->poll;
 	if (uv_is_closing(handle)) {
@@ -60,7 +60,7 @@ static void read_hello(struct connection *connection)
 		ingest_refuse(ingest, &connection->peer, NULL, reason);
 	}
 	if (r < 0) {
-		connection_close(connection);
+		attachment_close_connection(connection);
 	}
 }
 
@@ -92,7 +92,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	(void)events;
 	if (!connection->attachment) {
 		if (status < 0) {
-			connection_close(connection);
+			attachment_close_connection(connection);
 		} else {
 			read_hello(connection);
 		}
@@ -104,7 +104,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 		ingest_drain_timer(connection->ingest);
 	}
 	if (!alive) {
-		connection_close(connection);
+		attachment_close_connection(connection);
 	} else if (woken && ++connection->wakes > WAKES_MAX) {
 		uv_poll_stop(&connection->poll);
 		connection->paused = true;
@@ -157,7 +157,7 @@ static int connection_create(struct ingest *ingest, int fd, const struct peer *p
 	ingest->connection_count++;
 	r = uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 	if (r < 0) {
-		connection_close(connection);
+		attachment_close_connection(connection);
 	}
 	return 0;
 }

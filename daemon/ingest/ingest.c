@@ -107,7 +107,7 @@ static void close_silent(struct ingest *ingest, uint64_t now_ns)
 		next = c->next;
 		if (!c->attachment && now_ns - c->accepted_ns > HELLO_TIMEOUT_S * 1000000000ull) {
 			ingest_refuse(ingest, &c->peer, NULL, "no hello within 5 s");
-			connection_close(c);
+			attachment_close_connection(c);
 		}
 	}
 }
@@ -192,7 +192,7 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 		attachment_end(ingest->attachments, PROCESS_RELEASED);
 	}
 	while (ingest->connections) {
-		connection_close(ingest->connections);
+		attachment_close_connection(ingest->connections);
 	}
 	uv_close((uv_handle_t *)&ingest->listen, on_closed);
 	uv_close((uv_handle_t *)&ingest->drain, on_closed);

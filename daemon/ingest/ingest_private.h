@@ -74,7 +74,7 @@ void ingest_drain_timer(struct ingest *ingest);
 /* Accepts what waits on the listening socket. */
 void connection_accept(struct ingest *ingest);
 /* Closes it; the attachment stays unless nothing else tells the end of its process. */
-void connection_close(struct connection *connection);
+void attachment_close_connection(struct connection *connection);
 /* Wake-ups are heard again. */
 void connection_resume(struct connection *connection);
 
