@@ -79,8 +79,8 @@ int main(int argc, char **argv)
 	edgeprof_counts(&counts);
 	printf("{\"calls\":%lu,\"sent\":%llu,\"received\":%llu,\"dropped\":%llu,\"in_ring\":%llu,"
 	       "\"unattached\":%llu}\n",
-		calls, (unsigned long long)counts.sent,
-		(unsigned long long)counts.received, (unsigned long long)counts.dropped,
-		(unsigned long long)counts.in_ring, (unsigned long long)counts.unattached);
+		calls, (unsigned long long)counts.sent, (unsigned long long)counts.received,
+		(unsigned long long)counts.dropped, (unsigned long long)counts.in_ring,
+		(unsigned long long)counts.unattached);
 	return 0;
 }

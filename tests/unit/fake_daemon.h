@@ -40,6 +40,9 @@ static inline int fake_listen(struct fake_daemon *d)
 	if (d->listener < 0 || bind(d->listener, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		return -errno;
 	}
+	/* nobody coming is a failed test, not one that hangs */
+	struct timeval limit = {.tv_sec = 20};
+	setsockopt(d->listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	return listen(d->listener, 8) < 0 ? -errno : 0;
 }
 
