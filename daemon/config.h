@@ -37,7 +37,8 @@ struct config {
 	/* [alert NAME] */
 	size_t alerts;
 	struct alert_rule alert[ALERT_RULES_MAX];
-	bool alert_has_kind[ALERT_RULES_MAX]; /* above, below, equals or absent was given */
+	bool alert_has_kind[ALERT_RULES_MAX];  /* above, below, equals or absent was given */
+	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
 	/* [mqtt] */
 	struct mqtt_options mqtt;
 };

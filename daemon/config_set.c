@@ -202,6 +202,61 @@ static int unknown_section(char *error, size_t size)
 	return -EINVAL;
 }
 
+static const struct config_section *find_section(const char *name, size_t length)
+{
+	for (size_t i = 0; i < config_section_count; i++) {
+		if (strlen(config_sections[i].name) == length &&
+			memcmp(config_sections[i].name, name, length) == 0) {
+			return &config_sections[i];
+		}
+	}
+	return NULL;
+}
+
+/* After a key of an alert was set from what `old` was. A new limit takes the clear value of a
+ * built-in rule along, at its distance, until somebody sets clear. */
+static void settle_alert(struct config *config, const struct config_key *key,
+	struct alert_rule *rule, const struct alert_rule *old)
+{
+	size_t index = (size_t)(rule - config->alert);
+	if (strcmp(key->name, "clear") == 0) {
+		config->alert_has_clear[index] = true;
+	}
+	if (!key->kind) {
+		return;
+	}
+	config->alert_has_kind[index] = true;
+	if (!config->alert_has_clear[index]) {
+		rule->clear = rule->kind == old->kind
+				      ? old->clear + rule->threshold - old->threshold
+				      : NAN;
+	}
+}
+
+static int set_key(struct config *config, const struct config_section *section, void *instance,
+	const char *name, const char *value, char *error, size_t size)
+{
+	for (size_t i = 0; i < section->count; i++) {
+		const struct config_key *key = &section->keys[i];
+		if (strcmp(key->name, name) != 0) {
+			continue;
+		}
+		bool alert = strcmp(section->name, "alert") == 0;
+		struct alert_rule old =
+			alert ? *(struct alert_rule *)instance : (struct alert_rule){.name = ""};
+		int r = set_value(key, instance, value, error, size);
+		if (r == 0 && alert) {
+			settle_alert(config, key, instance, &old);
+		}
+		return r;
+	}
+	int r = -ENOENT;
+	if (strcmp(section->name, "source") == 0) {
+		r = set_source_key(instance, name, value, error, size);
+	}
+	return r == -ENOENT ? unknown_key(section, instance, error, size) : r;
+}
+
 int config_set(struct config *config, const char *section_name, const char *key, const char *value,
 	char *error, size_t size)
 {
@@ -212,13 +267,7 @@ int config_set(struct config *config, const char *section_name, const char *key,
 	}
 	size_t word = strcspn(section_name, " \t");
 	const char *name = section_name + word + strspn(section_name + word, " \t");
-	const struct config_section *section = NULL;
-	for (size_t i = 0; i < config_section_count; i++) {
-		if (strlen(config_sections[i].name) == word &&
-			memcmp(config_sections[i].name, section_name, word) == 0) {
-			section = &config_sections[i];
-		}
-	}
+	const struct config_section *section = find_section(section_name, word);
 	if (!section || (!section->instances && *name)) {
 		return unknown_section(error, size);
 	}
@@ -236,23 +285,7 @@ int config_set(struct config *config, const char *section_name, const char *key,
 			return -EINVAL;
 		}
 	}
-	for (size_t i = 0; i < section->count; i++) {
-		if (strcmp(section->keys[i].name, key) == 0) {
-			int r = set_value(&section->keys[i], instance, value, error, size);
-			if (r == 0 && section->keys[i].kind) {
-				config->alert_has_kind[(struct alert_rule *)instance -
-						       config->alert] = true;
-			}
-			return r;
-		}
-	}
-	if (strcmp(section->name, "source") == 0) {
-		int r = set_source_key(instance, key, value, error, size);
-		if (r != -ENOENT) {
-			return r;
-		}
-	}
-	return unknown_key(section, instance, error, size);
+	return set_key(config, section, instance, key, value, error, size);
 }
 
 bool config_key_at(size_t index, const char **section, const char **key)

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,19 @@ START_TEST(section_of_a_built_in_rule_changes_single_keys)
 	ck_assert_double_eq(config.alert[0].threshold, 70);
 	ck_assert_double_eq(config.alert[0].critical, 82);
 	ck_assert(!config.alert[3].enabled);
+}
+END_TEST
+
+START_TEST(new_limit_takes_the_built_in_clear_along)
+{
+	ck_assert_int_eq(load("[alert temperature]\nabove = 70\n"), 0);
+	ck_assert_double_eq(config.alert[0].clear, 67);
+	ck_assert_int_eq(load("[alert temperature]\nclear = 60\nabove = 70\n"), 0);
+	ck_assert_double_eq(config.alert[0].clear, 60);
+	ck_assert_int_eq(load("[alert temperature]\nabove = 70\nclear = 61\n"), 0);
+	ck_assert_double_eq(config.alert[0].clear, 61);
+	ck_assert_int_eq(load("[alert temperature]\ncritical = 90\nbelow = 99\n"), 0);
+	ck_assert(isnan(config.alert[0].clear));
 }
 END_TEST
 
@@ -317,6 +331,7 @@ int main(void)
 	tcase_add_test(tc, built_in_rules_have_the_guides_limits);
 	tcase_add_test(tc, values_arrive);
 	tcase_add_test(tc, section_of_a_built_in_rule_changes_single_keys);
+	tcase_add_test(tc, new_limit_takes_the_built_in_clear_along);
 	tcase_add_loop_test(tc, mistake_is_told_with_file_line_and_what_was_expected, 0,
 		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(tc, all_mistakes_are_told_at_once);
