@@ -25,6 +25,7 @@ def descendants_of(marker):
 def run(*arguments, interrupt=None):
     with tempfile.TemporaryDirectory() as scratch:
         env = dict(os.environ, TMPDIR=scratch, NO_COLOR="1")
+        env.pop("LD_LIBRARY_PATH", None)  # meson's, to the sanitized library: not what a newcomer has
         process = subprocess.Popen(
             [str(SOURCE / "run"), *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, stdin=subprocess.DEVNULL, start_new_session=True,

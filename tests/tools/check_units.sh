@@ -2,7 +2,7 @@
 # Are the unit files right, and is the sandbox tight? Exit 77 (skip) without systemd-analyze.
 # usage: check_units.sh SYSTEMD_SOURCE_DIR SERVICE EDGEPROFD
 set -eu
-source=$1 service=$2 program=$3
+source=$1 service=$2 program=$(realpath "$3")
 command -v systemd-analyze >/dev/null || {
 	echo "systemd-analyze is not installed"
 	exit 77
