@@ -144,7 +144,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 		return r == -EINVAL ? -EIO : r;
 	}
 	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
-		"edgeprofd", "edgeprofd %s started", EDGEPROF_VERSION);
+		"edgeprofd", "started, version %s", EDGEPROF_VERSION);
 	daemon_tell_ready(daemon);
 	return 0;
 }

@@ -120,10 +120,10 @@ static void report(struct entry *entry, enum source_state state, const char *rea
 	bool bad = state == SOURCE_ERROR;
 	const char *colon = state == SOURCE_OK ? "" : ": ";
 	const char *why = state == SOURCE_OK ? "" : source->reason;
-	log_write(bad ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "source %s: %s%s%s", source->name,
-		source_state_name(state), colon, why);
-	/* What a machine never had is no news on its timeline. */
-	if (!first || bad) {
+	/* What a machine never had is no news on its timeline. The journal tells what is. */
+	if (first && !bad) {
+		log_info("source %s: %s%s%s", source->name, source_state_name(state), colon, why);
+	} else {
 		timeline_add(entry->ctx.core->timeline, now, TIMELINE_SOURCE,
 			bad ? TIMELINE_WARNING : TIMELINE_INFO, source->name, "%s%s%s",
 			source_state_name(state), colon, why);

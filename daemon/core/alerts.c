@@ -85,8 +85,9 @@ static void tell(struct alerts *alerts, struct alert *alert, enum alert_phase fr
 {
 	char subject[2 * PROTO_NAME_SIZE];
 	alerts_text(alert, ending, alert->text, sizeof(alert->text));
-	snprintf(subject, sizeof(subject), "%s:%.*s", alert->rule->name, PROTO_NAME_MAX,
-		alert->instance);
+	bool single = strcmp(alert->instance, "_") == 0;
+	snprintf(subject, sizeof(subject), "%s%s%.*s", alert->rule->name, single ? "" : ":",
+		PROTO_NAME_MAX, single ? "" : alert->instance);
 	timeline_add(alerts->timeline, alert->t_ns, TIMELINE_ALERT, timeline_level_of(alert),
 		subject, "%s", alert->text);
 	struct alert_transition transition = {.alert = alert,

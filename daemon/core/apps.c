@@ -219,10 +219,10 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	app->process[app->processes++] = process;
 	if (pid > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-			"%s started (pid %d)", app->name, (int)pid);
+			"started (pid %d)", (int)pid);
 	} else {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-			"%s started", app->name);
+		timeline_add(
+			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "started");
 	}
 	*ret = process;
 	return 0;
@@ -237,8 +237,8 @@ static void tell_end(
 		return;
 	case PROCESS_ENDED:
 		app->last_words[0] = '\0';
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-			"%s ended", app->name);
+		timeline_add(
+			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "ended");
 		return;
 	case PROCESS_DIED:
 		break;
@@ -254,8 +254,8 @@ static void tell_end(
 		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`, frame %" PRIu64,
 			open->stage, open->frame);
 	}
-	timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name, "%s %s",
-		app->name, app->last_words);
+	timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name, "%s",
+		app->last_words);
 }
 
 static void accounting_add(struct app_accounting *sum, const struct app_accounting *add)

@@ -107,15 +107,12 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 {
 	const struct alert *alert = transition->alert;
 	bool firing = transition->to == ALERT_FIRING;
+	bool single = strcmp(alert->instance, "_") == 0;
 	char message[FIELD_SIZE - 40];
-	if (firing) {
-		snprintf(message, sizeof(message), "alert %s %s is firing (%s): %s",
-			alert->rule->name, alert->instance, alert_severity_name(alert->severity),
-			alert->text);
-	} else {
-		snprintf(message, sizeof(message), "alert %s %s is over: %s", alert->rule->name,
-			alert->instance, alert->text);
-	}
+	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s", alert->rule->name,
+		single ? "" : " of ", single ? "" : alert->instance,
+		firing ? "is firing (" : "is over",
+		firing ? alert_severity_name(alert->severity) : "", firing ? ")" : "", alert->text);
 	struct entry entry = {.count = 0};
 	add(&entry, "MESSAGE_ID=%s", transition_id(transition));
 	add(&entry, "EDGEPROF_RULE=%s", alert->rule->name);
@@ -151,7 +148,10 @@ static void on_entry(void *ctx, const struct timeline_entry *happened)
 		return;
 	}
 	char message[FIELD_SIZE - 40];
-	snprintf(message, sizeof(message), "%s: %s", happened->subject, happened->text);
+	/* Who speaks is told by the line's own prefix; a mark may have no subject. */
+	bool own = happened->subject[0] == '\0' || strcmp(happened->subject, "edgeprofd") == 0;
+	snprintf(message, sizeof(message), "%s%s%s", own ? "" : happened->subject, own ? "" : ": ",
+		happened->text);
 	struct entry entry = {.count = 0};
 	add(&entry, "MESSAGE_ID=%s", kind_ids[happened->kind]);
 	add(&entry, "EDGEPROF_KIND=%s", timeline_kind_name(happened->kind));

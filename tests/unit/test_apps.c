@@ -91,7 +91,7 @@ static const char *last_text(void)
 START_TEST(stage_statistics_become_metrics)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	ck_assert_str_eq(last_text(), "cam started (pid 12)");
+	ck_assert_str_eq(last_text(), "started (pid 12)");
 	declare(p, 0, "infer", 50 * MS);
 	declare(p, 1, "a label", 0);
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -333,7 +333,7 @@ START_TEST(the_last_words_name_the_innermost_open_stage)
 	ck_assert_uint_eq(p->open_count, 2);
 	p->accounting = (struct app_accounting){.sent = 5, .received = 4, .dropped = 1};
 	apps_detach(apps, p, PROCESS_DIED, T0 + S);
-	ck_assert_str_eq(last_text(), "cam died in `infer`, frame 8841");
+	ck_assert_str_eq(last_text(), "died in `infer`, frame 8841");
 	ck_assert_int_eq(
 		timeline_from(timeline, timeline_last_serial(timeline))->level, TIMELINE_WARNING);
 	struct app *app = apps_find(apps, "cam");
@@ -350,10 +350,10 @@ START_TEST(the_last_words_name_the_innermost_open_stage)
 	p = attach_as("cam", 1000, 13, T0 + 3 * S);
 	ck_assert_uint_eq(app->restarts, 1);
 	apps_detach(apps, p, PROCESS_DIED, T0 + 4 * S);
-	ck_assert_str_eq(last_text(), "cam died");
+	ck_assert_str_eq(last_text(), "died");
 	p = attach_as("cam", 1000, 14, T0 + 5 * S);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + 6 * S);
-	ck_assert_str_eq(last_text(), "cam ended");
+	ck_assert_str_eq(last_text(), "ended");
 	uint64_t serial = timeline_last_serial(timeline);
 	p = attach_as("cam", 1000, 15, T0 + 7 * S);
 	p->accounting.sent = 9;

@@ -246,7 +246,7 @@ START_TEST(a_process_attaches_and_its_events_arrive)
 	while (app->processes > 0) {
 		uv_run(&loop, UV_RUN_ONCE);
 	}
-	ck_assert_str_eq(last_text(), "cam ended");
+	ck_assert_str_eq(last_text(), "ended");
 	ck_assert_uint_eq(processes.watches, 0);
 	close(memfd);
 }
@@ -326,7 +326,7 @@ START_TEST(accounting_is_exact_when_a_writer_is_killed)
 			uv_run(&loop, UV_RUN_ONCE);
 		}
 		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-		ck_assert_str_eq(last_text(), "victim died in `infer`, frame 8841");
+		ck_assert_str_eq(last_text(), "died in `infer`, frame 8841");
 		uint64_t head = w.slots[0].head;
 		ck_assert_uint_eq(w.slots[0].tail, head);
 		received += head;

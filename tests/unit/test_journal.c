@@ -103,7 +103,7 @@ START_TEST(outside_systemd_it_is_one_line)
 	timeline_add(core.timeline, 1, TIMELINE_ALERT, TIMELINE_WARNING, "hot:cpu", "too hot");
 	ck_assert_int_eq(sent, 0);
 	read_lines();
-	ck_assert_ptr_nonnull(strstr(lines, "alert hot cpu is firing (warning): too hot\n"));
+	ck_assert_ptr_nonnull(strstr(lines, "alert hot of cpu is firing (warning): too hot\n"));
 	ck_assert_ptr_eq(strchr(lines, '\n'), strrchr(lines, '\n'));
 }
 END_TEST
@@ -130,7 +130,23 @@ START_TEST(without_a_journal_socket_the_line_goes_to_stderr)
 	sendv_result = -2; /* ENOENT */
 	ck_assert_int_eq(journal_create(&core, &journal), 0);
 	timeline_add(core.timeline, 1, TIMELINE_DAEMON, TIMELINE_INFO, "edgeprofd", "started");
-	ck_assert_ptr_nonnull(strstr(read_lines(), "edgeprofd: started\n"));
+	ck_assert_ptr_nonnull(strstr(read_lines(), "started\n"));
+}
+END_TEST
+
+START_TEST(an_empty_subject_leaves_no_colon)
+{
+	ck_assert_int_eq(journal_create(&core, &journal), 0);
+	timeline_add(core.timeline, 1, TIMELINE_MARK, TIMELINE_INFO, "", "lap 3");
+	ck_assert_ptr_nonnull(strstr(read_lines(), "info: lap 3\n"));
+}
+END_TEST
+
+START_TEST(an_alert_without_an_instance_is_told_by_its_rule)
+{
+	ck_assert_int_eq(journal_create(&core, &journal), 0);
+	fake_transition("_", ALERT_FIRING, "load above 4", 1);
+	ck_assert_ptr_nonnull(strstr(read_lines(), "alert hot is firing (warning): load above 4"));
 }
 END_TEST
 
@@ -184,6 +200,8 @@ int main(void)
 	tcase_add_test(tests, outside_systemd_it_is_one_line);
 	tcase_add_test(tests, the_timeline_is_told_with_its_level);
 	tcase_add_test(tests, without_a_journal_socket_the_line_goes_to_stderr);
+	tcase_add_test(tests, an_empty_subject_leaves_no_colon);
+	tcase_add_test(tests, an_alert_without_an_instance_is_told_by_its_rule);
 	tcase_add_test(tests, nothing_is_told_after_it_is_gone);
 	tcase_add_test(tests, every_message_id_is_in_the_catalog);
 	suite_add_tcase(suite, tests);
