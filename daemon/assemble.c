@@ -50,8 +50,8 @@ static int open_history(struct daemon *daemon)
 	}
 	if (r < 0) {
 		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
-			"history is only in memory: its file: %s", strerror(-r));
-		log_warning("%s", daemon->facts.history_reason);
+			"its file: %s", strerror(-r));
+		log_warning("history is only in memory: %s", daemon->facts.history_reason);
 		r = runfile_memory(size, &daemon->runfile);
 	}
 	if (r < 0) {

@@ -82,10 +82,13 @@ static int open_layers(struct daemon *daemon)
 	daemon->loopwatch_open = true;
 	int r = journal_create(&daemon->core, &daemon->journal);
 	r = r < 0 ? r : open_sockets(daemon);
-	r = r < 0 ? r : daemon_open_mqtt(daemon);
-	r = r < 0 ? r
-		  : scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root,
-			    &options, &daemon->scheduler);
+	if (r < 0) {
+		return r;
+	}
+	/* before the first sample: it may raise alerts that MQTT is to hear of */
+	daemon_open_mqtt(daemon);
+	r = scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root, &options,
+		&daemon->scheduler);
 	if (r < 0) {
 		return r;
 	}

@@ -12,6 +12,7 @@
 
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/publish/mqtt_check.h"
 #include "daemon/util/log.h"
 
 static const char usage_text[] =
@@ -85,6 +86,11 @@ static int check_config(const char *path)
 	}
 	if (r < 0) {
 		return EX_CONFIG;
+	}
+	/* A warning only: the daemon starts without MQTT, and may be another user than this one. */
+	char reason[160];
+	if (config.mqtt.enabled && mqtt_check(&config.mqtt, reason, sizeof(reason)) < 0) {
+		fprintf(stderr, "warning: MQTT would stay off: %s\n", reason);
 	}
 	puts("configuration OK");
 	return EX_OK;

@@ -64,12 +64,21 @@ struct scheduler_options daemon_scheduling(const struct config *config)
 	};
 }
 
-int daemon_open_mqtt(struct daemon *daemon)
+/* Without MQTT the daemon still profiles: what fails is told, and tried again at a reload. */
+void daemon_open_mqtt(struct daemon *daemon)
 {
 	if (!daemon->config->mqtt.enabled) {
-		return 0;
+		daemon->broker.reason[0] = '\0';
+		return;
 	}
-	return mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, &daemon->mqtt);
+	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, &daemon->mqtt);
+	if (r < 0) {
+		if (r != -EINVAL) {
+			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",
+				strerror(-r));
+		}
+		log_error("MQTT stays off: %s", daemon->broker.reason);
+	}
 }
 
 static void on_mqtt_closed(void *ctx)
@@ -77,23 +86,23 @@ static void on_mqtt_closed(void *ctx)
 	struct daemon *daemon = ctx;
 	daemon->mqtt = NULL;
 	daemon->mqtt_closing = false;
-	if (!daemon->stopping && daemon_open_mqtt(daemon) < 0) {
-		log_error("MQTT stays off");
+	if (!daemon->stopping) {
+		daemon_open_mqtt(daemon);
 	}
 }
 
 /* MQTT is opened anew only when its settings changed: retained topics and the queue stay else. */
 static void reload_mqtt(struct daemon *daemon, const struct config *old)
 {
-	if (memcmp(&old->mqtt, &daemon->config->mqtt, sizeof(old->mqtt)) == 0 ||
-		daemon->mqtt_closing) {
+	bool same = memcmp(&old->mqtt, &daemon->config->mqtt, sizeof(old->mqtt)) == 0;
+	if (daemon->mqtt_closing || (daemon->mqtt && same)) {
 		return;
 	}
 	if (daemon->mqtt) {
 		daemon->mqtt_closing = true;
 		mqtt_close(daemon->mqtt, on_mqtt_closed, daemon);
-	} else if (daemon_open_mqtt(daemon) < 0) {
-		log_error("MQTT stays off");
+	} else {
+		daemon_open_mqtt(daemon);
 	}
 }
 

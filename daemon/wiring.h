@@ -56,5 +56,5 @@ void daemon_disassemble(struct daemon *daemon);
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
 void daemon_watch_configured(struct daemon *daemon, const struct config *config);
 struct scheduler_options daemon_scheduling(const struct config *config);
-int daemon_open_mqtt(struct daemon *daemon);
+void daemon_open_mqtt(struct daemon *daemon);
 void daemon_tell_ready(struct daemon *daemon);

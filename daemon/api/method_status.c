@@ -139,6 +139,10 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 			broker->port, broker->reason);
 		json_string(out, NULL, text);
 	}
+	if (broker->state == BROKER_OFF && broker->reason[0] != '\0') {
+		snprintf(text, sizeof(text), "MQTT is off: %s", broker->reason);
+		json_string(out, NULL, text);
+	}
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
 		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {
 			snprintf(text, sizeof(text), "source %s is %s: %s", source->name,

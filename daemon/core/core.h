@@ -12,6 +12,7 @@
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/processes.h"
+#include "daemon/core/refusals.h"
 #include "daemon/core/sources.h"
 #include "daemon/core/timeline.h"
 #include "daemon/core/wallclock.h"
@@ -40,7 +41,7 @@ struct broker_status {
 	enum broker_state state;
 	char host[256];
 	int port;
-	char reason[160];  /* why it is away; "" when connected or off */
+	char reason[160];  /* why it is away, or off although configured */
 	uint64_t since_ns; /* of the state */
 	uint64_t connects;
 	uint32_t queued;    /* messages that wait */
@@ -55,6 +56,7 @@ struct counters {
 	uint64_t events_received, events_dropped, events_invalid, drains;
 	uint64_t attaches, attaches_refused;
 	char attach_refused_reason[160]; /* of the last refusal; "" = none */
+	struct refusals refusals;
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
 	uint64_t wakeups;	  /* of the event loop */
 	uint32_t loop_lag_max_us; /* since the last self sample */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/publish/mqtt_check.h"
 #include "daemon/publish/mqtt_link.h"
 #include "daemon/publish/payload.h"
 #include "daemon/publish/retained.h"
-#include "daemon/publish/secret.h"
 #include "daemon/publish/stage_pass.h"
 #include "daemon/publish/topics.h"
 #include "daemon/util/log.h"
@@ -277,34 +277,6 @@ static void on_interval(uv_timer_t *timer)
 	uv_idle_start(&mqtt->idle, on_idle);
 }
 
-static int check_options(const struct mqtt_options *options)
-{
-	if (options->host[0] == '\0') {
-		log_error("mqtt: no host");
-		return -EINVAL;
-	}
-	if (options->cert_file[0] != '\0' && options->key_file[0] == '\0') {
-		log_error("mqtt: cert_file without key_file");
-		return -EINVAL;
-	}
-	if (options->password_file[0] == '\0') {
-		return 0;
-	}
-	if (options->username[0] == '\0') {
-		log_error("mqtt: password_file without username");
-		return -EINVAL;
-	}
-	char password[512];
-	int r = secret_read(options->password_file, password, sizeof(password));
-	explicit_bzero(password, sizeof(password));
-	if (r < 0) {
-		log_error("mqtt: password_file %s: %s", options->password_file,
-			r == -EPERM ? "refused, group or others may read it" : errno_reason(r));
-		return -EINVAL;
-	}
-	return 0;
-}
-
 static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
 {
 	char status_topic[TOPIC_SIZE], client_id[80];
@@ -335,8 +307,14 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
 int mqtt_open(
 	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret)
 {
-	int r = check_options(options);
+	char reason[sizeof(core->broker->reason)];
+	int r = mqtt_check(options, reason, sizeof(reason));
 	if (r < 0) {
+		log_error("mqtt: %s", reason);
+		*core->broker = (struct broker_status){
+			.state = BROKER_OFF, .port = options->port, .since_ns = seam()->now_ns()};
+		snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+		snprintf(core->broker->reason, sizeof(core->broker->reason), "%s", reason);
 		return r;
 	}
 	struct mqtt *mqtt = mem_zalloc(sizeof(*mqtt));

@@ -28,7 +28,8 @@ struct mqtt_options {
 	uint64_t backoff_min_ns, backoff_max_ns;
 };
 
-/* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged),
+/* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged
+ * and in core->broker, which is off then),
  * -ENOMEM, -ENOSPC (no observer's place), -EAGAIN, -EMFILE. A broker that is absent is not an
  * error. core->broker is kept up to date. */
 int mqtt_open(

@@ -1,0 +1,40 @@
+/* Asked before the broker's thread is started, and by --check-config. The password is read and
+ * forgotten: the thread reads it anew for each connection. */
+#include "daemon/publish/mqtt_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/publish/mqtt.h"
+#include "daemon/publish/secret.h"
+
+int mqtt_check(const struct mqtt_options *options, char *reason, size_t size)
+{
+	if (options->host[0] == '\0') {
+		snprintf(reason, size, "no host");
+		return -EINVAL;
+	}
+	if (options->cert_file[0] != '\0' && options->key_file[0] == '\0') {
+		snprintf(reason, size, "cert_file without key_file");
+		return -EINVAL;
+	}
+	if (options->password_file[0] == '\0') {
+		return 0;
+	}
+	if (options->username[0] == '\0') {
+		snprintf(reason, size, "password_file without username");
+		return -EINVAL;
+	}
+	char password[512];
+	int r = secret_read(options->password_file, password, sizeof(password));
+	explicit_bzero(password, sizeof(password));
+	if (r < 0) {
+		/* the reason comes first: a long path may be cut */
+		snprintf(reason, size, "password_file: %s: %s",
+			r == -EPERM ? "refused, group or others may read it" : errno_reason(r),
+			options->password_file);
+		return -EINVAL;
+	}
+	return 0;
+}
