@@ -1,4 +1,4 @@
-/* apps: who is attached, and the exact account of its events. */
+/* apps: who is attached, the exact account of its events, and who was refused and why. */
 #include "client/edgeprofctl/verbs.h"
 
 #include <string.h>
@@ -64,6 +64,26 @@ static void show_details(struct ctl *ctl, const cJSON *app)
 	}
 }
 
+static void show_refused(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *refusal = json_first(reply, "refused"); refusal != NULL;
+		refusal = refusal->next) {
+		const char *name = json_text(refusal, "app");
+		double pid = json_number(refusal, "pid");
+		char process[32] = "";
+		if (pid == pid) {
+			snprintf(process, sizeof(process), "pid %.0f, ", pid);
+		}
+		fprintf(ctl->output.stream,
+			"%srefused%s: %s (%suid %lld): %s; %s tries, the last %s\n",
+			style_on(&ctl->style, TONE_WARN), style_off(&ctl->style, TONE_WARN),
+			name != NULL ? name : "a process", process,
+			(long long)json_integer(refusal, "uid"), json_word(refusal, "reason"),
+			format_count(json_integer(refusal, "count")).text,
+			format_time(json_integer(refusal, "last_us")).text);
+	}
+}
+
 static void show_apps(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct column columns[] = {
@@ -85,11 +105,14 @@ static void show_apps(struct ctl *ctl, const cJSON *reply)
 	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
 		add_app(&table, app);
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	if (json_count(reply, "apps") > 0) {
+		table_print(&table, &ctl->style, ctl->output.stream, 0);
+	}
 	table_finish(&table);
 	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
 		show_details(ctl, app);
 	}
+	show_refused(ctl, reply);
 }
 
 int verb_apps(struct ctl *ctl)

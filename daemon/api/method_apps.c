@@ -19,7 +19,34 @@ static bool app_item(struct list_cursor *cursor, struct json *out)
 	return true;
 }
 
-static const struct list_ops app_list = {.field = "apps", .item = app_item};
+static void refused_item(struct json *out, const struct core *core, const struct refusal *refusal)
+{
+	json_open(out, NULL, '{');
+	json_string_opt(out, "app", refusal->app);
+	json_unsigned(out, "uid", refusal->uid);
+	if (refusal->pid > 0) {
+		json_integer(out, "pid", refusal->pid);
+	}
+	json_string(out, "reason", refusal->reason);
+	json_unsigned(out, "count", refusal->count);
+	json_integer(out, "last_us", row_time_us(core, refusal->last_ns));
+	json_close(out, '}');
+}
+
+static void apps_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	const struct refusals *refusals = &cursor->core->counters->refusals;
+	json_open(out, "refused", '[');
+	for (size_t i = 0; last && i < refusals->count; i++) {
+		const struct refusal *refusal = &refusals->entry[i];
+		if (cursor->permitted || refusal->uid == cursor->uid) {
+			refused_item(out, cursor->core, refusal);
+		}
+	}
+	json_close(out, ']');
+}
+
+static const struct list_ops app_list = {.field = "apps", .item = app_item, .tail = apps_tail};
 
 enum api_result method_list_apps(struct api_call *call)
 {

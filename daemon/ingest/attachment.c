@@ -253,6 +253,8 @@ static void link_up(struct attachment *attachment, struct connection *connection
 	ingest->attachments = attachment;
 	ingest->mapped_bytes += attachment->size;
 	ingest->core->counters->attaches++;
+	refusals_forget(&ingest->core->counters->refusals, attachment->process->app->name,
+		attachment->peer.uid);
 	if (attachment->peer.pid > 0) {
 		struct watch watch = {.kind = WATCH_APP,
 			.pid = attachment->peer.pid,

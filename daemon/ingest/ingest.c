@@ -35,22 +35,21 @@ void ingest_refuse(
 	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason)
 {
 	struct counters *counters = ingest->core->counters;
-	char name[PROTO_NAME_SIZE] = "a process";
+	uint64_t now_ns = seam()->now_ns();
+	char name[PROTO_NAME_SIZE] = "";
 	if (app) {
 		proto_name_clean(app, strlen(app), name);
 	}
 	counters->attaches_refused++;
 	snprintf(counters->attach_refused_reason, sizeof(counters->attach_refused_reason),
-		"%s (pid %d, uid %u): %s", name, (int)peer->pid, (unsigned)peer->uid, reason);
-	char same[sizeof(ingest->last_refusal)];
-	snprintf(same, sizeof(same), "%s: %s", name, reason); /* clients try again each second */
-	if (strcmp(same, ingest->last_refusal) == 0) {
-		return;
+		"%s (pid %d, uid %u): %s", app ? name : "a process", (int)peer->pid,
+		(unsigned)peer->uid, reason);
+	/* Clients try again each second: only what is new is told. */
+	if (refusals_add(&counters->refusals, name, peer->uid, peer->pid, reason, now_ns)) {
+		timeline_add(ingest->core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
+			"refused (pid %d, uid %u): %s", (int)peer->pid, (unsigned)peer->uid,
+			reason);
 	}
-	memcpy(ingest->last_refusal, same, sizeof(same));
-	log_warning("refused %s", counters->attach_refused_reason);
-	timeline_add(ingest->core->timeline, seam()->now_ns(), TIMELINE_APP, TIMELINE_WARNING, name,
-		"refused %s", counters->attach_refused_reason);
 }
 
 static uint64_t milliseconds(uint64_t ns)

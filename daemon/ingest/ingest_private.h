@@ -54,7 +54,6 @@ struct ingest {
 	size_t connection_count;
 	struct attachment *attachments;
 	uint64_t mapped_bytes;
-	char last_refusal[160];
 	unsigned handles; /* not yet closed */
 	bool closing;
 	void (*done)(void *ctx);

@@ -87,7 +87,9 @@ REPLIES = {
          "frame_count": 300, "total_count": 4000, "misses": 0},
         {"app": "new", "status": "insufficient_data", "fps": None, "frame_count": 0,
          "total_count": 1, "misses": 0}]},
-    "ListApps": {"apps": [APP]},
+    "ListApps": {"apps": [APP], "refused": [
+        {"app": "mic", "uid": 1001, "pid": 99, "reason": "another time namespace", "count": 4,
+         "last_us": 1_700_000_000_000_000}]},
     "ListProcesses": {"processes": [
         {"pid": 811, "name": "cam", "comm": "python3", "uid": 1000, "state": "S",
          "cpu_percent": 81.2, "user_percent": 70.1, "system_percent": 11.1,

@@ -34,6 +34,8 @@ class Texts(Case):
         with self.daemon() as daemon:
             self.assertRegex(self.ctl("apps")[0], r"cam +running +811 +1000 +5 +29.9 +123,456")
             self.assertIn("cam: in `infer` for 3.2 s", self.ctl("apps")[0])
+            self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 tries",
+                          self.ctl("apps")[0])
             self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
             self.assertIn("1.61 bytes a sample", self.ctl("self")[0])
             self.assertIn("1.00 MiB of 16.0 MiB", self.ctl("self")[0])

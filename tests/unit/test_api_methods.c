@@ -411,6 +411,25 @@ START_TEST(apps_tell_accounting_and_last_words)
 	app = item_of(reply, "apps", "name", "cam");
 	ck_assert_str_eq(string(app, "state"), "died");
 	ck_assert_ptr_nonnull(strstr(string(app, "last_words"), "8841"));
+	ck_assert_int_eq(count(reply, "refused"), 0);
+	cJSON_Delete(reply);
+}
+END_TEST
+
+START_TEST(apps_say_why_a_process_was_refused)
+{
+	struct refusals *refusals = &f.counters.refusals;
+	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	refusals_add(refusals, "", getuid(), 0, "no hello within 5 s", f.now_ns);
+	cJSON *reply = ask("ListApps", NULL);
+	const cJSON *row = item_of(reply, "refused", "app", "mic");
+	ck_assert_str_eq(string(row, "reason"), "it is in another time namespace");
+	ck_assert_double_eq(number(row, "count"), 2);
+	ck_assert_double_eq(number(row, "pid"), 99);
+	row = cJSON_GetArrayItem(get(reply, "refused"), 1);
+	ck_assert(!cJSON_HasObjectItem(row, "app"));
+	ck_assert(!cJSON_HasObjectItem(row, "pid"));
 	cJSON_Delete(reply);
 }
 END_TEST
@@ -632,6 +651,7 @@ int main(void)
 	tcase_add_test(tests, a_stage_without_events_has_no_numbers);
 	tcase_add_test(tests, frames_have_the_contract_s_numbers);
 	tcase_add_test(tests, apps_tell_accounting_and_last_words);
+	tcase_add_test(tests, apps_say_why_a_process_was_refused);
 	tcase_add_test(tests, process_rows_are_clean_text);
 	tcase_add_test(tests, alerts_pending_firing_and_all);
 	tcase_add_test(tests, marks_and_events_page_through_the_timeline);

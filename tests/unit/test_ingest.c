@@ -496,6 +496,8 @@ START_TEST(rubbish_is_refused_with_the_reason)
 		run_until(&counters.attaches_refused, (uint64_t)i + 1);
 		ck_assert_msg(strstr(counters.attach_refused_reason, reasons[i]), "%d: %s", i,
 			counters.attach_refused_reason);
+		ck_assert_ptr_nonnull(strstr(
+			counters.refusals.entry[counters.refusals.count - 1].reason, reasons[i]));
 		uv_run(&loop, UV_RUN_NOWAIT);
 		char byte;
 		ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* closed, and no answer */
@@ -512,6 +514,24 @@ START_TEST(rubbish_is_refused_with_the_reason)
 		close(fd);
 	}
 	ck_assert_uint_eq(timeline_last_serial(core.timeline), told);
+}
+END_TEST
+
+/* Of huge pages none may be left for the next touch after a hole was punched: SIGBUS. */
+START_TEST(a_memfd_of_huge_pages_is_refused)
+{
+	const uint32_t size = 2 * 1024 * 1024;
+	const char *reason = NULL;
+	struct stat st;
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	if (fd >= 0 && ftruncate(fd, size) == 0) {
+		ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+		ck_assert_int_eq(hello_check_memfd(fd, size, &st, &reason), -EBADMSG);
+		ck_assert_str_eq(reason, "the memfd is of huge pages");
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
 }
 END_TEST
 
@@ -664,6 +684,7 @@ int main(void)
 	tcase_add_test(tc, accounting_is_exact_when_a_writer_is_killed);
 	tcase_add_test(tc, nothing_is_lost_over_a_restart_of_the_daemon);
 	tcase_add_test(tc, rubbish_is_refused_with_the_reason);
+	tcase_add_test(tc, a_memfd_of_huge_pages_is_refused);
 	tcase_add_test(tc, a_thousand_attachments_leave_no_descriptor);
 	tcase_add_test(tc, one_uid_gets_half_of_what_is_free);
 	tcase_add_test(tc, a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced);

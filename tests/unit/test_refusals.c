@@ -1,0 +1,90 @@
+#include "daemon/core/refusals.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct refusals refusals;
+
+static void setup(void)
+{
+	memset(&refusals, 0, sizeof(refusals));
+}
+
+START_TEST(one_that_tries_again_is_one_entry)
+{
+	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "page size", 5));
+	ck_assert(!refusals_add(&refusals, "cam", 1000, 13, "page size", 9));
+	ck_assert_uint_eq(refusals.count, 1);
+	ck_assert_uint_eq(refusals.entry[0].count, 2);
+	ck_assert_uint_eq(refusals.entry[0].last_ns, 9);
+	ck_assert_int_eq(refusals.entry[0].pid, 13);
+}
+END_TEST
+
+START_TEST(another_reason_user_or_name_is_another_entry)
+{
+	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "page size", 1));
+	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "no room", 1));
+	ck_assert(refusals_add(&refusals, "cam", 1001, 12, "page size", 1));
+	ck_assert(refusals_add(&refusals, "", 1000, 12, "page size", 1));
+	ck_assert_uint_eq(refusals.count, 4);
+}
+END_TEST
+
+START_TEST(the_quietest_makes_room)
+{
+	char name[16];
+	for (unsigned i = 0; i < REFUSALS_MAX; i++) {
+		snprintf(name, sizeof(name), "app%u", i);
+		refusals_add(&refusals, name, 1000, 12, "page size", 10 + i);
+	}
+	refusals_add(&refusals, "app0", 1000, 12, "page size", 100);
+	ck_assert(refusals_add(&refusals, "new", 1000, 12, "page size", 101));
+	ck_assert_uint_eq(refusals.count, REFUSALS_MAX);
+	ck_assert_str_eq(refusals.entry[0].app, "app0");
+	ck_assert_str_eq(refusals.entry[1].app, "new");
+}
+END_TEST
+
+START_TEST(an_app_that_attached_is_forgotten)
+{
+	refusals_add(&refusals, "cam", 1000, 12, "page size", 1);
+	refusals_add(&refusals, "mic", 1000, 12, "page size", 1);
+	refusals_add(&refusals, "cam", 1001, 12, "another user's", 1);
+	refusals_forget(&refusals, "cam", 1000);
+	ck_assert_uint_eq(refusals.count, 2);
+	ck_assert_str_eq(refusals.entry[0].app, "mic");
+	ck_assert_uint_eq(refusals.entry[1].uid, 1001);
+}
+END_TEST
+
+START_TEST(long_texts_are_cut_and_still_the_same_entry)
+{
+	char reason[300], app[300];
+	memset(reason, 'r', sizeof(reason));
+	memset(app, 'a', sizeof(app));
+	reason[299] = app[299] = '\0';
+	ck_assert(refusals_add(&refusals, app, 1000, 12, reason, 1));
+	ck_assert(!refusals_add(&refusals, app, 1000, 12, reason, 2));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("refusals");
+	TCase *tcase = tcase_create("refusals");
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_add_test(tcase, one_that_tries_again_is_one_entry);
+	tcase_add_test(tcase, another_reason_user_or_name_is_another_entry);
+	tcase_add_test(tcase, the_quietest_makes_room);
+	tcase_add_test(tcase, an_app_that_attached_is_forgotten);
+	tcase_add_test(tcase, long_texts_are_cut_and_still_the_same_entry);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
