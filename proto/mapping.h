@@ -6,9 +6,9 @@
  *     offset 0                   struct proto_map_header         (512 bytes)
  *     PROTO_MAP_DECLARATIONS     struct proto_declaration[128]   (128 bytes each)
  *     geometry.slots_offset      struct proto_slot[slots]        (512 bytes each, one per thread)
- *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, else slot + 1
- *     geometry.next_offset       uint32_t next[chunks]           chunk that follows in its slot
- *     geometry.base_offset       uint64_t base[chunks]           slot position of its first record
+ *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, else slot + 1, or
+ * …_FREEING geometry.next_offset       uint32_t next[chunks]           chunk that follows in its
+ * slot geometry.base_offset       uint64_t base[chunks]           slot position of its first record
  *     geometry.records_offset    struct proto_record[chunks][chunk_records]
  *
  * Records. A slot's records are numbered from 0; `head` counts those published, and one release
@@ -23,9 +23,10 @@
  * passes a chunk when tail has reached base + chunk_records *and* head is beyond it (only then is
  * next[] linked; the writer still has to write next[] of a chunk that was read to its end, so such
  * a chunk stays tail_chunk and owned): checkpoint first (tail, tail_chunk = next), then
- * base = UINT64_MAX, then owner = 0 with release. A reader that attaches anew frees chunks of a
- * slot whose base + chunk_records <= tail, except tail_chunk (what a killed reader left between the
- * two steps); a chunk just taken still has base UINT64_MAX and is left alone.
+ * owner = PROTO_CHUNK_FREEING, base = UINT64_MAX, owner = 0, each with release. A reader that
+ * attaches anew finishes what a killed one left between these steps: it frees chunks with owner
+ * PROTO_CHUNK_FREEING, and chunks of a slot whose base + chunk_records <= tail, except tail_chunk;
+ * a chunk just taken has its slot's owner and base UINT64_MAX still and is left alone.
  *
  * Identity at any time, also across SIGKILL of either side:
  *     sent = received + dropped + in the ring
@@ -44,6 +45,7 @@
 #define PROTO_MAP_MAGIC 0x50454745u   /* "EGEP" */
 #define PROTO_HELLO_MAGIC 0x48454745u /* "EGEH" */
 #define PROTO_NO_CHUNK UINT32_MAX
+#define PROTO_CHUNK_FREEING UINT32_MAX /* an owner: the reader is giving it back */
 #define PROTO_NO_BASE UINT64_MAX
 #define PROTO_CPU_NOT_MEASURED UINT32_MAX
 #define PROTO_NO_FRAME UINT64_MAX

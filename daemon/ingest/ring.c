@@ -72,9 +72,11 @@ static bool chunk_reaches(const struct ring *ring, uint32_t slot, uint32_t chunk
 	       p - base <= ring->g.chunk_records;
 }
 
+/* Three steps, so that killed after any of them sweep() can tell it from a chunk just taken. */
 static void chunk_free(struct ring *ring, uint32_t chunk)
 {
-	__atomic_store_n(&ring->base[chunk], PROTO_NO_BASE, __ATOMIC_RELAXED);
+	STORE_RELEASE(&ring->owner[chunk], PROTO_CHUNK_FREEING);
+	STORE_RELEASE(&ring->base[chunk], PROTO_NO_BASE);
 	STORE_RELEASE(&ring->owner[chunk], 0);
 }
 
@@ -129,6 +131,10 @@ static void sweep(struct ring *ring)
 	for (uint32_t chunk = 0; chunk < ring->g.chunks; chunk++) {
 		uint32_t owner = LOAD_ACQUIRE(&ring->owner[chunk]);
 		uint64_t base = LOAD(&ring->base[chunk]);
+		if (owner == PROTO_CHUNK_FREEING) {
+			chunk_free(ring, chunk);
+			continue;
+		}
 		if (owner == 0 || owner > ring->g.slots || base == PROTO_NO_BASE) {
 			continue;
 		}

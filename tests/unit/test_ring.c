@@ -202,6 +202,15 @@ START_TEST(a_new_reader_frees_what_the_old_one_left)
 	attach();
 	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
 	ck_assert_uint_eq(proto_map_base(map, &writer.g)[old], PROTO_NO_BASE);
+	/* killed after the first step of the hand-back, and after the second */
+	proto_map_base(map, &writer.g)[old] = 0;
+	proto_map_owner(map, &writer.g)[old] = PROTO_CHUNK_FREEING;
+	attach();
+	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
+	ck_assert_uint_eq(proto_map_base(map, &writer.g)[old], PROTO_NO_BASE);
+	proto_map_owner(map, &writer.g)[old] = PROTO_CHUNK_FREEING;
+	attach();
+	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
 	/* just taken: base not yet set */
 	proto_map_owner(map, &writer.g)[old] = 2;
 	attach();
