@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { FDS_MAX = 4 }; /* room in the control buffer; the kernel closes what does not fit */
@@ -106,11 +107,15 @@ int hello_check(const struct proto_hello *hello, uint64_t now_ns, const char **r
 int hello_check_memfd(int memfd, uint32_t size, struct stat *st, const char **reason)
 {
 	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	const unsigned long hugetlbfs = 0x958458f6; /* HUGETLBFS_MAGIC */
 	int seals = fcntl(memfd, F_GET_SEALS);
+	struct statfs fs;
 	if (seals < 0) {
 		*reason = "the descriptor is not a memfd";
 	} else if ((seals & wanted) != wanted) {
 		*reason = "the memfd is not sealed against resizing";
+	} else if (fstatfs(memfd, &fs) < 0 || (unsigned long)(uint32_t)fs.f_type == hugetlbfs) {
+		*reason = "the memfd is of huge pages"; /* a hole in it faults: none may be left */
 	} else if (fstat(memfd, st) < 0 || !S_ISREG(st->st_mode)) {
 		*reason = "the descriptor is not a memfd";
 	} else if (st->st_size < 0 || (uint64_t)st->st_size != size) {

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/ingest/hello.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
