@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/libedgeprof/names.h"
@@ -29,12 +30,31 @@ static void mapping_fill(void *map, const struct proto_geometry *g)
 	memset(proto_map_base(map, g), 0xff, g->chunks * sizeof(uint64_t));
 }
 
+/* A memfd that is never run, which some systems insist on; older ones don't know the flag. */
+static int memfd_new(void)
+{
+	const unsigned noexec_seal = 0x0008; /* MFD_NOEXEC_SEAL, Linux 6.3 */
+	int fd = memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING | noexec_seal);
+	return fd < 0 && errno == EINVAL ? memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+					 : fd;
+}
+
+/* A file beyond the app's limit would not fail but kill it with SIGXFSZ, memfd or not. */
+static bool size_allowed(uint32_t size)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur >= size;
+}
+
 int mapping_create(uint32_t size)
 {
+	if (!size_allowed(size)) {
+		return -ENOMEM;
+	}
 	struct proto_geometry g;
 	void *map = MAP_FAILED;
 	int error = -ENOMEM;
-	int fd = memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_new();
 	if (fd < 0 || proto_geometry(size, &g) < 0 || ftruncate(fd, size) < 0) {
 		goto error;
 	}

@@ -17,7 +17,7 @@ START_TEST(mapping_is_sealed_whole_and_described)
 	ck_assert_uint_eq(fake.hello.page_size, (uint32_t)sysconf(_SC_PAGESIZE));
 	ck_assert_uint_le(edgeprof_now() - fake.hello.mono_ns, 1000000000u);
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	ck_assert_int_eq(fcntl(fake.memfd, F_GET_SEALS), seals);
+	ck_assert_int_eq(fcntl(fake.memfd, F_GET_SEALS) & seals, seals);
 	ck_assert_int_lt(ftruncate(fake.memfd, 4096), 0);
 	struct stat st;
 	ck_assert_int_eq(fstat(fake.memfd, &st), 0);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -159,6 +160,37 @@ START_TEST(app_that_closes_our_descriptors_is_not_written_to)
 }
 END_TEST
 
+/* Growing a file beyond the limit is SIGXFSZ, not an error. */
+START_TEST(a_limit_of_file_size_switches_off_instead_of_killing)
+{
+	struct rlimit limit;
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = 1000;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(fake_start(&fake), 0);
+	ck_assert_int_eq(edgeprof_init("unit test"), -ENOMEM);
+	edgeprof_tick();
+}
+END_TEST
+
+START_TEST(an_app_without_descriptors_goes_on)
+{
+	struct rlimit limit;
+	struct edgeprof_counts n;
+	ck_assert_int_eq(fake_start(&fake), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	struct rlimit none = {.rlim_cur = 3, .rlim_max = limit.rlim_max};
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
+	for (int i = 0; i < 100; i++) {
+		edgeprof_tick();
+	}
+	edgeprof_counts(&n);
+	ck_assert_uint_eq(n.unattached, 100);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("edgeprof_quiet");
@@ -171,6 +203,8 @@ int main(void)
 	tcase_add_test(tc, events_allocate_nothing);
 #endif
 	tcase_add_test(tc, app_that_closes_our_descriptors_is_not_written_to);
+	tcase_add_test(tc, a_limit_of_file_size_switches_off_instead_of_killing);
+	tcase_add_test(tc, an_app_without_descriptors_goes_on);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
