@@ -111,7 +111,7 @@ static void add_path(const char *directory)
 /* Reads the environment once. Under the channel's lock. */
 static void configure(const char *app)
 {
-	channel.configured = true;
+	channel.paths = 0; /* a child may have been forked in the midst of this */
 	const char *size = secure_getenv("EDGEPROF_MAPPING_SIZE");
 	struct proto_geometry g;
 	unsigned long bytes = size ? strtoul(size, NULL, 10) : 0;
@@ -127,6 +127,7 @@ static void configure(const char *app)
 	if (disable && strcmp(disable, "1") == 0) {
 		process.print = false;
 		process_set_mode(PROCESS_OFF);
+		channel.configured = true;
 		return;
 	}
 	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
@@ -142,6 +143,7 @@ static void configure(const char *app)
 			add_path(directory);
 		}
 	}
+	channel.configured = true;
 }
 
 static int send_hello(int fd, int memfd)
@@ -323,6 +325,9 @@ bool attach_connected(void)
 void attach_close(void)
 {
 	if (channel_lock()) {
+		/* again: who was attaching just now may have switched it on */
+		process_set_mode(PROCESS_OFF);
+		process_set_gate(0);
 		detach();
 		channel_unlock();
 	}

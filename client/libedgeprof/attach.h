@@ -21,6 +21,7 @@ void attach_wake(void);
 /* A daemon holds the mapping, as far as known. */
 bool attach_connected(void);
 
+/* The end: nothing is recorded and nobody looked for from now on. */
 void attach_close(void);
 
 /* In a forked child: the connection and the memfd are the parent's. */

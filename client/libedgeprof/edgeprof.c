@@ -19,10 +19,11 @@ enum {
 	FRAME_IDLE = 1, /* begun while there was no daemon */
 };
 
-/* Depths of tokens that opened nothing: in a signal handler inside another event; of a stage that
- * was never declared. */
+/* Depths of tokens that opened nothing, deeper than any stage that is open: in a signal handler
+ * inside another event; of a stage that was never declared; of a thread that had no slot. */
 #define TOKEN_BUSY UINT32_MAX
 #define TOKEN_LOST (UINT32_MAX - 1)
+#define TOKEN_UNPLACED (UINT32_MAX - 2)
 
 static inline uint64_t clock_ns(void)
 {
@@ -77,6 +78,8 @@ static __attribute__((noinline)) void idle_slow(struct thread *t)
 	thread_lock(t);
 	if (process_mode() == PROCESS_OFF) {
 		t->idle_limit = UINT64_MAX;
+	} else if (t->ended) { /* a later destructor's: nobody adds up this thread any more */
+		thread_count_lost();
 	} else {
 		uint64_t now_ns = clock_ns();
 		thread_take_slot(t, now_ns);
@@ -173,6 +176,7 @@ static __attribute__((noinline)) edgeprof_token begin_slow(struct thread *t, uin
 {
 	edgeprof_token token = {.start_ns = 0, .stage = stage, .depth = 0};
 	if (t->busy) {
+		token.start_ns = 1; /* not an idle token, whose end is the shortest */
 		token.depth = TOKEN_BUSY;
 		return token;
 	}
@@ -186,7 +190,7 @@ static __attribute__((noinline)) edgeprof_token begin_slow(struct thread *t, uin
 		return begin_open(t, t->slot, stage);
 	}
 	if (t->slot || process.print || process_mode() == PROCESS_ACTIVE) {
-		token.depth = declared ? t->depth : TOKEN_LOST;
+		token.depth = declared ? TOKEN_UNPLACED : TOKEN_LOST;
 		token.start_ns = clock_ns();
 	}
 	return token;
@@ -249,11 +253,16 @@ static void print_stage(uint32_t stage, uint64_t duration_ns)
 static __attribute__((noinline)) void end_slow(
 	struct thread *t, edgeprof_token token, uint64_t now_ns)
 {
+	if (token.depth == TOKEN_BUSY) {
+		thread_count_busy(t);
+		return;
+	}
 	if (token.depth == TOKEN_LOST || !is_declared(token.stage)) {
 		thread_count_lost();
 		return;
 	}
-	struct proto_slot *slot = t->slot;
+	/* begun before this thread had a slot: not among its open stages */
+	struct proto_slot *slot = token.depth == TOKEN_UNPLACED ? NULL : t->slot;
 	if (!slot || is_open(t, slot, &token)) {
 		if (process.print) {
 			print_stage(token.stage, now_ns - token.start_ns);
@@ -262,7 +271,6 @@ static __attribute__((noinline)) void end_slow(
 			if (slot) {
 				end_open(t, slot, &token, now_ns);
 			} else {
-				/* begun before this thread had a slot */
 				publish(t, t->slot, token.stage, PROTO_KIND_COMPLETE, 0,
 					token.start_ns, now_ns - token.start_ns, t->frame);
 			}
@@ -299,8 +307,6 @@ void edgeprof_end(edgeprof_token token)
 	 */
 	if (UNLIKELY(token.start_ns != 0)) {
 		end_recorded(t, token);
-	} else if (UNLIKELY(token.depth == TOKEN_BUSY)) {
-		thread_count_busy(t);
 	} else {
 		idle(t);
 	}

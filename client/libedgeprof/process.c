@@ -28,18 +28,26 @@ void process_set_mode(enum process_mode mode)
 }
 
 /* fork: the lock is taken around it, so that the child gets a table and a list that are whole. A
- * signal handler that forks inside an event may interrupt the holder: it must not wait. */
+ * signal handler that forks inside an event may interrupt the holder: it must not wait. A handler's
+ * events during the fork are counted, not written: in the child they would go into the parent's
+ * slot. */
 static void fork_prepare(void)
 {
-	if (!thread_self.busy) {
+	struct thread *t = &thread_self;
+	if (!t->busy) {
+		thread_lock(t);
 		pthread_mutex_lock(&process.lock);
+		t->forking = true;
 	}
 }
 
 static void fork_parent(void)
 {
-	if (!thread_self.busy) {
+	struct thread *t = &thread_self;
+	if (t->forking) {
+		t->forking = false;
 		pthread_mutex_unlock(&process.lock);
+		thread_unlock(t);
 	}
 }
 
@@ -48,7 +56,7 @@ static void fork_child(void)
 {
 	struct thread *t = &thread_self;
 	void *map = process.map;
-	if (t->busy) {
+	if (!t->forking) {
 		/* The handler returns into an event that is half written: let it end in memory
 		 * that nobody reads, and record nothing in this child. */
 		if (map) {
@@ -82,6 +90,8 @@ static void fork_child(void)
 		process_set_mode(PROCESS_FRESH);
 	}
 	process_set_gate(0);
+	t->forking = false;
+	thread_unlock(t);
 }
 
 __attribute__((constructor)) static void process_begin(void)

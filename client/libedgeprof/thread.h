@@ -28,6 +28,7 @@ struct thread {
 	uint32_t index;	    /* of slot */
 	uint32_t uncounted; /* records taken since the owned chunks were counted */
 	bool keyed;	    /* the destructor is armed */
+	bool forking;	    /* between fork's handlers, which hold process.lock */
 	bool ended;	    /* the destructor ran: never take a slot again */
 };
 

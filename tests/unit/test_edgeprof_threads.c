@@ -120,6 +120,78 @@ START_TEST(threads_beyond_the_slots_are_counted_lost)
 }
 END_TEST
 
+static pthread_barrier_t full, released;
+
+static void *hold_a_slot(void *arg)
+{
+	(void)arg;
+	edgeprof_tick();
+	pthread_barrier_wait(&full);
+	pthread_barrier_wait(&released);
+	return NULL;
+}
+
+/* The outer stage is begun while all slots are taken; one comes free before it ends. */
+START_TEST(stages_begun_without_a_slot_are_counted_when_they_end)
+{
+	setenv("EDGEPROF_MAPPING_SIZE", "65536", 1);
+	attach();
+	int stage = edgeprof_stage("infer");
+	pthread_t threads[16];
+	pthread_barrier_init(&full, NULL, 17);
+	pthread_barrier_init(&released, NULL, 17);
+	for (int i = 0; i < 16; i++) {
+		pthread_create(&threads[i], NULL, hold_a_slot, NULL);
+	}
+	pthread_barrier_wait(&full);
+	edgeprof_token outer = edgeprof_begin(stage), second = edgeprof_begin(stage);
+	pthread_barrier_wait(&released);
+	for (int i = 0; i < 16; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	for (int i = 0; i < 1000; i++) { /* looks for a slot once in 256 */
+		edgeprof_token inner = edgeprof_begin(stage);
+		edgeprof_end(inner);
+	}
+	edgeprof_token open = edgeprof_begin(stage);
+	edgeprof_end(second);
+	edgeprof_end(outer);
+	edgeprof_end(open);
+	ck_assert_uint_eq(fake_count(&fake).sent, 16 + 1000 + 3);
+	check_identity();
+}
+END_TEST
+
+static void tick_late(void *arg)
+{
+	(void)arg;
+	edgeprof_tick();
+}
+
+static void *end_with_a_tick(void *arg)
+{
+	edgeprof_tick();
+	pthread_setspecific(*(pthread_key_t *)arg, arg);
+	return NULL;
+}
+
+/* Keys' destructors run in the order of their making: the library's was first. */
+START_TEST(events_of_late_destructors_are_counted)
+{
+	struct edgeprof_counts n;
+	pthread_key_t key;
+	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	ck_assert_int_eq(pthread_key_create(&key, tick_late), 0);
+	for (int i = 0; i < 10; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, end_with_a_tick, &key);
+		pthread_join(thread, NULL);
+	}
+	edgeprof_counts(&n);
+	ck_assert_uint_eq(n.unattached, 20);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("edgeprof_threads");
@@ -130,6 +202,8 @@ int main(void)
 	tcase_add_test(tc, threads_without_a_daemon_are_counted_exactly);
 	tcase_add_test(tc, thousand_short_threads_share_the_slots);
 	tcase_add_test(tc, threads_beyond_the_slots_are_counted_lost);
+	tcase_add_test(tc, stages_begun_without_a_slot_are_counted_when_they_end);
+	tcase_add_test(tc, events_of_late_destructors_are_counted);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
