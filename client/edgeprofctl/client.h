@@ -20,9 +20,6 @@ struct reply {
 int client_create(int fd, struct client **ret);
 void client_destroy(struct client *client);
 
-/* For poll(2). Readable means that client_receive has something, or nothing whole yet. */
-int client_fd(const struct client *client);
-
 /* Sends a call; parameters (may be NULL) stay the caller's. -EPIPE, -ETIMEDOUT, -ENOMEM, -EMSGSIZE.
  */
 int client_send(struct client *client, const char *method, const struct cJSON *parameters,

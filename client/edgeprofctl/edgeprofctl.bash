@@ -50,6 +50,7 @@ _edgeprofctl() {
 		;;
 	esac
 	case $verb in
+	sensors) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv" ;;
 	alerts) options+=" --all --check" ;;
 	events) options+=" --follow --lines" ;;

@@ -15,7 +15,7 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{"status", "", "one screen: device, sources, apps, alerts", 0, 0, 0, verb_status},
-	{"sensors", "[GLOB]", "current values", 0, 0, 1, verb_sensors},
+	{"sensors", "[GLOB]", "current values", OPTION_ALL, 0, 1, verb_sensors},
 	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
 	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	output_ignore_sigpipe();
 	if (options_parse(argc, argv, &options) < 0) {
-		print_usage(stderr);
+		fputs("Try 'edgeprofctl help'.\n", stderr);
 		return CTL_USAGE;
 	}
 	if (options.version) {
@@ -139,8 +139,11 @@ int main(int argc, char **argv)
 	int at = help ? 1 : 0;
 	const struct verb *verb = options.word_count > at ? find_verb(options.words[at]) : NULL;
 	if (options.word_count > at && verb == NULL) {
-		fprintf(stderr, "edgeprofctl: no command '%s'\n", options.words[at]);
-	} else if (options.help || help) {
+		fprintf(stderr, "edgeprofctl: no command '%s'; 'edgeprofctl help' lists them\n",
+			options.words[at]);
+		return CTL_USAGE;
+	}
+	if (options.help || help) {
 		return print_help(verb);
 	}
 	if (verb == NULL) {

@@ -6,6 +6,7 @@
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
+#include "proto/name.h"
 
 static void add_value(struct table *table, const cJSON *metric, bool utf8)
 {
@@ -67,15 +68,22 @@ static int nothing(struct ctl *ctl)
 		ctl->word_count > 0 ? ctl->words[0] : "**");
 }
 
+/* Without a glob or --all: what the daemon costs has its own verb, and would come first. */
+static bool of_the_device(const char *name)
+{
+	return !proto_glob_match("collector/**", name) && !proto_glob_match("self/**", name);
+}
+
 int verb_sensors(struct ctl *ctl)
 {
+	bool whole = ctl->word_count > 0 || (ctl->options.given & OPTION_ALL);
 	cJSON *reply;
 	int status = ask(ctl, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		show_metrics(ctl, reply, NULL);
+		show_metrics(ctl, reply, whole ? NULL : of_the_device);
 	}
 	status = json_count(reply, "metrics") > 0 ? CTL_FINE : nothing(ctl);
 	cJSON_Delete(reply);

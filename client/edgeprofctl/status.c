@@ -48,7 +48,8 @@ static void add_broker(struct table *table, const cJSON *broker)
 	const char *reason = json_word(broker, "reason");
 	int64_t dropped = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
 	if (state[0] == '\0' || strcmp(state, "off") == 0) {
-		add(table, "MQTT", TONE_DIM, "off");
+		snprintf(text, sizeof(text), "off%s%s", reason[0] == '\0' ? "" : ": ", reason);
+		add(table, "MQTT", reason[0] == '\0' ? TONE_DIM : TONE_WARN, text);
 		return;
 	}
 	int length = snprintf(text, sizeof(text), "%s, %s:%lld, %lld delivered, %lld queued", state,

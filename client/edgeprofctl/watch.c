@@ -30,11 +30,12 @@ static void show_line(struct ctl *ctl, const cJSON *status)
 {
 	bool utf8 = ctl->style.utf8;
 	FILE *out = ctl->output.stream;
-	fprintf(out, "%s%s%s  %s  %s  CPU %s  memory %s  sources %lld/%lld ok\n",
+	double celsius = json_number(status, "temperature_celsius");
+	fprintf(out, "%s%s%s  %s%s%s  CPU %s  memory %s  sources %lld/%lld ok\n",
 		style_on(&ctl->style, TONE_BOLD), json_word(status, "hostname"),
 		style_off(&ctl->style, TONE_BOLD),
-		format_time(json_integer(status, "time_us")).text,
-		format_value(json_number(status, "temperature_celsius"), "celsius", utf8).text,
+		format_time(json_integer(status, "time_us")).text, isnan(celsius) ? "" : "  ",
+		isnan(celsius) ? "" : format_value(celsius, "celsius", utf8).text,
 		format_value(json_number(status, "cpu_percent"), "percent", utf8).text,
 		format_value(json_number(status, "memory_percent"), "percent", utf8).text,
 		(long long)json_integer(status, "sources_ok"),
