@@ -38,11 +38,6 @@ void notify_ready(const char *status)
 	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
 }
 
-void notify_status(const char *status)
-{
-	sd_notifyf(0, "STATUS=%s", status);
-}
-
 void notify_reloading(void)
 {
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, seam()->now_ns() / 1000);

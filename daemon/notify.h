@@ -7,7 +7,6 @@
 int notify_listen_fd(void);
 
 void notify_ready(const char *status);
-void notify_status(const char *status);
 void notify_reloading(void); /* follow with notify_ready */
 void notify_stopping(void);
 
