@@ -114,17 +114,34 @@ static void add_error(struct config_errors *errors, const char *format, ...)
 	errors->count++;
 }
 
+/* fgets that refuses zero bytes: a file that a power cut left full of them is not an empty one. */
+static size_t get_line(struct reader *reader, char *buf, size_t size)
+{
+	size_t length = 0;
+	int c = '\0';
+	while (length + 1 < size && c != '\n' && (c = getc(reader->stream)) != EOF) {
+		if (c == '\0') {
+			add_error(reader->errors, "%s:%u: a zero byte; expected text", reader->path,
+				reader->line + 1);
+			return 0; /* what follows is not worth reading */
+		}
+		buf[length++] = (char)c;
+	}
+	buf[length] = '\0';
+	return length;
+}
+
 /* libinih's fgets: counts lines, refuses long ones instead of splitting them, and takes away the
  * indentation that libinih would read as the continuation of the line before. */
 static char *read_line(char *buf, int size, void *ctx)
 {
 	struct reader *reader = ctx;
-	if (!fgets(buf, size, reader->stream)) {
+	size_t length = get_line(reader, buf, (size_t)size);
+	if (length == 0) {
 		return NULL;
 	}
 	reader->line++;
-	size_t length = strlen(buf);
-	if (length > 0 && buf[length - 1] != '\n' && !feof(reader->stream)) {
+	if (buf[length - 1] != '\n' && !feof(reader->stream)) {
 		add_error(reader->errors, "%s:%u: line too long; expected at most %d bytes",
 			reader->path, reader->line, size - 2);
 		for (int c = getc(reader->stream); c != EOF && c != '\n';) {
@@ -169,7 +186,11 @@ static int load_file(const char *path, struct config *config, struct config_erro
 		return -ENOMEM;
 	}
 	int line = ini_parse_stream(read_line, &reader, handle_pair, &reader);
+	bool failed = ferror(reader.stream);
 	fclose(reader.stream);
+	if (failed) {
+		return -EIO;
+	}
 	if (line > 0) {
 		add_error(errors, "%s:%d: not understood; expected [section] or key = value", path,
 			line);

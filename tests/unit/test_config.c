@@ -227,6 +227,22 @@ START_TEST(long_line_is_told_and_not_split)
 }
 END_TEST
 
+START_TEST(zero_bytes_are_told_and_not_read_as_an_empty_file)
+{
+	const char *path = write_file("conf", "[daemon]\n");
+	FILE *file = fopen(path, "a");
+	ck_assert_ptr_nonnull(file);
+	static const char zeroes[4096];
+	fwrite(zeroes, 1, sizeof(zeroes), file);
+	fclose(file);
+	ck_assert_int_eq(config_load(path, &config, &errors), -EINVAL);
+	ck_assert_uint_eq(errors.count, 1);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], ":2: a zero byte"));
+	ck_assert_int_eq(config_load("/dev/zero", &config, &errors), -EINVAL);
+	ck_assert_int_eq(config_load("/dev/null", &config, &errors), 0);
+}
+END_TEST
+
 START_TEST(dropins_override_in_the_order_of_their_names)
 {
 	char path[256], folder[300];
@@ -337,6 +353,7 @@ int main(void)
 	tcase_add_test(tc, all_mistakes_are_told_at_once);
 	tcase_add_test(tc, indented_line_is_no_continuation);
 	tcase_add_test(tc, long_line_is_told_and_not_split);
+	tcase_add_test(tc, zero_bytes_are_told_and_not_read_as_an_empty_file);
 	tcase_add_test(tc, dropins_override_in_the_order_of_their_names);
 	tcase_add_test(tc, absent_explicit_file_is_enoent);
 	tcase_add_test(tc, folder_instead_of_a_file_is_told);
