@@ -96,12 +96,27 @@ static int check_config(const char *path)
 	return EX_OK;
 }
 
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+/* Until libuv catches them they wait: a stop during the start must not leave sockets behind. */
+static void hold_signals(int how)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < SIGNALS; i++) {
+		sigaddset(&set, signals[i]);
+	}
+	sigprocmask(how, &set, NULL);
+}
+
 static void on_signal(uv_signal_t *handle, int signum)
 {
+	struct daemon *daemon = *(struct daemon **)handle->data;
 	if (signum == SIGHUP) {
-		daemon_reload(handle->data, NULL, 0);
+		daemon_reload(daemon, NULL, 0);
 	} else {
-		daemon_stop(handle->data);
+		daemon_stop(daemon);
 	}
 }
 
@@ -115,8 +130,6 @@ static void close_handle(uv_handle_t *handle, void *ctx)
 
 static int run(const struct options *options)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-	enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 	uv_signal_t handles[SIGNALS];
 	uv_loop_t loop;
 	struct daemon *daemon = NULL;
@@ -127,14 +140,16 @@ static int run(const struct options *options)
 		log_error("no event loop: %s", uv_strerror(r));
 		return EX_OSERR;
 	}
+	for (size_t i = 0; i < SIGNALS; i++) {
+		uv_signal_init(&loop, &handles[i]);
+		handles[i].data = &daemon;
+		uv_signal_start(&handles[i], on_signal, signals[i]);
+		uv_unref((uv_handle_t *)&handles[i]);
+	}
+	hold_signals(SIG_UNBLOCK);
 	r = daemon_open(&loop, &options->daemon, &daemon);
-	if (r == 0) {
-		for (size_t i = 0; i < SIGNALS; i++) {
-			uv_signal_init(&loop, &handles[i]);
-			handles[i].data = daemon;
-			uv_signal_start(&handles[i], on_signal, signals[i]);
-			uv_unref((uv_handle_t *)&handles[i]);
-		}
+	for (size_t i = 0; r < 0 && i < SIGNALS; i++) {
+		uv_close((uv_handle_t *)&handles[i], NULL); /* there is nothing to reload or stop */
 	}
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_walk(&loop, close_handle, NULL);
@@ -160,5 +175,6 @@ int main(int argc, char **argv)
 	if (options.check_config) {
 		return check_config(options.daemon.config_path);
 	}
+	hold_signals(SIG_BLOCK);
 	return run(&options);
 }

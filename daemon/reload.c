@@ -125,6 +125,12 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 {
 	struct config *config;
 	struct config *old = daemon->config;
+	if (daemon->stopping) {
+		if (error) {
+			snprintf(error, size, "the daemon stops");
+		}
+		return -ECANCELED;
+	}
 	notify_reloading();
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
 	if (r == 0) {

@@ -56,5 +56,146 @@ def test_wrong_password_file_costs_only_mqtt_until_it_is_right():
         daemon.clean()
 
 
+def wait_stopped(daemon, patience=10):
+    """Ends within the patience with status 0, and with nothing left in the run directory."""
+    code = daemon.process.wait(patience)
+    assert code == 0, f"{code}\n{daemon.log()}"
+    left = {path.name for path in daemon.run_dir.iterdir()}
+    assert left <= {"history"}, left
+
+
+def cares_for_signals(pid):
+    stops = 1 << signal.SIGTERM - 1 | 1 << signal.SIGINT - 1 | 1 << signal.SIGHUP - 1
+    with open(f"/proc/{pid}/status") as status:
+        masks = [int(line.split()[1], 16) for line in status if line.startswith(("SigBlk", "SigCgt"))]
+    return any(mask & stops == stops for mask in masks)
+
+
+def test_stop_at_any_moment_of_the_start_is_clean():
+    random.seed(8)
+    for n in range(40):
+        daemon = Daemon("[mqtt]\nhost = 127.0.0.1\nport = 1\n" if n % 2 else "")
+        try:
+            daemon.start(wait=False)
+            # from main on: before, the dynamic linker runs and nothing is made yet
+            until("it holds or catches signals", lambda: cares_for_signals(daemon.pid))
+            time.sleep(random.random() * random.choice((0, 0.01, 0.05)))
+            daemon.process.send_signal(random.choice((signal.SIGTERM, signal.SIGINT)))
+            with contextlib.suppress(ProcessLookupError):
+                daemon.process.send_signal(signal.SIGHUP)
+            wait_stopped(daemon)
+        finally:
+            daemon.clean()
+
+
+class Broker:
+    """A TCP server in the place of a broker; answer(connection) says what it does."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.socket()
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(16)
+        self.port = self.listener.getsockname()[1]
+        self.connections = []
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections.append(connection)
+                with contextlib.suppress(OSError):
+                    self.answer(connection)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            connection.close()
+        self.thread.join(10)
+
+
+CONNACK = b"\x20\x02\x00\x00"
+
+
+def accept_and_close(connection):
+    connection.close()
+
+
+def say_garbage(connection):
+    connection.recv(4096)
+    connection.sendall(CONNACK + os.urandom(3000))
+
+
+def refuse_protocol(connection):
+    connection.recv(4096)
+    connection.sendall(b"\x20\x02\x00\x01")
+
+
+def stay_silent(_):
+    pass
+
+
+def connect_then_silent(connection):
+    connection.recv(4096)
+    connection.sendall(CONNACK)
+
+
+def flap(connection):
+    connection.recv(4096)
+    connection.sendall(CONNACK)
+    time.sleep(0.2)
+    connection.close()
+
+
+def test_bad_brokers_cost_nothing_and_the_stop_is_quick():
+    for answer in (accept_and_close, say_garbage, refuse_protocol, stay_silent, connect_then_silent, flap):
+        with Broker(answer) as broker:
+            daemon = Daemon(f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\n"
+                            "summary_interval = 1s\n[alert busy]\nmetric = cpu/load1\nabove = -1\n")
+            try:
+                daemon.start()
+                until(f"{answer.__name__}: it came", lambda: broker.connections)
+                wanted = ("connecting",) if answer is stay_silent else ("connected", "away")
+                until(f"{answer.__name__}: {wanted}", lambda: daemon.call("GetStatus")["broker"]["state"] in wanted)
+                daemon.process.send_signal(signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    daemon.process.send_signal(signal.SIGHUP)  # a reload while it stops is none
+                wait_stopped(daemon, 10)
+            finally:
+                daemon.clean()
+
+
+def test_reloads_without_end_keep_alerts_and_memory():
+    rule = "[alert busy]\nmetric = cpu/load1\nabove = -1\n"
+    good = [rule, rule + "[mqtt]\nhost = 127.0.0.1\nport = 1\n[process all]\nmatch = *\n",
+            rule + "[sampling]\ninterval = 200ms\n[source thermal]\nenabled = no\n[mqtt]\nhost = 127.0.0.2\n"]
+    bad = ["[alert busy\n", "[nonsense]\na = b\n", "[alert busy]\nmetric = cpu load\n", "\0\n", "x" * 70000]
+    with Daemon(rule) as daemon, contextlib.closing(daemon.client(60)) as client:
+        def busy():
+            return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "busy" and a["state"] == "firing"]
+
+        def rounds(count):
+            for n in range(count):
+                daemon.config_path.write_text(good[n % 3])
+                client.call("Reload")
+                daemon.config_path.write_text(bad[n % 5])
+                client.send("Reload")
+                assert "error" in client.receive(), bad[n % 5][:40]
+            return rss_kib(daemon), len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+        since = until("it fires", busy)[0]["since_us"]
+        before = rounds(30)
+        after = rounds(120)
+        assert busy()[0]["since_us"] == since
+        assert after[1] <= before[1] + 6, (before, after)
+        # the sanitizers keep what is freed in quarantine
+        assert after[0] <= before[0] + (65536 if os.environ.get("EDGEPROF_SANITIZED") else 1024), (before, after)
+
 if __name__ == "__main__":
     run_tests(dict(globals()))
