@@ -131,6 +131,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		apps->stages_refused++;
 	}
 	process->stages[index] = stage;
+	stage->users++;
 	return stage;
 }
 

@@ -104,18 +104,6 @@ static bool retire_gone_app(struct apps *apps)
 	return true;
 }
 
-static bool stage_in_use(const struct app *app, const struct stage *stage)
-{
-	for (size_t p = 0; p < app->processes; p++) {
-		for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
-			if (app->process[p]->stages[i] == stage) {
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
 bool apps_retire_stage(struct apps *apps, struct app *only)
 {
 	struct app *owner = NULL;
@@ -127,7 +115,7 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 		}
 		for (size_t i = 0; i < app->stages; i++) {
 			if ((!owner || app->stage[i]->last_ns < owner->stage[index]->last_ns) &&
-				!stage_in_use(app, app->stage[i])) {
+				app->stage[i]->users == 0) {
 				owner = app;
 				index = i;
 			}
@@ -285,6 +273,11 @@ void apps_detach(
 	memmove(&app->process[i], &app->process[i + 1],
 		(app->processes - i) * sizeof(struct app_process *));
 	app->process[app->processes] = NULL;
+	for (i = 0; i < PROTO_DECLARATIONS; i++) {
+		if (process->stages[i]) {
+			process->stages[i]->users--;
+		}
+	}
 	process_destroy(process);
 	app->last_seen_ns = now_ns;
 	if (app->processes == 0) {

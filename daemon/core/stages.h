@@ -41,8 +41,9 @@ struct stage {
 	size_t window, filled, next;
 	uint64_t *durations_ns;
 	struct stage_open_id open[STAGE_OPEN_IDS];
-	/* the metrics of this stage; owned by apps.c */
+	/* owned by apps.c */
 	struct metric *metric[8];
+	size_t users; /* declarations of living processes that mean this stage */
 };
 
 /* -ENOMEM. window >= 2. */
