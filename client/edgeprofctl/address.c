@@ -83,11 +83,15 @@ int address_connect(struct address_list *list, uint64_t timeout_ms)
 	return result;
 }
 
-/* The group that may use the socket; the usual one when the socket can't even be seen. */
+/* The group that may use the socket; the usual one when the socket can't even be seen; NULL when
+ * that is root's, which is no group to join. */
 static const char *group_of(const char *path)
 {
 	struct stat status;
 	if (stat(path, &status) == 0) {
+		if (status.st_gid == 0) {
+			return NULL;
+		}
 		const struct group *group = getgrgid(status.st_gid);
 		if (group != NULL) {
 			return group->gr_name;
@@ -111,7 +115,9 @@ void address_explain(const struct address_list *list, int error, FILE *out)
 			group = group_of(list->entries[i].path);
 		}
 	}
-	if (error == -EACCES) {
+	if (error == -EACCES && group == NULL) {
+		fputs("Only root may: try it with sudo.\n", out);
+	} else if (error == -EACCES) {
 		fprintf(out, "Join its group: sudo usermod -aG %s $USER, then log in again.\n",
 			group);
 	} else {

@@ -55,7 +55,7 @@ static void print_verb(const struct verb *verb, FILE *out)
 		verb->arguments);
 	for (unsigned bit = 1; bit <= OPTION_APP; bit <<= 1) {
 		if (verb->options & bit) {
-			fprintf(out, " [%s]", options_name(bit));
+			fprintf(out, " [%s%s]", options_name(bit), options_argument(bit));
 		}
 	}
 	fprintf(out, "\n%s\n", verb->summary);

@@ -46,6 +46,26 @@ const char *options_name(unsigned option)
 	return "";
 }
 
+const char *options_argument(unsigned option)
+{
+	switch (option) {
+	case OPTION_SINCE:
+	case OPTION_UNTIL:
+		return " TIME";
+	case OPTION_STEP:
+	case OPTION_INTERVAL:
+		return " SPAN";
+	case OPTION_MAX_POINTS:
+	case OPTION_LINES:
+	case OPTION_COUNT:
+		return " N";
+	case OPTION_APP:
+		return " APP";
+	default: /* flags */
+		return "";
+	}
+}
+
 static int choose(const char *text, const char *const *words, size_t count, int *ret)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -161,6 +181,15 @@ static int long_code(int code)
 	}
 }
 
+static const char *long_name(int code)
+{
+	size_t i = 0;
+	while (long_options[i].name != NULL && long_options[i].val != code) {
+		i++;
+	}
+	return long_options[i].name != NULL ? long_options[i].name : "";
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
 	*ret = (struct options){.timeout_ms = 5000};
@@ -175,8 +204,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 			return -EINVAL;
 		}
 		if (set_option(ret, long_code(code), optarg) < 0) {
-			fprintf(stderr, "edgeprofctl: '%s' is no good value for this option\n",
-				optarg == NULL ? "" : optarg);
+			fprintf(stderr, "edgeprofctl: '%s' is no good value for --%s\n",
+				optarg == NULL ? "" : optarg, long_name(long_code(code)));
 			return -EINVAL;
 		}
 	}

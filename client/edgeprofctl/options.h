@@ -46,5 +46,8 @@ int options_parse(int argc, char **argv, struct options *ret);
 /* "--since" for OPTION_SINCE. */
 const char *options_name(unsigned option);
 
+/* " TIME" for OPTION_SINCE, "" for a flag. */
+const char *options_argument(unsigned option);
+
 /* The lines about the options that every verb knows. */
 void options_usage(FILE *out);

@@ -58,7 +58,7 @@ int verb_ps(struct ctl *ctl)
 		show_processes(ctl, reply);
 	}
 	if (json_count(reply, "processes") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "no process is watched");
+		status = ctl_fail(ctl, CTL_NO_DATA, "no process that you may see is watched");
 	}
 	cJSON_Delete(reply);
 	return status;

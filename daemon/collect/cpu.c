@@ -145,7 +145,7 @@ static int cpu_open(
 		ssize_t n = device_file_read(&cpu->file, ctx->root, cpu->text, cpu->size);
 		if (n < 0) {
 			r = (int)n;
-			snprintf(reason, SOURCE_REASON_SIZE, "proc/stat: %s", errno_reason(r));
+			snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: %s", errno_reason(r));
 		}
 	}
 	if (r < 0) {
@@ -195,7 +195,7 @@ static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t
 	struct cpu_state *cpu = state;
 	ssize_t n = device_file_read(&cpu->file, ctx->root, cpu->text, cpu->size);
 	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/stat: %s", errno_reason((int)n));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: %s", errno_reason((int)n));
 		return (int)n;
 	}
 	const char *p = cpu->text;
@@ -219,7 +219,7 @@ static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t
 		unseen(&cpu->core[i], "offline");
 	}
 	if (!any) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/stat: no line for cpu");
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: no line for cpu");
 		return -EBADMSG;
 	}
 	return 0;

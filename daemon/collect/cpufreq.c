@@ -129,7 +129,7 @@ static int cpufreq_open(
 		r = add_policies(ctx, cpufreq, names, (size_t)r);
 	}
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, FOLDER ": %s",
+		snprintf(reason, SOURCE_REASON_SIZE, "/" FOLDER ": %s",
 			r == -ENOENT ? "no policy there" : errno_reason(r));
 		goto error;
 	}

@@ -39,7 +39,7 @@ static int load_open(
 		r = n < 0 ? (int)n : 0;
 	}
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/loadavg: %s", errno_reason(r));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/loadavg: %s", errno_reason(r));
 	}
 	for (size_t i = 0; i < 3 && r == 0; i++) {
 		r = metrics_add(
@@ -82,7 +82,7 @@ static int load_sample(const struct collector_context *ctx, void *state, uint64_
 	char buf[128];
 	ssize_t n = device_file_read(&load->file, ctx->root, buf, sizeof(buf));
 	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/loadavg: %s", errno_reason((int)n));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/loadavg: %s", errno_reason((int)n));
 		return (int)n;
 	}
 	const char *p = buf;

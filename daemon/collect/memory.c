@@ -56,7 +56,7 @@ static int memory_open(
 		r = n < 0 ? (int)n : 0;
 	}
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/meminfo: %s", errno_reason(r));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/meminfo: %s", errno_reason(r));
 	}
 	for (size_t i = 0; i < METRICS && r == 0; i++) {
 		r = metrics_add(ctx->core->metrics, ctx->source, table[i].name, table[i].unit,
@@ -123,7 +123,7 @@ static int memory_sample(const struct collector_context *ctx, void *state, uint6
 	struct memory_state *memory = state;
 	ssize_t n = device_file_read(&memory->file, ctx->root, memory->text, sizeof(memory->text));
 	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/meminfo: %s", errno_reason((int)n));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/meminfo: %s", errno_reason((int)n));
 		return (int)n;
 	}
 	set_memory(memory);

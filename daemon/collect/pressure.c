@@ -65,7 +65,7 @@ static int pressure_open(
 			"(CONFIG_PSI)");
 		r = -ENOENT;
 	} else if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/pressure: %s", errno_reason(r));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/pressure: %s", errno_reason(r));
 	}
 	for (size_t i = 0; i < RESOURCES && r >= 0; i++) {
 		for (size_t j = 0; j < LINES && r >= 0; j++) {
@@ -136,7 +136,7 @@ static int pressure_sample(const struct collector_context *ctx, void *state, uin
 		}
 	}
 	if (!any) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc/pressure: %s", errno_reason(error));
+		snprintf(reason, SOURCE_REASON_SIZE, "/proc/pressure: %s", errno_reason(error));
 		return error;
 	}
 	return 0;

@@ -53,7 +53,7 @@ static int thermal_open(
 	}
 	r = root_list(ctx->root, "sys/class/thermal", names, ENTRIES_MAX);
 	if (r < 0 && r != -ENOENT) {
-		snprintf(reason, SOURCE_REASON_SIZE, "sys/class/thermal: %s", errno_reason(r));
+		snprintf(reason, SOURCE_REASON_SIZE, "/sys/class/thermal: %s", errno_reason(r));
 		goto error;
 	}
 	size_t count = r < 0 ? 0 : (size_t)r;
@@ -72,7 +72,7 @@ static int thermal_open(
 	naming_retire_rest(&naming);
 	if (found == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
-			"no thermal zone and no cooling device in sys/class/thermal");
+			"no thermal zone and no cooling device in /sys/class/thermal");
 		r = -ENOENT;
 		goto error;
 	}

@@ -169,6 +169,9 @@ class ExitCodes(Case):
                               ["history", "x", "--csv", "-j"], ["help", "nope"]):
                 self.assertNotEqual(self.ctl(*arguments, status=64)[1], "")
             self.assertEqual(daemon.calls, [])
+        self.assertIn("'x' is no good value for --json", self.ctl("apps", "--json=x", status=64)[1])
+        self.assertIn("'0' is no good value for --lines", self.ctl("events", "-n", "0", status=64)[1])
+        self.assertIn("[--since TIME]", self.ctl("help", "history")[0])
         self.assertIn("no command 'nope'", self.ctl("nope", status=64)[1])
 
     def test_help_and_version_need_no_daemon(self):
