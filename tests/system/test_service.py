@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""The installed service under a real systemd: installs a build without sanitizers (they do not fit
+into the unit's memory limit) into a copy of a small Debian tree, boots that, and has inside.py look
+at the service from within."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+SOURCE = pathlib.Path(os.environ.get("EDGEPROF_SOURCE", pathlib.Path(__file__).parents[2]))
+INSIDE = pathlib.PurePath("edgeprof-tests")
+RESULT = INSIDE / "result"
+
+CHECK_UNIT = """\
+[Unit]
+Description=Checks of edgeprofd
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 /edgeprof-tests/tests/system/inside.py {wanted}
+StandardOutput=file:/edgeprof-tests/result
+StandardError=inherit
+TimeoutStartSec=200
+"""
+
+
+def plain_build():
+    """The tested build itself, or build/ beside it: the first one without a sanitizer."""
+    for build in (os.environ.get("EDGEPROF_BUILD"), SOURCE / "build"):
+        daemon = pathlib.Path(build or "") / "daemon" / "edgeprofd"
+        if build and daemon.exists() and b"__asan_init" not in daemon.read_bytes():
+            return pathlib.Path(build)
+    raise machine.Missing("there is no build without sanitizers in build/ (./run --setup makes one)")
+
+
+def furnish(root, build, wanted):
+    """The installed build and the checks, in the tree."""
+    subprocess.run(
+        ["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
+        env=dict(os.environ, DESTDIR=str(root)), stdout=subprocess.DEVNULL,
+    )
+    for part in ("tests/system", "tests/integration", "tests/tools"):
+        (root / INSIDE / part).mkdir(parents=True)
+    for file in ("tests/system/inside.py", "tests/system/service.py", "tests/integration/harness.py"):
+        shutil.copy(SOURCE / file, root / INSIDE / file)
+    shutil.copy(build / "client" / "examples" / "demo-pipeline", root / "usr" / "bin")
+    units = root / "etc" / "systemd" / "system"
+    (units / "edgeprof-check.service").write_text(CHECK_UNIT.format(wanted=" ".join(wanted)))
+    (units / "default.target").unlink(missing_ok=True)
+    (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "edgeprof-check.service").symlink_to("../edgeprof-check.service")
+
+
+def run(scratch, wanted):
+    machine.require()
+    build = plain_build()
+    lower = machine.tree([build / "daemon" / "edgeprofd", build / "client" / "edgeprofctl" / "edgeprofctl"])
+    machine.own_mount_namespace()
+    root = machine.writable_copy(lower, scratch)
+    try:
+        furnish(root, build, wanted)
+        console = machine.boot(root, f"edgeprof-test-{os.getpid()}")
+        result = root / RESULT
+        said = result.read_text(errors="replace") if result.exists() else ""
+        if not said:
+            raise machine.Missing(f"a container could not be booted here: {console.strip()[-600:]}")
+        print(said, end="")
+        if re.search(r"^\d+ ok, 0 failed, \d+ skipped$", said, re.M):
+            return 0
+        print(console)
+        return 1
+    finally:
+        subprocess.run(["umount", "-l", root, scratch], check=False)
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="edgeprof-system."))
+    try:
+        return run(scratch, sys.argv[1:])
+    except machine.Missing as missing:
+        print(missing)
+        return 77
+    finally:
+        scratch.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
