@@ -12,7 +12,10 @@
 #include "daemon/api/state.h"
 #include "daemon/util/seam.h"
 
-enum { ITEMS_PER_LOOK = 8 /* between two looks at the clock */ };
+enum {
+	ITEMS_PER_LOOK = 8, /* between two looks at the clock */
+	TAIL_ROOM = 64,	    /* for the empty fields of a tail behind a full chunk */
+};
 
 #define LIST_TURN_NS 1000000u
 
@@ -80,6 +83,11 @@ static enum api_result list_pause(struct list_stream *list, struct json *out, si
 	return API_YIELD;
 }
 
+static bool full(const struct list_stream *list, const struct json *out)
+{
+	return out->overflow || (!list->single && list->ops->tail && json_room(out) < TAIL_ROOM);
+}
+
 static enum api_result list_run(struct list_stream *list, struct json *out)
 {
 	uint64_t started_ns = seam()->now_ns();
@@ -97,7 +105,7 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 		struct list_cursor before = list->cursor;
 		size_t mark = json_mark(out);
 		list->items_done = !list->ops->item(&list->cursor, out);
-		if (out->overflow) {
+		if (full(list, out)) {
 			if (list->single) {
 				return reply_too_large(out);
 			}

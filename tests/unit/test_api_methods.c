@@ -171,6 +171,43 @@ START_TEST(a_long_list_is_too_large_or_comes_in_chunks)
 }
 END_TEST
 
+/* Lengthens rows of the first chunk byte by byte: it ends at every distance from its limit. */
+START_TEST(a_chunk_leaves_room_for_the_empty_tail)
+{
+	static const char forty_eight[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+	char name[PROTO_NAME_SIZE];
+	struct app_process *process = NULL;
+	for (unsigned i = 0; i < 200; i++) {
+		if (i % 100 == 0) {
+			snprintf(name, sizeof(name), "app%u", i / 100);
+			process = attach(name, geteuid());
+		}
+		snprintf(name, sizeof(name), "%.44s%u", forty_eight, i);
+		declare(process, i % 100, name, "", 0);
+		event(process, (uint16_t)(i % 100), 1234567);
+	}
+	struct app *app = apps_find(f.core.apps, "app0");
+	int fd = client_open();
+	for (size_t total = 0; total < 600; total++) {
+		for (size_t i = 0, left = total; i < 40; i++) {
+			int length = left < 20 ? (int)left : 20;
+			snprintf(app->stage[i]->category, sizeof(app->stage[i]->category), "%.*s",
+				length, forty_eight);
+			left -= (size_t)length;
+		}
+		cJSON *reply = client_call(fd, "ListStages", NULL, ",\"more\":true");
+		int seen = count(get(reply, "parameters"), "stages");
+		ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")));
+		cJSON_Delete(reply);
+		reply = client_reply(fd, "ListStages");
+		seen += count(get(reply, "parameters"), "stages");
+		ck_assert_int_eq(seen, 200);
+		cJSON_Delete(reply);
+	}
+	close(fd);
+}
+END_TEST
+
 START_TEST(sources_are_listed_and_wished)
 {
 	cJSON *reply = ask("ListSources", NULL);
@@ -642,6 +679,7 @@ int main(void)
 	tcase_add_test(tests, status_tells_facts_sources_and_what_is_degraded);
 	tcase_add_test(tests, a_null_value_has_a_reason);
 	tcase_add_test(tests, a_long_list_is_too_large_or_comes_in_chunks);
+	tcase_add_test(tests, a_chunk_leaves_room_for_the_empty_tail);
 	tcase_add_test(tests, sources_are_listed_and_wished);
 	tcase_add_test(tests, history_has_every_row_as_columns);
 	tcase_add_test(tests, history_without_more_is_thinned_to_max_points);
