@@ -90,7 +90,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
 	add_history(&table, self);
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
-	add_used(&table, "Stages", self, "stages", "stages_max", NULL);
+	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");
 	add_counts(&table, self);
 	const char *reason = json_word(self, "attach_refused_reason");
 	if (reason[0] != '\0') {

@@ -61,6 +61,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
 	json_unsigned(out, "stages", apps_stages(core->apps));
 	json_unsigned(out, "stages_max", STAGES_MAX);
+	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
 	counter_fields(out, core->counters);
 	json_unsigned(out, "clock_steps", core->wall->steps);
 	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));
