@@ -95,7 +95,10 @@ static bool stage_fits(struct apps *apps, struct app *app)
 	if (app->stages >= APP_STAGES_MAX - 1 && !apps_retire_stage(apps, app)) {
 		return false;
 	}
-	return apps->stages < STAGES_MAX || apps_retire_stage(apps, NULL);
+	/* a loop: places taken by APP_STAGE_OTHER beyond the limit come back here */
+	while (apps->stages >= STAGES_MAX && apps_retire_stage(apps, NULL)) {
+	}
+	return apps->stages < STAGES_MAX;
 }
 
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index)

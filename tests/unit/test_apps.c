@@ -424,6 +424,24 @@ START_TEST(limits_refuse_and_the_rest_goes_into_other)
 }
 END_TEST
 
+/* Each is full and needs __other__, which is over no limit: the table must not grow with them. */
+START_TEST(apps_under_ever_new_names_keep_the_limit_of_stages)
+{
+	for (pid_t i = 0; i < 100; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "app%d", (int)i);
+		struct app_process *p = attach_as(name, 1000, 100 + i, T0);
+		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
+			snprintf(name, sizeof(name), "s%d_%u", (int)i, d);
+			declare(p, d, name, 0);
+			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+		}
+		apps_detach(apps, p, PROCESS_ENDED, T0 + S);
+		ck_assert_uint_le(apps_stages(apps), STAGES_MAX + 1);
+	}
+}
+END_TEST
+
 START_TEST(apps_and_processes_have_limits)
 {
 	struct app_process *p = NULL;
@@ -519,6 +537,7 @@ int main(void)
 	tcase_add_test(tc, a_name_belongs_to_its_uid_until_a_minute_after);
 	tcase_add_test(tc, names_are_cleaned_and_collisions_numbered);
 	tcase_add_test(tc, limits_refuse_and_the_rest_goes_into_other);
+	tcase_add_test(tc, apps_under_ever_new_names_keep_the_limit_of_stages);
 	tcase_add_test(tc, apps_and_processes_have_limits);
 	tcase_add_test(tc, marks_go_on_the_timeline_and_a_flood_does_not);
 	tcase_add_test(tc, short_memory_loses_numbers_but_nothing_else);
