@@ -30,7 +30,7 @@ def skip(reason):
     sys.exit(77)
 
 
-def until(what, condition, patience=PATIENCE):
+def until(what, condition, patience=PATIENCE, pause=0.02):
     """Waits until condition() is true and returns its value; fails with what was waited for."""
     end = time.monotonic() + patience
     while True:
@@ -39,7 +39,7 @@ def until(what, condition, patience=PATIENCE):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"it never came true: {what}")
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 class VarlinkError(Exception):
