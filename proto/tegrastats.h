@@ -1,0 +1,81 @@
+/*
+ * One line of NVIDIA's tegrastats, any release from TK1 to Thor. The parser keeps the rest of the
+ * line when a word is unknown, never invents a value, and needs no table of releases.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TEGRASTATS_CPUS = 128,
+	TEGRASTATS_ENGINES = 48,
+	TEGRASTATS_TEMPS = 48,
+	TEGRASTATS_RAILS = 32,
+	TEGRASTATS_GPCS = 8,
+	TEGRASTATS_UNKNOWN = 16, /* words kept; more are only counted */
+	TEGRASTATS_NAME = 32,	 /* with NUL; longer names are cut */
+	TEGRASTATS_LINE = 65536, /* longer lines are cut there */
+};
+
+/* Numbers that the line does not hold are TEGRASTATS_NONE / NAN. */
+#define TEGRASTATS_NONE INT64_MIN
+
+struct tegrastats_cpu {
+	bool online;
+	int64_t load_percent, freq_mhz;
+};
+
+struct tegrastats_engine {
+	char name[TEGRASTATS_NAME]; /* without _FREQ */
+	bool on;
+	int64_t load_percent, freq_mhz;
+};
+
+struct tegrastats_temp {
+	char name[TEGRASTATS_NAME];
+	double celsius;	     /* NAN: offline (<= -200) */
+	double peak_celsius; /* NAN: not told */
+};
+
+struct tegrastats_rail {
+	char name[TEGRASTATS_NAME]; /* the second of a name is NAME#2 */
+	int64_t now_mw, average_mw, peak_mw;
+};
+
+struct tegrastats {
+	char timestamp[20]; /* "MM-DD-YYYY HH:MM:SS" or "" */
+	int64_t ram_used_mb, ram_total_mb;
+	int64_t lfb_blocks, lfb_block_kb;
+	int64_t swap_used_mb, swap_total_mb, swap_cached_mb;
+	int64_t iram_used_kb, iram_total_kb, iram_lfb_kb;
+	size_t cpus;
+	struct tegrastats_cpu cpu[TEGRASTATS_CPUS];
+	bool has_emc, has_gpu, has_gpu2, has_mts;
+	int64_t emc_load_percent, emc_freq_mhz;
+	int64_t gpu_load_percent, gpu_freq_mhz[TEGRASTATS_GPCS], gpu2_load_percent,
+		gpu2_freq_mhz[TEGRASTATS_GPCS];
+	size_t gpu_freqs, gpu2_freqs;
+	int64_t mts_fg_percent, mts_bg_percent;
+	int64_t edp_limit_mhz;
+	size_t engines;
+	struct tegrastats_engine engine[TEGRASTATS_ENGINES];
+	size_t temps;
+	struct tegrastats_temp temp[TEGRASTATS_TEMPS];
+	size_t rails;
+	struct tegrastats_rail rail[TEGRASTATS_RAILS];
+	size_t unknown; /* may exceed TEGRASTATS_UNKNOWN */
+	char unknown_word[TEGRASTATS_UNKNOWN][TEGRASTATS_NAME];
+};
+
+/* Parses one line (no newline needed, any bytes survived). 0; -EBADMSG when nothing of tegrastats
+ * is in it (a shell's error message, an empty line): *ret is then all "not told". */
+int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret);
+
+/* Mean load of the cores that are on; NAN when none tells. */
+double tegrastats_cpu_average_percent(const struct tegrastats *stats);
+
+/* Total power and where it is from: VIN, VDD_IN or POM_5V_IN if there, else "sum" over the rails
+ * (without NC and what devices.md names as inside others). NAN and NULL without rails. */
+double tegrastats_total_mw(const struct tegrastats *stats, const char **source);
