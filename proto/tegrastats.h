@@ -30,13 +30,14 @@ struct tegrastats_cpu {
 struct tegrastats_engine {
 	char name[TEGRASTATS_NAME]; /* without _FREQ */
 	bool on;
-	int64_t load_percent, freq_mhz;
+	int64_t load_percent, freq_mhz; /* of several (PVA) the highest */
 };
 
 struct tegrastats_temp {
 	char name[TEGRASTATS_NAME];
 	double celsius;	     /* NAN: offline (<= -200) */
 	double peak_celsius; /* NAN: not told */
+	double told_celsius; /* as printed, also -256: for showing, never a measurement */
 };
 
 struct tegrastats_rail {
@@ -70,12 +71,15 @@ struct tegrastats {
 };
 
 /* Parses one line (no newline needed, any bytes survived). 0; -EBADMSG when nothing of tegrastats
- * is in it (a shell's error message, an empty line): *ret is then all "not told". */
+ * is in it (a shell's error message, an empty line): *ret is then all "not told" with the words in
+ * `unknown`. What a logger prepends is not counted; a percentage over 100 is not told; a second
+ * line glued to the first is left out. */
 int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret);
 
 /* Mean load of the cores that are on; NAN when none tells. */
 double tegrastats_cpu_average_percent(const struct tegrastats *stats);
 
-/* Total power and where it is from: VIN, VDD_IN or POM_5V_IN if there, else "sum" over the rails
- * (without NC and what devices.md names as inside others). NAN and NULL without rails. */
+/* Total power and where it is from: POM_5V_IN, VDD_IN or VIN if there, else "sum" over the rails
+ * (without NC, not connected, and VDDQ_VDD2_1V8AO, which is inside others). NAN and NULL without
+ * rails. *source is static. */
 double tegrastats_total_mw(const struct tegrastats *stats, const char **source);

@@ -1,0 +1,36 @@
+/*
+ * A view of a piece of text and what can be taken off its front. Each function moves the front only
+ * when it succeeds. Blanks are space, tab, CR, LF, VT and FF; any other byte may be in a word.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct scan {
+	const char *at, *end;
+};
+
+void scan_skip_blanks(struct scan *scan);
+
+/* The next word, without the blanks around it. */
+bool scan_word(struct scan *scan, struct scan *word);
+
+bool scan_is(struct scan scan, const char *text); /* the whole of it */
+bool scan_starts(struct scan scan, const char *text);
+bool scan_has(struct scan scan, char c);
+bool scan_literal(struct scan *scan, const char *text);
+
+/* Whole numbers of up to 15 digits, which a double holds exactly; more digits are no number. */
+bool scan_uint(struct scan *scan, int64_t *ret);
+bool scan_int(struct scan *scan, int64_t *ret); /* with an optional sign */
+
+/* [-+]digits[.digits]: no exponent, no hex, no locale. */
+bool scan_decimal(struct scan *scan, double *ret);
+
+/* A letter, then letters, digits and "_-.:+". */
+bool scan_name(struct scan *scan, struct scan *name);
+
+/* Copies what fits with a NUL; bytes that are not printable ASCII become '?'. */
+void scan_copy(struct scan scan, char *ret, size_t size);
