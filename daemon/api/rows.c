@@ -30,6 +30,7 @@ void row_metric(
 	json_string(out, "source", metric->source->name);
 	json_string(out, "state", source_state_name(source_state_at(metric->source, now_ns)));
 	json_number_opt(out, "max", metric->limit);
+	json_string_opt(out, "origin", metric->origin);
 	if (!isfinite(metric->value)) {
 		json_string_opt(out, "reason", metric->reason);
 	}

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/core/metrics.h"
+
 int device_file_init(struct device_file *file, bool keep, const char *format, ...)
 {
 	file->fd = -1;
@@ -68,6 +70,26 @@ int device_file_read_i64(struct device_file *file, const struct root *root, long
 	r = file_read_i64(file->fd, ret);
 	after_read(file, r);
 	return r;
+}
+
+const char *device_file_reason(int error)
+{
+	switch (-error) {
+	case EAGAIN:
+	case ENODATA:
+	case EIO:
+	case EINVAL:
+	case ENXIO:
+	case ENOENT:
+	case ENODEV:
+		return "offline";
+	case EBADMSG:
+		return "malformed";
+	case ERANGE:
+		return "out of range";
+	default:
+		return errno_reason(error);
+	}
 }
 
 void device_file_close(struct device_file *file)

@@ -30,5 +30,9 @@ ssize_t device_file_read(struct device_file *file, const struct root *root, char
 /* The same for a file of one integer: 0, -ENODATA when empty, -EBADMSG for other text. */
 int device_file_read_i64(struct device_file *file, const struct root *root, long long *ret);
 
+/* Why a value could not be read, for metric_set_null: the ways in which drivers say that a part is
+ * switched off are all "offline"; -EBADMSG "malformed", -ERANGE "out of range". Static text. */
+const char *device_file_reason(int error);
+
 /* Idempotent; only after device_file_init. */
 void device_file_close(struct device_file *file);

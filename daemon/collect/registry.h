@@ -6,9 +6,14 @@
 extern const struct collector_ops collector_collector;
 extern const struct collector_ops collector_cpu;
 extern const struct collector_ops collector_cpufreq;
+extern const struct collector_ops collector_energy;
+extern const struct collector_ops collector_fan;
+extern const struct collector_ops collector_gpu;
 extern const struct collector_ops collector_load;
 extern const struct collector_ops collector_memory;
+extern const struct collector_ops collector_power;
 extern const struct collector_ops collector_pressure;
 extern const struct collector_ops collector_process;
 extern const struct collector_ops collector_self;
+extern const struct collector_ops collector_tegrastats;
 extern const struct collector_ops collector_thermal;

@@ -26,6 +26,8 @@ struct metric {
 	double value; /* NAN = null */
 	double limit; /* the "max beside it" of state metrics (cooling max_state); NAN = none */
 	const char *reason; /* why value is null; static text; NULL when there is a value */
+	const char *origin; /* how the value came about; static text; NULL when the source says all
+			     */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
@@ -46,7 +48,7 @@ int metrics_create(struct metrics **ret); /* -ENOMEM */
 void metrics_destroy(struct metrics *metrics);
 
 /* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
- * -EEXIST when another source owns it, -ENOSPC (counted in metrics_refused), -ENOMEM. */
+ * -EEXIST when another source owns it (one that yields loses it: retired, then added anew), -ENOSPC (counted in metrics_refused), -ENOMEM. */
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret);
 

@@ -300,6 +300,70 @@ START_TEST(processes_read_as_expected)
 }
 END_TEST
 
+/* covers G2.7 */
+START_TEST(power_reads_as_expected)
+{
+	load(_i);
+	const cJSON *item, *rails = field("power_mw");
+	size_t count = 0;
+	if (start(folder, "power", rails != NULL)) {
+		cJSON_ArrayForEach(item, rails)
+		{
+			char path[256];
+			snprintf(path, sizeof(path), "power/%s", item->string);
+			/* expected.json is in whole milliwatts, some cut and some rounded */
+			ck_assert_double_eq_tol(bench_value(&bench, path), item->valuedouble, 1);
+			count++;
+		}
+		ck_assert_double_eq_tol(bench_value(&bench, "power/total"),
+			field("total_power_mw")->valuedouble, 1);
+		ck_assert_uint_eq(bench.source->metrics, count + 1);
+	}
+	unload();
+}
+END_TEST
+
+START_TEST(gpu_reads_as_expected)
+{
+	load(_i);
+	const cJSON *gpu = field("gpu");
+	if (start(folder, "gpu", gpu != NULL)) {
+		bench_expect(&bench, "gpu/utilization",
+			cJSON_GetObjectItem(gpu, "load_pct")->valuedouble);
+		bench_expect(&bench, "gpu/frequency",
+			cJSON_GetObjectItem(gpu, "freq_mhz")->valuedouble * 1e6);
+	}
+	unload();
+}
+END_TEST
+
+START_TEST(fans_read_as_the_files_say)
+{
+	static const struct {
+		const char *device, *metric;
+		double rpm;
+	} fans[] = {
+		{"jetson-nano-jp4", "fan/pwm-fan", 0},
+		{"jetson-orin-nano-jp6", "fan/pwm_tach", 2140},
+		{"rpi5", "fan/pwmfan", 3785},
+	};
+	load(_i);
+	const char *metric = NULL;
+	double rpm = 0;
+	for (size_t i = 0; i < sizeof(fans) / sizeof(fans[0]); i++) {
+		if (strcmp(fans[i].device, devices[_i]) == 0) {
+			metric = fans[i].metric;
+			rpm = fans[i].rpm;
+		}
+	}
+	if (start(folder, "fan", metric != NULL)) {
+		bench_expect(&bench, metric, rpm);
+		ck_assert_uint_eq(bench.source->metrics, 1);
+	}
+	unload();
+}
+END_TEST
+
 int main(void)
 {
 	char path[512];
@@ -318,6 +382,9 @@ int main(void)
 	tcase_add_loop_test(tcase, load_reads_as_expected, 0, DEVICES);
 	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, 0, DEVICES);
 	tcase_add_loop_test(tcase, processes_read_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, power_reads_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, gpu_reads_as_expected, 0, DEVICES);
+	tcase_add_loop_test(tcase, fans_read_as_the_files_say, 0, DEVICES);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

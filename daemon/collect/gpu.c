@@ -1,0 +1,123 @@
+/* Load and clock of the GPU, of NPUs and other engines, and of the memory controller:
+ * gpu/utilization, gpu/frequency, engine/<name>/utilization, clock/<name>, emc/utilization. Which
+ * files those are is found by gpu_devices.c. No own keys. */
+#include "daemon/collect/registry.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/gpu_devices.h"
+#include "daemon/util/seam.h"
+
+#define HERTZ_MAX 1e12
+
+static void gpu_close(void *state)
+{
+	struct gpu_values *values = state;
+	for (size_t i = 0; values && i < values->count; i++) {
+		device_file_close(&values->value[i].file);
+	}
+	free(values);
+}
+
+static int gpu_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct gpu_values *values = mem_zalloc(sizeof(*values));
+	struct naming naming;
+	int r = -ENOMEM;
+	if (!values) {
+		goto error;
+	}
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	r = gpu_devices_open(values, ctx->root, &naming);
+	if (r == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no load or clock of a GPU in /sys/class/devfreq, /sys/devices, "
+			"/sys/class/drm");
+		r = -ENOENT;
+	}
+	if (r < 0) {
+		goto error;
+	}
+	naming_retire_rest(&naming);
+	*state = values;
+	return 0;
+error:
+	gpu_close(values);
+	return r;
+}
+
+static void sample_load(struct gpu_value *value, const struct root *root)
+{
+	char text[128];
+	double percent;
+	ssize_t n = device_file_read(&value->file, root, text, sizeof(text));
+	int r = n < 0 ? (int)n : gpu_load_parse(text, value->scale, &percent);
+	if (r < 0) {
+		metric_set_null(value->metric, device_file_reason(r));
+	} else {
+		metric_set(value->metric, percent);
+	}
+}
+
+static void sample_clock(struct gpu_value *value, const struct root *root)
+{
+	long long number;
+	int r = device_file_read_i64(&value->file, root, &number);
+	double hertz = r < 0 ? 0 : (double)number * value->factor;
+	if (r < 0) {
+		metric_set_null(value->metric, device_file_reason(r));
+	} else if (hertz < 0 || hertz > HERTZ_MAX) {
+		metric_set_null(value->metric, "out of range");
+	} else {
+		metric_set(value->metric, hertz);
+	}
+}
+
+/* mc_all is the clock, in kHz, that the present traffic would fill. */
+static void sample_activity(
+	struct gpu_value *value, const struct root *root, struct metrics *metrics)
+{
+	long long khz;
+	const struct metric *clock = metrics_find(metrics, "clock/emc");
+	int r = device_file_read_i64(&value->file, root, &khz);
+	if (r < 0) {
+		metric_set_null(value->metric, device_file_reason(r));
+	} else if (!clock || !(clock->value > 0)) {
+		metric_set_null(value->metric, "no clock to relate to");
+	} else if (khz < 0) {
+		metric_set_null(value->metric, "out of range");
+	} else {
+		metric_set(value->metric, fmin(100, (double)khz * 1e5 / clock->value));
+	}
+}
+
+static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)now_ns;
+	(void)reason;
+	struct gpu_values *values = state;
+	for (size_t i = 0; i < values->count; i++) {
+		struct gpu_value *value = &values->value[i];
+		if (value->activity) {
+			sample_activity(value, ctx->root, ctx->core->metrics);
+		} else if (value->factor > 0) {
+			sample_clock(value, ctx->root);
+		} else {
+			sample_load(value, ctx->root);
+		}
+	}
+	return 0;
+}
+
+const struct collector_ops collector_gpu = {
+	.name = "gpu",
+	.open = gpu_open,
+	.sample = gpu_sample,
+	.close = gpu_close,
+};

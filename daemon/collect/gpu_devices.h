@@ -1,0 +1,28 @@
+/* The files of GPUs, NPUs and other engines, and the metrics made of them. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collect/collector.h"
+#include "daemon/collect/device_file.h"
+#include "daemon/collect/gpu_load.h"
+#include "daemon/collect/naming.h"
+
+enum { GPU_VALUES_MAX = 64 };
+
+/* One file, one metric. */
+struct gpu_value {
+	struct device_file file;
+	struct metric *metric;
+	enum gpu_scale scale; /* of a load */
+	double factor;	      /* of a clock, to hertz; 0 = it is a load */
+	bool activity;	      /* mc_all: kHz of memory traffic, a share of the EMC's clock */
+};
+
+struct gpu_values {
+	size_t count;
+	struct gpu_value value[GPU_VALUES_MAX];
+};
+
+/* Finds what this machine has and adds its metrics. The number, or -ENOMEM. */
+int gpu_devices_open(struct gpu_values *values, const struct root *root, struct naming *naming);

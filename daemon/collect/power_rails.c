@@ -1,0 +1,195 @@
+/* Part of the power collector: which files of a chip make a rail, and what they say. hwmon: powerN
+ * in uW, else inN (mV) times currN (mA), both of the same N. iio of ina3221x: in_powerN in mW, else
+ * in_voltageN times in_currentN. */
+#include "daemon/collect/power_rails.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/collect/power_chips.h"
+#include "daemon/util/seam.h"
+
+enum { CHANNELS_MAX = 16, LABEL_SIZE = 128, NAME_SIZE = 32, INA3221_CHANNELS = 3 };
+
+/* What one search passes around. */
+struct search {
+	struct power_rails *rails;
+	const struct root *root;
+	struct naming *naming;
+	struct power_chips chips;
+	struct root_name file[POWER_ENTRIES_MAX]; /* of the present chip */
+	int files;
+	bool ina3221; /* the machine has one */
+};
+
+static bool has(const struct search *search, const char *name)
+{
+	for (int i = 0; i < search->files; i++) {
+		if (strcmp(search->file[i].text, name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_label(const struct search *search, const struct power_chip *chip, const char *file,
+	char label[LABEL_SIZE])
+{
+	char path[DEVICE_FILE_PATH];
+	snprintf(path, sizeof(path), "%s/%s", chip->folder, file);
+	if (!has(search, file) || root_read(search->root, path, label, LABEL_SIZE) <= 0) {
+		return false;
+	}
+	label[strcspn(label, "\r\n")] = '\0';
+	return label[0] != '\0';
+}
+
+static bool is_rail(const char *label)
+{
+	return strcasecmp(label, "NC") != 0 && !strcasestr(label, "shunt voltage");
+}
+
+static int add_rail(struct search *search, const struct power_chip *chip, const char *label,
+	const char *power, const char *current, double scale)
+{
+	struct power_rails *rails = search->rails;
+	if (rails->count == POWER_RAILS_MAX || !is_rail(label)) {
+		return 0;
+	}
+	struct power_rail *rail = &rails->rail[rails->count];
+	int r = naming_add(
+		search->naming, "power", label, strlen(label), UNIT_MILLIWATTS, &rail->metric);
+	if (r < 0) {
+		return r == -ENOSPC ? 0 : r;
+	}
+	device_file_init(&rail->power, true, "%s/%s", chip->folder, power);
+	device_file_init(&rail->current, true, "%s%s%s", current ? chip->folder : "",
+		current ? "/" : "", current ? current : "");
+	rail->scale = scale;
+	rail->shunt = strncmp(chip->name, "ina", 3) == 0 || chip->iio;
+	rail->metric->origin = current ? "voltage x current" : "power input";
+	rails->count++;
+	return 0;
+}
+
+/* A shunt monitor without a label says nothing of its place; beside Jetson's own INA3221 an INA238
+ * sits in the carrier's supply (Thor). */
+static void hwmon_name(
+	const struct search *search, const struct power_chip *chip, int n, char label[LABEL_SIZE])
+{
+	if (strcmp(chip->name, "ina238") == 0 && search->ina3221 && n == 1) {
+		snprintf(label, LABEL_SIZE, "VIN");
+	} else if (n == 1 && strcmp(chip->name, "ina3221") != 0 && chip->name[0]) {
+		snprintf(label, LABEL_SIZE, "%s", chip->name);
+	} else {
+		snprintf(label, LABEL_SIZE, "%s_%d", chip->name[0] ? chip->name : "rail", n);
+	}
+}
+
+static int add_hwmon_channel(struct search *search, const struct power_chip *chip, int n)
+{
+	char label[LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE], name[NAME_SIZE];
+	snprintf(power, sizeof(power), "power%d_input", n);
+	if (!has(search, power)) {
+		snprintf(power, sizeof(power), "power%d_average", n);
+	}
+	snprintf(volt, sizeof(volt), "in%d_input", n);
+	snprintf(amp, sizeof(amp), "curr%d_input", n);
+	bool direct = has(search, power);
+	/* Behind its three channels the INA3221 tells shunt voltages and sums. */
+	bool product = has(search, volt) && has(search, amp) &&
+		       !(strcmp(chip->name, "ina3221") == 0 && n > INA3221_CHANNELS);
+	if (!direct && !product) {
+		return 0;
+	}
+	snprintf(name, sizeof(name), "power%d_label", n);
+	if (!direct || !read_label(search, chip, name, label)) {
+		snprintf(name, sizeof(name), "in%d_label", n);
+		if (!read_label(search, chip, name, label) &&
+			!(n == 1 && read_label(search, chip, "label", label))) {
+			hwmon_name(search, chip, n, label);
+		}
+	}
+	return direct ? add_rail(search, chip, label, power, NULL, 1e-3)
+		      : add_rail(search, chip, label, volt, amp, 1e-3);
+}
+
+static int add_iio_channel(struct search *search, const struct power_chip *chip, int n)
+{
+	char label[LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE], name[NAME_SIZE];
+	snprintf(name, sizeof(name), "rail_name_%d", n);
+	snprintf(power, sizeof(power), "in_power%d_input", n);
+	snprintf(volt, sizeof(volt), "in_voltage%d_input", n);
+	snprintf(amp, sizeof(amp), "in_current%d_input", n);
+	bool direct = has(search, power);
+	if (!direct && !(has(search, volt) && has(search, amp))) {
+		return 0;
+	}
+	if (!read_label(search, chip, name, label)) {
+		snprintf(label, sizeof(label), "%s_%d", chip->name[0] ? chip->name : "rail", n);
+	}
+	return direct ? add_rail(search, chip, label, power, NULL, 1)
+		      : add_rail(search, chip, label, volt, amp, 1e-3);
+}
+
+int power_rails_open(struct power_rails *rails, const struct root *root, struct naming *naming)
+{
+	struct search *search = mem_zalloc(sizeof(*search));
+	if (!search) {
+		return -ENOMEM;
+	}
+	search->rails = rails;
+	search->root = root;
+	search->naming = naming;
+	power_chips_find(&search->chips, root);
+	for (size_t i = 0; i < search->chips.count; i++) {
+		search->ina3221 |= strncmp(search->chips.chip[i].name, "ina3221", 7) == 0;
+	}
+	int r = 0;
+	for (size_t i = 0; i < search->chips.count && r == 0; i++) {
+		const struct power_chip *chip = &search->chips.chip[i];
+		search->files = root_list(root, chip->folder, search->file, POWER_ENTRIES_MAX);
+		for (int n = 0; n < CHANNELS_MAX && r == 0; n++) {
+			r = chip->iio ? add_iio_channel(search, chip, n)
+				      : add_hwmon_channel(search, chip, n);
+		}
+	}
+	free(search);
+	return r < 0 ? r : (int)rails->count;
+}
+
+static void sample_rail(struct power_rail *rail, const struct root *root)
+{
+	long long power, current = 1;
+	int r = device_file_read_i64(&rail->power, root, &power);
+	if (r == 0 && rail->current.path[0]) {
+		r = device_file_read_i64(&rail->current, root, &current);
+	}
+	double milliwatts = r < 0 ? 0 : (double)power * (double)current * rail->scale;
+	if (r < 0) {
+		metric_set_null(rail->metric, device_file_reason(r));
+	} else if (milliwatts < -1e7 || milliwatts > 1e7) {
+		metric_set_null(rail->metric, "out of range"); /* 10 kW */
+	} else {
+		metric_set(rail->metric, milliwatts);
+	}
+}
+
+void power_rails_sample(struct power_rails *rails, const struct root *root)
+{
+	for (size_t i = 0; i < rails->count; i++) {
+		sample_rail(&rails->rail[i], root);
+	}
+}
+
+void power_rails_close(struct power_rails *rails)
+{
+	for (size_t i = 0; i < rails->count; i++) {
+		device_file_close(&rails->rail[i].power);
+		device_file_close(&rails->rail[i].current);
+	}
+	rails->count = 0;
+}

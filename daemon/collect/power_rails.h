@@ -1,0 +1,34 @@
+/* Rails whose power the kernel tells: hwmon (INA3221, INA238, any powerN_input) and the ina3221x
+ * driver of old Jetsons (iio). power/<label> in milliwatts. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collect/collector.h"
+#include "daemon/collect/device_file.h"
+#include "daemon/collect/naming.h"
+
+enum { POWER_RAILS_MAX = 64 };
+
+struct power_rail {
+	struct device_file power;   /* the power itself, or the voltage in mV … */
+	struct device_file current; /* … and the current in mA; path "" = power is direct */
+	double scale;		    /* of what was read (or of the product) to milliwatts */
+	struct metric *metric;
+	bool shunt; /* of a shunt monitor on the board: counts in a sum */
+};
+
+struct power_rails {
+	size_t count;
+	struct power_rail rail[POWER_RAILS_MAX];
+};
+
+/* Finds the rails and adds their metrics; unconnected channels (NC) and sums of shunt voltages are
+ * no rails. The number, or -ENOMEM. */
+int power_rails_open(struct power_rails *rails, const struct root *root, struct naming *naming);
+
+/* Reads each rail once. One that cannot be read is null alone. */
+void power_rails_sample(struct power_rails *rails, const struct root *root);
+
+/* Zeroed storage is fine. */
+void power_rails_close(struct power_rails *rails);
