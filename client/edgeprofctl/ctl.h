@@ -18,6 +18,7 @@ enum ctl_exit {
 	CTL_BAD_NEWS = 1,	/* alerts --check with a firing alert, a refused reload */
 	CTL_NO_DATA = 2,	/* unknown app, nothing matches */
 	CTL_USAGE = 64,		/* EX_USAGE */
+	CTL_NO_INPUT = 66,	/* EX_NOINPUT: a file that can't be read */
 	CTL_UNREACHABLE = 69,	/* EX_UNAVAILABLE: no daemon, no answer in time, nonsense */
 	CTL_OUTPUT = 74,	/* EX_IOERR: stdout can't be written, no memory */
 	CTL_NOT_PERMITTED = 77, /* EX_NOPERM */

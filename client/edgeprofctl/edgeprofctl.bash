@@ -16,8 +16,8 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status sensors stages frames apps ps history alerts events watch mark source
-		metrics self reload version help"
+	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark source
+		metrics self reload parse version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
 	local verb="" word words=""
@@ -48,6 +48,13 @@ _edgeprofctl() {
 			words="$(_edgeprofctl_names source name)"
 		fi
 		;;
+	parse)
+		words="tegrastats"
+		if [[ $previous == tegrastats ]]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+			return
+		fi
+		;;
 	esac
 	case $verb in
 	sensors) options+=" --all" ;;
@@ -55,7 +62,7 @@ _edgeprofctl() {
 	alerts) options+=" --all --check" ;;
 	events) options+=" --follow --lines" ;;
 	watch) options+=" --interval --count" ;;
-	mark) options+=" --app" ;;
+	mark | snapshot) options+=" --app" ;;
 	source) options+=" --interval" ;;
 	esac
 	if [[ $current == -* ]]; then

@@ -15,11 +15,15 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{"status", "", "one screen: device, sources, apps, alerts", 0, 0, 0, verb_status},
+	{"snapshot", "", "the few numbers of this moment in one answer", OPTION_APP, 0, 0,
+		verb_snapshot},
 	{"sensors", "[GLOB]", "current values", OPTION_ALL, 0, 1, verb_sensors},
 	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
 	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
 	{"ps", "", "watched processes", 0, 0, 0, verb_ps},
+	{"power", "", "rails, the total and its source, energy since the start", 0, 0, 0,
+		verb_power},
 	{"history", "GLOB", "series over time",
 		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_CSV, 1, 1,
 		verb_history},
@@ -33,6 +37,8 @@ static const struct verb verbs[] = {
 	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},
 	{"self", "", "what the daemon itself costs", 0, 0, 0, verb_self},
 	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
+	{"parse", "tegrastats [FILE]", "lines of tegrastats as JSON, without a daemon", 0, 1, 2,
+		verb_parse},
 	{"version", "", "versions of edgeprofctl and edgeprofd", 0, 0, 0, verb_version},
 	{"help", "[COMMAND]", "this text", 0, 0, 1, NULL},
 };

@@ -9,12 +9,14 @@
 #include "client/edgeprofctl/ctl.h"
 
 int verb_status(struct ctl *ctl);
+int verb_snapshot(struct ctl *ctl);
 int verb_sensors(struct ctl *ctl);
 int verb_metrics(struct ctl *ctl);
 int verb_stages(struct ctl *ctl);
 int verb_frames(struct ctl *ctl);
 int verb_apps(struct ctl *ctl);
 int verb_ps(struct ctl *ctl);
+int verb_power(struct ctl *ctl);
 int verb_history(struct ctl *ctl);
 int verb_alerts(struct ctl *ctl);
 int verb_events(struct ctl *ctl);
@@ -23,6 +25,7 @@ int verb_self(struct ctl *ctl);
 int verb_mark(struct ctl *ctl);
 int verb_source(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);
+int verb_parse(struct ctl *ctl); /* asks nobody */
 int verb_version(struct ctl *ctl);
 
 /* Renderers: `reply` is the answer of ListMetrics, ListStages, GetFrames, ListAlerts. */
