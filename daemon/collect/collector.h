@@ -27,12 +27,17 @@ struct source_options {
 };
 
 /* What a collector may use. Valid from open to close. */
+struct entry;
+struct uv_loop_s;
+
 struct collector_context {
 	const struct root *root;      /* device files; --root */
 	const struct root *real_root; /* always the machine's own: self, attached apps */
 	struct core *core;
 	struct source *source;		      /* its own */
 	const struct source_options *options; /* NULL = all defaults */
+	struct uv_loop_s *loop; /* for sources that events feed; NULL without a scheduler */
+	struct entry *entry;	/* the framework's; NULL without one */
 };
 
 struct collector_ops {
@@ -53,7 +58,22 @@ struct collector_ops {
 	int (*sample)(const struct collector_context *ctx, void *state, uint64_t now_ns,
 		char reason[SOURCE_REASON_SIZE]);
 	void (*close)(void *state); /* accepts NULL */
+
+	/* Fed by events of ctx->loop: what arrives is set and told with collector_arrived(), with
+	 * its own time. sample is then only a look at how it fares, once an interval: 0 = fine;
+	 * -EAGAIN = nothing has arrived yet, and is not late; -ETIME = late: stale, all null;
+	 * -ENOENT/-ENODATA = gone: closed and unavailable; other -errno = error, all null. What
+	 * close cannot finish at once is held with collector_hold(). */
+	bool event_driven;
 };
+
+/* Commits what an event-driven collector has set, as of now_ns; started_ns: when work on it began
+ * (its cost). Does nothing after close. */
+void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uint64_t started_ns);
+
+/* The scheduler is not closed, and ctx stays valid, until each hold is released (from the loop). */
+void collector_hold(const struct collector_context *ctx);
+void collector_release(const struct collector_context *ctx);
 
 /* The sorted list (registry.c); NULL-terminated. */
 extern const struct collector_ops *const collectors[];

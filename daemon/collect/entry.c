@@ -44,6 +44,7 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 {
 	entry->ops = ops;
 	entry->ctx = *ctx;
+	entry->ctx.entry = entry;
 	take_options(entry, options);
 	entry->base_interval_ns = base_interval(entry, sampling_ns);
 	int r = sources_add(
@@ -212,8 +213,70 @@ static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOU
 	return false;
 }
 
+/* An event-driven source between its events. It restarts what it feeds on itself: a failure does
+ * not close it. */
+static void look_at(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
+{
+	int r = entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
+	switch (-r) {
+	case 0:
+		return;
+	case EAGAIN:
+		source_report(entry->ctx.source, SOURCE_STALE, reason);
+		return;
+	case ETIME:
+		commit_nulls(entry, "source is stale", now_ns);
+		report(entry, SOURCE_STALE, reason, now_ns);
+		return;
+	case ENOENT:
+	case ENODATA:
+		close_collector(entry);
+		report(entry, SOURCE_UNAVAILABLE, reason, now_ns);
+		commit_nulls(entry, "source is unavailable", now_ns);
+		return;
+	default:
+		commit_nulls(entry, "source failed", now_ns);
+		report(entry, SOURCE_ERROR, reason, now_ns);
+	}
+}
+
+static void account(struct source *source, uint64_t started_ns)
+{
+	uint64_t cost_us = (seam()->now_ns() - started_ns) / 1000;
+	source->duration_us = cost_us < UINT32_MAX ? (uint32_t)cost_us : UINT32_MAX;
+	source->ticks++;
+}
+
+void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uint64_t started_ns)
+{
+	struct entry *entry = ctx->entry;
+	if (!entry->open) {
+		return;
+	}
+	commit_values(entry, now_ns);
+	report(entry, SOURCE_OK, NULL, now_ns);
+	account(ctx->source, started_ns);
+}
+
+void collector_hold(const struct collector_context *ctx)
+{
+	ctx->entry->holds++;
+}
+
+void collector_release(const struct collector_context *ctx)
+{
+	struct entry *entry = ctx->entry;
+	if (--entry->holds == 0 && entry->released) {
+		entry->released(entry->released_ctx);
+	}
+}
+
 static void sample(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
 {
+	if (entry->ops->event_driven) {
+		look_at(entry, now_ns, reason);
+		return;
+	}
 	int r = entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
 	if (r == 0) {
 		entry->failing_ns = 0;
@@ -248,9 +311,9 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 			source->interval_ns > ENTRY_PROBE_NS ? source->interval_ns : ENTRY_PROBE_NS;
 		entry->due_ns = entry_next(now_ns, entry->due_ns, probe_ns);
 	}
-	uint64_t cost_us = (seam()->now_ns() - started_ns) / 1000;
-	source->duration_us = cost_us < UINT32_MAX ? (uint32_t)cost_us : UINT32_MAX;
-	source->ticks++;
+	if (!entry->ops->event_driven || !entry->open) {
+		account(source, started_ns); /* an event-driven one: what arrived */
+	}
 }
 
 bool entry_healthy(const struct entry *entry, uint64_t now_ns)

@@ -22,9 +22,12 @@ struct entry {
 	bool open;
 	bool met; /* a state was reported once */
 	uint32_t wish_serial;
-	uint64_t base_interval_ns; /* of the configuration */
-	uint64_t due_ns;	   /* UINT64_MAX = never */
-	uint64_t failing_ns;	   /* since when samples fail; 0 = they do not */
+	uint64_t base_interval_ns;   /* of the configuration */
+	uint64_t due_ns;	     /* UINT64_MAX = never */
+	uint64_t failing_ns;	     /* since when samples fail; 0 = they do not */
+	unsigned holds;		     /* of collector_hold */
+	void (*released)(void *ctx); /* after the last release; may be NULL */
+	void *released_ctx;
 };
 
 /* Adds the source. ctx->source and ctx->options are filled here. -EEXIST, -ENOSPC, -ENOMEM. */

@@ -25,7 +25,10 @@ static bool taken(void *ctx, const char *name)
 	char path[PROTO_PATH_SIZE];
 	snprintf(path, sizeof(path), "%s/%s", naming->prefix, name);
 	const struct metric *metric = metrics_find(naming->metrics, path);
-	return metric && (metric->source != naming->source || is_claimed(naming, metric));
+	if (!metric || metric->source == naming->source) {
+		return metric && is_claimed(naming, metric);
+	}
+	return !metric->source->yields;
 }
 
 int naming_add(struct naming *naming, const char *prefix, const char *text, size_t length,

@@ -17,7 +17,7 @@ struct scheduler {
 	uv_timer_t timer;
 	size_t entries;
 	struct entry *entry;
-	bool closing;
+	bool closing, timer_closed;
 	void (*done)(void *ctx);
 	void *done_ctx;
 };
@@ -76,7 +76,8 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 {
 	const struct collector_ops *const *list =
 		options->collectors ? options->collectors : collectors;
-	const struct collector_context ctx = {.root = root, .real_root = real_root, .core = core};
+	const struct collector_context ctx = {
+		.root = root, .real_root = real_root, .core = core, .loop = loop};
 	size_t count = 0;
 	while (list[count]) {
 		count++;
@@ -127,15 +128,31 @@ bool scheduler_healthy(const struct scheduler *scheduler, uint64_t now_ns)
 	return true;
 }
 
+/* After the timer's and the collectors' last handle. */
+static void finish(void *ctx)
+{
+	struct scheduler *scheduler = ctx;
+	if (!scheduler->timer_closed) {
+		return;
+	}
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		if (scheduler->entry[i].holds > 0) {
+			return;
+		}
+	}
+	void (*done)(void *ctx) = scheduler->done;
+	void *done_ctx = scheduler->done_ctx;
+	destroy(scheduler);
+	if (done) {
+		done(done_ctx);
+	}
+}
+
 static void on_closed(uv_handle_t *handle)
 {
 	struct scheduler *scheduler = handle->data;
-	void (*done)(void *ctx) = scheduler->done;
-	void *ctx = scheduler->done_ctx;
-	destroy(scheduler);
-	if (done) {
-		done(ctx);
-	}
+	scheduler->timer_closed = true;
+	finish(scheduler);
 }
 
 void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void *ctx)
@@ -146,5 +163,10 @@ void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void 
 	scheduler->closing = true;
 	scheduler->done = done;
 	scheduler->done_ctx = ctx;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		scheduler->entry[i].released = finish;
+		scheduler->entry[i].released_ctx = scheduler;
+		entry_finish(&scheduler->entry[i]);
+	}
 	uv_close((uv_handle_t *)&scheduler->timer, on_closed);
 }

@@ -138,11 +138,15 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	uint32_t b = bucket_find(metrics, name);
 	if (metrics->bucket[b] != BUCKET_EMPTY) {
 		struct metric *known = metrics->slot[metrics->bucket[b]];
-		if (known->source != source) {
+		if (known->source == source) {
+			*ret = known;
+			return 0;
+		}
+		if (!known->source->yields || source->yields) {
 			return -EEXIST;
 		}
-		*ret = known;
-		return 0;
+		metrics_retire(metrics, known);
+		b = bucket_find(metrics, name);
 	}
 	if (metrics->count == METRICS_MAX) {
 		metrics->refused++;

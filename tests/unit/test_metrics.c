@@ -76,6 +76,41 @@ START_TEST(bad_names_and_names_of_others_are_refused)
 }
 END_TEST
 
+static unsigned yielded;
+
+static void on_yield(void *ctx, const struct metric *metric)
+{
+	(void)ctx;
+	ck_assert_str_eq(metric->name, "temperature/cpu");
+	ck_assert_str_eq(metric->source->name, "cpu");
+	yielded++;
+}
+
+START_TEST(a_source_that_yields_loses_its_name_to_any_other)
+{
+	struct metric *metric = add(cpu, "temperature/cpu");
+	struct metric *ret = NULL;
+	ck_assert_int_eq(
+		metrics_observe(metrics, (struct metrics_observer){.retire = on_yield}), 0);
+	ck_assert_int_eq(
+		metrics_add(metrics, thermal, "temperature/cpu", UNIT_CELSIUS, &ret), -EEXIST);
+	cpu->yields = true;
+	ck_assert_ptr_eq(add(cpu, "temperature/cpu"), metric);
+	thermal->yields = true;
+	ck_assert_int_eq(
+		metrics_add(metrics, thermal, "temperature/cpu", UNIT_CELSIUS, &ret), -EEXIST);
+	thermal->yields = false;
+	ck_assert_uint_eq(yielded, 0);
+	metric = add(thermal, "temperature/cpu");
+	ck_assert_uint_eq(yielded, 1);
+	ck_assert_ptr_eq(metric->source, thermal);
+	ck_assert_ptr_eq(metrics_find(metrics, "temperature/cpu"), metric);
+	ck_assert_uint_eq(cpu->metrics, 0);
+	ck_assert_uint_eq(metrics_count(metrics), 1);
+	ck_assert_int_eq(metrics_add(metrics, cpu, "temperature/cpu", UNIT_CELSIUS, &ret), -EEXIST);
+}
+END_TEST
+
 START_TEST(a_full_table_refuses_and_counts)
 {
 	struct metric *metric = NULL;
@@ -307,6 +342,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_new_metric_is_null_with_a_reason);
 	tcase_add_test(tcase, bad_names_and_names_of_others_are_refused);
+	tcase_add_test(tcase, a_source_that_yields_loses_its_name_to_any_other);
 	tcase_add_test(tcase, a_full_table_refuses_and_counts);
 	tcase_add_test(tcase, metrics_of_a_source_keep_the_order_of_their_addition);
 	tcase_add_test(tcase, what_was_not_set_becomes_null_at_the_commit);

@@ -425,6 +425,80 @@ START_TEST(the_timer_of_the_loop_samples)
 }
 END_TEST
 
+/* A source that events feed; what it holds is released by the test. */
+static const struct collector_context *held;
+
+static int event_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	ck_assert_ptr_eq(ctx->loop, &loop);
+	held = ctx;
+	collector_hold(ctx);
+	return fake_open(ctx, state, reason);
+}
+
+static const struct collector_ops event_ops = {.name = "fake",
+	.event_driven = true,
+	.open = event_open,
+	.sample = fake_sample,
+	.close = fake_close};
+static const struct collector_ops *const only_event[] = {&event_ops, NULL};
+
+START_TEST(an_event_driven_source_commits_when_its_data_arrives)
+{
+	options.collectors = only_event;
+	fake.sample_result = -EAGAIN;
+	start();
+	ck_assert_int_eq(source()->state, SOURCE_STALE);
+	ck_assert_str_eq(source()->reason, "sys/fake/value: it broke");
+	fake.sample_result = 0;
+	run_at(START + SECOND);
+	ck_assert_uint_eq(source()->ticks, 0);
+	ck_assert_uint_eq(fake.metric->t_ns, 0);
+	metric_set(fake.metric, 7);
+	clock_ns = START + SECOND + 5000;
+	collector_arrived(held, START + SECOND + 1000, START + SECOND + 2000);
+	ck_assert_int_eq(source()->state, SOURCE_OK);
+	ck_assert_uint_eq(fake.metric->t_ns, START + SECOND + 1000);
+	ck_assert_uint_eq(source()->duration_us, 3);
+	ck_assert_uint_eq(source()->ticks, 1);
+	bench_expect(&bench, "fake/value", 7);
+	fake.sample_result = -ETIME;
+	run_at(START + 3 * SECOND);
+	ck_assert_int_eq(source()->state, SOURCE_STALE);
+	bench_expect_null(&bench, "fake/value", "source is stale");
+	fake.sample_result = -EIO;
+	for (uint64_t i = 4; i < 100; i++) {
+		run_at(START + i * SECOND);
+	}
+	ck_assert_int_eq(source()->state, SOURCE_ERROR);
+	ck_assert_int_eq(fake.opens, 1); /* it mends itself */
+	fake.sample_result = -ENODATA;
+	fake.open_result = -ENOENT;
+	run_at(START + 100 * SECOND);
+	ck_assert_int_eq(source()->state, SOURCE_UNAVAILABLE);
+	ck_assert_int_eq(fake.closes, 1);
+	collector_arrived(held, START + 101 * SECOND, START + 101 * SECOND);
+	ck_assert_int_eq(source()->state, SOURCE_UNAVAILABLE);
+	collector_release(held);
+}
+END_TEST
+
+START_TEST(the_scheduler_is_closed_when_the_last_hold_is_released)
+{
+	options.collectors = only_event;
+	start();
+	closed = 0;
+	scheduler_close(scheduler, on_closed, &bench);
+	scheduler = NULL;
+	ck_assert_int_eq(fake.closes, 1);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(closed, 0);
+	collector_release(held);
+	ck_assert_int_eq(closed, 1);
+}
+END_TEST
+
 START_TEST(collectors_are_sorted_and_findable)
 {
 	for (size_t i = 0; collectors[i]; i++) {
@@ -462,6 +536,8 @@ int main(void)
 	tcase_add_test(tcase, every_failed_allocation_at_start_is_enomem);
 	tcase_add_test(tcase, the_real_collectors_allocate_nothing_in_steady_state);
 	tcase_add_test(tcase, the_timer_of_the_loop_samples);
+	tcase_add_test(tcase, an_event_driven_source_commits_when_its_data_arrives);
+	tcase_add_test(tcase, the_scheduler_is_closed_when_the_last_hold_is_released);
 	tcase_add_test(tcase, collectors_are_sorted_and_findable);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
