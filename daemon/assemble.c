@@ -71,8 +71,11 @@ int daemon_assemble(struct daemon *daemon)
 	struct core *core = &daemon->core;
 	struct source *stages;
 	core->processes = &daemon->processes;
+	core->throttle = &daemon->throttle;
+	throttle_clear(core->throttle, "not sampled yet");
 	core->wall = &daemon->wall;
 	core->facts = &daemon->facts;
+	core->modes = &daemon->modes;
 	core->broker = &daemon->broker;
 	core->counters = &daemon->counters;
 	wallclock_init(&daemon->wall);

@@ -28,8 +28,10 @@ struct daemon {
 
 	struct core core;
 	struct facts facts;
+	struct modes modes;
 	struct broker_status broker;
 	struct counters counters;
+	struct throttle_status throttle;
 	struct wallclock wall;
 	struct processes processes;
 	struct runfile runfile;

@@ -35,6 +35,7 @@ static const struct verb verbs[] = {
 	{"source", "list | enable NAME | disable NAME", "sensor sources", OPTION_INTERVAL, 0, 2,
 		verb_source},
 	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},
+	{"throttle", "", "what the hardware says about throttling", 0, 0, 0, verb_throttle},
 	{"self", "", "what the daemon itself costs", 0, 0, 0, verb_self},
 	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
 	{"parse", "tegrastats [FILE]", "lines of tegrastats as JSON, without a daemon", 0, 1, 2,

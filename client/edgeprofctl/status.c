@@ -41,6 +41,29 @@ static void add_device(struct ctl *ctl, struct table *table, const cJSON *status
 		format_value(json_number(status, "memory_percent"), "percent", utf8).text);
 }
 
+/* Power mode, governor: what a board of this kind can be set to. */
+static void add_modes(struct table *table, const cJSON *status)
+{
+	char text[256];
+	const cJSON *clocks = json_get(status, "jetson_clocks");
+	const char *name = json_word(status, "power_mode_name");
+	const char *governor = json_word(status, "governor");
+	if (json_get(status, "power_mode") != NULL) {
+		snprintf(text, sizeof(text), "%lld %.100s%s",
+			(long long)json_integer(status, "power_mode"), name,
+			!clocks		       ? ""
+			: cJSON_IsTrue(clocks) ? ", clocks pinned"
+					       : ", clocks free");
+		add(table, "Power mode", TONE_NONE, text);
+	}
+	if (governor[0] != '\0') {
+		const char *gpu = json_word(status, "gpu_governor");
+		snprintf(text, sizeof(text), "%.100s%s%.100s", governor,
+			gpu[0] == '\0' ? "" : ", GPU ", gpu);
+		add(table, "Governor", TONE_NONE, text);
+	}
+}
+
 static void add_broker(struct table *table, const cJSON *broker)
 {
 	char text[700];
@@ -144,6 +167,7 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 		style_off(&ctl->style, TONE_BOLD), or_dash(json_word(status, "version")),
 		format_span(json_number(status, "uptime_s")).text);
 	add_device(ctl, &table, status);
+	add_modes(&table, status);
 	add_sources(&table, status);
 	add_apps(&table, status);
 	add_alerts(&table, status);

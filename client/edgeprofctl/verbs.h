@@ -21,6 +21,7 @@ int verb_history(struct ctl *ctl);
 int verb_alerts(struct ctl *ctl);
 int verb_events(struct ctl *ctl);
 int verb_watch(struct ctl *ctl);
+int verb_throttle(struct ctl *ctl);
 int verb_self(struct ctl *ctl);
 int verb_mark(struct ctl *ctl);
 int verb_source(struct ctl *ctl);

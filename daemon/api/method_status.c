@@ -29,6 +29,23 @@ static void facts_fields(struct json *out, const struct core *core, uint64_t now
 	json_string(out, "run_dir", facts->run_dir);
 }
 
+/* Left out: what this machine does not have or does not tell. */
+static void modes_fields(struct json *out, const struct modes *modes)
+{
+	if (!modes) {
+		return;
+	}
+	if (modes->have_power_mode) {
+		json_integer(out, "power_mode", modes->power_mode);
+	}
+	json_string_opt(out, "power_mode_name", modes->power_mode_name);
+	json_string_opt(out, "governor", modes->governor);
+	json_string_opt(out, "gpu_governor", modes->gpu_governor);
+	if (modes->clocks != CLOCKS_UNKNOWN) {
+		json_bool(out, "jetson_clocks", modes->clocks == CLOCKS_PINNED);
+	}
+}
+
 static bool is_bad(const struct source *source, uint64_t now_ns)
 {
 	enum source_state state = source_state_at(source, now_ns);
@@ -159,6 +176,7 @@ enum api_result method_get_status(struct api_call *call)
 	struct json *out = call->out;
 	const struct core *core = call->core;
 	facts_fields(out, core, call->now_ns);
+	modes_fields(out, core->modes);
 	sources_fields(out, core, call->now_ns);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
 	apps_field(call);

@@ -12,12 +12,15 @@ const struct collector_ops *const collectors[] = {
 	&collector_gpu,
 	&collector_load,
 	&collector_memory,
+	&collector_modes,
+	&collector_pi,
 	&collector_power,
 	&collector_pressure,
 	&collector_process,
 	&collector_self,
 	&collector_tegrastats,
 	&collector_thermal,
+	&collector_throttle,
 	NULL,
 };
 

@@ -14,6 +14,7 @@
 #include "daemon/core/processes.h"
 #include "daemon/core/refusals.h"
 #include "daemon/core/sources.h"
+#include "daemon/core/throttle.h"
 #include "daemon/core/timeline.h"
 #include "daemon/core/wallclock.h"
 
@@ -32,6 +33,22 @@ struct facts {
 	char run_dir[108];
 	char history_reason[128]; /* why history is only in memory; "" = it is in the run directory
 				   */
+};
+
+enum clocks_state {
+	CLOCKS_UNKNOWN, /* or no Jetson */
+	CLOCKS_FREE,
+	CLOCKS_PINNED, /* jetson_clocks: lowest = highest */
+};
+
+/* How the board is set; written by the modes collector, read by api. Zeroed = nothing known. */
+struct modes {
+	bool have_power_mode;
+	int power_mode;		  /* nvpmodel's number */
+	char power_mode_name[48]; /* "" = not known */
+	char governor[64];	  /* of the cores, different ones with commas; "" = none */
+	char gpu_governor[64];
+	enum clocks_state clocks;
 };
 
 enum broker_state { BROKER_OFF, BROKER_CONNECTING, BROKER_CONNECTED, BROKER_AWAY };
@@ -70,8 +87,10 @@ struct core {
 	struct apps *apps;
 	struct timeline *timeline;
 	struct processes *processes;
+	struct throttle_status *throttle;
 	struct wallclock *wall;
 	const struct facts *facts;
+	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
 };

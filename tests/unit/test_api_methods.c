@@ -106,6 +106,45 @@ START_TEST(status_tells_facts_sources_and_what_is_degraded)
 }
 END_TEST
 
+/* covers G0.18 */
+START_TEST(status_tells_modes_and_leaves_out_what_is_not_known)
+{
+	struct modes modes = {.have_power_mode = true,
+		.power_mode = 2,
+		.power_mode_name = "MAXN",
+		.governor = "schedutil",
+		.clocks = CLOCKS_PINNED};
+	f.core.modes = &modes;
+	cJSON *reply = ask("GetStatus", "{}");
+	ck_assert_double_eq(number(reply, "power_mode"), 2);
+	ck_assert_str_eq(string(reply, "power_mode_name"), "MAXN");
+	ck_assert_str_eq(string(reply, "governor"), "schedutil");
+	ck_assert(!cJSON_HasObjectItem(reply, "gpu_governor"));
+	ck_assert(cJSON_IsTrue(get(reply, "jetson_clocks")));
+	cJSON_Delete(reply);
+	modes = (struct modes){0};
+	reply = ask("GetStatus", "{}");
+	ck_assert(!cJSON_HasObjectItem(reply, "power_mode"));
+	ck_assert(!cJSON_HasObjectItem(reply, "governor"));
+	ck_assert(!cJSON_HasObjectItem(reply, "jetson_clocks"));
+	cJSON_Delete(reply);
+	f.core.modes = NULL;
+}
+END_TEST
+
+START_TEST(a_metric_tells_its_origin_when_it_has_one)
+{
+	f.zone->origin = "sum of the rails";
+	fixture_temperature(40, 0);
+	cJSON *reply = ask("ListMetrics", "{\"glob\":\"temperature/*\"}");
+	ck_assert_str_eq(string(item_of(reply, "metrics", "name", "temperature/max"), "origin"),
+		"sum of the rails");
+	ck_assert(!cJSON_HasObjectItem(
+		item_of(reply, "metrics", "name", "temperature/soc"), "origin"));
+	cJSON_Delete(reply);
+}
+END_TEST
+
 START_TEST(a_null_value_has_a_reason)
 {
 	cJSON *reply = ask("ListMetrics", "{\"glob\":\"temperature/*\"}");
@@ -677,6 +716,8 @@ int main(void)
 	tcase_add_test(tests, get_info_tells_interfaces);
 	tcase_add_test(tests, the_description_is_served_to_the_byte);
 	tcase_add_test(tests, status_tells_facts_sources_and_what_is_degraded);
+	tcase_add_test(tests, status_tells_modes_and_leaves_out_what_is_not_known);
+	tcase_add_test(tests, a_metric_tells_its_origin_when_it_has_one);
 	tcase_add_test(tests, a_null_value_has_a_reason);
 	tcase_add_test(tests, a_long_list_is_too_large_or_comes_in_chunks);
 	tcase_add_test(tests, a_chunk_leaves_room_for_the_empty_tail);

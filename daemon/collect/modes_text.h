@@ -1,0 +1,14 @@
+/* The texts that tell how a board is set: nvpmodel's status and configuration, governors. */
+#pragma once
+
+#include <stddef.h>
+
+/* "pmode:0002": the mode's number, or -EBADMSG. */
+int modes_parse_status(const char *text);
+
+/* The name of mode id in nvpmodel.conf ("< POWER_MODEL ID=2 NAME=MAXN >"). 0, or -ENOENT (name
+ * untouched). */
+int modes_find_name(const char *conf, int id, char *name, size_t size);
+
+/* Adds a word to a list with commas, once; what does not fit is left out. */
+void modes_add_word(char *list, size_t size, const char *word);
