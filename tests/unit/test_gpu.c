@@ -5,6 +5,7 @@
 #include "daemon/collect/collector.h"
 #include "daemon/collect/gpu_load.h"
 #include "daemon/util/seam.h"
+#include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -202,6 +203,39 @@ START_TEST(fans_are_told_by_label_or_chip)
 }
 END_TEST
 
+START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
+{
+	static const char *const names[] = {"gpu", "fan", "modes", "energy"};
+	struct modes modes = {0};
+	tree_write(&tree, "sys/devices/gpu.0/load", "100");
+	put_freq("fdab0000.npu", "1000");
+	tree_write(&tree, "sys/class/hwmon/hwmon2/rpm", "2140\n");
+	tree_write(&tree, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave");
+	tree_write(&tree, "var/lib/nvpmodel/status", "pmode:0001");
+	tree_write(&tree, "etc/nvpmodel.conf", "< POWER_MODEL ID=1 NAME=5W >");
+	for (size_t fail = 1;; fail++) {
+		bench_make(&bench, tree.path, names[_i]);
+		bench.core.modes = &modes;
+		alloc_seam_start(fail);
+		int r = bench_open(&bench);
+		bool reached = alloc_calls >= fail;
+		alloc_seam_stop();
+		if (!reached) {
+			ck_assert_int_eq(r, 0);
+			break;
+		}
+		ck_assert_int_eq(r, -ENOMEM);
+		bench_finish(&bench);
+	}
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	alloc_seam_start(0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(alloc_calls, 0);
+	alloc_seam_stop();
+	bench_finish(&bench);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("gpu");
@@ -217,6 +251,7 @@ int main(void)
 	tcase_add_test(tcase, a_gated_gpu_is_null_and_comes_back);
 	tcase_add_loop_test(tcase, a_machine_without_gpu_or_fan_says_so, 0, 2);
 	tcase_add_test(tcase, fans_are_told_by_label_or_chip);
+	tcase_add_loop_test(tcase, samples_allocate_nothing_and_open_survives_no_memory, 0, 4);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
