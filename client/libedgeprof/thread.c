@@ -156,18 +156,25 @@ static bool slot_find(struct thread *t)
 	return false;
 }
 
-/* The first free chunk behind the last one. At every 16th of the ring, or when there is none, the
+/* Where a slot begins to look: spread by the golden ratio, so that threads keep to chunks of their
+ * own, whose lines (records, owner, base, next) then stay with one core. Looking behind the last
+ * chunk instead, four threads paid 1.4 x two clock reads a stage, this way 1.2 to 1.3 x. */
+static uint32_t chunk_home(uint32_t slot)
+{
+	return (uint32_t)((uint64_t)(slot * 40503u & 0xffffu) * process.geometry.chunks >> 16);
+}
+
+/* The first free chunk from the slot's home. At every 16th of the ring, or when there is none, the
  * owned ones are counted for the wake-up. */
-static uint32_t chunk_find(struct thread *t, uint32_t last)
+static uint32_t chunk_find(struct thread *t)
 {
 	const struct proto_geometry *g = &process.geometry;
 	uint32_t *owner = proto_map_owner(process.map, g);
-	uint32_t chunk = last == PROTO_NO_CHUNK ? t->index : last;
+	uint32_t chunk = chunk_home(t->index);
 	uint32_t taken = PROTO_NO_CHUNK, owned = 0;
 	t->uncounted += g->chunk_records;
 	bool count = t->uncounted >= g->chunks * g->chunk_records / 16;
 	for (uint32_t i = 0; i < g->chunks && (count || taken == PROTO_NO_CHUNK); i++) {
-		chunk = chunk + 1 < g->chunks ? chunk + 1 : 0;
 		uint32_t free = 0;
 		if (__atomic_load_n(&owner[chunk], __ATOMIC_RELAXED) != 0) {
 			owned++;
@@ -176,6 +183,7 @@ static uint32_t chunk_find(struct thread *t, uint32_t last)
 				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 			taken = chunk;
 		}
+		chunk = chunk + 1 < g->chunks ? chunk + 1 : 0;
 	}
 	if (count) {
 		attach_count(t->uncounted);
@@ -191,7 +199,7 @@ static bool chunk_take(struct thread *t)
 {
 	const struct proto_geometry *g = &process.geometry;
 	uint32_t last = slot_state[t->index].chunk;
-	uint32_t taken = chunk_find(t, last);
+	uint32_t taken = chunk_find(t);
 	if (taken == PROTO_NO_CHUNK) {
 		return false;
 	}

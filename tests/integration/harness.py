@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -54,8 +55,10 @@ class Varlink:
 
     def __init__(self, path, timeout=10.0):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(timeout)
+        # with a timeout of Python's a full backlog would be an error at once
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
         self.socket.connect(str(path))
+        self.socket.settimeout(timeout)
         self.buffer = b""
 
     def close(self):

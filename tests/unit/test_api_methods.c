@@ -237,9 +237,12 @@ START_TEST(a_chunk_leaves_room_for_the_empty_tail)
 		cJSON *reply = client_call(fd, "ListStages", NULL, ",\"more\":true");
 		int seen = count(get(reply, "parameters"), "stages");
 		ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")));
-		cJSON_Delete(reply);
-		reply = client_reply(fd, "ListStages");
-		seen += count(get(reply, "parameters"), "stages");
+		/* two chunks, or more where a turn of the loop ran out of its time */
+		while (cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"))) {
+			cJSON_Delete(reply);
+			reply = client_reply(fd, "ListStages");
+			seen += count(get(reply, "parameters"), "stages");
+		}
 		ck_assert_int_eq(seen, 200);
 		cJSON_Delete(reply);
 	}
