@@ -209,7 +209,8 @@ int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret)
 	if (length > TEGRASTATS_LINE) {
 		/* The word at the cut may be half a number. */
 		whole.end = line + TEGRASTATS_LINE;
-		while (whole.end > whole.at && (unsigned char)whole.end[-1] > ' ') {
+		bool torn = (unsigned char)*whole.end > ' ';
+		while (torn && whole.end > whole.at && (unsigned char)whole.end[-1] > ' ') {
 			whole.end--;
 		}
 	}

@@ -170,6 +170,7 @@ static bool take_core(struct scan *scan, struct tegrastats_cpu *ret, bool *odd)
 	if (!fits || !(scan_starts(rest, ",") || scan_starts(rest, "]"))) {
 		*ret = (struct tegrastats_cpu){true, TEGRASTATS_NONE, TEGRASTATS_NONE};
 		*odd = true;
+		rest = *scan;
 		while (rest.at < rest.end && *rest.at != ',' && *rest.at != ']') {
 			struct scan next = rest;
 			scan_skip_blanks(&next);
