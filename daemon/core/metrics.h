@@ -48,7 +48,8 @@ int metrics_create(struct metrics **ret); /* -ENOMEM */
 void metrics_destroy(struct metrics *metrics);
 
 /* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
- * -EEXIST when another source owns it (one that yields loses it: retired, then added anew), -ENOSPC (counted in metrics_refused), -ENOMEM. */
+ * -EEXIST when another source owns it (one that yields loses it: retired, then added anew),
+ * -ENOSPC (counted in metrics_refused), -ENOMEM. */
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret);
 
