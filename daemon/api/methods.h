@@ -16,6 +16,7 @@ enum api_result method_set_source(struct api_call *call);
 enum api_result method_reload(struct api_call *call);
 enum api_result method_get_self(struct api_call *call);
 
+enum api_result method_get_throttle(struct api_call *call);
 enum api_result method_list_metrics(struct api_call *call);
 enum api_result method_get_history(struct api_call *call);
 

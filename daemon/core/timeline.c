@@ -206,6 +206,8 @@ const char *timeline_kind_name(enum timeline_kind kind)
 		return "clock";
 	case TIMELINE_DAEMON:
 		return "daemon";
+	case TIMELINE_THROTTLE:
+		return "throttle";
 	case TIMELINE_KIND_COUNT:
 		break;
 	}

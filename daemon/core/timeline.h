@@ -19,6 +19,7 @@ enum timeline_kind {
 	TIMELINE_SOURCE, /* subject = source */
 	TIMELINE_CLOCK,
 	TIMELINE_DAEMON, /* start, reload, degraded */
+	TIMELINE_THROTTLE, /* subject = the flag that began or ended */
 	TIMELINE_KIND_COUNT
 };
 

@@ -41,6 +41,7 @@ static const char *const kind_ids[TIMELINE_KIND_COUNT] = {
 	[TIMELINE_SOURCE] = "7ca991538ce94bef95eb53039663504b",
 	[TIMELINE_CLOCK] = "f2e14626ebf64c6ea163527b436de419",
 	[TIMELINE_DAEMON] = "bc6b5c3d8e6a444fbef708e7269a2694",
+	[TIMELINE_THROTTLE] = "4d1f0a6be75c4c0e8a57c6f2b93de081",
 };
 static const char id_firing[] = "3340108b5e98413b831101baa2d42aad";
 static const char id_cleared[] = "6fc1bc99924b4dae9d79666835330845";

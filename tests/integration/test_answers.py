@@ -30,6 +30,7 @@ CALLS = [
     ("ListEvents", {}),
     ("ListEvents", {"from_serial": 1, "limit": 1}),
     ("Mark", {"label": "before model load"}),
+    ("GetThrottle", {}),
     ("GetSelf", {}),
     ("SetSource", {"name": "load", "enabled": False}),
     ("SetSource", {"name": "load", "enabled": True, "interval_ms": 500}),
@@ -81,7 +82,7 @@ def test_every_verb_answers_in_text_and_json():
         verbs = [
             ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["frames"], ["apps"], ["ps"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
-            ["events"], ["self"], ["metrics"], ["source", "list"], ["mark", "here"],
+            ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"],
         ]
         for verb in verbs:
             text = daemon.ctl(*verb)

@@ -42,6 +42,12 @@ class Texts(Case):
                           self.ctl("apps")[0])
             self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
             self.assertIn("1.61 bytes a sample", self.ctl("self")[0])
+            throttle = self.ctl("throttle")[0]
+            self.assertRegex(throttle, r"Word: +0x50005")
+            self.assertRegex(throttle, r"Under-voltage +yes +yes\n")
+            self.assertRegex(throttle, r"Over-current +unknown +no source on this machine")
+            self.assertRegex(throttle, r"Over critical temperature +no\n")
+            self.assertRegex(throttle, r"/dev/vcio +firmware mailbox")
             self.assertIn("1.00 MiB of 16.0 MiB", self.ctl("self")[0])
             self.assertRegex(self.ctl("alerts")[0], r"firing +critical +temperature .*83.2 °C")
             self.assertEqual(self.ctl("mark", "x", "--app", "cam")[0], "Marked as event 17.\n")
@@ -93,6 +99,7 @@ class Json(Case):
         with self.daemon():
             for verb, method in (("status", "GetStatus"), ("stages", "ListStages"),
                                  ("frames", "GetFrames"), ("self", "GetSelf"),
+                                 ("throttle", "GetThrottle"),
                                  ("version", "GetInfo")):
                 for option, lines in (("-j", 1), ("--json=short", 1)):
                     text = self.ctl(option, verb)[0]
@@ -261,7 +268,8 @@ class BadReplies(Case):
         verbs = {"GetStatus": ["status"], "ListMetrics": ["sensors"], "ListStages": ["stages"],
                  "GetFrames": ["frames"], "ListApps": ["apps"], "ListProcesses": ["ps"],
                  "GetHistory": ["history", "x"], "ListAlerts": ["alerts", "--all"],
-                 "ListEvents": ["events"], "GetSelf": ["self"], "ListSources": ["source"],
+                 "ListEvents": ["events"], "GetSelf": ["self"], "GetThrottle": ["throttle"],
+                 "ListSources": ["source"],
                  "GetInfo": ["version"], "Mark": ["mark", "x"]}
         for odd in (None, 3, -1e300, "x", True, [], {}, [None], [[]], [3], [{}], {"a": 1}):
             def spoil(value, depth=0, odd=odd):

@@ -35,6 +35,7 @@ static struct fixture {
 	struct facts facts;
 	struct broker_status broker;
 	struct counters counters;
+	struct throttle_status throttle;
 	struct wallclock wall;
 	struct processes processes;
 	struct source *thermal, *apps_source, *broken;
@@ -116,6 +117,7 @@ static void fixture_core(void)
 	c->facts = &f.facts;
 	c->broker = &f.broker;
 	c->counters = &f.counters;
+	c->throttle = &f.throttle;
 
 	struct alert_rule rule = {.name = "hot",
 		.metric = "temperature/*",

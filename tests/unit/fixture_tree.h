@@ -13,6 +13,7 @@
 struct bench {
 	struct core core;
 	struct counters counters;
+	struct throttle_status throttle;
 	struct processes processes;
 	struct root root, real;
 	struct source *source;
@@ -35,6 +36,7 @@ static inline void bench_make(struct bench *bench, const char *root, const char 
 	ck_assert_int_eq(timeline_create(64, &bench->core.timeline), 0);
 	bench->core.processes = &bench->processes;
 	bench->core.counters = &bench->counters;
+	bench->core.throttle = &bench->throttle;
 	if (collector) {
 		bench->ops = collector_find(collector);
 		ck_assert_ptr_nonnull(bench->ops);

@@ -159,6 +159,7 @@ START_TEST(every_kind_and_level_has_its_word)
 	ck_assert_str_eq(timeline_kind_name(TIMELINE_SOURCE), "source");
 	ck_assert_str_eq(timeline_kind_name(TIMELINE_CLOCK), "clock");
 	ck_assert_str_eq(timeline_kind_name(TIMELINE_DAEMON), "daemon");
+	ck_assert_str_eq(timeline_kind_name(TIMELINE_THROTTLE), "throttle");
 	ck_assert_str_eq(timeline_level_name(TIMELINE_INFO), "info");
 	ck_assert_str_eq(timeline_level_name(TIMELINE_WARNING), "warning");
 	ck_assert_str_eq(timeline_level_name(TIMELINE_CRITICAL), "critical");

@@ -1,0 +1,266 @@
+/* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
+ * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A) and
+ * voltage/<rail> where there is no current, and temperature/firmware where there is no thermal
+ * zone. Through the ioctl of vcgencmd, without running it; read-only. No own keys. */
+#include "daemon/collect/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/naming.h"
+#include "daemon/collect/pi_firmware.h"
+#include "daemon/collect/pi_text.h"
+#include "daemon/util/seam.h"
+
+enum { RAILS_MAX = 32, ZONES_LOOKED_AT = 256 };
+
+static const struct question {
+	const char *command, *prefix, *name;
+	enum unit unit;
+	bool constant; /* asked once */
+} questions[] = {
+	{"measure_clock arm", "clock", "arm", UNIT_HERTZ, false},
+	{"measure_clock core", "clock", "core", UNIT_HERTZ, false},
+	{"measure_clock v3d", "clock", "v3d", UNIT_HERTZ, false},
+	{"measure_clock isp", "clock", "isp", UNIT_HERTZ, false},
+	{"measure_clock h264", "clock", "h264", UNIT_HERTZ, false},
+	{"measure_volts core", "voltage", "core", UNIT_VOLTS, false},
+	{"measure_volts sdram_c", "voltage", "sdram_c", UNIT_VOLTS, true},
+	{"measure_volts sdram_i", "voltage", "sdram_i", UNIT_VOLTS, true},
+	{"measure_volts sdram_p", "voltage", "sdram_p", UNIT_VOLTS, true},
+	{"get_mem arm", "memory_split", "arm", UNIT_BYTES, true},
+	{"get_mem gpu", "memory_split", "gpu", UNIT_BYTES, true},
+};
+
+enum { QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
+
+struct rail {
+	char name[PROTO_NAME_SIZE];
+	struct metric *metric;
+	bool has_current;
+	double amperes, volts; /* of the present sample; NAN = absent */
+};
+
+struct pi_state {
+	struct pi_firmware firmware;
+	struct metric *answer[QUESTIONS]; /* NULL: this board does not answer it */
+	double constant[QUESTIONS];
+	struct metric *temperature; /* NULL when a zone tells it */
+	size_t rails;
+	struct rail rail[RAILS_MAX];
+	char text[PI_TEXT_MAX];
+};
+
+static void pi_close(void *state)
+{
+	struct pi_state *pi = state;
+	if (pi) {
+		pi_firmware_close(&pi->firmware);
+	}
+	free(pi);
+}
+
+static int ask(struct pi_state *pi, const char *command, double *ret)
+{
+	ssize_t n = pi_firmware_command(&pi->firmware, command, pi->text, sizeof(pi->text));
+	return n < 0 ? (int)n : pi_text_number(pi->text, ret);
+}
+
+static int ask_temperature(struct pi_state *pi, double *celsius)
+{
+	uint32_t values[2] = {0, 0};
+	if (pi_firmware_tag(&pi->firmware, PI_TAG_GET_TEMPERATURE, values, 2) == 0) {
+		*celsius = (int32_t)values[1] / 1000.0;
+		return 0;
+	}
+	return ask(pi, "measure_temp", celsius);
+}
+
+static struct rail *find_rail(struct pi_state *pi, const char *name)
+{
+	for (size_t i = 0; i < pi->rails; i++) {
+		if (strcmp(pi->rail[i].name, name) == 0) {
+			return &pi->rail[i];
+		}
+	}
+	return NULL;
+}
+
+/* Currents and voltages of all rails; with `add` unknown rails get a place. */
+static int read_rails(struct pi_state *pi, bool add)
+{
+	struct pi_adc adc;
+	const char *cursor = pi->text;
+	for (size_t i = 0; i < pi->rails; i++) {
+		pi->rail[i].amperes = pi->rail[i].volts = NAN;
+	}
+	ssize_t n = pi_firmware_command(&pi->firmware, "pmic_read_adc", pi->text, sizeof(pi->text));
+	if (n < 0) {
+		return (int)n;
+	}
+	while (pi_text_adc(&cursor, &adc) == 0) {
+		struct rail *rail = find_rail(pi, adc.rail);
+		if (!rail && add && pi->rails < RAILS_MAX) {
+			rail = &pi->rail[pi->rails++];
+			memcpy(rail->name, adc.rail, sizeof(rail->name));
+			rail->amperes = rail->volts = NAN;
+		}
+		if (rail && adc.quantity == 'A') {
+			rail->amperes = adc.value;
+			rail->has_current = true;
+		} else if (rail) {
+			rail->volts = adc.value;
+		}
+	}
+	return 0;
+}
+
+static int add_rails(struct pi_state *pi, struct naming *naming)
+{
+	(void)read_rails(pi, true);
+	for (size_t i = 0; i < pi->rails; i++) {
+		struct rail *rail = &pi->rail[i];
+		bool power = rail->has_current;
+		int r = naming_add(naming, power ? "power" : "voltage", rail->name,
+			strlen(rail->name), power ? UNIT_MILLIWATTS : UNIT_VOLTS, &rail->metric);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return (int)pi->rails;
+}
+
+static int add_answers(struct pi_state *pi, struct naming *naming)
+{
+	int found = 0;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		if (ask(pi, questions[i].command, &pi->constant[i]) < 0) {
+			continue;
+		}
+		int r = naming_add(naming, questions[i].prefix, questions[i].name,
+			strlen(questions[i].name), questions[i].unit, &pi->answer[i]);
+		if (r < 0) {
+			return r;
+		}
+		found++;
+	}
+	return found;
+}
+
+/* 1 when there is one, 0 when not. */
+static int has_zone(const struct root *root)
+{
+	struct root_name *names = mem_calloc(ZONES_LOOKED_AT, sizeof(*names));
+	if (!names) {
+		return -ENOMEM;
+	}
+	int count = root_list(root, "sys/class/thermal", names, ZONES_LOOKED_AT);
+	int found = 0;
+	for (int i = 0; i < count; i++) {
+		found |= strncmp(names[i].text, "thermal_zone", 12) == 0;
+	}
+	free(names);
+	return found;
+}
+
+static int add_temperature(struct pi_state *pi, const struct root *root, struct naming *naming)
+{
+	double celsius;
+	int r = has_zone(root);
+	if (r != 0 || ask_temperature(pi, &celsius) < 0) {
+		return r < 0 ? r : 0;
+	}
+	r = naming_add_exact(naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
+	return r < 0 ? r : 1;
+}
+
+static int pi_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct naming naming;
+	struct pi_state *pi = mem_zalloc(sizeof(*pi));
+	if (!pi) {
+		return -ENOMEM;
+	}
+	int r = pi_firmware_open(&pi->firmware, ctx->root);
+	if (r == -ENOENT) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
+		goto error;
+	}
+	if (r < 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(r));
+		goto error;
+	}
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int answers = add_answers(pi, &naming);
+	int rails = answers < 0 ? answers : add_rails(pi, &naming);
+	r = rails < 0 ? rails : add_temperature(pi, ctx->root, &naming);
+	if (r < 0) {
+		goto error;
+	}
+	naming_retire_rest(&naming);
+	if (answers + rails + r == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
+		r = -ENODATA;
+		goto error;
+	}
+	*state = pi;
+	return 0;
+error:
+	pi_close(pi);
+	return r;
+}
+
+static void sample_rails(struct pi_state *pi)
+{
+	int r = pi->rails > 0 ? read_rails(pi, false) : 0;
+	for (size_t i = 0; i < pi->rails; i++) {
+		struct rail *rail = &pi->rail[i];
+		double value = rail->has_current ? rail->volts * rail->amperes * 1000 : rail->volts;
+		if (r < 0 || isnan(value)) {
+			metric_set_null(rail->metric, r < 0 ? errno_reason(r) : "not reported");
+		} else {
+			metric_set(rail->metric, value);
+		}
+	}
+}
+
+static int pi_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	struct pi_state *pi = state;
+	(void)ctx;
+	(void)now_ns;
+	(void)reason;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		double value = pi->constant[i];
+		if (!pi->answer[i]) {
+			continue;
+		}
+		int r = questions[i].constant ? 0 : ask(pi, questions[i].command, &value);
+		if (r < 0) {
+			metric_set_null(
+				pi->answer[i], r == -EBADMSG ? "malformed" : errno_reason(r));
+		} else {
+			metric_set(pi->answer[i], value);
+		}
+	}
+	sample_rails(pi);
+	double celsius;
+	if (pi->temperature && ask_temperature(pi, &celsius) == 0) {
+		metric_set(pi->temperature, celsius);
+	}
+	return 0;
+}
+
+const struct collector_ops collector_pi = {
+	.name = "pi",
+	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
+	.interval_ns = UINT64_C(5000000000),
+	.open = pi_open,
+	.sample = pi_sample,
+	.close = pi_close,
+};

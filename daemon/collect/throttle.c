@@ -1,0 +1,148 @@
+/* Whether the hardware takes clock away, and why: throttle/active and the single flags, from
+ * whatever this machine has (the Raspberry Pi's word, cooling devices, a Jetson's event counters,
+ * Intel's counters, at last the clock itself). What no source tells is null. The temperature has no
+ * part in it. No own keys. */
+#include "daemon/collect/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/collect/naming.h"
+#include "daemon/collect/throttle_clock.h"
+#include "daemon/collect/throttle_cooling.h"
+#include "daemon/collect/throttle_oc.h"
+#include "daemon/collect/throttle_pi.h"
+#include "daemon/collect/throttle_x86.h"
+#include "daemon/util/seam.h"
+
+struct throttle_collector {
+	struct throttle_status *status;
+	struct throttle_edges edges;
+	struct throttle_pi pi;
+	struct throttle_cooling cooling;
+	struct throttle_oc oc;
+	struct throttle_x86 x86;
+	struct throttle_clock clock;
+	struct metric *flag[THROTTLE_FLAGS];
+};
+
+static void throttle_close(void *state)
+{
+	struct throttle_collector *throttle = state;
+	if (throttle) {
+		throttle_pi_close(&throttle->pi);
+		throttle_cooling_close(&throttle->cooling);
+		throttle_oc_close(&throttle->oc);
+		throttle_x86_close(&throttle->x86);
+		throttle_clock_close(&throttle->clock);
+		throttle->status->sampled = false;
+		throttle_clear(throttle->status, "the source throttle is not read now");
+	}
+	free(throttle);
+}
+
+static int add_flags(struct throttle_collector *throttle, struct naming *naming)
+{
+	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
+		char path[PROTO_PATH_SIZE];
+		snprintf(path, sizeof(path), "throttle/%s",
+			throttle_flag_name((enum throttle_flag)i));
+		int r = naming_add_exact(naming, path, UNIT_BOOL, &throttle->flag[i]);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* How many places tell something; -ENOMEM. */
+static int probe(
+	struct throttle_collector *throttle, const struct root *root, struct naming *naming)
+{
+	struct throttle_status *status = throttle->status;
+	const int found[] = {
+		throttle_pi_open(&throttle->pi, root, status),
+		throttle_cooling_open(&throttle->cooling, root, status),
+		throttle_oc_open(&throttle->oc, root, naming, status),
+		throttle_x86_open(&throttle->x86, root, naming, status),
+	};
+	int sum = 0;
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+		if (found[i] < 0) {
+			return found[i];
+		}
+		sum += found[i];
+	}
+	return sum > 0 ? sum : throttle_clock_open(&throttle->clock, root, status);
+}
+
+static int throttle_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct naming naming;
+	struct throttle_collector *throttle = mem_zalloc(sizeof(*throttle));
+	if (!throttle) {
+		return -ENOMEM;
+	}
+	throttle->status = ctx->core->throttle;
+	throttle->status->tried_count = 0;
+	throttle->pi.firmware.mailbox_fd = throttle->pi.firmware.gencmd_fd = -1;
+	throttle->pi.word.fd = throttle->pi.alarm.fd = -1;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int r = add_flags(throttle, &naming);
+	if (r < 0) {
+		goto error;
+	}
+	r = probe(throttle, ctx->root, &naming);
+	if (r < 0) {
+		goto error;
+	}
+	naming_retire_rest(&naming);
+	if (r == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"nothing tells of throttling: no Raspberry Pi firmware, no cooling device, "
+			"no event counter (edgeprofctl throttle lists what was tried)");
+		r = -ENOENT;
+		goto error;
+	}
+	*state = throttle;
+	return 0;
+error:
+	throttle_close(throttle);
+	if (r == -ENOENT) {
+		throttle_clear(ctx->core->throttle, "no source on this machine tells it");
+	}
+	return r;
+}
+
+static int throttle_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	struct throttle_collector *throttle = state;
+	struct throttle_status *status = throttle->status;
+	(void)reason;
+	throttle_clear(status, "no source on this machine tells it");
+	throttle_pi_sample(&throttle->pi, ctx->root, status, now_ns);
+	throttle_cooling_sample(&throttle->cooling, ctx->root, status);
+	throttle_oc_sample(&throttle->oc, ctx->root, status, now_ns);
+	throttle_x86_sample(&throttle->x86, ctx->root, status, now_ns);
+	throttle_clock_sample(&throttle->clock, ctx->root, status);
+	status->sampled = true;
+	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
+		if (status->flag[i].value == THROTTLE_UNKNOWN) {
+			metric_set_null(throttle->flag[i], status->flag[i].reason);
+		} else {
+			metric_set(throttle->flag[i], status->flag[i].value == THROTTLE_YES);
+		}
+	}
+	throttle_edges_update(&throttle->edges, status, ctx->core->timeline, now_ns);
+	return 0;
+}
+
+const struct collector_ops collector_throttle = {
+	.name = "throttle",
+	.open = throttle_open,
+	.sample = throttle_sample,
+	.close = throttle_close,
+};

@@ -1,0 +1,28 @@
+/* The last resort: the clock that the hardware runs at against the one that was set. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collect/device_file.h"
+#include "daemon/core/throttle.h"
+
+enum {
+	THROTTLE_CLOCK_MAX = 16,    /* policies */
+	THROTTLE_CLOCK_SAMPLES = 3, /* in a row: a clock that is just being changed differs too */
+};
+
+struct throttle_clock {
+	size_t count;
+	struct {
+		struct device_file is, set;
+		unsigned low; /* samples in a row */
+	} policy[THROTTLE_CLOCK_MAX];
+};
+
+/* Policies that tell both clocks. How many; -ENOMEM. Notes it in status->tried. */
+int throttle_clock_open(
+	struct throttle_clock *clock, const struct root *root, struct throttle_status *status);
+/* Joins freq_capped and active. */
+void throttle_clock_sample(
+	struct throttle_clock *clock, const struct root *root, struct throttle_status *status);
+void throttle_clock_close(struct throttle_clock *clock); /* zeroed storage is fine */

@@ -1,0 +1,32 @@
+/* Over-current and under-voltage events of a Jetson (hwmon soctherm_oc) as rates. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/collect/device_file.h"
+#include "daemon/collect/naming.h"
+#include "daemon/core/throttle.h"
+
+enum { THROTTLE_OC_MAX = 8 };
+
+struct throttle_oc {
+	size_t count;
+	uint64_t t_ns; /* of the previous sample; 0 = none */
+	struct {
+		struct device_file file;
+		struct metric *rate;
+		unsigned number;
+		long long last; /* -1 = none */
+	} event[THROTTLE_OC_MAX];
+};
+
+/* Adds throttle/oc<n>_rate. How many; -ENOMEM. Notes what was found in status->tried. */
+int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct naming *naming,
+	struct throttle_status *status);
+
+/* Sets the rates; joins under_voltage and over_current. */
+void throttle_oc_sample(struct throttle_oc *oc, const struct root *root,
+	struct throttle_status *status, uint64_t now_ns);
+
+void throttle_oc_close(struct throttle_oc *oc); /* zeroed storage is fine */

@@ -1,0 +1,201 @@
+/* Part of the throttle collector: firmware mailbox or command (the whole word since boot), then
+ * sysfs …:firmware/get_throttled, then hwmon rpi_volt. The word in sysfs is what anybody asked
+ * last, and the kernel's hwmon driver asks every 2 s clearing the sticky bits: there a sticky bit
+ * that is set proves something, one that is not set proves nothing. vcgencmd is never run. */
+#include "daemon/collect/throttle_pi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/pi_text.h"
+#include "daemon/collect/throttle_hwmon.h"
+#include "daemon/core/metrics.h"
+#include "daemon/util/seam.h"
+
+enum { PLATFORM_MAX = 512 };
+
+#define PLATFORM "sys/devices/platform"
+
+static void open_firmware(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+{
+	uint32_t word;
+	const char *source = "used";
+	int r = pi_firmware_open(&pi->firmware, root);
+	if (r == 0) {
+		r = pi_firmware_throttled(&pi->firmware, &word, &source);
+	}
+	pi->has_firmware = r == 0;
+	const int errors[2] = {pi->firmware.mailbox_error, pi->firmware.gencmd_error};
+	static const char *const names[2] = {"/dev/vcio", "/dev/vcio_gencmd"};
+	for (size_t i = 0; i < 2; i++) {
+		throttle_add_tried(status, names[i], "%s",
+			errors[i] < 0 ? errno_reason(errors[i])
+			: r < 0	      ? errno_reason(r)
+				      : source);
+	}
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+	return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* soc/soc:firmware or soc@107c000000/soc@107c000000:firmware. */
+static bool find_word(const struct root *root, const char *soc, struct root_name *inside,
+	struct device_file *file)
+{
+	char path[DEVICE_FILE_PATH], text[64];
+	snprintf(path, sizeof(path), PLATFORM "/%s", soc);
+	int count = root_list(root, path, inside, PLATFORM_MAX);
+	for (int i = 0; i < count; i++) {
+		if (!ends_with(inside[i].text, ":firmware") ||
+			device_file_init(file, true, PLATFORM "/%s/%s/get_throttled", soc,
+				inside[i].text) < 0) {
+			continue;
+		}
+		if (device_file_read(file, root, text, sizeof(text)) >= 0) {
+			return true;
+		}
+		device_file_close(file);
+	}
+	return false;
+}
+
+static int open_word(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+{
+	struct root_name *names = mem_calloc((size_t)2 * PLATFORM_MAX, sizeof(*names));
+	if (!names) {
+		return -ENOMEM;
+	}
+	int count = root_list(root, PLATFORM, names, PLATFORM_MAX);
+	for (int i = 0; i < count && !pi->has_word; i++) {
+		pi->has_word = strncmp(names[i].text, "soc", 3) == 0 &&
+			       find_word(root, names[i].text, names + PLATFORM_MAX, &pi->word);
+	}
+	free(names);
+	throttle_add_tried(status, "sysfs get_throttled", "%s",
+		!pi->has_word	   ? "absent"
+		: pi->has_firmware ? "found, not needed"
+				   : "used");
+	return 0;
+}
+
+static int open_alarm(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+{
+	char folder[DEVICE_FILE_PATH];
+	int r = throttle_hwmon_find(root, "rpi_volt", folder);
+	pi->has_alarm =
+		r == 0 && device_file_init(&pi->alarm, true, "%.100s/in0_lcrit_alarm", folder) == 0;
+	throttle_add_tried(status, "hwmon rpi_volt", "%s",
+		!pi->has_alarm			   ? "absent"
+		: pi->has_firmware || pi->has_word ? "found, not needed"
+						   : "used");
+	return r == -ENOMEM ? r : 0;
+}
+
+int throttle_pi_open(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+{
+	pi->word.fd = pi->alarm.fd = -1;
+	open_firmware(pi, root, status);
+	int r = open_word(pi, root, status);
+	r = r < 0 ? r : open_alarm(pi, root, status);
+	if (r < 0) {
+		return r;
+	}
+	throttle_add_tried(status, "vcgencmd", "never run: its ioctl is used instead");
+	return pi->has_firmware + pi->has_word + pi->has_alarm;
+}
+
+static int sample_firmware(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+{
+	uint32_t word = 0;
+	const char *source = "";
+	if (!pi->has_firmware || now_ns < pi->retry_ns) {
+		return -ENODEV;
+	}
+	int r = pi_firmware_throttled(&pi->firmware, &word, &source);
+	if (r < 0) {
+		pi->retry_ns = now_ns + THROTTLE_PI_RETRY_NS;
+		status->raw_reason = errno_reason(r);
+		return r;
+	}
+	throttle_take_word(status, word, THROTTLE_SINCE_BOOT);
+	throttle_add_source(status, source);
+	pi->seen |= word | word >> 16;
+	return 0;
+}
+
+static int sample_word(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+{
+	char text[64];
+	uint32_t word;
+	if (!pi->has_word) {
+		return -ENODEV;
+	}
+	ssize_t n = device_file_read(&pi->word, root, text, sizeof(text));
+	int r = n < 0 ? (int)n : pi_text_throttled(text, &word);
+	if (r < 0) {
+		status->raw_reason = errno_reason(r);
+		return r;
+	}
+	throttle_take_word(status, word, THROTTLE_SINCE_POLL);
+	throttle_add_source(status, "sysfs get_throttled");
+	pi->seen |= word | word >> 16;
+	return 0;
+}
+
+static int sample_alarm(struct throttle_pi *pi, const struct root *root,
+	struct throttle_status *status, uint64_t now_ns)
+{
+	long long value;
+	if (!pi->has_alarm) {
+		return -ENODEV;
+	}
+	int r = device_file_read_i64(&pi->alarm, root, &value);
+	if (r < 0 || value < 0 || value > 1) {
+		status->flag[THROTTLE_UNDER_VOLTAGE].reason = r < 0 ? errno_reason(r) : "malformed";
+		return r < 0 ? r : -EBADMSG;
+	}
+	if (value == 1) {
+		pi->alarm_ns = now_ns;
+		pi->seen |= 1u << THROTTLE_UNDER_VOLTAGE;
+	}
+	bool recent = pi->alarm_ns != 0 && now_ns - pi->alarm_ns < THROTTLE_PI_HOLD_NS;
+	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
+		status->flag[i].reason = "hwmon rpi_volt tells of under-voltage only";
+	}
+	status->raw_reason = "hwmon rpi_volt has no throttle word";
+	status->flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].reason = "not seen since the daemon started";
+	throttle_set(status, THROTTLE_UNDER_VOLTAGE, recent);
+	throttle_add_source(status, "hwmon rpi_volt");
+	return 0;
+}
+
+void throttle_pi_sample(struct throttle_pi *pi, const struct root *root,
+	struct throttle_status *status, uint64_t now_ns)
+{
+	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, root, status) < 0) {
+		(void)sample_alarm(pi, root, status, now_ns);
+	}
+	/* What was seen once has happened since boot, whoever clears the bits. */
+	for (unsigned i = 0; i < THROTTLE_WORD_FLAGS; i++) {
+		if (pi->seen >> i & 1) {
+			throttle_set(status, (enum throttle_flag)(i + THROTTLE_WORD_FLAGS), true);
+		}
+	}
+}
+
+void throttle_pi_close(struct throttle_pi *pi)
+{
+	pi_firmware_close(&pi->firmware);
+	device_file_close(&pi->word);
+	device_file_close(&pi->alarm);
+}

@@ -1,0 +1,31 @@
+/* The Raspberry Pi's throttle word, from the best place that can be read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/collect/device_file.h"
+#include "daemon/collect/pi_firmware.h"
+#include "daemon/core/throttle.h"
+
+#define THROTTLE_PI_RETRY_NS UINT64_C(60000000000) /* a firmware that failed is asked again */
+#define THROTTLE_PI_HOLD_NS UINT64_C(5000000000)   /* the alarm flickers at a low supply */
+
+struct throttle_pi {
+	struct pi_firmware firmware;
+	bool has_firmware, has_word, has_alarm;
+	uint64_t retry_ns; /* not before */
+	struct device_file word, alarm;
+	uint64_t alarm_ns; /* when it was last on; 0 = never */
+	uint32_t seen;	   /* bits 0-3: was seen, now or as sticky */
+};
+
+/* Looks for the places and notes each in status->tried. How many can be read; -ENOMEM. */
+int throttle_pi_open(
+	struct throttle_pi *pi, const struct root *root, struct throttle_status *status);
+
+/* Sets the flags that the best readable place tells. */
+void throttle_pi_sample(struct throttle_pi *pi, const struct root *root,
+	struct throttle_status *status, uint64_t now_ns);
+
+void throttle_pi_close(struct throttle_pi *pi); /* only after throttle_pi_open */

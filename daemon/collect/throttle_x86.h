@@ -1,0 +1,33 @@
+/* Thermal throttle counters of Intel processors: once a core, once a package. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/collect/naming.h"
+#include "daemon/core/throttle.h"
+#include "daemon/util/root.h"
+
+struct throttle_counter;
+
+/* An episode whose end was missed (its core went offline) is not believed for longer. */
+#define THROTTLE_X86_EPISODE_NS UINT64_C(300000000000)
+
+struct throttle_x86 {
+	size_t count;
+	struct throttle_counter *counter;
+	uint64_t t_ns; /* of the previous sample; 0 = none */
+	struct metric *rate, *core, *package;
+};
+
+/* Adds throttle/events_rate, throttle/core_events, throttle/package_events. How many counters;
+ * -ENOMEM. Notes what was found in status->tried. */
+int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct naming *naming,
+	struct throttle_status *status);
+
+/* Sets the metrics; joins throttled and active. */
+void throttle_x86_sample(struct throttle_x86 *x86, const struct root *root,
+	struct throttle_status *status, uint64_t now_ns);
+
+void throttle_x86_close(struct throttle_x86 *x86); /* zeroed storage is fine */

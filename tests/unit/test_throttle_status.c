@@ -1,0 +1,180 @@
+/* What the throttle word means, and what of it becomes an entry of the timeline. */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/core/throttle.h"
+#include "daemon/core/timeline.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct throttle_status status;
+
+static void setup(void)
+{
+	memset(&status, 0, sizeof(status));
+	throttle_clear(&status, "not sampled");
+}
+
+static const struct {
+	uint32_t word;
+	const char *flags; /* the eight bits of the word in the order of enum throttle_flag */
+	bool active;
+} words[] = {
+	{0x0, "00000000", false},
+	{0x50000, "00001010", false},
+	{0x50005, "10101010", true},
+	{0x60002, "01000110", true},
+	{0x80008, "00010001", true},
+	{0x10001, "10001000", false},
+	{0x1, "10001000", false},
+	{0x4, "00100010", true},
+	{0xffffffff, "11111111", true},
+};
+
+/* covers G0.13 */
+START_TEST(each_bit_of_the_word_is_its_own_flag)
+{
+	throttle_take_word(&status, words[_i].word, THROTTLE_SINCE_BOOT);
+	for (int i = 0; i < 8; i++) {
+		ck_assert_msg(status.flag[i].value ==
+				      (words[_i].flags[i] == '1' ? THROTTLE_YES : THROTTLE_NO),
+			"0x%x %s", (unsigned)words[_i].word, throttle_flag_name(i));
+	}
+	ck_assert_int_eq(
+		status.flag[THROTTLE_ACTIVE].value, words[_i].active ? THROTTLE_YES : THROTTLE_NO);
+	ck_assert_int_eq(status.flag[THROTTLE_OVER_CURRENT].value, THROTTLE_UNKNOWN);
+	ck_assert(status.has_raw && status.raw == words[_i].word);
+	ck_assert_ptr_null(status.raw_reason);
+}
+END_TEST
+
+START_TEST(a_sticky_bit_that_others_clear_proves_only_what_is_set)
+{
+	throttle_take_word(&status, 0x60002, THROTTLE_SINCE_POLL);
+	ck_assert_int_eq(status.flag[THROTTLE_FREQ_CAPPED_OCCURRED].value, THROTTLE_YES);
+	ck_assert_int_eq(status.flag[THROTTLE_THROTTLED_OCCURRED].value, THROTTLE_YES);
+	ck_assert_int_eq(status.flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].value, THROTTLE_UNKNOWN);
+	ck_assert_ptr_nonnull(status.flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].reason);
+	ck_assert_int_eq(status.flag[THROTTLE_UNDER_VOLTAGE].value, THROTTLE_NO);
+}
+END_TEST
+
+START_TEST(yes_wins_over_no_and_no_over_unknown)
+{
+	throttle_join(&status, THROTTLE_ACTIVE, false);
+	ck_assert_int_eq(status.flag[THROTTLE_ACTIVE].value, THROTTLE_NO);
+	throttle_join(&status, THROTTLE_ACTIVE, true);
+	throttle_join(&status, THROTTLE_ACTIVE, false);
+	ck_assert_int_eq(status.flag[THROTTLE_ACTIVE].value, THROTTLE_YES);
+}
+END_TEST
+
+START_TEST(cleared_is_unknown_with_the_reason)
+{
+	throttle_take_word(&status, 0xf, THROTTLE_SINCE_BOOT);
+	throttle_add_source(&status, "a");
+	throttle_clear(&status, "gone");
+	for (int i = 0; i < THROTTLE_FLAGS; i++) {
+		ck_assert_int_eq(status.flag[i].value, THROTTLE_UNKNOWN);
+		ck_assert_str_eq(status.flag[i].reason, "gone");
+	}
+	ck_assert(!status.has_raw);
+	ck_assert_str_eq(status.raw_reason, "gone");
+	ck_assert_str_eq(status.source, "");
+}
+END_TEST
+
+START_TEST(long_lists_and_sources_are_cut)
+{
+	for (int i = 0; i < 40; i++) {
+		throttle_add_source(&status, "a source with a name");
+		throttle_add_tried(&status, "place", "result %d", i);
+	}
+	ck_assert_uint_eq(strlen(status.source), THROTTLE_SOURCE - 1);
+	ck_assert_uint_eq(status.tried_count, THROTTLE_TRIED_MAX);
+	ck_assert_str_eq(status.tried[THROTTLE_TRIED_MAX - 1].result, "result 11");
+}
+END_TEST
+
+static struct timeline *timeline;
+static struct throttle_edges edges;
+static uint64_t now_ns;
+
+/* One sample a second later. */
+static void sample(enum throttle_value active)
+{
+	now_ns += SECOND;
+	status.flag[THROTTLE_ACTIVE].value = active;
+	throttle_edges_update(&edges, &status, timeline, now_ns);
+}
+
+START_TEST(each_transition_is_one_entry)
+{
+	ck_assert_int_eq(timeline_create(16, &timeline), 0);
+	throttle_add_source(&status, "firmware mailbox");
+	sample(THROTTLE_NO);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 0);
+	sample(THROTTLE_YES);
+	sample(THROTTLE_YES);
+	sample(THROTTLE_UNKNOWN);
+	sample(THROTTLE_YES);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 1);
+	const struct timeline_entry *entry = timeline_from(timeline, 1);
+	ck_assert_int_eq(entry->kind, TIMELINE_THROTTLE);
+	ck_assert_int_eq(entry->level, TIMELINE_WARNING);
+	ck_assert_str_eq(entry->subject, "active");
+	ck_assert_str_eq(entry->text, "throttling began (firmware mailbox)");
+	/* flickering is no end */
+	for (int i = 0; i < 20; i++) {
+		sample(i % 2 ? THROTTLE_YES : THROTTLE_NO);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 1);
+	for (int i = 0; i < 20; i++) {
+		sample(THROTTLE_NO);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 2);
+	entry = timeline_from(timeline, 2);
+	ck_assert_int_eq(entry->level, TIMELINE_INFO);
+	ck_assert_str_eq(entry->text, "throttling ended (firmware mailbox)");
+	sample(THROTTLE_YES);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 3);
+	timeline_destroy(timeline);
+}
+END_TEST
+
+START_TEST(unknown_is_no_edge)
+{
+	ck_assert_int_eq(timeline_create(16, &timeline), 0);
+	for (int i = 0; i < 20; i++) {
+		sample(THROTTLE_UNKNOWN);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 0);
+	sample(THROTTLE_YES);
+	for (int i = 0; i < 20; i++) {
+		sample(THROTTLE_UNKNOWN);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 1);
+	timeline_destroy(timeline);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("throttle_status");
+	TCase *tcase = tcase_create("throttle_status");
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_add_loop_test(
+		tcase, each_bit_of_the_word_is_its_own_flag, 0, sizeof(words) / sizeof(words[0]));
+	tcase_add_test(tcase, a_sticky_bit_that_others_clear_proves_only_what_is_set);
+	tcase_add_test(tcase, yes_wins_over_no_and_no_over_unknown);
+	tcase_add_test(tcase, cleared_is_unknown_with_the_reason);
+	tcase_add_test(tcase, long_lists_and_sources_are_cut);
+	tcase_add_test(tcase, each_transition_is_one_entry);
+	tcase_add_test(tcase, unknown_is_no_edge);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
