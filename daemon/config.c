@@ -305,7 +305,7 @@ int config_check(const struct config *config, char *error, size_t size)
 		const struct watch *watch = &config->process[i];
 		if (watch->pattern[0] == '\0' && watch->pid == 0) {
 			snprintf(error, size,
-				"[process %s] names no process; expected match = GLOB or pid = N",
+				"[process %s] names no process; expected match = GLOB, unit = NAME or pid = N",
 				watch->name);
 			return -EINVAL;
 		}

@@ -122,6 +122,22 @@ static int set_match(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+/* A name without a suffix is a service's, as for systemctl. */
+static int set_unit(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct watch *watch = instance;
+	const char *suffix = strchr(value, '.') ? "" : ".service";
+	size_t length = strlen(value), more = strlen(suffix);
+	if (length == 0 || strpbrk(value, "/ \t") || length + more >= sizeof(watch->pattern)) {
+		return -EINVAL;
+	}
+	memcpy(watch->pattern, value, length);
+	memcpy(watch->pattern + length, suffix, more + 1);
+	watch->kind = WATCH_UNIT;
+	return 0;
+}
+
 static int set_pid(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -205,6 +221,8 @@ static const struct config_key process_keys[] = {
 	SPECIAL_KEY("match", "a glob on the command name or the first word of its command line",
 		set_match),
 	SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
+	SPECIAL_KEY("unit", "the name of a systemd unit such as camera.service", set_unit),
+	RANGE_KEY("memory_limit", CONFIG_SIZE, watch, memory_limit_bytes, 4096, UINT64_C(1) << 50),
 };
 
 static const struct config_key alert_keys[] = {

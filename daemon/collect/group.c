@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Between two lines about the same name. */
+#define TELL_EVERY_NS UINT64_C(1000000000)
+
 static const struct {
 	const char *name;
 	enum unit unit;
@@ -21,6 +24,21 @@ static const struct {
 	[PROCESS_MEM_PERCENT] = {"mem_percent", UNIT_PERCENT, "no memory of its own"},
 	[PROCESS_MINOR_FAULTS] = {"minor_faults", UNIT_PER_SECOND, "needs two samples"},
 	[PROCESS_MAJOR_FAULTS] = {"major_faults", UNIT_PER_SECOND, "needs two samples"},
+	[PROCESS_PSS] = {"pss", UNIT_BYTES, "not told"},
+	[PROCESS_FDS] = {"fds", UNIT_COUNT, "not told"},
+	[PROCESS_VOLUNTARY] = {"voluntary_switches", UNIT_PER_SECOND, "needs two samples"},
+	[PROCESS_INVOLUNTARY] = {"involuntary_switches", UNIT_PER_SECOND, "needs two samples"},
+	[PROCESS_RUN_DELAY] = {"run_delay", UNIT_PERCENT, "needs two samples"},
+	[PROCESS_IODELAY] = {"iodelay", UNIT_PERCENT, "needs two samples"},
+	[PROCESS_READ] = {"read_bytes", UNIT_PER_SECOND, "needs two samples"},
+	[PROCESS_WRITE] = {"write_bytes", UNIT_PER_SECOND, "needs two samples"},
+	[PROCESS_COUNTER_FIRST + PROCESS_CYCLES] = {"cycles", UNIT_PER_SECOND, "not told"},
+	[PROCESS_COUNTER_FIRST +
+		PROCESS_INSTRUCTIONS] = {"instructions", UNIT_PER_SECOND, "not told"},
+	[PROCESS_COUNTER_FIRST +
+		PROCESS_CACHE_MISSES] = {"cache_misses", UNIT_PER_SECOND, "not told"},
+	[PROCESS_COUNTER_FIRST + PROCESS_MIGRATIONS] = {"migrations", UNIT_PER_SECOND, "not told"},
+	[PROCESS_IPC] = {"ipc", UNIT_NONE, "not told"},
 };
 
 static int add(struct group *group, struct metrics *metrics, struct source *source,
@@ -63,21 +81,39 @@ void group_reset(struct group *group)
 	group->count = 0;
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		group->sum[i] = NAN;
+		group->reason[i] = NULL;
 	}
 }
 
-void group_add(struct group *group, const double value[PROCESS_VALUES])
+void group_add(struct group *group, const double value[PROCESS_VALUES],
+	const char *const reason[PROCESS_VALUES])
 {
 	group->count++;
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
-		if (!isnan(value[i])) {
+		if (isnan(value[i])) {
+			group->reason[i] = group->reason[i] ? group->reason[i] : reason[i];
+		} else {
 			group->sum[i] = isnan(group->sum[i]) ? value[i] : group->sum[i] + value[i];
 		}
 	}
 }
 
+/* Of a ratio the sum means nothing. */
+static void settle_ipc(struct group *group)
+{
+	group->sum[PROCESS_IPC] = process_ipc(&group->sum[PROCESS_COUNTER_FIRST]);
+	if (!group->reason[PROCESS_IPC]) {
+		const char *const *reason = &group->reason[PROCESS_COUNTER_FIRST];
+		group->reason[PROCESS_IPC] = reason[PROCESS_CYCLES] ? reason[PROCESS_CYCLES]
+					     : reason[PROCESS_INSTRUCTIONS]
+						     ? reason[PROCESS_INSTRUCTIONS]
+						     : "no cycles";
+	}
+}
+
 void group_commit(struct group *group)
 {
+	settle_ipc(group);
 	if (group->count_metric) {
 		metric_set(group->count_metric, group->count);
 	}
@@ -86,10 +122,48 @@ void group_commit(struct group *group)
 			continue;
 		}
 		if (isnan(group->sum[i])) {
-			metric_set_null(group->metric[i],
-				group->count == 0 ? "no process" : table[i].missing);
+			const char *missing =
+				group->reason[i] ? group->reason[i] : table[i].missing;
+			metric_set_null(
+				group->metric[i], group->count == 0 ? "no process" : missing);
 		} else {
 			metric_set(group->metric[i], group->sum[i]);
 		}
 	}
+}
+
+void group_started(struct group *group, pid_t pid)
+{
+	group->started++;
+	group->started_pid = pid;
+}
+
+void group_exited(struct group *group, pid_t pid)
+{
+	group->exited++;
+	group->exited_pid = pid;
+}
+
+/* A start after an exit is a restart, also when the exit was told long ago. */
+void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns)
+{
+	unsigned started = group->started, exited = group->exited;
+	if ((started == 0 && exited == 0) ||
+		(group->told_ns != 0 && now_ns - group->told_ns < TELL_EVERY_NS)) {
+		return;
+	}
+	char text[96];
+	if (started + exited > 2 || started > 1 || exited > 1) {
+		snprintf(text, sizeof(text), "%u processes started, %u exited", started, exited);
+	} else if (started == 0) {
+		snprintf(text, sizeof(text), "process %d exited", (int)group->exited_pid);
+	} else if (group->exited_pid != 0 && group->count == 1) {
+		snprintf(text, sizeof(text), "restarted as process %d, was %d",
+			(int)group->started_pid, (int)group->exited_pid);
+	} else {
+		snprintf(text, sizeof(text), "process %d started", (int)group->started_pid);
+	}
+	timeline_add(timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, group->name, "%s", text);
+	group->started = group->exited = 0;
+	group->told_ns = now_ns;
 }

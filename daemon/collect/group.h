@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "daemon/core/metrics.h"
+#include "daemon/core/processes.h"
+#include "daemon/core/timeline.h"
 #include "proto/name.h"
 
 enum process_value {
@@ -18,15 +20,33 @@ enum process_value {
 	PROCESS_MEM_PERCENT,
 	PROCESS_MINOR_FAULTS,
 	PROCESS_MAJOR_FAULTS,
+	PROCESS_PSS,
+	PROCESS_FDS,
+	PROCESS_VOLUNTARY,
+	PROCESS_INVOLUNTARY,
+	PROCESS_RUN_DELAY,
+	PROCESS_IODELAY,
+	PROCESS_READ,
+	PROCESS_WRITE,
+	PROCESS_COUNTER_FIRST, /* the first four of enum process_counter, in its order */
+	PROCESS_COUNTER_LAST = PROCESS_COUNTER_FIRST + PROCESS_MIGRATIONS,
+	PROCESS_IPC,
 	PROCESS_VALUES
 };
 
 struct group {
 	char name[PROTO_NAME_SIZE];
-	bool wanted; /* by a watch */
+	bool wanted;   /* by a watch */
+	unsigned slot; /* its own number while it lives, below WATCHES_MAX */
+	bool events;   /* starts and exits are told: not of apps, which tell themselves */
+	bool known;    /* looked for at least once: what comes now has started */
+	unsigned started, exited;      /* not told yet */
+	pid_t started_pid, exited_pid; /* the last ones; 0 = none yet */
+	uint64_t told_ns;
 	struct metric *metric[PROCESS_VALUES];
 	struct metric *count_metric;
-	double sum[PROCESS_VALUES]; /* NAN = of no process */
+	double sum[PROCESS_VALUES];	    /* NAN = of no process */
+	const char *reason[PROCESS_VALUES]; /* why one is not known; NULL = the usual */
 	uint32_t count;
 };
 
@@ -35,6 +55,13 @@ int group_open(struct group *group, struct metrics *metrics, struct source *sour
 void group_retire(struct group *group, struct metrics *metrics);
 
 void group_reset(struct group *group);
-/* value[i] NAN = not known of this process. */
-void group_add(struct group *group, const double value[PROCESS_VALUES]);
+/* value[i] NAN = not known of this process, for reason[i]: static text, NULL = the usual one. */
+void group_add(struct group *group, const double value[PROCESS_VALUES],
+	const char *const reason[PROCESS_VALUES]);
 void group_commit(struct group *group);
+
+/* A process of the name came or went. */
+void group_started(struct group *group, pid_t pid);
+void group_exited(struct group *group, pid_t pid);
+/* Tells the timeline what came and went, in one line a second at most. */
+void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/collect/group.h"
+#include "daemon/collect/proc_track.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/collect/scan.h"
 #include "daemon/util/seam.h"
@@ -19,16 +20,6 @@
 /* New processes of a pattern are found within this time. A pass over 200 processes costs about
  * 2 ms. */
 #define SCAN_EVERY_NS UINT64_C(2000000000)
-
-/* What is remembered of a process for the rates. */
-struct track {
-	pid_t pid;
-	bool real; /* of the machine's own proc */
-	uint64_t start_ticks;
-	uint64_t t_ns; /* of the counters; the entry is dropped when a sample leaves it behind */
-	uint64_t user_ticks, system_ticks, minor_faults, major_faults;
-	double user, system, minor, major; /* rates as of t_ns; NAN = first sample */
-};
 
 struct process_state {
 	long ticks_per_second;
@@ -39,8 +30,7 @@ struct process_state {
 	bool patterns;
 	size_t groups;
 	struct group group[WATCHES_MAX];
-	size_t tracks;
-	struct track track[PROCESS_ROWS_MAX];
+	struct tracks tracks;
 	struct scan scan;
 };
 
@@ -49,6 +39,7 @@ static void process_close(void *state)
 	struct process_state *process = state;
 	if (process) {
 		scan_finish(&process->scan);
+		tracks_finish(&process->tracks);
 	}
 	free(process);
 }
@@ -65,6 +56,7 @@ static int process_open(
 	process->memory_total[false] = proc_memory_total(ctx->root);
 	process->memory_total[true] = proc_memory_total(ctx->real_root);
 	scan_init(&process->scan);
+	tracks_init(&process->tracks, ctx->real_root);
 	*state = process;
 	return 0;
 }
@@ -79,17 +71,59 @@ static struct group *find_group(struct process_state *process, const char *name)
 	return NULL;
 }
 
+/* Its bits are free for another group. */
+static void retire_group(
+	const struct collector_context *ctx, struct process_state *process, struct group *group)
+{
+	for (size_t i = 0; i < process->tracks.count; i++) {
+		process->tracks.track[i].now[group->slot / 64] &=
+			~(UINT64_C(1) << (group->slot % 64));
+	}
+	group_retire(group, ctx->core->metrics);
+}
+
+static unsigned free_slot(const struct process_state *process)
+{
+	bool used[WATCHES_MAX] = {false};
+	unsigned slot = 0;
+	for (size_t i = 0; i < process->groups; i++) {
+		used[process->group[i].slot] = true;
+	}
+	while (used[slot]) {
+		slot++; /* there are fewer groups than slots here */
+	}
+	return slot;
+}
+
+static int add_group(const struct collector_context *ctx, struct process_state *process,
+	const struct watch *watch)
+{
+	struct group *group = &process->group[process->groups];
+	memset(group, 0, sizeof(*group));
+	memcpy(group->name, watch->name, sizeof(group->name));
+	group->slot = free_slot(process);
+	int r = group_open(group, ctx->core->metrics, ctx->source);
+	if (r < 0) {
+		group_retire(group, ctx->core->metrics);
+		return r;
+	}
+	process->groups++;
+	return 0;
+}
+
 /* Brings the groups in line with the watches: one for each name, those without a watch go. */
 static int follow_watches(const struct collector_context *ctx, struct process_state *process)
 {
 	const struct processes *processes = ctx->core->processes;
 	for (size_t i = 0; i < process->groups; i++) {
 		process->group[i].wanted = false;
+		process->group[i].events = true;
 	}
 	process->patterns = false;
 	for (size_t i = 0; i < processes->watches; i++) {
 		struct group *group = find_group(process, processes->watch[i].name);
-		process->patterns |= processes->watch[i].kind == WATCH_PATTERN;
+		enum watch_kind kind = processes->watch[i].kind;
+		process->patterns |= kind == WATCH_PATTERN || kind == WATCH_UNIT;
 		if (group) {
 			group->wanted = true;
 		}
@@ -97,74 +131,27 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 	size_t kept = 0;
 	for (size_t i = 0; i < process->groups; i++) {
 		if (!process->group[i].wanted) {
-			group_retire(&process->group[i], ctx->core->metrics);
+			retire_group(ctx, process, &process->group[i]);
 		} else if (kept++ != i) {
 			process->group[kept - 1] = process->group[i];
 		}
 	}
 	process->groups = kept;
 	for (size_t i = 0; i < processes->watches; i++) {
-		if (find_group(process, processes->watch[i].name)) {
-			continue;
+		const struct watch *watch = &processes->watch[i];
+		if (!find_group(process, watch->name)) {
+			int r = add_group(ctx, process, watch);
+			if (r < 0) {
+				return r;
+			}
 		}
-		struct group *group = &process->group[process->groups];
-		memset(group, 0, sizeof(*group));
-		memcpy(group->name, processes->watch[i].name, sizeof(group->name));
-		int r = group_open(group, ctx->core->metrics, ctx->source);
-		if (r < 0) {
-			group_retire(group, ctx->core->metrics);
-			return r;
-		}
-		process->groups++;
+		struct group *group = find_group(process, watch->name);
+		group->events = watch->kind != WATCH_SELF && watch->kind != WATCH_APP;
 	}
 	process->serial = processes->serial;
 	process->serial_known = true;
 	process->scanned_ns = 0;
 	return 0;
-}
-
-static struct track *find_track(
-	struct process_state *process, pid_t pid, bool real, uint64_t start_ticks)
-{
-	for (size_t i = 0; i < process->tracks; i++) {
-		struct track *track = &process->track[i];
-		if (track->pid == pid && track->real == real && track->start_ticks == start_ticks) {
-			return track;
-		}
-	}
-	if (process->tracks == PROCESS_ROWS_MAX) {
-		return NULL;
-	}
-	struct track *track = &process->track[process->tracks++];
-	*track = (struct track){.pid = pid, .real = real, .start_ticks = start_ticks};
-	return track;
-}
-
-static double rate(uint64_t now, uint64_t before, double seconds)
-{
-	return now > before ? (double)(now - before) / seconds : 0;
-}
-
-static void update_track(
-	struct track *track, const struct proc_stat *stat, uint64_t now_ns, double ticks_per_second)
-{
-	if (track->t_ns == now_ns) {
-		return; /* a second name of the same process */
-	}
-	track->user = track->system = track->minor = track->major = NAN;
-	if (track->t_ns != 0 && now_ns > track->t_ns) {
-		double seconds = (double)(now_ns - track->t_ns) / 1e9;
-		double percent = 100 / ticks_per_second;
-		track->user = rate(stat->user_ticks, track->user_ticks, seconds) * percent;
-		track->system = rate(stat->system_ticks, track->system_ticks, seconds) * percent;
-		track->minor = rate(stat->minor_faults, track->minor_faults, seconds);
-		track->major = rate(stat->major_faults, track->major_faults, seconds);
-	}
-	track->t_ns = now_ns;
-	track->user_ticks = stat->user_ticks;
-	track->system_ticks = stat->system_ticks;
-	track->minor_faults = stat->minor_faults;
-	track->major_faults = stat->major_faults;
 }
 
 static bool has_row(const struct processes *processes, const char *name, pid_t pid, uint64_t start)
@@ -179,7 +166,8 @@ static bool has_row(const struct processes *processes, const char *name, pid_t p
 }
 
 static void add_row(struct processes *processes, const struct watch *watch,
-	const struct track *track, const struct proc_stat *stat, const struct proc_status *status)
+	const struct track *track, const struct proc_stat *stat, const struct proc_status *status,
+	double memory_total)
 {
 	if (processes->rows == PROCESS_ROWS_MAX) {
 		processes->refused++;
@@ -187,21 +175,86 @@ static void add_row(struct processes *processes, const struct watch *watch,
 	}
 	struct process_row *row = &processes->row[processes->rows++];
 	*row = (struct process_row){
-		.pid = track->pid,
-		.start_ticks = track->start_ticks,
+		.pid = track->owner.pid,
+		.start_ticks = track->owner.start_ticks,
 		.uid = status->uid,
 		.state = stat->state,
 		.cpu_percent = track->user + track->system,
 		.user_percent = track->user,
 		.system_percent = track->system,
+		.guest_percent = track->guest,
+		.iodelay_percent = track->iodelay,
+		.minor_faults = track->minor,
+		.major_faults = track->major,
 		.rss_bytes = status->rss_bytes,
 		.vms_bytes = status->vms_bytes,
 		.peak_rss_bytes = status->peak_rss_bytes,
+		.mem_percent = status->rss_bytes / memory_total * 100,
+		.iodelay_ticks = stat->scheduling_known ? (double)stat->iodelay_ticks : (double)NAN,
+		.memory_limit_bytes = watch->memory_limit_bytes,
 		.threads = stat->threads < UINT32_MAX ? (uint32_t)stat->threads : UINT32_MAX,
+		.scheduling_known = stat->scheduling_known,
+		.last_core = stat->last_core,
+		.priority = stat->priority,
+		.nice = stat->nice,
+		.rt_priority = stat->rt_priority,
+		.policy = stat->policy,
+		.extra = track->extra,
 		.t_ns = track->t_ns,
 	};
 	memcpy(row->watch, watch->name, sizeof(row->watch));
 	memcpy(row->comm, stat->comm, sizeof(row->comm) - 1);
+	memcpy(row->cpus, status->cpus, sizeof(row->cpus));
+}
+
+static void add_to_group(struct group *group, const struct track *track,
+	const struct proc_stat *stat, const struct proc_status *status, double memory_total)
+{
+	const struct process_extra *extra = &track->extra;
+	double value[PROCESS_VALUES] = {
+		[PROCESS_RSS] = status->rss_bytes,
+		[PROCESS_VMS] = status->vms_bytes,
+		[PROCESS_PEAK_RSS] = status->peak_rss_bytes,
+		[PROCESS_CPU] = track->user + track->system,
+		[PROCESS_USER] = track->user,
+		[PROCESS_SYSTEM] = track->system,
+		[PROCESS_THREADS] = (double)stat->threads,
+		[PROCESS_MEM_PERCENT] = status->rss_bytes / memory_total * 100,
+		[PROCESS_MINOR_FAULTS] = track->minor,
+		[PROCESS_MAJOR_FAULTS] = track->major,
+		[PROCESS_PSS] = extra->pss_bytes,
+		[PROCESS_FDS] = extra->fds,
+		[PROCESS_VOLUNTARY] = extra->voluntary,
+		[PROCESS_INVOLUNTARY] = extra->involuntary,
+		[PROCESS_RUN_DELAY] = extra->wait_percent,
+		[PROCESS_IODELAY] = track->iodelay,
+		[PROCESS_READ] = extra->read_bytes,
+		[PROCESS_WRITE] = extra->write_bytes,
+	};
+	const char *reason[PROCESS_VALUES] = {
+		[PROCESS_PSS] = extra->pss_reason,
+		[PROCESS_FDS] = extra->fds_reason,
+		[PROCESS_VOLUNTARY] = extra->switches_reason,
+		[PROCESS_INVOLUNTARY] = extra->switches_reason,
+		[PROCESS_RUN_DELAY] = extra->wait_reason,
+		[PROCESS_READ] = extra->io_reason,
+		[PROCESS_WRITE] = extra->io_reason,
+	};
+	for (size_t i = 0; i <= PROCESS_MIGRATIONS; i++) {
+		value[PROCESS_COUNTER_FIRST + i] = extra->counter[i];
+		reason[PROCESS_COUNTER_FIRST + i] = extra->counter_reason[i];
+	}
+	group_add(group, value, reason);
+}
+
+/* Notes that the group has the process; what it had not before has started. */
+static void join(struct group *group, struct track *track)
+{
+	uint64_t bit = UINT64_C(1) << (group->slot % 64);
+	track->now[group->slot / 64] |= bit;
+	if (group->known && group->events && !(track->before[group->slot / 64] & bit)) {
+		group_started(group, track->owner.pid);
+	}
 }
 
 /* One process of one watch; what is gone or has become another process is left out. */
@@ -212,44 +265,58 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	const struct root *root = real ? ctx->real_root : ctx->root;
 	struct processes *processes = ctx->core->processes;
 	struct group *group = find_group(process, watch->name);
+	double memory_total = process->memory_total[real];
 	struct proc_stat stat;
 	if (!group || pid <= 0 || proc_stat_read(root, pid, &stat) < 0 ||
 		(start_ticks != 0 && stat.start_ticks != start_ticks) ||
 		has_row(processes, watch->name, pid, stat.start_ticks)) {
 		return;
 	}
+	const struct thread_owner owner = {
+		.pid = pid, .real = real, .start_ticks = stat.start_ticks};
 	struct proc_status status;
-	struct track *track = find_track(process, pid, real, stat.start_ticks);
+	struct track *track = tracks_find(&process->tracks, &owner);
 	if (!track || proc_status_read(root, pid, &status) < 0) {
 		processes->refused += track == NULL;
 		return;
 	}
-	update_track(track, &stat, now_ns, (double)process->ticks_per_second);
-	add_row(processes, watch, track, &stat, &status);
-	const double value[PROCESS_VALUES] = {
-		[PROCESS_RSS] = status.rss_bytes,
-		[PROCESS_VMS] = status.vms_bytes,
-		[PROCESS_PEAK_RSS] = status.peak_rss_bytes,
-		[PROCESS_CPU] = track->user + track->system,
-		[PROCESS_USER] = track->user,
-		[PROCESS_SYSTEM] = track->system,
-		[PROCESS_THREADS] = (double)stat.threads,
-		[PROCESS_MEM_PERCENT] = status.rss_bytes / process->memory_total[real] * 100,
-		[PROCESS_MINOR_FAULTS] = track->minor,
-		[PROCESS_MAJOR_FAULTS] = track->major,
-	};
-	group_add(group, value);
+	track_update(track, &stat, now_ns, (double)process->ticks_per_second);
+	tracks_look_closer(&process->tracks, track, root, watch->kind != WATCH_SELF, now_ns);
+	join(group, track);
+	add_row(processes, watch, track, &stat, &status, memory_total);
+	add_to_group(group, track, &stat, &status, memory_total);
 }
 
+/* Drops what this sample has not seen; groups that have lost a process hear of it. */
 static void forget_gone(struct process_state *process, uint64_t now_ns)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < process->tracks; i++) {
-		if (process->track[i].t_ns == now_ns) {
-			process->track[kept++] = process->track[i];
+	for (size_t i = 0; i < process->groups; i++) {
+		struct group *group = &process->group[i];
+		for (size_t j = 0; group->events && j < process->tracks.count; j++) {
+			const struct track *track = &process->tracks.track[j];
+			uint64_t lost =
+				track->before[group->slot / 64] & ~track->now[group->slot / 64];
+			if (lost >> (group->slot % 64) & 1) {
+				group_exited(group, track->owner.pid);
+			}
 		}
 	}
-	process->tracks = kept;
+	for (size_t i = process->tracks.count; i-- > 0;) {
+		if (process->tracks.track[i].t_ns != now_ns) {
+			tracks_drop(&process->tracks, &process->tracks.track[i]);
+		}
+	}
+}
+
+/* A pid of WatchProcess means the process that has it when it is first seen. */
+static void pin(struct watch *watch, const struct processes *processes)
+{
+	for (size_t i = 0; i < processes->rows && watch->start_ticks == 0; i++) {
+		const struct process_row *row = &processes->row[i];
+		if (row->pid == watch->pid && strcmp(row->watch, watch->name) == 0) {
+			watch->start_ticks = row->start_ticks;
+		}
+	}
 }
 
 static int process_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
@@ -276,12 +343,16 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 	for (size_t i = 0; i < process->groups; i++) {
 		group_reset(&process->group[i]);
 	}
+	tracks_begin(&process->tracks);
 	for (size_t i = 0; i < processes->watches; i++) {
-		const struct watch *watch = &processes->watch[i];
+		struct watch *watch = &processes->watch[i];
 		if (watch->kind == WATCH_SELF) {
 			add_process(ctx, process, watch, getpid(), 0, now_ns);
-		} else if (watch->kind != WATCH_PATTERN) {
+		} else if (watch->kind == WATCH_PID || watch->kind == WATCH_APP) {
 			add_process(ctx, process, watch, watch->pid, watch->start_ticks, now_ns);
+		}
+		if (watch->kind == WATCH_PID && watch->runtime) {
+			pin(watch, processes);
 		}
 	}
 	for (size_t i = 0; i < process->scan.matches; i++) {
@@ -291,7 +362,10 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 	}
 	forget_gone(process, now_ns);
 	for (size_t i = 0; i < process->groups; i++) {
-		group_commit(&process->group[i]);
+		struct group *group = &process->group[i];
+		group_commit(group);
+		group_tell(group, ctx->core->timeline, now_ns);
+		group->known = true;
 	}
 	if (scanned < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "proc: %s", errno_reason(scanned));

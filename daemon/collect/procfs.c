@@ -19,48 +19,74 @@ enum {
 	FIELD_MAJOR_FAULTS = 12,
 	FIELD_USER = 14,
 	FIELD_SYSTEM = 15,
+	FIELD_PRIORITY = 18,
+	FIELD_NICE = 19,
 	FIELD_THREADS = 20,
 	FIELD_START = 22,
+	FIELD_CORE = 39,
+	FIELD_RT_PRIORITY = 40,
+	FIELD_POLICY = 41,
+	FIELD_IODELAY = 42,
+	FIELD_GUEST = 43,
+	FIELDS
 };
+
+struct field {
+	uint64_t value;
+	bool negative;
+};
+
+/* Only priorities, the terminal and the exit signal may be below 0; of all else that is 0. */
+static uint64_t field_u64(const struct field *field)
+{
+	return field->negative ? 0 : field->value;
+}
+
+static int field_int(const struct field *field)
+{
+	int value = field->value < INT32_MAX ? (int)field->value : INT32_MAX;
+	return field->negative ? -value : value;
+}
+
+/* Fills field[4…] as far as the line goes. The number of the last field. */
+static int split_fields(const char *p, struct field field[FIELDS])
+{
+	int number = 4;
+	for (; number < FIELDS; number++) {
+		p += strspn(p, " ");
+		field[number].negative = *p == '-';
+		p += *p == '-';
+		if (!text_u64(&p, &field[number].value) ||
+			(*p != ' ' && *p != '\n' && *p != '\0')) {
+			break;
+		}
+	}
+	return number - 1;
+}
 
 static bool parse_fields(const char *p, struct proc_stat *stat)
 {
-	for (int field = 4; field <= FIELD_START; field++) {
-		uint64_t value;
-		p += strspn(p, " ");
-		bool negative = *p == '-';
-		p += negative;
-		if (!text_u64(&p, &value) || (*p != ' ' && *p != '\n' && *p != '\0')) {
-			return false;
-		}
-		if (negative) {
-			value = 0; /* priorities and tty only; nothing we keep is below 0 */
-		}
-		switch (field) {
-		case FIELD_FLAGS:
-			stat->flags = value;
-			break;
-		case FIELD_MINOR_FAULTS:
-			stat->minor_faults = value;
-			break;
-		case FIELD_MAJOR_FAULTS:
-			stat->major_faults = value;
-			break;
-		case FIELD_USER:
-			stat->user_ticks = value;
-			break;
-		case FIELD_SYSTEM:
-			stat->system_ticks = value;
-			break;
-		case FIELD_THREADS:
-			stat->threads = value;
-			break;
-		case FIELD_START:
-			stat->start_ticks = value;
-			break;
-		default:
-			break;
-		}
+	struct field field[FIELDS] = {0};
+	int last = split_fields(p, field);
+	if (last < FIELD_START) {
+		return false;
+	}
+	stat->flags = field_u64(&field[FIELD_FLAGS]);
+	stat->minor_faults = field_u64(&field[FIELD_MINOR_FAULTS]);
+	stat->major_faults = field_u64(&field[FIELD_MAJOR_FAULTS]);
+	stat->user_ticks = field_u64(&field[FIELD_USER]);
+	stat->system_ticks = field_u64(&field[FIELD_SYSTEM]);
+	stat->priority = field_int(&field[FIELD_PRIORITY]);
+	stat->nice = field_int(&field[FIELD_NICE]);
+	stat->threads = field_u64(&field[FIELD_THREADS]);
+	stat->start_ticks = field_u64(&field[FIELD_START]);
+	stat->scheduling_known = last >= FIELD_GUEST;
+	if (stat->scheduling_known) {
+		stat->last_core = field_int(&field[FIELD_CORE]);
+		stat->rt_priority = field_int(&field[FIELD_RT_PRIORITY]);
+		stat->policy = field_int(&field[FIELD_POLICY]);
+		stat->iodelay_ticks = field_u64(&field[FIELD_IODELAY]);
+		stat->guest_ticks = field_u64(&field[FIELD_GUEST]);
 	}
 	return true;
 }
@@ -86,12 +112,45 @@ int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret)
 	return 0;
 }
 
+static double parse_count(const char *text, const char *key)
+{
+	uint64_t value;
+	const char *p = text_line(text, key);
+	return p && text_u64(&p, &value) ? (double)value : (double)NAN;
+}
+
+static void parse_cpus(const char *text, char cpus[PROCESS_CPUS_SIZE])
+{
+	static const char more[] = ",...";
+	cpus[0] = '\0';
+	const char *p = text_line(text, "Cpus_allowed_list:");
+	if (!p) {
+		return;
+	}
+	p += strspn(p, " \t");
+	size_t length = strspn(p, "0123456789,-");
+	bool cut = length >= PROCESS_CPUS_SIZE;
+	length = cut ? PROCESS_CPUS_SIZE - sizeof(more) : length;
+	memcpy(cpus, p, length);
+	cpus[length] = '\0';
+	char *comma = cut ? strrchr(cpus, ',') : NULL;
+	if (cut) {
+		memcpy(comma ? comma : cpus, more, sizeof(more));
+	}
+}
+
 void proc_status_parse(const char *text, struct proc_status *ret)
 {
-	*ret = (struct proc_status){NAN, NAN, NAN, (uid_t)-1};
+	*ret = (struct proc_status){.rss_bytes = NAN,
+		.vms_bytes = NAN,
+		.peak_rss_bytes = NAN,
+		.uid = (uid_t)-1,
+		.voluntary = parse_count(text, "voluntary_ctxt_switches:"),
+		.involuntary = parse_count(text, "nonvoluntary_ctxt_switches:")};
 	(void)text_bytes(text, "VmRSS:", &ret->rss_bytes);
 	(void)text_bytes(text, "VmSize:", &ret->vms_bytes);
 	(void)text_bytes(text, "VmHWM:", &ret->peak_rss_bytes);
+	parse_cpus(text, ret->cpus);
 	uint64_t uid;
 	const char *p = text_line(text, "Uid:");
 	if (p && text_u64(&p, &uid) && uid < UINT32_MAX) {
@@ -99,11 +158,9 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 	}
 }
 
-/* The head of a file of a process: what we need is within the first 4 KiB. */
-static ssize_t read_head(
-	const struct root *root, pid_t pid, const char *name, char *buf, size_t size)
+ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size)
 {
-	char path[64];
+	char path[96];
 	snprintf(path, sizeof(path), "proc/%d/%s", (int)pid, name);
 	int fd = root_open(root, path, O_RDONLY);
 	if (fd < 0) {
@@ -117,14 +174,14 @@ static ssize_t read_head(
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret)
 {
 	char text[1024];
-	ssize_t n = read_head(root, pid, "stat", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, "stat", text, sizeof(text));
 	return n < 0 ? (int)n : proc_stat_parse(text, (size_t)n, ret);
 }
 
 int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret)
 {
 	char text[4096];
-	ssize_t n = read_head(root, pid, "status", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, "status", text, sizeof(text));
 	if (n < 0) {
 		return (int)n;
 	}
@@ -134,7 +191,7 @@ int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret
 
 ssize_t proc_argv0_read(const struct root *root, pid_t pid, char *buf, size_t size)
 {
-	ssize_t n = read_head(root, pid, "cmdline", buf, size);
+	ssize_t n = proc_read(root, pid, "cmdline", buf, size);
 	return n < 0 ? n : (ssize_t)strlen(buf);
 }
 

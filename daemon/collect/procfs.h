@@ -2,10 +2,12 @@
  * processes are not kept. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/core/processes.h"
 #include "daemon/util/root.h"
 
 enum { PROC_COMM_SIZE = 80 };
@@ -18,16 +20,27 @@ struct proc_stat {
 	uint64_t user_ticks, system_ticks;
 	uint64_t threads;
 	uint64_t start_ticks;
+	int priority, nice;
+	/* What follows is known only when the line goes that far. */
+	bool scheduling_known;
+	int last_core, rt_priority, policy;
+	uint64_t iodelay_ticks, guest_ticks;
 };
 
 struct proc_status {
 	double rss_bytes, vms_bytes, peak_rss_bytes; /* NAN = no line (kernel thread, zombie) */
 	uid_t uid;				     /* real; (uid_t)-1 = not told */
+	double voluntary, involuntary;		     /* switches of this thread; NAN = no line */
+	char cpus[PROCESS_CPUS_SIZE];		     /* may run on; cut after a comma and "..." */
 };
 
 /* The text of stat; the name ends at the last ')', whatever is in it. 0 or -EBADMSG. */
 int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret);
 void proc_status_parse(const char *text, struct proc_status *ret);
+
+/* The head of proc/<pid>/<name>: the length, -ENOENT when the process is gone, or another -errno.
+ */
+ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size);
 
 /* 0, -ENOENT when the process is gone, -EBADMSG, or another -errno. */
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/collect/cgroup.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/util/parse.h"
 
@@ -36,33 +37,73 @@ static bool matches(const char *pattern, const char *text)
 	return fnmatch(pattern, text, 0) == 0 || (slash && fnmatch(pattern, slash + 1, 0) == 0);
 }
 
+/* One process of the pass; what is costly is read when the first watch asks for it. */
+struct candidate {
+	const struct root *root;
+	pid_t pid;
+	struct proc_stat stat;
+	bool have_argv0, have_cgroup;
+	char argv0[256];
+	char cgroup[PROCESS_CGROUP_SIZE];
+};
+
+static bool matches_name(struct candidate *candidate, const char *pattern)
+{
+	if (fnmatch(pattern, candidate->stat.comm, 0) == 0) {
+		return true;
+	}
+	if (!candidate->have_argv0 && !(candidate->stat.flags & PF_KTHREAD)) {
+		candidate->have_argv0 = true;
+		if (proc_argv0_read(candidate->root, candidate->pid, candidate->argv0,
+			    sizeof(candidate->argv0)) < 0) {
+			candidate->argv0[0] = '\0';
+		}
+	}
+	return candidate->argv0[0] && matches(pattern, candidate->argv0);
+}
+
+static bool matches_unit(struct candidate *candidate, const char *unit)
+{
+	if (!candidate->have_cgroup) {
+		candidate->have_cgroup = true;
+		if (cgroup_systemd(candidate->root, candidate->pid, candidate->cgroup) < 0) {
+			candidate->cgroup[0] = '\0';
+		}
+	}
+	return cgroup_has_unit(candidate->cgroup, unit);
+}
+
+static bool meant(struct candidate *candidate, const struct watch *watch)
+{
+	switch (watch->kind) {
+	case WATCH_PATTERN:
+		return matches_name(candidate, watch->pattern);
+	case WATCH_UNIT:
+		return matches_unit(candidate, watch->pattern);
+	case WATCH_SELF:
+	case WATCH_APP:
+	case WATCH_PID:
+		break;
+	}
+	return false;
+}
+
 static void look_at(
 	struct scan *scan, const struct root *root, const struct processes *processes, pid_t pid)
 {
-	struct proc_stat stat;
-	if (proc_stat_read(root, pid, &stat) < 0) {
+	struct candidate candidate = {.root = root, .pid = pid};
+	if (proc_stat_read(root, pid, &candidate.stat) < 0) {
 		return;
 	}
-	char argv0[256] = "";
-	bool have_argv0 = false;
 	for (size_t i = 0; i < processes->watches; i++) {
-		const struct watch *watch = &processes->watch[i];
-		if (watch->kind != WATCH_PATTERN) {
+		if (!meant(&candidate, &processes->watch[i])) {
 			continue;
 		}
-		bool hit = fnmatch(watch->pattern, stat.comm, 0) == 0;
-		if (!hit && !have_argv0 && !(stat.flags & PF_KTHREAD)) {
-			have_argv0 = true;
-			if (proc_argv0_read(root, pid, argv0, sizeof(argv0)) < 0) {
-				argv0[0] = '\0';
-			}
-		}
-		hit = hit || (argv0[0] && matches(watch->pattern, argv0));
-		if (hit && scan->matches == SCAN_MATCHES_MAX) {
+		if (scan->matches == SCAN_MATCHES_MAX) {
 			scan->refused++;
-		} else if (hit) {
+		} else {
 			scan->match[scan->matches++] =
-				(struct scan_match){pid, stat.start_ticks, (uint16_t)i};
+				(struct scan_match){pid, candidate.stat.start_ticks, (uint16_t)i};
 		}
 	}
 }

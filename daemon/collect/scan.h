@@ -28,5 +28,6 @@ void scan_init(struct scan *scan);
 void scan_finish(struct scan *scan);
 
 /* Fills match[] anew: every process whose name (comm) or first word of the command line, whole or
- * behind its last '/', matches a WATCH_PATTERN. 0 or -errno of proc itself. */
+ * behind its last '/', matches a WATCH_PATTERN,
+ * or which is in the group of a WATCH_UNIT. 0 or -errno of proc itself. */
 int scan_run(struct scan *scan, const struct root *root, const struct processes *processes);

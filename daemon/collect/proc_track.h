@@ -1,0 +1,59 @@
+/* What is remembered of each watched process between samples: counters for the rates, the costly
+ * values, and in which groups it was. A process is (pid, start time). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/collect/perf_counters.h"
+#include "daemon/collect/proc_files.h"
+#include "daemon/collect/proc_threads.h"
+#include "daemon/collect/procfs.h"
+#include "daemon/core/processes.h"
+
+enum {
+	EXTRAS_PER_TICK = 32, /* processes that are looked at closely in one tick */
+	PSS_PER_TICK = 2,     /* walks through all pages: milliseconds for a big process */
+};
+
+struct track {
+	struct thread_owner owner;
+	uint64_t t_ns; /* of the counters; the entry is dropped when a sample leaves it behind */
+	uint64_t user_ticks, system_ticks, guest_ticks, iodelay_ticks, minor_faults, major_faults;
+	double user, system, guest, iodelay, minor,
+		major;		    /* rates as of t_ns; NAN = first sample */
+	uint64_t now[2], before[2]; /* bits of the groups that have it */
+	uint64_t extra_ns, pss_ns;  /* 0 = never */
+	bool has_io;
+	struct proc_io io;
+	struct process_extra extra;
+};
+
+struct tracks {
+	size_t count;
+	unsigned tick;
+	unsigned pss_left; /* of this tick */
+	struct proc_threads threads;
+	struct perf_counters perf;
+	struct track track[PROCESS_ROWS_MAX];
+};
+
+void tracks_init(struct tracks *tracks, const struct root *root);
+void tracks_finish(struct tracks *tracks);
+void tracks_begin(struct tracks *tracks);
+
+/* The process's entry, made when it is new; NULL when there is no room. */
+struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner);
+
+/* The rates since the last sample; nothing when this sample has had it already. */
+void track_update(struct track *track, const struct proc_stat *stat, uint64_t now_ns,
+	double ticks_per_second);
+
+/* Reads what is beside stat and status when it is this process's turn. counters: it may have perf
+ * counters. */
+void tracks_look_closer(struct tracks *tracks, struct track *track, const struct root *root,
+	bool counters, uint64_t now_ns);
+
+/* Drops an entry and what is open for it. */
+void tracks_drop(struct tracks *tracks, struct track *track);
