@@ -594,6 +594,47 @@ START_TEST(marks_and_events_page_through_the_timeline)
 }
 END_TEST
 
+/* covers G0.13 */
+START_TEST(throttling_is_null_until_the_hardware_tells)
+{
+	static const char *const flags[] = {"currently_under_voltage", "currently_freq_capped",
+		"currently_throttled", "currently_soft_temp_limit", "under_voltage_occurred",
+		"freq_capped_occurred", "throttled_occurred", "soft_temp_limit_occurred",
+		"is_throttling", "over_current"};
+	throttle_clear(&f.throttle, "no source on this machine tells it");
+	throttle_add_tried(&f.throttle, "/dev/vcio", "No such file or directory");
+	fixture_temperature(83, 0);
+	cJSON *reply = ask("GetThrottle", NULL);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		ck_assert_msg(cJSON_IsNull(cJSON_GetObjectItem(reply, flags[i])), "%s", flags[i]);
+		ck_assert_str_eq(string(item_of(reply, "unknown", "field", flags[i]), "reason"),
+			"no source on this machine tells it");
+	}
+	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(reply, "raw")));
+	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(reply, "source")));
+	ck_assert_str_eq(string(item_of(reply, "tried", "source", "/dev/vcio"), "result"),
+		"No such file or directory");
+	/* hot is not throttling */
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "over_critical")));
+	ck_assert_double_eq(number(reply, "critical_celsius"), 82);
+	cJSON_Delete(reply);
+
+	throttle_take_word(&f.throttle, 0x50004, THROTTLE_SINCE_BOOT);
+	throttle_add_source(&f.throttle, "firmware mailbox");
+	fixture_temperature(50, 0);
+	reply = ask("GetThrottle", NULL);
+	ck_assert_str_eq(string(reply, "raw"), "0x50004");
+	ck_assert_str_eq(string(reply, "source"), "firmware mailbox");
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "is_throttling")));
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "currently_throttled")));
+	ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(reply, "currently_under_voltage")));
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "under_voltage_occurred")));
+	ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(reply, "over_critical")));
+	ck_assert_int_eq(count(reply, "unknown"), 1);
+	cJSON_Delete(reply);
+}
+END_TEST
+
 START_TEST(self_counts)
 {
 	f.counters.events_received = 5;
@@ -737,6 +778,7 @@ int main(void)
 	tcase_add_test(tests, process_rows_are_clean_text);
 	tcase_add_test(tests, alerts_pending_firing_and_all);
 	tcase_add_test(tests, marks_and_events_page_through_the_timeline);
+	tcase_add_test(tests, throttling_is_null_until_the_hardware_tells);
 	tcase_add_test(tests, self_counts);
 	tcase_add_test(tests, reload_tells_what_was_wrong);
 	tcase_add_test(tests, unknown_names_and_types_are_named);
