@@ -100,6 +100,18 @@ static const char *group_of(const char *path)
 	return "edgeprof";
 }
 
+const char *address_group(const struct address_list *list)
+{
+	const char *group = "edgeprof";
+	for (size_t i = 0; i < list->count; i++) {
+		int cause = list->entries[i].error;
+		if (cause == EACCES || cause == EPERM) {
+			group = group_of(list->entries[i].path);
+		}
+	}
+	return group;
+}
+
 void address_explain(const struct address_list *list, int error, FILE *out)
 {
 	if (error != -EACCES) {
@@ -107,13 +119,10 @@ void address_explain(const struct address_list *list, int error, FILE *out)
 	} else {
 		fputs("edgeprofctl: not permitted to talk to edgeprofd\n", out);
 	}
-	const char *group = "edgeprof";
+	const char *group = address_group(list);
 	for (size_t i = 0; i < list->count; i++) {
-		int cause = list->entries[i].error;
-		fprintf(out, "  tried %s: %s\n", list->entries[i].path, strerror(cause));
-		if (cause == EACCES || cause == EPERM) {
-			group = group_of(list->entries[i].path);
-		}
+		fprintf(out, "  tried %s: %s\n", list->entries[i].path,
+			strerror(list->entries[i].error));
 	}
 	if (error == -EACCES && group == NULL) {
 		fputs("Only root may: try it with sudo.\n", out);

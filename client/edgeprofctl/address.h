@@ -24,5 +24,9 @@ int address_search(const char *explicit_path, struct address_list *ret);
  * when any was refused by its permissions, else that of the last. Blocks up to timeout_ms. */
 int address_connect(struct address_list *list, uint64_t timeout_ms);
 
+/* The group that may use the socket where permission was denied; "edgeprof" when nothing was denied
+ * or the socket can't be seen; NULL when only root may. */
+const char *address_group(const struct address_list *list);
+
 /* Says what was tried and what to do, in a few lines. */
 void address_explain(const struct address_list *list, int error, FILE *out);

@@ -17,7 +17,7 @@ _edgeprofctl_names() {
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark source
-		metrics self throttle reload parse version help"
+		metrics self throttle doctor reload parse version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
 	local verb="" word words=""

@@ -37,6 +37,7 @@ static const struct verb verbs[] = {
 	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},
 	{"throttle", "", "what the hardware says about throttling", 0, 0, 0, verb_throttle},
 	{"self", "", "what the daemon itself costs", 0, 0, 0, verb_self},
+	{"doctor", "", "what is missing here, why, and how to fix it", 0, 0, 0, verb_doctor},
 	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
 	{"parse", "tegrastats [FILE]", "lines of tegrastats as JSON, without a daemon", 0, 1, 2,
 		verb_parse},

@@ -25,6 +25,7 @@ int verb_throttle(struct ctl *ctl);
 int verb_self(struct ctl *ctl);
 int verb_mark(struct ctl *ctl);
 int verb_source(struct ctl *ctl);
+int verb_doctor(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);
 int verb_parse(struct ctl *ctl); /* asks nobody */
 int verb_version(struct ctl *ctl);
