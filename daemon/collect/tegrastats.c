@@ -320,6 +320,7 @@ static const char *const keys[] = {"command", NULL};
 
 const struct collector_ops collector_tegrastats = {
 	.name = "tegrastats",
+	.interval_ns = 1000000000, /* its own: a new interval is a new child */
 	.config_keys = keys,
 	.open = tegrastats_open,
 	.sample = tegrastats_look,
