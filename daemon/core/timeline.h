@@ -18,7 +18,7 @@ enum timeline_kind {
 	TIMELINE_APP,	 /* attached, ended, died; subject = app */
 	TIMELINE_SOURCE, /* subject = source */
 	TIMELINE_CLOCK,
-	TIMELINE_DAEMON, /* start, reload, degraded */
+	TIMELINE_DAEMON,   /* start, reload, degraded */
 	TIMELINE_THROTTLE, /* subject = the flag that began or ended */
 	TIMELINE_KIND_COUNT
 };
