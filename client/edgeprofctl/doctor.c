@@ -55,25 +55,29 @@ static void add_unreachable(cJSON *checks, const struct address_list *list, int 
 }
 
 /* Like ctl_connect, but what went wrong becomes a finding. */
-static int connect_daemon(struct ctl *ctl, cJSON *checks, const char **path)
+static int connect_daemon(struct ctl *ctl, cJSON *checks, struct address_list *list)
 {
-	static struct address_list list;
-	if (address_search(ctl->options.socket, &list) < 0) {
+	if (address_search(ctl->options.socket, list) < 0) {
 		return ctl_fail(
 			ctl, CTL_UNREACHABLE, "the path of the socket is too long (107 bytes)");
 	}
-	int fd = address_connect(&list, ctl->options.timeout_ms);
+	int fd = address_connect(list, ctl->options.timeout_ms);
 	if (fd < 0) {
-		add_unreachable(checks, &list, fd);
+		add_unreachable(checks, list, fd);
 		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
 	}
-	size_t i = 0;
-	while (i + 1 < list.count && list.entries[i].error != 0) {
-		i++;
-	}
-	*path = list.entries[i].path;
 	return client_create(fd, &ctl->client) < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory")
 						   : CTL_FINE;
+}
+
+/* The place that answered: those before it failed. */
+static const char *connected_path(const struct address_list *list)
+{
+	size_t i = 0;
+	while (i + 1 < list->count && list->entries[i].error != 0) {
+		i++;
+	}
+	return list->entries[i].path;
 }
 
 /* Asks for everything. What an older daemon does not know stays NULL; when it stops answering,
@@ -90,8 +94,8 @@ static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
 		[METRICS] = {"ListMetrics", true},
 		[APPS] = {"ListApps", true},
 	};
-	const char *path = "";
-	int status = connect_daemon(ctl, checks, &path);
+	struct address_list list;
+	int status = connect_daemon(ctl, checks, &list);
 	if (status != CTL_FINE) {
 		return status;
 	}
@@ -112,7 +116,7 @@ static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
 	visit->reached = visit->reply[STATUS] != NULL;
 	if (visit->reached) {
 		finding_add(checks, FINDING_OK, "daemon", NULL, "edgeprofd %s answers at %s, up %s",
-			json_word(visit->reply[STATUS], "version"), path,
+			json_word(visit->reply[STATUS], "version"), connected_path(&list),
 			format_span(json_number(visit->reply[STATUS], "uptime_s")).text);
 	}
 	return status;

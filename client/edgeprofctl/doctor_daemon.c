@@ -207,10 +207,11 @@ static void check_history(cJSON *checks, const cJSON *status, const cJSON *self)
 	if (self == NULL) {
 		return;
 	}
+	double span = json_number(self, "history_span_s");
 	if (reason[0] == '\0') {
-		finding_add(checks, FINDING_OK, "history", NULL,
-			"in %s, outlives the daemon; reaches back %s", run_dir,
-			format_span(json_number(self, "history_span_s")).text);
+		finding_add(checks, FINDING_OK, "history", NULL, "in %s, outlives the daemon%s%s",
+			run_dir, isnan(span) ? "" : "; reaches back ",
+			isnan(span) ? "" : format_span(span).text);
 		return;
 	}
 	snprintf(fix, sizeof(fix),

@@ -300,14 +300,15 @@ class Snapshot(Case):
     def test_of_several_apps_the_slowest_is_told(self):
         rows = [stage("infer", 18.5, 1, 1, 9), stage("total", 99, 1, 1, 9),
                 stage("infer", 40.0, 1, 1, 9, app="mic"),
+                stage("infer", 7.5, 1, 1, 9, app="tof"),
                 stage("infer", None, None, None, 0, app="new")]
         with self.daemon(**self.replies(stages=rows)):
             answer = json.loads(self.ctl("snapshot", "-j")[0])
-            self.assertIn("mic, the slowest of 3 apps", self.ctl("snapshot")[0])
+            self.assertIn("mic, the slowest of 4 apps", self.ctl("snapshot")[0])
         self.assertEqual((answer["inference_latency"], answer["inference_app"]), (40, "mic"))
         self.assertEqual([(row["app"], row["inference_latency"]) for row in answer["apps"]],
-                         [("cam", 18.5), ("mic", 40), ("new", None)])
-        with self.daemon(**self.replies(stages=rows[3:])):
+                         [("cam", 18.5), ("mic", 40), ("tof", 7.5), ("new", None)])
+        with self.daemon(**self.replies(stages=rows[-1:])):
             answer = json.loads(self.ctl("snapshot", "-j")[0])
         self.assertIsNone(answer["inference_latency"])
         self.assertEqual(answer["reasons"]["inference_latency"], "the stage infer has no events")
