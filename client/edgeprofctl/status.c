@@ -49,8 +49,8 @@ static void add_modes(struct table *table, const cJSON *status)
 	const char *name = json_word(status, "power_mode_name");
 	const char *governor = json_word(status, "governor");
 	if (json_get(status, "power_mode") != NULL) {
-		snprintf(text, sizeof(text), "%lld %.100s%s",
-			(long long)json_integer(status, "power_mode"), name,
+		snprintf(text, sizeof(text), "%lld%s%.100s%s",
+			(long long)json_integer(status, "power_mode"), name[0] ? " " : "", name,
 			!clocks		       ? ""
 			: cJSON_IsTrue(clocks) ? ", clocks pinned"
 					       : ", clocks free");
