@@ -298,7 +298,8 @@ START_TEST(shipped_file_documents_every_key_at_its_default)
 		const char *pair = commented ? line + 1 : line;
 		bool empty = pair[strlen(pair) - 1] == '=';
 		bool example = strncmp(pair, "pid =", 5) == 0 || strncmp(pair, "match =", 7) == 0 ||
-			       strncmp(pair, "unit =", 6) == 0;
+			       strncmp(pair, "unit =", 6) == 0 ||
+			       strncmp(pair, "memory_limit =", 14) == 0;
 		if (line[0] == '#' && !commented) {
 			continue;
 		}
