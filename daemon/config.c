@@ -84,6 +84,7 @@ void config_defaults(struct config *config)
 				.max_bytes = 1u << 20,
 			},
 	};
+	adaptive_defaults(&config->adaptive);
 	for (size_t i = 0; i < sizeof(default_rules) / sizeof(default_rules[0]); i++) {
 		config->alert[i] = default_rules[i];
 		config->alert_has_kind[i] = true;
@@ -270,8 +271,31 @@ static int load_dropins(const char *path, struct config *config, struct config_e
 	return 0;
 }
 
+static int check_adaptive(const struct adaptive_options *adaptive, char *error, size_t size)
+{
+	const char *wrong = NULL;
+	if (adaptive->min_interval_ns > adaptive->max_interval_ns) {
+		wrong = "min_interval is longer than max_interval";
+	} else if (!(adaptive->calm_cpu_percent < adaptive->busy_cpu_percent)) {
+		wrong = "calm_cpu is not below busy_cpu";
+	} else if (!(adaptive->calm_celsius < adaptive->busy_celsius)) {
+		wrong = "calm_temperature is not below busy_temperature";
+	} else if (!(adaptive->busy_factor >= 1 && adaptive->busy_factor <= 100)) {
+		wrong = "busy_factor is not from 1 to 100";
+	} else if (!(adaptive->calm_factor >= 0.01 && adaptive->calm_factor <= 1)) {
+		wrong = "calm_factor is not from 0.01 to 1";
+	}
+	if (wrong) {
+		snprintf(error, size, "[sampling] %s", wrong);
+	}
+	return wrong ? -EINVAL : 0;
+}
+
 int config_check(const struct config *config, char *error, size_t size)
 {
+	if (check_adaptive(&config->adaptive, error, size) < 0) {
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < config->alerts; i++) {
 		const struct alert_rule *rule = &config->alert[i];
 		if (!rule->enabled) {
@@ -305,7 +329,8 @@ int config_check(const struct config *config, char *error, size_t size)
 		const struct watch *watch = &config->process[i];
 		if (watch->pattern[0] == '\0' && watch->pid == 0) {
 			snprintf(error, size,
-				"[process %s] names no process; expected match = GLOB, unit = NAME or pid = N",
+				"[process %s] names no process; expected match = GLOB, unit = NAME "
+				"or pid = N",
 				watch->name);
 			return -EINVAL;
 		}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "daemon/collect/collector.h"
+#include "daemon/core/adaptive.h"
 #include "daemon/core/core.h"
 #include "daemon/publish/mqtt.h"
 #include "daemon/util/log.h"
@@ -24,6 +25,7 @@ struct config {
 	uint64_t max_mapping_bytes;
 	/* [sampling] */
 	uint64_t interval_ns;
+	struct adaptive_options adaptive;
 	/* [statistics] */
 	uint64_t stage_window, frame_window;
 	/* [history] */

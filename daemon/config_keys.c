@@ -184,6 +184,17 @@ static const struct config_key daemon_keys[] = {
 
 static const struct config_key sampling_keys[] = {
 	RANGE_KEY("interval", CONFIG_DURATION, config, interval_ns, 50000000u, 3600000000000u),
+	PLAIN_KEY("adaptive", CONFIG_BOOL, config, adaptive.enabled),
+	RANGE_KEY("min_interval", CONFIG_DURATION, config, adaptive.min_interval_ns, 50000000u,
+		3600000000000u),
+	RANGE_KEY("max_interval", CONFIG_DURATION, config, adaptive.max_interval_ns, 50000000u,
+		3600000000000u),
+	PLAIN_KEY("busy_cpu", CONFIG_NUMBER, config, adaptive.busy_cpu_percent),
+	PLAIN_KEY("busy_temperature", CONFIG_NUMBER, config, adaptive.busy_celsius),
+	PLAIN_KEY("busy_factor", CONFIG_NUMBER, config, adaptive.busy_factor),
+	PLAIN_KEY("calm_cpu", CONFIG_NUMBER, config, adaptive.calm_cpu_percent),
+	PLAIN_KEY("calm_temperature", CONFIG_NUMBER, config, adaptive.calm_celsius),
+	PLAIN_KEY("calm_factor", CONFIG_NUMBER, config, adaptive.calm_factor),
 };
 
 static const struct config_key statistics_keys[] = {

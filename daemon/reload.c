@@ -59,6 +59,7 @@ struct scheduler_options daemon_scheduling(const struct config *config)
 {
 	return (struct scheduler_options){
 		.interval_ns = config->interval_ns,
+		.adaptive = config->adaptive,
 		.sources = config->source,
 		.source_count = config->sources,
 	};

@@ -65,6 +65,14 @@ struct collector_ops {
 	 * -ENOENT/-ENODATA = gone: closed and unavailable; other -errno = error, all null. What
 	 * close cannot finish at once is held with collector_hold(). */
 	bool event_driven;
+
+	/* For files that may hang; NULL = none. Called before each sample, on a thread of the
+	 * framework: only reads, into buffers inside state, which nobody else touches meanwhile.
+	 * ctx holds the roots and nothing else. 0, or -errno: the source fails. When it is late the
+	 * source is an error until it answers in time again. Of such a collector close, too, may be
+	 * called on that thread, after everything else is gone: it frees, and closes descriptors.
+	 */
+	int (*fetch)(const struct collector_context *ctx, void *state);
 };
 
 /* Commits what an event-driven collector has set, as of now_ns; started_ns: when work on it began

@@ -20,6 +20,8 @@ enum {
 
 struct cooling_device {
 	struct device_file file;
+	int result; /* of the last read, and what it gave */
+	long long value;
 	struct metric *state;
 };
 
@@ -87,12 +89,20 @@ int cooling_open(struct cooling *cooling, const struct root *root, struct naming
 	return (int)cooling->count;
 }
 
-void cooling_sample(struct cooling *cooling, const struct root *root)
+void cooling_fetch(struct cooling *cooling, const struct root *root)
 {
 	for (size_t i = 0; i < cooling->count; i++) {
 		struct cooling_device *device = &cooling->device[i];
-		long long value;
-		int r = device_file_read_i64(&device->file, root, &value);
+		device->result = device_file_read_i64(&device->file, root, &device->value);
+	}
+}
+
+void cooling_sample(struct cooling *cooling)
+{
+	for (size_t i = 0; i < cooling->count; i++) {
+		struct cooling_device *device = &cooling->device[i];
+		long long value = device->value;
+		int r = device->result;
 		if (r == -EBADMSG) {
 			metric_set_null(device->state, "malformed");
 		} else if (r < 0) {

@@ -17,8 +17,11 @@ struct cooling {
 int cooling_open(struct cooling *cooling, const struct root *root, struct naming *naming,
 	const struct root_name *names, size_t count);
 
-/* One read a device; one that cannot be read is null alone. */
-void cooling_sample(struct cooling *cooling, const struct root *root);
+/* One read a device, into the devices; may hang, sets no metric. */
+void cooling_fetch(struct cooling *cooling, const struct root *root);
+
+/* Sets what was read last; a device that could not be read is null alone. */
+void cooling_sample(struct cooling *cooling);
 
 /* Zeroed storage is fine. */
 void cooling_close(struct cooling *cooling);

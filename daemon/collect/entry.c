@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collect/entry_private.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -59,7 +60,11 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 
 static void close_collector(struct entry *entry)
 {
-	if (entry->open) {
+	if (entry->open && entry->fetch.job) {
+		fetch_close(&entry->fetch);
+		entry->state = NULL;
+		entry->open = false;
+	} else if (entry->open) {
 		entry->ops->close(entry->state);
 		entry->state = NULL;
 		entry->open = false;
@@ -70,6 +75,7 @@ static void close_collector(struct entry *entry)
 void entry_finish(struct entry *entry)
 {
 	close_collector(entry);
+	fetch_finish(&entry->fetch);
 }
 
 static bool same_keys(const struct source_options *a, const struct source_options *b)
@@ -108,7 +114,7 @@ void entry_configure(
 	source->wish_serial++;
 }
 
-static void report(struct entry *entry, enum source_state state, const char *reason, uint64_t now)
+void entry_report(struct entry *entry, enum source_state state, const char *reason, uint64_t now)
 {
 	struct source *source = entry->ctx.source;
 	enum source_state before = source->state;
@@ -132,7 +138,7 @@ static void report(struct entry *entry, enum source_state state, const char *rea
 }
 
 /* No number from before survives a source that does not tell any more. */
-static void commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns)
+void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns)
 {
 	struct metrics *metrics = entry->ctx.core->metrics;
 	struct metric *metric;
@@ -145,7 +151,7 @@ static void commit_nulls(struct entry *entry, const char *reason, uint64_t now_n
 	metrics_commit(metrics, entry->ctx.source, now_ns);
 }
 
-static void commit_values(struct entry *entry, uint64_t now_ns)
+void entry_commit_values(struct entry *entry, uint64_t now_ns)
 {
 	struct metrics *metrics = entry->ctx.core->metrics;
 	struct source *source = entry->ctx.source;
@@ -162,7 +168,17 @@ static void commit_values(struct entry *entry, uint64_t now_ns)
 static uint64_t effective_interval(const struct entry *entry)
 {
 	uint64_t wish = entry->ctx.source->wanted_interval_ns;
-	return wish != 0 ? clamp(wish) : entry->base_interval_ns;
+	if (wish != 0) {
+		return clamp(wish);
+	}
+	return entry->adapted_ns != 0 ? clamp(entry->adapted_ns) : entry->base_interval_ns;
+}
+
+void entry_adapt(struct entry *entry, uint64_t interval_ns)
+{
+	bool own = entry->options.interval_ns != 0 || entry->ops->interval_ns != 0;
+	entry->adapted_ns = own ? 0 : interval_ns;
+	entry->ctx.source->wish_serial++; /* to be looked at */
 }
 
 uint64_t entry_next(uint64_t now_ns, uint64_t due_ns, uint64_t interval_ns)
@@ -185,8 +201,8 @@ static void observe_wishes(struct entry *entry, uint64_t now_ns)
 	if (!source->wanted) {
 		close_collector(entry);
 		if (source->state != SOURCE_SUSPENDED) {
-			report(entry, SOURCE_SUSPENDED, "switched off", now_ns);
-			commit_nulls(entry, "source is switched off", now_ns);
+			entry_report(entry, SOURCE_SUSPENDED, "switched off", now_ns);
+			entry_commit_nulls(entry, "source is switched off", now_ns);
 		}
 		entry->due_ns = UINT64_MAX;
 	} else if (source->state == SOURCE_SUSPENDED) {
@@ -200,16 +216,23 @@ static void observe_wishes(struct entry *entry, uint64_t now_ns)
 /* True when the collector is open afterwards. */
 static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
 {
+	if (fetch_hangs(&entry->fetch)) {
+		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
+		return false;
+	}
 	int r = entry->ops->open(&entry->ctx, &entry->state, reason);
+	if (r == 0) {
+		r = entry_open_fetch(entry);
+	}
 	if (r == 0) {
 		entry->open = true;
 		return true;
 	}
 	bool absent = r == -ENOENT || r == -ENODATA;
 	entry->ctx.source->errors += !absent;
-	report(entry, absent ? SOURCE_UNAVAILABLE : SOURCE_ERROR,
+	entry_report(entry, absent ? SOURCE_UNAVAILABLE : SOURCE_ERROR,
 		reason[0] ? reason : errno_reason(r), now_ns);
-	commit_nulls(entry, absent ? "source is unavailable" : "source failed", now_ns);
+	entry_commit_nulls(entry, absent ? "source is unavailable" : "source failed", now_ns);
 	return false;
 }
 
@@ -225,22 +248,22 @@ static void look_at(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REA
 		source_report(entry->ctx.source, SOURCE_STALE, reason);
 		return;
 	case ETIME:
-		commit_nulls(entry, "source is stale", now_ns);
-		report(entry, SOURCE_STALE, reason, now_ns);
+		entry_commit_nulls(entry, "source is stale", now_ns);
+		entry_report(entry, SOURCE_STALE, reason, now_ns);
 		return;
 	case ENOENT:
 	case ENODATA:
 		close_collector(entry);
-		report(entry, SOURCE_UNAVAILABLE, reason, now_ns);
-		commit_nulls(entry, "source is unavailable", now_ns);
+		entry_report(entry, SOURCE_UNAVAILABLE, reason, now_ns);
+		entry_commit_nulls(entry, "source is unavailable", now_ns);
 		return;
 	default:
-		commit_nulls(entry, "source failed", now_ns);
-		report(entry, SOURCE_ERROR, reason, now_ns);
+		entry_commit_nulls(entry, "source failed", now_ns);
+		entry_report(entry, SOURCE_ERROR, reason, now_ns);
 	}
 }
 
-static void account(struct source *source, uint64_t started_ns)
+void entry_account(struct source *source, uint64_t started_ns)
 {
 	uint64_t cost_us = (seam()->now_ns() - started_ns) / 1000;
 	source->duration_us = cost_us < UINT32_MAX ? (uint32_t)cost_us : UINT32_MAX;
@@ -253,9 +276,9 @@ void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uin
 	if (!entry->open) {
 		return;
 	}
-	commit_values(entry, now_ns);
-	report(entry, SOURCE_OK, NULL, now_ns);
-	account(ctx->source, started_ns);
+	entry_commit_values(entry, now_ns);
+	entry_report(entry, SOURCE_OK, NULL, now_ns);
+	entry_account(ctx->source, started_ns);
 }
 
 void collector_hold(const struct collector_context *ctx)
@@ -277,16 +300,27 @@ static void sample(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REAS
 		look_at(entry, now_ns, reason);
 		return;
 	}
-	int r = entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
+	if (entry->fetch.job) {
+		entry_fetch(entry, now_ns);
+		return;
+	}
+	int r = entry->ops->fetch ? entry->ops->fetch(&entry->ctx, entry->state) : 0;
+	r = r < 0 ? r : entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
+	entry_conclude(entry, r, reason, now_ns);
+}
+
+void entry_conclude(
+	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns)
+{
 	if (r == 0) {
 		entry->failing_ns = 0;
-		commit_values(entry, now_ns);
-		report(entry, SOURCE_OK, NULL, now_ns);
+		entry_commit_values(entry, now_ns);
+		entry_report(entry, SOURCE_OK, NULL, now_ns);
 		return;
 	}
 	entry->ctx.source->errors++;
-	commit_nulls(entry, "source failed", now_ns);
-	report(entry, SOURCE_ERROR, reason[0] ? reason : errno_reason(r), now_ns);
+	entry_commit_nulls(entry, "source failed", now_ns);
+	entry_report(entry, SOURCE_ERROR, reason[0] ? reason : errno_reason(r), now_ns);
 	if (entry->failing_ns == 0) {
 		entry->failing_ns = now_ns;
 	} else if (now_ns - entry->failing_ns >= ENTRY_PROBE_NS) {
@@ -296,6 +330,7 @@ static void sample(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REAS
 
 void entry_run(struct entry *entry, uint64_t now_ns)
 {
+	entry_take_answer(entry, now_ns);
 	observe_wishes(entry, now_ns);
 	if (entry->due_ns == UINT64_MAX || now_ns + ENTRY_EARLY_NS < entry->due_ns) {
 		return;
@@ -306,13 +341,14 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	if (entry->open || open_collector(entry, now_ns, reason)) {
 		sample(entry, now_ns, reason);
 		entry->due_ns = entry_next(now_ns, entry->due_ns, source->interval_ns);
+		entry_await(entry);
 	} else {
-		uint64_t probe_ns =
-			source->interval_ns > ENTRY_PROBE_NS ? source->interval_ns : ENTRY_PROBE_NS;
+		bool soon = source->interval_ns > ENTRY_PROBE_NS || entry->fetch.left;
+		uint64_t probe_ns = soon ? source->interval_ns : ENTRY_PROBE_NS;
 		entry->due_ns = entry_next(now_ns, entry->due_ns, probe_ns);
 	}
-	if (!entry->ops->event_driven || !entry->open) {
-		account(source, started_ns); /* an event-driven one: what arrived */
+	if ((!entry->ops->event_driven && !entry->fetch.job) || !entry->open) {
+		entry_account(source, started_ns); /* of the others: what arrived */
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/collect/collector.h"
+#include "daemon/collect/fetch.h"
 
 #define ENTRY_INTERVAL_MIN_NS UINT64_C(50000000)
 #define ENTRY_INTERVAL_MAX_NS UINT64_C(3600000000000)
@@ -28,6 +29,9 @@ struct entry {
 	unsigned holds;		     /* of collector_hold */
 	void (*released)(void *ctx); /* after the last release; may be NULL */
 	void *released_ctx;
+	struct workers *workers; /* of the scheduler; NULL: fetch runs on the loop */
+	struct fetch fetch;
+	uint64_t adapted_ns; /* by the adaptive rate; 0 = not */
 };
 
 /* Adds the source. ctx->source and ctx->options are filled here. -EEXIST, -ENOSPC, -ENOMEM. */
@@ -43,6 +47,13 @@ void entry_configure(
 /* Observes wishes and, when due, probes or samples and commits. Afterwards due_ns is later than
  * now_ns. */
 void entry_run(struct entry *entry, uint64_t now_ns);
+
+/* After a worker told that it is done: takes the answer, if it is this entry's. */
+void entry_take_answer(struct entry *entry, uint64_t now_ns);
+
+/* The interval of the adaptive rate, for a source without one of its own; 0 = as configured. Takes
+ * effect at the next entry_run. */
+void entry_adapt(struct entry *entry, uint64_t interval_ns);
 
 /* Ticked (or was probed, or is switched off) within its last 3 intervals. */
 bool entry_healthy(const struct entry *entry, uint64_t now_ns);

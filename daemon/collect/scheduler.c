@@ -8,16 +8,27 @@
 #include <string.h>
 
 #include "daemon/collect/entry.h"
+#include "daemon/collect/worker.h"
+#include "daemon/core/adaptive.h"
 #include "daemon/util/seam.h"
 
 /* Wishes have no wake-up of their own: they are looked at this often. */
 #define WISHES_EVERY_NS UINT64_C(1000000000)
+/* What the first answers of healthy files take, and much less than a start may. */
+#define FIRST_ANSWERS_NS UINT64_C(100000000)
 
 struct scheduler {
 	uv_timer_t timer;
+	uv_async_t wake; /* a worker is done */
+	struct workers *workers;
+	struct core *core;
+	uint64_t interval_ns; /* [sampling] interval */
+	struct adaptive_options adaptive_options;
+	struct adaptive adaptive;
 	size_t entries;
 	struct entry *entry;
-	bool closing, timer_closed;
+	bool closing;
+	unsigned handles; /* that are not closed yet */
 	void (*done)(void *ctx);
 	void *done_ctx;
 };
@@ -33,8 +44,44 @@ static const struct source_options *options_of(
 	return NULL;
 }
 
+static double value_of(const struct scheduler *scheduler, const char *name)
+{
+	const struct metric *metric = metrics_find(scheduler->core->metrics, name);
+	return metric ? metric->value : NAN;
+}
+
+static void apply_rate(struct scheduler *scheduler)
+{
+	uint64_t interval_ns = adaptive_interval(
+		&scheduler->adaptive, &scheduler->adaptive_options, scheduler->interval_ns);
+	bool normal = scheduler->adaptive.level == ADAPTIVE_NORMAL;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		entry_adapt(&scheduler->entry[i], normal ? 0 : interval_ns);
+	}
+	if (scheduler->core->counters) {
+		scheduler->core->counters->sampling_interval_ns = interval_ns;
+	}
+}
+
+static void adapt(struct scheduler *scheduler, uint64_t now_ns)
+{
+	double cpu = value_of(scheduler, "cpu/utilization");
+	double celsius = value_of(scheduler, "temperature/max");
+	if (!adaptive_observe(
+		    &scheduler->adaptive, &scheduler->adaptive_options, cpu, celsius, now_ns)) {
+		return;
+	}
+	apply_rate(scheduler);
+	timeline_add(scheduler->core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_INFO, "sampling",
+		"the machine is %s: the adaptive rate changes",
+		adaptive_level_name(scheduler->adaptive.level));
+}
+
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 {
+	if (scheduler->adaptive_options.enabled) {
+		adapt(scheduler, now_ns);
+	}
 	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		entry_run(&scheduler->entry[i], now_ns);
@@ -61,11 +108,42 @@ static void on_timer(uv_timer_t *timer)
 	arm(scheduler, scheduler_run(scheduler, seam()->now_ns()));
 }
 
+static void take_answers(struct scheduler *scheduler)
+{
+	uint64_t now_ns = seam()->now_ns();
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		entry_take_answer(&scheduler->entry[i], now_ns);
+	}
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct scheduler *scheduler = wake->data;
+	if (!scheduler->closing) {
+		take_answers(scheduler);
+	}
+}
+
+void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns)
+{
+	workers_wait(scheduler->workers, limit_ns);
+	take_answers(scheduler);
+}
+
+static void take_options(struct scheduler *scheduler, const struct scheduler_options *options)
+{
+	scheduler->interval_ns = options->interval_ns;
+	scheduler->adaptive_options = options->adaptive;
+	scheduler->adaptive = (struct adaptive){.level = ADAPTIVE_NORMAL};
+	apply_rate(scheduler);
+}
+
 static void destroy(struct scheduler *scheduler)
 {
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		entry_finish(&scheduler->entry[i]);
 	}
+	workers_leave(scheduler->workers);
 	free(scheduler->entry);
 	free(scheduler);
 }
@@ -91,7 +169,12 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	if (!scheduler->entry) {
 		goto error;
 	}
+	r = workers_create(&scheduler->wake, root, real_root, &scheduler->workers);
+	if (r < 0) {
+		goto error;
+	}
 	for (size_t i = 0; i < count; i++) {
+		scheduler->entry[i].workers = scheduler->workers;
 		r = entry_init(&scheduler->entry[i], list[i], &ctx,
 			options_of(options, list[i]->name), options->interval_ns);
 		if (r < 0) {
@@ -99,9 +182,19 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 		}
 		scheduler->entries++;
 	}
+	r = uv_async_init(loop, &scheduler->wake, on_wake);
+	if (r < 0) {
+		goto error;
+	}
 	uv_timer_init(loop, &scheduler->timer);
+	scheduler->wake.data = scheduler;
 	scheduler->timer.data = scheduler;
-	arm(scheduler, scheduler_run(scheduler, seam()->now_ns()));
+	scheduler->handles = 2;
+	scheduler->core = core;
+	take_options(scheduler, options);
+	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	scheduler_wait(scheduler, FIRST_ANSWERS_NS);
+	arm(scheduler, next_ns);
 	*ret = scheduler;
 	return 0;
 error:
@@ -115,6 +208,7 @@ int scheduler_configure(struct scheduler *scheduler, const struct scheduler_opti
 		struct entry *entry = &scheduler->entry[i];
 		entry_configure(entry, options_of(options, entry->ops->name), options->interval_ns);
 	}
+	take_options(scheduler, options);
 	return 0;
 }
 
@@ -128,11 +222,11 @@ bool scheduler_healthy(const struct scheduler *scheduler, uint64_t now_ns)
 	return true;
 }
 
-/* After the timer's and the collectors' last handle. */
+/* After the last handle, of the collectors' as well. */
 static void finish(void *ctx)
 {
 	struct scheduler *scheduler = ctx;
-	if (!scheduler->timer_closed) {
+	if (scheduler->handles > 0) {
 		return;
 	}
 	for (size_t i = 0; i < scheduler->entries; i++) {
@@ -151,7 +245,7 @@ static void finish(void *ctx)
 static void on_closed(uv_handle_t *handle)
 {
 	struct scheduler *scheduler = handle->data;
-	scheduler->timer_closed = true;
+	scheduler->handles--;
 	finish(scheduler);
 }
 
@@ -168,5 +262,8 @@ void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void 
 		scheduler->entry[i].released_ctx = scheduler;
 		entry_finish(&scheduler->entry[i]);
 	}
+	workers_leave(scheduler->workers);
+	scheduler->workers = NULL;
+	uv_close((uv_handle_t *)&scheduler->wake, on_closed);
 	uv_close((uv_handle_t *)&scheduler->timer, on_closed);
 }

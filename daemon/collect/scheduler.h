@@ -8,11 +8,13 @@
 #include <uv.h>
 
 #include "daemon/collect/collector.h"
+#include "daemon/core/adaptive.h"
 
 struct scheduler;
 
 struct scheduler_options {
 	uint64_t interval_ns;		      /* [sampling] interval */
+	struct adaptive_options adaptive;     /* zeroed = the interval stays */
 	const struct source_options *sources; /* sections of the configuration */
 	size_t source_count;
 	const struct collector_ops *const *collectors; /* tests only; NULL = the registry's */
@@ -27,6 +29,10 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 /* Runs what is due as of now_ns and returns when to run next. The timer calls it; tests call it
  * with times of their own. */
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns);
+
+/* Waits at most limit_ns for what workers read, and takes it: at the start, so that the first
+ * numbers are there; and in tests. */
+void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns);
 
 /* New options after a reload: intervals and enabled take effect at the next tick. 0. */
 int scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options);

@@ -42,7 +42,16 @@ static const struct {
 	{"self/api_bytes_queued", UNIT_BYTES, offsetof(struct counters, api_bytes_queued)},
 };
 
-enum other { CPU, WAKEUPS, LOOP_LAG_MAX, METRIC_COUNT, METRICS_REFUSED, TIMELINE, OTHERS };
+enum other {
+	CPU,
+	WAKEUPS,
+	LOOP_LAG_MAX,
+	METRIC_COUNT,
+	METRICS_REFUSED,
+	TIMELINE,
+	INTERVAL,
+	OTHERS
+};
 
 static const struct {
 	const char *name;
@@ -54,6 +63,7 @@ static const struct {
 	[METRIC_COUNT] = {"self/metrics", UNIT_COUNT},
 	[METRICS_REFUSED] = {"self/metrics_refused", UNIT_COUNT},
 	[TIMELINE] = {"self/timeline_entries", UNIT_COUNT},
+	[INTERVAL] = {"self/sampling_interval", UNIT_SECONDS},
 };
 
 enum pool { SIZE, USED, ROWS, SAMPLES, EVICTED, BYTES_PER_SAMPLE, POOLS };
@@ -200,6 +210,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	metric_set(self->other[METRIC_COUNT], (double)metrics_count(core->metrics));
 	metric_set(self->other[METRICS_REFUSED], (double)metrics_refused(core->metrics));
 	metric_set(self->other[TIMELINE], (double)timeline_last_serial(core->timeline));
+	metric_set(self->other[INTERVAL], (double)core->counters->sampling_interval_ns / 1e9);
 	return 0;
 }
 

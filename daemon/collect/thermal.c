@@ -85,14 +85,23 @@ error:
 	return r;
 }
 
+static int thermal_fetch(const struct collector_context *ctx, void *state)
+{
+	struct thermal_state *thermal = state;
+	zones_fetch(&thermal->zones, ctx->root);
+	cooling_fetch(&thermal->cooling, ctx->root);
+	return 0;
+}
+
 static int thermal_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
+	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	struct thermal_state *thermal = state;
-	zones_sample(&thermal->zones, ctx->root);
-	cooling_sample(&thermal->cooling, ctx->root);
+	zones_sample(&thermal->zones);
+	cooling_sample(&thermal->cooling);
 	return 0;
 }
 
@@ -100,6 +109,7 @@ const struct collector_ops collector_thermal = {
 	.name = "thermal",
 	.config_keys = thermal_keys,
 	.open = thermal_open,
+	.fetch = thermal_fetch,
 	.sample = thermal_sample,
 	.close = thermal_close,
 };

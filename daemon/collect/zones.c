@@ -23,6 +23,8 @@ enum {
 
 struct zone {
 	struct device_file file;
+	int result; /* of the last read, and what it gave */
+	long long millidegrees;
 	struct metric *temperature;
 	struct metric *headroom; /* NULL without a passive trip */
 	double trip_celsius;	 /* the lowest passive one */
@@ -153,12 +155,19 @@ int zones_open(struct zones *zones, const struct root *root, struct naming *nami
 	return (int)zones->count;
 }
 
-/* 0 and the temperature, or -errno with why there is none. */
-static int read_zone(
-	struct zone *zone, const struct root *root, double *celsius, const char **reason)
+void zones_fetch(struct zones *zones, const struct root *root)
 {
-	long long value;
-	int r = device_file_read_i64(&zone->file, root, &value);
+	for (size_t i = 0; i < zones->count; i++) {
+		struct zone *zone = &zones->zone[i];
+		zone->result = device_file_read_i64(&zone->file, root, &zone->millidegrees);
+	}
+}
+
+/* 0 and the temperature, or -errno with why there is none. */
+static int judge_zone(const struct zone *zone, double *celsius, const char **reason)
+{
+	long long value = zone->millidegrees;
+	int r = zone->result;
 	*reason = "offline";
 	switch (-r) {
 	case 0:
@@ -189,14 +198,14 @@ static int read_zone(
 	return 0;
 }
 
-void zones_sample(struct zones *zones, const struct root *root)
+void zones_sample(struct zones *zones)
 {
 	double max = NAN;
 	for (size_t i = 0; i < zones->count; i++) {
 		struct zone *zone = &zones->zone[i];
 		const char *reason;
 		double celsius = 0;
-		if (read_zone(zone, root, &celsius, &reason) < 0) {
+		if (judge_zone(zone, &celsius, &reason) < 0) {
 			metric_set_null(zone->temperature, reason);
 			if (zone->headroom) {
 				metric_set_null(zone->headroom, reason);

@@ -19,8 +19,11 @@ struct zones {
 int zones_open(struct zones *zones, const struct root *root, struct naming *naming,
 	const struct root_name *names, size_t count, const char *exclude);
 
-/* One read a zone. A zone that cannot be read is null alone. */
-void zones_sample(struct zones *zones, const struct root *root);
+/* One read a zone, into the zones; may hang, sets no metric. */
+void zones_fetch(struct zones *zones, const struct root *root);
+
+/* Sets what was read last. A zone that could not be read is null alone. */
+void zones_sample(struct zones *zones);
 
 /* Zeroed storage is fine. */
 void zones_close(struct zones *zones);

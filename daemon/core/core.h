@@ -75,8 +75,9 @@ struct counters {
 	char attach_refused_reason[160]; /* of the last refusal; "" = none */
 	struct refusals refusals;
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
-	uint64_t wakeups;	  /* of the event loop */
-	uint32_t loop_lag_max_us; /* since the last self sample */
+	uint64_t wakeups;	       /* of the event loop */
+	uint32_t loop_lag_max_us;      /* since the last self sample */
+	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = not known yet */
 };
 
 struct core {

@@ -390,11 +390,13 @@ START_TEST(the_real_collectors_allocate_nothing_in_steady_state)
 	start();
 	for (uint64_t i = 1; i < 5; i++) {
 		run_at(START + i * SECOND);
+		scheduler_wait(scheduler, 20 * SECOND);
 	}
 	alloc_seam_start(0);
 	for (uint64_t i = 5; i < 10; i++) {
 		clock_ns = START + i * SECOND;
 		scheduler_run(scheduler, START + i * SECOND);
+		scheduler_wait(scheduler, 20 * SECOND);
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
 	alloc_seam_stop();

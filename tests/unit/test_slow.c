@@ -1,0 +1,455 @@
+/* Sources whose reads hang, with the real workers and a made-up clock: the hang is a read of a
+ * pipe, let go by the test. */
+#include <check.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/collect/entry.h"
+#include "daemon/collect/scheduler.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+#include "tests/unit/fixture_tree.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START (1000 * SECOND)
+#define PATIENCE (20 * SECOND) /* real; only a broken test waits so long */
+
+enum { SLOW = 5 };
+
+static struct slow {
+	int pipe[2];
+	bool hangs;
+	int opens, samples, result;
+	int fetches, closes; /* __atomic: a worker's too */
+	struct metric *metric;
+	char *memory; /* sanitizers see who touches it after its end */
+} slow[SLOW];
+
+static int slow_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct slow *s = &slow[ctx->source->name[4] - '0'];
+	s->opens++;
+	s->memory = mem_zalloc(16);
+	*state = s;
+	return metrics_add(
+		ctx->core->metrics, ctx->source, ctx->source->name, UNIT_COUNT, &s->metric);
+}
+
+static int slow_fetch(const struct collector_context *ctx, void *state)
+{
+	struct slow *s = state;
+	ck_assert_ptr_null(ctx->core);
+	__atomic_add_fetch(&s->fetches, 1, __ATOMIC_SEQ_CST);
+	if (s->hangs && read(s->pipe[0], s->memory, 1) != 1) {
+		return -EIO;
+	}
+	s->memory[1]++;
+	return s->result;
+}
+
+static int slow_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)ctx;
+	(void)now_ns;
+	(void)reason;
+	struct slow *s = state;
+	metric_set(s->metric, ++s->samples);
+	return 0;
+}
+
+static void slow_close(void *state)
+{
+	struct slow *s = state;
+	free(s->memory);
+	__atomic_add_fetch(&s->closes, 1, __ATOMIC_SEQ_CST);
+}
+
+#define SLOW_OPS(n)                                                                       \
+	{                                                                                 \
+		.name = n, .open = slow_open, .fetch = slow_fetch, .sample = slow_sample, \
+		.close = slow_close                                                       \
+	}
+
+static const struct collector_ops slow_ops[SLOW] = {SLOW_OPS("slow0"), SLOW_OPS("slow1"),
+	SLOW_OPS("slow2"), SLOW_OPS("slow3"), SLOW_OPS("slow4")};
+
+static int ticks;
+
+static int plain_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)ctx;
+	(void)reason;
+	*state = &ticks;
+	return 0;
+}
+
+static int plain_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)ctx;
+	(void)state;
+	(void)now_ns;
+	(void)reason;
+	ticks++;
+	return 0;
+}
+
+static void plain_close(void *state)
+{
+	(void)state;
+}
+
+static const struct collector_ops plain_ops = {
+	.name = "plain", .open = plain_open, .sample = plain_sample, .close = plain_close};
+static const struct collector_ops *const all[] = {
+	&slow_ops[0], &slow_ops[1], &slow_ops[2], &slow_ops[3], &slow_ops[4], &plain_ops, NULL};
+static const struct collector_ops *const one[] = {&slow_ops[0], &plain_ops, NULL};
+
+static struct bench bench;
+static uv_loop_t loop;
+static struct scheduler *scheduler;
+static struct scheduler_options options;
+static uint64_t clock_ns;
+static struct seam table;
+
+static uint64_t made_up_clock(void)
+{
+	return __atomic_load_n(&clock_ns, __ATOMIC_SEQ_CST);
+}
+
+static void setup(void)
+{
+	log_max_level = LOG_LEVEL_ERROR;
+	memset(slow, 0, sizeof(slow));
+	ticks = 0;
+	for (int i = 0; i < SLOW; i++) {
+		ck_assert_int_eq(pipe(slow[i].pipe), 0);
+	}
+	bench_make(&bench, NULL, NULL);
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	table = *seam();
+	table.now_ns = made_up_clock;
+	seam_replace(&table);
+	clock_ns = START;
+	options = (struct scheduler_options){.interval_ns = SECOND, .collectors = one};
+}
+
+static void let_go(int i)
+{
+	ck_assert_int_eq(write(slow[i].pipe[1], "x", 1), 1);
+}
+
+static void stop(void)
+{
+	if (scheduler) {
+		scheduler_close(scheduler, NULL, NULL);
+		uv_run(&loop, UV_RUN_DEFAULT);
+		scheduler = NULL;
+	}
+}
+
+static void await(const int *counter, int value)
+{
+	while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < value) {
+		usleep(1000);
+	}
+}
+
+static void teardown(void)
+{
+	stop();
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	for (int i = 0; i < SLOW; i++) {
+		if (slow[i].opens > __atomic_load_n(&slow[i].closes, __ATOMIC_SEQ_CST)) {
+			let_go(i);
+		}
+		await(&slow[i].closes, slow[i].opens);
+	}
+	seam_replace(NULL);
+	bench_finish(&bench);
+}
+
+/* Four of them hang in their reads. */
+static void await_four(void)
+{
+	int fetches = 0;
+	while (fetches < 4) {
+		fetches = 0;
+		for (int i = 0; i < SLOW; i++) {
+			fetches += __atomic_load_n(&slow[i].fetches, __ATOMIC_SEQ_CST);
+		}
+		usleep(1000);
+	}
+}
+
+static void start(void)
+{
+	ck_assert_int_eq(
+		scheduler_open(&loop, &bench.core, &bench.root, &bench.real, &options, &scheduler),
+		0);
+}
+
+static void run_at(uint64_t seconds)
+{
+	__atomic_store_n(&clock_ns, START + seconds * SECOND, __ATOMIC_SEQ_CST);
+	scheduler_run(scheduler, START + seconds * SECOND);
+}
+
+static struct source *source(const char *name)
+{
+	return sources_find(bench.core.sources, name);
+}
+
+START_TEST(the_first_answer_is_there_when_the_start_is_over)
+{
+	start();
+	ck_assert_int_eq(slow[0].samples, 1);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	ck_assert_uint_eq(source("slow0")->ticks, 1);
+	bench_expect(&bench, "slow0", 1);
+}
+END_TEST
+
+START_TEST(an_answer_comes_through_the_loop)
+{
+	start();
+	run_at(1);
+	while (slow[0].samples < 2) {
+		ck_assert_int_ne(uv_run(&loop, UV_RUN_ONCE), 0);
+	}
+	bench_expect(&bench, "slow0", 2);
+}
+END_TEST
+
+/* covers G2.15 */
+START_TEST(a_hanging_source_is_an_error_and_delays_nobody)
+{
+	slow[0].hangs = true;
+	start();
+	await(&slow[0].fetches, 1);
+	ck_assert_int_eq(ticks, 1);
+	run_at(1);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	ck_assert_str_eq(source("slow0")->reason, "did not answer within 1 s");
+	bench_expect_null(&bench, "slow0", "did not answer in time");
+	for (uint64_t t = 2; t < 100; t++) {
+		run_at(t);
+		ck_assert(scheduler_healthy(scheduler, START + t * SECOND));
+	}
+	ck_assert_int_eq(ticks, 100);
+	ck_assert_int_eq(__atomic_load_n(&slow[0].fetches, __ATOMIC_SEQ_CST), 1);
+	ck_assert_uint_eq(source("slow0")->errors, 1);
+	ck_assert_uint_eq(source("slow0")->duration_us, 99000000);
+}
+END_TEST
+
+START_TEST(it_recovers_by_itself_with_its_next_answer_in_time)
+{
+	slow[0].hangs = true;
+	start();
+	await(&slow[0].fetches, 1);
+	run_at(1);
+	let_go(0);
+	scheduler_wait(scheduler, PATIENCE);
+	slow[0].hangs = false;
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR); /* a late answer is none */
+	ck_assert_int_eq(slow[0].samples, 0);
+	run_at(2);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	bench_expect(&bench, "slow0", 1);
+	ck_assert_uint_eq(source("slow0")->ticks, 2);
+}
+END_TEST
+
+START_TEST(a_long_interval_has_a_deadline_of_two_seconds_and_keeps_its_grid)
+{
+	options.interval_ns = 10 * SECOND;
+	start();
+	slow[0].hangs = true;
+	run_at(10);
+	await(&slow[0].fetches, 2);
+	run_at(11);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	run_at(12);
+	ck_assert_str_eq(source("slow0")->reason, "did not answer within 2 s");
+	let_go(0);
+	scheduler_wait(scheduler, PATIENCE);
+	slow[0].hangs = false;
+	run_at(14);
+	ck_assert_int_eq(slow[0].fetches, 2);
+	run_at(20);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(slow[0].fetches, 3);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	run_at(22); /* where a deadline was, nothing is read */
+	ck_assert_int_eq(slow[0].fetches, 3);
+}
+END_TEST
+
+START_TEST(a_failing_fetch_is_an_error_with_its_reason)
+{
+	slow[0].result = -EACCES;
+	start();
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	ck_assert_str_eq(source("slow0")->reason, "Permission denied");
+	bench_expect_null(&bench, "slow0", "source failed");
+	ck_assert_int_eq(slow[0].samples, 0);
+}
+END_TEST
+
+START_TEST(a_fifth_stuck_source_waits_for_a_worker)
+{
+	options.collectors = all;
+	for (int i = 0; i < SLOW; i++) {
+		slow[i].hangs = true;
+	}
+	start();
+	await_four();
+	run_at(1);
+	run_at(2);
+	int waiting = 0;
+	for (int i = 0; i < SLOW; i++) {
+		const struct source *s = source(slow_ops[i].name);
+		ck_assert_int_eq(s->state, SOURCE_ERROR);
+		waiting += strstr(s->reason, "waits for a worker") != NULL;
+	}
+	ck_assert_int_eq(waiting, 1);
+	ck_assert_int_eq(ticks, 3);
+	for (int i = 0; i < SLOW; i++) {
+		let_go(i);
+	}
+	scheduler_wait(scheduler, PATIENCE);
+	for (int i = 0; i < SLOW; i++) {
+		slow[i].hangs = false;
+	}
+	run_at(3);
+	scheduler_wait(scheduler, PATIENCE);
+	for (int i = 0; i < SLOW; i++) {
+		ck_assert_int_eq(source(slow_ops[i].name)->state, SOURCE_OK);
+	}
+}
+END_TEST
+
+START_TEST(switched_off_while_it_hangs_it_is_closed_when_it_returns)
+{
+	slow[0].hangs = true;
+	start();
+	await(&slow[0].fetches, 1);
+	run_at(1);
+	source_wish(source("slow0"), false, 0);
+	run_at(2);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_SUSPENDED);
+	ck_assert_int_eq(__atomic_load_n(&slow[0].closes, __ATOMIC_SEQ_CST), 0);
+	source_wish(source("slow0"), true, 0);
+	run_at(3);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	ck_assert_str_eq(source("slow0")->reason, "has not answered since it was closed");
+	ck_assert_int_eq(slow[0].opens, 1);
+	let_go(0);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(slow[0].closes, 1);
+	slow[0].hangs = false;
+	run_at(4);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	ck_assert_int_eq(slow[0].opens, 2);
+}
+END_TEST
+
+START_TEST(a_stop_does_not_wait_for_stuck_sources)
+{
+	options.collectors = all;
+	for (int i = 0; i < SLOW; i++) {
+		slow[i].hangs = true;
+	}
+	start();
+	await_four();
+	stop();
+	int closed = 0;
+	for (int i = 0; i < SLOW; i++) {
+		closed += __atomic_load_n(&slow[i].closes, __ATOMIC_SEQ_CST);
+	}
+	ck_assert_int_eq(closed, 1); /* the one that no worker had */
+}
+END_TEST
+
+START_TEST(a_tick_allocates_nothing)
+{
+	start();
+	table.calloc = NULL; /* a call would crash */
+	for (uint64_t t = 1; t < 20; t++) {
+		run_at(t);
+		scheduler_wait(scheduler, PATIENCE);
+	}
+	table.calloc = calloc;
+	ck_assert_int_eq(slow[0].samples, 20);
+}
+END_TEST
+
+static struct metric *add_metric(const char *by, const char *name)
+{
+	struct source *owner = sources_find(bench.core.sources, by);
+	struct metric *metric;
+	if (!owner) {
+		ck_assert_int_eq(sources_add(bench.core.sources, by, 0, &owner), 0);
+	}
+	ck_assert_int_eq(metrics_add(bench.core.metrics, owner, name, UNIT_PERCENT, &metric), 0);
+	return metric;
+}
+
+/* covers G2.14 */
+START_TEST(the_adaptive_rate_changes_intervals_that_are_nobodys_own)
+{
+	const struct source_options own = {.name = "plain", .enabled = true, .interval_ns = SECOND};
+	options.sources = &own;
+	options.source_count = 1;
+	adaptive_defaults(&options.adaptive);
+	options.adaptive.enabled = true;
+	struct metric *cpu = add_metric("made_up", "cpu/utilization");
+	metric_set(cpu, 95);
+	metrics_commit(bench.core.metrics, cpu->source, START);
+	start();
+	ck_assert_uint_eq(source("slow0")->interval_ns, SECOND);
+	run_at(1);
+	run_at(2);
+	ck_assert_uint_eq(source("slow0")->interval_ns, SECOND / 2);
+	ck_assert_uint_eq(source("plain")->interval_ns, SECOND);
+	ck_assert_uint_eq(bench.counters.sampling_interval_ns, SECOND / 2);
+	source_wish(source("slow0"), true, 4 * SECOND);
+	run_at(3);
+	ck_assert_uint_eq(source("slow0")->interval_ns, 4 * SECOND);
+	options.adaptive.enabled = false;
+	ck_assert_int_eq(scheduler_configure(scheduler, &options), 0);
+	ck_assert_uint_eq(bench.counters.sampling_interval_ns, SECOND);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("slow");
+	TCase *tcase = tcase_create("slow");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, the_first_answer_is_there_when_the_start_is_over);
+	tcase_add_test(tcase, an_answer_comes_through_the_loop);
+	tcase_add_test(tcase, a_hanging_source_is_an_error_and_delays_nobody);
+	tcase_add_test(tcase, it_recovers_by_itself_with_its_next_answer_in_time);
+	tcase_add_test(tcase, a_long_interval_has_a_deadline_of_two_seconds_and_keeps_its_grid);
+	tcase_add_test(tcase, a_failing_fetch_is_an_error_with_its_reason);
+	tcase_add_test(tcase, a_fifth_stuck_source_waits_for_a_worker);
+	tcase_add_test(tcase, switched_off_while_it_hangs_it_is_closed_when_it_returns);
+	tcase_add_test(tcase, a_stop_does_not_wait_for_stuck_sources);
+	tcase_add_test(tcase, a_tick_allocates_nothing);
+	tcase_add_test(tcase, the_adaptive_rate_changes_intervals_that_are_nobodys_own);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
