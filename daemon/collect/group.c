@@ -153,7 +153,11 @@ void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns)
 		return;
 	}
 	char text[96];
-	if (started + exited > 2 || started > 1 || exited > 1) {
+	if (started > 1 && exited == 0) {
+		snprintf(text, sizeof(text), "%u processes started", started);
+	} else if (started == 0 && exited > 1) {
+		snprintf(text, sizeof(text), "%u processes exited", exited);
+	} else if (started > 1 || exited > 1) {
 		snprintf(text, sizeof(text), "%u processes started, %u exited", started, exited);
 	} else if (started == 0) {
 		snprintf(text, sizeof(text), "process %d exited", (int)group->exited_pid);

@@ -99,6 +99,7 @@ static void close_process(struct perf_counters *perf, struct perf_process *proce
 		close_event(perf, process, event);
 	}
 	process->pid = 0;
+	process->start_ticks = 0;
 }
 
 void perf_counters_finish(struct perf_counters *perf)

@@ -44,7 +44,7 @@ struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owne
 			return &tracks->track[i];
 		}
 	}
-	if (tracks->count == PROCESS_ROWS_MAX) {
+	if (tracks->count == TRACKS_MAX) {
 		return NULL;
 	}
 	struct track *track = &tracks->track[tracks->count++];

@@ -13,8 +13,9 @@
 #include "daemon/core/processes.h"
 
 enum {
-	EXTRAS_PER_TICK = 32, /* processes that are looked at closely in one tick */
-	PSS_PER_TICK = 2,     /* walks through all pages: milliseconds for a big process */
+	TRACKS_MAX = 2 * PROCESS_ROWS_MAX, /* all may be replaced between two samples */
+	EXTRAS_PER_TICK = 32,		   /* processes that are looked at closely in one tick */
+	PSS_PER_TICK = 8, /* walks through all pages: milliseconds for a big process */
 };
 
 struct track {
@@ -36,7 +37,7 @@ struct tracks {
 	unsigned pss_left; /* of this tick */
 	struct proc_threads threads;
 	struct perf_counters perf;
-	struct track track[PROCESS_ROWS_MAX];
+	struct track track[TRACKS_MAX];
 };
 
 void tracks_init(struct tracks *tracks, const struct root *root);

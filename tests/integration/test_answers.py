@@ -25,6 +25,10 @@ CALLS = [
     ("ListStages", {"app": "demo"}),
     ("GetFrames", {}),
     ("ListProcesses", {}),
+    ("ListProcesses", {"threads": True}),
+    ("WatchProcess", {"pattern": "edgeprof*", "name": "watched"}),
+    ("WatchProcess", {"name": "watched", "remove": True}),
+    ("WatchProcess", {}),
     ("ListAlerts", {}),
     ("ListAlerts", {"all": True}),
     ("ListEvents", {}),
@@ -80,7 +84,7 @@ def test_every_chunk_with_more_is_as_described():
 def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [
-            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["frames"], ["apps"], ["ps"],
+            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["frames"], ["apps"], ["ps"], ["ps", "--threads"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
             ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"],
         ]

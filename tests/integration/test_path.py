@@ -2,6 +2,7 @@
 """One path through everything: sensors and events -> statistics -> history -> alerts -> answers."""
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -254,11 +255,37 @@ def test_app_without_daemon_attaches_when_one_comes():
 
 def test_configured_process_pattern_is_watched():
     with Daemon("[process napper]\nmatch = sleep\n") as daemon, program(["sleep", "1000"], daemon.env) as child:
-        until("the pattern's process", lambda: (daemon.metric("process/napper/rss") or {}).get("value"))
+        # other processes of that name may run here: wait for this one
+        until("the pattern's process", lambda: any(r["pid"] == child.pid for r in daemon.call("ListProcesses")["processes"]))
         rows = [r for r in daemon.call("ListProcesses")["processes"] if r["pid"] == child.pid]
         assert rows and rows[0]["comm"] == "sleep" and rows[0]["name"] == "napper", rows
         itself = [r for r in daemon.call("ListProcesses")["processes"] if r["pid"] == daemon.pid]
         assert itself and itself[0]["rss_bytes"] > 0, itself
+
+
+# covers G1.9 G1.16 G1.21 G2.4
+def test_process_is_watched_at_run_time():
+    with Daemon("[process small]\nmatch = sleep\nmemory_limit = 4K\n") as daemon, program(["sleep", "1000"], daemon.env) as child:
+        os.sched_setaffinity(child.pid, {0})
+        os.setpriority(os.PRIO_PROCESS, child.pid, 5)
+        assert daemon.ctl("ps", "--watch", str(child.pid), "--name", "mine").returncode == 0
+        until("its metrics", lambda: (daemon.metric("process/mine/voluntary_switches") or {}).get("value") is not None)
+        def of_child():
+            rows = daemon.call("ListProcesses", threads=True)["processes"]
+            return {r["name"]: r for r in rows if r["pid"] == child.pid}
+
+        until("both its names", lambda: {"mine", "small"} <= set(of_child()))
+        rows = of_child()
+        row = rows["mine"]
+        assert row["affinity"] == "0" and row["nice"] == 5 and row["policy"] == "SCHED_OTHER", row
+        assert row["busiest"][0]["tid"] == child.pid and row["fds"] >= 0 and row["pss_bytes"] > 0, row
+        assert "cycles" in row or row["counters_reason"], row
+        assert rows["small"]["threshold_exceeded"] is True and "threshold_exceeded" not in row, rows
+        assert "SCHED_OTHER" in daemon.ctl("ps").stdout
+        assert daemon.ctl("ps", "--unwatch", "mine").returncode == 0
+        until("its metrics go", lambda: daemon.metric("process/mine/rss") is None)
+        assert daemon.ctl("ps", "--unwatch", "small").returncode == 2  # the configuration's stay
+        assert daemon.ctl("ps", "--name", "x").returncode == 64
 
 
 def test_second_daemon_is_refused_and_harms_nothing():

@@ -526,6 +526,51 @@ START_TEST(process_rows_are_clean_text)
 }
 END_TEST
 
+static const struct {
+	const char *parameters, *name; /* NULL = refused */
+	enum watch_kind kind;
+} watches[] = {
+	{"{\"pid\":42}", "pid-42", WATCH_PID},
+	{"{\"pattern\":\"/opt/cam*\"}", "cam", WATCH_PATTERN},
+	{"{\"pattern\":\"*\"}", "_", WATCH_PATTERN},
+	{"{\"unit\":\"cam\"}", "cam", WATCH_UNIT},
+	{"{\"unit\":\"a.b.slice\",\"name\":\"x\"}", "x", WATCH_UNIT},
+	{"{}", NULL, 0},
+	{"{\"name\":\"x\"}", NULL, 0},
+	{"{\"pid\":0}", NULL, 0},
+	{"{\"pid\":4194305}", NULL, 0},
+	{"{\"pid\":1,\"unit\":\"x\"}", NULL, 0},
+	{"{\"pattern\":\"\"}", NULL, 0},
+	{"{\"pattern\":\"a\\nb\"}", NULL, 0},
+	{"{\"unit\":\"a/b\"}", NULL, 0},
+	{"{\"pid\":1,\"name\":\"a/b\"}", NULL, 0},
+};
+
+START_TEST(watches_are_made_and_taken_back)
+{
+	struct processes *processes = f.core.processes;
+	size_t before = processes->watches;
+	cJSON *reply = ask("WatchProcess", watches[_i].parameters);
+	if (!watches[_i].name) {
+		ck_assert_ptr_nonnull(get(reply, "parameter"));
+		ck_assert_uint_eq(processes->watches, before);
+		cJSON_Delete(reply);
+		return;
+	}
+	ck_assert_str_eq(string(reply, "name"), watches[_i].name);
+	ck_assert_double_eq(number(reply, "count"), 1);
+	cJSON_Delete(reply);
+	ck_assert_uint_eq(processes->watches, before + 1);
+	ck_assert_int_eq(processes->watch[before].kind, watches[_i].kind);
+	char remove[128];
+	snprintf(remove, sizeof(remove), "{\"name\":\"%s\",\"remove\":true}", watches[_i].name);
+	reply = ask("WatchProcess", remove);
+	ck_assert_double_eq(number(reply, "count"), 1);
+	cJSON_Delete(reply);
+	ck_assert_uint_eq(processes->watches, before);
+}
+END_TEST
+
 START_TEST(alerts_pending_firing_and_all)
 {
 	cJSON *reply = ask("ListAlerts", NULL);
@@ -709,6 +754,9 @@ START_TEST(other_users_may_look_but_not_change)
 	ck_assert_str_eq(string(get(reply, "parameters"), "group"), "edgeprof-test-absent");
 	ck_assert_str_eq(string(get(reply, "parameters"), "method"), "SetSource");
 	cJSON_Delete(reply);
+	reply = client_call(fd, "WatchProcess", "{\"pid\":1}", "");
+	ck_assert_str_eq(string(reply, "error"), "io.edgeprof.NotPermitted");
+	cJSON_Delete(reply);
 	reply = client_call(fd, "Reload", NULL, "");
 	ck_assert_str_eq(string(reply, "error"), "io.edgeprof.NotPermitted");
 	cJSON_Delete(reply);
@@ -776,6 +824,8 @@ int main(void)
 	tcase_add_test(tests, apps_tell_accounting_and_last_words);
 	tcase_add_test(tests, apps_say_why_a_process_was_refused);
 	tcase_add_test(tests, process_rows_are_clean_text);
+	tcase_add_loop_test(
+		tests, watches_are_made_and_taken_back, 0, sizeof(watches) / sizeof(watches[0]));
 	tcase_add_test(tests, alerts_pending_firing_and_all);
 	tcase_add_test(tests, marks_and_events_page_through_the_timeline);
 	tcase_add_test(tests, throttling_is_null_until_the_hardware_tells);

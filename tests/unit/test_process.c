@@ -205,6 +205,189 @@ START_TEST(more_processes_than_rows_are_counted)
 }
 END_TEST
 
+/* A process of one thread with everything that proc shows; numbers grow with step. */
+static void whole_process(int pid, int step)
+{
+	char path[64], text[512];
+	process(pid, "cam", 100 + step, 5, 100);
+	snprintf(path, sizeof(path), "proc/%d/io", pid);
+	snprintf(text, sizeof(text), "read_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: %d\n",
+		4096 * step, 8192 * step, 512 * step);
+	tree_write(&tree, path, text);
+	for (int tid = pid; tid < pid + 7; tid++) {
+		snprintf(path, sizeof(path), "proc/%d/task/%d/schedstat", pid, tid);
+		snprintf(text, sizeof(text), "%d %d 9\n", (tid - pid) * 10000000 * step,
+			5000000 * step);
+		tree_write(&tree, path, text);
+		snprintf(path, sizeof(path), "proc/%d/task/%d/status", pid, tid);
+		snprintf(text, sizeof(text),
+			"Name:\tt%d\nvoluntary_ctxt_switches:\t%d\n"
+			"nonvoluntary_ctxt_switches:\t%d\n",
+			tid - pid, 10 * step, 3 * step);
+		tree_write(&tree, path, text);
+	}
+	snprintf(path, sizeof(path), "proc/%d/fd/0", pid);
+	tree_write(&tree, path, "");
+	snprintf(path, sizeof(path), "proc/%d/smaps_rollup", pid);
+	tree_write(&tree, path, "Rss: 9 kB\nPss: 7 kB\n");
+	snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+	tree_write(&tree, path, "0::/system.slice/cam.service\n");
+}
+
+/* covers G1.2 G1.6 G1.16 */
+START_TEST(the_closer_look_is_of_all_threads)
+{
+	tree_write(&tree, "sys/fs/cgroup/system.slice/cam.service/cpu.max", "50000 100000\n");
+	tree_write(&tree, "sys/fs/cgroup/system.slice/cam.service/cpu.stat",
+		"nr_throttled 4\nthrottled_usec 99\n");
+	whole_process(10, 1);
+	watch(WATCH_PID, "cam", "", 10);
+	start();
+	bench_expect_null(&bench, "process/cam/read_bytes", "needs two samples");
+	bench_expect_null(&bench, "process/cam/voluntary_switches", "needs two samples");
+	bench_expect(&bench, "process/cam/pss", 7 * 1024);
+	whole_process(10, 3);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/read_bytes", 8192);
+	bench_expect(&bench, "process/cam/write_bytes", 16384);
+	bench_expect(&bench, "process/cam/fds", 1);
+	bench_expect(&bench, "process/cam/voluntary_switches", 140);
+	bench_expect(&bench, "process/cam/involuntary_switches", 42);
+	bench_expect(&bench, "process/cam/run_delay", 7);
+	bench_expect_null(&bench, "process/cam/cycles", "not of this machine");
+	bench_expect_null(&bench, "process/cam/ipc", "not of this machine");
+	const struct process_extra *extra = &bench.processes.row[0].extra;
+	ck_assert_double_eq(extra->cancelled_bytes, 1024);
+	ck_assert_double_eq(extra->run_delay_ms, 105);
+	ck_assert_double_eq(extra->quota_percent, 50);
+	ck_assert_double_eq(extra->nr_throttled, 4);
+	ck_assert_str_eq(extra->cgroup, "/system.slice/cam.service");
+	ck_assert_uint_eq(extra->threads, PROCESS_THREADS_TOP);
+	ck_assert_str_eq(extra->thread[0].comm, "t6");
+	ck_assert_double_eq(extra->thread[0].cpu_percent, 12);
+	ck_assert_int_eq(extra->thread[4].tid, 12);
+}
+END_TEST
+
+START_TEST(what_proc_does_not_show_is_null_with_the_reason)
+{
+	process(10, "cam", 100, 5, 100);
+	watch(WATCH_PID, "cam", "", 10);
+	start();
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	static const char *const names[] = {
+		"read_bytes", "pss", "fds", "run_delay", "voluntary_switches"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[64];
+		snprintf(path, sizeof(path), "process/cam/%s", names[i]);
+		bench_expect_null(&bench, path, errno_reason(ENOENT));
+	}
+}
+END_TEST
+
+/* covers G1.21 */
+START_TEST(a_unit_means_the_processes_of_its_group)
+{
+	whole_process(10, 1);
+	process(11, "cam", 1, 1, 10);
+	tree_write(&tree, "proc/11/cgroup", "0::/system.slice/webcam.service\n");
+	process(12, "helper", 1, 1, 20);
+	tree_write(&tree, "proc/12/cgroup",
+		"3:cpu:/\n1:name=systemd:/system.slice/cam.service/sub\n0::/\n");
+	watch(WATCH_UNIT, "cam", "cam.service", 0);
+	start();
+	bench_expect(&bench, "process/cam/count", 2);
+	bench_expect(&bench, "process/cam/rss", 120 * 1024);
+}
+END_TEST
+
+static const char *last_event(uint64_t *count)
+{
+	uint64_t last = timeline_last_serial(bench.core.timeline);
+	const struct timeline_entry *entry = timeline_from(bench.core.timeline, last);
+	*count = last;
+	return last == 0 ? "" : entry->text;
+}
+
+START_TEST(starts_exits_and_restarts_are_events)
+{
+	uint64_t count;
+	process(10, "cam", 1, 5, 10);
+	watch(WATCH_PID, "cam", "", 10);
+	watch(WATCH_PID, "cam", "", 11);
+	start();
+	last_event(&count);
+	ck_assert_uint_eq(count, 0); /* it was there before */
+	gone(10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_str_eq(last_event(&count), "process 10 exited");
+	process(11, "cam", 1, 6, 10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_str_eq(last_event(&count), "restarted as process 11, was 10");
+	process(10, "cam", 1, 7, 10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_str_eq(last_event(&count), "process 10 started");
+	ck_assert_uint_eq(count, 3);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	last_event(&count);
+	ck_assert_uint_eq(count, 3);
+}
+END_TEST
+
+START_TEST(a_flood_of_processes_is_one_line)
+{
+	uint64_t count;
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	start();
+	for (int round = 0; round < 2; round++) {
+		for (int i = 1; i <= 270; i++) {
+			process(i, "cam", 1, round * 1000 + i, 1);
+		}
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	ck_assert_uint_le(bench.processes.rows, PROCESS_ROWS_MAX);
+	/* found by a scan every other sample, gone at the next */
+	ck_assert_str_eq(last_event(&count), "256 processes started");
+	ck_assert_uint_eq(count, 1);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_le(count, 2);
+}
+END_TEST
+
+START_TEST(with_many_processes_each_has_its_turn)
+{
+	for (int i = 1; i <= 100; i++) {
+		process(i, "cam", 1, 1, 1);
+	}
+	for (int i = 1; i <= 100; i++) {
+		char path[32];
+		snprintf(path, sizeof(path), "proc/%d/fd/0", i);
+		tree_write(&tree, path, "");
+	}
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	start();
+	bench_expect(&bench, "process/cam/count", 100);
+	ck_assert(bench_value(&bench, "process/cam/fds") < 100);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	bench_expect(&bench, "process/cam/fds", 100);
+}
+END_TEST
+
+START_TEST(a_pid_watched_at_run_time_is_pinned)
+{
+	struct watch w = {.kind = WATCH_PID, .name = "cam", .pid = 10, .runtime = true};
+	process(10, "cam", 1, 5, 10);
+	ck_assert_int_eq(processes_watch(&bench.processes, &w), 0);
+	start();
+	bench_expect(&bench, "process/cam/count", 1);
+	process(10, "other", 1, 6, 10);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/count", 0);
+}
+END_TEST
+
 #define TAIL " 1 1 1 0 -1 0 7 0 0 0 1 2 0 0 20 0 3 0 99 1 1\n"
 
 static const struct {
@@ -261,6 +444,13 @@ int main(void)
 	tcase_add_test(tcase, a_kernel_thread_has_no_memory);
 	tcase_add_test(tcase, self_and_apps_are_always_of_this_machine);
 	tcase_add_test(tcase, more_processes_than_rows_are_counted);
+	tcase_add_test(tcase, the_closer_look_is_of_all_threads);
+	tcase_add_test(tcase, what_proc_does_not_show_is_null_with_the_reason);
+	tcase_add_test(tcase, a_unit_means_the_processes_of_its_group);
+	tcase_add_test(tcase, starts_exits_and_restarts_are_events);
+	tcase_add_test(tcase, a_flood_of_processes_is_one_line);
+	tcase_add_test(tcase, with_many_processes_each_has_its_turn);
+	tcase_add_test(tcase, a_pid_watched_at_run_time_is_pinned);
 	tcase_add_loop_test(
 		tcase, stat_is_split_at_the_last_parenthesis, 0, sizeof(stats) / sizeof(stats[0]));
 	suite_add_tcase(suite, tcase);

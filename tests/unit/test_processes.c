@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 static struct processes processes;
@@ -67,6 +68,43 @@ START_TEST(the_list_ends_at_its_limit_and_counts)
 }
 END_TEST
 
+START_TEST(watches_made_at_run_time_go_by_their_own_way)
+{
+	struct watch watch = {.kind = WATCH_PATTERN, .name = "cam", .pattern = "cam*"};
+	ck_assert_int_eq(processes_watch(&processes, &watch), 0);
+	struct watch own = {.kind = WATCH_PID, .name = "cam", .pid = 7, .runtime = true};
+	ck_assert_int_eq(processes_watch(&processes, &own), 0);
+	own = (struct watch){
+		.kind = WATCH_UNIT, .name = "x", .pattern = "x.service", .runtime = true};
+	ck_assert_int_eq(processes_watch(&processes, &own), 0);
+	ck_assert_uint_eq(processes_runtime(&processes), 2);
+	ck_assert_int_eq(processes_unwatch(&processes, WATCH_PID, "cam", 0), 0);
+	ck_assert_int_eq(processes_unwatch_runtime(&processes, 8, NULL), 0);
+	ck_assert_int_eq(processes_unwatch_runtime(&processes, 0, "cam*"), 0);
+	ck_assert_int_eq(processes_unwatch_runtime(&processes, 7, NULL), 1);
+	ck_assert_int_eq(processes_unwatch_runtime(&processes, 0, "x.service"), 1);
+	ck_assert_uint_eq(processes.watches, 1);
+}
+END_TEST
+
+/* covers G1.5 */
+START_TEST(instructions_per_cycle_have_a_verdict)
+{
+	static const struct {
+		double cycles, instructions;
+		const char *verdict;
+	} cases[] = {{100, 99, "stalled"}, {100, 100, "mixed"}, {100, 150, "mixed"},
+		{100, 151, "efficient"}, {0, 5, ""}, {NAN, 5, ""}, {100, NAN, ""}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const double counter[PROCESS_COUNTERS] = {cases[i].cycles, cases[i].instructions};
+		ck_assert_str_eq(process_ipc_verdict(process_ipc(counter)), cases[i].verdict);
+	}
+	ck_assert_str_eq(process_policy_name(2), "SCHED_RR");
+	ck_assert_str_eq(process_policy_name(-1), "");
+	ck_assert_str_eq(process_policy_name(99), "");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("processes");
@@ -75,6 +113,8 @@ int main(void)
 	tcase_add_test(tcase, a_reused_pid_is_another_watch);
 	tcase_add_test(tcase, removal_takes_kind_name_and_pid);
 	tcase_add_test(tcase, the_list_ends_at_its_limit_and_counts);
+	tcase_add_test(tcase, watches_made_at_run_time_go_by_their_own_way);
+	tcase_add_test(tcase, instructions_per_cycle_have_a_verdict);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -283,6 +283,14 @@ START_TEST(processes_read_as_expected)
 				path, sizeof(path), "process/%s%s/threads", kinds[i], item->string);
 			bench_expect(
 				&bench, path, cJSON_GetObjectItem(item, "threads")->valuedouble);
+			double pss_kib;
+			char rollup[64], text[1024];
+			snprintf(rollup, sizeof(rollup), "proc/%s/smaps_rollup", item->string);
+			ck_assert_int_gt(root_read(&bench.root, rollup, text, sizeof(text)), 0);
+			const char *pss = strstr(text, "Pss:");
+			ck_assert_int_eq(sscanf(pss, "Pss: %lf", &pss_kib), 1);
+			snprintf(path, sizeof(path), "process/%s%s/pss", kinds[i], item->string);
+			bench_expect(&bench, path, pss_kib * 1024);
 			snprintf(path, sizeof(path), "process/%s%s/count", kinds[i], item->string);
 			bench_expect(&bench, path, 1);
 		}
