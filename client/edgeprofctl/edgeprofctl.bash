@@ -33,6 +33,10 @@ _edgeprofctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
+	--watch | --unwatch)
+		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names ps name)" -- "$current")
+		return
+		;;
 	--app)
 		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names stages app)" -- "$current")
 		return

@@ -21,7 +21,8 @@ static const struct verb verbs[] = {
 	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
 	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
-	{"ps", "", "watched processes", 0, 0, 0, verb_ps},
+	{"ps", "", "watched processes",
+		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0, verb_ps},
 	{"power", "", "rails, the total and its source, energy since the start", 0, 0, 0,
 		verb_power},
 	{"history", "GLOB", "series over time",
@@ -61,7 +62,7 @@ static void print_verb(const struct verb *verb, FILE *out)
 {
 	fprintf(out, "Usage: edgeprofctl %s%s%s", verb->name, verb->arguments[0] == '\0' ? "" : " ",
 		verb->arguments);
-	for (unsigned bit = 1; bit <= OPTION_APP; bit <<= 1) {
+	for (unsigned bit = 1; bit <= OPTION_LAST; bit <<= 1) {
 		if (verb->options & bit) {
 			fprintf(out, " [%s%s]", options_name(bit), options_argument(bit));
 		}

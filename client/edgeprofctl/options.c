@@ -24,6 +24,10 @@ static const struct option long_options[] = {
 	{"interval", required_argument, NULL, OPT_VERB + 9},
 	{"count", required_argument, NULL, OPT_VERB + 10},
 	{"app", required_argument, NULL, OPT_VERB + 11},
+	{"watch", required_argument, NULL, OPT_VERB + 12},
+	{"unwatch", required_argument, NULL, OPT_VERB + 13},
+	{"name", required_argument, NULL, OPT_VERB + 14},
+	{"threads", no_argument, NULL, OPT_VERB + 15},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -37,7 +41,8 @@ static const struct option long_options[] = {
 const char *options_name(unsigned option)
 {
 	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
-		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app"};
+		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
+		"--watch", "--unwatch", "--name", "--threads"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -61,6 +66,11 @@ const char *options_argument(unsigned option)
 		return " N";
 	case OPTION_APP:
 		return " APP";
+	case OPTION_WATCH:
+	case OPTION_UNWATCH:
+		return " PID|PATTERN|UNIT";
+	case OPTION_NAME:
+		return " NAME";
 	default: /* flags */
 		return "";
 	}
@@ -111,6 +121,15 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 		return 0;
 	case OPTION_APP:
 		options->app = argument;
+		return 0;
+	case OPTION_WATCH:
+		options->watch = argument;
+		return 0;
+	case OPTION_UNWATCH:
+		options->unwatch = argument;
+		return 0;
+	case OPTION_NAME:
+		options->name = argument;
 		return 0;
 	case OPTION_STEP:
 		return parse_ms(argument, &options->step_ms);

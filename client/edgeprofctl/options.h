@@ -23,6 +23,11 @@ enum {
 	OPTION_INTERVAL = 1 << 9,
 	OPTION_COUNT = 1 << 10,
 	OPTION_APP = 1 << 11,
+	OPTION_WATCH = 1 << 12,
+	OPTION_UNWATCH = 1 << 13,
+	OPTION_NAME = 1 << 14,
+	OPTION_THREADS = 1 << 15,
+	OPTION_LAST = OPTION_THREADS,
 };
 
 struct options {
@@ -32,7 +37,7 @@ struct options {
 	const char *socket; /* NULL: search */
 	uint64_t timeout_ms;
 	unsigned given; /* OPTION_ bits */
-	const char *since, *until, *app;
+	const char *since, *until, *app, *watch, *unwatch, *name;
 	double step_ms, interval_ms; /* 0 = not given */
 	long max_points, lines, count;
 	char **words; /* the verb and its arguments */

@@ -1,5 +1,8 @@
-/* ps: the processes that the daemon watches. */
+/* ps: the processes that the daemon watches, and the wish to watch more. */
 #include "client/edgeprofctl/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
@@ -21,6 +24,7 @@ static void show_processes(struct ctl *ctl, const cJSON *reply)
 		{"PEAK", true, false},
 		{"VSZ", true, false},
 		{"THREADS", true, false},
+		{"", false, false},
 	};
 	static const char *const shares[] = {"cpu_percent", "user_percent", "system_percent"};
 	static const char *const sizes[] = {"rss_bytes", "peak_rss_bytes", "vms_bytes"};
@@ -42,20 +46,192 @@ static void show_processes(struct ctl *ctl, const cJSON *reply)
 				format_bytes(json_number(row, sizes[i])).text);
 		}
 		table_add_number(&table, json_number(row, "threads"), 0);
+		table_add(&table, TONE_WARN, "%s",
+			json_true(row, "threshold_exceeded") ? "over its memory limit" : "");
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);
 }
 
+static void add_bytes(struct table *table, const cJSON *row, const char *name)
+{
+	table_add(table, TONE_NONE, "%s", format_bytes(json_number(row, name)).text);
+}
+
+static void add_policy(struct table *table, const cJSON *row)
+{
+	const char *policy = json_word(row, "policy");
+	double priority = json_number(row, "rt_priority");
+	if (priority > 0) {
+		table_add(table, TONE_NONE, "%s %.0f", policy, priority);
+	} else {
+		table_add(table, TONE_NONE, "%s", policy[0] == '\0' ? "-" : policy);
+	}
+	table_add_number(table, json_number(row, "nice"), 0);
+	table_add_number(table, json_number(row, "last_core"), 0);
+	table_add(table, TONE_NONE, "%s", json_word(row, "affinity"));
+}
+
+static void add_ipc(struct table *table, const cJSON *row)
+{
+	const char *verdict = json_word(row, "ipc_verdict");
+	if (verdict[0] == '\0') {
+		table_add(table, TONE_DIM, "-");
+	} else {
+		table_add(table, TONE_NONE, "%.2f %s", json_number(row, "ipc"), verdict);
+	}
+}
+
+static void show_scheduling(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {
+		{"PID", true, false},
+		{"NAME", false, true},
+		{"POLICY", false, false},
+		{"NICE", true, false},
+		{"CORE", true, false},
+		{"CPUS", false, true},
+		{"QUOTA %", true, false},
+		{"HELD", true, false},
+		{"WAIT %", true, false},
+		{"VOL/s", true, false},
+		{"INVOL/s", true, false},
+		{"READ/s", true, false},
+		{"WRITE/s", true, false},
+		{"FILES", true, false},
+		{"PSS", true, false},
+		{"IPC", false, false},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(reply, "processes"); row != NULL; row = row->next) {
+		double held = json_number(row, "nr_throttled");
+		table_add_number(&table, json_number(row, "pid"), 0);
+		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
+		add_policy(&table, row);
+		table_add_number(&table, json_number(row, "quota_percent"), 0);
+		if (held > 0) {
+			table_add(&table, TONE_WARN, "%.0f", held);
+		} else {
+			table_add_number(&table, held, 0);
+		}
+		table_add_number(&table, json_number(row, "wait_percent"), 1);
+		table_add_number(&table, json_number(row, "voluntary_switches"), 0);
+		table_add_number(&table, json_number(row, "involuntary_switches"), 0);
+		add_bytes(&table, row, "read_bytes");
+		add_bytes(&table, row, "write_bytes");
+		table_add_number(&table, json_number(row, "fds"), 0);
+		add_bytes(&table, row, "pss_bytes");
+		add_ipc(&table, row);
+	}
+	fputc('\n', ctl->output.stream);
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static void show_threads(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {
+		{"PID", true, false},
+		{"THREAD", true, false},
+		{"COMM", false, true},
+		{"CPU %", true, false},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(reply, "processes"); row != NULL; row = row->next) {
+		for (const cJSON *thread = json_first(row, "busiest"); thread != NULL;
+			thread = thread->next) {
+			table_add_number(&table, json_number(row, "pid"), 0);
+			table_add_number(&table, json_number(thread, "tid"), 0);
+			table_add(&table, TONE_NONE, "%s", json_word(thread, "comm"));
+			table_add_number(&table, json_number(thread, "cpu_percent"), 1);
+		}
+	}
+	fputc('\n', ctl->output.stream);
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+	return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* The kinds of units that have processes. */
+static bool is_unit(const char *text)
+{
+	static const char *const suffixes[] = {".service", ".scope", ".slice", ".socket", ".mount"};
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		if (ends_with(text, suffixes[i])) {
+			return strchr(text, '/') == NULL;
+		}
+	}
+	return false;
+}
+
+static int change_watch(struct ctl *ctl, const char *what, bool removal)
+{
+	size_t digits = strspn(what, "0123456789");
+	bool is_pid = digits > 0 && digits < 10 && what[digits] == '\0';
+	const char *field = removal ? "name" : is_unit(what) ? "unit" : "pattern";
+	cJSON *parameters = ctl_parameters(field, is_pid ? NULL : what);
+	if (is_pid) {
+		cJSON_AddNumberToObject(parameters, "pid", (double)strtol(what, NULL, 10));
+	}
+	if (removal) {
+		cJSON_AddBoolToObject(parameters, "remove", true);
+	} else if (ctl->options.name != NULL) {
+		cJSON_AddStringToObject(parameters, "name", ctl->options.name);
+	}
+	cJSON *reply;
+	int status = ctl_call(ctl, "WatchProcess", parameters, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		const char *name = json_word(reply, "name");
+		if (removal) {
+			fprintf(ctl->output.stream, "No longer watched: %s.\n", what);
+		} else {
+			fprintf(ctl->output.stream, "Watched: metrics process/%s/*.\n", name);
+		}
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
 int verb_ps(struct ctl *ctl)
 {
-	cJSON *reply;
-	int status = ctl_call(ctl, "ListProcesses", NULL, true, &reply);
+	unsigned given = ctl->options.given;
+	if (given & (OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME)) {
+		bool removal = given == OPTION_UNWATCH;
+		if (!removal && given != OPTION_WATCH && given != (OPTION_WATCH | OPTION_NAME)) {
+			return ctl_fail(ctl, CTL_USAGE,
+				"usage: edgeprofctl ps --watch PID|PATTERN|UNIT [--name NAME] | "
+				"--unwatch PID|PATTERN|UNIT|NAME");
+		}
+		return change_watch(
+			ctl, removal ? ctl->options.unwatch : ctl->options.watch, removal);
+	}
+	cJSON *reply, *parameters = NULL;
+	if (given & OPTION_THREADS) {
+		parameters = cJSON_CreateObject();
+		cJSON_AddBoolToObject(parameters, "threads", true);
+	}
+	int status = ctl_call(ctl, "ListProcesses", parameters, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
 		show_processes(ctl, reply);
+		if (json_count(reply, "processes") > 0) {
+			show_scheduling(ctl, reply);
+		}
+		if (given & OPTION_THREADS) {
+			show_threads(ctl, reply);
+		}
 	}
 	if (json_count(reply, "processes") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA, "no process that you may see is watched");
