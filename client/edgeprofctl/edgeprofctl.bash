@@ -67,6 +67,7 @@ _edgeprofctl() {
 	events) options+=" --follow --lines" ;;
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
+	ps) options+=" --watch --unwatch --name --threads" ;;
 	source) options+=" --interval" ;;
 	esac
 	if [[ $current == -* ]]; then

@@ -550,13 +550,13 @@ START_TEST(watches_are_made_and_taken_back)
 {
 	struct processes *processes = f.core.processes;
 	size_t before = processes->watches;
-	cJSON *reply = ask("WatchProcess", watches[_i].parameters);
 	if (!watches[_i].name) {
-		ck_assert_ptr_nonnull(get(reply, "parameter"));
+		const char *error = ask_error("WatchProcess", watches[_i].parameters);
+		ck_assert_int_eq(strncmp(error, "InvalidParameter ", 17), 0);
 		ck_assert_uint_eq(processes->watches, before);
-		cJSON_Delete(reply);
 		return;
 	}
+	cJSON *reply = ask("WatchProcess", watches[_i].parameters);
 	ck_assert_str_eq(string(reply, "name"), watches[_i].name);
 	ck_assert_double_eq(number(reply, "count"), 1);
 	cJSON_Delete(reply);
@@ -568,6 +568,22 @@ START_TEST(watches_are_made_and_taken_back)
 	ck_assert_double_eq(number(reply, "count"), 1);
 	cJSON_Delete(reply);
 	ck_assert_uint_eq(processes->watches, before);
+}
+END_TEST
+
+START_TEST(watches_made_at_run_time_are_limited)
+{
+	char parameters[32];
+	for (int i = 1; i <= WATCHES_RUNTIME_MAX; i++) {
+		snprintf(parameters, sizeof(parameters), "{\"pid\":%d}", i);
+		cJSON_Delete(ask("WatchProcess", parameters));
+	}
+	ck_assert_str_eq(ask_error("WatchProcess", "{\"pid\":99}"),
+		"LimitReached what=\"watches\" limit=32");
+	cJSON_Delete(ask("WatchProcess", "{\"pid\":1,\"remove\":true}"));
+	ck_assert_str_eq(ask_error("WatchProcess", "{\"pid\":1,\"remove\":true}"),
+		"NotFound what=\"watch\" name=\"1\"");
+	cJSON_Delete(ask("WatchProcess", "{\"pid\":99}"));
 }
 END_TEST
 
@@ -826,6 +842,7 @@ int main(void)
 	tcase_add_test(tests, process_rows_are_clean_text);
 	tcase_add_loop_test(
 		tests, watches_are_made_and_taken_back, 0, sizeof(watches) / sizeof(watches[0]));
+	tcase_add_test(tests, watches_made_at_run_time_are_limited);
 	tcase_add_test(tests, alerts_pending_firing_and_all);
 	tcase_add_test(tests, marks_and_events_page_through_the_timeline);
 	tcase_add_test(tests, throttling_is_null_until_the_hardware_tells);
