@@ -77,18 +77,27 @@ static void adapt(struct scheduler *scheduler, uint64_t now_ns)
 		adaptive_level_name(scheduler->adaptive.level));
 }
 
+static void run_entries(
+	struct scheduler *scheduler, bool fetching, uint64_t now_ns, uint64_t *next_ns)
+{
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		struct entry *entry = &scheduler->entry[i];
+		if ((entry->ops->fetch != NULL) == fetching) {
+			entry_run(entry, now_ns);
+			*next_ns = entry->due_ns < *next_ns ? entry->due_ns : *next_ns;
+		}
+	}
+}
+
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 {
 	if (scheduler->adaptive_options.enabled) {
 		adapt(scheduler, now_ns);
 	}
 	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
-	for (size_t i = 0; i < scheduler->entries; i++) {
-		entry_run(&scheduler->entry[i], now_ns);
-		if (scheduler->entry[i].due_ns < next_ns) {
-			next_ns = scheduler->entry[i].due_ns;
-		}
-	}
+	/* Those for the workers first: they are read while the loop reads the others. */
+	run_entries(scheduler, true, now_ns, &next_ns);
+	run_entries(scheduler, false, now_ns, &next_ns);
 	return next_ns;
 }
 
@@ -102,18 +111,22 @@ static void arm(struct scheduler *scheduler, uint64_t next_ns)
 	uv_timer_start(&scheduler->timer, on_timer, (wait_ns + 999999) / 1000000, 0);
 }
 
-static void on_timer(uv_timer_t *timer)
-{
-	struct scheduler *scheduler = timer->data;
-	arm(scheduler, scheduler_run(scheduler, seam()->now_ns()));
-}
-
 static void take_answers(struct scheduler *scheduler)
 {
 	uint64_t now_ns = seam()->now_ns();
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		entry_take_answer(&scheduler->entry[i], now_ns);
 	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct scheduler *scheduler = timer->data;
+	workers_hush(scheduler->workers, true);
+	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	workers_hush(scheduler->workers, false);
+	take_answers(scheduler);
+	arm(scheduler, next_ns);
 }
 
 static void on_wake(uv_async_t *wake)

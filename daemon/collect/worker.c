@@ -20,6 +20,7 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t work, rest; /* something is queued, or leave; a job is over */
 	uv_async_t *wake;	   /* NULL = left */
+	bool hushed;
 	struct worker_job *first, *last;
 	unsigned queued, idle, threads, running;
 	unsigned owners; /* the scheduler and each thread */
@@ -110,6 +111,13 @@ void workers_leave(struct workers *workers)
 	let_go(workers);
 }
 
+void workers_hush(struct workers *workers, bool hushed)
+{
+	pthread_mutex_lock(&workers->lock);
+	workers->hushed = hushed;
+	pthread_mutex_unlock(&workers->lock);
+}
+
 void workers_wait(struct workers *workers, uint64_t limit_ns)
 {
 	struct timespec until;
@@ -162,7 +170,7 @@ static void run_job(struct workers *workers, struct worker_job *job)
 		free(job);
 	}
 	pthread_cond_broadcast(&workers->rest);
-	if (workers->wake) {
+	if (workers->wake && !workers->hushed) {
 		uv_async_send(workers->wake);
 	}
 }

@@ -37,6 +37,10 @@ int workers_create(uv_async_t *wake, const struct root *root, const struct root 
  * left. Accepts NULL. */
 void workers_leave(struct workers *workers);
 
+/* While hushed nothing is sent: the caller looks for answers itself afterwards. Saves the wake-up
+ * for those that are quick. */
+void workers_hush(struct workers *workers, bool hushed);
+
 /* Waits until no job runs or is queued, at most limit_ns. */
 void workers_wait(struct workers *workers, uint64_t limit_ns);
 

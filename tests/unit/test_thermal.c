@@ -1,6 +1,7 @@
 /* Zones and cooling devices: every spelling of "offline", constants, repeated and dirty names. */
 #include <check.h>
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "daemon/collect/collector.h"
 #include "daemon/util/seam.h"
@@ -271,6 +272,21 @@ START_TEST(a_thousand_zones_need_few_descriptors)
 }
 END_TEST
 
+/* covers G2.15 */
+START_TEST(a_fifo_in_place_of_a_zone_is_null_alone_and_hangs_nobody)
+{
+	add_zone(0, "fifo", NULL);
+	add_zone(1, "good", "41000");
+	char path[512];
+	snprintf(path, sizeof(path), "%s/sys/class/thermal/thermal_zone0/temp", tree.path);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	start();
+	bench_expect_null(&bench, "temperature/fifo", errno_reason(ESPIPE));
+	bench_expect(&bench, "temperature/good", 41);
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(cooling_states_carry_their_max)
 {
 	add_cooling(0, "Processor", "0", "3");
@@ -371,6 +387,7 @@ int main(void)
 	tcase_add_test(tcase, repeated_and_dirty_types_get_clean_names_of_their_own);
 	tcase_add_test(tcase, names_stay_and_gone_zones_are_retired_when_opened_again);
 	tcase_add_test(tcase, a_thousand_zones_need_few_descriptors);
+	tcase_add_test(tcase, a_fifo_in_place_of_a_zone_is_null_alone_and_hangs_nobody);
 	tcase_add_test(tcase, cooling_states_carry_their_max);
 	tcase_add_test(tcase, the_projects_own_tree_is_read);
 	tcase_add_test(tcase, absent_source_is_enoent_with_what_was_looked_for);
