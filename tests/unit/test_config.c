@@ -92,6 +92,7 @@ START_TEST(values_arrive)
 		     "[sampling]\ninterval = 250ms ; quick\n"
 		     "[source thermal]\nenabled = no\n"
 		     "[process cam]\nmatch = camera-*\n"
+		     "[process svc]\nunit = camera\nmemory_limit = 100M\n"
 		     "[alert slow]\nmetric = stage/*/infer/p95_ms\nabove = 33.5\nfor = 5s\n"
 		     "severity = critical\nmessage = {instance} is slow\n"
 		     "[mqtt]\nhost = broker.local\nca_file = /etc/ca.pem\n"),
@@ -103,6 +104,9 @@ START_TEST(values_arrive)
 	ck_assert(!config.source[0].enabled);
 	ck_assert_str_eq(config.process[0].name, "cam");
 	ck_assert_str_eq(config.process[0].pattern, "camera-*");
+	ck_assert_int_eq(config.process[1].kind, WATCH_UNIT);
+	ck_assert_str_eq(config.process[1].pattern, "camera.service");
+	ck_assert_uint_eq(config.process[1].memory_limit_bytes, 100u << 20);
 	const struct alert_rule *rule = &config.alert[config.alerts - 1];
 	ck_assert_str_eq(rule->name, "slow");
 	ck_assert_double_eq(rule->threshold, 33.5);

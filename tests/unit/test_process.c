@@ -4,6 +4,7 @@
 
 #include "daemon/collect/collector.h"
 #include "daemon/collect/procfs.h"
+#include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -375,6 +376,37 @@ START_TEST(with_many_processes_each_has_its_turn)
 }
 END_TEST
 
+static int open_descriptors(void)
+{
+	int count = 0;
+	DIR *dir = opendir("/proc/self/fd");
+	while (readdir(dir)) {
+		count++;
+	}
+	closedir(dir);
+	return count;
+}
+
+START_TEST(a_tick_allocates_nothing_and_leaves_nothing_open)
+{
+	whole_process(10, 1);
+	watch(WATCH_PID, "cam", "", 10);
+	watch(WATCH_PATTERN, "pattern", "cam", 0);
+	watch(WATCH_APP, "app", "", getpid());
+	start();
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	int before = open_descriptors();
+	alloc_seam_start(0);
+	for (int step = 2; step < 30; step++) {
+		whole_process(10, step);
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	ck_assert_uint_eq(alloc_calls, 0);
+	alloc_seam_stop();
+	ck_assert_int_eq(open_descriptors(), before);
+}
+END_TEST
+
 START_TEST(a_pid_watched_at_run_time_is_pinned)
 {
 	struct watch w = {.kind = WATCH_PID, .name = "cam", .pid = 10, .runtime = true};
@@ -450,6 +482,7 @@ int main(void)
 	tcase_add_test(tcase, starts_exits_and_restarts_are_events);
 	tcase_add_test(tcase, a_flood_of_processes_is_one_line);
 	tcase_add_test(tcase, with_many_processes_each_has_its_turn);
+	tcase_add_test(tcase, a_tick_allocates_nothing_and_leaves_nothing_open);
 	tcase_add_test(tcase, a_pid_watched_at_run_time_is_pinned);
 	tcase_add_loop_test(
 		tcase, stat_is_split_at_the_last_parenthesis, 0, sizeof(stats) / sizeof(stats[0]));
