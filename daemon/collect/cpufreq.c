@@ -14,6 +14,7 @@
 
 enum {
 	CPU_MAX = 1024,
+	ONLINE_SIZE = 1024,
 	POLICIES_MAX = 512,
 	POLICIES_KEPT = 64, /* descriptors; further policies are opened for each read */
 };
@@ -22,6 +23,8 @@ enum {
 
 struct policy {
 	struct device_file file;
+	int result; /* of the last read, and what it gave */
+	long long khz;
 	double hertz; /* of the present sample; NAN = reason */
 	const char *reason;
 };
@@ -33,6 +36,8 @@ struct core_clock {
 
 struct cpufreq_state {
 	struct device_file online;
+	bool hot_plug; /* the last read of online gave text */
+	char text[ONLINE_SIZE];
 	size_t policies, cores;
 	struct policy *policy;
 	struct core_clock core[CPU_MAX];
@@ -142,13 +147,25 @@ error:
 	return r;
 }
 
-static void read_policy(struct policy *policy, const struct root *root)
+/* On a worker: scaling_cur_freq may ask the firmware. */
+static int cpufreq_fetch(const struct collector_context *ctx, void *state)
 {
-	long long khz;
-	int r = device_file_read_i64(&policy->file, root, &khz);
+	struct cpufreq_state *cpufreq = state;
+	cpufreq->hot_plug = device_file_read(&cpufreq->online, ctx->root, cpufreq->text,
+				    sizeof(cpufreq->text)) > 0;
+	for (size_t i = 0; i < cpufreq->policies; i++) {
+		struct policy *policy = &cpufreq->policy[i];
+		policy->result = device_file_read_i64(&policy->file, ctx->root, &policy->khz);
+	}
+	return 0;
+}
+
+static void judge_policy(struct policy *policy)
+{
+	int r = policy->result;
 	policy->hertz = NAN;
-	if (r == 0 && khz > 0 && khz < 1000000000) {
-		policy->hertz = (double)khz * 1000;
+	if (r == 0 && policy->khz > 0 && policy->khz < 1000000000) {
+		policy->hertz = (double)policy->khz * 1000;
 	} else if (r == 0) {
 		policy->reason = "not known";
 	} else if (r == -EBADMSG || r == -ENODATA) {
@@ -163,16 +180,15 @@ static void read_policy(struct policy *policy, const struct root *root)
 static int cpufreq_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
+	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	struct cpufreq_state *cpufreq = state;
 	uint64_t online[CPU_MAX / 64] = {0};
-	char text[1024];
 	/* Kernels without hot-plug write no such file: then all cores are on. */
-	bool all = device_file_read(&cpufreq->online, ctx->root, text, sizeof(text)) <= 0 ||
-		   text_cpu_list(text, online, CPU_MAX) < 0;
+	bool all = !cpufreq->hot_plug || text_cpu_list(cpufreq->text, online, CPU_MAX) < 0;
 	for (size_t i = 0; i < cpufreq->policies; i++) {
-		read_policy(&cpufreq->policy[i], ctx->root);
+		judge_policy(&cpufreq->policy[i]);
 	}
 	for (size_t i = 0; i < cpufreq->cores; i++) {
 		const struct core_clock *core = &cpufreq->core[i];
@@ -191,6 +207,7 @@ static int cpufreq_sample(const struct collector_context *ctx, void *state, uint
 const struct collector_ops collector_cpufreq = {
 	.name = "cpufreq",
 	.open = cpufreq_open,
+	.fetch = cpufreq_fetch,
 	.sample = cpufreq_sample,
 	.close = cpufreq_close,
 };

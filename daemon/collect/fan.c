@@ -18,6 +18,8 @@ enum { FANS_MAX = 32, HWMONS_MAX = 256, FAN_INPUTS_MAX = 8, LABEL_SIZE = 64, RPM
 
 struct fan {
 	struct device_file file;
+	int result; /* of the last read, and what it gave */
+	long long rpm;
 	struct metric *metric;
 };
 
@@ -128,22 +130,31 @@ error:
 	return r;
 }
 
+static int fan_fetch(const struct collector_context *ctx, void *state)
+{
+	struct fan_state *fans = state;
+	for (size_t i = 0; i < fans->count; i++) {
+		struct fan *fan = &fans->fan[i];
+		fan->result = device_file_read_i64(&fan->file, ctx->root, &fan->rpm);
+	}
+	return 0;
+}
+
 static int fan_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
+	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	struct fan_state *fans = state;
 	for (size_t i = 0; i < fans->count; i++) {
-		struct fan *fan = &fans->fan[i];
-		long long rpm;
-		int r = device_file_read_i64(&fan->file, ctx->root, &rpm);
-		if (r < 0) {
-			metric_set_null(fan->metric, device_file_reason(r));
-		} else if (rpm < 0 || rpm > RPM_MAX) {
+		const struct fan *fan = &fans->fan[i];
+		if (fan->result < 0) {
+			metric_set_null(fan->metric, device_file_reason(fan->result));
+		} else if (fan->rpm < 0 || fan->rpm > RPM_MAX) {
 			metric_set_null(fan->metric, "out of range");
 		} else {
-			metric_set(fan->metric, (double)rpm);
+			metric_set(fan->metric, (double)fan->rpm);
 		}
 	}
 	return 0;
@@ -152,6 +163,7 @@ static int fan_sample(const struct collector_context *ctx, void *state, uint64_t
 const struct collector_ops collector_fan = {
 	.name = "fan",
 	.open = fan_open,
+	.fetch = fan_fetch,
 	.sample = fan_sample,
 	.close = fan_close,
 };

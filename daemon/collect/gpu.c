@@ -51,12 +51,29 @@ error:
 	return r;
 }
 
-static void sample_load(struct gpu_value *value, const struct root *root)
+/* On a worker: what a gated GPU's driver does in a read is not known. */
+static int gpu_fetch(const struct collector_context *ctx, void *state)
 {
-	char text[128];
+	struct gpu_values *values = state;
+	for (size_t i = 0; i < values->count; i++) {
+		struct gpu_value *value = &values->value[i];
+		if (value->activity || value->factor > 0) {
+			value->result =
+				device_file_read_i64(&value->file, ctx->root, &value->number);
+		} else {
+			ssize_t n = device_file_read(
+				&value->file, ctx->root, value->text, sizeof(value->text));
+			value->result = n < 0 ? (int)n : 0;
+		}
+	}
+	return 0;
+}
+
+static void sample_load(const struct gpu_value *value)
+{
 	double percent;
-	ssize_t n = device_file_read(&value->file, root, text, sizeof(text));
-	int r = n < 0 ? (int)n : gpu_load_parse(text, value->scale, &percent);
+	int r = value->result;
+	r = r < 0 ? r : gpu_load_parse(value->text, value->scale, &percent);
 	if (r < 0) {
 		metric_set_null(value->metric, device_file_reason(r));
 	} else {
@@ -64,13 +81,11 @@ static void sample_load(struct gpu_value *value, const struct root *root)
 	}
 }
 
-static void sample_clock(struct gpu_value *value, const struct root *root)
+static void sample_clock(const struct gpu_value *value)
 {
-	long long number;
-	int r = device_file_read_i64(&value->file, root, &number);
-	double hertz = r < 0 ? 0 : (double)number * value->factor;
-	if (r < 0) {
-		metric_set_null(value->metric, device_file_reason(r));
+	double hertz = value->result < 0 ? 0 : (double)value->number * value->factor;
+	if (value->result < 0) {
+		metric_set_null(value->metric, device_file_reason(value->result));
 	} else if (hertz < 0 || hertz > HERTZ_MAX) {
 		metric_set_null(value->metric, "out of range");
 	} else {
@@ -79,20 +94,17 @@ static void sample_clock(struct gpu_value *value, const struct root *root)
 }
 
 /* mc_all is the clock, in kHz, that the present traffic would fill. */
-static void sample_activity(
-	struct gpu_value *value, const struct root *root, struct metrics *metrics)
+static void sample_activity(const struct gpu_value *value, struct metrics *metrics)
 {
-	long long khz;
 	const struct metric *clock = metrics_find(metrics, "clock/emc");
-	int r = device_file_read_i64(&value->file, root, &khz);
-	if (r < 0) {
-		metric_set_null(value->metric, device_file_reason(r));
+	if (value->result < 0) {
+		metric_set_null(value->metric, device_file_reason(value->result));
 	} else if (!clock || !(clock->value > 0)) {
 		metric_set_null(value->metric, "no clock to relate to");
-	} else if (khz < 0) {
+	} else if (value->number < 0) {
 		metric_set_null(value->metric, "out of range");
 	} else {
-		metric_set(value->metric, fmin(100, (double)khz * 1e5 / clock->value));
+		metric_set(value->metric, fmin(100, (double)value->number * 1e5 / clock->value));
 	}
 }
 
@@ -103,13 +115,13 @@ static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t
 	(void)reason;
 	struct gpu_values *values = state;
 	for (size_t i = 0; i < values->count; i++) {
-		struct gpu_value *value = &values->value[i];
+		const struct gpu_value *value = &values->value[i];
 		if (value->activity) {
-			sample_activity(value, ctx->root, ctx->core->metrics);
+			sample_activity(value, ctx->core->metrics);
 		} else if (value->factor > 0) {
-			sample_clock(value, ctx->root);
+			sample_clock(value);
 		} else {
-			sample_load(value, ctx->root);
+			sample_load(value);
 		}
 	}
 	return 0;
@@ -118,6 +130,7 @@ static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t
 const struct collector_ops collector_gpu = {
 	.name = "gpu",
 	.open = gpu_open,
+	.fetch = gpu_fetch,
 	.sample = gpu_sample,
 	.close = gpu_close,
 };

@@ -8,7 +8,7 @@
 #include "daemon/collect/gpu_load.h"
 #include "daemon/collect/naming.h"
 
-enum { GPU_VALUES_MAX = 64 };
+enum { GPU_VALUES_MAX = 64, GPU_TEXT_SIZE = 128 };
 
 /* One file, one metric. */
 struct gpu_value {
@@ -17,6 +17,9 @@ struct gpu_value {
 	enum gpu_scale scale; /* of a load */
 	double factor;	      /* of a clock, to hertz; 0 = it is a load */
 	bool activity;	      /* mc_all: kHz of memory traffic, a share of the EMC's clock */
+	int result;	      /* of the last read, and what it gave */
+	long long number;
+	char text[GPU_TEXT_SIZE]; /* of a load, instead of number */
 };
 
 struct gpu_values {

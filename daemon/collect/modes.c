@@ -13,7 +13,7 @@
 #include "daemon/collect/modes_text.h"
 #include "daemon/util/seam.h"
 
-enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024 };
+enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
 
 #define STATUS "var/lib/nvpmodel/status"
 #define CONF "etc/nvpmodel.conf"
@@ -24,6 +24,9 @@ enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024 };
 struct domain {
 	bool gpu;
 	struct device_file governor, min, max;
+	char governor_text[64]; /* of the last read; "" = cannot be read */
+	bool limits;		/* min and max were read */
+	long long min_khz, max_khz;
 };
 
 struct modes_state {
@@ -32,6 +35,7 @@ struct modes_state {
 	struct domain domain[DOMAINS_MAX];
 	struct device_file status;
 	bool told;
+	char status_text[TEXT_SIZE]; /* of the last read; "" = cannot be read */
 	char conf[CONF_SIZE];
 };
 
@@ -117,42 +121,58 @@ error:
 	return r;
 }
 
-static void read_power_mode(struct modes_state *state, const struct root *root, struct modes *modes)
+static void fetch_text(struct device_file *file, const struct root *root, char *text, size_t size)
 {
-	char text[256];
-	ssize_t n = device_file_read(&state->status, root, text, sizeof(text));
-	int id = n > 0 ? modes_parse_status(text) : -ENODATA;
-	modes->have_power_mode = id >= 0;
-	if (id < 0) {
-		modes->power_mode_name[0] = '\0';
-		return;
+	if (device_file_read(file, root, text, size) <= 0) {
+		text[0] = '\0';
 	}
-	modes->power_mode = id;
+}
+
+static int modes_fetch(const struct collector_context *ctx, void *state)
+{
+	struct modes_state *modes = state;
+	const struct root *root = ctx->root;
+	fetch_text(&modes->status, root, modes->status_text, sizeof(modes->status_text));
+	if (modes->status_text[0] == '\0' ||
+		root_read(root, CONF, modes->conf, sizeof(modes->conf)) < 0) {
+		modes->conf[0] = '\0';
+	}
+	for (size_t i = 0; i < modes->domains; i++) {
+		struct domain *domain = &modes->domain[i];
+		fetch_text(&domain->governor, root, domain->governor_text,
+			sizeof(domain->governor_text));
+		domain->limits = device_file_read_i64(&domain->min, root, &domain->min_khz) == 0 &&
+				 device_file_read_i64(&domain->max, root, &domain->max_khz) == 0;
+	}
+	return 0;
+}
+
+static void judge_power_mode(const struct modes_state *state, struct modes *modes)
+{
+	int id = modes_parse_status(state->status_text);
+	modes->have_power_mode = id >= 0;
 	modes->power_mode_name[0] = '\0';
-	if (root_read(root, CONF, state->conf, sizeof(state->conf)) > 0) {
+	if (id >= 0) {
+		modes->power_mode = id;
 		(void)modes_find_name(
 			state->conf, id, modes->power_mode_name, sizeof(modes->power_mode_name));
 	}
 }
 
-static void read_domains(struct modes_state *state, const struct root *root, struct modes *modes)
+static void judge_domains(const struct modes_state *state, struct modes *modes)
 {
 	size_t pinned = 0, known = 0;
 	modes->governor[0] = modes->gpu_governor[0] = '\0';
 	for (size_t i = 0; i < state->domains; i++) {
-		struct domain *domain = &state->domain[i];
-		char text[64];
-		long long min, max;
-		if (device_file_read(&domain->governor, root, text, sizeof(text)) > 0) {
-			text[strcspn(text, " \r\n")] = '\0';
-			modes_add_word(domain->gpu ? modes->gpu_governor : modes->governor,
-				sizeof(modes->governor), text);
-		}
-		if (device_file_read_i64(&domain->min, root, &min) == 0 &&
-			device_file_read_i64(&domain->max, root, &max) == 0) {
-			known++;
-			pinned += min == max;
-		}
+		const struct domain *domain = &state->domain[i];
+		char word[sizeof(domain->governor_text)];
+		size_t length = strcspn(domain->governor_text, " \r\n");
+		memcpy(word, domain->governor_text, length);
+		word[length] = '\0';
+		modes_add_word(domain->gpu ? modes->gpu_governor : modes->governor,
+			sizeof(modes->governor), word);
+		known += domain->limits;
+		pinned += domain->limits && domain->min_khz == domain->max_khz;
 	}
 	modes->clocks = CLOCKS_UNKNOWN;
 	if (state->jetson && known > 0) {
@@ -187,8 +207,8 @@ static int modes_sample(const struct collector_context *ctx, void *state, uint64
 	struct modes_state *own = state;
 	struct modes *modes = ctx->core->modes;
 	const struct modes before = *modes;
-	read_power_mode(own, ctx->root, modes);
-	read_domains(own, ctx->root, modes);
+	judge_power_mode(own, modes);
+	judge_domains(own, modes);
 	if (own->told) {
 		tell(ctx, &before, now_ns);
 	}
@@ -200,6 +220,7 @@ const struct collector_ops collector_modes = {
 	.name = "modes",
 	.interval_ns = UINT64_C(10000000000),
 	.open = modes_open,
+	.fetch = modes_fetch,
 	.sample = modes_sample,
 	.close = modes_close,
 };

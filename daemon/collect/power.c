@@ -132,13 +132,21 @@ static void sample_total(struct power_state *power)
 	metric_set(power->total, sum);
 }
 
+static int power_fetch(const struct collector_context *ctx, void *state)
+{
+	struct power_state *power = state;
+	power_rails_fetch(&power->rails, ctx->root);
+	return 0;
+}
+
 static int power_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
+	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	struct power_state *power = state;
-	power_rails_sample(&power->rails, ctx->root);
+	power_rails_sample(&power->rails);
 	if (power->total) {
 		sample_total(power);
 	}
@@ -148,6 +156,7 @@ static int power_sample(const struct collector_context *ctx, void *state, uint64
 const struct collector_ops collector_power = {
 	.name = "power",
 	.open = power_open,
+	.fetch = power_fetch,
 	.sample = power_sample,
 	.close = power_close,
 };

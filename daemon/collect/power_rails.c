@@ -161,14 +161,24 @@ int power_rails_open(struct power_rails *rails, const struct root *root, struct 
 	return r < 0 ? r : (int)rails->count;
 }
 
-static void sample_rail(struct power_rail *rail, const struct root *root)
+void power_rails_fetch(struct power_rails *rails, const struct root *root)
 {
-	long long power, current = 1;
-	int r = device_file_read_i64(&rail->power, root, &power);
-	if (r == 0 && rail->current.path[0]) {
-		r = device_file_read_i64(&rail->current, root, &current);
+	for (size_t i = 0; i < rails->count; i++) {
+		struct power_rail *rail = &rails->rail[i];
+		rail->current_read = 1;
+		rail->result = device_file_read_i64(&rail->power, root, &rail->power_read);
+		if (rail->result == 0 && rail->current.path[0]) {
+			rail->result =
+				device_file_read_i64(&rail->current, root, &rail->current_read);
+		}
 	}
-	double milliwatts = r < 0 ? 0 : (double)power * (double)current * rail->scale;
+}
+
+static void sample_rail(const struct power_rail *rail)
+{
+	int r = rail->result;
+	double milliwatts =
+		r < 0 ? 0 : (double)rail->power_read * (double)rail->current_read * rail->scale;
 	if (r < 0) {
 		metric_set_null(rail->metric, device_file_reason(r));
 	} else if (milliwatts < -1e7 || milliwatts > 1e7) {
@@ -178,10 +188,10 @@ static void sample_rail(struct power_rail *rail, const struct root *root)
 	}
 }
 
-void power_rails_sample(struct power_rails *rails, const struct root *root)
+void power_rails_sample(struct power_rails *rails)
 {
 	for (size_t i = 0; i < rails->count; i++) {
-		sample_rail(&rails->rail[i], root);
+		sample_rail(&rails->rail[i]);
 	}
 }
 

@@ -14,6 +14,8 @@ struct power_rail {
 	struct device_file power;   /* the power itself, or the voltage in mV … */
 	struct device_file current; /* … and the current in mA; path "" = power is direct */
 	double scale;		    /* of what was read (or of the product) to milliwatts */
+	int result;		    /* of the last read, and what it gave */
+	long long power_read, current_read;
 	struct metric *metric;
 	bool shunt; /* of a shunt monitor on the board: counts in a sum */
 };
@@ -27,8 +29,11 @@ struct power_rails {
  * no rails. The number, or -ENOMEM. */
 int power_rails_open(struct power_rails *rails, const struct root *root, struct naming *naming);
 
-/* Reads each rail once. One that cannot be read is null alone. */
-void power_rails_sample(struct power_rails *rails, const struct root *root);
+/* Reads each rail once: on a worker, for an I2C bus may hang. */
+void power_rails_fetch(struct power_rails *rails, const struct root *root);
+
+/* Sets what was read. A rail that could not be read is null alone. */
+void power_rails_sample(struct power_rails *rails);
 
 /* Zeroed storage is fine. */
 void power_rails_close(struct power_rails *rails);
