@@ -116,7 +116,8 @@ int throttle_cooling_open(
 void throttle_cooling_sample(
 	struct throttle_cooling *cooling, const struct root *root, struct throttle_status *status)
 {
-	const struct device_class *told = NULL; /* the first class that can be read */
+	const struct device_class *told = NULL; /* alerts first, then what is on */
+	int told_rank = -1;
 	for (size_t i = 0; i < cooling->count; i++) {
 		const struct device_class *class = cooling->device[i].class;
 		long long state;
@@ -126,8 +127,10 @@ void throttle_cooling_sample(
 		bool on = state > 0;
 		throttle_join(status, class->alert ? THROTTLE_THROTTLED : THROTTLE_FREQ_CAPPED, on);
 		throttle_join(status, THROTTLE_ACTIVE, on);
-		if (!told || (class->alert && !told->alert)) {
+		int rank = (class->alert ? 2 : 0) + (on ? 1 : 0);
+		if (rank > told_rank) {
 			told = class;
+			told_rank = rank;
 		}
 	}
 	if (told) {

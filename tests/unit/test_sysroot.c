@@ -1,5 +1,6 @@
-/* Every device tree of the shared fixtures, read by the real collectors and compared with what its
- * expected.json says. Skipped where the fixtures are absent. */
+/* Every device tree, the project's own ones and those of the shared fixtures, read by the real
+ * collectors and compared with what its expected.json says. The shared ones are left out where they
+ * are absent. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -8,10 +9,11 @@
 #include "daemon/collect/collector.h"
 #include "tests/unit/fixture_tree.h"
 
-static const char *const devices[] = {
-	"jetson-nano-jp4", "jetson-orin-nano-jp6", "rpi4", "rpi5", "vm-generic", "x86-laptop"};
+/* the project's own first, composed here as such boards tell themselves */
+static const char *const devices[] = {"xavier-nx-jp5", "rk3588", "jetson-nano-jp4",
+	"jetson-orin-nano-jp6", "rpi4", "rpi5", "vm-generic", "x86-laptop"};
 
-enum { DEVICES = sizeof(devices) / sizeof(devices[0]) };
+enum { OWN = 2, DEVICES = sizeof(devices) / sizeof(devices[0]) };
 
 static char folder[512];
 static cJSON *expected;
@@ -21,8 +23,9 @@ static void load(int index)
 {
 	char path[640];
 	static char text[64 * 1024];
-	snprintf(folder, sizeof(folder), "%s/fixtures/sysroot/%s", getenv("EDGEPROF_SHARED"),
-		devices[index]);
+	const char *base = getenv(index < OWN ? "EDGEPROF_SOURCE" : "EDGEPROF_SHARED");
+	snprintf(folder, sizeof(folder), "%s/%sfixtures/sysroot/%s", base ? base : "",
+		index < OWN ? "tests/" : "", devices[index]);
 	snprintf(path, sizeof(path), "%s/expected.json", folder);
 	FILE *file = fopen(path, "r");
 	ck_assert_msg(file != NULL, "%s", path);
@@ -354,6 +357,7 @@ START_TEST(fans_read_as_the_files_say)
 		{"jetson-nano-jp4", "fan/pwm-fan", 0},
 		{"jetson-orin-nano-jp6", "fan/pwm_tach", 2140},
 		{"rpi5", "fan/pwmfan", 3785},
+		{"xavier-nx-jp5", "fan/pwm_tach", 1875},
 	};
 	load(_i);
 	const char *metric = NULL;
@@ -372,27 +376,40 @@ START_TEST(fans_read_as_the_files_say)
 }
 END_TEST
 
+/* A cap on one device of several: the source named is the one that caps. */
+START_TEST(caps_are_told_with_the_device_that_caps)
+{
+	static const char *const caps[OWN] = {
+		"cooling_device thermal-devfreq-*", "cooling_device cpufreq-*"};
+	load(_i);
+	ck_assert(start(folder, "throttle", true));
+	bench_expect(&bench, "throttle/active", 1);
+	bench_expect(&bench, "throttle/freq_capped", 1);
+	ck_assert(isnan(bench_value(&bench, "throttle/throttled")));
+	ck_assert_str_eq(bench.throttle.source, caps[_i]);
+	unload();
+}
+END_TEST
+
 int main(void)
 {
 	char path[512];
 	const char *shared = getenv("EDGEPROF_SHARED");
 	snprintf(path, sizeof(path), "%s/fixtures/sysroot", shared ? shared : "");
-	if (!shared || access(path, R_OK) < 0) {
-		fprintf(stderr, "skipped: no shared fixtures\n");
-		return 77;
-	}
+	int last = shared && access(path, R_OK) == 0 ? DEVICES : OWN;
 	Suite *suite = suite_create("sysroot");
 	TCase *tcase = tcase_create("sysroot");
-	tcase_add_loop_test(tcase, zones_and_cooling_devices_read_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, clocks_read_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, utilization_between_two_samples_is_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, memory_reads_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, load_reads_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, 0, DEVICES);
-	tcase_add_loop_test(tcase, processes_read_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, power_reads_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, gpu_reads_as_expected, 0, DEVICES);
-	tcase_add_loop_test(tcase, fans_read_as_the_files_say, 0, DEVICES);
+	tcase_add_loop_test(tcase, zones_and_cooling_devices_read_as_expected, 0, last);
+	tcase_add_loop_test(tcase, clocks_read_as_expected, 0, last);
+	tcase_add_loop_test(tcase, utilization_between_two_samples_is_as_expected, 0, last);
+	tcase_add_loop_test(tcase, memory_reads_as_expected, 0, last);
+	tcase_add_loop_test(tcase, load_reads_as_expected, 0, last);
+	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, 0, last);
+	tcase_add_loop_test(tcase, processes_read_as_expected, 0, last);
+	tcase_add_loop_test(tcase, power_reads_as_expected, 0, last);
+	tcase_add_loop_test(tcase, gpu_reads_as_expected, 0, last);
+	tcase_add_loop_test(tcase, fans_read_as_the_files_say, 0, last);
+	tcase_add_loop_test(tcase, caps_are_told_with_the_device_that_caps, 0, OWN);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
