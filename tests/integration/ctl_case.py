@@ -2,6 +2,7 @@
 import os
 import pty
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -169,6 +170,14 @@ new     -         -       -       -          -       1  insufficient data
 
 
 class Case(unittest.TestCase):
+    def ctl_as_nobody(self, *words):
+        """The command as another user: a copy, for others may not look into the folder of the build."""
+        os.chmod(self.directory.name, 0o755)
+        command = os.path.join(self.directory.name, "edgeprofctl")
+        shutil.copy(CTL, command)
+        return subprocess.run([command, *words], env=self.environment, capture_output=True,
+                              timeout=60, user=65534, group=65534, extra_groups=[])
+
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
         self.addCleanup(self.directory.cleanup)

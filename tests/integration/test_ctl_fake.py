@@ -2,7 +2,6 @@
 """edgeprofctl against a daemon of canned answers: texts, exit codes, bad replies, time-outs."""
 import json
 import os
-import shutil
 import re
 import signal
 import subprocess
@@ -214,15 +213,10 @@ class ExitCodes(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become another user")
     def test_a_closed_socket_is_77_and_names_its_group(self):
-        os.chmod(self.directory.name, 0o755)
         with self.daemon() as daemon:
             os.chmod(daemon.path, 0o660)
             os.chown(daemon.path, 0, 12)
-            # a copy, because others may not look into the folder of the build
-            command = os.path.join(self.directory.name, "edgeprofctl")
-            shutil.copy(CTL, command)
-            done = subprocess.run([command, "status"], env=self.environment, capture_output=True,
-                                  timeout=60, user=65534, group=65534, extra_groups=[])
+            done = self.ctl_as_nobody("status")
             self.assertEqual(done.returncode, 77, done.stderr)
             self.assertIn(b"usermod -aG man $USER", done.stderr)
 

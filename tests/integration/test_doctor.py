@@ -162,12 +162,10 @@ class Doctor(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become another user")
     def test_a_closed_socket_is_77_and_names_its_group(self):
-        os.chmod(self.directory.name, 0o755)
         with self.daemon(**HEALTHY) as daemon:
             os.chmod(daemon.path, 0o660)
             os.chown(daemon.path, 0, 12)
-            done = subprocess.run([CTL, "doctor"], env=self.environment, capture_output=True,
-                                  timeout=60, user=65534, group=65534, extra_groups=[])
+            done = self.ctl_as_nobody("doctor")
             self.assertEqual(done.returncode, 77, done.stderr)
             self.assertIn(b"to fix: sudo usermod -aG man $USER # then log in again", done.stdout)
 
