@@ -164,7 +164,7 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {
 			snprintf(text, sizeof(text), "source %s is %s: %s", source->name,
 				source_state_name(source_state_at(source, now_ns)),
-				source->reason[0] != '\0' ? source->reason : "no new reading");
+				source_reason_at(source, now_ns));
 			json_string(out, NULL, text);
 		}
 	}

@@ -64,6 +64,9 @@ static int gpu_fetch(const struct collector_context *ctx, void *state)
 			ssize_t n = device_file_read(
 				&value->file, ctx->root, value->text, sizeof(value->text));
 			value->result = n < 0 ? (int)n : 0;
+			if (n > 0 && strlen(value->text) != (size_t)n) {
+				value->result = -EBADMSG; /* a NUL within */
+			}
 		}
 	}
 	return 0;

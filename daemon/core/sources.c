@@ -107,6 +107,12 @@ enum source_state source_state_at(const struct source *source, uint64_t now_ns)
 									   : SOURCE_OK;
 }
 
+const char *source_reason_at(const struct source *source, uint64_t now_ns)
+{
+	bool silent = source->reason[0] == '\0' && source_state_at(source, now_ns) == SOURCE_STALE;
+	return silent ? "no new reading" : source->reason;
+}
+
 const char *source_state_name(enum source_state state)
 {
 	switch (state) {

@@ -56,6 +56,8 @@ bool source_report(struct source *source, enum source_state state, const char *r
 
 /* State as seen at now_ns: an ok source whose last reading is older than 3 intervals is stale. */
 enum source_state source_state_at(const struct source *source, uint64_t now_ns);
+/* Why it is in that state; "" when it is ok. */
+const char *source_reason_at(const struct source *source, uint64_t now_ns);
 const char *source_state_name(enum source_state state);
 
 /* Wishes (api) -> scheduler. interval_ns 0 keeps the present one. */

@@ -157,6 +157,16 @@ START_TEST(a_gated_gpu_is_null_and_comes_back)
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect_null(&bench, "gpu/utilization", "out of range");
 	bench_expect_null(&bench, "gpu/frequency", "out of range");
+	char path[512];
+	snprintf(path, sizeof(path), "%s/sys/devices/gpu.0/load", tree.path);
+	FILE *file = fopen(path, "w");
+	ck_assert_uint_eq(fwrite("12\0"
+				 "34\n",
+				  1, 6, file),
+		6);
+	fclose(file);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "gpu/utilization", "malformed");
 	tree_write(&tree, "sys/devices/gpu.0/load", "500");
 	put_freq("57000000.gpu", "76800000");
 	ck_assert_int_eq(bench_sample(&bench), 0);

@@ -95,6 +95,8 @@ START_TEST(an_ok_source_is_stale_after_three_intervals)
 	ck_assert_int_eq(source_state_at(&source, 9 * SECOND), SOURCE_OK);
 	ck_assert_int_eq(source_state_at(&source, 13 * SECOND), SOURCE_OK);
 	ck_assert_int_eq(source_state_at(&source, 13 * SECOND + 1), SOURCE_STALE);
+	ck_assert_str_eq(source_reason_at(&source, 13 * SECOND), "");
+	ck_assert_str_eq(source_reason_at(&source, 13 * SECOND + 1), "no new reading");
 	source.state = SOURCE_ERROR;
 	ck_assert_int_eq(source_state_at(&source, 99 * SECOND), SOURCE_ERROR);
 	source.state = SOURCE_OK;
