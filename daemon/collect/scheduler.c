@@ -97,6 +97,7 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
 	/* Those for the workers first: they are read while the loop reads the others. */
 	run_entries(scheduler, true, now_ns, &next_ns);
+	workers_go(scheduler->workers);
 	run_entries(scheduler, false, now_ns, &next_ns);
 	return next_ns;
 }

@@ -195,7 +195,7 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-/* With the lock held. Without a thread the job waits: the next one to start tries again. */
+/* With the lock held. Without a thread the job waits: the next tick tries again. */
 static void add_thread(struct workers *workers)
 {
 	pthread_attr_t attributes;
@@ -243,11 +243,22 @@ void worker_job_start(struct worker_job *job)
 	}
 	workers->last = job;
 	workers->queued++;
-	if (workers->queued > workers->idle && workers->threads < WORKERS_MAX) {
+	pthread_mutex_unlock(&workers->lock);
+}
+
+void workers_go(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	unsigned jobs = workers->queued;
+	for (unsigned have = workers->idle; have < jobs && workers->threads < WORKERS_MAX; have++) {
 		add_thread(workers);
 	}
-	pthread_cond_signal(&workers->work);
+	unsigned sleepers = jobs < workers->idle ? jobs : workers->idle;
 	pthread_mutex_unlock(&workers->lock);
+	/* Not with the lock held, on which a thread would stop again at once. */
+	for (unsigned i = 0; i < sleepers; i++) {
+		pthread_cond_signal(&workers->work);
+	}
 }
 
 enum worker_phase worker_job_phase(struct worker_job *job)

@@ -48,8 +48,12 @@ void workers_wait(struct workers *workers, uint64_t limit_ns);
 int worker_job_create(struct workers *workers, const struct collector_ops *ops, void *state,
 	struct worker_job **ret);
 
-/* Only when idle. Allocates nothing. */
+/* Queues the job, only when idle; nothing runs before workers_go. Allocates nothing. */
 void worker_job_start(struct worker_job *job);
+
+/* Threads for what is queued: once for all jobs of a tick, so that they do not stop the loop at the
+ * lock while it still queues. */
+void workers_go(struct workers *workers);
 
 enum worker_phase worker_job_phase(struct worker_job *job);
 
