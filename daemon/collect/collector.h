@@ -73,6 +73,10 @@ struct collector_ops {
 	 * called on that thread, after everything else is gone: it frees, and closes descriptors.
 	 */
 	int (*fetch)(const struct collector_context *ctx, void *state);
+
+	/* For what a collector tells elsewhere than in metrics; NULL = none. On the loop, whenever
+	 * its metrics become null as a whole: late, failed, closed, switched off. */
+	void (*forget)(const struct collector_context *ctx);
 };
 
 /* Commits what an event-driven collector has set, as of now_ns; started_ns: when work on it began

@@ -142,6 +142,9 @@ void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns
 {
 	struct metrics *metrics = entry->ctx.core->metrics;
 	struct metric *metric;
+	if (entry->ops->forget) {
+		entry->ops->forget(&entry->ctx);
+	}
 	if (entry->ctx.source->metrics == 0) {
 		return;
 	}

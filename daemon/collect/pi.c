@@ -1,7 +1,8 @@
 /* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
- * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A) and
- * voltage/<rail> where there is no current, and temperature/firmware where there is no thermal
- * zone. Through the ioctl of vcgencmd, without running it; read-only. No own keys. */
+ * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
+ * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware where
+ * there is no thermal zone. Through the ioctl of vcgencmd, without running it; read-only. No own
+ * keys. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -46,8 +47,13 @@ struct rail {
 struct pi_state {
 	struct pi_firmware firmware;
 	struct metric *answer[QUESTIONS]; /* NULL: this board does not answer it */
-	double constant[QUESTIONS];
+	double value[QUESTIONS];
+	int result[QUESTIONS];	    /* of the last reads */
 	struct metric *temperature; /* NULL when a zone tells it */
+	double celsius;
+	int celsius_result;
+	struct metric *total; /* NULL without currents, or when another source tells it */
+	int rails_result;
 	size_t rails;
 	struct rail rail[RAILS_MAX];
 	char text[PI_TEXT_MAX];
@@ -132,11 +138,31 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 	return (int)pi->rails;
 }
 
+/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: whoever told a total
+ * before keeps it. */
+static int add_total(struct pi_state *pi, struct naming *naming)
+{
+	bool currents = false;
+	for (size_t i = 0; i < pi->rails; i++) {
+		currents = currents || pi->rail[i].has_current;
+	}
+	if (!currents) {
+		return 0;
+	}
+	int r = naming_add_exact(naming, "power/total", UNIT_MILLIWATTS, &pi->total);
+	if (r < 0) {
+		pi->total = NULL;
+		return r == -EEXIST || r == -ENOSPC ? 0 : r;
+	}
+	pi->total->origin = "sum of the PMIC's rails";
+	return 0;
+}
+
 static int add_answers(struct pi_state *pi, struct naming *naming)
 {
 	int found = 0;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		if (ask(pi, questions[i].command, &pi->constant[i]) < 0) {
+		if (ask(pi, questions[i].command, &pi->value[i]) < 0) {
 			continue;
 		}
 		int r = naming_add(naming, questions[i].prefix, questions[i].name,
@@ -197,7 +223,8 @@ static int pi_open(
 	naming_init(&naming, ctx->core->metrics, ctx->source);
 	int answers = add_answers(pi, &naming);
 	int rails = answers < 0 ? answers : add_rails(pi, &naming);
-	r = rails < 0 ? rails : add_temperature(pi, ctx->root, &naming);
+	r = rails < 0 ? rails : add_total(pi, &naming);
+	r = r < 0 ? r : add_temperature(pi, ctx->root, &naming);
 	if (r < 0) {
 		goto error;
 	}
@@ -214,17 +241,40 @@ error:
 	return r;
 }
 
+static int pi_fetch(const struct collector_context *ctx, void *state)
+{
+	struct pi_state *pi = state;
+	(void)ctx;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		if (pi->answer[i] && !questions[i].constant) {
+			pi->result[i] = ask(pi, questions[i].command, &pi->value[i]);
+		}
+	}
+	pi->rails_result = pi->rails > 0 ? read_rails(pi, false) : 0;
+	if (pi->temperature) {
+		pi->celsius_result = ask_temperature(pi, &pi->celsius);
+	}
+	return 0;
+}
+
 static void sample_rails(struct pi_state *pi)
 {
-	int r = pi->rails > 0 ? read_rails(pi, false) : 0;
+	int r = pi->rails_result;
+	double sum = 0; /* NAN when one of it is */
 	for (size_t i = 0; i < pi->rails; i++) {
 		struct rail *rail = &pi->rail[i];
 		double value = rail->has_current ? rail->volts * rail->amperes * 1000 : rail->volts;
+		sum += rail->has_current ? value : 0;
 		if (r < 0 || isnan(value)) {
 			metric_set_null(rail->metric, r < 0 ? errno_reason(r) : "not reported");
 		} else {
 			metric_set(rail->metric, value);
 		}
+	}
+	if (pi->total && (r < 0 || isnan(sum))) {
+		metric_set_null(pi->total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
+	} else if (pi->total) {
+		metric_set(pi->total, sum);
 	}
 }
 
@@ -236,22 +286,20 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 	(void)now_ns;
 	(void)reason;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		double value = pi->constant[i];
+		int r = pi->result[i];
 		if (!pi->answer[i]) {
 			continue;
 		}
-		int r = questions[i].constant ? 0 : ask(pi, questions[i].command, &value);
 		if (r < 0) {
 			metric_set_null(
 				pi->answer[i], r == -EBADMSG ? "malformed" : errno_reason(r));
 		} else {
-			metric_set(pi->answer[i], value);
+			metric_set(pi->answer[i], pi->value[i]);
 		}
 	}
 	sample_rails(pi);
-	double celsius;
-	if (pi->temperature && ask_temperature(pi, &celsius) == 0) {
-		metric_set(pi->temperature, celsius);
+	if (pi->temperature && pi->celsius_result == 0) {
+		metric_set(pi->temperature, pi->celsius);
 	}
 	return 0;
 }
@@ -261,6 +309,7 @@ const struct collector_ops collector_pi = {
 	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
 	.interval_ns = UINT64_C(5000000000),
 	.open = pi_open,
+	.fetch = pi_fetch,
 	.sample = pi_sample,
 	.close = pi_close,
 };

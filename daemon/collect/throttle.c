@@ -16,6 +16,8 @@
 #include "daemon/collect/throttle_x86.h"
 #include "daemon/util/seam.h"
 
+#define NOT_READ "the source throttle is not read now"
+
 struct throttle_collector {
 	struct throttle_status *status;
 	struct throttle_edges edges;
@@ -36,8 +38,6 @@ static void throttle_close(void *state)
 		throttle_oc_close(&throttle->oc);
 		throttle_x86_close(&throttle->x86);
 		throttle_clock_close(&throttle->clock);
-		throttle->status->sampled = false;
-		throttle_clear(throttle->status, "the source throttle is not read now");
 	}
 	free(throttle);
 }
@@ -87,6 +87,7 @@ static int throttle_open(
 	}
 	throttle->status = ctx->core->throttle;
 	throttle->status->tried_count = 0;
+	throttle->status->sampled = false;
 	throttle->pi.firmware.mailbox_fd = throttle->pi.firmware.gencmd_fd = -1;
 	throttle->pi.word.fd = throttle->pi.alarm.fd = -1;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
@@ -110,10 +111,30 @@ static int throttle_open(
 	return 0;
 error:
 	throttle_close(throttle);
-	if (r == -ENOENT) {
-		throttle_clear(ctx->core->throttle, "no source on this machine tells it");
-	}
+	throttle_clear(ctx->core->throttle,
+		r == -ENOENT ? "no source on this machine tells it" : NOT_READ);
 	return r;
+}
+
+static int throttle_fetch(const struct collector_context *ctx, void *state)
+{
+	struct throttle_collector *throttle = state;
+	throttle_pi_fetch(&throttle->pi, ctx->root);
+	throttle_cooling_fetch(&throttle->cooling, ctx->root);
+	throttle_oc_fetch(&throttle->oc, ctx->root);
+	throttle_x86_fetch(&throttle->x86, ctx->root);
+	throttle_clock_fetch(&throttle->clock, ctx->root);
+	return 0;
+}
+
+/* What open found out about a machine that tells nothing stays. */
+static void throttle_forget(const struct collector_context *ctx)
+{
+	struct throttle_status *status = ctx->core->throttle;
+	if (status->sampled) {
+		status->sampled = false;
+		throttle_clear(status, NOT_READ);
+	}
 }
 
 static int throttle_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
@@ -123,11 +144,11 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 	struct throttle_status *status = throttle->status;
 	(void)reason;
 	throttle_clear(status, "no source on this machine tells it");
-	throttle_pi_sample(&throttle->pi, ctx->root, status, now_ns);
-	throttle_cooling_sample(&throttle->cooling, ctx->root, status);
-	throttle_oc_sample(&throttle->oc, ctx->root, status, now_ns);
-	throttle_x86_sample(&throttle->x86, ctx->root, status, now_ns);
-	throttle_clock_sample(&throttle->clock, ctx->root, status);
+	throttle_pi_sample(&throttle->pi, status, now_ns);
+	throttle_cooling_sample(&throttle->cooling, status);
+	throttle_oc_sample(&throttle->oc, status, now_ns);
+	throttle_x86_sample(&throttle->x86, status, now_ns);
+	throttle_clock_sample(&throttle->clock, status);
 	status->sampled = true;
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
 		if (status->flag[i].value == THROTTLE_UNKNOWN) {
@@ -143,6 +164,8 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 const struct collector_ops collector_throttle = {
 	.name = "throttle",
 	.open = throttle_open,
+	.fetch = throttle_fetch,
 	.sample = throttle_sample,
+	.forget = throttle_forget,
 	.close = throttle_close,
 };

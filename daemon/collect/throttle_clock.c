@@ -50,21 +50,30 @@ int throttle_clock_open(
 	return (int)clock->count;
 }
 
-void throttle_clock_sample(
-	struct throttle_clock *clock, const struct root *root, struct throttle_status *status)
+void throttle_clock_fetch(struct throttle_clock *clock, const struct root *root)
+{
+	for (size_t i = 0; i < clock->count; i++) {
+		struct throttle_policy *policy = &clock->policy[i];
+		policy->result = device_file_read_i64(&policy->is, root, &policy->is_khz);
+		if (policy->result == 0) {
+			policy->result = device_file_read_i64(&policy->set, root, &policy->set_khz);
+		}
+	}
+}
+
+void throttle_clock_sample(struct throttle_clock *clock, struct throttle_status *status)
 {
 	bool told = false;
 	for (size_t i = 0; i < clock->count; i++) {
-		long long is, set;
-		if (device_file_read_i64(&clock->policy[i].is, root, &is) < 0 ||
-			device_file_read_i64(&clock->policy[i].set, root, &set) < 0 || is <= 0 ||
-			set <= 0 || set > INT32_MAX) {
-			clock->policy[i].low = 0;
+		struct throttle_policy *policy = &clock->policy[i];
+		if (policy->result < 0 || policy->is_khz <= 0 || policy->set_khz <= 0 ||
+			policy->set_khz > INT32_MAX) {
+			policy->low = 0;
 			continue;
 		}
-		bool low = is < set * LOW_PERCENT / 100;
-		clock->policy[i].low = low ? clock->policy[i].low + 1 : 0;
-		bool on = clock->policy[i].low >= THROTTLE_CLOCK_SAMPLES;
+		bool low = policy->is_khz < policy->set_khz * LOW_PERCENT / 100;
+		policy->low = low ? policy->low + 1 : 0;
+		bool on = policy->low >= THROTTLE_CLOCK_SAMPLES;
 		throttle_join(status, THROTTLE_FREQ_CAPPED, on);
 		throttle_join(status, THROTTLE_ACTIVE, on);
 		told = true;

@@ -13,8 +13,10 @@ enum {
 
 struct throttle_clock {
 	size_t count;
-	struct {
+	struct throttle_policy {
 		struct device_file is, set;
+		int result; /* of the last reads, and what they gave */
+		long long is_khz, set_khz;
 		unsigned low; /* samples in a row */
 	} policy[THROTTLE_CLOCK_MAX];
 };
@@ -22,7 +24,8 @@ struct throttle_clock {
 /* Policies that tell both clocks. How many; -ENOMEM. Notes it in status->tried. */
 int throttle_clock_open(
 	struct throttle_clock *clock, const struct root *root, struct throttle_status *status);
+/* Reads the clocks; no more, as it runs on a worker. */
+void throttle_clock_fetch(struct throttle_clock *clock, const struct root *root);
 /* Joins freq_capped and active. */
-void throttle_clock_sample(
-	struct throttle_clock *clock, const struct root *root, struct throttle_status *status);
+void throttle_clock_sample(struct throttle_clock *clock, struct throttle_status *status);
 void throttle_clock_close(struct throttle_clock *clock); /* zeroed storage is fine */

@@ -38,6 +38,8 @@ static const struct device_class classes[] = {
 struct throttle_device {
 	struct device_file file;
 	const struct device_class *class;
+	int result; /* of the last read, and what it gave */
+	long long state;
 };
 
 static const struct device_class *class_of(const char *type)
@@ -113,18 +115,24 @@ int throttle_cooling_open(
 	return (int)cooling->count;
 }
 
-void throttle_cooling_sample(
-	struct throttle_cooling *cooling, const struct root *root, struct throttle_status *status)
+void throttle_cooling_fetch(struct throttle_cooling *cooling, const struct root *root)
+{
+	for (size_t i = 0; i < cooling->count; i++) {
+		struct throttle_device *device = &cooling->device[i];
+		device->result = device_file_read_i64(&device->file, root, &device->state);
+	}
+}
+
+void throttle_cooling_sample(const struct throttle_cooling *cooling, struct throttle_status *status)
 {
 	const struct device_class *told = NULL; /* alerts first, then what is on */
 	int told_rank = -1;
 	for (size_t i = 0; i < cooling->count; i++) {
 		const struct device_class *class = cooling->device[i].class;
-		long long state;
-		if (device_file_read_i64(&cooling->device[i].file, root, &state) < 0) {
+		if (cooling->device[i].result < 0) {
 			continue;
 		}
-		bool on = state > 0;
+		bool on = cooling->device[i].state > 0;
 		throttle_join(status, class->alert ? THROTTLE_THROTTLED : THROTTLE_FREQ_CAPPED, on);
 		throttle_join(status, THROTTLE_ACTIVE, on);
 		int rank = (class->alert ? 2 : 0) + (on ? 1 : 0);

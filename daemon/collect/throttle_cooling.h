@@ -18,8 +18,11 @@ struct throttle_cooling {
 int throttle_cooling_open(
 	struct throttle_cooling *cooling, const struct root *root, struct throttle_status *status);
 
+/* Reads the states; no more, as it runs on a worker. */
+void throttle_cooling_fetch(struct throttle_cooling *cooling, const struct root *root);
+
 /* Joins throttled (alerts), freq_capped (caps) and active. */
 void throttle_cooling_sample(
-	struct throttle_cooling *cooling, const struct root *root, struct throttle_status *status);
+	const struct throttle_cooling *cooling, struct throttle_status *status);
 
 void throttle_cooling_close(struct throttle_cooling *cooling); /* zeroed storage is fine */

@@ -52,15 +52,22 @@ int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct nam
 	return (int)oc->count;
 }
 
-void throttle_oc_sample(struct throttle_oc *oc, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns)
+void throttle_oc_fetch(struct throttle_oc *oc, const struct root *root)
+{
+	for (size_t i = 0; i < oc->count; i++) {
+		oc->event[i].result =
+			device_file_read_i64(&oc->event[i].file, root, &oc->event[i].value);
+	}
+}
+
+void throttle_oc_sample(struct throttle_oc *oc, struct throttle_status *status, uint64_t now_ns)
 {
 	double seconds = oc->t_ns != 0 ? (double)(now_ns - oc->t_ns) / 1e9 : 0;
 	bool known = false;
 	for (size_t i = 0; i < oc->count; i++) {
 		struct metric *rate = oc->event[i].rate;
-		long long value, last = oc->event[i].last;
-		int r = device_file_read_i64(&oc->event[i].file, root, &value);
+		long long value = oc->event[i].value, last = oc->event[i].last;
+		int r = oc->event[i].result;
 		if (r < 0 || value < 0) {
 			metric_set_null(rate, r < 0 ? device_file_reason(r) : "out of range");
 			oc->event[i].last = -1;

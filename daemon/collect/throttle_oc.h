@@ -17,6 +17,8 @@ struct throttle_oc {
 		struct device_file file;
 		struct metric *rate;
 		unsigned number;
+		int result; /* of the last read, and what it gave */
+		long long value;
 		long long last; /* -1 = none */
 	} event[THROTTLE_OC_MAX];
 };
@@ -25,8 +27,10 @@ struct throttle_oc {
 int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct naming *naming,
 	struct throttle_status *status);
 
+/* Reads the counters; no more, as it runs on a worker. */
+void throttle_oc_fetch(struct throttle_oc *oc, const struct root *root);
+
 /* Sets the rates; joins under_voltage and over_current. */
-void throttle_oc_sample(struct throttle_oc *oc, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns);
+void throttle_oc_sample(struct throttle_oc *oc, struct throttle_status *status, uint64_t now_ns);
 
 void throttle_oc_close(struct throttle_oc *oc); /* zeroed storage is fine */

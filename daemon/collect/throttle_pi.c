@@ -113,53 +113,64 @@ int throttle_pi_open(
 	return pi->has_firmware + pi->has_word + pi->has_alarm;
 }
 
-static int sample_firmware(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
-{
-	uint32_t word = 0;
-	const char *source = "";
-	if (!pi->has_firmware || now_ns < pi->retry_ns) {
-		return -ENODEV;
-	}
-	int r = pi_firmware_throttled(&pi->firmware, &word, &source);
-	if (r < 0) {
-		pi->retry_ns = now_ns + THROTTLE_PI_RETRY_NS;
-		status->raw_reason = errno_reason(r);
-		return r;
-	}
-	throttle_take_word(status, word, THROTTLE_SINCE_BOOT);
-	throttle_add_source(status, source);
-	pi->seen |= word | word >> 16;
-	return 0;
-}
-
-static int sample_word(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root)
 {
 	char text[64];
-	uint32_t word;
-	if (!pi->has_word) {
-		return -ENODEV;
+	pi->firmware_result = pi->word_result = pi->alarm_result = -ENODEV;
+	if (pi->has_firmware && !pi->resting) {
+		pi->firmware_result =
+			pi_firmware_throttled(&pi->firmware, &pi->value, &pi->firmware_source);
+		/* Told here: of an answer that comes too late, sample never hears. */
+		pi->resting = pi->failed = pi->firmware_result < 0;
 	}
-	ssize_t n = device_file_read(&pi->word, root, text, sizeof(text));
-	int r = n < 0 ? (int)n : pi_text_throttled(text, &word);
+	if (pi->firmware_result < 0 && pi->has_word) {
+		ssize_t n = device_file_read(&pi->word, root, text, sizeof(text));
+		pi->word_result = n < 0 ? (int)n : pi_text_throttled(text, &pi->value);
+	}
+	if (pi->firmware_result < 0 && pi->word_result < 0 && pi->has_alarm) {
+		pi->alarm_result = device_file_read_i64(&pi->alarm, root, &pi->alarm_value);
+	}
+}
+
+static int sample_firmware(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+{
+	int r = pi->firmware_result;
+	if (pi->failed) {
+		pi->failed = false;
+		pi->retry_ns = now_ns + THROTTLE_PI_RETRY_NS;
+	} else if (pi->resting && now_ns >= pi->retry_ns) {
+		pi->resting = false;
+	}
 	if (r < 0) {
-		status->raw_reason = errno_reason(r);
+		status->raw_reason = r == -ENODEV ? status->raw_reason : errno_reason(r);
 		return r;
 	}
-	throttle_take_word(status, word, THROTTLE_SINCE_POLL);
-	throttle_add_source(status, "sysfs get_throttled");
-	pi->seen |= word | word >> 16;
+	throttle_take_word(status, pi->value, THROTTLE_SINCE_BOOT);
+	throttle_add_source(status, pi->firmware_source);
+	pi->seen |= pi->value | pi->value >> 16;
 	return 0;
 }
 
-static int sample_alarm(struct throttle_pi *pi, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns)
+static int sample_word(struct throttle_pi *pi, struct throttle_status *status)
 {
-	long long value;
+	int r = pi->word_result;
+	if (r < 0) {
+		status->raw_reason = pi->has_word ? errno_reason(r) : status->raw_reason;
+		return r;
+	}
+	throttle_take_word(status, pi->value, THROTTLE_SINCE_POLL);
+	throttle_add_source(status, "sysfs get_throttled");
+	pi->seen |= pi->value | pi->value >> 16;
+	return 0;
+}
+
+static int sample_alarm(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+{
+	long long value = pi->alarm_value;
+	int r = pi->alarm_result;
 	if (!pi->has_alarm) {
 		return -ENODEV;
 	}
-	int r = device_file_read_i64(&pi->alarm, root, &value);
 	if (r < 0 || value < 0 || value > 1) {
 		status->flag[THROTTLE_UNDER_VOLTAGE].reason = r < 0 ? errno_reason(r) : "malformed";
 		return r < 0 ? r : -EBADMSG;
@@ -179,11 +190,10 @@ static int sample_alarm(struct throttle_pi *pi, const struct root *root,
 	return 0;
 }
 
-void throttle_pi_sample(struct throttle_pi *pi, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns)
+void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
 {
-	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, root, status) < 0) {
-		(void)sample_alarm(pi, root, status, now_ns);
+	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, status) < 0) {
+		(void)sample_alarm(pi, status, now_ns);
 	}
 	/* What was seen once has happened since boot, whoever clears the bits. */
 	for (unsigned i = 0; i < THROTTLE_WORD_FLAGS; i++) {

@@ -14,7 +14,13 @@
 struct throttle_pi {
 	struct pi_firmware firmware;
 	bool has_firmware, has_word, has_alarm;
-	uint64_t retry_ns; /* not before */
+	bool resting; /* the firmware failed and is not asked until retry_ns */
+	bool failed;  /* just now: sample sets retry_ns */
+	uint64_t retry_ns;
+	int firmware_result, word_result, alarm_result; /* of the last reads; -ENODEV = none */
+	uint32_t value;
+	const char *firmware_source;
+	long long alarm_value;
 	struct device_file word, alarm;
 	uint64_t alarm_ns; /* when it was last on; 0 = never */
 	uint32_t seen;	   /* bits 0-3: was seen, now or as sticky */
@@ -24,8 +30,10 @@ struct throttle_pi {
 int throttle_pi_open(
 	struct throttle_pi *pi, const struct root *root, struct throttle_status *status);
 
-/* Sets the flags that the best readable place tells. */
-void throttle_pi_sample(struct throttle_pi *pi, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns);
+/* Reads the best place that can be read; no more, as it runs on a worker. */
+void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root);
+
+/* Sets the flags that it told. */
+void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns);
 
 void throttle_pi_close(struct throttle_pi *pi); /* only after throttle_pi_open */

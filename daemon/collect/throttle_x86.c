@@ -20,7 +20,9 @@ enum { ENTRIES_MAX = 2048, COUNTERS_KEPT = 32 };
 struct throttle_counter {
 	struct device_file count, time;
 	bool package;
-	long long package_id, core_id;	 /* core_id -1: of the package */
+	long long package_id, core_id; /* core_id -1: of the package */
+	int count_result, time_result; /* of the last reads, and what they gave */
+	long long count_value, time_value;
 	long long last_count, last_time; /* -1 = none */
 	uint64_t since_ns;		 /* of the episode that has not ended; 0 = none */
 };
@@ -130,17 +132,28 @@ int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct 
 	return (int)x86->count;
 }
 
-/* The events since the previous sample, -1 when they cannot be told; follows the episode. */
-static long long step(struct throttle_counter *counter, const struct root *root, uint64_t now_ns)
+void throttle_x86_fetch(struct throttle_x86 *x86, const struct root *root)
 {
-	long long value, time;
+	for (size_t i = 0; i < x86->count; i++) {
+		struct throttle_counter *counter = &x86->counter[i];
+		counter->count_result =
+			device_file_read_i64(&counter->count, root, &counter->count_value);
+		counter->time_result =
+			device_file_read_i64(&counter->time, root, &counter->time_value);
+	}
+}
+
+/* The events since the previous sample, -1 when they cannot be told; follows the episode. */
+static long long step(struct throttle_counter *counter, uint64_t now_ns)
+{
+	long long value = counter->count_value, time = counter->time_value;
 	long long last = counter->last_count, last_time = counter->last_time;
-	if (device_file_read_i64(&counter->count, root, &value) < 0 || value < 0) {
+	if (counter->count_result < 0 || value < 0) {
 		counter->last_count = -1;
 		counter->since_ns = 0;
 		return -1;
 	}
-	bool has_time = device_file_read_i64(&counter->time, root, &time) == 0;
+	bool has_time = counter->time_result == 0;
 	counter->last_count = value;
 	counter->last_time = has_time ? time : -1;
 	if (last < 0 || value < last) {
@@ -157,8 +170,7 @@ static long long step(struct throttle_counter *counter, const struct root *root,
 	return value - last;
 }
 
-void throttle_x86_sample(struct throttle_x86 *x86, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns)
+void throttle_x86_sample(struct throttle_x86 *x86, struct throttle_status *status, uint64_t now_ns)
 {
 	long long events = 0, sum[2] = {0, 0};
 	bool told = false, on = false;
@@ -167,7 +179,7 @@ void throttle_x86_sample(struct throttle_x86 *x86, const struct root *root,
 	}
 	for (size_t i = 0; i < x86->count; i++) {
 		struct throttle_counter *counter = &x86->counter[i];
-		long long delta = step(counter, root, now_ns);
+		long long delta = step(counter, now_ns);
 		sum[counter->package] += counter->last_count > 0 ? counter->last_count : 0;
 		if (delta >= 0) {
 			told = true;

@@ -26,8 +26,10 @@ struct throttle_x86 {
 int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct naming *naming,
 	struct throttle_status *status);
 
+/* Reads the counters; no more, as it runs on a worker. */
+void throttle_x86_fetch(struct throttle_x86 *x86, const struct root *root);
+
 /* Sets the metrics; joins throttled and active. */
-void throttle_x86_sample(struct throttle_x86 *x86, const struct root *root,
-	struct throttle_status *status, uint64_t now_ns);
+void throttle_x86_sample(struct throttle_x86 *x86, struct throttle_status *status, uint64_t now_ns);
 
 void throttle_x86_close(struct throttle_x86 *x86); /* zeroed storage is fine */

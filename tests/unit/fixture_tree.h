@@ -76,6 +76,9 @@ static inline void bench_close(struct bench *bench)
 	if (bench->state) {
 		bench->ops->close(bench->state);
 		bench->state = NULL;
+		if (bench->ops->forget) {
+			bench->ops->forget(&bench->ctx);
+		}
 	}
 }
 

@@ -220,6 +220,8 @@ START_TEST(clocks_volts_memory_and_rails_become_metrics)
 	bench_expect(&bench, "memory_split/arm", 948.0 * 1024 * 1024);
 	bench_expect(&bench, "memory_split/gpu", 8.0 * 1024 * 1024);
 	bench_expect(&bench, "power/VDD_CORE", 400);
+	bench_expect(&bench, "power/total", 400);
+	ck_assert_str_eq(bench_metric(&bench, "power/total")->origin, "sum of the PMIC's rails");
 	bench_expect(&bench, "voltage/EXT5V", 5.11478);
 	bench_expect(&bench, "temperature/firmware", 52.6);
 	ck_assert_ptr_null(metrics_find(bench.core.metrics, "clock/h264"));
@@ -230,8 +232,28 @@ START_TEST(clocks_volts_memory_and_rails_become_metrics)
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect_null(&bench, "clock/arm", "malformed");
 	bench_expect_null(&bench, "power/VDD_CORE", "not reported");
+	bench_expect_null(&bench, "power/total", "a rail of the sum is null");
 	bench_expect_null(&bench, "voltage/EXT5V", "not reported");
 	bench_expect(&bench, "voltage/core", 0.8563);
+	bench_finish(&bench);
+}
+END_TEST
+
+START_TEST(the_total_of_another_source_stays)
+{
+	struct source *power;
+	struct metric *total;
+	tree_write(&tree, "dev/vcio_gencmd", "");
+	pi_fake_answer("pmic_read_adc", adc_text);
+	bench_make(&bench, tree.path, "pi");
+	ck_assert_int_eq(sources_add(bench.core.sources, "power", 1000000000, &power), 0);
+	ck_assert_int_eq(
+		metrics_add(bench.core.metrics, power, "power/total", UNIT_MILLIWATTS, &total), 0);
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "power/VDD_CORE", 400);
+	ck_assert_ptr_eq(bench_metric(&bench, "power/total")->source, power);
+	ck_assert_ptr_null(total->origin);
 	bench_finish(&bench);
 }
 END_TEST
@@ -327,9 +349,10 @@ START_TEST(captures_of_real_boards_read_as_they_say)
 		ck_assert_int_eq(bench_sample(&bench), 0);
 		bench_expect(&bench, "power/VDD_CORE", 0.94657990 * 0.72097620 * 1000);
 		bench_expect(&bench, "power/DDR_VDDQ", 0);
+		ck_assert_double_eq_tol(bench_value(&bench, "power/total"), 1900, 10);
 		bench_expect(&bench, "voltage/EXT5V", 5.11478);
 		bench_expect(&bench, "voltage/BATT", 0.01880340);
-		ck_assert_uint_eq(metrics_count(bench.core.metrics), 14);
+		ck_assert_uint_eq(metrics_count(bench.core.metrics), 15);
 		bench_finish(&bench);
 	}
 	root_finish(&root);
@@ -352,6 +375,7 @@ int main(void)
 	tcase_add_test(tcase, a_firmware_that_fails_tells_why);
 	tcase_add_test(tcase, a_file_that_is_no_device_is_no_firmware);
 	tcase_add_test(tcase, clocks_volts_memory_and_rails_become_metrics);
+	tcase_add_test(tcase, the_total_of_another_source_stays);
 	tcase_add_test(tcase, the_mailbox_tells_the_temperature_and_a_zone_makes_it_needless);
 	tcase_add_test(tcase, without_firmware_the_source_is_absent_with_a_reason);
 	tcase_add_test(tcase, captures_of_real_boards_read_as_they_say);

@@ -19,7 +19,7 @@ enum { SLOW = 5 };
 static struct slow {
 	int pipe[2];
 	bool hangs;
-	int opens, samples, result;
+	int opens, samples, result, forgets;
 	int fetches, closes; /* __atomic: a worker's too */
 	struct metric *metric;
 	char *memory; /* sanitizers see who touches it after its end */
@@ -67,10 +67,15 @@ static void slow_close(void *state)
 	__atomic_add_fetch(&s->closes, 1, __ATOMIC_SEQ_CST);
 }
 
+static void slow_forget(const struct collector_context *ctx)
+{
+	slow[ctx->source->name[4] - '0'].forgets++;
+}
+
 #define SLOW_OPS(n)                                                                       \
 	{                                                                                 \
 		.name = n, .open = slow_open, .fetch = slow_fetch, .sample = slow_sample, \
-		.close = slow_close                                                       \
+		.close = slow_close, .forget = slow_forget                                \
 	}
 
 static const struct collector_ops slow_ops[SLOW] = {SLOW_OPS("slow0"), SLOW_OPS("slow1"),
@@ -236,6 +241,8 @@ START_TEST(a_hanging_source_is_an_error_and_delays_nobody)
 	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
 	ck_assert_str_eq(source("slow0")->reason, "did not answer within 1 s");
 	bench_expect_null(&bench, "slow0", "did not answer in time");
+	ck_assert_int_gt(slow[0].forgets, 0);
+	ck_assert_int_eq(slow[1].forgets, 0);
 	for (uint64_t t = 2; t < 100; t++) {
 		run_at(t);
 		ck_assert(scheduler_healthy(scheduler, START + t * SECOND));
@@ -429,6 +436,17 @@ START_TEST(the_adaptive_rate_changes_intervals_that_are_nobodys_own)
 }
 END_TEST
 
+/* What asks a bus or the firmware. */
+static const char *const may_hang[] = {"cpufreq", "fan", "gpu", "modes", "power", "thermal"};
+
+START_TEST(what_may_hang_is_read_beside_the_loop)
+{
+	const struct collector_ops *ops = collector_find(may_hang[_i]);
+	ck_assert_ptr_nonnull(ops);
+	ck_assert_ptr_nonnull(ops->fetch);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("slow");
@@ -446,6 +464,8 @@ int main(void)
 	tcase_add_test(tcase, a_stop_does_not_wait_for_stuck_sources);
 	tcase_add_test(tcase, a_tick_allocates_nothing);
 	tcase_add_test(tcase, the_adaptive_rate_changes_intervals_that_are_nobodys_own);
+	tcase_add_loop_test(tcase, what_may_hang_is_read_beside_the_loop, 0,
+		sizeof(may_hang) / sizeof(may_hang[0]));
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -132,6 +132,28 @@ START_TEST(then_the_command_then_the_live_bits_of_sysfs_then_the_alarm)
 }
 END_TEST
 
+START_TEST(a_firmware_that_fails_too_late_to_be_heard_of_rests_too)
+{
+	tree_write(&tree, "dev/vcio", "");
+	tree_write(&tree, WORD_FILE, "80008\n");
+	start();
+	pi_fake.command_error = pi_fake.tag_error = ETIMEDOUT;
+	ck_assert_int_eq(bench.ops->fetch(&bench.ctx, bench.state), 0); /* thrown away */
+	unsigned calls = pi_fake.calls;
+	pi_fake.command_error = pi_fake.tag_error = 0;
+	for (int i = 0; i < 60; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+		ck_assert_str_eq(bench.throttle.source, "sysfs get_throttled");
+	}
+	ck_assert_uint_eq(pi_fake.calls, calls);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	ck_assert_str_eq(bench.throttle.source, "firmware mailbox");
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(a_flickering_alarm_is_one_under_voltage)
 {
 	tree_write(&tree, ALARM_FOLDER "/name", "rpi_volt\n");
@@ -512,6 +534,7 @@ int main(void)
 	tcase_set_timeout(tcase, 30);
 	tcase_add_test(tcase, on_a_pi_the_mailbox_comes_first);
 	tcase_add_test(tcase, then_the_command_then_the_live_bits_of_sysfs_then_the_alarm);
+	tcase_add_test(tcase, a_firmware_that_fails_too_late_to_be_heard_of_rests_too);
 	tcase_add_test(tcase, a_flickering_alarm_is_one_under_voltage);
 	tcase_add_loop_test(tcase, a_word_that_is_none_is_unknown_never_no, 0,
 		sizeof(bad_words) / sizeof(bad_words[0]));
