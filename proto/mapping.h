@@ -52,7 +52,7 @@
 
 enum {
 	PROTO_MAP_MAJOR = 1, /* another major is refused */
-	PROTO_MAP_MINOR = 0,
+	PROTO_MAP_MINOR = 1,
 	PROTO_MAP_MIN_SIZE = 64 * 1024,
 	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
 	PROTO_MAP_MAX_SIZE = 1024 * 1024,
@@ -100,6 +100,9 @@ struct proto_open_stage {
 	uint32_t reserved;
 };
 
+/* flags of a slot, set before its first record */
+enum { PROTO_SLOT_CHECKED = 1 };
+
 enum proto_slot_state { PROTO_SLOT_FREE = 0, PROTO_SLOT_OWNED = 1, PROTO_SLOT_RELEASED = 2 };
 
 struct proto_slot {
@@ -112,7 +115,8 @@ struct proto_slot {
 	uint32_t tid;	       /* gettid() in the process's namespace */
 	uint32_t first_chunk;  /* PROTO_NO_CHUNK until the first record */
 	uint32_t depth; /* open stages; may exceed PROTO_OPEN_STAGES, the excess is not stored */
-	uint8_t reserved0[24];
+	uint32_t flags; /* PROTO_SLOT_* */
+	uint8_t reserved0[20];
 	/* written by the reader */
 	_Alignas(64) uint64_t tail;
 	uint32_t tail_chunk; /* chunk of position tail; PROTO_NO_CHUNK before the first record */
@@ -120,17 +124,40 @@ struct proto_slot {
 	_Alignas(64) struct proto_open_stage open[PROTO_OPEN_STAGES];
 };
 
+/* What the fields of a record hold, by kind; stage is always a declaration index.
+ *
+ *     kind        stage       cpu_us          start_ns    value              frame
+ *     COMPLETE    the stage   thread's CPU    begin       duration, ns       its frame
+ *     BEGIN END   the stage   (END: CPU)      the moment  id                 its frame
+ *     FRAME       -           -               begin       duration, 0 = tick its id
+ *     MARK        the label   -               the moment  RSS, bytes, 0 = ?  the frame
+ *     MARK_MEMORY the label   -               its mark's  VMS, bytes         peak RSS, bytes
+ *     GAUGE       the gauge   -               the moment  bits of a double   -
+ *     COUNTER     the counter -               the moment  bits, increment    -
+ *     ATTRIBUTE   its name    index of the    the moment, bits of a double   the frame
+ *                             stage or mark   a mark's
+ *     CONTEXT     -           run delay, us   tick time   proto_context      its id
+ *     COST        the stage   -               begin       process CPU, ns    RSS growth, bytes
+ *     DEADLINE    the stage   -               the moment  ns, 0 = none       -
+ *
+ * COST comes right before its COMPLETE and has the same start. DEADLINE with PROTO_RECORD_OF_FRAMES
+ * is that of the app's frames. Not measured: PROTO_CPU_NOT_MEASURED; COST: UINT64_MAX and
+ * INT64_MIN.
+ */
 enum proto_kind {
 	PROTO_KIND_NONE = 0,
-	PROTO_KIND_COMPLETE = 1, /* stage, start, duration */
-	PROTO_KIND_BEGIN = 2,	 /* by id: value = id, matched with END of the same stage and id */
+	PROTO_KIND_COMPLETE = 1,
+	PROTO_KIND_BEGIN = 2, /* by id, matched with END of the same stage and id */
 	PROTO_KIND_END = 3,
-	PROTO_KIND_FRAME =
-		4, /* start_ns, duration (0 = a bare tick); tick time = start + duration */
-	PROTO_KIND_MARK = 5,	/* stage = declaration that holds the label */
-	PROTO_KIND_GAUGE = 6,	/* value = bits of a double */
-	PROTO_KIND_COUNTER = 7, /* value = bits of a double: increment */
-	PROTO_KIND_CONTEXT = 8, /* reserved for a frame's switches, faults, run delay */
+	PROTO_KIND_FRAME = 4, /* tick time = start + duration */
+	PROTO_KIND_MARK = 5,
+	PROTO_KIND_GAUGE = 6,
+	PROTO_KIND_COUNTER = 7,
+	PROTO_KIND_CONTEXT = 8, /* switches, faults and run delay of the frame's thread */
+	PROTO_KIND_ATTRIBUTE = 9,
+	PROTO_KIND_MARK_MEMORY = 10, /* right behind its mark */
+	PROTO_KIND_COST = 11,
+	PROTO_KIND_DEADLINE = 12,
 	PROTO_KIND_COUNT
 };
 
@@ -138,17 +165,42 @@ enum proto_kind {
 enum {
 	PROTO_RECORD_NESTED = 1, /* its parent stage was open in the same thread */
 	PROTO_RECORD_FAILED = 2, /* the body ended by an error the client saw */
+	PROTO_RECORD_OF_FRAMES = 4,
+	PROTO_RECORD_DEPTH_SHIFT = 4, /* upper four bits: stages open around it, at most 15 */
 };
 
+/* The value of a CONTEXT: four saturating counts of the frame. */
+static inline uint64_t proto_context(
+	uint16_t voluntary, uint16_t involuntary, uint16_t minor_faults, uint16_t major_faults)
+{
+	return (uint64_t)voluntary | (uint64_t)involuntary << 16 | (uint64_t)minor_faults << 32 |
+	       (uint64_t)major_faults << 48;
+}
+
 struct proto_record {
-	uint16_t stage; /* declaration index */
+	uint16_t stage; /* declaration index; a checked slot's has the check in its upper byte */
 	uint8_t kind;	/* enum proto_kind */
 	uint8_t flags;
-	uint32_t cpu_us; /* thread CPU time, saturating; PROTO_CPU_NOT_MEASURED */
+	uint32_t cpu_us; /* saturating; PROTO_CPU_NOT_MEASURED */
 	uint64_t start_ns;
-	uint64_t value; /* duration in ns, id, or bits of a double */
+	uint64_t value;
 	uint64_t frame; /* PROTO_NO_FRAME = none */
 };
+
+/* The check of a record at a position of a slot with PROTO_SLOT_CHECKED, whose writer has no
+ * release store (Python): all bytes but the check's own, and the position, folded by exclusive or.
+ * A record whose check is wrong is not there yet: the reader waits one pass, then takes it for
+ * damaged. stage holds the index only. */
+static inline uint8_t proto_record_check(const struct proto_record *record, uint64_t position)
+{
+	uint64_t x = (uint64_t)(record->stage & 0xff) | (uint64_t)record->kind << 16 |
+		     (uint64_t)record->flags << 24 | (uint64_t)record->cpu_us << 32;
+	x ^= record->start_ns ^ record->value ^ record->frame ^ position ^ position >> 8;
+	x ^= x >> 32;
+	x ^= x >> 16;
+	x ^= x >> 8;
+	return (uint8_t)(x ^ 0xa5);
+}
 
 /* The one packet that carries the memfd (SCM_RIGHTS) on the SOCK_SEQPACKET events socket. Any later
  * packet on the connection is a wake-up byte. The reader never answers. */

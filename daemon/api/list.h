@@ -12,6 +12,7 @@
 #include "daemon/api/dispatch.h"
 #include "proto/name.h"
 
+struct app;
 struct core;
 
 /* Where a list stands; plain data, so that an item that did not fit is taken back by a copy. */
@@ -40,3 +41,7 @@ void list_cursor_init(struct list_cursor *cursor, const struct api_call *call);
 /* Answers the call by the list. */
 enum api_result list_start(
 	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor);
+
+/* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
+enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
+bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);

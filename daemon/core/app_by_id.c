@@ -88,3 +88,18 @@ void apps_drained(struct apps *apps, struct app_process *process)
 	app_ticks_apply(process);
 	app_by_id_apply(apps, process, false);
 }
+
+bool app_take_by_id(
+	struct apps *apps, struct app_process *process, const struct proto_record *record, bool end)
+{
+	const struct app_by_id_event event = {
+		.id = record->value + process->id_key,
+		.t_ns = record->start_ns,
+		.frame = record->frame,
+		.cpu_us = record->cpu_us,
+		.stage = record->stage,
+		.end = end,
+	};
+	return app_stage_of(apps, process, record->stage) &&
+	       app_by_id_add(apps, process, &event) == 0;
+}

@@ -45,3 +45,24 @@ int app_ticks_add(struct app_process *process, const struct app_tick *tick)
 	process->ticks->tick[process->ticks->count++] = *tick;
 	return 0;
 }
+
+bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
+{
+	struct app *app = process->app;
+	if (!app->frames) {
+		if (frames_create(apps->options.frame_window, &app->frames) < 0) {
+			return false;
+		}
+		app_metrics_add_frames(apps, app);
+	}
+	const struct app_tick tick = {.t_ns = record->start_ns + record->value,
+		.id = record->frame,
+		.latency_ns = record->value};
+	if (!process->ticks && (process->frame_slot == 0 || process->frame_slot == slot + 1)) {
+		process->frame_slot = slot + 1; /* one thread's are in order already */
+		frames_tick(app->frames, tick.t_ns, tick.id, tick.latency_ns);
+		return true;
+	}
+	return app_ticks_add(process, &tick) == 0;
+}

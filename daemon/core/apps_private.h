@@ -41,6 +41,14 @@ struct app_ticks {
 	struct app_tick tick[APP_TICKS_MAX];
 };
 
+/* What a believable record does; each in the file of its kind. False: it was of no use. */
+bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+bool app_take_by_id(struct apps *apps, struct app_process *process,
+	const struct proto_record *record, bool end);
+bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+
 /* Queues a finished frame of an app that has frames; -ENOMEM. Applies the queue. */
 int app_ticks_add(struct app_process *process, const struct app_tick *tick);
 void app_ticks_apply(struct app_process *process);

@@ -38,9 +38,9 @@ void stage_destroy(struct stage *stage)
 	free(stage);
 }
 
-void stage_event(
-	struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uint64_t frame, uint32_t cpu_us)
+void stage_event(struct stage *stage, const struct stage_run *run)
 {
+	uint64_t duration_ns = run->duration_ns;
 	stage->durations_ns[stage->next] = duration_ns;
 	if (++stage->next == stage->window) {
 		stage->next = 0;
@@ -63,13 +63,13 @@ void stage_event(
 		stage->misses++;
 		stage->interval.misses++;
 	}
-	if (cpu_us != PROTO_CPU_NOT_MEASURED) {
-		stage->interval.cpu_us += cpu_us;
+	if (run->cpu_us != PROTO_CPU_NOT_MEASURED) {
+		stage->interval.cpu_us += run->cpu_us;
 		stage->interval.cpu_count++;
 	}
-	if (end_ns > stage->last_ns) { /* slots are drained one after the other */
-		stage->last_ns = end_ns;
-		stage->last_frame = frame;
+	if (run->end_ns > stage->last_ns) { /* slots are drained one after the other */
+		stage->last_ns = run->end_ns;
+		stage->last_frame = run->frame;
 	}
 }
 
@@ -129,7 +129,9 @@ void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_u
 	}
 	struct stage_open_id *place = &stage->open[index];
 	place->used = false;
-	stage_event(stage, end_ns, end_ns - place->start_ns, place->frame, cpu_us);
+	struct stage_run run = stage_run_of(end_ns, end_ns - place->start_ns, place->frame);
+	run.cpu_us = cpu_us;
+	stage_event(stage, &run);
 }
 
 void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret)

@@ -8,8 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/throttle.h"
 #include "proto/mapping.h"
 #include "proto/percentile.h"
+
+/* One finished run of a stage. */
+struct stage_run {
+	uint64_t end_ns;
+	uint64_t duration_ns;
+	uint64_t frame;		       /* PROTO_NO_FRAME = none */
+	uint32_t cpu_us;	       /* of its thread; PROTO_CPU_NOT_MEASURED */
+	uint64_t process_cpu_ns;       /* of all threads; UINT64_MAX = not measured */
+	int64_t rss_growth;	       /* bytes; INT64_MIN = not measured */
+	enum throttle_value throttled; /* the hardware's state when it ended */
+};
 
 enum { STAGE_OPEN_IDS = 32 }; /* begin/end by id that may overlap in one stage */
 
@@ -50,9 +62,19 @@ struct stage {
 int stage_create(const char *name, size_t window, struct stage **ret);
 void stage_destroy(struct stage *stage);
 
-/* A finished event: end_ns on the monotonic clock, its duration. */
-void stage_event(struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uint64_t frame,
-	uint32_t cpu_us);
+/* A run as it comes from most places: only its times are known. */
+static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_ns, uint64_t frame)
+{
+	return (struct stage_run){.end_ns = end_ns,
+		.duration_ns = duration_ns,
+		.frame = frame,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.process_cpu_ns = UINT64_MAX,
+		.rss_growth = INT64_MIN,
+		.throttled = THROTTLE_UNKNOWN};
+}
+
+void stage_event(struct stage *stage, const struct stage_run *run);
 
 /* Begin and end by id. The daemon calls them in the order of time within a drain. An end without a
  * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all places

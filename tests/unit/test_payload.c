@@ -196,7 +196,8 @@ START_TEST(a_pass_tells_each_stage_with_events_once)
 	}
 	fake.app = &app;
 	for (uint64_t i = 1; i <= 4; i++) {
-		stage_event(app.stage[1], i, i * 1000000, PROTO_NO_FRAME, UINT32_MAX);
+		struct stage_run run = stage_run_of(i, i * 1000000, PROTO_NO_FRAME);
+		stage_event(app.stage[1], &run);
 	}
 	struct stage_pass pass;
 	stage_pass_init(&pass, &core, 0);

@@ -23,11 +23,19 @@ static struct stage *make(size_t window)
 }
 
 /* covers G0.4 */
+static void run(
+	struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uint64_t frame, uint32_t cpu_us)
+{
+	struct stage_run run = stage_run_of(end_ns, duration_ns, frame);
+	run.cpu_us = cpu_us;
+	stage_event(stage, &run);
+}
+
 START_TEST(golden_vector_b_through_a_stage)
 {
 	struct stage *stage = make(1024);
 	for (uint64_t i = 1; i <= 100; i++) {
-		stage_event(stage, i * 1000 * MS, i * MS, i, PROTO_CPU_NOT_MEASURED);
+		run(stage, i * 1000 * MS, i * MS, i, PROTO_CPU_NOT_MEASURED);
 	}
 	double scratch[1024];
 	struct proto_summary s;
@@ -52,7 +60,7 @@ START_TEST(the_window_forgets_and_the_lifetime_does_not)
 {
 	struct stage *stage = make(4);
 	for (uint64_t i = 1; i <= 10; i++) {
-		stage_event(stage, i, i * MS, PROTO_NO_FRAME, PROTO_CPU_NOT_MEASURED);
+		run(stage, i, i * MS, PROTO_NO_FRAME, PROTO_CPU_NOT_MEASURED);
 	}
 	double scratch[4];
 	struct proto_summary s;
@@ -137,10 +145,10 @@ END_TEST
 START_TEST(misses_count_what_is_over_the_deadline)
 {
 	struct stage *stage = make(8);
-	stage_event(stage, 1, 500 * MS, 1, PROTO_CPU_NOT_MEASURED);
+	run(stage, 1, 500 * MS, 1, PROTO_CPU_NOT_MEASURED);
 	stage->deadline_ns = 33 * MS;
-	stage_event(stage, 2, 33 * MS, 2, PROTO_CPU_NOT_MEASURED);
-	stage_event(stage, 3, 33 * MS + 1, 3, PROTO_CPU_NOT_MEASURED);
+	run(stage, 2, 33 * MS, 2, PROTO_CPU_NOT_MEASURED);
+	run(stage, 3, 33 * MS + 1, 3, PROTO_CPU_NOT_MEASURED);
 	ck_assert_uint_eq(stage->misses, 1);
 	ck_assert_uint_eq(stage->interval.misses, 1);
 	stage_interval_reset(stage);
@@ -153,9 +161,9 @@ END_TEST
 START_TEST(cpu_time_counts_only_where_it_was_measured)
 {
 	struct stage *stage = make(8);
-	stage_event(stage, 1, MS, 1, 400);
-	stage_event(stage, 2, MS, 2, PROTO_CPU_NOT_MEASURED);
-	stage_event(stage, 3, MS, 3, 0);
+	run(stage, 1, MS, 1, 400);
+	run(stage, 2, MS, 2, PROTO_CPU_NOT_MEASURED);
+	run(stage, 3, MS, 3, 0);
 	ck_assert_uint_eq(stage->interval.cpu_us, 400);
 	ck_assert_uint_eq(stage->interval.cpu_count, 2);
 	ck_assert_uint_eq(stage->interval.count, 3);
