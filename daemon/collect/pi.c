@@ -13,6 +13,7 @@
 #include "daemon/collect/naming.h"
 #include "daemon/collect/pi_firmware.h"
 #include "daemon/collect/pi_text.h"
+#include "daemon/collect/power_total.h"
 #include "daemon/util/seam.h"
 
 enum { RAILS_MAX = 32, ZONES_LOOKED_AT = 256 };
@@ -52,7 +53,6 @@ struct pi_state {
 	struct metric *temperature; /* NULL when a zone tells it */
 	double celsius;
 	int celsius_result;
-	struct metric *total; /* NULL without currents, or when another source tells it */
 	int rails_result;
 	size_t rails;
 	struct rail rail[RAILS_MAX];
@@ -138,24 +138,22 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 	return (int)pi->rails;
 }
 
-/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: whoever told a total
- * before keeps it. */
-static int add_total(struct pi_state *pi, struct naming *naming)
+static bool has_currents(const struct pi_state *pi)
 {
-	bool currents = false;
 	for (size_t i = 0; i < pi->rails; i++) {
-		currents = currents || pi->rail[i].has_current;
+		if (pi->rail[i].has_current) {
+			return true;
+		}
 	}
-	if (!currents) {
-		return 0;
-	}
-	int r = naming_add_exact(naming, "power/total", UNIT_MILLIWATTS, &pi->total);
-	if (r < 0) {
-		pi->total = NULL;
-		return r == -EEXIST || r == -ENOSPC ? 0 : r;
-	}
-	pi->total->origin = "sum of the PMIC's rails";
-	return 0;
+	return false;
+}
+
+/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: a monitor that power finds
+ * on a HAT tells the total instead, whichever of the two opens first. */
+static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
+{
+	*ret = NULL;
+	return has_currents(pi) ? power_total_add(naming, "sum of the PMIC's rails", true, ret) : 0;
 }
 
 static int add_answers(struct pi_state *pi, struct naming *naming)
@@ -206,6 +204,7 @@ static int pi_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct naming naming;
+	struct metric *total;
 	struct pi_state *pi = mem_zalloc(sizeof(*pi));
 	if (!pi) {
 		return -ENOMEM;
@@ -223,7 +222,7 @@ static int pi_open(
 	naming_init(&naming, ctx->core->metrics, ctx->source);
 	int answers = add_answers(pi, &naming);
 	int rails = answers < 0 ? answers : add_rails(pi, &naming);
-	r = rails < 0 ? rails : add_total(pi, &naming);
+	r = rails < 0 ? rails : find_total(pi, &naming, &total);
 	r = r < 0 ? r : add_temperature(pi, ctx->root, &naming);
 	if (r < 0) {
 		goto error;
@@ -257,8 +256,10 @@ static int pi_fetch(const struct collector_context *ctx, void *state)
 	return 0;
 }
 
-static void sample_rails(struct pi_state *pi)
+static void sample_rails(const struct collector_context *ctx, struct pi_state *pi)
 {
+	struct naming naming;
+	struct metric *total;
 	int r = pi->rails_result;
 	double sum = 0; /* NAN when one of it is */
 	for (size_t i = 0; i < pi->rails; i++) {
@@ -271,10 +272,14 @@ static void sample_rails(struct pi_state *pi)
 			metric_set(rail->metric, value);
 		}
 	}
-	if (pi->total && (r < 0 || isnan(sum))) {
-		metric_set_null(pi->total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
-	} else if (pi->total) {
-		metric_set(pi->total, sum);
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	if (find_total(pi, &naming, &total) < 0 || !total) {
+		return;
+	}
+	if (r < 0 || isnan(sum)) {
+		metric_set_null(total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
+	} else {
+		metric_set(total, sum);
 	}
 }
 
@@ -282,7 +287,6 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 	char reason[SOURCE_REASON_SIZE])
 {
 	struct pi_state *pi = state;
-	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	for (size_t i = 0; i < QUESTIONS; i++) {
@@ -297,7 +301,7 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 			metric_set(pi->answer[i], pi->value[i]);
 		}
 	}
-	sample_rails(pi);
+	sample_rails(ctx, pi);
 	if (pi->temperature && pi->celsius_result == 0) {
 		metric_set(pi->temperature, pi->celsius);
 	}
