@@ -151,8 +151,10 @@ static void on_line(void *ctx, const char *line, size_t length)
 	size_t next = !source->latest;
 	if (tegrastats_parse(line, length, &source->stats[next]) < 0) {
 		remember_strange(source, line, length);
+		source->ctx->source->lines_unknown++;
 		return;
 	}
+	source->ctx->source->tokens_unknown += source->stats[next].unknown;
 	source->latest = next;
 	source->line_ns = now_ns;
 	source->pending = true;
@@ -192,7 +194,9 @@ static void on_output(void *ctx, const char *bytes, size_t length)
 		child_restart(&source->child, "wrote more than 1 MiB in an interval", false);
 		return;
 	}
+	uint64_t cut = source->lines.cut;
 	lines_feed(&source->lines, bytes, length, on_line, source);
+	source->ctx->source->lines_cut += source->lines.cut - cut;
 }
 
 static void on_closed(void *ctx)
@@ -230,6 +234,7 @@ static int tegrastats_open(
 		return r;
 	}
 	ctx->source->yields = true;
+	ctx->source->reads_lines = true;
 	source->ctx = ctx;
 	source->line_ns = seam()->now_ns();
 	take_interval(source);

@@ -61,6 +61,18 @@ static void tell_some(
 	}
 }
 
+/* What tegrastats itself makes of all its lines: slow, so history keeps it coarsely. */
+static void tell_own_sum(
+	const struct fill *fill, const char *prefix, const char *name, enum unit unit, double value)
+{
+	struct metric *metric = own(fill, unit, "%s/%s", prefix, name);
+	if (metric) {
+		metric->full_rate = false;
+		metric->origin = "since tegrastats' start";
+		tell(metric, value);
+	}
+}
+
 static void clean(const char *name, char ret[PROTO_NAME_SIZE])
 {
 	char text[TEGRASTATS_NAME];
@@ -211,6 +223,10 @@ static void set_temperatures(const struct fill *fill, const struct tegrastats *s
 		if (real && !(temp->celsius <= max)) {
 			max = temp->celsius;
 		}
+		if (!isnan(temp->peak_celsius)) {
+			tell_own_sum(
+				fill, "temperature_peak", name, UNIT_CELSIUS, temp->peak_celsius);
+		}
 		if (zone_tells(fill, name)) {
 			continue;
 		}
@@ -235,9 +251,18 @@ static void set_rails(const struct fill *fill, const struct tegrastats *stats)
 	}
 	for (size_t i = 0; i < stats->rails && i < TEGRASTATS_RAILS; i++) {
 		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];
-		clean(stats->rail[i].name, name);
+		const struct tegrastats_rail *rail = &stats->rail[i];
+		clean(rail->name, name);
 		snprintf(path, sizeof(path), "power/%s", name);
-		tell_some(fill, path, UNIT_MILLIWATTS, stats->rail[i].now_mw, 1);
+		tell_some(fill, path, UNIT_MILLIWATTS, rail->now_mw, 1);
+		if (rail->average_mw != TEGRASTATS_NONE) {
+			tell_own_sum(fill, "power_average", name, UNIT_MILLIWATTS,
+				(double)rail->average_mw);
+		}
+		if (rail->peak_mw != TEGRASTATS_NONE) {
+			tell_own_sum(
+				fill, "power_peak", name, UNIT_MILLIWATTS, (double)rail->peak_mw);
+		}
 	}
 }
 

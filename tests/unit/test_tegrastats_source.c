@@ -420,13 +420,47 @@ START_TEST(lines_that_come_too_fast_are_told_at_the_ticks)
 }
 END_TEST
 
-START_TEST(a_long_line_and_crlf_are_survived)
+/* What could not be used is counted where the source's cost is told, also while it is stale. */
+START_TEST(a_long_line_and_crlf_are_survived_and_counted)
 {
-	use_script("#!/bin/sh\nhead -c 70000 /dev/zero | tr '\\0' 'R'\necho\n"
-		   "printf 'RAM 1/2MB tj@7C\\r\\n'\nexec sleep 1000\n");
+	static const struct collector_ops *const both[] = {
+		&collector_collector, &collector_tegrastats, NULL};
+	use_script("#!/bin/sh\nhead -c 70000 /dev/zero | tr '\\0' 'R'\necho\necho no such word\n"
+		   "printf 'RAM 1/2MB strange words tj@7C\\r\\n'\nexec sleep 1000\n");
+	options.collectors = both;
 	start();
 	wait_for_lines(1);
+	pass(1);
+	pass(1);
 	bench_expect(&bench, "temperature/tj", 7);
+	bench_expect(&bench, "collector/tegrastats/lines_cut", 1);
+	bench_expect(&bench, "collector/tegrastats/lines_unknown", 1);
+	bench_expect(&bench, "collector/tegrastats/tokens_unknown", 2);
+	ck_assert(!bench_metric(&bench, "collector/tegrastats/lines_cut")->full_rate);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "collector/collector/lines_cut"));
+}
+END_TEST
+
+/* covers G0.14 */
+START_TEST(averages_and_peaks_are_told_beside_the_present)
+{
+	static struct tegrastats stats;
+	static const char line[] =
+		"RAM 1/2MB tj@52.9C/55.5C VDD_IN 5000mW/4000mW/9000mW SOC 7/6 NC 3mW";
+	start();
+	ck_assert_int_eq(tegrastats_parse(line, strlen(line), &stats), 0);
+	tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
+	bench_expect(&bench, "power/VDD_IN", 5000);
+	bench_expect(&bench, "power_average/VDD_IN", 4000);
+	bench_expect(&bench, "power_peak/VDD_IN", 9000);
+	bench_expect(&bench, "power_average/SOC", 6);
+	bench_expect(&bench, "temperature_peak/tj", 55.5);
+	bench_expect(&bench, "power/total", 5000);
+	ck_assert_str_eq(
+		bench_metric(&bench, "power_peak/VDD_IN")->origin, "since tegrastats' start");
+	/* what was not printed has no metric */
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power_peak/SOC"));
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power_average/NC"));
 }
 END_TEST
 
@@ -514,7 +548,8 @@ int main(void)
 	tcase_add_test(tcase, a_closed_output_is_an_end);
 	tcase_add_test(tcase, binary_lines_cost_only_themselves);
 	tcase_add_test(tcase, lines_that_come_too_fast_are_told_at_the_ticks);
-	tcase_add_test(tcase, a_long_line_and_crlf_are_survived);
+	tcase_add_test(tcase, a_long_line_and_crlf_are_survived_and_counted);
+	tcase_add_test(tcase, averages_and_peaks_are_told_beside_the_present);
 	tcase_add_test(tcase, switching_off_ends_the_child_and_on_starts_it);
 	tcase_add_test(tcase, a_new_interval_or_command_is_a_new_child);
 	tcase_add_loop_test(tcase, no_memory_is_an_error_and_leaks_nothing, 0, 2);
