@@ -25,6 +25,7 @@ struct track {
 	double user, system, guest, iodelay, minor,
 		major;		    /* rates as of t_ns; NAN = first sample */
 	uint64_t now[2], before[2]; /* bits of the groups that have it */
+	uint64_t over[2];	    /* … and in which it was told to be over its memory limit */
 	uint64_t extra_ns, pss_ns;  /* 0 = never */
 	bool has_io;
 	struct proc_io io;

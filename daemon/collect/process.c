@@ -13,6 +13,7 @@
 
 #include "daemon/collect/group.h"
 #include "daemon/collect/proc_track.h"
+#include "daemon/collect/process_row.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/collect/scan.h"
 #include "daemon/util/seam.h"
@@ -76,8 +77,10 @@ static void retire_group(
 	const struct collector_context *ctx, struct process_state *process, struct group *group)
 {
 	for (size_t i = 0; i < process->tracks.count; i++) {
-		process->tracks.track[i].now[group->slot / 64] &=
-			~(UINT64_C(1) << (group->slot % 64));
+		struct track *track = &process->tracks.track[i];
+		uint64_t bit = UINT64_C(1) << (group->slot % 64);
+		track->now[group->slot / 64] &= ~bit;
+		track->over[group->slot / 64] &= ~bit;
 	}
 	group_retire(group, ctx->core->metrics);
 }
@@ -109,6 +112,17 @@ static int add_group(const struct collector_context *ctx, struct process_state *
 	}
 	process->groups++;
 	return 0;
+}
+
+static bool has_limit(const struct processes *processes, const char *name)
+{
+	for (size_t i = 0; i < processes->watches; i++) {
+		const struct watch *watch = &processes->watch[i];
+		if (watch->memory_limit_bytes != 0 && strcmp(watch->name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Brings the groups in line with the watches: one for each name, those without a watch go. */
@@ -147,6 +161,11 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 		}
 		struct group *group = find_group(process, watch->name);
 		group->events = watch->kind != WATCH_SELF && watch->kind != WATCH_APP;
+		int r = group_limit(
+			group, ctx->core->metrics, ctx->source, has_limit(processes, watch->name));
+		if (r < 0) {
+			return r;
+		}
 	}
 	process->serial = processes->serial;
 	process->serial_known = true;
@@ -165,88 +184,6 @@ static bool has_row(const struct processes *processes, const char *name, pid_t p
 	return false;
 }
 
-static void add_row(struct processes *processes, const struct watch *watch,
-	const struct track *track, const struct proc_stat *stat, const struct proc_status *status,
-	double memory_total)
-{
-	if (processes->rows == PROCESS_ROWS_MAX) {
-		processes->refused++;
-		return;
-	}
-	struct process_row *row = &processes->row[processes->rows++];
-	*row = (struct process_row){
-		.pid = track->owner.pid,
-		.start_ticks = track->owner.start_ticks,
-		.uid = status->uid,
-		.state = stat->state,
-		.cpu_percent = track->user + track->system,
-		.user_percent = track->user,
-		.system_percent = track->system,
-		.guest_percent = track->guest,
-		.iodelay_percent = track->iodelay,
-		.minor_faults = track->minor,
-		.major_faults = track->major,
-		.rss_bytes = status->rss_bytes,
-		.vms_bytes = status->vms_bytes,
-		.peak_rss_bytes = status->peak_rss_bytes,
-		.mem_percent = status->rss_bytes / memory_total * 100,
-		.iodelay_ticks = stat->scheduling_known ? (double)stat->iodelay_ticks : (double)NAN,
-		.memory_limit_bytes = watch->memory_limit_bytes,
-		.threads = stat->threads < UINT32_MAX ? (uint32_t)stat->threads : UINT32_MAX,
-		.scheduling_known = stat->scheduling_known,
-		.last_core = stat->last_core,
-		.priority = stat->priority,
-		.nice = stat->nice,
-		.rt_priority = stat->rt_priority,
-		.policy = stat->policy,
-		.extra = track->extra,
-		.t_ns = track->t_ns,
-	};
-	memcpy(row->watch, watch->name, sizeof(row->watch));
-	memcpy(row->comm, stat->comm, sizeof(row->comm) - 1);
-	memcpy(row->cpus, status->cpus, sizeof(row->cpus));
-}
-
-static void add_to_group(struct group *group, const struct track *track,
-	const struct proc_stat *stat, const struct proc_status *status, double memory_total)
-{
-	const struct process_extra *extra = &track->extra;
-	double value[PROCESS_VALUES] = {
-		[PROCESS_RSS] = status->rss_bytes,
-		[PROCESS_VMS] = status->vms_bytes,
-		[PROCESS_PEAK_RSS] = status->peak_rss_bytes,
-		[PROCESS_CPU] = track->user + track->system,
-		[PROCESS_USER] = track->user,
-		[PROCESS_SYSTEM] = track->system,
-		[PROCESS_THREADS] = (double)stat->threads,
-		[PROCESS_MEM_PERCENT] = status->rss_bytes / memory_total * 100,
-		[PROCESS_MINOR_FAULTS] = track->minor,
-		[PROCESS_MAJOR_FAULTS] = track->major,
-		[PROCESS_PSS] = extra->pss_bytes,
-		[PROCESS_FDS] = extra->fds,
-		[PROCESS_VOLUNTARY] = extra->voluntary,
-		[PROCESS_INVOLUNTARY] = extra->involuntary,
-		[PROCESS_RUN_DELAY] = extra->wait_percent,
-		[PROCESS_IODELAY] = track->iodelay,
-		[PROCESS_READ] = extra->read_bytes,
-		[PROCESS_WRITE] = extra->write_bytes,
-	};
-	const char *reason[PROCESS_VALUES] = {
-		[PROCESS_PSS] = extra->pss_reason,
-		[PROCESS_FDS] = extra->fds_reason,
-		[PROCESS_VOLUNTARY] = extra->switches_reason,
-		[PROCESS_INVOLUNTARY] = extra->switches_reason,
-		[PROCESS_RUN_DELAY] = extra->wait_reason,
-		[PROCESS_READ] = extra->io_reason,
-		[PROCESS_WRITE] = extra->io_reason,
-	};
-	for (size_t i = 0; i <= PROCESS_MIGRATIONS; i++) {
-		value[PROCESS_COUNTER_FIRST + i] = extra->counter[i];
-		reason[PROCESS_COUNTER_FIRST + i] = extra->counter_reason[i];
-	}
-	group_add(group, value, reason);
-}
-
 /* Notes that the group has the process; what it had not before has started. */
 static void join(struct group *group, struct track *track)
 {
@@ -255,6 +192,17 @@ static void join(struct group *group, struct track *track)
 	if (group->known && group->events && !(track->before[group->slot / 64] & bit)) {
 		group_started(group, track->owner.pid);
 	}
+}
+
+static void check_limit(const struct collector_context *ctx, struct group *group,
+	struct track *track, const struct watch *watch, double rss_bytes)
+{
+	uint64_t *bits = &track->over[group->slot / 64];
+	uint64_t bit = UINT64_C(1) << (group->slot % 64);
+	bool over = *bits & bit;
+	group_check_limit(group, &over, track->owner.pid, rss_bytes, watch->memory_limit_bytes,
+		ctx->core->timeline, track->t_ns);
+	*bits = over ? *bits | bit : *bits & ~bit;
 }
 
 /* One process of one watch; what is gone or has become another process is left out. */
@@ -283,8 +231,9 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	track_update(track, &stat, now_ns, (double)process->ticks_per_second);
 	tracks_look_closer(&process->tracks, track, root, watch->kind != WATCH_SELF, now_ns);
 	join(group, track);
-	add_row(processes, watch, track, &stat, &status, memory_total);
-	add_to_group(group, track, &stat, &status, memory_total);
+	check_limit(ctx, group, track, watch, status.rss_bytes);
+	process_row_add(processes, watch, track, &stat, &status, memory_total);
+	process_row_sum(group, track, &stat, &status, memory_total);
 }
 
 /* Drops what this sample has not seen; groups that have lost a process hear of it. */
