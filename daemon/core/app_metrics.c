@@ -221,8 +221,11 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 			apps->sampled_ns > app->since_ns ? apps->sampled_ns : app->since_ns;
 		double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
 		sample_app(apps, app, interval_s);
+		app_values_sample(apps, app);
+		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;
 	}
+	apps_tell_untold(apps, now_ns);
 	apps->sampled_ns = now_ns;
 	apps->source->ticks++;
 	source_report(apps->source, attached ? SOURCE_OK : SOURCE_UNAVAILABLE,

@@ -44,6 +44,7 @@ static void process_destroy(struct app_process *process)
 	}
 	free(process->by_id);
 	free(process->ticks);
+	free(process->slots);
 	free(process);
 }
 
@@ -56,6 +57,7 @@ static void app_destroy(struct app *app)
 		stage_destroy(app->stage[i]);
 	}
 	frames_destroy(app->frames);
+	free(app->values);
 	free(app);
 }
 
@@ -68,6 +70,7 @@ void apps_destroy(struct apps *apps)
 		app_destroy(apps->app[i]);
 	}
 	free(apps->scratch);
+	free(apps->marks);
 	free(apps);
 }
 
@@ -79,6 +82,9 @@ static void app_retire(struct apps *apps, size_t index)
 	}
 	apps->stages -= app->stages;
 	app_metrics_retire_frames(apps, app->frames);
+	app_values_retire(apps, app);
+	app_hang_retire(apps, app);
+	app_marks_forget(apps, app);
 	app_destroy(app);
 	apps->count--;
 	memmove(&apps->app[index], &apps->app[index + 1],
@@ -124,6 +130,7 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 	if (!owner) {
 		return false;
 	}
+	app_hang_forget(owner, NULL, owner->stage[index]);
 	app_metrics_retire_stage(apps, owner->stage[index]);
 	stage_destroy(owner->stage[index]);
 	owner->stages--;
@@ -205,10 +212,11 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	app->restarts += !fresh;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
-	if (pid > 0) {
+	bool told = apps_may_tell(apps, uid, TIMELINE_INFO, now_ns);
+	if (told && pid > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
 			"started (pid %d)", (int)pid);
-	} else {
+	} else if (told) {
 		timeline_add(
 			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "started");
 	}
@@ -225,8 +233,10 @@ static void tell_end(
 		return;
 	case PROCESS_ENDED:
 		app->last_words[0] = '\0';
-		timeline_add(
-			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "ended");
+		if (apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+				"ended");
+		}
 		return;
 	case PROCESS_DIED:
 		break;
@@ -242,8 +252,10 @@ static void tell_end(
 		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`, frame %" PRIu64,
 			open->stage, open->frame);
 	}
-	timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name, "%s",
-		app->last_words);
+	if (apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"%s", app->last_words);
+	}
 }
 
 static void accounting_add(struct app_accounting *sum, const struct app_accounting *add)
@@ -265,6 +277,8 @@ void apps_detach(
 		accounting_add(&app->past, &process->accounting);
 	}
 	tell_end(apps, process, how, now_ns);
+	app_hang_forget(app, process, NULL);
+	app->marks_refused += process->marks_refused;
 	size_t i = 0;
 	while (app->process[i] != process) {
 		i++;
@@ -280,11 +294,85 @@ void apps_detach(
 	}
 	process_destroy(process);
 	app->last_seen_ns = now_ns;
-	if (app->processes == 0) {
-		for (i = 0; i < app->stages; i++) {
-			stage_abandon(app->stage[i]);
+	if (app->processes > 0) {
+		return;
+	}
+	app->hangs.count = 0;
+	for (i = 0; i < app->stages; i++) {
+		stage_abandon(app->stage[i]);
+	}
+	for (i = 0; i < APPS_OBSERVERS && how != PROCESS_RELEASED; i++) {
+		if (apps->observer[i].ended) {
+			apps->observer[i].ended(apps->observer[i].ctx, app, how, now_ns);
 		}
 	}
+}
+
+int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (!apps->observer[i].ended) {
+			apps->observer[i].ended = ended;
+			apps->observer[i].ctx = ctx;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void apps_unobserve_end(struct apps *apps, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (apps->observer[i].ctx == ctx) {
+			apps->observer[i].ended = NULL;
+			apps->observer[i].ctx = NULL;
+		}
+	}
+}
+
+bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
+{
+	return app_told_may(&apps->told, uid, level, now_ns);
+}
+
+void apps_tell_untold(struct apps *apps, uint64_t now_ns)
+{
+	uid_t uid;
+	uint64_t count = app_told_untold(&apps->told, now_ns, &uid);
+	if (count > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
+			"%" PRIu64 " more entries about apps of uid %u were left out", count,
+			(unsigned)uid);
+	}
+}
+
+uint64_t apps_untold(const struct apps *apps)
+{
+	return apps->told.untold;
+}
+
+size_t apps_of_uid(const struct apps *apps, uid_t uid)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		count += apps->app[i]->uid == uid && apps->app[i]->processes > 0;
+	}
+	return count;
+}
+
+void apps_note_other(struct apps *apps, const struct app *app, const char *stage)
+{
+	size_t place = apps->other_names++ % APP_OTHER_NAMES;
+	snprintf(apps->other_name[place], sizeof(apps->other_name[place]), "%s/%s", app->name,
+		stage);
+}
+
+const char *apps_other_name(const struct apps *apps, size_t index)
+{
+	if (index >= APP_OTHER_NAMES || index >= apps->other_names) {
+		return NULL;
+	}
+	return apps->other_name[(apps->other_names - 1 - index) % APP_OTHER_NAMES];
 }
 
 struct app *apps_at(struct apps *apps, size_t index)
@@ -314,4 +402,13 @@ void app_accounting(const struct app *app, struct app_accounting *ret)
 	for (size_t i = 0; i < app->processes; i++) {
 		accounting_add(ret, &app->process[i]->accounting);
 	}
+}
+
+uint64_t app_marks_refused(const struct app *app)
+{
+	uint64_t refused = app->marks_refused;
+	for (size_t i = 0; i < app->processes; i++) {
+		refused += app->process[i]->marks_refused;
+	}
+	return refused;
 }

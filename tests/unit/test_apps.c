@@ -328,7 +328,7 @@ START_TEST(the_last_words_name_the_innermost_open_stage)
 	};
 	apps_open_clear(p);
 	for (size_t i = 0; i < 3; i++) {
-		apps_open_add(p, &open[i], 7);
+		apps_open_add(p, &open[i], 7, 7);
 	}
 	ck_assert_uint_eq(p->open_count, 2);
 	p->accounting = (struct app_accounting){.sent = 5, .received = 4, .dropped = 1};
