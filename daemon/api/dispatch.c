@@ -64,6 +64,7 @@ static const struct method methods[] = {
 		 {"events", PARAM_BOOL, false}, {"interval_ms", PARAM_FLOAT, false}}},
 	{OWN "Mark", method_mark, METHOD_CHANGES,
 		{{"label", PARAM_STRING, true}, {"app", PARAM_STRING, false}}},
+	{OWN "ListMarks", method_list_marks, METHOD_FRESH, {{"app", PARAM_STRING, false}}},
 	{OWN "GetThrottle", method_get_throttle, 0, {{NULL, 0, false}}},
 	{OWN "GetSelf", method_get_self, METHOD_FRESH, {{NULL, 0, false}}},
 	{OWN "Reload", method_reload, METHOD_CHANGES, {{NULL, 0, false}}},
