@@ -16,9 +16,9 @@
 #include "client/libedgeprof/record.h"
 
 enum {
-	ON_NS = 1000000000 / 120, /* mean time between frames; smoothed by 1/8 */
-	OFF_NS = 7500000,	  /* 133 a second: 120 with jitter stays on */
-	LONG_NS = 100000000,	  /* a pause counts as this: soon outweighed by a burst */
+	ON_NS = 8200000,     /* smoothed time between ends: 120 a second with some slack */
+	OFF_NS = 7500000,    /* 133 a second: 120 with jitter stays on */
+	LONG_NS = 100000000, /* a pause counts as this: soon outweighed by a burst */
 };
 
 enum schedstat_state { SCHEDSTAT_FRESH = 0, SCHEDSTAT_OPEN, SCHEDSTAT_ABSENT };

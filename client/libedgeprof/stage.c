@@ -36,10 +36,16 @@ static void set_open_count(struct thread *t, uint32_t count)
 	__atomic_store_n(&t->slot->depth, count, __ATOMIC_RELEASE);
 }
 
+/* In a signal handler inside another event. */
+static edgeprof_token begin_busy(uint32_t stage)
+{
+	/* not an idle token, whose end is the shortest */
+	return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
+}
+
 /* On a thread with a slot: a stage with options, or one deeper than most. */
 static edgeprof_token begin_deep(struct thread *t, uint32_t stage)
 {
-	thread_lock(t);
 	uint32_t depth = open_count(t);
 	edgeprof_token token = {.stage = stage, .depth = depth};
 	if (depth >= TOKEN_DEPTH_MAX) { /* nobody nests so deep: begun and never ended */
@@ -58,54 +64,51 @@ static edgeprof_token begin_deep(struct thread *t, uint32_t stage)
 		token.start_ns = clock_ns();
 	}
 	set_open_count(t, depth + 1);
-	thread_unlock(t);
 	return token;
 }
 
+/* No slot yet, no such stage, or one of the above. Unlocks the thread. */
 static __attribute__((noinline)) edgeprof_token begin_slow(struct thread *t, uint32_t stage)
 {
 	edgeprof_token token = {.start_ns = 0, .stage = stage, .depth = 0};
-	if (t->busy) {
-		token.start_ns = 1; /* not an idle token, whose end is the shortest */
-		token.depth = TOKEN_BUSY;
-		return token;
-	}
-	thread_lock(t);
 	if (!t->slot) {
 		thread_take_slot(t, 0);
 	}
-	thread_unlock(t);
 	bool declared = is_declared(stage);
 	if (t->slot && declared) {
-		return begin_deep(t, stage);
-	}
-	if (t->slot || process.print || process_mode() == PROCESS_ACTIVE) {
+		token = begin_deep(t, stage);
+	} else if (t->slot || process.print || process_mode() == PROCESS_ACTIVE) {
 		token.depth = declared ? TOKEN_UNPLACED : TOKEN_LOST;
 		token.start_ns = clock_ns();
 	}
+	thread_unlock(t);
 	return token;
 }
 
-/* A signal handler may come at any point: its stages are pushed above the place that is taken
- * first, and are gone when it returns. The time is taken last, with little to keep across it. */
+/* The time is taken last, with little to keep across it. */
 edgeprof_token edgeprof_begin_(int number)
 {
 	struct thread *t = &thread_self;
+	uint32_t stage = (uint32_t)number;
+	if (UNLIKELY(t->busy)) {
+		return begin_busy(stage);
+	}
+	/* first the lock, then the look: a handler that forks in between takes the slot away */
+	thread_lock(t);
 	struct proto_slot *slot = t->slot;
-	uint32_t stage = (uint32_t)number, depth = t->depth;
-	if (UNLIKELY(!slot || t->busy || depth >= PROTO_OPEN_STAGES - 1 ||
-		     stage >= PROTO_DECLARATIONS ||
+	uint32_t depth = t->depth;
+	if (UNLIKELY(!slot || depth >= PROTO_OPEN_STAGES - 1 || stage >= PROTO_DECLARATIONS ||
 		     __atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) != STAGE_PLAIN)) {
 		return begin_slow(t, stage);
 	}
-	*(volatile uint32_t *)&t->depth = depth + 1;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->depth = depth + 1;
 	struct proto_open_stage *open = &slot->open[depth];
 	open->stage = stage;
 	open->frame = t->frame;
 	edgeprof_token token = {.start_ns = clock_ns(), .stage = stage, .depth = depth};
 	open->start_ns = token.start_ns;
 	__atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELEASE);
+	thread_unlock(t);
 	return token;
 }
 
