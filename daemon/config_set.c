@@ -166,6 +166,11 @@ static int set_source_key(
 			snprintf(error, size, "too long");
 			return -EINVAL;
 		}
+		const char *why = ops->refuse ? ops->refuse(key, value) : NULL;
+		if (why) {
+			snprintf(error, size, "%s", why);
+			return -EINVAL;
+		}
 		memcpy(source->key[at].key, key, strlen(key) + 1);
 		memcpy(source->key[at].value, value, strlen(value) + 1);
 		source->keys = at == source->keys ? at + 1 : source->keys;

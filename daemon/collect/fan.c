@@ -18,6 +18,7 @@ enum { FANS_MAX = 32, HWMONS_MAX = 256, FAN_INPUTS_MAX = 8, LABEL_SIZE = 64, RPM
 
 struct fan {
 	struct device_file file;
+	char name[LABEL_SIZE];
 	int result; /* of the last read, and what it gave */
 	long long rpm;
 	struct metric *metric;
@@ -44,24 +45,17 @@ static bool read_text(const struct root *root, const char *path, char text[LABEL
 	return text[0] != '\0';
 }
 
-static int add_fan(struct fan_state *fans, struct naming *naming, const char *name,
-	const char *folder, const char *file)
+static void add_fan(struct fan_state *fans, const char *name, const char *folder, const char *file)
 {
 	if (fans->count == FANS_MAX) {
-		return 0;
+		return;
 	}
-	struct fan *fan = &fans->fan[fans->count];
-	int r = naming_add(naming, "fan", name, strlen(name), UNIT_RPM, &fan->metric);
-	if (r < 0) {
-		return r == -ENOSPC ? 0 : r;
-	}
+	struct fan *fan = &fans->fan[fans->count++];
+	snprintf(fan->name, sizeof(fan->name), "%s", name);
 	device_file_init(&fan->file, true, "%s/%s", folder, file);
-	fans->count++;
-	return 0;
 }
 
-static int add_hwmon(
-	struct fan_state *fans, const struct root *root, struct naming *naming, const char *hwmon)
+static void add_hwmon(struct fan_state *fans, const struct root *root, const char *hwmon)
 {
 	char folder[96], path[DEVICE_FILE_PATH], chip[LABEL_SIZE], label[LABEL_SIZE], file[32];
 	snprintf(folder, sizeof(folder), FOLDER "/%.63s", hwmon);
@@ -70,8 +64,10 @@ static int add_hwmon(
 		snprintf(chip, sizeof(chip), "%.63s", hwmon);
 	}
 	snprintf(path, sizeof(path), "%s/rpm", folder);
-	int r = exists(root, path) ? add_fan(fans, naming, chip, folder, "rpm") : 0;
-	for (int n = 1; n <= FAN_INPUTS_MAX && r == 0; n++) {
+	if (exists(root, path)) {
+		add_fan(fans, chip, folder, "rpm");
+	}
+	for (int n = 1; n <= FAN_INPUTS_MAX; n++) {
 		snprintf(file, sizeof(file), "fan%d_input", n);
 		snprintf(path, sizeof(path), "%s/%s", folder, file);
 		if (!exists(root, path)) {
@@ -79,9 +75,8 @@ static int add_hwmon(
 		}
 		snprintf(path, sizeof(path), "%s/fan%d_label", folder, n);
 		bool labelled = read_text(root, path, label);
-		r = add_fan(fans, naming, labelled ? label : chip, folder, file);
+		add_fan(fans, labelled ? label : chip, folder, file);
 	}
-	return r;
 }
 
 static void fan_close(void *state)
@@ -93,34 +88,28 @@ static void fan_close(void *state)
 	free(fans);
 }
 
-static int fan_open(
+static int fan_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct fan_state *fans = mem_zalloc(sizeof(*fans));
 	struct root_name *names = mem_calloc(HWMONS_MAX, sizeof(*names));
-	struct naming naming;
 	int r = -ENOMEM;
 	if (!fans || !names) {
 		goto error;
 	}
-	naming_init(&naming, ctx->core->metrics, ctx->source);
 	int count = root_list(ctx->root, FOLDER, names, HWMONS_MAX);
-	r = 0;
-	for (int i = 0; i < count && r == 0; i++) {
-		r = add_hwmon(fans, ctx->root, &naming, names[i].text);
+	for (int i = 0; i < count; i++) {
+		add_hwmon(fans, ctx->root, names[i].text);
 	}
-	if (r == 0 && exists(ctx->root, JP4_FAN "/rpm_measured")) {
-		r = add_fan(fans, &naming, "pwm-fan", JP4_FAN, "rpm_measured");
+	if (exists(ctx->root, JP4_FAN "/rpm_measured")) {
+		add_fan(fans, "pwm-fan", JP4_FAN, "rpm_measured");
 	}
-	if (r == 0 && fans->count == 0) {
+	if (fans->count == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
 			"no fan with a tachometer in /sys/class/hwmon or /sys/devices/pwm-fan");
 		r = -ENOENT;
-	}
-	if (r < 0) {
 		goto error;
 	}
-	naming_retire_rest(&naming);
 	free(names);
 	*state = fans;
 	return 0;
@@ -128,6 +117,29 @@ error:
 	free(names);
 	fan_close(fans);
 	return r;
+}
+
+static int fan_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct fan_state *fans = *state;
+	struct naming naming;
+	size_t count = fans->count;
+	fans->count = 0;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	for (size_t i = 0; i < count; i++) {
+		struct fan *fan = &fans->fan[i];
+		int r = naming_add(
+			&naming, "fan", fan->name, strlen(fan->name), UNIT_RPM, &fan->metric);
+		if (r == 0) {
+			fans->fan[fans->count++] = *fan;
+		} else if (r != -ENOSPC) {
+			return r;
+		}
+	}
+	naming_retire_rest(&naming);
+	return 0;
 }
 
 static int fan_fetch(const struct collector_context *ctx, void *state)
@@ -162,6 +174,7 @@ static int fan_sample(const struct collector_context *ctx, void *state, uint64_t
 
 const struct collector_ops collector_fan = {
 	.name = "fan",
+	.probe = fan_probe,
 	.open = fan_open,
 	.fetch = fan_fetch,
 	.sample = fan_sample,

@@ -1,8 +1,8 @@
 /* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
  * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
  * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware where
- * there is no thermal zone. Through the ioctl of vcgencmd, without running it; read-only. No own
- * keys. */
+ * there is no thermal zone. Through the ioctl of vcgencmd, without running it; read-only. Own key:
+ * vcgencmd = the program's absolute path, run for the temperature where there is no such device. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "daemon/collect/naming.h"
 #include "daemon/collect/pi_firmware.h"
 #include "daemon/collect/pi_text.h"
+#include "daemon/collect/pi_tool.h"
 #include "daemon/collect/power_total.h"
 #include "daemon/util/seam.h"
 
@@ -47,10 +48,14 @@ struct rail {
 
 struct pi_state {
 	struct pi_firmware firmware;
-	struct metric *answer[QUESTIONS]; /* NULL: this board does not answer it */
+	struct pi_tool tool;
+	bool answers[QUESTIONS]; /* this board does */
+	struct metric *answer[QUESTIONS];
 	double value[QUESTIONS];
-	int result[QUESTIONS];	    /* of the last reads */
-	struct metric *temperature; /* NULL when a zone tells it */
+	int result[QUESTIONS]; /* of the last reads */
+	bool has_temperature;  /* and no zone tells it */
+	bool from_tool;
+	struct metric *temperature;
 	double celsius;
 	int celsius_result;
 	int rails_result;
@@ -59,11 +64,14 @@ struct pi_state {
 	char text[PI_TEXT_MAX];
 };
 
+static const char *const pi_keys[] = {"vcgencmd", NULL};
+
 static void pi_close(void *state)
 {
 	struct pi_state *pi = state;
 	if (pi) {
 		pi_firmware_close(&pi->firmware);
+		pi_tool_close(&pi->tool);
 	}
 	free(pi);
 }
@@ -81,7 +89,13 @@ static int ask_temperature(struct pi_state *pi, double *celsius)
 		*celsius = (int32_t)values[1] / 1000.0;
 		return 0;
 	}
-	return ask(pi, "measure_temp", celsius);
+	int r = ask(pi, "measure_temp", celsius);
+	pi->from_tool = r < 0 && pi->tool.path[0] != '\0';
+	if (pi->from_tool) {
+		r = pi_tool_ask(&pi->tool);
+		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
+	}
+	return r;
 }
 
 static struct rail *find_rail(struct pi_state *pi, const char *name)
@@ -125,7 +139,6 @@ static int read_rails(struct pi_state *pi, bool add)
 
 static int add_rails(struct pi_state *pi, struct naming *naming)
 {
-	(void)read_rails(pi, true);
 	for (size_t i = 0; i < pi->rails; i++) {
 		struct rail *rail = &pi->rail[i];
 		bool power = rail->has_current;
@@ -135,7 +148,7 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 			return r;
 		}
 	}
-	return (int)pi->rails;
+	return 0;
 }
 
 static bool has_currents(const struct pi_state *pi)
@@ -158,19 +171,16 @@ static int find_total(const struct pi_state *pi, struct naming *naming, struct m
 
 static int add_answers(struct pi_state *pi, struct naming *naming)
 {
-	int found = 0;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		if (ask(pi, questions[i].command, &pi->value[i]) < 0) {
-			continue;
-		}
-		int r = naming_add(naming, questions[i].prefix, questions[i].name,
-			strlen(questions[i].name), questions[i].unit, &pi->answer[i]);
+		int r = pi->answers[i] ? naming_add(naming, questions[i].prefix, questions[i].name,
+						 strlen(questions[i].name), questions[i].unit,
+						 &pi->answer[i])
+				       : 0;
 		if (r < 0) {
 			return r;
 		}
-		found++;
 	}
-	return found;
+	return 0;
 }
 
 /* 1 when there is one, 0 when not. */
@@ -189,54 +199,78 @@ static int has_zone(const struct root *root)
 	return found;
 }
 
-static int add_temperature(struct pi_state *pi, const struct root *root, struct naming *naming)
+/* How much this board answers; -ENOMEM. */
+static int look(struct pi_state *pi, const struct root *root)
 {
-	double celsius;
-	int r = has_zone(root);
-	if (r != 0 || ask_temperature(pi, &celsius) < 0) {
-		return r < 0 ? r : 0;
+	int found = 0;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		pi->answers[i] = ask(pi, questions[i].command, &pi->value[i]) == 0;
+		found += pi->answers[i];
 	}
-	r = naming_add_exact(naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
-	return r < 0 ? r : 1;
+	(void)read_rails(pi, true);
+	int zone = has_zone(root);
+	if (zone == 0) {
+		int r = ask_temperature(pi, &pi->celsius);
+		/* A program that can be run may answer later. */
+		pi->has_temperature = r == 0 || pi_tool_check(&pi->tool) == 0;
+	}
+	return zone < 0 ? zone : found + (int)pi->rails + pi->has_temperature;
+}
+
+static void tell_why(int error, char reason[SOURCE_REASON_SIZE])
+{
+	if (error == -ENOENT) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
+	} else if (error == -ENODATA) {
+		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
+	} else {
+		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(error));
+	}
+}
+
+static int pi_probe(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct pi_state *pi = mem_zalloc(sizeof(*pi));
+	if (!pi) {
+		return -ENOMEM;
+	}
+	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
+	int error = pi_firmware_open(&pi->firmware, ctx->root);
+	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi, ctx->root);
+	if (r > 0) {
+		*state = pi;
+		return 0;
+	}
+	if (r == 0) {
+		r = error < 0 ? error : -ENODATA;
+	}
+	if (r != -ENOMEM) {
+		tell_why(r, reason);
+	}
+	pi_close(pi);
+	return r;
 }
 
 static int pi_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
+	(void)reason;
+	struct pi_state *pi = *state;
 	struct naming naming;
 	struct metric *total;
-	struct pi_state *pi = mem_zalloc(sizeof(*pi));
-	if (!pi) {
-		return -ENOMEM;
-	}
-	int r = pi_firmware_open(&pi->firmware, ctx->root);
-	if (r == -ENOENT) {
-		snprintf(reason, SOURCE_REASON_SIZE,
-			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
-		goto error;
-	}
-	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(r));
-		goto error;
-	}
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int answers = add_answers(pi, &naming);
-	int rails = answers < 0 ? answers : add_rails(pi, &naming);
-	r = rails < 0 ? rails : find_total(pi, &naming, &total);
-	r = r < 0 ? r : add_temperature(pi, ctx->root, &naming);
-	if (r < 0) {
-		goto error;
+	int r = add_answers(pi, &naming);
+	r = r < 0 ? r : add_rails(pi, &naming);
+	r = r < 0 ? r : find_total(pi, &naming, &total);
+	if (r == 0 && pi->has_temperature) {
+		r = naming_add_exact(
+			&naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
 	}
-	naming_retire_rest(&naming);
-	if (answers + rails + r == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
-		r = -ENODATA;
-		goto error;
+	if (r == 0) {
+		naming_retire_rest(&naming);
 	}
-	*state = pi;
-	return 0;
-error:
-	pi_close(pi);
 	return r;
 }
 
@@ -245,12 +279,12 @@ static int pi_fetch(const struct collector_context *ctx, void *state)
 	struct pi_state *pi = state;
 	(void)ctx;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		if (pi->answer[i] && !questions[i].constant) {
+		if (pi->answers[i] && !questions[i].constant) {
 			pi->result[i] = ask(pi, questions[i].command, &pi->value[i]);
 		}
 	}
 	pi->rails_result = pi->rails > 0 ? read_rails(pi, false) : 0;
-	if (pi->temperature) {
+	if (pi->has_temperature) {
 		pi->celsius_result = ask_temperature(pi, &pi->celsius);
 	}
 	return 0;
@@ -302,8 +336,11 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 		}
 	}
 	sample_rails(ctx, pi);
-	if (pi->temperature && pi->celsius_result == 0) {
+	if (pi->temperature && pi->celsius_result < 0) {
+		metric_set_null(pi->temperature, pi_tool_reason(pi->celsius_result));
+	} else if (pi->temperature) {
 		metric_set(pi->temperature, pi->celsius);
+		pi->temperature->origin = pi->from_tool ? "vcgencmd measure_temp" : NULL;
 	}
 	return 0;
 }
@@ -312,6 +349,9 @@ const struct collector_ops collector_pi = {
 	.name = "pi",
 	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
 	.interval_ns = UINT64_C(5000000000),
+	.config_keys = pi_keys,
+	.refuse = pi_tool_refuse,
+	.probe = pi_probe,
 	.open = pi_open,
 	.fetch = pi_fetch,
 	.sample = pi_sample,

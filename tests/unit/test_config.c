@@ -168,6 +168,8 @@ static const struct {
 	{"[source nonsense]\nenabled = yes\n", "unknown source; expected one of"},
 	{"[source thermal]\nenabled = maybe\n", "expected yes or no"},
 	{"[source thermal]\nexlude = x\n", "unknown key"},
+	{"[source throttle]\nvcgencmd = bin/vcgencmd\n", "vcgencmd = bin/vcgencmd: not an absolute"},
+	{"[source pi]\nvcgencmd = vcgencmd\n", "not an absolute path"},
 	{"[alert a/b]\nabove = 1\n", "bad name of a section"},
 	{"[alert]\nabove = 1\n", "bad name of a section"},
 	{"[daemon x]\nlog_level = info\n", "unknown section"},
