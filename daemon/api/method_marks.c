@@ -128,8 +128,8 @@ static void delta_fields(struct json *out, const struct app_mark *mark,
 	if (permitted) {
 		json_whole_opt(out, "rss_delta_bytes", mark->rss_bytes - before->rss_bytes);
 		json_whole_opt(out, "vms_delta_bytes", mark->vms_bytes - before->vms_bytes);
-		json_whole_opt(out, "peak_rss_delta_bytes",
-			mark->peak_rss_bytes - before->peak_rss_bytes);
+		json_whole_opt(
+			out, "peak_rss_delta_bytes", mark->peak_rss_bytes - before->peak_rss_bytes);
 		json_number_opt(
 			out, "runtime_memory_mb", (mark->rss_bytes - before->rss_bytes) / MIB);
 	}

@@ -32,7 +32,7 @@ struct app_mark {
 	uint64_t process;	   /* tells an app's processes apart; 0 = of none, or of several */
 	char label[MARK_LABEL_SIZE];
 	double rss_bytes, vms_bytes, peak_rss_bytes; /* of the process */
-	uint64_t memory_age_ns;	   /* of a sample, at t_ns */
+	uint64_t memory_age_ns;			     /* of a sample, at t_ns */
 	const char *memory_source; /* "app": it measured; "sample": the daemon's last one; NULL */
 	const char *memory_reason; /* why rss_bytes is not known; static text */
 	double system_total_bytes, system_available_bytes, system_used_percent;

@@ -25,8 +25,9 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 		window = 2 * options->frame_window;
 	}
 	apps->scratch = mem_calloc(window, sizeof(*apps->scratch));
-	if (!apps->scratch) {
-		free(apps);
+	apps->select_scratch = mem_calloc(3 * options->stage_window, sizeof(uint64_t));
+	if (!apps->scratch || !apps->select_scratch) {
+		apps_destroy(apps);
 		return -ENOMEM;
 	}
 	apps->metrics = metrics;
@@ -70,6 +71,7 @@ void apps_destroy(struct apps *apps)
 		app_destroy(apps->app[i]);
 	}
 	free(apps->scratch);
+	free(apps->select_scratch);
 	free(apps->marks);
 	free(apps);
 }
@@ -258,7 +260,7 @@ static void tell_end(
 	}
 }
 
-static void accounting_add(struct app_accounting *sum, const struct app_accounting *add)
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add)
 {
 	sum->sent += add->sent;
 	sum->received += add->received;
@@ -274,7 +276,7 @@ void apps_detach(
 	app_ticks_apply(process);
 	app_by_id_apply(apps, process, true);
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
-		accounting_add(&app->past, &process->accounting);
+		app_accounting_add(&app->past, &process->accounting);
 	}
 	tell_end(apps, process, how, now_ns);
 	app_hang_forget(app, process, NULL);
@@ -346,35 +348,6 @@ void apps_tell_untold(struct apps *apps, uint64_t now_ns)
 	}
 }
 
-uint64_t apps_untold(const struct apps *apps)
-{
-	return apps->told.untold;
-}
-
-size_t apps_of_uid(const struct apps *apps, uid_t uid)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < apps->count; i++) {
-		count += apps->app[i]->uid == uid && apps->app[i]->processes > 0;
-	}
-	return count;
-}
-
-void apps_note_other(struct apps *apps, const struct app *app, const char *stage)
-{
-	size_t place = apps->other_names++ % APP_OTHER_NAMES;
-	snprintf(apps->other_name[place], sizeof(apps->other_name[place]), "%s/%s", app->name,
-		stage);
-}
-
-const char *apps_other_name(const struct apps *apps, size_t index)
-{
-	if (index >= APP_OTHER_NAMES || index >= apps->other_names) {
-		return NULL;
-	}
-	return apps->other_name[(apps->other_names - 1 - index) % APP_OTHER_NAMES];
-}
-
 struct app *apps_at(struct apps *apps, size_t index)
 {
 	return index < apps->count ? apps->app[index] : NULL;
@@ -384,31 +357,4 @@ struct app *apps_find(struct apps *apps, const char *name)
 {
 	size_t index = app_index(apps, name);
 	return index < apps->count ? apps->app[index] : NULL;
-}
-
-size_t apps_stages(const struct apps *apps)
-{
-	return apps->stages;
-}
-
-uint64_t apps_stages_refused(const struct apps *apps)
-{
-	return apps->stages_refused;
-}
-
-void app_accounting(const struct app *app, struct app_accounting *ret)
-{
-	*ret = app->past;
-	for (size_t i = 0; i < app->processes; i++) {
-		accounting_add(ret, &app->process[i]->accounting);
-	}
-}
-
-uint64_t app_marks_refused(const struct app *app)
-{
-	uint64_t refused = app->marks_refused;
-	for (size_t i = 0; i < app->processes; i++) {
-		refused += app->process[i]->marks_refused;
-	}
-	return refused;
 }

@@ -161,6 +161,7 @@ uint64_t apps_stages_refused(const struct apps *apps);
 const char *apps_other_name(const struct apps *apps, size_t index);
 /* Apps of this user that have a process. */
 size_t apps_of_uid(const struct apps *apps, uid_t uid);
+size_t apps_running(const struct apps *apps); /* of any user */
 
 /* Whether one more entry about this user's apps may go on the timeline; what may not is counted
  * and told in one line (app_told.h). */

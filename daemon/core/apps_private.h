@@ -19,6 +19,7 @@ struct apps {
 	uint64_t stages_refused;
 	uint64_t sampled_ns;	   /* 0 = never */
 	double *scratch;	   /* for a window of either kind */
+	uint64_t *select_scratch;  /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
 	stage_settings_lookup *stage_settings;	     /* NULL = none */
@@ -134,6 +135,8 @@ void app_hang_retire(struct apps *apps, struct app *app);
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
 
 void app_marks_forget(struct apps *apps, const struct app *app);
+
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
 
 /* Says how much was left out, if anything was. */
 void apps_tell_untold(struct apps *apps, uint64_t now_ns);
