@@ -140,7 +140,14 @@ struct edgeprof_counts {
 	uint64_t sent, dropped, received, in_ring, unattached;
 	int attached; /* a daemon holds the mapping */
 };
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* C++: it has the name of the struct */
+#endif
 void edgeprof_counts(struct edgeprof_counts *ret);
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /* Now on the clock of all times here (CLOCK_MONOTONIC, ns). */
 uint64_t edgeprof_now(void);
