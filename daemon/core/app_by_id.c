@@ -83,6 +83,18 @@ static void wait_on(
 	}
 }
 
+/* Of no frame: also an end without its begin. */
+static void tie(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct stage_run *ended)
+{
+	if (ended->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run run = {.frame = ended->frame,
+			.start_ns = ended->end_ns - ended->duration_ns,
+			.end_ns = ended->end_ns};
+		app_frame_run(apps, process, index, &run);
+	}
+}
+
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 {
 	struct app_by_id *queue = process->by_id;
@@ -110,6 +122,7 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 			run.throttled = app_throttled_at(apps, event.t_ns);
 			run.ticks = process->app->frames ? process->app->frames->count : 0;
 			stage_end_run(stage, event.id, &run);
+			tie(apps, process, event.stage, &run);
 		} else {
 			stage_begin(stage, event.id, event.t_ns, event.frame);
 		}
@@ -139,8 +152,8 @@ int app_by_id_add(
 
 void apps_drained(struct apps *apps, struct app_process *process)
 {
-	app_ticks_apply(process);
 	app_by_id_apply(apps, process, false);
+	app_frames_drained(apps, process);
 }
 
 bool app_take_by_id(

@@ -2,6 +2,7 @@
  * From a record to a number: what a process declares and sends is judged here and handed to its
  * stages and frames. Records are private copies of hostile memory; nothing in them is believed.
  */
+#include "daemon/core/app_events.h"
 #include "daemon/core/apps_private.h"
 
 #include <errno.h>
@@ -52,7 +53,8 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	case PROTO_KIND_COMPLETE:
 		return declared &&
 		       believable_time(process, record->start_ns, record->value, now_ns) &&
-		       app_take_complete(apps, process, slot, record);
+		       app_take_complete(apps, process, slot, record) &&
+		       app_frame_complete(apps, process, slot, record);
 	case PROTO_KIND_BEGIN:
 	case PROTO_KIND_END:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
@@ -77,12 +79,13 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	case PROTO_KIND_COST:
 		return declared && app_take_cost(process, slot, record);
 	case PROTO_KIND_CONTEXT:
+		return believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_context(apps, process, slot, record);
 	case PROTO_KIND_DEADLINE:
-		if (record->kind == PROTO_KIND_DEADLINE &&
-			!(record->flags & PROTO_RECORD_OF_FRAMES)) {
-			return declared && app_take_deadline(apps, process, record);
+		if (record->flags & PROTO_RECORD_OF_FRAMES) {
+			return app_take_frames_deadline(apps, process, record);
 		}
-		return believable_time(process, record->start_ns, 0, now_ns);
+		return declared && app_take_deadline(apps, process, record);
 	case PROTO_KIND_NONE:
 	case PROTO_KIND_COUNT:
 		return false;
@@ -93,7 +96,10 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
-	if (!record_take(apps, process, slot, record, now_ns)) {
+	process->tied.pass_ns = now_ns;
+	if (record_take(apps, process, slot, record, now_ns)) {
+		app_event_keep(apps, process, slot, record);
+	} else {
 		process->accounting.invalid++;
 	}
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/core/apps_private.h"
+#include "daemon/core/events.h"
 #include "daemon/util/seam.h"
 
 int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
@@ -44,7 +45,6 @@ static void process_destroy(struct app_process *process)
 		free(process->declaration[i]);
 	}
 	free(process->by_id);
-	free(process->ticks);
 	free(process->slots);
 	free(process);
 }
@@ -57,7 +57,9 @@ static void app_destroy(struct app *app)
 	for (size_t i = 0; i < app->stages; i++) {
 		stage_destroy(app->stage[i]);
 	}
+	app_frames_destroy(app->tied);
 	frames_destroy(app->frames);
+	events_close(app->log);
 	free(app->values);
 	free(app);
 }
@@ -73,6 +75,7 @@ void apps_destroy(struct apps *apps)
 	free(apps->scratch);
 	free(apps->select_scratch);
 	free(apps->marks);
+	events_destroy(apps->events);
 	free(apps);
 }
 
@@ -212,6 +215,7 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 		.mapping_size = mapping_size,
 	};
 	app->restarts += !fresh;
+	process->tied.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
 	bool told = apps_may_tell(apps, uid, TIMELINE_INFO, now_ns);
@@ -273,8 +277,8 @@ void apps_detach(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
 {
 	struct app *app = process->app;
-	app_ticks_apply(process);
 	app_by_id_apply(apps, process, true);
+	app_frames_gone(apps, process);
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
 		app_accounting_add(&app->past, &process->accounting);
 	}

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/core/app_energy.h"
+#include "daemon/core/app_frames.h"
 #include "daemon/core/app_hang.h"
 #include "daemon/core/app_marks.h"
 #include "daemon/core/app_values.h"
@@ -76,11 +78,10 @@ struct app_process {
 	uint32_t marks;	 /* since the last sample */
 	uint64_t id_key; /* keeps equal ids of two processes apart */
 	struct app_by_id *by_id;
-	struct app_ticks *ticks;
+	struct app_process_frames tied;
 	struct app_slots *slots; /* NULL until the first nested stage or cost */
 	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
-	uint32_t frame_slot; /* + 1; 0 = none yet; the only one that sent frames */
 };
 
 struct app {
@@ -92,7 +93,10 @@ struct app {
 	struct app_process *process[APP_PROCESSES_MAX];
 	size_t stages;
 	struct stage *stage[APP_STAGES_MAX]; /* in first-seen order */
-	struct frames *frames;		     /* NULL until the first frame record */
+	struct frames *frames;		     /* NULL until the first frame */
+	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
+	struct app_energy energy;
+	struct events_log *log; /* its raw records; NULL until the first */
 	struct app_accounting past;	     /* sums over processes that went */
 	uint64_t restarts;		     /* processes beyond the first */
 	char last_words[160];		     /* "died in `infer`, frame 8841"; "" = none */
@@ -107,6 +111,7 @@ struct apps_options {
 	size_t stage_window; /* events of a stage's recent window: 1024 */
 	size_t frame_window; /* deltas of a frame stream's window: 300 */
 	size_t stage_memory; /* bytes of all stages together; 0 = 8 MiB */
+	size_t events_memory; /* bytes of raw records of all apps; 0 = 4 MiB */
 };
 
 /* Does not own metrics and timeline. -ENOMEM. */
@@ -150,6 +155,10 @@ void apps_detach(
 /* Statistics of the interval become metrics: stage/<app>/<stage>/…, frame/<app>/…, and the
  * interval's sums start anew. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
+
+/* The raw records that are kept, of all apps. */
+struct events_usage;
+void apps_events_usage(const struct apps *apps, struct events_usage *ret);
 
 struct app *apps_at(
 	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */

@@ -19,6 +19,8 @@ struct apps {
 	uint64_t stages_refused;
 	uint64_t sampled_ns;	   /* 0 = never */
 	double *scratch;	   /* for a window of either kind */
+	struct events *events;	   /* NULL until the first record */
+	struct app_energy_meter energy;
 	uint64_t *select_scratch;  /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
@@ -55,15 +57,11 @@ struct app_by_id {
 	uint16_t bucket[APP_BY_ID_BUCKETS], before[APP_BY_ID_MAX];
 };
 
-enum { APP_TICKS_MAX = 256 };
-
-struct app_tick {
-	uint64_t t_ns, id, latency_ns;
-};
-
-struct app_ticks {
-	size_t count;
-	struct app_tick tick[APP_TICKS_MAX];
+/* A stage's run that belongs to a frame. */
+struct app_frame_run {
+	uint64_t frame, start_ns, end_ns;
+	uint32_t slot;
+	bool nested; /* inside of another stage */
 };
 
 /* What a believable record does; each in the file of its kind. False: it was of no use. */
@@ -99,9 +97,29 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 /* The hardware's state at that time. */
 enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns);
 
-/* Queues a finished frame of an app that has frames; -ENOMEM. Applies the queue. */
-int app_ticks_add(struct app_process *process, const struct app_tick *tick);
-void app_ticks_apply(struct app_process *process);
+bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+bool app_take_frames_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+
+/* index: of the declaration; its stage exists. */
+void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run);
+
+/* The same for a COMPLETE that has been taken. Always true. */
+static inline bool app_frame_complete(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
+{
+	if (record->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run run = {.frame = record->frame,
+			.start_ns = record->start_ns,
+			.end_ns = record->start_ns + record->value,
+			.slot = slot,
+			.nested = record->flags & PROTO_RECORD_NESTED};
+		app_frame_run(apps, process, record->stage, &run);
+	}
+	return true;
+}
 
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
@@ -122,6 +140,8 @@ void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stag
 void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
 void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
+/* At the interval, of an app with or without frames. */
+void app_metrics_sample_frames(struct apps *apps, struct app *app);
 
 /* At the interval; when the app is given up. */
 void app_values_sample(struct apps *apps, struct app *app);

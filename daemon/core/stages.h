@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/app_energy.h"
 #include "daemon/core/throttle_times.h"
 #include "proto/histogram.h"
 #include "proto/mapping.h"
@@ -101,6 +102,7 @@ struct stage {
 		uint32_t serial;
 		uint64_t runs;
 	} parent[STAGE_PARENTS];
+	struct app_energy_share energy; /* by app_energy.c */
 	/* since the last stage_interval_reset */
 	struct {
 		uint64_t count, misses, max_ns;

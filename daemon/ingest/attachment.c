@@ -69,6 +69,7 @@ bool attachment_drain(struct attachment *attachment, uint64_t now_ns)
 	uint64_t invalid = attachment->process->accounting.invalid;
 	bool more;
 	attachment->now_ns = now_ns;
+	attachment->process->tied.pass_ns = now_ns;
 	ring_drain(attachment->ring, &sink, RING_BUDGET, &more);
 	if (!more) {
 		apps_drained(attachment->ingest->core->apps, attachment->process);
