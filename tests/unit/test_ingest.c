@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "daemon/ingest/hello.h"
+#include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
+#include "daemon/ingest/share.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/ring_writer.h"
@@ -563,30 +565,190 @@ START_TEST(a_thousand_attachments_leave_no_descriptor)
 }
 END_TEST
 
+static uint64_t offset_ns;
+static const struct seam *real;
+
+static uint64_t shifted_now(void)
+{
+	return real->now_ns() + offset_ns;
+}
+
+START_TEST(places_are_shared)
+{
+	static const struct {
+		uint64_t max, own, others, want;
+		bool trusted, fits;
+	} table[] = {
+		{8, 3, 0, 1, false, true},
+		{8, 4, 0, 1, false, false},
+		{8, 1, 4, 1, false, true},
+		{8, 2, 4, 1, false, false},
+		{8, 0, 7, 1, false, true}, /* the last place is still somebody's */
+		{8, 0, 8, 1, false, false},
+		{8, 0, 9, 1, false, false},
+		{64, 55, 0, 1, true, true},
+		{64, 56, 0, 1, true, false}, /* an eighth is for others */
+		{64, 56, 8, 1, true, false},
+		{64, 55, 8, 1, true, true},
+		{64, 40, 23, 1, true, true},
+		{64, 40, 24, 1, true, false},
+		{64, 0, 65, 1, true, false},
+		{16 << 20, 14 << 20, 0, 1, true, false},
+		{16 << 20, 13 << 20, 0, 1 << 20, true, true},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		ck_assert_msg(share_fits(table[i].max, table[i].own, table[i].others, table[i].want,
+				      table[i].trusted) == table[i].fits,
+			"row %zu", i);
+	}
+}
+END_TEST
+
+/* A process of another user that attaches so many mappings and dials so many further times. */
+static pid_t start_stranger(int mappings, int dials, int ready, int go)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		char byte;
+		struct writer w;
+		if (setgid(1001) < 0 || setuid(1001) < 0) {
+			_exit(1);
+		}
+		for (int i = 0; i < mappings; i++) {
+			say_hello("stranger", make_mapping(&w));
+		}
+		for (int i = 0; i < dials; i++) {
+			dial();
+		}
+		_exit(write(ready, "", 1) == 1 && read(go, &byte, 1) == 0 ? 0 : 1);
+	}
+	ck_assert_int_gt(pid, 0);
+	return pid;
+}
+
 START_TEST(one_uid_gets_half_of_what_is_free)
 {
+	if (geteuid() != 0) {
+		return; /* only root can be another user */
+	}
 	close_ingest();
+	ck_assert_int_eq(chmod(dir, 0755), 0);
 	options.max_connections = 8;
 	options.max_mapping_bytes = 6 * SIZE;
 	open_ingest();
-	struct writer w[5];
-	int fd[8];
+	int ready[2], go[2];
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
+	pid_t pid = start_stranger(4, 2, ready[1], go[0]);
+	run_until(&counters.attaches_refused, 3);
+	ck_assert_uint_eq(counters.attaches, 3); /* 3 of 6 mappings, 4 of 8 connections */
+	bool room = false, connections = false;
+	for (size_t i = 0; i < counters.refusals.count; i++) {
+		const char *reason = counters.refusals.entry[i].reason;
+		room = room || strstr(reason, "no room");
+		connections = connections || strstr(reason, "too many connections");
+	}
+	ck_assert(room && connections);
+	/* root has the rest, all but what is kept for others, who have their share already */
+	struct writer w[4];
+	int fd[4];
 	for (int i = 0; i < 4; i++) {
 		int memfd = make_mapping(&w[i]);
 		fd[i] = say_hello("cam", memfd);
 		close(memfd);
 	}
-	run_until(&counters.attaches_refused, 1);
-	ck_assert_uint_eq(counters.attaches, 3); /* 3 of 6 mappings */
-	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "no room"));
-	for (int i = 4; i < 6; i++) {
-		fd[i] = dial();
-	}
-	run_until(&counters.attaches_refused, 2); /* 4 of 8 connections */
-	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "too many connections"));
-	for (int i = 0; i < 6; i++) {
+	run_until(&counters.attaches_refused, 4);
+	ck_assert_uint_eq(counters.attaches, 6);
+	close(go[1]);
+	int status;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	close(ready[0]);
+	close(ready[1]);
+	close(go[0]);
+	for (int i = 0; i < 4; i++) {
 		close(fd[i]);
 	}
+}
+END_TEST
+
+START_TEST(namespace_numbers_are_read)
+{
+	static const struct {
+		const char *status;
+		pid_t want;
+		unsigned levels;
+	} table[] = {
+		{"Name:\tcam\nNSpid:\t812\nNSpgid:\t812\n", 812, 1},
+		{"NSpid:\t812\t7\n", 7, 2},
+		{"Name:\tNSpid:\nNSpid:\t812\t33\t1\n", 1, 3},
+		{"Name:\tcam\n", 0, 0},
+		{"", 0, 0},
+		{"NSpid:\n1\n", 0, 0},
+		{"NSpid:\tx\n", 0, 0},
+		{"NSpid:\t99999999999\n", 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		unsigned levels;
+		ck_assert_int_eq(nspid_parse(table[i].status, &levels), table[i].want);
+		ck_assert_uint_eq(levels, table[i].levels);
+	}
+	struct nspid nspid;
+	nspid_init(&nspid, getpid());
+	ck_assert_int_eq(nspid.inside, getpid());
+	ck_assert_uint_eq(nspid_thread(&nspid, getpid(), 33), 33);
+	ck_assert_uint_eq(nspid_thread(&nspid, 0, 33), 0); /* not visible */
+	ck_assert(!nspid.wanted);
+	nspid.nested = true;
+	ck_assert_uint_eq(nspid_thread(&nspid, getpid(), (uint32_t)getpid()), 0);
+	ck_assert(nspid.wanted);
+	nspid_look(&nspid, getpid());
+	ck_assert_uint_eq(nspid_thread(&nspid, getpid(), (uint32_t)getpid()), (uint32_t)getpid());
+	nspid_init(&nspid, 0);
+	ck_assert_int_eq(nspid.inside, 0);
+}
+END_TEST
+
+/* The writer is stopped and sends nothing: its open stage is seen all the same. */
+START_TEST(a_stopped_process_is_seen_to_hang)
+{
+	close_ingest();
+	options.sample_interval_ns = 10000000;
+	open_ingest();
+	struct writer w;
+	int ready[2];
+	char byte;
+	int memfd = make_mapping(&w);
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	pid_t pid = start_writer(&w, memfd, ready[1]);
+	run_until(&counters.attaches, 1);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	struct app *app = apps_find(core.apps, "victim");
+	run_until(&counters.events_received, 40);
+	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	ingest_drain(ingest, seam()->now_ns());
+	real = seam();
+	struct seam table = *real;
+	table.now_ns = shifted_now;
+	offset_ns = 5000000000;
+	seam_replace(&table);
+	while (app_hung(&app->hangs) == 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	seam_replace(NULL);
+	ck_assert_ptr_nonnull(strstr(last_text(), "hangs in `infer` for 5."));
+	ck_assert_ptr_nonnull(strstr(last_text(), ", frame 8841"));
+	ck_assert_double_eq(metrics_find(core.metrics, "app/victim/hung")->value, 1);
+	kill(pid, SIGKILL);
+	while (app->processes > 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_str_eq(last_text(), "died in `infer`, frame 8841");
+	close(ready[0]);
+	close(ready[1]);
+	close(memfd);
 }
 END_TEST
 
@@ -622,14 +784,6 @@ START_TEST(a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced)
 	ck_assert_uint_eq(st.st_mode & 0777, 0660);
 }
 END_TEST
-
-static uint64_t offset_ns;
-static const struct seam *real;
-
-static uint64_t shifted_now(void)
-{
-	return real->now_ns() + offset_ns;
-}
 
 START_TEST(who_says_nothing_for_five_seconds_is_closed)
 {
@@ -687,7 +841,10 @@ int main(void)
 	tcase_add_test(tc, rubbish_is_refused_with_the_reason);
 	tcase_add_test(tc, a_memfd_of_huge_pages_is_refused);
 	tcase_add_test(tc, a_thousand_attachments_leave_no_descriptor);
+	tcase_add_test(tc, places_are_shared);
 	tcase_add_test(tc, one_uid_gets_half_of_what_is_free);
+	tcase_add_test(tc, namespace_numbers_are_read);
+	tcase_add_test(tc, a_stopped_process_is_seen_to_hang);
 	tcase_add_test(tc, a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced);
 	tcase_add_test(tc, who_says_nothing_for_five_seconds_is_closed);
 	tcase_add_test(tc, start_times_are_read_behind_any_command);
