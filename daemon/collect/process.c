@@ -173,25 +173,19 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 	return 0;
 }
 
-static bool has_row(const struct processes *processes, const char *name, pid_t pid, uint64_t start)
-{
-	for (size_t i = 0; i < processes->rows; i++) {
-		const struct process_row *row = &processes->row[i];
-		if (row->pid == pid && row->start_ticks == start && strcmp(row->watch, name) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Notes that the group has the process; what it had not before has started. */
-static void join(struct group *group, struct track *track)
+/* Notes that the group has the process; what it had not before has started. False when it had it in
+ * this sample already: two watches of a name. */
+static bool join(struct group *group, struct track *track)
 {
 	uint64_t bit = UINT64_C(1) << (group->slot % 64);
+	if (track->now[group->slot / 64] & bit) {
+		return false;
+	}
 	track->now[group->slot / 64] |= bit;
 	if (group->known && group->events && !(track->before[group->slot / 64] & bit)) {
 		group_started(group, track->owner.pid);
 	}
+	return true;
 }
 
 static void check_limit(const struct collector_context *ctx, struct group *group,
@@ -216,24 +210,23 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	double memory_total = process->memory_total[real];
 	struct proc_stat stat;
 	if (!group || pid <= 0 || proc_stat_read(root, pid, &stat) < 0 ||
-		(start_ticks != 0 && stat.start_ticks != start_ticks) ||
-		has_row(processes, watch->name, pid, stat.start_ticks)) {
+		(start_ticks != 0 && stat.start_ticks != start_ticks)) {
 		return;
 	}
 	const struct thread_owner owner = {
 		.pid = pid, .real = real, .start_ticks = stat.start_ticks};
-	struct proc_status status;
 	struct track *track = tracks_find(&process->tracks, &owner);
-	if (!track || proc_status_read(root, pid, &status) < 0) {
+	if (!track || tracks_status(&process->tracks, track, root, &stat, now_ns) < 0) {
 		processes->refused += track == NULL;
 		return;
 	}
 	track_update(track, &stat, now_ns, (double)process->ticks_per_second);
-	tracks_look_closer(&process->tracks, track, root, watch->kind != WATCH_SELF, now_ns);
-	join(group, track);
-	check_limit(ctx, group, track, watch, status.rss_bytes);
-	process_row_add(processes, watch, track, &stat, &status, memory_total);
-	process_row_sum(group, track, &stat, &status, memory_total);
+	tracks_look_closer(&process->tracks, track, root, &stat, watch->kind != WATCH_SELF, now_ns);
+	if (join(group, track)) {
+		check_limit(ctx, group, track, watch, track->status.rss_bytes);
+		process_row_add(processes, watch, track, &stat, memory_total);
+		process_row_sum(group, track, &stat, memory_total);
+	}
 }
 
 /* Drops what this sample has not seen; groups that have lost a process hear of it. */

@@ -5,13 +5,13 @@
 #include <string.h>
 
 void process_row_add(struct processes *processes, const struct watch *watch,
-	const struct track *track, const struct proc_stat *stat, const struct proc_status *status,
-	double memory_total)
+	const struct track *track, const struct proc_stat *stat, double memory_total)
 {
 	if (processes->rows == PROCESS_ROWS_MAX) {
 		processes->refused++;
 		return;
 	}
+	const struct proc_status *status = &track->status;
 	struct process_row *row = &processes->row[processes->rows++];
 	*row = (struct process_row){
 		.pid = track->owner.pid,
@@ -47,9 +47,10 @@ void process_row_add(struct processes *processes, const struct watch *watch,
 }
 
 void process_row_sum(struct group *group, const struct track *track, const struct proc_stat *stat,
-	const struct proc_status *status, double memory_total)
+	double memory_total)
 {
 	const struct process_extra *extra = &track->extra;
+	const struct proc_status *status = &track->status;
 	double value[PROCESS_VALUES] = {
 		[PROCESS_RSS] = status->rss_bytes,
 		[PROCESS_VMS] = status->vms_bytes,

@@ -8,9 +8,8 @@
 
 /* The next row of the table; counted as refused when that is full. */
 void process_row_add(struct processes *processes, const struct watch *watch,
-	const struct track *track, const struct proc_stat *stat, const struct proc_status *status,
-	double memory_total);
+	const struct track *track, const struct proc_stat *stat, double memory_total);
 
 /* Its part of the sums of a name. */
 void process_row_sum(struct group *group, const struct track *track, const struct proc_stat *stat,
-	const struct proc_status *status, double memory_total);
+	double memory_total);
