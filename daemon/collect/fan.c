@@ -1,5 +1,7 @@
 /* Speed of fans, fan/<name> in rpm: fanN_input of any hwmon (Pi 5, PCs), rpm of Jetson's tachometer
- * (hwmon pwm_tach), rpm_measured of JetPack 4 (sys/devices/pwm-fan). No own keys. */
+ * (hwmon pwm_tach), rpm_measured of JetPack 4 (sys/devices/pwm-fan). What they are driven with,
+ * fan_duty/<name> in percent: pwmN of any hwmon, cur_pwm of JetPack 4 (0 to 255); many fans tell
+ * nothing else. A fan that is a cooling device has its state in cooling/<type>. No own keys. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -11,7 +13,14 @@
 #include "daemon/collect/naming.h"
 #include "daemon/util/seam.h"
 
-enum { FANS_MAX = 32, HWMONS_MAX = 256, FAN_INPUTS_MAX = 8, LABEL_SIZE = 64, RPM_MAX = 200000 };
+enum {
+	FANS_MAX = 48,
+	HWMONS_MAX = 256,
+	FAN_INPUTS_MAX = 8,
+	LABEL_SIZE = 64,
+	RPM_MAX = 200000,
+	PWM_MAX = 255,
+};
 
 #define FOLDER "sys/class/hwmon"
 #define JP4_FAN "sys/devices/pwm-fan"
@@ -20,7 +29,8 @@ struct fan {
 	struct device_file file;
 	char name[LABEL_SIZE];
 	int result; /* of the last read, and what it gave */
-	long long rpm;
+	long long value;
+	bool duty; /* not rpm */
 	struct metric *metric;
 };
 
@@ -45,19 +55,38 @@ static bool read_text(const struct root *root, const char *path, char text[LABEL
 	return text[0] != '\0';
 }
 
-static void add_fan(struct fan_state *fans, const char *name, const char *folder, const char *file)
+static void add_fan(
+	struct fan_state *fans, bool duty, const char *name, const char *folder, const char *file)
 {
 	if (fans->count == FANS_MAX) {
 		return;
 	}
 	struct fan *fan = &fans->fan[fans->count++];
 	snprintf(fan->name, sizeof(fan->name), "%s", name);
+	fan->duty = duty;
 	device_file_init(&fan->file, true, "%s/%s", folder, file);
+}
+
+/* fanN_input and pwmN of one N are the same fan on most chips: one label for both. */
+static void add_channel(struct fan_state *fans, const struct root *root, const char *folder,
+	const char *chip, int n)
+{
+	char path[DEVICE_FILE_PATH], label[LABEL_SIZE], file[32];
+	snprintf(path, sizeof(path), "%s/fan%d_label", folder, n);
+	const char *name = read_text(root, path, label) ? label : chip;
+	for (int duty = 0; duty < 2; duty++) {
+		snprintf(file, sizeof(file), "%s%d%s", duty ? "pwm" : "fan", n,
+			duty ? "" : "_input");
+		snprintf(path, sizeof(path), "%s/%s", folder, file);
+		if (exists(root, path)) {
+			add_fan(fans, duty, name, folder, file);
+		}
+	}
 }
 
 static void add_hwmon(struct fan_state *fans, const struct root *root, const char *hwmon)
 {
-	char folder[96], path[DEVICE_FILE_PATH], chip[LABEL_SIZE], label[LABEL_SIZE], file[32];
+	char folder[96], path[DEVICE_FILE_PATH], chip[LABEL_SIZE];
 	snprintf(folder, sizeof(folder), FOLDER "/%.63s", hwmon);
 	snprintf(path, sizeof(path), "%s/name", folder);
 	if (!read_text(root, path, chip)) {
@@ -65,17 +94,10 @@ static void add_hwmon(struct fan_state *fans, const struct root *root, const cha
 	}
 	snprintf(path, sizeof(path), "%s/rpm", folder);
 	if (exists(root, path)) {
-		add_fan(fans, chip, folder, "rpm");
+		add_fan(fans, false, chip, folder, "rpm");
 	}
 	for (int n = 1; n <= FAN_INPUTS_MAX; n++) {
-		snprintf(file, sizeof(file), "fan%d_input", n);
-		snprintf(path, sizeof(path), "%s/%s", folder, file);
-		if (!exists(root, path)) {
-			continue;
-		}
-		snprintf(path, sizeof(path), "%s/fan%d_label", folder, n);
-		bool labelled = read_text(root, path, label);
-		add_fan(fans, labelled ? label : chip, folder, file);
+		add_channel(fans, root, folder, chip, n);
 	}
 }
 
@@ -102,11 +124,15 @@ static int fan_probe(
 		add_hwmon(fans, ctx->root, names[i].text);
 	}
 	if (exists(ctx->root, JP4_FAN "/rpm_measured")) {
-		add_fan(fans, "pwm-fan", JP4_FAN, "rpm_measured");
+		add_fan(fans, false, "pwm-fan", JP4_FAN, "rpm_measured");
+	}
+	if (exists(ctx->root, JP4_FAN "/cur_pwm")) {
+		add_fan(fans, true, "pwm-fan", JP4_FAN, "cur_pwm");
 	}
 	if (fans->count == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
-			"no fan with a tachometer in /sys/class/hwmon or /sys/devices/pwm-fan");
+			"no fan in /sys/class/hwmon or /sys/devices/pwm-fan; one that is only a "
+			"cooling device is told by thermal");
 		r = -ENOENT;
 		goto error;
 	}
@@ -130,8 +156,8 @@ static int fan_open(
 	naming_init(&naming, ctx->core->metrics, ctx->source);
 	for (size_t i = 0; i < count; i++) {
 		struct fan *fan = &fans->fan[i];
-		int r = naming_add(
-			&naming, "fan", fan->name, strlen(fan->name), UNIT_RPM, &fan->metric);
+		int r = naming_add(&naming, fan->duty ? "fan_duty" : "fan", fan->name,
+			strlen(fan->name), fan->duty ? UNIT_PERCENT : UNIT_RPM, &fan->metric);
 		if (r == 0) {
 			fans->fan[fans->count++] = *fan;
 		} else if (r != -ENOSPC) {
@@ -147,7 +173,7 @@ static int fan_fetch(const struct collector_context *ctx, void *state)
 	struct fan_state *fans = state;
 	for (size_t i = 0; i < fans->count; i++) {
 		struct fan *fan = &fans->fan[i];
-		fan->result = device_file_read_i64(&fan->file, ctx->root, &fan->rpm);
+		fan->result = device_file_read_i64(&fan->file, ctx->root, &fan->value);
 	}
 	return 0;
 }
@@ -163,10 +189,11 @@ static int fan_sample(const struct collector_context *ctx, void *state, uint64_t
 		const struct fan *fan = &fans->fan[i];
 		if (fan->result < 0) {
 			metric_set_null(fan->metric, device_file_reason(fan->result));
-		} else if (fan->rpm < 0 || fan->rpm > RPM_MAX) {
+		} else if (fan->value < 0 || fan->value > (fan->duty ? PWM_MAX : RPM_MAX)) {
 			metric_set_null(fan->metric, "out of range");
 		} else {
-			metric_set(fan->metric, (double)fan->rpm);
+			double value = (double)fan->value;
+			metric_set(fan->metric, fan->duty ? value * 100 / PWM_MAX : value);
 		}
 	}
 	return 0;
