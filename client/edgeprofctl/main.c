@@ -33,6 +33,8 @@ static const struct verb verbs[] = {
 	{"watch", "[GLOB]", "live picture; q ends", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
 		verb_watch},
 	{"mark", "LABEL", "put a mark on the timeline", OPTION_APP, 1, 1, verb_mark},
+	{"marks", "[APP]", "marks, their memory and what changed between them", 0, 0, 1,
+		verb_marks},
 	{"source", "list | enable NAME | disable NAME", "sensor sources", OPTION_INTERVAL, 0, 2,
 		verb_source},
 	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},

@@ -36,6 +36,10 @@ static void add_counts(struct table *table, const cJSON *self)
 		{"Events", "events_received", "events_dropped", "dropped"},
 		{"Bad events", "events_invalid", NULL, NULL},
 		{"Attaches", "attaches", "attaches_refused", "refused"},
+		{"Datagrams", "statsd_datagrams", "statsd_lost", "lost"},
+		{"  lines", "statsd_lines", "statsd_refused", "refused"},
+		{"  bad lines", "statsd_bad_lines", "statsd_unsupported", "not supported"},
+		{"  cut", "statsd_truncated", NULL, NULL},
 		{"Connections", "api_connections", "api_refused", "refused"},
 		{"Calls", "api_calls", "api_errors", "failed"},
 		{"Clock steps", "clock_steps", NULL, NULL},
@@ -92,6 +96,14 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");
 	add_counts(&table, self);
+	const char *bad = json_word(self, "statsd_bad_reason");
+	if (bad[0] != '\0') {
+		add(&table, "Last bad line", bad, "");
+	}
+	const char *no_datagrams = json_word(self, "statsd_reason");
+	if (no_datagrams[0] != '\0') {
+		add(&table, "No datagrams", no_datagrams, "");
+	}
 	const char *reason = json_word(self, "attach_refused_reason");
 	if (reason[0] != '\0') {
 		add(&table, "Last refusal", reason, "");

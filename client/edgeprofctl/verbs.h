@@ -24,6 +24,7 @@ int verb_watch(struct ctl *ctl);
 int verb_throttle(struct ctl *ctl);
 int verb_self(struct ctl *ctl);
 int verb_mark(struct ctl *ctl);
+int verb_marks(struct ctl *ctl);
 int verb_source(struct ctl *ctl);
 int verb_doctor(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);

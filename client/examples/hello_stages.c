@@ -29,10 +29,10 @@ int main(int argc, char **argv)
 	for (unsigned long n = 0; n < frames; n++) {
 		edgeprof_frame_begin(n);
 		edgeprof_token token = edgeprof_begin(capture);
-		work_ms(1);
+		work_ms(2);
 		edgeprof_end(token);
 		token = edgeprof_begin(infer);
-		work_ms(5);
+		work_ms(6);
 		edgeprof_attribute(infer, boxes, (double)(n % 4));
 		edgeprof_end(token);
 		{
