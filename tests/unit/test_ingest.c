@@ -605,12 +605,13 @@ START_TEST(places_are_shared)
 END_TEST
 
 /* A process of another user that attaches so many mappings and dials so many further times. */
-static pid_t start_stranger(int mappings, int dials, int ready, int go)
+static pid_t start_stranger(int mappings, int dials, int ready, const int go[2])
 {
 	pid_t pid = fork();
 	if (pid == 0) {
 		char byte;
 		struct writer w;
+		close(go[1]);
 		if (setgid(1001) < 0 || setuid(1001) < 0) {
 			_exit(1);
 		}
@@ -620,7 +621,7 @@ static pid_t start_stranger(int mappings, int dials, int ready, int go)
 		for (int i = 0; i < dials; i++) {
 			dial();
 		}
-		_exit(write(ready, "", 1) == 1 && read(go, &byte, 1) == 0 ? 0 : 1);
+		_exit(write(ready, "", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
 	}
 	ck_assert_int_gt(pid, 0);
 	return pid;
@@ -639,7 +640,7 @@ START_TEST(one_uid_gets_half_of_what_is_free)
 	int ready[2], go[2];
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
-	pid_t pid = start_stranger(4, 2, ready[1], go[0]);
+	pid_t pid = start_stranger(4, 2, ready[1], go);
 	run_until(&counters.attaches_refused, 3);
 	ck_assert_uint_eq(counters.attaches, 3); /* 3 of 6 mappings, 4 of 8 connections */
 	bool room = false, connections = false;
