@@ -87,6 +87,21 @@ static int open_schedstats(int *which)
 	return count;
 }
 
+enum { PAGES = 50 };
+
+static void fault_pages(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *fresh = mmap(
+		NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(fresh, MAP_FAILED);
+	madvise(fresh, PAGES * page, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < PAGES; i++) {
+		*(volatile char *)(fresh + i * page) = 1;
+	}
+	munmap(fresh, PAGES * page);
+}
+
 START_TEST(a_frame_says_what_happened_to_its_thread)
 {
 	enum { PAGES = 50 };
@@ -120,7 +135,6 @@ START_TEST(a_frame_says_what_happened_to_its_thread)
 		ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 		ck_assert_int_gt(fd, 2);
 	}
-	munmap(fresh, PAGES * page);
 	check_identity();
 }
 END_TEST
@@ -140,6 +154,22 @@ START_TEST(many_frames_a_second_have_none)
 	ck_assert_uint_lt(frames(100, FRAME_200), 30);
 	ck_assert_uint_eq(frames(100, FRAME_125), 0); /* hysteresis */
 	check_identity();
+}
+END_TEST
+
+START_TEST(what_happened_while_it_was_off_is_no_frame_s)
+{
+	attach();
+	frames(20, FRAME_60);
+	frames(100, FRAME_200);
+	fault_pages();
+	struct contexts c = {.count = 0};
+	for (int i = 0; i < 100 && c.count == 0; i++) {
+		frame(1, FRAME_60);
+		c = drain();
+	}
+	ck_assert_uint_eq(c.count, 1);
+	ck_assert_uint_lt(c.last.value >> 32 & 0xffff, PAGES);
 }
 END_TEST
 
@@ -217,17 +247,19 @@ END_TEST
 
 START_TEST(an_app_that_takes_the_number_keeps_it)
 {
-	int fd;
+	int fd, pipes[2];
 	attach();
 	frames(5, FRAME_60);
 	if (open_schedstats(&fd) != 1) {
 		printf("no schedstat here: skipped\n");
 		return;
 	}
-	int own = open("/dev/null", O_RDWR | O_CLOEXEC);
-	ck_assert_int_eq(dup2(own, fd), fd);
+	ck_assert_int_eq(pipe(pipes), 0);
+	ck_assert_int_eq(dup2(pipes[0], fd), fd);
+	errno = 4711;
 	frame(9, FRAME_60);
 	frame(10, FRAME_60);
+	ck_assert_int_eq(errno, 4711);
 	struct contexts c = drain();
 	ck_assert_uint_eq(c.count, 2);
 	ck_assert_uint_eq(c.last.cpu_us, PROTO_CPU_NOT_MEASURED);
@@ -243,6 +275,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, NULL, finish);
 	tcase_add_test(tc, a_frame_says_what_happened_to_its_thread);
 	tcase_add_test(tc, many_frames_a_second_have_none);
+	tcase_add_test(tc, what_happened_while_it_was_off_is_no_frame_s);
 	tcase_add_test(tc, frames_from_elsewhere_and_ticks_have_none);
 	tcase_add_test(tc, context_can_be_switched_off);
 	tcase_add_test(tc, a_daemon_that_left_gets_none);

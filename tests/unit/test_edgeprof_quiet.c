@@ -20,6 +20,8 @@ static void on_signal(int number)
 	(void)number;
 	edgeprof_end(edgeprof_begin(handler_stage));
 	edgeprof_complete(handler_stage, 1, 1, EDGEPROF_NO_FRAME);
+	edgeprof_attribute(handler_stage, handler_stage, 1);
+	edgeprof_end_failed(edgeprof_begin(handler_stage));
 	handled++;
 }
 
@@ -48,7 +50,7 @@ START_TEST(signal_handler_events_are_recorded_or_counted)
 	timer_delete(timer);
 	received += fake_drain(&fake, NULL, NULL);
 	struct fake_counts n = fake_count(&fake);
-	ck_assert_uint_eq(n.sent, own + 2 * handled);
+	ck_assert_uint_eq(n.sent, own + 4 * handled);
 	ck_assert_uint_eq(n.received, received);
 	ck_assert_uint_eq(n.sent, n.received + n.dropped);
 	ck_assert_uint_eq(slot->depth, 0);
