@@ -10,6 +10,7 @@ const struct collector_ops *const collectors[] = {
 	&collector_energy,
 	&collector_fan,
 	&collector_gpu,
+	&collector_hwmon,
 	&collector_load,
 	&collector_memory,
 	&collector_modes,
