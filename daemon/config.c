@@ -75,6 +75,7 @@ void config_defaults(struct config *config)
 		.stage_window = 1024,
 		.frame_window = 300,
 		.history_bytes = 16u << 20,
+		.statsd = true,
 		.mqtt =
 			{
 				.port = 0,

@@ -43,6 +43,9 @@ struct config {
 	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
 	/* [mqtt] */
 	struct mqtt_options mqtt;
+	/* [statsd] */
+	bool statsd;
+	char statsd_udp[96]; /* as statsd_address_parse reads it; "" = no UDP */
 };
 
 /* What is wrong, each "FILE:LINE: what; what was expected". */

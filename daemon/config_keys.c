@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ingest/statsd_socket.h"
 #include "daemon/util/parse.h"
 
 #define AT(type, member) offsetof(struct type, member)
@@ -83,6 +84,19 @@ static int set_severity(void *instance, const char *key, const char *value)
 {
 	(void)key;
 	return alert_severity_parse(value, &((struct alert_rule *)instance)->severity);
+}
+
+static int set_udp(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct config *config = instance;
+	struct statsd_address address;
+	if (strlen(value) >= sizeof(config->statsd_udp) ||
+		(value[0] && statsd_address_parse(value, &address) < 0)) {
+		return -EINVAL;
+	}
+	memcpy(config->statsd_udp, value, strlen(value) + 1);
+	return 0;
 }
 
 /* above, below, equals: the kind and its threshold in one; absent: the kind alone. */
@@ -222,6 +236,13 @@ static const struct config_key mqtt_keys[] = {
 	TEXT_KEY("key_file", config, mqtt.key_file),
 };
 
+static const struct config_key statsd_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, config, statsd),
+	SPECIAL_KEY("udp",
+		"127.0.0.1:8125 or [::1]:8125 (another address only with \"anyone\" behind it)",
+		set_udp),
+};
+
 static const struct config_key source_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, source_options, enabled),
 	RANGE_KEY("interval", CONFIG_DURATION, source_options, interval_ns, 50000000u,
@@ -259,6 +280,7 @@ const struct config_section config_sections[] = {
 	{"statistics", false, KEYS(statistics_keys)},
 	{"history", false, KEYS(history_keys)},
 	{"mqtt", false, KEYS(mqtt_keys)},
+	{"statsd", false, KEYS(statsd_keys)},
 	{"source", true, KEYS(source_keys)},
 	{"process", true, KEYS(process_keys)},
 	{"alert", true, KEYS(alert_keys)},

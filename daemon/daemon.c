@@ -87,6 +87,7 @@ static int open_layers(struct daemon *daemon)
 	}
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
 	daemon_open_mqtt(daemon);
+	daemon_open_statsd(daemon);
 	r = scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root, &options,
 		&daemon->scheduler);
 	if (r < 0) {
@@ -176,6 +177,7 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
+	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
 		mqtt_close(daemon->mqtt, on_closed, NULL);
 	}

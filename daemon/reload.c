@@ -107,6 +107,43 @@ static void reload_mqtt(struct daemon *daemon, const struct config *old)
 	}
 }
 
+/* Without datagrams the daemon still profiles: what fails is told, and tried again at a reload. */
+void daemon_open_statsd(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	char path[128];
+	daemon->counters.statsd_reason[0] = '\0';
+	if (!config->statsd) {
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/statsd", daemon->run_dir);
+	const struct statsd_options options = {
+		.path = path,
+		.group = config->socket_group[0] ? config->socket_group : NULL,
+		.udp = config->statsd_udp,
+	};
+	int r = statsd_open(daemon->loop, &daemon->core, &options, &daemon->statsd);
+	if (r < 0) {
+		snprintf(daemon->counters.statsd_reason, sizeof(daemon->counters.statsd_reason),
+			"%s", strerror(-r));
+		log_error("no datagrams: %s%s%s: %s", path, config->statsd_udp[0] ? " or UDP " : "",
+			config->statsd_udp, strerror(-r));
+	}
+}
+
+/* Opened anew only when its settings changed: its apps go on else. */
+static void reload_statsd(struct daemon *daemon, const struct config *old)
+{
+	bool same = old->statsd == daemon->config->statsd &&
+		    strcmp(old->statsd_udp, daemon->config->statsd_udp) == 0;
+	if (daemon->statsd && same) {
+		return;
+	}
+	statsd_close(daemon->statsd, PROCESS_ENDED);
+	daemon->statsd = NULL;
+	daemon_open_statsd(daemon);
+}
+
 static void tell_restart_needed(const struct config *old, const struct config *new)
 {
 	if (old->history_bytes != new->history_bytes || old->stage_window != new->stage_window ||
@@ -161,6 +198,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	daemon_watch_configured(daemon, config);
 	tell_restart_needed(old, config);
 	reload_mqtt(daemon, old);
+	reload_statsd(daemon, old);
 	free(old);
 	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");

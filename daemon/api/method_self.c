@@ -41,6 +41,15 @@ static void counter_fields(struct json *out, const struct counters *counters)
 	json_unsigned(out, "attaches", counters->attaches);
 	json_unsigned(out, "attaches_refused", counters->attaches_refused);
 	json_string_opt(out, "attach_refused_reason", counters->attach_refused_reason);
+	json_unsigned(out, "statsd_datagrams", counters->statsd_datagrams);
+	json_unsigned(out, "statsd_lines", counters->statsd_lines);
+	json_unsigned(out, "statsd_bad_lines", counters->statsd_bad_lines);
+	json_string_opt(out, "statsd_bad_reason", counters->statsd_bad_reason);
+	json_unsigned(out, "statsd_unsupported", counters->statsd_unsupported);
+	json_unsigned(out, "statsd_refused", counters->statsd_refused);
+	json_unsigned(out, "statsd_truncated", counters->statsd_truncated);
+	json_unsigned(out, "statsd_lost", counters->statsd_lost);
+	json_string_opt(out, "statsd_reason", counters->statsd_reason);
 	json_unsigned(out, "api_connections", counters->api_connections);
 	json_unsigned(out, "api_refused", counters->api_refused);
 	json_unsigned(out, "api_calls", counters->api_calls);
