@@ -1,55 +1,109 @@
 /*
- * How the stages of an app relate to each other. Nothing is kept: the answer follows from who was
- * seen inside whom, each time it is asked for.
+ * From what was seen of single stages to what they are to each other. ListStages shows it, and the
+ * shares split a frame's energy.
  */
-#include "daemon/core/app_stages.h"
+#include "daemon/core/app_relations.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/apps.h"
-#include "daemon/core/stage_stats.h"
-
 enum { ANCESTORS = 16 }; /* as deep as a thread's stack of stages; ends a circle, too */
 
-struct stage *app_stage_parent(const struct app *app, const struct stage *stage)
+static int16_t parent_of(const struct app *app, const struct stage *stage)
 {
 	size_t most = 0;
+	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
+		return APP_NO_STAGE; /* it mostly runs on its own */
+	}
 	for (size_t i = 1; i < stage->parents && i < STAGE_PARENTS; i++) {
 		most = stage->parent[i].runs > stage->parent[most].runs ? i : most;
 	}
-	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
-		return NULL; /* it mostly runs on its own */
-	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (app->stage[i]->serial == stage->parent[most].serial) {
-			return app->stage[i] != stage ? app->stage[i] : NULL;
+			return app->stage[i] != stage ? (int16_t)i : APP_NO_STAGE;
 		}
 	}
-	return NULL;
+	return APP_NO_STAGE;
 }
 
-static bool is_total(const struct stage *stage)
+/* What of_parent says of one of the ancestors of i. */
+static bool any_ancestor(const struct app_relations *relations, size_t i,
+	bool (*of_parent)(const struct app_relations *relations, size_t i, size_t parent))
 {
-	return strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
-}
-
-bool app_stage_counts(const struct app *app, const struct stage *stage)
-{
-	if (is_total(stage)) {
-		return false;
-	}
-	const struct stage *parent = app_stage_parent(app, stage);
-	for (int i = 0; parent && parent != stage && i < ANCESTORS; i++) {
-		if (!is_total(parent)) {
-			return false;
+	int16_t parent = relations->parent[i];
+	for (int k = 0; parent != APP_NO_STAGE && (size_t)parent != i && k < ANCESTORS; k++) {
+		if (of_parent(relations, i, (size_t)parent)) {
+			return true;
 		}
-		parent = app_stage_parent(app, parent);
+		parent = relations->parent[parent];
 	}
-	return true;
+	return false;
 }
 
-double app_stage_per_frame_ms(const struct app *app, const struct stage *stage, double *runs)
+static bool is_part(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)i;
+	return !relations->is_total[parent];
+}
+
+static bool same_category(const struct app_relations *relations, size_t i, size_t parent)
+{
+	return relations->category[i] == relations->category[parent] &&
+	       !relations->is_total[parent];
+}
+
+static bool same_unit(const struct app_relations *relations, size_t i, size_t parent)
+{
+	return relations->unit[i] == relations->unit[parent] && !relations->is_total[parent];
+}
+
+static uint8_t first_of_category(const struct app *app, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(app->stage[first]->category, app->stage[i]->category) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+static uint8_t first_of_unit(const struct app *app, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(app->stage[first]->unit, app->stage[i]->unit) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+void app_relate(const struct app *app, struct app_relations *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *stage = app->stage[i];
+		ret->parent[i] = parent_of(app, stage);
+		ret->is_total[i] =
+			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
+		ret->category[i] = first_of_category(app, i);
+		ret->unit[i] = first_of_unit(app, i);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (ret->is_total[i]) {
+			continue;
+		}
+		uint64_t total_ns = app->stage[i]->total_ns;
+		ret->counts[i] = !any_ancestor(ret, i, is_part);
+		ret->total_ns += ret->counts[i] ? total_ns : 0;
+		if (!any_ancestor(ret, i, same_category)) {
+			ret->category_ns[ret->category[i]] += total_ns;
+		}
+		if (!any_ancestor(ret, i, same_unit)) {
+			ret->unit_ns[ret->unit[i]] += total_ns;
+		}
+	}
+}
+
+double app_per_frame_ms(const struct app *app, const struct stage *stage,
+	const struct stage_query *query, double *runs)
 {
 	double per_id = 1;
 	const struct frames *frames = app->frames;
@@ -60,57 +114,28 @@ double app_stage_per_frame_ms(const struct app *app, const struct stage *stage, 
 	if (runs) {
 		*runs = runs_per_frame;
 	}
-	double mean_ms = stage_mean_ms(stage);
+	double mean_ms = stage_mean_ms(stage, query);
 	return isnan(runs_per_frame) ? mean_ms : mean_ms * runs_per_frame;
+}
+
+double app_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage_query *query)
+{
+	double sum_ms = 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		double cost_ms = relations->counts[i]
+					 ? app_per_frame_ms(app, app->stage[i], query, NULL)
+					 : (double)NAN;
+		sum_ms += isnan(cost_ms) ? 0 : cost_ms;
+	}
+	return sum_ms;
 }
 
 double app_stage_share(const struct app *app, const struct stage *stage)
 {
-	double sum = 0;
-	for (size_t i = 0; i < app->stages; i++) {
-		if (app->stage[i]->filled > 0 && app_stage_counts(app, app->stage[i])) {
-			sum += app_stage_per_frame_ms(app, app->stage[i], NULL);
-		}
-	}
-	return sum > 0 ? app_stage_per_frame_ms(app, stage, NULL) / sum : (double)NAN;
-}
-
-uint64_t app_total_ns(const struct app *app)
-{
-	uint64_t sum_ns = 0;
-	for (size_t i = 0; i < app->stages; i++) {
-		if (app_stage_counts(app, app->stage[i])) {
-			sum_ns += app->stage[i]->total_ns;
-		}
-	}
-	return sum_ns;
-}
-
-/* Sums over the stages whose label at this offset of struct stage is the text. */
-static uint64_t labelled_ns(const struct app *app, size_t offset, const char *text)
-{
-	uint64_t sum_ns = 0;
-	for (size_t i = 0; i < app->stages; i++) {
-		const struct stage *stage = app->stage[i];
-		bool counts = strcmp((const char *)stage + offset, text) == 0 &&
-			      (!is_total(stage) || strcmp(text, "total") == 0);
-		const struct stage *parent = app_stage_parent(app, stage);
-		for (int k = 0; counts && parent && parent != stage && k < ANCESTORS; k++) {
-			counts = strcmp((const char *)parent + offset, text) != 0 ||
-				 is_total(parent);
-			parent = app_stage_parent(app, parent);
-		}
-		sum_ns += counts ? stage->total_ns : 0;
-	}
-	return sum_ns;
-}
-
-uint64_t app_category_ns(const struct app *app, const char *category)
-{
-	return labelled_ns(app, offsetof(struct stage, category), category);
-}
-
-uint64_t app_unit_ns(const struct app *app, const char *unit)
-{
-	return labelled_ns(app, offsetof(struct stage, unit), unit);
+	static const struct stage_query recent;
+	struct app_relations relations;
+	app_relate(app, &relations);
+	double frame_ms = app_frame_ms(app, &relations, &recent);
+	return frame_ms > 0 ? app_per_frame_ms(app, stage, &recent, NULL) / frame_ms : (double)NAN;
 }

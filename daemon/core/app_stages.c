@@ -44,8 +44,8 @@ static void name_read(const struct proto_declaration *declaration, struct stage_
 	}
 	for (size_t i = 0; !ret->split && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		size_t tail = strlen(suffixes[i].suffix);
-		if (length > tail && memcmp(declaration->name + length - tail, suffixes[i].suffix,
-					     tail) == 0) {
+		if (length > tail &&
+			memcmp(declaration->name + length - tail, suffixes[i].suffix, tail) == 0) {
 			snprintf(text, sizeof(text), "%s", suffixes[i].unit);
 		}
 	}

@@ -49,8 +49,11 @@ bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uin
 	uint8_t index = open->free;
 	struct stage_open_id *place = &open->place[index];
 	open->free = place->newer;
-	*place = (struct stage_open_id){
-		.id = id, .start_ns = start_ns, .frame = frame, .older = open->newest, .newer = NONE};
+	*place = (struct stage_open_id){.id = id,
+		.start_ns = start_ns,
+		.frame = frame,
+		.older = open->newest,
+		.newer = NONE};
 	if (open->newest == NONE) {
 		open->oldest = index;
 	} else {

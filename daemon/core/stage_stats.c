@@ -9,7 +9,7 @@
 #include "daemon/core/stage_window.h"
 
 enum {
-	TICKS_LEAST = 8, /* frames that tell how often a stage runs, when they have no ids */
+	TICKS_LEAST = 8,    /* frames that tell how often a stage runs, when they have no ids */
 	IDS_PER_RUN = 1000, /* ids further apart are no frame numbers (times, say) */
 };
 
@@ -181,13 +181,41 @@ void stage_summary(const struct stage *stage, double *scratch, struct proto_summ
 	proto_summarize(scratch, stage->filled, ret);
 }
 
-double stage_mean_ms(const struct stage *stage)
+static double window_mean_ms(const struct stage *stage, enum stage_filter filter)
 {
-	uint64_t sum_ns = 0; /* 1024 runs of at most a day */
+	uint64_t sum_ns = 0;
+	size_t count = 0, unknown = 0;
 	for (size_t i = 0; i < stage->filled; i++) {
-		sum_ns += stage_word_ns(stage->runs[i]);
+		enum throttle_value state = stage_word_state(stage->runs[i]);
+		bool take = wanted(filter, state);
+		sum_ns += take ? stage_word_ns(stage->runs[i]) : 0;
+		count += take;
+		unknown += state == THROTTLE_UNKNOWN;
 	}
-	return stage->filled > 0 ? (double)sum_ns / (double)stage->filled / 1e6 : (double)NAN;
+	if (count == 0 || (filter == STAGE_UNTHROTTLED && unknown > 0)) {
+		return (double)NAN;
+	}
+	return (double)sum_ns / (double)count / 1e6;
+}
+
+double stage_mean_ms(const struct stage *stage, const struct stage_query *query)
+{
+	if (!query->lifetime) {
+		return window_mean_ms(stage, query->filter);
+	}
+	const struct proto_histogram *hot = stage->throttled;
+	double hot_ns = hot ? (double)hot->sum[1] * 0x1p64 + (double)hot->sum[0] : 0;
+	double hot_count = hot ? (double)hot->count : 0;
+	double sum_ns = (double)stage->total_ns, count = (double)stage->count;
+	if (query->filter == STAGE_THROTTLED) {
+		sum_ns = hot_ns;
+		count = hot_count;
+	} else if (query->filter == STAGE_UNTHROTTLED) {
+		bool known = stage->unknown_count == 0 && !stage->throttled_refused;
+		sum_ns -= hot_ns;
+		count = known ? count - hot_count : 0;
+	}
+	return count > 0 ? sum_ns / count / 1e6 : (double)NAN;
 }
 
 double stage_runs_per_frame(const struct stage *stage, double frames_per_id)

@@ -37,5 +37,5 @@ void stage_ask(const struct stage *stage, const struct stage_query *query, doubl
  * out). NAN: the runs belong to no frames, or there are too few. */
 double stage_runs_per_frame(const struct stage *stage, double frames_per_id);
 
-/* Mean of the window in ms without sorting it; NAN with nothing in it. */
-double stage_mean_ms(const struct stage *stage);
+/* The mean that stage_ask would give, in ms, without sorting anything. */
+double stage_mean_ms(const struct stage *stage, const struct stage_query *query);

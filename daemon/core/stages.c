@@ -138,21 +138,20 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 	}
 }
 
+/* Without branches: a stage that misses every other deadline would mispredict one each time. */
 static void judge(struct stage *stage, uint64_t duration_ns)
 {
+	uint64_t miss = duration_ns > stage->deadline_ns;
+	uint64_t mask = 0 - miss;
+	uint64_t consecutive = (stage->consecutive_misses + 1) & mask;
+	uint64_t over_ns = duration_ns & mask;
 	stage->judged++;
-	if (duration_ns <= stage->deadline_ns) {
-		stage->consecutive_misses = 0;
-		return;
-	}
-	stage->misses++;
-	stage->interval.misses++;
-	if (++stage->consecutive_misses > stage->longest_misses) {
-		stage->longest_misses = stage->consecutive_misses;
-	}
-	if (duration_ns > stage->worst_ns) {
-		stage->worst_ns = duration_ns;
-	}
+	stage->misses += miss;
+	stage->interval.misses += miss;
+	stage->consecutive_misses = consecutive;
+	stage->longest_misses =
+		consecutive > stage->longest_misses ? consecutive : stage->longest_misses;
+	stage->worst_ns = over_ns > stage->worst_ns ? over_ns : stage->worst_ns;
 }
 
 /* The part of a run's cost that is seldom measured. */
