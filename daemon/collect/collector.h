@@ -97,6 +97,9 @@ void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uin
 void collector_hold(const struct collector_context *ctx);
 void collector_release(const struct collector_context *ctx);
 
+/* The value of an own key, "" when it is not set. options may be NULL. */
+const char *source_option(const struct source_options *options, const char *key);
+
 /* The sorted list (registry.c); NULL-terminated. */
 extern const struct collector_ops *const collectors[];
 const struct collector_ops *collector_find(const char *name);

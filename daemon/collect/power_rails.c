@@ -82,6 +82,25 @@ static void hwmon_name(const struct search *search, const struct power_chip *chi
 	}
 }
 
+/* The contract with a USB-PD supply: its voltage and the current that may be drawn. Their product
+ * is no power that flows, so it is no rail and in no sum. */
+static bool add_supply(struct search *search, const struct power_chip *chip)
+{
+	struct power_rails *rails = search->rails;
+	size_t before = rails->count;
+	if (strncmp(chip->name, "tcpm_source_psy", 15) != 0) {
+		return false;
+	}
+	if (has(search, "in0_input") && has(search, "curr1_input")) {
+		add_rail(search, chip, chip->name, "in0_input", "curr1_input", 1e-3);
+	}
+	if (rails->count > before) {
+		rails->rail[before].limit = true;
+		rails->rail[before].origin = "negotiated with the supply, not measured";
+	}
+	return true;
+}
+
 static void add_hwmon_channel(struct search *search, const struct power_chip *chip, int n)
 {
 	char label[POWER_LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE],
@@ -144,7 +163,7 @@ int power_rails_probe(struct power_rails *rails, const struct root *root)
 	for (size_t i = 0; i < search->chips.count; i++) {
 		const struct power_chip *chip = &search->chips.chip[i];
 		search->files = root_list(root, chip->folder, search->file, POWER_ENTRIES_MAX);
-		for (int n = 0; n < CHANNELS_MAX; n++) {
+		for (int n = 0; n < CHANNELS_MAX && !add_supply(search, chip); n++) {
 			if (chip->iio) {
 				add_iio_channel(search, chip, n);
 			} else {
@@ -162,8 +181,8 @@ int power_rails_name(struct power_rails *rails, struct naming *naming)
 	rails->count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct power_rail *rail = &rails->rail[i];
-		int r = naming_add(naming, "power", rail->label, strlen(rail->label),
-			UNIT_MILLIWATTS, &rail->metric);
+		int r = naming_add(naming, rail->limit ? "power_limit" : "power", rail->label,
+			strlen(rail->label), UNIT_MILLIWATTS, &rail->metric);
 		if (r == -ENOSPC) {
 			continue;
 		}
@@ -196,6 +215,8 @@ static void sample_rail(const struct power_rail *rail)
 		r < 0 ? 0 : (double)rail->power_read * (double)rail->current_read * rail->scale;
 	if (r < 0) {
 		metric_set_null(rail->metric, device_file_reason(r));
+	} else if (rail->limit && milliwatts == 0) {
+		metric_set_null(rail->metric, "no supply");
 	} else if (milliwatts < -1e7 || milliwatts > 1e7) {
 		metric_set_null(rail->metric, "out of range"); /* 10 kW */
 	} else {

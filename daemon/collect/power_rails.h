@@ -1,5 +1,6 @@
 /* Rails whose power the kernel tells: hwmon (INA3221, INA238, any powerN_input) and the ina3221x
- * driver of old Jetsons (iio). power/<label> in milliwatts. */
+ * driver of old Jetsons (iio). power/<label> in milliwatts. What a USB-PD supply has promised is
+ * power_limit/<label>. */
 #pragma once
 
 #include <stddef.h>
@@ -20,6 +21,7 @@ struct power_rail {
 	long long power_read, current_read;
 	struct metric *metric;
 	bool shunt; /* of a shunt monitor on the board: counts in a sum */
+	bool limit; /* what the supply promised (USB PD): power_limit/<label>, no measurement */
 };
 
 struct power_rails {

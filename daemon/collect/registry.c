@@ -25,6 +25,16 @@ const struct collector_ops *const collectors[] = {
 	NULL,
 };
 
+const char *source_option(const struct source_options *options, const char *key)
+{
+	for (size_t i = 0; options && i < options->keys; i++) {
+		if (strcmp(options->key[i].key, key) == 0) {
+			return options->key[i].value;
+		}
+	}
+	return "";
+}
+
 const struct collector_ops *collector_find(const char *name)
 {
 	for (size_t i = 0; collectors[i]; i++) {

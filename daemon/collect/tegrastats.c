@@ -59,16 +59,6 @@ static const char *const places[] = {
 	"/root/tegrastats",
 };
 
-static const char *option(const struct collector_context *ctx, const char *key)
-{
-	for (size_t i = 0; ctx->options && i < ctx->options->keys; i++) {
-		if (strcmp(ctx->options->key[i].key, key) == 0) {
-			return ctx->options->key[i].value;
-		}
-	}
-	return "";
-}
-
 /* 0 when it is a program. What was not configured must belong to root and be nobody else's to
  * change: a user's home is not where a daemon finds programs. */
 static int check_program(const char *path, bool configured)
@@ -89,7 +79,7 @@ static int check_program(const char *path, bool configured)
 static int find_command(const struct collector_context *ctx, char ret[COMMAND_SIZE],
 	char reason[SOURCE_REASON_SIZE])
 {
-	const char *command = option(ctx, "command");
+	const char *command = source_option(ctx->options, "command");
 	if (command[0] != '\0') {
 		int r = command[0] == '/' ? check_program(command, true) : -EINVAL;
 		snprintf(ret, COMMAND_SIZE, "%s", command);

@@ -315,9 +315,20 @@ END_TEST
 START_TEST(power_reads_as_expected)
 {
 	load(_i);
-	const cJSON *item, *rails = field("power_mw");
+	const cJSON *item, *rails = field("power_mw"), *limits = field("power_limit_mw");
 	size_t count = 0;
-	if (start(folder, "power", rails != NULL)) {
+	if (!start(folder, "power", rails != NULL || limits != NULL)) {
+		unload();
+		return;
+	}
+	cJSON_ArrayForEach(item, limits)
+	{
+		char path[256];
+		snprintf(path, sizeof(path), "power_limit/%s", item->string);
+		bench_expect(&bench, path, item->valuedouble);
+		ck_assert_uint_eq(bench.source->metrics, 1); /* and no total of it */
+	}
+	if (rails) {
 		cJSON_ArrayForEach(item, rails)
 		{
 			char path[256];
