@@ -1,7 +1,7 @@
 /*
  * vcgencmd, where it is configured: for boards whose firmware nothing else reaches. Started without
  * a shell and with an empty environment, at most every PI_TOOL_EVERY_NS, and not waited for longer
- * than 200 ms at once: a run that takes its time is looked at again at the next call, one that
+ * than 100 ms at once: a run that takes its time is looked at again at the next call, one that
  * takes PI_TOOL_LIMIT_NS is killed. One process at a time, ended and reaped by its
  * own pid. Called on a worker; the first call after pi_tool_init.
  */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Files that hang in open or in read, fail, take 3 s, or whose whole server stands still: each costs
-its own source only, whenever it happens, and the daemon starts, answers, reloads and stops."""
+its own source only, whenever it happens, and the daemon starts, answers, reloads and stops. A
+vcgencmd that hangs, too."""
 import contextlib
 import os
 import pathlib
@@ -95,7 +96,12 @@ def main_thread_is_over(daemon):
 
 
 def children(daemon):
-    return pathlib.Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split()
+    """Of all its threads; zombies, too."""
+    found = []
+    for thread in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that ends
+            found += (thread / "children").read_text().split()
+    return found
 
 
 def test_fifos_without_a_writer_are_null_alone():
@@ -269,6 +275,57 @@ def test_hanging_again_and_again_leaves_nothing_behind(tree, fuse):
         assert children(daemon) == []
         threads = len(os.listdir(f"/proc/{daemon.pid}/task"))
         assert threads <= 1 + 4 + 4 + 3, threads
+
+
+@contextlib.contextmanager
+def vcgencmd(body):
+    with a_tree() as tree:
+        program = tree / "vcgencmd"
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+        with Daemon(CONFIG + f"[source throttle]\nvcgencmd = {program}\n", root=tree) as daemon:
+            yield daemon
+
+
+def tried(daemon):
+    return {t["source"]: t["result"] for t in daemon.call("GetThrottle")["tried"]}["vcgencmd"]
+
+
+# covers G0.13
+def test_vcgencmd_tells_of_throttling():
+    with vcgencmd('[ "$1" = get_throttled ] && echo throttled=0x50005') as daemon:
+        until("it is told", lambda: value(daemon, "throttle/throttled") == 1)
+        assert daemon.call("GetThrottle")["raw"] == "0x50005"
+        assert tried(daemon) == "used"
+        assert source(daemon, "throttle")["state"] == "ok"
+
+
+def test_vcgencmd_that_hangs_is_killed_and_delays_nobody():
+    with vcgencmd("trap '' TERM; sleep 1000 & while :; do sleep 1000; done") as daemon:
+        until("it runs", lambda: children(daemon))
+        the_others_tick(daemon)
+        until("it was killed", lambda: tried(daemon) == "killed: did not end within 2 s")
+        until("nothing is left of it", lambda: not children(daemon))
+        assert source(daemon, "throttle")["state"] == "ok"
+        assert daemon.metric("throttle/active")["value"] is None
+        the_others_tick(daemon)
+
+
+def test_a_stop_ends_a_running_vcgencmd():
+    with vcgencmd("exec sleep 1000") as daemon:
+        pid = until("it runs", lambda: children(daemon))[0]
+        daemon.stop()
+        until("it is gone", lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_a_relative_path_is_a_mistake_that_names_its_key():
+    daemon = Daemon("[source throttle]\nvcgencmd = bin/vcgencmd\n")
+    try:
+        daemon.start(wait=False)
+        assert daemon.process.wait(30) == 78, daemon.log()
+        assert "[source throttle] vcgencmd = bin/vcgencmd: not an absolute path" in daemon.log(), daemon.log()
+    finally:
+        daemon.clean()
 
 
 if __name__ == "__main__":

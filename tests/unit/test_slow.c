@@ -517,9 +517,9 @@ START_TEST(a_file_that_hangs_when_it_is_closed_delays_nobody)
 	run_at(5);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
 	ck_assert_str_eq(source("slow0")->reason, "has not answered since it was closed");
-	slow[0].hangs_in_close = false;
 	let_go(0);
 	await(&slow[0].closes, 1);
+	slow[0].hangs_in_close = false;
 	scheduler_wait(scheduler, PATIENCE);
 	run_at(6);
 	scheduler_wait(scheduler, PATIENCE);
