@@ -85,9 +85,11 @@ static __attribute__((noinline)) edgeprof_token begin_slow(struct thread *t, uin
 	return token;
 }
 
-/* The time is taken last, with little to keep across it. */
+/* The time is taken first, when there is little to keep across it: a stage's time includes the 2 ns
+ * that follow, and its price is 1 ns less. */
 edgeprof_token edgeprof_begin_(int number)
 {
+	uint64_t now_ns = clock_ns();
 	struct thread *t = &thread_self;
 	uint32_t stage = (uint32_t)number;
 	if (UNLIKELY(t->busy)) {
@@ -105,11 +107,10 @@ edgeprof_token edgeprof_begin_(int number)
 	struct proto_open_stage *open = &slot->open[depth];
 	open->stage = stage;
 	open->frame = t->frame;
-	edgeprof_token token = {.start_ns = clock_ns(), .stage = stage, .depth = depth};
-	open->start_ns = token.start_ns;
+	open->start_ns = now_ns;
 	__atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELEASE);
 	thread_unlock(t);
-	return token;
+	return (edgeprof_token){.start_ns = now_ns, .stage = stage, .depth = depth};
 }
 
 edgeprof_token edgeprof_begin(int stage)
