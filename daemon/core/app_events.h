@@ -21,20 +21,19 @@ static inline void app_event_keep(struct apps *apps, struct app_process *process
 	if (__builtin_expect(!app->log, 0) && !app_event_open(apps, app)) {
 		return;
 	}
-	struct event event = {.record = *record,
-		.pid = (uint32_t)process->pid,
-		.process = process->tied.serial,
-		.slot = (uint8_t)slot,
-		.throttled = (uint8_t)THROTTLE_UNKNOWN};
-	if (apps->throttle_times && record->kind == PROTO_KIND_COMPLETE) {
-		event.throttled = (uint8_t)throttle_times_at(
-			apps->throttle_times, record->start_ns + record->value);
-	}
 	uint16_t known = record->stage < PROTO_DECLARATIONS ? process->tied.name[record->stage] : 0;
-	event.record.stage =
-		known > 0 ? (uint16_t)(known - 1) : app_event_name(process, record->stage);
+	uint16_t name = known > 0 ? (uint16_t)(known - 1) : app_event_name(process, record->stage);
+	struct event *event = events_place(app->log);
+	event->record = *record;
+	event->record.stage = name;
+	event->pid = (uint32_t)process->pid;
+	event->process = process->tied.serial;
+	event->slot = (uint8_t)slot;
+	event->throttled = (uint8_t)(apps->throttle_times && record->kind == PROTO_KIND_COMPLETE
+					     ? throttle_times_at(apps->throttle_times,
+						       record->start_ns + record->value)
+					     : THROTTLE_UNKNOWN);
 	if (record->kind == PROTO_KIND_ATTRIBUTE) {
-		event.record.cpu_us = app_event_name(process, record->cpu_us);
+		event->record.cpu_us = app_event_name(process, record->cpu_us);
 	}
-	events_add(app->log, &event);
 }

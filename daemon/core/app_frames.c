@@ -92,39 +92,61 @@ static void tick_count(struct app_frames *tied, const struct app_tick *tick)
 	}
 }
 
-/* Counts the first n ticks. */
-static void ticks_take(struct app_frames *tied, size_t n)
+static void merge(
+	const struct app_tick *from, struct app_tick *to, size_t start, size_t width, size_t count)
 {
-	for (size_t i = 0; i < n; i++) {
-		tick_count(tied, &tied->tick[i]);
-	}
-	tied->ticks -= n;
-	memmove(&tied->tick[0], &tied->tick[n], tied->ticks * sizeof(tied->tick[0]));
-}
-
-static void ticks_take_until(struct app_frames *tied, uint64_t limit_ns)
-{
-	size_t n = 0;
-	while (n < tied->ticks && tied->tick[n].t_ns <= limit_ns) {
-		n++;
-	}
-	if (n > 0) {
-		ticks_take(tied, n);
+	size_t middle = start + width < count ? start + width : count;
+	size_t end = middle + width < count ? middle + width : count;
+	size_t left = start, right = middle;
+	for (size_t at = start; at < end; at++) {
+		bool of_left =
+			right == end || (left < middle && from[left].t_ns <= from[right].t_ns);
+		to[at] = from[of_left ? left++ : right++];
 	}
 }
 
-/* Stable. A thread's are in order: nothing to move. */
+/* Stable, and no order of times makes it slow. */
+static void ticks_sort(struct app_frames *tied)
+{
+	struct app_tick spare[APP_TICKS_MAX];
+	struct app_tick *from = tied->tick, *to = spare;
+	for (size_t width = 1; width < tied->ticks; width *= 2) {
+		for (size_t start = 0; start < tied->ticks; start += 2 * width) {
+			merge(from, to, start, width, tied->ticks);
+		}
+		struct app_tick *merged = to;
+		to = from;
+		from = merged;
+	}
+	if (from != tied->tick) {
+		memcpy(tied->tick, from, tied->ticks * sizeof(*from));
+	}
+	tied->unordered = false;
+}
+
+/* Counts the first ticks, at most n. */
+static void ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns)
+{
+	size_t taken = 0;
+	if (tied->unordered) {
+		ticks_sort(tied);
+	}
+	while (taken < n && taken < tied->ticks && tied->tick[taken].t_ns <= limit_ns) {
+		tick_count(tied, &tied->tick[taken++]);
+	}
+	tied->ticks -= taken;
+	memmove(&tied->tick[0], &tied->tick[taken], tied->ticks * sizeof(tied->tick[0]));
+}
+
 static void tick_add(struct app_frames *tied, const struct app_tick *tick)
 {
 	if (tied->ticks == APP_TICKS_MAX) {
-		ticks_take(tied, APP_TICKS_MAX / 2);
+		ticks_take(tied, APP_TICKS_MAX / 2, UINT64_MAX);
 	}
-	size_t at = tied->ticks++;
-	while (at > 0 && tied->tick[at - 1].t_ns > tick->t_ns) {
-		tied->tick[at] = tied->tick[at - 1];
-		at--;
-	}
-	tied->tick[at] = *tick;
+	/* a thread's are in order: nothing to sort */
+	tied->unordered = tied->unordered ||
+			  (tied->ticks > 0 && tied->tick[tied->ticks - 1].t_ns > tick->t_ns);
+	tied->tick[tied->ticks++] = *tick;
 }
 
 /* Starts anew with the first frame of an app that came back. */
@@ -221,36 +243,16 @@ bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slo
 	return true;
 }
 
-static uint8_t place_find(struct frame_table *table, struct app_process *process,
-	const struct stage *stage, uint32_t i)
+bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index)
 {
-	uint8_t place = frame_table_place(table, stage->name);
-	process->tied.place[i] = (uint8_t)(place + 1);
-	return place;
-}
-
-void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
-	const struct app_frame_run *run)
-{
-	struct frame_table *table = process->app->tied ? process->app->tied->table : NULL;
-	if (__builtin_expect(!table, 0)) {
-		table = table_of(apps, process->app);
-		if (!table) {
-			return;
-		}
+	struct frame_table *table = table_of(apps, process->app);
+	if (!table) {
+		return false;
 	}
-	if (__builtin_expect(!process->tied.begun, 0)) {
-		note_begin(process->app->tied, process);
-	}
-	uint8_t place = process->tied.place[index];
-	place = place > 0 ? (uint8_t)(place - 1)
-			  : place_find(table, process, process->stages[index], index);
-	const struct frame_piece piece = {.id = run->frame,
-		.start_ns = run->start_ns,
-		.end_ns = run->end_ns,
-		.born_ns = process->attached_ns,
-		.thread = run->slot + process->tied.serial * UINT64_C(7)};
-	frame_table_run(table, &piece, place, run->nested);
+	uint8_t place = frame_table_place(table, process->stages[index]->name);
+	process->tied.place[index] = (uint8_t)(place + 1);
+	note_begin(process->app->tied, process);
+	return true;
 }
 
 bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
@@ -302,11 +304,11 @@ static void settle(struct app_frames *tied, uint64_t horizon_ns)
 		uint64_t grace_ns = tied->table->stage_grace_ns;
 		limit_ns = horizon_ns > grace_ns ? horizon_ns - grace_ns : 0;
 	}
-	ticks_take_until(tied, limit_ns);
+	ticks_take(tied, APP_TICKS_MAX, limit_ns);
 	if (tied->table) {
 		frame_table_settle(tied->table, horizon_ns);
 		if (!tied->ticking) {
-			ticks_take_until(tied, limit_ns);
+			ticks_take(tied, APP_TICKS_MAX, limit_ns);
 		}
 	}
 }

@@ -55,7 +55,8 @@ struct app_frames {
 	struct frame *slow; /* ring of copies; NULL until the first */
 	size_t slow_count, slow_next;
 	size_t ticks;
-	struct app_tick tick[APP_TICKS_MAX]; /* ascending */
+	bool unordered; /* the ticks are not ascending */
+	struct app_tick tick[APP_TICKS_MAX];
 };
 
 /* An app's settings, also before its first frame. -ENOMEM. */

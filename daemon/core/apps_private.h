@@ -102,9 +102,25 @@ bool app_take_context(struct apps *apps, struct app_process *process, uint32_t s
 bool app_take_frames_deadline(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
 
+/* Before the first run of a declaration whose stage exists; false: no memory. */
+bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
+
 /* index: of the declaration; its stage exists. */
-void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
-	const struct app_frame_run *run);
+static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run)
+{
+	if (__builtin_expect(process->tied.place[index] == 0, 0) &&
+		!app_frame_ready(apps, process, index)) {
+		return;
+	}
+	const struct frame_piece piece = {.id = run->frame,
+		.start_ns = run->start_ns,
+		.end_ns = run->end_ns,
+		.born_ns = process->attached_ns,
+		.thread = run->slot + process->tied.serial * UINT64_C(7)};
+	frame_table_run(process->app->tied->table, &piece,
+		(uint8_t)(process->tied.place[index] - 1), run->nested);
+}
 
 /* The same for a COMPLETE that has been taken. Always true. */
 static inline bool app_frame_complete(struct apps *apps, struct app_process *process, uint32_t slot,

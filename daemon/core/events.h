@@ -74,14 +74,20 @@ const char *events_name_of(const struct events_log *log, uint16_t number);
 /* A chunk for the log, from the pool or from who has most. */
 void events_more(struct events_log *log);
 
-/* Keeps a copy. */
-static inline void events_add(struct events_log *log, const struct event *event)
+/* The place of the next event, which it takes: to be filled at once. */
+static inline struct event *events_place(struct events_log *log)
 {
 	if (__builtin_expect(log->room == 0, 0)) {
 		events_more(log);
 	}
-	*log->at++ = *event;
 	log->room--;
+	return log->at++;
+}
+
+/* Keeps a copy. */
+static inline void events_add(struct events_log *log, const struct event *event)
+{
+	*events_place(log) = *event;
 }
 
 /* count, overwritten and oldest_ns of one log; bytes is its share of the pool when each app with

@@ -138,13 +138,9 @@ static void note_late(
 	*kept = grace > *kept ? grace : *kept;
 }
 
-static struct frame *frame_of(struct frame_table *table, const struct frame_piece *piece)
+struct frame *frame_table_seek(struct frame_table *table, const struct frame_piece *piece)
 {
-	uint32_t at = table->last;
-	if (__builtin_expect(table->ids[at] == piece->id && table->state[at] == FRAME_OPEN, 1)) {
-		return &table->frame[at];
-	}
-	at = search(table, piece->id);
+	uint32_t at = search(table, piece->id);
 	if (at == FRAME_TABLE_FRAMES) {
 		at = victim(table, set_of(piece->id));
 		if (table->state[at] == FRAME_OPEN) {
@@ -163,45 +159,21 @@ static struct frame *frame_of(struct frame_table *table, const struct frame_piec
 	return &table->frame[at];
 }
 
-static void extend(struct frame *frame, const struct frame_piece *piece)
+void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
 {
-	if (piece->start_ns < frame->start_ns) {
-		frame->start_ns = piece->start_ns;
-	}
-	if (piece->end_ns > frame->end_ns) {
-		frame->end_ns = piece->end_ns;
-	}
-	frame->threads |= UINT64_C(1) << piece->thread % 64;
-}
-
-void frame_table_run(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place, bool nested)
-{
-	struct frame *frame = frame_of(table, piece);
+	uint64_t room_ns = FRAME_BUSY_MAX - frame_part_ns(part);
 	uint64_t busy_ns = piece->end_ns - piece->start_ns;
-	uint32_t bit = UINT32_C(1) << place;
-	struct frame_part *part = &frame->part[place];
-	extend(frame, piece);
-	frame->runs++;
-	if (!nested && !(place < FRAME_STAGES && table->is_total[place])) {
-		frame->sum_ns += busy_ns;
-	}
-	if (frame->parts & bit) {
-		part->busy_ns += busy_ns;
-		frame->part_runs[place] += frame->part_runs[place] < UINT16_MAX;
-		if (piece->start_ns < part->start_ns) {
-			part->start_ns = piece->start_ns;
-		}
-	} else {
-		frame->parts |= bit;
-		frame->part_runs[place] = 1;
-		*part = (struct frame_part){.start_ns = piece->start_ns, .busy_ns = busy_ns};
+	uint32_t runs = frame_part_runs(part);
+	part->busy += busy_ns < room_ns ? busy_ns : room_ns;
+	part->busy += (uint64_t)(runs < UINT16_MAX) << FRAME_BUSY_BITS;
+	if (piece->start_ns < part->start_ns) {
+		part->start_ns = piece->start_ns;
 	}
 }
 
 void frame_table_frame(struct frame_table *table, const struct frame_piece *piece)
 {
-	struct frame *frame = frame_of(table, piece);
+	struct frame *frame = frame_table_frame_of(table, piece);
 	if (frame->has_frame) {
 		uint32_t at = table->last;
 		if (table->state[at] == FRAME_OPEN) {
@@ -211,7 +183,7 @@ void frame_table_frame(struct frame_table *table, const struct frame_piece *piec
 	}
 	frame->has_frame = true;
 	if (piece->start_ns < piece->end_ns) {
-		extend(frame, piece);
+		frame_extend(frame, piece);
 	} else if (piece->end_ns > frame->end_ns) {
 		frame->end_ns = piece->end_ns;
 	}
@@ -225,7 +197,7 @@ static void add_saturating(uint32_t *sum, uint64_t add)
 void frame_table_context(struct frame_table *table, const struct frame_piece *piece,
 	uint64_t context, uint32_t run_delay_us)
 {
-	struct frame *frame = frame_of(table, piece);
+	struct frame *frame = frame_table_frame_of(table, piece);
 	frame->has_context = true;
 	add_saturating(&frame->voluntary_switches, context & 0xffff);
 	add_saturating(&frame->involuntary_switches, context >> 16 & 0xffff);

@@ -29,32 +29,44 @@ enum {
 
 enum frame_state { FRAME_FREE, FRAME_OPEN, FRAME_DONE };
 
-/* The parts of a frame that belong to one stage. */
+/* The part of a frame that belongs to one stage. */
 struct frame_part {
 	uint64_t start_ns; /* of its first run */
-	uint64_t busy_ns;  /* all its runs */
+	uint64_t busy;	   /* all its runs, ns, and above FRAME_BUSY_BITS how many */
 };
 
+enum { FRAME_BUSY_BITS = 48 };
+#define FRAME_BUSY_MAX ((UINT64_C(1) << FRAME_BUSY_BITS) - 1) /* 78 hours */
+
+static inline uint64_t frame_part_ns(const struct frame_part *part)
+{
+	return part->busy & FRAME_BUSY_MAX;
+}
+
+static inline uint32_t frame_part_runs(const struct frame_part *part)
+{
+	return (uint32_t)(part->busy >> FRAME_BUSY_BITS);
+}
+
 struct frame {
-	uint64_t id;
 	uint64_t start_ns; /* UINT64_MAX: only ticks, nothing told a start */
 	uint64_t end_ns;   /* 0: nothing told an end */
 	uint64_t sum_ns;   /* outermost stages, but not `total` */
 	uint64_t threads;  /* a bit for each that took part; more than 64 share bits */
+	uint32_t parts;	   /* bits of the places below that are used */
+	uint32_t runs;	   /* of stages */
+	uint32_t late;	   /* what came when it was done already */
+	bool has_frame;	   /* a FRAME record came */
+	bool has_context;  /* a CONTEXT record came */
+	bool judged;	   /* against the deadline */
+	bool ticked;	   /* its end was a tick, for want of a record */
+	uint64_t id;
 	uint64_t serial;   /* frames are done in this order */
 	uint64_t delta_ns; /* to the tick before; 0 = not known */
 	uint32_t voluntary_switches, involuntary_switches, minor_faults, major_faults;
 	uint32_t run_delay_us;
-	uint32_t parts;		       /* bits of the places below that are used */
-	uint32_t runs;		       /* of stages */
-	uint32_t late;		       /* what came when it was done already */
-	bool has_frame;		       /* a FRAME record came */
-	bool has_context;	       /* a CONTEXT record came */
-	bool judged;		       /* against the deadline */
-	bool ticked;		       /* its end was a tick, for want of a record */
 	enum throttle_value throttled; /* at its end; set when it is done */
 	struct frame_part part[FRAME_STAGES + 1];
-	uint16_t part_runs[FRAME_STAGES + 1];
 };
 
 struct frame_table {
@@ -68,7 +80,7 @@ struct frame_table {
 	uint64_t frame_grace_ns, stage_grace_ns;
 	size_t stages;
 	char stage[FRAME_STAGES][PROTO_NAME_SIZE];
-	bool is_total[FRAME_STAGES];
+	bool is_total[FRAME_STAGES + 1];
 	void (*done)(void *ctx, struct frame *frame);
 	void *ctx;
 	struct frame frame[FRAME_TABLE_FRAMES];
@@ -94,9 +106,53 @@ struct frame_piece {
 	uint64_t thread;  /* any number for it */
 };
 
+/* The frame of a piece that is not the last one's: found, or begun. */
+struct frame *frame_table_seek(struct frame_table *table, const struct frame_piece *piece);
+
+static inline struct frame *frame_table_frame_of(
+	struct frame_table *table, const struct frame_piece *piece)
+{
+	uint32_t at = table->last;
+	if (__builtin_expect(table->ids[at] == piece->id && table->state[at] == FRAME_OPEN, 1)) {
+		return &table->frame[at];
+	}
+	return frame_table_seek(table, piece);
+}
+
+static inline void frame_extend(struct frame *frame, const struct frame_piece *piece)
+{
+	if (piece->start_ns < frame->start_ns) {
+		frame->start_ns = piece->start_ns;
+	}
+	if (piece->end_ns > frame->end_ns) {
+		frame->end_ns = piece->end_ns;
+	}
+	frame->threads |= UINT64_C(1) << piece->thread % 64;
+}
+
+/* Another run of a stage that ran in the frame before. */
+void frame_part_add(struct frame_part *part, const struct frame_piece *piece);
+
 /* A stage ran. nested: inside of another stage of its thread. */
-void frame_table_run(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place, bool nested);
+static inline void frame_table_run(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t place, bool nested)
+{
+	struct frame *frame = frame_table_frame_of(table, piece);
+	uint64_t busy_ns = piece->end_ns - piece->start_ns;
+	uint32_t bit = UINT32_C(1) << place;
+	frame_extend(frame, piece);
+	frame->runs++;
+	frame->sum_ns += nested || table->is_total[place] ? 0 : busy_ns;
+	if (__builtin_expect(frame->parts & bit, 0)) {
+		frame_part_add(&frame->part[place], piece);
+		return;
+	}
+	frame->parts |= bit;
+	frame->part[place].start_ns = piece->start_ns;
+	frame->part[place].busy = (busy_ns < FRAME_BUSY_MAX ? busy_ns : FRAME_BUSY_MAX) |
+				  UINT64_C(1) << FRAME_BUSY_BITS;
+}
+
 /* A FRAME record; start = end: only a tick. A second one of the same id begins another frame. */
 void frame_table_frame(struct frame_table *table, const struct frame_piece *piece);
 /* A CONTEXT record; values of several threads add up. */
