@@ -104,19 +104,11 @@ static void fault_pages(void)
 
 START_TEST(a_frame_says_what_happened_to_its_thread)
 {
-	enum { PAGES = 50 };
 	attach();
 	frames(3, FRAME_60);
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *fresh = mmap(
-		NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(fresh, MAP_FAILED);
-	madvise(fresh, PAGES * page, MADV_NOHUGEPAGE);
 	edgeprof_frame_begin(42);
 	ahead_ns += FRAME_60;
-	for (size_t i = 0; i < PAGES; i++) {
-		*(volatile char *)(fresh + i * page) = 1;
-	}
+	fault_pages();
 	for (int i = 0; i < 3; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
 	}
