@@ -18,7 +18,10 @@ static const struct verb verbs[] = {
 	{"snapshot", "", "the few numbers of this moment in one answer", OPTION_APP, 0, 0,
 		verb_snapshot},
 	{"sensors", "[GLOB]", "current values", OPTION_ALL, 0, 1, verb_sensors},
-	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
+	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage",
+		OPTION_TREE | OPTION_BY | OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE |
+			OPTION_WIDE,
+		0, 1, verb_stages},
 	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
 	{"ps", "", "watched processes",

@@ -31,7 +31,7 @@ static bool any_ancestor(const struct app_relations *relations, size_t i,
 	bool (*of_parent)(const struct app_relations *relations, size_t i, size_t parent))
 {
 	int16_t parent = relations->parent[i];
-	for (int k = 0; parent != APP_NO_STAGE && (size_t)parent != i && k < ANCESTORS; k++) {
+	for (int k = 0; parent != APP_NO_STAGE && k < ANCESTORS; k++) {
 		if (of_parent(relations, i, (size_t)parent)) {
 			return true;
 		}
@@ -44,6 +44,12 @@ static bool is_part(const struct app_relations *relations, size_t i, size_t pare
 {
 	(void)i;
 	return !relations->is_total[parent];
+}
+
+static bool is_itself(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)relations;
+	return i == parent;
 }
 
 static bool same_category(const struct app_relations *relations, size_t i, size_t parent)
@@ -85,6 +91,11 @@ void app_relate(const struct app *app, struct app_relations *ret)
 			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
 		ret->category[i] = first_of_category(app, i);
 		ret->unit[i] = first_of_unit(app, i);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (any_ancestor(ret, i, is_itself)) {
+			ret->parent[i] = APP_NO_STAGE; /* a in b in a: the tree needs a root */
+		}
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ret->is_total[i]) {

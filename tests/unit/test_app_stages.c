@@ -222,6 +222,20 @@ START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
 }
 END_TEST
 
+START_TEST(a_in_b_in_a_has_a_root)
+{
+	uint16_t a = declare("a"), b = declare("b");
+	run_in(2, a, T0, MS);
+	run_in(1, b, T0, 2 * MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	ck_assert(parent("a")[0] == '\0' || parent("b")[0] == '\0');
+	ck_assert(counts("a") != counts("b"));
+}
+END_TEST
+
 START_TEST(more_children_and_parents_than_fit_are_left_out)
 {
 	uint16_t many[40], top = declare("top");
@@ -456,6 +470,7 @@ int main(void)
 	tcase_add_test(tc, children_come_before_their_parent);
 	tcase_add_test(tc, stages_inside_total_count_and_total_does_not);
 	tcase_add_test(tc, the_parent_seen_most_often_wins_and_others_are_flagged);
+	tcase_add_test(tc, a_in_b_in_a_has_a_root);
 	tcase_add_test(tc, more_children_and_parents_than_fit_are_left_out);
 	tcase_add_test(tc, golden_vector_c_shares_of_category_and_total);
 	tcase_add_test(tc, a_nested_stage_does_not_count_twice_in_its_category);
