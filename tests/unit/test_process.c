@@ -431,6 +431,18 @@ START_TEST(with_many_processes_each_has_its_turn)
 		ck_assert_int_eq(bench_sample(&bench), 0);
 	}
 	bench_expect(&bench, "process/cam/fds", 100);
+	/* whose it is, is known from the first sight; between its turns stat tells the memory */
+	size_t from_stat = 0;
+	for (size_t i = 0; i < bench.processes.rows; i++) {
+		const struct process_row *row = &bench.processes.row[i];
+		bool newer = row->rss_bytes == 10.0 * (double)sysconf(_SC_PAGESIZE);
+		ck_assert_uint_eq(row->uid, 42);
+		ck_assert(newer || row->rss_bytes == 1024);
+		ck_assert_double_eq(row->vms_bytes, newer ? 1000 : 900 * 1024);
+		from_stat += newer;
+	}
+	ck_assert_uint_ge(from_stat, 100 - 32);
+	ck_assert_uint_lt(from_stat, 100);
 }
 END_TEST
 
