@@ -67,7 +67,6 @@ def test_hello_in_c():
         assert frames["out_of_order"] == frames["skipped_ids"] == 0, frames
         # one thread: a frame takes as long as its stages
         assert frames["end_to_end_mean_ms"] >= total["mean_ms"], (frames, total)
-        assert frames["fps"] <= total["max_fps"], (frames, total)
         told = marks(daemon, "hello")
         assert [m["label"] for m in told] == ["model_loaded"], told
         assert 1 << 18 < told[0]["rss_bytes"] <= told[0]["peak_rss_bytes"] <= told[0]["vms_bytes"], told
