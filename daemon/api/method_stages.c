@@ -139,6 +139,7 @@ static void stage_item(
 	relation_fields(out, app, index, &query);
 	deadline_fields(out, stage);
 	cost_fields(out, stage, &answer);
+	json_number_opt(out, "energy_mj", app_energy_stage_mj(app, stage));
 	json_unsigned(out, "failed", stage->failed);
 	json_unsigned(out, "warmup_skipped", stage->warmup_skipped);
 	json_unsigned(out, "orphan_end", stage->orphan_ends);
