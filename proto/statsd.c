@@ -19,24 +19,67 @@ static bool text_is(struct statsd_text text, const char *word)
 	return text.length == length && memcmp(text.at, word, length) == 0;
 }
 
+enum { NAME_STOP = 1, TAG_STOP = 2 };
+
+/* Where the scan of a name or a tag stops, by byte. */
+static const uint8_t stops[256] = {
+	/* clang-format off: control characters, 0 to 31 */
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	NAME_STOP,
+	/* clang-format on */
+	[0x7f] = NAME_STOP,
+	[':'] = NAME_STOP | TAG_STOP,
+	['|'] = NAME_STOP | TAG_STOP,
+	[','] = TAG_STOP,
+};
+
+static const char *scan_to(const char *at, const char *end, uint8_t stop)
+{
+	while (at < end && !(stops[(unsigned char)*at] & stop)) {
+		at++;
+	}
+	return at;
+}
+
 /* Behind the colon of the name; NULL with a reason. */
 static const char *take_name(
-	const char *at, const char *end, struct statsd_line *line, const char **reason)
+	const char *begin, const char *end, struct statsd_line *line, const char **reason)
 {
-	const char *begin = at;
-	for (; at < end && *at != ':'; at++) {
-		unsigned char c = (unsigned char)*at;
-		if (c == '|') {
-			break;
-		}
-		if (c < ' ' || c == 0x7f) {
-			*reason = "a control character in the name";
-			return NULL;
-		}
-	}
+	const char *at = scan_to(begin, end, NAME_STOP);
 	size_t length = (size_t)(at - begin);
 	if (at == end || *at != ':') {
-		*reason = "no ':' behind the name";
+		*reason = at < end && *at != '|' ? "a control character in the name"
+						 : "no ':' behind the name";
 		return NULL;
 	}
 	if (length == 0 || length > STATSD_NAME_MAX) {
@@ -116,16 +159,18 @@ static struct statsd_text take_section(const char **at, const char *end)
 static enum statsd_result type_of(
 	struct statsd_text text, enum statsd_type *ret, const char **reason)
 {
-	static const struct {
-		char name[3];
-		enum statsd_type type;
-	} types[] = {{"ms", STATSD_TIME}, {"g", STATSD_GAUGE}, {"c", STATSD_COUNTER},
-		{"h", STATSD_TIME}, {"d", STATSD_TIME}};
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (text_is(text, types[i].name)) {
-			*ret = types[i].type;
-			return STATSD_LINE;
-		}
+	char first = text.length > 0 ? *text.at : '\0';
+	if (text.length == 2 && first == 'm' && text.at[1] == 's') {
+		*ret = STATSD_TIME;
+		return STATSD_LINE;
+	}
+	if (text.length == 1 && (first == 'g' || first == 'c')) {
+		*ret = first == 'g' ? STATSD_GAUGE : STATSD_COUNTER;
+		return STATSD_LINE;
+	}
+	if (text.length == 1 && (first == 'h' || first == 'd')) {
+		*ret = STATSD_TIME;
+		return STATSD_LINE;
 	}
 	if (text.length == 0) {
 		*reason = "no type";
@@ -177,22 +222,27 @@ static void take_tag(struct statsd_text key, struct statsd_text value, struct st
 	}
 }
 
-/* "key:value,key,…": only keys with a value matter. */
-static void take_tags(const char *at, const char *end, struct statsd_line *line)
+/* "key:value,key,…" up to the next '|' or the end, which is returned. Only keys with a value
+ * matter. */
+static const char *take_tags(const char *at, const char *end, struct statsd_line *line)
 {
-	while (at < end) {
-		const char *begin = at, *colon = NULL;
-		for (; at < end && *at != ','; at++) {
-			if (*at == ':' && !colon) {
-				colon = at;
+	while (at < end && *at != '|') {
+		const char *key = at;
+		at = scan_to(at, end, TAG_STOP);
+		if (at < end && *at == ':') {
+			const char *colon = at;
+			while (at < end && *at != ',' && *at != '|') { /* a value may hold ':' */
+				at++;
+			}
+			if (colon > key) {
+				take_tag((struct statsd_text){key, (size_t)(colon - key)},
+					(struct statsd_text){colon + 1, (size_t)(at - colon - 1)},
+					line);
 			}
 		}
-		if (colon && colon > begin) {
-			take_tag((struct statsd_text){begin, (size_t)(colon - begin)},
-				(struct statsd_text){colon + 1, (size_t)(at - colon - 1)}, line);
-		}
-		at += at < end;
+		at += at < end && *at == ',';
 	}
+	return at;
 }
 
 static bool take_rate(struct statsd_text text, double *ret)
@@ -212,16 +262,14 @@ static bool take_sections(
 {
 	while (at < end) {
 		at++; /* the '|' */
-		struct statsd_text section = take_section(&at, end);
-		if (section.length == 0) {
+		if (at < end && *at == '#') {
+			at = take_tags(at + 1, end, line);
 			continue;
 		}
-		const char *inside = section.at + 1;
-		if (*section.at == '#') {
-			take_tags(inside, at, line);
-		} else if (*section.at == '@' &&
-			   !take_rate(
-				   (struct statsd_text){inside, section.length - 1}, &line->rate)) {
+		struct statsd_text section = take_section(&at, end);
+		if (section.length > 0 && *section.at == '@' &&
+			!take_rate((struct statsd_text){section.at + 1, section.length - 1},
+				&line->rate)) {
 			*reason = "the rate is not above 0 and up to 1";
 			return false;
 		}

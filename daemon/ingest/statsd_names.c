@@ -10,18 +10,19 @@ enum { SLOTS = sizeof(((struct statsd_names *)0)->slot) };
 /* Eight bytes at a time; the multiplier is 2^64 / golden ratio, made odd. */
 static uint64_t hash_of(struct statsd_text text)
 {
-	uint64_t hash = text.length;
-	for (size_t i = 0; i < text.length; i += 8) {
-		uint64_t word = 0;
-		size_t left = text.length - i;
-		if (left >= 8) {
-			memcpy(&word, text.at + i, 8);
-		} else {
-			memcpy(&word, text.at + i, left);
-		}
+	uint64_t hash = text.length, word;
+	const char *at = text.at;
+	size_t left = text.length;
+	for (; left >= 8; left -= 8, at += 8) {
+		memcpy(&word, at, 8);
 		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 29;
 	}
+	for (word = 0; left > 0; left--) {
+		word = word << 8 | (unsigned char)*at++;
+	}
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	hash ^= hash >> 29;
 	return hash;
 }
 
