@@ -1,7 +1,8 @@
 /*
  * Frame context: one getrusage and one pread of /proc/thread-self/schedstat (run time, time on the
  * run queue, slices; ns) at a frame's end. Differences to the thread's frame before; on up to 120
- * frames a second, where the two calls are 0.02 % of a frame, off above, where they would be seen.
+ * frames a second, where the two calls are at most 0.1 % of a frame, off above, where they would be
+ * seen.
  */
 #include "client/libedgeprof/context.h"
 
