@@ -128,8 +128,9 @@ def test_a_file_that_hangs_in_open_at_the_start(tree, fuse):
     with Daemon(CONFIG, root=tree) as daemon:
         until("it hangs", fuse.hanging)
         is_late(daemon)
+        asked = fuse.asked
         the_others_tick(daemon)
-        assert fuse.asked == 1, "it is asked once, not again and again"
+        assert fuse.asked == asked, "it is not asked again and again"
         assert daemon.metric("temperature/gpu") is None
         fuse.let_go()
         is_fine(daemon)

@@ -581,7 +581,7 @@ END_TEST
 
 /* What asks a bus or the firmware. */
 static const char *const may_hang[] = {
-	"cpufreq", "fan", "gpu", "modes", "pi", "power", "thermal", "throttle"};
+	"cpufreq", "fan", "gpu", "hwmon", "modes", "pi", "power", "thermal", "throttle"};
 
 START_TEST(what_may_hang_is_read_beside_the_loop)
 {
