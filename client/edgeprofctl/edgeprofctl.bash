@@ -68,6 +68,7 @@ _edgeprofctl() {
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;
+	frames) options+=" --span --method --throttle --slow --recent" ;;
 	stages) options+=" --tree --by --span --method --throttle --wide" ;;
 	source) options+=" --interval" ;;
 	esac

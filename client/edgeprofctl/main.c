@@ -22,7 +22,9 @@ static const struct verb verbs[] = {
 		OPTION_TREE | OPTION_BY | OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE |
 			OPTION_WIDE,
 		0, 1, verb_stages},
-	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
+	{"frames", "[APP]", "frame rate, frame time, jitter, single frames",
+		OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE | OPTION_SLOW | OPTION_RECENT, 0, 1,
+		verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
 	{"ps", "", "watched processes",
 		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0, verb_ps},

@@ -34,6 +34,8 @@ static const struct option long_options[] = {
 	{"method", required_argument, NULL, OPT_VERB + 19},
 	{"throttle", required_argument, NULL, OPT_VERB + 20},
 	{"wide", no_argument, NULL, OPT_VERB + 21},
+	{"slow", no_argument, NULL, OPT_VERB + 22},
+	{"recent", required_argument, NULL, OPT_VERB + 23},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -49,7 +51,7 @@ const char *options_name(unsigned option)
 	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
 		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
 		"--watch", "--unwatch", "--name", "--threads", "--tree", "--by", "--span",
-		"--method", "--throttle", "--wide"};
+		"--method", "--throttle", "--wide", "--slow", "--recent"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -70,6 +72,7 @@ const char *options_argument(unsigned option)
 	case OPTION_MAX_POINTS:
 	case OPTION_LINES:
 	case OPTION_COUNT:
+	case OPTION_RECENT:
 		return " N";
 	case OPTION_APP:
 		return " APP";
@@ -180,6 +183,8 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 		return parse_count(argument, &options->lines);
 	case OPTION_COUNT:
 		return parse_count(argument, &options->count);
+	case OPTION_RECENT:
+		return parse_count(argument, &options->recent);
 	default: /* flags are told by `given` */
 		return 0;
 	}

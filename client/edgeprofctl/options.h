@@ -33,7 +33,9 @@ enum {
 	OPTION_METHOD = 1 << 19,
 	OPTION_THROTTLE = 1 << 20,
 	OPTION_WIDE = 1 << 21,
-	OPTION_LAST = OPTION_WIDE,
+	OPTION_SLOW = 1 << 22,
+	OPTION_RECENT = 1 << 23,
+	OPTION_LAST = OPTION_RECENT,
 };
 
 struct options {
@@ -46,7 +48,7 @@ struct options {
 	const char *since, *until, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
 	double step_ms, interval_ms; /* 0 = not given */
-	long max_points, lines, count;
+	long max_points, lines, count, recent;
 	char **words; /* the verb and its arguments */
 	int word_count;
 };

@@ -74,6 +74,18 @@ static void add_history(struct table *table, const cJSON *self)
 		json_word(self, "history_reason"));
 }
 
+static void add_records(struct table *table, const cJSON *self)
+{
+	char value[160], note[160];
+	snprintf(value, sizeof(value), "%s of %s",
+		format_bytes(json_number(self, "records_used_bytes")).text,
+		format_bytes(json_number(self, "records_bytes")).text);
+	double span = json_number(self, "records_span_s");
+	snprintf(note, sizeof(note), "%s%s", isnan(span) ? "" : "the last ",
+		isnan(span) ? "" : format_span(span).text);
+	add(table, "Raw records", value, note);
+}
+
 static void show_self(struct ctl *ctl, const cJSON *self)
 {
 	static const struct column columns[] = {
@@ -93,6 +105,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	snprintf(text, sizeof(text), "%.1f ms", json_number(self, "loop_lag_max_us") / 1000);
 	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
 	add_history(&table, self);
+	add_records(&table, self);
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");
 	add_counts(&table, self);
