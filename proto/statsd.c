@@ -21,41 +21,13 @@ static bool text_is(struct statsd_text text, const char *word)
 
 enum { NAME_STOP = 1, TAG_STOP = 2 };
 
-/* Where the scan of a name or a tag stops, by byte. */
+/* Where the scan of a name or a tag stops, by byte; the first 32 are control characters. */
 static const uint8_t stops[256] = {
-	/* clang-format off: control characters, 0 to 31 */
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
-	NAME_STOP,
+	/* clang-format off */
+	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
+	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
+	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
+	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
 	/* clang-format on */
 	[0x7f] = NAME_STOP,
 	[':'] = NAME_STOP | TAG_STOP,
