@@ -21,16 +21,34 @@ static void context_fields(struct json *out, const struct frame *frame)
 	}
 }
 
-static void stage_items(struct json *out, const struct app *app, const struct frame *frame)
+/* The places of its stages, first start first. How many. */
+static size_t stages_order(const struct frame *frame, uint8_t order[FRAME_STAGES + 1])
 {
-	json_open(out, "stages", '[');
-	for (uint8_t i = 0; i <= FRAME_STAGES; i++) {
-		const struct frame_part *part = &frame->part[i];
-		if (!(frame->parts >> i & 1)) {
+	size_t count = 0;
+	for (uint8_t place = 0; place <= FRAME_STAGES; place++) {
+		if (!(frame->parts >> place & 1)) {
 			continue;
 		}
+		size_t at = count++;
+		while (at > 0 &&
+			frame->part[order[at - 1]].start_ns > frame->part[place].start_ns) {
+			order[at] = order[at - 1];
+			at--;
+		}
+		order[at] = place;
+	}
+	return count;
+}
+
+static void stage_items(struct json *out, const struct app *app, const struct frame *frame)
+{
+	uint8_t order[FRAME_STAGES + 1];
+	size_t count = stages_order(frame, order);
+	json_open(out, "stages", '[');
+	for (size_t i = 0; i < count; i++) {
+		const struct frame_part *part = &frame->part[order[i]];
 		json_open(out, NULL, '{');
-		json_string(out, "stage", frame_table_stage(app->tied->table, i));
+		json_string(out, "stage", frame_table_stage(app->tied->table, order[i]));
 		json_number(out, "start_ms", ms_between(frame->start_ns, part->start_ns));
 		json_number(out, "busy_ms", (double)frame_part_ns(part) / 1e6);
 		json_unsigned(out, "runs", frame_part_runs(part));
