@@ -128,7 +128,7 @@ static cJSON *parameters_of(const struct options *options, const char *app)
 		const char *name, *word;
 	} words[] = {
 		{"span", options->span == NULL && shares ? "lifetime" : options->span},
-		{"method", options->method},
+		{"percentile_method", options->method},
 		{"throttle", options->throttle},
 	};
 	cJSON *parameters = ctl_parameters("app", app);

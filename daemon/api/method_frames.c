@@ -119,7 +119,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	json_string(out, "status", stats.sufficient ? "ok" : "insufficient data");
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
 	json_bool(out, "exact", stats.exact);
-	json_string(out, "method", query.nearest ? "nearest" : "linear");
+	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
 	json_string(out, "throttle", filters[query.filter]);
 	json_string_opt(out, "reason", stats.reason ? stats.reason : "");
 	if (scratch) {
@@ -182,7 +182,7 @@ enum api_result method_get_frames(struct api_call *call)
 		return reply_invalid_parameter(call->out, "span");
 	}
 	if (method == 2) {
-		return reply_invalid_parameter(call->out, "method");
+		return reply_invalid_parameter(call->out, "percentile_method");
 	}
 	if (filter == 3) {
 		return reply_invalid_parameter(call->out, "throttle");

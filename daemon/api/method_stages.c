@@ -128,7 +128,7 @@ static void stage_item(
 	json_string_opt(out, "unit", stage->unit);
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
 	json_bool(out, "exact", answer.exact);
-	json_string(out, "method", query.nearest ? "nearest" : "linear");
+	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
 	json_string(out, "throttle", filters[query.filter]);
 	json_string_opt(out, "reason", answer.reason ? answer.reason : "");
 	json_unsigned(out, "count", answer.summary.count);
@@ -192,10 +192,12 @@ enum api_result method_list_stages(struct api_call *call)
 	uint32_t span = choose(&call->value[1], spans, 2);
 	uint32_t method = choose(&call->value[2], methods, 2);
 	uint32_t filter = choose(&call->value[3], filters, 3);
-	if (span == 2 || method == 2 || filter == 3) {
-		return reply_invalid_parameter(call->out, span == 2	? "span"
-							  : method == 2 ? "method"
-									: "throttle");
+	const char *wrong = span == 2	  ? "span"
+			    : method == 2 ? "percentile_method"
+			    : filter == 3 ? "throttle"
+					  : NULL;
+	if (wrong) {
+		return reply_invalid_parameter(call->out, wrong);
 	}
 	uint32_t choice = filter << FILTER_SHIFT;
 	choice |= (span ? LIFETIME : 0) | (method ? NEAREST : 0);

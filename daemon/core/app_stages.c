@@ -28,28 +28,47 @@ struct stage_name {
 	bool split; /* the unit is no part of base */
 };
 
+static bool ends_with(const char *text, size_t length, const char *tail)
+{
+	size_t size = strlen(tail);
+	return length > size && memcmp(text + length - size, tail, size) == 0;
+}
+
+/* How long the name is without its unit: in front of '@', which clients may have cleaned to '_'. */
+static size_t base_length(const char *name, size_t length, const char *unit)
+{
+	const char *at = memrchr(name, '@', length);
+	if (at && at > name && at + 1 < name + length) {
+		return (size_t)(at - name);
+	}
+	char tail[PROTO_LABEL_SIZE + 1];
+	snprintf(tail, sizeof(tail), "_%s", unit);
+	return unit[0] && ends_with(name, length, tail) ? length - strlen(tail) : length;
+}
+
 static void name_read(const struct proto_declaration *declaration, struct stage_name *ret)
 {
 	static const struct {
 		const char *suffix, *unit;
 	} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
-	size_t length = strnlen(declaration->name, PROTO_NAME_MAX);
-	const char *at = memrchr(declaration->name, '@', length);
-	size_t base = at ? (size_t)(at - declaration->name) : 0;
-	*ret = (struct stage_name){.split = base > 0 && base + 1 < length};
-	proto_name_clean(declaration->name, ret->split ? base : length, ret->base);
-	char text[PROTO_LABEL_SIZE] = "";
-	if (ret->split) {
-		snprintf(text, sizeof(text), "%.*s", (int)(length - base - 1), at + 1);
-	}
-	for (size_t i = 0; !ret->split && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		size_t tail = strlen(suffixes[i].suffix);
-		if (length > tail &&
-			memcmp(declaration->name + length - tail, suffixes[i].suffix, tail) == 0) {
-			snprintf(text, sizeof(text), "%s", suffixes[i].unit);
+	const char *name = declaration->name;
+	char unit[PROTO_LABEL_SIZE];
+	label_copy(unit, declaration->unit);
+	size_t length = strnlen(name, PROTO_NAME_MAX);
+	size_t base = base_length(name, length, unit);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		if (ends_with(name, length, suffixes[i].suffix)) { /* these are names as they are */
+			base = length;
+			snprintf(unit, sizeof(unit), "%s",
+				unit[0] ? declaration->unit : suffixes[i].unit);
 		}
 	}
-	label_copy(ret->unit, declaration->unit[0] ? declaration->unit : text);
+	*ret = (struct stage_name){.split = base < length};
+	proto_name_clean(name, base, ret->base);
+	if (ret->split && !unit[0]) {
+		snprintf(unit, sizeof(unit), "%.*s", (int)(length - base - 1), name + base + 1);
+	}
+	label_copy(ret->unit, unit);
 }
 
 static void stage_describe(struct stage *stage, const struct proto_declaration *declaration,

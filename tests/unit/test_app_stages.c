@@ -134,6 +134,10 @@ START_TEST(a_unit_comes_from_the_name)
 		{"end@", "", "end_", ""},
 		{"a@b@npu", "", "a_b", "npu"},
 		{"_coreml", "", "_coreml", ""},
+		{"track_npu", "npu", "track", "npu"}, /* as libraries clean track@npu */
+		{"ocr_onnx_cpu", "cpu", "ocr_onnx_cpu", "cpu"},
+		{"_gpu2", "gpu2", "_gpu2", "gpu2"},
+		{"copy_npu", "", "copy_npu", ""},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint16_t index = declare_as(cases[i].told, "", cases[i].declared);
