@@ -61,7 +61,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 		cJSON_AddStringToObject(parameters, "span", options->span);
 	}
 	if (options->method) {
-		cJSON_AddStringToObject(parameters, "method", options->method);
+		cJSON_AddStringToObject(parameters, "percentile_method", options->method);
 	}
 	if (options->throttle) {
 		cJSON_AddStringToObject(parameters, "throttle", options->throttle);

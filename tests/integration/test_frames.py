@@ -89,7 +89,7 @@ def test_slow_frames_tell_where_the_time_went():
 def test_what_is_asked_wrongly_is_refused():
     with Daemon() as daemon, program([FRAMES, "paced", "cam", 5], daemon.env, stdin=subprocess.PIPE):
         until("frames", lambda: frames_of(daemon, "cam")["total_count"] == 5)
-        for wrong in ({"span": "week"}, {"method": "x"}, {"throttle": "hot"}, {"recent": 0}, {"recent": 129}):
+        for wrong in ({"span": "week"}, {"percentile_method": "x"}, {"throttle": "hot"}, {"recent": 0}, {"recent": 129}):
             try:
                 ask(daemon, dict(wrong, app="cam"))
                 raise AssertionError(wrong)
