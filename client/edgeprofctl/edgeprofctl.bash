@@ -17,7 +17,7 @@ _edgeprofctl_names() {
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark marks source
-		metrics self throttle doctor reload parse version help"
+		metrics self throttle doctor reload parse emit version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
 	local verb="" word words=""
@@ -71,6 +71,7 @@ _edgeprofctl() {
 	frames) options+=" --span --method --throttle --slow --recent" ;;
 	stages) options+=" --tree --by --span --method --throttle --wide" ;;
 	source) options+=" --interval" ;;
+	emit) options+=" --app --frame --unit --time" ;;
 	esac
 	if [[ $current == -* ]]; then
 		words="$options"

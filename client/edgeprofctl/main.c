@@ -1,5 +1,6 @@
 /* edgeprofctl: options and the table of verbs. Everything else is in the verbs' own files. */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,9 @@ static const struct verb verbs[] = {
 	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
 	{"parse", "tegrastats [FILE]", "lines of tegrastats as JSON, without a daemon", 0, 1, 2,
 		verb_parse},
+	{"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
+		"send a value, or time a command",
+		OPTION_APP | OPTION_FRAME | OPTION_UNIT | OPTION_TIME, 1, INT_MAX, verb_emit},
 	{"version", "", "versions of edgeprofctl and edgeprofd", 0, 0, 0, verb_version},
 	{"help", "[COMMAND]", "this text", 0, 0, 1, NULL},
 };

@@ -36,6 +36,9 @@ static const struct option long_options[] = {
 	{"wide", no_argument, NULL, OPT_VERB + 21},
 	{"slow", no_argument, NULL, OPT_VERB + 22},
 	{"recent", required_argument, NULL, OPT_VERB + 23},
+	{"frame", required_argument, NULL, OPT_VERB + 24},
+	{"unit", required_argument, NULL, OPT_VERB + 25},
+	{"time", required_argument, NULL, OPT_VERB + 26},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -51,7 +54,8 @@ const char *options_name(unsigned option)
 	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
 		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
 		"--watch", "--unwatch", "--name", "--threads", "--tree", "--by", "--span",
-		"--method", "--throttle", "--wide", "--slow", "--recent"};
+		"--method", "--throttle", "--wide", "--slow", "--recent", "--frame", "--unit",
+		"--time"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -80,7 +84,12 @@ const char *options_argument(unsigned option)
 	case OPTION_UNWATCH:
 		return " PID|PATTERN|UNIT";
 	case OPTION_NAME:
+	case OPTION_TIME:
 		return " NAME";
+	case OPTION_FRAME:
+		return " N";
+	case OPTION_UNIT:
+		return " UNIT";
 	case OPTION_BY:
 		return " category|unit";
 	case OPTION_SPAN:
@@ -128,6 +137,16 @@ static int parse_word(const char *text, const char *const *words, const char **r
 	return -EINVAL;
 }
 
+static int parse_frame(const char *text, uint64_t *ret)
+{
+	size_t length = strspn(text, "0123456789");
+	if (length == 0 || length > 19 || text[length] != '\0') {
+		return -EINVAL;
+	}
+	*ret = strtoull(text, NULL, 10);
+	return 0;
+}
+
 /* A span of at least 1 ms, in ms. */
 static int parse_ms(const char *text, double *ret)
 {
@@ -173,6 +192,14 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 		return parse_word(argument, methods, &options->method);
 	case OPTION_THROTTLE:
 		return parse_word(argument, throttles, &options->throttle);
+	case OPTION_FRAME:
+		return parse_frame(argument, &options->frame);
+	case OPTION_UNIT:
+		options->unit = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_TIME:
+		options->timed = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
 	case OPTION_STEP:
 		return parse_ms(argument, &options->step_ms);
 	case OPTION_INTERVAL:

@@ -35,7 +35,10 @@ enum {
 	OPTION_WIDE = 1 << 21,
 	OPTION_SLOW = 1 << 22,
 	OPTION_RECENT = 1 << 23,
-	OPTION_LAST = OPTION_RECENT,
+	OPTION_FRAME = 1 << 24,
+	OPTION_UNIT = 1 << 25,
+	OPTION_TIME = 1 << 26,
+	OPTION_LAST = OPTION_TIME,
 };
 
 struct options {
@@ -47,6 +50,8 @@ struct options {
 	unsigned given; /* OPTION_ bits */
 	const char *since, *until, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
+	const char *unit, *timed;		   /* of emit */
+	uint64_t frame;
 	double step_ms, interval_ms; /* 0 = not given */
 	long max_points, lines, count, recent;
 	char **words; /* the verb and its arguments */

@@ -29,6 +29,7 @@ int verb_source(struct ctl *ctl);
 int verb_doctor(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);
 int verb_parse(struct ctl *ctl); /* asks nobody */
+int verb_emit(struct ctl *ctl);
 int verb_version(struct ctl *ctl);
 
 /* Renderers: `reply` is the answer of ListMetrics, ListStages, GetFrames, ListAlerts. */

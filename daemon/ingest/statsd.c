@@ -157,13 +157,22 @@ static void close_sockets(struct statsd *statsd)
 	}
 }
 
-static void on_closed(uv_handle_t *handle)
+static void handle_closed(struct statsd *statsd)
 {
-	struct statsd *statsd = handle->data;
 	if (--statsd->handles == 0) {
 		statsd_batch_finish(&statsd->batch);
 		free(statsd);
 	}
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	handle_closed(((struct statsd_socket *)handle->data)->statsd);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	handle_closed(handle->data);
 }
 
 void statsd_close(struct statsd *statsd, enum process_end how)
@@ -180,11 +189,11 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 	statsd_apps_finish(&statsd->apps, how, seam()->now_ns());
 	for (size_t i = 0; i < SOCKETS; i++) {
 		if (statsd->socket[i].polled) {
-			uv_close((uv_handle_t *)&statsd->socket[i].poll, on_closed);
+			uv_close((uv_handle_t *)&statsd->socket[i].poll, on_poll_closed);
 		}
 	}
-	uv_close((uv_handle_t *)&statsd->sweep, on_closed);
-	uv_close((uv_handle_t *)&statsd->rest, on_closed);
+	uv_close((uv_handle_t *)&statsd->sweep, on_timer_closed);
+	uv_close((uv_handle_t *)&statsd->rest, on_timer_closed);
 	close_sockets(statsd);
 }
 

@@ -37,6 +37,8 @@ static void setup(void)
 	snprintf(dir, sizeof(dir), "/tmp/edgeprof-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/statsd", dir);
+	memset(&counters, 0, sizeof(counters));
+	statsd = NULL;
 	core = (struct core){.counters = &counters, .processes = &processes};
 	struct source *source;
 	ck_assert_int_eq(sources_create(&core.sources), 0);
