@@ -484,6 +484,35 @@ START_TEST(marks_go_on_the_timeline_and_a_flood_does_not)
 }
 END_TEST
 
+/* Processes that come one after the other, each with names that were never there before. */
+START_TEST(ever_new_names_neither_grow_nor_touch_another_app)
+{
+	const char *text = getenv("EDGEPROF_NAMES");
+	uint64_t names = text ? strtoull(text, NULL, 10) : 50000;
+	struct app_process *good = attach_as("good", 1001, 7, T0);
+	declare(good, 0, "infer", 0);
+	size_t metrics_before = 0;
+	for (uint64_t n = 0; n < names; n += PROTO_DECLARATIONS) {
+		struct app_process *p = attach_as("evil", 1000, 12, T0);
+		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
+			char name[32];
+			snprintf(name, sizeof(name), "n%llu", (unsigned long long)(n + d));
+			declare(p, d, name, 0);
+			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+			record(p, PROTO_KIND_GAUGE, (uint16_t)d, T0, 0, 1);
+		}
+		record(good, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
+		apps_detach(apps, p, PROCESS_ENDED, T0);
+		metrics_before = metrics_before ? metrics_before : metrics_count(metrics);
+		ck_assert_uint_le(apps_stages(apps), APP_STAGES_MAX + 1);
+		ck_assert_uint_le(metrics_count(metrics), metrics_before + 8);
+	}
+	ck_assert_uint_eq(good->app->stages, 1);
+	ck_assert_uint_eq(
+		good->app->stage[0]->count, (names + PROTO_DECLARATIONS - 1) / PROTO_DECLARATIONS);
+}
+END_TEST
+
 START_TEST(a_storm_of_processes_leaves_room_on_the_timeline)
 {
 	struct app_process *p;
@@ -647,6 +676,7 @@ int main(void)
 {
 	TCase *tc = tcase_create("apps");
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 600); /* for the long form */
 	tcase_add_test(tc, stage_statistics_become_metrics);
 	tcase_add_test(tc, frames_become_metrics);
 	tcase_add_test(tc, frames_of_two_threads_are_counted_in_the_order_of_time);
@@ -662,6 +692,7 @@ int main(void)
 	tcase_add_test(tc, apps_under_ever_new_names_keep_the_limit_of_stages);
 	tcase_add_test(tc, apps_and_processes_have_limits);
 	tcase_add_test(tc, marks_go_on_the_timeline_and_a_flood_does_not);
+	tcase_add_test(tc, ever_new_names_neither_grow_nor_touch_another_app);
 	tcase_add_test(tc, a_storm_of_processes_leaves_room_on_the_timeline);
 	tcase_add_test(tc, the_end_of_an_app_is_told_with_its_statistics);
 	tcase_add_test(tc, stages_without_a_place_are_named);
