@@ -100,7 +100,9 @@ void stage_view_categories(struct ctl *ctl, const cJSON *reply, const char *app)
 		const char *name = json_word(category, "category");
 		add_category(&table, category);
 		while ((stage = next_by_total(reply, "stages", app, name, stage)) != NULL) {
-			add_operation(&table, stage);
+			if (json_get(stage, "percent_of_total") != NULL) { /* else a total itself */
+				add_operation(&table, stage);
+			}
 		}
 	}
 	show_total(ctl, reply, app);

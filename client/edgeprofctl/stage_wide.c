@@ -29,15 +29,18 @@ static const struct field durations[] = {
 	{"FPS", "throughput_fps", 1},
 };
 
-static const struct field others[] = {
+static const struct field costs[] = {
 	{"Total ms", "total_ms", 1},
-	{"% cat", "percent_of_category", 1},
+	{"% category", "percent_of_category", 1},
 	{"% total", "percent_of_total", 1},
-	{"/frame", "runs_per_frame", 2},
+	{"Runs/frame", "runs_per_frame", 2},
 	{"ms/frame", "per_frame_ms", 3},
 	{"CPU ms", "cpu_ms", 3},
-	{"Proc ms", "process_cpu_ms", 3},
+	{"All CPU ms", "process_cpu_ms", 3},
 	{"CPU/wall", "cpu_ratio", 2},
+};
+
+static const struct field counts[] = {
 	{"Deadline", "deadline_ms", 1},
 	{"Misses", "misses", 0},
 	{"Worst", "worst_ms", 1},
@@ -47,21 +50,30 @@ static const struct field others[] = {
 	{"Warm-up", "warmup_skipped", 0},
 	{"Throttled", "throttled_count", 0},
 	{"Unknown", "throttle_unknown_count", 0},
+	{"No begin", "orphan_end", 0},
+	{"No end", "abandoned", 0},
 };
 
-enum { FIELDS_MAX = 20 };
+enum { FIELDS_MAX = 12, MORE = 2 };
 
-static void show(struct ctl *ctl, const cJSON *reply, const char *app, const struct field *fields,
-	size_t count)
+static void add_costs(struct table *table, const cJSON *stage)
 {
-	struct column columns[FIELDS_MAX + 3] = {{"Stage", false, true}};
+	double growth = json_number(stage, "rss_growth_max_bytes");
+	table_add(table, TONE_NONE, "%s", isnan(growth) ? "-" : format_bytes(growth).text);
+	table_add(table, TONE_NONE, "%s", json_word(stage, "category"));
+}
+
+/* A table of these fields; more: two cells of their own behind them. */
+static void show(struct ctl *ctl, const cJSON *reply, const char *app, const struct field *fields,
+	size_t count, void (*more)(struct table *table, const cJSON *stage))
+{
+	struct column columns[1 + FIELDS_MAX + MORE] = {{"Stage", false, true}};
+	size_t width = 1;
 	for (size_t i = 0; i < count; i++) {
-		columns[i + 1] = (struct column){fields[i].title, true, false};
+		columns[width++] = (struct column){fields[i].title, true, false};
 	}
-	size_t width = count + 1;
-	bool last = fields == others;
-	if (last) {
-		columns[width++] = (struct column){"RSS max", true, false};
+	if (more != NULL) {
+		columns[width++] = (struct column){"RSS growth", true, false};
 		columns[width++] = (struct column){"Category", false, true};
 	}
 	struct table table;
@@ -77,10 +89,8 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 			table_add_number(
 				&table, json_number(stage, fields[i].member), fields[i].decimals);
 		}
-		if (last) {
-			double growth = json_number(stage, "rss_growth_max_bytes");
-			table_add(&table, TONE_NONE, "%s", format_bytes(growth).text);
-			table_add(&table, TONE_NONE, "%s", json_word(stage, "category"));
+		if (more != NULL) {
+			more(&table, stage);
 		}
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
@@ -93,7 +103,9 @@ void stage_view_wide(struct ctl *ctl, const cJSON *reply, const char *app)
 	fprintf(ctl->output.stream, "%s%s%s, %s, %s\n", style_on(&ctl->style, TONE_BOLD), app,
 		style_off(&ctl->style, TONE_BOLD), json_word(first, "span"),
 		json_true(first, "exact") ? "exact" : "percentiles within 1 %");
-	show(ctl, reply, app, durations, sizeof(durations) / sizeof(durations[0]));
+	show(ctl, reply, app, durations, sizeof(durations) / sizeof(durations[0]), NULL);
 	fputc('\n', ctl->output.stream);
-	show(ctl, reply, app, others, sizeof(others) / sizeof(others[0]));
+	show(ctl, reply, app, costs, sizeof(costs) / sizeof(costs[0]), add_costs);
+	fputc('\n', ctl->output.stream);
+	show(ctl, reply, app, counts, sizeof(counts) / sizeof(counts[0]), NULL);
 }
