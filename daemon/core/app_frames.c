@@ -4,14 +4,36 @@
  */
 #include "daemon/core/app_frames.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/apps_private.h"
 #include "daemon/util/seam.h"
 
+enum { TICKS_NEAR = 48 };
+
 static void take_done(void *ctx, struct frame *frame);
+
+static void configure(struct apps *apps, struct app *app)
+{
+	static const struct frames_settings none;
+	const struct frames_settings *settings = NULL;
+	if (apps->frame_settings) {
+		settings = apps->frame_settings(apps->frame_settings_ctx, app->name);
+	}
+	frames_configure(app->frames, settings ? settings : &none);
+}
+
+void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx)
+{
+	apps->frame_settings = lookup;
+	apps->frame_settings_ctx = ctx;
+	for (size_t i = 0; i < apps->count; i++) {
+		if (apps->app[i]->frames) {
+			configure(apps, apps->app[i]);
+		}
+	}
+}
 
 static struct app_frames *frames_of(struct apps *apps, struct app *app)
 {
@@ -28,6 +50,7 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 			return NULL;
 		}
 		app_metrics_add_frames(apps, app);
+		configure(apps, app);
 	}
 	tied->apps = apps;
 	tied->app = app;
@@ -54,15 +77,6 @@ void app_frames_destroy(struct app_frames *tied)
 		free(tied->slow);
 		free(tied);
 	}
-}
-
-int app_frames_configure(struct apps *apps, struct app *app, const struct frames_settings *settings)
-{
-	if (!frames_of(apps, app)) {
-		return -ENOMEM;
-	}
-	frames_configure(app->frames, settings);
-	return 0;
 }
 
 static void tick_count(struct app_frames *tied, const struct app_tick *tick)
@@ -138,15 +152,20 @@ static void ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns)
 	memmove(&tied->tick[0], &tied->tick[taken], tied->ticks * sizeof(tied->tick[0]));
 }
 
+/* In order, when it is not far from the end; else they are sorted later. */
 static void tick_add(struct app_frames *tied, const struct app_tick *tick)
 {
 	if (tied->ticks == APP_TICKS_MAX) {
 		ticks_take(tied, APP_TICKS_MAX / 2, UINT64_MAX);
 	}
-	/* a thread's are in order: nothing to sort */
-	tied->unordered = tied->unordered ||
-			  (tied->ticks > 0 && tied->tick[tied->ticks - 1].t_ns > tick->t_ns);
-	tied->tick[tied->ticks++] = *tick;
+	size_t at = tied->ticks++;
+	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
+	tied->unordered = tied->unordered || (least > 0 && tied->tick[least - 1].t_ns > tick->t_ns);
+	while (!tied->unordered && at > least && tied->tick[at - 1].t_ns > tick->t_ns) {
+		tied->tick[at] = tied->tick[at - 1];
+		at--;
+	}
+	tied->tick[at] = *tick;
 }
 
 /* Starts anew with the first frame of an app that came back. */

@@ -59,9 +59,10 @@ struct app_frames {
 	struct app_tick tick[APP_TICKS_MAX];
 };
 
-/* An app's settings, also before its first frame. -ENOMEM. */
-int app_frames_configure(
-	struct apps *apps, struct app *app, const struct frames_settings *settings);
+/* The operator's settings of an app's frames; NULL = none. */
+typedef const struct frames_settings *frames_settings_lookup(void *ctx, const char *app);
+/* Asks it for each frame stream that is there and for each new one. NULL: no settings any more. */
+void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx);
 
 /* What ended until now_ns and has been read, counts. For each process, after its pass. */
 void app_frames_drained(struct apps *apps, struct app_process *process);

@@ -21,6 +21,8 @@ struct apps {
 	double *scratch;	   /* for a window of either kind */
 	struct events *events;	   /* NULL until the first record */
 	struct app_energy_meter energy;
+	frames_settings_lookup *frame_settings; /* NULL = none */
+	void *frame_settings_ctx;
 	uint64_t *select_scratch;  /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */

@@ -74,11 +74,13 @@ static void begin(struct frame_table *table, uint32_t at, uint64_t id)
 	frame->id = id;
 	frame->start_ns = UINT64_MAX;
 	table->ids[at] = id;
+	table->begun[at] = table->begins++;
 	table->state[at] = FRAME_OPEN;
 	table->open[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* The place to give away in a set: a free one, else the oldest that is done, else the oldest. */
+/* The place to give away in a set: a free one, else that of the oldest that is done, else that of
+ * the oldest. */
 static uint32_t victim(const struct frame_table *table, uint32_t set)
 {
 	uint32_t best = set;
@@ -88,8 +90,8 @@ static uint32_t victim(const struct frame_table *table, uint32_t set)
 		}
 		bool done = table->state[at] == FRAME_DONE;
 		bool best_done = table->state[best] == FRAME_DONE;
-		if (done != best_done ? done
-				      : table->frame[at].end_ns < table->frame[best].end_ns) {
+		bool older = table->begins - table->begun[at] > table->begins - table->begun[best];
+		if (done != best_done ? done : older) {
 			best = at;
 		}
 	}

@@ -72,6 +72,8 @@ struct frame {
 struct frame_table {
 	uint64_t ids[FRAME_TABLE_FRAMES]; /* sets of FRAME_TABLE_WAYS neighbours */
 	uint8_t state[FRAME_TABLE_FRAMES];
+	uint32_t begun[FRAME_TABLE_FRAMES]; /* number of its begin; wraps */
+	uint32_t begins;
 	uint64_t open[FRAME_TABLE_FRAMES / 64]; /* bits */
 	uint32_t last;				/* the one that was used last */
 	uint64_t serial;			/* of the last one done */

@@ -48,20 +48,29 @@ void frames_destroy(struct frames *frames)
 	free(frames);
 }
 
+static void choose_deadline(struct frames *frames)
+{
+	uint64_t deadline_ns = frames->settings.deadline_ns > 0 ? frames->settings.deadline_ns
+								: frames->app_deadline_ns;
+	if (deadline_ns != frames->deadline_ns) {
+		frames->deadline_ns = deadline_ns;
+		frames->consecutive_misses = 0;
+	}
+}
+
 void frames_configure(struct frames *frames, const struct frames_settings *settings)
 {
 	frames->settings = *settings;
-	if (settings->deadline_ns) {
-		frames->deadline_ns = settings->deadline_ns;
+	choose_deadline(frames);
+	if (frames->count + frames->warmup_skipped == 0) {
+		frames->warmup_left = frames->warmup_latencies = settings->warmup;
 	}
-	frames->warmup_left = frames->warmup_latencies = settings->warmup;
 }
 
 void frames_set_deadline(struct frames *frames, uint64_t deadline_ns)
 {
-	if (!frames->settings.deadline_ns) {
-		frames->deadline_ns = deadline_ns;
-	}
+	frames->app_deadline_ns = deadline_ns;
+	choose_deadline(frames);
 }
 
 void frames_restart(struct frames *frames)

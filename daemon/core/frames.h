@@ -73,11 +73,12 @@ struct frames {
 	uint64_t misses; /* frames over the deadline */
 	uint64_t judged; /* frames that had a deadline */
 	uint64_t consecutive_misses, longest_misses;
-	uint64_t worst_ns;     /* longest frame over its deadline; 0 = none */
-	uint64_t zero_deltas;  /* two ticks of the same time */
-	uint64_t out_of_order; /* tick before the last one's, or id behind a later one */
-	uint64_t skipped_ids;  /* ids that are missing (frame_ids.h) */
-	uint64_t deadline_ns;  /* 0 = none */
+	uint64_t worst_ns;	  /* longest frame over its deadline; 0 = none */
+	uint64_t zero_deltas;	  /* two ticks of the same time */
+	uint64_t out_of_order;	  /* tick before the last one's, or id behind a later one */
+	uint64_t skipped_ids;	  /* ids that are missing (frame_ids.h) */
+	uint64_t deadline_ns;	  /* 0 = none */
+	uint64_t app_deadline_ns; /* what the app itself wants */
 	uint64_t warmup_skipped;
 	uint32_t warmup_left, warmup_latencies;
 	uint64_t first_tick_ns, last_tick_ns;
@@ -105,7 +106,8 @@ struct frames {
 int frames_create(size_t window, struct frames **ret); /* -ENOMEM; window >= 2 */
 void frames_destroy(struct frames *frames);
 
-/* Takes the settings (a copy); the warm-up starts with the next frame. */
+/* Takes the settings (a copy). The warm-up is that of the app's next start when frames came
+ * already. */
 void frames_configure(struct frames *frames, const struct frames_settings *settings);
 /* The deadline that the app itself tells; 0 = none. */
 void frames_set_deadline(struct frames *frames, uint64_t deadline_ns);

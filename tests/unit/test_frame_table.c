@@ -418,6 +418,35 @@ START_TEST(without_a_deadline_slow_is_twice_the_median)
 }
 END_TEST
 
+static const struct frames_settings *settings_of(void *ctx, const char *app)
+{
+	return strcmp(app, "cam") == 0 ? ctx : NULL;
+}
+
+START_TEST(settings_reach_streams_that_are_there_and_that_come)
+{
+	struct frames_settings settings = {.deadline_ns = 10 * MS, .warmup = 2};
+	apps_configure_frames(apps, settings_of, &settings);
+	struct app_process *p = attach("cam"), *other = attach("mic");
+	for (uint64_t i = 0; i < 10; i++) {
+		send(p, 0, PROTO_KIND_FRAME, 0, i * 40, i * 40 + 20, i);
+		send(other, 0, PROTO_KIND_FRAME, 0, i * 40, i * 40 + 20, i);
+		drained(p->app, i * 40 + 20);
+		drained(other->app, i * 40 + 20);
+	}
+	ck_assert_uint_eq(p->app->frames->count, 8);
+	ck_assert_uint_eq(p->app->frames->warmup_skipped, 2);
+	ck_assert_uint_ge(p->app->frames->misses, 8);
+	ck_assert_uint_eq(other->app->frames->misses, 0);
+	ck_assert_uint_eq(stats_of(p->app).end_to_end_count, 8);
+	settings.deadline_ns = 50 * MS;
+	apps_configure_frames(apps, settings_of, &settings);
+	ck_assert_uint_eq(p->app->frames->deadline_ns, 50 * MS);
+	apps_configure_frames(apps, NULL, NULL);
+	ck_assert_uint_eq(p->app->frames->deadline_ns, 0);
+}
+END_TEST
+
 /* By id, from another thread: part of the frame that it began with. */
 START_TEST(begin_and_end_by_id_belong_to_the_frame_of_the_begin)
 {
@@ -553,6 +582,7 @@ int main(void)
 	tcase_add_test(tc, ticks_of_two_processes_are_merged_in_the_order_of_time);
 	tcase_add_test(tc, slow_frames_are_kept_with_their_context);
 	tcase_add_test(tc, without_a_deadline_slow_is_twice_the_median);
+	tcase_add_test(tc, settings_reach_streams_that_are_there_and_that_come);
 	tcase_add_test(tc, begin_and_end_by_id_belong_to_the_frame_of_the_begin);
 	tcase_add_test(tc, raw_records_outlive_their_process);
 	tcase_add_test(tc, energy_is_shared_out_to_frames_and_stages);

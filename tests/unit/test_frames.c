@@ -208,6 +208,10 @@ START_TEST(settings_win_and_warm_up_is_left_out)
 	ck_assert_uint_eq(s.frame_count, 7);
 	near(s.frame_time_mean_ms, 10);
 	ck_assert_uint_eq(frames->skipped_ids, 0);
+	const struct frames_settings none = {.warmup = 5}; /* a reload */
+	frames_configure(frames, &none);
+	ck_assert_uint_eq(frames->deadline_ns, 5 * MS);
+	ck_assert_uint_eq(frames->warmup_left, 0);
 	frames_destroy(frames);
 }
 END_TEST
