@@ -96,11 +96,11 @@ struct app {
 	struct frames *frames;		     /* NULL until the first frame */
 	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
 	struct app_energy energy;
-	struct events_log *log; /* its raw records; NULL until the first */
-	struct app_accounting past;	     /* sums over processes that went */
-	uint64_t restarts;		     /* processes beyond the first */
-	char last_words[160];		     /* "died in `infer`, frame 8841"; "" = none */
-	struct app_values *values;	     /* NULL until the first gauge or counter */
+	struct events_log *log;	    /* its raw records; NULL until the first */
+	struct app_accounting past; /* sums over processes that went */
+	uint64_t restarts;	    /* processes beyond the first */
+	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
+	struct app_values *values;  /* NULL until the first gauge or counter */
 	struct app_hangs hangs;
 	uint64_t marks_refused; /* of processes that went */
 };
@@ -108,9 +108,9 @@ struct app {
 struct apps;
 
 struct apps_options {
-	size_t stage_window; /* events of a stage's recent window: 1024 */
-	size_t frame_window; /* deltas of a frame stream's window: 300 */
-	size_t stage_memory; /* bytes of all stages together; 0 = 8 MiB */
+	size_t stage_window;  /* events of a stage's recent window: 1024 */
+	size_t frame_window;  /* deltas of a frame stream's window: 300 */
+	size_t stage_memory;  /* bytes of all stages together; 0 = 8 MiB */
 	size_t events_memory; /* bytes of raw records of all apps; 0 = 4 MiB */
 };
 

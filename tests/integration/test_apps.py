@@ -139,6 +139,25 @@ def test_gauges_counters_and_attributes():
         assert app["values"] == 64, app
 
 
+def test_memory_of_anothers_app_is_not_told():
+    if os.geteuid() != 0:
+        return "needs root to become somebody else"
+    with Daemon() as daemon, Actor(daemon) as actor:
+        os.chmod(daemon.dir, 0o755)
+        attached(daemon, actor)
+        actor.do("loaded secret 1")
+        until("the mark", lambda: daemon.call("ListMarks")["marks"])
+        child = os.fork()
+        if child == 0:  # an ordinary user
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            marks = daemon.call("ListMarks")["marks"]
+            fine = len(marks) == 1 and "rss_bytes" not in marks[0] and marks[0]["memory_reason"] == "the app is another user's"
+            os._exit(0 if fine and not app_of(daemon)["processes"] else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_stopped_process_hangs_and_goes_on():
     with Daemon() as daemon, Actor(daemon) as actor:
         attached(daemon, actor)
