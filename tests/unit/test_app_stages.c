@@ -375,8 +375,10 @@ START_TEST(a_run_that_grows_over_ten_mib_is_told_once)
 		run_in(0, load, T0 + i * S, MS);
 		ck_assert_uint_eq(timeline_last_serial(timeline), before + (i > 0));
 	}
+	put(PROTO_KIND_COST, 0, load, T0 + 65 * S, UINT64_MAX, 30 << 20); /* it goes on */
+	run_in(0, load, T0 + 65 * S, MS);
 	ck_assert_str_eq(last_text(), "High memory usage in load: 12.5MB");
-	ck_assert_int_eq(stage("load")->rss_growth_max, 20 << 20);
+	ck_assert_int_eq(stage("load")->rss_growth_max, 30 << 20);
 	for (uint64_t i = 0; i < 2; i++) { /* a minute later it may be told again */
 		put(PROTO_KIND_COST, 0, load, T0 + 70 * S + i, UINT64_MAX, i ? 15 << 20 : 0);
 		run_in(0, load, T0 + 70 * S + i, MS);
