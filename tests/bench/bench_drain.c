@@ -8,7 +8,6 @@
 
 #include "daemon/core/app_stages.h"
 #include "daemon/core/apps.h"
-#include "daemon/core/stage_select.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ring_writer.h"
 
@@ -63,33 +62,36 @@ static unsigned fill(struct writer *writer)
 	return count - 1;
 }
 
-/* The most stages that there may be, all with events: what the sample tick pays for percentiles. */
-static void select_all(void)
+/* The most stages that there may be, all with events in the interval: what one tick pays. */
+static void sample_all(void)
 {
-	static struct stage *stages[STAGES_MAX];
-	static uint64_t scratch[3 * 1024];
-	struct stage_metrics metrics;
-	double p99 = 0;
-	for (unsigned i = 0; i < STAGES_MAX; i++) {
-		if (stage_create("s", 1024, &stages[i]) < 0) {
+	for (unsigned a = 0; a < 2; a++) {
+		char name[8];
+		snprintf(name, sizeof(name), "app%u", a);
+		if (apps_attach(apps, name, 0, 1, 1, SIZE, now_ns(), &process) < 0) {
 			return;
 		}
-		for (unsigned k = 0; k < 1024; k++) {
-			struct stage_run run = stage_run_of(
-				k, 1000000 + ((i + k) * 2654435761u) % 1000000, PROTO_NO_FRAME);
-			stage_event(stages[i], &run);
+		for (uint32_t i = 0; i < APP_STAGES_MAX - 8; i++) {
+			struct proto_declaration declaration = {.deadline_ns = 1500000};
+			snprintf(declaration.name, sizeof(declaration.name), "s%u", i);
+			apps_declare(apps, process, i, &declaration);
 		}
+		drain_ns = now_ns();
+		for (unsigned k = 0; k < 1024 * (APP_STAGES_MAX - 8); k++) {
+			const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
+				.stage = (uint16_t)(k % (APP_STAGES_MAX - 8)),
+				.start_ns = drain_ns - 5000000,
+				.value = 1000000 + (k * 2654435761u) % 1000000,
+				.frame = PROTO_NO_FRAME,
+				.cpu_us = PROTO_CPU_NOT_MEASURED};
+			apps_record(apps, process, 0, &record, drain_ns);
+		}
+		apps_drained(apps, process);
 	}
-	uint64_t start_ns = now_ns();
-	for (unsigned i = 0; i < STAGES_MAX; i++) {
-		stage_select(stages[i], scratch, &metrics);
-		p99 += metrics.p99;
-	}
-	printf("metrics of %d stages of 1024: %.0f us (mean p99 %.3f ms)\n", STAGES_MAX,
-		(double)(now_ns() - start_ns) / 1e3, p99 / STAGES_MAX);
-	for (unsigned i = 0; i < STAGES_MAX; i++) {
-		stage_destroy(stages[i]);
-	}
+	drain_ns = now_ns();
+	apps_sample(apps, drain_ns);
+	printf("sample of %zu stages of 1024: %.0f us\n", apps_stages(apps),
+		(double)(now_ns() - drain_ns) / 1e3);
 }
 
 int main(void)
@@ -140,13 +142,9 @@ int main(void)
 		}
 	}
 	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_value);
-	drain_ns = now_ns();
-	apps_sample(apps, drain_ns);
 	printf("drain incl. statistics: %.1f ns/event (p95 %.1f)\n", rounds[ROUNDS / 2],
 		rounds[ROUNDS * 95 / 100]);
-	printf("sample of %d stages of 1024: %.0f us\n", STAGES,
-		(double)(now_ns() - drain_ns) / 1e3);
-	select_all();
+	sample_all();
 	ring_destroy(ring);
 	apps_destroy(apps);
 	timeline_destroy(timeline);
