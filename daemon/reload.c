@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_stages.h"
 #include "daemon/notify.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -53,6 +54,14 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 				config->process[i].name);
 		}
 	}
+}
+
+void daemon_configure_apps(struct daemon *daemon)
+{
+	struct app_settings *settings = &daemon->config->apps;
+	daemon->core.nearest = daemon->config->nearest;
+	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);
+	apps_configure_frames(daemon->core.apps, app_settings_of_frames, settings);
 }
 
 struct scheduler_options daemon_scheduling(const struct config *config)
@@ -147,15 +156,16 @@ static void reload_statsd(struct daemon *daemon, const struct config *old)
 static void tell_restart_needed(const struct config *old, const struct config *new)
 {
 	if (old->history_bytes != new->history_bytes || old->stage_window != new->stage_window ||
-		old->frame_window != new->frame_window ||
+		old->frame_window != new->frame_window || old->stage_bytes != new->stage_bytes ||
+		old->recorder_bytes != new->recorder_bytes ||
 		old->max_connections != new->max_connections ||
 		old->max_connections_per_uid != new->max_connections_per_uid ||
 		old->max_event_connections != new->max_event_connections ||
 		old->max_mapping_bytes != new->max_mapping_bytes ||
 		strcmp(old->socket_group, new->socket_group) != 0 ||
 		strcmp(old->admin_group, new->admin_group) != 0) {
-		log_notice("[history], [statistics] and the limits and groups of [daemon] take "
-			   "effect at the next start");
+		log_notice("[history], [stages], [recorder], the windows of [statistics] and the "
+			   "limits and groups of [daemon] take effect at the next start");
 	}
 }
 
@@ -191,6 +201,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	}
 	daemon->config = config;
 	log_max_level = config->log_level;
+	daemon_configure_apps(daemon);
 	for (size_t i = 0; i < old->processes; i++) {
 		processes_unwatch(&daemon->processes, old->process[i].kind, old->process[i].name,
 			old->process[i].pid);

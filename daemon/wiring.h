@@ -58,6 +58,7 @@ void daemon_disassemble(struct daemon *daemon);
 
 /* reload.c */
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
+void daemon_configure_apps(struct daemon *daemon);
 void daemon_watch_configured(struct daemon *daemon, const struct config *config);
 struct scheduler_options daemon_scheduling(const struct config *config);
 void daemon_open_mqtt(struct daemon *daemon);

@@ -52,6 +52,8 @@ static void deadline_fields(
 {
 	if (frames->deadline_ns != 0) {
 		json_number(out, "deadline_ms", (double)frames->deadline_ns / 1e6);
+		json_string(out, "deadline_source",
+			frames->settings.deadline_ns ? "configured" : "declared");
 	}
 	json_unsigned(out, "misses", frames->misses);
 	if (frames->judged > 0) {
@@ -177,6 +179,7 @@ enum api_result method_get_frames(struct api_call *call)
 	const struct value *slow = &call->value[4], *recent = &call->value[5];
 	uint32_t span = choose(&call->value[1], spans, 2);
 	uint32_t method = choose(&call->value[2], methods, 2);
+	method = call->value[2].present ? method : call->core->nearest;
 	uint32_t filter = choose(&call->value[3], filters, 3);
 	if (span == 2) {
 		return reply_invalid_parameter(call->out, "span");

@@ -54,6 +54,8 @@ static void deadline_fields(struct json *out, const struct stage *stage)
 {
 	if (stage->deadline_ns != 0) {
 		json_number(out, "deadline_ms", (double)stage->deadline_ns / 1e6);
+		json_string(out, "deadline_source",
+			stage->settings.deadline_ns ? "configured" : "declared");
 	}
 	json_unsigned(out, "misses", stage->misses);
 	if (stage->judged > 0) {
@@ -191,6 +193,7 @@ enum api_result method_list_stages(struct api_call *call)
 	static const char *const methods[] = {"linear", "nearest"};
 	uint32_t span = choose(&call->value[1], spans, 2);
 	uint32_t method = choose(&call->value[2], methods, 2);
+	method = call->value[2].present ? method : call->core->nearest;
 	uint32_t filter = choose(&call->value[3], filters, 3);
 	const char *wrong = span == 2	  ? "span"
 			    : method == 2 ? "percentile_method"

@@ -112,7 +112,8 @@ void stage_configure(struct stage *stage, const struct stage_settings *settings)
 		memcpy(stage->unit, settings->unit, sizeof(stage->unit));
 	}
 	if (settings->deadline_ns > 0 || had_deadline) {
-		stage->deadline_ns = settings->deadline_ns;
+		stage->deadline_ns =
+			settings->deadline_ns ? settings->deadline_ns : stage->declared_ns;
 		stage->consecutive_misses = 0;
 	}
 	if (!counted) {
@@ -122,6 +123,7 @@ void stage_configure(struct stage *stage, const struct stage_settings *settings)
 
 void stage_set_deadline(struct stage *stage, uint64_t deadline_ns)
 {
+	stage->declared_ns = deadline_ns;
 	if (stage->settings.deadline_ns == 0 && stage->deadline_ns != deadline_ns) {
 		stage->deadline_ns = deadline_ns;
 		stage->consecutive_misses = 0;

@@ -71,6 +71,7 @@ struct stage {
 	uint32_t serial; /* 1, 2, …: never reused within the apps; owned by app_stages.c */
 	struct stage_settings settings;
 	uint64_t deadline_ns; /* 0 = none */
+	uint64_t declared_ns; /* deadline by the app; 0 = none */
 	/* lifetime (since the app's since_ns), warm-up left out */
 	uint64_t count;
 	uint64_t misses;      /* events over the deadline of their time */

@@ -199,7 +199,7 @@ START_TEST(the_operator_s_word_wins_over_the_app_s)
 	ck_assert_int_eq(stage->settings.rss_growth_limit, 7);
 	const struct stage_settings none = {.deadline_ns = 0};
 	stage_configure(stage, &none);
-	ck_assert_uint_eq(stage->deadline_ns, 0);
+	ck_assert_uint_eq(stage->deadline_ns, 1 * MS);
 	ck_assert_int_eq(stage->settings.rss_growth_limit, 10 << 20);
 	stage_set_deadline(stage, 2 * MS);
 	ck_assert_uint_eq(stage->deadline_ns, 2 * MS);
