@@ -290,6 +290,11 @@ enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line 
 {
 	while (reader->at < reader->end) {
 		const char *begin = reader->at;
+		if (*begin == '\n' ||
+			(*begin == '\r' && reader->end - begin > 1 && begin[1] == '\n')) {
+			reader->at += *begin == '\r' ? 2 : 1; /* many of them cost little */
+			continue;
+		}
 		const char *end = memchr(begin, '\n', (size_t)(reader->end - begin));
 		reader->at = end ? end + 1 : reader->end;
 		end = end ? end : reader->end;

@@ -181,6 +181,10 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 		snprintf(text, sizeof(text), "MQTT is off: %s", broker->reason);
 		json_string(out, NULL, text);
 	}
+	if (core->counters->statsd_reason[0] != '\0') {
+		snprintf(text, sizeof(text), "no datagrams: %s", core->counters->statsd_reason);
+		json_string(out, NULL, text);
+	}
 	other_stages(out, core->apps);
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
 		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {

@@ -35,7 +35,8 @@ struct statsd_socket {
 
 struct statsd {
 	struct statsd_socket socket[SOCKETS];
-	uv_timer_t sweep, rest;
+	uv_timer_t sweep;
+	uv_idle_t rest;	  /* a timer of 0 ms would run again in the same turn */
 	unsigned handles; /* not yet closed */
 	bool closing;
 	bool paused; /* a batch waits */
@@ -65,7 +66,7 @@ static void on_sweep(uv_timer_t *timer)
 	}
 }
 
-static void on_rest(uv_timer_t *timer);
+static void on_rest(uv_idle_t *idle);
 
 /* The end of a turn: what is left of a batch goes on in the next one. */
 static void end_turn(struct statsd *statsd, bool all)
@@ -78,6 +79,7 @@ static void end_turn(struct statsd *statsd, bool all)
 	}
 	if (all && statsd->paused) {
 		statsd->paused = false;
+		uv_idle_stop(&statsd->rest);
 		listen_to_all(statsd);
 	} else if (!all) {
 		for (size_t i = 0; i < SOCKETS && !statsd->paused; i++) {
@@ -86,13 +88,13 @@ static void end_turn(struct statsd *statsd, bool all)
 			}
 		}
 		statsd->paused = true;
-		uv_timer_start(&statsd->rest, on_rest, 0, 0);
+		uv_idle_start(&statsd->rest, on_rest);
 	}
 }
 
-static void on_rest(uv_timer_t *timer)
+static void on_rest(uv_idle_t *idle)
 {
-	struct statsd *statsd = timer->data;
+	struct statsd *statsd = idle->data;
 	size_t budget = BUDGET;
 	end_turn(statsd, statsd_batch_take(&statsd->batch, &budget));
 }
@@ -112,7 +114,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	do {
 		got = statsd_batch_read(&statsd->batch, socket->fd, &socket->lost);
 		all = statsd_batch_take(&statsd->batch, &budget);
-	} while (all && got == STATSD_BATCH);
+	} while (all && budget > 0 && got == STATSD_BATCH);
 	end_turn(statsd, all);
 }
 
@@ -170,7 +172,7 @@ static void on_poll_closed(uv_handle_t *handle)
 	handle_closed(((struct statsd_socket *)handle->data)->statsd);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_other_closed(uv_handle_t *handle)
 {
 	handle_closed(handle->data);
 }
@@ -192,8 +194,8 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 			uv_close((uv_handle_t *)&statsd->socket[i].poll, on_poll_closed);
 		}
 	}
-	uv_close((uv_handle_t *)&statsd->sweep, on_timer_closed);
-	uv_close((uv_handle_t *)&statsd->rest, on_timer_closed);
+	uv_close((uv_handle_t *)&statsd->sweep, on_other_closed);
+	uv_close((uv_handle_t *)&statsd->rest, on_other_closed);
 	close_sockets(statsd);
 }
 
@@ -228,7 +230,7 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 	}
 	statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
-	uv_timer_init(loop, &statsd->rest);
+	uv_idle_init(loop, &statsd->rest);
 	statsd->sweep.data = statsd->rest.data = statsd;
 	statsd->handles = 2;
 	int r = statsd_batch_init(&statsd->batch, core, &statsd->apps);

@@ -13,7 +13,8 @@
 
 enum {
 	BYTES_SHIFT = 6, /* so many bytes are as much work as a line */
-	NOBODY = 65534,	 /* who sends over UDP */
+	REFUSED_WORK = 8,
+	NOBODY = 65534, /* who sends over UDP */
 };
 
 static bool is_trusted(uid_t uid)
@@ -97,44 +98,44 @@ static void count_bad(struct counters *counters, const char *reason)
 	snprintf(counters->statsd_bad_reason, sizeof(counters->statsd_bad_reason), "%s", reason);
 }
 
-/* One line; the work it was. 0: the datagram has no more. */
-static size_t take_line(struct statsd_batch *batch, struct statsd_item *item)
+/* One line; false: the datagram has no more. Adds the work it was, also that of finding nothing. */
+static bool take_line(struct statsd_batch *batch, struct statsd_item *item, size_t *work)
 {
 	struct counters *counters = batch->core->counters;
 	const char *begin = item->reader.at;
 	struct statsd_line line;
-	size_t work = 1;
-	switch (statsd_next(&item->reader, &line)) {
+	size_t values;
+	enum statsd_result result = statsd_next(&item->reader, &line);
+	*work = 1 + ((size_t)(item->reader.at - begin) >> BYTES_SHIFT);
+	counters->statsd_lines += result != STATSD_END;
+	switch (result) {
 	case STATSD_END:
-		return 0;
+		return false;
 	case STATSD_UNSUPPORTED:
-		counters->statsd_lines++;
 		counters->statsd_unsupported++;
 		break;
 	case STATSD_BAD:
-		counters->statsd_lines++;
 		count_bad(counters, item->reader.reason);
 		break;
 	case STATSD_LINE:
-		counters->statsd_lines++;
-		work += statsd_apps_take(batch->apps, &item->sender, &line, batch->now_ns);
+		values = statsd_apps_take(batch->apps, &item->sender, &line, batch->now_ns);
+		*work += values > 0 ? values : REFUSED_WORK;
 		break;
 	}
-	return work + ((size_t)(item->reader.at - begin) >> BYTES_SHIFT);
+	return true;
 }
 
 bool statsd_batch_take(struct statsd_batch *batch, size_t *budget)
 {
-	for (; batch->at < batch->count; batch->at++) {
+	while (batch->at < batch->count) {
 		size_t work;
-		while ((work = take_line(batch, &batch->item[batch->at])) > 0) {
-			*budget -= work < *budget ? work : *budget;
-			if (*budget == 0) {
-				return false;
-			}
+		batch->at += !take_line(batch, &batch->item[batch->at], &work);
+		*budget -= work < *budget ? work : *budget;
+		if (*budget == 0) {
+			break;
 		}
 	}
-	return true;
+	return batch->at == batch->count;
 }
 
 int statsd_batch_init(struct statsd_batch *batch, struct core *core, struct statsd_apps *apps)

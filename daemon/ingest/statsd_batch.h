@@ -29,5 +29,5 @@ void statsd_batch_finish(struct statsd_batch *batch);
 size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost);
 
 /* Works it off and takes the work from *budget: a line, a further value of it and 64 bytes are 1
- * each. False: the budget ended first. */
+ * each, a refused line 8 more. False: the budget ended first. */
 bool statsd_batch_take(struct statsd_batch *batch, size_t *budget);

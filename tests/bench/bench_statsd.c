@@ -27,6 +27,20 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static size_t put_text(char *ret, const char *text)
+{
+	size_t size = strlen(text);
+	memcpy(ret, text, size);
+	return size;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -129,6 +143,54 @@ static double daemon_side(const char *path, struct core *core, double *rounds)
 	return median(rounds);
 }
 
+/* Datagrams of 64 KiB made to hold the loop: the longest turn, in time of this thread. */
+static void hostile(const char *path, struct core *core)
+{
+	static const struct {
+		const char *what, *once, *again, *end;
+	} kinds[] = {{"short lines", "", "a:1|g\n", ""}, {"bad lines", "", ":\n", ""},
+		{"line ends", "", "\n", ""}, {"\\r\\n", "", "\r\n", ""},
+		{"packed", "a", ":1", "|ms\n"}, {"tags", "a:1|g|#", "a:b,", "\n"},
+		{"sections", "a:1|g", "|", "\n"},
+		{"long names", "", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1|c\n", ""}};
+	static char bytes[STATSD_DATAGRAM_MAX];
+	const struct statsd_options options = {.path = path};
+	const int room = 1 << 20;
+	uv_loop_t loop;
+	struct statsd *statsd;
+	uv_loop_init(&loop);
+	if (statsd_open(&loop, core, &options, &statsd) < 0) {
+		exit(1);
+	}
+	int out = dial(path);
+	setsockopt(out, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t at = 0, again = strlen(kinds[i].again);
+		uint64_t longest = 0;
+		while (at + 4200 < sizeof(bytes)) {
+			size_t stop = kinds[i].end[0] == '|' ? at + 4000 : sizeof(bytes) - 100;
+			at += put_text(bytes + at, kinds[i].once);
+			while (at + again <= stop) {
+				at += put_text(bytes + at, kinds[i].again);
+			}
+			at += put_text(bytes + at, kinds[i].end);
+		}
+		for (int turn = 0; turn < 2000; turn++) {
+			while (send(out, bytes, at, 0) > 0) {
+			}
+			uint64_t begin = cpu_ns();
+			uv_run(&loop, UV_RUN_NOWAIT);
+			uint64_t took = cpu_ns() - begin;
+			longest = took > longest ? took : longest;
+		}
+		printf("  longest turn of %s: %.2f ms\n", kinds[i].what, (double)longest / 1e6);
+	}
+	close(out);
+	statsd_close(statsd, PROCESS_RELEASED);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+}
+
 static double parser_alone(double *rounds)
 {
 	uint64_t lines = 0;
@@ -174,6 +236,7 @@ int main(void)
 		ours / floor, parser);
 	bool exact = sum.received == counters.statsd_lines && sum.invalid == 0 &&
 		     counters.statsd_bad_lines == 0;
+	hostile(path, &core);
 	apps_destroy(core.apps);
 	timeline_destroy(core.timeline);
 	metrics_destroy(core.metrics);
