@@ -25,15 +25,17 @@ struct candidate {
 	uint32_t tid;
 };
 
-static bool is_late(struct apps *apps, const struct candidate *open, uint64_t now_ns)
+/* By the lifetime's p99: a read of the histogram is cheap, and there may be many open stages. */
+static bool is_late(const struct candidate *open, uint64_t now_ns)
 {
+	static const double percent = 99;
 	uint64_t age_ns = now_ns > open->start_ns ? now_ns - open->start_ns : 0;
 	if (age_ns < HANG_MIN_S * SECOND_NS || open->stage->count < HANG_MIN_RUNS) {
 		return false;
 	}
-	struct proto_summary summary;
-	stage_summary(open->stage, apps->scratch, &summary);
-	return summary.count > 0 && (double)age_ns > HANG_P99_TIMES * summary.p99 * 1e6;
+	double p99_ns;
+	proto_histogram_percentiles(open->stage->all, &percent, &p99_ns, 1);
+	return (double)age_ns > HANG_P99_TIMES * p99_ns; /* false for NAN */
 }
 
 static struct app_hang *find(struct app_hangs *hangs, const struct candidate *open)
@@ -85,7 +87,7 @@ static void judge(struct apps *apps, struct app *app, const struct candidate *op
 		hang->still = true;
 		return;
 	}
-	if (hangs->count == APP_HANGS_MAX || !is_late(apps, open, now_ns)) {
+	if (hangs->count == APP_HANGS_MAX || !is_late(open, now_ns)) {
 		return;
 	}
 	bool around = is_around_another(hangs, open);

@@ -1,7 +1,7 @@
 /*
- * Hangs (design §6): a stage open for over ten times its p99, a second at least, when 30 runs of it
- * have been seen. Judged at each sample from the open stages, so that a stopped or deadlocked
- * process is told although it sends nothing.
+ * Hangs (design §6): a stage open for over ten times its lifetime's p99, a second at least, when 30
+ * runs of it have been seen. Judged at each sample from the open stages, so that a stopped or
+ * deadlocked process is told although it sends nothing.
  */
 #pragma once
 
