@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What one line can hold: 128 cores, 48 engines, 48 temperatures and 32 rails, most of them twice.
+ * The widest board (Thor) has some 120. */
+enum { METRICS_OF_LINES = 640 };
+
 #define MEGA 1e6
 #define KIB 1024.0
 #define MIB (1024.0 * 1024.0)
@@ -26,6 +30,11 @@ __attribute__((format(printf, 3, 4))) static struct metric *own(
 	va_start(arguments, format);
 	vsnprintf(name, sizeof(name), format, arguments);
 	va_end(arguments);
+	if (metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1) &&
+		!metrics_find(fill->metrics, name)) {
+		fill->source->tokens_unknown++;
+		return NULL;
+	}
 	int r = metrics_add(fill->metrics, fill->source, name, unit, &metric);
 	return r < 0 ? NULL : metric;
 }
@@ -266,10 +275,26 @@ static void set_rails(const struct fill *fill, const struct tegrastats *stats)
 	}
 }
 
+/* A program that makes up names must not take the places of other sources' metrics: when its own
+ * are full, names that the line before did not hold go. */
+static void make_room(const struct fill *fill)
+{
+	if (!metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1)) {
+		return;
+	}
+	for (size_t i = METRICS_OF_LINES; i > 0; i--) {
+		struct metric *metric = metrics_of(fill->metrics, fill->source, i - 1);
+		if (metric && metric->reason && strcmp(metric->reason, "not reported") == 0) {
+			metrics_retire(fill->metrics, metric);
+		}
+	}
+}
+
 void tegrastats_metrics_set(
 	struct metrics *metrics, struct source *source, const struct tegrastats *stats, bool loads)
 {
 	const struct fill fill = {metrics, source};
+	make_room(&fill);
 	set_memory(&fill, stats);
 	set_cpus(&fill, stats, loads);
 	set_gpu_and_memory_bus(&fill, stats);

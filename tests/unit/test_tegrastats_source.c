@@ -247,6 +247,30 @@ START_TEST(after_warm_up_a_line_allocates_nothing)
 }
 END_TEST
 
+/* 400 lines of names that never come again, and one source that wants its metric afterwards. */
+START_TEST(made_up_names_do_not_take_the_places_of_others)
+{
+	static struct tegrastats stats;
+	start();
+	for (int i = 0; i < 400; i++) {
+		char line[2048];
+		int length = snprintf(line, sizeof(line), "RAM 1/2MB tj@%dC", 30 + i % 50);
+		for (int j = 0; j < 32; j++) {
+			length += snprintf(line + length, sizeof(line) - (size_t)length,
+				" R%dx%d 5mW/6mW Z%dx%d@4C", i, j, i, j);
+		}
+		ck_assert_int_eq(tegrastats_parse(line, (size_t)length, &stats), 0);
+		tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
+		metrics_commit(bench.core.metrics, bench.source, clock_ns);
+		ck_assert_uint_le(metrics_count(bench.core.metrics), 640);
+		bench_expect(&bench, "temperature/tj", 30 + i % 50);
+	}
+	ck_assert_uint_eq(metrics_refused(bench.core.metrics), 0);
+	ck_assert_ptr_nonnull(metrics_find(bench.core.metrics, "power/R399x31"));
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power/R1x1"));
+}
+END_TEST
+
 static struct metric *other(const char *name)
 {
 	static struct source *source;
@@ -538,6 +562,7 @@ int main(void)
 		tcase, a_bad_command_is_told, 0, sizeof(bad_commands) / sizeof(bad_commands[0]));
 	tcase_add_test(tcase, lines_become_metrics_when_they_arrive);
 	tcase_add_test(tcase, after_warm_up_a_line_allocates_nothing);
+	tcase_add_test(tcase, made_up_names_do_not_take_the_places_of_others);
 	tcase_add_loop_test(tcase, other_sources_come_first_in_either_order, 0, 2);
 	tcase_add_test(tcase, users_get_no_memory_bus_load_and_nothing_out_of_range);
 	tcase_add_test(tcase, a_child_that_exits_is_an_error_with_its_last_words);
