@@ -1,8 +1,9 @@
 /* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
  * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
- * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware where
- * there is no thermal zone. Through the ioctl of vcgencmd, without running it; read-only. Own key:
- * vcgencmd = the program's absolute path, run for the temperature where there is no such device. */
+ * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware, which is
+ * temperature/max where nothing else tells that. Through the ioctl of vcgencmd, without running it;
+ * read-only. Own key: vcgencmd = the program's absolute path, run for the temperature where there
+ * is no such device. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include "daemon/collect/power_total.h"
 #include "daemon/util/seam.h"
 
-enum { RAILS_MAX = 32, ZONES_LOOKED_AT = 256 };
+enum { RAILS_MAX = 32 };
 
 static const struct question {
 	const char *command, *prefix, *name;
@@ -53,8 +54,8 @@ struct pi_state {
 	struct metric *answer[QUESTIONS];
 	double value[QUESTIONS];
 	int result[QUESTIONS]; /* of the last reads */
-	bool has_temperature;  /* and no zone tells it */
-	bool from_tool;
+	bool has_temperature;
+	const char *told_by; /* temperature's origin */
 	struct metric *temperature;
 	double celsius;
 	int celsius_result;
@@ -85,13 +86,15 @@ static int ask(struct pi_state *pi, const char *command, double *ret)
 static int ask_temperature(struct pi_state *pi, double *celsius)
 {
 	uint32_t values[2] = {0, 0};
+	pi->told_by = "firmware mailbox";
 	if (pi_firmware_tag(&pi->firmware, PI_TAG_GET_TEMPERATURE, values, 2) == 0) {
 		*celsius = (int32_t)values[1] / 1000.0;
 		return 0;
 	}
+	pi->told_by = "firmware command measure_temp";
 	int r = ask(pi, "measure_temp", celsius);
-	pi->from_tool = r < 0 && pi->tool.path[0] != '\0';
-	if (pi->from_tool) {
+	if (r < 0 && pi->tool.path[0] != '\0') {
+		pi->told_by = "vcgencmd measure_temp";
 		r = pi_tool_ask(&pi->tool);
 		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
 	}
@@ -183,24 +186,8 @@ static int add_answers(struct pi_state *pi, struct naming *naming)
 	return 0;
 }
 
-/* 1 when there is one, 0 when not. */
-static int has_zone(const struct root *root)
-{
-	struct root_name *names = mem_calloc(ZONES_LOOKED_AT, sizeof(*names));
-	if (!names) {
-		return -ENOMEM;
-	}
-	int count = root_list(root, "sys/class/thermal", names, ZONES_LOOKED_AT);
-	int found = 0;
-	for (int i = 0; i < count; i++) {
-		found |= strncmp(names[i].text, "thermal_zone", 12) == 0;
-	}
-	free(names);
-	return found;
-}
-
-/* How much this board answers; -ENOMEM. */
-static int look(struct pi_state *pi, const struct root *root)
+/* How much this board answers. */
+static int look(struct pi_state *pi)
 {
 	int found = 0;
 	for (size_t i = 0; i < QUESTIONS; i++) {
@@ -208,13 +195,10 @@ static int look(struct pi_state *pi, const struct root *root)
 		found += pi->answers[i];
 	}
 	(void)read_rails(pi, true);
-	int zone = has_zone(root);
-	if (zone == 0) {
-		int r = ask_temperature(pi, &pi->celsius);
-		/* A program that can be run may answer later. */
-		pi->has_temperature = r == 0 || pi_tool_check(&pi->tool) == 0;
-	}
-	return zone < 0 ? zone : found + (int)pi->rails + pi->has_temperature;
+	int r = ask_temperature(pi, &pi->celsius);
+	/* A program that can be run may answer later. */
+	pi->has_temperature = r == 0 || pi_tool_check(&pi->tool) == 0;
+	return found + (int)pi->rails + pi->has_temperature;
 }
 
 static void tell_why(int error, char reason[SOURCE_REASON_SIZE])
@@ -238,7 +222,7 @@ static int pi_probe(
 	}
 	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
 	int error = pi_firmware_open(&pi->firmware, ctx->root);
-	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi, ctx->root);
+	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi);
 	if (r > 0) {
 		*state = pi;
 		return 0;
@@ -246,9 +230,7 @@ static int pi_probe(
 	if (r == 0) {
 		r = error < 0 ? error : -ENODATA;
 	}
-	if (r != -ENOMEM) {
-		tell_why(r, reason);
-	}
+	tell_why(r, reason);
 	pi_close(pi);
 	return r;
 }
@@ -317,6 +299,30 @@ static void sample_rails(const struct collector_context *ctx, struct pi_state *p
 	}
 }
 
+static void tell_temperature(const struct pi_state *pi, struct metric *metric)
+{
+	if (pi->celsius_result < 0) {
+		metric_set_null(metric, pi_tool_reason(pi->celsius_result));
+	} else {
+		metric_set(metric, pi->celsius);
+	}
+	metric->origin = pi->told_by;
+}
+
+/* The sensor is that of the zone: the hottest only where no zone, no chip and no tegrastats tells
+ * one, whichever opens first. */
+static void tell_max(const struct collector_context *ctx, const struct pi_state *pi)
+{
+	struct metric *max = metrics_find(ctx->core->metrics, "temperature/max");
+	if (!max && metrics_add(ctx->core->metrics, ctx->source, "temperature/max", UNIT_CELSIUS,
+			    &max) == 0) {
+		max->yields = true;
+	}
+	if (max && max->source == ctx->source) {
+		tell_temperature(pi, max);
+	}
+}
+
 static int pi_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
@@ -336,11 +342,9 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 		}
 	}
 	sample_rails(ctx, pi);
-	if (pi->temperature && pi->celsius_result < 0) {
-		metric_set_null(pi->temperature, pi_tool_reason(pi->celsius_result));
-	} else if (pi->temperature) {
-		metric_set(pi->temperature, pi->celsius);
-		pi->temperature->origin = pi->from_tool ? "vcgencmd measure_temp" : NULL;
+	if (pi->temperature) {
+		tell_temperature(pi, pi->temperature);
+		tell_max(ctx, pi);
 	}
 	return 0;
 }

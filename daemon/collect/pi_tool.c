@@ -219,12 +219,7 @@ void pi_tool_close(struct pi_tool *tool)
 
 const char *pi_tool_path(const struct source_options *options)
 {
-	for (size_t i = 0; options && i < options->keys; i++) {
-		if (strcmp(options->key[i].key, KEY) == 0) {
-			return options->key[i].value;
-		}
-	}
-	return NULL;
+	return source_option(options, KEY);
 }
 
 const char *pi_tool_refuse(const char *key, const char *value)

@@ -30,16 +30,6 @@ static void thermal_close(void *state)
 	free(thermal);
 }
 
-static const char *option_exclude(const struct source_options *options)
-{
-	for (size_t i = 0; options && i < options->keys; i++) {
-		if (strcmp(options->key[i].key, "exclude") == 0) {
-			return options->key[i].value;
-		}
-	}
-	return "";
-}
-
 static int thermal_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
@@ -88,7 +78,7 @@ static int thermal_open(
 	struct thermal_state *thermal = *state;
 	struct naming naming;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int r = zones_name(&thermal->zones, &naming, option_exclude(ctx->options));
+	int r = zones_name(&thermal->zones, &naming, source_option(ctx->options, "exclude"));
 	r = r < 0 ? r : cooling_name(&thermal->cooling, &naming);
 	if (r == 0) {
 		naming_retire_rest(&naming);
