@@ -39,31 +39,6 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	return 0;
 }
 
-static void process_destroy(struct app_process *process)
-{
-	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
-		free(process->declaration[i]);
-	}
-	free(process->by_id);
-	free(process->slots);
-	free(process);
-}
-
-static void app_destroy(struct app *app)
-{
-	for (size_t i = 0; i < app->processes; i++) {
-		process_destroy(app->process[i]);
-	}
-	for (size_t i = 0; i < app->stages; i++) {
-		stage_destroy(app->stage[i]);
-	}
-	app_frames_destroy(app->tied);
-	frames_destroy(app->frames);
-	events_close(app->log);
-	free(app->values);
-	free(app);
-}
-
 void apps_destroy(struct apps *apps)
 {
 	if (!apps) {
@@ -77,72 +52,6 @@ void apps_destroy(struct apps *apps)
 	free(apps->marks);
 	events_destroy(apps->events);
 	free(apps);
-}
-
-static void app_retire(struct apps *apps, size_t index)
-{
-	struct app *app = apps->app[index];
-	for (size_t i = 0; i < app->stages; i++) {
-		app_metrics_retire_stage(apps, app->stage[i]);
-	}
-	apps->stages -= app->stages;
-	app_metrics_retire_frames(apps, app->frames);
-	app_values_retire(apps, app);
-	app_hang_retire(apps, app);
-	app_marks_forget(apps, app);
-	app_destroy(app);
-	apps->count--;
-	memmove(&apps->app[index], &apps->app[index + 1],
-		(apps->count - index) * sizeof(struct app *));
-}
-
-/* Retires the app that is gone the longest. False when every app has a process. */
-static bool retire_gone_app(struct apps *apps)
-{
-	size_t oldest = apps->count;
-	for (size_t i = 0; i < apps->count; i++) {
-		const struct app *app = apps->app[i];
-		if (app->processes == 0 &&
-			(oldest == apps->count ||
-				app->last_seen_ns < apps->app[oldest]->last_seen_ns)) {
-			oldest = i;
-		}
-	}
-	if (oldest == apps->count) {
-		return false;
-	}
-	app_retire(apps, oldest);
-	return true;
-}
-
-bool apps_retire_stage(struct apps *apps, struct app *only)
-{
-	struct app *owner = NULL;
-	size_t index = 0;
-	for (size_t a = 0; a < apps->count; a++) {
-		struct app *app = apps->app[a];
-		if (only && app != only) {
-			continue;
-		}
-		for (size_t i = 0; i < app->stages; i++) {
-			if ((!owner || app->stage[i]->last_ns < owner->stage[index]->last_ns) &&
-				app->stage[i]->users == 0) {
-				owner = app;
-				index = i;
-			}
-		}
-	}
-	if (!owner) {
-		return false;
-	}
-	app_hang_forget(owner, NULL, owner->stage[index]);
-	app_metrics_retire_stage(apps, owner->stage[index]);
-	stage_destroy(owner->stage[index]);
-	owner->stages--;
-	apps->stages--;
-	memmove(&owner->stage[index], &owner->stage[index + 1],
-		(owner->stages - index) * sizeof(struct stage *));
-	return true;
 }
 
 static size_t app_index(const struct apps *apps, const char *name)
@@ -171,7 +80,7 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 		}
 		app_retire(apps, index);
 	}
-	if (apps->count == APPS_MAX && !retire_gone_app(apps)) {
+	if (apps->count == APPS_MAX && !apps_retire_gone(apps)) {
 		return -ENOSPC;
 	}
 	struct app *app = mem_zalloc(sizeof(*app));
@@ -298,7 +207,7 @@ void apps_detach(
 			process->stages[i]->users--;
 		}
 	}
-	process_destroy(process);
+	app_process_destroy(process);
 	app->last_seen_ns = now_ns;
 	if (app->processes > 0) {
 		return;

@@ -17,13 +17,13 @@ struct apps {
 	struct app *app[APPS_MAX];
 	size_t stages;
 	uint64_t stages_refused;
-	uint64_t sampled_ns;	   /* 0 = never */
-	double *scratch;	   /* for a window of either kind */
-	struct events *events;	   /* NULL until the first record */
+	uint64_t sampled_ns;   /* 0 = never */
+	double *scratch;       /* for a window of either kind */
+	struct events *events; /* NULL until the first record */
 	struct app_energy_meter energy;
 	frames_settings_lookup *frame_settings; /* NULL = none */
 	void *frame_settings_ctx;
-	uint64_t *select_scratch;  /* 3 windows of stages */
+	uint64_t *select_scratch; /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
 	stage_settings_lookup *stage_settings;	     /* NULL = none */
@@ -97,7 +97,11 @@ void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
 	struct stage *stage);
 /* The hardware's state at that time. */
-enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns);
+static inline enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
+{
+	return apps->throttle_times ? throttle_times_at(apps->throttle_times, t_ns)
+				    : THROTTLE_UNKNOWN;
+}
 
 bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
@@ -120,8 +124,8 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.end_ns = run->end_ns,
 		.born_ns = process->attached_ns,
 		.thread = run->slot + process->tied.serial * UINT64_C(7)};
-	frame_table_run(process->app->tied->table, &piece,
-		(uint8_t)(process->tied.place[index] - 1), run->nested);
+	frame_table_run(process->tied.table, &piece, (uint8_t)(process->tied.place[index] - 1),
+		run->nested);
 }
 
 /* The same for a COMPLETE that has been taken. Always true. */
@@ -149,8 +153,16 @@ int app_by_id_add(
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
 
-/* Frees a place for a stage: one that no process uses any more, the least recently used. False when
- * there is none. app NULL = of any app. */
+void app_process_destroy(struct app_process *process);
+void app_destroy(struct app *app);
+/* Takes an app without processes out, with its metrics and marks. */
+void app_retire(struct apps *apps, size_t index);
+/* The same with the one that is gone the longest of the user who has most apps. False when every
+ * app has a process. */
+bool apps_retire_gone(struct apps *apps);
+
+/* Frees a place for a stage: one that no process uses any more, the least recently used of the user
+ * who has most. False when there is none. app NULL = of any app. */
 bool apps_retire_stage(struct apps *apps, struct app *app);
 
 /* Metrics of a new stage or frame stream. A refused one stays NULL and is counted by metrics. */

@@ -513,6 +513,31 @@ START_TEST(ever_new_names_neither_grow_nor_touch_another_app)
 }
 END_TEST
 
+/* One user's ever new apps and stages push out his own, not what another's app has left. */
+START_TEST(who_has_most_gives_first)
+{
+	struct app_process *p = attach_as("good", 1001, 7, T0);
+	declare(p, 0, "infer", 0);
+	record(p, PROTO_KIND_COMPLETE, 0, T0 - S, MS, 1);
+	apps_detach(apps, p, PROCESS_DIED, T0); /* gone before all others, used before all others */
+	for (pid_t i = 0; i < 300; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "evil%d", (int)i);
+		p = attach_as(name, 1000, 100 + i, T0 + 1);
+		for (uint32_t d = 0; d < 20; d++) {
+			snprintf(name, sizeof(name), "s%d_%u", (int)i, d);
+			declare(p, d, name, 0);
+			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+		}
+		apps_detach(apps, p, PROCESS_ENDED, T0 + 2);
+	}
+	ck_assert_ptr_nonnull(apps_find(apps, "good"));
+	ck_assert_uint_eq(apps_find(apps, "good")->stage[0]->count, 1);
+	ck_assert_ptr_nonnull(apps_find(apps, "evil299"));
+	ck_assert_ptr_null(apps_find(apps, "evil0"));
+}
+END_TEST
+
 START_TEST(a_storm_of_processes_leaves_room_on_the_timeline)
 {
 	struct app_process *p;
@@ -693,6 +718,7 @@ int main(void)
 	tcase_add_test(tc, apps_and_processes_have_limits);
 	tcase_add_test(tc, marks_go_on_the_timeline_and_a_flood_does_not);
 	tcase_add_test(tc, ever_new_names_neither_grow_nor_touch_another_app);
+	tcase_add_test(tc, who_has_most_gives_first);
 	tcase_add_test(tc, a_storm_of_processes_leaves_room_on_the_timeline);
 	tcase_add_test(tc, the_end_of_an_app_is_told_with_its_statistics);
 	tcase_add_test(tc, stages_without_a_place_are_named);
