@@ -215,13 +215,16 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 }
 
 /* Once when runs begin to grow the process, and not again within a minute. */
-static void tell_growth(
-	struct apps *apps, const struct app *app, struct stage *stage, const struct stage_run *run)
+static void tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+	const struct stage_run *run)
 {
+	const struct app *app = process->app;
+	uint64_t now_ns = process->tied.pass_ns;
 	bool over = run->rss_growth > stage->settings.rss_growth_limit;
 	if (over && !stage->rss_over &&
-		(stage->rss_told_ns == 0 || run->end_ns > stage->rss_told_ns + RSS_QUIET_NS)) {
-		stage->rss_told_ns = run->end_ns;
+		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
+		apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		stage->rss_told_ns = now_ns;
 		timeline_add(apps->timeline, run->end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
 			"High memory usage in %s: %.1fMB", stage->name,
 			(double)run->rss_growth / (1 << 20));
@@ -229,17 +232,11 @@ static void tell_growth(
 	stage->rss_over = over;
 }
 
-enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
-{
-	return apps->throttle_times ? throttle_times_at(apps->throttle_times, t_ns)
-				    : THROTTLE_UNKNOWN;
-}
-
 bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record)
 {
-	struct stage *stage = app_stage_of(apps, process, record->stage);
-	if (!stage) {
+	struct stage *stage = process->stages[record->stage];
+	if (!stage && !(stage = app_stage_of(apps, process, record->stage))) {
 		return false;
 	}
 	struct app *app = process->app;
@@ -257,7 +254,7 @@ bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t 
 		app_nest(process, slot, record, stage);
 	}
 	if (run.rss_growth != INT64_MIN) {
-		tell_growth(apps, app, stage, &run);
+		tell_growth(apps, process, stage, &run);
 	}
 	return true;
 }

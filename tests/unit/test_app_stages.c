@@ -17,9 +17,11 @@ static struct metrics *metrics;
 static struct timeline *timeline;
 static struct apps *apps;
 static struct app_process *process;
+static uint64_t read_ns; /* when the daemon takes the records */
 
 static void open_apps(size_t stage_memory)
 {
+	read_ns = T0 + 1000 * S;
 	const struct apps_options options = {
 		.stage_window = 1024, .frame_window = 300, .stage_memory = stage_memory};
 	ck_assert_int_eq(sources_create(&sources), 0);
@@ -69,7 +71,7 @@ static void put(enum proto_kind kind, uint8_t flags, uint16_t stage, uint64_t st
 		.start_ns = start_ns,
 		.value = value,
 		.frame = frame};
-	apps_record(apps, process, 0, &r, T0 + 1000 * S);
+	apps_record(apps, process, 0, &r, read_ns);
 }
 
 static void run_in(unsigned depth, uint16_t stage, uint64_t start_ns, uint64_t duration_ns)
@@ -371,10 +373,12 @@ START_TEST(a_run_that_grows_over_ten_mib_is_told_once)
 	uint64_t before = timeline_last_serial(timeline);
 	static const int64_t grown[] = {10 << 20, (25 << 20) / 2, 11 << 20, 0, 20 << 20};
 	for (uint64_t i = 0; i < 5; i++) {
+		read_ns = T0 + (i + 1) * S;
 		put(PROTO_KIND_COST, 0, load, T0 + i * S, UINT64_MAX, (uint64_t)grown[i]);
 		run_in(0, load, T0 + i * S, MS);
 		ck_assert_uint_eq(timeline_last_serial(timeline), before + (i > 0));
 	}
+	read_ns = T0 + 70 * S;
 	put(PROTO_KIND_COST, 0, load, T0 + 65 * S, UINT64_MAX, 30 << 20); /* it goes on */
 	run_in(0, load, T0 + 65 * S, MS);
 	ck_assert_str_eq(last_text(), "High memory usage in load: 12.5MB");
