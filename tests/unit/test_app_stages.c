@@ -471,6 +471,54 @@ START_TEST(stages_share_a_budget_and_the_rest_goes_into_other)
 }
 END_TEST
 
+/* Whatever the bits of a record are, and what is asked then. */
+START_TEST(any_record_leaves_answers_that_can_be_given)
+{
+	static double scratch[1024];
+	uint64_t seed = 42;
+	for (int i = 0; i < PROTO_DECLARATIONS; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), i % 3 ? "s%d" : "s%d@gpu", i);
+		declare(name);
+	}
+	for (int i = 0; i < 200000; i++) {
+		uint64_t word[4];
+		for (int k = 0; k < 4; k++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			word[k] = seed ^ seed >> 29;
+		}
+		struct proto_record r;
+		memcpy(&r, word, sizeof(r));
+		r.stage %= PROTO_DECLARATIONS + 2;
+		r.kind %= PROTO_KIND_COUNT + 1;
+		if (i % 4) { /* believable times, so that it gets far */
+			r.start_ns = T0 + r.start_ns % S;
+			r.value %= i % 8 ? MS : 86400 * S;
+		}
+		apps_record(apps, process, (uint32_t)(word[0] >> 40) % 80, &r, read_ns);
+		if (i % 1000 == 0) {
+			apps_drained(apps, process);
+		}
+	}
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	for (int choice = 0; choice < 12; choice++) {
+		const struct stage_query query = {.lifetime = choice & 1,
+			.nearest = choice & 2,
+			.filter = (enum stage_filter)(choice / 4)};
+		for (size_t i = 0; i < app()->stages; i++) {
+			struct stage_answer answer;
+			stage_ask(app()->stage[i], &query, scratch, &answer);
+			ck_assert(answer.summary.count <= app()->stage[i]->count);
+			ck_assert(relations.parent[i] < (int)app()->stages);
+		}
+		ck_assert(app_frame_ms(app(), &relations, &query) >= 0);
+	}
+	ck_assert_uint_gt(process->accounting.invalid, 0);
+	ck_assert_uint_gt(app()->stages, 100);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("app_stages");
@@ -491,6 +539,7 @@ int main(void)
 	tcase_add_test(tc, an_app_changes_a_deadline_while_it_runs);
 	tcase_add_test(tc, settings_reach_stages_that_are_there_and_new_ones);
 	tcase_add_test(tc, stages_share_a_budget_and_the_rest_goes_into_other);
+	tcase_add_test(tc, any_record_leaves_answers_that_can_be_given);
 	Suite *suite = suite_create("app_stages");
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
