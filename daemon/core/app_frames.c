@@ -270,6 +270,7 @@ bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t in
 	}
 	uint8_t place = frame_table_place(table, process->stages[index]->name);
 	process->tied.place[index] = (uint8_t)(place + 1);
+	process->tied.table = table;
 	note_begin(process->app->tied, process);
 	return true;
 }

@@ -33,7 +33,8 @@ struct app_process_frames {
 	uint64_t pass_ns; /* when the pass began that runs now, or the last one; by ingest */
 	uint64_t read_ns; /* everything up to this time has been read */
 	bool begun;	  /* its first tick came */
-	uint16_t serial;  /* tells the app's processes apart */
+	struct frame_table *table;	   /* the app's, when a place below is known */
+	uint16_t serial;		   /* tells the app's processes apart */
 	uint8_t place[PROTO_DECLARATIONS]; /* + 1, in the frame table; 0 = not known yet */
 	uint16_t name[PROTO_DECLARATIONS]; /* + 1, in the log of events; 0 = not known yet */
 };

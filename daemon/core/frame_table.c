@@ -24,6 +24,7 @@ int frame_table_create(
 	table->done = done;
 	table->ctx = ctx;
 	table->stage_grace_ns = FRAME_TABLE_GRACE_NS;
+	table->hot_id = PROTO_NO_FRAME;
 	*ret = table;
 	return 0;
 }
@@ -58,6 +59,9 @@ static void finish(struct frame_table *table, uint32_t at)
 	table->state[at] = FRAME_DONE;
 	table->open[at / 64] &= ~(UINT64_C(1) << at % 64);
 	frame->serial = ++table->serial;
+	if (table->hot == frame) {
+		table->hot_id = PROTO_NO_FRAME;
+	}
 	table->done(table->ctx, frame);
 }
 
@@ -157,8 +161,9 @@ struct frame *frame_table_seek(struct frame_table *table, const struct frame_pie
 			note_late(table, &table->frame[at], piece);
 		}
 	}
-	table->last = at;
-	return &table->frame[at];
+	table->hot = &table->frame[at];
+	table->hot_id = table->state[at] == FRAME_OPEN ? piece->id : PROTO_NO_FRAME;
+	return table->hot;
 }
 
 void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
@@ -177,11 +182,13 @@ void frame_table_frame(struct frame_table *table, const struct frame_piece *piec
 {
 	struct frame *frame = frame_table_frame_of(table, piece);
 	if (frame->has_frame) {
-		uint32_t at = table->last;
+		uint32_t at = (uint32_t)(frame - table->frame);
 		if (table->state[at] == FRAME_OPEN) {
 			finish(table, at);
 		}
 		begin(table, at, piece->id);
+		table->hot = frame;
+		table->hot_id = piece->id;
 	}
 	frame->has_frame = true;
 	if (piece->start_ns < piece->end_ns) {

@@ -75,7 +75,8 @@ struct frame_table {
 	uint32_t begun[FRAME_TABLE_FRAMES]; /* number of its begin; wraps */
 	uint32_t begins;
 	uint64_t open[FRAME_TABLE_FRAMES / 64]; /* bits */
-	uint32_t last;				/* the one that was used last */
+	struct frame *hot;			/* the one that was used last */
+	uint64_t hot_id;			/* its id, while it is open; PROTO_NO_FRAME */
 	uint64_t serial;			/* of the last one done */
 	uint64_t late;				/* records of frames that were done */
 	uint64_t forced;			/* frames done because their place was needed */
@@ -102,7 +103,7 @@ const char *frame_table_stage(const struct frame_table *table, uint8_t place);
 
 /* What one record tells of a frame. */
 struct frame_piece {
-	uint64_t id;
+	uint64_t id; /* not PROTO_NO_FRAME */
 	uint64_t start_ns, end_ns;
 	uint64_t born_ns; /* when its process attached: older frames of the same id are others */
 	uint64_t thread;  /* any number for it */
@@ -114,11 +115,8 @@ struct frame *frame_table_seek(struct frame_table *table, const struct frame_pie
 static inline struct frame *frame_table_frame_of(
 	struct frame_table *table, const struct frame_piece *piece)
 {
-	uint32_t at = table->last;
-	if (__builtin_expect(table->ids[at] == piece->id && table->state[at] == FRAME_OPEN, 1)) {
-		return &table->frame[at];
-	}
-	return frame_table_seek(table, piece);
+	return __builtin_expect(piece->id == table->hot_id, 1) ? table->hot
+							       : frame_table_seek(table, piece);
 }
 
 static inline void frame_extend(struct frame *frame, const struct frame_piece *piece)
