@@ -110,8 +110,9 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 {
 	struct ingest *ingest = attachment->ingest;
 	uint64_t now_ns = seam()->now_ns();
-	/* bounded: another process may hold the mapping and go on writing */
-	for (int i = 0; i < 4 && attachment_drain(attachment, now_ns); i++) {
+	/* At least twice: a record that is not there yet is waited for one pass. Bounded: another
+	 * process may hold the mapping and go on writing. */
+	for (int i = 0; i < 4 && (attachment_drain(attachment, now_ns) || i == 0); i++) {
 	}
 	struct app_process *process = attachment->process;
 	if (attachment->peer.pid > 0) {

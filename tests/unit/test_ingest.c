@@ -348,6 +348,39 @@ START_TEST(accounting_is_exact_when_a_writer_is_killed)
 }
 END_TEST
 
+/* Its last drain waits for a record that was announced but is not there, and nobody writes it now.
+ */
+START_TEST(a_damaged_record_of_an_ended_process_hides_none_behind_it)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	w.slots[0].flags = PROTO_SLOT_CHECKED;
+	for (uint64_t i = 0; i < 10; i++) {
+		struct proto_record r = {.kind = PROTO_KIND_COMPLETE,
+			.cpu_us = PROTO_CPU_NOT_MEASURED,
+			.start_ns = seam()->now_ns(),
+			.value = 1000,
+			.frame = i};
+		r.stage = (uint16_t)(proto_record_check(&r, i) << 8);
+		r.value += i == 3;
+		ck_assert(writer_put(&w, 0, &r));
+	}
+	w.header->flags = PROTO_MAP_BYE;
+	close(fd);
+	struct app *app = apps_find(core.apps, "cam");
+	while (app->processes > 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ck_assert_uint_eq(app->past.received, 10);
+	ck_assert_uint_eq(app->past.invalid, 1);
+	ck_assert_uint_eq(app->past.in_ring, 0);
+	ck_assert_uint_eq(app->stage[0]->count, 9);
+	close(memfd);
+}
+END_TEST
+
 START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
 {
 	struct writer w;
@@ -1085,6 +1118,7 @@ int main(void)
 	tcase_add_test(tc, a_process_attaches_and_its_events_arrive);
 	tcase_add_test(tc, a_closed_connection_of_a_living_process_keeps_its_mapping);
 	tcase_add_test(tc, accounting_is_exact_when_a_writer_is_killed);
+	tcase_add_test(tc, a_damaged_record_of_an_ended_process_hides_none_behind_it);
 	tcase_add_test(tc, nothing_is_lost_over_a_restart_of_the_daemon);
 	tcase_add_test(tc, rubbish_is_refused_with_the_reason);
 	tcase_add_test(tc, a_memfd_of_huge_pages_is_refused);
