@@ -27,7 +27,7 @@ class Recording(unittest.TestCase):
         rows = ctl(self.daemon, "stages", app)["stages"]
         return {row["stage"]: row for row in rows}
 
-    # covers G0.3 G0.4 G0.6 G1.1 G3.4
+    # covers G0.3 G0.4 G0.6 G0.9 G1.1 G3.4
     def test_stages_and_frames_are_seen_by_edgeprofctl(self):
         code = """
 import edgeprof, time
@@ -48,8 +48,10 @@ for i in range(5):
     edgeprof.begin("overlap", i)
 for i in range(5):
     edgeprof.end("overlap", i)
-edgeprof.tick(); edgeprof.mark("loaded", size=12.5); edgeprof.gauge("depth", 3); edgeprof.counter("drops")
-edgeprof.deadline("capture", 33); edgeprof.deadline(None, 40)
+edgeprof.tick(); edgeprof.mark("loaded", size=12.5, tensors=[1, 2]); edgeprof.counter("drops", 2)
+edgeprof.deadline("late", 1); edgeprof.deadline(None, 40)
+with edgeprof.stage("late"): time.sleep(0.005)
+with edgeprof.memory_scope("load"): pass
 until_read = time.monotonic() + 10
 while edgeprof.counts()["in_ring"] and time.monotonic() < until_read: time.sleep(0.01)
 c = edgeprof.counts()
@@ -64,18 +66,45 @@ print(c["sent"])
         self.assertEqual(app["received"], int(out))
         stages = self.stages("eyes")
         self.assertEqual(stages["capture"]["total_count"], 40)
+        infer = next(row for name, row in stages.items() if name.startswith("infer"))
         self.assertGreaterEqual(stages["capture"]["min_ms"], 1.0)
         self.assertEqual(stages["any_name__at_all"]["total_count"], 40)
+        self.assertEqual((stages["any_name__at_all"]["parent"], stages["any_name__at_all"]["depth"]), (infer["stage"], 1))
         self.assertEqual(stages["post"]["total_count"], 40)
+        self.assertGreaterEqual(stages["post"]["cpu_ms"], 0)
+        self.assertGreaterEqual(stages["post"]["process_cpu_ms"], 0)
+        self.assertEqual((stages["late"]["deadline_ms"], stages["late"]["misses"]), (1, 1))
+        self.assertEqual((stages["load"]["category"], stages["load"]["total_count"]), ("memory", 1))
+        self.assertIn("rss_growth_total_bytes", stages["load"])
         self.assertEqual(stages["decorated"]["total_count"], 1)
         self.assertEqual(stages["overlap"]["total_count"], 5)
-        infer = next(row for name, row in stages.items() if name.startswith("infer"))
         self.assertEqual((infer["total_count"], infer["unit"], infer["category"]), (40, "gpu", "model"))
         frames = ctl(self.daemon, "frames", "eyes")["frames"][0]
         self.assertEqual(frames["total_count"], 41)
         self.assertEqual(frames["out_of_order"], 0)
         marks = [e for e in self.daemon.call("ListEvents")["events"] if e["subject"] == "eyes" and e["kind"] == "mark"]
         self.assertEqual([e["text"] for e in marks], ["loaded"])
+        mark = self.daemon.call("ListMarks", app="eyes")["marks"][0]
+        self.assertEqual([(a["name"], a["value"]) for a in mark["attributes"]], [("size", 12.5), ("tensors", 1), ("tensors", 2)])
+        self.assertTrue(1 << 20 < mark["rss_bytes"] <= mark["peak_rss_bytes"] < mark["vms_bytes"], mark)
+
+    def test_gauges_and_counters_are_metrics(self):
+        code = """
+import edgeprof, sys, threading
+edgeprof.connect("values")
+end = threading.Event()
+def work():
+    edgeprof.counter("drops", 2, unit="frames"); edgeprof.counter("drops")
+    while not end.wait(0.02): edgeprof.gauge("depth", 3.5, unit="percent")
+t = threading.Thread(target=work); t.start()
+sys.stdin.readline(); end.set(); t.join()
+"""
+        with start(code, app_env(self.daemon), stdin=subprocess.PIPE) as app:
+            until("the counter", lambda: (self.daemon.metric("counter/values/drops") or {}).get("value") == 3)
+            until("the gauge", lambda: (self.daemon.metric("gauge/values/depth") or {}).get("value") == 3.5)
+            self.assertEqual(self.daemon.metric("gauge/values/depth")["unit"], "percent")
+            app.communicate("\n", timeout=60)
+            self.assertEqual(app.returncode, 0)
 
     # covers G0.7
     def test_a_body_that_raises_is_recorded_all_the_same(self):
@@ -104,6 +133,8 @@ with edgeprof.stage("after"): pass
         self.assertEqual(app_of(self.daemon, "raises")["invalid"], 0)
         counts = {name: row["total_count"] for name, row in self.stages("raises").items()}
         self.assertEqual(counts, {"s": 12, "m": 4, "t": 4, "outer": 1, "after": 1})
+        failed = {name: row["failed"] for name, row in self.stages("raises").items()}
+        self.assertEqual(failed, {"s": 12, "m": 4, "t": 4, "outer": 0, "after": 0})
 
     def test_threads_recursion_and_tasks_keep_their_own_times(self):
         code = """

@@ -2,7 +2,7 @@
 by id."""
 import itertools
 import time
-from typing import Any, Optional
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _layout as L
 from ._process import process
@@ -62,11 +62,19 @@ def end(name: str, id: int) -> None:
     emit(process.declare(name), L.END, u64(id, "id", 1 << 64))
 
 
-def mark(label: str, **attributes: float) -> None:
-    """A labelled moment on the timeline, with this process's memory and numbers by name.
-    TypeError, ValueError: wrong arguments."""
+def _numbers(attributes: Mapping[str, Any]) -> List[Tuple[int, float]]:
+    numbers = []
+    for key, value in attributes.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        numbers += [(process.declare(key), number(one, key)) for one in values]
+    return numbers
+
+
+def mark(label: str, **attributes: Union[float, Sequence[float]]) -> None:
+    """A labelled moment on the timeline, with this process's memory and numbers (or lists of them) by
+    name. TypeError, ValueError: wrong arguments."""
     index = process.declare(label)
-    numbers = {process.declare(key): number(value, key) for key, value in attributes.items()}
+    numbers = _numbers(attributes)
     memory = process_memory()
     thread = current()
     now = time.monotonic_ns()
@@ -78,7 +86,8 @@ def mark(label: str, **attributes: float) -> None:
 
 
 def gauge(name: str, value: float, unit: Optional[str] = None) -> None:
-    """The app's own number as a metric. unit counts when the name is new. TypeError, ValueError."""
+    """The app's own number as a metric. unit ("percent", "bytes": one that metrics have) counts when the
+    name is new. TypeError, ValueError."""
     emit(process.declare(name, None, unit), L.GAUGE, double_bits(number(value, "value")))
 
 

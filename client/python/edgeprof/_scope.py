@@ -10,7 +10,7 @@ import sys
 import time
 from _thread import get_ident
 from time import monotonic_ns
-from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar
 
 from . import _layout as L
 from ._process import process
@@ -222,7 +222,7 @@ class Detailed:
         self.name = name
         self._index = index
         self._frame = frame
-        self._attributes = {process.declare(key): value for key, value in attributes.items()}
+        self._attributes = [(process.declare(key), value) for key, value in attributes.items()]
         self._cpu_time = cpu_time
         self._scope: Optional[Scope] = None
         self._cpu = (0, 0)
@@ -273,10 +273,10 @@ class Detailed:
 
 
 def write_attributes(
-    thread: Thread, at: int, index: int, attributes: Mapping[int, float], frame: int
+    thread: Thread, at: int, index: int, attributes: Iterable[Tuple[int, float]], frame: int
 ) -> None:
-    """attributes: declaration index -> value."""
-    for attribute, value in attributes.items():
+    """attributes: (declaration index, value)."""
+    for attribute, value in attributes:
         owner = index if index >= 0 else _NOT_MEASURED
         thread.write(at, attribute, L.ATTRIBUTE, 0, owner, at, double_bits(value), frame)
 

@@ -67,7 +67,8 @@ def measure_model_footprint(
         "output_tensor_sizes_kb": _tensor_sizes_kb(model, "get_output_details"),
         "num_threads": num_threads,
     }
-    mark("after model load", file_size_mb=file_size_mb, runtime_memory_mb=runtime)
+    told = {k: v for k, v in result.items() if k.endswith("_kb") or k == "num_threads" and v is not None}
+    mark("after model load", file_size_mb=file_size_mb, **told)
     return result
 
 

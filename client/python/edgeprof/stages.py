@@ -16,10 +16,10 @@ from ._thread import current, depth_flags
 from .stats import summary_ms
 
 
-def _tell(name: str, start_ns: int, end_ns: int) -> None:
+def _tell(name: str, start_ns: int, end_ns: int, failed: bool = False) -> None:
     thread = current()
     index, unknown = process.declare(name), L.NOT_MEASURED
-    flags, frame = depth_flags(thread.depth), thread.frame
+    flags, frame = depth_flags(thread.depth) | (L.FAILED if failed else 0), thread.frame
     thread.write(end_ns, index, L.COMPLETE, flags, unknown, start_ns, end_ns - start_ns, frame)
 
 
@@ -158,7 +158,7 @@ class stage_timer:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         end = time.monotonic_ns()
         self.elapsed_ms = (end - self._start) / 1e6
-        _tell(self.label, self._start, end)
+        _tell(self.label, self._start, end, kind is not None)
         if self._results is not None:
             self._results[self.label] = self.elapsed_ms
         else:
