@@ -176,8 +176,11 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 {
 	const struct collector_ops *const *list =
 		options->collectors ? options->collectors : collectors;
-	const struct collector_context ctx = {
-		.root = root, .real_root = real_root, .core = core, .loop = loop};
+	const struct collector_context ctx = {.root = root,
+		.real_root = real_root,
+		.core = core,
+		.loop = loop,
+		.keeper = options->keeper};
 	size_t count = 0;
 	while (list[count]) {
 		count++;

@@ -230,6 +230,7 @@ static int tegrastats_open(
 	take_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
+		.keeper = ctx->keeper,
 		.backoff_min_ms = 1000,
 		.backoff_max_ms = 60000,
 		.kill_ms = 1000,
@@ -290,7 +291,7 @@ static int tegrastats_look(const struct collector_context *ctx, void *state, uin
 	uint64_t quiet_ns = now_ns > source->line_ns ? now_ns - source->line_ns : 0;
 	end_hung(source, quiet_ns);
 	count_deaths(source);
-	if (child->spawn_error == -ENOENT && access(source->command, F_OK) < 0) {
+	if (source->failed && access(source->command, F_OK) < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "%.100s has gone", source->command);
 		return -ENOENT;
 	}

@@ -128,13 +128,14 @@ def test_nothing_is_left_when_the_daemon_stops_or_is_killed():
             (child,) = children(daemon)
             daemon.stop()
             assert gone(child), name
-    with Daemon(configured(fake("steady"))) as daemon:
-        until("a line", lambda: source(daemon)["state"] == "ok")
-        (child,) = children(daemon)
-        daemon.kill()
-        until("its pipe is broken and that ends it", lambda: gone(child))
-        daemon.start()
-        until("a line of the next one", lambda: source(daemon)["state"] == "ok")
+    for name in ("steady", "deaf", "hang"):
+        with Daemon(configured(fake(name))) as daemon:
+            until("a line", lambda: source(daemon)["ticks"] > 0)
+            (child,) = children(daemon)
+            daemon.kill()
+            until(f"{name} is killed with it", lambda: gone(child))
+            daemon.start()
+            until("a line of the next one", lambda: source(daemon)["ticks"] > 0)
 
 
 def test_a_killed_child_is_told_and_started_again():
