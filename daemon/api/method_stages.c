@@ -149,6 +149,7 @@ static void stage_item(
 	if (stage->last_ns != 0) {
 		json_integer(out, "last_us", row_time_us(cursor->core, stage->last_ns));
 	}
+	row_attributes(out, stage);
 	json_close(out, '}');
 }
 

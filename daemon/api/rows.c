@@ -147,6 +147,27 @@ static void process_item(struct json *out, const struct core *core,
 	json_close(out, '}');
 }
 
+void row_attributes(struct json *out, const struct stage *stage)
+{
+	const struct app_attributes *all = app_attributes_of(stage);
+	if (!all) {
+		return;
+	}
+	json_open(out, "attributes", '[');
+	for (size_t i = 0; i < all->count; i++) {
+		const struct app_attribute *attribute = &all->attribute[i];
+		json_open(out, NULL, '{');
+		json_string(out, "name", attribute->name);
+		json_unsigned(out, "count", attribute->count);
+		json_number(out, "last", attribute->last);
+		json_number(out, "mean", app_attribute_mean(attribute));
+		json_number(out, "min", attribute->min);
+		json_number(out, "max", attribute->max);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
 static const char *app_state(const struct app *app)
 {
 	if (app->processes > 0) {

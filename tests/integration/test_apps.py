@@ -124,6 +124,9 @@ def test_gauges_counters_and_attributes():
         attached(daemon, actor)
         actor.do("gauge board_temperature 41.5", "counter frames_in 2", "counter frames_in 3", "gauge bad nan",
                  "runs infer 1 0", "attribute infer partitions 28", "attribute infer partitions 18")
+        stage = until("its attributes", lambda: next((s for s in daemon.call("ListStages", app="cam")["stages"] if s.get("attributes")), None))
+        assert stage["stage"] == "infer" and stage["attributes"] == [
+            {"name": "partitions", "count": 2, "last": 18, "mean": 23, "min": 18, "max": 28}], stage
         gauge = until("the gauge", lambda: (m := daemon.metric("gauge/cam/board_temperature")) and m["value"] is not None and m)
         assert gauge["value"] == 41.5 and gauge["unit"] == "celsius", gauge
         assert until("the counter", lambda: (daemon.metric("counter/cam/frames_in") or {}).get("value") == 5)
