@@ -144,8 +144,9 @@ static void metric_field(
 static void other_stages(struct json *out, const struct apps *apps)
 {
 	char text[512];
-	int at = snprintf(text, sizeof(text), "%" PRIu64 " stages beyond the limits went into %s:",
-		apps_stages_refused(apps), APP_STAGE_OTHER);
+	int at = snprintf(text, sizeof(text),
+		"%" PRIu64 " stages beyond the limits went into %s:", apps_stages_refused(apps),
+		APP_STAGE_OTHER);
 	const char *name;
 	for (size_t i = 0; (name = apps_other_name(apps, i)); i++) {
 		int n = snprintf(text + at, sizeof(text) - (size_t)at, "%s %s", i ? "," : "", name);
