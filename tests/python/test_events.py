@@ -502,8 +502,10 @@ with edgeprof.stage("once", cpu_time=True): pass
         with Daemon() as daemon:
             code = """
 import edgeprof
+with edgeprof.stage("s") as s: pass
+with edgeprof.stage("s"):
+    with edgeprof.stage("s"), edgeprof.stage("s", cpu_time=True): pass
 assert edgeprof.connect() is False
-with edgeprof.stage("s"): pass
 assert edgeprof.counts()["unattached"] == 0
 """
             out, err = run(code, app_env(daemon, EDGEPROF_DISABLE="1", EDGEPROF_PRINT="1"))

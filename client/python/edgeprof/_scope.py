@@ -77,6 +77,11 @@ class Scope:
                 or get_ident() != thread.ident
                 or thread.busy
             ):
+                if end < thread.quiet and self.hot and get_ident() == thread.ident:
+                    thread.unattached += 1
+                    thread.depth = self.depth
+                    self.hot = None
+                    return None
                 return self._leave(end, kind is not None)
             head = -2
             thread.busy = True
@@ -213,6 +218,19 @@ class Unplaced:
         current().write(end, -1, L.COMPLETE, 0, _NOT_MEASURED, 0, 0, L.NO_FRAME)
 
 
+class Nothing:
+    """A stage of a program that records nothing."""
+
+    __slots__ = ()
+    hot = None
+
+    def __enter__(self) -> "Nothing":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        return None
+
+
 class Detailed:
     """A stage with a frame of its own, attributes, or CPU times. Made per `with`."""
 
@@ -322,6 +340,9 @@ def _new(
     if index < 0:
         return Unplaced(name)
     thread = current()
+    if process.off:
+        thread.scopes[name] = nothing = Nothing()
+        return nothing
     seen = name in thread.scopes
     scope = thread.scopes[name] = Scope(thread, name, index)
     return scope if seen else Shared(name)
