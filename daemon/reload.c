@@ -81,7 +81,7 @@ void daemon_open_mqtt(struct daemon *daemon)
 		daemon->broker.reason[0] = '\0';
 		return;
 	}
-	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, &daemon->mqtt);
+	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, NULL, &daemon->mqtt);
 	if (r < 0) {
 		if (r != -EINVAL) {
 			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",

@@ -29,6 +29,7 @@ struct mqtt {
 	struct outbox *outbox;
 	struct mqtt_link_status seen;
 	struct retained retained;
+	bool kept; /* there is memory that survives */
 	struct stage_pass pass;
 	uv_async_t async;
 	uv_timer_t interval, deadline;
@@ -72,14 +73,23 @@ static void publish_state(struct mqtt *mqtt, const struct alert *alert)
 	put_payload(mqtt, entry, payload);
 }
 
-/* Empty and retained: the broker forgets the topic. Remembered until it is in the queue. */
-static void clear_state(struct mqtt *mqtt, const char *topic)
+/* Empty and retained: the broker forgets the topic. Remembered until the message can't be lost with
+ * the process; else it is cleared once more at the next connection. */
+static int clear_state(struct mqtt *mqtt, const char *topic)
 {
-	struct outbox_entry entry = {
-		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
-	if (put(mqtt, &entry) == 0) {
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = true,
+		.replace = true,
+		.keep = true,
+		.topic = topic};
+	int r = put(mqtt, &entry);
+	if (r == 1 || (r == 0 && !mqtt->kept)) {
 		retained_remove(&mqtt->retained, topic);
+	} else {
+		retained_expire(&mqtt->retained, topic);
 	}
+	return r;
 }
 
 static void on_transition(void *ctx, const struct alert_transition *transition)
@@ -88,7 +98,7 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	const struct alert *alert = transition->alert;
 	char topic[TOPIC_SIZE];
 	topic_plain(&mqtt->topics, "event/alert", topic);
-	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .topic = topic};
+	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .keep = true, .topic = topic};
 	put_payload(
 		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
 	if (transition->to == ALERT_FIRING) {
@@ -116,11 +126,11 @@ static void publish_retained(struct mqtt *mqtt)
 			publish_state(mqtt, alert);
 		}
 	}
-	for (const char *stale; (stale = retained_stale(&mqtt->retained));) {
-		size_t before = mqtt->retained.count;
-		clear_state(mqtt, stale);
-		if (mqtt->retained.count == before) {
-			break; /* no room: at the next connection */
+	/* From the end: removing moves the last one forward. */
+	int r = 0;
+	for (size_t i = mqtt->retained.count; i-- > 0 && r >= 0;) {
+		if (!mqtt->retained.entry[i].current) {
+			r = clear_state(mqtt, mqtt->retained.entry[i].topic);
 		}
 	}
 }
@@ -277,7 +287,17 @@ static void on_interval(uv_timer_t *timer)
 	uv_idle_start(&mqtt->idle, on_idle);
 }
 
-static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
+static size_t messages_size(void)
+{
+	return keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+}
+
+size_t mqtt_memory_size(void)
+{
+	return messages_size() + keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
+}
+
+static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, void *memory)
 {
 	char status_topic[TOPIC_SIZE], client_id[80];
 	topic_plain(&mqtt->topics, "status", status_topic);
@@ -296,6 +316,7 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
 		.backoff_max_ns = options->backoff_max_ns ? options->backoff_max_ns : 60000000000u,
 		.max_messages = options->max_messages,
 		.max_bytes = options->max_bytes,
+		.kept = memory,
 	};
 	int r = mqtt_link_start(&link, &mqtt->async, &mqtt->link);
 	if (r == 0) {
@@ -304,8 +325,8 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options)
 	return r;
 }
 
-int mqtt_open(
-	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret)
+int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options, void *memory,
+	struct mqtt **ret)
 {
 	char reason[sizeof(core->broker->reason)];
 	int r = mqtt_check(options, reason, sizeof(reason));
@@ -339,8 +360,13 @@ int mqtt_open(
 	*core->broker = (struct broker_status){
 		.state = BROKER_CONNECTING, .port = port, .since_ns = seam()->now_ns()};
 	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
-	r = start_link(mqtt, options);
+	mqtt->kept = memory != NULL;
+	if (memory) {
+		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size());
+	}
+	r = start_link(mqtt, options, memory);
 	if (r == 0) {
+		update_counts(mqtt);
 		r = alerts_observe(core->alerts, on_transition, mqtt);
 	}
 	if (r < 0) {

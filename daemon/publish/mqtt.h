@@ -28,12 +28,18 @@ struct mqtt_options {
 	uint64_t backoff_min_ns, backoff_max_ns;
 };
 
+/* The memory where alerts wait for the broker, and where the retained topics are remembered, while
+ * there is no process. */
+size_t mqtt_memory_size(void);
+
 /* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged
  * and in core->broker, which is off then),
  * -ENOMEM, -ENOSPC (no observer's place), -EAGAIN, -EMFILE. A broker that is absent is not an
- * error. core->broker is kept up to date. */
-int mqtt_open(
-	uv_loop_t *loop, struct core *core, const struct mqtt_options *options, struct mqtt **ret);
+ * error. core->broker is kept up to date. memory: mqtt_memory_size() bytes, aligned to 8, that
+ * survive the process (zeroed when new; what is damaged in it is left out); NULL: there is none.
+ * It must stay until done(). */
+int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options, void *memory,
+	struct mqtt **ret);
 
 /* When connected: sends what waits (at most 1 s), publishes offline, disconnects; joins the thread.
  * A thread that hangs in name resolution or in connect is left behind. Then done(ctx): always

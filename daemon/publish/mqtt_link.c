@@ -165,6 +165,7 @@ int mqtt_link_start(
 	link->async = async;
 	pthread_mutex_init(&link->lock, NULL);
 	outbox_init(&link->outbox, options->max_messages, options->max_bytes);
+	outbox_restore(&link->outbox, options->kept);
 	link->references = 1;
 	int r = 0;
 	link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -228,6 +229,7 @@ void mqtt_link_abandon(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	link->async = NULL;
 	pthread_mutex_unlock(&link->lock);
+	outbox_detach(&link->outbox); /* that memory is gone before the thread is */
 	/* libmosquitto stays initialised: the thread is still within it. */
 	pthread_detach(link->thread);
 	link_unref(link);

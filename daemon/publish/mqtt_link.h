@@ -23,6 +23,7 @@ struct mqtt_link_options {
 	const char *ca_file, *cert_file, *key_file;
 	uint64_t backoff_min_ns, backoff_max_ns;
 	size_t max_messages, max_bytes;
+	void *kept; /* memory of outbox_restore; NULL: none */
 };
 
 enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };

@@ -1,4 +1,4 @@
-/* Between mqtt.c (puts) and mqtt_thread.c (takes). Plain lists under one mutex; the memory of a
+/* Between mqtt.c (puts) and mqtt_session.c (takes). Plain lists under one mutex; the memory of a
  * message is one allocation, made before the lock is taken. */
 #include "daemon/publish/outbox.h"
 
@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "daemon/util/seam.h"
+
+/* Before topic (with NUL) and payload of a kept message. */
+struct kept_head {
+	uint8_t qos, retain;
+};
 
 static void list_append(struct outbox_list *list, struct outbox_message *message)
 {
@@ -80,6 +85,8 @@ static struct outbox_message *message_create(const struct outbox_entry *entry)
 	message->class = entry->class;
 	message->qos = entry->qos;
 	message->retain = entry->retain;
+	message->must_keep = entry->keep;
+	message->place = KEEP_NONE;
 	message->size = size;
 	memcpy(message->bytes, entry->topic, topic_size);
 	message->topic = message->bytes;
@@ -93,8 +100,33 @@ static struct outbox_message *message_create(const struct outbox_entry *entry)
 
 /* Locked from here to outbox_put. */
 
+static void keep_message(struct outbox *outbox, struct outbox_message *message)
+{
+	const struct kept_head head = {.qos = (uint8_t)message->qos, .retain = message->retain};
+	const struct keep_part parts[] = {
+		{&head, sizeof(head)},
+		{message->topic, strlen(message->topic) + 1},
+		{message->payload, message->payload_length},
+	};
+	message->place = keep_add(&outbox->keep, parts, sizeof(parts) / sizeof(parts[0]));
+	if (message->place < 0) {
+		message->place = KEEP_NONE;
+		keep_set_note(&outbox->keep, ++outbox->unkept);
+	}
+}
+
+static void unkeep_message(struct outbox *outbox, const struct outbox_message *message)
+{
+	if (message->place != KEEP_NONE) {
+		keep_free(&outbox->keep, message->place);
+	} else if (message->must_keep) {
+		keep_set_note(&outbox->keep, --outbox->unkept);
+	}
+}
+
 static void forget(struct outbox *outbox, struct outbox_message *message)
 {
+	unkeep_message(outbox, message);
 	outbox->counts.messages--;
 	outbox->counts.bytes -= message->size;
 	free(message);
@@ -176,12 +208,78 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 	} else {
 		outbox->counts.messages++;
 		outbox->counts.bytes += message->size;
+		if (message->must_keep) {
+			keep_message(outbox, message);
+		}
+		r = message->place != KEEP_NONE;
 		list_append(&outbox->waiting[entry->class], message);
 		message = NULL;
 	}
 	pthread_mutex_unlock(&outbox->lock);
 	free(message);
 	return r;
+}
+
+/* What the record says, or NULL when it can't be one of ours. */
+static struct outbox_message *message_restore(const struct keep *keep, int place)
+{
+	size_t length;
+	const unsigned char *bytes = keep_bytes(keep, place, &length);
+	struct kept_head head;
+	const unsigned char *topic = bytes + sizeof(head);
+	const unsigned char *end =
+		length > sizeof(head) ? memchr(topic, '\0', length - sizeof(head)) : NULL;
+	if (!end || end == topic) {
+		return NULL;
+	}
+	memcpy(&head, bytes, sizeof(head));
+	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = head.qos == 1 ? 1 : 0,
+		.retain = head.retain == 1,
+		.keep = true,
+		.topic = (const char *)topic,
+		.payload = end + 1,
+		.payload_length = length - (size_t)(end + 1 - bytes)};
+	struct outbox_message *message = message_create(&entry);
+	if (message) {
+		message->place = place;
+	}
+	return message;
+}
+
+size_t outbox_restore(struct outbox *outbox, void *memory)
+{
+	if (!memory) {
+		return 0;
+	}
+	pthread_mutex_lock(&outbox->lock);
+	unsigned damaged = keep_init(&outbox->keep, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	outbox->counts.dropped_alerts += damaged + keep_note(&outbox->keep);
+	keep_set_note(&outbox->keep, 0);
+	uint64_t serial = 0;
+	size_t restored = 0;
+	for (int place; (place = keep_next(&outbox->keep, &serial)) != KEEP_NONE;) {
+		struct outbox_message *message = message_restore(&outbox->keep, place);
+		if (!message || !fits(outbox, message->size)) {
+			outbox->counts.dropped_alerts++;
+			keep_free(&outbox->keep, place);
+			free(message);
+			continue;
+		}
+		outbox->counts.messages++;
+		outbox->counts.bytes += message->size;
+		list_append(&outbox->waiting[OUTBOX_ALERT], message);
+		restored++;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return restored;
+}
+
+void outbox_detach(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	outbox->keep.header = NULL;
+	pthread_mutex_unlock(&outbox->lock);
 }
 
 struct outbox_message *outbox_take(struct outbox *outbox)

@@ -3,7 +3,8 @@
  * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
  * make room, oldest first. What is dropped is counted. A taken message stays owned (and counted)
  * here until it was delivered, or goes back to its place when the connection is lost.
- * Every function locks for a few pointer moves only, never across a call that waits.
+ * What must not be lost with the process is in keep.h's table, too, until it is delivered.
+ * Every function locks for some pointer moves and a copy, never across a call that waits.
  */
 #pragma once
 
@@ -11,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "daemon/publish/keep.h"
 
 enum { OUTBOX_IN_FLIGHT = 16 };
 
@@ -21,6 +24,8 @@ struct outbox_message {
 	enum outbox_class class;
 	int qos;
 	bool retain;
+	bool must_keep;
+	int place;   /* in the table; KEEP_NONE */
 	int mid;     /* the thread's, while in flight */
 	size_t size; /* what it counts against the limit */
 	const char *topic;
@@ -45,6 +50,8 @@ struct outbox {
 	struct outbox_list waiting[OUTBOX_CLASSES];
 	struct outbox_list flying;
 	struct outbox_counts counts;
+	struct keep keep;
+	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
 };
 
 /* What outbox_put needs to know of a message; everything is copied. */
@@ -54,15 +61,27 @@ struct outbox_entry {
 	bool retain;
 	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
 		       */
+	bool keep;    /* survives the process */
 	const char *topic;
 	const void *payload;
 	size_t payload_length;
 };
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);
-void outbox_finish(struct outbox *outbox); /* frees what is left */
+void outbox_finish(struct outbox *outbox); /* frees what is left; what is kept stays in the table */
 
-/* Main loop. 0; -ENOSPC when there is no room, -ENOMEM: both counted as dropped. */
+enum { OUTBOX_KEPT = 128, OUTBOX_KEPT_SIZE = 2048 };
+
+/* Memory for keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE): what an earlier process left there waits
+ * again, first, in order; what it could not keep counts as dropped. Before the thread is started.
+ * NULL: nothing is kept. Returns how many messages are back. */
+size_t outbox_restore(struct outbox *outbox, void *memory);
+
+/* Never touches that memory again. */
+void outbox_detach(struct outbox *outbox);
+
+/* Main loop. 0, or 1 when the message is in the table, too; -ENOSPC when there is no room, -ENOMEM:
+ * both counted as dropped. */
 int outbox_put(struct outbox *outbox, const struct outbox_entry *entry);
 
 /* Thread. The next message to send, now in flight; NULL when none waits or OUTBOX_IN_FLIGHT are on

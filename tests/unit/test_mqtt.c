@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <semaphore.h>
+#include <sys/mman.h>
 
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"
@@ -16,6 +17,7 @@ static uv_loop_t loop;
 static struct mqtt *mqtt;
 static struct mqtt_options options;
 static bool closed;
+static void *memory; /* what survives the process */
 static uv_timer_t ticker;
 static unsigned long ticks;
 
@@ -99,7 +101,7 @@ static void teardown(void)
 static void open_mqtt(void)
 {
 	options.port = broker.port;
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, &mqtt), 0);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), 0);
 }
 
 /* Runs everything until the condition holds; check's time limit ends what never comes. */
@@ -263,6 +265,55 @@ START_TEST(alerts_raised_around_a_broker_s_death_arrive_in_order)
 	ck_assert(timeline_tells("connection lost"));
 	ck_assert_uint_eq(core.broker->dropped_alerts, 0);
 	UNTIL(core.broker->queued == 0);
+}
+END_TEST
+
+/* kill -9 with a full hand: what was raised without a broker, and a retained state to clear. */
+START_TEST(alerts_of_a_killed_process_arrive_from_the_next_one)
+{
+	memory = mmap(NULL, mqtt_memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		-1, 0);
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		open_mqtt();
+		UNTIL(core.broker->state == BROKER_AWAY);
+		for (int i = 0; i < 100; i++) {
+			char text[16];
+			snprintf(text, sizeof(text), "n%d", i);
+			/* its states: fires at an even number, ends at an odd one */
+			fake_transition(
+				"cpu", i % 2 ? ALERT_OK : ALERT_FIRING, text, 1 + (uint64_t)i);
+		}
+		fake_transition("gpu", ALERT_FIRING, "n100", 200);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(pid, NULL, 0);
+	broker_start();
+	subscriber_open("#", true);
+	UNTIL(subscriber.subscribed);
+	open_mqtt();
+	ck_assert_uint_ge(core.broker->queued, 101);
+	UNTIL(core.broker->connects == 1 && in_order() == 101 && core.broker->queued == 0);
+	ck_assert_uint_eq(core.broker->dropped_alerts, 0);
+	/* "gpu" fires in no process any more: the broker is told so. */
+	UNTIL(is("edgeprof/nano-7/alert/hot/gpu", ""));
+	/* When it happened, not when it was said: 2024-02-29T12:00:00.250Z and 49 ns. */
+	ck_assert(heard_payload(EVENTS, "\"ts_ms\":1709208000250"));
+	mqtt_close(mqtt, on_done, NULL);
+	UNTIL(closed);
+	/* Delivered: nothing is left to a third one. */
+	closed = false;
+	uint64_t delivered = core.broker->delivered;
+	open_mqtt();
+	ck_assert_uint_eq(core.broker->queued, 0);
+	UNTIL(core.broker->state == BROKER_CONNECTED && core.broker->queued == 0);
+	ck_assert_uint_gt(delivered, core.broker->delivered);
+	mqtt_close(mqtt, on_done, NULL);
+	UNTIL(closed);
+	munmap(memory, mqtt_memory_size());
+	memory = NULL;
 }
 END_TEST
 
@@ -474,12 +525,12 @@ START_TEST(unusable_options_are_refused)
 {
 	password_broker("geheim\n", 0644);
 	options.port = broker.port;
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
 	options.username[0] = '\0';
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
 	options.password_file[0] = '\0';
 	options.host[0] = '\0';
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
 	ck_assert_ptr_null(mqtt);
 }
 END_TEST
@@ -500,6 +551,7 @@ int main(void)
 	tcase_add_test(tests, an_alert_is_an_event_and_a_retained_state_until_it_clears);
 	tcase_add_test(tests, a_broker_that_appears_later_gets_everything);
 	tcase_add_test(tests, alerts_raised_around_a_broker_s_death_arrive_in_order);
+	tcase_add_test(tests, alerts_of_a_killed_process_arrive_from_the_next_one);
 	tcase_add_test(tests, a_killed_broker_is_told_of_what_fires_when_it_is_back);
 	tcase_add_test(tests, a_stalled_broker_neither_stops_the_loop_nor_fills_memory);
 	tcase_add_test(tests, closing_ends_while_the_broker_is_stalled);
