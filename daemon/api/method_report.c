@@ -47,7 +47,10 @@ enum api_result method_get_report(struct api_call *call)
 	app_report_summary(app, call->now_ns, summary);
 	bool running = app->processes > 0;
 	json_string(call->out, "app", app->name);
-	json_string(call->out, "state", running ? "running" : app->last_words[0] ? "died" : "ended");
+	json_string(call->out, "state",
+		running		     ? "running"
+		: app->last_words[0] ? "died"
+				     : "ended");
 	json_string_opt(call->out, "last_words", app->last_words);
 	json_integer(call->out, "time_us",
 		row_time_us(call->core, running ? call->now_ns : app->last_seen_ns));

@@ -24,6 +24,9 @@ CALLS = [
     ("ListStages", {}),
     ("ListStages", {"app": "demo"}),
     ("GetFrames", {}),
+    ("GetReport", {}),
+    ("GetReport", {"app": "demo"}),
+    ("GetReport", {"app": "nobody"}),
     ("ListProcesses", {}),
     ("ListProcesses", {"threads": True}),
     ("WatchProcess", {"pattern": "edgeprof*", "name": "watched"}),
@@ -87,7 +90,7 @@ def test_every_chunk_with_more_is_as_described():
 def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [
-            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["apps"], ["ps"], ["ps", "--threads"],
+            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["report"], ["report", "demo"], ["apps"], ["ps"], ["ps", "--threads"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
             ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"],
         ]

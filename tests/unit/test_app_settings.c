@@ -65,6 +65,16 @@ START_TEST(most_specific_section_decides_whatever_their_order)
 }
 END_TEST
 
+START_TEST(app_decides_before_the_stage)
+{
+	settings = (struct app_settings){.stages = 0};
+	stage("ca*/*")->deadline_ns = 1 * MS;
+	stage("c*/infer")->deadline_ns = 2 * MS;
+	ck_assert_uint_eq(deadline_ms("cam", "infer"), 1);
+	ck_assert_uint_eq(deadline_ms("cub", "infer"), 2);
+}
+END_TEST
+
 START_TEST(each_key_comes_from_the_section_that_has_it)
 {
 	settings = (struct app_settings){.stages = 0};
@@ -131,6 +141,7 @@ int main(void)
 	TCase *tc = tcase_create("app_settings");
 	tcase_add_test(tc, nothing_is_said_without_a_matching_section);
 	tcase_add_test(tc, most_specific_section_decides_whatever_their_order);
+	tcase_add_test(tc, app_decides_before_the_stage);
 	tcase_add_test(tc, each_key_comes_from_the_section_that_has_it);
 	tcase_add_test(tc, later_one_of_equals_decides);
 	tcase_add_test(tc, what_is_no_glob_is_einval_and_too_many_are_enospc);
