@@ -117,9 +117,9 @@ static bool choose_step(struct history_stream *stream)
 	/* whole milliseconds: step_ms says exactly what was used */
 	uint64_t unit = 1000000;
 	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
-		/* whole buckets, so that they can be used */
+		/* whole buckets, so that they can be used, where that makes it little longer */
 		uint64_t bucket_ns = history_tier_step_ns((enum history_tier)tier);
-		unit = step >= bucket_ns ? bucket_ns : unit;
+		unit = step >= 4 * bucket_ns ? bucket_ns : unit;
 	}
 	step = (step + unit - 1) / unit * unit;
 	stream->step_ns = step > stream->step_ns ? step : stream->step_ns;
