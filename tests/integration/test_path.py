@@ -188,6 +188,22 @@ def test_history_survives_kill_9():
 
 
 # covers G0.16 (transitions)
+def test_timeline_survives_kill_9():
+    with Daemon() as daemon:
+        daemon.call("Mark", label="before the kill")
+        before = daemon.call("ListEvents")["events"]
+        assert before[-1]["text"] == "before the kill", before[-1]
+        daemon.kill()
+        daemon.start()
+        after = daemon.call("ListEvents")["events"]
+        # wall times are made from the clock offset of now: they may move by microseconds
+        same = [[{k: v for k, v in e.items() if k != "time_us"} for e in events] for events in (before, after)]
+        assert same[1][: len(before)] == same[0], after
+        assert after[len(before)]["kind"] == "daemon" and after[-1]["serial"] == after[0]["serial"] + len(after) - 1
+        daemon.call("Mark", label="after it")
+        assert daemon.call("ListEvents", from_serial=after[-1]["serial"] + 1)["events"][0]["text"] == "after it"
+
+
 def test_alert_fires_once_and_clears():
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch) / "root"
