@@ -80,6 +80,18 @@ static int open_timeline(struct daemon *daemon)
 	return timeline_adopt(daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
 }
 
+/* What alerts remember; without the file they start anew. */
+static void open_alerts(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	if (daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "alerts",
+					       alerts_memory_bytes(), &daemon->alerts_file) >= 0) {
+		parse_boot_id(daemon->facts.boot_id, boot_id);
+		alerts_remember(
+			daemon->core.alerts, daemon->alerts_file.data, boot_id, seam()->now_ns());
+	}
+}
+
 int daemon_assemble(struct daemon *daemon)
 {
 	struct core *core = &daemon->core;
@@ -104,6 +116,7 @@ int daemon_assemble(struct daemon *daemon)
 	if (r < 0) {
 		return r;
 	}
+	open_alerts(daemon);
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,
 		.frame_window = daemon->config->frame_window,
@@ -128,6 +141,7 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
+	runfile_close(&daemon->alerts_file);
 	runfile_close(&daemon->timeline_file);
 	runfile_close(&daemon->runfile);
 }

@@ -187,6 +187,27 @@ def test_history_survives_kill_9():
         daemon.clean()
 
 
+def test_alerts_go_on_after_kill_9_and_are_not_told_again():
+    config = "[sampling]\ninterval = 100ms\n[alert used]\nmetric = memory/used_percent\nabove = 0\nfor = 0s\n"
+    with Daemon(config) as daemon:
+        def alert():
+            return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "used" and a["state"] == "firing"]
+
+        def told():
+            return [e for e in daemon.call("ListEvents")["events"] if e["kind"] == "alert" and e["subject"] == "used"]
+
+        before = until("it fires", alert)[0]
+        assert len(told()) == 1
+        for _ in range(3):
+            daemon.kill()
+            daemon.start()
+            after = until("it goes on firing", alert)[0]
+            assert abs(after["since_us"] - before["since_us"]) < 100_000, (before, after)
+            assert after["text"] == before["text"]
+            assert daemon.call("GetStatus")["time_us"] > 0
+        assert len(told()) == 1, told()
+
+
 # covers G0.16 (transitions)
 def test_timeline_survives_kill_9():
     with Daemon() as daemon:
