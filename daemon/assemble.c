@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -120,8 +121,14 @@ int daemon_assemble(struct daemon *daemon)
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,
 		.frame_window = daemon->config->frame_window,
+		.stage_memory = daemon->config->stage_bytes,
+		.events_memory = daemon->config->recorder_bytes,
 	};
 	r = apps_create(core->metrics, stages, core->timeline, &options, &core->apps);
+	if (r == 0) {
+		apps_set_throttle_times(core->apps, &core->throttle->times);
+		daemon_configure_apps(daemon);
+	}
 	r = r < 0 ? r
 		  : alerts_set_rules(core->alerts, daemon->config->alert, daemon->config->alerts,
 			    seam()->now_ns());

@@ -74,7 +74,10 @@ void config_defaults(struct config *config)
 		.interval_ns = 1000000000u,
 		.stage_window = 1024,
 		.frame_window = 300,
+		.stage_bytes = 8u << 20,
+		.recorder_bytes = 4u << 20,
 		.history_bytes = 16u << 20,
+		.statsd = true,
 		.mqtt =
 			{
 				.port = 0,
@@ -96,7 +99,7 @@ struct reader {
 	FILE *stream;
 	const char *path;
 	unsigned line;
-	bool too_long; /* the present line did not fit */
+	char section[256]; /* whole: libinih keeps 49 bytes of it */
 	struct config *config;
 	struct config_errors *errors;
 };
@@ -153,6 +156,10 @@ static char *read_line(char *buf, int size, void *ctx)
 	}
 	size_t indent = strspn(buf, " \t");
 	memmove(buf, buf + indent, length - indent + 1);
+	if (buf[0] == '[') {
+		snprintf(reader->section, sizeof(reader->section), "%.*s",
+			(int)strcspn(buf + 1, "]"), buf + 1);
+	}
 	return buf;
 }
 
@@ -160,6 +167,9 @@ static int handle_pair(void *ctx, const char *section, const char *key, const ch
 {
 	struct reader *reader = ctx;
 	char error[320];
+	if (strncmp(section, reader->section, strlen(section)) == 0) {
+		section = reader->section;
+	}
 	if (config_set(reader->config, section, key, value ? value : "", error, sizeof(error)) <
 		0) {
 		add_error(reader->errors, "%s:%u: [%s] %s = %s: %s", reader->path, reader->line,

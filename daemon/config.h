@@ -6,6 +6,7 @@
 
 #include "daemon/collect/collector.h"
 #include "daemon/core/adaptive.h"
+#include "daemon/core/app_settings.h"
 #include "daemon/core/core.h"
 #include "daemon/publish/mqtt.h"
 #include "daemon/util/log.h"
@@ -28,6 +29,11 @@ struct config {
 	struct adaptive_options adaptive;
 	/* [statistics] */
 	uint64_t stage_window, frame_window;
+	bool nearest; /* percentile_method */
+	/* [stages], [recorder] */
+	uint64_t stage_bytes, recorder_bytes;
+	/* [stage APP/STAGE], [frame APP] */
+	struct app_settings apps;
 	/* [history] */
 	uint64_t history_bytes;
 	/* [source NAME] */
@@ -43,6 +49,9 @@ struct config {
 	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
 	/* [mqtt] */
 	struct mqtt_options mqtt;
+	/* [statsd] */
+	bool statsd;
+	char statsd_udp[96]; /* as statsd_address_parse reads it; "" = no UDP */
 };
 
 /* What is wrong, each "FILE:LINE: what; what was expected". */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ingest/statsd_socket.h"
 #include "daemon/util/parse.h"
 
 #define AT(type, member) offsetof(struct type, member)
@@ -85,6 +86,19 @@ static int set_severity(void *instance, const char *key, const char *value)
 	return alert_severity_parse(value, &((struct alert_rule *)instance)->severity);
 }
 
+static int set_udp(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct config *config = instance;
+	struct statsd_address address;
+	if (strlen(value) >= sizeof(config->statsd_udp) ||
+		(value[0] && statsd_address_parse(value, &address) < 0)) {
+		return -EINVAL;
+	}
+	memcpy(config->statsd_udp, value, strlen(value) + 1);
+	return 0;
+}
+
 /* above, below, equals: the kind and its threshold in one; absent: the kind alone. */
 static int set_kind(void *instance, const char *key, const char *value)
 {
@@ -151,14 +165,18 @@ static int set_pid(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+static int set_percentile_method(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	bool nearest = strcmp(value, "nearest") == 0;
+	((struct config *)instance)->nearest = nearest;
+	return nearest || strcmp(value, "linear") == 0 ? 0 : -EINVAL;
+}
+
 #define TEXT_KEY(key, owner, member)                                           \
 	{                                                                      \
 		.name = key, .type = CONFIG_TEXT, .offset = AT(owner, member), \
 		.size = SIZE_OF(owner, member)                                 \
-	}
-#define SPECIAL_KEY(key, what, setter)                                               \
-	{                                                                            \
-		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = setter \
 	}
 #define KIND_KEY(key, what)                                                             \
 	{                                                                               \
@@ -174,7 +192,7 @@ static int set_pid(void *instance, const char *key, const char *value)
 static const struct config_key daemon_keys[] = {
 	TEXT_KEY("socket_group", config, socket_group),
 	TEXT_KEY("admin_group", config, admin_group),
-	SPECIAL_KEY("log_level", "error, warning, notice, info or debug", set_log_level),
+	CONFIG_SPECIAL_KEY("log_level", "error, warning, notice, info or debug", set_log_level),
 	RANGE_KEY("max_connections", CONFIG_COUNT, config, max_connections, 1, 512),
 	RANGE_KEY("max_connections_per_uid", CONFIG_COUNT, config, max_connections_per_uid, 1, 512),
 	RANGE_KEY("max_event_connections", CONFIG_COUNT, config, max_event_connections, 1, 256),
@@ -200,6 +218,15 @@ static const struct config_key sampling_keys[] = {
 static const struct config_key statistics_keys[] = {
 	RANGE_KEY("stage_window", CONFIG_COUNT, config, stage_window, 16, 16384),
 	RANGE_KEY("frame_window", CONFIG_COUNT, config, frame_window, 16, 16384),
+	CONFIG_SPECIAL_KEY("percentile_method", "linear or nearest", set_percentile_method),
+};
+
+static const struct config_key stages_keys[] = {
+	RANGE_KEY("memory", CONFIG_SIZE, config, stage_bytes, 1u << 20, 1u << 30),
+};
+
+static const struct config_key recorder_keys[] = {
+	RANGE_KEY("memory", CONFIG_SIZE, config, recorder_bytes, 64 * 1024, 1u << 30),
 };
 
 static const struct config_key history_keys[] = {
@@ -208,10 +235,10 @@ static const struct config_key history_keys[] = {
 
 static const struct config_key mqtt_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
-	SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
-	SPECIAL_KEY("port", "a number from 1 to 65535", set_port),
-	SPECIAL_KEY("device_id", "1 to 63 of A-Z a-z 0-9 _ -", set_device_id),
-	SPECIAL_KEY(
+	CONFIG_SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
+	CONFIG_SPECIAL_KEY("port", "a number from 1 to 65535", set_port),
+	CONFIG_SPECIAL_KEY("device_id", "1 to 63 of A-Z a-z 0-9 _ -", set_device_id),
+	CONFIG_SPECIAL_KEY(
 		"topic_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /", set_topic_prefix),
 	RANGE_KEY("summary_interval", CONFIG_DURATION, config, mqtt.summary_interval_ns,
 		1000000000u, 86400000000000u),
@@ -222,6 +249,13 @@ static const struct config_key mqtt_keys[] = {
 	TEXT_KEY("key_file", config, mqtt.key_file),
 };
 
+static const struct config_key statsd_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, config, statsd),
+	CONFIG_SPECIAL_KEY("udp",
+		"127.0.0.1:8125 or [::1]:8125 (another address only with \"anyone\" behind it)",
+		set_udp),
+};
+
 static const struct config_key source_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, source_options, enabled),
 	RANGE_KEY("interval", CONFIG_DURATION, source_options, interval_ns, 50000000u,
@@ -229,15 +263,16 @@ static const struct config_key source_keys[] = {
 };
 
 static const struct config_key process_keys[] = {
-	SPECIAL_KEY("match", "a glob on the command name or the first word of its command line",
-		set_match),
-	SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
-	SPECIAL_KEY("unit", "the name of a systemd unit such as camera.service", set_unit),
+	CONFIG_SPECIAL_KEY("match",
+		"a glob on the command name or the first word of its command line", set_match),
+	CONFIG_SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
+	CONFIG_SPECIAL_KEY("unit", "the name of a systemd unit such as camera.service", set_unit),
 	RANGE_KEY("memory_limit", CONFIG_SIZE, watch, memory_limit_bytes, 4096, UINT64_C(1) << 50),
 };
 
 static const struct config_key alert_keys[] = {
-	SPECIAL_KEY("metric", "a metric name or glob such as temperature/*", set_metric_glob),
+	CONFIG_SPECIAL_KEY(
+		"metric", "a metric name or glob such as temperature/*", set_metric_glob),
 	KIND_KEY("above", "a number"),
 	KIND_KEY("below", "a number"),
 	KIND_KEY("equals", "a number"),
@@ -246,7 +281,7 @@ static const struct config_key alert_keys[] = {
 	PLAIN_KEY("clear", CONFIG_NUMBER, alert_rule, clear),
 	RANGE_KEY("for", CONFIG_DURATION, alert_rule, for_ns, 0, 86400000000000u),
 	RANGE_KEY("clear_for", CONFIG_DURATION, alert_rule, clear_for_ns, 0, 86400000000000u),
-	SPECIAL_KEY("severity", "info, warning or critical", set_severity),
+	CONFIG_SPECIAL_KEY("severity", "info, warning or critical", set_severity),
 	TEXT_KEY("message", alert_rule, message),
 	PLAIN_KEY("enabled", CONFIG_BOOL, alert_rule, enabled),
 };
@@ -257,11 +292,16 @@ const struct config_section config_sections[] = {
 	{"daemon", false, KEYS(daemon_keys)},
 	{"sampling", false, KEYS(sampling_keys)},
 	{"statistics", false, KEYS(statistics_keys)},
+	{"stages", false, KEYS(stages_keys)},
+	{"recorder", false, KEYS(recorder_keys)},
 	{"history", false, KEYS(history_keys)},
 	{"mqtt", false, KEYS(mqtt_keys)},
+	{"statsd", false, KEYS(statsd_keys)},
 	{"source", true, KEYS(source_keys)},
 	{"process", true, KEYS(process_keys)},
 	{"alert", true, KEYS(alert_keys)},
+	{"stage", true, KEYS(config_stage_keys)},
+	{"frame", true, KEYS(config_frame_keys)},
 };
 
 const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);

@@ -13,7 +13,8 @@ enum config_type {
 	CONFIG_SPECIAL, /* the setter reads it */
 };
 
-/* instance: struct config, or the struct source_options, watch, alert_rule of the section. */
+/* instance: struct config, or the struct source_options, watch, alert_rule, stage_settings,
+ * frames_settings of the section. */
 typedef int config_setter(void *instance, const char *key, const char *value);
 
 struct config_key {
@@ -36,3 +37,13 @@ struct config_section {
 
 extern const struct config_section config_sections[];
 extern const size_t config_section_count;
+
+/* A key whose setter reads it; what = what it takes. */
+#define CONFIG_SPECIAL_KEY(key, what, setter)                                        \
+	{                                                                            \
+		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = setter \
+	}
+
+/* Of [stage APP/STAGE] and [frame APP], in config_apps.c. */
+extern const struct config_key config_stage_keys[5];
+extern const struct config_key config_frame_keys[2];

@@ -91,6 +91,26 @@ static int set_value(
 	return 0;
 }
 
+/* The settings of [stage APP/STAGE] or [frame APP]. */
+static void *find_settings(
+	struct config *config, bool stage, const char *glob, char *error, size_t size)
+{
+	struct stage_settings *of_stage = NULL;
+	struct frames_settings *of_frames = NULL;
+	int r = stage ? app_settings_stage(&config->apps, glob, &of_stage)
+		      : app_settings_frame(&config->apps, glob, &of_frames);
+	if (r == -ENOSPC) {
+		snprintf(error, size, "too many [%s …] sections; expected at most %d",
+			stage ? "stage" : "frame", APP_SETTINGS_MAX);
+	} else if (r < 0) {
+		snprintf(error, size,
+			"bad name of a section; expected [%s] with names or globs of A-Z a-z 0-9 "
+			"_ . - * ?",
+			stage ? "stage APP/STAGE" : "frame APP");
+	}
+	return r < 0 ? NULL : stage ? (void *)of_stage : (void *)of_frames;
+}
+
 /* The entry of an instance section, made when it is new. NULL with error when there is no room. */
 static void *find_instance(struct config *config, const struct config_section *section,
 	const char *name, char *error, size_t size)
@@ -164,6 +184,11 @@ static int set_source_key(
 		if (at == COLLECTOR_KEYS || strlen(key) >= sizeof(source->key[at].key) ||
 			strlen(value) >= sizeof(source->key[at].value)) {
 			snprintf(error, size, "too long");
+			return -EINVAL;
+		}
+		const char *why = ops->refuse ? ops->refuse(key, value) : NULL;
+		if (why) {
+			snprintf(error, size, "%s", why);
 			return -EINVAL;
 		}
 		memcpy(source->key[at].key, key, strlen(key) + 1);
@@ -272,7 +297,13 @@ int config_set(struct config *config, const char *section_name, const char *key,
 		return unknown_section(error, size);
 	}
 	void *instance = config;
-	if (section->instances) {
+	bool stage = strcmp(section->name, "stage") == 0;
+	if (stage || strcmp(section->name, "frame") == 0) {
+		instance = find_settings(config, stage, name, error, size);
+		if (!instance) {
+			return -EINVAL;
+		}
+	} else if (section->instances) {
 		if (!proto_name_valid(name)) {
 			snprintf(error, size,
 				"bad name of a section; expected [%s NAME] with 1 to 48 of A-Z a-z "

@@ -73,20 +73,23 @@ static int open_sockets(struct daemon *daemon)
 	return r;
 }
 
-static int open_layers(struct daemon *daemon)
+static int open_layers(struct daemon *daemon, const char *keeper)
 {
 	struct scheduler_options options = daemon_scheduling(daemon->config);
+	options.keeper = keeper;
 	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;
 	int r = journal_create(&daemon->core, &daemon->journal);
+	r = r < 0 ? r : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
 	r = r < 0 ? r : open_sockets(daemon);
 	if (r < 0) {
 		return r;
 	}
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
 	daemon_open_mqtt(daemon);
+	daemon_open_statsd(daemon);
 	r = scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root, &options,
 		&daemon->scheduler);
 	if (r < 0) {
@@ -139,7 +142,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	r = daemon_assemble(daemon);
 	if (r == 0) {
 		daemon_watch_configured(daemon, daemon->config);
-		r = open_layers(daemon);
+		r = open_layers(daemon, options->keeper);
 	}
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
@@ -176,6 +179,8 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
+	statsd_close(daemon->statsd, PROCESS_RELEASED);
+	reports_close(daemon->reports);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
 		mqtt_close(daemon->mqtt, on_closed, NULL);
 	}
@@ -192,6 +197,7 @@ void daemon_destroy(struct daemon *daemon)
 	if (!daemon) {
 		return;
 	}
+	reports_destroy(daemon->reports);
 	journal_destroy(daemon->journal);
 	daemon_disassemble(daemon);
 	root_finish(&daemon->root);

@@ -11,6 +11,7 @@ struct daemon;
 struct daemon_options {
 	const char *config_path; /* NULL = the default places */
 	const char *root;	 /* NULL = "/" */
+	const char *keeper;	 /* executable for children (collect/keeper.h); NULL = none */
 };
 
 /* Loads the configuration (errors logged), makes the run directory, opens everything on the loop.

@@ -10,6 +10,7 @@
 #include <sysexits.h>
 #include <uv.h>
 
+#include "daemon/collect/keeper.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/publish/mqtt_check.h"
@@ -167,7 +168,8 @@ static int run(const struct options *options)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.daemon = {.config_path = NULL, .root = NULL}};
+	struct options options = {.daemon = {.keeper = "/proc/self/exe"}};
+	keeper_run(argv);
 	int r = parse_options(argc, argv, &options);
 	if (r > 0) {
 		return r - 1;

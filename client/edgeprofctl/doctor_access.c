@@ -95,15 +95,15 @@ static const char *name_of(const struct access_subject *subject)
 }
 
 /* With a service, a drop-in; else the capability goes to the program. */
-static void fix_capability(const struct access_subject *subject, const char *name,
-	const char *capability, const char *lines, char *ret, size_t size)
+static void fix_capability(const char *root, const struct access_subject *subject, const char *name,
+	const char *dropin, const char *capability, const char *lines, char *ret, size_t size)
 {
 	char text[256];
 	if (subject->service || !subject->is_daemon) {
 		snprintf(text, sizeof(text),
 			"CapabilityBoundingSet=CAP_%s\\nAmbientCapabilities=CAP_%s%s", capability,
 			capability, lines);
-		machine_fix_service(name, text, ret, size);
+		machine_fix_service(root, dropin, text, ret, size);
 	} else {
 		snprintf(ret, size,
 			"sudo setcap cap_%s+ep \"$(command -v edgeprofd)\" # then start it again",
@@ -130,8 +130,8 @@ static void check_counters(cJSON *checks, const char *root, const struct access_
 	}
 	long level = strtol(text, NULL, 10);
 	bool able = subject->uid == 0 || has(subject, PERFMON) || has(subject, SYS_ADMIN);
-	fix_capability(subject, "perfmon", "PERFMON", "\\nSystemCallFilter=perf_event_open", fix,
-		sizeof(fix));
+	fix_capability(root, subject, "perfmon", "perf-counters", "PERFMON",
+		"\\nSystemCallFilter=perf_event_open", fix, sizeof(fix));
 	finding_add(checks, able || level < 0 ? FINDING_OK : FINDING_HINT, "perf",
 		able || level < 0 ? NULL : fix, "perf_event_paranoid is %ld: %s; %s %s CAP_PERFMON",
 		level, what_paranoid_allows(level), name_of(subject),
@@ -140,7 +140,7 @@ static void check_counters(cJSON *checks, const char *root, const struct access_
 				     : "have no");
 }
 
-static void check_processes(cJSON *checks, const struct access_subject *subject)
+static void check_processes(cJSON *checks, const char *root, const struct access_subject *subject)
 {
 	char fix[FIX_SIZE];
 	bool able = subject->uid == 0 || has(subject, SYS_PTRACE);
@@ -150,15 +150,16 @@ static void check_processes(cJSON *checks, const struct access_subject *subject)
 			name_of(subject));
 		return;
 	}
-	fix_capability(subject, "sys_ptrace", "SYS_PTRACE", "", fix, sizeof(fix));
+	fix_capability(
+		root, subject, "sys_ptrace", "other-users", "SYS_PTRACE", "", fix, sizeof(fix));
 	finding_add(checks, FINDING_HINT, "processes", fix,
 		"%s may not read smaps_rollup and io of other users' processes: their PSS, bytes "
 		"read and written are unknown",
 		name_of(subject));
 }
 
-static void fix_mailbox(const struct access_subject *subject, const struct stat *status,
-	const char *path, char *ret, size_t size)
+static void fix_mailbox(const char *root, const struct access_subject *subject,
+	const struct stat *status, const char *path, char *ret, size_t size)
 {
 	const struct group *group = getgrgid(status->st_gid);
 	const char *node = strrchr(path, '/') + 1;
@@ -173,7 +174,10 @@ static void fix_mailbox(const struct access_subject *subject, const struct stat 
 		snprintf(lines, sizeof(lines),
 			"PrivateDevices=no\\nDeviceAllow=/%s r\\nSupplementaryGroups=%.64s", path,
 			group->gr_name);
-		machine_fix_service("firmware", lines, ret, size);
+		/* the shipped one joins video, as Raspberry Pi OS has it */
+		machine_fix_service(root,
+			strcmp(group->gr_name, "video") == 0 ? "raspberry-pi" : "firmware", lines,
+			ret, size);
 	} else {
 		snprintf(ret, size, "sudo usermod -aG %.64s $USER # then log in again",
 			group->gr_name);
@@ -202,7 +206,7 @@ static void check_mailbox(cJSON *checks, const char *root, const struct access_s
 		refused = refused == NULL ? nodes[i] : refused;
 	}
 	if (refused != NULL) {
-		fix_mailbox(subject, &first, refused, fix, sizeof(fix));
+		fix_mailbox(root, subject, &first, refused, fix, sizeof(fix));
 		finding_add(checks, FINDING_HINT, "firmware", fix,
 			"%s may not open /%s: throttle bits since boot, clocks and voltages are "
 			"unknown",
@@ -218,7 +222,7 @@ static void check_mailbox(cJSON *checks, const char *root, const struct access_s
 void doctor_access(cJSON *checks, const char *root, const struct access_subject *subject)
 {
 	check_counters(checks, root, subject);
-	check_processes(checks, subject);
+	check_processes(checks, root, subject);
 	check_mailbox(checks, root, subject);
 }
 

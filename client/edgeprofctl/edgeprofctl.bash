@@ -16,8 +16,8 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark source
-		metrics self throttle doctor reload parse version help"
+	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark marks source
+		metrics self throttle doctor reload parse emit version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
 	local verb="" word words=""
@@ -45,7 +45,7 @@ _edgeprofctl() {
 	case $verb in
 	"" | help) words="$verbs" ;;
 	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
-	stages | frames) words="$(_edgeprofctl_names frames app)" ;;
+	stages | frames | marks) words="$(_edgeprofctl_names frames app)" ;;
 	source)
 		words="list enable disable"
 		if [[ $previous == enable || $previous == disable ]]; then
@@ -68,7 +68,10 @@ _edgeprofctl() {
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;
+	frames) options+=" --span --method --throttle --slow --recent" ;;
+	stages) options+=" --tree --by --span --method --throttle --wide" ;;
 	source) options+=" --interval" ;;
+	emit) options+=" --app --frame --unit --time" ;;
 	esac
 	if [[ $current == -* ]]; then
 		words="$options"

@@ -1,10 +1,12 @@
-/* frames: frame rate, frame time and jitter of each app. */
-#include "client/edgeprofctl/verbs.h"
+/* frames: frame rate, frame time and jitter of each app; more about one app, and single frames, in
+ * frame_views.c. */
+#include "client/edgeprofctl/frame_views.h"
 
 #include <string.h>
 
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
+#include "client/edgeprofctl/verbs.h"
 
 static void add_note(struct table *table, const cJSON *frames)
 {
@@ -51,20 +53,80 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 	table_finish(&table);
 }
 
+static cJSON *parameters_of(const struct ctl *ctl, const char *app)
+{
+	const struct options *options = &ctl->options;
+	cJSON *parameters = ctl_parameters("app", app);
+	if (options->span) {
+		cJSON_AddStringToObject(parameters, "span", options->span);
+	}
+	if (options->method) {
+		cJSON_AddStringToObject(parameters, "percentile_method", options->method);
+	}
+	if (options->throttle) {
+		cJSON_AddStringToObject(parameters, "throttle", options->throttle);
+	}
+	if (options->given & OPTION_SLOW) {
+		cJSON_AddBoolToObject(parameters, "slow", true);
+	}
+	if (options->given & OPTION_RECENT) {
+		cJSON_AddNumberToObject(parameters, "recent", (double)options->recent);
+	}
+	return parameters;
+}
+
+/* Single frames. True when there are any. */
+static bool show_list(struct ctl *ctl, const cJSON *reply)
+{
+	bool slow = ctl->options.given & OPTION_SLOW;
+	if (json_count(reply, "list") == 0) {
+		return false;
+	}
+	(slow ? frame_view_waterfall : frame_view_list)(ctl, reply);
+	int64_t left_out = json_integer(reply, "list_left_out");
+	if (left_out > 0) {
+		fprintf(ctl->output.stream, "(%lld more did not fit into the answer)\n",
+			(long long)left_out);
+	}
+	return true;
+}
+
+static int say_no_list(struct ctl *ctl, const cJSON *reply)
+{
+	double over = json_number(json_first(reply, "frames"), "slow_over_ms");
+	if (!(ctl->options.given & OPTION_SLOW)) {
+		return ctl_fail(ctl, CTL_NO_DATA, "no frame carries an id yet");
+	}
+	if (over == over) {
+		return ctl_fail(
+			ctl, CTL_NO_DATA, "no frame with an id took longer than %.1f ms", over);
+	}
+	return ctl_fail(ctl, CTL_NO_DATA, "no slow frame yet");
+}
+
 int verb_frames(struct ctl *ctl)
 {
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	bool list = ctl->options.given & (OPTION_SLOW | OPTION_RECENT);
 	cJSON *reply;
-	int status = ctl_call(ctl, "GetFrames", ctl_parameters("app", app), true, &reply);
+	int status = ctl_call(ctl, "GetFrames", parameters_of(ctl, app), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (!ctl_json(ctl, reply)) {
-		show_frames(ctl, reply);
-	}
+	bool shown = ctl_json(ctl, reply);
 	if (json_count(reply, "frames") == 0) {
 		status = ctl_fail(
 			ctl, CTL_NO_DATA, "no frames of %s yet", app == NULL ? "any app" : app);
+	} else if (list) {
+		if (shown ? json_count(reply, "list") == 0 : !show_list(ctl, reply)) {
+			status = say_no_list(ctl, reply);
+		}
+	} else if (!shown) {
+		show_frames(ctl, reply);
+		if (app != NULL) {
+			fputc('\n', ctl->output.stream);
+			frame_view_detail(ctl, json_first(reply, "frames"));
+		}
 	}
 	cJSON_Delete(reply);
 	return status;

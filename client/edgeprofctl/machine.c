@@ -88,11 +88,24 @@ void machine_fix_boot(const char *root, const char *parameter, char *ret, size_t
 	snprintf(ret, size, "start the kernel with the parameter %s", parameter);
 }
 
-void machine_fix_service(const char *name, const char *lines, char *ret, size_t size)
+static const char dropins[] = EDGEPROF_DROPINS;
+const char *const machine_dropins = dropins + (EDGEPROF_DROPINS[0] == '/');
+
+void machine_fix_service(
+	const char *root, const char *name, const char *lines, char *ret, size_t size)
 {
 	static const char directory[] = "/etc/systemd/system/edgeprofd.service.d";
-	snprintf(ret, size,
-		"sudo mkdir -p %s && printf '[Service]\\n%s\\n' | sudo tee %s/%s.conf && "
-		"sudo systemctl daemon-reload && sudo systemctl restart edgeprofd",
-		directory, lines, directory, name);
+	static const char restart[] =
+		"sudo systemctl daemon-reload && sudo systemctl restart edgeprofd";
+	char shipped[PATH_MAX];
+	snprintf(shipped, sizeof(shipped), "%s/%s.conf", machine_dropins, name);
+	if (machine_has(root, shipped)) {
+		snprintf(ret, size, "sudo install -D -m 644 -t %s /%s && %s", directory, shipped,
+			restart);
+	} else {
+		snprintf(ret, size,
+			"sudo mkdir -p %s && printf '[Service]\\n%s\\n' | sudo tee %s/%s.conf && "
+			"%s",
+			directory, lines, directory, name, restart);
+	}
 }

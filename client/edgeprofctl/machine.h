@@ -20,6 +20,10 @@ bool machine_word(const char *text, const char *word);
  * there; without one that is known, the advice in words. */
 void machine_fix_boot(const char *root, const char *parameter, char *ret, size_t size);
 
-/* The command that gives edgeprofd.service a drop-in NAME.conf with these lines (\n escaped for
- * printf) and restarts it. */
-void machine_fix_service(const char *name, const char *lines, char *ret, size_t size);
+/* Where the drop-ins of systemd/dropins/ are installed; no slash in front. */
+extern const char *const machine_dropins;
+
+/* The command that gives edgeprofd.service the drop-in NAME.conf and restarts it: the shipped file
+ * when it is installed, else one with these lines (\n escaped for printf). */
+void machine_fix_service(
+	const char *root, const char *name, const char *lines, char *ret, size_t size);

@@ -1,5 +1,6 @@
 /* edgeprofctl: options and the table of verbs. Everything else is in the verbs' own files. */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,13 @@ static const struct verb verbs[] = {
 	{"snapshot", "", "the few numbers of this moment in one answer", OPTION_APP, 0, 0,
 		verb_snapshot},
 	{"sensors", "[GLOB]", "current values", OPTION_ALL, 0, 1, verb_sensors},
-	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage", 0, 0, 1, verb_stages},
-	{"frames", "[APP]", "frame rate, frame time, jitter", 0, 0, 1, verb_frames},
+	{"stages", "[APP]", "pipeline report: mean, p95, p99 of each stage",
+		OPTION_TREE | OPTION_BY | OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE |
+			OPTION_WIDE,
+		0, 1, verb_stages},
+	{"frames", "[APP]", "frame rate, frame time, jitter, single frames",
+		OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE | OPTION_SLOW | OPTION_RECENT, 0, 1,
+		verb_frames},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
 	{"ps", "", "watched processes",
 		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0, verb_ps},
@@ -33,6 +39,8 @@ static const struct verb verbs[] = {
 	{"watch", "[GLOB]", "live picture; q ends", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
 		verb_watch},
 	{"mark", "LABEL", "put a mark on the timeline", OPTION_APP, 1, 1, verb_mark},
+	{"marks", "[APP]", "marks, their memory and what changed between them", 0, 0, 1,
+		verb_marks},
 	{"source", "list | enable NAME | disable NAME", "sensor sources", OPTION_INTERVAL, 0, 2,
 		verb_source},
 	{"metrics", "[GLOB]", "names of metrics", 0, 0, 1, verb_metrics},
@@ -42,6 +50,9 @@ static const struct verb verbs[] = {
 	{"reload", "", "read the configuration again", 0, 0, 0, verb_reload},
 	{"parse", "tegrastats [FILE]", "lines of tegrastats as JSON, without a daemon", 0, 1, 2,
 		verb_parse},
+	{"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
+		"send a value, or time a command",
+		OPTION_APP | OPTION_FRAME | OPTION_UNIT | OPTION_TIME, 1, INT_MAX, verb_emit},
 	{"version", "", "versions of edgeprofctl and edgeprofd", 0, 0, 0, verb_version},
 	{"help", "[COMMAND]", "this text", 0, 0, 1, NULL},
 };

@@ -28,6 +28,17 @@ static const struct option long_options[] = {
 	{"unwatch", required_argument, NULL, OPT_VERB + 13},
 	{"name", required_argument, NULL, OPT_VERB + 14},
 	{"threads", no_argument, NULL, OPT_VERB + 15},
+	{"tree", no_argument, NULL, OPT_VERB + 16},
+	{"by", required_argument, NULL, OPT_VERB + 17},
+	{"span", required_argument, NULL, OPT_VERB + 18},
+	{"method", required_argument, NULL, OPT_VERB + 19},
+	{"throttle", required_argument, NULL, OPT_VERB + 20},
+	{"wide", no_argument, NULL, OPT_VERB + 21},
+	{"slow", no_argument, NULL, OPT_VERB + 22},
+	{"recent", required_argument, NULL, OPT_VERB + 23},
+	{"frame", required_argument, NULL, OPT_VERB + 24},
+	{"unit", required_argument, NULL, OPT_VERB + 25},
+	{"time", required_argument, NULL, OPT_VERB + 26},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -42,7 +53,9 @@ const char *options_name(unsigned option)
 {
 	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
 		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
-		"--watch", "--unwatch", "--name", "--threads"};
+		"--watch", "--unwatch", "--name", "--threads", "--tree", "--by", "--span",
+		"--method", "--throttle", "--wide", "--slow", "--recent", "--frame", "--unit",
+		"--time"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -63,6 +76,7 @@ const char *options_argument(unsigned option)
 	case OPTION_MAX_POINTS:
 	case OPTION_LINES:
 	case OPTION_COUNT:
+	case OPTION_RECENT:
 		return " N";
 	case OPTION_APP:
 		return " APP";
@@ -70,7 +84,20 @@ const char *options_argument(unsigned option)
 	case OPTION_UNWATCH:
 		return " PID|PATTERN|UNIT";
 	case OPTION_NAME:
+	case OPTION_TIME:
 		return " NAME";
+	case OPTION_FRAME:
+		return " N";
+	case OPTION_UNIT:
+		return " UNIT";
+	case OPTION_BY:
+		return " category|unit";
+	case OPTION_SPAN:
+		return " recent|lifetime";
+	case OPTION_METHOD:
+		return " linear|nearest";
+	case OPTION_THROTTLE:
+		return " all|throttled|unthrottled";
 	default: /* flags */
 		return "";
 	}
@@ -98,6 +125,28 @@ static int parse_count(const char *text, long *ret)
 	return 0;
 }
 
+/* The text itself when it is one of the words, up to NULL. */
+static int parse_word(const char *text, const char *const *words, const char **ret)
+{
+	for (size_t i = 0; words[i] != NULL; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret = text;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_frame(const char *text, uint64_t *ret)
+{
+	size_t length = strspn(text, "0123456789");
+	if (length == 0 || length > 19 || text[length] != '\0') {
+		return -EINVAL;
+	}
+	*ret = strtoull(text, NULL, 10);
+	return 0;
+}
+
 /* A span of at least 1 ms, in ms. */
 static int parse_ms(const char *text, double *ret)
 {
@@ -111,6 +160,10 @@ static int parse_ms(const char *text, double *ret)
 
 static int set_verb_option(struct options *options, unsigned option, const char *argument)
 {
+	static const char *const bys[] = {"category", "unit", NULL};
+	static const char *const spans[] = {"recent", "lifetime", NULL};
+	static const char *const methods[] = {"linear", "nearest", NULL};
+	static const char *const throttles[] = {"all", "throttled", "unthrottled", NULL};
 	options->given |= option;
 	switch (option) {
 	case OPTION_SINCE:
@@ -131,6 +184,22 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 	case OPTION_NAME:
 		options->name = argument;
 		return 0;
+	case OPTION_BY:
+		return parse_word(argument, bys, &options->by);
+	case OPTION_SPAN:
+		return parse_word(argument, spans, &options->span);
+	case OPTION_METHOD:
+		return parse_word(argument, methods, &options->method);
+	case OPTION_THROTTLE:
+		return parse_word(argument, throttles, &options->throttle);
+	case OPTION_FRAME:
+		return parse_frame(argument, &options->frame);
+	case OPTION_UNIT:
+		options->unit = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_TIME:
+		options->timed = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
 	case OPTION_STEP:
 		return parse_ms(argument, &options->step_ms);
 	case OPTION_INTERVAL:
@@ -141,6 +210,8 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 		return parse_count(argument, &options->lines);
 	case OPTION_COUNT:
 		return parse_count(argument, &options->count);
+	case OPTION_RECENT:
+		return parse_count(argument, &options->recent);
 	default: /* flags are told by `given` */
 		return 0;
 	}

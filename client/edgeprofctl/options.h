@@ -27,7 +27,18 @@ enum {
 	OPTION_UNWATCH = 1 << 13,
 	OPTION_NAME = 1 << 14,
 	OPTION_THREADS = 1 << 15,
-	OPTION_LAST = OPTION_THREADS,
+	OPTION_TREE = 1 << 16,
+	OPTION_BY = 1 << 17,
+	OPTION_SPAN = 1 << 18,
+	OPTION_METHOD = 1 << 19,
+	OPTION_THROTTLE = 1 << 20,
+	OPTION_WIDE = 1 << 21,
+	OPTION_SLOW = 1 << 22,
+	OPTION_RECENT = 1 << 23,
+	OPTION_FRAME = 1 << 24,
+	OPTION_UNIT = 1 << 25,
+	OPTION_TIME = 1 << 26,
+	OPTION_LAST = OPTION_TIME,
 };
 
 struct options {
@@ -38,8 +49,11 @@ struct options {
 	uint64_t timeout_ms;
 	unsigned given; /* OPTION_ bits */
 	const char *since, *until, *app, *watch, *unwatch, *name;
+	const char *by, *span, *method, *throttle; /* words of stages; checked */
+	const char *unit, *timed;		   /* of emit */
+	uint64_t frame;
 	double step_ms, interval_ms; /* 0 = not given */
-	long max_points, lines, count;
+	long max_points, lines, count, recent;
 	char **words; /* the verb and its arguments */
 	int word_count;
 };

@@ -36,6 +36,10 @@ static void add_counts(struct table *table, const cJSON *self)
 		{"Events", "events_received", "events_dropped", "dropped"},
 		{"Bad events", "events_invalid", NULL, NULL},
 		{"Attaches", "attaches", "attaches_refused", "refused"},
+		{"Datagrams", "statsd_datagrams", "statsd_lost", "lost"},
+		{"  lines", "statsd_lines", "statsd_refused", "refused"},
+		{"  bad lines", "statsd_bad_lines", "statsd_unsupported", "not supported"},
+		{"  cut", "statsd_truncated", NULL, NULL},
 		{"Connections", "api_connections", "api_refused", "refused"},
 		{"Calls", "api_calls", "api_errors", "failed"},
 		{"Clock steps", "clock_steps", NULL, NULL},
@@ -75,6 +79,18 @@ static void add_history(struct table *table, const cJSON *self)
 		json_word(self, "history_reason"));
 }
 
+static void add_records(struct table *table, const cJSON *self)
+{
+	char value[160], note[160];
+	snprintf(value, sizeof(value), "%s of %s",
+		format_bytes(json_number(self, "records_used_bytes")).text,
+		format_bytes(json_number(self, "records_bytes")).text);
+	double span = json_number(self, "records_span_s");
+	snprintf(note, sizeof(note), "%s%s", isnan(span) ? "" : "the last ",
+		isnan(span) ? "" : format_span(span).text);
+	add(table, "Raw records", value, note);
+}
+
 static void show_self(struct ctl *ctl, const cJSON *self)
 {
 	static const struct column columns[] = {
@@ -94,9 +110,18 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	snprintf(text, sizeof(text), "%.1f ms", json_number(self, "loop_lag_max_us") / 1000);
 	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
 	add_history(&table, self);
+	add_records(&table, self);
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");
 	add_counts(&table, self);
+	const char *bad = json_word(self, "statsd_bad_reason");
+	if (bad[0] != '\0') {
+		add(&table, "Last bad line", bad, "");
+	}
+	const char *no_datagrams = json_word(self, "statsd_reason");
+	if (no_datagrams[0] != '\0') {
+		add(&table, "No datagrams", no_datagrams, "");
+	}
 	const char *reason = json_word(self, "attach_refused_reason");
 	if (reason[0] != '\0') {
 		add(&table, "Last refusal", reason, "");

@@ -1,11 +1,13 @@
-/* stages: the report of each app's pipeline, stages in the order in which they were first seen. */
-#include "client/edgeprofctl/verbs.h"
+/* stages: the report of each app's pipeline, stages in the order in which they were first seen; the
+ * other views of the same answer are in stage_tree.c, stage_groups.c, stage_wide.c. */
+#include "client/edgeprofctl/stage_views.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
+#include "client/edgeprofctl/verbs.h"
 
 static const struct column columns[] = {
 	{"Stage", false, true},
@@ -101,14 +103,62 @@ static bool first_of_app(const cJSON *reply, const cJSON *stage)
 	return other == stage;
 }
 
-void show_stages(struct ctl *ctl, const cJSON *reply)
+static void show_apps(struct ctl *ctl, const cJSON *reply, stage_view *view)
 {
 	bool first = true;
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (first_of_app(reply, stage)) {
 			fputs(first ? "" : "\n", ctl->output.stream);
-			show_app(ctl, reply, json_word(stage, "app"));
+			view(ctl, reply, json_word(stage, "app"));
 			first = false;
+		}
+	}
+}
+
+void show_stages(struct ctl *ctl, const cJSON *reply)
+{
+	show_apps(ctl, reply, show_app);
+}
+
+static cJSON *parameters_of(const struct options *options, const char *app)
+{
+	/* shares are of the lifetime: the other numbers beside them as well */
+	bool shares = options->given & (OPTION_TREE | OPTION_BY);
+	const struct {
+		const char *name, *word;
+	} words[] = {
+		{"span", options->span == NULL && shares ? "lifetime" : options->span},
+		{"percentile_method", options->method},
+		{"throttle", options->throttle},
+	};
+	cJSON *parameters = ctl_parameters("app", app);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (words[i].word != NULL) {
+			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
+		}
+	}
+	return parameters;
+}
+
+static stage_view *view_of(const struct options *options)
+{
+	if (options->by != NULL) {
+		return strcmp(options->by, "unit") == 0 ? stage_view_units : stage_view_categories;
+	}
+	if (options->given & OPTION_TREE) {
+		return stage_view_tree;
+	}
+	return options->given & OPTION_WIDE ? stage_view_wide : show_app;
+}
+
+/* Why there are no numbers, once for all stages that share the reason. */
+static void show_reason(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+		if (json_text(stage, "reason") != NULL) {
+			fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n",
+				json_word(stage, "stage"), json_word(stage, "reason"));
+			return;
 		}
 	}
 }
@@ -116,13 +166,18 @@ void show_stages(struct ctl *ctl, const cJSON *reply)
 int verb_stages(struct ctl *ctl)
 {
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	unsigned views = ctl->options.given & (OPTION_TREE | OPTION_BY | OPTION_WIDE);
 	cJSON *reply;
-	int status = ctl_call(ctl, "ListStages", ctl_parameters("app", app), true, &reply);
+	if ((views & (views - 1)) != 0) {
+		return ctl_fail(ctl, CTL_USAGE, "one of --tree, --by and --wide at a time");
+	}
+	int status = ctl_call(ctl, "ListStages", parameters_of(&ctl->options, app), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		show_stages(ctl, reply);
+		show_apps(ctl, reply, view_of(&ctl->options));
+		show_reason(ctl, reply);
 	}
 	if (json_count(reply, "stages") == 0) {
 		status = ctl_fail(

@@ -24,10 +24,12 @@ int verb_watch(struct ctl *ctl);
 int verb_throttle(struct ctl *ctl);
 int verb_self(struct ctl *ctl);
 int verb_mark(struct ctl *ctl);
+int verb_marks(struct ctl *ctl);
 int verb_source(struct ctl *ctl);
 int verb_doctor(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);
 int verb_parse(struct ctl *ctl); /* asks nobody */
+int verb_emit(struct ctl *ctl);
 int verb_version(struct ctl *ctl);
 
 /* Renderers: `reply` is the answer of ListMetrics, ListStages, GetFrames, ListAlerts. */

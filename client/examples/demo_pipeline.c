@@ -28,6 +28,7 @@ struct options {
 
 static struct {
 	int capture, preprocess, infer, postprocess, publish;
+	int waiting, boxes; /* a gauge, and an attribute of postprocess */
 } stage;
 
 /* Frames between the threads: a full queue makes capture wait, as a camera driver would drop. */
@@ -106,6 +107,7 @@ static void process_frame(struct pipeline *p, const struct frame *frame)
 	edgeprof_end(token);
 	token = edgeprof_begin(stage.postprocess);
 	p->boxes = network_boxes(heat, boxes, BOXES);
+	edgeprof_attribute(stage.postprocess, stage.boxes, (double)p->boxes);
 	edgeprof_end(token);
 	publish(p, frame, boxes, p->boxes);
 	if (p->options->verbose && frame->id % 30 == 0) {
@@ -174,6 +176,7 @@ static void capture_frames(const struct options *options)
 		capture(&queue.frames[place], id);
 		pthread_mutex_lock(&queue.lock);
 		queue.head++;
+		edgeprof_gauge(stage.waiting, (double)(queue.head - queue.tail));
 		pthread_cond_signal(&queue.changed);
 		pthread_mutex_unlock(&queue.lock);
 	}
@@ -196,7 +199,8 @@ static int run(const struct options *options)
 	}
 	edgeprof_mark("before model load");
 	p.network = network_create(options->load);
-	edgeprof_mark("after model load");
+	edgeprof_mark_with(
+		"after model load", (const struct edgeprof_value[]){{"load", options->load}}, 1);
 	if (!p.network) {
 		fprintf(stderr, "demo-pipeline: no memory for load %d\n", options->load);
 		goto error;
@@ -302,5 +306,9 @@ int main(int argc, char **argv)
 	stage.infer = edgeprof_stage_declare("infer", "model", "cpu", 33 * 1000 * 1000);
 	stage.postprocess = edgeprof_stage("postprocess");
 	stage.publish = edgeprof_stage("publish");
+	stage.waiting = edgeprof_gauge_declare("waiting", "frames");
+	stage.boxes = edgeprof_stage("boxes");
+	edgeprof_deadline(stage.capture, 10 * 1000 * 1000);
+	edgeprof_frame_deadline(100 * 1000 * 1000);
 	return run(&options);
 }

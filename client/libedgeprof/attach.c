@@ -1,23 +1,21 @@
 /*
  * Attaching: AF_UNIX SOCK_SEQPACKET to the run directory's `events`, one packet with the hello and
- * the memfd. Everything is non-blocking and done by at most one thread; the others pass by. A
- * descriptor is used only while it is still ours: apps that close what they do not know, or reuse
- * the number, must not find our bytes in their files.
+ * the memfd. Everything is non-blocking and done by at most one thread; the others pass by.
  */
 #include "client/libedgeprof/attach.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/libedgeprof/deadline.h"
+#include "client/libedgeprof/descriptor.h"
 #include "client/libedgeprof/mapping.h"
 #include "client/libedgeprof/process.h"
 
@@ -25,12 +23,6 @@ enum {
 	CHECK_NS = 1000 * 1000 * 1000,
 	WAKE_RECORDS = 1000,
 	LOCK_TRIES = 10000,
-};
-
-struct descriptor {
-	int fd;
-	dev_t dev;
-	ino_t ino;
 };
 
 static struct {
@@ -67,36 +59,6 @@ static bool channel_lock(void)
 	return false;
 }
 
-/* Takes fd over. Numbers 0-2 are left to the app: it may have closed them and still write there. */
-static int descriptor_set(struct descriptor *d, int fd)
-{
-	if (fd >= 0 && fd <= 2) {
-		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		close(fd);
-		fd = moved;
-	}
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		return -EBADF;
-	}
-	*d = (struct descriptor){fd, st.st_dev, st.st_ino};
-	return 0;
-}
-
-static bool descriptor_ours(const struct descriptor *d)
-{
-	struct stat st;
-	return d->fd >= 0 && fstat(d->fd, &st) == 0 && st.st_dev == d->dev && st.st_ino == d->ino;
-}
-
-static void descriptor_close(struct descriptor *d)
-{
-	if (descriptor_ours(d)) {
-		close(d->fd);
-	}
-	d->fd = -1;
-}
-
 static void add_path(const char *directory)
 {
 	struct sockaddr_un *a = &channel.path[channel.paths];
@@ -123,6 +85,8 @@ static void configure(const char *app)
 	proto_name_clean(app, strlen(app), channel.app);
 	const char *print = getenv("EDGEPROF_PRINT");
 	process.print = print && strcmp(print, "1") == 0;
+	const char *context = getenv("EDGEPROF_CONTEXT");
+	process.context = !context || strcmp(context, "0") != 0;
 	const char *disable = getenv("EDGEPROF_DISABLE");
 	if (disable && strcmp(disable, "1") == 0) {
 		process.print = false;
@@ -218,6 +182,7 @@ static int attach(void)
 	}
 	channel.socket = d;
 	__atomic_store_n(&channel.connected, 1, __ATOMIC_RELAXED);
+	deadline_resend();
 	if (process_mode() != PROCESS_OFF) {
 		process_set_mode(PROCESS_ACTIVE);
 	}

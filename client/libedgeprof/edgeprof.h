@@ -15,15 +15,18 @@
  *
  * No call blocks, fails the program, or writes to stdout/stderr (unless EDGEPROF_PRINT=1 asks for a
  * line `[stage] 12.34ms` on stderr at each end of a stage, daemon or not). Recording an event makes
- * no system call, takes no lock and allocates nothing; once a second the first event of that second
- * looks whether a daemon is there. Without a daemon an event costs a few nanoseconds. What cannot
- * be delivered is dropped and counted. Every function may be called from any thread; begin, end,
- * frame and the like also from signal handlers (an event raised inside an event is dropped and
- * counted). After fork() the child is a process of its own. Link with -ledgeprof; needs only libc.
+ * no system call, takes no lock and allocates nothing; the exceptions are marks, stages with
+ * edgeprof_stage_options, and edgeprof_frame_end (two system calls up to 120 frames a second). Once
+ * a second the first event of that second looks whether a daemon is there. Without a daemon a stage
+ * costs about 3 ns. What cannot be delivered is dropped and counted. errno is left alone. Every
+ * function may be called from any thread, and from signal handlers unless it takes a lock (an event
+ * raised inside an event is dropped and counted). After fork() the child is a process of its own.
+ * Link with -ledgeprof; needs only libc.
  *
  * EDGEPROF_RUNTIME_DIR names the daemon's run directory; else /run/edgeprofd, then
- * $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches everything off. EDGEPROF_MAPPING_SIZE is
- * the shared memory in bytes (65536 to 1048576 in powers of two; 262144). All are read once.
+ * $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches everything off. EDGEPROF_CONTEXT=0: no
+ * system call at the end of a frame. EDGEPROF_MAPPING_SIZE is the shared memory in bytes (65536 to
+ * 1048576 in powers of two; 262144). All are read once.
  */
 #pragma once
 
@@ -57,8 +60,9 @@ int edgeprof_init(const char *app);
 /* Says bye to the daemon and stops recording. Called at exit by itself. */
 void edgeprof_shutdown(void);
 
-/* Finds or declares a stage by name (up to 128 names a process, for stages, marks and gauges
- * together). Takes a lock: keep the number. Returns it, or -1 when the table is full: a valid
+/* Finds or declares a name (up to 128 a process, of stages, marks, gauges, counters and attributes
+ * together). Takes a lock when it is new: keep the number. Returns it, or -1 when the table is
+ * full, the name is NULL or empty, or it is new in a signal handler inside another call: a valid
  * argument everywhere, its events are dropped and counted. */
 int edgeprof_stage(const char *name);
 
@@ -71,6 +75,23 @@ int edgeprof_stage_declare(
 edgeprof_token edgeprof_begin(int stage);
 /* Ends it, and forgets what was opened inside and never ended (longjmp, exceptions). */
 void edgeprof_end(edgeprof_token token);
+/* The same for a stage whose body failed: it counts as a run, and as a failed one. */
+void edgeprof_end_failed(edgeprof_token token);
+
+/* What edgeprof_begin and edgeprof_end measure besides the time, each time, by system calls. */
+enum {
+	EDGEPROF_CPU_TIME = 1,	  /* CPU time of this thread; two system calls a stage, ~1 us */
+	EDGEPROF_PROCESS_CPU = 2, /* CPU time of all threads; two, ~1 us */
+	EDGEPROF_RSS = 4,	  /* growth of the resident memory; six, ~10 us */
+};
+/* Sets what this stage measures (an or of the above; 0: only the time). Other stages pay nothing.
+ * Not for stages that are begun by id. */
+void edgeprof_stage_options(int stage, unsigned options);
+
+/* What may a run of this stage take, what a frame of this program? ns, 0 = no deadline. The last
+ * one counts, also for a daemon that comes later or restarts: it is never dropped. */
+void edgeprof_deadline(int stage, uint64_t deadline_ns);
+void edgeprof_frame_deadline(uint64_t deadline_ns);
 
 /* Begin and end by id: may overlap, and end on another thread. */
 void edgeprof_begin_id(int stage, uint64_t id);
@@ -80,7 +101,10 @@ void edgeprof_end_id(int stage, uint64_t id);
  */
 void edgeprof_complete(int stage, uint64_t start_ns, uint64_t duration_ns, uint64_t frame);
 
-/* Frames: events of this thread between begin and end carry the frame's id. */
+/* Frames: events of this thread between begin and end carry the frame's id. Up to 120 ends a second
+ * of this thread, and while a daemon is there, an end reads the thread's context switches, page
+ * faults and time on the run queue (two system calls, 2-6 us). An end without a begin does nothing.
+ */
 void edgeprof_frame_begin(uint64_t frame);
 void edgeprof_frame_end(void);
 /* A finished frame that began elsewhere (another thread captured it). start_ns 0 = only a tick. */
@@ -90,23 +114,78 @@ void edgeprof_tick(void);
 /* The id that this thread's next events carry, without frame statistics. */
 void edgeprof_set_frame(uint64_t frame);
 
-/* A moment on the timeline. Takes a lock the first time a label is seen. */
+/* A number that goes up and down; a number that grows by increments. name: as of edgeprof_stage. */
+void edgeprof_gauge(int name, double value);
+void edgeprof_counter(int name, double increment);
+/* edgeprof_stage with a unit ("fps", "bytes"; NULL = none), which counts only when the name is new.
+ */
+int edgeprof_gauge_declare(const char *name, const char *unit);
+/* A number that belongs to a stage in this thread's frame (partitions, boxes, bytes read). */
+void edgeprof_attribute(int stage, int name, double value);
+
+/* A moment on the timeline, with this process's memory at that moment: resident, virtual and peak.
+ * Reads /proc (six system calls, ~15 us). Takes a lock the first time a label is seen. */
 void edgeprof_mark(const char *label);
+/* The same with values. */
+struct edgeprof_value {
+	const char *name;
+	double value;
+};
+void edgeprof_mark_with(const char *label, const struct edgeprof_value *values, size_t count);
 
 /* What this process has counted so far: sent = received + dropped + in the ring.
- * unattached: events before a daemon was ever there; they are in none of the others. */
+ * unattached: calls before a daemon was ever there; they are in none of the others. Takes a lock;
+ * from a signal handler inside another call, unattached is 0. */
 struct edgeprof_counts {
 	uint64_t sent, dropped, received, in_ring, unattached;
 	int attached; /* a daemon holds the mapping */
 };
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* C++: it has the name of the struct */
+#endif
 void edgeprof_counts(struct edgeprof_counts *ret);
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /* Now on the clock of all times here (CLOCK_MONOTONIC, ns). */
 uint64_t edgeprof_now(void);
 
+/* For the inline functions below, not for you: part of the ABI all the same. [0] is 0 when events
+ * have to be recorded, 1 when there is no daemon, 2 when all is switched off; a cache line, because
+ * the linker may move it among a program's own variables. */
+extern uint32_t edgeprof_state_[16];
+edgeprof_token edgeprof_begin_(int stage);
+void edgeprof_end_(edgeprof_token token);
+void edgeprof_idle_(void);
+
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC visibility pop
-static inline void edgeprof_scope_end_(edgeprof_token *token)
+
+/* Without a daemon begin is a load and a jump, and end one short call. Functions of the same names
+ * are in the library for those who need their address. */
+#ifndef EDGEPROF_NO_INLINE
+extern __inline __attribute__((always_inline, gnu_inline)) edgeprof_token edgeprof_begin(int stage)
+{
+	if (__builtin_expect(__atomic_load_n(&edgeprof_state_[0], __ATOMIC_RELAXED) == 0, 1)) {
+		return edgeprof_begin_(stage);
+	}
+	edgeprof_token none = {0, 0, 0};
+	return none;
+}
+
+extern __inline __attribute__((always_inline, gnu_inline)) void edgeprof_end(edgeprof_token token)
+{
+	if (__builtin_expect(token.start_ns != 0, 1)) {
+		edgeprof_end_(token);
+	} else if (__atomic_load_n(&edgeprof_state_[0], __ATOMIC_RELAXED) != 2) {
+		edgeprof_idle_();
+	}
+}
+#endif
+
+static __inline void edgeprof_scope_end_(edgeprof_token *token)
 {
 	edgeprof_end(*token);
 }

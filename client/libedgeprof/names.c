@@ -75,6 +75,7 @@ static int add(
 		proto_map_declarations(header)[index] = *d;
 		__atomic_store_n(&header->declarations, index + 1, __ATOMIC_RELEASE);
 	}
+	__atomic_store_n(&stage_state[index], STAGE_PLAIN, __ATOMIC_RELAXED);
 	__atomic_store_n(&process.declared, index + 1, __ATOMIC_RELEASE);
 	return (int)index;
 }

@@ -8,8 +8,11 @@
 #include <sys/mman.h>
 
 #include "client/libedgeprof/attach.h"
+#include "client/libedgeprof/context.h"
 #include "client/libedgeprof/thread.h"
 
+_Alignas(64) uint32_t edgeprof_state_[16];
+_Alignas(64) uint8_t stage_state[PROTO_DECLARATIONS];
 struct process process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void process_set_gate(uint64_t due_ns)
@@ -22,9 +25,11 @@ void process_set_gate(uint64_t due_ns)
 
 void process_set_mode(enum process_mode mode)
 {
-	bool quiet = mode == PROCESS_OFF || (mode == PROCESS_IDLE && !process.print);
+	uint32_t state = mode == PROCESS_OFF			  ? STATE_OFF
+			 : mode == PROCESS_IDLE && !process.print ? STATE_IDLE
+								  : STATE_RECORD;
 	__atomic_store_n(&process.mode, mode, __ATOMIC_RELEASE);
-	__atomic_store_n(&process.quiet, quiet, __ATOMIC_RELAXED);
+	__atomic_store_n(&edgeprof_state_[0], state, __ATOMIC_RELAXED);
 }
 
 /* fork: the lock is taken around it, so that the child gets a table and a list that are whole. A
@@ -69,6 +74,7 @@ static void fork_child(void)
 		process_set_mode(PROCESS_OFF);
 		process_set_gate(0);
 		attach_forget();
+		context_forget();
 		return;
 	}
 	pthread_mutex_unlock(&process.lock);
@@ -77,6 +83,7 @@ static void fork_child(void)
 		munmap(map, process.geometry.size);
 	}
 	attach_forget();
+	context_forget();
 	thread_forget_slots();
 	thread_forget(t);
 	t->idle = 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define EDGEPROF_NO_INLINE
 #include "client/libedgeprof/edgeprof.h"
 #include "proto/mapping.h"
 
@@ -24,9 +25,9 @@ struct process {
 	/* one cache line that every event reads: written about once a second */
 	_Alignas(64) uint64_t gate_ns; /* events at or after it take the slow path; 0 = all do */
 	uint32_t mode;		       /* enum process_mode */
-	uint32_t quiet;		       /* nothing to record and nothing to print: return at once */
-	uint32_t declared;	       /* stages published in the table of names */
+	uint32_t declared;	       /* names published in the table */
 	bool print;		       /* EDGEPROF_PRINT */
+	bool context;		       /* EDGEPROF_CONTEXT is not 0 */
 	/* the rest is for slow paths */
 	_Alignas(64) uint64_t due_ns; /* next look for the daemon; taken by compare and exchange */
 	void *map; /* NULL until the first successful connect; set with release */
@@ -39,6 +40,24 @@ struct process {
 };
 
 extern struct process process;
+
+/* What begin has to know of a stage, in one byte. */
+enum stage_state { STAGE_UNDECLARED = 0, STAGE_PLAIN, STAGE_MEASURED /* has options */ };
+extern uint8_t stage_state[PROTO_DECLARATIONS];
+
+static inline bool is_declared(uint32_t stage)
+{
+	return stage < PROTO_DECLARATIONS &&
+	       __atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) != STAGE_UNDECLARED;
+}
+
+/* Values of edgeprof_state_[0]. */
+enum { STATE_RECORD = 0, STATE_IDLE = 1, STATE_OFF = 2 };
+
+static inline uint32_t process_state(void)
+{
+	return __atomic_load_n(&edgeprof_state_[0], __ATOMIC_RELAXED);
+}
 
 static inline enum process_mode process_mode(void)
 {

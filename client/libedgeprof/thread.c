@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "client/libedgeprof/attach.h"
+#include "client/libedgeprof/context.h"
+#include "client/libedgeprof/deadline.h"
 
 enum {
 	/* Without a daemon a look costs a clock read, ~25 ns: spread over 256 events it is 0.1 ns
@@ -16,17 +18,16 @@ enum {
 	IDLE_STEP_MAX = 256,
 	IDLE_STEP_NS = 250 * 1000 * 1000,
 	SLOTLESS_STEP = 256,
-	SLOTS_MAX = 64,
 };
 
 __thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
 
 /* What a slot's next owner continues with. Private: the mapping's copy is the reader's to see. */
 static struct {
-	uint64_t head;
 	struct proto_record *next, *end;
+	uint64_t origin;
 	uint32_t chunk; /* PROTO_NO_CHUNK before the first */
-} slot_state[SLOTS_MAX];
+} slot_state[THREAD_SLOTS];
 
 void thread_forget_slots(void)
 {
@@ -37,7 +38,7 @@ void thread_forget(struct thread *t)
 {
 	t->slot = NULL;
 	t->next = t->end = NULL;
-	t->head = 0;
+	t->origin = 0;
 	t->depth = 0;
 	t->slotless = 0;
 	t->idle_limit = t->idle;
@@ -101,7 +102,8 @@ void thread_end(void *arg)
 	t->ended = true;
 	struct proto_slot *slot = t->slot;
 	if (slot) {
-		slot_state[t->index].head = t->head;
+		context_end(t->index);
+		slot_state[t->index].origin = t->origin;
 		slot_state[t->index].next = t->next;
 		slot_state[t->index].end = t->end;
 		thread_forget(t);
@@ -124,7 +126,7 @@ static bool slot_take(struct thread *t, uint32_t index, uint32_t from)
 	__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->tid, (uint32_t)gettid(), __ATOMIC_RELAXED);
 	t->index = index;
-	t->head = slot_state[index].head;
+	t->origin = slot_state[index].origin;
 	t->next = slot_state[index].next;
 	t->end = slot_state[index].end;
 	t->depth = 0;
@@ -199,12 +201,13 @@ static bool chunk_take(struct thread *t)
 {
 	const struct proto_geometry *g = &process.geometry;
 	uint32_t last = slot_state[t->index].chunk;
+	uint64_t position = thread_position(t);
 	uint32_t taken = chunk_find(t);
 	if (taken == PROTO_NO_CHUNK) {
 		return false;
 	}
 	proto_map_next(process.map, g)[taken] = PROTO_NO_CHUNK;
-	__atomic_store_n(&proto_map_base(process.map, g)[taken], t->head, __ATOMIC_RELEASE);
+	__atomic_store_n(&proto_map_base(process.map, g)[taken], position, __ATOMIC_RELEASE);
 	if (last == PROTO_NO_CHUNK) {
 		__atomic_store_n(&t->slot->first_chunk, taken, __ATOMIC_RELEASE);
 	} else {
@@ -213,6 +216,7 @@ static bool chunk_take(struct thread *t)
 	slot_state[t->index].chunk = taken;
 	t->next = proto_map_chunk(process.map, g, taken);
 	t->end = t->next + g->chunk_records;
+	t->origin = (uint64_t)(uintptr_t)t->next - position * sizeof(struct proto_record);
 	return true;
 }
 
@@ -262,6 +266,11 @@ bool thread_take_slot(struct thread *t, uint64_t now_ns)
 	return true;
 }
 
+bool thread_room(struct thread *t)
+{
+	return t->next != t->end || chunk_take(t);
+}
+
 bool thread_prepare(struct thread *t, uint64_t now_ns)
 {
 	if (!thread_take_slot(t, now_ns)) {
@@ -273,7 +282,8 @@ bool thread_prepare(struct thread *t, uint64_t now_ns)
 		}
 		return false;
 	}
-	if (t->next == t->end && !chunk_take(t)) {
+	deadline_flush(t, now_ns);
+	if (!thread_room(t)) {
 		__atomic_store_n(&t->slot->dropped, t->slot->dropped + 1, __ATOMIC_RELAXED);
 		return false;
 	}

@@ -24,6 +24,7 @@ struct list_cursor {
 	bool permitted; /* he may see what is other users' */
 	bool all;
 	uint32_t first, second;	       /* indices, as the list likes */
+	uint32_t choice;	       /* what the call asked for, as the list likes */
 	char pattern[PROTO_PATH_SIZE]; /* "" = none */
 };
 
@@ -44,4 +45,6 @@ enum api_result list_start(
 
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
+enum api_result list_of_app_as(
+	struct api_call *call, const struct list_ops *ops, uint32_t choice);
 bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);

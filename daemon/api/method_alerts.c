@@ -1,4 +1,4 @@
-/* ListAlerts, ListEvents, Mark: alerts as they stand, and the timeline. */
+/* ListAlerts, ListEvents: alerts as they stand, and the timeline. */
 #include <string.h>
 
 #include "daemon/api/connection.h"
@@ -13,10 +13,6 @@ enum {
 	EVENTS_LIMIT = 1,
 	EVENTS_USUAL = 200,
 	EVENTS_MAX = 4096,
-	MARK_LABEL = 0,
-	MARK_APP = 1,
-	MARK_LABEL_MAX = 200,
-	MARKS_PER_SECOND = 50,
 };
 
 static bool alert_item(struct list_cursor *cursor, struct json *out)
@@ -88,35 +84,5 @@ enum api_result method_list_events(struct api_call *call)
 	}
 	json_close(call->out, ']');
 	json_unsigned(call->out, "last_serial", last);
-	return API_LAST;
-}
-
-/* The timeline is everybody's: one user's marks may not push out all else in a moment. */
-static bool mark_allowed(struct api *api, uint64_t now_ns)
-{
-	if (now_ns - api->marks_window_ns >= 1000000000u) {
-		api->marks_window_ns = now_ns;
-		api->marks = 0;
-	}
-	return ++api->marks <= MARKS_PER_SECOND;
-}
-
-enum api_result method_mark(struct api_call *call)
-{
-	const char *label = call->value[MARK_LABEL].string;
-	char app[PROTO_NAME_SIZE] = "";
-	if (label[0] == '\0' || strlen(label) > MARK_LABEL_MAX) {
-		return reply_invalid_parameter(call->out, "label");
-	}
-	if (call->value[MARK_APP].present) {
-		const char *name = call->value[MARK_APP].string;
-		proto_name_clean(name, strlen(name), app);
-	}
-	if (!call_permitted(call) && !mark_allowed(call->api, call->now_ns)) {
-		return reply_limit(call->out, "marks a second", MARKS_PER_SECOND);
-	}
-	timeline_add(
-		call->core->timeline, call->now_ns, TIMELINE_MARK, TIMELINE_INFO, app, "%s", label);
-	json_unsigned(call->out, "serial", timeline_last_serial(call->core->timeline));
 	return API_LAST;
 }

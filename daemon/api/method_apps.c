@@ -61,8 +61,14 @@ bool list_app_wanted(const struct list_cursor *cursor, const struct app *app)
 
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops)
 {
+	return list_of_app_as(call, ops, 0);
+}
+
+enum api_result list_of_app_as(struct api_call *call, const struct list_ops *ops, uint32_t choice)
+{
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
+	cursor.choice = choice;
 	const char *name = call->value[0].string;
 	if (call->value[0].present) {
 		if (!proto_name_valid(name) || !apps_find(call->core->apps, name)) {

@@ -5,6 +5,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/events.h"
 
 static double self_metric(const struct core *core, const char *name)
 {
@@ -47,6 +48,20 @@ static void history_fields(struct json *out, const struct core *core, uint64_t n
 	json_string_opt(out, "history_reason", core->facts->history_reason);
 }
 
+/* What the app that goes back furthest covers. */
+static void record_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	struct events_usage usage;
+	apps_events_usage(core->apps, &usage);
+	json_unsigned(out, "records_bytes", usage.bytes);
+	json_unsigned(out, "records_used_bytes", usage.used_bytes);
+	json_unsigned(out, "records", usage.count);
+	json_unsigned(out, "records_overwritten", usage.overwritten);
+	if (usage.oldest_ns != 0) {
+		json_number(out, "records_span_s", row_age_ms(now_ns, usage.oldest_ns) / 1000.0);
+	}
+}
+
 static void counter_fields(struct json *out, const struct counters *counters)
 {
 	json_unsigned(out, "events_received", counters->events_received);
@@ -55,6 +70,15 @@ static void counter_fields(struct json *out, const struct counters *counters)
 	json_unsigned(out, "attaches", counters->attaches);
 	json_unsigned(out, "attaches_refused", counters->attaches_refused);
 	json_string_opt(out, "attach_refused_reason", counters->attach_refused_reason);
+	json_unsigned(out, "statsd_datagrams", counters->statsd_datagrams);
+	json_unsigned(out, "statsd_lines", counters->statsd_lines);
+	json_unsigned(out, "statsd_bad_lines", counters->statsd_bad_lines);
+	json_string_opt(out, "statsd_bad_reason", counters->statsd_bad_reason);
+	json_unsigned(out, "statsd_unsupported", counters->statsd_unsupported);
+	json_unsigned(out, "statsd_refused", counters->statsd_refused);
+	json_unsigned(out, "statsd_truncated", counters->statsd_truncated);
+	json_unsigned(out, "statsd_lost", counters->statsd_lost);
+	json_string_opt(out, "statsd_reason", counters->statsd_reason);
 	json_unsigned(out, "api_connections", counters->api_connections);
 	json_unsigned(out, "api_refused", counters->api_refused);
 	json_unsigned(out, "api_calls", counters->api_calls);
@@ -73,6 +97,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
 	json_unsigned(out, "metrics_max", METRICS_MAX);
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
+	record_fields(out, core, call->now_ns);
 	json_unsigned(out, "stages", apps_stages(core->apps));
 	json_unsigned(out, "stages_max", STAGES_MAX);
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));

@@ -1,4 +1,5 @@
 /* GetStatus: how things are, in one reply that always fits. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -139,6 +140,27 @@ static void metric_field(
 	}
 }
 
+/* Stages whose events went into __other__, the last few by name. */
+static void other_stages(struct json *out, const struct apps *apps)
+{
+	char text[512];
+	int at = snprintf(text, sizeof(text),
+		"%" PRIu64 " stages beyond the limits went into %s:", apps_stages_refused(apps),
+		APP_STAGE_OTHER);
+	const char *name;
+	for (size_t i = 0; (name = apps_other_name(apps, i)); i++) {
+		int n = snprintf(text + at, sizeof(text) - (size_t)at, "%s %s", i ? "," : "", name);
+		if (n < 0 || n >= (int)sizeof(text) - at) {
+			text[at] = '\0';
+			break;
+		}
+		at += n;
+	}
+	if (apps_other_name(apps, 0)) {
+		json_string(out, NULL, text);
+	}
+}
+
 static void degraded_field(struct json *out, const struct core *core, uint64_t now_ns)
 {
 	const struct broker_status *broker = core->broker;
@@ -160,6 +182,11 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 		snprintf(text, sizeof(text), "MQTT is off: %s", broker->reason);
 		json_string(out, NULL, text);
 	}
+	if (core->counters->statsd_reason[0] != '\0') {
+		snprintf(text, sizeof(text), "no datagrams: %s", core->counters->statsd_reason);
+		json_string(out, NULL, text);
+	}
+	other_stages(out, core->apps);
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
 		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {
 			snprintf(text, sizeof(text), "source %s is %s: %s", source->name,

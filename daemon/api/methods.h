@@ -29,4 +29,5 @@ enum api_result method_watch_process(struct api_call *call);
 enum api_result method_list_alerts(struct api_call *call);
 enum api_result method_list_events(struct api_call *call);
 enum api_result method_mark(struct api_call *call);
+enum api_result method_list_marks(struct api_call *call);
 enum api_result method_subscribe(struct api_call *call);

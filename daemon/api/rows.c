@@ -93,14 +93,40 @@ static void accounting_fields(struct json *out, const struct app_accounting *acc
 	json_unsigned(out, "invalid", accounting->invalid);
 }
 
+/* Numbers of a container are not ours. */
+static void pid_fields(struct json *out, const struct app_process *process)
+{
+	if (process->pid != 0) {
+		json_integer(out, "pid", process->pid);
+	} else {
+		json_string(out, "pid_reason", "in a process namespace that is not seen from here");
+	}
+	if (process->ns_pid != 0 && process->ns_pid != process->pid) {
+		json_integer(out, "ns_pid", process->ns_pid);
+	}
+}
+
+static void tid_fields(
+	struct json *out, const struct app_process *process, const struct app_open_stage *open)
+{
+	if (open->tid != 0) {
+		json_unsigned(out, "tid", open->tid);
+	} else if (open->ns_tid != 0) {
+		json_string(out, "tid_reason",
+			process->pid != 0 ? "not found among the process's threads"
+					  : "in a process namespace that is not seen from here");
+	}
+	if (open->ns_tid != 0 && open->ns_tid != open->tid) {
+		json_unsigned(out, "ns_tid", open->ns_tid);
+	}
+}
+
 static void process_item(struct json *out, const struct core *core,
 	const struct app_process *process, uint64_t now_ns)
 {
 	const uint32_t places = sizeof(process->open) / sizeof(process->open[0]);
 	json_open(out, NULL, '{');
-	if (process->pid != 0) {
-		json_integer(out, "pid", process->pid);
-	}
+	pid_fields(out, process);
 	json_integer(out, "attached_us", row_time_us(core, process->attached_ns));
 	json_unsigned(out, "mapping_bytes", process->mapping_size);
 	json_unsigned(out, "threads", process->threads);
@@ -114,13 +140,32 @@ static void process_item(struct json *out, const struct core *core,
 			json_unsigned(out, "frame", open->frame);
 		}
 		json_number(out, "open_ms", row_age_ms(now_ns, open->start_ns));
-		if (open->tid != 0) {
-			json_unsigned(out, "tid", open->tid);
-		}
+		tid_fields(out, process, open);
 		json_close(out, '}');
 	}
 	json_close(out, ']');
 	json_close(out, '}');
+}
+
+void row_attributes(struct json *out, const struct stage *stage)
+{
+	const struct app_attributes *all = app_attributes_of(stage);
+	if (!all) {
+		return;
+	}
+	json_open(out, "attributes", '[');
+	for (size_t i = 0; i < all->count; i++) {
+		const struct app_attribute *attribute = &all->attribute[i];
+		json_open(out, NULL, '{');
+		json_string(out, "name", attribute->name);
+		json_unsigned(out, "count", attribute->count);
+		json_number(out, "last", attribute->last);
+		json_number(out, "mean", app_attribute_mean(attribute));
+		json_number(out, "min", attribute->min);
+		json_number(out, "max", attribute->max);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
 }
 
 static const char *app_state(const struct app *app)
@@ -153,6 +198,11 @@ void row_app(
 	accounting_fields(out, &accounting);
 	json_unsigned(out, "restarts", app->restarts);
 	json_string_opt(out, "last_words", app->last_words);
+	json_bool(out, "hung", app_hung(&app->hangs) > 0);
+	json_unsigned(out, "hangs", app->hangs.total);
+	json_unsigned(out, "values", app->values ? app->values->count : 0);
+	json_unsigned(out, "values_refused", app->values ? app->values->refused : 0);
+	json_unsigned(out, "marks_refused", app_marks_refused(app));
 	json_open(out, "processes", '[');
 	for (size_t i = 0; processes && i < app->processes; i++) {
 		process_item(out, api->core, app->process[i], now_ns);

@@ -19,6 +19,8 @@ void row_metric(
 void row_source(struct json *out, const char *name, const struct source *source, uint64_t now_ns);
 void row_alert(struct json *out, const struct core *core, const struct alert *alert);
 void row_event(struct json *out, const struct core *core, const struct timeline_entry *entry);
+/* The field "attributes" of a stage that has some. */
+void row_attributes(struct json *out, const struct stage *stage);
 /* processes: list them, with what they have open. */
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/collect/keeper.h"
+
 enum { LAST_READS = 16 }; /* of what a dead child left in the pipe */
 
 static void start(struct child *child);
@@ -133,8 +135,26 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	stop(child, "closed its output");
 }
 
+/* With a keeper it is that what is started: keeper, our pid, the program and its arguments. */
+static void fill_argv(const struct child *child, char *pid, const char *argv[KEEPER_ARGUMENTS + 3])
+{
+	size_t used = 0;
+	if (child->options.keeper) {
+		argv[used++] = KEEPER_NAME;
+		argv[used++] = pid;
+	}
+	for (size_t i = 0; i < KEEPER_ARGUMENTS && child->options.argv[i]; i++) {
+		argv[used++] = child->options.argv[i];
+	}
+	argv[used] = NULL;
+}
+
 static void start(struct child *child)
 {
+	const char *argv[KEEPER_ARGUMENTS + 3];
+	char pid[16];
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	fill_argv(child, pid, argv);
 	uv_stdio_container_t stdio[] = {
 		{.flags = UV_IGNORE},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
@@ -143,8 +163,8 @@ static void start(struct child *child)
 	};
 	char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
 	const uv_process_options_t options = {
-		.file = child->options.argv[0],
-		.args = (char **)(uintptr_t)child->options.argv, /* execve's type: not written to */
+		.file = child->options.keeper ? child->options.keeper : child->options.argv[0],
+		.args = (char **)(uintptr_t)argv, /* execve's type: not written to */
 		.env = env,
 		.cwd = "/",
 		.flags = UV_PROCESS_DETACHED,

@@ -4,9 +4,8 @@
  * its own, so that a signal reaches what it started itself (a shell's children) and a terminal's
  * Ctrl-C does not. Its standard input and errors are /dev/null.
  *
- * When the daemon is killed itself, the child's next line meets a closed pipe: SIGPIPE ends it
- * (uv_spawn restores its default; no PR_SET_PDEATHSIG is possible between uv_spawn's fork and
- * exec); under systemd the control group ends it at once.
+ * When the daemon is killed itself, the kernel kills the child (keeper.h). Without a keeper its
+ * next line meets a closed pipe: SIGPIPE ends it (uv_spawn restores its default).
  */
 #pragma once
 
@@ -28,6 +27,7 @@ struct child_options {
 	/* argv[0] is the absolute path; the array and its texts stay the owner's and are read at
 	 * each start. */
 	const char *const *argv;
+	const char *keeper; /* executable whose main calls keeper_run(); NULL = none */
 	uint64_t backoff_min_ms, backoff_max_ms; /* doubled with each end; a life of
 						    backoff_max_ms begins anew */
 	uint64_t kill_ms;			 /* from SIGTERM to SIGKILL */

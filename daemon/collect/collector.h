@@ -37,6 +37,7 @@ struct collector_context {
 	struct source *source;		      /* its own */
 	const struct source_options *options; /* NULL = all defaults */
 	struct uv_loop_s *loop; /* for sources that events feed; NULL without a scheduler */
+	const char *keeper;	/* for their children (child.h); NULL = none */
 	struct entry *entry;	/* the framework's; NULL without one */
 };
 
@@ -47,9 +48,15 @@ struct collector_ops {
 		*config_keys; /* own keys beside enabled and interval; NULL-terminated or NULL */
 	bool internal;	      /* its metrics have no full-rate history (self) */
 
+	/* First half of the opening for a collector with fetch: looks through files that may hang,
+	 * on a thread of the framework, with the roots and the options and nothing else in ctx. 0
+	 * and *state, which open gets; -errno and reason as of open. NULL: open does it all. */
+	int (*probe)(
+		const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
 	/* Probes the machine, keeps descriptors open, adds metrics. 0 and *state; -ENOENT/-ENODATA
 	 * when this machine has none (reason written); other -errno = error (tried again every 60
-	 * s). */
+	 * s). After a probe *state is there already (a failure leaves it to the framework), and
+	 * only names are made of what it found: no file is touched. */
 	int (*open)(
 		const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
 	/* Reads and sets metrics; the framework commits them as of now_ns. 0; or -errno with a
@@ -69,10 +76,14 @@ struct collector_ops {
 	/* For files that may hang; NULL = none. Called before each sample, on a thread of the
 	 * framework: only reads, into buffers inside state, which nobody else touches meanwhile.
 	 * ctx holds the roots and nothing else. 0, or -errno: the source fails. When it is late the
-	 * source is an error until it answers in time again. Of such a collector close, too, may be
-	 * called on that thread, after everything else is gone: it frees, and closes descriptors.
+	 * source is an error until it answers in time again. Of such a collector close, too, is
+	 * called on such a thread, after everything else is gone: it frees, and closes descriptors.
 	 */
 	int (*fetch)(const struct collector_context *ctx, void *state);
+
+	/* Why the value of an own key cannot be (static text), or NULL: asked when the
+	 * configuration is read. NULL = every text is fine. */
+	const char *(*refuse)(const char *key, const char *value);
 
 	/* For what a collector tells elsewhere than in metrics; NULL = none. On the loop, whenever
 	 * its metrics become null as a whole: late, failed, closed, switched off. */
@@ -86,6 +97,9 @@ void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uin
 /* The scheduler is not closed, and ctx stays valid, until each hold is released (from the loop). */
 void collector_hold(const struct collector_context *ctx);
 void collector_release(const struct collector_context *ctx);
+
+/* The value of an own key, "" when it is not set. options may be NULL. */
+const char *source_option(const struct source_options *options, const char *key);
 
 /* The sorted list (registry.c); NULL-terminated. */
 extern const struct collector_ops *const collectors[];

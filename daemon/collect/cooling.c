@@ -20,7 +20,9 @@ enum {
 
 struct cooling_device {
 	struct device_file file;
-	int result; /* of the last read, and what it gave */
+	char type[TYPE_SIZE];
+	double limit; /* max_state; NAN = not known */
+	int result;   /* of the last read, and what it gave */
 	long long value;
 	struct metric *state;
 };
@@ -42,30 +44,25 @@ static double max_state(const struct root *root, const char *folder)
 	return parse_u64(text, &value) == 0 ? (double)value : NAN;
 }
 
-static int add_device(
-	struct cooling *cooling, const struct root *root, struct naming *naming, const char *folder)
+static void add_device(struct cooling *cooling, const struct root *root, const char *folder)
 {
-	char path[DEVICE_FILE_PATH], type[TYPE_SIZE];
-	snprintf(path, sizeof(path), FOLDER "/%s/type", folder);
-	ssize_t n = root_read(root, path, type, sizeof(type));
-	size_t length = n > 0 ? strcspn(type, "\n") : 0;
-	if (length == 0) {
-		length = (size_t)snprintf(type, sizeof(type), "%s", folder);
-	}
+	char path[DEVICE_FILE_PATH];
 	struct cooling_device *device = &cooling->device[cooling->count];
-	int r = naming_add(naming, "cooling", type, length, UNIT_STATE, &device->state);
-	if (r < 0) {
-		return r;
+	snprintf(path, sizeof(path), FOLDER "/%s/type", folder);
+	ssize_t n = root_read(root, path, device->type, sizeof(device->type));
+	size_t length = n > 0 ? strcspn(device->type, "\n") : 0;
+	if (length == 0) {
+		length = (size_t)snprintf(device->type, sizeof(device->type), "%s", folder);
 	}
-	device->state->limit = max_state(root, folder);
+	device->type[length] = '\0';
+	device->limit = max_state(root, folder);
 	device_file_init(
 		&device->file, cooling->count < DEVICES_KEPT, FOLDER "/%s/cur_state", folder);
 	cooling->count++;
-	return 0;
 }
 
-int cooling_open(struct cooling *cooling, const struct root *root, struct naming *naming,
-	const struct root_name *names, size_t count)
+int cooling_probe(struct cooling *cooling, const struct root *root, const struct root_name *names,
+	size_t count)
 {
 	size_t found = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -80,13 +77,30 @@ int cooling_open(struct cooling *cooling, const struct root *root, struct naming
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (is_device(&names[i])) {
-			int r = add_device(cooling, root, naming, names[i].text);
-			if (r < 0 && r != -ENOSPC) {
-				return r;
-			}
+			add_device(cooling, root, names[i].text);
 		}
 	}
 	return (int)cooling->count;
+}
+
+int cooling_name(struct cooling *cooling, struct naming *naming)
+{
+	size_t count = cooling->count;
+	cooling->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct cooling_device *device = &cooling->device[i];
+		int r = naming_add(naming, "cooling", device->type, strlen(device->type),
+			UNIT_STATE, &device->state);
+		if (r == -ENOSPC) {
+			continue;
+		}
+		if (r < 0) {
+			return r;
+		}
+		device->state->limit = device->limit;
+		cooling->device[cooling->count++] = *device;
+	}
+	return 0;
 }
 
 void cooling_fetch(struct cooling *cooling, const struct root *root)

@@ -13,9 +13,13 @@ struct cooling {
 	struct cooling_device *device;
 };
 
-/* names: what the folder holds. The number of devices, or -ENOMEM. */
-int cooling_open(struct cooling *cooling, const struct root *root, struct naming *naming,
-	const struct root_name *names, size_t count);
+/* names: what the folder holds. Reads types and highest states; may hang. The number of devices, or
+ * -ENOMEM. */
+int cooling_probe(struct cooling *cooling, const struct root *root, const struct root_name *names,
+	size_t count);
+
+/* Adds the metrics; a device for which there is no room is left out. 0, -ENOMEM. */
+int cooling_name(struct cooling *cooling, struct naming *naming);
 
 /* One read a device, into the devices; may hang, sets no metric. */
 void cooling_fetch(struct cooling *cooling, const struct root *root);

@@ -1,5 +1,6 @@
 /* The source `collector`: what sampling itself costs, collector/<source>/{duration_us,errors,age_s}
- * of every periodic source, as the scheduler wrote it into core/sources. Once a second, however
+ * of every periodic source, as the scheduler wrote it into core/sources; of one that reads a
+ * program's lines also {lines_cut,lines_unknown,tokens_unknown}. Once a second, however
  * often the sources are read. No own keys. */
 #include "daemon/collect/registry.h"
 
@@ -11,6 +12,8 @@
 
 struct cost {
 	struct metric *duration, *errors, *age;
+	bool lines; /* it has or was refused: */
+	struct metric *lines_cut, *lines_unknown, *tokens_unknown;
 };
 
 struct costs_state {
@@ -36,30 +39,41 @@ static int costs_open(
 	return 0;
 }
 
-static int add(const struct collector_context *ctx, const struct source *source, const char *what,
-	enum unit unit, struct metric **ret)
+/* NULL when it is refused (limit of metrics): it is left out. */
+static struct metric *add(const struct collector_context *ctx, const struct source *source,
+	const char *what, enum unit unit)
 {
 	char name[PROTO_PATH_SIZE];
+	struct metric *metric;
 	snprintf(name, sizeof(name), "collector/%s/%s", source->name, what);
-	int r = metrics_add(ctx->core->metrics, ctx->source, name, unit, ret);
-	if (r == 0) {
-		(*ret)->full_rate = false;
+	if (metrics_add(ctx->core->metrics, ctx->source, name, unit, &metric) < 0) {
+		return NULL;
 	}
-	return r;
+	metric->full_rate = false;
+	return metric;
 }
 
 static void add_source(
 	const struct collector_context *ctx, const struct source *source, struct cost *cost)
 {
-	/* What is refused (limit of metrics) stays NULL and is left out. */
-	if (add(ctx, source, "duration_us", UNIT_MICROSECONDS, &cost->duration) < 0) {
-		cost->duration = NULL;
-	}
-	if (add(ctx, source, "errors", UNIT_COUNT, &cost->errors) < 0) {
-		cost->errors = NULL;
-	}
-	if (add(ctx, source, "age_s", UNIT_SECONDS, &cost->age) < 0) {
-		cost->age = NULL;
+	cost->duration = add(ctx, source, "duration_us", UNIT_MICROSECONDS);
+	cost->errors = add(ctx, source, "errors", UNIT_COUNT);
+	cost->age = add(ctx, source, "age_s", UNIT_SECONDS);
+}
+
+static void add_lines(
+	const struct collector_context *ctx, const struct source *source, struct cost *cost)
+{
+	cost->lines = true;
+	cost->lines_cut = add(ctx, source, "lines_cut", UNIT_COUNT);
+	cost->lines_unknown = add(ctx, source, "lines_unknown", UNIT_COUNT);
+	cost->tokens_unknown = add(ctx, source, "tokens_unknown", UNIT_COUNT);
+}
+
+static void set_count(struct metric *metric, uint64_t count)
+{
+	if (metric) {
+		metric_set(metric, (double)count);
 	}
 }
 
@@ -70,9 +84,10 @@ static void set_cost(const struct source *source, struct cost *cost, uint64_t no
 	} else if (cost->duration) {
 		metric_set_null(cost->duration, "not sampled yet");
 	}
-	if (cost->errors) {
-		metric_set(cost->errors, (double)source->errors);
-	}
+	set_count(cost->errors, source->errors);
+	set_count(cost->lines_cut, source->lines_cut);
+	set_count(cost->lines_unknown, source->lines_unknown);
+	set_count(cost->tokens_unknown, source->tokens_unknown);
 	if (cost->age && source->last_ok_ns > 0) {
 		uint64_t age_ns = now_ns > source->last_ok_ns ? now_ns - source->last_ok_ns : 0;
 		metric_set(cost->age, (double)age_ns / 1e9);
@@ -94,6 +109,9 @@ static int costs_sample(const struct collector_context *ctx, void *state, uint64
 		if (i >= costs->count) {
 			costs->count = i + 1;
 			add_source(ctx, source, &costs->cost[i]);
+		}
+		if (source->reads_lines && !costs->cost[i].lines) {
+			add_lines(ctx, source, &costs->cost[i]);
 		}
 		set_cost(source, &costs->cost[i], now_ns);
 	}

@@ -57,15 +57,15 @@ static void cpufreq_close(void *state)
 }
 
 /* The cores of a policy: related_cpus also names those that are offline now. */
-static int add_cores(const struct collector_context *ctx, struct cpufreq_state *cpufreq,
-	const char *policy, uint64_t *known)
+static void add_cores(
+	struct cpufreq_state *cpufreq, const struct root *root, const char *policy, uint64_t *known)
 {
 	static const char *const lists[] = {"related_cpus", "affected_cpus"};
 	uint64_t bits[CPU_MAX / 64] = {0};
 	for (size_t i = 0; i < 2; i++) {
 		char path[DEVICE_FILE_PATH], text[4096];
 		snprintf(path, sizeof(path), FOLDER "/%s/%s", policy, lists[i]);
-		if (root_read(ctx->root, path, text, sizeof(text)) > 0) {
+		if (root_read(root, path, text, sizeof(text)) > 0) {
 			(void)text_cpu_list(text, bits, CPU_MAX);
 			break;
 		}
@@ -74,23 +74,14 @@ static int add_cores(const struct collector_context *ctx, struct cpufreq_state *
 		if (!text_bit(bits, cpu) || text_bit(known, cpu)) {
 			continue;
 		}
-		char name[PROTO_PATH_SIZE];
-		snprintf(name, sizeof(name), "cpu/%zu/frequency", cpu);
-		struct core_clock *core = &cpufreq->core[cpufreq->cores];
-		int r = metrics_add(
-			ctx->core->metrics, ctx->source, name, UNIT_HERTZ, &core->metric);
-		if (r < 0) {
-			return r;
-		}
+		struct core_clock *core = &cpufreq->core[cpufreq->cores++];
 		known[cpu / 64] |= UINT64_C(1) << (cpu % 64);
 		core->cpu = (uint16_t)cpu;
 		core->policy = (uint16_t)cpufreq->policies;
-		cpufreq->cores++;
 	}
-	return 0;
 }
 
-static int add_policies(const struct collector_context *ctx, struct cpufreq_state *cpufreq,
+static int add_policies(struct cpufreq_state *cpufreq, const struct root *root,
 	const struct root_name *names, size_t count)
 {
 	uint64_t known[CPU_MAX / 64] = {0};
@@ -102,10 +93,7 @@ static int add_policies(const struct collector_context *ctx, struct cpufreq_stat
 		if (strncmp(names[i].text, "policy", 6) != 0) {
 			continue;
 		}
-		int r = add_cores(ctx, cpufreq, names[i].text, known);
-		if (r < 0 && r != -ENOSPC) {
-			return r;
-		}
+		add_cores(cpufreq, root, names[i].text, known);
 		struct policy *policy = &cpufreq->policy[cpufreq->policies];
 		device_file_init(&policy->file, cpufreq->policies < POLICIES_KEPT,
 			FOLDER "/%s/scaling_cur_freq", names[i].text);
@@ -114,7 +102,7 @@ static int add_policies(const struct collector_context *ctx, struct cpufreq_stat
 	return cpufreq->cores > 0 ? 0 : -ENOENT;
 }
 
-static int cpufreq_open(
+static int cpufreq_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct cpufreq_state *cpufreq = mem_zalloc(sizeof(*cpufreq));
@@ -131,7 +119,7 @@ static int cpufreq_open(
 		r = -ENOENT;
 	}
 	if (r > 0) {
-		r = add_policies(ctx, cpufreq, names, (size_t)r);
+		r = add_policies(cpufreq, ctx->root, names, (size_t)r);
 	}
 	if (r < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "/" FOLDER ": %s",
@@ -145,6 +133,28 @@ error:
 	free(names);
 	cpufreq_close(cpufreq);
 	return r;
+}
+
+static int cpufreq_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct cpufreq_state *cpufreq = *state;
+	size_t cores = cpufreq->cores;
+	cpufreq->cores = 0;
+	for (size_t i = 0; i < cores; i++) {
+		char name[PROTO_PATH_SIZE];
+		struct core_clock *core = &cpufreq->core[i];
+		snprintf(name, sizeof(name), "cpu/%u/frequency", core->cpu);
+		int r = metrics_add(
+			ctx->core->metrics, ctx->source, name, UNIT_HERTZ, &core->metric);
+		if (r == 0) {
+			cpufreq->core[cpufreq->cores++] = *core;
+		} else if (r != -ENOSPC) {
+			return r;
+		}
+	}
+	return cpufreq->cores > 0 ? 0 : -ENOSPC;
 }
 
 /* On a worker: scaling_cur_freq may ask the firmware. */
@@ -206,6 +216,7 @@ static int cpufreq_sample(const struct collector_context *ctx, void *state, uint
 
 const struct collector_ops collector_cpufreq = {
 	.name = "cpufreq",
+	.probe = cpufreq_probe,
 	.open = cpufreq_open,
 	.fetch = cpufreq_fetch,
 	.sample = cpufreq_sample,

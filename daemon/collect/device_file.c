@@ -14,6 +14,7 @@ int device_file_init(struct device_file *file, bool keep, const char *format, ..
 {
 	file->fd = -1;
 	file->keep = keep;
+	file->missed = 0;
 	va_list ap;
 	va_start(ap, format);
 	int n = vsnprintf(file->path, sizeof(file->path), format, ap);
@@ -33,10 +34,16 @@ static int open_it(struct device_file *file, const struct root *root)
 	if (file->path[0] == '\0') {
 		return -ENAMETOOLONG;
 	}
-	int fd = root_open(root, file->path, O_RDONLY);
+	enum { PATIENCE = DEVICE_FILE_PATIENCE };
+	bool look = file->missed <= PATIENCE;
+	int fd = look ? root_open(root, file->path, O_RDONLY) : -ENOENT;
+	if (fd == -ENOENT) {
+		file->missed = file->missed + 1 < 2 * PATIENCE ? file->missed + 1 : PATIENCE;
+	}
 	if (fd < 0) {
 		return fd;
 	}
+	file->missed = 0;
 	file->fd = fd;
 	return 0;
 }

@@ -1,21 +1,27 @@
 /*
  * One file of the device tree that is read again and again: the descriptor is kept and read with
  * pread, or, for the many files of a big machine (descriptors are limited to 512), opened for each
- * read. A file that went (hot-unplug) is looked for again at the next read.
+ * read. A file that went (hot-unplug) is looked for again at the next read; one that stays away, at
+ * every eighth.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/util/root.h"
 
-enum { DEVICE_FILE_PATH = 144 };
+enum {
+	DEVICE_FILE_PATH = 144,
+	DEVICE_FILE_PATIENCE = 8, /* reads that find nothing before it is looked for less often */
+};
 
 struct device_file {
 	int fd; /* -1 = not open */
 	bool keep;
+	uint8_t missed; /* reads in a row that did not find it, and that did not look */
 	char path[DEVICE_FILE_PATH];
 };
 

@@ -60,15 +60,13 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 
 static void close_collector(struct entry *entry)
 {
-	if (entry->open && entry->fetch.job) {
+	if (entry->fetch.job) {
 		fetch_close(&entry->fetch);
-		entry->state = NULL;
-		entry->open = false;
-	} else if (entry->open) {
+	} else if (entry->state) {
 		entry->ops->close(entry->state);
-		entry->state = NULL;
-		entry->open = false;
 	}
+	entry->state = NULL;
+	entry->open = entry->probing = false;
 	entry->failing_ns = 0;
 }
 
@@ -216,21 +214,43 @@ static void observe_wishes(struct entry *entry, uint64_t now_ns)
 	}
 }
 
+/* Without workers all of it is done here. */
+static int open_here(
+	struct entry *entry, const struct collector_ops *ops, char reason[SOURCE_REASON_SIZE])
+{
+	int r = ops->probe ? ops->probe(&entry->ctx, &entry->state, reason) : 0;
+	r = r < 0 ? r : ops->open(&entry->ctx, &entry->state, reason);
+	return r < 0 ? r : entry_open_fetch(entry);
+}
+
 /* True when the collector is open afterwards. */
 static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
 {
-	if (fetch_hangs(&entry->fetch)) {
+	switch (fetch_left(&entry->fetch, now_ns)) {
+	case FETCH_NOTHING:
+		break;
+	case FETCH_PENDING:
+		return false;
+	case FETCH_LATE:
+	case FETCH_NO_WORKER:
 		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
 		return false;
 	}
-	int r = entry->ops->open(&entry->ctx, &entry->state, reason);
-	if (r == 0) {
-		r = entry_open_fetch(entry);
+	if (!entry->ops->probe || !entry->workers) {
+		return entry_opened(entry, open_here(entry, entry->ops, reason), reason, now_ns);
 	}
+	int r = entry_probe(entry, now_ns);
+	return r < 0 ? entry_opened(entry, r, reason, now_ns) : false;
+}
+
+bool entry_opened(
+	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns)
+{
 	if (r == 0) {
 		entry->open = true;
 		return true;
 	}
+	close_collector(entry);
 	bool absent = r == -ENOENT || r == -ENODATA;
 	entry->ctx.source->errors += !absent;
 	entry_report(entry, absent ? SOURCE_UNAVAILABLE : SOURCE_ERROR,
@@ -341,18 +361,28 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	struct source *source = entry->ctx.source;
 	char reason[SOURCE_REASON_SIZE] = "";
 	uint64_t started_ns = seam()->now_ns();
-	if (entry->open || open_collector(entry, now_ns, reason)) {
-		sample(entry, now_ns, reason);
+	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns, reason));
+	if (open) {
+		sample(entry, now_ns, reason); /* may close it */
+	} else if (entry->probing) {
+		entry_fetch(entry, now_ns);
+	}
+	if (open || entry->probing) {
 		entry->due_ns = entry_next(now_ns, entry->due_ns, source->interval_ns);
 		entry_await(entry);
 	} else {
-		bool soon = source->interval_ns > ENTRY_PROBE_NS || entry->fetch.left;
-		uint64_t probe_ns = soon ? source->interval_ns : ENTRY_PROBE_NS;
-		entry->due_ns = entry_next(now_ns, entry->due_ns, probe_ns);
+		entry_rest(entry, entry->fetch.left != NULL, now_ns);
 	}
-	if ((!entry->ops->event_driven && !entry->fetch.job) || !entry->open) {
+	if (!entry->probing && !entry->fetch.job && !(entry->ops->event_driven && entry->open)) {
 		entry_account(source, started_ns); /* of the others: what arrived */
 	}
+}
+
+void entry_rest(struct entry *entry, bool soon, uint64_t now_ns)
+{
+	uint64_t interval_ns = entry->ctx.source->interval_ns;
+	soon = soon || interval_ns > ENTRY_PROBE_NS;
+	entry->due_ns = entry_next(now_ns, entry->due_ns, soon ? interval_ns : ENTRY_PROBE_NS);
 }
 
 bool entry_healthy(const struct entry *entry, uint64_t now_ns)

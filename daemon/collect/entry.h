@@ -21,7 +21,8 @@ struct entry {
 	struct source_options options;
 	void *state;
 	bool open;
-	bool met; /* a state was reported once */
+	bool probing; /* on a worker; not open yet */
+	bool met;     /* a state was reported once */
 	uint32_t wish_serial;
 	uint64_t base_interval_ns;   /* of the configuration */
 	uint64_t due_ns;	     /* UINT64_MAX = never */
@@ -48,8 +49,9 @@ void entry_configure(
  * now_ns. */
 void entry_run(struct entry *entry, uint64_t now_ns);
 
-/* After a worker told that it is done: takes the answer, if it is this entry's. */
-void entry_take_answer(struct entry *entry, uint64_t now_ns);
+/* After a worker told that it is done: takes the answer, if it is this entry's. True when it has
+ * asked at once for the next: what was probed is read. */
+bool entry_take_answer(struct entry *entry, uint64_t now_ns);
 
 /* The interval of the adaptive rate, for a source without one of its own; 0 = as configured. Takes
  * effect at the next entry_run. */

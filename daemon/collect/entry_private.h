@@ -20,6 +20,16 @@ void entry_conclude(
 /* Hands an open collector that fetches to the workers; closes it when that fails. */
 int entry_open_fetch(struct entry *entry);
 
+/* Has a worker probe. -ENOMEM. */
+int entry_probe(struct entry *entry, uint64_t now_ns);
+
+/* The end of an opening, well or not; what failed is closed. True when it is open. */
+bool entry_opened(
+	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
+
+/* When to look again for what could not be opened; soon: it only has to be closed first. */
+void entry_rest(struct entry *entry, bool soon, uint64_t now_ns);
+
 /* One tick of a source that fetches, and when to look at it again. */
 void entry_fetch(struct entry *entry, uint64_t now_ns);
 void entry_await(struct entry *entry);

@@ -2,11 +2,11 @@
  * hangs holds one thread, however often its source comes due, is closed or is opened again. */
 #include "daemon/collect/fetch.h"
 
-int fetch_open(
-	struct fetch *fetch, struct workers *workers, const struct collector_ops *ops, void *state)
+int fetch_open(struct fetch *fetch, struct workers *workers, const struct collector_ops *ops,
+	const struct source_options *options, void *state)
 {
 	fetch->late = false;
-	return worker_job_create(workers, ops, state, &fetch->job);
+	return worker_job_create(workers, ops, options, state, &fetch->job);
 }
 
 void fetch_close(struct fetch *fetch)
@@ -15,6 +15,7 @@ void fetch_close(struct fetch *fetch)
 		worker_job_release(fetch->job);
 	} else {
 		fetch->left = fetch->job;
+		fetch->left_late_ns = fetch->late ? 1 : 0;
 	}
 	fetch->job = NULL;
 }
@@ -25,12 +26,18 @@ void fetch_finish(struct fetch *fetch)
 	fetch->left = NULL;
 }
 
-bool fetch_hangs(struct fetch *fetch)
+enum fetch_look fetch_left(struct fetch *fetch, uint64_t now_ns)
 {
 	if (fetch->left && worker_job_phase(fetch->left) == WORKER_GONE) {
 		fetch_finish(fetch);
 	}
-	return fetch->left != NULL;
+	if (!fetch->left) {
+		return FETCH_NOTHING;
+	}
+	if (fetch->left_late_ns == 0) {
+		fetch->left_late_ns = now_ns + FETCH_LATE_MAX_NS;
+	}
+	return now_ns < fetch->left_late_ns ? FETCH_PENDING : FETCH_LATE;
 }
 
 void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns)

@@ -13,6 +13,7 @@
 #include "daemon/util/seam.h"
 
 #define HERTZ_MAX 1e12
+#define NOTHING "no load or clock of a GPU in /sys/class/devfreq, /sys/devices, /sys/class/drm"
 
 static void gpu_close(void *state)
 {
@@ -23,31 +24,40 @@ static void gpu_close(void *state)
 	free(values);
 }
 
-static int gpu_open(
+static int gpu_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct gpu_values *values = mem_zalloc(sizeof(*values));
-	struct naming naming;
-	int r = -ENOMEM;
 	if (!values) {
-		goto error;
+		return -ENOMEM;
 	}
-	naming_init(&naming, ctx->core->metrics, ctx->source);
-	r = gpu_devices_open(values, ctx->root, &naming);
+	int r = gpu_devices_probe(values, ctx->root);
 	if (r == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE,
-			"no load or clock of a GPU in /sys/class/devfreq, /sys/devices, "
-			"/sys/class/drm");
+		snprintf(reason, SOURCE_REASON_SIZE, NOTHING);
 		r = -ENOENT;
 	}
 	if (r < 0) {
-		goto error;
+		gpu_close(values);
+		return r;
 	}
-	naming_retire_rest(&naming);
 	*state = values;
 	return 0;
-error:
-	gpu_close(values);
+}
+
+static int gpu_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct gpu_values *values = *state;
+	struct naming naming;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int r = gpu_devices_name(values, &naming);
+	if (r == 0 && values->count == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, NOTHING);
+		r = -ENOENT;
+	}
+	if (r == 0) {
+		naming_retire_rest(&naming);
+	}
 	return r;
 }
 
@@ -132,6 +142,7 @@ static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t
 
 const struct collector_ops collector_gpu = {
 	.name = "gpu",
+	.probe = gpu_probe,
 	.open = gpu_open,
 	.fetch = gpu_fetch,
 	.sample = gpu_sample,

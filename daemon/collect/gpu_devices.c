@@ -18,7 +18,6 @@ enum { DEVICES_MAX = 128 };
 struct search {
 	struct gpu_values *values;
 	const struct root *root;
-	struct naming *naming;
 	bool load, clock; /* gpu/utilization, gpu/frequency are there */
 };
 
@@ -30,34 +29,30 @@ static bool exists(const struct root *root, const char *path)
 	return n != -ENOENT && n != -ENOTDIR && n != -EISDIR;
 }
 
-/* 1 when it was added, 0 when there is no such file or no room, -ENOMEM. Exact names belong to the
- * source that has them first. */
-static int add(struct search *search, const char *path, const char *metric, enum unit unit,
+/* Whether there is such a file, and room. */
+static bool add(struct search *search, const char *path, const char *metric, enum unit unit,
 	const struct gpu_value *kind)
 {
 	struct gpu_values *values = search->values;
 	if (values->count == GPU_VALUES_MAX || !exists(search->root, path)) {
-		return 0;
+		return false;
 	}
-	struct gpu_value *value = &values->value[values->count];
+	struct gpu_value *value = &values->value[values->count++];
 	*value = *kind;
-	int r = naming_add_exact(search->naming, metric, unit, &value->metric);
-	if (r < 0) {
-		return r == -ENOMEM ? r : 0;
-	}
+	snprintf(value->name, sizeof(value->name), "%s", metric);
+	value->unit = unit;
 	device_file_init(&value->file, true, "%s", path);
-	values->count++;
-	return 1;
+	return true;
 }
 
-static int add_load(
+static bool add_load(
 	struct search *search, const char *path, const char *metric, enum gpu_scale scale)
 {
 	const struct gpu_value kind = {.scale = scale};
 	return add(search, path, metric, UNIT_PERCENT, &kind);
 }
 
-static int add_clock(struct search *search, const char *path, const char *metric, double factor)
+static bool add_clock(struct search *search, const char *path, const char *metric, double factor)
 {
 	const struct gpu_value kind = {.factor = factor};
 	return add(search, path, metric, UNIT_HERTZ, &kind);
@@ -86,39 +81,34 @@ static const char *short_name(const char *device)
 	return dot && dot[1] ? dot + 1 : device;
 }
 
-static int add_gpu(struct search *search, const char *device)
+static void add_gpu(struct search *search, const char *device)
 {
 	char path[DEVICE_FILE_PATH];
-	int r = 0;
 	snprintf(path, sizeof(path), DEVFREQ "/%s/device/load", device);
 	if (!search->load) {
-		r = add_load(search, path, "gpu/utilization", GPU_PERMILLE);
-		search->load = r > 0;
+		search->load = add_load(search, path, "gpu/utilization", GPU_PERMILLE);
 	}
 	snprintf(path, sizeof(path), DEVFREQ "/%s/load", device);
-	if (!search->load && r == 0) {
-		r = add_load(search, path, "gpu/utilization", GPU_PERCENT);
-		search->load = r > 0;
+	if (!search->load) {
+		search->load = add_load(search, path, "gpu/utilization", GPU_PERCENT);
 	}
 	snprintf(path, sizeof(path), DEVFREQ "/%s/cur_freq", device);
-	if (!search->clock && r >= 0) {
-		r = add_clock(search, path, "gpu/frequency", 1);
-		search->clock = r > 0;
+	if (!search->clock) {
+		search->clock = add_clock(search, path, "gpu/frequency", 1);
 	}
-	return r < 0 ? r : 0;
 }
 
 static bool is_told(const struct search *search, const char *metric)
 {
 	for (size_t i = 0; i < search->values->count; i++) {
-		if (strcmp(search->values->value[i].metric->name, metric) == 0) {
+		if (strcmp(search->values->value[i].name, metric) == 0) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static int add_engine(struct search *search, const char *device)
+static void add_engine(struct search *search, const char *device)
 {
 	char path[DEVICE_FILE_PATH], metric[PROTO_PATH_SIZE], name[PROTO_NAME_SIZE];
 	const char *text = short_name(device);
@@ -129,17 +119,14 @@ static int add_engine(struct search *search, const char *device)
 	}
 	snprintf(metric, sizeof(metric), "engine/%s/utilization", name);
 	snprintf(path, sizeof(path), DEVFREQ "/%s/load", device);
-	int r = add_load(search, path, metric, GPU_PERCENT);
+	bool load = add_load(search, path, metric, GPU_PERCENT);
 	snprintf(path, sizeof(path), DEVFREQ "/%s/device/load", device);
-	if (r == 0) {
-		r = add_load(search, path, metric, GPU_PERMILLE);
+	if (!load) {
+		(void)add_load(search, path, metric, GPU_PERMILLE);
 	}
 	snprintf(metric, sizeof(metric), "clock/%s", name);
 	snprintf(path, sizeof(path), DEVFREQ "/%s/cur_freq", device);
-	if (r >= 0) {
-		r = add_clock(search, path, metric, 1);
-	}
-	return r < 0 ? r : 0;
+	(void)add_clock(search, path, metric, 1);
 }
 
 static int add_devfreq(struct search *search)
@@ -149,75 +136,99 @@ static int add_devfreq(struct search *search)
 		return -ENOMEM;
 	}
 	int count = root_list(search->root, DEVFREQ, names, DEVICES_MAX);
-	int r = 0;
-	for (int i = 0; i < count && r == 0; i++) {
-		r = is_gpu(names[i].text) ? add_gpu(search, names[i].text)
-					  : add_engine(search, names[i].text);
+	for (int i = 0; i < count; i++) {
+		if (is_gpu(names[i].text)) {
+			add_gpu(search, names[i].text);
+		} else {
+			add_engine(search, names[i].text);
+		}
 	}
 	free(names);
-	return r;
+	return 0;
 }
 
 /* PCs: the first card that tells. */
-static int add_drm(struct search *search)
+static void add_drm(struct search *search)
 {
-	int r = 0;
-	for (int i = 0; i < 4 && r >= 0; i++) {
+	for (int i = 0; i < 4; i++) {
 		char path[DEVICE_FILE_PATH];
 		snprintf(path, sizeof(path), "sys/class/drm/card%d/device/gpu_busy_percent", i);
 		if (!search->load) {
-			r = add_load(search, path, "gpu/utilization", GPU_PERCENT);
-			search->load = r > 0;
+			search->load = add_load(search, path, "gpu/utilization", GPU_PERCENT);
 		}
 		snprintf(path, sizeof(path), "sys/class/drm/card%d/gt_act_freq_mhz", i);
-		if (!search->clock && r >= 0) {
-			r = add_clock(search, path, "gpu/frequency", 1e6);
-			search->clock = r > 0;
+		if (!search->clock) {
+			search->clock = add_clock(search, path, "gpu/frequency", 1e6);
 		}
 	}
-	return r;
 }
 
 /* Memory controller of Jetsons: debugfs, so only for root. */
-static int add_emc(struct search *search)
+static void add_emc(struct search *search)
 {
 	static const char *const clocks[] = {DEBUG "/bpmp/debug/clk/emc/rate",
 		DEBUG "/clk/override.emc/clk_rate", DEBUG "/clk/emc/clk_rate"};
 	static const char *const activity[] = {DEBUG "/cactmon/mc_all",
 		DEBUG "/bpmp/debug/actmon/mc_all_avg_activity",
 		"sys/kernel/actmon_avg_activity/mc_all"};
-	const struct gpu_value kind = {.activity = true};
-	int r = metrics_find(search->naming->metrics, "clock/emc") != NULL;
+	const struct gpu_value clock = {.factor = 1, .meek = true};
+	const struct gpu_value share = {.activity = true};
+	bool told = is_told(search, "clock/emc");
 	char text[64];
-	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]) && r == 0; i++) {
-		if (root_read(search->root, clocks[i], text, sizeof(text)) > 0) {
-			r = add_clock(search, clocks[i], "clock/emc", 1);
-		}
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]) && !told; i++) {
+		told = root_read(search->root, clocks[i], text, sizeof(text)) > 0 &&
+		       add(search, clocks[i], "clock/emc", UNIT_HERTZ, &clock);
 	}
-	if (r <= 0) {
-		return r; /* a share of an unknown clock is not known either */
+	told = false;
+	for (size_t i = 0; i < sizeof(activity) / sizeof(activity[0]) && !told; i++) {
+		told = root_read(search->root, activity[i], text, sizeof(text)) > 0 &&
+		       add(search, activity[i], "emc/utilization", UNIT_PERCENT, &share);
 	}
-	r = 0;
-	for (size_t i = 0; i < sizeof(activity) / sizeof(activity[0]) && r == 0; i++) {
-		if (root_read(search->root, activity[i], text, sizeof(text)) > 0) {
-			r = add(search, activity[i], "emc/utilization", UNIT_PERCENT, &kind);
-		}
-	}
-	return r < 0 ? r : 0;
 }
 
-int gpu_devices_open(struct gpu_values *values, const struct root *root, struct naming *naming)
+int gpu_devices_probe(struct gpu_values *values, const struct root *root)
 {
 	static const char *const tegra[] = {
 		"sys/devices/gpu.0/load", "sys/devices/platform/gpu.0/load"};
-	struct search search = {.values = values, .root = root, .naming = naming};
-	int r = 0;
-	for (size_t i = 0; i < sizeof(tegra) / sizeof(tegra[0]) && r == 0; i++) {
-		r = add_load(&search, tegra[i], "gpu/utilization", GPU_PERMILLE);
-		search.load = r > 0;
+	struct search search = {.values = values, .root = root};
+	for (size_t i = 0; i < sizeof(tegra) / sizeof(tegra[0]) && !search.load; i++) {
+		search.load = add_load(&search, tegra[i], "gpu/utilization", GPU_PERMILLE);
 	}
-	r = r < 0 ? r : add_devfreq(&search);
-	r = r < 0 ? r : add_drm(&search);
-	r = r < 0 ? r : add_emc(&search);
-	return r < 0 ? r : (int)values->count;
+	int r = add_devfreq(&search);
+	if (r < 0) {
+		return r;
+	}
+	add_drm(&search);
+	add_emc(&search);
+	return (int)values->count;
+}
+
+/* A share of an unknown clock is not known either. */
+static bool is_wanted(const struct gpu_value *value, const struct naming *naming)
+{
+	const struct metric *clock = metrics_find(naming->metrics, "clock/emc");
+	if (value->activity) {
+		return clock != NULL;
+	}
+	return !value->meek || !clock || clock->source == naming->source;
+}
+
+int gpu_devices_name(struct gpu_values *values, struct naming *naming)
+{
+	size_t count = values->count;
+	values->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct gpu_value *value = &values->value[i];
+		if (!is_wanted(value, naming)) {
+			continue;
+		}
+		int r = naming_add_exact(naming, value->name, value->unit, &value->metric);
+		if (r == -ENOMEM) {
+			return r;
+		}
+		if (r == 0) {
+			values->value[values->count++] = *value;
+		}
+	}
+	return 0;
 }

@@ -13,6 +13,9 @@ enum { GPU_VALUES_MAX = 64, GPU_TEXT_SIZE = 128 };
 /* One file, one metric. */
 struct gpu_value {
 	struct device_file file;
+	char name[PROTO_PATH_SIZE]; /* of the metric */
+	enum unit unit;
+	bool meek; /* not told when another source tells it */
 	struct metric *metric;
 	enum gpu_scale scale; /* of a load */
 	double factor;	      /* of a clock, to hertz; 0 = it is a load */
@@ -27,5 +30,8 @@ struct gpu_values {
 	struct gpu_value value[GPU_VALUES_MAX];
 };
 
-/* Finds what this machine has and adds its metrics. The number, or -ENOMEM. */
-int gpu_devices_open(struct gpu_values *values, const struct root *root, struct naming *naming);
+/* Finds what this machine has; may hang. The number, or -ENOMEM. */
+int gpu_devices_probe(struct gpu_values *values, const struct root *root);
+
+/* Adds the metrics. What another source tells already, or has no room, is left out. 0, -ENOMEM. */
+int gpu_devices_name(struct gpu_values *values, struct naming *naming);

@@ -6,6 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Without it a process that breathes around its limit would fill the timeline. */
+#define BELOW_AGAIN 0.95
+#define MIB 1048576.0
+
 /* Between two lines about the same name. */
 #define TELL_EVERY_NS UINT64_C(1000000000)
 
@@ -62,12 +66,25 @@ int group_open(struct group *group, struct metrics *metrics, struct source *sour
 	return r;
 }
 
+int group_limit(struct group *group, struct metrics *metrics, struct source *source, bool limited)
+{
+	if (limited && !group->over_metric) {
+		return add(group, metrics, source, "over_limit", UNIT_COUNT, &group->over_metric);
+	}
+	if (!limited && group->over_metric) {
+		metrics_retire(metrics, group->over_metric);
+		group->over_metric = NULL;
+	}
+	return 0;
+}
+
 void group_retire(struct group *group, struct metrics *metrics)
 {
 	if (group->count_metric) {
 		metrics_retire(metrics, group->count_metric);
 		group->count_metric = NULL;
 	}
+	(void)group_limit(group, metrics, NULL, false);
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		if (group->metric[i]) {
 			metrics_retire(metrics, group->metric[i]);
@@ -79,6 +96,7 @@ void group_retire(struct group *group, struct metrics *metrics)
 void group_reset(struct group *group)
 {
 	group->count = 0;
+	group->over = 0;
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		group->sum[i] = NAN;
 		group->reason[i] = NULL;
@@ -117,6 +135,11 @@ void group_commit(struct group *group)
 	if (group->count_metric) {
 		metric_set(group->count_metric, group->count);
 	}
+	if (group->over_metric && group->count == 0) {
+		metric_set_null(group->over_metric, "no process");
+	} else if (group->over_metric) {
+		metric_set(group->over_metric, group->over);
+	}
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		if (!group->metric[i]) {
 			continue;
@@ -142,6 +165,27 @@ void group_exited(struct group *group, pid_t pid)
 {
 	group->exited++;
 	group->exited_pid = pid;
+}
+
+void group_check_limit(struct group *group, bool *over, pid_t pid, double rss_bytes,
+	uint64_t limit_bytes, struct timeline *timeline, uint64_t now_ns)
+{
+	double limit = (double)limit_bytes;
+	bool above = limit_bytes != 0 && rss_bytes > limit;
+	group->over += above;
+	if (limit_bytes == 0) {
+		*over = false; /* it was taken away: no news */
+	}
+	bool crossed = *over ? rss_bytes < limit * BELOW_AGAIN : above;
+	if (!crossed ||
+		(group->limit_told_ns != 0 && now_ns - group->limit_told_ns < TELL_EVERY_NS)) {
+		return;
+	}
+	*over = !*over;
+	group->limit_told_ns = now_ns;
+	timeline_add(timeline, now_ns, TIMELINE_APP, *over ? TIMELINE_WARNING : TIMELINE_INFO,
+		group->name, "process %d: %.1f MiB resident, %s its memory limit of %.1f MiB",
+		(int)pid, rss_bytes / MIB, *over ? "over" : "below", limit / MIB);
 }
 
 /* A start after an exit is a restart, also when the exit was told long ago. */

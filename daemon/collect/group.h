@@ -45,6 +45,9 @@ struct group {
 	uint64_t told_ns;
 	struct metric *metric[PROCESS_VALUES];
 	struct metric *count_metric;
+	struct metric *over_metric; /* NULL: no watch of the name has a memory limit */
+	uint32_t over;		    /* processes above it */
+	uint64_t limit_told_ns;
 	double sum[PROCESS_VALUES];	    /* NAN = of no process */
 	const char *reason[PROCESS_VALUES]; /* why one is not known; NULL = the usual */
 	uint32_t count;
@@ -53,6 +56,10 @@ struct group {
 /* Adds the metrics; one that is refused (limit, another owner) is left out. 0 or -ENOMEM. */
 int group_open(struct group *group, struct metrics *metrics, struct source *source);
 void group_retire(struct group *group, struct metrics *metrics);
+
+/* Whether a watch of the name has a memory limit: adds or removes process/<name>/over_limit, the
+ * number of processes above it. -ENOMEM. */
+int group_limit(struct group *group, struct metrics *metrics, struct source *source, bool limited);
 
 void group_reset(struct group *group);
 /* value[i] NAN = not known of this process, for reason[i]: static text, NULL = the usual one. */
@@ -63,5 +70,9 @@ void group_commit(struct group *group);
 /* A process of the name came or went. */
 void group_started(struct group *group, pid_t pid);
 void group_exited(struct group *group, pid_t pid);
+/* One process against its memory limit (0 = none). *over is what the timeline was told last: it
+ * hears of both crossings, in one line a second at most, the lower one at 95 % of the limit. */
+void group_check_limit(struct group *group, bool *over, pid_t pid, double rss_bytes,
+	uint64_t limit_bytes, struct timeline *timeline, uint64_t now_ns);
 /* Tells the timeline what came and went, in one line a second at most. */
 void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns);

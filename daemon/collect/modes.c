@@ -92,7 +92,7 @@ static void find_domains(
 	}
 }
 
-static int modes_open(
+static int modes_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct modes_state *modes = mem_zalloc(sizeof(*modes));
@@ -107,7 +107,7 @@ static int modes_open(
 	bool nvpmodel = device_file_read(&modes->status, ctx->root, text, sizeof(text)) > 0;
 	modes->jetson =
 		nvpmodel || root_read(ctx->root, "etc/nv_tegra_release", text, sizeof(text)) > 0;
-	if (!ctx->core->modes || (!nvpmodel && modes->domains == 0)) {
+	if (!nvpmodel && modes->domains == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "no governor in /" CPUFREQ ", no /" STATUS);
 		r = -ENOENT;
 		goto error;
@@ -119,6 +119,14 @@ error:
 	free(names);
 	modes_close(modes);
 	return r;
+}
+
+static int modes_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)state;
+	(void)reason;
+	return ctx->core->modes ? 0 : -ENOENT;
 }
 
 static void fetch_text(struct device_file *file, const struct root *root, char *text, size_t size)
@@ -219,6 +227,7 @@ static int modes_sample(const struct collector_context *ctx, void *state, uint64
 const struct collector_ops collector_modes = {
 	.name = "modes",
 	.interval_ns = UINT64_C(10000000000),
+	.probe = modes_probe,
 	.open = modes_open,
 	.fetch = modes_fetch,
 	.sample = modes_sample,

@@ -28,7 +28,7 @@ static bool taken(void *ctx, const char *name)
 	if (!metric || metric->source == naming->source) {
 		return metric && is_claimed(naming, metric);
 	}
-	return !metric->source->yields;
+	return !metric->yields && !metric->source->yields;
 }
 
 int naming_add(struct naming *naming, const char *prefix, const char *text, size_t length,

@@ -1,8 +1,9 @@
 /* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
  * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
- * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware where
- * there is no thermal zone. Through the ioctl of vcgencmd, without running it; read-only. No own
- * keys. */
+ * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware, which is
+ * temperature/max where nothing else tells that. Through the ioctl of vcgencmd, without running it;
+ * read-only. Own key: vcgencmd = the program's absolute path, run for the temperature where there
+ * is no such device. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -13,9 +14,11 @@
 #include "daemon/collect/naming.h"
 #include "daemon/collect/pi_firmware.h"
 #include "daemon/collect/pi_text.h"
+#include "daemon/collect/pi_tool.h"
+#include "daemon/collect/power_total.h"
 #include "daemon/util/seam.h"
 
-enum { RAILS_MAX = 32, ZONES_LOOKED_AT = 256 };
+enum { RAILS_MAX = 32 };
 
 static const struct question {
 	const char *command, *prefix, *name;
@@ -46,24 +49,30 @@ struct rail {
 
 struct pi_state {
 	struct pi_firmware firmware;
-	struct metric *answer[QUESTIONS]; /* NULL: this board does not answer it */
+	struct pi_tool tool;
+	bool answers[QUESTIONS]; /* this board does */
+	struct metric *answer[QUESTIONS];
 	double value[QUESTIONS];
-	int result[QUESTIONS];	    /* of the last reads */
-	struct metric *temperature; /* NULL when a zone tells it */
+	int result[QUESTIONS]; /* of the last reads */
+	bool has_temperature;
+	const char *told_by; /* temperature's origin */
+	struct metric *temperature;
 	double celsius;
 	int celsius_result;
-	struct metric *total; /* NULL without currents, or when another source tells it */
 	int rails_result;
 	size_t rails;
 	struct rail rail[RAILS_MAX];
 	char text[PI_TEXT_MAX];
 };
 
+static const char *const pi_keys[] = {"vcgencmd", NULL};
+
 static void pi_close(void *state)
 {
 	struct pi_state *pi = state;
 	if (pi) {
 		pi_firmware_close(&pi->firmware);
+		pi_tool_close(&pi->tool);
 	}
 	free(pi);
 }
@@ -77,11 +86,19 @@ static int ask(struct pi_state *pi, const char *command, double *ret)
 static int ask_temperature(struct pi_state *pi, double *celsius)
 {
 	uint32_t values[2] = {0, 0};
+	pi->told_by = "firmware mailbox";
 	if (pi_firmware_tag(&pi->firmware, PI_TAG_GET_TEMPERATURE, values, 2) == 0) {
 		*celsius = (int32_t)values[1] / 1000.0;
 		return 0;
 	}
-	return ask(pi, "measure_temp", celsius);
+	pi->told_by = "firmware command measure_temp";
+	int r = ask(pi, "measure_temp", celsius);
+	if (r < 0 && pi->tool.path[0] != '\0') {
+		pi->told_by = "vcgencmd measure_temp";
+		r = pi_tool_ask(&pi->tool);
+		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
+	}
+	return r;
 }
 
 static struct rail *find_rail(struct pi_state *pi, const char *name)
@@ -125,7 +142,6 @@ static int read_rails(struct pi_state *pi, bool add)
 
 static int add_rails(struct pi_state *pi, struct naming *naming)
 {
-	(void)read_rails(pi, true);
 	for (size_t i = 0; i < pi->rails; i++) {
 		struct rail *rail = &pi->rail[i];
 		bool power = rail->has_current;
@@ -135,109 +151,108 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 			return r;
 		}
 	}
-	return (int)pi->rails;
+	return 0;
 }
 
-/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: whoever told a total
- * before keeps it. */
-static int add_total(struct pi_state *pi, struct naming *naming)
+static bool has_currents(const struct pi_state *pi)
 {
-	bool currents = false;
 	for (size_t i = 0; i < pi->rails; i++) {
-		currents = currents || pi->rail[i].has_current;
+		if (pi->rail[i].has_current) {
+			return true;
+		}
 	}
-	if (!currents) {
-		return 0;
-	}
-	int r = naming_add_exact(naming, "power/total", UNIT_MILLIWATTS, &pi->total);
-	if (r < 0) {
-		pi->total = NULL;
-		return r == -EEXIST || r == -ENOSPC ? 0 : r;
-	}
-	pi->total->origin = "sum of the PMIC's rails";
-	return 0;
+	return false;
+}
+
+/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: a monitor that power finds
+ * on a HAT tells the total instead, whichever of the two opens first. */
+static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
+{
+	*ret = NULL;
+	return has_currents(pi) ? power_total_add(naming, "sum of the PMIC's rails", true, ret) : 0;
 }
 
 static int add_answers(struct pi_state *pi, struct naming *naming)
 {
-	int found = 0;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		if (ask(pi, questions[i].command, &pi->value[i]) < 0) {
-			continue;
-		}
-		int r = naming_add(naming, questions[i].prefix, questions[i].name,
-			strlen(questions[i].name), questions[i].unit, &pi->answer[i]);
+		int r = pi->answers[i] ? naming_add(naming, questions[i].prefix, questions[i].name,
+						 strlen(questions[i].name), questions[i].unit,
+						 &pi->answer[i])
+				       : 0;
 		if (r < 0) {
 			return r;
 		}
-		found++;
 	}
-	return found;
+	return 0;
 }
 
-/* 1 when there is one, 0 when not. */
-static int has_zone(const struct root *root)
+/* How much this board answers. */
+static int look(struct pi_state *pi)
 {
-	struct root_name *names = mem_calloc(ZONES_LOOKED_AT, sizeof(*names));
-	if (!names) {
+	int found = 0;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		pi->answers[i] = ask(pi, questions[i].command, &pi->value[i]) == 0;
+		found += pi->answers[i];
+	}
+	(void)read_rails(pi, true);
+	int r = ask_temperature(pi, &pi->celsius);
+	/* A program that can be run may answer later. */
+	pi->has_temperature = r == 0 || pi_tool_check(&pi->tool) == 0;
+	return found + (int)pi->rails + pi->has_temperature;
+}
+
+static void tell_why(int error, char reason[SOURCE_REASON_SIZE])
+{
+	if (error == -ENOENT) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
+	} else if (error == -ENODATA) {
+		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
+	} else {
+		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(error));
+	}
+}
+
+static int pi_probe(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct pi_state *pi = mem_zalloc(sizeof(*pi));
+	if (!pi) {
 		return -ENOMEM;
 	}
-	int count = root_list(root, "sys/class/thermal", names, ZONES_LOOKED_AT);
-	int found = 0;
-	for (int i = 0; i < count; i++) {
-		found |= strncmp(names[i].text, "thermal_zone", 12) == 0;
+	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
+	int error = pi_firmware_open(&pi->firmware, ctx->root);
+	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi);
+	if (r > 0) {
+		*state = pi;
+		return 0;
 	}
-	free(names);
-	return found;
-}
-
-static int add_temperature(struct pi_state *pi, const struct root *root, struct naming *naming)
-{
-	double celsius;
-	int r = has_zone(root);
-	if (r != 0 || ask_temperature(pi, &celsius) < 0) {
-		return r < 0 ? r : 0;
+	if (r == 0) {
+		r = error < 0 ? error : -ENODATA;
 	}
-	r = naming_add_exact(naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
-	return r < 0 ? r : 1;
+	tell_why(r, reason);
+	pi_close(pi);
+	return r;
 }
 
 static int pi_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
+	(void)reason;
+	struct pi_state *pi = *state;
 	struct naming naming;
-	struct pi_state *pi = mem_zalloc(sizeof(*pi));
-	if (!pi) {
-		return -ENOMEM;
-	}
-	int r = pi_firmware_open(&pi->firmware, ctx->root);
-	if (r == -ENOENT) {
-		snprintf(reason, SOURCE_REASON_SIZE,
-			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
-		goto error;
-	}
-	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(r));
-		goto error;
-	}
+	struct metric *total;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int answers = add_answers(pi, &naming);
-	int rails = answers < 0 ? answers : add_rails(pi, &naming);
-	r = rails < 0 ? rails : add_total(pi, &naming);
-	r = r < 0 ? r : add_temperature(pi, ctx->root, &naming);
-	if (r < 0) {
-		goto error;
+	int r = add_answers(pi, &naming);
+	r = r < 0 ? r : add_rails(pi, &naming);
+	r = r < 0 ? r : find_total(pi, &naming, &total);
+	if (r == 0 && pi->has_temperature) {
+		r = naming_add_exact(
+			&naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
 	}
-	naming_retire_rest(&naming);
-	if (answers + rails + r == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
-		r = -ENODATA;
-		goto error;
+	if (r == 0) {
+		naming_retire_rest(&naming);
 	}
-	*state = pi;
-	return 0;
-error:
-	pi_close(pi);
 	return r;
 }
 
@@ -246,19 +261,21 @@ static int pi_fetch(const struct collector_context *ctx, void *state)
 	struct pi_state *pi = state;
 	(void)ctx;
 	for (size_t i = 0; i < QUESTIONS; i++) {
-		if (pi->answer[i] && !questions[i].constant) {
+		if (pi->answers[i] && !questions[i].constant) {
 			pi->result[i] = ask(pi, questions[i].command, &pi->value[i]);
 		}
 	}
 	pi->rails_result = pi->rails > 0 ? read_rails(pi, false) : 0;
-	if (pi->temperature) {
+	if (pi->has_temperature) {
 		pi->celsius_result = ask_temperature(pi, &pi->celsius);
 	}
 	return 0;
 }
 
-static void sample_rails(struct pi_state *pi)
+static void sample_rails(const struct collector_context *ctx, struct pi_state *pi)
 {
+	struct naming naming;
+	struct metric *total;
 	int r = pi->rails_result;
 	double sum = 0; /* NAN when one of it is */
 	for (size_t i = 0; i < pi->rails; i++) {
@@ -271,10 +288,38 @@ static void sample_rails(struct pi_state *pi)
 			metric_set(rail->metric, value);
 		}
 	}
-	if (pi->total && (r < 0 || isnan(sum))) {
-		metric_set_null(pi->total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
-	} else if (pi->total) {
-		metric_set(pi->total, sum);
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	if (find_total(pi, &naming, &total) < 0 || !total) {
+		return;
+	}
+	if (r < 0 || isnan(sum)) {
+		metric_set_null(total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
+	} else {
+		metric_set(total, sum);
+	}
+}
+
+static void tell_temperature(const struct pi_state *pi, struct metric *metric)
+{
+	if (pi->celsius_result < 0) {
+		metric_set_null(metric, pi_tool_reason(pi->celsius_result));
+	} else {
+		metric_set(metric, pi->celsius);
+	}
+	metric->origin = pi->told_by;
+}
+
+/* The sensor is that of the zone: the hottest only where no zone, no chip and no tegrastats tells
+ * one, whichever opens first. */
+static void tell_max(const struct collector_context *ctx, const struct pi_state *pi)
+{
+	struct metric *max = metrics_find(ctx->core->metrics, "temperature/max");
+	if (!max && metrics_add(ctx->core->metrics, ctx->source, "temperature/max", UNIT_CELSIUS,
+			    &max) == 0) {
+		max->yields = true;
+	}
+	if (max && max->source == ctx->source) {
+		tell_temperature(pi, max);
 	}
 }
 
@@ -282,7 +327,6 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 	char reason[SOURCE_REASON_SIZE])
 {
 	struct pi_state *pi = state;
-	(void)ctx;
 	(void)now_ns;
 	(void)reason;
 	for (size_t i = 0; i < QUESTIONS; i++) {
@@ -297,9 +341,10 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 			metric_set(pi->answer[i], pi->value[i]);
 		}
 	}
-	sample_rails(pi);
-	if (pi->temperature && pi->celsius_result == 0) {
-		metric_set(pi->temperature, pi->celsius);
+	sample_rails(ctx, pi);
+	if (pi->temperature) {
+		tell_temperature(pi, pi->temperature);
+		tell_max(ctx, pi);
 	}
 	return 0;
 }
@@ -308,6 +353,9 @@ const struct collector_ops collector_pi = {
 	.name = "pi",
 	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
 	.interval_ns = UINT64_C(5000000000),
+	.config_keys = pi_keys,
+	.refuse = pi_tool_refuse,
+	.probe = pi_probe,
 	.open = pi_open,
 	.fetch = pi_fetch,
 	.sample = pi_sample,

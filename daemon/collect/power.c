@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/collect/power_rails.h"
+#include "daemon/collect/power_total.h"
 #include "daemon/util/seam.h"
 
 struct power_state {
@@ -70,46 +71,42 @@ static void power_close(void *state)
 static int add_total(struct power_state *power, struct naming *naming)
 {
 	const char *origin = choose_total(power);
-	if (!origin) {
-		return 0;
-	}
-	int r = naming_add_exact(naming, "power/total", UNIT_MILLIWATTS, &power->total);
-	if (r < 0) {
-		power->total = NULL;
-		return r == -EEXIST || r == -ENOSPC ? 0 : r;
-	}
-	power->total->origin = origin;
-	return 0;
+	return origin ? power_total_add(naming, origin, false, &power->total) : 0;
 }
 
-static int power_open(
+static int power_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct power_state *power = mem_zalloc(sizeof(*power));
-	struct naming naming;
-	int r = -ENOMEM;
 	if (!power) {
-		goto error;
+		return -ENOMEM;
 	}
-	naming_init(&naming, ctx->core->metrics, ctx->source);
-	r = power_rails_open(&power->rails, ctx->root, &naming);
+	int r = power_rails_probe(&power->rails, ctx->root);
 	if (r == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
 			"no power monitor in /sys/class/hwmon, /sys/bus/iio, /sys/bus/i2c");
 		r = -ENOENT;
 	}
 	if (r < 0) {
-		goto error;
+		power_close(power);
+		return r;
 	}
-	r = add_total(power, &naming);
-	if (r < 0) {
-		goto error;
-	}
-	naming_retire_rest(&naming);
 	*state = power;
 	return 0;
-error:
-	power_close(power);
+}
+
+static int power_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct power_state *power = *state;
+	struct naming naming;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int r = power_rails_name(&power->rails, &naming);
+	r = r < 0 ? r : add_total(power, &naming);
+	if (r == 0) {
+		naming_retire_rest(&naming);
+	}
 	return r;
 }
 
@@ -155,6 +152,7 @@ static int power_sample(const struct collector_context *ctx, void *state, uint64
 
 const struct collector_ops collector_power = {
 	.name = "power",
+	.probe = power_probe,
 	.open = power_open,
 	.fetch = power_fetch,
 	.sample = power_sample,

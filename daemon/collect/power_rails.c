@@ -12,13 +12,12 @@
 #include "daemon/collect/power_chips.h"
 #include "daemon/util/seam.h"
 
-enum { CHANNELS_MAX = 16, LABEL_SIZE = 128, NAME_SIZE = 32, INA3221_CHANNELS = 3 };
+enum { CHANNELS_MAX = 16, NAME_SIZE = 32, INA3221_CHANNELS = 3 };
 
 /* What one search passes around. */
 struct search {
 	struct power_rails *rails;
 	const struct root *root;
-	struct naming *naming;
 	struct power_chips chips;
 	struct root_name file[POWER_ENTRIES_MAX]; /* of the present chip */
 	int files;
@@ -36,11 +35,11 @@ static bool has(const struct search *search, const char *name)
 }
 
 static bool read_label(const struct search *search, const struct power_chip *chip, const char *file,
-	char label[LABEL_SIZE])
+	char label[POWER_LABEL_SIZE])
 {
 	char path[DEVICE_FILE_PATH];
 	snprintf(path, sizeof(path), "%s/%s", chip->folder, file);
-	if (!has(search, file) || root_read(search->root, path, label, LABEL_SIZE) <= 0) {
+	if (!has(search, file) || root_read(search->root, path, label, POWER_LABEL_SIZE) <= 0) {
 		return false;
 	}
 	label[strcspn(label, "\r\n")] = '\0';
@@ -52,46 +51,60 @@ static bool is_rail(const char *label)
 	return strcasecmp(label, "NC") != 0 && !strcasestr(label, "shunt voltage");
 }
 
-static int add_rail(struct search *search, const struct power_chip *chip, const char *label,
+static void add_rail(struct search *search, const struct power_chip *chip, const char *label,
 	const char *power, const char *current, double scale)
 {
 	struct power_rails *rails = search->rails;
 	if (rails->count == POWER_RAILS_MAX || !is_rail(label)) {
-		return 0;
+		return;
 	}
-	struct power_rail *rail = &rails->rail[rails->count];
-	int r = naming_add(
-		search->naming, "power", label, strlen(label), UNIT_MILLIWATTS, &rail->metric);
-	if (r < 0) {
-		return r == -ENOSPC ? 0 : r;
-	}
+	struct power_rail *rail = &rails->rail[rails->count++];
+	snprintf(rail->label, sizeof(rail->label), "%s", label);
 	device_file_init(&rail->power, true, "%s/%s", chip->folder, power);
 	device_file_init(&rail->current, true, "%s%s%s", current ? chip->folder : "",
 		current ? "/" : "", current ? current : "");
 	rail->scale = scale;
 	rail->shunt = strncmp(chip->name, "ina", 3) == 0 || chip->iio;
-	rail->metric->origin = current ? "voltage x current" : "power input";
-	rails->count++;
-	return 0;
+	rail->origin = current ? "voltage x current" : "power input";
 }
 
 /* A shunt monitor without a label says nothing of its place; beside Jetson's own INA3221 an INA238
  * sits in the carrier's supply (Thor). */
-static void hwmon_name(
-	const struct search *search, const struct power_chip *chip, int n, char label[LABEL_SIZE])
+static void hwmon_name(const struct search *search, const struct power_chip *chip, int n,
+	char label[POWER_LABEL_SIZE])
 {
 	if (strcmp(chip->name, "ina238") == 0 && search->ina3221 && n == 1) {
-		snprintf(label, LABEL_SIZE, "VIN");
+		snprintf(label, POWER_LABEL_SIZE, "VIN");
 	} else if (n == 1 && strcmp(chip->name, "ina3221") != 0 && chip->name[0]) {
-		snprintf(label, LABEL_SIZE, "%s", chip->name);
+		snprintf(label, POWER_LABEL_SIZE, "%s", chip->name);
 	} else {
-		snprintf(label, LABEL_SIZE, "%s_%d", chip->name[0] ? chip->name : "rail", n);
+		snprintf(label, POWER_LABEL_SIZE, "%s_%d", chip->name[0] ? chip->name : "rail", n);
 	}
 }
 
-static int add_hwmon_channel(struct search *search, const struct power_chip *chip, int n)
+/* The contract with a USB-PD supply: its voltage and the current that may be drawn. Their product
+ * is no power that flows, so it is no rail and in no sum. */
+static bool add_supply(struct search *search, const struct power_chip *chip)
 {
-	char label[LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE], name[NAME_SIZE];
+	struct power_rails *rails = search->rails;
+	size_t before = rails->count;
+	if (strncmp(chip->name, "tcpm_source_psy", 15) != 0) {
+		return false;
+	}
+	if (has(search, "in0_input") && has(search, "curr1_input")) {
+		add_rail(search, chip, chip->name, "in0_input", "curr1_input", 1e-3);
+	}
+	if (rails->count > before) {
+		rails->rail[before].limit = true;
+		rails->rail[before].origin = "negotiated with the supply, not measured";
+	}
+	return true;
+}
+
+static void add_hwmon_channel(struct search *search, const struct power_chip *chip, int n)
+{
+	char label[POWER_LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE],
+		name[NAME_SIZE];
 	snprintf(power, sizeof(power), "power%d_input", n);
 	if (!has(search, power)) {
 		snprintf(power, sizeof(power), "power%d_average", n);
@@ -103,7 +116,7 @@ static int add_hwmon_channel(struct search *search, const struct power_chip *chi
 	bool product = has(search, volt) && has(search, amp) &&
 		       !(strcmp(chip->name, "ina3221") == 0 && n > INA3221_CHANNELS);
 	if (!direct && !product) {
-		return 0;
+		return;
 	}
 	snprintf(name, sizeof(name), "power%d_label", n);
 	if (!direct || !read_label(search, chip, name, label)) {
@@ -113,29 +126,29 @@ static int add_hwmon_channel(struct search *search, const struct power_chip *chi
 			hwmon_name(search, chip, n, label);
 		}
 	}
-	return direct ? add_rail(search, chip, label, power, NULL, 1e-3)
-		      : add_rail(search, chip, label, volt, amp, 1e-3);
+	add_rail(search, chip, label, direct ? power : volt, direct ? NULL : amp, 1e-3);
 }
 
-static int add_iio_channel(struct search *search, const struct power_chip *chip, int n)
+static void add_iio_channel(struct search *search, const struct power_chip *chip, int n)
 {
-	char label[LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE], name[NAME_SIZE];
+	char label[POWER_LABEL_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE],
+		name[NAME_SIZE];
 	snprintf(name, sizeof(name), "rail_name_%d", n);
 	snprintf(power, sizeof(power), "in_power%d_input", n);
 	snprintf(volt, sizeof(volt), "in_voltage%d_input", n);
 	snprintf(amp, sizeof(amp), "in_current%d_input", n);
 	bool direct = has(search, power);
 	if (!direct && !(has(search, volt) && has(search, amp))) {
-		return 0;
+		return;
 	}
 	if (!read_label(search, chip, name, label)) {
 		snprintf(label, sizeof(label), "%s_%d", chip->name[0] ? chip->name : "rail", n);
 	}
-	return direct ? add_rail(search, chip, label, power, NULL, 1)
-		      : add_rail(search, chip, label, volt, amp, 1e-3);
+	add_rail(
+		search, chip, label, direct ? power : volt, direct ? NULL : amp, direct ? 1 : 1e-3);
 }
 
-int power_rails_open(struct power_rails *rails, const struct root *root, struct naming *naming)
+int power_rails_probe(struct power_rails *rails, const struct root *root)
 {
 	struct search *search = mem_zalloc(sizeof(*search));
 	if (!search) {
@@ -143,22 +156,43 @@ int power_rails_open(struct power_rails *rails, const struct root *root, struct 
 	}
 	search->rails = rails;
 	search->root = root;
-	search->naming = naming;
 	power_chips_find(&search->chips, root);
 	for (size_t i = 0; i < search->chips.count; i++) {
 		search->ina3221 |= strncmp(search->chips.chip[i].name, "ina3221", 7) == 0;
 	}
-	int r = 0;
-	for (size_t i = 0; i < search->chips.count && r == 0; i++) {
+	for (size_t i = 0; i < search->chips.count; i++) {
 		const struct power_chip *chip = &search->chips.chip[i];
 		search->files = root_list(root, chip->folder, search->file, POWER_ENTRIES_MAX);
-		for (int n = 0; n < CHANNELS_MAX && r == 0; n++) {
-			r = chip->iio ? add_iio_channel(search, chip, n)
-				      : add_hwmon_channel(search, chip, n);
+		for (int n = 0; n < CHANNELS_MAX && !add_supply(search, chip); n++) {
+			if (chip->iio) {
+				add_iio_channel(search, chip, n);
+			} else {
+				add_hwmon_channel(search, chip, n);
+			}
 		}
 	}
 	free(search);
-	return r < 0 ? r : (int)rails->count;
+	return (int)rails->count;
+}
+
+int power_rails_name(struct power_rails *rails, struct naming *naming)
+{
+	size_t count = rails->count;
+	rails->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct power_rail *rail = &rails->rail[i];
+		int r = naming_add(naming, rail->limit ? "power_limit" : "power", rail->label,
+			strlen(rail->label), UNIT_MILLIWATTS, &rail->metric);
+		if (r == -ENOSPC) {
+			continue;
+		}
+		if (r < 0) {
+			return r;
+		}
+		rail->metric->origin = rail->origin;
+		rails->rail[rails->count++] = *rail;
+	}
+	return 0;
 }
 
 void power_rails_fetch(struct power_rails *rails, const struct root *root)
@@ -181,6 +215,8 @@ static void sample_rail(const struct power_rail *rail)
 		r < 0 ? 0 : (double)rail->power_read * (double)rail->current_read * rail->scale;
 	if (r < 0) {
 		metric_set_null(rail->metric, device_file_reason(r));
+	} else if (rail->limit && milliwatts == 0) {
+		metric_set_null(rail->metric, "no supply");
 	} else if (milliwatts < -1e7 || milliwatts > 1e7) {
 		metric_set_null(rail->metric, "out of range"); /* 10 kW */
 	} else {

@@ -1,5 +1,6 @@
 /* Rails whose power the kernel tells: hwmon (INA3221, INA238, any powerN_input) and the ina3221x
- * driver of old Jetsons (iio). power/<label> in milliwatts. */
+ * driver of old Jetsons (iio). power/<label> in milliwatts. What a USB-PD supply has promised is
+ * power_limit/<label>. */
 #pragma once
 
 #include <stddef.h>
@@ -8,16 +9,19 @@
 #include "daemon/collect/device_file.h"
 #include "daemon/collect/naming.h"
 
-enum { POWER_RAILS_MAX = 64 };
+enum { POWER_RAILS_MAX = 64, POWER_LABEL_SIZE = 128 };
 
 struct power_rail {
 	struct device_file power;   /* the power itself, or the voltage in mV … */
 	struct device_file current; /* … and the current in mA; path "" = power is direct */
-	double scale;		    /* of what was read (or of the product) to milliwatts */
-	int result;		    /* of the last read, and what it gave */
+	char label[POWER_LABEL_SIZE];
+	const char *origin; /* of the metric */
+	double scale;	    /* of what was read (or of the product) to milliwatts */
+	int result;	    /* of the last read, and what it gave */
 	long long power_read, current_read;
 	struct metric *metric;
 	bool shunt; /* of a shunt monitor on the board: counts in a sum */
+	bool limit; /* what the supply promised (USB PD): power_limit/<label>, no measurement */
 };
 
 struct power_rails {
@@ -25,9 +29,12 @@ struct power_rails {
 	struct power_rail rail[POWER_RAILS_MAX];
 };
 
-/* Finds the rails and adds their metrics; unconnected channels (NC) and sums of shunt voltages are
- * no rails. The number, or -ENOMEM. */
-int power_rails_open(struct power_rails *rails, const struct root *root, struct naming *naming);
+/* Finds the rails: on a worker, for files may hang; unconnected channels (NC) and sums of shunt
+ * voltages are no rails. The number, or -ENOMEM. */
+int power_rails_probe(struct power_rails *rails, const struct root *root);
+
+/* Adds their metrics; a rail for which there is no room is left out. 0, -ENOMEM. */
+int power_rails_name(struct power_rails *rails, struct naming *naming);
 
 /* Reads each rail once: on a worker, for an I2C bus may hang. */
 void power_rails_fetch(struct power_rails *rails, const struct root *root);

@@ -1,5 +1,6 @@
-/* Part of the process collector: one pass over proc/<pid>/task, with schedstat and status of each
- * thread. About 30 µs a thread, so a process of very many threads is left out and says so. */
+/* Part of the process collector: one pass over proc/<pid>/task, with schedstat of each thread, and
+ * status of those that have run since. About 30 µs a thread, so a process of very many threads is
+ * left out and says so. */
 #include "daemon/collect/proc_threads.h"
 
 #include <dirent.h>
@@ -102,15 +103,46 @@ static void rank(struct process_extra *extra, const struct process_thread *threa
 	extra->thread[at] = *thread;
 }
 
-static void read_name(const char *status, char comm[16])
+static void copy_name(const char *from, char comm[16])
 {
-	const char *p = text_line(status, "Name:\t");
-	size_t length = p ? strcspn(p, "\n") : 0;
+	size_t length = from ? strcspn(from, "\n") : 0;
 	length = length < 15 ? length : 15;
 	memset(comm, 0, 16);
-	if (p) {
-		memcpy(comm, p, length);
+	if (from) {
+		memcpy(comm, from, length);
 	}
+}
+
+/* Name and switches, by the cheapest way there is: what has not run since the last sample has not
+ * changed, and the main thread is the process. False when it has ended. */
+static bool read_status(const struct root *root, const struct thread_owner *owner,
+	const struct thread_main *process, const struct proc_schedstat *sched,
+	struct thread_track *track, double switches[2])
+{
+	char name[48], text[4096];
+	struct proc_status status;
+	switches[0] = track->voluntary;
+	switches[1] = track->involuntary;
+	if (track->t_ns != 0 && sched->run_ns == track->run_ns &&
+		sched->delay_ns == track->delay_ns) {
+		return true;
+	}
+	/* status of the process tells the main thread's; without the lines ask the thread */
+	if (process->threads == 1 || (track->tid == owner->pid && !isnan(process->voluntary))) {
+		switches[0] = process->voluntary;
+		switches[1] = process->involuntary;
+		copy_name(process->comm, track->comm);
+		return true;
+	}
+	snprintf(name, sizeof(name), "task/%d/status", (int)track->tid);
+	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0) {
+		return false;
+	}
+	proc_status_parse(text, &status);
+	switches[0] = status.voluntary;
+	switches[1] = status.involuntary;
+	copy_name(text_line(text, "Name:\t"), track->comm);
+	return true;
 }
 
 /* NAN stays NAN. */
@@ -121,28 +153,26 @@ static double grown(double now, double before)
 
 /* One thread: its numbers into the sums. False when it is gone or there is no room. */
 static bool add_thread(struct proc_threads *threads, const struct root *root,
-	const struct thread_owner *owner, pid_t tid, uint64_t now_ns, struct sums *sums,
-	struct process_extra *extra)
+	const struct thread_owner *owner, const struct thread_main *process, pid_t tid,
+	uint64_t now_ns, struct sums *sums, struct process_extra *extra)
 {
-	char name[48], text[4096];
+	char name[48], text[128];
+	double switches[2];
 	struct proc_schedstat sched;
-	struct proc_status status;
 	struct process_thread thread = {.tid = tid, .cpu_percent = NAN};
 	snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
 	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0 ||
 		proc_schedstat_parse(text, &sched) < 0) {
 		return true; /* it has ended, or the kernel does not tell */
 	}
-	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
-	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0) {
-		return true;
-	}
-	proc_status_parse(text, &status);
-	read_name(text, thread.comm);
 	struct thread_track *track = find_track(threads, owner, tid);
 	if (!track) {
 		return false;
 	}
+	if (!read_status(root, owner, process, &sched, track, switches)) {
+		return true;
+	}
+	memcpy(thread.comm, track->comm, sizeof(thread.comm));
 	sums->delay_ms += (double)sched.delay_ns / 1e6;
 	/* a smaller number than before is another thread of the same id */
 	if (track->t_ns != 0 && now_ns > track->t_ns && sched.run_ns >= track->run_ns &&
@@ -150,15 +180,15 @@ static bool add_thread(struct proc_threads *threads, const struct root *root,
 		double ns = (double)(now_ns - track->t_ns);
 		thread.cpu_percent = (double)(sched.run_ns - track->run_ns) / ns * 100;
 		sums->wait += (double)(sched.delay_ns - track->delay_ns) / ns * 100;
-		sums->voluntary += grown(status.voluntary, track->voluntary) / ns * 1e9;
-		sums->involuntary += grown(status.involuntary, track->involuntary) / ns * 1e9;
+		sums->voluntary += grown(switches[0], track->voluntary) / ns * 1e9;
+		sums->involuntary += grown(switches[1], track->involuntary) / ns * 1e9;
 		sums->first = false;
 	}
 	track->t_ns = now_ns;
 	track->run_ns = sched.run_ns;
 	track->delay_ns = sched.delay_ns;
-	track->voluntary = status.voluntary;
-	track->involuntary = status.involuntary;
+	track->voluntary = switches[0];
+	track->involuntary = switches[1];
 	rank(extra, &thread);
 	return true;
 }
@@ -170,16 +200,20 @@ static void no_sums(struct process_extra *extra, const char *reason)
 }
 
 void proc_threads_read(struct proc_threads *threads, const struct root *root,
-	const struct thread_owner *owner, uint64_t now_ns, struct process_extra *extra,
-	pid_t tids[THREADS_OF_PROCESS], size_t *ret_tids)
+	const struct thread_owner *owner, const struct thread_main *process, uint64_t now_ns,
+	struct process_extra *extra, pid_t tids[THREADS_OF_PROCESS], size_t *ret_tids)
 {
 	struct sums sums = {.first = true};
-	int count = list_tids(threads, root, owner->pid, tids);
+	int count = 1;
+	tids[0] = owner->pid;
+	if (process->threads != 1) {
+		count = list_tids(threads, root, owner->pid, tids);
+	}
 	*ret_tids = count > 0 ? (size_t)count : 0;
 	extra->threads = 0;
 	extra->run_delay_ms = NAN;
 	for (int i = 0; i < count; i++) {
-		if (!add_thread(threads, root, owner, tids[i], now_ns, &sums, extra)) {
+		if (!add_thread(threads, root, owner, process, tids[i], now_ns, &sums, extra)) {
 			count = -E2BIG;
 		}
 	}

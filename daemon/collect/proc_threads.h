@@ -22,6 +22,7 @@ struct thread_track {
 	uint64_t t_ns; /* of the counters */
 	uint64_t run_ns, delay_ns;
 	double voluntary, involuntary; /* totals */
+	char comm[16];
 };
 
 struct proc_threads {
@@ -36,11 +37,18 @@ struct thread_owner {
 	uint64_t start_ticks;
 };
 
+/* What the process's own stat and status say, which is of its main thread. */
+struct thread_main {
+	uint64_t threads;
+	const char *comm;
+	double voluntary, involuntary;
+};
+
 /* Reads all threads of the process: fills wait_percent, run_delay_ms, voluntary, involuntary with
  * their reasons and thread[] of extra, tids[0..*ret_tids) for who opens counters. */
 void proc_threads_read(struct proc_threads *threads, const struct root *root,
-	const struct thread_owner *owner, uint64_t now_ns, struct process_extra *extra,
-	pid_t tids[THREADS_OF_PROCESS], size_t *ret_tids);
+	const struct thread_owner *owner, const struct thread_main *process, uint64_t now_ns,
+	struct process_extra *extra, pid_t tids[THREADS_OF_PROCESS], size_t *ret_tids);
 
 /* Forgets the threads of the process that were not seen at now_ns; now_ns 0: all of them. */
 void proc_threads_forget(

@@ -5,18 +5,20 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "daemon/collect/cgroup.h"
 #include "daemon/core/metrics.h"
 
-/* PSS is kept for this long. */
+/* PSS and the control group's numbers are kept for this long. */
 #define PSS_EVERY_NS UINT64_C(10000000000)
+#define GROUP_EVERY_NS UINT64_C(5000000000)
 
 static const char two_samples[] = "needs two samples";
 
 void tracks_init(struct tracks *tracks, const struct root *root)
 {
 	perf_counters_init(&tracks->perf, root);
+	tracks->page_bytes = (double)sysconf(_SC_PAGESIZE);
 }
 
 void tracks_finish(struct tracks *tracks)
@@ -38,10 +40,12 @@ void tracks_begin(struct tracks *tracks)
 struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner)
 {
 	for (size_t i = 0; i < tracks->count; i++) {
-		const struct thread_owner *is = &tracks->track[i].owner;
+		size_t at = (tracks->next + i) % tracks->count;
+		const struct thread_owner *is = &tracks->track[at].owner;
 		if (is->pid == owner->pid && is->real == owner->real &&
 			is->start_ticks == owner->start_ticks) {
-			return &tracks->track[i];
+			tracks->next = at + 1;
+			return &tracks->track[at];
 		}
 	}
 	if (tracks->count == TRACKS_MAX) {
@@ -131,13 +135,26 @@ static void read_pss(
 	}
 }
 
-static void read_group(struct track *track, const struct root *root)
+static void read_group(
+	struct tracks *tracks, struct track *track, const struct root *root, uint64_t now_ns)
 {
 	struct process_extra *extra = &track->extra;
 	struct cgroup_cpu cpu = {NAN, NAN, NAN};
 	bool v1;
+	if (track->group_ns != 0 && now_ns - track->group_ns < GROUP_EVERY_NS) {
+		return;
+	}
+	track->group_ns = now_ns;
 	if (cgroup_of(root, track->owner.pid, extra->cgroup, &v1) == 0) {
-		cgroup_cpu_read(root, extra->cgroup, v1, &cpu);
+		if (tracks->cgroup.tick != tracks->tick ||
+			tracks->cgroup.fixture != root->fixture ||
+			strcmp(tracks->cgroup.path, extra->cgroup) != 0) {
+			cgroup_cpu_read(root, extra->cgroup, v1, &tracks->cgroup.cpu);
+			memcpy(tracks->cgroup.path, extra->cgroup, sizeof(extra->cgroup));
+			tracks->cgroup.tick = tracks->tick;
+			tracks->cgroup.fixture = root->fixture;
+		}
+		cpu = tracks->cgroup.cpu;
 	} else {
 		extra->cgroup[0] = '\0';
 	}
@@ -201,9 +218,33 @@ static bool has_turn(const struct tracks *tracks, const struct track *track, uin
 	return track->extra_ns != now_ns && (index + tracks->tick) % rounds == 0;
 }
 
-void tracks_look_closer(struct tracks *tracks, struct track *track, const struct root *root,
-	bool counters, uint64_t now_ns)
+int tracks_status(struct tracks *tracks, struct track *track, const struct root *root,
+	const struct proc_stat *stat, uint64_t now_ns)
 {
+	struct proc_status *status = &track->status;
+	if (track->status_ns == now_ns) {
+		return 0;
+	}
+	if (track->status_ns == 0 || has_turn(tracks, track, now_ns)) {
+		int r = proc_status_read(root, track->owner.pid, status);
+		track->status_ns = r < 0 ? track->status_ns : now_ns;
+		return r;
+	}
+	bool memory = stat->vms_bytes != 0;
+	status->vms_bytes = memory ? (double)stat->vms_bytes : (double)NAN;
+	status->rss_bytes = memory ? (double)stat->rss_pages * tracks->page_bytes : (double)NAN;
+	status->peak_rss_bytes =
+		memory ? fmax(status->peak_rss_bytes, status->rss_bytes) : (double)NAN;
+	return 0;
+}
+
+void tracks_look_closer(struct tracks *tracks, struct track *track, const struct root *root,
+	const struct proc_stat *stat, bool counters, uint64_t now_ns)
+{
+	const struct thread_main process = {.threads = stat->threads,
+		.comm = stat->comm,
+		.voluntary = track->status.voluntary,
+		.involuntary = track->status.involuntary};
 	pid_t tids[THREADS_OF_PROCESS];
 	size_t threads;
 	struct process_extra *extra = &track->extra;
@@ -220,8 +261,9 @@ void tracks_look_closer(struct tracks *tracks, struct track *track, const struct
 		extra->fds = NAN;
 	}
 	read_pss(tracks, track, root, now_ns);
-	read_group(track, root);
-	proc_threads_read(&tracks->threads, root, &track->owner, now_ns, extra, tids, &threads);
+	read_group(tracks, track, root, now_ns);
+	proc_threads_read(
+		&tracks->threads, root, &track->owner, &process, now_ns, extra, tids, &threads);
 	read_counters(tracks, track, root, counters, tids, threads, now_ns);
 	track->extra_ns = now_ns;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/collect/cgroup.h"
 #include "daemon/collect/perf_counters.h"
 #include "daemon/collect/proc_files.h"
 #include "daemon/collect/proc_threads.h"
@@ -25,7 +26,10 @@ struct track {
 	double user, system, guest, iodelay, minor,
 		major;		    /* rates as of t_ns; NAN = first sample */
 	uint64_t now[2], before[2]; /* bits of the groups that have it */
-	uint64_t extra_ns, pss_ns;  /* 0 = never */
+	uint64_t over[2];	    /* … and in which it was told to be over its memory limit */
+	uint64_t extra_ns, pss_ns, group_ns; /* 0 = never */
+	uint64_t status_ns;		     /* of status, where stat has not told newer numbers */
+	struct proc_status status;
 	bool has_io;
 	struct proc_io io;
 	struct process_extra extra;
@@ -35,6 +39,14 @@ struct tracks {
 	size_t count;
 	unsigned tick;
 	unsigned pss_left; /* of this tick */
+	size_t next;	   /* where the search goes on: processes come in the same order */
+	double page_bytes;
+	struct {	       /* the group read last: often that of the next process, too */
+		unsigned tick; /* 0 = none */
+		bool fixture;
+		char path[PROCESS_CGROUP_SIZE];
+		struct cgroup_cpu cpu;
+	} cgroup;
 	struct proc_threads threads;
 	struct perf_counters perf;
 	struct track track[TRACKS_MAX];
@@ -51,10 +63,15 @@ struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owne
 void track_update(struct track *track, const struct proc_stat *stat, uint64_t now_ns,
 	double ticks_per_second);
 
-/* Reads what is beside stat and status when it is this process's turn. counters: it may have perf
- * counters. */
+/* Fills track->status: from the file, which is costly, when the process is new or has its turn,
+ * else brought up to date with stat. 0; -ENOENT and other errors: it is gone. */
+int tracks_status(struct tracks *tracks, struct track *track, const struct root *root,
+	const struct proc_stat *stat, uint64_t now_ns);
+
+/* Reads what is beside stat and status when it is this process's turn; after tracks_status.
+ * counters: it may have perf counters. */
 void tracks_look_closer(struct tracks *tracks, struct track *track, const struct root *root,
-	bool counters, uint64_t now_ns);
+	const struct proc_stat *stat, bool counters, uint64_t now_ns);
 
 /* Drops an entry and what is open for it. */
 void tracks_drop(struct tracks *tracks, struct track *track);

@@ -13,6 +13,7 @@
 
 #include "daemon/collect/group.h"
 #include "daemon/collect/proc_track.h"
+#include "daemon/collect/process_row.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/collect/scan.h"
 #include "daemon/util/seam.h"
@@ -76,8 +77,10 @@ static void retire_group(
 	const struct collector_context *ctx, struct process_state *process, struct group *group)
 {
 	for (size_t i = 0; i < process->tracks.count; i++) {
-		process->tracks.track[i].now[group->slot / 64] &=
-			~(UINT64_C(1) << (group->slot % 64));
+		struct track *track = &process->tracks.track[i];
+		uint64_t bit = UINT64_C(1) << (group->slot % 64);
+		track->now[group->slot / 64] &= ~bit;
+		track->over[group->slot / 64] &= ~bit;
 	}
 	group_retire(group, ctx->core->metrics);
 }
@@ -109,6 +112,17 @@ static int add_group(const struct collector_context *ctx, struct process_state *
 	}
 	process->groups++;
 	return 0;
+}
+
+static bool has_limit(const struct processes *processes, const char *name)
+{
+	for (size_t i = 0; i < processes->watches; i++) {
+		const struct watch *watch = &processes->watch[i];
+		if (watch->memory_limit_bytes != 0 && strcmp(watch->name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Brings the groups in line with the watches: one for each name, those without a watch go. */
@@ -147,6 +161,11 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 		}
 		struct group *group = find_group(process, watch->name);
 		group->events = watch->kind != WATCH_SELF && watch->kind != WATCH_APP;
+		int r = group_limit(
+			group, ctx->core->metrics, ctx->source, has_limit(processes, watch->name));
+		if (r < 0) {
+			return r;
+		}
 	}
 	process->serial = processes->serial;
 	process->serial_known = true;
@@ -154,107 +173,30 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 	return 0;
 }
 
-static bool has_row(const struct processes *processes, const char *name, pid_t pid, uint64_t start)
-{
-	for (size_t i = 0; i < processes->rows; i++) {
-		const struct process_row *row = &processes->row[i];
-		if (row->pid == pid && row->start_ticks == start && strcmp(row->watch, name) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static void add_row(struct processes *processes, const struct watch *watch,
-	const struct track *track, const struct proc_stat *stat, const struct proc_status *status,
-	double memory_total)
-{
-	if (processes->rows == PROCESS_ROWS_MAX) {
-		processes->refused++;
-		return;
-	}
-	struct process_row *row = &processes->row[processes->rows++];
-	*row = (struct process_row){
-		.pid = track->owner.pid,
-		.start_ticks = track->owner.start_ticks,
-		.uid = status->uid,
-		.state = stat->state,
-		.cpu_percent = track->user + track->system,
-		.user_percent = track->user,
-		.system_percent = track->system,
-		.guest_percent = track->guest,
-		.iodelay_percent = track->iodelay,
-		.minor_faults = track->minor,
-		.major_faults = track->major,
-		.rss_bytes = status->rss_bytes,
-		.vms_bytes = status->vms_bytes,
-		.peak_rss_bytes = status->peak_rss_bytes,
-		.mem_percent = status->rss_bytes / memory_total * 100,
-		.iodelay_ticks = stat->scheduling_known ? (double)stat->iodelay_ticks : (double)NAN,
-		.memory_limit_bytes = watch->memory_limit_bytes,
-		.threads = stat->threads < UINT32_MAX ? (uint32_t)stat->threads : UINT32_MAX,
-		.scheduling_known = stat->scheduling_known,
-		.last_core = stat->last_core,
-		.priority = stat->priority,
-		.nice = stat->nice,
-		.rt_priority = stat->rt_priority,
-		.policy = stat->policy,
-		.extra = track->extra,
-		.t_ns = track->t_ns,
-	};
-	memcpy(row->watch, watch->name, sizeof(row->watch));
-	memcpy(row->comm, stat->comm, sizeof(row->comm) - 1);
-	memcpy(row->cpus, status->cpus, sizeof(row->cpus));
-}
-
-static void add_to_group(struct group *group, const struct track *track,
-	const struct proc_stat *stat, const struct proc_status *status, double memory_total)
-{
-	const struct process_extra *extra = &track->extra;
-	double value[PROCESS_VALUES] = {
-		[PROCESS_RSS] = status->rss_bytes,
-		[PROCESS_VMS] = status->vms_bytes,
-		[PROCESS_PEAK_RSS] = status->peak_rss_bytes,
-		[PROCESS_CPU] = track->user + track->system,
-		[PROCESS_USER] = track->user,
-		[PROCESS_SYSTEM] = track->system,
-		[PROCESS_THREADS] = (double)stat->threads,
-		[PROCESS_MEM_PERCENT] = status->rss_bytes / memory_total * 100,
-		[PROCESS_MINOR_FAULTS] = track->minor,
-		[PROCESS_MAJOR_FAULTS] = track->major,
-		[PROCESS_PSS] = extra->pss_bytes,
-		[PROCESS_FDS] = extra->fds,
-		[PROCESS_VOLUNTARY] = extra->voluntary,
-		[PROCESS_INVOLUNTARY] = extra->involuntary,
-		[PROCESS_RUN_DELAY] = extra->wait_percent,
-		[PROCESS_IODELAY] = track->iodelay,
-		[PROCESS_READ] = extra->read_bytes,
-		[PROCESS_WRITE] = extra->write_bytes,
-	};
-	const char *reason[PROCESS_VALUES] = {
-		[PROCESS_PSS] = extra->pss_reason,
-		[PROCESS_FDS] = extra->fds_reason,
-		[PROCESS_VOLUNTARY] = extra->switches_reason,
-		[PROCESS_INVOLUNTARY] = extra->switches_reason,
-		[PROCESS_RUN_DELAY] = extra->wait_reason,
-		[PROCESS_READ] = extra->io_reason,
-		[PROCESS_WRITE] = extra->io_reason,
-	};
-	for (size_t i = 0; i <= PROCESS_MIGRATIONS; i++) {
-		value[PROCESS_COUNTER_FIRST + i] = extra->counter[i];
-		reason[PROCESS_COUNTER_FIRST + i] = extra->counter_reason[i];
-	}
-	group_add(group, value, reason);
-}
-
-/* Notes that the group has the process; what it had not before has started. */
-static void join(struct group *group, struct track *track)
+/* Notes that the group has the process; what it had not before has started. False when it had it in
+ * this sample already: two watches of a name. */
+static bool join(struct group *group, struct track *track)
 {
 	uint64_t bit = UINT64_C(1) << (group->slot % 64);
+	if (track->now[group->slot / 64] & bit) {
+		return false;
+	}
 	track->now[group->slot / 64] |= bit;
 	if (group->known && group->events && !(track->before[group->slot / 64] & bit)) {
 		group_started(group, track->owner.pid);
 	}
+	return true;
+}
+
+static void check_limit(const struct collector_context *ctx, struct group *group,
+	struct track *track, const struct watch *watch, double rss_bytes)
+{
+	uint64_t *bits = &track->over[group->slot / 64];
+	uint64_t bit = UINT64_C(1) << (group->slot % 64);
+	bool over = *bits & bit;
+	group_check_limit(group, &over, track->owner.pid, rss_bytes, watch->memory_limit_bytes,
+		ctx->core->timeline, track->t_ns);
+	*bits = over ? *bits | bit : *bits & ~bit;
 }
 
 /* One process of one watch; what is gone or has become another process is left out. */
@@ -268,23 +210,23 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	double memory_total = process->memory_total[real];
 	struct proc_stat stat;
 	if (!group || pid <= 0 || proc_stat_read(root, pid, &stat) < 0 ||
-		(start_ticks != 0 && stat.start_ticks != start_ticks) ||
-		has_row(processes, watch->name, pid, stat.start_ticks)) {
+		(start_ticks != 0 && stat.start_ticks != start_ticks)) {
 		return;
 	}
 	const struct thread_owner owner = {
 		.pid = pid, .real = real, .start_ticks = stat.start_ticks};
-	struct proc_status status;
 	struct track *track = tracks_find(&process->tracks, &owner);
-	if (!track || proc_status_read(root, pid, &status) < 0) {
+	if (!track || tracks_status(&process->tracks, track, root, &stat, now_ns) < 0) {
 		processes->refused += track == NULL;
 		return;
 	}
 	track_update(track, &stat, now_ns, (double)process->ticks_per_second);
-	tracks_look_closer(&process->tracks, track, root, watch->kind != WATCH_SELF, now_ns);
-	join(group, track);
-	add_row(processes, watch, track, &stat, &status, memory_total);
-	add_to_group(group, track, &stat, &status, memory_total);
+	tracks_look_closer(&process->tracks, track, root, &stat, watch->kind != WATCH_SELF, now_ns);
+	if (join(group, track)) {
+		check_limit(ctx, group, track, watch, track->status.rss_bytes);
+		process_row_add(processes, watch, track, &stat, memory_total);
+		process_row_sum(group, track, &stat, memory_total);
+	}
 }
 
 /* Drops what this sample has not seen; groups that have lost a process hear of it. */

@@ -23,6 +23,8 @@ enum {
 	FIELD_NICE = 19,
 	FIELD_THREADS = 20,
 	FIELD_START = 22,
+	FIELD_VMS = 23,
+	FIELD_RSS = 24,
 	FIELD_CORE = 39,
 	FIELD_RT_PRIORITY = 40,
 	FIELD_POLICY = 41,
@@ -80,6 +82,8 @@ static bool parse_fields(const char *p, struct proc_stat *stat)
 	stat->nice = field_int(&field[FIELD_NICE]);
 	stat->threads = field_u64(&field[FIELD_THREADS]);
 	stat->start_ticks = field_u64(&field[FIELD_START]);
+	stat->vms_bytes = field_u64(&field[FIELD_VMS]);
+	stat->rss_pages = field_u64(&field[FIELD_RSS]);
 	stat->scheduling_known = last >= FIELD_GUEST;
 	if (stat->scheduling_known) {
 		stat->last_core = field_int(&field[FIELD_CORE]);
@@ -112,21 +116,17 @@ int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret)
 	return 0;
 }
 
-static double parse_count(const char *text, const char *key)
+static void parse_count(const char *p, double *ret)
 {
 	uint64_t value;
-	const char *p = text_line(text, key);
-	return p && text_u64(&p, &value) ? (double)value : (double)NAN;
+	if (text_u64(&p, &value)) {
+		*ret = (double)value;
+	}
 }
 
-static void parse_cpus(const char *text, char cpus[PROCESS_CPUS_SIZE])
+static void parse_cpus(const char *p, char cpus[PROCESS_CPUS_SIZE])
 {
 	static const char more[] = ",...";
-	cpus[0] = '\0';
-	const char *p = text_line(text, "Cpus_allowed_list:");
-	if (!p) {
-		return;
-	}
 	p += strspn(p, " \t");
 	size_t length = strspn(p, "0123456789,-");
 	bool cut = length >= PROCESS_CPUS_SIZE;
@@ -139,22 +139,46 @@ static void parse_cpus(const char *text, char cpus[PROCESS_CPUS_SIZE])
 	}
 }
 
+/* What follows key in the line, or NULL. */
+static const char *behind(const char *line, const char *key)
+{
+	size_t length = strlen(key);
+	return strncmp(line, key, length) == 0 ? line + length : NULL;
+}
+
+/* One of some fifty lines. The first letter tells most of them apart. */
+static void parse_status_line(const char *line, struct proc_status *ret)
+{
+	const char *p;
+	uint64_t uid;
+	if (*line == 'V' && (p = behind(line, "VmRSS:"))) {
+		(void)text_kib(p, &ret->rss_bytes);
+	} else if (*line == 'V' && (p = behind(line, "VmSize:"))) {
+		(void)text_kib(p, &ret->vms_bytes);
+	} else if (*line == 'V' && (p = behind(line, "VmHWM:"))) {
+		(void)text_kib(p, &ret->peak_rss_bytes);
+	} else if (*line == 'U' && (p = behind(line, "Uid:"))) {
+		ret->uid = text_u64(&p, &uid) && uid < UINT32_MAX ? (uid_t)uid : (uid_t)-1;
+	} else if (*line == 'C' && (p = behind(line, "Cpus_allowed_list:"))) {
+		parse_cpus(p, ret->cpus);
+	} else if (*line == 'v' && (p = behind(line, "voluntary_ctxt_switches:"))) {
+		parse_count(p, &ret->voluntary);
+	} else if (*line == 'n' && (p = behind(line, "nonvoluntary_ctxt_switches:"))) {
+		parse_count(p, &ret->involuntary);
+	}
+}
+
 void proc_status_parse(const char *text, struct proc_status *ret)
 {
 	*ret = (struct proc_status){.rss_bytes = NAN,
 		.vms_bytes = NAN,
 		.peak_rss_bytes = NAN,
 		.uid = (uid_t)-1,
-		.voluntary = parse_count(text, "voluntary_ctxt_switches:"),
-		.involuntary = parse_count(text, "nonvoluntary_ctxt_switches:")};
-	(void)text_bytes(text, "VmRSS:", &ret->rss_bytes);
-	(void)text_bytes(text, "VmSize:", &ret->vms_bytes);
-	(void)text_bytes(text, "VmHWM:", &ret->peak_rss_bytes);
-	parse_cpus(text, ret->cpus);
-	uint64_t uid;
-	const char *p = text_line(text, "Uid:");
-	if (p && text_u64(&p, &uid) && uid < UINT32_MAX) {
-		ret->uid = (uid_t)uid;
+		.voluntary = NAN,
+		.involuntary = NAN};
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		parse_status_line(line, ret);
 	}
 }
 

@@ -20,6 +20,7 @@ struct proc_stat {
 	uint64_t user_ticks, system_ticks;
 	uint64_t threads;
 	uint64_t start_ticks;
+	uint64_t vms_bytes, rss_pages; /* 0 without memory (kernel thread, zombie) */
 	int priority, nice;
 	/* What follows is known only when the line goes that far. */
 	bool scheduling_known;

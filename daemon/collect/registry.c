@@ -10,6 +10,7 @@ const struct collector_ops *const collectors[] = {
 	&collector_energy,
 	&collector_fan,
 	&collector_gpu,
+	&collector_hwmon,
 	&collector_load,
 	&collector_memory,
 	&collector_modes,
@@ -23,6 +24,16 @@ const struct collector_ops *const collectors[] = {
 	&collector_throttle,
 	NULL,
 };
+
+const char *source_option(const struct source_options *options, const char *key)
+{
+	for (size_t i = 0; options && i < options->keys; i++) {
+		if (strcmp(options->key[i].key, key) == 0) {
+			return options->key[i].value;
+		}
+	}
+	return "";
+}
 
 const struct collector_ops *collector_find(const char *name)
 {

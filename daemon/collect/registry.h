@@ -9,6 +9,7 @@ extern const struct collector_ops collector_cpufreq;
 extern const struct collector_ops collector_energy;
 extern const struct collector_ops collector_fan;
 extern const struct collector_ops collector_gpu;
+extern const struct collector_ops collector_hwmon;
 extern const struct collector_ops collector_load;
 extern const struct collector_ops collector_memory;
 extern const struct collector_ops collector_modes;

@@ -17,6 +17,9 @@
 /* What the first answers of healthy files take, and much less than a start may. */
 #define FIRST_ANSWERS_NS UINT64_C(100000000)
 
+/* How long a stop waits for files to be closed; what hangs is left behind. */
+#define LAST_CLOSES_NS UINT64_C(100000000)
+
 struct scheduler {
 	uv_timer_t timer;
 	uv_async_t wake; /* a worker is done */
@@ -112,12 +115,16 @@ static void arm(struct scheduler *scheduler, uint64_t next_ns)
 	uv_timer_start(&scheduler->timer, on_timer, (wait_ns + 999999) / 1000000, 0);
 }
 
-static void take_answers(struct scheduler *scheduler)
+/* True when there is more to wait for. */
+static bool take_answers(struct scheduler *scheduler)
 {
 	uint64_t now_ns = seam()->now_ns();
+	bool asked = false;
 	for (size_t i = 0; i < scheduler->entries; i++) {
-		entry_take_answer(&scheduler->entry[i], now_ns);
+		asked = entry_take_answer(&scheduler->entry[i], now_ns) || asked;
 	}
+	workers_go(scheduler->workers);
+	return asked;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -126,7 +133,7 @@ static void on_timer(uv_timer_t *timer)
 	workers_hush(scheduler->workers, true);
 	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
 	workers_hush(scheduler->workers, false);
-	take_answers(scheduler);
+	(void)take_answers(scheduler);
 	arm(scheduler, next_ns);
 }
 
@@ -134,14 +141,15 @@ static void on_wake(uv_async_t *wake)
 {
 	struct scheduler *scheduler = wake->data;
 	if (!scheduler->closing) {
-		take_answers(scheduler);
+		(void)take_answers(scheduler);
 	}
 }
 
 void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns)
 {
-	workers_wait(scheduler->workers, limit_ns);
-	take_answers(scheduler);
+	do {
+		workers_wait(scheduler->workers, limit_ns);
+	} while (take_answers(scheduler));
 }
 
 static void take_options(struct scheduler *scheduler, const struct scheduler_options *options)
@@ -168,8 +176,11 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 {
 	const struct collector_ops *const *list =
 		options->collectors ? options->collectors : collectors;
-	const struct collector_context ctx = {
-		.root = root, .real_root = real_root, .core = core, .loop = loop};
+	const struct collector_context ctx = {.root = root,
+		.real_root = real_root,
+		.core = core,
+		.loop = loop,
+		.keeper = options->keeper};
 	size_t count = 0;
 	while (list[count]) {
 		count++;
@@ -276,6 +287,8 @@ void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void 
 		scheduler->entry[i].released_ctx = scheduler;
 		entry_finish(&scheduler->entry[i]);
 	}
+	workers_go(scheduler->workers);
+	workers_wait(scheduler->workers, LAST_CLOSES_NS);
 	workers_leave(scheduler->workers);
 	scheduler->workers = NULL;
 	uv_close((uv_handle_t *)&scheduler->wake, on_closed);

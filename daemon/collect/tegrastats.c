@@ -59,16 +59,6 @@ static const char *const places[] = {
 	"/root/tegrastats",
 };
 
-static const char *option(const struct collector_context *ctx, const char *key)
-{
-	for (size_t i = 0; ctx->options && i < ctx->options->keys; i++) {
-		if (strcmp(ctx->options->key[i].key, key) == 0) {
-			return ctx->options->key[i].value;
-		}
-	}
-	return "";
-}
-
 /* 0 when it is a program. What was not configured must belong to root and be nobody else's to
  * change: a user's home is not where a daemon finds programs. */
 static int check_program(const char *path, bool configured)
@@ -89,7 +79,7 @@ static int check_program(const char *path, bool configured)
 static int find_command(const struct collector_context *ctx, char ret[COMMAND_SIZE],
 	char reason[SOURCE_REASON_SIZE])
 {
-	const char *command = option(ctx, "command");
+	const char *command = source_option(ctx->options, "command");
 	if (command[0] != '\0') {
 		int r = command[0] == '/' ? check_program(command, true) : -EINVAL;
 		snprintf(ret, COMMAND_SIZE, "%s", command);
@@ -151,8 +141,10 @@ static void on_line(void *ctx, const char *line, size_t length)
 	size_t next = !source->latest;
 	if (tegrastats_parse(line, length, &source->stats[next]) < 0) {
 		remember_strange(source, line, length);
+		source->ctx->source->lines_unknown++;
 		return;
 	}
+	source->ctx->source->tokens_unknown += source->stats[next].unknown;
 	source->latest = next;
 	source->line_ns = now_ns;
 	source->pending = true;
@@ -192,7 +184,9 @@ static void on_output(void *ctx, const char *bytes, size_t length)
 		child_restart(&source->child, "wrote more than 1 MiB in an interval", false);
 		return;
 	}
+	uint64_t cut = source->lines.cut;
 	lines_feed(&source->lines, bytes, length, on_line, source);
+	source->ctx->source->lines_cut += source->lines.cut - cut;
 }
 
 static void on_closed(void *ctx)
@@ -230,11 +224,13 @@ static int tegrastats_open(
 		return r;
 	}
 	ctx->source->yields = true;
+	ctx->source->reads_lines = true;
 	source->ctx = ctx;
 	source->line_ns = seam()->now_ns();
 	take_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
+		.keeper = ctx->keeper,
 		.backoff_min_ms = 1000,
 		.backoff_max_ms = 60000,
 		.kill_ms = 1000,
@@ -295,7 +291,7 @@ static int tegrastats_look(const struct collector_context *ctx, void *state, uin
 	uint64_t quiet_ns = now_ns > source->line_ns ? now_ns - source->line_ns : 0;
 	end_hung(source, quiet_ns);
 	count_deaths(source);
-	if (child->spawn_error == -ENOENT && access(source->command, F_OK) < 0) {
+	if (source->failed && access(source->command, F_OK) < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "%.100s has gone", source->command);
 		return -ENOENT;
 	}

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What one line can hold: 128 cores, 48 engines, 48 temperatures and 32 rails, most of them twice.
+ * The widest board (Thor) has some 120. */
+enum { METRICS_OF_LINES = 640 };
+
 #define MEGA 1e6
 #define KIB 1024.0
 #define MIB (1024.0 * 1024.0)
@@ -26,6 +30,11 @@ __attribute__((format(printf, 3, 4))) static struct metric *own(
 	va_start(arguments, format);
 	vsnprintf(name, sizeof(name), format, arguments);
 	va_end(arguments);
+	if (metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1) &&
+		!metrics_find(fill->metrics, name)) {
+		fill->source->tokens_unknown++;
+		return NULL;
+	}
 	int r = metrics_add(fill->metrics, fill->source, name, unit, &metric);
 	return r < 0 ? NULL : metric;
 }
@@ -58,6 +67,18 @@ static void tell_some(
 {
 	if (value != TEGRASTATS_NONE) {
 		tell(own(fill, unit, "%s", name), (double)value * factor);
+	}
+}
+
+/* What tegrastats itself makes of all its lines: slow, so history keeps it coarsely. */
+static void tell_own_sum(
+	const struct fill *fill, const char *prefix, const char *name, enum unit unit, double value)
+{
+	struct metric *metric = own(fill, unit, "%s/%s", prefix, name);
+	if (metric) {
+		metric->full_rate = false;
+		metric->origin = "since tegrastats' start";
+		tell(metric, value);
 	}
 }
 
@@ -211,6 +232,10 @@ static void set_temperatures(const struct fill *fill, const struct tegrastats *s
 		if (real && !(temp->celsius <= max)) {
 			max = temp->celsius;
 		}
+		if (!isnan(temp->peak_celsius)) {
+			tell_own_sum(
+				fill, "temperature_peak", name, UNIT_CELSIUS, temp->peak_celsius);
+		}
 		if (zone_tells(fill, name)) {
 			continue;
 		}
@@ -235,9 +260,33 @@ static void set_rails(const struct fill *fill, const struct tegrastats *stats)
 	}
 	for (size_t i = 0; i < stats->rails && i < TEGRASTATS_RAILS; i++) {
 		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];
-		clean(stats->rail[i].name, name);
+		const struct tegrastats_rail *rail = &stats->rail[i];
+		clean(rail->name, name);
 		snprintf(path, sizeof(path), "power/%s", name);
-		tell_some(fill, path, UNIT_MILLIWATTS, stats->rail[i].now_mw, 1);
+		tell_some(fill, path, UNIT_MILLIWATTS, rail->now_mw, 1);
+		if (rail->average_mw != TEGRASTATS_NONE) {
+			tell_own_sum(fill, "power_average", name, UNIT_MILLIWATTS,
+				(double)rail->average_mw);
+		}
+		if (rail->peak_mw != TEGRASTATS_NONE) {
+			tell_own_sum(
+				fill, "power_peak", name, UNIT_MILLIWATTS, (double)rail->peak_mw);
+		}
+	}
+}
+
+/* A program that makes up names must not take the places of other sources' metrics: when its own
+ * are full, names that the line before did not hold go. */
+static void make_room(const struct fill *fill)
+{
+	if (!metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1)) {
+		return;
+	}
+	for (size_t i = METRICS_OF_LINES; i > 0; i--) {
+		struct metric *metric = metrics_of(fill->metrics, fill->source, i - 1);
+		if (metric && metric->reason && strcmp(metric->reason, "not reported") == 0) {
+			metrics_retire(fill->metrics, metric);
+		}
 	}
 }
 
@@ -245,6 +294,7 @@ void tegrastats_metrics_set(
 	struct metrics *metrics, struct source *source, const struct tegrastats *stats, bool loads)
 {
 	const struct fill fill = {metrics, source};
+	make_room(&fill);
 	set_memory(&fill, stats);
 	set_cpus(&fill, stats, loads);
 	set_gpu_and_memory_bus(&fill, stats);

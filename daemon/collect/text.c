@@ -35,12 +35,8 @@ const char *text_line(const char *text, const char *key)
 	return NULL;
 }
 
-int text_bytes(const char *text, const char *key, double *ret)
+int text_kib(const char *p, double *ret)
 {
-	const char *p = text_line(text, key);
-	if (!p) {
-		return -ENODATA;
-	}
 	uint64_t kib;
 	if (!text_u64(&p, &kib)) {
 		return -EBADMSG;
@@ -52,6 +48,12 @@ int text_bytes(const char *text, const char *key, double *ret)
 	}
 	*ret = (double)kib * 1024;
 	return 0;
+}
+
+int text_bytes(const char *text, const char *key, double *ret)
+{
+	const char *p = text_line(text, key);
+	return p ? text_kib(p, ret) : -ENODATA;
 }
 
 int text_cpu_list(const char *text, uint64_t *bits, size_t count)

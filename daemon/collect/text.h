@@ -12,6 +12,9 @@ bool text_u64(const char **cursor, uint64_t *ret);
 /* Where the first line that starts with key goes on behind it; NULL when there is none. */
 const char *text_line(const char *text, const char *key);
 
+/* "  123 kB" in bytes. 0 or -EBADMSG. */
+int text_kib(const char *p, double *ret);
+
 /* "Key:   123 kB" in bytes. 0; -ENODATA without such a line, -EBADMSG for another value. */
 int text_bytes(const char *text, const char *key, double *ret);
 

@@ -30,22 +30,11 @@ static void thermal_close(void *state)
 	free(thermal);
 }
 
-static const char *option_exclude(const struct source_options *options)
-{
-	for (size_t i = 0; options && i < options->keys; i++) {
-		if (strcmp(options->key[i].key, "exclude") == 0) {
-			return options->key[i].value;
-		}
-	}
-	return "";
-}
-
-static int thermal_open(
+static int thermal_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct thermal_state *thermal = mem_zalloc(sizeof(*thermal));
 	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
-	struct naming naming;
 	int found = 0;
 	int r = -ENOMEM;
 	if (!thermal || !names) {
@@ -57,19 +46,16 @@ static int thermal_open(
 		goto error;
 	}
 	size_t count = r < 0 ? 0 : (size_t)r;
-	naming_init(&naming, ctx->core->metrics, ctx->source);
-	r = zones_open(
-		&thermal->zones, ctx->root, &naming, names, count, option_exclude(ctx->options));
+	r = zones_probe(&thermal->zones, ctx->root, names, count);
 	if (r < 0) {
 		goto error;
 	}
 	found += r;
-	r = cooling_open(&thermal->cooling, ctx->root, &naming, names, count);
+	r = cooling_probe(&thermal->cooling, ctx->root, names, count);
 	if (r < 0) {
 		goto error;
 	}
 	found += r;
-	naming_retire_rest(&naming);
 	if (found == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
 			"no thermal zone and no cooling device in /sys/class/thermal");
@@ -82,6 +68,21 @@ static int thermal_open(
 error:
 	free(names);
 	thermal_close(thermal);
+	return r;
+}
+
+static int thermal_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct thermal_state *thermal = *state;
+	struct naming naming;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int r = zones_name(&thermal->zones, &naming, source_option(ctx->options, "exclude"));
+	r = r < 0 ? r : cooling_name(&thermal->cooling, &naming);
+	if (r == 0) {
+		naming_retire_rest(&naming);
+	}
 	return r;
 }
 
@@ -108,6 +109,7 @@ static int thermal_sample(const struct collector_context *ctx, void *state, uint
 const struct collector_ops collector_thermal = {
 	.name = "thermal",
 	.config_keys = thermal_keys,
+	.probe = thermal_probe,
 	.open = thermal_open,
 	.fetch = thermal_fetch,
 	.sample = thermal_sample,

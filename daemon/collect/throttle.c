@@ -1,12 +1,14 @@
 /* Whether the hardware takes clock away, and why: throttle/active and the single flags, from
  * whatever this machine has (the Raspberry Pi's word, cooling devices, a Jetson's event counters,
  * Intel's counters, at last the clock itself). What no source tells is null. The temperature has no
- * part in it. No own keys. */
+ * part in it. Own key: vcgencmd = the program's absolute path (devices.md part 2, 2); never run
+ * without. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/collect/naming.h"
 #include "daemon/collect/throttle_clock.h"
@@ -20,6 +22,8 @@
 
 struct throttle_collector {
 	struct throttle_status *status;
+	struct throttle_status looked; /* of the probe: what was tried */
+	size_t found;
 	struct throttle_edges edges;
 	struct throttle_pi pi;
 	struct throttle_cooling cooling;
@@ -28,6 +32,8 @@ struct throttle_collector {
 	struct throttle_clock clock;
 	struct metric *flag[THROTTLE_FLAGS];
 };
+
+static const char *const throttle_keys[] = {"vcgencmd", NULL};
 
 static void throttle_close(void *state)
 {
@@ -57,15 +63,14 @@ static int add_flags(struct throttle_collector *throttle, struct naming *naming)
 }
 
 /* How many places tell something; -ENOMEM. */
-static int probe(
-	struct throttle_collector *throttle, const struct root *root, struct naming *naming)
+static int look(struct throttle_collector *throttle, const struct root *root, const char *vcgencmd)
 {
-	struct throttle_status *status = throttle->status;
+	struct throttle_status *status = &throttle->looked;
 	const int found[] = {
-		throttle_pi_open(&throttle->pi, root, status),
+		throttle_pi_probe(&throttle->pi, root, vcgencmd, status),
 		throttle_cooling_open(&throttle->cooling, root, status),
-		throttle_oc_open(&throttle->oc, root, naming, status),
-		throttle_x86_open(&throttle->x86, root, naming, status),
+		throttle_oc_probe(&throttle->oc, root, status),
+		throttle_x86_probe(&throttle->x86, root, status),
 	};
 	int sum = 0;
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
@@ -77,42 +82,58 @@ static int probe(
 	return sum > 0 ? sum : throttle_clock_open(&throttle->clock, root, status);
 }
 
-static int throttle_open(
+/* A machine that tells nothing is found out by open, so that what was tried gets there. */
+static int throttle_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	struct naming naming;
+	(void)reason;
 	struct throttle_collector *throttle = mem_zalloc(sizeof(*throttle));
 	if (!throttle) {
 		return -ENOMEM;
 	}
-	throttle->status = ctx->core->throttle;
-	throttle->status->tried_count = 0;
-	throttle->status->sampled = false;
-	throttle->pi.firmware.mailbox_fd = throttle->pi.firmware.gencmd_fd = -1;
-	throttle->pi.word.fd = throttle->pi.alarm.fd = -1;
+	int r = look(throttle, ctx->root, pi_tool_path(ctx->options));
+	if (r < 0) {
+		throttle_close(throttle);
+		return r;
+	}
+	throttle->found = (size_t)r;
+	*state = throttle;
+	return 0;
+}
+
+static int make_names(struct throttle_collector *throttle, const struct collector_context *ctx)
+{
+	struct naming naming;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
 	int r = add_flags(throttle, &naming);
-	if (r < 0) {
-		goto error;
-	}
-	r = probe(throttle, ctx->root, &naming);
-	if (r < 0) {
-		goto error;
-	}
-	naming_retire_rest(&naming);
+	r = r < 0 ? r : throttle_oc_name(&throttle->oc, &naming);
+	r = r < 0 ? r : throttle_x86_name(&throttle->x86, &naming);
 	if (r == 0) {
+		naming_retire_rest(&naming);
+	}
+	return r;
+}
+
+static int throttle_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct throttle_collector *throttle = *state;
+	struct throttle_status *status = ctx->core->throttle;
+	throttle->status = status;
+	status->tried_count = throttle->looked.tried_count;
+	memcpy(status->tried, throttle->looked.tried, sizeof(status->tried));
+	status->sampled = false;
+	int r = make_names(throttle, ctx);
+	if (r == 0 && throttle->found == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE,
 			"nothing tells of throttling: no Raspberry Pi firmware, no cooling device, "
 			"no event counter (edgeprofctl throttle lists what was tried)");
 		r = -ENOENT;
-		goto error;
 	}
-	*state = throttle;
-	return 0;
-error:
-	throttle_close(throttle);
-	throttle_clear(ctx->core->throttle,
-		r == -ENOENT ? "no source on this machine tells it" : NOT_READ);
+	if (r < 0) {
+		throttle_clear(
+			status, r == -ENOENT ? "no source on this machine tells it" : NOT_READ);
+	}
 	return r;
 }
 
@@ -163,6 +184,9 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 
 const struct collector_ops collector_throttle = {
 	.name = "throttle",
+	.config_keys = throttle_keys,
+	.refuse = pi_tool_refuse,
+	.probe = throttle_probe,
 	.open = throttle_open,
 	.fetch = throttle_fetch,
 	.sample = throttle_sample,

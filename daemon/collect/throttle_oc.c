@@ -9,32 +9,24 @@
 
 #include "daemon/collect/throttle_hwmon.h"
 
-static int add_event(struct throttle_oc *oc, const struct root *root, struct naming *naming,
-	unsigned number, const char *folder)
+static void add_event(
+	struct throttle_oc *oc, const struct root *root, unsigned number, const char *folder)
 {
-	char path[PROTO_PATH_SIZE], text[64];
+	char text[64];
 	struct device_file *file = &oc->event[oc->count].file;
 	if (device_file_init(file, true, "%.100s/oc%u_event_cnt", folder, number) < 0) {
-		return 0;
+		return;
 	}
-	ssize_t n = device_file_read(file, root, text, sizeof(text));
-	if (n == -ENOENT) {
-		return 0;
-	}
-	snprintf(path, sizeof(path), "throttle/oc%u_rate", number);
-	int r = naming_add_exact(naming, path, UNIT_PER_SECOND, &oc->event[oc->count].rate);
-	if (r < 0) {
-		device_file_close(file);
-		return r == -ENOMEM ? r : 0;
+	if (device_file_read(file, root, text, sizeof(text)) == -ENOENT) {
+		return;
 	}
 	oc->event[oc->count].number = number;
 	oc->event[oc->count].last = -1;
 	oc->count++;
-	return 0;
 }
 
-int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct naming *naming,
-	struct throttle_status *status)
+int throttle_oc_probe(
+	struct throttle_oc *oc, const struct root *root, struct throttle_status *status)
 {
 	char folder[DEVICE_FILE_PATH];
 	int r = throttle_hwmon_find(root, "soctherm_oc", folder);
@@ -42,14 +34,24 @@ int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct nam
 		return r;
 	}
 	for (unsigned number = 1; r == 0 && number <= THROTTLE_OC_MAX; number++) {
-		r = add_event(oc, root, naming, number, folder);
-		if (r < 0) {
-			return r;
-		}
+		add_event(oc, root, number, folder);
 	}
 	throttle_add_tried(
 		status, "hwmon soctherm_oc", "%s", oc->count > 0 ? "used for rates" : "absent");
 	return (int)oc->count;
+}
+
+int throttle_oc_name(struct throttle_oc *oc, struct naming *naming)
+{
+	for (size_t i = 0; i < oc->count; i++) {
+		char path[PROTO_PATH_SIZE];
+		snprintf(path, sizeof(path), "throttle/oc%u_rate", oc->event[i].number);
+		int r = naming_add_exact(naming, path, UNIT_PER_SECOND, &oc->event[i].rate);
+		if (r == -ENOMEM) {
+			return r;
+		}
+	}
+	return 0;
 }
 
 void throttle_oc_fetch(struct throttle_oc *oc, const struct root *root)
@@ -66,6 +68,9 @@ void throttle_oc_sample(struct throttle_oc *oc, struct throttle_status *status, 
 	bool known = false;
 	for (size_t i = 0; i < oc->count; i++) {
 		struct metric *rate = oc->event[i].rate;
+		if (!rate) {
+			continue;
+		}
 		long long value = oc->event[i].value, last = oc->event[i].last;
 		int r = oc->event[i].result;
 		if (r < 0 || value < 0) {

@@ -15,7 +15,7 @@ struct throttle_oc {
 	uint64_t t_ns; /* of the previous sample; 0 = none */
 	struct {
 		struct device_file file;
-		struct metric *rate;
+		struct metric *rate; /* NULL: no room for it */
 		unsigned number;
 		int result; /* of the last read, and what it gave */
 		long long value;
@@ -23,9 +23,12 @@ struct throttle_oc {
 	} event[THROTTLE_OC_MAX];
 };
 
-/* Adds throttle/oc<n>_rate. How many; -ENOMEM. Notes what was found in status->tried. */
-int throttle_oc_open(struct throttle_oc *oc, const struct root *root, struct naming *naming,
-	struct throttle_status *status);
+/* Looks for the counters; may hang. How many; -ENOMEM. Notes what was found in status->tried. */
+int throttle_oc_probe(
+	struct throttle_oc *oc, const struct root *root, struct throttle_status *status);
+
+/* Adds throttle/oc<n>_rate; one for which there is no room is left out. 0, -ENOMEM. */
+int throttle_oc_name(struct throttle_oc *oc, struct naming *naming);
 
 /* Reads the counters; no more, as it runs on a worker. */
 void throttle_oc_fetch(struct throttle_oc *oc, const struct root *root);

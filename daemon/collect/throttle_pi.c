@@ -1,7 +1,8 @@
 /* Part of the throttle collector: firmware mailbox or command (the whole word since boot), then
  * sysfs …:firmware/get_throttled, then hwmon rpi_volt. The word in sysfs is what anybody asked
  * last, and the kernel's hwmon driver asks every 2 s clearing the sticky bits: there a sticky bit
- * that is set proves something, one that is not set proves nothing. vcgencmd is never run. */
+ * that is set proves something, one that is not set proves nothing. Where none of them can be read,
+ * vcgencmd is run, if it is configured. */
 #include "daemon/collect/throttle_pi.h"
 
 #include <errno.h>
@@ -99,18 +100,32 @@ static int open_alarm(
 	return r == -ENOMEM ? r : 0;
 }
 
-int throttle_pi_open(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+#define TOOL "vcgencmd"
+
+/* Whether it can be run. What is missing now may come: it is tried again. */
+static bool open_tool(struct throttle_pi *pi, struct throttle_status *status)
+{
+	int r = pi_tool_check(&pi->tool);
+	bool needed = !pi->has_firmware && !pi->has_word && !pi->has_alarm;
+	throttle_add_tried(status, TOOL, "%s",
+		r < 0	 ? pi_tool_reason(r)
+		: needed ? "found"
+			 : "found, not needed");
+	return r == 0;
+}
+
+int throttle_pi_probe(struct throttle_pi *pi, const struct root *root, const char *vcgencmd,
+	struct throttle_status *status)
 {
 	pi->word.fd = pi->alarm.fd = -1;
+	pi_tool_init(&pi->tool, vcgencmd, "get_throttled");
 	open_firmware(pi, root, status);
 	int r = open_word(pi, root, status);
 	r = r < 0 ? r : open_alarm(pi, root, status);
 	if (r < 0) {
 		return r;
 	}
-	throttle_add_tried(status, "vcgencmd", "never run: its ioctl is used instead");
-	return pi->has_firmware + pi->has_word + pi->has_alarm;
+	return pi->has_firmware + pi->has_word + pi->has_alarm + open_tool(pi, status);
 }
 
 void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root)
@@ -129,6 +144,14 @@ void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root)
 	}
 	if (pi->firmware_result < 0 && pi->word_result < 0 && pi->has_alarm) {
 		pi->alarm_result = device_file_read_i64(&pi->alarm, root, &pi->alarm_value);
+	}
+	pi->asked_tool = pi->tool.path[0] != '\0' && pi->firmware_result < 0 &&
+			 pi->word_result < 0 && pi->alarm_result < 0;
+	if (pi->asked_tool || pi->tool.pid != 0) {
+		pi->tool_result = pi_tool_ask(&pi->tool);
+	}
+	if (pi->asked_tool && pi->tool_result == 0) {
+		pi->tool_result = pi_text_throttled(pi->tool.answer, &pi->value);
 	}
 }
 
@@ -190,10 +213,30 @@ static int sample_alarm(struct throttle_pi *pi, struct throttle_status *status, 
 	return 0;
 }
 
+static void sample_tool(struct throttle_pi *pi, struct throttle_status *status)
+{
+	int r = pi->tool_result;
+	const char *result = r < 0 ? pi_tool_reason(r) : "used";
+	for (size_t i = 0; i < status->tried_count; i++) {
+		if (strcmp(status->tried[i].source, TOOL) == 0) {
+			snprintf(status->tried[i].result, sizeof(status->tried[i].result), "%s",
+				result);
+		}
+	}
+	if (r < 0) {
+		status->raw_reason = result;
+		return;
+	}
+	throttle_take_word(status, pi->value, THROTTLE_SINCE_BOOT);
+	throttle_add_source(status, TOOL);
+	pi->seen |= pi->value | pi->value >> 16;
+}
+
 void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
 {
-	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, status) < 0) {
-		(void)sample_alarm(pi, status, now_ns);
+	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, status) < 0 &&
+		sample_alarm(pi, status, now_ns) < 0 && pi->asked_tool) {
+		sample_tool(pi, status);
 	}
 	/* What was seen once has happened since boot, whoever clears the bits. */
 	for (unsigned i = 0; i < THROTTLE_WORD_FLAGS; i++) {
@@ -208,4 +251,5 @@ void throttle_pi_close(struct throttle_pi *pi)
 	pi_firmware_close(&pi->firmware);
 	device_file_close(&pi->word);
 	device_file_close(&pi->alarm);
+	pi_tool_close(&pi->tool);
 }

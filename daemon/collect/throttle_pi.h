@@ -6,6 +6,7 @@
 
 #include "daemon/collect/device_file.h"
 #include "daemon/collect/pi_firmware.h"
+#include "daemon/collect/pi_tool.h"
 #include "daemon/core/throttle.h"
 
 #define THROTTLE_PI_RETRY_NS UINT64_C(60000000000) /* a firmware that failed is asked again */
@@ -18,6 +19,9 @@ struct throttle_pi {
 	bool failed;  /* just now: sample sets retry_ns */
 	uint64_t retry_ns;
 	int firmware_result, word_result, alarm_result; /* of the last reads; -ENODEV = none */
+	struct pi_tool tool;
+	bool asked_tool; /* by the last fetch, for nothing else told */
+	int tool_result;
 	uint32_t value;
 	const char *firmware_source;
 	long long alarm_value;
@@ -26,9 +30,10 @@ struct throttle_pi {
 	uint32_t seen;	   /* bits 0-3: was seen, now or as sticky */
 };
 
-/* Looks for the places and notes each in status->tried. How many can be read; -ENOMEM. */
-int throttle_pi_open(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status);
+/* Looks for the places and notes each in status->tried; may hang. vcgencmd: its path, NULL or "" =
+ * never run. How many can be read; -ENOMEM. */
+int throttle_pi_probe(struct throttle_pi *pi, const struct root *root, const char *vcgencmd,
+	struct throttle_status *status);
 
 /* Reads the best place that can be read; no more, as it runs on a worker. */
 void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root);
@@ -36,4 +41,4 @@ void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root);
 /* Sets the flags that it told. */
 void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns);
 
-void throttle_pi_close(struct throttle_pi *pi); /* only after throttle_pi_open */
+void throttle_pi_close(struct throttle_pi *pi); /* only after throttle_pi_probe */

@@ -78,8 +78,11 @@ static void add_counter(struct throttle_x86 *x86, const struct root *root, const
 	x86->count++;
 }
 
-static int add_metrics(struct throttle_x86 *x86, struct naming *naming)
+int throttle_x86_name(struct throttle_x86 *x86, struct naming *naming)
 {
+	if (x86->count == 0) {
+		return 0;
+	}
 	int r = naming_add_exact(naming, "throttle/events_rate", UNIT_PER_SECOND, &x86->rate);
 	r = r < 0 ? r : naming_add_exact(naming, "throttle/core_events", UNIT_COUNT, &x86->core);
 	return r < 0 ? r
@@ -111,8 +114,8 @@ static int add_all(struct throttle_x86 *x86, const struct root *root, const stru
 	return 0;
 }
 
-int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct naming *naming,
-	struct throttle_status *status)
+int throttle_x86_probe(
+	struct throttle_x86 *x86, const struct root *root, struct throttle_status *status)
 {
 	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
 	if (!names) {
@@ -121,9 +124,6 @@ int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct 
 	int count = root_list(root, FOLDER, names, ENTRIES_MAX);
 	int r = count > 0 ? add_all(x86, root, names, (size_t)count) : 0;
 	free(names);
-	if (r == 0 && x86->count > 0) {
-		r = add_metrics(x86, naming);
-	}
 	if (r < 0) {
 		return r;
 	}

@@ -21,10 +21,12 @@ struct throttle_x86 {
 	struct metric *rate, *core, *package;
 };
 
-/* Adds throttle/events_rate, throttle/core_events, throttle/package_events. How many counters;
- * -ENOMEM. Notes what was found in status->tried. */
-int throttle_x86_open(struct throttle_x86 *x86, const struct root *root, struct naming *naming,
-	struct throttle_status *status);
+/* Looks for the counters; may hang. How many; -ENOMEM. Notes what was found in status->tried. */
+int throttle_x86_probe(
+	struct throttle_x86 *x86, const struct root *root, struct throttle_status *status);
+
+/* Adds throttle/events_rate, throttle/core_events, throttle/package_events. 0 or -errno. */
+int throttle_x86_name(struct throttle_x86 *x86, struct naming *naming);
 
 /* Reads the counters; no more, as it runs on a worker. */
 void throttle_x86_fetch(struct throttle_x86 *x86, const struct root *root);

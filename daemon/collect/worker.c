@@ -32,10 +32,12 @@ struct worker_job {
 	struct workers *workers;
 	struct worker_job *next;
 	const struct collector_ops *ops;
+	const struct source_options *options; /* NULL = none */
+	struct source_options options_copy;
 	void *state;
 	enum worker_phase phase;
 	bool left;	 /* nobody waits for its result */
-	unsigned owners; /* who created it, and the thread that runs it */
+	unsigned owners; /* who created it, and the queue or the thread that runs it */
 	struct worker_result result;
 };
 
@@ -100,17 +102,6 @@ int workers_create(uv_async_t *wake, const struct root *root, const struct root 
 	return 0;
 }
 
-void workers_leave(struct workers *workers)
-{
-	if (!workers) {
-		return;
-	}
-	pthread_mutex_lock(&workers->lock);
-	workers->wake = NULL;
-	pthread_cond_broadcast(&workers->work);
-	let_go(workers);
-}
-
 void workers_hush(struct workers *workers, bool hushed)
 {
 	pthread_mutex_lock(&workers->lock);
@@ -145,25 +136,47 @@ static struct worker_job *next_job(struct workers *workers)
 	return job;
 }
 
-/* With the lock held, but not while fetch and close run. */
+static void probe_or_fetch(struct worker_job *job)
+{
+	struct collector_context ctx = job->workers->ctx;
+	struct worker_result *result = &job->result;
+	uint64_t started_ns = seam()->now_ns();
+	result->reason[0] = '\0';
+	if (job->state) {
+		result->result = job->ops->fetch(&ctx, job->state);
+	} else {
+		ctx.options = job->options;
+		result->result = job->ops->probe(&ctx, &job->state, result->reason);
+	}
+	result->finished_ns = seam()->now_ns();
+	result->spent_ns = result->finished_ns - started_ns;
+}
+
+/* Here and not on the loop: closing a file may hang, too. */
+static void close_state(struct worker_job *job)
+{
+	if (job->state) {
+		job->ops->close(job->state);
+	}
+	job->state = NULL;
+}
+
+/* With the lock held, but not while probe, fetch and close run. */
 static void run_job(struct workers *workers, struct worker_job *job)
 {
+	bool left = job->left;
 	job->phase = WORKER_RUNNING;
-	job->owners++;
 	workers->running++;
 	pthread_mutex_unlock(&workers->lock);
-	uint64_t started_ns = seam()->now_ns();
-	struct worker_result result = {.result = job->ops->fetch(&workers->ctx, job->state)};
-	result.finished_ns = seam()->now_ns();
-	result.spent_ns = result.finished_ns - started_ns;
+	if (!left) {
+		probe_or_fetch(job);
+	}
 	pthread_mutex_lock(&workers->lock);
 	if (job->left) {
-		/* Here and not on the loop: closing a file that hung may hang, too. */
 		pthread_mutex_unlock(&workers->lock);
-		job->ops->close(job->state);
+		close_state(job);
 		pthread_mutex_lock(&workers->lock);
 	}
-	job->result = result;
 	job->phase = job->left ? WORKER_GONE : WORKER_DONE;
 	workers->running--;
 	if (--job->owners == 0) {
@@ -173,6 +186,21 @@ static void run_job(struct workers *workers, struct worker_job *job)
 	if (workers->wake && !workers->hushed) {
 		uv_async_send(workers->wake);
 	}
+}
+
+void workers_leave(struct workers *workers)
+{
+	if (!workers) {
+		return;
+	}
+	pthread_mutex_lock(&workers->lock);
+	workers->wake = NULL;
+	pthread_cond_broadcast(&workers->work);
+	struct worker_job *job;
+	while (workers->threads == 0 && (job = next_job(workers))) {
+		run_job(workers, job); /* there is nobody else who closes it */
+	}
+	let_go(workers);
 }
 
 static void *work(void *ctx)
@@ -216,8 +244,8 @@ static void add_thread(struct workers *workers)
 	pthread_attr_destroy(&attributes);
 }
 
-int worker_job_create(struct workers *workers, const struct collector_ops *ops, void *state,
-	struct worker_job **ret)
+int worker_job_create(struct workers *workers, const struct collector_ops *ops,
+	const struct source_options *options, void *state, struct worker_job **ret)
 {
 	struct worker_job *job = mem_zalloc(sizeof(*job));
 	if (!job) {
@@ -225,17 +253,21 @@ int worker_job_create(struct workers *workers, const struct collector_ops *ops, 
 	}
 	job->workers = workers;
 	job->ops = ops;
+	if (options) {
+		job->options_copy = *options;
+		job->options = &job->options_copy;
+	}
 	job->state = state;
 	job->owners = 1;
 	*ret = job;
 	return 0;
 }
 
-void worker_job_start(struct worker_job *job)
+/* With the lock held. */
+static void enqueue(struct workers *workers, struct worker_job *job)
 {
-	struct workers *workers = job->workers;
-	pthread_mutex_lock(&workers->lock);
 	job->phase = WORKER_QUEUED;
+	job->owners++;
 	if (workers->last) {
 		workers->last->next = job;
 	} else {
@@ -243,7 +275,18 @@ void worker_job_start(struct worker_job *job)
 	}
 	workers->last = job;
 	workers->queued++;
-	pthread_mutex_unlock(&workers->lock);
+}
+
+void worker_job_start(struct worker_job *job)
+{
+	pthread_mutex_lock(&job->workers->lock);
+	enqueue(job->workers, job);
+	pthread_mutex_unlock(&job->workers->lock);
+}
+
+void *worker_job_state(const struct worker_job *job)
+{
+	return job->state;
 }
 
 void workers_go(struct workers *workers)
@@ -288,6 +331,7 @@ static void unqueue(struct workers *workers, struct worker_job *job)
 	*at = job->next;
 	workers->last = workers->last == job ? before : workers->last;
 	workers->queued--;
+	job->owners--;
 }
 
 bool worker_job_leave(struct worker_job *job)
@@ -295,16 +339,18 @@ bool worker_job_leave(struct worker_job *job)
 	struct workers *workers = job->workers;
 	pthread_mutex_lock(&workers->lock);
 	job->left = true;
-	bool running = job->phase == WORKER_RUNNING;
-	if (job->phase == WORKER_QUEUED) {
+	if (job->phase == WORKER_QUEUED && !job->state) {
 		unqueue(workers, job);
+		job->phase = WORKER_GONE;
+	} else if (job->phase == WORKER_IDLE || job->phase == WORKER_DONE) {
+		job->phase = WORKER_GONE;
+		if (job->state) {
+			enqueue(workers, job);
+		}
 	}
-	job->phase = running ? WORKER_RUNNING : WORKER_GONE;
+	bool gone = job->phase == WORKER_GONE;
 	pthread_mutex_unlock(&workers->lock);
-	if (!running) {
-		job->ops->close(job->state);
-	}
-	return !running;
+	return gone;
 }
 
 void worker_job_release(struct worker_job *job)

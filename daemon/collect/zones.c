@@ -23,6 +23,7 @@ enum {
 
 struct zone {
 	struct device_file file;
+	char type[TYPE_SIZE];
 	int result; /* of the last read, and what it gave */
 	long long millidegrees;
 	struct metric *temperature;
@@ -93,40 +94,26 @@ static double passive_trip(const struct root *root, const char *folder)
 	return lowest;
 }
 
-static int add_zone(struct zones *zones, const struct root *root, struct naming *naming,
-	const char *folder, const char *exclude)
+static void add_zone(struct zones *zones, const struct root *root, const char *folder)
 {
-	char path[DEVICE_FILE_PATH], type[TYPE_SIZE];
+	char path[DEVICE_FILE_PATH];
+	struct zone *zone = &zones->zone[zones->count];
 	snprintf(path, sizeof(path), FOLDER "/%s/type", folder);
-	ssize_t n = root_read(root, path, type, sizeof(type));
-	size_t length = n > 0 ? strcspn(type, "\n") : 0;
+	ssize_t n = root_read(root, path, zone->type, sizeof(zone->type));
+	size_t length = n > 0 ? strcspn(zone->type, "\n") : 0;
 	/* A zone that does not tell its type still has a number. */
 	if (length == 0) {
-		length = (size_t)snprintf(type, sizeof(type), "%s", folder);
+		length = (size_t)snprintf(zone->type, sizeof(zone->type), "%s", folder);
 	}
-	type[length] = '\0';
-	struct zone *zone = &zones->zone[zones->count];
-	int r = naming_add(naming, "temperature", type, length, UNIT_CELSIUS, &zone->temperature);
-	if (r < 0) {
-		return r;
-	}
-	const char *name = zone->temperature->name + strlen("temperature/");
-	bool constant = is_constant(type);
-	zone->counts = !constant && !matches_list(exclude, type, name);
-	zone->zero_is_absent = fnmatch("SEN[0-9]*", type, 0) == 0;
-	zone->trip_celsius = constant ? NAN : passive_trip(root, folder);
+	zone->type[length] = '\0';
+	zone->zero_is_absent = fnmatch("SEN[0-9]*", zone->type, 0) == 0;
+	zone->trip_celsius = is_constant(zone->type) ? NAN : passive_trip(root, folder);
 	device_file_init(&zone->file, zones->count < ZONES_KEPT, FOLDER "/%s/temp", folder);
 	zones->count++;
-	if (isnan(zone->trip_celsius)) {
-		return 0;
-	}
-	snprintf(path, sizeof(path), "headroom/%s", name);
-	r = naming_add_exact(naming, path, UNIT_CELSIUS, &zone->headroom);
-	return r == -EEXIST ? 0 : r;
 }
 
-int zones_open(struct zones *zones, const struct root *root, struct naming *naming,
-	const struct root_name *names, size_t count, const char *exclude)
+int zones_probe(
+	struct zones *zones, const struct root *root, const struct root_name *names, size_t count)
 {
 	size_t found = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -135,24 +122,57 @@ int zones_open(struct zones *zones, const struct root *root, struct naming *nami
 	if (found == 0) {
 		return 0;
 	}
-	/* First, so that a zone whose type is "max" becomes max.2. */
-	int r = naming_add_exact(naming, "temperature/max", UNIT_CELSIUS, &zones->max);
-	if (r < 0) {
-		return r;
-	}
 	zones->zone = mem_calloc(found, sizeof(zones->zone[0]));
 	if (!zones->zone) {
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (strncmp(names[i].text, "thermal_zone", 12) == 0) {
-			r = add_zone(zones, root, naming, names[i].text, exclude);
-			if (r < 0 && r != -ENOSPC) {
-				return r;
-			}
+			add_zone(zones, root, names[i].text);
 		}
 	}
 	return (int)zones->count;
+}
+
+static int name_zone(struct zone *zone, struct naming *naming, const char *exclude)
+{
+	int r = naming_add(naming, "temperature", zone->type, strlen(zone->type), UNIT_CELSIUS,
+		&zone->temperature);
+	if (r < 0) {
+		return r;
+	}
+	const char *name = zone->temperature->name + strlen("temperature/");
+	zone->counts = !is_constant(zone->type) && !matches_list(exclude, zone->type, name);
+	if (isnan(zone->trip_celsius)) {
+		return 0;
+	}
+	char path[PROTO_PATH_SIZE];
+	snprintf(path, sizeof(path), "headroom/%s", name);
+	r = naming_add_exact(naming, path, UNIT_CELSIUS, &zone->headroom);
+	return r == -EEXIST || r == -ENOSPC ? 0 : r;
+}
+
+int zones_name(struct zones *zones, struct naming *naming, const char *exclude)
+{
+	size_t count = zones->count;
+	if (count == 0) {
+		return 0;
+	}
+	/* First, so that a zone whose type is "max" becomes max.2. */
+	int r = naming_add_exact(naming, "temperature/max", UNIT_CELSIUS, &zones->max);
+	if (r < 0) {
+		return r;
+	}
+	zones->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		r = name_zone(&zones->zone[i], naming, exclude);
+		if (r == 0) {
+			zones->zone[zones->count++] = zones->zone[i];
+		} else if (r != -ENOSPC) {
+			return r;
+		}
+	}
+	return 0;
 }
 
 void zones_fetch(struct zones *zones, const struct root *root)

@@ -14,10 +14,14 @@ struct zones {
 	struct metric *max; /* NULL without zones */
 };
 
-/* names: what the folder holds. Adds metrics; exclude: globs of types, separated by blanks, that
- * stay out of temperature/max ("" = none). The number of zones, or -ENOMEM. */
-int zones_open(struct zones *zones, const struct root *root, struct naming *naming,
-	const struct root_name *names, size_t count, const char *exclude);
+/* names: what the folder holds. Reads types and trip points; may hang. The number of zones, or
+ * -ENOMEM. */
+int zones_probe(
+	struct zones *zones, const struct root *root, const struct root_name *names, size_t count);
+
+/* Adds the metrics; exclude: globs of types, separated by blanks, that stay out of temperature/max
+ * ("" = none). A zone for which there is no room is left out. 0 or -errno of temperature/max. */
+int zones_name(struct zones *zones, struct naming *naming, const char *exclude);
 
 /* One read a zone, into the zones; may hang, sets no metric. */
 void zones_fetch(struct zones *zones, const struct root *root);

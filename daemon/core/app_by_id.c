@@ -6,32 +6,93 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/util/seam.h"
 
-/* Stable, and linear for the usual case of one thread. */
-static void sort_by_time(struct app_by_id *queue)
+static bool sorted(const struct app_by_id_event *event, size_t count)
 {
-	for (size_t i = 1; i < queue->count; i++) {
-		struct app_by_id_event event = queue->event[i];
-		size_t at = i;
-		while (at > 0 && queue->event[at - 1].t_ns > event.t_ns) {
-			queue->event[at] = queue->event[at - 1];
-			at--;
+	for (size_t i = 1; i < count; i++) {
+		if (event[i - 1].t_ns > event[i].t_ns) {
+			return false;
 		}
-		queue->event[at] = event;
+	}
+	return true;
+}
+
+/* One run of width events and the one behind it, from one array into the other. */
+static void merge(const struct app_by_id_event *from, struct app_by_id_event *to, size_t start,
+	size_t width, size_t count)
+{
+	size_t middle = start + width < count ? start + width : count;
+	size_t end = middle + width < count ? middle + width : count;
+	size_t left = start, right = middle;
+	for (size_t at = start; at < end; at++) {
+		bool of_left =
+			right == end || (left < middle && from[left].t_ns <= from[right].t_ns);
+		to[at] = from[of_left ? left++ : right++];
 	}
 }
 
-static bool same_id_waits(
-	const struct app_by_id *queue, size_t waiting, const struct app_by_id_event *event)
+/* Stable; nothing to do for the usual case of one thread, and no order of times makes it slow. */
+static void sort_by_time(struct app_by_id *queue)
 {
-	for (size_t i = 0; i < waiting; i++) {
-		if (queue->event[i].id == event->id && queue->event[i].stage == event->stage) {
+	struct app_by_id_event *from = queue->event, *to = queue->spare;
+	if (sorted(queue->event, queue->count)) {
+		return;
+	}
+	for (size_t width = 1; width < queue->count; width *= 2) {
+		for (size_t start = 0; start < queue->count; start += 2 * width) {
+			merge(from, to, start, width, queue->count);
+		}
+		struct app_by_id_event *sorted_now = to;
+		to = from;
+		from = sorted_now;
+	}
+	if (from != queue->event) {
+		memcpy(queue->event, from, queue->count * sizeof(*from));
+	}
+}
+
+static uint16_t *bucket_of(struct app_by_id *queue, const struct app_by_id_event *event)
+{
+	uint64_t hash = (event->id ^ (uint64_t)event->stage << 48) * 0x9e3779b97f4a7c15u;
+	return &queue->bucket[hash >> 32 & (APP_BY_ID_BUCKETS - 1)];
+}
+
+static bool same_id_waits(struct app_by_id *queue, const struct app_by_id_event *event)
+{
+	for (uint16_t at = *bucket_of(queue, event); at > 0; at = queue->before[at - 1]) {
+		const struct app_by_id_event *waiting = &queue->event[at - 1];
+		if (waiting->id == event->id && waiting->stage == event->stage) {
 			return true;
 		}
 	}
 	return false;
+}
+
+/* Keeps it at this place. One of each id in the table is enough. */
+static void wait_on(
+	struct app_by_id *queue, size_t place, const struct app_by_id_event *event, bool behind)
+{
+	queue->event[place] = *event;
+	if (!behind) {
+		uint16_t *bucket = bucket_of(queue, event);
+		queue->before[place] = *bucket;
+		*bucket = (uint16_t)(place + 1);
+	}
+}
+
+/* Of no frame: also an end without its begin. */
+static void tie(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct stage_run *ended)
+{
+	if (ended->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run run = {.frame = ended->frame,
+			.start_ns = ended->end_ns - ended->duration_ns,
+			.end_ns = ended->end_ns};
+		app_frame_run(apps, process, index, &run);
+	}
 }
 
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
@@ -41,6 +102,7 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 		return;
 	}
 	sort_by_time(queue);
+	memset(queue->bucket, 0, sizeof(queue->bucket));
 	size_t waiting = 0;
 	for (size_t i = 0; i < queue->count; i++) {
 		struct app_by_id_event event = queue->event[i];
@@ -49,13 +111,18 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 			continue;
 		}
 		/* what waits keeps its place: later events of the same id wait behind it */
-		bool behind = same_id_waits(queue, waiting, &event);
+		bool behind = same_id_waits(queue, &event);
 		bool fits = stage_is_open(stage, event.id) == event.end;
 		if (!force && (behind || (!fits && !event.waited))) {
 			event.waited = event.waited || !behind;
-			queue->event[waiting++] = event;
+			wait_on(queue, waiting++, &event, behind);
 		} else if (event.end) {
-			stage_end(stage, event.id, event.t_ns, event.cpu_us);
+			struct stage_run run = stage_run_of(event.t_ns, 0, PROTO_NO_FRAME);
+			run.cpu_us = event.cpu_us;
+			run.throttled = app_throttled_at(apps, event.t_ns);
+			run.ticks = process->app->frames ? process->app->frames->count : 0;
+			stage_end_run(stage, event.id, &run);
+			tie(apps, process, event.stage, &run);
 		} else {
 			stage_begin(stage, event.id, event.t_ns, event.frame);
 		}
@@ -85,8 +152,8 @@ int app_by_id_add(
 
 void apps_drained(struct apps *apps, struct app_process *process)
 {
-	app_ticks_apply(process);
 	app_by_id_apply(apps, process, false);
+	app_frames_drained(apps, process);
 }
 
 bool app_take_by_id(

@@ -1,10 +1,12 @@
 /*
- * Once an interval the statistics of stages and frames become metrics, so that history, alerts,
+ * Once an interval the statistics of stages (and frames: app_frame_metrics.c) become metrics, so that history, alerts,
  * MQTT and queries need no code of their own for them.
  */
 #include "daemon/core/apps_private.h"
 
 #include <stdio.h>
+
+#include "daemon/core/stage_select.h"
 
 enum stage_metric {
 	STAGE_RATE,
@@ -16,15 +18,6 @@ enum stage_metric {
 	STAGE_MISSES,
 	STAGE_CPU,
 	STAGE_METRICS
-};
-
-enum frame_metric {
-	FRAME_FPS,
-	FRAME_TIME_P95,
-	FRAME_JITTER,
-	FRAME_MISSES,
-	FRAME_E2E,
-	FRAME_METRICS
 };
 
 struct description {
@@ -43,16 +36,7 @@ static const struct description stage_metrics[STAGE_METRICS] = {
 	[STAGE_CPU] = {"cpu_ms", UNIT_MILLISECONDS},
 };
 
-static const struct description frame_metrics[FRAME_METRICS] = {
-	[FRAME_FPS] = {"fps", UNIT_FPS},
-	[FRAME_TIME_P95] = {"frame_time_p95_ms", UNIT_MILLISECONDS},
-	[FRAME_JITTER] = {"jitter_ms", UNIT_MILLISECONDS},
-	[FRAME_MISSES] = {"misses", UNIT_COUNT},
-	[FRAME_E2E] = {"end_to_end_p95_ms", UNIT_MILLISECONDS},
-};
-
 _Static_assert(STAGE_METRICS == sizeof(((struct stage *)0)->metric) / sizeof(void *), "stage");
-_Static_assert(FRAME_METRICS == sizeof(((struct frames *)0)->metric) / sizeof(void *), "frames");
 
 static struct metric *add(struct apps *apps, const char *prefix, const struct description *what)
 {
@@ -75,15 +59,6 @@ void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stag
 	}
 }
 
-void app_metrics_add_frames(struct apps *apps, const struct app *app)
-{
-	char prefix[PROTO_NAME_SIZE + 8];
-	snprintf(prefix, sizeof(prefix), "frame/%s", app->name);
-	for (size_t i = 0; i < FRAME_METRICS; i++) {
-		app->frames->metric[i] = add(apps, prefix, &frame_metrics[i]);
-	}
-}
-
 static void retire(struct apps *apps, struct metric **metric, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -97,13 +72,6 @@ static void retire(struct apps *apps, struct metric **metric, size_t count)
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage)
 {
 	retire(apps, stage->metric, STAGE_METRICS);
-}
-
-void app_metrics_retire_frames(struct apps *apps, struct frames *frames)
-{
-	if (frames) {
-		retire(apps, frames->metric, FRAME_METRICS);
-	}
 }
 
 static void set(struct metric *metric, double value)
@@ -134,12 +102,12 @@ static void sample_stage(struct apps *apps, struct stage *stage, double interval
 		set(stage->metric[STAGE_RATE], 0);
 		return;
 	}
-	struct proto_summary summary;
-	stage_summary(stage, apps->scratch, &summary);
-	set(stage->metric[STAGE_MEAN], summary.mean);
-	set(stage->metric[STAGE_P50], summary.p50);
-	set(stage->metric[STAGE_P95], summary.p95);
-	set(stage->metric[STAGE_P99], summary.p99);
+	struct stage_metrics metrics;
+	stage_select(stage, apps->select_scratch, &metrics);
+	set(stage->metric[STAGE_MEAN], metrics.mean);
+	set(stage->metric[STAGE_P50], metrics.p50);
+	set(stage->metric[STAGE_P95], metrics.p95);
+	set(stage->metric[STAGE_P99], metrics.p99);
 	set(stage->metric[STAGE_MAX], (double)stage->interval.max_ns / 1e6);
 	if (interval_s > 0) {
 		set(stage->metric[STAGE_RATE], (double)stage->interval.count / interval_s);
@@ -160,36 +128,6 @@ static void sample_stage(struct apps *apps, struct stage *stage, double interval
 	stage_interval_reset(stage);
 }
 
-static void set_or_null(struct metric *metric, double value, const char *reason)
-{
-	if (isnan(value)) {
-		set_null(metric, reason);
-	} else {
-		set(metric, value);
-	}
-}
-
-static void sample_frames(struct apps *apps, struct frames *frames)
-{
-	if (frames->interval.count == 0) {
-		set_all_null(frames->metric, FRAME_METRICS, "no frame in the interval");
-		return;
-	}
-	struct frames_stats stats;
-	frames_stats(frames, apps->scratch, &stats);
-	set_or_null(frames->metric[FRAME_FPS], stats.fps, "fewer than two frames");
-	set_or_null(
-		frames->metric[FRAME_TIME_P95], stats.frame_time_p95_ms, "fewer than three frames");
-	set_or_null(frames->metric[FRAME_JITTER], stats.jitter_ms, "fewer than three frames");
-	set_or_null(frames->metric[FRAME_E2E], stats.end_to_end_p95_ms, "frames have no start");
-	if (frames->deadline_ns) {
-		set(frames->metric[FRAME_MISSES], (double)frames->interval.misses);
-	} else {
-		set_null(frames->metric[FRAME_MISSES], "no deadline");
-	}
-	frames_interval_reset(frames);
-}
-
 static void sample_app(struct apps *apps, struct app *app, double interval_s)
 {
 	bool ended = app->processes == 0;
@@ -201,12 +139,7 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s)
 			sample_stage(apps, app->stage[i], interval_s);
 		}
 	}
-	if (app->frames && ended) {
-		set_all_null(app->frames->metric, FRAME_METRICS, "app ended");
-		frames_interval_reset(app->frames);
-	} else if (app->frames) {
-		sample_frames(apps, app->frames);
-	}
+	app_metrics_sample_frames(apps, app);
 	for (size_t i = 0; i < app->processes; i++) {
 		app->process[i]->marks = 0;
 	}
@@ -215,14 +148,18 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s)
 void apps_sample(struct apps *apps, uint64_t now_ns)
 {
 	bool attached = false;
+	apps_energy_sample(apps, now_ns);
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app *app = apps->app[i];
 		uint64_t from_ns =
 			apps->sampled_ns > app->since_ns ? apps->sampled_ns : app->since_ns;
 		double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
 		sample_app(apps, app, interval_s);
+		app_values_sample(apps, app);
+		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;
 	}
+	apps_tell_untold(apps, now_ns);
 	apps->sampled_ns = now_ns;
 	apps->source->ticks++;
 	source_report(apps->source, attached ? SOURCE_OK : SOURCE_UNAVAILABLE,

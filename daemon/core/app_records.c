@@ -2,6 +2,7 @@
  * From a record to a number: what a process declares and sends is judged here and handed to its
  * stages and frames. Records are private copies of hostile memory; nothing in them is believed.
  */
+#include "daemon/core/app_events.h"
 #include "daemon/core/apps_private.h"
 
 #include <errno.h>
@@ -42,18 +43,6 @@ static bool believable_time(
 	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
 }
 
-static void record_mark(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
-{
-	if (process->marks >= APP_MARKS_MAX) {
-		process->marks_refused++;
-		return;
-	}
-	process->marks++;
-	timeline_add(apps->timeline, record->start_ns, TIMELINE_MARK, TIMELINE_INFO,
-		process->app->name, "%s", process->declaration[record->stage]->name);
-}
-
 /* True when the record was of use. */
 static bool record_take(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
@@ -64,7 +53,8 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	case PROTO_KIND_COMPLETE:
 		return declared &&
 		       believable_time(process, record->start_ns, record->value, now_ns) &&
-		       app_take_complete(apps, process, slot, record);
+		       app_take_complete(apps, process, slot, record) &&
+		       app_frame_complete(apps, process, slot, record);
 	case PROTO_KIND_BEGIN:
 	case PROTO_KIND_END:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
@@ -73,19 +63,29 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 		return believable_time(process, record->start_ns, record->value, now_ns) &&
 		       app_take_frame(apps, process, slot, record);
 	case PROTO_KIND_MARK:
-		if (!declared || !believable_time(process, record->start_ns, 0, now_ns)) {
-			return false;
-		}
-		record_mark(apps, process, record);
-		return true;
+		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_mark(apps, process, record);
+	case PROTO_KIND_MARK_MEMORY:
+		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_mark_memory(apps, process, record);
 	case PROTO_KIND_GAUGE:
 	case PROTO_KIND_COUNTER:
-	case PROTO_KIND_CONTEXT:
+		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_value(
+			       apps, process, record, record->kind == PROTO_KIND_COUNTER, now_ns);
 	case PROTO_KIND_ATTRIBUTE:
-	case PROTO_KIND_MARK_MEMORY:
+		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_attribute(apps, process, record);
 	case PROTO_KIND_COST:
+		return declared && app_take_cost(process, slot, record);
+	case PROTO_KIND_CONTEXT:
+		return believable_time(process, record->start_ns, 0, now_ns) &&
+		       app_take_context(apps, process, slot, record);
 	case PROTO_KIND_DEADLINE:
-		return believable_time(process, record->start_ns, 0, now_ns);
+		if (record->flags & PROTO_RECORD_OF_FRAMES) {
+			return app_take_frames_deadline(apps, process, record);
+		}
+		return declared && app_take_deadline(apps, process, record);
 	case PROTO_KIND_NONE:
 	case PROTO_KIND_COUNT:
 		return false;
@@ -96,7 +96,10 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
-	if (!record_take(apps, process, slot, record, now_ns)) {
+	process->tied.pass_ns = now_ns;
+	if (record_take(apps, process, slot, record, now_ns)) {
+		app_event_keep(apps, process, slot, record);
+	} else {
 		process->accounting.invalid++;
 	}
 }
@@ -106,7 +109,8 @@ void apps_open_clear(struct app_process *process)
 	process->open_count = 0;
 }
 
-void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid)
+void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid,
+	uint32_t ns_tid)
 {
 	enum { MAX = sizeof(process->open) / sizeof(process->open[0]) };
 	if (copy->stage >= PROTO_DECLARATIONS || !process->declaration[copy->stage]) {
@@ -122,4 +126,6 @@ void apps_open_add(struct app_process *process, const struct proto_open_stage *c
 	open->frame = copy->frame;
 	open->start_ns = copy->start_ns;
 	open->tid = tid;
+	open->ns_tid = ns_tid;
+	open->index = (uint16_t)copy->stage;
 }

@@ -4,10 +4,12 @@
  */
 #include "daemon/core/apps_private.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/util/seam.h"
+
+#define RSS_QUIET_NS UINT64_C(60000000000)
 
 /* Labels are words for people: printable ASCII of the client's text. */
 static void label_copy(char ret[PROTO_LABEL_SIZE], const char text[PROTO_LABEL_SIZE])
@@ -19,16 +21,64 @@ static void label_copy(char ret[PROTO_LABEL_SIZE], const char text[PROTO_LABEL_S
 	ret[length] = '\0';
 }
 
-static void stage_describe(struct stage *stage, const struct proto_declaration *declaration)
+/* What a name tells beside the stage: infer@gpu runs on the GPU, and so on. */
+struct stage_name {
+	char base[PROTO_NAME_SIZE]; /* clean */
+	char unit[PROTO_LABEL_SIZE];
+	bool split; /* the unit is no part of base */
+};
+
+static bool ends_with(const char *text, size_t length, const char *tail)
 {
-	if (declaration->category[0]) {
-		label_copy(stage->category, declaration->category);
+	size_t size = strlen(tail);
+	return length > size && memcmp(text + length - size, tail, size) == 0;
+}
+
+/* How long the name is without its unit: in front of '@', which clients may have cleaned to '_'. */
+static size_t base_length(const char *name, size_t length, const char *unit)
+{
+	const char *at = memrchr(name, '@', length);
+	if (at && at > name && at + 1 < name + length) {
+		return (size_t)(at - name);
 	}
-	if (declaration->unit[0]) {
-		label_copy(stage->unit, declaration->unit);
+	char tail[PROTO_LABEL_SIZE + 1];
+	snprintf(tail, sizeof(tail), "_%s", unit);
+	return unit[0] && ends_with(name, length, tail) ? length - strlen(tail) : length;
+}
+
+static void name_read(const struct proto_declaration *declaration, struct stage_name *ret)
+{
+	static const struct {
+		const char *suffix, *unit;
+	} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
+	const char *name = declaration->name;
+	char unit[PROTO_LABEL_SIZE];
+	label_copy(unit, declaration->unit);
+	size_t length = strnlen(name, PROTO_NAME_MAX);
+	size_t base = base_length(name, length, unit);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		if (ends_with(name, length, suffixes[i].suffix)) { /* these are names as they are */
+			base = length;
+			snprintf(unit, sizeof(unit), "%s",
+				unit[0] ? declaration->unit : suffixes[i].unit);
+		}
 	}
+	*ret = (struct stage_name){.split = base < length};
+	proto_name_clean(name, base, ret->base);
+	if (ret->split && !unit[0]) {
+		snprintf(unit, sizeof(unit), "%.*s", (int)(length - base - 1), name + base + 1);
+	}
+	label_copy(ret->unit, unit);
+}
+
+static void stage_describe(struct stage *stage, const struct proto_declaration *declaration,
+	const struct stage_name *name)
+{
+	char category[PROTO_LABEL_SIZE];
+	label_copy(category, declaration->category);
+	stage_set_labels(stage, category, name->unit);
 	if (declaration->deadline_ns) {
-		stage->deadline_ns = declaration->deadline_ns;
+		stage_set_deadline(stage, declaration->deadline_ns);
 	}
 }
 
@@ -54,6 +104,16 @@ static struct stage *stage_find(const struct app *app, const char *name)
 	return NULL;
 }
 
+static void configure(struct apps *apps, const struct app *app, struct stage *stage)
+{
+	static const struct stage_settings none;
+	const struct stage_settings *settings = NULL;
+	if (apps->stage_settings) {
+		settings = apps->stage_settings(apps->stage_settings_ctx, app->name, stage->name);
+	}
+	stage_configure(stage, settings ? settings : &none);
+}
+
 static struct stage *stage_add(struct apps *apps, struct app *app, const char *name)
 {
 	struct stage *stage;
@@ -61,10 +121,24 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 		stage_create(name, apps->options.stage_window, &stage) < 0) {
 		return NULL;
 	}
+	stage->serial = ++apps->stage_serial;
+	stage_set_budget(stage, &apps->stage_budget);
+	configure(apps, app, stage);
 	app->stage[app->stages++] = stage;
 	apps->stages++;
 	app_metrics_add_stage(apps, app, stage);
 	return stage;
+}
+
+static bool has_room(struct apps *apps)
+{
+	struct stage_budget *budget = &apps->stage_budget;
+	if (budget->limit == 0) {
+		size_t limit = apps->options.stage_memory;
+		budget->limit = limit ? limit : STAGES_MEMORY;
+	}
+	return apps->stages < STAGES_MAX &&
+	       budget->used + stage_bytes(apps->options.stage_window) <= budget->limit;
 }
 
 /* One place of an app is kept for APP_STAGE_OTHER, which is over no limit but the table's. */
@@ -74,9 +148,29 @@ static bool stage_fits(struct apps *apps, struct app *app)
 		return false;
 	}
 	/* a loop: places taken by APP_STAGE_OTHER beyond the limit come back here */
-	while (apps->stages >= STAGES_MAX && apps_retire_stage(apps, NULL)) {
+	while (!has_room(apps) && apps_retire_stage(apps, NULL)) {
 	}
-	return apps->stages < STAGES_MAX;
+	return has_room(apps);
+}
+
+/* infer@gpu beside an infer on another unit is infer_gpu. */
+static int name_choose(
+	struct app_process *process, const struct stage_name *name, char ret[PROTO_NAME_SIZE])
+{
+	const char *text = name->base;
+	char both[PROTO_NAME_SIZE + PROTO_LABEL_SIZE];
+	if (name->split) {
+		const struct stage *other = stage_find(process->app, name->base);
+		bool differs = other && other->unit[0] && !other->settings.unit[0] &&
+			       strcmp(other->unit, name->unit) != 0;
+		if (differs || taken_in_process(process, name->base)) {
+			snprintf(both, sizeof(both), "%.*s_%s",
+				PROTO_NAME_MAX - 1 - (int)strlen(name->unit), name->base,
+				name->unit);
+			text = both;
+		}
+	}
+	return proto_name_unique(text, strlen(text), taken_in_process, process, ret);
 }
 
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index)
@@ -85,9 +179,10 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		return process->stages[index];
 	}
 	const struct proto_declaration *declaration = process->declaration[index];
+	struct stage_name told;
 	char name[PROTO_NAME_SIZE];
-	if (proto_name_unique(declaration->name, strnlen(declaration->name, PROTO_NAME_MAX),
-		    taken_in_process, process, name) < 0) {
+	name_read(declaration, &told);
+	if (name_choose(process, &told, name) < 0) {
 		return NULL;
 	}
 	struct app *app = process->app;
@@ -99,7 +194,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		}
 	}
 	if (stage) {
-		stage_describe(stage, declaration);
+		stage_describe(stage, declaration, &told);
 	} else {
 		stage = stage_find(app, APP_STAGE_OTHER);
 		if (!stage) {
@@ -110,23 +205,87 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		}
 		process->other[index] = true;
 		apps->stages_refused++;
+		apps_note_other(apps, app, name);
 	}
 	process->stages[index] = stage;
-	stage->users++;
+	if (stage->users++ == 0) {
+		stage_warm_up(stage);
+	}
 	return stage;
+}
+
+/* Once when runs begin to grow the process, and not again within a minute. */
+static void tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+	const struct stage_run *run)
+{
+	const struct app *app = process->app;
+	uint64_t now_ns = process->tied.pass_ns;
+	bool over = run->rss_growth > stage->settings.rss_growth_limit;
+	if (over && !stage->rss_over &&
+		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
+		apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		stage->rss_told_ns = now_ns;
+		timeline_add(apps->timeline, run->end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"High memory usage in %s: %.1fMB", stage->name,
+			(double)run->rss_growth / (1 << 20));
+	}
+	stage->rss_over = over;
 }
 
 bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record)
 {
-	(void)slot;
-	struct stage *stage = app_stage_of(apps, process, record->stage);
-	if (!stage) {
+	struct stage *stage = process->stages[record->stage];
+	if (!stage && !(stage = app_stage_of(apps, process, record->stage))) {
 		return false;
 	}
+	struct app *app = process->app;
 	struct stage_run run =
 		stage_run_of(record->start_ns + record->value, record->value, record->frame);
 	run.cpu_us = record->cpu_us;
+	run.failed = record->flags & PROTO_RECORD_FAILED;
+	run.throttled = app_throttled_at(apps, run.end_ns);
+	run.ticks = app->frames ? app->frames->count : 0;
+	if (process->slots) {
+		app_cost_of(process, slot, record, &run);
+	}
 	stage_event(stage, &run);
+	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
+		app_nest(process, slot, record, stage);
+	}
+	if (run.rss_growth != INT64_MIN) {
+		tell_growth(apps, process, stage, &run);
+	}
 	return true;
+}
+
+bool app_take_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record)
+{
+	struct stage *stage = app_stage_of(apps, process, record->stage);
+	if (stage) {
+		stage_set_deadline(stage, record->value);
+	}
+	return stage != NULL;
+}
+
+void apps_set_throttle_times(struct apps *apps, const struct throttle_times *times)
+{
+	apps->throttle_times = times;
+}
+
+const struct stage_budget *apps_stage_budget(const struct apps *apps)
+{
+	return &apps->stage_budget;
+}
+
+void apps_configure_stages(struct apps *apps, stage_settings_lookup *lookup, void *ctx)
+{
+	apps->stage_settings = lookup;
+	apps->stage_settings_ctx = ctx;
+	for (size_t a = 0; a < apps->count; a++) {
+		for (size_t i = 0; i < apps->app[a]->stages; i++) {
+			configure(apps, apps->app[a], apps->app[a]->stage[i]);
+		}
+	}
 }

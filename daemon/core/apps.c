@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/core/apps_private.h"
+#include "daemon/core/events.h"
 #include "daemon/util/seam.h"
 
 int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
@@ -25,8 +26,9 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 		window = 2 * options->frame_window;
 	}
 	apps->scratch = mem_calloc(window, sizeof(*apps->scratch));
-	if (!apps->scratch) {
-		free(apps);
+	apps->select_scratch = mem_calloc(3 * options->stage_window, sizeof(uint64_t));
+	if (!apps->scratch || !apps->select_scratch) {
+		apps_destroy(apps);
 		return -ENOMEM;
 	}
 	apps->metrics = metrics;
@@ -35,28 +37,6 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->options = *options;
 	*ret = apps;
 	return 0;
-}
-
-static void process_destroy(struct app_process *process)
-{
-	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
-		free(process->declaration[i]);
-	}
-	free(process->by_id);
-	free(process->ticks);
-	free(process);
-}
-
-static void app_destroy(struct app *app)
-{
-	for (size_t i = 0; i < app->processes; i++) {
-		process_destroy(app->process[i]);
-	}
-	for (size_t i = 0; i < app->stages; i++) {
-		stage_destroy(app->stage[i]);
-	}
-	frames_destroy(app->frames);
-	free(app);
 }
 
 void apps_destroy(struct apps *apps)
@@ -68,69 +48,10 @@ void apps_destroy(struct apps *apps)
 		app_destroy(apps->app[i]);
 	}
 	free(apps->scratch);
+	free(apps->select_scratch);
+	free(apps->marks);
+	events_destroy(apps->events);
 	free(apps);
-}
-
-static void app_retire(struct apps *apps, size_t index)
-{
-	struct app *app = apps->app[index];
-	for (size_t i = 0; i < app->stages; i++) {
-		app_metrics_retire_stage(apps, app->stage[i]);
-	}
-	apps->stages -= app->stages;
-	app_metrics_retire_frames(apps, app->frames);
-	app_destroy(app);
-	apps->count--;
-	memmove(&apps->app[index], &apps->app[index + 1],
-		(apps->count - index) * sizeof(struct app *));
-}
-
-/* Retires the app that is gone the longest. False when every app has a process. */
-static bool retire_gone_app(struct apps *apps)
-{
-	size_t oldest = apps->count;
-	for (size_t i = 0; i < apps->count; i++) {
-		const struct app *app = apps->app[i];
-		if (app->processes == 0 &&
-			(oldest == apps->count ||
-				app->last_seen_ns < apps->app[oldest]->last_seen_ns)) {
-			oldest = i;
-		}
-	}
-	if (oldest == apps->count) {
-		return false;
-	}
-	app_retire(apps, oldest);
-	return true;
-}
-
-bool apps_retire_stage(struct apps *apps, struct app *only)
-{
-	struct app *owner = NULL;
-	size_t index = 0;
-	for (size_t a = 0; a < apps->count; a++) {
-		struct app *app = apps->app[a];
-		if (only && app != only) {
-			continue;
-		}
-		for (size_t i = 0; i < app->stages; i++) {
-			if ((!owner || app->stage[i]->last_ns < owner->stage[index]->last_ns) &&
-				app->stage[i]->users == 0) {
-				owner = app;
-				index = i;
-			}
-		}
-	}
-	if (!owner) {
-		return false;
-	}
-	app_metrics_retire_stage(apps, owner->stage[index]);
-	stage_destroy(owner->stage[index]);
-	owner->stages--;
-	apps->stages--;
-	memmove(&owner->stage[index], &owner->stage[index + 1],
-		(owner->stages - index) * sizeof(struct stage *));
-	return true;
 }
 
 static size_t app_index(const struct apps *apps, const char *name)
@@ -159,7 +80,7 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 		}
 		app_retire(apps, index);
 	}
-	if (apps->count == APPS_MAX && !retire_gone_app(apps)) {
+	if (apps->count == APPS_MAX && !apps_retire_gone(apps)) {
 		return -ENOSPC;
 	}
 	struct app *app = mem_zalloc(sizeof(*app));
@@ -203,12 +124,14 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 		.mapping_size = mapping_size,
 	};
 	app->restarts += !fresh;
+	process->tied.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
-	if (pid > 0) {
+	bool told = apps_may_tell(apps, uid, TIMELINE_INFO, now_ns);
+	if (told && pid > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
 			"started (pid %d)", (int)pid);
-	} else {
+	} else if (told) {
 		timeline_add(
 			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "started");
 	}
@@ -225,8 +148,10 @@ static void tell_end(
 		return;
 	case PROCESS_ENDED:
 		app->last_words[0] = '\0';
-		timeline_add(
-			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "ended");
+		if (apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+				"ended");
+		}
 		return;
 	case PROCESS_DIED:
 		break;
@@ -242,11 +167,13 @@ static void tell_end(
 		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`, frame %" PRIu64,
 			open->stage, open->frame);
 	}
-	timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name, "%s",
-		app->last_words);
+	if (apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"%s", app->last_words);
+	}
 }
 
-static void accounting_add(struct app_accounting *sum, const struct app_accounting *add)
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add)
 {
 	sum->sent += add->sent;
 	sum->received += add->received;
@@ -259,12 +186,14 @@ void apps_detach(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
 {
 	struct app *app = process->app;
-	app_ticks_apply(process);
 	app_by_id_apply(apps, process, true);
+	app_frames_gone(apps, process);
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
-		accounting_add(&app->past, &process->accounting);
+		app_accounting_add(&app->past, &process->accounting);
 	}
 	tell_end(apps, process, how, now_ns);
+	app_hang_forget(app, process, NULL);
+	app->marks_refused += process->marks_refused;
 	size_t i = 0;
 	while (app->process[i] != process) {
 		i++;
@@ -278,12 +207,57 @@ void apps_detach(
 			process->stages[i]->users--;
 		}
 	}
-	process_destroy(process);
+	app_process_destroy(process);
 	app->last_seen_ns = now_ns;
-	if (app->processes == 0) {
-		for (i = 0; i < app->stages; i++) {
-			stage_abandon(app->stage[i]);
+	if (app->processes > 0) {
+		return;
+	}
+	app->hangs.count = 0;
+	for (i = 0; i < app->stages; i++) {
+		stage_abandon(app->stage[i]);
+	}
+	for (i = 0; i < APPS_OBSERVERS && how != PROCESS_RELEASED; i++) {
+		if (apps->observer[i].ended) {
+			apps->observer[i].ended(apps->observer[i].ctx, app, how, now_ns);
 		}
+	}
+}
+
+int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (!apps->observer[i].ended) {
+			apps->observer[i].ended = ended;
+			apps->observer[i].ctx = ctx;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void apps_unobserve_end(struct apps *apps, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (apps->observer[i].ctx == ctx) {
+			apps->observer[i].ended = NULL;
+			apps->observer[i].ctx = NULL;
+		}
+	}
+}
+
+bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
+{
+	return app_told_may(&apps->told, uid, level, now_ns);
+}
+
+void apps_tell_untold(struct apps *apps, uint64_t now_ns)
+{
+	uid_t uid;
+	uint64_t count = app_told_untold(&apps->told, now_ns, &uid);
+	if (count > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
+			"%" PRIu64 " more entries about apps of uid %u were left out", count,
+			(unsigned)uid);
 	}
 }
 
@@ -296,22 +270,4 @@ struct app *apps_find(struct apps *apps, const char *name)
 {
 	size_t index = app_index(apps, name);
 	return index < apps->count ? apps->app[index] : NULL;
-}
-
-size_t apps_stages(const struct apps *apps)
-{
-	return apps->stages;
-}
-
-uint64_t apps_stages_refused(const struct apps *apps)
-{
-	return apps->stages_refused;
-}
-
-void app_accounting(const struct app *app, struct app_accounting *ret)
-{
-	*ret = app->past;
-	for (size_t i = 0; i < app->processes; i++) {
-		accounting_add(ret, &app->process[i]->accounting);
-	}
 }

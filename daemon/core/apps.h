@@ -9,6 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/core/app_energy.h"
+#include "daemon/core/app_frames.h"
+#include "daemon/core/app_hang.h"
+#include "daemon/core/app_marks.h"
+#include "daemon/core/app_values.h"
 #include "daemon/core/frames.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/stages.h"
@@ -23,6 +28,8 @@ enum {
 	APP_NAME_HOLD_S = 60, /* a name stays its uid's this long after the last process */
 	APP_BY_ID_MAX = 256,  /* begins and ends by id that wait for the end of a drain */
 	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
+	APP_OTHER_NAMES = 8,  /* names kept of stages that went into __other__ */
+	APPS_OBSERVERS = 4,
 };
 
 /* The stage that takes what the limits leave no room for. */
@@ -46,12 +53,15 @@ struct app_open_stage {
 	char stage[PROTO_NAME_SIZE];
 	uint64_t frame; /* PROTO_NO_FRAME = none */
 	uint64_t start_ns;
-	uint32_t tid;
+	uint32_t tid;	 /* as the daemon sees it; 0 = not known */
+	uint32_t ns_tid; /* as the process sees it; 0 = not known */
+	uint16_t index;	 /* declaration */
 };
 
 struct app_process {
 	struct app *app;
 	pid_t pid;	      /* as the daemon sees it; 0 = not visible */
+	pid_t ns_pid;	      /* as the process sees it (a container's); 0 = not known */
 	uint64_t start_ticks; /* field 22 of /proc/pid/stat; 0 = unknown */
 	uint64_t attached_ns;
 	uint32_t mapping_size;
@@ -68,8 +78,10 @@ struct app_process {
 	uint32_t marks;	 /* since the last sample */
 	uint64_t id_key; /* keeps equal ids of two processes apart */
 	struct app_by_id *by_id;
-	struct app_ticks *ticks;
-	uint32_t frame_slot; /* + 1; 0 = none yet; the only one that sent frames */
+	struct app_process_frames tied;
+	struct app_slots *slots; /* NULL until the first nested stage or cost */
+	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
+	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
 };
 
 struct app {
@@ -81,17 +93,25 @@ struct app {
 	struct app_process *process[APP_PROCESSES_MAX];
 	size_t stages;
 	struct stage *stage[APP_STAGES_MAX]; /* in first-seen order */
-	struct frames *frames;		     /* NULL until the first frame record */
-	struct app_accounting past;	     /* sums over processes that went */
-	uint64_t restarts;		     /* processes beyond the first */
-	char last_words[160];		     /* "died in `infer`, frame 8841"; "" = none */
+	struct frames *frames;		     /* NULL until the first frame */
+	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
+	struct app_energy energy;
+	struct events_log *log;	    /* its raw records; NULL until the first */
+	struct app_accounting past; /* sums over processes that went */
+	uint64_t restarts;	    /* processes beyond the first */
+	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
+	struct app_values *values;  /* NULL until the first gauge or counter */
+	struct app_hangs hangs;
+	uint64_t marks_refused; /* of processes that went */
 };
 
 struct apps;
 
 struct apps_options {
-	size_t stage_window; /* events of a stage's recent window: 1024 */
-	size_t frame_window; /* deltas of a frame stream's window: 300 */
+	size_t stage_window;  /* events of a stage's recent window: 1024 */
+	size_t frame_window;  /* deltas of a frame stream's window: 300 */
+	size_t stage_memory;  /* bytes of all stages together; 0 = 8 MiB */
+	size_t events_memory; /* bytes of raw records of all apps; 0 = 4 MiB */
 };
 
 /* Does not own metrics and timeline. -ENOMEM. */
@@ -124,7 +144,8 @@ void apps_drained(struct apps *apps, struct app_process *process);
 /* The open stages as of this drain: clear, then add each, oldest first; what does not fit pushes
  * the oldest out. */
 void apps_open_clear(struct app_process *process);
-void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid);
+void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid,
+	uint32_t ns_tid);
 
 /* The process is gone and its mapping drained. Writes the timeline's last words from open[]. The
  * pointer is dead afterwards. */
@@ -135,10 +156,34 @@ void apps_detach(
  * interval's sums start anew. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
+/* The raw records that are kept, of all apps. */
+struct events_usage;
+void apps_events_usage(const struct apps *apps, struct events_usage *ret);
+
 struct app *apps_at(
 	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
 struct app *apps_find(struct apps *apps, const char *name);
 size_t apps_stages(const struct apps *apps);
 uint64_t apps_stages_refused(const struct apps *apps);
+/* "app/stage" of the index-th newest that went into __other__, of APP_OTHER_NAMES; NULL past the
+ * end. */
+const char *apps_other_name(const struct apps *apps, size_t index);
+/* Apps of this user that have a process. */
+size_t apps_of_uid(const struct apps *apps, uid_t uid);
+size_t apps_running(const struct apps *apps); /* of any user */
+
+/* Whether one more entry about this user's apps may go on the timeline; what may not is counted
+ * and told in one line (app_told.h). */
+bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns);
+uint64_t apps_untold(const struct apps *apps);
+
+/* The last process of an app ended or died: its last words, statistics, marks and accounts are as
+ * they will be told until it comes back or its place is needed. Called within apps_detach, not when
+ * only the daemon lets go; must not call functions that change apps. -ENOSPC. */
+typedef void apps_end_observer(
+	void *ctx, const struct app *app, enum process_end how, uint64_t now_ns);
+int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx);
+void apps_unobserve_end(struct apps *apps, void *ctx);
 /* Sums over present and past processes of the app. */
+uint64_t app_marks_refused(const struct app *app);
 void app_accounting(const struct app *app, struct app_accounting *ret);

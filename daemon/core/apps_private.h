@@ -2,7 +2,11 @@
  * app_metrics.c (what becomes of it). */
 #pragma once
 
+#include "daemon/core/app_told.h"
+#include "daemon/core/app_stages.h"
 #include "daemon/core/apps.h"
+
+struct app_marks;
 
 struct apps {
 	struct metrics *metrics;
@@ -13,8 +17,28 @@ struct apps {
 	struct app *app[APPS_MAX];
 	size_t stages;
 	uint64_t stages_refused;
-	uint64_t sampled_ns; /* 0 = never */
-	double *scratch;     /* for a window of either kind */
+	uint64_t sampled_ns;   /* 0 = never */
+	double *scratch;       /* for a window of either kind */
+	struct events *events; /* NULL until the first record */
+	struct app_energy_meter energy;
+	frames_settings_lookup *frame_settings; /* NULL = none */
+	void *frame_settings_ctx;
+	uint64_t *select_scratch; /* 3 windows of stages */
+	struct stage_budget stage_budget;
+	const struct throttle_times *throttle_times; /* NULL = not known */
+	stage_settings_lookup *stage_settings;	     /* NULL = none */
+	void *stage_settings_ctx;
+	uint32_t stage_serial;	   /* of the newest stage */
+	size_t values;		   /* gauges and counters of all apps */
+	struct app_value no_value; /* what a name without a place leads to */
+	struct app_marks *marks;   /* NULL until the first */
+	struct app_told told;
+	uint64_t other_names; /* ever noted; the newest are kept */
+	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
+	struct {
+		apps_end_observer *ended;
+		void *ctx;
+	} observer[APPS_OBSERVERS];
 };
 
 struct app_by_id_event {
@@ -25,20 +49,21 @@ struct app_by_id_event {
 	bool waited; /* has seen the end of a pass */
 };
 
+enum { APP_BY_ID_BUCKETS = 2 * APP_BY_ID_MAX };
+
 struct app_by_id {
 	size_t count;
 	struct app_by_id_event event[APP_BY_ID_MAX];
+	struct app_by_id_event spare[APP_BY_ID_MAX]; /* for sorting */
+	/* of those that wait on, by id: place + 1 of the newest, and of the one before it */
+	uint16_t bucket[APP_BY_ID_BUCKETS], before[APP_BY_ID_MAX];
 };
 
-enum { APP_TICKS_MAX = 256 };
-
-struct app_tick {
-	uint64_t t_ns, id, latency_ns;
-};
-
-struct app_ticks {
-	size_t count;
-	struct app_tick tick[APP_TICKS_MAX];
+/* A stage's run that belongs to a frame. */
+struct app_frame_run {
+	uint64_t frame, start_ns, end_ns;
+	uint32_t slot;
+	bool nested; /* inside of another stage */
 };
 
 /* What a believable record does; each in the file of its kind. False: it was of no use. */
@@ -49,9 +74,74 @@ bool app_take_by_id(struct apps *apps, struct app_process *process,
 bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
 
-/* Queues a finished frame of an app that has frames; -ENOMEM. Applies the queue. */
-int app_ticks_add(struct app_process *process, const struct app_tick *tick);
-void app_ticks_apply(struct app_process *process);
+bool app_take_mark(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+bool app_take_mark_memory(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+bool app_take_value(struct apps *apps, struct app_process *process,
+	const struct proto_record *record, bool counter, uint64_t now_ns);
+/* Its stage or mark is the declaration cpu_us. */
+bool app_take_attribute(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+/* False: no mark of that label and moment is kept. */
+bool app_mark_attribute(struct apps *apps, const struct app_process *process, uint32_t index,
+	const struct proto_record *record, double value);
+
+bool app_take_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+/* The cost that came before a run in its slot; kept until then. False: no memory. */
+bool app_take_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
+void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
+	struct stage_run *run);
+/* The run is the parent of those that wait one level deeper in its slot. */
+void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
+	struct stage *stage);
+/* The hardware's state at that time. */
+static inline enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
+{
+	return apps->throttle_times ? throttle_times_at(apps->throttle_times, t_ns)
+				    : THROTTLE_UNKNOWN;
+}
+
+bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+bool app_take_frames_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+
+/* Before the first run of a declaration whose stage exists; false: no memory. */
+bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
+
+/* index: of the declaration; its stage exists. */
+static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run)
+{
+	if (__builtin_expect(process->tied.place[index] == 0, 0) &&
+		!app_frame_ready(apps, process, index)) {
+		return;
+	}
+	const struct frame_piece piece = {.id = run->frame,
+		.start_ns = run->start_ns,
+		.end_ns = run->end_ns,
+		.born_ns = process->attached_ns,
+		.thread = run->slot + process->tied.serial * UINT64_C(7)};
+	frame_table_run(process->tied.table, &piece, (uint8_t)(process->tied.place[index] - 1),
+		run->nested);
+}
+
+/* The same for a COMPLETE that has been taken. Always true. */
+static inline bool app_frame_complete(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
+{
+	if (record->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run run = {.frame = record->frame,
+			.start_ns = record->start_ns,
+			.end_ns = record->start_ns + record->value,
+			.slot = slot,
+			.nested = record->flags & PROTO_RECORD_NESTED};
+		app_frame_run(apps, process, record->stage, &run);
+	}
+	return true;
+}
 
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
@@ -63,8 +153,16 @@ int app_by_id_add(
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
 
-/* Frees a place for a stage: one that no process uses any more, the least recently used. False when
- * there is none. app NULL = of any app. */
+void app_process_destroy(struct app_process *process);
+void app_destroy(struct app *app);
+/* Takes an app without processes out, with its metrics and marks. */
+void app_retire(struct apps *apps, size_t index);
+/* The same with the one that is gone the longest of the user who has most apps. False when every
+ * app has a process. */
+bool apps_retire_gone(struct apps *apps);
+
+/* Frees a place for a stage: one that no process uses any more, the least recently used of the user
+ * who has most. False when there is none. app NULL = of any app. */
 bool apps_retire_stage(struct apps *apps, struct app *app);
 
 /* Metrics of a new stage or frame stream. A refused one stays NULL and is counted by metrics. */
@@ -72,3 +170,26 @@ void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stag
 void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
 void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
+/* At the interval, of an app with or without frames. */
+void app_metrics_sample_frames(struct apps *apps, struct app *app);
+
+/* At the interval; when the app is given up. */
+void app_values_sample(struct apps *apps, struct app *app);
+void app_values_retire(struct apps *apps, struct app *app);
+
+/* Judges, and sets the app's own metrics. */
+void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_hang_retire(struct apps *apps, struct app *app);
+/* The process, or the stage, goes: nothing more is told of its hangs. NULL = any. */
+void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
+
+void app_marks_forget(struct apps *apps, const struct app *app);
+
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
+
+/* Says how much was left out, if anything was. */
+void apps_tell_untold(struct apps *apps, uint64_t now_ns);
+
+/* The stage's events go into __other__ from now on. */
+void apps_note_other(struct apps *apps, const struct app *app, const char *stage);

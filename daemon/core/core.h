@@ -74,6 +74,12 @@ struct counters {
 	uint64_t attaches, attaches_refused;
 	char attach_refused_reason[160]; /* of the last refusal; "" = none */
 	struct refusals refusals;
+	uint64_t statsd_datagrams, statsd_lines, statsd_bad_lines, statsd_unsupported;
+	uint64_t statsd_refused;    /* lines that limits or another user's claim left out */
+	uint64_t statsd_truncated;  /* datagrams longer than 64 KiB */
+	uint64_t statsd_lost;	    /* over UDP, as the kernel counts */
+	char statsd_bad_reason[64]; /* of the last bad line; "" = none */
+	char statsd_reason[96]; /* why there are no datagrams although configured; "" = there are */
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
 	uint64_t wakeups;	       /* of the event loop */
 	uint32_t loop_lag_max_us;      /* since the last self sample */
@@ -94,4 +100,5 @@ struct core {
 	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
+	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear */
 };

@@ -1,17 +1,17 @@
 /*
- * Frame streams: ticks become deltas, deltas become the FPS numbers people know. Both meanings are
- * kept: fps counts ticks over time, fps_mean averages 1/dt (acceptance, golden vector A).
+ * Frame streams: ticks become deltas, finished frames become latencies. app_frames.c hands them in
+ * in the order of time; frame_stats.c makes the numbers.
  */
 #include "daemon/core/frames.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/stage_window.h"
 #include "daemon/util/seam.h"
-#include "proto/mapping.h"
-#include "proto/percentile.h"
+
+static const uint64_t SECOND_NS = 1000000000;
 
 int frames_create(size_t window, struct frames **ret)
 {
@@ -19,14 +19,18 @@ int frames_create(size_t window, struct frames **ret)
 	if (!frames) {
 		return -ENOMEM;
 	}
-	frames->deltas_ns = mem_calloc(window, sizeof(*frames->deltas_ns));
-	frames->latencies_ns = mem_calloc(window, sizeof(*frames->latencies_ns));
-	if (!frames->deltas_ns || !frames->latencies_ns) {
+	frames->times.words = mem_calloc(window, sizeof(*frames->times.words));
+	frames->latencies.words = mem_calloc(window, sizeof(*frames->latencies.words));
+	frames->sums_ns = mem_calloc(window, sizeof(*frames->sums_ns));
+	if (!frames->times.words || !frames->latencies.words || !frames->sums_ns) {
 		frames_destroy(frames);
 		return -ENOMEM;
 	}
+	proto_histogram_init(&frames->times.all);
+	proto_histogram_init(&frames->latencies.all);
 	frames->window = window;
-	frames->last_id = PROTO_NO_FRAME;
+	frames->second.min = UINT32_MAX;
+	frames->fresh = true;
 	*ret = frames;
 	return 0;
 }
@@ -36,146 +40,181 @@ void frames_destroy(struct frames *frames)
 	if (!frames) {
 		return;
 	}
-	free(frames->deltas_ns);
-	free(frames->latencies_ns);
+	free(frames->times.words);
+	free(frames->times.throttled);
+	free(frames->latencies.words);
+	free(frames->latencies.throttled);
+	free(frames->sums_ns);
 	free(frames);
 }
 
-/* Notes the id; true when it is before the last one's. */
-static bool note_id(struct frames *frames, uint64_t id)
+static void choose_deadline(struct frames *frames)
 {
-	if (id == PROTO_NO_FRAME) {
-		return false;
+	uint64_t deadline_ns = frames->settings.deadline_ns > 0 ? frames->settings.deadline_ns
+								: frames->app_deadline_ns;
+	if (deadline_ns != frames->deadline_ns) {
+		frames->deadline_ns = deadline_ns;
+		frames->consecutive_misses = 0;
 	}
-	if (frames->last_id != PROTO_NO_FRAME) {
-		if (id < frames->last_id) {
-			return true;
-		}
-		if (id > frames->last_id + 1) {
-			uint64_t skipped = id - frames->last_id - 1;
-			bool fits = skipped <= UINT64_MAX - frames->skipped_ids;
-			frames->skipped_ids = fits ? frames->skipped_ids + skipped : UINT64_MAX;
-		}
-	}
-	frames->last_id = id;
-	return false;
 }
 
-static void note_latency(struct frames *frames, uint64_t latency_ns)
+void frames_configure(struct frames *frames, const struct frames_settings *settings)
 {
-	frames->latencies_ns[frames->latency_next] = latency_ns;
-	frames->latency_next = (frames->latency_next + 1) % frames->window;
-	frames->latency_filled += frames->latency_filled < frames->window;
-}
-
-static void note_delta(struct frames *frames, uint64_t delta_ns)
-{
-	frames->zero_deltas += delta_ns == 0;
-	frames->deltas_ns[frames->next] = delta_ns;
-	frames->next = (frames->next + 1) % frames->window;
-	frames->filled += frames->filled < frames->window;
-}
-
-void frames_tick(struct frames *frames, uint64_t tick_ns, uint64_t id, uint64_t latency_ns)
-{
-	bool first = frames->count == 0;
-	frames->count++;
-	frames->interval.count++;
-	bool late = note_id(frames, id);
-	uint64_t judged_ns = latency_ns;
-	if (latency_ns) {
-		note_latency(frames, latency_ns);
+	frames->settings = *settings;
+	choose_deadline(frames);
+	if (frames->count + frames->warmup_skipped == 0) {
+		frames->warmup_left = frames->warmup_latencies = settings->warmup;
 	}
-	if (!first && tick_ns < frames->last_tick_ns) {
-		late = true;
-	} else {
-		if (!first) {
-			note_delta(frames, tick_ns - frames->last_tick_ns);
-			if (!judged_ns) { /* a bare tick is late when the next took too long */
-				judged_ns = tick_ns - frames->last_tick_ns;
+}
+
+void frames_set_deadline(struct frames *frames, uint64_t deadline_ns)
+{
+	frames->app_deadline_ns = deadline_ns;
+	choose_deadline(frames);
+}
+
+void frames_restart(struct frames *frames)
+{
+	frames->fresh = true;
+	frames->ticks_filled = frames->ticks_next = 0;
+	frames->second.start_ns = 0;
+	frames->consecutive_misses = 0;
+	frames->warmup_left = frames->warmup_latencies = frames->settings.warmup;
+}
+
+static void series_add(struct frames *frames, struct frames_series *series, uint64_t duration_ns,
+	enum throttle_value throttled)
+{
+	series->words[series->next] = stage_word(duration_ns, throttled);
+	if (++series->next == frames->window) {
+		series->next = 0;
+	}
+	series->filled += series->filled < frames->window;
+	proto_histogram_add(&series->all, duration_ns);
+	switch (throttled) {
+	case THROTTLE_YES:
+		if (!series->throttled) {
+			series->throttled = mem_zalloc(sizeof(*series->throttled));
+			if (series->throttled) {
+				proto_histogram_init(series->throttled);
 			}
 		}
-		frames->last_tick_ns = tick_ns;
-		frames->ticks_ns[frames->ticks_next] = tick_ns;
-		frames->ticks_next = (frames->ticks_next + 1) % FRAMES_FPS_TICKS;
-		frames->ticks_filled += frames->ticks_filled < FRAMES_FPS_TICKS;
+		if (series->throttled) {
+			proto_histogram_add(series->throttled, duration_ns);
+		} else {
+			series->unknown_count++; /* no memory: nobody can tell any more */
+		}
+		return;
+	case THROTTLE_UNKNOWN:
+		series->unknown_count++;
+		return;
+	case THROTTLE_NO:
+		return;
+	}
+}
+
+static void second_ended(struct frames *frames)
+{
+	uint32_t fps = frames->second.count;
+	frames->second.fps[frames->second.next] = fps;
+	frames->second.next = (frames->second.next + 1) % FRAMES_SECONDS;
+	frames->second.filled += frames->second.filled < FRAMES_SECONDS;
+	frames->second.min = fps < frames->second.min ? fps : frames->second.min;
+	frames->second.max = fps > frames->second.max ? fps : frames->second.max;
+	frames->second.count = 0;
+	frames->second.start_ns += SECOND_NS;
+}
+
+static void note_second(struct frames *frames, uint64_t tick_ns)
+{
+	if (frames->second.start_ns == 0 ||
+		tick_ns - frames->last_tick_ns > FRAMES_PAUSE_S * SECOND_NS) {
+		frames->second.start_ns = tick_ns; /* this one belongs to the time before it */
+		frames->second.count = 0;
+		return;
+	}
+	while (tick_ns - frames->second.start_ns > SECOND_NS) {
+		second_ended(frames);
+	}
+	frames->second.count++;
+}
+
+/* Returns the delta that counts. */
+static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle_value throttled)
+{
+	uint64_t delta_ns = 0;
+	note_second(frames, tick_ns);
+	if (!frames->fresh) {
+		delta_ns = tick_ns - frames->last_tick_ns;
+		frames->zero_deltas += delta_ns == 0;
+		series_add(frames, &frames->times, delta_ns, throttled);
+	} else if (frames->first_tick_ns == 0) {
+		frames->first_tick_ns = tick_ns;
+	} else {
+		frames->paused_ns += tick_ns - frames->last_tick_ns;
+	}
+	frames->fresh = false;
+	frames->last_tick_ns = tick_ns;
+	frames->ticks_ns[frames->ticks_next] = tick_ns;
+	frames->ticks_next = (frames->ticks_next + 1) % FRAMES_FPS_TICKS;
+	frames->ticks_filled += frames->ticks_filled < FRAMES_FPS_TICKS;
+	return delta_ns;
+}
+
+uint64_t frames_tick(
+	struct frames *frames, uint64_t tick_ns, uint64_t id, enum throttle_value throttled)
+{
+	bool late = id != PROTO_NO_FRAME && frame_ids_take(&frames->ids, id);
+	frames->skipped_ids = frames->ids.skipped;
+	frames->interval.count++;
+	if (frames->warmup_left > 0) {
+		frames->warmup_left--;
+		frames->warmup_skipped++;
+		if (frames->warmup_left > 0 || tick_ns < frames->last_tick_ns) {
+			return 0;
+		}
+		/* the last one of the warm-up: the next delta counts from here */
+		note_tick(frames, tick_ns, throttled);
+		return 0;
+	}
+	frames->count++;
+	if (tick_ns < frames->last_tick_ns) {
+		frames->out_of_order++;
+		return 0;
 	}
 	frames->out_of_order += late;
-	if (frames->deadline_ns && judged_ns > frames->deadline_ns) {
-		frames->misses++;
-		frames->interval.misses++;
-	}
+	return note_tick(frames, tick_ns, throttled);
 }
 
-static void fps_of_ticks(const struct frames *frames, struct frames_stats *ret)
+void frames_latency(
+	struct frames *frames, uint64_t latency_ns, uint64_t sum_ns, enum throttle_value throttled)
 {
-	if (frames->ticks_filled < 2) {
+	if (frames->warmup_latencies > 0) {
+		frames->warmup_latencies--;
 		return;
 	}
-	size_t oldest = frames->ticks_filled < FRAMES_FPS_TICKS ? 0 : frames->ticks_next;
-	uint64_t elapsed_ns = frames->last_tick_ns - frames->ticks_ns[oldest];
-	if (elapsed_ns == 0) {
-		return;
-	}
-	ret->fps = (double)(frames->ticks_filled - 1) / ((double)elapsed_ns / 1e9);
-	ret->frame_time_ms = 1000.0 / ret->fps;
+	frames->sums_ns[frames->latencies.next] = sum_ns;
+	series_add(frames, &frames->latencies, latency_ns, throttled);
 }
 
-static void stats_of_deltas(
-	const struct frames *frames, double *times_ms, double *rates, struct frames_stats *ret)
+bool frames_judge(struct frames *frames, uint64_t took_ns)
 {
-	size_t rate_count = 0;
-	for (size_t i = 0; i < frames->filled; i++) {
-		double ms = (double)frames->deltas_ns[i] / 1e6;
-		times_ms[i] = ms;
-		if (ms > 0) {
-			rates[rate_count++] = 1000.0 / ms;
-		}
+	if (frames->deadline_ns == 0 || frames->warmup_left > 0) {
+		return false;
 	}
-	struct proto_summary times, fps;
-	proto_summarize(times_ms, frames->filled, &times);
-	proto_summarize(rates, rate_count, &fps);
-	ret->fps_mean = fps.mean;
-	ret->fps_min = fps.min;
-	ret->fps_max = fps.max;
-	ret->fps_p5 = proto_percentile(rates, rate_count, 5);
-	ret->fps_p95 = fps.p95;
-	ret->frame_time_mean_ms = times.mean;
-	ret->frame_time_p95_ms = times.p95;
-	ret->frame_time_p99_ms = times.p99;
-	ret->jitter_ms = times.std;
-}
-
-void frames_stats(const struct frames *frames, double *scratch, struct frames_stats *ret)
-{
-	*ret = (struct frames_stats){.fps = NAN,
-		.frame_time_ms = NAN,
-		.fps_mean = NAN,
-		.fps_min = NAN,
-		.fps_max = NAN,
-		.fps_p5 = NAN,
-		.fps_p95 = NAN,
-		.frame_time_mean_ms = NAN,
-		.frame_time_p95_ms = NAN,
-		.frame_time_p99_ms = NAN,
-		.jitter_ms = NAN,
-		.frame_count = frames->filled,
-		.end_to_end_mean_ms = NAN,
-		.end_to_end_p95_ms = NAN,
-		.sufficient = frames->filled >= 2};
-	fps_of_ticks(frames, ret);
-	if (ret->sufficient) {
-		stats_of_deltas(frames, scratch, scratch + frames->window, ret);
+	frames->judged++;
+	if (took_ns <= frames->deadline_ns) {
+		frames->consecutive_misses = 0;
+		return false;
 	}
-	if (frames->latency_filled > 0) {
-		for (size_t i = 0; i < frames->latency_filled; i++) {
-			scratch[i] = (double)frames->latencies_ns[i] / 1e6;
-		}
-		struct proto_summary latency;
-		proto_summarize(scratch, frames->latency_filled, &latency);
-		ret->end_to_end_mean_ms = latency.mean;
-		ret->end_to_end_p95_ms = latency.p95;
+	frames->misses++;
+	frames->interval.misses++;
+	frames->worst_ns = took_ns > frames->worst_ns ? took_ns : frames->worst_ns;
+	frames->consecutive_misses++;
+	if (frames->consecutive_misses > frames->longest_misses) {
+		frames->longest_misses = frames->consecutive_misses;
 	}
+	return true;
 }
 
 void frames_interval_reset(struct frames *frames)

@@ -142,7 +142,7 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 			*ret = known;
 			return 0;
 		}
-		if (!known->source->yields || source->yields) {
+		if (!(known->yields || known->source->yields) || source->yields) {
 			return -EEXIST;
 		}
 		metrics_retire(metrics, known);

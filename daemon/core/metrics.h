@@ -31,6 +31,7 @@ struct metric {
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
+	bool yields; /* its name goes to any other source that adds it */
 	char name[PROTO_PATH_SIZE];
 };
 
@@ -48,7 +49,8 @@ int metrics_create(struct metrics **ret); /* -ENOMEM */
 void metrics_destroy(struct metrics *metrics);
 
 /* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
- * -EEXIST when another source owns it (one that yields loses it: retired, then added anew),
+ * -EEXIST when another source owns it (a source or metric that yields loses it: retired, then added
+ * anew),
  * -ENOSPC (counted in metrics_refused), -ENOMEM. */
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret);

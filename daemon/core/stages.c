@@ -1,6 +1,6 @@
 /*
- * One stage's numbers. apps.c turns records into the calls here; the sample tick and queries read
- * the recent window, which is kept as integers so that it is exact.
+ * One stage's numbers. app_stages.c turns records into the calls here; the sample tick and queries
+ * read the recent window and the histograms through stage_stats.c.
  */
 #include "daemon/core/stages.h"
 
@@ -8,7 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/stage_open.h"
+#include "daemon/core/stage_window.h"
 #include "daemon/util/seam.h"
+
+static size_t block_size(size_t window)
+{
+	return window > STAGE_BLOCKS ? window / STAGE_BLOCKS : 1;
+}
+
+size_t stage_bytes(size_t window)
+{
+	return sizeof(struct stage) + window * sizeof(uint64_t) + sizeof(struct proto_histogram);
+}
+
+/* Zeroed memory within the stage's budget; NULL: no room, or no memory. */
+static void *take(struct stage *stage, size_t size)
+{
+	struct stage_budget *budget = stage->budget;
+	if (budget && budget->limit > 0 && budget->used + size > budget->limit) {
+		budget->refused++;
+		return NULL;
+	}
+	void *memory = mem_zalloc(size);
+	if (memory && budget) {
+		budget->used += size;
+	}
+	return memory;
+}
+
+/* What it has beyond stage_bytes. */
+static size_t extra_bytes(const struct stage *stage)
+{
+	return (stage->cpu ? stage->window * sizeof(*stage->cpu) : 0) +
+	       (stage->throttled ? sizeof(*stage->throttled) : 0) +
+	       (stage->open ? sizeof(*stage->open) : 0);
+}
 
 int stage_create(const char *name, size_t window, struct stage **ret)
 {
@@ -16,15 +51,20 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 	if (!stage) {
 		return -ENOMEM;
 	}
-	stage->durations_ns = mem_calloc(window, sizeof(*stage->durations_ns));
-	if (!stage->durations_ns) {
+	stage->runs = mem_calloc(window, sizeof(*stage->runs));
+	stage->all = mem_zalloc(sizeof(*stage->all));
+	if (!stage->runs || !stage->all) {
 		stage_destroy(stage);
 		return -ENOMEM;
 	}
+	proto_histogram_init(stage->all);
 	proto_name_clean(name, strlen(name), stage->name);
 	stage->window = window;
+	stage->block_size = block_size(window);
 	stage->min_ns = UINT64_MAX;
 	stage->last_frame = PROTO_NO_FRAME;
+	stage->frame_now = PROTO_NO_FRAME;
+	stage->settings.rss_growth_limit = STAGE_RSS_GROWTH_LIMIT;
 	*ret = stage;
 	return 0;
 }
@@ -34,14 +74,173 @@ void stage_destroy(struct stage *stage)
 	if (!stage) {
 		return;
 	}
-	free(stage->durations_ns);
+	if (stage->budget) {
+		stage->budget->used -= stage_bytes(stage->window) + extra_bytes(stage);
+	}
+	free(stage->runs);
+	free(stage->attributes);
+	free(stage->cpu);
+	free(stage->all);
+	free(stage->throttled);
+	free(stage->open);
 	free(stage);
+}
+
+void stage_set_budget(struct stage *stage, struct stage_budget *budget)
+{
+	stage->budget = budget;
+	budget->used += stage_bytes(stage->window) + extra_bytes(stage);
+}
+
+void stage_warm_up(struct stage *stage)
+{
+	stage->warmup_left = stage->settings.warmup;
+}
+
+void stage_configure(struct stage *stage, const struct stage_settings *settings)
+{
+	bool counted = stage->count > 0 || stage->warmup_skipped > 0;
+	bool had_deadline = stage->settings.deadline_ns > 0;
+	stage->settings = *settings;
+	if (settings->rss_growth_limit == 0) {
+		stage->settings.rss_growth_limit = STAGE_RSS_GROWTH_LIMIT;
+	}
+	if (settings->category[0]) {
+		memcpy(stage->category, settings->category, sizeof(stage->category));
+	}
+	if (settings->unit[0]) {
+		memcpy(stage->unit, settings->unit, sizeof(stage->unit));
+	}
+	if (settings->deadline_ns > 0 || had_deadline) {
+		stage->deadline_ns =
+			settings->deadline_ns ? settings->deadline_ns : stage->declared_ns;
+		stage->consecutive_misses = 0;
+	}
+	if (!counted) {
+		stage_warm_up(stage);
+	}
+}
+
+void stage_set_deadline(struct stage *stage, uint64_t deadline_ns)
+{
+	stage->declared_ns = deadline_ns;
+	if (stage->settings.deadline_ns == 0 && stage->deadline_ns != deadline_ns) {
+		stage->deadline_ns = deadline_ns;
+		stage->consecutive_misses = 0;
+	}
+}
+
+void stage_set_labels(struct stage *stage, const char *category, const char *unit)
+{
+	if (category[0] && !stage->settings.category[0]) {
+		memccpy(stage->category, category, '\0', sizeof(stage->category) - 1);
+	}
+	if (unit[0] && !stage->settings.unit[0]) {
+		memccpy(stage->unit, unit, '\0', sizeof(stage->unit) - 1);
+	}
+}
+
+/* Without branches: a stage that misses every other deadline would mispredict one each time. */
+static void judge(struct stage *stage, uint64_t duration_ns)
+{
+	uint64_t miss = duration_ns > stage->deadline_ns;
+	uint64_t mask = 0 - miss;
+	uint64_t consecutive = (stage->consecutive_misses + 1) & mask;
+	uint64_t over_ns = duration_ns & mask;
+	stage->judged++;
+	stage->misses += miss;
+	stage->interval.misses += miss;
+	stage->consecutive_misses = consecutive;
+	stage->longest_misses =
+		consecutive > stage->longest_misses ? consecutive : stage->longest_misses;
+	stage->worst_ns = over_ns > stage->worst_ns ? over_ns : stage->worst_ns;
+}
+
+/* The part of a run's cost that is seldom measured. */
+static void take_cost(struct stage *stage, const struct stage_run *run)
+{
+	if (run->rss_growth != INT64_MIN) {
+		int64_t growth = run->rss_growth;
+		if (stage->rss_measured++ == 0 || growth > stage->rss_growth_max) {
+			stage->rss_growth_max = growth;
+		}
+		if (__builtin_add_overflow(
+			    stage->rss_growth_total, growth, &stage->rss_growth_total)) {
+			stage->rss_growth_total = growth; /* a peer's nonsense */
+		}
+	}
+	bool thread = run->cpu_us != PROTO_CPU_NOT_MEASURED;
+	bool process = run->process_cpu_ns != UINT64_MAX;
+	if (thread) {
+		stage->interval.cpu_us += run->cpu_us;
+		stage->interval.cpu_count++;
+	}
+	if (!stage->cpu && (thread || process) && !stage->cpu_refused) {
+		stage->cpu = take(stage, stage->window * sizeof(*stage->cpu));
+		stage->cpu_refused = !stage->cpu;
+		if (stage->cpu) {
+			memset(stage->cpu, 0xff, stage->window * sizeof(*stage->cpu));
+		}
+	}
+	if (stage->cpu) {
+		uint64_t process_us = run->process_cpu_ns / 1000;
+		stage->cpu[stage->next] = (struct stage_cpu){.thread_us = run->cpu_us,
+			.process_us = process_us < PROTO_CPU_NOT_MEASURED
+					      ? (uint32_t)process_us
+					      : PROTO_CPU_NOT_MEASURED - process};
+	}
+}
+
+static void take_throttled(struct stage *stage, uint64_t duration_ns)
+{
+	if (!stage->throttled && !stage->throttled_refused) {
+		stage->throttled = take(stage, sizeof(*stage->throttled));
+		stage->throttled_refused = !stage->throttled;
+		if (stage->throttled) {
+			proto_histogram_init(stage->throttled);
+		}
+	}
+	if (stage->throttled) {
+		proto_histogram_add(stage->throttled, duration_ns);
+	}
+}
+
+static void begin_block(struct stage *stage, const struct stage_run *run)
+{
+	stage->block_next = stage->block_size;
+	stage->block_newest = stage->count > 0 ? (stage->block_newest + 1) % STAGE_BLOCKS : 0;
+	stage->block[stage->block_newest] = (struct stage_block){
+		.end_ns = run->end_ns, .frame = run->frame, .ticks = run->ticks};
+}
+
+static bool left_out(struct stage *stage, const struct stage_run *run)
+{
+	if (stage->warmup_left == 0) {
+		return false;
+	}
+	stage->warmup_left--;
+	stage->warmup_skipped++;
+	if (run->end_ns > stage->last_ns) {
+		stage->last_ns = run->end_ns;
+	}
+	return true;
 }
 
 void stage_event(struct stage *stage, const struct stage_run *run)
 {
+	if (__builtin_expect(stage->warmup_left > 0, 0) && left_out(stage, run)) {
+		return;
+	}
 	uint64_t duration_ns = run->duration_ns;
-	stage->durations_ns[stage->next] = duration_ns;
+	if (stage->block_next == 0) {
+		begin_block(stage, run);
+	}
+	stage->block_next--;
+	if (stage->cpu || run->cpu_us != PROTO_CPU_NOT_MEASURED ||
+		run->process_cpu_ns != UINT64_MAX || run->rss_growth != INT64_MIN) {
+		take_cost(stage, run);
+	}
+	stage->runs[stage->next] = stage_word(duration_ns, run->throttled);
 	if (++stage->next == stage->window) {
 		stage->next = 0;
 	}
@@ -50,6 +249,12 @@ void stage_event(struct stage *stage, const struct stage_run *run)
 	stage->count++;
 	stage->total_ns += duration_ns;
 	stage->interval.count++;
+	stage->failed += run->failed;
+	proto_histogram_add(stage->all, duration_ns);
+	stage->unknown_count += run->throttled == THROTTLE_UNKNOWN;
+	if (run->throttled == THROTTLE_YES) {
+		take_throttled(stage, duration_ns);
+	}
 	if (duration_ns < stage->min_ns) {
 		stage->min_ns = duration_ns;
 	}
@@ -59,87 +264,66 @@ void stage_event(struct stage *stage, const struct stage_run *run)
 	if (duration_ns > stage->interval.max_ns) {
 		stage->interval.max_ns = duration_ns;
 	}
-	if (stage->deadline_ns && duration_ns > stage->deadline_ns) {
-		stage->misses++;
-		stage->interval.misses++;
+	if (stage->deadline_ns) {
+		judge(stage, duration_ns);
 	}
-	if (run->cpu_us != PROTO_CPU_NOT_MEASURED) {
-		stage->interval.cpu_us += run->cpu_us;
-		stage->interval.cpu_count++;
-	}
+	stage->frame_runs = run->frame == stage->frame_now ? stage->frame_runs + 1 : 1;
+	stage->frame_now = run->frame;
+	stage->ticks_now = run->ticks;
 	if (run->end_ns > stage->last_ns) { /* slots are drained one after the other */
 		stage->last_ns = run->end_ns;
 		stage->last_frame = run->frame;
 	}
 }
 
-/* STAGE_OPEN_IDS when it is not open. */
-static size_t open_index(const struct stage *stage, uint64_t id)
-{
-	size_t i = 0;
-	while (i < STAGE_OPEN_IDS && !(stage->open[i].used && stage->open[i].id == id)) {
-		i++;
-	}
-	return i;
-}
-
 bool stage_is_open(const struct stage *stage, uint64_t id)
 {
-	return open_index(stage, id) < STAGE_OPEN_IDS;
+	return stage->open && stage_open_find(stage->open, id);
 }
 
 void stage_abandon(struct stage *stage)
 {
-	for (size_t i = 0; i < STAGE_OPEN_IDS; i++) {
-		stage->abandoned += stage->open[i].used;
-		stage->open[i].used = false;
+	if (stage->open) {
+		stage->abandoned += stage->open->count;
+		stage_open_init(stage->open);
 	}
 }
 
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
-	size_t index = open_index(stage, id);
-	struct stage_open_id *place;
-	if (index < STAGE_OPEN_IDS) {
-		place = &stage->open[index];
-		stage->abandoned++;
-	} else {
-		place = &stage->open[0];
-		for (size_t i = 0; i < STAGE_OPEN_IDS; i++) {
-			if (!stage->open[i].used) {
-				place = &stage->open[i];
-				break;
-			}
-			if (stage->open[i].start_ns < place->start_ns) {
-				place = &stage->open[i];
-			}
+	if (!stage->open) {
+		stage->open = take(stage, sizeof(*stage->open));
+		if (!stage->open) {
+			stage->abandoned++;
+			return;
 		}
-		stage->abandoned += place->used;
+		stage_open_init(stage->open);
 	}
-	*place = (struct stage_open_id){
-		.id = id, .start_ns = start_ns, .frame = frame, .used = true};
+	if (stage_open_find(stage->open, id)) {
+		stage_open_remove(stage->open, id);
+		stage->abandoned++;
+	}
+	stage->abandoned += stage_open_add(stage->open, id, start_ns, frame);
+}
+
+void stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run)
+{
+	const struct stage_open_id *open = stage->open ? stage_open_find(stage->open, id) : NULL;
+	if (!open || run->end_ns < open->start_ns) {
+		stage->orphan_ends++;
+		return;
+	}
+	run->duration_ns = run->end_ns - open->start_ns;
+	run->frame = open->frame;
+	stage_open_remove(stage->open, id);
+	stage_event(stage, run);
 }
 
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us)
 {
-	size_t index = open_index(stage, id);
-	if (index == STAGE_OPEN_IDS || end_ns < stage->open[index].start_ns) {
-		stage->orphan_ends++;
-		return;
-	}
-	struct stage_open_id *place = &stage->open[index];
-	place->used = false;
-	struct stage_run run = stage_run_of(end_ns, end_ns - place->start_ns, place->frame);
+	struct stage_run run = stage_run_of(end_ns, 0, PROTO_NO_FRAME);
 	run.cpu_us = cpu_us;
-	stage_event(stage, &run);
-}
-
-void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret)
-{
-	for (size_t i = 0; i < stage->filled; i++) {
-		scratch[i] = (double)stage->durations_ns[i] / 1e6;
-	}
-	proto_summarize(scratch, stage->filled, ret);
+	stage_end_run(stage, id, &run);
 }
 
 void stage_interval_reset(struct stage *stage)

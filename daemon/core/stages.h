@@ -1,6 +1,8 @@
 /*
- * One stage's statistics: the recent window exact, lifetime counts, the interval since the last
- * sample. Pure arithmetic; nothing allocates after creation.
+ * One stage: its runs become a recent window, kept as integers so that it is exact, and a lifetime
+ * histogram; beside them deadlines, CPU time, memory growth and who its parent is. Queries are in
+ * stage_stats.h. An event allocates nothing, but the first throttled one (a second histogram) and
+ * the first with CPU time (a window of them), within a budget.
  */
 #pragma once
 
@@ -8,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/throttle.h"
+#include "daemon/core/app_energy.h"
+#include "daemon/core/throttle_times.h"
+#include "proto/histogram.h"
 #include "proto/mapping.h"
 #include "proto/percentile.h"
 
@@ -21,46 +25,128 @@ struct stage_run {
 	uint64_t process_cpu_ns;       /* of all threads; UINT64_MAX = not measured */
 	int64_t rss_growth;	       /* bytes; INT64_MIN = not measured */
 	enum throttle_value throttled; /* the hardware's state when it ended */
+	bool failed;		       /* its body ended by an error */
+	uint64_t ticks;		       /* frames of the app so far; 0 = it counts none */
 };
 
-enum { STAGE_OPEN_IDS = 32 }; /* begin/end by id that may overlap in one stage */
+enum {
+	STAGE_OPEN_IDS = 32, /* begin/end by id that may overlap in one stage */
+	STAGE_BLOCKS = 8,    /* of a window, where its frames are noted */
+	STAGE_PARENTS = 4,   /* different parents that are told apart */
+};
 
-struct stage_open_id {
-	uint64_t id, start_ns, frame;
-	bool used;
+#define STAGE_RSS_GROWTH_LIMIT (INT64_C(10) << 20) /* acceptance.md, G2.3 */
+
+/* What stages may take; several share one. limit 0 = no limit. */
+struct stage_budget {
+	size_t used, limit;
+	uint64_t refused; /* times there was no room */
+};
+
+/* What the operator says about a stage; zero or "" = nothing. */
+struct stage_settings {
+	uint64_t deadline_ns; /* wins over the app's */
+	char category[PROTO_LABEL_SIZE];
+	char unit[PROTO_LABEL_SIZE];
+	uint32_t warmup; /* events to leave out at the start of the app */
+	int64_t rss_growth_limit;
+};
+
+struct stage_open;
+
+/* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
+struct stage_cpu {
+	uint32_t thread_us, process_us;
+};
+
+/* Where the window was at its every so manieth event. */
+struct stage_block {
+	uint64_t end_ns, frame, ticks;
 };
 
 struct stage {
 	char name[PROTO_NAME_SIZE];
 	char category[PROTO_LABEL_SIZE];
 	char unit[PROTO_LABEL_SIZE];
+	uint32_t serial; /* 1, 2, …: never reused within the apps; owned by app_stages.c */
+	struct stage_settings settings;
 	uint64_t deadline_ns; /* 0 = none */
-	/* lifetime (since the app's since_ns) */
+	uint64_t declared_ns; /* deadline by the app; 0 = none */
+	/* lifetime (since the app's since_ns), warm-up left out */
 	uint64_t count;
-	uint64_t misses;      /* events over the deadline */
+	uint64_t misses;      /* events over the deadline of their time */
 	uint64_t orphan_ends; /* G0.3: end without its begin */
 	uint64_t abandoned;   /* G0.3: begin over an open begin of the same id */
 	uint64_t total_ns;
 	uint64_t min_ns, max_ns; /* UINT64_MAX and 0 before the first */
 	uint64_t last_ns;	 /* end of the last event */
 	uint64_t last_frame;
+	uint64_t failed;
+	uint64_t warmup_skipped;
+	uint32_t warmup_left;
+	/* deadlines */
+	uint64_t judged;   /* events that had a deadline */
+	uint64_t worst_ns; /* longest run over its deadline; 0 = none */
+	uint64_t consecutive_misses, longest_misses;
+	/* throttling: events whose state was not known; those of throttled are in the histogram */
+	uint64_t unknown_count;
+	/* memory */
+	uint64_t rss_measured;
+	int64_t rss_growth_max, rss_growth_total;
+	bool rss_over;	      /* the last measured run grew over the limit */
+	uint64_t rss_told_ns; /* by app_stages.c */
+	/* nesting; by app_nesting.c */
+	uint64_t nested_count;
+	uint8_t depth; /* of the last run */
+	uint8_t parents;
+	struct {
+		uint32_t serial;
+		uint64_t runs;
+	} parent[STAGE_PARENTS];
+	struct app_energy_share energy; /* by app_energy.c */
 	/* since the last stage_interval_reset */
 	struct {
 		uint64_t count, misses, max_ns;
 		uint64_t cpu_us, cpu_count;
 	} interval;
-	/* recent window of durations, ring */
+	/* recent window, ring: duration and throttle state in one word (stage_window.h) */
 	size_t window, filled, next;
-	uint64_t *durations_ns;
-	struct stage_open_id open[STAGE_OPEN_IDS];
+	uint64_t *runs;
+	struct stage_cpu *cpu; /* NULL until the first measured */
+	bool cpu_refused;
+	struct proto_histogram *all, *throttled; /* the latter NULL until the first throttled */
+	bool throttled_refused;
+	/* frames: blocks begin every block_size events, the newest at block_newest */
+	size_t block_size, block_next, block_newest;
+	struct stage_block block[STAGE_BLOCKS];
+	uint64_t frame_now, frame_runs; /* frame of the newest event; its runs so far */
+	uint64_t ticks_now;
+	struct stage_open *open; /* NULL until the first begin by id */
+	struct stage_budget *budget;
 	/* owned by apps.c */
 	struct metric *metric[8];
 	size_t users; /* declarations of living processes that mean this stage */
+	struct app_attributes *attributes; /* by app_values.c; freed with the stage */
 };
 
 /* -ENOMEM. window >= 2. */
 int stage_create(const char *name, size_t window, struct stage **ret);
 void stage_destroy(struct stage *stage);
+
+/* What a stage with this window takes from a budget at least. */
+size_t stage_bytes(size_t window);
+/* From now on what it takes counts there, what it has already as well. The budget outlives it. */
+void stage_set_budget(struct stage *stage, struct stage_budget *budget);
+
+/* Takes the settings (a copy): labels and a deadline replace those of the app; the warm-up starts
+ * when nothing was counted yet. */
+void stage_configure(struct stage *stage, const struct stage_settings *settings);
+/* A new process means the stage and no other does: leaves its first events out again. */
+void stage_warm_up(struct stage *stage);
+/* What the app says; 0 = none. Without effect when the operator set one. */
+void stage_set_deadline(struct stage *stage, uint64_t deadline_ns);
+/* The same for labels; "" = nothing said. */
+void stage_set_labels(struct stage *stage, const char *category, const char *unit);
 
 /* A run as it comes from most places: only its times are known. */
 static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_ns, uint64_t frame)
@@ -78,8 +164,11 @@ void stage_event(struct stage *stage, const struct stage_run *run);
 
 /* Begin and end by id. The daemon calls them in the order of time within a drain. An end without a
  * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all places
- * taken the oldest is abandoned. */
+ * taken the one begun first is abandoned; no memory for places: abandoned at once. */
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
+/* *run holds what is known of the end (end_ns, cpu_us, throttled …); duration and frame come from
+ * the begin. */
+void stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run);
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
 bool stage_is_open(const struct stage *stage, uint64_t id);
 /* Gives up every open begin, counted in abandoned. */

@@ -120,9 +120,10 @@ static void tell(const struct throttle_status *status, struct timeline *timeline
 		status->source, word);
 }
 
-void throttle_edges_update(struct throttle_edges *edges, const struct throttle_status *status,
+void throttle_edges_update(struct throttle_edges *edges, struct throttle_status *status,
 	struct timeline *timeline, uint64_t now_ns)
 {
+	throttle_times_sample(&status->times, now_ns, status->flag[THROTTLE_ACTIVE].value);
 	static const enum throttle_flag told[] = {THROTTLE_ACTIVE, THROTTLE_UNDER_VOLTAGE,
 		THROTTLE_FREQ_CAPPED, THROTTLE_THROTTLED, THROTTLE_SOFT_TEMP_LIMIT};
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/throttle_times.h"
+
 struct timeline;
 
 enum {
@@ -16,8 +18,6 @@ enum {
 	THROTTLE_SOURCE = 96,
 	THROTTLE_RESULT = 96,
 };
-
-enum throttle_value { THROTTLE_UNKNOWN, THROTTLE_NO, THROTTLE_YES };
 
 /* The order of the four of each kind is that of the bits of the Raspberry Pi's word: 0-3 now,
  * 16-19 since boot (raspberrypi/utils, vcgencmd.1). */
@@ -54,6 +54,7 @@ struct throttle_status {
 		char source[THROTTLE_SOURCE];
 		char result[THROTTLE_RESULT];
 	} tried[THROTTLE_TRIED_MAX];
+	struct throttle_times times; /* of THROTTLE_ACTIVE; throttle_edges_update writes it */
 };
 
 /* Whether the sticky bits of a word hold since boot, or only since somebody's last poll. */
@@ -93,5 +94,6 @@ struct throttle_edges {
 	} flag[THROTTLE_FLAGS];
 };
 
-void throttle_edges_update(struct throttle_edges *edges, const struct throttle_status *status,
+/* Call at each sample. Also keeps status->times. */
+void throttle_edges_update(struct throttle_edges *edges, struct throttle_status *status,
 	struct timeline *timeline, uint64_t now_ns);

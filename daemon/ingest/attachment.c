@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/ingest/share.h"
 #include "daemon/util/seam.h"
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
@@ -33,7 +34,8 @@ static void note_open_stages(struct attachment *attachment)
 	size_t count = ring_open_stages(attachment->ring, open, sizeof(open) / sizeof(open[0]));
 	apps_open_clear(attachment->process);
 	for (size_t i = 0; i < count; i++) {
-		apps_open_add(attachment->process, &open[i].stage, open[i].tid);
+		uint32_t tid = nspid_thread(&attachment->nspid, attachment->peer.pid, open[i].tid);
+		apps_open_add(attachment->process, &open[i].stage, tid, open[i].tid);
 	}
 }
 
@@ -67,6 +69,7 @@ bool attachment_drain(struct attachment *attachment, uint64_t now_ns)
 	uint64_t invalid = attachment->process->accounting.invalid;
 	bool more;
 	attachment->now_ns = now_ns;
+	attachment->process->tied.pass_ns = now_ns;
 	ring_drain(attachment->ring, &sink, RING_BUDGET, &more);
 	if (!more) {
 		apps_drained(attachment->ingest->core->apps, attachment->process);
@@ -74,6 +77,17 @@ bool attachment_drain(struct attachment *attachment, uint64_t now_ns)
 	note_open_stages(attachment);
 	account(attachment, invalid);
 	return more;
+}
+
+/* A number that no thread has would be looked for again and again. */
+void attachment_sample(struct attachment *attachment, uint64_t now_ns)
+{
+	const uint64_t pause_ns = 1000000000;
+	if (attachment->nspid.wanted && now_ns - attachment->looked_ns >= pause_ns) {
+		attachment->looked_ns = now_ns;
+		nspid_look(&attachment->nspid, attachment->peer.pid);
+		note_open_stages(attachment);
+	}
 }
 
 static void attachment_free(struct attachment *attachment)
@@ -96,8 +110,9 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 {
 	struct ingest *ingest = attachment->ingest;
 	uint64_t now_ns = seam()->now_ns();
-	/* bounded: another process may hold the mapping and go on writing */
-	for (int i = 0; i < 4 && attachment_drain(attachment, now_ns); i++) {
+	/* At least twice: a record that is not there yet is waited for one pass. Bounded: another
+	 * process may hold the mapping and go on writing. */
+	for (int i = 0; i < 4 && (attachment_drain(attachment, now_ns) || i == 0); i++) {
 	}
 	struct app_process *process = attachment->process;
 	if (attachment->peer.pid > 0) {
@@ -186,9 +201,22 @@ static bool mapping_fits(const struct ingest *ingest, uid_t uid, uint32_t size)
 	for (const struct attachment *a = ingest->attachments; a; a = a->next) {
 		own += a->peer.uid == uid ? a->size : 0;
 	}
-	uint64_t others = ingest->mapped_bytes - own;
-	return others <= ingest->options.max_mapping_bytes &&
-	       own + size <= (ingest->options.max_mapping_bytes - others) / 2;
+	return share_fits(ingest->options.max_mapping_bytes, own, ingest->mapped_bytes - own, size,
+		ingest_trusts(ingest, uid));
+}
+
+/* A further process of an app that runs takes no place. */
+static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
+{
+	struct apps *apps = ingest->core->apps;
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(name, strlen(name), clean);
+	const struct app *app = apps_find(apps, clean);
+	if (app && app->processes > 0) {
+		return true;
+	}
+	size_t own = apps_of_uid(apps, uid), all = apps_running(apps);
+	return share_fits(APPS_MAX, own, all - own, 1, ingest_trusts(ingest, uid));
 }
 
 static const char *refusal(int error)
@@ -275,6 +303,10 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 		*reason = "no room for its mapping";
 		return -ENOSPC;
 	}
+	if (!app_fits(ingest, peer->uid, hello->app)) {
+		*reason = "too many apps of this user";
+		return -ENOSPC;
+	}
 	struct attachment *attachment = mem_zalloc(sizeof(*attachment));
 	if (!attachment) {
 		*reason = refusal(-ENOMEM);
@@ -296,6 +328,8 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 		goto error;
 	}
 	watch_death(attachment, connection->fd);
+	nspid_init(&attachment->nspid, peer->pid);
+	attachment->process->ns_pid = attachment->nspid.inside;
 	ring_counts(attachment->ring, &attachment->counts);
 	attachment->process->accounting.invalid = attachment->counts.skipped;
 	link_up(attachment, connection);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/ingest/share.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -120,15 +121,14 @@ void connection_resume(struct connection *connection)
 	}
 }
 
-/* A uid may hold half of what is free, so that nobody can shut others out. */
 static bool connection_fits(const struct ingest *ingest, uid_t uid)
 {
 	size_t own = 0;
 	for (const struct connection *c = ingest->connections; c; c = c->next) {
 		own += c->peer.uid == uid;
 	}
-	size_t others = ingest->connection_count - own;
-	return own + 1 <= (ingest->options.max_connections - others + 1) / 2;
+	return share_fits(ingest->options.max_connections, own, ingest->connection_count - own, 1,
+		ingest_trusts(ingest, uid));
 }
 
 static int connection_create(struct ingest *ingest, int fd, const struct peer *peer)

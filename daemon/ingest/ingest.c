@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
@@ -45,11 +46,17 @@ void ingest_refuse(
 		"%s (pid %d, uid %u): %s", app ? name : "a process", (int)peer->pid,
 		(unsigned)peer->uid, reason);
 	/* Clients try again each second: only what is new is told. */
-	if (refusals_add(&counters->refusals, name, peer->uid, peer->pid, reason, now_ns)) {
+	if (refusals_add(&counters->refusals, name, peer->uid, peer->pid, reason, now_ns) &&
+		apps_may_tell(ingest->core->apps, peer->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(ingest->core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
 			"refused (pid %d, uid %u): %s", (int)peer->pid, (unsigned)peer->uid,
 			reason);
 	}
+}
+
+bool ingest_trusts(const struct ingest *ingest, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || uid == ingest->owner;
 }
 
 static uint64_t milliseconds(uint64_t ns)
@@ -121,6 +128,9 @@ static void on_sample(uv_timer_t *timer)
 		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 	}
 	ingest_drain(ingest, now_ns);
+	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+		attachment_sample(a, now_ns);
+	}
 	apps_sample(ingest->core->apps, now_ns);
 }
 
@@ -151,6 +161,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	if (r < 0) {
 		goto error;
 	}
+	ingest->owner = ingest->listener.owner;
 	r = uv_poll_init(loop, &ingest->listen, ingest->listener.fd);
 	if (r < 0) {
 		goto error;

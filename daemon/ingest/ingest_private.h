@@ -5,6 +5,7 @@
 #include "daemon/ingest/hello.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/listener.h"
+#include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/ingest/ring.h"
 
@@ -39,6 +40,8 @@ struct attachment {
 	struct connection *connection; /* NULL when it went before the process */
 	struct ring_counts counts;     /* at the last drain */
 	uint64_t now_ns;	       /* of the drain that runs */
+	struct nspid nspid;
+	uint64_t looked_ns; /* when its threads were looked through */
 	struct attachment *next, **prev;
 };
 
@@ -49,6 +52,7 @@ struct ingest {
 	struct listener listener;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
+	uid_t owner;	    /* of the run directory */
 	bool listen_paused; /* no descriptors left: until the next sample */
 	struct connection *connections;
 	size_t connection_count;
@@ -67,6 +71,9 @@ void ingest_handle_closed(struct ingest *ingest);
 void ingest_refuse(
 	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason);
 
+/* A user whose apps may fill most of the places: root, the daemon's own, the run directory's. */
+bool ingest_trusts(const struct ingest *ingest, uid_t uid);
+
 /* Starts the drain timer when there is something to drain, stops it when there is not. */
 void ingest_drain_timer(struct ingest *ingest);
 
@@ -81,6 +88,8 @@ void connection_resume(struct connection *connection);
  * (static text). */
 int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
 	const char **reason);
+/* Once a sample: threads that have shown and are not known are looked for. */
+void attachment_sample(struct attachment *attachment, uint64_t now_ns);
 /* True when records were left behind by the budget. */
 bool attachment_drain(struct attachment *attachment, uint64_t now_ns);
 /* Final drain, then the process is detached and the mapping let go. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,6 +26,18 @@ static int group_id(const char *name, gid_t *ret)
 	}
 	*ret = group.gr_gid;
 	return 0;
+}
+
+static uid_t owner_of_folder(const char *path)
+{
+	char folder[sizeof(((struct listener *)0)->path)];
+	struct stat st;
+	snprintf(folder, sizeof(folder), "%s", path);
+	char *slash = strrchr(folder, '/');
+	if (slash) {
+		slash[slash == folder] = '\0';
+	}
+	return stat(slash ? folder : ".", &st) == 0 ? st.st_uid : geteuid();
 }
 
 /* Removes a socket that nobody answers on. 0 when the path is free now. */
@@ -84,6 +97,7 @@ int listener_open(struct listener *listener, const char *path, const char *group
 	}
 	listener->dev = st.st_dev;
 	listener->ino = st.st_ino;
+	listener->owner = owner_of_folder(path);
 	return 0;
 error:
 	listener_close(listener);

@@ -7,6 +7,7 @@ struct listener {
 	int fd;
 	dev_t dev; /* of the path, so that only our own is removed */
 	ino_t ino;
+	uid_t owner; /* of the folder it is in */
 	char path[108];
 };
 

@@ -12,11 +12,14 @@
 
 enum { SLOTS_MAX = 64 };
 
+#define NO_POSITION UINT64_MAX
+
 struct reader { /* of one slot; nothing here is ever read back from the mapping */
 	uint64_t tail;
 	uint64_t head;	/* as last seen and found plausible */
 	uint32_t chunk; /* that holds position tail, or ends there; PROTO_NO_CHUNK before the first
 			 */
+	uint64_t awaited; /* position of a record that was not there yet; NO_POSITION: none */
 	bool damaged;
 };
 
@@ -93,7 +96,8 @@ static void resume(struct ring *ring, uint32_t index)
 	uint64_t head = LOAD_ACQUIRE(&slot->head);
 	uint64_t tail = LOAD(&slot->tail);
 	uint32_t chunk = LOAD(&slot->tail_chunk);
-	*reader = (struct reader){.tail = tail, .head = head, .chunk = PROTO_NO_CHUNK};
+	*reader = (struct reader){
+		.tail = tail, .head = head, .chunk = PROTO_NO_CHUNK, .awaited = NO_POSITION};
 	/* a zeroed mapping has tail_chunk 0: at position 0 first_chunk or the tables know better */
 	if (tail == 0 && head <= capacity(ring)) {
 		return;
@@ -225,14 +229,52 @@ static bool next_chunk(struct ring *ring, uint32_t slot)
 	return true;
 }
 
-/* One load of each word: the copy can't change behind the checks. */
+/* One load of each word: the copy can't change behind the checks. Not through an array: compilers
+ * then store words and load pairs of them, which waits for the stores (10 ns a record). */
 static void record_copy(struct proto_record *ret, const struct proto_record *from)
 {
-	uint64_t words[4];
-	for (size_t i = 0; i < 4; i++) {
-		words[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	const uint64_t *words = (const uint64_t *)from;
+	uint64_t first = __atomic_load_n(words, __ATOMIC_RELAXED);
+	ret->start_ns = __atomic_load_n(words + 1, __ATOMIC_RELAXED);
+	ret->value = __atomic_load_n(words + 2, __ATOMIC_RELAXED);
+	ret->frame = __atomic_load_n(words + 3, __ATOMIC_RELAXED);
+	memcpy(ret, &first, sizeof(first));
+}
+
+/* A record of a slot whose writer has no release store: head may be seen before it. False: not
+ * there yet. Waited for in vain in the last pass, it is damaged: taken as nothing that any sink
+ * knows. */
+static bool record_settle(struct reader *reader, uint64_t position, struct proto_record *copy)
+{
+	if ((uint8_t)(copy->stage >> 8) == proto_record_check(copy, position)) {
+		copy->stage &= 0xff;
+		return true;
 	}
-	memcpy(ret, words, sizeof(*ret));
+	if (reader->awaited != position) {
+		reader->awaited = position;
+		return false;
+	}
+	*copy = (struct proto_record){.kind = PROTO_KIND_NONE};
+	return true;
+}
+
+/* Hands n records from here on to the sink; fewer when one is not there yet. */
+static uint64_t take_records(struct ring *ring, uint32_t slot, const struct proto_record *from,
+	uint64_t n, const struct ring_sink *sink)
+{
+	struct reader *reader = &ring->reader[slot];
+	bool checked = LOAD(&ring->slots[slot].flags) & PROTO_SLOT_CHECKED;
+	uint64_t i = 0;
+	for (; i < n; i++) {
+		struct proto_record copy;
+		record_copy(&copy, from + i);
+		if (checked && !record_settle(reader, reader->tail + i, &copy)) {
+			break;
+		}
+		sink->record(sink->ctx, slot, &copy);
+	}
+	reader->tail += i;
+	return i;
 }
 
 static size_t drain_slot(
@@ -253,7 +295,9 @@ static size_t drain_slot(
 	size_t done = 0;
 	while (reader->tail != head && done < budget) {
 		uint64_t offset = reader->tail % ring->g.chunk_records;
-		if (offset == 0 && !next_chunk(ring, slot)) {
+		/* a chunk whose first record was waited for is there already */
+		if (offset == 0 && !chunk_is(ring, slot, reader->chunk, reader->tail) &&
+			!next_chunk(ring, slot)) {
 			reader->damaged = true;
 			break;
 		}
@@ -266,13 +310,11 @@ static size_t drain_slot(
 		n = n < budget - done ? n : budget - done;
 		const struct proto_record *from =
 			proto_map_chunk(ring->map, &ring->g, reader->chunk) + offset;
-		for (uint64_t i = 0; i < n; i++) {
-			struct proto_record copy;
-			record_copy(&copy, from + i);
-			sink->record(sink->ctx, slot, &copy);
+		uint64_t taken = take_records(ring, slot, from, n, sink);
+		done += taken;
+		if (taken < n) {
+			break;
 		}
-		reader->tail += n;
-		done += n;
 	}
 	checkpoint(ring, slot);
 	return done;

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/core/app_stages.h"
 #include "daemon/core/apps.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ring_writer.h"
 
 enum { SIZE = 1024 * 1024, ROUNDS = 200, STAGES = 8 };
+
+static const uint64_t PAST_NS = 100000000000u;
 
 static struct apps *apps;
 static struct app_process *process;
@@ -43,17 +46,52 @@ static int by_value(const void *a, const void *b)
 
 static unsigned fill(struct writer *writer)
 {
+	static uint64_t first_frame; /* frames go on from round to round */
 	unsigned count = 0;
 	uint64_t t = now_ns();
-	struct proto_record record = {.kind = PROTO_KIND_COMPLETE, .start_ns = t - 5000000};
+	struct proto_record record = {.kind = PROTO_KIND_COMPLETE, .start_ns = t - PAST_NS};
 	do {
 		record.stage = (uint16_t)(count % STAGES);
 		record.value = 1000000 + (count * 2654435761u) % 1000000;
-		record.frame = count / STAGES;
+		record.frame = first_frame + count / STAGES;
 		record.cpu_us = PROTO_CPU_NOT_MEASURED;
+		record.start_ns += 2000000; /* one stage after the other, as in a pipeline */
 		count++;
 	} while (writer_put(writer, 0, &record));
+	first_frame += count / STAGES + 1;
 	return count - 1;
+}
+
+/* The most stages that there may be, all with events in the interval: what one tick pays. */
+static void sample_all(void)
+{
+	for (unsigned a = 0; a < 2; a++) {
+		char name[8];
+		snprintf(name, sizeof(name), "app%u", a);
+		if (apps_attach(apps, name, 0, 1, 1, SIZE, now_ns(), &process) < 0) {
+			return;
+		}
+		for (uint32_t i = 0; i < APP_STAGES_MAX - 8; i++) {
+			struct proto_declaration declaration = {.deadline_ns = 1500000};
+			snprintf(declaration.name, sizeof(declaration.name), "s%u", i);
+			apps_declare(apps, process, i, &declaration);
+		}
+		drain_ns = now_ns();
+		for (unsigned k = 0; k < 1024 * (APP_STAGES_MAX - 8); k++) {
+			const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
+				.stage = (uint16_t)(k % (APP_STAGES_MAX - 8)),
+				.start_ns = drain_ns - 5000000,
+				.value = 1000000 + (k * 2654435761u) % 1000000,
+				.frame = PROTO_NO_FRAME,
+				.cpu_us = PROTO_CPU_NOT_MEASURED};
+			apps_record(apps, process, 0, &record, drain_ns);
+		}
+		apps_drained(apps, process);
+	}
+	drain_ns = now_ns();
+	apps_sample(apps, drain_ns);
+	printf("sample of %zu stages of 1024: %.0f us\n", apps_stages(apps),
+		(double)(now_ns() - drain_ns) / 1e3);
 }
 
 int main(void)
@@ -83,12 +121,18 @@ int main(void)
 		snprintf(name, sizeof(name), "s%d", i);
 		writer_declare(&writer, name, 1500000);
 	}
+	static struct throttle_times times;
+	for (uint64_t ago_ns = 2 * PAST_NS; ago_ns > 0; ago_ns -= 1000000000) {
+		throttle_times_sample(&times, now_ns() - ago_ns, THROTTLE_NO);
+	}
+	apps_set_throttle_times(apps, &times);
 	const struct ring_sink sink = {take_declaration, take_record, NULL};
 	static double rounds[ROUNDS];
 	for (int i = 0; i < ROUNDS; i++) {
 		unsigned count = fill(&writer);
 		bool more;
 		drain_ns = now_ns();
+		throttle_times_sample(&times, drain_ns, THROTTLE_NO);
 		size_t done = ring_drain(ring, &sink, UINT32_MAX, &more);
 		apps_drained(apps, process);
 		rounds[i] = (double)(now_ns() - drain_ns) / (double)done;
@@ -98,12 +142,9 @@ int main(void)
 		}
 	}
 	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_value);
-	drain_ns = now_ns();
-	apps_sample(apps, drain_ns);
 	printf("drain incl. statistics: %.1f ns/event (p95 %.1f)\n", rounds[ROUNDS / 2],
 		rounds[ROUNDS * 95 / 100]);
-	printf("sample of %d stages of 1024: %.0f us\n", STAGES,
-		(double)(now_ns() - drain_ns) / 1e3);
+	sample_all();
 	ring_destroy(ring);
 	apps_destroy(apps);
 	timeline_destroy(timeline);

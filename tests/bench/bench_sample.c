@@ -1,23 +1,28 @@
-/* One full tick of all collectors, the workers' answers included, against the floor: the same files
- * read with bare preads of kept descriptors. On a board's tree when there is one, else on this
- * machine. Processes come and go: that their files are opened anew is a cost of the tick only, and
- * so are the files of sources of 10 s. */
-#include <dirent.h>
+/* One full tick of all collectors, the workers' answers included, and one of 200 watched processes,
+ * against the floor: exactly the files that some ticks read, as often as they read them, with bare
+ * preads of kept descriptors, and with an open, a read and a close each, for that is what files of
+ * processes cost everybody (they come and go, so their descriptors are not kept). On a board's tree
+ * when there is one, else on this machine. Looking through folders is a cost of the tick only. */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/collect/registry.h"
 #include "daemon/collect/scheduler.h"
 #include "daemon/util/log.h"
-#include "daemon/util/parse.h"
 #include "daemon/util/seam.h"
 
-enum { TICKS = 2000, FILES_MAX = 512, OWN_MAX = 4 };
+enum { TICKS = 1000, RECORDED = 20, FILES_MAX = 4096, KEPT_MAX = 3000, CHILDREN = 200 };
 
 #define BOARD "fixtures/sysroot/jetson-orin-nano-jp6"
 
@@ -25,116 +30,250 @@ struct cost {
 	double wall_us, cpu_us;
 };
 
-static double cpu_ns(void)
+static double clock_ns(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static struct cost cost_since(uint64_t wall_ns, double started_cpu_ns)
+static double cpu_ns(void)
 {
-	return (struct cost){(double)(seam()->now_ns() - wall_ns) / 1000 / TICKS,
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static double wall_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static struct cost cost_since(double started_ns, double started_cpu_ns)
+{
+	return (struct cost){(wall_ns() - started_ns) / 1000 / TICKS,
 		(cpu_ns() - started_cpu_ns) / 1000 / TICKS};
 }
 
-/* The device and proc files that are open: of proc/self/fd, those below a place. */
-static size_t kept_files(const char *board, int *fds)
+/* A file that the recorded ticks read. */
+struct file {
+	char path[192];
+	unsigned reads;
+	bool process; /* opened for each read */
+	int fd;
+};
+
+static struct file file[FILES_MAX];
+static size_t files;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The time of the ticks: what is looked for once a minute is so here, too. */
+static uint64_t now;
+
+static uint64_t made_up_clock(void)
 {
-	char link[64], path[512];
-	struct stat info;
-	struct dirent *entry;
-	uint64_t fd;
-	size_t count = 0;
-	DIR *dir = opendir("/proc/self/fd");
-	while (dir && (entry = readdir(dir)) && count + OWN_MAX < FILES_MAX) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%.32s", entry->d_name);
-		ssize_t n = readlink(link, path, sizeof(path) - 1);
-		if (n < 0 || parse_u64(entry->d_name, &fd) < 0) {
-			continue;
-		}
-		path[n] = '\0';
-		bool device = strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 ||
-			      (board && strncmp(path, board, strlen(board)) == 0);
-		if (device && fstat((int)fd, &info) == 0 && S_ISREG(info.st_mode)) {
-			fds[count++] = (int)fd;
-		}
-	}
-	if (dir) {
-		closedir(dir);
-	}
-	return count;
+	return now;
 }
 
-/* What the process source opens of this process for each tick. */
-static size_t own_files(int *fds, size_t count)
+/* Notes which file it is; workers read, too. */
+static ssize_t noted_pread(int fd, void *buf, size_t size, off_t offset)
 {
-	static const char *const names[] = {"stat", "status", "io", "smaps_rollup"};
-	char path[320];
-	struct dirent *entry;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "/proc/self/%s", names[i]);
-		fds[count++] = open(path, O_RDONLY | O_CLOEXEC);
+	char link[64], path[sizeof(file[0].path)];
+	ssize_t r = pread(fd, buf, size, offset);
+	ssize_t result = r < 0 ? -errno : r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || offset > 0) {
+		return result; /* the second look for the end of a file is the reader's affair */
 	}
-	DIR *dir = opendir("/proc/self/task");
-	while (dir && (entry = readdir(dir)) && count + 2 < FILES_MAX) {
-		if (entry->d_name[0] != '.') {
-			snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", entry->d_name);
-			fds[count++] = open(path, O_RDONLY | O_CLOEXEC);
-			snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
-			fds[count++] = open(path, O_RDONLY | O_CLOEXEC);
-		}
+	path[n] = '\0';
+	pthread_mutex_lock(&lock);
+	size_t i = 0;
+	while (i < files && strcmp(file[i].path, path) != 0) {
+		i++;
 	}
-	if (dir) {
-		closedir(dir);
+	if (i == files && files < FILES_MAX) {
+		memcpy(file[files].path, path, sizeof(path));
+		file[files].process =
+			strncmp(path, "/proc/", 6) == 0 && path[6] >= '0' && path[6] <= '9';
+		file[files++].reads = 0;
 	}
-	return count;
+	if (i < files) {
+		file[i].reads++;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
 }
 
-static struct cost bare(const int *fds, size_t count)
+/* A file that was read in every second tick is so here, too. */
+static bool is_due(const struct file *f, int tick)
+{
+	return (tick + 1) * f->reads / RECORDED != tick * f->reads / RECORDED;
+}
+
+static void read_bare(int fd, unsigned times)
 {
 	static char buf[64 * 1024];
+	for (; times > 0; times--) {
+		ssize_t n = pread(fd, buf, sizeof(buf), 0);
+		(void)n; /* offline parts answer with an error, as in the tick */
+	}
+}
+
+/* processes: their files are opened for each read, else all descriptors are kept. */
+static struct cost bare(bool processes)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < files; i++) {
+		bool keep = kept < KEPT_MAX && !(processes && file[i].process);
+		file[i].fd = keep ? open(file[i].path, O_RDONLY | O_CLOEXEC) : -1;
+		kept += keep;
+	}
 	double cpu = cpu_ns();
-	uint64_t started = seam()->now_ns();
+	double started = wall_ns();
 	for (int tick = 0; tick < TICKS; tick++) {
-		for (size_t i = 0; i < count; i++) {
-			ssize_t n = pread(fds[i], buf, sizeof(buf), 0);
-			(void)n; /* offline parts answer with an error, as in the tick */
+		for (size_t i = 0; i < files; i++) {
+			unsigned times = file[i].reads / RECORDED;
+			times = times > 0 ? times : is_due(&file[i], tick);
+			if (file[i].fd >= 0) {
+				read_bare(file[i].fd, times);
+			}
+			for (; file[i].fd < 0 && times > 0; times--) {
+				int fd = open(file[i].path, O_RDONLY | O_CLOEXEC);
+				read_bare(fd, fd >= 0);
+				close(fd);
+			}
 		}
 	}
-	return cost_since(started, cpu);
+	struct cost cost = cost_since(started, cpu);
+	for (size_t i = 0; i < files; i++) {
+		if (file[i].fd >= 0) {
+			close(file[i].fd);
+		}
+	}
+	return cost;
+}
+
+static void ticks(struct scheduler *scheduler, int count)
+{
+	for (; count > 0; count--) {
+		now += 1000000000;
+		scheduler_run(scheduler, now);
+		scheduler_wait(scheduler, 1000000000);
+	}
+}
+
+static void record(struct scheduler *scheduler)
+{
+	const struct seam *before = seam();
+	struct seam noting = *before;
+	noting.pread = noted_pread;
+	files = 0;
+	seam_replace(&noting);
+	ticks(scheduler, RECORDED);
+	seam_replace(before);
 }
 
 static struct cost sampling(struct scheduler *scheduler)
 {
 	double cpu = cpu_ns();
-	uint64_t started = seam()->now_ns();
-	for (uint64_t tick = 1; tick <= TICKS; tick++) {
-		scheduler_run(scheduler, (started / 1000000000 + 1 + tick) * 1000000000);
-		scheduler_wait(scheduler, 1000000000);
-	}
+	double started = wall_ns();
+	ticks(scheduler, TICKS);
 	return cost_since(started, cpu);
 }
 
-static void report(struct scheduler *scheduler, const struct core *core, const char *board)
+static void report(struct scheduler *scheduler, const char *what)
 {
-	static int fds[FILES_MAX];
-	struct cost tick = sampling(scheduler);
+	ticks(scheduler, 12);
+	record(scheduler);
+	struct cost tick = sampling(scheduler), kept = bare(false), opened = bare(true);
+	unsigned reads = 0;
+	for (size_t i = 0; i < files; i++) {
+		reads += file[i].reads;
+	}
+	printf("sample: %s: %.1f us (cpu %.1f us) a tick; its %zu files, %.1f reads a tick, bare: "
+	       "kept open %.1f us, ratio %.2f (cpu %.2f); those of processes opened %.1f us, "
+	       "ratio %.2f (cpu %.2f)\n",
+		what, tick.wall_us, tick.cpu_us, files, (double)reads / RECORDED, kept.wall_us,
+		tick.wall_us / kept.wall_us, tick.cpu_us / kept.cpu_us, opened.wall_us,
+		tick.wall_us / opened.wall_us, tick.cpu_us / opened.cpu_us);
+}
+
+static void print_sources(const struct core *core)
+{
 	const struct source *source;
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
 		printf("  %-10s %-11s %5u us\n", source->name, source_state_name(source->state),
 			source->duration_us);
 	}
-	size_t kept = kept_files(board, fds);
-	size_t files = own_files(fds, kept);
-	struct cost floor = bare(fds, files);
-	for (size_t i = kept; i < files; i++) {
-		close(fds[i]);
+}
+
+/* Processes of a name of their own that do nothing. */
+static void start_children(pid_t child[CHILDREN])
+{
+	for (size_t i = 0; i < CHILDREN; i++) {
+		child[i] = fork();
+		if (child[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			prctl(PR_SET_NAME, "bench-idle");
+			for (;;) {
+				pause();
+			}
+		}
 	}
-	printf("sample: %s: one tick of all sources %.1f us (cpu %.1f us), bare preads of its %zu "
-	       "files %.1f us (cpu %.1f us), ratio %.2f (cpu %.2f)\n",
-		board ? BOARD : "this machine", tick.wall_us, tick.cpu_us, files, floor.wall_us,
-		floor.cpu_us, tick.wall_us / floor.wall_us, tick.cpu_us / floor.cpu_us);
+}
+
+static void end_children(const pid_t child[CHILDREN])
+{
+	for (size_t i = 0; i < CHILDREN; i++) {
+		if (child[i] > 0) {
+			kill(child[i], SIGKILL);
+			waitpid(child[i], NULL, 0);
+		}
+	}
+}
+
+static const struct collector_ops *const only_processes[] = {&collector_process, NULL};
+
+/* All collectors over the board, or the processes of this machine alone. */
+static int run(const char *board, bool processes_only)
+{
+	static struct processes processes;
+	static struct counters counters;
+	static struct throttle_status throttle;
+	static struct modes modes;
+	struct core core = {.processes = &processes,
+		.counters = &counters,
+		.throttle = &throttle,
+		.modes = &modes};
+	const struct scheduler_options options = {
+		.interval_ns = 1000000000, .collectors = processes_only ? only_processes : NULL};
+	const struct watch self = {.kind = WATCH_SELF, .name = "edgeprofd"};
+	const struct watch idle = {.kind = WATCH_PATTERN, .name = "idle", .pattern = "bench-idle"};
+	struct scheduler *scheduler;
+	struct root root, real;
+	uv_loop_t loop;
+	memset(&processes, 0, sizeof(processes));
+	if (root_init(&root, board) < 0 || root_init(&real, NULL) < 0 ||
+		sources_create(&core.sources) < 0 || metrics_create(&core.metrics) < 0 ||
+		timeline_create(64, &core.timeline) < 0 ||
+		processes_watch(&processes, processes_only ? &idle : &self) < 0 ||
+		uv_loop_init(&loop) < 0 ||
+		scheduler_open(&loop, &core, &root, &real, &options, &scheduler) < 0) {
+		return 1;
+	}
+	report(scheduler, processes_only ? "200 watched processes"
+			  : board	 ? BOARD
+					 : "this machine");
+	if (!processes_only) {
+		print_sources(&core);
+	}
+	scheduler_close(scheduler, NULL, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	timeline_destroy(core.timeline);
+	metrics_destroy(core.metrics);
+	sources_destroy(core.sources);
+	root_finish(&root);
+	root_finish(&real);
+	return uv_loop_close(&loop) == 0 ? 0 : 1;
 }
 
 static const char *find_board(char path[256])
@@ -146,36 +285,18 @@ static const char *find_board(char path[256])
 
 int main(void)
 {
-	static struct processes processes;
-	static struct counters counters;
-	static struct throttle_status throttle;
-	static struct modes modes;
-	struct core core = {.processes = &processes,
-		.counters = &counters,
-		.throttle = &throttle,
-		.modes = &modes};
-	const struct scheduler_options options = {.interval_ns = 1000000000};
-	const struct watch self = {.kind = WATCH_SELF, .name = "edgeprofd"};
-	struct scheduler *scheduler;
-	struct root root, real;
+	pid_t child[CHILDREN];
 	char path[256];
-	const char *board = find_board(path);
-	uv_loop_t loop;
+	const struct rlimit descriptors = {FILES_MAX, FILES_MAX};
+	(void)setrlimit(RLIMIT_NOFILE, &descriptors); /* else fewer are kept open */
+	struct seam table = *seam();
+	table.now_ns = made_up_clock;
+	seam_replace(&table);
+	now = UINT64_C(1000000000000);
 	log_max_level = LOG_LEVEL_ERROR;
-	if (root_init(&root, board) < 0 || root_init(&real, NULL) < 0 ||
-		sources_create(&core.sources) < 0 || metrics_create(&core.metrics) < 0 ||
-		timeline_create(64, &core.timeline) < 0 || processes_watch(&processes, &self) < 0 ||
-		uv_loop_init(&loop) < 0 ||
-		scheduler_open(&loop, &core, &root, &real, &options, &scheduler) < 0) {
-		return 1;
-	}
-	report(scheduler, &core, board);
-	scheduler_close(scheduler, NULL, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	timeline_destroy(core.timeline);
-	metrics_destroy(core.metrics);
-	sources_destroy(core.sources);
-	root_finish(&root);
-	root_finish(&real);
-	return uv_loop_close(&loop) == 0 ? 0 : 1;
+	int failed = run(find_board(path), false);
+	start_children(child);
+	failed |= run(NULL, true);
+	end_children(child);
+	return failed;
 }

@@ -1,10 +1,11 @@
 /*
  * An instrumented program that counts for itself: writes N events from T threads, then ticks once a
  * second (an event is what makes the library look for a daemon) until the daemon has read all, or
- * for a limit, and prints its counts as one JSON line.
+ * for a limit, and prints its counts as one JSON line. SIGUSR1: enough events are written.
  * usage: event-writer APP EVENTS THREADS PAUSE_US DRAIN_SECONDS
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,10 +14,18 @@
 
 struct work {
 	pthread_t thread;
-	unsigned long events;
+	unsigned long events, written;
 	long pause_us;
 	int stage, inner;
 };
+
+static volatile sig_atomic_t enough;
+
+static void on_enough(int signal)
+{
+	(void)signal;
+	enough = 1;
+}
 
 static void pause_for(long us)
 {
@@ -27,7 +36,8 @@ static void pause_for(long us)
 static void *write_events(void *arg)
 {
 	struct work *work = arg;
-	for (unsigned long i = 0; i < work->events; i++) {
+	unsigned long i;
+	for (i = 0; i < work->events && !enough; i++) {
 		edgeprof_set_frame(i);
 		edgeprof_token token = edgeprof_begin(i % 2 ? work->inner : work->stage);
 		edgeprof_end(token);
@@ -35,6 +45,7 @@ static void *write_events(void *arg)
 			pause_for(work->pause_us);
 		}
 	}
+	work->written = i;
 	return NULL;
 }
 
@@ -49,6 +60,8 @@ int main(int argc, char **argv)
 	long drain_ms = strtol(argv[5], NULL, 10) * 1000;
 	struct work work[16];
 	struct edgeprof_counts counts;
+	const struct sigaction action = {.sa_handler = on_enough};
+	sigaction(SIGUSR1, &action, NULL);
 	if (threads < 1 || threads > 16 || edgeprof_init(argv[1]) < 0) {
 		return 64;
 	}
@@ -61,10 +74,11 @@ int main(int argc, char **argv)
 			return 71;
 		}
 	}
+	unsigned long calls = 0;
 	for (unsigned long i = 0; i < threads; i++) {
 		pthread_join(work[i].thread, NULL);
+		calls += work[i].written;
 	}
-	unsigned long calls = events / threads * threads;
 	for (long waited = 0; waited < drain_ms; waited += 20) {
 		edgeprof_counts(&counts);
 		if (counts.in_ring == 0) {

@@ -34,6 +34,9 @@ CALLS = [
     ("ListEvents", {}),
     ("ListEvents", {"from_serial": 1, "limit": 1}),
     ("Mark", {"label": "before model load"}),
+    ("Mark", {"label": "after model load", "app": "demo"}),
+    ("ListMarks", {}),
+    ("ListMarks", {"app": "demo"}),
     ("GetThrottle", {}),
     ("GetSelf", {}),
     ("SetSource", {"name": "load", "enabled": False}),
@@ -84,9 +87,9 @@ def test_every_chunk_with_more_is_as_described():
 def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [
-            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["frames"], ["apps"], ["ps"], ["ps", "--threads"],
+            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["apps"], ["ps"], ["ps", "--threads"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
-            ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"],
+            ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"],
         ]
         for verb in verbs:
             text = daemon.ctl(*verb)

@@ -2,6 +2,7 @@
 """What wears a daemon down: settings that cannot work, no room, no descriptors, kills and stops at
 any moment, reloads without end. It profiles on, says what is missing, and grows no more."""
 import contextlib
+import json
 import os
 import random
 import resource
@@ -11,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import DAEMON, DEMO, Daemon, program, run_tests, until
+from harness import DAEMON, DEMO, WRITER, Daemon, program, run_tests, until
 
 
 def rss_kib(daemon):
@@ -269,6 +270,44 @@ def test_fixture_of_fifos_and_giants_hangs_nothing():
         for name in ("temperature/fifo", "temperature/giant"):
             metric = daemon.metric(name)
             assert metric is None or metric.get("value") is None, metric
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+def test_restarts_with_events_flowing_lose_none_uncounted():
+    """sent = received + dropped + in the ring after 100 kills and stops; EDGEPROF_RESTARTS for more."""
+    random.seed(10)
+    restarts = int(os.environ.get("EDGEPROF_RESTARTS", "100"))
+    daemon = Daemon("[history]\nmemory = 2M\n")
+    try:
+        daemon.start()
+        # a few thousand events a second, for longer than the restarts take; the library looks for a
+        # daemon once a second, so that most of the daemons in between never see it
+        with program([WRITER, "flow", str(40_000_000), "2", "500", "60"], daemon.env, stdout=subprocess.PIPE, text=True) as writer:
+            until("it is attached", lambda: daemon.call("ListApps")["apps"])
+            for n in range(restarts):
+                if n % 8 == 7:
+                    until("it is attached", lambda: [a for a in daemon.call("ListApps")["apps"] if a["processes"]])
+                time.sleep(random.random() * 0.03)
+                if n % 16 == 7:
+                    daemon.process.send_signal(signal.SIGTERM)
+                    assert daemon.process.wait(30) == 0, daemon.log()
+                else:
+                    daemon.kill()
+                daemon.start(wait=n % 8 == 6)
+            until("the daemon answers", daemon.answers)
+            until("it is attached again", lambda: [a for a in daemon.call("ListApps")["apps"] if a["processes"]])
+            writer.send_signal(signal.SIGUSR1)  # enough: what is in the ring is drained
+            out, _ = writer.communicate(timeout=90)
+        counts = json.loads(out)
+        assert counts["in_ring"] == 0, counts
+        assert counts["sent"] == counts["received"] + counts["dropped"], counts
+        assert counts["calls"] == counts["sent"] + counts["unattached"], counts
+        assert counts["received"] > 1000, counts
+        app = until("its end", lambda: [a for a in daemon.call("ListApps")["apps"] if not a["processes"]])[0]
+        assert [app[k] for k in ("sent", "received", "dropped", "in_ring", "invalid")] == [
+            counts["sent"], counts["received"], counts["dropped"], 0, 0], (app, counts)
         daemon.stop()
     finally:
         daemon.clean()

@@ -247,6 +247,50 @@ def test_hellos_that_are_none_are_refused_and_leave_no_descriptor():
         until("no descriptor stays", lambda: not memfds(daemon))
 
 
+def test_descriptors_where_none_belong_are_closed():
+    with Daemon() as daemon, contextlib.closing(daemon.client()) as client:
+        client.call("org.varlink.service.GetInfo")
+        before = descriptors(daemon)
+        read_end, write_end = os.pipe()
+        passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [read_end] * 20))]
+        for _ in range(200):
+            client.socket.sendmsg([GET_INFO + b"\0"], passed)
+            assert client.reply()["parameters"]["product"]
+        size = 256 * 1024
+        fd = memfd(data=header())
+        events = attach(daemon, hello(b"cam"), [fd])
+        until("it is attached", lambda: [a for a in daemon.call("ListApps")["apps"] if a["processes"]])
+        attached = descriptors(daemon)
+        for _ in range(200):  # a wake-up has none, nor has a second hello
+            with contextlib.suppress(BlockingIOError):
+                events.sendmsg([b"w"], passed, socket.MSG_DONTWAIT)
+                events.sendmsg([hello(b"again")], passed[:1], socket.MSG_DONTWAIT)
+        os.close(write_end)
+        os.close(read_end)
+        until("none stays", lambda: descriptors(daemon) <= attached)
+        assert len(daemon.call("ListApps")["apps"]) == 1 and os.fstat(fd).st_size == size
+        events.close()
+        os.close(fd)
+        assert attached <= before + 4, (before, attached)
+
+
+def test_thousands_of_attach_requests_flood_nothing():
+    with Daemon() as daemon, program([WRITER, "good", "1000000", "1", "1000", "0"], daemon.env, stdout=subprocess.DEVNULL):
+        until("the good app", lambda: daemon.call("ListApps")["apps"])
+        before = descriptors(daemon)
+        for number in range(2000):
+            attach(daemon, hello(b"storm%d" % number), [read := memfd()]).close()
+            os.close(read)
+        until("all are judged", lambda: daemon.call("GetSelf")["attaches_refused"] >= 2000)
+        until("no descriptor stays", lambda: descriptors(daemon) <= before + 2)
+        told = daemon.call("ListEvents", limit=1)["last_serial"]
+        assert told < 200, told
+        assert len(daemon.log().splitlines()) < 400
+        good = [a for a in daemon.call("ListApps")["apps"] if a["name"] == "good"][0]
+        assert good["invalid"] == 0 and good["dropped"] == 0, good
+        assert good["sent"] == good["received"] + good["in_ring"], good
+
+
 def test_ring_full_of_random_words_disturbs_no_other_app():
     with Daemon() as daemon:
         chance = random.Random(7)

@@ -54,7 +54,16 @@ static inline void bench_make(struct bench *bench, const char *root, const char 
 static inline int bench_open(struct bench *bench)
 {
 	bench->reason[0] = '\0';
-	return bench->ops->open(&bench->ctx, &bench->state, bench->reason);
+	/* As on a worker: whoever touches more than the roots there crashes here. */
+	const struct collector_context roots = {
+		.root = &bench->root, .real_root = &bench->real, .options = &bench->options};
+	int r = bench->ops->probe ? bench->ops->probe(&roots, &bench->state, bench->reason) : 0;
+	r = r < 0 ? r : bench->ops->open(&bench->ctx, &bench->state, bench->reason);
+	if (r < 0 && bench->state) {
+		bench->ops->close(bench->state);
+		bench->state = NULL;
+	}
+	return r;
 }
 
 /* Samples one second later and commits. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_told.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t S = 1000000000, MS = 1000000;
@@ -328,7 +329,7 @@ START_TEST(the_last_words_name_the_innermost_open_stage)
 	};
 	apps_open_clear(p);
 	for (size_t i = 0; i < 3; i++) {
-		apps_open_add(p, &open[i], 7);
+		apps_open_add(p, &open[i], 7, 7);
 	}
 	ck_assert_uint_eq(p->open_count, 2);
 	p->accounting = (struct app_accounting){.sent = 5, .received = 4, .dropped = 1};
@@ -483,6 +484,181 @@ START_TEST(marks_go_on_the_timeline_and_a_flood_does_not)
 }
 END_TEST
 
+/* Processes that come one after the other, each with names that were never there before. */
+START_TEST(ever_new_names_neither_grow_nor_touch_another_app)
+{
+	const char *text = getenv("EDGEPROF_NAMES");
+	uint64_t names = text ? strtoull(text, NULL, 10) : 50000;
+	struct app_process *good = attach_as("good", 1001, 7, T0);
+	declare(good, 0, "infer", 0);
+	size_t metrics_before = 0;
+	for (uint64_t n = 0; n < names; n += PROTO_DECLARATIONS) {
+		struct app_process *p = attach_as("evil", 1000, 12, T0);
+		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
+			char name[32];
+			snprintf(name, sizeof(name), "n%llu", (unsigned long long)(n + d));
+			declare(p, d, name, 0);
+			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+			record(p, PROTO_KIND_GAUGE, (uint16_t)d, T0, 0, 1);
+		}
+		record(good, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
+		apps_detach(apps, p, PROCESS_ENDED, T0);
+		metrics_before = metrics_before ? metrics_before : metrics_count(metrics);
+		ck_assert_uint_le(apps_stages(apps), APP_STAGES_MAX + 1);
+		ck_assert_uint_le(metrics_count(metrics), metrics_before + 8);
+	}
+	ck_assert_uint_eq(good->app->stages, 1);
+	ck_assert_uint_eq(
+		good->app->stage[0]->count, (names + PROTO_DECLARATIONS - 1) / PROTO_DECLARATIONS);
+}
+END_TEST
+
+/* One user's ever new apps and stages push out his own, not what another's app has left. */
+START_TEST(who_has_most_gives_first)
+{
+	struct app_process *p = attach_as("good", 1001, 7, T0);
+	declare(p, 0, "infer", 0);
+	record(p, PROTO_KIND_COMPLETE, 0, T0 - S, MS, 1);
+	apps_detach(apps, p, PROCESS_DIED, T0); /* gone before all others, used before all others */
+	for (pid_t i = 0; i < 300; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "evil%d", (int)i);
+		p = attach_as(name, 1000, 100 + i, T0 + 1);
+		for (uint32_t d = 0; d < 20; d++) {
+			snprintf(name, sizeof(name), "s%d_%u", (int)i, d);
+			declare(p, d, name, 0);
+			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+		}
+		apps_detach(apps, p, PROCESS_ENDED, T0 + 2);
+	}
+	ck_assert_ptr_nonnull(apps_find(apps, "good"));
+	ck_assert_uint_eq(apps_find(apps, "good")->stage[0]->count, 1);
+	ck_assert_ptr_nonnull(apps_find(apps, "evil299"));
+	ck_assert_ptr_null(apps_find(apps, "evil0"));
+}
+END_TEST
+
+START_TEST(a_storm_of_processes_leaves_room_on_the_timeline)
+{
+	struct app_process *p;
+	for (pid_t i = 0; i < 1000; i++) {
+		p = attach_as("storm", 1000, 1 + i, T0 + (uint64_t)i);
+		apps_detach(apps, p, i % 2 ? PROCESS_DIED : PROCESS_ENDED, T0 + (uint64_t)i);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), 2 * TOLD_BURST);
+	ck_assert_uint_eq(apps_untold(apps), 2000 - 2 * TOLD_BURST);
+	p = attach_as("cam", 1001, 1, T0); /* another user is told as ever */
+	ck_assert_str_eq(last_text(), "started (pid 1)");
+	apps_sample(apps, T0 + 100 * S);
+	ck_assert_str_eq(last_text(), "1872 more entries about apps of uid 1000 were left out");
+	uint64_t told = timeline_last_serial(timeline);
+	apps_sample(apps, T0 + 200 * S);
+	ck_assert_uint_eq(timeline_last_serial(timeline), told); /* nothing new */
+	attach_as("storm", 1000, 7, T0 + 200 * S);		 /* and the user is heard again */
+	ck_assert_str_eq(last_text(), "started (pid 7)");
+	apps_detach(apps, p, PROCESS_ENDED, T0 + 300 * S);
+}
+END_TEST
+
+static struct {
+	unsigned calls;
+	char words[160];
+	uint64_t count;
+	enum process_end how;
+} ended;
+
+static void on_end(void *ctx, const struct app *app, enum process_end how, uint64_t now_ns)
+{
+	ck_assert_ptr_eq(ctx, &ended);
+	ck_assert_uint_eq(app->processes, 0);
+	ck_assert_uint_eq(app->last_seen_ns, now_ns);
+	ended.calls++;
+	ended.how = how;
+	ended.count = app->stages ? app->stage[0]->count : 0;
+	snprintf(ended.words, sizeof(ended.words), "%s", app->last_words);
+}
+
+/* covers G3.1 */
+START_TEST(the_end_of_an_app_is_told_with_its_statistics)
+{
+	memset(&ended, 0, sizeof(ended));
+	ck_assert_int_eq(apps_observe_end(apps, on_end, &ended), 0);
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	struct app_process *q = attach_as("cam", 1000, 13, T0);
+	declare(p, 0, "infer", 0);
+	record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
+	apps_detach(apps, p, PROCESS_ENDED, T0 + S);
+	ck_assert_uint_eq(ended.calls, 0); /* another process lives */
+	apps_detach(apps, q, PROCESS_DIED, T0 + 2 * S);
+	ck_assert_uint_eq(ended.calls, 1);
+	ck_assert_int_eq(ended.how, PROCESS_DIED);
+	ck_assert_str_eq(ended.words, "died");
+	ck_assert_uint_eq(ended.count, 1);
+	/* its statistics are there until its place is needed */
+	apps_sample(apps, T0 + 1000 * S);
+	ck_assert_uint_eq(apps_find(apps, "cam")->stage[0]->count, 1);
+	p = attach_as("cam", 1000, 14, T0 + 1001 * S);
+	apps_detach(apps, p, PROCESS_RELEASED, T0 + 1002 * S); /* the daemon goes, not the app */
+	ck_assert_uint_eq(ended.calls, 1);
+	apps_unobserve_end(apps, &ended);
+	p = attach_as("cam", 1000, 15, T0 + 1003 * S);
+	apps_detach(apps, p, PROCESS_ENDED, T0 + 1004 * S);
+	ck_assert_uint_eq(ended.calls, 1);
+	int other[APPS_OBSERVERS];
+	for (int i = 0; i < APPS_OBSERVERS; i++) {
+		ck_assert_int_eq(apps_observe_end(apps, on_end, &other[i]), 0);
+	}
+	ck_assert_int_eq(apps_observe_end(apps, on_end, &ended), -ENOSPC);
+	for (int i = 0; i < APPS_OBSERVERS; i++) {
+		apps_unobserve_end(apps, &other[i]);
+	}
+}
+END_TEST
+
+START_TEST(stages_without_a_place_are_named)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
+		char name[16];
+		snprintf(name, sizeof(name), "s%u", d);
+		declare(p, d, name, 0);
+		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
+	}
+	ck_assert_uint_eq(apps_stages_refused(apps), 1);
+	ck_assert_str_eq(apps_other_name(apps, 0), "cam/s127");
+	ck_assert_ptr_null(apps_other_name(apps, 1));
+	for (uint32_t i = 0; i < 20; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "q%u", i);
+		struct app_process *q = attach_as("cam", 1000, 13, T0);
+		declare(q, 0, name, 0);
+		record(q, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
+	}
+	ck_assert_str_eq(apps_other_name(apps, 0), "cam/q19");
+	ck_assert_str_eq(apps_other_name(apps, APP_OTHER_NAMES - 1), "cam/q12");
+	ck_assert_ptr_null(apps_other_name(apps, APP_OTHER_NAMES));
+}
+END_TEST
+
+/* Begins and ends in any order of time come out as if they had been read in order. */
+START_TEST(begins_and_ends_read_backwards_meet)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare(p, 0, "io", 0);
+	for (uint64_t i = 100; i-- > 0;) {
+		record(p, PROTO_KIND_END, 0, T0 + 10 * i + 7, i % 3, 0);
+		record(p, PROTO_KIND_BEGIN, 0, T0 + 10 * i, i % 3, 0);
+	}
+	apps_drained(apps, p);
+	const struct stage *io = p->app->stage[0];
+	ck_assert_uint_eq(io->count, 100);
+	ck_assert_uint_eq(io->min_ns, 7);
+	ck_assert_uint_eq(io->max_ns, 7);
+	ck_assert_uint_eq(io->orphan_ends + io->abandoned, 0);
+}
+END_TEST
+
 static unsigned allocations_left;
 
 static void *failing_calloc(size_t count, size_t size)
@@ -525,6 +701,7 @@ int main(void)
 {
 	TCase *tc = tcase_create("apps");
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 600); /* for the long form */
 	tcase_add_test(tc, stage_statistics_become_metrics);
 	tcase_add_test(tc, frames_become_metrics);
 	tcase_add_test(tc, frames_of_two_threads_are_counted_in_the_order_of_time);
@@ -540,6 +717,12 @@ int main(void)
 	tcase_add_test(tc, apps_under_ever_new_names_keep_the_limit_of_stages);
 	tcase_add_test(tc, apps_and_processes_have_limits);
 	tcase_add_test(tc, marks_go_on_the_timeline_and_a_flood_does_not);
+	tcase_add_test(tc, ever_new_names_neither_grow_nor_touch_another_app);
+	tcase_add_test(tc, who_has_most_gives_first);
+	tcase_add_test(tc, a_storm_of_processes_leaves_room_on_the_timeline);
+	tcase_add_test(tc, the_end_of_an_app_is_told_with_its_statistics);
+	tcase_add_test(tc, stages_without_a_place_are_named);
+	tcase_add_test(tc, begins_and_ends_read_backwards_meet);
 	tcase_add_test(tc, short_memory_loses_numbers_but_nothing_else);
 	Suite *suite = suite_create("apps");
 	suite_add_tcase(suite, tc);

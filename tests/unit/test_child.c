@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "daemon/collect/keeper.h"
 
 static uv_loop_t loop;
 static struct child child;
@@ -129,6 +132,64 @@ START_TEST(it_is_ended_by_a_closed_pipe_although_the_daemon_ignores_sigpipe)
 	open_child("/bin/grep", "^Sig\\(Ign\\|Blk\\)", "/proc/self/status");
 	run_until_deaths(1);
 	ck_assert_str_eq(seen, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+END_TEST
+
+START_TEST(with_a_keeper_it_is_the_same_process)
+{
+	setenv("SECRET", "password", 1);
+	options.keeper = "/proc/self/exe";
+	open_script("echo $$ $0; env; exec sleep 1000");
+	char first[64];
+	run_until_seen("LC_ALL=C\n");
+	snprintf(first, sizeof(first), "%d /bin/sh\n", child.process.pid);
+	ck_assert_ptr_eq(strstr(seen, first), seen);
+	ck_assert_ptr_null(strstr(seen, "SECRET"));
+	ck_assert_int_eq(getpgid(child.process.pid), child.process.pid);
+}
+END_TEST
+
+START_TEST(a_keeper_that_cannot_run_it_says_why)
+{
+	options.keeper = "/proc/self/exe";
+	open_child("/nonexistent/program", NULL, NULL);
+	run_until_deaths(1);
+	ck_assert_str_eq(seen, "cannot run /nonexistent/program: No such file or directory\n");
+	ck_assert_str_eq(child.why, "exited with status 127");
+}
+END_TEST
+
+/* What a daemon killed with SIGKILL leaves behind: nothing, even of a child that says nothing and
+ * ignores every signal that can be. */
+START_TEST(with_a_keeper_it_does_not_outlive_a_killed_daemon)
+{
+	int report[2], status = 0;
+	pid_t pid = 0;
+	ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	ck_assert_int_eq(pipe(report), 0);
+	pid_t daemon = fork();
+	if (daemon == 0) {
+		uv_loop_fork(&loop);
+		options.keeper = "/proc/self/exe";
+		open_script(
+			"trap '' TERM INT HUP; echo ready; while :; do read x; done </dev/zero");
+		run_until_seen("ready\n");
+		pid = child.process.pid;
+		bool told = write(report[1], &pid, sizeof(pid)) == sizeof(pid);
+		for (; told;) {
+			pause();
+		}
+		_exit(1);
+	}
+	ck_assert_int_eq(read(report[0], &pid, sizeof(pid)), sizeof(pid));
+	ck_assert(exists(pid));
+	ck_assert_int_eq(kill(daemon, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(daemon, &status, 0), daemon);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	open_script("exit 0"); /* for the teardown */
+	close(report[0]);
+	close(report[1]);
 }
 END_TEST
 
@@ -286,8 +347,10 @@ START_TEST(it_can_be_closed_in_each_phase)
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv_of_keeper)
 {
+	(void)argc;
+	keeper_run(argv_of_keeper);
 	Suite *suite = suite_create("child");
 	TCase *tcase = tcase_create("child");
 	tcase_set_timeout(tcase, 100);
@@ -295,6 +358,9 @@ int main(void)
 	tcase_add_test(tcase, what_it_writes_arrives_and_it_leads_its_own_group);
 	tcase_add_test(tcase, its_environment_is_cleared);
 	tcase_add_test(tcase, it_is_ended_by_a_closed_pipe_although_the_daemon_ignores_sigpipe);
+	tcase_add_test(tcase, with_a_keeper_it_is_the_same_process);
+	tcase_add_test(tcase, a_keeper_that_cannot_run_it_says_why);
+	tcase_add_test(tcase, with_a_keeper_it_does_not_outlive_a_killed_daemon);
 	tcase_add_loop_test(
 		tcase, the_end_says_why_and_the_next_is_started, 0, sizeof(ends) / sizeof(ends[0]));
 	tcase_add_test(tcase, a_program_that_is_absent_fails_to_start);

@@ -118,6 +118,63 @@ START_TEST(values_arrive)
 }
 END_TEST
 
+START_TEST(stage_and_frame_sections_take_globs)
+{
+	ck_assert_int_eq(load("[statistics]\npercentile_method = nearest\n"
+			      "[stages]\nmemory = 2M\n[recorder]\nmemory = 1M\n"
+			      "[stage cam/infer]\ndeadline = 33ms\nunit = gpu\n"
+			      "[stage */*]\nwarmup = 10\nrss_growth_limit = 20M\n"
+			      "[stage cam/infer]\ncategory = nn\n"
+			      "[frame c?m*]\ndeadline = 500us\ntarget_fps = 29.97\n"),
+		0);
+	ck_assert(config.nearest);
+	ck_assert_uint_eq(config.stage_bytes, 2u << 20);
+	ck_assert_uint_eq(config.recorder_bytes, 1u << 20);
+	ck_assert_uint_eq(config.apps.stages, 2);
+	const struct stage_section *section = config.apps.stage;
+	ck_assert_str_eq(section[0].glob, "cam/infer");
+	ck_assert_uint_eq(section[0].settings.deadline_ns, 33000000u);
+	ck_assert_str_eq(section[0].settings.unit, "gpu");
+	ck_assert_str_eq(section[0].settings.category, "nn");
+	ck_assert_uint_eq(section[1].settings.warmup, 10);
+	ck_assert_int_eq(section[1].settings.rss_growth_limit, 20 << 20);
+	ck_assert_uint_eq(config.apps.frames, 1);
+	ck_assert_uint_eq(config.apps.frame[0].settings.deadline_ns, 500000);
+	ck_assert_double_eq(config.apps.frame[0].settings.target_fps, 29.97);
+}
+END_TEST
+
+/* libinih keeps 49 bytes of a section's name. */
+START_TEST(long_name_of_a_section_is_whole)
+{
+	char text[256], a[49], b[49];
+	memset(a, 'a', 48);
+	memset(b, 'b', 48);
+	a[48] = b[48] = '\0';
+	snprintf(text, sizeof(text), "[stage %s/%s]\nwarmup = 3\n[process %s]\npid = 1\n", a, b, a);
+	ck_assert_int_eq(load(text), 0);
+	ck_assert_uint_eq(strlen(config.apps.stage[0].glob), 97);
+	ck_assert_str_eq(config.process[0].name, a);
+	snprintf(text, sizeof(text), "[stage %sx/%s]\nwarmup = 3\n", a, b);
+	ck_assert_int_eq(load(text), -EINVAL);
+}
+END_TEST
+
+START_TEST(too_many_stage_sections_are_told)
+{
+	char *text = calloc(100, 64);
+	ck_assert_ptr_nonnull(text);
+	size_t used = 0;
+	for (int i = 0; i < 65; i++) {
+		used += (size_t)snprintf(text + used, 64, "[stage cam/s%d]\nwarmup = 1\n", i);
+	}
+	ck_assert_int_eq(load(text), -EINVAL);
+	ck_assert_uint_eq(errors.count, 1);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], ":130: [stage cam/s64] warmup = 1: too many"));
+	free(text);
+}
+END_TEST
+
 START_TEST(section_of_a_built_in_rule_changes_single_keys)
 {
 	ck_assert_int_eq(load("[alert temperature]\nabove = 70\n[alert cpu]\nenabled = no\n"), 0);
@@ -168,6 +225,9 @@ static const struct {
 	{"[source nonsense]\nenabled = yes\n", "unknown source; expected one of"},
 	{"[source thermal]\nenabled = maybe\n", "expected yes or no"},
 	{"[source thermal]\nexlude = x\n", "unknown key"},
+	{"[source throttle]\nvcgencmd = bin/vcgencmd\n",
+		"vcgencmd = bin/vcgencmd: not an absolute"},
+	{"[source pi]\nvcgencmd = vcgencmd\n", "not an absolute path"},
 	{"[alert a/b]\nabove = 1\n", "bad name of a section"},
 	{"[alert]\nabove = 1\n", "bad name of a section"},
 	{"[daemon x]\nlog_level = info\n", "unknown section"},
@@ -189,6 +249,29 @@ static const struct {
 	{"[mqtt]\nport = 70000\n", "expected a number from 1 to 65535"},
 	{"[mqtt]\ndevice_id = a/b\n", "expected 1 to 63 of"},
 	{"[mqtt]\ntopic_prefix = a/#\n", "expected topic levels"},
+	{"[stage cam]\nwarmup = 1\n", "bad name of a section; expected [stage APP/STAGE]"},
+	{"[stage cam/a/b]\nwarmup = 1\n", "bad name of a section"},
+	{"[stage cam/a b]\nwarmup = 1\n", "bad name of a section"},
+	{"[stage]\nwarmup = 1\n", "bad name of a section"},
+	{"[frame cam/a]\ndeadline = 1s\n", "bad name of a section; expected [frame APP]"},
+	{"[frame]\ndeadline = 1s\n", "bad name of a section"},
+	{"[stage cam/a]\ndeadline = 0\n", "expected a duration from 1us to 1h"},
+	{"[stage cam/a]\ndeadline = 2h\n", "expected a duration from 1us to 1h"},
+	{"[stage cam/a]\ndeadline = fast\n", "deadline = fast: expected a duration"},
+	{"[stage cam/a]\nunit = two words\n", "expected a word"},
+	{"[stage cam/a]\ncategory = abcdefghijklmnopqrstuvwx\n", "expected a word"},
+	{"[stage cam/a]\nunit =\n", "expected a word"},
+	{"[stage cam/a]\nwarmup = -1\n", "expected a number of events"},
+	{"[stage cam/a]\nwarmup = 0\n", "expected a number of events"},
+	{"[stage cam/a]\nrss_growth_limit = 1\n", "expected a size of at least 4K"},
+	{"[stage cam/a]\ntarget_fps = 1\n", "unknown key; expected one of deadline unit category"},
+	{"[frame cam]\ntarget_fps = 0\n", "expected frames a second"},
+	{"[frame cam]\ntarget_fps = nan\n", "expected frames a second"},
+	{"[frame cam]\nwarmup = 1\n", "unknown key; expected one of deadline target_fps"},
+	{"[stages]\nmemory = 1K\n", "expected 1024K to 1048576K"},
+	{"[recorder]\nmemory = 1K\n", "expected 64K to 1048576K"},
+	{"[recorder]\nbefore = 1s\n", "unknown key"},
+	{"[statistics]\npercentile_method = Linear\n", "expected linear or nearest"},
 	{"[daemon\nlog_level = info\n", "expected [section] or key = value"},
 	{"[daemon]\njust words\n", ":2: not understood; expected [section] or key = value"},
 };
@@ -331,6 +414,9 @@ START_TEST(shipped_file_documents_every_key_at_its_default)
 	ck_assert_uint_eq(config.stage_window, defaults.stage_window);
 	ck_assert_uint_eq(config.frame_window, defaults.frame_window);
 	ck_assert_uint_eq(config.history_bytes, defaults.history_bytes);
+	ck_assert_uint_eq(config.stage_bytes, defaults.stage_bytes);
+	ck_assert_uint_eq(config.recorder_bytes, defaults.recorder_bytes);
+	ck_assert_int_eq(config.nearest, defaults.nearest);
 	ck_assert_str_eq(config.admin_group, defaults.admin_group);
 	ck_assert_int_eq(config.log_level, defaults.log_level);
 	ck_assert_mem_eq(&config.mqtt, &defaults.mqtt, sizeof(config.mqtt));
@@ -360,6 +446,9 @@ int main(void)
 	tcase_add_test(tc, empty_file_is_the_defaults);
 	tcase_add_test(tc, built_in_rules_have_the_guides_limits);
 	tcase_add_test(tc, values_arrive);
+	tcase_add_test(tc, stage_and_frame_sections_take_globs);
+	tcase_add_test(tc, long_name_of_a_section_is_whole);
+	tcase_add_test(tc, too_many_stage_sections_are_told);
 	tcase_add_test(tc, section_of_a_built_in_rule_changes_single_keys);
 	tcase_add_test(tc, new_limit_takes_the_built_in_clear_along);
 	tcase_add_loop_test(tc, mistake_is_told_with_file_line_and_what_was_expected, 0,

@@ -210,6 +210,29 @@ START_TEST(counters_follow_paranoia_and_capabilities)
 }
 END_TEST
 
+/* What is shipped is installed, not typed: it may hold more than the lines that are missing. */
+START_TEST(an_installed_drop_in_is_the_fix)
+{
+	char path[256], fix[512];
+	static const char then[] =
+		"sudo systemctl daemon-reload && sudo systemctl restart edgeprofd";
+	struct access_subject subject = {.is_daemon = true, .service = true, .uid = 998};
+	snprintf(path, sizeof(path), "%s/perf-counters.conf", machine_dropins);
+	put("proc/sys/kernel/perf_event_paranoid", "4\n");
+	put(path, "[Service]\n");
+	doctor_access(checks, root, &subject);
+	snprintf(fix, sizeof(fix),
+		"sudo install -D -m 644 -t /etc/systemd/system/edgeprofd.service.d /%s && %s", path,
+		then);
+	check_row("perf", "hint", "has no CAP_PERFMON", fix);
+	/* and one that is not installed is typed */
+	check_row("processes", "hint", "may not read smaps_rollup",
+		"printf '[Service]\\nCapabilityBoundingSet=CAP_SYS_PTRACE\\n"
+		"AmbientCapabilities=CAP_SYS_PTRACE\\n' | sudo tee "
+		"/etc/systemd/system/edgeprofd.service.d/other-users.conf && ");
+}
+END_TEST
+
 START_TEST(a_kernel_without_counters_has_no_fix)
 {
 	struct access_subject subject = {.is_daemon = true, .uid = 998};
@@ -267,6 +290,11 @@ START_TEST(a_group_that_may_is_joined_by_a_drop_in)
 	doctor_access(checks, root, &subject);
 	check_row("firmware", "hint", "may not open",
 		"PrivateDevices=no\\nDeviceAllow=/dev/vcio r\\nSupplementaryGroups=video");
+	again();
+	snprintf(path, sizeof(path), "%s/raspberry-pi.conf", machine_dropins);
+	put(path, "[Service]\n");
+	doctor_access(checks, root, &subject);
+	check_row("firmware", "hint", "may not open", "edgeprofd/dropins/raspberry-pi.conf && ");
 	again();
 	subject.service = false;
 	doctor_access(checks, root, &subject);
@@ -378,6 +406,7 @@ int main(void)
 	tcase_add_test(tests, a_cgroup_without_memory_is_a_hint);
 	tcase_add_test(tests, subjects_are_read_from_status);
 	tcase_add_test(tests, counters_follow_paranoia_and_capabilities);
+	tcase_add_test(tests, an_installed_drop_in_is_the_fix);
 	tcase_add_test(tests, a_kernel_without_counters_has_no_fix);
 	tcase_add_test(tests, the_mailbox_is_judged_by_owner_group_and_mode);
 	tcase_add_test(tests, a_group_that_may_is_joined_by_a_drop_in);

@@ -20,6 +20,8 @@ static void on_signal(int number)
 	(void)number;
 	edgeprof_end(edgeprof_begin(handler_stage));
 	edgeprof_complete(handler_stage, 1, 1, EDGEPROF_NO_FRAME);
+	edgeprof_attribute(handler_stage, handler_stage, 1);
+	edgeprof_end_failed(edgeprof_begin(handler_stage));
 	handled++;
 }
 
@@ -48,10 +50,73 @@ START_TEST(signal_handler_events_are_recorded_or_counted)
 	timer_delete(timer);
 	received += fake_drain(&fake, NULL, NULL);
 	struct fake_counts n = fake_count(&fake);
-	ck_assert_uint_eq(n.sent, own + 2 * handled);
+	ck_assert_uint_eq(n.sent, own + 4 * handled);
 	ck_assert_uint_eq(n.received, received);
 	ck_assert_uint_eq(n.sent, n.received + n.dropped);
 	ck_assert_uint_eq(slot->depth, 0);
+}
+END_TEST
+
+enum { FORKS = 100 };
+static volatile sig_atomic_t forks, is_child;
+
+static void on_signal_fork(int number)
+{
+	(void)number;
+	if (forks < FORKS && !is_child) {
+		forks++;
+		is_child = fork() == 0;
+	}
+}
+
+static void end_child(int stage)
+{
+	if (is_child) {
+		edgeprof_end(edgeprof_begin(stage));
+		_exit(0);
+	}
+}
+
+/* The child returns into what the handler interrupted, mostly an event of its parent. */
+START_TEST(handlers_may_fork_inside_an_event)
+{
+	attach();
+	int stage = edgeprof_stage("infer");
+	struct sigaction action = {.sa_handler = on_signal_fork};
+	sigaction(SIGALRM, &action, NULL);
+	timer_t timer;
+	ck_assert_int_eq(timer_create(CLOCK_MONOTONIC, NULL, &timer), 0);
+	struct itimerspec every = {{0, 300000}, {0, 300000}};
+	timer_settime(timer, 0, &every, NULL);
+	uint64_t own = 0, received = 0;
+	sigset_t alarm;
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	while (forks < FORKS) {
+		for (int i = 0; i < 100; i++) {
+			edgeprof_token outer = edgeprof_begin(stage);
+			edgeprof_end(edgeprof_begin(stage));
+			edgeprof_end(outer);
+			end_child(stage);
+			own += 2;
+		}
+		/* the ring is the parent's to drain */
+		sigprocmask(SIG_BLOCK, &alarm, NULL);
+		end_child(stage);
+		received += fake_drain(&fake, NULL, NULL);
+		sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+		end_child(stage);
+	}
+	timer_delete(timer);
+	for (int i = 0, status; i < FORKS; i++) {
+		ck_assert_int_gt(wait(&status), 0);
+		ck_assert_int_eq(status, 0);
+	}
+	received += fake_drain(&fake, NULL, NULL);
+	struct fake_counts n = fake_count(&fake);
+	ck_assert_uint_eq(n.sent, own);
+	ck_assert_uint_eq(n.received, received);
+	check_identity();
 }
 END_TEST
 
@@ -198,6 +263,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, NULL, finish);
 	tcase_add_test(tc, signal_handler_events_are_recorded_or_counted);
+	tcase_add_test(tc, handlers_may_fork_inside_an_event);
 	tcase_add_test(tc, ten_thousand_events_make_no_system_call);
 #if !HAVE_SANITIZER
 	tcase_add_test(tc, events_allocate_nothing);

@@ -42,6 +42,54 @@ START_TEST(several_threads_are_counted_exactly_while_drained)
 }
 END_TEST
 
+enum { ROUNDS = 10000, MARKS = 10 };
+
+/* Five records a round, three a mark. */
+static void *record_all_kinds(void *arg)
+{
+	int stage = *(int *)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		edgeprof_token t = edgeprof_begin(stage);
+		edgeprof_gauge(stage, i);
+		edgeprof_counter(stage, 1);
+		edgeprof_attribute(stage, stage, i);
+		edgeprof_end_failed(t);
+		if (i % (ROUNDS / MARKS) == 0) {
+			edgeprof_mark_with("mark", (const struct edgeprof_value[]){{"x", 1}}, 1);
+		}
+	}
+	return NULL;
+}
+
+/* The ring is full most of the time, and drained in between. */
+START_TEST(all_kinds_are_counted_exactly)
+{
+	setenv("EDGEPROF_MAPPING_SIZE", "65536", 1);
+	attach();
+	int stage = edgeprof_stage("infer");
+	edgeprof_stage_options(stage, EDGEPROF_PROCESS_CPU);
+	pthread_t threads[THREADS];
+	struct seen s = {0};
+	for (int i = 0; i < THREADS; i++) {
+		pthread_create(&threads[i], NULL, record_all_kinds, &stage);
+	}
+	uint64_t wanted = (uint64_t)THREADS * (5 * ROUNDS + 3 * MARKS);
+	while (fake_count(&fake).sent < wanted) {
+		fake_drain(&fake, see, &s);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	fake_drain(&fake, see, &s);
+	struct fake_counts n = fake_count(&fake);
+	ck_assert_uint_eq(n.sent, wanted);
+	ck_assert_uint_eq(n.received + n.dropped, n.sent);
+	ck_assert_uint_eq(s.records, n.received);
+	ck_assert_uint_gt(s.last_kind[PROTO_KIND_COST], 0);
+	check_identity();
+}
+END_TEST
+
 START_TEST(threads_without_a_daemon_are_counted_exactly)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
@@ -199,6 +247,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, NULL, finish);
 	tcase_add_test(tc, several_threads_are_counted_exactly_while_drained);
+	tcase_add_test(tc, all_kinds_are_counted_exactly);
 	tcase_add_test(tc, threads_without_a_daemon_are_counted_exactly);
 	tcase_add_test(tc, thousand_short_threads_share_the_slots);
 	tcase_add_test(tc, threads_beyond_the_slots_are_counted_lost);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/collect/collector.h"
+#include "daemon/collect/device_file.h"
 #include "daemon/collect/gpu_load.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"
@@ -198,17 +199,54 @@ START_TEST(fans_are_told_by_label_or_chip)
 	tree_write(&tree, "sys/class/hwmon/hwmon3/name", "pwmfan\n");
 	tree_write(&tree, "sys/class/hwmon/hwmon3/pwm1", "60\n");
 	tree_write(&tree, "sys/devices/pwm-fan/rpm_measured", "0\n");
+	tree_write(&tree, "sys/devices/pwm-fan/cur_pwm", "255\n");
+	tree_write(&tree, "sys/class/hwmon/hwmon0/pwm2", "51\n");
 	start("fan");
 	bench_expect(&bench, "fan/nct6775", 1200);
 	bench_expect(&bench, "fan/CPU_Fan", 900);
 	bench_expect_null(&bench, "fan/nct6775.2", "malformed");
 	bench_expect(&bench, "fan/pwm_tach", 2140);
 	bench_expect(&bench, "fan/pwm-fan", 0);
+	/* a fan without a tachometer tells what it is driven with */
 	expect_none("fan/pwmfan");
+	bench_expect(&bench, "fan_duty/pwmfan", 60 * 100.0 / 255);
+	bench_expect(&bench, "fan_duty/CPU_Fan", 20);
+	bench_expect(&bench, "fan_duty/pwm-fan", 100);
+	ck_assert_int_eq(bench_metric(&bench, "fan_duty/pwmfan")->unit, UNIT_PERCENT);
 	ck_assert_int_eq(bench_metric(&bench, "fan/pwm_tach")->unit, UNIT_RPM);
 	tree_write(&tree, "sys/class/hwmon/hwmon2/rpm", "-5\n");
+	tree_write(&tree, "sys/class/hwmon/hwmon3/pwm1", "256\n");
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect_null(&bench, "fan/pwm_tach", "out of range");
+	bench_expect_null(&bench, "fan_duty/pwmfan", "out of range");
+	bench_finish(&bench);
+}
+END_TEST
+
+/* Looking for it in a fixture or a deep tree costs more than reading all the others. */
+START_TEST(a_file_that_stays_away_is_looked_for_less_often)
+{
+	struct device_file file;
+	long long value = 0;
+	int reads = 0;
+	bench_make(&bench, tree.path, NULL);
+	ck_assert_int_eq(device_file_init(&file, true, "sys/away"), 0);
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(device_file_read_i64(&file, &bench.root, &value), -ENOENT);
+	}
+	tree_write(&tree, "sys/away", "7");
+	while (device_file_read_i64(&file, &bench.root, &value) < 0) {
+		ck_assert_int_lt(++reads, DEVICE_FILE_PATIENCE);
+	}
+	ck_assert_int_gt(reads, 0);
+	ck_assert_int_eq(value, 7);
+	device_file_close(&file);
+	/* what has just gone is looked for at once */
+	tree_unlink(&tree, "sys/away");
+	ck_assert_int_eq(device_file_read_i64(&file, &bench.root, &value), -ENOENT);
+	tree_write(&tree, "sys/away", "8");
+	ck_assert_int_eq(device_file_read_i64(&file, &bench.root, &value), 0);
+	device_file_close(&file);
 	bench_finish(&bench);
 }
 END_TEST
@@ -261,6 +299,7 @@ int main(void)
 	tcase_add_test(tcase, a_gated_gpu_is_null_and_comes_back);
 	tcase_add_loop_test(tcase, a_machine_without_gpu_or_fan_says_so, 0, 2);
 	tcase_add_test(tcase, fans_are_told_by_label_or_chip);
+	tcase_add_test(tcase, a_file_that_stays_away_is_looked_for_less_often);
 	tcase_add_loop_test(tcase, samples_allocate_nothing_and_open_survives_no_memory, 0, 4);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);

@@ -258,21 +258,84 @@ START_TEST(the_total_of_another_source_stays)
 }
 END_TEST
 
-/* covers G0.12 */
-START_TEST(the_mailbox_tells_the_temperature_and_a_zone_makes_it_needless)
+/* A HAT's INA measures what comes in, with the USB ports; the PMIC only what it feeds itself.
+ * covers G2.7 */
+START_TEST(a_monitor_of_the_supply_takes_the_total_from_the_pmic)
 {
+	struct bench power;
+	const char *hat = "sys/class/hwmon/hwmon4";
+	char path[64];
+	tree_write(&tree, "dev/vcio_gencmd", "");
+	pi_fake_answer("pmic_read_adc", adc_text);
+	static const char *const files[][2] = {{"name", "ina219\n"}, {"in1_input", "5100\n"},
+		{"curr1_input", "900\n"}, {"power1_input", "4590000\n"}};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", hat, files[i][0]);
+		tree_write(&tree, path, files[i][1]);
+	}
+	for (int power_first = 0; power_first < 2; power_first++) {
+		bench_make(&bench, tree.path, "pi");
+		power = bench;
+		power.ops = collector_find("power");
+		ck_assert_int_eq(
+			sources_add(bench.core.sources, "power", 1000000000, &power.source), 0);
+		power.ctx.source = power.source;
+		if (!power_first) {
+			ck_assert_int_eq(bench_open(&bench), 0);
+			ck_assert_int_eq(bench_sample(&bench), 0);
+			ck_assert_ptr_eq(bench_metric(&bench, "power/total")->source, bench.source);
+			ck_assert_str_eq(bench_metric(&bench, "power/total")->origin,
+				"sum of the PMIC's rails");
+		}
+		ck_assert_int_eq(bench_open(&power), 0);
+		ck_assert_int_eq(bench_sample(&power), 0);
+		if (power_first) {
+			ck_assert_int_eq(bench_open(&bench), 0);
+		}
+		for (int again = 0; again < 2; again++) {
+			ck_assert_int_eq(bench_sample(&bench), 0);
+			ck_assert_ptr_eq(bench_metric(&bench, "power/total")->source, power.source);
+			bench_expect(&bench, "power/total", 4590);
+			bench_expect(&bench, "power/VDD_CORE", 400);
+			ck_assert_str_eq(
+				bench_metric(&bench, "power/total")->origin, "sum of the rails");
+		}
+		bench_close(&power);
+		bench_finish(&bench);
+	}
+}
+END_TEST
+
+/* covers G0.12 */
+START_TEST(the_mailbox_comes_first_then_a_command_and_a_zone_stays_beside_them)
+{
+	struct metric *max;
+	struct source *thermal;
 	tree_write(&tree, "dev/vcio", "");
+	tree_write(&tree, "sys/class/thermal/thermal_zone0/temp", "47000");
 	pi_fake.milli_celsius = 48312;
+	pi_fake_answer("measure_temp", "temp=52.6'C");
 	bench_make(&bench, tree.path, "pi");
 	ck_assert_int_eq(bench_open(&bench), 0);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect(&bench, "temperature/firmware", 48.312);
-	bench_finish(&bench);
-	tree_write(&tree, "sys/class/thermal/thermal_zone0/temp", "48312");
-	pi_fake_answer("measure_clock arm", "frequency(48)=600000000");
-	bench_make(&bench, tree.path, "pi");
-	ck_assert_int_eq(bench_open(&bench), 0);
-	ck_assert_ptr_null(metrics_find(bench.core.metrics, "temperature/firmware"));
+	ck_assert_str_eq(bench_metric(&bench, "temperature/firmware")->origin, "firmware mailbox");
+	/* nobody else tells the hottest: it is this one, until somebody does */
+	bench_expect(&bench, "temperature/max", 48.312);
+	ck_assert_int_eq(sources_add(bench.core.sources, "thermal", 1000000000, &thermal), 0);
+	ck_assert_int_eq(
+		metrics_add(bench.core.metrics, thermal, "temperature/max", UNIT_CELSIUS, &max), 0);
+	metric_set(max, 47);
+	pi_fake.tags_unknown = true;
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "temperature/firmware", 52.6);
+	ck_assert_str_eq(bench_metric(&bench, "temperature/firmware")->origin,
+		"firmware command measure_temp");
+	bench_expect(&bench, "temperature/max", 47);
+	ck_assert_ptr_eq(bench_metric(&bench, "temperature/max")->source, thermal);
+	pi_fake.command_error = ETIMEDOUT;
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert(isnan(bench_value(&bench, "temperature/firmware")));
 	bench_finish(&bench);
 }
 END_TEST
@@ -376,7 +439,8 @@ int main(void)
 	tcase_add_test(tcase, a_file_that_is_no_device_is_no_firmware);
 	tcase_add_test(tcase, clocks_volts_memory_and_rails_become_metrics);
 	tcase_add_test(tcase, the_total_of_another_source_stays);
-	tcase_add_test(tcase, the_mailbox_tells_the_temperature_and_a_zone_makes_it_needless);
+	tcase_add_test(tcase, a_monitor_of_the_supply_takes_the_total_from_the_pmic);
+	tcase_add_test(tcase, the_mailbox_comes_first_then_a_command_and_a_zone_stays_beside_them);
 	tcase_add_test(tcase, without_firmware_the_source_is_absent_with_a_reason);
 	tcase_add_test(tcase, captures_of_real_boards_read_as_they_say);
 	suite_add_tcase(suite, tcase);

@@ -165,14 +165,29 @@ START_TEST(power_needs_both_inputs_of_one_channel)
 {
 	channel("sys/class/hwmon/hwmon1", 1, "ONLY_V", "5000", NULL);
 	channel("sys/class/hwmon/hwmon1", 2, "ONLY_I", NULL, "1000");
-	/* a supply's negotiated limits are no measurement */
-	put("sys/class/hwmon/hwmon2", "name", "tcpm_source_psy_4_0022");
-	put("sys/class/hwmon/hwmon2", "in0_input", "9000");
-	put("sys/class/hwmon/hwmon2", "curr1_input", "3000");
 	bench_make(&bench, tree.path, "power");
 	ck_assert_int_eq(bench_open(&bench), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(bench.reason, "no power monitor"));
 	ck_assert_uint_eq(metrics_count(bench.core.metrics), 0);
+	bench_finish(&bench);
+}
+END_TEST
+
+/* A supply's contract is no measurement: neither a rail nor a total. */
+START_TEST(what_a_usb_supply_promises_is_a_limit)
+{
+	put("sys/class/hwmon/hwmon2", "name", "tcpm_source_psy_4_0022");
+	put("sys/class/hwmon/hwmon2", "in0_input", "12000\n");
+	put("sys/class/hwmon/hwmon2", "curr1_input", "3000\n");
+	start();
+	bench_expect(&bench, "power_limit/tcpm_source_psy_4_0022", 36000);
+	ck_assert_str_eq(bench_metric(&bench, "power_limit/tcpm_source_psy_4_0022")->origin,
+		"negotiated with the supply, not measured");
+	expect_none("power/total");
+	ck_assert_uint_eq(bench.source->metrics, 1);
+	put("sys/class/hwmon/hwmon2", "in0_input", "0\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "power_limit/tcpm_source_psy_4_0022", "no supply");
 	bench_finish(&bench);
 }
 END_TEST
@@ -377,6 +392,7 @@ int main(void)
 	tcase_add_test(tcase, thor_takes_the_carriers_supply);
 	tcase_add_test(tcase, xavier_without_a_supply_rail_is_a_sum);
 	tcase_add_test(tcase, power_needs_both_inputs_of_one_channel);
+	tcase_add_test(tcase, what_a_usb_supply_promises_is_a_limit);
 	tcase_add_test(tcase, a_gpus_own_power_is_a_rail_and_no_total);
 	tcase_add_test(tcase, a_total_of_another_source_stays_its_own);
 	tcase_add_loop_test(

@@ -335,6 +335,64 @@ START_TEST(starts_exits_and_restarts_are_events)
 }
 END_TEST
 
+/* covers G2.4 */
+START_TEST(crossing_the_memory_limit_is_an_event_and_a_metric)
+{
+	uint64_t count;
+	struct watch w = {.kind = WATCH_PATTERN,
+		.name = "cam",
+		.pattern = "cam*",
+		.memory_limit_bytes = 1 << 20};
+	ck_assert_int_eq(processes_watch(&bench.processes, &w), 0);
+	watch(WATCH_PID, "free", "", 11);
+	process(10, "cam", 1, 5, 1024);
+	process(11, "cam2", 1, 5, 900);
+	start();
+	bench_expect(&bench, "process/cam/over_limit", 0); /* at the limit is not over it */
+	ck_assert_int_eq(bench_metric(&bench, "process/cam/over_limit")->unit, UNIT_COUNT);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "process/free/over_limit"));
+	process(10, "cam", 1, 5, 1536);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/over_limit", 1);
+	ck_assert_str_eq(last_event(&count),
+		"process 10: 1.5 MiB resident, over its memory limit of 1.0 MiB");
+	ck_assert_int_eq(timeline_from(bench.core.timeline, count)->level, TIMELINE_WARNING);
+	/* told once; close below the limit the number falls, but that is no news yet */
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	process(10, "cam", 1, 5, 1000);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/over_limit", 0);
+	process(10, "cam", 1, 5, 1536);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	last_event(&count);
+	ck_assert_uint_eq(count, 1);
+	process(10, "cam", 1, 5, 512);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_str_eq(last_event(&count),
+		"process 10: 0.5 MiB resident, below its memory limit of 1.0 MiB");
+	/* two at once: one line a second, none is lost */
+	process(10, "cam", 1, 5, 2048);
+	process(11, "cam2", 1, 5, 2048);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	last_event(&count);
+	ck_assert_uint_eq(count, 3);
+	bench_expect(&bench, "process/cam/over_limit", 2);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	last_event(&count);
+	ck_assert_uint_eq(count, 4);
+	gone(10);
+	gone(11);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "process/cam/over_limit", "no process");
+	/* the limit goes, and so does the metric */
+	ck_assert_int_eq(processes_unwatch(&bench.processes, WATCH_PATTERN, "cam", 0), 1);
+	watch(WATCH_PATTERN, "cam", "cam*", 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "process/cam/over_limit"));
+	bench_expect(&bench, "process/cam/count", 0);
+}
+END_TEST
+
 START_TEST(a_flood_of_processes_is_one_line)
 {
 	uint64_t count;
@@ -373,6 +431,18 @@ START_TEST(with_many_processes_each_has_its_turn)
 		ck_assert_int_eq(bench_sample(&bench), 0);
 	}
 	bench_expect(&bench, "process/cam/fds", 100);
+	/* whose it is, is known from the first sight; between its turns stat tells the memory */
+	size_t from_stat = 0;
+	for (size_t i = 0; i < bench.processes.rows; i++) {
+		const struct process_row *row = &bench.processes.row[i];
+		bool newer = row->rss_bytes == 10.0 * (double)sysconf(_SC_PAGESIZE);
+		ck_assert_uint_eq(row->uid, 42);
+		ck_assert(newer || row->rss_bytes == 1024);
+		ck_assert_double_eq(row->vms_bytes, newer ? 1000 : 900 * 1024);
+		from_stat += newer;
+	}
+	ck_assert_uint_ge(from_stat, 100 - 32);
+	ck_assert_uint_lt(from_stat, 100);
 }
 END_TEST
 
@@ -480,6 +550,7 @@ int main(void)
 	tcase_add_test(tcase, what_proc_does_not_show_is_null_with_the_reason);
 	tcase_add_test(tcase, a_unit_means_the_processes_of_its_group);
 	tcase_add_test(tcase, starts_exits_and_restarts_are_events);
+	tcase_add_test(tcase, crossing_the_memory_limit_is_an_event_and_a_metric);
 	tcase_add_test(tcase, a_flood_of_processes_is_one_line);
 	tcase_add_test(tcase, with_many_processes_each_has_its_turn);
 	tcase_add_test(tcase, a_tick_allocates_nothing_and_leaves_nothing_open);

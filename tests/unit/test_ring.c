@@ -354,6 +354,143 @@ START_TEST(the_wake_latch_is_cleared_by_a_drain)
 }
 END_TEST
 
+/* As Python writes: the check is in the upper byte of stage. */
+static struct proto_record checked(uint64_t value, uint64_t position)
+{
+	struct proto_record r = {.stage = 5,
+		.kind = PROTO_KIND_COMPLETE,
+		.flags = PROTO_RECORD_NESTED,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = 0x123456789abcdef0u + value,
+		.value = value,
+		.frame = value * 0x9e3779b97f4a7c15u};
+	r.stage |= (uint16_t)(proto_record_check(&r, position) << 8);
+	return r;
+}
+
+static unsigned put_checked(uint32_t slot, unsigned count)
+{
+	writer.slots[slot].flags = PROTO_SLOT_CHECKED;
+	unsigned done = 0;
+	for (; done < count; done++) {
+		struct proto_record r = checked(writer.head[slot] + 1, writer.head[slot]);
+		if (!writer_put(&writer, slot, &r)) {
+			break;
+		}
+	}
+	return done;
+}
+
+static struct proto_record *record_at(uint32_t slot, uint64_t position)
+{
+	uint64_t offset = position % writer.g.chunk_records;
+	for (uint32_t i = 0; i < writer.g.chunks; i++) {
+		if (proto_map_owner(map, &writer.g)[i] == slot + 1 &&
+			proto_map_base(map, &writer.g)[i] == position - offset) {
+			return &proto_map_chunk(map, &writer.g, i)[offset];
+		}
+	}
+	ck_abort_msg("position %u is in no chunk", (unsigned)position);
+}
+
+static struct {
+	unsigned records, none;
+	uint16_t stage;
+} judged;
+
+static void judge_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	(void)ctx;
+	(void)slot;
+	judged.records++;
+	judged.none += copy->kind == PROTO_KIND_NONE;
+	judged.stage |= copy->stage;
+}
+
+static const struct ring_sink judge = {see_declaration, judge_record, &seen};
+
+static size_t drain_judged(void)
+{
+	bool more;
+	return ring_drain(ring, &judge, RING_BUDGET, &more);
+}
+
+START_TEST(checks_are_verified_and_taken_out_of_stage)
+{
+	attach();
+	memset(&judged, 0, sizeof(judged));
+	unsigned room = 3 * writer.g.chunk_records + 5;
+	ck_assert_uint_eq(put_checked(0, room), room);
+	ck_assert_uint_eq(drain_judged(), room);
+	ck_assert_uint_eq(judged.none, 0);
+	ck_assert_uint_eq(judged.stage, 5);
+	check_identity(room);
+	/* without the flag the upper byte is the stage's */
+	writer.slots[0].flags = 0;
+	struct proto_record r = {.kind = PROTO_KIND_COMPLETE, .stage = 0x1234};
+	ck_assert(writer_put(&writer, 0, &r));
+	drain_judged();
+	ck_assert_uint_eq(judged.stage, 0x1234 | 5);
+}
+END_TEST
+
+/* At every position of a chunk, also its first: head was seen before the record. */
+START_TEST(a_record_that_comes_late_is_waited_for)
+{
+	attach();
+	memset(&judged, 0, sizeof(judged));
+	uint32_t n = writer.g.chunk_records;
+	unsigned total = 0;
+	for (uint32_t late = 0; late < 2 * n + 1; late++) {
+		put_checked(0, late + 3);
+		put_checked(1, 2);
+		struct proto_record *at = record_at(0, total + late);
+		struct proto_record whole = *at;
+		at->stage ^= 0x100; /* any other damage is as good in 255 cases of 256 */
+		ck_assert_uint_eq(drain_judged(), late + 2);
+		check_identity(total + late + 3 + 2 * (late + 1));
+		*at = whole;
+		ck_assert_uint_eq(drain_judged(), 3);
+		total += late + 3;
+		ck_assert_uint_eq(judged.records, total + 2 * (late + 1));
+	}
+	ck_assert_uint_eq(judged.none, 0);
+	struct ring_counts c;
+	ring_counts(ring, &c);
+	ck_assert_uint_eq(c.damaged, 0);
+}
+END_TEST
+
+START_TEST(a_record_that_never_comes_is_nothing_and_stops_nobody)
+{
+	uint32_t n = writer.g.chunk_records;
+	attach();
+	memset(&judged, 0, sizeof(judged));
+	put_checked(0, 3 * n);
+	uint64_t bad[] = {0, n - 1, n, 2 * n + 3, 2 * n + 4};
+	for (size_t i = 0; i < 5; i++) {
+		record_at(0, bad[i])->value ^= 1u << i;
+	}
+	/* each costs one pass */
+	size_t done = 0, passes = 0;
+	for (; done < 3 * n; passes++) {
+		done += drain_judged();
+		ck_assert_uint_lt(passes, 6);
+	}
+	ck_assert_uint_eq(passes, 6);
+	ck_assert_uint_eq(judged.records, 3 * n);
+	ck_assert_uint_eq(judged.none, 5);
+	ck_assert_uint_eq(judged.stage, 5);
+	check_identity(3 * n);
+	/* one at its right place, but of another position */
+	put_checked(0, 1);
+	*record_at(0, 3 * n) = checked(1, 1);
+	drain_judged();
+	drain_judged();
+	ck_assert_uint_eq(judged.none, 6);
+}
+END_TEST
+
 static void *no_memory(size_t count, size_t size)
 {
 	(void)count;
@@ -510,6 +647,9 @@ int main(void)
 	tcase_add_test(tc, forged_links_never_lead_astray);
 	tcase_add_test(tc, open_stages_are_told_oldest_first);
 	tcase_add_test(tc, the_wake_latch_is_cleared_by_a_drain);
+	tcase_add_test(tc, checks_are_verified_and_taken_out_of_stage);
+	tcase_add_test(tc, a_record_that_comes_late_is_waited_for);
+	tcase_add_test(tc, a_record_that_never_comes_is_nothing_and_stops_nobody);
 	tcase_add_test(tc, what_is_no_mapping_is_refused);
 	tcase_add_test(tc, random_words_never_hang_or_lead_outside);
 	tcase_add_test(tc, threads_and_reader_at_once_keep_the_identity);

@@ -18,21 +18,52 @@ enum { SLOW = 5 };
 
 static struct slow {
 	int pipe[2];
-	bool hangs;
-	int opens, samples, result, forgets;
-	int fetches, closes; /* __atomic: a worker's too */
+	bool hangs, hangs_in_probe, hangs_in_close;
+	int samples, result, probe_result, open_result, forgets;
+	int probes, opens, fetches, closing, closes; /* __atomic: a worker's too */
 	struct metric *metric;
 	char *memory; /* sanitizers see who touches it after its end */
 } slow[SLOW];
+
+static int probe_one(const struct collector_context *ctx, struct slow *s, void **state)
+{
+	ck_assert_ptr_null(ctx->core);
+	__atomic_add_fetch(&s->probes, 1, __ATOMIC_SEQ_CST);
+	char byte;
+	if (s->hangs_in_probe && read(s->pipe[0], &byte, 1) != 1) {
+		return -EIO;
+	}
+	if (s->probe_result < 0) {
+		return s->probe_result;
+	}
+	s->memory = mem_zalloc(16);
+	__atomic_add_fetch(&s->opens, 1, __ATOMIC_SEQ_CST);
+	*state = s;
+	return 0;
+}
+
+/* A probe does not know its source's name: one function each. */
+#define SLOW_PROBE(n)                                                               \
+	static int slow_probe##n(const struct collector_context *ctx, void **state, \
+		char reason[SOURCE_REASON_SIZE])                                    \
+	{                                                                           \
+		snprintf(reason, SOURCE_REASON_SIZE, "no sys/slow");                \
+		return probe_one(ctx, &slow[n], state);                             \
+	}
+SLOW_PROBE(0)
+SLOW_PROBE(1)
+SLOW_PROBE(2)
+SLOW_PROBE(3)
+SLOW_PROBE(4)
 
 static int slow_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	(void)reason;
-	struct slow *s = &slow[ctx->source->name[4] - '0'];
-	s->opens++;
-	s->memory = mem_zalloc(16);
-	*state = s;
+	struct slow *s = *state;
+	if (s->open_result < 0) {
+		return s->open_result;
+	}
 	return metrics_add(
 		ctx->core->metrics, ctx->source, ctx->source->name, UNIT_COUNT, &s->metric);
 }
@@ -63,6 +94,11 @@ static int slow_sample(const struct collector_context *ctx, void *state, uint64_
 static void slow_close(void *state)
 {
 	struct slow *s = state;
+	char byte;
+	__atomic_add_fetch(&s->closing, 1, __ATOMIC_SEQ_CST);
+	if (s->hangs_in_close) {
+		ck_assert_int_eq(read(s->pipe[0], &byte, 1), 1);
+	}
 	free(s->memory);
 	__atomic_add_fetch(&s->closes, 1, __ATOMIC_SEQ_CST);
 }
@@ -72,14 +108,14 @@ static void slow_forget(const struct collector_context *ctx)
 	slow[ctx->source->name[4] - '0'].forgets++;
 }
 
-#define SLOW_OPS(n)                                                                       \
-	{                                                                                 \
-		.name = n, .open = slow_open, .fetch = slow_fetch, .sample = slow_sample, \
-		.close = slow_close, .forget = slow_forget                                \
+#define SLOW_OPS(n)                                                                                \
+	{                                                                                          \
+		.name = "slow" #n, .probe = slow_probe##n, .open = slow_open, .fetch = slow_fetch, \
+		.sample = slow_sample, .close = slow_close, .forget = slow_forget                  \
 	}
 
-static const struct collector_ops slow_ops[SLOW] = {SLOW_OPS("slow0"), SLOW_OPS("slow1"),
-	SLOW_OPS("slow2"), SLOW_OPS("slow3"), SLOW_OPS("slow4")};
+static const struct collector_ops slow_ops[SLOW] = {
+	SLOW_OPS(0), SLOW_OPS(1), SLOW_OPS(2), SLOW_OPS(3), SLOW_OPS(4)};
 
 static int ticks;
 
@@ -169,10 +205,11 @@ static void teardown(void)
 	stop();
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
 	for (int i = 0; i < SLOW; i++) {
-		if (slow[i].opens > __atomic_load_n(&slow[i].closes, __ATOMIC_SEQ_CST)) {
-			let_go(i);
-		}
-		await(&slow[i].closes, slow[i].opens);
+		let_go(i);
+		let_go(i); /* of the probe or the read, and of the close */
+	}
+	for (int i = 0; i < SLOW; i++) {
+		await(&slow[i].closes, __atomic_load_n(&slow[i].opens, __ATOMIC_SEQ_CST));
 	}
 	seam_replace(NULL);
 	bench_finish(&bench);
@@ -381,7 +418,113 @@ START_TEST(a_stop_does_not_wait_for_stuck_sources)
 	for (int i = 0; i < SLOW; i++) {
 		closed += __atomic_load_n(&slow[i].closes, __ATOMIC_SEQ_CST);
 	}
-	ck_assert_int_eq(closed, 1); /* the one that no worker had */
+	ck_assert_int_le(closed, 1); /* the one that no worker had: by the first that is free */
+}
+END_TEST
+
+/* covers G2.15 */
+START_TEST(a_source_that_hangs_while_it_is_looked_for_delays_nobody)
+{
+	slow[0].hangs_in_probe = true;
+	start();
+	await(&slow[0].probes, 1);
+	ck_assert_int_eq(ticks, 1);
+	run_at(1);
+	run_at(2);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	ck_assert_str_eq(source("slow0")->reason, "did not answer within 2 s");
+	for (uint64_t t = 3; t < 100; t++) {
+		run_at(t);
+		ck_assert(scheduler_healthy(scheduler, START + t * SECOND));
+	}
+	ck_assert_int_eq(ticks, 100);
+	ck_assert_int_eq(__atomic_load_n(&slow[0].probes, __ATOMIC_SEQ_CST), 1);
+	ck_assert_uint_eq(source("slow0")->errors, 1);
+	let_go(0); /* late, and good: it is read at once */
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	bench_expect(&bench, "slow0", 1);
+	ck_assert_int_eq(slow[0].probes, 1);
+}
+END_TEST
+
+START_TEST(switched_off_while_it_is_looked_for_it_is_closed_when_found)
+{
+	slow[0].hangs_in_probe = true;
+	start();
+	await(&slow[0].probes, 1);
+	source_wish(source("slow0"), false, 0);
+	run_at(1);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_SUSPENDED);
+	let_go(0);
+	await(&slow[0].closes, 1);
+	slow[0].hangs_in_probe = false;
+	source_wish(source("slow0"), true, 0);
+	run_at(2);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	ck_assert_int_eq(slow[0].probes, 2);
+}
+END_TEST
+
+START_TEST(what_is_absent_is_looked_for_every_minute)
+{
+	slow[0].probe_result = -ENOENT;
+	start();
+	ck_assert_int_eq(source("slow0")->state, SOURCE_UNAVAILABLE);
+	ck_assert_str_eq(source("slow0")->reason, "no sys/slow");
+	ck_assert_uint_eq(source("slow0")->errors, 0);
+	for (uint64_t t = 1; t < 20; t++) {
+		run_at(t);
+		scheduler_wait(scheduler, PATIENCE);
+	}
+	ck_assert_int_eq(slow[0].probes, 1);
+	slow[0].probe_result = 0;
+	for (uint64_t t = 20; t < 121; t++) {
+		run_at(t);
+		scheduler_wait(scheduler, PATIENCE);
+	}
+	ck_assert_int_eq(slow[0].probes, 2);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+}
+END_TEST
+
+START_TEST(what_was_found_but_cannot_be_named_is_closed)
+{
+	slow[0].open_result = -ENOSPC;
+	start();
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	scheduler_wait(scheduler, PATIENCE);
+	await(&slow[0].closes, 1);
+	ck_assert_int_eq(slow[0].fetches, 0);
+}
+END_TEST
+
+/* covers G2.15 */
+START_TEST(a_file_that_hangs_when_it_is_closed_delays_nobody)
+{
+	start();
+	slow[0].hangs_in_close = true;
+	source_wish(source("slow0"), false, 0);
+	run_at(1);
+	run_at(2);
+	await(&slow[0].closing, 1);
+	source_wish(source("slow0"), true, 0);
+	run_at(3);
+	ck_assert_int_eq(ticks, 4);
+	ck_assert_int_eq(slow[0].probes, 1);
+	run_at(4);
+	run_at(5);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
+	ck_assert_str_eq(source("slow0")->reason, "has not answered since it was closed");
+	let_go(0);
+	await(&slow[0].closes, 1);
+	slow[0].hangs_in_close = false;
+	scheduler_wait(scheduler, PATIENCE);
+	run_at(6);
+	scheduler_wait(scheduler, PATIENCE);
+	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	ck_assert_int_eq(slow[0].probes, 2);
 }
 END_TEST
 
@@ -438,12 +581,13 @@ END_TEST
 
 /* What asks a bus or the firmware. */
 static const char *const may_hang[] = {
-	"cpufreq", "fan", "gpu", "modes", "pi", "power", "thermal", "throttle"};
+	"cpufreq", "fan", "gpu", "hwmon", "modes", "pi", "power", "thermal", "throttle"};
 
 START_TEST(what_may_hang_is_read_beside_the_loop)
 {
 	const struct collector_ops *ops = collector_find(may_hang[_i]);
 	ck_assert_ptr_nonnull(ops);
+	ck_assert(ops->probe != NULL);
 	ck_assert(ops->fetch != NULL);
 }
 END_TEST
@@ -463,6 +607,11 @@ int main(void)
 	tcase_add_test(tcase, a_fifth_stuck_source_waits_for_a_worker);
 	tcase_add_test(tcase, switched_off_while_it_hangs_it_is_closed_when_it_returns);
 	tcase_add_test(tcase, a_stop_does_not_wait_for_stuck_sources);
+	tcase_add_test(tcase, a_source_that_hangs_while_it_is_looked_for_delays_nobody);
+	tcase_add_test(tcase, switched_off_while_it_is_looked_for_it_is_closed_when_found);
+	tcase_add_test(tcase, what_is_absent_is_looked_for_every_minute);
+	tcase_add_test(tcase, what_was_found_but_cannot_be_named_is_closed);
+	tcase_add_test(tcase, a_file_that_hangs_when_it_is_closed_delays_nobody);
 	tcase_add_test(tcase, a_tick_allocates_nothing);
 	tcase_add_test(tcase, the_adaptive_rate_changes_intervals_that_are_nobodys_own);
 	tcase_add_loop_test(tcase, what_may_hang_is_read_beside_the_loop, 0,

@@ -22,7 +22,6 @@ static struct stage *make(size_t window)
 	return stage;
 }
 
-/* covers G0.4 */
 static void run(
 	struct stage *stage, uint64_t end_ns, uint64_t duration_ns, uint64_t frame, uint32_t cpu_us)
 {
@@ -31,6 +30,7 @@ static void run(
 	stage_event(stage, &run);
 }
 
+/* covers G0.4 */
 START_TEST(golden_vector_b_through_a_stage)
 {
 	struct stage *stage = make(1024);
@@ -158,6 +158,162 @@ START_TEST(misses_count_what_is_over_the_deadline)
 }
 END_TEST
 
+/* covers G1.12 */
+START_TEST(misses_in_a_row_and_the_worst_run_are_kept)
+{
+	struct stage *stage = make(8);
+	stage_set_deadline(stage, 10 * MS);
+	static const uint64_t ms[] = {11, 25, 12, 9, 14, 10, 11, 13};
+	for (uint64_t i = 0; i < 8; i++) {
+		run(stage, i + 1, ms[i] * MS, i, PROTO_CPU_NOT_MEASURED);
+	}
+	ck_assert_uint_eq(stage->judged, 8);
+	ck_assert_uint_eq(stage->misses, 6);
+	ck_assert_uint_eq(stage->worst_ns, 25 * MS);
+	ck_assert_uint_eq(stage->longest_misses, 3);
+	ck_assert_uint_eq(stage->consecutive_misses, 2);
+	stage_set_deadline(stage, 0); /* given up: what was missed stays missed */
+	run(stage, 9, 99 * MS, 9, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->misses, 6);
+	ck_assert_uint_eq(stage->judged, 8);
+	ck_assert_uint_eq(stage->worst_ns, 25 * MS);
+	ck_assert_uint_eq(stage->consecutive_misses, 0);
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(the_operator_s_word_wins_over_the_app_s)
+{
+	struct stage *stage = make(8);
+	const struct stage_settings settings = {
+		.deadline_ns = 5 * MS, .unit = "npu", .category = "nn", .rss_growth_limit = 7};
+	stage_set_deadline(stage, 3 * MS);
+	stage_set_labels(stage, "app's", "gpu");
+	ck_assert_str_eq(stage->unit, "gpu");
+	stage_configure(stage, &settings);
+	stage_set_deadline(stage, 1 * MS);
+	stage_set_labels(stage, "another", "cpu");
+	ck_assert_uint_eq(stage->deadline_ns, 5 * MS);
+	ck_assert_str_eq(stage->unit, "npu");
+	ck_assert_str_eq(stage->category, "nn");
+	ck_assert_int_eq(stage->settings.rss_growth_limit, 7);
+	const struct stage_settings none = {.deadline_ns = 0};
+	stage_configure(stage, &none);
+	ck_assert_uint_eq(stage->deadline_ns, 1 * MS);
+	ck_assert_int_eq(stage->settings.rss_growth_limit, 10 << 20);
+	stage_set_deadline(stage, 2 * MS);
+	ck_assert_uint_eq(stage->deadline_ns, 2 * MS);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G4.1 */
+START_TEST(warm_up_events_are_counted_apart)
+{
+	struct stage *stage = make(8);
+	const struct stage_settings settings = {.warmup = 3, .deadline_ns = 2 * MS};
+	stage_configure(stage, &settings);
+	for (uint64_t i = 0; i < 5; i++) {
+		run(stage, i + 1, (i < 3 ? 500 : 1) * MS, i, PROTO_CPU_NOT_MEASURED);
+	}
+	ck_assert_uint_eq(stage->warmup_skipped, 3);
+	ck_assert_uint_eq(stage->count, 2);
+	ck_assert_uint_eq(stage->filled, 2);
+	ck_assert_uint_eq(stage->all->count, 2);
+	ck_assert_uint_eq(stage->max_ns, 1 * MS);
+	ck_assert_uint_eq(stage->misses, 0);
+	ck_assert_uint_eq(stage->interval.count, 2);
+	stage_configure(stage, &settings); /* a reload does not begin anew */
+	run(stage, 6, 1 * MS, 6, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->warmup_skipped, 3);
+	stage_warm_up(stage); /* a new process does */
+	run(stage, 7, 1 * MS, 7, PROTO_CPU_NOT_MEASURED);
+	ck_assert_uint_eq(stage->warmup_skipped, 4);
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(memory_growth_is_summed_and_its_greatest_kept)
+{
+	struct stage *stage = make(8);
+	static const int64_t growth[] = {-4096, 8192, INT64_MIN, 4096};
+	for (uint64_t i = 0; i < 4; i++) {
+		struct stage_run measured = stage_run_of(i + 1, MS, i);
+		measured.rss_growth = growth[i];
+		measured.failed = i == 1;
+		stage_event(stage, &measured);
+	}
+	ck_assert_uint_eq(stage->rss_measured, 3);
+	ck_assert_int_eq(stage->rss_growth_max, 8192);
+	ck_assert_int_eq(stage->rss_growth_total, 8192);
+	ck_assert_uint_eq(stage->failed, 1);
+	ck_assert_uint_eq(stage->count, 4);
+	stage_destroy(stage);
+}
+END_TEST
+
+/* covers G4.11: every id finds its begin whatever the order of ends */
+START_TEST(open_ids_survive_any_order_of_ends)
+{
+	struct stage *stage = make(4);
+	uint64_t id[STAGE_OPEN_IDS];
+	uint64_t seed = 12345, now = 1;
+	for (int round = 0; round < 200; round++) {
+		for (uint64_t i = 0; i < STAGE_OPEN_IDS; i++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			id[i] = seed >> 60 | i << 4; /* many share a place in the table */
+			stage_begin(stage, id[i], now++, i);
+		}
+		for (uint64_t i = STAGE_OPEN_IDS; i > 0; i--) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			uint64_t at = (seed >> 33) % i;
+			ck_assert(stage_is_open(stage, id[at]));
+			stage_end(stage, id[at], now++, PROTO_CPU_NOT_MEASURED);
+			ck_assert(!stage_is_open(stage, id[at]));
+			id[at] = id[i - 1];
+		}
+	}
+	ck_assert_uint_eq(stage->count, 200 * STAGE_OPEN_IDS);
+	ck_assert_uint_eq(stage->orphan_ends + stage->abandoned, 0);
+	stage_begin(stage, 1, now, 0);
+	stage_abandon(stage);
+	ck_assert_uint_eq(stage->abandoned, 1);
+	ck_assert(!stage_is_open(stage, 1));
+	stage_destroy(stage);
+}
+END_TEST
+
+START_TEST(a_budget_refuses_the_extras_and_gets_all_back)
+{
+	struct stage_budget budget = {.limit = stage_bytes(64)};
+	struct stage *stage = make(64);
+	stage_set_budget(stage, &budget);
+	struct stage_run hot = stage_run_of(1, MS, 1);
+	hot.throttled = THROTTLE_YES;
+	hot.cpu_us = 5;
+	stage_event(stage, &hot);
+	stage_begin(stage, 1, 1, 1);
+	stage_end(stage, 1, 2, PROTO_CPU_NOT_MEASURED);
+	ck_assert_ptr_null(stage->throttled);
+	ck_assert_ptr_null(stage->cpu);
+	ck_assert(stage->throttled_refused);
+	ck_assert_uint_eq(budget.refused, 3);
+	ck_assert_uint_eq(stage->count, 1);
+	ck_assert_uint_eq(stage->abandoned, 1);
+	ck_assert_uint_eq(stage->orphan_ends, 1);
+	ck_assert_uint_eq(budget.used, budget.limit);
+	stage_destroy(stage);
+	ck_assert_uint_eq(budget.used, 0);
+}
+END_TEST
+
+/* covers G2.2: 8 KiB of window and 10 KiB of histogram */
+START_TEST(a_stage_fits_in_its_part_of_the_budget)
+{
+	ck_assert_uint_le(stage_bytes(1024), (8 + 10) * 1024 + 512);
+}
+END_TEST
+
 START_TEST(cpu_time_counts_only_where_it_was_measured)
 {
 	struct stage *stage = make(8);
@@ -184,7 +340,7 @@ START_TEST(short_memory_is_enomem)
 	table.calloc = failing_calloc;
 	seam_replace(&table);
 	struct stage *stage = NULL;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		allocations_left = i;
 		ck_assert_int_eq(stage_create("infer", 4, &stage), -ENOMEM);
 		ck_assert_ptr_null(stage);
@@ -204,6 +360,13 @@ int main(void)
 	tcase_add_test(tc, begins_and_ends_by_id_may_overlap);
 	tcase_add_test(tc, with_all_places_open_the_oldest_goes);
 	tcase_add_test(tc, misses_count_what_is_over_the_deadline);
+	tcase_add_test(tc, misses_in_a_row_and_the_worst_run_are_kept);
+	tcase_add_test(tc, the_operator_s_word_wins_over_the_app_s);
+	tcase_add_test(tc, warm_up_events_are_counted_apart);
+	tcase_add_test(tc, memory_growth_is_summed_and_its_greatest_kept);
+	tcase_add_test(tc, open_ids_survive_any_order_of_ends);
+	tcase_add_test(tc, a_budget_refuses_the_extras_and_gets_all_back);
+	tcase_add_test(tc, a_stage_fits_in_its_part_of_the_budget);
 	tcase_add_test(tc, cpu_time_counts_only_where_it_was_measured);
 	tcase_add_test(tc, short_memory_is_enomem);
 	Suite *suite = suite_create("stages");

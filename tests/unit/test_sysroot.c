@@ -315,9 +315,20 @@ END_TEST
 START_TEST(power_reads_as_expected)
 {
 	load(_i);
-	const cJSON *item, *rails = field("power_mw");
+	const cJSON *item, *rails = field("power_mw"), *limits = field("power_limit_mw");
 	size_t count = 0;
-	if (start(folder, "power", rails != NULL)) {
+	if (!start(folder, "power", rails != NULL || limits != NULL)) {
+		unload();
+		return;
+	}
+	cJSON_ArrayForEach(item, limits)
+	{
+		char path[256];
+		snprintf(path, sizeof(path), "power_limit/%s", item->string);
+		bench_expect(&bench, path, item->valuedouble);
+		ck_assert_uint_eq(bench.source->metrics, 1); /* and no total of it */
+	}
+	if (rails) {
 		cJSON_ArrayForEach(item, rails)
 		{
 			char path[256];
@@ -353,24 +364,27 @@ START_TEST(fans_read_as_the_files_say)
 	static const struct {
 		const char *device, *metric;
 		double rpm;
+		const char *duty; /* of the chip that drives it */
+		double pwm;
 	} fans[] = {
-		{"jetson-nano-jp4", "fan/pwm-fan", 0},
-		{"jetson-orin-nano-jp6", "fan/pwm_tach", 2140},
-		{"rpi5", "fan/pwmfan", 3785},
-		{"xavier-nx-jp5", "fan/pwm_tach", 1875},
+		{"jetson-nano-jp4", "fan/pwm-fan", 0, "fan_duty/pwm-fan", 0},
+		{"jetson-orin-nano-jp6", "fan/pwm_tach", 2140, "fan_duty/pwmfan", 60},
+		{"rk3588", NULL, 0, "fan_duty/pwmfan", 95},
+		{"rpi5", "fan/pwmfan", 3785, "fan_duty/pwmfan", 75},
+		{"xavier-nx-jp5", "fan/pwm_tach", 1875, "fan_duty/pwmfan", 77},
 	};
 	load(_i);
-	const char *metric = NULL;
-	double rpm = 0;
-	for (size_t i = 0; i < sizeof(fans) / sizeof(fans[0]); i++) {
-		if (strcmp(fans[i].device, devices[_i]) == 0) {
-			metric = fans[i].metric;
-			rpm = fans[i].rpm;
-		}
+	size_t at = 0;
+	while (at < sizeof(fans) / sizeof(fans[0]) && strcmp(fans[at].device, devices[_i]) != 0) {
+		at++;
 	}
-	if (start(folder, "fan", metric != NULL)) {
-		bench_expect(&bench, metric, rpm);
-		ck_assert_uint_eq(bench.source->metrics, 1);
+	bool some = at < sizeof(fans) / sizeof(fans[0]);
+	if (start(folder, "fan", some)) {
+		if (fans[at].metric) {
+			bench_expect(&bench, fans[at].metric, fans[at].rpm);
+		}
+		bench_expect(&bench, fans[at].duty, fans[at].pwm * 100 / 255);
+		ck_assert_uint_eq(bench.source->metrics, fans[at].metric ? 2 : 1);
 	}
 	unload();
 }

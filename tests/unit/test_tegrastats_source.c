@@ -247,6 +247,30 @@ START_TEST(after_warm_up_a_line_allocates_nothing)
 }
 END_TEST
 
+/* 400 lines of names that never come again, and one source that wants its metric afterwards. */
+START_TEST(made_up_names_do_not_take_the_places_of_others)
+{
+	static struct tegrastats stats;
+	start();
+	for (int i = 0; i < 400; i++) {
+		char line[2048];
+		int length = snprintf(line, sizeof(line), "RAM 1/2MB tj@%dC", 30 + i % 50);
+		for (int j = 0; j < 32; j++) {
+			length += snprintf(line + length, sizeof(line) - (size_t)length,
+				" R%dx%d 5mW/6mW Z%dx%d@4C", i, j, i, j);
+		}
+		ck_assert_int_eq(tegrastats_parse(line, (size_t)length, &stats), 0);
+		tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
+		metrics_commit(bench.core.metrics, bench.source, clock_ns);
+		ck_assert_uint_le(metrics_count(bench.core.metrics), 640);
+		bench_expect(&bench, "temperature/tj", 30 + i % 50);
+	}
+	ck_assert_uint_eq(metrics_refused(bench.core.metrics), 0);
+	ck_assert_ptr_nonnull(metrics_find(bench.core.metrics, "power/R399x31"));
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power/R1x1"));
+}
+END_TEST
+
 static struct metric *other(const char *name)
 {
 	static struct source *source;
@@ -420,13 +444,47 @@ START_TEST(lines_that_come_too_fast_are_told_at_the_ticks)
 }
 END_TEST
 
-START_TEST(a_long_line_and_crlf_are_survived)
+/* What could not be used is counted where the source's cost is told, also while it is stale. */
+START_TEST(a_long_line_and_crlf_are_survived_and_counted)
 {
-	use_script("#!/bin/sh\nhead -c 70000 /dev/zero | tr '\\0' 'R'\necho\n"
-		   "printf 'RAM 1/2MB tj@7C\\r\\n'\nexec sleep 1000\n");
+	static const struct collector_ops *const both[] = {
+		&collector_collector, &collector_tegrastats, NULL};
+	use_script("#!/bin/sh\nhead -c 70000 /dev/zero | tr '\\0' 'R'\necho\necho no such word\n"
+		   "printf 'RAM 1/2MB strange words tj@7C\\r\\n'\nexec sleep 1000\n");
+	options.collectors = both;
 	start();
 	wait_for_lines(1);
+	pass(1);
+	pass(1);
 	bench_expect(&bench, "temperature/tj", 7);
+	bench_expect(&bench, "collector/tegrastats/lines_cut", 1);
+	bench_expect(&bench, "collector/tegrastats/lines_unknown", 1);
+	bench_expect(&bench, "collector/tegrastats/tokens_unknown", 2);
+	ck_assert(!bench_metric(&bench, "collector/tegrastats/lines_cut")->full_rate);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "collector/collector/lines_cut"));
+}
+END_TEST
+
+/* covers G0.14 */
+START_TEST(averages_and_peaks_are_told_beside_the_present)
+{
+	static struct tegrastats stats;
+	static const char line[] =
+		"RAM 1/2MB tj@52.9C/55.5C VDD_IN 5000mW/4000mW/9000mW SOC 7/6 NC 3mW";
+	start();
+	ck_assert_int_eq(tegrastats_parse(line, strlen(line), &stats), 0);
+	tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
+	bench_expect(&bench, "power/VDD_IN", 5000);
+	bench_expect(&bench, "power_average/VDD_IN", 4000);
+	bench_expect(&bench, "power_peak/VDD_IN", 9000);
+	bench_expect(&bench, "power_average/SOC", 6);
+	bench_expect(&bench, "temperature_peak/tj", 55.5);
+	bench_expect(&bench, "power/total", 5000);
+	ck_assert_str_eq(
+		bench_metric(&bench, "power_peak/VDD_IN")->origin, "since tegrastats' start");
+	/* what was not printed has no metric */
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power_peak/SOC"));
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "power_average/NC"));
 }
 END_TEST
 
@@ -504,6 +562,7 @@ int main(void)
 		tcase, a_bad_command_is_told, 0, sizeof(bad_commands) / sizeof(bad_commands[0]));
 	tcase_add_test(tcase, lines_become_metrics_when_they_arrive);
 	tcase_add_test(tcase, after_warm_up_a_line_allocates_nothing);
+	tcase_add_test(tcase, made_up_names_do_not_take_the_places_of_others);
 	tcase_add_loop_test(tcase, other_sources_come_first_in_either_order, 0, 2);
 	tcase_add_test(tcase, users_get_no_memory_bus_load_and_nothing_out_of_range);
 	tcase_add_test(tcase, a_child_that_exits_is_an_error_with_its_last_words);
@@ -514,7 +573,8 @@ int main(void)
 	tcase_add_test(tcase, a_closed_output_is_an_end);
 	tcase_add_test(tcase, binary_lines_cost_only_themselves);
 	tcase_add_test(tcase, lines_that_come_too_fast_are_told_at_the_ticks);
-	tcase_add_test(tcase, a_long_line_and_crlf_are_survived);
+	tcase_add_test(tcase, a_long_line_and_crlf_are_survived_and_counted);
+	tcase_add_test(tcase, averages_and_peaks_are_told_beside_the_present);
 	tcase_add_test(tcase, switching_off_ends_the_child_and_on_starts_it);
 	tcase_add_test(tcase, a_new_interval_or_command_is_a_new_child);
 	tcase_add_loop_test(tcase, no_memory_is_an_error_and_leaks_nothing, 0, 2);

@@ -1,0 +1,15 @@
+/* Views of the answer of ListStages: each writes the part that is about one app. */
+#pragma once
+
+#include "client/edgeprofctl/ctl.h"
+
+typedef void stage_view(struct ctl *ctl, const cJSON *reply, const char *app);
+
+/* Stages under the stage they run in, with their share of it. */
+stage_view stage_view_tree;
+/* Categories and their operations, both sorted by total time. */
+stage_view stage_view_categories;
+/* Compute units with mean and percentiles. */
+stage_view stage_view_units;
+/* Every number of each stage. */
+stage_view stage_view_wide;

@@ -1,0 +1,264 @@
+/*
+ * The hot path. A stage that finds its thread with a slot, room in its chunk and the gate ahead is
+ * written here: begin is one clock read and a push to the slot's open stages, end is one clock
+ * read, a 32-byte record and one release store. Everything else is slow: no slot yet, a chunk's
+ * end, the second's look for the daemon, deeper than the open stages, stages with options.
+ */
+#define EDGEPROF_NO_INLINE
+#include "client/libedgeprof/edgeprof.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "client/libedgeprof/cost.h"
+#include "client/libedgeprof/names.h"
+#include "client/libedgeprof/record.h"
+
+/* Depths of tokens that opened nothing, deeper than any stage that is open: in a signal handler
+ * inside another event; of a stage that was never declared; of a thread that had no slot. */
+#define TOKEN_BUSY UINT32_MAX
+#define TOKEN_LOST (UINT32_MAX - 1)
+#define TOKEN_UNPLACED (UINT32_MAX - 2)
+/* added to a depth: an end that has meters to read */
+#define TOKEN_MEASURED 0x80000000u
+#define TOKEN_DEPTH_MAX 0x40000000u
+
+static uint32_t open_count(const struct thread *t)
+{
+	return t->depth < PROTO_OPEN_STAGES ? t->depth : PROTO_OPEN_STAGES + t->deep;
+}
+
+static void set_open_count(struct thread *t, uint32_t count)
+{
+	t->deep = count > PROTO_OPEN_STAGES ? count - PROTO_OPEN_STAGES : 0;
+	t->depth = count - t->deep;
+	__atomic_store_n(&t->slot->depth, count, __ATOMIC_RELEASE);
+}
+
+/* In a signal handler inside another event. */
+static edgeprof_token begin_busy(uint32_t stage)
+{
+	/* not an idle token, whose end is the shortest */
+	return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
+}
+
+/* On a thread with a slot: a stage with options, or one deeper than most. */
+static edgeprof_token begin_deep(struct thread *t, uint32_t stage)
+{
+	uint32_t depth = open_count(t);
+	edgeprof_token token = {.stage = stage, .depth = depth};
+	if (depth >= TOKEN_DEPTH_MAX) { /* nobody nests so deep: begun and never ended */
+		token.depth = depth = TOKEN_DEPTH_MAX - 1;
+	}
+	if (depth < PROTO_OPEN_STAGES) {
+		struct proto_open_stage *open = &t->slot->open[depth];
+		open->stage = stage;
+		open->frame = t->frame;
+		if (__atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) == STAGE_MEASURED) {
+			cost_begin(t, depth, stage);
+			token.depth |= TOKEN_MEASURED;
+		}
+		open->start_ns = token.start_ns = clock_ns();
+	} else {
+		token.start_ns = clock_ns();
+	}
+	set_open_count(t, depth + 1);
+	return token;
+}
+
+/* No slot yet, no such stage, or one of the above. Unlocks the thread. */
+static __attribute__((noinline)) edgeprof_token begin_slow(struct thread *t, uint32_t stage)
+{
+	edgeprof_token token = {.start_ns = 0, .stage = stage, .depth = 0};
+	if (!t->slot) {
+		thread_take_slot(t, 0);
+	}
+	bool declared = is_declared(stage);
+	if (t->slot && declared) {
+		token = begin_deep(t, stage);
+	} else if (t->slot || process.print || process_mode() == PROCESS_ACTIVE) {
+		token.depth = declared ? TOKEN_UNPLACED : TOKEN_LOST;
+		token.start_ns = clock_ns();
+	}
+	thread_unlock(t);
+	return token;
+}
+
+/* The time is taken first, when there is little to keep across it: a stage's time includes the 2 ns
+ * that follow, and its price is 1 ns less. */
+edgeprof_token edgeprof_begin_(int number)
+{
+	uint64_t now_ns = clock_ns();
+	struct thread *t = &thread_self;
+	uint32_t stage = (uint32_t)number;
+	if (UNLIKELY(t->busy)) {
+		return begin_busy(stage);
+	}
+	/* first the lock, then the look: a handler that forks in between takes the slot away */
+	thread_lock(t);
+	struct proto_slot *slot = t->slot;
+	uint32_t depth = t->depth;
+	if (UNLIKELY(!slot || depth >= PROTO_OPEN_STAGES - 1 || stage >= PROTO_DECLARATIONS ||
+		     __atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) != STAGE_PLAIN)) {
+		return begin_slow(t, stage);
+	}
+	t->depth = depth + 1;
+	struct proto_open_stage *open = &slot->open[depth];
+	open->stage = stage;
+	open->frame = t->frame;
+	open->start_ns = now_ns;
+	__atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELEASE);
+	thread_unlock(t);
+	return (edgeprof_token){.start_ns = now_ns, .stage = stage, .depth = depth};
+}
+
+edgeprof_token edgeprof_begin(int stage)
+{
+	if (process_state() != STATE_RECORD) {
+		return (edgeprof_token){.start_ns = 0, .stage = 0, .depth = 0};
+	}
+	return edgeprof_begin_(stage);
+}
+
+static inline struct proto_record complete(
+	const edgeprof_token *token, uint32_t depth, uint64_t now_ns, uint64_t frame)
+{
+	uint32_t shown = depth < 15 ? depth : 15;
+	return (struct proto_record){
+		.stage = (uint16_t)token->stage,
+		.kind = PROTO_KIND_COMPLETE,
+		.flags = (uint8_t)(shown << PROTO_RECORD_DEPTH_SHIFT |
+				   (depth ? PROTO_RECORD_NESTED : 0)),
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = token->start_ns,
+		.value = now_ns - token->start_ns,
+		.frame = frame,
+	};
+}
+
+static void print_stage(uint32_t stage, uint64_t duration_ns)
+{
+	int saved = errno;
+	uint64_t hundredths = (duration_ns + 5000) / 10000;
+	char line[PROTO_NAME_SIZE + 40];
+	int n = snprintf(line, sizeof(line), "[%s] %llu.%02ums\n", names_label(stage),
+		(unsigned long long)(hundredths / 100), (unsigned)(hundredths % 100));
+	(void)!write(STDERR_FILENO, line, (size_t)n);
+	errno = saved;
+}
+
+/* The stage is open on this thread. Its frame is that of the begin, which the open stages hold;
+ * past their 16 it is today's. */
+static void end_open(struct thread *t, const edgeprof_token *token, uint64_t now_ns, uint8_t flags)
+{
+	uint32_t depth = token->depth & ~TOKEN_MEASURED;
+	bool held = depth < PROTO_OPEN_STAGES;
+	struct proto_record record =
+		complete(token, depth, now_ns, held ? t->slot->open[depth].frame : t->frame);
+	record.flags |= flags;
+	struct proto_record cost = {
+		.stage = record.stage,
+		.kind = PROTO_KIND_COST,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = record.start_ns,
+	};
+	if (held && (token->depth & TOKEN_MEASURED) && cost_end(t, depth, &record.cpu_us, &cost)) {
+		record_write(t, now_ns, cost);
+	}
+	record_write(t, now_ns, record);
+	set_open_count(t, depth);
+}
+
+/* Not open here: ended before, truncated by an outer end, or opened by another thread. */
+static bool is_open(const struct thread *t, const edgeprof_token *token)
+{
+	uint32_t depth = token->depth & ~TOKEN_MEASURED;
+	return depth < open_count(t) &&
+	       (depth >= PROTO_OPEN_STAGES || t->slot->open[depth].start_ns == token->start_ns);
+}
+
+/* Under thread_lock. */
+static __attribute__((noinline)) void end_slow(
+	struct thread *t, edgeprof_token token, uint64_t now_ns, uint8_t flags)
+{
+	if (token.depth == TOKEN_BUSY) {
+		thread_count_busy(t);
+		return;
+	}
+	if (token.depth == TOKEN_LOST || !is_declared(token.stage)) {
+		thread_count_lost();
+		return;
+	}
+	/* begun before this thread had a slot: not among its open stages */
+	bool placed = token.depth != TOKEN_UNPLACED && t->slot;
+	if (placed && !is_open(t, &token)) {
+		return;
+	}
+	if (process.print) {
+		print_stage(token.stage, now_ns - token.start_ns);
+	}
+	if (placed) {
+		end_open(t, &token, now_ns, flags);
+	} else {
+		struct proto_record record = complete(&token, 0, now_ns, t->frame);
+		record.flags |= flags;
+		record_write(t, now_ns, record);
+	}
+}
+
+void edgeprof_end_(edgeprof_token token)
+{
+	uint64_t now_ns = clock_ns();
+	struct thread *t = &thread_self;
+	if (UNLIKELY(t->busy)) {
+		thread_count_busy(t);
+		return;
+	}
+	/* first the lock, then the look: a handler in between would take the room that was seen */
+	thread_lock(t);
+	struct proto_slot *slot = t->slot;
+	if (UNLIKELY(!is_ready(t, now_ns) || token.depth >= t->depth ||
+		     slot->open[token.depth].start_ns != token.start_ns)) {
+		end_slow(t, token, now_ns, 0);
+	} else {
+		publish(t, slot,
+			complete(&token, token.depth, now_ns, slot->open[token.depth].frame));
+		t->depth = token.depth;
+		__atomic_store_n(&slot->depth, token.depth, __ATOMIC_RELAXED);
+	}
+	thread_unlock(t);
+}
+
+void edgeprof_end(edgeprof_token token)
+{
+	if (LIKELY(token.start_ns != 0)) {
+		edgeprof_end_(token);
+	} else if (process_state() != STATE_OFF) {
+		edgeprof_idle_();
+	}
+}
+
+void edgeprof_end_failed(edgeprof_token token)
+{
+	struct thread *t = &thread_self;
+	if (token.start_ns == 0) {
+		edgeprof_end(token);
+		return;
+	}
+	uint64_t now_ns = clock_ns();
+	if (t->busy) {
+		thread_count_busy(t);
+		return;
+	}
+	thread_lock(t);
+	end_slow(t, token, now_ns, PROTO_RECORD_FAILED);
+	thread_unlock(t);
+}
+
+void edgeprof_stage_options(int stage, unsigned options)
+{
+	if (is_declared((uint32_t)stage)) {
+		cost_set_options((uint32_t)stage, options);
+	}
+}

@@ -1,0 +1,94 @@
+"""The layout of the event mapping: proto/mapping.h in Python. Native byte order, native alignment;
+recording works on little-endian machines only (elsewhere everything else does)."""
+import struct
+
+MAP_MAGIC = 0x50454745
+HELLO_MAGIC = 0x48454745
+MAJOR, MINOR = 1, 1
+BYE = 1
+DEFAULT_SIZE = 256 * 1024
+MAX_SIZE = 1024 * 1024
+DECLARATIONS = 128
+OPEN_STAGES = 16
+NAME_MAX = 48
+LABEL_MAX = 23
+NO_CHUNK = 0xFFFFFFFF
+NO_BASE = 0xFFFFFFFFFFFFFFFF
+NO_FRAME = 0xFFFFFFFFFFFFFFFF
+NOT_MEASURED = 0xFFFFFFFF
+COST_CPU_UNKNOWN = 0xFFFFFFFFFFFFFFFF
+COST_RSS_UNKNOWN = 1 << 63  # INT64_MIN as it travels
+
+# kinds of a record
+COMPLETE, BEGIN, END, FRAME, MARK, GAUGE, COUNTER = 1, 2, 3, 4, 5, 6, 7
+ATTRIBUTE, MARK_MEMORY, COST, DEADLINE = 9, 10, 11, 12
+
+# flags of a record; the upper four bits are the stages open around it
+NESTED, FAILED, OF_FRAMES, DEPTH_SHIFT = 1, 2, 4, 4
+
+FREE, OWNED, RELEASED = 0, 1, 2
+SLOT_CHECKED = 1
+
+HEADER_SIZE = 512
+HEADER = struct.Struct("@IHHIIQI")
+FLAGS_OFFSET, DECLARED_OFFSET, LOST_OFFSET, WAKE_OFFSET = 12, 24, 64, 128
+DECLARATION = struct.Struct("@49s24s24s15sQQ")
+SLOT_SIZE = 512
+# a slot as u64: head, dropped, dropped_busy, ... tail; as u32: state, tid, first_chunk, depth, flags
+HEAD, DROPPED, DROPPED_BUSY, TAIL = 0, 1, 2, 8
+STATE, TID, FIRST_CHUNK, DEPTH, FLAGS, TAIL_CHUNK = 6, 7, 8, 9, 10, 18
+OPEN_OFFSET, OPEN_SIZE = 128, 24
+OPEN = struct.Struct("@QQI")
+# stage | check << 8 as two bytes, kind | flags << 8, cpu_us, start_ns, value, frame
+RECORD = struct.Struct("@BBHIQQQ")
+RECORD_SIZE = 32
+HELLO = struct.Struct("@IHHIIQ64s")
+
+_LISTED = {65536: (16, 16), 131072: (32, 32), 262144: (64, 64), 524288: (64, 128), 1048576: (64, 256)}
+
+
+class Geometry:
+    """The offsets in a mapping of one of the listed sizes; ValueError for any other."""
+
+    def __init__(self, size: int) -> None:
+        if size not in _LISTED:
+            raise ValueError("not a size of a mapping: %r" % (size,))
+        self.size = size
+        self.slots, self.chunk_records = _LISTED[size]
+        self.slots_offset = HEADER_SIZE + DECLARATIONS * DECLARATION.size
+        tables = self.slots_offset + self.slots * SLOT_SIZE
+        self.chunk_bytes = self.chunk_records * RECORD_SIZE
+        self.chunks = (size - tables - 192) // (self.chunk_bytes + 16)
+        self.owner_offset = tables
+        self.next_offset = (self.owner_offset + 4 * self.chunks + 63) & ~63
+        self.base_offset = (self.next_offset + 4 * self.chunks + 63) & ~63
+        self.records_offset = (self.base_offset + 8 * self.chunks + 63) & ~63
+
+
+def fold(value: int) -> int:
+    """The exclusive or of the eight bytes of a u64."""
+    value ^= value >> 32
+    value ^= value >> 16
+    return (value ^ value >> 8) & 255
+
+
+def clean(name: str) -> bytes:
+    """The name rule: 1-48 bytes of [A-Za-z0-9_.-], any other byte is '_'."""
+    raw = name.encode("utf-8", "surrogateescape")[:NAME_MAX]
+    if not raw.strip(b"."):
+        return b"_" * len(raw) or b"_"
+    return bytes(byte if chr(byte) in _NAME_CHARACTERS else 95 for byte in raw)
+
+
+_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+def unique(name: str, taken) -> bytes:
+    """clean(), and `.2`, `.3` … when that is among the taken ones."""
+    base = clean(name)
+    result, number = base, 2
+    while result in taken:
+        suffix = b".%d" % number
+        result = base[: NAME_MAX - len(suffix)] + suffix
+        number += 1
+    return result

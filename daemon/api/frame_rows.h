@@ -1,0 +1,12 @@
+/* Single frames as GetFrames shows them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json;
+struct list_cursor;
+
+/* The field "list": the newest frames, or slow ones, of each wanted app, at most n of each and as
+ * many as fit; "list_left_out" when some did not. */
+void frame_rows_write(struct json *out, const struct list_cursor *cursor, bool slow, uint32_t n);

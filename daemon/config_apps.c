@@ -1,0 +1,98 @@
+/* The keys of [stage APP/STAGE] and [frame APP]: what the operator says about apps. Zero is
+ * "nothing said" there, so no key takes it. */
+#include "daemon/config_keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/util/parse.h"
+
+/* A word for people, as clients may give it. */
+static int set_label(void *instance, const char *key, const char *value)
+{
+	struct stage_settings *stage = instance;
+	size_t length = strlen(value);
+	char *label = strcmp(key, "unit") == 0 ? stage->unit : stage->category;
+	for (const char *c = value; *c; c++) {
+		if (*c <= ' ' || *c >= 0x7f) {
+			return -EINVAL;
+		}
+	}
+	if (length == 0 || length >= PROTO_LABEL_SIZE) {
+		return -EINVAL;
+	}
+	memcpy(label, value, length + 1);
+	return 0;
+}
+
+static int set_warmup(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	uint64_t events;
+	if (parse_u64(value, &events) < 0 || events < 1 || events > 1000000) {
+		return -EINVAL;
+	}
+	((struct stage_settings *)instance)->warmup = (uint32_t)events;
+	return 0;
+}
+
+static int set_growth(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	uint64_t bytes;
+	if (parse_size(value, &bytes) < 0 || bytes < 4096 || bytes > UINT64_C(1) << 50) {
+		return -EINVAL;
+	}
+	((struct stage_settings *)instance)->rss_growth_limit = (int64_t)bytes;
+	return 0;
+}
+
+static int set_target_fps(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	double fps;
+	if (parse_double(value, &fps) < 0 || !(fps > 0 && fps <= 100000)) {
+		return -EINVAL;
+	}
+	((struct frames_settings *)instance)->target_fps = fps;
+	return 0;
+}
+
+static int parse_deadline(const char *value, uint64_t *ret)
+{
+	uint64_t deadline_ns;
+	if (parse_duration_ns(value, &deadline_ns) < 0 || deadline_ns < 1000 ||
+		deadline_ns > UINT64_C(3600000000000)) {
+		return -EINVAL;
+	}
+	*ret = deadline_ns;
+	return 0;
+}
+
+static int set_stage_deadline(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return parse_deadline(value, &((struct stage_settings *)instance)->deadline_ns);
+}
+
+static int set_frame_deadline(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return parse_deadline(value, &((struct frames_settings *)instance)->deadline_ns);
+}
+
+#define DEADLINE_TEXT "a duration from 1us to 1h such as 33ms"
+#define LABEL_TEXT "a word of at most 23 printable bytes"
+
+const struct config_key config_stage_keys[] = {
+	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_stage_deadline),
+	CONFIG_SPECIAL_KEY("unit", LABEL_TEXT, set_label),
+	CONFIG_SPECIAL_KEY("category", LABEL_TEXT, set_label),
+	CONFIG_SPECIAL_KEY("warmup", "a number of events from 1 to 1000000", set_warmup),
+	CONFIG_SPECIAL_KEY("rss_growth_limit", "a size of at least 4K such as 10M", set_growth),
+};
+
+const struct config_key config_frame_keys[] = {
+	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_frame_deadline),
+	CONFIG_SPECIAL_KEY("target_fps", "frames a second, above 0 up to 100000", set_target_fps),
+};

@@ -1,0 +1,47 @@
+/*
+ * What a frame costs in energy, where the board tells its power: mJ of a frame = energy of the
+ * interval / frames of the interval; mJ of a stage in a frame = that * the stage's share of the
+ * interval's wall time. The energy is that of the whole board: with several apps each is told all
+ * of it. All of it is an estimate.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct app;
+struct apps;
+struct stage;
+
+#define APP_ENERGY_ORIGIN "energy of the whole board / frames"
+
+/* Of the machine: where the last interval ended. Zeroed = never seen. */
+struct app_energy_meter {
+	bool begun;
+	bool of_power; /* power/total: there was no energy/total */
+	double millijoules;
+	uint64_t t_ns;
+	const char *reason; /* why nothing is known; static text */
+};
+
+/* Of an app. Zeroed = nothing known. */
+struct app_energy {
+	bool begun;
+	uint64_t frames; /* at the interval's start */
+	double frame_mj; /* of the last interval; meaningful without a reason */
+	const char *reason;
+};
+
+/* Of a stage: by app_energy.c. */
+struct app_energy_share {
+	uint64_t total_ns; /* at the interval's start */
+	double share;	   /* of the last interval's wall time, 0 … 1 */
+};
+
+/* Each interval, before frames become metrics. */
+void apps_energy_sample(struct apps *apps, uint64_t now_ns);
+
+/* NAN with a reason (static text) when it is not known. */
+double app_energy_frame_mj(const struct app *app, const char **reason);
+/* Of the stage in one frame; NAN when it is not known. */
+double app_energy_stage_mj(const struct app *app, const struct stage *stage);

@@ -1,0 +1,99 @@
+/* Once an interval the statistics of a frame stream become metrics, as those of stages do. */
+#include "daemon/core/apps_private.h"
+
+#include <stdio.h>
+
+enum frame_metric {
+	FRAME_FPS,
+	FRAME_TIME_P95,
+	FRAME_JITTER,
+	FRAME_MISSES,
+	FRAME_E2E,
+	FRAME_ENERGY,
+	FRAME_METRICS
+};
+
+static const struct {
+	const char *name;
+	enum unit unit;
+} frame_metrics[FRAME_METRICS] = {
+	[FRAME_FPS] = {"fps", UNIT_FPS},
+	[FRAME_TIME_P95] = {"frame_time_p95_ms", UNIT_MILLISECONDS},
+	[FRAME_JITTER] = {"jitter_ms", UNIT_MILLISECONDS},
+	[FRAME_MISSES] = {"misses", UNIT_COUNT},
+	[FRAME_E2E] = {"end_to_end_p95_ms", UNIT_MILLISECONDS},
+	[FRAME_ENERGY] = {"energy_mj", UNIT_MILLIJOULES},
+};
+
+_Static_assert(FRAME_METRICS <= sizeof(((struct frames *)0)->metric) / sizeof(void *), "frames");
+
+void app_metrics_add_frames(struct apps *apps, const struct app *app)
+{
+	for (size_t i = 0; i < FRAME_METRICS; i++) {
+		char name[PROTO_PATH_SIZE];
+		struct metric *metric = NULL;
+		int n = snprintf(
+			name, sizeof(name), "frame/%s/%s", app->name, frame_metrics[i].name);
+		if (n > 0 && (size_t)n < sizeof(name) &&
+			metrics_add(apps->metrics, apps->source, name, frame_metrics[i].unit,
+				&metric) == 0) {
+			app->frames->metric[i] = metric;
+		} /* else the stream is still in GetFrames; metrics counts the refusal */
+	}
+	if (app->frames->metric[FRAME_ENERGY]) {
+		app->frames->metric[FRAME_ENERGY]->origin = APP_ENERGY_ORIGIN;
+	}
+}
+
+void app_metrics_retire_frames(struct apps *apps, struct frames *frames)
+{
+	for (size_t i = 0; frames && i < FRAME_METRICS; i++) {
+		if (frames->metric[i]) {
+			metrics_retire(apps->metrics, frames->metric[i]);
+			frames->metric[i] = NULL;
+		}
+	}
+}
+
+static void set(struct metric *metric, double value, const char *reason)
+{
+	if (metric && isnan(value)) {
+		metric_set_null(metric, reason);
+	} else if (metric) {
+		metric_set(metric, value);
+	}
+}
+
+static void set_all_null(struct frames *frames, const char *reason)
+{
+	for (size_t i = 0; i < FRAME_METRICS; i++) {
+		set(frames->metric[i], NAN, reason);
+	}
+}
+
+void app_metrics_sample_frames(struct apps *apps, struct app *app)
+{
+	struct frames *frames = app->frames;
+	if (!frames) {
+		return;
+	}
+	if (app->processes == 0 || frames->interval.count == 0) {
+		set_all_null(
+			frames, app->processes == 0 ? "app ended" : "no frame in the interval");
+		frames_interval_reset(frames);
+		return;
+	}
+	struct frames_stats stats;
+	const char *reason = NULL;
+	frames_stats(frames, apps->scratch, &stats);
+	app_frames_note(app, &stats);
+	set(frames->metric[FRAME_FPS], stats.fps, "fewer than two frames");
+	set(frames->metric[FRAME_TIME_P95], stats.frame_time_p95_ms, "fewer than three frames");
+	set(frames->metric[FRAME_JITTER], stats.jitter_ms, "fewer than three frames");
+	set(frames->metric[FRAME_E2E], stats.end_to_end_p95_ms, "frames have no start");
+	set(frames->metric[FRAME_MISSES],
+		frames->deadline_ns ? (double)frames->interval.misses : (double)NAN, "no deadline");
+	double energy_mj = app_energy_frame_mj(app, &reason);
+	set(frames->metric[FRAME_ENERGY], energy_mj, reason);
+	frames_interval_reset(frames);
+}

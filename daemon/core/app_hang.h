@@ -1,0 +1,40 @@
+/*
+ * Hangs (design §6): a stage open for over ten times its lifetime's p99, a second at least, when 30
+ * runs of it have been seen. Judged at each sample from the open stages, so that a stopped or
+ * deadlocked process is told although it sends nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	APP_HANGS_MAX = 16, /* at one time, of one app; further ones are told when one ended */
+	HANG_P99_TIMES = 10,
+	HANG_MIN_S = 1,
+	HANG_MIN_RUNS = 30,
+};
+
+struct stage;
+struct app_process;
+
+struct app_hang {
+	const struct app_process *process; /* NULL: opened by id */
+	const struct stage *stage;
+	uint64_t start_ns, frame;
+	uint32_t tid;
+	bool told;  /* not around an inner one that was */
+	bool still; /* seen at this sample */
+};
+
+struct app_hangs {
+	size_t count;
+	uint64_t total; /* told since the app is known */
+	struct app_hang hang[APP_HANGS_MAX];
+	/* app/<app>/hung and app/<app>/processes */
+	struct metric *metric[2];
+};
+
+/* How many stages hang now (an outer stage counts with its inner one). */
+size_t app_hung(const struct app_hangs *hangs);

@@ -1,0 +1,64 @@
+/*
+ * Marks: labelled moments with what memory was like (G0.9, G0.10), made by apps and by people. The
+ * last of each app are kept, in the order in which they came. They are on the timeline, too.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/name.h"
+
+enum {
+	MARKS_MAX = 256,     /* over all apps */
+	APP_MARKS_KEPT = 64, /* of one app */
+	MARK_ATTRIBUTES_MAX = 8,
+	MARK_LABEL_SIZE = 201,
+};
+
+struct mark_attribute {
+	char name[PROTO_NAME_SIZE];
+	double value;
+};
+
+/* NAN = not known. */
+struct app_mark {
+	uint64_t serial; /* the timeline's */
+	uint64_t t_ns;
+	uint64_t frame;		   /* PROTO_NO_FRAME = none */
+	char app[PROTO_NAME_SIZE]; /* "" = of nobody */
+	uid_t uid;		   /* of the app; that of who made it when it is of nobody */
+	uint64_t process;	   /* tells an app's processes apart; 0 = of none, or of several */
+	char label[MARK_LABEL_SIZE];
+	double rss_bytes, vms_bytes, peak_rss_bytes; /* of the process */
+	uint64_t memory_age_ns;			     /* of a sample, at t_ns */
+	const char *memory_source; /* "app": it measured; "sample": the daemon's last one; NULL */
+	const char *memory_reason; /* why rss_bytes is not known; static text */
+	double system_total_bytes, system_available_bytes, system_used_percent;
+	size_t attributes;
+	struct mark_attribute attribute[MARK_ATTRIBUTES_MAX];
+	uint64_t attributes_refused;
+	uint32_t index; /* of its declaration: private, as is: */
+	uint32_t owner;
+};
+
+struct apps;
+struct app_process;
+
+/* Tells the processes of an app apart; never 0. */
+uint64_t app_process_key(const struct app_process *process);
+
+/* A mark as it is before anything is known: of nobody, memory not known. */
+void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label);
+
+/* Keeps a copy with the system's memory as the metrics have it, and puts it on the timeline. The
+ * oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the oldest of who
+ * has most. Its serial. */
+uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
+
+/* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */
+const struct app_mark *apps_mark_at(const struct apps *apps, size_t index);
+
+/* The one before it of the same app and process, to which its deltas are told; NULL = none. */
+const struct app_mark *apps_mark_before(const struct apps *apps, size_t index);

@@ -1,0 +1,152 @@
+/*
+ * From what was seen of single stages to what they are to each other. ListStages shows it, and the
+ * shares split a frame's energy.
+ */
+#include "daemon/core/app_relations.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ANCESTORS = 16 }; /* as deep as a thread's stack of stages; ends a circle, too */
+
+static int16_t parent_of(const struct app *app, const struct stage *stage)
+{
+	size_t most = 0;
+	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
+		return APP_NO_STAGE; /* it mostly runs on its own */
+	}
+	for (size_t i = 1; i < stage->parents && i < STAGE_PARENTS; i++) {
+		most = stage->parent[i].runs > stage->parent[most].runs ? i : most;
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (app->stage[i]->serial == stage->parent[most].serial) {
+			return app->stage[i] != stage ? (int16_t)i : APP_NO_STAGE;
+		}
+	}
+	return APP_NO_STAGE;
+}
+
+/* What of_parent says of one of the ancestors of i. */
+static bool any_ancestor(const struct app_relations *relations, size_t i,
+	bool (*of_parent)(const struct app_relations *relations, size_t i, size_t parent))
+{
+	int16_t parent = relations->parent[i];
+	for (int k = 0; parent != APP_NO_STAGE && k < ANCESTORS; k++) {
+		if (of_parent(relations, i, (size_t)parent)) {
+			return true;
+		}
+		parent = relations->parent[parent];
+	}
+	return false;
+}
+
+static bool is_part(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)i;
+	return !relations->is_total[parent];
+}
+
+static bool is_itself(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)relations;
+	return i == parent;
+}
+
+static bool same_category(const struct app_relations *relations, size_t i, size_t parent)
+{
+	return relations->category[i] == relations->category[parent] &&
+	       !relations->is_total[parent];
+}
+
+static bool same_unit(const struct app_relations *relations, size_t i, size_t parent)
+{
+	return relations->unit[i] == relations->unit[parent] && !relations->is_total[parent];
+}
+
+static uint8_t first_of_category(const struct app *app, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(app->stage[first]->category, app->stage[i]->category) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+static uint8_t first_of_unit(const struct app *app, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(app->stage[first]->unit, app->stage[i]->unit) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+void app_relate(const struct app *app, struct app_relations *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *stage = app->stage[i];
+		ret->parent[i] = parent_of(app, stage);
+		ret->is_total[i] =
+			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
+		ret->category[i] = first_of_category(app, i);
+		ret->unit[i] = first_of_unit(app, i);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (any_ancestor(ret, i, is_itself)) {
+			ret->parent[i] = APP_NO_STAGE; /* a in b in a: the tree needs a root */
+		}
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (ret->is_total[i]) {
+			continue;
+		}
+		uint64_t total_ns = app->stage[i]->total_ns;
+		ret->counts[i] = !any_ancestor(ret, i, is_part);
+		ret->total_ns += ret->counts[i] ? total_ns : 0;
+		if (!any_ancestor(ret, i, same_category)) {
+			ret->category_ns[ret->category[i]] += total_ns;
+		}
+		if (!any_ancestor(ret, i, same_unit)) {
+			ret->unit_ns[ret->unit[i]] += total_ns;
+		}
+	}
+}
+
+double app_per_frame_ms(const struct app *app, const struct stage *stage,
+	const struct stage_query *query, double *runs)
+{
+	double per_id = 1;
+	const struct frames *frames = app->frames;
+	if (frames && frames->count > 1 && frames->skipped_ids > 0) {
+		per_id = (double)frames->count / (double)(frames->count + frames->skipped_ids);
+	}
+	double runs_per_frame = stage_runs_per_frame(stage, per_id);
+	if (runs) {
+		*runs = runs_per_frame;
+	}
+	double mean_ms = stage_mean_ms(stage, query);
+	return isnan(runs_per_frame) ? mean_ms : mean_ms * runs_per_frame;
+}
+
+double app_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage_query *query)
+{
+	double sum_ms = 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		double cost_ms = relations->counts[i]
+					 ? app_per_frame_ms(app, app->stage[i], query, NULL)
+					 : (double)NAN;
+		sum_ms += isnan(cost_ms) ? 0 : cost_ms;
+	}
+	return sum_ms;
+}
+
+double app_stage_share(const struct app *app, const struct stage *stage)
+{
+	static const struct stage_query recent;
+	struct app_relations relations;
+	app_relate(app, &relations);
+	double frame_ms = app_frame_ms(app, &relations, &recent);
+	return frame_ms > 0 ? app_per_frame_ms(app, stage, &recent, NULL) / frame_ms : (double)NAN;
+}

@@ -1,0 +1,44 @@
+/*
+ * How the stages of one app relate: who runs inside whom, who counts in the app's total and for how
+ * much, which share a category or a compute unit. Computed from what was seen, when it is asked
+ * for; nothing is kept.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/apps.h"
+#include "daemon/core/stage_stats.h"
+
+enum { APP_NO_STAGE = -1 };
+
+/* By index into app->stage. Groups are named by the index of their first stage. */
+struct app_relations {
+	int16_t parent[APP_STAGES_MAX]; /* the stage it mostly runs in; APP_NO_STAGE = none */
+	/* A part of the app's total: no total itself, and with no parent that is a part already
+	 * (acceptance.md, mistake 12). */
+	bool counts[APP_STAGES_MAX];
+	bool is_total[APP_STAGES_MAX];
+	uint8_t category[APP_STAGES_MAX], unit[APP_STAGES_MAX];
+	/* lifetime wall time: of those that count; of a group, in which a stage inside one of the
+	 * same group does not count again */
+	uint64_t total_ns;
+	uint64_t category_ns[APP_STAGES_MAX], unit_ns[APP_STAGES_MAX];
+};
+
+void app_relate(const struct app *app, struct app_relations *ret);
+
+/* Mean wall time that the stage costs per frame of its app, ms: a stage of every k-th frame costs a
+ * k-th of a run. *runs: the runs per frame, NAN when they are not known; then it is the mean. NAN
+ * without a run. runs may be NULL. */
+double app_per_frame_ms(const struct app *app, const struct stage *stage,
+	const struct stage_query *query, double *runs);
+
+/* The sum of that over the stages that count: a frame's wall time. 0 when nothing is known. */
+double app_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage_query *query);
+
+/* The stage's share of the wall time of a frame, 0..1, over the recent window. Nested stages have
+ * their share of the same sum. NAN when nothing is known. */
+double app_stage_share(const struct app *app, const struct stage *stage);

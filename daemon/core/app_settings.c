@@ -1,0 +1,149 @@
+/*
+ * From sections to what holds for one stage or one app's frames. The configuration fills the
+ * sections; app_stages.c and app_frames.c ask when a stage or a stream is new, and a reload asks
+ * for all of them.
+ */
+#include "daemon/core/app_settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/name.h"
+
+enum { RANK_IN_FULL = 128 /* above what 48 bytes of a pattern can have */ };
+
+/* 0 when glob is a pattern of so many segments that fits. */
+static int check(const char *glob, size_t segments, size_t size)
+{
+	size_t found = 1;
+	for (const char *c = glob; *c; c++) {
+		found += *c == '/';
+	}
+	bool fits = strlen(glob) < size && strcspn(glob, "/") < PROTO_NAME_SIZE;
+	return found == segments && fits ? proto_glob_check(glob) : -EINVAL;
+}
+
+int app_settings_stage(struct app_settings *settings, const char *glob, struct stage_settings **ret)
+{
+	struct stage_section *section = settings->stage;
+	if (check(glob, 2, sizeof(section->glob)) < 0) {
+		return -EINVAL;
+	}
+	size_t i = 0;
+	while (i < settings->stages && strcmp(section[i].glob, glob) != 0) {
+		i++;
+	}
+	if (i == APP_SETTINGS_MAX) {
+		return -ENOSPC;
+	}
+	if (i == settings->stages) {
+		section[settings->stages++] = (struct stage_section){.glob = ""};
+		memcpy(section[i].glob, glob, strlen(glob) + 1);
+	}
+	*ret = &section[i].settings;
+	return 0;
+}
+
+int app_settings_frame(
+	struct app_settings *settings, const char *glob, struct frames_settings **ret)
+{
+	struct frame_section *section = settings->frame;
+	if (check(glob, 1, sizeof(section->glob)) < 0) {
+		return -EINVAL;
+	}
+	size_t i = 0;
+	while (i < settings->frames && strcmp(section[i].glob, glob) != 0) {
+		i++;
+	}
+	if (i == APP_SETTINGS_MAX) {
+		return -ENOSPC;
+	}
+	if (i == settings->frames) {
+		section[settings->frames++] = (struct frame_section){.glob = ""};
+		memcpy(section[i].glob, glob, strlen(glob) + 1);
+	}
+	*ret = &section[i].settings;
+	return 0;
+}
+
+/* How specific a pattern is; of the first segment first. */
+static unsigned rank_of(const char *glob)
+{
+	unsigned rank = 0;
+	while (*glob) {
+		size_t length = strcspn(glob, "/"), named = 0;
+		for (size_t i = 0; i < length; i++) {
+			named += glob[i] != '*' && glob[i] != '?';
+		}
+		rank = rank * 256 + (unsigned)(named == length ? RANK_IN_FULL : named);
+		glob += length + (glob[length] == '/');
+	}
+	return rank;
+}
+
+/* Those of the globs (of a stride) that match, the least specific first. How many. */
+static size_t matches(const char *glob, size_t stride, size_t count, const char *path, size_t ret[])
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *each = glob + i * stride;
+		if (!proto_glob_match(each, path)) {
+			continue;
+		}
+		size_t at = found++;
+		while (at > 0 && rank_of(glob + ret[at - 1] * stride) > rank_of(each)) {
+			ret[at] = ret[at - 1];
+			at--;
+		}
+		ret[at] = i;
+	}
+	return found;
+}
+
+static void overlay(struct stage_settings *into, const struct stage_settings *from)
+{
+	into->deadline_ns = from->deadline_ns ? from->deadline_ns : into->deadline_ns;
+	into->warmup = from->warmup ? from->warmup : into->warmup;
+	if (from->rss_growth_limit) {
+		into->rss_growth_limit = from->rss_growth_limit;
+	}
+	if (from->category[0]) {
+		memcpy(into->category, from->category, sizeof(into->category));
+	}
+	if (from->unit[0]) {
+		memcpy(into->unit, from->unit, sizeof(into->unit));
+	}
+}
+
+const struct stage_settings *app_settings_of_stage(void *ctx, const char *app, const char *stage)
+{
+	struct app_settings *settings = ctx;
+	size_t match[APP_SETTINGS_MAX];
+	char path[2 * PROTO_NAME_SIZE];
+	snprintf(path, sizeof(path), "%s/%s", app, stage);
+	settings->of_stage = (struct stage_settings){.deadline_ns = 0};
+	size_t count = matches(
+		settings->stage[0].glob, sizeof(settings->stage[0]), settings->stages, path, match);
+	for (size_t i = 0; i < count; i++) {
+		overlay(&settings->of_stage, &settings->stage[match[i]].settings);
+	}
+	return &settings->of_stage;
+}
+
+const struct frames_settings *app_settings_of_frames(void *ctx, const char *app)
+{
+	struct app_settings *settings = ctx;
+	struct frames_settings *ret = &settings->of_frames;
+	size_t match[APP_SETTINGS_MAX];
+	*ret = (struct frames_settings){.deadline_ns = 0};
+	size_t count = matches(
+		settings->frame[0].glob, sizeof(settings->frame[0]), settings->frames, app, match);
+	for (size_t i = 0; i < count; i++) {
+		const struct frames_settings *from = &settings->frame[match[i]].settings;
+		ret->deadline_ns = from->deadline_ns ? from->deadline_ns : ret->deadline_ns;
+		ret->target_fps = from->target_fps > 0 ? from->target_fps : ret->target_fps;
+		ret->warmup = from->warmup ? from->warmup : ret->warmup;
+	}
+	return ret;
+}

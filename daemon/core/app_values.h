@@ -1,0 +1,57 @@
+/*
+ * Numbers that apps tell beside their stages: gauges and counters become metrics of their own,
+ * attributes stay with the stage (or mark) they describe. Filled by records, read by api.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/name.h"
+
+enum {
+	APP_VALUES_MAX = 64, /* gauges and counters of one app */
+	VALUES_MAX = 512,    /* over all apps */
+	STAGE_ATTRIBUTES_MAX = 16,
+};
+
+struct app_value {
+	char name[PROTO_NAME_SIZE];
+	bool counter;
+	bool set;	  /* since the last sample */
+	double value;	  /* a gauge's last, a counter's total since the app's since_ns */
+	uint64_t used_ns; /* of the drain that brought the last one */
+	struct metric *metric;
+};
+
+struct app_values {
+	size_t count;
+	uint64_t refused; /* records of names beyond the limits */
+	struct app_value value[APP_VALUES_MAX];
+};
+
+/* A number that the runs of a stage carry, over the app's life (G3.10). */
+struct app_attribute {
+	char name[PROTO_NAME_SIZE];
+	double last, min, max, sum;
+	uint64_t count;
+	uint64_t key; /* of the declaration that came last: private */
+};
+
+struct app_attributes {
+	size_t count;
+	uint64_t refused; /* records of names beyond the limit */
+	struct app_attribute attribute[STAGE_ATTRIBUTES_MAX];
+};
+
+struct stage;
+
+/* What is known of the stage; NULL when nothing is. */
+const struct app_attributes *app_attributes_of(const struct stage *stage);
+
+/* Mean over the app's life. */
+static inline double app_attribute_mean(const struct app_attribute *attribute)
+{
+	return attribute->sum / (double)attribute->count;
+}

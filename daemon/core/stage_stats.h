@@ -1,0 +1,41 @@
+/*
+ * Questions to a stage: its recent window, exact, or its lifetime by histogram (within 1 %), of all
+ * runs or of those that the hardware throttled or did not. Pure; nothing allocates.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/stages.h"
+
+enum stage_filter { STAGE_ALL, STAGE_THROTTLED, STAGE_UNTHROTTLED };
+
+struct stage_query {
+	bool lifetime; /* else the recent window */
+	bool nearest;  /* percentiles by the nearest rank instead of linear interpolation */
+	enum stage_filter filter;
+};
+
+struct stage_answer {
+	struct proto_summary summary; /* count 0 and NANs when there is a reason, or no event */
+	bool exact;
+	const char *reason; /* why there are no numbers although there are events; static text */
+	uint64_t unknown;   /* events of the span whose throttle state is not known */
+	uint64_t throttled; /* that were throttled */
+	/* of the window's runs (of the filter) that measured it; NAN when none did */
+	double wall_ms, cpu_ms, process_cpu_ms;
+	double cpu_ratio; /* of all threads' CPU time to wall time, else of its thread's */
+};
+
+/* scratch holds stage->window doubles. */
+void stage_ask(const struct stage *stage, const struct stage_query *query, double *scratch,
+	struct stage_answer *ret);
+
+/* Runs per frame of the app over about the window: 1 for a stage of every frame, 0.2 for one of
+ * every fifth. frames_per_id = frames that came of all frame ids that passed (1 = none was left
+ * out). NAN: the runs belong to no frames, or there are too few. */
+double stage_runs_per_frame(const struct stage *stage, double frames_per_id);
+
+/* The mean that stage_ask would give, in ms, without sorting anything. */
+double stage_mean_ms(const struct stage *stage, const struct stage_query *query);

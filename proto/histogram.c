@@ -1,0 +1,329 @@
+/*
+ * Statistics over long spans: the daemon adds each event's duration (in the header, it is one of
+ * the few things done per event), and queries, sessions and reports merge, subtract and read here.
+ * Sums are kept as integers of several words: a deviation of 1 us around 20 ms after 1e9 events is
+ * a difference in the tenth digit, which no double has left.
+ */
+#include "proto/histogram.h"
+
+#include <math.h>
+
+#include "proto/percentile.h"
+
+struct cursor {
+	uint32_t bucket;
+	uint64_t before; /* events in lower buckets */
+	uint64_t here;
+};
+
+/* Words are stored lowest first. */
+static void wide_add(uint64_t *into, const uint64_t *from, size_t words)
+{
+	uint64_t carry = 0;
+	for (size_t i = 0; i < words; i++) {
+		uint64_t add = from[i] + carry;
+		carry = add < carry;
+		into[i] += add;
+		carry += into[i] < add;
+	}
+}
+
+/* True when the result is below 0 (and wrapped). */
+static bool wide_subtract(uint64_t *from, const uint64_t *what, size_t words)
+{
+	uint64_t borrow = 0;
+	for (size_t i = 0; i < words; i++) {
+		uint64_t take = what[i] + borrow;
+		borrow = take < borrow;
+		borrow += from[i] < take;
+		from[i] -= take;
+	}
+	return borrow != 0;
+}
+
+/* In 32-bit halves: __int128 is neither C11 nor there on 32-bit ARM. */
+static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *high)
+{
+	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+	uint64_t low = a0 * b0;
+	uint64_t mid = a0 * b1 + (low >> 32);
+	uint64_t cross = a1 * b0 + (uint32_t)mid;
+	*high = a1 * b1 + (mid >> 32) + (cross >> 32);
+	return cross << 32 | (uint32_t)low;
+}
+
+/* ret has as many words as a and b together. */
+static void wide_multiply(
+	const uint64_t *a, size_t a_words, const uint64_t *b, size_t b_words, uint64_t *ret)
+{
+	for (size_t i = 0; i < a_words + b_words; i++) {
+		ret[i] = 0;
+	}
+	for (size_t i = 0; i < a_words; i++) {
+		uint64_t carry = 0;
+		for (size_t j = 0; j < b_words; j++) {
+			uint64_t high, low = multiply(a[i], b[j], &high);
+			low += carry;
+			high += low < carry;
+			ret[i + j] += low;
+			carry = high + (ret[i + j] < low);
+		}
+		ret[i + b_words] = carry;
+	}
+}
+
+static double wide_double(const uint64_t *words, size_t count)
+{
+	double value = 0;
+	for (size_t i = count; i-- > 0;) {
+		value = value * 0x1p64 + (double)words[i];
+	}
+	return value;
+}
+
+void proto_histogram_init(struct proto_histogram *h)
+{
+	*h = (struct proto_histogram){.min = UINT64_MAX};
+}
+
+void proto_histogram_add_square(struct proto_histogram *h, uint64_t value_ns)
+{
+	uint64_t square[3] = {0};
+	square[0] = multiply(value_ns, value_ns, &square[1]);
+	wide_add(h->squares, square, 3);
+}
+
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static void add_carry(struct proto_histogram *h, uint32_t bucket, uint32_t units)
+{
+	uint32_t best = 0;
+	for (uint32_t i = 1; i < h->carries; i++) {
+		if (distance(h->carry_bucket[i], bucket) <
+			distance(h->carry_bucket[best], bucket)) {
+			best = i;
+		}
+	}
+	bool found = h->carries > 0 && h->carry_bucket[best] == bucket;
+	if (!found && h->carries < PROTO_HISTOGRAM_CARRIES) {
+		best = h->carries++;
+		h->carry_bucket[best] = (uint16_t)bucket;
+	}
+	h->carry[best] += units;
+}
+
+void proto_histogram_carry(struct proto_histogram *h, uint32_t bucket)
+{
+	add_carry(h, bucket, 1);
+}
+
+static uint64_t bucket_count(const struct proto_histogram *h, uint32_t bucket)
+{
+	uint64_t count = h->buckets[bucket];
+	for (uint32_t i = 0; i < h->carries; i++) {
+		if (h->carry_bucket[i] == bucket) {
+			count += (uint64_t)h->carry[i] << 32;
+		}
+	}
+	return count;
+}
+
+/* The least value of a bucket; *ret_above is what its greatest has more. The last bucket ends at
+ * max. */
+static uint64_t bucket_low(uint32_t bucket, uint64_t max, uint64_t *ret_above)
+{
+	if (bucket < PROTO_HISTOGRAM_EXACT) {
+		*ret_above = 0;
+		return bucket;
+	}
+	uint32_t octave = (bucket - PROTO_HISTOGRAM_EXACT) / PROTO_HISTOGRAM_PER_OCTAVE;
+	uint32_t at = (bucket - PROTO_HISTOGRAM_EXACT) % PROTO_HISTOGRAM_PER_OCTAVE;
+	uint64_t low = 128 + (at < 32 ? at * 2 : 64 + (at - 32) * 3);
+	uint64_t width = at < 32 ? 2 : at + 1 < PROTO_HISTOGRAM_PER_OCTAVE ? 3 : 1;
+	low <<= octave;
+	*ret_above = (width << octave) - 1;
+	if (bucket == PROTO_HISTOGRAM_LAST) {
+		*ret_above = max > low ? max - low : 0;
+	}
+	return low;
+}
+
+static uint64_t bucket_middle(uint32_t bucket, uint64_t max)
+{
+	uint64_t above, low = bucket_low(bucket, max, &above);
+	return low + above / 2;
+}
+
+void proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from)
+{
+	if (from->count == 0) {
+		return;
+	}
+	into->count += from->count;
+	wide_add(into->sum, from->sum, 2);
+	wide_add(into->squares, from->squares, 3);
+	into->min = from->min < into->min ? from->min : into->min;
+	into->max = from->max > into->max ? from->max : into->max;
+	for (uint32_t i = 0, n = from->carries; i < n; i++) {
+		add_carry(into, from->carry_bucket[i], from->carry[i]);
+	}
+	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
+		uint32_t add = from->buckets[i];
+		into->buckets[i] += add;
+		if (into->buckets[i] < add) {
+			proto_histogram_carry(into, i);
+		}
+	}
+}
+
+static void estimate_sums(struct proto_histogram *h, uint64_t max)
+{
+	for (size_t i = 0; i < 3; i++) {
+		h->squares[i] = 0;
+	}
+	h->sum[0] = h->sum[1] = 0;
+	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
+		uint64_t count = bucket_count(h, i), value = bucket_middle(i, max);
+		uint64_t square[2], term[3];
+		wide_multiply(&value, 1, &count, 1, term);
+		wide_add(h->sum, term, 2);
+		wide_multiply(&value, 1, &value, 1, square);
+		wide_multiply(square, 2, &count, 1, term);
+		wide_add(h->squares, term, 3);
+	}
+}
+
+/* The mean is exact: min and max can't be on the wrong side of it. */
+static void include_mean(struct proto_histogram *h, uint64_t max)
+{
+	double mean = wide_double(h->sum, 2) / (double)h->count;
+	if (mean < (double)h->min) {
+		h->min = (uint64_t)mean;
+	}
+	if (mean > (double)h->max) {
+		h->max = ceil(mean) < (double)max ? (uint64_t)ceil(mean) : max;
+	}
+}
+
+bool proto_histogram_subtract(const struct proto_histogram *a, const struct proto_histogram *b,
+	struct proto_histogram *out)
+{
+	if (b->count == 0) {
+		*out = *a;
+		return true;
+	}
+	bool part = true;
+	uint32_t first = PROTO_HISTOGRAM_BUCKETS, last = 0;
+	proto_histogram_init(out);
+	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
+		uint64_t have = bucket_count(a, i), take = bucket_count(b, i);
+		if (take >= have) {
+			part = part && take == have;
+			continue;
+		}
+		out->count += have - take;
+		out->buckets[i] = (uint32_t)(have - take);
+		if ((have - take) >> 32) {
+			add_carry(out, i, (uint32_t)((have - take) >> 32));
+		}
+		first = first < i ? first : i;
+		last = i;
+	}
+	if (out->count == 0) {
+		return part;
+	}
+	wide_add(out->sum, a->sum, 2);
+	wide_add(out->squares, a->squares, 3);
+	bool sum_below = wide_subtract(out->sum, b->sum, 2);
+	bool squares_below = wide_subtract(out->squares, b->squares, 3);
+	if (!part || sum_below || squares_below) {
+		part = false;
+		estimate_sums(out, a->max);
+	}
+	out->min = part && b->min > a->min ? a->min : bucket_middle(first, a->max);
+	out->max = part && b->max < a->max ? a->max : bucket_middle(last, a->max);
+	if (part && out->count == 1) {
+		out->min = out->max = out->sum[0];
+	}
+	include_mean(out, a->max);
+	return part;
+}
+
+static double value_at(const struct proto_histogram *h, struct cursor *at, uint64_t rank)
+{
+	if (rank == 0) {
+		return (double)h->min;
+	}
+	if (rank >= h->count - 1) {
+		return (double)h->max;
+	}
+	if (rank < at->before) {
+		*at = (struct cursor){.here = bucket_count(h, 0)};
+	}
+	while (rank - at->before >= at->here && at->bucket < PROTO_HISTOGRAM_LAST) {
+		at->before += at->here;
+		at->here = bucket_count(h, ++at->bucket);
+	}
+	uint64_t above, low = bucket_low(at->bucket, h->max, &above);
+	double within = ((double)(rank - at->before) + 0.5) / (double)at->here;
+	if (at->bucket != PROTO_HISTOGRAM_LAST) {
+		within = 0.5 + (within - 0.5) / 4;
+	}
+	double value = (double)low + (double)above * within;
+	return fmin(fmax(value, (double)h->min), (double)h->max);
+}
+
+void proto_histogram_percentiles(
+	const struct proto_histogram *h, const double *p, double *ret_ns, size_t n)
+{
+	struct cursor at = {.here = bucket_count(h, 0)};
+	for (size_t i = 0; i < n; i++) {
+		if (h->count == 0) {
+			ret_ns[i] = NAN;
+			continue;
+		}
+		double k = (double)(h->count - 1) * p[i] / 100.0;
+		uint64_t rank = 0;
+		if (k > 0) {
+			rank = k < (double)(h->count - 1) ? (uint64_t)k : h->count - 1;
+		}
+		ret_ns[i] = value_at(h, &at, rank);
+		double part = k - (double)rank;
+		if (k > 0 && part > 0 && rank < h->count - 1) {
+			struct cursor next = at; /* the next p may begin at this rank again */
+			ret_ns[i] += part * (value_at(h, &next, rank + 1) - ret_ns[i]);
+		}
+	}
+}
+
+void proto_histogram_summary(const struct proto_histogram *h, struct proto_summary *ret)
+{
+	static const double p[] = {50, 90, 95, 99};
+	double at[4];
+	proto_summarize(NULL, 0, ret);
+	if (h->count == 0) {
+		return;
+	}
+	/* count² times the variance = count * squares - sum², all digits of it */
+	uint64_t spread[4], mean_part[4];
+	wide_multiply(h->squares, 3, &h->count, 1, spread);
+	wide_multiply(h->sum, 2, h->sum, 2, mean_part);
+	double deviation = wide_subtract(spread, mean_part, 4) ? 0 : sqrt(wide_double(spread, 4));
+	double count = (double)h->count;
+	proto_histogram_percentiles(h, p, at, 4);
+	ret->count = (size_t)h->count;
+	ret->mean = wide_double(h->sum, 2) / count / 1e6;
+	ret->min = (double)h->min / 1e6;
+	ret->max = (double)h->max / 1e6;
+	ret->std = deviation / count / 1e6;
+	if (h->count > 1) {
+		ret->std_sample = deviation / sqrt(count) / sqrt(count - 1) / 1e6;
+	}
+	ret->p50 = at[0] / 1e6;
+	ret->p90 = at[1] / 1e6;
+	ret->p95 = at[2] / 1e6;
+	ret->p99 = at[3] / 1e6;
+}

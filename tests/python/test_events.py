@@ -1,0 +1,546 @@
+#!/usr/bin/env python3
+"""Python programs and the real daemon: what they record arrives, exactly, whatever happens to either."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import support
+from support import Daemon, app_env, app_of, ctl, run, start, until
+
+
+class Recording(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon().start()
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            cls.daemon.stop()
+        finally:
+            cls.daemon.clean()
+
+    def stages(self, app):
+        rows = ctl(self.daemon, "stages", app)["stages"]
+        return {row["stage"]: row for row in rows}
+
+    # covers G0.3 G0.4 G0.6 G0.9 G1.1 G3.4
+    def test_stages_and_frames_are_seen_by_edgeprofctl(self):
+        code = """
+import edgeprof, time
+assert edgeprof.connect("eyes")
+for n in range(40):
+    with edgeprof.frame(n):
+        with edgeprof.stage("capture"):
+            time.sleep(0.001)
+        with edgeprof.stage("infer@gpu", category="model"):
+            with edgeprof.stage("any name! at all"):
+                pass
+        with edgeprof.stage("post", cpu_time=True, attributes={"boxes": n}):
+            pass
+@edgeprof.timed("decorated")
+def f(x, *, y): return x + y
+assert f(1, y=2) == 3
+for i in range(5):
+    edgeprof.begin("overlap", i)
+for i in range(5):
+    edgeprof.end("overlap", i)
+edgeprof.tick(); edgeprof.mark("loaded", size=12.5, tensors=[1, 2]); edgeprof.counter("drops", 2)
+edgeprof.deadline("late", 1); edgeprof.deadline(None, 40)
+with edgeprof.stage("late"): time.sleep(0.005)
+with edgeprof.memory_scope("load"): pass
+until_read = time.monotonic() + 10
+while edgeprof.counts()["in_ring"] and time.monotonic() < until_read: time.sleep(0.01)
+c = edgeprof.counts()
+assert c["dropped"] == 0 and c["sent"] == c["received"] and c["attached"], c
+print(c["sent"])
+"""
+        out, _ = run(code, app_env(self.daemon))
+        app = until("the app ended", lambda: app_of(self.daemon, "eyes"))
+        until("the app said bye", lambda: app_of(self.daemon, "eyes")["state"] == "ended")
+        app = app_of(self.daemon, "eyes")
+        self.assertEqual(app["invalid"], 0, app)
+        self.assertEqual(app["received"], int(out))
+        stages = self.stages("eyes")
+        self.assertEqual(stages["capture"]["total_count"], 40)
+        infer = next(row for name, row in stages.items() if name.startswith("infer"))
+        self.assertGreaterEqual(stages["capture"]["min_ms"], 1.0)
+        self.assertEqual(stages["any_name__at_all"]["total_count"], 40)
+        self.assertEqual((stages["any_name__at_all"]["parent"], stages["any_name__at_all"]["depth"]), (infer["stage"], 1))
+        self.assertEqual(stages["post"]["total_count"], 40)
+        self.assertGreaterEqual(stages["post"]["cpu_ms"], 0)
+        self.assertGreaterEqual(stages["post"]["process_cpu_ms"], 0)
+        self.assertEqual((stages["late"]["deadline_ms"], stages["late"]["misses"]), (1, 1))
+        self.assertEqual((stages["load"]["category"], stages["load"]["total_count"]), ("memory", 1))
+        self.assertIn("rss_growth_total_bytes", stages["load"])
+        self.assertEqual(stages["decorated"]["total_count"], 1)
+        self.assertEqual(stages["overlap"]["total_count"], 5)
+        self.assertEqual((infer["total_count"], infer["unit"], infer["category"]), (40, "gpu", "model"))
+        frames = ctl(self.daemon, "frames", "eyes")["frames"][0]
+        self.assertEqual(frames["total_count"], 41)
+        self.assertEqual(frames["out_of_order"], 0)
+        marks = [e for e in self.daemon.call("ListEvents")["events"] if e["subject"] == "eyes" and e["kind"] == "mark"]
+        self.assertEqual([e["text"] for e in marks], ["loaded"])
+        mark = self.daemon.call("ListMarks", app="eyes")["marks"][0]
+        self.assertEqual([(a["name"], a["value"]) for a in mark["attributes"]], [("size", 12.5), ("tensors", 1), ("tensors", 2)])
+        self.assertTrue(1 << 20 < mark["rss_bytes"] <= mark["peak_rss_bytes"] < mark["vms_bytes"], mark)
+
+    def test_gauges_and_counters_are_metrics(self):
+        code = """
+import edgeprof, sys, threading
+edgeprof.connect("values")
+end = threading.Event()
+def work():
+    edgeprof.counter("drops", 2, unit="frames"); edgeprof.counter("drops")
+    while not end.wait(0.02): edgeprof.gauge("depth", 3.5, unit="percent")
+t = threading.Thread(target=work); t.start()
+sys.stdin.readline(); end.set(); t.join()
+"""
+        with start(code, app_env(self.daemon), stdin=subprocess.PIPE) as app:
+            until("the counter", lambda: (self.daemon.metric("counter/values/drops") or {}).get("value") == 3)
+            until("the gauge", lambda: (self.daemon.metric("gauge/values/depth") or {}).get("value") == 3.5)
+            self.assertEqual(self.daemon.metric("gauge/values/depth")["unit"], "percent")
+            app.communicate("\n", timeout=60)
+            self.assertEqual(app.returncode, 0)
+
+    # covers G0.7
+    def test_a_body_that_raises_is_recorded_all_the_same(self):
+        code = """
+import edgeprof
+edgeprof.connect("raises")
+for kind in (ValueError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    for manager in (edgeprof.stage("s"), edgeprof.stage("s"), edgeprof.frame(), edgeprof.memory_scope("m"),
+                    edgeprof.stage("s", cpu_time=True), edgeprof.stage_timer("t", {})):
+        try:
+            with manager:
+                raise kind("x")
+        except kind:
+            pass
+        else:
+            raise AssertionError("the error was swallowed")
+with edgeprof.stage("outer"):
+    try:
+        edgeprof.stage("inner").__enter__()   # never ended: truncated by the outer's end
+    finally:
+        pass
+with edgeprof.stage("after"): pass
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "raises") or {}).get("state") == "ended")
+        self.assertEqual(app_of(self.daemon, "raises")["invalid"], 0)
+        counts = {name: row["total_count"] for name, row in self.stages("raises").items()}
+        self.assertEqual(counts, {"s": 12, "m": 4, "t": 4, "outer": 1, "after": 1})
+        failed = {name: row["failed"] for name, row in self.stages("raises").items()}
+        self.assertEqual(failed, {"s": 12, "m": 4, "t": 4, "outer": 0, "after": 0})
+
+    def test_threads_recursion_and_tasks_keep_their_own_times(self):
+        code = """
+import asyncio, edgeprof, threading, time
+edgeprof.connect("tangle")
+hoisted = edgeprof.stage("hoisted")
+def work():
+    for _ in range(300):
+        with hoisted:
+            with edgeprof.stage("own"):
+                with edgeprof.stage("own"):
+                    pass
+            with hoisted: pass
+threads = [threading.Thread(target=work) for _ in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+def recurse(n):
+    with edgeprof.stage("deep"):
+        if n: recurse(n - 1)
+recurse(40)
+async def task(delay):
+    with edgeprof.stage("task%d" % delay):
+        with edgeprof.stage("shared"):
+            await asyncio.sleep(delay / 1000)
+async def tasks(): await asyncio.gather(task(10), task(60), task(30))
+asyncio.run(tasks()); asyncio.run(tasks())
+def generator():
+    with edgeprof.stage("generator"):
+        yield 1
+g = generator(); next(g)
+t = threading.Thread(target=g.close); t.start(); t.join()   # ended by another thread
+with edgeprof.stage("last"): pass
+deadline = time.monotonic() + 10
+while edgeprof.counts()["in_ring"] and time.monotonic() < deadline: time.sleep(0.01)
+c = edgeprof.counts()
+assert c["dropped"] == 0 and c["sent"] == 8*300*4 + 41 + 12 + 2, c
+"""
+        run(code, app_env(self.daemon, EDGEPROF_MAPPING_SIZE="1048576"))
+        until("the app ended", lambda: (app_of(self.daemon, "tangle") or {}).get("state") == "ended")
+        app = app_of(self.daemon, "tangle")
+        self.assertEqual((app["invalid"], app["dropped"]), (0, 0), app)
+        stages = self.stages("tangle")
+        counts = {name: row["total_count"] for name, row in stages.items()}
+        self.assertEqual(counts["hoisted"], 4800)
+        self.assertEqual(counts["own"], 4800)
+        self.assertEqual(counts["deep"], 41)
+        for delay in (10, 30, 60):
+            self.assertEqual(counts["task%d" % delay], 2)
+            self.assertGreaterEqual(stages["task%d" % delay]["min_ms"], delay - 1)
+        self.assertGreaterEqual(stages["shared"]["min_ms"], 9)
+        self.assertGreaterEqual(stages["shared"]["max_ms"], 59)
+        self.assertEqual(counts["generator"], 1)
+
+    def test_threads_that_come_and_go_need_no_more_slots(self):
+        code = """
+import edgeprof, threading, time
+edgeprof.connect("churn")
+def work():
+    for _ in range(10):
+        with edgeprof.stage("short"): pass
+for _ in range(1000):
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    while edgeprof.counts()["in_ring"] > 200: time.sleep(0.002)
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+c = edgeprof.counts()
+assert c["sent"] == 20000 and c["dropped"] == 0, c
+"""
+        run(code, app_env(self.daemon, EDGEPROF_MAPPING_SIZE="65536"))
+        until("the app ended", lambda: (app_of(self.daemon, "churn") or {}).get("state") == "ended")
+        app = app_of(self.daemon, "churn")
+        self.assertEqual((app["received"], app["invalid"]), (20000, 0), app)
+
+    def test_a_forked_child_is_a_process_of_its_own(self):
+        code = """
+import edgeprof, json, multiprocessing, os, time
+edgeprof.connect("forks")
+def settle():
+    while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+def child():
+    assert edgeprof.counts()["sent"] == 0, edgeprof.counts()
+    for _ in range(50):
+        with edgeprof.stage("child"): pass
+    settle()
+    assert edgeprof.counts()["sent"] == 50 and edgeprof.counts()["attached"], edgeprof.counts()
+for _ in range(70):
+    with edgeprof.stage("parent"): pass
+with edgeprof.stage("around"), edgeprof.stage("odd", cpu_time=True):
+    pid = os.fork()
+    if pid == 0:
+        child()
+        try:
+            raise SystemExit(0)   # leaves the parent's stage: not the child's to end
+        finally:
+            pass
+assert os.waitpid(pid, 0)[1] == 0
+p = multiprocessing.get_context("fork").Process(target=child)
+p.start(); p.join(); assert p.exitcode == 0
+with edgeprof.stage("parent"): pass
+settle()
+assert edgeprof.counts()["sent"] == 74, edgeprof.counts()
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "forks") or {}).get("state") == "ended")
+        counts = {name: row["total_count"] for name, row in self.stages("forks").items()}
+        self.assertEqual(counts, {"parent": 71, "child": 100, "around": 1, "odd": 1})
+        told = [e["text"] for e in self.daemon.call("ListEvents")["events"] if e["subject"] == "forks"]
+        self.assertFalse([text for text in told if "died" in text], told)
+
+    # covers G0.3
+    def test_a_killed_program_leaves_its_last_words(self):
+        code = """
+import edgeprof, sys, time
+edgeprof.connect("victim")
+with edgeprof.stage("done"): pass
+with edgeprof.frame(8841), edgeprof.stage("outer"), edgeprof.stage("infer"):
+    print("inside", flush=True); time.sleep(100)
+"""
+        with start(code, app_env(self.daemon)) as app:
+            self.assertEqual(app.stdout.readline(), "inside\n")
+            open_stages = until("its open stages", lambda: app_of(self.daemon, "victim")["processes"][0]["open"])
+            self.assertEqual([o["stage"] for o in open_stages], ["outer", "infer"])
+            self.assertEqual([o["frame"] for o in open_stages], [8841, 8841])
+            app.kill()
+        until("its death", lambda: app_of(self.daemon, "victim")["state"] == "died")
+        words = app_of(self.daemon, "victim")["last_words"]
+        self.assertIn("infer", words)
+        self.assertIn("8841", words)
+
+    def test_a_full_ring_drops_the_newest_and_counts(self):
+        code = """
+import edgeprof, os, signal, sys, time
+edgeprof.connect("full")
+sys.stdin.readline()   # the daemon is stopped
+for _ in range(20000):
+    with edgeprof.stage("flood"): pass
+c = edgeprof.counts()
+assert c["sent"] == 20000 and c["received"] + c["in_ring"] + c["dropped"] == 20000, c
+assert c["dropped"] > 10000 and c["received"] == 0, c
+print(c["dropped"], flush=True)
+sys.stdin.readline()   # it goes on
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+for _ in range(10):
+    with edgeprof.stage("flood"): pass
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+c = edgeprof.counts()
+assert c["sent"] == 20010 and c["received"] + c["dropped"] == 20010, c
+print(c["dropped"], flush=True)
+"""
+        with start(code, app_env(self.daemon), stdin=subprocess.PIPE) as app:
+            until("it is attached", lambda: app_of(self.daemon, "full"))
+            os.kill(self.daemon.pid, signal.SIGSTOP)
+            try:
+                app.stdin.write("\n")
+                app.stdin.flush()
+                dropped = app.stdout.readline()
+            finally:
+                os.kill(self.daemon.pid, signal.SIGCONT)
+            app.stdin.write("\n")
+            app.stdin.flush()
+            self.assertEqual(app.stdout.readline(), dropped)
+            self.assertEqual(app.wait(60), 0)
+        until("its end", lambda: app_of(self.daemon, "full")["state"] == "ended")
+        app = app_of(self.daemon, "full")
+        self.assertEqual(app["sent"], app["received"] + app["dropped"], app)
+        self.assertEqual((app["dropped"], app["invalid"]), (int(dropped), 0))
+
+    def test_a_signal_handler_inside_an_event_loses_nothing_uncounted(self):
+        code = """
+import edgeprof, signal, time
+edgeprof.connect("signals")
+tried = 0
+def handler(*_):
+    global tried
+    with edgeprof.stage("handler"): pass
+    edgeprof.tick()
+    tried += 2
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+own, end = 0, time.monotonic() + 2
+while time.monotonic() < end:
+    with edgeprof.stage("body"):
+        with edgeprof.stage("inner"): pass
+    own += 2
+    if own % 4000 == 0:
+        while edgeprof.counts()["in_ring"] > 1000: time.sleep(0.001)
+signal.setitimer(signal.ITIMER_REAL, 0)
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+c = edgeprof.counts()
+assert tried > 100, tried
+assert c["sent"] == own + tried and c["received"] + c["dropped"] == c["sent"], (c, own, tried)
+assert c["received"] >= own, c
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "signals") or {}).get("state") == "ended")
+        self.assertEqual(app_of(self.daemon, "signals")["invalid"], 0)
+
+    def test_a_handler_that_raises_leaves_the_thread_able_to_record(self):
+        code = """
+import edgeprof, signal, time
+edgeprof.connect("interrupted")
+class Stop(BaseException): pass
+def handler(*_): raise Stop
+signal.signal(signal.SIGALRM, handler)
+stops = 0
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0003)
+        while True:
+            with edgeprof.stage("body"):
+                with edgeprof.stage("inner"): pass
+            if edgeprof.counts()["in_ring"] > 1000: time.sleep(0.01)
+    except Stop:
+        stops += 1
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+before = edgeprof.counts()
+for _ in range(100):
+    with edgeprof.stage("body"): pass
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+after = edgeprof.counts()
+assert stops > 50, stops
+assert after["received"] - before["received"] == 100, (before, after)
+assert after["sent"] == after["received"] + after["dropped"], after
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "interrupted") or {}).get("state") == "ended")
+        self.assertEqual(app_of(self.daemon, "interrupted")["invalid"], 0)
+
+    def test_more_names_than_a_process_may_have_are_counted(self):
+        code = """
+import edgeprof, time
+edgeprof.connect("names")
+for i in range(1000):
+    with edgeprof.stage("name%d" % i): pass
+    edgeprof.gauge("gauge%d" % i, 1)
+with edgeprof.stage("name3"): pass
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+c = edgeprof.counts()
+assert c["sent"] == 2001 and c["received"] == 129 and c["dropped"] == 2001 - 129, c
+"""
+        run(code, app_env(self.daemon))
+
+    def test_names_are_cleaned_and_told_apart(self):
+        code = """
+import edgeprof
+edgeprof.connect("we\\u00efrd app/..")
+for name in ("a b", "a_b", "...", "x" * 60, "x" * 61, "\\u00e9", "\\udcff", "a\\0b"):
+    with edgeprof.stage(name): pass
+"""
+        run(code, app_env(self.daemon))
+        until("the app", lambda: app_of(self.daemon, "we__rd_app_.."))
+        until("its end", lambda: app_of(self.daemon, "we__rd_app_..")["state"] == "ended")
+        names = set(self.stages("we__rd_app_.."))
+        self.assertEqual(names, {"a_b", "a_b.2", "___", "x" * 48, "x" * 46 + ".2", "__", "_", "a_b.3"})
+
+
+class Restarts(unittest.TestCase):
+    def test_events_are_counted_exactly_across_kill_9_of_the_daemon(self):
+        code = """
+import edgeprof, json, sys, threading, time
+edgeprof.connect("counted")
+tried, stop = [0] * 4, threading.Event()
+def work(n):
+    while not stop.is_set() or tried[n] < 25000:
+        with edgeprof.stage("s%d" % n): pass
+        tried[n] += 1
+        if tried[n] % 20 == 0: time.sleep(0.001)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for t in threads: t.start()
+sys.stdin.readline()
+stop.set()
+for t in threads: t.join()
+end, ticks = time.monotonic() + 20, 0
+while time.monotonic() < end and edgeprof.counts()["in_ring"]:
+    edgeprof.tick(); ticks += 1
+    time.sleep(0.05)
+print(json.dumps(dict(edgeprof.counts(), tried=sum(tried) + ticks)))
+"""
+        daemon = Daemon()
+        try:
+            daemon.start()
+            with start(code, app_env(daemon), stdin=subprocess.PIPE) as app:
+                until("it is attached", lambda: app_of(daemon, "counted"))
+                for _ in range(6):
+                    until("events flow", lambda: (app_of(daemon, "counted") or {}).get("received", 0) > 100)
+                    daemon.kill()
+                    daemon.start()
+                counts = json.loads(app.communicate("\n", timeout=120)[0])
+            self.assertEqual(counts["unattached"], 0, counts)
+            self.assertGreaterEqual(counts["sent"], 100000, counts)
+            self.assertEqual(counts["sent"], counts["tried"], counts)
+            self.assertEqual(counts["sent"], counts["received"] + counts["dropped"] + counts["in_ring"], counts)
+            self.assertLessEqual(counts["in_ring"], 1, counts)
+            self.assertGreater(counts["received"], 10000, counts)
+            app = until("the app as the last daemon saw it", lambda: app_of(daemon, "counted"))
+            self.assertEqual(app["invalid"], 0, app)
+            daemon.stop()
+        finally:
+            daemon.clean()
+
+    def test_a_daemon_that_comes_later_is_found(self):
+        code = """
+import edgeprof, time
+end = time.monotonic() + 30
+with edgeprof.stage("around"):   # opened before there is a daemon
+    while not edgeprof.counts()["attached"]:
+        assert time.monotonic() < end
+        with edgeprof.stage("tick"): time.sleep(0.01)
+    print("attached", flush=True)
+    time.sleep(1)
+c = edgeprof.counts()
+assert c["unattached"] > 10 and c["sent"] >= 1, c
+"""
+        daemon = Daemon()
+        try:
+            with start(code, app_env(daemon)) as app:
+                time.sleep(0.3)  # nothing to await: it runs with nobody there
+                daemon.start()
+                self.assertEqual(app.stdout.readline(), "attached\n")
+                name = until("the app", lambda: daemon.call("ListApps")["apps"])[0]["name"]
+                until("the open stage", lambda: app_of(daemon, name)["processes"][0]["open"])
+                self.assertEqual(app_of(daemon, name)["processes"][0]["open"][0]["stage"], "around")
+                self.assertEqual(app.wait(60), 0)
+            daemon.stop()
+        finally:
+            daemon.clean()
+
+
+class NoDaemon(unittest.TestCase):
+    # covers G0.7
+    def test_nothing_is_noticed_without_a_daemon(self):
+        code = """
+import edgeprof, os
+before = set(os.listdir("/proc/self/fd"))
+assert edgeprof.connect("alone") is False
+for _ in range(1000):
+    with edgeprof.frame(), edgeprof.stage("s"): pass
+edgeprof.mark("m"); edgeprof.gauge("g", 1.5); edgeprof.counter("c", 2); edgeprof.deadline("s", 5)
+edgeprof.begin("x", 1); edgeprof.end("x", 1); edgeprof.tick()
+c = edgeprof.counts()
+assert c["sent"] == 0 and c["unattached"] == 2007 and not c["attached"], c
+assert set(os.listdir("/proc/self/fd")) == before
+"""
+        out, err = run(code, app_env())
+        self.assertEqual((out, err), ("", ""))
+
+    # covers G0.7
+    def test_print_tells_every_stage(self):
+        code = """
+import edgeprof
+for _ in range(3):
+    with edgeprof.stage("infer"): pass
+with edgeprof.stage("once", cpu_time=True): pass
+"""
+        out, err = run(code, app_env(EDGEPROF_PRINT="1"))
+        self.assertEqual(out, "")
+        lines = err.splitlines()
+        self.assertEqual(len(lines), 4, err)
+        for line, name in zip(lines, ("infer", "infer", "infer", "once")):
+            self.assertRegex(line, r"^\[%s\] \d+\.\d\dms$" % name)
+
+    def test_disabled_is_silent_and_attaches_nowhere(self):
+        with Daemon() as daemon:
+            code = """
+import edgeprof
+assert edgeprof.connect() is False
+with edgeprof.stage("s"): pass
+assert edgeprof.counts()["unattached"] == 0
+"""
+            out, err = run(code, app_env(daemon, EDGEPROF_DISABLE="1", EDGEPROF_PRINT="1"))
+            self.assertEqual((out, err), ("", ""))
+            self.assertEqual(daemon.call("ListApps")["apps"], [])
+
+    def test_a_system_without_memfd_runs_without_recording(self):
+        with Daemon() as daemon:
+            code = """
+import os
+del os.memfd_create
+import edgeprof
+edgeprof.connect("old")
+with edgeprof.stage("s"): pass
+with edgeprof.stage("s"): pass
+c = edgeprof.counts()
+assert c["sent"] == 0 and c["unattached"] == 2, c
+"""
+            out, err = run(code, app_env(daemon))
+            self.assertEqual((out, err), ("", ""))
+
+    def test_closed_descriptors_are_left_alone(self):
+        with Daemon() as daemon:
+            code = """
+import edgeprof, os, time
+edgeprof.connect("closer")
+with edgeprof.stage("s"): pass
+os.closerange(3, 64)
+files = [open("/dev/null", "wb") for _ in range(16)]
+end = time.monotonic() + 2.5
+while time.monotonic() < end:
+    with edgeprof.stage("s"): time.sleep(0.05)
+for f in files: f.write(b"x"); f.close()   # EBADF if one of ours had been closed
+os._exit(0)
+"""
+            run(code, app_env(daemon))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,550 @@
+/* From records to stages: names and units, parents, costs, the throttle state, who counts. */
+#include "daemon/core/app_stages.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/app_relations.h"
+#include "daemon/core/apps.h"
+
+static const uint64_t S = 1000000000, MS = 1000000, T0 = UINT64_C(1000000000000);
+
+static struct sources *sources;
+static struct source *source;
+static struct metrics *metrics;
+static struct timeline *timeline;
+static struct apps *apps;
+static struct app_process *process;
+static uint64_t read_ns; /* when the daemon takes the records */
+
+static void open_apps(size_t stage_memory)
+{
+	read_ns = T0 + 1000 * S;
+	const struct apps_options options = {
+		.stage_window = 1024, .frame_window = 300, .stage_memory = stage_memory};
+	ck_assert_int_eq(sources_create(&sources), 0);
+	ck_assert_int_eq(sources_add(sources, "apps", 0, &source), 0);
+	ck_assert_int_eq(metrics_create(&metrics), 0);
+	ck_assert_int_eq(timeline_create(256, &timeline), 0);
+	ck_assert_int_eq(apps_create(metrics, source, timeline, &options, &apps), 0);
+	ck_assert_int_eq(apps_attach(apps, "cam", 1, 10, 1, 65536, T0, &process), 0);
+}
+
+static void setup(void)
+{
+	open_apps(0);
+}
+
+static void teardown(void)
+{
+	apps_destroy(apps);
+	timeline_destroy(timeline);
+	metrics_destroy(metrics);
+	sources_destroy(sources);
+}
+
+static uint16_t declare_as(const char *name, const char *category, const char *unit)
+{
+	struct proto_declaration d = {.deadline_ns = 0};
+	snprintf(d.name, sizeof(d.name), "%s", name);
+	snprintf(d.category, sizeof(d.category), "%s", category);
+	snprintf(d.unit, sizeof(d.unit), "%s", unit);
+	uint16_t index = process->declared;
+	apps_declare(apps, process, index, &d);
+	return index;
+}
+
+static uint16_t declare(const char *name)
+{
+	return declare_as(name, "", "");
+}
+
+static void put(enum proto_kind kind, uint8_t flags, uint16_t stage, uint64_t start_ns,
+	uint64_t value, uint64_t frame)
+{
+	const struct proto_record r = {.stage = stage,
+		.kind = (uint8_t)kind,
+		.flags = flags,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = start_ns,
+		.value = value,
+		.frame = frame};
+	apps_record(apps, process, 0, &r, read_ns);
+}
+
+static void run_in(unsigned depth, uint16_t stage, uint64_t start_ns, uint64_t duration_ns)
+{
+	put(PROTO_KIND_COMPLETE,
+		(uint8_t)(depth << PROTO_RECORD_DEPTH_SHIFT | (depth ? PROTO_RECORD_NESTED : 0)),
+		stage, start_ns, duration_ns, PROTO_NO_FRAME);
+}
+
+static struct app *app(void)
+{
+	return apps_find(apps, "cam");
+}
+
+static size_t index_of(const char *name)
+{
+	size_t i = 0;
+	while (i < app()->stages && strcmp(app()->stage[i]->name, name) != 0) {
+		i++;
+	}
+	ck_assert_msg(i < app()->stages, "no stage %s", name);
+	return i;
+}
+
+static struct stage *stage(const char *name)
+{
+	return app()->stage[index_of(name)];
+}
+
+static const char *parent(const char *name)
+{
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	int16_t i = relations.parent[index_of(name)];
+	return i == APP_NO_STAGE ? "" : app()->stage[i]->name;
+}
+
+static bool counts(const char *name)
+{
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	return relations.counts[index_of(name)];
+}
+
+static const char *last_text(void)
+{
+	return timeline_from(timeline, timeline_last_serial(timeline))->text;
+}
+
+/* covers G3.4 */
+START_TEST(a_unit_comes_from_the_name)
+{
+	static const struct {
+		const char *told, *declared, *name, *unit;
+	} cases[] = {
+		{"infer@gpu", "", "infer", "gpu"},
+		{"detect@dla", "npu", "detect", "npu"},
+		{"pose_coreml", "", "pose_coreml", "coreml"},
+		{"seg_onnx_cpu", "", "seg_onnx_cpu", "cpu"},
+		{"plain", "cpu", "plain", "cpu"},
+		{"@gpu", "", "_gpu", ""},
+		{"end@", "", "end_", ""},
+		{"a@b@npu", "", "a_b", "npu"},
+		{"_coreml", "", "_coreml", ""},
+		{"track_npu", "npu", "track", "npu"}, /* as libraries clean track@npu */
+		{"ocr_onnx_cpu", "cpu", "ocr_onnx_cpu", "cpu"},
+		{"_gpu2", "gpu2", "_gpu2", "gpu2"},
+		{"copy_npu", "", "copy_npu", ""},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint16_t index = declare_as(cases[i].told, "", cases[i].declared);
+		run_in(0, index, T0, MS);
+		ck_assert_str_eq(app()->stage[i]->name, cases[i].name);
+		ck_assert_str_eq(app()->stage[i]->unit, cases[i].unit);
+	}
+}
+END_TEST
+
+START_TEST(one_name_on_two_units_is_two_stages)
+{
+	uint16_t gpu = declare("infer@gpu"), cpu = declare("infer@cpu");
+	run_in(0, gpu, T0, MS);
+	run_in(0, cpu, T0, 2 * MS);
+	ck_assert_str_eq(app()->stage[0]->name, "infer");
+	ck_assert_str_eq(app()->stage[1]->name, "infer_cpu");
+	/* and the same two in another process, whatever comes first there */
+	ck_assert_int_eq(apps_attach(apps, "cam", 1, 11, 1, 65536, T0, &process), 0);
+	cpu = declare("infer@cpu");
+	run_in(0, cpu, T0, 2 * MS);
+	ck_assert_uint_eq(app()->stages, 2);
+	ck_assert_uint_eq(stage("infer_cpu")->count, 2);
+}
+END_TEST
+
+/* covers G3.12 */
+START_TEST(children_come_before_their_parent)
+{
+	uint16_t infer = declare("infer"), pre = declare("pre"), conv = declare("conv"),
+		 nms = declare("nms");
+	for (uint64_t i = 0; i < 3; i++) {
+		run_in(2, conv, T0, 3 * MS);
+		run_in(2, conv, T0, 3 * MS);
+		run_in(1, pre, T0, 8 * MS);
+		run_in(1, nms, T0, 2 * MS);
+		run_in(0, infer, T0, 10 * MS);
+	}
+	ck_assert_str_eq(parent("conv"), "pre");
+	ck_assert_str_eq(parent("pre"), "infer");
+	ck_assert_str_eq(parent("nms"), "infer");
+	ck_assert_str_eq(parent("infer"), "");
+	ck_assert_uint_eq(stage("conv")->depth, 2);
+	ck_assert_uint_eq(stage("conv")->parents, 1);
+	ck_assert(counts("infer") && !counts("pre") && !counts("conv") && !counts("nms"));
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_uint_eq(relations.total_ns, 30 * MS);
+}
+END_TEST
+
+/* covers mistake 12: what is in `total` counts, `total` does not */
+START_TEST(stages_inside_total_count_and_total_does_not)
+{
+	uint16_t total = declare("total"), capture = declare("capture"), infer = declare("infer"),
+		 conv = declare("conv");
+	run_in(1, capture, T0, 4 * MS);
+	run_in(2, conv, T0, 5 * MS);
+	run_in(1, infer, T0, 6 * MS);
+	run_in(0, total, T0, 11 * MS);
+	ck_assert_str_eq(parent("capture"), "total");
+	ck_assert(counts("capture") && counts("infer") && !counts("conv") && !counts("total"));
+	const struct stage_query recent = {.lifetime = false};
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_double_eq_tol(app_frame_ms(app(), &relations, &recent), 10, 1e-9);
+	ck_assert_double_eq_tol(app_stage_share(app(), stage("infer")), 0.6, 1e-9);
+	ck_assert_double_eq_tol(app_stage_share(app(), stage("conv")), 0.5, 1e-9);
+}
+END_TEST
+
+START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
+{
+	uint16_t a = declare("a"), b = declare("b"), child = declare("child");
+	for (int i = 0; i < 5; i++) {
+		run_in(1, child, T0, MS);
+		run_in(0, i == 0 ? a : b, T0, 2 * MS);
+	}
+	ck_assert_str_eq(parent("child"), "b");
+	ck_assert_uint_eq(stage("child")->parents, 2);
+	for (int i = 0; i < 6; i++) { /* it mostly runs on its own by now */
+		run_in(0, child, T0, MS);
+	}
+	ck_assert_str_eq(parent("child"), "");
+	ck_assert(counts("child"));
+}
+END_TEST
+
+START_TEST(a_in_b_in_a_has_a_root)
+{
+	uint16_t a = declare("a"), b = declare("b");
+	run_in(2, a, T0, MS);
+	run_in(1, b, T0, 2 * MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	ck_assert(parent("a")[0] == '\0' || parent("b")[0] == '\0');
+	ck_assert(counts("a") != counts("b"));
+}
+END_TEST
+
+START_TEST(more_children_and_parents_than_fit_are_left_out)
+{
+	uint16_t many[40], top = declare("top");
+	for (int i = 0; i < 40; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "c%d", i);
+		many[i] = declare(name);
+		run_in(1, many[i], T0, MS);
+	}
+	run_in(0, top, T0, 50 * MS);
+	ck_assert_str_eq(parent("c15"), "top");
+	ck_assert_str_eq(parent("c16"), "");
+	for (int i = 1; i < 40; i++) { /* one child in 39 parents */
+		run_in(1, many[0], T0, MS);
+		run_in(0, many[i], T0, MS);
+	}
+	ck_assert_uint_eq(stage("c0")->parents, STAGE_PARENTS + 1);
+	/* deeper than is told, and a slot that no mapping has */
+	run_in(15, many[0], T0, MS);
+	const struct proto_record r = {.stage = top,
+		.kind = PROTO_KIND_COMPLETE,
+		.flags = 3 << PROTO_RECORD_DEPTH_SHIFT,
+		.start_ns = T0,
+		.value = MS,
+		.frame = PROTO_NO_FRAME};
+	apps_record(apps, process, 4711, &r, T0 + S);
+	ck_assert_uint_eq(process->accounting.invalid, 0);
+}
+END_TEST
+
+/* covers G3.3: golden vector C */
+START_TEST(golden_vector_c_shares_of_category_and_total)
+{
+	static const struct {
+		const char *name, *category;
+		uint64_t ms;
+		double of_category, of_total;
+	} ops[] = {{"op1", "inference", 112345, 56.67, 47.71},
+		{"op2", "inference", 48672, 24.55, 20.67},
+		{"op3", "inference", 37217, 18.77, 15.80},
+		{"rest", "other", 235478 - 198234, 100, 15.82}};
+	for (size_t i = 0; i < 4; i++) {
+		uint16_t op = declare_as(ops[i].name, ops[i].category, "");
+		run_in(0, op, T0, ops[i].ms * MS / 2);
+		run_in(0, op, T0, ops[i].ms * MS / 2);
+	}
+	struct app_relations r;
+	app_relate(app(), &r);
+	ck_assert_uint_eq(r.total_ns, 235478 * MS);
+	for (size_t i = 0; i < 4; i++) {
+		double ns = (double)app()->stage[i]->total_ns;
+		double category_ns = (double)r.category_ns[r.category[i]];
+		ck_assert_double_eq_tol(100 * ns / category_ns, ops[i].of_category, 0.005);
+		ck_assert_double_eq_tol(100 * ns / (double)r.total_ns, ops[i].of_total, 0.005);
+	}
+	ck_assert_double_eq_tol(100 * (double)r.category_ns[0] / (double)r.total_ns, 84.2, 0.05);
+}
+END_TEST
+
+START_TEST(a_nested_stage_does_not_count_twice_in_its_category)
+{
+	uint16_t infer = declare_as("infer", "nn", "gpu"), conv = declare_as("conv", "nn", "gpu"),
+		 copy = declare_as("copy", "memory", "gpu");
+	run_in(1, conv, T0, 6 * MS);
+	run_in(1, copy, T0, 1 * MS);
+	run_in(0, infer, T0, 10 * MS);
+	struct app_relations r;
+	app_relate(app(), &r);
+	ck_assert_uint_eq(r.category_ns[r.category[index_of("infer")]], 10 * MS);
+	ck_assert_uint_eq(r.category_ns[r.category[index_of("copy")]], 1 * MS);
+	ck_assert_uint_eq(r.unit_ns[r.unit[index_of("copy")]], 10 * MS);
+}
+END_TEST
+
+/* covers G3.11 */
+START_TEST(an_op_of_every_fifth_frame_costs_a_fifth_per_frame)
+{
+	uint16_t track = declare("track"), detect = declare("detect");
+	for (uint64_t frame = 0; frame < 500; frame++) {
+		uint64_t t = T0 + frame * 40 * MS;
+		put(PROTO_KIND_COMPLETE, 0, track, t, 4 * MS, frame);
+		if (frame % 5 == 0) {
+			put(PROTO_KIND_COMPLETE, 0, detect, t + 5 * MS, 50 * MS, frame);
+		}
+	}
+	const struct stage_query recent = {.lifetime = false};
+	double runs;
+	double cost = app_per_frame_ms(app(), stage("detect"), &recent, &runs);
+	ck_assert_double_eq_tol(runs, 0.2, 1e-9);
+	ck_assert_double_eq_tol(cost, 10, 1e-9);
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_double_eq_tol(app_frame_ms(app(), &relations, &recent), 14, 1e-6);
+}
+END_TEST
+
+/* covers G1.1 G2.3 */
+START_TEST(a_cost_belongs_to_the_run_behind_it)
+{
+	uint16_t load = declare("load"), other = declare("other");
+	put(PROTO_KIND_COST, 0, load, T0, 30 * MS, 8192);
+	run_in(0, load, T0, 10 * MS);
+	run_in(0, load, T0, 10 * MS); /* the cost is spent */
+	put(PROTO_KIND_COST, 0, load, T0, 99 * MS, 4096);
+	run_in(0, other, T0, MS); /* another's */
+	put(PROTO_KIND_COST, 0, load, T0 + 1, 99 * MS, 4096);
+	run_in(0, load, T0, 10 * MS); /* another start */
+	put(PROTO_KIND_COST, 0, load, T0, UINT64_MAX, (uint64_t)INT64_MIN);
+	run_in(0, load, T0, 10 * MS); /* nothing measured */
+	double scratch[1024];
+	struct stage_answer answer;
+	const struct stage_query recent = {.lifetime = false};
+	stage_ask(stage("load"), &recent, scratch, &answer);
+	ck_assert_double_eq_tol(answer.process_cpu_ms, 30, 1e-9);
+	ck_assert_double_eq_tol(answer.cpu_ratio, 3, 1e-9);
+	ck_assert_uint_eq(stage("load")->rss_measured, 1);
+	ck_assert_int_eq(stage("load")->rss_growth_max, 8192);
+	ck_assert_uint_eq(stage("other")->rss_measured, 0);
+	ck_assert_uint_eq(process->accounting.invalid, 0);
+	put(PROTO_KIND_COST, 0, 99, T0, 0, 0);
+	ck_assert_uint_eq(process->accounting.invalid, 1);
+}
+END_TEST
+
+/* covers G2.3 */
+START_TEST(a_run_that_grows_over_ten_mib_is_told_once)
+{
+	uint16_t load = declare("load");
+	uint64_t before = timeline_last_serial(timeline);
+	static const int64_t grown[] = {10 << 20, (25 << 20) / 2, 11 << 20, 0, 20 << 20};
+	for (uint64_t i = 0; i < 5; i++) {
+		read_ns = T0 + (i + 1) * S;
+		put(PROTO_KIND_COST, 0, load, T0 + i * S, UINT64_MAX, (uint64_t)grown[i]);
+		run_in(0, load, T0 + i * S, MS);
+		ck_assert_uint_eq(timeline_last_serial(timeline), before + (i > 0));
+	}
+	read_ns = T0 + 70 * S;
+	put(PROTO_KIND_COST, 0, load, T0 + 65 * S, UINT64_MAX, 30 << 20); /* it goes on */
+	run_in(0, load, T0 + 65 * S, MS);
+	ck_assert_str_eq(last_text(), "High memory usage in load: 12.5MB");
+	ck_assert_int_eq(stage("load")->rss_growth_max, 30 << 20);
+	for (uint64_t i = 0; i < 2; i++) { /* a minute later it may be told again */
+		put(PROTO_KIND_COST, 0, load, T0 + 70 * S + i, UINT64_MAX, i ? 15 << 20 : 0);
+		run_in(0, load, T0 + 70 * S + i, MS);
+	}
+	ck_assert_str_eq(last_text(), "High memory usage in load: 15.0MB");
+}
+END_TEST
+
+START_TEST(events_have_the_state_at_their_end)
+{
+	static struct throttle_times times;
+	throttle_times_sample(&times, T0, THROTTLE_NO);
+	throttle_times_sample(&times, T0 + S, THROTTLE_YES);
+	apps_set_throttle_times(apps, &times);
+	uint16_t infer = declare("infer"), io = declare("io");
+	run_in(0, infer, T0 + S - 2 * MS, MS); /* ends before */
+	run_in(0, infer, T0 + S - MS, 2 * MS); /* ends after the edge */
+	run_in(0, infer, T0 + 50 * S, MS);     /* nobody knows */
+	put(PROTO_KIND_BEGIN, 0, io, T0 + S - MS, 7, PROTO_NO_FRAME);
+	put(PROTO_KIND_END, 0, io, T0 + S, 7, PROTO_NO_FRAME);
+	apps_drained(apps, process);
+	ck_assert_uint_eq(stage("infer")->throttled->count, 1);
+	ck_assert_uint_eq(stage("infer")->unknown_count, 1);
+	ck_assert_uint_eq(stage("io")->throttled->count, 1);
+}
+END_TEST
+
+/* covers G1.12 */
+START_TEST(an_app_changes_a_deadline_while_it_runs)
+{
+	uint16_t infer = declare("infer");
+	run_in(0, infer, T0, 20 * MS);
+	put(PROTO_KIND_DEADLINE, 0, infer, T0, 10 * MS, 0);
+	run_in(0, infer, T0, 20 * MS);
+	put(PROTO_KIND_DEADLINE, 0, infer, T0, 0, 0);
+	run_in(0, infer, T0, 20 * MS);
+	ck_assert_uint_eq(stage("infer")->misses, 1);
+	ck_assert_uint_eq(stage("infer")->judged, 1);
+	ck_assert_uint_eq(stage("infer")->deadline_ns, 0);
+}
+END_TEST
+
+static const struct stage_settings *settings_of(void *ctx, const char *name, const char *of)
+{
+	ck_assert_str_eq(name, "cam");
+	return strcmp(of, "infer") == 0 ? ctx : NULL;
+}
+
+START_TEST(settings_reach_stages_that_are_there_and_new_ones)
+{
+	static struct stage_settings settings = {.deadline_ns = 5000000, .warmup = 2};
+	uint16_t other = declare("other"), infer = declare("infer");
+	run_in(0, other, T0, MS);
+	apps_configure_stages(apps, settings_of, &settings);
+	run_in(0, infer, T0, 9 * MS);
+	run_in(0, infer, T0, 9 * MS);
+	run_in(0, infer, T0, 9 * MS);
+	ck_assert_uint_eq(stage("infer")->warmup_skipped, 2);
+	ck_assert_uint_eq(stage("infer")->misses, 1);
+	ck_assert_uint_eq(stage("other")->deadline_ns, 0);
+	apps_configure_stages(apps, NULL, NULL);
+	ck_assert_uint_eq(stage("infer")->deadline_ns, 0);
+}
+END_TEST
+
+START_TEST(stages_share_a_budget_and_the_rest_goes_into_other)
+{
+	teardown();
+	open_apps(3 * stage_bytes(1024));
+	for (int i = 0; i < 5; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "s%d", i);
+		uint16_t index = declare(name);
+		run_in(0, index, T0, MS);
+	}
+	ck_assert_uint_eq(app()->stages, 4);
+	ck_assert_uint_eq(stage(APP_STAGE_OTHER)->count, 2);
+	ck_assert_uint_eq(apps_stages_refused(apps), 2);
+	ck_assert_uint_eq(apps_stage_budget(apps)->used, 4 * stage_bytes(1024));
+	apps_detach(apps, process, PROCESS_ENDED, T0 + S);
+	ck_assert_int_eq(apps_attach(apps, "cam", 1, 10, 1, 65536, T0 + S, &process), 0);
+	uint16_t fresh = declare("fresh"); /* places of stages that nobody uses are given */
+	run_in(0, fresh, T0 + S, MS);
+	ck_assert_uint_eq(stage("fresh")->count, 1);
+	ck_assert_uint_le(apps_stage_budget(apps)->used, 3 * stage_bytes(1024));
+}
+END_TEST
+
+/* Whatever the bits of a record are, and what is asked then. */
+START_TEST(any_record_leaves_answers_that_can_be_given)
+{
+	static double scratch[1024];
+	uint64_t seed = 42;
+	for (int i = 0; i < PROTO_DECLARATIONS; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), i % 3 ? "s%d" : "s%d@gpu", i);
+		declare(name);
+	}
+	for (int i = 0; i < 200000; i++) {
+		uint64_t word[4];
+		for (int k = 0; k < 4; k++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			word[k] = seed ^ seed >> 29;
+		}
+		struct proto_record r;
+		memcpy(&r, word, sizeof(r));
+		r.stage %= PROTO_DECLARATIONS + 2;
+		r.kind %= PROTO_KIND_COUNT + 1;
+		if (i % 4) { /* believable times, so that it gets far */
+			r.start_ns = T0 + r.start_ns % S;
+			r.value %= i % 8 ? MS : 86400 * S;
+		}
+		apps_record(apps, process, (uint32_t)(word[0] >> 40) % 80, &r, read_ns);
+		if (i % 1000 == 0) {
+			apps_drained(apps, process);
+		}
+	}
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	for (int choice = 0; choice < 12; choice++) {
+		const struct stage_query query = {.lifetime = choice & 1,
+			.nearest = choice & 2,
+			.filter = (enum stage_filter)(choice / 4)};
+		for (size_t i = 0; i < app()->stages; i++) {
+			struct stage_answer answer;
+			stage_ask(app()->stage[i], &query, scratch, &answer);
+			ck_assert(answer.summary.count <= app()->stage[i]->count);
+			ck_assert(relations.parent[i] < (int)app()->stages);
+		}
+		ck_assert(app_frame_ms(app(), &relations, &query) >= 0);
+	}
+	ck_assert_uint_gt(process->accounting.invalid, 0);
+	ck_assert_uint_gt(app()->stages, 100);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("app_stages");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_unit_comes_from_the_name);
+	tcase_add_test(tc, one_name_on_two_units_is_two_stages);
+	tcase_add_test(tc, children_come_before_their_parent);
+	tcase_add_test(tc, stages_inside_total_count_and_total_does_not);
+	tcase_add_test(tc, the_parent_seen_most_often_wins_and_others_are_flagged);
+	tcase_add_test(tc, a_in_b_in_a_has_a_root);
+	tcase_add_test(tc, more_children_and_parents_than_fit_are_left_out);
+	tcase_add_test(tc, golden_vector_c_shares_of_category_and_total);
+	tcase_add_test(tc, a_nested_stage_does_not_count_twice_in_its_category);
+	tcase_add_test(tc, an_op_of_every_fifth_frame_costs_a_fifth_per_frame);
+	tcase_add_test(tc, a_cost_belongs_to_the_run_behind_it);
+	tcase_add_test(tc, a_run_that_grows_over_ten_mib_is_told_once);
+	tcase_add_test(tc, events_have_the_state_at_their_end);
+	tcase_add_test(tc, an_app_changes_a_deadline_while_it_runs);
+	tcase_add_test(tc, settings_reach_stages_that_are_there_and_new_ones);
+	tcase_add_test(tc, stages_share_a_budget_and_the_rest_goes_into_other);
+	tcase_add_test(tc, any_record_leaves_answers_that_can_be_given);
+	Suite *suite = suite_create("app_stages");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
