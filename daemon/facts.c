@@ -1,6 +1,7 @@
 /* Model, system, kernel: what GetStatus and the MQTT info message say of the device. */
 #include "daemon/facts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -49,6 +50,26 @@ static void read_os(const struct root *root, char *text, size_t size)
 	}
 }
 
+/* x86 guests have a flag; elsewhere the firmware's vendor tells. */
+static bool is_virtual(const struct root *root)
+{
+	static const char *const vendors[] = {
+		"QEMU", "VMware", "innotek", "Xen", "Parallels", "Bochs"};
+	char buf[8192] = "", vendor[64];
+	/* -EFBIG: there are more processors, of which the first are enough */
+	ssize_t n = root_read(root, "proc/cpuinfo", buf, sizeof(buf) - 1);
+	if ((n > 0 || n == -EFBIG) && strstr(buf, " hypervisor")) {
+		return true;
+	}
+	read_line(root, "sys/class/dmi/id/sys_vendor", vendor, sizeof(vendor));
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++) {
+		if (strncmp(vendor, vendors[i], strlen(vendors[i])) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 void facts_read(struct facts *facts, const struct root *root, const struct root *real_root)
 {
 	struct utsname name;
@@ -79,5 +100,6 @@ void facts_read(struct facts *facts, const struct root *root, const struct root 
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;
 	facts->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+	facts->virtual_machine = is_virtual(root);
 	facts->started_ns = seam()->now_ns();
 }

@@ -17,6 +17,7 @@
 #include "daemon/loopwatch.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt.h"
+#include "daemon/reports.h"
 #include "daemon/store/runfile.h"
 
 struct daemon {
@@ -42,6 +43,7 @@ struct daemon {
 	struct statsd *statsd; /* NULL = none: off, or it could not be opened */
 	struct api *api;
 	struct mqtt *mqtt;
+	struct reports *reports;
 	struct scheduler *scheduler;
 	struct clock_watch clock;
 	struct loopwatch loopwatch;

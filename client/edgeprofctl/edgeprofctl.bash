@@ -16,7 +16,7 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames apps ps power history alerts events watch mark marks source
+	local verbs="status snapshot sensors stages frames report apps ps power history alerts events watch mark marks source
 		metrics self throttle doctor reload parse emit version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
@@ -45,7 +45,7 @@ _edgeprofctl() {
 	case $verb in
 	"" | help) words="$verbs" ;;
 	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
-	stages | frames | marks) words="$(_edgeprofctl_names frames app)" ;;
+	stages | frames | report | marks) words="$(_edgeprofctl_names frames app)" ;;
 	source)
 		words="list enable disable"
 		if [[ $previous == enable || $previous == disable ]]; then

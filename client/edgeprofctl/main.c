@@ -26,6 +26,8 @@ static const struct verb verbs[] = {
 	{"frames", "[APP]", "frame rate, frame time, jitter, single frames",
 		OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE | OPTION_SLOW | OPTION_RECENT, 0, 1,
 		verb_frames},
+	{"report", "[APP]", "an app's report, as it is written when the app ends", 0, 0, 1,
+		verb_report},
 	{"apps", "", "attached applications and their event accounts", 0, 0, 0, verb_apps},
 	{"ps", "", "watched processes",
 		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0, verb_ps},

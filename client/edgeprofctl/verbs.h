@@ -12,6 +12,7 @@ int verb_status(struct ctl *ctl);
 int verb_snapshot(struct ctl *ctl);
 int verb_sensors(struct ctl *ctl);
 int verb_metrics(struct ctl *ctl);
+int verb_report(struct ctl *ctl);
 int verb_stages(struct ctl *ctl);
 int verb_frames(struct ctl *ctl);
 int verb_apps(struct ctl *ctl);

@@ -56,6 +56,7 @@ static const struct method methods[] = {
 		{{"app", PARAM_STRING, false}, {"span", PARAM_STRING, false},
 		 {"percentile_method", PARAM_STRING, false}, {"throttle", PARAM_STRING, false},
 		 {"slow", PARAM_BOOL, false}, {"recent", PARAM_INT, false}}},
+	{OWN "GetReport", method_get_report, METHOD_FRESH, {{"app", PARAM_STRING, false}}},
 	{OWN "ListProcesses", method_list_processes, 0, {{"threads", PARAM_BOOL, false}}},
 	{OWN "WatchProcess", method_watch_process, METHOD_CHANGES,
 		{{"pid", PARAM_INT, false}, {"pattern", PARAM_STRING, false},

@@ -23,6 +23,7 @@ enum api_result method_get_history(struct api_call *call);
 enum api_result method_list_apps(struct api_call *call);
 enum api_result method_list_stages(struct api_call *call);
 enum api_result method_get_frames(struct api_call *call);
+enum api_result method_get_report(struct api_call *call);
 enum api_result method_list_processes(struct api_call *call);
 enum api_result method_watch_process(struct api_call *call);
 

@@ -30,6 +30,7 @@ struct facts {
 	uint64_t started_ns;
 	uint32_t cpus;
 	uint64_t page_size;
+	bool virtual_machine; /* as far as the processor or the firmware says so */
 	char run_dir[108];
 	char history_reason[128]; /* why history is only in memory; "" = it is in the run directory
 				   */

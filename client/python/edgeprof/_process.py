@@ -48,8 +48,8 @@ class Process:
         self._packed: List[bytes] = []
         self.threads: Any = weakref.WeakSet()
         self.app: Optional[bytes] = None
-        self.off = False
-        self.print = os.environ.get("EDGEPROF_PRINT") == "1"
+        self.off = os.environ.get("EDGEPROF_DISABLE") == "1"
+        self.print = os.environ.get("EDGEPROF_PRINT") == "1" and not self.off
         self.generation = 0
         self._forget()
 
@@ -67,9 +67,6 @@ class Process:
             return
         if self.app is None:
             self.app = L.clean(app or _program())
-        if os.environ.get("EDGEPROF_DISABLE") == "1":
-            self.off = True
-            self.print = False
         self.channel = Channel()
 
     def _size(self) -> int:
@@ -158,7 +155,7 @@ class Process:
     def ring_gates(self) -> None:
         """Makes every thread's next event look at the process first."""
         for thread in list(self.threads):
-            thread.gate = 0
+            thread.gate = thread.quiet = 0
 
 
 process = Process()

@@ -6,8 +6,9 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _layout as L
 from ._process import process
-from ._scope import double_bits, number, u64, write_attributes
+from ._scope import write_attributes
 from ._thread import current, emit
+from ._values import double_bits, number, u64
 from .memory import process_memory
 
 _ids = itertools.count()

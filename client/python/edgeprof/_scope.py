@@ -4,9 +4,6 @@ stage() hands out one Scope per thread and name, so that nothing is made per eve
 first is a Shared one, which may be kept and entered by any thread; and while the latest Scope is open
 (recursion, asyncio tasks in turns) stage() makes another, so every `with` has its own times."""
 import functools
-import operator
-import struct
-import sys
 import time
 from _thread import get_ident
 from time import monotonic_ns
@@ -15,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 from . import _layout as L
 from ._process import process
 from ._thread import Thread, current, depth_flags, local, pack_open, pack_record
+from ._values import double_bits, number, say, u64
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SHORT = (1 << 30) - 1
@@ -77,6 +75,11 @@ class Scope:
                 or get_ident() != thread.ident
                 or thread.busy
             ):
+                if end < thread.quiet and self.hot and get_ident() == thread.ident:
+                    thread.unattached += 1
+                    thread.depth = self.depth
+                    self.hot = None
+                    return None
                 return self._leave(end, kind is not None)
             head = -2
             thread.busy = True
@@ -213,6 +216,19 @@ class Unplaced:
         current().write(end, -1, L.COMPLETE, 0, _NOT_MEASURED, 0, 0, L.NO_FRAME)
 
 
+class Nothing:
+    """A stage of a program that records nothing."""
+
+    __slots__ = ()
+    hot = None
+
+    def __enter__(self) -> "Nothing":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        return None
+
+
 class Detailed:
     """A stage with a frame of its own, attributes, or CPU times. Made per `with`."""
 
@@ -281,36 +297,6 @@ def write_attributes(
         thread.write(at, attribute, L.ATTRIBUTE, 0, owner, at, double_bits(value), frame)
 
 
-def double_bits(value: float) -> int:
-    return int(struct.unpack("@Q", struct.pack("@d", value))[0])
-
-
-def number(value: Any, what: str) -> float:
-    """TypeError unless it is a real number."""
-    if isinstance(value, (str, bytes, bytearray)):
-        raise TypeError("%s is a number, not %s" % (what, type(value).__name__))
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("%s is too large: %r" % (what, value)) from None
-
-
-def u64(value: Any, what: str, limit: int = L.NO_FRAME) -> int:
-    """TypeError, ValueError unless it is an integer from 0 to below limit."""
-    result = operator.index(value)
-    if not 0 <= result < limit:
-        raise ValueError("%s is out of range: %d" % (what, result))
-    return result
-
-
-def say(name: str, duration_ns: int) -> None:
-    """The line that EDGEPROF_PRINT=1 asks for."""
-    try:
-        sys.stderr.write("[%s] %.2fms\n" % (name, duration_ns / 1e6))
-    except Exception:  # closed, gone, or not encodable: not the program's matter
-        pass
-
-
 def _new(
     name: str, frame: Any, unit: Any, category: Any, attributes: Any, cpu_time: bool
 ) -> Any:
@@ -322,6 +308,9 @@ def _new(
     if index < 0:
         return Unplaced(name)
     thread = current()
+    if process.off:
+        thread.scopes[name] = nothing = Nothing()
+        return nothing
     seen = name in thread.scopes
     scope = thread.scopes[name] = Scope(thread, name, index)
     return scope if seen else Shared(name)

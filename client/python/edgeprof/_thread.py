@@ -31,7 +31,7 @@ class Thread:
     """All that the events of one thread need."""
 
     __slots__ = (
-        "ident", "depth", "frame", "salt", "busy", "gate", "base", "head", "full", "origin",
+        "ident", "depth", "frame", "salt", "busy", "gate", "quiet", "base", "head", "full", "origin",
         "buffer", "slot8", "slot32", "slot64", "slot", "scopes", "unattached", "generation",
         "__weakref__",
     )  # fmt: skip
@@ -42,6 +42,7 @@ class Thread:
         self.depth = 0
         self.frame = L.NO_FRAME
         self.busy = False
+        self.quiet = 0  # until then no daemon will be looked for, and none is there
         self.gate = 0  # at this time prepare() wants to be asked
         # start times are checked relative to base, whose low 30 bits are 0: short numbers are quick
         self.base = 0
@@ -83,6 +84,7 @@ class Thread:
         if process.off:
             return False
         if process.mapping is None and now < process.due:
+            self.quiet = 0 if process.print else process.due
             self.unattached += 1
             return False
         try:
@@ -174,7 +176,7 @@ class Thread:
     def forget(self) -> None:
         """The mapping belongs to another process now, or to nobody."""
         old = [self.slot64, self.slot32, self.slot8]
-        self.depth = self.head = self.full = self.gate = self.unattached = 0
+        self.depth = self.head = self.full = self.gate = self.quiet = self.unattached = 0
         self.busy = False
         self.slot = self.buffer = None
         self.generation = process.generation

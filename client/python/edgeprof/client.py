@@ -32,12 +32,11 @@ class VarlinkError(Exception):
 class _Pending:
     """A request on its way. Answers come in the order of the requests."""
 
-    __slots__ = ("deadline", "answer", "late")
+    __slots__ = ("deadline", "answer")
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.answer: Optional[Dict[str, Any]] = None
-        self.late = False
 
 
 def _connect(paths: Iterable[str], timeout: float) -> socket.socket:
@@ -93,16 +92,13 @@ class _Connection:
             self._data += data
 
     def wait(self, pending: _Pending) -> Dict[str, Any]:
-        """The answer of pending; those of requests before it are kept, late ones thrown away."""
+        """The answer of pending; those that come before it are kept for theirs. A late request stays
+        in line: its answer, should it come, is nobody else's. TimeoutError, ConnectionError."""
         while pending.answer is None:
-            try:
-                message = self.receive(pending.deadline)
-            except TimeoutError:
-                pending.late = True
-                raise
-            first = self.waiting.popleft()
-            if not first.late:
-                first.answer = message
+            message = self.receive(pending.deadline)
+            if not self.waiting:
+                raise ConnectionError("an answer to no question")
+            self.waiting.popleft().answer = message
         return pending.answer
 
 

@@ -1,0 +1,16 @@
+/* A report appears by itself when an app's last process is gone (G3.1). */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/core/core.h"
+
+struct reports;
+
+/* Watches the apps of core; files go to DIR/reports. -ENOMEM, -ENOSPC, -ENAMETOOLONG. */
+int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct reports **ret);
+
+/* What waits is still written and told while the loop runs empty. NULL is fine. */
+void reports_close(struct reports *reports);
+/* After the loop ran empty. NULL is fine. */
+void reports_destroy(struct reports *reports);

@@ -1,0 +1,170 @@
+/*
+ * One report on disk. Everything is done below a descriptor of the folder, and nothing that may lie
+ * there is followed or written into: links and leftovers are replaced or removed by name. Runs on a
+ * worker (report_files.c) and touches nothing shared.
+ */
+#include "daemon/store/report_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/util/seam.h"
+
+enum { SCAN_MAX = 256 /* files that are looked at; the folder is ours alone */ };
+
+struct found {
+	char name[PROTO_NAME_SIZE + 8];
+	struct timespec time;
+	off_t size;
+};
+
+/* A descriptor of DIR/reports, made when it is not there, or -errno. */
+static int open_folder(const char *dir)
+{
+	int run_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (run_fd < 0) {
+		return -errno;
+	}
+	int r = 0, fd = -1;
+	if (mkdirat(run_fd, "reports", 0755) < 0 && errno != EEXIST) {
+		r = -errno;
+	} else {
+		fd = openat(run_fd, "reports", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	}
+	close(run_fd);
+	struct stat st;
+	if (r == 0 && fstat(fd, &st) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022) != 0)) {
+		r = -EPERM;
+	}
+	if (r < 0 && fd >= 0) {
+		close(fd);
+	}
+	return r < 0 ? r : fd;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+	return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* The reports in the folder but this one; temporary files that a crash left are removed. */
+static size_t scan(int folder, const char *but, struct found found[SCAN_MAX])
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	size_t count = 0;
+	struct dirent *entry;
+	if (!list) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		return 0;
+	}
+	while (count < SCAN_MAX && (entry = readdir(list))) {
+		struct stat st;
+		if (ends_with(entry->d_name, ".new")) {
+			unlinkat(folder, entry->d_name, 0);
+		} else if (ends_with(entry->d_name, ".txt") && strcmp(entry->d_name, but) != 0 &&
+			   strlen(entry->d_name) < sizeof(found->name) &&
+			   fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			found[count] = (struct found){.time = st.st_mtim, .size = st.st_size};
+			memcpy(found[count++].name, entry->d_name, strlen(entry->d_name) + 1);
+		}
+	}
+	closedir(list);
+	return count;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct found *)a)->time;
+	const struct timespec *y = &((const struct found *)b)->time;
+	if (x->tv_sec != y->tv_sec) {
+		return x->tv_sec < y->tv_sec ? 1 : -1;
+	}
+	return (x->tv_nsec < y->tv_nsec) - (x->tv_nsec > y->tv_nsec);
+}
+
+/* Makes room for one more file of this length. */
+static void make_room(int folder, const char *but, size_t length)
+{
+	struct found *found = mem_calloc(SCAN_MAX, sizeof(*found));
+	if (!found) {
+		return;
+	}
+	size_t count = scan(folder, but, found), files = 1, bytes = length;
+	qsort(found, count, sizeof(*found), newest_first);
+	for (size_t i = 0; i < count; i++) {
+		files++;
+		bytes += (size_t)found[i].size;
+		if (files > REPORT_FILES_MAX || bytes > REPORT_BYTES_MAX) {
+			unlinkat(folder, found[i].name, 0);
+		}
+	}
+	free(found);
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+	while (length > 0) {
+		ssize_t n = write(fd, text, length);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			return n < 0 ? -errno : -EIO;
+		}
+		text += n;
+		length -= (size_t)n;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int write_new(int folder, const char *name, const char *text, size_t length)
+{
+	unlinkat(folder, name, 0);
+	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = write_all(fd, text, length);
+	if (close(fd) < 0 && r == 0) {
+		r = -errno;
+	}
+	return r;
+}
+
+int report_file_write(const char *dir, const char *app, const char *text, size_t length)
+{
+	char name[PROTO_NAME_SIZE + 8], temporary[PROTO_NAME_SIZE + 8];
+	int folder = open_folder(dir);
+	if (folder < 0) {
+		return folder;
+	}
+	snprintf(name, sizeof(name), "%s.txt", app);
+	snprintf(temporary, sizeof(temporary), "%s.new", app);
+	make_room(folder, name, length);
+	int r = write_new(folder, temporary, text, length);
+	if (r == 0 && renameat(folder, temporary, folder, name) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && fsync(folder) < 0 && errno != EINVAL) { /* some cannot sync folders */
+		r = -errno;
+	} else if (r < 0) {
+		unlinkat(folder, temporary, 0);
+	}
+	close(folder);
+	return r;
+}

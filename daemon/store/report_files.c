@@ -1,0 +1,138 @@
+/*
+ * The queue in front of report_file_write: texts wait on the loop's thread, one at a time is with a
+ * worker. A request and its bytes are one allocation.
+ */
+#include "daemon/store/report_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+struct report_job {
+	uv_work_t work;
+	struct report_files *files;
+	struct report_job *next;
+	int result;
+	struct report_file file; /* app and text point to what follows */
+	char app[PROTO_NAME_SIZE];
+	char text[];
+};
+
+struct report_files {
+	uv_loop_t *loop;
+	report_files_told *told;
+	void *ctx;
+	struct report_job *first; /* waiting, the oldest first */
+	size_t waiting;
+	bool busy, closing;
+	char dir[REPORT_PATH_SIZE - PROTO_NAME_SIZE - sizeof("/reports/.txt")];
+};
+
+int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told, void *ctx,
+	struct report_files **ret)
+{
+	struct report_files *files = mem_zalloc(sizeof(*files));
+	if (!files) {
+		return -ENOMEM;
+	}
+	if (strlen(dir) >= sizeof(files->dir)) {
+		free(files);
+		return -ENAMETOOLONG;
+	}
+	memcpy(files->dir, dir, strlen(dir) + 1);
+	files->loop = loop;
+	files->told = told;
+	files->ctx = ctx;
+	*ret = files;
+	return 0;
+}
+
+static void on_work(uv_work_t *work)
+{
+	struct report_job *job = work->data;
+	job->result = report_file_write(job->files->dir, job->app, job->text, job->file.length);
+}
+
+static void tell(struct report_files *files, const struct report_job *job, int result)
+{
+	char path[REPORT_PATH_SIZE];
+	snprintf(path, sizeof(path), "%s/reports/%s.txt", files->dir, job->app);
+	files->told(files->ctx, &job->file, path, result);
+}
+
+static void start_next(struct report_files *files);
+
+static void on_written(uv_work_t *work, int status)
+{
+	struct report_job *job = work->data;
+	struct report_files *files = job->files;
+	files->busy = false;
+	tell(files, job, status < 0 ? status : job->result);
+	free(job);
+	start_next(files);
+}
+
+/* The next job goes to a worker; without one a closed queue is freed. */
+static void start_next(struct report_files *files)
+{
+	while (!files->busy && files->first) {
+		struct report_job *job = files->first;
+		files->first = job->next;
+		files->waiting--;
+		job->work.data = job;
+		int r = uv_queue_work(files->loop, &job->work, on_work, on_written);
+		files->busy = r == 0;
+		if (r < 0) {
+			tell(files, job, r);
+			free(job);
+		}
+	}
+	if (!files->busy && files->closing) {
+		free(files);
+	}
+}
+
+int report_files_write(struct report_files *files, const struct report_file *file)
+{
+	struct report_job **at = &files->first;
+	while (*at && strcmp((*at)->app, file->app) != 0) {
+		at = &(*at)->next;
+	}
+	if (file->length > REPORT_BYTES_MAX) {
+		return -E2BIG;
+	}
+	if (!*at && files->waiting == REPORT_QUEUE_MAX) {
+		return -ENOSPC;
+	}
+	struct report_job *job = mem_zalloc(sizeof(*job) + file->length);
+	if (!job) {
+		return -ENOMEM;
+	}
+	job->files = files;
+	job->file = *file;
+	job->file.app = job->app;
+	job->file.text = job->text;
+	snprintf(job->app, sizeof(job->app), "%s", file->app);
+	memcpy(job->text, file->text, file->length);
+	if (*at) { /* the older text of the same app is not needed any more */
+		job->next = (*at)->next;
+		free(*at);
+	} else {
+		files->waiting++;
+	}
+	*at = job;
+	start_next(files);
+	return 0;
+}
+
+void report_files_close(struct report_files *files)
+{
+	if (files) {
+		files->closing = true;
+		start_next(files);
+	}
+}
