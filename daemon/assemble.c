@@ -44,7 +44,7 @@ static int open_history(struct daemon *daemon)
 	uint8_t boot_id[16];
 	enum history_found found;
 	size_t size = daemon->config->history_bytes;
-	int r = runfile_open(daemon->run_dir, size, &daemon->runfile);
+	int r = runfile_open(daemon->run_dir, "history", size, &daemon->runfile);
 	if (r == -EBUSY) {
 		log_error("another edgeprofd runs in %s", daemon->run_dir);
 		return -EADDRINUSE;
@@ -67,6 +67,32 @@ static int open_history(struct daemon *daemon)
 	return r;
 }
 
+/* The timeline beside it. What does not fit there is in memory: the history tells why. */
+static int open_timeline(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	const size_t entries = TIMELINE_DEFAULT_ENTRIES;
+	if (daemon->runfile.fd < 0 ||
+		runfile_open(daemon->run_dir, "timeline", timeline_bytes(entries),
+			&daemon->timeline_file) < 0) {
+		return timeline_create(entries, &daemon->core.timeline);
+	}
+	parse_boot_id(daemon->facts.boot_id, boot_id);
+	return timeline_adopt(daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
+}
+
+/* What alerts remember; without the file they start anew. */
+static void open_alerts(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	if (daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "alerts",
+					       alerts_memory_bytes(), &daemon->alerts_file) >= 0) {
+		parse_boot_id(daemon->facts.boot_id, boot_id);
+		alerts_remember(
+			daemon->core.alerts, daemon->alerts_file.data, boot_id, seam()->now_ns());
+	}
+}
+
 int daemon_assemble(struct daemon *daemon)
 {
 	struct core *core = &daemon->core;
@@ -84,13 +110,14 @@ int daemon_assemble(struct daemon *daemon)
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
 	int r = sources_create(&core->sources);
 	r = r < 0 ? r : metrics_create(&core->metrics);
-	r = r < 0 ? r : timeline_create(TIMELINE_DEFAULT_ENTRIES, &core->timeline);
 	r = r < 0 ? r : open_history(daemon);
+	r = r < 0 ? r : open_timeline(daemon);
 	r = r < 0 ? r : alerts_create(core->metrics, core->timeline, &core->alerts);
 	r = r < 0 ? r : sources_add(core->sources, "stages", 1000000000u, &stages);
 	if (r < 0) {
 		return r;
 	}
+	open_alerts(daemon);
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,
 		.frame_window = daemon->config->frame_window,
@@ -121,5 +148,7 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
+	runfile_close(&daemon->alerts_file);
+	runfile_close(&daemon->timeline_file);
 	runfile_close(&daemon->runfile);
 }

@@ -62,14 +62,19 @@ static void add_history(struct table *table, const cJSON *self)
 	snprintf(value, sizeof(value), "%s of %s",
 		format_bytes(json_number(self, "history_used_bytes")).text,
 		format_bytes(json_number(self, "history_bytes")).text);
-	double bytes = json_number(self, "history_bytes_per_sample");
-	if (isnan(bytes)) {
+	add(table, "History", value, "");
+	for (const cJSON *tier = json_first(self, "history_tiers"); tier != NULL;
+		tier = tier->next) {
+		double step_s = json_number(tier, "step_s");
+		double bytes_each = json_number(tier, "bytes_per_sample");
+		snprintf(value, sizeof(value), step_s > 0 ? "  buckets of %g s" : "  every sample",
+			step_s);
 		note[0] = '\0';
-	} else {
-		snprintf(note, sizeof(note), "%.2f bytes a sample", bytes);
+		if (!isnan(bytes_each)) {
+			snprintf(note, sizeof(note), "%.2f bytes each", bytes_each);
+		}
+		add(table, value, format_span(json_number(tier, "span_s")).text, note);
 	}
-	add(table, "History", value, note);
-	add(table, "  reaches back", format_span(json_number(self, "history_span_s")).text, "");
 	add(table, "  samples", format_count(json_integer(self, "history_samples")).text,
 		json_word(self, "history_reason"));
 }

@@ -115,7 +115,13 @@ static bool choose_step(struct history_stream *stream)
 	/* buckets are aligned, so a span touches one more than it holds */
 	uint64_t step = (stream->to_ns - from) / (each - 1) + 1;
 	/* whole milliseconds: step_ms says exactly what was used */
-	step = (step + 999999) / 1000000 * 1000000;
+	uint64_t unit = 1000000;
+	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
+		/* whole buckets, so that they can be used, where that makes it little longer */
+		uint64_t bucket_ns = history_tier_step_ns((enum history_tier)tier);
+		unit = step >= 4 * bucket_ns ? bucket_ns : unit;
+	}
+	step = (step + unit - 1) / unit * unit;
 	stream->step_ns = step > stream->step_ns ? step : stream->step_ns;
 	return true;
 }

@@ -26,10 +26,24 @@ static void history_fields(struct json *out, const struct core *core, uint64_t n
 	history_usage(core->history, &usage);
 	json_unsigned(out, "history_bytes", usage.size);
 	json_unsigned(out, "history_used_bytes", usage.used);
-	json_number_opt(out, "history_bytes_per_sample", usage.bytes_per_sample);
+	json_number_opt(out, "history_bytes_per_sample", usage.tier[HISTORY_FULL].bytes_per_sample);
 	if (usage.oldest_ns != 0) {
 		json_number(out, "history_span_s", row_age_ms(now_ns, usage.oldest_ns) / 1000.0);
 	}
+	json_open(out, "history_tiers", '[');
+	for (int i = 0; i < HISTORY_TIERS; i++) {
+		const struct history_tier_usage *tier = &usage.tier[i];
+		json_open(out, NULL, '{');
+		json_number(
+			out, "step_s", (double)history_tier_step_ns((enum history_tier)i) / 1e9);
+		json_unsigned(out, "samples", tier->samples);
+		if (tier->oldest_ns != 0) {
+			json_number(out, "span_s", row_age_ms(now_ns, tier->oldest_ns) / 1000.0);
+		}
+		json_number_opt(out, "bytes_per_sample", tier->bytes_per_sample);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
 	json_unsigned(out, "history_samples", usage.samples);
 	json_string_opt(out, "history_reason", core->facts->history_reason);
 }

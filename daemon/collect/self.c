@@ -185,10 +185,11 @@ static void set_pool(const struct collector_context *ctx, struct self_state *sel
 	metric_set(self->pool[ROWS], (double)usage.rows);
 	metric_set(self->pool[SAMPLES], (double)usage.samples);
 	metric_set(self->pool[EVICTED], (double)usage.evicted_blocks);
-	if (isnan(usage.bytes_per_sample)) {
+	const double bytes = usage.tier[HISTORY_FULL].bytes_per_sample;
+	if (isnan(bytes)) {
 		metric_set_null(self->pool[BYTES_PER_SAMPLE], "the history is empty");
 	} else {
-		metric_set(self->pool[BYTES_PER_SAMPLE], usage.bytes_per_sample);
+		metric_set(self->pool[BYTES_PER_SAMPLE], bytes);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts_memory.h"
 #include "daemon/core/alerts_rules.h"
 #include "daemon/core/alerts_state.h"
 #include "daemon/core/alerts_text.h"
@@ -18,6 +19,7 @@ struct instance {
 	struct alert_state state;
 	const struct metric *metric; /* NULL: gone or not there yet (absent rules only) */
 	struct instance *next;	     /* of the same metric, or of all absent rules */
+	int slot;		     /* in what is remembered; -1 = none */
 };
 
 struct alerts {
@@ -33,6 +35,8 @@ struct alerts {
 	struct instance *of[METRICS_MAX];
 	struct instance *absent;
 	uint64_t refused;
+	struct alerts_memory memory;
+	uint64_t orphans_ns; /* when what nobody took up ends; 0 = there is none */
 	size_t observers;
 	struct {
 		alert_observer *call;
@@ -108,6 +112,8 @@ static void judge(struct alerts *alerts, struct instance *instance, double value
 	if (alert_state_step(&instance->state, value, t_ns, hold_ns, &from, &from_severity)) {
 		tell(alerts, &instance->state.alert, from, from_severity, NULL);
 	}
+	/* after it was told: killed in between, it is told twice rather than never */
+	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, &instance->state);
 }
 
 /* A firing alert ends with a transition whatever the hold times say. */
@@ -123,6 +129,7 @@ static void end_instance(
 		alert->transitions++;
 		tell(alerts, alert, ALERT_FIRING, severity, ending);
 	}
+	alerts_memory_free(&alerts->memory, instance->slot);
 	size_t at = 0;
 	while (alerts->instance[at] != instance) {
 		at++;
@@ -168,6 +175,7 @@ static void add_instance(struct alerts *alerts, const struct alert_rule *rule, c
 	alert->rule = rule;
 	alert->unit = metric ? metric->unit : UNIT_NONE;
 	alert_state_init(&instance->state, t_ns);
+	instance->slot = alerts_memory_take(&alerts->memory, &instance->state);
 	instance->metric = metric;
 	instance->next = *list;
 	*list = instance;
@@ -196,8 +204,46 @@ static void judge_absent(struct alerts *alerts, struct instance *instance, uint6
 	judge(alerts, instance, value, t_ns, known ? 0 : ALERT_ABSENT_GRACE_NS);
 }
 
+/* Ends what the last process left firing and nobody judges any more: its rule or its metric did not
+ * come back. */
+static void end_orphans(struct alerts *alerts, uint64_t t_ns)
+{
+	int slot;
+	alerts->orphans_ns = 0;
+	while ((slot = alerts_memory_orphan(&alerts->memory)) >= 0) {
+		const struct alert_slot *saved = &alerts->memory.slot[slot];
+		struct alert_rule rule = {.clear = NAN, .critical = NAN};
+		struct alert alert = {.rule = &rule,
+			.phase = ALERT_OK,
+			.severity = (enum alert_severity)saved->severity,
+			.value = NAN,
+			.threshold = saved->threshold,
+			.unit = (enum unit)saved->unit,
+			.transitions = saved->transitions + 1,
+			.since_ns = t_ns,
+			.t_ns = t_ns};
+		snprintf(rule.name, sizeof(rule.name), "%s", saved->name);
+		snprintf(alert.instance, sizeof(alert.instance), "%s", saved->instance);
+		snprintf(alert.metric, sizeof(alert.metric), "%s", saved->metric);
+		if (saved->phase == ALERT_FIRING) {
+			tell(alerts, &alert, ALERT_FIRING, alert.severity, " is gone");
+		}
+		alerts_memory_free(&alerts->memory, slot);
+	}
+}
+
+void alerts_remember(
+	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns)
+{
+	alerts_memory_adopt(&alerts->memory, memory, boot_id, now_ns);
+	alerts->orphans_ns = now_ns + ALERT_ORPHAN_NS;
+}
+
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)
 {
+	if (alerts->orphans_ns > 0 && t_ns >= alerts->orphans_ns) {
+		end_orphans(alerts, t_ns);
+	}
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(alerts->metrics, source, i);
 		if (alerts->matched[metric->id] != (uint64_t)metric->serial + 1) {

@@ -23,6 +23,8 @@ enum { ALERT_RULES_MAX = 128, ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4, A
 
 #define ALERT_ABSENT_GRACE_NS UINT64_C(10000000000)
 
+#define ALERT_ORPHAN_NS UINT64_C(60000000000)
+
 enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT };
 enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
 enum alert_phase { ALERT_OK, ALERT_PENDING, ALERT_FIRING };
@@ -71,6 +73,14 @@ struct alerts;
 /* Does not own metrics and timeline; both must live longer. -ENOMEM. */
 int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret);
 void alerts_destroy(struct alerts *alerts);
+
+/* Remembers alerts in memory that outlives the process (not owned, 8-byte aligned,
+ * alerts_memory_bytes()): what a process of this boot left there goes on with its phase and its
+ * times, and is not told again. What fires there and is not judged again within ALERT_ORPHAN_NS
+ * ends with a transition. Once, before the first rules. */
+size_t alerts_memory_bytes(void);
+void alerts_remember(
+	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns);
 
 /* Replaces all rules (copied). States of rules whose definition is unchanged stay; instances of
  * rules that went or changed are dropped, a firing one with a transition to ok first.

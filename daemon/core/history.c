@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "daemon/core/history_bucket.h"
 #include "daemon/core/history_names.h"
 #include "daemon/core/history_self.h"
 #include "daemon/util/seam.h"
@@ -35,8 +36,10 @@ void history_destroy(struct history *history)
 	if (!history) {
 		return;
 	}
-	for (size_t i = 0; i < SOURCES_MAX; i++) {
-		history_group_destroy_list(&history->pool, history->groups[i]);
+	for (size_t tier = 0; tier < HISTORY_TIERS; tier++) {
+		for (size_t i = 0; i < SOURCES_MAX; i++) {
+			history_group_destroy_list(&history->pool, history->groups[tier][i]);
+		}
 	}
 	history_pool_finish(&history->pool);
 	free(history);
@@ -48,15 +51,27 @@ static uint64_t mark_of(const struct metric *metric)
 	return (uint64_t)metric->serial + 1;
 }
 
+/* A column in each tier. One that failed half way is completed at the next commit. */
+static int bind_metric(struct history *history, const struct metric *metric)
+{
+	int r = 0;
+	int tier = metric->full_rate ? HISTORY_FULL : HISTORY_TENS;
+	for (; r == 0 && tier < HISTORY_TIERS; tier++) {
+		r = history_group_bind(&history->pool, &history->groups[tier][metric->source->id],
+			(enum history_tier)tier, metric);
+	}
+	return r;
+}
+
 static void bind_new(struct history *history, struct metrics *metrics, const struct source *source)
 {
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(metrics, source, i);
 		uint64_t mark = mark_of(metric);
-		if (!metric->full_rate || history->bound[metric->id] == mark) {
+		if (history->bound[metric->id] == mark) {
 			continue;
 		}
-		int r = history_group_bind(&history->pool, &history->groups[source->id], metric);
+		int r = bind_metric(history, metric);
 		if (r == 0) {
 			history->bound[metric->id] = mark;
 		} else if (history->refused[metric->id] != mark) {
@@ -75,9 +90,15 @@ void history_append(struct history *history, struct metrics *metrics, const stru
 	}
 	bind_new(history, metrics, source);
 	unsigned values = 0;
-	for (struct history_group *group = history->groups[source->id]; group;
+	for (struct history_group *group = history->groups[HISTORY_FULL][source->id]; group;
 		group = group->next) {
 		values += history_group_append(&history->pool, group, t_ns);
+	}
+	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
+		for (struct history_group *group = history->groups[tier][source->id]; group;
+			group = group->next) {
+			history_bucket_gather(history, group, t_ns);
+		}
 	}
 	history->rows += values > 0;
 	history->samples += values;
@@ -85,7 +106,9 @@ void history_append(struct history *history, struct metrics *metrics, const stru
 
 void history_retire(struct history *history, const struct metric *metric)
 {
-	history_group_unbind(history->groups[metric->source->id], metric);
+	for (size_t tier = 0; tier < HISTORY_TIERS; tier++) {
+		history_group_unbind(history->groups[tier][metric->source->id], metric);
+	}
 	history->bound[metric->id] = 0;
 	history->refused[metric->id] = 0;
 }
@@ -120,8 +143,7 @@ bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *se
 void history_usage(const struct history *history, struct history_usage *ret)
 {
 	const struct history_pool *pool = &history->pool;
-	uint64_t samples = 0;
-	uint64_t bytes = 0;
+	uint64_t bytes[HISTORY_TIERS] = {0};
 	*ret = (struct history_usage){
 		.size = pool->size,
 		.used = (size_t)pool->used * HISTORY_BLOCK,
@@ -132,21 +154,30 @@ void history_usage(const struct history *history, struct history_usage *ret)
 	};
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		const struct history_info *info = &pool->info[i];
-		if (info->kind == HISTORY_KIND_FREE) {
+		if (info->kind != HISTORY_KIND_DATA || info->rows == 0) {
 			continue;
 		}
+		struct history_tier_usage *tier = &ret->tier[info->tier];
 		/* What a block that is still written has left is not lost yet. */
-		bytes += info->owner
-				 ? HISTORY_BLOCK - history_block_room(info->columns) + info->bytes
-				 : HISTORY_BLOCK;
-		samples += info->samples;
-		if (info->rows > 0 && info->kind == HISTORY_KIND_DATA &&
-			(ret->oldest_ns == 0 || info->first_ns < ret->oldest_ns)) {
-			ret->oldest_ns = info->first_ns;
+		bytes[info->tier] +=
+			info->owner
+				? HISTORY_BLOCK - history_block_room(info->columns) + info->bytes
+				: HISTORY_BLOCK;
+		tier->samples += info->samples;
+		if (tier->oldest_ns == 0 || info->first_ns < tier->oldest_ns) {
+			tier->oldest_ns = info->first_ns;
+		}
+	}
+	for (size_t i = 0; i < HISTORY_TIERS; i++) {
+		struct history_tier_usage *tier = &ret->tier[i];
+		tier->bytes_per_sample =
+			tier->samples > 0 ? (double)bytes[i] / (double)tier->samples : NAN;
+		if (tier->oldest_ns > 0 &&
+			(ret->oldest_ns == 0 || tier->oldest_ns < ret->oldest_ns)) {
+			ret->oldest_ns = tier->oldest_ns;
 		}
 	}
 	for (size_t i = 0; i < pool->series_count; i++) {
 		ret->series += history_series_live(pool->series[i]);
 	}
-	ret->bytes_per_sample = samples > 0 ? (double)bytes / (double)samples : NAN;
 }

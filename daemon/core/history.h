@@ -1,14 +1,20 @@
 /*
  * History: past values in a byte budget. The pool is one block of memory given by the store (a
  * mapped file of the run directory, so it survives kill -9 and restart; or plain memory); this part
- * only makes and reads its bytes. Today's tier is the full-rate one; points carry min, mean, max
- * and count, and queries name a range and a step, so that coarser tiers change nothing for callers.
+ * only makes and reads its bytes.
+ *
+ * Tiers: every sample (3600 of them are the target), buckets of 10 s (24 h) and of 1 min (7 days)
+ * with min, mean, max and count. Metrics with full_rate false have buckets only. Queries name a
+ * range and a step; each part of the range is answered from the tier that fits the step best and
+ * still has it. A bucket's row is written when it is over; until then the finer tiers have it, also
+ * after a restart, which makes the buckets that were open anew from the samples.
  *
  * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
  * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
  * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
  * release store of the block's commit counter, so a torn append is invisible. When the pool is full
- * the block whose newest row is oldest is taken: every source shrinks from its old end alike.
+ * the block is taken whose newest row is oldest in proportion to its tier's target: every tier and
+ * every source shrinks from its old end alike.
  * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
  * metric whose name does not fit is not recorded, and counted. Values are kept to
  * unit_quantum(unit); beyond 2^52 quanta they are kept as null. Rows in which all is null are not
@@ -25,10 +31,12 @@
 
 enum { HISTORY_BLOCK = 8192, HISTORY_COLUMNS = 64, HISTORY_MIN_POOL = 256 * 1024 };
 
+enum history_tier { HISTORY_FULL, HISTORY_TENS, HISTORY_MINUTES, HISTORY_TIERS };
+
 struct history;
 
 struct history_point {
-	uint64_t t_ns; /* of the sample, or the start of the step */
+	uint64_t t_ns; /* of the sample, or the start of the bucket or step */
 	double min, mean, max;
 	uint32_t count;
 };
@@ -48,7 +56,7 @@ int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct hi
 void history_destroy(struct history *history);
 
 /* Appends a row of the source's metrics as they stand (call from a metrics commit observer).
- * Metrics with full_rate false are left out. Allocates only for names not seen before. */
+ * Allocates only for names not seen before. */
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
 	uint64_t t_ns);
 
@@ -66,7 +74,9 @@ bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *se
 struct history_cursor {
 	uint32_t series;
 	uint64_t from_ns, to_ns; /* inclusive; t_ns ascending */
-	uint64_t step_ns; /* 0 = every sample; else buckets aligned to multiples of step_ns */
+	/* 0 = the finest there is; else buckets aligned to multiples of step_ns, made of the
+	 * coarsest tier whose step divides it and finer ones where that ends */
+	uint64_t step_ns;
 	uint64_t next_ns; /* internal, start with 0: resume at the first row with t >= next_ns */
 	struct history_point
 		open; /* internal, start with 0: the bucket being filled (sum in mean) */
@@ -80,13 +90,22 @@ struct history_cursor {
 size_t history_read(struct history *history, struct history_cursor *cursor,
 	struct history_point *points, size_t max, size_t budget, bool *done);
 
+struct history_tier_usage {
+	uint64_t oldest_ns;	 /* oldest row of any series; 0 = none */
+	uint64_t samples;	 /* values, or buckets, that the pool holds */
+	double bytes_per_sample; /* or per bucket; NAN when empty */
+};
+
+/* Length of a tier's buckets; 0 for HISTORY_FULL. */
+uint64_t history_tier_step_ns(enum history_tier tier);
+
 struct history_usage {
 	size_t size, used;	/* bytes: whole pool, blocks in use */
 	uint64_t oldest_ns;	/* oldest row of any series; 0 = none */
-	uint64_t rows, samples; /* appended since start */
+	uint64_t rows, samples; /* appended since start, at full rate */
 	uint64_t evicted_blocks;
 	uint64_t refused; /* metrics not recorded because their names did not fit */
 	uint32_t series;
-	double bytes_per_sample; /* over what the pool holds; NAN when empty */
+	struct history_tier_usage tier[HISTORY_TIERS];
 };
 void history_usage(const struct history *history, struct history_usage *ret);

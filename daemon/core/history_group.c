@@ -4,21 +4,28 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/core/history_names.h"
 #include "daemon/util/seam.h"
 
+static void let_go(struct history_pool *pool, uint32_t *block, bool full)
+{
+	if (*block != HISTORY_NONE) {
+		pool->info[*block].owner = NULL;
+		pool->info[*block].closed = full;
+		*block = HISTORY_NONE;
+	}
+}
+
 /* The block takes no more rows; columns of retired metrics go. */
 static void close_block(struct history_pool *pool, struct history_group *group, bool full)
 {
-	if (group->block != HISTORY_NONE) {
-		pool->info[group->block].owner = NULL;
-		pool->info[group->block].closed = full;
-		group->block = HISTORY_NONE;
-	}
+	let_go(pool, &group->narrow, full);
+	let_go(pool, &group->block, full);
 	unsigned kept = 0;
 	for (unsigned i = 0; i < group->columns; i++) {
-		if (group->column[i].metric) {
+		if (group->column[i].metric || group->column[i].bucket.count > 0) {
 			group->column[kept++] = group->column[i];
 		} else {
 			group->column[i].series->bound--;
@@ -27,36 +34,65 @@ static void close_block(struct history_pool *pool, struct history_group *group, 
 	group->columns = kept;
 }
 
+/* Another column comes: what is in the block moves on with it, if there is room left then. */
+static void widen_block(struct history_pool *pool, struct history_group *group)
+{
+	if (group->block == HISTORY_NONE) {
+		return;
+	}
+	const struct history_info *info = &pool->info[group->block];
+	if (info->bytes > history_block_room(info->columns) * 3 / 4) {
+		let_go(pool, &group->block, false);
+		return;
+	}
+	group->narrow = group->block;
+	group->block = HISTORY_NONE;
+	pool->info[group->narrow].owner = &group->narrow;
+}
+
 static unsigned retired_columns(const struct history_group *group)
 {
 	unsigned count = 0;
 	for (unsigned i = 0; i < group->columns; i++) {
-		count += !group->column[i].metric;
+		count += !group->column[i].metric && group->column[i].bucket.count == 0;
 	}
 	return count;
 }
 
+static unsigned columns_max(enum history_tier tier)
+{
+	return HISTORY_COLUMNS / history_tier_width(tier);
+}
+
 /* A group with room for one more column, its block closed. NULL when there is no memory. */
-static struct history_group *group_with_room(struct history_pool *pool, struct history_group **list)
+static struct history_group *group_with_room(
+	struct history_pool *pool, struct history_group **list, enum history_tier tier)
 {
 	struct history_group **link = list;
 	for (; *link; link = &(*link)->next) {
 		struct history_group *group = *link;
-		if (group->columns < HISTORY_COLUMNS || retired_columns(group) > 0) {
+		if (group->columns < columns_max(tier)) {
+			widen_block(pool, group);
+			return group;
+		}
+		if (retired_columns(group) > 0) {
 			close_block(pool, group, false);
 			return group;
 		}
 	}
-	struct history_group *group = mem_zalloc(sizeof(*group));
+	struct history_group *group = mem_zalloc(
+		sizeof(*group) + columns_max(tier) * sizeof(struct history_group_column));
 	if (group) {
+		group->tier = tier;
 		group->block = HISTORY_NONE;
+		group->narrow = HISTORY_NONE;
 		*link = group;
 	}
 	return group;
 }
 
-int history_group_bind(
-	struct history_pool *pool, struct history_group **list, const struct metric *metric)
+int history_group_bind(struct history_pool *pool, struct history_group **list,
+	enum history_tier tier, const struct metric *metric)
 {
 	struct history_series *series;
 	int r = history_names_get(pool, metric->name, metric->unit, &series);
@@ -71,13 +107,12 @@ int history_group_bind(
 			}
 		}
 	}
-	struct history_group *group = group_with_room(pool, list);
+	struct history_group *group = group_with_room(pool, list, tier);
 	if (!group) {
 		return -ENOMEM;
 	}
-	group->column[group->columns].series = series;
-	group->column[group->columns].metric = metric;
-	group->columns++;
+	group->column[group->columns++] =
+		(struct history_group_column){.series = series, .metric = metric};
 	series->bound++;
 	return 0;
 }
@@ -98,12 +133,12 @@ static bool may_continue(const struct history_pool *pool, const struct history_g
 	uint32_t index, uint64_t t_ns)
 {
 	const struct history_info *info = &pool->info[index];
-	if (info->owner || info->closed || info->columns != group->columns ||
-		info->last_ns >= t_ns) {
+	if (info->owner || info->closed || info->tier != group->tier ||
+		info->columns != group->columns || info->last_ns >= t_ns) {
 		return false;
 	}
 	for (unsigned i = 0; i < group->columns; i++) {
-		if (group->column[i].series->tail != index * HISTORY_COLUMNS + i) {
+		if (group->column[i].series->tail[group->tier] != index * HISTORY_COLUMNS + i) {
 			return false;
 		}
 	}
@@ -116,7 +151,8 @@ static bool replay(const struct history_pool *pool, uint32_t index, struct histo
 	const struct history_info *info = &pool->info[index];
 	const uint8_t *payload =
 		history_block_payload(history_pool_block(pool, index), info->columns);
-	history_row_start(state, info->first_ns, info->columns);
+	history_row_start(state, info->first_ns,
+		info->columns * history_tier_width((enum history_tier)info->tier));
 	for (size_t at = 0; state->rows < info->rows;) {
 		int used = history_row_decode(state, payload + at, info->bytes - at);
 		if (used < 0) {
@@ -127,15 +163,55 @@ static bool replay(const struct history_pool *pool, uint32_t index, struct histo
 	return true;
 }
 
-static bool open_block(struct history_pool *pool, struct history_group *group, uint64_t t_ns)
+/* The same row with more columns, null so far. */
+static void spread_row(const struct history_row *from, unsigned columns, unsigned wider,
+	unsigned width, struct history_row *ret)
 {
-	uint32_t tail = group->column[0].series->tail;
-	if (tail != HISTORY_NONE && may_continue(pool, group, tail / HISTORY_COLUMNS, t_ns) &&
-		replay(pool, tail / HISTORY_COLUMNS, &group->state)) {
-		group->block = tail / HISTORY_COLUMNS;
-		pool->info[group->block].owner = &group->block;
-		return true;
+	*ret = (struct history_row){.t_ns = from->t_ns, .nulls = UINT64_MAX};
+	for (unsigned i = 0; i < columns * width; i++) {
+		unsigned at = i / columns * wider + i % columns;
+		ret->value[at] = from->value[i];
+		if (!(from->nulls >> i & 1)) {
+			ret->nulls &= ~(UINT64_C(1) << at);
+		}
 	}
+}
+
+/* Moves the rows of the narrow block to the one just begun, where the columns that came later are
+ * null. The old one goes only when all are there: a kill in between leaves some twice, which a
+ * reader sees once. When they do not fit any more they stay where they are. */
+static void move_rows(struct history_pool *pool, struct history_group *group)
+{
+	uint32_t from = group->narrow;
+	const struct history_info *info = &pool->info[from];
+	const uint8_t *payload =
+		history_block_payload(history_pool_block(pool, from), info->columns);
+	struct history_row_state old;
+	unsigned width = history_tier_width(group->tier);
+	history_row_start(&old, info->first_ns, info->columns * width);
+	uint8_t bytes[HISTORY_ROW_MAX];
+	struct history_row row;
+	for (size_t at = 0; old.rows < info->rows;) {
+		int used = history_row_decode(&old, payload + at, info->bytes - at);
+		spread_row(&old.last, info->columns, group->columns, width, &row);
+		size_t size = used < 0 ? 0 : history_row_encode(&group->state, &row, bytes);
+		if (size == 0 || pool->info[group->block].bytes + size >
+					 history_block_room(group->columns)) {
+			history_pool_release(pool, group->block);
+			let_go(pool, &group->narrow, true);
+			return;
+		}
+		at += (size_t)used;
+		history_pool_commit(pool, group->block, bytes, size);
+		history_row_accept(&group->state, &row);
+		pool->info[group->block].last_ns = old.last.t_ns;
+	}
+	pool->info[group->block].samples = info->samples;
+	history_pool_release(pool, from);
+}
+
+static bool begin_block(struct history_pool *pool, struct history_group *group, uint64_t first_ns)
+{
 	uint32_t index = history_pool_take(pool);
 	if (index == HISTORY_NONE) {
 		return false;
@@ -144,33 +220,84 @@ static bool open_block(struct history_pool *pool, struct history_group *group, u
 	for (unsigned i = 0; i < group->columns; i++) {
 		series[i] = group->column[i].series;
 	}
-	history_pool_begin(pool, index, HISTORY_KIND_DATA, t_ns, series, group->columns);
-	history_row_start(&group->state, t_ns, group->columns);
+	history_pool_begin(
+		pool, index, HISTORY_KIND_DATA, group->tier, first_ns, series, group->columns);
+	history_row_start(
+		&group->state, first_ns, group->columns * history_tier_width(group->tier));
 	group->block = index;
 	pool->info[index].owner = &group->block;
 	return true;
 }
 
-/* The number of values that are not null. */
+static bool open_block(struct history_pool *pool, struct history_group *group, uint64_t t_ns)
+{
+	if (group->narrow != HISTORY_NONE) {
+		if (!begin_block(pool, group, pool->info[group->narrow].first_ns)) {
+			return false;
+		}
+		if (group->narrow != HISTORY_NONE) { /* else it was the one to make room */
+			move_rows(pool, group);
+		}
+		if (group->block != HISTORY_NONE) {
+			return true;
+		}
+	}
+	uint32_t tail = group->column[0].series->tail[group->tier];
+	if (tail != HISTORY_NONE && may_continue(pool, group, tail / HISTORY_COLUMNS, t_ns) &&
+		replay(pool, tail / HISTORY_COLUMNS, &group->state)) {
+		group->block = tail / HISTORY_COLUMNS;
+		pool->info[group->block].owner = &group->block;
+		return true;
+	}
+	return begin_block(pool, group, t_ns);
+}
+
+/* A bucket's four values. Its ends are kept as distances, which cost less and are never negative:
+ * rounding keeps the order. */
+static bool quantise_bucket(enum unit unit, const struct history_bucket *bucket, int64_t ret[4])
+{
+	int64_t min, max;
+	if (bucket->count == 0 || !history_quantise(unit, bucket->sum / bucket->count, &ret[0]) ||
+		!history_quantise(unit, bucket->min, &min) ||
+		!history_quantise(unit, bucket->max, &max)) {
+		return false;
+	}
+	/* a sum of many rounds: the mean may come out a hair beyond its ends */
+	ret[0] = ret[0] < min ? min : ret[0] > max ? max : ret[0];
+	ret[1] = ret[0] - min;
+	ret[2] = max - ret[0];
+	ret[3] = bucket->count;
+	return true;
+}
+
+/* The number of metrics that are not null. */
 static unsigned make_row(const struct history_group *group, uint64_t t_ns, struct history_row *row)
 {
+	unsigned width = history_tier_width(group->tier);
 	unsigned values = 0;
 	row->t_ns = t_ns;
 	row->nulls = UINT64_MAX;
+	memset(row->value, 0, sizeof(row->value));
 	for (unsigned i = 0; i < group->columns; i++) {
-		const struct metric *metric = group->column[i].metric;
-		row->value[i] = 0;
-		if (metric && history_quantise(metric->unit, metric->value, &row->value[i])) {
-			row->nulls &= ~(UINT64_C(1) << i);
-			values++;
+		const struct history_group_column *column = &group->column[i];
+		int64_t value[4];
+		bool any = group->tier == HISTORY_FULL
+				   ? column->metric && history_quantise(column->series->unit,
+							       column->metric->value, value)
+				   : quantise_bucket(column->series->unit, &column->bucket, value);
+		for (unsigned k = 0; any && k < width; k++) {
+			row->value[k * group->columns + i] = value[k];
+			row->nulls &= ~(UINT64_C(1) << (k * group->columns + i));
 		}
+		values += any;
 	}
 	return values;
 }
 
 unsigned history_group_append(struct history_pool *pool, struct history_group *group, uint64_t t_ns)
 {
-	if (group->block != HISTORY_NONE && t_ns <= group->state.last.t_ns) {
+	uint32_t open = group->block != HISTORY_NONE ? group->block : group->narrow;
+	if (open != HISTORY_NONE && t_ns <= pool->info[open].last_ns) {
 		return 0;
 	}
 	struct history_row row;
@@ -200,9 +327,8 @@ void history_group_destroy_list(struct history_pool *pool, struct history_group 
 {
 	while (list) {
 		struct history_group *next = list->next;
-		if (list->block != HISTORY_NONE) {
-			pool->info[list->block].owner = NULL;
-		}
+		let_go(pool, &list->block, false);
+		let_go(pool, &list->narrow, false);
 		free(list);
 		list = next;
 	}

@@ -1,36 +1,48 @@
 /*
- * Writers of history. A group is up to HISTORY_COLUMNS metrics of one source and the block that
- * takes their rows now. A metric that is new goes to a group with a free column; that closes the
- * group's block, because a block's columns never change. The column of a retired metric is kept
- * (null) until then, so that one that comes back costs nothing.
+ * Writers of history. A group is the metrics of one source that share a time column in one tier, at
+ * most HISTORY_COLUMNS values a row, and the block that takes their rows now. A metric that is new
+ * goes to a group with a free column. A block's columns never change: what is in it is moved to a
+ * wider one, unless it is nearly full. The column of a retired metric is kept (null) until its
+ * place is needed, so that one that comes back costs nothing. A group of buckets gathers samples
+ * and writes a row when the bucket is over.
  */
 #pragma once
 
 #include "daemon/core/history_pool.h"
 
+struct history_bucket {
+	double min, max, sum;
+	uint32_t count;
+};
+
 struct history_group_column {
 	struct history_series *series;
-	const struct metric *metric; /* NULL: retired */
+	const struct metric *metric;  /* NULL: retired */
+	struct history_bucket bucket; /* of tiers with buckets */
 };
 
 struct history_group {
-	struct history_group *next; /* of the same source */
-	uint32_t block;		    /* HISTORY_NONE: the next row opens one */
+	struct history_group *next; /* of the same source and tier */
+	enum history_tier tier;
+	uint32_t block;	 /* HISTORY_NONE: the next row opens one */
+	uint32_t narrow; /* its rows go to the next block that is opened; HISTORY_NONE */
 	struct history_row_state state;
+	uint64_t bucket_ns; /* start of the bucket that is filled */
+	bool gathers;	    /* there is one */
 	unsigned columns;
-	struct history_group_column column[HISTORY_COLUMNS];
+	struct history_group_column column[];
 };
 
-/* Gives the metric a column in one of the source's groups (list). -ENOSPC when its name does not
- * fit, -ENOMEM. */
-int history_group_bind(
-	struct history_pool *pool, struct history_group **list, const struct metric *metric);
+/* Gives the metric a column in one of the source's groups of the tier (list). -ENOSPC when its name
+ * does not fit, -ENOMEM. */
+int history_group_bind(struct history_pool *pool, struct history_group **list,
+	enum history_tier tier, const struct metric *metric);
 
 /* Forgets the pointer to a metric that goes away. */
 void history_group_unbind(struct history_group *list, const struct metric *metric);
 
-/* Writes the group's metrics as they stand as a row, unless all are null or the time is not after
- * the last row's. The number of values written. */
+/* Writes what the group holds (its metrics as they stand; its bucket) as a row, unless all are null
+ * or the time is not after the last row's. The number of values written. */
 unsigned history_group_append(
 	struct history_pool *pool, struct history_group *group, uint64_t t_ns);
 

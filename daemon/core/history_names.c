@@ -57,8 +57,10 @@ static int new_series(struct history_pool *pool, uint32_t id, enum unit unit, co
 	}
 	series->id = id;
 	series->unit = unit;
-	series->head = HISTORY_NONE;
-	series->tail = HISTORY_NONE;
+	for (size_t tier = 0; tier < HISTORY_TIERS; tier++) {
+		series->head[tier] = HISTORY_NONE;
+		series->tail[tier] = HISTORY_NONE;
+	}
 	memcpy(series->name, name, length);
 	*ret = series;
 	return 0;
@@ -156,7 +158,7 @@ static int write_entry(struct history_pool *pool, struct history_series *series,
 		if (index == HISTORY_NONE) {
 			return -ENOSPC;
 		}
-		history_pool_begin(pool, index, HISTORY_KIND_NAMES, 0, NULL, 0);
+		history_pool_begin(pool, index, HISTORY_KIND_NAMES, HISTORY_FULL, 0, NULL, 0);
 		pool->names_open = index;
 		pool->names_blocks++;
 	}

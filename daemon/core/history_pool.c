@@ -4,6 +4,7 @@
 #include "daemon/core/history_pool.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "daemon/core/history_names.h"
@@ -30,20 +31,46 @@ size_t history_block_room(unsigned columns)
 	return HISTORY_BLOCK - payload_offset(columns);
 }
 
-/* The block whose newest row is oldest. Times from the future can only be damage: those first. */
+uint64_t history_tier_step_ns(enum history_tier tier)
+{
+	static const uint64_t step_s[HISTORY_TIERS] = {[HISTORY_TENS] = 10, [HISTORY_MINUTES] = 60};
+	return step_s[tier] * 1000000000;
+}
+
+unsigned history_tier_width(enum history_tier tier)
+{
+	return tier == HISTORY_FULL ? 1 : 4;
+}
+
+/* The age of a block's newest row in the unit of what its tier is meant to reach. A block with one
+ * row has no rate: 1 s. */
+static double relative_age(const struct history_pool *pool, const struct history_info *info)
+{
+	static const double target_s[HISTORY_TIERS] = {
+		[HISTORY_FULL] = 3600, [HISTORY_TENS] = 86400, [HISTORY_MINUTES] = 7 * 86400};
+	if (info->last_ns > pool->newest_ns) {
+		return INFINITY; /* from the future: can only be damage */
+	}
+	double target_ns = target_s[info->tier] * 1e9;
+	if (info->tier == HISTORY_FULL && info->rows > 1) {
+		target_ns = 3600.0 * (double)(info->last_ns - info->first_ns) / (info->rows - 1);
+	}
+	return (double)(pool->newest_ns - info->last_ns) / target_ns;
+}
+
 static uint32_t oldest_block(const struct history_pool *pool)
 {
 	uint32_t best = HISTORY_NONE;
-	uint64_t best_ns = UINT64_MAX;
+	double best_age = -1;
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		const struct history_info *info = &pool->info[i];
 		if (info->kind != HISTORY_KIND_DATA) {
 			continue;
 		}
-		uint64_t last_ns = info->last_ns > pool->newest_ns ? 0 : info->last_ns;
-		if (best == HISTORY_NONE || last_ns < best_ns) {
+		double age = relative_age(pool, info);
+		if (age > best_age) {
 			best = i;
-			best_ns = last_ns;
+			best_age = age;
 		}
 	}
 	return best;
@@ -79,13 +106,14 @@ static struct history_column *column_at(const struct history_pool *pool, uint32_
 /* Takes the block out of the list of one of its series. It is the oldest of them, as a rule. */
 static void unlink_place(struct history_pool *pool, uint32_t place)
 {
+	uint8_t tier = pool->info[place / HISTORY_COLUMNS].tier;
 	const struct history_column *column = column_at(pool, place);
 	struct history_series *series = history_names_by_id(pool, column->series);
 	if (!series) {
 		return;
 	}
 	uint32_t before = HISTORY_NONE;
-	uint32_t at = series->head;
+	uint32_t at = series->head[tier];
 	while (at != place) {
 		if (at == HISTORY_NONE) {
 			return;
@@ -94,12 +122,12 @@ static void unlink_place(struct history_pool *pool, uint32_t place)
 		at = column_at(pool, at)->next;
 	}
 	if (before == HISTORY_NONE) {
-		series->head = column->next;
+		series->head[tier] = column->next;
 	} else {
 		column_at(pool, before)->next = column->next;
 	}
-	if (series->tail == place) {
-		series->tail = before;
+	if (series->tail[tier] == place) {
+		series->tail[tier] = before;
 	}
 	series->blocks--;
 }
@@ -124,14 +152,15 @@ void history_pool_release(struct history_pool *pool, uint32_t index)
 }
 
 void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_kind kind,
-	uint64_t first_ns, struct history_series *const *series, unsigned columns)
+	enum history_tier tier, uint64_t first_ns, struct history_series *const *series,
+	unsigned columns)
 {
 	struct history_block *block = history_pool_block(pool, index);
 	struct history_info *info = &pool->info[index];
 	assert(info->kind == HISTORY_KIND_FREE && columns <= HISTORY_COLUMNS);
 	block->commit = 0;
 	block->columns = columns;
-	block->reserved = 0;
+	block->tier = tier;
 	block->first_ns = first_ns;
 	for (unsigned i = 0; i < columns; i++) {
 		block->column[i].series = series[i]->id;
@@ -141,6 +170,7 @@ void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_
 	memset(info, 0, sizeof(*info));
 	info->kind = kind;
 	info->columns = (uint8_t)columns;
+	info->tier = (uint8_t)tier;
 	info->first_ns = first_ns;
 	info->last_ns = first_ns;
 	pool->used++;
@@ -164,22 +194,23 @@ void history_pool_commit(struct history_pool *pool, uint32_t index, const void *
 void history_pool_link(struct history_pool *pool, uint32_t index)
 {
 	struct history_block *block = history_pool_block(pool, index);
+	uint8_t tier = pool->info[index].tier;
 	for (unsigned i = 0; i < pool->info[index].columns; i++) {
 		struct history_series *series = history_names_by_id(pool, block->column[i].series);
 		uint32_t place = place_of(index, i);
 		block->column[i].next = HISTORY_NONE;
 		/* A block that names a series twice keeps the first. */
-		if (!series ||
-			(series->tail != HISTORY_NONE && series->tail / HISTORY_COLUMNS == index)) {
+		if (!series || (series->tail[tier] != HISTORY_NONE &&
+				       series->tail[tier] / HISTORY_COLUMNS == index)) {
 			block->column[i].series = 0;
 			continue;
 		}
-		if (series->tail == HISTORY_NONE) {
-			series->head = place;
+		if (series->tail[tier] == HISTORY_NONE) {
+			series->head[tier] = place;
 		} else {
-			column_at(pool, series->tail)->next = place;
+			column_at(pool, series->tail[tier])->next = place;
 		}
-		series->tail = place;
+		series->tail[tier] = place;
 		series->blocks++;
 	}
 }

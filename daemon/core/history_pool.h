@@ -25,7 +25,7 @@
 
 #define HISTORY_NONE UINT32_MAX
 
-enum { HISTORY_VERSION = 1, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
+enum { HISTORY_VERSION = 2, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
 
 enum history_kind {
 	HISTORY_KIND_FREE = 0,
@@ -53,18 +53,21 @@ struct history_column {
 struct history_block {
 	uint32_t kind;
 	uint32_t commit;
-	uint32_t columns; /* 0 in dictionary blocks */
-	uint32_t reserved;
+	uint32_t columns; /* metrics; 0 in dictionary blocks */
+	uint32_t tier;
 	uint64_t first_ns;
 	struct history_column column[];
 };
 
-/* A place is block * HISTORY_COLUMNS + column. */
+/* A place is block * HISTORY_COLUMNS + column. A metric has one value in a row of full rate, and
+ * four in a bucket's: mean, mean - min, max - mean, count; all null when it had none. The means of
+ * all metrics come first in the row, then the distances, last the counts, which seldom change. */
 
 struct history_series {
 	uint32_t id;
 	enum unit unit;
-	uint32_t head, tail;	     /* places of the oldest and the newest block */
+	/* places of the oldest and the newest block of each tier */
+	uint32_t head[HISTORY_TIERS], tail[HISTORY_TIERS];
 	uint32_t blocks;	     /* that hold it */
 	uint32_t bound;		     /* columns of groups that write it */
 	uint32_t names_block;	     /* where its dictionary entry is */
@@ -76,9 +79,9 @@ struct history_series {
 struct history_info {
 	uint64_t first_ns, last_ns;
 	uint32_t kind;
-	uint32_t samples; /* that are not null */
+	uint32_t samples; /* values or buckets that are not null */
 	uint16_t rows, bytes;
-	uint8_t columns;
+	uint8_t columns, tier;
 	bool closed;	 /* full or damaged: never written again */
 	bool moving;	 /* dictionary block that is being compacted */
 	uint32_t *owner; /* the writer's variable that names this block; NULL = none writes */
@@ -109,6 +112,9 @@ void history_pool_finish(struct history_pool *pool);
 
 struct history_block *history_pool_block(const struct history_pool *pool, uint32_t index);
 
+/* Values of a metric in a row of the tier. */
+unsigned history_tier_width(enum history_tier tier);
+
 /* Payload of a block with so many columns: its start, and how many bytes fit. */
 uint8_t *history_block_payload(struct history_block *block, unsigned columns);
 size_t history_block_room(unsigned columns);
@@ -122,7 +128,8 @@ void history_pool_release(struct history_pool *pool, uint32_t index);
 
 /* Makes a taken block one of the kind. */
 void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_kind kind,
-	uint64_t first_ns, struct history_series *const *series, unsigned columns);
+	enum history_tier tier, uint64_t first_ns, struct history_series *const *series,
+	unsigned columns);
 
 /* Publishes size bytes behind what is committed (they fit: the caller has checked), as one row. */
 void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size);

@@ -76,6 +76,37 @@ static uint64_t column_code(
 	return 1 + zigzag((uint64_t)row->value[i] - (uint64_t)state->last.value[i]);
 }
 
+enum form { FORM_DENSE, FORM_SPARSE, FORM_FRONT, FORM_COUNT };
+
+/* What each form would cost, gathered column by column. */
+struct forms {
+	unsigned bit_bytes;
+	uint64_t changed;
+	size_t all, changed_only, up_to_last; /* bytes of the codes */
+	unsigned front;			      /* columns up to the last one that changed */
+};
+
+static void forms_add(struct forms *forms, unsigned column, size_t size, bool changed)
+{
+	forms->all += size;
+	if (changed) {
+		forms->changed |= UINT64_C(1) << column;
+		forms->changed_only += size;
+		forms->up_to_last = forms->all;
+		forms->front = column + 1;
+	}
+}
+
+static enum form forms_shortest(const struct forms *forms)
+{
+	size_t sparse = forms->bit_bytes + forms->changed_only;
+	size_t front = 1 + forms->up_to_last;
+	if (forms->all <= sparse && forms->all <= front) {
+		return FORM_DENSE;
+	}
+	return sparse <= front ? FORM_SPARSE : FORM_FRONT;
+}
+
 size_t history_row_encode(const struct history_row_state *state, const struct history_row *row,
 	uint8_t ret[HISTORY_ROW_MAX])
 {
@@ -84,25 +115,23 @@ size_t history_row_encode(const struct history_row_state *state, const struct hi
 		return 0;
 	}
 	uint64_t code[HISTORY_COLUMNS];
-	uint64_t changed = 0;
-	size_t same_size = 0;
+	struct forms forms = {.bit_bytes = (state->columns + 7) / 8};
 	for (unsigned i = 0; i < state->columns; i++) {
 		bool was_null = state->last.nulls >> i & 1;
 		code[i] = column_code(state, row, i);
-		if (was_null ? code[i] != 0 : code[i] != 1) {
-			changed |= UINT64_C(1) << i;
-		} else {
-			same_size += varint_size(code[i]);
-		}
+		forms_add(&forms, i, varint_size(code[i]), code[i] != (was_null ? 0 : 1));
 	}
-	unsigned bit_bytes = (state->columns + 7) / 8;
-	bool sparse = same_size > bit_bytes;
-	uint8_t *at = varint_put(ret, zigzag(dt - state->dt_ns) << 1 | sparse);
-	for (unsigned i = 0; sparse && i < bit_bytes; i++) {
-		*at++ = (uint8_t)(changed >> 8 * i);
+	enum form form = forms_shortest(&forms);
+	uint8_t *at = varint_put(ret, zigzag(dt - state->dt_ns) << 2 | form);
+	if (form == FORM_FRONT) {
+		*at++ = (uint8_t)forms.front;
 	}
-	for (unsigned i = 0; i < state->columns; i++) {
-		if (!sparse || changed >> i & 1) {
+	for (unsigned i = 0; form == FORM_SPARSE && i < forms.bit_bytes; i++) {
+		*at++ = (uint8_t)(forms.changed >> 8 * i);
+	}
+	unsigned columns = form == FORM_FRONT ? forms.front : state->columns;
+	for (unsigned i = 0; i < columns; i++) {
+		if (form != FORM_SPARSE || forms.changed >> i & 1) {
 			at = varint_put(at, code[i]);
 		}
 	}
@@ -130,13 +159,21 @@ int history_row_decode(struct history_row_state *state, const uint8_t *data, siz
 	if (!at) {
 		return -EBADMSG;
 	}
-	uint64_t dt = state->dt_ns + unzigzag(code >> 1);
+	enum form form = (enum form)(code & 3);
+	uint64_t dt = state->dt_ns + unzigzag(code >> 2);
 	uint64_t t_ns = state->last.t_ns + dt;
-	if (dt >= DT_LIMIT || t_ns < state->last.t_ns || (dt == 0 && state->rows > 0)) {
+	if (form >= FORM_COUNT || dt >= DT_LIMIT || t_ns < state->last.t_ns ||
+		(dt == 0 && state->rows > 0)) {
 		return -EBADMSG;
 	}
 	uint64_t changed = UINT64_MAX;
-	if (code & 1) {
+	if (form == FORM_FRONT) {
+		if (at == end || *at > state->columns) {
+			return -EBADMSG;
+		}
+		changed = *at < 64 ? (UINT64_C(1) << *at) - 1 : UINT64_MAX;
+		at++;
+	} else if (form == FORM_SPARSE) {
 		unsigned bit_bytes = (state->columns + 7) / 8;
 		if ((size_t)(end - at) < bit_bytes) {
 			return -EBADMSG;

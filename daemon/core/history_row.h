@@ -2,13 +2,14 @@
  * Rows of history: how values of one moment become bytes and come back. Knows nothing of blocks.
  *
  * A row is a time code and the columns' codes, all LEB128 varints of at most 64 bits:
- *   time     zigzag(dt - previous dt) << 1 | sparse, where dt is the distance to the row before it
- *            in ns (0 for a block's first row)
+ *   time     zigzag(dt - previous dt) << 2 | form, where dt is the distance to the row before it
+ *            in ns (0 for a block's first row); form: 0 dense, 1 sparse, 2 front
  *   dense    one code for each column: 0 = null, else 1 + zigzag(value - last value that was not
  *            null), 0 being the value before the first
  *   sparse   ceil(columns / 8) bytes of bits, the lowest bit of the first byte is column 0: set =
  *            the column's code follows, clear = as in the row before (null stays null)
- * The encoder takes the shorter form: a constant costs an eighth of a byte.
+ *   front    a byte n; codes of the first n columns follow, the others are as in the row before
+ * The encoder takes the shortest form: a constant costs at most an eighth of a byte.
  * Values are fixed-point: round(value / unit_quantum(unit)). Beyond 2^52 quanta a value is kept as
  * null: neighbours could no longer be told apart, and a clamped number would be a wrong one.
  */

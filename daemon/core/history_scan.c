@@ -67,9 +67,12 @@ static bool scan_data(struct history_pool *pool, uint32_t index)
 	struct history_info *info = &pool->info[index];
 	uint32_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
 	uint32_t columns = block->columns;
-	if (columns == 0 || columns > HISTORY_COLUMNS) {
+	uint32_t tier = block->tier;
+	if (tier >= HISTORY_TIERS || columns == 0 ||
+		columns > HISTORY_COLUMNS / history_tier_width(tier)) {
 		return false;
 	}
+	unsigned width = history_tier_width(tier);
 	size_t bytes = commit & 0xffff;
 	bool damaged = bytes > history_block_room(columns);
 	if (damaged) {
@@ -77,7 +80,7 @@ static bool scan_data(struct history_pool *pool, uint32_t index)
 	}
 	const uint8_t *payload = history_block_payload(block, columns);
 	struct history_row_state state;
-	history_row_start(&state, block->first_ns, columns);
+	history_row_start(&state, block->first_ns, columns * width);
 	size_t at = 0;
 	while (at < bytes && state.rows < commit >> 16) {
 		int used = history_row_decode(&state, payload + at, bytes - at);
@@ -85,8 +88,9 @@ static bool scan_data(struct history_pool *pool, uint32_t index)
 			break;
 		}
 		at += (size_t)used;
-		uint64_t mask = columns == 64 ? UINT64_MAX : (UINT64_C(1) << columns) - 1;
-		info->samples += (uint32_t)__builtin_popcountll(~state.last.nulls & mask);
+		uint64_t mask =
+			state.columns == 64 ? UINT64_MAX : (UINT64_C(1) << state.columns) - 1;
+		info->samples += (uint32_t)__builtin_popcountll(~state.last.nulls & mask) / width;
 		info->last_ns = state.last.t_ns;
 		info->rows = (uint16_t)state.rows;
 		info->bytes = (uint16_t)at;
@@ -96,6 +100,7 @@ static bool scan_data(struct history_pool *pool, uint32_t index)
 	}
 	info->closed = damaged || at != bytes || info->rows != commit >> 16;
 	info->columns = (uint8_t)columns;
+	info->tier = (uint8_t)tier;
 	info->first_ns = block->first_ns;
 	return true;
 }

@@ -1,11 +1,11 @@
-/* The inside of struct history, for history.c and history_read.c only. */
+/* The inside of struct history, for history.c, history_bucket.c and history_read.c only. */
 #pragma once
 
 #include "daemon/core/history_group.h"
 
 struct history {
 	struct history_pool pool;
-	struct history_group *groups[SOURCES_MAX];
+	struct history_group *groups[HISTORY_TIERS][SOURCES_MAX];
 	/* By slot of the metric: serial + 1 of the one that has a column or whose name did not fit;
 	 * 0 = none. */
 	uint64_t bound[METRICS_MAX];
@@ -13,3 +13,7 @@ struct history {
 	uint64_t refused_count;
 	uint64_t rows, samples;
 };
+
+/* history_read from the samples only: a coarser tier is made of it. */
+size_t history_read_full(struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, bool *done);

@@ -11,38 +11,139 @@
 
 #include "daemon/util/seam.h"
 
+#define TIMELINE_MAGIC UINT64_C(0x31656e696c6d6974) /* "timline1" */
+
+/* Of a ring that outlives the process. */
+struct ring_header {
+	uint64_t magic;
+	uint32_t entry_size, entries;
+	uint8_t boot_id[16];
+	uint64_t reserved[4];
+};
+
 struct timeline {
 	size_t size;
-	uint64_t last; /* serial of the newest entry; entry of serial s is at (s - 1) % size */
+	uint64_t first; /* serial of the oldest entry, unless the ring went round since */
+	uint64_t last;	/* serial of the newest entry; entry of serial s is at (s - 1) % size */
 	size_t observers;
 	struct {
 		timeline_observer *call;
 		void *ctx;
 	} observer[TIMELINE_OBSERVERS];
-	struct timeline_entry entry[];
+	struct timeline_entry *entry;
+	bool owned;
 };
+
+static void sanitise(char *text);
+
+static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
+{
+	struct timeline *timeline = mem_zalloc(sizeof(*timeline));
+	if (!timeline) {
+		return -ENOMEM;
+	}
+	timeline->size = entries;
+	timeline->first = 1;
+	timeline->entry = entry;
+	*ret = timeline;
+	return 0;
+}
 
 int timeline_create(size_t entries, struct timeline **ret)
 {
 	if (entries == 0) {
 		return -EINVAL;
 	}
-	if (entries > (SIZE_MAX - sizeof(struct timeline)) / sizeof(struct timeline_entry)) {
+	if (entries > SIZE_MAX / sizeof(struct timeline_entry)) {
 		return -ENOMEM;
 	}
-	struct timeline *timeline =
-		mem_zalloc(sizeof(*timeline) + entries * sizeof(struct timeline_entry));
-	if (!timeline) {
-		return -ENOMEM;
+	struct timeline_entry *entry = mem_calloc(entries, sizeof(*entry));
+	int r = entry ? create(entry, entries, ret) : -ENOMEM;
+	if (r < 0) {
+		free(entry);
+		return r;
 	}
-	timeline->size = entries;
-	*ret = timeline;
+	(*ret)->owned = true;
 	return 0;
 }
 
 void timeline_destroy(struct timeline *timeline)
 {
+	if (!timeline) {
+		return;
+	}
+	if (timeline->owned) {
+		free(timeline->entry);
+	}
 	free(timeline);
+}
+
+size_t timeline_bytes(size_t entries)
+{
+	return sizeof(struct ring_header) + entries * sizeof(struct timeline_entry);
+}
+
+/* What an earlier process wrote may be anything: only whole entries count, and their texts are
+ * cleaned again. */
+static bool entry_take(struct timeline_entry *entry, uint64_t serial)
+{
+	if (__atomic_load_n(&entry->serial, __ATOMIC_ACQUIRE) != serial || serial == 0 ||
+		(unsigned)entry->kind >= TIMELINE_KIND_COUNT ||
+		(unsigned)entry->level > TIMELINE_CRITICAL) {
+		return false;
+	}
+	entry->subject[sizeof(entry->subject) - 1] = '\0';
+	entry->text[sizeof(entry->text) - 1] = '\0';
+	sanitise(entry->subject);
+	sanitise(entry->text);
+	return true;
+}
+
+/* Finds the newest entry, and how far back from there none is missing. */
+static void take_over(struct timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->size; i++) {
+		uint64_t serial = timeline->entry[i].serial;
+		if (serial > timeline->last && serial < UINT64_MAX / 2 &&
+			(serial - 1) % timeline->size == i) {
+			timeline->last = serial;
+		}
+	}
+	timeline->first = timeline->last + 1;
+	for (size_t i = 0; i < timeline->size && timeline->first > 1; i++) {
+		uint64_t serial = timeline->first - 1;
+		if (!entry_take(&timeline->entry[(serial - 1) % timeline->size], serial)) {
+			break;
+		}
+		timeline->first = serial;
+	}
+}
+
+int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret)
+{
+	if (entries == 0 || entries > UINT32_MAX || (uintptr_t)memory % sizeof(uint64_t) != 0) {
+		return -EINVAL;
+	}
+	struct ring_header *header = memory;
+	struct ring_header wanted = {.magic = TIMELINE_MAGIC,
+		.entry_size = sizeof(struct timeline_entry),
+		.entries = (uint32_t)entries};
+	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
+	bool ours = memcmp(header, &wanted, sizeof(wanted)) == 0;
+	if (!ours) {
+		memset(memory, 0, timeline_bytes(entries));
+		*header = wanted;
+	}
+	struct timeline *timeline;
+	int r = create((struct timeline_entry *)(void *)(header + 1), entries, &timeline);
+	if (r < 0) {
+		return r;
+	}
+	if (ours) {
+		take_over(timeline);
+	}
+	*ret = timeline;
+	return 0;
 }
 
 /* Length of the UTF-8 sequence at text (RFC 3629: no overlong form, no surrogate, at most
@@ -148,7 +249,13 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	sanitise(entry.subject);
 	sanitise(entry.text);
 	struct timeline_entry *place = &timeline->entry[timeline->last % timeline->size];
+	/* without its serial until it is whole: a kill in between leaves no entry */
+	__atomic_store_n(&place->serial, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	uint64_t serial = entry.serial;
+	entry.serial = 0;
 	*place = entry;
+	__atomic_store_n(&place->serial, serial, __ATOMIC_RELEASE);
 	timeline->last++;
 	for (size_t i = 0; i < timeline->observers; i++) {
 		timeline->observer[i].call(timeline->observer[i].ctx, place);
@@ -158,6 +265,7 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial)
 {
 	uint64_t oldest = timeline->last > timeline->size ? timeline->last - timeline->size + 1 : 1;
+	oldest = oldest > timeline->first ? oldest : timeline->first;
 	if (serial < oldest) {
 		serial = oldest;
 	}

@@ -1,7 +1,8 @@
 /*
  * The timeline of things that happened: alert transitions, marks, apps that came, went or died,
  * source states, clock steps, restarts. A bounded ring with serial numbers; observers hear each
- * entry as it is added.
+ * entry as it is added. The ring may lie in memory that outlives the process (a mapped file of the
+ * run directory): then a restart goes on where the last one stopped, also after kill -9.
  */
 #pragma once
 
@@ -37,6 +38,14 @@ struct timeline_entry {
 struct timeline;
 
 int timeline_create(size_t entries, struct timeline **ret); /* -ENOMEM, -EINVAL for 0 */
+
+/* The bytes that a ring of so many entries needs. */
+size_t timeline_bytes(size_t entries);
+
+/* A ring in memory that is not owned: what a process of this boot left there is taken over, from
+ * the newest entry back to the first one that is damaged; anything else is formatted. memory is
+ * 8-byte aligned and has timeline_bytes(entries). -ENOMEM, -EINVAL. */
+int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret);
 void timeline_destroy(struct timeline *timeline);
 
 /* Adds an entry; the oldest goes when full. Control bytes and broken UTF-8 become '?'. */

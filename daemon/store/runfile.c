@@ -1,5 +1,5 @@
-/* The file under the live history. It is looked at as if anybody could have put it there: the run
- * directory may be one that the user configured. */
+/* The files under the live history and the timeline. They are looked at as if anybody could have
+ * put them there: the run directory may be one that the user configured. */
 #include "daemon/store/runfile.h"
 
 #include <errno.h>
@@ -14,17 +14,15 @@
 
 #include "daemon/util/seam.h"
 
-#define FILE_NAME "history"
-
-/* A descriptor of DIR/history that only this process has locked, or -errno. */
-static int open_locked(const char *dir)
+/* A descriptor of DIR/name that only this process has locked, or -errno. */
+static int open_locked(const char *dir, const char *name)
 {
 	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0) {
 		return -errno;
 	}
 	/* O_NONBLOCK: a FIFO in its place must not hold us. */
-	int fd = openat(dir_fd, FILE_NAME,
+	int fd = openat(dir_fd, name,
 		O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	int r = fd < 0 ? -errno : fd;
 	close(dir_fd);
@@ -72,13 +70,13 @@ static int make_size(int fd, off_t size)
 	return -r;
 }
 
-int runfile_open(const char *dir, size_t size, struct runfile *ret)
+int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret)
 {
 	off_t length = (off_t)size;
 	if (length <= 0 || (uintmax_t)length != size) {
 		return -EINVAL;
 	}
-	int fd = open_locked(dir);
+	int fd = open_locked(dir, name);
 	if (fd < 0) {
 		return fd;
 	}

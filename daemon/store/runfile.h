@@ -1,5 +1,6 @@
 /*
- * The live history's file: posix_fallocate'd in the run directory (tmpfs), mapped shared.
+ * A file of the run directory that outlives the process: posix_fallocate'd (in tmpfs), mapped
+ * shared. The live history and the timeline lie in such files.
  */
 #pragma once
 
@@ -11,11 +12,11 @@ struct runfile {
 	int fd; /* -1: plain memory */
 };
 
-/* Opens or makes DIR/history of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
+/* Opens or makes DIR/name of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
  * against a second daemon. A foreign, linked or wrongly owned file is refused (-EPERM, -ELOOP), one
  * of another size is replaced. -EBUSY: another daemon holds it. -ENOSPC: no room. -EINVAL: size 0
  * or more than a file can have; other -errno of open(2) and mmap(2). *ret untouched on failure. */
-int runfile_open(const char *dir, size_t size, struct runfile *ret);
+int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret);
 
 /* Plain memory instead (why = the caller's to report). -ENOMEM. */
 int runfile_memory(size_t size, struct runfile *ret);

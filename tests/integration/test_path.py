@@ -187,7 +187,44 @@ def test_history_survives_kill_9():
         daemon.clean()
 
 
+def test_alerts_go_on_after_kill_9_and_are_not_told_again():
+    config = "[sampling]\ninterval = 100ms\n[alert used]\nmetric = memory/used_percent\nabove = 0\nfor = 0s\n"
+    with Daemon(config) as daemon:
+        def alert():
+            return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "used" and a["state"] == "firing"]
+
+        def told():
+            return [e for e in daemon.call("ListEvents")["events"] if e["kind"] == "alert" and e["subject"] == "used"]
+
+        before = until("it fires", alert)[0]
+        assert len(told()) == 1
+        for _ in range(3):
+            daemon.kill()
+            daemon.start()
+            after = until("it goes on firing", alert)[0]
+            assert abs(after["since_us"] - before["since_us"]) < 100_000, (before, after)
+            assert after["text"] == before["text"]
+            assert daemon.call("GetStatus")["time_us"] > 0
+        assert len(told()) == 1, told()
+
+
 # covers G0.16 (transitions)
+def test_timeline_survives_kill_9():
+    with Daemon() as daemon:
+        daemon.call("Mark", label="before the kill")
+        before = daemon.call("ListEvents")["events"]
+        assert before[-1]["text"] == "before the kill", before[-1]
+        daemon.kill()
+        daemon.start()
+        after = daemon.call("ListEvents")["events"]
+        # wall times are made from the clock offset of now: they may move by microseconds
+        same = [[{k: v for k, v in e.items() if k != "time_us"} for e in events] for events in (before, after)]
+        assert same[1][: len(before)] == same[0], after
+        assert after[len(before)]["kind"] == "daemon" and after[-1]["serial"] == after[0]["serial"] + len(after) - 1
+        daemon.call("Mark", label="after it")
+        assert daemon.call("ListEvents", from_serial=after[-1]["serial"] + 1)["events"][0]["text"] == "after it"
+
+
 def test_alert_fires_once_and_clears():
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch) / "root"

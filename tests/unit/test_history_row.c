@@ -105,7 +105,7 @@ START_TEST(rows_come_back_exactly)
 }
 END_TEST
 
-START_TEST(a_constant_costs_a_bit)
+START_TEST(a_constant_costs_a_bit_or_less)
 {
 	struct history_row_state state;
 	struct history_row row = {.t_ns = 0};
@@ -119,8 +119,12 @@ START_TEST(a_constant_costs_a_bit)
 		history_row_accept(&state, &row);
 		row.t_ns += 1000000000;
 	}
-	/* One byte of time (the rhythm is kept) and eight of bits. */
-	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 9);
+	/* One byte of time (the rhythm is kept), and one that says that nothing changed. */
+	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 2);
+	row.value[0]++;
+	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 3); /* the front */
+	row.value[63]++;
+	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 11); /* bits for the two */
 }
 END_TEST
 
@@ -152,7 +156,11 @@ START_TEST(bad_bytes_are_no_row)
 		{"\x01\x01", 2},				      /* bit, no code */
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x00", 11}, /* over 64 bits */
 		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11}, /* overlong */
-		{"\x02\x00", 2},				      /* time runs back */
+		{"\x04\x00", 2},				      /* time runs back */
+		{"\x03\x00", 2},				      /* no such form */
+		{"\x02", 1},					      /* front of what? */
+		{"\x02\x01", 2},				      /* front, no code */
+		{"\x02\x02\x00\x00", 4},			      /* front beyond the columns */
 		{"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}, /* value past 2^52 */
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -199,7 +207,7 @@ int main(void)
 	tcase_add_test(tcase, values_come_back_as_the_decimals_they_were);
 	tcase_add_test(tcase, what_fixed_point_cannot_hold_is_null);
 	tcase_add_test(tcase, rows_come_back_exactly);
-	tcase_add_test(tcase, a_constant_costs_a_bit);
+	tcase_add_test(tcase, a_constant_costs_a_bit_or_less);
 	tcase_add_test(tcase, a_time_that_does_not_run_on_is_refused);
 	tcase_add_test(tcase, bad_bytes_are_no_row);
 	tcase_add_test(tcase, random_bytes_end_or_are_rows);

@@ -39,7 +39,7 @@ static void teardown(void)
 START_TEST(a_new_file_is_zero_and_ours_alone)
 {
 	struct runfile file;
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), 0);
 	ck_assert_uint_eq(file.size, SIZE);
 	for (size_t i = 0; i < SIZE; i++) {
 		ck_assert_int_eq(((uint8_t *)file.data)[i], 0);
@@ -59,15 +59,15 @@ END_TEST
 START_TEST(bytes_stay_and_another_size_starts_empty)
 {
 	struct runfile file;
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), 0);
 	memset(file.data, 0x5a, SIZE);
 	runfile_close(&file);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), 0);
 	ck_assert_int_eq(((uint8_t *)file.data)[SIZE - 1], 0x5a);
 	runfile_close(&file);
 	static const size_t sizes[] = {2 * SIZE, SIZE};
 	for (int i = 0; i < 2; i++) {
-		ck_assert_int_eq(runfile_open(dir, sizes[i], &file), 0);
+		ck_assert_int_eq(runfile_open(dir, "history", sizes[i], &file), 0);
 		ck_assert_int_eq(((uint8_t *)file.data)[0], 0);
 		ck_assert_int_eq(((uint8_t *)file.data)[sizes[i] - 1], 0);
 		memset(file.data, 0x5a, sizes[i]);
@@ -80,12 +80,12 @@ START_TEST(a_second_daemon_is_turned_away)
 {
 	struct runfile file;
 	struct runfile second = {.fd = 77};
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &second), -EBUSY);
-	ck_assert_int_eq(runfile_open(dir, 2 * SIZE, &second), -EBUSY);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &second), -EBUSY);
+	ck_assert_int_eq(runfile_open(dir, "history", 2 * SIZE, &second), -EBUSY);
 	ck_assert_int_eq(second.fd, 77);
 	runfile_close(&file);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &second), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &second), 0);
 	runfile_close(&second);
 }
 END_TEST
@@ -99,25 +99,25 @@ START_TEST(what_is_not_our_plain_file_is_refused)
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 	ck_assert_int_eq(symlink(target, path), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), -ELOOP);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -ELOOP);
 	unlink(path);
 	ck_assert_int_eq(link(target, path), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), -EPERM);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -EPERM);
 	unlink(target);
 	ck_assert_int_eq(chmod(path, 0666), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), -EPERM);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -EPERM);
 	unlink(path);
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), -EPERM);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -EPERM);
 	unlink(path);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
-	ck_assert_int_eq(runfile_open(dir, SIZE, &file), -EPERM);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -EPERM);
 	rmdir(path);
 	if (geteuid() == 0) {
 		fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 		ck_assert_int_eq(fchown(fd, 65534, 65534), 0);
 		close(fd);
-		ck_assert_int_eq(runfile_open(dir, SIZE, &file), -EPERM);
+		ck_assert_int_eq(runfile_open(dir, "history", SIZE, &file), -EPERM);
 		unlink(path);
 	}
 	ck_assert_int_eq(file.fd, 77);
@@ -127,9 +127,9 @@ END_TEST
 START_TEST(impossible_wishes_say_so)
 {
 	struct runfile file = {.fd = 77};
-	ck_assert_int_eq(runfile_open(dir, 0, &file), -EINVAL);
-	ck_assert_int_eq(runfile_open(dir, SIZE_MAX, &file), -EINVAL);
-	ck_assert_int_eq(runfile_open("/nonexistent/dir", SIZE, &file), -ENOENT);
+	ck_assert_int_eq(runfile_open(dir, "history", 0, &file), -EINVAL);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE_MAX, &file), -EINVAL);
+	ck_assert_int_eq(runfile_open("/nonexistent/dir", "history", SIZE, &file), -ENOENT);
 	alloc_seam_start(1);
 	ck_assert_int_eq(runfile_memory(SIZE, &file), -ENOMEM);
 	alloc_seam_stop();
@@ -162,7 +162,7 @@ struct world {
 static void world_open(struct world *world)
 {
 	static const uint8_t boot[16] = {1};
-	ck_assert_int_eq(runfile_open(dir, SIZE, &world->file), 0);
+	ck_assert_int_eq(runfile_open(dir, "history", SIZE, &world->file), 0);
 	ck_assert_int_eq(sources_create(&world->sources), 0);
 	ck_assert_int_eq(sources_add(world->sources, "s", 1, &world->source), 0);
 	ck_assert_int_eq(metrics_create(&world->metrics), 0);

@@ -166,6 +166,77 @@ START_TEST(every_kind_and_level_has_its_word)
 }
 END_TEST
 
+static const uint8_t boot[16] = "this boot";
+
+static void readopt(void *memory, size_t entries)
+{
+	timeline_destroy(timeline);
+	timeline = NULL;
+	ck_assert_int_eq(timeline_adopt(memory, entries, boot, &timeline), 0);
+}
+
+START_TEST(a_restart_goes_on_where_the_last_one_stopped)
+{
+	static uint64_t memory[4096];
+	for (uint64_t i = 1; i <= 20; i++) {
+		readopt(memory, 8);
+		ck_assert_uint_eq(timeline_last_serial(timeline), i - 1);
+		timeline_add(timeline, i, TIMELINE_MARK, TIMELINE_INFO, "a", "%d", (int)i);
+	}
+	readopt(memory, 8);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, 13);
+	ck_assert_str_eq(timeline_from(timeline, 13)->text, "13");
+	ck_assert_str_eq(timeline_from(timeline, 20)->text, "20");
+	/* another boot, another size: nothing is left */
+	static const uint8_t other[16] = "another boot";
+	timeline_destroy(timeline);
+	ck_assert_int_eq(timeline_adopt(memory, 8, other, &timeline), 0);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 0);
+	ck_assert_ptr_null(timeline_from(timeline, 0));
+	ck_assert_int_eq(timeline_adopt((char *)memory + 4, 8, boot, &timeline), -EINVAL);
+	ck_assert_int_eq(timeline_adopt(memory, 0, boot, &timeline), -EINVAL);
+}
+END_TEST
+
+START_TEST(damage_cuts_the_ring_short_and_does_no_harm)
+{
+	static uint64_t memory[4096], damaged[4096];
+	readopt(memory, 8);
+	for (uint64_t i = 1; i <= 20; i++) {
+		timeline_add(timeline, i, TIMELINE_MARK, TIMELINE_INFO, "a", "%d", (int)i);
+	}
+	size_t bytes = timeline_bytes(8);
+	uint64_t seed = 88172645463325252u;
+	for (int round = 0; round < 5000; round++) {
+		memcpy(damaged, memory, bytes);
+		for (int k = 0; k < 1 + round % 50; k++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			((uint8_t *)damaged)[(seed >> 33) % bytes] = (uint8_t)(seed >> 25);
+		}
+		readopt(damaged, 8);
+		uint64_t serial = 0;
+		const struct timeline_entry *entry;
+		while ((entry = timeline_from(timeline, serial))) {
+			ck_assert_uint_lt(strlen(entry->text), TIMELINE_TEXT);
+			ck_assert_str_ne(timeline_kind_name(entry->kind), "unknown");
+			ck_assert_str_ne(timeline_level_name(entry->level), "unknown");
+			ck_assert(serial == 0 || entry->serial == serial);
+			serial = entry->serial + 1;
+		}
+		ck_assert(serial == 0 || serial == timeline_last_serial(timeline) + 1);
+		timeline_add(timeline, 1, TIMELINE_APP, TIMELINE_INFO, "a", "goes on");
+	}
+	/* an entry that was being written when the process was killed */
+	memcpy(damaged, memory, bytes);
+	readopt(damaged, 8);
+	struct timeline_entry *torn = (struct timeline_entry *)timeline_from(timeline, 20);
+	torn->serial = 0;
+	readopt(damaged, 8);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 19);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, 13);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("timeline");
@@ -179,6 +250,8 @@ int main(void)
 	tcase_add_test(tcase, creation_says_what_failed);
 	tcase_add_test(tcase, adding_allocates_nothing);
 	tcase_add_test(tcase, every_kind_and_level_has_its_word);
+	tcase_add_test(tcase, a_restart_goes_on_where_the_last_one_stopped);
+	tcase_add_test(tcase, damage_cuts_the_ring_short_and_does_no_harm);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,204 @@
+/* The slots of alerts in memory that outlives the process. Nothing in them is believed at start. */
+#include "daemon/core/alerts_memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALERTS_MAGIC UINT64_C(0x31737472656c61) /* "alerts1" */
+
+struct table_header {
+	uint64_t magic;
+	uint32_t slot_size, slots;
+	uint8_t boot_id[16];
+	uint64_t reserved[4];
+};
+
+size_t alerts_memory_bytes(void)
+{
+	return sizeof(struct table_header) + ALERT_SLOTS * sizeof(struct alert_slot);
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+	for (size_t i = 0; i < size; i++) {
+		hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+	}
+	return hash;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+/* Of all that decides what the rule does; never 0. */
+static uint64_t hash_rule(const struct alert_rule *rule)
+{
+	const uint64_t words[] = {
+		(uint64_t)rule->kind, rule->for_ns, rule->clear_for_ns, (uint64_t)rule->severity};
+	const double numbers[] = {rule->threshold, rule->critical, rule->clear};
+	uint64_t hash =
+		hash_text(hash_text(UINT64_C(14695981039346656037), rule->name), rule->metric);
+	hash = hash_bytes(hash_text(hash, rule->message), words, sizeof(words));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		/* one NAN is like another */
+		double number = isnan(numbers[i]) ? (double)NAN : numbers[i];
+		hash = hash_bytes(hash, &number, sizeof(number));
+	}
+	return hash ? hash : 1;
+}
+
+static bool time_is_good(uint64_t t_ns, uint64_t now_ns)
+{
+	return t_ns == ALERT_NEVER || t_ns <= now_ns;
+}
+
+static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
+{
+	return (slot->phase == ALERT_PENDING || slot->phase == ALERT_FIRING) &&
+	       slot->severity <= ALERT_CRITICAL && slot->unit < UNIT_COUNT_OF_UNITS &&
+	       slot->since_ns <= now_ns && time_is_good(slot->clear_since_ns, now_ns) &&
+	       time_is_good(slot->critical_since_ns, now_ns) &&
+	       time_is_good(slot->calm_since_ns, now_ns) && !isnan(slot->threshold) &&
+	       memchr(slot->name, '\0', sizeof(slot->name)) && proto_name_valid(slot->name) &&
+	       memchr(slot->instance, '\0', sizeof(slot->instance)) &&
+	       memchr(slot->metric, '\0', sizeof(slot->metric)) && proto_path_valid(slot->metric) &&
+	       memchr(slot->text, '\0', sizeof(slot->text));
+}
+
+void alerts_memory_adopt(
+	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
+{
+	struct table_header *header = bytes;
+	struct table_header wanted = {.magic = ALERTS_MAGIC,
+		.slot_size = sizeof(struct alert_slot),
+		.slots = ALERT_SLOTS};
+	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
+	if (memcmp(header, &wanted, sizeof(wanted)) != 0) {
+		memset(bytes, 0, alerts_memory_bytes());
+		*header = wanted;
+	}
+	memory->slot = (struct alert_slot *)(void *)(header + 1);
+	memory->inherited_count = 0;
+	for (size_t i = 0; i < ALERT_SLOTS; i++) {
+		struct alert_slot *slot = &memory->slot[i];
+		bool used = __atomic_load_n(&slot->rule, __ATOMIC_ACQUIRE) != 0;
+		memory->inherited[i] = used && slot_is_good(slot, now_ns);
+		memory->inherited_count += memory->inherited[i];
+		if (used && !memory->inherited[i]) {
+			slot->rule = 0;
+		}
+	}
+}
+
+static void restore(struct alert_state *state, const struct alert_slot *slot)
+{
+	struct alert *alert = &state->alert;
+	alert->phase = (enum alert_phase)slot->phase;
+	alert->severity = (enum alert_severity)slot->severity;
+	alert->value = slot->value;
+	alert->threshold = slot->threshold;
+	alert->since_ns = slot->since_ns;
+	alert->transitions = slot->transitions;
+	snprintf(alert->text, sizeof(alert->text), "%s", slot->text);
+	state->clear_since_ns = slot->clear_since_ns;
+	state->critical_since_ns = slot->critical_since_ns;
+	state->calm_since_ns = slot->calm_since_ns;
+}
+
+int alerts_memory_take(struct alerts_memory *memory, struct alert_state *state)
+{
+	if (memory->inherited_count == 0) {
+		return -1;
+	}
+	uint64_t rule = hash_rule(state->alert.rule);
+	for (size_t i = 0; i < ALERT_SLOTS; i++) {
+		const struct alert_slot *slot = &memory->slot[i];
+		if (memory->inherited[i] && slot->rule == rule &&
+			strcmp(slot->metric, state->alert.metric) == 0) {
+			memory->inherited[i] = false;
+			memory->inherited_count--;
+			restore(state, slot);
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static int free_slot(const struct alerts_memory *memory)
+{
+	for (int i = 0; memory->slot && i < ALERT_SLOTS; i++) {
+		if (memory->slot[i].rule == 0) {
+			return i;
+		}
+	}
+	return -1;
+}
+
+static bool same(const struct alert_slot *slot, const struct alert_state *state)
+{
+	const struct alert *alert = &state->alert;
+	return slot->rule != 0 && slot->phase == (uint32_t)alert->phase &&
+	       slot->severity == (uint32_t)alert->severity && slot->since_ns == alert->since_ns &&
+	       slot->clear_since_ns == state->clear_since_ns &&
+	       slot->critical_since_ns == state->critical_since_ns &&
+	       slot->calm_since_ns == state->calm_since_ns;
+}
+
+int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
+{
+	const struct alert *alert = &state->alert;
+	if (alert->phase == ALERT_OK) {
+		alerts_memory_free(memory, index);
+		return -1;
+	}
+	if (index < 0) {
+		index = free_slot(memory);
+	}
+	if (index < 0 || same(&memory->slot[index], state)) {
+		return index;
+	}
+	struct alert_slot *slot = &memory->slot[index];
+	__atomic_store_n(&slot->rule, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	slot->phase = (uint32_t)alert->phase;
+	slot->severity = (uint32_t)alert->severity;
+	slot->since_ns = alert->since_ns;
+	slot->transitions = alert->transitions;
+	slot->clear_since_ns = state->clear_since_ns;
+	slot->critical_since_ns = state->critical_since_ns;
+	slot->calm_since_ns = state->calm_since_ns;
+	slot->value = alert->value;
+	slot->threshold = alert->threshold;
+	slot->unit = (uint32_t)alert->unit;
+	snprintf(slot->name, sizeof(slot->name), "%s", alert->rule->name);
+	snprintf(slot->instance, sizeof(slot->instance), "%s", alert->instance);
+	snprintf(slot->metric, sizeof(slot->metric), "%s", alert->metric);
+	snprintf(slot->text, sizeof(slot->text), "%s", alert->text);
+	__atomic_store_n(&slot->rule, hash_rule(alert->rule), __ATOMIC_RELEASE);
+	return index;
+}
+
+void alerts_memory_free(struct alerts_memory *memory, int index)
+{
+	if (index < 0) {
+		return;
+	}
+	if (memory->inherited[index]) {
+		memory->inherited[index] = false;
+		memory->inherited_count--;
+	}
+	__atomic_store_n(&memory->slot[index].rule, 0, __ATOMIC_RELEASE);
+}
+
+int alerts_memory_orphan(const struct alerts_memory *memory)
+{
+	for (size_t i = 0; memory->inherited_count > 0 && i < ALERT_SLOTS; i++) {
+		if (memory->inherited[i]) {
+			return (int)i;
+		}
+	}
+	return -1;
+}

@@ -1,0 +1,51 @@
+/*
+ * What alerts remember across a restart of the daemon, also after kill -9: a slot of shared memory
+ * (a mapped file of the run directory) for each alert that is pending or firing. A slot is written
+ * when its alert's phase, severity or times change, without a system call. The next process of the
+ * same boot takes a slot up when the same rule meets the same metric again; a rule whose definition
+ * changed starts anew.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/alerts_state.h"
+
+/* More alerts than that at a time are not remembered. */
+enum { ALERT_SLOTS = 128 };
+
+struct alert_slot {
+	uint64_t rule; /* hash of its definition; 0 = free. Written last, cleared first */
+	uint64_t since_ns, transitions;
+	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
+	double value, threshold;
+	uint32_t phase, severity;
+	uint32_t unit, reserved;
+	char name[PROTO_NAME_SIZE]; /* of the rule */
+	char instance[PROTO_PATH_SIZE];
+	char metric[PROTO_PATH_SIZE];
+	char text[ALERT_TEXT];
+};
+
+struct alerts_memory {
+	struct alert_slot *slot;     /* ALERT_SLOTS; NULL: nothing is remembered */
+	bool inherited[ALERT_SLOTS]; /* of the last process, not taken up yet */
+	size_t inherited_count;
+};
+
+/* Takes over what a process of this boot left in the memory (8-byte aligned, any bytes), or formats
+ * it. now_ns: times beyond it are damage. */
+void alerts_memory_adopt(
+	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns);
+
+/* The state that was remembered for this rule and metric goes into state, whose alert has both.
+ * Its slot, or -1. */
+int alerts_memory_take(struct alerts_memory *memory, struct alert_state *state);
+
+/* Writes what changed; slot -1 = none so far. The slot it has now, -1 for an alert that is ok. */
+int alerts_memory_store(struct alerts_memory *memory, int slot, const struct alert_state *state);
+void alerts_memory_free(struct alerts_memory *memory, int slot);
+
+/* An inherited slot that nobody took up, -1 = none. */
+int alerts_memory_orphan(const struct alerts_memory *memory);

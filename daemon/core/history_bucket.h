@@ -1,0 +1,8 @@
+/* Samples become buckets: what a group of a tier with buckets does at each commit. */
+#pragma once
+
+#include "daemon/core/history_self.h"
+
+/* Adds the metrics as they stand to the group's bucket; one that is over is written first. The
+ * first call after a restart makes the buckets since the last written row anew from the samples. */
+void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns);
