@@ -175,8 +175,7 @@ START_TEST(with_a_keeper_it_does_not_outlive_a_killed_daemon)
 			"trap '' TERM INT HUP; echo ready; while :; do read x; done </dev/zero");
 		run_until_seen("ready\n");
 		pid = child.process.pid;
-		bool told = write(report[1], &pid, sizeof(pid)) == sizeof(pid);
-		for (; told;) {
+		if (write(report[1], &pid, sizeof(pid)) == sizeof(pid)) {
 			pause();
 		}
 		_exit(1);
