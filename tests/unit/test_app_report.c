@@ -1,8 +1,10 @@
 /* The report's text: the golden one, what it is cut to, and that hints come only with evidence. */
 #include "daemon/core/app_report.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "alloc_seam.h"
 #include "apps_fixture.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/core/core.h"
@@ -253,6 +255,67 @@ START_TEST(throttled_runs_are_told)
 }
 END_TEST
 
+static const struct frames_settings *frame_settings(void *ctx, const char *app)
+{
+	ck_assert_str_eq(app, "cam");
+	return ctx;
+}
+
+START_TEST(slow_frames_say_where_their_time_went)
+{
+	struct frames_settings settings = {.deadline_ns = 50 * MS};
+	apps_configure_frames(apps, frame_settings, &settings);
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare_as(p, 0, "capture", "", "", 0);
+	declare_as(p, 1, "infer", "", "", 0);
+	for (uint64_t i = 0; i < 30; i++) {
+		uint64_t start_ns = T0 + i * 200 * MS;
+		uint64_t infer_ms = i == 7 ? 80 : i == 11 ? 60 : 20;
+		struct proto_record r = {.kind = PROTO_KIND_COMPLETE,
+			.cpu_us = PROTO_CPU_NOT_MEASURED,
+			.start_ns = start_ns,
+			.value = 5 * MS,
+			.frame = i};
+		put(p, &r);
+		r.stage = 1;
+		r.start_ns += 5 * MS;
+		r.value = infer_ms * MS;
+		put(p, &r);
+		r = (struct proto_record){.kind = PROTO_KIND_FRAME,
+			.start_ns = start_ns,
+			.value = (infer_ms + 5) * MS,
+			.frame = i};
+		put(p, &r);
+	}
+	apps_detach(apps, p, PROCESS_ENDED, T0 + 20 * S);
+	report_of("cam", T0 + 20 * S);
+	has("\nframes (50 ms, configured): 2 of 30 missed (6.67 %)\n    worst 85.0 ms, up to 1 in "
+	    "a row\n");
+	has("\nSlowest of the last 2 slow frames (2 in all)\n"
+	    "frame 7: 85.0 ms, most in infer (80.0 ms)\n"
+	    "frame 11: 65.0 ms, most in infer (60.0 ms)\n");
+	has("End to end  mean 28.3, P95 ");
+	apps_configure_frames(apps, NULL, NULL);
+}
+END_TEST
+
+/* covers G3.7 */
+START_TEST(energy_is_told_where_it_is_known)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare_as(p, 0, "infer", "", "", 0);
+	put_run(p, 0, T0, MS);
+	tick(p, T0 + MS);
+	report_of("cam", T0 + S);
+	has_not("Energy");
+	p->app->energy = (struct app_energy){.begun = true, .frame_mj = 12.5};
+	p->app->stage[0]->energy.share = 0.5;
+	report_of("cam", T0 + S);
+	has("\nEnergy in the last interval (estimate: energy of the whole board / frames)\n"
+	    "a frame: 12.50 mJ\n    infer: 6.25 mJ\n");
+}
+END_TEST
+
 START_TEST(long_runs_say_that_percentiles_are_estimates)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
@@ -294,6 +357,18 @@ START_TEST(report_with_every_stage_fits_and_a_small_one_ends_at_a_line)
 }
 END_TEST
 
+START_TEST(no_memory_is_enomem_and_leaves_nothing)
+{
+	struct app_process *p = golden();
+	for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
+		alloc_seam_start(fail_at);
+		int r = app_report_write(&core, p->app, T0 + S, text, sizeof(text));
+		alloc_seam_stop();
+		ck_assert_int_eq(r, -ENOMEM);
+	}
+}
+END_TEST
+
 START_TEST(app_that_told_nothing_is_worth_no_report)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
@@ -320,8 +395,11 @@ int main(void)
 	tcase_add_test(tc, hints_come_only_with_evidence);
 	tcase_add_test(tc, other_busy_processes_are_told_when_the_app_s_own_share_is_known);
 	tcase_add_test(tc, throttled_runs_are_told);
+	tcase_add_test(tc, slow_frames_say_where_their_time_went);
+	tcase_add_test(tc, energy_is_told_where_it_is_known);
 	tcase_add_test(tc, long_runs_say_that_percentiles_are_estimates);
 	tcase_add_test(tc, report_with_every_stage_fits_and_a_small_one_ends_at_a_line);
+	tcase_add_test(tc, no_memory_is_enomem_and_leaves_nothing);
 	tcase_add_test(tc, app_that_told_nothing_is_worth_no_report);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
