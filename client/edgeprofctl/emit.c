@@ -108,7 +108,7 @@ static int read_value(struct ctl *ctl, const char *text, char value[64], const c
 static int emit_value(struct ctl *ctl)
 {
 	char value[64];
-	const char *type;
+	const char *type = "";
 	int fd = -1;
 	if (ctl->word_count != 2) {
 		return ctl_fail(ctl, CTL_USAGE, "emit wants a name and a value");
