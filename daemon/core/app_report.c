@@ -41,8 +41,10 @@ void report_line(struct report *report, const char *format, ...)
 
 void report_ask(struct report *report, const struct stage *stage, struct stage_answer *ret)
 {
-	const struct stage_query query = {
-		.lifetime = stage->count > stage->filled, .nearest = report->core->nearest};
+	bool exact = stage->count <= stage->filled &&
+		     report->sorted + stage->filled <= APP_REPORT_SORTED;
+	const struct stage_query query = {.lifetime = !exact, .nearest = report->core->nearest};
+	report->sorted += exact ? stage->filled : 0;
 	stage_ask(stage, &query, report->scratch, ret);
 	report->estimated = report->estimated || !ret->exact;
 }

@@ -20,6 +20,7 @@ enum {
 	APP_REPORT_OTHERS = 25,	 /* percent of the machine that others used: told when more */
 	APP_REPORT_SLOW = 5,	 /* slow frames that are told */
 	APP_REPORT_TOP = 3,
+	APP_REPORT_SORTED = 12 * 1024, /* events, about a millisecond's worth of sorting */
 };
 
 /* Writes lines of clean UTF-8 and a NUL into text (size of 1 KiB at least). now_ns counts for an

@@ -17,13 +17,15 @@ struct report {
 	double *scratch; /* for a window of either kind */
 	struct proto_histogram *sum;
 	bool estimated; /* some percentiles come from a histogram */
+	size_t sorted;	/* events of windows so far */
 };
 
 /* Adds a line whole, or cuts the report before it. */
 void report_line(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A stage's numbers over its lifetime: exact where its window still holds all of it. */
+/* A stage's numbers over its lifetime: exact where its window still holds all of it, and the
+ * windows so far were not too many to sort in one turn of the loop. */
 void report_ask(struct report *report, const struct stage *stage, struct stage_answer *ret);
 
 /* "infer@gpu" */

@@ -332,6 +332,24 @@ START_TEST(long_runs_say_that_percentiles_are_estimates)
 }
 END_TEST
 
+START_TEST(many_full_windows_are_not_all_sorted)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	for (uint32_t i = 0; i <= APP_REPORT_SORTED / 1024; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "s%u", i);
+		declare_as(p, i, name, "", "", 0);
+		report_of("cam", T0 + 10 * S);
+		has_not("within 1 %");
+		for (uint64_t k = 0; k < 1024; k++) {
+			put_run(p, (uint16_t)i, T0 + k * MS, MS);
+		}
+	}
+	report_of("cam", T0 + 10 * S);
+	has("(percentiles of the whole run: within 1 %)");
+}
+END_TEST
+
 START_TEST(report_with_every_stage_fits_and_a_small_one_ends_at_a_line)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
@@ -398,6 +416,7 @@ int main(void)
 	tcase_add_test(tc, slow_frames_say_where_their_time_went);
 	tcase_add_test(tc, energy_is_told_where_it_is_known);
 	tcase_add_test(tc, long_runs_say_that_percentiles_are_estimates);
+	tcase_add_test(tc, many_full_windows_are_not_all_sorted);
 	tcase_add_test(tc, report_with_every_stage_fits_and_a_small_one_ends_at_a_line);
 	tcase_add_test(tc, no_memory_is_enomem_and_leaves_nothing);
 	tcase_add_test(tc, app_that_told_nothing_is_worth_no_report);
