@@ -10,6 +10,8 @@
 
 #include "daemon/core/apps_private.h"
 
+static const uint64_t SECOND_NS = 1000000000;
+
 /* Energy (mJ) and time since the last interval. False: it goes on, or nothing is known. */
 static bool interval_of(struct apps *apps, uint64_t now_ns, double *millijoules, uint64_t *time_ns)
 {
@@ -69,21 +71,34 @@ static void stages_sample(struct app *app, uint64_t time_ns)
 	}
 }
 
+/* The energy is known at its own times and the frames up to the last drain. What is between two
+ * frames is theirs, at the mean power of the interval: by the interval alone a second's number was
+ * 35 % off at a steady 50 fps. 0: there is no frame before them, or a pause. */
+static uint64_t time_of_frames(const struct app_energy *before, const struct app_energy *now)
+{
+	uint64_t span_ns = now->tick_ns > before->tick_ns ? now->tick_ns - before->tick_ns : 0;
+	return before->tick_ns > 0 && span_ns <= FRAMES_PAUSE_S * SECOND_NS ? span_ns : 0;
+}
+
 static void app_sample(struct app *app, double millijoules, uint64_t time_ns)
 {
+	const struct app_energy before = app->energy;
 	uint64_t count = app->frames ? app->frames->count + app->frames->warmup_skipped : 0;
-	uint64_t frames = count - app->energy.frames;
-	bool begun = app->energy.begun;
-	app->energy = (struct app_energy){.begun = true, .frames = count};
-	stages_sample(app, time_ns);
-	if (!begun) {
-		app->energy.reason = "the first interval";
-	} else if (frames == 0) {
+	uint64_t frames = count - before.frames;
+	app->energy = (struct app_energy){.begun = true,
+		.frames = count,
+		.tick_ns = frames > 0 ? app->frames->last_tick_ns : before.tick_ns};
+	uint64_t span_ns = time_of_frames(&before, &app->energy);
+	stages_sample(app, span_ns ? span_ns : time_ns);
+	if (frames == 0 && before.begun) {
 		app->energy.reason = "no frame in the interval";
+	} else if (!before.begun || span_ns == 0) {
+		app->energy.reason = "the first interval";
 	} else if (!(millijoules > 0)) {
 		app->energy.reason = "no reading of power in the interval";
 	} else {
-		app->energy.frame_mj = millijoules / (double)frames;
+		app->energy.frame_mj =
+			millijoules / (double)time_ns * (double)span_ns / (double)frames;
 	}
 }
 

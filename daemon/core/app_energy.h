@@ -1,8 +1,9 @@
 /*
  * What a frame costs in energy, where the board tells its power: mJ of a frame = energy of the
- * interval / frames of the interval; mJ of a stage in a frame = that * the stage's share of the
- * interval's wall time. The energy is that of the whole board: with several apps each is told all
- * of it. All of it is an estimate.
+ * interval / frames of the interval (as the mean power of the interval * time from its first to its
+ * last frame / frames, for the two are not known at the same moments); mJ of a stage in a frame =
+ * that * the stage's share of the interval's wall time. The energy is that of the whole board: with
+ * several apps each is told all of it. All of it is an estimate.
  */
 #pragma once
 
@@ -27,8 +28,9 @@ struct app_energy_meter {
 /* Of an app. Zeroed = nothing known. */
 struct app_energy {
 	bool begun;
-	uint64_t frames; /* at the interval's start */
-	double frame_mj; /* of the last interval; meaningful without a reason */
+	uint64_t frames;  /* at the interval's start */
+	uint64_t tick_ns; /* of the last one before it; 0 = there was none in the interval before */
+	double frame_mj;  /* of the last interval; meaningful without a reason */
 	const char *reason;
 };
 
