@@ -25,15 +25,26 @@ static int set_label(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_warmup(void *instance, const char *key, const char *value)
+static int parse_warmup(const char *value, uint32_t *ret)
 {
-	(void)key;
 	uint64_t events;
 	if (parse_u64(value, &events) < 0 || events < 1 || events > 1000000) {
 		return -EINVAL;
 	}
-	((struct stage_settings *)instance)->warmup = (uint32_t)events;
+	*ret = (uint32_t)events;
 	return 0;
+}
+
+static int set_stage_warmup(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return parse_warmup(value, &((struct stage_settings *)instance)->warmup);
+}
+
+static int set_frame_warmup(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return parse_warmup(value, &((struct frames_settings *)instance)->warmup);
 }
 
 static int set_growth(void *instance, const char *key, const char *value)
@@ -82,17 +93,19 @@ static int set_frame_deadline(void *instance, const char *key, const char *value
 }
 
 #define DEADLINE_TEXT "a duration from 1us to 1h such as 33ms"
+#define WARMUP_TEXT "a number of events from 1 to 1000000"
 #define LABEL_TEXT "a word of at most 23 printable bytes"
 
 const struct config_key config_stage_keys[] = {
 	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_stage_deadline),
 	CONFIG_SPECIAL_KEY("unit", LABEL_TEXT, set_label),
 	CONFIG_SPECIAL_KEY("category", LABEL_TEXT, set_label),
-	CONFIG_SPECIAL_KEY("warmup", "a number of events from 1 to 1000000", set_warmup),
+	CONFIG_SPECIAL_KEY("warmup", WARMUP_TEXT, set_stage_warmup),
 	CONFIG_SPECIAL_KEY("rss_growth_limit", "a size of at least 4K such as 10M", set_growth),
 };
 
 const struct config_key config_frame_keys[] = {
 	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_frame_deadline),
 	CONFIG_SPECIAL_KEY("target_fps", "frames a second, above 0 up to 100000", set_target_fps),
+	CONFIG_SPECIAL_KEY("warmup", WARMUP_TEXT, set_frame_warmup),
 };

@@ -46,4 +46,4 @@ extern const size_t config_section_count;
 
 /* Of [stage APP/STAGE] and [frame APP], in config_apps.c. */
 extern const struct config_key config_stage_keys[5];
-extern const struct config_key config_frame_keys[2];
+extern const struct config_key config_frame_keys[3];

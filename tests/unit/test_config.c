@@ -125,7 +125,7 @@ START_TEST(stage_and_frame_sections_take_globs)
 			      "[stage cam/infer]\ndeadline = 33ms\nunit = gpu\n"
 			      "[stage */*]\nwarmup = 10\nrss_growth_limit = 20M\n"
 			      "[stage cam/infer]\ncategory = nn\n"
-			      "[frame c?m*]\ndeadline = 500us\ntarget_fps = 29.97\n"),
+			      "[frame c?m*]\ndeadline = 500us\ntarget_fps = 29.97\nwarmup = 7\n"),
 		0);
 	ck_assert(config.nearest);
 	ck_assert_uint_eq(config.stage_bytes, 2u << 20);
@@ -141,6 +141,7 @@ START_TEST(stage_and_frame_sections_take_globs)
 	ck_assert_uint_eq(config.apps.frames, 1);
 	ck_assert_uint_eq(config.apps.frame[0].settings.deadline_ns, 500000);
 	ck_assert_double_eq(config.apps.frame[0].settings.target_fps, 29.97);
+	ck_assert_uint_eq(config.apps.frame[0].settings.warmup, 7);
 }
 END_TEST
 
@@ -267,7 +268,8 @@ static const struct {
 	{"[stage cam/a]\ntarget_fps = 1\n", "unknown key; expected one of deadline unit category"},
 	{"[frame cam]\ntarget_fps = 0\n", "expected frames a second"},
 	{"[frame cam]\ntarget_fps = nan\n", "expected frames a second"},
-	{"[frame cam]\nwarmup = 1\n", "unknown key; expected one of deadline target_fps"},
+	{"[frame cam]\nunit = gpu\n", "unknown key; expected one of deadline target_fps warmup"},
+	{"[frame cam]\nwarmup = 0\n", "expected a number of events"},
 	{"[stages]\nmemory = 1K\n", "expected 1024K to 1048576K"},
 	{"[recorder]\nmemory = 1K\n", "expected 64K to 1048576K"},
 	{"[recorder]\nbefore = 1s\n", "unknown key"},
