@@ -53,7 +53,7 @@ bool app_take_cost(struct app_process *process, uint32_t slot, const struct prot
 }
 
 void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage_run *run)
+	uint64_t *process_cpu_ns, int64_t *rss_growth)
 {
 	struct app_slot *own = slot_of(process, slot, false);
 	if (!own || !own->cost.waits) {
@@ -61,8 +61,8 @@ void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_
 	}
 	own->cost.waits = false;
 	if (own->cost.stage == record->stage && own->cost.start_ns == record->start_ns) {
-		run->process_cpu_ns = own->cost.process_cpu_ns;
-		run->rss_growth = own->cost.rss_growth;
+		*process_cpu_ns = own->cost.process_cpu_ns;
+		*rss_growth = own->cost.rss_growth;
 	}
 }
 

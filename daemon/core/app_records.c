@@ -2,6 +2,7 @@
  * From a record to a number: what a process declares and sends is judged here and handed to its
  * stages and frames. Records are private copies of hostile memory; nothing in them is believed.
  */
+#include "daemon/core/app_complete.h"
 #include "daemon/core/app_events.h"
 #include "daemon/core/apps_private.h"
 
@@ -43,18 +44,13 @@ static bool believable_time(
 	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
 }
 
-/* True when the record was of use. */
+/* Any kind but COMPLETE. True when the record was of use. */
 static bool record_take(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	bool declared =
 		record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] != NULL;
 	switch ((enum proto_kind)record->kind) {
-	case PROTO_KIND_COMPLETE:
-		return declared &&
-		       believable_time(process, record->start_ns, record->value, now_ns) &&
-		       app_take_complete(apps, process, slot, record) &&
-		       app_frame_complete(apps, process, slot, record);
 	case PROTO_KIND_BEGIN:
 	case PROTO_KIND_END:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
@@ -86,6 +82,7 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 			return app_take_frames_deadline(apps, process, record);
 		}
 		return declared && app_take_deadline(apps, process, record);
+	case PROTO_KIND_COMPLETE: /* apps_record() */
 	case PROTO_KIND_NONE:
 	case PROTO_KIND_COUNT:
 		return false;
@@ -97,8 +94,22 @@ void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	process->tied.pass_ns = now_ns;
-	if (record_take(apps, process, slot, record, now_ns)) {
-		app_event_keep(apps, process, slot, record);
+	/* a whole word: gcc keeps it in memory and loads what it did not store of a smaller one */
+	uint64_t throttled = THROTTLE_UNKNOWN;
+	bool taken;
+	if (__builtin_expect(record->kind == PROTO_KIND_COMPLETE, 1)) {
+		taken = record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] &&
+			believable_time(process, record->start_ns, record->value, now_ns);
+		if (taken) {
+			throttled = app_throttled_at(apps, record->start_ns + record->value);
+			taken = app_take_complete(
+				apps, process, slot, record, (enum throttle_value)throttled);
+		}
+	} else {
+		taken = record_take(apps, process, slot, record, now_ns);
+	}
+	if (taken) {
+		app_event_keep(apps, process, slot, record, (enum throttle_value)throttled);
 	} else {
 		process->accounting.invalid++;
 	}

@@ -1,6 +1,6 @@
 /*
- * The stages of an app: a declaration becomes a stage at its first event, within the limits, and a
- * complete record becomes one of its runs.
+ * The stages of an app: a declaration becomes a stage at its first event, within the limits. How a
+ * record becomes one of its runs is in app_complete.h.
  */
 #include "daemon/core/apps_private.h"
 
@@ -214,49 +214,20 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	return stage;
 }
 
-/* Once when runs begin to grow the process, and not again within a minute. */
-static void tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
-	const struct stage_run *run)
+void app_tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+	uint64_t end_ns, int64_t growth)
 {
 	const struct app *app = process->app;
 	uint64_t now_ns = process->tied.pass_ns;
-	bool over = run->rss_growth > stage->settings.rss_growth_limit;
+	bool over = growth > stage->settings.rss_growth_limit;
 	if (over && !stage->rss_over &&
 		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
 		apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
 		stage->rss_told_ns = now_ns;
-		timeline_add(apps->timeline, run->end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
-			"High memory usage in %s: %.1fMB", stage->name,
-			(double)run->rss_growth / (1 << 20));
+		timeline_add(apps->timeline, end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"High memory usage in %s: %.1fMB", stage->name, (double)growth / (1 << 20));
 	}
 	stage->rss_over = over;
-}
-
-bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record)
-{
-	struct stage *stage = process->stages[record->stage];
-	if (!stage && !(stage = app_stage_of(apps, process, record->stage))) {
-		return false;
-	}
-	struct app *app = process->app;
-	struct stage_run run =
-		stage_run_of(record->start_ns + record->value, record->value, record->frame);
-	run.cpu_us = record->cpu_us;
-	run.failed = record->flags & PROTO_RECORD_FAILED;
-	run.throttled = app_throttled_at(apps, run.end_ns);
-	run.ticks = app->frames ? app->frames->count : 0;
-	if (process->slots) {
-		app_cost_of(process, slot, record, &run);
-	}
-	stage_event(stage, &run);
-	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
-		app_nest(process, slot, record, stage);
-	}
-	if (run.rss_growth != INT64_MIN) {
-		tell_growth(apps, process, stage, &run);
-	}
-	return true;
 }
 
 bool app_take_deadline(

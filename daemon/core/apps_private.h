@@ -67,8 +67,6 @@ struct app_frame_run {
 };
 
 /* What a believable record does; each in the file of its kind. False: it was of no use. */
-bool app_take_complete(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record);
 bool app_take_by_id(struct apps *apps, struct app_process *process,
 	const struct proto_record *record, bool end);
 bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
@@ -92,7 +90,10 @@ bool app_take_deadline(
 /* The cost that came before a run in its slot; kept until then. False: no memory. */
 bool app_take_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
 void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage_run *run);
+	uint64_t *process_cpu_ns, int64_t *rss_growth);
+/* Once when runs begin to grow the process, and not again within a minute. */
+void app_tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+	uint64_t end_ns, int64_t growth);
 /* The run is the parent of those that wait one level deeper in its slot. */
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
 	struct stage *stage);
@@ -126,21 +127,6 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.thread = run->slot + process->tied.serial * UINT64_C(7)};
 	frame_table_run(process->tied.table, &piece, (uint8_t)(process->tied.place[index] - 1),
 		run->nested);
-}
-
-/* The same for a COMPLETE that has been taken. Always true. */
-static inline bool app_frame_complete(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record)
-{
-	if (record->frame != PROTO_NO_FRAME) {
-		const struct app_frame_run run = {.frame = record->frame,
-			.start_ns = record->start_ns,
-			.end_ns = record->start_ns + record->value,
-			.slot = slot,
-			.nested = record->flags & PROTO_RECORD_NESTED};
-		app_frame_run(apps, process, record->stage, &run);
-	}
-	return true;
 }
 
 /* Applies what waits; with force nothing goes on waiting. */

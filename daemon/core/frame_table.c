@@ -87,17 +87,15 @@ static void begin(struct frame_table *table, uint32_t at, uint64_t id)
  * the oldest. */
 static uint32_t victim(const struct frame_table *table, uint32_t set)
 {
+	static const uint64_t rank[] = {[FRAME_FREE] = 2, [FRAME_DONE] = 1, [FRAME_OPEN] = 0};
 	uint32_t best = set;
+	uint64_t most = 0;
 	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
-		if (table->state[at] == FRAME_FREE) {
-			return at;
-		}
-		bool done = table->state[at] == FRAME_DONE;
-		bool best_done = table->state[best] == FRAME_DONE;
-		bool older = table->begins - table->begun[at] > table->begins - table->begun[best];
-		if (done != best_done ? done : older) {
-			best = at;
-		}
+		uint32_t age = table->begins - table->begun[at];
+		uint64_t key = rank[table->state[at]] << 32 | age;
+		/* no branches: which one it is nobody can predict */
+		best = key > most ? at : best;
+		most = key > most ? key : most;
 	}
 	return best;
 }

@@ -115,8 +115,11 @@ struct frame *frame_table_seek(struct frame_table *table, const struct frame_pie
 static inline struct frame *frame_table_frame_of(
 	struct frame_table *table, const struct frame_piece *piece)
 {
-	return __builtin_expect(piece->id == table->hot_id, 1) ? table->hot
-							       : frame_table_seek(table, piece);
+	if (__builtin_expect(piece->id == table->hot_id, 1)) {
+		return table->hot;
+	}
+	const struct frame_piece copy = *piece; /* the piece itself stays in registers */
+	return frame_table_seek(table, &copy);
 }
 
 static inline void frame_extend(struct frame *frame, const struct frame_piece *piece)
@@ -142,9 +145,12 @@ static inline void frame_table_run(
 	uint32_t bit = UINT32_C(1) << place;
 	frame_extend(frame, piece);
 	frame->runs++;
-	frame->sum_ns += nested || table->is_total[place] ? 0 : busy_ns;
+	if (!nested && !table->is_total[place]) {
+		frame->sum_ns += busy_ns;
+	}
 	if (__builtin_expect(frame->parts & bit, 0)) {
-		frame_part_add(&frame->part[place], piece);
+		const struct frame_piece copy = *piece;
+		frame_part_add(&frame->part[place], &copy);
 		return;
 	}
 	frame->parts |= bit;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/stage_event.h"
 #include "daemon/core/stage_open.h"
-#include "daemon/core/stage_window.h"
 #include "daemon/util/seam.h"
 
 static size_t block_size(size_t window)
@@ -140,24 +140,8 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 	}
 }
 
-/* Without branches: a stage that misses every other deadline would mispredict one each time. */
-static void judge(struct stage *stage, uint64_t duration_ns)
-{
-	uint64_t miss = duration_ns > stage->deadline_ns;
-	uint64_t mask = 0 - miss;
-	uint64_t consecutive = (stage->consecutive_misses + 1) & mask;
-	uint64_t over_ns = duration_ns & mask;
-	stage->judged++;
-	stage->misses += miss;
-	stage->interval.misses += miss;
-	stage->consecutive_misses = consecutive;
-	stage->longest_misses =
-		consecutive > stage->longest_misses ? consecutive : stage->longest_misses;
-	stage->worst_ns = over_ns > stage->worst_ns ? over_ns : stage->worst_ns;
-}
-
 /* The part of a run's cost that is seldom measured. */
-static void take_cost(struct stage *stage, const struct stage_run *run)
+void stage_take_cost(struct stage *stage, const struct stage_run *run)
 {
 	if (run->rss_growth != INT64_MIN) {
 		int64_t growth = run->rss_growth;
@@ -191,7 +175,7 @@ static void take_cost(struct stage *stage, const struct stage_run *run)
 	}
 }
 
-static void take_throttled(struct stage *stage, uint64_t duration_ns)
+void stage_take_throttled(struct stage *stage, uint64_t duration_ns)
 {
 	if (!stage->throttled && !stage->throttled_refused) {
 		stage->throttled = take(stage, sizeof(*stage->throttled));
@@ -205,75 +189,29 @@ static void take_throttled(struct stage *stage, uint64_t duration_ns)
 	}
 }
 
-static void begin_block(struct stage *stage, const struct stage_run *run)
+void stage_begin_block(struct stage *stage, const struct stage_block *block)
 {
 	stage->block_next = stage->block_size;
 	stage->block_newest = stage->count > 0 ? (stage->block_newest + 1) % STAGE_BLOCKS : 0;
-	stage->block[stage->block_newest] = (struct stage_block){
-		.end_ns = run->end_ns, .frame = run->frame, .ticks = run->ticks};
+	stage->block[stage->block_newest] = *block;
 }
 
-static bool left_out(struct stage *stage, const struct stage_run *run)
+bool stage_left_out(struct stage *stage, uint64_t end_ns)
 {
 	if (stage->warmup_left == 0) {
 		return false;
 	}
 	stage->warmup_left--;
 	stage->warmup_skipped++;
-	if (run->end_ns > stage->last_ns) {
-		stage->last_ns = run->end_ns;
+	if (end_ns > stage->last_ns) {
+		stage->last_ns = end_ns;
 	}
 	return true;
 }
 
 void stage_event(struct stage *stage, const struct stage_run *run)
 {
-	if (__builtin_expect(stage->warmup_left > 0, 0) && left_out(stage, run)) {
-		return;
-	}
-	uint64_t duration_ns = run->duration_ns;
-	if (stage->block_next == 0) {
-		begin_block(stage, run);
-	}
-	stage->block_next--;
-	if (stage->cpu || run->cpu_us != PROTO_CPU_NOT_MEASURED ||
-		run->process_cpu_ns != UINT64_MAX || run->rss_growth != INT64_MIN) {
-		take_cost(stage, run);
-	}
-	stage->runs[stage->next] = stage_word(duration_ns, run->throttled);
-	if (++stage->next == stage->window) {
-		stage->next = 0;
-	}
-	stage->filled += stage->filled < stage->window;
-
-	stage->count++;
-	stage->total_ns += duration_ns;
-	stage->interval.count++;
-	stage->failed += run->failed;
-	proto_histogram_add(stage->all, duration_ns);
-	stage->unknown_count += run->throttled == THROTTLE_UNKNOWN;
-	if (run->throttled == THROTTLE_YES) {
-		take_throttled(stage, duration_ns);
-	}
-	if (duration_ns < stage->min_ns) {
-		stage->min_ns = duration_ns;
-	}
-	if (duration_ns > stage->max_ns) {
-		stage->max_ns = duration_ns;
-	}
-	if (duration_ns > stage->interval.max_ns) {
-		stage->interval.max_ns = duration_ns;
-	}
-	if (stage->deadline_ns) {
-		judge(stage, duration_ns);
-	}
-	stage->frame_runs = run->frame == stage->frame_now ? stage->frame_runs + 1 : 1;
-	stage->frame_now = run->frame;
-	stage->ticks_now = run->ticks;
-	if (run->end_ns > stage->last_ns) { /* slots are drained one after the other */
-		stage->last_ns = run->end_ns;
-		stage->last_frame = run->frame;
-	}
+	stage_take(stage, run);
 }
 
 bool stage_is_open(const struct stage *stage, uint64_t id)
