@@ -148,6 +148,7 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
+	runfile_close(&daemon->mqtt_file);
 	runfile_close(&daemon->alerts_file);
 	runfile_close(&daemon->timeline_file);
 	runfile_close(&daemon->runfile);

@@ -81,7 +81,17 @@ void daemon_open_mqtt(struct daemon *daemon)
 		daemon->broker.reason[0] = '\0';
 		return;
 	}
-	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt, NULL, &daemon->mqtt);
+	/* Where alerts outlive the process until the broker has them; in memory only without. */
+	if (daemon->runfile.fd >= 0 && !daemon->mqtt_file.data) {
+		int opened = runfile_open(
+			daemon->run_dir, "mqtt", mqtt_memory_size(), &daemon->mqtt_file);
+		if (opened < 0) {
+			log_warning("alerts that wait for the broker are only in memory: %s",
+				strerror(-opened));
+		}
+	}
+	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt,
+		daemon->mqtt_file.data, &daemon->mqtt);
 	if (r < 0) {
 		if (r != -EINVAL) {
 			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",

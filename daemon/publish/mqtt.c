@@ -1,6 +1,6 @@
 /*
- * The main loop's side of MQTT: makes messages of alerts, of each interval and of a new connection,
- * puts them into the outbox, and keeps core->broker truthful. Never waits for the broker's thread.
+ * The main loop's side of MQTT: makes the messages of each interval, puts them into the outbox, and
+ * keeps core->broker truthful (alerts: mqtt_alerts.c). Never waits for the broker's thread.
  */
 #include "daemon/publish/mqtt.h"
 
@@ -10,130 +10,17 @@
 #include <string.h>
 
 #include "daemon/publish/mqtt_check.h"
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt_private.h"
 #include "daemon/publish/payload.h"
-#include "daemon/publish/retained.h"
-#include "daemon/publish/stage_pass.h"
-#include "daemon/publish/topics.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
 /* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
  * nothing to say and answers at once unless it hangs in a call. */
+#define INHERIT_MORE_NS UINT64_C(5000000000) /* alerts end those that nobody took up, then we do \
+					      */
+
 enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
-
-struct mqtt {
-	struct core *core;
-	struct topics topics;
-	struct mqtt_link *link;
-	struct outbox *outbox;
-	struct mqtt_link_status seen;
-	struct retained retained;
-	bool kept; /* there is memory that survives */
-	struct stage_pass pass;
-	uv_async_t async;
-	uv_timer_t interval, deadline;
-	uv_idle_t idle; /* runs while a pass over the stages is under way */
-	unsigned handles;
-	bool closing;
-	void (*done)(void *ctx);
-	void *ctx;
-};
-
-static int put(struct mqtt *mqtt, const struct outbox_entry *entry)
-{
-	int r = outbox_put(mqtt->outbox, entry);
-	mqtt_link_wake(mqtt->link);
-	return r;
-}
-
-/* Puts what payload.c made and frees it; NULL (no memory) counts as dropped. */
-static int put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload)
-{
-	if (!payload) {
-		log_debug("mqtt: no memory for %s", entry.topic);
-		return -ENOMEM;
-	}
-	entry.payload = payload;
-	int r = put(mqtt, &entry);
-	free(payload);
-	return r;
-}
-
-static void publish_state(struct mqtt *mqtt, const struct alert *alert)
-{
-	char topic[TOPIC_SIZE];
-	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
-	struct outbox_entry entry = {
-		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
-	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
-	if (retained_add(&mqtt->retained, topic) < 0) {
-		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
-	}
-	put_payload(mqtt, entry, payload);
-}
-
-/* Empty and retained: the broker forgets the topic. Remembered until the message can't be lost with
- * the process; else it is cleared once more at the next connection. */
-static int clear_state(struct mqtt *mqtt, const char *topic)
-{
-	struct outbox_entry entry = {.class = OUTBOX_ALERT,
-		.qos = 1,
-		.retain = true,
-		.replace = true,
-		.keep = true,
-		.topic = topic};
-	int r = put(mqtt, &entry);
-	if (r == 1 || (r == 0 && !mqtt->kept)) {
-		retained_remove(&mqtt->retained, topic);
-	} else {
-		retained_expire(&mqtt->retained, topic);
-	}
-	return r;
-}
-
-static void on_transition(void *ctx, const struct alert_transition *transition)
-{
-	struct mqtt *mqtt = ctx;
-	const struct alert *alert = transition->alert;
-	char topic[TOPIC_SIZE];
-	topic_plain(&mqtt->topics, "event/alert", topic);
-	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .keep = true, .topic = topic};
-	put_payload(
-		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
-	if (transition->to == ALERT_FIRING) {
-		publish_state(mqtt, alert);
-	} else {
-		topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
-		clear_state(mqtt, topic);
-	}
-}
-
-/* At each connection: what a broker without memory must know. */
-static void publish_retained(struct mqtt *mqtt)
-{
-	char topic[TOPIC_SIZE];
-	topic_plain(&mqtt->topics, "info", topic);
-	struct outbox_entry entry = {
-		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
-	char *payload = payload_info(mqtt->core, &entry.payload_length);
-	put_payload(mqtt, entry, payload);
-
-	retained_unmark(&mqtt->retained);
-	const struct alert *alert;
-	for (size_t i = 0; (alert = alerts_at(mqtt->core->alerts, i)); i++) {
-		if (alert->phase == ALERT_FIRING) {
-			publish_state(mqtt, alert);
-		}
-	}
-	/* From the end: removing moves the last one forward. */
-	int r = 0;
-	for (size_t i = mqtt->retained.count; i-- > 0 && r >= 0;) {
-		if (!mqtt->retained.entry[i].current) {
-			r = clear_state(mqtt, mqtt->retained.entry[i].topic);
-		}
-	}
-}
 
 static enum broker_state broker_state(enum link_state state)
 {
@@ -191,7 +78,7 @@ static void update_status(struct mqtt *mqtt)
 	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
 		tell(mqtt, TIMELINE_INFO, "connected", "");
-		publish_retained(mqtt);
+		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
 	}
 }
@@ -266,7 +153,7 @@ static void on_idle(uv_idle_t *idle)
 		char topic[TOPIC_SIZE];
 		topic_stage(&mqtt->topics, app->name, stage->name, topic);
 		entry.topic = topic;
-		put_payload(mqtt, entry, payload);
+		mqtt_put_payload(mqtt, entry, payload);
 	}
 	if (!mqtt->pass.running) {
 		uv_idle_stop(idle);
@@ -281,7 +168,11 @@ static void on_interval(uv_timer_t *timer)
 	topic_plain(&mqtt->topics, "summary", topic);
 	struct outbox_entry entry = {.class = OUTBOX_SUMMARY, .topic = topic};
 	char *payload = payload_summary(mqtt->core, now_ns, &entry.payload_length);
-	put_payload(mqtt, entry, payload);
+	mqtt_put_payload(mqtt, entry, payload);
+	if (mqtt->inherit_ns > 0 && now_ns >= mqtt->inherit_ns &&
+		mqtt->seen.state == LINK_CONNECTED) {
+		mqtt_publish_retained(mqtt);
+	}
 	update_counts(mqtt);
 	stage_pass_begin(&mqtt->pass, now_ns);
 	uv_idle_start(&mqtt->idle, on_idle);
@@ -361,13 +252,16 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		.state = BROKER_CONNECTING, .port = port, .since_ns = seam()->now_ns()};
 	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
 	mqtt->kept = memory != NULL;
-	if (memory) {
-		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size());
+	if (memory &&
+		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size()) > 0) {
+		mqtt->inherit_ns = seam()->now_ns() +
+				   (options->inherit_ns ? options->inherit_ns
+							: ALERT_ORPHAN_NS + INHERIT_MORE_NS);
 	}
 	r = start_link(mqtt, options, memory);
 	if (r == 0) {
 		update_counts(mqtt);
-		r = alerts_observe(core->alerts, on_transition, mqtt);
+		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
 	}
 	if (r < 0) {
 		goto error;

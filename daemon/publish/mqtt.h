@@ -26,6 +26,8 @@ struct mqtt_options {
 	/* Pauses between attempts are random up to a limit that grows from min to max. 0 = 1 s and
 	 * 60 s; no configuration key, tests shorten them. */
 	uint64_t backoff_min_ns, backoff_max_ns;
+	uint64_t inherit_ns; /* retained alerts of the last process stay so long; 0 = 65 s; as above
+			      */
 };
 
 /* The memory where alerts wait for the broker, and where the retained topics are remembered, while

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/core/metrics.h"
+#include "daemon/publish/mqtt_tls.h"
 #include "daemon/publish/secret.h"
 #include "daemon/util/seam.h"
 
@@ -40,7 +41,7 @@ struct session {
 	int farewell_mid;
 	uint64_t opened_ns, connected_ns;
 	char reason[160];
-	char library_error[160]; /* last error line of libmosquitto: only there TLS says why */
+	char tls_reason[128]; /* from libmosquitto's log: only there TLS says why */
 };
 
 /* Callbacks of libmosquitto, all within this thread. */
@@ -70,11 +71,16 @@ static void on_connect(struct mosquitto *mosq, void *userdata, int code)
 
 static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
 {
-	(void)mosq;
 	struct session *session = userdata;
-	if (level == MOSQ_LOG_ERR) {
-		snprintf(session->library_error, sizeof(session->library_error), "%s", text);
+	if (level == MOSQ_LOG_ERR && session->tls_reason[0] == '\0') {
+		mqtt_tls_reason(mosquitto_ssl_get(mosq), text, session->link->host,
+			session->tls_reason, sizeof(session->tls_reason));
 	}
+}
+
+static bool session_encrypted(const struct session *session)
+{
+	return session->link->ca_file[0] != '\0' || session->link->cert_file[0] != '\0';
 }
 
 static void set_reason(struct session *session, int code, int error)
@@ -83,12 +89,19 @@ static void set_reason(struct session *session, int code, int error)
 		return; /* the first one is the cause */
 	}
 	const char *text = mosquitto_strerror(code);
-	if (code == MOSQ_ERR_ERRNO) {
+	if (session->tls_reason[0] != '\0') {
+		text = session->tls_reason;
+	} else if (code == MOSQ_ERR_ERRNO && error == EPROTO) {
+		text = MQTT_TLS_CLOSED; /* OpenSSL had nothing to say */
+	} else if (code == MOSQ_ERR_ERRNO) {
 		text = errno_reason(error);
 	} else if (code == MOSQ_ERR_EAI) {
 		text = "the host name can't be resolved";
-	} else if (code == MOSQ_ERR_TLS && session->library_error[0] != '\0') {
-		text = session->library_error;
+	} else if (code == MOSQ_ERR_CONN_LOST && !session->connected) {
+		text = session_encrypted(session)
+			       ? MQTT_TLS_CLOSED
+			       : "the broker closed the connection without an answer (does the "
+				 "port expect TLS?)";
 	}
 	snprintf(session->reason, sizeof(session->reason), "%s", text);
 }
@@ -117,7 +130,7 @@ static int session_authenticate(struct session *session)
 static int session_encrypt(struct session *session)
 {
 	struct mqtt_link *link = session->link;
-	if (link->ca_file[0] == '\0' && link->cert_file[0] == '\0') {
+	if (!session_encrypted(session)) {
 		return 0;
 	}
 	if (link->ca_file[0] == '\0') {
@@ -247,6 +260,10 @@ static int session_turn(struct session *session, bool stopping)
 	}
 	if (!code) {
 		code = mosquitto_loop_misc(session->mosq);
+	}
+	if (!code && !session->connected && fds[1].revents & (POLLERR | POLLHUP)) {
+		/* A reset within the TLS handshake: libmosquitto would try for ever. */
+		code = MOSQ_ERR_CONN_LOST;
 	}
 	return code;
 }

@@ -39,7 +39,9 @@ def die_with_parent():
 
 
 class Broker:
-    def __init__(self, access="allow_anonymous true", persistence=False):
+    """more: further lines of its configuration, below its listener."""
+
+    def __init__(self, access="allow_anonymous true", persistence=False, more=(), address="127.0.0.1"):
         self.binary = shutil.which("mosquitto", path=PLACES)
         if not self.binary:
             raise Absent("mosquitto is not installed")
@@ -47,7 +49,7 @@ class Broker:
         self.port = free_port()
         self.process = None
         self.config = os.path.join(self.folder, "conf")
-        lines = [f"listener {self.port} 127.0.0.1", access, "max_queued_messages 0"]
+        lines = [f"listener {self.port} {address}", access, "max_queued_messages 0", *more]
         if os.geteuid() == 0:
             lines.append("user root")
         if persistence:

@@ -1,0 +1,55 @@
+/* libmosquitto 2.0 tells of TLS only in its log, as OpenSSL's error line: that a certificate was
+ * refused, not what is wrong with it. OpenSSL itself knows; it is there when libmosquitto speaks
+ * TLS, and asked for by name, so that nothing is linked for the sake of a message. */
+#include "daemon/publish/mqtt_tls.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What OpenSSL's verification found, NULL when nothing or nobody to ask. */
+static const char *certificate_fault(void *ssl)
+{
+	long (*get_result)(const void *);
+	const char *(*to_text)(long);
+	if (!ssl) {
+		return NULL;
+	}
+	/* As POSIX shows it: C has no cast from an object pointer to a function. */
+	*(void **)&get_result = dlsym(RTLD_DEFAULT, "SSL_get_verify_result");
+	*(void **)&to_text = dlsym(RTLD_DEFAULT, "X509_verify_cert_error_string");
+	long result = get_result && to_text ? get_result(ssl) : 0;
+	return result != 0 ? to_text(result) : NULL;
+}
+
+/* "OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading": the end. */
+static const char *last_part(const char *line)
+{
+	const char *colon = strrchr(line, ':');
+	return colon && colon[1] != '\0' ? colon + 1 : line;
+}
+
+void mqtt_tls_reason(void *ssl, const char *line, const char *host, char *ret, size_t size)
+{
+	if (strstr(line, "host name verification failed")) {
+		snprintf(
+			ret, size, "TLS: the broker's certificate is not for the host %.64s", host);
+		return;
+	}
+	if (!strstr(line, "OpenSSL Error")) {
+		return;
+	}
+	const char *fault =
+		strstr(line, "certificate verify failed") ? certificate_fault(ssl) : NULL;
+	if (fault) {
+		snprintf(ret, size, "TLS: the broker's certificate is refused: %s", fault);
+	} else if (strstr(line, "unexpected eof")) {
+		snprintf(ret, size, "%s", MQTT_TLS_CLOSED);
+	} else if (strstr(line, "wrong version number")) {
+		snprintf(ret, size, "TLS: the answer is not TLS (a port without TLS?)");
+	} else if (strstr(line, " alert ")) {
+		snprintf(ret, size, "TLS: the broker refused: %s", last_part(line));
+	} else {
+		snprintf(ret, size, "TLS: %s", last_part(line));
+	}
+}
