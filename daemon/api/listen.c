@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/api/access.h"
+#include "daemon/util/closer.h"
 
 enum { BACKLOG = 128 };
 
@@ -92,6 +93,7 @@ int listen_bind(const char *path, const char *group, int *ret, ino_t *inode)
 int listen_prepare(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
+	closer_refuse(fd); /* libuv reads without room for any: the kernel would close them here */
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || listen(fd, BACKLOG) < 0) {
 		return -errno;

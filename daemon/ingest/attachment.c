@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/share.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
@@ -368,6 +369,6 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 			r = attach(connection, hello, memfd, &st, now_ns, reason);
 		}
 	}
-	close(memfd);
+	closer_take(connection->ingest->closer, memfd);
 	return r;
 }

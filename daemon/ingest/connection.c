@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/share.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -17,7 +18,7 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
 	struct ingest *ingest = connection->ingest;
-	close(connection->fd);
+	closer_take_socket(ingest->closer, connection->fd);
 	free(connection);
 	ingest_handle_closed(ingest);
 }
@@ -48,7 +49,7 @@ static void read_hello(struct connection *connection)
 	struct proto_hello hello;
 	const char *reason = NULL;
 	int memfd;
-	int r = hello_receive(connection->fd, &hello, &memfd, &reason);
+	int r = hello_receive(connection->fd, ingest->closer, &hello, &memfd, &reason);
 	if (r == -EAGAIN) {
 		return;
 	}
@@ -68,11 +69,12 @@ static void read_hello(struct connection *connection)
 /* Takes wake-up bytes off the socket. False when the connection ended. */
 static bool read_wakes(struct connection *connection, bool *woken)
 {
-	for (unsigned i = 0; i < 16; i++) {
+	for (unsigned i = 0; i < 16 && !closer_is_full(connection->ingest->closer); i++) {
 		struct proto_hello packet;
 		const char *reason;
 		int memfd;
-		int r = hello_receive(connection->fd, &packet, &memfd, &reason);
+		int r = hello_receive(
+			connection->fd, connection->ingest->closer, &packet, &memfd, &reason);
 		if (r == -EAGAIN) {
 			return true;
 		}
@@ -80,17 +82,27 @@ static bool read_wakes(struct connection *connection, bool *woken)
 			return false;
 		}
 		if (r == 0) { /* a second hello on one connection: not part of the protocol */
-			close(memfd);
+			closer_take(connection->ingest->closer, memfd);
 		}
 		*woken = true;
 	}
 	return true;
 }
 
+static void connection_pause(struct connection *connection)
+{
+	uv_poll_stop(&connection->poll);
+	connection->paused = true;
+}
+
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
 	struct connection *connection = handle->data;
 	(void)events;
+	if (closer_is_full(connection->ingest->closer)) {
+		connection_pause(connection);
+		return;
+	}
 	if (!connection->attachment) {
 		if (status < 0) {
 			attachment_close_connection(connection);
@@ -107,8 +119,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	if (!alive) {
 		attachment_close_connection(connection);
 	} else if (woken && ++connection->wakes > WAKES_MAX) {
-		uv_poll_stop(&connection->poll);
-		connection->paused = true;
+		connection_pause(connection);
 	}
 }
 
@@ -162,15 +173,20 @@ static int connection_create(struct ingest *ingest, int fd, const struct peer *p
 	return 0;
 }
 
+/* The socket stays readable: don't spin on it. */
+static void pause_listening(struct ingest *ingest)
+{
+	uv_poll_stop(&ingest->listen);
+	ingest->listen_paused = true;
+}
+
 /* False when no more can be accepted now. */
 static bool accept_one(struct ingest *ingest)
 {
 	int fd = accept4(ingest->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-			/* the socket stays readable: don't spin on it */
-			uv_poll_stop(&ingest->listen);
-			ingest->listen_paused = true;
+			pause_listening(ingest);
 			log_warning("events socket: can't accept now: no descriptors or memory");
 		}
 		return errno == EINTR || errno == ECONNABORTED;
@@ -185,7 +201,7 @@ static bool accept_one(struct ingest *ingest)
 		reason = "no memory for the connection";
 	}
 	if (reason) {
-		close(fd);
+		closer_take_socket(ingest->closer, fd);
 		ingest_refuse(ingest, &peer, NULL, reason);
 	}
 	return true;
@@ -193,6 +209,10 @@ static bool accept_one(struct ingest *ingest)
 
 void connection_accept(struct ingest *ingest)
 {
+	if (closer_is_full(ingest->closer)) {
+		pause_listening(ingest);
+		return;
+	}
 	for (unsigned i = 0; i < 16 && accept_one(ingest); i++) {
 	}
 }

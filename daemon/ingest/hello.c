@@ -11,12 +11,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { FDS_MAX = 4 }; /* room in the control buffer; the kernel closes what does not fit */
+#include "daemon/util/closer.h"
 
 static const uint64_t CLOCK_TOLERANCE_NS = 1000000000;
 
 /* The number of descriptors received; the first is kept, the others closed. */
-static size_t take_fds(struct msghdr *msg, int *ret)
+static size_t take_fds(struct msghdr *msg, struct closer *closer, int *ret)
 {
 	size_t count = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -30,18 +30,19 @@ static size_t take_fds(struct msghdr *msg, int *ret)
 			if (count++ == 0) {
 				*ret = fd;
 			} else {
-				close(fd);
+				closer_take(closer, fd);
 			}
 		}
 	}
 	return count;
 }
 
-int hello_receive(int fd, struct proto_hello *ret, int *memfd, const char **reason)
+int hello_receive(
+	int fd, struct closer *closer, struct proto_hello *ret, int *memfd, const char **reason)
 {
-	union {
+	union { /* room for all: the kernel would close here what does not fit */
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(CLOSER_FDS * sizeof(int))];
 	} control;
 	struct proto_hello hello;
 	struct iovec iov = {.iov_base = &hello, .iov_len = sizeof(hello)};
@@ -59,7 +60,7 @@ int hello_receive(int fd, struct proto_hello *ret, int *memfd, const char **reas
 		return errno == EAGAIN ? -EAGAIN : -ECONNRESET;
 	}
 	int got = -1;
-	size_t count = take_fds(&msg, &got);
+	size_t count = take_fds(&msg, closer, &got);
 	*reason = NULL;
 	if (n == 0 && count == 0) {
 		return -ECONNRESET;
@@ -75,7 +76,7 @@ int hello_receive(int fd, struct proto_hello *ret, int *memfd, const char **reas
 	}
 	if (*reason) {
 		if (got >= 0) {
-			close(got);
+			closer_take(closer, got);
 		}
 		return -EBADMSG;
 	}

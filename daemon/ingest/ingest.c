@@ -12,6 +12,7 @@
 
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
@@ -26,6 +27,7 @@ void ingest_handle_closed(struct ingest *ingest)
 	}
 	void (*done)(void *ctx) = ingest->done;
 	void *ctx = ingest->done_ctx;
+	closer_destroy(ingest->closer);
 	free(ingest);
 	if (done) {
 		done(ctx);
@@ -157,7 +159,9 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	if (ingest->options.max_mapping_bytes == 0) {
 		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
 	}
-	int r = listener_open(&ingest->listener, options->path, options->group);
+	ingest->listener.fd = -1;
+	int r = closer_create(&ingest->closer);
+	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);
 	if (r < 0) {
 		goto error;
 	}
@@ -181,6 +185,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	return 0;
 error:
 	listener_close(&ingest->listener);
+	closer_destroy(ingest->closer);
 	free(ingest);
 	return r;
 }

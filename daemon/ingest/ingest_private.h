@@ -52,8 +52,9 @@ struct ingest {
 	struct listener listener;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
-	uid_t owner;	    /* of the run directory */
-	bool listen_paused; /* no descriptors left: until the next sample */
+	struct closer *closer; /* of all that peers send */
+	uid_t owner;	       /* of the run directory */
+	bool listen_paused;    /* no descriptors left: until the next sample */
 	struct connection *connections;
 	size_t connection_count;
 	struct attachment *attachments;

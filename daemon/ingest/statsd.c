@@ -15,6 +15,7 @@
 
 #include "daemon/ingest/statsd_batch.h"
 #include "daemon/ingest/statsd_socket.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 enum {
@@ -40,6 +41,7 @@ struct statsd {
 	unsigned handles; /* not yet closed */
 	bool closing;
 	bool paused; /* a batch waits */
+	bool deaf;   /* too many descriptors wait for being closed: until the next sweep */
 	char path[108];
 	dev_t dev; /* of the path, so that only our own is removed */
 	ino_t ino;
@@ -61,12 +63,25 @@ static void listen_to_all(struct statsd *statsd)
 static void on_sweep(uv_timer_t *timer)
 {
 	struct statsd *statsd = timer->data;
+	if (statsd->deaf) {
+		statsd->deaf = false;
+		listen_to_all(statsd);
+	}
 	if (statsd_apps_sweep(&statsd->apps, seam()->now_ns()) == 0) {
 		uv_timer_stop(timer);
 	}
 }
 
 static void on_rest(uv_idle_t *idle);
+
+static void stop_listening(struct statsd *statsd)
+{
+	for (size_t i = 0; i < SOCKETS; i++) {
+		if (statsd->socket[i].fd >= 0) {
+			uv_poll_stop(&statsd->socket[i].poll);
+		}
+	}
+}
 
 /* The end of a turn: what is left of a batch goes on in the next one. */
 static void end_turn(struct statsd *statsd, bool all)
@@ -82,11 +97,7 @@ static void end_turn(struct statsd *statsd, bool all)
 		uv_idle_stop(&statsd->rest);
 		listen_to_all(statsd);
 	} else if (!all) {
-		for (size_t i = 0; i < SOCKETS && !statsd->paused; i++) {
-			if (statsd->socket[i].fd >= 0) {
-				uv_poll_stop(&statsd->socket[i].poll);
-			}
-		}
+		stop_listening(statsd);
 		statsd->paused = true;
 		uv_idle_start(&statsd->rest, on_rest);
 	}
@@ -108,6 +119,12 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	(void)status; /* an error of the socket is read away by recvmmsg */
 	(void)events;
 	if (statsd->paused) { /* the other socket's batch came first in this turn */
+		return;
+	}
+	if (closer_is_full(statsd->batch.closer)) {
+		stop_listening(statsd);
+		statsd->deaf = true;
+		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 		return;
 	}
 	size_t got;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 enum {
@@ -22,10 +23,20 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
+static void close_fds(struct closer *closer, const struct cmsghdr *c)
+{
+	for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+		closer_take(closer, fd);
+	}
+}
+
 /* Who sent it, and over UDP how many were lost before it. */
 static struct statsd_sender read_control(
-	struct counters *counters, uint32_t *lost_before, struct msghdr *msg)
+	struct statsd_batch *batch, uint32_t *lost_before, struct msghdr *msg)
 {
+	struct counters *counters = batch->core->counters;
 	struct statsd_sender sender = {.uid = NOBODY};
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET) {
@@ -42,6 +53,8 @@ static struct statsd_sender read_control(
 			memcpy(&lost, CMSG_DATA(c), sizeof(lost));
 			counters->statsd_lost += lost - *lost_before;
 			*lost_before = lost;
+		} else if (c->cmsg_type == SCM_RIGHTS) {
+			close_fds(batch->closer, c);
 		}
 	}
 	return sender;
@@ -60,9 +73,14 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 {
 	struct mmsghdr msgs[STATSD_BATCH] = {0};
 	struct iovec iov[STATSD_BATCH];
-	/* no room for descriptors behind the sender: the kernel drops them */
-	_Alignas(struct cmsghdr) char control[STATSD_BATCH][CMSG_SPACE(sizeof(struct ucred))];
+	/* room for descriptors: the kernel would close here what does not fit */
+	_Alignas(struct cmsghdr) char control[STATSD_BATCH][CMSG_SPACE(sizeof(struct ucred)) +
+							    CMSG_SPACE(CLOSER_FDS * sizeof(int))];
 	struct counters *counters = batch->core->counters;
+	batch->at = batch->count = 0;
+	if (closer_is_full(batch->closer)) {
+		return 0;
+	}
 	for (size_t i = 0; i < STATSD_BATCH; i++) {
 		iov[i] =
 			(struct iovec){batch->bytes + i * STATSD_DATAGRAM_MAX, STATSD_DATAGRAM_MAX};
@@ -71,8 +89,7 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 			.msg_control = control[i],
 			.msg_controllen = sizeof(control[i])};
 	}
-	int got = recvmmsg(fd, msgs, STATSD_BATCH, MSG_DONTWAIT, NULL);
-	batch->at = 0;
+	int got = recvmmsg(fd, msgs, STATSD_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	batch->count = got > 0 ? (size_t)got : 0;
 	if (got <= 0) {
 		return 0;
@@ -87,7 +104,7 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 			length = whole_lines(bytes, length);
 		}
 		statsd_reader_init(&batch->item[i].reader, bytes, length);
-		batch->item[i].sender = read_control(counters, lost, &msgs[i].msg_hdr);
+		batch->item[i].sender = read_control(batch, lost, &msgs[i].msg_hdr);
 	}
 	return batch->count;
 }
@@ -143,10 +160,11 @@ int statsd_batch_init(struct statsd_batch *batch, struct core *core, struct stat
 	*batch = (struct statsd_batch){.core = core, .apps = apps};
 	/* only the pages that datagrams fill become memory */
 	batch->bytes = mem_calloc(STATSD_BATCH, STATSD_DATAGRAM_MAX);
-	return batch->bytes ? 0 : -ENOMEM;
+	return batch->bytes ? closer_create(&batch->closer) : -ENOMEM;
 }
 
 void statsd_batch_finish(struct statsd_batch *batch)
 {
 	free(batch->bytes);
+	closer_destroy(batch->closer);
 }

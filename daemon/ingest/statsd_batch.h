@@ -3,6 +3,8 @@
 
 #include "daemon/ingest/statsd_apps.h"
 
+struct closer;
+
 enum { STATSD_BATCH = 8 };
 
 struct statsd_item {
@@ -16,7 +18,8 @@ struct statsd_batch {
 	uint64_t now_ns;  /* when it was read */
 	size_t count, at; /* at == count: worked off */
 	struct statsd_item item[STATSD_BATCH];
-	char *bytes; /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
+	char *bytes;	       /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
+	struct closer *closer; /* of descriptors that come along */
 };
 
 /* -ENOMEM. finish is fine after a failure. */
@@ -25,7 +28,7 @@ void statsd_batch_finish(struct statsd_batch *batch);
 
 /* Reads what waits, at most STATSD_BATCH datagrams, into a batch that is worked off; how many. Who
  * has no credentials (UDP) is nobody, uid 65534. *lost is the kernel's count of this socket as of
- * the last datagram. */
+ * the last datagram. Nothing is read while descriptors that came along wait for being closed. */
 size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost);
 
 /* Works it off and takes the work from *budget: a line, a further value of it and 64 bytes are 1

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/util/closer.h"
 #include "daemon/util/parse.h"
 
 static const int FLAGS = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -148,6 +149,7 @@ int statsd_bind_path(const char *path, const char *group)
 	if (fd < 0) {
 		return -errno;
 	}
+	closer_refuse(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 		bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
 		r = -errno;

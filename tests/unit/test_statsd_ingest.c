@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -415,7 +416,9 @@ START_TEST(descriptors_that_come_along_are_not_kept)
 	open_statsd();
 	int fd = dial();
 	say(fd, "a:1|ms");
-	size_t before = open_descriptors();
+	int memfd = memfd_create("none", MFD_CLOEXEC); /* another kind is closed by a thread */
+	ck_assert_int_ge(memfd, 0);
+	size_t before = open_descriptors(), passed = 0;
 	for (int round = 0; round < 3; round++) {
 		union {
 			struct cmsghdr align;
@@ -430,12 +433,15 @@ START_TEST(descriptors_that_come_along_are_not_kept)
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-		ck_assert_int_eq(sendmsg(fd, &msg, 0), 6);
+		memcpy(CMSG_DATA(c), &memfd, sizeof(memfd));
+		ssize_t n = sendmsg(fd, &msg, 0);
+		ck_assert(n == 6 || errno == EPERM); /* Linux 6.16 does not let it through */
+		passed += n == 6;
 		say(fd, "a:1|ms");
 	}
 	ck_assert_uint_eq(open_descriptors(), before);
-	ck_assert_uint_eq(stage_of("statsd", "a")->count, 7);
+	ck_assert_uint_eq(stage_of("statsd", "a")->count, 4 + passed);
+	close(memfd);
 	close(fd);
 }
 END_TEST
