@@ -57,7 +57,7 @@ static void sort_by_time(struct app_by_id *queue)
 static uint16_t *bucket_of(struct app_by_id *queue, const struct app_by_id_event *event)
 {
 	uint64_t hash = (event->id ^ (uint64_t)event->stage << 48) * 0x9e3779b97f4a7c15u;
-	return &queue->bucket[hash >> 32 & (APP_BY_ID_BUCKETS - 1)];
+	return &queue->bucket[hash >> 32 & (2 * queue->size - 1)];
 }
 
 static bool same_id_waits(struct app_by_id *queue, const struct app_by_id_event *event)
@@ -102,7 +102,7 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 		return;
 	}
 	sort_by_time(queue);
-	memset(queue->bucket, 0, sizeof(queue->bucket));
+	memset(queue->bucket, 0, 2 * queue->size * sizeof(*queue->bucket));
 	size_t waiting = 0;
 	for (size_t i = 0; i < queue->count; i++) {
 		struct app_by_id_event event = queue->event[i];
@@ -130,20 +130,72 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 	queue->count = waiting;
 }
 
+static size_t bytes_of(size_t size)
+{
+	const size_t each = 2 * sizeof(struct app_by_id_event) + 3 * sizeof(uint16_t);
+	return sizeof(struct app_by_id) + size * each;
+}
+
+static struct app_by_id *create(size_t size, size_t *grown)
+{
+	struct app_by_id *queue = mem_zalloc(bytes_of(size));
+	if (!queue) {
+		return NULL;
+	}
+	queue->size = size;
+	queue->grown = grown;
+	queue->event = (struct app_by_id_event *)(queue + 1);
+	queue->spare = queue->event + size;
+	queue->bucket = (uint16_t *)(queue->spare + size);
+	queue->before = queue->bucket + 2 * size;
+	return queue;
+}
+
+void app_by_id_destroy(struct app_by_id *queue)
+{
+	if (queue && queue->size > APP_BY_ID_FIRST) {
+		*queue->grown -= bytes_of(queue->size);
+	}
+	free(queue);
+}
+
+/* False: it is as large as it may be. What it holds is kept. */
+static bool grow(struct app_by_id **queue)
+{
+	struct app_by_id *old = *queue;
+	size_t size = 2 * old->size;
+	if (size > APP_BY_ID_MAX || *old->grown + bytes_of(size) > APP_BY_ID_BYTES) {
+		return false;
+	}
+	struct app_by_id *larger = create(size, old->grown);
+	if (!larger) {
+		return false;
+	}
+	*larger->grown += bytes_of(size);
+	memcpy(larger->event, old->event, old->count * sizeof(*old->event));
+	larger->count = old->count;
+	app_by_id_destroy(old);
+	*queue = larger;
+	return true;
+}
+
 int app_by_id_add(
 	struct apps *apps, struct app_process *process, const struct app_by_id_event *event)
 {
 	if (!process->by_id) {
-		process->by_id = mem_zalloc(sizeof(*process->by_id));
+		process->by_id = create(APP_BY_ID_FIRST, &apps->by_id_grown);
 		if (!process->by_id) {
 			return -ENOMEM;
 		}
 	}
 	struct app_by_id *queue = process->by_id;
-	if (queue->count == APP_BY_ID_MAX) {
+	if (queue->count == queue->size && grow(&process->by_id)) {
+		queue = process->by_id;
+	}
+	if (queue->count == queue->size) {
 		app_by_id_apply(apps, process, false);
 	}
-	if (queue->count == APP_BY_ID_MAX) {
+	if (queue->count == queue->size) {
 		app_by_id_apply(apps, process, true);
 	}
 	queue->event[queue->count++] = *event;

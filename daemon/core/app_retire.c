@@ -14,7 +14,7 @@ void app_process_destroy(struct app_process *process)
 	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
 		free(process->declaration[i]);
 	}
-	free(process->by_id);
+	app_by_id_destroy(process->by_id);
 	free(process->slots);
 	free(process);
 }

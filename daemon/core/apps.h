@@ -26,7 +26,7 @@ enum {
 	APP_STAGES_MAX = 128,
 	STAGES_MAX = 256,     /* over all apps */
 	APP_NAME_HOLD_S = 60, /* a name stays its uid's this long after the last process */
-	APP_BY_ID_MAX = 256,  /* begins and ends by id that wait for the end of a drain */
+	APP_BY_ID_MAX = 4096, /* begins and ends by id of a process that wait for a drain's end */
 	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
 	APP_OTHER_NAMES = 8,  /* names kept of stages that went into __other__ */
 	APPS_OBSERVERS = 4,

@@ -30,6 +30,7 @@ struct apps {
 	void *stage_settings_ctx;
 	uint32_t stage_serial;	   /* of the newest stage */
 	size_t values;		   /* gauges and counters of all apps */
+	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
 	struct app_value no_value; /* what a name without a place leads to */
 	struct app_marks *marks;   /* NULL until the first */
 	struct app_told told;
@@ -49,15 +50,19 @@ struct app_by_id_event {
 	bool waited; /* has seen the end of a pass */
 };
 
-enum { APP_BY_ID_BUCKETS = 2 * APP_BY_ID_MAX };
+/* One allocation. It doubles from APP_BY_ID_FIRST to APP_BY_ID_MAX, while what all processes have
+ * beyond their first stays below APP_BY_ID_BYTES. */
+enum { APP_BY_ID_FIRST = 256, APP_BY_ID_BYTES = 2 << 20 };
 
 struct app_by_id {
-	size_t count;
-	struct app_by_id_event event[APP_BY_ID_MAX];
-	struct app_by_id_event spare[APP_BY_ID_MAX]; /* for sorting */
+	size_t count, size;
+	size_t *grown; /* bytes; of apps */
+	struct app_by_id_event *event, *spare; /* spare: for sorting */
 	/* of those that wait on, by id: place + 1 of the newest, and of the one before it */
-	uint16_t bucket[APP_BY_ID_BUCKETS], before[APP_BY_ID_MAX];
+	uint16_t *bucket, *before; /* 2 * size, size */
 };
+
+void app_by_id_destroy(struct app_by_id *queue);
 
 /* A stage's run that belongs to a frame. */
 struct app_frame_run {
