@@ -82,7 +82,8 @@ static int open_layers(struct daemon *daemon, const char *keeper)
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;
 	int r = journal_create(&daemon->core, &daemon->journal);
-	r = r < 0 ? r : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
+	r = r < 0 ? r
+		  : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
 	r = r < 0 ? r : open_sockets(daemon);
 	if (r < 0) {
 		return r;

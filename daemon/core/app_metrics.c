@@ -1,6 +1,6 @@
 /*
- * Once an interval the statistics of stages (and frames: app_frame_metrics.c) become metrics, so that history, alerts,
- * MQTT and queries need no code of their own for them.
+ * Once an interval the statistics of stages (and frames: app_frame_metrics.c) become metrics, so
+ * that history, alerts, MQTT and queries need no code of their own for them.
  */
 #include "daemon/core/apps_private.h"
 
@@ -97,17 +97,20 @@ static void set_all_null(struct metric *const *metric, size_t count, const char 
 
 static void sample_stage(struct apps *apps, struct stage *stage, double interval_s)
 {
+	bool looked = stage->looked;
+	stage->looked = false;
 	if (stage->interval.count == 0) {
 		set_all_null(stage->metric, STAGE_METRICS, "no event in the interval");
 		set(stage->metric[STAGE_RATE], 0);
 		return;
 	}
-	struct stage_metrics metrics;
-	stage_select(stage, apps->select_scratch, &metrics);
-	set(stage->metric[STAGE_MEAN], metrics.mean);
-	set(stage->metric[STAGE_P50], metrics.p50);
-	set(stage->metric[STAGE_P95], metrics.p95);
-	set(stage->metric[STAGE_P99], metrics.p99);
+	if (!looked) {
+		stage_select(stage, apps->select_scratch, &stage->looked_at);
+	}
+	set(stage->metric[STAGE_MEAN], stage->looked_at.mean);
+	set(stage->metric[STAGE_P50], stage->looked_at.p50);
+	set(stage->metric[STAGE_P95], stage->looked_at.p95);
+	set(stage->metric[STAGE_P99], stage->looked_at.p99);
 	set(stage->metric[STAGE_MAX], (double)stage->interval.max_ns / 1e6);
 	if (interval_s > 0) {
 		set(stage->metric[STAGE_RATE], (double)stage->interval.count / interval_s);
@@ -135,6 +138,7 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s)
 		if (ended) {
 			set_all_null(app->stage[i]->metric, STAGE_METRICS, "app ended");
 			stage_interval_reset(app->stage[i]);
+			app->stage[i]->looked = false;
 		} else {
 			sample_stage(apps, app->stage[i], interval_s);
 		}
@@ -143,6 +147,25 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s)
 	for (size_t i = 0; i < app->processes; i++) {
 		app->process[i]->marks = 0;
 	}
+}
+
+bool apps_sample_ahead(struct apps *apps, size_t n)
+{
+	for (size_t a = 0; a < apps->count; a++) {
+		struct app *app = apps->app[a];
+		for (size_t i = 0; app->processes > 0 && i < app->stages; i++) {
+			struct stage *stage = app->stage[i];
+			if (stage->looked || stage->interval.count == 0) {
+				continue;
+			}
+			if (n-- == 0) {
+				return true;
+			}
+			stage_select(stage, apps->select_scratch, &stage->looked_at);
+			stage->looked = true;
+		}
+	}
+	return false;
 }
 
 void apps_sample(struct apps *apps, uint64_t now_ns)

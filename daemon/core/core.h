@@ -63,7 +63,7 @@ struct broker_status {
 	uint64_t since_ns; /* of the state */
 	uint64_t connects;
 	uint32_t queued;    /* messages that wait */
-	uint64_t delivered; /* acknowledged by the broker (QoS 1) or handed to it (QoS 0) */
+	uint64_t delivered; /* acknowledged by the broker: alerts and info, not summaries */
 	uint64_t dropped;   /* summaries dropped because of the queue's limit */
 	uint64_t dropped_alerts;
 };
@@ -101,5 +101,6 @@ struct core {
 	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
-	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear */
+	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
+		       */
 };

@@ -31,7 +31,7 @@ struct metric {
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
-	bool yields; /* its name goes to any other source that adds it */
+	bool yields;	    /* its name goes to any other source that adds it */
 	char name[PROTO_PATH_SIZE];
 };
 

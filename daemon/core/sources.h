@@ -33,7 +33,7 @@ struct source {
 	uint64_t wanted_interval_ns;	 /* wish; 0 = the default */
 	uint32_t wish_serial;		 /* grows with each wish */
 	uint16_t metrics;		 /* how many belong to it */
-	bool yields; /* its metrics' names go to any other source that adds them */
+	bool yields;	  /* its metrics' names go to any other source that adds them */
 	bool reads_lines; /* of a program; what could not be used of them, since start: */
 	uint64_t lines_cut, lines_unknown, tokens_unknown;
 };

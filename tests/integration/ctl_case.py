@@ -113,7 +113,10 @@ REPLIES = {
         "tried": [{"source": "/dev/vcio", "result": "firmware mailbox"}]},
     "GetSelf": {"pid": 700, "uptime_s": 300, "rss_bytes": 5 << 20, "history_bytes": 16 << 20,
                 "history_used_bytes": 1 << 20, "history_bytes_per_sample": 1.61,
-                "history_span_s": 3600, "history_samples": 99999, "metrics": 64,
+                "history_span_s": 3600, "history_samples": 99999,
+                "history_tiers": [{"step_s": 0, "samples": 99999, "span_s": 3600, "bytes_per_sample": 1.61},
+                                  {"step_s": 10, "samples": 360, "span_s": 3600, "bytes_per_sample": 5.7},
+                                  {"step_s": 60, "samples": 0}], "metrics": 64,
                 "metrics_max": 4096, "metrics_refused": 2, "stages": 5, "stages_max": 256},
     "ListSources": {"sources": [
         {"name": "thermal", "state": "ok", "interval_ms": 1000, "age_ms": 300, "ticks": 30,

@@ -40,7 +40,8 @@ class Texts(Case):
             self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 tries",
                           self.ctl("apps")[0])
             self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
-            self.assertIn("1.61 bytes a sample", self.ctl("self")[0])
+            self.assertIn("1.61 bytes each", self.ctl("self")[0])
+            self.assertRegex(self.ctl("self")[0], r"buckets of 10 s +1 h 0 min +5.70 bytes each")
             throttle = self.ctl("throttle")[0]
             self.assertRegex(throttle, r"Word: +0x50005")
             self.assertRegex(throttle, r"Under-voltage +yes +yes\n")
