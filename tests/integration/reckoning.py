@@ -35,6 +35,12 @@ class Script:
         assert dropped == 0, (sent, received, dropped)
         return sent
 
+    def ask(self, word):
+        """The answer to a command that has one."""
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
     def __enter__(self):
         return self
 

@@ -10,6 +10,7 @@
  *         deadline STAGE NS                  frame_deadline NS    attribute STAGE NAME VALUE
  *         declare STAGE CATEGORY UNIT NS     '-' = none
  *     sync                answers "SENT RECEIVED DROPPED"
+ *     fork                answers the pid of a child that runs a stage every 50 ms, for good
  *     abort | segfault | deadlock | _exit
  */
 #include <pthread.h>
@@ -162,6 +163,19 @@ static void give(struct worker *worker, char **word)
 	pthread_mutex_unlock(&lock);
 }
 
+static void fork_child(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (;;) {
+			edgeprof_end(edgeprof_begin(edgeprof_stage("child")));
+			usleep(50000);
+		}
+	}
+	printf("%d\n", (int)pid);
+	fflush(stdout);
+}
+
 static void end_badly(const char *how)
 {
 	if (!strcmp(how, "abort")) {
@@ -198,6 +212,8 @@ int main(int argc, char **argv)
 				(unsigned long long)counts.received,
 				(unsigned long long)counts.dropped);
 			fflush(stdout);
+		} else if (count > 0 && strcmp(word[0], "fork") == 0) {
+			fork_child();
 		} else if (count > 0) {
 			end_badly(word[0]);
 		}
