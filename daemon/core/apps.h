@@ -152,6 +152,10 @@ void apps_open_add(struct app_process *process, const struct proto_open_stage *c
 void apps_detach(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns);
 
+/* Ahead of apps_sample(): looks into the windows of at most n stages, which is most of its work.
+ * True when stages are left; what is never looked at ahead is looked at by apps_sample(). */
+bool apps_sample_ahead(struct apps *apps, size_t n);
+
 /* Statistics of the interval become metrics: stage/<app>/<stage>/…, frame/<app>/…, and the
  * interval's sums start anew. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);

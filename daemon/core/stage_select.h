@@ -9,9 +9,5 @@
 
 #include "daemon/core/stages.h"
 
-struct stage_metrics {
-	double mean, p50, p95, p99; /* ms; the numbers of stage_summary; NAN with an empty window */
-};
-
 /* scratch holds 3 * stage->window words. */
 void stage_select(const struct stage *stage, uint64_t *scratch, struct stage_metrics *ret);

@@ -54,6 +54,11 @@ struct stage_settings {
 
 struct stage_open;
 
+/* What becomes metrics of the recent window, ms; NAN with an empty one. */
+struct stage_metrics {
+	double mean, p50, p95, p99; /* the numbers of stage_summary */
+};
+
 /* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
 struct stage_cpu {
 	uint32_t thread_us, process_us;
@@ -125,6 +130,8 @@ struct stage {
 	struct stage_budget *budget;
 	/* owned by apps.c */
 	struct metric *metric[8];
+	bool looked; /* the next is of this interval; by app_metrics.c */
+	struct stage_metrics looked_at;
 	size_t users; /* declarations of living processes that mean this stage */
 	struct app_attributes *attributes; /* by app_values.c; freed with the stage */
 };

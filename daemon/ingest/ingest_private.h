@@ -59,7 +59,8 @@ struct ingest {
 	size_t connection_count;
 	struct attachment *attachments;
 	uint64_t mapped_bytes;
-	unsigned handles; /* not yet closed */
+	uint64_t sample_ms; /* the loop's time when the sample that goes on began; 0 = none */
+	unsigned handles;   /* not yet closed */
 	bool closing;
 	void (*done)(void *ctx);
 	void *done_ctx;

@@ -89,6 +89,41 @@ static const char *last_text(void)
 	return timeline_from(timeline, timeline_last_serial(timeline))->text;
 }
 
+START_TEST(a_sample_in_parts_is_committed_at_once)
+{
+	struct app_process *cam = attach_as("cam", 1000, 12, T0),
+			   *eye = attach_as("eye", 1000, 13, T0);
+	declare(cam, 0, "infer", 0);
+	declare(cam, 1, "quiet", 0);
+	declare(eye, 0, "infer", 0);
+	ck_assert(!apps_sample_ahead(apps, 1));
+	record(cam, PROTO_KIND_COMPLETE, 1, T0, 3 * MS, 1);
+	apps_sample(apps, T0 + S);
+	record(cam, PROTO_KIND_COMPLETE, 0, T0, 20 * MS, 1);
+	record(eye, PROTO_KIND_COMPLETE, 0, T0, 40 * MS, 1);
+	ck_assert(apps_sample_ahead(apps, 1)); /* the other one is left */
+	ck_assert(!apps_sample_ahead(apps, 1));
+	ck_assert(!apps_sample_ahead(apps, 1));
+	ck_assert(isnan(metric("stage/cam/infer/p50_ms")->value));
+	record(cam, PROTO_KIND_COMPLETE, 0, T0, 90 * MS, 2); /* meanwhile */
+	apps_detach(apps, eye, PROCESS_ENDED, T0 + S);
+	apps_sample(apps, T0 + 2 * S);
+	near("stage/cam/infer/p50_ms", 20);
+	near("stage/cam/infer/rate", 2);
+	near("stage/cam/infer/max_ms", 90);
+	null_because("stage/cam/quiet/p50_ms", "no event in the interval");
+	null_because("stage/eye/infer/p50_ms", "app ended");
+	ck_assert_uint_eq(metric("stage/cam/infer/p50_ms")->t_ns, T0 + 2 * S);
+	record(cam, PROTO_KIND_COMPLETE, 0, T0, 90 * MS, 3);
+	apps_sample(apps, T0 + 3 * S); /* looks at it anew */
+	near("stage/cam/infer/p50_ms", 90);
+	attach_as("eye", 1000, 14, T0 + 3 * S);
+	ck_assert(!apps_sample_ahead(apps, 1));
+	apps_sample(apps, T0 + 4 * S);
+	null_because("stage/eye/infer/p50_ms", "no event in the interval");
+}
+END_TEST
+
 START_TEST(stage_statistics_become_metrics)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
@@ -721,6 +756,7 @@ int main(void)
 	tcase_add_test(tc, who_has_most_gives_first);
 	tcase_add_test(tc, a_storm_of_processes_leaves_room_on_the_timeline);
 	tcase_add_test(tc, the_end_of_an_app_is_told_with_its_statistics);
+	tcase_add_test(tc, a_sample_in_parts_is_committed_at_once);
 	tcase_add_test(tc, stages_without_a_place_are_named);
 	tcase_add_test(tc, begins_and_ends_read_backwards_meet);
 	tcase_add_test(tc, short_memory_loses_numbers_but_nothing_else);
