@@ -3,7 +3,6 @@
 #include "daemon/ingest/listener.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,22 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 64 };
+#include "daemon/util/socket_path.h"
 
-static int group_id(const char *name, gid_t *ret)
-{
-	char buf[4096];
-	struct group group, *found = NULL;
-	int r = getgrnam_r(name, &group, buf, sizeof(buf), &found);
-	if (r != 0) {
-		return -r;
-	}
-	if (!found) {
-		return -ENOENT;
-	}
-	*ret = group.gr_gid;
-	return 0;
-}
+enum { BACKLOG = 64 };
 
 static uid_t owner_of_folder(const char *path)
 {
@@ -40,28 +26,6 @@ static uid_t owner_of_folder(const char *path)
 	return stat(slash ? folder : ".", &st) == 0 ? st.st_uid : geteuid();
 }
 
-/* Removes a socket that nobody answers on. 0 when the path is free now. */
-static int remove_stale(const struct sockaddr_un *address)
-{
-	struct stat st;
-	if (lstat(address->sun_path, &st) < 0) {
-		return errno == ENOENT ? 0 : -errno;
-	}
-	if (!S_ISSOCK(st.st_mode)) {
-		return -EEXIST;
-	}
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
-	close(fd);
-	if (r != -ECONNREFUSED) {
-		return r == -ENOENT ? 0 : -EADDRINUSE; /* EAGAIN, EPROTOTYPE: it lives */
-	}
-	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 int listener_open(struct listener *listener, const char *path, const char *group)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -72,11 +36,11 @@ int listener_open(struct listener *listener, const char *path, const char *group
 	}
 	memcpy(address.sun_path, path, length);
 	gid_t gid = (gid_t)-1;
-	int r = group ? group_id(group, &gid) : 0;
+	int r = group ? socket_path_group(group, &gid) : 0;
 	if (r < 0) {
 		return r;
 	}
-	r = remove_stale(&address);
+	r = socket_path_free(&address, SOCK_SEQPACKET);
 	if (r < 0) {
 		return r;
 	}

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <grp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +14,7 @@
 
 #include "daemon/util/closer.h"
 #include "daemon/util/parse.h"
+#include "daemon/util/socket_path.h"
 
 static const int FLAGS = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
@@ -93,43 +93,6 @@ int statsd_address_parse(const char *text, struct statsd_address *ret)
 	return 0;
 }
 
-static int group_id(const char *name, gid_t *ret)
-{
-	char buf[4096];
-	struct group group, *found = NULL;
-	int r = getgrnam_r(name, &group, buf, sizeof(buf), &found);
-	if (r != 0) {
-		return -r;
-	}
-	if (!found) {
-		return -ENOENT;
-	}
-	*ret = group.gr_gid;
-	return 0;
-}
-
-/* Removes a socket that nobody receives on. 0 when the path is free now. */
-static int remove_stale(const struct sockaddr_un *address)
-{
-	struct stat st;
-	if (lstat(address->sun_path, &st) < 0) {
-		return errno == ENOENT ? 0 : -errno;
-	}
-	if (!S_ISSOCK(st.st_mode)) {
-		return -EEXIST;
-	}
-	int fd = socket(AF_UNIX, FLAGS, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
-	close(fd);
-	if (r != -ECONNREFUSED) {
-		return r == -ENOENT ? 0 : -EADDRINUSE;
-	}
-	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 int statsd_bind_path(const char *path, const char *group)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -140,8 +103,8 @@ int statsd_bind_path(const char *path, const char *group)
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, length);
-	int r = group ? group_id(group, &gid) : 0;
-	r = r < 0 ? r : remove_stale(&address);
+	int r = group ? socket_path_group(group, &gid) : 0;
+	r = r < 0 ? r : socket_path_free(&address, SOCK_DGRAM);
 	if (r < 0) {
 		return r;
 	}
