@@ -17,8 +17,8 @@
 
 /* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
  * nothing to say and answers at once unless it hangs in a call. */
-#define INHERIT_MORE_NS UINT64_C(5000000000) /* alerts end those that nobody took up, then we do \
-					      */
+/* alerts end what nobody took up; then we do */
+#define INHERIT_MORE_NS UINT64_C(5000000000)
 
 enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
 

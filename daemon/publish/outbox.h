@@ -38,7 +38,8 @@ struct outbox_list {
 	struct outbox_message *first, *last;
 };
 
-/* What happened so far; messages and bytes are those of now. */
+/* What happened so far; messages and bytes are those of now. delivered: acknowledged, never QoS 0.
+ */
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
 	uint64_t delivered, dropped_summaries, dropped_alerts;

@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+"""Everything a broker and a network can do to the daemon: it is absent, stops, stalls, is silent,
+closes, resets, drops, crawls. Alerts arrive at least once, in order, with their original times; the
+status tells the truth; the main loop never waits; memory does not grow. Figures are printed.
+
+EDGEPROF_OUTAGE_S is how long each outage lasts (1; the long form is 600)."""
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import pathlib
+import queue
+import random
+import re
+import select
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import DAEMON, Daemon, run_tests, skip, until
+
+import mosquitto
+
+DEVICE = "edge-1"
+OUTAGE_S = float(os.environ.get("EDGEPROF_OUTAGE_S", "1"))
+PATIENCE = 90 + OUTAGE_S  # back-off goes up to 60 s
+SLOW_US = 500_000  # a turn of the loop that waited for a network would take seconds
+
+
+class Events:
+    """A subscriber of event/alert that collects while the test does other things."""
+
+    def __init__(self, broker, address="127.0.0.1"):
+        self.seen = []
+        self.child = subprocess.Popen(
+            ["stdbuf", "-oL", "mosquitto_sub", "-h", address, "-p", str(broker.port), "-q", "1", "-c", "-i", "watcher",
+             "-d", "-t", f"edgeprof/{DEVICE}/event/alert", "-F", "MESSAGE %p"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            preexec_fn=mosquitto.die_with_parent)
+        self.subscribed = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        assert self.subscribed.wait(20)
+
+    def read(self):
+        for line in self.child.stdout:
+            if line.startswith("Subscribed"):
+                self.subscribed.set()
+            if line.startswith("MESSAGE "):
+                event = json.loads(line[8:])
+                if event["rule"] == "temperature":
+                    self.seen.append((event["ts_ms"], event["state"]))
+
+    def first_arrivals(self):
+        """Each once, at the place where it came first."""
+        return list(dict.fromkeys(self.seen))
+
+    def close(self):
+        self.child.kill()
+        self.child.wait()
+
+
+class Proxy:
+    """A TCP proxy in front of a broker that can misbehave: pass, silent, close, reset, freeze, slow."""
+
+    def __init__(self, port):
+        self.broker_port = port
+        self.mode = "pass"
+        self.pairs = []
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.connections = []  # times
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def set(self, mode):
+        """From now on; reset and close end what is open, too."""
+        self.mode = mode
+        if mode in ("reset", "close", "silent"):
+            for pair in self.pairs:
+                self.end(pair)
+            self.pairs = []
+
+    def end(self, pair):
+        for one in pair:
+            with contextlib.suppress(OSError):
+                if self.mode == "reset":
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                one.shutdown(socket.SHUT_RDWR) if self.mode != "reset" else one.close()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.server.accept()
+                self.connections.append(time.monotonic())
+                if self.mode == "close":
+                    client.close()
+                    continue
+                if self.mode == "silent":
+                    self.pairs.append((client,))
+                    continue
+                try:
+                    broker = socket.create_connection(("127.0.0.1", self.broker_port), 5)
+                except OSError:
+                    client.close()
+                    continue
+                self.pairs.append((client, broker))
+                for source, sink, inward in ((client, broker, True), (broker, client, False)):
+                    threading.Thread(target=self.copy, args=(source, sink, inward), daemon=True).start()
+
+    def copy(self, source, sink, inward):
+        total = 0
+        with contextlib.suppress(OSError, ValueError):
+            while data := source.recv(256 if self.mode == "slow" else 65536):
+                while self.mode == "freeze":
+                    time.sleep(0.02)
+                if self.mode == "reset" and inward:
+                    total += len(data)
+                    if total > 150:  # within a packet after the connection's own
+                        sink.sendall(data[: len(data) // 2])
+                        self.end((source, sink))
+                        return
+                if self.mode == "slow":
+                    time.sleep(len(data) / 2000)  # 2 kB/s
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.set("close")
+        self.server.close()
+
+
+class Board:
+    """A daemon on a board whose temperature the test sets, and what it costs."""
+
+    def __init__(self, port, host="127.0.0.1", more="", command=()):
+        self.scratch = tempfile.TemporaryDirectory()
+        root = pathlib.Path(self.scratch.name) / "root"
+        zone = root / "sys/class/thermal/thermal_zone0"
+        zone.mkdir(parents=True)
+        (root / "proc").symlink_to("/proc")
+        (zone / "type").write_text("cpu-thermal\n")
+        self.temp = zone / "temp"
+        self.temp.write_text("50000\n")
+        config = (f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = {host}\nport = {port}\ndevice_id = {DEVICE}\n"
+                  f"summary_interval = 1s\n{more}[alert temperature]\nclear_for = 100ms\n[alert temperature_limit]\nenabled = no\n")
+        self.daemon = Daemon(config, root=root)
+        self.command = [*command]
+        self.lags = []
+        self.raised = []  # (state, not before ms, not after ms)
+
+    def start(self):
+        daemon = self.daemon
+        words = [*self.command, str(DAEMON), "-c", str(daemon.config_path), "--root", str(daemon.root)]
+        with open(daemon.log_path, "ab") as log:
+            daemon.process = subprocess.Popen(words, env=daemon.env, stderr=log, stdout=log,
+                                              preexec_fn=mosquitto.die_with_parent)
+        until("the daemon answers", daemon.answers)
+        until("the temperature", lambda: (daemon.metric("temperature/max") or {}).get("value") == 50)
+        # the start itself is none of the outage: the next window of the lag begins after it
+        first = self.lag()["time_us"]
+        until("a window later", lambda: self.lag()["time_us"] != first)
+        self.rss = self.rss_now()
+        self.sanitized = "asan" in pathlib.Path(f"/proc/{daemon.pid}/maps").read_text()
+        return self
+
+    __enter__ = start
+
+    def __exit__(self, kind, *_):
+        self.daemon.__exit__(kind)
+        self.scratch.cleanup()
+
+    def rss_now(self):
+        text = pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text()
+        return sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB", text, re.M))
+
+    def status(self):
+        return self.daemon.call("GetStatus")["broker"]
+
+    def connected(self, patience=PATIENCE):
+        until("connected", lambda: self.status()["state"] == "connected", patience)
+
+    def alert(self, count=1):
+        """Fires and ends, count times; notes when."""
+        for _ in range(count):
+            for text, state, firing in (("80000", "firing", True), ("50000", "ok", False)):
+                before = int(time.time() * 1000)
+                self.temp.write_text(text + "\n")
+                until(state, lambda: bool([a for a in self.daemon.call("ListAlerts")["alerts"]
+                                           if a["rule"] == "temperature"]) == firing)
+                self.raised.append((state, before, int(time.time() * 1000)))
+                self.watch()
+
+    def lag(self):
+        return until("the lag", lambda: (m := self.daemon.metric("self/loop_lag_max")) and m["value"] is not None and m)
+
+    def watch(self):
+        self.lags.append(self.lag()["value"])
+
+    def endure(self, seconds=None):
+        end = time.monotonic() + (OUTAGE_S if seconds is None else seconds)
+        while time.monotonic() < end:
+            self.watch()
+            time.sleep(0.1)
+
+    def check(self, name, events):
+        """Everything arrived, in order, at its own time; nothing slow, nothing grown."""
+        until("all is delivered", lambda: self.status()["queued"] == 0, PATIENCE)
+        until("every event arrived", lambda: len(events.first_arrivals()) >= len(self.raised), PATIENCE)
+        first = events.first_arrivals()
+        assert len(first) == len(self.raised), (first, self.raised)
+        for (ts, state), (wanted, before, after) in zip(first, self.raised):
+            assert state == wanted, (first, self.raised)
+            assert before - 300 <= ts <= after + 300, (ts, before, after)
+        broker = self.status()
+        assert broker["dropped_alerts"] == 0, broker
+        grown = self.rss_now() - self.rss
+        lags = sorted(self.lags)
+        slow = sum(lag > SLOW_US for lag in lags)
+        print(f"  {name}: {len(first)} events, {len(events.seen) - len(first)} repeated, "
+              f"loop lag p50 {lags[len(lags) // 2] / 1000:.2f} p99 {lags[int(len(lags) * 0.99)] / 1000:.2f} "
+              f"max {lags[-1] / 1000:.2f} ms of {len(lags)} windows, memory {grown:+d} KiB, "
+              f"{broker['connects']} connections, {broker['dropped']} summaries dropped")
+        assert slow == 0, lags[-slow:]
+        assert self.sanitized or grown <= 1024, f"{grown} KiB"
+
+
+@contextlib.contextmanager
+def durable_broker():
+    """Remembers the watcher's subscription, so that nothing is missed while nobody listens."""
+    with mosquitto.Broker(persistence=True) as broker:
+        events = Events(broker)
+        try:
+            yield broker, events
+        finally:
+            events.close()
+
+
+def away(board, pattern):
+    reason = until("away, and why", lambda: (s := board.status())["state"] != "connected" and s.get("reason"), PATIENCE)
+    assert re.search(pattern, reason), reason
+    return reason
+
+
+def test_absent_at_start():
+    with durable_broker() as (broker, events):
+        broker.stop()
+        with Board(broker.port) as board:
+            board.alert(2)
+            away(board, "refused")
+            assert board.status()["connects"] == 0 and board.status()["delivered"] == 0
+            board.endure()
+            broker.start()
+            board.connected()
+            board.check("absent at start", events)
+
+
+def test_stopped_and_back():
+    with durable_broker() as (broker, events), Board(broker.port) as board:
+        board.connected()
+        board.alert()
+        for number in range(1 if OUTAGE_S < 10 else 4):  # each further one may take a longer back-off
+            broker.stop() if number % 2 else broker.kill()
+            away(board, ".")
+            board.alert(2)
+            delivered = board.status()["delivered"]
+            board.endure()
+            assert board.status()["delivered"] == delivered and board.status()["queued"] >= 4
+            broker.start()
+            board.connected()
+        board.check("stopped and back", events)
+
+
+def test_stalled_by_sigstop():
+    with durable_broker() as (broker, events), Board(broker.port) as board:
+        board.connected()
+        board.alert()
+        until("delivered", lambda: board.status()["queued"] == 0)
+        broker.stall()
+        delivered = board.status()["delivered"]
+        board.alert(2)
+        board.endure()
+        assert board.status()["delivered"] == delivered, "delivered means acknowledged"
+        broker.resume()
+        board.connected()
+        board.check("SIGSTOP", events)
+
+
+def proxied(mode, pattern, name):
+    with durable_broker() as (broker, events), Proxy(broker.port) as proxy, Board(proxy.port) as board:
+        board.connected()
+        board.alert()
+        proxy.set(mode)
+        board.alert(2)
+        if pattern:
+            print("  " + away(board, pattern))
+        board.endure()
+        board.alert()
+        proxy.set("pass")
+        board.connected()
+        board.check(name, events)
+        return proxy
+
+
+def test_accepts_and_is_silent():
+    proxied("silent", "closed|lost|no answer", "accepts and is silent")
+
+
+def test_accepts_and_closes():
+    proxied("close", "closed|lost|reset", "accepts and closes")
+
+
+def test_resets_within_a_packet():
+    proxied("reset", "(?i)reset|lost|closed", "resets within a packet")
+
+
+def test_freezes():
+    proxied("freeze", None, "freezes")
+
+
+def test_slow_link():
+    proxied("slow", None, "2 kB/s")
+
+
+def test_wrong_password():
+    with tempfile.TemporaryDirectory() as folder:
+        passwd, secret = os.path.join(folder, "passwd"), os.path.join(folder, "secret")
+        subprocess.run(["mosquitto_passwd", "-c", "-b", passwd, "edge", "right"], check=True, capture_output=True)
+        os.chmod(folder, 0o755)
+        pathlib.Path(secret).write_text("wrong\n")
+        os.chmod(secret, 0o600)
+        access = f"allow_anonymous false\npassword_file {passwd}"
+        with mosquitto.Broker(access=access) as broker:
+            with Board(broker.port, more=f"username = edge\npassword_file = {secret}\n") as board:
+                away(board, "not authorised")
+                board.alert(2)
+                board.endure()
+                assert board.status()["connects"] == 0 and board.status()["delivered"] == 0
+                pathlib.Path(secret).write_text("right\n")
+                board.connected()
+                until("all is delivered", lambda: board.status()["queued"] == 0)
+
+
+def test_name_that_does_not_resolve():
+    with Board(1883, host="broker.invalid") as board:
+        reason = until("why", lambda: board.status().get("reason"), PATIENCE)
+        assert "resolved" in reason, reason
+        board.endure(1)
+        assert max(board.lags) <= SLOW_US, board.lags
+
+
+def test_resolver_that_never_answers():
+    hole = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        hole.bind(("127.0.0.77", 53))
+    except OSError as error:
+        return f"no name server of its own: {error}"
+    with contextlib.closing(hole), tempfile.NamedTemporaryFile("w", suffix=".conf") as resolv:
+        resolv.write("nameserver 127.0.0.77\noptions timeout:30 attempts:3\n")
+        resolv.flush()
+        own = ["unshare", "-m", "sh", "-c", f'mount --bind {resolv.name} /etc/resolv.conf && exec "$@"', "sh"]
+        if subprocess.run([*own, "true"], capture_output=True).returncode != 0:
+            return "no mount namespace here"
+        with Board(1883, host="broker.example", command=own) as board:
+            assert select.select([hole], [], [], 20)[0], "nobody asked"
+            board.alert(2)
+            board.endure()
+            assert board.status()["state"] == "connecting" and board.status()["queued"] >= 4, board.status()
+            print(f"  resolver that never answers: loop lag max {max(board.lags) / 1000:.2f} ms")
+            assert max(board.lags) <= SLOW_US, board.lags
+            begin = time.monotonic()
+            board.daemon.stop()  # status 0, although the thread hangs
+            print(f"  it stopped within {time.monotonic() - begin:.1f} s")
+
+
+class Namespace(threading.Thread):
+    """A thread in a network namespace of its own, with one end of a link: what it starts lives there."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.address = address
+        self.jobs, self.results = queue.Queue(), queue.Queue()
+        self.start()
+        self.tun = self.do(self.make)
+
+    def make(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(0x40000000) != 0:  # CLONE_NEWNET
+            raise OSError(ctypes.get_errno(), "no network namespace")
+        tun = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH22s", b"link0", 0x1001, b""))  # TUNSETIFF: TUN, NO_PI
+        for words in (["link", "set", "lo", "up"], ["addr", "add", f"{self.address}/24", "dev", "link0"],
+                      ["link", "set", "link0", "up"]):
+            subprocess.run(["ip", *words], check=True, capture_output=True)
+        return tun
+
+    def run(self):
+        while job := self.jobs.get():
+            try:
+                self.results.put((job(), None))
+            except Exception as error:
+                self.results.put((None, error))
+
+    def do(self, job):
+        self.jobs.put(job)
+        result, error = self.results.get(timeout=120)
+        if error:
+            raise error
+        return result
+
+
+def forward(one, other, loss, ended, counts):
+    chance = random.Random(1)
+    while not ended.is_set():
+        ready, _, _ = select.select([one, other], [], [], 0.2)
+        for source in ready:
+            packet = os.read(source, 65536)
+            counts[0] += 1
+            if chance.random() < loss[0]:
+                counts[1] += 1
+            else:
+                with contextlib.suppress(OSError):
+                    os.write(other if source == one else one, packet)
+
+
+def test_every_fifth_packet_lost():
+    try:
+        there, here = Namespace("10.77.0.1"), Namespace("10.77.0.2")
+    except (OSError, subprocess.CalledProcessError, FileNotFoundError) as error:
+        return f"no network of its own: {error}"
+    ended, counts, loss = threading.Event(), [0, 0], [0.2]
+    threading.Thread(target=forward, args=(there.tun, here.tun, loss, ended, counts), daemon=True).start()
+    broker = mosquitto.Broker(address="0.0.0.0")
+    try:
+        there.do(broker.start)
+        events = there.do(lambda: Events(broker))
+        board = Board(broker.port, host="10.77.0.1")
+        here.do(board.start)
+        try:
+            board.connected()
+            board.alert(3)
+            board.endure()
+            board.alert(2)
+            board.check("20 % of packets lost", events)
+            print(f"  {counts[1]} of {counts[0]} packets lost")
+            assert counts[1] > 0
+        finally:
+            events.close()
+            board.__exit__(None)
+    finally:
+        broker.close()
+        ended.set()
+
+
+if __name__ == "__main__":
+    try:
+        mosquitto.Broker().close()
+    except mosquitto.Absent as absent:
+        skip(str(absent))
+    run_tests(dict(globals()))
