@@ -230,6 +230,18 @@ int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 	return r < 0 ? wire_failed(ctl, "Subscribe", r) : take_reply(ctl, "Subscribe", &reply, ret);
 }
 
+int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
+{
+	struct reply reply;
+	int r = client_receive(ctl->client, ctl->options.timeout_ms, &reply);
+	*ret = NULL;
+	if (r < 0) {
+		return wire_failed(ctl, method, r);
+	}
+	*continues = reply.continues;
+	return take_reply(ctl, method, &reply, ret);
+}
+
 bool ctl_json(struct ctl *ctl, const cJSON *reply)
 {
 	if (ctl->options.json == JSON_OFF) {

@@ -49,6 +49,10 @@ int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters);
  */
 int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);
 
+/* One reply after the other of a call that ctl_subscribe began; *continues: there are more. A call
+ * that fails ends. Texts are clean as with ctl_call. */
+int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues);
+
 /* Connects when there is no connection yet. */
 int ctl_connect(struct ctl *ctl);
 void ctl_disconnect(struct ctl *ctl);

@@ -16,7 +16,7 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames report apps ps power history alerts events watch mark marks source
+	local verbs="status snapshot sensors stages frames report apps ps power history trace alerts events watch mark marks source
 		metrics self throttle doctor reload parse emit version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
@@ -29,8 +29,16 @@ _edgeprofctl() {
 	done
 	COMPREPLY=()
 	case $previous in
-	--socket)
+	--socket | -o | --output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
+	--format)
+		mapfile -t COMPREPLY < <(compgen -W "chrome csv json" -- "$current")
+		return
+		;;
+	--sensors)
+		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_metrics)" -- "$current")
 		return
 		;;
 	--watch | --unwatch)
@@ -45,7 +53,7 @@ _edgeprofctl() {
 	case $verb in
 	"" | help) words="$verbs" ;;
 	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
-	stages | frames | report | marks) words="$(_edgeprofctl_names frames app)" ;;
+	stages | frames | report | marks | trace) words="$(_edgeprofctl_names frames app)" ;;
 	source)
 		words="list enable disable"
 		if [[ $previous == enable || $previous == disable ]]; then
@@ -63,6 +71,7 @@ _edgeprofctl() {
 	case $verb in
 	sensors) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv" ;;
+	trace) options+=" -o --output --since --until --sensors --format" ;;
 	alerts) options+=" --all --check" ;;
 	events) options+=" --follow --lines" ;;
 	watch) options+=" --interval --count" ;;

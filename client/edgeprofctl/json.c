@@ -91,7 +91,7 @@ static void write_number(FILE *out, double value)
 	fputs(text, out);
 }
 
-static void write_string(FILE *out, const char *text)
+void json_write_text(FILE *out, const char *text)
 {
 	fputc('"', out);
 	while (*text != '\0') {
@@ -122,7 +122,7 @@ static void write_break(FILE *out, bool pretty, int depth)
 static void write_value(FILE *out, const cJSON *value, bool pretty, int depth)
 {
 	if (cJSON_IsString(value)) {
-		write_string(out, value->valuestring);
+		json_write_text(out, value->valuestring);
 	} else if (cJSON_IsNumber(value)) {
 		write_number(out, value->valuedouble);
 	} else if (cJSON_IsBool(value)) {
@@ -133,7 +133,7 @@ static void write_value(FILE *out, const cJSON *value, bool pretty, int depth)
 		for (const cJSON *item = value->child; item != NULL; item = item->next) {
 			write_break(out, pretty, depth + 1);
 			if (object) {
-				write_string(out, item->string);
+				json_write_text(out, item->string);
 				fputs(pretty ? ": " : ":", out);
 			}
 			write_value(out, item, pretty, depth + 1);

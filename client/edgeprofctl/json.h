@@ -27,3 +27,6 @@ void json_clean(cJSON *tree, bool utf8);
  * control character reaches a terminal; the JSON value is the same. Whole numbers up to 2^53 have
  * no exponent. */
 void json_write(FILE *out, const cJSON *value, bool pretty);
+
+/* A text in quotes, escaped likewise. */
+void json_write_text(FILE *out, const char *text);

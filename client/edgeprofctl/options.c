@@ -39,6 +39,9 @@ static const struct option long_options[] = {
 	{"frame", required_argument, NULL, OPT_VERB + 24},
 	{"unit", required_argument, NULL, OPT_VERB + 25},
 	{"time", required_argument, NULL, OPT_VERB + 26},
+	{"output", required_argument, NULL, OPT_VERB + 27},
+	{"format", required_argument, NULL, OPT_VERB + 28},
+	{"sensors", required_argument, NULL, OPT_VERB + 29},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -55,7 +58,7 @@ const char *options_name(unsigned option)
 		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
 		"--watch", "--unwatch", "--name", "--threads", "--tree", "--by", "--span",
 		"--method", "--throttle", "--wide", "--slow", "--recent", "--frame", "--unit",
-		"--time"};
+		"--time", "--output", "--format", "--sensors"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -90,6 +93,12 @@ const char *options_argument(unsigned option)
 		return " N";
 	case OPTION_UNIT:
 		return " UNIT";
+	case OPTION_OUTPUT:
+		return " FILE";
+	case OPTION_FORMAT:
+		return " chrome|csv|json";
+	case OPTION_SENSORS:
+		return " GLOB";
 	case OPTION_BY:
 		return " category|unit";
 	case OPTION_SPAN:
@@ -160,6 +169,7 @@ static int parse_ms(const char *text, double *ret)
 
 static int set_verb_option(struct options *options, unsigned option, const char *argument)
 {
+	static const char *const formats[] = {"chrome", "csv", "json", NULL};
 	static const char *const bys[] = {"category", "unit", NULL};
 	static const char *const spans[] = {"recent", "lifetime", NULL};
 	static const char *const methods[] = {"linear", "nearest", NULL};
@@ -200,6 +210,14 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 	case OPTION_TIME:
 		options->timed = argument;
 		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_OUTPUT:
+		options->output = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_FORMAT:
+		return parse_word(argument, formats, &options->format);
+	case OPTION_SENSORS:
+		options->sensors = argument;
+		return 0;
 	case OPTION_STEP:
 		return parse_ms(argument, &options->step_ms);
 	case OPTION_INTERVAL:
@@ -266,6 +284,8 @@ static int long_code(int code)
 		return OPT_VERB + 7;
 	case 'n':
 		return OPT_VERB + 8;
+	case 'o':
+		return OPT_VERB + 27;
 	default:
 		return code;
 	}
@@ -286,7 +306,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 	optind = 0; /* getopt starts anew: tests parse more than once */
 	opterr = 0;
 	int code;
-	while ((code = getopt_long(argc, argv, ":hjafn:", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ":hjafn:o:", long_options, NULL)) != -1) {
 		if (code == '?' || code == ':') {
 			fprintf(stderr, "edgeprofctl: %s '%s'\n",
 				code == ':' ? "a value is missing behind" : "unknown option",

@@ -38,7 +38,10 @@ enum {
 	OPTION_FRAME = 1 << 24,
 	OPTION_UNIT = 1 << 25,
 	OPTION_TIME = 1 << 26,
-	OPTION_LAST = OPTION_TIME,
+	OPTION_OUTPUT = 1 << 27,
+	OPTION_FORMAT = 1 << 28,
+	OPTION_SENSORS = 1 << 29,
+	OPTION_LAST = OPTION_SENSORS,
 };
 
 struct options {
@@ -51,6 +54,7 @@ struct options {
 	const char *since, *until, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
 	const char *unit, *timed;		   /* of emit */
+	const char *output, *format, *sensors;	   /* of trace; format is checked */
 	uint64_t frame;
 	double step_ms, interval_ms; /* 0 = not given */
 	long max_points, lines, count, recent;

@@ -19,6 +19,7 @@ int verb_apps(struct ctl *ctl);
 int verb_ps(struct ctl *ctl);
 int verb_power(struct ctl *ctl);
 int verb_history(struct ctl *ctl);
+int verb_trace(struct ctl *ctl);
 int verb_alerts(struct ctl *ctl);
 int verb_events(struct ctl *ctl);
 int verb_watch(struct ctl *ctl);

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""`edgeprofctl trace` against the real daemon: what it writes is a trace as the Trace Event Format
+wants it, whole, exact, and closed also when the daemon dies in between."""
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import socket
+import stat
+import subprocess
+import tempfile
+
+from harness import BUILD, CTL, DEMO, SOURCE, WRITER, Daemon, VarlinkError, program, run_tests, until
+
+SANITIZED = b"__asan_init" in CTL.read_bytes()
+EXAMPLES = BUILD / "client" / "examples"
+CONFIG = """
+[sampling]
+interval = 200ms
+[alert always]
+metric = memory/used_percent
+above = 0
+for = 0s
+"""
+NEEDED = {
+    "X": {"name", "cat", "ts", "dur", "pid", "tid"},
+    "b": {"name", "cat", "ts", "id", "pid", "tid"},
+    "e": {"name", "cat", "ts", "id", "pid", "tid"},
+    "s": {"name", "cat", "ts", "id", "pid", "tid"},
+    "t": {"name", "cat", "ts", "id", "pid", "tid"},
+    "f": {"name", "cat", "ts", "id", "pid", "tid", "bp"},
+    "C": {"name", "ts", "pid", "args"},
+    "i": {"name", "cat", "ts", "s", "pid", "tid"},
+    "M": {"name", "pid", "tid", "args"},
+}
+
+
+def no_double(pairs):
+    names = [name for name, _ in pairs]
+    assert len(names) == len(set(names)), f"a name twice: {names}"
+    return dict(pairs)
+
+
+def ns(number):
+    """Microseconds of the file in nanoseconds, exact."""
+    whole, _, part = number.partition(".")
+    assert len(part) == 3, number
+    return int(whole) * 1000 + int(part)
+
+
+def read(text):
+    """The trace, with its times in ns."""
+    text.encode("utf-8")
+    trace = json.loads(text, object_pairs_hook=no_double, parse_float=str)
+    for event in trace["traceEvents"]:
+        for key in ("ts", "dur"):
+            if key in event:
+                event[key] = ns(event[key])
+    return trace
+
+
+def check_nested(events):
+    """Slices of one thread are nested or apart."""
+    threads = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            threads[event["pid"], event["tid"]].append(event)
+    for slices in threads.values():
+        open_until = []
+        for event in sorted(slices, key=lambda e: (e["ts"], -e["dur"])):
+            while open_until and open_until[-1] <= event["ts"]:
+                open_until.pop()
+            end = event["ts"] + event["dur"]
+            assert not open_until or end <= open_until[-1], (event, open_until)
+            open_until.append(end)
+    return threads
+
+
+def check_pairs(events):
+    """Each asynchronous slice begins and ends once; each flow has one start and one end, in time."""
+    asynchronous = collections.defaultdict(list)
+    flows = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] in "be":
+            asynchronous[event["cat"], event["id"]].append(event)
+        elif event["ph"] in "stf":
+            flows[event["cat"], event["id"], event["name"]].append(event)
+    for pair in asynchronous.values():
+        assert [event["ph"] for event in pair] == ["b", "e"], pair
+        assert pair[0]["ts"] <= pair[1]["ts"] and pair[0]["pid"] == pair[1]["pid"], pair
+        assert pair[0]["name"] == pair[1]["name"], pair
+    for flow in flows.values():
+        phases = "".join(event["ph"] for event in flow)
+        assert phases == "s" + "t" * (len(flow) - 2) + "f", phases
+        times = [event["ts"] for event in flow]
+        assert times == sorted(times), flow
+    return asynchronous, flows
+
+
+def check_flows_meet_slices(flows, threads):
+    starts = {(pid, tid): {e["ts"] for e in slices} for (pid, tid), slices in threads.items()}
+    for flow in flows.values():
+        for event in flow:
+            assert event["ts"] in starts.get((event["pid"], event["tid"]), ()), event
+
+
+def check(trace):
+    """The rules of the format; returns the events by phase."""
+    events = trace["traceEvents"]
+    named = {"process_name": set(), "thread_name": set()}
+    by_phase = collections.defaultdict(list)
+    for event in events:
+        phase = event["ph"]
+        missing = NEEDED[phase] - set(event)
+        assert not missing, (missing, event)
+        assert event["name"] and isinstance(event["pid"], int), event
+        assert event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0, event
+        by_phase[phase].append(event)
+        if event["name"] == "process_name":
+            named["process_name"].add(event["pid"])
+        elif event["name"] == "thread_name":
+            named["thread_name"].add((event["pid"], event["tid"]))
+    tids = [tid for _, tid in named["thread_name"]]
+    assert len(tids) == len(set(tids)), "a tid of two processes"
+    for event in events:
+        assert event["pid"] in named["process_name"], event
+        assert "tid" not in event or (event["pid"], event["tid"]) in named["thread_name"], event
+        if event["ph"] == "i":
+            assert event["s"] in "gpt", event
+        if event["ph"] == "C":
+            assert all(isinstance(v, (int, str)) and float(v) == float(v) for v in event["args"].values()), event
+    threads = check_nested(events)
+    asynchronous, flows = check_pairs(events)
+    check_flows_meet_slices(flows, threads)
+    return by_phase, threads, asynchronous, flows
+
+
+def about(trace, **want):
+    other = trace["otherData"]
+    for key in ("version", "hostname", "boot_id", "start_time", "end_time", "clock_synced", "span_s"):
+        assert key in other, (key, other)
+    for key, value in want.items():
+        assert other[key] == value, (key, other)
+    return other
+
+
+def names(events):
+    return collections.Counter(event["name"] for event in events)
+
+
+def app_state(daemon, name):
+    return next((a["state"] for a in daemon.call("ListApps")["apps"] if a["name"] == name), None)
+
+
+def busy(daemon):
+    """Everything that a trace can show, once."""
+    run = [str(DEMO), "--app", "cam", "--frames", "60", "--fps", "60", "--load", "1", "--threads", "2"]
+    subprocess.run(run, env=daemon.env, check=True, timeout=60)
+    subprocess.run([str(EXAMPLES / "hello-stages"), "40"], env=daemon.env, check=True, timeout=60)
+    for words in (["step", "12.5ms", "--app", "shell", "--frame", "7"], ["depth", "3"], ["jobs", "5c"]):
+        done = daemon.ctl("emit", *words)
+        assert done.returncode == 0, done
+    assert daemon.ctl("mark", "by hand", "--app", "cam").returncode == 0
+    until("the apps have ended", lambda: all(app_state(daemon, a) in ("ended", "exited") for a in ("cam", "hello")))
+    until("statsd came", lambda: app_state(daemon, "shell"))
+    until("the alert fires", lambda: daemon.call("ListAlerts")["alerts"])
+    # the oldest alert transition must lie in the span: sensors cover the records' span
+    return daemon
+
+
+# covers G0.20, G3.16
+def test_chrome_trace_of_everything():
+    with Daemon(CONFIG) as daemon, tempfile.TemporaryDirectory() as folder:
+        until("sampled", lambda: daemon.call("ListAlerts")["alerts"])
+        busy(daemon)
+        path = pathlib.Path(folder) / "out.json"
+        done = daemon.ctl("trace", "-o", str(path), "--since", "1min")
+        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+        assert os.listdir(folder) == ["out.json"]
+        umask = os.umask(0)
+        os.umask(umask)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+        trace = read(path.read_text())
+        by_phase, threads, asynchronous, flows = check(trace)
+        other = about(trace, truncated=False, records_lost=0, records_overwritten=0, left_out=0)
+        runs = names(by_phase["X"])
+        assert runs["capture"] == 60 + 40 and runs["infer"] == 60 + 40 and runs["preprocess"] == 60, runs
+        assert runs["step"] == 1, runs
+        # one arrow chain a frame: two threads of cam, one of hello
+        assert len(flows) == 60 + 40, len(flows)
+        assert {len(flow) for flow in flows.values()} == {3, 5}, collections.Counter(map(len, flows.values()))
+        crossing = [f for f in flows.values() if len({e["tid"] for e in f}) > 1]
+        assert len(crossing) == 60, len(crossing)
+        assert sum(pair[0]["cat"] == "frame" for pair in asynchronous.values()) >= 40
+        counters = names(by_phase["C"])
+        assert counters["queue"] == 40 and counters["infer.boxes"] == 40 and counters["postprocess.boxes"] == 60, counters
+        assert counters["memory/used_percent"] > 3 and counters["cpu/utilization"] > 3, counters
+        assert counters["depth"] == 1 and counters["jobs"] == 1, counters
+        instants = names(by_phase["i"])
+        assert instants["mark: model_loaded"] == 1, instants
+        assert instants["mark: before_model_load"] == 1, instants
+        assert sum(count for name, count in instants.items() if "by hand" in name) == 1, instants
+        assert any(name.startswith("alert always") for name in instants), instants
+        assert any(name.startswith("app cam") for name in instants), instants
+        processes = {e["args"]["name"] for e in by_phase["M"] if e["name"] == "process_name"}
+        assert {"cam", "hello", "shell", "statsd", other["hostname"]} <= processes, processes
+        span = range(other["start_mono_us"], other["end_mono_us"] + 1)
+        assert all(e["ts"] // 1000 in span for e in by_phase["C"] + by_phase["i"])
+        # nanoseconds survive: they are not all whole microseconds
+        assert any(e["dur"] % 1000 for e in by_phase["X"])
+        check_against_the_daemon(daemon, by_phase)
+
+
+def check_against_the_daemon(daemon, by_phase):
+    """The slices are the runs that the statistics are of."""
+    cam = {e["pid"] for e in by_phase["M"] if e["name"] == "process_name" and e["args"]["name"] == "cam"}
+    for stage in daemon.call("ListStages", app="cam")["stages"]:
+        took = [e["dur"] for e in by_phase["X"] if e["name"] == stage["stage"] and e["pid"] in cam]
+        assert len(took) == stage["total_count"], stage
+        assert abs(sum(took) / len(took) / 1e6 - stage["mean_ms"]) < 1e-6, stage
+
+
+def test_one_app_and_a_span():
+    with Daemon(CONFIG) as daemon:
+        busy(daemon)
+        trace = read(daemon.ctl("trace", "hello").stdout)
+        by_phase = check(trace)[0]
+        assert set(names(by_phase["X"])) == {"capture", "infer", "publish"}, names(by_phase["X"])
+        assert not any(n.startswith(("app cam", "mark cam")) for n in names(by_phase["i"])), names(by_phase["i"])
+        assert [app["app"] for app in trace["otherData"]["apps"]] == ["hello"]
+        first = min(e["ts"] for e in by_phase["X"])
+        assert abs(trace["otherData"]["start_mono_us"] * 1000 - first) < 1e6
+        # the middle half only: what reaches into it
+        begin, end = (trace["otherData"][key] for key in ("start_time_us", "end_time_us"))
+        quarter = (end - begin) // 4
+        part = daemon.ctl("trace", "hello", "--since", f"@{(begin + quarter) / 1e6:.6f}", "--until", f"@{(begin + 2 * quarter) / 1e6:.6f}",
+                          "--sensors", "")
+        some = check(read(part.stdout))[0]
+        low, high = read(part.stdout)["otherData"]["start_mono_us"], read(part.stdout)["otherData"]["end_mono_us"]
+        assert 0 < len(some["X"]) < len(by_phase["X"]), len(some["X"])
+        assert all(e["ts"] + e["dur"] >= low * 1000 and e["ts"] <= high * 1000 + 999 for e in some["X"])
+        assert not [e for e in some["C"] if "/" in e["name"]]
+        assert daemon.ctl("trace", "nobody").returncode == 2
+        assert daemon.ctl("trace", "--since", "nonsense").returncode == 64
+        assert daemon.ctl("trace", "--format", "svg").returncode == 64
+        assert daemon.ctl("trace", "-o", "/nonexistent/x").returncode == 74
+        glob = daemon.ctl("trace", "hello", "--sensors", "memory/used_percent")
+        assert glob.returncode == 0 and names(check(read(glob.stdout))[0]["C"])["memory/used_percent"] >= 1
+
+
+def test_csv_and_json_tell_the_same():
+    with Daemon(CONFIG) as daemon:
+        busy(daemon)
+        rows = list(csv.DictReader(io.StringIO(daemon.ctl("trace", "cam", "--format", "csv", "--sensors", "").stdout)))
+        plain = json.loads(daemon.ctl("trace", "cam", "-j", "--sensors", "").stdout, parse_float=str)
+        records = [r for r in rows if r["thread"]]
+        events = [e for e in plain["events"] if "thread" in e]
+        assert len(records) == len(events) == plain["otherData"]["records"] > 400
+        for row, event in zip(records, events):
+            assert row["mono_us"] == event["mono_us"] and row["kind"] == event["kind"], (row, event)
+            assert row["duration_us"] == event.get("duration_us", ""), (row, event)
+            assert row["frame"] == event.get("frame", ""), (row, event)
+            assert row["name"] == event.get("name", ""), (row, event)
+        assert {r["kind"] for r in rows} >= {"complete", "gauge", "mark", "attribute", "app"}, {r["kind"] for r in rows}
+        assert plain["schema"] == plain["otherData"]["schema"] == "edgeprof.trace/1"
+
+
+def send_statsd(daemon, lines):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(5)
+        for line in lines:
+            sender.sendto(line, str(daemon.run_dir / "statsd"))
+
+
+def test_hostile_names_and_overlaps():
+    with Daemon() as daemon:
+        # durations that end at the same time and overlap in every way; names of any bytes
+        lines = [b"a\"},{\\b:%d|ms|#app:ev\"il,frame:%d" % (1 + 7 * i % 50, i) for i in range(60)]
+        lines += [b"\xc3\xa9 \"}]'\\n:%d.5|ms|#app:ev\"il" % (i % 9) for i in range(40)]
+        lines += [b"g'\"\\:1e308|g|#app:ev\"il", b"long:9000|ms|#app:ev\"il"]
+        send_statsd(daemon, lines)
+        label = "say \"hi\" \\ \x01\x7f \u202e é 漢字 {}[],"
+        with_label = daemon.call("Mark", label=label)
+        assert with_label["serial"]
+        until("they came", lambda: sum(a["received"] for a in daemon.call("ListApps")["apps"]) >= 102)
+        trace = read(daemon.ctl("trace").stdout)
+        by_phase, threads, asynchronous, _ = check(trace)
+        slices = len(by_phase["X"]) + sum(p[0]["cat"] == "stage" for p in asynchronous.values())
+        assert slices == 101, (slices, names(by_phase["X"]))
+        assert any("漢字" in e["name"] and "é" in e["name"] for e in by_phase["i"]), names(by_phase["i"])
+        assert asynchronous or len(threads) > 1, "nothing overlapped"
+        # a file does not depend on what the terminal's locale can show
+        plain = subprocess.run([str(CTL), "trace"], env=dict(daemon.env, LC_ALL="C"), capture_output=True, timeout=60)
+        assert "漢字".encode() in plain.stdout, plain
+
+
+def test_by_id_across_threads():
+    code = f"""
+import sys, threading
+sys.path.insert(0, {str(SOURCE / 'client' / 'python')!r})
+import edgeprof
+edgeprof.connect("ids")
+for i in range(50):
+    edgeprof.begin("flight", i)
+    if i % 2:
+        t = threading.Thread(target=edgeprof.end, args=("flight", i - 1)); t.start(); t.join()
+edgeprof.end("flight", 2**63 + 5)
+"""
+    with Daemon() as daemon:
+        done = subprocess.run(["python3", "-c", code], env=daemon.env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        until("it has ended", lambda: app_state(daemon, "ids") in ("ended", "exited", "died"))
+        by_phase, _, asynchronous, _ = check(read(daemon.ctl("trace", "ids").stdout))
+        flights = [p for p in asynchronous.values() if p[0]["name"] == "flight"]
+        assert len(flights) == 25, len(flights)
+        alone = names(by_phase["i"])
+        assert alone["open: flight"] == 25 and alone["end only: flight"] == 1, alone
+
+
+def test_the_daemon_dies_in_between():
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(WRITER), "cam", "4000", "2", "50", "30"], env=daemon.env, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        # a relay that lets some chunks through, then is gone as a killed daemon would be
+        relay = pathlib.Path(folder) / "io.edgeprof"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(relay))
+        listener.listen(1)
+        out = pathlib.Path(folder) / "part.json"
+        command = [str(CTL), "trace", "--socket", str(relay), "-o", str(out)]
+        with program(command, daemon.env, stderr=subprocess.PIPE, text=True) as ctl:
+            peer, _ = listener.accept()
+            upstream = daemon.client()
+            upstream.socket.sendall(peer.recv(65536))
+            for _ in range(4):
+                peer.sendall(json.dumps(upstream.receive()).encode() + b"\0")
+            peer.sendall(b'{"parameters":{"app":"cam","names":["in')
+            peer.close()
+            upstream.close()
+            said = ctl.communicate(timeout=60)[1]
+        assert ctl.returncode == 1, (ctl.returncode, said)
+        assert "not whole" in said, said
+        trace = read(out.read_text())
+        about(trace, truncated=True)
+        assert len(check(trace)[0]["X"]) > 100
+        assert sorted(os.listdir(folder)) == ["io.edgeprof", "part.json"]
+        listener.close()
+        # gone before the start: no file
+        done = daemon.ctl("trace", "--socket", str(relay), "-o", str(pathlib.Path(folder) / "none"))
+        assert done.returncode == 69 and not (pathlib.Path(folder) / "none").exists(), done
+
+
+def test_memory_of_a_big_trace_is_bounded():
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        run = [str(WRITER), "cam", "200000", "2", "20", "30"]
+        with program(run, daemon.env, stdout=subprocess.DEVNULL):  # goes on while the trace is read
+            until("the pool is used", lambda: daemon.call("GetSelf")["records"] > 60000, patience=90)
+            out = pathlib.Path(folder) / "big.json"
+            child = subprocess.Popen([str(CTL), "trace", "-o", str(out)], env=daemon.env)
+            _, status, usage = os.wait4(child.pid, 0)
+            assert os.waitstatus_to_exitcode(status) == 0, status
+            if not SANITIZED:
+                assert usage.ru_maxrss < 16 << 10, usage.ru_maxrss  # KiB
+        trace = read(out.read_text())
+        by_phase = check(trace)[0]
+        assert out.stat().st_size > 4 << 20, out.stat().st_size
+        assert trace["otherData"]["records"] + trace["otherData"]["records_lost"] >= 60000
+        assert len(by_phase["X"]) > 30000
+
+
+def test_only_with_more_and_for_other_users_no_records():
+    with Daemon() as daemon:
+        try:
+            daemon.call("ExportTrace")
+            raise AssertionError("without more")
+        except VarlinkError as error:
+            assert error.name == "org.varlink.service.ExpectedMore", error
+        if os.geteuid() != 0:
+            return "only root can become another user"
+        subprocess.run([str(EXAMPLES / "hello-stages"), "5"], env=daemon.env, check=True, timeout=60)
+        until("it ended", lambda: app_state(daemon, "hello") in ("ended", "exited"))
+        os.chmod(daemon.dir, 0o755)
+        code = f"""
+import sys; sys.path.insert(0, {str(SOURCE / 'tests' / 'integration')!r})
+from harness import Varlink
+import json
+print(json.dumps(list(Varlink({str(daemon.socket)!r}).stream("ExportTrace"))))
+"""
+        done = subprocess.run(["python3", "-c", code], env=daemon.env, capture_output=True, text=True, timeout=60,
+                              user=65534, group=65534, extra_groups=[])
+        assert done.returncode == 0, done.stderr
+        chunks = json.loads(done.stdout)
+        assert "another user" in chunks[0]["start"]["apps"][0]["reason"], chunks
+        assert not any("records" in chunk for chunk in chunks), chunks
+
+
+if __name__ == "__main__":
+    run_tests(globals())
