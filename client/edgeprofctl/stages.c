@@ -72,23 +72,39 @@ static const cJSON *total_of(const cJSON *reply, const char *app)
 	return total;
 }
 
+/* Of what the numbers are, where that is not the recent window of all runs. */
+static void show_title(struct ctl *ctl, const char *app, const cJSON *stage)
+{
+	FILE *out = ctl->output.stream;
+	const char *throttle = json_word(stage, "throttle");
+	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
+	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
+	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s\n", style_on(&ctl->style, TONE_BOLD),
+		app, lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
+		filtered ? throttle : "", style_off(&ctl->style, TONE_BOLD));
+}
+
 static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	FILE *out = ctl->output.stream;
+	const cJSON *first = NULL;
+	bool any = false;
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) == 0) {
 			add_stage(&table, stage);
+			first = first == NULL ? stage : first;
+			any = any || !isnan(json_number(stage, "mean_ms"));
 		}
 	}
 	const cJSON *total = total_of(reply, app);
 	if (total != NULL) {
-		add_total(&table, "TOTAL", json_number(total, "mean_ms"));
-		add_total(&table, "MAX FPS", json_number(total, "max_fps"));
+		/* the answer's 0 is that of the guides; nothing of it was measured */
+		add_total(&table, "TOTAL", any ? json_number(total, "mean_ms") : (double)NAN);
+		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
-	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s\n", style_on(&ctl->style, TONE_BOLD), app,
-		style_off(&ctl->style, TONE_BOLD));
+	show_title(ctl, app, first);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
 }
@@ -154,12 +170,20 @@ static stage_view *view_of(const struct options *options)
 /* Why there are no numbers, once for all stages that share the reason. */
 static void show_reason(struct ctl *ctl, const cJSON *reply)
 {
+	const cJSON *first = NULL;
+	int count = 0;
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (json_text(stage, "reason") != NULL) {
-			fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n",
-				json_word(stage, "stage"), json_word(stage, "reason"));
-			return;
+			first = first == NULL ? stage : first;
+			count++;
 		}
+	}
+	if (count == 1) {
+		fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n", json_word(first, "stage"),
+			json_word(first, "reason"));
+	} else if (count > 1) {
+		fprintf(ctl->output.stream, "\nNo numbers of %d stages: %s.\n", count,
+			json_word(first, "reason"));
 	}
 }
 

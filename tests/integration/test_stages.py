@@ -237,6 +237,8 @@ def test_where_nobody_tells_of_throttling_the_split_is_null_with_a_reason():
                 assert stage["count"] == 0 and "mean_ms" not in stage and "not known" in stage["reason"], stage
             shown = daemon.ctl("stages", "--throttle", "unthrottled")
             assert "not known" in shown.stdout, shown
+            words = [line.split() for line in shown.stdout.splitlines()]
+            assert words[0][-1] == "unthrottled" and ["TOTAL", "-"] in words and ["MAX", "FPS", "-"] in words, shown
 
 
 def test_wrong_words_are_refused():
