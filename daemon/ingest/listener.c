@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/util/socket_path.h"
+#include "daemon/ingest/socket_path.h"
 
 enum { BACKLOG = 64 };
 

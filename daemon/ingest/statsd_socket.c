@@ -12,9 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/ingest/socket_path.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/socket_path.h"
 
 static const int FLAGS = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 

@@ -1,5 +1,5 @@
 /* Paths of sockets: who may use them, and what an earlier daemon left there. */
-#include "daemon/util/socket_path.h"
+#include "daemon/ingest/socket_path.h"
 
 #include <errno.h>
 #include <grp.h>
