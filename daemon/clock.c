@@ -23,15 +23,23 @@ static bool clock_is_synced(void)
 	return access("/run/systemd/timesync/synchronized", F_OK) == 0;
 }
 
+/* By how much the wall clock is off from where it would be, had it gone on as it did. */
+static double moved_s(const struct wallclock *wall, uint64_t now_ns, int64_t wall_ns)
+{
+	int64_t offset_ns = wall->count > 0 ? wall->entry[wall->count - 1].offset_ns : 0;
+	return ((double)wall_ns - (double)now_ns - (double)offset_ns) / 1e9;
+}
+
 static void note(struct clock_watch *clock)
 {
 	uint64_t now_ns = seam()->now_ns();
 	int64_t wall_ns = seam()->wall_ns();
 	bool was_synced = wallclock_synced(clock->wall);
 	bool synced = clock_is_synced();
+	double moved = moved_s(clock->wall, now_ns, wall_ns);
 	if (wallclock_note(clock->wall, now_ns, wall_ns, synced)) {
 		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
-			"the wall clock was set");
+			"the wall clock was set by %+.3f s", moved);
 	}
 	if (synced && !was_synced) {
 		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",

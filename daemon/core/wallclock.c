@@ -105,15 +105,31 @@ int64_t wallclock_us(const struct wallclock *wall, uint64_t t_ns)
 	return ns / 1000 - (ns % 1000 < 0);
 }
 
-uint64_t wallclock_mono_ns(const struct wallclock *wall, int64_t time_us)
+static uint64_t back(int64_t time_us, int64_t offset_ns)
 {
-	int64_t offset_ns = wall->count > 0 ? wall->entry[wall->count - 1].offset_ns : 0;
 	int64_t ns;
 	if (__builtin_mul_overflow(time_us, 1000, &ns) ||
 		__builtin_sub_overflow(ns, offset_ns, &ns)) {
 		return time_us < 0 ? 0 : INT64_MAX;
 	}
 	return ns < 0 ? 0 : (uint64_t)ns;
+}
+
+uint64_t wallclock_mono_ns(const struct wallclock *wall, int64_t time_us)
+{
+	if (wall->count == 0) {
+		return back(time_us, 0);
+	}
+	uint32_t first = first_synced(wall);
+	first = first == wall->count ? 0 : first;
+	uint32_t at = wall->count - 1;
+	uint64_t end_ns = UINT64_MAX;
+	while (at > first && back(time_us, wall->entry[at].offset_ns) < wall->entry[at].t_ns) {
+		end_ns = wall->entry[at].t_ns;
+		at--;
+	}
+	uint64_t t_ns = back(time_us, wall->entry[at].offset_ns);
+	return t_ns < end_ns ? t_ns : end_ns;
 }
 
 bool wallclock_synced(const struct wallclock *wall)

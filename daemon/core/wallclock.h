@@ -26,6 +26,8 @@ void wallclock_init(struct wallclock *wall);
 bool wallclock_note(struct wallclock *wall, uint64_t t_ns, int64_t wall_ns, bool synced);
 /* Integer microseconds since the epoch; 0 when the table is empty. */
 int64_t wallclock_us(const struct wallclock *wall, uint64_t t_ns);
-/* The inverse for queries: the monotonic time of a wall time, by the newest entry; clamped to 0. */
+/* The inverse for queries: the monotonic time that has this wall time. Of several (the clock was
+ * set back) the newest; of none (it was set forward over it) that of the step; clamped to 0. Never
+ * falls as time_us grows, so that a range stays one. */
 uint64_t wallclock_mono_ns(const struct wallclock *wall, int64_t time_us);
 bool wallclock_synced(const struct wallclock *wall); /* of the newest entry */

@@ -119,6 +119,37 @@ START_TEST(wall_times_lead_back)
 }
 END_TEST
 
+START_TEST(wall_times_before_a_step_lead_back_to_their_samples)
+{
+	note(10, YEAR_2026, true);
+	note(100, YEAR_2026 + 3690 * SECOND, true); /* + 1 h */
+	note(200, YEAR_2026 + 9999 * SECOND, true); /* + 1 h 43 min */
+	for (int64_t s = 0; s < 300; s++) {
+		int64_t time_us = wallclock_us(&wall, (uint64_t)(s * SECOND));
+		ck_assert_uint_eq(wallclock_mono_ns(&wall, time_us), s * SECOND);
+	}
+	/* never shown: the clock was set forward over it */
+	int64_t skipped_us = (YEAR_2026 + 1000 * SECOND) / 1000;
+	ck_assert_uint_eq(wallclock_mono_ns(&wall, skipped_us), 100 * SECOND);
+	note(300, YEAR_2026, true); /* back to where it began */
+	uint64_t last_ns = 0;
+	for (int64_t s = -100; s < 20000; s++) {
+		uint64_t t_ns = wallclock_mono_ns(&wall, (YEAR_2026 + s * SECOND) / 1000);
+		ck_assert_uint_ge(t_ns, last_ns);
+		last_ns = t_ns;
+	}
+}
+END_TEST
+
+START_TEST(of_moments_with_the_same_wall_time_the_newest_is_meant)
+{
+	note(10, YEAR_2026, true);
+	note(100, YEAR_2026 + 30 * SECOND, true); /* - 60 s */
+	ck_assert_uint_eq(wallclock_mono_ns(&wall, (YEAR_2026 + 35 * SECOND) / 1000), 105 * SECOND);
+	ck_assert_uint_eq(wallclock_mono_ns(&wall, (YEAR_2026 + 29 * SECOND) / 1000), 39 * SECOND);
+}
+END_TEST
+
 START_TEST(extreme_times_do_not_overflow)
 {
 	wallclock_note(&wall, UINT64_MAX, INT64_MAX, true);
@@ -143,6 +174,8 @@ int main(void)
 	tcase_add_test(tcase, readings_that_agree_are_one_entry);
 	tcase_add_test(tcase, a_full_table_keeps_the_steps_and_the_newest);
 	tcase_add_test(tcase, wall_times_lead_back);
+	tcase_add_test(tcase, wall_times_before_a_step_lead_back_to_their_samples);
+	tcase_add_test(tcase, of_moments_with_the_same_wall_time_the_newest_is_meant);
 	tcase_add_test(tcase, extreme_times_do_not_overflow);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
