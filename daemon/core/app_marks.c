@@ -134,8 +134,10 @@ static struct app_mark *mark_keep(struct apps *apps, const struct app_mark *mark
 
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark)
 {
-	timeline_add(apps->timeline, mark->t_ns, TIMELINE_MARK, TIMELINE_INFO, mark->app, "%s",
-		mark->label);
+	if (!mark->untold) {
+		timeline_add(apps->timeline, mark->t_ns, TIMELINE_MARK, TIMELINE_INFO, mark->app,
+			"%s", mark->label);
+	}
 	uint64_t serial = timeline_last_serial(apps->timeline);
 	struct app_mark *kept = mark_keep(apps, mark);
 	if (kept) {
@@ -197,6 +199,7 @@ bool app_take_mark(
 	mark.process = app_process_key(process);
 	mark.frame = record->frame;
 	mark.index = record->stage;
+	mark.untold = !app_told_may_mark(&apps->told, mark.uid, process->tied.pass_ns);
 	if (record->value > 0) {
 		mark.rss_bytes = (double)record->value;
 		mark.memory_source = "app";

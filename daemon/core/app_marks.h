@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,7 +25,8 @@ struct mark_attribute {
 
 /* NAN = not known. */
 struct app_mark {
-	uint64_t serial; /* the timeline's */
+	uint64_t serial; /* the timeline's; of the entry before when untold */
+	bool untold;	 /* kept, but not on the timeline: its user's apps make too many */
 	uint64_t t_ns;
 	uint64_t frame;		   /* PROTO_NO_FRAME = none */
 	char app[PROTO_NAME_SIZE]; /* "" = of nobody */
@@ -52,7 +54,8 @@ uint64_t app_process_key(const struct app_process *process);
 /* A mark as it is before anything is known: of nobody, memory not known. */
 void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label);
 
-/* Keeps a copy with the system's memory as the metrics have it, and puts it on the timeline. The
+/* Keeps a copy with the system's memory as the metrics have it, and puts it on the timeline unless
+ * untold. The
  * oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the oldest of who
  * has most. Its serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);

@@ -3,6 +3,7 @@
 #include "daemon/core/app_told.h"
 
 static const uint64_t COST_NS = TOLD_INTERVAL_S * 1000000000ull;
+static const uint64_t MARK_COST_NS = TOLD_MARK_INTERVAL_MS * 1000000ull;
 
 static struct told_account *account_of(struct app_told *told, uid_t uid)
 {
@@ -22,19 +23,31 @@ static struct told_account *account_of(struct app_told *told, uid_t uid)
 	return quiet;
 }
 
-bool app_told_may(struct app_told *told, uid_t uid, enum timeline_level level, uint64_t now_ns)
+static bool owe(struct app_told *told, struct told_account *account, uint64_t *debt_ns,
+	uint64_t cost_ns, unsigned burst, uint64_t now_ns)
 {
-	struct told_account *account = account_of(told, uid);
-	uint64_t *debt_ns = &account->debt_ns[level != TIMELINE_INFO];
 	account->last_ns = now_ns;
 	uint64_t from_ns = *debt_ns > now_ns ? *debt_ns : now_ns;
-	if (from_ns + COST_NS > now_ns + TOLD_BURST * COST_NS) {
+	if (from_ns + cost_ns > now_ns + burst * cost_ns) {
 		account->untold++;
 		told->untold++;
 		return false;
 	}
-	*debt_ns = from_ns + COST_NS;
+	*debt_ns = from_ns + cost_ns;
 	return true;
+}
+
+bool app_told_may(struct app_told *told, uid_t uid, enum timeline_level level, uint64_t now_ns)
+{
+	struct told_account *account = account_of(told, uid);
+	uint64_t *debt_ns = &account->debt_ns[level != TIMELINE_INFO];
+	return owe(told, account, debt_ns, COST_NS, TOLD_BURST, now_ns);
+}
+
+bool app_told_may_mark(struct app_told *told, uid_t uid, uint64_t now_ns)
+{
+	struct told_account *account = account_of(told, uid);
+	return owe(told, account, &account->marks_debt_ns, MARK_COST_NS, TOLD_MARKS_BURST, now_ns);
 }
 
 uint64_t app_told_untold(struct app_told *told, uint64_t now_ns, uid_t *uid)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "daemon/core/app_told.h"
 #include "tests/unit/apps_fixture.h"
 
 static void put_mark(struct app_process *p, uint16_t label, uint64_t t_ns, uint64_t rss)
@@ -208,6 +209,31 @@ START_TEST(a_flood_is_refused_with_what_belongs_to_it)
 }
 END_TEST
 
+START_TEST(a_users_marks_do_not_push_out_what_others_tell)
+{
+	struct app_process *p[4];
+	for (size_t i = 0; i < 4; i++) {
+		p[i] = attach_as((const char *[]){"a", "b", "c", "d"}[i], 1000, 12 + (pid_t)i, T0);
+		declare(p[i], 0, "m", "");
+	}
+	struct app_process *other = attach_as("cam", 1001, 30, T0);
+	declare(other, 0, "m", "");
+	uint64_t serial = timeline_last_serial(timeline);
+	for (uint64_t second = 0; second < 20; second++) {
+		for (uint64_t i = 0; i < 4 * APP_MARKS_MAX; i++) {
+			put_mark(p[i % 4], 0, T0 + i, i + 1);
+		}
+		apps_sample(apps, T0 + second * 1000000);
+	}
+	ck_assert_uint_le(timeline_last_serial(timeline) - serial, TOLD_MARKS_BURST + 1);
+	ck_assert_uint_ge(apps_untold(apps), 19 * 4 * APP_MARKS_MAX);
+	ck_assert_uint_eq(count_of("a"), APP_MARKS_KEPT);
+	serial = timeline_last_serial(timeline);
+	put_mark(other, 0, T0, 1);
+	ck_assert_uint_eq(timeline_last_serial(timeline), serial + 1);
+}
+END_TEST
+
 START_TEST(marks_stay_when_the_app_ends_and_go_with_its_name)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
@@ -235,6 +261,7 @@ int main(void)
 	tcase_add_test(tc, the_last_64_of_an_app_are_kept);
 	tcase_add_test(tc, all_apps_share_the_places_and_who_has_most_gives);
 	tcase_add_test(tc, a_flood_is_refused_with_what_belongs_to_it);
+	tcase_add_test(tc, a_users_marks_do_not_push_out_what_others_tell);
 	tcase_add_test(tc, marks_stay_when_the_app_ends_and_go_with_its_name);
 	Suite *suite = suite_create("app_marks");
 	suite_add_tcase(suite, tc);
