@@ -77,7 +77,7 @@ void edgeprof_mark_with(const char *label, const struct edgeprof_value *values, 
 		thread_count_busy(t);
 		return;
 	}
-	int index = names_declare(label, NULL, NULL, 0);
+	int index = names_declare_label(label);
 	for (size_t i = 0; i < count; i++) {
 		names_declare(values[i].name, NULL, NULL, 0);
 	}

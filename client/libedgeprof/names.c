@@ -14,9 +14,11 @@ static struct proto_declaration table[PROTO_DECLARATIONS];
 static uint64_t given[PROTO_DECLARATIONS]; /* hash of the name as it was given */
 
 /* FNV-1a, 64 bits: two of 128 names collide once in 2^51 programs. */
-static uint64_t hash(const char *text)
+static const uint64_t HASH_OF_NAMES = 0xcbf29ce484222325u;
+static const uint64_t HASH_OF_LABELS = 0x84222325cbf29ce4u; /* "a b" is no name: it is a_b */
+
+static uint64_t hash(uint64_t h, const char *text)
 {
-	uint64_t h = 0xcbf29ce484222325u;
 	for (; *text; text++) {
 		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
 	}
@@ -52,6 +54,20 @@ static void copy_label(char ret[PROTO_LABEL_SIZE], const char *text)
 	ret[length] = '\0';
 }
 
+/* As it is, but for what is too long: no character of UTF-8 is cut in two. */
+static void copy_text(char ret[PROTO_NAME_SIZE], const char *text)
+{
+	size_t length = strnlen(text, PROTO_NAME_SIZE);
+	if (length > PROTO_NAME_MAX) {
+		length = PROTO_NAME_MAX;
+		for (size_t back = 0; back < 3 && (text[length] & 0xc0) == 0x80; back++) {
+			length--;
+		}
+	}
+	memcpy(ret, text, length);
+	ret[length] = '\0';
+}
+
 /* Under process.lock. */
 static int add(
 	uint64_t h, const char *name, const char *category, const char *unit, uint64_t deadline_ns)
@@ -61,11 +77,14 @@ static int add(
 		return -1;
 	}
 	struct proto_declaration *d = &table[index];
-	if (proto_name_unique(name, strlen(name), taken, NULL, d->name) < 0) {
+	bool is_label = h == hash(HASH_OF_LABELS, name);
+	if (is_label) {
+		copy_text(d->name, name);
+	} else if (proto_name_unique(name, strlen(name), taken, NULL, d->name) < 0) {
 		return -1;
 	}
 	/* `infer@gpu` names its compute unit */
-	const char *at = strrchr(name, '@');
+	const char *at = is_label ? NULL : strrchr(name, '@');
 	copy_label(d->category, category);
 	copy_label(d->unit, unit || !at ? unit : at + 1);
 	d->deadline_ns = deadline_ns;
@@ -80,13 +99,10 @@ static int add(
 	return (int)index;
 }
 
-int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+static int declare(
+	uint64_t h, const char *name, const char *category, const char *unit, uint64_t deadline_ns)
 {
-	if (!name || !name[0]) {
-		return -1;
-	}
 	struct thread *t = &thread_self;
-	uint64_t h = hash(name);
 	int index = find(h);
 	if (index >= 0 || t->busy) {
 		return index;
@@ -100,6 +116,21 @@ int names_declare(const char *name, const char *category, const char *unit, uint
 	pthread_mutex_unlock(&process.lock);
 	thread_unlock(t);
 	return index;
+}
+
+int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+{
+	return name && name[0]
+		       ? declare(hash(HASH_OF_NAMES, name), name, category, unit, deadline_ns)
+		       : -1;
+}
+
+int names_declare_label(const char *label)
+{
+	if (!label || proto_name_valid(label)) {
+		return names_declare(label, NULL, NULL, 0);
+	}
+	return label[0] ? declare(hash(HASH_OF_LABELS, label), label, NULL, NULL, 0) : -1;
 }
 
 void names_copy(void *map)

@@ -7,6 +7,9 @@
  * from a signal handler inside another and the name is new. */
 int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns);
 
+/* The same for the text of a mark, which people read: kept as it is, as far as it fits. */
+int names_declare_label(const char *label);
+
 /* Writes the whole table into a new mapping. Under process.lock. */
 void names_copy(void *map);
 

@@ -68,7 +68,7 @@ def test_hello_in_c():
         # one thread: a frame takes as long as its stages
         assert frames["end_to_end_mean_ms"] >= total["mean_ms"], (frames, total)
         told = marks(daemon, "hello")
-        assert [m["label"] for m in told] == ["model_loaded"], told
+        assert [m["label"] for m in told] == ["model loaded"], told
         assert 1 << 18 < told[0]["rss_bytes"] <= told[0]["peak_rss_bytes"] <= told[0]["vms_bytes"], told
 
 
@@ -110,7 +110,7 @@ def test_demo_pipeline_tells_all_kinds():
         stages = {s["stage"]: s for s in answer(daemon, "stages", "all")["stages"]}
         assert all(stages[name]["count"] == 60 for name in ("capture", "preprocess", "infer", "postprocess", "publish")), stages
         told = marks(daemon, "all")
-        assert [m["label"] for m in told] == ["before_model_load", "after_model_load"], told
+        assert [m["label"] for m in told] == ["before model load", "after model load"], told
 
 
 def test_examples_run_without_a_daemon():

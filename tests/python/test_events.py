@@ -46,7 +46,7 @@ for i in range(5):
     edgeprof.begin("overlap", i)
 for i in range(5):
     edgeprof.end("overlap", i)
-edgeprof.tick(); edgeprof.mark("loaded", size=12.5, tensors=[1, 2]); edgeprof.counter("drops", 2)
+edgeprof.tick(); edgeprof.mark("model loaded", size=12.5, tensors=[1, 2]); edgeprof.counter("drops", 2)
 edgeprof.deadline("late", 1); edgeprof.deadline(None, 40)
 with edgeprof.stage("late"): time.sleep(0.005)
 with edgeprof.memory_scope("load"): pass
@@ -81,7 +81,7 @@ print(c["sent"])
         self.assertEqual(frames["total_count"], 41)
         self.assertEqual(frames["out_of_order"], 0)
         marks = [e for e in self.daemon.call("ListEvents")["events"] if e["subject"] == "eyes" and e["kind"] == "mark"]
-        self.assertEqual([e["text"] for e in marks], ["loaded"])
+        self.assertEqual([e["text"] for e in marks], ["model loaded"])
         mark = self.daemon.call("ListMarks", app="eyes")["marks"][0]
         self.assertEqual([(a["name"], a["value"]) for a in mark["attributes"]], [("size", 12.5), ("tensors", 1), ("tensors", 2)])
         self.assertTrue(1 << 20 < mark["rss_bytes"] <= mark["peak_rss_bytes"] < mark["vms_bytes"], mark)

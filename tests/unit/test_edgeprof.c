@@ -131,7 +131,7 @@ START_TEST(every_kind_arrives_as_told)
 	edgeprof_mark("before model load");
 	fake_drain(&fake, see, &s);
 	ck_assert_uint_eq(s.last_kind[PROTO_KIND_MARK], 1);
-	ck_assert_str_eq(proto_map_declarations(fake.map)[s.last.stage].name, "before_model_load");
+	ck_assert_str_eq(proto_map_declarations(fake.map)[s.last.stage].name, "before model load");
 	ck_assert_uint_eq(s.records, 9);
 	check_identity();
 }

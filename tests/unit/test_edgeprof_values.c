@@ -134,7 +134,7 @@ START_TEST(values_of_a_mark_have_its_moment_and_its_label)
 	struct list l = drain();
 	ck_assert_uint_eq(l.count, 4);
 	const struct proto_declaration *d = proto_map_declarations(fake.map);
-	ck_assert_str_eq(d[l.r[0].stage].name, "model_loaded");
+	ck_assert_str_eq(d[l.r[0].stage].name, "model loaded");
 	for (size_t i = 2; i < 4; i++) {
 		ck_assert_uint_eq(l.r[i].kind, PROTO_KIND_ATTRIBUTE);
 		ck_assert_uint_eq(l.r[i].cpu_us, l.r[0].stage);
@@ -148,6 +148,49 @@ START_TEST(values_of_a_mark_have_its_moment_and_its_label)
 	ck_assert_uint_eq(l.count, 3);
 	ck_assert_str_eq(d[l.r[2].stage].name, "last");
 	ck_assert_uint_eq(fake_count(&fake).dropped, 1);
+	check_identity();
+}
+END_TEST
+
+START_TEST(the_label_of_a_mark_is_text)
+{
+	static const struct {
+		const char *label, *kept;
+	} labels[] = {
+		{"plain", "plain"},
+		{"Größe \"x\"@gpu\t", "Größe \"x\"@gpu\t"},
+		{"a label of forty-eight bytes and not one more...", /* the most there is room for
+								      */
+			"a label of forty-eight bytes and not one more..."},
+		{"cut in front of the last character, not within ü", /* 49 bytes */
+			"cut in front of the last character, not within "},
+		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+		 "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+		 "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+			"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+			"\x80"
+			"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+			"\x80"
+			"\x80\x80\x80\x80\x80\x80\x80"},
+	};
+	attach();
+	const struct proto_declaration *d = proto_map_declarations(fake.map);
+	int stage = edgeprof_stage("a b");
+	ck_assert_int_eq(edgeprof_stage("plain"), stage + 1);
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		edgeprof_mark(labels[i].label);
+		edgeprof_mark(labels[i].label);
+		struct list l = drain();
+		ck_assert_uint_eq(l.count, 4);
+		ck_assert_str_eq(d[l.r[0].stage].name, labels[i].kept);
+		ck_assert_str_eq(d[l.r[0].stage].unit, "");
+		ck_assert_uint_eq(l.r[2].stage, l.r[0].stage);
+	}
+	edgeprof_mark("a b"); /* beside the stage, whose name is cleaned */
+	struct list l = drain();
+	ck_assert_str_eq(d[stage].name, "a_b");
+	ck_assert_str_eq(d[l.r[0].stage].name, "a b");
+	ck_assert_int_eq(edgeprof_stage("a b"), stage);
 	check_identity();
 }
 END_TEST
@@ -362,6 +405,7 @@ int main(void)
 	tcase_add_test(tc, numbers_of_nothing_are_lost_and_counted);
 	tcase_add_test(tc, a_mark_measures_the_memory_of_its_moment);
 	tcase_add_test(tc, values_of_a_mark_have_its_moment_and_its_label);
+	tcase_add_test(tc, the_label_of_a_mark_is_text);
 	tcase_add_test(tc, a_mark_without_descriptors_has_no_memory);
 	tcase_add_test(tc, a_mark_that_finds_no_room_takes_all_its_records_along);
 	tcase_add_test(tc, a_failed_stage_says_so);

@@ -80,6 +80,19 @@ def clean(name: str) -> bytes:
     return bytes(byte if chr(byte) in _NAME_CHARACTERS else 95 for byte in raw)
 
 
+def is_clean(name: str) -> bool:
+    """True for what clean() would not change."""
+    return clean(name) == name.encode("utf-8", "replace")
+
+
+LABEL_SIGN = "\n"  # in front of a label among the names: a name "a b" is a_b, a label is not
+
+
+def text(label: str) -> bytes:
+    """As it is, but for what is too long: no character is cut in two."""
+    return label.encode("utf-8", "replace")[:NAME_MAX].decode("utf-8", "ignore").encode("utf-8")
+
+
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 

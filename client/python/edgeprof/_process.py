@@ -132,8 +132,9 @@ class Process:
             index = len(self._packed)
             if index >= L.DECLARATIONS:
                 return -1  # not remembered: names without end must not cost memory
-            own = L.unique(name, self._taken)
-            if unit is None and "@" in name:
+            is_label = name[0] == L.LABEL_SIGN
+            own = L.text(name[1:]) if is_label else L.unique(name, self._taken)
+            if unit is None and "@" in name and not is_label:
                 unit = name.rsplit("@", 1)[1]  # `infer@gpu` names its compute unit
             labels = [(t or "").encode("utf-8", "replace")[: L.LABEL_MAX] for t in (category, unit)]
             packed = L.DECLARATION.pack(own, labels[0], labels[1], b"", 0, 0)
@@ -143,6 +144,12 @@ class Process:
             if self.mapping is not None:
                 self.mapping.declare(self._packed, fence)
             return index
+
+    def declare_label(self, label: str) -> int:
+        """The same for the text of a mark, which people read: kept as it is, as far as it fits."""
+        if not isinstance(label, str) or not label or L.is_clean(label):
+            return self.declare(label)
+        return self.declare(L.LABEL_SIGN + label)
 
     def count_lost(self) -> None:
         """An event that has no place: no slot, no declaration."""

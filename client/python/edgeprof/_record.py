@@ -74,7 +74,7 @@ def _numbers(attributes: Mapping[str, Any]) -> List[Tuple[int, float]]:
 def mark(label: str, **attributes: Union[float, Sequence[float]]) -> None:
     """A labelled moment on the timeline, with this process's memory and numbers (or lists of them) by
     name. TypeError, ValueError: wrong arguments."""
-    index = process.declare(label)
+    index = process.declare_label(label)
     numbers = _numbers(attributes)
     memory = process_memory()
     thread = current()
