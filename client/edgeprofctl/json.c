@@ -103,6 +103,8 @@ void json_write_text(FILE *out, const char *text)
 			fputs("\\n", out);
 		} else if (c == '\t') {
 			fputs("\\t", out);
+		} else if (c == 0xfffd) { /* also what is no UTF-8, as a text that was cut */
+			fputs("\xef\xbf\xbd", out);
 		} else if (text_is_control(c)) {
 			fprintf(out, "\\u%04x", (unsigned)c);
 		} else {

@@ -12,7 +12,7 @@
 static void open_event(struct trace *trace, const char *phase, const char *name)
 {
 	fprintf(trace->out, "%s\n{\"ph\":\"%s\",\"name\":", trace->more ? "," : "", phase);
-	json_write_text(trace->out, name);
+	json_write_text(trace->out, name[0] == '\0' ? "?" : name); /* one name too many has none */
 	trace->more = true;
 }
 
@@ -115,7 +115,9 @@ static void put_instant(struct trace *trace, const char *name, const char *categ
 	const struct trace_track *track, uint64_t t_ns)
 {
 	open_event(trace, "i", name);
-	fprintf(trace->out, ",\"cat\":\"%s\",\"s\":\"%c\"", category, scope);
+	fputs(",\"cat\":", trace->out);
+	json_write_text(trace->out, category); /* may be a word of the daemon */
+	fprintf(trace->out, ",\"s\":\"%c\"", scope);
 	put_track(trace, track);
 	put_us(trace, "ts", t_ns);
 }
@@ -250,7 +252,7 @@ static void put_event(struct trace *trace, const struct trace_event *event)
 static bool place(struct trace *trace, struct trace_event *event)
 {
 	struct trace_track first;
-	if (event->app_index == TRACE_NO_APP || event->kind == TRACE_HAPPENED) {
+	if (event->kind == TRACE_SENSOR || event->kind == TRACE_HAPPENED) {
 		return true;
 	}
 	int r = trace_tracks_find(

@@ -63,8 +63,8 @@ static void csv_event(struct trace *trace, const struct trace_event *event)
 {
 	FILE *out = trace->out;
 	put_us(out, event->start_ns);
-	fprintf(out, ",%" PRId64 ",%s", trace_clock_time_us(&trace->clock, event->start_ns),
-		word_of(event));
+	fprintf(out, ",%" PRId64, trace_clock_time_us(&trace->clock, event->start_ns));
+	csv_text(out, word_of(event));
 	csv_text(out, event->app);
 	if (of_thread(event)) {
 		fprintf(out, ",%" PRIu32 ",%" PRIu32 ",%u", event->pid, event->process,

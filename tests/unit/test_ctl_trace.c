@@ -103,6 +103,15 @@ START_TEST(an_outer_run_of_many_keeps_its_lane)
 	/* what was dropped from the stack is still not cut */
 	ck_assert_int_eq(place(tracks, 1005, t + 1, 0, &track), 0);
 	ck_assert_uint_ne(track.lane, 0);
+	uint64_t begin = t;
+	for (int i = 0; i < 5000; i++, t += 10) {
+		ck_assert_int_eq(place(tracks, t, t + 5, 1, &track), 0);
+		ck_assert_uint_eq(track.lane, 0);
+	}
+	ck_assert_int_eq(place(tracks, begin + 12, t, 0, &track), 0);
+	ck_assert_uint_ne(track.lane, 0);
+	ck_assert_int_eq(place(tracks, begin, t, 0, &track), 0);
+	ck_assert_uint_eq(track.lane, 0);
 	trace_tracks_destroy(tracks);
 }
 END_TEST
