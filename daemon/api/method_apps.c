@@ -69,12 +69,13 @@ enum api_result list_of_app_as(struct api_call *call, const struct list_ops *ops
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
 	cursor.choice = choice;
-	const char *name = call->value[0].string;
 	if (call->value[0].present) {
-		if (!proto_name_valid(name) || !apps_find(call->core->apps, name)) {
-			return reply_not_found(call->out, "app", name);
+		/* as the app itself was named: any name finds its app */
+		const char *text = call->value[0].string;
+		proto_name_clean(text, strlen(text), cursor.pattern);
+		if (!apps_find(call->core->apps, cursor.pattern)) {
+			return reply_not_found(call->out, "app", text);
 		}
-		memcpy(cursor.pattern, name, strlen(name) + 1);
 	}
 	return list_start(call, ops, &cursor);
 }

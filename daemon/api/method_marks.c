@@ -191,11 +191,8 @@ enum api_result method_list_marks(struct api_call *call)
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
 	if (call->value[0].present) {
-		const char *name = call->value[0].string;
-		if (!proto_name_valid(name)) {
-			return reply_not_found(call->out, "app", name);
-		}
-		memcpy(cursor.pattern, name, strlen(name) + 1);
+		const char *text = call->value[0].string;
+		proto_name_clean(text, strlen(text), cursor.pattern);
 	}
 	return list_start(call, &mark_list, &cursor);
 }

@@ -1,6 +1,7 @@
 /* GetReport: an app's report as text, made when asked for: of a living app, or of one that is gone
  * as long as its place was not needed. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
@@ -28,7 +29,9 @@ static const struct app *find(const struct api_call *call)
 	if (!name->present) {
 		return choose(call->core->apps);
 	}
-	return proto_name_valid(name->string) ? apps_find(call->core->apps, name->string) : NULL;
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(name->string, strlen(name->string), clean);
+	return apps_find(call->core->apps, clean);
 }
 
 enum api_result method_get_report(struct api_call *call)

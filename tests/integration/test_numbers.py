@@ -239,5 +239,18 @@ def test_two_processes_of_one_app_make_one_stage():
         same(stages["infer"], dict(summary(in_ms(data[0] + data[1])), total_count=1000))
 
 
+def test_an_app_is_found_by_the_name_it_gave():
+    name = "a very long name of an application in a container, it is"
+    with Daemon() as daemon, Script(daemon, name) as script:
+        script.tell(completes("infer", [MS]) + ["0 tick 0"])
+        kept = daemon.call("ListApps")["apps"][0]["name"]
+        assert len(kept) == 48 and kept.startswith("a_very_long_name"), kept
+        for asked in (name, kept):
+            arrived(daemon, {"infer": 1}, asked)
+            assert daemon.call("GetFrames", app=asked)["frames"][0]["app"] == kept
+            assert daemon.ctl("report", asked).returncode == 0
+        assert daemon.ctl("stages", "a very long name").returncode == 2
+
+
 if __name__ == "__main__":
     run_tests(dict(globals()))
