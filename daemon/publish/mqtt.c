@@ -15,11 +15,11 @@
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
-/* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
- * nothing to say and answers at once unless it hangs in a call. */
 /* alerts end what nobody took up; then we do */
 #define INHERIT_MORE_NS UINT64_C(5000000000)
 
+/* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
+ * nothing to say and answers at once unless it hangs in a call. */
 enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
 
 static enum broker_state broker_state(enum link_state state)

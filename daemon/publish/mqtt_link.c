@@ -81,13 +81,11 @@ static void link_set_away(struct mqtt_link *link, const char *reason)
 	pthread_mutex_unlock(&link->lock);
 }
 
-/* Full jitter: evenly between 0 and a limit that doubles from min to max, so that a fleet does not
- * come back at once. */
-static uint64_t backoff_ns(const struct mqtt_link *link, unsigned attempt)
+uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt)
 {
-	uint64_t limit_ns = link->backoff_max_ns;
-	if (attempt < 32 && link->backoff_min_ns << attempt < limit_ns) {
-		limit_ns = link->backoff_min_ns << attempt;
+	uint64_t limit_ns = max_ns;
+	if (attempt < 32 && min_ns << attempt < limit_ns) {
+		limit_ns = min_ns << attempt;
 	}
 	uint64_t random = 0;
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
@@ -122,7 +120,8 @@ static void *link_main(void *arg)
 		}
 		outbox_return(&link->outbox);
 		link_set_away(link, reason);
-		link_pause(link, backoff_ns(link, attempt));
+		link_pause(link,
+			mqtt_link_backoff_ns(link->backoff_min_ns, link->backoff_max_ns, attempt));
 		attempt += attempt < 32;
 	}
 	pthread_mutex_lock(&link->lock);

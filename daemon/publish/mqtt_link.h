@@ -54,6 +54,10 @@ struct mqtt_link {
 	uint64_t stop_ns; /* 0 = go on */
 };
 
+/* The pause after the attempt-th failure in a row (from 0): evenly between 0 and a limit that
+ * doubles from min to max (full jitter), so that a fleet does not come back at once. */
+uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt);
+
 /* Starts the thread, which sends to async at each change of the status and as messages are
  * delivered. -ENOMEM, -EAGAIN, -EMFILE. */
 int mqtt_link_start(

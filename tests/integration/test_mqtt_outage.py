@@ -328,6 +328,37 @@ def test_slow_link():
     proxied("slow", None, "2 kB/s")
 
 
+def test_alerts_that_wait_survive_kill_9():
+    """Twice killed with its hands full, and once in the middle of an alert that fires."""
+    with durable_broker() as (broker, events):
+        broker.stop()
+        with Board(broker.port) as board:
+            for _ in range(2):
+                board.alert(3)
+                queued = board.status()["queued"]
+                board.daemon.kill()
+                board.start()
+                assert board.status()["queued"] >= len(board.raised), (queued, board.status())
+            broker.start()
+            board.connected()
+            board.check("kill -9 with alerts waiting", events)
+            # a retained state of one process is cleared by the next: its alert ends there
+            state = f"edgeprof/{DEVICE}/alert/temperature/_"
+            board.temp.write_text("80000\n")
+            assert broker.subscribe(state, until=lambda seen: seen)
+            board.daemon.kill()
+            broker.stop()
+            board.temp.write_text("50000\n")
+            board.start()
+            until("it ended", lambda: not [a for a in board.daemon.call("ListAlerts")["alerts"] if a["rule"] == "temperature"])
+            broker.start()
+            board.connected()
+            until("nothing waits", lambda: board.status()["queued"] == 0, PATIENCE)
+            names = [name for name, _ in broker.subscribe(
+                f"edgeprof/{DEVICE}/#", until=lambda seen: any(name.endswith("/summary") for name, _ in seen))]
+            assert state not in names, names
+
+
 def test_wrong_password():
     with tempfile.TemporaryDirectory() as folder:
         passwd, secret = os.path.join(folder, "passwd"), os.path.join(folder, "secret")
@@ -377,6 +408,33 @@ def test_resolver_that_never_answers():
             begin = time.monotonic()
             board.daemon.stop()  # status 0, although the thread hangs
             print(f"  it stopped within {time.monotonic() - begin:.1f} s")
+
+
+def test_fleet_comes_back_without_a_storm():
+    """A broker that was away for all of them at once; what each had to say arrives."""
+    count = int(os.environ.get("EDGEPROF_FLEET", "6"))
+    with mosquitto.Broker() as broker, Proxy(broker.port) as proxy, contextlib.ExitStack() as fleet:
+        daemons = []
+        for number in range(count):
+            daemon = Daemon(f"[sampling]\ninterval = 10s\n[mqtt]\nhost = 127.0.0.1\nport = {proxy.port}\ndevice_id = n{number}\n")
+            daemons.append(fleet.enter_context(daemon))
+
+        def all_connected(least):
+            until("all are connected", lambda: all(
+                (b := d.call("GetStatus")["broker"])["state"] == "connected" and b["connects"] >= least and b["queued"] == 0
+                for d in daemons), PATIENCE * 2, 0.2)
+
+        all_connected(1)
+        proxy.set("close")
+        time.sleep(OUTAGE_S + 5)
+        proxy.set("pass")
+        begin = time.monotonic()
+        all_connected(2)
+        times = [t - begin for t in proxy.connections if t >= begin]
+        busiest = max(sum(t <= other < t + 1 for other in times) for t in times)
+        gone = [d.call("GetStatus")["broker"]["dropped_alerts"] for d in daemons]
+        print(f"  {count} daemons came back within {max(times):.1f} s, at most {busiest} within a second")
+        assert not any(gone) and len(times) == count, (gone, times)
 
 
 class Namespace(threading.Thread):

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <sys/mman.h>
 
+#include "daemon/publish/mqtt_link.h"
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"
 
@@ -524,6 +525,39 @@ START_TEST(tls_with_an_untrusted_certificate_is_refused)
 }
 END_TEST
 
+/* 50 daemons lose their broker at once and come back: whatever the attempt, they are spread over
+ * the whole pause, and the next one does not find them together. */
+START_TEST(a_fleet_comes_back_spread_over_the_pause)
+{
+	enum { FLEET = 50, ROUNDS = 400, SLICES = 10 };
+	const uint64_t min_ns = 1000000000, max_ns = 60000000000;
+	unsigned attempts[] = {0, 1, 3, 5, 6, 31, 32, 1000};
+	for (size_t a = 0; a < sizeof(attempts) / sizeof(attempts[0]); a++) {
+		uint64_t limit_ns = attempts[a] < 6 ? min_ns << attempts[a] : max_ns;
+		unsigned total[SLICES] = {0}, most = 0;
+		for (int round = 0; round < ROUNDS; round++) {
+			unsigned slice[SLICES] = {0};
+			for (int i = 0; i < FLEET; i++) {
+				uint64_t ns = mqtt_link_backoff_ns(min_ns, max_ns, attempts[a]);
+				if (ns > limit_ns) {
+					ck_abort_msg("%llu", (unsigned long long)ns);
+				}
+				size_t at = (size_t)(ns * SLICES / (limit_ns + 1));
+				slice[at]++;
+				total[at]++;
+				most = slice[at] > most ? slice[at] : most;
+			}
+		}
+		/* 5 expected in a tenth; 25 has a probability of 10^-11 each. */
+		ck_assert_uint_lt(most, 25);
+		for (int i = 0; i < SLICES; i++) { /* 2000 expected, deviation 42 */
+			ck_assert_uint_gt(total[i], 1600);
+			ck_assert_uint_lt(total[i], 2400);
+		}
+	}
+}
+END_TEST
+
 START_TEST(unusable_options_are_refused)
 {
 	password_broker("geheim\n", 0644);
@@ -565,6 +599,7 @@ int main(void)
 	tcase_add_test(tests, a_wrong_password_is_a_reason);
 	tcase_add_test(tests, tls_with_a_trusted_certificate_delivers);
 	tcase_add_test(tests, tls_with_an_untrusted_certificate_is_refused);
+	tcase_add_test(tests, a_fleet_comes_back_spread_over_the_pause);
 	tcase_add_test(tests, unusable_options_are_refused);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
