@@ -160,8 +160,14 @@ static void tick_add(struct app_frames *tied, const struct app_tick *tick)
 	}
 	size_t at = tied->ticks++;
 	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
-	tied->unordered = tied->unordered || (least > 0 && tied->tick[least - 1].t_ns > tick->t_ns);
-	while (!tied->unordered && at > least && tied->tick[at - 1].t_ns > tick->t_ns) {
+	uint64_t t_ns = tick->t_ns;
+	if (least > 0 && tied->tick[least - 1].t_ns > t_ns) {
+		tied->unordered = true;
+	}
+	if (tied->unordered) {
+		least = at;
+	}
+	while (at > least && tied->tick[at - 1].t_ns > t_ns) {
 		tied->tick[at] = tied->tick[at - 1];
 		at--;
 	}
