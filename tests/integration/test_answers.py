@@ -24,6 +24,7 @@ CALLS = [
     ("ListStages", {}),
     ("ListStages", {"app": "demo"}),
     ("GetFrames", {}),
+    ("ExportTrace", {}),
     ("GetReport", {}),
     ("GetReport", {"app": "demo"}),
     ("GetReport", {"app": "nobody"}),
@@ -75,7 +76,7 @@ def test_every_reply_is_as_described():
 
 def test_every_chunk_with_more_is_as_described():
     with profiled() as daemon, contextlib.closing(daemon.client()) as client:
-        for method, parameters in (("ListMetrics", {}), ("GetHistory", {"glob": "**"})):
+        for method, parameters in (("ListMetrics", {}), ("GetHistory", {"glob": "**"}), ("ExportTrace", {}), ("ExportTrace", {"app": "demo"})):
             client.send(method, parameters, more=True)
             while True:
                 message = client.receive()
@@ -92,7 +93,7 @@ def test_every_verb_answers_in_text_and_json():
         verbs = [
             ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["report"], ["report", "demo"], ["apps"], ["ps"], ["ps", "--threads"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
-            ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"],
+            ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"], ["trace"], ["trace", "demo", "--since", "5s"],
         ]
         for verb in verbs:
             text = daemon.ctl(*verb)
