@@ -17,7 +17,7 @@ def in_ms(values):
     return [v / MS for v in values]
 
 
-# covers G0.4 G1.3 G2.6 G4.1 G4.4
+# covers G0.4 G1.3 G2.6 G4.1 G4.4 G4.7 (the averages of a whole run are its lifetime's)
 def test_four_distributions_in_window_and_lifetime():
     rng = generator("distributions")
     data = {kind: durations(kind, rng.randrange(4000, 6000), rng) for kind in KINDS}
@@ -54,7 +54,7 @@ def test_golden_vector_b():
         same(nearest, {"p50_ms": 51, "p90_ms": 91, "p95_ms": 96, "p99_ms": 100})
 
 
-# covers G3.2 G3.3 G4.5 G4.6
+# covers G3.2 G3.3 G3.5 G4.5 G4.6
 def test_golden_vector_c():
     ops = {"decode": 112345, "detect": 48672, "embed": 37217}
     with Daemon() as daemon, Script(daemon) as script:
@@ -68,6 +68,7 @@ def test_golden_vector_c():
         groups = {c["category"]: c for c in tail["categories"]}
         assert round(groups["model"]["percent_of_total"], 1) == 84.2, groups
         same(groups["model"], {"stages": 3, "count": 3, "total_ms": 198234, "mean_ms": 198234 / 3})
+        same(groups["memory"], {"stages": 1, "count": 1, "total_ms": 37244, "percent_of_total": 100 * 37244 / 235478})
         same(tail["totals"][0], {"total_ms": 235478, "mean_ms": 235478, "max_fps": 1000 / 235478})
         units = {u["unit"]: u for u in tail["units"]}
         same(units["gpu"], {"stages": 3, "count": 3, "total_ms": 198234, "percent_of_total": 100 * 198234 / 235478})
@@ -237,6 +238,17 @@ def test_two_processes_of_one_app_make_one_stage():
         two.tell(completes("infer", data[1]))
         stages = arrived(daemon, {"infer": 1000})
         same(stages["infer"], dict(summary(in_ms(data[0] + data[1])), total_count=1000))
+
+
+# covers G0.6 G1.18
+def test_any_stage_name_is_accepted():
+    names = {"d\u00e9tection/visage:v2": "d__tection_visage_v2", "a/b": "a_b", "a:b": "a_b.2", "../..": ".._..",
+             "y" * 60: "y" * 48, "asr@npu": "asr", "total": "total", "lidar.scan-2": "lidar.scan-2"}
+    with Daemon() as daemon, Script(daemon) as script:
+        script.tell([line for i, name in enumerate(names) for line in completes(name, [(i + 1) * MS] * (i + 1))])
+        stages = arrived(daemon, {kept: i + 1 for i, kept in enumerate(names.values())})
+        for i, kept in enumerate(names.values()):
+            same(stages[kept], {"mean_ms": i + 1, "unit": "npu" if kept == "asr" else None}, of=kept)
 
 
 def test_an_app_is_found_by_the_name_it_gave():
