@@ -70,10 +70,10 @@ _edgeprofctl() {
 	esac
 	case $verb in
 	sensors) options+=" --all" ;;
-	history) options+=" --since --until --step --max-points --csv" ;;
+	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
 	alerts) options+=" --all --check" ;;
-	events) options+=" --follow --lines" ;;
+	events) options+=" --follow --lines --since --until" ;;
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;

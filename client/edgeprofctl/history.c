@@ -1,4 +1,4 @@
-/* history: what series did over a span of time, as a line each, as CSV or as JSON. */
+/* history: what series did over a span of time, as a line each, a plot, a table, CSV or JSON. */
 #include "client/edgeprofctl/verbs.h"
 
 #include <math.h>
@@ -6,76 +6,16 @@
 #include <time.h>
 
 #include "client/edgeprofctl/format.h"
+#include "client/edgeprofctl/history_rows.h"
+#include "client/edgeprofctl/history_views.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/spark.h"
 #include "client/edgeprofctl/table.h"
 #include "client/edgeprofctl/when.h"
 #include "proto/varlink.h"
 
-/* Walks the columns of a series side by side; ends with the shortest. */
-struct rows {
-	const cJSON *time, *mean, *min, *max, *count;
-};
-
-struct row {
-	int64_t time_us;
-	double mean, min, max, count;
-};
-
-static struct rows rows_begin(const cJSON *series)
-{
-	return (struct rows){json_first(series, "time_us"), json_first(series, "mean"),
-		json_first(series, "min"), json_first(series, "max"), json_first(series, "count")};
-}
-
-static double take(const cJSON **item)
-{
-	double value = cJSON_IsNumber(*item) ? (*item)->valuedouble : NAN;
-	*item = (*item)->next;
-	return value;
-}
-
-static bool rows_next(struct rows *rows, struct row *ret)
-{
-	if (rows->time == NULL || rows->mean == NULL || rows->min == NULL || rows->max == NULL ||
-		rows->count == NULL) {
-		return false;
-	}
-	double time_us = take(&rows->time);
-	ret->time_us = fabs(time_us) < 9e15 ? (int64_t)time_us : 0;
-	ret->mean = take(&rows->mean);
-	ret->min = take(&rows->min);
-	ret->max = take(&rows->max);
-	ret->count = take(&rows->count);
-	return true;
-}
-
-/* The time that all series cover together, and the rows of the longest. */
-struct span {
-	int64_t from_us, to_us;
-	size_t rows;
-};
-
-static struct span find_span(const cJSON *reply)
-{
-	struct span span = {INT64_MAX, INT64_MIN, 0};
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
-		struct rows rows = rows_begin(series);
-		struct row row;
-		size_t count = 0;
-		while (rows_next(&rows, &row)) {
-			span.from_us = row.time_us < span.from_us ? row.time_us : span.from_us;
-			span.to_us = row.time_us > span.to_us ? row.time_us : span.to_us;
-			count++;
-		}
-		span.rows = count > span.rows ? count : span.rows;
-	}
-	return span.rows > 0 ? span : (struct span){0};
-}
-
 static void add_series(
-	struct ctl *ctl, struct table *table, const cJSON *series, const struct span *span)
+	struct ctl *ctl, struct table *table, const cJSON *series, const struct rows_span *span)
 {
 	bool utf8 = ctl->style.utf8;
 	const char *unit = json_word(series, "unit");
@@ -117,7 +57,7 @@ static void show_series(struct ctl *ctl, const cJSON *reply)
 		{"MAX", true, false},
 		{"SAMPLES", true, false},
 	};
-	struct span span = find_span(reply);
+	struct rows_span span = rows_span(reply);
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *series = json_first(reply, "series"); series != NULL;
@@ -172,22 +112,45 @@ static void show_csv(FILE *out, const cJSON *reply)
 	}
 }
 
-static int add_time(struct ctl *ctl, cJSON *parameters, const char *member, const char *text)
+int64_t history_now_us(void)
 {
 	struct timespec now;
-	int64_t time_us;
-	if (text == NULL) {
-		return CTL_FINE;
-	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	int64_t now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-	if (when_parse_time(text, now_us, &time_us) < 0) {
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int history_time(struct ctl *ctl, const char *text, int64_t *ret_us)
+{
+	if (when_parse_time(text, history_now_us(), ret_us) < 0) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"'%s' is no time: 5min (ago), 14:30, 2026-01-31 14:30, @1700000000 or now",
 			text);
 	}
-	cJSON_AddItemToObject(parameters, member, proto_json_integer(time_us));
 	return CTL_FINE;
+}
+
+static int add_time(struct ctl *ctl, cJSON *parameters, const char *member, const char *text)
+{
+	int64_t time_us;
+	if (text == NULL) {
+		return CTL_FINE;
+	}
+	int status = history_time(ctl, text, &time_us);
+	if (status == CTL_FINE) {
+		cJSON_AddItemToObject(parameters, member, proto_json_integer(time_us));
+	}
+	return status;
+}
+
+/* A step that makes about so many lines of the span: sources with different rates share it. */
+static double common_step_ms(const cJSON *parameters, double lines)
+{
+	double to_us = json_number(parameters, "to_us");
+	double from_us = json_number(parameters, "from_us");
+	to_us = isnan(to_us) ? (double)history_now_us() : to_us;
+	from_us = isnan(from_us) ? to_us - 3e8 : from_us;
+	double seconds = ceil((to_us - from_us) / 1e6 / lines);
+	return fmin(fmax(seconds, 1), 604800) * 1000;
 }
 
 static int ask(struct ctl *ctl, cJSON **ret)
@@ -202,10 +165,12 @@ static int ask(struct ctl *ctl, cJSON **ret)
 		cJSON_Delete(parameters);
 		return status;
 	}
+	bool thinned = (options->given & OPTION_MAX_POINTS) != 0;
 	if (options->given & OPTION_STEP) {
 		cJSON_AddNumberToObject(parameters, "step_ms", options->step_ms);
+	} else if (options->shape == SHAPE_TABLE && !thinned) {
+		cJSON_AddNumberToObject(parameters, "step_ms", common_step_ms(parameters, 30));
 	}
-	bool thinned = (options->given & OPTION_MAX_POINTS) != 0;
 	if (thinned) {
 		cJSON_AddNumberToObject(parameters, "max_points", (double)options->max_points);
 	}
@@ -221,11 +186,47 @@ static bool has_rows(const cJSON *reply)
 	return series != NULL;
 }
 
+static void show(struct ctl *ctl, const cJSON *reply)
+{
+	if (ctl->options.shape == SHAPE_PLOT) {
+		history_plot(ctl, reply);
+	} else if (ctl->options.shape == SHAPE_TABLE) {
+		history_table(ctl, reply);
+	} else {
+		show_series(ctl, reply);
+	}
+}
+
+/* What excludes each other; NULL when nothing does. */
+static const char *wrong_usage(const struct ctl *ctl)
+{
+	const unsigned others = OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS;
+	const struct options *options = &ctl->options;
+	unsigned given = options->given;
+	if (options->shape == SHAPE_CSV && options->json != JSON_OFF) {
+		return "--csv and --json exclude each other";
+	}
+	if (options->span != NULL) {
+		return "--span of history is a time: 5min, 30s, 2h";
+	}
+	if (given & OPTION_AROUND) {
+		return given & (others | OPTION_SHAPE) ? "--around goes with --span and -n only"
+						       : NULL;
+	}
+	if (given & (OPTION_SPAN | OPTION_LINES)) {
+		return "--span and -n go with --around";
+	}
+	return ctl->word_count == 0 ? "history needs a GLOB, or --around" : NULL;
+}
+
 int verb_history(struct ctl *ctl)
 {
-	bool csv = (ctl->options.given & OPTION_CSV) != 0;
-	if (csv && ctl->options.json != JSON_OFF) {
-		return ctl_fail(ctl, CTL_USAGE, "--csv and --json exclude each other");
+	const char *wrong = wrong_usage(ctl);
+	if (wrong != NULL) {
+		return ctl_fail(ctl, CTL_USAGE, "%s", wrong);
+	}
+	if (ctl->options.given & OPTION_AROUND) {
+		return history_around(ctl);
 	}
 	cJSON *reply;
 	int status = ask(ctl, &reply);
@@ -233,10 +234,10 @@ int verb_history(struct ctl *ctl)
 		return status;
 	}
 	bool rows = has_rows(reply);
-	if (csv) {
+	if (ctl->options.shape == SHAPE_CSV) {
 		show_csv(ctl->output.stream, reply);
 	} else if (!ctl_json(ctl, reply) && rows) {
-		show_series(ctl, reply);
+		show(ctl, reply);
 	}
 	if (!rows) {
 		status = ctl_fail(

@@ -33,14 +33,16 @@ static const struct verb verbs[] = {
 		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0, verb_ps},
 	{"power", "", "rails, the total and its source, energy since the start", 0, 0, 0,
 		verb_power},
-	{"history", "GLOB", "series over time",
-		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_CSV, 1, 1,
-		verb_history},
+	{"history", "[GLOB]", "series over time; what happened around a moment",
+		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_SHAPE |
+			OPTION_AROUND | OPTION_SPAN | OPTION_LINES,
+		0, 1, verb_history},
 	{"trace", "[APP]", "a trace file for Perfetto or chrome://tracing",
 		OPTION_SINCE | OPTION_UNTIL | OPTION_OUTPUT | OPTION_FORMAT | OPTION_SENSORS, 0, 1,
 		verb_trace},
 	{"alerts", "", "what fires or is about to", OPTION_ALL | OPTION_CHECK, 0, 0, verb_alerts},
-	{"events", "", "the timeline", OPTION_FOLLOW | OPTION_LINES, 0, 0, verb_events},
+	{"events", "", "the timeline", OPTION_FOLLOW | OPTION_LINES | OPTION_SINCE | OPTION_UNTIL,
+		0, 0, verb_events},
 	{"watch", "[GLOB]", "live picture; q ends", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
 		verb_watch},
 	{"mark", "LABEL", "put a mark on the timeline", OPTION_APP, 1, 1, verb_mark},
@@ -116,6 +118,8 @@ static int check_usage(const struct verb *verb, const struct options *options)
 	if (unknown != 0) {
 		fprintf(stderr, "edgeprofctl: '%s' does not know %s\n", verb->name,
 			options_name(unknown & -unknown));
+	} else if (options->window_ms > 0 && !(verb->options & OPTION_AROUND)) {
+		fprintf(stderr, "edgeprofctl: --span of '%s' is recent or lifetime\n", verb->name);
 	} else if (arguments < verb->least || arguments > verb->most) {
 		fprintf(stderr, "edgeprofctl: too %s arguments for '%s'\n",
 			arguments < verb->least ? "few" : "many", verb->name);

@@ -8,7 +8,17 @@
 
 #include "client/edgeprofctl/when.h"
 
-enum { OPT_JSON = 256, OPT_NO_PAGER, OPT_COLOR, OPT_SOCKET, OPT_TIMEOUT, OPT_VERSION, OPT_VERB };
+enum {
+	OPT_JSON = 256,
+	OPT_NO_PAGER,
+	OPT_COLOR,
+	OPT_SOCKET,
+	OPT_TIMEOUT,
+	OPT_VERSION,
+	OPT_PLOT,
+	OPT_TABLE,
+	OPT_VERB
+};
 
 /* Codes of verb options are OPT_VERB + the number of their bit. */
 static const struct option long_options[] = {
@@ -42,6 +52,9 @@ static const struct option long_options[] = {
 	{"output", required_argument, NULL, OPT_VERB + 27},
 	{"format", required_argument, NULL, OPT_VERB + 28},
 	{"sensors", required_argument, NULL, OPT_VERB + 29},
+	{"around", required_argument, NULL, OPT_VERB + 30},
+	{"plot", no_argument, NULL, OPT_PLOT},
+	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},
 	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
 	{"color", required_argument, NULL, OPT_COLOR},
@@ -54,11 +67,11 @@ static const struct option long_options[] = {
 
 const char *options_name(unsigned option)
 {
-	static const char *const names[] = {"--since", "--until", "--step", "--max-points", "--csv",
-		"--all", "--check", "--follow", "--lines", "--interval", "--count", "--app",
-		"--watch", "--unwatch", "--name", "--threads", "--tree", "--by", "--span",
-		"--method", "--throttle", "--wide", "--slow", "--recent", "--frame", "--unit",
-		"--time", "--output", "--format", "--sensors"};
+	static const char *const names[] = {"--since", "--until", "--step", "--max-points",
+		"--csv|--plot|--table", "--all", "--check", "--follow", "--lines", "--interval",
+		"--count", "--app", "--watch", "--unwatch", "--name", "--threads", "--tree", "--by",
+		"--span", "--method", "--throttle", "--wide", "--slow", "--recent", "--frame",
+		"--unit", "--time", "--output", "--format", "--sensors", "--around"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (option == 1U << i) {
 			return names[i];
@@ -72,6 +85,7 @@ const char *options_argument(unsigned option)
 	switch (option) {
 	case OPTION_SINCE:
 	case OPTION_UNTIL:
+	case OPTION_AROUND:
 		return " TIME";
 	case OPTION_STEP:
 	case OPTION_INTERVAL:
@@ -102,7 +116,7 @@ const char *options_argument(unsigned option)
 	case OPTION_BY:
 		return " category|unit";
 	case OPTION_SPAN:
-		return " recent|lifetime";
+		return " recent|lifetime|TIME";
 	case OPTION_METHOD:
 		return " linear|nearest";
 	case OPTION_THROTTLE:
@@ -167,6 +181,15 @@ static int parse_ms(const char *text, double *ret)
 	return 0;
 }
 
+/* One shape only. */
+static int set_shape(struct options *options, enum shape shape)
+{
+	bool another = options->shape != SHAPE_LINES && options->shape != shape;
+	options->given |= OPTION_SHAPE;
+	options->shape = shape;
+	return another ? -EINVAL : 0;
+}
+
 static int set_verb_option(struct options *options, unsigned option, const char *argument)
 {
 	static const char *const formats[] = {"chrome", "csv", "json", NULL};
@@ -197,7 +220,14 @@ static int set_verb_option(struct options *options, unsigned option, const char 
 	case OPTION_BY:
 		return parse_word(argument, bys, &options->by);
 	case OPTION_SPAN:
-		return parse_word(argument, spans, &options->span);
+		return parse_word(argument, spans, &options->span) == 0
+			       ? 0
+			       : parse_ms(argument, &options->window_ms);
+	case OPTION_AROUND:
+		options->around = argument;
+		return 0;
+	case OPTION_SHAPE:
+		return set_shape(options, SHAPE_CSV);
 	case OPTION_METHOD:
 		return parse_word(argument, methods, &options->method);
 	case OPTION_THROTTLE:
@@ -266,6 +296,10 @@ static int set_option(struct options *options, int code, const char *argument)
 		r = parse_ms(argument, &milliseconds);
 		options->timeout_ms = r < 0 ? 0 : (uint64_t)milliseconds;
 		return r;
+	case OPT_PLOT:
+		return set_shape(options, SHAPE_PLOT);
+	case OPT_TABLE:
+		return set_shape(options, SHAPE_TABLE);
 	case OPT_VERSION:
 		options->version = true;
 		return 0;

@@ -7,6 +7,8 @@
 
 #include "client/edgeprofctl/style.h"
 
+enum shape { SHAPE_LINES, SHAPE_CSV, SHAPE_PLOT, SHAPE_TABLE };
+
 enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 
 /* Options that only some verbs know: bits of a mask. */
@@ -15,7 +17,7 @@ enum {
 	OPTION_UNTIL = 1 << 1,
 	OPTION_STEP = 1 << 2,
 	OPTION_MAX_POINTS = 1 << 3,
-	OPTION_CSV = 1 << 4,
+	OPTION_SHAPE = 1 << 4, /* --csv, --plot or --table */
 	OPTION_ALL = 1 << 5,
 	OPTION_CHECK = 1 << 6,
 	OPTION_FOLLOW = 1 << 7,
@@ -41,7 +43,8 @@ enum {
 	OPTION_OUTPUT = 1 << 27,
 	OPTION_FORMAT = 1 << 28,
 	OPTION_SENSORS = 1 << 29,
-	OPTION_LAST = OPTION_SENSORS,
+	OPTION_AROUND = 1 << 30,
+	OPTION_LAST = OPTION_AROUND,
 };
 
 struct options {
@@ -51,12 +54,13 @@ struct options {
 	const char *socket; /* NULL: search */
 	uint64_t timeout_ms;
 	unsigned given; /* OPTION_ bits */
-	const char *since, *until, *app, *watch, *unwatch, *name;
+	enum shape shape;
+	const char *since, *until, *around, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
 	const char *unit, *timed;		   /* of emit */
 	const char *output, *format, *sensors;	   /* of trace; format is checked */
 	uint64_t frame;
-	double step_ms, interval_ms; /* 0 = not given */
+	double step_ms, interval_ms, window_ms; /* 0 = not given; window: --span as a time */
 	long max_points, lines, count, recent;
 	char **words; /* the verb and its arguments */
 	int word_count;
