@@ -31,7 +31,7 @@ LIBRARIES = {
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/notify.c"],
     r"ini\.h": ["daemon/config.c"],
-    r"sys/socket\.h": ["daemon/ingest", "daemon/api", "daemon/publish", "daemon/notify.c", "client"],
+    r"sys/socket\.h": ["daemon/util/closer.c", "daemon/ingest", "daemon/api", "daemon/publish", "daemon/notify.c", "client"],
 }
 
 # core reads no clock and opens nothing; proto and core do not log, abort or exit.
