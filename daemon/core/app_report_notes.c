@@ -162,7 +162,10 @@ static void few_line(struct section *section, const struct app *app)
 {
 	bool frames = app->frames && app->frames->count > 0;
 	uint64_t count = frames ? app->frames->count : most_runs(app);
-	if (count < APP_REPORT_FRAMES) {
+	if (count == 0) {
+		section_begin(section);
+		report_line(section->report, "- no stage ran and no frame was told");
+	} else if (count < APP_REPORT_FRAMES) {
 		section_begin(section);
 		report_line(section->report, "- only %" PRIu64 " %s: percentiles want %d or more",
 			count, frames ? count == 1 ? "frame" : "frames" : "runs of a stage",
@@ -215,6 +218,6 @@ void report_hygiene(struct report *report)
 	}
 	if (facts->virtual_machine) {
 		section_begin(&section);
-		report_line(report, "- a virtual machine: times include what its host did else");
+		report_line(report, "- a virtual machine: times include what else its host did");
 	}
 }

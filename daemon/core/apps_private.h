@@ -56,7 +56,7 @@ enum { APP_BY_ID_FIRST = 256, APP_BY_ID_BYTES = 2 << 20 };
 
 struct app_by_id {
 	size_t count, size;
-	size_t *grown; /* bytes; of apps */
+	size_t *grown;			       /* bytes; of apps */
 	struct app_by_id_event *event, *spare; /* spare: for sorting */
 	/* of those that wait on, by id: place + 1 of the newest, and of the one before it */
 	uint16_t *bucket, *before; /* 2 * size, size */
