@@ -426,7 +426,7 @@ def test_fleet_comes_back_without_a_storm():
 
         all_connected(1)
         proxy.set("close")
-        time.sleep(OUTAGE_S + 5)
+        time.sleep(OUTAGE_S)
         proxy.set("pass")
         begin = time.monotonic()
         all_connected(2)
