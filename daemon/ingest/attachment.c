@@ -122,6 +122,9 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 	attachment->process = NULL;
 	apps_detach(ingest->core->apps, process, how, now_ns);
+	if (ingest->undrained == attachment) {
+		ingest->undrained = attachment->next;
+	}
 	*attachment->prev = attachment->next;
 	if (attachment->next) {
 		attachment->next->prev = attachment->prev;

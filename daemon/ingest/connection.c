@@ -113,7 +113,10 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	}
 	bool woken = false;
 	bool alive = status == 0 && read_wakes(connection, &woken);
-	if (woken && attachment_drain(connection->attachment, seam()->now_ns())) {
+	uint64_t now_ns = seam()->now_ns();
+	if (woken && !ingest_turn(connection->ingest, now_ns)) {
+		ingest_drain_soon(connection->ingest);
+	} else if (woken && attachment_drain(connection->attachment, now_ns)) {
 		ingest_drain_timer(connection->ingest);
 	}
 	if (!alive) {

@@ -17,6 +17,7 @@
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t SAMPLE_NS = 1000 * 1000000;
+static const uint64_t TURN_NS = 1000000; /* of draining at a time; one process may take as long */
 
 enum {
 	MAX_CONNECTIONS = 64,
@@ -70,11 +71,7 @@ static uint64_t milliseconds(uint64_t ns)
 	return ns < 1000000 ? 1 : ns / 1000000;
 }
 
-static void on_drain(uv_timer_t *timer)
-{
-	struct ingest *ingest = timer->data;
-	ingest_drain(ingest, seam()->now_ns());
-}
+static void on_drain(uv_timer_t *timer);
 
 void ingest_drain_timer(struct ingest *ingest)
 {
@@ -89,18 +86,58 @@ void ingest_drain_timer(struct ingest *ingest)
 	}
 }
 
-void ingest_drain(struct ingest *ingest, uint64_t now_ns)
+bool ingest_turn(struct ingest *ingest, uint64_t now_ns)
+{
+	uint64_t turn_ms = uv_now(ingest->loop);
+	if (turn_ms != ingest->turn_ms) {
+		ingest->turn_ms = turn_ms;
+		ingest->turn_ns = now_ns;
+	}
+	return now_ns - ingest->turn_ns < TURN_NS;
+}
+
+void ingest_drain_soon(struct ingest *ingest)
+{
+	if (!ingest->closing) {
+		uv_timer_start(&ingest->drain, on_drain, 1,
+			milliseconds(ingest->options.drain_interval_ns));
+	}
+}
+
+/* Drains what it can in this turn; the rest in the next ones. */
+static void drain_turn(struct ingest *ingest, uint64_t now_ns)
 {
 	bool more = false;
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	struct attachment *a = ingest->undrained ? ingest->undrained : ingest->attachments;
+	for (; a && ingest_turn(ingest, now_ns); a = a->next) {
 		more = attachment_drain(a, now_ns) || more;
+		now_ns = seam()->now_ns();
 	}
+	ingest->undrained = a;
 	for (struct connection *c = ingest->connections; c; c = c->next) {
 		connection_resume(c);
 	}
-	if (more && !ingest->closing) { /* the budget ended: others first, then the rest at once */
-		uv_timer_start(&ingest->drain, on_drain, 1,
-			milliseconds(ingest->options.drain_interval_ns));
+	if (more || a) {
+		ingest_drain_soon(ingest);
+	}
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+	drain_turn(timer->data, seam()->now_ns());
+}
+
+void ingest_drain(struct ingest *ingest, uint64_t now_ns)
+{
+	const uint64_t *received = &ingest->core->counters->events_received, before = *received;
+	bool more = false;
+	struct attachment *a = ingest->undrained ? ingest->undrained : ingest->attachments;
+	for (; a && *received - before < RING_BUDGET; a = a->next) {
+		more = attachment_drain(a, now_ns) || more;
+	}
+	ingest->undrained = a;
+	if (more || a) {
+		ingest_drain_soon(ingest);
 	}
 }
 
@@ -157,7 +194,7 @@ static void on_sample(uv_timer_t *timer)
 		ingest->listen_paused = false;
 		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 	}
-	ingest_drain(ingest, now_ns);
+	drain_turn(ingest, now_ns);
 	for (struct attachment *a = ingest->attachments; a; a = a->next) {
 		attachment_sample(a, now_ns);
 	}

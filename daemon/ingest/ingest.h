@@ -22,7 +22,8 @@ struct ingest_options {
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
 	struct ingest **ret);
 
-/* Drains everything now (before a query that wants fresh numbers; at stop). */
+/* Drains everything now (before a query that wants fresh numbers), unless so much has piled up that
+ * it would hold the loop: the rest follows in the next turns. */
 void ingest_drain(struct ingest *ingest, uint64_t now_ns);
 
 /* Final drain and checkpoint; sockets closed, path removed; done(ctx) after the last handle. */

@@ -58,6 +58,9 @@ struct ingest {
 	struct connection *connections;
 	size_t connection_count;
 	struct attachment *attachments;
+	struct attachment *undrained; /* where the next turn of draining goes on; NULL: anew */
+	uint64_t turn_ms,
+		turn_ns; /* when this turn of the loop began to drain: uv_now, our clock */
 	uint64_t mapped_bytes;
 	uint64_t sample_ms; /* the loop's time when the sample that goes on began; 0 = none */
 	unsigned handles;   /* not yet closed */
@@ -78,6 +81,11 @@ bool ingest_trusts(const struct ingest *ingest, uid_t uid);
 
 /* Starts the drain timer when there is something to drain, stops it when there is not. */
 void ingest_drain_timer(struct ingest *ingest);
+
+/* Time is left for draining in this turn of the loop. */
+bool ingest_turn(struct ingest *ingest, uint64_t now_ns);
+/* In the next turn, before the drain timer would. */
+void ingest_drain_soon(struct ingest *ingest);
 
 /* Accepts what waits on the listening socket. */
 void connection_accept(struct ingest *ingest);
