@@ -45,6 +45,5 @@ enum api_result list_start(
 
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
-enum api_result list_of_app_as(
-	struct api_call *call, const struct list_ops *ops, uint32_t choice);
+enum api_result list_of_app_as(struct api_call *call, const struct list_ops *ops, uint32_t choice);
 bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);
