@@ -15,6 +15,7 @@
 #include "daemon/api/input.h"
 #include "daemon/api/queue.h"
 #include "daemon/api/state.h"
+#include "daemon/api/strangers.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -147,17 +148,33 @@ static bool run_frame(struct api_connection *connection)
 	return true;
 }
 
+/* Where the kernel lets descriptors through, a read takes no more than was looked at. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	(void)suggested;
 	struct api_connection *connection = handle->data;
-	*buf = uv_buf_init(connection->api->read_buffer, sizeof(connection->api->read_buffer));
+	struct api *api = connection->api;
+	size_t size = sizeof(api->read_buffer);
+	if (!api->descriptors_refused) {
+		ssize_t n = strangers_peek(api->closer, connection->fd, api->read_buffer, size);
+		connection->stranger = n == -EPROTO;
+		if (n == -EAGAIN || n == -EPROTO) {
+			size = 0; /* read by nobody: on_read hears UV_ENOBUFS */
+		} else if (n > 0) {
+			size = (size_t)n;
+		}
+	}
+	*buf = uv_buf_init(api->read_buffer, (unsigned)size);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct api_connection *connection = stream->data;
-	if (n == 0 || connection->closing) {
+	if (n == 0 || connection->closing || (n == UV_ENOBUFS && !connection->stranger)) {
+		return;
+	}
+	if (n == UV_ENOBUFS) {
+		protocol_error(connection, "sends descriptors");
 		return;
 	}
 	if (n < 0) {
@@ -285,7 +302,9 @@ void connection_close(struct api_connection *connection)
 	if (!connection->borrowed) {
 		input_drop(connection);
 	}
+	int kept = connection->api->descriptors_refused ? -1 : strangers_keep(connection->fd);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
+	strangers_close(connection->api->closer, kept);
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
 	uv_close((uv_handle_t *)&connection->tick, on_closed);
 }

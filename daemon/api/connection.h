@@ -45,8 +45,9 @@ struct api_connection {
 	size_t stall_size;			       /* queue size when stall_ms was set */
 	int handles;
 	bool closing, end_of_input, reading;
-	bool ready;   /* wants a turn */
-	bool blocked; /* waits for room in a queue */
+	bool stranger; /* sent descriptors */
+	bool ready;    /* wants a turn */
+	bool blocked;  /* waits for room in a queue */
 
 	/* input: owned, or for the length of a read callback the server's read buffer */
 	char *input;

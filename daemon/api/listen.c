@@ -90,10 +90,10 @@ int listen_bind(const char *path, const char *group, int *ret, ino_t *inode)
 	return 0;
 }
 
-int listen_prepare(int fd)
+int listen_prepare(int fd, bool *refuses_descriptors)
 {
 	int flags = fcntl(fd, F_GETFL);
-	closer_refuse(fd); /* libuv reads without room for any: the kernel would close them here */
+	*refuses_descriptors = closer_refuse(fd);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || listen(fd, BACKLOG) < 0) {
 		return -errno;

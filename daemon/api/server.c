@@ -16,6 +16,7 @@
 #include "daemon/api/listen.h"
 #include "daemon/api/state.h"
 #include "daemon/api/subscribe.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -137,6 +138,7 @@ static void api_handle_closed(struct api *api)
 	free(api->scratch);
 	free(api->metric_serial);
 	free(api->accounts);
+	closer_destroy(api->closer);
 	free(api);
 	if (done) {
 		done(ctx);
@@ -252,7 +254,7 @@ int api_open(
 	int r = -ENOMEM;
 	api->accounts = mem_calloc(api->options.max_connections, sizeof(*api->accounts));
 	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
-	if (!api->accounts || !api->metric_serial) {
+	if (!api->accounts || !api->metric_serial || closer_create(&api->closer) < 0) {
 		goto error;
 	}
 	if (api->listen_fd < 0) {
@@ -262,7 +264,7 @@ int api_open(
 		}
 		memcpy(api->path, options->path, strlen(options->path) + 1);
 	}
-	r = listen_prepare(api->listen_fd);
+	r = listen_prepare(api->listen_fd, &api->descriptors_refused);
 	if (r < 0) {
 		goto error;
 	}
@@ -293,6 +295,7 @@ error:
 	listen_end(api->listen_fd, api->path, api->path_inode);
 	free(api->metric_serial);
 	free(api->accounts);
+	closer_destroy(api->closer);
 	free(api);
 	return r;
 }

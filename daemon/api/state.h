@@ -37,7 +37,9 @@ struct api {
 	uv_idle_t turn;	  /* runs while a connection has work left for the next turn */
 	int handles;	  /* of ours that are not closed yet */
 	bool closing, short_of_descriptors;
-	bool some_blocked; /* a connection waits for room in a queue */
+	bool descriptors_refused; /* by the kernel */
+	struct closer *closer;	  /* of descriptors that strangers sent */
+	bool some_blocked;	  /* a connection waits for room in a queue */
 	void (*done)(void *ctx);
 	void *done_ctx;
 

@@ -143,10 +143,10 @@ void closer_take_socket(struct closer *closer, int fd)
 	}
 }
 
-void closer_refuse(int fd)
+bool closer_refuse(int fd)
 {
 	const int off = 0;
-	setsockopt(fd, SOL_SOCKET, PASS_RIGHTS, &off, sizeof(off));
+	return setsockopt(fd, SOL_SOCKET, PASS_RIGHTS, &off, sizeof(off)) == 0;
 }
 
 bool closer_is_full(struct closer *closer)

@@ -29,8 +29,8 @@ void closer_take(struct closer *closer, int fd);
 void closer_take_socket(struct closer *closer, int fd);
 
 /* The kernel refuses messages with descriptors to this Unix socket, and to what it accepts, with
- * EPERM; before Linux 6.16 nothing happens. */
-void closer_refuse(int fd);
+ * EPERM: true. Before Linux 6.16 nothing happens: false. */
+bool closer_refuse(int fd);
 
 /* So many wait that no more should be received. */
 bool closer_is_full(struct closer *closer);
