@@ -149,6 +149,12 @@ def test_trusted_authority_is_enough():
 
 
 def test_host_name_may_be_in_the_certificate():
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo("localhost", 1, type=socket.SOCK_STREAM)}
+    except OSError:
+        addresses = set()
+    if "127.0.0.1" not in addresses:  # the broker listens there only
+        return "this machine has no localhost at 127.0.0.1"
     with certificates() as certs:
         certs.signed("server", names="DNS:localhost", common="whatever")
         with mosquitto.Broker(more=server(certs)) as broker:

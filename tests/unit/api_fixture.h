@@ -278,8 +278,10 @@ static inline void client_say(int fd, const char *text)
 static inline void client_wait(int fd)
 {
 	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+	/* not UV_RUN_ONCE: a thread may close the socket, which is no event of the loop */
 	while (poll(&pollfd, 1, 0) == 0) {
-		uv_run(&f.loop, UV_RUN_ONCE);
+		uv_run(&f.loop, UV_RUN_NOWAIT);
+		poll(&pollfd, 1, 1);
 	}
 }
 

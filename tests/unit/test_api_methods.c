@@ -304,7 +304,7 @@ START_TEST(history_without_more_is_thinned_to_max_points)
 		"{\"glob\":\"temperature/*\",\"to_us\":1700000003000000,\"max_points\":100}");
 	const cJSON *series = item_of(reply, "series", "name", "temperature/max");
 	ck_assert_int_le(count(series, "time_us"), 100);
-	ck_assert_int_ge(count(series, "time_us"), 20);
+	ck_assert_int_ge(count(series, "time_us"), 10); /* its share of what five series get */
 	ck_assert_double_gt(number(series, "step_ms"), 0);
 	double rows = 0;
 	const cJSON *item;
