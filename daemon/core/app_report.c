@@ -130,9 +130,12 @@ static void frames_lines(struct report *report)
 		report_line(report, "Frames      %" PRIu64 ": insufficient data", frames->count);
 		return;
 	}
-	report_line(report,
-		"Frames      %" PRIu64 "; %.2f fps (frames over time), %.2f fps (mean of 1/dt)",
-		frames->count, fps, stats.fps_mean);
+	char mean[48] = ""; /* is not kept beyond the recent window */
+	if (!isnan(stats.fps_mean)) {
+		snprintf(mean, sizeof(mean), ", %.2f fps (mean of 1/dt)", stats.fps_mean);
+	}
+	report_line(report, "Frames      %" PRIu64 "; %.2f fps (frames over time)%s", frames->count,
+		fps, mean);
 	report_line(report, "Frame time  mean %.1f, P95 %.1f, P99 %.1f, jitter %.1f ms",
 		stats.frame_time_mean_ms, stats.frame_time_p95_ms, stats.frame_time_p99_ms,
 		stats.jitter_ms);
