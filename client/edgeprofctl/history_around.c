@@ -44,11 +44,11 @@ static int set_window(struct ctl *ctl, struct around *around)
 {
 	const struct options *options = &ctl->options;
 	const char *text = options->around;
-	int64_t now_us = history_now_us();
 	int status = history_time(ctl, text, &around->time_us);
 	if (status != CTL_FINE) {
 		return status;
 	}
+	int64_t now_us = history_now_us(); /* not before "now" was read: that is in the past */
 	if (around->time_us > now_us && strchr(text, ':') != NULL && strchr(text, '-') == NULL) {
 		around->time_us -= INT64_C(86400000000);
 	}
