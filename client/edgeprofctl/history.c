@@ -200,9 +200,9 @@ static void show(struct ctl *ctl, const cJSON *reply)
 /* What excludes each other; NULL when nothing does. */
 static const char *wrong_usage(const struct ctl *ctl)
 {
-	const unsigned others = OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS;
+	const uint64_t others = OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS;
 	const struct options *options = &ctl->options;
-	unsigned given = options->given;
+	uint64_t given = options->given;
 	if (options->shape == SHAPE_CSV && options->json != JSON_OFF) {
 		return "--csv and --json exclude each other";
 	}

@@ -9,7 +9,7 @@
 
 struct verb {
 	const char *name, *arguments, *summary;
-	unsigned options; /* mask of those it knows */
+	uint64_t options; /* mask of those it knows */
 	int least, most;  /* arguments */
 	int (*run)(struct ctl *ctl);
 };
@@ -80,7 +80,7 @@ static void print_verb(const struct verb *verb, FILE *out)
 {
 	fprintf(out, "Usage: edgeprofctl %s%s%s", verb->name, verb->arguments[0] == '\0' ? "" : " ",
 		verb->arguments);
-	for (unsigned bit = 1; bit <= OPTION_LAST; bit <<= 1) {
+	for (uint64_t bit = 1; bit < OPTION_END; bit <<= 1) {
 		if (verb->options & bit) {
 			fprintf(out, " [%s%s]", options_name(bit), options_argument(bit));
 		}
@@ -113,11 +113,11 @@ static int print_help(const struct verb *about)
 /* 0, or the usage on stderr and CTL_USAGE. */
 static int check_usage(const struct verb *verb, const struct options *options)
 {
-	unsigned unknown = options->given & ~verb->options;
+	uint64_t unknown = options->given & ~verb->options;
 	int arguments = options->word_count - 1;
 	if (unknown != 0) {
 		fprintf(stderr, "edgeprofctl: '%s' does not know %s\n", verb->name,
-			options_name(unknown & -unknown));
+			options_name(unknown & (~unknown + 1)));
 	} else if (options->window_ms > 0 && !(verb->options & OPTION_AROUND)) {
 		fprintf(stderr, "edgeprofctl: --span of '%s' is recent or lifetime\n", verb->name);
 	} else if (arguments < verb->least || arguments > verb->most) {

@@ -65,67 +65,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-const char *options_name(unsigned option)
-{
-	static const char *const names[] = {"--since", "--until", "--step", "--max-points",
-		"--csv|--plot|--table", "--all", "--check", "--follow", "--lines", "--interval",
-		"--count", "--app", "--watch", "--unwatch", "--name", "--threads", "--tree", "--by",
-		"--span", "--method", "--throttle", "--wide", "--slow", "--recent", "--frame",
-		"--unit", "--time", "--output", "--format", "--sensors", "--around"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (option == 1U << i) {
-			return names[i];
-		}
-	}
-	return "";
-}
-
-const char *options_argument(unsigned option)
-{
-	switch (option) {
-	case OPTION_SINCE:
-	case OPTION_UNTIL:
-	case OPTION_AROUND:
-		return " TIME";
-	case OPTION_STEP:
-	case OPTION_INTERVAL:
-		return " SPAN";
-	case OPTION_MAX_POINTS:
-	case OPTION_LINES:
-	case OPTION_COUNT:
-	case OPTION_RECENT:
-		return " N";
-	case OPTION_APP:
-		return " APP";
-	case OPTION_WATCH:
-	case OPTION_UNWATCH:
-		return " PID|PATTERN|UNIT";
-	case OPTION_NAME:
-	case OPTION_TIME:
-		return " NAME";
-	case OPTION_FRAME:
-		return " N";
-	case OPTION_UNIT:
-		return " UNIT";
-	case OPTION_OUTPUT:
-		return " FILE";
-	case OPTION_FORMAT:
-		return " chrome|csv|json";
-	case OPTION_SENSORS:
-		return " GLOB";
-	case OPTION_BY:
-		return " category|unit";
-	case OPTION_SPAN:
-		return " recent|lifetime|TIME";
-	case OPTION_METHOD:
-		return " linear|nearest";
-	case OPTION_THROTTLE:
-		return " all|throttled|unthrottled";
-	default: /* flags */
-		return "";
-	}
-}
-
 static int choose(const char *text, const char *const *words, size_t count, int *ret)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -190,7 +129,7 @@ static int set_shape(struct options *options, enum shape shape)
 	return another ? -EINVAL : 0;
 }
 
-static int set_verb_option(struct options *options, unsigned option, const char *argument)
+static int set_verb_option(struct options *options, uint64_t option, const char *argument)
 {
 	static const char *const formats[] = {"chrome", "csv", "json", NULL};
 	static const char *const bys[] = {"category", "unit", NULL};
@@ -304,7 +243,7 @@ static int set_option(struct options *options, int code, const char *argument)
 		options->version = true;
 		return 0;
 	default:
-		return set_verb_option(options, 1U << (code - OPT_VERB), argument);
+		return set_verb_option(options, OPTION_BIT(code - OPT_VERB), argument);
 	}
 }
 

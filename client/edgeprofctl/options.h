@@ -11,41 +11,40 @@ enum shape { SHAPE_LINES, SHAPE_CSV, SHAPE_PLOT, SHAPE_TABLE };
 
 enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 
-/* Options that only some verbs know: bits of a mask. */
-enum {
-	OPTION_SINCE = 1 << 0,
-	OPTION_UNTIL = 1 << 1,
-	OPTION_STEP = 1 << 2,
-	OPTION_MAX_POINTS = 1 << 3,
-	OPTION_SHAPE = 1 << 4, /* --csv, --plot or --table */
-	OPTION_ALL = 1 << 5,
-	OPTION_CHECK = 1 << 6,
-	OPTION_FOLLOW = 1 << 7,
-	OPTION_LINES = 1 << 8,
-	OPTION_INTERVAL = 1 << 9,
-	OPTION_COUNT = 1 << 10,
-	OPTION_APP = 1 << 11,
-	OPTION_WATCH = 1 << 12,
-	OPTION_UNWATCH = 1 << 13,
-	OPTION_NAME = 1 << 14,
-	OPTION_THREADS = 1 << 15,
-	OPTION_TREE = 1 << 16,
-	OPTION_BY = 1 << 17,
-	OPTION_SPAN = 1 << 18,
-	OPTION_METHOD = 1 << 19,
-	OPTION_THROTTLE = 1 << 20,
-	OPTION_WIDE = 1 << 21,
-	OPTION_SLOW = 1 << 22,
-	OPTION_RECENT = 1 << 23,
-	OPTION_FRAME = 1 << 24,
-	OPTION_UNIT = 1 << 25,
-	OPTION_TIME = 1 << 26,
-	OPTION_OUTPUT = 1 << 27,
-	OPTION_FORMAT = 1 << 28,
-	OPTION_SENSORS = 1 << 29,
-	OPTION_AROUND = 1 << 30,
-	OPTION_LAST = OPTION_AROUND,
-};
+/* Options that only some verbs know: bits of a mask of 64. options_names.c has their names. */
+#define OPTION_BIT(number) (UINT64_C(1) << (number))
+#define OPTION_SINCE OPTION_BIT(0)
+#define OPTION_UNTIL OPTION_BIT(1)
+#define OPTION_STEP OPTION_BIT(2)
+#define OPTION_MAX_POINTS OPTION_BIT(3)
+#define OPTION_SHAPE OPTION_BIT(4) /* --csv, --plot or --table */
+#define OPTION_ALL OPTION_BIT(5)
+#define OPTION_CHECK OPTION_BIT(6)
+#define OPTION_FOLLOW OPTION_BIT(7)
+#define OPTION_LINES OPTION_BIT(8)
+#define OPTION_INTERVAL OPTION_BIT(9)
+#define OPTION_COUNT OPTION_BIT(10)
+#define OPTION_APP OPTION_BIT(11)
+#define OPTION_WATCH OPTION_BIT(12)
+#define OPTION_UNWATCH OPTION_BIT(13)
+#define OPTION_NAME OPTION_BIT(14)
+#define OPTION_THREADS OPTION_BIT(15)
+#define OPTION_TREE OPTION_BIT(16)
+#define OPTION_BY OPTION_BIT(17)
+#define OPTION_SPAN OPTION_BIT(18)
+#define OPTION_METHOD OPTION_BIT(19)
+#define OPTION_THROTTLE OPTION_BIT(20)
+#define OPTION_WIDE OPTION_BIT(21)
+#define OPTION_SLOW OPTION_BIT(22)
+#define OPTION_RECENT OPTION_BIT(23)
+#define OPTION_FRAME OPTION_BIT(24)
+#define OPTION_UNIT OPTION_BIT(25)
+#define OPTION_TIME OPTION_BIT(26)
+#define OPTION_OUTPUT OPTION_BIT(27)
+#define OPTION_FORMAT OPTION_BIT(28)
+#define OPTION_SENSORS OPTION_BIT(29)
+#define OPTION_AROUND OPTION_BIT(30)
+#define OPTION_END OPTION_BIT(31) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;
@@ -53,7 +52,7 @@ struct options {
 	bool no_pager, help, version;
 	const char *socket; /* NULL: search */
 	uint64_t timeout_ms;
-	unsigned given; /* OPTION_ bits */
+	uint64_t given; /* OPTION_ bits */
 	enum shape shape;
 	const char *since, *until, *around, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
@@ -71,10 +70,10 @@ struct options {
 int options_parse(int argc, char **argv, struct options *ret);
 
 /* "--since" for OPTION_SINCE. */
-const char *options_name(unsigned option);
+const char *options_name(uint64_t option);
 
 /* " TIME" for OPTION_SINCE, "" for a flag. */
-const char *options_argument(unsigned option);
+const char *options_argument(uint64_t option);
 
 /* The lines about the options that every verb knows. */
 void options_usage(FILE *out);

@@ -204,7 +204,7 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 
 int verb_ps(struct ctl *ctl)
 {
-	unsigned given = ctl->options.given;
+	uint64_t given = ctl->options.given;
 	if (given & (OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME)) {
 		bool removal = given == OPTION_UNWATCH;
 		if (!removal && given != OPTION_WATCH && given != (OPTION_WATCH | OPTION_NAME)) {

@@ -190,7 +190,7 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 int verb_stages(struct ctl *ctl)
 {
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
-	unsigned views = ctl->options.given & (OPTION_TREE | OPTION_BY | OPTION_WIDE);
+	uint64_t views = ctl->options.given & (OPTION_TREE | OPTION_BY | OPTION_WIDE);
 	cJSON *reply;
 	if ((views & (views - 1)) != 0) {
 		return ctl_fail(ctl, CTL_USAGE, "one of --tree, --by and --wide at a time");
