@@ -1,0 +1,103 @@
+/* Which (rule, metric) pairs are judged: made when a metric is seen for the first time, ended with
+ * their rule or their metric. */
+#include "daemon/core/alerts_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+void alert_instance_end(
+	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
+{
+	struct alert *alert = &instance->state.alert;
+	if (alert->phase == ALERT_FIRING) {
+		enum alert_severity severity = alert->severity;
+		alert->phase = ALERT_OK;
+		alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
+		alert->since_ns = alert->t_ns;
+		alert->transitions++;
+		alerts_tell(alerts, alert, ALERT_FIRING, severity, ending);
+	}
+	alerts_memory_free(&alerts->memory, instance->slot);
+	size_t at = 0;
+	while (alerts->instance[at] != instance) {
+		at++;
+	}
+	alerts->count--;
+	memmove(alerts->instance + at, alerts->instance + at + 1,
+		(alerts->count - at) * sizeof(alerts->instance[0]));
+	free(instance);
+}
+
+/* The list an instance of the rule over the metric belongs to. */
+static struct alert_instance **list_of(
+	struct alerts *alerts, const struct alert_rule *rule, const struct metric *metric)
+{
+	return rule->kind == ALERT_ABSENT ? &alerts->absent : &alerts->of[metric->id];
+}
+
+void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
+	const struct metric *metric, uint64_t t_ns)
+{
+	struct alert_instance **list = list_of(alerts, rule, metric);
+	for (struct alert_instance *known = *list; known; known = known->next) {
+		if (known->state.alert.rule == rule &&
+			strcmp(known->state.alert.metric, name) == 0) {
+			known->metric = metric;
+			known->state.alert.unit = metric ? metric->unit : UNIT_NONE;
+			return;
+		}
+	}
+	struct alert_instance *instance = NULL;
+	if (alerts->count < ALERT_INSTANCES_MAX) {
+		instance = mem_zalloc(sizeof(*instance));
+	}
+	if (!instance) {
+		alerts->refused++;
+		return;
+	}
+	struct alert *alert = &instance->state.alert;
+	if (proto_glob_instance(rule->metric, name, alert->instance, sizeof(alert->instance)) < 0) {
+		snprintf(alert->instance, sizeof(alert->instance), "_");
+	}
+	snprintf(alert->metric, sizeof(alert->metric), "%s", name);
+	alert->rule = rule;
+	alert->unit = metric ? metric->unit : UNIT_NONE;
+	alert_state_init(&instance->state, t_ns);
+	instance->slot = alerts_memory_take(&alerts->memory, &instance->state);
+	instance->metric = metric;
+	instance->next = *list;
+	*list = instance;
+	alerts->instance[alerts->count++] = instance;
+}
+
+void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
+{
+	for (size_t i = 0; i < alerts->rules; i++) {
+		const struct alert_rule *rule = alerts->rule[i];
+		if (rule->enabled && proto_glob_match(rule->metric, metric->name)) {
+			alert_instance_add(alerts, rule, metric->name, metric, t_ns);
+		}
+	}
+	alerts->matched[metric->id] = (uint64_t)metric->serial + 1;
+}
+
+void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,
+	struct alert_rule *const *rules, size_t count, uint64_t now_ns)
+{
+	while (*list) {
+		struct alert_instance *instance = *list;
+		bool kept = false;
+		for (size_t i = 0; i < count; i++) {
+			kept = kept || rules[i] == instance->state.alert.rule;
+		}
+		if (kept) {
+			list = &instance->next;
+			continue;
+		}
+		*list = instance->next;
+		alert_instance_end(alerts, instance, now_ns, ": the rule was changed or removed");
+	}
+}

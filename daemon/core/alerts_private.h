@@ -1,0 +1,57 @@
+/* What the files of alerts share: alerts.c (rules, commits, retirement), alerts_instances.c (which
+ * instances there are), alerts_tell.c (who hears of a transition). */
+#pragma once
+
+#include "daemon/core/alerts_memory.h"
+#include "daemon/core/alerts_state.h"
+
+struct alert_instance {
+	struct alert_state state;
+	const struct metric *metric; /* NULL: gone or not there yet (absent rules only) */
+	struct alert_instance *next; /* of the same metric, or of all absent rules */
+	int slot;		     /* in what is remembered; -1 = none */
+};
+
+struct alerts {
+	struct metrics *metrics;
+	struct timeline *timeline;
+	size_t rules;
+	struct alert_rule **rule;
+	size_t count;
+	struct alert_instance *instance[ALERT_INSTANCES_MAX];
+	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
+	 * and its instances. */
+	uint64_t matched[METRICS_MAX];
+	struct alert_instance *of[METRICS_MAX];
+	struct alert_instance *absent;
+	uint64_t refused;
+	struct alerts_memory memory;
+	uint64_t orphans_ns; /* when what nobody took up ends; 0 = there is none */
+	size_t observers;
+	struct {
+		alert_observer *call;
+		void *ctx;
+	} observer[ALERT_OBSERVERS];
+};
+
+/* Tells a transition to the timeline and the observers; ending as in alerts_text(). */
+void alerts_tell(struct alerts *alerts, struct alert *alert, enum alert_phase from,
+	enum alert_severity from_severity, const char *ending);
+
+/* Ends what the last process left firing and nobody judges any more: its rule or its metric did not
+ * come back. */
+void alerts_end_orphans(struct alerts *alerts, uint64_t t_ns);
+
+/* Makes the instance of the rule over the metric; one that is there already takes the metric up.
+ * metric NULL: not there yet (absent rules only). */
+void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
+	const struct metric *metric, uint64_t t_ns);
+/* It is out of its list already. A firing alert ends with a transition whatever the hold times say.
+ */
+void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns,
+	const char *ending);
+/* Looks the metric's rules up. */
+void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
+/* Drops the instances of the list whose rules are not among the new ones. */
+void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,
+	struct alert_rule *const *rules, size_t count, uint64_t now_ns);
