@@ -4,10 +4,10 @@
  * clock offsets), in time-major blocks that are sealed with a checksum. Pure: it makes blocks and
  * reads them; files are store/archive_file's, time is an argument. Who calls what from where:
  *
- *   loop    archive_take_row, archive_take_event -> archive_seal -> (worker writes) -> archive_written
- *   worker  at start: archive_index_scan over all pages -> archive_index_finish -> loop:
- *           archive_adopt
- *   query   loop: archive_plan_make -> worker: archive_plan_read for each of its blocks -> loop: rows
+ *   loop    archive_take_row, archive_take_event -> archive_seal -> (worker writes) ->
+ * archive_written worker  at start: archive_index_scan over all pages -> archive_index_finish ->
+ * loop: archive_adopt query   loop: archive_plan_make -> worker: archive_plan_read for each of its
+ * blocks -> loop: rows
  *
  * The file: one header page (written once), then a ring of pages. A block is 1 or more whole pages,
  * never goes round the end, and never shares a page with another: a torn page damages one block. A
@@ -91,8 +91,8 @@ void archive_pending(const struct archive *archive, struct archive_pending *ret)
 
 /* What is to be written next: whole pages at *page of the file. Complete buckets only; with all
  * (the daemon stops, or a test) also the open ones. 0: nothing to write, or nothing adopted. The
- * bytes belong to the archive and stay until archive_written. day: the account's memory, kept in the
- * block (archive_account.h). */
+ * bytes belong to the archive and stay until archive_written. day: the account's memory, kept in
+ * the block (archive_account.h). */
 struct archive_account_memory;
 size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,
 	const struct archive_account_memory *day, bool all, const uint8_t **bytes, uint32_t *page);
@@ -142,24 +142,29 @@ struct archive_point {
 
 /* A query is a copy of all that its worker needs: which blocks, which series. It covers as many
  * blocks from from_us on as keep the answer within points_max rows; next_us is where the next query
- * goes on (INT64_MAX: there is no more). step_ns 0: buckets as they are; else a multiple of 10 s,
- * steps aligned to the wall time. Times are those of the boot's clock offsets as they are known now
- * (blocks of this boot from before the first sync get the right time, too). */
+ * goes on (INT64_MAX: there is no more), with a step a multiple of it: no step is told twice.
+ * step_ns 0: buckets as they are; else a multiple of 10 s, steps aligned to the wall time. Times
+ * are those of the boot's clock offsets as they are known now (blocks of this boot from before the
+ * first sync get the right time, too). */
 struct archive_plan;
 int archive_plan_make(struct archive *archive, const char *glob, int64_t from_us, int64_t to_us,
 	uint64_t step_ns, size_t points_max, const struct wallclock *wall,
 	struct archive_plan **ret); /* -ENOMEM */
 size_t archive_plan_blocks(const struct archive_plan *plan);
-void archive_plan_block(const struct archive_plan *plan, size_t index, uint32_t *page, uint32_t *pages);
+void archive_plan_block(
+	const struct archive_plan *plan, size_t index, uint32_t *page, uint32_t *pages);
 /* On the worker, in order: the block's bytes as read. One that was overwritten since or cannot be
  * believed is left out and counted. 0, -ENOMEM. */
 int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *bytes);
 void archive_plan_finish(struct archive_plan *plan); /* after the last block: closes open steps */
+/* One boot's part of a series: no row is made of two boots. Parts of one name come one after the
+ * other, in the order of boots; points in the order of time. */
 struct archive_series {
 	const char *name;
 	enum unit unit;
 	const struct archive_point *points;
 	size_t count;
+	uint32_t boot_seq;
 };
 size_t archive_plan_series(const struct archive_plan *plan);
 void archive_plan_at(const struct archive_plan *plan, size_t index, struct archive_series *ret);
