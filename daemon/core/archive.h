@@ -4,10 +4,12 @@
  * clock offsets), in time-major blocks that are sealed with a checksum. Pure: it makes blocks and
  * reads them; files are store/archive_file's, time is an argument. Who calls what from where:
  *
- *   loop    archive_take_row, archive_take_event -> archive_seal -> (worker writes) ->
- * archive_written worker  at start: archive_index_scan over all pages -> archive_index_finish ->
- * loop: archive_adopt query   loop: archive_plan_make -> worker: archive_plan_read for each of its
- * blocks -> loop: rows
+ *   loop    archive_take_value, archive_take_event -> archive_seal
+ *           -> (the worker writes) -> archive_written
+ *   start   worker: archive_index_scan over all pages -> archive_index_finish
+ *           -> loop: archive_adopt
+ *   query   loop: archive_plan_make -> worker: archive_plan_read for each of its blocks
+ *           -> loop: rows
  *
  * The file: one header page (written once), then a ring of pages. A block is 1 or more whole pages,
  * never goes round the end, and never shares a page with another: a torn page damages one block. A
