@@ -13,37 +13,72 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ARCHIVE_HOURS = 24 };
+/* The one that runs, and 24 whole ones before it: no window of 24 h is longer. */
+enum { ARCHIVE_HOURS = 25 };
 
 #define ARCHIVE_DAY_LIMIT (UINT64_C(16) << 20)
 
-/* In every block, so that a restart or reboot does not forget what was written. */
+/* In every block, so that a restart or reboot does not forget what was written. Hours are counted
+ * from the account's own start: they need not be those of a clock. */
 struct archive_account_memory {
-	int64_t hour;		       /* wall hour (time_us / 3600e6) of bytes[0] */
-	uint32_t bytes[ARCHIVE_HOURS]; /* this hour, the one before, … */
+	uint64_t t_ns;	 /* when the block was made, CLOCK_MONOTONIC of its boot */
+	int64_t wall_s;	 /* the same in seconds since the epoch; 0 = not synchronised */
+	uint32_t hour_s; /* how much of the hour of bytes[0] was over */
+	uint32_t bytes[ARCHIVE_HOURS]; /* this hour with this block, the one before, … */
 };
 
+enum archive_bucket { ARCHIVE_TENS, ARCHIVE_MINUTES, ARCHIVE_BUCKETS };
+
 struct archive_account {
-	struct archive_account_memory memory;
+	int64_t hour_ns; /* begin of the hour of bytes[0]; may be before the boot */
+	uint64_t bytes[ARCHIVE_HOURS];
 	uint64_t limit;	   /* bytes of a rolling day */
-	uint32_t overhead; /* bytes that the file system writes of its own for each write */
-	uint32_t unit;	   /* writes are rounded up to it (ARCHIVE_PAGE or the fs block) */
-	double row_bytes;  /* smoothed: a block's bytes for each bucket row of all metrics */
-	double fixed_bytes; /* smoothed: a block's bytes that do not depend on its length */
+	uint32_t overhead; /* what the file system writes of its own for a write */
+	uint32_t unit;	   /* writes are rounded up to it: its block */
+	double value_bytes[ARCHIVE_BUCKETS]; /* of a bucket, smoothed */
+	enum archive_bucket bucket;	     /* in use */
 };
 
 struct archive_pace {
 	uint64_t bucket_ns; /* 10 s or 60 s */
 	uint64_t period_ns; /* between blocks */
 	uint64_t loss_ns;   /* what a power cut can cost at most: period and open bucket */
-	bool paused;	    /* nothing may be written until the day's oldest hour is over */
+	bool paused;	    /* nothing may be written before resume_ns */
+	uint64_t resume_ns;
 };
 
+/* unit: a power of two, 512 or more. */
 void archive_account_init(struct archive_account *account, uint64_t limit, uint32_t overhead,
-	uint32_t unit, const struct archive_account_memory *found);
-/* Monotonic in effect: a wall clock that jumps forgets nothing that was written within 24 h of
- * t_ns; wall_us only names the hours for the next boot. */
-void archive_account_wrote(
-	struct archive_account *account, uint64_t t_ns, int64_t wall_us, size_t bytes, size_t rows);
-uint64_t archive_account_day(const struct archive_account *account, uint64_t t_ns);
-struct archive_pace archive_account_pace(const struct archive_account *account, uint64_t t_ns);
+	uint32_t unit, uint64_t t_ns);
+
+/* Before anything was written: goes on from what an earlier process wrote, aged by no more than
+ * what has certainly passed since: the difference of two synchronised wall clocks, else of
+ * CLOCK_MONOTONIC, else the time since boot. */
+void archive_account_remember(struct archive_account *account,
+	const struct archive_account_memory *found, uint64_t t_ns, int64_t wall_us, bool synced);
+
+/* What the block that is to be sealed carries: with what it will itself cost if it has so many
+ * bytes. */
+void archive_account_keep(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
+	bool synced, size_t bytes, struct archive_account_memory *ret);
+
+/* Bytes of whole pages that were handed to the kernel, successfully or not; payload: without
+ * padding, for so many values in buckets (0 = nothing is to be learnt from it). */
+void archive_account_wrote(struct archive_account *account, uint64_t t_ns, size_t bytes,
+	size_t payload, size_t values);
+
+/* What a write of so many bytes costs. */
+uint64_t archive_account_cost(const struct archive_account *account, size_t bytes);
+
+/* Bytes of the last 24 h, and up to an hour more. */
+uint64_t archive_account_day(struct archive_account *account, uint64_t t_ns);
+
+/* True when a write of so many bytes now keeps the day within the limit. The last of a process may
+ * also use what is reserved for it. */
+bool archive_account_allows(
+	struct archive_account *account, uint64_t t_ns, size_t bytes, bool last);
+
+/* For buckets of so many values (metrics): the shortest period that can be kept up, up to an hour;
+ * with buckets of 10 s a multiple of 10 s from 50 s on, with those of 60 s one of 60 s. */
+struct archive_pace archive_account_pace(
+	struct archive_account *account, uint64_t t_ns, size_t values);
