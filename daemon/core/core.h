@@ -9,6 +9,8 @@
 
 #include "daemon/core/alerts.h"
 #include "daemon/core/apps.h"
+#include "daemon/core/archive.h"
+#include "daemon/core/archive_reader.h"
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/processes.h"
@@ -91,6 +93,8 @@ struct core {
 	struct sources *sources;
 	struct metrics *metrics;
 	struct history *history;
+	struct archive *archive; /* NULL: nothing is kept across reboots */
+	const struct archive_reader *archive_reader;
 	struct alerts *alerts;
 	struct apps *apps;
 	struct timeline *timeline;
