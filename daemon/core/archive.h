@@ -55,7 +55,8 @@ int archive_index_create(uint64_t size, struct archive_index **ret);
 void archive_index_destroy(struct archive_index *index);
 /* bytes: what the file holds from page on (up to size bytes, any bytes at all). The number of pages
  * of the valid block that begins here, which the index has now; 0: none begins, go on with the next
- * page. -EAGAIN: one may begin here, but more bytes are needed (at most ARCHIVE_BLOCK_MAX). */
+ * page. -EAGAIN: one may begin here, but more bytes are needed (at most ARCHIVE_BLOCK_MAX); where
+ * the file ends before its size, that is as good as 0. */
 int archive_index_scan(
 	struct archive_index *index, uint32_t page, const uint8_t *bytes, size_t size);
 /* After the last page. -ENOMEM. */
@@ -67,34 +68,40 @@ struct archive;
 int archive_create(const uint8_t boot_id[16], struct archive **ret); /* -ENOMEM */
 void archive_destroy(struct archive *archive);
 /* The file can be written from now on; takes over the index. The boot's number goes on from the
- * file's newest block: the same one for the same boot_id, else the next. */
+ * file's newest block: the same one for the same boot_id, else the next. Buckets that the file
+ * already has of this boot are not written again. */
 void archive_adopt(struct archive *archive, struct archive_index *index);
-/* The file is gone (degraded): index and names are forgotten, gathering goes on in the buffer. */
+/* The file is gone (degraded): index and names are forgotten, gathering goes on in the buffer. Not
+ * between archive_seal and archive_written. */
 void archive_release(struct archive *archive);
 uint32_t archive_boot_seq(const struct archive *archive); /* 0: not known yet */
 
 /* A metric's value that was committed at t_ns (call for each metric of a commit; cheap, allocates
  * only for a series seen for the first time). Gathers the open bucket; complete buckets become
- * pending rows. NAN is not counted. */
+ * pending rows. NAN is not counted; nor is a value of a bucket that is over and was sealed. */
 void archive_take_value(struct archive *archive, const struct metric *metric, uint64_t t_ns);
 void archive_retire(struct archive *archive, const struct metric *metric);
 void archive_take_event(struct archive *archive, const struct timeline_entry *entry);
 
-/* Length of the buckets that are gathered from the next bucket on: 10 s or 60 s. */
+/* Length of the buckets, 10 s or 60 s (else ignored); from the next full minute on. */
 void archive_set_bucket(struct archive *archive, uint64_t bucket_ns);
 
 struct archive_pending {
-	uint64_t oldest_ns; /* begin of the oldest bucket or event that is not written; 0 = none */
-	size_t rows;	    /* values in buckets */
-	size_t bytes;	    /* what sealing now would make, without padding */
-	uint64_t dropped;   /* values that were dropped because nothing could be written for long */
+	uint64_t oldest_ns; /* begin of the oldest bucket (open ones, too) or event that is not
+			     * written; 0 = none */
+	size_t rows;	    /* complete buckets of all metrics */
+	size_t bytes;	    /* what sealing now would make, without padding; an estimate */
+	uint64_t dropped;   /* buckets and events that were dropped: nothing could be written for
+			     * long, or the series are too many */
 };
 void archive_pending(const struct archive *archive, struct archive_pending *ret);
 
 /* What is to be written next: whole pages at *page of the file. Complete buckets only; with all
- * (the daemon stops, or a test) also the open ones. 0: nothing to write, or nothing adopted. The
- * bytes belong to the archive and stay until archive_written. day: the account's memory, kept in
- * the block (archive_account.h). */
+ * (the daemon stops, or a test) also the open ones: what comes for them later is not counted. One
+ * block takes at most ARCHIVE_BLOCK_MAX: call again after archive_written until there is nothing.
+ * 0: nothing to write, nothing adopted, the last one still being written, or no memory. The bytes
+ * belong to the archive and stay until archive_written. day: the account's memory, kept in the
+ * block (archive_account.h); may be NULL. */
 struct archive_account_memory;
 size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,
 	const struct archive_account_memory *day, bool all, const uint8_t **bytes, uint32_t *page);
@@ -107,14 +114,14 @@ struct archive_span {
 	uint32_t blocks, series, boots;
 	uint64_t pages, pages_used;
 	int64_t oldest_us, newest_us; /* wall time; 0 = empty */
-	uint64_t damaged;	      /* pages that held neither a block nor zeros at start */
+	uint64_t damaged;	      /* pages that begin like a block and were none at start */
 };
 void archive_span(const struct archive *archive, struct archive_span *ret);
 
 /* Boots that the archive knows, oldest first; the last one is this boot. False past the end. */
 struct archive_boot {
 	uint32_t seq;
-	int64_t first_us, last_us; /* wall time of its first and last bucket */
+	int64_t first_us, last_us; /* wall time of its first and last bucket; 0 = nothing written */
 	bool synced;		   /* the wall times are to be believed */
 };
 bool archive_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret);
@@ -133,7 +140,7 @@ size_t archive_events(const struct archive *archive, const struct archive_event 
 /* The account's memory of the newest block; zeroed when there is none. */
 void archive_account_found(const struct archive *archive, struct archive_account_memory *ret);
 
-/* A series by name, with the unit; false when the archive has none. Glob matching is the plan's. */
+/* True when the archive has blocks with this series. Glob matching is the plan's. */
 bool archive_has(const struct archive *archive, const char *name);
 
 struct archive_point {
@@ -147,7 +154,9 @@ struct archive_point {
  * goes on (INT64_MAX: there is no more), with a step a multiple of it: no step is told twice.
  * step_ns 0: buckets as they are; else a multiple of 10 s, steps aligned to the wall time. Times
  * are those of the boot's clock offsets as they are known now (blocks of this boot from before the
- * first sync get the right time, too). */
+ * first sync get the right time, too). Both ends are inclusive. Within a boot, wall times step back
+ * where the clock did. A name whose unit changed is two series. The plan has no pointers into the
+ * archive. */
 struct archive_plan;
 int archive_plan_make(struct archive *archive, const char *glob, int64_t from_us, int64_t to_us,
 	uint64_t step_ns, size_t points_max, const struct wallclock *wall,
@@ -170,5 +179,7 @@ struct archive_series {
 };
 size_t archive_plan_series(const struct archive_plan *plan);
 void archive_plan_at(const struct archive_plan *plan, size_t index, struct archive_series *ret);
+/* Blocks that were left out: overwritten meanwhile, or damaged. */
+size_t archive_plan_lost(const struct archive_plan *plan);
 int64_t archive_plan_next_us(const struct archive_plan *plan);
 void archive_plan_destroy(struct archive_plan *plan);
