@@ -10,7 +10,7 @@
  *            the column's code follows, clear = as in the row before (null stays null)
  *   front    a byte n; codes of the first n columns follow, the others are as in the row before
  * The encoder takes the shortest form: a constant costs at most an eighth of a byte.
- * Values are fixed-point: round(value / unit_quantum(unit)). Beyond 2^52 quanta a value is kept as
+ * Values are fixed-point, see history_quantise. Beyond 2^52 quanta a value is kept as
  * null: neighbours could no longer be told apart, and a clamped number would be a wrong one.
  */
 #pragma once
@@ -55,6 +55,7 @@ void history_row_accept(struct history_row_state *state, const struct history_ro
  * then unusable. */
 int history_row_decode(struct history_row_state *state, const uint8_t *data, size_t size);
 
-/* Fixed point of a value; false when it is null: NAN or out of range. */
+/* Code of a value: its quanta, in units that are rounded (unit.h) with fewer digits beyond 2^14
+ * quanta. Codes are in the order of their values. false when it is null: NAN or out of range. */
 bool history_quantise(enum unit unit, double value, int64_t *ret);
 double history_unquantise(enum unit unit, int64_t value);

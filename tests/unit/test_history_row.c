@@ -30,7 +30,10 @@ START_TEST(values_come_back_as_the_decimals_they_were)
 		{UNIT_BYTES, 1e12, 976562500.0 * 1024},
 		{UNIT_HERTZ, 1.5e9, 1.5e9},
 		{UNIT_VOLTS, 0.8563, 0.8563},
+		{UNIT_MILLISECONDS, 1.6383, 1.6383},
 		{UNIT_MILLISECONDS, 12.3456, 12.3456},
+		{UNIT_MILLISECONDS, 12.3457, 12.3456},
+		{UNIT_MILLISECONDS, -12.3457, -12.3456},
 		{UNIT_BOOL, 1, 1},
 		{UNIT_NONE, 0.1 + 0.2, 0.3},
 	};
@@ -39,6 +42,30 @@ START_TEST(values_come_back_as_the_decimals_they_were)
 		ck_assert(history_quantise(table[i].unit, table[i].value, &value));
 		ck_assert(history_unquantise(table[i].unit, value) == table[i].back);
 	}
+}
+END_TEST
+
+/* Every code of a rounded unit: codes rise with the values, come back as they are, and no value is
+ * off by more than half a quantum or 1 / 2^14 of itself. */
+START_TEST(rounded_values_keep_order_and_14_digits)
+{
+	int64_t before = -1;
+	for (double value = 0; value < 4e8; value = value * 1.00003 + 0.00003) {
+		int64_t code = 0, again = 0;
+		ck_assert(history_quantise(UNIT_MILLISECONDS, value, &code));
+		double back = history_unquantise(UNIT_MILLISECONDS, code);
+		ck_assert_int_ge(code, before);
+		ck_assert_double_le(
+			fabs(back - value), fmax(0.00005 * 1.000001, value / (1 << 14)));
+		ck_assert(history_quantise(UNIT_MILLISECONDS, back, &again));
+		ck_assert_int_eq(again, code);
+		ck_assert(history_quantise(UNIT_MILLISECONDS, -value, &again));
+		ck_assert_int_eq(again, -code);
+		before = code;
+	}
+	int64_t largest = INT64_C(1) << 52;
+	ck_assert(isfinite(history_unquantise(UNIT_MILLISECONDS, largest)));
+	ck_assert(isfinite(history_unquantise(UNIT_MILLISECONDS, -largest)));
 }
 END_TEST
 
@@ -205,6 +232,7 @@ int main(void)
 	TCase *tcase = tcase_create("history_row");
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, values_come_back_as_the_decimals_they_were);
+	tcase_add_test(tcase, rounded_values_keep_order_and_14_digits);
 	tcase_add_test(tcase, what_fixed_point_cannot_hold_is_null);
 	tcase_add_test(tcase, rows_come_back_exactly);
 	tcase_add_test(tcase, a_constant_costs_a_bit_or_less);
