@@ -14,7 +14,7 @@
 #define MINUTE (60 * SECOND)
 #define DAY (86400 * SECOND)
 
-enum { METRICS = 128, POINTS = 20000 };
+enum { METRICS = 256, POINTS = 20000 };
 
 static uint64_t *pool;
 static size_t pool_size;
@@ -231,15 +231,33 @@ START_TEST(a_late_metric_takes_what_is_written_to_wider_blocks)
 }
 END_TEST
 
-/* What [history] memory = 16M promises for 128 metrics that vary. A week at one sample in 6 s. */
-START_TEST(a_week_of_128_metrics_is_kept_in_16_mib)
+/* Killed 400 times in two hours, in the middle of buckets and between them. */
+START_TEST(minutes_are_whole_however_often_it_is_killed)
 {
-	start(16 * 1024 * 1024, METRICS);
+	start(1024 * 1024, 2);
+	for (uint64_t i = 1; i <= 7200; i++) {
+		metric_set(metric[1], (double)i);
+		commit(i * SECOND);
+		if (random_u64() % 18 == 0) {
+			open_metrics(2);
+			open_history();
+		}
+	}
+	check_minutes(7200);
+}
+END_TEST
+
+/* What [history] memory = 16M promises for 128 metrics that vary, and 32M for 256. A week at one
+ * sample in 6 s. */
+START_TEST(a_week_of_a_board_is_kept_in_the_budget)
+{
+	const int count_of_metrics = 128 << _i;
+	start((size_t)16 * 1024 * 1024 << _i, count_of_metrics);
 	const uint64_t step_ns = 6 * SECOND;
 	uint64_t now_ns = 0;
 	while (now_ns < 7 * DAY + 3600 * SECOND) {
 		now_ns += step_ns;
-		walk(METRICS, now_ns + random_u64() % 100000);
+		walk(count_of_metrics, now_ns + random_u64() % 100000);
 	}
 	struct history_usage usage;
 	history_usage(history, &usage);
@@ -247,7 +265,7 @@ START_TEST(a_week_of_128_metrics_is_kept_in_16_mib)
 	ck_assert_double_le(usage.tier[HISTORY_FULL].bytes_per_sample, 2);
 	ck_assert_double_le(usage.tier[HISTORY_TENS].bytes_per_sample, 6);
 	ck_assert_double_le(usage.tier[HISTORY_MINUTES].bytes_per_sample, 6);
-	for (int i = 0; i < METRICS; i += 31) {
+	for (int i = 0; i < count_of_metrics; i += 31) {
 		size_t count = read_range(i, now_ns - 3599 * step_ns, now_ns + SECOND, 0);
 		ck_assert_uint_ge(count, 3599);
 		ck_assert_uint_eq(points[0].count, 1);
@@ -259,11 +277,11 @@ END_TEST
 
 START_TEST(beyond_the_budget_every_tier_shrinks_alike)
 {
-	start(2 * 1024 * 1024, METRICS);
+	start(2 * 1024 * 1024, 128);
 	uint64_t now_ns = 0;
 	while (now_ns < 3 * DAY) {
 		now_ns += 6 * SECOND;
-		walk(METRICS, now_ns);
+		walk(128, now_ns);
 	}
 	struct history_usage usage;
 	history_usage(history, &usage);
@@ -294,7 +312,8 @@ int main(void)
 	tcase_add_test(tcase, buckets_that_ended_while_nobody_ran_are_made_at_the_next_start);
 	tcase_add_test(tcase, a_bucket_without_a_value_is_a_gap);
 	tcase_add_test(tcase, a_late_metric_takes_what_is_written_to_wider_blocks);
-	tcase_add_test(tcase, a_week_of_128_metrics_is_kept_in_16_mib);
+	tcase_add_test(tcase, minutes_are_whole_however_often_it_is_killed);
+	tcase_add_loop_test(tcase, a_week_of_a_board_is_kept_in_the_budget, 0, 2);
 	tcase_add_test(tcase, beyond_the_budget_every_tier_shrinks_alike);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
