@@ -88,6 +88,7 @@ void config_defaults(struct config *config)
 			},
 	};
 	adaptive_defaults(&config->adaptive);
+	advice_defaults(&config->advice);
 	for (size_t i = 0; i < sizeof(default_rules) / sizeof(default_rules[0]); i++) {
 		config->alert[i] = default_rules[i];
 		config->alert_has_kind[i] = true;
@@ -304,6 +305,14 @@ static int check_adaptive(const struct adaptive_options *adaptive, char *error, 
 int config_check(const struct config *config, char *error, size_t size)
 {
 	if (check_adaptive(&config->adaptive, error, size) < 0) {
+		return -EINVAL;
+	}
+	const struct advice_options *advice = &config->advice;
+	if (!(advice->minimal_headroom >= 0 &&
+		    advice->minimal_headroom <= advice->reduce_headroom)) {
+		snprintf(error, size,
+			"[advice] minimal_headroom = %g; expected 0 to reduce_headroom = %g",
+			advice->minimal_headroom, advice->reduce_headroom);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < config->alerts; i++) {

@@ -6,6 +6,7 @@
 
 #include "daemon/collect/collector.h"
 #include "daemon/core/adaptive.h"
+#include "daemon/core/advice.h"
 #include "daemon/core/app_settings.h"
 #include "daemon/core/core.h"
 #include "daemon/publish/mqtt.h"
@@ -47,6 +48,8 @@ struct config {
 	struct alert_rule alert[ALERT_RULES_MAX];
 	bool alert_has_kind[ALERT_RULES_MAX];  /* above, below, equals or absent was given */
 	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
+	/* [advice]; critical_celsius is made of [alert temperature] */
+	struct advice_options advice;
 	/* [mqtt] */
 	struct mqtt_options mqtt;
 	/* [statsd] */

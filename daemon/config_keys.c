@@ -123,6 +123,17 @@ static int set_kind(void *instance, const char *key, const char *value)
 	}
 	return -EINVAL;
 }
+static int set_miss_share(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	double percent;
+	if (parse_double(value, &percent) < 0 || !(percent >= 1 && percent <= 100)) {
+		return -EINVAL;
+	}
+	((struct config *)instance)->advice.miss_share = percent;
+	return 0;
+}
+
 
 static int set_match(void *instance, const char *key, const char *value)
 {
@@ -186,6 +197,15 @@ static int set_percentile_method(void *instance, const char *key, const char *va
 #define RANGE_KEY(key, what, owner, member, least, most)                                          \
 	{                                                                                         \
 		.name = key, .type = what, .offset = AT(owner, member), .min = least, .max = most \
+static const struct config_key advice_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, config, advice.enabled),
+	PLAIN_KEY("reduce_headroom", CONFIG_NUMBER, config, advice.reduce_headroom),
+	PLAIN_KEY("minimal_headroom", CONFIG_NUMBER, config, advice.minimal_headroom),
+	CONFIG_SPECIAL_KEY("miss_share", "percent of frames, from 1 to 100", set_miss_share),
+	RANGE_KEY("recover_after", CONFIG_DURATION, config, advice.recover_after_ns, 1000000000u,
+		3600000000000u),
+};
+
 	}
 #define PLAIN_KEY(key, what, owner, member) RANGE_KEY(key, what, owner, member, 0, 0)
 
@@ -232,6 +252,7 @@ static const struct config_key recorder_keys[] = {
 static const struct config_key history_keys[] = {
 	RANGE_KEY("memory", CONFIG_SIZE, config, history_bytes, HISTORY_MIN_POOL, 1u << 30),
 };
+	{"advice", false, KEYS(advice_keys)},
 
 static const struct config_key mqtt_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),

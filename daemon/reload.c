@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_advice.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/notify.h"
 #include "daemon/util/log.h"
@@ -56,8 +57,23 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 	}
 }
 
+/* What a board without trip points must stay below: the operator said so for the alert. */
+static double critical_celsius(const struct config *config)
+{
+	for (size_t i = 0; i < config->alerts; i++) {
+		const struct alert_rule *rule = &config->alert[i];
+		if (strcmp(rule->name, "temperature") == 0) {
+			return isnan(rule->critical) ? rule->threshold : rule->critical;
+		}
+	}
+	return NAN;
+}
+
 void daemon_configure_apps(struct daemon *daemon)
 {
+	struct advice_options advice = daemon->config->advice;
+	advice.critical_celsius = critical_celsius(daemon->config);
+	apps_configure_advice(daemon->core.apps, &advice);
 	struct app_settings *settings = &daemon->config->apps;
 	daemon->core.nearest = daemon->config->nearest;
 	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);

@@ -52,7 +52,8 @@
 
 enum {
 	PROTO_MAP_MAJOR = 1, /* another major is refused */
-	PROTO_MAP_MINOR = 1,
+	PROTO_MAP_MINOR = 2,
+	PROTO_MAP_MINOR_ADVICE = 2, /* the first with advice; before: reserved, zero */
 	PROTO_MAP_MIN_SIZE = 64 * 1024,
 	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
 	PROTO_MAP_MAX_SIZE = 1024 * 1024,
@@ -80,8 +81,48 @@ struct proto_map_header {
 	/* one cache line: latch set by a writer that woke the reader, cleared by the reader's drain
 	 */
 	_Alignas(64) uint32_t wake;
-	_Alignas(64) uint8_t reserved1[320];
+	/* one cache line, written by the reader about once a second: what it advises the app to do
+	 * (proto_advice_pack), and when it said so last, CLOCK_MONOTONIC. The word first, the time
+	 * with release; who reads loads the time with acquire, then the word: that is never older
+	 * than the time. Advice older than PROTO_ADVICE_FRESH_NS is none: nobody is there. */
+	_Alignas(64) uint64_t advice;
+	uint64_t advice_ns;
+	uint8_t reserved1[304];
 };
+
+#define PROTO_ADVICE_FRESH_NS UINT64_C(5000000000)
+
+enum proto_advice_level {
+	PROTO_ADVICE_NONE = 0, /* nothing is known to judge by */
+	PROTO_ADVICE_FULL = 1,
+	PROTO_ADVICE_REDUCED = 2,
+	PROTO_ADVICE_MINIMAL = 3,
+};
+
+struct proto_advice {
+	enum proto_advice_level level;
+	uint8_t skip_frames, of_frames; /* leave out so many of every so many; 0 of 1: none */
+	uint32_t target_mfps;		/* frames in 1000 s; 0 = no target */
+};
+
+/* One word, so that no reader ever sees half of one. All zero is no advice. */
+static inline uint64_t proto_advice_pack(const struct proto_advice *advice)
+{
+	return (uint64_t)advice->level | (uint64_t)advice->skip_frames << 8 |
+	       (uint64_t)advice->of_frames << 16 | (uint64_t)advice->target_mfps << 32;
+}
+
+/* False: no advice, or no word that proto_advice_pack makes of a sound one. */
+static inline bool proto_advice_unpack(uint64_t word, struct proto_advice *ret)
+{
+	uint8_t level = (uint8_t)word, skip = (uint8_t)(word >> 8), of = (uint8_t)(word >> 16);
+	if (level == PROTO_ADVICE_NONE || level > PROTO_ADVICE_MINIMAL || skip >= of) {
+		return false;
+	}
+	*ret = (struct proto_advice){
+		(enum proto_advice_level)level, skip, of, (uint32_t)(word >> 32)};
+	return true;
+}
 
 /* A name is declared once and never changed; index = position in the table. */
 struct proto_declaration {
@@ -224,6 +265,7 @@ struct proto_geometry {
 #define PROTO_MAP_DECLARATIONS sizeof(struct proto_map_header)
 
 _Static_assert(sizeof(struct proto_map_header) == 512, "header");
+_Static_assert(offsetof(struct proto_map_header, advice) == 192, "where minor 2 has it");
 _Static_assert(sizeof(struct proto_declaration) == 128, "declaration");
 _Static_assert(sizeof(struct proto_slot) == 512, "slot");
 _Static_assert(sizeof(struct proto_record) == 32, "record");

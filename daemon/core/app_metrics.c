@@ -188,4 +188,5 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 	source_report(apps->source, attached ? SOURCE_OK : SOURCE_UNAVAILABLE,
 		attached ? NULL : "no app attached");
 	metrics_commit(apps->metrics, apps->source, now_ns);
+	apps_advise(apps, now_ns);
 }

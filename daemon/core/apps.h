@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/core/advice.h"
 #include "daemon/core/app_energy.h"
 #include "daemon/core/app_frames.h"
 #include "daemon/core/app_hang.h"
@@ -103,6 +104,7 @@ struct app {
 	struct app_values *values;  /* NULL until the first gauge or counter */
 	struct app_hangs hangs;
 	uint64_t marks_refused; /* of processes that went */
+	struct advice advice;	/* app_advice.h */
 };
 
 struct apps;

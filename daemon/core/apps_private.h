@@ -34,6 +34,8 @@ struct apps {
 	struct app_value no_value; /* what a name without a place leads to */
 	struct app_marks *marks;   /* NULL until the first */
 	struct app_told told;
+	struct advice_options advice;
+	uint64_t advice_serial;
 	uint64_t other_names; /* ever noted; the newest are kept */
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
 	struct {
@@ -174,6 +176,9 @@ void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
 void app_hang_retire(struct apps *apps, struct app *app);
 /* The process, or the stage, goes: nothing more is told of its hangs. NULL = any. */
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
+
+/* At the interval, of all apps. */
+void apps_advise(struct apps *apps, uint64_t now_ns);
 
 void app_marks_forget(struct apps *apps, const struct app *app);
 

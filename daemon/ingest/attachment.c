@@ -54,6 +54,8 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	struct counters *counters = attachment->ingest->core->counters;
 	counters->events_received += grown(counts.received, attachment->counts.received);
 	counters->events_dropped += grown(counts.dropped, attachment->counts.dropped);
+	counters->events_dropped_before += attachment->accounted ? 0 : counts.dropped;
+	attachment->accounted = true;
 	counters->events_invalid += accounting->invalid - invalid_before;
 	counters->drains++;
 	accounting->sent = counts.sent;
@@ -130,6 +132,7 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 		attachment->next->prev = attachment->prev;
 	}
 	ingest->mapped_bytes -= attachment->size;
+	attachment_withdraw_advice(attachment);
 	ring_destroy(attachment->ring);
 	munmap(attachment->map, attachment->size);
 	struct connection *connection = attachment->connection;
@@ -338,6 +341,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	attachment->process->accounting.invalid = attachment->counts.skipped;
 	link_up(attachment, connection);
 	attachment_drain(attachment, now_ns);
+	attachment_advise(attachment, now_ns);
 	ingest_drain_timer(ingest);
 	return 0;
 error:

@@ -199,6 +199,9 @@ static void on_sample(uv_timer_t *timer)
 		attachment_sample(a, now_ns);
 	}
 	apps_sample(ingest->core->apps, now_ns);
+	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+		attachment_advise(a, now_ns);
+	}
 }
 
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,

@@ -39,6 +39,7 @@ struct attachment {
 	struct app_process *process;   /* NULL once detached */
 	struct connection *connection; /* NULL when it went before the process */
 	struct ring_counts counts;     /* at the last drain */
+	bool accounted;		       /* there was one */
 	uint64_t now_ns;	       /* of the drain that runs */
 	struct nspid nspid;
 	uint64_t looked_ns; /* when its threads were looked through */
@@ -100,6 +101,10 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 	const char **reason);
 /* Once a sample: threads that have shown and are not known are looked for. */
 void attachment_sample(struct attachment *attachment, uint64_t now_ns);
+/* Writes what the app is advised to do now into the mapping. */
+void attachment_advise(const struct attachment *attachment, uint64_t now_ns);
+/* The daemon lets go of it: no advice from now on. */
+void attachment_withdraw_advice(const struct attachment *attachment);
 /* True when records were left behind by the budget. */
 bool attachment_drain(struct attachment *attachment, uint64_t now_ns);
 /* Final drain, then the process is detached and the mapping let go. */

@@ -4,7 +4,7 @@ import struct
 
 MAP_MAGIC = 0x50454745
 HELLO_MAGIC = 0x48454745
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 BYE = 1
 DEFAULT_SIZE = 256 * 1024
 MAX_SIZE = 1024 * 1024
@@ -32,6 +32,10 @@ SLOT_CHECKED = 1
 HEADER_SIZE = 512
 HEADER = struct.Struct("@IHHIIQI")
 FLAGS_OFFSET, DECLARED_OFFSET, LOST_OFFSET, WAKE_OFFSET = 12, 24, 64, 128
+ADVICE_OFFSET, ADVICE_TIME_OFFSET = 192, 200
+# advice: level | skip_frames << 8 | of_frames << 16 | frames in 1000 s << 32
+ADVICE_LEVELS = (None, "full", "reduced", "minimal")
+ADVICE_FRESH_NS = 5000000000
 DECLARATION = struct.Struct("@49s24s24s15sQQ")
 SLOT_SIZE = 512
 # a slot as u64: head, dropped, dropped_busy, ... tail; as u32: state, tid, first_chunk, depth, flags
