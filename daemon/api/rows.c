@@ -75,8 +75,13 @@ void row_event(struct json *out, const struct core *core, const struct timeline_
 {
 	json_open(out, NULL, '{');
 	json_unsigned(out, "serial", entry->serial);
-	json_integer(out, "time_us", row_time_us(core, entry->t_ns));
-	json_unsigned(out, "mono_us", entry->t_ns / 1000);
+	if (entry->boot_seq > 0) {
+		json_integer(out, "time_us", entry->time_us);
+		json_unsigned(out, "boot_seq", entry->boot_seq);
+	} else {
+		json_integer(out, "time_us", row_time_us(core, entry->t_ns));
+		json_unsigned(out, "mono_us", entry->t_ns / 1000);
+	}
 	json_string(out, "kind", timeline_kind_name(entry->kind));
 	json_string(out, "severity", timeline_level_name(entry->level));
 	json_string(out, "subject", entry->subject);

@@ -25,6 +25,8 @@ struct timeline {
 	size_t size;
 	uint64_t first; /* serial of the oldest entry, unless the ring went round since */
 	uint64_t last;	/* serial of the newest entry; entry of serial s is at (s - 1) % size */
+	struct timeline_entry *past; /* serials without a gap */
+	size_t past_count;
 	size_t observers;
 	struct {
 		timeline_observer *call;
@@ -75,6 +77,7 @@ void timeline_destroy(struct timeline *timeline)
 	if (timeline->owned) {
 		free(timeline->entry);
 	}
+	free(timeline->past);
 	free(timeline);
 }
 
@@ -262,10 +265,50 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	}
 }
 
-const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial)
+static uint64_t oldest_serial(const struct timeline *timeline)
 {
 	uint64_t oldest = timeline->last > timeline->size ? timeline->last - timeline->size + 1 : 1;
-	oldest = oldest > timeline->first ? oldest : timeline->first;
+	return oldest > timeline->first ? oldest : timeline->first;
+}
+
+void timeline_reserve(struct timeline *timeline)
+{
+	if (timeline->last == 0) {
+		timeline->last = TIMELINE_PAST;
+		timeline->first = TIMELINE_PAST + 1;
+	}
+}
+
+int timeline_set_past(struct timeline *timeline, const struct timeline_entry *entries, size_t count)
+{
+	uint64_t room = timeline->first - 1 < TIMELINE_PAST ? timeline->first - 1 : TIMELINE_PAST;
+	size_t kept = count < room ? count : (size_t)room;
+	struct timeline_entry *past = NULL;
+	if (kept > 0) {
+		past = mem_calloc(kept, sizeof(*past));
+		if (!past) {
+			return -ENOMEM;
+		}
+	}
+	for (size_t i = 0; i < kept; i++) {
+		past[i] = entries[count - kept + i];
+		past[i].serial = room - kept + i + 1;
+		sanitise(past[i].subject);
+		sanitise(past[i].text);
+	}
+	free(timeline->past);
+	timeline->past = past;
+	timeline->past_count = kept;
+	return 0;
+}
+
+const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial)
+{
+	if (timeline->past_count > 0 && serial <= timeline->past[timeline->past_count - 1].serial) {
+		uint64_t first = timeline->past[0].serial;
+		return &timeline->past[serial > first ? serial - first : 0];
+	}
+	uint64_t oldest = oldest_serial(timeline);
 	if (serial < oldest) {
 		serial = oldest;
 	}

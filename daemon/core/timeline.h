@@ -11,7 +11,12 @@
 
 #include "proto/name.h"
 
-enum { TIMELINE_TEXT = 256, TIMELINE_OBSERVERS = 4, TIMELINE_DEFAULT_ENTRIES = 1024 };
+enum {
+	TIMELINE_TEXT = 256,
+	TIMELINE_OBSERVERS = 4,
+	TIMELINE_DEFAULT_ENTRIES = 1024,
+	TIMELINE_PAST = 1024, /* serials that timeline_reserve leaves to boots before this one */
+};
 
 enum timeline_kind {
 	TIMELINE_ALERT,	 /* subject = rule:instance */
@@ -29,6 +34,8 @@ enum timeline_level { TIMELINE_INFO, TIMELINE_WARNING, TIMELINE_CRITICAL };
 struct timeline_entry {
 	uint64_t serial; /* 1, 2, 3 … */
 	uint64_t t_ns;
+	int64_t time_us;   /* wall time of a past boot's entry, which has no t_ns; else 0 */
+	uint32_t boot_seq; /* of a past boot's entry; 0: of this boot */
 	enum timeline_kind kind;
 	enum timeline_level level;
 	char subject[2 * PROTO_NAME_SIZE];
@@ -47,6 +54,14 @@ size_t timeline_bytes(size_t entries);
  * 8-byte aligned and has timeline_bytes(entries). -ENOMEM, -EINVAL. */
 int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret);
 void timeline_destroy(struct timeline *timeline);
+
+/* A ring that is still empty begins behind the serials of past boots. */
+void timeline_reserve(struct timeline *timeline);
+
+/* Entries of past boots, oldest first: a copy of the newest of them, as many as there are serials
+ * below the ring's, replaces what was there. Observers hear nothing. -ENOMEM. */
+int timeline_set_past(
+	struct timeline *timeline, const struct timeline_entry *entries, size_t count);
 
 /* Adds an entry; the oldest goes when full. Control bytes and broken UTF-8 become '?'. */
 void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,

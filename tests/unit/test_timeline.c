@@ -237,6 +237,58 @@ START_TEST(damage_cuts_the_ring_short_and_does_no_harm)
 }
 END_TEST
 
+/* covers G0.16 */
+START_TEST(boots_before_this_one_have_the_serials_below)
+{
+	static uint64_t memory[4096];
+	static struct timeline_entry past[2 * TIMELINE_PAST];
+	memset(memory, 0, sizeof(memory));
+	for (size_t i = 0; i < 2 * TIMELINE_PAST; i++) {
+		past[i] = (struct timeline_entry){.time_us = (int64_t)i, .boot_seq = 3};
+		snprintf(past[i].text, sizeof(past[i].text), "past\n%zu", i);
+	}
+	readopt(memory, 8);
+	timeline_reserve(timeline);
+	add_text("now");
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, TIMELINE_PAST + 1);
+	heard = 0;
+	ck_assert_int_eq(timeline_observe(timeline, on_entry, &heard), 0);
+	ck_assert_int_eq(timeline_set_past(timeline, past, 3), 0);
+	ck_assert_int_eq(heard, 0); /* nothing of this is new */
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, TIMELINE_PAST - 2);
+	ck_assert_str_eq(timeline_from(timeline, 0)->text, "past?0");
+	ck_assert_int_eq(timeline_from(timeline, TIMELINE_PAST)->time_us, 2);
+	ck_assert_uint_eq(timeline_from(timeline, TIMELINE_PAST)->boot_seq, 3);
+	ck_assert_str_eq(timeline_from(timeline, TIMELINE_PAST + 1)->text, "now");
+	ck_assert_uint_eq(timeline_last_serial(timeline), TIMELINE_PAST + 1);
+	/* replaced, and only the newest */
+	ck_assert_int_eq(timeline_set_past(timeline, past, 2 * TIMELINE_PAST), 0);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, 1);
+	ck_assert_int_eq(timeline_from(timeline, 1)->time_us, TIMELINE_PAST);
+	for (int i = 0; i < 50; i++) {
+		add_text("more");
+	}
+	/* the ring has gone round: a step over what is lost */
+	ck_assert_uint_eq(
+		timeline_from(timeline, TIMELINE_PAST + 1)->serial, TIMELINE_PAST + 51 - 7);
+	/* a restart goes on with its serials, and the room is still there */
+	readopt(memory, 8);
+	timeline_reserve(timeline);
+	ck_assert_uint_eq(timeline_last_serial(timeline), TIMELINE_PAST + 51);
+	ck_assert_int_eq(timeline_set_past(timeline, past, 1), 0);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, TIMELINE_PAST);
+	ck_assert_int_eq(timeline_set_past(timeline, past, 0), 0);
+	ck_assert_uint_eq(timeline_from(timeline, 0)->serial, TIMELINE_PAST + 51 - 7);
+	/* a ring without room has none */
+	timeline_destroy(timeline);
+	ck_assert_int_eq(timeline_create(4, &timeline), 0);
+	add_text("first");
+	timeline_reserve(timeline);
+	ck_assert_int_eq(timeline_set_past(timeline, past, 5), 0);
+	ck_assert_str_eq(timeline_from(timeline, 0)->text, "first");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("timeline");
@@ -252,6 +304,7 @@ int main(void)
 	tcase_add_test(tcase, every_kind_and_level_has_its_word);
 	tcase_add_test(tcase, a_restart_goes_on_where_the_last_one_stopped);
 	tcase_add_test(tcase, damage_cuts_the_ring_short_and_does_no_harm);
+	tcase_add_test(tcase, boots_before_this_one_have_the_serials_below);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
