@@ -71,13 +71,22 @@ static void update_status(struct mqtt *mqtt)
 	if (mqtt->closing) {
 		return;
 	}
-	if (status.losses != before.losses) {
+	if (status.taken || before.taken) {
+		/* told once: the turns that the two clients take are no news */
+		if (status.taken != before.taken) {
+			tell(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
+				status.taken ? "pushed us out" : "is ours alone again",
+				status.reason);
+		}
+	} else if (status.losses != before.losses) {
 		tell(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
 		tell(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
 	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
-		tell(mqtt, TIMELINE_INFO, "connected", "");
+		if (!status.taken) {
+			tell(mqtt, TIMELINE_INFO, "connected", "");
+		}
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
 	}

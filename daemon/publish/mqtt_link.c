@@ -66,6 +66,17 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	link->status.state = LINK_CONNECTED;
 	link->status.connects++;
+	if (!link->status.taken) { /* else it is only our turn */
+		link->status.reason[0] = '\0';
+	}
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+void mqtt_link_set_calm(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->status.taken = false;
 	link->status.reason[0] = '\0';
 	tell_main(link);
 	pthread_mutex_unlock(&link->lock);
@@ -75,10 +86,21 @@ static void link_set_away(struct mqtt_link *link, const char *reason)
 {
 	pthread_mutex_lock(&link->lock);
 	link->status.losses += link->status.state == LINK_CONNECTED;
+	link->status.taken = link->collision.taken;
 	link->status.state = LINK_AWAY;
 	snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
 	tell_main(link);
 	pthread_mutex_unlock(&link->lock);
+}
+
+static uint64_t random_number(void)
+{
+	uint64_t random = 0;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
+		random =
+			seam()->now_ns() * UINT64_C(0x9e3779b97f4a7c15); /* before the pool is up */
+	}
+	return random;
 }
 
 uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt)
@@ -87,12 +109,7 @@ uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt
 	if (attempt < 32 && min_ns << attempt < limit_ns) {
 		limit_ns = min_ns << attempt;
 	}
-	uint64_t random = 0;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
-		random =
-			seam()->now_ns() * UINT64_C(0x9e3779b97f4a7c15); /* before the pool is up */
-	}
-	return random % (limit_ns + 1);
+	return random_number() % (limit_ns + 1);
 }
 
 static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
@@ -109,19 +126,43 @@ static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
 	}
 }
 
+static void tell_collision(const struct mqtt_link *link, struct session_end *end)
+{
+	if (end->how == SESSION_TAKEN) {
+		snprintf(end->reason, sizeof(end->reason),
+			"another client uses the id \"%.64s\": device_id must be unique",
+			link->client_id);
+	} else {
+		snprintf(end->reason, sizeof(end->reason),
+			"it seems that another client uses the id \"%.64s\": the broker closed "
+			"%u connections in a row",
+			link->client_id, link->collision.losses);
+	}
+}
+
 static void *link_main(void *arg)
 {
 	struct mqtt_link *link = arg;
+	struct collision *collision = &link->collision;
 	unsigned attempt = 0;
 	while (mqtt_link_stop_ns(link) == 0) {
-		char reason[sizeof(link->status.reason)];
-		if (mqtt_session(link, reason, sizeof(reason)) >= STABLE_S * NS_PER_S) {
+		struct session_end end;
+		mqtt_session(link, &end);
+		collision_ended(collision, end.how, end.up_ns, link->backoff_max_ns);
+		bool pushed_out =
+			end.how == SESSION_TAKEN || (end.how == SESSION_LOST && collision->taken);
+		if (pushed_out) {
+			tell_collision(link, &end);
+		}
+		if (end.up_ns >= STABLE_S * NS_PER_S) {
 			attempt = 0;
 		}
 		outbox_return(&link->outbox);
-		link_set_away(link, reason);
-		link_pause(link,
-			mqtt_link_backoff_ns(link->backoff_min_ns, link->backoff_max_ns, attempt));
+		link_set_away(link, end.reason);
+		link_pause(link, pushed_out
+					 ? collision_pause_ns(link->backoff_max_ns, random_number())
+					 : mqtt_link_backoff_ns(link->backoff_min_ns,
+						   link->backoff_max_ns, attempt));
 		attempt += attempt < 32;
 	}
 	pthread_mutex_lock(&link->lock);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/publish/collision.h"
 #include "daemon/publish/outbox.h"
 
 /* Strings are copied; "" = not used. */
@@ -32,6 +33,7 @@ struct mqtt_link_status {
 	enum link_state state;
 	char reason[160];	   /* of the last failure; "" when connected */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
+	bool taken;		   /* another client uses our id; until one connection held */
 	bool finished;		   /* the thread is at its end */
 };
 
@@ -46,6 +48,7 @@ struct mqtt_link {
 	int wake_fd;
 	pthread_t thread;
 	struct outbox outbox;
+	struct collision collision; /* the thread's */
 	/* shared */
 	pthread_mutex_t lock;
 	unsigned references; /* the thread and the main loop */
@@ -84,3 +87,4 @@ void mqtt_link_abandon(struct mqtt_link *link);
 uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
 void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
 void mqtt_link_set_connected(struct mqtt_link *link);
+void mqtt_link_set_calm(struct mqtt_link *link); /* nobody else uses the id any more */

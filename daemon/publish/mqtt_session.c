@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <mqtt_protocol.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "daemon/core/metrics.h"
 #include "daemon/publish/mqtt_tls.h"
+#include "daemon/publish/pace.h"
 #include "daemon/publish/secret.h"
 #include "daemon/util/seam.h"
 
@@ -38,7 +40,10 @@ struct session {
 	struct mqtt_link *link;
 	struct mosquitto *mosq;
 	bool connected, farewell_sent, farewell_acknowledged;
+	bool asks;  /* speaks MQTT 5, to be told when another client has our id */
+	bool taken; /* and is told so */
 	int farewell_mid;
+	struct pace pace;
 	uint64_t opened_ns, connected_ns;
 	char reason[160];
 	char tls_reason[128]; /* from libmosquitto's log: only there TLS says why */
@@ -63,10 +68,18 @@ static void on_connect(struct mosquitto *mosq, void *userdata, int code)
 	struct session *session = userdata;
 	if (code != 0) {
 		snprintf(session->reason, sizeof(session->reason), "%s",
-			mosquitto_connack_string(code));
+			session->asks ? mosquitto_reason_string(code)
+				      : mosquitto_connack_string(code));
 		return;
 	}
 	session->connected = true;
+}
+
+static void on_disconnect(struct mosquitto *mosq, void *userdata, int code)
+{
+	(void)mosq;
+	struct session *session = userdata;
+	session->taken = session->taken || (session->asks && code == MQTT_RC_SESSION_TAKEN_OVER);
 }
 
 static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
@@ -133,15 +146,7 @@ static int session_encrypt(struct session *session)
 	if (!session_encrypted(session)) {
 		return 0;
 	}
-	if (link->ca_file[0] == '\0') {
-		int code = mosquitto_int_option(session->mosq, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
-		if (code) {
-			return code;
-		}
-	}
-	int code = mosquitto_tls_set(session->mosq, link->ca_file[0] ? link->ca_file : NULL, NULL,
-		link->cert_file[0] ? link->cert_file : NULL,
-		link->key_file[0] ? link->key_file : NULL, NULL);
+	int code = mqtt_tls_set(session->mosq, link);
 	if (code == MOSQ_ERR_INVAL) {
 		snprintf(session->reason, sizeof(session->reason),
 			"ca_file, cert_file or key_file can't be read");
@@ -157,10 +162,15 @@ static int session_open(struct session *session)
 		return MOSQ_ERR_NOMEM;
 	}
 	mosquitto_connect_callback_set(session->mosq, on_connect);
+	mosquitto_disconnect_callback_set(session->mosq, on_disconnect);
 	mosquitto_publish_callback_set(session->mosq, on_publish);
 	mosquitto_log_callback_set(session->mosq, on_log);
 	mosquitto_int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
 	int code = mosquitto_will_set(session->mosq, link->status_topic, 7, "offline", 1, true);
+	if (!code && session->asks) {
+		code = mosquitto_int_option(
+			session->mosq, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
+	}
 	if (!code) {
 		code = session_authenticate(session);
 	}
@@ -175,11 +185,15 @@ static int session_open(struct session *session)
 	return code;
 }
 
-/* Hands messages over until the window is full. False when the connection is of no use any more. */
-static bool session_send(struct session *session)
+/* Hands messages over until the window is full or the pace says wait (0: never). False when the
+ * connection is of no use any more. */
+static bool session_send(struct session *session, uint64_t now_ns)
 {
 	struct outbox *outbox = &session->link->outbox;
-	for (struct outbox_message *message; (message = outbox_take(outbox));) {
+	struct outbox_message *message;
+	while ((now_ns == 0 || pace_wait_ns(&session->pace, now_ns) == 0) &&
+		(message = outbox_take(outbox))) {
+		pace_sent(&session->pace, now_ns);
 		/* on_publish may come from within this call, and then frees message. */
 		int qos = message->qos;
 		int code = mosquitto_publish(session->mosq, &message->mid, message->topic,
@@ -216,7 +230,7 @@ static bool session_farewell(struct session *session, uint64_t stop_ns, uint64_t
 	}
 	if (!session->farewell_sent) {
 		if (outbox_count(&session->link->outbox).messages > 0 && waited_ms < FLUSH_MS) {
-			return !session_send(session);
+			return !session_send(session, 0);
 		}
 		session->farewell_sent = true;
 		return session_say(session, "offline", &session->farewell_mid) != 0;
@@ -229,7 +243,12 @@ static int session_poll_ms(const struct session *session, bool stopping)
 	if (stopping) {
 		return STOP_POLL_MS;
 	}
-	if (!session->connected || outbox_count(&session->link->outbox).in_flight > 0) {
+	struct outbox_counts counts = outbox_count(&session->link->outbox);
+	if (session->connected && counts.messages > counts.in_flight &&
+		counts.in_flight < OUTBOX_IN_FLIGHT) {
+		return (int)(pace_wait_ns(&session->pace, seam()->now_ns()) / 1000000) + 1;
+	}
+	if (!session->connected || counts.in_flight > 0) {
 		return BUSY_POLL_MS;
 	}
 	return IDLE_POLL_MS;
@@ -268,11 +287,24 @@ static int session_turn(struct session *session, bool stopping)
 	return code;
 }
 
+/* The first thing on a connection. False when it is of no use. */
+static bool session_begin(struct session *session, uint64_t now_ns)
+{
+	session->connected_ns = now_ns;
+	int code = session_say(session, "online", NULL);
+	if (code) {
+		set_reason(session, code, errno);
+		return false;
+	}
+	pace_begin(&session->pace, outbox_count(&session->link->outbox).messages);
+	mqtt_link_set_connected(session->link);
+	return true;
+}
+
 /* Until the connection ends or a stop is asked for. */
 static void session_run(struct session *session)
 {
 	struct mqtt_link *link = session->link;
-	bool announced = false;
 	for (;;) {
 		uint64_t now_ns = seam()->now_ns();
 		uint64_t stop_ns = mqtt_link_stop_ns(link);
@@ -282,17 +314,14 @@ static void session_run(struct session *session)
 				return;
 			}
 		} else if (session->connected) {
-			if (!announced) {
-				announced = true;
-				session->connected_ns = now_ns;
-				int code = session_say(session, "online", NULL);
-				if (code) {
-					set_reason(session, code, errno);
-					return;
-				}
-				mqtt_link_set_connected(link);
+			if (session->connected_ns == 0 && !session_begin(session, now_ns)) {
+				return;
 			}
-			if (!session_send(session)) {
+			if (collision_calms(&link->collision, now_ns - session->connected_ns,
+				    link->backoff_max_ns)) {
+				mqtt_link_set_calm(link);
+			}
+			if (!session_send(session, now_ns)) {
 				return;
 			}
 		} else if (now_ns - session->opened_ns > CONNECT_TIMEOUT_S * NS_PER_S) {
@@ -308,9 +337,20 @@ static void session_run(struct session *session)
 	}
 }
 
-uint64_t mqtt_session(struct mqtt_link *link, char *reason, size_t size)
+static enum session_how session_how(const struct session *session)
 {
-	struct session session = {.link = link};
+	if (session->taken) {
+		return SESSION_TAKEN;
+	}
+	if (session->connected) {
+		return SESSION_LOST;
+	}
+	return session->asks ? SESSION_OLD : SESSION_FAILED;
+}
+
+void mqtt_session(struct mqtt_link *link, struct session_end *ret)
+{
+	struct session session = {.link = link, .asks = collision_asks(&link->collision)};
 	int code = session_open(&session);
 	session.opened_ns = seam()->now_ns();
 	if (code) {
@@ -318,11 +358,13 @@ uint64_t mqtt_session(struct mqtt_link *link, char *reason, size_t size)
 	} else {
 		session_run(&session);
 	}
-	uint64_t up_ns = session.connected_ns ? seam()->now_ns() - session.connected_ns : 0;
+	*ret = (struct session_end){.how = session_how(&session)};
+	if (session.connected_ns > 0) {
+		ret->up_ns = seam()->now_ns() - session.connected_ns;
+	}
 	mosquitto_destroy(session.mosq);
-	snprintf(reason, size, "%s",
+	snprintf(ret->reason, sizeof(ret->reason), "%s",
 		session.reason[0] ? session.reason : "the connection was closed");
-	return up_ns;
 }
 
 void mqtt_session_init(void)

@@ -4,8 +4,32 @@
 #include "daemon/publish/mqtt_tls.h"
 
 #include <dlfcn.h>
+#include <mosquitto.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "daemon/publish/mqtt_link.h"
+#include "proto/tls_host.h"
+
+int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
+{
+	const char *ca_file = link->ca_file[0] ? link->ca_file : NULL;
+	void *context;
+	if (proto_tls_host(RTLD_DEFAULT, link->host, !ca_file, &context) < 0) {
+		return MOSQ_ERR_TLS;
+	}
+	int code = mosquitto_void_option(mosq, MOSQ_OPT_SSL_CTX, context);
+	proto_tls_host_free(RTLD_DEFAULT, context); /* it has its own reference */
+	if (!code) {
+		code = mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 1);
+	}
+	if (code) {
+		return code;
+	}
+	return mosquitto_tls_set(mosq, ca_file, ca_file ? NULL : proto_tls_folder(RTLD_DEFAULT),
+		link->cert_file[0] ? link->cert_file : NULL,
+		link->key_file[0] ? link->key_file : NULL, NULL);
+}
 
 /* What OpenSSL's verification found, NULL when nothing or nobody to ask. */
 static const char *certificate_fault(void *ssl)
@@ -31,17 +55,15 @@ static const char *last_part(const char *line)
 
 void mqtt_tls_reason(void *ssl, const char *line, const char *host, char *ret, size_t size)
 {
-	if (strstr(line, "host name verification failed")) {
-		snprintf(
-			ret, size, "TLS: the broker's certificate is not for the host %.64s", host);
-		return;
-	}
 	if (!strstr(line, "OpenSSL Error")) {
 		return;
 	}
 	const char *fault =
 		strstr(line, "certificate verify failed") ? certificate_fault(ssl) : NULL;
-	if (fault) {
+	if (fault && strstr(fault, "mismatch")) { /* of the host name, of the address */
+		snprintf(
+			ret, size, "TLS: the broker's certificate is not for the host %.64s", host);
+	} else if (fault) {
 		snprintf(ret, size, "TLS: the broker's certificate is refused: %s", fault);
 	} else if (strstr(line, "unexpected eof")) {
 		snprintf(ret, size, "%s", MQTT_TLS_CLOSED);

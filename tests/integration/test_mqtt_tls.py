@@ -48,10 +48,10 @@ class Certificates:
                 "-addext", "subjectAltName=IP:127.0.0.1", "-out", f"{name}.crt", folder=self.folder)
 
     def signed(self, name, names="IP:127.0.0.1", common="127.0.0.1", ca="ca", days="30", start=None):
-        """days may be negative: expired."""
+        """days may be negative: expired; names may be "": none but the common one."""
         self.key(name)
         openssl("req", "-new", "-key", f"{name}.key", "-subj", f"/CN={common}", "-out", f"{name}.csr", folder=self.folder)
-        pathlib.Path(self.path(name + ".ext")).write_text(f"subjectAltName={names}\n")
+        pathlib.Path(self.path(name + ".ext")).write_text(f"subjectAltName={names}\n" if names else "basicConstraints=CA:FALSE\n")
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial",
                 "-days", days, "-extfile", f"{name}.ext", "-out", f"{name}.crt", folder=self.folder)
 
@@ -194,6 +194,14 @@ def test_wrong_address_is_refused():
     print(refuses_server("IP:127.0.0.2", "127.0.0.2", "not for the host 127.0.0.1"))
 
 
+def test_the_common_name_is_no_name():
+    """libmosquitto alone would take each of these: the right common name beside no or other names."""
+    print(refuses_server("", "127.0.0.1", "not for the host 127.0.0.1"))
+    print(refuses_server("IP:127.0.0.2", "127.0.0.1", "not for the host 127.0.0.1"))
+    print(refuses_server("email:a@b.example", "127.0.0.1", "not for the host 127.0.0.1"))
+    print(refuses_server("DNS:127.0.0.1", "127.0.0.1", "not for the host 127.0.0.1"))  # an address is no DNS name
+
+
 def test_expired_certificate_is_refused():
     print(refuses_server("IP:127.0.0.1", "127.0.0.1", "expired", days="-1"))
 
@@ -237,8 +245,9 @@ def test_a_server_with_a_wrong_certificate_gets_no_credential():
     """openssl's own server shows in clear what came through: nothing."""
     with certificates() as certs:
         certs.signed("server", names="DNS:other.example", common="other.example")
+        certs.signed("common", names="", common="127.0.0.1")
         certs.signed("good")
-        for name, comes in (("server", False), ("good", True)):
+        for name, comes in (("server", False), ("common", False), ("good", True)):
             port = mosquitto.free_port()
             log = open(certs.path("log"), "wb+")
             child = subprocess.Popen(

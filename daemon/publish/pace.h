@@ -1,0 +1,26 @@
+/*
+ * How fast what waited for the broker is sent once it is back: a few messages at once, the rest
+ * evenly, so that a fleet that comes back together does not fill the broker's queues. What is made
+ * after that goes out as it comes. Time is an argument.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PACE_AT_ONCE = 16, PACE_PER_S = 20 };
+
+struct pace {
+	size_t left;	/* messages that are still paced; 0: none */
+	unsigned burst; /* of them so many may go at once */
+	uint64_t next_ns;
+};
+
+/* At each connection: so many messages wait. */
+void pace_begin(struct pace *pace, size_t waiting);
+
+/* How long the next message has to wait; 0: not at all. */
+uint64_t pace_wait_ns(const struct pace *pace, uint64_t now_ns);
+
+/* A message was handed over. */
+void pace_sent(struct pace *pace, uint64_t now_ns);

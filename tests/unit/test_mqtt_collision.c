@@ -1,0 +1,160 @@
+/* Two clients with one id at a real mosquitto. */
+#include "daemon/publish/mqtt.h"
+#include "daemon/publish/mqtt_link.h"
+#include "tests/unit/fake_core.h"
+#include "tests/unit/mosquitto_broker.h"
+
+static struct core core;
+static uv_loop_t loop;
+static uv_async_t other_async;
+static struct mqtt *mqtt;
+static struct mqtt_link *other;
+static bool closed;
+
+#define BACKOFF_MAX_NS UINT64_C(200000000)
+
+static void on_done(void *ctx)
+{
+	(void)ctx;
+	closed = true;
+}
+
+static void on_other(uv_async_t *async)
+{
+	(void)async;
+}
+
+#define UNTIL(condition)                      \
+	do {                                  \
+		uv_run(&loop, UV_RUN_NOWAIT); \
+		poll(NULL, 0, 1);             \
+	} while (!(condition))
+
+static void setup(void)
+{
+	fake_core_init(&core);
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	uv_async_init(&loop, &other_async, on_other);
+	broker_prepare();
+	broker_start();
+	const struct mqtt_options options = {.enabled = true,
+		.host = "127.0.0.1",
+		.port = broker.port,
+		.topic_prefix = "edgeprof",
+		.summary_interval_ns = UINT64_C(3600000000000),
+		.max_messages = 512,
+		.max_bytes = 1 << 20,
+		.backoff_min_ns = 20000000,
+		.backoff_max_ns = BACKOFF_MAX_NS};
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, NULL, &mqtt), 0);
+	UNTIL(core.broker->state == BROKER_CONNECTED);
+}
+
+static void open_other(void)
+{
+	const struct mqtt_link_options options = {.host = "127.0.0.1",
+		.port = broker.port,
+		.client_id = "edgeprof-nano-7",
+		.status_topic = "edgeprof/nano-7/status",
+		.username = "",
+		.password_file = "",
+		.ca_file = "",
+		.cert_file = "",
+		.key_file = "",
+		.backoff_min_ns = 20000000,
+		.backoff_max_ns = BACKOFF_MAX_NS,
+		.max_messages = 16,
+		.max_bytes = 1 << 16};
+	ck_assert_int_eq(mqtt_link_start(&options, &other_async, &other), 0);
+}
+
+static void close_other(void)
+{
+	mqtt_link_stop(other);
+	UNTIL(mqtt_link_status(other).finished);
+	mqtt_link_join(other);
+	other = NULL;
+}
+
+static void teardown(void)
+{
+	mqtt_close(mqtt, on_done, NULL);
+	uv_close((uv_handle_t *)&other_async, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	ck_assert(closed);
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	broker_remove();
+	fake_core_finish(&core);
+}
+
+static unsigned told(const char *part)
+{
+	unsigned count = 0;
+	const struct timeline_entry *entry;
+	for (uint64_t serial = 0; (entry = timeline_from(core.timeline, serial));
+		serial = entry->serial + 1) {
+		count += strstr(entry->text, part) != NULL;
+	}
+	return count;
+}
+
+static uint64_t connects(void)
+{
+	return core.broker->connects + mqtt_link_status(other).connects;
+}
+
+START_TEST(two_clients_with_one_id_are_told_take_turns_slowly_and_recover)
+{
+	open_other();
+	UNTIL(mqtt_link_status(other).taken && strstr(core.broker->reason, "another client uses"));
+	ck_assert(strstr(core.broker->reason, "edgeprof-nano-7"));
+	ck_assert_uint_eq(told("another client uses the id"), 1);
+	/* Each turn lasts half to all of five times the longest pause; of 60 s: 150 to 300 s. */
+	uint64_t before = connects(), begin_ns = uv_hrtime();
+	UNTIL(uv_hrtime() - begin_ns > 20 * BACKOFF_MAX_NS);
+	uint64_t turns = connects() - before;
+	printf("%d connects in the time of 20 longest pauses\n", (int)turns);
+	ck_assert_uint_ge(turns, 1);  /* the test fails when nobody pushes anybody */
+	ck_assert_uint_le(turns, 17); /* both always stay away for half of five: 16 */
+	ck_assert_uint_eq(told("another client uses the id"), 1);
+	ck_assert_uint_le(told("connection lost"), 3);
+	ck_assert(strstr(core.broker->reason, "another client uses"));
+
+	close_other();
+	UNTIL(core.broker->state == BROKER_CONNECTED && core.broker->reason[0] == '\0');
+	ck_assert_uint_eq(told("ours alone again"), 1);
+}
+END_TEST
+
+START_TEST(a_broker_that_restarts_often_is_no_other_client)
+{
+	for (int i = 0; i < 6; i++) {
+		uint64_t before = core.broker->connects;
+		broker_kill(SIGKILL);
+		UNTIL(strstr(core.broker->reason, "refused"));
+		broker_start();
+		UNTIL(core.broker->connects > before && core.broker->state == BROKER_CONNECTED);
+	}
+	ck_assert_uint_eq(told("another client"), 0);
+}
+END_TEST
+
+int main(void)
+{
+	if (!broker_binary()) {
+		puts("no mosquitto on this machine");
+		return 77;
+	}
+	Suite *suite = suite_create("mqtt_collision");
+	TCase *tcase = tcase_create("mqtt_collision");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, two_clients_with_one_id_are_told_take_turns_slowly_and_recover);
+	tcase_add_test(tcase, a_broker_that_restarts_often_is_no_other_client);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
