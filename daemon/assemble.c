@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/alerts_actions.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
 #include "daemon/util/log.h"
@@ -91,6 +92,12 @@ static void open_alerts(struct daemon *daemon)
 		alerts_remember(
 			daemon->core.alerts, daemon->alerts_file.data, boot_id, seam()->now_ns());
 	}
+	if (daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "holds", alert_holds_bytes(),
+					       &daemon->holds_file) >= 0) {
+		parse_boot_id(daemon->facts.boot_id, boot_id);
+		alerts_remember_holds(
+			daemon->core.alerts, daemon->holds_file.data, boot_id, seam()->now_ns());
+	}
 }
 
 int daemon_assemble(struct daemon *daemon)
@@ -149,6 +156,7 @@ void daemon_disassemble(struct daemon *daemon)
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
 	runfile_close(&daemon->mqtt_file);
+	runfile_close(&daemon->holds_file);
 	runfile_close(&daemon->alerts_file);
 	runfile_close(&daemon->timeline_file);
 	runfile_close(&daemon->runfile);

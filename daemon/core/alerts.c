@@ -18,6 +18,14 @@ int alerts_create(struct metrics *metrics, struct timeline *timeline, struct ale
 	if (!alerts) {
 		return -ENOMEM;
 	}
+	alerts->own_holds = mem_zalloc(alert_holds_bytes());
+	if (!alerts->own_holds) {
+		free(alerts);
+		return -ENOMEM;
+	}
+	static const uint8_t no_boot[16];
+	alert_holds_adopt(&alerts->holds, alerts->own_holds, no_boot, 0);
+	alerts->due_ns = UINT64_MAX;
 	alerts->metrics = metrics;
 	alerts->timeline = timeline;
 	*ret = alerts;
@@ -33,6 +41,7 @@ void alerts_destroy(struct alerts *alerts)
 		free(alerts->instance[i]);
 	}
 	alert_rules_free(alerts->rule, alerts->rules);
+	free(alerts->own_holds);
 	free(alerts);
 }
 
@@ -70,6 +79,9 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 {
 	if (alerts->orphans_ns > 0 && t_ns >= alerts->orphans_ns) {
 		alerts_end_orphans(alerts, t_ns);
+	}
+	if (t_ns >= alerts->due_ns) {
+		alerts_tick(alerts, t_ns);
 	}
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(alerts->metrics, source, i);
@@ -133,7 +145,13 @@ int alerts_set_rules(
 
 const struct alert *alerts_at(const struct alerts *alerts, size_t index)
 {
-	return index < alerts->count ? &alerts->instance[index]->state.alert : NULL;
+	if (index < alerts->count) {
+		return &alerts->instance[index]->state.alert;
+	}
+	/* the test is the last one while it fires */
+	return index == alerts->count && alerts->test.alert.phase == ALERT_FIRING
+		       ? &alerts->test.alert
+		       : NULL;
 }
 
 size_t alerts_firing(const struct alerts *alerts)

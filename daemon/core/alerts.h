@@ -57,7 +57,15 @@ struct alert {
 	uint64_t t_ns;		      /* of the last evaluation */
 	uint64_t transitions;
 	char text[ALERT_TEXT]; /* message of the last transition */
+	/* While it fires: acknowledged; 0 or when the last silence over it ends; it was silenced
+	 * when it began to fire, so nobody was called. */
+	bool acked;
+	uint64_t silenced_until_ns;
+	bool untold;
+	bool test; /* of the chain: nothing is wrong */
 };
+
+struct alert_test;
 
 /* What observers hear at each transition ok<->firing and warning<->critical (pending is silent). */
 struct alert_transition {
@@ -65,6 +73,10 @@ struct alert_transition {
 	enum alert_phase from, to;
 	enum alert_severity from_severity;
 	uint64_t t_ns;
+	bool quiet;  /* nobody is to be called: silenced, or acknowledged and not worse */
+	bool late;   /* it fires for longer, told because a silence over it is over */
+	bool update; /* no transition: only its acknowledgement or silence has changed */
+	struct alert_test *test; /* NULL: no test. Who hears writes there what became of it */
 };
 typedef void alert_observer(void *ctx, const struct alert_transition *transition);
 

@@ -71,7 +71,9 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	instance->next = *list;
 	*list = instance;
 	alerts->instance[alerts->count++] = instance;
+	alert_hold_refresh(alerts, instance, t_ns);
 }
+
 
 void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
 {

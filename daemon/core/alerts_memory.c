@@ -103,6 +103,9 @@ static void restore(struct alert_state *state, const struct alert_slot *slot)
 	alert->since_ns = slot->since_ns;
 	alert->transitions = slot->transitions;
 	snprintf(alert->text, sizeof(alert->text), "%s", slot->text);
+	alert->untold = (slot->holds & SLOT_UNTOLD) != 0;
+	/* until when is told by the silences: alert_hold_refresh */
+	alert->silenced_until_ns = (slot->holds & SLOT_SILENCED) != 0;
 	state->clear_since_ns = slot->clear_since_ns;
 	state->critical_since_ns = slot->critical_since_ns;
 	state->calm_since_ns = slot->calm_since_ns;
@@ -137,6 +140,11 @@ static int free_slot(const struct alerts_memory *memory)
 	return -1;
 }
 
+static uint32_t holds_of(const struct alert *alert)
+{
+	return (alert->untold ? SLOT_UNTOLD : 0) | (alert->silenced_until_ns ? SLOT_SILENCED : 0);
+}
+
 static bool same(const struct alert_slot *slot, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
@@ -144,7 +152,7 @@ static bool same(const struct alert_slot *slot, const struct alert_state *state)
 	       slot->severity == (uint32_t)alert->severity && slot->since_ns == alert->since_ns &&
 	       slot->clear_since_ns == state->clear_since_ns &&
 	       slot->critical_since_ns == state->critical_since_ns &&
-	       slot->calm_since_ns == state->calm_since_ns;
+	       slot->calm_since_ns == state->calm_since_ns && slot->holds == holds_of(alert);
 }
 
 int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
@@ -173,6 +181,7 @@ int alerts_memory_store(struct alerts_memory *memory, int index, const struct al
 	slot->value = alert->value;
 	slot->threshold = alert->threshold;
 	slot->unit = (uint32_t)alert->unit;
+	slot->holds = holds_of(alert);
 	snprintf(slot->name, sizeof(slot->name), "%s", alert->rule->name);
 	snprintf(slot->instance, sizeof(slot->instance), "%s", alert->instance);
 	snprintf(slot->metric, sizeof(slot->metric), "%s", alert->metric);

@@ -21,12 +21,14 @@ struct alert_slot {
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
 	double value, threshold;
 	uint32_t phase, severity;
-	uint32_t unit, reserved;
+	uint32_t unit, holds;	    /* SLOT_ bits */
 	char name[PROTO_NAME_SIZE]; /* of the rule */
 	char instance[PROTO_PATH_SIZE];
 	char metric[PROTO_PATH_SIZE];
 	char text[ALERT_TEXT];
 };
+
+enum { SLOT_UNTOLD = 1, SLOT_SILENCED = 2 };
 
 struct alerts_memory {
 	struct alert_slot *slot;     /* ALERT_SLOTS; NULL: nothing is remembered */

@@ -2,6 +2,8 @@
  * instances there are), alerts_tell.c (who hears of a transition). */
 #pragma once
 
+#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts_holds.h"
 #include "daemon/core/alerts_memory.h"
 #include "daemon/core/alerts_state.h"
 
@@ -27,6 +29,10 @@ struct alerts {
 	uint64_t refused;
 	struct alerts_memory memory;
 	uint64_t orphans_ns; /* when what nobody took up ends; 0 = there is none */
+	struct alert_holds holds;
+	void *own_holds; /* while none are remembered */
+	uint64_t due_ns; /* when a silence or the test ends; UINT64_MAX = there is none */
+	struct alert_test test;
 	size_t observers;
 	struct {
 		alert_observer *call;
@@ -37,6 +43,19 @@ struct alerts {
 /* Tells a transition to the timeline and the observers; ending as in alerts_text(). */
 void alerts_tell(struct alerts *alerts, struct alert *alert, enum alert_phase from,
 	enum alert_severity from_severity, const char *ending);
+
+/* Logs the transition and gives it to the observers. */
+void alerts_hand_on(struct alerts *alerts, const struct alert_transition *transition);
+enum timeline_level alert_timeline_level(const struct alert *alert);
+void alert_subject(const struct alert *alert, char ret[2 * PROTO_NAME_SIZE]);
+
+/* alerts_quiet.c: whether a transition calls people; keeps the alert's own fields about it. */
+void alert_hold_judge(struct alerts *alerts, struct alert *alert, struct alert_transition *ret);
+/* A silence that began or ended, or a state that was remembered: the alert's fields, and it is told
+ * when it fires and is silenced no more. */
+void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns);
+/* Acknowledgements of what does not fire any more go. */
+void alert_holds_prune(struct alerts *alerts);
 
 /* Ends what the last process left firing and nobody judges any more: its rule or its metric did not
  * come back. */

@@ -8,7 +8,7 @@
 
 #include "daemon/core/alerts_text.h"
 
-static enum timeline_level timeline_level_of(const struct alert *alert)
+enum timeline_level alert_timeline_level(const struct alert *alert)
 {
 	if (alert->phase != ALERT_FIRING) {
 		return TIMELINE_INFO;
@@ -24,23 +24,81 @@ static enum timeline_level timeline_level_of(const struct alert *alert)
 	return TIMELINE_CRITICAL;
 }
 
+void alert_subject(const struct alert *alert, char ret[2 * PROTO_NAME_SIZE])
+{
+	bool single = strcmp(alert->instance, "_") == 0;
+	snprintf(ret, 2 * PROTO_NAME_SIZE, "%s%s%.*s", alert->rule->name, single ? "" : ":",
+		PROTO_NAME_MAX, single ? "" : alert->instance);
+}
+
+static void log_transition(struct alerts *alerts, const struct alert_transition *transition)
+{
+	const struct alert *alert = transition->alert;
+	struct alert_record record = {.t_ns = transition->t_ns,
+		.value = alert->value,
+		.threshold = alert->threshold,
+		.from = (uint8_t)transition->from,
+		.to = (uint8_t)transition->to,
+		.severity = (uint8_t)alert->severity,
+		.from_severity = (uint8_t)transition->from_severity,
+		.unit = (uint8_t)alert->unit};
+	record.flags =
+		(uint8_t)((alert->silenced_until_ns ? RECORD_SILENCED : 0) |
+			  (alert->acked ? RECORD_ACKED : 0) | (transition->test ? RECORD_TEST : 0) |
+			  (transition->late ? RECORD_LATE : 0));
+	memcpy(record.rule, alert->rule->name, sizeof(record.rule));
+	memcpy(record.instance, alert->instance, sizeof(record.instance));
+	memcpy(record.metric, alert->metric, sizeof(record.metric));
+	memcpy(record.text, alert->text, sizeof(record.text));
+	alert_holds_log(&alerts->holds, &record);
+}
+
+/* What stands behind the text on the timeline. */
+static const char *remark(const struct alert_transition *transition)
+{
+	if (transition->test) {
+		return " (test)";
+	}
+	if (transition->late) {
+		return " (told now: no longer silenced)";
+	}
+	if (!transition->quiet) {
+		return "";
+	}
+	return transition->alert->acked ? " (acknowledged)" : " (silenced)";
+}
+
+void alerts_hand_on(struct alerts *alerts, const struct alert_transition *transition)
+{
+	const struct alert *alert = transition->alert;
+	if (!transition->update) {
+		char subject[2 * PROTO_NAME_SIZE];
+		alert_subject(alert, subject);
+		timeline_add(alerts->timeline, transition->t_ns,
+			transition->quiet ? TIMELINE_SILENCED : TIMELINE_ALERT,
+			transition->quiet ? TIMELINE_INFO : alert_timeline_level(alert), subject,
+			"%s%s", alert->text, remark(transition));
+		log_transition(alerts, transition);
+	}
+	for (size_t i = 0; i < alerts->observers; i++) {
+		alerts->observer[i].call(alerts->observer[i].ctx, transition);
+	}
+}
+
 void alerts_tell(struct alerts *alerts, struct alert *alert, enum alert_phase from,
 	enum alert_severity from_severity, const char *ending)
 {
-	char subject[2 * PROTO_NAME_SIZE];
 	alerts_text(alert, ending, alert->text, sizeof(alert->text));
-	bool single = strcmp(alert->instance, "_") == 0;
-	snprintf(subject, sizeof(subject), "%s%s%.*s", alert->rule->name, single ? "" : ":",
-		PROTO_NAME_MAX, single ? "" : alert->instance);
-	timeline_add(alerts->timeline, alert->t_ns, TIMELINE_ALERT, timeline_level_of(alert),
-		subject, "%s", alert->text);
 	struct alert_transition transition = {.alert = alert,
 		.from = from,
 		.to = alert->phase,
 		.from_severity = from_severity,
 		.t_ns = alert->t_ns};
-	for (size_t i = 0; i < alerts->observers; i++) {
-		alerts->observer[i].call(alerts->observer[i].ctx, &transition);
+	alert_hold_judge(alerts, alert, &transition);
+	alerts_hand_on(alerts, &transition);
+	if (alert->phase != ALERT_FIRING) {
+		alert->acked = alert->untold = false;
+		alert->silenced_until_ns = 0;
 	}
 }
 
@@ -58,6 +116,7 @@ void alerts_end_orphans(struct alerts *alerts, uint64_t t_ns)
 			.threshold = saved->threshold,
 			.unit = (enum unit)saved->unit,
 			.transitions = saved->transitions + 1,
+			.untold = (saved->holds & SLOT_UNTOLD) != 0,
 			.since_ns = t_ns,
 			.t_ns = t_ns};
 		snprintf(rule.name, sizeof(rule.name), "%s", saved->name);
@@ -68,6 +127,7 @@ void alerts_end_orphans(struct alerts *alerts, uint64_t t_ns)
 		}
 		alerts_memory_free(&alerts->memory, slot);
 	}
+	alert_holds_prune(alerts);
 }
 
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx)

@@ -68,6 +68,7 @@ struct broker_status {
 	uint64_t delivered; /* acknowledged by the broker: alerts and info, not summaries */
 	uint64_t dropped;   /* summaries dropped because of the queue's limit */
 	uint64_t dropped_alerts;
+	uint64_t delivered_tag; /* test: the last of its transitions that was acknowledged */
 };
 const char *broker_state_name(enum broker_state state); /* off connecting connected away */
 

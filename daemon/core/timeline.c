@@ -359,6 +359,10 @@ const char *timeline_kind_name(enum timeline_kind kind)
 		return "daemon";
 	case TIMELINE_THROTTLE:
 		return "throttle";
+	case TIMELINE_SILENCED:
+		return "silenced";
+	case TIMELINE_HOLD:
+		return "hold";
 	case TIMELINE_KIND_COUNT:
 		break;
 	}

@@ -26,6 +26,8 @@ enum timeline_kind {
 	TIMELINE_CLOCK,
 	TIMELINE_DAEMON,   /* start, reload, degraded */
 	TIMELINE_THROTTLE, /* subject = the flag that began or ended */
+	TIMELINE_SILENCED, /* an alert's transition that calls nobody; subject as for alerts */
+	TIMELINE_HOLD, /* acknowledged, silenced, the end of it; subject = rule:instance, globs */
 	TIMELINE_KIND_COUNT
 };
 

@@ -19,10 +19,11 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
+#include "daemon/core/alerts_actions.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
-enum { FIELDS = 12, FIELD_SIZE = 640 };
+enum { FIELDS = 18, FIELD_SIZE = 640 };
 
 struct journal {
 	struct core *core;
@@ -42,6 +43,7 @@ static const char *const kind_ids[TIMELINE_KIND_COUNT] = {
 	[TIMELINE_CLOCK] = "f2e14626ebf64c6ea163527b436de419",
 	[TIMELINE_DAEMON] = "bc6b5c3d8e6a444fbef708e7269a2694",
 	[TIMELINE_THROTTLE] = "4d1f0a6be75c4c0e8a57c6f2b93de081",
+	[TIMELINE_HOLD] = "b0b9a2d3f6c94e05a1c1d4a4c2f0e7d6",
 };
 static const char id_firing[] = "3340108b5e98413b831101baa2d42aad";
 static const char id_cleared[] = "6fc1bc99924b4dae9d79666835330845";
@@ -65,22 +67,23 @@ static void add(struct entry *entry, const char *format, ...)
 	entry->iov[entry->count++] = (struct iovec){.iov_base = text, .iov_len = used};
 }
 
-/* Sends the entry; message is its text, for stderr when there is no journal. */
-static void tell(const struct journal *journal, struct entry *entry, enum log_level level,
-	const char *message)
+/* Sends the entry; message is its text, for stderr when there is no journal. What became of it. */
+static enum alert_link tell(const struct journal *journal, struct entry *entry,
+	enum log_level level, const char *message)
 {
 	if (level > log_max_level) {
-		return;
+		return ALERT_LINK_FILTERED;
 	}
 	if (journal->structured) {
 		add(entry, "PRIORITY=%d", (int)level);
 		add(entry, "MESSAGE=%s", message);
 		add(entry, "SYSLOG_IDENTIFIER=edgeprofd");
 		if (sd_journal_sendv(entry->iov, (int)entry->count) == 0) {
-			return;
+			return ALERT_LINK_DONE;
 		}
 	}
 	log_write(level, "%s", message);
+	return journal->structured ? ALERT_LINK_FAILED : ALERT_LINK_NONE;
 }
 
 static enum log_level severity_level(enum alert_severity severity)
@@ -104,16 +107,42 @@ static const char *transition_id(const struct alert_transition *transition)
 	return transition->from == ALERT_FIRING ? id_severity : id_firing;
 }
 
+static const char *remark(const struct alert_transition *transition)
+{
+	if (transition->test) {
+		return " (test)";
+	}
+	if (!transition->quiet) {
+		return "";
+	}
+	return transition->alert->acked ? " (acknowledged)" : " (silenced)";
+}
+
+/* Whom it is kept from, for filters: journalctl EDGEPROF_SILENCED=1. */
+static void add_holds(struct entry *entry, const struct alert_transition *transition)
+{
+	if (transition->quiet) {
+		add(entry, "EDGEPROF_%s=1", transition->alert->acked ? "ACKED" : "SILENCED");
+	}
+	if (transition->test) {
+		add(entry, "EDGEPROF_TEST=1");
+	}
+}
+
 static void on_transition(void *ctx, const struct alert_transition *transition)
 {
+	if (transition->update) {
+		return; /* the timeline tells what was done */
+	}
 	const struct alert *alert = transition->alert;
 	bool firing = transition->to == ALERT_FIRING;
 	bool single = strcmp(alert->instance, "_") == 0;
 	char message[FIELD_SIZE - 40];
-	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s", alert->rule->name,
+	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s%s", alert->rule->name,
 		single ? "" : " of ", single ? "" : alert->instance,
 		firing ? "is firing (" : "is over",
-		firing ? alert_severity_name(alert->severity) : "", firing ? ")" : "", alert->text);
+		firing ? alert_severity_name(alert->severity) : "", firing ? ")" : "", alert->text,
+		remark(transition));
 	struct entry entry = {.count = 0};
 	add(&entry, "MESSAGE_ID=%s", transition_id(transition));
 	add(&entry, "EDGEPROF_RULE=%s", alert->rule->name);
@@ -121,13 +150,22 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	add(&entry, "EDGEPROF_METRIC=%s", alert->metric);
 	add(&entry, "EDGEPROF_STATE=%s", alert_phase_name(transition->to));
 	add(&entry, "EDGEPROF_SEVERITY=%s", alert_severity_name(alert->severity));
+	add(&entry, "EDGEPROF_FROM_STATE=%s", alert_phase_name(transition->from));
+	add(&entry, "EDGEPROF_FROM_SEVERITY=%s", alert_severity_name(transition->from_severity));
+	add(&entry, "EDGEPROF_UNIT=%s", unit_name(alert->unit));
 	if (isfinite(alert->value)) {
 		add(&entry, "EDGEPROF_VALUE=%.10g", alert->value);
 	}
 	if (isfinite(alert->threshold)) {
 		add(&entry, "EDGEPROF_THRESHOLD=%.10g", alert->threshold);
 	}
-	tell(ctx, &entry, firing ? severity_level(alert->severity) : LOG_LEVEL_NOTICE, message);
+	add_holds(&entry, transition);
+	enum log_level level = firing ? severity_level(alert->severity) : LOG_LEVEL_NOTICE;
+	enum alert_link link =
+		tell(ctx, &entry, transition->quiet ? LOG_LEVEL_INFO : level, message);
+	if (transition->test) {
+		transition->test->journal = link;
+	}
 }
 
 static enum log_level timeline_priority(enum timeline_level level)
@@ -145,7 +183,7 @@ static enum log_level timeline_priority(enum timeline_level level)
 
 static void on_entry(void *ctx, const struct timeline_entry *happened)
 {
-	if (happened->kind == TIMELINE_ALERT) {
+	if (happened->kind == TIMELINE_ALERT || happened->kind == TIMELINE_SILENCED) {
 		return;
 	}
 	char message[FIELD_SIZE - 40];

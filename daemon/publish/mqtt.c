@@ -43,6 +43,7 @@ static void update_counts(struct mqtt *mqtt)
 	broker->delivered = counts.delivered;
 	broker->dropped = counts.dropped_summaries;
 	broker->dropped_alerts = counts.dropped_alerts;
+	broker->delivered_tag = counts.delivered_tag;
 }
 
 static void tell(struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)

@@ -1,11 +1,12 @@
 /*
- * Alerts over MQTT: an event for each transition, and a retained state for each alert that fires,
- * which the broker must forget when it does not any more: also when it was this daemon's previous
- * process that set it.
+ * Alerts over MQTT: an event for each transition that calls people, and a retained state for each
+ * alert that fires, which the broker must forget when it does not any more: also when it was this
+ * daemon's previous process that set it.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/core/alerts_actions.h"
 #include "daemon/publish/mqtt_private.h"
 #include "daemon/publish/payload.h"
 #include "daemon/util/log.h"
@@ -62,18 +63,35 @@ static int clear_state(struct mqtt *mqtt, const char *topic)
 	return r;
 }
 
+/* A quiet transition calls nobody. */
+static void publish_event(struct mqtt *mqtt, const struct alert_transition *transition)
+{
+	char topic[TOPIC_SIZE];
+	struct alert_test *test = transition->test;
+	topic_plain(&mqtt->topics, "event/alert", topic);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.keep = true,
+		.tag = test ? test->serial : 0,
+		.topic = topic};
+	int r = mqtt_put_payload(
+		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
+	if (test) {
+		test->mqtt = r < 0 ? ALERT_LINK_FAILED : ALERT_LINK_WAITS;
+	}
+}
+
 void mqtt_on_transition(void *ctx, const struct alert_transition *transition)
 {
 	struct mqtt *mqtt = ctx;
 	const struct alert *alert = transition->alert;
-	char topic[TOPIC_SIZE];
-	topic_plain(&mqtt->topics, "event/alert", topic);
-	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .keep = true, .topic = topic};
-	mqtt_put_payload(
-		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
+	if (!transition->quiet) {
+		publish_event(mqtt, transition);
+	}
 	if (transition->to == ALERT_FIRING) {
 		publish_state(mqtt, alert);
 	} else {
+		char topic[TOPIC_SIZE];
 		topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
 		clear_state(mqtt, topic);
 	}

@@ -86,6 +86,7 @@ static struct outbox_message *message_create(const struct outbox_entry *entry)
 	message->qos = entry->qos;
 	message->retain = entry->retain;
 	message->must_keep = entry->keep;
+	message->tag = entry->tag;
 	message->place = KEEP_NONE;
 	message->size = size;
 	memcpy(message->bytes, entry->topic, topic_size);
@@ -312,6 +313,9 @@ bool outbox_delivered(struct outbox *outbox, int mid)
 			outbox->counts.in_flight--;
 			/* QoS 0 is only written to the socket: nobody knows what became of it. */
 			outbox->counts.delivered += message->qos > 0;
+			if (message->tag != 0) {
+				outbox->counts.delivered_tag = message->tag;
+			}
 			forget(outbox, message);
 			found = true;
 			break;

@@ -25,8 +25,9 @@ struct outbox_message {
 	int qos;
 	bool retain;
 	bool must_keep;
-	int place;   /* in the table; KEEP_NONE */
-	int mid;     /* the thread's, while in flight */
+	int place; /* in the table; KEEP_NONE */
+	int mid;   /* the thread's, while in flight */
+	uint64_t tag;
 	size_t size; /* what it counts against the limit */
 	const char *topic;
 	const void *payload; /* NULL: empty */
@@ -43,6 +44,7 @@ struct outbox_list {
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
 	uint64_t delivered, dropped_summaries, dropped_alerts;
+	uint64_t delivered_tag; /* of the last message that had one */
 };
 
 struct outbox {
@@ -63,6 +65,7 @@ struct outbox_entry {
 	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
 		       */
 	bool keep;    /* survives the process */
+	uint64_t tag; /* told back when it is delivered; 0 = none */
 	const char *topic;
 	const void *payload;
 	size_t payload_length;

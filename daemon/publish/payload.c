@@ -38,6 +38,11 @@ static void add_integer(struct builder *builder, const char *key, int64_t value)
 	builder_add(builder, key, proto_json_integer(value));
 }
 
+static void add_flag(struct builder *builder, const char *key, bool value)
+{
+	builder_add(builder, key, cJSON_CreateBool(value));
+}
+
 /* Six decimals are finer than any sensor; without rounding a mean takes 17 digits. */
 static void add_number(struct builder *builder, const char *key, double value)
 {
@@ -260,6 +265,17 @@ static void add_alert(struct builder *builder, const struct core *core, const st
 	add_number(builder, "threshold", alert->threshold);
 	add_integer(builder, "since_us", wallclock_us(core->wall, alert->since_ns));
 	add_text(builder, "text", alert->text);
+	if (phase == ALERT_FIRING) {
+		add_flag(builder, "acked", alert->acked);
+		add_flag(builder, "silenced", alert->silenced_until_ns != 0);
+	}
+	if (phase == ALERT_FIRING && alert->silenced_until_ns != 0) {
+		add_integer(builder, "silenced_until_us",
+			wallclock_us(core->wall, alert->silenced_until_ns));
+	}
+	if (alert->test) {
+		add_flag(builder, "test", true);
+	}
 }
 
 char *payload_alert(const struct core *core, const struct alert *alert, size_t *length)

@@ -1,0 +1,77 @@
+/* Whether a transition calls people, from the silences and acknowledgements there are. */
+#include "daemon/core/alerts_private.h"
+
+static void drop_ack(struct alerts *alerts, struct alert *alert)
+{
+	struct alert_ack *ack = alert_holds_ack(&alerts->holds, alert->rule->name, alert->instance);
+	if (ack) {
+		alert_holds_drop(&ack->serial);
+	}
+}
+
+void alert_hold_judge(
+	struct alerts *alerts, struct alert *alert, struct alert_transition *transition)
+{
+	uint64_t until_ns = alert_holds_until(&alerts->holds, alert, transition->t_ns);
+	alert->silenced_until_ns = until_ns;
+	if (transition->to != ALERT_FIRING) {
+		transition->quiet = alert->untold;
+		drop_ack(alerts, alert);
+		return;
+	}
+	bool begins = transition->from != ALERT_FIRING;
+	bool worse = begins || alert->severity > transition->from_severity;
+	if (worse) {
+		drop_ack(alerts, alert);
+		alert->acked = false;
+	}
+	transition->quiet = until_ns != 0 || alert->acked;
+	if (begins) {
+		alert->untold = transition->quiet;
+	} else if (!transition->quiet) {
+		alert->untold = false;
+	}
+}
+
+void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns)
+{
+	struct alert *alert = &instance->state.alert;
+	if (alert->phase != ALERT_FIRING) {
+		return;
+	}
+	uint64_t until_ns = alert_holds_until(&alerts->holds, alert, now_ns);
+	bool acked = alert_holds_ack(&alerts->holds, alert->rule->name, alert->instance) != NULL;
+	if (until_ns == alert->silenced_until_ns && acked == alert->acked) {
+		return;
+	}
+	bool late = alert->silenced_until_ns != 0 && until_ns == 0 && !acked;
+	alert->silenced_until_ns = until_ns;
+	alert->acked = acked;
+	alert->untold = alert->untold && !late;
+	struct alert_transition transition = {.alert = alert,
+		.from = late ? ALERT_OK : ALERT_FIRING,
+		.to = ALERT_FIRING,
+		.from_severity = alert->severity,
+		.t_ns = now_ns,
+		.quiet = !late,
+		.late = late,
+		.update = !late};
+	alerts_hand_on(alerts, &transition);
+	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, &instance->state);
+}
+
+void alert_holds_prune(struct alerts *alerts)
+{
+	for (size_t i = 0; i < ALERT_ACKS; i++) {
+		struct alert_ack *ack = &alerts->holds.ack[i];
+		bool fires = false;
+		for (size_t k = 0; ack->serial != 0 && k < alerts->count && !fires; k++) {
+			const struct alert *alert = &alerts->instance[k]->state.alert;
+			fires = alert->acked && alert_holds_ack(&alerts->holds, alert->rule->name,
+							alert->instance) == ack;
+		}
+		if (!fires) {
+			alert_holds_drop(&ack->serial);
+		}
+	}
+}

@@ -1,0 +1,349 @@
+/* Acknowledgements, silences, their end, the log and the test: who is called and who is not, also
+ * across a kill. covers G5.8 */
+#include "daemon/core/alerts_actions.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/alerts_memory.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static const uint8_t boot[16] = "this boot";
+static void *memory, *holds_memory;
+static struct sources *sources;
+static struct metrics *metrics;
+static struct timeline *timeline;
+static struct alerts *alerts;
+static struct source *source;
+static uint64_t now_ns;
+static char heard[2048];
+
+/* "!" calls people, "." is quiet, "~" only a hold. */
+static void on_transition(void *ctx, const struct alert_transition *transition)
+{
+	(void)ctx;
+	size_t used = strlen(heard);
+	snprintf(heard + used, sizeof(heard) - used, "%s%s>%s(%s)%s ",
+		transition->update  ? "~"
+		: transition->quiet ? "."
+				    : "!",
+		alert_phase_name(transition->from), alert_phase_name(transition->to),
+		alert_severity_name(transition->alert->severity), transition->late ? "late" : "");
+}
+
+static void stop(void)
+{
+	alerts_destroy(alerts);
+	timeline_destroy(timeline);
+	metrics_destroy(metrics);
+	sources_destroy(sources);
+	alerts = NULL;
+	timeline = NULL;
+	metrics = NULL;
+	sources = NULL;
+}
+
+static void start(void)
+{
+	stop();
+	heard[0] = '\0';
+	ck_assert_int_eq(sources_create(&sources), 0);
+	ck_assert_int_eq(sources_add(sources, "one", SECOND, &source), 0);
+	ck_assert_int_eq(metrics_create(&metrics), 0);
+	ck_assert_int_eq(timeline_create(256, &timeline), 0);
+	ck_assert_int_eq(alerts_create(metrics, timeline, &alerts), 0);
+	alerts_remember(alerts, memory, boot, now_ns);
+	alerts_remember_holds(alerts, holds_memory, boot, now_ns);
+	ck_assert_int_eq(alerts_observe(alerts, on_transition, NULL), 0);
+	struct alert_rule rule = {.name = "hot",
+		.metric = "temperature/*",
+		.kind = ALERT_ABOVE,
+		.threshold = 75,
+		.critical = 90,
+		.clear = 72,
+		.severity = ALERT_WARNING,
+		.enabled = true};
+	ck_assert_int_eq(alerts_set_rules(alerts, &rule, 1, now_ns), 0);
+}
+
+static void setup(void)
+{
+	memory = calloc(1, alerts_memory_bytes());
+	holds_memory = calloc(1, alert_holds_bytes());
+	ck_assert(memory && holds_memory);
+	now_ns = 100 * SECOND;
+	start();
+}
+
+static void teardown(void)
+{
+	stop();
+	free(memory);
+	free(holds_memory);
+}
+
+static const struct alert *feed(double value, int seconds)
+{
+	struct metric *metric;
+	ck_assert_int_eq(metrics_add(metrics, source, "temperature/cpu", UNIT_CELSIUS, &metric), 0);
+	for (int i = 0; i < seconds; i++) {
+		now_ns += SECOND;
+		metric_set(metric, value);
+		metrics_commit(metrics, source, now_ns);
+		alerts_commit(alerts, source, now_ns);
+	}
+	return alerts_at(alerts, 0);
+}
+
+static int silence(const char *rule, const char *instance, unsigned seconds, uint32_t uid)
+{
+	struct alert_silence wanted = {
+		.from_ns = now_ns, .until_ns = now_ns + seconds * SECOND, .uid = uid};
+	snprintf(wanted.rule, sizeof(wanted.rule), "%s", rule);
+	snprintf(wanted.instance, sizeof(wanted.instance), "%s", instance);
+	return alerts_silence(alerts, &wanted);
+}
+
+/* What observers heard since the last look. */
+static void expect(const char *what)
+{
+	ck_assert_str_eq(heard, what);
+	heard[0] = '\0';
+}
+
+static const struct timeline_entry *last_entry(void)
+{
+	return timeline_from(timeline, timeline_last_serial(timeline));
+}
+
+START_TEST(a_silenced_alert_goes_on_and_is_told_when_the_silence_ends)
+{
+	feed(60, 1);
+	ck_assert_int_eq(silence("h*", "", 10, 0), 0);
+	ck_assert_str_eq(last_entry()->subject, "h*");
+	ck_assert_int_eq(last_entry()->kind, TIMELINE_HOLD);
+	const struct alert *alert = feed(80, 3);
+	ck_assert_int_eq(alert->phase, ALERT_FIRING);
+	ck_assert_uint_gt(alert->silenced_until_ns, now_ns);
+	expect(".ok>firing(warning) ");
+	ck_assert_int_eq(last_entry()->kind, TIMELINE_SILENCED);
+	ck_assert_int_eq(last_entry()->level, TIMELINE_INFO);
+	ck_assert_ptr_nonnull(strstr(last_entry()->text, "(silenced)"));
+	feed(95, 1);
+	expect(".firing>firing(critical) ");
+	feed(95, 5);
+	expect("");
+	feed(95, 1);
+	expect("!ok>firing(critical)late ");
+	ck_assert_int_eq(last_entry()->kind, TIMELINE_ALERT);
+	ck_assert_int_eq(last_entry()->level, TIMELINE_CRITICAL);
+	feed(60, 1);
+	expect("!firing>ok(critical) ");
+}
+END_TEST
+
+START_TEST(what_fires_and_ends_within_a_silence_calls_nobody)
+{
+	ck_assert_int_eq(silence("hot", "c?u", 100, 0), 0);
+	feed(80, 2);
+	feed(60, 1);
+	expect(".ok>firing(warning) .firing>ok(warning) ");
+	feed(60, 200);
+	expect("");
+}
+END_TEST
+
+START_TEST(the_end_of_what_people_were_called_for_is_told_in_a_silence)
+{
+	feed(80, 1);
+	expect("!ok>firing(warning) ");
+	ck_assert_int_eq(silence("*", "temperature/*", 100, 0), 0);
+	expect("~firing>firing(warning) ");
+	feed(60, 1);
+	expect("!firing>ok(warning) ");
+	feed(80, 1);
+	expect(".ok>firing(warning) ");
+}
+END_TEST
+
+START_TEST(an_acknowledgement_lasts_until_it_is_worse_or_over)
+{
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "", now_ns), -ENOENT);
+	const struct alert *alert = feed(80, 1);
+	expect("!ok>firing(warning) ");
+	ck_assert_int_eq(alerts_ack(alerts, "hot", "gpu", 7, "", now_ns), -ENOENT);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", "cpu", 7, "fan ordered", now_ns), 1);
+	expect("~firing>firing(warning) ");
+	ck_assert(alert->acked);
+	ck_assert_str_eq(last_entry()->text, "acknowledged by uid 7: fan ordered");
+	ck_assert_str_eq(alert_holds_ack(alerts_holds(alerts), "hot", "cpu")->note, "fan ordered");
+	feed(80, 60);
+	expect("");
+	feed(95, 1);
+	expect("!firing>firing(critical) ");
+	ck_assert(!alert->acked);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "", now_ns), 1);
+	feed(80, 1);
+	expect("~firing>firing(critical) .firing>firing(warning) ");
+	feed(60, 1);
+	expect("!firing>ok(warning) ");
+	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
+	feed(80, 1);
+	expect("!ok>firing(warning) ");
+}
+END_TEST
+
+START_TEST(an_acknowledged_alert_is_not_told_when_its_silence_ends)
+{
+	ck_assert_int_eq(silence("hot", "", 5, 0), 0);
+	feed(80, 1);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	feed(80, 10);
+	expect(".ok>firing(warning) ~firing>firing(warning) ~firing>firing(warning) ");
+	ck_assert_int_eq(alerts_unack(alerts, "hot", "cpu", 0, now_ns), 1);
+	ck_assert_int_eq(alerts_unack(alerts, "hot", "cpu", 0, now_ns), -ENOENT);
+}
+END_TEST
+
+START_TEST(all_of_it_survives_a_kill)
+{
+	feed(80, 1);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "known", now_ns), 1);
+	ck_assert_int_eq(silence("nothing*", "", 20, 0), 0);
+	start();
+	const struct alert *alert = feed(80, 1);
+	expect("~firing>firing(warning) ");
+	ck_assert(alert->acked);
+	ck_assert_uint_eq(alert_holds_ack(alerts_holds(alerts), "hot", "cpu")->uid, 7);
+	const struct alert_silence *kept =
+		alert_holds_silence(alerts_holds(alerts), "nothing*", "");
+	ck_assert_uint_eq(kept->until_ns, 121 * SECOND);
+	/* the log goes on */
+	ck_assert_str_eq(alert_holds_logged(alerts_holds(alerts), 1)->metric, "temperature/cpu");
+	feed(80, 90); /* past the end of what nobody took up */
+	ck_assert(alert->acked);
+	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "nothing*", ""));
+}
+END_TEST
+
+START_TEST(a_silence_that_ended_while_nobody_ran_is_made_good)
+{
+	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
+	feed(80, 1);
+	expect(".ok>firing(warning) ");
+	now_ns += 5 * SECOND;
+	start();
+	feed(80, 1);
+	expect("~firing>firing(warning) ");
+	now_ns += 30 * SECOND;
+	start();
+	feed(80, 1);
+	expect("!ok>firing(warning)late ");
+	start();
+	feed(80, 1);
+	expect("");
+}
+END_TEST
+
+START_TEST(damage_is_left_out)
+{
+	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
+	ck_assert_int_eq(silence("cold", "", 20, 0), 0);
+	feed(80, 1);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "known", now_ns), 1);
+	struct alert_holds *holds = (struct alert_holds *)(uintptr_t)alerts_holds(alerts);
+	memset(holds->silence[0].rule, 'x', sizeof(holds->silence[0].rule));
+	holds->ack[0].t_ns = UINT64_MAX;
+	holds->record[0].severity = 200;
+	start();
+	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "hot", ""));
+	ck_assert_ptr_nonnull(alert_holds_silence(alerts_holds(alerts), "cold", ""));
+	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
+	ck_assert_ptr_null(alert_holds_logged(alerts_holds(alerts), 0));
+	unsigned char *bytes = holds_memory;
+	srand(1);
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 200; i++) {
+			bytes[64 + (size_t)rand() % (alert_holds_bytes() - 64)] =
+				(unsigned char)rand();
+		}
+		start();
+		feed(round % 2 ? 80 : 60, 3);
+	}
+}
+END_TEST
+
+START_TEST(silences_are_limited_in_all_and_by_user)
+{
+	char rule[16];
+	for (int i = 0; i < ALERT_SILENCES_UID; i++) {
+		snprintf(rule, sizeof(rule), "r%d", i);
+		ck_assert_int_eq(silence(rule, "", 20, 1000), 0);
+	}
+	ck_assert_int_eq(silence("more", "", 20, 1000), -EDQUOT);
+	ck_assert_int_eq(silence("r3", "", 40, 1000), 0); /* renewed */
+	for (int i = ALERT_SILENCES_UID; i < ALERT_SILENCES; i++) {
+		snprintf(rule, sizeof(rule), "r%d", i);
+		ck_assert_int_eq(silence(rule, "", 20, 0), 0);
+	}
+	ck_assert_int_eq(silence("more", "", 20, 0), -ENOSPC);
+	ck_assert_int_eq(alerts_unsilence(alerts, "r0", "", 0, now_ns), 0);
+	ck_assert_int_eq(alerts_unsilence(alerts, "r0", "", 0, now_ns), -ENOENT);
+	ck_assert_int_eq(silence("more", "", 20, 0), 0);
+	feed(60, 21);
+	ck_assert_ptr_nonnull(alert_holds_silence(alerts_holds(alerts), "r3", ""));
+	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "r4", ""));
+}
+END_TEST
+
+START_TEST(a_test_goes_the_whole_way_whatever_is_silenced)
+{
+	ck_assert_int_eq(silence("*", "", 100, 0), 0);
+	ck_assert_int_eq(
+		alerts_test(alerts, ALERT_CRITICAL, "hello", now_ns, now_ns + 5 * SECOND), 0);
+	expect("!ok>firing(critical) ");
+	ck_assert_ptr_nonnull(strstr(last_entry()->text, "hello (test)"));
+	ck_assert(alerts_at(alerts, 0)->test);
+	ck_assert_uint_eq(alerts_firing(alerts), 0);
+	ck_assert_int_eq(alerts_test(alerts, ALERT_INFO, "x", now_ns, now_ns + SECOND), -EBUSY);
+	feed(60, 4);
+	expect("");
+	feed(60, 1);
+	expect("!firing>ok(critical) ");
+	ck_assert_int_eq(alerts_test(alerts, ALERT_INFO, "x", now_ns, now_ns + SECOND), -EAGAIN);
+	feed(60, 5);
+	ck_assert_int_eq(alerts_test(alerts, ALERT_INFO, "x", now_ns, now_ns + SECOND), 0);
+	ck_assert_uint_eq(alerts_last_test(alerts)->serial, 3);
+	const struct alert_record *record = alert_holds_logged(alerts_holds(alerts), 2);
+	ck_assert_int_eq(record->to, ALERT_OK);
+	ck_assert_int_eq(record->flags & RECORD_TEST, RECORD_TEST);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("alert_holds");
+	TCase *tests = tcase_create("alert_holds");
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, a_silenced_alert_goes_on_and_is_told_when_the_silence_ends);
+	tcase_add_test(tests, what_fires_and_ends_within_a_silence_calls_nobody);
+	tcase_add_test(tests, the_end_of_what_people_were_called_for_is_told_in_a_silence);
+	tcase_add_test(tests, an_acknowledgement_lasts_until_it_is_worse_or_over);
+	tcase_add_test(tests, an_acknowledged_alert_is_not_told_when_its_silence_ends);
+	tcase_add_test(tests, all_of_it_survives_a_kill);
+	tcase_add_test(tests, a_silence_that_ended_while_nobody_ran_is_made_good);
+	tcase_add_test(tests, damage_is_left_out);
+	tcase_add_test(tests, silences_are_limited_in_all_and_by_user);
+	tcase_add_test(tests, a_test_goes_the_whole_way_whatever_is_silenced);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
