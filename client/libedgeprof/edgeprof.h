@@ -30,6 +30,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -148,6 +149,36 @@ void edgeprof_counts(struct edgeprof_counts *ret);
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+/* What the daemon advises this program to do, from how hot the machine is, whether it throttles and
+ * how many of the program's frames miss their deadline. It changes seldom: a level is kept for many
+ * seconds. */
+enum {
+	EDGEPROF_ADVICE_NONE = 0, /* no daemon for 5 s, or it knows nothing to judge by */
+	EDGEPROF_ADVICE_FULL = 1,
+	EDGEPROF_ADVICE_REDUCED = 2, /* two thirds of the work */
+	EDGEPROF_ADVICE_MINIMAL = 3, /* one third */
+};
+struct edgeprof_advice {
+	int level;			 /* EDGEPROF_ADVICE_* */
+	uint32_t skip_frames, of_frames; /* leave out so many of every so many frames; 0 of 1 */
+	double target_fps; /* the same as a rate; 0 = none: as fast as you do, or not known */
+};
+/* True: *ret is the daemon's advice, not older than 5 s. False: there is none; *ret is all zero,
+ * work as without a daemon. Follow skip_frames or target_fps, not both. No system call and no lock,
+ * a few nanoseconds: ask each frame. Any thread, signal handlers too. The advice comes with what
+ * the program records: it needs edgeprof_init, and events to find a daemon that restarted. */
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* C++: it has the name of the struct */
+#endif
+bool edgeprof_advice(struct edgeprof_advice *ret);
+#if defined(__GNUC__) || defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+/* For loops that only want to know whether to leave this frame out: ask once a frame, on the thread
+ * that makes them. Spreads the skipped frames evenly; never skips without advice. */
+bool edgeprof_should_skip(void);
 
 /* Now on the clock of all times here (CLOCK_MONOTONIC, ns). */
 uint64_t edgeprof_now(void);

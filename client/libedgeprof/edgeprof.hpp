@@ -271,6 +271,20 @@ class attribute
 	int stage_, number_;
 };
 
+/* What the daemon advises: level EDGEPROF_ADVICE_NONE without any. See edgeprof_advice. */
+inline struct ::edgeprof_advice advice() noexcept
+{
+	struct ::edgeprof_advice now;
+	::edgeprof_advice(&now);
+	return now;
+}
+
+/* Once a frame: true for one that is to be left out. */
+inline bool should_skip() noexcept
+{
+	return ::edgeprof_should_skip();
+}
+
 /* A moment with this process's memory, and values. */
 inline void mark(const char *label, std::initializer_list<value> values = {}) noexcept
 {

@@ -20,6 +20,7 @@ EDGEPROF_RUNTIME_DIR names the daemon's run directory; else /run/edgeprofd, then
 $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches recording off, EDGEPROF_PRINT=1 prints
 `[stage] 12.34ms` on stderr at each end of a stage, EDGEPROF_MAPPING_SIZE is the shared memory in bytes
 (65536 to 1048576 in powers of two; 262144)."""
+from ._advice import Advice, advice, should_skip
 from ._process import connect, counts, shutdown
 from ._record import begin, counter, deadline, end, frame, gauge, mark, tick
 from ._scope import stage, timed
@@ -36,11 +37,12 @@ from .thermal import ThermalMonitor, read_temperature_linux
 
 __version__ = "0.1.0"
 __all__ = [
-    "Client", "DetailedFPSCounter", "FPSCounter", "MemoryMonitor", "RealTimePerformanceMonitor",
-    "StageProfiler", "ThermalMonitor", "Unreachable", "VarlinkError", "analyze_model_size", "begin",
+    "Advice", "Client", "DetailedFPSCounter", "FPSCounter", "MemoryMonitor", "RealTimePerformanceMonitor",
+    "StageProfiler", "ThermalMonitor", "Unreachable", "VarlinkError", "advice",
+    "analyze_model_size", "begin",
     "benchmark", "compare_models", "connect", "counter", "counts", "deadline", "end",
     "fast_statistical_analysis", "frame", "gauge", "mark", "measure_model_footprint",
     "memory_optimized", "memory_scope", "parse_tegrastats_line", "profile_memory",
     "read_tegrastats_snapshot", "read_temperature_linux", "read_temperature_rpi",
-    "read_throttle_status_rpi", "shutdown", "stage", "stage_timer", "tick", "timed",
+    "read_throttle_status_rpi", "should_skip", "shutdown", "stage", "stage_timer", "tick", "timed",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import mmap
 import os
 import sys
 import time
-from typing import Callable, List, Optional
+from typing import Callable, List, Optional, Tuple
 
 from . import _layout as L
 
@@ -185,6 +185,17 @@ class Mapping:
         self.u32[L.WAKE_OFFSET // 4] = 1
         self._uncounted = 0
         return True
+
+    def advice(self, fence: Callable[[], None]) -> Tuple[int, int]:
+        """The daemon's word and when it was written; the word is never older than that. A word is
+        read in one piece where a machine word has 8 bytes; elsewhere until it is the same twice."""
+        written = self.u64[L.ADVICE_TIME_OFFSET // 8]
+        fence()
+        for _ in range(4):
+            word = self.u64[L.ADVICE_OFFSET // 8]
+            if word == self.u64[L.ADVICE_OFFSET // 8]:
+                return word, written
+        return 0, 0
 
     def counts(self) -> List[int]:
         """[received, in_ring, dropped] as the slots tell."""
