@@ -1,0 +1,110 @@
+/* A file comes, or goes. What was gathered without one keeps waiting; its series get the numbers
+ * that the file has for them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/archive_private.h"
+
+static void redirect(struct archive *archive)
+{
+	for (size_t i = 0; i < METRICS_MAX / ARCHIVE_SLOTS; i++) {
+		for (size_t k = 0; archive->chunk[i] && k < ARCHIVE_SLOTS; k++) {
+			struct archive_slot *slot = &archive->chunk[i][k];
+			if (slot->name && slot->name->forward) {
+				slot->name = slot->name->forward;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < archive->waiting; i++) {
+		struct archive_wait *wait = archive_wait_at(archive, i);
+		if (wait->name->forward) {
+			wait->name = wait->name->forward;
+		}
+	}
+}
+
+static void take_names(struct archive *archive, struct archive_names *names)
+{
+	struct archive_name *next = archive_names_next(&archive->loose, NULL);
+	while (next) {
+		struct archive_name *name = next;
+		next = archive_names_next(&archive->loose, name);
+		struct archive_name *known =
+			archive_names_find(names, name->text, name->length, (enum unit)name->unit);
+		if (known) {
+			known->refs = name->refs;
+			known->last_tick = name->last_tick;
+			name->forward = known;
+		} else {
+			archive_names_move(&archive->loose, names, name);
+		}
+	}
+	redirect(archive);
+	archive_names_finish(&archive->loose);
+}
+
+/* What the file has of this boot: nothing up to there is written again. */
+static void find_floor(struct archive *archive)
+{
+	const struct archive_index *index = archive->index;
+	archive->floored = false;
+	for (uint32_t i = index->blocks; i > 0; i--) {
+		const struct archive_info *info = archive_index_at(index, i - 1);
+		if (info->boot != archive->boot_seq) {
+			break;
+		}
+		if (info->ticks > 0 &&
+			(!archive->floored || info->last_tick > archive->floor_tick)) {
+			archive->floor_tick = info->last_tick;
+			archive->floored = true;
+		}
+	}
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < archive->waiting; i++) {
+		struct archive_wait wait = *archive_wait_at(archive, i);
+		if (archive->floored && wait.row.tick <= archive->floor_tick) {
+			wait.name->refs--;
+			continue;
+		}
+		*archive_wait_at(archive, kept++) = wait;
+	}
+	archive->waiting = kept;
+}
+
+void archive_adopt(struct archive *archive, struct archive_index *index)
+{
+	archive_release(archive);
+	archive->boot_seq = 1;
+	if (index->blocks > 0) {
+		uint32_t newest = archive_index_at(index, index->blocks - 1)->boot;
+		const struct archive_boot_info *boot = archive_index_find_boot(index, newest);
+		bool same = boot && memcmp(boot->id, archive->boot_id, sizeof(boot->id)) == 0;
+		archive->boot_seq = same ? newest : newest + 1;
+	}
+	take_names(archive, &index->names);
+	archive->index = index;
+	find_floor(archive);
+}
+
+void archive_release(struct archive *archive)
+{
+	struct archive_index *index = archive->index;
+	if (!index) {
+		return;
+	}
+	archive_names_evict(&index->names, UINT64_MAX);
+	struct archive_name *name;
+	while ((name = archive_names_next(&index->names, NULL))) {
+		archive_names_move(&index->names, &archive->loose, name);
+	}
+	archive->loose.next_id = 1;
+	archive->index = NULL;
+	archive->boot_seq = 0;
+	archive->floored = false;
+	archive_index_destroy(index);
+}
+
+uint32_t archive_boot_seq(const struct archive *archive)
+{
+	return archive->boot_seq;
+}

@@ -1,0 +1,90 @@
+/* Writing and reading of the archive's bytes within bounds: past the end a writer or reader goes
+ * bad and stays so; it is asked once, at the end. Varints are LEB128. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct archive_writer {
+	uint8_t *at, *end;
+	bool bad;
+};
+
+struct archive_reader {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+static inline size_t archive_varint_size(uint64_t value)
+{
+	size_t size = 1;
+	for (; value >= 0x80; value >>= 7) {
+		size++;
+	}
+	return size;
+}
+
+static inline void archive_put(struct archive_writer *writer, const void *bytes, size_t size)
+{
+	if (writer->bad || size > (size_t)(writer->end - writer->at)) {
+		writer->bad = true;
+		return;
+	}
+	memcpy(writer->at, bytes, size);
+	writer->at += size;
+}
+
+static inline void archive_put_u8(struct archive_writer *writer, unsigned value)
+{
+	uint8_t byte = (uint8_t)value;
+	archive_put(writer, &byte, 1);
+}
+
+static inline void archive_put_varint(struct archive_writer *writer, uint64_t value)
+{
+	uint8_t bytes[10];
+	size_t size = 0;
+	for (; value >= 0x80; value >>= 7) {
+		bytes[size++] = (uint8_t)(value | 0x80);
+	}
+	bytes[size++] = (uint8_t)value;
+	archive_put(writer, bytes, size);
+}
+
+/* The next size bytes, or NULL when there are not so many. */
+static inline const uint8_t *archive_get(struct archive_reader *reader, size_t size)
+{
+	if (reader->bad || size > (size_t)(reader->end - reader->at)) {
+		reader->bad = true;
+		return NULL;
+	}
+	const uint8_t *bytes = reader->at;
+	reader->at += size;
+	return bytes;
+}
+
+static inline unsigned archive_get_u8(struct archive_reader *reader)
+{
+	const uint8_t *byte = archive_get(reader, 1);
+	return byte ? *byte : 0;
+}
+
+/* 0 when the reader is bad. */
+static inline uint64_t archive_get_varint(struct archive_reader *reader)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		unsigned byte = archive_get_u8(reader);
+		if (shift == 63 && byte > 1) {
+			break;
+		}
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			return reader->bad ? 0 : value;
+		}
+	}
+	reader->bad = true;
+	return 0;
+}
