@@ -38,12 +38,37 @@ static void add_app(struct table *table, const cJSON *app)
 	table_add_number(table, json_number(app, "uid"), 0);
 	table_add_number(table, json_number(app, "stages"), 0);
 	table_add_number(table, json_number(app, "fps"), 1);
+	const char *level = json_text(cJSON_GetObjectItemCaseSensitive(app, "advice"), "level");
+	bool less = level != NULL && strcmp(level, "full") != 0;
+	table_add(table, less ? TONE_WARN : TONE_NONE, "%s", level != NULL ? level : "-");
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		int64_t count = json_integer(app, counts[i]);
 		bool bad = count > 0 && (i == 2 || i == 4);
 		table_add(table, bad ? TONE_WARN : TONE_NONE, "%s", format_count(count).text);
 	}
 	table_add(table, TONE_DIM, "%s", format_time(json_integer(app, "since_us")).text);
+}
+
+/* What an app is told, when that is not to go on as it likes. */
+static void show_advice(struct ctl *ctl, const cJSON *app)
+{
+	const cJSON *advice = cJSON_GetObjectItemCaseSensitive(app, "advice");
+	const char *level = json_text(advice, "level");
+	if (level == NULL || strcmp(level, "full") == 0) {
+		return;
+	}
+	FILE *out = ctl->output.stream;
+	fprintf(out, "%s: advised %s%s%s since %s: %s; skip %lld of %lld frames",
+		json_word(app, "name"), style_on(&ctl->style, TONE_WARN), level,
+		style_off(&ctl->style, TONE_WARN),
+		format_time(json_integer(advice, "since_us")).text, json_word(advice, "reason"),
+		(long long)json_integer(advice, "skip_frames"),
+		(long long)json_integer(advice, "of_frames"));
+	double fps = json_number(advice, "target_fps");
+	if (fps > 0) {
+		fprintf(out, " or make %.1f a second", fps);
+	}
+	fputc('\n', out);
 }
 
 /* Stages that are open now, and what the last process was doing when it died. */
@@ -98,6 +123,7 @@ static void show_apps(struct ctl *ctl, const cJSON *reply)
 		{"UID", true, false},
 		{"STAGES", true, false},
 		{"FPS", true, false},
+		{"ADVICE", false, false},
 		{"SENT", true, false},
 		{"RECEIVED", true, false},
 		{"DROPPED", true, false},
@@ -115,6 +141,7 @@ static void show_apps(struct ctl *ctl, const cJSON *reply)
 	}
 	table_finish(&table);
 	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
+		show_advice(ctl, app);
 		show_details(ctl, app);
 	}
 	show_refused(ctl, reply);

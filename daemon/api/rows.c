@@ -181,6 +181,23 @@ static const char *app_state(const struct app *app)
 	return app->last_words[0] != '\0' ? "died" : "ended";
 }
 
+void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name)
+{
+	const struct advice *advice = &app->advice;
+	json_open(out, name, '{');
+	json_string(out, "app", app->name);
+	if (advice->level != PROTO_ADVICE_NONE) {
+		json_string(out, "level", advice_level_name(advice->level));
+		json_number_opt(
+			out, "target_fps", advice->target_fps > 0 ? advice->target_fps : NAN);
+		json_unsigned(out, "skip_frames", advice->skip_frames);
+		json_unsigned(out, "of_frames", advice->of_frames);
+		json_integer(out, "since_us", row_time_us(core, advice->since_ns));
+	}
+	json_string(out, "reason", advice->reason);
+	json_close(out, '}');
+}
+
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns)
 {
@@ -208,6 +225,9 @@ void row_app(
 	json_unsigned(out, "values", app->values ? app->values->count : 0);
 	json_unsigned(out, "values_refused", app->values ? app->values->refused : 0);
 	json_unsigned(out, "marks_refused", app_marks_refused(app));
+	if (app->processes > 0) {
+		row_advice(out, api->core, app, "advice");
+	}
 	json_open(out, "processes", '[');
 	for (size_t i = 0; processes && i < app->processes; i++) {
 		process_item(out, api->core, app->process[i], now_ns);

@@ -21,6 +21,9 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 void row_event(struct json *out, const struct core *core, const struct timeline_entry *entry);
 /* The field "attributes" of a stage that has some. */
 void row_attributes(struct json *out, const struct stage *stage);
+struct app;
+/* name: of the field; NULL = an item of a list. */
+void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name);
 /* processes: list them, with what they have open. */
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);

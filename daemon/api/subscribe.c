@@ -14,6 +14,7 @@
 #include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/app_advice.h"
 #include "daemon/util/seam.h"
 
 enum { ARG_GLOB, ARG_METRICS, ARG_EVENTS, ARG_INTERVAL };
@@ -26,7 +27,7 @@ enum { EVENTS_QUEUE = 256, ITEM_ROOM = 4096 /* bytes that any one item fits into
 struct subscription {
 	struct api_stream base;
 	char glob[PROTO_PATH_SIZE]; /* "" = all */
-	bool metrics, events;
+	bool metrics, events, advice;
 	bool started;	  /* the current state has been sent whole */
 	bool alerts_done; /* of the current state */
 	bool pushing;	  /* metrics up to push_serial are being sent, from slot `cursor` */
@@ -38,6 +39,7 @@ struct subscription {
 	uint32_t cursor, alert;
 	uint64_t next_event;
 	uint64_t lost;
+	uint64_t advised; /* changes of advice up to here have been sent */
 };
 
 static const struct api_stream_ops subscription_ops;
@@ -72,6 +74,10 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	}
 	for (struct api_connection *c = api->first; c; c = c->next_connection) {
 		struct subscription *subscription = subscription_of(c);
+		if (subscription && subscription->advice &&
+			apps_advice_serial(api->core->apps) > subscription->advised) {
+			connection_wake(c);
+		}
 		if (!subscription || !subscription->metrics || !subscription->started ||
 			subscription->due || uv_is_active((uv_handle_t *)&c->tick)) {
 			continue;
@@ -177,6 +183,38 @@ static bool put_events(struct subscription *subscription, struct json *out)
 	return whole;
 }
 
+/* The app whose advice changed first after `serial`; NULL when none did. */
+static const struct app *next_advised(const struct core *core, uint64_t serial)
+{
+	const struct app *found = NULL, *app;
+	for (size_t i = 0; (app = apps_at(core->apps, i)); i++) {
+		if (app->advice.serial > serial &&
+			(!found || app->advice.serial < found->advice.serial)) {
+			found = app;
+		}
+	}
+	return found;
+}
+
+/* In the order of the changes; of an app only the last. True when all was written. */
+static bool put_advice(struct subscription *subscription, struct json *out)
+{
+	const struct core *core = subscription->base.connection->api->core;
+	const struct app *app;
+	bool whole = true;
+	json_open(out, "advice", '[');
+	while (whole && (app = next_advised(core, subscription->advised))) {
+		row_advice(out, core, app, NULL);
+		subscription->advised = app->advice.serial;
+		whole = json_room(out) >= ITEM_ROOM;
+	}
+	json_close(out, ']');
+	if (whole) { /* of apps that are gone, too */
+		subscription->advised = apps_advice_serial(core->apps);
+	}
+	return whole;
+}
+
 static void begin_push(struct subscription *subscription)
 {
 	struct api *api = subscription->base.connection->api;
@@ -212,6 +250,9 @@ static enum api_result put_state(struct subscription *subscription, struct json 
 	if (whole && subscription->events && !subscription->alerts_done) {
 		subscription->alerts_done = whole = put_alerts(subscription, out);
 	}
+	if (whole && subscription->advice) {
+		whole = put_advice(subscription, out);
+	}
 	subscription->started = whole;
 	return API_CHUNK;
 }
@@ -228,6 +269,12 @@ static enum api_result subscription_next(struct api_stream *stream, struct json 
 		timeline_last_serial(api->core->timeline) >= subscription->next_event) {
 		wrote = true;
 		if (!put_events(subscription, out)) {
+			return API_CHUNK;
+		}
+	}
+	if (subscription->advice && apps_advice_serial(api->core->apps) > subscription->advised) {
+		wrote = true;
+		if (json_room(out) < ITEM_ROOM || !put_advice(subscription, out)) {
 			return API_CHUNK;
 		}
 	}
@@ -291,6 +338,7 @@ enum api_result method_subscribe(struct api_call *call)
 	memcpy(subscription->glob, glob, strlen(glob) + 1);
 	subscription->metrics = !value[ARG_METRICS].present || value[ARG_METRICS].boolean;
 	subscription->events = !value[ARG_EVENTS].present || value[ARG_EVENTS].boolean;
+	subscription->advice = value[ARG_ADVICE].present && value[ARG_ADVICE].boolean;
 	subscription->interval_ms = (uint64_t)interval_ms;
 	subscription->next_event = timeline_last_serial(call->core->timeline) + 1;
 	call->api->subscriptions++;
