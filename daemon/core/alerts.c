@@ -4,7 +4,6 @@
 #include "daemon/core/alerts.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +25,7 @@ int alerts_create(struct metrics *metrics, struct timeline *timeline, struct ale
 	static const uint8_t no_boot[16];
 	alert_holds_adopt(&alerts->holds, alerts->own_holds, no_boot, 0);
 	alerts->due_ns = UINT64_MAX;
+	alerts->owed_ns = UINT64_MAX;
 	alerts->metrics = metrics;
 	alerts->timeline = timeline;
 	*ret = alerts;
@@ -38,6 +38,7 @@ void alerts_destroy(struct alerts *alerts)
 		return;
 	}
 	for (size_t i = 0; i < alerts->count; i++) {
+		alerts_memory_leave_slope(&alerts->memory, alerts->instance[i]->slope);
 		free(alerts->instance[i]);
 	}
 	alert_rules_free(alerts->rule, alerts->rules);
@@ -52,29 +53,6 @@ void alerts_remember(
 	alerts->orphans_ns = now_ns + ALERT_ORPHAN_NS;
 }
 
-static void judge(struct alerts *alerts, struct alert_instance *instance, double value,
-	uint64_t t_ns, uint64_t hold_ns)
-{
-	enum alert_phase from;
-	enum alert_severity from_severity;
-	if (alert_state_step(&instance->state, value, t_ns, hold_ns, &from, &from_severity)) {
-		alerts_tell(alerts, &instance->state.alert, from, from_severity, NULL);
-	}
-	/* after it was told: killed in between, it is told twice rather than never */
-	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, &instance->state);
-}
-
-static void judge_absent(struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns)
-{
-	const struct metric *metric = instance->metric;
-	double value = metric ? metric->value : NAN;
-	if (metric && source_state_at(metric->source, t_ns) == SOURCE_STALE) {
-		value = NAN;
-	}
-	bool known = metric && metric->t_ns != 0;
-	judge(alerts, instance, value, t_ns, known ? 0 : ALERT_ABSENT_GRACE_NS);
-}
-
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)
 {
 	if (alerts->orphans_ns > 0 && t_ns >= alerts->orphans_ns) {
@@ -83,6 +61,9 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	if (t_ns >= alerts->due_ns) {
 		alerts_tick(alerts, t_ns);
 	}
+	if (t_ns >= alerts->owed_ns) {
+		alerts_settle_owed(alerts, t_ns);
+	}
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(alerts->metrics, source, i);
 		if (alerts->matched[metric->id] != (uint64_t)metric->serial + 1) {
@@ -90,12 +71,16 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 		}
 		struct alert_instance *instance = alerts->of[metric->id];
 		for (; instance; instance = instance->next) {
-			judge(alerts, instance, metric->value, t_ns, 0);
+			if (instance->slope) {
+				alert_instance_judge_slope(alerts, instance, metric->value, t_ns);
+			} else {
+				alert_instance_judge(alerts, instance, metric->value, t_ns, 0);
+			}
 		}
 	}
 	for (struct alert_instance *instance = alerts->absent; instance;
 		instance = instance->next) {
-		judge_absent(alerts, instance, t_ns);
+		alert_instance_judge_absent(alerts, instance, t_ns);
 	}
 }
 
@@ -134,10 +119,8 @@ int alerts_set_rules(
 	alerts->rule = fresh;
 	alerts->rules = count;
 	for (size_t i = 0; i < count; i++) {
-		const struct alert_rule *rule = fresh[i];
-		if (rule->enabled && rule->kind == ALERT_ABSENT && proto_path_valid(rule->metric)) {
-			alert_instance_add(alerts, rule, rule->metric,
-				metrics_find(alerts->metrics, rule->metric), now_ns);
+		if (fresh[i]->enabled && fresh[i]->kind == ALERT_ABSENT) {
+			alert_instances_await(alerts, fresh[i], now_ns);
 		}
 	}
 	return 0;
@@ -161,6 +144,20 @@ size_t alerts_firing(const struct alerts *alerts)
 		firing += alerts->instance[i]->state.alert.phase == ALERT_FIRING;
 	}
 	return firing;
+}
+
+void alerts_break(struct alerts *alerts)
+{
+	for (size_t i = 0; i < alerts->count; i++) {
+		if (alerts->instance[i]->slope) {
+			alert_slope_break(alerts->instance[i]->slope);
+		}
+	}
+}
+
+uint64_t alerts_withheld(const struct alerts *alerts)
+{
+	return alerts->withheld;
 }
 
 uint64_t alerts_refused(const struct alerts *alerts)

@@ -6,6 +6,10 @@
  * - absent fires when the metric is null, its source stale, or the metric gone; for a metric that
  * is gone or was never committed it waits at least ALERT_ABSENT_GRACE_NS. A rule without wildcards
  *   has an instance also when its metric never came.
+ * - slope_above judges how fast the metric grows, in its unit a minute, over the last over_ns
+ *   (alerts_slope.h). A null of the metric clears it: what grew is gone. While too little is known
+ *   (at the start, after a gap or a suspend) nothing fires that did not, and what fires stays.
+ * - What people are told of an instance is limited (alerts_limit.h), its state is not.
  * - clear keeps its distance for the second threshold too: critical 82, threshold 75, clear 72 goes
  *   back to warning at 79.
  */
@@ -25,7 +29,7 @@ enum { ALERT_RULES_MAX = 128, ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4, A
 
 #define ALERT_ORPHAN_NS UINT64_C(60000000000)
 
-enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT };
+enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT, ALERT_SLOPE };
 enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
 enum alert_phase { ALERT_OK, ALERT_PENDING, ALERT_FIRING };
 
@@ -37,6 +41,8 @@ struct alert_rule {
 	double critical;  /* second threshold -> severity critical; NAN = none */
 	double clear;	  /* value at which it clears; NAN = the threshold itself */
 	uint64_t for_ns, clear_for_ns;
+	uint64_t over_ns;	      /* of slope: the window */
+	uint64_t max_per_hour;	      /* told transitions of an instance; 0 = no limit */
 	enum alert_severity severity; /* at the first threshold */
 	bool enabled;
 	char message[ALERT_TEXT]; /* {metric} {value} {threshold} {instance} {unit}; "" = standard
@@ -56,6 +62,7 @@ struct alert {
 	uint64_t since_ns;	      /* of the present phase */
 	uint64_t t_ns;		      /* of the last evaluation */
 	uint64_t transitions;
+	uint64_t withheld;     /* of them, since the last one that was told */
 	char text[ALERT_TEXT]; /* message of the last transition */
 	/* While it fires: acknowledged; 0 or when the last silence over it ends; it was silenced
 	 * when it began to fire, so nobody was called. */
@@ -112,6 +119,10 @@ void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t 
 const struct alert *alerts_at(const struct alerts *alerts, size_t index);
 size_t alerts_firing(const struct alerts *alerts);
 uint64_t alerts_refused(const struct alerts *alerts);
+uint64_t alerts_withheld(const struct alerts *alerts); /* transitions that a limit held back */
+
+/* The machine was suspended: values from before and after it make no slope. */
+void alerts_break(struct alerts *alerts);
 
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);

@@ -12,15 +12,17 @@ void alert_instance_end(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
 {
 	struct alert *alert = &instance->state.alert;
-	if (alert->phase == ALERT_FIRING) {
-		enum alert_severity severity = alert->severity;
+	const struct alert_told *told = &instance->state.told;
+	alert->transitions += alert->phase == ALERT_FIRING;
+	if (told->phase == ALERT_FIRING) {
 		alert->phase = ALERT_OK;
 		alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
 		alert->since_ns = alert->t_ns;
-		alert->transitions++;
-		alerts_tell(alerts, alert, ALERT_FIRING, severity, ending);
+		alerts_tell(
+			alerts, alert, ALERT_FIRING, (enum alert_severity)told->severity, ending);
 	}
 	alerts_memory_free(&alerts->memory, instance->slot);
+	alerts_memory_free_slope(&alerts->memory, instance->slope);
 	size_t at = 0;
 	while (alerts->instance[at] != instance) {
 		at++;
@@ -54,10 +56,16 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	if (alerts->count < ALERT_INSTANCES_MAX) {
 		instance = mem_zalloc(sizeof(*instance));
 	}
-	if (!instance) {
+	struct alert_slope *slope = NULL;
+	if (instance && rule->kind == ALERT_SLOPE) {
+		slope = alerts_memory_slope(&alerts->memory, rule, name);
+	}
+	if (!instance || (rule->kind == ALERT_SLOPE && !slope)) {
 		alerts->refused++;
+		free(instance);
 		return;
 	}
+	instance->slope = slope;
 	struct alert *alert = &instance->state.alert;
 	if (proto_glob_instance(rule->metric, name, alert->instance, sizeof(alert->instance)) < 0) {
 		snprintf(alert->instance, sizeof(alert->instance), "_");
@@ -67,6 +75,9 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	alert->unit = metric ? metric->unit : UNIT_NONE;
 	alert_state_init(&instance->state, t_ns);
 	instance->slot = alerts_memory_take(&alerts->memory, &instance->state);
+	if (alert_limit_differs(&instance->state)) {
+		alerts->owed_ns = t_ns; /* withheld by the last process */
+	}
 	instance->metric = metric;
 	instance->next = *list;
 	*list = instance;
@@ -74,6 +85,20 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	alert_hold_refresh(alerts, instance, t_ns);
 }
 
+void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns)
+{
+	char name[PROTO_PATH_SIZE];
+	size_t cursor = 0;
+	int slot;
+	if (proto_path_valid(rule->metric)) {
+		alert_instance_add(alerts, rule, rule->metric,
+			metrics_find(alerts->metrics, rule->metric), now_ns);
+	}
+	while ((slot = alerts_memory_of_rule(&alerts->memory, rule, &cursor)) >= 0) {
+		snprintf(name, sizeof(name), "%s", alerts->memory.slot[slot].metric);
+		alert_instance_add(alerts, rule, name, metrics_find(alerts->metrics, name), now_ns);
+	}
+}
 
 void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
 {

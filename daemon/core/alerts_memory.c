@@ -3,9 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define ALERTS_MAGIC UINT64_C(0x31737472656c61) /* "alerts1" */
+#include "daemon/util/seam.h"
+
+#define ALERTS_MAGIC UINT64_C(0x32737472656c61) /* "alerts2" */
 
 struct table_header {
 	uint64_t magic;
@@ -16,7 +19,8 @@ struct table_header {
 
 size_t alerts_memory_bytes(void)
 {
-	return sizeof(struct table_header) + ALERT_SLOTS * sizeof(struct alert_slot);
+	return sizeof(struct table_header) + ALERT_SLOTS * sizeof(struct alert_slot) +
+	       ALERT_SLOPES * sizeof(struct alert_slope);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
@@ -36,8 +40,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* Of all that decides what the rule does; never 0. */
 static uint64_t hash_rule(const struct alert_rule *rule)
 {
-	const uint64_t words[] = {
-		(uint64_t)rule->kind, rule->for_ns, rule->clear_for_ns, (uint64_t)rule->severity};
+	const uint64_t words[] = {(uint64_t)rule->kind, rule->for_ns, rule->clear_for_ns,
+		rule->over_ns, rule->max_per_hour, (uint64_t)rule->severity};
 	const double numbers[] = {rule->threshold, rule->critical, rule->clear};
 	uint64_t hash =
 		hash_text(hash_text(UINT64_C(14695981039346656037), rule->name), rule->metric);
@@ -55,9 +59,17 @@ static bool time_is_good(uint64_t t_ns, uint64_t now_ns)
 	return t_ns == ALERT_NEVER || t_ns <= now_ns;
 }
 
+/* The furthest that a limit reaches is an hour. */
+static bool debt_is_good(const struct alert_slot *slot, uint64_t now_ns)
+{
+	const uint64_t end_ns = now_ns + UINT64_C(3600000000000);
+	return slot->told.debt_ns[0] <= end_ns && slot->told.debt_ns[1] <= end_ns;
+}
+
 static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 {
-	return (slot->phase == ALERT_PENDING || slot->phase == ALERT_FIRING) &&
+	return slot->phase <= ALERT_FIRING && slot->told.phase <= ALERT_FIRING &&
+	       slot->told.severity <= ALERT_CRITICAL && debt_is_good(slot, now_ns) &&
 	       slot->severity <= ALERT_CRITICAL && slot->unit < UNIT_COUNT_OF_UNITS &&
 	       slot->since_ns <= now_ns && time_is_good(slot->clear_since_ns, now_ns) &&
 	       time_is_good(slot->critical_since_ns, now_ns) &&
@@ -91,6 +103,11 @@ void alerts_memory_adopt(
 			slot->rule = 0;
 		}
 	}
+	memory->slope = (struct alert_slope *)(void *)(memory->slot + ALERT_SLOTS);
+	for (size_t i = 0; i < ALERT_SLOPES; i++) {
+		memory->slope_inherited[i] = memory->slope[i].key != 0;
+		alert_slope_adopt(&memory->slope[i], now_ns);
+	}
 }
 
 static void restore(struct alert_state *state, const struct alert_slot *slot)
@@ -102,6 +119,8 @@ static void restore(struct alert_state *state, const struct alert_slot *slot)
 	alert->threshold = slot->threshold;
 	alert->since_ns = slot->since_ns;
 	alert->transitions = slot->transitions;
+	alert->withheld = slot->withheld;
+	state->told = slot->told;
 	snprintf(alert->text, sizeof(alert->text), "%s", slot->text);
 	alert->untold = (slot->holds & SLOT_UNTOLD) != 0;
 	/* until when is told by the silences: alert_hold_refresh */
@@ -149,8 +168,9 @@ static bool same(const struct alert_slot *slot, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
 	return slot->rule != 0 && slot->phase == (uint32_t)alert->phase &&
-	       slot->severity == (uint32_t)alert->severity && slot->since_ns == alert->since_ns &&
-	       slot->clear_since_ns == state->clear_since_ns &&
+	       memcmp(&slot->told, &state->told, sizeof(slot->told)) == 0 &&
+	       slot->withheld == alert->withheld && slot->severity == (uint32_t)alert->severity &&
+	       slot->since_ns == alert->since_ns && slot->clear_since_ns == state->clear_since_ns &&
 	       slot->critical_since_ns == state->critical_since_ns &&
 	       slot->calm_since_ns == state->calm_since_ns && slot->holds == holds_of(alert);
 }
@@ -158,7 +178,7 @@ static bool same(const struct alert_slot *slot, const struct alert_state *state)
 int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
-	if (alert->phase == ALERT_OK) {
+	if (alert->phase == ALERT_OK && !alert_limit_differs(state) && !alert_limit_owes(state)) {
 		alerts_memory_free(memory, index);
 		return -1;
 	}
@@ -175,6 +195,8 @@ int alerts_memory_store(struct alerts_memory *memory, int index, const struct al
 	slot->severity = (uint32_t)alert->severity;
 	slot->since_ns = alert->since_ns;
 	slot->transitions = alert->transitions;
+	slot->withheld = alert->withheld;
+	slot->told = state->told;
 	slot->clear_since_ns = state->clear_since_ns;
 	slot->critical_since_ns = state->critical_since_ns;
 	slot->calm_since_ns = state->calm_since_ns;
@@ -210,4 +232,69 @@ int alerts_memory_orphan(const struct alerts_memory *memory)
 		}
 	}
 	return -1;
+}
+
+int alerts_memory_of_rule(
+	const struct alerts_memory *memory, const struct alert_rule *rule, size_t *cursor)
+{
+	const uint64_t hash = memory->inherited_count > 0 ? hash_rule(rule) : 0;
+	while (hash != 0 && *cursor < ALERT_SLOTS) {
+		const size_t i = (*cursor)++;
+		if (memory->inherited[i] && memory->slot[i].rule == hash) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+struct alert_slope *alerts_memory_slope(
+	struct alerts_memory *memory, const struct alert_rule *rule, const char *metric)
+{
+	const uint64_t key = hash_text(hash_rule(rule), metric) | 1;
+	struct alert_slope *unused = NULL;
+	for (size_t i = 0; memory->slope && i < ALERT_SLOPES; i++) {
+		struct alert_slope *slope = &memory->slope[i];
+		if (slope->key == key && memory->slope_inherited[i]) {
+			memory->slope_inherited[i] = false;
+			return slope;
+		}
+		unused = slope->key == 0 && !unused ? slope : unused;
+	}
+	struct alert_slope *slope = unused ? unused : mem_zalloc(sizeof(*slope));
+	if (slope) {
+		*slope = (struct alert_slope){.slope = NAN};
+		__atomic_store_n(&slope->key, key, __ATOMIC_RELEASE);
+	}
+	return slope;
+}
+
+static bool is_remembered(const struct alerts_memory *memory, const struct alert_slope *slope)
+{
+	return memory->slope && slope >= memory->slope && slope < memory->slope + ALERT_SLOPES;
+}
+
+void alerts_memory_free_slope(struct alerts_memory *memory, struct alert_slope *slope)
+{
+	if (is_remembered(memory, slope)) {
+		__atomic_store_n(&slope->key, 0, __ATOMIC_RELEASE);
+	} else {
+		free(slope);
+	}
+}
+
+void alerts_memory_leave_slope(struct alerts_memory *memory, struct alert_slope *slope)
+{
+	if (!is_remembered(memory, slope)) {
+		free(slope);
+	}
+}
+
+void alerts_memory_drop_slopes(struct alerts_memory *memory)
+{
+	for (size_t i = 0; memory->slope && i < ALERT_SLOPES; i++) {
+		if (memory->slope_inherited[i]) {
+			memory->slope_inherited[i] = false;
+			memory->slope[i].key = 0;
+		}
+	}
 }

@@ -1,7 +1,8 @@
 /*
  * What alerts remember across a restart of the daemon, also after kill -9: a slot of shared memory
- * (a mapped file of the run directory) for each alert that is pending or firing. A slot is written
- * when its alert's phase, severity or times change, without a system call. The next process of the
+ * (a mapped file of the run directory) for each alert that is pending or firing, or was told so
+ * often that its limit still counts. A slot is written when its alert's phase, severity or times
+ * change, without a system call. Beside them lie the windows of slopes. The next process of the
  * same boot takes a slot up when the same rule meets the same metric again; a rule whose definition
  * changed starts anew.
  */
@@ -10,15 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/alerts_slope.h"
 #include "daemon/core/alerts_state.h"
 
-/* More alerts than that at a time are not remembered. */
-enum { ALERT_SLOTS = 128 };
+/* More alerts and slopes than that at a time are not remembered. */
+enum { ALERT_SLOTS = 128, ALERT_SLOPES = 64 };
 
 struct alert_slot {
 	uint64_t rule; /* hash of its definition; 0 = free. Written last, cleared first */
 	uint64_t since_ns, transitions;
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
+	uint64_t withheld;
+	struct alert_told told;
 	double value, threshold;
 	uint32_t phase, severity;
 	uint32_t unit, holds;	    /* SLOT_ bits */
@@ -34,6 +38,8 @@ struct alerts_memory {
 	struct alert_slot *slot;     /* ALERT_SLOTS; NULL: nothing is remembered */
 	bool inherited[ALERT_SLOTS]; /* of the last process, not taken up yet */
 	size_t inherited_count;
+	struct alert_slope *slope;	    /* ALERT_SLOPES; NULL likewise */
+	bool slope_inherited[ALERT_SLOPES]; /* likewise */
 };
 
 /* Takes over what a process of this boot left in the memory (8-byte aligned, any bytes), or formats
@@ -51,3 +57,18 @@ void alerts_memory_free(struct alerts_memory *memory, int slot);
 
 /* An inherited slot that nobody took up, -1 = none. */
 int alerts_memory_orphan(const struct alerts_memory *memory);
+
+/* The next inherited slot from *cursor on that was the rule's; -1 = none. */
+int alerts_memory_of_rule(
+	const struct alerts_memory *memory, const struct alert_rule *rule, size_t *cursor);
+
+/* The window of this rule and metric: the one that was remembered, a free one of the memory, or one
+ * of the heap. NULL: no memory. */
+struct alert_slope *alerts_memory_slope(
+	struct alerts_memory *memory, const struct alert_rule *rule, const char *metric);
+/* NULL is allowed. */
+void alerts_memory_free_slope(struct alerts_memory *memory, struct alert_slope *slope);
+/* The same, but what the next process may take up stays. */
+void alerts_memory_leave_slope(struct alerts_memory *memory, struct alert_slope *slope);
+/* Inherited windows that nobody took up are free. */
+void alerts_memory_drop_slopes(struct alerts_memory *memory);

@@ -9,6 +9,7 @@
 
 struct alert_instance {
 	struct alert_state state;
+	struct alert_slope *slope; /* of slope rules only */
 	const struct metric *metric; /* NULL: gone or not there yet (absent rules only) */
 	struct alert_instance *next; /* of the same metric, or of all absent rules */
 	int slot;		     /* in what is remembered; -1 = none */
@@ -28,6 +29,8 @@ struct alerts {
 	struct alert_instance *absent;
 	uint64_t refused;
 	struct alerts_memory memory;
+	uint64_t withheld;   /* transitions that a limit held back */
+	uint64_t owed_ns;    /* when one of them may be told; UINT64_MAX = there is none */
 	uint64_t orphans_ns; /* when what nobody took up ends; 0 = there is none */
 	struct alert_holds holds;
 	void *own_holds; /* while none are remembered */
@@ -39,6 +42,16 @@ struct alerts {
 		void *ctx;
 	} observer[ALERT_OBSERVERS];
 };
+
+/* One instance at one moment: alerts_judge.c. hold_ns as in alert_state_step(). */
+void alert_instance_judge(struct alerts *alerts, struct alert_instance *instance, double value,
+	uint64_t t_ns, uint64_t hold_ns);
+void alert_instance_judge_slope(
+	struct alerts *alerts, struct alert_instance *instance, double value, uint64_t t_ns);
+void alert_instance_judge_absent(
+	struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns);
+/* Tells what was withheld and may be told now, whether or not its metric is still sampled. */
+void alerts_settle_owed(struct alerts *alerts, uint64_t t_ns);
 
 /* Tells a transition to the timeline and the observers; ending as in alerts_text(). */
 void alerts_tell(struct alerts *alerts, struct alert *alert, enum alert_phase from,
@@ -69,6 +82,9 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
  */
 void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns,
 	const char *ending);
+/* What an absent rule waits for from the start: the metric that it names, and those that the last
+ * process knew. */
+void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
 /* Looks the metric's rules up. */
 void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
 /* Drops the instances of the list whose rules are not among the new ones. */

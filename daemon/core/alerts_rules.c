@@ -51,6 +51,7 @@ static bool same_rule(const struct alert_rule *a, const struct alert_rule *b)
 	       a->kind == b->kind && same_number(a->threshold, b->threshold) &&
 	       same_number(a->critical, b->critical) && same_number(a->clear, b->clear) &&
 	       a->for_ns == b->for_ns && a->clear_for_ns == b->clear_for_ns &&
+	       a->over_ns == b->over_ns && a->max_per_hour == b->max_per_hour &&
 	       a->severity == b->severity && a->enabled == b->enabled &&
 	       strcmp(a->message, b->message) == 0;
 }

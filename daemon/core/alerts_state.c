@@ -17,6 +17,7 @@ void alert_state_init(struct alert_state *state, uint64_t t_ns)
 	state->clear_since_ns = ALERT_NEVER;
 	state->critical_since_ns = ALERT_NEVER;
 	state->calm_since_ns = ALERT_NEVER;
+	state->told = (struct alert_told){.phase = ALERT_OK};
 }
 
 static bool crossed(const struct alert *alert, double value, double threshold)
@@ -29,6 +30,8 @@ static bool crossed(const struct alert *alert, double value, double threshold)
 		return value < threshold || at;
 	case ALERT_EQUALS:
 		return value == threshold;
+	case ALERT_SLOPE:
+		return value > threshold;
 	case ALERT_ABSENT:
 		break;
 	}
@@ -55,8 +58,11 @@ static bool calm(const struct alert *alert, double value, double threshold)
 	if (isnan(rule->clear) || rule->kind == ALERT_EQUALS || rule->kind == ALERT_ABSENT) {
 		return true;
 	}
+	if (isnan(value)) {
+		return true; /* a slope's: what grew is gone */
+	}
 	double line = threshold - (rule->threshold - rule->clear);
-	return rule->kind == ALERT_ABOVE ? value <= line : value >= line;
+	return rule->kind == ALERT_BELOW ? value >= line : value <= line;
 }
 
 static void track(uint64_t *since_ns, bool holds, uint64_t t_ns)
@@ -145,7 +151,7 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	/* Pending is silent: nobody heard of it. */
 	*from = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
 	*from_severity = alert->severity;
-	if (isnan(value) && alert->rule->kind != ALERT_ABSENT) {
+	if (isnan(value) && alert->rule->kind != ALERT_ABSENT && alert->rule->kind != ALERT_SLOPE) {
 		return false;
 	}
 	int level = level_of(alert, value);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "daemon/core/alerts.h"
+#include "daemon/core/alerts_limit.h"
 
 #define ALERT_NEVER UINT64_MAX
 
@@ -13,13 +14,15 @@ struct alert_state {
 	/* Since when, without a break: it could clear, it is past critical, it could step down.
 	 * ALERT_NEVER = not now. */
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
+	struct alert_told told;
 };
 
 /* Before the first value: ok, value NAN. alert.rule, instance, metric and unit are the caller's. */
 void alert_state_init(struct alert_state *state, uint64_t t_ns);
 
 /* One value at t_ns (an earlier time is raised to the last one). For absent rules value is NAN when
- * the metric is absent. hold_ns: at least so long in pending, beside the rule's for. True when the
- * state changed in a way to tell; from and from_severity are what it was. */
+ * the metric is absent, for slope rules when the metric vanished; else NAN changes no phase.
+ * hold_ns: at least so long in pending, beside the rule's for. True when the state changed in a way
+ * to tell; from and from_severity are what it was. */
 bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, uint64_t hold_ns,
 	enum alert_phase *from, enum alert_severity *from_severity);

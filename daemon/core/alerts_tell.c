@@ -31,7 +31,7 @@ void alert_subject(const struct alert *alert, char ret[2 * PROTO_NAME_SIZE])
 		PROTO_NAME_MAX, single ? "" : alert->instance);
 }
 
-static void log_transition(struct alerts *alerts, const struct alert_transition *transition)
+static void record_transition(struct alerts *alerts, const struct alert_transition *transition)
 {
 	const struct alert *alert = transition->alert;
 	struct alert_record record = {.t_ns = transition->t_ns,
@@ -78,7 +78,7 @@ void alerts_hand_on(struct alerts *alerts, const struct alert_transition *transi
 			transition->quiet ? TIMELINE_SILENCED : TIMELINE_ALERT,
 			transition->quiet ? TIMELINE_INFO : alert_timeline_level(alert), subject,
 			"%s%s", alert->text, remark(transition));
-		log_transition(alerts, transition);
+		record_transition(alerts, transition);
 	}
 	for (size_t i = 0; i < alerts->observers; i++) {
 		alerts->observer[i].call(alerts->observer[i].ctx, transition);
@@ -122,11 +122,13 @@ void alerts_end_orphans(struct alerts *alerts, uint64_t t_ns)
 		snprintf(rule.name, sizeof(rule.name), "%s", saved->name);
 		snprintf(alert.instance, sizeof(alert.instance), "%s", saved->instance);
 		snprintf(alert.metric, sizeof(alert.metric), "%s", saved->metric);
-		if (saved->phase == ALERT_FIRING) {
-			alerts_tell(alerts, &alert, ALERT_FIRING, alert.severity, " is gone");
+		if (saved->told.phase == ALERT_FIRING) {
+			alerts_tell(alerts, &alert, ALERT_FIRING,
+				(enum alert_severity)saved->told.severity, " is gone");
 		}
 		alerts_memory_free(&alerts->memory, slot);
 	}
+	alerts_memory_drop_slopes(&alerts->memory);
 	alert_holds_prune(alerts);
 }
 

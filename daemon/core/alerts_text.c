@@ -2,6 +2,7 @@
  * "unknown". */
 #include "daemon/core/alerts_text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,6 +24,11 @@ static void put(struct text *text, const char *bytes, size_t length)
 	*text->at = '\0';
 }
 
+static void put_words(struct text *text, const char *words)
+{
+	put(text, words, strlen(words));
+}
+
 static void put_number(struct text *text, double value)
 {
 	char number[64];
@@ -34,6 +40,24 @@ static void put_number(struct text *text, double value)
 		snprintf(number, sizeof(number), "%.*f", fabs(value) < 1 ? 3 : 1, value);
 	}
 	put(text, number, strlen(number));
+}
+
+/* A number with its unit; bytes in the unit that people read. */
+static void put_quantity(struct text *text, const struct alert *alert, double value)
+{
+	static const char *const sizes[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	const char *unit = unit_name(alert->unit);
+	if (alert->unit == UNIT_BYTES && isfinite(value)) {
+		size_t size = 0;
+		while (fabs(value) >= 1024 && size + 1 < sizeof(sizes) / sizeof(sizes[0])) {
+			value /= 1024;
+			size++;
+		}
+		unit = sizes[size];
+	}
+	put_number(text, value);
+	put(text, " ", unit[0] ? 1 : 0);
+	put(text, unit, strlen(unit));
 }
 
 static void put_template(struct text *text, const struct alert *alert)
@@ -91,26 +115,53 @@ static const char *relation(const struct alert *alert)
 		return firing ? " below " : " no longer below ";
 	case ALERT_EQUALS:
 		return firing ? " equals " : " no longer equals ";
+	case ALERT_SLOPE:
+		return firing ? " grows by " : " no longer grows by ";
 	case ALERT_ABSENT:
 		break;
 	}
 	return firing ? " has no value" : " has a value again";
 }
 
+/* "process/cam/rss grows by 12.3 MiB a minute". When it ends, by what it was not to grow. */
+static void put_slope(struct text *text, const struct alert *alert)
+{
+	bool firing = alert->phase == ALERT_FIRING;
+	put_words(text, relation(alert));
+	put_quantity(text, alert, firing ? alert->value : alert->threshold);
+	put_words(text, " a minute");
+}
+
 static void put_standard(struct text *text, const struct alert *alert)
 {
-	put(text, alert->metric, strlen(alert->metric));
-	if (alert->rule->kind != ALERT_ABSENT) {
-		const char *unit = unit_name(alert->unit);
-		put(text, " ", 1);
-		put_number(text, alert->value);
-		put(text, " ", unit[0] ? 1 : 0);
-		put(text, unit, strlen(unit));
+	const enum alert_kind kind = alert->rule->kind;
+	put_words(text, alert->metric);
+	if (kind == ALERT_SLOPE) {
+		put_slope(text, alert);
+	} else if (kind == ALERT_ABSENT) {
+		put_words(text, relation(alert));
+	} else if (kind == ALERT_EQUALS && alert->unit == UNIT_BOOL && alert->threshold == 1) {
+		put_words(text, alert->phase == ALERT_FIRING ? " is on" : " is off again");
+	} else {
+		put_words(text, " ");
+		put_quantity(text, alert, alert->value);
+		put_words(text, relation(alert));
+		if (alert->unit == UNIT_BYTES) {
+			put_quantity(text, alert, alert->threshold);
+		} else {
+			put_number(text, alert->threshold);
+		}
 	}
-	const char *words = relation(alert);
-	put(text, words, strlen(words));
-	if (alert->rule->kind != ALERT_ABSENT) {
-		put_number(text, alert->threshold);
+}
+
+/* What was withheld is not silently gone. */
+static void put_withheld(struct text *text, const struct alert *alert)
+{
+	char words[64];
+	if (alert->withheld > 0) {
+		snprintf(words, sizeof(words), " (%" PRIu64 " changes before were not told)",
+			alert->withheld);
+		put_words(text, words);
 	}
 }
 
@@ -130,6 +181,7 @@ void alerts_text(const struct alert *alert, const char *ending, char *ret, size_
 	} else {
 		put_standard(&text, alert);
 	}
+	put_withheld(&text, alert);
 	/* A cut may have gone through a character of a template: the last one goes. */
 	while (text.left == 1 && text.at > ret && (*(text.at - 1) & 0x80)) {
 		bool leading = (*(text.at - 1) & 0x40) != 0;

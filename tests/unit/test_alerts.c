@@ -151,7 +151,7 @@ START_TEST(below_and_equals_look_the_other_ways)
 	const struct alert *alert = alerts_at(alerts, 1);
 	ck_assert_int_eq(alert->phase, ALERT_OK);
 	feed(flag, 1);
-	ck_assert_str_eq(alert->text, "throttle/active 1 bool equals 1");
+	ck_assert_str_eq(alert->text, "throttle/active is on");
 	feed(flag, 0);
 	ck_assert_int_eq(alert->phase, ALERT_OK);
 }
