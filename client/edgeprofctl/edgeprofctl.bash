@@ -70,7 +70,7 @@ _edgeprofctl() {
 	esac
 	case $verb in
 	sensors) options+=" --all" ;;
-	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines" ;;
+	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
 	alerts) options+=" --all --check" ;;
 	events) options+=" --follow --lines --since --until" ;;

@@ -46,7 +46,7 @@ static void add_series(
 	table_add(table, TONE_DIM, "%.0f", samples);
 }
 
-static void show_series(struct ctl *ctl, const cJSON *reply)
+static void show_series(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
 	static const struct column columns[] = {
 		{"SERIES", false, true},
@@ -70,6 +70,7 @@ static void show_series(struct ctl *ctl, const cJSON *reply)
 		format_time(span.from_us).text, format_clock(span.to_us).text,
 		format_span((double)(span.to_us - span.from_us) / 1e6).text,
 		style_off(&ctl->style, TONE_DIM));
+	boots_show(ctl, boots);
 }
 
 static void csv_text(FILE *out, const char *text)
@@ -91,9 +92,11 @@ static void csv_number(FILE *out, double value)
 	}
 }
 
+/* boot_seq is a column where the daemon tells it: with [history] persist. */
 static void show_csv(FILE *out, const cJSON *reply)
 {
-	fputs("name,unit,time_us,mean,min,max,count\n", out);
+	bool boots = boots_of(json_first(reply, "series")) > 0;
+	fprintf(out, "name,unit,time_us,mean,min,max,count%s\n", boots ? ",boot_seq" : "");
 	for (const cJSON *series = json_first(reply, "series"); series != NULL;
 		series = series->next) {
 		struct rows rows = rows_begin(series);
@@ -107,6 +110,9 @@ static void show_csv(FILE *out, const cJSON *reply)
 			csv_number(out, row.min);
 			csv_number(out, row.max);
 			csv_number(out, row.count);
+			if (boots) {
+				fprintf(out, ",%u", (unsigned)boots_of(series));
+			}
 			fputc('\n', out);
 		}
 	}
@@ -186,14 +192,25 @@ static bool has_rows(const cJSON *reply)
 	return series != NULL;
 }
 
-static void show(struct ctl *ctl, const cJSON *reply)
+static void show(struct ctl *ctl, cJSON *reply)
 {
-	if (ctl->options.shape == SHAPE_PLOT) {
-		history_plot(ctl, reply);
+	struct boots boots;
+	if (boots_join(reply, &boots) < 0) {
+		ctl_fail(ctl, CTL_OUTPUT, "no memory");
+	} else if (ctl->options.shape == SHAPE_PLOT) {
+		history_plot(ctl, reply, &boots);
 	} else if (ctl->options.shape == SHAPE_TABLE) {
-		history_table(ctl, reply);
+		history_table(ctl, reply, &boots);
 	} else {
-		show_series(ctl, reply);
+		show_series(ctl, reply, &boots);
+	}
+}
+
+void history_note(struct ctl *ctl, const cJSON *reply)
+{
+	const char *note = json_text(reply, "note");
+	if (note != NULL && ctl->options.json == JSON_OFF) {
+		ctl_fail(ctl, CTL_FINE, "%s", note);
 	}
 }
 
@@ -208,6 +225,9 @@ static const char *wrong_usage(const struct ctl *ctl)
 	}
 	if (options->span != NULL) {
 		return "--span of history is a time: 5min, 30s, 2h";
+	}
+	if (given & OPTION_BOOTS) {
+		return given != OPTION_BOOTS || ctl->word_count > 0 ? "--boots goes alone" : NULL;
 	}
 	if (given & OPTION_AROUND) {
 		return given & (others | OPTION_SHAPE) ? "--around goes with --span and -n only"
@@ -225,6 +245,9 @@ int verb_history(struct ctl *ctl)
 	if (wrong != NULL) {
 		return ctl_fail(ctl, CTL_USAGE, "%s", wrong);
 	}
+	if (ctl->options.given & OPTION_BOOTS) {
+		return history_boots(ctl);
+	}
 	if (ctl->options.given & OPTION_AROUND) {
 		return history_around(ctl);
 	}
@@ -234,6 +257,7 @@ int verb_history(struct ctl *ctl)
 		return status;
 	}
 	bool rows = has_rows(reply);
+	history_note(ctl, reply);
 	if (ctl->options.shape == SHAPE_CSV) {
 		show_csv(ctl->output.stream, reply);
 	} else if (!ctl_json(ctl, reply) && rows) {

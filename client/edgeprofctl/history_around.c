@@ -27,6 +27,7 @@ struct found {
 struct around {
 	int64_t time_us, from_us, to_us;
 	cJSON *events, *history;
+	struct boots boots;
 	struct found *found;  /* those that changed most; owned */
 	size_t count;	      /* of found */
 	size_t changed, seen; /* that left their range; that have rows in the window */
@@ -76,6 +77,10 @@ static int fetch(struct ctl *ctl, struct around *around)
 	int status = ctl_call(ctl, "GetHistory", parameters, true, &around->history);
 	if (status != CTL_FINE) {
 		return status;
+	}
+	history_note(ctl, around->history);
+	if (boots_join(around->history, &around->boots) < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
 	}
 	return events_list(ctl, INT32_MAX, around->from_us, around->to_us, &around->events);
 }
@@ -249,6 +254,9 @@ static bool show_json(struct ctl *ctl, const struct around *around)
 		cJSON_AddItemToArray(changes, change_json(&around->found[i]));
 	}
 	cJSON_AddItemToObject(whole, "series", changes);
+	if (around->boots.count > 0) {
+		cJSON_AddItemToObject(whole, "boots", boots_json(&around->boots));
+	}
 	ctl_json(ctl, whole);
 	cJSON_Delete(whole);
 	return true;

@@ -16,11 +16,13 @@ enum { HEIGHT = 8, LABEL = 12, CELLS_MAX = 200, DOTS_MAX = 2 * CELLS_MAX };
 struct plot {
 	size_t cells, across, down; /* dots in a cell */
 	struct rows_span span;
+	const struct boots *boots;
 	double least, most;
 	double low[DOTS_MAX], high[DOTS_MAX];
 };
 
-static void plot_init(struct plot *plot, const struct style *style, const struct rows_span *span)
+static void plot_init(struct plot *plot, const struct style *style, const struct rows_span *span,
+	const struct boots *boots)
 {
 	size_t width = style->width == 0 ? 80 : style->width;
 	size_t cells = width > LABEL + 12 ? width - LABEL - 2 : 10;
@@ -28,6 +30,7 @@ static void plot_init(struct plot *plot, const struct style *style, const struct
 	plot->across = style->utf8 ? 2 : 1;
 	plot->down = style->utf8 ? 4 : 2;
 	plot->span = *span;
+	plot->boots = boots;
 	plot->least = plot->most = NAN;
 	for (size_t i = 0; i < plot->cells * plot->across; i++) {
 		plot->low[i] = plot->high[i] = NAN;
@@ -108,6 +111,27 @@ static void put_label(FILE *out, const char *text)
 	fprintf(out, "%*s%s ", width < LABEL ? (int)(LABEL - width) : 0, "", text);
 }
 
+/* Does a boot begin in this cell? */
+static bool boot_begins(const struct plot *plot, size_t cell_x)
+{
+	double length = (double)(plot->span.to_us - plot->span.from_us) + 1;
+	for (size_t i = 1; i < plot->boots->count; i++) {
+		double share = (double)(plot->boots->boot[i].from_us - plot->span.from_us) / length;
+		if (share >= 0 && (size_t)(share * (double)plot->cells) == cell_x) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void put_boot(struct ctl *ctl)
+{
+	fprintf(ctl->output.stream, "%s%s%s%s", style_off(&ctl->style, TONE_GOOD),
+		style_on(&ctl->style, TONE_DIM), ctl->style.utf8 ? "┆" : "!",
+		style_off(&ctl->style, TONE_DIM));
+	fputs(style_on(&ctl->style, TONE_GOOD), ctl->output.stream);
+}
+
 static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
 {
 	FILE *out = ctl->output.stream;
@@ -121,7 +145,11 @@ static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
 		put_label(out, label.text);
 		fprintf(out, "%s%s", ctl->style.utf8 ? "│" : "|", style_on(&ctl->style, TONE_GOOD));
 		for (size_t x = 0; x < plot->cells; x++) {
-			put_cell(out, cell(plot, x, y), ctl->style.utf8);
+			if (boot_begins(plot, x)) {
+				put_boot(ctl);
+			} else {
+				put_cell(out, cell(plot, x, y), ctl->style.utf8);
+			}
 		}
 		fprintf(out, "%s\n", style_off(&ctl->style, TONE_GOOD));
 	}
@@ -135,7 +163,7 @@ static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
 		style_off(&ctl->style, TONE_DIM));
 }
 
-void history_plot(struct ctl *ctl, const cJSON *reply)
+void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
 	struct rows_span span = rows_span(reply);
 	struct plot *plot = malloc(sizeof(*plot));
@@ -147,7 +175,7 @@ void history_plot(struct ctl *ctl, const cJSON *reply)
 		series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
-		plot_init(plot, &ctl->style, &span);
+		plot_init(plot, &ctl->style, &span, boots);
 		plot_narrow(plot, span.rows);
 		while (rows_next(&rows, &row)) {
 			plot_add(plot, &row);
@@ -159,5 +187,6 @@ void history_plot(struct ctl *ctl, const cJSON *reply)
 			json_word(series, "name"), style_off(&ctl->style, TONE_BOLD));
 		draw(ctl, plot, json_word(series, "unit"));
 	}
+	boots_show(ctl, boots);
 	free(plot);
 }

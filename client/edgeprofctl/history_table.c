@@ -56,14 +56,28 @@ static bool next_time(const struct columns *columns, int64_t *ret_us)
 	return found;
 }
 
-void history_table(struct ctl *ctl, const cJSON *reply)
+/* A line of its own where a boot begins. */
+static void boot_line(
+	struct table *table, const struct columns *columns, const struct boots *boots, size_t *next)
+{
+	table_add(table, TONE_BOLD, "boot %u", (unsigned)boots->boot[(*next)++].seq);
+	for (size_t i = 0; i < columns->count; i++) {
+		table_add(table, TONE_NONE, "%s", "");
+	}
+}
+
+void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
 	struct columns columns;
 	struct table table;
 	int64_t time_us = 0;
+	size_t boot = 1;
 	columns_begin(&columns, reply);
 	table_init(&table, columns.column, columns.count + 1);
 	while (next_time(&columns, &time_us)) {
+		while (boot < boots->count && boots->boot[boot].from_us <= time_us) {
+			boot_line(&table, &columns, boots, &boot);
+		}
 		table_add(&table, TONE_DIM, "%s", format_time(time_us).text);
 		for (size_t i = 0; i < columns.count; i++) {
 			if (!columns.has[i] || columns.row[i].time_us != time_us) {

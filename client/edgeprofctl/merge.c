@@ -19,22 +19,29 @@ static int append_items(cJSON *whole, cJSON *part)
 	return 0;
 }
 
+/* Rows of two boots are two series; without boots both have none. */
+static bool same_series(const cJSON *a, const cJSON *b)
+{
+	return strcmp(json_word(a, "name"), json_word(b, "name")) == 0 &&
+	       json_integer(a, "boot_seq") == json_integer(b, "boot_seq");
+}
+
 /* A chunk mostly goes on with the series that the one before ended with: look there first. */
-static cJSON *find_series(cJSON *array, const char *name)
+static cJSON *find_series(cJSON *array, const cJSON *part)
 {
 	cJSON *last = array->child == NULL ? NULL : array->child->prev;
-	if (last != NULL && strcmp(json_word(last, "name"), name) == 0) {
+	if (last != NULL && same_series(last, part)) {
 		return last;
 	}
 	for (cJSON *item = array->child; item != NULL; item = item->next) {
-		if (strcmp(json_word(item, "name"), name) == 0) {
+		if (same_series(item, part)) {
 			return item;
 		}
 	}
 	return NULL;
 }
 
-static int merge_columns(cJSON *whole, cJSON *part)
+int merge_columns(cJSON *whole, cJSON *part)
 {
 	for (cJSON *column = part->child; column != NULL; column = column->next) {
 		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, column->string);
@@ -50,8 +57,8 @@ static int merge_series(cJSON *whole, cJSON *part)
 {
 	while (part->child != NULL) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
-		const char *name = json_text(item, "name");
-		cJSON *target = name == NULL ? NULL : find_series(whole, name);
+		bool named = json_text(item, "name") != NULL;
+		cJSON *target = named ? find_series(whole, item) : NULL;
 		int r = 0;
 		if (target != NULL) {
 			r = merge_columns(target, item);

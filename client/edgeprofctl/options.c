@@ -53,6 +53,7 @@ static const struct option long_options[] = {
 	{"format", required_argument, NULL, OPT_VERB + 28},
 	{"sensors", required_argument, NULL, OPT_VERB + 29},
 	{"around", required_argument, NULL, OPT_VERB + 30},
+	{"boots", no_argument, NULL, OPT_VERB + 31},
 	{"plot", no_argument, NULL, OPT_PLOT},
 	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},

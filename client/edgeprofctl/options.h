@@ -44,7 +44,8 @@ enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 #define OPTION_FORMAT OPTION_BIT(28)
 #define OPTION_SENSORS OPTION_BIT(29)
 #define OPTION_AROUND OPTION_BIT(30)
-#define OPTION_END OPTION_BIT(31) /* above the last; move it when you add one */
+#define OPTION_BOOTS OPTION_BIT(31)
+#define OPTION_END OPTION_BIT(32) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;

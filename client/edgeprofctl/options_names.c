@@ -35,6 +35,7 @@ static const struct {
 	{"--format", " chrome|csv|json"},
 	{"--sensors", " GLOB"},
 	{"--around", " TIME"},
+	{"--boots", ""},
 };
 
 _Static_assert(OPTION_BIT(sizeof(options) / sizeof(options[0])) == OPTION_END, "a name for each");
