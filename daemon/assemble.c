@@ -39,6 +39,11 @@ static void parse_boot_id(const char *text, uint8_t ret[16])
 	}
 }
 
+void daemon_boot_id(const struct daemon *daemon, uint8_t ret[16])
+{
+	parse_boot_id(daemon->facts.boot_id, ret);
+}
+
 /* The live history in the run directory; in memory when that cannot be, and says why. */
 static int open_history(struct daemon *daemon)
 {
@@ -155,6 +160,7 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
+	runfile_close(&daemon->recorder_file);
 	runfile_close(&daemon->mqtt_file);
 	runfile_close(&daemon->holds_file);
 	runfile_close(&daemon->alerts_file);

@@ -10,6 +10,7 @@
 #include "daemon/core/app_settings.h"
 #include "daemon/core/core.h"
 #include "daemon/publish/mqtt.h"
+#include "daemon/recorder.h"
 #include "daemon/util/log.h"
 
 enum {
@@ -33,6 +34,7 @@ struct config {
 	bool nearest; /* percentile_method */
 	/* [stages], [recorder] */
 	uint64_t stage_bytes, recorder_bytes;
+	struct recorder_options recorder;
 	/* [stage APP/STAGE], [frame APP] */
 	struct app_settings apps;
 	/* [history] */

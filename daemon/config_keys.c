@@ -245,10 +245,6 @@ static const struct config_key stages_keys[] = {
 	RANGE_KEY("memory", CONFIG_SIZE, config, stage_bytes, 1u << 20, 1u << 30),
 };
 
-static const struct config_key recorder_keys[] = {
-	RANGE_KEY("memory", CONFIG_SIZE, config, recorder_bytes, 64 * 1024, 1u << 30),
-};
-
 static const struct config_key history_keys[] = {
 	RANGE_KEY("memory", CONFIG_SIZE, config, history_bytes, HISTORY_MIN_POOL, 1u << 30),
 };
@@ -314,7 +310,7 @@ const struct config_section config_sections[] = {
 	{"sampling", false, KEYS(sampling_keys)},
 	{"statistics", false, KEYS(statistics_keys)},
 	{"stages", false, KEYS(stages_keys)},
-	{"recorder", false, KEYS(recorder_keys)},
+	{"recorder", false, KEYS(config_recorder_keys)},
 	{"history", false, KEYS(history_keys)},
 	{"mqtt", false, KEYS(mqtt_keys)},
 	{"statsd", false, KEYS(statsd_keys)},

@@ -44,6 +44,16 @@ extern const size_t config_section_count;
 		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = setter \
 	}
 
+/* Of [alert NAME], in config_alerts.c; its built-in rules, a new one's defaults, and whether all
+ * rules are whole: 0, or -EINVAL with what is wrong. */
+extern const struct config_key config_alert_keys[15];
+void config_alert_defaults(struct config *config);
+struct alert_rule config_alert_plain(const char *name);
+int config_alerts_check(const struct config *config, char *error, size_t size);
+
+/* Of [recorder], in config_recorder.c. */
+extern const struct config_key config_recorder_keys[7];
+
 /* Of [stage APP/STAGE] and [frame APP], in config_apps.c. */
 extern const struct config_key config_stage_keys[5];
 extern const struct config_key config_frame_keys[3];

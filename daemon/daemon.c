@@ -32,6 +32,37 @@ static int reload(void *ctx, char *error, size_t size)
 	return daemon_reload(ctx, error, size);
 }
 
+static int record(void *ctx, struct api_record *wish)
+{
+	return recorder_now(((struct daemon *)ctx)->recorder, wish);
+}
+
+static void on_recorded(void *ctx, const struct recording *recording)
+{
+	struct daemon *daemon = ctx;
+	if (daemon->mqtt && !daemon->mqtt_closing) {
+		mqtt_recording(daemon->mqtt, recording);
+	}
+}
+
+/* Before the sockets: it takes its place among the observers, and the list is there. */
+static int open_recorder(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	daemon_boot_id(daemon, boot_id);
+	if (daemon->runfile.fd >= 0) {
+		int r = runfile_open(daemon->run_dir, "recorder", sizeof(struct record_memory),
+			&daemon->recorder_file);
+		if (r < 0) {
+			log_warning("recordings of a day are only counted in memory: %s",
+				strerror(-r));
+		}
+	}
+	return recorder_open(daemon->loop, &daemon->core, daemon->run_dir,
+		&daemon->config->recorder, daemon->recorder_file.data, boot_id, on_recorded, daemon,
+		&daemon->recorder);
+}
+
 static int open_sockets(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
@@ -64,6 +95,7 @@ static int open_sockets(struct daemon *daemon)
 		.first_frame_timeout_ns = 5000000000u,
 		.refresh = refresh,
 		.reload = reload,
+		.record = record,
 		.ctx = daemon,
 	};
 	r = api_open(daemon->loop, &daemon->core, &api, &daemon->api);
@@ -84,10 +116,12 @@ static int open_layers(struct daemon *daemon, const char *keeper)
 	int r = journal_create(&daemon->core, &daemon->journal);
 	r = r < 0 ? r
 		  : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
+	r = r < 0 ? r : open_recorder(daemon);
 	r = r < 0 ? r : open_sockets(daemon);
 	if (r < 0) {
 		return r;
 	}
+	recorder_set_api(daemon->recorder, daemon->api);
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
 	daemon_open_mqtt(daemon);
 	daemon_open_statsd(daemon);
@@ -182,6 +216,7 @@ void daemon_stop(struct daemon *daemon)
 	}
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	reports_close(daemon->reports);
+	recorder_close(daemon->recorder);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
 		mqtt_close(daemon->mqtt, on_closed, NULL);
 	}
@@ -198,6 +233,7 @@ void daemon_destroy(struct daemon *daemon)
 	if (!daemon) {
 		return;
 	}
+	recorder_destroy(daemon->recorder);
 	reports_destroy(daemon->reports);
 	journal_destroy(daemon->journal);
 	daemon_disassemble(daemon);

@@ -190,7 +190,7 @@ static void tell_restart_needed(const struct config *old, const struct config *n
 		old->max_mapping_bytes != new->max_mapping_bytes ||
 		strcmp(old->socket_group, new->socket_group) != 0 ||
 		strcmp(old->admin_group, new->admin_group) != 0) {
-		log_notice("[history], [stages], [recorder], the windows of [statistics] and the "
+		log_notice("[history], [stages], [recorder] memory, the windows of [statistics] and the "
 			   "limits and groups of [daemon] take effect at the next start");
 	}
 }
@@ -236,6 +236,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	tell_restart_needed(old, config);
 	reload_mqtt(daemon, old);
 	reload_statsd(daemon, old);
+	recorder_configure(daemon->recorder, &daemon->config->recorder);
 	free(old);
 	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");

@@ -17,6 +17,7 @@
 #include "daemon/loopwatch.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt.h"
+#include "daemon/recorder.h"
 #include "daemon/reports.h"
 #include "daemon/store/runfile.h"
 
@@ -44,6 +45,8 @@ struct daemon {
 	struct api *api;
 	struct mqtt *mqtt;
 	struct reports *reports;
+	struct recorder *recorder;
+	struct runfile recorder_file;
 	struct scheduler *scheduler;
 	struct clock_watch clock;
 	struct loopwatch loopwatch;
@@ -57,6 +60,9 @@ struct daemon {
  * logged; what was made is in daemon->core either way. */
 int daemon_assemble(struct daemon *daemon);
 void daemon_disassemble(struct daemon *daemon);
+
+/* The boot id of facts as bytes. */
+void daemon_boot_id(const struct daemon *daemon, uint8_t ret[16]);
 
 /* reload.c */
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);

@@ -309,7 +309,8 @@ void connection_close(struct api_connection *connection)
 	uv_close((uv_handle_t *)&connection->tick, on_closed);
 }
 
-int connection_open(struct api *api, int fd, uid_t uid, struct api_account *account)
+int connection_open(
+	struct api *api, int fd, uid_t uid, struct api_account *account, uint64_t first_ns)
 {
 	struct api_connection *connection = mem_zalloc(sizeof(*connection));
 	if (!connection) {
@@ -333,8 +334,7 @@ int connection_open(struct api *api, int fd, uid_t uid, struct api_account *acco
 		connection_close(connection);
 		return r;
 	}
-	connection->first_frame_ms =
-		connection_time(connection, api->options.first_frame_timeout_ns);
+	connection->first_frame_ms = first_ns > 0 ? connection_time(connection, first_ns) : 0;
 	connection_arm(connection);
 	set_reading(connection, true);
 	return 0;

@@ -58,8 +58,10 @@ struct api_connection {
 	struct api_stream *stream;
 };
 
-/* Takes the connected descriptor over (also on failure) and starts to read. -ENOMEM or -errno. */
-int connection_open(struct api *api, int fd, uid_t uid, struct api_account *account);
+/* Takes the connected descriptor over (also on failure) and starts to read; without a message
+ * within first_ns (0: no limit) it is closed. -ENOMEM or -errno. */
+int connection_open(
+	struct api *api, int fd, uid_t uid, struct api_account *account, uint64_t first_ns);
 
 /* Starts to close; api hears of the end by api_connection_closed. Idempotent. */
 void connection_close(struct api_connection *connection);

@@ -2,7 +2,8 @@
  * ExportTrace: the raw records that are kept, app by app, in chunks of columns. The apps and the
  * ends of their logs are noted at the start; records are copied out of the logs a few at a time, so
  * that what goes on meanwhile neither prolongs the answer nor holds the loop. What was overwritten
- * before its turn is counted.
+ * before its turn is counted. With follow the ends are noted again and again until to_us has come:
+ * no record comes twice, and none is left out in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,13 @@ enum {
 	ARG_APP,
 	ARG_FROM,
 	ARG_TO,
+	ARG_FOLLOW,
+	FOLLOW_MS = 200,    /* between two rounds */
 	TRACE_LOOKS = 4096, /* records gone over in a turn; some 20 us */
 };
 
 #define USUAL_SPAN_NS 300000000000u
+#define FOLLOW_SPAN_NS 600000000000u /* that a call may go on for */
 
 /* An app as it was when the call came. */
 struct trace_app {
@@ -37,6 +41,9 @@ struct trace_app {
 struct trace_stream {
 	struct api_stream base;
 	bool begun;
+	bool follow, permitted;
+	bool only;   /* one app was asked for */
+	bool waited; /* since the last round */
 	uint64_t from_ns, to_ns;
 	uint64_t lost;
 	size_t apps, at;
@@ -164,15 +171,104 @@ static bool next_app(struct trace_stream *stream)
 	return true;
 }
 
+static void note_app(struct trace_stream *stream, const struct app *app, bool own)
+{
+	struct trace_app *noted = &stream->app[stream->apps++];
+	memcpy(noted->name, app->name, sizeof(noted->name));
+	noted->uid = app->uid;
+	noted->own = own;
+	noted->since_ns = app->since_ns;
+	if (own && app->log) {
+		struct events_usage span;
+		events_span(app->log, &span);
+		noted->begin = span.overwritten;
+		noted->end = span.overwritten + span.count;
+		noted->oldest_ns = span.oldest_ns;
+	}
+}
+
+/* One more round: of each app what came since, and apps that are new. */
+static void note_again(struct trace_stream *stream)
+{
+	struct api *api = stream->base.connection->api;
+	size_t noted = stream->apps;
+	const struct app *app;
+	for (size_t i = 0; (app = apps_at(api->core->apps, i)); i++) {
+		size_t at = 0;
+		while (at < noted && (strcmp(stream->app[at].name, app->name) != 0 ||
+					     stream->app[at].uid != app->uid ||
+					     stream->app[at].since_ns != app->since_ns)) {
+			at++;
+		}
+		if (at < noted && stream->app[at].own && app->log) {
+			struct events_usage span;
+			events_span(app->log, &span);
+			stream->app[at].begin = stream->app[at].end;
+			stream->app[at].end = span.overwritten + span.count;
+		} else if (at == noted && !stream->only && stream->apps < APPS_MAX) {
+			bool own = stream->permitted || app->uid == stream->base.connection->uid;
+			note_app(stream, app, own);
+			stream->begun = false; /* the start is told anew */
+		}
+	}
+	for (size_t i = 0; i < noted; i++) {
+		if (!log_of(stream, &stream->app[i])) {
+			stream->app[i].begin = stream->app[i].end;
+		}
+	}
+}
+
+static void on_round(uv_timer_t *timer)
+{
+	connection_wake(timer->data);
+}
+
+/* All that was noted is told. True when there will be more. */
+static bool go_on(struct trace_stream *stream, enum api_result *result)
+{
+	struct api_connection *connection = stream->base.connection;
+	struct api *api = connection->api;
+	if (!stream->follow) {
+		return false;
+	}
+	if (!stream->waited) {
+		stream->waited = true;
+		uv_timer_start(&connection->tick, on_round, FOLLOW_MS, 0);
+		*result = API_WAIT;
+		return true;
+	}
+	uint64_t now_ns = seam()->now_ns();
+	if (uv_is_active((uv_handle_t *)&connection->tick)) {
+		*result = API_WAIT; /* woken by something else */
+		return true;
+	}
+	if (now_ns >= stream->to_ns) {
+		stream->follow = false; /* the last round */
+		if (api->options.refresh) {
+			api->options.refresh(api->options.ctx, now_ns);
+		}
+	}
+	stream->waited = false;
+	stream->at = 0;
+	stream->cursor = (struct events_cursor){0};
+	note_again(stream);
+	*result = API_YIELD;
+	return true;
+}
+
 static enum api_result trace_next(struct api_stream *base, struct json *out)
 {
 	struct trace_stream *stream = (struct trace_stream *)base;
+	enum api_result result;
 	if (!stream->begun) {
 		stream->begun = true;
 		put_start(out, stream);
 		return API_CHUNK;
 	}
 	if (!next_app(stream)) {
+		if (go_on(stream, &result)) {
+			return result;
+		}
 		json_unsigned(out, "lost", stream->lost);
 		return API_LAST;
 	}
@@ -201,32 +297,18 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 
 static void trace_end(struct api_stream *base)
 {
+	uv_timer_stop(&base->connection->tick);
 	free(base);
 }
 
 static const struct api_stream_ops trace_ops = {.next = trace_next, .destroy = trace_end};
 
-static void note_app(struct trace_stream *stream, const struct app *app, bool own)
-{
-	struct trace_app *noted = &stream->app[stream->apps++];
-	memcpy(noted->name, app->name, sizeof(noted->name));
-	noted->uid = app->uid;
-	noted->own = own;
-	noted->since_ns = app->since_ns;
-	if (own && app->log) {
-		struct events_usage span;
-		events_span(app->log, &span);
-		noted->begin = span.overwritten;
-		noted->end = span.overwritten + span.count;
-		noted->oldest_ns = span.oldest_ns;
-	}
-}
-
 static void note_apps(struct trace_stream *stream, const struct api_call *call)
 {
-	bool permitted = call_permitted(call);
+	bool permitted = stream->permitted = call_permitted(call);
 	const struct value *name = &call->value[ARG_APP];
 	const struct app *app;
+	stream->only = name->present;
 	for (size_t i = 0; i < APPS_MAX && (app = apps_at(call->core->apps, i)); i++) {
 		if (!name->present || strcmp(app->name, name->string) == 0) {
 			note_app(stream, app, permitted || app->uid == call->connection->uid);
@@ -280,6 +362,10 @@ enum api_result method_export_trace(struct api_call *call)
 	if (from_ns > to_ns) {
 		return reply_invalid_parameter(call->out, "from_us");
 	}
+	bool follow = value[ARG_FOLLOW].boolean && to_ns > call->now_ns;
+	if (follow && to_ns - call->now_ns > FOLLOW_SPAN_NS) {
+		return reply_invalid_parameter(call->out, "to_us");
+	}
 	struct trace_stream *stream = NULL;
 	if (!queue_charge(call->connection, sizeof(*stream))) {
 		return reply_limit(
@@ -293,6 +379,7 @@ enum api_result method_export_trace(struct api_call *call)
 	stream->base.ops = &trace_ops;
 	stream->base.charged = sizeof(*stream);
 	stream->to_ns = to_ns;
+	stream->follow = follow;
 	note_apps(stream, call);
 	stream->from_ns = value[ARG_FROM].present ? from_ns : oldest_of(stream);
 	connection_set_stream(call->connection, &stream->base);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "daemon/api/access.h"
@@ -112,11 +113,34 @@ static void admit(struct api *api, int fd)
 		refuse(api, fd, uid, "connections of this user", options->max_per_uid);
 		return;
 	}
-	int r = connection_open(api, fd, uid, account);
+	int r = connection_open(api, fd, uid, account, api->options.first_frame_timeout_ns);
 	if (r < 0) {
 		api->core->counters->api_refused++;
 		log_debug("api: connection of uid %u: %s", (unsigned)uid, strerror(-r));
 	}
+}
+
+int api_connect(struct api *api, unsigned timeout_s, int *ret)
+{
+	int pair[2];
+	const struct timeval timeout = {.tv_sec = timeout_s};
+	if (api->closing || api->connections >= api->options.max_connections) {
+		return -EAGAIN;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		return -errno;
+	}
+	setsockopt(pair[1], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(pair[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	api->own.uid = geteuid();
+	/* libuv makes its end non-blocking */
+	int r = connection_open(api, pair[0], geteuid(), &api->own, 0);
+	if (r < 0) {
+		close(pair[1]);
+		return r;
+	}
+	*ret = pair[1];
+	return 0;
 }
 
 void api_connection_opened(struct api *api, struct api_connection *connection)

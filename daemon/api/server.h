@@ -10,6 +10,17 @@
 
 struct api;
 
+/* What RecordNow asks for. */
+struct api_record {
+	const char *label;	  /* NULL = none */
+	double before_s, after_s; /* NAN = as configured */
+	uint64_t now_ns;
+	/* the answer */
+	char name[PROTO_NAME_SIZE];
+	bool joined; /* one was open already: its list of triggers has this one */
+	char reason[128];
+};
+
 struct api_options {
 	int listen_fd; /* from socket activation (owned then), or -1: bind path */
 	const char *path;
@@ -25,9 +36,17 @@ struct api_options {
 	void (*refresh)(void *ctx, uint64_t now_ns);
 	/* Reload was asked for by a permitted caller; 0 or -errno with a text. */
 	int (*reload)(void *ctx, char *error, size_t size);
+	/* A recording was asked for by a permitted caller. 0; -ENOSPC: the limit of a day; else
+	 * -errno with a reason. NULL: there is no recorder. */
+	int (*record)(void *ctx, struct api_record *record);
 	void *ctx;
 };
 
 int api_open(
 	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);
 void api_close(struct api *api, void (*done)(void *ctx), void *ctx);
+
+/* A connection of the daemon's own, with its own account beside those of users: its other end, to
+ * be closed by the caller, blocks for at most timeout_s in a read or write. -EMFILE and other
+ * -errno of socketpair(2), -ENOMEM, -EAGAIN: too many connections. */
+int api_connect(struct api *api, unsigned timeout_s, int *ret);

@@ -45,6 +45,7 @@ struct api {
 
 	struct api_connection *first; /* all connections, also those that close */
 	size_t connections;	      /* that are open */
+	struct api_account own;	      /* of api_connect() */
 	struct api_account *accounts; /* options.max_connections places */
 	size_t bytes;		      /* sum over accounts */
 

@@ -47,3 +47,9 @@ void apps_events_usage(const struct apps *apps, struct events_usage *ret)
 	size_t memory = apps->options.events_memory;
 	*ret = (struct events_usage){.bytes = memory > 0 ? memory : EVENTS_DEFAULT};
 }
+
+int apps_events_since(const struct apps *apps, size_t count, uint64_t *ret)
+{
+	*ret = 0;
+	return apps->events ? events_since(apps->events, count, ret) : 0;
+}

@@ -41,3 +41,6 @@ static inline void app_event_keep(struct apps *apps, struct app_process *process
 		event->record.cpu_us = app_event_name(process, record->cpu_us);
 	}
 }
+
+/* events_since() over all apps; 0 as well while nothing is kept. */
+int apps_events_since(const struct apps *apps, size_t count, uint64_t *ret);

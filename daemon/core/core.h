@@ -14,6 +14,7 @@
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/processes.h"
+#include "daemon/core/recordings.h"
 #include "daemon/core/refusals.h"
 #include "daemon/core/sources.h"
 #include "daemon/core/throttle.h"
@@ -107,5 +108,6 @@ struct core {
 	struct broker_status *broker;
 	struct counters *counters;
 	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
+	struct recordings *recordings; /* NULL: there is no recorder */
 		       */
 };

@@ -230,6 +230,45 @@ void events_usage(const struct events *pool, struct events_usage *ret)
 	}
 }
 
+struct span_end {
+	uint64_t t_ns; /* start of a chunk's first event */
+	uint32_t count;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct span_end *left = a, *right = b;
+	return (left->t_ns < right->t_ns) - (left->t_ns > right->t_ns);
+}
+
+int events_since(const struct events *pool, size_t count, uint64_t *ret)
+{
+	struct span_end *end = mem_calloc(pool->chunks, sizeof(*end));
+	size_t ends = 0, sum = 0;
+	if (!end) {
+		return -ENOMEM;
+	}
+	for (const struct events_log *log = pool->log; log; log = log->next) {
+		for (uint32_t i = log->first; i != NONE; i = pool->chunk[i].next) {
+			uint32_t filled = i == log->last ? EVENTS_CHUNK - log->room : EVENTS_CHUNK;
+			end[ends].t_ns = pool->events[(size_t)i * EVENTS_CHUNK].record.start_ns;
+			end[ends].count = filled;
+			ends += filled > 0;
+		}
+	}
+	qsort(end, ends, sizeof(*end), newest_first);
+	*ret = 0;
+	for (size_t i = 0; i < ends; i++) {
+		sum += end[i].count;
+		if (sum > count) {
+			*ret = i > 0 ? end[i - 1].t_ns : end[i].t_ns;
+			break;
+		}
+	}
+	free(end);
+	return 0;
+}
+
 /* Brings the cursor to the chunk of its position. */
 static void cursor_seek(const struct events_log *log, struct events_cursor *cursor)
 {

@@ -43,6 +43,9 @@ size_t mqtt_memory_size(void);
 int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options, void *memory,
 	struct mqtt **ret);
 
+/* Announces a recording: <prefix>/<id>/event/recording, QoS 1, kept while there is room. */
+void mqtt_recording(struct mqtt *mqtt, const struct recording *recording);
+
 /* When connected: sends what waits (at most 1 s), publishes offline, disconnects; joins the thread.
  * A thread that hangs in name resolution or in connect is left behind. Then done(ctx): always
  * within 2.5 s. A second call is ignored. */

@@ -296,3 +296,20 @@ char *payload_alert_event(
 	}
 	return finish(&builder, length);
 }
+
+char *payload_recording(const struct core *core, const struct recording *recording, size_t *length)
+{
+	uint64_t t_ns = wallclock_mono_ns(core->wall, recording->time_us);
+	struct builder builder = begin("edgeprof.recording_event/1", core, t_ns);
+	add_text(&builder, "name", recording->name);
+	add_text(&builder, "trigger", recording->trigger);
+	add_integer(&builder, "triggers_count", (int64_t)recording->triggers);
+	add_number(&builder, "span_s", recording->span_s);
+	add_number(&builder, "before_s", recording->before_s);
+	add_number(&builder, "after_s", recording->after_s);
+	add_integer(&builder, "size_bytes", (int64_t)recording->bytes);
+	add_integer(&builder, "records_count", (int64_t)recording->records);
+	add_integer(&builder, "lost_count", (int64_t)recording->lost);
+	add_text(&builder, "cut", recording->cut);
+	return finish(&builder, length);
+}

@@ -34,6 +34,10 @@ char *payload_alert(const struct core *core, const struct alert *alert, size_t *
 char *payload_alert_event(
 	const struct core *core, const struct alert_transition *transition, size_t *length);
 
+/* A finished recording; its time is that of the trigger. */
+char *payload_recording(
+	const struct core *core, const struct recording *recording, size_t *length);
+
 /* The key of a metric: "temperature/max" in celsius -> "temperature_max_celsius"; a name that ends
  * in its unit is left as it is. Never holds '/', '.' or '-'. */
 void payload_key(const char *name, enum unit unit, char ret[PAYLOAD_KEY_SIZE]);

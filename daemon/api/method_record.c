@@ -1,0 +1,272 @@
+/*
+ * RecordNow, ListRecordings, GetRecording. The table of recordings is core's; a file is read on
+ * libuv's workers, a part at a time, as the peer takes it. A request that is under way when the
+ * peer goes away ends by itself and frees what it needs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/api/connection.h"
+#include "daemon/api/list.h"
+#include "daemon/api/methods.h"
+#include "daemon/api/queue.h"
+#include "daemon/api/rows.h"
+#include "daemon/api/state.h"
+#include "daemon/util/seam.h"
+
+enum {
+	ARG_LABEL = 0,
+	ARG_BEFORE,
+	ARG_AFTER,
+	LABEL_MAX = 96,
+	PART = 24 * 1024, /* of a file; as a JSON string it still fits into a frame */
+	SPAN_MAX_S = 600,
+};
+
+static double seconds_of(const struct value *value)
+{
+	return value->present ? value->number : (double)NAN;
+}
+
+static bool span_fits(const struct value *value)
+{
+	return !value->present || (value->number >= 0 && value->number <= SPAN_MAX_S);
+}
+
+enum api_result method_record_now(struct api_call *call)
+{
+	const struct api_options *options = &call->api->options;
+	const struct value *value = call->value;
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	if (value[ARG_LABEL].present && strlen(value[ARG_LABEL].string) > LABEL_MAX) {
+		return reply_invalid_parameter(call->out, "label");
+	}
+	if (!span_fits(&value[ARG_BEFORE]) || !span_fits(&value[ARG_AFTER])) {
+		return reply_invalid_parameter(
+			call->out, span_fits(&value[ARG_BEFORE]) ? "after_s" : "before_s");
+	}
+	struct api_record record = {
+		.label = value[ARG_LABEL].present ? value[ARG_LABEL].string : NULL,
+		.before_s = seconds_of(&value[ARG_BEFORE]),
+		.after_s = seconds_of(&value[ARG_AFTER]),
+		.now_ns = call->now_ns,
+	};
+	int r = options->record ? options->record(options->ctx, &record) : -ENOTSUP;
+	if (r == -ENOSPC) {
+		return reply_limit(call->out, "recordings in 24 hours", RECORDINGS_A_DAY);
+	}
+	if (r < 0) {
+		reply_error(call->out, PROTO_INTERFACE_NAME ".RecordFailed");
+		json_string(call->out, "text", record.reason[0] ? record.reason : strerror(-r));
+		return API_LAST;
+	}
+	json_string(call->out, "name", record.name);
+	json_bool(call->out, "joined", record.joined);
+	return API_LAST;
+}
+
+static bool recording_item(struct list_cursor *cursor, struct json *out)
+{
+	const struct recordings *recordings = cursor->core->recordings;
+	if (!recordings || cursor->first >= recordings->count) {
+		return false;
+	}
+	const struct recording *row = &recordings->row[cursor->first++];
+	json_open(out, NULL, '{');
+	json_string(out, "name", row->name);
+	json_integer(out, "time_us", row->time_us);
+	json_string(out, "trigger", row->trigger);
+	json_unsigned(out, "triggers", row->triggers);
+	json_number(out, "span_s", row->span_s);
+	json_number(out, "before_s", row->before_s);
+	json_number(out, "after_s", row->after_s);
+	json_unsigned(out, "bytes", row->bytes);
+	json_unsigned(out, "records", row->records);
+	json_unsigned(out, "lost", row->lost);
+	json_string_opt(out, "cut", row->cut);
+	json_close(out, '}');
+	return true;
+}
+
+static void recording_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	const struct recordings *recordings = cursor->core->recordings;
+	if (!recordings || !last) {
+		return;
+	}
+	json_string(out, "dir", recordings->dir);
+	json_string_opt(out, "open", recordings->open);
+	json_unsigned(out, "refused", recordings->refused);
+	json_unsigned(out, "failed", recordings->failed);
+	json_string_opt(out, "reason", recordings->reason);
+}
+
+enum api_result method_list_recordings(struct api_call *call)
+{
+	static const struct list_ops ops = {
+		.field = "recordings", .item = recording_item, .tail = recording_tail};
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	return list_start(call, &ops, &cursor);
+}
+
+enum file_state { FILE_ASKED, FILE_READ, FILE_FAILED };
+
+struct file_stream {
+	struct api_stream base;
+	uv_fs_t request;
+	enum file_state state;
+	bool busy, orphan;
+	int fd;
+	ssize_t result;
+	int64_t at;
+	char name[PROTO_NAME_SIZE];
+	char path[256 + PROTO_NAME_SIZE];
+	char part[PART + 1];
+};
+
+static void file_free(struct file_stream *stream)
+{
+	if (stream->fd >= 0) {
+		close(stream->fd);
+	}
+	free(stream);
+}
+
+static void on_request(uv_fs_t *request)
+{
+	struct file_stream *stream = request->data;
+	ssize_t result = request->result;
+	bool opened = stream->fd < 0;
+	uv_fs_req_cleanup(request);
+	stream->busy = false;
+	if (opened && result >= 0) {
+		stream->fd = (int)result;
+	}
+	if (stream->orphan) {
+		file_free(stream);
+		return;
+	}
+	stream->result = opened && result >= 0 ? 0 : result;
+	stream->state = result < 0 ? FILE_FAILED : opened ? FILE_ASKED : FILE_READ;
+	connection_wake(stream->base.connection);
+}
+
+/* The next read, or the open before the first. */
+static int ask(struct file_stream *stream)
+{
+	uv_loop_t *loop = stream->base.connection->api->loop;
+	uv_buf_t buf = uv_buf_init(stream->part, PART);
+	stream->request.data = stream;
+	int r = stream->fd < 0
+			? uv_fs_open(loop, &stream->request, stream->path,
+				  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, on_request)
+			: uv_fs_read(loop, &stream->request, stream->fd, &buf, 1, stream->at,
+				  on_request);
+	stream->busy = r == 0;
+	return r;
+}
+
+/* Bytes up to the last whole character. */
+static size_t whole_characters(const char *text, size_t length)
+{
+	size_t end = length;
+	while (end > 0 && length - end < 3 && ((unsigned char)text[end - 1] & 0xc0) == 0x80) {
+		end--;
+	}
+	bool begins = end > 0 && ((unsigned char)text[end - 1] & 0xc0) == 0xc0;
+	return begins && end > 1 ? end - 1 : length;
+}
+
+static enum api_result file_failed(struct file_stream *stream, struct json *out)
+{
+	if (stream->result == UV_ENOENT || stream->result == UV_ELOOP) {
+		return reply_not_found(out, "recording", stream->name);
+	}
+	reply_error(out, PROTO_INTERFACE_NAME ".RecordFailed");
+	json_string(out, "text", strerror((int)-stream->result));
+	return API_LAST;
+}
+
+static enum api_result file_next(struct api_stream *base, struct json *out)
+{
+	struct file_stream *stream = (struct file_stream *)base;
+	enum api_result result = API_WAIT;
+	if (stream->busy) {
+		return API_WAIT;
+	}
+	if (stream->state == FILE_FAILED) {
+		return file_failed(stream, out);
+	}
+	if (stream->state == FILE_READ) {
+		size_t length = (size_t)stream->result;
+		/* at the end of the file half a character is what there is */
+		size_t whole = length == PART ? whole_characters(stream->part, length) : length;
+		stream->part[whole] = '\0';
+		json_string(out, "text", stream->part);
+		stream->at += (int64_t)whole;
+		if (length < PART) {
+			return API_LAST;
+		}
+		result = API_CHUNK;
+	}
+	stream->state = FILE_ASKED;
+	int r = ask(stream);
+	if (r < 0) {
+		stream->state = FILE_FAILED;
+		stream->result = r;
+		return result == API_CHUNK ? API_CHUNK : file_failed(stream, out);
+	}
+	return result;
+}
+
+static void file_destroy(struct api_stream *base)
+{
+	struct file_stream *stream = (struct file_stream *)base;
+	if (stream->busy) {
+		stream->orphan = true;
+		uv_cancel((uv_req_t *)&stream->request);
+		return;
+	}
+	file_free(stream);
+}
+
+enum api_result method_get_recording(struct api_call *call)
+{
+	static const struct api_stream_ops ops = {.next = file_next, .destroy = file_destroy};
+	const struct recordings *recordings = call->core->recordings;
+	const char *name = call->value[0].string;
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	/* only what is in the table: no name of a path gets any further */
+	const struct recording *row = recordings ? recordings_find(recordings, name) : NULL;
+	if (!row) {
+		return reply_not_found(call->out, "recording", name);
+	}
+	struct file_stream *stream = NULL;
+	if (queue_charge(call->connection, sizeof(*stream))) {
+		stream = mem_zalloc(sizeof(*stream));
+		if (!stream) {
+			queue_release(call->connection, sizeof(*stream));
+		}
+	}
+	if (!stream) {
+		return reply_limit(
+			call->out, "bytes of this user", call->api->options.max_queue_uid);
+	}
+	stream->base.ops = &ops;
+	stream->base.charged = sizeof(*stream);
+	stream->fd = -1;
+	memcpy(stream->name, row->name, sizeof(stream->name));
+	snprintf(stream->path, sizeof(stream->path), "%s/%s.jsonl", recordings->dir, row->name);
+	connection_set_stream(call->connection, &stream->base);
+	return API_YIELD;
+}
