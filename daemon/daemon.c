@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/timeline_past.h"
 #include "daemon/notify.h"
 #include "daemon/rundir.h"
 #include "daemon/util/log.h"
@@ -202,6 +203,11 @@ void daemon_stop(struct daemon *daemon)
 	}
 	daemon->stopping = true;
 	notify_stopping();
+	if (daemon->scheduler) {
+		/* the last word of a boot that ended well */
+		timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON,
+			TIMELINE_INFO, "edgeprofd", TIMELINE_STOPPED);
+	}
 	if (daemon->watchdog_open) {
 		uv_close((uv_handle_t *)&daemon->watchdog, NULL);
 	}

@@ -1,0 +1,35 @@
+/*
+ * Reads the blocks of queries from the archive's file on libuv's workers: at most two at a time,
+ * the others wait in order. A medium that does not answer holds nobody but who asks for the past.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <uv.h>
+
+#include "daemon/core/archive.h"
+#include "daemon/core/archive_reader.h"
+
+enum {
+	ARCHIVE_READS_MAX = 2,	   /* at a time */
+	ARCHIVE_READS_QUEUED = 32, /* that wait */
+};
+
+#define ARCHIVE_READ_STUCK_MS 5000u /* both are as old: the medium does not answer */
+
+struct archive_readers;
+
+/* descriptor: of the archive's file as it is now, -1 = none; every read uses a duplicate. -ENOMEM.
+ */
+int archive_readers_open(
+	uv_loop_t *loop, int (*descriptor)(void *ctx), void *ctx, struct archive_readers **ret);
+
+/* The seam that api uses; lives as long as the readers. */
+const struct archive_reader *archive_readers_seam(const struct archive_readers *readers);
+
+/* What waits ends with -ECANCELED; frees itself when the last worker is through. NULL is fine. */
+void archive_readers_close(struct archive_readers *readers);
+
+/* What a worker does: reads the plan's blocks one after the other. 0, or -errno of the first that
+ * could not be read; a file that is shorter than it was is -EIO. */
+int archive_read_blocks(int fd, struct archive_plan *plan);
