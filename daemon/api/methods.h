@@ -32,6 +32,11 @@ enum api_result method_list_processes(struct api_call *call);
 enum api_result method_watch_process(struct api_call *call);
 
 enum api_result method_list_alerts(struct api_call *call);
+enum api_result method_ack_alert(struct api_call *call);
+enum api_result method_silence_alert(struct api_call *call);
+enum api_result method_list_silences(struct api_call *call);
+enum api_result method_get_alert_log(struct api_call *call);
+enum api_result method_test_alert(struct api_call *call);
 enum api_result method_list_events(struct api_call *call);
 enum api_result method_mark(struct api_call *call);
 enum api_result method_list_marks(struct api_call *call);

@@ -5,6 +5,7 @@
 
 #include "daemon/api/json.h"
 #include "daemon/api/state.h"
+#include "daemon/core/alerts_actions.h"
 
 int64_t row_time_us(const struct core *core, uint64_t t_ns)
 {
@@ -55,6 +56,25 @@ void row_source(struct json *out, const char *name, const struct source *source,
 	json_close(out, '}');
 }
 
+static void hold_fields(struct json *out, const struct core *core, const struct alert *alert)
+{
+	const struct alert_holds *holds = alerts_holds(core->alerts);
+	const struct alert_ack *ack =
+		alert->acked ? alert_holds_ack(holds, alert->rule->name, alert->instance) : NULL;
+	uint64_t until_ns = alert->test ? 0 : alert_holds_until(holds, alert, alert->t_ns);
+	json_bool(out, "acked", ack != NULL);
+	if (ack) {
+		json_integer(out, "acked_us", row_time_us(core, ack->t_ns));
+		json_integer(out, "acked_by_uid", ack->uid);
+		json_string_opt(out, "ack_note", ack->note);
+	}
+	json_bool(out, "silenced", until_ns != 0);
+	if (until_ns != 0) {
+		json_integer(out, "silenced_until_us", row_time_us(core, until_ns));
+	}
+	json_bool(out, "test", alert->test);
+}
+
 void row_alert(struct json *out, const struct core *core, const struct alert *alert)
 {
 	json_open(out, NULL, '{');
@@ -68,6 +88,7 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 	json_number_opt(out, "threshold", alert->threshold);
 	json_integer(out, "since_us", row_time_us(core, alert->since_ns));
 	json_string(out, "text", alert->text);
+	hold_fields(out, core, alert);
 	json_close(out, '}');
 }
 
