@@ -15,3 +15,22 @@ const char *broker_state_name(enum broker_state state)
 	}
 	return "unknown";
 }
+
+const char *persist_state_name(enum persist_state state)
+{
+	switch (state) {
+	case PERSIST_OFF:
+		return "off";
+	case PERSIST_STARTING:
+		return "starting";
+	case PERSIST_OK:
+		return "ok";
+	case PERSIST_PAUSED:
+		return "paused";
+	case PERSIST_DEGRADED:
+		return "degraded";
+	case PERSIST_STUCK:
+		return "stuck";
+	}
+	return "unknown";
+}

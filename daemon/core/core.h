@@ -13,6 +13,7 @@
 #include "daemon/core/archive_reader.h"
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
+#include "daemon/core/persist_status.h"
 #include "daemon/core/processes.h"
 #include "daemon/core/recordings.h"
 #include "daemon/core/refusals.h"
@@ -97,6 +98,7 @@ struct core {
 	struct history *history;
 	struct archive *archive; /* NULL: nothing is kept across reboots */
 	const struct archive_reader *archive_reader;
+	const struct persist_status *persist; /* NULL: as if off */
 	struct alerts *alerts;
 	struct apps *apps;
 	struct timeline *timeline;
