@@ -83,6 +83,7 @@ void config_defaults(struct config *config)
 		.stage_bytes = 8u << 20,
 		.recorder_bytes = 4u << 20,
 		.history_bytes = 16u << 20,
+		.history_persist_bytes = 32u << 20,
 		.statsd = true,
 		.mqtt =
 			{

@@ -39,6 +39,9 @@ struct config {
 	struct app_settings apps;
 	/* [history] */
 	uint64_t history_bytes;
+	bool history_persist;
+	char history_path[160]; /* of the state directory; "" = the usual one */
+	uint64_t history_persist_bytes;
 	/* [source NAME] */
 	size_t sources;
 	struct source_options source[CONFIG_SOURCES_MAX];

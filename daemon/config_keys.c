@@ -176,6 +176,18 @@ static int set_pid(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+static int set_history_path(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct config *config = instance;
+	size_t length = strlen(value);
+	if (length >= sizeof(config->history_path) || (length > 0 && value[0] != '/')) {
+		return -EINVAL;
+	}
+	memcpy(config->history_path, value, length + 1);
+	return 0;
+}
+
 static int set_percentile_method(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -247,6 +259,10 @@ static const struct config_key stages_keys[] = {
 
 static const struct config_key history_keys[] = {
 	RANGE_KEY("memory", CONFIG_SIZE, config, history_bytes, HISTORY_MIN_POOL, 1u << 30),
+	PLAIN_KEY("persist", CONFIG_BOOL, config, history_persist),
+	CONFIG_SPECIAL_KEY("path", "an absolute path", set_history_path),
+	RANGE_KEY("persist_size", CONFIG_SIZE, config, history_persist_bytes, ARCHIVE_SIZE_MIN,
+		1u << 30),
 };
 	{"advice", false, KEYS(advice_keys)},
 

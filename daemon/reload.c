@@ -181,7 +181,11 @@ static void reload_statsd(struct daemon *daemon, const struct config *old)
 
 static void tell_restart_needed(const struct config *old, const struct config *new)
 {
-	if (old->history_bytes != new->history_bytes || old->stage_window != new->stage_window ||
+	if (old->history_bytes != new->history_bytes ||
+		old->history_persist != new->history_persist ||
+		strcmp(old->history_path, new->history_path) != 0 ||
+		old->history_persist_bytes != new->history_persist_bytes ||
+		old->stage_window != new->stage_window ||
 		old->frame_window != new->frame_window || old->stage_bytes != new->stage_bytes ||
 		old->recorder_bytes != new->recorder_bytes ||
 		old->max_connections != new->max_connections ||

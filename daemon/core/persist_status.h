@@ -16,7 +16,7 @@ enum persist_state {
 struct persist_status {
 	enum persist_state state;
 	char reason[192]; /* why it is not ok; "" = it is */
-	char path[192];	  /* of the file; "" = none */
+	char path[208];	  /* of the file; "" = none */
 	uint64_t file_bytes;
 	uint64_t day_bytes, day_limit_bytes; /* of a rolling day, with the file system's own */
 	uint64_t written_bytes;		     /* the same since start; without the file's making */
