@@ -17,12 +17,18 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	struct daemon *daemon = ctx;
 	history_append(daemon->core.history, daemon->core.metrics, source, t_ns);
 	alerts_commit(daemon->core.alerts, source, t_ns);
+	if (daemon->core.archive) {
+		persist_commit(daemon->persist, source, t_ns);
+	}
 }
 
 static void on_retire(void *ctx, const struct metric *metric)
 {
 	struct daemon *daemon = ctx;
 	history_retire(daemon->core.history, metric);
+	if (daemon->core.archive) {
+		archive_retire(daemon->core.archive, metric);
+	}
 	alerts_retire(daemon->core.alerts, metric, seam()->now_ns());
 }
 
@@ -124,6 +130,9 @@ int daemon_assemble(struct daemon *daemon)
 	r = r < 0 ? r : metrics_create(&core->metrics);
 	r = r < 0 ? r : open_history(daemon);
 	r = r < 0 ? r : open_timeline(daemon);
+	if (r == 0 && daemon->config->history_persist) {
+		timeline_reserve(core->timeline);
+	}
 	r = r < 0 ? r : alerts_create(core->metrics, core->timeline, &core->alerts);
 	r = r < 0 ? r : sources_add(core->sources, "stages", 1000000000u, &stages);
 	if (r < 0) {

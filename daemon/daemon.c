@@ -11,6 +11,7 @@
 
 #include "daemon/core/timeline_past.h"
 #include "daemon/notify.h"
+#include "daemon/persist.h"
 #include "daemon/rundir.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -106,15 +107,44 @@ static int open_sockets(struct daemon *daemon)
 	return r;
 }
 
-static int open_layers(struct daemon *daemon, const char *keeper)
+/* Whatever hinders it, the daemon profiles, and says what it was. */
+static void open_persist(struct daemon *daemon, const struct daemon_options *given)
+{
+	const struct config *config = daemon->config;
+	struct persist_options options = {
+		.path = config->history_path,
+		.size = config->history_persist_bytes,
+		.period_ns = given->history_period_ns,
+		.retry_ns = given->history_retry_ns,
+	};
+	daemon->core.persist = &daemon->persist_status;
+	if (!config->history_persist) {
+		return;
+	}
+	daemon_boot_id(daemon, options.boot_id);
+	int r = persist_open(daemon->loop, &daemon->core, &daemon->persist_status, &options,
+		&daemon->persist);
+	if (r < 0) {
+		daemon->persist_status.state = PERSIST_DEGRADED;
+		snprintf(daemon->persist_status.reason, sizeof(daemon->persist_status.reason), "%s",
+			strerror(-r));
+		log_error("history is not persistent: %s", strerror(-r));
+		persist_close(daemon->persist);
+	}
+}
+
+static int open_layers(struct daemon *daemon, const struct daemon_options *given)
 {
 	struct scheduler_options options = daemon_scheduling(daemon->config);
-	options.keeper = keeper;
+	options.keeper = given->keeper;
 	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;
 	int r = journal_create(&daemon->core, &daemon->journal);
+	if (r == 0) {
+		open_persist(daemon, given);
+	}
 	r = r < 0 ? r
 		  : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
 	r = r < 0 ? r : open_recorder(daemon);
@@ -178,7 +208,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	r = daemon_assemble(daemon);
 	if (r == 0) {
 		daemon_watch_configured(daemon, daemon->config);
-		r = open_layers(daemon, options->keeper);
+		r = open_layers(daemon, options);
 	}
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
@@ -220,6 +250,7 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
+	persist_close(daemon->persist);
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	reports_close(daemon->reports);
 	recorder_close(daemon->recorder);
@@ -241,6 +272,7 @@ void daemon_destroy(struct daemon *daemon)
 	}
 	recorder_destroy(daemon->recorder);
 	reports_destroy(daemon->reports);
+	persist_destroy(daemon->persist);
 	journal_destroy(daemon->journal);
 	daemon_disassemble(daemon);
 	root_finish(&daemon->root);

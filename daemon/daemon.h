@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct daemon;
@@ -12,6 +13,8 @@ struct daemon_options {
 	const char *config_path; /* NULL = the default places */
 	const char *root;	 /* NULL = "/" */
 	const char *keeper;	 /* executable for children (collect/keeper.h); NULL = none */
+	/* Tests only: see persist.h; 0 = the real times. */
+	uint64_t history_period_ns, history_retry_ns;
 };
 
 /* Loads the configuration (errors logged), makes the run directory, opens everything on the loop.

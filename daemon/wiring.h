@@ -15,6 +15,7 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/statsd.h"
 #include "daemon/loopwatch.h"
+#include "daemon/persist.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt.h"
 #include "daemon/recorder.h"
@@ -45,6 +46,8 @@ struct daemon {
 	struct api *api;
 	struct mqtt *mqtt;
 	struct reports *reports;
+	struct persist *persist; /* NULL = history is not kept over reboots */
+	struct persist_status persist_status;
 	struct recorder *recorder;
 	struct runfile recorder_file;
 	struct scheduler *scheduler;

@@ -13,7 +13,7 @@
 
 enum {
 	TIMELINE_TEXT = 256,
-	TIMELINE_OBSERVERS = 4,
+	TIMELINE_OBSERVERS = 8,
 	TIMELINE_DEFAULT_ENTRIES = 1024,
 	TIMELINE_PAST = 1024, /* serials that timeline_reserve leaves to boots before this one */
 };

@@ -1,0 +1,37 @@
+/*
+ * History that survives a reboot ([history] persist): from the commits and the timeline into the
+ * archive, from there to its file in blocks as often as the account permits. Whatever the medium
+ * does, the daemon goes on from memory, says so, and tries again: after 10 s, then twice as long
+ * each time, up to 10 min.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/core/core.h"
+
+struct persist;
+
+struct persist_options {
+	const char *path; /* of the state directory; "" = the usual one (statedir.h) */
+	uint64_t size;	  /* of the file in bytes */
+	uint8_t boot_id[16];
+	/* Tests only: other times between blocks and before the first retry; 0 = the real ones. */
+	uint64_t period_ns, retry_ns;
+};
+
+/* Makes core->archive and core->archive_reader and watches the timeline; opens the file in the
+ * background; status tells how it goes. On failure *ret may be there, to be closed: -ENOMEM,
+ * -ENOSPC, -EAGAIN (no thread). */
+int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *status,
+	const struct persist_options *options, struct persist **ret);
+
+/* A source's commit, for the archive. */
+void persist_commit(struct persist *persist, const struct source *source, uint64_t t_ns);
+
+/* Writes what there is, for at most 2 s; finishes while the loop runs empty. NULL is fine. */
+void persist_close(struct persist *persist);
+/* After the loop ran empty. NULL is fine. */
+void persist_destroy(struct persist *persist);

@@ -1,0 +1,11 @@
+/* The state directory: where what survives a reboot lies. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Chooses it: configured (unless ""), else $STATE_DIRECTORY (of a service), else as root
+ * /var/lib/edgeprofd, else $XDG_STATE_HOME/edgeprofd or ~/.local/state/edgeprofd, where parents is
+ * true: the folders above it may be made, too. Makes nothing. 0; -ENOENT: none of them applies;
+ * -ENAMETOOLONG. */
+int statedir_choose(const char *configured, char *path, size_t size, bool *parents);
