@@ -109,7 +109,7 @@ struct core {
 	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
-	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
 	struct recordings *recordings; /* NULL: there is no recorder */
+	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
 		       */
 };
