@@ -277,7 +277,7 @@ def test_a_mapping_of_an_older_library_is_left_alone():
             assert app_of(daemon, "old")["invalid"] == 0
 
 
-TWO = """
+TWO = r"""
 import os, time
 import edgeprof
 edgeprof.connect("two")

@@ -308,6 +308,10 @@ START_TEST(indented_line_is_no_continuation)
 	ck_assert_int_eq(load("[sampling]\ninterval = 2s\n   [history]\n\tmemory = 1M\n"), 0);
 	ck_assert_uint_eq(config.interval_ns, 2000000000u);
 	ck_assert_uint_eq(config.history_bytes, 1u << 20);
+	{"[advice]\nminimal_headroom = 9\n", "expected 0 to reduce_headroom = 8"},
+	{"[advice]\nminimal_headroom = -1\n", "expected 0 to reduce_headroom = 8"},
+	{"[advice]\nmiss_share = 0\n", "expected percent of frames, from 1 to 100"},
+	{"[advice]\nrecover_after = 500ms\n", "expected 1s to 3600s"},
 }
 END_TEST
 
