@@ -2,6 +2,7 @@
 #include "client/edgeprofctl/verbs.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
@@ -79,6 +80,38 @@ static void add_history(struct table *table, const cJSON *self)
 		json_word(self, "history_reason"));
 }
 
+/* How far back after a power cut, and what that costs the medium. */
+static void add_persistence(struct table *table, const cJSON *self)
+{
+	char value[160], note[320];
+	const char *state = json_word(self, "history_persist_state");
+	if (state[0] == '\0' || strcmp(state, "off") == 0) {
+		return;
+	}
+	add(table, "Persistence", state, json_word(self, "history_persist_reason"));
+	add(table, "  file", format_bytes(json_number(self, "history_persist_bytes")).text,
+		json_word(self, "history_persist_path"));
+	double loss_s = json_number(self, "history_persist_loss_s");
+	snprintf(note, sizeof(note), "buckets of %g s, written every %s",
+		json_number(self, "history_persist_bucket_s"),
+		format_span(json_number(self, "history_persist_period_s")).text);
+	add(table, "  a power cut costs", isnan(loss_s) ? "-" : format_span(loss_s).text,
+		isnan(loss_s) ? "" : note);
+	snprintf(value, sizeof(value), "%s of %s",
+		format_bytes(json_number(self, "history_persist_day_bytes")).text,
+		format_bytes(json_number(self, "history_persist_day_limit_bytes")).text);
+	add(table, "  written in 24 h", value, "with what the file system writes");
+	int64_t damaged = json_integer(self, "history_persist_damaged_pages");
+	snprintf(note, sizeof(note), "%s damaged pages", format_count(damaged).text);
+	add(table, "  boots", format_count(json_integer(self, "history_persist_boots")).text,
+		damaged > 0 ? note : "");
+	int64_t dropped = json_integer(self, "history_persist_dropped");
+	if (dropped > 0) {
+		add(table, "  dropped", format_count(dropped).text,
+			"nothing could be written for too long");
+	}
+}
+
 static void add_records(struct table *table, const cJSON *self)
 {
 	char value[160], note[160];
@@ -110,6 +143,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	snprintf(text, sizeof(text), "%.1f ms", json_number(self, "loop_lag_max_us") / 1000);
 	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
 	add_history(&table, self);
+	add_persistence(&table, self);
 	add_records(&table, self);
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");

@@ -48,6 +48,46 @@ static void history_fields(struct json *out, const struct core *core, uint64_t n
 	json_string_opt(out, "history_reason", core->facts->history_reason);
 }
 
+static void seconds_field(struct json *out, const char *name, uint64_t ns)
+{
+	if (ns != 0) {
+		json_number(out, name, (double)ns / 1e9);
+	}
+}
+
+/* History over reboots. What a power cut costs is told only while something is written. */
+static void persist_fields(struct json *out, const struct core *core)
+{
+	static const struct persist_status off;
+	const struct persist_status *status = core->persist ? core->persist : &off;
+	struct archive_span span;
+	struct archive_pending pending;
+	json_string(out, "history_persist_state", persist_state_name(status->state));
+	json_string_opt(out, "history_persist_reason", status->reason);
+	json_string_opt(out, "history_persist_path", status->path);
+	json_unsigned(out, "history_persist_written_bytes", status->written_bytes);
+	if (!core->archive || archive_boot_seq(core->archive) == 0) {
+		return;
+	}
+	archive_span(core->archive, &span);
+	archive_pending(core->archive, &pending);
+	json_unsigned(out, "history_persist_bytes", status->file_bytes);
+	json_unsigned(out, "history_persist_day_bytes", status->day_bytes);
+	json_unsigned(out, "history_persist_day_limit_bytes", status->day_limit_bytes);
+	seconds_field(out, "history_persist_bucket_s", status->bucket_ns);
+	seconds_field(out, "history_persist_period_s", status->period_ns);
+	if (status->state == PERSIST_OK || status->state == PERSIST_PAUSED) {
+		seconds_field(out, "history_persist_loss_s", status->loss_ns);
+	}
+	if (span.oldest_us != 0) {
+		json_integer(out, "history_persist_oldest_us", span.oldest_us);
+	}
+	json_unsigned(out, "history_persist_boots", span.boots);
+	json_unsigned(out, "history_persist_series", span.series);
+	json_unsigned(out, "history_persist_damaged_pages", span.damaged);
+	json_unsigned(out, "history_persist_dropped", pending.dropped);
+}
+
 /* What the app that goes back furthest covers. */
 static void record_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
@@ -94,6 +134,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_number(out, "uptime_s", row_age_ms(call->now_ns, core->facts->started_ns) / 1000.0);
 	process_fields(out, core);
 	history_fields(out, core, call->now_ns);
+	persist_fields(out, core);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
 	json_unsigned(out, "metrics_max", METRICS_MAX);
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));

@@ -21,6 +21,9 @@ static void facts_fields(struct json *out, const struct core *core, uint64_t now
 	json_string(out, "kernel", facts->kernel);
 	json_string(out, "arch", facts->arch);
 	json_string(out, "boot_id", facts->boot_id);
+	if (core->archive && archive_boot_seq(core->archive) > 0) {
+		json_unsigned(out, "boot_seq", archive_boot_seq(core->archive));
+	}
 	json_unsigned(out, "cpus", facts->cpus);
 	json_unsigned(out, "page_bytes", facts->page_size);
 	json_integer(out, "time_us", row_time_us(core, now_ns));
@@ -171,6 +174,10 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 	if (core->facts->history_reason[0] != '\0') {
 		snprintf(text, sizeof(text), "history is only in memory: %s",
 			core->facts->history_reason);
+		json_string(out, NULL, text);
+	}
+	if (core->persist && persist_is_degraded(core->persist)) {
+		snprintf(text, sizeof(text), "history: not persistent: %s", core->persist->reason);
 		json_string(out, NULL, text);
 	}
 	if (broker->state == BROKER_AWAY) {

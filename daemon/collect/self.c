@@ -50,6 +50,8 @@ enum other {
 	METRICS_REFUSED,
 	TIMELINE,
 	INTERVAL,
+	PERSIST_BAD,
+	PERSIST_WRITTEN,
 	OTHERS
 };
 
@@ -64,6 +66,8 @@ static const struct {
 	[METRICS_REFUSED] = {"self/metrics_refused", UNIT_COUNT},
 	[TIMELINE] = {"self/timeline_entries", UNIT_COUNT},
 	[INTERVAL] = {"self/sampling_interval", UNIT_SECONDS},
+	[PERSIST_BAD] = {"self/history_degraded", UNIT_BOOL},
+	[PERSIST_WRITTEN] = {"self/history_written_bytes", UNIT_BYTES},
 };
 
 enum pool { SIZE, USED, ROWS, SAMPLES, EVICTED, BYTES_PER_SAMPLE, POOLS };
@@ -193,6 +197,18 @@ static void set_pool(const struct collector_context *ctx, struct self_state *sel
 	}
 }
 
+/* History that is not asked to survive a reboot is not degraded, either. */
+static void set_persistence(const struct core *core, struct self_state *self)
+{
+	const struct persist_status *status = core->persist;
+	if (!status || status->state == PERSIST_OFF) {
+		metric_set_null(self->other[PERSIST_BAD], "[history] persist is off");
+	} else {
+		metric_set(self->other[PERSIST_BAD], persist_is_degraded(status));
+	}
+	metric_set(self->other[PERSIST_WRITTEN], status ? (double)status->written_bytes : 0);
+}
+
 static int self_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
@@ -210,6 +226,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	set_pool(ctx, self);
 	metric_set(self->other[METRIC_COUNT], (double)metrics_count(core->metrics));
 	metric_set(self->other[METRICS_REFUSED], (double)metrics_refused(core->metrics));
+	set_persistence(core, self);
 	metric_set(self->other[TIMELINE], (double)timeline_last_serial(core->timeline));
 	metric_set(self->other[INTERVAL], (double)core->counters->sampling_interval_ns / 1e9);
 	return 0;
