@@ -48,6 +48,7 @@ static const struct method methods[] = {
 		{{"glob", PARAM_STRING, true}, {"from_us", PARAM_INT, false},
 		 {"to_us", PARAM_INT, false}, {"step_ms", PARAM_FLOAT, false},
 		 {"max_points", PARAM_INT, false}}},
+	{OWN "ListBoots", method_list_boots, 0, {{NULL, 0, false}}},
 	{OWN "ExportTrace", method_export_trace, METHOD_NEEDS_MORE | METHOD_FRESH,
 		{{"app", PARAM_STRING, false}, {"from_us", PARAM_INT, false},
 		 {"to_us", PARAM_INT, false}, {"follow", PARAM_BOOL, false}}},

@@ -1,7 +1,7 @@
 /*
- * GetHistory. With more: every row, in chunks, read from a resumable cursor. Without: one reply;
- * the rows are counted first, and when they are more than max_points a step is chosen that makes
- * them fewer. Both go over a bounded number of rows a turn.
+ * GetHistory: the past, then live history. With more: every row, in chunks. Without: one reply; the
+ * rows are counted first, and when they are more than max_points a step is chosen that makes them
+ * fewer. Either way a bounded number of rows is gone over in a turn.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/api/connection.h"
+#include "daemon/api/history_stream.h"
 #include "daemon/api/methods.h"
 #include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
@@ -19,218 +20,128 @@ enum { ARG_GLOB, ARG_FROM, ARG_TO, ARG_STEP, ARG_MAX };
 
 enum {
 	POINTS_USUAL = 500,
-	POINTS_MAX = 100000,  /* that max_points may say */
-	POINTS_KEPT = 1024,   /* of a series: more do not fit into a reply */
-	POINTS_CHUNK = 256,   /* of a series in one entry of a chunk */
-	POINT_BYTES = 112,    /* of a point in JSON at most: 17 + 3 * 25 + 11 and commas */
-	SERIES_BYTES = 512,   /* of an entry's name, unit and brackets */
-	ROWS_PER_TURN = 1024, /* gone over */
+	POINTS_MAX = 100000, /* that max_points may say */
 	SERIES_PER_TURN = 256,
+	TRIES_MAX = 24, /* of steps, each twice the one before */
 };
 
-#define USUAL_SPAN_NS 300000000000u
+#define USUAL_SPAN_US INT64_C(300000000)
 #define STEP_MAX_MS 604800000.0
-#define HISTORY_TURN_NS 1000000u
 
-enum phase { PHASE_COUNT, PHASE_WRITE };
+enum phase { PHASE_COUNT_PAST, PHASE_COUNT, PHASE_PAST, PHASE_LIVE };
 
-struct history_stream {
-	struct api_stream base;
-	bool single;
-	enum phase phase;
-	char glob[PROTO_PATH_SIZE];
-	uint64_t from_ns, to_ns, step_ns;
-	size_t max_points;
-	/* where it stands */
-	uint32_t next; /* history_next_series */
-	bool in_series;
-	struct history_cursor cursor;
-	char name[PROTO_PATH_SIZE];
-	enum unit unit;
-	size_t filled;
-	/* counted */
-	size_t series, total;
-	/* a single reply's text between turns */
-	char *held;
-	size_t held_length;
-	size_t capacity;
-	struct history_point points[];
-};
-
-static const struct history *history_of(const struct history_stream *stream)
+static bool turn_is_over(uint64_t started_ns)
 {
-	return stream->base.connection->api->core->history;
+	return seam()->now_ns() - started_ns > HISTORY_TURN_NS;
 }
 
-/* Moves on to the next series that matches. False at the end. */
-static bool next_series(struct history_stream *stream, unsigned *budget)
+/* The part of the range of which there may be rows. */
+static uint64_t span_ns(const struct history_stream *stream)
 {
-	struct history *history = stream->base.connection->api->core->history;
-	uint32_t series;
-	const char *name;
-	enum unit unit;
-	while (*budget > 0 && history_next_series(history, &stream->next, &series, &name, &unit)) {
-		--*budget;
-		if (!proto_glob_match(stream->glob, name)) {
-			continue;
-		}
-		size_t length = strnlen(name, sizeof(stream->name) - 1);
-		memcpy(stream->name, name, length);
-		stream->name[length] = '\0';
-		stream->unit = unit;
-		stream->cursor = (struct history_cursor){
-			.series = series,
-			.from_ns = stream->from_ns,
-			.to_ns = stream->to_ns,
-			.step_ns = stream->step_ns,
-		};
-		stream->in_series = true;
-		stream->filled = 0;
-		return true;
+	const struct core *core = history_core(stream);
+	if (stream->past.wanted) {
+		struct archive_span span;
+		archive_span(core->archive, &span);
+		int64_t from_us =
+			span.oldest_us > stream->from_us ? span.oldest_us : stream->from_us;
+		return from_us < stream->to_us ? (uint64_t)(stream->to_us - from_us) * 1000 : 0;
 	}
-	return false;
+	struct history_usage usage;
+	history_usage(core->history, &usage);
+	uint64_t from_ns = usage.oldest_ns > stream->from_ns ? usage.oldest_ns : stream->from_ns;
+	return from_ns < stream->to_ns ? stream->to_ns - from_ns : 0;
 }
 
-static void restart(struct history_stream *stream)
-{
-	stream->next = 0;
-	stream->in_series = false;
-	stream->filled = 0;
-}
-
-/* Too many rows: the step that leaves at most max_points of all series. False: no step does. */
+/* Too many rows: the step that leaves at most max_points of all series. Past rows are told boot by
+ * boot, so that it may take a longer one than reckoned. False: no step does. */
 static bool choose_step(struct history_stream *stream)
 {
-	struct history_usage usage;
-	history_usage(history_of(stream), &usage);
-	uint64_t from = stream->from_ns;
-	if (usage.oldest_ns > from) {
-		from = usage.oldest_ns;
-	}
-	size_t each = stream->series > 0 ? stream->max_points / stream->series : 0;
-	each = each > POINTS_KEPT ? POINTS_KEPT : each;
-	if (each < 2 || from > stream->to_ns) {
+	uint64_t before_ns = stream->step_ns;
+	size_t series = stream->past.most > stream->series ? stream->past.most : stream->series;
+	size_t each = series > 0 ? stream->max_points / series : 0;
+	each = each > HISTORY_POINTS_KEPT ? (size_t)HISTORY_POINTS_KEPT : each;
+	if (each < 2 || stream->tries++ == TRIES_MAX) {
 		return false;
 	}
 	/* buckets are aligned, so a span touches one more than it holds */
-	uint64_t step = (stream->to_ns - from) / (each - 1) + 1;
+	uint64_t step = stream->tries == 1 ? span_ns(stream) / (each - 1) + 1 : 2 * before_ns;
 	/* whole milliseconds: step_ms says exactly what was used */
-	uint64_t unit = 1000000;
+	uint64_t unit = stream->past.wanted ? HISTORY_TENS_NS : 1000000;
 	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
 		/* whole buckets, so that they can be used, where that makes it little longer */
 		uint64_t bucket_ns = history_tier_step_ns((enum history_tier)tier);
 		unit = step >= 4 * bucket_ns ? bucket_ns : unit;
 	}
 	step = (step + unit - 1) / unit * unit;
-	stream->step_ns = step > stream->step_ns ? step : stream->step_ns;
+	stream->step_ns = step > before_ns ? step : before_ns;
 	return true;
 }
 
-/* Counts until the rows are too many or all are counted. True when that is known. */
-static bool run_count(struct history_stream *stream, unsigned *looks)
+static void restart(struct history_stream *stream, enum phase phase)
 {
-	struct history *history = stream->base.connection->api->core->history;
-	bool done = false;
-	if (!stream->in_series && !next_series(stream, looks)) {
-		return *looks > 0;
-	}
-	size_t n = history_read(
-		history, &stream->cursor, stream->points, stream->capacity, ROWS_PER_TURN, &done);
-	stream->series += stream->filled == 0 && n > 0;
-	stream->filled += n;
-	stream->total += n;
-	if (done || stream->total > stream->max_points) {
-		/* once it is too much only the number of series still matters */
-		stream->in_series = false;
-	}
-	return false;
+	stream->phase = phase;
+	history_past_restart(stream);
+	history_live_restart(stream);
 }
 
-enum column { COLUMN_TIME, COLUMN_MEAN, COLUMN_MIN, COLUMN_MAX, COLUMN_COUNT };
-
-static void put_column(
-	struct json *out, const struct history_stream *stream, const char *name, enum column column)
+/* All is counted: write it, or count again with a longer step. False: that helps no more. */
+static bool counted(struct history_stream *stream)
 {
-	const struct core *core = stream->base.connection->api->core;
-	json_open(out, name, '[');
-	for (size_t i = 0; i < stream->filled; i++) {
-		const struct history_point *point = &stream->points[i];
-		switch (column) {
-		case COLUMN_TIME:
-			json_integer(out, NULL, row_time_us(core, point->t_ns));
-			break;
-		case COLUMN_MEAN:
-			json_number(out, NULL, point->mean);
-			break;
-		case COLUMN_MIN:
-			json_number(out, NULL, point->min);
-			break;
-		case COLUMN_MAX:
-			json_number(out, NULL, point->max);
-			break;
-		case COLUMN_COUNT:
-			json_unsigned(out, NULL, point->count);
-			break;
-		}
+	if (stream->total <= stream->max_points) {
+		restart(stream, PHASE_PAST);
+		return true;
 	}
+	if (!choose_step(stream)) {
+		return false;
+	}
+	/* of live history alone the step is exact */
+	restart(stream, stream->past.wanted ? PHASE_COUNT_PAST : PHASE_PAST);
+	stream->series = stream->total = 0;
+	return true;
+}
+
+/* One step of counting. API_LAST: too many whatever is done; API_CHUNK: go on. */
+static enum api_result run_count(struct history_stream *stream, unsigned *looks)
+{
+	if (stream->phase == PHASE_COUNT_PAST) {
+		enum history_step step = history_past_count(stream);
+		if (step == HISTORY_WAIT) {
+			return API_WAIT;
+		}
+		if (step == HISTORY_END) {
+			stream->phase = PHASE_COUNT;
+		}
+		return API_CHUNK;
+	}
+	enum history_step step = history_live_count(stream, looks);
+	if (step == HISTORY_NO_ROOM) {
+		return API_YIELD;
+	}
+	return step == HISTORY_ON || counted(stream) ? API_CHUNK : API_LAST;
+}
+
+/* One step of writing. HISTORY_END: all is written. */
+static enum history_step run_write(struct history_stream *stream, struct json *out, unsigned *looks)
+{
+	if (stream->phase == PHASE_LIVE) {
+		return history_live_write(stream, out, looks);
+	}
+	enum history_step step = history_past_write(stream, out);
+	if (step == HISTORY_END) {
+		stream->phase = PHASE_LIVE;
+		return HISTORY_ON;
+	}
+	return step;
+}
+
+static enum api_result finish(struct history_stream *stream, struct json *out)
+{
 	json_close(out, ']');
+	json_string_opt(out, "note", stream->past.note);
+	return API_LAST;
 }
 
-static void put_series(struct json *out, struct history_stream *stream)
-{
-	json_open(out, NULL, '{');
-	json_string(out, "name", stream->name);
-	json_string(out, "unit", unit_name(stream->unit));
-	json_number(out, "step_ms", (double)(stream->step_ns / 1000) / 1000.0);
-	put_column(out, stream, "time_us", COLUMN_TIME);
-	put_column(out, stream, "mean", COLUMN_MEAN);
-	put_column(out, stream, "min", COLUMN_MIN);
-	put_column(out, stream, "max", COLUMN_MAX);
-	put_column(out, stream, "count", COLUMN_COUNT);
-	json_close(out, '}');
-	stream->filled = 0;
-}
-
-/* Points that certainly still fit into this reply. */
-static size_t points_room(const struct json *out)
-{
-	size_t room = json_room(out);
-	return room > SERIES_BYTES ? (room - SERIES_BYTES) / POINT_BYTES : 0;
-}
-
-enum step { STEP_ON, STEP_FULL, STEP_END };
-
-/* One read of one series into the reply. */
-static enum step run_write(struct history_stream *stream, struct json *out, unsigned *looks)
-{
-	struct history *history = stream->base.connection->api->core->history;
-	if (!stream->in_series && !next_series(stream, looks)) {
-		return *looks > 0 ? STEP_END : STEP_FULL;
-	}
-	size_t max = stream->capacity - stream->filled;
-	if (!stream->single) {
-		size_t room = points_room(out);
-		if (room < 8) {
-			return STEP_FULL;
-		}
-		max = room < max ? room : max;
-	}
-	bool done = false;
-	size_t n = history_read(history, &stream->cursor, stream->points + stream->filled, max,
-		ROWS_PER_TURN, &done);
-	stream->filled += n;
-	bool full = stream->filled == stream->capacity;
-	if (done || full || !stream->single) {
-		if (stream->filled > 0) {
-			put_series(out, stream);
-		}
-		/* a single reply's counted rows fit; what came in since waits for the next call */
-		stream->in_series = !done && !stream->single;
-	}
-	return STEP_ON;
-}
-
-static enum api_result hold(struct history_stream *stream, struct json *out)
+static enum api_result hold(struct history_stream *stream, struct json *out, enum api_result result)
 {
 	stream->held = mem_zalloc(out->length);
 	if (!stream->held) {
@@ -238,47 +149,53 @@ static enum api_result hold(struct history_stream *stream, struct json *out)
 	}
 	memcpy(stream->held, out->buffer, out->length);
 	stream->held_length = out->length;
-	return API_YIELD;
+	return result;
+}
+
+static void take_held(struct history_stream *stream, struct json *out)
+{
+	if (!stream->held) {
+		json_open(out, "series", '[');
+		return;
+	}
+	json_rollback(out, 0);
+	memcpy(out->buffer, stream->held, stream->held_length);
+	out->length = stream->held_length;
+	free(stream->held);
+	stream->held = NULL;
 }
 
 static enum api_result run_single(struct history_stream *stream, struct json *out)
 {
 	uint64_t started_ns = seam()->now_ns();
 	unsigned looks = SERIES_PER_TURN;
-	while (stream->phase == PHASE_COUNT) {
-		if (run_count(stream, &looks)) {
-			if (stream->total > stream->max_points && !choose_step(stream)) {
-				return reply_too_large(out);
-			}
-			stream->phase = PHASE_WRITE;
-			restart(stream);
+	while (stream->phase < PHASE_PAST) {
+		enum api_result result = run_count(stream, &looks);
+		if (result == API_LAST) {
+			return reply_too_large(out);
 		}
-		if (looks == 0 || seam()->now_ns() - started_ns > HISTORY_TURN_NS) {
+		if (result != API_CHUNK) {
+			return result;
+		}
+		if (looks == 0 || turn_is_over(started_ns)) {
 			return API_YIELD;
 		}
 	}
-	if (stream->held) {
-		json_rollback(out, 0);
-		memcpy(out->buffer, stream->held, stream->held_length);
-		out->length = stream->held_length;
-		free(stream->held);
-		stream->held = NULL;
-	} else {
-		json_open(out, "series", '[');
-	}
-	enum step step;
+	take_held(stream, out);
+	enum history_step step;
 	do {
 		step = run_write(stream, out, &looks);
 		if (out->overflow) {
 			return reply_too_large(out);
 		}
-		if (step == STEP_FULL ||
-			(step == STEP_ON && seam()->now_ns() - started_ns > HISTORY_TURN_NS)) {
-			return hold(stream, out);
+		if (step == HISTORY_WAIT) {
+			return hold(stream, out, API_WAIT);
 		}
-	} while (step != STEP_END);
-	json_close(out, ']');
-	return API_LAST;
+		if (step == HISTORY_NO_ROOM || (step == HISTORY_ON && turn_is_over(started_ns))) {
+			return hold(stream, out, API_YIELD);
+		}
+	} while (step != HISTORY_END);
+	return finish(stream, out);
 }
 
 static enum api_result run_chunk(struct history_stream *stream, struct json *out)
@@ -287,15 +204,18 @@ static enum api_result run_chunk(struct history_stream *stream, struct json *out
 	unsigned looks = SERIES_PER_TURN;
 	json_open(out, "series", '[');
 	size_t start = json_mark(out);
-	enum step step;
+	enum history_step step;
 	do {
 		step = run_write(stream, out, &looks);
-	} while (step == STEP_ON && seam()->now_ns() - started_ns < HISTORY_TURN_NS);
-	if (step != STEP_END && json_mark(out) == start) {
-		return API_YIELD;
+	} while (step == HISTORY_ON && !turn_is_over(started_ns));
+	if (step == HISTORY_END) {
+		return finish(stream, out);
+	}
+	if (json_mark(out) == start) {
+		return step == HISTORY_WAIT ? API_WAIT : API_YIELD;
 	}
 	json_close(out, ']');
-	return step == STEP_END ? API_LAST : API_CHUNK;
+	return API_CHUNK;
 }
 
 static enum api_result history_next(struct api_stream *base, struct json *out)
@@ -307,6 +227,7 @@ static enum api_result history_next(struct api_stream *base, struct json *out)
 static void history_end(struct api_stream *base)
 {
 	struct history_stream *stream = (struct history_stream *)base;
+	history_past_finish(stream);
 	free(stream->held);
 	free(stream);
 }
@@ -336,54 +257,89 @@ static const char *check(const struct value *value)
 	return NULL;
 }
 
-enum api_result method_get_history(struct api_call *call)
+/* Is there, or was there, a metric of that name? */
+static bool known(const struct core *core, const char *name)
 {
-	const struct value *value = call->value;
-	const struct core *core = call->core;
 	uint32_t series;
-	const char *bad = check(value);
-	if (bad) {
-		return reply_invalid_parameter(call->out, bad);
-	}
-	uint64_t to_ns = value[ARG_TO].present
-				 ? wallclock_mono_ns(core->wall, value[ARG_TO].integer)
-				 : call->now_ns;
-	uint64_t from_ns = value[ARG_FROM].present
-				   ? wallclock_mono_ns(core->wall, value[ARG_FROM].integer)
-				   : to_ns - (to_ns < USUAL_SPAN_NS ? to_ns : USUAL_SPAN_NS);
-	if (from_ns > to_ns) {
-		return reply_invalid_parameter(call->out, "from_us");
-	}
-	const char *glob = value[ARG_GLOB].string;
-	if (!strpbrk(glob, "*?") && history_find(core->history, glob, &series) < 0) {
-		return reply_not_found(call->out, "metric", glob);
-	}
-	size_t max_points = value[ARG_MAX].present ? (size_t)value[ARG_MAX].integer : POINTS_USUAL;
-	size_t capacity = call->more		     ? (size_t)POINTS_CHUNK
-			  : max_points < POINTS_KEPT ? max_points
-						     : (size_t)POINTS_KEPT;
+	return history_find(core->history, name, &series) == 0 ||
+	       (core->archive && archive_has(core->archive, name));
+}
+
+static void set_range(struct history_stream *stream, const struct api_call *call)
+{
+	const struct value *from = &call->value[ARG_FROM], *to = &call->value[ARG_TO];
+	const struct wallclock *wall = call->core->wall;
+	stream->to_us = to->present ? to->integer : wallclock_us(wall, call->now_ns);
+	stream->from_us = from->present			  ? from->integer
+			  : stream->to_us > USUAL_SPAN_US ? stream->to_us - USUAL_SPAN_US
+							  : 0;
+	stream->to_ns = to->present ? wallclock_mono_ns(wall, to->integer) : call->now_ns;
+	const uint64_t span_ns = (uint64_t)USUAL_SPAN_US * 1000;
+	stream->from_ns = from->present		    ? wallclock_mono_ns(wall, from->integer)
+			  : stream->to_ns > span_ns ? stream->to_ns - span_ns
+						    : 0;
+}
+
+/* Room for the stream and what it comes to hold, on the user's account. NULL: refused. */
+static struct history_stream *create(struct api_call *call, size_t capacity, bool past)
+{
 	struct history_stream *stream = NULL;
 	size_t size = sizeof(*stream) + capacity * sizeof(stream->points[0]);
-	size_t charge = size + (call->more ? 0 : PROTO_FRAME_MAX);
+	size_t charge = size + (call->more ? 0 : PROTO_FRAME_MAX) + (past ? HISTORY_PAST_BYTES : 0);
 	if (!queue_charge(call->connection, charge)) {
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
+		reply_limit(call->out, "bytes of this user", call->api->options.max_queue_uid);
+		return NULL;
 	}
 	stream = mem_zalloc(size);
 	if (!stream) {
 		queue_release(call->connection, charge);
-		return reply_limit(call->out, "memory", 0);
+		reply_limit(call->out, "memory", 0);
+		return NULL;
 	}
 	stream->base.ops = &history_ops;
 	stream->base.charged = charge;
+	stream->base.connection = call->connection;
 	stream->single = !call->more;
-	stream->phase = call->more ? PHASE_WRITE : PHASE_COUNT;
-	memcpy(stream->glob, glob, strlen(glob) + 1);
-	stream->from_ns = from_ns;
-	stream->to_ns = to_ns;
-	stream->step_ns = value[ARG_STEP].present ? (uint64_t)(value[ARG_STEP].number * 1e6) : 0;
-	stream->max_points = max_points;
 	stream->capacity = capacity;
+	return stream;
+}
+
+enum api_result method_get_history(struct api_call *call)
+{
+	const struct value *value = call->value;
+	const char *glob = value[ARG_GLOB].string;
+	struct history_stream wanted = {.max_points = POINTS_USUAL};
+	const char *bad = check(value);
+	if (bad) {
+		return reply_invalid_parameter(call->out, bad);
+	}
+	set_range(&wanted, call);
+	if (wanted.from_ns > wanted.to_ns ||
+		(call->core->archive && wanted.from_us > wanted.to_us)) {
+		return reply_invalid_parameter(call->out, "from_us");
+	}
+	if (!strpbrk(glob, "*?") && !known(call->core, glob)) {
+		return reply_not_found(call->out, "metric", glob);
+	}
+	if (value[ARG_MAX].present) {
+		wanted.max_points = (size_t)value[ARG_MAX].integer;
+	}
+	size_t capacity = call->more				    ? (size_t)HISTORY_POINTS_CHUNK
+			  : wanted.max_points < HISTORY_POINTS_KEPT ? wanted.max_points
+								    : (size_t)HISTORY_POINTS_KEPT;
+	struct history_stream *stream = create(call, capacity, call->core->archive != NULL);
+	if (!stream) {
+		return API_LAST;
+	}
+	stream->phase = call->more ? PHASE_PAST : PHASE_COUNT_PAST;
+	memcpy(stream->glob, glob, strlen(glob) + 1);
+	stream->from_us = wanted.from_us;
+	stream->to_us = wanted.to_us;
+	stream->from_ns = wanted.from_ns;
+	stream->to_ns = wanted.to_ns;
+	stream->step_ns = value[ARG_STEP].present ? (uint64_t)(value[ARG_STEP].number * 1e6) : 0;
+	stream->max_points = wanted.max_points;
+	history_past_init(stream);
 	connection_set_stream(call->connection, &stream->base);
 	return API_YIELD;
 }

@@ -19,6 +19,7 @@ enum api_result method_get_self(struct api_call *call);
 enum api_result method_get_throttle(struct api_call *call);
 enum api_result method_list_metrics(struct api_call *call);
 enum api_result method_get_history(struct api_call *call);
+enum api_result method_list_boots(struct api_call *call);
 enum api_result method_export_trace(struct api_call *call);
 enum api_result method_record_now(struct api_call *call);
 enum api_result method_list_recordings(struct api_call *call);

@@ -1,0 +1,262 @@
+/* Queries over boots: archive and live history against a plain list of every bucket that was made.
+ */
+#include "past_fixture.h"
+
+enum { NOW_S = 1700000000, LIVE_ROWS = 11, BEFORE_S = 3000 };
+
+static int64_t boot_of_now_us;
+
+/* Three boots: two hours, one with a stage that never came again, and the one that runs, of which
+ * the archive has the last 50 minutes, live history only 10 s. */
+static void start(void)
+{
+	fixture_open();
+	past_open_file();
+	past_boot(1, NOW_S - 40000, 17, 7200, 4, true);
+	past_boot(2, NOW_S - 30000, 5, 3605, 3, false);
+	past_serve(3);
+	uint64_t now_s = f.now_ns / FIXTURE_SECOND;
+	ck_assert_uint_gt(now_s, BEFORE_S);
+	past_event(now_s - BEFORE_S, TIMELINE_DAEMON, "edgeprofd", "started, version 0.1.0");
+	past_sample(&f.wall, now_s - BEFORE_S, now_s, 2);
+	past_write(f.now_ns, &f.wall, true);
+	boot_of_now_us = wallclock_us(&f.wall, 0);
+	fixture_serve();
+}
+
+static void end(void)
+{
+	archive_destroy(past.archive);
+	f.core.archive = NULL;
+	past_close_file();
+	fixture_close();
+}
+
+struct sums {
+	double count, sum, min, max;
+	int rows, entries;
+	double last_us[4][8]; /* of each series and boot */
+};
+
+static int index_of(const char *name)
+{
+	for (int i = 0; i < PAST_METRICS; i++) {
+		if (strcmp(past_names[i], name) == 0) {
+			return i;
+		}
+	}
+	return -1;
+}
+
+static double at(const cJSON *series, const char *name, int index)
+{
+	return cJSON_GetArrayItem(get(series, name), index)->valuedouble;
+}
+
+static void add_entry(struct sums *sums, const cJSON *series)
+{
+	int metric = index_of(string(series, "name"));
+	const cJSON *boot = cJSON_GetObjectItem(series, "boot_seq");
+	ck_assert_msg(metric >= 0, "%s", string(series, "name"));
+	ck_assert_ptr_nonnull(boot);
+	double *last_us = &sums->last_us[metric][boot->valueint];
+	sums->entries++;
+	for (int i = 0; i < count(series, "time_us"); i++) {
+		double time_us = at(series, "time_us", i), rows = at(series, "count", i);
+		ck_assert_msg(time_us > *last_us, "%s of boot %d: %.0f after %.0f",
+			past_names[metric], boot->valueint, time_us, *last_us);
+		*last_us = time_us;
+		sums->rows++;
+		sums->count += rows;
+		sums->sum += rows * at(series, "mean", i);
+		sums->min = fmin(sums->min, at(series, "min", i));
+		sums->max = fmax(sums->max, at(series, "max", i));
+	}
+}
+
+static struct sums query(const char *parameters, bool more)
+{
+	struct sums sums = {.min = INFINITY, .max = -INFINITY};
+	int fd = client_open();
+	bool continues = true;
+	cJSON *reply = client_call(fd, "GetHistory", parameters, more ? ",\"more\":true" : "");
+	while (continues) {
+		const cJSON *series;
+		ck_assert_msg(!cJSON_HasObjectItem(reply, "error"), "%s: %s", parameters,
+			cJSON_GetStringValue(cJSON_GetObjectItem(reply, "error")));
+		ck_assert(!cJSON_HasObjectItem(get(reply, "parameters"), "note"));
+		cJSON_ArrayForEach(series, get(get(reply, "parameters"), "series"))
+		{
+			add_entry(&sums, series);
+		}
+		continues = cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"));
+		cJSON_Delete(reply);
+		reply = continues ? client_reply(fd, "GetHistory") : NULL;
+	}
+	close(fd);
+	return sums;
+}
+
+/* Where live history begins, as the archive's buckets see it. */
+static int64_t cut_us(uint64_t step_ns)
+{
+	uint64_t live_ns = f.now_ns - 10 * (uint64_t)FIXTURE_SECOND;
+	uint64_t cut_ns = live_ns - live_ns % 60000000000u;
+	if (step_ns > 0 && live_ns - live_ns % step_ns < cut_ns) {
+		cut_ns = live_ns - live_ns % step_ns;
+	}
+	return wallclock_us(&f.wall, cut_ns);
+}
+
+static struct sums expect(const char *glob, int64_t from_us, int64_t to_us, uint64_t step_ns)
+{
+	struct sums sums = {.min = INFINITY, .max = -INFINITY};
+	int64_t until_us = cut_us(step_ns);
+	for (size_t i = 0; i < past.rows; i++) {
+		const struct past_row *row = &past.row[i];
+		if (!proto_glob_match(glob, past_names[row->metric]) || row->time_us < from_us ||
+			row->time_us > to_us || (row->boot == 3 && row->time_us >= until_us)) {
+			continue;
+		}
+		sums.rows++;
+		sums.count += row->count;
+		sums.sum += row->sum;
+		sums.min = fmin(sums.min, row->min);
+		sums.max = fmax(sums.max, row->max);
+	}
+	/* live: temperature/max was 50, 49 … 40 in the last 10 s */
+	for (int ago = 10; ago >= 0 && proto_glob_match(glob, "temperature/max"); ago--) {
+		int64_t time_us = (int64_t)(NOW_S - ago) * 1000000;
+		if (time_us >= from_us && time_us <= to_us) {
+			sums.rows++;
+			sums.count++;
+			sums.sum += 40 + ago;
+			sums.min = fmin(sums.min, 40 + ago);
+			sums.max = fmax(sums.max, 40 + ago);
+		}
+	}
+	return sums;
+}
+
+static void compare(const char *text, const struct sums *got, const struct sums *wanted, bool rows)
+{
+	ck_assert_msg(got->count == wanted->count, "%s: %.0f samples, %.0f were made", text,
+		got->count, wanted->count);
+	ck_assert_msg(!rows || got->rows == wanted->rows, "%s: %d rows, not %d", text, got->rows,
+		wanted->rows);
+	ck_assert_msg(fabs(got->sum - wanted->sum) <= 0.02 * wanted->count + 0.01,
+		"%s: sum %f, not %f", text, got->sum, wanted->sum);
+	if (wanted->count > 0) {
+		ck_assert_double_eq_tol(got->min, wanted->min, 0.02);
+		ck_assert_double_eq_tol(got->max, wanted->max, 0.02);
+	}
+}
+
+/* covers G0.16 */
+START_TEST(every_bucket_of_every_boot_is_told_once)
+{
+	static const char *const globs[] = {
+		"**", "temperature/max", "stage/*/*/rate", "stage/gone/x/rate", "cpu/*"};
+	for (int round = 0; round < 300; round++) {
+		const char *glob = globs[past_random(5)];
+		int64_t span_us = (int64_t)past_random(45000) * 1000000;
+		int64_t from_us = (NOW_S - 42000 + (int64_t)past_random(42000)) * 1000000;
+		int64_t to_us = from_us + span_us;
+		char text[256];
+		snprintf(text, sizeof(text), "{\"glob\":\"%s\",\"from_us\":%lld,\"to_us\":%lld}",
+			glob, (long long)from_us, (long long)to_us);
+		struct sums got = query(text, true), wanted = expect(glob, from_us, to_us, 0);
+		compare(text, &got, &wanted, true);
+	}
+}
+END_TEST
+
+START_TEST(steps_hold_the_same_samples)
+{
+	static const int steps[] = {10, 20, 60, 90, 600, 3600, 7200};
+	for (int round = 0; round < 200; round++) {
+		uint64_t step_ns = (uint64_t)steps[past_random(7)] * FIXTURE_SECOND;
+		int64_t from_us = (NOW_S - 42000 + (int64_t)past_random(42000)) * 1000000;
+		int64_t to_us = from_us + (int64_t)past_random(45000) * 1000000;
+		if (to_us > (NOW_S - 20) * 1000000LL) {
+			to_us = NOW_S * 1000000LL; /* live buckets are told whole */
+		}
+		if (from_us > (NOW_S - 20) * 1000000LL) {
+			from_us -= 60000000;
+		}
+		char text[256];
+		snprintf(text, sizeof(text),
+			"{\"glob\":\"**\",\"from_us\":%lld,\"to_us\":%lld,\"step_ms\":%llu}",
+			(long long)from_us, (long long)to_us,
+			(unsigned long long)(step_ns / 1000000));
+		struct sums got = query(text, true), wanted = expect("**", from_us, to_us, step_ns);
+		compare(text, &got, &wanted, false);
+		ck_assert_int_le(got.rows, wanted.rows + got.entries);
+	}
+}
+END_TEST
+
+START_TEST(one_reply_is_thinned_over_all_boots)
+{
+	static const int limits[] = {20, 100, 500, 1500};
+	for (int i = 0; i < 4; i++) {
+		char text[256];
+		snprintf(text, sizeof(text), "{\"glob\":\"**\",\"from_us\":0,\"max_points\":%d}",
+			limits[i]);
+		struct sums got = query(text, false);
+		ck_assert_msg(got.rows <= limits[i] && got.rows > limits[i] / 20, "%d of %d",
+			got.rows, limits[i]);
+		/* all of it, but for the step in which live history begins */
+		struct sums all = expect("**", 0, INT64_MAX, 0);
+		ck_assert_double_le(got.count, all.count);
+		ck_assert_double_ge(got.count, all.count - 2 * BEFORE_S);
+	}
+	ck_assert_str_eq(
+		ask_error("GetHistory", "{\"glob\":\"**\",\"from_us\":0,\"max_points\":4}"),
+		"TooLarge limit_bytes=65536");
+	/* what fits is not thinned */
+	char text[256];
+	snprintf(text, sizeof(text), "{\"glob\":\"cpu/*\",\"from_us\":%lld,\"to_us\":%lld}",
+		(NOW_S - 39000) * 1000000LL, (NOW_S - 38000) * 1000000LL);
+	struct sums got = query(text, false);
+	struct sums wanted =
+		expect("cpu/*", (NOW_S - 39000) * 1000000LL, (NOW_S - 38000) * 1000000LL, 0);
+	compare(text, &got, &wanted, true);
+}
+END_TEST
+
+START_TEST(names_of_the_past_are_known)
+{
+	cJSON *reply = ask("GetHistory", "{\"glob\":\"stage/gone/x/rate\"}");
+	ck_assert_int_eq(count(reply, "series"), 0); /* nothing in the last 5 minutes */
+	cJSON_Delete(reply);
+	ck_assert_str_eq(ask_error("GetHistory", "{\"glob\":\"stage/never/x/rate\"}"),
+		"NotFound what=\"metric\" name=\"stage/never/x/rate\"");
+	ck_assert_str_eq(
+		ask_error("GetHistory", "{\"glob\":\"**\",\"from_us\":2000,\"to_us\":1000}"),
+		"InvalidParameter parameter=\"from_us\"");
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_checked_fixture(tests, start, end);
+	tcase_set_timeout(tests, 120);
+	tcase_add_test(tests, every_bucket_of_every_boot_is_told_once);
+	tcase_add_test(tests, steps_hold_the_same_samples);
+	tcase_add_test(tests, one_reply_is_thinned_over_all_boots);
+	tcase_add_test(tests, names_of_the_past_are_known);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("api_past");
+	TCase *tests = tcase_create("past");
+	add_tests(tests);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
