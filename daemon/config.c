@@ -13,54 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/config_keys.h"
 #include "daemon/util/seam.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
 
 enum { DROPINS_MAX = 256 };
-
-/* The built-in alert rules (G2.13); a section of the same name changes single keys of them. */
-static const struct alert_rule default_rules[] = {
-	{.name = "temperature",
-		.metric = "temperature/max",
-		.kind = ALERT_ABOVE,
-		.threshold = 75,
-		.critical = 82,
-		.clear = 72,
-		.for_ns = 0,
-		.clear_for_ns = 10000000000u,
-		.severity = ALERT_WARNING,
-		.enabled = true},
-	{.name = "temperature_limit",
-		.metric = "temperature/max",
-		.kind = ALERT_ABOVE,
-		.threshold = 85,
-		.critical = NAN,
-		.clear = 80,
-		.clear_for_ns = 10000000000u,
-		.severity = ALERT_CRITICAL,
-		.enabled = true},
-	{.name = "memory",
-		.metric = "memory/used_percent",
-		.kind = ALERT_ABOVE,
-		.threshold = 95,
-		.critical = NAN,
-		.clear = 90,
-		.for_ns = 5000000000u,
-		.clear_for_ns = 10000000000u,
-		.severity = ALERT_WARNING,
-		.enabled = true},
-	{.name = "cpu",
-		.metric = "cpu/utilization",
-		.kind = ALERT_ABOVE,
-		.threshold = 90,
-		.critical = NAN,
-		.clear = 80,
-		.for_ns = 30000000000u,
-		.clear_for_ns = 10000000000u,
-		.severity = ALERT_WARNING,
-		.enabled = true},
-};
 
 void config_defaults(struct config *config)
 {
@@ -96,11 +54,7 @@ void config_defaults(struct config *config)
 	};
 	adaptive_defaults(&config->adaptive);
 	advice_defaults(&config->advice);
-	for (size_t i = 0; i < sizeof(default_rules) / sizeof(default_rules[0]); i++) {
-		config->alert[i] = default_rules[i];
-		config->alert_has_kind[i] = true;
-		config->alerts++;
-	}
+	config_alert_defaults(config);
 }
 
 struct reader {
@@ -322,34 +276,8 @@ int config_check(const struct config *config, char *error, size_t size)
 			advice->minimal_headroom, advice->reduce_headroom);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < config->alerts; i++) {
-		const struct alert_rule *rule = &config->alert[i];
-		if (!rule->enabled) {
-			continue;
-		}
-		if (rule->metric[0] == '\0') {
-			snprintf(error, size, "[alert %s] has no metric; expected metric = GLOB",
-				rule->name);
-			return -EINVAL;
-		}
-		if (!config->alert_has_kind[i]) {
-			snprintf(error, size,
-				"[alert %s] has no limit; expected above, below, equals or absent",
-				rule->name);
-			return -EINVAL;
-		}
-		bool below = rule->kind == ALERT_BELOW;
-		double sign = below ? -1 : 1;
-		if (!isnan(rule->clear) && sign * rule->clear > sign * rule->threshold) {
-			snprintf(error, size, "[alert %s] clear = %g lies beyond the limit %g",
-				rule->name, rule->clear, rule->threshold);
-			return -EINVAL;
-		}
-		if (!isnan(rule->critical) && sign * rule->critical < sign * rule->threshold) {
-			snprintf(error, size, "[alert %s] critical = %g lies before the limit %g",
-				rule->name, rule->critical, rule->threshold);
-			return -EINVAL;
-		}
+	if (config_alerts_check(config, error, size) < 0) {
+		return -EINVAL;
 	}
 	for (size_t i = 0; i < config->processes; i++) {
 		const struct watch *watch = &config->process[i];

@@ -69,23 +69,6 @@ static int set_host(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_metric_glob(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	struct alert_rule *rule = instance;
-	if (strlen(value) >= sizeof(rule->metric) || proto_glob_check(value) < 0) {
-		return -EINVAL;
-	}
-	memcpy(rule->metric, value, strlen(value) + 1);
-	return 0;
-}
-
-static int set_severity(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	return alert_severity_parse(value, &((struct alert_rule *)instance)->severity);
-}
-
 static int set_udp(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -98,42 +81,6 @@ static int set_udp(void *instance, const char *key, const char *value)
 	memcpy(config->statsd_udp, value, strlen(value) + 1);
 	return 0;
 }
-
-/* above, below, equals: the kind and its threshold in one; absent: the kind alone. */
-static int set_kind(void *instance, const char *key, const char *value)
-{
-	static const struct {
-		const char *name;
-		enum alert_kind kind;
-	} kinds[] = {{"above", ALERT_ABOVE}, {"below", ALERT_BELOW}, {"equals", ALERT_EQUALS}};
-	struct alert_rule *rule = instance;
-	if (strcmp(key, "absent") == 0) {
-		bool on;
-		if (parse_bool(value, &on) < 0 || !on) {
-			return -EINVAL;
-		}
-		rule->kind = ALERT_ABSENT;
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(key, kinds[i].name) == 0) {
-			rule->kind = kinds[i].kind;
-			return parse_double(value, &rule->threshold);
-		}
-	}
-	return -EINVAL;
-}
-static int set_miss_share(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	double percent;
-	if (parse_double(value, &percent) < 0 || !(percent >= 1 && percent <= 100)) {
-		return -EINVAL;
-	}
-	((struct config *)instance)->advice.miss_share = percent;
-	return 0;
-}
-
 
 static int set_match(void *instance, const char *key, const char *value)
 {
@@ -176,6 +123,17 @@ static int set_pid(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+static int set_miss_share(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	double percent;
+	if (parse_double(value, &percent) < 0 || !(percent >= 1 && percent <= 100)) {
+		return -EINVAL;
+	}
+	((struct config *)instance)->advice.miss_share = percent;
+	return 0;
+}
+
 static int set_history_path(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -201,23 +159,9 @@ static int set_percentile_method(void *instance, const char *key, const char *va
 		.name = key, .type = CONFIG_TEXT, .offset = AT(owner, member), \
 		.size = SIZE_OF(owner, member)                                 \
 	}
-#define KIND_KEY(key, what)                                                             \
-	{                                                                               \
-		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = set_kind, \
-		.kind = true                                                            \
-	}
 #define RANGE_KEY(key, what, owner, member, least, most)                                          \
 	{                                                                                         \
 		.name = key, .type = what, .offset = AT(owner, member), .min = least, .max = most \
-static const struct config_key advice_keys[] = {
-	PLAIN_KEY("enabled", CONFIG_BOOL, config, advice.enabled),
-	PLAIN_KEY("reduce_headroom", CONFIG_NUMBER, config, advice.reduce_headroom),
-	PLAIN_KEY("minimal_headroom", CONFIG_NUMBER, config, advice.minimal_headroom),
-	CONFIG_SPECIAL_KEY("miss_share", "percent of frames, from 1 to 100", set_miss_share),
-	RANGE_KEY("recover_after", CONFIG_DURATION, config, advice.recover_after_ns, 1000000000u,
-		3600000000000u),
-};
-
 	}
 #define PLAIN_KEY(key, what, owner, member) RANGE_KEY(key, what, owner, member, 0, 0)
 
@@ -264,7 +208,15 @@ static const struct config_key history_keys[] = {
 	RANGE_KEY("persist_size", CONFIG_SIZE, config, history_persist_bytes, ARCHIVE_SIZE_MIN,
 		1u << 30),
 };
-	{"advice", false, KEYS(advice_keys)},
+
+static const struct config_key advice_keys[] = {
+	PLAIN_KEY("enabled", CONFIG_BOOL, config, advice.enabled),
+	PLAIN_KEY("reduce_headroom", CONFIG_NUMBER, config, advice.reduce_headroom),
+	PLAIN_KEY("minimal_headroom", CONFIG_NUMBER, config, advice.minimal_headroom),
+	CONFIG_SPECIAL_KEY("miss_share", "percent of frames, from 1 to 100", set_miss_share),
+	RANGE_KEY("recover_after", CONFIG_DURATION, config, advice.recover_after_ns, 1000000000u,
+		3600000000000u),
+};
 
 static const struct config_key mqtt_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
@@ -303,22 +255,6 @@ static const struct config_key process_keys[] = {
 	RANGE_KEY("memory_limit", CONFIG_SIZE, watch, memory_limit_bytes, 4096, UINT64_C(1) << 50),
 };
 
-static const struct config_key alert_keys[] = {
-	CONFIG_SPECIAL_KEY(
-		"metric", "a metric name or glob such as temperature/*", set_metric_glob),
-	KIND_KEY("above", "a number"),
-	KIND_KEY("below", "a number"),
-	KIND_KEY("equals", "a number"),
-	KIND_KEY("absent", "yes (leave the key out otherwise)"),
-	PLAIN_KEY("critical", CONFIG_NUMBER, alert_rule, critical),
-	PLAIN_KEY("clear", CONFIG_NUMBER, alert_rule, clear),
-	RANGE_KEY("for", CONFIG_DURATION, alert_rule, for_ns, 0, 86400000000000u),
-	RANGE_KEY("clear_for", CONFIG_DURATION, alert_rule, clear_for_ns, 0, 86400000000000u),
-	CONFIG_SPECIAL_KEY("severity", "info, warning or critical", set_severity),
-	TEXT_KEY("message", alert_rule, message),
-	PLAIN_KEY("enabled", CONFIG_BOOL, alert_rule, enabled),
-};
-
 #define KEYS(table) table, sizeof(table) / sizeof(table[0])
 
 const struct config_section config_sections[] = {
@@ -328,11 +264,12 @@ const struct config_section config_sections[] = {
 	{"stages", false, KEYS(stages_keys)},
 	{"recorder", false, KEYS(config_recorder_keys)},
 	{"history", false, KEYS(history_keys)},
+	{"advice", false, KEYS(advice_keys)},
 	{"mqtt", false, KEYS(mqtt_keys)},
 	{"statsd", false, KEYS(statsd_keys)},
 	{"source", true, KEYS(source_keys)},
 	{"process", true, KEYS(process_keys)},
-	{"alert", true, KEYS(alert_keys)},
+	{"alert", true, KEYS(config_alert_keys)},
 	{"stage", true, KEYS(config_stage_keys)},
 	{"frame", true, KEYS(config_frame_keys)},
 };

@@ -156,11 +156,7 @@ static void *find_instance(struct config *config, const struct config_section *s
 		}
 		if (config->alerts < ALERT_RULES_MAX) {
 			struct alert_rule *added = &config->alert[config->alerts++];
-			*added = (struct alert_rule){.severity = ALERT_WARNING,
-				.enabled = true,
-				.critical = NAN,
-				.clear = NAN};
-			memcpy(added->name, name, strlen(name) + 1);
+			*added = config_alert_plain(name);
 			return added;
 		}
 	}

@@ -1,7 +1,8 @@
-/* The source `collector`: what sampling itself costs, collector/<source>/{duration_us,errors,age_s}
- * of every periodic source, as the scheduler wrote it into core/sources; of one that reads a
- * program's lines also {lines_cut,lines_unknown,tokens_unknown}. Once a second, however
- * often the sources are read. No own keys. */
+/* The source `collector`: what sampling itself costs and how it fares,
+ * collector/<source>/{duration_us,errors,age_s,stale} of every periodic source, as the scheduler
+ * wrote it into core/sources; of one that reads a program's lines also
+ * {lines_cut,lines_unknown,tokens_unknown}. Once a second, however often the sources are read. No
+ * own keys. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "daemon/util/seam.h"
 
 struct cost {
-	struct metric *duration, *errors, *age;
+	struct metric *duration, *errors, *age, *stale;
 	bool lines; /* it has or was refused: */
 	struct metric *lines_cut, *lines_unknown, *tokens_unknown;
 };
@@ -59,6 +60,7 @@ static void add_source(
 	cost->duration = add(ctx, source, "duration_us", UNIT_MICROSECONDS);
 	cost->errors = add(ctx, source, "errors", UNIT_COUNT);
 	cost->age = add(ctx, source, "age_s", UNIT_SECONDS);
+	cost->stale = add(ctx, source, "stale", UNIT_BOOL);
 }
 
 static void add_lines(
@@ -74,6 +76,34 @@ static void set_count(struct metric *metric, uint64_t count)
 {
 	if (metric) {
 		metric_set(metric, (double)count);
+	}
+}
+
+/* True for a source that gave readings and gives none now. One that this machine never had, and
+ * one that was switched off, is not missed. */
+static void set_stale(const struct source *source, struct metric *stale, uint64_t now_ns)
+{
+	if (!stale) {
+		return;
+	}
+	if (source->last_ok_ns == 0) {
+		metric_set_null(stale, "never read");
+		return;
+	}
+	switch (source_state_at(source, now_ns)) {
+	case SOURCE_OK:
+		metric_set(stale, 0);
+		return;
+	case SOURCE_STALE:
+	case SOURCE_ERROR:
+		metric_set(stale, 1);
+		return;
+	case SOURCE_UNAVAILABLE:
+		metric_set(stale, 0);
+		return;
+	case SOURCE_SUSPENDED:
+		metric_set_null(stale, "switched off");
+		return;
 	}
 }
 
@@ -94,6 +124,7 @@ static void set_cost(const struct source *source, struct cost *cost, uint64_t no
 	} else if (cost->age) {
 		metric_set_null(cost->age, "never read");
 	}
+	set_stale(source, cost->stale, now_ns);
 }
 
 static int costs_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,

@@ -1,13 +1,16 @@
 /* Energy since the start: energy/total in millijoules, the integral of power/total whoever tells it
  * (INA, Pi firmware, tegrastats), from every one of its commits. Time without a reading does not
- * count and is told beside it: energy/gap_time in seconds. No own keys. A machine without
+ * count and is told beside it: energy/gap_time in seconds. Also budget/power, in percent of what
+ * the power mode (nvpmodel) allows. No own keys. A machine without
  * power/total has no metric here; one that gets it later (tegrastats) has it from then on. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "daemon/collect/integral.h"
+#include "daemon/collect/modes_text.h"
 #include "daemon/util/seam.h"
 
 #define LONGEST_NS UINT64_C(10000000000) /* or three periods of the source */
@@ -16,7 +19,7 @@ struct energy_state {
 	struct metrics *metrics;
 	const struct metric *power; /* NULL: not there (any more) */
 	struct integral integral;
-	struct metric *total, *gap; /* NULL until there was a power/total */
+	struct metric *total, *gap, *budget; /* NULL until there was a power/total */
 };
 
 static void take(struct energy_state *energy)
@@ -84,13 +87,31 @@ static int find_power(const struct collector_context *ctx, struct energy_state *
 	r = r < 0 ? r
 		  : metrics_add(ctx->core->metrics, ctx->source, "energy/gap_time", UNIT_SECONDS,
 			    &energy->gap);
+	r = r < 0 ? r
+		  : metrics_add(ctx->core->metrics, ctx->source, "budget/power", UNIT_PERCENT,
+			    &energy->budget);
 	if (r < 0) {
-		energy->total = energy->gap = NULL;
+		energy->total = energy->gap = energy->budget = NULL;
 		energy->power = NULL;
 		return r;
 	}
 	take(energy);
 	return 0;
+}
+
+/* power/total in percent of what the power mode allows. */
+static void set_budget(const struct modes *modes, struct energy_state *energy)
+{
+	const double budget_mw = modes ? modes_budget_mw(modes->power_mode_name) : 0;
+	if (!energy->power || isnan(energy->power->value)) {
+		metric_set_null(energy->budget, "power/total has no reading");
+	} else if (budget_mw > 0) {
+		metric_set(energy->budget, energy->power->value * 100 / budget_mw);
+	} else {
+		metric_set_null(energy->budget, modes && modes->have_power_mode
+							? "the power mode names no budget"
+							: "this machine has no power mode");
+	}
 }
 
 static int energy_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
@@ -107,6 +128,7 @@ static int energy_sample(const struct collector_context *ctx, void *state, uint6
 	energy->total->origin = integral->gap_ns > 0 ? "integral of power/total, gaps left out"
 						     : "integral of power/total";
 	metric_set(energy->gap, (double)integral->gap_ns / 1e9);
+	set_budget(ctx->core->modes, energy);
 	if (integral->seen) {
 		metric_set(energy->total, integral->millijoules);
 	} else {

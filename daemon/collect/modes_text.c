@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collect/text.h"
@@ -72,4 +73,20 @@ void modes_add_word(char *list, size_t size, const char *word)
 		return;
 	}
 	snprintf(list + used, size - used, "%s%s", used > 0 ? "," : "", word);
+}
+
+double modes_budget_mw(const char *name)
+{
+	for (const char *at = name; *at; at++) {
+		const size_t digits = strspn(at, "0123456789");
+		if (digits == 0) {
+			continue;
+		}
+		const char *end = at + digits;
+		if (digits <= 4 && end[0] == 'W' && (end[1] == '\0' || end[1] == '_')) {
+			return strtod(at, NULL) * 1000;
+		}
+		at = end - 1;
+	}
+	return 0;
 }

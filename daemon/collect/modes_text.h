@@ -10,5 +10,8 @@ int modes_parse_status(const char *text);
  * untouched). */
 int modes_find_name(const char *conf, int id, char *name, size_t size);
 
+/* The budget that a mode's name states ("15W", "MODE_30W_ALL"), in milliwatts; 0 = none (MAXN). */
+double modes_budget_mw(const char *name);
+
 /* Adds a word to a list with commas, once; what does not fit is left out. */
 void modes_add_word(char *list, size_t size, const char *word);

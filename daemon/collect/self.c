@@ -52,6 +52,8 @@ enum other {
 	INTERVAL,
 	PERSIST_BAD,
 	PERSIST_WRITTEN,
+	DROPPED_RATE,
+	BROKER_IS_AWAY,
 	OTHERS
 };
 
@@ -68,6 +70,8 @@ static const struct {
 	[INTERVAL] = {"self/sampling_interval", UNIT_SECONDS},
 	[PERSIST_BAD] = {"self/history_degraded", UNIT_BOOL},
 	[PERSIST_WRITTEN] = {"self/history_written_bytes", UNIT_BYTES},
+	[DROPPED_RATE] = {"self/events_dropped_rate", UNIT_PER_SECOND},
+	[BROKER_IS_AWAY] = {"self/broker_away", UNIT_BOOL},
 };
 
 enum pool { SIZE, USED, ROWS, SAMPLES, EVICTED, BYTES_PER_SAMPLE, POOLS };
@@ -94,8 +98,8 @@ struct self_state {
 	struct metric *memory[MEMORIES];
 	struct metric *counter[COUNTERS];
 	struct metric *other[OTHERS];
-	struct metric *pool[POOLS];	/* without a history: none */
-	uint64_t t_ns, cpu_ns, wakeups; /* of the last sample; t_ns 0 = first */
+	struct metric *pool[POOLS];		 /* without a history: none */
+	uint64_t t_ns, cpu_ns, wakeups, dropped; /* of the last sample; t_ns 0 = first */
 };
 
 static void self_close(void *state)
@@ -160,19 +164,24 @@ static void set_rates(struct self_state *self, struct counters *counters, uint64
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	const uint64_t dropped = counters->events_dropped - counters->events_dropped_before;
 	uint64_t cpu_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	if (self->t_ns != 0 && now_ns > self->t_ns) {
 		double passed_ns = (double)(now_ns - self->t_ns);
 		metric_set(self->other[CPU], (double)(cpu_ns - self->cpu_ns) / passed_ns * 100);
 		metric_set(self->other[WAKEUPS],
 			(double)(counters->wakeups - self->wakeups) / passed_ns * 1e9);
+		metric_set(self->other[DROPPED_RATE],
+			(double)(dropped - self->dropped) / passed_ns * 1e9);
 	} else {
 		metric_set_null(self->other[CPU], "needs two samples");
 		metric_set_null(self->other[WAKEUPS], "needs two samples");
+		metric_set_null(self->other[DROPPED_RATE], "needs two samples");
 	}
 	self->t_ns = now_ns;
 	self->cpu_ns = cpu_ns;
 	self->wakeups = counters->wakeups;
+	self->dropped = dropped;
 	metric_set(self->other[LOOP_LAG_MAX], counters->loop_lag_max_us);
 	counters->loop_lag_max_us = 0;
 }
@@ -194,6 +203,15 @@ static void set_pool(const struct collector_context *ctx, struct self_state *sel
 		metric_set_null(self->pool[BYTES_PER_SAMPLE], "the history is empty");
 	} else {
 		metric_set(self->pool[BYTES_PER_SAMPLE], bytes);
+	}
+}
+
+static void set_broker(const struct core *core, struct metric *away)
+{
+	if (!core->broker || core->broker->state == BROKER_OFF) {
+		metric_set_null(away, "MQTT is off");
+	} else {
+		metric_set(away, core->broker->state != BROKER_CONNECTED);
 	}
 }
 
@@ -228,6 +246,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	metric_set(self->other[METRICS_REFUSED], (double)metrics_refused(core->metrics));
 	set_persistence(core, self);
 	metric_set(self->other[TIMELINE], (double)timeline_last_serial(core->timeline));
+	set_broker(core, self->other[BROKER_IS_AWAY]);
 	metric_set(self->other[INTERVAL], (double)core->counters->sampling_interval_ns / 1e9);
 	return 0;
 }

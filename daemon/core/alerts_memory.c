@@ -59,10 +59,10 @@ static bool time_is_good(uint64_t t_ns, uint64_t now_ns)
 	return t_ns == ALERT_NEVER || t_ns <= now_ns;
 }
 
-/* The furthest that a limit reaches is an hour. */
+/* A bucket takes two hours to fill at most: that of three an hour. */
 static bool debt_is_good(const struct alert_slot *slot, uint64_t now_ns)
 {
-	const uint64_t end_ns = now_ns + UINT64_C(3600000000000);
+	const uint64_t end_ns = now_ns + UINT64_C(7200000000000);
 	return slot->told.debt_ns[0] <= end_ns && slot->told.debt_ns[1] <= end_ns;
 }
 

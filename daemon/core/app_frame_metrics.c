@@ -10,6 +10,8 @@ enum frame_metric {
 	FRAME_MISSES,
 	FRAME_E2E,
 	FRAME_ENERGY,
+	FRAME_MISS_PERCENT,
+	FRAME_TARGET_PERCENT,
 	FRAME_METRICS
 };
 
@@ -23,6 +25,8 @@ static const struct {
 	[FRAME_MISSES] = {"misses", UNIT_COUNT},
 	[FRAME_E2E] = {"end_to_end_p95_ms", UNIT_MILLISECONDS},
 	[FRAME_ENERGY] = {"energy_mj", UNIT_MILLIJOULES},
+	[FRAME_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT},
+	[FRAME_TARGET_PERCENT] = {"target_percent", UNIT_PERCENT},
 };
 
 _Static_assert(FRAME_METRICS <= sizeof(((struct frames *)0)->metric) / sizeof(void *), "frames");
@@ -71,7 +75,27 @@ static void set_all_null(struct frames *frames, const char *reason)
 	}
 }
 
-void app_metrics_sample_frames(struct apps *apps, struct app *app)
+/* The frame rate in percent of what it should be. A rate is of frames that came: what has not come
+ * for three frames' time cannot be faster than one in that time. fps NAN = none in the interval. */
+static void set_target(struct frames *frames, double fps, uint64_t now_ns)
+{
+	const double target = frames->settings.target_fps;
+	const double silent_s =
+		now_ns > frames->last_tick_ns ? (double)(now_ns - frames->last_tick_ns) / 1e9 : 0;
+	const char *reason = !(target > 0)   ? "no target_fps"
+			     : frames->fresh ? "no frame since the start"
+					     : NULL;
+	if (reason) {
+		set(frames->metric[FRAME_TARGET_PERCENT], NAN, reason);
+		return;
+	}
+	if (silent_s * target > 3 && !(fps < 1 / silent_s)) {
+		fps = 1 / silent_s;
+	}
+	set(frames->metric[FRAME_TARGET_PERCENT], fps * 100 / target, "no frame in the interval");
+}
+
+void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	struct frames *frames = app->frames;
 	if (!frames) {
@@ -80,6 +104,9 @@ void app_metrics_sample_frames(struct apps *apps, struct app *app)
 	if (app->processes == 0 || frames->interval.count == 0) {
 		set_all_null(
 			frames, app->processes == 0 ? "app ended" : "no frame in the interval");
+		if (app->processes > 0) {
+			set_target(frames, NAN, now_ns);
+		}
 		frames_interval_reset(frames);
 		return;
 	}
@@ -93,6 +120,12 @@ void app_metrics_sample_frames(struct apps *apps, struct app *app)
 	set(frames->metric[FRAME_E2E], stats.end_to_end_p95_ms, "frames have no start");
 	set(frames->metric[FRAME_MISSES],
 		frames->deadline_ns ? (double)frames->interval.misses : (double)NAN, "no deadline");
+	set(frames->metric[FRAME_MISS_PERCENT],
+		frames->deadline_ns
+			? (double)frames->interval.misses * 100 / (double)frames->interval.count
+			: (double)NAN,
+		"no deadline");
+	set_target(frames, stats.fps, now_ns);
 	double energy_mj = app_energy_frame_mj(app, &reason);
 	set(frames->metric[FRAME_ENERGY], energy_mj, reason);
 	frames_interval_reset(frames);

@@ -13,7 +13,7 @@
 
 static const uint64_t SECOND_NS = 1000000000;
 
-enum { METRIC_HUNG, METRIC_PROCESSES, METRICS };
+enum { METRIC_HUNG, METRIC_PROCESSES, METRIC_DIED, METRICS };
 
 _Static_assert(METRICS == sizeof(((struct app_hangs *)0)->metric) / sizeof(void *), "metrics");
 
@@ -185,8 +185,8 @@ size_t app_hung(const struct app_hangs *hangs)
 
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 {
-	static const char *const names[METRICS] = {"hung", "processes"};
-	static const enum unit units[METRICS] = {UNIT_BOOL, UNIT_COUNT};
+	static const char *const names[METRICS] = {"hung", "processes", "died"};
+	static const enum unit units[METRICS] = {UNIT_BOOL, UNIT_COUNT, UNIT_BOOL};
 	struct metric **metric = app->hangs.metric;
 	app_hang_judge(apps, app, now_ns);
 	for (size_t i = 0; i < METRICS; i++) {
@@ -198,6 +198,8 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 		}
 	}
 	metric_set(metric[METRIC_PROCESSES], (double)app->processes);
+	/* only the last process's death leaves nobody to work */
+	metric_set(metric[METRIC_DIED], app->processes == 0 && app->last_words[0] != '\0');
 	if (app->processes > 0) {
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {

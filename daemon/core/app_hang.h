@@ -32,8 +32,8 @@ struct app_hangs {
 	size_t count;
 	uint64_t total; /* told since the app is known */
 	struct app_hang hang[APP_HANGS_MAX];
-	/* app/<app>/hung and app/<app>/processes */
-	struct metric *metric[2];
+	/* app/<app>/hung, app/<app>/processes, app/<app>/died */
+	struct metric *metric[3];
 };
 
 /* How many stages hang now (an outer stage counts with its inner one). */

@@ -17,6 +17,7 @@ enum stage_metric {
 	STAGE_MAX,
 	STAGE_MISSES,
 	STAGE_CPU,
+	STAGE_MISS_PERCENT,
 	STAGE_METRICS
 };
 
@@ -34,6 +35,7 @@ static const struct description stage_metrics[STAGE_METRICS] = {
 	[STAGE_MAX] = {"max_ms", UNIT_MILLISECONDS},
 	[STAGE_MISSES] = {"misses", UNIT_COUNT},
 	[STAGE_CPU] = {"cpu_ms", UNIT_MILLISECONDS},
+	[STAGE_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT},
 };
 
 _Static_assert(STAGE_METRICS == sizeof(((struct stage *)0)->metric) / sizeof(void *), "stage");
@@ -118,9 +120,13 @@ static void sample_stage(struct apps *apps, struct stage *stage, double interval
 		set_null(stage->metric[STAGE_RATE], "the interval has no length");
 	}
 	if (stage->deadline_ns) {
-		set(stage->metric[STAGE_MISSES], (double)stage->interval.misses);
+		double misses = (double)stage->interval.misses;
+		set(stage->metric[STAGE_MISSES], misses);
+		set(stage->metric[STAGE_MISS_PERCENT],
+			misses * 100 / (double)stage->interval.count);
 	} else {
 		set_null(stage->metric[STAGE_MISSES], "no deadline");
+		set_null(stage->metric[STAGE_MISS_PERCENT], "no deadline");
 	}
 	if (stage->interval.cpu_count) {
 		set(stage->metric[STAGE_CPU],
@@ -131,7 +137,7 @@ static void sample_stage(struct apps *apps, struct stage *stage, double interval
 	stage_interval_reset(stage);
 }
 
-static void sample_app(struct apps *apps, struct app *app, double interval_s)
+static void sample_app(struct apps *apps, struct app *app, double interval_s, uint64_t now_ns)
 {
 	bool ended = app->processes == 0;
 	for (size_t i = 0; i < app->stages; i++) {
@@ -143,7 +149,7 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s)
 			sample_stage(apps, app->stage[i], interval_s);
 		}
 	}
-	app_metrics_sample_frames(apps, app);
+	app_metrics_sample_frames(apps, app, now_ns);
 	for (size_t i = 0; i < app->processes; i++) {
 		app->process[i]->marks = 0;
 	}
@@ -177,16 +183,16 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 		uint64_t from_ns =
 			apps->sampled_ns > app->since_ns ? apps->sampled_ns : app->since_ns;
 		double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
-		sample_app(apps, app, interval_s);
+		sample_app(apps, app, interval_s, now_ns);
 		app_values_sample(apps, app);
 		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;
 	}
+	apps_advise(apps, now_ns);
 	apps_tell_untold(apps, now_ns);
 	apps->sampled_ns = now_ns;
 	apps->source->ticks++;
 	source_report(apps->source, attached ? SOURCE_OK : SOURCE_UNAVAILABLE,
 		attached ? NULL : "no app attached");
 	metrics_commit(apps->metrics, apps->source, now_ns);
-	apps_advise(apps, now_ns);
 }

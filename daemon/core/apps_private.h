@@ -164,7 +164,7 @@ void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
 void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
 /* At the interval, of an app with or without frames. */
-void app_metrics_sample_frames(struct apps *apps, struct app *app);
+void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_ns);
 
 /* At the interval; when the app is given up. */
 void app_values_sample(struct apps *apps, struct app *app);

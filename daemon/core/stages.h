@@ -129,7 +129,7 @@ struct stage {
 	struct stage_open *open; /* NULL until the first begin by id */
 	struct stage_budget *budget;
 	/* owned by apps.c */
-	struct metric *metric[8];
+	struct metric *metric[9];
 	bool looked; /* the next is of this interval; by app_metrics.c */
 	struct stage_metrics looked_at;
 	size_t users; /* declarations of living processes that mean this stage */

@@ -65,7 +65,7 @@ START_TEST(empty_file_is_the_defaults)
 	ck_assert_uint_eq(config.frame_window, 300);
 	ck_assert(!config.mqtt.enabled);
 	ck_assert_int_eq(config.mqtt.port, 1883);
-	ck_assert_uint_eq(config.alerts, 4);
+	ck_assert_uint_eq(config.alerts, 18);
 }
 END_TEST
 
@@ -82,6 +82,41 @@ START_TEST(built_in_rules_have_the_guides_limits)
 	ck_assert_double_eq(config.alert[2].threshold, 95);
 	ck_assert_str_eq(config.alert[3].metric, "cpu/utilization");
 	ck_assert_double_eq(config.alert[3].threshold, 90);
+}
+END_TEST
+
+START_TEST(every_built_in_rule_is_switched_off_by_its_name)
+{
+	config_defaults(&config);
+	const size_t count = config.alerts;
+	for (size_t i = 0; i < count; i++) {
+		char text[128];
+		config_defaults(&config);
+		snprintf(text, sizeof(text), "[alert %s]\nenabled = no\n", config.alert[i].name);
+		ck_assert_int_eq(load(text), 0);
+		ck_assert_uint_eq(config.alerts, count);
+		for (size_t k = 0; k < count; k++) {
+			ck_assert_int_eq(config.alert[k].enabled, k != i);
+		}
+	}
+}
+END_TEST
+
+/* One step, however large, is in the window for `over` and tilts the line all that time. */
+START_TEST(loading_a_model_is_no_leak)
+{
+	ck_assert_int_eq(load(""), 0);
+	size_t found = 0;
+	for (size_t i = 0; i < config.alerts; i++) {
+		const struct alert_rule *rule = &config.alert[i];
+		if (rule->kind == ALERT_SLOPE) {
+			ck_assert_str_eq(rule->name, "leak");
+			ck_assert_uint_gt(rule->for_ns, rule->over_ns);
+			found++;
+		}
+		ck_assert_uint_eq(rule->max_per_hour, 12);
+	}
+	ck_assert_uint_eq(found, 1);
 }
 END_TEST
 
@@ -179,7 +214,7 @@ END_TEST
 START_TEST(section_of_a_built_in_rule_changes_single_keys)
 {
 	ck_assert_int_eq(load("[alert temperature]\nabove = 70\n[alert cpu]\nenabled = no\n"), 0);
-	ck_assert_uint_eq(config.alerts, 4);
+	ck_assert_uint_eq(config.alerts, 18);
 	ck_assert_double_eq(config.alert[0].threshold, 70);
 	ck_assert_double_eq(config.alert[0].critical, 82);
 	ck_assert(!config.alert[3].enabled);
@@ -273,6 +308,10 @@ static const struct {
 	{"[stages]\nmemory = 1K\n", "expected 1024K to 1048576K"},
 	{"[recorder]\nmemory = 1K\n", "expected 64K to 1048576K"},
 	{"[recorder]\nbefore = 1s\n", "unknown key"},
+	{"[advice]\nminimal_headroom = 9\n", "expected 0 to reduce_headroom = 8"},
+	{"[advice]\nminimal_headroom = -1\n", "expected 0 to reduce_headroom = 8"},
+	{"[advice]\nmiss_share = 0\n", "expected percent of frames, from 1 to 100"},
+	{"[advice]\nrecover_after = 500ms\n", "expected 1s to 3600s"},
 	{"[statistics]\npercentile_method = Linear\n", "expected linear or nearest"},
 	{"[daemon\nlog_level = info\n", "expected [section] or key = value"},
 	{"[daemon]\njust words\n", ":2: not understood; expected [section] or key = value"},
@@ -308,10 +347,6 @@ START_TEST(indented_line_is_no_continuation)
 	ck_assert_int_eq(load("[sampling]\ninterval = 2s\n   [history]\n\tmemory = 1M\n"), 0);
 	ck_assert_uint_eq(config.interval_ns, 2000000000u);
 	ck_assert_uint_eq(config.history_bytes, 1u << 20);
-	{"[advice]\nminimal_headroom = 9\n", "expected 0 to reduce_headroom = 8"},
-	{"[advice]\nminimal_headroom = -1\n", "expected 0 to reduce_headroom = 8"},
-	{"[advice]\nmiss_share = 0\n", "expected percent of frames, from 1 to 100"},
-	{"[advice]\nrecover_after = 500ms\n", "expected 1s to 3600s"},
 }
 END_TEST
 
@@ -430,7 +465,23 @@ START_TEST(shipped_file_documents_every_key_at_its_default)
 	for (size_t i = 0; i < defaults.alerts; i++) {
 		ck_assert_str_eq(config.alert[i].name, defaults.alert[i].name);
 		ck_assert_double_eq(config.alert[i].threshold, defaults.alert[i].threshold);
-		ck_assert_double_eq(config.alert[i].clear, defaults.alert[i].clear);
+		ck_assert_int_eq(config.alert[i].kind, defaults.alert[i].kind);
+		ck_assert_str_eq(config.alert[i].metric, defaults.alert[i].metric);
+		ck_assert_str_eq(config.alert[i].message, defaults.alert[i].message);
+		ck_assert_mem_eq(&config.alert[i].clear, &defaults.alert[i].clear, sizeof(double));
+		ck_assert_mem_eq(
+			&config.alert[i].critical, &defaults.alert[i].critical, sizeof(double));
+		ck_assert_uint_eq(config.alert[i].over_ns, defaults.alert[i].over_ns);
+		ck_assert_uint_eq(config.alert[i].max_per_hour, defaults.alert[i].max_per_hour);
+		/* each is there by its name, with a reason above it */
+		char heading[PROTO_NAME_SIZE + 16];
+		snprintf(heading, sizeof(heading), "\n#[alert %s]\n", defaults.alert[i].name);
+		const char *at = strstr(all, heading);
+		ck_assert_msg(at != NULL, "%s is not documented", defaults.alert[i].name);
+		while (at > all && at[-1] != '\n') {
+			at--;
+		}
+		ck_assert_msg(at[0] == '#' && at[1] == ' ', "%s has no reason", heading);
 		ck_assert_uint_eq(config.alert[i].for_ns, defaults.alert[i].for_ns);
 		ck_assert_uint_eq(config.alert[i].clear_for_ns, defaults.alert[i].clear_for_ns);
 		ck_assert_int_eq(config.alert[i].severity, defaults.alert[i].severity);
@@ -451,6 +502,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, empty_file_is_the_defaults);
 	tcase_add_test(tc, built_in_rules_have_the_guides_limits);
+	tcase_add_test(tc, every_built_in_rule_is_switched_off_by_its_name);
+	tcase_add_test(tc, loading_a_model_is_no_leak);
 	tcase_add_test(tc, values_arrive);
 	tcase_add_test(tc, stage_and_frame_sections_take_globs);
 	tcase_add_test(tc, long_name_of_a_section_is_whole);

@@ -100,6 +100,21 @@ START_TEST(names_come_from_the_configuration)
 }
 END_TEST
 
+/* covers G2.13 */
+START_TEST(a_budget_is_what_the_name_states)
+{
+	ck_assert_double_eq(modes_budget_mw("15W"), 15000);
+	ck_assert_double_eq(modes_budget_mw("MODE_20W_6CORE"), 20000);
+	ck_assert_double_eq(modes_budget_mw("MODE_30W_ALL"), 30000);
+	ck_assert_double_eq(modes_budget_mw("6CORE_7W"), 7000);
+	ck_assert_double_eq(modes_budget_mw("MAXN"), 0);
+	ck_assert_double_eq(modes_budget_mw("MAXN_SUPER"), 0);
+	ck_assert_double_eq(modes_budget_mw("MODE_8WIDE"), 0);
+	ck_assert_double_eq(modes_budget_mw("99999999999999999999W"), 0);
+	ck_assert_double_eq(modes_budget_mw(""), 0);
+}
+END_TEST
+
 START_TEST(words_are_listed_once)
 {
 	char list[16] = "";
@@ -205,6 +220,7 @@ int main(void)
 		sizeof(statuses) / sizeof(statuses[0]));
 	tcase_add_loop_test(
 		tcase, names_come_from_the_configuration, 0, sizeof(names) / sizeof(names[0]));
+	tcase_add_test(tcase, a_budget_is_what_the_name_states);
 	tcase_add_test(tcase, words_are_listed_once);
 	tcase_add_test(tcase, a_jetson_tells_mode_governors_and_clocks);
 	tcase_add_test(tcase, pinned_clocks_are_jetsons_only);

@@ -377,6 +377,15 @@ START_TEST(energy_follows_every_commit_of_whoever_tells_the_total)
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect(&bench, "energy/total", 2500);
 	bench_expect(&bench, "energy/gap_time", 2.8);
+	/* covers G2.13: a budget only where the device states one */
+	bench_expect_null(&bench, "budget/power", "this machine has no power mode");
+	struct modes modes = {.have_power_mode = true, .power_mode_name = "MODE_10W_2CORE"};
+	bench.core.modes = &modes;
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "budget/power", 20);
+	snprintf(modes.power_mode_name, sizeof(modes.power_mode_name), "MAXN");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "budget/power", "the power mode names no budget");
 	bench_finish(&bench);
 }
 END_TEST
