@@ -17,7 +17,7 @@
 #include "daemon/core/app_advice.h"
 #include "daemon/util/seam.h"
 
-enum { ARG_GLOB, ARG_METRICS, ARG_EVENTS, ARG_INTERVAL };
+enum { ARG_GLOB, ARG_METRICS, ARG_EVENTS, ARG_INTERVAL, ARG_ADVICE };
 enum { EVENTS_QUEUE = 256, ITEM_ROOM = 4096 /* bytes that any one item fits into */ };
 
 #define INTERVAL_USUAL_MS 1000.0
