@@ -269,10 +269,9 @@ int config_check(const struct config *config, char *error, size_t size)
 		return -EINVAL;
 	}
 	const struct advice_options *advice = &config->advice;
-	if (!(advice->minimal_headroom >= 0 &&
-		    advice->minimal_headroom <= advice->reduce_headroom)) {
+	if (!(advice->minimal_headroom <= advice->reduce_headroom)) {
 		snprintf(error, size,
-			"[advice] minimal_headroom = %g; expected 0 to reduce_headroom = %g",
+			"[advice] minimal_headroom = %g; expected at most reduce_headroom = %g",
 			advice->minimal_headroom, advice->reduce_headroom);
 		return -EINVAL;
 	}

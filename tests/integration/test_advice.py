@@ -219,6 +219,12 @@ def test_a_subscription_delivers_changes():
             assert "metrics" not in second and "events" not in second, second
         ended = next(stream)
         assert ended["advice"] == [{"app": "advice-loop", "reason": "app ended"}], ended
+        sys.path.insert(0, str(SOURCE / "client/python"))
+        import edgeprof
+
+        for reply in edgeprof.Client(str(daemon.socket)).subscribe(advice=True, metrics=False, events=False):
+            assert reply["advice"] == ended["advice"], reply
+            break
         with contextlib.closing(daemon.client()) as other:
             assert "advice" not in next(other.stream("Subscribe", metrics=False)), "nobody asked"
 

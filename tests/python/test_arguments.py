@@ -6,6 +6,7 @@ import math
 import os
 import random
 import struct
+import time
 import unittest
 from unittest import mock
 
@@ -131,6 +132,31 @@ class Layout(unittest.TestCase):
             chunk = place[position - position % g.chunk_records]
             at = g.records_offset + (chunk * g.chunk_records + position % g.chunk_records) * 32
             yield position, struct.unpack_from("@BBBBIQQQ", map_, at)
+
+    def test_advice_is_fresh_and_sound_or_none(self):
+        def write(word, age_s=0.0):
+            struct.pack_into("@QQ", self.mapping.map, 192, word, time.monotonic_ns() - int(age_s * 1e9))
+
+        reduced = 2 | 1 << 8 | 3 << 16 | 20500 << 32
+        self.assertIsNone(edgeprof.advice())
+        write(reduced)
+        self.assertEqual(edgeprof.advice(), edgeprof.Advice("reduced", 20.5, 1, 3))
+        self.assertEqual([edgeprof.should_skip() for _ in range(7)], [False, False, True] * 2 + [False])
+        write(3 | 2 << 8 | 3 << 16)
+        self.assertEqual(edgeprof.advice(), ("minimal", None, 2, 3))
+        write(1 | 1 << 16)
+        self.assertEqual(edgeprof.advice(), ("full", None, 0, 1))
+        self.assertFalse(edgeprof.should_skip())
+        for age_s in (5.1, -2, 60):
+            write(reduced, age_s)
+            self.assertIsNone(edgeprof.advice(), age_s)
+        for word in (0, 4 | 1 << 16, 1, 2 | 3 << 8 | 3 << 16, 2**64 - 1):
+            write(word)
+            self.assertIsNone(edgeprof.advice(), word)
+            self.assertFalse(edgeprof.should_skip())
+        write(reduced)
+        with mock.patch.object(self.process, "off", True):
+            self.assertIsNone(edgeprof.advice())
 
     def test_every_record_carries_its_check(self):
         choose = random.Random(5)

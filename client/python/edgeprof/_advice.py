@@ -1,7 +1,7 @@
 """What the daemon advises this program to do: read from the mapping, without a system call."""
 import threading
 import time
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Tuple
 
 from . import _layout as L
 from ._process import fence, process
@@ -27,6 +27,16 @@ class _Frames(threading.local):
 
 
 _frames = _Frames()
+_last: Tuple[int, Optional[Advice]] = (0, None)  # a word and what it means
+
+
+def _remember(word: int) -> Tuple[int, Optional[Advice]]:
+    global _last
+    level, skip, of = word & 255, word >> 8 & 255, word >> 16 & 255
+    sound = 0 < level < len(L.ADVICE_LEVELS) and skip < of
+    mean = Advice(L.ADVICE_LEVELS[level], (word >> 32) / 1000 or None, skip, of) if sound else None
+    _last = (word, mean)
+    return _last
 
 
 def advice() -> Optional[Advice]:
@@ -41,12 +51,12 @@ def advice() -> Optional[Advice]:
         word, written = mapping.advice(fence)
     except ValueError:  # a forked child let go of it just now
         return None
-    level, skip, of = word & 255, word >> 8 & 255, word >> 16 & 255
     if not -_SECOND_NS <= time.monotonic_ns() - written <= L.ADVICE_FRESH_NS:
         return None
-    if not 0 < level < len(L.ADVICE_LEVELS) or skip >= of:
-        return None
-    return Advice(L.ADVICE_LEVELS[level] or "", (word >> 32) / 1000 or None, skip, of)
+    last = _last
+    if word != last[0]:  # it seldom changes
+        last = _remember(word)
+    return last[1]
 
 
 def should_skip() -> bool:

@@ -34,7 +34,7 @@ HEADER = struct.Struct("@IHHIIQI")
 FLAGS_OFFSET, DECLARED_OFFSET, LOST_OFFSET, WAKE_OFFSET = 12, 24, 64, 128
 ADVICE_OFFSET, ADVICE_TIME_OFFSET = 192, 200
 # advice: level | skip_frames << 8 | of_frames << 16 | frames in 1000 s << 32
-ADVICE_LEVELS = (None, "full", "reduced", "minimal")
+ADVICE_LEVELS = ("", "full", "reduced", "minimal")
 ADVICE_FRESH_NS = 5000000000
 DECLARATION = struct.Struct("@49s24s24s15sQQ")
 SLOT_SIZE = 512

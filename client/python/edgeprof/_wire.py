@@ -6,6 +6,7 @@ threads without the lock (_thread.py)."""
 import fcntl
 import mmap
 import os
+import struct
 import sys
 import time
 from typing import Callable, List, Optional, Tuple
@@ -15,6 +16,8 @@ from . import _layout as L
 _F_ADD_SEALS = 1033
 _SEALS = 0x0001 | 0x0002 | 0x0004  # SEAL, SHRINK, GROW
 _MFD_NOEXEC_SEAL = 0x0008  # Linux 6.3
+_ADVICE, _ADVICE_TIME = L.ADVICE_OFFSET // 8, L.ADVICE_TIME_OFFSET // 8
+_WHOLE = struct.calcsize("P") == 8
 
 
 def _memfd() -> int:
@@ -187,15 +190,13 @@ class Mapping:
         return True
 
     def advice(self, fence: Callable[[], None]) -> Tuple[int, int]:
-        """The daemon's word and when it was written; the word is never older than that. A word is
-        read in one piece where a machine word has 8 bytes; elsewhere until it is the same twice."""
-        written = self.u64[L.ADVICE_TIME_OFFSET // 8]
+        """The daemon's word and when it was written; the word is never older than that. It is read
+        in one piece where a machine word has 8 bytes; elsewhere it has to be the same twice."""
+        u64 = self.u64
+        written = u64[_ADVICE_TIME]
         fence()
-        for _ in range(4):
-            word = self.u64[L.ADVICE_OFFSET // 8]
-            if word == self.u64[L.ADVICE_OFFSET // 8]:
-                return word, written
-        return 0, 0
+        word = u64[_ADVICE]
+        return (word, written) if _WHOLE or word == u64[_ADVICE] else (0, 0)
 
     def counts(self) -> List[int]:
         """[received, in_ring, dropped] as the slots tell."""
