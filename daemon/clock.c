@@ -6,12 +6,15 @@
 #include <stdint.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t REREAD_MS = 60000;
+/* Less is the time between two reads of clocks. */
+static const uint64_t SUSPEND_NS = 1000000000;
 
 /* adjtimex is refused inside the service's sandbox (ProtectClock); timesyncd then leaves a file. */
 static bool clock_is_synced(void)
@@ -30,9 +33,33 @@ static double moved_s(const struct wallclock *wall, uint64_t now_ns, int64_t wal
 	return ((double)wall_ns - (double)now_ns - (double)offset_ns) / 1e9;
 }
 
+/* CLOCK_BOOTTIME goes on while the machine is suspended, CLOCK_MONOTONIC does not. */
+static uint64_t suspended_ns(void)
+{
+	struct timespec boot, monotonic;
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (uint64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000u + (uint64_t)boot.tv_nsec -
+	       (uint64_t)monotonic.tv_nsec;
+}
+
+static void note_suspend(struct clock_watch *clock, uint64_t now_ns)
+{
+	uint64_t before_ns = clock->suspended_ns;
+	clock->suspended_ns = suspended_ns();
+	if (clock->suspended_ns < before_ns + SUSPEND_NS) {
+		return;
+	}
+	timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
+		"the machine was suspended for %.0f s",
+		(double)(clock->suspended_ns - before_ns) / 1e9);
+	alerts_break(clock->core->alerts);
+}
+
 static void note(struct clock_watch *clock)
 {
 	uint64_t now_ns = seam()->now_ns();
+	note_suspend(clock, now_ns);
 	int64_t wall_ns = seam()->wall_ns();
 	bool was_synced = wallclock_synced(clock->wall);
 	bool synced = clock_is_synced();
@@ -79,6 +106,7 @@ void clock_watch_open(
 	uv_loop_t *loop, struct core *core, struct wallclock *wall, struct clock_watch *clock)
 {
 	*clock = (struct clock_watch){.core = core, .wall = wall, .fd = -1};
+	clock->suspended_ns = suspended_ns();
 	wallclock_note(wall, seam()->now_ns(), seam()->wall_ns(), clock_is_synced());
 	uv_timer_init(loop, &clock->timer);
 	clock->timer.data = clock;

@@ -12,6 +12,7 @@ struct clock_watch {
 	int fd;
 	struct core *core;
 	struct wallclock *wall;
+	uint64_t suspended_ns; /* since the boot, as of the last look */
 	int open_handles;
 	void (*done)(void *ctx);
 	void *ctx;
