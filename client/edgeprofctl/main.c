@@ -60,6 +60,10 @@ static const struct verb verbs[] = {
 	{"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
 		"send a value, or time a command",
 		OPTION_APP | OPTION_FRAME | OPTION_UNIT | OPTION_TIME, 1, INT_MAX, verb_emit},
+	{"mqtt-latency", "TOPIC", "how old MQTT messages are when they arrive",
+		OPTION_HOST | OPTION_PORT | OPTION_CONFIG | OPTION_KEY | OPTION_COUNT |
+			OPTION_PUBLISH | OPTION_INTERVAL,
+		1, 1, verb_mqtt_latency},
 	{"version", "", "versions of edgeprofctl and edgeprofd", 0, 0, 0, verb_version},
 	{"help", "[COMMAND]", "this text", 0, 0, 1, NULL},
 };

@@ -54,6 +54,11 @@ static const struct option long_options[] = {
 	{"sensors", required_argument, NULL, OPT_VERB + 29},
 	{"around", required_argument, NULL, OPT_VERB + 30},
 	{"boots", no_argument, NULL, OPT_VERB + 31},
+	{"host", required_argument, NULL, OPT_VERB + 32},
+	{"port", required_argument, NULL, OPT_VERB + 33},
+	{"config", required_argument, NULL, OPT_VERB + 34},
+	{"key", required_argument, NULL, OPT_VERB + 35},
+	{"publish", no_argument, NULL, OPT_VERB + 36},
 	{"plot", no_argument, NULL, OPT_PLOT},
 	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},
@@ -166,6 +171,18 @@ static int set_verb_option(struct options *options, uint64_t option, const char 
 	case OPTION_AROUND:
 		options->around = argument;
 		return 0;
+	case OPTION_HOST:
+		options->host = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_PORT:
+		return parse_count(argument, &options->port) < 0 || options->port > 65535 ? -EINVAL
+											  : 0;
+	case OPTION_CONFIG:
+		options->config = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
+	case OPTION_KEY:
+		options->key = argument;
+		return argument[0] == '\0' ? -EINVAL : 0;
 	case OPTION_SHAPE:
 		return set_shape(options, SHAPE_CSV);
 	case OPTION_METHOD:

@@ -45,7 +45,12 @@ enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 #define OPTION_SENSORS OPTION_BIT(29)
 #define OPTION_AROUND OPTION_BIT(30)
 #define OPTION_BOOTS OPTION_BIT(31)
-#define OPTION_END OPTION_BIT(32) /* above the last; move it when you add one */
+#define OPTION_HOST OPTION_BIT(32)
+#define OPTION_PORT OPTION_BIT(33)
+#define OPTION_CONFIG OPTION_BIT(34)
+#define OPTION_KEY OPTION_BIT(35)
+#define OPTION_PUBLISH OPTION_BIT(36)
+#define OPTION_END OPTION_BIT(37) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;
@@ -59,9 +64,10 @@ struct options {
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
 	const char *unit, *timed;		   /* of emit */
 	const char *output, *format, *sensors;	   /* of trace; format is checked */
+	const char *host, *config, *key;	   /* of mqtt-latency */
 	uint64_t frame;
 	double step_ms, interval_ms, window_ms; /* 0 = not given; window: --span as a time */
-	long max_points, lines, count, recent;
+	long max_points, lines, count, recent, port;
 	char **words; /* the verb and its arguments */
 	int word_count;
 };

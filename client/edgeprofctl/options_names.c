@@ -36,6 +36,11 @@ static const struct {
 	{"--sensors", " GLOB"},
 	{"--around", " TIME"},
 	{"--boots", ""},
+	{"--host", " HOST"},
+	{"--port", " N"},
+	{"--config", " FILE"},
+	{"--key", " NAME"},
+	{"--publish", ""},
 };
 
 _Static_assert(OPTION_BIT(sizeof(options) / sizeof(options[0])) == OPTION_END, "a name for each");

@@ -32,6 +32,7 @@ int verb_doctor(struct ctl *ctl);
 int verb_reload(struct ctl *ctl);
 int verb_parse(struct ctl *ctl); /* asks nobody */
 int verb_emit(struct ctl *ctl);
+int verb_mqtt_latency(struct ctl *ctl);
 int verb_version(struct ctl *ctl);
 
 /* Renderers: `reply` is the answer of ListMetrics, ListStages, GetFrames, ListAlerts. */

@@ -4,6 +4,7 @@
 #include "daemon/publish/mqtt_tls.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <mosquitto.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,24 +12,25 @@
 #include "daemon/publish/mqtt_link.h"
 #include "proto/tls_host.h"
 
+static const char *or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
 int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
 {
-	const char *ca_file = link->ca_file[0] ? link->ca_file : NULL;
+	const struct proto_tls tls = {.host = link->host,
+		.ca_file = or_null(link->ca_file),
+		.cert_file = or_null(link->cert_file),
+		.key_file = or_null(link->key_file)};
 	void *context;
-	if (proto_tls_host(RTLD_DEFAULT, link->host, !ca_file, &context) < 0) {
-		return MOSQ_ERR_TLS;
+	int r = proto_tls_host(RTLD_DEFAULT, &tls, &context);
+	if (r < 0) {
+		return r == -ENOENT ? MOSQ_ERR_INVAL : r == -ENOMEM ? MOSQ_ERR_NOMEM : MOSQ_ERR_TLS;
 	}
 	int code = mosquitto_void_option(mosq, MOSQ_OPT_SSL_CTX, context);
 	proto_tls_host_free(RTLD_DEFAULT, context); /* it has its own reference */
-	if (!code) {
-		code = mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 1);
-	}
-	if (code) {
-		return code;
-	}
-	return mosquitto_tls_set(mosq, ca_file, ca_file ? NULL : proto_tls_folder(RTLD_DEFAULT),
-		link->cert_file[0] ? link->cert_file : NULL,
-		link->key_file[0] ? link->key_file : NULL, NULL);
+	return code ? code : mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
 }
 
 /* What OpenSSL's verification found, NULL when nothing or nobody to ask. */

@@ -1,0 +1,203 @@
+/* TLS as the daemon does it: the name is verified before a credential is sent. */
+#include "client/edgeprofctl/mqtt_session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/tls_host.h"
+
+enum { KEEPALIVE_S = 30 };
+
+static void on_connect(struct mosquitto *mosq, void *userdata, int code)
+{
+	struct mqtt_session *session = userdata;
+	if (code != 0) {
+		snprintf(session->reason, sizeof(session->reason), "%s",
+			session->library.refusal_text(code));
+	} else {
+		session->library.subscribe(mosq, NULL, session->topic, 1);
+	}
+}
+
+static void on_subscribe(
+	struct mosquitto *mosq, void *userdata, int mid, int count, const int *granted)
+{
+	(void)mosq;
+	(void)mid;
+	struct mqtt_session *session = userdata;
+	session->subscribed = count > 0 && granted[0] <= 2;
+	if (!session->subscribed) {
+		snprintf(session->reason, sizeof(session->reason),
+			"the broker refuses the subscription");
+	}
+}
+
+static void on_message(
+	struct mosquitto *mosq, void *userdata, const struct mosquitto_message *message)
+{
+	(void)mosq;
+	struct mqtt_session *session = userdata;
+	const char *bytes = message->payload != NULL ? message->payload : "";
+	session->on_message(session->ctx, bytes, (size_t)message->payloadlen, message->retain);
+}
+
+/* TLS tells only here why it failed; the first line is the cause. */
+static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
+{
+	(void)mosq;
+	struct mqtt_session *session = userdata;
+	if (level == MOSQ_LOG_ERR && session->reason[0] == '\0') {
+		const char *colon = strrchr(text, ':');
+		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
+			colon != NULL && colon[1] != '\0' ? colon + 1 : text);
+	}
+}
+
+static int fail(struct mqtt_session *session, int code)
+{
+	const char *reason = session->reason;
+	if (reason[0] == '\0') {
+		reason = code == MOSQ_ERR_ERRNO ? strerror(errno)
+						: session->library.error_text(code);
+	}
+	return ctl_fail(session->ctl, CTL_UNREACHABLE, "broker %s:%d: %s", session->setup.host,
+		session->setup.port, reason);
+}
+
+static const char *or_null(const char *text)
+{
+	return text[0] != '\0' ? text : NULL;
+}
+
+static int encrypt(struct mqtt_session *session)
+{
+	const struct mqtt_library *library = &session->library;
+	const struct mqtt_setup *setup = &session->setup;
+	const struct proto_tls tls = {.host = setup->host,
+		.ca_file = or_null(setup->ca_file),
+		.cert_file = or_null(setup->cert_file),
+		.key_file = or_null(setup->key_file)};
+	void *context;
+	if (tls.ca_file == NULL && tls.cert_file == NULL) {
+		return 0;
+	}
+	int r = proto_tls_host(library->handle, &tls, &context);
+	if (r < 0) {
+		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
+			r == -ENOENT ? "ca_file, cert_file or key_file can't be used"
+				     : strerror(-r));
+		return MOSQ_ERR_TLS;
+	}
+	int code = library->void_option(session->mosq, MOSQ_OPT_SSL_CTX, context);
+	proto_tls_host_free(library->handle, context); /* it has its own reference */
+	return code != 0 ? code
+			 : library->int_option(session->mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
+}
+
+static int authenticate(struct mqtt_session *session)
+{
+	char password[512] = "";
+	const struct mqtt_setup *setup = &session->setup;
+	if (setup->username[0] == '\0') {
+		return 0;
+	}
+	if (setup->password_file[0] != '\0') {
+		int r = mqtt_setup_password(setup, password, sizeof(password));
+		if (r < 0) {
+			snprintf(session->reason, sizeof(session->reason), "password_file: %s",
+				r == -EPERM ? "refused: not a file, others may read it, or not ours"
+					    : strerror(-r));
+			return MOSQ_ERR_AUTH;
+		}
+	}
+	int code = session->library.credentials(
+		session->mosq, setup->username, password[0] != '\0' ? password : NULL);
+	explicit_bzero(password, sizeof(password));
+	return code;
+}
+
+static int begin(struct mqtt_session *session)
+{
+	const struct mqtt_library *library = &session->library;
+	session->mosq = library->create(NULL, true, session);
+	if (session->mosq == NULL) {
+		return MOSQ_ERR_NOMEM;
+	}
+	library->on_connect(session->mosq, on_connect);
+	library->on_subscribe(session->mosq, on_subscribe);
+	library->on_message(session->mosq, on_message);
+	library->on_log(session->mosq, on_log);
+	library->int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
+	int code = authenticate(session);
+	code = code == 0 ? encrypt(session) : code;
+	return code == 0 ? library->connect(session->mosq, session->setup.host, session->setup.port,
+				   KEEPALIVE_S)
+			 : code;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char *topic, bool sends,
+	void (*on_message_cb)(void *ctx, const char *bytes, size_t length, bool retained),
+	void *ctx)
+{
+	*session = (struct mqtt_session){
+		.ctl = ctl, .topic = topic, .on_message = on_message_cb, .ctx = ctx};
+	if (mqtt_library_load(&session->library) < 0) {
+		return ctl_fail(
+			ctl, CTL_UNREACHABLE, "libmosquitto is not installed (libmosquitto1)");
+	}
+	if ((sends ? session->library.check_topic(topic) : session->library.check_filter(topic)) !=
+		0) {
+		return ctl_fail(ctl, CTL_USAGE, "'%s' is no topic%s", topic,
+			sends ? " that can be published to" : "");
+	}
+	int status = mqtt_setup_read(ctl, &session->setup);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int code = begin(session);
+	if (code != 0) {
+		return fail(session, code);
+	}
+	uint64_t end_ms = now_ms() + ctl->options.timeout_ms;
+	while (status == CTL_FINE && !session->subscribed) {
+		if (now_ms() > end_ms) {
+			snprintf(session->reason, sizeof(session->reason), "no answer");
+			return fail(session, 0);
+		}
+		status = mqtt_session_turn(session, 50);
+	}
+	return status;
+}
+
+int mqtt_session_turn(struct mqtt_session *session, int wait_ms)
+{
+	int code = session->library.loop(session->mosq, wait_ms, 1);
+	if (code == MOSQ_ERR_ERRNO && errno == EINTR) {
+		return CTL_FINE; /* a signal: the caller looks */
+	}
+	return code != 0 || session->reason[0] != '\0' ? fail(session, code) : CTL_FINE;
+}
+
+int mqtt_session_publish(struct mqtt_session *session, const char *payload)
+{
+	int code = session->library.publish(
+		session->mosq, NULL, session->topic, (int)strlen(payload), payload, 0, false);
+	return code != 0 ? fail(session, code) : CTL_FINE;
+}
+
+void mqtt_session_close(struct mqtt_session *session)
+{
+	if (session->mosq != NULL) {
+		session->library.disconnect(session->mosq);
+		session->library.destroy(session->mosq);
+		session->mosq = NULL;
+	}
+}

@@ -1,0 +1,20 @@
+/* Which broker, and how: from options, a configuration of edgeprofd, or the running daemon. */
+#pragma once
+
+#include "client/edgeprofctl/ctl.h"
+
+struct mqtt_setup {
+	char host[256];
+	int port;
+	char username[128], password_file[256];
+	char ca_file[256], cert_file[256], key_file[256];
+};
+
+/* --host and --port come first; the rest is that of [mqtt] in --config FILE, or in edgeprofd's own
+ * configuration when neither --host nor --config is given; a host is asked of the daemon at last.
+ * An exit status; it has told what is wrong. */
+int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret);
+
+/* The password in the file, which only its owner may read. 0, -EPERM, -EFBIG, -EINVAL (a NUL in
+ * it), -errno. */
+int mqtt_setup_password(const struct mqtt_setup *setup, char *ret, size_t size);

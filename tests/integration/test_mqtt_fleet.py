@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Fifty devices whose broker goes and comes back: they connect spread out, send what waited at a
+pace, lose no alert and keep the order. Figures are printed."""
+import collections
+import pathlib
+import re
+import subprocess
+import threading
+import time
+
+from harness import BUILD, run_tests, skip, until
+
+import mosquitto
+
+FLEET = BUILD / "tests" / "integration" / "mqtt-fleet"
+COUNT = 50
+MESSAGES = 200  # each; every fourth is an alert
+OUTAGE_S = 6
+AT_ONCE, PER_S = 16, 20  # daemon/publish/pace.h
+
+
+class Fleet:
+    def __init__(self, port):
+        self.child = subprocess.Popen([str(FLEET), str(port), str(COUNT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, preexec_fn=mosquitto.die_with_parent)
+
+    def ask(self, line):
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
+        names = ("connected", "connects", "waiting", "delivered", "dropped", "dropped_alerts")
+        return dict(zip(names, map(int, self.child.stdout.readline().split())))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.child.stdin.close()
+        if kind is None:
+            assert self.child.wait(30) == 0
+        self.child.kill()
+        self.child.wait()
+
+
+class Listener:
+    """Everything the fleet says, with the second of its arrival."""
+
+    def __init__(self, port):
+        self.messages = []
+        self.child = subprocess.Popen(
+            ["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-q", "1", "-c", "-i", "listener", "-d",
+             "-t", "edgeprof/+/event/alert", "-t", "edgeprof/+/summary", "-F", "MESSAGE %U %t %p"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=mosquitto.die_with_parent)
+        self.subscribed = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        assert self.subscribed.wait(20)
+
+    def read(self):
+        for line in self.child.stdout:
+            if line.startswith("Subscribed"):
+                self.subscribed.set()
+            if line.startswith("MESSAGE "):
+                _, when, topic, serial = line.split()
+                self.messages.append((float(when), *topic.split("/")[1:3], int(serial)))
+
+    def close(self):
+        self.child.kill()
+        self.child.wait()
+
+
+def busiest(times, span=1.0):
+    """How many of them fall into one span at most."""
+    times = sorted(times)
+    most = first = 0
+    for last, when in enumerate(times):
+        while when - times[first] >= span:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def test_fifty_devices_come_back_without_a_storm():
+    broker = mosquitto.Broker(persistence=True, more=["connection_messages true"])
+    log = pathlib.Path(broker.folder) / "log"
+    with open(broker.config, "a", encoding="utf-8") as config:
+        config.write(f"log_dest file {log}\nlog_type notice\nlog_timestamp true\nmax_inflight_messages 0\n")
+    with broker, Fleet(broker.port) as fleet:
+        until("all are connected", lambda: fleet.ask("tell")["connected"] == COUNT, 60)
+        listener = Listener(broker.port)
+        try:
+            broker.stop()
+            until("all know", lambda: fleet.ask("tell")["connected"] == 0)
+            assert fleet.ask(f"fill {MESSAGES}")["waiting"] == COUNT * MESSAGES
+            time.sleep(OUTAGE_S)  # the pauses between attempts grow
+            log.unlink()
+            broker.start()
+            until("all are back", lambda: fleet.ask("tell")["connected"] == COUNT, 120)
+            last = until("all is sent", lambda: (now := fleet.ask("tell"))["waiting"] == 0 and now, 120)
+            # a summary (QoS 0) may be in a socket yet
+            until("all arrived", lambda: len({m[1:] for m in listener.messages}) == COUNT * MESSAGES, 60)
+        finally:
+            listener.close()
+        connects = collections.Counter(
+            re.findall(r"^(\d+): New client connected from \S+ as edgeprof-n", log.read_text(), re.M))
+        peak = busiest([when for when, *_ in listener.messages])
+        per_device = max(busiest([m[0] for m in listener.messages if m[1] == f"n{number}"]) for number in range(COUNT))
+        print(f"  {COUNT} devices, {OUTAGE_S} s outage: back within {len(connects)} different seconds, at most "
+              f"{max(connects.values())} connects in one; at most {peak} messages/s at the subscriber of "
+              f"{COUNT * MESSAGES}, {per_device} of one device")
+        assert sum(connects.values()) == COUNT, connects  # nobody connects twice
+        # without jitter all come in one second; with a limit of about 8 s a fifth of them is much
+        assert max(connects.values()) <= COUNT // 2, connects
+        assert per_device <= AT_ONCE + 2 * PER_S, per_device
+        assert peak <= COUNT * PER_S + max(connects.values()) * AT_ONCE * 2, peak
+        assert last["dropped"] == last["dropped_alerts"] == 0, last
+        for number in range(COUNT):
+            for kind, serials in (("event", range(0, MESSAGES, 4)),
+                                  ("summary", [n for n in range(MESSAGES) if n % 4])):
+                came = [m[3] for m in listener.messages if m[1] == f"n{number}" and m[2] == kind]
+                assert list(dict.fromkeys(came)) == list(serials), (number, kind, came)
+
+
+if __name__ == "__main__":
+    try:
+        mosquitto.Broker().close()
+    except mosquitto.Absent as absent:
+        skip(str(absent))
+    run_tests(dict(globals()))
