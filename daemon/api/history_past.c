@@ -70,6 +70,8 @@ void history_past_init(struct history_stream *stream)
 	if (core->archive && core->archive_reader && archive_boot_seq(core->archive) > 0) {
 		set_range(stream);
 		stream->past.wanted = stream->past.next_us <= stream->past.to_us;
+	} else {
+		stream->past.next_us = INT64_MAX; /* there is none */
 	}
 }
 
