@@ -13,7 +13,8 @@ static void on_alert(void *ctx, const struct alert_transition *transition)
 	const struct alert *alert = transition->alert;
 	char text[RECORDING_TRIGGER];
 	if ((recorder->options.triggers & RECORDER_ALERTS) == 0 || transition->to != ALERT_FIRING ||
-		transition->from == ALERT_FIRING || alert->severity < ALERT_WARNING) {
+		transition->from == ALERT_FIRING || transition->test || transition->late ||
+		alert->severity < ALERT_WARNING) {
 		return;
 	}
 	snprintf(text, sizeof(text), "alert %s:%.64s (%s): %.60s", alert->rule->name,

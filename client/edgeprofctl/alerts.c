@@ -1,11 +1,26 @@
-/* alerts: what is pending or fires, with --all also what is fine. */
+/* alerts: what is pending or fires, with --all also what is fine, with --recent what happened. With
+ * --check one line and an exit status for monitoring systems. */
 #include "client/edgeprofctl/verbs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
+#include "proto/name.h"
+
+enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
+
+/* "acked: note, silenced", "test" or nothing. */
+static void add_hold(struct table *table, const cJSON *alert)
+{
+	bool acked = json_true(alert, "acked"), silenced = json_true(alert, "silenced");
+	const char *note = acked ? json_word(alert, "ack_note") : "";
+	table_add(table, TONE_NONE, "%s%s%s%s%s%s", acked ? "acked" : "",
+		note[0] == '\0' ? "" : ": ", note, acked && silenced ? ", " : "",
+		silenced ? "silenced" : "", json_true(alert, "test") ? "test" : "");
+}
 
 void show_alerts(struct ctl *ctl, const cJSON *reply)
 {
@@ -17,6 +32,7 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 		{"VALUE", true, false},
 		{"THRESHOLD", true, false},
 		{"SINCE", false, false},
+		{"", false, true},
 		{"TEXT", false, true},
 	};
 	bool utf8 = ctl->style.utf8;
@@ -38,25 +54,196 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 			format_value(json_number(alert, "threshold"), unit, utf8).text);
 		table_add(
 			&table, TONE_DIM, "%s", format_time(json_integer(alert, "since_us")).text);
+		add_hold(&table, alert);
 		table_add(&table, TONE_DIM, "%s", json_word(alert, "text"));
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);
 }
 
-static int count_firing(const cJSON *reply)
+/* RULE, RULE:INSTANCE or METRIC. */
+static bool wanted(const cJSON *alert, const char *glob)
 {
-	int firing = 0;
-	for (const cJSON *alert = json_first(reply, "alerts"); alert != NULL; alert = alert->next) {
-		firing += strcmp(json_word(alert, "state"), "firing") == 0;
+	char name[PROTO_NAME_SIZE + PROTO_PATH_SIZE];
+	snprintf(name, sizeof(name), "%s:%s", json_word(alert, "rule"),
+		json_word(alert, "instance"));
+	return proto_glob_match(glob, json_word(alert, "rule")) || proto_glob_match(glob, name) ||
+	       proto_glob_match(glob, json_word(alert, "metric"));
+}
+
+static void narrow(cJSON *reply, const char *list, const char *glob)
+{
+	cJSON *alerts = cJSON_GetObjectItemCaseSensitive(reply, list);
+	cJSON *next;
+	for (cJSON *alert = cJSON_IsArray(alerts) ? alerts->child : NULL; alert; alert = next) {
+		next = alert->next;
+		if (!wanted(alert, glob)) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(alerts, alert));
+		}
 	}
-	return firing;
+}
+
+struct tally {
+	int watched, pending, acked, silenced, bad, critical; /* bad: what the status is about */
+};
+
+enum weight { NOT_BAD, BAD_WARNING, BAD_CRITICAL };
+
+/* What an alert counts for the status: only what fires, and nobody has spoken about. */
+static enum weight weight_of(const cJSON *alert, const char *level)
+{
+	const char *severity = json_word(alert, "severity");
+	if (strcmp(json_word(alert, "state"), "firing") != 0 || json_true(alert, "test") ||
+		json_true(alert, "silenced") || json_true(alert, "acked")) {
+		return NOT_BAD;
+	}
+	if (strcmp(severity, "critical") == 0) {
+		return BAD_CRITICAL;
+	}
+	bool counts = strcmp(severity, "warning") == 0 && strcmp(level, "warning") == 0;
+	return counts ? BAD_WARNING : NOT_BAD;
+}
+
+static struct tally count(const cJSON *reply, const char *level)
+{
+	struct tally tally = {0};
+	for (const cJSON *alert = json_first(reply, "alerts"); alert != NULL; alert = alert->next) {
+		bool firing = strcmp(json_word(alert, "state"), "firing") == 0;
+		tally.watched += !json_true(alert, "test");
+		tally.pending += strcmp(json_word(alert, "state"), "pending") == 0;
+		tally.acked += firing && json_true(alert, "acked");
+		tally.silenced += firing && json_true(alert, "silenced");
+		tally.bad += weight_of(alert, level) != NOT_BAD;
+		tally.critical += weight_of(alert, level) == BAD_CRITICAL;
+	}
+	return tally;
+}
+
+/* The worst ones by name. */
+static void name_bad(struct ctl *ctl, const cJSON *reply, const char *level, int bad)
+{
+	FILE *out = ctl->output.stream;
+	int named = 0;
+	for (int weight = BAD_CRITICAL; weight > NOT_BAD; weight--) {
+		const cJSON *alert = json_first(reply, "alerts");
+		for (; alert != NULL && named < NAMED_IN_CHECK; alert = alert->next) {
+			if ((int)weight_of(alert, level) != weight) {
+				continue;
+			}
+			const char *instance = json_word(alert, "instance");
+			bool single = strcmp(instance, "_") == 0;
+			double value = json_number(alert, "value");
+			fprintf(out, "%s%s%s%s %s", named++ > 0 ? ", " : ": ",
+				json_word(alert, "rule"), single ? "" : ":", single ? "" : instance,
+				format_value(value, json_word(alert, "unit"), ctl->style.utf8)
+					.text);
+		}
+	}
+	if (bad > named) {
+		fprintf(out, " and %d more", bad - named);
+	}
+}
+
+/* The line of a Nagios plugin: what is wrong | numbers for graphs. */
+static int check(struct ctl *ctl, const cJSON *reply)
+{
+	FILE *out = ctl->output.stream;
+	const char *level = ctl->options.check;
+	struct tally tally = count(reply, level);
+	int status = tally.bad > 0 ? CTL_BAD_NEWS : tally.watched == 0 ? CTL_NO_DATA : CTL_FINE;
+	if (ctl_json(ctl, reply)) {
+		return status;
+	}
+	if (tally.watched == 0) {
+		fputs("EDGEPROF UNKNOWN - no alert rule has anything to watch\n", out);
+		return status;
+	}
+	fprintf(out, "EDGEPROF %s - ",
+		tally.critical > 0 ? "CRITICAL"
+		: tally.bad > 0	   ? "WARNING"
+				   : "OK");
+	if (tally.bad > 0) {
+		fprintf(out, "%d %s", tally.bad, tally.bad == 1 ? "alert fires" : "alerts fire");
+		name_bad(ctl, reply, level, tally.bad);
+	} else {
+		fprintf(out, "no alert fires, %d watched", tally.watched);
+	}
+	fprintf(out,
+		" | firing=%d;0;;0 critical=%d;;0;0 pending=%d;;;0 acked=%d;;;0 silenced=%d;;;0\n",
+		tally.bad, tally.critical, tally.pending, tally.acked, tally.silenced);
+	return status;
+}
+
+static void show_recent(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {
+		{"TIME", false, false},
+		{"ALERT", false, true},
+		{"CHANGE", false, false},
+		{"VALUE", true, false},
+		{"", false, false},
+		{"TEXT", false, true},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	const cJSON *row = json_first(reply, "transitions");
+	for (; row != NULL; row = row->next) {
+		const char *severity = json_word(row, "severity"), *to = json_word(row, "to");
+		bool firing = strcmp(to, "firing") == 0;
+		bool step = firing && strcmp(json_word(row, "from"), "firing") == 0;
+		bool single = strcmp(json_word(row, "instance"), "_") == 0;
+		table_add(&table, TONE_DIM, "%s", format_time(json_integer(row, "time_us")).text);
+		table_add(&table, TONE_NONE, "%s%s%s", json_word(row, "rule"), single ? "" : ":",
+			single ? "" : json_word(row, "instance"));
+		table_add(&table, firing ? style_of_state(severity) : style_of_state("ok"),
+			"%s%s%s", step ? json_word(row, "from_severity") : json_word(row, "from"),
+			ctl->style.utf8 ? " → " : " -> ", firing ? severity : to);
+		table_add(&table, TONE_NONE, "%s",
+			format_value(
+				json_number(row, "value"), json_word(row, "unit"), ctl->style.utf8)
+				.text);
+		add_hold(&table, row);
+		table_add(&table, TONE_DIM, "%s", json_word(row, "text"));
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static int recent(struct ctl *ctl, const char *glob)
+{
+	cJSON *parameters = ctl_parameters("", NULL);
+	long limit = ctl->options.recent > 0 ? ctl->options.recent : USUAL_RECENT;
+	cJSON_AddNumberToObject(parameters, "limit", (double)(limit > 128 ? 128 : limit));
+	cJSON *reply;
+	int status = ctl_call(ctl, "GetAlertLog", parameters, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (glob != NULL) {
+		narrow(reply, "transitions", glob);
+	}
+	if (!ctl_json(ctl, reply)) {
+		if (json_count(reply, "transitions") == 0) {
+			fputs("No alert has changed.\n", ctl->output.stream);
+		}
+		show_recent(ctl, reply);
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
 }
 
 int verb_alerts(struct ctl *ctl)
 {
+	uint64_t given = ctl->options.given & (OPTION_ALL | OPTION_CHECK | OPTION_RECENT);
+	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	if ((given & (given - 1)) != 0) {
+		return ctl_fail(ctl, CTL_USAGE, "--all, --check and --recent: one of them");
+	}
+	if (given & OPTION_RECENT) {
+		return recent(ctl, glob);
+	}
 	cJSON *parameters = ctl_parameters("", NULL);
-	if (ctl->options.given & OPTION_ALL) {
+	if (given != 0) {
 		cJSON_AddTrueToObject(parameters, "all");
 	}
 	cJSON *reply;
@@ -64,14 +251,16 @@ int verb_alerts(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (!ctl_json(ctl, reply)) {
+	if (glob != NULL) {
+		narrow(reply, "alerts", glob);
+	}
+	if (given & OPTION_CHECK) {
+		status = check(ctl, reply);
+	} else if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "alerts") == 0) {
 			fputs("No alerts.\n", ctl->output.stream);
 		}
 		show_alerts(ctl, reply);
-	}
-	if ((ctl->options.given & OPTION_CHECK) && count_firing(reply) > 0) {
-		status = CTL_BAD_NEWS;
 	}
 	cJSON_Delete(reply);
 	return status;

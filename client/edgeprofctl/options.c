@@ -28,7 +28,7 @@ static const struct option long_options[] = {
 	{"max-points", required_argument, NULL, OPT_VERB + 3},
 	{"csv", no_argument, NULL, OPT_VERB + 4},
 	{"all", no_argument, NULL, OPT_VERB + 5},
-	{"check", no_argument, NULL, OPT_VERB + 6},
+	{"check", optional_argument, NULL, OPT_VERB + 6},
 	{"follow", no_argument, NULL, OPT_VERB + 7},
 	{"lines", required_argument, NULL, OPT_VERB + 8},
 	{"interval", required_argument, NULL, OPT_VERB + 9},
@@ -45,7 +45,7 @@ static const struct option long_options[] = {
 	{"throttle", required_argument, NULL, OPT_VERB + 20},
 	{"wide", no_argument, NULL, OPT_VERB + 21},
 	{"slow", no_argument, NULL, OPT_VERB + 22},
-	{"recent", required_argument, NULL, OPT_VERB + 23},
+	{"recent", optional_argument, NULL, OPT_VERB + 23},
 	{"frame", required_argument, NULL, OPT_VERB + 24},
 	{"unit", required_argument, NULL, OPT_VERB + 25},
 	{"time", required_argument, NULL, OPT_VERB + 26},
@@ -59,6 +59,10 @@ static const struct option long_options[] = {
 	{"config", required_argument, NULL, OPT_VERB + 34},
 	{"key", required_argument, NULL, OPT_VERB + 35},
 	{"publish", no_argument, NULL, OPT_VERB + 36},
+	{"note", required_argument, NULL, OPT_VERB + 37},
+	{"remove", no_argument, NULL, OPT_VERB + 38},
+	{"kind", required_argument, NULL, OPT_VERB + 39},
+	{"level", required_argument, NULL, OPT_VERB + 40},
 	{"plot", no_argument, NULL, OPT_PLOT},
 	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},
@@ -141,6 +145,9 @@ static int set_verb_option(struct options *options, uint64_t option, const char 
 	static const char *const bys[] = {"category", "unit", NULL};
 	static const char *const spans[] = {"recent", "lifetime", NULL};
 	static const char *const methods[] = {"linear", "nearest", NULL};
+	static const char *const levels[] = {"info", "warning", "critical", NULL};
+	static const char *const kinds[] = {"alert", "silenced", "hold", "mark", "app", "source",
+		"clock", "daemon", "throttle", NULL};
 	static const char *const throttles[] = {"all", "throttled", "unthrottled", NULL};
 	options->given |= option;
 	switch (option) {
@@ -216,7 +223,17 @@ static int set_verb_option(struct options *options, uint64_t option, const char 
 	case OPTION_COUNT:
 		return parse_count(argument, &options->count);
 	case OPTION_RECENT:
-		return parse_count(argument, &options->recent);
+		return argument == NULL ? 0 : parse_count(argument, &options->recent);
+	case OPTION_CHECK:
+		return parse_word(
+			argument == NULL ? "warning" : argument, levels + 1, &options->check);
+	case OPTION_LEVEL:
+		return parse_word(argument, levels, &options->level);
+	case OPTION_KIND:
+		return parse_word(argument, kinds, &options->kind);
+	case OPTION_NOTE:
+		options->note = argument;
+		return 0;
 	default: /* flags are told by `given` */
 		return 0;
 	}
@@ -277,6 +294,8 @@ static int long_code(int code)
 		return OPT_VERB + 8;
 	case 'o':
 		return OPT_VERB + 27;
+	case 'm':
+		return OPT_VERB + 37;
 	default:
 		return code;
 	}
@@ -297,12 +316,17 @@ int options_parse(int argc, char **argv, struct options *ret)
 	optind = 0; /* getopt starts anew: tests parse more than once */
 	opterr = 0;
 	int code;
-	while ((code = getopt_long(argc, argv, ":hjafn:o:", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ":hjafn:o:m:", long_options, NULL)) != -1) {
 		if (code == '?' || code == ':') {
 			fprintf(stderr, "edgeprofctl: %s '%s'\n",
 				code == ':' ? "a value is missing behind" : "unknown option",
 				argv[optind - 1]);
 			return -EINVAL;
+		}
+		if (code == OPT_VERB + 23 && optarg == NULL && optind < argc &&
+			argv[optind][0] != '\0' &&
+			argv[optind][strspn(argv[optind], "0123456789")] == '\0') {
+			optarg = argv[optind++]; /* --recent N as well as --recent=N */
 		}
 		if (set_option(ret, long_code(code), optarg) < 0) {
 			fprintf(stderr, "edgeprofctl: '%s' is no good value for --%s\n",

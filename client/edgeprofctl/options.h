@@ -50,7 +50,11 @@ enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 #define OPTION_CONFIG OPTION_BIT(34)
 #define OPTION_KEY OPTION_BIT(35)
 #define OPTION_PUBLISH OPTION_BIT(36)
-#define OPTION_END OPTION_BIT(37) /* above the last; move it when you add one */
+#define OPTION_NOTE OPTION_BIT(37)
+#define OPTION_REMOVE OPTION_BIT(38)
+#define OPTION_KIND OPTION_BIT(39)
+#define OPTION_LEVEL OPTION_BIT(40)
+#define OPTION_END OPTION_BIT(41) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;
@@ -63,6 +67,8 @@ struct options {
 	const char *since, *until, *around, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
 	const char *unit, *timed;		   /* of emit */
+	const char *check, *kind, *level;	   /* of alerts and events; checked */
+	const char *note;			   /* of ack, silence, test-alert */
 	const char *output, *format, *sensors;	   /* of trace; format is checked */
 	const char *host, *config, *key;	   /* of mqtt-latency */
 	uint64_t frame;

@@ -10,7 +10,7 @@ static const struct {
 	{"--max-points", " N"},
 	{"--csv|--plot|--table", ""},
 	{"--all", ""},
-	{"--check", ""},
+	{"--check", "[=warning|critical]"},
 	{"--follow", ""},
 	{"--lines", " N"},
 	{"--interval", " SPAN"},
@@ -41,6 +41,10 @@ static const struct {
 	{"--config", " FILE"},
 	{"--key", " NAME"},
 	{"--publish", ""},
+	{"--note", " TEXT"},
+	{"--remove", ""},
+	{"--kind", " KIND"},
+	{"--level", " info|warning|critical"},
 };
 
 _Static_assert(OPTION_BIT(sizeof(options) / sizeof(options[0])) == OPTION_END, "a name for each");

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""What people do about alerts, with the real daemon and a real broker: acknowledge, silence, test the
+chain; across restarts and kill -9. covers G5.8"""
+import json
+import pathlib
+import tempfile
+import time
+
+from harness import Daemon, VarlinkError, run_tests, until
+
+import mosquitto
+
+DEVICE = "edge-1"
+STATE = f"edgeprof/{DEVICE}/alert/temperature/_"
+EVENT = f"edgeprof/{DEVICE}/event/alert"
+
+
+def config(broker=None):
+    mqtt = f"[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n" if broker else ""
+    return f"[sampling]\ninterval = 100ms\n{mqtt}[alert temperature]\nfor = 0s\nclear_for = 0s\n"
+
+
+def board(scratch):
+    root = pathlib.Path(scratch) / "root"
+    zone = root / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (root / "proc").mkdir()
+    (zone / "type").write_text("cpu-thermal\n")
+    (zone / "temp").write_text("50000\n")
+    return root, zone / "temp"
+
+
+def heat(daemon, temp, celsius, state, severity=None):
+    temp.write_text(f"{celsius * 1000}\n")
+    until(f"{state} at {celsius}", lambda: is_in(daemon, state, severity))
+
+
+def alert_of(daemon, rule="temperature"):
+    return next((a for a in daemon.call("ListAlerts", all=True)["alerts"] if a["rule"] == rule), None)
+
+
+def is_in(daemon, state, severity):
+    alert = alert_of(daemon)
+    return alert and alert["state"] == state and severity in (None, alert["severity"])
+
+
+def events(daemon, kind):
+    return [e for e in daemon.call("ListEvents", limit=200)["events"] if e["kind"] == kind]
+
+
+def connected(daemon):
+    until("connected", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+
+
+def test_acknowledgement_lasts_over_a_kill_and_ends_when_it_gets_worse():
+    with tempfile.TemporaryDirectory() as scratch:
+        root, temp = board(scratch)
+        with Daemon(config(), root=root) as daemon:
+            until("watched", lambda: alert_of(daemon))
+            assert daemon.ctl("alerts", "--check").returncode == 0
+            assert daemon.ctl("ack", "temperature").returncode == 2  # nothing fires
+            heat(daemon, temp, 77, "firing", "warning")
+            check = daemon.ctl("alerts", "--check")
+            assert check.returncode == 1 and check.stdout.startswith("EDGEPROF WARNING - 1 alert fires: temperature 77"), check
+            assert "| firing=1;0;;0 critical=0;;0;0 pending=0" in check.stdout, check.stdout
+            assert daemon.ctl("alerts", "--check=critical").returncode == 0
+            assert daemon.ctl("ack", "temperature:_", "-m", "fan is ordered").returncode == 0
+            for end in (daemon.kill, daemon.stop):
+                check = daemon.ctl("alerts", "--check")
+                assert check.returncode == 0 and "acked=1" in check.stdout, check
+                end()
+                assert daemon.ctl("alerts", "--check").returncode == 69
+                daemon.start()
+                until("taken up", lambda: is_in(daemon, "firing", "warning"))
+                alert = alert_of(daemon)
+                assert alert["acked"] and alert["ack_note"] == "fan is ordered" and alert["acked_by_uid"] >= 0, alert
+            heat(daemon, temp, 90, "firing", "critical")
+            assert not alert_of(daemon)["acked"]
+            assert daemon.ctl("alerts", "--check=critical").stdout.startswith("EDGEPROF CRITICAL")
+            assert daemon.ctl("alerts", "--check", "nothing*").returncode == 2
+            assert daemon.ctl("ack", "temperature").returncode == 0
+            assert daemon.ctl("ack", "--remove", "temperature").returncode == 0
+            assert daemon.ctl("alerts", "--check").returncode == 1
+            heat(daemon, temp, 50, "ok")
+            log = daemon.call("GetAlertLog")["transitions"]
+            steps = [(t["from"], t["to"], t["severity"]) for t in log if t["rule"] == "temperature"]
+            assert steps == [("ok", "firing", "warning"), ("firing", "firing", "critical"), ("firing", "ok", "critical")], steps
+            assert daemon.ctl("alerts", "--recent").stdout.count("\n") == 1 + len(log)
+
+
+def test_silenced_alert_is_told_nobody_until_the_silence_ends():
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        root, temp = board(scratch)
+        with Daemon(config(broker), root=root) as daemon:
+            connected(daemon)
+            until("watched", lambda: alert_of(daemon))
+            assert daemon.ctl("silence", "temp*", "6s", "-m", "works on the fan").returncode == 0
+            ends = daemon.call("ListSilences")["silences"][0]["until_us"]
+            heat(daemon, temp, 80, "firing")
+            # the retained state is true although nobody was called
+            seen = broker.subscribe(STATE, until=lambda seen: seen)
+            state = json.loads(seen[-1][1])
+            assert state["state"] == "firing" and state["silenced"] is True and state["silenced_until_us"] > 0, state
+            assert daemon.ctl("alerts", "--check").returncode == 0
+            silenced = events(daemon, "silenced")
+            assert len(silenced) == 1 and silenced[0]["severity"] == "info", silenced
+            assert events(daemon, "alert") == []
+            daemon.kill()
+            daemon.start()
+            connected(daemon)
+            until("taken up", lambda: is_in(daemon, "firing", None))
+            assert alert_of(daemon)["silenced"]
+            assert abs(daemon.call("ListSilences")["silences"][0]["until_us"] - ends) < 100000
+
+            told = broker.subscribe(EVENT, until=lambda seen: seen)
+            assert time.time() * 1e6 >= ends - 100000
+            event = json.loads(told[0][1])
+            assert event["state"] == "firing" and event["from"] == "ok" and event["silenced"] is False, event
+            assert len(told) == 1
+            assert daemon.ctl("silence").stdout == "No silences.\n"
+            texts = [e["text"] for e in events(daemon, "hold")]
+            assert texts[0].startswith("silenced for 6 s by uid") and texts[0].endswith("works on the fan"), texts
+            assert texts[-1] == "the silence is over", texts
+            assert daemon.ctl("alerts", "--check").returncode == 1
+            seen = broker.subscribe(STATE, until=lambda seen: json.loads(seen[-1][1])["silenced"] is False)
+            assert seen
+
+
+def test_silence_that_is_taken_back_tells_at_once():
+    with tempfile.TemporaryDirectory() as scratch:
+        root, temp = board(scratch)
+        with Daemon(config(), root=root) as daemon:
+            until("watched", lambda: alert_of(daemon))
+            assert daemon.ctl("silence", "*:_", "1h").returncode == 0
+            assert "*:_" in daemon.ctl("silence").stdout
+            heat(daemon, temp, 80, "firing")
+            assert daemon.ctl("silence", "--remove", "*").returncode == 2  # other globs
+            assert daemon.ctl("silence", "--remove", "*:_").returncode == 0
+            assert [e["subject"] for e in events(daemon, "alert")] == ["temperature"]
+            for words in (["temperature", "0s"], ["temperature"], ["temperature", "x"], ["a/b", "1h"], ["", "1h"]):
+                assert daemon.ctl("silence", *words).returncode == 64, words
+            for method, parameters, bad in (
+                ("AckAlert", {"rule": "*"}, "rule"), ("AckAlert", {"rule": "x", "note": "n" * 129}, "note"),
+                ("AckAlert", {"rule": "x", "instance": ""}, "instance"), ("SilenceAlert", {"rule": "x"}, "seconds"),
+                ("SilenceAlert", {"rule": "x", "seconds": 1e9}, "seconds"), ("TestAlert", {"severity": "loud"}, "severity"),
+                ("SilenceAlert", {"rule": "x", "seconds": 5, "note": "a\nb"}, "note"), ("GetAlertLog", {"limit": 0}, "limit"),
+                ("SilenceAlert", {"rule": "x", "seconds": 5, "instance": "a b"}, "instance"), ("TestAlert", {"seconds": 61}, "seconds"),
+            ):
+                try:
+                    daemon.call(method, **parameters)
+                    assert False, (method, parameters)
+                except VarlinkError as error:
+                    assert error.name.endswith("InvalidParameter") and error.parameters == {"parameter": bad}, (method, error.parameters)
+
+
+def test_chain_is_proved_with_the_broker_up_and_down_and_without_one():
+    with mosquitto.Broker() as broker, Daemon(config(broker)) as daemon:
+        connected(daemon)
+        result = daemon.ctl("test-alert", "critical", "-m", "hello")
+        assert result.returncode == 0, result
+        assert result.stdout.count("delivered  acknowledged by the broker") == 2, result.stdout
+        assert "The test is over:" in result.stdout and "subscribers" in result.stdout, result.stdout
+        both = [e["text"] for e in events(daemon, "alert")]
+        assert both == ["hello (test)", "the test is over (test)"], both
+        try:
+            daemon.call("TestAlert")
+            assert False
+        except VarlinkError as error:
+            assert error.name.endswith("LimitReached"), error.name
+        seen = []
+        broker.stop()
+        until("away", lambda: daemon.call("GetStatus")["broker"]["state"] == "away")
+        until("the pause is over", lambda: try_test(daemon, seen))
+        assert seen[0]["mqtt"] == "away" and seen[0]["mqtt_reason"] and seen[0]["state"] == "firing", seen
+        until("it ended", lambda: alert_of(daemon, "test") is None)
+        until("the pause is over", lambda: time.monotonic() >= seen[1] + 10.1)
+        assert daemon.ctl("test-alert").returncode == 1
+    with Daemon(config()) as daemon:
+        reply = daemon.call("TestAlert", seconds=1)
+        assert reply["mqtt"] == "off" and reply["journal"] == "off" and reply["state"] == "firing", reply
+        assert alert_of(daemon, "test")["test"] is True
+        assert daemon.ctl("alerts", "--check").returncode != 1
+        until("it ended", lambda: alert_of(daemon, "test") is None)
+
+
+def try_test(daemon, seen):
+    try:
+        seen[:] = [daemon.call("TestAlert", seconds=1), time.monotonic()]
+        return True
+    except VarlinkError:
+        return False
+
+
+run_tests(globals())
