@@ -110,6 +110,9 @@ class Varlink:
 class Daemon:
     """edgeprofd in a temporary run directory."""
 
+    program = [str(DAEMON), "-c"]
+    more = []  # arguments behind the configuration
+
     def __init__(self, config="", root=None, run_dir=None, env=None):
         self.dir = pathlib.Path(run_dir or tempfile.mkdtemp(prefix="edgeprof-test."))
         self.own_dir = run_dir is None
@@ -134,7 +137,7 @@ class Daemon:
         return self.process.pid
 
     def start(self, wait=True):
-        command = [str(DAEMON), "-c", str(self.config_path)]
+        command = [*self.program, str(self.config_path), *self.more]
         if self.root:
             command += ["--root", str(self.root)]
         with open(self.log_path, "ab") as log:
