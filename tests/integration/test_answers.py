@@ -83,9 +83,11 @@ def test_every_chunk_with_more_is_as_described():
                 INTERFACE.check_reply("io.edgeprof." + method, message)
                 if not message.get("continues"):
                     break
-        client.send("Subscribe", {"metrics": True, "events": True, "interval_ms": 100}, more=True)
-        for _ in range(5):
-            INTERFACE.check_reply("io.edgeprof.Subscribe", client.receive())
+        client.send("Subscribe", {"metrics": True, "events": True, "interval_ms": 100, "advice": True}, more=True)
+        replies = [client.receive() for _ in range(5)]
+        for reply in replies:
+            INTERFACE.check_reply("io.edgeprof.Subscribe", reply)
+        assert any(reply["parameters"].get("advice") for reply in replies), "the demo is advised"
 
 
 def test_every_verb_answers_in_text_and_json():
