@@ -230,6 +230,10 @@ static void check_broker(cJSON *checks, const cJSON *broker)
 		finding_add(checks, reason[0] == '\0' ? FINDING_OK : FINDING_PROBLEM, "mqtt",
 			reason[0] == '\0' ? NULL : "edgeprofd --check-config",
 			reason[0] == '\0' ? "off: no broker is configured%s" : "off: %s", reason);
+	} else if (is_state(broker, "connected") && reason[0] != '\0') {
+		finding_add(checks, FINDING_PROBLEM, "mqtt",
+			"sudo editor /etc/edgeprofd/edgeprofd.conf # [mqtt] device_id",
+			"connected, not for long: %s", reason);
 	} else if (is_state(broker, "connected")) {
 		finding_add(checks, FINDING_OK, "mqtt", NULL, "connected to %s:%lld", host, port);
 	} else {

@@ -17,7 +17,7 @@ _edgeprofctl_names() {
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs="status snapshot sensors stages frames report apps ps power history trace alerts events watch mark marks source
-		metrics self throttle doctor reload parse emit version help"
+		metrics self throttle doctor reload parse emit mqtt-latency version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
 	local verb="" word words=""
@@ -29,7 +29,7 @@ _edgeprofctl() {
 	done
 	COMPREPLY=()
 	case $previous in
-	--socket | -o | --output)
+	--socket | -o | --output | --config)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -81,6 +81,7 @@ _edgeprofctl() {
 	stages) options+=" --tree --by --span --method --throttle --wide" ;;
 	source) options+=" --interval" ;;
 	emit) options+=" --app --frame --unit --time" ;;
+	mqtt-latency) options+=" --host --port --config --key --count --publish --interval" ;;
 	esac
 	if [[ $current == -* ]]; then
 		words="$options"

@@ -185,6 +185,10 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 			broker->port, broker->reason);
 		json_string(out, NULL, text);
 	}
+	if (broker->state == BROKER_CONNECTED && broker->reason[0] != '\0') {
+		snprintf(text, sizeof(text), "MQTT, connected by turns: %s", broker->reason);
+		json_string(out, NULL, text);
+	}
 	if (broker->state == BROKER_OFF && broker->reason[0] != '\0') {
 		snprintf(text, sizeof(text), "MQTT is off: %s", broker->reason);
 		json_string(out, NULL, text);

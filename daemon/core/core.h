@@ -63,7 +63,7 @@ struct broker_status {
 	enum broker_state state;
 	char host[256];
 	int port;
-	char reason[160];  /* why it is away, or off although configured */
+	char reason[160];  /* why it is away, off although configured, or not connected for long */
 	uint64_t since_ns; /* of the state */
 	uint64_t connects;
 	uint32_t queued;    /* messages that wait */
