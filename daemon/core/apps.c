@@ -92,6 +92,7 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 	app->uid = uid;
 	app->since_ns = now_ns;
 	app->last_seen_ns = now_ns;
+	advice_clear(&app->advice, "not judged yet", now_ns);
 	apps->app[apps->count++] = app;
 	*fresh = true;
 	*ret = app;
