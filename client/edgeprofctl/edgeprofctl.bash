@@ -16,7 +16,7 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames report apps ps power history trace alerts events watch mark marks source
+	local verbs="status snapshot sensors stages frames report apps ps power history trace alerts ack silence test-alert events watch mark marks source
 		metrics self throttle doctor reload parse emit mqtt-latency version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
@@ -45,6 +45,15 @@ _edgeprofctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names ps name)" -- "$current")
 		return
 		;;
+	--kind)
+		words="alert silenced hold mark app source clock daemon throttle"
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+		return
+		;;
+	--level)
+		mapfile -t COMPREPLY < <(compgen -W "info warning critical" -- "$current")
+		return
+		;;
 	--app)
 		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names stages app)" -- "$current")
 		return
@@ -60,6 +69,8 @@ _edgeprofctl() {
 			words="$(_edgeprofctl_names source name)"
 		fi
 		;;
+	ack | silence) words="$(_edgeprofctl_names alerts rule)" ;;
+	test-alert) words="info warning critical" ;;
 	parse)
 		words="tegrastats"
 		if [[ $previous == tegrastats ]]; then
@@ -72,8 +83,10 @@ _edgeprofctl() {
 	sensors) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
-	alerts) options+=" --all --check" ;;
-	events) options+=" --follow --lines --since --until" ;;
+	alerts) options+=" --all --check --check=critical --recent" ;;
+	ack | silence) options+=" --note --remove" ;;
+	test-alert) options+=" --note" ;;
+	events) options+=" --follow --lines --since --until --kind --level" ;;
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;

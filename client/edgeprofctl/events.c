@@ -3,12 +3,15 @@
 #include "client/edgeprofctl/events.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/history_views.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/verbs.h"
+#include "proto/name.h"
 #include "proto/varlink.h"
 
 /* Entries have at most about 700 bytes: so many always fit into one reply. */
@@ -28,21 +31,47 @@ void events_show(struct ctl *ctl, const cJSON *event, bool date)
 		subject[0] == '\0' ? "" : ": ", json_word(event, "text"));
 }
 
-/* Shows those of a reply behind `serial`; returns the last serial. */
-static int64_t show_events(struct ctl *ctl, const cJSON *reply, int64_t serial)
+static int level_of(const char *word)
+{
+	return strcmp(word, "critical") == 0 ? 2 : strcmp(word, "warning") == 0 ? 1 : 0;
+}
+
+static bool is_wanted(const struct ctl *ctl, const cJSON *event)
+{
+	const struct options *options = &ctl->options;
+	return (options->kind == NULL || strcmp(json_word(event, "kind"), options->kind) == 0) &&
+	       (options->level == NULL ||
+		       level_of(json_word(event, "severity")) >= level_of(options->level)) &&
+	       (ctl->word_count == 0 ||
+		       proto_glob_match(ctl->words[0], json_word(event, "subject")));
+}
+
+/* Leaves those behind `serial` that are wanted; the last serial there was. */
+static int64_t narrow(const struct ctl *ctl, cJSON *reply, int64_t serial)
+{
+	cJSON *events = cJSON_GetObjectItemCaseSensitive(reply, "events");
+	int64_t last = serial;
+	cJSON *next;
+	for (cJSON *event = cJSON_IsArray(events) ? events->child : NULL; event; event = next) {
+		int64_t its = json_integer(event, "serial");
+		next = event->next;
+		last = its > last ? its : last;
+		if (its <= serial || !is_wanted(ctl, event)) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(events, event));
+		}
+	}
+	return last;
+}
+
+static void show_events(struct ctl *ctl, const cJSON *reply)
 {
 	for (const cJSON *event = json_first(reply, "events"); event != NULL; event = event->next) {
-		int64_t its = json_integer(event, "serial");
-		if (its > serial) {
-			events_show(ctl, event, true);
-			serial = its;
-		}
+		events_show(ctl, event, true);
 	}
 	double lost = json_number(reply, "lost");
 	if (lost > 0) {
 		fprintf(ctl->output.stream, "(%.0f events were lost: read too slowly)\n", lost);
 	}
-	return serial;
 }
 
 static int list_page(struct ctl *ctl, int64_t from, long limit, cJSON **ret)
@@ -93,6 +122,14 @@ static int add_pages(
 	return CTL_FINE;
 }
 
+static void keep_last(cJSON *reply, long lines)
+{
+	cJSON *events = cJSON_GetObjectItemCaseSensitive(reply, "events");
+	for (int extra = json_count(reply, "events") - (int)lines; extra > 0; extra--) {
+		cJSON_Delete(cJSON_DetachItemViaPointer(events, events->child));
+	}
+}
+
 int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJSON **ret)
 {
 	bool ranged = from_us > INT64_MIN || to_us < INT64_MAX;
@@ -108,10 +145,7 @@ int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJS
 		cJSON_Delete(whole);
 		return status;
 	}
-	cJSON *events = cJSON_GetObjectItemCaseSensitive(whole, "events");
-	for (int extra = json_count(whole, "events") - (int)lines; extra > 0; extra--) {
-		cJSON_Delete(cJSON_DetachItemViaPointer(events, events->child));
-	}
+	keep_last(whole, lines);
 	*ret = whole;
 	return CTL_FINE;
 }
@@ -121,6 +155,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	const struct options *options = &ctl->options;
 	int64_t from_us = INT64_MIN, to_us = INT64_MAX;
 	bool ranged = options->since != NULL || options->until != NULL;
+	bool narrowed = (options->given & (OPTION_KIND | OPTION_LEVEL)) || ctl->word_count > 0;
 	long lines = options->given & OPTION_LINES ? options->lines
 		     : ranged			   ? INT32_MAX
 						   : DEFAULT_LINES;
@@ -129,67 +164,125 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 		status = history_time(ctl, options->until, &to_us);
 	}
 	cJSON *reply;
-	status = status == CTL_FINE ? events_list(ctl, lines, from_us, to_us, &reply) : status;
+	status = status == CTL_FINE
+			 ? events_list(ctl, narrowed ? INT32_MAX : lines, from_us, to_us, &reply)
+			 : status;
 	if (status != CTL_FINE) {
 		return status;
 	}
+	narrow(ctl, reply, INT64_MIN);
+	keep_last(reply, lines);
 	if (!ctl_json(ctl, reply)) {
-		show_events(ctl, reply, 0);
+		show_events(ctl, reply);
 	}
 	*serial = json_integer(reply, "last_serial");
 	cJSON_Delete(reply);
 	return CTL_FINE;
 }
 
+/* What came in between, after the daemon was away. One that begins its timeline anew begins here,
+ * too. */
+static int show_missed(struct ctl *ctl, int64_t *serial)
+{
+	cJSON *reply;
+	int status = events_list(ctl, INT32_MAX, INT64_MIN, INT64_MAX, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int64_t last = json_integer(reply, "last_serial");
+	narrow(ctl, reply, last < *serial ? 0 : *serial);
+	if (json_count(reply, "events") > 0 && !ctl_json(ctl, reply)) {
+		show_events(ctl, reply);
+	}
+	*serial = last;
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
 /* Until the daemon goes or stdout closes; Ctrl-C ends the process. */
-static int follow(struct ctl *ctl, int64_t serial)
+static int follow(struct ctl *ctl, int64_t *serial, bool *closed)
 {
 	for (;;) {
 		cJSON *reply;
 		int status;
-		if (!ctl_flush(ctl, &status)) {
+		*closed = !ctl_flush(ctl, &status);
+		if (*closed) {
 			return status;
 		}
 		status = ctl_next(ctl, 3600 * 1000, &reply);
 		if (status != CTL_FINE) {
 			return status;
 		}
-		if (reply != NULL && json_count(reply, "events") > 0 && !ctl_json(ctl, reply)) {
-			serial = show_events(ctl, reply, serial);
+		if (reply != NULL) {
+			*serial = narrow(ctl, reply, *serial);
+		}
+		bool told = reply != NULL &&
+			    (json_count(reply, "events") > 0 || json_number(reply, "lost") > 0);
+		if (told && !ctl_json(ctl, reply)) {
+			show_events(ctl, reply);
 		}
 		cJSON_Delete(reply);
 	}
 }
 
-int verb_events(struct ctl *ctl)
+/* The first reply (what fires now) shows that the subscription stands. */
+static int subscribe(struct ctl *ctl)
 {
-	int64_t serial = 0;
-	if (!(ctl->options.given & OPTION_FOLLOW)) {
-		return show_past(ctl, &serial);
-	}
 	cJSON *parameters = ctl_parameters("", NULL);
 	cJSON_AddTrueToObject(parameters, "events");
 	cJSON_AddFalseToObject(parameters, "metrics");
+	cJSON *first = NULL;
 	int status = ctl_subscribe(ctl, "Subscribe", parameters);
-	if (status != CTL_FINE) {
-		return status;
+	if (status == CTL_FINE) {
+		status = ctl_next(ctl, ctl->options.timeout_ms, &first);
 	}
-	/* The first reply (what fires now) shows that the subscription stands. */
-	cJSON *first;
-	status = ctl_next(ctl, ctl->options.timeout_ms, &first);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (first == NULL) {
+	if (status == CTL_FINE && first == NULL) {
 		return ctl_fail(ctl, CTL_UNREACHABLE,
 			"Subscribe: no answer within %.1f s (--timeout)",
 			(double)ctl->options.timeout_ms / 1000);
 	}
 	cJSON_Delete(first);
+	return status;
+}
+
+/* Subscribes, lists over a second connection, goes on with the first. *attached: it stood. */
+static int attend(struct ctl *ctl, int64_t *serial, bool again, bool *attached, bool *closed)
+{
+	*attached = *closed = false;
+	int status = subscribe(ctl);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (again) {
+		fputs("edgeprofctl: the daemon is back\n", stderr);
+	}
 	struct client *subscription = ctl->client;
 	ctl->client = NULL;
-	status = show_past(ctl, &serial);
+	status = again ? show_missed(ctl, serial) : show_past(ctl, serial);
 	ctl_disconnect(ctl);
 	ctl->client = subscription;
-	return status == CTL_FINE ? follow(ctl, serial) : status;
+	*attached = status == CTL_FINE;
+	ctl->quiet = ctl->quiet || *attached; /* verb_events tells that it goes */
+	return *attached ? follow(ctl, serial, closed) : status;
+}
+
+int verb_events(struct ctl *ctl)
+{
+	static const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+	int64_t serial = 0;
+	bool attached, closed;
+	if (!(ctl->options.given & OPTION_FOLLOW)) {
+		return show_past(ctl, &serial);
+	}
+	int status = attend(ctl, &serial, false, &attached, &closed);
+	while (status == CTL_UNREACHABLE && !closed && ctl->quiet) {
+		if (attached) {
+			fputs("edgeprofctl: the daemon is gone; waiting for it to come back\n",
+				stderr);
+		}
+		ctl_disconnect(ctl);
+		nanosleep(&pause, NULL);
+		status = attend(ctl, &serial, true, &attached, &closed);
+	}
+	return status;
 }

@@ -48,8 +48,10 @@ static const struct verb verbs[] = {
 		OPTION_NOTE | OPTION_REMOVE, 0, 2, verb_silence},
 	{"test-alert", "[SEVERITY]", "prove the chain: timeline, journal, MQTT", OPTION_NOTE, 0, 1,
 		verb_test_alert},
-	{"events", "", "the timeline", OPTION_FOLLOW | OPTION_LINES | OPTION_SINCE | OPTION_UNTIL,
-		0, 0, verb_events},
+	{"events", "[GLOB]", "the timeline",
+		OPTION_FOLLOW | OPTION_LINES | OPTION_SINCE | OPTION_UNTIL | OPTION_KIND |
+			OPTION_LEVEL,
+		0, 1, verb_events},
 	{"watch", "[GLOB]", "live picture; q ends", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
 		verb_watch},
 	{"mark", "LABEL", "put a mark on the timeline", OPTION_APP, 1, 1, verb_mark},

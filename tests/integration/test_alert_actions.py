@@ -3,10 +3,12 @@
 chain; across restarts and kill -9. covers G5.8"""
 import json
 import pathlib
+import signal
+import subprocess
 import tempfile
 import time
 
-from harness import Daemon, VarlinkError, run_tests, until
+from harness import CTL, Daemon, VarlinkError, run_tests, until
 
 import mosquitto
 
@@ -181,6 +183,35 @@ def test_chain_is_proved_with_the_broker_up_and_down_and_without_one():
         assert alert_of(daemon, "test")["test"] is True
         assert daemon.ctl("alerts", "--check").returncode != 1
         until("it ended", lambda: alert_of(daemon, "test") is None)
+
+
+def test_events_are_followed_over_a_restart():
+    with tempfile.TemporaryDirectory() as scratch:
+        root, temp = board(scratch)
+        with Daemon(config(), root=root) as daemon:
+            until("watched", lambda: alert_of(daemon))
+            command = [str(CTL), "events", "-f", "-j", "-n", "1", "--kind", "alert"]
+            with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+                child = subprocess.Popen(command, env=daemon.env, stdout=out, stderr=err)
+                lines = lambda: [event for line in read(out) for event in json.loads(line)["events"]]
+                heat(daemon, temp, 80, "firing")
+                until("the first", lambda: len(lines()) == 1)
+                daemon.kill()
+                until("it is missed", lambda: "waiting for it to come back" in "".join(read(err)))
+                daemon.start()
+                until("it is back", lambda: "the daemon is back" in "".join(read(err)))
+                heat(daemon, temp, 50, "ok")
+                until("the second", lambda: len(lines()) == 2)
+                assert [e["kind"] for e in lines()] == ["alert"] * 2, lines()
+                child.send_signal(signal.SIGINT)
+                child.wait(30)
+            level = daemon.ctl("events", "--level", "warning", "temp*").stdout
+            assert level.count("\n") == 1 and "THERMAL WARNING" in level, level
+
+
+def read(file):
+    file.seek(0)
+    return file.readlines()
 
 
 def try_test(daemon, seen):
