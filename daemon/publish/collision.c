@@ -40,8 +40,8 @@ void collision_ended(
 	}
 }
 
-uint64_t collision_pause_ns(uint64_t backoff_max_ns, uint64_t random)
+uint64_t collision_pause_ns(enum session_how how, uint64_t backoff_max_ns, uint64_t random)
 {
-	uint64_t half_ns = COLLISION_PAUSE * backoff_max_ns / 2;
+	uint64_t half_ns = (how == SESSION_TAKEN ? COLLISION_PAUSE : 1) * backoff_max_ns / 2;
 	return half_ns + random % (half_ns + 1);
 }

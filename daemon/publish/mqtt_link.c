@@ -159,10 +159,10 @@ static void *link_main(void *arg)
 		}
 		outbox_return(&link->outbox);
 		link_set_away(link, end.reason);
-		link_pause(link, pushed_out
-					 ? collision_pause_ns(link->backoff_max_ns, random_number())
-					 : mqtt_link_backoff_ns(link->backoff_min_ns,
-						   link->backoff_max_ns, attempt));
+		link_pause(link, pushed_out ? collision_pause_ns(end.how, link->backoff_max_ns,
+						      random_number())
+					    : mqtt_link_backoff_ns(link->backoff_min_ns,
+						      link->backoff_max_ns, attempt));
 		attempt += attempt < 32;
 	}
 	pthread_mutex_lock(&link->lock);

@@ -42,6 +42,7 @@ struct session {
 	bool connected, farewell_sent, farewell_acknowledged;
 	bool asks;  /* speaks MQTT 5, to be told when another client has our id */
 	bool taken; /* and is told so */
+	bool reset; /* the connection was broken, not closed */
 	int farewell_mid;
 	struct pace pace;
 	uint64_t opened_ns, connected_ns;
@@ -268,6 +269,7 @@ static int session_turn(struct session *session, bool stopping)
 		fds[1].events |= POLLOUT;
 	}
 	poll(fds, 2, session_poll_ms(session, stopping));
+	session->reset = fds[1].revents & POLLERR;
 	uint64_t count;
 	if (fds[0].revents & POLLIN && read(fds[0].fd, &count, sizeof(count)) < 0) {
 		return MOSQ_ERR_ERRNO;
@@ -343,7 +345,7 @@ static enum session_how session_how(const struct session *session)
 		return SESSION_TAKEN;
 	}
 	if (session->connected) {
-		return SESSION_LOST;
+		return session->reset ? SESSION_FAILED : SESSION_LOST;
 	}
 	return session->asks ? SESSION_OLD : SESSION_FAILED;
 }

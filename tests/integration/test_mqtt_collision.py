@@ -41,7 +41,7 @@ def test_two_daemons_with_one_id():
                 time.sleep(30)  # a rate is counted over a time
                 more = sum(status(d)["connects"] for d in (one, other)) - sum(connects)
                 print(f"  found after {took:.1f} s and {sum(connects)} connects; {more} in the next 30 s")
-                assert more <= 1, more  # whoever was pushed out stays away for 150 to 300 s
+                assert more <= 3, more  # whoever was pushed out stays away for 30 to 60 s
                 assert sum(connects) <= 24, connects
                 loser = one if says_so(one) else other
                 assert told(loser, "pushed us out") == 1, loser.log()

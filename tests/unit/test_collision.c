@@ -54,9 +54,11 @@ END_TEST
 
 START_TEST(who_was_pushed_out_stays_away_for_minutes)
 {
-	ck_assert_uint_eq(collision_pause_ns(MAX_NS, 0), 150 * S);
+	ck_assert_uint_eq(collision_pause_ns(SESSION_TAKEN, MAX_NS, 0), 150 * S);
+	ck_assert_uint_eq(collision_pause_ns(SESSION_LOST, MAX_NS, 0), 30 * S); /* suspected */
+	ck_assert_uint_le(collision_pause_ns(SESSION_LOST, MAX_NS, UINT64_MAX), 60 * S);
 	for (uint64_t random = 1; random > 0; random *= 3) {
-		uint64_t pause_ns = collision_pause_ns(MAX_NS, random);
+		uint64_t pause_ns = collision_pause_ns(SESSION_TAKEN, MAX_NS, random);
 		ck_assert(pause_ns >= 150 * S && pause_ns <= 300 * S);
 		if (random > UINT64_MAX / 3) {
 			break;
