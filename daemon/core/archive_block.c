@@ -18,13 +18,15 @@ uint32_t archive_quanta(void)
 	return crc;
 }
 
+/* Of the bytes as they are: a copied struct need not have the same padding. */
 static bool sum_is_right(const struct archive_block *header, const uint8_t *bytes)
 {
-	struct archive_block zeroed = *header;
-	zeroed.crc = 0;
-	uint32_t crc = crc32c(0, &zeroed, sizeof(zeroed));
-	crc = crc32c(
-		crc, bytes + sizeof(zeroed), (size_t)header->pages * ARCHIVE_PAGE - sizeof(zeroed));
+	static const uint8_t zeros[sizeof(header->crc)];
+	const size_t before = offsetof(struct archive_block, crc);
+	const size_t after = before + sizeof(zeros);
+	uint32_t crc = crc32c(0, bytes, before);
+	crc = crc32c(crc, zeros, sizeof(zeros));
+	crc = crc32c(crc, bytes + after, (size_t)header->pages * ARCHIVE_PAGE - after);
 	return crc == header->crc;
 }
 

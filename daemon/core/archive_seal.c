@@ -131,8 +131,8 @@ static void finish_block(struct archive *archive, struct archive_block *header, 
 	header->next_id = archive->index->names.next_id;
 	memset(archive->block + size, 0, whole - size);
 	memcpy(archive->block, header, sizeof(*header));
-	header->crc = crc32c(0, archive->block, whole);
-	memcpy(archive->block, header, sizeof(*header));
+	uint32_t crc = crc32c(0, archive->block, whole);
+	memcpy(archive->block + offsetof(struct archive_block, crc), &crc, sizeof(crc));
 }
 
 size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,

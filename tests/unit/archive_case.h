@@ -62,9 +62,9 @@ static inline uint64_t random_u64(void)
 
 static inline void add_metric(unsigned i, const char *name, enum unit unit)
 {
-	it.metric[i] = (struct metric){.id = i, .serial = it.serial++, .unit = unit};
-	snprintf(it.metric[i].name, sizeof(it.metric[i].name), "%s", name);
-	it.open[i].count = 0;
+	struct metric metric = {.id = i, .serial = it.serial++, .unit = unit};
+	snprintf(metric.name, sizeof(metric.name), "%s", name);
+	it.metric[i] = metric;
 }
 
 static inline void use_boot(uint8_t boot)
