@@ -14,6 +14,7 @@ import time
 from harness import CTL, Daemon, run_tests, skip, until
 
 import mosquitto
+from test_mqtt_tls import certificates, password_broker, secret_file, server
 
 DELAY_S = 0.040
 
@@ -198,6 +199,22 @@ def test_credentials_come_from_a_file():
             secret.chmod(0o600)
             secret.write_text("wrong")
             assert "not authorised" in latency(*words, status=69)
+
+
+def test_tls_is_the_daemons():
+    with certificates() as certs:
+        certs.signed("good")
+        certs.signed("common", names="", common="127.0.0.1")
+        for name, fine in (("good", True), ("common", False)):
+            with password_broker(certs, server(certs, name)) as broker:
+                config = pathlib.Path(certs.path("conf"))
+                config.write_text(f"[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\nca_file = {certs.path('ca.crt')}\n"
+                                  f"username = edge\npassword_file = {secret_file(certs)}\n")
+                words = ("probe", "--publish", "--count", 3, "--interval", "10ms", "--config", config)
+                seen = latency(*words, status=0 if fine else 69)
+                assert seen["count"] == 3 if fine else "certificate verify failed" in seen, seen
+                config.write_text(f"[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\nca_file = {certs.path('absent')}\n")
+                assert "can't be used" in latency(*words, status=69)
 
 
 if __name__ == "__main__":
