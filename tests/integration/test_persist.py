@@ -1,88 +1,15 @@
 #!/usr/bin/env python3
-"""History that survives a reboot: what is written, and everything that can be wrong with the place
-where it is written. quick-daemon is the daemon with seconds instead of minutes between two blocks.
-What needs file systems of its own runs as root, in a mount namespace."""
-import contextlib
-import ctypes
+"""History that survives a reboot: what is written, what a restart, a kill or a power cut leaves of
+it, and what can lie in its place."""
 import os
-import pathlib
 import random
-import re
 import shutil
 import stat
-import subprocess
-import sys
-import tempfile
 import time
 
-from harness import BUILD, Daemon, run_tests, until
-
-QUICK = [str(BUILD / "tests" / "integration" / "quick-daemon"), "-c"]
-MIB = 1 << 20
-
-
-class Quick(Daemon):
-    program = QUICK
-    more = ["1000", "300"]
-
-
-def config(path, size="1M"):
-    return f"[sampling]\ninterval = 200ms\n[history]\npersist = yes\npath = {path}\npersist_size = {size}\n"
-
-
-@contextlib.contextmanager
-def folder():
-    path = pathlib.Path(tempfile.mkdtemp(prefix="edgeprof-state."))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def told(daemon):
-    return daemon.call("GetSelf")
-
-
-def state_is(daemon, wanted, patience=30):
-    return until(f"the state is {wanted}: {told(daemon)}",
-                 lambda: (lambda s: s if s["history_persist_state"] == wanted else None)(told(daemon)), patience, 0.1)
-
-
-def written_more(daemon):
-    before = told(daemon)["history_persist_written_bytes"]
-    until("another block", lambda: told(daemon)["history_persist_written_bytes"] > before)
-
-
-def samples_go_on(daemon):
-    before = daemon.metric("cpu/load1")["time_us"]
-    until("samples", lambda: daemon.metric("cpu/load1")["time_us"] > before, 5)
-
-
-def degraded(daemon, *words, patience=30):
-    """It says so everywhere, with the reason, and goes on."""
-    reason = state_is(daemon, "degraded", patience)["history_persist_reason"]
-    for word in words:
-        assert word in reason, reason
-    assert f"history: not persistent: {reason}" in daemon.call("GetStatus")["degraded"]
-    samples_go_on(daemon)
-    until("the metric", lambda: daemon.metric("self/history_degraded")["value"] == 1)
-    assert reason in daemon.ctl("self", "--no-pager").stdout
-    return reason
-
-
-def well_again(daemon, patience=30):
-    state_is(daemon, "ok", patience)
-    events = [e["text"] for e in daemon.call("ListEvents")["events"]]
-    assert "history is persistent again" in events, events
-    assert not [d for d in daemon.call("GetStatus")["degraded"] if "not persistent" in d]
-    until("the metric", lambda: daemon.metric("self/history_degraded")["value"] == 0)
-    written_more(daemon)
-
-
-def rows(daemon, glob="cpu/load1"):
-    with contextlib.closing(daemon.client(30)) as client:
-        return [t for reply in client.stream("GetHistory", glob=glob, from_us=1)
-                for series in reply["series"] for t in series["time_us"]]
+from harness import Daemon, run_tests, until
+from persist_case import MIB, Quick, config, degraded, folder, rows, state_is, told, well_again, written_more
+from reboots import Board, reason_to_skip
 
 
 def test_volatile_writes_nothing_and_makes_no_folder():
@@ -112,39 +39,56 @@ def test_the_service_s_state_directory_is_used():
         assert (home / "state" / "history").stat().st_size == MIB
 
 
+def lived(daemon, seconds):
+    """The buckets of that time are over."""
+    begun = daemon.call("GetStatus")["mono_us"]
+    until(f"{seconds} s", lambda: daemon.call("GetStatus")["mono_us"] > begun + seconds * 1e6, pause=0.5)
+
+
 def test_a_clean_stop_keeps_all():
-    """Without what the run directory holds, as after a reboot."""
-    with folder() as state:
-        with Daemon(config(state)) as daemon:
+    if reason := reason_to_skip():
+        return reason
+    with Board("") as board:
+        with Daemon(config(board.state, "2M")) as daemon:
             state_is(daemon, "ok")
-            until("samples", lambda: len(rows(daemon)) > 5)
-        begun = time.time() * 1e6
-        with Daemon(config(state)) as daemon:
+            lived(daemon, 11)
+        stopped = time.time() * 1e6
+        with board.boot() as daemon:
             self = state_is(daemon, "ok")
+            assert daemon.call("GetStatus")["boot_seq"] == 2
             assert self["history_persist_day_bytes"] > 0, self  # the account remembers
-            assert self["history_persist_oldest_us"] < begun
-            past = [t for t in rows(daemon) if t < begun - 1e6]
-            assert past, rows(daemon)
+            assert self["history_persist_boots"] >= 1, self
+            past = [t for t in rows(daemon) if t < stopped]
+            assert past and max(past) > stopped - 61e6, (past, stopped)  # the bucket that was open, of 10 s or 60 s
+            assert "daemon stopped" in [f"{e['kind']} {e['text']}" for e in daemon.call("ListEvents")["events"]
+                                        if e.get("boot_seq") == 1]
 
 
 def test_a_kill_loses_no_more_than_told():
-    with folder() as state:
-        daemon = Quick(config(state))
+    """The marks of each second, up to one that no block had yet."""
+    if reason := reason_to_skip():
+        return reason
+    with Board("") as board:
+        daemon = Quick(config(board.state, "2M"))
         try:
             daemon.start()
             state_is(daemon, "ok")
-            for _ in range(3):
-                written_more(daemon)
+            begun = time.monotonic()
+            for n in range(30):
+                daemon.call("Mark", label=f"mark {n}")
+                time.sleep(0.2)
             daemon.kill()
-            killed = time.time() * 1e6
-            blocks = (state / "history").read_bytes()
+            took = time.monotonic() - begun
         finally:
             daemon.clean()
-        assert blocks[:16] == b"edgeprof archive"
-        with Daemon(config(state)) as daemon:
+        assert (board.state / "history").read_bytes()[:16] == b"edgeprof archive"
+        with board.boot() as daemon:
             assert state_is(daemon, "ok")["history_persist_damaged_pages"] == 0
-            past = [t for t in rows(daemon) if t < killed]
-            assert past and max(past) > killed - 22e6, (past, killed)  # a bucket that was open, and its begin
+            kept = [e["text"] for e in daemon.call("ListEvents")["events"] if e.get("boot_seq") == 1]
+            marks = [n for n in range(30) if any(f"mark {n}" == text.split(":")[-1].strip() for text in kept)]
+            assert marks == list(range(len(marks))), kept
+            # a block each second, and what its writing takes
+            assert (30 - len(marks)) * took / 30 < 2.5, (marks, took)
 
 
 def test_power_cuts_at_any_moment():
@@ -230,164 +174,6 @@ def test_a_file_or_folder_that_goes_away_comes_back():
             os.truncate(state / "history", 5000)
             until("a new file", lambda: (state / "history.1").exists())
             well_again(daemon)
-
-
-# ---- file systems of our own ----
-
-def mount(*words):
-    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True)
-
-
-@contextlib.contextmanager
-def mounted(place, *words):
-    place.mkdir(exist_ok=True)
-    mount(*words, place)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=False)
-
-
-def without_mounts():
-    if os.geteuid() != 0:
-        return "needs root"
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not without_mounts.__dict__.get("done"):
-        if libc.unshare(0x00020000) != 0 or libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None) != 0:
-            return f"no mount namespace: {os.strerror(ctypes.get_errno())}"
-        without_mounts.done = True
-    return None
-
-
-def image(above, options, size=64 * MIB):
-    """An ext4 in a file; its loop device goes with the mount."""
-    if not pathlib.Path("/dev/loop-control").exists() or not shutil.which("mkfs.ext4"):
-        return None
-    path = above / "image"
-    with open(path, "wb") as file:
-        file.truncate(size)
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", *options, str(path)], check=True)
-    return path
-
-
-def test_a_full_disk():
-    if reason := without_mounts():
-        return reason
-    with folder() as above, mounted(above / "disk", "-t", "tmpfs", "-o", "size=512K,mode=700", "none") as disk:
-        with Quick(config(disk)) as daemon:
-            degraded(daemon, "no room")
-            assert list(disk.iterdir()) == []
-            mount("-o", "remount,size=8M", disk)
-            well_again(daemon)
-            # what was reserved stays writable when the disk is full to the last byte
-            with contextlib.suppress(OSError), open(disk / "ballast", "wb", 0) as ballast:
-                while True:
-                    ballast.write(bytes(4096))
-            written_more(daemon)
-            assert told(daemon)["history_persist_state"] == "ok"
-
-
-def test_a_read_only_disk_and_back():
-    if reason := without_mounts():
-        return reason
-    with folder() as above:
-        disk = above / "disk"
-        disk.mkdir(mode=0o700)
-        mount("--bind", disk, disk)
-        mount("-o", "remount,bind,ro", disk)
-        try:
-            with Quick(config(disk)) as daemon:
-                degraded(daemon, "Read-only file system")
-                mount("-o", "remount,bind,rw", disk)
-                well_again(daemon)
-        finally:
-            subprocess.run(["umount", "-l", str(disk)], check=False)
-
-
-def test_a_disk_that_turns_read_only_by_errors():
-    if reason := without_mounts():
-        return reason
-    with folder() as above:
-        if not (path := image(above, [])):
-            return "no loop devices, or no mkfs.ext4"
-        disk = above / "disk"
-        with mounted(disk, "-o", "loop", path):
-            disk.chmod(0o700)
-            with Quick(config(disk / "state")) as daemon:
-                state_is(daemon, "ok")
-                subprocess.run(["mount", "-o", "remount,abort", str(disk)], check=False)
-                reason = degraded(daemon)
-                assert re.search("Read-only|Input/output|corrupted|No such device", reason), reason
-                subprocess.run(["umount", "-l", str(disk)], check=True)
-                until("the disk is free", lambda: str(path) not in subprocess.run(
-                    ["losetup", "-a"], capture_output=True, text=True).stdout)
-                mount("-o", "loop", path, disk)
-                well_again(daemon)
-
-
-def pages_of(file):
-    """Where it lies on its file system: bytes from, length."""
-    out = subprocess.run(["filefrag", "-v", "-b4096", str(file)], capture_output=True, text=True, check=True).stdout
-    return [(int(m[1]) * 4096, int(m[2]) * 4096)
-            for m in re.finditer(r"^\s*\d+:\s*\d+\.\.\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+):", out, re.M)]
-
-
-def test_a_medium_that_fails():
-    """EIO of a real device: a loop device whose file has holes, on a file system without room."""
-    if reason := without_mounts():
-        return reason
-    if not shutil.which("filefrag"):
-        return "no filefrag"
-    with folder() as above, mounted(above / "below", "-t", "tmpfs", "-o", "size=128M", "none") as below:
-        if not (path := image(below, ["-b", "4096", "-O", "^has_journal"], 32 * MIB)):
-            return "no loop devices, or no mkfs.ext4"
-        with mounted(above / "disk", "-o", "loop", path) as disk:
-            disk.chmod(0o700)
-            with Quick(config(disk / "state")) as daemon:
-                state_is(daemon, "ok")
-                written_more(daemon)
-                os.sync()
-                for at, length in pages_of(disk / "state" / "history"):
-                    subprocess.run(["fallocate", "-p", "-o", str(at), "-l", str(length), str(path)], check=True)
-                ballast = below / "ballast"
-                with contextlib.suppress(OSError), open(ballast, "wb", 0) as file:
-                    while True:
-                        file.write(bytes(4096))
-                degraded(daemon, "Input/output error")
-                ballast.unlink()
-                well_again(daemon)
-
-
-def test_a_medium_that_hangs():
-    if reason := without_mounts():
-        return reason
-    with folder() as above:
-        if not (path := image(above, [])) or not shutil.which("fsfreeze"):
-            return "no loop devices, no mkfs.ext4 or no fsfreeze"
-        with mounted(above / "disk", "-o", "loop", path) as disk:
-            disk.chmod(0o700)
-            with Quick(config(disk / "state")) as daemon:
-                state_is(daemon, "ok")
-                subprocess.run(["fsfreeze", "-f", str(disk)], check=True)
-                try:
-                    state_is(daemon, "stuck")
-                    assert "not answered" in told(daemon)["history_persist_reason"]
-                    samples_go_on(daemon)
-                    begun = time.monotonic()
-                    daemon.call("GetStatus")
-                    assert time.monotonic() - begun < 1
-                finally:
-                    subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
-                well_again(daemon)
-                subprocess.run(["fsfreeze", "-f", str(disk)], check=True)
-                try:
-                    time.sleep(2)  # a write hangs now
-                    daemon.process.terminate()
-                    until("the socket is gone", lambda: not daemon.socket.exists(), 5)
-                    until("it gave up", lambda: "was not written within 2 s" in daemon.log(), 10)
-                finally:
-                    subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
-                assert daemon.process.wait(30) == 0, daemon.log()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""History on disks that are full, read-only, failing or hanging: file systems of the test's own, as
+root in a mount namespace. The daemon samples on, says what is wrong, and recovers by itself."""
+import contextlib
+import ctypes
+import errno
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from fuse_image import FuseImage
+from harness import run_tests, until
+from persist_case import MIB, Quick, config, degraded, folder, samples_go_on, state_is, told, well_again, written_more
+
+
+def mount(*words):
+    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def mounted(place, *words):
+    place.mkdir(exist_ok=True)
+    mount(*words, place)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def without_mounts():
+    if os.geteuid() != 0:
+        return "needs root"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not without_mounts.__dict__.get("done"):
+        if libc.unshare(0x00020000) != 0 or libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None) != 0:
+            return f"no mount namespace: {os.strerror(ctypes.get_errno())}"
+        without_mounts.done = True
+    return None
+
+
+def image(above, options, size=64 * MIB):
+    """An ext4 in a file; its loop device goes with the mount."""
+    if not pathlib.Path("/dev/loop-control").exists() or not shutil.which("mkfs.ext4"):
+        return None
+    path = above / "image"
+    with open(path, "wb") as file:
+        file.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", *options, str(path)], check=True)
+    return path
+
+
+def test_a_full_disk():
+    if reason := without_mounts():
+        return reason
+    with folder() as above, mounted(above / "disk", "-t", "tmpfs", "-o", "size=512K,mode=700", "none") as disk:
+        with Quick(config(disk)) as daemon:
+            degraded(daemon, "no room")
+            assert list(disk.iterdir()) == []
+            mount("-o", "remount,size=8M", disk)
+            well_again(daemon)
+            # what was reserved stays writable when the disk is full to the last byte
+            with contextlib.suppress(OSError), open(disk / "ballast", "wb", 0) as ballast:
+                while True:
+                    ballast.write(bytes(4096))
+            written_more(daemon)
+            assert told(daemon)["history_persist_state"] == "ok"
+
+
+def test_a_read_only_disk_and_back():
+    if reason := without_mounts():
+        return reason
+    with folder() as above:
+        disk = above / "disk"
+        disk.mkdir(mode=0o700)
+        mount("--bind", disk, disk)
+        mount("-o", "remount,bind,ro", disk)
+        try:
+            with Quick(config(disk)) as daemon:
+                degraded(daemon, "Read-only file system")
+                mount("-o", "remount,bind,rw", disk)
+                well_again(daemon)
+        finally:
+            subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def test_a_disk_that_turns_read_only_by_errors():
+    if reason := without_mounts():
+        return reason
+    with folder() as above:
+        if not (path := image(above, [])):
+            return "no loop devices, or no mkfs.ext4"
+        disk = above / "disk"
+        with mounted(disk, "-o", "loop", path):
+            disk.chmod(0o700)
+            with Quick(config(disk / "state")) as daemon:
+                state_is(daemon, "ok")
+                subprocess.run(["mount", "-o", "remount,abort", str(disk)], check=False)
+                reason = degraded(daemon)
+                assert re.search("Read-only|Input/output|corrupted|No such device", reason), reason
+                subprocess.run(["umount", "-l", str(disk)], check=True)
+                until("the disk is free", lambda: str(path) not in subprocess.run(
+                    ["losetup", "-a"], capture_output=True, text=True).stdout)
+                mount("-o", "loop", path, disk)
+                well_again(daemon)
+
+
+def test_a_medium_that_fails():
+    if reason := without_mounts():
+        return reason
+    with folder() as above:
+        if not (path := image(above, ["-b", "4096", "-O", "^has_journal"], 24 * MIB)):
+            return "no loop devices, or no mkfs.ext4"
+        below = above / "below"
+        below.mkdir()
+        try:
+            fuse = FuseImage(below, "image", path.read_bytes())
+        except OSError as error:
+            return f"no FUSE: {error}"
+        with fuse, mounted(above / "disk", "-o", "loop", below / "image") as disk:
+            disk.chmod(0o700)
+            with Quick(config(disk / "state")) as daemon:
+                state_is(daemon, "ok")
+                written_more(daemon)
+                fuse.error = errno.EIO
+                degraded(daemon, "Input/output error")
+                assert fuse.refused > 0
+                fuse.error = 0
+                well_again(daemon)
+                fuse.error = errno.ENOSPC  # a thin device whose pool is full
+                degraded(daemon)
+                fuse.error = 0
+                well_again(daemon)
+                assert state_is(daemon, "ok")["history_persist_damaged_pages"] == 0
+
+
+def test_a_medium_that_hangs():
+    if reason := without_mounts():
+        return reason
+    with folder() as above:
+        if not (path := image(above, [])) or not shutil.which("fsfreeze"):
+            return "no loop devices, no mkfs.ext4 or no fsfreeze"
+        with mounted(above / "disk", "-o", "loop", path) as disk:
+            disk.chmod(0o700)
+            with Quick(config(disk / "state")) as daemon:
+                state_is(daemon, "ok")
+                subprocess.run(["fsfreeze", "-f", str(disk)], check=True)
+                try:
+                    state_is(daemon, "stuck")
+                    assert "not answered" in told(daemon)["history_persist_reason"]
+                    samples_go_on(daemon)
+                    begun = time.monotonic()
+                    daemon.call("GetStatus")
+                    assert time.monotonic() - begun < 1
+                finally:
+                    subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
+                well_again(daemon)
+                subprocess.run(["fsfreeze", "-f", str(disk)], check=True)
+                try:
+                    time.sleep(2)  # a write hangs now
+                    daemon.process.terminate()
+                    until("the socket is gone", lambda: not daemon.socket.exists(), 5)
+                    until("it gave up", lambda: "was not written within 2 s" in daemon.log(), 10)
+                finally:
+                    subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
+                assert daemon.process.wait(30) == 0, daemon.log()
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()))
