@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
@@ -11,6 +12,15 @@
 #include "proto/name.h"
 
 enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
+
+/* The rule, and the instance when it has more than one: as ack and silence take it. */
+static void add_name(struct table *table, const cJSON *alert)
+{
+	const char *instance = json_word(alert, "instance");
+	bool single = instance[0] == '\0' || strcmp(instance, "_") == 0;
+	table_add(table, TONE_NONE, "%s%s%s", json_word(alert, "rule"), single ? "" : ":",
+		single ? "" : instance);
+}
 
 /* "acked: note, silenced", "test" or nothing. */
 static void add_hold(struct table *table, const cJSON *alert)
@@ -27,15 +37,15 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 	static const struct column columns[] = {
 		{"STATE", false, false},
 		{"SEVERITY", false, false},
-		{"RULE", false, false},
-		{"METRIC", false, true},
+		{"ALERT", false, false},
 		{"VALUE", true, false},
-		{"THRESHOLD", true, false},
-		{"SINCE", false, false},
+		{"LIMIT", true, false},
+		{"FOR", true, false},
 		{"", false, true},
 		{"TEXT", false, true},
 	};
 	bool utf8 = ctl->style.utf8;
+	int64_t now_us = (int64_t)time(NULL) * 1000000;
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *alert = json_first(reply, "alerts"); alert != NULL; alert = alert->next) {
@@ -46,14 +56,13 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 		enum tone tone = firing ? style_of_state(severity) : style_of_state(state);
 		table_add(&table, tone, "%s", state);
 		table_add(&table, firing ? tone : TONE_DIM, "%s", severity);
-		table_add(&table, TONE_NONE, "%s", json_word(alert, "rule"));
-		table_add(&table, TONE_NONE, "%s", json_word(alert, "metric"));
+		add_name(&table, alert);
 		table_add(&table, TONE_NONE, "%s",
 			format_value(json_number(alert, "value"), unit, utf8).text);
 		table_add(&table, TONE_NONE, "%s",
 			format_value(json_number(alert, "threshold"), unit, utf8).text);
-		table_add(
-			&table, TONE_DIM, "%s", format_time(json_integer(alert, "since_us")).text);
+		double seconds = (double)(now_us - json_integer(alert, "since_us")) / 1e6;
+		table_add(&table, TONE_DIM, "%s", format_span(seconds > 0 ? seconds : 0).text);
 		add_hold(&table, alert);
 		table_add(&table, TONE_DIM, "%s", json_word(alert, "text"));
 	}
@@ -191,10 +200,8 @@ static void show_recent(struct ctl *ctl, const cJSON *reply)
 		const char *severity = json_word(row, "severity"), *to = json_word(row, "to");
 		bool firing = strcmp(to, "firing") == 0;
 		bool step = firing && strcmp(json_word(row, "from"), "firing") == 0;
-		bool single = strcmp(json_word(row, "instance"), "_") == 0;
 		table_add(&table, TONE_DIM, "%s", format_time(json_integer(row, "time_us")).text);
-		table_add(&table, TONE_NONE, "%s%s%s", json_word(row, "rule"), single ? "" : ":",
-			single ? "" : json_word(row, "instance"));
+		add_name(&table, row);
 		table_add(&table, firing ? style_of_state(severity) : style_of_state("ok"),
 			"%s%s%s", step ? json_word(row, "from_severity") : json_word(row, "from"),
 			ctl->style.utf8 ? " → " : " -> ", firing ? severity : to);

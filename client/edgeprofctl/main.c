@@ -105,8 +105,8 @@ static void print_usage(FILE *out)
 {
 	fputs("Usage: edgeprofctl [OPTION]... COMMAND [ARGUMENT]...\n\nCommands:\n", out);
 	for (size_t i = 0; i < VERB_COUNT; i++) {
-		fprintf(out, "  %-8s %-12.12s %s\n", verbs[i].name,
-			strlen(verbs[i].arguments) > 12 ? "..." : verbs[i].arguments,
+		fprintf(out, "  %-12s %-10.10s %s\n", verbs[i].name,
+			strlen(verbs[i].arguments) > 10 ? "..." : verbs[i].arguments,
 			verbs[i].summary);
 	}
 	fputc('\n', out);

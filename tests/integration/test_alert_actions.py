@@ -3,12 +3,14 @@
 chain; across restarts and kill -9. covers G5.8"""
 import json
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
-from harness import CTL, Daemon, VarlinkError, run_tests, until
+from harness import CTL, SOURCE, Daemon, VarlinkError, run_tests, until
 
 import mosquitto
 
@@ -207,6 +209,20 @@ def test_events_are_followed_over_a_restart():
                 child.wait(30)
             level = daemon.ctl("events", "--level", "warning", "temp*").stdout
             assert level.count("\n") == 1 and "THERMAL WARNING" in level, level
+
+
+def test_catalog_is_taken_by_the_journal():
+    """journalctl compiles it and finds every MESSAGE_ID of the code."""
+    if not shutil.which("journalctl"):
+        return "no journalctl"
+    wanted = set(re.findall(r'"([0-9a-f]{32})"', (SOURCE / "daemon/publish/journal.c").read_text()))
+    with tempfile.TemporaryDirectory() as root:
+        for folder in ("usr/lib/systemd/catalog", "var/lib/systemd/catalog"):
+            (pathlib.Path(root) / folder).mkdir(parents=True)
+        shutil.copy(SOURCE / "systemd/edgeprofd.catalog", pathlib.Path(root) / "usr/lib/systemd/catalog")
+        subprocess.run(["journalctl", f"--root={root}", "--update-catalog"], check=True)
+        listed = subprocess.run(["journalctl", f"--root={root}", "--list-catalog"], check=True, capture_output=True, text=True)
+        assert {line.split()[0] for line in listed.stdout.splitlines()} == wanted, listed.stdout
 
 
 def read(file):

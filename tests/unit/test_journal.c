@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "daemon/core/alerts_actions.h"
 #include "daemon/util/log.h"
 #include "tests/unit/fake_core.h"
 
@@ -91,6 +92,55 @@ START_TEST(a_transition_is_one_structured_entry)
 	ck_assert(sent_field("EDGEPROF_STATE=ok\n"));
 	ck_assert(sent_field("PRIORITY=5\n"));
 	ck_assert(!sent_field("EDGEPROF_VALUE"));
+}
+END_TEST
+
+/* What observers get of an alert that nobody is called for, and of a test. */
+static struct alert_transition transition_of(const char *instance)
+{
+	struct alert *alert = fake_alert(instance);
+	alert->phase = ALERT_FIRING;
+	return (struct alert_transition){
+		.alert = alert, .from = ALERT_OK, .to = ALERT_FIRING, .t_ns = 1};
+}
+
+START_TEST(a_silenced_one_is_told_at_info_and_says_so)
+{
+	be_a_service();
+	ck_assert_int_eq(journal_create(&core, &journal), 0);
+	struct alert_transition transition = transition_of("cpu");
+	transition.quiet = true;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert_int_eq(sent, 1);
+	ck_assert(sent_field("PRIORITY=6\n"));
+	ck_assert(sent_field("EDGEPROF_SILENCED=1\n"));
+	ck_assert(sent_field("EDGEPROF_FROM_STATE=ok\n"));
+	transition.update = true;
+	fake.observer[0](fake.ctx[0], &transition);
+	timeline_add(core.timeline, 1, TIMELINE_SILENCED, TIMELINE_INFO, "hot:cpu", "too hot");
+	ck_assert_int_eq(sent, 1);
+	timeline_add(core.timeline, 1, TIMELINE_HOLD, TIMELINE_INFO, "hot", "silenced for 5 s");
+	ck_assert_int_eq(sent, 2);
+	ck_assert(sent_field("MESSAGE_ID=b0b9a2d3f6c94e05a1c1d4a4c2f0e7d6\n"));
+}
+END_TEST
+
+START_TEST(a_test_learns_what_the_journal_said)
+{
+	struct alert_test test = {.journal = ALERT_LINK_NONE};
+	be_a_service();
+	ck_assert_int_eq(journal_create(&core, &journal), 0);
+	struct alert_transition transition = transition_of("cpu");
+	transition.test = &test;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert_int_eq(test.journal, ALERT_LINK_DONE);
+	ck_assert(sent_field("EDGEPROF_TEST=1\n"));
+	sendv_result = -2;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert_int_eq(test.journal, ALERT_LINK_FAILED);
+	log_max_level = LOG_LEVEL_ERROR;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert_int_eq(test.journal, ALERT_LINK_FILTERED);
 }
 END_TEST
 
@@ -188,6 +238,13 @@ START_TEST(every_message_id_is_in_the_catalog)
 		}
 	}
 	ck_assert_int_eq(ids, 10);
+	/* and nothing is explained that nobody says */
+	for (const char *at = text[1]; (at = strstr(at, "\n-- ")); at++, ids--) {
+		char id[40];
+		snprintf(id, sizeof(id), "\"%.32s\"", at + 4);
+		ck_assert_msg(strstr(text[0], id), "%s", id);
+	}
+	ck_assert_int_eq(ids, 0);
 }
 END_TEST
 
@@ -197,6 +254,8 @@ int main(void)
 	TCase *tests = tcase_create("journal");
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, a_transition_is_one_structured_entry);
+	tcase_add_test(tests, a_silenced_one_is_told_at_info_and_says_so);
+	tcase_add_test(tests, a_test_learns_what_the_journal_said);
 	tcase_add_test(tests, outside_systemd_it_is_one_line);
 	tcase_add_test(tests, the_timeline_is_told_with_its_level);
 	tcase_add_test(tests, without_a_journal_socket_the_line_goes_to_stderr);
