@@ -9,6 +9,7 @@
 #include "daemon/core/alerts_actions.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
+#include "daemon/statedir.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -93,19 +94,35 @@ static int open_timeline(struct daemon *daemon)
 	return timeline_adopt(daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
 }
 
-/* What alerts remember; without the file they start anew. */
+/* After a reboot: what they remembered in the boot before. */
+static void load_alerts(struct daemon *daemon, const uint8_t boot_id[16])
+{
+	char dir[192];
+	bool parents;
+	const struct config *config = daemon->config;
+	if (config->history_persist &&
+		statedir_choose(config->history_path, dir, sizeof(dir), &parents) == 0) {
+		alerts_keep_load(dir, daemon->alerts_file.data, daemon->holds_file.data, boot_id);
+	}
+}
+
+/* What alerts remember, and what people said about them; without the files they start anew. */
 static void open_alerts(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
-	if (daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "alerts",
-					       alerts_memory_bytes(), &daemon->alerts_file) >= 0) {
-		parse_boot_id(daemon->facts.boot_id, boot_id);
+	bool slots = daemon->runfile.fd >= 0 &&
+		     runfile_open(daemon->run_dir, "alerts", alerts_memory_bytes(),
+			     &daemon->alerts_file) >= 0;
+	bool holds =
+		daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "holds",
+						   alert_holds_bytes(), &daemon->holds_file) >= 0;
+	parse_boot_id(daemon->facts.boot_id, boot_id);
+	if (slots) {
+		load_alerts(daemon, boot_id);
 		alerts_remember(
 			daemon->core.alerts, daemon->alerts_file.data, boot_id, seam()->now_ns());
 	}
-	if (daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "holds", alert_holds_bytes(),
-					       &daemon->holds_file) >= 0) {
-		parse_boot_id(daemon->facts.boot_id, boot_id);
+	if (holds) {
 		alerts_remember_holds(
 			daemon->core.alerts, daemon->holds_file.data, boot_id, seam()->now_ns());
 	}

@@ -13,6 +13,7 @@
 #include "daemon/notify.h"
 #include "daemon/persist.h"
 #include "daemon/rundir.h"
+#include "daemon/statedir.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -56,8 +57,8 @@ static int open_recorder(struct daemon *daemon)
 		int r = runfile_open(daemon->run_dir, "recorder", sizeof(struct record_memory),
 			&daemon->recorder_file);
 		if (r < 0) {
-			log_warning("recordings of a day are only counted in memory: %s",
-				strerror(-r));
+			log_warning(
+				"recordings of a day are only counted in memory: %s", strerror(-r));
 		}
 	}
 	return recorder_open(daemon->loop, &daemon->core, daemon->run_dir,
@@ -122,14 +123,24 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 		return;
 	}
 	daemon_boot_id(daemon, options.boot_id);
-	int r = persist_open(daemon->loop, &daemon->core, &daemon->persist_status, &options,
-		&daemon->persist);
+	int r = persist_open(
+		daemon->loop, &daemon->core, &daemon->persist_status, &options, &daemon->persist);
 	if (r < 0) {
 		daemon->persist_status.state = PERSIST_DEGRADED;
 		snprintf(daemon->persist_status.reason, sizeof(daemon->persist_status.reason), "%s",
 			strerror(-r));
 		log_error("history is not persistent: %s", strerror(-r));
 		persist_close(daemon->persist);
+		return;
+	}
+	char dir[192];
+	bool parents;
+	r = statedir_choose(config->history_path, dir, sizeof(dir), &parents);
+	r = r < 0 ? r
+		  : alerts_keep_open(daemon->loop, &daemon->core, dir, daemon->persist,
+			    &daemon->alerts_keep);
+	if (r < 0) {
+		log_error("alerts do not survive a reboot: %s", strerror(-r));
 	}
 }
 
@@ -250,6 +261,7 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
+	alerts_keep_close(daemon->alerts_keep);
 	persist_close(daemon->persist);
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	reports_close(daemon->reports);

@@ -31,6 +31,12 @@ int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *stat
 /* A source's commit, for the archive. */
 void persist_commit(struct persist *persist, const struct source *source, uint64_t t_ns);
 
+/* The state directory is there and can be written. NULL is fine. */
+bool persist_is_open(const struct persist *persist);
+/* Something else is to be written there: is it within the account, which is charged then? last: the
+ * process ends. */
+bool persist_charge(struct persist *persist, size_t bytes, bool last);
+
 /* Writes what there is, for at most 2 s; finishes while the loop runs empty. NULL is fine. */
 void persist_close(struct persist *persist);
 /* After the loop ran empty. NULL is fine. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "daemon/persist_private.h"
+#include "daemon/util/seam.h"
 
 #define S_NS UINT64_C(1000000000)
 
@@ -38,6 +39,23 @@ struct archive_pace persist_pace(struct persist *persist, uint64_t now_ns)
 	}
 	tell_account(persist, &pace, now_ns);
 	return pace;
+}
+
+bool persist_is_open(const struct persist *persist)
+{
+	return persist && persist->open;
+}
+
+bool persist_charge(struct persist *persist, size_t bytes, bool last)
+{
+	uint64_t now_ns = seam()->now_ns();
+	if (!persist->remembered ||
+		!archive_account_allows(&persist->account, now_ns, bytes, last)) {
+		return false;
+	}
+	archive_account_wrote(&persist->account, now_ns, bytes, 0, 0);
+	persist->status->written_bytes += archive_account_cost(&persist->account, bytes);
+	return true;
 }
 
 bool persist_write(struct persist *persist, uint64_t now_ns, bool last)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "daemon/alerts_keep.h"
 #include "daemon/api/server.h"
 #include "daemon/clock.h"
 #include "daemon/collect/scheduler.h"
@@ -48,6 +49,7 @@ struct daemon {
 	struct reports *reports;
 	struct persist *persist; /* NULL = history is not kept over reboots */
 	struct persist_status persist_status;
+	struct alerts_keep *alerts_keep; /* NULL likewise */
 	struct recorder *recorder;
 	struct runfile recorder_file;
 	struct scheduler *scheduler;

@@ -86,7 +86,8 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 	json_string(out, "severity", alert_severity_name(alert->severity));
 	json_number(out, "value", alert->value);
 	json_number_opt(out, "threshold", alert->threshold);
-	json_integer(out, "since_us", row_time_us(core, alert->since_ns));
+	json_integer(out, "since_us",
+		alert->since_us ? alert->since_us : row_time_us(core, alert->since_ns));
 	json_string(out, "text", alert->text);
 	hold_fields(out, core, alert);
 	json_close(out, '}');

@@ -59,7 +59,8 @@ struct alert {
 	enum alert_severity severity; /* while firing or pending */
 	double value;		      /* last; NAN = null */
 	double threshold;	      /* the one that is or was crossed */
-	uint64_t since_ns;	      /* of the present phase */
+	uint64_t since_ns;	      /* of the present phase, or this boot's first moment … */
+	int64_t since_us;	      /* … when it began in a boot before: then, else 0 */
 	uint64_t t_ns;		      /* of the last evaluation */
 	uint64_t transitions;
 	uint64_t withheld;     /* of them, since the last one that was told */

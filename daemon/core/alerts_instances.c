@@ -18,6 +18,7 @@ void alert_instance_end(
 		alert->phase = ALERT_OK;
 		alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
 		alert->since_ns = alert->t_ns;
+		alert->since_us = 0;
 		alerts_tell(
 			alerts, alert, ALERT_FIRING, (enum alert_severity)told->severity, ending);
 	}

@@ -80,17 +80,28 @@ static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 	       memchr(slot->text, '\0', sizeof(slot->text));
 }
 
-void alerts_memory_adopt(
-	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
+static struct table_header header_of(const uint8_t boot_id[16])
 {
-	struct table_header *header = bytes;
 	struct table_header wanted = {.magic = ALERTS_MAGIC,
 		.slot_size = sizeof(struct alert_slot),
 		.slots = ALERT_SLOTS};
 	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
-	if (memcmp(header, &wanted, sizeof(wanted)) != 0) {
+	return wanted;
+}
+
+bool alerts_memory_is_of(const void *bytes, const uint8_t boot_id[16])
+{
+	struct table_header wanted = header_of(boot_id);
+	return memcmp(bytes, &wanted, sizeof(wanted)) == 0;
+}
+
+void alerts_memory_adopt(
+	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
+{
+	struct table_header *header = bytes;
+	if (!alerts_memory_is_of(bytes, boot_id)) {
 		memset(bytes, 0, alerts_memory_bytes());
-		*header = wanted;
+		*header = header_of(boot_id);
 	}
 	memory->slot = (struct alert_slot *)(void *)(header + 1);
 	memory->inherited_count = 0;
@@ -118,6 +129,7 @@ static void restore(struct alert_state *state, const struct alert_slot *slot)
 	alert->value = slot->value;
 	alert->threshold = slot->threshold;
 	alert->since_ns = slot->since_ns;
+	alert->since_us = slot->since_us;
 	alert->transitions = slot->transitions;
 	alert->withheld = slot->withheld;
 	state->told = slot->told;
@@ -194,6 +206,7 @@ int alerts_memory_store(struct alerts_memory *memory, int index, const struct al
 	slot->phase = (uint32_t)alert->phase;
 	slot->severity = (uint32_t)alert->severity;
 	slot->since_ns = alert->since_ns;
+	slot->since_us = alert->since_us;
 	slot->transitions = alert->transitions;
 	slot->withheld = alert->withheld;
 	slot->told = state->told;

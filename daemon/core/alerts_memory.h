@@ -20,6 +20,7 @@ enum { ALERT_SLOTS = 128, ALERT_SLOPES = 64 };
 struct alert_slot {
 	uint64_t rule; /* hash of its definition; 0 = free. Written last, cleared first */
 	uint64_t since_ns, transitions;
+	int64_t since_us; /* wall time, of a boot before; 0 = since_ns says it */
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
 	uint64_t withheld;
 	struct alert_told told;
@@ -41,6 +42,9 @@ struct alerts_memory {
 	struct alert_slope *slope;	    /* ALERT_SLOPES; NULL likewise */
 	bool slope_inherited[ALERT_SLOPES]; /* likewise */
 };
+
+/* Has a process of this boot left something there? */
+bool alerts_memory_is_of(const void *bytes, const uint8_t boot_id[16]);
 
 /* Takes over what a process of this boot left in the memory (8-byte aligned, any bytes), or formats
  * it. now_ns: times beyond it are damage. */

@@ -11,6 +11,7 @@ void alert_state_init(struct alert_state *state, uint64_t t_ns)
 	state->alert.value = NAN;
 	state->alert.threshold = state->alert.rule->threshold;
 	state->alert.since_ns = t_ns;
+	state->alert.since_us = 0;
 	state->alert.t_ns = t_ns;
 	state->alert.transitions = 0;
 	state->alert.text[0] = '\0';
@@ -83,6 +84,7 @@ static void enter(struct alert_state *state, enum alert_phase phase, uint64_t t_
 {
 	state->alert.phase = phase;
 	state->alert.since_ns = t_ns;
+	state->alert.since_us = 0;
 	state->clear_since_ns = ALERT_NEVER;
 	state->calm_since_ns = ALERT_NEVER;
 }
@@ -136,6 +138,7 @@ static bool step_firing(struct alert_state *state, double value, uint64_t t_ns)
 		return false;
 	}
 	alert->since_ns = t_ns;
+	alert->since_us = 0;
 	return true;
 }
 

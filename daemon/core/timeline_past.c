@@ -10,6 +10,8 @@
 
 #include "daemon/util/seam.h"
 
+#define BUCKET_US INT64_C(60000000) /* the longest */
+
 struct list {
 	struct timeline_entry *entry;
 	size_t count, room;
@@ -48,6 +50,27 @@ const char *timeline_boot_end_name(enum boot_end end)
 		break;
 	}
 	return "unknown";
+}
+
+bool timeline_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret)
+{
+	const struct archive_event *event;
+	size_t count = archive_events(archive, &event), at = 0;
+	if (!archive_boot_at(archive, index, ret)) {
+		return false;
+	}
+	while (at < count && event[at].boot_seq < ret->seq) {
+		at++;
+	}
+	/* a bucket is told with its begin, which may lie before the boot's */
+	if (at < count && event[at].boot_seq == ret->seq &&
+		(ret->first_us == 0 || event[at].time_us < ret->first_us + BUCKET_US)) {
+		ret->first_us = event[at].time_us;
+	}
+	for (; at < count && event[at].boot_seq == ret->seq; at++) {
+		ret->last_us = event[at].time_us > ret->last_us ? event[at].time_us : ret->last_us;
+	}
+	return true;
 }
 
 /* "3 min 20 s", the two largest units. */
@@ -108,14 +131,13 @@ static void add_event(struct list *list, const struct archive_event *event)
 	memcpy(entry->text, event->text, sizeof(entry->text));
 }
 
-/* The first moment of this boot that anything is known of. */
-static uint64_t begin_ns(const struct timeline *timeline, const struct wallclock *wall,
-	const struct archive_boot *boot)
+uint64_t timeline_begin_ns(const struct timeline *timeline)
 {
-	const struct timeline_entry *first = timeline_from(timeline, TIMELINE_PAST + 1);
-	uint64_t t_ns = first ? first->t_ns : 1;
-	uint64_t bucket_ns = boot->first_us > 0 ? wallclock_mono_ns(wall, boot->first_us) : t_ns;
-	return bucket_ns < t_ns ? bucket_ns : t_ns;
+	const struct timeline_entry *first = timeline_from(timeline, 0);
+	while (first && first->boot_seq > 0) {
+		first = timeline_from(timeline, first->serial + 1);
+	}
+	return first ? first->t_ns : 0;
 }
 
 static void add_boots(struct list *list, const struct timeline *timeline,
@@ -125,22 +147,24 @@ static void add_boots(struct list *list, const struct timeline *timeline,
 	size_t events = archive_events(archive, &event), at = 0;
 	uint32_t now = archive_boot_seq(archive);
 	struct archive_boot before = {0}, boot;
-	for (size_t i = 0; archive_boot_at(archive, i, &boot); i++) {
+	for (size_t i = 0; timeline_boot_at(archive, i, &boot); i++) {
 		while (at < events && event[at].boot_seq < boot.seq) {
 			add_event(list, &event[at++]); /* of a boot of which only that is left */
 		}
+		if (i > 0 && boot.first_us < before.last_us &&
+			boot.first_us > before.last_us - BUCKET_US) {
+			boot.first_us = before.last_us;
+		}
 		if (i > 0 && boot.seq != now) {
-			int64_t begin_us = boot.first_us;
-			if (at < events && event[at].boot_seq == boot.seq &&
-				(begin_us == 0 || event[at].time_us < begin_us)) {
-				begin_us = event[at].time_us;
-			}
 			struct timeline_entry *entry = add(list);
-			tell_reboot(entry, archive, &before, &boot, begin_us);
-			entry->time_us = begin_us;
+			tell_reboot(entry, archive, &before, &boot, boot.first_us);
+			entry->time_us = boot.first_us;
 			entry->boot_seq = boot.seq;
 		} else if (i > 0) {
-			uint64_t t_ns = begin_ns(timeline, wall, &boot);
+			uint64_t t_ns = timeline_begin_ns(timeline);
+			if (boot.first_us > 0 && wallclock_mono_ns(wall, boot.first_us) < t_ns) {
+				t_ns = wallclock_mono_ns(wall, boot.first_us);
+			}
 			boot.synced = wallclock_synced(wall);
 			struct timeline_entry *entry = add(list);
 			tell_reboot(entry, archive, &before, &boot, wallclock_us(wall, t_ns));

@@ -22,6 +22,12 @@ enum boot_end {
 enum boot_end timeline_boot_end(const struct archive *archive, uint32_t seq);
 const char *timeline_boot_end_name(enum boot_end end); /* running, stopped, cut, unknown */
 
+/* archive_boot_at, the times widened by the boot's events. */
+bool timeline_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret);
+
+/* The first moment of this boot that anything is known of. */
+uint64_t timeline_begin_ns(const struct timeline *timeline);
+
 /* Gives the timeline what the archive knows of past boots; to be called again when the clock of
  * this one is known better. Wants timeline_reserve before the first entry. -ENOMEM. */
 int timeline_load_past(

@@ -263,7 +263,8 @@ static void add_alert(struct builder *builder, const struct core *core, const st
 	add_text(builder, "severity", alert_severity_name(alert->severity));
 	add_number(builder, "value", alert->value);
 	add_number(builder, "threshold", alert->threshold);
-	add_integer(builder, "since_us", wallclock_us(core->wall, alert->since_ns));
+	add_integer(builder, "since_us",
+		alert->since_us ? alert->since_us : wallclock_us(core->wall, alert->since_ns));
 	add_text(builder, "text", alert->text);
 	if (phase == ALERT_FIRING) {
 		add_flag(builder, "acked", alert->acked);
