@@ -164,7 +164,7 @@ static void set_rates(struct self_state *self, struct counters *counters, uint64
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	const uint64_t dropped = counters->events_dropped - counters->events_dropped_before;
+	const uint64_t dropped = counters->events_dropped; /* since their app was attached */
 	uint64_t cpu_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	if (self->t_ns != 0 && now_ns > self->t_ns) {
 		double passed_ns = (double)(now_ns - self->t_ns);

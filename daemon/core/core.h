@@ -77,7 +77,6 @@ const char *broker_state_name(enum broker_state state); /* off connecting connec
 /* What ingest and api count about themselves, for GetSelf and self/ metrics. */
 struct counters {
 	uint64_t events_received, events_dropped, events_invalid, drains;
-	uint64_t events_dropped_before; /* of events_dropped: before their app was attached */
 	uint64_t attaches, attaches_refused;
 	char attach_refused_reason[160]; /* of the last refusal; "" = none */
 	struct refusals refusals;

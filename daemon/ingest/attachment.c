@@ -54,8 +54,6 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	struct counters *counters = attachment->ingest->core->counters;
 	counters->events_received += grown(counts.received, attachment->counts.received);
 	counters->events_dropped += grown(counts.dropped, attachment->counts.dropped);
-	counters->events_dropped_before += attachment->accounted ? 0 : counts.dropped;
-	attachment->accounted = true;
 	counters->events_invalid += accounting->invalid - invalid_before;
 	counters->drains++;
 	accounting->sent = counts.sent;

@@ -39,7 +39,6 @@ struct attachment {
 	struct app_process *process;   /* NULL once detached */
 	struct connection *connection; /* NULL when it went before the process */
 	struct ring_counts counts;     /* at the last drain */
-	bool accounted;		       /* there was one */
 	uint64_t now_ns;	       /* of the drain that runs */
 	struct nspid nspid;
 	uint64_t looked_ns; /* when its threads were looked through */

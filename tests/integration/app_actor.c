@@ -6,6 +6,7 @@
  *     mark LABEL               alloc MIB        gauge NAME VALUE    counter NAME VALUE
  *     loaded LABEL MIB         a mark with file_size_mb, num_threads and two input_tensor_sizes_kb
  *     attribute STAGE NAME VALUE
+ *     frames COUNT US  whole ones
  *     thread STAGE             opens it in another thread, for good
  *     fork                     a child runs one stage, waits for stdin's end and exits
  *     exec PROGRAM             counts
@@ -41,6 +42,17 @@ static void run(const char *stage, long count, long us)
 		edgeprof_token token = edgeprof_begin(id);
 		nanosleep(&pause_for, NULL);
 		edgeprof_end(token);
+	}
+}
+
+static void frames(long count, long us)
+{
+	static uint64_t frame;
+	struct timespec pause_for = {us / 1000000, us % 1000000 * 1000};
+	for (long i = 0; i < count; i++) {
+		edgeprof_frame_begin(++frame);
+		nanosleep(&pause_for, NULL);
+		edgeprof_frame_end();
 	}
 }
 
@@ -88,6 +100,8 @@ static void obey(char *command, char *a, char *b, char *c)
 		run(a, strtol(b, NULL, 10), strtol(c, NULL, 10));
 	} else if (!strcmp(command, "frame")) {
 		edgeprof_set_frame(strtoul(a, NULL, 10));
+	} else if (!strcmp(command, "frames")) {
+		frames(strtol(a, NULL, 10), strtol(b, NULL, 10));
 	} else if (!strcmp(command, "open") && open_count < 16) {
 		open_token[open_count++] = edgeprof_begin(edgeprof_stage(a));
 	} else if (!strcmp(command, "close") && open_count > 0) {
