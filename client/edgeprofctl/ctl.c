@@ -10,6 +10,7 @@
 #include "client/edgeprofctl/client.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/merge.h"
+#include "client/edgeprofctl/replay.h"
 #include "client/edgeprofctl/text.h"
 
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
@@ -65,6 +66,9 @@ void ctl_disconnect(struct ctl *ctl)
 static int wire_failed(struct ctl *ctl, const char *method, int error)
 {
 	int status = CTL_UNREACHABLE;
+	if (ctl->replay != NULL && error != -ENOMEM) {
+		return ctl_fail(ctl, CTL_NO_INPUT, "the recording is damaged");
+	}
 	switch (-error) {
 	case ETIMEDOUT:
 		ctl_fail(ctl, status, "%s: no answer within %.1f s (--timeout)", method,
@@ -119,6 +123,10 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 		return ctl_fail(ctl, CTL_BAD_NEWS, "the configuration was not taken: %s",
 			json_word(parameters, "text"));
 	}
+	if (strcmp(name, "RecordFailed") == 0) {
+		return ctl_fail(
+			ctl, CTL_BAD_NEWS, "no recording: %s", json_word(parameters, "text"));
+	}
 	if (strcmp(name, "LimitReached") == 0) {
 		return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the limit of %.0f %s is reached", method,
 			json_number(parameters, "limit"), json_word(parameters, "what"));
@@ -155,13 +163,19 @@ static int take_reply(struct ctl *ctl, const char *method, struct reply *reply, 
 	return status;
 }
 
+static int receive(struct ctl *ctl, struct reply *ret)
+{
+	return ctl->replay != NULL ? replay_receive(ctl->replay, ret)
+				   : client_receive(ctl->client, ctl->options.timeout_ms, ret);
+}
+
 static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 {
 	cJSON *whole = NULL;
 	for (int chunks = 0; chunks < CHUNKS_MAX; chunks++) {
 		struct reply reply;
 		cJSON *part = NULL;
-		int r = client_receive(ctl->client, ctl->options.timeout_ms, &reply);
+		int r = receive(ctl, &reply);
 		if (r < 0) {
 			cJSON_Delete(whole);
 			return wire_failed(ctl, method, r);
@@ -195,6 +209,11 @@ static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more)
 {
 	char name[96];
+	if (ctl->replay != NULL) {
+		int r = replay_send(ctl->replay, method, parameters);
+		cJSON_Delete(parameters);
+		return r < 0 ? wire_failed(ctl, method, r) : CTL_FINE;
+	}
 	int status = ctl_connect(ctl);
 	if (status == CTL_FINE) {
 		snprintf(name, sizeof(name), "%s%s",
@@ -233,7 +252,7 @@ int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
 {
 	struct reply reply;
-	int r = client_receive(ctl->client, ctl->options.timeout_ms, &reply);
+	int r = receive(ctl, &reply);
 	*ret = NULL;
 	if (r < 0) {
 		return wire_failed(ctl, method, r);

@@ -25,12 +25,14 @@ enum ctl_exit {
 };
 
 struct client;
+struct replay;
 
 struct ctl {
 	struct options options;
 	struct style style;
 	struct output output;
 	struct client *client; /* NULL: not connected yet */
+	struct replay *replay; /* a recording that answers in its place; NULL: none */
 	char **words;	       /* the verb's arguments */
 	int word_count;
 	bool quiet; /* watch: say nothing on stderr, keep the text in `failure` */

@@ -16,7 +16,7 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames report apps ps power history trace alerts ack silence test-alert events watch mark marks source
+	local verbs="status snapshot sensors stages frames report apps ps power history trace record alerts ack silence test-alert events watch mark marks source
 		metrics self throttle doctor reload parse emit mqtt-latency version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
@@ -63,6 +63,12 @@ _edgeprofctl() {
 	"" | help) words="$verbs" ;;
 	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
 	stages | frames | report | marks | trace) words="$(_edgeprofctl_names frames app)" ;;
+	record)
+		words="now list show export"
+		if [[ $previous == show || $previous == export ]]; then
+			words="$(_edgeprofctl_names record name)"
+		fi
+		;;
 	source)
 		words="list enable disable"
 		if [[ $previous == enable || $previous == disable ]]; then
@@ -82,6 +88,7 @@ _edgeprofctl() {
 	case $verb in
 	sensors) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots" ;;
+	record) options+=" -o --output --format --sensors" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
 	alerts) options+=" --all --check --check=critical --recent" ;;
 	ack | silence) options+=" --note --remove" ;;

@@ -222,7 +222,7 @@ static int write_file(struct trace *trace, bool continues)
 		       : status;
 }
 
-static const struct trace_format *format_of(const struct ctl *ctl)
+const struct trace_format *trace_format_of(const struct ctl *ctl)
 {
 	const char *name = ctl->options.format;
 	if (name == NULL) {
@@ -239,6 +239,11 @@ int verb_trace(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE,
 			"a trace is nothing for a terminal: name a file with -o FILE, or -o -");
 	}
+	return trace_run(ctl, trace_format_of(ctl), NULL);
+}
+
+int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
+{
 	int status = CTL_OUTPUT;
 	bool continues = false;
 	struct trace *trace = calloc(1, sizeof(*trace));
@@ -252,7 +257,8 @@ int verb_trace(struct ctl *ctl)
 		goto error;
 	}
 	trace->ctl = ctl;
-	trace->format = format_of(ctl);
+	trace->format = format;
+	trace->user = user;
 	ctl->options.json = JSON_SHORT; /* texts come as they are: they are escaped here */
 	status = ask(trace, &continues);
 	if (status == CTL_FINE) {

@@ -99,6 +99,7 @@ struct trace {
 	} sum[TRACE_SUMS]; /* of the present app */
 	size_t marks;
 	struct trace_mark mark[TRACE_MARKS];
+	void *user; /* the format's own */
 };
 
 extern const struct trace_format trace_chrome, trace_csv, trace_json;
@@ -119,6 +120,12 @@ int trace_records(struct trace *trace, const cJSON *chunk);
 /* Sensors of the globs (NULL: those that most devices have), and what happened. */
 int trace_sensors(struct trace *trace, const char *glob);
 int trace_happenings(struct trace *trace);
+
+/* Asks ctl's daemon (or recording) and gives all to the format, whose own is user. */
+int trace_run(struct ctl *ctl, const struct trace_format *format, void *user);
+
+/* The format that the options name. */
+const struct trace_format *trace_format_of(const struct ctl *ctl);
 
 /* What the trace is of and how whole it is, as the members of an object. */
 void trace_about(struct trace *trace);

@@ -20,6 +20,7 @@ int verb_ps(struct ctl *ctl);
 int verb_power(struct ctl *ctl);
 int verb_history(struct ctl *ctl);
 int verb_trace(struct ctl *ctl);
+int verb_record(struct ctl *ctl);
 int verb_alerts(struct ctl *ctl);
 int verb_ack(struct ctl *ctl);
 int verb_silence(struct ctl *ctl);

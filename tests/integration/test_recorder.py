@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""The flight recorder against the real daemon: each trigger makes one file that holds what was sent
+around it, twelve a day, whole or not at all, and it is announced."""
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+from harness import DEMO, WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
+
+import mosquitto  # harness has put tests/tools on the path
+import test_mqtt as mqtt_case
+import test_trace as trace_case
+from reckoning import Script
+
+SPAN = "[recorder]\nbefore = 30s\nafter = 1s\n"
+QUIET = "triggers = none\n"
+FAST = "[sampling]\ninterval = 200ms\n"
+
+
+def lines_of(path):
+    """header, replies by method, end; each line one JSON object."""
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    rows = [json.loads(line) for line in text.splitlines()]
+    replies = collections.defaultdict(list)
+    for row in rows[1:-1]:
+        replies[row["call"]].append(row["parameters"])
+    assert rows[0]["schema"] == "edgeprof.recording/1", rows[0]
+    return rows[0], replies, rows[-1]["end"]
+
+
+def records_of(replies):
+    """(app, kind, name, start_ns, frame) of every record."""
+    for chunk in replies["ExportTrace"]:
+        columns = chunk.get("records")
+        for i in range(len(columns["kind"]) if columns else 0):
+            name = columns["name"][i]
+            yield (chunk["app"], columns["kind"][i], chunk["names"][name] if name >= 0 else "",
+                   columns["mono_us"][i] * 1000 + columns["mono_ns"][i], columns["frame"][i])
+
+
+def listed(daemon):
+    return daemon.call("ListRecordings")["recordings"]
+
+
+def wait_for(daemon, count=1):
+    until(f"{count} recordings", lambda: len(listed(daemon)) >= count and "open" not in daemon.call("ListRecordings"))
+    rows = listed(daemon)
+    assert len(rows) == count, rows
+    return rows
+
+
+def path_of(daemon, row):
+    return daemon.run_dir / "recordings" / (row["name"] + ".jsonl")
+
+
+def told(daemon, text):
+    return [e for e in daemon.call("ListEvents", limit=200)["events"] if e["subject"] == "recorder" and text in e["text"]]
+
+
+def test_what_was_sent_around_the_moment_is_in_the_file_once_each():
+    # covers design §7 (flight recorder)
+    with Daemon(FAST + SPAN + QUIET) as daemon, Script(daemon) as script:
+        sent = []
+
+        def say(count):
+            for _ in range(count):
+                at = time.monotonic_ns()
+                sent.append((at - 1000000, str(len(sent))))
+                script.tell([f"0 complete {at} infer 1000000 {len(sent) - 1}"])
+
+        say(200)
+        name = daemon.call("RecordNow", label="by hand")["name"]
+        at_ns = time.monotonic_ns()
+        while "open" in daemon.call("ListRecordings"):
+            say(10)
+        row = wait_for(daemon)[0]
+        assert row["name"] == name and name.endswith("-now-by_hand"), row
+        header, replies, end = lines_of(path_of(daemon, row))
+        assert header["trigger"] == {"kind": "now", "subject": "by hand", "text": "now: by hand"}, header
+        assert abs(header["mono_us"] * 1000 - at_ns) < 2e9 and header["to_mono_us"] - header["mono_us"] == 1000000
+        got = [(start, frame) for _, kind, stage, start, frame in records_of(replies) if stage == "infer"]
+        to_ns = header["to_mono_us"] * 1000
+        inside = [one for one in sent if one[0] + 1000000 < to_ns - 1000000]
+        assert len(inside) > 210 and len(set(got)) == len(got), (len(inside), len(got))
+        assert set(inside) <= set(got) <= set(sent), set(inside) ^ set(got)
+        assert end["records"] == sum(1 for _ in records_of(replies)) == row["records"] and end["lost"] == 0, end
+        for method in ("GetStatus", "GetThrottle", "ListStages", "ListApps", "GetHistory", "ListEvents"):
+            assert replies[method], (method, list(replies))
+        assert path_of(daemon, row).stat().st_size == row["bytes"]
+        assert path_of(daemon, row).stat().st_mode & 0o777 == 0o640
+        assert len(told(daemon, name)) == 1
+
+
+def test_an_alert_makes_one_recording():
+    rule = "[alert always]\nmetric = memory/used_percent\nabove = 0\nfor = 1s\n" \
+           "[alert told]\nmetric = memory/used_percent\nabove = 0\nseverity = info\n"
+    with Daemon(FAST + SPAN + rule) as daemon:
+        row = wait_for(daemon)[0]
+        header, _, end = lines_of(path_of(daemon, row))
+        assert header["trigger"]["kind"] == "alert" and header["trigger"]["subject"] == "always", header
+        alert = next(a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "always")
+        assert abs(alert["since_us"] - header["time_us"]) < 300000, (alert, header)
+        assert row["triggers"] == 1 and row["after_s"] == 1 and row["span_s"] == row["before_s"] + 1, row
+        assert end["time_us"] == header["time_us"]
+
+
+def test_missed_deadlines_and_a_hang_make_one_each():
+    # built-in alerts tell the same things: they would come first, and these join
+    with Daemon(FAST + "[recorder]\nafter = 0s\ntriggers = misses hangs\n") as daemon, Script(daemon) as script:
+        script.tell(["0 deadline 0 infer 1000000"] + [f"0 complete 0 infer 500000 {i}" for i in range(40)])
+        script.tell([f"0 complete 0 infer 5000000 {i}" for i in range(40, 44)])  # 4 are no burst
+        until("the misses are seen", lambda: daemon.call("ListStages", app="cam")["stages"][0]["misses"] == 4)
+        until("an interval later", lambda: (daemon.metric("stage/cam/infer/misses") or {}).get("value") in (None, 0))
+        assert listed(daemon) == []
+        script.tell([f"0 complete 0 infer 5000000 {i}" for i in range(44, 56)])
+        row = wait_for(daemon)[0]
+        assert row["trigger"].startswith("misses cam/infer: ") and "-misses-cam-infer" in row["name"], row
+        script.tell([f"0 complete 0 infer 5000000 {i}" for i in range(56, 70)])  # the same burst
+        script.tell(["1 begin 0 infer"])
+        row = wait_for(daemon, 2)[1]
+        assert row["trigger"] == "hang cam: in infer" and "-hang-cam-infer" in row["name"], row
+        script.tell(["1 end 0"])
+
+
+def test_further_triggers_join_the_open_recording():
+    with Daemon(FAST + SPAN + QUIET) as daemon:
+        first = daemon.call("RecordNow")
+        second = daemon.call("RecordNow", label="x\"\\y")
+        assert second == {"name": first["name"], "joined": True}, (first, second)
+        row = wait_for(daemon)[0]
+        assert row["triggers"] == 2, row
+        assert [one["text"] for one in lines_of(path_of(daemon, row))[2]["joined"]] == ["now: x__y"]
+
+
+def test_twelve_in_a_day_also_over_restarts():
+    with Daemon(FAST + "[recorder]\nafter = 0s\nkeep = 3\n" + QUIET) as daemon:
+        for i in range(12):
+            if i == 6:
+                daemon.kill()
+                daemon.start()
+            daemon.call("RecordNow", label=f"n{i}", before_s=1)
+            until("it is there", lambda i=i: any(r["trigger"] == f"now: n{i}" for r in listed(daemon)))
+        assert [r["trigger"] for r in listed(daemon)] == ["now: n9", "now: n10", "now: n11"]
+        assert len(os.listdir(daemon.run_dir / "recordings")) == 3
+        for _ in range(2):
+            daemon.stop()
+            daemon.start()
+            for _ in range(2):
+                with contextlib.suppress(VarlinkError):
+                    raise AssertionError(daemon.call("RecordNow"))
+            done = daemon.ctl("record", "now")
+            assert done.returncode == 69 and "limit of 12 recordings in 24 hours" in done.stderr, done
+        assert daemon.call("ListRecordings")["refused"] == 3
+        assert len(told(daemon, "12 in 24 hours already")) == 2  # once in each life
+
+
+def test_a_killed_daemon_leaves_nothing_half():
+    with Daemon(FAST + "[recorder]\nafter = 60s\n" + QUIET) as daemon:
+        daemon.call("RecordNow")
+        folder = daemon.run_dir / "recordings"
+        until("the file is begun", lambda: folder.is_dir() and os.listdir(folder))
+        daemon.kill()
+        assert all(name.endswith(".new") for name in os.listdir(folder)), os.listdir(folder)
+        daemon.start()
+        assert listed(daemon) == [] and os.listdir(folder) == []
+
+
+def test_a_stopped_daemon_keeps_what_it_has():
+    with Daemon(FAST + "[recorder]\nafter = 60s\n" + QUIET) as daemon, program([DEMO], daemon.env, stdout=subprocess.DEVNULL):
+        until("events came", lambda: (daemon.metric("frame/demo/fps") or {}).get("value"))
+        name = daemon.call("RecordNow")["name"]
+        folder = daemon.run_dir / "recordings"
+        until("records are written", lambda: (folder / f"{name}.jsonl.new").exists() and
+              b"ExportTrace" in (folder / f"{name}.jsonl.new").read_bytes())
+        daemon.stop()
+        daemon.start()
+        row = wait_for(daemon)[0]
+        assert row["cut"] == "the daemon stopped" and row["after_s"] < 60 and row["records"] > 0, row
+
+
+def test_a_full_disk_and_a_strange_folder_are_told_and_harm_nothing():
+    with Daemon(FAST + "[recorder]\nafter = 0s\n" + QUIET) as daemon:
+        folder = daemon.run_dir / "recordings"
+        os.symlink("/tmp", folder)
+        daemon.call("RecordNow")
+        until("it failed", lambda: daemon.call("ListRecordings")["failed"] == 1)
+        assert daemon.call("ListRecordings")["reason"] and len(told(daemon, "no recording")) == 1
+        os.unlink(folder)
+        folder.mkdir(mode=0o750)
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=750", "none", str(folder)], capture_output=True)
+        if mount.returncode == 0:
+            try:
+                daemon.call("RecordNow")
+                until("it failed", lambda: daemon.call("ListRecordings")["failed"] == 2)
+                assert daemon.call("ListRecordings")["reason"] == "No space left on device"
+                assert os.listdir(folder) == []
+            finally:
+                subprocess.run(["umount", str(folder)], check=True)
+        daemon.call("RecordNow")
+        wait_for(daemon)
+        assert "reason" not in daemon.call("ListRecordings")
+        return None if mount.returncode == 0 else "a full disk: no mount"
+
+
+def test_a_flood_stays_within_the_size_and_holds_the_moment():
+    limit = 512 * 1024
+    with Daemon(FAST + "[recorder]\nafter = 2s\nmax_size = 512K\n" + QUIET) as daemon:
+        with program([WRITER, "flood", "100000000", "2", "80", "0"], daemon.env, stdout=subprocess.DEVNULL):
+            until("the pool goes round", lambda: daemon.call("GetSelf")["records_overwritten"] > 20000)
+            daemon.call("RecordNow")
+            row = wait_for(daemon)[0]
+        header, replies, _ = lines_of(path_of(daemon, row))
+        assert row["bytes"] <= limit and row["cut"] and row["before_s"] < 30, row
+        at_ns = header["mono_us"] * 1000
+        starts = sorted(start for *_, start, _ in records_of(replies))
+        assert starts[0] < at_ns < starts[-1], (starts[0], at_ns, starts[-1])
+        assert sum(1 for s in starts if abs(s - at_ns) < 50e6) > 50  # gapless around it
+        print(f"flood: {row['records']} records, {row['bytes']} bytes, {row['span_s']:.2f} s, lost {row['lost']}")
+
+
+def test_export_and_show_with_and_without_the_daemon():
+    with Daemon(FAST + SPAN + QUIET) as daemon:
+        subprocess.run([str(DEMO), "--app", "cam", "--frames", "60", "--fps", "60", "--threads", "2"], env=daemon.env,
+                       check=True, stdout=subprocess.DEVNULL)
+        assert daemon.ctl("record", "now", "look", "20s", "0s").returncode == 0
+        row = wait_for(daemon)[0]
+        done = daemon.ctl("record", "export", row["name"])
+        assert done.returncode == 0, done.stderr
+        trace = trace_case.read(done.stdout)
+        trace_case.check(trace)
+        assert trace["otherData"]["records"] == row["records"], (trace["otherData"], row)
+        assert trace["otherData"]["records_lost"] == 0 and not trace["otherData"]["truncated"]
+        listing = daemon.ctl("record")
+        assert row["name"] in listing.stdout and listing.returncode == 0, listing
+        path = str(path_of(daemon, row))
+        shown = daemon.ctl("record", "show", row["name"])
+        assert all(word in shown.stdout for word in ("now: look", "infer", "Stages and frames", "What happened")), shown
+        daemon.stop()
+        assert daemon.ctl("record", "show", path).stdout == shown.stdout
+        assert daemon.ctl("record", "export", path).stdout == done.stdout
+        assert daemon.ctl("record", "export", path, "--format", "csv").returncode == 0
+        broken = daemon.dir / "broken"
+        broken.write_bytes(pathlib.Path(path).read_bytes()[:5000])
+        half = daemon.ctl("record", "show", str(broken))
+        assert half.returncode == 66 and "breaks off" in half.stderr, half
+        assert daemon.ctl("record", "show", str(daemon.config_path)).returncode == 66
+        daemon.start()
+        assert daemon.ctl("record", "show", "nope").returncode == 2
+        assert daemon.ctl("record", "show", "..%2f..").returncode == 2
+
+
+def as_nobody(daemon, method, **parameters):
+    """The error that another user gets."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setuid(65534)
+        result = "none"
+        try:
+            with contextlib.closing(Varlink(daemon.socket)) as client:
+                list(client.stream(method, **parameters))
+        except VarlinkError as error:
+            result = error.name
+        os.write(writer, result.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    return os.read(reader, 100).decode()
+
+
+def test_other_users_may_list_but_neither_read_nor_start():
+    if os.geteuid() != 0:
+        return "not root: there is no other user"
+    with Daemon(FAST + "[recorder]\nafter = 0s\n" + QUIET) as daemon:
+        daemon.dir.chmod(0o755)
+        name = daemon.call("RecordNow")["name"]
+        wait_for(daemon)
+        assert as_nobody(daemon, "RecordNow") == "io.edgeprof.NotPermitted"
+        assert as_nobody(daemon, "GetRecording", name=name) == "io.edgeprof.NotPermitted"
+        assert as_nobody(daemon, "ListRecordings") == "none"
+
+
+def test_mqtt_announces_it():
+    with mosquitto.Broker() as broker, Daemon(mqtt_case.config(broker, "[recorder]\nafter = 0s\n" + QUIET)) as daemon:
+        until("connected", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+        topic = f"edgeprof/{mqtt_case.DEVICE}/event/recording"
+        name = []
+
+        def arrived(seen):
+            if not name:
+                name.append(daemon.call("RecordNow", label="tell")["name"])
+            return topic in mqtt_case.topics(seen)
+
+        seen = {m[0]: m[1] for m in broker.subscribe("edgeprof/#", until=arrived)}
+        payload = json.loads(seen[topic])
+        mqtt_case.check_against_schema("recording", payload)
+        row = wait_for(daemon)[0]
+        assert payload["name"] == row["name"] == name[0] and payload["size_bytes"] == row["bytes"], (payload, row)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,232 @@
+#include "daemon/core/recordings.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/recording_file.h"
+#include "daemon/store/recording_folder.h"
+
+#define S UINT64_C(1000000000)
+#define HOUR (3600 * S)
+
+static char dir[] = "/tmp/test-recordings.XXXXXX";
+static struct recordings recordings;
+static int folder;
+
+static void setup(void)
+{
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	memset(&recordings, 0, sizeof(recordings));
+	folder = recording_folder_open(dir, 0);
+	ck_assert_int_ge(folder, 0);
+}
+
+static void teardown(void)
+{
+	for (size_t i = 0; i < recordings.count; i++) {
+		char file[80];
+		snprintf(file, sizeof(file), "%s.jsonl", recordings.row[i].name);
+		unlinkat(folder, file, 0);
+	}
+	unlinkat(folder, "half.jsonl", 0);
+	close(folder);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+
+/* A file with a last line as the recorder writes it; second: its modification time. */
+static void put(const char *name, size_t padding, time_t second)
+{
+	char file[80], line[RECORDING_END_MAX];
+	const struct recording row = {.time_us = 1700000000000000 + second,
+		.trigger = "alert hot:_ (critical): 85 °C",
+		.span_s = 40,
+		.before_s = 30,
+		.after_s = 10,
+		.records = 17,
+		.lost = 3,
+		.triggers = 2,
+		.cut = "records over max_size"};
+	int n = recording_end_write(&row, ",\"joined\":[]", line, sizeof(line));
+	ck_assert_int_gt(n, 0);
+	snprintf(file, sizeof(file), "%s.jsonl", name);
+	int fd = openat(folder, file, O_WRONLY | O_CREAT | O_EXCL, 0640);
+	ck_assert_int_ge(fd, 0);
+	for (size_t i = 0; i < padding; i++) {
+		ck_assert_int_eq(write(fd, i + 1 == padding ? "\n" : "x", 1), 1);
+	}
+	ck_assert_int_eq(write(fd, line, (size_t)n), n);
+	const struct timespec times[2] = {{second, 0}, {second, 0}};
+	ck_assert_int_eq(futimens(fd, times), 0);
+	close(fd);
+}
+
+START_TEST(twelve_in_any_24_hours)
+{
+	struct record_memory memory = {.started = {0}};
+	for (unsigned i = 0; i < RECORDINGS_A_DAY; i++) {
+		ck_assert(record_memory_start(&memory, i * HOUR));
+	}
+	ck_assert(!record_memory_start(&memory, 12 * HOUR));
+	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1));
+	ck_assert(record_memory_start(&memory, 24 * HOUR)); /* the first is a day old */
+	ck_assert(!record_memory_start(&memory, 24 * HOUR + S));
+	ck_assert(record_memory_start(&memory, 25 * HOUR));
+}
+END_TEST
+
+START_TEST(memory_of_another_boot_is_forgotten)
+{
+	const uint8_t one[16] = {1}, other[16] = {2};
+	struct record_memory memory = {.started = {0}};
+	ck_assert(!record_memory_adopt(&memory, one));
+	ck_assert(record_memory_start(&memory, 5 * S));
+	ck_assert(record_memory_adopt(&memory, one));
+	ck_assert_uint_eq(memory.started[0], 5 * S + 1);
+	ck_assert(!record_memory_adopt(&memory, other));
+	ck_assert_uint_eq(memory.started[0], 0);
+}
+END_TEST
+
+START_TEST(names_are_one_segment_and_unique)
+{
+	char name[PROTO_NAME_SIZE];
+	const int64_t time_us = 1763773200123456; /* 2025-11-22 01:00:00 UTC */
+	ck_assert_int_eq(record_name(&recordings, time_us, RECORD_ALERT, "hot", name), 0);
+	ck_assert_str_eq(name, "20251122-010000-alert-hot");
+	memcpy(recordings.row[recordings.count++].name, name, sizeof(name));
+	ck_assert_int_eq(record_name(&recordings, time_us, RECORD_ALERT, "hot", name), 0);
+	ck_assert_str_eq(name, "20251122-010000-alert-hot.2");
+	recordings.count = 0;
+	static const char *const hostile[] = {
+		"../../etc/passwd", "a\nb", "", "\xff\xfe", "/", "x y", "%s%n"};
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		ck_assert_int_eq(record_name(&recordings, 0, RECORD_NOW, hostile[i], name), 0);
+		ck_assert_msg(proto_name_valid(name) && !strchr(name, '/'), "%s", name);
+		ck_assert_int_eq(strncmp(name, "19700101-000000-now", 19), 0);
+	}
+}
+END_TEST
+
+START_TEST(texts_stand_in_json_as_they_are)
+{
+	char text[] = "a\"b\\c\nd\x7f \xc3\xa4 \xc3";
+	record_text_clean(text);
+	ck_assert_str_eq(text, "a_b_c_d_ \xc3\xa4 _");
+}
+END_TEST
+
+START_TEST(a_burst_begins_once)
+{
+	static struct record_bursts bursts;
+	memset(&bursts, 0, sizeof(bursts));
+	ck_assert(!record_burst(&bursts, 7, 4, 4, S));
+	ck_assert(record_burst(&bursts, 7, 5, 5, 2 * S));
+	ck_assert(!record_burst(&bursts, 7, 30, 35, 3 * S));
+	ck_assert(record_burst(&bursts, 8, 5, 0, 3 * S));		   /* another stage */
+	ck_assert(!record_burst(&bursts, 7, 5, 0, 3 * S + BURST_CALM_NS)); /* still the same */
+	ck_assert(record_burst(&bursts, 7, 5, 0, 5 * S + 2 * BURST_CALM_NS));
+}
+END_TEST
+
+START_TEST(a_slow_stream_bursts_by_misses_in_a_row)
+{
+	static struct record_bursts bursts;
+	memset(&bursts, 0, sizeof(bursts));
+	ck_assert(!record_burst(&bursts, 1, 1, 9, S));
+	ck_assert(record_burst(&bursts, 1, 1, 10, 2 * S));
+	ck_assert(!record_burst(&bursts, 2, (double)__builtin_nan(""), 50, S)); /* none told */
+}
+END_TEST
+
+START_TEST(rows_come_from_the_files_oldest_first)
+{
+	put("20251122-010001-now", 10000, 200);
+	put("20251122-010000-hang-cam", 0, 100);
+	int fd = openat(folder, "half.jsonl", O_WRONLY | O_CREAT, 0640);
+	ck_assert_int_eq(write(fd, "{\"schema\":1}\n", 13), 13);
+	close(fd);
+	fd = openat(folder, "x.jsonl.new", O_WRONLY | O_CREAT, 0640);
+	close(fd);
+	ck_assert_int_eq(symlinkat("/etc/passwd", folder, "link.jsonl"), 0);
+	recording_folder_scan(folder, 12, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 2);
+	const struct recording *row = &recordings.row[0];
+	ck_assert_str_eq(row->name, "20251122-010000-hang-cam");
+	ck_assert_str_eq(row->trigger, "alert hot:_ (critical): 85 °C");
+	ck_assert_str_eq(row->cut, "records over max_size");
+	ck_assert(row->span_s == 40 && row->before_s == 30 && row->after_s == 10);
+	ck_assert(row->records == 17 && row->lost == 3 && row->triggers == 2);
+	ck_assert_int_eq(row->time_us, 1700000000000100);
+	ck_assert_uint_gt(recordings.row[1].bytes, 10000);
+	ck_assert_int_eq(faccessat(folder, "x.jsonl.new", F_OK, 0), -1); /* of a crash */
+	ck_assert_int_eq(unlinkat(folder, "link.jsonl", 0), 0);		 /* not ours to touch */
+}
+END_TEST
+
+START_TEST(the_oldest_go_past_keep_and_past_total_size)
+{
+	for (int i = 0; i < 6; i++) {
+		char name[40];
+		snprintf(name, sizeof(name), "r%d", (i * 5) % 6); /* not in order */
+		put(name, 1000, 100 + (i * 5) % 6);
+	}
+	recording_folder_scan(folder, 4, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 4);
+	ck_assert_str_eq(recordings.row[0].name, "r2");
+	ck_assert_str_eq(recordings.row[3].name, "r5");
+	ck_assert_int_eq(faccessat(folder, "r1.jsonl", F_OK, 0), -1);
+	recording_folder_scan(folder, 4, 3000, &recordings);
+	ck_assert_uint_eq(recordings.count, 2);
+	ck_assert_int_eq(faccessat(folder, "r3.jsonl", F_OK, 0), -1);
+	recording_folder_scan(folder, 4, 1, &recordings); /* the newest always stays */
+	ck_assert_uint_eq(recordings.count, 1);
+	ck_assert_str_eq(recordings.row[0].name, "r5");
+}
+END_TEST
+
+START_TEST(a_folder_that_others_may_write_is_refused)
+{
+	ck_assert_int_eq(fchmod(folder, 0777), 0);
+	ck_assert_int_eq(recording_folder_open(dir, 1), -EPERM);
+	ck_assert_int_eq(recording_folder_open("/tmp/test-recordings/none/none", 1), -ENOENT);
+}
+END_TEST
+
+START_TEST(most_of_the_size_is_for_what_was_before)
+{
+	const size_t size = 4u << 20, records = size / 8 * 5;
+	ck_assert_uint_eq(recording_before_bytes(size, 30 * S, 10 * S), records / 4 * 3);
+	ck_assert_uint_eq(recording_before_bytes(size, 1 * S, 9 * S), records / 2);
+	ck_assert_uint_eq(recording_before_bytes(size, 30 * S, 0), records);
+	ck_assert_uint_eq(recording_before_bytes(size, 0, 0), records);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recordings");
+	TCase *tcase = tcase_create("all");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, twelve_in_any_24_hours);
+	tcase_add_test(tcase, memory_of_another_boot_is_forgotten);
+	tcase_add_test(tcase, names_are_one_segment_and_unique);
+	tcase_add_test(tcase, texts_stand_in_json_as_they_are);
+	tcase_add_test(tcase, a_burst_begins_once);
+	tcase_add_test(tcase, a_slow_stream_bursts_by_misses_in_a_row);
+	tcase_add_test(tcase, rows_come_from_the_files_oldest_first);
+	tcase_add_test(tcase, the_oldest_go_past_keep_and_past_total_size);
+	tcase_add_test(tcase, a_folder_that_others_may_write_is_refused);
+	tcase_add_test(tcase, most_of_the_size_is_for_what_was_before);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
