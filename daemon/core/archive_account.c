@@ -14,6 +14,8 @@ enum {
 	VALUE_MOST = 24,      /* bytes; more is names, which do not come with each block */
 	RESERVE_BYTES = 8192, /* the last block of a process */
 	LONGEST_S = 3600,
+	ROWS_KEPT = 8,	    /* buckets of each metric that the archive keeps at least … */
+	VALUES_KEPT = 8192, /* … and values of all of them */
 };
 
 #define HOUR_NS (HOUR_S * SECOND_NS)
@@ -152,21 +154,29 @@ static bool fits(const struct archive_account *account, uint64_t cost, unsigned 
 	return true;
 }
 
-static unsigned shortest_s(
-	const struct archive_account *account, enum archive_bucket bucket, size_t values)
+/* Whether the archive keeps so many values until they are written. */
+static bool waits(enum archive_bucket bucket, unsigned period_s, size_t values)
 {
-	unsigned bucket_s = periods[bucket].bucket_s;
-	unsigned period_s = periods[bucket].first_s;
-	for (; period_s < LONGEST_S; period_s += periods[bucket].step_s) {
-		double rows = (double)period_s / bucket_s;
+	size_t rows = period_s / periods[bucket].bucket_s;
+	return rows <= ROWS_KEPT || rows * values <= VALUES_KEPT;
+}
+
+/* False: even the longest period is too short; then it is in *ret. */
+static bool shortest(const struct archive_account *account, enum archive_bucket bucket,
+	size_t values, unsigned *ret)
+{
+	unsigned step_s = periods[bucket].step_s;
+	for (*ret = periods[bucket].first_s;; *ret += step_s) {
+		double rows = (double)*ret / periods[bucket].bucket_s;
 		double bytes = FIXED_BYTES + rows * (double)values * account->value_bytes[bucket];
 		size_t pages = ((size_t)bytes + PAGE - 1) / PAGE;
-		uint64_t cost = archive_account_cost(account, pages * PAGE);
-		if (fits(account, cost, period_s)) {
-			break;
+		if (fits(account, archive_account_cost(account, pages * PAGE), *ret)) {
+			return true;
+		}
+		if (*ret >= LONGEST_S || !waits(bucket, *ret + step_s, values)) {
+			return false;
 		}
 	}
-	return period_s;
 }
 
 /* When the oldest hour that holds anything leaves the day. */
@@ -184,11 +194,12 @@ struct archive_pace archive_account_pace(
 	struct archive_account *account, uint64_t t_ns, size_t values)
 {
 	advance(account, t_ns);
-	unsigned tens_s = shortest_s(account, ARCHIVE_TENS, values);
-	unsigned minutes_s = shortest_s(account, ARCHIVE_MINUTES, values);
+	unsigned tens_s, minutes_s;
+	bool fine = shortest(account, ARCHIVE_TENS, values, &tens_s);
+	shortest(account, ARCHIVE_MINUTES, values, &minutes_s);
 	/* Finer buckets are worth a little; what is in use stays for a little more. */
 	unsigned percent = account->bucket == ARCHIVE_TENS ? 140 : 125;
-	bool fine = (tens_s + 10) * 100 <= (minutes_s + 60) * percent;
+	fine = fine && (tens_s + 10) * 100 <= (minutes_s + 60) * percent;
 	account->bucket = fine ? ARCHIVE_TENS : ARCHIVE_MINUTES;
 	struct archive_pace pace = {
 		.bucket_ns = periods[account->bucket].bucket_s * SECOND_NS,
