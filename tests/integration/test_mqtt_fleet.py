@@ -109,8 +109,12 @@ def test_fifty_devices_come_back_without_a_storm():
         assert sum(connects.values()) == COUNT, connects  # nobody connects twice
         # without jitter all come in one second; with a limit of about 8 s a fifth of them is much
         assert max(connects.values()) <= COUNT // 2, connects
-        assert per_device <= AT_ONCE + 2 * PER_S, per_device
-        assert peak <= COUNT * PER_S + max(connects.values()) * AT_ONCE * 2, peak
+        spans = sorted(max(times) - min(times) for times in (
+            [m[0] for m in listener.messages if m[1] == f"n{number}"] for number in range(COUNT)))
+        # the listener may get a while's messages at once, so that a second is no strict measure
+        assert spans[COUNT // 2] >= (MESSAGES - AT_ONCE) / PER_S - 1, spans
+        assert per_device <= MESSAGES // 2, per_device
+        assert peak <= COUNT * PER_S * 1.5, peak  # 2300 without a pace, and summaries lost
         assert last["dropped"] == last["dropped_alerts"] == 0, last
         for number in range(COUNT):
             for kind, serials in (("event", range(0, MESSAGES, 4)),

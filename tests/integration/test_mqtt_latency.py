@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """edgeprofctl mqtt-latency against a real mosquitto: a delay that a proxy makes shows as just that
-much more; what is no measurement is counted; credentials go where they may. covers G1.13"""
+much more; what is no measurement is counted; credentials go where they may."""
+# covers G1.13
 import contextlib
 import json
 import os
