@@ -35,6 +35,16 @@ CALLS = [
     ("WatchProcess", {}),
     ("ListAlerts", {}),
     ("ListAlerts", {"all": True}),
+    ("AckAlert", {"rule": "always", "note": "known"}),
+    ("SilenceAlert", {"rule": "alw*", "seconds": 60, "note": "works"}),
+    ("ListSilences", {}),
+    ("ListAlerts", {}),
+    ("SilenceAlert", {"rule": "alw*", "remove": True}),
+    ("AckAlert", {"rule": "always", "remove": True}),
+    ("AckAlert", {"rule": "nothing"}),
+    ("TestAlert", {"seconds": 1}),
+    ("GetAlertLog", {}),
+    ("GetAlertLog", {"limit": 1, "since_us": 1}),
     ("ListEvents", {}),
     ("ListEvents", {"from_serial": 1, "limit": 1}),
     ("Mark", {"label": "before model load"}),
@@ -158,6 +168,9 @@ def test_unprivileged_user_may_ask_but_not_change():
         change = subprocess.run(
             [str(ctl), "source", "disable", "load"], env=daemon.env, capture_output=True, text=True, preexec_fn=nobody, timeout=30)
         assert change.returncode == 77 and "edgeprof" in change.stderr, change
+        for words in (["ack", "x"], ["silence", "x", "1h"], ["silence", "--remove", "x"], ["test-alert"]):
+            change = subprocess.run([str(ctl), *words], env=daemon.env, capture_output=True, text=True, preexec_fn=nobody, timeout=30)
+            assert change.returncode == 77 and "edgeprof" in change.stderr, change
         assert {s["name"]: s["state"] for s in daemon.call("ListSources")["sources"]}["load"] == "ok"
         assert daemon.ctl("source", "disable", "load").returncode == 0
         until("it is off", lambda: {s["name"]: s["state"] for s in daemon.call("ListSources")["sources"]}["load"] == "suspended")
