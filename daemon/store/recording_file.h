@@ -20,8 +20,8 @@
 
 enum {
 	RECORDING_HEADER = 2048,
-	RECORDING_MORE = 2048,	   /* of the further triggers' text */
-	RECORDING_ROW_BYTES = 110, /* of a raw record as JSON, rather more than less */
+	RECORDING_MORE = 2048,	  /* of the further triggers' text */
+	RECORDING_ROW_BYTES = 90, /* of a raw record as JSON; most have 75 */
 	RECORDING_MIN_SIZE = 256 * 1024,
 };
 

@@ -179,6 +179,27 @@ END_TEST
 
 static unsigned allocations_left;
 
+START_TEST(the_time_since_which_so_many_are_kept)
+{
+	struct events *events = make(8);
+	struct events_log *loud = open_log(events), *quiet = open_log(events);
+	uint64_t since_ns = 1;
+	ck_assert_int_eq(events_since(events, 10, &since_ns), 0);
+	ck_assert_uint_eq(since_ns, 0);
+	add(quiet, 0, 10);
+	add(loud, 0, 3 * EVENTS_CHUNK + 5);
+	ck_assert_int_eq(events_since(events, 10 + 3 * EVENTS_CHUNK + 5, &since_ns), 0);
+	ck_assert_uint_eq(since_ns, 0); /* all */
+	ck_assert_int_eq(events_since(events, 10 + 3 * EVENTS_CHUNK + 4, &since_ns), 0);
+	ck_assert_uint_eq(since_ns, 1000 + EVENTS_CHUNK); /* without the oldest chunks */
+	ck_assert_int_eq(events_since(events, EVENTS_CHUNK + 5, &since_ns), 0);
+	ck_assert_uint_eq(since_ns, 1000 + 2 * EVENTS_CHUNK);
+	events_close(loud);
+	events_close(quiet);
+	events_destroy(events);
+}
+END_TEST
+
 static void *failing_calloc(size_t count, size_t size)
 {
 	return allocations_left-- == 0 ? NULL : calloc(count, size);
@@ -220,6 +241,7 @@ int main(void)
 	tcase_add_test(tc, a_loud_app_leaves_a_quiet_one_its_share);
 	tcase_add_test(tc, a_reader_is_told_what_was_overwritten);
 	tcase_add_test(tc, names_keep_their_number);
+	tcase_add_test(tc, the_time_since_which_so_many_are_kept);
 	tcase_add_test(tc, too_little_is_einval_and_short_memory_enomem);
 	Suite *suite = suite_create("events");
 	suite_add_tcase(suite, tc);

@@ -224,6 +224,7 @@ int main(void)
 	tcase_add_test(tcase, the_oldest_go_past_keep_and_past_total_size);
 	tcase_add_test(tcase, a_folder_that_others_may_write_is_refused);
 	tcase_add_test(tcase, most_of_the_size_is_for_what_was_before);
+	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
