@@ -40,7 +40,8 @@ def state_is(daemon, wanted, patience=30):
 
 def written_more(daemon):
     before = told(daemon)["history_persist_written_bytes"]
-    until("another block", lambda: told(daemon)["history_persist_written_bytes"] > before)
+    until("another block", lambda: daemon.call("Mark", label="something to write") is not None and
+          told(daemon)["history_persist_written_bytes"] > before, pause=0.2)
 
 
 def samples_go_on(daemon):

@@ -107,6 +107,35 @@ def test_a_disk_that_turns_read_only_by_errors():
                 well_again(daemon)
 
 
+def written(place):
+    device = next(line.split()[0] for line in open("/proc/self/mounts") if line.split()[1] == str(place))
+    fields = next(line.split() for line in open("/proc/diskstats") if line.split()[2] == device.rsplit("/", 1)[1])
+    return int(fields[9]) * 512
+
+
+def test_the_device_gets_no_more_than_the_account_says():
+    """Long form, with the real pace and file systems: tests/bench/bench_persist.py."""
+    if reason := without_mounts():
+        return reason
+    with folder() as above:
+        if not (path := image(above, ["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"])):
+            return "no loop devices, or no mkfs.ext4"
+        with mounted(above / "disk", "-o", "loop", path) as disk:
+            disk.chmod(0o700)
+            with Quick(config(disk / "state")) as daemon:
+                state_is(daemon, "ok")
+                written_more(daemon)  # the first blocks tell all names
+                subprocess.run(["sync", "-f", str(disk)], check=True)
+                device, account = written(disk), told(daemon)["history_persist_written_bytes"]
+                until("some blocks", lambda: daemon.call("Mark", label="something to write") is not None and
+                      told(daemon)["history_persist_written_bytes"] > account + 20 * 20480, 90, 0.3)
+                subprocess.run(["sync", "-f", str(disk)], check=True)
+                device, account = written(disk) - device, told(daemon)["history_persist_written_bytes"] - account
+                print(f"  {device / 1024:.0f} KiB on the device, {account / 1024:.0f} in the account")
+                assert 20 * 4096 <= device <= account + 32768, (device, account)
+                assert told(daemon)["history_persist_day_bytes"] >= account
+
+
 def test_a_medium_that_fails():
     if reason := without_mounts():
         return reason
