@@ -2,6 +2,9 @@
  * what comes back is what was sealed, and at most the last block is gone. */
 #include "tests/unit/archive_case.h"
 
+#include "daemon/core/archive_block.h"
+#include "daemon/core/crc32c.h"
+
 /* Every 23rd cut is judged by all that the file gives, the others by the place of the block: a
  * block's bytes are all that decides on it. */
 enum { SERIES = 96, THOROUGH = 23 };
@@ -261,6 +264,39 @@ START_TEST(any_image_is_survived)
 }
 END_TEST
 
+/* Nonsense with a right checksum: a fault of ours, or somebody's who means harm. The long form is
+ * tests/fuzz/fuzz_archive.c. */
+START_TEST(nonsense_behind_a_right_checksum_is_survived)
+{
+	start(ARCHIVE_SIZE_MIN, 64);
+	for (int i = 0; i < 30; i++) {
+		run(5);
+		seal(false);
+	}
+	for (int round = 0; round < 600; round++) {
+		const uint64_t b = 1 + random_u64() % it.block;
+		const size_t size = (size_t)it.at[b].pages * ARCHIVE_PAGE;
+		uint8_t *bytes = it.image + (size_t)it.at[b].page * ARCHIVE_PAGE;
+		memcpy(block, bytes, size);
+		for (int i = 0; i < 1 << round % 5; i++) {
+			/* behind what makes it a block of this place */
+			size_t at = offsetof(struct archive_block, boot_id);
+			bytes[at + random_u64() % (size - at)] = (uint8_t)random_u64();
+		}
+		memset(bytes + offsetof(struct archive_block, crc), 0, sizeof(uint32_t));
+		uint32_t crc = crc32c(0, bytes, size);
+		memcpy(bytes + offsetof(struct archive_block, crc), &crc, sizeof(crc));
+		struct archive *archive = NULL;
+		ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+		archive_adopt(archive, scan_image(it.image, it.size));
+		archive_plan_destroy(
+			ask_of(archive, it.image, "**", INT64_MIN, INT64_MAX, TICK, 100));
+		archive_destroy(archive);
+		memcpy(bytes, block, size);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("archive_tear");
@@ -270,6 +306,7 @@ int main(void)
 	tcase_add_test(tcase, a_cut_at_any_boundary_costs_the_last_block_at_most);
 	tcase_add_test(tcase, at_most_a_minute_is_lost);
 	tcase_add_test(tcase, any_image_is_survived);
+	tcase_add_test(tcase, nonsense_behind_a_right_checksum_is_survived);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

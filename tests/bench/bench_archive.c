@@ -1,0 +1,232 @@
+/*
+ * What the archive costs: bytes per bucket on series as boards have them (a temperature in half
+ * degrees, the load of a CPU, memory in use, a latency) and on constants, a day's bytes, the loop's
+ * time for a value and for a block, the worker's for a scan at start and for a query. Against a
+ * plain row of floats (min, mean, max, count: 16 bytes a bucket).
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/core/archive.h"
+#include "daemon/core/crc32c.h"
+
+#define SECOND UINT64_C(1000000000)
+#define FILE_SIZE (UINT64_C(16) << 20)
+#define PLAIN_BYTES 16.0
+
+enum { SERIES = 256, HOURS = 6 };
+
+static struct metric metrics[SERIES];
+static double state[SERIES];
+static uint8_t *image;
+
+static double now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static double uniform(void)
+{
+	return (double)rand() / RAND_MAX * 2 - 1;
+}
+
+static const struct kind {
+	enum unit unit;
+	double start;
+} kinds[] = {
+	{UNIT_CELSIUS, 55},
+	{UNIT_PERCENT, 40},
+	{UNIT_BYTES, 3e9},
+	{UNIT_MILLISECONDS, 18},
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static double next(const struct kind *kind, double value)
+{
+	switch (kind->unit) {
+	case UNIT_CELSIUS:
+		return value + 0.5 * round(uniform() * 0.8) + round((kind->start - value) / 20) / 2;
+	case UNIT_PERCENT:
+		return fmin(100, fmax(0, value + 4 * uniform() + (kind->start - value) / 10));
+	case UNIT_BYTES:
+		return value + 4096 * round(100 * uniform()) + (kind->start - value) / 50;
+	default:
+		return kind->start * exp(0.1 * uniform());
+	}
+}
+
+struct cost {
+	double bytes, whole; /* per bucket: rows with their header; whole blocks */
+	double day_mib;
+	double value_ns, seal_us, seal_most_us;
+};
+
+static struct archive_index *scan(void)
+{
+	struct archive_index *index = NULL;
+	if (archive_index_create(FILE_SIZE, &index) < 0) {
+		exit(1);
+	}
+	for (uint32_t page = 1; page < FILE_SIZE / ARCHIVE_PAGE;) {
+		size_t at = (size_t)page * ARCHIVE_PAGE;
+		int n = archive_index_scan(index, page, image + at, FILE_SIZE - at);
+		page += n > 0 ? (uint32_t)n : 1;
+	}
+	if (archive_index_finish(index) < 0) {
+		exit(1);
+	}
+	return index;
+}
+
+/* A value a second of each series; a block each period. varying: of 256, the others are constant.
+ */
+static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
+{
+	static const uint8_t boot[16] = "bench";
+	struct archive *archive = NULL;
+	struct wallclock wall;
+	uint64_t t_ns = 6000 * SECOND;
+	double values_ns = 0, seals_ns = 0, most_ns = 0;
+	size_t values = 0, rows = 0, blocks = 0, bytes = 0;
+	memset(image, 0, FILE_SIZE);
+	wallclock_init(&wall);
+	wallclock_note(&wall, t_ns, INT64_C(1700000000000000000), true);
+	if (archive_create(boot, &archive) < 0) {
+		exit(1);
+	}
+	archive_adopt(archive, scan());
+	archive_set_bucket(archive, bucket_s * SECOND);
+	for (unsigned i = 0; i < SERIES; i++) {
+		const struct kind *kind = &kinds[i % KINDS];
+		metrics[i] = (struct metric){.id = i, .serial = i, .unit = kind->unit};
+		snprintf(metrics[i].name, sizeof(metrics[i].name), "board/group%u/metric%u", i / 16,
+			i);
+		state[i] = metrics[i].value = kind->start;
+	}
+	for (uint64_t s = 1; s <= HOURS * 3600; s++) {
+		for (unsigned i = 0; i < varying; i++) {
+			metrics[i].value = state[i] = next(&kinds[i % KINDS], state[i]);
+		}
+		double start = now_ns();
+		for (unsigned i = 0; i < SERIES; i++) {
+			archive_take_value(archive, &metrics[i], t_ns);
+		}
+		values_ns += now_ns() - start;
+		values += SERIES;
+		t_ns += SECOND;
+		if (s % period_s != 0) {
+			continue;
+		}
+		const uint8_t *block;
+		uint32_t page;
+		start = now_ns();
+		size_t size = archive_seal(archive, t_ns, &wall, NULL, false, &block, &page);
+		double took = now_ns() - start;
+		if (size == 0) {
+			continue;
+		}
+		memcpy(image + (size_t)page * ARCHIVE_PAGE, block, size);
+		archive_written(archive, 0);
+		seals_ns += took;
+		most_ns = took > most_ns ? took : most_ns;
+		blocks++;
+		bytes += size;
+		rows += SERIES * period_s / bucket_s;
+	}
+	/* what the archive itself estimates for the next rows, by the blocks so far */
+	struct archive_pending pending;
+	for (unsigned i = 0; i < 2 * SERIES; i++) {
+		archive_take_value(archive, &metrics[i % SERIES], t_ns + i / SERIES * 60 * SECOND);
+	}
+	archive_pending(archive, &pending);
+	double content = (double)pending.bytes / (double)pending.rows;
+	archive_destroy(archive);
+	return (struct cost){
+		.bytes = content,
+		.whole = (double)bytes / (double)rows,
+		.day_mib = (double)bytes / (1 << 20) * 24 / HOURS,
+		.value_ns = values_ns / (double)values,
+		.seal_us = seals_ns / (double)blocks / 1e3,
+		.seal_most_us = most_ns / 1e3,
+	};
+}
+
+static void tell(const char *what, unsigned varying, uint64_t bucket_s, uint64_t period_s)
+{
+	struct cost cost = run(varying, bucket_s, period_s);
+	printf("archive, %d metrics, %s, buckets of %d s, a block every %d s: %.2f bytes a bucket "
+	       "with names and whole pages (floats %.0f: ratio %.2f), %.2f without; %.2f MiB a "
+	       "day; a value %.1f ns, a block %.0f us (most %.0f)\n",
+		SERIES, what, (int)bucket_s, (int)period_s, cost.whole, PLAIN_BYTES,
+		cost.whole / PLAIN_BYTES, cost.bytes, cost.day_mib, cost.value_ns, cost.seal_us,
+		cost.seal_most_us);
+}
+
+static void time_reading(void)
+{
+	static const uint8_t boot[16] = "later";
+	struct wallclock wall;
+	double start = now_ns();
+	struct archive_index *index = scan();
+	double scan_ns = now_ns() - start;
+	start = now_ns();
+	volatile uint32_t crc = crc32c(0, image, FILE_SIZE);
+	double crc_ns = now_ns() - start;
+	(void)crc;
+	struct archive *archive = NULL;
+	struct archive_plan *plan = NULL;
+	wallclock_init(&wall);
+	wallclock_note(&wall, SECOND, INT64_C(1700000000000000000), true);
+	if (archive_create(boot, &archive) < 0) {
+		exit(1);
+	}
+	archive_adopt(archive, index);
+	struct archive_span span;
+	archive_span(archive, &span);
+	start = now_ns();
+	if (archive_plan_make(archive, "board/group3/*", INT64_MIN, INT64_MAX, 60 * SECOND, 100000,
+		    &wall, &plan) < 0) {
+		exit(1);
+	}
+	double make_ns = now_ns() - start;
+	start = now_ns();
+	for (size_t i = 0; i < archive_plan_blocks(plan); i++) {
+		uint32_t page, pages;
+		archive_plan_block(plan, i, &page, &pages);
+		archive_plan_read(plan, i, image + (size_t)page * ARCHIVE_PAGE);
+	}
+	archive_plan_finish(plan);
+	double read_ns = now_ns() - start;
+	double used = (double)span.pages_used * ARCHIVE_PAGE;
+	printf("archive scan: %.0f MB/s of blocks (checksum alone %.0f: ratio %.2f); a query of 16 "
+	       "of %d series over %u blocks: %.0f us on the loop, %.1f ms on the worker\n",
+		used / scan_ns * 1e3, (double)FILE_SIZE / crc_ns * 1e3,
+		scan_ns / used / (crc_ns / (double)FILE_SIZE), SERIES, span.blocks, make_ns / 1e3,
+		read_ns / 1e6);
+	archive_plan_destroy(plan);
+	archive_destroy(archive);
+}
+
+int main(void)
+{
+	srand(1);
+	image = malloc(FILE_SIZE);
+	if (!image) {
+		return 1;
+	}
+	tell("all varying", SERIES, 10, 50);
+	time_reading();
+	tell("a quarter varying", SERIES / 4, 10, 50);
+	tell("all constant", 0, 10, 50);
+	tell("all varying", SERIES, 60, 60);
+	tell("all varying", SERIES, 60, 300);
+	free(image);
+	return 0;
+}
