@@ -141,7 +141,7 @@ END_TEST
 START_TEST(what_is_not_ours_is_refused_and_left_alone)
 {
 	put_file("target", "precious", SIZE);
-	char target[128];
+	char target[256];
 	snprintf(target, sizeof(target), "%s", path_of("target"));
 	ck_assert_int_eq(symlink(target, path_of("history")), 0);
 	ck_assert_int_eq(open_disk(), -EPERM);
@@ -256,7 +256,7 @@ START_TEST(a_file_that_went_away_is_noticed)
 	static const uint8_t bytes[ARCHIVE_PAGE];
 	ck_assert_int_eq(open_disk(), 0);
 	ck_assert_int_eq(archive_disk_write(&disk, 1, bytes, sizeof(bytes)), 0);
-	char moved[128];
+	char moved[256];
 	snprintf(moved, sizeof(moved), "%s", path_of("moved"));
 	ck_assert_int_eq(rename(path_of("history"), moved), 0);
 	ck_assert_int_eq(archive_disk_write(&disk, 1, bytes, sizeof(bytes)), -ESTALE);
