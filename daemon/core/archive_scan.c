@@ -217,7 +217,22 @@ static int by_seq(const void *a, const void *b)
 {
 	const struct archive_info *x = a;
 	const struct archive_info *y = b;
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	if (x->seq != y->seq) {
+		return x->seq < y->seq ? -1 : 1;
+	}
+	return (x->page < y->page) - (x->page > y->page);
+}
+
+/* A write that was said to have failed, but did not, at the end of the file; then the same block
+ * once more, with more rows, at the begin: that one counts. */
+static void drop_twins(struct archive_index *index)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < index->blocks; i++) {
+		kept += kept == 0 || index->info[kept - 1].seq != index->info[i].seq;
+		index->info[kept - 1] = index->info[i];
+	}
+	index->blocks = kept;
 }
 
 /* Going back from the newest block, older ones lie before it, round the end, within one turn. What
@@ -231,8 +246,7 @@ static void keep_one_turn(struct archive_index *index)
 		const struct archive_info *info = &index->info[kept - 1];
 		uint32_t back = (index->next_page + ring - info->page) % ring;
 		back = back == 0 ? ring : back;
-		if (back < covered + info->pages ||
-			(kept < index->blocks && info->seq == index->info[kept].seq)) {
+		if (back < covered + info->pages) {
 			break;
 		}
 		covered = back;
@@ -273,6 +287,7 @@ int archive_index_finish(struct archive_index *index)
 	}
 	if (index->blocks > 0) {
 		qsort(index->info, index->blocks, sizeof(index->info[0]), by_seq);
+		drop_twins(index);
 		keep_one_turn(index);
 	}
 	struct archive_name *next = archive_names_next(&index->names, NULL);

@@ -283,6 +283,42 @@ START_TEST(a_failed_write_is_tried_again)
 }
 END_TEST
 
+/* The medium has it all the same, in the last page; the second try is larger and goes to the first.
+ */
+START_TEST(a_write_that_only_seemed_to_fail_is_told_once)
+{
+	start(ARCHIVE_SIZE_MIN, 20);
+	const uint32_t last = (uint32_t)(it.size / ARCHIVE_PAGE) - 1;
+	const uint8_t *bytes;
+	uint32_t page = 0;
+	size_t size = 0;
+	for (;;) {
+		run(5);
+		size = make_block(false, &bytes, &page);
+		ck_assert_uint_eq(size, ARCHIVE_PAGE);
+		if (page == last) {
+			break;
+		}
+		put_block(bytes, size, page);
+	}
+	memcpy(it.image + (size_t)page * ARCHIVE_PAGE, bytes, size);
+	archive_written(it.archive, -EIO);
+	run(60);
+	size = make_block(false, &bytes, &page);
+	ck_assert_uint_eq(page, 1);
+	ck_assert_uint_gt(size, ARCHIVE_PAGE);
+	put_block(bytes, size, page);
+	const uint64_t first = 1 + size / ARCHIVE_PAGE;
+	compare_all(first);
+	reopen('a');
+	compare_all(first);
+	run(5);
+	seal(false);
+	reopen('b');
+	compare_all(first + 1);
+}
+END_TEST
+
 START_TEST(minutes_begin_at_a_full_minute)
 {
 	start(ARCHIVE_SIZE_MIN, 1);
@@ -328,6 +364,7 @@ int main(void)
 	tcase_add_test(tcase, a_restart_in_the_same_boot_goes_on);
 	tcase_add_test(tcase, without_a_file_rows_wait_within_bounds);
 	tcase_add_test(tcase, a_failed_write_is_tried_again);
+	tcase_add_test(tcase, a_write_that_only_seemed_to_fail_is_told_once);
 	tcase_add_test(tcase, minutes_begin_at_a_full_minute);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
