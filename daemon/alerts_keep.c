@@ -2,8 +2,10 @@
 #include "daemon/alerts_keep.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/core/alerts_saved.h"
 #include "daemon/core/crc32c.h"
@@ -94,6 +96,13 @@ static void on_timer(uv_timer_t *timer)
 	look(timer->data);
 }
 
+static bool is_there(const char *dir)
+{
+	char path[256];
+	int n = snprintf(path, sizeof(path), "%s/alerts", dir);
+	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
 int alerts_keep_open(uv_loop_t *loop, struct core *core, const char *dir, struct persist *persist,
 	struct alerts_keep **ret)
 {
@@ -109,6 +118,11 @@ int alerts_keep_open(uv_loop_t *loop, struct core *core, const char *dir, struct
 		return r;
 	}
 	memcpy(keep->dir, dir, strlen(dir) + 1);
+	if (!is_there(dir)) {
+		/* nothing to remember is no file */
+		keep->size = alerts_save_nothing(keep->bytes);
+		keep->written = crc32c(0, keep->bytes, keep->size) | 1;
+	}
 	keep->core = core;
 	keep->persist = persist;
 	uv_timer_init(loop, &keep->timer);

@@ -40,7 +40,7 @@ static void add_series(struct trace *trace, const cJSON *series)
 		event.value = mean->valuedouble;
 		event.start_ns = trace_clock_mono_ns(
 			&trace->clock, (int64_t)time->valuedouble, trace->to_ns);
-		if (event.start_ns + 1000 < trace->from_ns ||
+		if (event.start_ns == 0 || event.start_ns + 1000 < trace->from_ns ||
 			event.start_ns > trace->to_ns + 1000) {
 			continue;
 		}
@@ -133,9 +133,13 @@ static bool of_interest(const struct trace *trace, const struct trace_event *eve
 	       event->name[0] == '\0';
 }
 
+/* A trace is of this boot: what happened in the ones before has no place on its clock. */
 static void add_happening(struct trace *trace, const cJSON *entry)
 {
 	struct trace_event event = plain_event(TRACE_HAPPENED);
+	if (json_get(entry, "boot_seq") != NULL) {
+		return;
+	}
 	int64_t mono_us = json_integer(entry, "mono_us");
 	event.start_ns = mono_us > 0 ? (uint64_t)mono_us * 1000 : 0;
 	event.word = json_word(entry, "kind");

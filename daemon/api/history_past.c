@@ -89,7 +89,6 @@ void history_past_restart(struct history_stream *stream)
 	}
 }
 
-/* The rest of the past is given up. */
 static void fail(struct history_stream *stream, int error)
 {
 	struct history_past *past = &stream->past;
@@ -99,6 +98,13 @@ static void fail(struct history_stream *stream, int error)
 			  : error == -ECANCELED ? "the daemon stops"
 						: strerror(-error);
 	snprintf(past->note, sizeof(past->note), "rows of the archive are missing: %s", why);
+}
+
+/* Also of the passes to come: whoever asks has waited once. */
+static void give_up(struct history_stream *stream, int error)
+{
+	stream->past.wanted = false;
+	fail(stream, error);
 }
 
 static void on_read(void *user, struct archive_plan *plan, int result)
@@ -122,8 +128,7 @@ static void on_deadline(uv_timer_t *timer)
 	const struct archive_reader *reader = history_core(stream)->archive_reader;
 	reader->cancel(stream->past.read);
 	stream->past.read = NULL;
-	stream->past.next_us = INT64_MAX;
-	fail(stream, -ETIMEDOUT);
+	give_up(stream, -ETIMEDOUT);
 	connection_wake(connection);
 }
 
@@ -155,8 +160,7 @@ static enum history_step begin(struct history_stream *stream)
 		}
 	}
 	if (r < 0) {
-		past->next_us = INT64_MAX;
-		fail(stream, r);
+		give_up(stream, r);
 		return HISTORY_ON;
 	}
 	uv_timer_start(&stream->base.connection->tick, on_deadline, PAST_DEADLINE_MS, 0);
@@ -188,6 +192,9 @@ static enum history_step next_series(struct history_stream *stream, struct archi
 	ret->count = 0;
 	if (past->read) {
 		return HISTORY_WAIT;
+	}
+	if (!past->wanted) {
+		return HISTORY_END;
 	}
 	if (!past->plan) {
 		return past->next_us > past->to_us ? HISTORY_END : begin(stream);

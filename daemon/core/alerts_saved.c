@@ -30,11 +30,26 @@ static int64_t since_us(const struct alert_slot *slot, const struct wallclock *w
 	return time_us - time_us % 1000000;
 }
 
+static size_t finish(struct saved_header *header, uint8_t *bytes, size_t size)
+{
+	header->magic = SAVED_MAGIC;
+	header->slot_size = sizeof(struct alert_slot);
+	header->ack_size = sizeof(struct alert_ack);
+	memcpy(bytes, header, sizeof(*header));
+	header->crc = crc32c(0, bytes, size);
+	memcpy(bytes, header, sizeof(*header));
+	return size;
+}
+
+size_t alerts_save_nothing(uint8_t *bytes)
+{
+	struct saved_header header = {0};
+	return finish(&header, bytes, sizeof(header));
+}
+
 size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes)
 {
-	struct saved_header header = {.magic = SAVED_MAGIC,
-		.slot_size = sizeof(struct alert_slot),
-		.ack_size = sizeof(struct alert_ack)};
+	struct saved_header header = {0};
 	size_t size = sizeof(header);
 	for (size_t i = 0; alerts->memory.slot && i < ALERT_SLOTS; i++) {
 		struct alert_slot slot = alerts->memory.slot[i];
@@ -60,10 +75,7 @@ size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, ui
 		size += sizeof(ack);
 		header.acks++;
 	}
-	memcpy(bytes, &header, sizeof(header));
-	header.crc = crc32c(0, bytes, size);
-	memcpy(bytes, &header, sizeof(header));
-	return size;
+	return finish(&header, bytes, size);
 }
 
 static bool header_is_good(const struct saved_header *header, const uint8_t *bytes, size_t size)

@@ -18,6 +18,9 @@ size_t alerts_saved_bytes(void);
  * same bytes as long as the clock is not set. */
 size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes);
 
+/* The same of alerts that have nothing to remember. */
+size_t alerts_save_nothing(uint8_t *bytes);
+
 /* Fills the two memories (those of alerts_remember and alerts_remember_holds, before these are
  * called) unless they are of this boot already. 0; -EALREADY: they are; -EBADMSG: the bytes are
  * damaged or another version's. Nothing in the bytes is trusted beyond their checksum. */

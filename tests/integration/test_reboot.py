@@ -53,7 +53,7 @@ def test_boots_follow_one_another():
         second_boot.start()
         assert adopted(second_boot)[-1]["boot_seq"] == 2
         # the pace of blocks is the account's: wait for one, then pull the plug
-        until("a block was written", lambda: second_boot.call("GetSelf")["history_persist_written_bytes"] > 0,
+        until("a block was written", lambda: second_boot.call("GetSelf")["history_persist_boots"] == 2,
               patience=240, pause=0.5)
         second_boot.call("Mark", label="lost with the plug")
         second_seq, second = live(second_boot)

@@ -100,7 +100,10 @@ static struct sums query(const char *parameters, bool more)
 /* Where live history begins, as the archive's buckets see it. */
 static int64_t cut_us(uint64_t step_ns)
 {
-	uint64_t live_ns = f.now_ns - 10 * (uint64_t)FIXTURE_SECOND;
+	struct history_usage usage;
+	history_usage(f.core.history, &usage);
+	uint64_t live_ns = usage.oldest_ns; /* a sample, or the begin of a bucket */
+	ck_assert_uint_ge(live_ns, f.now_ns - 71 * (uint64_t)FIXTURE_SECOND);
 	uint64_t cut_ns = live_ns - live_ns % 60000000000u;
 	if (step_ns > 0 && live_ns - live_ns % step_ns < cut_ns) {
 		cut_ns = live_ns - live_ns % step_ns;
@@ -238,6 +241,137 @@ START_TEST(names_of_the_past_are_known)
 }
 END_TEST
 
+START_TEST(the_timeline_tells_boots_and_reboots)
+{
+	timeline_reserve(f.core.timeline); /* too late: the ring has entries, and no room */
+	ck_assert_int_eq(timeline_load_past(f.core.timeline, past.archive, &f.wall), 0);
+	cJSON *reply = ask("ListEvents", NULL);
+	int before = count(reply, "events");
+	cJSON_Delete(reply);
+	timeline_destroy(f.core.timeline);
+	ck_assert_int_eq(timeline_create(64, &f.core.timeline), 0);
+	timeline_reserve(f.core.timeline);
+	timeline_add(f.core.timeline, f.now_ns - 100 * (uint64_t)FIXTURE_SECOND, TIMELINE_DAEMON,
+		TIMELINE_INFO, "edgeprofd", "started");
+	ck_assert_int_eq(timeline_load_past(f.core.timeline, past.archive, &f.wall), 0);
+	reply = ask("ListEvents", NULL);
+	/* boot 1: started, mark, stopped; boot 2: reboot, started, mark; boot 3: reboot, started */
+	ck_assert_int_eq(count(reply, "events"), 8);
+	ck_assert_int_lt(before, 8);
+	const cJSON *events = get(reply, "events");
+	const cJSON *first = cJSON_GetArrayItem(events, 0), *reboot = cJSON_GetArrayItem(events, 3),
+		    *now = cJSON_GetArrayItem(events, 6);
+	ck_assert_double_eq(number(first, "time_us"), (NOW_S - 40000 + 17) * 1e6);
+	ck_assert_double_eq(number(first, "boot_seq"), 1);
+	ck_assert(!cJSON_HasObjectItem(first, "mono_us"));
+	ck_assert_double_eq(number(first, "serial"), TIMELINE_PAST - 6);
+	ck_assert_str_eq(string(cJSON_GetArrayItem(events, 2), "text"), TIMELINE_STOPPED);
+	/* from the stop of boot 1 to the first event of boot 2: 2805 s */
+	ck_assert_str_eq(string(reboot, "text"),
+		"reboot: boot 2, the device was off or not recorded for 46 min 45 s");
+	ck_assert_str_eq(string(reboot, "severity"), "info");
+	ck_assert_double_eq(number(reboot, "time_us"), (NOW_S - 30000 + 5) * 1e6);
+	ck_assert_ptr_nonnull(strstr(string(now, "text"), "boot 3, the device was off"));
+	ck_assert_ptr_nonnull(strstr(string(now, "text"), "ended without a stop"));
+	ck_assert_str_eq(string(now, "severity"), "warning");
+	ck_assert(!cJSON_HasObjectItem(now, "boot_seq"));
+	cJSON_Delete(reply);
+	reply = ask("ListBoots", NULL);
+	ck_assert_int_eq(count(reply, "boots"), 3);
+	static const char *const ends[] = {"stopped", "cut", "running"};
+	for (int i = 0; i < 3; i++) {
+		const cJSON *boot = cJSON_GetArrayItem(get(reply, "boots"), i);
+		ck_assert_double_eq(number(boot, "boot_seq"), i + 1);
+		ck_assert_str_eq(string(boot, "end"), ends[i]);
+		ck_assert_double_gt(number(boot, "last_us"), number(boot, "first_us"));
+	}
+	cJSON_Delete(reply);
+}
+END_TEST
+
+static struct {
+	int reads, cancels;
+	struct archive_plan *plan;
+} hung;
+
+static int hung_read(void *ctx, struct archive_plan *plan, archive_read_done *done, void *user,
+	struct archive_read **ret)
+{
+	(void)ctx;
+	(void)done;
+	(void)user;
+	hung.reads++;
+	hung.plan = plan;
+	*ret = (struct archive_read *)&hung;
+	return 0;
+}
+
+static void hung_cancel(struct archive_read *read)
+{
+	ck_assert_ptr_eq(read, &hung);
+	archive_plan_destroy(hung.plan);
+	hung.cancels++;
+}
+
+static int refused_read(void *ctx, struct archive_plan *plan, archive_read_done *done, void *user,
+	struct archive_read **ret)
+{
+	(void)ctx;
+	(void)plan;
+	(void)done;
+	(void)user;
+	(void)ret;
+	return -ENOSPC;
+}
+
+/* Others are answered at once, the caller after 5 s: by live history, and a note. */
+START_TEST(a_medium_that_hangs_costs_the_past_alone)
+{
+	const struct archive_reader reader = {hung_read, hung_cancel, NULL};
+	f.core.archive_reader = &reader;
+	hung.reads = hung.cancels = 0;
+	for (int more = 0; more < 2; more++) {
+		uint64_t began_ns = seam()->now_ns();
+		int fd = client_open(), other = client_open();
+		client_say(fd, more ? "{\"method\":\"io.edgeprof.GetHistory\",\"more\":true,"
+				      "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}"
+				    : "{\"method\":\"io.edgeprof.GetHistory\","
+				      "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}");
+		cJSON *quick = client_call(other, "ListBoots", NULL, "");
+		ck_assert_uint_lt(seam()->now_ns() - began_ns, FIXTURE_SECOND);
+		cJSON_Delete(quick);
+		cJSON *reply = client_reply(fd, "GetHistory");
+		ck_assert_uint_ge(seam()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
+		ck_assert_int_eq(hung.cancels, more + 1);
+		const cJSON *parameters = get(reply, "parameters");
+		ck_assert_int_eq(count(parameters, "series"), 1);
+		ck_assert_str_eq(string(parameters, "note"),
+			"rows of the archive are missing: its medium does not answer");
+		cJSON_Delete(reply);
+		close(fd);
+		close(other);
+	}
+	/* who goes away is forgotten */
+	int fd = client_open();
+	client_say(fd, "{\"method\":\"io.edgeprof.GetHistory\",\"more\":true,"
+		       "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}");
+	while (hung.reads < 3) {
+		uv_run(&f.loop, UV_RUN_ONCE);
+	}
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+	f.core.archive_reader = &(const struct archive_reader){refused_read, hung_cancel, NULL};
+	cJSON *reply = ask("GetHistory", "{\"glob\":\"**\",\"from_us\":0}");
+	ck_assert_str_eq(string(reply, "note"),
+		"rows of the archive are missing: too many read it at this moment");
+	cJSON_Delete(reply);
+	f.core.archive_reader = &reader; /* of the read that still waits */
+	while (hung.cancels < 3) {
+		uv_run(&f.loop, UV_RUN_ONCE);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
 	tcase_add_checked_fixture(tests, start, end);
@@ -246,6 +380,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, steps_hold_the_same_samples);
 	tcase_add_test(tests, one_reply_is_thinned_over_all_boots);
 	tcase_add_test(tests, names_of_the_past_are_known);
+	tcase_add_test(tests, the_timeline_tells_boots_and_reboots);
+	tcase_add_test(tests, a_medium_that_hangs_costs_the_past_alone);
 }
 
 int main(void)
