@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,24 @@ static uint64_t count_rows(const char *frame)
 	return *at == ']' && at[-1] != '[' ? rows + 1 : rows;
 }
 
+static double seconds_after(const struct recording_job *job)
+{
+	return (double)(seam()->now_ns() - job->t_ns) / 1e9;
+}
+
+/* Until the span's end, or until the daemon stops: sensors go on when records have no place. */
+static void wait_for_end(const struct writer *writer)
+{
+	uint64_t now_ns;
+	struct pollfd fd = {.fd = writer->ask.fd, .events = POLLIN};
+	while ((now_ns = seam()->now_ns()) < writer->job->to_ns) {
+		int r = poll(&fd, 1, (int)((writer->job->to_ns - now_ns) / 1000000 + 1));
+		if (r > 0 || (r < 0 && errno != EINTR)) {
+			return; /* it ended: nothing was asked */
+		}
+	}
+}
+
 /* The raw records, as they come. Ends also when the place for them is used up. */
 static int write_trace(struct writer *writer, size_t limit)
 {
@@ -222,9 +241,8 @@ static int write_trace(struct writer *writer, size_t limit)
 			return 0;
 		}
 		if (writer->size + length + 64 > limit) {
-			uint64_t now_ns = seam()->now_ns();
-			snprintf(job->row.cut, sizeof(job->row.cut), "records over max_size");
-			job->to_ns = now_ns < job->to_ns ? now_ns : job->to_ns;
+			snprintf(job->row.cut, sizeof(job->row.cut),
+				"records end %.1f s after it: max_size", seconds_after(job));
 			return 0;
 		}
 		job->row.records += count_rows(frame);
@@ -315,7 +333,10 @@ static int write_content(struct writer *writer)
 	r = r < 0 ? r : write_trace(writer, writer->size + job->max_bytes / 8 * 5);
 	close(writer->trace.fd);
 	writer->trace.fd = -1;
-	r = r < 0 ? r : write_after(writer);
+	if (r == 0) {
+		wait_for_end(writer);
+		r = write_after(writer);
+	}
 	if (r == -EPIPE && job->row.records > 0) {
 		uint64_t now_ns = seam()->now_ns();
 		snprintf(job->row.cut, sizeof(job->row.cut), "the daemon stopped");

@@ -216,6 +216,7 @@ def test_a_flood_stays_within_the_size_and_holds_the_moment():
             row = wait_for(daemon)[0]
         header, replies, _ = lines_of(path_of(daemon, row))
         assert row["bytes"] <= limit and row["cut"] and row["before_s"] < 30, row
+        assert row["after_s"] == 2, row  # sensors go on when records have no place any more
         at_ns = header["mono_us"] * 1000
         starts = sorted(start for *_, start, _ in records_of(replies))
         assert starts[0] < at_ns < starts[-1], (starts[0], at_ns, starts[-1])

@@ -186,7 +186,7 @@ START_TEST(the_time_since_which_so_many_are_kept)
 	uint64_t since_ns = 1;
 	ck_assert_int_eq(events_since(events, 10, &since_ns), 0);
 	ck_assert_uint_eq(since_ns, 0);
-	add(quiet, 0, 10);
+	add(quiet, 2 * EVENTS_CHUNK, 10);
 	add(loud, 0, 3 * EVENTS_CHUNK + 5);
 	ck_assert_int_eq(events_since(events, 10 + 3 * EVENTS_CHUNK + 5, &since_ns), 0);
 	ck_assert_uint_eq(since_ns, 0); /* all */
