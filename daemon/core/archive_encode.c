@@ -11,7 +11,9 @@
 enum class { CLASS_CONSTANT, CLASS_FLAT, CLASS_VARYING };
 
 /* form, series, rows, size, numbers */
-enum { GROUP_HEADER_MAX = 1 + 1 + 5 + 5 + 5 * ARCHIVE_FLAT_SERIES, NO_ROW = UINT32_MAX };
+enum { GROUP_HEADER_MAX = 1 + 1 + 5 + 5 + 5 * ARCHIVE_FLAT_SERIES };
+
+#define NO_ROW UINT32_MAX
 
 static void classify(struct archive *archive, struct archive_name *name,
 	const struct archive_row *row, bool first)
