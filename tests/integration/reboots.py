@@ -1,12 +1,15 @@
 """A board that reboots, as root: the real daemon in namespaces of its own, so that each boot has its
 own boot id, an empty run directory and a CLOCK_MONOTONIC that begins near zero. What lies in the state
 directory is all that goes from one to the next."""
+import contextlib
 import ctypes
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 import uuid
 
 from harness import DAEMON, Daemon, until
@@ -21,12 +24,10 @@ def _checked(result, what):
         raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
-def enter(boot_id, uptime):
-    """This process is on a machine that started so many seconds ago, with that boot id."""
+def enter(boot_id, offset):
+    """This process is on a machine with that boot id, whose CLOCK_MONOTONIC is so many seconds off."""
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.unshare(CLONE_NEWNS | CLONE_NEWTIME), "unshare")
-    import time
-    offset = int(uptime - time.clock_gettime(time.CLOCK_MONOTONIC))
     pathlib.Path("/proc/self/timens_offsets").write_text(f"monotonic {offset} 0\n")
     with open("/proc/self/ns/time_for_children") as namespace:
         _checked(libc.setns(namespace.fileno(), CLONE_NEWTIME), "setns")
@@ -41,7 +42,7 @@ def reason_to_skip():
         pid = os.fork()
         if pid == 0:
             try:
-                enter(boot_id.name, 5)
+                enter(boot_id.name, 5 - int(time.monotonic()))
                 os._exit(0)
             except OSError as error:
                 print(error)
@@ -79,13 +80,12 @@ class Boot(Daemon):
         super().__init__(config, env=env)
         self.boot_id = board.dir / f"boot_id.{board.boots}"
         self.boot_id.write_text(f"{uuid.uuid4()}\n")
-        self.uptime = uptime
+        self.offset = int(uptime - time.monotonic())  # a restart goes on with the boot's clock
 
     def start(self, wait=True):
-        import subprocess
         here = pathlib.Path(__file__).parent
         code = (f"import os, sys; sys.path[:0] = [{str(here)!r}]; import reboots; "
-                f"reboots.enter({str(self.boot_id)!r}, {self.uptime}); "
+                f"reboots.enter({str(self.boot_id)!r}, {self.offset}); "
                 f"os.execv({str(DAEMON)!r}, sys.argv[1:])")
         # libfaketime is for the daemon alone
         env = {name: value for name, value in self.env.items() if name != "LD_PRELOAD"}
@@ -98,13 +98,8 @@ class Boot(Daemon):
             until("the daemon answers", self.answers)
         return self
 
-    def persist(self):
-        """What self says about the archive."""
-        return self.call("GetSelf")
-
     def rows(self, glob, **parameters):
         """{(name, boot): [(time_us, mean, min, max, count)]} of all there is, and the notes."""
-        import contextlib
         told, notes = {}, []
         with contextlib.closing(self.client(60)) as client:
             for chunk in client.stream("GetHistory", glob=glob, **{"from_us": 0, **parameters}):
