@@ -81,6 +81,11 @@ def check_value(schema, value, path):
                 check_value(rule, member, f"{path}.{name}")
 
 
+def hot(daemon):
+    """The alert that the test makes; the machine may have others."""
+    return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "temperature"]
+
+
 def topics(seen):
     return [message[0] for message in seen]
 
@@ -137,7 +142,7 @@ def test_broker_absent_then_there_then_killed_then_back_gets_every_alert():
                 until("the temperature", lambda: (daemon.metric("temperature/max") or {}).get("value") == 50)
                 assert daemon.call("GetStatus")["broker"]["state"] in ("connecting", "away")
                 temp.write_text("80000\n")
-                until("it fires without a broker", lambda: daemon.call("ListAlerts")["alerts"])
+                until("it fires without a broker", lambda: hot(daemon))
                 broker.start()
                 seen = broker.subscribe(f"edgeprof/{DEVICE}/alert/#", until=lambda seen: seen, timeout=90)
                 assert json.loads(seen[0][1])["state"] == "firing"
@@ -146,9 +151,9 @@ def test_broker_absent_then_there_then_killed_then_back_gets_every_alert():
                 for _ in range(20):
                     assert daemon.call("GetStatus")["version"]
                 temp.write_text("50000\n")
-                until("cleared while away", lambda: daemon.call("ListAlerts")["alerts"] == [])
+                until("cleared while away", lambda: not hot(daemon))
                 temp.write_text("83000\n")
-                until("fires again while away", lambda: daemon.call("ListAlerts")["alerts"])
+                until("fires again while away", lambda: hot(daemon))
                 broker.start()
                 seen = broker.subscribe(
                     f"edgeprof/{DEVICE}/alert/#", until=lambda seen: any(m[1] for m in seen), timeout=90)
