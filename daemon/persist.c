@@ -22,7 +22,7 @@
 #define STUCK_NS (10 * S_NS)
 #define STUCK_OPEN_NS (60 * S_NS) /* and a second for each MiB of the file */
 #define BEHIND_NS (S_NS)	  /* the end of a bucket: its last values have come then */
-#define LOOK_NS (60 * S_NS)
+#define LOOK_NS (10 * S_NS)	  /* the number of metrics may have changed */
 
 enum {
 	STOP_MS = 2000,

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """History that survives a reboot: what is written, what a restart, a kill or a power cut leaves of
 it, and what can lie in its place."""
+import contextlib
 import os
 import random
 import shutil
 import stat
 import time
 
-from harness import Daemon, run_tests, until
+from harness import SOURCE, Daemon, run_tests, until
 from persist_case import MIB, Quick, config, degraded, folder, rows, state_is, told, well_again, written_more
 from reboots import Board, reason_to_skip
+
+import varlink_idl  # from tests/tools, where harness looks
 
 
 def test_volatile_writes_nothing_and_makes_no_folder():
@@ -32,6 +35,11 @@ def test_the_service_s_state_directory_is_used():
             self = state_is(daemon, "ok")
             assert self["history_persist_path"] == f"{home}/state/history", self
             assert daemon.call("GetStatus")["boot_seq"] == 1
+            interface = varlink_idl.load(SOURCE / "proto" / "io.edgeprof.varlink")
+            with contextlib.closing(daemon.client()) as client:
+                for method in ("GetSelf", "GetStatus"):
+                    client.send(method)
+                    interface.check_reply("io.edgeprof." + method, client.reply())
             assert self["history_persist_day_limit_bytes"] == 16 * MIB
             assert self["history_persist_loss_s"] >= 60, self
         place = (home / "state").stat()
