@@ -61,9 +61,17 @@ static int open_recorder(struct daemon *daemon)
 				"recordings of a day are only counted in memory: %s", strerror(-r));
 		}
 	}
-	return recorder_open(daemon->loop, &daemon->core, daemon->run_dir,
-		&daemon->config->recorder, daemon->recorder_file.data, boot_id, on_recorded, daemon,
-		&daemon->recorder);
+	/* with persist=yes they survive a reboot, too */
+	char state_dir[192];
+	bool parents;
+	const char *dir = daemon->run_dir;
+	if (daemon->persist && daemon->persist_status.state != PERSIST_DEGRADED &&
+		statedir_choose(daemon->config->history_path, state_dir, sizeof(state_dir),
+			&parents) == 0) {
+		dir = state_dir;
+	}
+	return recorder_open(daemon->loop, &daemon->core, dir, &daemon->config->recorder,
+		daemon->recorder_file.data, boot_id, on_recorded, daemon, &daemon->recorder);
 }
 
 static int open_sockets(struct daemon *daemon)

@@ -286,7 +286,7 @@ static void count_kept(struct recorder *recorder)
 	}
 }
 
-int recorder_open(uv_loop_t *loop, struct core *core, const char *run_dir,
+int recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	const struct recorder_options *options, struct record_memory *memory,
 	const uint8_t boot_id[16], void (*announce)(void *ctx, const struct recording *recording),
 	void *ctx, struct recorder **ret)
@@ -301,8 +301,7 @@ int recorder_open(uv_loop_t *loop, struct core *core, const char *run_dir,
 	recorder->announce = announce;
 	recorder->ctx = ctx;
 	recorder->memory = memory ? memory : &recorder->own_memory;
-	snprintf(recorder->recordings.dir, sizeof(recorder->recordings.dir), "%s/recordings",
-		run_dir);
+	snprintf(recorder->recordings.dir, sizeof(recorder->recordings.dir), "%s/recordings", dir);
 	int folder = recording_folder_open(recorder->recordings.dir, 0);
 	if (folder >= 0) {
 		recording_folder_scan(

@@ -20,9 +20,10 @@ struct recorder_options {
 
 struct recorder;
 
-/* run_dir: files go to RUN_DIR/recordings. memory: of record_memory, outlives the process.
- * announce: a recording is there; on the loop's thread. -ENOMEM, -ENOSPC. */
-int recorder_open(uv_loop_t *loop, struct core *core, const char *run_dir,
+/* dir: files go to DIR/recordings; it must be there when the first is made. memory: of
+ * record_memory, outlives the process. announce: a recording is there; on the loop's thread.
+ * -ENOMEM, -ENOSPC. */
+int recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	const struct recorder_options *options, struct record_memory *memory,
 	const uint8_t boot_id[16], void (*announce)(void *ctx, const struct recording *recording),
 	void *ctx, struct recorder **ret);

@@ -185,8 +185,8 @@ static void tell_restart_needed(const struct config *old, const struct config *n
 		old->history_persist != new->history_persist ||
 		strcmp(old->history_path, new->history_path) != 0 ||
 		old->history_persist_bytes != new->history_persist_bytes ||
-		old->stage_window != new->stage_window ||
-		old->frame_window != new->frame_window || old->stage_bytes != new->stage_bytes ||
+		old->stage_window != new->stage_window || old->frame_window != new->frame_window ||
+		old->stage_bytes != new->stage_bytes ||
 		old->recorder_bytes != new->recorder_bytes ||
 		old->max_connections != new->max_connections ||
 		old->max_connections_per_uid != new->max_connections_per_uid ||
@@ -194,7 +194,8 @@ static void tell_restart_needed(const struct config *old, const struct config *n
 		old->max_mapping_bytes != new->max_mapping_bytes ||
 		strcmp(old->socket_group, new->socket_group) != 0 ||
 		strcmp(old->admin_group, new->admin_group) != 0) {
-		log_notice("[history], [stages], [recorder] memory, the windows of [statistics] and the "
+		log_notice("[history], [stages], [recorder] memory, the windows of [statistics] "
+			   "and the "
 			   "limits and groups of [daemon] take effect at the next start");
 	}
 }

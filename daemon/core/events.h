@@ -96,8 +96,8 @@ void events_span(const struct events_log *log, struct events_usage *ret);
 /* The same over all logs. */
 void events_usage(const struct events *events, struct events_usage *ret);
 
-/* The earliest time since which the logs keep at most count events together, give or take a chunk of
- * each and what is late between threads; 0: all that is kept is no more. -ENOMEM. */
+/* The earliest time since which the logs keep at most count events together, give or take a chunk
+ * of each and what is late between threads; 0: all that is kept is no more. -ENOMEM. */
 int events_since(const struct events *events, size_t count, uint64_t *ret);
 
 /* Where a reader stands; zeroed = at the oldest. Stays valid while events are added. */

@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
 
 from harness import DEMO, WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
@@ -253,6 +255,23 @@ def test_export_and_show_with_and_without_the_daemon():
         daemon.start()
         assert daemon.ctl("record", "show", "nope").returncode == 2
         assert daemon.ctl("record", "show", "..%2f..").returncode == 2
+
+
+def test_with_persist_it_is_in_the_state_directory_and_survives_a_reboot():
+    with tempfile.TemporaryDirectory() as state, \
+            Daemon(f"[history]\npersist = yes\npath = {state}\n[recorder]\nafter = 0s\n" + QUIET) as daemon:
+        name = daemon.call("RecordNow")["name"]
+        wait_for(daemon)
+        assert (pathlib.Path(state) / "recordings" / f"{name}.jsonl").exists()
+        daemon.stop()
+        for left in daemon.run_dir.iterdir():  # a run directory is gone after a reboot
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        daemon.start()
+        assert [row["name"] for row in listed(daemon)] == [name]
+        for _ in range(11):  # the one from before the reboot counts
+            daemon.call("RecordNow", before_s=0)
+            until("it is there", lambda: "open" not in daemon.call("ListRecordings"))
+        assert daemon.ctl("record", "now").returncode == 69
 
 
 def as_nobody(daemon, method, **parameters):
