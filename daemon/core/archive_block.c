@@ -67,11 +67,11 @@ int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32
 	return (int)header->pages;
 }
 
-static bool read_ids(struct archive_reader *body, struct archive_group *ret)
+static bool read_ids(struct archive_reader *body, struct archive_group *ret, bool consecutive)
 {
 	uint64_t id = 0;
 	for (unsigned i = 0; i < ret->series; i++) {
-		uint64_t step = archive_get_varint(body);
+		uint64_t step = i > 0 && consecutive ? 1 : archive_get_varint(body);
 		id += step;
 		if (step == 0 || step > UINT32_MAX || id > UINT32_MAX) {
 			body->bad = true;
@@ -85,6 +85,8 @@ static bool read_ids(struct archive_reader *body, struct archive_group *ret)
 bool archive_group_read(struct archive_reader *body, struct archive_group *ret)
 {
 	unsigned form = archive_get_u8(body);
+	bool consecutive = form & ARCHIVE_CONSECUTIVE;
+	form &= ~(unsigned)ARCHIVE_CONSECUTIVE;
 	ret->series = archive_get_u8(body);
 	uint64_t rows = archive_get_varint(body);
 	uint64_t size = archive_get_varint(body);
@@ -96,7 +98,7 @@ bool archive_group_read(struct archive_reader *body, struct archive_group *ret)
 	}
 	ret->form = (enum archive_form)form;
 	ret->rows = (uint32_t)rows;
-	if (!read_ids(body, ret)) {
+	if (!read_ids(body, ret, consecutive)) {
 		return false;
 	}
 	const uint8_t *at = archive_get(body, size);

@@ -1,13 +1,18 @@
 /*
  * One block of the archive: its bytes. In host order, as a file that moves to a machine of the
  * other order is set aside by its header page. All of it is in this order, to the end of a page;
- * what is left is zeros: header   struct archive_block clocks   header.clocks of struct
- * archive_clock groups   header.groups: form (1 byte), series (1 byte), rows (varint), bytes of
- * rows (varint), the series' numbers (varints, the first as it is, then the distance to the one
- *            before: they grow), rows (history_row.h)
- *   events   header.events: kind, level (1 byte each), t_ns (varint), length of subject (1 byte),
- *            subject, length of text (varint), text
- *   names    header.names: number (varint), unit (1 byte), length (1 byte), name
+ * what is left is zeros:
+ *
+ *   header   struct archive_block
+ *   clocks   header.clocks times struct archive_clock
+ *   groups   header.groups times: form (1 byte), series (1 byte), rows (varint), bytes of rows
+ *            (varint), the series' numbers (varints: the first as it is, then the distance to the
+ *            one before, they grow; with CONSECUTIVE in the form only the first), the rows
+ *            (history_row.h)
+ *   events   header.events times: kind, level (1 byte each), t_ns (varint), length of subject
+ *            (1 byte), subject, length of text (varint), text
+ *   names    header.names times: number (varint), unit (1 byte), length (1 byte), name
+ *
  * Times of rows are in ticks of 10 s of the monotonic clock (begin of the bucket). A group's
  * columns: the means of its series, with FULL then mean - min of each, then max - mean of each, at
  * last the counts: what tends to stay the same stands at the end, where history's rows leave it
@@ -30,6 +35,7 @@
 
 enum { ARCHIVE_VERSION = 1, ARCHIVE_CLOCKS = 8 };
 enum archive_form { ARCHIVE_FULL, ARCHIVE_FLAT, ARCHIVE_FORMS };
+enum { ARCHIVE_CONSECUTIVE = 0x10 };
 
 /* Series of a group, so that the columns are HISTORY_COLUMNS at most. */
 enum { ARCHIVE_FULL_SERIES = HISTORY_COLUMNS / 4, ARCHIVE_FLAT_SERIES = HISTORY_COLUMNS / 2 };

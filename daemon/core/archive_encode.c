@@ -168,11 +168,14 @@ static void put_group(const struct archive *archive, struct archive_name **name,
 	size_t size = (size_t)(body.at - writer->at) - GROUP_HEADER_MAX;
 	const uint8_t *made = writer->at + GROUP_HEADER_MAX;
 	writer->bad = writer->bad || body.bad;
-	archive_put_u8(writer, full ? ARCHIVE_FULL : ARCHIVE_FLAT);
+	/* Numbers differ and grow. */
+	bool consecutive = name[series - 1]->id - name[0]->id == series - 1;
+	archive_put_u8(writer,
+		(full ? ARCHIVE_FULL : ARCHIVE_FLAT) | (consecutive ? ARCHIVE_CONSECUTIVE : 0));
 	archive_put_u8(writer, series);
 	archive_put_varint(writer, rows);
 	archive_put_varint(writer, size);
-	for (unsigned i = 0; i < series; i++) {
+	for (unsigned i = 0; i < (consecutive ? 1 : series); i++) {
 		archive_put_varint(writer, name[i]->id - (i > 0 ? name[i - 1]->id : 0));
 	}
 	if (!writer->bad) {

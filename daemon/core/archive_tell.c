@@ -1,12 +1,10 @@
 /* Which names a block tells: the new ones, those that were new in the block before, those whose
- * newest telling is a third of the file ago, a few of the others, and more of them where the last
- * page has room. So each name of a block stands in several others, too, and none is overwritten
- * before it was told again. */
+ * newest telling is a third of the file ago, and as many of the others as the last page has room
+ * for. So each name of a block stands in several others, too, and none is overwritten before it was
+ * told again. */
 #include "daemon/core/archive_encode.h"
 
 #include <string.h>
-
-enum { A_FEW = 4 };
 
 static bool put_name(
 	struct archive *archive, struct archive_name *name, struct archive_writer *writer)
@@ -58,11 +56,10 @@ bool archive_put_names(struct archive *archive, const uint8_t *block, struct arc
 	}
 	uint64_t stale = stale_seq(index);
 	struct archive_name *name = index->names.oldest;
-	for (unsigned i = 0; name && (i < A_FEW || name->told_seq <= stale); i++) {
+	for (; name && name->told_seq <= stale; name = name->newer) {
 		if (!put_name(archive, name, writer)) {
 			return true;
 		}
-		name = name->newer;
 	}
 	size_t used = (size_t)(writer->at - block);
 	size_t room = (ARCHIVE_PAGE - used % ARCHIVE_PAGE) % ARCHIVE_PAGE;

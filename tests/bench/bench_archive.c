@@ -142,7 +142,7 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	}
 	/* what the archive itself estimates for the next rows, by the blocks so far */
 	struct archive_pending pending;
-	for (unsigned i = 0; i < 2 * SERIES; i++) {
+	for (unsigned i = 0; i < 6 * SERIES; i++) {
 		archive_take_value(archive, &metrics[i % SERIES], t_ns + i / SERIES * 60 * SECOND);
 	}
 	archive_pending(archive, &pending);
