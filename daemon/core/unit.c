@@ -8,7 +8,6 @@
 static const struct {
 	const char *name;
 	double quantum;
-	bool rounded;
 } units[UNIT_COUNT_OF_UNITS] = {
 	[UNIT_NONE] = {"", 0.001},
 	[UNIT_CELSIUS] = {"celsius", 0.001},
@@ -22,11 +21,11 @@ static const struct {
 	[UNIT_STATE] = {"state", 1},
 	[UNIT_BOOL] = {"bool", 1},
 	[UNIT_COUNT] = {"count", 1},
-	[UNIT_PER_SECOND] = {"per_second", 0.001, true},
-	[UNIT_MILLISECONDS] = {"milliseconds", 0.0001, true},
-	[UNIT_MICROSECONDS] = {"microseconds", 0.1, true},
+	[UNIT_PER_SECOND] = {"per_second", 0.001},
+	[UNIT_MILLISECONDS] = {"milliseconds", 0.0001},
+	[UNIT_MICROSECONDS] = {"microseconds", 0.1},
 	[UNIT_SECONDS] = {"seconds", 0.001},
-	[UNIT_FPS] = {"fps", 0.001, true},
+	[UNIT_FPS] = {"fps", 0.001},
 };
 
 const char *unit_name(enum unit unit)
@@ -43,6 +42,6 @@ double unit_quantum(enum unit unit)
 
 bool unit_rounded(enum unit unit)
 {
-	assert(unit < UNIT_COUNT_OF_UNITS);
-	return units[unit].rounded;
+	return unit == UNIT_PER_SECOND || unit == UNIT_MILLISECONDS || unit == UNIT_MICROSECONDS ||
+	       unit == UNIT_FPS;
 }
