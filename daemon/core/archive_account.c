@@ -14,6 +14,7 @@ enum {
 	VALUE_MOST = 24,      /* bytes; more is names, which do not come with each block */
 	RESERVE_BYTES = 8192, /* the last block of a process */
 	LONGEST_S = 3600,
+	LATE_S = 2,	    /* from the end of a bucket to its being on the medium */
 	ROWS_KEPT = 8,	    /* buckets of each metric that the archive keeps at least … */
 	VALUES_KEPT = 8192, /* … and values of all of them */
 };
@@ -199,14 +200,14 @@ struct archive_pace archive_account_pace(
 	shortest(account, ARCHIVE_MINUTES, values, &minutes_s);
 	/* Finer buckets are worth a little; what is in use stays for a little more. */
 	unsigned percent = account->bucket == ARCHIVE_TENS ? 140 : 125;
-	fine = fine && (tens_s + 10) * 100 <= (minutes_s + 60) * percent;
+	fine = fine && tens_s * 100 <= minutes_s * percent;
 	account->bucket = fine ? ARCHIVE_TENS : ARCHIVE_MINUTES;
 	struct archive_pace pace = {
 		.bucket_ns = periods[account->bucket].bucket_s * SECOND_NS,
 		.period_ns = (fine ? tens_s : minutes_s) * SECOND_NS,
 		.paused = !archive_account_allows(account, t_ns, PAGE, false),
 	};
-	pace.loss_ns = pace.period_ns + pace.bucket_ns;
+	pace.loss_ns = pace.period_ns + LATE_S * SECOND_NS;
 	if (pace.paused) {
 		pace.resume_ns = relief_ns(account);
 		pace.loss_ns += pace.resume_ns > t_ns ? pace.resume_ns - t_ns : 0;

@@ -42,7 +42,8 @@ struct archive_account {
 struct archive_pace {
 	uint64_t bucket_ns; /* 10 s or 60 s */
 	uint64_t period_ns; /* between blocks */
-	uint64_t loss_ns;   /* what a power cut can cost at most: period and open bucket */
+	uint64_t loss_ns;   /* what a power cut can cost at most; blocks are written when a bucket
+			       ends */
 	bool paused;	    /* nothing may be written before resume_ns */
 	uint64_t resume_ns;
 };

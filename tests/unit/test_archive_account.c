@@ -29,7 +29,7 @@ START_TEST(where_a_write_costs_only_itself_a_minute_is_lost)
 	struct archive_pace pace = pace_of(0, 4096, 256);
 	ck_assert_uint_eq(pace.bucket_ns, 10 * S);
 	ck_assert_uint_eq(pace.period_ns, 50 * S);
-	ck_assert_uint_eq(pace.loss_ns, 60 * S);
+	ck_assert_uint_eq(pace.loss_ns, 52 * S);
 	ck_assert(!pace.paused);
 }
 END_TEST
@@ -39,7 +39,7 @@ START_TEST(where_the_journal_costs_more_the_pace_gives_way)
 	struct archive_pace pace = pace_of(4 * 4096, 4096, 256);
 	ck_assert_uint_eq(pace.bucket_ns, 60 * S);
 	ck_assert_uint_eq(pace.period_ns, 120 * S);
-	ck_assert_uint_eq(pace.loss_ns, 180 * S);
+	ck_assert_uint_eq(pace.loss_ns, 122 * S);
 	/* Few metrics fit into a page: the finer buckets cost nothing then. */
 	pace = pace_of(4 * 4096, 4096, 16);
 	ck_assert_uint_eq(pace.bucket_ns, 10 * S);
