@@ -76,13 +76,13 @@ static uint64_t load(const uint64_t *serial)
 	return __atomic_load_n(serial, __ATOMIC_ACQUIRE);
 }
 
-/* A serial that is out of reach would end the count. */
+/* A serial that is out of reach would end the count; lists count with 32 bits. */
 static void keep(uint64_t *serial, bool good, uint64_t *last)
 {
 	if (load(serial) == 0) {
 		return;
 	}
-	if (!good || *serial > UINT64_MAX / 2) {
+	if (!good || *serial > UINT32_MAX / 2) {
 		*serial = 0;
 	} else if (*serial > *last) {
 		*last = *serial;

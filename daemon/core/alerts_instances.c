@@ -22,6 +22,7 @@ void alert_instance_end(
 		alerts_tell(
 			alerts, alert, ALERT_FIRING, (enum alert_severity)told->severity, ending);
 	}
+	alert_hold_drop_ack(alerts, alert); /* also of one that was not told */
 	alerts_memory_free(&alerts->memory, instance->slot);
 	alerts_memory_free_slope(&alerts->memory, instance->slope);
 	size_t at = 0;

@@ -1,4 +1,5 @@
-/* The slots of alerts in memory that outlives the process. Nothing in them is believed at start. */
+/* The slots of alerts in memory that outlives the process. Nothing in them is believed at start. A
+ * slot is written twice, first beside the others: a kill in the midst of one loses no alert. */
 #include "daemon/core/alerts_memory.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 #include "daemon/util/seam.h"
 
-#define ALERTS_MAGIC UINT64_C(0x32737472656c61) /* "alerts2" */
+#define ALERTS_MAGIC UINT64_C(0x33737472656c61) /* "alerts3" */
 
 struct table_header {
 	uint64_t magic;
@@ -19,7 +20,7 @@ struct table_header {
 
 size_t alerts_memory_bytes(void)
 {
-	return sizeof(struct table_header) + ALERT_SLOTS * sizeof(struct alert_slot) +
+	return sizeof(struct table_header) + (ALERT_SLOTS + 1) * sizeof(struct alert_slot) +
 	       ALERT_SLOPES * sizeof(struct alert_slope);
 }
 
@@ -66,6 +67,17 @@ static bool debt_is_good(const struct alert_slot *slot, uint64_t now_ns)
 	return slot->told.debt_ns[0] <= end_ns && slot->told.debt_ns[1] <= end_ns;
 }
 
+/* It becomes a part of topics. */
+static bool instance_is_good(const struct alert_slot *slot)
+{
+	if (!memchr(slot->instance, '\0', sizeof(slot->instance))) {
+		return false;
+	}
+	size_t good = strspn(slot->instance, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+					     "0123456789_.-:");
+	return good > 0 && slot->instance[good] == '\0';
+}
+
 static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 {
 	return slot->phase <= ALERT_FIRING && slot->told.phase <= ALERT_FIRING &&
@@ -73,9 +85,9 @@ static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 	       slot->severity <= ALERT_CRITICAL && slot->unit < UNIT_COUNT_OF_UNITS &&
 	       slot->since_ns <= now_ns && time_is_good(slot->clear_since_ns, now_ns) &&
 	       time_is_good(slot->critical_since_ns, now_ns) &&
-	       time_is_good(slot->calm_since_ns, now_ns) && !isnan(slot->threshold) &&
-	       memchr(slot->name, '\0', sizeof(slot->name)) && proto_name_valid(slot->name) &&
-	       memchr(slot->instance, '\0', sizeof(slot->instance)) &&
+	       time_is_good(slot->calm_since_ns, now_ns) && slot->since_us >= 0 &&
+	       !isnan(slot->threshold) && memchr(slot->name, '\0', sizeof(slot->name)) &&
+	       proto_name_valid(slot->name) && instance_is_good(slot) &&
 	       memchr(slot->metric, '\0', sizeof(slot->metric)) && proto_path_valid(slot->metric) &&
 	       memchr(slot->text, '\0', sizeof(slot->text));
 }
@@ -95,6 +107,27 @@ bool alerts_memory_is_of(const void *bytes, const uint8_t boot_id[16])
 	return memcmp(bytes, &wanted, sizeof(wanted)) == 0;
 }
 
+static void write_slot(struct alert_slot *slot, const struct alert_slot *words)
+{
+	const size_t head = sizeof(slot->rule);
+	__atomic_store_n(&slot->rule, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy((char *)slot + head, (const char *)words + head, sizeof(*slot) - head);
+	__atomic_store_n(&slot->rule, words->rule, __ATOMIC_RELEASE);
+}
+
+/* What the last process was writing when it ended. */
+static void finish_writing(struct alert_slot *slot, uint64_t now_ns)
+{
+	struct alert_slot *writing = &slot[ALERT_SLOTS];
+	struct alert_slot words = *writing;
+	if (words.rule != 0 && words.place < ALERT_SLOTS && slot_is_good(&words, now_ns)) {
+		words.place = 0;
+		write_slot(&slot[writing->place], &words);
+	}
+	__atomic_store_n(&writing->rule, 0, __ATOMIC_RELEASE);
+}
+
 void alerts_memory_adopt(
 	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
 {
@@ -105,6 +138,7 @@ void alerts_memory_adopt(
 	}
 	memory->slot = (struct alert_slot *)(void *)(header + 1);
 	memory->inherited_count = 0;
+	finish_writing(memory->slot, now_ns);
 	for (size_t i = 0; i < ALERT_SLOTS; i++) {
 		struct alert_slot *slot = &memory->slot[i];
 		bool used = __atomic_load_n(&slot->rule, __ATOMIC_ACQUIRE) != 0;
@@ -114,7 +148,7 @@ void alerts_memory_adopt(
 			slot->rule = 0;
 		}
 	}
-	memory->slope = (struct alert_slope *)(void *)(memory->slot + ALERT_SLOTS);
+	memory->slope = (struct alert_slope *)(void *)(memory->slot + ALERT_SLOTS + 1);
 	for (size_t i = 0; i < ALERT_SLOPES; i++) {
 		memory->slope_inherited[i] = memory->slope[i].key != 0;
 		alert_slope_adopt(&memory->slope[i], now_ns);
@@ -187,22 +221,12 @@ static bool same(const struct alert_slot *slot, const struct alert_state *state)
 	       slot->calm_since_ns == state->calm_since_ns && slot->holds == holds_of(alert);
 }
 
-int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
+/* All its bytes, also those between the fields: what is saved is compared. */
+static void fill_slot(struct alert_slot *slot, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
-	if (alert->phase == ALERT_OK && !alert_limit_differs(state) && !alert_limit_owes(state)) {
-		alerts_memory_free(memory, index);
-		return -1;
-	}
-	if (index < 0) {
-		index = free_slot(memory);
-	}
-	if (index < 0 || same(&memory->slot[index], state)) {
-		return index;
-	}
-	struct alert_slot *slot = &memory->slot[index];
-	__atomic_store_n(&slot->rule, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memset(slot, 0, sizeof(*slot));
+	slot->rule = hash_rule(alert->rule);
 	slot->phase = (uint32_t)alert->phase;
 	slot->severity = (uint32_t)alert->severity;
 	slot->since_ns = alert->since_ns;
@@ -221,7 +245,28 @@ int alerts_memory_store(struct alerts_memory *memory, int index, const struct al
 	snprintf(slot->instance, sizeof(slot->instance), "%s", alert->instance);
 	snprintf(slot->metric, sizeof(slot->metric), "%s", alert->metric);
 	snprintf(slot->text, sizeof(slot->text), "%s", alert->text);
-	__atomic_store_n(&slot->rule, hash_rule(alert->rule), __ATOMIC_RELEASE);
+}
+
+int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
+{
+	const struct alert *alert = &state->alert;
+	if (alert->phase == ALERT_OK && !alert_limit_differs(state) && !alert_limit_owes(state)) {
+		alerts_memory_free(memory, index);
+		return -1;
+	}
+	if (index < 0) {
+		index = free_slot(memory);
+	}
+	if (index < 0 || same(&memory->slot[index], state)) {
+		return index;
+	}
+	struct alert_slot words;
+	fill_slot(&words, state);
+	words.place = (uint32_t)index;
+	write_slot(&memory->slot[ALERT_SLOTS], &words);
+	words.place = 0;
+	write_slot(&memory->slot[index], &words);
+	__atomic_store_n(&memory->slot[ALERT_SLOTS].rule, 0, __ATOMIC_RELEASE);
 	return index;
 }
 

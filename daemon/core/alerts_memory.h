@@ -27,6 +27,7 @@ struct alert_slot {
 	double value, threshold;
 	uint32_t phase, severity;
 	uint32_t unit, holds;	    /* SLOT_ bits */
+	uint32_t place, reserved;   /* of the one being written: where it goes; else 0 */
 	char name[PROTO_NAME_SIZE]; /* of the rule */
 	char instance[PROTO_PATH_SIZE];
 	char metric[PROTO_PATH_SIZE];
@@ -36,7 +37,8 @@ struct alert_slot {
 enum { SLOT_UNTOLD = 1, SLOT_SILENCED = 2 };
 
 struct alerts_memory {
-	struct alert_slot *slot;     /* ALERT_SLOTS; NULL: nothing is remembered */
+	/* ALERT_SLOTS, and one that is being written; NULL: nothing is remembered */
+	struct alert_slot *slot;
 	bool inherited[ALERT_SLOTS]; /* of the last process, not taken up yet */
 	size_t inherited_count;
 	struct alert_slope *slope;	    /* ALERT_SLOPES; NULL likewise */

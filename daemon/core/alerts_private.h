@@ -67,6 +67,7 @@ void alert_hold_judge(struct alerts *alerts, struct alert *alert, struct alert_t
 /* A silence that began or ended, or a state that was remembered: the alert's fields, and it is told
  * when it fires and is silenced no more. */
 void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns);
+void alert_hold_drop_ack(struct alerts *alerts, const struct alert *alert);
 /* Acknowledgements of what does not fire any more go. */
 void alert_holds_prune(struct alerts *alerts);
 

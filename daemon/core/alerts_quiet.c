@@ -1,7 +1,7 @@
 /* Whether a transition calls people, from the silences and acknowledgements there are. */
 #include "daemon/core/alerts_private.h"
 
-static void drop_ack(struct alerts *alerts, struct alert *alert)
+void alert_hold_drop_ack(struct alerts *alerts, const struct alert *alert)
 {
 	struct alert_ack *ack = alert_holds_ack(&alerts->holds, alert->rule->name, alert->instance);
 	if (ack) {
@@ -16,13 +16,13 @@ void alert_hold_judge(
 	alert->silenced_until_ns = until_ns;
 	if (transition->to != ALERT_FIRING) {
 		transition->quiet = alert->untold;
-		drop_ack(alerts, alert);
+		alert_hold_drop_ack(alerts, alert);
 		return;
 	}
 	bool begins = transition->from != ALERT_FIRING;
 	bool worse = begins || alert->severity > transition->from_severity;
 	if (worse) {
-		drop_ack(alerts, alert);
+		alert_hold_drop_ack(alerts, alert);
 		alert->acked = false;
 	}
 	transition->quiet = until_ns != 0 || alert->acked;
@@ -41,10 +41,13 @@ void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, 
 	}
 	uint64_t until_ns = alert_holds_until(&alerts->holds, alert, now_ns);
 	bool acked = alert_holds_ack(&alerts->holds, alert->rule->name, alert->instance) != NULL;
-	if (until_ns == alert->silenced_until_ns && acked == alert->acked) {
+	/* nobody was called, or of something less bad */
+	bool missed = alert->untold || alert->silenced_until_ns != 0;
+	bool told = instance->state.told.phase == ALERT_FIRING; /* else the limit has it */
+	bool late = missed && told && until_ns == 0 && !acked;
+	if (!late && until_ns == alert->silenced_until_ns && acked == alert->acked) {
 		return;
 	}
-	bool late = alert->silenced_until_ns != 0 && until_ns == 0 && !acked;
 	alert->silenced_until_ns = until_ns;
 	alert->acked = acked;
 	alert->untold = alert->untold && !late;

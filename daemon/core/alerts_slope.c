@@ -92,7 +92,7 @@ enum alert_slope_found alert_slope_add(
 void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns)
 {
 	const uint64_t count = window->to - window->from;
-	bool good = count <= ALERT_SLOPE_POINTS;
+	bool good = count <= ALERT_SLOPE_POINTS && window->to <= UINT64_MAX / 2;
 	for (uint64_t i = 0; good && i < count; i++) {
 		const uint64_t serial = window->from + i;
 		good = isfinite(window->point[serial % PLACES].value) &&

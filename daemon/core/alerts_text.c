@@ -98,11 +98,11 @@ static void put_thermal(struct text *text, const struct alert *alert)
 {
 	static const char *const level[] = {
 		[ALERT_INFO] = "INFO", [ALERT_WARNING] = "WARNING", [ALERT_CRITICAL] = "CRITICAL"};
-	char line[96];
-	int length = snprintf(line, sizeof(line), "THERMAL %s: %.1fC (threshold: %.1f)",
+	char line[96]; /* of a threshold of 1e300 only the begin */
+	snprintf(line, sizeof(line), "THERMAL %s: %.1fC (threshold: %.1f)",
 		alert->phase == ALERT_FIRING ? level[alert->severity] : "OK", alert->value,
 		alert->threshold);
-	put(text, line, (size_t)length);
+	put_words(text, line);
 }
 
 static const char *relation(const struct alert *alert)

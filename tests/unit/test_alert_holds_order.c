@@ -1,0 +1,80 @@
+/* Holds, limits and reloads in the orders that are easily forgotten. covers G5.8 */
+#include "tests/unit/holds_fixture.h"
+
+START_TEST(what_nobody_was_called_for_is_told_when_its_acknowledgement_is_taken_back)
+{
+	ck_assert_int_eq(silence("hot", "", 5, 0), 0);
+	feed(80, 1);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	feed(80, 10);
+	heard[0] = '\0';
+	ck_assert_int_eq(alerts_unack(alerts, "hot", NULL, 0, now_ns), 1);
+	expect("!ok>firing(warning)late ");
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	ck_assert_int_eq(alerts_unack(alerts, "hot", NULL, 0, now_ns), 1);
+	expect("~firing>firing(warning) ~firing>firing(warning) ");
+	feed(60, 1);
+	expect("!firing>ok(warning) ");
+}
+END_TEST
+
+/* The limit holds the third firing back; the end of a silence does not tell it before its time. */
+START_TEST(the_end_of_a_silence_leaves_what_the_limit_holds_back)
+{
+	limit = 2;
+	start();
+	feed(80, 1);
+	feed(60, 1);
+	feed(80, 1);
+	expect("!ok>firing(warning) ");
+	feed(60, 1);
+	feed(60, 2 * 3600);
+	expect("!firing>ok(warning) ");
+	feed(80, 1);
+	expect("!ok>firing(warning) ");
+	feed(60, 1);
+	feed(60, 3600);
+	expect("!firing>ok(warning) ");
+	feed(80, 1);
+	expect("");
+	ck_assert_int_eq(silence("hot", "", 5, 0), 0);
+	feed(80, 10);
+	expect("~firing>firing(warning) ~firing>firing(warning) ");
+	ck_assert_int_eq(alerts_at(alerts, 0)->phase, ALERT_FIRING);
+	feed(80, 3600);
+	expect("!ok>firing(warning) ");
+}
+END_TEST
+
+START_TEST(an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told)
+{
+	limit = 1;
+	start();
+	feed(80, 1);
+	feed(60, 1);
+	feed(60, 3601);
+	heard[0] = '\0';
+	feed(80, 1);
+	expect("");
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	ck_assert_int_eq(alerts_set_rules(alerts, NULL, 0, now_ns), 0);
+	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("alert_holds_order");
+	TCase *tests = tcase_create("alert_holds_order");
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(
+		tests, what_nobody_was_called_for_is_told_when_its_acknowledgement_is_taken_back);
+	tcase_add_test(tests, the_end_of_a_silence_leaves_what_the_limit_holds_back);
+	tcase_add_test(tests, an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
