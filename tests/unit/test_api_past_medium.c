@@ -1,4 +1,6 @@
 /* A medium that does not answer, and who waits for it. */
+#include <semaphore.h>
+
 #include "past_fixture.h"
 
 enum { NOW_S = 1700000000 };
@@ -103,6 +105,84 @@ START_TEST(a_medium_that_hangs_costs_the_past_alone)
 }
 END_TEST
 
+static sem_t unplugged;
+static int ended[64], ends;
+
+static void plug(uv_work_t *work)
+{
+	(void)work;
+	sem_wait(&unplugged);
+}
+
+static void no_more(uv_work_t *work, int status)
+{
+	(void)work;
+	(void)status;
+}
+
+static void on_end(void *user, struct archive_plan *plan, int result)
+{
+	ck_assert_int_eq(result, 0);
+	ck_assert_uint_eq(archive_plan_lost(plan), 0);
+	ck_assert_uint_gt(archive_plan_series(plan), 0);
+	ended[*(int *)user]++;
+	ends++;
+	archive_plan_destroy(plan);
+}
+
+static int begin_read(int *user, struct archive_read **ret)
+{
+	const struct archive_reader *reader = f.core.archive_reader;
+	struct archive_plan *plan;
+	ck_assert_int_eq(
+		archive_plan_make(past.archive, "cpu/*", 0, INT64_MAX - 1, 0, 4096, &f.wall, &plan),
+		0);
+	int r = reader->read(reader->ctx, plan, on_end, user, ret);
+	if (r < 0) {
+		archive_plan_destroy(plan);
+	}
+	return r;
+}
+
+/* All workers are busy: two reads are with them, the others wait, and too many are refused. */
+START_TEST(reads_wait_for_their_turn)
+{
+	const int most = ARCHIVE_READS_MAX + ARCHIVE_READS_QUEUED;
+	static int user[64];
+	struct archive_read *read[64];
+	uv_work_t plugs[4];
+	sem_init(&unplugged, 0, 0);
+	ends = 0;
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(uv_queue_work(&f.loop, &plugs[i], plug, no_more), 0);
+	}
+	for (int i = 0; i < most; i++) {
+		user[i] = i;
+		ck_assert_int_eq(begin_read(&user[i], &read[i]), 0);
+	}
+	ck_assert_int_eq(begin_read(&user[63], &read[63]), -ENOSPC);
+	f.core.archive_reader->cancel(read[0]);		       /* with a worker */
+	f.core.archive_reader->cancel(read[10]);	       /* waits */
+	ck_assert_int_eq(begin_read(&user[10], &read[10]), 0); /* its place is free again */
+	ck_assert_int_eq(ends, 0);
+	for (int i = 0; i < 4; i++) {
+		sem_post(&unplugged);
+	}
+	while (ends < most - 1) {
+		uv_run(&f.loop, UV_RUN_ONCE);
+	}
+	ck_assert_int_eq(ended[0], 0);
+	for (int i = 1; i < most; i++) {
+		ck_assert_int_eq(ended[i], 1);
+	}
+	/* the file is gone: said at once */
+	int fd = past.fd;
+	past.fd = -1;
+	ck_assert_int_eq(begin_read(&user[0], &read[0]), -ENODATA);
+	past.fd = fd;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("api_past_medium");
@@ -110,6 +190,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, start, end);
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, a_medium_that_hangs_costs_the_past_alone);
+	tcase_add_test(tests, reads_wait_for_their_turn);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
