@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/alerts_actions.h"
 #include "daemon/util/parse.h"
 
 static const uint64_t MS = 1000000u;
@@ -153,6 +154,13 @@ static void *find_instance(struct config *config, const struct config_section *s
 			if (strcmp(config->alert[i].name, name) == 0) {
 				return &config->alert[i];
 			}
+		}
+		if (strcmp(name, ALERT_TEST_RULE) == 0) {
+			snprintf(error, size,
+				"the name \"%s\" is that of edgeprofctl test-alert; expected "
+				"another one",
+				name);
+			return NULL;
 		}
 		if (config->alerts < ALERT_RULES_MAX) {
 			struct alert_rule *added = &config->alert[config->alerts++];

@@ -3,7 +3,7 @@
  * - A silenced alert goes on through its states. Its transitions are quiet, but the end of an alert
  *   that people were called for is told: nobody is left with an open incident.
  * - When the last silence over an alert ends and it still fires, it is told then, unless it is
- *   acknowledged.
+ *   acknowledged; when that is taken back and nobody has been called, it is told then.
  * - An acknowledged alert is told again when it gets worse, which ends the acknowledgement, and
  *   when it is over.
  * - A quiet transition is on the timeline as "silenced", and observers get it with `quiet`.

@@ -268,6 +268,7 @@ static const struct {
 	{"[alert]\nabove = 1\n", "bad name of a section"},
 	{"[daemon x]\nlog_level = info\n", "unknown section"},
 	{"[alert a]\nabove = 1\n", "[alert a] has no metric"},
+	{"[alert test]\nmetric = x\nabove = 1\n", "is that of edgeprofctl test-alert"},
 	{"[alert a]\nmetric = cpu/utilization\n", "[alert a] has no limit"},
 	{"[alert a]\nmetric = cpu utilization\nabove = 1\n", "expected a metric name or glob"},
 	{"[alert a]\nmetric = x\nabove = high\n", "expected a number"},
