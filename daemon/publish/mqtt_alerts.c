@@ -74,8 +74,8 @@ static void publish_event(struct mqtt *mqtt, const struct alert_transition *tran
 		.keep = true,
 		.tag = test ? test->serial : 0,
 		.topic = topic};
-	int r = mqtt_put_payload(
-		mqtt, entry, payload_alert_event(mqtt->core, transition, &entry.payload_length));
+	char *payload = payload_alert_event(mqtt->core, transition, &entry.payload_length);
+	int r = mqtt_put_payload(mqtt, entry, payload); /* after it: the entry is copied */
 	if (test) {
 		test->mqtt = r < 0 ? ALERT_LINK_FAILED : ALERT_LINK_WAITS;
 	}
