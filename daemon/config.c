@@ -47,6 +47,7 @@ void config_defaults(struct config *config)
 			{
 				.port = 0,
 				.topic_prefix = "edgeprof",
+				.home_assistant_prefix = "homeassistant",
 				.summary_interval_ns = 10000000000u,
 				.max_messages = 512,
 				.max_bytes = 1u << 20,

@@ -56,6 +56,18 @@ static int set_topic_prefix(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+static int set_home_assistant_prefix(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
+	size_t length = strlen(value);
+	if (length >= sizeof(mqtt->home_assistant_prefix) || !proto_path_valid(value)) {
+		return -EINVAL;
+	}
+	memcpy(mqtt->home_assistant_prefix, value, length + 1);
+	return 0;
+}
+
 static int set_host(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -232,6 +244,9 @@ static const struct config_key mqtt_keys[] = {
 	TEXT_KEY("ca_file", config, mqtt.ca_file),
 	TEXT_KEY("cert_file", config, mqtt.cert_file),
 	TEXT_KEY("key_file", config, mqtt.key_file),
+	PLAIN_KEY("home_assistant", CONFIG_BOOL, config, mqtt.home_assistant),
+	CONFIG_SPECIAL_KEY("home_assistant_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /",
+		set_home_assistant_prefix),
 };
 
 static const struct config_key statsd_keys[] = {

@@ -60,6 +60,7 @@ static void update_status(struct mqtt *mqtt)
 	struct broker_status *broker = mqtt->core->broker;
 	struct mqtt_link_status status = mqtt_link_status(mqtt->link);
 	struct mqtt_link_status before = mqtt->seen;
+	bool birth = mqtt_link_take_birth(mqtt->link);
 	mqtt->seen = status;
 	enum broker_state state = broker_state(status.state);
 	if (state != broker->state || status.connects != before.connects) {
@@ -91,6 +92,9 @@ static void update_status(struct mqtt *mqtt)
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
 	}
+	if (birth) {
+		mqtt_discovery_birth(mqtt);
+	}
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -115,6 +119,7 @@ static void close_handles(struct mqtt *mqtt)
 	uv_close((uv_handle_t *)&mqtt->async, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->interval, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->deadline, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->discovery.birth, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->idle, on_handle_closed);
 }
 
@@ -183,6 +188,7 @@ static void on_interval(uv_timer_t *timer)
 		mqtt->seen.state == LINK_CONNECTED) {
 		mqtt_publish_retained(mqtt);
 	}
+	mqtt_discovery_interval(mqtt, now_ns);
 	update_counts(mqtt);
 	stage_pass_begin(&mqtt->pass, now_ns);
 	uv_idle_start(&mqtt->idle, on_idle);
@@ -200,14 +206,16 @@ size_t mqtt_memory_size(void)
 
 static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, void *memory)
 {
-	char status_topic[TOPIC_SIZE], client_id[80];
+	char status_topic[TOPIC_SIZE], birth_topic[TOPIC_SIZE], client_id[80];
 	topic_plain(&mqtt->topics, "status", status_topic);
+	mqtt_discovery_birth_topic(mqtt, birth_topic);
 	snprintf(client_id, sizeof(client_id), "edgeprof-%s", mqtt->topics.id);
 	const struct mqtt_link_options link = {
 		.host = options->host,
 		.port = mqtt->core->broker->port,
 		.client_id = client_id,
 		.status_topic = status_topic,
+		.birth_topic = birth_topic,
 		.username = options->username,
 		.password_file = options->password_file,
 		.ca_file = options->ca_file,
@@ -250,12 +258,15 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	}
 	uv_timer_init(loop, &mqtt->interval);
 	uv_timer_init(loop, &mqtt->deadline);
+	uv_timer_init(loop, &mqtt->discovery.birth);
 	uv_idle_init(loop, &mqtt->idle);
 	mqtt->async.data = mqtt->interval.data = mqtt->deadline.data = mqtt->idle.data = mqtt;
-	mqtt->handles = 4;
+	mqtt->discovery.birth.data = mqtt;
+	mqtt->handles = 5;
 	mqtt->core = core;
 	topics_init(
 		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
+	mqtt_discovery_init(mqtt, options);
 	stage_pass_init(&mqtt->pass, core, seam()->now_ns());
 	int port = options->port > 0 ? options->port : options->ca_file[0] ? 8883 : 1883;
 	*core->broker = (struct broker_status){
@@ -298,6 +309,7 @@ void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx)
 	mqtt->done = done;
 	mqtt->ctx = ctx;
 	uv_timer_stop(&mqtt->interval);
+	uv_timer_stop(&mqtt->discovery.birth);
 	uv_idle_stop(&mqtt->idle);
 	alerts_unobserve(mqtt->core->alerts, mqtt);
 	mqtt_link_stop(mqtt->link);

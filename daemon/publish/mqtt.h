@@ -21,11 +21,14 @@ struct mqtt_options {
 	char username[128];
 	char password_file[256]; /* refused when others may read it */
 	char ca_file[256], cert_file[256], key_file[256];
-	size_t max_messages; /* 512 */
-	size_t max_bytes;    /* 1 MiB */
+	bool home_assistant;		/* its discovery; its birth is subscribed to then */
+	char home_assistant_prefix[64]; /* "homeassistant" */
+	size_t max_messages;		/* 512 */
+	size_t max_bytes;		/* 1 MiB */
 	/* Pauses between attempts are random up to a limit that grows from min to max. 0 = 1 s and
 	 * 60 s; no configuration key, tests shorten them. */
 	uint64_t backoff_min_ns, backoff_max_ns;
+	uint64_t discovery_pause_ns, birth_pause_ns; /* 0 = 60 s and 10 s; as above */
 	uint64_t inherit_ns; /* retained alerts of the last process stay so long; 0 = 65 s; as above
 			      */
 };

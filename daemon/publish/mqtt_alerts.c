@@ -44,9 +44,9 @@ static void publish_state(struct mqtt *mqtt, const struct alert *alert)
 	mqtt_put_payload(mqtt, entry, payload);
 }
 
-/* Empty and retained: the broker forgets the topic. Remembered until the message can't be lost with
- * the process; else it is cleared once more at the next connection. */
-static int clear_state(struct mqtt *mqtt, const char *topic)
+/* Remembered until the message can't be lost with the process; else it is cleared once more at the
+ * next connection. */
+int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
 {
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,
@@ -93,7 +93,7 @@ void mqtt_on_transition(void *ctx, const struct alert_transition *transition)
 	} else {
 		char topic[TOPIC_SIZE];
 		topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
-		clear_state(mqtt, topic);
+		mqtt_clear_retained(mqtt, topic);
 	}
 }
 
@@ -113,6 +113,7 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 			publish_state(mqtt, alert);
 		}
 	}
+	mqtt_discovery_connected(mqtt);
 	if (seam()->now_ns() < mqtt->inherit_ns) {
 		return; /* alerts of the last process are still taken up again */
 	}
@@ -121,7 +122,7 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 	int r = 0;
 	for (size_t i = mqtt->retained.count; i-- > 0 && r >= 0;) {
 		if (!mqtt->retained.entry[i].current) {
-			r = clear_state(mqtt, mqtt->retained.entry[i].topic);
+			r = mqtt_clear_retained(mqtt, mqtt->retained.entry[i].topic);
 		}
 	}
 }

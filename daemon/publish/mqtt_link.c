@@ -73,6 +73,25 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	pthread_mutex_unlock(&link->lock);
 }
 
+void mqtt_link_set_birth(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	if (!link->birth) { /* a flood of them wakes the main loop once a turn at most */
+		link->birth = true;
+		tell_main(link);
+	}
+	pthread_mutex_unlock(&link->lock);
+}
+
+bool mqtt_link_take_birth(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	bool birth = link->birth;
+	link->birth = false;
+	pthread_mutex_unlock(&link->lock);
+	return birth;
+}
+
 void mqtt_link_set_calm(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
@@ -195,6 +214,8 @@ int mqtt_link_start(
 	link->port = options->port;
 	snprintf(link->client_id, sizeof(link->client_id), "%s", options->client_id);
 	snprintf(link->status_topic, sizeof(link->status_topic), "%s", options->status_topic);
+	snprintf(link->birth_topic, sizeof(link->birth_topic), "%s",
+		options->birth_topic ? options->birth_topic : "");
 	snprintf(link->username, sizeof(link->username), "%s", options->username);
 	snprintf(link->password_file, sizeof(link->password_file), "%s", options->password_file);
 	snprintf(link->ca_file, sizeof(link->ca_file), "%s", options->ca_file);

@@ -19,6 +19,7 @@ struct mqtt_link_options {
 	int port;
 	const char *client_id;
 	const char *status_topic; /* retained online | offline, and the will */
+	const char *birth_topic; /* "online" there sets a flag (mqtt_link_take_birth); NULL: none */
 	const char *username;
 	const char *password_file; /* read anew for each connection */
 	const char *ca_file, *cert_file, *key_file;
@@ -42,7 +43,7 @@ struct mqtt_link {
 	/* constant */
 	char host[256];
 	int port;
-	char client_id[128], status_topic[512], username[128], password_file[256];
+	char client_id[128], status_topic[512], birth_topic[128], username[128], password_file[256];
 	char ca_file[256], cert_file[256], key_file[256];
 	uint64_t backoff_min_ns, backoff_max_ns;
 	int wake_fd;
@@ -54,6 +55,7 @@ struct mqtt_link {
 	unsigned references; /* the thread and the main loop */
 	uv_async_t *async;   /* NULL: abandoned */
 	struct mqtt_link_status status;
+	bool birth;
 	uint64_t stop_ns; /* 0 = go on */
 };
 
@@ -68,6 +70,9 @@ int mqtt_link_start(
 
 struct outbox *mqtt_link_outbox(struct mqtt_link *link);
 struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
+
+/* Whether a birth came since the last call. */
+bool mqtt_link_take_birth(struct mqtt_link *link);
 
 /* Messages were put. */
 void mqtt_link_wake(struct mqtt_link *link);
@@ -87,4 +92,5 @@ void mqtt_link_abandon(struct mqtt_link *link);
 uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
 void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
 void mqtt_link_set_connected(struct mqtt_link *link);
+void mqtt_link_set_birth(struct mqtt_link *link);
 void mqtt_link_set_calm(struct mqtt_link *link); /* nobody else uses the id any more */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/core/metrics.h"
+#include "daemon/publish/mqtt_birth.h"
 #include "daemon/publish/mqtt_tls.h"
 #include "daemon/publish/pace.h"
 #include "daemon/publish/secret.h"
@@ -40,7 +41,7 @@ struct session {
 	struct mqtt_link *link;
 	struct mosquitto *mosq;
 	bool connected, farewell_sent, farewell_acknowledged;
-	bool asks;  /* speaks MQTT 5, to be told when another client has our id */
+	bool asks;  /* speaks MQTT 5: to be told when another client has our id, or of births */
 	bool taken; /* and is told so */
 	bool reset; /* the connection was broken, not closed */
 	int farewell_mid;
@@ -81,6 +82,16 @@ static void on_disconnect(struct mosquitto *mosq, void *userdata, int code)
 	(void)mosq;
 	struct session *session = userdata;
 	session->taken = session->taken || (session->asks && code == MQTT_RC_SESSION_TAKEN_OVER);
+}
+
+static void on_message(
+	struct mosquitto *mosq, void *userdata, const struct mosquitto_message *message)
+{
+	(void)mosq;
+	struct session *session = userdata;
+	if (mqtt_birth_is(session->link, message)) {
+		mqtt_link_set_birth(session->link);
+	}
 }
 
 static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
@@ -165,6 +176,7 @@ static int session_open(struct session *session)
 	mosquitto_connect_callback_set(session->mosq, on_connect);
 	mosquitto_disconnect_callback_set(session->mosq, on_disconnect);
 	mosquitto_publish_callback_set(session->mosq, on_publish);
+	mosquitto_message_callback_set(session->mosq, on_message);
 	mosquitto_log_callback_set(session->mosq, on_log);
 	mosquitto_int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
 	int code = mosquitto_will_set(session->mosq, link->status_topic, 7, "offline", 1, true);
@@ -181,7 +193,7 @@ static int session_open(struct session *session)
 	if (!code) {
 		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
 		 * all addresses of the name. */
-		code = mosquitto_connect(session->mosq, link->host, link->port, KEEPALIVE_S);
+		code = mqtt_birth_connect(session->mosq, link, session->asks, KEEPALIVE_S);
 	}
 	return code;
 }
@@ -294,6 +306,9 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 {
 	session->connected_ns = now_ns;
 	int code = session_say(session, "online", NULL);
+	if (!code) {
+		code = mqtt_birth_listen(session->mosq, session->link, session->asks);
+	}
 	if (code) {
 		set_reason(session, code, errno);
 		return false;
@@ -347,17 +362,18 @@ static enum session_how session_how(const struct session *session)
 	if (session->connected) {
 		return session->reset ? SESSION_FAILED : SESSION_LOST;
 	}
-	return session->asks ? SESSION_OLD : SESSION_FAILED;
+	return session->asks && session->opened_ns > 0 ? SESSION_OLD : SESSION_FAILED;
 }
 
 void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 {
-	struct session session = {.link = link, .asks = collision_asks(&link->collision)};
+	struct session session = {
+		.link = link, .asks = collision_asks(&link->collision) || mqtt_birth_asks(link)};
 	int code = session_open(&session);
-	session.opened_ns = seam()->now_ns();
 	if (code) {
 		set_reason(&session, code, errno);
 	} else {
+		session.opened_ns = seam()->now_ns();
 		session_run(&session);
 	}
 	*ret = (struct session_end){.how = session_how(&session)};

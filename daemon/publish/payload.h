@@ -35,8 +35,7 @@ char *payload_alert_event(
 	const struct core *core, const struct alert_transition *transition, size_t *length);
 
 /* A finished recording; its time is that of the trigger. */
-char *payload_recording(
-	const struct core *core, const struct recording *recording, size_t *length);
+char *payload_recording(const struct core *core, const struct recording *recording, size_t *length);
 
 /* The key of a metric: "temperature/max" in celsius -> "temperature_max_celsius"; a name that ends
  * in its unit is left as it is. Never holds '/', '.' or '-'. */

@@ -98,6 +98,11 @@ int retained_add(struct retained *retained, const char *topic)
 	return 0;
 }
 
+bool retained_has(const struct retained *retained, const char *topic)
+{
+	return find(retained, topic, topic_hash(topic)) < retained->count;
+}
+
 void retained_expire(struct retained *retained, const char *topic)
 {
 	size_t i = find(retained, topic, topic_hash(topic));

@@ -29,6 +29,8 @@ void retained_finish(struct retained *retained);
 
 /* Remembers the topic and marks it as current. -ENOSPC, -ENOMEM. */
 int retained_add(struct retained *retained, const char *topic);
+bool retained_has(const struct retained *retained, const char *topic);
+
 /* Not current any more, whatever becomes of it. */
 void retained_expire(struct retained *retained, const char *topic);
 void retained_remove(struct retained *retained, const char *topic);

@@ -26,7 +26,7 @@ LAYERS = {
 # library header -> where it may be used (a prefix of the file's path)
 LIBRARIES = {
     r"uv\.h": ["daemon/collect", "daemon/ingest", "daemon/api", "daemon/publish", "daemon/store", "daemon/"],
-    r"cjson/.*": ["proto/varlink.c", "daemon/api", "daemon/publish/payload.c", "client/edgeprofctl"],
+    r"cjson/.*": ["proto/varlink.c", "daemon/api", "daemon/publish/payload", "client/edgeprofctl"],
     r"mosquitto\.h": ["daemon/publish/mqtt", "client/edgeprofctl"],
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/notify.c"],
