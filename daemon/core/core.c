@@ -1,4 +1,4 @@
-/* The words for the broker's states, as answers and the status screen show them. */
+/* The words for states, as answers and the status screen show them. */
 #include "daemon/core/core.h"
 
 const char *broker_state_name(enum broker_state state)
