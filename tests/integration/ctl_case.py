@@ -19,6 +19,8 @@ T = 1763703625123450  # cJSON itself would print this one with an exponent
 HOSTILE = "\x1b]0;owned\x07\u009b2J\u202ex"
 
 APP = {"name": "cam", "uid": 1000, "state": "running", "since_us": T, "stages": 5, "fps": 29.93,
+       "advice": {"app": "cam", "level": "reduced", "target_fps": 20.0, "skip_frames": 1,
+                  "of_frames": 3, "since_us": T, "reason": "headroom 2.1 °C of cpu-thermal"},
        "sent": 123456, "received": 123400, "dropped": 6, "in_ring": 50, "invalid": 0,
        "restarts": 0, "processes": [{"pid": 811, "open": [
            {"stage": "infer", "frame": 88, "open_ms": 3200.0, "tid": 3}]}]}

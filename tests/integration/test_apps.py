@@ -57,6 +57,11 @@ def app_of(daemon, name="cam"):
     return next((a for a in daemon.call("ListApps")["apps"] if a["name"] == name), None)
 
 
+def open_stages(daemon):
+    """Of each process of the app."""
+    return {p["pid"]: [o["stage"] for o in p["open"]] for p in app_of(daemon)["processes"]}
+
+
 def events(daemon):
     return [e["text"] for e in daemon.call("ListEvents", limit=1000)["events"]]
 
@@ -209,13 +214,11 @@ def test_forked_child_is_a_process_of_its_own():
         attached(daemon, actor)
         actor.do("open infer")
         child = int(actor.do("fork")[0])
-        app = until("both", lambda: (a := app_of(daemon)) and len(a["processes"]) == 2 and a)
-        parent = next(p for p in app["processes"] if p["pid"] == actor.process.pid)
-        forked = next(p for p in app["processes"] if p["pid"] == child)
-        assert [o["stage"] for o in parent["open"]] == ["infer"] and forked["open"] == [], app
+        # the child shows itself by a short stage of its own
+        until("the parent's stage is the parent's", lambda: open_stages(daemon) == {actor.process.pid: ["infer"], child: []})
         os.kill(child, signal.SIGKILL)
         until("the child's end", lambda: len(app_of(daemon)["processes"]) == 1)
-        assert events(daemon)[-1] == "died"
+        until("it is told", lambda: "died" in events(daemon))
         actor.do("close")
 
 

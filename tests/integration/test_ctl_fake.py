@@ -35,7 +35,11 @@ class Texts(Case):
 
     def test_every_other_verb_shows_what_it_got(self):
         with self.daemon() as daemon:
-            self.assertRegex(self.ctl("apps")[0], r"cam +running +811 +1000 +5 +29.9 +123,456")
+            self.assertRegex(self.ctl("apps")[0],
+                             r"cam +running +811 +1000 +5 +29.9 +reduced +123,456")
+            self.assertRegex(self.ctl("apps")[0],
+                             r"cam: advised reduced since [0-9: -]+: headroom 2.1 °C of cpu-thermal; "
+                             r"skip 1 of 3 frames or make 20.0 a second\n")
             self.assertIn("cam: in `infer` for 3.2 s", self.ctl("apps")[0])
             self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 tries",
                           self.ctl("apps")[0])
@@ -49,7 +53,7 @@ class Texts(Case):
             self.assertRegex(throttle, r"Over critical temperature +no\n")
             self.assertRegex(throttle, r"/dev/vcio +firmware mailbox")
             self.assertIn("1.00 MiB of 16.0 MiB", self.ctl("self")[0])
-            self.assertRegex(self.ctl("alerts")[0], r"firing +critical +temperature .*83.2 °C")
+            self.assertRegex(self.ctl("alerts")[0], r"firing +critical +temperature:max +83.2 °C")
             self.assertEqual(self.ctl("mark", "x", "--app", "cam")[0], "Marked as event 17.\n")
             self.assertEqual(daemon.calls[-1]["parameters"], {"label": "x", "app": "cam"})
             self.ctl("source", "enable", "thermal", "--interval", "500ms")
