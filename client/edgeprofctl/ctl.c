@@ -235,6 +235,7 @@ int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, 
 
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
 {
+	ctl->subscribed = method;
 	return send_call(ctl, method, parameters, true);
 }
 
@@ -246,7 +247,8 @@ int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 	if (r == -ETIMEDOUT) {
 		return CTL_FINE;
 	}
-	return r < 0 ? wire_failed(ctl, "Subscribe", r) : take_reply(ctl, "Subscribe", &reply, ret);
+	return r < 0 ? wire_failed(ctl, ctl->subscribed, r)
+		     : take_reply(ctl, ctl->subscribed, &reply, ret);
 }
 
 int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)

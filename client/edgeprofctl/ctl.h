@@ -35,7 +35,8 @@ struct ctl {
 	struct replay *replay; /* a recording that answers in its place; NULL: none */
 	char **words;	       /* the verb's arguments */
 	int word_count;
-	bool quiet; /* watch: say nothing on stderr, keep the text in `failure` */
+	const char *subscribed; /* the method that ctl_next reads from */
+	bool quiet;		/* watch: say nothing on stderr, keep the text in `failure` */
 	char failure[256];
 };
 
