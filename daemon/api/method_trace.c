@@ -34,7 +34,8 @@ struct trace_app {
 	uid_t uid;
 	bool own;
 	uint64_t since_ns;
-	uint64_t begin, end; /* numbers of its records */
+	uint64_t first;	     /* number of the oldest record when it was noted */
+	uint64_t begin, end; /* numbers of its records of this round */
 	uint64_t oldest_ns;
 };
 
@@ -121,8 +122,8 @@ static void put_app(struct json *out, const struct trace_app *app)
 	json_string(out, "app", app->name);
 	json_unsigned(out, "uid", app->uid);
 	if (app->own) {
-		json_unsigned(out, "records", app->end - app->begin);
-		json_unsigned(out, "overwritten", app->begin);
+		json_unsigned(out, "records", app->end - app->first);
+		json_unsigned(out, "overwritten", app->first);
 		if (app->oldest_ns != 0) {
 			json_unsigned(out, "oldest_mono_us", app->oldest_ns / 1000);
 		}
@@ -181,7 +182,7 @@ static void note_app(struct trace_stream *stream, const struct app *app, bool ow
 	if (own && app->log) {
 		struct events_usage span;
 		events_span(app->log, &span);
-		noted->begin = span.overwritten;
+		noted->first = noted->begin = span.overwritten;
 		noted->end = span.overwritten + span.count;
 		noted->oldest_ns = span.oldest_ns;
 	}

@@ -23,7 +23,8 @@
 
 enum {
 	ACCEPTS_PER_TURN = 16,
-	ROOT_PLACES = 8, /* kept free for root */
+	ROOT_PLACES = 8,     /* kept free for root */
+	OWN_CONNECTIONS = 8, /* of api_connect(): two for a recording, some that still close */
 	RETRY_MS = 1000,
 };
 
@@ -124,7 +125,8 @@ int api_connect(struct api *api, unsigned timeout_s, int *ret)
 {
 	int pair[2];
 	const struct timeval timeout = {.tv_sec = timeout_s};
-	if (api->closing || api->connections >= api->options.max_connections) {
+	/* beside max_connections: strangers that take them all must not hinder the daemon */
+	if (api->closing || api->own.connections >= OWN_CONNECTIONS) {
 		return -EAGAIN;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {

@@ -48,5 +48,5 @@ void api_close(struct api *api, void (*done)(void *ctx), void *ctx);
 
 /* A connection of the daemon's own, with its own account beside those of users: its other end, to
  * be closed by the caller, blocks for at most timeout_s in a read or write. -EMFILE and other
- * -errno of socketpair(2), -ENOMEM, -EAGAIN: too many connections. */
+ * -errno of socketpair(2), -ENOMEM, -EAGAIN: too many of these. */
 int api_connect(struct api *api, unsigned timeout_s, int *ret);
