@@ -275,6 +275,7 @@ void daemon_stop(struct daemon *daemon)
 	reports_close(daemon->reports);
 	recorder_close(daemon->recorder);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
+		daemon->mqtt_closing = true; /* a recording may still be written */
 		mqtt_close(daemon->mqtt, on_closed, NULL);
 	}
 	if (daemon->clock_open) {

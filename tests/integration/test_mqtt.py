@@ -31,6 +31,11 @@ def board(scratch):
     return root, zone / "temp"
 
 
+def hot(daemon):
+    """The alert that the test makes; the machine may have others."""
+    return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "temperature"]
+
+
 def topics(seen):
     return [message[0] for message in seen]
 
