@@ -78,6 +78,8 @@ def check_message(topic, text, base):
         found = [name for pattern, name in SCHEMAS if re.fullmatch(pattern, topic[len(base) + 1:])]
         assert len(found) == 1, topic
         name = found[0]
+    if text == "" and re.search("/alert/[^/]+/[^/]+$|/config$", topic):
+        return name, None  # taken back
     payload = text if name == "status" else json.loads(text, object_pairs_hook=no_duplicates)
     check_against_schema(name, payload)
     if name not in ("status", "home_assistant"):

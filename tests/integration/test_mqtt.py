@@ -57,6 +57,29 @@ def test_subscriber_sees_birth_info_summary_stages_and_they_match_their_schemas(
         daemon.start()
 
 
+def test_every_payload_is_as_its_schema_says():
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        root, temp = board(scratch)
+        with Daemon(config(broker, "[mqtt]\nhome_assistant = yes\n"), root=root) as daemon:
+            with program([DEMO, "--app", "demo", "--fps", "30"], daemon.env):
+                until("connected", lambda: daemon.call("GetStatus")["broker"]["state"] == "connected")
+
+                def happen():
+                    daemon.call("RecordNow", before_s=1, after_s=1)
+                    temp.write_text("80000\n")
+
+                def whole(seen):
+                    if any("/alert/temperature/" in m[0] and m[1] for m in seen):
+                        temp.write_text("50000\n")
+                    kinds = {re.sub(f".*/{DEVICE}/|/[^/]*$", "", m[0]) for m in seen if m[1]}
+                    cleared = any("/alert/temperature/" in m[0] and not m[1] for m in seen)
+                    return cleared and {"event/recording", "event/alert"} <= {
+                        m[0].split(DEVICE + "/")[-1] for m in seen} and "stage/demo" in kinds
+                seen = broker.subscribe("#", until=whole, ready=happen, timeout=60)
+                names = {check_message(topic, text, f"edgeprof/{DEVICE}")[0] for topic, text in seen}
+                assert names == {"status", "info", "summary", "stage", "alert", "recording", "home_assistant"}, names
+
+
 def test_alert_is_retained_while_it_fires_and_cleared_after():
     with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
         root, temp = board(scratch)
