@@ -20,6 +20,7 @@ CALLS = [
     ("GetHistory", {"glob": "cpu/*"}),
     ("GetHistory", {"glob": "**", "max_points": 10}),
     ("GetHistory", {"glob": "frame/demo/*", "step_ms": 500}),
+    ("ListBoots", {}),
     ("ListApps", {}),
     ("ListStages", {}),
     ("ListStages", {"app": "demo"}),
