@@ -51,10 +51,13 @@ size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, ui
 {
 	struct saved_header header = {0};
 	size_t size = sizeof(header);
-	for (size_t i = 0; alerts->memory.slot && i < ALERT_SLOTS; i++) {
+	if (!alerts->memory.slot) {
+		return 0;
+	}
+	for (size_t i = 0; i < ALERT_SLOTS; i++) {
 		struct alert_slot slot = alerts->memory.slot[i];
-		if (slot.rule == 0 || slot.phase == ALERT_OK) {
-			continue;
+		if (slot.rule == 0 || (slot.phase == ALERT_OK && slot.told.phase == ALERT_OK)) {
+			continue; /* what is ok, but was not told to be, is owed */
 		}
 		slot.since_us = since_us(&slot, wall);
 		slot.since_ns = 0;

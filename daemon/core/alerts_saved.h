@@ -14,8 +14,8 @@
 /* The most that alerts_save writes. */
 size_t alerts_saved_bytes(void);
 
-/* Writes what is pending, fires or is acknowledged. The number of bytes; the same state makes the
- * same bytes as long as the clock is not set. */
+/* Writes what is pending, fires, was not told yet to be ok or is acknowledged. The number of bytes;
+ * the same state makes the same bytes as long as the clock is not set. */
 size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes);
 
 /* The same of alerts that have nothing to remember. */

@@ -42,6 +42,14 @@ static const struct alert_rule rules[] = {
 		.for_ns = 60 * SECOND,
 		.severity = ALERT_WARNING,
 		.enabled = true},
+	{.name = "seldom",
+		.metric = "temperature/*",
+		.threshold = 90,
+		.critical = (double)NAN,
+		.clear = (double)NAN,
+		.max_per_hour = 1,
+		.severity = ALERT_WARNING,
+		.enabled = true},
 };
 
 static void start(const uint8_t *boot, uint64_t now_ns, int64_t wall_s, const uint8_t *saved,
@@ -61,7 +69,7 @@ static void start(const uint8_t *boot, uint64_t now_ns, int64_t wall_s, const ui
 	}
 	alerts_remember(w.alerts, w.memory, boot, now_ns);
 	alerts_remember_holds(w.alerts, w.holds, boot, now_ns);
-	ck_assert_int_eq(alerts_set_rules(w.alerts, rules, 2, now_ns), 0);
+	ck_assert_int_eq(alerts_set_rules(w.alerts, rules, 3, now_ns), 0);
 	ck_assert_int_eq(sources_add(w.sources, "thermal", SECOND, &w.source), 0);
 	ck_assert_int_eq(
 		metrics_add(w.metrics, w.source, "temperature/cpu", UNIT_CELSIUS, &w.metric), 0);
@@ -149,6 +157,36 @@ START_TEST(phases_and_their_times_go_on_and_hold_times_begin_anew)
 }
 END_TEST
 
+static void count_ok(void *ctx, const struct alert_transition *transition)
+{
+	*(int *)ctx += strcmp(transition->alert->rule->name, "seldom") == 0 &&
+		       transition->alert->phase == ALERT_OK;
+}
+
+/* The limit held an end back: whoever heard of the begin hears of the end, in the next boot. */
+START_TEST(an_end_that_was_not_told_is_told_after_the_reboot)
+{
+	uint8_t *bytes = calloc(1, alerts_saved_bytes());
+	int told = 0;
+	start(boots[0], 5000 * SECOND, 1000, NULL, 0, 0);
+	ck_assert_int_eq(alerts_observe(w.alerts, count_ok, &told), 0);
+	sample(95, 5000 * SECOND);
+	ck_assert_int_eq(find("seldom")->phase, ALERT_FIRING);
+	sample(60, 5010 * SECOND);
+	ck_assert_int_eq(find("seldom")->phase, ALERT_OK);
+	ck_assert_int_eq(told, 0);
+	size_t size = alerts_save(w.alerts, &w.wall, bytes);
+	stop();
+	start(boots[1], 3 * SECOND, 9000, bytes, size, 0);
+	ck_assert_int_eq(alerts_observe(w.alerts, count_ok, &told), 0);
+	sample(60, 4 * SECOND);
+	sample(60, 5 * SECOND);
+	ck_assert_int_eq(told, 1);
+	stop();
+	free(bytes);
+}
+END_TEST
+
 START_TEST(memory_of_this_boot_is_left_alone)
 {
 	uint8_t *bytes = calloc(1, alerts_saved_bytes());
@@ -198,6 +236,7 @@ int main(void)
 	Suite *suite = suite_create("alerts_saved");
 	TCase *tests = tcase_create("saved");
 	tcase_add_test(tests, phases_and_their_times_go_on_and_hold_times_begin_anew);
+	tcase_add_test(tests, an_end_that_was_not_told_is_told_after_the_reboot);
 	tcase_add_test(tests, memory_of_this_boot_is_left_alone);
 	tcase_add_test(tests, damage_is_refused);
 	suite_add_tcase(suite, tests);
