@@ -50,7 +50,7 @@ void config_defaults(struct config *config)
 				.home_assistant_prefix = "homeassistant",
 				.summary_interval_ns = 10000000000u,
 				.max_messages = 512,
-				.max_bytes = 1u << 20,
+				.max_bytes = 768u << 10,
 			},
 	};
 	adaptive_defaults(&config->adaptive);

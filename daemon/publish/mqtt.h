@@ -24,7 +24,7 @@ struct mqtt_options {
 	bool home_assistant;		/* its discovery; its birth is subscribed to then */
 	char home_assistant_prefix[64]; /* "homeassistant" */
 	size_t max_messages;		/* 512 */
-	size_t max_bytes;		/* 1 MiB */
+	size_t max_bytes;		/* 768 KiB; with mqtt_memory_size() 1 MiB of memory */
 	/* Pauses between attempts are random up to a limit that grows from min to max. 0 = 1 s and
 	 * 60 s; no configuration key, tests shorten them. */
 	uint64_t backoff_min_ns, backoff_max_ns;

@@ -257,8 +257,7 @@ static int session_poll_ms(const struct session *session, bool stopping)
 		return STOP_POLL_MS;
 	}
 	struct outbox_counts counts = outbox_count(&session->link->outbox);
-	if (session->connected && counts.messages > counts.in_flight &&
-		counts.in_flight < OUTBOX_IN_FLIGHT) {
+	if (session->connected && counts.ready) {
 		return (int)(pace_wait_ns(&session->pace, seam()->now_ns()) / 1000000) + 1;
 	}
 	if (!session->connected || counts.in_flight > 0) {

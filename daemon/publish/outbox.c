@@ -13,52 +13,6 @@ struct kept_head {
 	uint8_t qos, retain;
 };
 
-static void list_append(struct outbox_list *list, struct outbox_message *message)
-{
-	message->next = NULL;
-	if (list->last) {
-		list->last->next = message;
-	} else {
-		list->first = message;
-	}
-	list->last = message;
-}
-
-static struct outbox_message *list_shift(struct outbox_list *list)
-{
-	struct outbox_message *message = list->first;
-	if (message) {
-		list->first = message->next;
-		if (!list->first) {
-			list->last = NULL;
-		}
-		message->next = NULL;
-	}
-	return message;
-}
-
-/* Unlinks message, whose predecessor is before (NULL: it is the first). */
-static void list_unlink(
-	struct outbox_list *list, struct outbox_message *before, struct outbox_message *message)
-{
-	if (before) {
-		before->next = message->next;
-	} else {
-		list->first = message->next;
-	}
-	if (list->last == message) {
-		list->last = before;
-	}
-	message->next = NULL;
-}
-
-static void list_free(struct outbox_list *list)
-{
-	for (struct outbox_message *message; (message = list_shift(list));) {
-		free(message);
-	}
-}
-
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 {
 	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
@@ -68,10 +22,17 @@ void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 void outbox_finish(struct outbox *outbox)
 {
 	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
-		list_free(&outbox->waiting[i]);
+		outbox_list_free(&outbox->waiting[i]);
 	}
-	list_free(&outbox->flying);
+	outbox_list_free(&outbox->flying);
 	pthread_mutex_destroy(&outbox->lock);
+}
+
+/* glibc: a word before each block, blocks in steps of two words. */
+static size_t allocated(size_t size)
+{
+	const size_t step = 2 * sizeof(size_t);
+	return (size + sizeof(size_t) + step - 1) / step * step;
 }
 
 static struct outbox_message *message_create(const struct outbox_entry *entry)
@@ -88,7 +49,7 @@ static struct outbox_message *message_create(const struct outbox_entry *entry)
 	message->must_keep = entry->keep;
 	message->tag = entry->tag;
 	message->place = KEEP_NONE;
-	message->size = size;
+	message->size = allocated(size);
 	memcpy(message->bytes, entry->topic, topic_size);
 	message->topic = message->bytes;
 	message->payload_length = entry->payload_length;
@@ -153,7 +114,7 @@ static void drop_superseded(struct outbox *outbox, const struct outbox_message *
 	struct outbox_message *before = NULL;
 	for (struct outbox_message *message = list->first; message; message = message->next) {
 		if (message->retain && strcmp(message->topic, newer->topic) == 0) {
-			list_unlink(list, before, message);
+			outbox_list_unlink(list, before, message);
 			forget(outbox, message);
 			return;
 		}
@@ -167,24 +128,38 @@ static bool fits(const struct outbox *outbox, size_t size)
 	       outbox->counts.bytes <= outbox->max_bytes - size;
 }
 
+static void drop_oldest_summary(struct outbox *outbox)
+{
+	forget(outbox, outbox_list_shift(&outbox->waiting[OUTBOX_SUMMARY]));
+	outbox->counts.dropped_summaries++;
+}
+
+/* Old summaries are worth little and would hold memory for as long as the broker is away. One that
+ * is larger than the half alone may still wait alone. */
+static void limit_summaries(struct outbox *outbox, size_t size)
+{
+	const struct outbox_list *list = &outbox->waiting[OUTBOX_SUMMARY];
+	while (list->first && (list->messages >= outbox->max_messages / 2 ||
+				      list->bytes + size > outbox->max_bytes / 2)) {
+		drop_oldest_summary(outbox);
+	}
+}
+
 /* True when there is room, after dropping as many of the oldest summaries as that takes. Nothing is
  * dropped for a message that can't fit anyhow: the rest belongs to alerts and to what flies. */
-static bool make_room(struct outbox *outbox, size_t size)
+static bool make_room(struct outbox *outbox, const struct outbox_message *message)
 {
-	size_t messages = 0, bytes = 0;
-	for (const struct outbox_message *message = outbox->waiting[OUTBOX_SUMMARY].first; message;
-		message = message->next) {
-		messages++;
-		bytes += message->size;
-	}
-	if (outbox->counts.messages - messages >= outbox->max_messages ||
-		size > outbox->max_bytes ||
-		outbox->counts.bytes - bytes > outbox->max_bytes - size) {
+	const struct outbox_list *summaries = &outbox->waiting[OUTBOX_SUMMARY];
+	if (outbox->counts.messages - summaries->messages >= outbox->max_messages ||
+		message->size > outbox->max_bytes ||
+		outbox->counts.bytes - summaries->bytes > outbox->max_bytes - message->size) {
 		return false;
 	}
-	while (!fits(outbox, size)) {
-		forget(outbox, list_shift(&outbox->waiting[OUTBOX_SUMMARY]));
-		outbox->counts.dropped_summaries++;
+	if (message->class == OUTBOX_SUMMARY) {
+		limit_summaries(outbox, message->size);
+	}
+	while (!fits(outbox, message->size)) {
+		drop_oldest_summary(outbox);
 	}
 	return true;
 }
@@ -200,7 +175,7 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 		if (entry->replace) {
 			drop_superseded(outbox, message);
 		}
-		if (!fits(outbox, message->size) && !make_room(outbox, message->size)) {
+		if (!make_room(outbox, message)) {
 			r = -ENOSPC;
 		}
 	}
@@ -213,7 +188,7 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 			keep_message(outbox, message);
 		}
 		r = message->place != KEEP_NONE;
-		list_append(&outbox->waiting[entry->class], message);
+		outbox_list_append(&outbox->waiting[entry->class], message);
 		message = NULL;
 	}
 	pthread_mutex_unlock(&outbox->lock);
@@ -269,7 +244,7 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 		}
 		outbox->counts.messages++;
 		outbox->counts.bytes += message->size;
-		list_append(&outbox->waiting[OUTBOX_ALERT], message);
+		outbox_list_append(&outbox->waiting[OUTBOX_ALERT], message);
 		restored++;
 	}
 	pthread_mutex_unlock(&outbox->lock);
@@ -283,19 +258,31 @@ void outbox_detach(struct outbox *outbox)
 	pthread_mutex_unlock(&outbox->lock);
 }
 
+static struct outbox_message *next_message(const struct outbox *outbox)
+{
+	const struct outbox_list *alerts = &outbox->waiting[OUTBOX_ALERT];
+	return alerts->first ? alerts->first : outbox->waiting[OUTBOX_SUMMARY].first;
+}
+
+static bool may_fly(const struct outbox *outbox, const struct outbox_message *message)
+{
+	const struct outbox_list *flying = &outbox->flying;
+	return message &&
+	       (!flying->first || (flying->messages < OUTBOX_IN_FLIGHT &&
+					  flying->bytes + message->size <= OUTBOX_FLIGHT_BYTES));
+}
+
 struct outbox_message *outbox_take(struct outbox *outbox)
 {
-	struct outbox_message *message = NULL;
 	pthread_mutex_lock(&outbox->lock);
-	if (outbox->counts.in_flight < OUTBOX_IN_FLIGHT) {
-		for (size_t i = 0; i < OUTBOX_CLASSES && !message; i++) {
-			message = list_shift(&outbox->waiting[i]);
-		}
-		if (message) {
-			message->mid = 0;
-			outbox->counts.in_flight++;
-			list_append(&outbox->flying, message);
-		}
+	struct outbox_message *message = next_message(outbox);
+	if (may_fly(outbox, message)) {
+		outbox_list_shift(&outbox->waiting[message->class]);
+		message->mid = 0;
+		outbox->counts.in_flight++;
+		outbox_list_append(&outbox->flying, message);
+	} else {
+		message = NULL;
 	}
 	pthread_mutex_unlock(&outbox->lock);
 	return message;
@@ -309,7 +296,7 @@ bool outbox_delivered(struct outbox *outbox, int mid)
 	for (struct outbox_message *message = outbox->flying.first; message;
 		message = message->next) {
 		if (message->mid == mid) {
-			list_unlink(&outbox->flying, before, message);
+			outbox_list_unlink(&outbox->flying, before, message);
 			outbox->counts.in_flight--;
 			/* QoS 0 is only written to the socket: nobody knows what became of it. */
 			outbox->counts.delivered += message->qos > 0;
@@ -336,7 +323,7 @@ void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 		at = at->next;
 	}
 	if (at) {
-		list_unlink(&outbox->flying, before, at);
+		outbox_list_unlink(&outbox->flying, before, at);
 		outbox->counts.in_flight--;
 		count_drop(outbox, at->class);
 		forget(outbox, at);
@@ -347,19 +334,13 @@ void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 void outbox_return(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
-	struct outbox_list again[OUTBOX_CLASSES] = {{NULL, NULL}};
-	for (struct outbox_message *message; (message = list_shift(&outbox->flying));) {
+	struct outbox_list again[OUTBOX_CLASSES] = {0};
+	for (struct outbox_message *message; (message = outbox_list_shift(&outbox->flying));) {
 		message->mid = 0;
-		list_append(&again[message->class], message);
+		outbox_list_append(&again[message->class], message);
 	}
 	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
-		if (again[i].last) {
-			again[i].last->next = outbox->waiting[i].first;
-			if (!outbox->waiting[i].last) {
-				outbox->waiting[i].last = again[i].last;
-			}
-			outbox->waiting[i].first = again[i].first;
-		}
+		outbox_list_prepend(&outbox->waiting[i], &again[i]);
 	}
 	outbox->counts.in_flight = 0;
 	pthread_mutex_unlock(&outbox->lock);
@@ -369,6 +350,7 @@ struct outbox_counts outbox_count(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_counts counts = outbox->counts;
+	counts.ready = may_fly(outbox, next_message(outbox));
 	pthread_mutex_unlock(&outbox->lock);
 	return counts;
 }

@@ -1,8 +1,9 @@
 /*
  * The bounded queue between the main loop, which makes messages, and the broker's thread, which
  * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
- * make room, oldest first. What is dropped is counted. A taken message stays owned (and counted)
- * here until it was delivered, or goes back to its place when the connection is lost.
+ * wait in at most half of the queue and make room, oldest first. What is dropped is counted. A
+ * taken message stays owned (and counted) here until it was delivered, or goes back to its place
+ * when the connection is lost.
  * What must not be lost with the process is in keep.h's table, too, until it is delivered.
  * Every function locks for some pointer moves and a copy, never across a call that waits.
  */
@@ -14,35 +15,17 @@
 #include <stdint.h>
 
 #include "daemon/publish/keep.h"
+#include "daemon/publish/outbox_list.h"
 
-enum { OUTBOX_IN_FLIGHT = 16 };
-
-enum outbox_class { OUTBOX_ALERT, OUTBOX_SUMMARY, OUTBOX_CLASSES };
-
-struct outbox_message {
-	struct outbox_message *next;
-	enum outbox_class class;
-	int qos;
-	bool retain;
-	bool must_keep;
-	int place; /* in the table; KEEP_NONE */
-	int mid;   /* the thread's, while in flight */
-	uint64_t tag;
-	size_t size; /* what it counts against the limit */
-	const char *topic;
-	const void *payload; /* NULL: empty */
-	size_t payload_length;
-	char bytes[]; /* topic with NUL, payload */
-};
-
-struct outbox_list {
-	struct outbox_message *first, *last;
-};
+/* What flies is held by libmosquitto, too: at most so many messages, and after the first only while
+ * they are so many bytes. */
+enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
 
 /* What happened so far; messages and bytes are those of now. delivered: acknowledged, never QoS 0.
  */
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
+	bool ready; /* outbox_take has one to give */
 	uint64_t delivered, dropped_summaries, dropped_alerts;
 	uint64_t delivered_tag; /* of the last message that had one */
 };
@@ -88,8 +71,8 @@ void outbox_detach(struct outbox *outbox);
  * both counted as dropped. */
 int outbox_put(struct outbox *outbox, const struct outbox_entry *entry);
 
-/* Thread. The next message to send, now in flight; NULL when none waits or OUTBOX_IN_FLIGHT are on
- * their way. Valid until it is delivered, rejected or returned. */
+/* Thread. The next message to send, now in flight; NULL when none waits or enough are on their way.
+ * Valid until it is delivered, rejected or returned. */
 struct outbox_message *outbox_take(struct outbox *outbox);
 
 /* Thread. The message in flight with this id is done and freed; false when there is none. */

@@ -41,7 +41,7 @@ static int start(unsigned device, int port)
 		.backoff_min_ns = UINT64_C(1000000000),
 		.backoff_max_ns = UINT64_C(60000000000),
 		.max_messages = 512,
-		.max_bytes = 1 << 20};
+		.max_bytes = 768 << 10};
 	return mqtt_link_start(&options, &async, &links[device]);
 }
 

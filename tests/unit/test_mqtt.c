@@ -74,7 +74,7 @@ static void setup(void)
 		.topic_prefix = "edgeprof",
 		.summary_interval_ns = UINT64_C(3600000000000),
 		.max_messages = 512,
-		.max_bytes = 1 << 20,
+		.max_bytes = 768 << 10,
 		.backoff_min_ns = 20000000,
 		.backoff_max_ns = 100000000};
 	broker_prepare();

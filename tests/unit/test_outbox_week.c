@@ -15,7 +15,7 @@ enum {
 	WEEK_S = 7 * 24 * 3600,
 	SUMMARY_S = 10,
 	ALERT_S = 3600, /* fires and ends each hour */
-	BYTES = 1 << 20,
+	BYTES = 768 << 10,
 	MESSAGES = 512,
 };
 

@@ -1,0 +1,112 @@
+/* What the outbox may hold: memory, not only payloads. */
+#include "daemon/publish/outbox.h"
+
+#include <check.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+static int put(struct outbox *outbox, enum outbox_class class, const char *topic, size_t length)
+{
+	char payload[4096] = {0};
+	const struct outbox_entry entry = {.class = class,
+		.qos = class == OUTBOX_ALERT,
+		.topic = topic,
+		.payload = payload,
+		.payload_length = length};
+	return outbox_put(outbox, &entry);
+}
+
+/* Takes the next message, checks its topic, gives it the id. */
+static void take_is(struct outbox *outbox, const char *topic, int mid)
+{
+	struct outbox_message *message = outbox_take(outbox);
+	ck_assert_ptr_nonnull(message);
+	ck_assert_str_eq(message->topic, topic);
+	message->mid = mid;
+}
+
+START_TEST(summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alone)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 8192);
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s", 600), 0);
+		ck_assert_uint_le(outbox_count(&outbox).bytes, 4096);
+	}
+	ck_assert_uint_ge(outbox_count(&outbox).messages, 5);
+	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), 0);
+	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "large", 4096), 0);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
+	take_is(&outbox, "a", 1);
+	take_is(&outbox, "large", 2);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+/* What malloc gives for a message is what it counts: the limit is one of memory. */
+START_TEST(sizes_are_those_of_the_allocator)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 300, 1 << 20);
+	size_t bytes = 0;
+	for (size_t length = 0; length < 200; length++) {
+		put(&outbox, OUTBOX_ALERT, "a", length);
+		const struct outbox_message *message = outbox.waiting[OUTBOX_ALERT].last;
+		bytes += malloc_usable_size((void *)message) + sizeof(size_t);
+	}
+	/* a sanitizer's allocator tells of less: only what was asked for */
+	ck_assert_uint_ge(outbox_count(&outbox).bytes, bytes - 200 * sizeof(size_t));
+	ck_assert_uint_le(outbox_count(&outbox).bytes, bytes + 200 * 2 * sizeof(size_t));
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(few_bytes_are_in_flight_but_a_large_message_flies_alone)
+{
+	static char large[OUTBOX_FLIGHT_BYTES + 1];
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.topic = "large",
+		.payload = large,
+		.payload_length = sizeof(large)};
+	ck_assert(!outbox_count(&outbox).ready);
+	ck_assert_int_eq(outbox_put(&outbox, &entry), 0);
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	ck_assert(outbox_count(&outbox).ready);
+	take_is(&outbox, "large", 1);
+	ck_assert_ptr_null(outbox_take(&outbox)); /* libmosquitto holds its copy */
+	ck_assert(!outbox_count(&outbox).ready);  /* so that nobody asks again and again */
+	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert(outbox_count(&outbox).ready);
+	take_is(&outbox, "a", 2);
+	for (int i = 0; i < OUTBOX_IN_FLIGHT; i++) {
+		put(&outbox, OUTBOX_ALERT, "a", 4000);
+	}
+	while (outbox_take(&outbox)) {
+		ck_assert_uint_le(outbox.flying.bytes, OUTBOX_FLIGHT_BYTES);
+	}
+	outbox_return(&outbox);
+	ck_assert_uint_eq(outbox.flying.bytes + outbox.flying.messages, 0);
+	ck_assert_uint_eq(outbox.waiting[OUTBOX_ALERT].messages, OUTBOX_IN_FLIGHT + 1);
+	ck_assert_uint_eq(outbox.waiting[OUTBOX_ALERT].bytes, outbox_count(&outbox).bytes);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("outbox_limits");
+	TCase *tests = tcase_create("outbox_limits");
+	tcase_add_test(
+		tests, summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alone);
+	tcase_add_test(tests, sizes_are_those_of_the_allocator);
+	tcase_add_test(tests, few_bytes_are_in_flight_but_a_large_message_flies_alone);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
