@@ -2,12 +2,17 @@
 #include "daemon/core/alerts_actions.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/alerts_private.h"
+
+enum { HOLDS_AT_ONCE = 64 };
+
+static const uint64_t HOLD_COST_NS = UINT64_C(10000000000);
 
 void alerts_remember_holds(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns)
@@ -48,13 +53,34 @@ static bool fires(const struct alert *alert, const char *rule, const char *insta
 	       (!instance || strcmp(alert->instance, instance) == 0);
 }
 
+/* Whoever may change holds must not wash all else off the timeline: so many entries at once, then
+ * one in HOLD_COST_NS. What was left out is counted in the next. */
+static void tell_hold(struct alerts *alerts, const char *subject, uint64_t now_ns, const char *text)
+{
+	const uint64_t debt_ns = alerts->told_debt_ns > now_ns ? alerts->told_debt_ns : now_ns;
+	char left_out[64] = "";
+	if (debt_ns + HOLD_COST_NS > now_ns + HOLDS_AT_ONCE * HOLD_COST_NS) {
+		alerts->untold_holds++;
+		return;
+	}
+	alerts->told_debt_ns = debt_ns + HOLD_COST_NS;
+	if (alerts->untold_holds > 0) {
+		snprintf(left_out, sizeof(left_out), " (%" PRIu64 " before were not told)",
+			alerts->untold_holds);
+		alerts->untold_holds = 0;
+	}
+	timeline_add(alerts->timeline, now_ns, TIMELINE_HOLD, TIMELINE_INFO, subject, "%s%s", text,
+		left_out);
+}
+
 static void tell_alert(struct alerts *alerts, const struct alert *alert, uint64_t now_ns,
 	const char *what, uint32_t uid, const char *note)
 {
-	char subject[2 * PROTO_NAME_SIZE];
+	char subject[2 * PROTO_NAME_SIZE], text[256];
 	alert_subject(alert, subject);
-	timeline_add(alerts->timeline, now_ns, TIMELINE_HOLD, TIMELINE_INFO, subject,
-		"%s by uid %u%s%s", what, (unsigned)uid, note[0] ? ": " : "", note);
+	snprintf(text, sizeof(text), "%s by uid %u%s%s", what, (unsigned)uid, note[0] ? ": " : "",
+		note);
+	tell_hold(alerts, subject, now_ns, text);
 }
 
 int alerts_ack(struct alerts *alerts, const char *rule, const char *instance, uint32_t uid,
@@ -108,7 +134,7 @@ static void tell_silence(struct alerts *alerts, const struct alert_silence *sile
 	bool all = silence->instance[0] == '\0';
 	snprintf(subject, sizeof(subject), "%s%s%.*s", silence->rule, all ? "" : ":",
 		PROTO_NAME_MAX, silence->instance);
-	timeline_add(alerts->timeline, now_ns, TIMELINE_HOLD, TIMELINE_INFO, subject, "%s", text);
+	tell_hold(alerts, subject, now_ns, text);
 }
 
 int alerts_silence(struct alerts *alerts, const struct alert_silence *silence)

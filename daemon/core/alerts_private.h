@@ -9,7 +9,7 @@
 
 struct alert_instance {
 	struct alert_state state;
-	struct alert_slope *slope; /* of slope rules only */
+	struct alert_slope *slope;   /* of slope rules only */
 	const struct metric *metric; /* NULL: gone or not there yet (absent rules only) */
 	struct alert_instance *next; /* of the same metric, or of all absent rules */
 	int slot;		     /* in what is remembered; -1 = none */
@@ -33,8 +33,10 @@ struct alerts {
 	uint64_t owed_ns;    /* when one of them may be told; UINT64_MAX = there is none */
 	uint64_t orphans_ns; /* when what nobody took up ends; 0 = there is none */
 	struct alert_holds holds;
-	void *own_holds; /* while none are remembered */
-	uint64_t due_ns; /* when a silence or the test ends; UINT64_MAX = there is none */
+	void *own_holds;       /* while none are remembered */
+	uint64_t told_debt_ns; /* until when the timeline's entries of holds are owed for */
+	uint64_t untold_holds; /* since the last entry */
+	uint64_t due_ns;       /* when a silence or the test ends; UINT64_MAX = there is none */
 	struct alert_test test;
 	size_t observers;
 	struct {

@@ -62,6 +62,27 @@ START_TEST(an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told)
 }
 END_TEST
 
+/* One entry for each hold, as long as they are few. */
+START_TEST(a_flood_of_holds_leaves_the_timeline_to_others)
+{
+	feed(80, 1);
+	const uint64_t first = timeline_last_serial(timeline);
+	for (int i = 0; i < 10000; i++) {
+		ck_assert_int_eq(silence("x*", "", 100, 1000), 0);
+		ck_assert_int_eq(alerts_unsilence(alerts, "x*", "", 1000, now_ns), 0);
+		ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 1000, "", now_ns), 1);
+	}
+	ck_assert_uint_eq(timeline_last_serial(timeline), first + 64);
+	feed(80, 3600);
+	ck_assert_uint_eq(timeline_last_serial(timeline), first + 64);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 1000, "at last", now_ns), 1);
+	ck_assert_str_eq(last_entry()->text,
+		"acknowledged by uid 1000: at last (29936 before were not told)");
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 1000, "", now_ns), 1);
+	ck_assert_str_eq(last_entry()->text, "acknowledged by uid 1000");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alert_holds_order");
@@ -71,6 +92,7 @@ int main(void)
 		tests, what_nobody_was_called_for_is_told_when_its_acknowledgement_is_taken_back);
 	tcase_add_test(tests, the_end_of_a_silence_leaves_what_the_limit_holds_back);
 	tcase_add_test(tests, an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told);
+	tcase_add_test(tests, a_flood_of_holds_leaves_the_timeline_to_others);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
