@@ -19,6 +19,7 @@ from harness import program, run_tests  # service knows where it is
 
 MEMORY_LIMIT = 64 << 20
 FIRING = "3340108b5e98413b831101baa2d42aad"
+OVER = "6fc1bc99924b4dae9d79666835330845"
 HISTORY_KEPT = "history of before the restart was kept"
 USER = {"user": "visitor", "group": "visitor", "extra_groups": []}
 MEMBER = {"user": "keeper", "group": "keeper", "extra_groups": ["edgeprof"]}
@@ -170,6 +171,33 @@ def test_an_alert_is_a_structured_entry_with_an_explanation():
         assert re.search(r"Subject: Alert tight is firing for \S", text), text
         assert "@EDGEPROF" not in text and "edgeprofctl alerts" in text, text
     systemctl("reload", SERVICE)
+    entry = until("its end", lambda: journal(f"MESSAGE_ID={OVER}", "EDGEPROF_RULE=tight"))[-1]
+    assert entry["EDGEPROF_STATE"] == "ok" and entry["EDGEPROF_FROM_STATE"] == "firing", entry
+    text = shell("journalctl", "-x", "--no-pager", f"MESSAGE_ID={OVER}").stdout
+    assert re.search(r"Subject: Alert tight is over for \S", text) and "@EDGEPROF" not in text, text
+
+
+def test_a_silenced_alert_is_an_entry_that_calls_nobody():
+    assert ctl("silence", "hush*", "1h", "-m", "known").returncode == 0
+    with configuration("[alert hushed]\nmetric = memory/used\nabove = 1\nfor = 0\nseverity = critical\n"):
+        systemctl("reload", SERVICE)
+        entry = until("its entry", lambda: journal(f"MESSAGE_ID={FIRING}", "EDGEPROF_RULE=hushed"))[-1]
+        assert entry["PRIORITY"] == "6" and entry["EDGEPROF_SILENCED"] == "1", entry
+        assert ctl("alerts", "--check", "hushed").returncode == 0
+        assert ctl("silence", "--remove", "hush*").returncode == 0
+        entry = until("it is told", lambda: journal(f"MESSAGE_ID={FIRING}", "EDGEPROF_RULE=hushed", "PRIORITY=3"))[-1]
+        assert "EDGEPROF_SILENCED" not in entry, entry
+        assert ctl("alerts", "--check", "hushed").returncode == 1
+    systemctl("reload", SERVICE)
+
+
+def test_the_chain_to_the_journal_is_proved():
+    result = ctl("test-alert", "info", "-m", "only a test")
+    assert result.returncode == 0, result
+    assert len(re.findall(r"journal +yes +taken, with MESSAGE_ID", result.stdout)) == 2, result.stdout
+    told = journal("EDGEPROF_TEST=1")
+    assert [entry["MESSAGE_ID"] for entry in told] == [FIRING, OVER], told
+    assert "only a test" in told[0]["MESSAGE"] and told[0]["PRIORITY"] == "5", told[0]
 
 
 def newest(name):
