@@ -37,6 +37,8 @@ static const struct built_in {
 	{"leak", "process/*/rss", ALERT_SLOPE, 1048576, NAN, 524288, 1500, 60, ALERT_WARNING, ""},
 	{"process_memory", "process/*/over_limit", ALERT_ABOVE, 0, NAN, NAN, 5, 30, ALERT_WARNING,
 		"{instance} has more memory than its memory_limit"},
+	{"stage_memory", "stage/*/*/growth_over_limit", ALERT_ABOVE, 0, NAN, NAN, 0, 60,
+		ALERT_WARNING, ""},
 	{"deadline_misses", "stage/*/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10, ALERT_WARNING,
 		"{instance}: {value} percent of its runs missed the deadline"},
 	{"frame_misses", "frame/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10, ALERT_WARNING,

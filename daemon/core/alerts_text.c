@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/stages.h"
+
 struct text {
 	char *at;
 	size_t left; /* including the NUL */
@@ -105,6 +107,24 @@ static void put_thermal(struct text *text, const struct alert *alert)
 	put_words(text, line);
 }
 
+/* The wording of G2.3; the stage is the metric's last segment but one. */
+static bool put_growth(struct text *text, const struct alert *alert)
+{
+	const char *end = strrchr(alert->metric, '/'), *name = end;
+	if (!end || alert->phase != ALERT_FIRING || strcmp(end + 1, STAGE_GROWTH_METRIC) != 0) {
+		return false;
+	}
+	while (name > alert->metric && name[-1] != '/') {
+		name--;
+	}
+	char size[32];
+	snprintf(size, sizeof(size), ": %.1fMB", alert->value / (1 << 20));
+	put_words(text, "High memory usage in ");
+	put(text, name, (size_t)(end - name));
+	put_words(text, size);
+	return true;
+}
+
 static const char *relation(const struct alert *alert)
 {
 	bool firing = alert->phase == ALERT_FIRING;
@@ -178,7 +198,7 @@ void alerts_text(const struct alert *alert, const char *ending, char *ret, size_
 		put_template(&text, alert);
 	} else if (thermal && alert->rule->kind == ALERT_ABOVE && !isnan(alert->value)) {
 		put_thermal(&text, alert);
-	} else {
+	} else if (!put_growth(&text, alert)) {
 		put_standard(&text, alert);
 	}
 	put_withheld(&text, alert);

@@ -18,6 +18,7 @@ enum stage_metric {
 	STAGE_MISSES,
 	STAGE_CPU,
 	STAGE_MISS_PERCENT,
+	STAGE_GROWTH, /* only of stages whose memory is measured */
 	STAGE_METRICS
 };
 
@@ -36,15 +37,17 @@ static const struct description stage_metrics[STAGE_METRICS] = {
 	[STAGE_MISSES] = {"misses", UNIT_COUNT},
 	[STAGE_CPU] = {"cpu_ms", UNIT_MILLISECONDS},
 	[STAGE_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT},
+	[STAGE_GROWTH] = {STAGE_GROWTH_METRIC, UNIT_BYTES},
 };
 
 _Static_assert(STAGE_METRICS == sizeof(((struct stage *)0)->metric) / sizeof(void *), "stage");
 
-static struct metric *add(struct apps *apps, const char *prefix, const struct description *what)
+static struct metric *add(struct apps *apps, const struct app *app, const struct stage *stage,
+	const struct description *what)
 {
 	char name[PROTO_PATH_SIZE];
 	struct metric *metric = NULL;
-	int n = snprintf(name, sizeof(name), "%s/%s", prefix, what->name);
+	int n = snprintf(name, sizeof(name), "stage/%s/%s/%s", app->name, stage->name, what->name);
 	if (n < 0 || (size_t)n >= sizeof(name) ||
 		metrics_add(apps->metrics, apps->source, name, what->unit, &metric) < 0) {
 		return NULL; /* the stage is still in ListStages; metrics counts the refusal */
@@ -54,10 +57,8 @@ static struct metric *add(struct apps *apps, const char *prefix, const struct de
 
 void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stage *stage)
 {
-	char prefix[2 * PROTO_NAME_SIZE + 8];
-	snprintf(prefix, sizeof(prefix), "stage/%s/%s", app->name, stage->name);
-	for (size_t i = 0; i < STAGE_METRICS; i++) {
-		stage->metric[i] = add(apps, prefix, &stage_metrics[i]);
+	for (size_t i = 0; i < STAGE_GROWTH; i++) {
+		stage->metric[i] = add(apps, app, stage, &stage_metrics[i]);
 	}
 }
 
@@ -97,12 +98,25 @@ static void set_all_null(struct metric *const *metric, size_t count, const char 
 	}
 }
 
-static void sample_stage(struct apps *apps, struct stage *stage, double interval_s)
+/* 0 also when there was no run: none grew. */
+static void sample_growth(struct apps *apps, const struct app *app, struct stage *stage)
+{
+	if (stage->rss_seen && !stage->rss_offered) {
+		stage->rss_offered = true;
+		stage->metric[STAGE_GROWTH] = add(apps, app, stage, &stage_metrics[STAGE_GROWTH]);
+	}
+	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_most);
+	stage->rss_over_most = 0;
+}
+
+static void sample_stage(
+	struct apps *apps, const struct app *app, struct stage *stage, double interval_s)
 {
 	bool looked = stage->looked;
 	stage->looked = false;
+	sample_growth(apps, app, stage);
 	if (stage->interval.count == 0) {
-		set_all_null(stage->metric, STAGE_METRICS, "no event in the interval");
+		set_all_null(stage->metric, STAGE_GROWTH, "no event in the interval");
 		set(stage->metric[STAGE_RATE], 0);
 		return;
 	}
@@ -142,11 +156,12 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s, ui
 	bool ended = app->processes == 0;
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ended) {
-			set_all_null(app->stage[i]->metric, STAGE_METRICS, "app ended");
+			set_all_null(app->stage[i]->metric, STAGE_GROWTH, "app ended");
+			sample_growth(apps, app, app->stage[i]);
 			stage_interval_reset(app->stage[i]);
 			app->stage[i]->looked = false;
 		} else {
-			sample_stage(apps, app->stage[i], interval_s);
+			sample_stage(apps, app, app->stage[i], interval_s);
 		}
 	}
 	app_metrics_sample_frames(apps, app, now_ns);

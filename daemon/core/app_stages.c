@@ -220,6 +220,10 @@ void app_tell_growth(struct apps *apps, const struct app_process *process, struc
 	const struct app *app = process->app;
 	uint64_t now_ns = process->tied.pass_ns;
 	bool over = growth > stage->settings.rss_growth_limit;
+	stage->rss_seen = true;
+	if (over && growth > stage->rss_over_most) {
+		stage->rss_over_most = growth;
+	}
 	if (over && !stage->rss_over &&
 		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
 		apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {

@@ -37,6 +37,9 @@ enum {
 
 #define STAGE_RSS_GROWTH_LIMIT (INT64_C(10) << 20) /* acceptance.md, G2.3 */
 
+/* Its metric, see edgeprofd(8); alerts know it by this name. */
+#define STAGE_GROWTH_METRIC "growth_over_limit"
+
 /* What stages may take; several share one. limit 0 = no limit. */
 struct stage_budget {
 	size_t used, limit;
@@ -98,8 +101,10 @@ struct stage {
 	/* memory */
 	uint64_t rss_measured;
 	int64_t rss_growth_max, rss_growth_total;
-	bool rss_over;	      /* the last measured run grew over the limit */
-	uint64_t rss_told_ns; /* by app_stages.c */
+	bool rss_over;		    /* the last measured run grew over the limit */
+	uint64_t rss_told_ns;	    /* by app_stages.c */
+	bool rss_seen, rss_offered; /* there was a measured run; its metric was asked for */
+	int64_t rss_over_most;	    /* largest growth over the limit since the last sample */
 	/* nesting; by app_nesting.c */
 	uint64_t nested_count;
 	uint8_t depth; /* of the last run */
@@ -129,7 +134,7 @@ struct stage {
 	struct stage_open *open; /* NULL until the first begin by id */
 	struct stage_budget *budget;
 	/* owned by apps.c */
-	struct metric *metric[9];
+	struct metric *metric[10];
 	bool looked; /* the next is of this interval; by app_metrics.c */
 	struct stage_metrics looked_at;
 	size_t users; /* declarations of living processes that mean this stage */

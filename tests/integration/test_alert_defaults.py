@@ -10,19 +10,20 @@ import tempfile
 from harness import SOURCE, Daemon, run_tests, until
 import mosquitto
 from test_apps import Actor
+from test_stages import Writer
 
 FIXTURES = SOURCE / "tests" / "fixtures" / "sysroot"
 ZONE = "sys/devices/virtual/thermal/thermal_zone0/temp"
 THROTTLED = "sys/devices/platform/soc/soc:firmware/get_throttled"
 RULES = ("temperature", "temperature_limit", "throttled", "under_voltage", "memory", "cpu", "power", "leak",
-         "process_memory", "deadline_misses", "frame_misses", "fps_low", "app_hung", "app_gone", "source_stale",
-         "events_dropped", "history_degraded", "broker_away")
+         "process_memory", "stage_memory", "deadline_misses", "frame_misses", "fps_low", "app_hung", "app_gone",
+         "source_stale", "events_dropped", "history_degraded", "broker_away")
 
 
 def quick(*rules, more=""):
     """A configuration in which only these rules are on, and hold for a moment."""
     off = "".join(f"[alert {name}]\nenabled = no\n" for name in RULES if name not in rules)
-    hold = {"app_gone": "0", "events_dropped": "0"}
+    hold = {"app_gone": "0", "events_dropped": "0", "stage_memory": "0"}
     on = "".join(f"[alert {name}]\nfor = {hold.get(name, '300ms')}\nclear_for = 300ms\n" for name in rules)
     return f"[sampling]\ninterval = 100ms\n{off}{on}{more}"
 
@@ -180,6 +181,21 @@ def test_a_leak_and_a_memory_limit():
         clears(daemon, "leak", "cam")
         until("no process, so nobody is over the limit",
               lambda: daemon.metric("process/limited/over_limit")["value"] is None)
+
+
+# covers G2.3
+def test_a_stage_whose_run_takes_more_than_ten_mib():
+    more = "[stage cam/model]\nrss_growth_limit = 64M\n"
+    with Daemon(quick("stage_memory", more=more)) as daemon, Writer(daemon) as cam:
+        cam.do("measure load", "measure model", "grow load 5", "grow model 24")
+        until("it is measured", lambda: (daemon.metric("stage/cam/model/growth_over_limit") or {}).get("value") == 0)
+        assert alerts(daemon) == {}
+        cam.do("grow load 24")
+        alert = fires(daemon, "stage_memory", "cam:load")
+        assert alert["text"].startswith("High memory usage in load: 24.") and alert["text"].endswith("MB"), alert
+        assert alert["metric"] == "stage/cam/load/growth_over_limit" and alert["threshold"] == 0, alert
+        clears(daemon, "stage_memory", "cam:load")
+        assert [e["subject"] for e in told(daemon)] == ["stage_memory:cam:load"] * 2, told(daemon)
 
 
 # covers G1.12

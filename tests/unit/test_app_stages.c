@@ -391,6 +391,35 @@ START_TEST(a_run_that_grows_over_ten_mib_is_told_once)
 }
 END_TEST
 
+/* covers G2.3 */
+START_TEST(growth_over_the_limit_is_a_metric_of_stages_that_measure)
+{
+	uint16_t load = declare("load");
+	run_in(0, load, T0, MS);
+	apps_sample(apps, T0 + S);
+	ck_assert_ptr_null(metrics_find(metrics, "stage/cam/load/growth_over_limit"));
+	stage("load")->warmup_left = 3; /* runs that load a model count here */
+	static const int64_t grown[] = {24 << 20, 11 << 20, 9 << 20};
+	for (uint64_t i = 0; i < 3; i++) {
+		put(PROTO_KIND_COST, 0, load, T0 + S + i, UINT64_MAX, (uint64_t)grown[i]);
+		run_in(0, load, T0 + S + i, MS);
+	}
+	apps_sample(apps, T0 + 2 * S);
+	struct metric *metric = metrics_find(metrics, "stage/cam/load/growth_over_limit");
+	ck_assert_ptr_nonnull(metric);
+	ck_assert_int_eq(metric->unit, UNIT_BYTES);
+	ck_assert_double_eq(metric->value, 24 << 20);
+	apps_sample(apps, T0 + 3 * S); /* no run, so none grew */
+	ck_assert_double_eq(metric->value, 0);
+	const struct stage_settings settings = {.rss_growth_limit = 8 << 20};
+	stage_configure(stage("load"), &settings);
+	put(PROTO_KIND_COST, 0, load, T0 + 3 * S, UINT64_MAX, 9 << 20);
+	run_in(0, load, T0 + 3 * S, MS);
+	apps_sample(apps, T0 + 4 * S);
+	ck_assert_double_eq(metric->value, 9 << 20);
+}
+END_TEST
+
 START_TEST(events_have_the_state_at_their_end)
 {
 	static struct throttle_times times;
@@ -535,6 +564,7 @@ int main(void)
 	tcase_add_test(tc, an_op_of_every_fifth_frame_costs_a_fifth_per_frame);
 	tcase_add_test(tc, a_cost_belongs_to_the_run_behind_it);
 	tcase_add_test(tc, a_run_that_grows_over_ten_mib_is_told_once);
+	tcase_add_test(tc, growth_over_the_limit_is_a_metric_of_stages_that_measure);
 	tcase_add_test(tc, events_have_the_state_at_their_end);
 	tcase_add_test(tc, an_app_changes_a_deadline_while_it_runs);
 	tcase_add_test(tc, settings_reach_stages_that_are_there_and_new_ones);

@@ -65,7 +65,7 @@ START_TEST(empty_file_is_the_defaults)
 	ck_assert_uint_eq(config.frame_window, 300);
 	ck_assert(!config.mqtt.enabled);
 	ck_assert_int_eq(config.mqtt.port, 1883);
-	ck_assert_uint_eq(config.alerts, 18);
+	ck_assert_uint_eq(config.alerts, 19);
 }
 END_TEST
 
@@ -214,7 +214,7 @@ END_TEST
 START_TEST(section_of_a_built_in_rule_changes_single_keys)
 {
 	ck_assert_int_eq(load("[alert temperature]\nabove = 70\n[alert cpu]\nenabled = no\n"), 0);
-	ck_assert_uint_eq(config.alerts, 18);
+	ck_assert_uint_eq(config.alerts, 19);
 	ck_assert_double_eq(config.alert[0].threshold, 70);
 	ck_assert_double_eq(config.alert[0].critical, 82);
 	ck_assert(!config.alert[3].enabled);
