@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/api/connection.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/state.h"
+#include "daemon/api/stream.h"
 #include "daemon/util/seam.h"
 
 enum {
@@ -146,27 +146,19 @@ enum api_result list_start(
 	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor)
 {
 	struct list_stream list = {.ops = ops, .cursor = *cursor, .single = !call->more};
-	list.base.ops = &list_stream_ops;
 	enum api_result result = list_run(&list, call->out);
 	if (result == API_LAST) {
 		return API_LAST;
 	}
 	/* a single reply may come to hold a whole frame */
-	size_t charge = sizeof(list) + (list.single ? PROTO_FRAME_MAX : 0);
-	struct list_stream *kept = NULL;
-	if (queue_charge(call->connection, charge)) {
-		kept = mem_zalloc(sizeof(*kept));
-		if (!kept) {
-			queue_release(call->connection, charge);
-		}
-	}
+	struct list_stream *kept = stream_create(
+		call, &list_stream_ops, sizeof(*kept), list.single ? PROTO_FRAME_MAX : 0);
 	if (!kept) {
 		free(list.held);
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
+		return API_LAST;
 	}
+	list.base = kept->base;
 	*kept = list;
-	kept->base.charged = charge;
 	connection_set_stream(call->connection, &kept->base);
 	return result;
 }

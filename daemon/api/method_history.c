@@ -11,9 +11,9 @@
 #include "daemon/api/connection.h"
 #include "daemon/api/history_stream.h"
 #include "daemon/api/methods.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/api/stream.h"
 #include "daemon/util/seam.h"
 
 enum { ARG_GLOB, ARG_FROM, ARG_TO, ARG_STEP, ARG_MAX };
@@ -283,22 +283,12 @@ static void set_range(struct history_stream *stream, const struct api_call *call
 /* Room for the stream and what it comes to hold, on the user's account. NULL: refused. */
 static struct history_stream *create(struct api_call *call, size_t capacity, bool past)
 {
-	struct history_stream *stream = NULL;
-	size_t size = sizeof(*stream) + capacity * sizeof(stream->points[0]);
-	size_t charge = size + (call->more ? 0 : PROTO_FRAME_MAX) + (past ? HISTORY_PAST_BYTES : 0);
-	if (!queue_charge(call->connection, charge)) {
-		reply_limit(call->out, "bytes of this user", call->api->options.max_queue_uid);
-		return NULL;
-	}
-	stream = mem_zalloc(size);
+	size_t size = sizeof(struct history_stream) + capacity * sizeof(struct history_point);
+	struct history_stream *stream = stream_create(call, &history_ops, size,
+		(call->more ? 0 : PROTO_FRAME_MAX) + (past ? HISTORY_PAST_BYTES : 0));
 	if (!stream) {
-		queue_release(call->connection, charge);
-		reply_limit(call->out, "memory", 0);
 		return NULL;
 	}
-	stream->base.ops = &history_ops;
-	stream->base.charged = charge;
-	stream->base.connection = call->connection;
 	stream->single = !call->more;
 	stream->capacity = capacity;
 	return stream;

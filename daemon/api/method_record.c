@@ -14,10 +14,9 @@
 #include "daemon/api/connection.h"
 #include "daemon/api/list.h"
 #include "daemon/api/methods.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
-#include "daemon/util/seam.h"
+#include "daemon/api/stream.h"
 
 enum {
 	ARG_LABEL = 0,
@@ -251,19 +250,10 @@ enum api_result method_get_recording(struct api_call *call)
 	if (!row) {
 		return reply_not_found(call->out, "recording", name);
 	}
-	struct file_stream *stream = NULL;
-	if (queue_charge(call->connection, sizeof(*stream))) {
-		stream = mem_zalloc(sizeof(*stream));
-		if (!stream) {
-			queue_release(call->connection, sizeof(*stream));
-		}
-	}
+	struct file_stream *stream = stream_create(call, &ops, sizeof(*stream), 0);
 	if (!stream) {
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
+		return API_LAST;
 	}
-	stream->base.ops = &ops;
-	stream->base.charged = sizeof(*stream);
 	stream->fd = -1;
 	memcpy(stream->name, row->name, sizeof(stream->name));
 	snprintf(stream->path, sizeof(stream->path), "%s/%s.jsonl", recordings->dir, row->name);

@@ -9,8 +9,8 @@
 
 #include "daemon/api/connection.h"
 #include "daemon/api/methods.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/state.h"
+#include "daemon/api/stream.h"
 #include "daemon/api/subscribe.h"
 #include "daemon/core/alerts_actions.h"
 #include "daemon/util/seam.h"
@@ -128,18 +128,10 @@ static const struct api_stream_ops test_ops = {.next = test_next, .destroy = tes
 
 static enum api_result start(struct api_call *call)
 {
-	struct test_stream *stream = NULL;
-	if (!queue_charge(call->connection, sizeof(*stream))) {
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
-	}
-	stream = mem_zalloc(sizeof(*stream));
+	struct test_stream *stream = stream_create(call, &test_ops, sizeof(*stream), 0);
 	if (!stream) {
-		queue_release(call->connection, sizeof(*stream));
-		return reply_limit(call->out, "memory", 0);
+		return API_LAST;
 	}
-	stream->base.ops = &test_ops;
-	stream->base.charged = sizeof(*stream);
 	stream->more = call->more;
 	stream->serial = alerts_last_test(call->core->alerts)->serial;
 	stream->since_ns = call->now_ns;

@@ -10,9 +10,9 @@
 
 #include "daemon/api/connection.h"
 #include "daemon/api/methods.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/api/stream.h"
 #include "daemon/api/trace_rows.h"
 #include "daemon/util/seam.h"
 
@@ -43,8 +43,9 @@ struct trace_stream {
 	struct api_stream base;
 	bool begun;
 	bool follow, permitted;
-	bool only;   /* one app was asked for */
-	bool waited; /* since the last round */
+	bool only;	/* one app was asked for */
+	bool waited;	/* since the last round */
+	uint64_t clock; /* clock_state() when the start was told */
 	uint64_t from_ns, to_ns;
 	uint64_t lost;
 	size_t apps, at;
@@ -188,6 +189,13 @@ static void note_app(struct trace_stream *stream, const struct app *app, bool ow
 	}
 }
 
+/* Changes when the clock was set, or what is known of it. */
+static uint64_t clock_state(const struct trace_stream *stream)
+{
+	const struct wallclock *wall = stream->base.connection->api->core->wall;
+	return 2 * (wall->steps + wall->count) + wallclock_synced(wall);
+}
+
 /* One more round: of each app what came since, and apps that are new. */
 static void note_again(struct trace_stream *stream)
 {
@@ -211,6 +219,9 @@ static void note_again(struct trace_stream *stream)
 			note_app(stream, app, own);
 			stream->begun = false; /* the start is told anew */
 		}
+	}
+	if (clock_state(stream) != stream->clock) {
+		stream->begun = false;
 	}
 	for (size_t i = 0; i < noted; i++) {
 		if (!log_of(stream, &stream->app[i])) {
@@ -263,6 +274,7 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 	enum api_result result;
 	if (!stream->begun) {
 		stream->begun = true;
+		stream->clock = clock_state(stream);
 		put_start(out, stream);
 		return API_CHUNK;
 	}
@@ -367,18 +379,10 @@ enum api_result method_export_trace(struct api_call *call)
 	if (follow && to_ns - call->now_ns > FOLLOW_SPAN_NS) {
 		return reply_invalid_parameter(call->out, "to_us");
 	}
-	struct trace_stream *stream = NULL;
-	if (!queue_charge(call->connection, sizeof(*stream))) {
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
-	}
-	stream = mem_zalloc(sizeof(*stream));
+	struct trace_stream *stream = stream_create(call, &trace_ops, sizeof(*stream), 0);
 	if (!stream) {
-		queue_release(call->connection, sizeof(*stream));
-		return reply_limit(call->out, "memory", 0);
+		return API_LAST;
 	}
-	stream->base.ops = &trace_ops;
-	stream->base.charged = sizeof(*stream);
 	stream->to_ns = to_ns;
 	stream->follow = follow;
 	note_apps(stream, call);

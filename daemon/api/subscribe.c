@@ -11,9 +11,9 @@
 
 #include "daemon/api/connection.h"
 #include "daemon/api/methods.h"
-#include "daemon/api/queue.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/api/stream.h"
 #include "daemon/core/app_advice.h"
 #include "daemon/util/seam.h"
 
@@ -323,18 +323,11 @@ enum api_result method_subscribe(struct api_call *call)
 	if (interval_ms < INTERVAL_MIN_MS || interval_ms > INTERVAL_MAX_MS) {
 		return reply_invalid_parameter(call->out, "interval_ms");
 	}
-	struct subscription *subscription = NULL;
-	if (!queue_charge(call->connection, sizeof(*subscription))) {
-		return reply_limit(
-			call->out, "bytes of this user", call->api->options.max_queue_uid);
-	}
-	subscription = mem_zalloc(sizeof(*subscription));
+	struct subscription *subscription =
+		stream_create(call, &subscription_ops, sizeof(*subscription), 0);
 	if (!subscription) {
-		queue_release(call->connection, sizeof(*subscription));
-		return reply_limit(call->out, "memory", 0);
+		return API_LAST;
 	}
-	subscription->base.ops = &subscription_ops;
-	subscription->base.charged = sizeof(*subscription);
 	memcpy(subscription->glob, glob, strlen(glob) + 1);
 	subscription->metrics = !value[ARG_METRICS].present || value[ARG_METRICS].boolean;
 	subscription->events = !value[ARG_EVENTS].present || value[ARG_EVENTS].boolean;
