@@ -85,6 +85,29 @@ START_TEST(a_spike_of_less_than_three_seconds_changes_nothing)
 }
 END_TEST
 
+START_TEST(the_least_that_was_asked_for_all_the_time_is_what_it_becomes)
+{
+	heat(30, 5);
+	heat(2, 2);
+	heat(7, 1);
+	heat(2, 1);
+	ck_assert_int_eq(advice.level, PROTO_ADVICE_REDUCED);
+	heat(2, 4);
+	ck_assert_int_eq(advice.level, PROTO_ADVICE_MINIMAL);
+}
+END_TEST
+
+START_TEST(a_hiccup_does_not_move_the_rate_that_advice_starts_from)
+{
+	heat(30, 120);
+	input.frames -= 25;
+	heat(30, 1);
+	heat(7, 4);
+	ck_assert_int_eq(advice.level, PROTO_ADVICE_REDUCED);
+	ck_assert_double_eq_tol(advice.target_fps, 20, 0.5);
+}
+END_TEST
+
 START_TEST(one_step_at_a_time_back_after_calm_with_distance)
 {
 	heat(2, 4);
@@ -316,6 +339,8 @@ int main(void)
 	tcase_add_loop_test(
 		tcase, the_level_follows_heat_and_throttling, 0, sizeof(asked) / sizeof(asked[0]));
 	tcase_add_test(tcase, a_spike_of_less_than_three_seconds_changes_nothing);
+	tcase_add_test(tcase, the_least_that_was_asked_for_all_the_time_is_what_it_becomes);
+	tcase_add_test(tcase, a_hiccup_does_not_move_the_rate_that_advice_starts_from);
 	tcase_add_test(tcase, one_step_at_a_time_back_after_calm_with_distance);
 	tcase_add_test(tcase, throttling_keeps_a_level_however_cool);
 	tcase_add_test(tcase, missed_deadlines_ask_for_one_level_after_the_other);

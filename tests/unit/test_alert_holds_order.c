@@ -62,6 +62,63 @@ START_TEST(an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told)
 }
 END_TEST
 
+START_TEST(steps_to_critical_have_a_limit_of_their_own)
+{
+	limit = 2;
+	start();
+	feed(80, 1);
+	feed(60, 1);
+	expect("!ok>firing(warning) ");
+	feed(95, 1);
+	expect("!firing>firing(critical) ");
+}
+END_TEST
+
+START_TEST(the_end_of_what_got_worse_and_was_told_is_told)
+{
+	ck_assert_int_eq(silence("hot", "", 5, 0), 0);
+	const struct alert *alert = feed(80, 1);
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	feed(80, 10);
+	heard[0] = '\0';
+	feed(95, 1);
+	expect("!firing>firing(critical) ");
+	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
+	heard[0] = '\0';
+	feed(60, 1);
+	expect("!firing>ok(critical) ");
+	ck_assert(!alert->acked && !alert->untold && alert->silenced_until_ns == 0);
+}
+END_TEST
+
+START_TEST(a_renewed_silence_has_its_old_begin_and_its_new_end)
+{
+	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
+	const struct alert_silence *kept = alert_holds_silence(alerts_holds(alerts), "hot", "");
+	const struct alert *alert = feed(60, 5);
+	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
+	ck_assert_uint_eq(kept->from_ns, 100 * SECOND);
+	ck_assert_uint_eq(kept->until_ns, 125 * SECOND);
+	ck_assert_uint_eq(
+		alert_holds_until(alerts_holds(alerts), alert, 124 * SECOND), 125 * SECOND);
+	ck_assert_uint_eq(alert_holds_until(alerts_holds(alerts), alert, 125 * SECOND), 0);
+	((struct alert_silence *)(uintptr_t)kept)->until_ns = UINT64_MAX;
+	start();
+	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "hot", ""));
+}
+END_TEST
+
+START_TEST(the_end_of_what_nobody_was_called_for_is_quiet_also_when_its_rule_is_gone)
+{
+	ck_assert_int_eq(silence("hot", "", 5, 0), 0);
+	feed(80, 1);
+	start();
+	ck_assert_int_eq(alerts_set_rules(alerts, NULL, 0, now_ns), 0);
+	feed(80, 70);
+	expect(".firing>ok(warning) ");
+}
+END_TEST
+
 /* One entry for each hold, as long as they are few. */
 START_TEST(a_flood_of_holds_leaves_the_timeline_to_others)
 {
@@ -92,6 +149,11 @@ int main(void)
 		tests, what_nobody_was_called_for_is_told_when_its_acknowledgement_is_taken_back);
 	tcase_add_test(tests, the_end_of_a_silence_leaves_what_the_limit_holds_back);
 	tcase_add_test(tests, an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told);
+	tcase_add_test(tests, steps_to_critical_have_a_limit_of_their_own);
+	tcase_add_test(tests, the_end_of_what_got_worse_and_was_told_is_told);
+	tcase_add_test(tests, a_renewed_silence_has_its_old_begin_and_its_new_end);
+	tcase_add_test(
+		tests, the_end_of_what_nobody_was_called_for_is_quiet_also_when_its_rule_is_gone);
 	tcase_add_test(tests, a_flood_of_holds_leaves_the_timeline_to_others);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);

@@ -240,6 +240,49 @@ START_TEST(what_is_absent_behind_a_kill_is_still_absent)
 }
 END_TEST
 
+START_TEST(what_vanished_once_is_forgotten_when_it_is_known_again)
+{
+	struct alert_slope fresh = {.slope = NAN};
+	const uint64_t over_ns = 64 * SECOND;
+	ck_assert_int_eq(alert_slope_add(&fresh, over_ns, NAN, SECOND), ALERT_SLOPE_VANISHED);
+	ck_assert_int_eq(alert_slope_add(&fresh, over_ns, 1, 2 * SECOND), ALERT_SLOPE_VANISHED);
+	for (uint64_t t = 4; t < 60; t += 2) {
+		alert_slope_add(&fresh, over_ns, (double)t, t * SECOND);
+	}
+	ck_assert_int_eq(alert_slope_add(&fresh, over_ns, 60, 60 * SECOND), ALERT_SLOPE_KNOWN);
+	alert_slope_break(&fresh);
+	ck_assert_int_eq(alert_slope_add(&fresh, over_ns, 62, 62 * SECOND), ALERT_SLOPE_UNKNOWN);
+}
+END_TEST
+
+START_TEST(another_window_is_another_rule)
+{
+	struct alert_rule rule = plain_rule("leak", "rss", ALERT_SLOPE, 1);
+	struct life *life = life_new(&rule, 1);
+	for (int i = 0; i < 64; i++) {
+		life_set(life, "rss", 10.0 * i);
+		life_commit(life, SECOND);
+	}
+	ck_assert_int_eq(life_alert(life, "leak")->phase, ALERT_FIRING);
+	life->rule[0].over_ns = 32 * SECOND;
+	life_begin(life);
+	life_set(life, "rss", 640);
+	life_commit(life, SECOND);
+	ck_assert_int_eq(life_alert(life, "leak")->phase, ALERT_OK);
+	for (int i = 65; i < 128; i++) {
+		life_set(life, "rss", 10.0 * i);
+		life_commit(life, SECOND);
+	}
+	ck_assert_int_eq(life_alert(life, "leak")->phase, ALERT_FIRING);
+	life->rule[0].over_ns = 64 * SECOND;
+	life->count = 0;
+	life_reload(life);
+	ck_assert_uint_eq(life->count, 1);
+	ck_assert_int_eq(life->heard[0].to, ALERT_OK);
+	life_free(life);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alerts_slope");
@@ -255,6 +298,8 @@ int main(void)
 	tcase_add_test(tcase, a_leak_fires_and_ends_with_its_process);
 	tcase_add_test(tcase, a_leak_outlives_a_kill);
 	tcase_add_test(tcase, what_is_absent_behind_a_kill_is_still_absent);
+	tcase_add_test(tcase, what_vanished_once_is_forgotten_when_it_is_known_again);
+	tcase_add_test(tcase, another_window_is_another_rule);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
