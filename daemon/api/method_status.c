@@ -186,7 +186,7 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 		json_string(out, NULL, text);
 	}
 	if (broker->state == BROKER_CONNECTED && broker->reason[0] != '\0') {
-		snprintf(text, sizeof(text), "MQTT, connected by turns: %s", broker->reason);
+		snprintf(text, sizeof(text), "MQTT, connected: %s", broker->reason);
 		json_string(out, NULL, text);
 	}
 	if (broker->state == BROKER_OFF && broker->reason[0] != '\0') {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum session_how {
-	SESSION_FAILED, /* never connected, or the connection was reset: a network does that */
+	SESSION_FAILED, /* never connected, or it ended for a reason: reset, a message refused */
 	SESSION_LOST,	/* was connected and closed in good order */
 	SESSION_TAKEN,	/* the broker says: another client connected with this id */
 	SESSION_OLD,	/* the broker knows no MQTT 5 */

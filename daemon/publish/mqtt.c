@@ -85,6 +85,9 @@ static void update_status(struct mqtt *mqtt)
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
 		tell(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
 	}
+	if (status.refused && !before.refused) {
+		tell(mqtt, TIMELINE_WARNING, "is connected", status.reason);
+	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
 		if (!status.taken) {
 			tell(mqtt, TIMELINE_INFO, "connected", "");

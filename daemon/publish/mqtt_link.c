@@ -73,6 +73,18 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	pthread_mutex_unlock(&link->lock);
 }
 
+void mqtt_link_set_refused(struct mqtt_link *link, const char *why)
+{
+	pthread_mutex_lock(&link->lock);
+	if (!link->status.refused) {
+		link->status.refused = true;
+		snprintf(link->status.reason, sizeof(link->status.reason),
+			"the broker refuses messages: %.80s (its access list?)", why);
+	}
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
 void mqtt_link_set_birth(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
@@ -107,7 +119,10 @@ static void link_set_away(struct mqtt_link *link, const char *reason)
 	link->status.losses += link->status.state == LINK_CONNECTED;
 	link->status.taken = link->collision.taken;
 	link->status.state = LINK_AWAY;
-	snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
+	if (!link->status.refused) { /* else that is why it ended */
+		snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
+	}
+	link->status.refused = false;
 	tell_main(link);
 	pthread_mutex_unlock(&link->lock);
 }

@@ -35,6 +35,7 @@ struct mqtt_link_status {
 	char reason[160];	   /* of the last failure; "" when connected */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
 	bool taken;		   /* another client uses our id; until one connection held */
+	bool refused;		   /* this connection's broker did not take a message */
 	bool finished;		   /* the thread is at its end */
 };
 
@@ -92,5 +93,6 @@ void mqtt_link_abandon(struct mqtt_link *link);
 uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
 void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
 void mqtt_link_set_connected(struct mqtt_link *link);
+void mqtt_link_set_refused(struct mqtt_link *link, const char *why); /* a message */
 void mqtt_link_set_birth(struct mqtt_link *link);
 void mqtt_link_set_calm(struct mqtt_link *link); /* nobody else uses the id any more */

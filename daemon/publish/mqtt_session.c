@@ -53,11 +53,16 @@ struct session {
 
 /* Callbacks of libmosquitto, all within this thread. */
 
-static void on_publish(struct mosquitto *mosq, void *userdata, int mid)
+/* MQTT 5 acknowledges a message that it refuses, too. */
+static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code,
+	const mosquitto_property *properties)
 {
 	(void)mosq;
+	(void)properties;
 	struct session *session = userdata;
-	if (outbox_delivered(&session->link->outbox, mid)) {
+	if (code >= MQTT_RC_UNSPECIFIED && outbox_refused(&session->link->outbox, mid)) {
+		mqtt_link_set_refused(session->link, mosquitto_reason_string(code));
+	} else if (outbox_delivered(&session->link->outbox, mid)) {
 		mqtt_link_tell(session->link);
 	} else if (session->farewell_sent && mid == session->farewell_mid) {
 		session->farewell_acknowledged = true;
@@ -175,7 +180,7 @@ static int session_open(struct session *session)
 	}
 	mosquitto_connect_callback_set(session->mosq, on_connect);
 	mosquitto_disconnect_callback_set(session->mosq, on_disconnect);
-	mosquitto_publish_callback_set(session->mosq, on_publish);
+	mosquitto_publish_v5_callback_set(session->mosq, on_publish);
 	mosquitto_message_callback_set(session->mosq, on_message);
 	mosquitto_log_callback_set(session->mosq, on_log);
 	mosquitto_int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
@@ -208,9 +213,9 @@ static bool session_send(struct session *session, uint64_t now_ns)
 		(message = outbox_take(outbox))) {
 		pace_sent(&session->pace, now_ns);
 		/* on_publish may come from within this call, and then frees message. */
-		int qos = message->qos;
 		int code = mosquitto_publish(session->mosq, &message->mid, message->topic,
-			(int)message->payload_length, message->payload, qos, message->retain);
+			(int)message->payload_length, message->payload, message->qos,
+			message->retain);
 		switch (code) {
 		case MOSQ_ERR_SUCCESS:
 			break;
@@ -305,9 +310,7 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 {
 	session->connected_ns = now_ns;
 	int code = session_say(session, "online", NULL);
-	if (!code) {
-		code = mqtt_birth_listen(session->mosq, session->link, session->asks);
-	}
+	code = code ? code : mqtt_birth_listen(session->mosq, session->link, session->asks);
 	if (code) {
 		set_reason(session, code, errno);
 		return false;
@@ -358,10 +361,11 @@ static enum session_how session_how(const struct session *session)
 	if (session->taken) {
 		return SESSION_TAKEN;
 	}
-	if (session->connected) {
-		return session->reset ? SESSION_FAILED : SESSION_LOST;
+	if (session->connected && !session->reset && !session->link->status.refused) {
+		return SESSION_LOST; /* mosquitto 2.0 closes after it refused a message */
 	}
-	return session->asks && session->opened_ns > 0 ? SESSION_OLD : SESSION_FAILED;
+	bool old = !session->connected && session->asks && session->opened_ns > 0;
+	return old ? SESSION_OLD : SESSION_FAILED;
 }
 
 void mqtt_session(struct mqtt_link *link, struct session_end *ret)

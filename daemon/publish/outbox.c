@@ -288,47 +288,54 @@ struct outbox_message *outbox_take(struct outbox *outbox)
 	return message;
 }
 
+/* Locked. The message in flight with this id, no longer so; NULL: there is none. */
+static struct outbox_message *land(struct outbox *outbox, int mid)
+{
+	struct outbox_message *before = NULL;
+	struct outbox_message *message = outbox->flying.first;
+	while (message && message->mid != mid) {
+		before = message;
+		message = message->next;
+	}
+	if (message) {
+		outbox_list_unlink(&outbox->flying, before, message);
+		outbox->counts.in_flight--;
+	}
+	return message;
+}
+
 bool outbox_delivered(struct outbox *outbox, int mid)
 {
-	bool found = false;
 	pthread_mutex_lock(&outbox->lock);
-	struct outbox_message *before = NULL;
-	for (struct outbox_message *message = outbox->flying.first; message;
-		message = message->next) {
-		if (message->mid == mid) {
-			outbox_list_unlink(&outbox->flying, before, message);
-			outbox->counts.in_flight--;
-			/* QoS 0 is only written to the socket: nobody knows what became of it. */
-			outbox->counts.delivered += message->qos > 0;
-			if (message->tag != 0) {
-				outbox->counts.delivered_tag = message->tag;
-			}
-			forget(outbox, message);
-			found = true;
-			break;
+	struct outbox_message *message = land(outbox, mid);
+	if (message) {
+		/* QoS 0 is only written to the socket: nobody knows what became of it. */
+		outbox->counts.delivered += message->qos > 0;
+		if (message->tag != 0) {
+			outbox->counts.delivered_tag = message->tag;
 		}
-		before = message;
+		forget(outbox, message);
 	}
 	pthread_mutex_unlock(&outbox->lock);
-	return found;
+	return message != NULL;
+}
+
+bool outbox_refused(struct outbox *outbox, int mid)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *message = land(outbox, mid);
+	if (message) {
+		count_drop(outbox, message->class);
+		forget(outbox, message);
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return message != NULL;
 }
 
 void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 {
-	pthread_mutex_lock(&outbox->lock);
-	struct outbox_message *before = NULL;
-	struct outbox_message *at = outbox->flying.first;
-	while (at && at != message) {
-		before = at;
-		at = at->next;
-	}
-	if (at) {
-		outbox_list_unlink(&outbox->flying, before, at);
-		outbox->counts.in_flight--;
-		count_drop(outbox, at->class);
-		forget(outbox, at);
-	}
-	pthread_mutex_unlock(&outbox->lock);
+	message->mid = -1; /* no id of a message that was sent */
+	outbox_refused(outbox, -1);
 }
 
 void outbox_return(struct outbox *outbox)

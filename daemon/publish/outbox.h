@@ -78,6 +78,9 @@ struct outbox_message *outbox_take(struct outbox *outbox);
 /* Thread. The message in flight with this id is done and freed; false when there is none. */
 bool outbox_delivered(struct outbox *outbox, int mid);
 
+/* Thread. As outbox_delivered, but the broker said no: dropped and counted. */
+bool outbox_refused(struct outbox *outbox, int mid);
+
 /* Thread. This message can never be sent: dropped and counted. */
 void outbox_reject(struct outbox *outbox, struct outbox_message *message);
 

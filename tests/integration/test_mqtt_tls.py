@@ -335,6 +335,26 @@ def test_password_file_that_others_may_read_is_refused():
             connects(daemon)
 
 
+def test_a_message_that_the_access_list_forbids_was_not_delivered():
+    """MQTT 5 acknowledges it with a refusal; before, only the broker knows."""
+    with certificates() as certs:
+        rules = certs.path("acl")
+        pathlib.Path(rules).write_text("".join(
+            f"topic write edgeprof/{DEVICE}/{name}\n" for name in ("status", "info", "summary", "alert/#"))
+            + "topic write homeassistant/#\ntopic read homeassistant/status\n")
+        os.chmod(certs.folder, 0o755)
+        with mosquitto.Broker(more=[f"acl_file {rules}"]) as broker:
+            with Daemon(settings(broker.port, "home_assistant = yes")) as daemon:
+                connects(daemon)
+                until("what is allowed is delivered", lambda: (s := status(daemon))["delivered"] > 0 and not s["queued"])
+                assert status(daemon)["dropped_alerts"] == 0
+                daemon.ctl("test-alert", check=False)
+                until("refused", lambda: status(daemon)["dropped_alerts"] > 0)
+                # mosquitto 2.0.11 closes the connection then; that is no sign of a second client
+                until("why", lambda: "refuses messages: " in everything_said(daemon))
+                connects(daemon)
+
+
 if __name__ == "__main__":
     try:
         mosquitto.Broker().close()

@@ -95,6 +95,25 @@ START_TEST(few_bytes_are_in_flight_but_a_large_message_flies_alone)
 }
 END_TEST
 
+START_TEST(what_the_broker_refused_is_dropped_not_delivered)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	put(&outbox, OUTBOX_ALERT, "b", 4);
+	take_is(&outbox, "a", 1);
+	take_is(&outbox, "b", 2);
+	ck_assert(outbox_refused(&outbox, 1));
+	ck_assert(!outbox_refused(&outbox, 1));
+	ck_assert(outbox_delivered(&outbox, 2));
+	struct outbox_counts counts = outbox_count(&outbox);
+	ck_assert_uint_eq(counts.delivered, 1);
+	ck_assert_uint_eq(counts.dropped_alerts, 1);
+	ck_assert_uint_eq(counts.messages + counts.bytes + counts.in_flight, 0);
+	outbox_finish(&outbox);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("outbox_limits");
@@ -103,6 +122,7 @@ int main(void)
 		tests, summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alone);
 	tcase_add_test(tests, sizes_are_those_of_the_allocator);
 	tcase_add_test(tests, few_bytes_are_in_flight_but_a_large_message_flies_alone);
+	tcase_add_test(tests, what_the_broker_refused_is_dropped_not_delivered);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
