@@ -50,6 +50,10 @@ _edgeprofctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 		return
 		;;
+	--aggregate)
+		mapfile -t COMPREPLY < <(compgen -W "mean min max count" -- "$current")
+		return
+		;;
 	--level)
 		mapfile -t COMPREPLY < <(compgen -W "info warning critical" -- "$current")
 		return
@@ -87,7 +91,7 @@ _edgeprofctl() {
 	esac
 	case $verb in
 	sensors) options+=" --all" ;;
-	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots" ;;
+	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots --aggregate" ;;
 	record) options+=" -o --output --format --sensors" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
 	alerts) options+=" --all --check --check=critical --recent" ;;

@@ -25,7 +25,7 @@ static void add_series(
 	struct row row;
 	spark_init(&spark, span->from_us, span->to_us, span->rows);
 	while (rows_next(&rows, &row)) {
-		spark_add(&spark, row.time_us, row.mean);
+		spark_add(&spark, row.time_us, row_value(&row, ctl->options.aggregate));
 		if (isfinite(row.mean) && row.count > 0) {
 			sum += row.mean * row.count;
 			samples += row.count;
@@ -217,7 +217,8 @@ void history_note(struct ctl *ctl, const cJSON *reply)
 /* What excludes each other; NULL when nothing does. */
 static const char *wrong_usage(const struct ctl *ctl)
 {
-	const uint64_t others = OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS;
+	const uint64_t others =
+		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_AGGREGATE;
 	const struct options *options = &ctl->options;
 	uint64_t given = options->given;
 	if (options->shape == SHAPE_CSV && options->json != JSON_OFF) {
@@ -235,6 +236,10 @@ static const char *wrong_usage(const struct ctl *ctl)
 	}
 	if (given & (OPTION_SPAN | OPTION_LINES)) {
 		return "--span and -n go with --around";
+	}
+	if ((given & OPTION_AGGREGATE) &&
+		(options->shape == SHAPE_CSV || options->json != JSON_OFF)) {
+		return "--csv and --json tell mean, min, max and count anyway";
 	}
 	return ctl->word_count == 0 ? "history needs a GLOB, or --around" : NULL;
 }

@@ -17,6 +17,7 @@ struct plot {
 	size_t cells, across, down; /* dots in a cell */
 	struct rows_span span;
 	const struct boots *boots;
+	const char *aggregate; /* NULL: from the least to the largest */
 	double least, most;
 	double low[DOTS_MAX], high[DOTS_MAX];
 };
@@ -45,8 +46,11 @@ static void plot_add(struct plot *plot, const struct row *row)
 		return;
 	}
 	size_t column = (size_t)(share * (double)(plot->cells * plot->across));
-	plot->low[column] = fmin(plot->low[column], fmin(row->min, row->mean));
-	plot->high[column] = fmax(plot->high[column], fmax(row->max, row->mean));
+	double one = row_value(row, plot->aggregate);
+	double low = plot->aggregate != NULL ? one : fmin(row->min, row->mean);
+	double high = plot->aggregate != NULL ? one : fmax(row->max, row->mean);
+	plot->low[column] = fmin(plot->low[column], low);
+	plot->high[column] = fmax(plot->high[column], high);
 	plot->least = fmin(plot->least, plot->low[column]);
 	plot->most = fmax(plot->most, plot->high[column]);
 }
@@ -177,6 +181,7 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 		struct row row;
 		plot_init(plot, &ctl->style, &span, boots);
 		plot_narrow(plot, span.rows);
+		plot->aggregate = ctl->options.aggregate;
 		while (rows_next(&rows, &row)) {
 			plot_add(plot, &row);
 		}
@@ -185,7 +190,7 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 		}
 		fprintf(ctl->output.stream, "%s%s%s\n", style_on(&ctl->style, TONE_BOLD),
 			json_word(series, "name"), style_off(&ctl->style, TONE_BOLD));
-		draw(ctl, plot, json_word(series, "unit"));
+		draw(ctl, plot, row_unit(json_word(series, "unit"), plot->aggregate));
 	}
 	boots_show(ctl, boots);
 	free(plot);

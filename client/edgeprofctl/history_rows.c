@@ -2,6 +2,7 @@
 #include "client/edgeprofctl/history_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "client/edgeprofctl/json.h"
 
@@ -31,6 +32,25 @@ bool rows_next(struct rows *rows, struct row *ret)
 	ret->max = take(&rows->max);
 	ret->count = take(&rows->count);
 	return true;
+}
+
+double row_value(const struct row *row, const char *aggregate)
+{
+	const struct {
+		const char *name;
+		double value;
+	} values[] = {{"min", row->min}, {"max", row->max}, {"count", row->count}};
+	for (size_t i = 0; aggregate != NULL && i < sizeof(values) / sizeof(values[0]); i++) {
+		if (strcmp(aggregate, values[i].name) == 0) {
+			return values[i].value;
+		}
+	}
+	return row->mean;
+}
+
+const char *row_unit(const char *unit, const char *aggregate)
+{
+	return aggregate != NULL && strcmp(aggregate, "count") == 0 ? "" : unit;
 }
 
 struct rows_span rows_span(const cJSON *reply)

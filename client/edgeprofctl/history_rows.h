@@ -18,6 +18,12 @@ struct row {
 	double mean, min, max, count;
 };
 
+/* One of a row's numbers by its name: mean, min, max, count; of NULL the mean. */
+double row_value(const struct row *row, const char *aggregate);
+
+/* The unit of that number. */
+const char *row_unit(const char *unit, const char *aggregate);
+
 struct rows rows_begin(const cJSON *series);
 bool rows_next(struct rows *rows, struct row *ret);
 

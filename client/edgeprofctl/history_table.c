@@ -21,7 +21,7 @@ struct columns {
 	int left_out;
 };
 
-static void columns_begin(struct columns *columns, const cJSON *reply)
+static void columns_begin(struct columns *columns, const cJSON *reply, const char *aggregate)
 {
 	memset(columns, 0, sizeof(*columns));
 	columns->column[0] = (struct column){"TIME", false, false};
@@ -37,7 +37,7 @@ static void columns_begin(struct columns *columns, const cJSON *reply)
 		}
 		columns->rows[i] = rows_begin(series);
 		columns->has[i] = rows_next(&columns->rows[i], &columns->row[i]);
-		columns->unit[i] = json_word(series, "unit");
+		columns->unit[i] = row_unit(json_word(series, "unit"), aggregate);
 		columns->column[i + 1] = (struct column){json_word(series, "name"), true, false};
 		columns->count++;
 	}
@@ -68,11 +68,12 @@ static void boot_line(
 
 void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
+	const char *aggregate = ctl->options.aggregate;
 	struct columns columns;
 	struct table table;
 	int64_t time_us = 0;
 	size_t boot = 1;
-	columns_begin(&columns, reply);
+	columns_begin(&columns, reply, aggregate);
 	table_init(&table, columns.column, columns.count + 1);
 	while (next_time(&columns, &time_us)) {
 		while (boot < boots->count && boots->boot[boot].from_us <= time_us) {
@@ -85,7 +86,8 @@ void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boot
 				continue;
 			}
 			table_add(&table, TONE_NONE, "%s",
-				format_value(columns.row[i].mean, columns.unit[i], ctl->style.utf8)
+				format_value(row_value(&columns.row[i], aggregate), columns.unit[i],
+					ctl->style.utf8)
 					.text);
 			columns.has[i] = rows_next(&columns.rows[i], &columns.row[i]);
 		}

@@ -35,7 +35,8 @@ static const struct verb verbs[] = {
 		verb_power},
 	{"history", "[GLOB]", "series over time; what happened around a moment",
 		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_SHAPE |
-			OPTION_AROUND | OPTION_SPAN | OPTION_LINES | OPTION_BOOTS,
+			OPTION_AROUND | OPTION_SPAN | OPTION_LINES | OPTION_BOOTS |
+			OPTION_AGGREGATE,
 		0, 1, verb_history},
 	{"trace", "[APP]", "a trace file for Perfetto or chrome://tracing",
 		OPTION_SINCE | OPTION_UNTIL | OPTION_OUTPUT | OPTION_FORMAT | OPTION_SENSORS, 0, 1,

@@ -63,6 +63,7 @@ static const struct option long_options[] = {
 	{"remove", no_argument, NULL, OPT_VERB + 38},
 	{"kind", required_argument, NULL, OPT_VERB + 39},
 	{"level", required_argument, NULL, OPT_VERB + 40},
+	{"aggregate", required_argument, NULL, OPT_VERB + 41},
 	{"plot", no_argument, NULL, OPT_PLOT},
 	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},
@@ -142,6 +143,7 @@ static int set_shape(struct options *options, enum shape shape)
 static int set_verb_option(struct options *options, uint64_t option, const char *argument)
 {
 	static const char *const formats[] = {"chrome", "csv", "json", NULL};
+	static const char *const aggregates[] = {"mean", "min", "max", "count", NULL};
 	static const char *const bys[] = {"category", "unit", NULL};
 	static const char *const spans[] = {"recent", "lifetime", NULL};
 	static const char *const methods[] = {"linear", "nearest", NULL};
@@ -175,6 +177,8 @@ static int set_verb_option(struct options *options, uint64_t option, const char 
 		return parse_word(argument, spans, &options->span) == 0
 			       ? 0
 			       : parse_ms(argument, &options->window_ms);
+	case OPTION_AGGREGATE:
+		return parse_word(argument, aggregates, &options->aggregate);
 	case OPTION_AROUND:
 		options->around = argument;
 		return 0;

@@ -54,7 +54,8 @@ enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 #define OPTION_REMOVE OPTION_BIT(38)
 #define OPTION_KIND OPTION_BIT(39)
 #define OPTION_LEVEL OPTION_BIT(40)
-#define OPTION_END OPTION_BIT(41) /* above the last; move it when you add one */
+#define OPTION_AGGREGATE OPTION_BIT(41)
+#define OPTION_END OPTION_BIT(42) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;
@@ -66,6 +67,7 @@ struct options {
 	enum shape shape;
 	const char *since, *until, *around, *app, *watch, *unwatch, *name;
 	const char *by, *span, *method, *throttle; /* words of stages; checked */
+	const char *aggregate;			   /* of history; checked */
 	const char *unit, *timed;		   /* of emit */
 	const char *check, *kind, *level;	   /* of alerts and events; checked */
 	const char *note;			   /* of ack, silence, test-alert */

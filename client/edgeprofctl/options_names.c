@@ -45,6 +45,7 @@ static const struct {
 	{"--remove", ""},
 	{"--kind", " KIND"},
 	{"--level", " info|warning|critical"},
+	{"--aggregate", " mean|min|max|count"},
 };
 
 _Static_assert(OPTION_BIT(sizeof(options) / sizeof(options[0])) == OPTION_END, "a name for each");

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 from harness import CTL, DAEMON, DEMO, Daemon, Varlink, program, run_tests, until
+from test_apps import Actor
 
 KILLS = int(os.environ.get("EDGEPROF_KILLS", 200))
 
@@ -68,6 +69,32 @@ def test_plots_and_tables():
         assert 2 <= len(table) <= 15, table
         times = [line[:19] for line in table[1:] if line[0].isdigit()]
         assert len(set(times)) == len(times) and times == sorted(times), times
+
+
+def test_one_number_of_each_step():
+    """mean, min, max or count, in lines, tables and plots. The metric is an app's, so its numbers are known."""
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon, Actor(daemon) as cam:
+        for value in (10, 10, 10, 70):
+            cam.do(f"gauge load {value}")
+            until("it is sampled", lambda: (daemon.metric("gauge/cam/load") or {}).get("value") == value)
+        until("null behind it", lambda: daemon.metric("gauge/cam/load")["value"] is None)
+
+        def column(*words):
+            done = daemon.ctl("history", "gauge/cam/load", "--table", "--step", "1h", *words)
+            assert done.returncode == 0, done
+            return [float(line.split()[2]) for line in done.stdout.splitlines()[1:] if line[0].isdigit()]
+
+        rows = daemon.call("GetHistory", glob="gauge/cam/load", step_ms=3600000)["series"][0]
+        assert min(rows["min"]) == 10 and max(rows["max"]) == 70 and sum(rows["count"]) >= 2, rows
+        for word in ("mean", "min", "max", "count"):
+            told = column("--aggregate", word)
+            assert len(told) == len(rows[word]) and all(abs(a - b) < 0.06 for a, b in zip(told, rows[word])), (word, told)
+        assert column() == column("--aggregate", "mean")
+        plot = [daemon.ctl("history", "gauge/cam/load", "--plot", "--step", "1h", "--aggregate", w).stdout
+                for w in ("min", "max")]
+        assert "70" in plot[1] and "70" not in plot[0].splitlines()[1], plot
+        for wrong in (["--aggregate", "last"], ["--aggregate", "max", "--csv"], ["--aggregate", "max", "-j"]):
+            assert daemon.ctl("history", "gauge/cam/load", *wrong).returncode == 64, wrong
 
 
 def test_events_of_a_time():
