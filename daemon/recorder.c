@@ -1,6 +1,7 @@
 /*
  * The life of a recording: a trigger chooses its span and starts a thread that asks and writes
- * (store/recording_file.c); what triggers meanwhile joins it; the thread's end puts it into the
+ * (recorder_start.c, store/recording_file.c); what triggers within the span joins it, what triggers
+ * later while it is still written gets one of its own after it; the thread's end puts it into the
  * list and announces it.
  */
 #include "daemon/recorder_private.h"
@@ -16,8 +17,6 @@
 #include "daemon/core/app_events.h"
 #include "daemon/store/recording_folder.h"
 #include "daemon/util/seam.h"
-
-enum { ANSWER_S = 15 /* for the daemon to answer its own thread */ };
 
 static void tell_failure(struct recorder *recorder, const char *what, int error)
 {
@@ -42,7 +41,7 @@ static void tell_written(struct recorder *recorder, const struct recording *row)
 	recorder->announce(recorder->ctx, row);
 }
 
-static void job_free(struct recording_job *job)
+void recording_job_free(struct recording_job *job)
 {
 	pthread_mutex_destroy(&job->lock);
 	free(job);
@@ -66,34 +65,33 @@ static void on_written(uv_async_t *async)
 		recorder->recordings.count = job->kept.count;
 		memcpy(recorder->recordings.row, job->kept.row, sizeof(job->kept.row));
 	}
-	/* the clock may have been set since: names stay, times are told by the best there is */
 	if (job->result < 0) {
 		tell_failure(recorder, job->row.name, job->result);
 	} else {
 		tell_written(recorder, &job->row);
 	}
-	job_free(job);
+	recording_job_free(job);
 	if (recorder->closing) {
 		close_handle(recorder);
+	} else if (recorder->has_next) {
+		recorder->has_next = false;
+		int r = recorder_start(recorder, &recorder->next);
+		if (r < 0) {
+			tell_failure(recorder, recorder->next.text, r);
+		}
 	}
 }
 
-static void run(void *ctx)
-{
-	struct recorder *recorder = ctx;
-	recording_write(recorder->job);
-	uv_async_send(&recorder->written);
-}
-
-/* One more trigger of the open recording. */
-static void join(struct recorder *recorder, const char *text, uint64_t now_ns)
+/* One more trigger of the open recording. Those of apps leave room for others. */
+static void join(struct recorder *recorder, const struct record_cause *cause)
 {
 	struct recording_job *job = recorder->job;
 	pthread_mutex_lock(&job->lock);
-	size_t used = strlen(job->more), room = sizeof(job->more) - used;
+	size_t used = strlen(job->more), most = sizeof(job->more) / (cause->of_app ? 2 : 1);
+	size_t room = used < most ? most - used : 1;
 	int n = snprintf(job->more + used, room,
 		",{\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"text\":\"%s\"}",
-		wallclock_us(recorder->core->wall, now_ns), now_ns / 1000, text);
+		wallclock_us(recorder->core->wall, cause->t_ns), cause->t_ns / 1000, cause->text);
 	if (n < 0 || (size_t)n >= room) {
 		job->more[used] = '\0'; /* only counted */
 	}
@@ -101,26 +99,61 @@ static void join(struct recorder *recorder, const char *text, uint64_t now_ns)
 	pthread_mutex_unlock(&job->lock);
 }
 
-static void write_header(struct recorder *recorder, struct recording_job *job,
-	enum record_kind kind, const char *subject)
+static int refuse(struct recorder *recorder, const struct record_cause *cause)
 {
-	const struct core *core = recorder->core;
-	char clean[256], host[80];
-	snprintf(clean, sizeof(clean), "%s", subject);
-	record_text_clean(clean);
-	snprintf(host, sizeof(host), "%s", core->facts->hostname);
-	record_text_clean(host);
-	snprintf(job->header, sizeof(job->header),
-		"{\"schema\":\"edgeprof.recording/1\",\"name\":\"%s\",\"version\":\"%s\","
-		"\"hostname\":\"%s\",\"boot_id\":\"%s\","
-		"\"trigger\":{\"kind\":\"%s\",\"subject\":\"%s\",\"text\":\"%s\"},"
-		"\"clock\":\"CLOCK_MONOTONIC\",\"clock_synced\":%s,"
-		"\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"from_mono_us\":%" PRIu64
-		",\"to_mono_us\":%" PRIu64 "}\n",
-		job->row.name, core->facts->version, host, core->facts->boot_id,
-		record_kind_name(kind), clean, job->row.trigger,
-		wallclock_synced(core->wall) ? "true" : "false", job->row.time_us, job->t_ns / 1000,
-		job->from_ns / 1000, job->to_ns / 1000);
+	bool *told = cause->of_app ? &recorder->apps_refusal_told : &recorder->refusal_told;
+	recorder->recordings.refused++;
+	if (!*told) {
+		timeline_add(recorder->core->timeline, cause->t_ns, TIMELINE_DAEMON,
+			TIMELINE_WARNING, "recorder",
+			"no recording: %d%s in 24 hours already (%.96s)",
+			cause->of_app ? RECORDINGS_OF_APPS : RECORDINGS_A_DAY,
+			cause->of_app ? " by apps" : "", cause->text);
+	}
+	*told = true; /* once, until one is made again */
+	return -ENOSPC;
+}
+
+/* One of its own: at once, or, when the open one is past its span, after it. */
+static int make(struct recorder *recorder, struct record_cause *cause)
+{
+	if (!record_memory_start(recorder->memory, cause->t_ns, cause->of_app)) {
+		return refuse(recorder, cause);
+	}
+	*(cause->of_app ? &recorder->apps_refusal_told : &recorder->refusal_told) = false;
+	int r = record_name(&recorder->recordings, wallclock_us(recorder->core->wall, cause->t_ns),
+		cause->kind, cause->subject, cause->name);
+	if (r == 0 && recorder->job) {
+		recorder->next = *cause;
+		recorder->has_next = true;
+		return 0;
+	}
+	r = r < 0 ? r : recorder_start(recorder, cause);
+	if (r < 0) {
+		tell_failure(recorder, cause->text, r);
+	}
+	return r == -ENOSPC ? -EIO : r;
+}
+
+int recorder_trigger(struct recorder *recorder, struct record_cause *cause, bool *joined)
+{
+	if (recorder->closing || !recorder->api || recorder->options.keep == 0) {
+		return -ESHUTDOWN;
+	}
+	record_text_clean(cause->text);
+	*joined = true;
+	if (recorder->job && cause->t_ns <= recorder->to_ns) {
+		join(recorder, cause);
+		memcpy(cause->name, recorder->job->row.name, sizeof(cause->name));
+		return 0;
+	}
+	if (recorder->has_next) {
+		recorder->next.joined++;
+		memcpy(cause->name, recorder->next.name, sizeof(cause->name));
+		return 0;
+	}
+	*joined = false;
+	return make(recorder, cause);
 }
 
 static uint64_t span_ns(double seconds, uint64_t usual_ns)
@@ -128,142 +161,17 @@ static uint64_t span_ns(double seconds, uint64_t usual_ns)
 	return isnan(seconds) ? usual_ns : (uint64_t)(seconds * 1e9);
 }
 
-/* The span, cut at its begin where its records would not fit. */
-static void choose_span(struct recorder *recorder, struct recording_job *job,
-	const struct api_record *record, uint64_t now_ns)
-{
-	const struct recorder_options *options = &recorder->options;
-	uint64_t before_ns =
-		record ? span_ns(record->before_s, options->before_ns) : options->before_ns;
-	uint64_t after_ns =
-		record ? span_ns(record->after_s, options->after_ns) : options->after_ns;
-	uint64_t fits_ns = 0;
-	job->t_ns = now_ns;
-	job->from_ns = now_ns - (before_ns < now_ns ? before_ns : now_ns);
-	job->to_ns = now_ns + after_ns;
-	size_t bytes = recording_before_bytes(options->max_size, before_ns, after_ns);
-	apps_events_since(recorder->core->apps, bytes / RECORDING_ROW_BYTES, &fits_ns);
-	struct events_usage kept;
-	apps_events_usage(recorder->core->apps, &kept);
-	if (fits_ns > job->from_ns) {
-		job->from_ns = fits_ns < now_ns ? fits_ns : now_ns;
-		snprintf(job->row.cut, sizeof(job->row.cut), "begins later to fit max_size");
-	} else if (kept.overwritten > 0 && kept.oldest_ns > job->from_ns) {
-		snprintf(job->row.cut, sizeof(job->row.cut), "records begin %.1f s later",
-			(double)(kept.oldest_ns - job->from_ns) / 1e9);
-	}
-	const struct timeline_entry *entry = timeline_from(recorder->core->timeline, 1);
-	while (entry && entry->t_ns < job->from_ns) {
-		entry = timeline_from(recorder->core->timeline, entry->serial + 1);
-	}
-	uint64_t newest = timeline_last_serial(recorder->core->timeline);
-	job->first_serial = entry ? entry->serial : newest + 1;
-	const struct wallclock *wall = recorder->core->wall;
-	job->from_us = wallclock_us(wall, job->from_ns);
-	job->to_us = wallclock_us(wall, job->to_ns) + 1;
-}
-
-static int start_thread(struct recorder *recorder, struct recording_job *job)
-{
-	int r = api_connect(recorder->api,
-		ANSWER_S + (unsigned)((job->to_ns - job->t_ns) / 1000000000), &job->trace_fd);
-	r = r < 0 ? r : api_connect(recorder->api, ANSWER_S, &job->ask_fd);
-	if (r < 0) {
-		return r;
-	}
-	recorder->job = job;
-	r = uv_thread_create(&recorder->thread, run, recorder);
-	if (r < 0) {
-		recorder->job = NULL;
-	}
-	return r;
-}
-
-static int start(struct recorder *recorder, enum record_kind kind, const char *subject,
-	const char *text, uint64_t now_ns, const struct api_record *record)
-{
-	struct recording_job *job = mem_zalloc(sizeof(*job));
-	if (!job) {
-		return -ENOMEM;
-	}
-	pthread_mutex_init(&job->lock, NULL);
-	job->trace_fd = job->ask_fd = -1;
-	job->max_bytes = recorder->options.max_size;
-	job->total_bytes = recorder->options.total_size;
-	job->keep = recorder->options.keep;
-	memcpy(job->dir, recorder->recordings.dir, sizeof(job->dir));
-	job->row.time_us = wallclock_us(recorder->core->wall, now_ns);
-	job->row.triggers = 1;
-	snprintf(job->row.trigger, sizeof(job->row.trigger), "%s", text);
-	int r = record_name(&recorder->recordings, job->row.time_us, kind, subject, job->row.name);
-	if (r == 0) {
-		choose_span(recorder, job, record, now_ns);
-		write_header(recorder, job, kind, subject);
-		r = start_thread(recorder, job);
-	}
-	if (r < 0) {
-		if (job->trace_fd >= 0) {
-			close(job->trace_fd);
-		}
-		if (job->ask_fd >= 0) {
-			close(job->ask_fd);
-		}
-		job_free(job);
-		return r;
-	}
-	memcpy(recorder->recordings.open, job->row.name, sizeof(job->row.name));
-	return 0;
-}
-
-static void refuse(struct recorder *recorder, const char *text, uint64_t now_ns)
-{
-	recorder->recordings.refused++;
-	if (!recorder->refusal_told) {
-		timeline_add(recorder->core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_WARNING,
-			"recorder", "no recording: %d in 24 hours already (%.96s)",
-			RECORDINGS_A_DAY, text);
-	}
-	recorder->refusal_told = true; /* once, until one is made again */
-}
-
-int recorder_trigger(struct recorder *recorder, enum record_kind kind, const char *subject,
-	const char *text, uint64_t now_ns, struct api_record *record)
-{
-	char clean[RECORDING_TRIGGER];
-	if (recorder->closing || !recorder->api || recorder->options.keep == 0) {
-		return -ESHUTDOWN;
-	}
-	snprintf(clean, sizeof(clean), "%s", text);
-	record_text_clean(clean);
-	if (recorder->job) {
-		join(recorder, clean, now_ns);
-		if (record) {
-			record->joined = true;
-			memcpy(record->name, recorder->job->row.name, sizeof(record->name));
-		}
-		return 0;
-	}
-	if (!record_memory_start(recorder->memory, now_ns)) {
-		refuse(recorder, clean, now_ns);
-		return -ENOSPC;
-	}
-	recorder->refusal_told = false;
-	int r = start(recorder, kind, subject, clean, now_ns, record);
-	if (r < 0) {
-		tell_failure(recorder, clean, r);
-	} else if (record) {
-		memcpy(record->name, recorder->recordings.open, sizeof(record->name));
-	}
-	return r == -ENOSPC ? -EIO : r;
-}
-
 int recorder_now(struct recorder *recorder, struct api_record *record)
 {
-	char text[RECORDING_TRIGGER];
-	snprintf(text, sizeof(text), "now%s%s", record->label ? ": " : "",
-		record->label ? record->label : "");
-	int r = recorder_trigger(recorder, RECORD_NOW, record->label ? record->label : "", text,
-		record->now_ns, record);
+	const char *label = record->label ? record->label : "";
+	struct record_cause cause = {.kind = RECORD_NOW,
+		.t_ns = record->now_ns,
+		.before_ns = span_ns(record->before_s, recorder->options.before_ns),
+		.after_ns = span_ns(record->after_s, recorder->options.after_ns)};
+	snprintf(cause.subject, sizeof(cause.subject), "%s", label);
+	snprintf(cause.text, sizeof(cause.text), "now%s%s", label[0] ? ": " : "", label);
+	int r = recorder_trigger(recorder, &cause, &record->joined);
+	memcpy(record->name, cause.name, sizeof(record->name));
 	if (r == -ESHUTDOWN) {
 		snprintf(record->reason, sizeof(record->reason),
 			recorder->options.keep == 0 ? "[recorder] keep is 0" : "the daemon stops");
@@ -280,8 +188,8 @@ static void count_kept(struct recorder *recorder)
 		int64_t age_us = now_us - recorder->recordings.row[i].time_us;
 		if (age_us >= 0 && age_us < INT64_C(86400000000)) {
 			uint64_t age_ns = (uint64_t)age_us * 1000;
-			record_memory_start(
-				recorder->memory, now_ns > age_ns ? now_ns - age_ns : 0);
+			record_memory_start(recorder->memory, now_ns > age_ns ? now_ns - age_ns : 0,
+				recorder->recordings.row[i].of_app);
 		}
 	}
 }

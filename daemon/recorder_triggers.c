@@ -7,19 +7,30 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Fills in the rest. */
+static void trigger(struct recorder *recorder, struct record_cause *cause)
+{
+	bool joined;
+	cause->before_ns = recorder->options.before_ns;
+	cause->after_ns = recorder->options.after_ns;
+	recorder_trigger(recorder, cause, &joined);
+}
+
 static void on_alert(void *ctx, const struct alert_transition *transition)
 {
 	struct recorder *recorder = ctx;
 	const struct alert *alert = transition->alert;
-	char text[RECORDING_TRIGGER];
+	struct record_cause cause = {.kind = RECORD_ALERT, .t_ns = transition->t_ns};
 	if ((recorder->options.triggers & RECORDER_ALERTS) == 0 || transition->to != ALERT_FIRING ||
 		transition->from == ALERT_FIRING || transition->test || transition->late ||
 		alert->severity < ALERT_WARNING) {
 		return;
 	}
-	snprintf(text, sizeof(text), "alert %s:%.64s (%s): %.60s", alert->rule->name,
+	cause.of_app = record_metric_of_app(alert->metric);
+	snprintf(cause.subject, sizeof(cause.subject), "%s", alert->rule->name);
+	snprintf(cause.text, sizeof(cause.text), "alert %s:%.64s (%s): %.90s", alert->rule->name,
 		alert->instance, alert_severity_name(alert->severity), alert->text);
-	recorder_trigger(recorder, RECORD_ALERT, alert->rule->name, text, transition->t_ns, NULL);
+	trigger(recorder, &cause);
 }
 
 static uint64_t hash(const char *text, uint64_t seed)
@@ -49,12 +60,13 @@ static void look_at_misses(struct recorder *recorder, const struct app *app, con
 	if (!record_burst(&recorder->bursts, key, misses, consecutive, t_ns)) {
 		return;
 	}
-	char text[RECORDING_TRIGGER], subject[2 * PROTO_NAME_SIZE];
-	snprintf(subject, sizeof(subject), "%s%s%s", app->name, stage ? "-" : "",
+	struct record_cause cause = {.kind = RECORD_MISSES, .of_app = true, .t_ns = t_ns};
+	snprintf(cause.subject, sizeof(cause.subject), "%s%s%s", app->name, stage ? "-" : "",
 		stage ? stage : "");
-	snprintf(text, sizeof(text), "misses %s/%s: %.0f in one interval, %" PRIu64 " consecutive",
-		app->name, stage ? stage : "(frames)", misses, consecutive);
-	recorder_trigger(recorder, RECORD_MISSES, subject, text, t_ns, NULL);
+	snprintf(cause.text, sizeof(cause.text),
+		"misses %s/%s: %.0f in one interval, %" PRIu64 " consecutive", app->name,
+		stage ? stage : "(frames)", misses, consecutive);
+	trigger(recorder, &cause);
 }
 
 /* The innermost hang that was told last. */
@@ -68,22 +80,34 @@ static const char *hung_stage(const struct app *app)
 	return app->hangs.count > 0 ? app->hangs.hang[app->hangs.count - 1].stage->name : "?";
 }
 
+/* How many hangs the app had at the commit before. By name: places are given on. */
+static uint64_t hangs_before(const struct record_hangs *before, const struct app *app, size_t near)
+{
+	for (size_t i = 0; i < before->count; i++) {
+		size_t at = (near + i) % before->count;
+		if (before->app[at].since_ns == app->since_ns &&
+			strcmp(before->app[at].name, app->name) == 0) {
+			return before->app[at].hangs;
+		}
+	}
+	return 0;
+}
+
 static void look_at_hangs(
 	struct recorder *recorder, size_t index, const struct app *app, uint64_t t_ns)
 {
-	bool same = recorder->seen[index].since_ns == app->since_ns &&
-		    strcmp(recorder->seen[index].name, app->name) == 0;
-	uint64_t before = same ? recorder->seen[index].hangs : 0;
-	/* apps move up when one goes: then the total is an old one, and nothing hangs anew */
-	bool begins = app->hangs.total > before && app->hangs.count > 0;
-	recorder->seen[index].since_ns = app->since_ns;
-	recorder->seen[index].hangs = app->hangs.total;
-	memcpy(recorder->seen[index].name, app->name, sizeof(app->name));
+	bool begins = app->hangs.count > 0 &&
+		      app->hangs.total > hangs_before(&recorder->before, app, index);
+	recorder->seen.app[index].since_ns = app->since_ns;
+	recorder->seen.app[index].hangs = app->hangs.total;
+	memcpy(recorder->seen.app[index].name, app->name, sizeof(app->name));
+	recorder->seen.count = index + 1;
 	if (begins && (recorder->options.triggers & RECORDER_HANGS) != 0) {
-		char text[RECORDING_TRIGGER], subject[2 * PROTO_NAME_SIZE];
-		snprintf(subject, sizeof(subject), "%s-%s", app->name, hung_stage(app));
-		snprintf(text, sizeof(text), "hang %s: in %s", app->name, hung_stage(app));
-		recorder_trigger(recorder, RECORD_HANG, subject, text, t_ns, NULL);
+		struct record_cause cause = {.kind = RECORD_HANG, .of_app = true, .t_ns = t_ns};
+		snprintf(cause.subject, sizeof(cause.subject), "%s-%s", app->name, hung_stage(app));
+		snprintf(cause.text, sizeof(cause.text), "hang %s: in %s", app->name,
+			hung_stage(app));
+		trigger(recorder, &cause);
 	}
 }
 
@@ -91,9 +115,14 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 {
 	struct recorder *recorder = ctx;
 	const struct app *app;
+	if (recorder->job) {
+		recorder_tell_clock(recorder, recorder->job);
+	}
 	if (strcmp(source->name, "stages") != 0) {
 		return;
 	}
+	recorder->before = recorder->seen;
+	recorder->seen.count = 0;
 	for (size_t i = 0; i < APPS_MAX && (app = apps_at(recorder->core->apps, i)); i++) {
 		look_at_hangs(recorder, i, app, t_ns);
 		if ((recorder->options.triggers & RECORDER_MISSES) == 0) {

@@ -92,7 +92,8 @@ static int record_list(struct ctl *ctl)
 			fprintf(out, "being made: %s\n", json_word(reply, "open"));
 		}
 		if (refused > 0) {
-			fprintf(out, "refused: %s (12 in 24 hours)\n", format_count(refused).text);
+			fprintf(out, "refused: %s (12 in 24 hours, 8 of them by apps)\n",
+				format_count(refused).text);
 		}
 		if (failed > 0) {
 			fprintf(out, "not written: %s; the last: %s\n", format_count(failed).text,

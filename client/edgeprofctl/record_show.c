@@ -148,7 +148,8 @@ static void show_head(struct ctl *ctl)
 	fprintf(out, "  of %s, edgeprofd %s, boot %s\n", json_word(header, "hostname"),
 		json_word(header, "version"), json_word(header, "boot_id"));
 	fprintf(out, "  trigger  %s\n", json_word(json_get(header, "trigger"), "text"));
-	fprintf(out, "  at       %s%s\n", format_time(json_integer(header, "time_us")).text,
+	/* the end knows better when the clock was set in between */
+	fprintf(out, "  at       %s%s\n", format_time(json_integer(end, "time_us")).text,
 		json_true(header, "clock_synced") ? "" : " (the clock was not set)");
 	fprintf(out, "  span     %.1f s: %.1f s before, %.1f s after\n", json_number(end, "span_s"),
 		json_number(end, "before_s"), json_number(end, "after_s"));

@@ -145,8 +145,61 @@ static bool same(const struct line *a, const struct line *b)
 	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
-/* The rounds of the daemon told each app a little: here each is told at once. */
-static void order_trace(struct replay *replay)
+/* A chunk of records. */
+struct told {
+	struct line app;
+	size_t line, first; /* first: the app's first line */
+};
+
+static int by_app(const void *a, const void *b)
+{
+	const struct told *left = a, *right = b;
+	if (left->app.length != right->app.length) {
+		return left->app.length < right->app.length ? -1 : 1;
+	}
+	int r = memcmp(left->app.text, right->app.text, left->app.length);
+	return r != 0 ? r : (left->line > right->line) - (left->line < right->line);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct told *left = a, *right = b;
+	return left->first != right->first
+		       ? (left->first > right->first ? 1 : -1)
+		       : (left->line > right->line) - (left->line < right->line);
+}
+
+/* The rounds of the daemon told each app a little: here each is told at once, in the order in which
+ * they came. Sorted twice: a hostile file may have a million apps. */
+static int order_records(struct replay *replay)
+{
+	size_t count = 0;
+	struct told *told = calloc(replay->lines + 1, sizeof(*told));
+	if (told == NULL) {
+		return -ENOMEM;
+	}
+	for (size_t i = 1; i < replay->lines; i++) {
+		struct line app = app_of(&replay->line[i]);
+		if (app.length > 0) {
+			told[count++] = (struct told){app, i, i};
+		}
+	}
+	qsort(told, count, sizeof(*told), by_app);
+	for (size_t i = 1; i < count; i++) {
+		if (same(&told[i].app, &told[i - 1].app)) {
+			told[i].first = told[i - 1].first;
+		}
+	}
+	qsort(told, count, sizeof(*told), by_first);
+	for (size_t i = 0; i < count; i++) {
+		replay->order[replay->count++] = told[i].line;
+	}
+	free(told);
+	return 0;
+}
+
+/* The last start, which knows all apps; the records; how many were lost. */
+static int order_trace(struct replay *replay)
 {
 	static const char start[] = "\"parameters\":{\"start\":";
 	for (size_t i = replay->lines; i-- > 1 && replay->count == 0;) {
@@ -154,25 +207,13 @@ static void order_trace(struct replay *replay)
 			replay->order[replay->count++] = i;
 		}
 	}
-	for (size_t i = 1; i < replay->lines; i++) {
-		struct line app = app_of(&replay->line[i]);
-		bool first = app.length > 0;
-		for (size_t j = 1; j < replay->count && first; j++) {
-			struct line other = app_of(&replay->line[replay->order[j]]);
-			first = !same(&app, &other);
-		}
-		for (size_t j = i; first && j < replay->lines; j++) {
-			struct line other = app_of(&replay->line[j]);
-			if (same(&app, &other)) {
-				replay->order[replay->count++] = j;
-			}
-		}
-	}
-	for (size_t i = 1; i < replay->lines; i++) {
+	int r = order_records(replay);
+	for (size_t i = 1; r == 0 && i < replay->lines; i++) {
 		if (is_of(&replay->line[i], "ExportTrace", "\"parameters\":{\"lost\":")) {
 			replay->order[replay->count++] = i;
 		}
 	}
+	return r;
 }
 
 int replay_send(struct replay *replay, const char *method, const cJSON *parameters)
@@ -186,8 +227,7 @@ int replay_send(struct replay *replay, const char *method, const cJSON *paramete
 				      : json_integer(parameters, "from_serial");
 	replay->count = replay->next = 0;
 	if (strcmp(method, "ExportTrace") == 0) {
-		order_trace(replay);
-		return 0;
+		return order_trace(replay);
 	}
 	for (size_t i = 1; i < replay->lines; i++) {
 		if (is_of(&replay->line[i], method, "")) {

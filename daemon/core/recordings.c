@@ -41,26 +41,42 @@ bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]
 	return false;
 }
 
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns)
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, bool of_app)
 {
-	size_t oldest = 0;
-	for (size_t i = 1; i < RECORDINGS_A_DAY; i++) {
-		if (memory->started[i] < memory->started[oldest]) {
-			oldest = i;
+	size_t place = RECORDINGS_A_DAY, of_apps = 0;
+	for (size_t i = 0; i < RECORDINGS_A_DAY; i++) {
+		uint64_t started = memory->started[i];
+		/* a time that is yet to come is no time of ours */
+		if (started != 0 && started <= now_ns + 1 && now_ns + 1 - started < DAY_NS) {
+			of_apps += memory->of_app[i] != 0;
+		} else if (place == RECORDINGS_A_DAY) {
+			place = i;
 		}
 	}
-	uint64_t started = memory->started[oldest];
-	/* a time that is yet to come is no time of ours */
-	if (started != 0 && started <= now_ns + 1 && now_ns + 1 - started < DAY_NS) {
+	if (place == RECORDINGS_A_DAY || (of_app && of_apps >= RECORDINGS_OF_APPS)) {
 		return false;
 	}
-	memory->started[oldest] = now_ns + 1;
+	memory->started[place] = now_ns + 1;
+	memory->of_app[place] = of_app;
 	return true;
+}
+
+bool record_metric_of_app(const char *metric)
+{
+	static const char *const groups[] = {
+		"app/", "stage/", "frame/", "gauge/", "counter/", "process/"};
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (strncmp(metric, groups[i], strlen(groups[i])) == 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool taken(void *ctx, const char *name)
 {
-	return recordings_find(ctx, name) != NULL;
+	const struct recordings *recordings = ctx;
+	return recordings_find(recordings, name) || strcmp(recordings->open, name) == 0;
 }
 
 int record_name(const struct recordings *recordings, int64_t time_us, enum record_kind kind,

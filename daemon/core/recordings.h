@@ -14,7 +14,8 @@
 enum {
 	RECORDINGS_MAX = 64, /* kept at one time; [recorder] keep */
 	RECORDINGS_A_DAY = 12,
-	RECORDING_TRIGGER = 192, /* bytes of a trigger's text */
+	RECORDINGS_OF_APPS = 8,	 /* of them, at most, that apps can bring about */
+	RECORDING_TRIGGER = 224, /* bytes of a trigger's text */
 	RECORDING_CUT = 64,
 	RECORDING_BURSTS = 64, /* stages and frame streams that miss deadlines at one time */
 	BURST_MISSES = 5,      /* in one interval of the source stages (1 s) */
@@ -34,6 +35,7 @@ struct recording {
 	char trigger[RECORDING_TRIGGER];
 	double span_s, before_s, after_s; /* as recorded */
 	uint64_t bytes, records, lost, triggers;
+	bool of_app;		 /* an app could bring it about */
 	char cut[RECORDING_CUT]; /* why it is not whole; "" = it is */
 };
 
@@ -53,12 +55,17 @@ const struct recording *recordings_find(const struct recordings *recordings, con
 struct record_memory {
 	uint8_t boot_id[16];
 	uint64_t started[RECORDINGS_A_DAY]; /* CLOCK_MONOTONIC + 1; 0 = none */
+	uint8_t of_app[RECORDINGS_A_DAY];
 };
 
 /* What another boot left is forgotten. True when it was this boot's. */
 bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]);
-/* Notes a start; false, and nothing noted, when the last 24 h had RECORDINGS_A_DAY. */
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns);
+/* Notes a start; false, and nothing noted, when the last 24 h had RECORDINGS_A_DAY, or
+ * RECORDINGS_OF_APPS of apps when this is one: no app can use up what is for the device. */
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, bool of_app);
+
+/* Does an app bring about what this metric says? True of metrics of apps and of processes. */
+bool record_metric_of_app(const char *metric);
 
 /* "YYYYMMDD-HHMMSS-KIND-SUBJECT" in UTC, cut and cleaned to one segment of a name; with .2, .3 when
  * there is one of that name. -ENOSPC. subject may be "". */

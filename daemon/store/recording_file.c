@@ -1,4 +1,5 @@
-/* The recorder's thread: asks, writes, renames. Touches nothing shared but job->more. */
+/* The recorder's thread: asks, writes, renames. Touches nothing shared but what job->lock guards.
+ */
 #include "daemon/store/recording_file.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/store/recording_folder.h"
+#include "daemon/store/recording_reply.h"
 #include "daemon/util/seam.h"
 #include "proto/varlink.h"
 
@@ -141,28 +143,6 @@ static int write_reply(struct writer *writer, const char *method, const char *fr
 	return write_all(writer, part, 3);
 }
 
-static bool starts(const char *frame, size_t length, const char *with)
-{
-	return length >= strlen(with) && memcmp(frame, with, strlen(with)) == 0;
-}
-
-static bool continues(const char *frame, size_t length)
-{
-	static const char end[] = ",\"continues\":true}";
-	return length >= sizeof(end) - 1 &&
-	       starts(frame + length - (sizeof(end) - 1), sizeof(end) - 1, end);
-}
-
-/* The number behind the last key of that name. */
-static uint64_t last_number(const char *frame, const char *key)
-{
-	uint64_t value = 0;
-	for (const char *at = frame; (at = strstr(at, key)); at += strlen(key)) {
-		value = strtoull(at + strlen(key), NULL, 10);
-	}
-	return value;
-}
-
 /* Asks, and writes what comes up to `limit` bytes of file; what is more is read and left out.
  * last (may be NULL): the frame's last number behind key. 0 also when the daemon answers with an
  * error. */
@@ -178,12 +158,12 @@ static int ask(struct writer *writer, const char *method, const char *parameters
 		if (r < 0) {
 			break;
 		}
-		more = continues(frame, length);
+		more = reply_continues(frame, length);
 		if (key) {
-			*last = last_number(frame, key);
+			*last = reply_last_number(frame, key);
 		}
-		if (starts(frame, length, "{\"error\"") ||
-			starts(frame, length, "{\"parameters\":{\"series\":[]}")) {
+		if (reply_starts(frame, length, "{\"error\"") ||
+			reply_starts(frame, length, "{\"parameters\":{\"series\":[]}")) {
 			continue; /* none of that name */
 		}
 		if (writer->size + length + 64 > limit) {
@@ -195,19 +175,17 @@ static int ask(struct writer *writer, const char *method, const char *parameters
 	return r;
 }
 
-static uint64_t count_rows(const char *frame)
-{
-	const char *at = strstr(frame, "\"kind\":[");
-	uint64_t rows = 0;
-	for (at = at ? at + 8 : ""; *at && *at != ']'; at++) {
-		rows += *at == ',';
-	}
-	return *at == ']' && at[-1] != '[' ? rows + 1 : rows;
-}
-
 static double seconds_after(const struct recording_job *job)
 {
 	return (double)(seam()->now_ns() - job->t_ns) / 1e9;
+}
+
+static void span_now(struct recording_job *job, int64_t *from_us, int64_t *to_us)
+{
+	pthread_mutex_lock(&job->lock);
+	*from_us = job->from_us;
+	*to_us = job->to_us;
+	pthread_mutex_unlock(&job->lock);
 }
 
 /* Until the span's end, or until the daemon stops: sensors go on when records have no place. */
@@ -235,8 +213,8 @@ static int write_trace(struct writer *writer, size_t limit)
 		if (r < 0) {
 			break;
 		}
-		more = continues(frame, length);
-		if (starts(frame, length, "{\"error\"")) {
+		more = reply_continues(frame, length);
+		if (reply_starts(frame, length, "{\"error\"")) {
 			snprintf(job->row.cut, sizeof(job->row.cut), "no records");
 			return 0;
 		}
@@ -245,8 +223,8 @@ static int write_trace(struct writer *writer, size_t limit)
 				"records end %.1f s after it: max_size", seconds_after(job));
 			return 0;
 		}
-		job->row.records += count_rows(frame);
-		job->row.lost = last_number(frame, "\"lost\":");
+		job->row.records += reply_count_rows(frame);
+		job->row.lost = reply_last_number(frame, "\"lost\":");
 		r = write_reply(writer, "ExportTrace", frame, length);
 	}
 	return r;
@@ -275,7 +253,7 @@ static int write_timeline(struct writer *writer, size_t limit)
 		snprintf(parameters, sizeof(parameters), "\"from_serial\":%" PRIu64 ",\"limit\":%d",
 			next, EVENTS_PAGE);
 		r = ask(writer, "ListEvents", parameters, limit, "{\"serial\":", &last);
-		told = last_number(writer->ask.buffer, "\"last_serial\":");
+		told = reply_last_number(writer->ask.buffer, "\"last_serial\":");
 		newest = told < newest ? told : newest;
 		if (last < next) {
 			break;
@@ -287,14 +265,16 @@ static int write_timeline(struct writer *writer, size_t limit)
 
 static int write_after(struct writer *writer)
 {
-	const struct recording_job *job = writer->job;
+	struct recording_job *job = writer->job;
+	int64_t from_us, to_us;
+	span_now(job, &from_us, &to_us); /* the clock may have been set since the begin */
 	size_t limit = job->max_bytes - END_ROOM;
 	int r = write_timeline(writer, limit - job->max_bytes / 16);
 	for (size_t i = 0; r == 0 && i < sizeof(series) / sizeof(series[0]); i++) {
 		char parameters[160];
 		snprintf(parameters, sizeof(parameters),
 			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64, series[i],
-			job->from_us, job->to_us);
+			from_us, to_us);
 		r = ask(writer, "GetHistory", parameters, limit, NULL, NULL);
 	}
 	return r < 0 ? r : ask(writer, "ListMarks", "", limit, NULL, NULL);
@@ -323,9 +303,10 @@ static int write_content(struct writer *writer)
 {
 	struct recording_job *job = writer->job;
 	char parameters[160];
+	int64_t from_us, to_us;
+	span_now(job, &from_us, &to_us);
 	snprintf(parameters, sizeof(parameters),
-		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true", job->from_us,
-		job->to_us);
+		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true", from_us, to_us);
 	int r = write_text(writer, job->header);
 	/* first, so that the records of this moment are noted before they can be overwritten */
 	r = r < 0 ? r : send_call(&writer->trace, "ExportTrace", parameters, true);
@@ -337,7 +318,7 @@ static int write_content(struct writer *writer)
 		wait_for_end(writer);
 		r = write_after(writer);
 	}
-	if (r == -EPIPE && job->row.records > 0) {
+	if (r == -EPIPE && writer->size > strlen(job->header)) {
 		uint64_t now_ns = seam()->now_ns();
 		snprintf(job->row.cut, sizeof(job->row.cut), "the daemon stopped");
 		job->to_ns = now_ns < job->to_ns ? now_ns : job->to_ns;

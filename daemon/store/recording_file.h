@@ -31,15 +31,16 @@ struct recording_job {
 	char header[RECORDING_HEADER]; /* one line, with newline */
 	int trace_fd, ask_fd;	       /* owned: closed by recording_write */
 	uint64_t t_ns, from_ns, to_ns; /* CLOCK_MONOTONIC */
-	int64_t from_us, to_us;	       /* the same, as ExportTrace wants it */
 	uint64_t first_serial;	       /* of the timeline */
 	size_t max_bytes;	       /* RECORDING_MIN_SIZE or more */
 	size_t keep;
 	uint64_t total_bytes;
 	/* name, time_us, trigger and cut are the caller's, the rest is the result */
 	struct recording row;
-	/* further triggers, as JSON objects with commas in front; added while it is written */
+	/* changed while it is written, under the lock: also row.time_us and row.triggers */
 	pthread_mutex_t lock;
+	int64_t from_us, to_us; /* the span by the wall clock as it is known now */
+	/* further triggers, as JSON objects with commas in front */
 	char more[RECORDING_MORE];
 	/* result */
 	int result;

@@ -15,10 +15,13 @@
 
 #include "daemon/util/seam.h"
 
-enum { FOLDER_LOOKS = 4096 /* entries that are looked at */ };
+enum {
+	FOLDER_NAMES = 1 << 20, /* entries of the folder */
+	FOLDER_LOOKS = 4096,	/* of them, with a name as ours, that are opened */
+};
 
 static const char suffix[] = ".jsonl";
-static const char temporary[] = ".new";
+static const char temporary[] = ".jsonl.new";
 
 int recording_folder_open(const char *dir, int make)
 {
@@ -85,6 +88,8 @@ int recording_end_read(const char *line, struct recording *ret)
 	ret->span_s = read_seconds(line, "span_s");
 	ret->before_s = read_seconds(line, "before_s");
 	ret->after_s = read_seconds(line, "after_s");
+	const char *of_app = member(line, "of_app");
+	ret->of_app = of_app && strncmp(of_app, "true", 4) == 0;
 	read_text(line, "trigger", ret->trigger, sizeof(ret->trigger));
 	read_text(line, "cut", ret->cut, sizeof(ret->cut));
 	return 0;
@@ -100,10 +105,10 @@ int recording_end_write(
 	int n = snprintf(line, size,
 		"{\"end\":{\"time_us\":%" PRId64 ",\"trigger\":\"%s\",\"triggers\":%" PRIu64
 		",\"span_s\":%.6f,\"before_s\":%.6f,\"after_s\":%.6f,\"records\":%" PRIu64
-		",\"lost\":%" PRIu64 "%s%s}}\n",
+		",\"lost\":%" PRIu64 ",\"of_app\":%s%s%s}}\n",
 		recording->time_us, recording->trigger, recording->triggers, recording->span_s,
-		recording->before_s, recording->after_s, recording->records, recording->lost, cut,
-		more);
+		recording->before_s, recording->after_s, recording->records, recording->lost,
+		recording->of_app ? "true" : "false", cut, more);
 	return n < 0 || (size_t)n >= size ? -ENOSPC : n;
 }
 
@@ -140,6 +145,19 @@ static bool ends_with(const char *name, const char *end)
 {
 	size_t length = strlen(name), tail = strlen(end);
 	return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* As record_name() begins them: what else lies there is somebody's own. */
+static bool is_ours(const char *name)
+{
+	static const char form[] = "dddddddd-dddddd-";
+	for (size_t i = 0; i < sizeof(form) - 1; i++) {
+		bool digit = name[i] >= '0' && name[i] <= '9';
+		if (form[i] == 'd' ? !digit : name[i] != form[i]) {
+			return false;
+		}
+	}
+	return true;
 }
 
 struct found {
@@ -189,7 +207,7 @@ static size_t scan(int folder, size_t keep, struct found *found)
 {
 	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	size_t count = 0, looks = 0;
+	size_t count = 0, names = 0, looks = 0;
 	struct dirent *entry;
 	if (!list) {
 		if (fd >= 0) {
@@ -197,8 +215,12 @@ static size_t scan(int folder, size_t keep, struct found *found)
 		}
 		return 0;
 	}
-	while (looks++ < FOLDER_LOOKS && (entry = readdir(list))) {
+	while (names++ < FOLDER_NAMES && looks < FOLDER_LOOKS && (entry = readdir(list))) {
 		struct found one;
+		if (!is_ours(entry->d_name)) {
+			continue;
+		}
+		looks++;
 		if (ends_with(entry->d_name, temporary)) {
 			unlinkat(folder, entry->d_name, 0);
 		} else if (ends_with(entry->d_name, suffix) &&

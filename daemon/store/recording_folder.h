@@ -15,7 +15,8 @@ enum { RECORDING_END_MAX = 4096 /* bytes of the last line */ };
  * alone; other -errno. */
 int recording_folder_open(const char *dir, int make);
 
-/* What the folder holds, oldest first; the rest of ret stays. Removes what a crash left, files past
+/* What the folder holds, oldest first; the rest of ret stays. Files that are not named as
+ * record_name() does are left alone, whatever they hold. Removes what a crash left, files past
  * keep, and the oldest until all are within total_bytes (the newest always stays). */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 

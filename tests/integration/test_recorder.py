@@ -129,6 +129,46 @@ def test_missed_deadlines_and_a_hang_make_one_each():
         script.tell(["1 end 0"])
 
 
+def test_apps_cannot_use_up_what_is_for_the_device():
+    rule = "[alert hot]\nmetric = memory/used_percent\nabove = {}\nfor = 0s\n"
+    more = "[recorder]\nafter = 0s\nbefore = 1s\ntriggers = {}\n"
+    with Daemon(FAST + more.format("misses") + rule.format(1000)) as daemon, Script(daemon) as script:
+        for i in range(9):  # a burst in one stage after the other
+            script.tell([f"0 deadline 0 s{i} 1000000"] + [f"0 complete 0 s{i} 5000000 {n}" for n in range(12)])
+            until("it is made or refused", lambda n=i: len(listed(daemon)) + daemon.call("ListRecordings")["refused"] > n)
+        assert len(listed(daemon)) == 8 and daemon.call("ListRecordings")["refused"] == 1
+        assert len(told(daemon, "8 by apps in 24 hours already")) == 1
+        daemon.config_path.write_text(daemon.config_path.read_text().replace("above = 1000", "above = 0").replace("= misses", "= alerts"))
+        daemon.call("Reload")
+        rows = until("the alert of the device", lambda: listed(daemon)[8:])
+        assert rows[0]["trigger"].startswith("alert hot:"), rows
+
+
+def test_a_trigger_past_the_span_gets_a_recording_of_its_own():
+    with Daemon(FAST + "[recorder]\nafter = 0s\n" + QUIET) as daemon, contextlib.closing(daemon.client()) as client:
+        # in one go: the second comes before the thread of the first has written anything
+        names = [client.call("RecordNow", label="twin") for _ in range(2)]
+        assert not any(one["joined"] for one in names) and names[0]["name"] != names[1]["name"], names
+        rows = wait_for(daemon, 2)
+        assert [row["name"] for row in rows] == [one["name"] for one in names] and all(row["triggers"] == 1 for row in rows), rows
+        for row in rows:
+            header, _, end = lines_of(path_of(daemon, row))
+            assert header["name"] == row["name"] and header["from_mono_us"] < header["mono_us"] == header["to_mono_us"], header
+            assert end["time_us"] == header["time_us"] == row["time_us"]
+
+
+def test_a_device_without_apps_keeps_what_it_has_when_it_stops():
+    with Daemon(FAST + "[recorder]\nafter = 60s\n" + QUIET) as daemon:
+        name = daemon.call("RecordNow")["name"]
+        begun = daemon.run_dir / "recordings" / f"{name}.jsonl.new"
+        until("something is written", lambda: begun.exists() and b"ListStages" in begun.read_bytes())
+        daemon.stop()
+        daemon.start()
+        row = wait_for(daemon)[0]
+        assert row["cut"] == "the daemon stopped" and row["records"] == 0 and lines_of(path_of(daemon, row))[1]["GetStatus"], row
+        assert "the daemon stopped" in daemon.ctl("record", "show", name).stdout
+
+
 def test_further_triggers_join_the_open_recording():
     with Daemon(FAST + SPAN + QUIET) as daemon:
         first = daemon.call("RecordNow")
@@ -252,6 +292,13 @@ def test_export_and_show_with_and_without_the_daemon():
         half = daemon.ctl("record", "show", str(broken))
         assert half.returncode == 66 and "breaks off" in half.stderr, half
         assert daemon.ctl("record", "show", str(daemon.config_path)).returncode == 66
+        whole = pathlib.Path(path).read_text().splitlines()
+        many = daemon.dir / "many"  # what took an hour when each app was looked for among all
+        start = next(line for line in whole if '"parameters":{"start":' in line)
+        many.write_text("\n".join([whole[0], start, *[
+            json.dumps({"call": "ExportTrace", "parameters": {"app": f"a{i}", "names": [], "records": {"kind": []}, "lost": 0},
+                        "continues": True}, separators=(",", ":")) for i in range(200000)], whole[-1]]) + "\n")
+        assert "Recording" in daemon.ctl("record", "show", str(many)).stdout
         daemon.start()
         assert daemon.ctl("record", "show", "nope").returncode == 2
         assert daemon.ctl("record", "show", "..%2f..").returncode == 2

@@ -190,6 +190,31 @@ START_TEST(an_app_that_comes_meanwhile_is_told_with_a_start_of_its_own)
 }
 END_TEST
 
+START_TEST(a_clock_that_is_set_meanwhile_is_told)
+{
+	bool more = true;
+	int starts = 0;
+	double first_us = 0, last_us = 0;
+	add(10);
+	int fd = begin();
+	while (more) {
+		cJSON *part = chunk(fd, &more);
+		if (cJSON_HasObjectItem(part, "start")) {
+			last_us = number(get(part, "start"), "to_us");
+			first_us = starts++ == 0 ? last_us : first_us;
+		} else if (starts == 1 && more) { /* an hour on */
+			wallclock_note(&f.wall, f.now_ns + 1000000,
+				1700000000000000000 + 3600 * (int64_t)FIXTURE_SECOND + 1000000,
+				true);
+		}
+		cJSON_Delete(part);
+	}
+	ck_assert_int_eq(starts, 2);
+	ck_assert_double_eq_tol(last_us - first_us, 3600e6, 1);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("api_follow");
@@ -199,6 +224,7 @@ int main(void)
 	tcase_add_test(tcase, no_record_comes_twice_and_none_is_missed_between_rounds);
 	tcase_add_test(tcase, what_was_overwritten_between_rounds_is_counted);
 	tcase_add_test(tcase, an_app_that_comes_meanwhile_is_told_with_a_start_of_its_own);
+	tcase_add_test(tcase, a_clock_that_is_set_meanwhile_is_told);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

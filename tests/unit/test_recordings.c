@@ -35,7 +35,7 @@ static void teardown(void)
 		snprintf(file, sizeof(file), "%s.jsonl", recordings.row[i].name);
 		unlinkat(folder, file, 0);
 	}
-	unlinkat(folder, "half.jsonl", 0);
+	unlinkat(folder, "20251122-010002-half.jsonl", 0);
 	close(folder);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
@@ -52,6 +52,7 @@ static void put(const char *name, size_t padding, time_t second)
 		.records = 17,
 		.lost = 3,
 		.triggers = 2,
+		.of_app = true,
 		.cut = "records over max_size"};
 	int n = recording_end_write(&row, ",\"joined\":[]", line, sizeof(line));
 	ck_assert_int_gt(n, 0);
@@ -71,13 +72,37 @@ START_TEST(twelve_in_any_24_hours)
 {
 	struct record_memory memory = {.started = {0}};
 	for (unsigned i = 0; i < RECORDINGS_A_DAY; i++) {
-		ck_assert(record_memory_start(&memory, i * HOUR));
+		ck_assert(record_memory_start(&memory, i * HOUR, false));
 	}
-	ck_assert(!record_memory_start(&memory, 12 * HOUR));
-	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1));
-	ck_assert(record_memory_start(&memory, 24 * HOUR)); /* the first is a day old */
-	ck_assert(!record_memory_start(&memory, 24 * HOUR + S));
-	ck_assert(record_memory_start(&memory, 25 * HOUR));
+	ck_assert(!record_memory_start(&memory, 12 * HOUR, false));
+	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1, false));
+	ck_assert(record_memory_start(&memory, 24 * HOUR, false)); /* the first is a day old */
+	ck_assert(!record_memory_start(&memory, 24 * HOUR + S, false));
+	ck_assert(record_memory_start(&memory, 25 * HOUR, false));
+}
+END_TEST
+
+START_TEST(apps_leave_some_for_the_device)
+{
+	struct record_memory memory = {.started = {0}};
+	for (unsigned i = 0; i < RECORDINGS_OF_APPS; i++) {
+		ck_assert(record_memory_start(&memory, i * HOUR, true));
+	}
+	ck_assert(!record_memory_start(&memory, 9 * HOUR, true));
+	for (unsigned i = RECORDINGS_OF_APPS; i < RECORDINGS_A_DAY; i++) {
+		ck_assert(record_memory_start(&memory, 10 * HOUR, false));
+	}
+	ck_assert(!record_memory_start(&memory, 11 * HOUR, false));
+	ck_assert(record_memory_start(&memory, 24 * HOUR, true)); /* the first is a day old */
+	ck_assert(!record_memory_start(&memory, 24 * HOUR, true));
+	static const char *const of_apps[] = {"app/cam/hung", "stage/cam/infer/misses",
+		"frame/x/fps", "gauge/cam/x", "counter/cam/x", "process/cam/rss"};
+	static const char *const of_device[] = {
+		"temperature/soc", "throttle/active", "application", "cpu/app/x", "", "stage"};
+	for (size_t i = 0; i < sizeof(of_apps) / sizeof(of_apps[0]); i++) {
+		ck_assert_msg(record_metric_of_app(of_apps[i]), "%s", of_apps[i]);
+		ck_assert_msg(!record_metric_of_app(of_device[i]), "%s", of_device[i]);
+	}
 }
 END_TEST
 
@@ -86,7 +111,7 @@ START_TEST(memory_of_another_boot_is_forgotten)
 	const uint8_t one[16] = {1}, other[16] = {2};
 	struct record_memory memory = {.started = {0}};
 	ck_assert(!record_memory_adopt(&memory, one));
-	ck_assert(record_memory_start(&memory, 5 * S));
+	ck_assert(record_memory_start(&memory, 5 * S, false));
 	ck_assert(record_memory_adopt(&memory, one));
 	ck_assert_uint_eq(memory.started[0], 5 * S + 1);
 	ck_assert(!record_memory_adopt(&memory, other));
@@ -103,6 +128,10 @@ START_TEST(names_are_one_segment_and_unique)
 	memcpy(recordings.row[recordings.count++].name, name, sizeof(name));
 	ck_assert_int_eq(record_name(&recordings, time_us, RECORD_ALERT, "hot", name), 0);
 	ck_assert_str_eq(name, "20251122-010000-alert-hot.2");
+	memcpy(recordings.open, name, sizeof(name)); /* one that is being made */
+	ck_assert_int_eq(record_name(&recordings, time_us, RECORD_ALERT, "hot", name), 0);
+	ck_assert_str_eq(name, "20251122-010000-alert-hot.3");
+	recordings.open[0] = '\0';
 	recordings.count = 0;
 	static const char *const hostile[] = {
 		"../../etc/passwd", "a\nb", "", "\xff\xfe", "/", "x y", "%s%n"};
@@ -149,12 +178,12 @@ START_TEST(rows_come_from_the_files_oldest_first)
 {
 	put("20251122-010001-now", 10000, 200);
 	put("20251122-010000-hang-cam", 0, 100);
-	int fd = openat(folder, "half.jsonl", O_WRONLY | O_CREAT, 0640);
+	int fd = openat(folder, "20251122-010002-half.jsonl", O_WRONLY | O_CREAT, 0640);
 	ck_assert_int_eq(write(fd, "{\"schema\":1}\n", 13), 13);
 	close(fd);
-	fd = openat(folder, "x.jsonl.new", O_WRONLY | O_CREAT, 0640);
+	fd = openat(folder, "20251122-010003-x.jsonl.new", O_WRONLY | O_CREAT, 0640);
 	close(fd);
-	ck_assert_int_eq(symlinkat("/etc/passwd", folder, "link.jsonl"), 0);
+	ck_assert_int_eq(symlinkat("/etc/passwd", folder, "20251122-010004-link.jsonl"), 0);
 	recording_folder_scan(folder, 12, 1 << 20, &recordings);
 	ck_assert_uint_eq(recordings.count, 2);
 	const struct recording *row = &recordings.row[0];
@@ -162,11 +191,41 @@ START_TEST(rows_come_from_the_files_oldest_first)
 	ck_assert_str_eq(row->trigger, "alert hot:_ (critical): 85 °C");
 	ck_assert_str_eq(row->cut, "records over max_size");
 	ck_assert(row->span_s == 40 && row->before_s == 30 && row->after_s == 10);
+	ck_assert(row->of_app);
 	ck_assert(row->records == 17 && row->lost == 3 && row->triggers == 2);
 	ck_assert_int_eq(row->time_us, 1700000000000100);
 	ck_assert_uint_gt(recordings.row[1].bytes, 10000);
-	ck_assert_int_eq(faccessat(folder, "x.jsonl.new", F_OK, 0), -1); /* of a crash */
-	ck_assert_int_eq(unlinkat(folder, "link.jsonl", 0), 0);		 /* not ours to touch */
+	ck_assert_int_eq(
+		faccessat(folder, "20251122-010003-x.jsonl.new", F_OK, 0), -1); /* of a crash */
+	ck_assert_int_eq(
+		unlinkat(folder, "20251122-010004-link.jsonl", 0), 0); /* not ours to touch */
+}
+END_TEST
+
+/* As a user may leave them there, or somebody who wants the recorder to lose sight of its own. */
+START_TEST(files_of_others_hide_nothing_and_stay)
+{
+	char name[40];
+	for (int i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "kept-%d.jsonl", i);
+		close(openat(folder, name, O_WRONLY | O_CREAT, 0640));
+	}
+	put("mine", 0, 50); /* a copy under another name */
+	ck_assert_int_eq(mkfifoat(folder, "20251122-000009-fifo.jsonl", 0600), 0);
+	close(openat(folder, "notes.new", O_WRONLY | O_CREAT, 0640));
+	put("20251122-000001-now", 0, 100);
+	put("20251122-000002-now", 0, 200);
+	recording_folder_scan(folder, 1, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 1);
+	ck_assert_str_eq(recordings.row[0].name, "20251122-000002-now");
+	ck_assert_int_eq(faccessat(folder, "20251122-000001-now.jsonl", F_OK, 0), -1);
+	ck_assert_int_eq(unlinkat(folder, "mine.jsonl", 0), 0);
+	ck_assert_int_eq(unlinkat(folder, "notes.new", 0), 0);
+	ck_assert_int_eq(unlinkat(folder, "20251122-000009-fifo.jsonl", 0), 0);
+	for (int i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "kept-%d.jsonl", i);
+		ck_assert_int_eq(unlinkat(folder, name, 0), 0);
+	}
 }
 END_TEST
 
@@ -174,20 +233,21 @@ START_TEST(the_oldest_go_past_keep_and_past_total_size)
 {
 	for (int i = 0; i < 6; i++) {
 		char name[40];
-		snprintf(name, sizeof(name), "r%d", (i * 5) % 6); /* not in order */
+		snprintf(
+			name, sizeof(name), "20251122-00000%d-now", (i * 5) % 6); /* not in order */
 		put(name, 1000, 100 + (i * 5) % 6);
 	}
 	recording_folder_scan(folder, 4, 1 << 20, &recordings);
 	ck_assert_uint_eq(recordings.count, 4);
-	ck_assert_str_eq(recordings.row[0].name, "r2");
-	ck_assert_str_eq(recordings.row[3].name, "r5");
-	ck_assert_int_eq(faccessat(folder, "r1.jsonl", F_OK, 0), -1);
+	ck_assert_str_eq(recordings.row[0].name, "20251122-000002-now");
+	ck_assert_str_eq(recordings.row[3].name, "20251122-000005-now");
+	ck_assert_int_eq(faccessat(folder, "20251122-000001-now.jsonl", F_OK, 0), -1);
 	recording_folder_scan(folder, 4, 3000, &recordings);
 	ck_assert_uint_eq(recordings.count, 2);
-	ck_assert_int_eq(faccessat(folder, "r3.jsonl", F_OK, 0), -1);
+	ck_assert_int_eq(faccessat(folder, "20251122-000003-now.jsonl", F_OK, 0), -1);
 	recording_folder_scan(folder, 4, 1, &recordings); /* the newest always stays */
 	ck_assert_uint_eq(recordings.count, 1);
-	ck_assert_str_eq(recordings.row[0].name, "r5");
+	ck_assert_str_eq(recordings.row[0].name, "20251122-000005-now");
 }
 END_TEST
 
@@ -215,12 +275,14 @@ int main(void)
 	TCase *tcase = tcase_create("all");
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, twelve_in_any_24_hours);
+	tcase_add_test(tcase, apps_leave_some_for_the_device);
 	tcase_add_test(tcase, memory_of_another_boot_is_forgotten);
 	tcase_add_test(tcase, names_are_one_segment_and_unique);
 	tcase_add_test(tcase, texts_stand_in_json_as_they_are);
 	tcase_add_test(tcase, a_burst_begins_once);
 	tcase_add_test(tcase, a_slow_stream_bursts_by_misses_in_a_row);
 	tcase_add_test(tcase, rows_come_from_the_files_oldest_first);
+	tcase_add_test(tcase, files_of_others_hide_nothing_and_stay);
 	tcase_add_test(tcase, the_oldest_go_past_keep_and_past_total_size);
 	tcase_add_test(tcase, a_folder_that_others_may_write_is_refused);
 	tcase_add_test(tcase, most_of_the_size_is_for_what_was_before);
