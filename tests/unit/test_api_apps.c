@@ -1,0 +1,228 @@
+/* Stages, frames, apps, processes over a real socket; every reply against the description. */
+#include "api_apps_fixture.h"
+
+START_TEST(stages_have_the_contract_s_numbers)
+{
+	struct app_process *process = attach("cam", geteuid());
+	declare(process, 0, "infer", "nn", 60000000);
+	declare(process, 1, "total", "", 0);
+	for (uint64_t ms = 1; ms <= 100; ms++) {
+		event(process, 0, ms * 1000000);
+		event(process, 1, ms * 2000000);
+	}
+	cJSON *reply = ask("ListStages", "{\"app\":\"cam\"}");
+	const cJSON *stage = item_of(reply, "stages", "stage", "infer");
+	ck_assert_double_eq_tol(number(stage, "p50_ms"), 50.5, 1e-9);
+	ck_assert_double_eq_tol(number(stage, "median_ms"), 50.5, 1e-9);
+	ck_assert_double_eq_tol(number(stage, "p90_ms"), 90.1, 1e-9);
+	ck_assert_double_eq_tol(number(stage, "p95_ms"), 95.05, 1e-9);
+	ck_assert_double_eq_tol(number(stage, "p99_ms"), 99.01, 1e-9);
+	ck_assert_double_eq_tol(number(stage, "std_ms"), 28.8660700, 1e-7);
+	ck_assert_double_eq_tol(number(stage, "std_sample_ms"), 29.0114920, 1e-7);
+	ck_assert_double_eq_tol(number(stage, "tail_ratio"), 99.01 / 50.5, 1e-9);
+	ck_assert_double_eq(number(stage, "count"), 100);
+	ck_assert_double_eq(number(stage, "deadline_ms"), 60);
+	ck_assert_double_eq(number(stage, "misses"), 40);
+	ck_assert_str_eq(string(stage, "category"), "nn");
+	ck_assert(cJSON_IsTrue(get(stage, "exact")));
+	const cJSON *total = item_of(reply, "totals", "app", "cam");
+	ck_assert_double_eq_tol(number(total, "mean_ms"), 50.5, 1e-9);
+	ck_assert_double_eq_tol(number(total, "max_fps"), 1000 / 50.5, 1e-9);
+	ck_assert_double_eq_tol(number(total, "throughput_fps"), 1000 / 50.5, 1e-9);
+	cJSON_Delete(reply);
+	ck_assert_int_gt(f.refreshes, 0);
+	ck_assert_str_eq(
+		ask_error("ListStages", "{\"app\":\"x\"}"), "NotFound what=\"app\" name=\"x\"");
+}
+END_TEST
+
+START_TEST(a_stage_without_events_has_no_numbers)
+{
+	struct app_process *process = attach("cam", geteuid());
+	declare(process, 0, "infer", "", 0);
+	cJSON *reply = ask("ListStages", NULL);
+	if (count(reply, "stages") > 0) {
+		const cJSON *stage = item_of(reply, "stages", "stage", "infer");
+		ck_assert(!cJSON_HasObjectItem(stage, "mean_ms"));
+	}
+	ck_assert_double_eq(number(item_of(reply, "totals", "app", "cam"), "max_fps"), 0);
+	cJSON_Delete(reply);
+}
+END_TEST
+
+/* covers G0.2: golden vector A over the wire */
+START_TEST(frames_have_the_contract_s_numbers)
+{
+	static const int deltas_ms[] = {33, 34, 33, 50, 33, 35, 100, 33, 34, 33};
+	struct app_process *process = attach("cam", geteuid());
+	declare(process, 0, "frame", "", 0);
+	cJSON *reply = ask("GetFrames", "{\"app\":\"cam\"}");
+	ck_assert_str_eq(
+		string(item_of(reply, "frames", "app", "cam"), "status"), "insufficient data");
+	cJSON_Delete(reply);
+	uint64_t t_ns = f.now_ns - FIXTURE_SECOND;
+	tick(process, t_ns);
+	for (size_t i = 0; i < 10; i++) {
+		t_ns += (uint64_t)deltas_ms[i] * 1000000;
+		tick(process, t_ns);
+	}
+	apps_drained(f.core.apps, process);
+	reply = ask("GetFrames", NULL);
+	const cJSON *frames = item_of(reply, "frames", "app", "cam");
+	ck_assert_str_eq(string(frames, "status"), "ok");
+	ck_assert_double_eq_tol(number(frames, "fps"), 23.9234450, 1e-7);
+	ck_assert_double_eq_tol(number(frames, "fps_mean"), 26.8910109, 1e-7);
+	ck_assert_double_eq_tol(number(frames, "fps_min"), 10, 1e-9);
+	ck_assert_double_eq_tol(number(frames, "fps_p5"), 14.5, 1e-9);
+	ck_assert_double_eq_tol(number(frames, "frame_time_mean_ms"), 41.8, 1e-9);
+	ck_assert_double_eq_tol(number(frames, "frame_time_p95_ms"), 77.5, 1e-9);
+	ck_assert_double_eq_tol(number(frames, "frame_time_p99_ms"), 95.5, 1e-9);
+	ck_assert_double_eq_tol(number(frames, "jitter_ms"), 20.0239856, 1e-7);
+	ck_assert_double_eq(number(frames, "frame_count"), 10);
+	cJSON_Delete(reply);
+}
+END_TEST
+
+START_TEST(apps_tell_accounting_and_last_words)
+{
+	struct app_process *process = attach("cam", geteuid());
+	process->accounting =
+		(struct app_accounting){.sent = 10, .received = 7, .dropped = 1, .in_ring = 2};
+	process->open_count = 1;
+	snprintf(process->open[0].stage, sizeof(process->open[0].stage), "infer");
+	process->open[0].frame = 8841;
+	process->open[0].start_ns = f.now_ns;
+	attach("gone", 4242);
+	cJSON *reply = ask("ListApps", NULL);
+	const cJSON *app = item_of(reply, "apps", "name", "cam");
+	ck_assert_str_eq(string(app, "state"), "running");
+	ck_assert_double_eq(number(app, "sent"),
+		number(app, "received") + number(app, "dropped") + number(app, "in_ring"));
+	const cJSON *row = cJSON_GetArrayItem(get(app, "processes"), 0);
+	ck_assert_double_eq(number(row, "pid"), 4711);
+	ck_assert_double_eq(number(cJSON_GetArrayItem(get(row, "open"), 0), "frame"), 8841);
+	cJSON_Delete(reply);
+	apps_detach(f.core.apps, process, PROCESS_DIED, f.now_ns);
+	reply = ask("ListApps", NULL);
+	app = item_of(reply, "apps", "name", "cam");
+	ck_assert_str_eq(string(app, "state"), "died");
+	ck_assert_ptr_nonnull(strstr(string(app, "last_words"), "8841"));
+	ck_assert_int_eq(count(reply, "refused"), 0);
+	cJSON_Delete(reply);
+}
+END_TEST
+
+START_TEST(apps_say_why_a_process_was_refused)
+{
+	struct refusals *refusals = &f.counters.refusals;
+	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	refusals_add(refusals, "", getuid(), 0, "no hello within 5 s", f.now_ns);
+	cJSON *reply = ask("ListApps", NULL);
+	const cJSON *row = item_of(reply, "refused", "app", "mic");
+	ck_assert_str_eq(string(row, "reason"), "it is in another time namespace");
+	ck_assert_double_eq(number(row, "count"), 2);
+	ck_assert_double_eq(number(row, "pid"), 99);
+	row = cJSON_GetArrayItem(get(reply, "refused"), 1);
+	ck_assert(!cJSON_HasObjectItem(row, "app"));
+	ck_assert(!cJSON_HasObjectItem(row, "pid"));
+	cJSON_Delete(reply);
+}
+END_TEST
+
+START_TEST(process_rows_are_clean_text)
+{
+	cJSON *reply = ask("ListProcesses", NULL);
+	ck_assert_int_eq(count(reply, "processes"), 2);
+	const cJSON *row = item_of(reply, "processes", "name", "cam");
+	ck_assert_str_eq(string(row, "comm"), "c\xef\xbf\xbd\x1b[m");
+	ck_assert_double_eq(number(row, "rss_bytes"), 4096);
+	ck_assert(!cJSON_HasObjectItem(row, "user_percent"));
+	ck_assert_str_eq(string(row, "state"), "S");
+	cJSON_Delete(reply);
+}
+END_TEST
+
+static const struct {
+	const char *parameters, *name; /* NULL = refused */
+	enum watch_kind kind;
+} watches[] = {
+	{"{\"pid\":42}", "pid-42", WATCH_PID},
+	{"{\"pattern\":\"/opt/cam*\"}", "cam", WATCH_PATTERN},
+	{"{\"pattern\":\"*\"}", "_", WATCH_PATTERN},
+	{"{\"unit\":\"cam\"}", "cam", WATCH_UNIT},
+	{"{\"unit\":\"a.b.slice\",\"name\":\"x\"}", "x", WATCH_UNIT},
+	{"{}", NULL, 0},
+	{"{\"name\":\"x\"}", NULL, 0},
+	{"{\"pid\":0}", NULL, 0},
+	{"{\"pid\":4194305}", NULL, 0},
+	{"{\"pid\":1,\"unit\":\"x\"}", NULL, 0},
+	{"{\"pattern\":\"\"}", NULL, 0},
+	{"{\"pattern\":\"a\\nb\"}", NULL, 0},
+	{"{\"unit\":\"a/b\"}", NULL, 0},
+	{"{\"pid\":1,\"name\":\"a/b\"}", NULL, 0},
+};
+
+START_TEST(watches_are_made_and_taken_back)
+{
+	struct processes *processes = f.core.processes;
+	size_t before = processes->watches;
+	if (!watches[_i].name) {
+		const char *error = ask_error("WatchProcess", watches[_i].parameters);
+		ck_assert_int_eq(strncmp(error, "InvalidParameter ", 17), 0);
+		ck_assert_uint_eq(processes->watches, before);
+		return;
+	}
+	cJSON *reply = ask("WatchProcess", watches[_i].parameters);
+	ck_assert_str_eq(string(reply, "name"), watches[_i].name);
+	ck_assert_double_eq(number(reply, "count"), 1);
+	cJSON_Delete(reply);
+	ck_assert_uint_eq(processes->watches, before + 1);
+	ck_assert_int_eq(processes->watch[before].kind, watches[_i].kind);
+	char remove[128];
+	snprintf(remove, sizeof(remove), "{\"name\":\"%s\",\"remove\":true}", watches[_i].name);
+	reply = ask("WatchProcess", remove);
+	ck_assert_double_eq(number(reply, "count"), 1);
+	cJSON_Delete(reply);
+	ck_assert_uint_eq(processes->watches, before);
+}
+END_TEST
+
+START_TEST(watches_made_at_run_time_are_limited)
+{
+	char parameters[32];
+	for (int i = 1; i <= WATCHES_RUNTIME_MAX; i++) {
+		snprintf(parameters, sizeof(parameters), "{\"pid\":%d}", i);
+		cJSON_Delete(ask("WatchProcess", parameters));
+	}
+	ck_assert_str_eq(ask_error("WatchProcess", "{\"pid\":99}"),
+		"LimitReached what=\"watches\" limit=32");
+	cJSON_Delete(ask("WatchProcess", "{\"pid\":1,\"remove\":true}"));
+	ck_assert_str_eq(ask_error("WatchProcess", "{\"pid\":1,\"remove\":true}"),
+		"NotFound what=\"watch\" name=\"1\"");
+	cJSON_Delete(ask("WatchProcess", "{\"pid\":99}"));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("api_apps");
+	tcase_add_checked_fixture(tc, start, end);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, stages_have_the_contract_s_numbers);
+	tcase_add_test(tc, a_stage_without_events_has_no_numbers);
+	tcase_add_test(tc, frames_have_the_contract_s_numbers);
+	tcase_add_test(tc, apps_tell_accounting_and_last_words);
+	tcase_add_test(tc, apps_say_why_a_process_was_refused);
+	tcase_add_test(tc, process_rows_are_clean_text);
+	tcase_add_loop_test(
+		tc, watches_are_made_and_taken_back, 0, sizeof(watches) / sizeof(watches[0]));
+	tcase_add_test(tc, watches_made_at_run_time_are_limited);
+	Suite *suite = suite_create("api_apps");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
