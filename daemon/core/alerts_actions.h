@@ -19,7 +19,8 @@ void alerts_remember_holds(
 const struct alert_holds *alerts_holds(const struct alerts *alerts);
 
 /* Acknowledges what fires of the rule: the instance, NULL = all. How many, -ENOENT when nothing
- * fires, -ENOSPC. The note is clean UTF-8. */
+ * fires, -ENOSPC when ALERT_ACKS are acknowledged (those that still had room are, too). The note
+ * is clean UTF-8. */
 int alerts_ack(struct alerts *alerts, const char *rule, const char *instance, uint32_t uid,
 	const char *note, uint64_t now_ns);
 /* Takes acknowledgements back. How many, -ENOENT. */
