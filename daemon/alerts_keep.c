@@ -1,94 +1,89 @@
-/* When the file is written: the loop makes the bytes, libuv's worker writes them. */
+/* When the file is written: the loop makes the bytes, a thread of its own writes them. A medium
+ * that hangs is left to that thread. */
 #include "daemon/alerts_keep.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/core/alerts_saved.h"
 #include "daemon/core/crc32c.h"
-#include "daemon/store/state_file.h"
+#include "daemon/store/state_job.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
 enum {
 	LOOK_MS = 60000,
+	STOP_MS = 2000,
 	RENAME_BYTES = 16 * 1024, /* directory, inode and journal beside the file itself */
 };
 
 struct alerts_keep {
 	uv_timer_t timer;
-	uv_work_t work;
 	struct core *core;
 	struct persist *persist;
+	struct state_job *job; /* NULL: none is under way */
 	char dir[192];
-	uint8_t *bytes;
-	size_t size;
 	uint32_t crc;	  /* of what is being written */
 	uint32_t written; /* of what is in the file; 0 = not known */
-	int result;
-	bool busy, closing, closed, failed;
+	uint32_t nothing; /* of what says that nothing is remembered */
+	bool closing, failed;
 };
 
-void alerts_keep_load(const char *dir, void *memory, void *holds, const uint8_t boot_id[16])
+static bool look(struct alerts_keep *keep);
+
+static void on_closed(uv_handle_t *handle)
 {
-	size_t most = alerts_saved_bytes();
-	uint8_t *bytes = mem_zalloc(most);
-	int r = bytes ? state_file_read(dir, "alerts", bytes, most) : -ENOMEM;
-	if (r >= 0) {
-		r = alerts_load(memory, holds, boot_id, bytes, (size_t)r, seam()->now_ns());
-	}
-	if (r == 0) {
-		log_info("alerts of the boot before go on");
-	} else if (r != -ENOENT && r != -EALREADY) {
-		log_warning("alerts of the boot before are not known: %s/alerts: %s", dir,
-			r == -EBADMSG ? "damaged, or of another version" : strerror(-r));
-	}
-	free(bytes);
+	free(handle->data);
 }
 
-static void release(struct alerts_keep *keep)
+static void finish(struct alerts_keep *keep)
 {
-	if (keep->closed && !keep->busy) {
-		free(keep->bytes);
-		free(keep);
+	state_job_leave(keep->job);
+	keep->job = NULL;
+	uv_close((uv_handle_t *)&keep->timer, on_closed);
+}
+
+static void on_written(void *ctx, int result, const uint8_t *bytes)
+{
+	struct alerts_keep *keep = ctx;
+	(void)bytes;
+	keep->job = NULL;
+	keep->written = result == 0 ? keep->crc : 0;
+	if (result < 0 && !keep->failed) {
+		log_warning("%s/alerts: %s", keep->dir, strerror(-result));
+	}
+	keep->failed = result < 0;
+	/* what changed meanwhile; not again what failed */
+	if (keep->closing && (result < 0 || !look(keep))) {
+		finish(keep);
 	}
 }
 
-static void on_work(uv_work_t *work)
+/* True when something is being written. */
+static bool look(struct alerts_keep *keep)
 {
-	struct alerts_keep *keep = work->data;
-	keep->result = state_file_write(keep->dir, "alerts", keep->bytes, keep->size);
-}
-
-static void on_written(uv_work_t *work, int status)
-{
-	struct alerts_keep *keep = work->data;
-	int r = status < 0 ? status : keep->result;
-	keep->busy = false;
-	keep->written = r == 0 ? keep->crc : 0;
-	if (r < 0 && !keep->failed) {
-		log_warning("%s/alerts: %s", keep->dir, strerror(-r));
+	if (keep->job || !persist_is_open(keep->persist)) {
+		return keep->job != NULL;
 	}
-	keep->failed = r < 0;
-	release(keep);
-}
-
-static void look(struct alerts_keep *keep)
-{
-	if (keep->busy || !persist_is_open(keep->persist)) {
-		return;
+	uint8_t *bytes = mem_zalloc(alerts_saved_bytes());
+	size_t size = bytes ? alerts_save(keep->core->alerts, keep->core->wall, bytes) : 0;
+	keep->crc = crc32c(0, bytes, size) | 1;
+	/* nothing to remember is no file; a start does not know whether there is one, and pays only
+	 * when it had to try twice */
+	bool nothing = keep->crc == keep->nothing;
+	bool guess = nothing && keep->written == 0 && !keep->failed;
+	if (size == 0 || keep->crc == keep->written ||
+		(!guess && !persist_charge(keep->persist, size + RENAME_BYTES, keep->closing))) {
+		free(bytes);
+		return false;
 	}
-	keep->size = alerts_save(keep->core->alerts, keep->core->wall, keep->bytes);
-	keep->crc = crc32c(0, keep->bytes, keep->size) | 1;
-	if (keep->crc == keep->written ||
-		!persist_charge(keep->persist, keep->size + RENAME_BYTES, keep->closing)) {
-		return;
+	enum state_job_kind kind = nothing ? STATE_JOB_REPLACE : STATE_JOB_WRITE;
+	if (state_job_start(keep->timer.loop, kind, keep->dir, "alerts", bytes, size, on_written,
+		    keep, &keep->job) < 0) {
+		free(bytes);
 	}
-	keep->work.data = keep;
-	keep->busy = uv_queue_work(keep->timer.loop, &keep->work, on_work, on_written) == 0;
+	return keep->job != NULL;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -96,33 +91,29 @@ static void on_timer(uv_timer_t *timer)
 	look(timer->data);
 }
 
-static bool is_there(const char *dir)
+static int nothing(uint32_t *ret)
 {
-	char path[256];
-	int n = snprintf(path, sizeof(path), "%s/alerts", dir);
-	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+	uint8_t *bytes = mem_zalloc(alerts_saved_bytes());
+	if (!bytes) {
+		return -ENOMEM;
+	}
+	*ret = crc32c(0, bytes, alerts_save_nothing(bytes)) | 1;
+	free(bytes);
+	return 0;
 }
 
 int alerts_keep_open(uv_loop_t *loop, struct core *core, const char *dir, struct persist *persist,
 	struct alerts_keep **ret)
 {
 	struct alerts_keep *keep = mem_zalloc(sizeof(*keep));
-	if (!keep) {
-		return -ENOMEM;
-	}
-	keep->bytes = mem_zalloc(alerts_saved_bytes());
-	if (!keep->bytes || strlen(dir) >= sizeof(keep->dir)) {
-		int r = keep->bytes ? -ENAMETOOLONG : -ENOMEM;
-		free(keep->bytes);
+	int r = !keep				   ? -ENOMEM
+		: strlen(dir) >= sizeof(keep->dir) ? -ENAMETOOLONG
+						   : nothing(&keep->nothing);
+	if (r < 0) {
 		free(keep);
 		return r;
 	}
 	memcpy(keep->dir, dir, strlen(dir) + 1);
-	if (!is_there(dir)) {
-		/* nothing to remember is no file */
-		keep->size = alerts_save_nothing(keep->bytes);
-		keep->written = crc32c(0, keep->bytes, keep->size) | 1;
-	}
 	keep->core = core;
 	keep->persist = persist;
 	uv_timer_init(loop, &keep->timer);
@@ -132,18 +123,21 @@ int alerts_keep_open(uv_loop_t *loop, struct core *core, const char *dir, struct
 	return 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_late(uv_timer_t *timer)
 {
-	struct alerts_keep *keep = handle->data;
-	keep->closed = true;
-	release(keep);
+	log_warning("what alerts remember was not written within %d s", STOP_MS / 1000);
+	finish(timer->data);
 }
 
 void alerts_keep_close(struct alerts_keep *keep)
 {
-	if (keep) {
-		keep->closing = true;
-		look(keep);
-		uv_close((uv_handle_t *)&keep->timer, on_closed);
+	if (!keep) {
+		return;
+	}
+	keep->closing = true;
+	if (look(keep)) {
+		uv_timer_start(&keep->timer, on_late, STOP_MS, 0);
+	} else {
+		finish(keep);
 	}
 }

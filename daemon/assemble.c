@@ -94,38 +94,57 @@ static int open_timeline(struct daemon *daemon)
 	return timeline_adopt(daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
 }
 
-/* After a reboot: what they remembered in the boot before. */
-static void load_alerts(struct daemon *daemon, const uint8_t boot_id[16])
+/* Rules are judged from now on. */
+static int judge_alerts(struct daemon *daemon)
 {
-	char dir[192];
-	bool parents;
-	const struct config *config = daemon->config;
-	if (config->history_persist &&
-		statedir_choose(config->history_path, dir, sizeof(dir), &parents) == 0) {
-		alerts_keep_load(dir, daemon->alerts_file.data, daemon->holds_file.data, boot_id);
+	uint8_t boot_id[16];
+	const uint64_t now_ns = seam()->now_ns();
+	parse_boot_id(daemon->facts.boot_id, boot_id);
+	if (daemon->alerts_file.data) {
+		alerts_remember(daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns);
+	}
+	if (daemon->holds_file.data) {
+		alerts_remember_holds(
+			daemon->core.alerts, daemon->holds_file.data, boot_id, now_ns);
+	}
+	return alerts_set_rules(
+		daemon->core.alerts, daemon->config->alert, daemon->config->alerts, now_ns);
+}
+
+static void on_alerts_loaded(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	daemon->alerts_load = NULL;
+	int r = judge_alerts(daemon);
+	if (r < 0) {
+		log_error("no alerts: %s", strerror(-r));
 	}
 }
 
-/* What alerts remember, and what people said about them; without the files they start anew. */
-static void open_alerts(struct daemon *daemon)
+/* What alerts remember, and what people said about them; without the files they start anew. After a
+ * reboot: what they remembered in the boot before. False: that is waited for. */
+static bool open_alerts(struct daemon *daemon)
 {
+	char dir[192];
+	bool parents;
 	uint8_t boot_id[16];
-	bool slots = daemon->runfile.fd >= 0 &&
-		     runfile_open(daemon->run_dir, "alerts", alerts_memory_bytes(),
-			     &daemon->alerts_file) >= 0;
-	bool holds =
-		daemon->runfile.fd >= 0 && runfile_open(daemon->run_dir, "holds",
-						   alert_holds_bytes(), &daemon->holds_file) >= 0;
+	const struct config *config = daemon->config;
 	parse_boot_id(daemon->facts.boot_id, boot_id);
-	if (slots) {
-		load_alerts(daemon, boot_id);
-		alerts_remember(
-			daemon->core.alerts, daemon->alerts_file.data, boot_id, seam()->now_ns());
+	if (daemon->runfile.fd < 0) {
+		return true;
 	}
-	if (holds) {
+	int r = runfile_open(
+		daemon->run_dir, "alerts", alerts_memory_bytes(), &daemon->alerts_file);
+	runfile_open(daemon->run_dir, "holds", alert_holds_bytes(), &daemon->holds_file);
+	if (daemon->holds_file.data) { /* silences are taken while the medium is waited for */
 		alerts_remember_holds(
 			daemon->core.alerts, daemon->holds_file.data, boot_id, seam()->now_ns());
 	}
+	return r < 0 || !config->history_persist ||
+	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
+	       alerts_load_open(daemon->loop, dir, daemon->alerts_file.data,
+		       daemon->holds_file.data, boot_id, on_alerts_loaded, daemon,
+		       &daemon->alerts_load);
 }
 
 int daemon_assemble(struct daemon *daemon)
@@ -155,7 +174,7 @@ int daemon_assemble(struct daemon *daemon)
 	if (r < 0) {
 		return r;
 	}
-	open_alerts(daemon);
+	bool judged = open_alerts(daemon);
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,
 		.frame_window = daemon->config->frame_window,
@@ -167,9 +186,7 @@ int daemon_assemble(struct daemon *daemon)
 		apps_set_throttle_times(core->apps, &core->throttle->times);
 		daemon_configure_apps(daemon);
 	}
-	r = r < 0 ? r
-		  : alerts_set_rules(core->alerts, daemon->config->alert, daemon->config->alerts,
-			    seam()->now_ns());
+	r = r < 0 || !judged ? r : judge_alerts(daemon);
 	const struct metrics_observer observer = {on_commit, on_retire, daemon};
 	return r < 0 ? r : metrics_observe(core->metrics, observer);
 }

@@ -14,8 +14,11 @@
 #include "daemon/persist.h"
 #include "daemon/rundir.h"
 #include "daemon/statedir.h"
+#include "daemon/store/state_job.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
+
+enum { STATE_QUICK_MS = 50 };
 
 static void on_watchdog(uv_timer_t *timer)
 {
@@ -68,7 +71,13 @@ static int open_recorder(struct daemon *daemon)
 	if (daemon->persist && daemon->persist_status.state != PERSIST_DEGRADED &&
 		statedir_choose(daemon->config->history_path, state_dir, sizeof(state_dir),
 			&parents) == 0) {
-		dir = state_dir;
+		/* what is there is looked at now */
+		if (state_job_answers(daemon->loop, state_dir, STATE_QUICK_MS)) {
+			dir = state_dir;
+		} else {
+			log_warning("recordings do not survive a reboot: %s does not answer",
+				state_dir);
+		}
 	}
 	return recorder_open(daemon->loop, &daemon->core, dir, &daemon->config->recorder,
 		daemon->recorder_file.data, boot_id, on_recorded, daemon, &daemon->recorder);
@@ -269,6 +278,8 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
+	alerts_load_close(daemon->alerts_load);
+	daemon->alerts_load = NULL;
 	alerts_keep_close(daemon->alerts_keep);
 	persist_close(daemon->persist);
 	statsd_close(daemon->statsd, PROCESS_RELEASED);

@@ -211,6 +211,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 		return -ECANCELED;
 	}
 	notify_reloading();
+	alerts_load_give_up(daemon->alerts_load);
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
 	if (r == 0) {
 		r = alerts_set_rules(

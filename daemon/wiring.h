@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "daemon/alerts_keep.h"
+#include "daemon/alerts_load.h"
 #include "daemon/api/server.h"
 #include "daemon/clock.h"
 #include "daemon/collect/scheduler.h"
@@ -50,6 +51,7 @@ struct daemon {
 	struct persist *persist; /* NULL = history is not kept over reboots */
 	struct persist_status persist_status;
 	struct alerts_keep *alerts_keep; /* NULL likewise */
+	struct alerts_load *alerts_load; /* NULL: the rules are judged */
 	struct recorder *recorder;
 	struct runfile recorder_file;
 	struct scheduler *scheduler;

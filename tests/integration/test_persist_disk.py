@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 
+from fuse_files import FuseFiles
 from fuse_image import FuseImage
 from harness import run_tests, until
 from persist_case import MIB, Quick, config, degraded, folder, samples_go_on, state_is, told, well_again, written_more
@@ -195,6 +196,50 @@ def test_a_medium_that_hangs():
                 finally:
                     subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
                 assert daemon.process.wait(30) == 0, daemon.log()
+
+
+def test_a_medium_that_hangs_from_the_start():
+    """Nothing of the state directory answers, not even its attributes. The start does not wait for it,
+    alerts are judged without what they remembered, and the stop leaves it behind."""
+    if reason := without_mounts():
+        return reason
+    rule = "[alert used]\nmetric = memory/used_percent\nabove = 0\nfor = 0s\n"
+    with folder() as above:
+        disk = above / "disk"
+        disk.mkdir()
+        try:
+            fuse = FuseFiles(disk, {"alerts": "not answered"})
+        except OSError as error:
+            return f"no FUSE: {error}"
+        with fuse:
+            fuse.frozen = True
+            # the search for leaks would wait for the thread that hangs
+            daemon = Quick(config(disk) + rule, env={"ASAN_OPTIONS": "detect_leaks=0"})
+            begun = time.monotonic()
+            daemon.start()
+            assert time.monotonic() - begun < 4, time.monotonic() - begun  # alerts are waited for 5 s
+            try:
+                samples_go_on(daemon)
+                assert daemon.call("ListAlerts")["alerts"] == []
+                until("the rules are judged", lambda: [
+                    a for a in daemon.call("ListAlerts")["alerts"] if a["state"] == "firing"], 15)
+                assert "alerts of the boot before are not known" in daemon.log(), daemon.log()
+                assert told(daemon)["history_persist_state"] == "starting"
+                begun = time.monotonic()
+                daemon.stop()
+                assert time.monotonic() - begun < 8, time.monotonic() - begun
+                # a restart has nothing to wait for; a reload does not wait, either
+                daemon.start()
+                assert daemon.call("ListAlerts")["alerts"]
+                daemon.stop()
+                (pathlib.Path(daemon.run_dir) / "alerts").unlink()
+                daemon.start()
+                assert daemon.call("ListAlerts")["alerts"] == []
+                daemon.call("Reload")
+                until("the rules are judged", lambda: daemon.call("ListAlerts")["alerts"], 3)
+            finally:
+                daemon.stop()
+                daemon.clean()
 
 
 if __name__ == "__main__":
