@@ -1,6 +1,7 @@
 """A board that reboots, as root: the real daemon in namespaces of its own, so that each boot has its
 own boot id, an empty run directory and a CLOCK_MONOTONIC that begins near zero. What lies in the state
-directory is all that goes from one to the next."""
+directory is all that goes from one to the next. EDGEPROF_PERIOD_MS is the time between two blocks (0:
+the long form, as often as the account permits)."""
 import contextlib
 import ctypes
 import os
@@ -12,9 +13,11 @@ import tempfile
 import time
 import uuid
 
-from harness import DAEMON, Daemon, until
+from harness import Daemon, until
+from persist_case import QUICK
 
 CLONE_NEWNS, CLONE_NEWTIME, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x80, 4096, 16384, 1 << 18
+PERIOD_MS = os.environ.get("EDGEPROF_PERIOD_MS", "18000")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -86,12 +89,12 @@ class Boot(Daemon):
         here = pathlib.Path(__file__).parent
         code = (f"import os, sys; sys.path[:0] = [{str(here)!r}]; import reboots; "
                 f"reboots.enter({str(self.boot_id)!r}, {self.offset}); "
-                f"os.execv({str(DAEMON)!r}, sys.argv[1:])")
+                f"os.execv({QUICK[0]!r}, sys.argv[1:])")
         # libfaketime is for the daemon alone
         env = {name: value for name, value in self.env.items() if name != "LD_PRELOAD"}
         if "LD_PRELOAD" in self.env:
             code = code.replace("os.execv(", f"os.environ['LD_PRELOAD'] = {self.env['LD_PRELOAD']!r}; os.execv(")
-        command = [sys.executable, "-c", code, str(DAEMON), "-c", str(self.config_path)]
+        command = [sys.executable, "-c", code, *QUICK, str(self.config_path), PERIOD_MS, "0"]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, env=env, stderr=log, stdout=log)
         if wait:
