@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/store/replace.h"
 #include "daemon/util/seam.h"
 
 enum { SCAN_MAX = 256 /* files that are looked at; the folder is ours alone */ };
@@ -116,36 +117,6 @@ static void make_room(int folder, const char *but, size_t length)
 	free(found);
 }
 
-static int write_all(int fd, const char *text, size_t length)
-{
-	while (length > 0) {
-		ssize_t n = write(fd, text, length);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			return n < 0 ? -errno : -EIO;
-		}
-		text += n;
-		length -= (size_t)n;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
-static int write_new(int folder, const char *name, const char *text, size_t length)
-{
-	unlinkat(folder, name, 0);
-	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = write_all(fd, text, length);
-	if (close(fd) < 0 && r == 0) {
-		r = -errno;
-	}
-	return r;
-}
-
 int report_file_write(const char *dir, const char *app, const char *text, size_t length)
 {
 	char name[PROTO_NAME_SIZE + 8], temporary[PROTO_NAME_SIZE + 8];
@@ -156,15 +127,7 @@ int report_file_write(const char *dir, const char *app, const char *text, size_t
 	snprintf(name, sizeof(name), "%s.txt", app);
 	snprintf(temporary, sizeof(temporary), "%s.new", app);
 	make_room(folder, name, length);
-	int r = write_new(folder, temporary, text, length);
-	if (r == 0 && renameat(folder, temporary, folder, name) < 0) {
-		r = -errno;
-	}
-	if (r == 0 && fsync(folder) < 0 && errno != EINVAL) { /* some cannot sync folders */
-		r = -errno;
-	} else if (r < 0) {
-		unlinkat(folder, temporary, 0);
-	}
+	int r = file_replace(folder, temporary, name, 0644, text, length);
 	close(folder);
 	return r;
 }

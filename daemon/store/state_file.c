@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/store/replace.h"
+
 static int open_dir(const char *dir)
 {
 	struct stat st;
@@ -22,22 +24,6 @@ static int open_dir(const char *dir)
 	return r < 0 ? r : fd;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, bytes, size);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			return n < 0 ? -errno : -EIO;
-		}
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return fdatasync(fd) < 0 ? -errno : 0;
-}
-
 int state_file_write(const char *dir, const char *name, const uint8_t *bytes, size_t size)
 {
 	char temporary[64];
@@ -49,21 +35,7 @@ int state_file_write(const char *dir, const char *name, const uint8_t *bytes, si
 	if (folder < 0) {
 		return folder;
 	}
-	unlinkat(folder, temporary, 0);
-	int fd = openat(
-		folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : write_all(fd, bytes, size);
-	if (fd >= 0 && close(fd) < 0 && r == 0) {
-		r = -errno;
-	}
-	if (r == 0 && renameat(folder, temporary, folder, name) < 0) {
-		r = -errno;
-	}
-	if (r < 0 && fd >= 0) {
-		unlinkat(folder, temporary, 0);
-	} else if (r == 0 && fsync(folder) < 0 && errno != EINVAL) { /* some cannot sync folders */
-		r = -errno;
-	}
+	int r = file_replace(folder, temporary, name, 0600, bytes, size);
 	close(folder);
 	return r;
 }
