@@ -53,24 +53,27 @@ static int record_now(struct ctl *ctl)
 static int show_list(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct column columns[] = {{"NAME", false, false}, {"WHEN", false, false},
-		{"SPAN", true, false}, {"RECORDS", true, false}, {"LOST", true, false},
-		{"SIZE", true, false}, {"TRIGGER", false, true}, {"NOT WHOLE", false, true}};
+		{"SPAN", true, false}, {"SIZE", true, false}, {"TRIGGER", false, true},
+		{"NOT WHOLE", false, true}};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *row = json_first(reply, "recordings"); row != NULL; row = row->next) {
 		int64_t more = json_integer(row, "triggers") - 1;
-		char also[32] = "";
+		int64_t lost = json_integer(row, "lost");
+		char also[32] = "", lacks[32] = "";
 		if (more > 0) {
 			snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
 		}
 		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
 		table_add(&table, TONE_NONE, "%s", format_time(json_integer(row, "time_us")).text);
 		table_add(&table, TONE_NONE, "%.1f s", json_number(row, "span_s"));
-		table_add(&table, TONE_NONE, "%s", format_count(json_integer(row, "records")).text);
-		table_add(&table, TONE_NONE, "%s", format_count(json_integer(row, "lost")).text);
 		table_add(&table, TONE_NONE, "%s", format_bytes(json_number(row, "bytes")).text);
 		table_add(&table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
-		table_add(&table, TONE_NONE, "%s", json_word(row, "cut"));
+		if (lost > 0) {
+			snprintf(lacks, sizeof(lacks), "lost %s%s", format_count(lost).text,
+				json_text(row, "cut") == NULL ? "" : "; ");
+		}
+		table_add(&table, TONE_NONE, "%s%s", lacks, json_word(row, "cut"));
 	}
 	int r = table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);

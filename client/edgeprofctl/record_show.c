@@ -85,6 +85,18 @@ static void add_run(struct summary *summary, const struct trace_event *event)
 	}
 }
 
+/* The recorder's own work, and sums that only grow, move at each trigger and tell nothing. */
+static bool tells_nothing(const char *name)
+{
+	static const char *const groups[] = {"process/edgeprofd/", "self/", "energy/"};
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (strncmp(name, groups[i], strlen(groups[i])) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Samples of one series come one after the other. */
 static void add_sample(struct summary *summary, const struct trace_event *event)
 {
@@ -125,7 +137,8 @@ static void take(struct trace *trace, struct trace_event *events, size_t count)
 		if (event->kind == TRACE_COMPLETE ||
 			(event->kind == TRACE_FRAME && event->duration_ns > 0)) {
 			add_run(summary, event);
-		} else if (event->kind == TRACE_SENSOR && isfinite(event->value)) {
+		} else if (event->kind == TRACE_SENSOR && isfinite(event->value) &&
+			   !tells_nothing(event->name)) {
 			add_sample(summary, event);
 		} else if (event->kind == TRACE_HAPPENED) {
 			add_event(summary, event);

@@ -183,7 +183,8 @@ START_TEST(rows_come_from_the_files_oldest_first)
 	close(fd);
 	fd = openat(folder, "20251122-010003-x.jsonl.new", O_WRONLY | O_CREAT, 0640);
 	close(fd);
-	ck_assert_int_eq(symlinkat("/etc/passwd", folder, "20251122-010004-link.jsonl"), 0);
+	ck_assert_int_eq(
+		symlinkat("20251122-010001-now.jsonl", folder, "20251122-010004-link.jsonl"), 0);
 	recording_folder_scan(folder, 12, 1 << 20, &recordings);
 	ck_assert_uint_eq(recordings.count, 2);
 	const struct recording *row = &recordings.row[0];
@@ -253,7 +254,9 @@ END_TEST
 
 START_TEST(a_folder_that_others_may_write_is_refused)
 {
-	ck_assert_int_eq(fchmod(folder, 0777), 0);
+	ck_assert_int_eq(fchmod(folder, 0770), 0);
+	ck_assert_int_eq(recording_folder_open(dir, 1), -EPERM);
+	ck_assert_int_eq(fchmod(folder, 0707), 0);
 	ck_assert_int_eq(recording_folder_open(dir, 1), -EPERM);
 	ck_assert_int_eq(recording_folder_open("/tmp/test-recordings/none/none", 1), -ENOENT);
 }
