@@ -9,7 +9,7 @@
 #include "daemon/core/alerts_actions.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
-#include "daemon/statedir.h"
+#include "daemon/keep/statedir.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

@@ -10,7 +10,7 @@
 #include "daemon/core/app_settings.h"
 #include "daemon/core/core.h"
 #include "daemon/publish/mqtt.h"
-#include "daemon/recorder.h"
+#include "daemon/keep/recorder.h"
 #include "daemon/util/log.h"
 
 enum {

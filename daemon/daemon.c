@@ -11,9 +11,9 @@
 
 #include "daemon/core/timeline_past.h"
 #include "daemon/notify.h"
-#include "daemon/persist.h"
+#include "daemon/keep/persist.h"
 #include "daemon/rundir.h"
-#include "daemon/statedir.h"
+#include "daemon/keep/statedir.h"
 #include "daemon/store/state_job.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"

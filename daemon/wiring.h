@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/alerts_keep.h"
-#include "daemon/alerts_load.h"
+#include "daemon/keep/alerts_keep.h"
+#include "daemon/keep/alerts_load.h"
 #include "daemon/api/server.h"
 #include "daemon/clock.h"
 #include "daemon/collect/scheduler.h"
@@ -17,11 +17,11 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/statsd.h"
 #include "daemon/loopwatch.h"
-#include "daemon/persist.h"
+#include "daemon/keep/persist.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt.h"
-#include "daemon/recorder.h"
-#include "daemon/reports.h"
+#include "daemon/keep/recorder.h"
+#include "daemon/keep/reports.h"
 #include "daemon/store/runfile.h"
 
 struct daemon {

@@ -20,6 +20,7 @@ LAYERS = {
     "daemon/api": ["daemon/api", "daemon/core", "daemon/util", "proto"],
     "daemon/publish": ["daemon/publish", "daemon/core", "daemon/util", "proto"],
     "daemon/store": ["daemon/store", "daemon/core", "daemon/util", "proto"],
+    "daemon/keep": ["daemon/keep", "daemon/store", "daemon/api", "daemon/core", "daemon/util", "proto"],
     "daemon": ["daemon", "proto"],
 }
 

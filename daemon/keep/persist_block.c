@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "daemon/persist_private.h"
+#include "daemon/keep/persist_private.h"
 #include "daemon/util/seam.h"
 
 #define S_NS UINT64_C(1000000000)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/core/archive_account.h"
-#include "daemon/persist.h"
+#include "daemon/keep/persist.h"
 #include "daemon/store/archive_file.h"
 
 struct persist {

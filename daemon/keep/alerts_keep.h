@@ -4,7 +4,7 @@
 #include <uv.h>
 
 #include "daemon/core/core.h"
-#include "daemon/persist.h"
+#include "daemon/keep/persist.h"
 
 struct alerts_keep;
 

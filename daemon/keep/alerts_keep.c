@@ -1,6 +1,6 @@
 /* When the file is written: the loop makes the bytes, a thread of its own writes them. A medium
  * that hangs is left to that thread. */
-#include "daemon/alerts_keep.h"
+#include "daemon/keep/alerts_keep.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Start and medium: usually the file is there at once, and all is as if it had been read in line. A
  * medium that is slow after a boot is waited for beside the loop, one that hangs is not. */
-#include "daemon/alerts_load.h"
+#include "daemon/keep/alerts_load.h"
 
 #include <errno.h>
 #include <stdio.h>

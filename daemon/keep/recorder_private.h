@@ -2,7 +2,7 @@
  * (what starts one). */
 #pragma once
 
-#include "daemon/recorder.h"
+#include "daemon/keep/recorder.h"
 #include "daemon/store/recording_file.h"
 
 /* Why there is a recording. */

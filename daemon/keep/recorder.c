@@ -4,7 +4,7 @@
  * later while it is still written gets one of its own after it; the thread's end puts it into the
  * list and announces it.
  */
-#include "daemon/recorder_private.h"
+#include "daemon/keep/recorder_private.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,16 +3,16 @@
  * a time and tells its end. Blocks are written just behind the end of a bucket, so that it is in
  * them. States are told once, on their change.
  */
-#include "daemon/persist.h"
+#include "daemon/keep/persist.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/past.h"
-#include "daemon/persist_private.h"
-#include "daemon/statedir.h"
+#include "daemon/keep/past.h"
+#include "daemon/keep/persist_private.h"
+#include "daemon/keep/statedir.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

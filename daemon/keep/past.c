@@ -1,6 +1,6 @@
 /* What was adopted is told with the times that this boot's clock gives it: again when the clock is
  * set or synchronised. */
-#include "daemon/past.h"
+#include "daemon/keep/past.h"
 
 #include <errno.h>
 #include <stdlib.h>

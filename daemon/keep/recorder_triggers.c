@@ -1,6 +1,6 @@
 /* What starts a recording by itself. Alerts come as transitions; missed deadlines and hangs are
  * looked at once an interval, at the commit of the source `stages`. */
-#include "daemon/recorder_private.h"
+#include "daemon/keep/recorder_private.h"
 
 #include <inttypes.h>
 #include <math.h>

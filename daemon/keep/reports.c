@@ -2,7 +2,7 @@
  * From an app's end to its report: core tells the end and makes the text, store writes the file,
  * and the timeline (journal, subscribers) says where it is.
  */
-#include "daemon/reports.h"
+#include "daemon/keep/reports.h"
 
 #include <errno.h>
 #include <stdio.h>

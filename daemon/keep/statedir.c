@@ -1,6 +1,6 @@
 /* Where the state directory is. An absolute path is asked for everywhere: the daemon's working
  * directory means nothing. */
-#include "daemon/statedir.h"
+#include "daemon/keep/statedir.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What a recording begins with: its span, its header, its connections and its thread. */
-#include "daemon/recorder_private.h"
+#include "daemon/keep/recorder_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
