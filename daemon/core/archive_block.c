@@ -8,6 +8,9 @@
 
 #include "daemon/core/crc32c.h"
 
+/* More can follow a number that is read, in this file and for ever. */
+#define ID_MAX (UINT32_MAX / 2)
+
 uint32_t archive_quanta(void)
 {
 	uint32_t crc = 0;
@@ -37,7 +40,8 @@ static bool header_is_sane(const struct archive_block *header, uint32_t page, ui
 	       header->pages > 0 && header->pages <= ARCHIVE_BLOCK_MAX / ARCHIVE_PAGE &&
 	       page < file_pages && header->pages <= file_pages - page && header->seq > 0 &&
 	       header->seq < UINT64_MAX / 2 && header->boot_seq > 0 &&
-	       header->clocks <= ARCHIVE_CLOCKS;
+	       header->boot_seq < UINT32_MAX / 2 && header->next_id > 0 &&
+	       header->next_id <= ID_MAX && header->clocks <= ARCHIVE_CLOCKS;
 }
 
 int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32_t file_pages,
@@ -73,7 +77,7 @@ static bool read_ids(struct archive_reader *body, struct archive_group *ret, boo
 	for (unsigned i = 0; i < ret->series; i++) {
 		uint64_t step = i > 0 && consecutive ? 1 : archive_get_varint(body);
 		id += step;
-		if (step == 0 || step > UINT32_MAX || id > UINT32_MAX) {
+		if (step == 0 || step > ID_MAX || id > ID_MAX) {
 			body->bad = true;
 			return false;
 		}
@@ -195,7 +199,7 @@ bool archive_name_read(struct archive_reader *body, struct archive_name_bytes *r
 	unsigned unit = archive_get_u8(body);
 	ret->length = archive_get_u8(body);
 	ret->text = (const char *)archive_get(body, ret->length);
-	if (body->bad || id == 0 || id >= UINT32_MAX || unit >= UNIT_COUNT_OF_UNITS ||
+	if (body->bad || id == 0 || id > ID_MAX || unit >= UNIT_COUNT_OF_UNITS ||
 		ret->length == 0 || ret->length >= PROTO_PATH_SIZE ||
 		memchr(ret->text, 0, ret->length)) {
 		body->bad = true;

@@ -165,7 +165,6 @@ static void write_with_cuts(bool all_ways)
 	memcpy(cut + (size_t)block_page * ARCHIVE_PAGE, block, block_size);
 }
 
-/* covers G3.16 */
 START_TEST(a_cut_at_any_boundary_costs_the_last_block_at_most)
 {
 	start(ARCHIVE_SIZE_MIN, SERIES);
@@ -188,7 +187,6 @@ START_TEST(a_cut_at_any_boundary_costs_the_last_block_at_most)
 END_TEST
 
 /* Blocks every 50 s; the power goes at the last moment before the next one is on the medium. */
-/* covers G3.16 */
 START_TEST(at_most_a_minute_is_lost)
 {
 	start(ARCHIVE_SIZE_MIN, 32);
@@ -264,6 +262,43 @@ START_TEST(any_image_is_survived)
 }
 END_TEST
 
+static void sign(uint8_t *bytes, size_t size)
+{
+	memset(bytes + offsetof(struct archive_block, crc), 0, sizeof(uint32_t));
+	uint32_t crc = crc32c(0, bytes, size);
+	memcpy(bytes + offsetof(struct archive_block, crc), &crc, sizeof(crc));
+}
+
+/* Numbers that go on from a block's: no boot has the number 0 then, which means "not known", and no
+ * series the number 0, which means "none". */
+START_TEST(no_number_that_follows_wraps)
+{
+	static const size_t fields[] = {
+		offsetof(struct archive_block, boot_seq), offsetof(struct archive_block, next_id)};
+	start(ARCHIVE_SIZE_MIN, 64);
+	run(5);
+	seal(false);
+	uint8_t *bytes = it.image + (size_t)it.at[1].page * ARCHIVE_PAGE;
+	const size_t size = (size_t)it.at[1].pages * ARCHIVE_PAGE;
+	memcpy(block, bytes, size);
+	for (size_t i = 0; i < 2; i++) {
+		static const uint8_t other[16] = "another boot";
+		struct archive *archive = NULL;
+		struct archive_span span;
+		memset(bytes + fields[i], 0xff, sizeof(uint32_t));
+		sign(bytes, size);
+		ck_assert_int_eq(archive_create(other, &archive), 0);
+		archive_adopt(archive, scan_image(it.image, it.size));
+		archive_span(archive, &span);
+		ck_assert_uint_eq(span.blocks, 0);
+		ck_assert_uint_eq(span.damaged, 1);
+		ck_assert_uint_eq(archive_boot_seq(archive), 1);
+		archive_destroy(archive);
+		memcpy(bytes, block, size);
+	}
+}
+END_TEST
+
 /* Nonsense with a right checksum: a fault of ours, or somebody's who means harm. The long form is
  * tests/fuzz/fuzz_archive.c. */
 START_TEST(nonsense_behind_a_right_checksum_is_survived)
@@ -283,9 +318,7 @@ START_TEST(nonsense_behind_a_right_checksum_is_survived)
 			size_t at = offsetof(struct archive_block, boot_id);
 			bytes[at + random_u64() % (size - at)] = (uint8_t)random_u64();
 		}
-		memset(bytes + offsetof(struct archive_block, crc), 0, sizeof(uint32_t));
-		uint32_t crc = crc32c(0, bytes, size);
-		memcpy(bytes + offsetof(struct archive_block, crc), &crc, sizeof(crc));
+		sign(bytes, size);
 		struct archive *archive = NULL;
 		ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
 		archive_adopt(archive, scan_image(it.image, it.size));
@@ -306,6 +339,7 @@ int main(void)
 	tcase_add_test(tcase, a_cut_at_any_boundary_costs_the_last_block_at_most);
 	tcase_add_test(tcase, at_most_a_minute_is_lost);
 	tcase_add_test(tcase, any_image_is_survived);
+	tcase_add_test(tcase, no_number_that_follows_wraps);
 	tcase_add_test(tcase, nonsense_behind_a_right_checksum_is_survived);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
