@@ -2,8 +2,11 @@
 #include "client/edgeprofctl/mqtt_session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "proto/tls_host.h"
 
@@ -117,6 +120,32 @@ static int authenticate(struct mqtt_session *session)
 	return code;
 }
 
+static void on_alarm(int number)
+{
+	static const char text[] = "edgeprofctl: no answer from the broker, or for its name\n";
+	(void)number;
+	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? CTL_OUTPUT : CTL_UNREACHABLE);
+}
+
+/* libmosquitto waits for a name and for a connection as long as the system does, which is minutes.
+ * Nothing is there yet that would have to be undone. */
+static int connect_in_time(struct mqtt_session *session)
+{
+	const struct sigaction action = {.sa_handler = on_alarm};
+	const struct itimerval never = {.it_value = {.tv_sec = 0}};
+	long ms = (long)session->ctl->options.timeout_ms;
+	const struct itimerval limit = {
+		.it_value = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000}};
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &limit, NULL);
+	int code = session->library.connect(
+		session->mosq, session->setup.host, session->setup.port, KEEPALIVE_S);
+	int error = errno;
+	setitimer(ITIMER_REAL, &never, NULL);
+	errno = error;
+	return code;
+}
+
 static int begin(struct mqtt_session *session)
 {
 	const struct mqtt_library *library = &session->library;
@@ -131,9 +160,7 @@ static int begin(struct mqtt_session *session)
 	library->int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
 	int code = authenticate(session);
 	code = code == 0 ? encrypt(session) : code;
-	return code == 0 ? library->connect(session->mosq, session->setup.host, session->setup.port,
-				   KEEPALIVE_S)
-			 : code;
+	return code == 0 ? connect_in_time(session) : code;
 }
 
 static uint64_t now_ms(void)

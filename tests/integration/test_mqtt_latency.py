@@ -218,6 +218,20 @@ def test_tls_is_the_daemons():
                 assert "can't be used" in latency(*words, status=69)
 
 
+def test_a_broker_that_does_not_accept_is_left_in_time():
+    """A full backlog: the kernel drops what would connect, and would try for two minutes."""
+    with contextlib.ExitStack() as held:
+        server = held.enter_context(contextlib.closing(socket.socket()))
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            one = held.enter_context(contextlib.closing(socket.socket()))
+            one.setblocking(False)
+            one.connect_ex(server.getsockname())
+        begin = time.monotonic()
+        told = latency("t", "--host", "127.0.0.1", "--port", server.getsockname()[1], "--timeout", "1s", status=69)
+        assert "no answer" in told and time.monotonic() - begin < 20, told
+
 if __name__ == "__main__":
     try:
         mosquitto.Broker().close()
