@@ -124,6 +124,29 @@ static void add_records(struct table *table, const cJSON *self)
 	add(table, "Raw records", value, note);
 }
 
+static const char *amount(const cJSON *pool, const char *member, char text[64])
+{
+	bool bytes = strcmp(json_word(pool, "unit"), "bytes") == 0;
+	snprintf(text, 64, "%s",
+		bytes ? format_bytes(json_number(pool, member)).text
+		      : format_count(json_integer(pool, member)).text);
+	return text;
+}
+
+/* What has a limit: used, the limit, and the most it ever was. */
+static void add_pools(struct table *table, const cJSON *self)
+{
+	char name[80], value[160], note[96], used[64], limit[64], most[64];
+	add(table, "Limits", "", "");
+	for (const cJSON *pool = json_first(self, "pools"); pool != NULL; pool = pool->next) {
+		snprintf(name, sizeof(name), "  %.70s", json_word(pool, "name"));
+		snprintf(value, sizeof(value), "%s of %s", amount(pool, "used", used),
+			amount(pool, "limit", limit));
+		snprintf(note, sizeof(note), "at most %s so far", amount(pool, "high_water", most));
+		add(table, name, value, note);
+	}
+}
+
 static void show_self(struct ctl *ctl, const cJSON *self)
 {
 	static const struct column columns[] = {
@@ -148,6 +171,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");
 	add_counts(&table, self);
+	add_pools(&table, self);
 	const char *bad = json_word(self, "statsd_bad_reason");
 	if (bad[0] != '\0') {
 		add(&table, "Last bad line", bad, "");

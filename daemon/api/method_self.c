@@ -126,6 +126,26 @@ static void counter_fields(struct json *out, const struct counters *counters)
 	json_unsigned(out, "loop_lag_max_us", counters->loop_lag_max_us);
 }
 
+static void capped_fields(struct json *out, const struct core *core)
+{
+	capped_look(core);
+	json_open(out, "pools", '[');
+	for (int i = 0; i < CAPPED_COUNT; i++) {
+		const struct capped *capped = &core->counters->capped[i];
+		if (capped->limit == 0) {
+			continue;
+		}
+		json_open(out, NULL, '{');
+		json_string(out, "name", capped_name((enum capped_what)i));
+		json_string(out, "unit", unit_name(capped_unit((enum capped_what)i)));
+		json_unsigned(out, "used", capped->used);
+		json_unsigned(out, "high_water", capped->high_water);
+		json_unsigned(out, "limit", capped->limit);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
 enum api_result method_get_self(struct api_call *call)
 {
 	struct json *out = call->out;
@@ -143,6 +163,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "stages_max", STAGES_MAX);
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
 	counter_fields(out, core->counters);
+	capped_fields(out, core);
 	json_unsigned(out, "clock_steps", core->wall->steps);
 	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));
 	return API_LAST;

@@ -41,8 +41,11 @@ bool queue_charge(struct api_connection *connection, size_t bytes)
 void queue_release(struct api_connection *connection, size_t bytes)
 {
 	struct api *api = connection->api;
+	struct capped *answers = &api->core->counters->capped[CAPPED_ANSWERS];
+	capped_use(answers, api->bytes); /* the most is what there was before some of it goes */
 	connection->account->bytes -= bytes;
 	api->bytes -= bytes;
+	capped_use(answers, api->bytes);
 	api->core->counters->api_bytes_queued = api->bytes;
 	if (api->some_blocked && bytes > 0) {
 		api_wake(api);

@@ -145,13 +145,19 @@ int api_connect(struct api *api, unsigned timeout_s, int *ret)
 	return 0;
 }
 
+static void note_connections(struct api *api)
+{
+	api->core->counters->api_connections = api->connections;
+	capped_use(&api->core->counters->capped[CAPPED_CONNECTIONS], api->connections);
+}
+
 void api_connection_opened(struct api *api, struct api_connection *connection)
 {
 	connection->next_connection = api->first;
 	api->first = connection;
 	connection->account->connections++;
 	api->connections++;
-	api->core->counters->api_connections = api->connections;
+	note_connections(api);
 }
 
 static void api_handle_closed(struct api *api)
@@ -180,7 +186,7 @@ void api_connection_closed(struct api *api, struct api_connection *connection)
 	*link = connection->next_connection;
 	connection->account->connections--;
 	api->connections--;
-	api->core->counters->api_connections = api->connections;
+	note_connections(api);
 	if (api->closing) {
 		/* one handle stands for all connections while the server closes */
 		api->handles++;
@@ -278,6 +284,10 @@ int api_open(
 	json_init(&api->out, api->out_buffer, sizeof(api->out_buffer));
 
 	int r = -ENOMEM;
+	struct capped *capped = api->core->counters->capped;
+	capped[CAPPED_CONNECTIONS].limit = api->options.max_connections;
+	capped[CAPPED_ANSWERS].limit =
+		api->options.max_queue_total + api->options.max_queue_uid; /* root's part */
 	api->accounts = mem_calloc(api->options.max_connections, sizeof(*api->accounts));
 	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
 	if (!api->accounts || !api->metric_serial || closer_create(&api->closer) < 0) {

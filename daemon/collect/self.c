@@ -242,6 +242,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	}
 	set_rates(self, core->counters, now_ns);
 	set_pool(ctx, self);
+	capped_look(core);
 	metric_set(self->other[METRIC_COUNT], (double)metrics_count(core->metrics));
 	metric_set(self->other[METRICS_REFUSED], (double)metrics_refused(core->metrics));
 	set_persistence(core, self);

@@ -130,13 +130,9 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 	return stage;
 }
 
-static bool has_room(struct apps *apps)
+static bool has_room(const struct apps *apps)
 {
-	struct stage_budget *budget = &apps->stage_budget;
-	if (budget->limit == 0) {
-		size_t limit = apps->options.stage_memory;
-		budget->limit = limit ? limit : STAGES_MEMORY;
-	}
+	const struct stage_budget *budget = &apps->stage_budget;
 	return apps->stages < STAGES_MAX &&
 	       budget->used + stage_bytes(apps->options.stage_window) <= budget->limit;
 }

@@ -35,6 +35,7 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->source = source;
 	apps->timeline = timeline;
 	apps->options = *options;
+	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
 	advice_defaults(&apps->advice);
 	*ret = apps;
 	return 0;

@@ -11,6 +11,7 @@
 #include "daemon/core/apps.h"
 #include "daemon/core/archive.h"
 #include "daemon/core/archive_reader.h"
+#include "daemon/core/capped.h"
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/persist_status.h"
@@ -86,6 +87,7 @@ struct counters {
 	uint64_t statsd_lost;	    /* over UDP, as the kernel counts */
 	char statsd_bad_reason[64]; /* of the last bad line; "" = none */
 	char statsd_reason[96]; /* why there are no datagrams although configured; "" = there are */
+	struct capped capped[CAPPED_COUNT];
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
 	uint64_t wakeups;	       /* of the event loop */
 	uint32_t loop_lag_max_us;      /* since the last self sample */

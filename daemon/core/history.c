@@ -140,6 +140,12 @@ bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *se
 	return true;
 }
 
+void history_bytes(const struct history *history, size_t *size, size_t *used)
+{
+	*size = history->pool.size;
+	*used = (size_t)history->pool.used * HISTORY_BLOCK;
+}
+
 void history_usage(const struct history *history, struct history_usage *ret)
 {
 	const struct history_pool *pool = &history->pool;

@@ -109,3 +109,5 @@ struct history_usage {
 	struct history_tier_usage tier[HISTORY_TIERS];
 };
 void history_usage(const struct history *history, struct history_usage *ret);
+/* Bytes of the whole pool and of blocks in use: of the usage what costs nothing. */
+void history_bytes(const struct history *history, size_t *size, size_t *used);

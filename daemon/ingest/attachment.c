@@ -130,6 +130,7 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 		attachment->next->prev = attachment->prev;
 	}
 	ingest->mapped_bytes -= attachment->size;
+	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
 	attachment_withdraw_advice(attachment);
 	ring_destroy(attachment->ring);
 	munmap(attachment->map, attachment->size);
@@ -285,6 +286,7 @@ static void link_up(struct attachment *attachment, struct connection *connection
 	}
 	ingest->attachments = attachment;
 	ingest->mapped_bytes += attachment->size;
+	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
 	ingest->core->counters->attaches++;
 	refusals_forget(&ingest->core->counters->refusals, attachment->process->app->name,
 		attachment->peer.uid);

@@ -227,6 +227,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	if (ingest->options.max_mapping_bytes == 0) {
 		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
 	}
+	core->counters->capped[CAPPED_MAPPINGS].limit = ingest->options.max_mapping_bytes;
 	ingest->listener.fd = -1;
 	int r = closer_create(&ingest->closer);
 	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);

@@ -39,6 +39,9 @@ static void update_counts(struct mqtt *mqtt)
 {
 	struct broker_status *broker = mqtt->core->broker;
 	struct outbox_counts counts = outbox_count(mqtt->outbox);
+	struct capped *queue = &mqtt->core->counters->capped[CAPPED_MQTT];
+	queue->limit = mqtt->outbox->max_messages;
+	capped_use(queue, counts.messages);
 	broker->queued = (uint32_t)counts.messages;
 	broker->delivered = counts.delivered;
 	broker->dropped = counts.dropped_summaries;
@@ -131,6 +134,7 @@ static void end(struct mqtt *mqtt)
 	mqtt->core->broker->state = BROKER_OFF;
 	mqtt->core->broker->reason[0] = '\0';
 	mqtt->core->broker->queued = 0;
+	mqtt->core->counters->capped[CAPPED_MQTT].limit = 0;
 	mqtt->core->broker->since_ns = seam()->now_ns();
 	close_handles(mqtt);
 }

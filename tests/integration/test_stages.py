@@ -261,6 +261,36 @@ def anonymous_kib(daemon):
 
 
 # covers G2.2
+def test_every_pool_tells_its_use_limit_and_high_water():
+    def pools(daemon):
+        return {p["name"]: p for p in daemon.call("GetSelf")["pools"]}
+
+    with Daemon("[stages]\nmemory = 2M\n[recorder]\nmemory = 128K\n[history]\nmemory = 1M\n") as daemon:
+        before = pools(daemon)
+        limits = {name: pool["limit"] for name, pool in before.items()}
+        assert limits == {"history": 1 << 20, "records": 128 << 10, "stages": 2 << 20, "mappings": 16 << 20,
+                          "answers": 5 << 20, "connections": 128, "metrics": 4096}, limits
+        with Writer(daemon) as writer:
+            writer.do(*(f"run stage{i} 1000" for i in range(20)))
+            wait_for(daemon, stage19=1)
+            busy = pools(daemon)
+            assert busy["mappings"]["used"] == 256 << 10 and busy["stages"]["used"] >= 20 * 8192, busy
+            assert busy["records"]["used"] > 0 and busy["metrics"]["used"] > before["metrics"]["used"], busy
+        after = until("the app is gone", lambda: (
+            lambda p: p if p["mappings"]["used"] == 0 else None)(pools(daemon)))
+        assert after["mappings"]["high_water"] == 256 << 10 and after["connections"]["high_water"] >= 1, after
+        assert all(p["used"] <= p["high_water"] <= p["limit"] for p in after.values()), after
+        clients = [daemon.client() for _ in range(9)]
+        for client in clients:
+            client.call("GetStatus")
+        for client in clients:
+            client.close()
+        assert until("they were counted", lambda: pools(daemon)["connections"])["high_water"] >= 9
+        text = daemon.ctl("self").stdout
+        assert "mappings" in text and "at most 256.0 KiB so far" in text, text
+
+
+# covers G2.2
 def test_memory_is_bounded_by_the_window_and_the_histogram():
     with Daemon() as daemon, Writer(daemon) as writer:
         writer.do("run warm 1000")
