@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What people do about alerts, with the real daemon and a real broker: acknowledge, silence, test the
-chain; across restarts and kill -9. covers G5.8"""
+chain; across restarts and kill -9."""
 import json
 import pathlib
 import re

@@ -122,7 +122,6 @@ def test_events_of_a_time():
 FAKETIME = next((path for path in pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
 
 
-# covers G2.12
 def test_a_clock_that_starts_in_1970_leaves_rows_in_order():
     """Only the wall clock is faked; the daemon sees the change when it reads the clock again, each minute."""
     if FAKETIME is None:
@@ -161,7 +160,6 @@ def test_a_clock_that_starts_in_1970_leaves_rows_in_order():
                 assert abs(times[0] - now_us) < 3600e6, times[0]
 
 
-# covers G0.16
 def test_kills_at_full_rate_lose_at_most_one_sample():
     """Long form: EDGEPROF_KILLS=5000."""
     random.seed(5)

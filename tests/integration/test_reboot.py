@@ -39,7 +39,6 @@ def check_boot(sampled, told, stopped):
             assert abs(max(row[3] for row in inside) - most) <= 0.02 * abs(most) + 0.02, (name, at)
 
 
-# covers G0.16
 def test_boots_follow_one_another():
     """A clean stop, a kill -9, and the boot that asks."""
     with Board(FAST) as board:

@@ -1,5 +1,5 @@
 /* Acknowledgements, silences, their end, the log and the test: who is called and who is not, also
- * across a kill. covers G5.8 */
+ * across a kill. */
 #include "tests/unit/holds_fixture.h"
 
 START_TEST(a_silenced_alert_goes_on_and_is_told_when_the_silence_ends)

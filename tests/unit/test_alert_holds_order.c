@@ -1,4 +1,4 @@
-/* Holds, limits and reloads in the orders that are easily forgotten. covers G5.8 */
+/* Holds, limits and reloads in the orders that are easily forgotten. */
 #include "tests/unit/holds_fixture.h"
 
 START_TEST(what_nobody_was_called_for_is_told_when_its_acknowledgement_is_taken_back)

@@ -1,4 +1,4 @@
-/* What alerts remember, cut off in the midst of a write and damaged in any way. covers G5.8 */
+/* What alerts remember, cut off in the midst of a write and damaged in any way. */
 #include "tests/unit/alerts_fixture.h"
 
 #include <signal.h>

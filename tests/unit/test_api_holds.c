@@ -1,5 +1,5 @@
 /* AckAlert, SilenceAlert, ListSilences, GetAlertLog, TestAlert over the socket: what they refuse,
- * by name, and what they answer; every reply against the description. covers G5.8 */
+ * by name, and what they answer; every reply against the description. */
 #include "api_fixture.h"
 
 #include "daemon/core/alerts_actions.h"

@@ -170,7 +170,6 @@ static void compare(const char *text, const struct sums *got, const struct sums 
 	}
 }
 
-/* covers G0.16 */
 START_TEST(every_bucket_of_every_boot_is_told_once)
 {
 	static const char *const globs[] = {

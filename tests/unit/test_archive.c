@@ -70,7 +70,6 @@ START_TEST(other_formats_are_recognised)
 }
 END_TEST
 
-/* covers G3.16 */
 START_TEST(rows_come_back_after_a_restart)
 {
 	start(ARCHIVE_SIZE_MIN, 100);

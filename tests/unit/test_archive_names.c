@@ -21,7 +21,6 @@ static size_t compare_image(uint64_t *oldest)
 	return points;
 }
 
-/* covers G3.16 */
 START_TEST(a_lost_block_costs_its_own_rows_only)
 {
 	start(ARCHIVE_SIZE_MIN, 200);

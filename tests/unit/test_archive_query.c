@@ -168,7 +168,6 @@ START_TEST(overlapping_boots_are_told_boot_by_boot)
 }
 END_TEST
 
-/* covers G2.2 */
 START_TEST(rows_of_before_the_first_sync_get_the_right_time_afterwards)
 {
 	start(ARCHIVE_SIZE_MIN, 4);
@@ -202,7 +201,6 @@ START_TEST(rows_of_before_the_first_sync_get_the_right_time_afterwards)
 }
 END_TEST
 
-/* covers G2.12 */
 START_TEST(events_of_past_boots_come_back)
 {
 	start(ARCHIVE_SIZE_MIN, 2);

@@ -247,7 +247,6 @@ static void check_timeline(void)
 	ck_assert_uint_eq(serial, board.told_steps + board.synced_told);
 }
 
-/* covers G2.12 */
 START_TEST(a_month_of_clock_trouble_leaves_history_and_timeline_whole)
 {
 	read_clocks(); /* 1970 */

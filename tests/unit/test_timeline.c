@@ -237,7 +237,6 @@ START_TEST(damage_cuts_the_ring_short_and_does_no_harm)
 }
 END_TEST
 
-/* covers G0.16 */
 START_TEST(boots_before_this_one_have_the_serials_below)
 {
 	static uint64_t memory[4096];
