@@ -1,5 +1,5 @@
 /* What the records of instrumented apps become: statistics, metrics, counts. */
-#include "tests/unit/apps_fixture.h"
+#include "tests/unit/app_process_fixture.h"
 
 START_TEST(a_sample_in_parts_is_committed_at_once)
 {

@@ -1,5 +1,5 @@
 /* Who an app is, what it says of itself, and what is told when it has gone. */
-#include "tests/unit/apps_fixture.h"
+#include "tests/unit/app_process_fixture.h"
 
 START_TEST(the_last_words_name_the_innermost_open_stage)
 {

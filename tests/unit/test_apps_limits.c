@@ -1,5 +1,5 @@
 /* What names, apps, processes and stages without end may cost, and whom. */
-#include "tests/unit/apps_fixture.h"
+#include "tests/unit/app_process_fixture.h"
 
 START_TEST(limits_refuse_and_the_rest_goes_into_other)
 {

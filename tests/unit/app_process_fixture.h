@@ -1,0 +1,91 @@
+/* Apps over metrics and a timeline, and what their processes say. Times are numbers. */
+#pragma once
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/app_told.h"
+#include "daemon/core/apps.h"
+#include "daemon/util/seam.h"
+
+static const uint64_t S = 1000000000, MS = 1000000;
+static const uint64_t T0 = 100000ull * 1000000000; /* long after boot */
+
+static struct sources *sources;
+static struct source *source;
+static struct metrics *metrics;
+static struct timeline *timeline;
+static struct apps *apps;
+
+static inline void setup(void)
+{
+	ck_assert_int_eq(sources_create(&sources), 0);
+	ck_assert_int_eq(sources_add(sources, "apps", 0, &source), 0);
+	ck_assert_int_eq(metrics_create(&metrics), 0);
+	ck_assert_int_eq(timeline_create(256, &timeline), 0);
+	const struct apps_options options = {.stage_window = 1024, .frame_window = 300};
+	ck_assert_int_eq(apps_create(metrics, source, timeline, &options, &apps), 0);
+}
+
+static inline void teardown(void)
+{
+	apps_destroy(apps);
+	timeline_destroy(timeline);
+	metrics_destroy(metrics);
+	sources_destroy(sources);
+}
+
+static inline struct app_process *attach_as(const char *name, uid_t uid, pid_t pid, uint64_t now_ns)
+{
+	struct app_process *process = NULL;
+	ck_assert_int_eq(apps_attach(apps, name, uid, pid, 1, 65536, now_ns, &process), 0);
+	return process;
+}
+
+static inline void declare(
+	struct app_process *process, uint32_t index, const char *name, uint64_t deadline)
+{
+	struct proto_declaration d = {.deadline_ns = deadline};
+	snprintf(d.name, sizeof(d.name), "%s", name);
+	apps_declare(apps, process, index, &d);
+}
+
+static inline void record(struct app_process *process, enum proto_kind kind, uint16_t stage,
+	uint64_t start_ns, uint64_t value, uint64_t frame)
+{
+	const struct proto_record r = {.stage = stage,
+		.kind = (uint8_t)kind,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = start_ns,
+		.value = value,
+		.frame = frame};
+	apps_record(apps, process, 0, &r, T0 + 10 * S);
+}
+
+static inline const struct metric *metric(const char *name)
+{
+	const struct metric *m = metrics_find(metrics, name);
+	ck_assert_msg(m != NULL, "%s", name);
+	return m;
+}
+
+static inline void near(const char *name, double want)
+{
+	double value = metric(name)->value;
+	ck_assert_msg(fabs(value - want) <= 1e-7 * fabs(want), "%s is %.10g", name, value);
+}
+
+static inline void null_because(const char *name, const char *reason)
+{
+	ck_assert_msg(isnan(metric(name)->value), "%s", name);
+	ck_assert_str_eq(metric(name)->reason, reason);
+}
+
+static inline const char *last_text(void)
+{
+	return timeline_from(timeline, timeline_last_serial(timeline))->text;
+}
