@@ -88,6 +88,19 @@ static inline void put_run(
 	put(process, &r);
 }
 
+/* Any record, drained 10 s after T0. */
+static inline void record(struct app_process *process, enum proto_kind kind, uint16_t stage,
+	uint64_t start_ns, uint64_t value, uint64_t frame)
+{
+	const struct proto_record r = {.stage = stage,
+		.kind = (uint8_t)kind,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = start_ns,
+		.value = value,
+		.frame = frame};
+	apps_record(apps, process, 0, &r, T0 + 10 * S);
+}
+
 static inline const struct metric *metric(const char *name)
 {
 	const struct metric *m = metrics_find(metrics, name);
@@ -99,6 +112,12 @@ static inline void is(const char *name, double want)
 {
 	double value = metric(name)->value;
 	ck_assert_msg(fabs(value - want) <= 1e-9 * fabs(want), "%s is %.10g", name, value);
+}
+
+static inline void near(const char *name, double want)
+{
+	double value = metric(name)->value;
+	ck_assert_msg(fabs(value - want) <= 1e-7 * fabs(want), "%s is %.10g", name, value);
 }
 
 static inline void null_because(const char *name, const char *reason)

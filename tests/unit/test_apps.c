@@ -1,13 +1,17 @@
 /* What the records of instrumented apps become: statistics, metrics, counts. */
-#include "tests/unit/app_process_fixture.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/util/seam.h"
+#include "tests/unit/apps_fixture.h"
 
 START_TEST(a_sample_in_parts_is_committed_at_once)
 {
 	struct app_process *cam = attach_as("cam", 1000, 12, T0),
 			   *eye = attach_as("eye", 1000, 13, T0);
-	declare(cam, 0, "infer", 0);
-	declare(cam, 1, "quiet", 0);
-	declare(eye, 0, "infer", 0);
+	declare(cam, 0, "infer", "");
+	declare(cam, 1, "quiet", "");
+	declare(eye, 0, "infer", "");
 	ck_assert(!apps_sample_ahead(apps, 1));
 	record(cam, PROTO_KIND_COMPLETE, 1, T0, 3 * MS, 1);
 	apps_sample(apps, T0 + S);
@@ -40,8 +44,9 @@ START_TEST(stage_statistics_become_metrics)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	ck_assert_str_eq(last_text(), "started (pid 12)");
-	declare(p, 0, "infer", 50 * MS);
-	declare(p, 1, "a label", 0);
+	const struct proto_declaration declaration = {.name = "infer", .deadline_ns = 50 * MS};
+	apps_declare(apps, p, 0, &declaration);
+	declare(p, 1, "a label", "");
 	for (uint64_t i = 1; i <= 100; i++) {
 		record(p, PROTO_KIND_COMPLETE, 0, T0, i * MS, i);
 	}
@@ -133,7 +138,7 @@ END_TEST
 START_TEST(what_is_not_believable_is_counted_and_changes_nothing)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "infer", 0);
+	declare(p, 0, "infer", "");
 	const uint64_t now = T0 + 10 * S, day = 86400 * S;
 	static const struct proto_record good = {.kind = PROTO_KIND_COMPLETE, .value = 5};
 	struct proto_record bad[14];
@@ -173,7 +178,7 @@ END_TEST
 START_TEST(orphans_and_abandoned_begins_are_told_after_a_full_pass)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "io", 0);
+	declare(p, 0, "io", "");
 	record(p, PROTO_KIND_END, 0, T0 + 5, 1, 0);
 	apps_drained(apps, p);
 	struct stage *io = p->app->stage[0];
@@ -197,7 +202,7 @@ END_TEST
 START_TEST(begin_and_end_meet_whatever_slot_is_read_first)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "io", 0);
+	declare(p, 0, "io", "");
 	record(p, PROTO_KIND_END, 0, T0 + 50, 1, 0); /* its slot was read first */
 	record(p, PROTO_KIND_BEGIN, 0, T0 + 10, 1, 9);
 	apps_drained(apps, p);
@@ -229,8 +234,8 @@ START_TEST(equal_ids_of_two_processes_stay_apart)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	struct app_process *q = attach_as("cam", 1000, 13, T0);
-	declare(p, 0, "io", 0);
-	declare(q, 0, "io", 0);
+	declare(p, 0, "io", "");
+	declare(q, 0, "io", "");
 	record(p, PROTO_KIND_BEGIN, 0, T0 + 10, 1, 0);
 	record(q, PROTO_KIND_BEGIN, 0, T0 + 20, 1, 0);
 	apps_drained(apps, p);
@@ -251,7 +256,7 @@ END_TEST
 START_TEST(a_flood_of_open_ids_is_bounded)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "io", 0);
+	declare(p, 0, "io", "");
 	for (uint64_t i = 0; i < 5000; i++) {
 		record(p, i % 2 ? PROTO_KIND_END : PROTO_KIND_BEGIN, 0, T0 + i, i, 0);
 	}
@@ -267,7 +272,7 @@ END_TEST
 START_TEST(begins_and_ends_read_backwards_meet)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "io", 0);
+	declare(p, 0, "io", "");
 	for (uint64_t i = 100; i-- > 0;) {
 		record(p, PROTO_KIND_END, 0, T0 + 10 * i + 7, i % 3, 0);
 		record(p, PROTO_KIND_BEGIN, 0, T0 + 10 * i, i % 3, 0);
@@ -306,7 +311,7 @@ START_TEST(short_memory_loses_numbers_but_nothing_else)
 		if (r < 0) {
 			ck_assert_int_eq(r, -ENOMEM);
 		} else {
-			declare(p, 0, "infer", 0);
+			declare(p, 0, "infer", "");
 			record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 			record(p, PROTO_KIND_FRAME, 0, T0, MS, 1);
 			record(p, PROTO_KIND_BEGIN, 0, T0, 1, 1);

@@ -1,11 +1,13 @@
 /* Who an app is, what it says of itself, and what is told when it has gone. */
-#include "tests/unit/app_process_fixture.h"
+#include <errno.h>
+
+#include "tests/unit/apps_fixture.h"
 
 START_TEST(the_last_words_name_the_innermost_open_stage)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "total", 0);
-	declare(p, 1, "infer", 0);
+	declare(p, 0, "total", "");
+	declare(p, 1, "infer", "");
 	record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 	const struct proto_open_stage open[] = {
 		{.start_ns = T0, .stage = 0, .frame = 8841},
@@ -53,7 +55,7 @@ END_TEST
 START_TEST(a_name_belongs_to_its_uid_until_a_minute_after)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0), *q = NULL;
-	declare(p, 0, "infer", 0);
+	declare(p, 0, "infer", "");
 	record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 	ck_assert_int_eq(apps_attach(apps, "cam", 1001, 13, 1, 65536, T0, &q), -EACCES);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + S);
@@ -71,8 +73,8 @@ START_TEST(names_are_cleaned_and_collisions_numbered)
 {
 	struct app_process *p = attach_as("my/cam\x1b[1m", 1000, 12, T0);
 	ck_assert_str_eq(p->app->name, "my_cam__1m");
-	declare(p, 0, "a/b", 0);
-	declare(p, 1, "a+b", 0);
+	declare(p, 0, "a/b", "");
+	declare(p, 1, "a+b", "");
 	record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 	record(p, PROTO_KIND_COMPLETE, 1, T0, MS, 1);
 	ck_assert_str_eq(p->app->stage[0]->name, "a_b");
@@ -83,7 +85,7 @@ END_TEST
 START_TEST(marks_go_on_the_timeline_and_a_flood_does_not)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	declare(p, 0, "before model load", 0);
+	declare(p, 0, "before model load", "");
 	record(p, PROTO_KIND_MARK, 0, T0, 0, PROTO_NO_FRAME);
 	ck_assert_str_eq(last_text(), "before model load");
 	uint64_t serial = timeline_last_serial(timeline);
@@ -123,7 +125,7 @@ START_TEST(the_end_of_an_app_is_told_with_its_statistics)
 	ck_assert_int_eq(apps_observe_end(apps, on_end, &ended), 0);
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	struct app_process *q = attach_as("cam", 1000, 13, T0);
-	declare(p, 0, "infer", 0);
+	declare(p, 0, "infer", "");
 	record(p, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + S);
 	ck_assert_uint_eq(ended.calls, 0); /* another process lives */

@@ -1,5 +1,9 @@
 /* What names, apps, processes and stages without end may cost, and whom. */
-#include "tests/unit/app_process_fixture.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/core/app_told.h"
+#include "tests/unit/apps_fixture.h"
 
 START_TEST(limits_refuse_and_the_rest_goes_into_other)
 {
@@ -10,7 +14,7 @@ START_TEST(limits_refuse_and_the_rest_goes_into_other)
 		p[i] = attach_as(name, 1000, 100 + i, T0);
 		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
 			snprintf(name, sizeof(name), "s%u", d);
-			declare(p[i], d, name, 0);
+			declare(p[i], d, name, "");
 			record(p[i], PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		}
 	}
@@ -24,7 +28,7 @@ START_TEST(limits_refuse_and_the_rest_goes_into_other)
 	/* what no process uses any more makes room */
 	apps_detach(apps, p[0], PROCESS_ENDED, T0 + S);
 	struct app_process *q = attach_as("late", 1000, 200, T0 + S);
-	declare(q, 0, "infer", 0);
+	declare(q, 0, "infer", "");
 	record(q, PROTO_KIND_COMPLETE, 0, T0 + S, MS, 1);
 	ck_assert_str_eq(q->app->stage[0]->name, "infer");
 	apps_sample(apps, T0 + 2 * S);
@@ -40,7 +44,7 @@ START_TEST(apps_under_ever_new_names_keep_the_limit_of_stages)
 		struct app_process *p = attach_as(name, 1000, 100 + i, T0);
 		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
 			snprintf(name, sizeof(name), "s%d_%u", (int)i, d);
-			declare(p, d, name, 0);
+			declare(p, d, name, "");
 			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		}
 		apps_detach(apps, p, PROCESS_ENDED, T0 + S);
@@ -78,14 +82,14 @@ START_TEST(ever_new_names_neither_grow_nor_touch_another_app)
 	const char *text = getenv("EDGEPROF_NAMES");
 	uint64_t names = text ? strtoull(text, NULL, 10) : 50000;
 	struct app_process *good = attach_as("good", 1001, 7, T0);
-	declare(good, 0, "infer", 0);
+	declare(good, 0, "infer", "");
 	size_t metrics_before = 0;
 	for (uint64_t n = 0; n < names; n += PROTO_DECLARATIONS) {
 		struct app_process *p = attach_as("evil", 1000, 12, T0);
 		for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
 			char name[32];
 			snprintf(name, sizeof(name), "n%llu", (unsigned long long)(n + d));
-			declare(p, d, name, 0);
+			declare(p, d, name, "");
 			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 			record(p, PROTO_KIND_GAUGE, (uint16_t)d, T0, 0, 1);
 		}
@@ -105,7 +109,7 @@ END_TEST
 START_TEST(who_has_most_gives_first)
 {
 	struct app_process *p = attach_as("good", 1001, 7, T0);
-	declare(p, 0, "infer", 0);
+	declare(p, 0, "infer", "");
 	record(p, PROTO_KIND_COMPLETE, 0, T0 - S, MS, 1);
 	apps_detach(apps, p, PROCESS_DIED, T0); /* gone before all others, used before all others */
 	for (pid_t i = 0; i < 300; i++) {
@@ -114,7 +118,7 @@ START_TEST(who_has_most_gives_first)
 		p = attach_as(name, 1000, 100 + i, T0 + 1);
 		for (uint32_t d = 0; d < 20; d++) {
 			snprintf(name, sizeof(name), "s%d_%u", (int)i, d);
-			declare(p, d, name, 0);
+			declare(p, d, name, "");
 			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		}
 		apps_detach(apps, p, PROCESS_ENDED, T0 + 2);
@@ -154,7 +158,7 @@ START_TEST(stages_without_a_place_are_named)
 	for (uint32_t d = 0; d < PROTO_DECLARATIONS; d++) {
 		char name[16];
 		snprintf(name, sizeof(name), "s%u", d);
-		declare(p, d, name, 0);
+		declare(p, d, name, "");
 		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 	}
@@ -165,7 +169,7 @@ START_TEST(stages_without_a_place_are_named)
 		char name[16];
 		snprintf(name, sizeof(name), "q%u", i);
 		struct app_process *q = attach_as("cam", 1000, 13, T0);
-		declare(q, 0, name, 0);
+		declare(q, 0, name, "");
 		record(q, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 	}
 	ck_assert_str_eq(apps_other_name(apps, 0), "cam/q19");
