@@ -1,0 +1,172 @@
+/* Which stage runs within which, and what that makes of totals and shares. */
+#include "tests/unit/app_stages_fixture.h"
+
+/* covers G3.12 */
+START_TEST(children_come_before_their_parent)
+{
+	uint16_t infer = declare("infer"), pre = declare("pre"), conv = declare("conv"),
+		 nms = declare("nms");
+	for (uint64_t i = 0; i < 3; i++) {
+		run_in(2, conv, T0, 3 * MS);
+		run_in(2, conv, T0, 3 * MS);
+		run_in(1, pre, T0, 8 * MS);
+		run_in(1, nms, T0, 2 * MS);
+		run_in(0, infer, T0, 10 * MS);
+	}
+	ck_assert_str_eq(parent("conv"), "pre");
+	ck_assert_str_eq(parent("pre"), "infer");
+	ck_assert_str_eq(parent("nms"), "infer");
+	ck_assert_str_eq(parent("infer"), "");
+	ck_assert_uint_eq(stage("conv")->depth, 2);
+	ck_assert_uint_eq(stage("conv")->parents, 1);
+	ck_assert(counts("infer") && !counts("pre") && !counts("conv") && !counts("nms"));
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_uint_eq(relations.total_ns, 30 * MS);
+}
+END_TEST
+
+/* covers mistake 12: what is in `total` counts, `total` does not */
+START_TEST(stages_inside_total_count_and_total_does_not)
+{
+	uint16_t total = declare("total"), capture = declare("capture"), infer = declare("infer"),
+		 conv = declare("conv");
+	run_in(1, capture, T0, 4 * MS);
+	run_in(2, conv, T0, 5 * MS);
+	run_in(1, infer, T0, 6 * MS);
+	run_in(0, total, T0, 11 * MS);
+	ck_assert_str_eq(parent("capture"), "total");
+	ck_assert(counts("capture") && counts("infer") && !counts("conv") && !counts("total"));
+	const struct stage_query recent = {.lifetime = false};
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_double_eq_tol(app_frame_ms(app(), &relations, &recent), 10, 1e-9);
+	ck_assert_double_eq_tol(app_stage_share(app(), stage("infer")), 0.6, 1e-9);
+	ck_assert_double_eq_tol(app_stage_share(app(), stage("conv")), 0.5, 1e-9);
+}
+END_TEST
+
+START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
+{
+	uint16_t a = declare("a"), b = declare("b"), child = declare("child");
+	for (int i = 0; i < 5; i++) {
+		run_in(1, child, T0, MS);
+		run_in(0, i == 0 ? a : b, T0, 2 * MS);
+	}
+	ck_assert_str_eq(parent("child"), "b");
+	ck_assert_uint_eq(stage("child")->parents, 2);
+	for (int i = 0; i < 6; i++) { /* it mostly runs on its own by now */
+		run_in(0, child, T0, MS);
+	}
+	ck_assert_str_eq(parent("child"), "");
+	ck_assert(counts("child"));
+}
+END_TEST
+
+START_TEST(a_in_b_in_a_has_a_root)
+{
+	uint16_t a = declare("a"), b = declare("b");
+	run_in(2, a, T0, MS);
+	run_in(1, b, T0, 2 * MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	run_in(2, b, T0, 2 * MS);
+	run_in(1, a, T0, MS);
+	ck_assert(parent("a")[0] == '\0' || parent("b")[0] == '\0');
+	ck_assert(counts("a") != counts("b"));
+}
+END_TEST
+
+START_TEST(more_children_and_parents_than_fit_are_left_out)
+{
+	uint16_t many[40], top = declare("top");
+	for (int i = 0; i < 40; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "c%d", i);
+		many[i] = declare(name);
+		run_in(1, many[i], T0, MS);
+	}
+	run_in(0, top, T0, 50 * MS);
+	ck_assert_str_eq(parent("c15"), "top");
+	ck_assert_str_eq(parent("c16"), "");
+	for (int i = 1; i < 40; i++) { /* one child in 39 parents */
+		run_in(1, many[0], T0, MS);
+		run_in(0, many[i], T0, MS);
+	}
+	ck_assert_uint_eq(stage("c0")->parents, STAGE_PARENTS + 1);
+	/* deeper than is told, and a slot that no mapping has */
+	run_in(15, many[0], T0, MS);
+	const struct proto_record r = {.stage = top,
+		.kind = PROTO_KIND_COMPLETE,
+		.flags = 3 << PROTO_RECORD_DEPTH_SHIFT,
+		.start_ns = T0,
+		.value = MS,
+		.frame = PROTO_NO_FRAME};
+	apps_record(apps, process, 4711, &r, T0 + S);
+	ck_assert_uint_eq(process->accounting.invalid, 0);
+}
+END_TEST
+
+/* covers G3.3: golden vector C */
+START_TEST(golden_vector_c_shares_of_category_and_total)
+{
+	static const struct {
+		const char *name, *category;
+		uint64_t ms;
+		double of_category, of_total;
+	} ops[] = {{"op1", "inference", 112345, 56.67, 47.71},
+		{"op2", "inference", 48672, 24.55, 20.67},
+		{"op3", "inference", 37217, 18.77, 15.80},
+		{"rest", "other", 235478 - 198234, 100, 15.82}};
+	for (size_t i = 0; i < 4; i++) {
+		uint16_t op = declare_as(ops[i].name, ops[i].category, "");
+		run_in(0, op, T0, ops[i].ms * MS / 2);
+		run_in(0, op, T0, ops[i].ms * MS / 2);
+	}
+	struct app_relations r;
+	app_relate(app(), &r);
+	ck_assert_uint_eq(r.total_ns, 235478 * MS);
+	for (size_t i = 0; i < 4; i++) {
+		double ns = (double)app()->stage[i]->total_ns;
+		double category_ns = (double)r.category_ns[r.category[i]];
+		ck_assert_double_eq_tol(100 * ns / category_ns, ops[i].of_category, 0.005);
+		ck_assert_double_eq_tol(100 * ns / (double)r.total_ns, ops[i].of_total, 0.005);
+	}
+	ck_assert_double_eq_tol(100 * (double)r.category_ns[0] / (double)r.total_ns, 84.2, 0.05);
+}
+END_TEST
+
+START_TEST(a_nested_stage_does_not_count_twice_in_its_category)
+{
+	uint16_t infer = declare_as("infer", "nn", "gpu"), conv = declare_as("conv", "nn", "gpu"),
+		 copy = declare_as("copy", "memory", "gpu");
+	run_in(1, conv, T0, 6 * MS);
+	run_in(1, copy, T0, 1 * MS);
+	run_in(0, infer, T0, 10 * MS);
+	struct app_relations r;
+	app_relate(app(), &r);
+	ck_assert_uint_eq(r.category_ns[r.category[index_of("infer")]], 10 * MS);
+	ck_assert_uint_eq(r.category_ns[r.category[index_of("copy")]], 1 * MS);
+	ck_assert_uint_eq(r.unit_ns[r.unit[index_of("copy")]], 10 * MS);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("app_relations");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, children_come_before_their_parent);
+	tcase_add_test(tc, stages_inside_total_count_and_total_does_not);
+	tcase_add_test(tc, the_parent_seen_most_often_wins_and_others_are_flagged);
+	tcase_add_test(tc, a_in_b_in_a_has_a_root);
+	tcase_add_test(tc, more_children_and_parents_than_fit_are_left_out);
+	tcase_add_test(tc, golden_vector_c_shares_of_category_and_total);
+	tcase_add_test(tc, a_nested_stage_does_not_count_twice_in_its_category);
+	Suite *suite = suite_create("app_relations");
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
