@@ -88,8 +88,9 @@ static int encrypt(struct mqtt_session *session)
 	int r = proto_tls_host(library->handle, &tls, &context);
 	if (r < 0) {
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
-			r == -ENOENT ? "ca_file, cert_file or key_file can't be used"
-				     : strerror(-r));
+			r == -ENOENT	? "ca_file, cert_file or key_file can't be used"
+			: r == -ENOTSUP ? "this libmosquitto comes without OpenSSL's functions"
+					: strerror(-r));
 		return MOSQ_ERR_TLS;
 	}
 	int code = library->void_option(session->mosq, MOSQ_OPT_SSL_CTX, context);

@@ -164,9 +164,8 @@ static int session_encrypt(struct session *session)
 		return 0;
 	}
 	int code = mqtt_tls_set(session->mosq, link);
-	if (code == MOSQ_ERR_INVAL) {
-		snprintf(session->reason, sizeof(session->reason),
-			"ca_file, cert_file or key_file can't be read");
+	if (code) {
+		snprintf(session->reason, sizeof(session->reason), "%s", mqtt_tls_fault(code));
 	}
 	return code;
 }

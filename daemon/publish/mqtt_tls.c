@@ -25,12 +25,35 @@ int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
 		.key_file = or_null(link->key_file)};
 	void *context;
 	int r = proto_tls_host(RTLD_DEFAULT, &tls, &context);
-	if (r < 0) {
-		return r == -ENOENT ? MOSQ_ERR_INVAL : r == -ENOMEM ? MOSQ_ERR_NOMEM : MOSQ_ERR_TLS;
+	switch (r) {
+	case 0:
+		break;
+	case -ENOENT:
+		return MOSQ_ERR_INVAL;
+	case -ENOMEM:
+		return MOSQ_ERR_NOMEM;
+	case -ENOTSUP:
+		return MOSQ_ERR_NOT_SUPPORTED;
+	default:
+		return MOSQ_ERR_TLS;
 	}
 	int code = mosquitto_void_option(mosq, MOSQ_OPT_SSL_CTX, context);
 	proto_tls_host_free(RTLD_DEFAULT, context); /* it has its own reference */
 	return code ? code : mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
+}
+
+const char *mqtt_tls_fault(int code)
+{
+	switch (code) {
+	case MOSQ_ERR_INVAL:
+		return "ca_file, cert_file or key_file can't be read";
+	case MOSQ_ERR_NOT_SUPPORTED:
+		return "TLS: this libmosquitto comes without OpenSSL's functions";
+	case MOSQ_ERR_TLS:
+		return "TLS: no certificate can hold this host name";
+	default:
+		return mosquitto_strerror(code);
+	}
 }
 
 /* What OpenSSL's verification found, NULL when nothing or nobody to ask. */
