@@ -71,6 +71,7 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 		}
 		struct alert_instance *instance = alerts->of[metric->id];
 		for (; instance; instance = instance->next) {
+			instance->state.ended = metric->ended;
 			if (instance->slope) {
 				alert_instance_judge_slope(alerts, instance, metric->value, t_ns);
 			} else {

@@ -60,7 +60,7 @@ static bool calm(const struct alert *alert, double value, double threshold)
 		return true;
 	}
 	if (isnan(value)) {
-		return true; /* a slope's: what grew is gone */
+		return true; /* what grew is gone, what was late has ended */
 	}
 	double line = threshold - (rule->threshold - rule->clear);
 	return rule->kind == ALERT_BELOW ? value >= line : value <= line;
@@ -154,7 +154,8 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	/* Pending is silent: nobody heard of it. */
 	*from = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
 	*from_severity = alert->severity;
-	if (isnan(value) && alert->rule->kind != ALERT_ABSENT && alert->rule->kind != ALERT_SLOPE) {
+	if (isnan(value) && !state->ended && alert->rule->kind != ALERT_ABSENT &&
+		alert->rule->kind != ALERT_SLOPE) {
 		return false;
 	}
 	int level = level_of(alert, value);

@@ -68,6 +68,15 @@ static void set(struct metric *metric, double value, const char *reason)
 	}
 }
 
+static void set_all_ended(struct frames *frames)
+{
+	for (size_t i = 0; i < FRAME_METRICS; i++) {
+		if (frames->metric[i]) {
+			metric_set_ended(frames->metric[i], "app ended");
+		}
+	}
+}
+
 static void set_all_null(struct frames *frames, const char *reason)
 {
 	for (size_t i = 0; i < FRAME_METRICS; i++) {
@@ -102,9 +111,10 @@ void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_
 		return;
 	}
 	if (app->processes == 0 || frames->interval.count == 0) {
-		set_all_null(
-			frames, app->processes == 0 ? "app ended" : "no frame in the interval");
-		if (app->processes > 0) {
+		if (app->processes == 0) {
+			set_all_ended(frames);
+		} else {
+			set_all_null(frames, "no frame in the interval");
 			set_target(frames, NAN, now_ns);
 		}
 		frames_interval_reset(frames);

@@ -203,7 +203,7 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 	if (app->processes > 0) {
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {
-		metric_set_null(metric[METRIC_HUNG], "app ended");
+		metric_set_ended(metric[METRIC_HUNG], "app ended");
 	}
 }
 

@@ -98,6 +98,15 @@ static void set_all_null(struct metric *const *metric, size_t count, const char 
 	}
 }
 
+static void set_all_ended(struct metric *const *metric, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (metric[i]) {
+			metric_set_ended(metric[i], "app ended");
+		}
+	}
+}
+
 /* 0 also when there was no run: none grew. */
 static void sample_growth(struct apps *apps, const struct app *app, struct stage *stage)
 {
@@ -156,7 +165,7 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s, ui
 	bool ended = app->processes == 0;
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ended) {
-			set_all_null(app->stage[i]->metric, STAGE_GROWTH, "app ended");
+			set_all_ended(app->stage[i]->metric, STAGE_GROWTH);
 			sample_growth(apps, app, app->stage[i]);
 			stage_interval_reset(app->stage[i]);
 			app->stage[i]->looked = false;

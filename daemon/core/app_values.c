@@ -185,7 +185,7 @@ void app_values_sample(struct apps *apps, struct app *app)
 			continue;
 		}
 		if (app->processes == 0) {
-			metric_set_null(value->metric, "app ended");
+			metric_set_ended(value->metric, "app ended");
 		} else if (value->counter || value->set) {
 			metric_set(value->metric, value->value);
 		} else {

@@ -208,6 +208,7 @@ void metric_set(struct metric *metric, double value)
 	}
 	metric->value = value;
 	metric->reason = NULL;
+	metric->ended = false;
 	metric->set = true;
 }
 
@@ -215,7 +216,14 @@ void metric_set_null(struct metric *metric, const char *reason)
 {
 	metric->value = NAN;
 	metric->reason = reason ? reason : "unknown";
+	metric->ended = false;
 	metric->set = true;
+}
+
+void metric_set_ended(struct metric *metric, const char *reason)
+{
+	metric_set_null(metric, reason);
+	metric->ended = true;
 }
 
 void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns)

@@ -29,6 +29,7 @@ struct metric {
 	const char *origin; /* how the value came about; static text; NULL when the source says all
 			     */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
+	bool ended;	    /* null because what it tells of has ended, not for want of a reading */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
 	bool yields;	    /* its name goes to any other source that adds it */
@@ -63,6 +64,9 @@ void metric_set(struct metric *metric, double value);
 
 /* Sets null with a reason: static storage (a literal or errno_reason()). */
 void metric_set_null(struct metric *metric, const char *reason);
+/* The same when what the metric tells of has ended: alerts on it clear, where for want of a reading
+ * they would stay as they are. */
+void metric_set_ended(struct metric *metric, const char *reason);
 
 /* Publishes what was set since the last commit as of t_ns (not before the source's previous commit:
  * an earlier time is raised to it). Metrics of the source that were not set become null

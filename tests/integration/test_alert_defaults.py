@@ -221,7 +221,12 @@ def test_missed_deadlines_and_a_low_frame_rate():
         until("fps_low of an app that stands still", lambda: (daemon.metric("frame/cam/target_percent")["value"]
                                                               or 100) < 50)
         fires(daemon, "fps_low", "cam")
+        until("deadline_misses fires", lambda: slow("deadline_misses", "cam:infer"), pause=0)
         cam.end()
+        # who has ended misses nothing
+        clears(daemon, "fps_low", "cam")
+        clears(daemon, "deadline_misses", "cam:infer")
+        assert alerts(daemon) == {}, alerts(daemon)
 
 
 def test_an_app_that_hangs_and_one_that_died():
