@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 
 from harness import skip  # noqa: E402
 import mosquitto  # noqa: E402
-import test_mqtt_outage as outage  # noqa: E402
+import mqtt_board as outage  # noqa: E402
 
 CROSSINGS = 50
 PERIOD_MS = 100
