@@ -71,6 +71,17 @@ def test_plots_and_tables():
         assert len(set(times)) == len(times) and times == sorted(times), times
 
 
+# covers G2.12
+def test_ten_samples_a_second():
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
+        def rows():
+            series = daemon.call("GetHistory", glob="cpu/utilization")["series"]
+            return series[0]["time_us"] if series and len(series[0]["time_us"]) >= 30 else None
+        times = until("three seconds", rows)
+        gaps = [b - a for a, b in zip(times, times[1:])]
+        assert 95_000 < statistics.median(gaps) < 105_000, gaps
+
+
 def test_one_number_of_each_step():
     """mean, min, max or count, in lines, tables and plots. The metric is an app's, so its numbers are known."""
     with Daemon("[sampling]\ninterval = 100ms\n") as daemon, Actor(daemon) as cam:
