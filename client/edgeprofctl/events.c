@@ -23,7 +23,7 @@ void events_show(struct ctl *ctl, const cJSON *event, bool date)
 	const char *subject = json_word(event, "subject");
 	enum tone tone = style_of_state(severity);
 	int64_t time_us = json_integer(event, "time_us");
-	fprintf(ctl->output.stream, "%s%s%s  %-6s  %s%-8s%s  %s%s%s\n",
+	fprintf(ctl->output.stream, "%s%s%s  %-8s  %s%-8s%s  %s%s%s\n",
 		style_on(&ctl->style, TONE_DIM),
 		date ? format_time(time_us).text : format_clock(time_us).text,
 		style_off(&ctl->style, TONE_DIM), json_word(event, "kind"),

@@ -60,7 +60,7 @@ static int show_list(struct ctl *ctl, const cJSON *reply)
 	for (const cJSON *row = json_first(reply, "recordings"); row != NULL; row = row->next) {
 		int64_t more = json_integer(row, "triggers") - 1;
 		int64_t lost = json_integer(row, "lost");
-		char also[32] = "", lacks[32] = "";
+		char also[32] = "", lacks[96] = "";
 		if (more > 0) {
 			snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
 		}

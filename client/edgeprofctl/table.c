@@ -10,7 +10,14 @@
 
 #include "client/edgeprofctl/text.h"
 
-enum { COLUMNS_MAX = 16, COLUMN_LEAST = 6, GAP = 2 };
+enum {
+	COLUMNS_MAX = 16,
+	COLUMN_LEAST = 6,
+	GAP = 2,
+	TEXT_LEAST = 24, /* a last column with less room than that goes to lines of its own */
+	TEXT_INDENT = 4,
+	WIDTH_LEAST = 60, /* of the terminal for that */
+};
 
 struct table_cell {
 	char *text;
@@ -99,6 +106,29 @@ static void fit_widths(const struct table *table, const struct style *style, uns
 	}
 }
 
+/* The last column when it is text that its room would cut to a word: it goes below the rows then,
+ * and the others have the room. COLUMNS_MAX: there is none. */
+static size_t text_below(const struct table *table, const struct style *style, unsigned indent,
+	size_t widths[COLUMNS_MAX])
+{
+	size_t last = table->column_count - 1, natural[COLUMNS_MAX];
+	while (last > 0 && widths[last] == 0) {
+		last--;
+	}
+	if (!table->columns[last].shrink || widths[last] <= TEXT_LEAST ||
+		style->width < WIDTH_LEAST) {
+		return COLUMNS_MAX;
+	}
+	memcpy(natural, widths, sizeof(natural));
+	fit_widths(table, style, indent, widths);
+	if (widths[last] >= TEXT_LEAST) {
+		return COLUMNS_MAX;
+	}
+	memcpy(widths, natural, sizeof(natural));
+	widths[last] = 0;
+	return last;
+}
+
 static void measure(const struct table *table, size_t widths[COLUMNS_MAX])
 {
 	bool used[COLUMNS_MAX] = {false};
@@ -169,6 +199,19 @@ static void print_line(const struct table *table, const struct style *style, FIL
 	fputc('\n', out);
 }
 
+static void print_below(
+	const struct style *style, FILE *out, unsigned indent, const struct table_cell *cell)
+{
+	size_t width = text_width(cell->text);
+	size_t room = style->width > indent + TEXT_LEAST ? style->width - indent : TEXT_LEAST;
+	if (width == 0) {
+		return;
+	}
+	fprintf(out, "%*s", (int)indent, "");
+	print_cell(style, out, cell->text, cell->tone, width < room ? width : room, false, true);
+	fputc('\n', out);
+}
+
 int table_print(const struct table *table, const struct style *style, FILE *out, unsigned indent)
 {
 	if (table->out_of_memory) {
@@ -176,6 +219,7 @@ int table_print(const struct table *table, const struct style *style, FILE *out,
 	}
 	size_t widths[COLUMNS_MAX];
 	measure(table, widths);
+	size_t below = text_below(table, style, indent, widths);
 	fit_widths(table, style, indent, widths);
 	size_t rows = table->cell_count / table->column_count;
 	if (rows > 0 && table->columns[0].title != NULL) {
@@ -183,6 +227,10 @@ int table_print(const struct table *table, const struct style *style, FILE *out,
 	}
 	for (size_t row = 0; row < rows; row++) {
 		print_line(table, style, out, indent, widths, row);
+		if (below < COLUMNS_MAX) {
+			print_below(style, out, indent + TEXT_INDENT,
+				&table->cells[row * table->column_count + below]);
+		}
 	}
 	return 0;
 }

@@ -12,8 +12,10 @@
 
 struct column {
 	const char *title;
-	bool right;  /* numbers */
-	bool shrink; /* may be cut when the line is too long */
+	bool right; /* numbers */
+	/* May be cut when the line is too long; the last column then goes below its row, where the
+	 * line is its own. */
+	bool shrink;
 };
 
 struct table_cell;

@@ -232,6 +232,32 @@ START_TEST(long_lines_are_cut_to_the_width)
 }
 END_TEST
 
+START_TEST(a_text_without_room_goes_below_its_row)
+{
+	static const struct column columns[] = {
+		{"A NAME THAT TAKES MOST OF THE LINE ALREADY", false, false}, {"NOTE", false, true},
+		{"NEVER", false, false}};
+	struct style style = {.utf8 = true, .width = 60};
+	struct table table;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	ck_assert_ptr_nonnull(out);
+	table_init(&table, columns, 3);
+	const char *const cells[] = {
+		"infer", "a note of more than fourteen columns", "", "other", "", ""};
+	for (size_t i = 0; i < 6; i++) {
+		table_add(&table, TONE_NONE, "%s", cells[i]);
+	}
+	ck_assert_int_eq(table_print(&table, &style, out, 0), 0);
+	table_finish(&table);
+	fclose(out);
+	ck_assert_str_eq(text, "A NAME THAT TAKES MOST OF THE LINE ALREADY\n"
+			       "infer\n    a note of more than fourteen columns\nother\n");
+	free(text);
+}
+END_TEST
+
 START_TEST(sparkline_shows_rise_and_gap)
 {
 	struct spark spark;
@@ -273,6 +299,7 @@ int main(void)
 	tcase_add_test(tcase, moments_are_spans_ago_clocks_and_dates);
 	tcase_add_test(tcase, columns_line_up_and_empty_ones_go);
 	tcase_add_test(tcase, long_lines_are_cut_to_the_width);
+	tcase_add_test(tcase, a_text_without_room_goes_below_its_row);
 	tcase_add_test(tcase, sparkline_shows_rise_and_gap);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
