@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/config_keys.h"
+#include "daemon/core/archive_account.h"
 #include "daemon/util/seam.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
@@ -42,6 +43,7 @@ void config_defaults(struct config *config)
 			.triggers = RECORDER_ALERTS | RECORDER_MISSES | RECORDER_HANGS},
 		.history_bytes = 16u << 20,
 		.history_persist_bytes = 32u << 20,
+		.history_daily_bytes = ARCHIVE_DAY_LIMIT,
 		.statsd = true,
 		.mqtt =
 			{

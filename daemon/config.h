@@ -42,6 +42,7 @@ struct config {
 	bool history_persist;
 	char history_path[160]; /* of the state directory; "" = the usual one */
 	uint64_t history_persist_bytes;
+	uint64_t history_daily_bytes; /* that may be written in 24 h */
 	/* [source NAME] */
 	size_t sources;
 	struct source_options source[CONFIG_SOURCES_MAX];

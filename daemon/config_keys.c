@@ -219,6 +219,7 @@ static const struct config_key history_keys[] = {
 	CONFIG_SPECIAL_KEY("path", "an absolute path", set_history_path),
 	RANGE_KEY("persist_size", CONFIG_SIZE, config, history_persist_bytes, ARCHIVE_SIZE_MIN,
 		1u << 30),
+	RANGE_KEY("daily_writes", CONFIG_SIZE, config, history_daily_bytes, 1u << 20, 1u << 30),
 };
 
 static const struct config_key advice_keys[] = {

@@ -132,6 +132,7 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 	struct persist_options options = {
 		.path = config->history_path,
 		.size = config->history_persist_bytes,
+		.day_bytes = config->history_daily_bytes,
 		.period_ns = given->history_period_ns,
 		.retry_ns = given->history_retry_ns,
 	};

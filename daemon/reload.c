@@ -185,6 +185,7 @@ static void tell_restart_needed(const struct config *old, const struct config *n
 		old->history_persist != new->history_persist ||
 		strcmp(old->history_path, new->history_path) != 0 ||
 		old->history_persist_bytes != new->history_persist_bytes ||
+		old->history_daily_bytes != new->history_daily_bytes ||
 		old->stage_window != new->stage_window || old->frame_window != new->frame_window ||
 		old->stage_bytes != new->stage_bytes ||
 		old->recorder_bytes != new->recorder_bytes ||

@@ -175,8 +175,8 @@ static void on_opened(struct persist *persist, const struct archive_file_result 
 	past_adopted(persist->past);
 	if (!persist->remembered) {
 		struct archive_account_memory memory;
-		archive_account_init(&persist->account, ARCHIVE_DAY_LIMIT, result->overhead,
-			result->unit, now_ns);
+		archive_account_init(&persist->account, persist->options.day_bytes,
+			result->overhead, result->unit, now_ns);
 		archive_account_found(persist->archive, &memory);
 		archive_account_remember(&persist->account, &memory, now_ns,
 			wallclock_us(core->wall, now_ns), wallclock_synced(core->wall));

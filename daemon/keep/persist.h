@@ -15,8 +15,9 @@
 struct persist;
 
 struct persist_options {
-	const char *path; /* of the state directory; "" = the usual one (statedir.h) */
-	uint64_t size;	  /* of the file in bytes */
+	const char *path;   /* of the state directory; "" = the usual one (statedir.h) */
+	uint64_t size;	    /* of the file in bytes */
+	uint64_t day_bytes; /* that may be written in 24 h */
 	uint8_t boot_id[16];
 	/* Tests only: other times between blocks and before the first retry; 0 = the real ones. */
 	uint64_t period_ns, retry_ns;

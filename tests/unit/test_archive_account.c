@@ -17,11 +17,17 @@ static size_t payload_bytes(size_t values, const struct archive_pace *pace, doub
 	return 256 + (size_t)((double)values * rows * each);
 }
 
-static struct archive_pace pace_of(uint32_t overhead, uint32_t unit, size_t values)
+static struct archive_pace pace_within(
+	uint64_t limit, uint32_t overhead, uint32_t unit, size_t values)
 {
 	struct archive_account account;
-	archive_account_init(&account, ARCHIVE_DAY_LIMIT, overhead, unit, 0);
+	archive_account_init(&account, limit, overhead, unit, 0);
 	return archive_account_pace(&account, 0, values);
+}
+
+static struct archive_pace pace_of(uint32_t overhead, uint32_t unit, size_t values)
+{
+	return pace_within(ARCHIVE_DAY_LIMIT, overhead, unit, values);
 }
 
 START_TEST(where_a_write_costs_only_itself_a_minute_is_lost)
@@ -40,6 +46,9 @@ START_TEST(where_the_journal_costs_more_the_pace_gives_way)
 	ck_assert_uint_eq(pace.bucket_ns, 60 * S);
 	ck_assert_uint_eq(pace.period_ns, 120 * S);
 	ck_assert_uint_eq(pace.loss_ns, 122 * S);
+	/* Who may write more loses less: [history] daily_writes. */
+	pace = pace_within(UINT64_C(40) << 20, 4 * 4096, 4096, 256);
+	ck_assert_uint_le(pace.loss_ns, 62 * S);
 	/* Few metrics fit into a page: the finer buckets cost nothing then. */
 	pace = pace_of(4 * 4096, 4096, 16);
 	ck_assert_uint_eq(pace.bucket_ns, 10 * S);
