@@ -105,6 +105,7 @@ def test_every_chunk_with_more_is_as_described():
         assert any(reply["parameters"].get("advice") for reply in replies), "the demo is advised"
 
 
+# covers G3.6
 def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [

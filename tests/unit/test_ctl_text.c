@@ -63,6 +63,7 @@ START_TEST(text_is_cut_between_characters)
 }
 END_TEST
 
+/* covers G4.9 (JSON carries the numbers as they are: test_answers.py) */
 START_TEST(values_have_units_that_people_read)
 {
 	static const struct {
