@@ -1,6 +1,7 @@
 /* Which rules judge which metrics. Matching globs is done once for a metric
- * (until the rules change); a commit then only walks the alerts of its metrics. Absent rules are
- * looked at on every commit of any source: what they wait for does not commit. */
+ * (until the rules change); a commit then only walks the alerts of its metrics. A commit looks so
+ * many new metrics up, the next ones the rest. Absent rules are looked at on every commit of any
+ * source: what they wait for does not commit. */
 #include "daemon/core/alerts.h"
 
 #include <errno.h>
@@ -64,10 +65,16 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	if (t_ns >= alerts->owed_ns) {
 		alerts_settle_owed(alerts, t_ns);
 	}
+	size_t work = 0;
+	bool behind = false;
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(alerts->metrics, source, i);
 		if (alerts->matched[metric->id] != (uint64_t)metric->serial + 1) {
-			alert_instances_match(alerts, metric, t_ns);
+			if (work < ALERT_WORK_COMMIT) {
+				work += alert_instances_match(alerts, metric, t_ns);
+			} else {
+				behind = true;
+			}
 		}
 		struct alert_instance *instance = alerts->of[metric->id];
 		for (; instance; instance = instance->next) {
@@ -78,6 +85,9 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 				alert_instance_judge(alerts, instance, metric->value, t_ns, 0);
 			}
 		}
+	}
+	if (behind && alerts->orphans_ns > 0) {
+		alerts->orphans_ns = t_ns + ALERT_ORPHAN_NS; /* its metric may be among them */
 	}
 	for (struct alert_instance *instance = alerts->absent; instance;
 		instance = instance->next) {
@@ -119,6 +129,7 @@ int alerts_set_rules(
 	alert_rules_free(alerts->rule, alerts->rules);
 	alerts->rule = fresh;
 	alerts->rules = count;
+	alerts_match_set(&alerts->match, fresh, count);
 	for (size_t i = 0; i < count; i++) {
 		if (fresh[i]->enabled && fresh[i]->kind == ALERT_ABSENT) {
 			alert_instances_await(alerts, fresh[i], now_ns);

@@ -109,7 +109,8 @@ int alerts_set_rules(
 	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns);
 
 /* Evaluates the rules against the source's metrics after its commit. No allocation except for an
- * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted. */
+ * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted.
+ * New metrics beyond what one commit may match (alerts_match.h) are judged from a later one on. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
 
 /* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.

@@ -8,6 +8,26 @@
 
 #include "daemon/util/seam.h"
 
+static struct alert_instance **bucket_of(
+	struct alerts *alerts, const struct alert_rule *rule, const char *name)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)rule;
+	for (; *name != '\0'; name++) {
+		hash = (hash ^ (uint8_t)*name) * UINT64_C(1099511628211);
+	}
+	return &alerts->bucket[(hash ^ hash >> 32) % ALERT_ABSENT_BUCKETS];
+}
+
+static void leave_bucket(struct alerts *alerts, const struct alert_instance *instance)
+{
+	const struct alert *alert = &instance->state.alert;
+	struct alert_instance **at = bucket_of(alerts, alert->rule, alert->metric);
+	while (*at != instance) {
+		at = &(*at)->alike;
+	}
+	*at = instance->alike;
+}
+
 void alert_instance_end(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
 {
@@ -25,6 +45,9 @@ void alert_instance_end(
 	alert_hold_drop_ack(alerts, alert); /* also of one that was not told */
 	alerts_memory_free(&alerts->memory, instance->slot);
 	alerts_memory_free_slope(&alerts->memory, instance->slope);
+	if (alert->rule->kind == ALERT_ABSENT) {
+		leave_bucket(alerts, instance);
+	}
 	size_t at = 0;
 	while (alerts->instance[at] != instance) {
 		at++;
@@ -35,24 +58,49 @@ void alert_instance_end(
 	free(instance);
 }
 
-/* The list an instance of the rule over the metric belongs to. */
-static struct alert_instance **list_of(
-	struct alerts *alerts, const struct alert_rule *rule, const struct metric *metric)
+/* metric NULL: only of absent rules. */
+static struct alert_instance *find(struct alerts *alerts, const struct alert_rule *rule,
+	const char *name, const struct metric *metric)
 {
-	return rule->kind == ALERT_ABSENT ? &alerts->absent : &alerts->of[metric->id];
+	if (rule->kind == ALERT_ABSENT) {
+		struct alert_instance *known = *bucket_of(alerts, rule, name);
+		while (known && (known->state.alert.rule != rule ||
+					strcmp(known->state.alert.metric, name) != 0)) {
+			known = known->alike;
+		}
+		return known;
+	}
+	struct alert_instance *known = alerts->of[metric->id];
+	while (known && known->state.alert.rule != rule) {
+		known = known->next;
+	}
+	return known;
+}
+
+static void enlist(struct alerts *alerts, struct alert_instance *instance)
+{
+	const struct alert *alert = &instance->state.alert;
+	struct alert_instance **list;
+	if (alert->rule->kind == ALERT_ABSENT) {
+		struct alert_instance **bucket = bucket_of(alerts, alert->rule, alert->metric);
+		instance->alike = *bucket;
+		*bucket = instance;
+		list = &alerts->absent;
+	} else {
+		list = &alerts->of[instance->metric->id];
+	}
+	instance->next = *list;
+	*list = instance;
 }
 
 void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
 	const struct metric *metric, uint64_t t_ns)
 {
-	struct alert_instance **list = list_of(alerts, rule, metric);
-	for (struct alert_instance *known = *list; known; known = known->next) {
-		if (known->state.alert.rule == rule &&
-			strcmp(known->state.alert.metric, name) == 0) {
-			known->metric = metric;
-			known->state.alert.unit = metric ? metric->unit : UNIT_NONE;
-			return;
-		}
+	struct alert_instance *known = find(alerts, rule, name, metric);
+	if (known) {
+		known->metric = metric;
+		known->state.alert.unit = metric ? metric->unit : UNIT_NONE;
+		return;
 	}
 	struct alert_instance *instance = NULL;
 	if (alerts->count < ALERT_INSTANCES_MAX) {
@@ -81,8 +129,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		alerts->owed_ns = t_ns; /* withheld by the last process */
 	}
 	instance->metric = metric;
-	instance->next = *list;
-	*list = instance;
+	enlist(alerts, instance);
 	alerts->instance[alerts->count++] = instance;
 	alert_hold_refresh(alerts, instance, t_ns);
 }
@@ -102,15 +149,23 @@ void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule,
 	}
 }
 
-void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
+size_t alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
 {
-	for (size_t i = 0; i < alerts->rules; i++) {
-		const struct alert_rule *rule = alerts->rule[i];
-		if (rule->enabled && proto_glob_match(rule->metric, metric->name)) {
-			alert_instance_add(alerts, rule, metric->name, metric, t_ns);
+	const struct alert_rule_set set = alerts_match_find(&alerts->match, metric->name);
+	const size_t before = alerts->count;
+	size_t work = 1;
+	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
+		for (uint64_t bits = set.bit[i]; bits != 0; bits &= bits - 1) {
+			const struct alert_rule *rule =
+				alerts->rule[64 * i + (size_t)__builtin_ctzll(bits)];
+			if (proto_glob_match(rule->metric, metric->name)) {
+				alert_instance_add(alerts, rule, metric->name, metric, t_ns);
+			}
+			work++;
 		}
 	}
 	alerts->matched[metric->id] = (uint64_t)metric->serial + 1;
+	return work + ALERT_WORK_INSTANCE * (alerts->count - before);
 }
 
 void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,

@@ -61,10 +61,13 @@ void alert_instance_judge_slope(
 	alert_instance_judge(alerts, instance, instance->slope->slope, t_ns, 0);
 }
 
+/* A metric that is there again may not have been looked up yet. */
 void alert_instance_judge_absent(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns)
 {
-	const struct metric *metric = instance->metric;
+	const struct metric *metric =
+		instance->metric ? instance->metric
+				 : metrics_find(alerts->metrics, instance->state.alert.metric);
 	double value = metric ? metric->value : NAN;
 	if (metric && source_state_at(metric->source, t_ns) == SOURCE_STALE) {
 		value = NAN;

@@ -4,22 +4,27 @@
 
 #include "daemon/core/alerts_actions.h"
 #include "daemon/core/alerts_holds.h"
+#include "daemon/core/alerts_match.h"
 #include "daemon/core/alerts_memory.h"
 #include "daemon/core/alerts_state.h"
 
 struct alert_instance {
 	struct alert_state state;
-	struct alert_slope *slope;   /* of slope rules only */
-	const struct metric *metric; /* NULL: gone or not there yet (absent rules only) */
-	struct alert_instance *next; /* of the same metric, or of all absent rules */
-	int slot;		     /* in what is remembered; -1 = none */
+	struct alert_slope *slope;    /* of slope rules only */
+	const struct metric *metric;  /* NULL: gone or not there yet (absent rules only) */
+	struct alert_instance *next;  /* of the same metric, or of all absent rules */
+	struct alert_instance *alike; /* of absent rules: in the same bucket */
+	int slot;		      /* in what is remembered; -1 = none */
 };
+
+enum { ALERT_ABSENT_BUCKETS = 256 };
 
 struct alerts {
 	struct metrics *metrics;
 	struct timeline *timeline;
 	size_t rules;
 	struct alert_rule **rule;
+	struct alerts_match match;
 	size_t count;
 	struct alert_instance *instance[ALERT_INSTANCES_MAX];
 	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
@@ -27,6 +32,7 @@ struct alerts {
 	uint64_t matched[METRICS_MAX];
 	struct alert_instance *of[METRICS_MAX];
 	struct alert_instance *absent;
+	struct alert_instance *bucket[ALERT_ABSENT_BUCKETS]; /* the same by rule and name */
 	uint64_t refused;
 	struct alerts_memory memory;
 	uint64_t withheld;   /* transitions that a limit held back */
@@ -88,8 +94,8 @@ void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, 
 /* What an absent rule waits for from the start: the metric that it names, and those that the last
  * process knew. */
 void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
-/* Looks the metric's rules up. */
-void alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
+/* Looks the metric's rules up. What it took of ALERT_WORK_COMMIT. */
+size_t alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
 /* Drops the instances of the list whose rules are not among the new ones. */
 void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,
 	struct alert_rule *const *rules, size_t count, uint64_t now_ns);
