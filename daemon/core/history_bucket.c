@@ -1,5 +1,6 @@
 /* Buckets of 10 s and 1 min, gathered beside the samples at each commit. A process that was killed
- * has lost its open buckets, not the samples in them: the next one reads those back. */
+ * has lost its open buckets, not the samples in them: the next one reads those back, when its first
+ * bucket is over: metrics that come back later than others are there by then. */
 #include "daemon/core/history_bucket.h"
 
 #include <math.h>
@@ -36,9 +37,13 @@ static uint64_t unwritten_ns(const struct history_pool *pool, const struct histo
 					      history_tier_step_ns(group->tier);
 }
 
+/* Indices are those of the group's columns, which move when retired ones go. */
 struct catch_up {
+	const struct history_series *series[HISTORY_COLUMNS];
 	struct history_cursor cursor[HISTORY_COLUMNS];
-	struct history_point next[HISTORY_COLUMNS]; /* count 0: there is no more */
+	struct history_point next[HISTORY_COLUMNS];  /* count 0: there is no more */
+	struct history_bucket open[HISTORY_COLUMNS]; /* what this process has of the bucket */
+	unsigned columns;
 };
 
 static void advance(struct history *history, struct catch_up *state, unsigned column)
@@ -50,37 +55,89 @@ static void advance(struct history *history, struct catch_up *state, unsigned co
 	}
 }
 
-static void catch_up(struct history *history, struct history_group *group, uint64_t t_ns)
+/* Whose samples, from the last written bucket on to the first of this process, are in no bucket. */
+static void begin(struct history *history, struct history_group *group, struct catch_up *state)
 {
-	static struct catch_up state; /* 12 KiB, on one thread, at start only */
+	state->columns = group->columns;
 	for (unsigned i = 0; i < group->columns; i++) {
-		const struct history_series *series = group->column[i].series;
-		state.cursor[i] = (struct history_cursor){.series = series->id,
-			.from_ns = unwritten_ns(&history->pool, group, series),
-			.to_ns = t_ns - 1,
+		struct history_group_column *column = &group->column[i];
+		state->series[i] = column->series;
+		state->open[i] = column->bucket;
+		column->bucket.count = 0;
+		state->cursor[i] = (struct history_cursor){.series = column->series->id,
+			.from_ns = unwritten_ns(&history->pool, group, column->series),
+			.to_ns = (column->since_ns > 0 ? column->since_ns
+						       : group->bucket_ns + history_tier_step_ns(
+										    group->tier)) -
+				 1,
 			.step_ns = history_tier_step_ns(group->tier)};
-		advance(history, &state, i);
+		advance(history, state, i);
 	}
-	for (unsigned row = 0; row < CATCH_UP_ROWS; row++) {
-		uint64_t first_ns = UINT64_MAX;
-		for (unsigned i = 0; i < group->columns; i++) {
-			if (state.next[i].count > 0 && state.next[i].t_ns < first_ns) {
-				first_ns = state.next[i].t_ns;
-			}
+}
+
+/* After a row was written: columns that were retired may be gone. */
+static void follow(struct catch_up *state, const struct history_group *group)
+{
+	unsigned from = 0;
+	for (unsigned i = 0; i < group->columns && state->columns != group->columns; i++, from++) {
+		while (from + 1 < state->columns &&
+			state->series[from] != group->column[i].series) {
+			from++;
 		}
-		if (first_ns == UINT64_MAX) {
-			return;
+		state->series[i] = state->series[from];
+		state->cursor[i] = state->cursor[from];
+		state->next[i] = state->next[from];
+		state->open[i] = state->open[from];
+	}
+	state->columns = group->columns;
+}
+
+static uint64_t earliest(const struct catch_up *state)
+{
+	uint64_t first_ns = UINT64_MAX;
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (state->next[i].count > 0 && state->next[i].t_ns < first_ns) {
+			first_ns = state->next[i].t_ns;
 		}
-		if (group->gathers) {
-			bucket_write(history, group);
+	}
+	return first_ns;
+}
+
+static void take(struct history *history, struct history_group *group, struct catch_up *state,
+	uint64_t first_ns)
+{
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (state->next[i].count > 0 && state->next[i].t_ns == first_ns) {
+			bucket_add(&group->column[i].bucket, &state->next[i]);
+			advance(history, state, i);
 		}
+	}
+}
+
+/* The buckets before this one that were not written, and what this one has from before. */
+static void catch_up(struct history *history, struct history_group *group)
+{
+	static struct catch_up state; /* 15 KiB, on one thread, once a start */
+	const uint64_t bucket_ns = group->bucket_ns;
+	begin(history, group, &state);
+	uint64_t first_ns = earliest(&state);
+	for (unsigned row = 0; row < CATCH_UP_ROWS && first_ns < bucket_ns; row++) {
 		group->bucket_ns = first_ns;
-		group->gathers = true;
-		for (unsigned i = 0; i < group->columns; i++) {
-			if (state.next[i].count > 0 && state.next[i].t_ns == first_ns) {
-				bucket_add(&group->column[i].bucket, &state.next[i]);
-				advance(history, &state, i);
-			}
+		take(history, group, &state, first_ns);
+		bucket_write(history, group);
+		follow(&state, group);
+		first_ns = earliest(&state);
+	}
+	group->bucket_ns = bucket_ns;
+	if (first_ns == bucket_ns) {
+		take(history, group, &state, first_ns);
+	}
+	for (unsigned i = 0; i < state.columns; i++) {
+		const struct history_bucket *open = &state.open[i];
+		const struct history_point point = {bucket_ns, open->min,
+			open->count > 0 ? open->sum / open->count : 0, open->max, open->count};
+		if (open->count > 0) {
+			bucket_add(&group->column[i].bucket, &point);
 		}
 	}
 }
@@ -91,21 +148,25 @@ void history_bucket_gather(struct history *history, struct history_group *group,
 	uint64_t start_ns = t_ns - t_ns % step_ns;
 	if (!group->gathers) {
 		group->bucket_ns = start_ns;
-		catch_up(history, group, t_ns);
-	}
-	if (group->gathers && start_ns > group->bucket_ns) {
-		bucket_write(history, group);
-	}
-	if (!group->gathers || start_ns > group->bucket_ns) {
-		group->bucket_ns = start_ns;
 		group->gathers = true;
+		group->behind = true;
+	}
+	if (start_ns > group->bucket_ns) {
+		if (group->behind) {
+			catch_up(history, group);
+			group->behind = false;
+		}
+		bucket_write(history, group);
+		group->bucket_ns = start_ns;
 	}
 	for (unsigned i = 0; i < group->columns; i++) {
-		const struct metric *metric = group->column[i].metric;
+		struct history_group_column *column = &group->column[i];
+		const struct metric *metric = column->metric;
 		if (metric && !isnan(metric->value)) {
 			const struct history_point point = {
 				t_ns, metric->value, metric->value, metric->value, 1};
-			bucket_add(&group->column[i].bucket, &point);
+			bucket_add(&column->bucket, &point);
+			column->since_ns = column->since_ns > 0 ? column->since_ns : t_ns;
 		}
 	}
 }

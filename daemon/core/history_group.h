@@ -19,6 +19,7 @@ struct history_group_column {
 	struct history_series *series;
 	const struct metric *metric;  /* NULL: retired */
 	struct history_bucket bucket; /* of tiers with buckets */
+	uint64_t since_ns;	      /* of the first sample that went into one; 0 = none yet */
 };
 
 struct history_group {
@@ -29,6 +30,7 @@ struct history_group {
 	struct history_row_state state;
 	uint64_t bucket_ns; /* start of the bucket that is filled */
 	bool gathers;	    /* there is one */
+	bool behind;	    /* samples of an earlier process may be in no bucket yet */
 	unsigned columns;
 	struct history_group_column column[];
 };

@@ -247,6 +247,27 @@ START_TEST(minutes_are_whole_however_often_it_is_killed)
 }
 END_TEST
 
+/* A metric that comes back a while after the others, in the middle of buckets. */
+START_TEST(a_metric_that_is_late_after_each_kill_loses_nothing)
+{
+	start(1024 * 1024, 2);
+	for (uint64_t i = 1; i <= 7200; i++) {
+		if (random_u64() % 18 == 0) {
+			open_metrics(1);
+			open_history();
+			metric_set(metric[0], 1);
+			commit(i * SECOND - SECOND / 2);
+			ck_assert_int_eq(
+				metrics_add(metrics, source, "board/m1", UNIT_PERCENT, &metric[1]),
+				0);
+		}
+		metric_set(metric[1], (double)i);
+		commit(i * SECOND);
+	}
+	check_minutes(7200);
+}
+END_TEST
+
 /* What [history] memory = 16M promises for 128 metrics that vary, and 32M for 256. A week at one
  * sample in 6 s. covers G2.12: 3600 samples at full rate */
 START_TEST(a_week_of_a_board_is_kept_in_the_budget)
@@ -313,6 +334,7 @@ int main(void)
 	tcase_add_test(tcase, a_bucket_without_a_value_is_a_gap);
 	tcase_add_test(tcase, a_late_metric_takes_what_is_written_to_wider_blocks);
 	tcase_add_test(tcase, minutes_are_whole_however_often_it_is_killed);
+	tcase_add_test(tcase, a_metric_that_is_late_after_each_kill_loses_nothing);
 	tcase_add_loop_test(tcase, a_week_of_a_board_is_kept_in_the_budget, 0, 2);
 	tcase_add_test(tcase, beyond_the_budget_every_tier_shrinks_alike);
 	suite_add_tcase(suite, tcase);
