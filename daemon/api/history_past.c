@@ -115,7 +115,9 @@ static void on_read(void *user, struct archive_plan *plan, int result)
 	past->read = NULL;
 	past->plan = plan;
 	past->series = past->point = 0;
-	if (result < 0) {
+	if (result == -ECANCELED) {
+		give_up(stream, result); /* nobody reads for the rest */
+	} else if (result < 0) {
 		fail(stream, result);
 	}
 	connection_wake(stream->base.connection);

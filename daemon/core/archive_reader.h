@@ -1,5 +1,5 @@
 /*
- * How a query's blocks come from the archive's file: api asks, store reads on a worker, and neither
+ * How a query's blocks come from the archive's file: api asks, store reads on a thread, and neither
  * knows the other. Everything here is called on the loop.
  */
 #pragma once
@@ -8,7 +8,8 @@ struct archive_plan;
 struct archive_read; /* one that waits or is under way */
 
 /* The read ended: all blocks have been given to archive_plan_read. result: 0, or -errno of a block
- * that could not be read (the rows of the others are there). The plan is the callee's. */
+ * that could not be read (the rows of the others are there). The plan is the callee's.
+ * -ECANCELED: nobody reads any more; the plan is NULL when a thread still has it. */
 typedef void archive_read_done(void *user, struct archive_plan *plan, int result);
 
 struct archive_reader {
@@ -17,7 +18,7 @@ struct archive_reader {
 	 * has not answered others for long, -ENOMEM. */
 	int (*read)(void *ctx, struct archive_plan *plan, archive_read_done *done, void *user,
 		struct archive_read **ret);
-	/* done is not called any more; the plan goes when the worker is through with it. */
+	/* done is not called any more; the plan goes when the thread is through with it. */
 	void (*cancel)(struct archive_read *read);
 	void *ctx;
 };

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/detached.h"
 #include "daemon/util/seam.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -97,26 +97,6 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-static int start_thread(struct shared *shared)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	if (pthread_attr_init(&attributes) != 0) {
-		return -ENOMEM;
-	}
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); /* signals are the main thread's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	shared->thread = true;
-	int r = pthread_create(&thread, &attributes, work, shared);
-	shared->thread = r == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
-}
-
 static void on_wake(uv_async_t *wake)
 {
 	struct archive_file *file = wake->data;
@@ -170,8 +150,10 @@ int archive_file_create(uv_loop_t *loop, const struct archive_disk *disk, archiv
 	file->told = told;
 	file->ctx = ctx;
 	file->descriptor = -1;
-	r = start_thread(shared);
+	shared->thread = true;
+	r = detached_start(STACK_BYTES, work, shared);
 	if (r < 0) {
+		shared->thread = false;
 		archive_file_close(file, NULL, NULL);
 		return r;
 	}

@@ -1,46 +1,56 @@
 /* The queue in front of the archive's file, for readers. A request owns its plan and a descriptor
- * of its own: the file may be closed or replaced meanwhile. */
+ * of its own: the file may be closed or replaced meanwhile. Each runs on a thread of its own, which
+ * a stop leaves behind when the medium does not answer: what is left is the thread's to free. */
 #include "daemon/store/archive_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/util/detached.h"
 #include "daemon/util/seam.h"
 
+#define STACK_BYTES ((size_t)256 * 1024)
+
+struct shared {
+	pthread_mutex_t lock;
+	uv_async_t *wake; /* NULL = left */
+	size_t threads;
+};
+
 struct archive_read {
-	uv_work_t work;
-	struct archive_readers *readers;
+	struct shared *shared;
+	struct archive_readers *readers; /* the loop's, as long as it is not left */
 	struct archive_read *next;
 	struct archive_plan *plan;
 	archive_read_done *done; /* NULL: nobody waits any more */
 	void *user;
 	uint64_t started_ms; /* 0 = it waits */
 	int fd, result;
+	bool over; /* the thread is through; under the lock */
 };
 
 struct archive_readers {
 	uv_loop_t *loop;
+	uv_async_t wake;
+	struct shared *shared;
 	int (*descriptor)(void *ctx);
 	void *ctx;
 	struct archive_reader seam;
 	struct archive_read *running[ARCHIVE_READS_MAX];
 	struct archive_read *first; /* that waits, the oldest first */
 	size_t waiting;
-	bool closing;
 };
 
 static int read_pages(int fd, uint8_t *bytes, size_t size, uint64_t at)
 {
 	while (size > 0) {
-		ssize_t n = pread(fd, bytes, size, (off_t)at);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
+		ssize_t n = seam()->pread(fd, bytes, size, (off_t)at);
 		if (n <= 0) {
-			return n < 0 ? -errno : -EIO;
+			return n < 0 ? (int)n : -EIO;
 		}
 		bytes += n;
 		size -= (size_t)n;
@@ -72,31 +82,74 @@ int archive_read_blocks(int fd, struct archive_plan *plan)
 	return result;
 }
 
-static void on_work(uv_work_t *work)
+/* With the lock held, which it gives back. */
+static void let_go(struct shared *shared)
 {
-	struct archive_read *read = work->data;
-	read->result = archive_read_blocks(read->fd, read->plan);
+	bool last = shared->threads == 0 && !shared->wake;
+	pthread_mutex_unlock(&shared->lock);
+	if (last) {
+		pthread_mutex_destroy(&shared->lock);
+		free(shared);
+	}
+}
+
+static void *work(void *ctx)
+{
+	struct archive_read *read = ctx;
+	struct shared *shared = read->shared;
+	int result = archive_read_blocks(read->fd, read->plan);
 	close(read->fd);
+	pthread_mutex_lock(&shared->lock);
+	shared->threads--;
+	if (shared->wake) {
+		read->result = result;
+		read->over = true;
+		uv_async_send(shared->wake);
+	} else {
+		archive_plan_destroy(read->plan);
+		free(read);
+	}
+	let_go(shared);
+	return NULL;
 }
 
 static void start_next(struct archive_readers *readers);
 
-static void on_read(uv_work_t *work, int status)
+static void tell(struct archive_read *read)
 {
-	struct archive_read *read = work->data;
-	struct archive_readers *readers = read->readers;
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		if (readers->running[i] == read) {
-			readers->running[i] = NULL;
-		}
-	}
 	if (read->done) {
-		read->done(read->user, read->plan, status < 0 ? status : read->result);
+		read->done(read->user, read->plan, read->result);
 	} else {
 		archive_plan_destroy(read->plan);
 	}
 	free(read);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct archive_readers *readers = wake->data;
+	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
+		struct archive_read *read = readers->running[i];
+		pthread_mutex_lock(&readers->shared->lock);
+		bool over = read && read->over;
+		pthread_mutex_unlock(&readers->shared->lock);
+		if (over) {
+			readers->running[i] = NULL;
+			tell(read);
+		}
+	}
 	start_next(readers);
+}
+
+/* The lock keeps a thread that is quick from ending before it is counted. */
+static int start_thread(struct archive_read *read)
+{
+	struct shared *shared = read->shared;
+	pthread_mutex_lock(&shared->lock);
+	int r = detached_start(STACK_BYTES, work, read);
+	shared->threads += r == 0;
+	pthread_mutex_unlock(&shared->lock);
+	return r;
 }
 
 /* 0 when it runs; else it has been freed, and its plan is left alone. */
@@ -106,8 +159,7 @@ static int start(struct archive_readers *readers, struct archive_read *read, siz
 	read->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	int r = fd < 0 ? -ENODATA : read->fd < 0 ? -errno : 0;
 	if (r == 0) {
-		read->work.data = read;
-		r = uv_queue_work(readers->loop, &read->work, on_work, on_read);
+		r = start_thread(read);
 		if (r < 0) {
 			close(read->fd);
 		}
@@ -123,7 +175,6 @@ static int start(struct archive_readers *readers, struct archive_read *read, siz
 
 static void start_next(struct archive_readers *readers)
 {
-	bool idle = true;
 	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
 		while (!readers->running[i] && readers->first) {
 			struct archive_read *read = readers->first;
@@ -137,10 +188,6 @@ static void start_next(struct archive_readers *readers)
 				done(user, plan, r);
 			}
 		}
-		idle = idle && !readers->running[i];
-	}
-	if (idle && readers->closing) {
-		free(readers);
 	}
 }
 
@@ -171,8 +218,12 @@ static int reader_read(void *ctx, struct archive_plan *plan, archive_read_done *
 	if (!read) {
 		return -ENOMEM;
 	}
-	*read = (struct archive_read){
-		.readers = readers, .plan = plan, .done = done, .user = user, .fd = -1};
+	*read = (struct archive_read){.shared = readers->shared,
+		.readers = readers,
+		.plan = plan,
+		.done = done,
+		.user = user,
+		.fd = -1};
 	for (size_t i = 0; i < ARCHIVE_READS_MAX && !readers->first; i++) {
 		if (!readers->running[i]) {
 			int r = start(readers, read, i);
@@ -197,7 +248,7 @@ static void reader_cancel(struct archive_read *read)
 	struct archive_readers *readers = read->readers;
 	read->done = NULL;
 	if (read->started_ms != 0) {
-		return; /* the worker has it */
+		return; /* the thread has it */
 	}
 	struct archive_read **at = &readers->first;
 	while (*at != read) {
@@ -213,9 +264,17 @@ int archive_readers_open(
 	uv_loop_t *loop, int (*descriptor)(void *ctx), void *ctx, struct archive_readers **ret)
 {
 	struct archive_readers *readers = mem_zalloc(sizeof(*readers));
-	if (!readers) {
-		return -ENOMEM;
+	struct shared *shared = mem_zalloc(sizeof(*shared));
+	int r = readers && shared ? uv_async_init(loop, &readers->wake, on_wake) : -ENOMEM;
+	if (r < 0) {
+		free(shared);
+		free(readers);
+		return r;
 	}
+	pthread_mutex_init(&shared->lock, NULL);
+	shared->wake = &readers->wake;
+	readers->wake.data = readers;
+	readers->shared = shared;
 	readers->loop = loop;
 	readers->descriptor = descriptor;
 	readers->ctx = ctx;
@@ -229,12 +288,42 @@ const struct archive_reader *archive_readers_seam(const struct archive_readers *
 	return &readers->seam;
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+/* Reads whose threads run are left to them; those that have ended are told. */
+static void leave(struct archive_readers *readers)
+{
+	struct archive_read *ended[ARCHIVE_READS_MAX] = {NULL};
+	struct archive_read left[ARCHIVE_READS_MAX] = {0}; /* who waits; the thread may free it */
+	pthread_mutex_lock(&readers->shared->lock);
+	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
+		struct archive_read *read = readers->running[i];
+		if (read && read->over) {
+			ended[i] = read;
+		} else if (read) {
+			left[i].done = read->done;
+			left[i].user = read->user;
+		}
+	}
+	readers->shared->wake = NULL;
+	let_go(readers->shared);
+	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
+		if (ended[i]) {
+			tell(ended[i]);
+		} else if (left[i].done) {
+			left[i].done(left[i].user, NULL, -ECANCELED);
+		}
+	}
+}
+
 void archive_readers_close(struct archive_readers *readers)
 {
 	if (!readers) {
 		return;
 	}
-	readers->closing = true;
 	while (readers->first) {
 		struct archive_read *read = readers->first;
 		readers->first = read->next;
@@ -242,5 +331,6 @@ void archive_readers_close(struct archive_readers *readers)
 		read->done(read->user, read->plan, -ECANCELED);
 		free(read);
 	}
-	start_next(readers);
+	leave(readers);
+	uv_close((uv_handle_t *)&readers->wake, on_closed);
 }

@@ -1,6 +1,7 @@
 /*
- * Reads the blocks of queries from the archive's file on libuv's workers: at most two at a time,
- * the others wait in order. A medium that does not answer holds nobody but who asks for the past.
+ * Reads the blocks of queries from the archive's file, at most two at a time, each on a thread of
+ * its own: the others wait in order. A medium that does not answer holds nobody but who asks for
+ * the past: neither libuv's workers nor the daemon's stop.
  */
 #pragma once
 
@@ -27,9 +28,11 @@ int archive_readers_open(
 /* The seam that api uses; lives as long as the readers. */
 const struct archive_reader *archive_readers_seam(const struct archive_readers *readers);
 
-/* What waits ends with -ECANCELED; frees itself when the last worker is through. NULL is fine. */
+/* What waits ends with -ECANCELED; a read whose thread runs is left to it, and
+ * ends with -ECANCELED and no plan for who still waits. Finishes while the loop runs. NULL is
+ * fine. */
 void archive_readers_close(struct archive_readers *readers);
 
-/* What a worker does: reads the plan's blocks one after the other. 0, or -errno of the first that
+/* What a thread does: reads the plan's blocks one after the other. 0, or -errno of the first that
  * could not be read; a file that is shorter than it was is -EIO. */
 int archive_read_blocks(int fd, struct archive_plan *plan);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/store/state_file.h"
+#include "daemon/util/detached.h"
 #include "daemon/util/seam.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
@@ -112,25 +112,6 @@ static void on_wake(uv_async_t *wake)
 	}
 }
 
-static int start_thread(struct shared *shared)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	if (pthread_attr_init(&attributes) != 0) {
-		return -ENOMEM;
-	}
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); /* signals are the main thread's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	shared->thread = true;
-	int r = pthread_create(&thread, &attributes, work, shared);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
-}
-
 static struct shared *make_shared(enum state_job_kind kind, const char *dir, const char *name)
 {
 	struct shared *shared = mem_zalloc(sizeof(*shared));
@@ -171,7 +152,8 @@ int state_job_start(uv_loop_t *loop, enum state_job_kind kind, const char *dir, 
 	shared->job = job;
 	shared->bytes = bytes;
 	shared->size = size;
-	r = start_thread(shared);
+	shared->thread = true;
+	r = detached_start(STACK_BYTES, work, shared);
 	if (r < 0) {
 		shared->thread = false;
 		shared->bytes = NULL;

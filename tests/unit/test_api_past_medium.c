@@ -114,10 +114,13 @@ static void plug(uv_work_t *work)
 	sem_wait(&unplugged);
 }
 
+static int unplugs;
+
 static void no_more(uv_work_t *work, int status)
 {
 	(void)work;
 	(void)status;
+	unplugs++;
 }
 
 static void on_end(void *user, struct archive_plan *plan, int result)
@@ -144,7 +147,8 @@ static int begin_read(int *user, struct archive_read **ret)
 	return r;
 }
 
-/* All workers are busy: two reads are with them, the others wait, and too many are refused. */
+/* Two reads are under way, the others wait, and too many are refused. libuv's workers are busy all
+ * the time: reads do not need them. */
 START_TEST(reads_wait_for_their_turn)
 {
 	const int most = ARCHIVE_READS_MAX + ARCHIVE_READS_QUEUED;
@@ -152,7 +156,7 @@ START_TEST(reads_wait_for_their_turn)
 	struct archive_read *read[64];
 	uv_work_t plugs[4];
 	sem_init(&unplugged, 0, 0);
-	ends = 0;
+	ends = unplugs = 0;
 	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(uv_queue_work(&f.loop, &plugs[i], plug, no_more), 0);
 	}
@@ -161,14 +165,18 @@ START_TEST(reads_wait_for_their_turn)
 		ck_assert_int_eq(begin_read(&user[i], &read[i]), 0);
 	}
 	ck_assert_int_eq(begin_read(&user[63], &read[63]), -ENOSPC);
-	f.core.archive_reader->cancel(read[0]);		       /* with a worker */
+	f.core.archive_reader->cancel(read[0]);		       /* with a thread */
 	f.core.archive_reader->cancel(read[10]);	       /* waits */
 	ck_assert_int_eq(begin_read(&user[10], &read[10]), 0); /* its place is free again */
 	ck_assert_int_eq(ends, 0);
+	while (ends < most - 1) {
+		uv_run(&f.loop, UV_RUN_ONCE);
+	}
+	ck_assert_int_eq(unplugs, 0);
 	for (int i = 0; i < 4; i++) {
 		sem_post(&unplugged);
 	}
-	while (ends < most - 1) {
+	while (unplugs < 4) {
 		uv_run(&f.loop, UV_RUN_ONCE);
 	}
 	ck_assert_int_eq(ended[0], 0);
@@ -183,6 +191,62 @@ START_TEST(reads_wait_for_their_turn)
 }
 END_TEST
 
+static sem_t asked, answer;
+static int cancelled;
+
+static ssize_t hung_pread(int fd, void *buf, size_t size, off_t offset)
+{
+	sem_post(&asked);
+	sem_wait(&answer);
+	return pread(fd, buf, size, offset);
+}
+
+static void on_left(void *user, struct archive_plan *plan, int result)
+{
+	(void)user;
+	ck_assert_ptr_null(plan);
+	ck_assert_int_eq(result, -ECANCELED);
+	cancelled++;
+}
+
+static int begin_hung(archive_read_done *done, struct archive_read **ret)
+{
+	const struct archive_reader *reader = f.core.archive_reader;
+	struct archive_plan *plan;
+	ck_assert_int_eq(
+		archive_plan_make(past.archive, "cpu/*", 0, INT64_MAX - 1, 0, 4096, &f.wall, &plan),
+		0);
+	return reader->read(reader->ctx, plan, done, NULL, ret);
+}
+
+/* One is waited for, the other was given up: the stop leaves both behind, and the loop ends. */
+START_TEST(a_stop_leaves_hung_reads_behind)
+{
+	const struct seam *before = seam();
+	struct seam hung_medium = *before;
+	struct archive_read *read[2];
+	hung_medium.pread = hung_pread;
+	sem_init(&asked, 0, 0);
+	sem_init(&answer, 0, 0);
+	cancelled = 0;
+	seam_replace(&hung_medium);
+	ck_assert_int_eq(begin_hung(on_left, &read[0]), 0);
+	ck_assert_int_eq(begin_hung(on_left, &read[1]), 0);
+	sem_wait(&asked);
+	sem_wait(&asked);
+	f.core.archive_reader->cancel(read[1]);
+	seam_replace(before);
+	archive_readers_close(past.readers);
+	past.readers = NULL;
+	f.core.archive_reader = NULL;
+	ck_assert_int_eq(cancelled, 1);
+	uv_run(&f.loop, UV_RUN_NOWAIT);
+	/* they come back late, to a loop that has forgotten them */
+	sem_post(&answer);
+	sem_post(&answer);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("api_past_medium");
@@ -191,6 +255,7 @@ int main(void)
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, a_medium_that_hangs_costs_the_past_alone);
 	tcase_add_test(tests, reads_wait_for_their_turn);
+	tcase_add_test(tests, a_stop_leaves_hung_reads_behind);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
