@@ -1,6 +1,7 @@
 /* Buckets of 10 s and 1 min, gathered beside the samples at each commit. A process that was killed
  * has lost its open buckets, not the samples in them: the next one reads those back, when its first
- * bucket is over: metrics that come back later than others are there by then. */
+ * whole bucket is over: metrics that come back later than others are there by then, and a row can
+ * not be written behind a later one. */
 #include "daemon/core/history_bucket.h"
 
 #include <math.h>
@@ -142,21 +143,51 @@ static void catch_up(struct history *history, struct history_group *group)
 	}
 }
 
+static bool has_samples(const struct history_group *group)
+{
+	for (unsigned i = 0; i < group->columns; i++) {
+		const struct metric *metric = group->column[i].metric;
+		if (metric && !metric->full_rate) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The bucket in which the process began is made with those before it. */
+static void leave_to_samples(struct history_group *group)
+{
+	for (unsigned i = 0; i < group->columns; i++) {
+		group->column[i].bucket.count = 0;
+		group->column[i].since_ns = 0;
+	}
+}
+
+static void bucket_end(struct history *history, struct history_group *group)
+{
+	if (group->behind) {
+		catch_up(history, group);
+		group->behind = false;
+	}
+	bucket_write(history, group);
+}
+
 void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns)
 {
 	uint64_t step_ns = history_tier_step_ns(group->tier);
 	uint64_t start_ns = t_ns - t_ns % step_ns;
 	if (!group->gathers) {
 		group->bucket_ns = start_ns;
+		group->born_ns = t_ns;
 		group->gathers = true;
 		group->behind = true;
 	}
 	if (start_ns > group->bucket_ns) {
-		if (group->behind) {
-			catch_up(history, group);
-			group->behind = false;
+		if (group->behind && group->bucket_ns < group->born_ns && has_samples(group)) {
+			leave_to_samples(group);
+		} else {
+			bucket_end(history, group);
 		}
-		bucket_write(history, group);
 		group->bucket_ns = start_ns;
 	}
 	for (unsigned i = 0; i < group->columns; i++) {

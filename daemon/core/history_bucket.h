@@ -4,6 +4,7 @@
 #include "daemon/core/history_self.h"
 
 /* Adds the metrics as they stand to the group's bucket; one that is over is written first. With the
- * first one after a restart the buckets since the last written row are made anew from the samples.
+ * first whole one after a restart the buckets since the last written row are made anew from the
+ * samples.
  */
 void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns);

@@ -30,6 +30,7 @@ struct history_group {
 	struct history_row_state state;
 	uint64_t bucket_ns; /* start of the bucket that is filled */
 	bool gathers;	    /* there is one */
+	uint64_t born_ns;   /* when gathering began */
 	bool behind;	    /* samples of an earlier process may be in no bucket yet */
 	unsigned columns;
 	struct history_group_column column[];

@@ -222,8 +222,13 @@ def test_kills_at_full_rate_lose_at_most_one_sample():
                                   if there[at:at + len(wanted) - n] == wanted[:len(wanted) - n]), None)
                     assert found is not None, (name, rows, after.get(name))
                     lost = max(lost, found)
-        buckets = read(step_ms=10000)
-        full = read()
+            # no process lived through a bucket so far: they are made when one has
+            def made():
+                return [t for t in daemon.call("GetSelf")["history_tiers"] if t["step_s"] == 10][0]["samples"]
+            before = made()
+            until("buckets are made", lambda: made() > before + 100, 60)
+            buckets = read(step_ms=10000)
+            full = read()
         compared = 0
         for name, rows in buckets.items():
             last = rows[-1][0]  # still open

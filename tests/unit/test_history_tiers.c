@@ -250,13 +250,15 @@ END_TEST
 /* A metric that comes back a while after the others, in the middle of buckets. */
 START_TEST(a_metric_that_is_late_after_each_kill_loses_nothing)
 {
-	start(1024 * 1024, 2);
+	start(16 * 1024 * 1024, 2);
 	for (uint64_t i = 1; i <= 7200; i++) {
 		if (random_u64() % 18 == 0) {
 			open_metrics(1);
 			open_history();
 			metric_set(metric[0], 1);
 			commit(i * SECOND - SECOND / 2);
+			commit(i * SECOND - SECOND / 4);
+			commit(i * SECOND - 1);
 			ck_assert_int_eq(
 				metrics_add(metrics, source, "board/m1", UNIT_PERCENT, &metric[1]),
 				0);
