@@ -66,12 +66,19 @@ class Texts(Case):
             self.assertIn("throttle/active\n", self.ctl("metrics")[0])
 
     def test_long_cells_are_cut_to_columns(self):
-        with self.daemon():
+        with self.daemon(ListAlerts={"alerts": [dict(ALERT, text="so hot " * 40)]}):
             for width in (80, 90, 100):
                 text = self.ctl("alerts", COLUMNS=str(width))[0]
-                self.assertEqual(max(map(len, text.splitlines())), width)
+                self.assertEqual(max(map(len, text.splitlines())), width, text)
                 self.assertIn("…\n", text)
             self.ctl("alerts", COLUMNS="1")
+
+    def test_a_text_has_a_line_of_its_own_where_its_column_has_no_room(self):
+        with self.daemon():
+            text = self.ctl("alerts", COLUMNS="80")[0]
+            self.assertIn(f"\n    {ALERT['text']}\n", text)
+            self.assertNotIn("TEXT", text)
+            self.assertRegex(self.ctl("alerts", COLUMNS="200")[0], r"firing .* THERMAL CRITICAL: 83.2C \(threshold: 82\)\n")
 
     def test_escapes_of_the_daemon_never_reach_the_terminal(self):
         bad = {
