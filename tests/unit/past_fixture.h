@@ -97,17 +97,14 @@ static inline void past_note(
 	int metric, const struct wallclock *wall, uint64_t t_ns, double value, bool fresh)
 {
 	int64_t time_us = wallclock_us(wall, t_ns - t_ns % 10000000000u);
-	struct past_row *row = &past.row[past.rows - 1];
-	for (int back = 0; !fresh && past.rows > 0 && back < PAST_METRICS; back++, row--) {
+	for (size_t back = 1; !fresh && back <= PAST_METRICS && back <= (size_t)past.rows; back++) {
+		struct past_row *row = &past.row[(size_t)past.rows - back];
 		if (row->metric == metric && row->time_us == time_us) {
 			row->sum += value;
 			row->min = fmin(row->min, value);
 			row->max = fmax(row->max, value);
 			row->count++;
 			return;
-		}
-		if (row == past.row) {
-			break;
 		}
 	}
 	ck_assert_uint_lt(past.rows, PAST_ROWS);
