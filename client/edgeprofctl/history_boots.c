@@ -119,8 +119,7 @@ static void show_boot(struct table *table, const cJSON *boot, int offset)
 		table_add(table, TONE_DIM, "-");
 	}
 	table_add(table, cut ? TONE_WARN : TONE_NONE, "%s", cut ? "without a stop" : end);
-	table_add(table, TONE_DIM, "%s",
-		json_true(boot, "clock_synced") ? "" : "clock not set");
+	table_add(table, TONE_DIM, "%s", json_true(boot, "clock_synced") ? "" : "clock not set");
 }
 
 int history_boots(struct ctl *ctl)
