@@ -6,6 +6,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/core/app_report.h"
+#include "daemon/core/app_state.h"
 #include "daemon/util/seam.h"
 #include "proto/name.h"
 
@@ -50,10 +51,7 @@ enum api_result method_get_report(struct api_call *call)
 	app_report_summary(app, call->now_ns, summary);
 	bool running = app->processes > 0;
 	json_string(call->out, "app", app->name);
-	json_string(call->out, "state",
-		running		     ? "running"
-		: app->last_words[0] ? "died"
-				     : "ended");
+	json_string(call->out, "state", app_state_name(app_state(app, call->now_ns)));
 	json_string_opt(call->out, "last_words", app->last_words);
 	json_integer(call->out, "time_us",
 		row_time_us(call->core, running ? call->now_ns : app->last_seen_ns));

@@ -5,6 +5,7 @@
 
 #include "daemon/api/json.h"
 #include "daemon/api/state.h"
+#include "daemon/core/app_state.h"
 #include "daemon/core/alerts_actions.h"
 
 int64_t row_time_us(const struct core *core, uint64_t t_ns)
@@ -195,14 +196,6 @@ void row_attributes(struct json *out, const struct stage *stage)
 	json_close(out, ']');
 }
 
-static const char *app_state(const struct app *app)
-{
-	if (app->processes > 0) {
-		return "running";
-	}
-	return app->last_words[0] != '\0' ? "died" : "ended";
-}
-
 void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name)
 {
 	const struct advice *advice = &app->advice;
@@ -228,7 +221,7 @@ void row_app(
 	json_open(out, NULL, '{');
 	json_string(out, "name", app->name);
 	json_unsigned(out, "uid", app->uid);
-	json_string(out, "state", app_state(app));
+	json_string(out, "state", app_state_name(app_state(app, now_ns)));
 	json_integer(out, "since_us", row_time_us(api->core, app->since_ns));
 	json_unsigned(out, "stages", app->stages);
 	if (app->frames) {

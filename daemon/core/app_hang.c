@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/app_state.h"
 #include "daemon/core/apps_private.h"
 #include "daemon/core/stage_open.h"
 
@@ -199,7 +200,8 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 	}
 	metric_set(metric[METRIC_PROCESSES], (double)app->processes);
 	/* only the last process's death leaves nobody to work */
-	metric_set(metric[METRIC_DIED], app->processes == 0 && app->last_words[0] != '\0');
+	enum app_state state = app_state(app, now_ns);
+	metric_set(metric[METRIC_DIED], state == APP_DIED || state == APP_KILLED);
 	if (app->processes > 0) {
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {

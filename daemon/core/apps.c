@@ -157,6 +157,7 @@ static void tell_end(
 		}
 		return;
 	case PROCESS_DIED:
+	case PROCESS_KILLED:
 		break;
 	}
 	/* the newest open stage is the innermost one */
@@ -212,6 +213,7 @@ void apps_detach(
 	}
 	app_process_destroy(process);
 	app->last_seen_ns = now_ns;
+	app->end = how;
 	if (app->processes > 0) {
 		return;
 	}

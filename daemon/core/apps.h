@@ -46,7 +46,8 @@ struct app_accounting {
 
 enum process_end {
 	PROCESS_ENDED,
-	PROCESS_DIED,
+	PROCESS_DIED,	  /* a crash signal, or an unexplained end */
+	PROCESS_KILLED,	  /* SIGKILL */
 	PROCESS_RELEASED, /* it lives on, only the daemon lets go: nothing to tell */
 };
 
@@ -100,6 +101,7 @@ struct app {
 	struct events_log *log;	    /* its raw records; NULL until the first */
 	struct app_accounting past; /* sums over processes that went */
 	uint64_t restarts;	    /* processes beyond the first */
+	enum process_end end;	    /* of the last process; meaningful when processes == 0 */
 	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
 	struct app_values *values;  /* NULL until the first gauge or counter */
 	struct app_hangs hangs;
