@@ -1,6 +1,8 @@
 /* UTF-8 as Unicode 3.9, table 3-7 has it: the border check for text of peers and of the kernel. */
 #include "proto/utf8.h"
 
+#include <string.h>
+
 size_t proto_utf8_length(const char *text, size_t length)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -36,4 +38,71 @@ size_t proto_utf8_length(const char *text, size_t length)
 		}
 	}
 	return need;
+}
+
+size_t proto_utf8_decode(const char *text, size_t length, uint32_t *ret)
+{
+	static const unsigned char lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	const unsigned char *s = (const unsigned char *)text;
+	size_t used = proto_utf8_length(text, length);
+	if (used > 0) {
+		uint32_t c = s[0] & lead[used];
+		for (size_t i = 1; i < used; i++) {
+			c = c << 6 | (s[i] & 0x3f);
+		}
+		*ret = c;
+	}
+	return used;
+}
+
+bool proto_utf8_is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{0x00, 0x1f},
+		{0x7f, 0x9f},
+		{0xad, 0xad},
+		{0x34f, 0x34f},
+		{0x61c, 0x61c},
+		{0x115f, 0x1160},
+		{0x17b4, 0x17b5},
+		{0x180b, 0x180f},
+		{0x200b, 0x200f},
+		{0x2028, 0x202e},
+		{0x2060, 0x206f},
+		{0x3164, 0x3164},
+		{0xfe00, 0xfe0f},
+		{0xfeff, 0xfeff},
+		{0xffa0, 0xffa0},
+		{0xfff0, 0xfffb},
+		{0x1bca0, 0x1bca3},
+		{0x1d173, 0x1d17a},
+		{0xe0000, 0xe0fff},
+	};
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]) && c >= hidden[i].first; i++) {
+		if (c <= hidden[i].last) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void proto_utf8_clean(char *text)
+{
+	char *to = text;
+	for (size_t left = strlen(text); left > 0;) {
+		uint32_t c = 0;
+		size_t length = proto_utf8_decode(text, left, &c);
+		size_t used = length > 0 ? length : 1;
+		if (length == 0 || proto_utf8_is_hidden(c)) {
+			*to++ = '?';
+		} else {
+			memmove(to, text, length);
+			to += length;
+		}
+		text += used;
+		left -= used;
+	}
+	*to = '\0';
 }

@@ -1,8 +1,21 @@
-/* Valid UTF-8, byte by byte. Pure. */
+/* Valid UTF-8, byte by byte, and what of it a terminal or a log must not be given. Pure. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Length (1 to 4) of the valid UTF-8 sequence at text, which holds `length` bytes; 0 when there is
  * none (overlong, surrogate, above U+10FFFF, cut). NUL is a valid byte of length 1. */
 size_t proto_utf8_length(const char *text, size_t length);
+
+/* The same; *ret is its code point. */
+size_t proto_utf8_decode(const char *text, size_t length, uint32_t *ret);
+
+/* Whether a reader would not see it, or would see something else in its place: control characters,
+ * line ends, those that turn the direction of text, those without a width (Unicode's
+ * Default_Ignorable_Code_Point, Bidi_Control, and U+FFF9..U+FFFB). */
+bool proto_utf8_is_hidden(uint32_t c);
+
+/* In place: each hidden character, and each byte that is no UTF-8, becomes one '?'. */
+void proto_utf8_clean(char *text);

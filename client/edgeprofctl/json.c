@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/text.h"
+#include "proto/utf8.h"
 
 /* Doubles hold every whole number up to here. */
 #define WHOLE_MAX 9007199254740992.0
@@ -91,6 +92,16 @@ static void write_number(FILE *out, double value)
 	fputs(text, out);
 }
 
+/* Above U+FFFF as a pair of surrogates. */
+static void write_escape(FILE *out, uint32_t c)
+{
+	if (c > 0xffff) {
+		fprintf(out, "\\u%04x", (unsigned)(0xd7c0 + (c >> 10)));
+		c = 0xdc00 | (c & 0x3ff);
+	}
+	fprintf(out, "\\u%04x", (unsigned)c);
+}
+
 void json_write_text(FILE *out, const char *text)
 {
 	fputc('"', out);
@@ -105,8 +116,8 @@ void json_write_text(FILE *out, const char *text)
 			fputs("\\t", out);
 		} else if (c == 0xfffd) { /* also what is no UTF-8, as a text that was cut */
 			fputs("\xef\xbf\xbd", out);
-		} else if (text_is_control(c)) {
-			fprintf(out, "\\u%04x", (unsigned)c);
+		} else if (proto_utf8_is_hidden(c)) {
+			write_escape(out, c);
 		} else {
 			fwrite(at, 1, (size_t)(text - at), out);
 		}

@@ -5,39 +5,16 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "proto/utf8.h"
+
 enum { REPLACEMENT = 0xfffd };
 
 uint32_t text_decode(const char **text)
 {
-	const unsigned char *at = (const unsigned char *)*text;
-	uint32_t c = at[0];
-	size_t more = c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 ? 2 : c >= 0xc2 ? 1 : 0;
-	static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-	(*text)++;
-	if (c < 0x80) {
-		return c;
-	}
-	if (more == 0 || c >= 0xf5) {
-		return REPLACEMENT;
-	}
-	c &= 0x3fU >> more;
-	for (size_t i = 1; i <= more; i++) {
-		if ((at[i] & 0xc0) != 0x80) {
-			return REPLACEMENT;
-		}
-		c = c << 6 | (at[i] & 0x3f);
-	}
-	if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
-		return REPLACEMENT;
-	}
-	*text += more;
-	return c;
-}
-
-bool text_is_control(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+	uint32_t c;
+	size_t length = proto_utf8_decode(*text, strnlen(*text, 4), &c);
+	*text += length > 0 ? length : 1;
+	return length > 0 ? c : REPLACEMENT;
 }
 
 void text_clean(char *text, bool utf8)
@@ -47,7 +24,7 @@ void text_clean(char *text, bool utf8)
 	while (*from != '\0') {
 		const char *at = from;
 		uint32_t c = text_decode(&from);
-		if (text_is_control(c) || c == REPLACEMENT || (c >= 0x80 && !utf8)) {
+		if (proto_utf8_is_hidden(c) || c == REPLACEMENT || (c >= 0x80 && !utf8)) {
 			*to++ = '?';
 			continue;
 		}

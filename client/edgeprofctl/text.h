@@ -11,9 +11,6 @@
 /* The next character; *text moves behind it (at least one byte; not past the NUL). */
 uint32_t text_decode(const char **text);
 
-/* C0, DEL, C1, line separators and the characters that reorder or hide text. */
-bool text_is_control(uint32_t c);
-
 /* Replaces in place what a terminal would act on by '?'; without utf8 all that is not ASCII too.
  * The text never grows. */
 void text_clean(char *text, bool utf8);

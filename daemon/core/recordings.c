@@ -98,11 +98,11 @@ void record_text_clean(char *text)
 {
 	size_t left = strlen(text);
 	while (left > 0) {
-		size_t length = proto_utf8_length(text, left);
-		if (length == 0 || (unsigned char)*text < 0x20 || *text == '"' || *text == '\\' ||
-			*text == 0x7f) {
-			*text = '_';
-			length = 1;
+		uint32_t c = 0;
+		size_t length = proto_utf8_decode(text, left, &c);
+		if (length == 0 || proto_utf8_is_hidden(c) || c == '"' || c == '\\') {
+			length = length > 0 ? length : 1;
+			memset(text, '_', length);
 		}
 		text += length;
 		left -= length;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/util/seam.h"
+#include "proto/utf8.h"
 
 #define TIMELINE_MAGIC UINT64_C(0x31656e696c6d6974) /* "timline1" */
 
@@ -35,8 +36,6 @@ struct timeline {
 	struct timeline_entry *entry;
 	bool owned;
 };
-
-static void sanitise(char *text);
 
 static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
 {
@@ -97,8 +96,8 @@ static bool entry_take(struct timeline_entry *entry, uint64_t serial)
 	}
 	entry->subject[sizeof(entry->subject) - 1] = '\0';
 	entry->text[sizeof(entry->text) - 1] = '\0';
-	sanitise(entry->subject);
-	sanitise(entry->text);
+	proto_utf8_clean(entry->subject);
+	proto_utf8_clean(entry->text);
 	return true;
 }
 
@@ -149,73 +148,6 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 	return 0;
 }
 
-/* Length of the UTF-8 sequence at text (RFC 3629: no overlong form, no surrogate, at most
- * U+10FFFF); 0 when it is broken. text is NUL-terminated. */
-static size_t utf8_length(const unsigned char *text)
-{
-	static const struct {
-		unsigned char first, last; /* of the leading byte */
-		unsigned char low, high;   /* of the second byte */
-		size_t length;
-	} forms[] = {
-		{0x00, 0x7f, 0, 0, 1},
-		{0xc2, 0xdf, 0x80, 0xbf, 2},
-		{0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3},
-		{0xed, 0xed, 0x80, 0x9f, 3},
-		{0xee, 0xef, 0x80, 0xbf, 3},
-		{0xf0, 0xf0, 0x90, 0xbf, 4},
-		{0xf1, 0xf3, 0x80, 0xbf, 4},
-		{0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (text[0] < forms[i].first || text[0] > forms[i].last) {
-			continue;
-		}
-		if (forms[i].length > 1 && (text[1] < forms[i].low || text[1] > forms[i].high)) {
-			return 0;
-		}
-		for (size_t k = 2; k < forms[i].length; k++) {
-			if (text[k] < 0x80 || text[k] > 0xbf) {
-				return 0;
-			}
-		}
-		return forms[i].length;
-	}
-	return 0;
-}
-
-/* C0, DEL, C1 (terminals take U+009B for ESC [) and the two Unicode line ends. */
-static bool is_control(const unsigned char *text, size_t length)
-{
-	if (length == 1) {
-		return text[0] < 0x20 || text[0] == 0x7f;
-	}
-	if (length == 2) {
-		return text[0] == 0xc2 && text[1] < 0xa0;
-	}
-	return length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
-	       (text[2] == 0xa8 || text[2] == 0xa9);
-}
-
-static void sanitise(char *text)
-{
-	unsigned char *in = (unsigned char *)text;
-	unsigned char *out = in;
-	while (*in) {
-		size_t length = utf8_length(in);
-		if (length == 0 || is_control(in, length)) {
-			in += length > 0 ? length : 1;
-			*out++ = '?';
-			continue;
-		}
-		memmove(out, in, length);
-		in += length;
-		out += length;
-	}
-	*out = '\0';
-}
-
 /* Takes away the sequence that the end of the buffer cut in two. */
 static void drop_cut_sequence(char *text, size_t length)
 {
@@ -225,7 +157,7 @@ static void drop_cut_sequence(char *text, size_t length)
 		back++;
 	}
 	if (back < length && (unsigned char)text[length - 1 - back] >= 0xc0 &&
-		utf8_length((unsigned char *)text + length - 1 - back) == 0) {
+		proto_utf8_length(text + length - 1 - back, back + 1) == 0) {
 		text[length - 1 - back] = '\0';
 	}
 }
@@ -249,8 +181,8 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	} else if (length >= (int)sizeof(entry.text)) {
 		drop_cut_sequence(entry.text, sizeof(entry.text) - 1);
 	}
-	sanitise(entry.subject);
-	sanitise(entry.text);
+	proto_utf8_clean(entry.subject);
+	proto_utf8_clean(entry.text);
 	struct timeline_entry *place = &timeline->entry[timeline->last % timeline->size];
 	/* without its serial until it is whole: a kill in between leaves no entry */
 	__atomic_store_n(&place->serial, 0, __ATOMIC_RELAXED);
@@ -293,8 +225,8 @@ int timeline_set_past(struct timeline *timeline, const struct timeline_entry *en
 	for (size_t i = 0; i < kept; i++) {
 		past[i] = entries[count - kept + i];
 		past[i].serial = room - kept + i + 1;
-		sanitise(past[i].subject);
-		sanitise(past[i].text);
+		proto_utf8_clean(past[i].subject);
+		proto_utf8_clean(past[i].text);
 	}
 	free(timeline->past);
 	timeline->past = past;

@@ -74,6 +74,8 @@ START_TEST(texts_are_made_harmless)
 		{"\xf4\x90\x80\x80", "????"}, /* past U+10FFFF */
 		{"\xc2\x9b", "?"},	      /* C1 */
 		{"a\xe2\x80\xa8z", "a?z"},    /* line separator */
+		{"a\xe2\x80\xaez", "a?z"},    /* U+202E turns the text around */
+		{"a\xe2\x80\x8bz", "a?z"},    /* U+200B has no width */
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const struct timeline_entry *entry = add_text(table[i].in);

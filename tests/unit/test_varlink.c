@@ -289,6 +289,35 @@ START_TEST(utf8_lengths)
 }
 END_TEST
 
+START_TEST(hidden_characters_become_question_marks)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"plain \xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80",
+			"plain \xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80"},
+		{"\x1b[2J\x7f\xc2\x9b", "?[2J??"},
+		{"a\xe2\x80\xae"
+		 "b\xe2\x80\x8f",
+			"a?b?"},			 /* U+202E, U+200F */
+		{"\xd8\x9c\xe2\x81\xa6", "??"},		 /* U+061C, U+2066 */
+		{"x\xe2\x80\x8bx\xef\xbb\xbf", "x?x?"},	 /* U+200B, U+FEFF */
+		{"\xc2\xad\xcd\x8f\xe3\x85\xa4", "???"}, /* U+00AD, U+034F, U+3164 */
+		{"\xf3\xa0\x81\x81\xef\xb8\x8f", "??"},	 /* U+E0041, U+FE0F */
+		{"\xe2\x80\xa8\xff\xe6\xbc", "????"},	 /* U+2028, bytes of nothing */
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "%s", cases[i].in);
+		proto_utf8_clean(text);
+		ck_assert_str_eq(text, cases[i].out);
+	}
+	uint32_t c = 0;
+	ck_assert_uint_eq(proto_utf8_decode("\xf4\x8f\xbf\xbf", 4, &c), 4);
+	ck_assert_uint_eq(c, 0x10ffff);
+}
+END_TEST
+
 START_TEST(the_interface_is_the_file)
 {
 	char path[4096];
@@ -318,6 +347,7 @@ int main(void)
 	tcase_add_test(tests, mutated_messages_neither_crash_nor_confuse);
 	tcase_add_test(tests, numbers_print_as_strict_readers_want_them);
 	tcase_add_test(tests, utf8_lengths);
+	tcase_add_test(tests, hidden_characters_become_question_marks);
 	tcase_add_test(tests, the_interface_is_the_file);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
