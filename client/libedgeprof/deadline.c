@@ -19,13 +19,20 @@ static struct {
 	uint32_t any_due;
 } deadlines;
 
+/* Exchanges on both sides: the one that takes the flag down sees the bits of everybody who raised
+ * it before, also where a plain store and later loads may change places (aarch64). */
+static void any_due_set(void)
+{
+	__atomic_exchange_n(&deadlines.any_due, 1, __ATOMIC_ACQ_REL);
+}
+
 void deadline_resend(void)
 {
 	for (uint32_t i = 0; i < WORDS; i++) {
 		uint64_t known = __atomic_load_n(&deadlines.known[i], __ATOMIC_ACQUIRE);
 		if (known) {
 			__atomic_fetch_or(&deadlines.due[i], known, __ATOMIC_RELEASE);
-			__atomic_store_n(&deadlines.any_due, 1, __ATOMIC_RELEASE);
+			any_due_set();
 		}
 	}
 }
@@ -55,7 +62,7 @@ void deadline_flush(struct thread *t, uint64_t now_ns)
 		return;
 	}
 	/* before the bits are looked at: who sets one from now on is seen here or next time */
-	__atomic_store_n(&deadlines.any_due, 0, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&deadlines.any_due, 0, __ATOMIC_ACQ_REL);
 	for (uint32_t i = 0; i < DEADLINES; i++) {
 		uint64_t bit = (uint64_t)1 << i % 64, *word = &deadlines.due[i / 64];
 		if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit) ||
@@ -64,7 +71,7 @@ void deadline_flush(struct thread *t, uint64_t now_ns)
 		}
 		if (!deadline_write(t, i, now_ns)) {
 			__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
-			__atomic_store_n(&deadlines.any_due, 1, __ATOMIC_RELEASE);
+			any_due_set();
 			return;
 		}
 	}
@@ -76,7 +83,7 @@ static void deadline_set(uint32_t index, uint64_t deadline_ns)
 	__atomic_store_n(&deadlines.ns[index], deadline_ns, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&deadlines.known[index / 64], bit, __ATOMIC_RELEASE);
 	__atomic_fetch_or(&deadlines.due[index / 64], bit, __ATOMIC_RELEASE);
-	__atomic_store_n(&deadlines.any_due, 1, __ATOMIC_SEQ_CST);
+	any_due_set();
 	struct thread *t = &thread_self;
 	if (t->busy || process_state() == STATE_OFF) {
 		return; /* the next event that looks around takes it along */

@@ -121,7 +121,7 @@ int edgeprof_init(const char *app)
 		return 0;
 	}
 	thread_lock(t);
-	thread_register(t);
+	thread_register(t, true);
 	int error = attach_init(app);
 	thread_unlock(t);
 	return error;

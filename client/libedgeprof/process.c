@@ -56,6 +56,20 @@ static void fork_parent(void)
 	}
 }
 
+/* Private memory in place of the parent's mapping. It asks for no commitment, so it replaces what
+ * is there even where memory is short. Should the kernel refuse all the same, the one event that is
+ * half written may still end in the parent's slot, where the daemon judges it as it does any other;
+ * the pages go with the child. */
+static void cover(void *map)
+{
+	const int flags = MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
+	size_t size = process.geometry.size;
+	if (mmap(map, size, PROT_READ | PROT_WRITE, flags | MAP_PRIVATE, -1, 0) == MAP_FAILED &&
+		mmap(map, size, PROT_READ | PROT_WRITE, flags | MAP_SHARED, -1, 0) == MAP_FAILED) {
+		process.broken = true;
+	}
+}
+
 /* The mapping is the parent's: the child forgets it and attaches as itself. */
 static void fork_child(void)
 {
@@ -65,8 +79,7 @@ static void fork_child(void)
 		/* The handler returns into an event that is half written: let it end in memory
 		 * that nobody reads, and record nothing in this child. */
 		if (map) {
-			mmap(map, process.geometry.size, PROT_READ | PROT_WRITE,
-				MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			cover(map);
 		}
 		process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		process.threads = NULL;

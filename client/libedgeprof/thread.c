@@ -5,7 +5,9 @@
  */
 #include "client/libedgeprof/thread.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/libedgeprof/attach.h"
@@ -18,6 +20,10 @@ enum {
 	IDLE_STEP_MAX = 256,
 	IDLE_STEP_NS = 250 * 1000 * 1000,
 	SLOTLESS_STEP = 256,
+	/* glibc keeps the values of the first 32 keys in the thread itself and allocates for others
+	 * (nptl/pthread_setspecific.c). A thread's first event may come from a signal handler
+	 * inside malloc, where that would wait for a lock that the thread itself holds. */
+	KEYS_IN_THREAD = 32,
 };
 
 __thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
@@ -26,7 +32,8 @@ __thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
 static struct {
 	struct proto_record *next, *end;
 	uint64_t origin;
-	uint32_t chunk; /* PROTO_NO_CHUNK before the first */
+	uint32_t chunk;	 /* PROTO_NO_CHUNK before the first */
+	uint32_t silent; /* its thread has no destructor: nobody gives the slot back; atomic */
 } slot_state[THREAD_SLOTS];
 
 void thread_forget_slots(void)
@@ -66,10 +73,13 @@ void thread_count_lost(void)
 	}
 }
 
-void thread_register(struct thread *t)
+void thread_register(struct thread *t, bool may_allocate)
 {
-	if (!t->keyed) {
+	if (!t->keyed && (may_allocate || process.key < KEYS_IN_THREAD)) {
 		t->keyed = pthread_setspecific(process.key, t) == 0;
+		if (t->keyed && t->slot) {
+			__atomic_store_n(&slot_state[t->index].silent, 0, __ATOMIC_RELAXED);
+		}
 	}
 	/* an event never waits: the next slow path tries again */
 	if (t->keyed && !t->list_prev && pthread_mutex_trylock(&process.lock) == 0) {
@@ -130,9 +140,50 @@ static bool slot_take(struct thread *t, uint32_t index, uint32_t from)
 	t->next = slot_state[index].next;
 	t->end = slot_state[index].end;
 	t->depth = 0;
+	__atomic_store_n(&slot_state[index].silent, !t->keyed, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->slot = slot;
 	return true;
+}
+
+/* Whether a slot's thread is gone. The number of the calling one, which has no slot, was that of a
+ * thread before it. */
+static bool owner_gone(const struct proto_slot *slot)
+{
+	uint32_t tid = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED);
+	return tid == (uint32_t)gettid() ||
+	       (syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH);
+}
+
+/* Gives back the slots of threads that ended without a destructor. Where such a thread was in its
+ * chunk is known from the published head alone, which is bounded before it becomes an address. */
+static void slots_reclaim(void)
+{
+	int saved = errno;
+	const struct proto_geometry *g = &process.geometry;
+	struct proto_slot *slots = proto_map_slots(process.map, g);
+	for (uint32_t i = 0; i < g->slots; i++) {
+		if (!__atomic_load_n(&slot_state[i].silent, __ATOMIC_ACQUIRE) ||
+			!owner_gone(&slots[i]) ||
+			!__atomic_exchange_n(&slot_state[i].silent, 0, __ATOMIC_ACQ_REL)) {
+			continue;
+		}
+		uint32_t chunk = slot_state[i].chunk;
+		if (chunk != PROTO_NO_CHUNK) {
+			uint64_t base = proto_map_base(process.map, g)[chunk];
+			uint64_t used = __atomic_load_n(&slots[i].head, __ATOMIC_ACQUIRE) - base;
+			used = used < g->chunk_records ? used : g->chunk_records;
+			struct proto_record *first = proto_map_chunk(process.map, g, chunk);
+			slot_state[i].next = first + used;
+			slot_state[i].end = first + g->chunk_records;
+			slot_state[i].origin =
+				(uint64_t)(uintptr_t)first - base * sizeof(struct proto_record);
+		}
+		context_end(i);
+		__atomic_store_n(&slots[i].depth, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&slots[i].state, PROTO_SLOT_RELEASED, __ATOMIC_RELEASE);
+	}
+	errno = saved;
 }
 
 /* A slot left behind and read to its end is the best: it pins no second chunk, and none of its
@@ -222,7 +273,11 @@ static bool chunk_take(struct thread *t)
 
 void thread_count_idle(struct thread *t, uint64_t now_ns)
 {
-	__atomic_store_n(&t->idle, t->idle + 1, __ATOMIC_RELAXED);
+	if (t->keyed) {
+		__atomic_store_n(&t->idle, t->idle + 1, __ATOMIC_RELAXED);
+	} else { /* nobody adds up this thread when it ends */
+		__atomic_fetch_add(&process.idle_ended, 1, __ATOMIC_RELAXED);
+	}
 	if (process_mode() == PROCESS_OFF) {
 		t->idle_limit = UINT64_MAX;
 		return;
@@ -246,7 +301,7 @@ bool thread_take_slot(struct thread *t, uint64_t now_ns)
 		return false;
 	}
 	if (!t->list_prev) {
-		thread_register(t);
+		thread_register(t, false);
 	}
 	attach_check(now_ns ? now_ns : edgeprof_now());
 	if (process_mode() != PROCESS_ACTIVE) {
@@ -259,7 +314,8 @@ bool thread_take_slot(struct thread *t, uint64_t now_ns)
 		t->slotless--;
 		return false;
 	}
-	if (!t->keyed || !slot_find(t)) {
+	slots_reclaim();
+	if (!slot_find(t)) {
 		t->slotless = SLOTLESS_STEP;
 		return false;
 	}

@@ -90,5 +90,6 @@ void thread_forget_slots(void);
 /* For pthread_key_create: gives the slot back. */
 void thread_end(void *t);
 
-/* Arms the destructor and enters the list of threads, unless done. Under thread_lock. */
-void thread_register(struct thread *t);
+/* Arms the destructor and enters the list of threads, unless done. may_allocate: this is no event,
+ * which a signal handler inside malloc may raise. Under thread_lock. */
+void thread_register(struct thread *t, bool may_allocate);
