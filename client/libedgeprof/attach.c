@@ -29,7 +29,7 @@ static struct {
 	uint32_t locked;  /* one thread at a time; never waited for in an event */
 	uint32_t unwoken; /* records since the last wake-up; atomic */
 	uint32_t connected;
-	bool configured;
+	bool configured, print, disabled;
 	uint32_t mapping_size;
 	char app[PROTO_NAME_SIZE];
 	struct sockaddr_un path[2];
@@ -70,42 +70,53 @@ static void add_path(const char *directory)
 	}
 }
 
-/* Reads the environment once. Under the channel's lock. */
-static void configure(const char *app)
+static void add_paths(void)
 {
-	channel.paths = 0; /* a child may have been forked in the midst of this */
+	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
+	channel.paths = 0;
+	if (own) {
+		add_path(own);
+		return;
+	}
+	add_path("/run/edgeprofd");
+	const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
+	char directory[sizeof(channel.path[0].sun_path)];
+	if (xdg && xdg[0] &&
+		snprintf(directory, sizeof(directory), "%s/edgeprofd", xdg) <
+			(int)sizeof(directory)) {
+		add_path(directory);
+	}
+}
+
+static bool is_set_to(const char *name, const char *value)
+{
+	const char *text = getenv(name);
+	return text && strcmp(text, value) == 0;
+}
+
+void attach_read_environment(void)
+{
 	const char *size = secure_getenv("EDGEPROF_MAPPING_SIZE");
 	struct proto_geometry g;
 	unsigned long bytes = size ? strtoul(size, NULL, 10) : 0;
 	bool listed = bytes <= PROTO_MAP_MAX_SIZE && proto_geometry((uint32_t)bytes, &g) == 0;
 	channel.mapping_size = listed ? (uint32_t)bytes : PROTO_MAP_DEFAULT_SIZE;
+	channel.print = is_set_to("EDGEPROF_PRINT", "1");
+	channel.disabled = is_set_to("EDGEPROF_DISABLE", "1");
+	process.context = !is_set_to("EDGEPROF_CONTEXT", "0");
+	add_paths();
+}
+
+/* Takes what the environment said into use. Under the channel's lock. */
+static void configure(const char *app)
+{
 	if (!app || !app[0]) {
 		app = program_invocation_short_name;
 	}
 	proto_name_clean(app, strlen(app), channel.app);
-	const char *print = getenv("EDGEPROF_PRINT");
-	process.print = print && strcmp(print, "1") == 0;
-	const char *context = getenv("EDGEPROF_CONTEXT");
-	process.context = !context || strcmp(context, "0") != 0;
-	const char *disable = getenv("EDGEPROF_DISABLE");
-	if (disable && strcmp(disable, "1") == 0) {
-		process.print = false;
+	process.print = channel.print && !channel.disabled;
+	if (channel.disabled) {
 		process_set_mode(PROCESS_OFF);
-		channel.configured = true;
-		return;
-	}
-	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
-	if (own) {
-		add_path(own);
-	} else {
-		add_path("/run/edgeprofd");
-		const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
-		char directory[sizeof(channel.path[0].sun_path)];
-		if (xdg && xdg[0] &&
-			snprintf(directory, sizeof(directory), "%s/edgeprofd", xdg) <
-				(int)sizeof(directory)) {
-			add_path(directory);
-		}
 	}
 	channel.configured = true;
 }
@@ -247,6 +258,7 @@ int attach_init(const char *app)
 	int error = 0;
 	if (!channel.configured) {
 		uint64_t due = edgeprof_now() + CHECK_NS;
+		attach_read_environment();
 		configure(app);
 		error = check_locked();
 		__atomic_store_n(&process.due_ns, due, __ATOMIC_RELAXED);

@@ -4,6 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* When the library is loaded, and again at edgeprof_init: events never read the environment, which
+ * another thread may be changing. */
+void attach_read_environment(void);
+
 /* Names the app (only the first name counts) and looks for a daemon now. 0, or -ENOMEM when a
  * daemon is there and the mapping cannot be made. */
 int attach_init(const char *app);

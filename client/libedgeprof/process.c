@@ -116,6 +116,7 @@ static void fork_child(void)
 
 __attribute__((constructor)) static void process_begin(void)
 {
+	attach_read_environment();
 	process.broken = pthread_key_create(&process.key, thread_end) != 0 ||
 			 pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }

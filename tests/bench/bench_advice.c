@@ -67,6 +67,7 @@ static int attached(void)
 static int nobody(void)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	edgeprof_init(NULL);
 	measure("without a daemon");
 	return 0;
 }

@@ -137,6 +137,7 @@ static int attached(void)
 static int nobody(void)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	edgeprof_init(NULL);
 	measure("never attached", 1);
 	measure("never attached", 4);
 	return 0;
@@ -145,6 +146,7 @@ static int nobody(void)
 static int disabled(void)
 {
 	setenv("EDGEPROF_DISABLE", "1", 1);
+	edgeprof_init(NULL);
 	measure("disabled", 1);
 	return 0;
 }

@@ -214,6 +214,7 @@ START_TEST(print_tells_stage_ends_without_a_daemon)
 {
 	setenv("EDGEPROF_PRINT", "1", 1);
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	int pipes[2];
 	ck_assert_int_eq(pipe(pipes), 0);
 	dup2(pipes[1], STDERR_FILENO);

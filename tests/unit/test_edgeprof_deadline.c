@@ -53,6 +53,7 @@ START_TEST(the_last_one_is_kept_for_a_daemon_that_comes_late)
 {
 	ck_assert_int_eq(fake_start(&fake), 0);
 	close(fake.listener);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	int a = edgeprof_stage("a"), b = edgeprof_stage("b");
 	edgeprof_deadline(a, 1);
 	edgeprof_deadline(b, 2);

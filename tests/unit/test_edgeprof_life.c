@@ -83,6 +83,7 @@ START_TEST(app_older_than_the_daemon_attaches_and_knows_what_went_before)
 {
 	ck_assert_int_eq(fake_start(&fake), 0);
 	close(fake.listener);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	int stage = edgeprof_stage("infer");
 	struct edgeprof_counts c;
 	for (int i = 0; i < 1000; i++) {
@@ -215,6 +216,16 @@ START_TEST(forked_child_attaches_as_itself)
 }
 END_TEST
 
+START_TEST(events_do_not_read_the_environment)
+{
+	ck_assert_int_eq(setenv("EDGEPROF_DISABLE", "1", 1), 0);
+	edgeprof_tick();
+	struct edgeprof_counts n;
+	edgeprof_counts(&n);
+	ck_assert_uint_eq(n.unattached, 1); /* not off, as it would be had it looked */
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("edgeprof_life");
@@ -228,6 +239,7 @@ int main(void)
 	tcase_add_test(tc, killed_writer_leaves_only_whole_records);
 	tcase_add_test(tc, exit_says_bye);
 	tcase_add_test(tc, forked_child_attaches_as_itself);
+	tcase_add_test(tc, events_do_not_read_the_environment);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -93,6 +93,7 @@ END_TEST
 START_TEST(threads_without_a_daemon_are_counted_exactly)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	int stage = edgeprof_stage("infer");
 	pthread_t threads[THREADS];
 	for (int i = 0; i < THREADS; i++) {
@@ -229,6 +230,7 @@ START_TEST(events_of_late_destructors_are_counted)
 	struct edgeprof_counts n;
 	pthread_key_t key;
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	ck_assert_int_eq(pthread_key_create(&key, tick_late), 0);
 	for (int i = 0; i < 10; i++) {
 		pthread_t thread;

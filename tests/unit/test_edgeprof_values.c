@@ -361,6 +361,7 @@ END_TEST
 START_TEST(without_a_daemon_all_calls_are_counted_once)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
+	ck_assert_int_eq(edgeprof_init("unit test"), 0);
 	int stage = edgeprof_stage("infer");
 	edgeprof_stage_options(stage, EDGEPROF_CPU_TIME);
 	struct edgeprof_counts c;
