@@ -221,10 +221,10 @@ class Monitor(unittest.TestCase):
     def test_samples_and_alerts_once_per_crossing(self):
         told = []
         m = edgeprof.RealTimePerformanceMonitor(on_alert=lambda *a: told.append(a))
-        self.assertEqual((m.sampling_rate_hz, m.performance_history.maxlen), (10.0, 1000))
-        self.assertEqual(m.alert_thresholds["temperature"], 85.0)
+        self.assertEqual((m.sampling_rate, m.performance_history.maxlen), (10.0, 1000))
+        self.assertEqual(m.alert_thresholds["temperature_celsius"], 85.0)
         m.record_inference(12.5)
-        m.alert_thresholds["memory_usage"] = 0.0
+        m.alert_thresholds["memory_usage_percent"] = 0.0
         for _ in range(3):
             row = m.sample()
         self.assertEqual(
@@ -232,8 +232,8 @@ class Monitor(unittest.TestCase):
             {"timestamp", "cpu_usage", "memory_usage", "memory_bytes", "temperature", "power_consumption", "inference_latency"},
         )
         self.assertEqual((row["inference_latency"], row["power_consumption"]), (12.5, None))
-        self.assertEqual([a[0] for a in told], ["memory_usage"])
-        self.assertEqual(m.check_alerts({"temperature": 85.0, "cpu_usage": 90.0}), ["temperature"])
+        self.assertEqual([a[0] for a in told], ["memory_usage_percent"])
+        self.assertEqual(m.check_alerts({"temperature": 85.0, "cpu_usage": 90.0}), ["temperature_celsius"])
         self.assertRaises(ValueError, edgeprof.RealTimePerformanceMonitor, 0)
 
     def test_the_thread_keeps_its_rate(self):

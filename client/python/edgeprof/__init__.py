@@ -27,8 +27,10 @@ from ._scope import stage, timed
 from .client import Client, Unreachable, VarlinkError
 from .fps import DetailedFPSCounter, FPSCounter
 from .memory import MemoryMonitor, memory_optimized, memory_scope, profile_memory
-from .models import analyze_model_size, compare_models, measure_model_footprint
-from .monitor import RealTimePerformanceMonitor
+from .models import (
+    analyze_model_size, benchmark_model, compare_models, measure_model_footprint, param_count,
+)  # fmt: skip
+from .monitor import PerformanceSnapshot, RealTimePerformanceMonitor
 from .rpi import read_temperature_rpi, read_throttle_status_rpi
 from .stages import StageProfiler, stage_timer
 from .stats import benchmark, fast_statistical_analysis
@@ -37,12 +39,14 @@ from .thermal import ThermalMonitor, read_temperature_linux
 
 __version__ = "0.1.0"
 __all__ = [
-    "Advice", "Client", "DetailedFPSCounter", "FPSCounter", "MemoryMonitor", "RealTimePerformanceMonitor",
+    "Advice", "Client", "DetailedFPSCounter", "FPSCounter", "MemoryMonitor", "PerformanceSnapshot",
+    "RealTimePerformanceMonitor",
     "StageProfiler", "ThermalMonitor", "Unreachable", "VarlinkError", "advice",
     "analyze_model_size", "begin",
-    "benchmark", "compare_models", "connect", "counter", "counts", "deadline", "end",
+    "benchmark", "benchmark_model", "compare_models", "connect", "counter", "counts", "deadline", "end",
     "fast_statistical_analysis", "frame", "gauge", "mark", "measure_model_footprint",
-    "memory_optimized", "memory_scope", "parse_tegrastats_line", "profile_memory",
+    "memory_optimized", "memory_scope", "param_count", "parse_tegrastats_line",
+    "profile_memory",
     "read_tegrastats_snapshot", "read_temperature_linux", "read_temperature_rpi",
     "read_throttle_status_rpi", "should_skip", "shutdown", "stage", "stage_timer", "tick", "timed",
 ]  # fmt: skip

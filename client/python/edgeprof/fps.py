@@ -67,10 +67,10 @@ class DetailedFPSCounter:
 
     def report(self) -> Dict[str, Any]:
         """fps_mean, fps_min, fps_max, fps_p5, fps_p95, frame_time_mean_ms, frame_time_p95_ms,
-        frame_time_p99_ms, frame_count, jitter_ms; {"status": "insufficient data"} below two frame
-        times."""
+        frame_time_p99_ms, frame_count, jitter_ms; {"fps_mean": 0, "status": "insufficient data"} below
+        two frame times."""
         if len(self.frame_times) < 2:
-            return {"status": "insufficient data"}
+            return {"fps_mean": 0, "status": "insufficient data"}
         rates = self._rates()
         times = sorted(dt * 1000.0 for dt in self.frame_times)
         return {

@@ -1,13 +1,12 @@
 """Memory of this process and of the machine, from /proc. The guides' MemoryMonitor, and the scope
 that finds the peak between two moments."""
-import collections
 import functools
 import gc
 import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 
 from . import _layout as L
 from ._process import process
@@ -150,20 +149,30 @@ def profile_memory(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Dict[st
 
 
 class MemoryMonitor:
-    """The guides' monitor. peak_rss, peak_usage, threshold are bytes; allocation_history holds the
-    last 1000 checks as {"timestamp", "current_mb"}. MB means MiB."""
+    """The guides' monitor. peak_rss and peak_usage are one number, the larger of what was sampled and
+    VmHWM, in bytes, as threshold is; allocation_history is a list of the last 1000 checks,
+    {"timestamp", "current_mb"}. MB means MiB."""
+
+    HISTORY = 1000
 
     def __init__(self, threshold_mb: float = 100.0) -> None:
         self.threshold = threshold_mb * MIB
         self.peak_rss = 0
-        self.peak_usage = 0
-        self.allocation_history: Deque[Dict[str, float]] = collections.deque(maxlen=1000)
+        self.allocation_history: List[Dict[str, float]] = []
+
+    @property
+    def peak_usage(self) -> int:
+        return self.peak_rss
+
+    def _process(self) -> ProcessMemory:
+        own = process_memory()
+        self.peak_rss = max(self.peak_rss, own.peak_rss_bytes)
+        return own
 
     def snapshot(self) -> Dict[str, float]:
-        """process_rss_mb, process_vms_mb, process_peak_rss_mb (the larger of sampled and VmHWM),
-        system_total_mb, system_available_mb, system_percent_used."""
-        own, machine = process_memory(), system_memory()
-        self.peak_rss = max(self.peak_rss, own.peak_rss_bytes)
+        """process_rss_mb, process_vms_mb, process_peak_rss_mb, system_total_mb, system_available_mb,
+        system_percent_used."""
+        own, machine = self._process(), system_memory()
         return {
             "process_rss_mb": own.rss_bytes / MIB,
             "process_vms_mb": own.vms_bytes / MIB,
@@ -177,9 +186,9 @@ class MemoryMonitor:
         """Prints the one-line form, and marks the moment for the daemon."""
         now = self.snapshot()
         print(
-            "[%s] RSS: %.1fMB (peak: %.1fMB) | System: %.0f%% used (%.0fMB free)"
+            "%sRSS: %.1fMB (peak: %.1fMB) | System: %.0f%% used (%.0fMB free)"
             % (
-                label,
+                "[%s] " % label if label else "",
                 now["process_rss_mb"],
                 now["process_peak_rss_mb"],
                 now["system_percent_used"],
@@ -194,10 +203,10 @@ class MemoryMonitor:
     def check_memory_usage(self) -> Dict[str, Any]:
         """current_mb, peak_mb, available_mb, percent_used (RSS of the machine's total),
         threshold_exceeded."""
-        own, machine = process_memory(), system_memory()
-        self.peak_usage = max(self.peak_usage, own.rss_bytes)
+        own, machine = self._process(), system_memory()
         current_mb = own.rss_bytes / MIB
         self.allocation_history.append({"timestamp": time.time(), "current_mb": current_mb})
+        del self.allocation_history[: -self.HISTORY]
         total = machine.total_bytes
         return {
             "current_mb": current_mb,

@@ -140,11 +140,11 @@ def _report_all() -> None:
 
 
 class stage_timer:
-    """`with stage_timer("load"):` prints `[load] 12.34ms`; with results_dict it stores the milliseconds
-    there under the label instead. Records also when the body raises. TypeError, ValueError: wrong
-    label."""
+    """`with stage_timer("load"):` prints `[load] 12.34ms`; with results_dict it appends the milliseconds
+    to the list under the label there instead. Records also when the body raises. TypeError,
+    ValueError: wrong label."""
 
-    def __init__(self, label: str, results_dict: Optional[Dict[str, float]] = None) -> None:
+    def __init__(self, label: str, results_dict: Optional[Dict[str, List[float]]] = None) -> None:
         process.declare(label)
         self.label = label
         self.elapsed_ms = 0.0
@@ -160,6 +160,6 @@ class stage_timer:
         self.elapsed_ms = (end - self._start) / 1e6
         _tell(self.label, self._start, end, kind is not None)
         if self._results is not None:
-            self._results[self.label] = self.elapsed_ms
+            self._results.setdefault(self.label, []).append(self.elapsed_ms)
         else:
             print("[%s] %.2fms" % (self.label, self.elapsed_ms))

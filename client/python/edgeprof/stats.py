@@ -2,7 +2,7 @@
 the sorted values, k = (n-1)*p/100 (numpy's default); std with ddof 0, std_sample with ddof 1."""
 import math
 import time
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 from ._scope import stage
 
@@ -31,9 +31,21 @@ def deviation(values: Sequence[float], ddof: int = 0) -> float:
     return math.sqrt(math.fsum((v - middle) ** 2 for v in values) / (len(values) - ddof))
 
 
-def fast_statistical_analysis(data: Iterable[float]) -> Tuple[float, float, float, float, float]:
-    """(mean, std, p50, p95, p99) in one sort; zeros when data is empty. TypeError: not numbers."""
-    values: List[float] = sorted(float(v) for v in data)
+def _numbers(data: Any) -> Iterator[float]:
+    """All numbers of an array or of nested sequences."""
+    if hasattr(data, "ravel"):
+        data = data.ravel()
+    for item in data:
+        if hasattr(item, "__iter__") and not isinstance(item, (str, bytes)):
+            yield from _numbers(item)
+        else:
+            yield float(item)
+
+
+def fast_statistical_analysis(data: Any) -> Tuple[float, float, float, float, float]:
+    """(mean, std, p50, p95, p99) of numbers, of an array of any shape, or of nested sequences, in one
+    sort; zeros when there are none. TypeError, ValueError: not numbers."""
+    values: List[float] = sorted(_numbers(data))
     p50, p95, p99 = (percentile(values, p) for p in (50, 95, 99))
     return mean(values), deviation(values), p50, p95, p99
 
@@ -57,16 +69,18 @@ def summary_ms(milliseconds: Iterable[float]) -> Dict[str, float]:
     }
 
 
-def benchmark(fn: Callable[[], Any], iterations: int = 100, warmup: int = 10) -> Dict[str, float]:
+def benchmark(
+    fn: Callable[[], Any], iterations: int = 100, warmup: int = 10, name: str = ""
+) -> Dict[str, float]:
     """Calls fn warmup times, then iterations times, and tells count, mean, std, std_sample, min, max,
     p50, p90, p95, p99 in ms (also as mean_ms …) and throughput_fps = max_fps = 1000 / mean.
 
-    The measured calls are reported as the stage of fn's name. ValueError: iterations < 1."""
+    The measured calls are reported as the stage name, by default fn's. ValueError: iterations < 1."""
     if iterations < 1 or warmup < 0:
         raise ValueError("iterations must be at least 1 and warmup at least 0")
     for _ in range(warmup):
         fn()
-    name = getattr(fn, "__name__", "") or "benchmark"
+    name = name or getattr(fn, "__name__", "") or "benchmark"
     durations = []
     for _ in range(iterations):
         with stage(name):
