@@ -47,7 +47,7 @@ static const struct built_in {
 		"{instance}: {value} percent of its target frame rate"},
 	{"app_hung", "app/*/hung", ALERT_EQUALS, 1, NAN, NAN, 0, 5, ALERT_CRITICAL,
 		"{instance} hangs"},
-	{"app_gone", "app/*/died", ALERT_EQUALS, 1, NAN, NAN, 10, 0, ALERT_CRITICAL,
+	{"app_gone", "app/*/died", ALERT_EQUALS, 1, NAN, NAN, 0, 0, ALERT_CRITICAL,
 		"{instance} died and has not come back"},
 	{"source_stale", "collector/*/stale", ALERT_EQUALS, 1, NAN, NAN, 10, 10, ALERT_WARNING,
 		"the source {instance} has stopped giving readings"},

@@ -1,8 +1,9 @@
-/* The keys of [stage APP/STAGE] and [frame APP]: what the operator says about apps. Zero is
- * "nothing said" there, so no key takes it. */
+/* The keys of [stage APP/STAGE], [frame APP] and [app APP]: what the operator says about apps. Zero
+ * is "nothing said" of stages and frames, so none of their keys takes it. */
 #include "daemon/config_keys.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
 
 #include "daemon/util/parse.h"
@@ -92,6 +93,35 @@ static int set_frame_deadline(void *instance, const char *key, const char *value
 	return parse_deadline(value, &((struct frames_settings *)instance)->deadline_ns);
 }
 
+/* A user of this machine, or any number. */
+static int set_user(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct app_rules *rules = instance;
+	uint64_t number;
+	const struct passwd *user = getpwnam(value);
+	if (user) {
+		number = user->pw_uid;
+	} else if (parse_u64(value, &number) < 0 || number >= UINT32_MAX) {
+		return -EINVAL;
+	}
+	rules->reserved = true;
+	rules->user = (uid_t)number;
+	return 0;
+}
+
+static int set_restart_within(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	struct app_rules *rules = instance;
+	if (parse_duration_ns(value, &rules->restart_within_ns) < 0 ||
+		rules->restart_within_ns > UINT64_C(86400000000000)) {
+		return -EINVAL;
+	}
+	rules->has_restart_within = true;
+	return 0;
+}
+
 #define DEADLINE_TEXT "a duration from 1us to 1h such as 33ms"
 #define WARMUP_TEXT "a number of events from 1 to 1000000"
 #define LABEL_TEXT "a word of at most 23 printable bytes"
@@ -108,4 +138,10 @@ const struct config_key config_frame_keys[] = {
 	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_frame_deadline),
 	CONFIG_SPECIAL_KEY("target_fps", "frames a second, above 0 up to 100000", set_target_fps),
 	CONFIG_SPECIAL_KEY("warmup", WARMUP_TEXT, set_frame_warmup),
+};
+
+const struct config_key config_app_keys[] = {
+	CONFIG_SPECIAL_KEY("user", "the name of a user of this machine, or a number", set_user),
+	CONFIG_SPECIAL_KEY(
+		"restart_within", "a duration from 0 to 24h such as 30s", set_restart_within),
 };

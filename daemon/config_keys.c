@@ -288,6 +288,7 @@ const struct config_section config_sections[] = {
 	{"alert", true, KEYS(config_alert_keys)},
 	{"stage", true, KEYS(config_stage_keys)},
 	{"frame", true, KEYS(config_frame_keys)},
+	{"app", true, KEYS(config_app_keys)},
 };
 
 const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);

@@ -14,7 +14,7 @@ enum config_type {
 };
 
 /* instance: struct config, or the struct source_options, watch, alert_rule, stage_settings,
- * frames_settings of the section. */
+ * frames_settings, app_rules of the section. */
 typedef int config_setter(void *instance, const char *key, const char *value);
 
 struct config_key {
@@ -54,6 +54,7 @@ int config_alerts_check(const struct config *config, char *error, size_t size);
 /* Of [recorder], in config_recorder.c. */
 extern const struct config_key config_recorder_keys[7];
 
-/* Of [stage APP/STAGE] and [frame APP], in config_apps.c. */
+/* Of [stage APP/STAGE], [frame APP] and [app APP], in config_apps.c. */
 extern const struct config_key config_stage_keys[5];
 extern const struct config_key config_frame_keys[3];
+extern const struct config_key config_app_keys[2];

@@ -92,24 +92,35 @@ static int set_value(
 	return 0;
 }
 
-/* The settings of [stage APP/STAGE] or [frame APP]. */
+static bool is_of_apps(const char *section)
+{
+	return strcmp(section, "stage") == 0 || strcmp(section, "frame") == 0 ||
+	       strcmp(section, "app") == 0;
+}
+
+/* The settings of [stage APP/STAGE], [frame APP] or [app APP]. */
 static void *find_settings(
-	struct config *config, bool stage, const char *glob, char *error, size_t size)
+	struct config *config, const char *section, const char *glob, char *error, size_t size)
 {
 	struct stage_settings *of_stage = NULL;
 	struct frames_settings *of_frames = NULL;
-	int r = stage ? app_settings_stage(&config->apps, glob, &of_stage)
-		      : app_settings_frame(&config->apps, glob, &of_frames);
+	struct app_rules *of_app = NULL;
+	int r = section[0] == 's'   ? app_settings_stage(&config->apps, glob, &of_stage)
+		: section[0] == 'f' ? app_settings_frame(&config->apps, glob, &of_frames)
+				    : app_settings_app(&config->apps, glob, &of_app);
 	if (r == -ENOSPC) {
-		snprintf(error, size, "too many [%s …] sections; expected at most %d",
-			stage ? "stage" : "frame", APP_SETTINGS_MAX);
+		snprintf(error, size, "too many [%s …] sections; expected at most %d", section,
+			APP_SETTINGS_MAX);
 	} else if (r < 0) {
 		snprintf(error, size,
-			"bad name of a section; expected [%s] with names or globs of A-Z a-z 0-9 "
-			"_ . - * ?",
-			stage ? "stage APP/STAGE" : "frame APP");
+			"bad name of a section; expected [%s %s] with names or globs of A-Z a-z "
+			"0-9 _ . - * ?",
+			section, section[0] == 's' ? "APP/STAGE" : "APP");
 	}
-	return r < 0 ? NULL : stage ? (void *)of_stage : (void *)of_frames;
+	return r < 0	  ? NULL
+	       : of_stage ? (void *)of_stage
+	       : of_app	  ? (void *)of_app
+			  : (void *)of_frames;
 }
 
 /* The entry of an instance section, made when it is new. NULL with error when there is no room. */
@@ -301,9 +312,8 @@ int config_set(struct config *config, const char *section_name, const char *key,
 		return unknown_section(error, size);
 	}
 	void *instance = config;
-	bool stage = strcmp(section->name, "stage") == 0;
-	if (stage || strcmp(section->name, "frame") == 0) {
-		instance = find_settings(config, stage, name, error, size);
+	if (is_of_apps(section->name)) {
+		instance = find_settings(config, section->name, name, error, size);
 		if (!instance) {
 			return -EINVAL;
 		}

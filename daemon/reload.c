@@ -78,6 +78,7 @@ void daemon_configure_apps(struct daemon *daemon)
 	daemon->core.nearest = daemon->config->nearest;
 	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);
 	apps_configure_frames(daemon->core.apps, app_settings_of_frames, settings);
+	apps_configure_rules(daemon->core.apps, app_settings_of_app, settings);
 }
 
 struct scheduler_options daemon_scheduling(const struct config *config)

@@ -291,3 +291,15 @@ cJSON *ctl_parameters(const char *name, const char *text)
 	}
 	return parameters;
 }
+
+cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app)
+{
+	cJSON *parameters = ctl_parameters("app", app);
+	if (ctl->options.given & OPTION_RUN) {
+		cJSON_AddNumberToObject(parameters, "run", (double)ctl->options.run);
+	}
+	if (ctl->options.given & OPTION_ALL_RUNS) {
+		cJSON_AddBoolToObject(parameters, "all_runs", true);
+	}
+	return parameters;
+}

@@ -69,6 +69,8 @@ bool ctl_flush(struct ctl *ctl, int *status);
 
 /* An object for parameters with one text in it, or an empty one when the text is NULL. */
 cJSON *ctl_parameters(const char *name, const char *text);
+/* The same of an app in the run that --run or --all-runs name. */
+cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app);
 
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)

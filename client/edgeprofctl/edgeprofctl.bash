@@ -101,8 +101,9 @@ _edgeprofctl() {
 	watch) options+=" --interval --count" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;
-	frames) options+=" --span --method --throttle --slow --recent" ;;
-	stages) options+=" --tree --by --span --method --throttle --wide" ;;
+	frames) options+=" --span --method --throttle --slow --recent --run --all-runs" ;;
+	report) options+=" --run --all-runs" ;;
+	stages) options+=" --tree --by --span --method --throttle --wide --run --all-runs" ;;
 	source) options+=" --interval" ;;
 	emit) options+=" --app --frame --unit --time" ;;
 	mqtt-latency) options+=" --host --port --config --key --count --publish --interval" ;;

@@ -56,7 +56,7 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
 	const struct options *options = &ctl->options;
-	cJSON *parameters = ctl_parameters("app", app);
+	cJSON *parameters = ctl_run_parameters(ctl, app);
 	if (options->span) {
 		cJSON_AddStringToObject(parameters, "span", options->span);
 	}

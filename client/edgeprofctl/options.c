@@ -20,6 +20,8 @@ enum {
 	OPT_VERB
 };
 
+enum { RUNS_KEPT = 8 };
+
 /* Codes of verb options are OPT_VERB + the number of their bit. */
 static const struct option long_options[] = {
 	{"since", required_argument, NULL, OPT_VERB + 0},
@@ -64,6 +66,8 @@ static const struct option long_options[] = {
 	{"kind", required_argument, NULL, OPT_VERB + 39},
 	{"level", required_argument, NULL, OPT_VERB + 40},
 	{"aggregate", required_argument, NULL, OPT_VERB + 41},
+	{"run", required_argument, NULL, OPT_VERB + 42},
+	{"all-runs", no_argument, NULL, OPT_VERB + 43},
 	{"plot", no_argument, NULL, OPT_PLOT},
 	{"table", no_argument, NULL, OPT_TABLE},
 	{"json", optional_argument, NULL, OPT_JSON},
@@ -95,6 +99,18 @@ static int parse_count(const char *text, long *ret)
 		return -EINVAL;
 	}
 	*ret = value;
+	return 0;
+}
+
+/* 0 = the current or latest run, -1 … -RUNS_KEPT before it. */
+static int parse_run(const char *text, long *ret)
+{
+	bool before = text[0] == '-';
+	if (text[before] < '0' || text[before] > '0' + (before ? RUNS_KEPT : 0) ||
+		text[before + 1] != '\0') {
+		return -EINVAL;
+	}
+	*ret = before ? '0' - text[1] : 0;
 	return 0;
 }
 
@@ -228,6 +244,8 @@ static int set_verb_option(struct options *options, uint64_t option, const char 
 		return parse_count(argument, &options->count);
 	case OPTION_RECENT:
 		return argument == NULL ? 0 : parse_count(argument, &options->recent);
+	case OPTION_RUN:
+		return parse_run(argument, &options->run);
 	case OPTION_CHECK:
 		return parse_word(
 			argument == NULL ? "warning" : argument, levels + 1, &options->check);

@@ -55,7 +55,9 @@ enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
 #define OPTION_KIND OPTION_BIT(39)
 #define OPTION_LEVEL OPTION_BIT(40)
 #define OPTION_AGGREGATE OPTION_BIT(41)
-#define OPTION_END OPTION_BIT(42) /* above the last; move it when you add one */
+#define OPTION_RUN OPTION_BIT(42)
+#define OPTION_ALL_RUNS OPTION_BIT(43)
+#define OPTION_END OPTION_BIT(44) /* above the last; move it when you add one */
 
 struct options {
 	enum json_mode json;
@@ -76,6 +78,7 @@ struct options {
 	uint64_t frame;
 	double step_ms, interval_ms, window_ms; /* 0 = not given; window: --span as a time */
 	long max_points, lines, count, recent, port;
+	long run;     /* 0, -1, … */
 	char **words; /* the verb and its arguments */
 	int word_count;
 };

@@ -46,6 +46,8 @@ static const struct {
 	{"--kind", " KIND"},
 	{"--level", " info|warning|critical"},
 	{"--aggregate", " mean|min|max|count"},
+	{"--run", " 0|-1|-2…"},
+	{"--all-runs", ""},
 };
 
 _Static_assert(OPTION_BIT(sizeof(options) / sizeof(options[0])) == OPTION_END, "a name for each");

@@ -54,7 +54,7 @@ static int ask(struct ctl *ctl, const char *app, cJSON **ret)
 	enum json_mode json = ctl->options.json;
 	ctl->quiet = quiet || app == NULL; /* that nobody is meant gets an answer of its own */
 	ctl->options.json = JSON_SHORT;
-	int status = ctl_call(ctl, "GetReport", ctl_parameters("app", app), false, ret);
+	int status = ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
 	ctl->options.json = json;
 	ctl->quiet = quiet;
 	return status;

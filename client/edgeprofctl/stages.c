@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
 #include "client/edgeprofctl/verbs.h"
@@ -72,15 +73,32 @@ static const cJSON *total_of(const cJSON *reply, const char *app)
 	return total;
 }
 
+/* Which run it is, where that was asked for. */
+static void run_title(const struct ctl *ctl, const cJSON *total, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	if (ctl->options.given & OPTION_ALL_RUNS) {
+		snprintf(ret, size, ", all runs since %s",
+			format_time(json_integer(total, "since_us")).text);
+	} else if (total && ctl->options.given & OPTION_RUN) {
+		snprintf(ret, size, ", run %lld (%s) since %s",
+			(long long)json_integer(total, "run"), json_word(total, "state"),
+			format_time(json_integer(total, "since_us")).text);
+	}
+}
+
 /* Of what the numbers are, where that is not the recent window of all runs. */
-static void show_title(struct ctl *ctl, const char *app, const cJSON *stage)
+static void show_title(struct ctl *ctl, const char *app, const cJSON *stage, const cJSON *total)
 {
 	FILE *out = ctl->output.stream;
 	const char *throttle = json_word(stage, "throttle");
 	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
 	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
-	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s\n", style_on(&ctl->style, TONE_BOLD),
-		app, lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
+	char run[96];
+	run_title(ctl, total, run, sizeof(run));
+	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s\n",
+		style_on(&ctl->style, TONE_BOLD), app, run,
+		lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
 		filtered ? throttle : "", style_off(&ctl->style, TONE_BOLD));
 }
 
@@ -104,7 +122,7 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 		add_total(&table, "TOTAL", any ? json_number(total, "mean_ms") : (double)NAN);
 		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
-	show_title(ctl, app, first);
+	show_title(ctl, app, first, total);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
 }
@@ -136,8 +154,9 @@ void show_stages(struct ctl *ctl, const cJSON *reply)
 	show_apps(ctl, reply, show_app);
 }
 
-static cJSON *parameters_of(const struct options *options, const char *app)
+static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
+	const struct options *options = &ctl->options;
 	/* shares are of the lifetime: the other numbers beside them as well */
 	bool shares = options->given & (OPTION_TREE | OPTION_BY);
 	const struct {
@@ -147,7 +166,7 @@ static cJSON *parameters_of(const struct options *options, const char *app)
 		{"percentile_method", options->method},
 		{"throttle", options->throttle},
 	};
-	cJSON *parameters = ctl_parameters("app", app);
+	cJSON *parameters = ctl_run_parameters(ctl, app);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (words[i].word != NULL) {
 			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
@@ -195,7 +214,7 @@ int verb_stages(struct ctl *ctl)
 	if ((views & (views - 1)) != 0) {
 		return ctl_fail(ctl, CTL_USAGE, "one of --tree, --by and --wide at a time");
 	}
-	int status = ctl_call(ctl, "ListStages", parameters_of(&ctl->options, app), true, &reply);
+	int status = ctl_call(ctl, "ListStages", parameters_of(ctl, app), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}

@@ -87,6 +87,7 @@ enum tone style_of_state(const char *word)
 		{"error", TONE_BAD},
 		{"critical", TONE_BAD},
 		{"died", TONE_BAD},
+		{"killed", TONE_BAD},
 		{"hung", TONE_BAD},
 	};
 	for (size_t i = 0; i < sizeof(tones) / sizeof(tones[0]); i++) {

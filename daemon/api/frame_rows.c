@@ -96,9 +96,9 @@ void frame_rows_write(struct json *out, const struct list_cursor *cursor, bool s
 	const struct app *app;
 	size_t left_out = 0;
 	json_open(out, "list", '[');
-	for (size_t a = 0; (app = apps_at(cursor->core->apps, a)); a++) {
+	for (size_t a = 0; list_app_at(cursor, a, &app); a++) {
 		size_t count = 0;
-		if (list_app_wanted(cursor, app)) {
+		if (app) {
 			count = app_frames_recent(
 				app, slow, frame, n < FRAME_TABLE_FRAMES ? n : FRAME_TABLE_FRAMES);
 		}

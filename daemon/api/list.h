@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "daemon/api/dispatch.h"
+#include "daemon/api/runs.h"
 #include "proto/name.h"
 
 struct app;
@@ -25,6 +26,7 @@ struct list_cursor {
 	bool all;
 	uint32_t first, second;	       /* indices, as the list likes */
 	uint32_t choice;	       /* what the call asked for, as the list likes */
+	struct run_choice run;	       /* of lists of apps */
 	char pattern[PROTO_PATH_SIZE]; /* "" = none */
 };
 
@@ -45,5 +47,10 @@ enum api_result list_start(
 
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
-enum api_result list_of_app_as(struct api_call *call, const struct list_ops *ops, uint32_t choice);
+/* And of one run, or of all of them together, by the two parameters from `run` on. */
+enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
+	const struct value *run);
 bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);
+/* The index-th app, in the run that the call asked for. False past the end; *ret NULL: it is not
+ * wanted, or has no such run. */
+bool list_app_at(const struct list_cursor *cursor, size_t index, const struct app **ret);

@@ -5,6 +5,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/app_runs.h"
 
 static bool app_item(struct list_cursor *cursor, struct json *out)
 {
@@ -59,23 +60,51 @@ bool list_app_wanted(const struct list_cursor *cursor, const struct app *app)
 	return cursor->pattern[0] == '\0' || strcmp(cursor->pattern, app->name) == 0;
 }
 
-enum api_result list_of_app(struct api_call *call, const struct list_ops *ops)
+/* Narrows the list to the app that the call names. False: there is none. */
+static bool narrow(struct list_cursor *cursor, const struct api_call *call)
 {
-	return list_of_app_as(call, ops, 0);
+	if (!call->value[0].present) {
+		return true;
+	}
+	/* as the app itself was named: any name finds its app */
+	const char *text = call->value[0].string;
+	proto_name_clean(text, strlen(text), cursor->pattern);
+	return apps_find(call->core->apps, cursor->pattern) != NULL;
 }
 
-enum api_result list_of_app_as(struct api_call *call, const struct list_ops *ops, uint32_t choice)
+enum api_result list_of_app(struct api_call *call, const struct list_ops *ops)
+{
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	return narrow(&cursor, call) ? list_start(call, ops, &cursor)
+				     : reply_not_found(call->out, "app", call->value[0].string);
+}
+
+enum api_result list_of_run(
+	struct api_call *call, const struct list_ops *ops, uint32_t choice, const struct value *run)
 {
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
 	cursor.choice = choice;
-	if (call->value[0].present) {
-		/* as the app itself was named: any name finds its app */
-		const char *text = call->value[0].string;
-		proto_name_clean(text, strlen(text), cursor.pattern);
-		if (!apps_find(call->core->apps, cursor.pattern)) {
-			return reply_not_found(call->out, "app", text);
-		}
+	const char *wrong = run_choose(run, &cursor.run);
+	if (wrong) {
+		return reply_invalid_parameter(call->out, wrong);
+	}
+	if (!narrow(&cursor, call)) {
+		return reply_not_found(call->out, "app", call->value[0].string);
+	}
+	const struct app *app = apps_find(call->core->apps, cursor.pattern);
+	if (app && !app_run(app, cursor.run.run)) {
+		return run_not_found(call->out, cursor.run);
 	}
 	return list_start(call, ops, &cursor);
+}
+
+bool list_app_at(const struct list_cursor *cursor, size_t index, const struct app **ret)
+{
+	struct apps *apps = cursor->core->apps;
+	const struct app *app = apps_at(apps, index);
+	*ret = app && list_app_wanted(cursor, app) ? run_of(apps, app, cursor->run, cursor->now_ns)
+						   : NULL;
+	return app != NULL;
 }

@@ -118,6 +118,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	}
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
+	run_fields(out, cursor->core, app, cursor->now_ns);
 	json_string(out, "status", stats.sufficient ? "ok" : "insufficient data");
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
 	json_bool(out, "exact", stats.exact);
@@ -140,12 +141,12 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 /* Every app with a frame stream; one that was asked for by name in any case. */
 static bool next_frames(struct list_cursor *cursor, struct json *out)
 {
-	const struct app *app = apps_at(cursor->core->apps, cursor->first);
-	if (!app) {
+	const struct app *app;
+	if (!list_app_at(cursor, cursor->first, &app)) {
 		return false;
 	}
 	cursor->first++;
-	if (list_app_wanted(cursor, app) && (app->frames || cursor->pattern[0] != '\0')) {
+	if (app && (app->frames || cursor->pattern[0] != '\0')) {
 		frames_item(out, cursor, app);
 	}
 	return true;
@@ -178,6 +179,8 @@ enum api_result method_get_frames(struct api_call *call)
 	static const char *const methods[] = {"linear", "nearest"};
 	const struct value *slow = &call->value[4], *recent = &call->value[5];
 	uint32_t span = choose(&call->value[1], spans, 2);
+	bool all_runs = call->value[7].present && call->value[7].boolean;
+	span = call->value[1].present ? span : all_runs; /* windows are of one run */
 	uint32_t method = choose(&call->value[2], methods, 2);
 	method = call->value[2].present ? method : call->core->nearest;
 	uint32_t filter = choose(&call->value[3], filters, 3);
@@ -197,5 +200,5 @@ enum api_result method_get_frames(struct api_call *call)
 	uint32_t count = recent->present ? (uint32_t)recent->integer : only_slow ? DEFAULT_SLOW : 0;
 	uint32_t choice = filter << FILTER_SHIFT | count << COUNT_SHIFT;
 	choice |= (span ? LIFETIME : 0u) | (method ? NEAREST : 0u) | (only_slow ? SLOW : 0u);
-	return list_of_app_as(call, &frames_list, choice);
+	return list_of_run(call, &frames_list, choice, &call->value[6]);
 }

@@ -5,8 +5,8 @@
 
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
+#include "daemon/api/runs.h"
 #include "daemon/core/app_report.h"
-#include "daemon/core/app_state.h"
 #include "daemon/util/seam.h"
 #include "proto/name.h"
 
@@ -37,10 +37,19 @@ static const struct app *find(const struct api_call *call)
 
 enum api_result method_get_report(struct api_call *call)
 {
+	struct run_choice choice;
+	const char *wrong = run_choose(&call->value[1], &choice);
 	const struct app *app = find(call);
+	if (wrong) {
+		return reply_invalid_parameter(call->out, wrong);
+	}
 	if (!app) {
 		return reply_not_found(
 			call->out, "app", call->value[0].present ? call->value[0].string : "");
+	}
+	app = run_of(call->core->apps, app, choice, call->now_ns);
+	if (!app) {
+		return run_not_found(call->out, choice);
 	}
 	char *text = mem_zalloc(APP_REPORT_SIZE);
 	if (!text || app_report_write(call->core, app, call->now_ns, text, APP_REPORT_SIZE) < 0) {
@@ -51,7 +60,7 @@ enum api_result method_get_report(struct api_call *call)
 	app_report_summary(app, call->now_ns, summary);
 	bool running = app->processes > 0;
 	json_string(call->out, "app", app->name);
-	json_string(call->out, "state", app_state_name(app_state(app, call->now_ns)));
+	run_fields(call->out, call->core, app, call->now_ns);
 	json_string_opt(call->out, "last_words", app->last_words);
 	json_integer(call->out, "time_us",
 		row_time_us(call->core, running ? call->now_ns : app->last_seen_ns));

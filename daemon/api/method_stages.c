@@ -126,6 +126,7 @@ static void stage_item(
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
 	json_string(out, "stage", stage->name);
+	json_unsigned(out, "run", app->run);
 	json_string_opt(out, "category", stage->category);
 	json_string_opt(out, "unit", stage->unit);
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
@@ -156,11 +157,11 @@ static void stage_item(
 /* first = app, second = its stage */
 static bool next_stage(struct list_cursor *cursor, struct json *out)
 {
-	const struct app *app = apps_at(cursor->core->apps, cursor->first);
-	if (!app) {
+	const struct app *app;
+	if (!list_app_at(cursor, cursor->first, &app)) {
 		return false;
 	}
-	if (!list_app_wanted(cursor, app) || cursor->second >= app->stages) {
+	if (!app || cursor->second >= app->stages) {
 		cursor->first++;
 		cursor->second = 0;
 		return true;
@@ -193,6 +194,8 @@ enum api_result method_list_stages(struct api_call *call)
 	static const char *const spans[] = {"recent", "lifetime"};
 	static const char *const methods[] = {"linear", "nearest"};
 	uint32_t span = choose(&call->value[1], spans, 2);
+	bool all_runs = call->value[5].present && call->value[5].boolean;
+	span = call->value[1].present ? span : all_runs; /* windows are of one run */
 	uint32_t method = choose(&call->value[2], methods, 2);
 	method = call->value[2].present ? method : call->core->nearest;
 	uint32_t filter = choose(&call->value[3], filters, 3);
@@ -205,5 +208,5 @@ enum api_result method_list_stages(struct api_call *call)
 	}
 	uint32_t choice = filter << FILTER_SHIFT;
 	choice |= (span ? LIFETIME : 0) | (method ? NEAREST : 0);
-	return list_of_app_as(call, &stage_list, choice);
+	return list_of_run(call, &stage_list, choice, &call->value[4]);
 }

@@ -33,7 +33,7 @@ struct trace_app {
 	char name[PROTO_NAME_SIZE];
 	uid_t uid;
 	bool own;
-	uint64_t since_ns;
+	uint64_t known_ns;
 	uint64_t first;	     /* number of the oldest record when it was noted */
 	uint64_t begin, end; /* numbers of its records of this round */
 	uint64_t oldest_ns;
@@ -66,7 +66,7 @@ static const struct events_log *log_of(
 	const struct trace_stream *stream, const struct trace_app *noted)
 {
 	struct app *app = apps_find(stream->base.connection->api->core->apps, noted->name);
-	bool same = app && app->uid == noted->uid && app->since_ns == noted->since_ns;
+	bool same = app && app->uid == noted->uid && app->known_ns == noted->known_ns;
 	return same ? app->log : NULL;
 }
 
@@ -179,7 +179,7 @@ static void note_app(struct trace_stream *stream, const struct app *app, bool ow
 	memcpy(noted->name, app->name, sizeof(noted->name));
 	noted->uid = app->uid;
 	noted->own = own;
-	noted->since_ns = app->since_ns;
+	noted->known_ns = app->known_ns;
 	if (own && app->log) {
 		struct events_usage span;
 		events_span(app->log, &span);
@@ -206,7 +206,7 @@ static void note_again(struct trace_stream *stream)
 		size_t at = 0;
 		while (at < noted && (strcmp(stream->app[at].name, app->name) != 0 ||
 					     stream->app[at].uid != app->uid ||
-					     stream->app[at].since_ns != app->since_ns)) {
+					     stream->app[at].known_ns != app->known_ns)) {
 			at++;
 		}
 		if (at < noted && stream->app[at].own && app->log) {

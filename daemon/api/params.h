@@ -7,7 +7,7 @@
 
 struct cJSON;
 
-enum { PARAMS_MAX = 6 };
+enum { PARAMS_MAX = 8 };
 
 enum param_type {
 	PARAM_STRING,
@@ -21,6 +21,13 @@ struct param {
 	enum param_type type;
 	bool required;
 };
+
+/* The last two of the calls about a run (runs.h). */
+#define RUN_PARAMS                            \
+	{"run", PARAM_INT, false},            \
+	{                                     \
+		"all_runs", PARAM_BOOL, false \
+	}
 
 /* In the order of the table; what was absent or null is not present. */
 struct value {

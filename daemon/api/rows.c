@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "daemon/api/json.h"
+#include "daemon/api/runs.h"
 #include "daemon/api/state.h"
 #include "daemon/core/app_state.h"
 #include "daemon/core/alerts_actions.h"
@@ -221,8 +222,7 @@ void row_app(
 	json_open(out, NULL, '{');
 	json_string(out, "name", app->name);
 	json_unsigned(out, "uid", app->uid);
-	json_string(out, "state", app_state_name(app_state(app, now_ns)));
-	json_integer(out, "since_us", row_time_us(api->core, app->since_ns));
+	run_fields(out, api->core, app, now_ns);
 	json_unsigned(out, "stages", app->stages);
 	if (app->frames) {
 		double *scratch = api_scratch(api, 2 * app->frames->window);

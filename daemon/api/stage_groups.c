@@ -23,7 +23,8 @@ struct groups {
 	struct proto_histogram *sum;
 };
 
-static void total_row(struct json *out, const struct app *app, const struct stage_query *query)
+static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app,
+	const struct stage_query *query)
 {
 	struct app_relations relations;
 	app_relate(app, &relations);
@@ -31,6 +32,7 @@ static void total_row(struct json *out, const struct app *app, const struct stag
 	double fps = mean_ms > 0 ? 1000.0 / mean_ms : 0;
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
+	run_fields(out, cursor->core, app, cursor->now_ns);
 	json_number(out, "mean_ms", mean_ms);
 	json_number(out, "max_fps", fps);
 	json_number(out, "throughput_fps", fps);
@@ -109,17 +111,17 @@ void stage_groups_write(struct json *out, const struct list_cursor *cursor,
 	struct groups groups = {.out = out, .sum = last ? mem_zalloc(sizeof(*groups.sum)) : NULL};
 	const struct app *app;
 	json_open(out, "totals", '[');
-	for (size_t i = 0; last && (app = apps_at(cursor->core->apps, i)); i++) {
-		if (list_app_wanted(cursor, app)) {
-			total_row(out, app, query);
+	for (size_t i = 0; last && list_app_at(cursor, i, &app); i++) {
+		if (app) {
+			total_row(out, cursor, app, query);
 		}
 	}
 	json_close(out, ']');
 	for (int units = 0; units < 2; units++) {
 		groups.rows = 0;
 		json_open(out, units ? "units" : "categories", '[');
-		for (size_t i = 0; last && (app = apps_at(cursor->core->apps, i)); i++) {
-			if (list_app_wanted(cursor, app)) {
+		for (size_t i = 0; last && list_app_at(cursor, i, &app); i++) {
+			if (app) {
 				group_rows(&groups, app, units);
 			}
 		}

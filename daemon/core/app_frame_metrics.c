@@ -42,6 +42,7 @@ void app_metrics_add_frames(struct apps *apps, const struct app *app)
 			metrics_add(apps->metrics, apps->source, name, frame_metrics[i].unit,
 				&metric) == 0) {
 			app->frames->metric[i] = metric;
+			app_runs_hand_over(app, metric);
 		} /* else the stream is still in GetFrames; metrics counts the refusal */
 	}
 	if (app->frames->metric[FRAME_ENERGY]) {
@@ -81,6 +82,15 @@ static void set_all_null(struct frames *frames, const char *reason)
 {
 	for (size_t i = 0; i < FRAME_METRICS; i++) {
 		set(frames->metric[i], NAN, reason);
+	}
+}
+
+void app_metrics_wait_frames(struct frames *frames, bool running)
+{
+	if (running) {
+		set_all_null(frames, "no frame in the interval");
+	} else {
+		set_all_ended(frames);
 	}
 }
 

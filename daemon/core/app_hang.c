@@ -184,6 +184,17 @@ size_t app_hung(const struct app_hangs *hangs)
 	return hangs->count;
 }
 
+/* The last process's death leaves nobody to work, and nobody came back in time. */
+static bool is_gone(const struct apps *apps, const struct app *app, uint64_t now_ns)
+{
+	enum app_state state = app_state(app, now_ns);
+	const struct app_rules rules = apps_rules_of(apps, app->name);
+	uint64_t within_ns =
+		rules.has_restart_within ? rules.restart_within_ns : APP_RESTART_WITHIN_NS;
+	return (state == APP_DIED || state == APP_KILLED) &&
+	       now_ns >= app->last_seen_ns + within_ns;
+}
+
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	static const char *const names[METRICS] = {"hung", "processes", "died"};
@@ -199,9 +210,7 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 		}
 	}
 	metric_set(metric[METRIC_PROCESSES], (double)app->processes);
-	/* only the last process's death leaves nobody to work */
-	enum app_state state = app_state(app, now_ns);
-	metric_set(metric[METRIC_DIED], state == APP_DIED || state == APP_KILLED);
+	metric_set(metric[METRIC_DIED], is_gone(apps, app, now_ns));
 	if (app->processes > 0) {
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {

@@ -52,6 +52,7 @@ static struct metric *add(struct apps *apps, const struct app *app, const struct
 		metrics_add(apps->metrics, apps->source, name, what->unit, &metric) < 0) {
 		return NULL; /* the stage is still in ListStages; metrics counts the refusal */
 	}
+	app_runs_hand_over(app, metric);
 	return metric;
 }
 
@@ -160,6 +161,21 @@ static void sample_stage(
 	stage_interval_reset(stage);
 }
 
+void app_metrics_wait(struct app *run, bool running)
+{
+	for (size_t i = 0; i < run->stages; i++) {
+		if (running) {
+			set_all_null(
+				run->stage[i]->metric, STAGE_METRICS, "no event in the interval");
+		} else {
+			set_all_ended(run->stage[i]->metric, STAGE_METRICS);
+		}
+	}
+	if (run->frames) {
+		app_metrics_wait_frames(run->frames, running);
+	}
+}
+
 static void sample_app(struct apps *apps, struct app *app, double interval_s, uint64_t now_ns)
 {
 	bool ended = app->processes == 0;
@@ -201,6 +217,7 @@ bool apps_sample_ahead(struct apps *apps, size_t n)
 void apps_sample(struct apps *apps, uint64_t now_ns)
 {
 	bool attached = false;
+	apps_forget_sum(apps);
 	apps_energy_sample(apps, now_ns);
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app *app = apps->app[i];
@@ -208,6 +225,7 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 			apps->sampled_ns > app->since_ns ? apps->sampled_ns : app->since_ns;
 		double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
 		sample_app(apps, app, interval_s, now_ns);
+		app_runs_sample(apps, app, now_ns);
 		app_values_sample(apps, app);
 		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;

@@ -159,9 +159,13 @@ void report_head(struct report *report)
 	report_line(report, "REPORT OF %s", app->name);
 	report_line(
 		report, "State       %s (%s)", state_of(app), moment_of(wall, report->end_ns).text);
-	report_line(report, "Began       %s, %.1f s before, %" PRIu64 " start%s",
+	char run[32] = "";
+	if (app->run > 1) {
+		snprintf(run, sizeof(run), ", run %" PRIu64, app->run);
+	}
+	report_line(report, "Began       %s, %.1f s before, %" PRIu64 " start%s%s",
 		moment_of(wall, app->since_ns).text, (double)(report->end_ns - app->since_ns) / 1e9,
-		app->restarts + 1, app->restarts > 0 ? "s" : "");
+		app->starts, app->starts == 1 ? "" : "s", run);
 	frames_lines(report);
 	report_line(report,
 		"Events      %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " dropped",

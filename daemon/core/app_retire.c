@@ -19,10 +19,13 @@ void app_process_destroy(struct app_process *process)
 	free(process);
 }
 
-void app_destroy(struct app *app)
+void app_finish(struct app *app)
 {
 	for (size_t i = 0; i < app->processes; i++) {
 		app_process_destroy(app->process[i]);
+	}
+	for (size_t i = 0; i < app->runs; i++) {
+		app_destroy(app->previous[i]);
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		stage_destroy(app->stage[i]);
@@ -31,12 +34,19 @@ void app_destroy(struct app *app)
 	frames_destroy(app->frames);
 	events_close(app->log);
 	free(app->values);
+}
+
+void app_destroy(struct app *app)
+{
+	app_finish(app);
 	free(app);
 }
 
 void app_retire(struct apps *apps, size_t index)
 {
 	struct app *app = apps->app[index];
+	apps_forget_sum(apps);
+	app_runs_retire(apps, app);
 	for (size_t i = 0; i < app->stages; i++) {
 		app_metrics_retire_stage(apps, app->stage[i]);
 	}
@@ -105,6 +115,7 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 	if (!owner) {
 		return false;
 	}
+	apps_forget_sum(apps);
 	app_hang_forget(owner, NULL, owner->stage[index]);
 	app_metrics_retire_stage(apps, owner->stage[index]);
 	stage_destroy(owner->stage[index]);

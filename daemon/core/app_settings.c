@@ -24,47 +24,66 @@ static int check(const char *glob, size_t segments, size_t size)
 	return found == segments && fits ? proto_glob_check(glob) : -EINVAL;
 }
 
-int app_settings_stage(struct app_settings *settings, const char *glob, struct stage_settings **ret)
+/* A table of sections; each begins with its glob. */
+struct table {
+	char *first;
+	size_t stride, size; /* of a section, of its glob */
+	size_t *count;
+	size_t segments;
+};
+
+/* The section of this glob, made when it is new. */
+static int section_of(const struct table *table, const char *glob, void **ret)
 {
-	struct stage_section *section = settings->stage;
-	if (check(glob, 2, sizeof(section->glob)) < 0) {
+	if (check(glob, table->segments, table->size) < 0) {
 		return -EINVAL;
 	}
 	size_t i = 0;
-	while (i < settings->stages && strcmp(section[i].glob, glob) != 0) {
+	while (i < *table->count && strcmp(table->first + i * table->stride, glob) != 0) {
 		i++;
 	}
 	if (i == APP_SETTINGS_MAX) {
 		return -ENOSPC;
 	}
-	if (i == settings->stages) {
-		section[settings->stages++] = (struct stage_section){.glob = ""};
-		memcpy(section[i].glob, glob, strlen(glob) + 1);
+	char *section = table->first + i * table->stride;
+	if (i == *table->count) {
+		++*table->count;
+		memset(section, 0, table->stride);
+		memcpy(section, glob, strlen(glob) + 1);
 	}
-	*ret = &section[i].settings;
+	*ret = section;
 	return 0;
+}
+
+int app_settings_stage(struct app_settings *settings, const char *glob, struct stage_settings **ret)
+{
+	const struct table table = {(char *)settings->stage, sizeof(settings->stage[0]),
+		sizeof(settings->stage[0].glob), &settings->stages, 2};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct stage_section *)section)->settings;
+	return r;
 }
 
 int app_settings_frame(
 	struct app_settings *settings, const char *glob, struct frames_settings **ret)
 {
-	struct frame_section *section = settings->frame;
-	if (check(glob, 1, sizeof(section->glob)) < 0) {
-		return -EINVAL;
-	}
-	size_t i = 0;
-	while (i < settings->frames && strcmp(section[i].glob, glob) != 0) {
-		i++;
-	}
-	if (i == APP_SETTINGS_MAX) {
-		return -ENOSPC;
-	}
-	if (i == settings->frames) {
-		section[settings->frames++] = (struct frame_section){.glob = ""};
-		memcpy(section[i].glob, glob, strlen(glob) + 1);
-	}
-	*ret = &section[i].settings;
-	return 0;
+	const struct table table = {(char *)settings->frame, sizeof(settings->frame[0]),
+		sizeof(settings->frame[0].glob), &settings->frames, 1};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct frame_section *)section)->settings;
+	return r;
+}
+
+int app_settings_app(struct app_settings *settings, const char *glob, struct app_rules **ret)
+{
+	const struct table table = {(char *)settings->app, sizeof(settings->app[0]),
+		sizeof(settings->app[0].glob), &settings->apps, 1};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct app_section *)section)->rules;
+	return r;
 }
 
 /* How specific a pattern is; of the first segment first. */
@@ -144,6 +163,28 @@ const struct frames_settings *app_settings_of_frames(void *ctx, const char *app)
 		ret->deadline_ns = from->deadline_ns ? from->deadline_ns : ret->deadline_ns;
 		ret->target_fps = from->target_fps > 0 ? from->target_fps : ret->target_fps;
 		ret->warmup = from->warmup ? from->warmup : ret->warmup;
+	}
+	return ret;
+}
+
+const struct app_rules *app_settings_of_app(void *ctx, const char *app)
+{
+	struct app_settings *settings = ctx;
+	struct app_rules *ret = &settings->of_app;
+	size_t match[APP_SETTINGS_MAX];
+	*ret = (struct app_rules){.reserved = false};
+	size_t count = matches(
+		settings->app[0].glob, sizeof(settings->app[0]), settings->apps, app, match);
+	for (size_t i = 0; i < count; i++) {
+		const struct app_rules *from = &settings->app[match[i]].rules;
+		if (from->reserved) {
+			ret->reserved = true;
+			ret->user = from->user;
+		}
+		if (from->has_restart_within) {
+			ret->has_restart_within = true;
+			ret->restart_within_ns = from->restart_within_ns;
+		}
 	}
 	return ret;
 }

@@ -130,11 +130,16 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 	return stage;
 }
 
-static bool has_room(const struct apps *apps)
+static bool has_memory(const struct apps *apps)
 {
 	const struct stage_budget *budget = &apps->stage_budget;
-	return apps->stages < STAGES_MAX &&
-	       budget->used + stage_bytes(apps->options.stage_window) <= budget->limit;
+	return budget->used + budget->past + stage_bytes(apps->options.stage_window) <=
+	       budget->limit;
+}
+
+static bool has_room(const struct apps *apps)
+{
+	return apps->stages < STAGES_MAX && has_memory(apps);
 }
 
 /* One place of an app is kept for APP_STAGE_OTHER, which is over no limit but the table's. */
@@ -144,6 +149,8 @@ static bool stage_fits(struct apps *apps, struct app *app)
 		return false;
 	}
 	/* a loop: places taken by APP_STAGE_OTHER beyond the limit come back here */
+	while (!has_memory(apps) && apps_retire_run(apps)) {
+	}
 	while (!has_room(apps) && apps_retire_stage(apps, NULL)) {
 	}
 	return has_room(apps);

@@ -49,6 +49,7 @@ void apps_destroy(struct apps *apps)
 	for (size_t i = 0; i < apps->count; i++) {
 		app_destroy(apps->app[i]);
 	}
+	apps_forget_sum(apps);
 	free(apps->scratch);
 	free(apps->select_scratch);
 	free(apps->marks);
@@ -65,19 +66,75 @@ static size_t app_index(const struct apps *apps, const char *name)
 	return i;
 }
 
+void apps_configure_rules(struct apps *apps, app_rules_lookup *lookup, void *ctx)
+{
+	apps->rules = lookup;
+	apps->rules_ctx = ctx;
+}
+
+struct app_rules apps_rules_of(const struct apps *apps, const char *app)
+{
+	const struct app_rules *rules = apps->rules ? apps->rules(apps->rules_ctx, app) : NULL;
+	return rules ? *rules : (struct app_rules){.reserved = false};
+}
+
+int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx)
+{
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (!apps->displacer[i].displace) {
+			apps->displacer[i].displace = displace;
+			apps->displacer[i].ctx = ctx;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void apps_unobserve_displace(struct apps *apps, void *ctx)
+{
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (apps->displacer[i].ctx == ctx) {
+			apps->displacer[i].displace = NULL;
+			apps->displacer[i].ctx = NULL;
+		}
+	}
+}
+
+/* The name goes to a user who takes precedence. False: somebody keeps a process. */
+static bool displace(struct apps *apps, const struct app *app, uid_t uid, uint64_t now_ns)
+{
+	if (app->processes > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"the name goes to uid %u: the app of uid %u is detached", (unsigned)uid,
+			(unsigned)app->uid);
+	}
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (apps->displacer[i].displace) {
+			apps->displacer[i].displace(apps->displacer[i].ctx, app);
+		}
+	}
+	return app->processes == 0;
+}
+
 /* Finds or makes the app of this name and uid. */
 static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_ns, struct app **ret,
 	bool *fresh)
 {
 	size_t index = app_index(apps, name);
+	const struct app_rules rules = apps_rules_of(apps, name);
+	if (rules.reserved && rules.user != uid) {
+		return -EPERM;
+	}
 	if (index < apps->count) {
 		struct app *app = apps->app[index];
 		if (app->uid == uid) {
 			*ret = app;
 			return 0;
 		}
-		if (app->processes > 0 ||
-			now_ns < app->last_seen_ns + APP_NAME_HOLD_S * 1000000000ull) {
+		bool held = app->processes > 0 ||
+			    now_ns < app->last_seen_ns + APP_NAME_HOLD_S * 1000000000ull;
+		bool precedes = rules.reserved || uid == 0;
+		if (held && !(precedes && displace(apps, app, uid, now_ns))) {
 			return -EACCES;
 		}
 		app_retire(apps, index);
@@ -91,8 +148,10 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 	}
 	snprintf(app->name, sizeof(app->name), "%s", name);
 	app->uid = uid;
+	app->known_ns = now_ns;
 	app->since_ns = now_ns;
 	app->last_seen_ns = now_ns;
+	app->run = 1;
 	advice_clear(&app->advice, "not judged yet", now_ns);
 	apps->app[apps->count++] = app;
 	*fresh = true;
@@ -126,6 +185,16 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 		.attached_ns = now_ns,
 		.mapping_size = mapping_size,
 	};
+	bool goes_on =
+		app->processes > 0 || app->end == PROCESS_RELEASED ||
+		(start_ticks > 0 && pid == app->last_pid && start_ticks == app->last_start_ticks);
+	if (!fresh && !goes_on) {
+		app_run_begin(apps, app, now_ns);
+	}
+	app->last_words[0] = '\0';
+	app->last_pid = pid;
+	app->last_start_ticks = start_ticks;
+	app->starts++;
 	app->restarts += !fresh;
 	process->tied.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
@@ -153,7 +222,7 @@ static void tell_end(
 		app->last_words[0] = '\0';
 		if (apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
 			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-				"ended");
+				"%s", process->cause[0] ? process->cause : "ended");
 		}
 		return;
 	case PROCESS_DIED:
@@ -163,13 +232,15 @@ static void tell_end(
 	/* the newest open stage is the innermost one */
 	const struct app_open_stage *open =
 		process->open_count ? &process->open[process->open_count - 1] : NULL;
+	const char *cause = process->cause[0] ? process->cause : "died";
 	if (!open) {
-		snprintf(app->last_words, sizeof(app->last_words), "died");
+		snprintf(app->last_words, sizeof(app->last_words), "%s", cause);
 	} else if (open->frame == PROTO_NO_FRAME) {
-		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`", open->stage);
+		snprintf(
+			app->last_words, sizeof(app->last_words), "%s in `%s`", cause, open->stage);
 	} else {
-		snprintf(app->last_words, sizeof(app->last_words), "died in `%s`, frame %" PRIu64,
-			open->stage, open->frame);
+		snprintf(app->last_words, sizeof(app->last_words), "%s in `%s`, frame %" PRIu64,
+			cause, open->stage, open->frame);
 	}
 	if (apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,

@@ -31,6 +31,8 @@ enum {
 	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
 	APP_OTHER_NAMES = 8,  /* names kept of stages that went into __other__ */
 	APPS_OBSERVERS = 4,
+	APPS_DISPLACERS = 4,
+	APP_RUNS_KEPT = 8, /* previous runs of an app */
 };
 
 /* The stage that takes what the limits leave no room for. */
@@ -84,13 +86,24 @@ struct app_process {
 	struct app_slots *slots; /* NULL until the first nested stage or cost */
 	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
+	char cause[32]; /* why it died, "died of SIGSEGV"; "" = not known; by ingest */
 };
 
+/*
+ * An app with the statistics of its current or latest run (app_runs.h). A previous run is an object
+ * of the same kind without processes, log and values, so that whatever reads the statistics of an
+ * app reads those of a previous run, too.
+ */
 struct app {
 	char name[PROTO_NAME_SIZE];
 	uid_t uid;
-	uint64_t since_ns;     /* first attachment: lifetime statistics count from here */
+	uint64_t known_ns;     /* when the app was first seen: with name and uid its identity */
+	uint64_t run;	       /* 1, 2, … of the app */
+	uint64_t since_ns;     /* first attachment of the run: its statistics count from here */
 	uint64_t last_seen_ns; /* end of the last process; meaningful when processes == 0 */
+	size_t runs;	       /* previous ones that are kept */
+	struct app *previous[APP_RUNS_KEPT]; /* the newest first */
+	size_t bytes;			     /* of a previous run: what keeping it takes */
 	size_t processes;
 	struct app_process *process[APP_PROCESSES_MAX];
 	size_t stages;
@@ -99,8 +112,11 @@ struct app {
 	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
 	struct app_energy energy;
 	struct events_log *log;	    /* its raw records; NULL until the first */
-	struct app_accounting past; /* sums over processes that went */
-	uint64_t restarts;	    /* processes beyond the first */
+	struct app_accounting past; /* sums over processes of the run that went */
+	uint64_t restarts;	    /* processes of the app beyond the first */
+	uint64_t starts;	    /* processes of the run */
+	pid_t last_pid;		    /* of the newest process … */
+	uint64_t last_start_ticks;  /* … that may attach again, and goes on with its run */
 	enum process_end end;	    /* of the last process; meaningful when processes == 0 */
 	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
 	struct app_values *values;  /* NULL until the first gauge or counter */
@@ -123,9 +139,16 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	const struct apps_options *options, struct apps **ret);
 void apps_destroy(struct apps *apps);
 
-/* A process attached. name is cleaned here. -EACCES: another uid owns the name (until 60 s after
- * its last process); -ENOSPC: 64 apps or 64 processes of the app; -ENOMEM. An app without processes
- * is retired (metrics too) when its place is needed. */
+/* Processes of the app must be detached now: their name goes to another user. Called within
+ * apps_attach. */
+typedef void apps_displace_observer(void *ctx, const struct app *app);
+int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx);
+void apps_unobserve_displace(struct apps *apps, void *ctx);
+
+/* A process attached. name is cleaned here. -EPERM: the name is reserved for another user; -EACCES:
+ * another uid owns the name (until 60 s after its last process), and this one has no precedence:
+ * the name is not reserved for it, nor is it root; -ENOSPC: 64 apps or 64 processes of the app;
+ * -ENOMEM. An app without processes is retired (metrics too) when its place is needed. */
 int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
 	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret);
 

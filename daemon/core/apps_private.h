@@ -2,6 +2,8 @@
  * app_metrics.c (what becomes of it). */
 #pragma once
 
+#include "daemon/core/app_rules.h"
+#include "daemon/core/app_runs.h"
 #include "daemon/core/app_told.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/core/apps.h"
@@ -23,6 +25,12 @@ struct apps {
 	struct app_energy_meter energy;
 	frames_settings_lookup *frame_settings; /* NULL = none */
 	void *frame_settings_ctx;
+	app_rules_lookup *rules; /* NULL = none */
+	void *rules_ctx;
+	struct {
+		apps_displace_observer *displace;
+		void *ctx;
+	} displacer[APPS_DISPLACERS];
 	uint64_t *select_scratch; /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
@@ -36,7 +44,8 @@ struct apps {
 	struct app_told told;
 	struct advice_options advice;
 	uint64_t advice_serial;
-	uint64_t other_names; /* ever noted; the newest are kept */
+	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
+	uint64_t other_names;	     /* ever noted; the newest are kept */
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
 	struct {
 		apps_end_observer *ended;
@@ -146,8 +155,15 @@ int app_by_id_add(
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
 
+/* Nothing said where there are no rules. */
+struct app_rules apps_rules_of(const struct apps *apps, const char *app);
+
 void app_process_destroy(struct app_process *process);
+/* What it owns, not the app itself. */
+void app_finish(struct app *app);
 void app_destroy(struct app *app);
+/* Something changes that a sum of runs points to. */
+void apps_forget_sum(struct apps *apps);
 /* Takes an app without processes out, with its metrics and marks. */
 void app_retire(struct apps *apps, size_t index);
 /* The same with the one that is gone the longest of the user who has most apps. False when every
@@ -162,9 +178,12 @@ bool apps_retire_stage(struct apps *apps, struct app *app);
 void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stage *stage);
 void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
+/* At a sample: metrics of a previous run that nobody took over, while the app runs or has ended. */
+void app_metrics_wait(struct app *run, bool running);
 void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
 /* At the interval, of an app with or without frames. */
 void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_metrics_wait_frames(struct frames *frames, bool running);
 
 /* At the interval; when the app is given up. */
 void app_values_sample(struct apps *apps, struct app *app);

@@ -45,7 +45,7 @@ void capped_look(const struct core *core)
 		capped[CAPPED_RECORDS].limit = records.bytes;
 		capped_use(&capped[CAPPED_RECORDS], records.used_bytes);
 		capped[CAPPED_STAGES].limit = stages->limit;
-		capped_use(&capped[CAPPED_STAGES], stages->used);
+		capped_use(&capped[CAPPED_STAGES], stages->used + stages->past);
 	}
 	capped[CAPPED_METRICS].limit = METRICS_MAX;
 	capped_use(&capped[CAPPED_METRICS], metrics_count(core->metrics));

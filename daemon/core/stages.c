@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_values.h"
 #include "daemon/core/stage_event.h"
 #include "daemon/core/stage_open.h"
 #include "daemon/util/seam.h"
@@ -90,6 +91,38 @@ void stage_set_budget(struct stage *stage, struct stage_budget *budget)
 {
 	stage->budget = budget;
 	budget->used += stage_bytes(stage->window) + extra_bytes(stage);
+}
+
+/* A shorter copy of an array, or the array itself when memory is short. */
+static void *shrink(void *array, size_t size)
+{
+	void *copy = mem_zalloc(size);
+	if (!copy) {
+		return array;
+	}
+	memcpy(copy, array, size);
+	free(array);
+	return copy;
+}
+
+size_t stage_freeze(struct stage *stage)
+{
+	size_t filled = stage->filled > 0 ? stage->filled : 1;
+	if (stage->budget) {
+		stage->budget->used -= stage_bytes(stage->window) + extra_bytes(stage);
+		stage->budget = NULL;
+	}
+	free(stage->open);
+	stage->open = NULL;
+	if (filled < stage->window) { /* it never came round: what it holds is in front */
+		stage->runs = shrink(stage->runs, filled * sizeof(*stage->runs));
+		if (stage->cpu) {
+			stage->cpu = shrink(stage->cpu, filled * sizeof(*stage->cpu));
+		}
+		stage->window = filled;
+	}
+	return stage_bytes(stage->window) + extra_bytes(stage) +
+	       (stage->attributes ? sizeof(struct app_attributes) : 0);
 }
 
 void stage_warm_up(struct stage *stage)

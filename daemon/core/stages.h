@@ -43,6 +43,7 @@ enum {
 /* What stages may take; several share one. limit 0 = no limit. */
 struct stage_budget {
 	size_t used, limit;
+	size_t past;	  /* what previous runs take of what is left; they make room first */
 	uint64_t refused; /* times there was no room */
 };
 
@@ -149,6 +150,10 @@ void stage_destroy(struct stage *stage);
 size_t stage_bytes(size_t window);
 /* From now on what it takes counts there, what it has already as well. The budget outlives it. */
 void stage_set_budget(struct stage *stage, struct stage_budget *budget);
+
+/* No event comes any more: the window shrinks to what it holds, and the stage leaves its budget.
+ * What it takes from now on. */
+size_t stage_freeze(struct stage *stage);
 
 /* Takes the settings (a copy): labels and a deadline replace those of the app; the warm-up starts
  * when nothing was counted yet. */

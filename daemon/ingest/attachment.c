@@ -5,16 +5,20 @@
 #include "daemon/ingest/ingest_private.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/ingest/share.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
+
+static const uint64_t END_WAIT_NS = 1000000000;
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
 {
@@ -148,24 +152,106 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 }
 
+/* What a wait status says of an end. */
+static enum process_end judge_exit(int status, char *cause, size_t size)
+{
+	if (WIFEXITED(status)) {
+		if (WEXITSTATUS(status) == 0) {
+			return PROCESS_ENDED;
+		}
+		snprintf(cause, size, "exited with status %d", WEXITSTATUS(status));
+		return PROCESS_DIED;
+	}
+	int number = WTERMSIG(status);
+	bool asked = number == SIGTERM || number == SIGINT || number == SIGHUP;
+	const char *name = sigabbrev_np(number);
+	if (number == SIGKILL) {
+		return PROCESS_KILLED;
+	}
+	if (name) {
+		snprintf(cause, size, "%s SIG%s", asked ? "ended by" : "died of", name);
+	} else {
+		snprintf(cause, size, "died of signal %d", number);
+	}
+	return asked ? PROCESS_ENDED : PROCESS_DIED;
+}
+
 void attachment_gone(struct attachment *attachment)
 {
-	bool bye = ring_flags(attachment->ring) & PROTO_MAP_BYE;
-	attachment_end(attachment, bye ? PROCESS_ENDED : PROCESS_DIED);
+	struct app_process *process = attachment->process;
+	enum process_end how = PROCESS_ENDED;
+	int status;
+	if (attachment->pidfd >= 0 &&
+		peer_exit(attachment->pidfd, &attachment->peer, &status) == 0) {
+		how = judge_exit(status, process->cause, sizeof(process->cause));
+	} else if (!(ring_flags(attachment->ring) & PROTO_MAP_BYE)) {
+		how = PROCESS_DIED;
+		snprintf(process->cause, sizeof(process->cause), "unknown end");
+	}
+	attachment_end(attachment, how);
+}
+
+void attachments_displace(void *ctx, const struct app *app)
+{
+	struct ingest *ingest = ctx;
+	struct attachment *next;
+	for (struct attachment *a = ingest->attachments; a; a = next) {
+		next = a->next;
+		if (a->process->app == app) {
+			attachment_end(a, PROCESS_ENDED);
+		}
+	}
+}
+
+bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns)
+{
+	return attachment->ended_ns > 0 && now_ns - attachment->ended_ns >= END_WAIT_NS;
+}
+
+/* Nothing more comes of it. What it left is read now, how it ended is waited for. */
+static void wait_for_end(struct attachment *attachment)
+{
+	if (attachment->ended_ns == 0) {
+		attachment->ended_ns = seam()->now_ns();
+		attachment_drain(attachment, attachment->ended_ns);
+	}
 }
 
 void attachment_hangup(struct attachment *attachment)
 {
-	if (attachment->pidfd < 0 || (ring_flags(attachment->ring) & PROTO_MAP_BYE)) {
+	if (attachment->pidfd < 0) {
 		attachment_gone(attachment);
+	} else if (ring_flags(attachment->ring) & PROTO_MAP_BYE) {
+		wait_for_end(attachment);
 	}
 }
 
+/* The process ended (readable), or its parent waited for it (hung up: told with any events). */
 static void on_death(uv_poll_t *handle, int status, int events)
 {
+	struct attachment *attachment = handle->data;
+	int exit_status;
 	(void)status;
-	(void)events;
-	attachment_gone(handle->data);
+	if ((events & UV_READABLE) &&
+		peer_exit(attachment->pidfd, &attachment->peer, &exit_status) == -EAGAIN) {
+		wait_for_end(attachment);
+		uv_poll_start(handle, UV_PRIORITIZED, on_death);
+		return;
+	}
+	attachment_gone(attachment);
+}
+
+/* A run that is over is not joined by the next process. */
+static void end_those_over(struct ingest *ingest, const char *name, uid_t uid)
+{
+	struct attachment *next;
+	for (struct attachment *a = ingest->attachments; a; a = next) {
+		next = a->next;
+		if (a->ended_ns > 0 && a->process->app->uid == uid &&
+			strcmp(a->process->app->name, name) == 0) {
+			attachment_gone(a);
+		}
+	}
 }
 
 static bool hung_up(const struct attachment *attachment)
@@ -228,6 +314,8 @@ static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
 static const char *refusal(int error)
 {
 	switch (error) {
+	case -EPERM:
+		return "the name is reserved for another user ([app NAME] user)";
 	case -EACCES:
 		return "another user's app has this name";
 	case -ENOSPC:
@@ -305,7 +393,10 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	struct ingest *ingest = connection->ingest;
 	const struct peer *peer = &connection->peer;
 	uint64_t start_ticks = peer->pid > 0 ? peer_start_ticks(peer->pid) : 0;
+	char name[PROTO_NAME_SIZE];
+	proto_name_clean(hello->app, strlen(hello->app), name);
 	end_left_behind(ingest, peer, start_ticks);
+	end_those_over(ingest, name, peer->uid);
 	if (!mapping_fits(ingest, peer->uid, hello->mapping_size)) {
 		*reason = "no room for its mapping";
 		return -ENOSPC;
@@ -367,6 +458,7 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 		if (same) {
 			struct connection *old = same->connection;
 			same->connection = connection;
+			same->ended_ns = 0;
 			connection->attachment = same;
 			if (old) {
 				old->attachment = NULL;

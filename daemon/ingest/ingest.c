@@ -104,10 +104,22 @@ void ingest_drain_soon(struct ingest *ingest)
 	}
 }
 
+static void end_overdue(struct ingest *ingest, uint64_t now_ns)
+{
+	struct attachment *next;
+	for (struct attachment *a = ingest->attachments; a; a = next) {
+		next = a->next;
+		if (attachment_overdue(a, now_ns)) {
+			attachment_gone(a);
+		}
+	}
+}
+
 /* Drains what it can in this turn; the rest in the next ones. */
 static void drain_turn(struct ingest *ingest, uint64_t now_ns)
 {
 	bool more = false;
+	end_overdue(ingest, now_ns);
 	struct attachment *a = ingest->undrained ? ingest->undrained : ingest->attachments;
 	for (; a && ingest_turn(ingest, now_ns); a = a->next) {
 		more = attachment_drain(a, now_ns) || more;
@@ -230,6 +242,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	core->counters->capped[CAPPED_MAPPINGS].limit = ingest->options.max_mapping_bytes;
 	ingest->listener.fd = -1;
 	int r = closer_create(&ingest->closer);
+	r = r < 0 ? r : apps_observe_displace(core->apps, attachments_displace, ingest);
 	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);
 	if (r < 0) {
 		goto error;
@@ -253,6 +266,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	*ret = ingest;
 	return 0;
 error:
+	apps_unobserve_displace(core->apps, ingest);
 	listener_close(&ingest->listener);
 	closer_destroy(ingest->closer);
 	free(ingest);
@@ -270,10 +284,15 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 		return;
 	}
 	ingest->closing = true;
+	apps_unobserve_displace(ingest->core->apps, ingest);
 	ingest->done = done;
 	ingest->done_ctx = ctx;
 	while (ingest->attachments) {
-		attachment_end(ingest->attachments, PROCESS_RELEASED);
+		if (ingest->attachments->ended_ns > 0) {
+			attachment_gone(ingest->attachments);
+		} else {
+			attachment_end(ingest->attachments, PROCESS_RELEASED);
+		}
 	}
 	while (ingest->connections) {
 		attachment_close_connection(ingest->connections);

@@ -42,6 +42,7 @@ struct attachment {
 	uint64_t now_ns;	       /* of the drain that runs */
 	struct nspid nspid;
 	uint64_t looked_ns; /* when its threads were looked through */
+	uint64_t ended_ns;  /* it ended or said so, and how is not known yet; 0 = it lives */
 	struct attachment *next, **prev;
 };
 
@@ -108,7 +109,11 @@ void attachment_withdraw_advice(const struct attachment *attachment);
 bool attachment_drain(struct attachment *attachment, uint64_t now_ns);
 /* Final drain, then the process is detached and the mapping let go. */
 void attachment_end(struct attachment *attachment, enum process_end how);
-/* The process is gone or its connection is: ended or died, as its flags say. */
+/* An apps_displace_observer; ctx is the ingest. */
+void attachments_displace(void *ctx, const struct app *app);
+/* It ended: how the kernel reports it, else as its flags say. */
 void attachment_gone(struct attachment *attachment);
+/* Nobody said in time how its process ended. */
+bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns);
 /* The connection went while the process lives on. */
 void attachment_hangup(struct attachment *attachment);

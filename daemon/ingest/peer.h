@@ -17,6 +17,10 @@ int peer_of(int fd, struct peer *ret);
  * is not visible or gone. */
 int peer_open(int fd, pid_t pid);
 
+/* How the process of a readable pidfd ended, as wait() would report it. 0; -EAGAIN: the kernel
+ * reports it when its parent has waited for it (the pidfd hangs up); -ENODATA: never. */
+int peer_exit(int pidfd, const struct peer *peer, int *ret_status);
+
 /* Field 22 of the text of /proc/<pid>/stat; the command in it may hold spaces and parentheses.
  * 0 when there is none. */
 uint64_t peer_parse_start(const char *stat);

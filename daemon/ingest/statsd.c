@@ -245,12 +245,12 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 		statsd->socket[i].fd = -1;
 		statsd->socket[i].statsd = statsd;
 	}
-	statsd_apps_init(&statsd->apps, core);
+	int r = statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
 	uv_idle_init(loop, &statsd->rest);
 	statsd->sweep.data = statsd->rest.data = statsd;
 	statsd->handles = 2;
-	int r = statsd_batch_init(&statsd->batch, core, &statsd->apps);
+	r = r < 0 ? r : statsd_batch_init(&statsd->batch, core, &statsd->apps);
 	r = r < 0 ? r : bind_sockets(statsd, options);
 	r = r < 0 ? r : poll_sockets(statsd, loop);
 	if (r < 0) {

@@ -17,6 +17,7 @@
 static const uint64_t SECOND_NS = 1000000000;
 static const char DEFAULT_APP[] = "statsd";
 static const char ANOTHER_USER[] = "another user's app has this name";
+static const char RESERVED[] = "the name is reserved for another user ([app NAME] user)";
 static const char TOO_MANY[] = "too many apps send datagrams";
 
 struct statsd_app {
@@ -28,11 +29,6 @@ struct statsd_app {
 	struct statsd_names names;
 };
 
-void statsd_apps_init(struct statsd_apps *apps, struct core *core)
-{
-	*apps = (struct statsd_apps){.core = core};
-}
-
 static void end_app(struct statsd_apps *apps, size_t index, enum process_end how, uint64_t now_ns)
 {
 	struct statsd_app *app = apps->app[index];
@@ -42,6 +38,23 @@ static void end_app(struct statsd_apps *apps, size_t index, enum process_end how
 	apps_detach(apps->core->apps, app->process, how, now_ns);
 	free(app);
 	apps->app[index] = apps->app[--apps->count];
+}
+
+/* An apps_displace_observer. */
+static void on_displace(void *ctx, const struct app *app)
+{
+	struct statsd_apps *apps = ctx;
+	for (size_t i = apps->count; i-- > 0;) {
+		if (apps->app[i]->process->app == app) {
+			end_app(apps, i, PROCESS_ENDED, seam()->now_ns());
+		}
+	}
+}
+
+int statsd_apps_init(struct statsd_apps *apps, struct core *core)
+{
+	*apps = (struct statsd_apps){.core = core};
+	return apps_observe_displace(core->apps, on_displace, apps);
 }
 
 size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns)
@@ -56,6 +69,7 @@ size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns)
 
 void statsd_apps_finish(struct statsd_apps *apps, enum process_end how, uint64_t now_ns)
 {
+	apps_unobserve_displace(apps->core->apps, apps);
 	while (apps->count > 0) {
 		end_app(apps, apps->count - 1, how, now_ns);
 	}
@@ -156,6 +170,7 @@ static struct statsd_app *add_app(struct statsd_apps *apps, const char *name,
 	if (r < 0) {
 		refuse(apps, name, sender,
 			r == -EACCES   ? ANOTHER_USER
+			: r == -EPERM  ? RESERVED
 			: r == -ENOSPC ? TOO_MANY
 				       : "no memory",
 			now_ns);

@@ -42,7 +42,8 @@ struct statsd_apps {
 	size_t refused_next;
 };
 
-void statsd_apps_init(struct statsd_apps *apps, struct core *core);
+/* -ENOSPC. The structure stays where it is until statsd_apps_finish. */
+int statsd_apps_init(struct statsd_apps *apps, struct core *core);
 
 /* All values of a line, as records of its app; how many. What the limits leave out is counted. */
 size_t statsd_apps_take(struct statsd_apps *apps, const struct statsd_sender *sender,

@@ -11,7 +11,7 @@
  *         declare STAGE CATEGORY UNIT NS     '-' = none
  *     sync                answers "SENT RECEIVED DROPPED"
  *     fork                answers the pid of a child that runs a stage every 50 ms, for good
- *     abort | segfault | deadlock | _exit
+ *     abort | segfault | deadlock | _exit | exit
  */
 #include <pthread.h>
 #include <signal.h>
@@ -183,7 +183,9 @@ static void end_badly(const char *how)
 	} else if (!strcmp(how, "segfault")) {
 		raise(SIGSEGV);
 	} else if (!strcmp(how, "_exit")) {
-		_exit(0);
+		_exit(3);
+	} else if (!strcmp(how, "exit")) {
+		exit(3);
 	} else if (!strcmp(how, "deadlock")) {
 		pthread_mutex_lock(&lock);
 		pthread_mutex_lock(&lock);

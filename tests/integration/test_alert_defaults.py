@@ -230,7 +230,7 @@ def test_missed_deadlines_and_a_low_frame_rate():
 
 
 def test_an_app_that_hangs_and_one_that_died():
-    with Daemon(quick("app_hung", "app_gone")) as daemon:
+    with Daemon(quick("app_hung", "app_gone") + "[app *]\nrestart_within = 0\n") as daemon:
         with Actor(daemon) as cam:
             cam.do("runs infer 40 1000", "open infer")
             assert fires(daemon, "app_hung", "cam")["text"] == "cam hangs"

@@ -28,6 +28,10 @@ CALLS = [
     ("ExportTrace", {}),
     ("GetReport", {}),
     ("GetReport", {"app": "demo"}),
+    ("GetReport", {"app": "demo", "all_runs": True}),
+    ("ListStages", {"run": 0}),
+    ("ListStages", {"all_runs": True}),
+    ("GetFrames", {"app": "demo", "all_runs": True}),
     ("GetReport", {"app": "nobody"}),
     ("ListProcesses", {}),
     ("ListProcesses", {"threads": True}),
@@ -109,7 +113,7 @@ def test_every_chunk_with_more_is_as_described():
 def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [
-            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["report"], ["report", "demo"], ["apps"], ["ps"], ["ps", "--threads"],
+            ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["report"], ["report", "demo"], ["report", "demo", "--run", "0"], ["stages", "--all-runs"], ["apps"], ["ps"], ["ps", "--threads"],
             ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
             ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"], ["trace"], ["trace", "demo", "--since", "5s"],
         ]

@@ -174,7 +174,7 @@ def test_stopped_process_hangs_and_goes_on():
         actor.process.send_signal(signal.SIGSTOP)
         until("the hang", lambda: any(re.fullmatch(r"hangs in `infer` for [0-9.]+ s, frame 8841", e) for e in events(daemon)))
         app = until("its row", lambda: (a := app_of(daemon))["hung"] and a)
-        assert app["hangs"] == 1 and app["state"] == "running", app
+        assert app["hangs"] == 1 and app["state"] == "hung", app
         until("the metric", lambda: daemon.metric("app/cam/hung")["value"] == 1)
         assert re.search(r"^cam\s+hung", daemon.ctl("apps").stdout, re.M)
         actor.process.send_signal(signal.SIGCONT)
@@ -196,7 +196,7 @@ def test_exit_exec_and_kill_are_told_apart():
         actor.kill()
         until("its last words", lambda: "died in `infer`, frame 8841" in events(daemon))
         app = app_of(daemon)
-        assert app["state"] == "died" and app["last_words"] == "died in `infer`, frame 8841", app
+        assert app["state"] == "killed" and app["last_words"] == "died in `infer`, frame 8841", app
         with Actor(daemon, "first") as actor:
             app = attached(daemon, actor, "first")
             pid = app["processes"][0]["pid"]

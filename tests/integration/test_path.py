@@ -144,7 +144,7 @@ def test_app_that_is_killed_leaves_its_last_words():
         event = until("the death is on the timeline", died)[0]
         assert event["kind"] == "app" and event["severity"] == "warning", event
         apps = daemon.call("ListApps")["apps"]
-        assert apps[0]["state"] == "died" and apps[0]["processes"] == [], apps
+        assert apps[0]["state"] == "killed" and apps[0]["processes"] == [], apps
         assert apps[0]["sent"] == apps[0]["received"] + apps[0]["dropped"]
 
 

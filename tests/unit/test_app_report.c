@@ -161,7 +161,7 @@ START_TEST(one_that_died_tells_its_last_words_and_one_that_runs_its_time)
 	apps_detach(apps, attach_as("cam", 1000, 13, T0 + 20 * S), PROCESS_ENDED, T0 + 21 * S);
 	report_of("cam", T0 + 30 * S);
 	has("State       ended (2025-11-21 05:40:46Z)");
-	has(", 21.0 s before, 2 starts\n");
+	has(", 1.0 s before, 1 start, run 2\n");
 }
 END_TEST
 

@@ -311,12 +311,13 @@ START_TEST(a_silent_app_ends_and_nobody_calls_it_dead)
 	ck_assert_uint_eq(app->processes, 0);
 	ck_assert_str_eq(app->last_words, "");
 	ck_assert_uint_eq(statsd_apps_sweep(&apps, T + 90 * SECOND), 0);
-	/* and comes back with what it had */
+	/* and comes back with a run of its own */
 	take(&me, "a:1|ms|#app:one", T + 91 * SECOND);
 	struct app_accounting sum;
 	app_accounting(apps_find(core.apps, "one"), &sum);
-	ck_assert_uint_eq(sum.received, 2);
-	ck_assert_uint_eq(stage_of("one", "a")->count, 2);
+	ck_assert_uint_eq(sum.received, 1);
+	ck_assert_uint_eq(stage_of("one", "a")->count, 1);
+	ck_assert_uint_eq(apps_find(core.apps, "one")->run, 2);
 }
 END_TEST
 

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Runs of an app: each has its own statistics, the last ones are kept, and how it ended is told."""
+import json
+import re
+import signal
+
+from harness import Daemon, VarlinkError, run_tests, until
+from reckoning import MS, Script, arrived
+from test_apps import Actor
+
+NEVER_BACK = "[app *]\nrestart_within = 0\n"
+
+
+def app_of(daemon, name="cam"):
+    return next((a for a in daemon.call("ListApps")["apps"] if a["name"] == name), None)
+
+
+def events(daemon, name="cam"):
+    return [e["text"] for e in daemon.call("ListEvents", limit=1000)["events"] if e["subject"] == name]
+
+
+def ended(daemon, state="ended"):
+    return until(f"it is {state}", lambda: (a := app_of(daemon)) and not a["processes"] and a["state"] == state and a)
+
+
+def one_run(daemon, duration_ms, count):
+    with Script(daemon) as script:
+        script.tell([f"0 complete 0 infer {duration_ms * MS} {i}" for i in range(count)])
+        arrived(daemon, {"infer": count})
+    ended(daemon)
+
+
+def stage(daemon, **parameters):
+    reply = daemon.call("ListStages", app="cam", **parameters)
+    return next(s for s in reply["stages"] if s["stage"] == "infer"), reply["totals"][0]
+
+
+def refused(call, error, **parameters):
+    try:
+        call(**parameters)
+    except VarlinkError as e:
+        assert e.name.endswith(error), e
+        return e.parameters
+    raise AssertionError(f"{parameters} was taken")
+
+
+def test_each_run_has_its_own_statistics():
+    with Daemon() as daemon:
+        one_run(daemon, 10, 100)
+        first = app_of(daemon)
+        assert first["run"] == 1 and first["until_us"] > first["since_us"], first
+        one_run(daemon, 2, 300)
+        second, total = stage(daemon)
+        assert (second["run"], second["count"], round(second["mean_ms"], 6)) == (2, 300, 2), second
+        assert total["run"] == 2 and total["state"] == "ended" and total["since_us"] > first["until_us"], total
+        before, total = stage(daemon, run=-1)
+        assert (before["run"], before["count"], round(before["mean_ms"], 6)) == (1, 100, 10), before
+        assert total["since_us"] == first["since_us"] and total["until_us"] == first["until_us"], (total, first)
+        both, total = stage(daemon, all_runs=True)
+        assert both["count"] == 400 and round(both["mean_ms"], 6) == 4 and not both["exact"], both
+        assert total["since_us"] == first["since_us"], total
+
+        report = daemon.call("GetReport", app="cam", run=-1)
+        assert report["run"] == 1 and report["until_us"] == first["until_us"], report
+        assert re.search(r"^infer +10\.0 .* 100$", report["text"], re.M), report["text"]
+        assert re.search(r"^infer +2\.0 .* 300$", daemon.ctl("report", "cam").stdout, re.M)
+        assert re.search(r"^infer +10\.0 .* 100$", daemon.ctl("report", "cam", "--run", "-1").stdout, re.M)
+        assert re.search(r"^infer +4\.0 .* 400$", daemon.ctl("report", "cam", "--all-runs").stdout, re.M)
+        shown = daemon.ctl("stages", "cam", "--run=-1").stdout
+        assert "run 1 (ended)" in shown and re.search(r"^infer +10\.0 .* 100", shown, re.M), shown
+        assert json.loads(daemon.ctl("frames", "cam", "--run", "-1", "-j").stdout)["frames"][0]["run"] == 1
+
+        for method in ("ListStages", "GetFrames", "GetReport"):
+            call = lambda **more: daemon.call(method, app="cam", **more)
+            assert refused(call, "NotFound", run=-2) == {"what": "run", "name": "-2"}
+            assert refused(call, "InvalidParameter", run=1) == {"parameter": "run"}
+            assert refused(call, "InvalidParameter", run=-9) == {"parameter": "run"}
+            assert refused(call, "InvalidParameter", run=-1, all_runs=True) == {"parameter": "all_runs"}
+        for value in ("1", "x", "-9", "", "-"):
+            result = daemon.ctl("report", "cam", "--run", value)
+            assert result.returncode == 64 and "--run" in result.stderr, (value, result)
+
+
+def test_processes_that_overlap_are_one_run():
+    with Daemon() as daemon:
+        with Script(daemon) as script:
+            script.tell([f"0 complete 0 infer {10 * MS} {i}" for i in range(50)])
+            with Script(daemon) as other:
+                other.tell([f"0 complete 0 infer {20 * MS} {i}" for i in range(50)])
+                arrived(daemon, {"infer": 100})
+            until("one is left", lambda: len(app_of(daemon)["processes"]) == 1)
+            assert app_of(daemon)["run"] == 1 and "until_us" not in app_of(daemon)
+        assert ended(daemon)["run"] == 1
+        assert round(stage(daemon)[0]["mean_ms"], 6) == 15
+
+
+def ends(daemon, how):
+    actor = Actor(daemon)
+    with actor:
+        until("it is attached", lambda: (a := app_of(daemon)) and a["processes"])
+        actor.do("runs infer 3 0")
+        how(actor)
+        actor.process.wait(20)
+    return until("its end", lambda: (a := app_of(daemon)) and not a["processes"] and a)
+
+
+def test_how_a_run_ended_is_what_the_kernel_reports():
+    ways = [
+        (lambda a: a.end(), "ended", None, "ended"),
+        (lambda a: a.process.send_signal(signal.SIGTERM), "ended", None, "ended by SIGTERM"),
+        (lambda a: a.process.send_signal(signal.SIGINT), "ended", None, "ended by SIGINT"),
+        (lambda a: a.process.send_signal(signal.SIGHUP), "ended", None, "ended by SIGHUP"),
+        (lambda a: a.process.send_signal(signal.SIGKILL), "killed", "died", "died"),
+        (lambda a: a.process.send_signal(signal.SIGQUIT), "died", "died of SIGQUIT", "died of SIGQUIT"),
+        (lambda a: a.process.send_signal(signal.SIGUSR1), "died", "died of SIGUSR1", "died of SIGUSR1"),
+    ]
+    with Daemon(NEVER_BACK) as daemon:
+        for number, (how, state, words, text) in enumerate(ways):
+            app = ends(daemon, how)
+            assert app["run"] == number + 1 and app["state"] == state and app.get("last_words") == words, (app, text)
+            assert text in events(daemon)[-3:], (text, events(daemon))
+            # both are of one sample, taken after the end
+            until(f"app_gone after {text}", lambda: (m := daemon.metric("app/cam/died")) and
+                  m["time_us"] > app["until_us"] and m["value"] == (state != "ended"))
+
+
+def test_an_exit_status_decides_over_the_goodbye_of_the_library():
+    with Daemon() as daemon, Script(daemon) as script:
+        script.tell(["0 complete 0 infer 1000 -"])
+        script.process.stdin.write("exit 3\n")
+        script.process.stdin.flush()
+        script.process.wait(20)
+        app = ended(daemon, "died")
+        assert app["last_words"] == "exited with status 3", app
+
+
+def test_a_process_that_nobody_waits_for_has_ended_all_the_same():
+    """Its parent lives on without waiting, so the kernel keeps its status to itself."""
+    with Daemon() as daemon:
+        actor = Actor(daemon)
+        until("it is attached", lambda: (a := app_of(daemon)) and a["processes"])
+        actor.do("runs infer 3 0")
+        actor.process.stdin.close()  # nobody calls wait() or poll() meanwhile
+        app = until("its end", lambda: (a := app_of(daemon)) and not a["processes"] and a, 10)
+        assert app["state"] == "ended", app
+        actor.process.wait(20)
+
+
+def test_a_name_can_be_reserved():
+    with Daemon("[app cam]\nuser = 65534\n[app free]\nuser = root\n[app *]\nuser = 0\n") as daemon:
+        with Actor(daemon):
+            refusal = until("the refusal", lambda: daemon.call("ListApps")["refused"])[0]
+            assert refusal["app"] == "cam" and "reserved" in refusal["reason"] and refusal["uid"] == 0, refusal
+            assert not app_of(daemon)
+            with Actor(daemon, "free"):
+                until("it is attached", lambda: app_of(daemon, "free"))
+
+
+def test_wrong_rules_of_apps_are_errors():
+    for lines, told in (("[app cam]\nuser = nobody-has-this-name", "user"), ("[app cam]\nuser = -1", "user"),
+                        ("[app cam]\nuser =", "user"), ("[app cam]\nrestart_within = 25h", "restart_within"),
+                        ("[app cam]\nrestart_within = soon", "restart_within"), ("[app a/b]\nuser = 0", "[app APP]"),
+                        ("[app cam]\nuid = 0", "uid")):
+        daemon = Daemon(lines + "\n")
+        try:
+            daemon.start(wait=False)
+            assert daemon.process.wait(20) == 78
+            assert "edgeprofd.conf:2" in daemon.log() and told in daemon.log(), (lines, daemon.log())
+        finally:
+            daemon.clean()
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()))
