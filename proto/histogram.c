@@ -276,6 +276,12 @@ static double value_at(const struct proto_histogram *h, struct cursor *at, uint6
 	return fmin(fmax(value, (double)h->min), (double)h->max);
 }
 
+double proto_histogram_at(const struct proto_histogram *h, uint64_t rank)
+{
+	struct cursor at = {.here = bucket_count(h, 0)};
+	return h->count > 0 ? value_at(h, &at, rank) : (double)NAN;
+}
+
 void proto_histogram_percentiles(
 	const struct proto_histogram *h, const double *p, double *ret_ns, size_t n)
 {

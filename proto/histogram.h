@@ -113,5 +113,9 @@ bool proto_histogram_subtract(const struct proto_histogram *a, const struct prot
 void proto_histogram_percentiles(
 	const struct proto_histogram *h, const double *p, double *ret_ns, size_t n);
 
+/* The value at a rank, 0 … count - 1 (the last one above), in ns, as estimated above. NAN when h is
+ * empty. */
+double proto_histogram_at(const struct proto_histogram *h, uint64_t rank);
+
 /* Like proto_summarize, in ms; percentiles as above, everything else exact. Empty: NANs. */
 void proto_histogram_summary(const struct proto_histogram *h, struct proto_summary *ret);

@@ -141,32 +141,65 @@ static const struct proto_histogram *lifetime_of(const struct frames_series *ser
 	return NULL;
 }
 
+/* index floor(n * p), clamped, as proto_percentile_nearest has it */
+static uint64_t nearest_rank(uint64_t count, double p)
+{
+	double rank = floor((double)count * p / 100);
+	return rank < (double)(count - 1) ? (uint64_t)rank : count - 1;
+}
+
+static double time_percentile(const struct proto_histogram *h, double p, bool nearest)
+{
+	double ns;
+	if (nearest) {
+		return proto_histogram_at(h, nearest_rank(h->count, p)) / 1e6;
+	}
+	proto_histogram_percentiles(h, &p, &ns, 1);
+	return ns / 1e6;
+}
+
+/* The percentile of 1/dt over the deltas that are not 0. Rates rise as times fall, and between two
+ * ranks it is the rates that are interpolated: 1/dt of the percentile of dt is another number. */
+static double rate_percentile(const struct proto_histogram *h, double p, bool nearest)
+{
+	uint64_t count = h->count - h->buckets[0];
+	if (count == 0) {
+		return (double)NAN;
+	}
+	double k = (double)(count - 1) * p / 100;
+	uint64_t rank = nearest ? nearest_rank(count, p) : (uint64_t)k;
+	double part = nearest ? 0 : k - (double)rank;
+	double rate = 1e9 / proto_histogram_at(h, h->count - 1 - rank);
+	if (part > 0 && rank + 1 < count) {
+		double next = 1e9 / proto_histogram_at(h, h->count - 2 - rank);
+		rate += part * (next - rate);
+	}
+	return rate;
+}
+
 static void lifetime_times(
 	const struct frames *frames, const struct frames_query *query, struct frames_stats *ret)
 {
-	static const double points[] = {5, 50, 95, 99};
 	struct proto_histogram difference;
 	const struct proto_histogram *h = lifetime_of(&frames->times, query->filter, &difference);
 	struct proto_summary times;
-	double ns[4];
 	if (!h || h->count < 2) {
 		ret->frame_count = h ? (size_t)h->count : 0;
 		return;
 	}
 	proto_histogram_summary(h, &times);
-	proto_histogram_percentiles(h, points, ns, 4);
 	ret->frame_count = (size_t)h->count;
 	ret->sufficient = true;
 	ret->frame_time_mean_ms = times.mean;
-	ret->frame_time_p50_ms = ns[1] / 1e6;
-	ret->frame_time_p95_ms = ns[2] / 1e6;
-	ret->frame_time_p99_ms = ns[3] / 1e6;
+	ret->frame_time_p50_ms = time_percentile(h, 50, query->nearest);
+	ret->frame_time_p95_ms = time_percentile(h, 95, query->nearest);
+	ret->frame_time_p99_ms = time_percentile(h, 99, query->nearest);
 	ret->jitter_ms = times.std;
-	/* the mean of 1/dt is not kept over a lifetime; its percentiles are those of dt */
-	ret->fps_min = times.max > 0 ? 1000 / times.max : (double)NAN;
-	ret->fps_max = times.min > 0 ? 1000 / times.min : (double)NAN;
-	ret->fps_p5 = ns[2] > 0 ? 1e9 / ns[2] : (double)NAN;
-	ret->fps_p95 = ns[0] > 0 ? 1e9 / ns[0] : (double)NAN;
+	/* the mean of 1/dt is not kept over a lifetime */
+	ret->fps_min = rate_percentile(h, 0, query->nearest);
+	ret->fps_max = rate_percentile(h, 100, query->nearest);
+	ret->fps_p5 = rate_percentile(h, 5, query->nearest);
+	ret->fps_p95 = rate_percentile(h, 95, query->nearest);
 	if (query->filter != FRAMES_ALL && times.mean > 0) {
 		ret->fps = 1000 / times.mean;
 		ret->frame_time_ms = times.mean;
@@ -199,9 +232,9 @@ static void lifetime_latencies(
 	proto_histogram_summary(h, &latency);
 	ret->end_to_end_count = (size_t)h->count;
 	ret->end_to_end_mean_ms = latency.mean;
-	ret->end_to_end_p50_ms = latency.p50;
-	ret->end_to_end_p95_ms = latency.p95;
-	ret->end_to_end_p99_ms = latency.p99;
+	ret->end_to_end_p50_ms = time_percentile(h, 50, query->nearest);
+	ret->end_to_end_p95_ms = time_percentile(h, 95, query->nearest);
+	ret->end_to_end_p99_ms = time_percentile(h, 99, query->nearest);
 	ret->end_to_end_max_ms = latency.max;
 }
 

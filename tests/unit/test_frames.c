@@ -63,6 +63,21 @@ START_TEST(golden_vector_a)
 	near(s.jitter_ms, 20.0239856);
 	ck_assert_uint_eq(s.frame_count, 10);
 	ck_assert(isnan(s.end_to_end_mean_ms));
+
+	/* all of it again, by the histogram */
+	struct frames_query query = {.lifetime = true};
+	frames_ask(frames, &query, scratch, &s);
+	ck_assert(!s.exact);
+	within(s.fps_p5, 14.5, 0.01);
+	within(s.fps_p95, 30.3030303, 0.01);
+	within(s.frame_time_p95_ms, 77.5, 0.01);
+	within(s.frame_time_p99_ms, 95.5, 0.01);
+	query.nearest = true;
+	frames_ask(frames, &query, scratch, &s);
+	within(s.fps_p5, 10, 0.01);
+	within(s.fps_p95, 30.3030303, 0.01);
+	within(s.frame_time_p50_ms, 34, 0.01);
+	within(s.frame_time_p95_ms, 100, 0.01);
 	frames_destroy(frames);
 }
 END_TEST
@@ -256,6 +271,44 @@ START_TEST(fps_as_a_range_is_that_of_full_seconds)
 }
 END_TEST
 
+/* Over random times: each number of the lifetime against the exact one of the same method. */
+START_TEST(a_lifetime_knows_both_methods_of_percentiles)
+{
+	enum { TICKS = 1500 };
+	struct frames *frames = make(TICKS);
+	uint64_t t_ns = DAY;
+	frames_tick(frames, t_ns, PROTO_NO_FRAME, THROTTLE_UNKNOWN);
+	srand(7);
+	for (unsigned i = 0; i < TICKS; i++) {
+		/* two groups far apart, so that a wrong rank shows, and now and then none at all */
+		uint64_t delta_ns = i % 19 == 0 ? 90 * MS : (uint64_t)(rand() % 2000 + 4000) * 1000;
+		delta_ns = i % 100 == 50 ? 0 : delta_ns;
+		t_ns += delta_ns;
+		frames_tick(frames, t_ns, PROTO_NO_FRAME, THROTTLE_UNKNOWN);
+		frames_latency(frames, delta_ns + MS, delta_ns, THROTTLE_UNKNOWN);
+	}
+	static double scratch[2 * TICKS];
+	for (int nearest = 0; nearest < 2; nearest++) {
+		const struct frames_query exact = {.nearest = nearest};
+		const struct frames_query lifetime = {.nearest = nearest, .lifetime = true};
+		struct frames_stats want, have;
+		frames_ask(frames, &exact, scratch, &want);
+		frames_ask(frames, &lifetime, scratch, &have);
+		within(have.fps_min, want.fps_min, 1e-9);
+		within(have.fps_max, want.fps_max, 0.01);
+		within(have.fps_p5, want.fps_p5, 0.01);
+		within(have.fps_p95, want.fps_p95, 0.01);
+		within(have.frame_time_p50_ms, want.frame_time_p50_ms, 0.01);
+		within(have.frame_time_p95_ms, want.frame_time_p95_ms, 0.01);
+		within(have.frame_time_p99_ms, want.frame_time_p99_ms, 0.01);
+		within(have.end_to_end_p50_ms, want.end_to_end_p50_ms, 0.01);
+		within(have.end_to_end_p95_ms, want.end_to_end_p95_ms, 0.01);
+		within(have.end_to_end_p99_ms, want.end_to_end_p99_ms, 0.01);
+	}
+	frames_destroy(frames);
+}
+END_TEST
+
 START_TEST(a_lifetime_is_within_one_percent_of_the_exact_numbers)
 {
 	static double exact[5000];
@@ -435,6 +488,7 @@ int main(void)
 	tcase_add_test(tc, frame_misses_count_against_the_deadline);
 	tcase_add_test(tc, settings_win_and_warm_up_is_left_out);
 	tcase_add_test(tc, fps_as_a_range_is_that_of_full_seconds);
+	tcase_add_test(tc, a_lifetime_knows_both_methods_of_percentiles);
 	tcase_add_test(tc, a_lifetime_is_within_one_percent_of_the_exact_numbers);
 	tcase_add_test(tc, throttled_frames_are_told_apart_unless_any_is_unknown);
 	tcase_add_test(tc, ids_tell_lost_and_late_frames);
