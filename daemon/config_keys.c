@@ -265,7 +265,7 @@ static const struct config_key source_keys[] = {
 
 static const struct config_key process_keys[] = {
 	CONFIG_SPECIAL_KEY("match",
-		"a glob on the command name or the first word of its command line", set_match),
+		"a glob on the command name, the program, or the complete command line", set_match),
 	CONFIG_SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
 	CONFIG_SPECIAL_KEY("unit", "the name of a systemd unit such as camera.service", set_unit),
 	RANGE_KEY("memory_limit", CONFIG_SIZE, watch, memory_limit_bytes, 4096, UINT64_C(1) << 50),

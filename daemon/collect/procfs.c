@@ -213,10 +213,20 @@ int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret
 	return 0;
 }
 
-ssize_t proc_argv0_read(const struct root *root, pid_t pid, char *buf, size_t size)
+ssize_t proc_cmdline_read(const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0)
 {
 	ssize_t n = proc_read(root, pid, "cmdline", buf, size);
-	return n < 0 ? n : (ssize_t)strlen(buf);
+	if (n < 0) {
+		return n;
+	}
+	*argv0 = strlen(buf);
+	while (n > 0 && buf[n - 1] == '\0') {
+		n--;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		buf[i] = buf[i] == '\0' ? ' ' : buf[i];
+	}
+	return n;
 }
 
 double proc_memory_total(const struct root *root)

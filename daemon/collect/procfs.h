@@ -47,9 +47,10 @@ ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *bu
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);
 int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret);
 
-/* The first word of the command line, cut to size-1. Its length (0 for kernel threads) or -errno.
- */
-ssize_t proc_argv0_read(const struct root *root, pid_t pid, char *buf, size_t size);
+/* The command line, words separated by blanks, cut to size-1; *argv0: the length of the first word.
+ * The line's length (0 for kernel threads) or -errno. */
+ssize_t proc_cmdline_read(
+	const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0);
 
 /* MemTotal in bytes; NAN when it cannot be read. */
 double proc_memory_total(const struct root *root);

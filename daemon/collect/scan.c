@@ -31,35 +31,47 @@ void scan_finish(struct scan *scan)
 	scan->fd = -1;
 }
 
-static bool matches(const char *pattern, const char *text)
-{
-	const char *slash = strrchr(text, '/');
-	return fnmatch(pattern, text, 0) == 0 || (slash && fnmatch(pattern, slash + 1, 0) == 0);
-}
-
 /* One process of the pass; what is costly is read when the first watch asks for it. */
 struct candidate {
 	const struct root *root;
 	pid_t pid;
 	struct proc_stat stat;
-	bool have_argv0, have_cgroup;
-	char argv0[256];
+	bool have_cmdline, have_cgroup;
+	char cmdline[4096], argv0[256]; /* "" = none */
 	char cgroup[PROCESS_CGROUP_SIZE];
 };
 
+static void read_cmdline(struct candidate *candidate)
+{
+	size_t argv0 = 0;
+	candidate->have_cmdline = true;
+	if ((candidate->stat.flags & PF_KTHREAD) ||
+		proc_cmdline_read(candidate->root, candidate->pid, candidate->cmdline,
+			sizeof(candidate->cmdline), &argv0) < 0) {
+		candidate->cmdline[0] = '\0';
+	}
+	if (argv0 >= sizeof(candidate->argv0)) {
+		argv0 = sizeof(candidate->argv0) - 1;
+	}
+	memcpy(candidate->argv0, candidate->cmdline, argv0);
+	candidate->argv0[argv0] = '\0';
+}
+
+/* The command name, the program with and without its folder, or all of the command line. The
+ * edgeprofctl that asks for the watch has the pattern on its own command line. */
 static bool matches_name(struct candidate *candidate, const char *pattern)
 {
 	if (fnmatch(pattern, candidate->stat.comm, 0) == 0) {
 		return true;
 	}
-	if (!candidate->have_argv0 && !(candidate->stat.flags & PF_KTHREAD)) {
-		candidate->have_argv0 = true;
-		if (proc_argv0_read(candidate->root, candidate->pid, candidate->argv0,
-			    sizeof(candidate->argv0)) < 0) {
-			candidate->argv0[0] = '\0';
-		}
+	if (!candidate->have_cmdline) {
+		read_cmdline(candidate);
 	}
-	return candidate->argv0[0] && matches(pattern, candidate->argv0);
+	const char *slash = strrchr(candidate->argv0, '/');
+	return candidate->cmdline[0] != '\0' && strcmp(candidate->stat.comm, "edgeprofctl") != 0 &&
+	       (fnmatch(pattern, candidate->argv0, 0) == 0 ||
+		       (slash && fnmatch(pattern, slash + 1, 0) == 0) ||
+		       fnmatch(pattern, candidate->cmdline, 0) == 0);
 }
 
 static bool matches_unit(struct candidate *candidate, const char *unit)

@@ -24,7 +24,7 @@ enum {
 enum watch_kind {
 	WATCH_SELF,    /* the daemon itself */
 	WATCH_APP,     /* pids of an instrumented app (a row a process) */
-	WATCH_PATTERN, /* glob on comm or on the command line's first word */
+	WATCH_PATTERN, /* glob on comm, the program or the complete command line */
 	WATCH_PID,
 	WATCH_UNIT, /* processes below the control group of a systemd unit (pattern) */
 };

@@ -156,6 +156,27 @@ START_TEST(the_command_line_matches_by_its_first_word)
 }
 END_TEST
 
+START_TEST(patterns_match_the_complete_command_line)
+{
+	process(10, "python3", 1, 1, 10);
+	tree_write_bytes(&tree, "proc/10/cmdline", "/usr/bin/python3\0-u\0sample_img.py\0", 34);
+	process(11, "python3", 1, 1, 20);
+	tree_write_bytes(&tree, "proc/11/cmdline", "python3\0other.py\0", 17);
+	process(12, "edgeprofctl", 1, 1, 40); /* who asks for the watch is not meant */
+	tree_write_bytes(&tree, "proc/12/cmdline", "edgeprofctl\0ps\0--watch\0*sample_img*\0", 37);
+	watch(WATCH_PATTERN, "anywhere", "*sample_img*", 0);
+	watch(WATCH_PATTERN, "end", "*python3 -u sample_img.py", 0);
+	watch(WATCH_PATTERN, "program", "python3", 0);
+	watch(WATCH_PATTERN, "asker", "edgeprofctl", 0);
+	start();
+	bench_expect(&bench, "process/anywhere/count", 1);
+	bench_expect(&bench, "process/anywhere/rss", 10 * 1024);
+	bench_expect(&bench, "process/end/count", 1);
+	bench_expect(&bench, "process/program/count", 2);
+	bench_expect(&bench, "process/asker/count", 1);
+}
+END_TEST
+
 START_TEST(one_process_under_two_watches_of_a_name_counts_once)
 {
 	process(10, "cam", 1, 1, 10);
@@ -542,6 +563,7 @@ int main(void)
 	tcase_add_test(tcase, processes_that_come_and_go_are_followed);
 	tcase_add_test(tcase, metrics_go_with_their_last_watch);
 	tcase_add_test(tcase, the_command_line_matches_by_its_first_word);
+	tcase_add_test(tcase, patterns_match_the_complete_command_line);
 	tcase_add_test(tcase, one_process_under_two_watches_of_a_name_counts_once);
 	tcase_add_test(tcase, a_kernel_thread_has_no_memory);
 	tcase_add_test(tcase, self_and_apps_are_always_of_this_machine);
