@@ -125,9 +125,10 @@ void entry_report(struct entry *entry, enum source_state state, const char *reas
 	bool bad = state == SOURCE_ERROR;
 	const char *colon = state == SOURCE_OK ? "" : ": ";
 	const char *why = state == SOURCE_OK ? "" : source->reason;
-	/* What a machine never had is no news on its timeline. The journal tells what is. */
+	/* What a machine never had is no news on its timeline. The scheduler logs one line of all.
+	 */
 	if (first && !bad) {
-		log_info("source %s: %s%s%s", source->name, source_state_name(state), colon, why);
+		log_debug("source %s: %s%s%s", source->name, source_state_name(state), colon, why);
 	} else {
 		timeline_add(entry->ctx.core->timeline, now, TIMELINE_SOURCE,
 			bad ? TIMELINE_WARNING : TIMELINE_INFO, source->name, "%s%s%s",

@@ -4,12 +4,14 @@
 #include "daemon/collect/scheduler.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collect/entry.h"
 #include "daemon/collect/worker.h"
 #include "daemon/core/adaptive.h"
+#include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
 /* Wishes have no wake-up of their own: they are looked at this often. */
@@ -170,6 +172,35 @@ static void destroy(struct scheduler *scheduler)
 	free(scheduler);
 }
 
+/* ", name" of each source in the state, after the title; nothing when there is none. */
+static size_t list_sources(const struct scheduler *scheduler, enum source_state state,
+	const char *title, char *text, size_t size)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		const struct source *source = scheduler->entry[i].ctx.source;
+		if (source->state == state && used < size) {
+			used += (size_t)snprintf(text + used, size - used, "%s%s",
+				used == 0 ? title : ", ", source->name);
+		}
+	}
+	return used < size ? used : size - 1;
+}
+
+static void log_sources(const struct scheduler *scheduler)
+{
+	char text[512] = "";
+	size_t active = 0, used = 0;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		active += scheduler->entry[i].ctx.source->state == SOURCE_OK;
+	}
+	used = list_sources(
+		scheduler, SOURCE_UNAVAILABLE, "; not on this machine: ", text, sizeof(text));
+	(void)list_sources(
+		scheduler, SOURCE_SUSPENDED, "; switched off: ", text + used, sizeof(text) - used);
+	log_info("%zu sources active%s", active, text);
+}
+
 int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	const struct root *real_root, const struct scheduler_options *options,
 	struct scheduler **ret)
@@ -219,6 +250,7 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	take_options(scheduler, options);
 	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
 	scheduler_wait(scheduler, FIRST_ANSWERS_NS);
+	log_sources(scheduler);
 	arm(scheduler, next_ns);
 	*ret = scheduler;
 	return 0;

@@ -96,8 +96,8 @@ static struct moment moment_of(const struct wallclock *wall, uint64_t t_ns)
 	int64_t time_us = wall ? wallclock_us(wall, t_ns) : 0;
 	time_t seconds = (time_t)(time_us / 1000000);
 	struct tm tm;
-	if (time_us > 0 && gmtime_r(&seconds, &tm)) {
-		strftime(moment.text, sizeof(moment.text), "%Y-%m-%d %H:%M:%SZ", &tm);
+	if (time_us > 0 && localtime_r(&seconds, &tm)) {
+		strftime(moment.text, sizeof(moment.text), "%Y-%m-%d %H:%M:%S", &tm);
 	}
 	return moment;
 }

@@ -90,8 +90,8 @@ static struct app_process *golden(void)
 
 static const char golden_text[] =
 	"REPORT OF cam\n"
-	"State       ended (2025-11-21 05:45:25Z)\n"
-	"Began       2025-11-21 05:40:25Z, 300.0 s before, 1 start\n"
+	"State       ended (2025-11-21 07:45:25)\n"
+	"Began       2025-11-21 07:40:25, 300.0 s before, 1 start\n"
 	"Frames      11; 23.92 fps (frames over time), 26.89 fps (mean of 1/dt)\n"
 	"Frame time  mean 41.8, P95 77.5, P99 95.5, jitter 20.0 ms\n"
 	"Events      18 sent, 16 received, 2 dropped\n"
@@ -151,16 +151,16 @@ START_TEST(one_that_died_tells_its_last_words_and_one_that_runs_its_time)
 {
 	struct app_process *p = golden();
 	report_of("cam", T0 + 4 * S);
-	has("State       running (2025-11-21 05:40:29Z)");
-	has("Began       2025-11-21 05:40:25Z, 4.0 s before, 1 start\n");
+	has("State       running (2025-11-21 07:40:29)");
+	has("Began       2025-11-21 07:40:25, 4.0 s before, 1 start\n");
 	const struct proto_open_stage open = {.stage = 1, .frame = 8841, .start_ns = T0};
 	apps_open_add(p, &open, 0, 0);
 	apps_detach(apps, p, PROCESS_DIED, T0 + 5 * S);
 	report_of("cam", T0 + 10 * S);
-	has("State       died in `detect`, frame 8841 (2025-11-21 05:40:30Z)");
+	has("State       died in `detect`, frame 8841 (2025-11-21 07:40:30)");
 	apps_detach(apps, attach_as("cam", 1000, 13, T0 + 20 * S), PROCESS_ENDED, T0 + 21 * S);
 	report_of("cam", T0 + 30 * S);
-	has("State       ended (2025-11-21 05:40:46Z)");
+	has("State       ended (2025-11-21 07:40:46)");
 	has(", 1.0 s before, 1 start, run 2\n");
 }
 END_TEST
@@ -406,6 +406,7 @@ END_TEST
 
 int main(void)
 {
+	setenv("TZ", "EET-2", 1); /* times are local */
 	Suite *suite = suite_create("app_report");
 	TCase *tc = tcase_create("app_report");
 	tcase_add_checked_fixture(tc, report_setup, teardown);
