@@ -161,6 +161,32 @@ bool proto_glob_match(const char *glob, const char *path)
 	}
 }
 
+bool proto_query_match(const char *query, const char *path)
+{
+	size_t length = strlen(query);
+	bool plain = strcspn(query, "*?") == length;
+	if (query[0] == '=') {
+		return strcmp(query + 1, path) == 0;
+	}
+	if (plain && strncmp(path, query, length) == 0) {
+		return true;
+	}
+	if (strchr(query, '/')) {
+		return !plain && proto_glob_match(query, path);
+	}
+	for (;;) {
+		size_t segment = segment_length(path);
+		if (plain ? strncmp(path, query, length) == 0
+			  : segment_match(query, length, path, segment)) {
+			return true;
+		}
+		if (path[segment] == '\0') {
+			return false;
+		}
+		path += segment + 1;
+	}
+}
+
 int proto_glob_check(const char *glob)
 {
 	for (unsigned segments = 1; segments <= PROTO_GLOB_SEGMENTS; segments++) {

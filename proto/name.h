@@ -8,9 +8,10 @@
 #include <stddef.h>
 
 enum {
-	PROTO_NAME_MAX = 48,	       /* bytes of a segment */
-	PROTO_NAME_SIZE = 49,	       /* with NUL */
-	PROTO_PATH_SIZE = 3 * 49 + 32, /* a whole metric path with NUL */
+	PROTO_NAME_MAX = 48,		/* bytes of a segment */
+	PROTO_NAME_SIZE = 49,		/* with NUL */
+	PROTO_PATH_SIZE = 3 * 49 + 32,	/* a whole metric path with NUL */
+	PROTO_QUERY_SIZE = 3 * 49 + 33, /* "=" and a path */
 	PROTO_GLOB_SEGMENTS = 8,
 };
 
@@ -39,6 +40,14 @@ bool proto_glob_match(const char *glob, const char *path);
 
 /* 0 when glob is a usable pattern (segments of name bytes, '*', '?'), else -EINVAL. */
 int proto_glob_check(const char *glob);
+
+/*
+ * What people ask for, as GLOB of edgeprofctl and glob of the queries: a pattern with '/' is a
+ * glob; one without is compared with each segment, and "*" and "**" match everything; text without
+ * wildcards matches as a prefix of the path, or of any segment when it has no '/'. "=NAME" is NAME
+ * and nothing else.
+ */
+bool proto_query_match(const char *query, const char *path);
 
 /* The instance of a match: the path's segments whose pattern segment holds a wildcard, joined with
  * ':'; "_" when there are none. 0, or -ENAMETOOLONG, -EINVAL when it does not match. */

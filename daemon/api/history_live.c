@@ -13,7 +13,7 @@ static bool next_series(struct history_stream *stream, unsigned *budget)
 	enum unit unit;
 	while (*budget > 0 && history_next_series(history, &stream->next, &series, &name, &unit)) {
 		--*budget;
-		if (!proto_glob_match(stream->glob, name)) {
+		if (!proto_query_match(stream->query, name)) {
 			continue;
 		}
 		size_t length = strnlen(name, sizeof(stream->name) - 1);

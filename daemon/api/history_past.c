@@ -148,7 +148,7 @@ static enum history_step begin(struct history_stream *stream)
 	const struct core *core = history_core(stream);
 	const struct archive_reader *reader = core->archive_reader;
 	struct archive_plan *plan;
-	int r = archive_plan_make(core->archive, stream->glob, past->next_us, past->to_us,
+	int r = archive_plan_make(core->archive, stream->query, past->next_us, past->to_us,
 		past->step_ns, HISTORY_PAST_POINTS, core->wall, &plan);
 	if (r == 0 && archive_plan_blocks(plan) == 0) {
 		set_next(past, plan);

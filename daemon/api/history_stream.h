@@ -48,7 +48,7 @@ struct history_stream {
 	struct api_stream base;
 	bool single;
 	int phase;
-	char glob[PROTO_PATH_SIZE];
+	char query[PROTO_QUERY_SIZE];
 	int64_t from_us, to_us;
 	uint64_t from_ns, to_ns, step_ns;
 	size_t max_points;

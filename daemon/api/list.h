@@ -27,7 +27,7 @@ struct list_cursor {
 	uint32_t first, second;	       /* indices, as the list likes */
 	uint32_t choice;	       /* what the call asked for, as the list likes */
 	struct run_choice run;	       /* of lists of apps */
-	char pattern[PROTO_PATH_SIZE]; /* "" = none */
+	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
 };
 
 struct list_ops {

@@ -265,6 +265,20 @@ static bool known(const struct core *core, const char *name)
 	       (core->archive && archive_has(core->archive, name));
 }
 
+/* The archive's names are not looked through here: its worker does. */
+static bool may_match(const struct core *core, const char *query)
+{
+	uint32_t next = 0, series;
+	const char *name;
+	enum unit unit;
+	while (history_next_series(core->history, &next, &series, &name, &unit)) {
+		if (proto_query_match(query, name)) {
+			return true;
+		}
+	}
+	return core->archive != NULL;
+}
+
 static void set_range(struct history_stream *stream, const struct api_call *call)
 {
 	const struct value *from = &call->value[ARG_FROM], *to = &call->value[ARG_TO];
@@ -308,7 +322,8 @@ enum api_result method_get_history(struct api_call *call)
 		(call->core->archive && wanted.from_us > wanted.to_us)) {
 		return reply_invalid_parameter(call->out, "from_us");
 	}
-	if (!strpbrk(glob, "*?") && !known(call->core, glob)) {
+	bool exact = known(call->core, glob);
+	if (!exact && !strpbrk(glob, "*?") && !may_match(call->core, glob)) {
 		return reply_not_found(call->out, "metric", glob);
 	}
 	if (value[ARG_MAX].present) {
@@ -322,7 +337,7 @@ enum api_result method_get_history(struct api_call *call)
 		return API_LAST;
 	}
 	stream->phase = call->more ? PHASE_PAST : PHASE_COUNT_PAST;
-	memcpy(stream->glob, glob, strlen(glob) + 1);
+	snprintf(stream->query, sizeof(stream->query), "%s%s", exact ? "=" : "", glob);
 	stream->from_us = wanted.from_us;
 	stream->to_us = wanted.to_us;
 	stream->from_ns = wanted.from_ns;

@@ -1,4 +1,5 @@
 /* ListMetrics: the table of current values. */
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/api/list.h"
@@ -13,10 +14,20 @@ static bool metric_item(struct list_cursor *cursor, struct json *out)
 	if (!metric) {
 		return false;
 	}
-	if (cursor->pattern[0] == '\0' || proto_glob_match(cursor->pattern, metric->name)) {
+	if (cursor->pattern[0] == '\0' || proto_query_match(cursor->pattern, metric->name)) {
 		row_metric(out, cursor->core, metric, cursor->now_ns);
 	}
 	return true;
+}
+
+static bool any_matches(struct metrics *metrics, const char *query)
+{
+	uint32_t next = 0;
+	const struct metric *metric = metrics_next(metrics, &next);
+	while (metric && !proto_query_match(query, metric->name)) {
+		metric = metrics_next(metrics, &next);
+	}
+	return metric != NULL;
 }
 
 static const struct list_ops metric_list = {.field = "metrics", .item = metric_item};
@@ -27,15 +38,16 @@ enum api_result method_list_metrics(struct api_call *call)
 	list_cursor_init(&cursor, call);
 	const struct value *glob = &call->value[0];
 	if (glob->present) {
-		if (strlen(glob->string) >= sizeof(cursor.pattern) ||
-			proto_glob_check(glob->string) < 0) {
+		if (strlen(glob->string) >= PROTO_PATH_SIZE || proto_glob_check(glob->string) < 0) {
 			return reply_invalid_parameter(call->out, "glob");
 		}
-		if (!strpbrk(glob->string, "*?") &&
-			!metrics_find(call->core->metrics, glob->string)) {
+		bool exact = metrics_find(call->core->metrics, glob->string) != NULL;
+		snprintf(cursor.pattern, sizeof(cursor.pattern), "%s%s", exact ? "=" : "",
+			glob->string);
+		if (!exact && !strpbrk(glob->string, "*?") &&
+			!any_matches(call->core->metrics, glob->string)) {
 			return reply_not_found(call->out, "metric", glob->string);
 		}
-		memcpy(cursor.pattern, glob->string, strlen(glob->string) + 1);
 	}
 	return list_start(call, &metric_list, &cursor);
 }

@@ -26,7 +26,7 @@ enum { EVENTS_QUEUE = 256, ITEM_ROOM = 4096 /* bytes that any one item fits into
 
 struct subscription {
 	struct api_stream base;
-	char glob[PROTO_PATH_SIZE]; /* "" = all */
+	char query[PROTO_QUERY_SIZE]; /* "" = all */
 	bool metrics, events, advice;
 	bool started;	  /* the current state has been sent whole */
 	bool alerts_done; /* of the current state */
@@ -128,8 +128,8 @@ static bool put_metrics(struct subscription *subscription, struct json *out, uin
 		if (subscription->started && api->metric_serial[metric->id] <= subscription->seen) {
 			continue;
 		}
-		if (subscription->glob[0] != '\0' &&
-			!proto_glob_match(subscription->glob, metric->name)) {
+		if (subscription->query[0] != '\0' &&
+			!proto_query_match(subscription->query, metric->name)) {
 			continue;
 		}
 		row_metric(out, api->core, metric, now_ns);
@@ -328,7 +328,8 @@ enum api_result method_subscribe(struct api_call *call)
 	if (!subscription) {
 		return API_LAST;
 	}
-	memcpy(subscription->glob, glob, strlen(glob) + 1);
+	snprintf(subscription->query, sizeof(subscription->query), "%s%s",
+		metrics_find(call->core->metrics, glob) ? "=" : "", glob);
 	subscription->metrics = !value[ARG_METRICS].present || value[ARG_METRICS].boolean;
 	subscription->events = !value[ARG_EVENTS].present || value[ARG_EVENTS].boolean;
 	subscription->advice = value[ARG_ADVICE].present && value[ARG_ADVICE].boolean;

@@ -12,7 +12,7 @@ static bool matches(
 	const struct archive_index *index, const struct archive_name *name, const char *glob)
 {
 	return name->last_seq >= archive_index_oldest(index) && name->id != 0 &&
-	       proto_glob_match(glob, name->text);
+	       proto_query_match(glob, name->text);
 }
 
 /* Two passes: the names' number and length, then copies. */

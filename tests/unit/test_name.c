@@ -162,6 +162,41 @@ START_TEST(unusable_globs_are_einval)
 }
 END_TEST
 
+START_TEST(a_word_is_a_prefix_and_a_glob_without_slash_is_any_segment)
+{
+	static const struct {
+		const char *query, *path;
+		bool want;
+	} table[] = {
+		{"cpu", "cpu/0/frequency", true},
+		{"cpu", "process/cam/cpu", true},
+		{"cp", "temperature/cpu-thermal", true},
+		{"pu", "cpu/0/frequency", false},
+		{"cpu", "temperature/gpu-thermal", false},
+		{"cpu/1", "cpu/1/utilization", true},
+		{"cpu/ut", "cpu/utilization", true},
+		{"cpu/1", "process/cpu/1", false},
+		{"*", "cpu/0/frequency", true},
+		{"**", "cpu/0/frequency", true},
+		{"gpu*", "temperature/gpu-thermal", true},
+		{"*thermal", "temperature/gpu-thermal", true},
+		{"?pu", "process/cam/cpu", true},
+		{"*thermal", "gpu/utilization", false},
+		{"cpu/*", "cpu/utilization", true},
+		{"cpu/*", "cpu/0/frequency", false},
+		{"cpu/**", "cpu/0/frequency", true},
+		{"*/cpu", "process/cam/cpu", false},
+		{"=cpu/load1", "cpu/load1", true},
+		{"=cpu/load1", "cpu/load15", false},
+		{"cpu/load1", "cpu/load15", true},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		ck_assert_msg(proto_query_match(table[i].query, table[i].path) == table[i].want,
+			"%s on %s", table[i].query, table[i].path);
+	}
+}
+END_TEST
+
 START_TEST(the_instance_is_what_wildcards_matched)
 {
 	static const struct {
@@ -196,6 +231,7 @@ int main(void)
 	tcase_add_test(tc, globs_match_by_segment);
 	tcase_add_test(tc, many_stars_do_not_blow_up);
 	tcase_add_test(tc, unusable_globs_are_einval);
+	tcase_add_test(tc, a_word_is_a_prefix_and_a_glob_without_slash_is_any_segment);
 	tcase_add_test(tc, the_instance_is_what_wildcards_matched);
 	Suite *suite = suite_create("name");
 	suite_add_tcase(suite, tc);
