@@ -35,9 +35,9 @@ static void add_hold(struct table *table, const cJSON *alert)
 void show_alerts(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct column columns[] = {
+		{"ALERT", false, true},
 		{"STATE", false, false},
 		{"SEVERITY", false, false},
-		{"ALERT", false, false},
 		{"VALUE", true, false},
 		{"LIMIT", true, false},
 		{"FOR", true, false},
@@ -54,9 +54,9 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 		const char *unit = json_word(alert, "unit");
 		bool firing = strcmp(state, "firing") == 0;
 		enum tone tone = firing ? style_of_state(severity) : style_of_state(state);
+		add_name(&table, alert);
 		table_add(&table, tone, "%s", state);
 		table_add(&table, firing ? tone : TONE_DIM, "%s", severity);
-		add_name(&table, alert);
 		table_add(&table, TONE_NONE, "%s",
 			format_value(json_number(alert, "value"), unit, utf8).text);
 		table_add(&table, TONE_NONE, "%s",
@@ -76,8 +76,8 @@ static bool wanted(const cJSON *alert, const char *glob)
 	char name[PROTO_NAME_SIZE + PROTO_PATH_SIZE];
 	snprintf(name, sizeof(name), "%s:%s", json_word(alert, "rule"),
 		json_word(alert, "instance"));
-	return proto_glob_match(glob, json_word(alert, "rule")) || proto_glob_match(glob, name) ||
-	       proto_glob_match(glob, json_word(alert, "metric"));
+	return proto_query_match(glob, json_word(alert, "rule")) || proto_query_match(glob, name) ||
+	       proto_query_match(glob, json_word(alert, "metric"));
 }
 
 static void narrow(cJSON *reply, const char *list, const char *glob)
@@ -231,7 +231,8 @@ static int recent(struct ctl *ctl, const char *glob)
 	}
 	if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "transitions") == 0) {
-			fputs("No alert has changed.\n", ctl->output.stream);
+			fputs("No alert has changed its state; --all lists them.\n",
+				ctl->output.stream);
 		}
 		show_recent(ctl, reply);
 	}
@@ -265,7 +266,8 @@ int verb_alerts(struct ctl *ctl)
 		status = check(ctl, reply);
 	} else if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "alerts") == 0) {
-			fputs("No alerts.\n", ctl->output.stream);
+			fputs("No alert is pending or firing; --all lists those that are ok.\n",
+				ctl->output.stream);
 		}
 		show_alerts(ctl, reply);
 	}

@@ -158,7 +158,9 @@ int verb_apps(struct ctl *ctl)
 		show_apps(ctl, reply);
 	}
 	if (json_count(reply, "apps") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet");
+		status = ctl_fail(ctl, CTL_NO_DATA,
+			"no app has attached yet; see edgeprof(3), or try: edgeprofctl emit work "
+			"5ms --app test");
 	}
 	cJSON_Delete(reply);
 	return status;

@@ -95,6 +95,27 @@ static int wire_failed(struct ctl *ctl, const char *method, int error)
 	return status;
 }
 
+/* The command that lists what there is. */
+static const char *where_to_look(const char *what)
+{
+	static const struct {
+		const char *what, *hint;
+	} hints[] = {
+		{"metric", "; 'edgeprofctl metrics' lists them"},
+		{"app", "; 'edgeprofctl apps' lists them"},
+		{"source", "; 'edgeprofctl source list' lists them"},
+		{"recording", "; 'edgeprofctl record list' lists them"},
+		{"watch", "; 'edgeprofctl ps' lists them"},
+		{"silence", "; 'edgeprofctl silence' lists them"},
+	};
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+		if (strcmp(hints[i].what, what) == 0) {
+			return hints[i].hint;
+		}
+	}
+	return "";
+}
+
 /* What a Varlink error means for a person. */
 static int call_failed(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
 {
@@ -108,8 +129,9 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 		name += sizeof(service) - 1;
 	}
 	if (strcmp(name, "NotFound") == 0) {
-		return ctl_fail(ctl, CTL_NO_DATA, "there is no %s '%s'",
-			json_word(parameters, "what"), json_word(parameters, "name"));
+		const char *what = json_word(parameters, "what");
+		return ctl_fail(ctl, CTL_NO_DATA, "there is no %s '%s'%s", what,
+			json_word(parameters, "name"), where_to_look(what));
 	}
 	if (strcmp(name, "NotPermitted") == 0) {
 		const char *group = json_text(parameters, "group");

@@ -43,7 +43,7 @@ static bool is_wanted(const struct ctl *ctl, const cJSON *event)
 	       (options->level == NULL ||
 		       level_of(json_word(event, "severity")) >= level_of(options->level)) &&
 	       (ctl->word_count == 0 ||
-		       proto_glob_match(ctl->words[0], json_word(event, "subject")));
+		       proto_query_match(ctl->words[0], json_word(event, "subject")));
 }
 
 /* Leaves those behind `serial` that are wanted; the last serial there was. */
@@ -174,6 +174,13 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	keep_last(reply, lines);
 	if (!ctl_json(ctl, reply)) {
 		show_events(ctl, reply);
+		if (json_count(reply, "events") == 0 && !(options->given & OPTION_FOLLOW)) {
+			fputs(narrowed || ranged
+					? "No such events; without GLOB and options all are "
+					  "listed.\n"
+					: "No events yet; 'edgeprofctl mark LABEL' makes one.\n",
+				ctl->output.stream);
+		}
 	}
 	*serial = json_integer(reply, "last_serial");
 	cJSON_Delete(reply);

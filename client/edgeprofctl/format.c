@@ -7,7 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-static struct label scaled(double value, const char *const *units, size_t count, double step)
+/* In the unit that leaves one to three digits before the point; `decimals` of what is not scaled.
+ */
+static struct label scaled(
+	double value, const char *const *units, size_t count, double step, int decimals)
 {
 	struct label label;
 	size_t i = 0;
@@ -16,7 +19,7 @@ static struct label scaled(double value, const char *const *units, size_t count,
 		value /= step;
 		i++;
 	}
-	int decimals = i == 0 ? 0 : fabs(value) < 9.995 ? 2 : 1;
+	decimals = i == 0 ? decimals : fabs(value) < 9.995 ? 2 : 1;
 	snprintf(label.text, sizeof(label.text), "%.*f %s", decimals, value, units[i]);
 	return label;
 }
@@ -27,13 +30,27 @@ struct label format_bytes(double bytes)
 	if (isnan(bytes)) {
 		return (struct label){"-"};
 	}
-	return scaled(bytes, units, sizeof(units) / sizeof(units[0]), 1024);
+	return scaled(bytes, units, sizeof(units) / sizeof(units[0]), 1024, 0);
 }
 
 static struct label format_hertz(double hertz)
 {
 	static const char *const units[] = {"Hz", "kHz", "MHz", "GHz"};
-	return scaled(hertz, units, sizeof(units) / sizeof(units[0]), 1000);
+	return scaled(hertz, units, sizeof(units) / sizeof(units[0]), 1000, 0);
+}
+
+static struct label format_rate(double rate)
+{
+	static const char *const units[] = {"/s", "k/s", "M/s", "G/s", "T/s"};
+	int decimals = rate == floor(rate) ? 0 : fabs(rate) < 9.995 ? 2 : 1;
+	return scaled(rate, units, sizeof(units) / sizeof(units[0]), 1000, decimals);
+}
+
+static struct label format_energy(double millijoules)
+{
+	static const char *const units[] = {"mJ", "J", "kJ", "MJ", "GJ"};
+	bool whole = millijoules == floor(millijoules) || fabs(millijoules) >= 9.95;
+	return scaled(millijoules, units, sizeof(units) / sizeof(units[0]), 1000, whole ? 0 : 1);
 }
 
 struct label format_value(double value, const char *unit, bool utf8)
@@ -47,12 +64,10 @@ struct label format_value(double value, const char *unit, bool utf8)
 		{"celsius", 1, 1, " °C", " C"},
 		{"percent", 1, 1, " %", " %"},
 		{"milliwatts", 2, 1e-3, " W", " W"},
-		{"millijoules", 1, 1e-3, " J", " J"},
 		{"volts", 3, 1, " V", " V"},
 		{"rpm", 0, 1, " rpm", " rpm"},
 		{"state", 0, 1, "", ""},
 		{"count", 0, 1, "", ""},
-		{"per_second", 2, 1, " /s", " /s"},
 		{"milliseconds", 2, 1, " ms", " ms"},
 		{"microseconds", 0, 1, " µs", " us"},
 		{"seconds", 1, 1, " s", " s"},
@@ -67,6 +82,12 @@ struct label format_value(double value, const char *unit, bool utf8)
 	}
 	if (strcmp(unit, "hertz") == 0) {
 		return format_hertz(value);
+	}
+	if (strcmp(unit, "per_second") == 0) {
+		return format_rate(value);
+	}
+	if (strcmp(unit, "millijoules") == 0) {
+		return format_energy(value);
 	}
 	if (strcmp(unit, "bool") == 0) {
 		return value != 0 ? (struct label){"yes"} : (struct label){"no"};

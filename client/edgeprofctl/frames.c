@@ -95,13 +95,15 @@ static int say_no_list(struct ctl *ctl, const cJSON *reply)
 {
 	double over = json_number(json_first(reply, "frames"), "slow_over_ms");
 	if (!(ctl->options.given & OPTION_SLOW)) {
-		return ctl_fail(ctl, CTL_NO_DATA, "no frame carries an id yet");
+		return ctl_fail(ctl, CTL_NO_DATA,
+			"no frame carries an id yet; edgeprof_frame_begin(ID) gives it one");
 	}
 	if (over == over) {
 		return ctl_fail(
 			ctl, CTL_NO_DATA, "no frame with an id took longer than %.1f ms", over);
 	}
-	return ctl_fail(ctl, CTL_NO_DATA, "no slow frame yet");
+	return ctl_fail(
+		ctl, CTL_NO_DATA, "no slow frame yet; --recent N lists those that were not slow");
 }
 
 int verb_frames(struct ctl *ctl)
@@ -115,8 +117,9 @@ int verb_frames(struct ctl *ctl)
 	}
 	bool shown = ctl_json(ctl, reply);
 	if (json_count(reply, "frames") == 0) {
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "no frames of %s yet", app == NULL ? "any app" : app);
+		status = ctl_fail(ctl, CTL_NO_DATA,
+			"no frames of %s yet; 'edgeprofctl apps' lists the apps",
+			app == NULL ? "any app" : app);
 	} else if (list) {
 		if (shown ? json_count(reply, "list") == 0 : !show_list(ctl, reply)) {
 			status = say_no_list(ctl, reply);

@@ -269,8 +269,10 @@ int verb_history(struct ctl *ctl)
 		show(ctl, reply);
 	}
 	if (!rows) {
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "no history of '%s' in this span", ctl->words[0]);
+		status = ctl_fail(ctl, CTL_NO_DATA,
+			"no history of '%s' in this span; try --since 1h, or 'edgeprofctl metrics' "
+			"for names",
+			ctl->words[0]);
 	}
 	cJSON_Delete(reply);
 	return status;

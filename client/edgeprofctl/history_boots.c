@@ -151,8 +151,9 @@ int history_boots(struct ctl *ctl)
 	}
 	if (json_count(reply, "boots") == 0) {
 		const char *reason = json_text(reply, "reason");
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "%s", reason != NULL ? reason : "no boots are known");
+		status = ctl_fail(ctl, CTL_NO_DATA, "%s",
+			reason != NULL ? reason
+				       : "no boots are known; [history] persist = yes keeps them");
 	}
 	cJSON_Delete(reply);
 	return status;

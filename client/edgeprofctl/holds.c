@@ -84,7 +84,8 @@ static int list(struct ctl *ctl)
 	}
 	if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "silences") == 0) {
-			fputs("No silences.\n", ctl->output.stream);
+			fputs("No silences. 'edgeprofctl silence RULE 2h' makes one.\n",
+				ctl->output.stream);
 		} else {
 			show_silences(ctl, reply);
 		}

@@ -92,7 +92,8 @@ int verb_marks(struct ctl *ctl)
 		}
 	}
 	if (json_count(reply, "marks") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "there are no marks");
+		status = ctl_fail(
+			ctl, CTL_NO_DATA, "no marks yet; 'edgeprofctl mark LABEL' makes one");
 	}
 	cJSON_Delete(reply);
 	return status;

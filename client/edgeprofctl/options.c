@@ -340,8 +340,9 @@ int options_parse(int argc, char **argv, struct options *ret)
 	int code;
 	while ((code = getopt_long(argc, argv, ":hjafn:o:m:", long_options, NULL)) != -1) {
 		if (code == '?' || code == ':') {
-			fprintf(stderr, "edgeprofctl: %s '%s'\n",
-				code == ':' ? "a value is missing behind" : "unknown option",
+			fprintf(stderr,
+				code == ':' ? "edgeprofctl: option '%s' requires an argument\n"
+					    : "edgeprofctl: unknown option '%s'\n",
 				argv[optind - 1]);
 			return -EINVAL;
 		}
@@ -351,7 +352,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			optarg = argv[optind++]; /* --recent N as well as --recent=N */
 		}
 		if (set_option(ret, long_code(code), optarg) < 0) {
-			fprintf(stderr, "edgeprofctl: '%s' is no good value for --%s\n",
+			fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s\n",
 				optarg == NULL ? "" : optarg, long_name(long_code(code)));
 			return -EINVAL;
 		}

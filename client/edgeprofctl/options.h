@@ -93,5 +93,8 @@ const char *options_name(uint64_t option);
 /* " TIME" for OPTION_SINCE, "" for a flag. */
 const char *options_argument(uint64_t option);
 
+/* One line: the option, its argument, and what it does for this verb. */
+void options_explain(const char *verb, uint64_t option, FILE *out);
+
 /* The lines about the options that every verb knows. */
 void options_usage(FILE *out);

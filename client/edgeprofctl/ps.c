@@ -1,12 +1,15 @@
 /* ps: the processes that the daemon watches, and the wish to watch more. */
 #include "client/edgeprofctl/verbs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
+#include "proto/name.h"
 
 static void show_processes(struct ctl *ctl, const cJSON *reply)
 {
@@ -171,6 +174,44 @@ static bool is_unit(const char *text)
 	return false;
 }
 
+/* Waits for the next look at /proc: how many processes match. NAN: it did not come. */
+static double matching(struct ctl *ctl, const char *name)
+{
+	static const struct timespec pause = {.tv_nsec = 250 * 1000 * 1000};
+	char metric[PROTO_PATH_SIZE];
+	double count = NAN;
+	snprintf(metric, sizeof(metric), "process/%s/count", name);
+	ctl->quiet = true; /* the metric comes with the first look */
+	for (int i = 0; i < 16 && isnan(count); i++) {
+		cJSON *reply;
+		nanosleep(&pause, NULL);
+		if (ctl_call(ctl, "ListMetrics", ctl_parameters("glob", metric), false, &reply) ==
+			CTL_FINE) {
+			count = json_number(json_first(reply, "metrics"), "value");
+			cJSON_Delete(reply);
+		}
+	}
+	ctl->quiet = false;
+	return count;
+}
+
+static void say_watched(struct ctl *ctl, const char *name)
+{
+	double count = matching(ctl, name);
+	FILE *out = ctl->output.stream;
+	fprintf(out, "Watched: metrics process/%s/*.\n", name);
+	if (count == 0) {
+		fputs("No process matches yet; those that start from now on are found. The pattern "
+		      "is a "
+		      "glob on the\ncommand name, the program, or the complete command line: "
+		      "'*sample_img*'.\n",
+			out);
+	} else if (!isnan(count)) {
+		fprintf(out, "%.0f %s now.\n", count,
+			count == 1 ? "process matches" : "processes match");
+	}
+}
+
 static int change_watch(struct ctl *ctl, const char *what, bool removal)
 {
 	size_t digits = strspn(what, "0123456789");
@@ -195,7 +236,7 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 		if (removal) {
 			fprintf(ctl->output.stream, "No longer watched: %s.\n", what);
 		} else {
-			fprintf(ctl->output.stream, "Watched: metrics process/%s/*.\n", name);
+			say_watched(ctl, name);
 		}
 	}
 	cJSON_Delete(reply);
@@ -234,7 +275,9 @@ int verb_ps(struct ctl *ctl)
 		}
 	}
 	if (json_count(reply, "processes") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "no process that you may see is watched");
+		status = ctl_fail(ctl, CTL_NO_DATA,
+			"no watched process that you may see runs; watch one: edgeprofctl ps "
+			"--watch PATTERN");
 	}
 	cJSON_Delete(reply);
 	return status;

@@ -105,7 +105,8 @@ static int record_list(struct ctl *ctl)
 		}
 	}
 	if (status == CTL_FINE && json_count(reply, "recordings") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "there are no recordings");
+		status = ctl_fail(
+			ctl, CTL_NO_DATA, "no recordings yet; 'edgeprofctl record now' makes one");
 	}
 	cJSON_Delete(reply);
 	return status;

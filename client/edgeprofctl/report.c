@@ -31,8 +31,9 @@ static int several(struct ctl *ctl)
 	}
 	names_of(reply, names);
 	cJSON_Delete(reply);
-	return names[0] == '\0' ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet")
-				: ctl_fail(ctl, CTL_NO_DATA, "several apps run; one of %s", names);
+	return names[0] == '\0'
+		       ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet; see edgeprof(3)")
+		       : ctl_fail(ctl, CTL_NO_DATA, "several apps run; name one of %s", names);
 }
 
 static void show_lines(struct ctl *ctl, const char *text)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/edgeprofctl/output.h"
+#include "client/edgeprofctl/text.h"
 
 struct screen {
 	bool tty, keys; /* keys: stdin is the terminal too */
@@ -150,7 +151,57 @@ enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds)
 	}
 }
 
-int screen_draw(const char *text, unsigned height)
+/* The beginning of a line that takes at most `width` columns, its escape sequences all of it. */
+static void put_line(FILE *out, const char *line, size_t length, unsigned width)
+{
+	const char *end = line + length;
+	unsigned columns = 0;
+	while (line < end) {
+		const char *next = line;
+		if (*line == '\033') {
+			next += strcspn(line, "m");
+			next += *next == 'm';
+		} else {
+			text_decode(&next);
+			char character[8] = "";
+			memcpy(character, line, (size_t)(next - line));
+			columns += (unsigned)text_width(character);
+		}
+		if (width == 0 || *line == '\033' || columns <= width) {
+			fwrite(line, 1, (size_t)(next - line), out);
+		}
+		line = next;
+	}
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned lines = 0;
+	for (; *text != '\0'; text += strcspn(text, "\n"), text += *text == '\n') {
+		lines++;
+	}
+	return lines;
+}
+
+void screen_print(FILE *out, const char *text, unsigned width, unsigned height, const char *end)
+{
+	unsigned lines = count_lines(text);
+	unsigned shown = height > 0 && lines > height ? height - 1 : lines;
+	for (unsigned line = 0; line < shown; line++) {
+		size_t length = strcspn(text, "\n");
+		put_line(out, text, length, width);
+		fprintf(out, "%s%s", end, line + 1 < lines ? "\n" : "");
+		text += length + (text[length] == '\n');
+	}
+	if (shown < lines) {
+		char more[80];
+		snprintf(more, sizeof(more), "... %u more; edgeprofctl sensors", lines - shown);
+		put_line(out, more, strlen(more), width);
+		fputs(end, out);
+	}
+}
+
+int screen_draw(const char *text, unsigned width, unsigned height)
 {
 	/* Each line clears its own rest: no flicker, as clearing the whole screen first would. */
 	char *bytes = NULL;
@@ -160,11 +211,7 @@ int screen_draw(const char *text, unsigned height)
 		return -ENOMEM;
 	}
 	fputs("\033[H", out);
-	for (unsigned line = 0; *text != '\0' && (height == 0 || line < height); line++) {
-		size_t length = strcspn(text, "\n");
-		fprintf(out, "%s%.*s\033[K", line > 0 ? "\r\n" : "", (int)length, text);
-		text += length + (text[length] == '\n');
-	}
+	screen_print(out, text, width, height, "\033[K\r");
 	fputs("\033[J", out);
 	bool failed = fclose(out) != 0;
 	int r = failed ? -ENOMEM : output_write(STDOUT_FILENO, bytes, size);

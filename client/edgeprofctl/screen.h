@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct screen;
 
@@ -19,5 +20,9 @@ void screen_close(struct screen *screen);
  * (SCREEN_REDRAW), or q, Ctrl-C or an ending signal came (SCREEN_QUIT). */
 enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds);
 
-/* Shows the text as the whole screen: as many lines as fit. 0 or of write(2). */
-int screen_draw(const char *text, unsigned height);
+/* The lines of the text, none wider or more than that (0 = no limit); the last says how many do not
+ * fit. `end` follows each line. */
+void screen_print(FILE *out, const char *text, unsigned width, unsigned height, const char *end);
+
+/* Shows the text as the whole screen. 0 or of write(2). */
+int screen_draw(const char *text, unsigned width, unsigned height);

@@ -6,7 +6,6 @@
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
-#include "proto/name.h"
 
 static void add_value(struct table *table, const cJSON *metric, bool utf8)
 {
@@ -64,19 +63,23 @@ static int ask(struct ctl *ctl, cJSON **ret)
 
 static int nothing(struct ctl *ctl)
 {
-	return ctl_fail(ctl, CTL_NO_DATA, "no metric matches '%s'",
+	return ctl_fail(ctl, CTL_NO_DATA,
+		"no metric matches '%s'; 'edgeprofctl metrics' lists them",
 		ctl->word_count > 0 ? ctl->words[0] : "**");
 }
 
-/* Without a glob or --all: what the daemon costs has its own verb, and would come first. */
+/* Without --all: what the daemon costs has its own verb, and would come first. */
 static bool of_the_device(const char *name)
 {
-	return !proto_glob_match("collector/**", name) && !proto_glob_match("self/**", name);
+	return strncmp(name, "collector", 9) != 0 && strncmp(name, "self", 4) != 0;
 }
 
 int verb_sensors(struct ctl *ctl)
 {
-	bool whole = ctl->word_count > 0 || (ctl->options.given & OPTION_ALL);
+	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	/* A word is a search for what the device has; what has a wildcard or a '/' is meant. */
+	bool whole = (ctl->options.given & OPTION_ALL) ||
+		     (glob != NULL && (strpbrk(glob, "*?/") != NULL || !of_the_device(glob)));
 	cJSON *reply;
 	int status = ask(ctl, &reply);
 	if (status != CTL_FINE) {

@@ -223,8 +223,9 @@ int verb_stages(struct ctl *ctl)
 		show_reason(ctl, reply);
 	}
 	if (json_count(reply, "stages") == 0) {
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "no stages of %s yet", app == NULL ? "any app" : app);
+		status = ctl_fail(ctl, CTL_NO_DATA,
+			"no stages of %s yet; 'edgeprofctl apps' lists the apps",
+			app == NULL ? "any app" : app);
 	}
 	cJSON_Delete(reply);
 	return status;

@@ -91,16 +91,15 @@ static void add_broker(struct table *table, const cJSON *broker)
 
 static void add_sources(struct table *table, const cJSON *status)
 {
-	char text[256], away[64] = "";
-	int64_t all = json_integer(status, "sources");
-	int64_t fine = json_integer(status, "sources_ok");
-	int64_t others = all - fine - json_count(status, "sources_bad");
-	if (others > 0) {
-		snprintf(away, sizeof(away), ", %lld absent or off", (long long)others);
+	char text[256], failing[64] = "";
+	int bad = json_count(status, "sources_bad");
+	if (bad > 0) {
+		snprintf(failing, sizeof(failing), ", %d failing", bad);
 	}
-	snprintf(text, sizeof(text), "%lld of %lld ok%s, %lld metrics", (long long)fine,
-		(long long)all, away, (long long)json_integer(status, "metrics"));
-	add(table, "Sources", TONE_NONE, text);
+	snprintf(text, sizeof(text), "%lld ok%s, %lld metrics",
+		(long long)json_integer(status, "sources_ok"), failing,
+		(long long)json_integer(status, "metrics"));
+	add(table, "Sources", bad > 0 ? TONE_WARN : TONE_NONE, text);
 	for (const cJSON *source = json_first(status, "sources_bad"); source != NULL;
 		source = source->next) {
 		const char *state = json_word(source, "state");

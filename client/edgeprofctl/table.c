@@ -16,7 +16,8 @@ enum {
 	GAP = 2,
 	TEXT_LEAST = 24, /* a last column with less room than that goes to lines of its own */
 	TEXT_INDENT = 4,
-	WIDTH_LEAST = 60, /* of the terminal for that */
+	WIDTH_LEAST = 60,     /* of the terminal for that */
+	WIDTH_LEAST_FIT = 40, /* of one that must not be exceeded */
 };
 
 struct table_cell {
@@ -116,7 +117,7 @@ static size_t text_below(const struct table *table, const struct style *style, u
 		last--;
 	}
 	if (!table->columns[last].shrink || widths[last] <= TEXT_LEAST ||
-		style->width < WIDTH_LEAST) {
+		style->width < (style->fit ? WIDTH_LEAST_FIT : WIDTH_LEAST)) {
 		return COLUMNS_MAX;
 	}
 	memcpy(natural, widths, sizeof(natural));
@@ -127,6 +128,27 @@ static size_t text_below(const struct table *table, const struct style *style, u
 	memcpy(widths, natural, sizeof(natural));
 	widths[last] = 0;
 	return last;
+}
+
+/* Leaves out columns from the right, never the first two, until the rest fits with its texts cut to
+ * a legible length. */
+static void drop_columns(const struct table *table, const struct style *style, unsigned indent,
+	size_t widths[COLUMNS_MAX])
+{
+	for (size_t last = table->column_count; last > 2; last--) {
+		size_t total = indent;
+		for (size_t c = 0; c < last; c++) {
+			size_t width = widths[c];
+			if (table->columns[c].shrink && width > TEXT_LEAST) {
+				width = TEXT_LEAST;
+			}
+			total += width == 0 ? 0 : width + (total > indent ? GAP : 0);
+		}
+		if (total <= style->width) {
+			return;
+		}
+		widths[last - 1] = 0;
+	}
 }
 
 static void measure(const struct table *table, size_t widths[COLUMNS_MAX])
@@ -220,6 +242,9 @@ int table_print(const struct table *table, const struct style *style, FILE *out,
 	size_t widths[COLUMNS_MAX];
 	measure(table, widths);
 	size_t below = text_below(table, style, indent, widths);
+	if (style->fit && style->width > 0) {
+		drop_columns(table, style, indent, widths);
+	}
 	fit_widths(table, style, indent, widths);
 	size_t rows = table->cell_count / table->column_count;
 	if (rows > 0 && table->columns[0].title != NULL) {

@@ -6,9 +6,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/trace_file.h"
 #include "client/edgeprofctl/verbs.h"
@@ -194,6 +196,18 @@ static int write_all(struct trace *trace, bool continues)
 	return trace->truncated ? CTL_BAD_NEWS : sensors;
 }
 
+/* What a person wants to know of a file that was written. */
+static void say_written(const struct trace *trace, const char *path)
+{
+	struct stat info;
+	if (path != NULL && strcmp(path, "-") != 0 && stat(path, &info) == 0) {
+		fprintf(stderr, "edgeprofctl: wrote %s: %" PRIu64 " events over %s, %s\n", path,
+			trace->events,
+			format_span((double)(trace->to_ns - trace->from_ns) / 1e9).text,
+			format_bytes((double)info.st_size).text);
+	}
+}
+
 static int write_file(struct trace *trace, bool continues)
 {
 	struct ctl *ctl = trace->ctl;
@@ -215,11 +229,15 @@ static int write_file(struct trace *trace, bool continues)
 			strerror(-r));
 	}
 	if (trace->truncated) {
-		return ctl_fail(ctl, CTL_BAD_NEWS, "the trace is not whole");
+		return ctl_fail(ctl, CTL_BAD_NEWS, "the trace is incomplete");
 	}
-	return status == CTL_FINE && trace->events == 0
-		       ? ctl_fail(ctl, CTL_NO_DATA, "nothing is kept of this span")
-		       : status;
+	if (status == CTL_FINE && trace->events == 0) {
+		return ctl_fail(ctl, CTL_NO_DATA,
+			"no events are kept of this span; without --since and --until it is all "
+			"that there is");
+	}
+	say_written(trace, path);
+	return status;
 }
 
 const struct trace_format *trace_format_of(const struct ctl *ctl)
@@ -237,7 +255,8 @@ int verb_trace(struct ctl *ctl)
 {
 	if (ctl->options.output == NULL && ctl->style.tty) {
 		return ctl_fail(ctl, CTL_USAGE,
-			"a trace is nothing for a terminal: name a file with -o FILE, or -o -");
+			"refusing to write a trace to a terminal; use -o FILE, or -o - to do it "
+			"all the same");
 	}
 	return trace_run(ctl, trace_format_of(ctl), NULL);
 }

@@ -1,4 +1,4 @@
-/* watch: status line, apps, stages, sensors and alerts, drawn again each interval. With JSON it is
+/* watch: headline, apps, alerts, stages and sensors, drawn again each interval. With JSON it is
  * a plain subscription: one reply a line. */
 #include "client/edgeprofctl/verbs.h"
 
@@ -9,83 +9,160 @@
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/screen.h"
+#include "client/edgeprofctl/text.h"
 #include "proto/name.h"
 
-/* Without a glob: what a person looks at first; apps, stages and the daemon have their own place.
- */
-static bool interesting(const char *name)
+/* Without a glob: what a person looks at first, in this order; apps, stages and the daemon have
+ * their own place. */
+static const char *const interesting[] = {"temperature/*", "throttle/*", "power/*", "gpu/*",
+	"cpu/*", "cpu/*/frequency", "memory/*", "swap/*", "pressure/*/some", "fan/*",
+	"process/*/rss", "process/*/cpu"};
+
+/* What this machine does not have is no row; what it has and cannot be read is one. */
+static bool is_there(const cJSON *metric)
 {
-	static const char *const globs[] = {"temperature/*", "throttle/*", "power/*", "cpu/*",
-		"cpu/*/frequency", "memory/*", "swap/*", "pressure/*/some", "gpu/*", "fan/*",
-		"process/*/rss", "process/*/cpu"};
-	for (size_t i = 0; i < sizeof(globs) / sizeof(globs[0]); i++) {
-		if (proto_glob_match(globs[i], name)) {
-			return true;
+	const char *state = json_word(metric, "state");
+	return !isnan(json_number(metric, "value")) || strcmp(state, "error") == 0 ||
+	       strcmp(state, "stale") == 0;
+}
+
+/* Leaves the interesting metrics, sorted by importance. */
+static void arrange(cJSON *reply)
+{
+	cJSON *all = cJSON_DetachItemFromObjectCaseSensitive(reply, "metrics");
+	cJSON *sorted = cJSON_AddArrayToObject(reply, "metrics");
+	for (size_t i = 0; i < sizeof(interesting) / sizeof(interesting[0]); i++) {
+		cJSON *next, *metric = cJSON_IsArray(all) ? all->child : NULL;
+		for (; metric != NULL; metric = next) {
+			next = metric->next;
+			if (is_there(metric) &&
+				proto_glob_match(interesting[i], json_word(metric, "name"))) {
+				cJSON_DetachItemViaPointer(all, metric);
+				cJSON_AddItemToArray(sorted, metric);
+			}
 		}
 	}
-	return false;
+	cJSON_Delete(all);
 }
 
-static void show_line(struct ctl *ctl, const cJSON *status)
+static const cJSON *find_metric(const cJSON *reply, const char *name)
 {
-	bool utf8 = ctl->style.utf8;
-	FILE *out = ctl->output.stream;
-	double celsius = json_number(status, "temperature_celsius");
-	fprintf(out, "%s%s%s  %s%s%s  CPU %s  memory %s  sources %lld/%lld ok\n",
-		style_on(&ctl->style, TONE_BOLD), json_word(status, "hostname"),
-		style_off(&ctl->style, TONE_BOLD),
-		format_time(json_integer(status, "time_us")).text, isnan(celsius) ? "" : "  ",
-		isnan(celsius) ? "" : format_value(celsius, "celsius", utf8).text,
-		format_value(json_number(status, "cpu_percent"), "percent", utf8).text,
-		format_value(json_number(status, "memory_percent"), "percent", utf8).text,
-		(long long)json_integer(status, "sources_ok"),
-		(long long)json_integer(status, "sources"));
-}
-
-static void show_if(struct ctl *ctl, const cJSON *reply, const char *member,
-	void (*show)(struct ctl *, const cJSON *))
-{
-	if (json_count(reply, member) > 0) {
-		fputc('\n', ctl->output.stream);
-		show(ctl, reply);
+	const cJSON *metric = json_first(reply, "metrics");
+	while (metric != NULL && strcmp(json_word(metric, "name"), name) != 0) {
+		metric = metric->next;
 	}
+	return metric;
+}
+
+/* A line of texts in the order of their importance: those that do not fit are left out. */
+struct headline {
+	struct ctl *ctl;
+	size_t used;
+};
+
+static void put(struct headline *headline, enum tone tone, const char *name, const char *text)
+{
+	const struct style *style = &headline->ctl->style;
+	size_t gap = headline->used > 0 ? 2 : 0;
+	size_t width = gap + text_width(name) + text_width(text);
+	if (style->width > 0 && headline->used + width > style->width) {
+		return;
+	}
+	headline->used += width;
+	fprintf(headline->ctl->output.stream, "%*s%s%s%s%s", (int)gap, "", name,
+		style_on(style, tone), text, style_off(style, tone));
+}
+
+static void put_value(struct headline *headline, const char *name, double value, const char *unit)
+{
+	if (!isnan(value)) {
+		put(headline, TONE_NONE, name,
+			format_value(value, unit, headline->ctl->style.utf8).text);
+	}
+}
+
+static void put_metric(
+	struct headline *headline, const char *name, const cJSON *reply, const char *metric)
+{
+	const cJSON *found = find_metric(reply, metric);
+	put_value(headline, name, json_number(found, "value"), json_word(found, "unit"));
+}
+
+static void show_line(struct ctl *ctl, const cJSON *status, const cJSON *metrics)
+{
+	struct headline headline = {.ctl = ctl};
+	char sources[64];
+	double throttled = json_number(find_metric(metrics, "throttle/active"), "value");
+	int bad = json_count(status, "sources_bad");
+	put(&headline, TONE_BOLD, "", json_word(status, "hostname"));
+	put_value(&headline, "", json_number(status, "temperature_celsius"), "celsius");
+	if (!isnan(throttled)) {
+		put(&headline, throttled != 0 ? TONE_BAD : TONE_NONE, "",
+			throttled != 0 ? "throttling" : "not throttled");
+	}
+	put_metric(&headline, "", metrics, "power/total");
+	put_metric(&headline, "GPU ", metrics, "gpu/utilization");
+	put_value(&headline, "CPU ", json_number(status, "cpu_percent"), "percent");
+	put_value(&headline, "memory ", json_number(status, "memory_percent"), "percent");
+	put(&headline, TONE_NONE, "", format_time(json_integer(status, "time_us")).text);
+	snprintf(sources, sizeof(sources), "%d of %lld sources failing", bad,
+		(long long)json_integer(status, "sources_ok") + bad);
+	if (bad > 0) {
+		put(&headline, TONE_WARN, "", sources);
+	}
+	fputc('\n', ctl->output.stream);
 }
 
 static void show_sensors(struct ctl *ctl, const cJSON *reply)
 {
-	show_metrics(ctl, reply, ctl->word_count > 0 ? NULL : interesting);
+	show_metrics(ctl, reply, NULL);
+}
+
+enum { PART_STATUS, PART_METRICS, PART_FRAMES, PART_ALERTS, PART_STAGES, PARTS };
+
+static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
+{
+	static const struct {
+		int part;
+		const char *member;
+		void (*show)(struct ctl *, const cJSON *);
+	} order[] = {
+		{PART_FRAMES, "frames", show_frames},
+		{PART_ALERTS, "alerts", show_alerts},
+		{PART_STAGES, "stages", show_stages},
+		{PART_METRICS, "metrics", show_sensors},
+	};
+	show_line(ctl, reply[PART_STATUS], reply[PART_METRICS]);
+	if (ctl->word_count == 0) {
+		arrange(reply[PART_METRICS]);
+	}
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (json_count(reply[order[i].part], order[i].member) > 0) {
+			fputc('\n', ctl->output.stream);
+			order[i].show(ctl, reply[order[i].part]);
+		}
+	}
 }
 
 /* One picture: five calls. An exit status when the daemon can't be asked. */
 static int make_picture(struct ctl *ctl)
 {
-	static const struct {
-		const char *method, *member;
-		void (*show)(struct ctl *, const cJSON *);
-	} parts[] = {
-		{"ListAlerts", "alerts", show_alerts},
-		{"GetFrames", "frames", show_frames},
-		{"ListStages", "stages", show_stages},
-		{"ListMetrics", "metrics", show_sensors},
-	};
-	cJSON *reply;
-	int status = ctl_call(ctl, "GetStatus", NULL, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
+	static const char *const methods[PARTS] = {
+		"GetStatus", "ListMetrics", "GetFrames", "ListAlerts", "ListStages"};
+	cJSON *reply[PARTS] = {NULL};
+	int status = CTL_FINE;
+	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
+		const char *glob = i == PART_METRICS && ctl->word_count > 0 ? ctl->words[0] : NULL;
+		status = ctl_call(
+			ctl, methods[i], ctl_parameters("glob", glob), i != PART_STATUS, &reply[i]);
 	}
-	show_line(ctl, reply);
-	cJSON_Delete(reply);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		bool metrics = parts[i].show == show_sensors;
-		const char *glob = metrics && ctl->word_count > 0 ? ctl->words[0] : NULL;
-		status = ctl_call(ctl, parts[i].method, ctl_parameters("glob", glob), true, &reply);
-		if (status != CTL_FINE) {
-			return status;
-		}
-		show_if(ctl, reply, parts[i].member, parts[i].show);
-		cJSON_Delete(reply);
+	if (status == CTL_FINE) {
+		show_picture(ctl, reply);
 	}
-	return CTL_FINE;
+	for (int i = 0; i < PARTS; i++) {
+		cJSON_Delete(reply[i]);
+	}
+	return status;
 }
 
 /* Draws what is in the output as a screen. */
@@ -94,7 +171,7 @@ static int draw(struct ctl *ctl)
 	if (fflush(ctl->output.stream) != 0) {
 		return -ENOMEM;
 	}
-	int r = screen_draw(ctl->output.bytes, ctl->style.height);
+	int r = screen_draw(ctl->output.bytes, ctl->style.width, ctl->style.height);
 	output_finish(&ctl->output);
 	int opened = output_open(&ctl->output);
 	return r < 0 ? r : opened;
@@ -133,6 +210,7 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 		return ctl_fail(ctl, CTL_OUTPUT, "%s", strerror(-r));
 	}
 	ctl->quiet = ctl->style.tty;
+	ctl->style.fit = true;
 	for (long turns = 0;;) {
 		bool go_on = turn(ctl, &status);
 		turns++;

@@ -150,7 +150,7 @@ Clock        2025-11-21 05:40:25, not synchronised
 Temperature  83.2 °C
 CPU          41.2 %
 Memory       -
-Sources      7 of 8 ok, 64 metrics
+Sources      7 ok, 1 failing, 64 metrics
   pressure   unavailable: no /proc/pressure
 Apps
   cam        running, 29.9 fps, 5 stages

@@ -168,7 +168,7 @@ class Daemon:
     def metric(self, name):
         """The metric as ListMetrics tells it, or None."""
         try:
-            return self.call("ListMetrics", glob=name)["metrics"][0]
+            return next((m for m in self.call("ListMetrics", glob=name)["metrics"] if m["name"] == name), None)
         except VarlinkError as error:
             if error.name != "io.edgeprof.NotFound":
                 raise

@@ -53,7 +53,7 @@ class Texts(Case):
             self.assertRegex(throttle, r"Over critical temperature +no\n")
             self.assertRegex(throttle, r"/dev/vcio +firmware mailbox")
             self.assertIn("1.00 MiB of 16.0 MiB", self.ctl("self")[0])
-            self.assertRegex(self.ctl("alerts")[0], r"firing +critical +temperature:max +83.2 °C")
+            self.assertRegex(self.ctl("alerts")[0], r"temperature:max +firing +critical +83.2 °C")
             self.assertEqual(self.ctl("mark", "x", "--app", "cam")[0], "Marked as event 17.\n")
             self.assertEqual(daemon.calls[-1]["parameters"], {"label": "x", "app": "cam"})
             self.ctl("source", "enable", "thermal", "--interval", "500ms")
@@ -188,15 +188,43 @@ class ExitCodes(Case):
                               ["history", "x", "--csv", "-j"], ["help", "nope"]):
                 self.assertNotEqual(self.ctl(*arguments, status=64)[1], "")
             self.assertEqual(daemon.calls, [])
-        self.assertIn("'x' is no good value for --json", self.ctl("apps", "--json=x", status=64)[1])
-        self.assertIn("'0' is no good value for --lines", self.ctl("events", "-n", "0", status=64)[1])
-        self.assertIn("[--since TIME]", self.ctl("help", "history")[0])
-        self.assertIn("no command 'nope'", self.ctl("nope", status=64)[1])
+        self.assertIn("invalid value 'x' for --json", self.ctl("apps", "--json=x", status=64)[1])
+        self.assertIn("invalid value '0' for --lines", self.ctl("events", "-n", "0", status=64)[1])
+        self.assertIn("--since TIME ", self.ctl("help", "history")[0])
+        self.assertIn("unknown command 'nope'\n", self.ctl("nope", status=64)[1])
+
+    def test_an_unknown_command_names_the_one_that_was_meant(self):
+        for typed, meant in (("stauts", "status"), ("sensor", "sensors"), ("hist", "history"), ("wacth", "watch"),
+                             ("alert", "alerts"), ("mqtt", "mqtt-latency"), ("silense", "silence"), ("pss", "ps")):
+            self.assertIn(f"unknown command '{typed}'; did you mean '{meant}'?", self.ctl(typed, status=64)[1])
+        for typed in ("x", "frobnicate", "-"):
+            self.assertNotIn("did you mean", self.ctl(typed, status=64)[1])
 
     def test_help_and_version_need_no_daemon(self):
         self.assertIn("stages", self.ctl("help")[0])
         self.assertIn("--since", self.ctl("history", "--help")[0])
         self.assertRegex(self.ctl("--version")[0], r"^edgeprofctl \d")
+
+    def test_help_explains_every_option_and_has_an_example(self):
+        overview = self.ctl("help")[0]
+        verbs = re.findall(r"^  ([a-z][a-z-]+) ", overview, re.M)
+        self.assertGreater(len(verbs), 25)
+        for verb in verbs:
+            text = self.ctl(verb, "--help")[0] if verb != "help" else self.ctl("help", "help")[0]
+            usage, summary, *rest = text.splitlines()
+            self.assertTrue(usage.startswith(f"Usage: edgeprofctl {verb}"), text)
+            self.assertRegex(summary, r"^[A-Z].*\.$")
+            self.assertIn(f"Example: edgeprofctl {verb}", text)
+            for line in rest:
+                self.assertLessEqual(len(line), 100, line)
+            options = re.findall(r"^  (-.*?)(?:  +|\n +)(\S.*)$", text, re.M)
+            self.assertEqual(len(options), len([line for line in rest if line.startswith("  -")]), text)
+            self.assertEqual("[OPTION]" in usage, bool(options), text)
+            example = re.search(r"Example: (.*)", text)[1]
+            for option in re.findall(r" (--?[a-z-]+)", re.sub(r"'[^']*'", "", example)):
+                self.assertTrue(any(option in name for name, _ in options) or option == "-j", (option, text))
+        self.assertIn("also what the daemon and its sources cost", self.ctl("sensors", "--help")[0])
+        self.assertIn("also the alerts that are ok", self.ctl("alerts", "--help")[0])
 
     def test_no_daemon_is_69_and_says_how_to_start_it(self):
         said = self.ctl("status", status=69)[1]
@@ -323,6 +351,39 @@ class Streams(Case):
             text = self.ctl("watch", "--count", "2", "--interval", "1ms")[0]
             self.assertEqual(text.count("PIPELINE PROFILING REPORT: cam"), 2)
             self.assertNotIn("\033", text)
+
+    def test_watch_never_exceeds_the_screen(self):
+        names = [metric(f"temperature/zone-with-a-rather-long-name-{i}", 40 + i, "celsius") for i in range(30)]
+        absent = [metric("gpu/utilization", None, "percent", state="unavailable", reason="no GPU")]
+        broken = [metric("fan/pwm", None, "rpm", state="error", reason="Input/output error")]
+        alerts = [dict(ALERT, text="THERMAL CRITICAL: far too hot, and that in many words " * 3)]
+        with self.daemon(ListMetrics={"metrics": absent + broken + names}, ListAlerts={"alerts": alerts}):
+            for columns, lines in ((40, 24), (59, 10), (60, 24), (80, 5), (132, 60), (41, 2)):
+                child, main = self.on_terminal("watch", "--count", "1", LINES=str(lines), COLUMNS=str(columns))
+                seen = self.read_until(main, b"\033[?1049l").decode()
+                self.assertEqual(child.wait(30), 0)
+                picture = seen[seen.index("\033[H") + 3:seen.index("\033[J")]
+                rows = [re.sub("\033\\[[0-9;]*[A-Za-z]|\r", "", row) for row in picture.split("\n")]
+                self.assertLessEqual(max(map(len, rows)), columns, (columns, rows))
+                self.assertLessEqual(len(rows), lines, rows)
+                self.assertNotIn("gpu/utilization", picture)
+                self.assertRegex(rows[0], "^pi5  83.2 °C")
+                self.assertEqual("more; edgeprofctl sensors" in rows[-1], lines < 48, rows)
+                if lines > 48:
+                    self.assertIn("Input/output error", picture)
+
+    def test_empty_lists_say_what_to_do_next(self):
+        empty = {"metrics": [], "series": [], "frames": [], "stages": [], "totals": [], "apps": [], "alerts": [],
+                 "transitions": [], "events": [], "last_serial": 0, "marks": [], "recordings": [], "processes": [],
+                 "silences": []}
+        with self.daemon(**{method: empty for method in (
+                "ListMetrics", "GetHistory", "GetFrames", "ListStages", "ListApps", "ListAlerts", "GetAlertLog",
+                "ListEvents", "ListMarks", "ListRecordings", "ListProcesses", "ListSilences")}):
+            for verb, status in (("sensors *", 2), ("history *", 2), ("frames", 2), ("stages", 2), ("apps", 2),
+                                 ("alerts", 0), ("alerts --recent", 0), ("events", 0), ("events x", 0), ("marks", 2),
+                                 ("record", 2), ("ps", 2), ("silence", 0)):
+                said = "".join(self.ctl(*verb.split(), status=status))
+                self.assertRegex(said, r"(?i)\bno\b.*(edgeprofctl|--all|without)", verb)
 
     def test_a_closed_pipe_ends_it_quietly(self):
         with self.daemon():

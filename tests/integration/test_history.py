@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import CTL, DAEMON, DEMO, Daemon, Varlink, program, run_tests, until
+from harness import CTL, DAEMON, DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
 from test_apps import Actor
 
 KILLS = int(os.environ.get("EDGEPROF_KILLS", 200))
@@ -21,6 +21,48 @@ def around(daemon, *words):
     done = daemon.ctl("history", "--around", "now", "-j", *words)
     assert done.returncode == 0, done
     return json.loads(done.stdout)
+
+
+def test_words_and_globs_find_the_same_everywhere():
+    def listed(**parameters):
+        return {m["name"] for m in daemon.call("ListMetrics", **parameters)["metrics"]}
+
+    def recorded(glob):
+        with contextlib.closing(daemon.client()) as client:
+            return {s["name"] for chunk in client.stream("GetHistory", glob=glob) for s in chunk["series"]}
+
+    def subscribed(glob):
+        with contextlib.closing(daemon.client()) as client:
+            return {m["name"] for m in next(client.stream("Subscribe", glob=glob, events=False))["metrics"]}
+
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
+        loads = {"cpu/load1", "cpu/load5", "cpu/load15"}
+        until("rows", lambda: len(recorded("cpu/load*")) == 3)
+        for ask in (lambda glob: listed(glob=glob), recorded, subscribed):
+            assert ask("cpu/load1") == {"cpu/load1"}, "a metric's name is that metric"
+            assert ask("load") == ask("load*") >= loads and ask("cpu/load") == loads, ask("load")
+            assert loads < ask("cpu") and all(re.search("(^|/)cpu", name) for name in ask("cpu")), ask("cpu")
+            assert len(ask("*")) > len(ask("cpu")) > 3
+        for method in ("ListMetrics", "GetHistory"):
+            try:
+                daemon.call(method, glob="nosuchmetric")
+                raise AssertionError(method)
+            except VarlinkError as error:
+                assert error.name == "io.edgeprof.NotFound", error
+        for verb in ("sensors", "history", "metrics"):
+            done = daemon.ctl(verb, "nosuchmetric")
+            assert done.returncode == 2 and "'edgeprofctl metrics' lists them" in done.stderr, done
+        assert daemon.ctl("watch", "load", "--count", "1").stdout.count("cpu/load") == 3
+
+
+def test_the_log_says_once_what_this_machine_has():
+    with Daemon("[source load]\nenabled = no\n") as daemon:
+        until("it started", lambda: "started, version" in daemon.log())
+        lines = [line for line in daemon.log().splitlines() if "source" in line]
+        assert len(lines) == 1, lines
+        assert re.search(r"\d+ sources active(; not on this machine: [a-z, ]+)?; switched off: load$", lines[0]), lines
+        assert "0 failing" not in daemon.ctl("status").stdout
+        assert re.search(r"^Sources +\d+ ok, \d+ metrics$", daemon.ctl("status").stdout, re.M)
 
 
 def test_what_happened_is_one_command():

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import socket
@@ -250,6 +251,12 @@ def test_one_app_and_a_span():
         assert daemon.ctl("trace", "--since", "nonsense").returncode == 64
         assert daemon.ctl("trace", "--format", "svg").returncode == 64
         assert daemon.ctl("trace", "-o", "/nonexistent/x").returncode == 74
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "t.json"
+            said = daemon.ctl("trace", "-o", str(path)).stderr
+            told = re.search(r"wrote (.*): (\d+) events over [\d.]+ (?:s|min .*), [\d.]+ (?:B|KiB|MiB)\n$", said)
+            assert told and told[1] == str(path) and int(told[2]) > 0, said
+            assert daemon.ctl("trace", "-o", "-").stderr == ""
         glob = daemon.ctl("trace", "hello", "--sensors", "memory/used_percent")
         assert glob.returncode == 0 and names(check(read(glob.stdout))[0]["C"])["memory/used_percent"] >= 1
 

@@ -46,7 +46,7 @@ def call(method, **parameters):
 
 def metric(name):
     try:
-        return call("ListMetrics", glob=name)["metrics"][0]
+        return next((m for m in call("ListMetrics", glob=name)["metrics"] if m["name"] == name), None)
     except VarlinkError as error:
         if error.name != "io.edgeprof.NotFound":
             raise

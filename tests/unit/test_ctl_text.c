@@ -1,5 +1,6 @@
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
 #include "client/edgeprofctl/format.h"
+#include "client/edgeprofctl/screen.h"
 #include "client/edgeprofctl/spark.h"
 #include "client/edgeprofctl/table.h"
 #include "client/edgeprofctl/text.h"
@@ -87,6 +88,16 @@ START_TEST(values_have_units_that_people_read)
 		{1.5, "", "1.50"},
 		{1.5, "furlongs", "1.50 furlongs"},
 		{120, "microseconds", "120 µs"},
+		{1074015315.56, "per_second", "1.07 G/s"},
+		{12345, "per_second", "12.3 k/s"},
+		{999.4, "per_second", "999.4 /s"},
+		{36, "per_second", "36 /s"},
+		{0.25, "per_second", "0.25 /s"},
+		{-1500, "per_second", "-1.50 k/s"},
+		{466, "millijoules", "466 mJ"},
+		{2.54, "millijoules", "2.5 mJ"},
+		{12345, "millijoules", "12.3 J"},
+		{4.2e6, "millijoules", "4.20 kJ"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ck_assert_str_eq(
@@ -259,6 +270,47 @@ START_TEST(a_text_without_room_goes_below_its_row)
 }
 END_TEST
 
+START_TEST(a_table_that_must_fit_leaves_out_columns_from_the_right)
+{
+	struct style style = {.utf8 = true, .width = 16, .fit = true};
+	char *text = print_table(&style, "a very long note that goes on");
+	ck_assert_str_eq(text, "NAME     MS\ninfer  12.3\n\303\274         -\n");
+	free(text);
+	style.width = 45;
+	text = print_table(&style, "a very long note that goes on and on and on");
+	ck_assert_ptr_nonnull(strstr(text, "infer  12.3  a very long note that goes on a"));
+	free(text);
+}
+END_TEST
+
+START_TEST(a_screen_has_no_wider_and_no_more_lines_than_fit)
+{
+	static const struct {
+		const char *text;
+		unsigned width, height;
+		const char *want;
+	} cases[] = {
+		{"abc\ndef\n", 0, 0, "abc|\ndef|"},
+		{"abcdef\n", 3, 0, "abc|"},
+		{"\033[1;31mabcdef\033[0m", 3, 0, "\033[1;31mabc\033[0m|"},
+		{"\303\274\303\274\303\274", 2, 0, "\303\274\303\274|"},
+		{"1\n2\n3\n", 80, 3, "1|\n2|\n3|"},
+		{"1\n2\n3\n4\n", 80, 3, "1|\n2|\n... 2 more; edgeprofctl sensors|"},
+		{"1\n2\n3\n4\n", 7, 2, "1|\n... 3 m|"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		ck_assert_ptr_nonnull(out);
+		screen_print(out, cases[i].text, cases[i].width, cases[i].height, "|");
+		fclose(out);
+		ck_assert_str_eq(text, cases[i].want);
+		free(text);
+	}
+}
+END_TEST
+
 START_TEST(sparkline_shows_rise_and_gap)
 {
 	struct spark spark;
@@ -301,6 +353,8 @@ int main(void)
 	tcase_add_test(tcase, columns_line_up_and_empty_ones_go);
 	tcase_add_test(tcase, long_lines_are_cut_to_the_width);
 	tcase_add_test(tcase, a_text_without_room_goes_below_its_row);
+	tcase_add_test(tcase, a_table_that_must_fit_leaves_out_columns_from_the_right);
+	tcase_add_test(tcase, a_screen_has_no_wider_and_no_more_lines_than_fit);
 	tcase_add_test(tcase, sparkline_shows_rise_and_gap);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
