@@ -15,8 +15,8 @@
 /* Without a glob: what a person looks at first, in this order; apps, stages and the daemon have
  * their own place. */
 static const char *const interesting[] = {"temperature/*", "throttle/*", "power/*", "gpu/*",
-	"cpu/*", "cpu/*/frequency", "memory/*", "swap/*", "pressure/*/some", "fan/*",
-	"process/*/rss", "process/*/cpu"};
+	"cpu/*", "cpu/*/frequency", "memory/available", "memory/used*", "swap/used",
+	"pressure/*/some", "fan/*", "process/*/rss", "process/*/cpu"};
 
 /* What this machine does not have is no row; what it has and cannot be read is one. */
 static bool is_there(const cJSON *metric)
