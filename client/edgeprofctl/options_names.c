@@ -49,7 +49,7 @@ static const struct {
 	{"--kind", " KIND", "alert, silenced, hold, mark, app, source, clock, daemon or throttle"},
 	{"--level", " info|warning|critical", "of this severity or worse"},
 	{"--aggregate", " mean|min|max|count", "which value of a row is shown"},
-	{"--run", " 0|-1|-2…", "the current or latest run, the one before it, …"},
+	{"--run", " 0|-1|-2", "the current or latest run (0), the one before it (-1), up to -7"},
 	{"--all-runs", "", "all kept runs together"},
 };
 

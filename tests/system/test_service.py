@@ -33,12 +33,12 @@ TimeoutStartSec=200
 
 
 def plain_build():
-    """The tested build itself, or build/ beside it: the first one without a sanitizer."""
-    for build in (os.environ.get("EDGEPROF_BUILD"), SOURCE / "build"):
+    """The tested build itself, or build-run/ next to it: the first one without a sanitizer."""
+    for build in (os.environ.get("EDGEPROF_BUILD"), SOURCE / "build-run"):
         daemon = pathlib.Path(build or "") / "daemon" / "edgeprofd"
         if build and daemon.exists() and b"__asan_init" not in daemon.read_bytes():
             return pathlib.Path(build)
-    raise machine.Missing("there is no build without sanitizers in build/ (./run --setup makes one)")
+    raise machine.Missing("there is no build without sanitizers in build-run/ (./run --setup makes one)")
 
 
 def furnish(root, build, wanted):

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""README, followed literally: a copy of this checkout, ./install, then every command, program and
+configuration that README shows, in its order, by a shell without a variable of ours. What is installed
+goes to layers over /usr, /etc and /var that only this process sees. Needs root. There is no systemd in
+it (inside.py boots one): the service's command is run by hand, as its user."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+SOURCE = pathlib.Path(os.environ.get("EDGEPROF_SOURCE", pathlib.Path(__file__).parents[2]))
+sys.path.insert(0, str(SOURCE / "tests" / "tools"))
+import snippets  # noqa: E402
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# What a machine with sudo and systemd has, for one without: the commands of README, and no others.
+SUDO = '#!/bin/sh\nexec "$@"\n'
+SYSTEMCTL = """#!/bin/sh
+[ "$*" = "restart edgeprofd" ] || exit 1
+pidfile=/run/edgeprofd.pid
+if [ -e $pidfile ]; then kill "$(cat $pidfile)"; while kill -0 "$(cat $pidfile)" 2>/dev/null; do sleep 0.1; done; fi
+install -d -o edgeprof -g edgeprof /run/edgeprofd
+install -d -o edgeprof -g edgeprof -m 0750 /var/lib/edgeprofd
+command=$(sed -n 's/^ExecStart=//p' /lib/systemd/system/edgeprofd.service)
+RUNTIME_DIRECTORY=/run/edgeprofd STATE_DIRECTORY=/var/lib/edgeprofd setpriv --reuid=edgeprof \\
+	--regid=edgeprof --clear-groups $command >/run/edgeprofd.log 2>&1 </dev/null &
+echo $! >$pidfile
+for _ in $(seq 200); do
+	edgeprofctl status >/dev/null 2>&1 && exit 0
+	sleep 0.1
+done
+cat /run/edgeprofd.log >&2
+exit 1
+"""
+
+
+@contextlib.contextmanager
+def layers(scratch):
+    """A folder with sudo and systemctl. Nothing that is written from here on reaches this machine."""
+    machine.own_mount_namespace()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", scratch], check=True)
+    for name in ("usr", "etc", "var"):
+        (scratch / name / "upper").mkdir(parents=True)
+        (scratch / name / "work").mkdir()
+        options = f"lowerdir=/{name},upperdir={scratch}/{name}/upper,workdir={scratch}/{name}/work"
+        done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, f"/{name}"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise machine.Missing(f"no layer over /{name} here: {done.stderr.strip()}")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"], check=True)
+    bins = scratch / "bin"
+    bins.mkdir()
+    for name, text in (("sudo", SUDO), ("systemctl", SYSTEMCTL)):
+        (bins / name).write_text(text)
+        (bins / name).chmod(0o755)
+    try:
+        yield bins
+    finally:
+        pidfile = pathlib.Path("/run/edgeprofd.pid")
+        if pidfile.exists():
+            with contextlib.suppress(OSError):
+                os.kill(int(pidfile.read_text()), 15)
+        subprocess.run(["umount", "-l", scratch], check=False)
+
+
+def copy_checkout(to):
+    listed = subprocess.run(["git", "-C", SOURCE, "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, text=True)
+    if listed.returncode != 0:
+        shutil.copytree(SOURCE, to, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git"))
+        return
+    for name in listed.stdout.split("\0"):
+        file = SOURCE / name
+        if name and (file.is_symlink() or file.is_file()):
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, to / name, follow_symlinks=False)
+
+
+class Reader:
+    """Somebody who types what README says."""
+
+    def __init__(self, folder, home, bins):
+        self.folder = folder
+        self.env = {"PATH": f"{bins}:{PATH}", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
+
+    def type(self, commands, good=(0,)):
+        done = subprocess.run(["bash", "-e", "-c", commands], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=1200)
+        assert done.returncode in good, f"{commands}\n{done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+
+def installed_files():
+    found = set()
+    for top in ("/usr", "/etc", "/lib"):
+        for folder, folders, files in os.walk(top):
+            found |= {os.path.join(folder, name) for name in folders + files if "edgeprof" in name}
+    return found
+
+
+def check_unit():
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", "/lib/systemd/system/edgeprofd.service"],
+                              capture_output=True, text=True, timeout=60)
+        assert "edgeprofd" not in done.stderr, done.stderr
+
+
+def follow(reader):
+    """The blocks in README's order; what each promises is there afterwards."""
+    seen = set()
+    for block in snippets.of_file(SOURCE / "README.md"):
+        if block.name:
+            (reader.folder / block.name).write_text(block.text)
+        elif block.language == "sh":
+            print(f"{block.place}: {block.text.splitlines()[0]}", flush=True)
+            said = reader.type(block.text)
+            if block.text.startswith("./install"):
+                assert "FAILED" not in said and "compiles, links and runs" in said, said
+                check_unit()
+                reader.type("systemctl restart edgeprofd")
+            seen |= {word for word in ("./install", "cc ", "c++ ", "python3 ", "--check-config") if word in block.text}
+    assert len(seen) == 5, seen
+    reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
+    assert {"cam.txt", "camcpp.txt", "cam.py.txt"} <= reports, reports  # each program was seen
+    broker = json.loads(reader.type("edgeprofctl status -j"))["broker"]
+    assert broker["host"] == "localhost", broker  # the configuration that was written is the one that is read
+    assert any(pathlib.Path("/var/lib/edgeprofd").iterdir()), "no history on disk"
+    for question in snippets.questions(SOURCE):
+        reader.type(question, (0, 1, 2))
+
+
+def removal(reader, before):
+    left = pathlib.Path("/etc/edgeprofd/edgeprofd.conf.d/local.conf")
+    conf = pathlib.Path("/etc/edgeprofd/edgeprofd.conf")
+    conf.write_text(conf.read_text() + "# mine\n")
+    assert "kept" in reader.type("./install")
+    assert conf.read_text().endswith("# mine\n")
+    assert "kept" in reader.type("./install --uninstall")
+    after = installed_files() - before - {str(left), str(conf), str(conf.parent), str(left.parent)}
+    assert after == set() and conf.exists() and left.exists(), after
+
+
+def main():
+    if os.geteuid() != 0:
+        raise machine.Missing("needs root (./install, layers over /usr, /etc and /var)")
+    for tool in ("apt-get", "cc", "c++", "meson", "setpriv"):
+        if not shutil.which(tool, path=PATH):
+            raise machine.Missing(f"{tool} is not installed")
+    with tempfile.TemporaryDirectory(prefix="edgeprof-readme-") as place:
+        scratch, folder = pathlib.Path(place) / "layers", pathlib.Path(place) / "edgeprofd"
+        scratch.mkdir()
+        folder.mkdir()
+        copy_checkout(folder)
+        with layers(scratch) as bins:
+            reader = Reader(folder, place, bins)
+            before = installed_files()
+            follow(reader)
+            removal(reader, before)
+    print("README holds")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except machine.Missing as missing:
+        print(missing)
+        sys.exit(77)
