@@ -182,7 +182,7 @@ def test_chrome_trace_of_everything():
         busy(daemon)
         path = pathlib.Path(folder) / "out.json"
         done = daemon.ctl("trace", "-o", str(path), "--since", "1min")
-        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+        assert done.returncode == 0 and not done.stdout and "wrote " in done.stderr, done
         assert os.listdir(folder) == ["out.json"]
         umask = os.umask(0)
         os.umask(umask)
@@ -402,7 +402,7 @@ def test_the_daemon_dies_in_between():
             upstream.close()
             said = ctl.communicate(timeout=60)[1]
         assert ctl.returncode == 1, (ctl.returncode, said)
-        assert "not whole" in said, said
+        assert "incomplete" in said, said
         trace = read(out.read_text())
         about(trace, truncated=True)
         assert len(check(trace)[0]["X"]) > 100
