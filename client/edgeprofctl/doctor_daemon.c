@@ -159,7 +159,7 @@ static void check_sources(cJSON *checks, const cJSON *reply)
 	}
 	finding_add(checks, bad == 0 && fine > 0 ? FINDING_OK : FINDING_PROBLEM, "sources",
 		fine > 0 ? NULL : "journalctl -u edgeprofd -e",
-		"%d of %d ok, %d broken, %d absent or off", fine, all, bad, all - fine - bad);
+		"%d ok, %d broken, %d absent or off", fine, bad, all - fine - bad);
 	double share = total / 1e6 * 100;
 	char fix[160];
 	snprintf(fix, sizeof(fix), "edgeprofctl source enable %.64s --interval 5s", dearest);

@@ -71,7 +71,7 @@ class Doctor(Case):
         self.assertEqual(rows[0]["text"], "error: /sys/x/temp: Permission denied")
         self.assertEqual(rows[0]["fix"], "sudo chmod a+r /sys/x/temp # until the next boot")
         self.assertEqual(rows[1]["fix"], "journalctl -u edgeprofd -e")
-        self.assertEqual(rows[2]["text"], "1 of 4 ok, 2 broken, 1 absent or off")
+        self.assertEqual(rows[2]["text"], "1 ok, 2 broken, 1 absent or off")
 
     def test_absent_and_switched_off_sources_are_no_problem(self):
         rows = self.checks("source power", "source fan", "sources", "sensors", ListSources=sources(
