@@ -56,6 +56,8 @@ struct config {
 	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
 	/* [advice]; critical_celsius is made of [alert temperature] */
 	struct advice_options advice;
+	/* [gauge] */
+	uint64_t gauge_expire_ns;
 	/* [mqtt] */
 	struct mqtt_options mqtt;
 	/* [statsd] */

@@ -231,6 +231,10 @@ static const struct config_key advice_keys[] = {
 		3600000000000u),
 };
 
+static const struct config_key gauge_keys[] = {
+	RANGE_KEY("expire", CONFIG_DURATION, config, gauge_expire_ns, 1000000000u, 86400000000000u),
+};
+
 static const struct config_key mqtt_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
 	CONFIG_SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
@@ -281,6 +285,7 @@ const struct config_section config_sections[] = {
 	{"recorder", false, KEYS(config_recorder_keys)},
 	{"history", false, KEYS(history_keys)},
 	{"advice", false, KEYS(advice_keys)},
+	{"gauge", false, KEYS(gauge_keys)},
 	{"mqtt", false, KEYS(mqtt_keys)},
 	{"statsd", false, KEYS(statsd_keys)},
 	{"source", true, KEYS(source_keys)},

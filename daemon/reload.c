@@ -74,6 +74,7 @@ void daemon_configure_apps(struct daemon *daemon)
 	struct advice_options advice = daemon->config->advice;
 	advice.critical_celsius = critical_celsius(daemon->config);
 	apps_configure_advice(daemon->core.apps, &advice);
+	apps_configure_gauges(daemon->core.apps, daemon->config->gauge_expire_ns);
 	struct app_settings *settings = &daemon->config->apps;
 	daemon->core.nearest = daemon->config->nearest;
 	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);

@@ -31,7 +31,7 @@ static void add_pids(struct table *table, const cJSON *app)
 static void add_app(struct table *table, const cJSON *app)
 {
 	static const char *const counts[] = {"sent", "received", "dropped", "in_ring", "invalid"};
-	const char *state = json_true(app, "hung") ? "hung" : json_word(app, "state");
+	const char *state = json_word(app, "state");
 	table_add(table, TONE_NONE, "%s", json_word(app, "name"));
 	table_add(table, style_of_state(state), "%s", state);
 	add_pids(table, app);
@@ -77,6 +77,11 @@ static void show_details(struct ctl *ctl, const cJSON *app)
 	FILE *out = ctl->output.stream;
 	const char *name = json_word(app, "name");
 	const char *words = json_text(app, "last_words");
+	struct label last =
+		format_last_fps(json_number(app, "last_fps"), json_number(app, "idle_ms"));
+	if (last.text[0] != '\0') {
+		fprintf(out, "%s: %s\n", name, last.text);
+	}
 	if (words != NULL) {
 		fprintf(out, "%s: %s%s%s\n", name, style_on(&ctl->style, TONE_WARN), words,
 			style_off(&ctl->style, TONE_WARN));
@@ -150,7 +155,8 @@ static void show_apps(struct ctl *ctl, const cJSON *reply)
 int verb_apps(struct ctl *ctl)
 {
 	cJSON *reply;
-	int status = ctl_call(ctl, "ListApps", NULL, true, &reply);
+	int status =
+		ctl_call(ctl, "ListApps", ctl_all(ctl, ctl_parameters("", NULL)), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
@@ -159,8 +165,10 @@ int verb_apps(struct ctl *ctl)
 	}
 	if (json_count(reply, "apps") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no app has attached yet; see edgeprof(3), or try: edgeprofctl emit work "
-			"5ms --app test");
+			ctl->options.given & OPTION_ALL
+				? "no app has attached yet; see edgeprof(3), or try: edgeprofctl "
+				  "emit work 5ms --app test"
+				: "no app runs; see edgeprof(3), or --all for those that ended");
 	}
 	cJSON_Delete(reply);
 	return status;

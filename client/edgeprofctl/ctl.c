@@ -325,3 +325,11 @@ cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app)
 	}
 	return parameters;
 }
+
+cJSON *ctl_all(const struct ctl *ctl, cJSON *parameters)
+{
+	if (ctl->options.given & OPTION_ALL) {
+		cJSON_AddTrueToObject(parameters, "all");
+	}
+	return parameters;
+}

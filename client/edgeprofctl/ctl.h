@@ -72,6 +72,9 @@ cJSON *ctl_parameters(const char *name, const char *text);
 /* The same of an app in the run that --run or --all-runs name. */
 cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app);
 
+/* Adds the parameter all when --all was given. */
+cJSON *ctl_all(const struct ctl *ctl, cJSON *parameters);
+
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

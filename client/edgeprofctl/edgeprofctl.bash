@@ -11,7 +11,7 @@ _edgeprofctl_metrics() {
 }
 
 _edgeprofctl_names() {
-	_edgeprofctl_ask "$1" -j | grep -o "\"$2\":\"[A-Za-z0-9_.-]*\"" | cut -d '"' -f 4 | sort -u
+	_edgeprofctl_ask "$1" -j "${@:3}" | grep -o "\"$2\":\"[A-Za-z0-9_.-]*\"" | cut -d '"' -f 4 | sort -u
 }
 
 _edgeprofctl() {
@@ -59,14 +59,14 @@ _edgeprofctl() {
 		return
 		;;
 	--app)
-		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names stages app)" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$(_edgeprofctl_names stages app --all)" -- "$current")
 		return
 		;;
 	esac
 	case $verb in
 	"" | help) words="$verbs" ;;
 	sensors | metrics | watch | history) words="$(_edgeprofctl_metrics)" ;;
-	stages | frames | report | marks | trace) words="$(_edgeprofctl_names frames app)" ;;
+	stages | frames | report | marks | trace) words="$(_edgeprofctl_names frames app --all)" ;;
 	record)
 		words="now list show export"
 		if [[ $previous == show || $previous == export ]]; then
@@ -90,7 +90,7 @@ _edgeprofctl() {
 		;;
 	esac
 	case $verb in
-	sensors) options+=" --all" ;;
+	sensors | status | apps) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots --aggregate" ;;
 	record) options+=" -o --output --format --sensors" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;
@@ -98,12 +98,12 @@ _edgeprofctl() {
 	ack | silence) options+=" --note --remove" ;;
 	test-alert) options+=" --note" ;;
 	events) options+=" --follow --lines --since --until --kind --level" ;;
-	watch) options+=" --interval --count" ;;
+	watch) options+=" --interval --count --all" ;;
 	mark | snapshot) options+=" --app" ;;
 	ps) options+=" --watch --unwatch --name --threads" ;;
-	frames) options+=" --span --method --throttle --slow --recent --run --all-runs" ;;
+	frames) options+=" --span --method --throttle --slow --recent --all --run --all-runs" ;;
 	report) options+=" --run --all-runs" ;;
-	stages) options+=" --tree --by --span --method --throttle --wide --run --all-runs" ;;
+	stages) options+=" --tree --by --span --method --throttle --wide --all --run --all-runs" ;;
 	source) options+=" --interval" ;;
 	emit) options+=" --app --frame --unit --time" ;;
 	mqtt-latency) options+=" --host --port --config --key --count --publish --interval" ;;

@@ -151,6 +151,29 @@ struct label format_span(double seconds)
 	return label;
 }
 
+struct label format_ago(double age_ms)
+{
+	struct label label;
+	double seconds = age_ms / 1000;
+	if (seconds < 59.5) {
+		snprintf(label.text, sizeof(label.text), "%.*f s ago", seconds < 0.95 ? 1 : 0,
+			seconds);
+	} else {
+		snprintf(label.text, sizeof(label.text), "%.50s ago", format_span(seconds).text);
+	}
+	return label;
+}
+
+struct label format_last_fps(double last_fps, double idle_ms)
+{
+	struct label label = {""};
+	if (!isnan(last_fps) && !isnan(idle_ms)) {
+		snprintf(label.text, sizeof(label.text), "last %.1f fps %.40s", last_fps,
+			format_ago(idle_ms).text);
+	}
+	return label;
+}
+
 /* Where the year would not fit a calendar, there is no time to show. */
 static bool local_time(int64_t time_us, struct tm *ret)
 {

@@ -11,8 +11,11 @@ struct label {
 
 /* A value in a unit of the daemon ("celsius", "hertz", "bytes", …); "-" for NAN. utf8: °C, µs. */
 struct label format_value(double value, const char *unit, bool utf8);
-struct label format_bytes(double bytes);    /* "3.7 GiB" */
-struct label format_count(int64_t count);   /* "1,234,567" */
-struct label format_span(double seconds);   /* "0.4 s", "3 min 5 s", "2 d 4 h" */
+struct label format_bytes(double bytes);  /* "3.7 GiB" */
+struct label format_count(int64_t count); /* "1,234,567" */
+struct label format_span(double seconds); /* "0.4 s", "3 min 5 s", "2 d 4 h" */
+struct label format_ago(double age_ms);	  /* "8 s ago" */
+/* "last 49.0 fps 8 s ago" of a rate that is not of now; "" when one is not known. */
+struct label format_last_fps(double last_fps, double idle_ms);
 struct label format_time(int64_t time_us);  /* local "2026-11-21 05:40:23", "-" for 0 */
 struct label format_clock(int64_t time_us); /* local "05:40:23.120" */

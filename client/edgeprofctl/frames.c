@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
 #include "client/edgeprofctl/verbs.h"
@@ -13,7 +14,11 @@ static void add_note(struct table *table, const cJSON *frames)
 	const char *status = json_word(frames, "status");
 	double end_to_end = json_number(frames, "end_to_end_p95_ms");
 	int64_t misses = json_integer(frames, "misses");
-	if (strncmp(status, "insufficient", 12) == 0) {
+	struct label last =
+		format_last_fps(json_number(frames, "last_fps"), json_number(frames, "idle_ms"));
+	if (last.text[0] != '\0') {
+		table_add(table, TONE_DIM, "%s", last.text);
+	} else if (strncmp(status, "insufficient", 12) == 0) {
 		table_add(table, TONE_DIM, "insufficient data");
 	} else if (misses > 0) {
 		table_add(table, TONE_WARN, "%lld missed", (long long)misses);
@@ -72,7 +77,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 	if (options->given & OPTION_RECENT) {
 		cJSON_AddNumberToObject(parameters, "recent", (double)options->recent);
 	}
-	return parameters;
+	return ctl_all(ctl, parameters);
 }
 
 /* Single frames. True when there are any. */

@@ -16,7 +16,7 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-	{"status", "", "One screen: device, sources, apps, alerts.", 0, 0, 0, "status",
+	{"status", "", "One screen: device, sources, apps, alerts.", OPTION_ALL, 0, 0, "status",
 		verb_status},
 	{"snapshot", "", "The most important numbers of this moment in one answer.", OPTION_APP, 0,
 		0, "snapshot -j", verb_snapshot},
@@ -24,15 +24,16 @@ static const struct verb verbs[] = {
 		verb_sensors},
 	{"stages", "[APP]", "Pipeline report: mean, p95, p99 of each stage.",
 		OPTION_TREE | OPTION_BY | OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE |
-			OPTION_WIDE | OPTION_RUN | OPTION_ALL_RUNS,
+			OPTION_WIDE | OPTION_ALL | OPTION_RUN | OPTION_ALL_RUNS,
 		0, 1, "stages cam --tree", verb_stages},
 	{"frames", "[APP]", "Frame rate, frame time, jitter, single frames.",
 		OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE | OPTION_SLOW | OPTION_RECENT |
-			OPTION_RUN | OPTION_ALL_RUNS,
+			OPTION_ALL | OPTION_RUN | OPTION_ALL_RUNS,
 		0, 1, "frames cam --slow", verb_frames},
 	{"report", "[APP]", "An app's report, as it is written when the app ends.",
 		OPTION_RUN | OPTION_ALL_RUNS, 0, 1, "report cam", verb_report},
-	{"apps", "", "Attached applications and their event accounts.", 0, 0, 0, "apps", verb_apps},
+	{"apps", "", "Attached applications and their event accounts.", OPTION_ALL, 0, 0, "apps",
+		verb_apps},
 	{"ps", "", "Watched processes; adds and removes watches.",
 		OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME | OPTION_THREADS, 0, 0,
 		"ps --watch '*sample_img*' --name sample", verb_ps},
@@ -63,8 +64,8 @@ static const struct verb verbs[] = {
 		OPTION_FOLLOW | OPTION_LINES | OPTION_SINCE | OPTION_UNTIL | OPTION_KIND |
 			OPTION_LEVEL,
 		0, 1, "events --follow --level warning", verb_events},
-	{"watch", "[GLOB]", "Live view; q quits.", OPTION_INTERVAL | OPTION_COUNT, 0, 1,
-		"watch temperature --interval 500ms", verb_watch},
+	{"watch", "[GLOB]", "Live view; q quits.", OPTION_INTERVAL | OPTION_COUNT | OPTION_ALL, 0,
+		1, "watch temperature --interval 500ms", verb_watch},
 	{"mark", "LABEL", "Put a mark on the timeline.", OPTION_APP, 1, 1, "mark 'model loaded'",
 		verb_mark},
 	{"marks", "[APP]", "Marks, their memory and what changed between them.", 0, 0, 1,

@@ -24,8 +24,9 @@ static void names_of(const cJSON *reply, char names[NAMES_SIZE])
 static int several(struct ctl *ctl)
 {
 	char names[NAMES_SIZE];
-	cJSON *reply;
-	int status = ctl_call(ctl, "ListApps", NULL, true, &reply);
+	cJSON *reply, *parameters = ctl_parameters("", NULL);
+	cJSON_AddTrueToObject(parameters, "all");
+	int status = ctl_call(ctl, "ListApps", parameters, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}

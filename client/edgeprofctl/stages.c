@@ -10,6 +10,9 @@
 #include "client/edgeprofctl/table.h"
 #include "client/edgeprofctl/verbs.h"
 
+/* The numbers of a pipeline whose latest event is older say how old they are. */
+static const double OLD_MS = 2000;
+
 static const struct column columns[] = {
 	{"Stage", false, true},
 	{"Mean ms", true, false},
@@ -87,19 +90,23 @@ static void run_title(const struct ctl *ctl, const cJSON *total, char *ret, size
 	}
 }
 
-/* Of what the numbers are, where that is not the recent window of all runs. */
-static void show_title(struct ctl *ctl, const char *app, const cJSON *stage, const cJSON *total)
+/* Of what the numbers are, where that is not the recent window of all runs up to now. */
+static void show_title(
+	struct ctl *ctl, const char *app, const cJSON *stage, const cJSON *total, double age_ms)
 {
+	char old[80];
+	snprintf(old, sizeof(old), " (%s)", format_ago(age_ms).text);
 	FILE *out = ctl->output.stream;
 	const char *throttle = json_word(stage, "throttle");
 	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
 	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
 	char run[96];
 	run_title(ctl, total, run, sizeof(run));
-	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s\n",
+	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s%s\n",
 		style_on(&ctl->style, TONE_BOLD), app, run,
 		lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
-		filtered ? throttle : "", style_off(&ctl->style, TONE_BOLD));
+		filtered ? throttle : "", age_ms >= OLD_MS ? old : "",
+		style_off(&ctl->style, TONE_BOLD));
 }
 
 static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
@@ -107,12 +114,14 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 	FILE *out = ctl->output.stream;
 	const cJSON *first = NULL;
 	bool any = false;
+	double age_ms = NAN;
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) == 0) {
 			add_stage(&table, stage);
 			first = first == NULL ? stage : first;
+			age_ms = fmin(age_ms, json_number(stage, "age_ms"));
 			any = any || !isnan(json_number(stage, "mean_ms"));
 		}
 	}
@@ -122,7 +131,7 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 		add_total(&table, "TOTAL", any ? json_number(total, "mean_ms") : (double)NAN);
 		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
-	show_title(ctl, app, first, total);
+	show_title(ctl, app, first, total, age_ms);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
 }
@@ -172,7 +181,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
 		}
 	}
-	return parameters;
+	return ctl_all(ctl, parameters);
 }
 
 static stage_view *view_of(const struct options *options)

@@ -116,9 +116,13 @@ static void add_apps(struct table *table, const cJSON *status)
 	for (const cJSON *app = json_first(status, "apps"); app != NULL; app = app->next) {
 		double fps = json_number(app, "fps");
 		const char *words = json_word(app, "last_words");
-		char rate[48] = "";
+		struct label last =
+			format_last_fps(json_number(app, "last_fps"), json_number(app, "idle_ms"));
+		char rate[72] = "";
 		if (!isnan(fps)) {
 			snprintf(rate, sizeof(rate), ", %.1f fps", fps);
+		} else if (last.text[0] != '\0') {
+			snprintf(rate, sizeof(rate), ", %s", last.text);
 		}
 		table_add(table, TONE_NONE, "  %s", json_word(app, "name"));
 		table_add(table, style_of_state(json_word(app, "state")), "%s%s, %lld stages%s%s",
@@ -179,7 +183,8 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 int verb_status(struct ctl *ctl)
 {
 	cJSON *reply;
-	int status = ctl_call(ctl, "GetStatus", NULL, false, &reply);
+	int status =
+		ctl_call(ctl, "GetStatus", ctl_all(ctl, ctl_parameters("", NULL)), false, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}

@@ -153,8 +153,10 @@ static int make_picture(struct ctl *ctl)
 	int status = CTL_FINE;
 	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
 		const char *glob = i == PART_METRICS && ctl->word_count > 0 ? ctl->words[0] : NULL;
-		status = ctl_call(
-			ctl, methods[i], ctl_parameters("glob", glob), i != PART_STATUS, &reply[i]);
+		cJSON *parameters = ctl_parameters("glob", glob);
+		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
+		parameters = of_apps ? ctl_all(ctl, parameters) : parameters;
+		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
 	}
 	if (status == CTL_FINE) {
 		show_picture(ctl, reply);

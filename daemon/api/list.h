@@ -21,12 +21,12 @@ struct list_cursor {
 	struct api *api;
 	struct core *core;
 	uint64_t now_ns;
-	uid_t uid;	/* of the peer */
-	bool permitted; /* he may see what is other users' */
-	bool all;
-	uint32_t first, second;	       /* indices, as the list likes */
-	uint32_t choice;	       /* what the call asked for, as the list likes */
-	struct run_choice run;	       /* of lists of apps */
+	uid_t uid;			/* of the peer */
+	bool permitted;			/* he may see what is other users' */
+	bool all;			/* what is over as well */
+	uint32_t first, second;		/* indices, as the list likes */
+	uint32_t choice;		/* what the call asked for, as the list likes */
+	struct run_choice run;		/* of lists of apps */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
 };
 
@@ -47,9 +47,11 @@ enum api_result list_start(
 
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
-/* And of one run, or of all of them together, by the two parameters from `run` on. */
+/* And of one run, or of all of them together, by the two parameters from `run` on; the one after
+ * them adds apps that ended a while ago. */
 enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
 	const struct value *run);
+/* The app that was asked for, else those that run or ended a moment ago, or all. */
 bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);
 /* The index-th app, in the run that the call asked for. False past the end; *ret NULL: it is not
  * wanted, or has no such run. */

@@ -6,6 +6,7 @@
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
 #include "daemon/core/app_runs.h"
+#include "daemon/core/app_state.h"
 
 static bool app_item(struct list_cursor *cursor, struct json *out)
 {
@@ -14,6 +15,9 @@ static bool app_item(struct list_cursor *cursor, struct json *out)
 		return false;
 	}
 	cursor->first++;
+	if (!list_app_wanted(cursor, app)) {
+		return true;
+	}
 	bool own = cursor->permitted || app->uid == cursor->uid;
 	row_app(out, cursor->api, app, own, cursor->now_ns);
 	return true;
@@ -52,12 +56,14 @@ enum api_result method_list_apps(struct api_call *call)
 {
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
+	cursor.all = call->value[0].present && call->value[0].boolean;
 	return list_start(call, &app_list, &cursor);
 }
 
 bool list_app_wanted(const struct list_cursor *cursor, const struct app *app)
 {
-	return cursor->pattern[0] == '\0' || strcmp(cursor->pattern, app->name) == 0;
+	return cursor->pattern[0] == '\0' ? cursor->all || app_live(app, cursor->now_ns)
+					  : strcmp(cursor->pattern, app->name) == 0;
 }
 
 /* Narrows the list to the app that the call names. False: there is none. */
@@ -90,6 +96,8 @@ enum api_result list_of_run(
 	if (wrong) {
 		return reply_invalid_parameter(call->out, wrong);
 	}
+	/* who asks for another run does not ask for what is going on */
+	cursor.all = (run[2].present && run[2].boolean) || cursor.run.run != 0 || cursor.run.all;
 	if (!narrow(&cursor, call)) {
 		return reply_not_found(call->out, "app", call->value[0].string);
 	}

@@ -7,6 +7,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/app_state.h"
 
 /* A query in the cursor's choice. */
 enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2, SLOW = 16, COUNT_SHIFT = 8, DEFAULT_SLOW = 10 };
@@ -24,7 +25,6 @@ static struct frames_query query_of(const struct list_cursor *cursor)
 
 static void stats_fields(struct json *out, const struct frames_stats *stats)
 {
-	json_number_opt(out, "fps", stats->fps);
 	json_number_opt(out, "frame_time_ms", stats->frame_time_ms);
 	json_number_opt(out, "fps_mean", stats->fps_mean);
 	json_number_opt(out, "fps_min", stats->fps_min);
@@ -45,6 +45,20 @@ static void stats_fields(struct json *out, const struct frames_stats *stats)
 	json_number_opt(out, "end_to_end_max_ms", stats->end_to_end_max_ms);
 	json_number_opt(out, "stage_sum_mean_ms", stats->stage_sum_mean_ms);
 	json_number_opt(out, "in_flight", stats->in_flight);
+}
+
+/* Of the recent frames it is a rate of now, or none. */
+static void rate_fields(struct json *out, const struct list_cursor *cursor, const struct app *app,
+	struct frames_stats *stats)
+{
+	struct app_rate_reason reason;
+	bool recent = !(cursor->choice & LIFETIME);
+	if (recent && !app_has_rate(app, &app->frames->pulse, cursor->now_ns, &reason)) {
+		row_rate(out, app, &app->frames->pulse, stats->fps, cursor->now_ns);
+		stats->fps = stats->frame_time_ms = (double)NAN;
+	} else {
+		json_number_opt(out, "fps", stats->fps);
+	}
 }
 
 static void deadline_fields(
@@ -126,6 +140,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	json_string(out, "throttle", filters[query.filter]);
 	json_string_opt(out, "reason", stats.reason ? stats.reason : "");
 	if (scratch) {
+		rate_fields(out, cursor, app, &stats);
 		stats_fields(out, &stats);
 	}
 	json_unsigned(out, "frame_count", stats.frame_count);
@@ -134,6 +149,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	energy_fields(out, app);
 	if (frames->last_tick_ns != 0) {
 		json_integer(out, "last_us", row_time_us(cursor->core, frames->last_tick_ns));
+		json_number(out, "age_ms", row_age_ms(cursor->now_ns, frames->last_tick_ns));
 	}
 	json_close(out, '}');
 }

@@ -149,6 +149,7 @@ static void stage_item(
 	json_unsigned(out, "abandoned", stage->abandoned);
 	if (stage->last_ns != 0) {
 		json_integer(out, "last_us", row_time_us(cursor->core, stage->last_ns));
+		json_number(out, "age_ms", row_age_ms(cursor->now_ns, stage->last_ns));
 	}
 	row_attributes(out, stage);
 	json_close(out, '}');

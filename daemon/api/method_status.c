@@ -7,6 +7,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/app_state.h"
 
 /* Beyond this the apps' processes, then apps and sources, are left out: ListApps has them all. */
 enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };
@@ -80,8 +81,12 @@ static void apps_field(struct api_call *call)
 	bool permitted = call_permitted(call);
 	const struct app *app;
 	json_open(out, "apps", '[');
+	bool all = call->value[0].present && call->value[0].boolean;
 	for (size_t i = 0; (app = apps_at(call->core->apps, i)); i++) {
 		size_t mark = json_mark(out);
+		if (!all && !app_live(app, call->now_ns)) {
+			continue;
+		}
 		bool own = permitted || app->uid == call->connection->uid;
 		row_app(out, call->api, app, own, call->now_ns);
 		if (json_room(out) < STATUS_ROOM) {

@@ -7,7 +7,7 @@
 
 struct cJSON;
 
-enum { PARAMS_MAX = 8 };
+enum { PARAMS_MAX = 9 };
 
 enum param_type {
 	PARAM_STRING,

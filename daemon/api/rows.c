@@ -27,15 +27,15 @@ void row_metric(
 	json_number(out, "value", metric->value);
 	json_string(out, "unit", unit_name(metric->unit));
 	if (metric->t_ns != 0) {
-		json_integer(out, "time_us", row_time_us(core, metric->t_ns));
-		json_number(out, "age_ms", row_age_ms(now_ns, metric->t_ns));
+		json_integer(out, "time_us", row_time_us(core, metric_time_ns(metric)));
+		json_number(out, "age_ms", row_age_ms(now_ns, metric_time_ns(metric)));
 	}
 	json_string(out, "source", metric->source->name);
 	json_string(out, "state", source_state_name(source_state_at(metric->source, now_ns)));
 	json_number_opt(out, "max", metric->limit);
 	json_string_opt(out, "origin", metric->origin);
 	if (!isfinite(metric->value)) {
-		json_string_opt(out, "reason", metric->reason);
+		json_string_opt(out, "reason", metric_reason(metric, now_ns).text);
 	}
 	json_close(out, '}');
 }
@@ -214,6 +214,23 @@ void row_advice(struct json *out, const struct core *core, const struct app *app
 	json_close(out, '}');
 }
 
+void row_rate(struct json *out, const struct app *app, const struct pulse *pulse, double fps,
+	uint64_t now_ns)
+{
+	struct app_rate_reason reason;
+	uint64_t last_ns = pulse_last_ns(pulse);
+	if (app_has_rate(app, pulse, now_ns, &reason)) {
+		json_number_opt(out, "fps", fps);
+		return;
+	}
+	json_number(out, "fps", NAN); /* null */
+	json_string(out, "fps_reason", reason.text);
+	json_number_opt(out, "last_fps", fps);
+	if (last_ns > 0) {
+		json_number(out, "idle_ms", row_age_ms(now_ns, last_ns));
+	}
+}
+
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns)
 {
@@ -229,8 +246,11 @@ void row_app(
 		struct frames_stats stats;
 		if (scratch) {
 			frames_stats(app->frames, scratch, &stats);
-			json_number_opt(out, "fps", stats.fps);
+			row_rate(out, app, &app->frames->pulse, stats.fps, now_ns);
 		}
+	}
+	if (app_last_event_ns(app) > 0) {
+		json_number(out, "age_ms", row_age_ms(now_ns, app_last_event_ns(app)));
 	}
 	accounting_fields(out, &accounting);
 	json_unsigned(out, "restarts", app->restarts);

@@ -24,6 +24,11 @@ void row_attributes(struct json *out, const struct stage *stage);
 struct app;
 /* name: of the field; NULL = an item of a list. */
 void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name);
+struct pulse;
+/* The field "fps" of a stream of the app. When it is not of now, null with its reason, and what it
+ * was last: fps_reason, last_fps, idle_ms. */
+void row_rate(struct json *out, const struct app *app, const struct pulse *pulse, double fps,
+	uint64_t now_ns);
 /* processes: list them, with what they have open. */
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);

@@ -94,6 +94,13 @@ void app_metrics_wait_frames(struct frames *frames, bool running)
 	}
 }
 
+static void set_idle(struct frames *frames, uint64_t now_ns)
+{
+	if (frames->metric[FRAME_FPS] && pulse_idle_ns(&frames->pulse, now_ns) > 0) {
+		metric_set_idle(frames->metric[FRAME_FPS], pulse_last_ns(&frames->pulse));
+	}
+}
+
 /* The frame rate in percent of what it should be. A rate is of frames that came: what has not come
  * for three frames' time cannot be faster than one in that time. fps NAN = none in the interval. */
 static void set_target(struct frames *frames, double fps, uint64_t now_ns)
@@ -125,6 +132,7 @@ void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_
 			set_all_ended(frames);
 		} else {
 			set_all_null(frames, "no frame in the interval");
+			set_idle(frames, now_ns);
 			set_target(frames, NAN, now_ns);
 		}
 		frames_interval_reset(frames);

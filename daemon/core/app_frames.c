@@ -179,6 +179,7 @@ static void note_begin(struct app_frames *tied, struct app_process *process)
 {
 	if (!process->tied.begun) {
 		process->tied.begun = true;
+		tied->app->frames->interval_from_ns = process->attached_ns;
 		if (tied->app->processes == 1 && tied->app->frames->count > 0) {
 			frames_restart(tied->app->frames);
 		}

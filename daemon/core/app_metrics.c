@@ -8,6 +8,10 @@
 
 #include "daemon/core/stage_select.h"
 
+static const double RATE_INTERVAL_MIN_S = 0.5;
+
+#define FIRST_INTERVAL "the first interval"
+
 enum stage_metric {
 	STAGE_RATE,
 	STAGE_MEAN,
@@ -119,15 +123,43 @@ static void sample_growth(struct apps *apps, const struct app *app, struct stage
 	stage->rss_over_most = 0;
 }
 
-static void sample_stage(
-	struct apps *apps, const struct app *app, struct stage *stage, double interval_s)
+/* A stage that is executed seldom has a rate of 0 in most intervals; an idle one has none. */
+static void sample_silent_stage(struct stage *stage, double interval_s, uint64_t now_ns)
+{
+	struct metric *rate = stage->metric[STAGE_RATE];
+	set_all_null(stage->metric, STAGE_GROWTH, "no event in the interval");
+	if (rate && pulse_idle_ns(&stage->pulse, now_ns) > 0) {
+		metric_set_idle(rate, pulse_last_ns(&stage->pulse));
+	} else if (interval_s > 0) {
+		set(rate, 0);
+	} else {
+		set_null(rate, FIRST_INTERVAL);
+	}
+}
+
+/* The time since the last sample. Of an app that attached since then it is the rest of an interval:
+ * 0 when that is too short for a rate. */
+static double interval_of(const struct apps *apps, const struct app *app, uint64_t now_ns)
+{
+	uint64_t attached_ns = UINT64_MAX;
+	for (size_t i = 0; i < app->processes; i++) {
+		uint64_t t_ns = app->process[i]->attached_ns;
+		attached_ns = t_ns < attached_ns ? t_ns : attached_ns;
+	}
+	bool part = attached_ns > apps->sampled_ns;
+	uint64_t from_ns = part ? attached_ns : apps->sampled_ns;
+	double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
+	return part && interval_s < RATE_INTERVAL_MIN_S ? 0 : interval_s;
+}
+
+static void sample_stage(struct apps *apps, const struct app *app, struct stage *stage,
+	double interval_s, uint64_t now_ns)
 {
 	bool looked = stage->looked;
 	stage->looked = false;
 	sample_growth(apps, app, stage);
 	if (stage->interval.count == 0) {
-		set_all_null(stage->metric, STAGE_GROWTH, "no event in the interval");
-		set(stage->metric[STAGE_RATE], 0);
+		sample_silent_stage(stage, interval_s, now_ns);
 		return;
 	}
 	if (!looked) {
@@ -141,7 +173,7 @@ static void sample_stage(
 	if (interval_s > 0) {
 		set(stage->metric[STAGE_RATE], (double)stage->interval.count / interval_s);
 	} else {
-		set_null(stage->metric[STAGE_RATE], "the interval has no length");
+		set_null(stage->metric[STAGE_RATE], FIRST_INTERVAL);
 	}
 	if (stage->deadline_ns) {
 		double misses = (double)stage->interval.misses;
@@ -176,9 +208,10 @@ void app_metrics_wait(struct app *run, bool running)
 	}
 }
 
-static void sample_app(struct apps *apps, struct app *app, double interval_s, uint64_t now_ns)
+static void sample_app(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	bool ended = app->processes == 0;
+	double interval_s = interval_of(apps, app, now_ns);
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ended) {
 			set_all_ended(app->stage[i]->metric, STAGE_GROWTH);
@@ -186,7 +219,7 @@ static void sample_app(struct apps *apps, struct app *app, double interval_s, ui
 			stage_interval_reset(app->stage[i]);
 			app->stage[i]->looked = false;
 		} else {
-			sample_stage(apps, app, app->stage[i], interval_s);
+			sample_stage(apps, app, app->stage[i], interval_s, now_ns);
 		}
 	}
 	app_metrics_sample_frames(apps, app, now_ns);
@@ -221,12 +254,9 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 	apps_energy_sample(apps, now_ns);
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app *app = apps->app[i];
-		uint64_t from_ns =
-			apps->sampled_ns > app->since_ns ? apps->sampled_ns : app->since_ns;
-		double interval_s = now_ns > from_ns ? (double)(now_ns - from_ns) / 1e9 : 0;
-		sample_app(apps, app, interval_s, now_ns);
+		sample_app(apps, app, now_ns);
 		app_runs_sample(apps, app, now_ns);
-		app_values_sample(apps, app);
+		app_values_sample(apps, app, now_ns);
 		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;
 	}

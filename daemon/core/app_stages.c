@@ -211,6 +211,9 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		apps_note_other(apps, app, name);
 	}
 	process->stages[index] = stage;
+	if (stage->interval_from_ns < process->attached_ns) {
+		stage->interval_from_ns = process->attached_ns;
+	}
 	if (stage->users++ == 0) {
 		stage_warm_up(stage);
 	}

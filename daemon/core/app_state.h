@@ -4,13 +4,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct app;
+struct pulse;
 
 enum app_state {
 	APP_RUNNING,
-	APP_IDLE,   /* a process is attached and no stream had an event for its idle limit */
+	APP_IDLE,   /* a process is attached; no stream had an event for its idle limit (pulse.h) */
 	APP_HUNG,   /* a stage is open far longer than usual (app_hang.h) */
 	APP_ENDED,  /* on purpose: bye, exit 0, SIGTERM, SIGINT, SIGHUP */
 	APP_DIED,   /* a crash signal, or an unexplained end */
@@ -19,6 +21,22 @@ enum app_state {
 };
 
 enum app_state app_state(const struct app *app, uint64_t now_ns);
+
+/* When the latest event of its frames or stages was; 0 = there was none. */
+uint64_t app_last_event_ns(const struct app *app);
+
+/* An app that ended leaves the views of what is going on after this time. */
+#define APP_LIVE_NS UINT64_C(10000000000)
+bool app_live(const struct app *app, uint64_t now_ns);
+
+struct app_rate_reason {
+	char text[48];
+};
+
+/* Whether the rate of one of the app's streams is of now; if not, why: "app ended", "no event for
+ * 8 s". */
+bool app_has_rate(const struct app *app, const struct pulse *pulse, uint64_t now_ns,
+	struct app_rate_reason *reason);
 
 /* "running", "idle", "hung", "ended", "died", "killed". */
 const char *app_state_name(enum app_state state);

@@ -170,15 +170,43 @@ bool app_take_value(struct apps *apps, struct app_process *process,
 	if (!isfinite(sum)) {
 		return false;
 	}
-	value->value = sum;
-	value->set = true;
 	value->used_ns = now_ns;
+	if (!counter && record->start_ns < value->set_ns) {
+		return true; /* another thread's or process's was set later */
+	}
+	value->value = sum;
+	value->set_ns = record->start_ns;
 	return true;
 }
 
-void app_values_sample(struct apps *apps, struct app *app)
+/* A gauge holds until it is set again; a counter's total is what it is, whenever it grew. */
+static void value_sample(const struct apps *apps, const struct app_value *value, uint64_t now_ns)
 {
-	(void)apps;
+	if (value->counter) {
+		metric_set(value->metric, value->value);
+	} else if (value->set_ns == 0) {
+		metric_set_null(value->metric, "not set since the app started");
+	} else if (now_ns > value->set_ns && now_ns - value->set_ns > apps->gauge_expire_ns) {
+		metric_set_null(value->metric, "not set for longer than [gauge] expire");
+	} else {
+		metric_set_at(value->metric, value->value, value->set_ns);
+	}
+}
+
+void app_values_end(struct app *app)
+{
+	for (size_t i = 0; app->values && i < app->values->count; i++) {
+		app->values->value[i].set_ns = 0;
+	}
+}
+
+void apps_configure_gauges(struct apps *apps, uint64_t expire_ns)
+{
+	apps->gauge_expire_ns = expire_ns;
+}
+
+void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns)
+{
 	for (size_t i = 0; app->values && i < app->values->count; i++) {
 		struct app_value *value = &app->values->value[i];
 		if (!value->metric) {
@@ -186,12 +214,9 @@ void app_values_sample(struct apps *apps, struct app *app)
 		}
 		if (app->processes == 0) {
 			metric_set_ended(value->metric, "app ended");
-		} else if (value->counter || value->set) {
-			metric_set(value->metric, value->value);
 		} else {
-			metric_set_null(value->metric, "not set in the interval");
+			value_sample(apps, value, now_ns);
 		}
-		value->set = false;
 	}
 }
 

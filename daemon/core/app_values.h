@@ -19,8 +19,8 @@ enum {
 struct app_value {
 	char name[PROTO_NAME_SIZE];
 	bool counter;
-	bool set;	  /* since the last sample */
 	double value;	  /* a gauge's last, a counter's total since the app's since_ns */
+	uint64_t set_ns;  /* when it was set; 0 = not by a process that still runs */
 	uint64_t used_ns; /* of the drain that brought the last one */
 	struct metric *metric;
 };
@@ -45,7 +45,13 @@ struct app_attributes {
 	struct app_attribute attribute[STAGE_ATTRIBUTES_MAX];
 };
 
+struct apps;
 struct stage;
+
+#define GAUGE_EXPIRE_NS UINT64_C(600000000000)
+
+/* For how long a gauge keeps a value that is not set again; at first GAUGE_EXPIRE_NS. */
+void apps_configure_gauges(struct apps *apps, uint64_t expire_ns);
 
 /* What is known of the stage; NULL when nothing is. */
 const struct app_attributes *app_attributes_of(const struct stage *stage);

@@ -36,6 +36,7 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->timeline = timeline;
 	apps->options = *options;
 	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
+	apps->gauge_expire_ns = GAUGE_EXPIRE_NS;
 	advice_defaults(&apps->advice);
 	*ret = apps;
 	return 0;
@@ -289,6 +290,7 @@ void apps_detach(
 		return;
 	}
 	app->hangs.count = 0;
+	app_values_end(app);
 	for (i = 0; i < app->stages; i++) {
 		stage_abandon(app->stage[i]);
 	}

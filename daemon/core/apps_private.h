@@ -36,7 +36,8 @@ struct apps {
 	const struct throttle_times *throttle_times; /* NULL = not known */
 	stage_settings_lookup *stage_settings;	     /* NULL = none */
 	void *stage_settings_ctx;
-	uint32_t stage_serial;	   /* of the newest stage */
+	uint32_t stage_serial; /* of the newest stage */
+	uint64_t gauge_expire_ns;
 	size_t values;		   /* gauges and counters of all apps */
 	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
 	struct app_value no_value; /* what a name without a place leads to */
@@ -186,7 +187,9 @@ void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_
 void app_metrics_wait_frames(struct frames *frames, bool running);
 
 /* At the interval; when the app is given up. */
-void app_values_sample(struct apps *apps, struct app *app);
+void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns);
+/* Its last process ended: what it set is not of the next one. */
+void app_values_end(struct app *app);
 void app_values_retire(struct apps *apps, struct app *app);
 
 /* Judges, and sets the app's own metrics. */

@@ -166,7 +166,8 @@ uint64_t frames_tick(
 {
 	bool late = id != PROTO_NO_FRAME && frame_ids_take(&frames->ids, id);
 	frames->skipped_ids = frames->ids.skipped;
-	frames->interval.count++;
+	frames->interval.count += tick_ns >= frames->interval_from_ns;
+	pulse_note(&frames->pulse, tick_ns);
 	if (frames->warmup_left > 0) {
 		frames->warmup_left--;
 		frames->warmup_skipped++;
@@ -208,7 +209,7 @@ bool frames_judge(struct frames *frames, uint64_t took_ns)
 		return false;
 	}
 	frames->misses++;
-	frames->interval.misses++;
+	frames->interval.misses += frames->last_tick_ns >= frames->interval_from_ns;
 	frames->worst_ns = took_ns > frames->worst_ns ? took_ns : frames->worst_ns;
 	frames->consecutive_misses++;
 	if (frames->consecutive_misses > frames->longest_misses) {

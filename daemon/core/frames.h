@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/core/frame_ids.h"
+#include "daemon/core/pulse.h"
 #include "daemon/core/throttle.h"
 #include "proto/histogram.h"
 #include "proto/mapping.h"
@@ -84,6 +85,9 @@ struct frames {
 	uint64_t first_tick_ns, last_tick_ns;
 	uint64_t paused_ns; /* between first and last tick, without a process */
 	bool fresh;	    /* the next tick makes no delta */
+	struct pulse pulse; /* of all ticks, those of the warm-up as well */
+	/* The interval counts ticks from here on: what queued while nobody read is not of now. */
+	uint64_t interval_from_ns;
 	struct frame_ids ids;
 	struct {
 		uint64_t count, misses;

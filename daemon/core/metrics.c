@@ -4,6 +4,7 @@
 #include "daemon/core/metrics.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -207,17 +208,43 @@ void metric_set(struct metric *metric, double value)
 		return;
 	}
 	metric->value = value;
+	metric->value_ns = 0;
 	metric->reason = NULL;
 	metric->ended = false;
 	metric->set = true;
 }
 
+void metric_set_at(struct metric *metric, double value, uint64_t value_ns)
+{
+	metric_set(metric, value);
+	metric->value_ns = value_ns;
+}
+
 void metric_set_null(struct metric *metric, const char *reason)
 {
 	metric->value = NAN;
+	metric->value_ns = 0;
 	metric->reason = reason ? reason : "unknown";
 	metric->ended = false;
 	metric->set = true;
+}
+
+void metric_set_idle(struct metric *metric, uint64_t last_event_ns)
+{
+	metric_set_null(metric, "no event");
+	metric->value_ns = last_event_ns;
+}
+
+struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns)
+{
+	struct metric_reason reason = {""};
+	if (metric->reason && metric->value_ns > 0 && now_ns > metric->value_ns) {
+		snprintf(reason.text, sizeof(reason.text), "%s for %" PRIu64 " s", metric->reason,
+			(now_ns - metric->value_ns) / 1000000000);
+	} else if (metric->reason) {
+		snprintf(reason.text, sizeof(reason.text), "%s", metric->reason);
+	}
+	return reason;
 }
 
 void metric_set_ended(struct metric *metric, const char *reason)
@@ -237,8 +264,7 @@ void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_n
 	for (size_t i = 0; i < source->metrics; i++) {
 		struct metric *metric = list->item[i];
 		if (!metric->set) {
-			metric->value = NAN;
-			metric->reason = "not reported";
+			metric_set_null(metric, "not reported");
 		}
 		metric->set = false;
 		metric->t_ns = t_ns;

@@ -29,6 +29,7 @@ struct metric {
 	const char *origin; /* how the value came about; static text; NULL when the source says all
 			     */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
+	uint64_t value_ns;  /* of the value, or of the last event before there was none; 0 = t_ns */
 	bool ended;	    /* null because what it tells of has ended, not for want of a reading */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
@@ -62,11 +63,30 @@ void metrics_retire(struct metrics *metrics, struct metric *metric);
 /* Sets the value of the coming commit; NAN or inf becomes null ("not a number"). */
 void metric_set(struct metric *metric, double value);
 
+/* The same for a value that is older than the commit: one that holds until it is set again, or that
+ * is read less often than the rest. */
+void metric_set_at(struct metric *metric, double value, uint64_t value_ns);
+
 /* Sets null with a reason: static storage (a literal or errno_reason()). */
 void metric_set_null(struct metric *metric, const char *reason);
 /* The same when what the metric tells of has ended: alerts on it clear, where for want of a reading
  * they would stay as they are. */
 void metric_set_ended(struct metric *metric, const char *reason);
+
+/* Null because its stream is idle: "no event", as the reason says together with its age. */
+void metric_set_idle(struct metric *metric, uint64_t last_event_ns);
+
+/* When the value is of, for its age. */
+static inline uint64_t metric_time_ns(const struct metric *metric)
+{
+	return metric->value_ns > 0 && !metric->reason ? metric->value_ns : metric->t_ns;
+}
+
+/* Why it is null, with the time for which there was no event; "" when it has a value. */
+struct metric_reason {
+	char text[96];
+};
+struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns);
 
 /* Publishes what was set since the last commit as of t_ns (not before the source's previous commit:
  * an earlier time is raised to it). Metrics of the source that were not set become null

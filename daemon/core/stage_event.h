@@ -14,8 +14,9 @@ void stage_begin_block(struct stage *stage, const struct stage_block *block);
 void stage_take_cost(struct stage *stage, const struct stage_run *run);
 void stage_take_throttled(struct stage *stage, uint64_t duration_ns);
 
-/* Without branches: a stage that misses every other deadline would mispredict one each time. */
-static inline void stage_judge(struct stage *stage, uint64_t duration_ns)
+/* recent: 1 when the run counts with the interval, else 0. Without branches: a stage that misses
+ * every other deadline would mispredict one each time. */
+static inline void stage_judge(struct stage *stage, uint64_t duration_ns, uint64_t recent)
 {
 	uint64_t miss = duration_ns > stage->deadline_ns;
 	uint64_t mask = 0 - miss;
@@ -23,7 +24,7 @@ static inline void stage_judge(struct stage *stage, uint64_t duration_ns)
 	uint64_t over_ns = duration_ns & mask;
 	stage->judged++;
 	stage->misses += miss;
-	stage->interval.misses += miss;
+	stage->interval.misses += miss & recent;
 	stage->consecutive_misses = consecutive;
 	if (consecutive > stage->longest_misses) {
 		stage->longest_misses = consecutive;
@@ -37,6 +38,8 @@ static inline __attribute__((always_inline)) void stage_take(
 	struct stage *stage, const struct stage_run *run)
 {
 	uint64_t duration_ns = run->duration_ns;
+	uint64_t recent = run->end_ns >= stage->interval_from_ns;
+	pulse_note(&stage->pulse, run->end_ns);
 	if (__builtin_expect(stage->warmup_left > 0, 0) && stage_left_out(stage, run->end_ns)) {
 		return;
 	}
@@ -60,7 +63,7 @@ static inline __attribute__((always_inline)) void stage_take(
 
 	stage->count++;
 	stage->total_ns += duration_ns;
-	stage->interval.count++;
+	stage->interval.count += recent;
 	stage->failed += run->failed;
 	proto_histogram_add(stage->all, duration_ns);
 	stage->unknown_count += run->throttled == THROTTLE_UNKNOWN;
@@ -71,11 +74,11 @@ static inline __attribute__((always_inline)) void stage_take(
 		stage->min_ns = duration_ns;
 	}
 	if (__builtin_expect(duration_ns > stage->interval.max_ns, 0)) {
-		stage->interval.max_ns = duration_ns;
+		stage->interval.max_ns = recent ? duration_ns : stage->interval.max_ns;
 		stage->max_ns = duration_ns > stage->max_ns ? duration_ns : stage->max_ns;
 	}
 	if (stage->deadline_ns) {
-		stage_judge(stage, duration_ns);
+		stage_judge(stage, duration_ns, recent);
 	}
 	stage->frame_runs = run->frame == stage->frame_now ? stage->frame_runs + 1 : 1;
 	stage->frame_now = run->frame;

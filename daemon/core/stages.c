@@ -188,7 +188,7 @@ void stage_take_cost(struct stage *stage, const struct stage_run *run)
 	}
 	bool thread = run->cpu_us != PROTO_CPU_NOT_MEASURED;
 	bool process = run->process_cpu_ns != UINT64_MAX;
-	if (thread) {
+	if (thread && run->end_ns >= stage->interval_from_ns) {
 		stage->interval.cpu_us += run->cpu_us;
 		stage->interval.cpu_count++;
 	}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/core/app_energy.h"
+#include "daemon/core/pulse.h"
 #include "daemon/core/throttle_times.h"
 #include "proto/histogram.h"
 #include "proto/mapping.h"
@@ -115,7 +116,10 @@ struct stage {
 		uint64_t runs;
 	} parent[STAGE_PARENTS];
 	struct app_energy_share energy; /* by app_energy.c */
-	/* since the last stage_interval_reset */
+	struct pulse pulse;		/* of all events, those of the warm-up as well */
+	/* Since the last stage_interval_reset, of events that ended since then or since the process
+	 * attached: what queued while nobody read is in the window, but it is not of now. */
+	uint64_t interval_from_ns;
 	struct {
 		uint64_t count, misses, max_ns;
 		uint64_t cpu_us, cpu_count;

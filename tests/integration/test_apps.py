@@ -135,8 +135,11 @@ def test_gauges_counters_and_attributes():
         gauge = until("the gauge", lambda: (m := daemon.metric("gauge/cam/board_temperature")) and m["value"] is not None and m)
         assert gauge["value"] == 41.5 and gauge["unit"] == "celsius", gauge
         assert until("the counter", lambda: (daemon.metric("counter/cam/frames_in") or {}).get("value") == 5)
-        until("the gauge is not from before", lambda: daemon.metric("gauge/cam/board_temperature")["value"] is None)
-        assert daemon.metric("gauge/cam/board_temperature")["reason"] == "not set in the interval"
+        gauge = until("the gauge grows old", lambda: (m := daemon.metric("gauge/cam/board_temperature"))["age_ms"] > 2100 and m)
+        assert gauge["value"] == 41.5, gauge
+        actor.do("gauge board_temperature 43")
+        gauge = until("it is set again", lambda: (m := daemon.metric("gauge/cam/board_temperature"))["value"] == 43 and m)
+        assert gauge["age_ms"] < 2100, gauge
         app = app_of(daemon)
         assert app["values"] == 2 and app["values_refused"] == 0, app
         assert daemon.metric("app/cam/processes")["value"] == 1

@@ -180,7 +180,7 @@ class ExitCodes(Case):
 
     def test_usage_is_64(self):
         with self.daemon() as daemon:
-            for arguments in ([], ["nope"], ["status", "x"], ["status", "--all"], ["history"],
+            for arguments in ([], ["nope"], ["status", "x"], ["throttle", "--all"], ["history"],
                               ["--nope"], ["mark"], ["stages", "a", "b"], ["sensors", "--json=x"],
                               ["source", "nope"], ["source", "enable"], ["source", "list", "x"],
                               ["source", "disable", "x", "--interval", "1s"],

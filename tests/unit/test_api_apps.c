@@ -36,6 +36,89 @@ START_TEST(stages_have_the_contract_s_numbers)
 }
 END_TEST
 
+/* 50 frames a second and a run of a stage, the last of both this long ago. */
+static void frames_until(struct app_process *process, uint64_t ago_ns)
+{
+	uint64_t last_ns = f.now_ns - ago_ns;
+	struct proto_record run = {.kind = PROTO_KIND_COMPLETE,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = last_ns - 1000000,
+		.value = 1000000,
+		.frame = PROTO_NO_FRAME};
+	for (uint64_t i = 50; i > 0; i--) {
+		tick(process, last_ns - (i - 1) * FIXTURE_SECOND / 50);
+	}
+	apps_record(f.core.apps, process, 0, &run, f.now_ns);
+	apps_drained(f.core.apps, process);
+}
+
+START_TEST(a_rate_of_the_past_is_null_with_what_it_was)
+{
+	struct app_process *process = attach("cam", geteuid());
+	declare(process, 0, "infer", "", 0);
+	frames_until(process, 8 * (uint64_t)FIXTURE_SECOND);
+	static const char *const calls[][2] = {
+		{"ListApps", "apps"}, {"GetStatus", "apps"}, {"GetFrames", "frames"}};
+	for (size_t i = 0; i < 3; i++) {
+		cJSON *reply = ask(calls[i][0], NULL);
+		const cJSON *row = get(reply, calls[i][1])->child;
+		ck_assert_msg(cJSON_IsNull(get(row, "fps")), "%s", calls[i][0]);
+		ck_assert_str_eq(string(row, "fps_reason"), "no event for 8 s");
+		ck_assert_double_eq_tol(number(row, "last_fps"), 50, 1e-6);
+		ck_assert_double_ge(number(row, "idle_ms"), 8000);
+		ck_assert_double_ge(number(row, "age_ms"), 8000);
+		cJSON_Delete(reply);
+	}
+	cJSON *reply = ask("GetFrames", NULL);
+	ck_assert(cJSON_HasObjectItem(get(reply, "frames")->child, "frame_time_p95_ms"));
+	ck_assert(!cJSON_HasObjectItem(get(reply, "frames")->child, "frame_time_ms"));
+	cJSON_Delete(reply);
+	reply = ask("ListApps", NULL);
+	ck_assert_str_eq(string(get(reply, "apps")->child, "state"), "idle");
+	cJSON_Delete(reply);
+	reply = ask("ListStages", NULL);
+	ck_assert_double_ge(number(get(reply, "stages")->child, "age_ms"), 8000);
+	cJSON_Delete(reply);
+	frames_until(process, 0);
+	reply = ask("ListApps", NULL);
+	const cJSON *app = get(reply, "apps")->child;
+	ck_assert_str_eq(string(app, "state"), "running");
+	ck_assert_double_gt(number(app, "fps"), 0);
+	ck_assert(!cJSON_HasObjectItem(app, "last_fps"));
+	cJSON_Delete(reply);
+}
+END_TEST
+
+START_TEST(an_ended_app_leaves_the_live_views_after_ten_seconds)
+{
+	static const char *const calls[][2] = {{"ListApps", "apps"}, {"GetStatus", "apps"},
+		{"GetFrames", "frames"}, {"ListStages", "stages"}, {"ListStages", "totals"}};
+	static const char *const names[] = {"cam", "old"};
+	for (size_t i = 0; i < 2; i++) {
+		struct app_process *process = attach(names[i], geteuid());
+		declare(process, 0, "infer", "", 0);
+		frames_until(process, 11 * (uint64_t)FIXTURE_SECOND);
+		apps_detach(f.core.apps, process, PROCESS_ENDED,
+			f.now_ns - (i ? 10 : 0) * (uint64_t)FIXTURE_SECOND);
+	}
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		cJSON *reply = ask(calls[i][0], NULL);
+		ck_assert_msg(count(reply, calls[i][1]) == 1, "%s", calls[i][0]);
+		cJSON_Delete(reply);
+		reply = ask(calls[i][0], "{\"all\":true}");
+		ck_assert_msg(count(reply, calls[i][1]) == 2, "%s", calls[i][0]);
+		cJSON_Delete(reply);
+	}
+	cJSON *reply = ask("GetFrames", "{\"app\":\"old\"}");
+	const cJSON *frames = item_of(reply, "frames", "app", "old");
+	ck_assert_str_eq(string(frames, "fps_reason"), "app ended");
+	ck_assert_double_eq_tol(number(frames, "last_fps"), 50, 1e-6);
+	cJSON_Delete(reply);
+	ck_assert_str_eq(
+		ask_error("ListApps", "{\"all\":1}"), "InvalidParameter parameter=\"all\"");
+}
+END_TEST
+
 START_TEST(a_stage_without_events_has_no_numbers)
 {
 	struct app_process *process = attach("cam", geteuid());
@@ -210,6 +293,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, start, end);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, stages_have_the_contract_s_numbers);
+	tcase_add_test(tc, a_rate_of_the_past_is_null_with_what_it_was);
+	tcase_add_test(tc, an_ended_app_leaves_the_live_views_after_ten_seconds);
 	tcase_add_test(tc, a_stage_without_events_has_no_numbers);
 	tcase_add_test(tc, frames_have_the_contract_s_numbers);
 	tcase_add_test(tc, apps_tell_accounting_and_last_words);

@@ -5,7 +5,16 @@
 
 #include "tests/unit/apps_fixture.h"
 
-START_TEST(a_gauge_is_the_last_value_of_the_interval)
+static void gauge_at(struct app_process *p, double value, uint64_t t_ns)
+{
+	const struct proto_record r = {.kind = PROTO_KIND_GAUGE,
+		.start_ns = t_ns,
+		.value = bits(value),
+		.frame = PROTO_NO_FRAME};
+	put(p, &r);
+}
+
+START_TEST(a_gauge_is_the_last_value_and_keeps_its_age)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	declare(p, 0, "queue depth", "");
@@ -13,13 +22,42 @@ START_TEST(a_gauge_is_the_last_value_of_the_interval)
 	put_number(p, PROTO_KIND_GAUGE, 0, -4.5);
 	apps_sample(apps, T0 + S);
 	is("gauge/cam/queue_depth", -4.5);
-	apps_sample(apps, T0 + 2 * S);
-	null_because("gauge/cam/queue_depth", "not set in the interval");
-	put_number(p, PROTO_KIND_GAUGE, 0, 0);
-	apps_sample(apps, T0 + 3 * S);
+	apps_sample(apps, T0 + 9 * S);
+	is("gauge/cam/queue_depth", -4.5);
+	ck_assert_uint_eq(metric_time_ns(metric("gauge/cam/queue_depth")), T0);
+	ck_assert_uint_eq(metric("gauge/cam/queue_depth")->t_ns, T0 + 9 * S);
+	gauge_at(p, 0, T0 + 10 * S);
+	gauge_at(p, 7, T0 + 9 * S); /* of a thread that is read later */
+	apps_sample(apps, T0 + 11 * S);
 	ck_assert_double_eq(metric("gauge/cam/queue_depth")->value, 0);
+	ck_assert_uint_eq(metric_time_ns(metric("gauge/cam/queue_depth")), T0 + 10 * S);
 	ck_assert_uint_eq(p->app->stages, 0);
 	ck_assert_uint_eq(p->accounting.invalid, 0);
+}
+END_TEST
+
+START_TEST(a_gauge_expires_and_ends_with_its_app)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare(p, 0, "depth", "");
+	gauge_at(p, 3, T0);
+	apps_sample(apps, T0 + 600 * S);
+	is("gauge/cam/depth", 3);
+	apps_sample(apps, T0 + 601 * S);
+	null_because("gauge/cam/depth", "not set for longer than [gauge] expire");
+	apps_configure_gauges(apps, 2 * S);
+	gauge_at(p, 4, T0 + 602 * S);
+	apps_sample(apps, T0 + 603 * S);
+	is("gauge/cam/depth", 4);
+	apps_sample(apps, T0 + 605 * S);
+	null_because("gauge/cam/depth", "not set for longer than [gauge] expire");
+
+	gauge_at(p, 5, T0 + 606 * S);
+	apps_detach(apps, p, PROCESS_ENDED, T0 + 606 * S);
+	p = attach_as("cam", 1000, 13, T0 + 606 * S); /* nobody looked in between */
+	declare(p, 0, "depth", "");
+	apps_sample(apps, T0 + 607 * S);
+	null_because("gauge/cam/depth", "not set since the app started");
 }
 END_TEST
 
@@ -113,6 +151,7 @@ static void flood(struct app_process *p, const char *prefix)
 START_TEST(names_beyond_the_limit_are_refused_and_counted)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	apps_configure_gauges(apps, 86400 * S);
 	flood(p, "a");
 	ck_assert_uint_eq(p->app->values->count, APP_VALUES_MAX);
 	ck_assert_uint_eq(
@@ -246,7 +285,8 @@ int main(void)
 {
 	TCase *tc = tcase_create("app_values");
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_gauge_is_the_last_value_of_the_interval);
+	tcase_add_test(tc, a_gauge_is_the_last_value_and_keeps_its_age);
+	tcase_add_test(tc, a_gauge_expires_and_ends_with_its_app);
 	tcase_add_test(tc, a_counter_is_the_total_of_all_processes_of_the_app);
 	tcase_add_test(tc, units_are_ours_or_none);
 	tcase_add_test(tc, what_is_no_number_is_invalid);

@@ -69,7 +69,7 @@ START_TEST(stage_statistics_become_metrics)
 	near("stage/cam/infer/p50_ms", 50);
 
 	apps_sample(apps, T0 + 4 * S);
-	ck_assert_double_eq(metric("stage/cam/infer/rate")->value, 0);
+	null_because("stage/cam/infer/rate", "no event");
 	null_because("stage/cam/infer/p95_ms", "no event in the interval");
 	null_because("stage/cam/infer/misses", "no event in the interval");
 }

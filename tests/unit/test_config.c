@@ -258,6 +258,8 @@ static const struct {
 	{"[advice]\nreduce_headroom = -1\n", "expected at most reduce_headroom = -1"},
 	{"[advice]\nmiss_share = 0\n", "expected percent of frames, from 1 to 100"},
 	{"[advice]\nrecover_after = 500ms\n", "expected 1s to 3600s"},
+	{"[gauge]\nexpire = 500ms\n", "expected 1s to 86400s"},
+	{"[gauge]\nexpire = 25h\n", "expected 1s to 86400s"},
 	{"[statistics]\npercentile_method = Linear\n", "expected linear or nearest"},
 	{"[daemon\nlog_level = info\n", "expected [section] or key = value"},
 	{"[daemon]\njust words\n", ":2: not understood; expected [section] or key = value"},
