@@ -90,7 +90,8 @@ _edgeprofctl() {
 		;;
 	esac
 	case $verb in
-	sensors | status | apps) options+=" --all" ;;
+	sensors) options+=" --all --wide" ;;
+	status | apps) options+=" --all" ;;
 	history) options+=" --since --until --step --max-points --csv --plot --table --around --span --lines --boots --aggregate" ;;
 	record) options+=" -o --output --format --sensors" ;;
 	trace) options+=" -o --output --since --until --sensors --format" ;;

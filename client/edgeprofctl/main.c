@@ -20,8 +20,8 @@ static const struct verb verbs[] = {
 		verb_status},
 	{"snapshot", "", "The most important numbers of this moment in one answer.", OPTION_APP, 0,
 		0, "snapshot -j", verb_snapshot},
-	{"sensors", "[GLOB]", "Current values of metrics.", OPTION_ALL, 0, 1, "sensors cpu",
-		verb_sensors},
+	{"sensors", "[GLOB]", "Current values of metrics.", OPTION_ALL | OPTION_WIDE, 0, 1,
+		"sensors cpu", verb_sensors},
 	{"stages", "[APP]", "Pipeline report: mean, p95, p99 of each stage.",
 		OPTION_TREE | OPTION_BY | OPTION_SPAN | OPTION_METHOD | OPTION_THROTTLE |
 			OPTION_WIDE | OPTION_ALL | OPTION_RUN | OPTION_ALL_RUNS,

@@ -31,9 +31,11 @@ void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char
 		{"SOURCE", false, false},
 		{"STATE", false, false},
 		{"NOTE", false, true},
+		{"ZONE", true, false},
 	};
+	bool zones = ctl->options.given & OPTION_WIDE;
 	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]) - !zones);
 	for (const cJSON *metric = json_first(reply, "metrics"); metric != NULL;
 		metric = metric->next) {
 		const char *name = json_word(metric, "name");
@@ -50,6 +52,9 @@ void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char
 		table_add(
 			&table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
 		table_add(&table, TONE_DIM, "%s", json_word(metric, "reason"));
+		if (zones) {
+			table_add_number(&table, json_number(metric, "zone"), 0);
+		}
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);

@@ -6,53 +6,10 @@
 
 #include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
-#include "client/edgeprofctl/merge.h"
-#include "client/edgeprofctl/snapshot_report.h"
 #include "client/edgeprofctl/table.h"
 
-/* A call whose "there is no such thing" is part of the answer: *ret is NULL then. */
-static int ask(struct ctl *ctl, const char *method, const char *name, const char *text, cJSON **ret)
-{
-	*ret = NULL;
-	ctl->quiet = true;
-	int status = ctl_call(ctl, method, ctl_parameters(name, text), true, ret);
-	ctl->quiet = false;
-	if (status == CTL_FINE || status == CTL_NO_DATA) {
-		return CTL_FINE;
-	}
-	return ctl_fail(ctl, status, "%s", ctl->failure);
-}
-
-/* The metrics that are needed, in one answer. */
-static int ask_metrics(struct ctl *ctl, cJSON **ret)
-{
-	static const char *const device[] = {
-		"cpu/utilization", "temperature/max", "power/total", "memory/*"};
-	char processes[256];
-	int length = snprintf(processes, sizeof(processes), "process/%s/*",
-		ctl->options.app == NULL ? "*" : ctl->options.app);
-	size_t count = sizeof(device) / sizeof(device[0]);
-	bool fits = length > 0 && (size_t)length < sizeof(processes);
-	*ret = NULL;
-	for (size_t i = 0; i < count + (fits ? 1 : 0); i++) {
-		cJSON *part;
-		int status =
-			ask(ctl, "ListMetrics", "glob", i < count ? device[i] : processes, &part);
-		if (status != CTL_FINE) {
-			return status;
-		}
-		if (*ret == NULL) {
-			*ret = part;
-		} else if (part != NULL) {
-			int r = merge_reply(*ret, part);
-			cJSON_Delete(part);
-			if (r < 0) {
-				return ctl_fail(ctl, CTL_OUTPUT, "no memory");
-			}
-		}
-	}
-	return CTL_FINE;
-}
+/* A number that is older says how old it is. */
+static const double OLD_MS = 2000;
 
 static void add(struct table *table, const char *name, const char *value, const char *note)
 {
@@ -125,9 +82,11 @@ static void show_snapshot(struct ctl *ctl, const cJSON *report)
 		format_time(json_integer(report, "time_us")).text,
 		json_true(report, "clock_synced") ? "" : " (clock not synchronised)");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		double age_ms = json_number(json_get(report, "ages_ms"), rows[i].field);
+		const char *why = json_word(reasons, rows[i].field);
 		add(&table, rows[i].title,
 			format_value(json_number(report, rows[i].field), rows[i].unit, utf8).text,
-			json_word(reasons, rows[i].field));
+			age_ms >= OLD_MS ? format_ago(age_ms).text : why);
 	}
 	add_memory(&table, report, json_word(reasons, "memory_usage"));
 	add_inference(&table, report, json_word(reasons, "inference_latency"), utf8);
@@ -138,31 +97,15 @@ static void show_snapshot(struct ctl *ctl, const cJSON *report)
 
 int verb_snapshot(struct ctl *ctl)
 {
-	const char *app = ctl->options.app;
-	cJSON *reply = NULL, *metrics = NULL, *stages = NULL, *sources = NULL, *report = NULL;
-	int status = ctl_call(ctl, "GetStatus", NULL, false, &reply);
-	/* an app that nobody knows is no data, not an empty row */
-	if (status == CTL_FINE) {
-		status = ctl_call(ctl, "ListStages", ctl_parameters("app", app), true, &stages);
+	cJSON *report;
+	cJSON *parameters = ctl_parameters("app", ctl->options.app);
+	int status = ctl_call(ctl, "GetSnapshot", parameters, false, &report);
+	if (status != CTL_FINE) {
+		return status;
 	}
-	if (status == CTL_FINE) {
-		status = ask_metrics(ctl, &metrics);
-	}
-	if (status == CTL_FINE) {
-		status = ask(ctl, "ListSources", NULL, NULL, &sources);
-	}
-	if (status == CTL_FINE) {
-		const struct snapshot_replies replies = {reply, metrics, stages, sources, app};
-		report = snapshot_report(&replies);
-		status = report == NULL ? ctl_fail(ctl, CTL_OUTPUT, "no memory") : CTL_FINE;
-	}
-	if (status == CTL_FINE && !ctl_json(ctl, report)) {
+	if (!ctl_json(ctl, report)) {
 		show_snapshot(ctl, report);
 	}
 	cJSON_Delete(report);
-	cJSON_Delete(sources);
-	cJSON_Delete(stages);
-	cJSON_Delete(metrics);
-	cJSON_Delete(reply);
-	return status;
+	return CTL_FINE;
 }

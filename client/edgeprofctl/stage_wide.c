@@ -1,5 +1,5 @@
-/* stages --wide: every number, in two tables that go together: durations, and what else is known.
- */
+/* stages --wide: every number, in tables that go together: durations, costs, counts, and the
+ * attributes of the stages that have some. */
 #include "client/edgeprofctl/stage_views.h"
 
 #include <math.h>
@@ -63,7 +63,12 @@ static void add_costs(struct table *table, const cJSON *stage)
 	table_add(table, TONE_NONE, "%s", json_word(stage, "category"));
 }
 
-/* A table of these fields; more: two cells of their own behind them. */
+static void add_age(struct table *table, const cJSON *stage)
+{
+	table_add(table, TONE_NONE, "%s", format_span(json_number(stage, "age_ms") / 1000).text);
+}
+
+/* A table of these fields; more: the cells behind them. */
 static void show(struct ctl *ctl, const cJSON *reply, const char *app, const struct field *fields,
 	size_t count, void (*more)(struct table *table, const cJSON *stage))
 {
@@ -72,9 +77,11 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 	for (size_t i = 0; i < count; i++) {
 		columns[width++] = (struct column){fields[i].title, true, false};
 	}
-	if (more != NULL) {
+	if (more == add_costs) {
 		columns[width++] = (struct column){"RSS growth", true, false};
 		columns[width++] = (struct column){"Category", false, true};
+	} else if (more == add_age) {
+		columns[width++] = (struct column){"Age", true, false};
 	}
 	struct table table;
 	table_init(&table, columns, width);
@@ -97,6 +104,44 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 	table_finish(&table);
 }
 
+/* What the executions of a stage carried; nothing when none did. */
+static void show_attributes(struct ctl *ctl, const cJSON *reply, const char *app)
+{
+	static const struct column columns[] = {
+		{"Stage", false, true},
+		{"Attribute", false, true},
+		{"Count", true, false},
+		{"Last", true, false},
+		{"Mean", true, false},
+		{"Min", true, false},
+		{"Max", true, false},
+	};
+	static const char *const members[] = {"last", "mean", "min", "max"};
+	struct table table;
+	bool any = false;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+		if (strcmp(json_word(stage, "app"), app) != 0) {
+			continue;
+		}
+		for (const cJSON *one = json_first(stage, "attributes"); one != NULL;
+			one = one->next) {
+			table_add(&table, TONE_NONE, "%s", json_word(stage, "stage"));
+			table_add(&table, TONE_NONE, "%s", json_word(one, "name"));
+			table_add_number(&table, json_number(one, "count"), 0);
+			for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+				table_add(&table, TONE_NONE, "%.6g", json_number(one, members[i]));
+			}
+			any = true;
+		}
+	}
+	if (any) {
+		fputc('\n', ctl->output.stream);
+		table_print(&table, &ctl->style, ctl->output.stream, 0);
+	}
+	table_finish(&table);
+}
+
 void stage_view_wide(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	const cJSON *first = json_first(reply, "stages");
@@ -107,5 +152,6 @@ void stage_view_wide(struct ctl *ctl, const cJSON *reply, const char *app)
 	fputc('\n', ctl->output.stream);
 	show(ctl, reply, app, costs, sizeof(costs) / sizeof(costs[0]), add_costs);
 	fputc('\n', ctl->output.stream);
-	show(ctl, reply, app, counts, sizeof(counts) / sizeof(counts[0]), NULL);
+	show(ctl, reply, app, counts, sizeof(counts) / sizeof(counts[0]), add_age);
+	show_attributes(ctl, reply, app);
 }

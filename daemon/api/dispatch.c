@@ -39,6 +39,7 @@ static const struct method methods[] = {
 	{SERVICE "GetInterfaceDescription", method_get_interface_description, 0,
 		{{"interface", PARAM_STRING, true}}},
 	{OWN "GetStatus", method_get_status, METHOD_FRESH, {{"all", PARAM_BOOL, false}}},
+	{OWN "GetSnapshot", method_get_snapshot, METHOD_FRESH, {{"app", PARAM_STRING, false}}},
 	{OWN "ListMetrics", method_list_metrics, METHOD_FRESH, {{"glob", PARAM_STRING, false}}},
 	{OWN "ListSources", method_list_sources, 0, {{NULL, 0, false}}},
 	{OWN "SetSource", method_set_source, METHOD_CHANGES,

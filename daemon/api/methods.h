@@ -11,6 +11,7 @@ enum api_result method_get_info(struct api_call *call);
 enum api_result method_get_interface_description(struct api_call *call);
 
 enum api_result method_get_status(struct api_call *call);
+enum api_result method_get_snapshot(struct api_call *call);
 enum api_result method_list_sources(struct api_call *call);
 enum api_result method_set_source(struct api_call *call);
 enum api_result method_reload(struct api_call *call);

@@ -32,6 +32,9 @@ void row_metric(
 	}
 	json_string(out, "source", metric->source->name);
 	json_string(out, "state", source_state_name(source_state_at(metric->source, now_ns)));
+	if (metric->zone >= 0) {
+		json_integer(out, "zone", metric->zone);
+	}
 	json_number_opt(out, "max", metric->limit);
 	json_string_opt(out, "origin", metric->origin);
 	if (!isfinite(metric->value)) {

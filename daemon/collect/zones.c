@@ -24,6 +24,7 @@ enum {
 struct zone {
 	struct device_file file;
 	char type[TYPE_SIZE];
+	int number; /* of thermal_zoneN; -1 = its name has none */
 	int result; /* of the last read, and what it gave */
 	long long millidegrees;
 	struct metric *temperature;
@@ -98,6 +99,11 @@ static void add_zone(struct zones *zones, const struct root *root, const char *f
 {
 	char path[DEVICE_FILE_PATH];
 	struct zone *zone = &zones->zone[zones->count];
+	int64_t number;
+	zone->number = parse_i64(folder + strlen("thermal_zone"), &number) == 0 && number >= 0 &&
+				       number < INT32_MAX
+			       ? (int)number
+			       : -1;
 	snprintf(path, sizeof(path), FOLDER "/%s/type", folder);
 	ssize_t n = root_read(root, path, zone->type, sizeof(zone->type));
 	size_t length = n > 0 ? strcspn(zone->type, "\n") : 0;
@@ -141,6 +147,7 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	if (r < 0) {
 		return r;
 	}
+	zone->temperature->zone = zone->number;
 	const char *name = zone->temperature->name + strlen("temperature/");
 	zone->counts = !is_constant(zone->type) && !matches_list(exclude, zone->type, name);
 	if (isnan(zone->trip_celsius)) {
@@ -221,6 +228,7 @@ static int judge_zone(const struct zone *zone, double *celsius, const char **rea
 void zones_sample(struct zones *zones)
 {
 	double max = NAN;
+	int hottest = -1;
 	for (size_t i = 0; i < zones->count; i++) {
 		struct zone *zone = &zones->zone[i];
 		const char *reason;
@@ -236,12 +244,16 @@ void zones_sample(struct zones *zones)
 		bool dummy = zone->zero_is_absent && celsius == 0;
 		if (zone->counts && !dummy && !(celsius <= max)) {
 			max = celsius;
+			hottest = zone->number;
 		}
 		if (zone->headroom && dummy) {
 			metric_set_null(zone->headroom, "offline");
 		} else if (zone->headroom) {
 			metric_set(zone->headroom, zone->trip_celsius - celsius);
 		}
+	}
+	if (zones->max) {
+		zones->max->zone = hottest;
 	}
 	if (zones->max && isnan(max)) {
 		metric_set_null(zones->max, "no real zone can be read");

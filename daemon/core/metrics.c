@@ -167,6 +167,7 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	metric->unit = unit;
 	metric->value = NAN;
 	metric->limit = NAN;
+	metric->zone = -1;
 	metric->reason = "not sampled yet";
 	metric->full_rate = true;
 	snprintf(metric->name, sizeof(metric->name), "%s", name);

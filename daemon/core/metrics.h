@@ -28,6 +28,7 @@ struct metric {
 	const char *reason; /* why value is null; static text; NULL when there is a value */
 	const char *origin; /* how the value came about; static text; NULL when the source says all
 			     */
+	int zone;	    /* number of its thermal zone; -1 = none */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	uint64_t value_ns;  /* of the value, or of the last event before there was none; 0 = t_ns */
 	bool ended;	    /* null because what it tells of has ended, not for want of a reading */

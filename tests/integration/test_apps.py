@@ -132,6 +132,8 @@ def test_gauges_counters_and_attributes():
         stage = until("its attributes", lambda: next((s for s in daemon.call("ListStages", app="cam")["stages"] if s.get("attributes")), None))
         assert stage["stage"] == "infer" and stage["attributes"] == [
             {"name": "partitions", "count": 2, "last": 18, "mean": 23, "min": 18, "max": 28}], stage
+        wide = daemon.ctl("stages", "cam", "--wide").stdout
+        assert re.search(r"^infer +partitions +2 +18 +23 +18 +28$", wide, re.M), wide
         gauge = until("the gauge", lambda: (m := daemon.metric("gauge/cam/board_temperature")) and m["value"] is not None and m)
         assert gauge["value"] == 41.5 and gauge["unit"] == "celsius", gauge
         assert until("the counter", lambda: (daemon.metric("counter/cam/frames_in") or {}).get("value") == 5)

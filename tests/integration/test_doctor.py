@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from ctl_case import APP, CTL, HOSTILE, STATUS, Case, T, error, metric, stage
+from ctl_case import APP, CTL, HOSTILE, STATUS, Case, T, error, metric
 from harness import DEMO, SHARED, Daemon, program, until
 
 VERSION = subprocess.run([CTL, "--version"], capture_output=True, text=True,
@@ -183,7 +183,8 @@ class Doctor(Case):
                 "GetStatus": {"broker": odd, "version": odd, "page_bytes": odd},
                 "GetSelf": {"pid": odd, "stages_refused": odd, "history_reason": odd},
                 "ListSources": {"sources": odd}, "ListMetrics": {"metrics": odd},
-                "ListApps": {"refused": odd}, "ListStages": {"stages": odd}}
+                "ListApps": {"refused": odd}, "GetSnapshot": {"ages_ms": odd, "memory_usage": odd, "apps": odd,
+                                                           "processes": odd, "reasons": odd}}
             with self.daemon(**replies):
                 for verb in ("doctor", "snapshot"):
                     done = subprocess.run([CTL, verb], env=self.environment,
@@ -222,107 +223,53 @@ Memory          40.0 %  3.20 GiB used, 4.80 GiB available of 8.00 GiB
 Inference     18.50 ms  cam
 cam          150.0 MiB  peak 160.0 MiB, virtual 1.00 GiB
 """
-VALUES = {
-    "cpu/utilization": metric("cpu/utilization", 41.24, "percent"),
-    "temperature/max": metric("temperature/max", 83.2, "celsius"),
-    "power/total": metric("power/total", 4210, "milliwatts"),
-    "memory/*": [metric("memory/total", 8 << 30, "bytes"),
-                 metric("memory/available", 4.8 * 2 ** 30, "bytes"),
-                 metric("memory/used", 3.2 * 2 ** 30, "bytes"),
-                 metric("memory/used_percent", 40.0, "percent")],
-    "process/*/*": [metric("process/cam/rss", 150 << 20, "bytes"),
-                    metric("process/cam/cpu", 80, "percent"),
-                    metric("process/cam/vms", 1 << 30, "bytes"),
-                    metric("process/cam/peak_rss", 160 << 20, "bytes")]}
-
-
-def by_glob(values):
-    def answer(parameters):
-        rows = values.get(parameters["glob"])
-        if rows is None and "*" not in parameters["glob"]:
-            return error("io.edgeprof.NotFound", what="metric", name=parameters["glob"])
-        return {"metrics": rows if isinstance(rows, list) else [rows] if rows else []}
-    return answer
+SNAPSHOT = {
+    "timestamp": "2025-11-21T05:40:25.123450Z", "time_us": T, "clock_synced": False, "hostname": "pi5",
+    "cpu_usage": 41.24, "temperature": 83.2, "power_consumption": 4210,
+    "memory_usage": {"bytes": 3.2 * 2 ** 30, "percent": 40, "total_bytes": 8 << 30,
+                     "available_bytes": 4.8 * 2 ** 30},
+    "apps": [{"app": "cam", "inference_latency": 18.5, "age_ms": 20}],
+    "inference_latency": 18.5, "inference_app": "cam",
+    "processes": [{"name": "cam", "rss_bytes": 150 << 20, "vms_bytes": 1 << 30,
+                   "peak_rss_bytes": 160 << 20, "age_ms": 400}],
+    "units": {"cpu_usage": "percent", "temperature": "celsius", "power_consumption": "milliwatts",
+              "inference_latency": "milliseconds"},
+    "ages_ms": {"cpu_usage": 400, "temperature": 400, "power_consumption": 400, "memory_usage": 400,
+                "inference_latency": 20},
+    "reasons": {}}
 
 
 class Snapshot(Case):
-    def replies(self, stages=(stage("infer", 18.5, 22, 25, 9),), **values):
-        return {"ListMetrics": by_glob(dict(VALUES, **values)),
-                "ListStages": {"stages": list(stages), "totals": []},
-                "ListSources": sources(source("thermal"), source(
-                    "power", "unavailable", reason="no power monitor"))}
-
     # covers G2.11, G0.8
     def test_everything_is_in_one_answer(self):
-        with self.daemon(**self.replies()):
+        with self.daemon(GetSnapshot=SNAPSHOT) as daemon:
             self.assertEqual(self.ctl("snapshot")[0], SNAPSHOT_TEXT)
-            answer = json.loads(self.ctl("snapshot", "-j")[0])
-        self.assertEqual(answer["timestamp"], "2025-11-21T05:40:25.123450Z")
-        self.assertEqual(answer["time_us"], T)
-        self.assertEqual(answer["cpu_usage"], 41.24)
-        self.assertEqual(answer["memory_usage"]["bytes"], 3.2 * 2 ** 30)
-        self.assertEqual(answer["memory_usage"]["percent"], 40)
-        self.assertEqual(answer["memory_usage"]["total_bytes"], 8 << 30)
-        self.assertEqual(answer["temperature"], 83.2)
-        self.assertEqual(answer["power_consumption"], 4210)
-        self.assertEqual(answer["inference_latency"], 18.5)
-        self.assertEqual(answer["inference_app"], "cam")
-        self.assertEqual(answer["reasons"], {})
-        self.assertEqual(answer["units"]["power_consumption"], "milliwatts")
-        self.assertEqual(answer["processes"], [{"name": "cam", "rss_bytes": 150 << 20,
-                                                "vms_bytes": 1 << 30,
-                                                "peak_rss_bytes": 160 << 20}])
+            self.assertEqual(json.loads(self.ctl("snapshot", "-j", "--app", "cam")[0]), SNAPSHOT)
+            self.assertEqual(daemon.calls[-1]["parameters"], {"app": "cam"})
 
-    def test_what_is_unknown_is_null_with_its_reason(self):
-        stale = metric("cpu/utilization", 41.2, "percent", state="stale", source="cpu",
-                       age_ms=12000)
-        broken = metric("temperature/max", None, "celsius", source="thermal",
-                        reason="all zones are offline")
-        with self.daemon(**self.replies(stages=(), **{"cpu/utilization": stale,
-                                                      "temperature/max": broken,
-                                                      "power/total": None, "memory/*": []})):
-            answer = json.loads(self.ctl("snapshot", "-j")[0])
+    def test_what_is_unknown_or_old_is_told(self):
+        old = dict(SNAPSHOT, power_consumption=None, inference_latency=None,
+                   ages_ms={"temperature": 12000, "cpu_usage": 400},
+                   reasons={"power_consumption": "source power: no power monitor",
+                            "inference_latency": "the stage infer of cam: no event for 8 s"})
+        del old["inference_app"]
+        with self.daemon(GetSnapshot=old):
             text = self.ctl("snapshot")[0]
-        for name in ("cpu_usage", "temperature", "power_consumption", "inference_latency"):
-            self.assertIsNone(answer[name], name)
-        self.assertEqual(answer["memory_usage"], {"bytes": None, "percent": None,
-                                                  "total_bytes": None, "available_bytes": None})
-        self.assertEqual(answer["reasons"], {
-            "cpu_usage": "source cpu is stale: the last value is 12 s old",
-            "temperature": "source thermal: all zones are offline",
-            "power_consumption": "source power: no power monitor",
-            "memory_usage": "the daemon has no source memory",
-            "inference_latency": "no app has a stage infer"})
         self.assertRegex(text, r"Power +- +source power: no power monitor\n")
+        self.assertRegex(text, r"Temperature +83\.2 °C +12 s ago\n")
+        self.assertRegex(text, r"Inference +- +the stage infer of cam: no event for 8 s\n")
 
     def test_of_several_apps_the_slowest_is_told(self):
-        rows = [stage("infer", 18.5, 1, 1, 9), stage("total", 99, 1, 1, 9),
-                stage("infer", 40.0, 1, 1, 9, app="mic"),
-                stage("infer", 7.5, 1, 1, 9, app="tof"),
-                stage("infer", None, None, None, 0, app="new")]
-        with self.daemon(**self.replies(stages=rows)):
-            answer = json.loads(self.ctl("snapshot", "-j")[0])
+        rows = [{"app": name, "inference_latency": value} for name, value in
+                (("cam", 18.5), ("mic", 40), ("tof", 7.5), ("new", None))]
+        with self.daemon(GetSnapshot=dict(SNAPSHOT, apps=rows, inference_app="mic")):
             self.assertIn("mic, the slowest of 4 apps", self.ctl("snapshot")[0])
-        self.assertEqual((answer["inference_latency"], answer["inference_app"]), (40, "mic"))
-        self.assertEqual([(row["app"], row["inference_latency"]) for row in answer["apps"]],
-                         [("cam", 18.5), ("mic", 40), ("tof", 7.5), ("new", None)])
-        with self.daemon(**self.replies(stages=rows[-1:])):
-            answer = json.loads(self.ctl("snapshot", "-j")[0])
-        self.assertIsNone(answer["inference_latency"])
-        self.assertEqual(answer["reasons"]["inference_latency"], "the stage infer has no events")
 
-    def test_an_app_can_be_chosen(self):
-        with self.daemon(**self.replies()) as daemon:
-            self.ctl("snapshot", "--app", "cam")
-            asked = [call.get("parameters", {}) for call in daemon.calls]
-        self.assertIn({"app": "cam"}, asked)
-        self.assertIn({"glob": "process/cam/*"}, asked)
-        missing = dict(self.replies(), ListStages=error("io.edgeprof.NotFound", what="app",
-                                                        name="x"))
-        with self.daemon(**missing):
+    def test_without_an_answer_there_is_none(self):
+        with self.daemon(GetSnapshot=error("io.edgeprof.NotFound", what="app", name="x")):
             self.assertIn("no app 'x'", self.ctl("snapshot", "--app", "x", status=2)[1])
-        with self.daemon(**dict(self.replies(), ListMetrics=["close"])):
-            self.assertIn("ListMetrics", self.ctl("snapshot", status=69)[1])
+        with self.daemon(GetSnapshot=["close"]):
+            self.assertIn("GetSnapshot", self.ctl("snapshot", status=69)[1])
         self.ctl("snapshot", status=69)
 
 

@@ -98,6 +98,14 @@ class Real(unittest.TestCase):
                 client.query("ListStages", app="nobody")
             self.assertEqual(caught.exception.name, "io.edgeprof.NotFound")
             self.assertEqual(caught.exception.parameters["name"], "nobody")
+            snapshot = client.snapshot()
+            self.assertEqual(snapshot.keys() & {"timestamp", "cpu_usage", "memory_usage", "temperature", "power_consumption",
+                                                "inference_latency"}, {"timestamp", "cpu_usage", "memory_usage", "temperature",
+                                                                       "power_consumption", "inference_latency"})
+            self.assertIsNone(snapshot["inference_latency"])
+            self.assertIn("infer", snapshot["reasons"]["inference_latency"])
+            with self.assertRaises(VarlinkError):
+                client.snapshot("nobody")
             results = client.pipeline([("GetSelf", {}), ("ListStages", {"app": "x"}), ("GetStatus", {})] * 30)
             self.assertEqual(len(results), 90)
             self.assertTrue(all("pid" in r for r in results[0::3]))

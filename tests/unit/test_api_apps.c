@@ -89,6 +89,63 @@ START_TEST(a_rate_of_the_past_is_null_with_what_it_was)
 }
 END_TEST
 
+static const cJSON *of(const cJSON *reply, const char *object, const char *field)
+{
+	return cJSON_GetObjectItem(get(reply, object), field);
+}
+
+START_TEST(a_snapshot_is_of_now_with_its_ages)
+{
+	struct app_process *process = attach("cam", geteuid());
+	struct app_process *slow = attach("mic", geteuid());
+	declare(process, 0, "infer", "", 0);
+	declare(slow, 0, "infer", "", 0);
+	event(process, 0, 18500000);
+	event(slow, 0, 40000000);
+	fixture_temperature(61.5, 0.5);
+	cJSON *reply = ask("GetSnapshot", NULL);
+	ck_assert_double_eq(number(reply, "temperature"), 61.5);
+	ck_assert(cJSON_IsNumber(of(reply, "ages_ms", "temperature")));
+	ck_assert_double_eq_tol(number(reply, "inference_latency"), 40, 1e-9);
+	ck_assert_str_eq(string(reply, "inference_app"), "mic");
+	ck_assert_int_eq(count(reply, "apps"), 2);
+	ck_assert(cJSON_IsNull(get(reply, "cpu_usage")));
+	ck_assert_str_eq(cJSON_GetStringValue(of(reply, "reasons", "cpu_usage")),
+		"the daemon has no source cpu");
+	ck_assert(cJSON_IsNull(of(reply, "memory_usage", "bytes")));
+	ck_assert_ptr_null(of(reply, "reasons", "inference_latency"));
+	cJSON_Delete(reply);
+	/* what has ended is no part of it, from the first moment on */
+	apps_detach(f.core.apps, slow, PROCESS_ENDED, f.now_ns);
+	reply = ask("GetSnapshot", NULL);
+	ck_assert_str_eq(string(reply, "inference_app"), "cam");
+	ck_assert_int_eq(count(reply, "apps"), 1);
+	cJSON_Delete(reply);
+	reply = ask("GetSnapshot", "{\"app\":\"mic\"}");
+	ck_assert(cJSON_IsNull(get(reply, "inference_latency")));
+	cJSON_Delete(reply);
+	ck_assert_str_eq(
+		ask_error("GetSnapshot", "{\"app\":\"x\"}"), "NotFound what=\"app\" name=\"x\"");
+}
+END_TEST
+
+START_TEST(a_snapshot_has_nothing_that_is_old)
+{
+	struct app_process *process = attach("cam", geteuid());
+	declare(process, 0, "infer", "", 0);
+	frames_until(process, 8 * (uint64_t)FIXTURE_SECOND);
+	f.thermal->last_ok_ns = f.now_ns - 30 * (uint64_t)FIXTURE_SECOND;
+	cJSON *reply = ask("GetSnapshot", NULL);
+	ck_assert(cJSON_IsNull(get(reply, "inference_latency")));
+	ck_assert_str_eq(cJSON_GetStringValue(of(reply, "reasons", "inference_latency")),
+		"the stage infer of cam: no event for 8 s");
+	ck_assert(cJSON_IsNull(get(reply, "temperature")));
+	ck_assert_ptr_nonnull(
+		strstr(cJSON_GetStringValue(of(reply, "reasons", "temperature")), "is stale"));
+	cJSON_Delete(reply);
+}
+END_TEST
+
 START_TEST(an_ended_app_leaves_the_live_views_after_ten_seconds)
 {
 	static const char *const calls[][2] = {{"ListApps", "apps"}, {"GetStatus", "apps"},
@@ -294,6 +351,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, stages_have_the_contract_s_numbers);
 	tcase_add_test(tc, a_rate_of_the_past_is_null_with_what_it_was);
+	tcase_add_test(tc, a_snapshot_is_of_now_with_its_ages);
+	tcase_add_test(tc, a_snapshot_has_nothing_that_is_old);
 	tcase_add_test(tc, an_ended_app_leaves_the_live_views_after_ten_seconds);
 	tcase_add_test(tc, a_stage_without_events_has_no_numbers);
 	tcase_add_test(tc, frames_have_the_contract_s_numbers);

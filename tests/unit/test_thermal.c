@@ -71,6 +71,8 @@ START_TEST(zones_are_read_in_celsius_by_type)
 	bench_expect(&bench, "temperature/gpu-thermal", -5.5);
 	bench_expect(&bench, "temperature/max", 53.968);
 	ck_assert_int_eq(bench_metric(&bench, "temperature/max")->unit, UNIT_CELSIUS);
+	ck_assert_int_eq(bench_metric(&bench, "temperature/gpu-thermal")->zone, 1);
+	ck_assert_int_eq(bench_metric(&bench, "temperature/max")->zone, 0);
 	bench_finish(&bench);
 }
 END_TEST

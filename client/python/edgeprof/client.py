@@ -185,6 +185,12 @@ class Client:
                 time.sleep(_PAUSE_S)  # a daemon that restarts is back in no time
             again -= 1
 
+    def snapshot(self, app: Optional[str] = None) -> Dict[str, Any]:
+        """GetSnapshot: timestamp, cpu_usage, memory_usage {bytes, percent, ...}, temperature,
+        power_consumption, inference_latency. What is not of now is None: "reasons" says why, and
+        "ages_ms" how old the others are. app: only what belongs to it. Raises as query()."""
+        return self.query("GetSnapshot", **({} if app is None else {"app": app}))
+
     def pipeline(
         self, requests: Iterable[Tuple[str, Dict[str, Any]]]
     ) -> List[Union[Dict[str, Any], Exception]]:
