@@ -61,6 +61,18 @@ static void add_bytes(struct table *table, const cJSON *row, const char *name)
 	table_add(table, TONE_NONE, "%s", format_bytes(json_number(row, name)).text);
 }
 
+/* " (10 s ago)" of a number that is older than its row. */
+static struct label older(const cJSON *row, const char *age)
+{
+	static const double same_ms = 1000;
+	struct label label = {""};
+	double age_ms = json_number(row, age);
+	if (age_ms - json_number(row, "age_ms") >= same_ms) {
+		snprintf(label.text, sizeof(label.text), " (%.50s)", format_ago(age_ms).text);
+	}
+	return label;
+}
+
 static void add_policy(struct table *table, const cJSON *row)
 {
 	const char *policy = json_word(row, "policy");
@@ -114,7 +126,8 @@ static void show_scheduling(struct ctl *ctl, const cJSON *reply)
 		add_policy(&table, row);
 		table_add_number(&table, json_number(row, "quota_percent"), 0);
 		if (held > 0) {
-			table_add(&table, TONE_WARN, "%.0f", held);
+			table_add(&table, TONE_WARN, "%.0f%s", held,
+				older(row, "cgroup_age_ms").text);
 		} else {
 			table_add_number(&table, held, 0);
 		}
@@ -124,7 +137,9 @@ static void show_scheduling(struct ctl *ctl, const cJSON *reply)
 		add_bytes(&table, row, "read_bytes");
 		add_bytes(&table, row, "write_bytes");
 		table_add_number(&table, json_number(row, "fds"), 0);
-		add_bytes(&table, row, "pss_bytes");
+		table_add(&table, TONE_NONE, "%s%s",
+			format_bytes(json_number(row, "pss_bytes")).text,
+			json_get(row, "pss_bytes") != NULL ? older(row, "pss_age_ms").text : "");
 		add_ipc(&table, row);
 	}
 	fputc('\n', ctl->output.stream);

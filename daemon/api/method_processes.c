@@ -63,8 +63,16 @@ static void write_counters(struct json *out, const struct process_extra *extra)
 	json_string_opt(out, "ipc_verdict", process_ipc_verdict(ipc));
 }
 
-static void write_extra(struct json *out, const struct process_extra *extra)
+static void write_age(struct json *out, const char *name, uint64_t t_ns, uint64_t now_ns)
 {
+	if (t_ns != 0) {
+		json_number(out, name, row_age_ms(now_ns, t_ns));
+	}
+}
+
+static void write_extra(struct json *out, const struct process_extra *extra, uint64_t now_ns)
+{
+	write_age(out, "details_age_ms", extra->t_ns, now_ns);
 	json_number_opt(out, "wait_percent", extra->wait_percent);
 	json_number_opt(out, "run_delay_ms", extra->run_delay_ms);
 	write_text_opt(out, "wait_reason", extra->wait_reason);
@@ -78,11 +86,13 @@ static void write_extra(struct json *out, const struct process_extra *extra)
 	json_whole_opt(out, "fds", extra->fds);
 	write_text_opt(out, "fds_reason", extra->fds_reason);
 	json_whole_opt(out, "pss_bytes", extra->pss_bytes);
+	write_age(out, "pss_age_ms", extra->pss_ns, now_ns);
 	write_text_opt(out, "pss_reason", extra->pss_reason);
 	json_string_opt(out, "cgroup", extra->cgroup);
 	json_number_opt(out, "quota_percent", extra->quota_percent);
 	json_whole_opt(out, "nr_throttled", extra->nr_throttled);
 	json_whole_opt(out, "throttled_us", extra->throttled_us);
+	write_age(out, "cgroup_age_ms", extra->group_ns, now_ns);
 	write_counters(out, extra);
 }
 
@@ -126,10 +136,11 @@ static bool process_item(struct list_cursor *cursor, struct json *out)
 	json_number(out, "age_ms", row_age_ms(cursor->now_ns, row->t_ns));
 	json_number_opt(out, "guest_percent", row->guest_percent);
 	json_number_opt(out, "iodelay_percent", row->iodelay_percent);
+	write_text_opt(out, "iodelay_reason", row->iodelay_reason);
 	json_whole_opt(out, "iodelay_ticks", row->iodelay_ticks);
 	write_memory(out, row);
 	write_scheduling(out, row);
-	write_extra(out, &row->extra);
+	write_extra(out, &row->extra, cursor->now_ns);
 	if (cursor->all) {
 		write_busiest(out, &row->extra);
 	}

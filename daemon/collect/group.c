@@ -97,6 +97,7 @@ void group_reset(struct group *group)
 {
 	group->count = 0;
 	group->over = 0;
+	group->pss_ns = group->extra_ns = 0;
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		group->sum[i] = NAN;
 		group->reason[i] = NULL;
@@ -129,6 +130,14 @@ static void settle_ipc(struct group *group)
 	}
 }
 
+/* When a value was read, where that is less often than the sample; 0 = with it. */
+static uint64_t time_of(const struct group *group, size_t value)
+{
+	return value == PROCESS_PSS				  ? group->pss_ns
+	       : value >= PROCESS_FDS && value != PROCESS_IODELAY ? group->extra_ns
+								  : 0;
+}
+
 void group_commit(struct group *group)
 {
 	settle_ipc(group);
@@ -150,7 +159,7 @@ void group_commit(struct group *group)
 			metric_set_null(
 				group->metric[i], group->count == 0 ? "no process" : missing);
 		} else {
-			metric_set(group->metric[i], group->sum[i]);
+			metric_set_at(group->metric[i], group->sum[i], time_of(group, i));
 		}
 	}
 }

@@ -51,6 +51,7 @@ struct group {
 	double sum[PROCESS_VALUES];	    /* NAN = of no process */
 	const char *reason[PROCESS_VALUES]; /* why one is not known; NULL = the usual */
 	uint32_t count;
+	uint64_t pss_ns, extra_ns; /* of the oldest that is part of the sum; 0 = none */
 };
 
 /* Adds the metrics; one that is refused (limit, another owner) is left out. 0 or -ENOMEM. */
@@ -65,6 +66,11 @@ void group_reset(struct group *group);
 /* value[i] NAN = not known of this process, for reason[i]: static text, NULL = the usual one. */
 void group_add(struct group *group, const double value[PROCESS_VALUES],
 	const char *const reason[PROCESS_VALUES]);
+/* Keeps the older of two times; 0 = none. */
+static inline void group_oldest(uint64_t *oldest_ns, uint64_t t_ns)
+{
+	*oldest_ns = *oldest_ns == 0 || (t_ns != 0 && t_ns < *oldest_ns) ? t_ns : *oldest_ns;
+}
 void group_commit(struct group *group);
 
 /* A process of the name came or went. */

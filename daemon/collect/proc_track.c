@@ -62,8 +62,8 @@ static double rate(uint64_t now, uint64_t before, double seconds)
 	return now > before ? (double)(now - before) / seconds : 0;
 }
 
-void track_update(
-	struct track *track, const struct proc_stat *stat, uint64_t now_ns, double ticks_per_second)
+void track_update(struct track *track, const struct proc_stat *stat, uint64_t now_ns,
+	double ticks_per_second, const char *no_delays)
 {
 	if (track->t_ns == now_ns) {
 		return; /* a second name of the same process */
@@ -80,10 +80,13 @@ void track_update(
 		if (stat->scheduling_known) {
 			track->guest =
 				rate(stat->guest_ticks, track->guest_ticks, seconds) * percent;
-			track->iodelay =
-				rate(stat->iodelay_ticks, track->iodelay_ticks, seconds) * percent;
+			track->iodelay = no_delays ? (double)NAN
+						   : rate(stat->iodelay_ticks, track->iodelay_ticks,
+							     seconds) *
+							     percent;
 		}
 	}
+	track->iodelay_reason = no_delays;
 	track->t_ns = now_ns;
 	track->user_ticks = stat->user_ticks;
 	track->system_ticks = stat->system_ticks;

@@ -30,6 +30,7 @@ struct track {
 	uint64_t extra_ns, pss_ns, group_ns; /* 0 = never */
 	uint64_t status_ns;		     /* of status, where stat has not told newer numbers */
 	struct proc_status status;
+	const char *iodelay_reason;
 	bool has_io;
 	struct proc_io io;
 	struct process_extra extra;
@@ -59,9 +60,10 @@ void tracks_begin(struct tracks *tracks);
 /* The process's entry, made when it is new; NULL when there is no room. */
 struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner);
 
-/* The rates since the last sample; nothing when this sample has had it already. */
+/* The rates since the last sample; nothing when this sample has had it already. no_delays: why the
+ * kernel does not count delays; NULL = it does. */
 void track_update(struct track *track, const struct proc_stat *stat, uint64_t now_ns,
-	double ticks_per_second);
+	double ticks_per_second, const char *no_delays);
 
 /* Fills track->status: from the file, which is costly, when the process is new or has its turn,
  * else brought up to date with stat. 0; -ENOENT and other errors: it is gone. */

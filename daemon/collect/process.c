@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/collect/device_file.h"
 #include "daemon/collect/group.h"
 #include "daemon/collect/proc_track.h"
 #include "daemon/collect/process_row.h"
@@ -33,12 +34,15 @@ struct process_state {
 	struct group group[WATCHES_MAX];
 	struct tracks tracks;
 	struct scan scan;
+	struct device_file task_delayacct;
+	const char *no_delays; /* why the kernel does not count them; NULL = it does */
 };
 
 static void process_close(void *state)
 {
 	struct process_state *process = state;
 	if (process) {
+		device_file_close(&process->task_delayacct);
 		scan_finish(&process->scan);
 		tracks_finish(&process->tracks);
 	}
@@ -56,6 +60,7 @@ static int process_open(
 	process->ticks_per_second = sysconf(_SC_CLK_TCK);
 	process->memory_total[false] = proc_memory_total(ctx->root);
 	process->memory_total[true] = proc_memory_total(ctx->real_root);
+	device_file_init(&process->task_delayacct, true, "proc/sys/kernel/task_delayacct");
 	scan_init(&process->scan);
 	tracks_init(&process->tracks, ctx->real_root);
 	*state = process;
@@ -220,7 +225,7 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 		processes->refused += track == NULL;
 		return;
 	}
-	track_update(track, &stat, now_ns, (double)process->ticks_per_second);
+	track_update(track, &stat, now_ns, (double)process->ticks_per_second, process->no_delays);
 	tracks_look_closer(&process->tracks, track, root, &stat, watch->kind != WATCH_SELF, now_ns);
 	if (join(group, track)) {
 		check_limit(ctx, group, track, watch, track->status.rss_bytes);
@@ -281,6 +286,10 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 		process->scanned_ns = now_ns;
 		processes->refused += process->scan.refused;
 	}
+	/* kernels before 5.14 have no such file, and always count */
+	long long counted;
+	int r = device_file_read_i64(&process->task_delayacct, ctx->root, &counted);
+	process->no_delays = r == 0 && counted == 0 ? "kernel.task_delayacct is 0" : NULL;
 	processes->rows = 0;
 	for (size_t i = 0; i < process->groups; i++) {
 		group_reset(&process->group[i]);

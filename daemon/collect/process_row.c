@@ -29,7 +29,10 @@ void process_row_add(struct processes *processes, const struct watch *watch,
 		.vms_bytes = status->vms_bytes,
 		.peak_rss_bytes = status->peak_rss_bytes,
 		.mem_percent = status->rss_bytes / memory_total * 100,
-		.iodelay_ticks = stat->scheduling_known ? (double)stat->iodelay_ticks : (double)NAN,
+		.iodelay_ticks = stat->scheduling_known && !track->iodelay_reason
+					 ? (double)stat->iodelay_ticks
+					 : (double)NAN,
+		.iodelay_reason = track->iodelay_reason,
 		.memory_limit_bytes = watch->memory_limit_bytes,
 		.threads = stat->threads < UINT32_MAX ? (uint32_t)stat->threads : UINT32_MAX,
 		.scheduling_known = stat->scheduling_known,
@@ -41,6 +44,9 @@ void process_row_add(struct processes *processes, const struct watch *watch,
 		.extra = track->extra,
 		.t_ns = track->t_ns,
 	};
+	row->extra.t_ns = track->extra_ns;
+	row->extra.pss_ns = track->pss_ns;
+	row->extra.group_ns = track->group_ns;
 	memcpy(row->watch, watch->name, sizeof(row->watch));
 	memcpy(row->comm, stat->comm, sizeof(row->comm) - 1);
 	memcpy(row->cpus, status->cpus, sizeof(row->cpus));
@@ -77,6 +83,7 @@ void process_row_sum(struct group *group, const struct track *track, const struc
 		[PROCESS_VOLUNTARY] = extra->switches_reason,
 		[PROCESS_INVOLUNTARY] = extra->switches_reason,
 		[PROCESS_RUN_DELAY] = extra->wait_reason,
+		[PROCESS_IODELAY] = track->iodelay_reason,
 		[PROCESS_READ] = extra->io_reason,
 		[PROCESS_WRITE] = extra->io_reason,
 	};
@@ -85,4 +92,6 @@ void process_row_sum(struct group *group, const struct track *track, const struc
 		reason[PROCESS_COUNTER_FIRST + i] = extra->counter_reason[i];
 	}
 	group_add(group, value, reason);
+	group_oldest(&group->pss_ns, track->pss_ns);
+	group_oldest(&group->extra_ns, track->extra_ns);
 }

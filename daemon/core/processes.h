@@ -64,6 +64,9 @@ struct process_extra {
 	double fds;
 	double pss_bytes; /* up to 10 s old */
 	const char *io_reason, *wait_reason, *switches_reason, *fds_reason, *pss_reason;
+	/* when it was read; of PSS, and of the control group's numbers, which are read less often
+	 */
+	uint64_t t_ns, pss_ns, group_ns;
 	char cgroup[PROCESS_CGROUP_SIZE]; /* "" = not told */
 	double quota_percent;		  /* of one core, the tightest on the way up; NAN = none */
 	double nr_throttled, throttled_us;
@@ -86,6 +89,7 @@ struct process_row {
 	uint32_t threads;
 	uint64_t t_ns;
 	double guest_percent, iodelay_percent;
+	const char *iodelay_reason;	   /* why it is not known; static text; NULL = the usual */
 	double minor_faults, major_faults; /* a second */
 	double mem_percent;		   /* rss of MemTotal */
 	double iodelay_ticks;		   /* since its start */

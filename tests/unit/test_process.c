@@ -291,6 +291,47 @@ START_TEST(the_closer_look_is_of_all_threads)
 }
 END_TEST
 
+START_TEST(what_is_read_less_often_has_its_own_age)
+{
+	whole_process(10, 1);
+	watch(WATCH_PID, "cam", "", 10);
+	start();
+	const struct metric *pss = bench_metric(&bench, "process/cam/pss");
+	uint64_t read_ns = metric_time_ns(pss);
+	tree_write(&tree, "proc/10/smaps_rollup", "Rss: 9 kB\nPss: 900 kB\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/pss", 7 * 1024);
+	ck_assert_uint_eq(metric_time_ns(pss), read_ns);
+	ck_assert_uint_gt(pss->t_ns, read_ns);
+	const struct process_row *row = &bench.processes.row[0];
+	ck_assert_uint_gt(row->t_ns, row->extra.pss_ns);
+	ck_assert_uint_eq(row->extra.pss_ns, read_ns);
+	ck_assert_uint_eq(row->extra.group_ns, read_ns);
+	ck_assert_uint_eq(row->extra.t_ns, row->t_ns);
+	ck_assert_uint_eq(metric_time_ns(bench_metric(&bench, "process/cam/fds")), row->t_ns);
+}
+END_TEST
+
+START_TEST(delays_that_the_kernel_does_not_count_are_null)
+{
+	process(10, "cam", 100, 5, 100);
+	tree_write(&tree, "proc/10/stat",
+		"10 (cam) S 1 1 1 0 -1 0 5 0 5 0 10 10 0 0 20 0 1 0 1"
+		"00 1000 10 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 7 0 0\n"); /* as far as the kernel's
+									     line goes */
+	tree_write(&tree, "proc/sys/kernel/task_delayacct", "0\n");
+	watch(WATCH_PID, "cam", "", 10);
+	start();
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "process/cam/iodelay", "kernel.task_delayacct is 0");
+	ck_assert(isnan(bench.processes.row[0].iodelay_ticks));
+	tree_write(&tree, "proc/sys/kernel/task_delayacct", "1\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/iodelay", 0);
+	ck_assert_ptr_null(bench.processes.row[0].iodelay_reason);
+}
+END_TEST
+
 START_TEST(what_proc_does_not_show_is_null_with_the_reason)
 {
 	process(10, "cam", 100, 5, 100);
@@ -569,6 +610,8 @@ int main(void)
 	tcase_add_test(tcase, self_and_apps_are_always_of_this_machine);
 	tcase_add_test(tcase, more_processes_than_rows_are_counted);
 	tcase_add_test(tcase, the_closer_look_is_of_all_threads);
+	tcase_add_test(tcase, what_is_read_less_often_has_its_own_age);
+	tcase_add_test(tcase, delays_that_the_kernel_does_not_count_are_null);
 	tcase_add_test(tcase, what_proc_does_not_show_is_null_with_the_reason);
 	tcase_add_test(tcase, a_unit_means_the_processes_of_its_group);
 	tcase_add_test(tcase, starts_exits_and_restarts_are_events);
