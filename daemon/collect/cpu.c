@@ -1,7 +1,7 @@
 /* Busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over the time since
- * the last sample, (total - (idle+iowait)) / total over user..steal. A counter that goes backwards
- * (idle and iowait do) counts as 0. Cores that are present but not in proc/stat are offline. No own
- * keys. */
+ * the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait, iowait / total. A
+ * counter that goes backwards (idle and iowait do) counts as 0. Cores that are present but not in
+ * proc/stat are offline. No own keys. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@ struct core_time {
 struct cpu_state {
 	struct device_file file;
 	struct core_time all;
-	size_t cores; /* places in core[] */
+	struct metric *iowait; /* of all cores together; NULL: no room */
+	size_t cores;	       /* places in core[] */
 	struct core_time *core;
 	size_t size;
 	char *text;
@@ -139,6 +140,11 @@ static int cpu_open(
 			&cpu->all.metric);
 	}
 	if (r == 0) {
+		r = metrics_add(
+			ctx->core->metrics, ctx->source, "cpu/iowait", UNIT_PERCENT, &cpu->iowait);
+		r = r == -ENOSPC ? 0 : r;
+	}
+	if (r == 0) {
 		r = find_cores(ctx, cpu);
 	}
 	if (r == 0) {
@@ -156,23 +162,31 @@ static int cpu_open(
 	return 0;
 }
 
-static void account(struct core_time *core, const uint64_t tick[COLUMNS])
+static void set_share(
+	const struct core_time *core, struct metric *metric, uint64_t part, uint64_t total)
 {
-	uint64_t total = 0, idle = 0;
+	if (!metric) {
+		return;
+	}
+	if (!core->known) {
+		metric_set_null(metric, "needs two samples");
+	} else if (total == 0) {
+		metric_set_null(metric, "no time passed in proc/stat");
+	} else {
+		metric_set(metric, (double)part / (double)total * 100);
+	}
+}
+
+/* iowait: its metric; NULL = none. */
+static void account(struct core_time *core, const uint64_t tick[COLUMNS], struct metric *iowait)
+{
+	uint64_t total = 0, delta[COLUMNS];
 	for (size_t i = 0; i < COLUMNS; i++) {
-		uint64_t delta = tick[i] > core->tick[i] ? tick[i] - core->tick[i] : 0;
-		total += delta;
-		idle += i == IDLE || i == IOWAIT ? delta : 0;
+		delta[i] = tick[i] > core->tick[i] ? tick[i] - core->tick[i] : 0;
+		total += delta[i];
 	}
-	if (core->metric) {
-		if (!core->known) {
-			metric_set_null(core->metric, "needs two samples");
-		} else if (total == 0) {
-			metric_set_null(core->metric, "no time passed in proc/stat");
-		} else {
-			metric_set(core->metric, (double)(total - idle) / (double)total * 100);
-		}
-	}
+	set_share(core, core->metric, total - delta[IDLE] - delta[IOWAIT], total);
+	set_share(core, iowait, delta[IOWAIT], total);
 	memcpy(core->tick, tick, sizeof(core->tick));
 	core->known = true;
 	core->seen = true;
@@ -203,17 +217,20 @@ static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t
 	uint64_t tick[COLUMNS];
 	while (next_line(&p, &index, tick)) {
 		if (index < 0) {
-			account(&cpu->all, tick);
+			account(&cpu->all, tick, cpu->iowait);
 		} else if ((size_t)index < cpu->cores) {
 			/* A core over the limit of metrics stays without one; the core counts it.
 			 */
 			if (!cpu->core[index].metric) {
 				(void)add_core(ctx, cpu, (size_t)index);
 			}
-			account(&cpu->core[index], tick);
+			account(&cpu->core[index], tick, NULL);
 		}
 	}
 	bool any = cpu->all.seen;
+	if (!any && cpu->iowait) {
+		metric_set_null(cpu->iowait, "malformed");
+	}
 	unseen(&cpu->all, "malformed");
 	for (size_t i = 0; i < cpu->cores; i++) {
 		unseen(&cpu->core[i], "offline");

@@ -22,8 +22,10 @@ enum {
 #define FOLDER "sys/devices/system/cpu/cpufreq"
 
 struct policy {
-	struct device_file file;
-	int result; /* of the last read, and what it gave */
+	struct device_file file;     /* what the governor asked for */
+	struct device_file measured; /* what the hardware does; not named where it cannot be read */
+	bool is_measured;	     /* where the last value came from */
+	int result;		     /* of the last read, and what it gave */
 	long long khz;
 	double hertz; /* of the present sample; NAN = reason */
 	const char *reason;
@@ -50,6 +52,7 @@ static void cpufreq_close(void *state)
 		device_file_close(&cpufreq->online);
 		for (size_t i = 0; i < cpufreq->policies; i++) {
 			device_file_close(&cpufreq->policy[i].file);
+			device_file_close(&cpufreq->policy[i].measured);
 		}
 		free(cpufreq->policy);
 	}
@@ -81,6 +84,23 @@ static void add_cores(
 	}
 }
 
+/* A governor's clock does not fall when firmware or a current limiter lowers the real one.
+ * cpuinfo_cur_freq asks the hardware, often for root only; cpuinfo_avg_freq counts cycles. */
+static void find_measured(
+	struct policy *policy, const struct root *root, const char *name, bool keep)
+{
+	static const char *const files[] = {"cpuinfo_cur_freq", "cpuinfo_avg_freq"};
+	long long khz;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		device_file_init(&policy->measured, keep, FOLDER "/%s/%s", name, files[i]);
+		if (device_file_read_i64(&policy->measured, root, &khz) == 0 && khz > 0) {
+			return;
+		}
+		device_file_close(&policy->measured);
+		policy->measured.path[0] = '\0';
+	}
+}
+
 static int add_policies(struct cpufreq_state *cpufreq, const struct root *root,
 	const struct root_name *names, size_t count)
 {
@@ -97,6 +117,7 @@ static int add_policies(struct cpufreq_state *cpufreq, const struct root *root,
 		struct policy *policy = &cpufreq->policy[cpufreq->policies];
 		device_file_init(&policy->file, cpufreq->policies < POLICIES_KEPT,
 			FOLDER "/%s/scaling_cur_freq", names[i].text);
+		find_measured(policy, root, names[i].text, cpufreq->policies < POLICIES_KEPT);
 		cpufreq->policies++;
 	}
 	return cpufreq->cores > 0 ? 0 : -ENOENT;
@@ -165,7 +186,13 @@ static int cpufreq_fetch(const struct collector_context *ctx, void *state)
 				    sizeof(cpufreq->text)) > 0;
 	for (size_t i = 0; i < cpufreq->policies; i++) {
 		struct policy *policy = &cpufreq->policy[i];
-		policy->result = device_file_read_i64(&policy->file, ctx->root, &policy->khz);
+		policy->is_measured =
+			policy->measured.path[0] != '\0' &&
+			device_file_read_i64(&policy->measured, ctx->root, &policy->khz) == 0 &&
+			policy->khz > 0;
+		policy->result = policy->is_measured ? 0
+						     : device_file_read_i64(&policy->file,
+							       ctx->root, &policy->khz);
 	}
 	return 0;
 }
@@ -209,6 +236,8 @@ static int cpufreq_sample(const struct collector_context *ctx, void *state, uint
 			metric_set_null(core->metric, policy->reason);
 		} else {
 			metric_set(core->metric, policy->hertz);
+			core->metric->origin = policy->is_measured ? "measured by the hardware"
+								   : "set by the governor";
 		}
 	}
 	return 0;

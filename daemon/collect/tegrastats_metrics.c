@@ -251,12 +251,27 @@ static void set_temperatures(const struct fill *fill, const struct tegrastats *s
 	}
 }
 
+/* As the source power names them. */
+static const char *origin_of(const char *rail)
+{
+	static const char *const origins[][2] = {{"VIN", "rail VIN"}, {"VDD_IN", "rail VDD_IN"},
+		{"POM_5V_IN", "rail POM_5V_IN"}, {"sum", "sum of the rails"}};
+	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+		if (strcmp(origins[i][0], rail) == 0) {
+			return origins[i][1];
+		}
+	}
+	return NULL;
+}
+
 static void set_rails(const struct fill *fill, const struct tegrastats *stats)
 {
 	const char *from;
 	double total = tegrastats_total_mw(stats, &from);
-	if (!isnan(total)) {
-		tell(own(fill, UNIT_MILLIWATTS, "power/total"), total);
+	struct metric *sum = isnan(total) ? NULL : own(fill, UNIT_MILLIWATTS, "power/total");
+	if (sum) {
+		sum->origin = origin_of(from);
+		tell(sum, total);
 	}
 	for (size_t i = 0; i < stats->rails && i < TEGRASTATS_RAILS; i++) {
 		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];

@@ -79,7 +79,12 @@ static int look(struct throttle_collector *throttle, const struct root *root, co
 		}
 		sum += found[i];
 	}
-	return sum > 0 ? sum : throttle_clock_open(&throttle->clock, root, status);
+	/* the alarm of a Raspberry Pi alone says nothing about the clock */
+	if (sum > 0 && !throttle_pi_only_alarm(&throttle->pi, sum)) {
+		return sum;
+	}
+	int clocks = throttle_clock_open(&throttle->clock, root, status);
+	return clocks < 0 ? clocks : sum + clocks;
 }
 
 /* A machine that tells nothing is found out by open, so that what was tried gets there. */
@@ -170,6 +175,7 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 	throttle_oc_sample(&throttle->oc, status, now_ns);
 	throttle_x86_sample(&throttle->x86, status, now_ns);
 	throttle_clock_sample(&throttle->clock, status);
+	throttle_occurred(status);
 	status->sampled = true;
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
 		if (status->flag[i].value == THROTTLE_UNKNOWN) {

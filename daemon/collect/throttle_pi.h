@@ -41,4 +41,11 @@ void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root);
 /* Sets the flags that it told. */
 void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns);
 
+/* Of `found` things that the machine has, all are the alarm, or a program that is not asked where
+ * the alarm can be read. */
+static inline bool throttle_pi_only_alarm(const struct throttle_pi *pi, int found)
+{
+	return pi->has_alarm && !pi->has_firmware && !pi->has_word &&
+	       found == 1 + (pi_tool_check(&pi->tool) == 0);
+}
 void throttle_pi_close(struct throttle_pi *pi); /* only after throttle_pi_probe */

@@ -87,6 +87,21 @@ void throttle_take_word(struct throttle_status *status, uint32_t word, enum thro
 	throttle_set(status, THROTTLE_ACTIVE, (word & lowers_clock) != 0);
 }
 
+void throttle_occurred(struct throttle_status *status)
+{
+	for (unsigned i = 0; i < THROTTLE_WORD_FLAGS; i++) {
+		enum throttle_value now = status->flag[i].value;
+		struct throttle_state *occurred = &status->flag[i + THROTTLE_WORD_FLAGS];
+		status->seen[i] = status->seen[i] || now == THROTTLE_YES;
+		if (status->seen[i]) {
+			throttle_set(status, (enum throttle_flag)(i + THROTTLE_WORD_FLAGS), true);
+		} else if (now == THROTTLE_NO && occurred->value == THROTTLE_UNKNOWN &&
+			   !status->has_raw) {
+			occurred->reason = "not seen since the daemon started";
+		}
+	}
+}
+
 void throttle_add_source(struct throttle_status *status, const char *source)
 {
 	size_t length = strlen(status->source);

@@ -54,7 +54,8 @@ struct throttle_status {
 		char source[THROTTLE_SOURCE];
 		char result[THROTTLE_RESULT];
 	} tried[THROTTLE_TRIED_MAX];
-	struct throttle_times times; /* of THROTTLE_ACTIVE; throttle_edges_update writes it */
+	bool seen[THROTTLE_WORD_FLAGS]; /* of the flags of now, since the daemon's start */
+	struct throttle_times times;	/* of THROTTLE_ACTIVE; throttle_edges_update writes it */
 };
 
 /* Whether the sticky bits of a word hold since boot, or only since somebody's last poll. */
@@ -74,6 +75,11 @@ void throttle_take_word(struct throttle_status *status, uint32_t word, enum thro
 void throttle_set(struct throttle_status *status, enum throttle_flag flag, bool yes);
 /* Yes wins over no, no over unknown: for what several sources can tell. */
 void throttle_join(struct throttle_status *status, enum throttle_flag flag, bool yes);
+
+/* What occurred, of what is seen now: a flag that was on since the daemon's start has occurred,
+ * whoever reported it. One that was not may have been on before: it stays as it is. Call after all
+ * sources, before the edges. */
+void throttle_occurred(struct throttle_status *status);
 
 /* Appends to source: "a, b". */
 void throttle_add_source(struct throttle_status *status, const char *source);

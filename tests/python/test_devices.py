@@ -41,6 +41,7 @@ class Thermal(unittest.TestCase):
     def test_zones_that_cannot_be_read_are_skipped_alone(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(thermal, "_ZONES", folder):
             self.assertEqual(edgeprof.read_temperature_linux(), {})
+            self.assertIsNone(edgeprof.ThermalMonitor().current_temp())
             self.zones(folder, cpu="45500\n", gpu="", cv0=None, odd="x\n", off="-256000\n", PMIC_Die="100000\n", tj="46000\n")
             self.assertEqual(
                 edgeprof.read_temperature_linux(),

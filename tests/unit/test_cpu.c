@@ -47,6 +47,7 @@ START_TEST(busy_is_all_but_idle_and_iowait)
 	again("cpu  10 1 4 70 10 2 2 1 9 9\ncpu0 50 0 0 50 0 0 0 0 50 0\ncpu1 0 0 0 5 5 0 0 0 0 "
 	      "0\n");
 	bench_expect(&bench, "cpu/utilization", 20);
+	bench_expect(&bench, "cpu/iowait", 10);
 	bench_expect(&bench, "cpu/0/utilization", 50);
 	bench_expect(&bench, "cpu/1/utilization", 0);
 }
@@ -168,6 +169,27 @@ START_TEST(a_policy_tells_the_clock_of_its_online_cores)
 }
 END_TEST
 
+#define HARDWARE "sys/devices/system/cpu/cpufreq/policy0/"
+
+START_TEST(the_clock_of_the_hardware_is_preferred_to_the_governor_s)
+{
+	policy(0, "0\n", "2400000\n");
+	tree_write(&tree, HARDWARE "cpuinfo_avg_freq", "1800000\n");
+	start_cpufreq();
+	bench_expect(&bench, "cpu/0/frequency", 1.8e9);
+	bench_finish(&bench);
+	tree_write(&tree, HARDWARE "cpuinfo_cur_freq", "1500000\n");
+	start_cpufreq();
+	bench_expect(&bench, "cpu/0/frequency", 1.5e9);
+	ck_assert_str_eq(
+		bench_metric(&bench, "cpu/0/frequency")->origin, "measured by the hardware");
+	tree_write(&tree, HARDWARE "cpuinfo_cur_freq", "<unknown>\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "cpu/0/frequency", 2.4e9);
+	ck_assert_str_eq(bench_metric(&bench, "cpu/0/frequency")->origin, "set by the governor");
+}
+END_TEST
+
 static const char *const bad_clocks[] = {"", "<unknown>\n", "0\n", "-1\n", "99999999999999\n"};
 
 START_TEST(a_clock_that_is_not_known_is_null_alone)
@@ -202,6 +224,7 @@ int main(void)
 	tcase_add_test(tcase, a_machine_without_stat_has_no_cpu_source);
 	tcase_add_test(tcase, two_hundred_fifty_six_cores_are_read);
 	tcase_add_test(tcase, a_policy_tells_the_clock_of_its_online_cores);
+	tcase_add_test(tcase, the_clock_of_the_hardware_is_preferred_to_the_governor_s);
 	tcase_add_loop_test(tcase, a_clock_that_is_not_known_is_null_alone, 0,
 		sizeof(bad_clocks) / sizeof(bad_clocks[0]));
 	tcase_add_test(tcase, no_policy_means_no_cpufreq);

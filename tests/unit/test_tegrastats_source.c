@@ -228,6 +228,7 @@ START_TEST(lines_become_metrics_when_they_arrive)
 	bench_expect(&bench, "power/NC", 1);
 	bench_expect(&bench, "power/NC.2", 2);
 	bench_expect(&bench, "power/total", 5000);
+	ck_assert_str_eq(bench_metric(&bench, "power/total")->origin, "rail VDD_IN");
 	ck_assert_uint_eq(bench.source->errors, 0);
 }
 END_TEST

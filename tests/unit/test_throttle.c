@@ -351,6 +351,29 @@ START_TEST(at_last_the_clock_of_the_hardware_tells)
 }
 END_TEST
 
+START_TEST(beside_the_alarm_alone_the_clock_of_the_hardware_tells)
+{
+	tree_write(&tree, ALARM_FOLDER "/name", "rpi_volt\n");
+	tree_write(&tree, ALARM_FOLDER "/in0_lcrit_alarm", "0\n");
+	tree_write(&tree, POLICY "cpuinfo_cur_freq", "2400000\n");
+	tree_write(&tree, POLICY "scaling_cur_freq", "2400000\n");
+	start();
+	bench_expect(&bench, "throttle/active", 0);
+	expect_unknown("throttle/freq_capped_occurred");
+	tree_write(&tree, POLICY "cpuinfo_cur_freq", "1500000\n");
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	bench_expect(&bench, "throttle/active", 1);
+	ck_assert_str_eq(bench.throttle.source, "hwmon rpi_volt, cpuinfo_cur_freq");
+	tree_write(&tree, POLICY "cpuinfo_cur_freq", "2400000\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "throttle/active", 0);
+	bench_expect(&bench, "throttle/freq_capped_occurred", 1);
+	bench_finish(&bench);
+}
+END_TEST
+
 /* covers G0.13 */
 START_TEST(without_any_source_all_is_unknown_and_what_was_tried_is_told)
 {
@@ -543,6 +566,7 @@ int main(void)
 	tcase_add_test(tcase, fans_chargers_and_idle_powerclamp_are_no_throttling);
 	tcase_add_test(tcase, an_episode_of_an_x86_lasts_until_its_time_is_told);
 	tcase_add_test(tcase, at_last_the_clock_of_the_hardware_tells);
+	tcase_add_test(tcase, beside_the_alarm_alone_the_clock_of_the_hardware_tells);
 	tcase_add_test(tcase, without_any_source_all_is_unknown_and_what_was_tried_is_told);
 	tcase_add_test(tcase, a_closed_source_leaves_nothing_behind);
 	tcase_add_test(tcase, every_failed_allocation_is_enomem_and_samples_allocate_nothing);

@@ -69,6 +69,26 @@ START_TEST(yes_wins_over_no_and_no_over_unknown)
 }
 END_TEST
 
+START_TEST(what_was_seen_since_the_start_has_occurred)
+{
+	const struct throttle_state *occurred = &status.flag[THROTTLE_FREQ_CAPPED_OCCURRED];
+	throttle_clear(&status, "not reported");
+	throttle_join(&status, THROTTLE_FREQ_CAPPED, false);
+	throttle_occurred(&status);
+	ck_assert_int_eq(occurred->value, THROTTLE_UNKNOWN);
+	ck_assert_str_eq(occurred->reason, "not seen since the daemon started");
+	throttle_join(&status, THROTTLE_FREQ_CAPPED, true);
+	throttle_occurred(&status);
+	ck_assert_int_eq(occurred->value, THROTTLE_YES);
+	throttle_clear(&status, "not reported");
+	throttle_join(&status, THROTTLE_FREQ_CAPPED, false);
+	throttle_occurred(&status);
+	ck_assert_int_eq(occurred->value, THROTTLE_YES);
+	ck_assert_int_eq(status.flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].value, THROTTLE_UNKNOWN);
+	ck_assert_str_eq(status.flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].reason, "not reported");
+}
+END_TEST
+
 START_TEST(cleared_is_unknown_with_the_reason)
 {
 	throttle_take_word(&status, 0xf, THROTTLE_SINCE_BOOT);
@@ -167,6 +187,7 @@ int main(void)
 		tcase, each_bit_of_the_word_is_its_own_flag, 0, sizeof(words) / sizeof(words[0]));
 	tcase_add_test(tcase, a_sticky_bit_that_others_clear_proves_only_what_is_set);
 	tcase_add_test(tcase, yes_wins_over_no_and_no_over_unknown);
+	tcase_add_test(tcase, what_was_seen_since_the_start_has_occurred);
 	tcase_add_test(tcase, cleared_is_unknown_with_the_reason);
 	tcase_add_test(tcase, long_lists_and_sources_are_cut);
 	tcase_add_test(tcase, each_transition_is_one_entry);

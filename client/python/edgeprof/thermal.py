@@ -133,9 +133,9 @@ class ThermalMonitor:
         word = throttle_word()[0]
         return None if word is None else bool(word & 0xF)
 
-    def current_temp(self) -> float:
-        """The hottest real zone now, in degrees Celsius; 0.0 when there is none."""
-        return max_temperature()[0] or 0.0
+    def current_temp(self) -> Optional[float]:
+        """The hottest real zone now, in degrees Celsius; None when there is none."""
+        return max_temperature()[0]
 
     def report(self) -> Dict[str, Any]:
         """current_c, mean_c, max_c, min_c, samples, is_throttling (None = unknown), over_critical;
