@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collect/procfs.h"
 #include "daemon/core/alerts_actions.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
@@ -147,6 +148,25 @@ static bool open_alerts(struct daemon *daemon)
 		       &daemon->alerts_load);
 }
 
+/* For marks: of a burst of them one reading serves all, and each says how late it is. */
+static bool read_memory(void *ctx, struct system_memory *ret)
+{
+	static const uint64_t burst_ns = 10000000;
+	struct daemon *daemon = ctx;
+	struct system_memory *memory = &daemon->memory;
+	uint64_t now_ns = seam()->now_ns();
+	if (memory->t_ns == 0 || now_ns - memory->t_ns > burst_ns) {
+		memory->t_ns = now_ns;
+		if (proc_memory_read(
+			    &daemon->root, &memory->total_bytes, &memory->available_bytes) < 0) {
+			memory->t_ns = 0;
+			return false;
+		}
+	}
+	*ret = *memory;
+	return true;
+}
+
 int daemon_assemble(struct daemon *daemon)
 {
 	struct core *core = &daemon->core;
@@ -184,6 +204,7 @@ int daemon_assemble(struct daemon *daemon)
 	r = apps_create(core->metrics, stages, core->timeline, &options, &core->apps);
 	if (r == 0) {
 		apps_set_throttle_times(core->apps, &core->throttle->times);
+		apps_set_memory_reader(core->apps, read_memory, daemon);
 		daemon_configure_apps(daemon);
 	}
 	r = r < 0 || !judged ? r : judge_alerts(daemon);

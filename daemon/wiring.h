@@ -36,6 +36,7 @@ struct daemon {
 	struct facts facts;
 	struct modes modes;
 	struct broker_status broker;
+	struct system_memory memory; /* as it was read last for a mark */
 	struct counters counters;
 	struct throttle_status throttle;
 	struct wallclock wall;

@@ -70,6 +70,11 @@ static void show_more(struct ctl *ctl, const cJSON *mark)
 	if (age_ms > 0) {
 		fprintf(out, "; memory as of %s before", format_span(age_ms / 1000).text);
 	}
+	double delay_ms = json_number(mark, "system_memory_delay_ms");
+	if (delay_ms >= 1000) {
+		fprintf(out, "; system memory read %s after the mark",
+			format_span(delay_ms / 1000).text);
+	}
 	if (reason != NULL) {
 		fprintf(out, "; no RSS: %s", reason);
 	}

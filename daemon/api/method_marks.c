@@ -123,8 +123,12 @@ static void delta_fields(struct json *out, const struct app_mark *mark,
 {
 	int64_t elapsed_ns = (int64_t)(mark->t_ns - before->t_ns);
 	json_number(out, "since_previous_ms", (double)(elapsed_ns / 1000) / 1000);
+	/* of one reading for both nothing is known of what was between them */
+	bool two_readings =
+		mark->t_ns + mark->system_delay_ns != before->t_ns + before->system_delay_ns;
 	json_whole_opt(out, "system_available_delta_bytes",
-		mark->system_available_bytes - before->system_available_bytes);
+		two_readings ? mark->system_available_bytes - before->system_available_bytes
+			     : (double)NAN);
 	if (permitted) {
 		json_whole_opt(out, "rss_delta_bytes", mark->rss_bytes - before->rss_bytes);
 		json_whole_opt(out, "vms_delta_bytes", mark->vms_bytes - before->vms_bytes);
@@ -175,6 +179,12 @@ static bool mark_item(struct list_cursor *cursor, struct json *out)
 	json_whole_opt(out, "system_total_bytes", mark->system_total_bytes);
 	json_whole_opt(out, "system_available_bytes", mark->system_available_bytes);
 	json_number_opt(out, "system_percent_used", mark->system_used_percent);
+	if (isnan(mark->system_available_bytes)) {
+		json_string(out, "system_memory_reason", "/proc/meminfo cannot be read");
+	} else {
+		json_number(out, "system_memory_delay_ms",
+			(double)(mark->system_delay_ns / 1000) / 1000);
+	}
 	if (before) {
 		delta_fields(out, mark, before, permitted);
 	}

@@ -229,17 +229,26 @@ ssize_t proc_cmdline_read(const struct root *root, pid_t pid, char *buf, size_t 
 	return n;
 }
 
-double proc_memory_total(const struct root *root)
+int proc_memory_read(const struct root *root, double *total, double *available)
 {
-	double total = NAN;
 	char text[4096];
 	int fd = root_open(root, "proc/meminfo", O_RDONLY);
 	if (fd < 0) {
-		return NAN;
+		return fd;
 	}
-	if (file_read(fd, text, sizeof(text)) > 0) {
-		(void)text_bytes(text, "MemTotal:", &total);
-	}
+	ssize_t n = file_read(fd, text, sizeof(text));
 	close(fd);
-	return total;
+	if (n < 0) {
+		return (int)n;
+	}
+	*total = *available = NAN;
+	(void)text_bytes(text, "MemTotal:", total);
+	(void)text_bytes(text, "MemAvailable:", available);
+	return 0;
+}
+
+double proc_memory_total(const struct root *root)
+{
+	double total, available;
+	return proc_memory_read(root, &total, &available) == 0 ? total : (double)NAN;
 }

@@ -52,5 +52,7 @@ int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret
 ssize_t proc_cmdline_read(
 	const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0);
 
+/* MemTotal and MemAvailable in bytes, NAN where there is no such line. 0 or -errno. */
+int proc_memory_read(const struct root *root, double *total, double *available);
 /* MemTotal in bytes; NAN when it cannot be read. */
 double proc_memory_total(const struct root *root);

@@ -1,6 +1,6 @@
 /*
- * Marks of apps come as records here, those of people through api. What a mark says of the system's
- * memory is what the memory metrics held when it came.
+ * Marks of apps come as records here, those of people through api. The system's memory is read when
+ * a mark arrives; how long that was after its moment is part of it.
  */
 #include "daemon/core/app_marks.h"
 
@@ -105,10 +105,23 @@ static uint16_t place_for(struct app_marks *marks, uint32_t owner)
 	return place;
 }
 
-static double metric_value(const struct apps *apps, const char *name)
+void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx)
 {
-	const struct metric *metric = metrics_find(apps->metrics, name);
-	return metric ? metric->value : (double)NAN;
+	apps->memory_reader = reader;
+	apps->memory_reader_ctx = ctx;
+}
+
+static void read_system_memory(const struct apps *apps, struct app_mark *mark)
+{
+	struct system_memory memory;
+	if (!apps->memory_reader || !apps->memory_reader(apps->memory_reader_ctx, &memory)) {
+		return;
+	}
+	mark->system_total_bytes = memory.total_bytes;
+	mark->system_available_bytes = memory.available_bytes;
+	mark->system_used_percent =
+		(memory.total_bytes - memory.available_bytes) / memory.total_bytes * 100;
+	mark->system_delay_ns = memory.t_ns > mark->t_ns ? memory.t_ns - mark->t_ns : 0;
 }
 
 static struct app_mark *mark_keep(struct apps *apps, const struct app_mark *mark)
@@ -126,9 +139,7 @@ static struct app_mark *mark_keep(struct apps *apps, const struct app_mark *mark
 	struct app_mark *kept = &marks->pool[place];
 	*kept = *mark;
 	kept->owner = owner;
-	kept->system_total_bytes = metric_value(apps, "memory/total");
-	kept->system_available_bytes = metric_value(apps, "memory/available");
-	kept->system_used_percent = metric_value(apps, "memory/used_percent");
+	read_system_memory(apps, kept);
 	return kept;
 }
 

@@ -38,6 +38,7 @@ struct app_mark {
 	const char *memory_source; /* "app": it measured; "sample": the daemon's last one; NULL */
 	const char *memory_reason; /* why rss_bytes is not known; static text */
 	double system_total_bytes, system_available_bytes, system_used_percent;
+	uint64_t system_delay_ns; /* they were read so long after t_ns */
 	size_t attributes;
 	struct mark_attribute attribute[MARK_ATTRIBUTES_MAX];
 	uint64_t attributes_refused;
@@ -54,10 +55,19 @@ uint64_t app_process_key(const struct app_process *process);
 /* A mark as it is before anything is known: of nobody, memory not known. */
 void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label);
 
-/* Keeps a copy with the system's memory as the metrics have it, and puts it on the timeline unless
- * untold. The
- * oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the oldest of who
- * has most. Its serial. */
+/* The system's memory at t_ns. */
+struct system_memory {
+	double total_bytes, available_bytes; /* NAN = not known */
+	uint64_t t_ns;
+};
+
+/* Reads the system's memory now; false: it cannot be read. */
+typedef bool system_memory_reader(void *ctx, struct system_memory *ret);
+void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx);
+
+/* Keeps a copy with the system's memory as it is read now, and puts it on the timeline unless
+ * untold. The oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the
+ * oldest of who has most. Its serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
 
 /* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */

@@ -42,6 +42,8 @@ struct apps {
 	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
 	struct app_value no_value; /* what a name without a place leads to */
 	struct app_marks *marks;   /* NULL until the first */
+	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
+	void *memory_reader_ctx;
 	struct app_told told;
 	struct advice_options advice;
 	uint64_t advice_serial;

@@ -92,6 +92,7 @@ def test_pair_of_marks_around_a_load_tells_its_memory():
             ("file_size_mb", 13.5), ("num_threads", 4), ("input_tensor_sizes_kb", 588), ("input_tensor_sizes_kb", 4)]
         total, available = after["system_total_bytes"], after["system_available_bytes"]
         assert abs(after["system_percent_used"] - (total - available) / total * 100) < 0.1, after
+        assert 0 <= after["system_memory_delay_ms"] < 5000, after
         text = daemon.ctl("marks", "cam").stdout
         line = re.compile(r"^\[after[ _]model[ _]load\] RSS: [0-9.]+MB \(peak: [0-9.]+MB\) \| System: [0-9]+% used \([0-9]+MB free\)$", re.M)
         assert line.search(text), text

@@ -49,25 +49,42 @@ static size_t count_of(const char *app)
 	return count;
 }
 
-static void set_system_memory(double total, double available, double used)
+static struct system_memory memory_now;
+
+static bool read_memory(void *ctx, struct system_memory *ret)
 {
-	static const char *const names[] = {
-		"memory/total", "memory/available", "memory/used_percent"};
-	const double values[] = {total, available, used};
-	struct source *memory = NULL;
-	ck_assert_int_eq(sources_add(sources, "memory", 0, &memory), 0);
-	for (size_t i = 0; i < 3; i++) {
-		struct metric *m = NULL;
-		ck_assert_int_eq(metrics_add(metrics, memory, names[i], UNIT_BYTES, &m), 0);
-		metric_set(m, values[i]);
-	}
-	metrics_commit(metrics, memory, T0);
+	(void)ctx;
+	*ret = memory_now;
+	return memory_now.t_ns > 0;
 }
+
+START_TEST(the_system_s_memory_is_read_when_the_mark_arrives)
+{
+	struct app_mark mark;
+	apps_set_memory_reader(apps, read_memory, NULL);
+	memory_now = (struct system_memory){4e9, 3e9, T0};
+	app_mark_init(&mark, T0, "before");
+	apps_mark(apps, &mark);
+	memory_now = (struct system_memory){4e9, 2.5e9, T0 + 3 * S};
+	app_mark_init(&mark, T0 + S, "after"); /* it waited 2 s to be read */
+	apps_mark(apps, &mark);
+	ck_assert_double_eq(apps_mark_at(apps, 0)->system_available_bytes, 3e9);
+	ck_assert_uint_eq(apps_mark_at(apps, 0)->system_delay_ns, 0);
+	ck_assert_double_eq(apps_mark_at(apps, 1)->system_available_bytes, 2.5e9);
+	ck_assert_double_eq(apps_mark_at(apps, 1)->system_used_percent, 37.5);
+	ck_assert_uint_eq(apps_mark_at(apps, 1)->system_delay_ns, 2 * S);
+	memory_now.t_ns = 0;
+	app_mark_init(&mark, T0 + 4 * S, "unreadable");
+	apps_mark(apps, &mark);
+	ck_assert(isnan(apps_mark_at(apps, 2)->system_available_bytes));
+}
+END_TEST
 
 /* covers G0.8 G0.9 G0.10 */
 START_TEST(a_pair_of_marks_tells_what_was_between_them)
 {
-	set_system_memory(4e9, 3e9, 25);
+	apps_set_memory_reader(apps, read_memory, NULL);
+	memory_now = (struct system_memory){4e9, 3e9, T0};
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	declare(p, 0, "before model load", "");
 	declare(p, 1, "after model load", "");
@@ -255,6 +272,7 @@ int main(void)
 {
 	TCase *tc = tcase_create("app_marks");
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_system_s_memory_is_read_when_the_mark_arrives);
 	tcase_add_test(tc, a_pair_of_marks_tells_what_was_between_them);
 	tcase_add_test(tc, what_was_not_measured_is_not_known);
 	tcase_add_test(tc, deltas_are_to_the_same_process);
