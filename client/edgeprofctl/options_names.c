@@ -62,6 +62,12 @@ static const struct {
 	const char *help;
 } own[] = {
 	{"alerts", OPTION_ALL, "also the alerts that are ok"},
+	{"apps", OPTION_ALL, "also apps that ended over 10 s ago"},
+	{"frames", OPTION_ALL, "also of apps that ended over 10 s ago"},
+	{"sensors", OPTION_WIDE, "also the numbers of thermal zones"},
+	{"stages", OPTION_ALL, "also of apps that ended over 10 s ago"},
+	{"status", OPTION_ALL, "also apps that ended over 10 s ago"},
+	{"watch", OPTION_ALL, "also apps that ended over 10 s ago"},
 	{"alerts", OPTION_RECENT, "the last N changes of state (20), newest last"},
 	{"emit", OPTION_APP, "the app that the value belongs to"},
 	{"frames", OPTION_RECENT, "the last N frames that carry an id"},

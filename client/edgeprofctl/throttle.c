@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/edgeprofctl/format.h"
 #include "client/edgeprofctl/json.h"
 #include "client/edgeprofctl/table.h"
 
@@ -74,12 +75,18 @@ static void show_tried(struct ctl *ctl, const cJSON *reply)
 	table_finish(&table);
 }
 
+/* A reading that is older says how old it is. */
+static const double OLD_MS = 5000;
+
 static void show_throttle(struct ctl *ctl, const cJSON *reply)
 {
 	FILE *out = ctl->output.stream;
 	const char *source = json_word(reply, "source");
 	const char *raw = json_word(reply, "raw");
-	fprintf(out, "Source: %s\n", source[0] != '\0' ? source : "none");
+	double age_ms = json_number(reply, "age_ms");
+	fprintf(out, "Source: %s%s%s%s\n", source[0] != '\0' ? source : "none",
+		age_ms >= OLD_MS ? " (" : "", age_ms >= OLD_MS ? format_ago(age_ms).text : "",
+		age_ms >= OLD_MS ? ")" : "");
 	if (raw[0] != '\0') {
 		fprintf(out, "Word:   %s\n", raw);
 	}

@@ -139,15 +139,6 @@ static void broker_field(struct json *out, const struct core *core)
 	json_close(out, '}');
 }
 
-static void metric_field(
-	struct json *out, const struct core *core, const char *field, const char *name)
-{
-	const struct metric *metric = metrics_find(core->metrics, name);
-	if (metric) {
-		json_number_opt(out, field, metric->value);
-	}
-}
-
 /* Stages whose events went into __other__, the last few by name. */
 static void other_stages(struct json *out, const struct apps *apps)
 {
@@ -225,9 +216,11 @@ enum api_result method_get_status(struct api_call *call)
 	apps_field(call);
 	alerts_field(out, core);
 	broker_field(out, core);
-	metric_field(out, core, "temperature_celsius", "temperature/max");
-	metric_field(out, core, "cpu_percent", "cpu/utilization");
-	metric_field(out, core, "memory_percent", "memory/used_percent");
+	json_number_opt(
+		out, "temperature_celsius", row_current(core, "temperature/max", call->now_ns));
+	json_number_opt(out, "cpu_percent", row_current(core, "cpu/utilization", call->now_ns));
+	json_number_opt(
+		out, "memory_percent", row_current(core, "memory/used_percent", call->now_ns));
 	degraded_field(out, core, call->now_ns);
 	return API_LAST;
 }

@@ -38,7 +38,7 @@ static void bool_or_null(struct json *out, const char *name, enum throttle_value
 	}
 }
 
-static void temperature_fields(struct json *out, const struct core *core)
+static void temperature_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
 	double critical = CRITICAL_CELSIUS;
 	const struct alert *alert;
@@ -48,8 +48,7 @@ static void temperature_fields(struct json *out, const struct core *core)
 			critical = alert->rule->critical;
 		}
 	}
-	const struct metric *metric = metrics_find(core->metrics, "temperature/max");
-	double celsius = metric ? metric->value : (double)NAN;
+	double celsius = row_current(core, "temperature/max", now_ns);
 	enum throttle_value over = isnan(celsius)	 ? THROTTLE_UNKNOWN
 				   : celsius >= critical ? THROTTLE_YES
 							 : THROTTLE_NO;
@@ -97,7 +96,10 @@ enum api_result method_get_throttle(struct api_call *call)
 	for (size_t i = 0; i < FIELDS; i++) {
 		bool_or_null(out, fields[i].field, status->flag[fields[i].flag].value);
 	}
-	temperature_fields(out, call->core);
+	temperature_fields(out, call->core, call->now_ns);
+	if (status->sampled) {
+		json_number(out, "age_ms", row_age_ms(call->now_ns, status->t_ns));
+	}
 	if (status->source[0] != '\0') {
 		json_string(out, "source", status->source);
 	} else {

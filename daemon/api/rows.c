@@ -19,6 +19,13 @@ double row_age_ms(uint64_t now_ns, uint64_t t_ns)
 	return now_ns > t_ns ? (double)((now_ns - t_ns) / 1000) / 1000.0 : 0.0;
 }
 
+double row_current(const struct core *core, const char *name, uint64_t now_ns)
+{
+	const struct metric *metric = metrics_find(core->metrics, name);
+	return metric && source_state_at(metric->source, now_ns) == SOURCE_OK ? metric->value
+									      : (double)NAN;
+}
+
 void row_metric(
 	struct json *out, const struct core *core, const struct metric *metric, uint64_t now_ns)
 {

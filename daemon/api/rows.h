@@ -14,6 +14,8 @@ int64_t row_time_us(const struct core *core, uint64_t t_ns);
 /* Milliseconds since, to the µs; 0 for a time that is yet to come. */
 double row_age_ms(uint64_t now_ns, uint64_t t_ns);
 
+/* The value of a metric whose source is ok; NAN: it is not known now. */
+double row_current(const struct core *core, const char *name, uint64_t now_ns);
 void row_metric(
 	struct json *out, const struct core *core, const struct metric *metric, uint64_t now_ns);
 void row_source(struct json *out, const char *name, const struct source *source, uint64_t now_ns);

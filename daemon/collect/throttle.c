@@ -177,6 +177,7 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 	throttle_clock_sample(&throttle->clock, status);
 	throttle_occurred(status);
 	status->sampled = true;
+	status->t_ns = now_ns;
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
 		if (status->flag[i].value == THROTTLE_UNKNOWN) {
 			metric_set_null(throttle->flag[i], status->flag[i].reason);

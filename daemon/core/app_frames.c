@@ -340,9 +340,20 @@ static void settle(struct app_frames *tied, uint64_t horizon_ns)
 	}
 }
 
+/* What was dropped until the pass before is missing at its end. */
+static void note_gap(struct app_process *process)
+{
+	uint64_t dropped = process->accounting.dropped;
+	if (dropped > process->tied.dropped && process->app->frames) {
+		frames_gap(process->app->frames, process->tied.read_ns);
+	}
+	process->tied.dropped = dropped;
+}
+
 void app_frames_drained(struct apps *apps, struct app_process *process)
 {
 	(void)apps;
+	note_gap(process);
 	process->tied.read_ns = process->tied.pass_ns;
 	if (process->app->tied) {
 		settle(process->app->tied, horizon_of(process->app, process->tied.pass_ns));

@@ -32,6 +32,7 @@ struct apps;
 struct app_process_frames {
 	uint64_t pass_ns; /* when the pass began that runs now, or the last one; by ingest */
 	uint64_t read_ns; /* everything up to this time has been read */
+	uint64_t dropped; /* events that were dropped up to the pass before */
 	bool begun;	  /* its first tick came */
 	struct frame_table *table;	   /* the app's, when a place below is known */
 	uint16_t serial;		   /* tells the app's processes apart */

@@ -139,10 +139,28 @@ static void note_second(struct frames *frames, uint64_t tick_ns)
 	frames->second.count++;
 }
 
+void frames_gap(struct frames *frames, uint64_t t_ns)
+{
+	frames->gap_ns = t_ns;
+}
+
+static void leave_gap(struct frames *frames)
+{
+	if (frames->last_tick_ns < frames->gap_ns) {
+		frames->fresh = true;
+		frames->ticks_filled = frames->ticks_next = 0;
+		frames->second.start_ns = 0;
+	}
+	frames->gap_ns = 0;
+}
+
 /* Returns the delta that counts. */
 static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle_value throttled)
 {
 	uint64_t delta_ns = 0;
+	if (frames->gap_ns > 0 && tick_ns >= frames->gap_ns) {
+		leave_gap(frames);
+	}
 	note_second(frames, tick_ns);
 	if (!frames->fresh) {
 		delta_ns = tick_ns - frames->last_tick_ns;

@@ -88,6 +88,7 @@ struct frames {
 	struct pulse pulse; /* of all ticks, those of the warm-up as well */
 	/* The interval counts ticks from here on: what queued while nobody read is not of now. */
 	uint64_t interval_from_ns;
+	uint64_t gap_ns; /* ticks from before and after it have no delta; 0 = none */
 	struct frame_ids ids;
 	struct {
 		uint64_t count, misses;
@@ -118,6 +119,9 @@ void frames_set_deadline(struct frames *frames, uint64_t deadline_ns);
 
 /* The app starts anew: no delta to the tick before, the warm-up again. */
 void frames_restart(struct frames *frames);
+
+/* Events are missing just before t_ns: what lies between the ticks around it is no delta. */
+void frames_gap(struct frames *frames, uint64_t t_ns);
 
 /* A frame ended at tick_ns. id PROTO_NO_FRAME = none. A tick before the last one is counted
  * out_of_order and makes no delta. Returns the delta; 0 = none, or one that is left out. */

@@ -44,6 +44,7 @@ struct throttle_state {
 
 struct throttle_status {
 	bool sampled;
+	uint64_t t_ns; /* of the sample */
 	bool has_raw;
 	uint32_t raw;		      /* the Raspberry Pi's word */
 	const char *raw_reason;	      /* why there is none; static text */

@@ -143,6 +143,12 @@ START_TEST(a_snapshot_has_nothing_that_is_old)
 	ck_assert_ptr_nonnull(
 		strstr(cJSON_GetStringValue(of(reply, "reasons", "temperature")), "is stale"));
 	cJSON_Delete(reply);
+	reply = ask("GetStatus", NULL);
+	ck_assert(!cJSON_HasObjectItem(reply, "temperature_celsius"));
+	cJSON_Delete(reply);
+	reply = ask("GetThrottle", NULL);
+	ck_assert(cJSON_IsNull(get(reply, "temperature_celsius")));
+	cJSON_Delete(reply);
 }
 END_TEST
 

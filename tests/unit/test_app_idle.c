@@ -145,6 +145,28 @@ START_TEST(what_queued_before_the_attach_is_no_rate)
 }
 END_TEST
 
+START_TEST(what_was_dropped_is_no_long_frame)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	uint64_t t_ns = T0;
+	for (unsigned i = 0; i < 10; i++) {
+		record(p, PROTO_KIND_FRAME, 0, t_ns += 20 * MS, 0, PROTO_NO_FRAME);
+	}
+	p->tied.pass_ns = T0 + 60 * S;
+	apps_drained(apps, p);
+	p->accounting.dropped = 5000; /* the mapping was full: a minute is missing */
+	t_ns = T0 + 60 * S;
+	for (unsigned i = 0; i < 10; i++) {
+		record(p, PROTO_KIND_FRAME, 0, t_ns += 20 * MS, 0, PROTO_NO_FRAME);
+	}
+	p->tied.pass_ns = T0 + 61 * S;
+	apps_drained(apps, p);
+	apps_sample(apps, T0 + 61 * S);
+	near("frame/cam/fps", 50);
+	near("frame/cam/frame_time_p95_ms", 20);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("app_idle");
@@ -154,6 +176,7 @@ int main(void)
 	tcase_add_test(tc, a_slow_stage_is_not_idle_between_its_runs);
 	tcase_add_test(tc, idle_frames_have_no_rate_and_the_app_goes_on_with_its_stages);
 	tcase_add_test(tc, what_queued_before_the_attach_is_no_rate);
+	tcase_add_test(tc, what_was_dropped_is_no_long_frame);
 	Suite *suite = suite_create("app_idle");
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
