@@ -15,6 +15,7 @@
 
 #include "daemon/config_keys.h"
 #include "daemon/core/archive_account.h"
+#include "daemon/publish/mqtt_check.h"
 #include "daemon/util/seam.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
@@ -140,6 +141,11 @@ static int handle_pair(void *ctx, const char *section, const char *key, const ch
 		0) {
 		add_error(reader->errors, "%s:%u: [%s] %s = %s: %s", reader->path, reader->line,
 			section, key, value ? value : "", error);
+	}
+	if (strcmp(section, "mqtt") == 0 &&
+		(strcmp(key, "username") == 0 || strcmp(key, "password_file") == 0)) {
+		snprintf(reader->config->mqtt_secret_at, sizeof(reader->config->mqtt_secret_at),
+			"%s:%u: [mqtt] %s", reader->path, reader->line, key);
 	}
 	return 1;
 }
@@ -317,8 +323,13 @@ int config_load(const char *path, struct config *config, struct config_errors *e
 	if (errors->count == 0 && config_check(config, error, sizeof(error)) < 0) {
 		add_error(errors, "%s: %s", path ? path : DEFAULT_FILE, error);
 	}
-	if (config->mqtt.port == 0) {
-		config->mqtt.port = config->mqtt.ca_file[0] ? 8883 : 1883;
+	if (config->mqtt.enabled && mqtt_exposes(&config->mqtt)) {
+		add_error(errors,
+			"%s: would go to %s as clear text; expected tls = yes in [mqtt], or tls = "
+			"no to send it all the same",
+			config->mqtt_secret_at, config->mqtt.host);
 	}
+	struct proto_broker broker = mqtt_broker(&config->mqtt);
+	config->mqtt.port = proto_broker_port(&broker);
 	return errors->count > 0 ? -EINVAL : 0;
 }

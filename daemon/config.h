@@ -60,6 +60,7 @@ struct config {
 	uint64_t gauge_expire_ns;
 	/* [mqtt] */
 	struct mqtt_options mqtt;
+	char mqtt_secret_at[512]; /* FILE:LINE of its username or password_file */
 	/* [statsd] */
 	bool statsd;
 	char statsd_udp[96]; /* as statsd_address_parse reads it; "" = no UDP */

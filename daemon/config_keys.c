@@ -30,6 +30,12 @@ static int set_port(void *instance, const char *key, const char *value)
 	return 0;
 }
 
+static int set_tls(void *instance, const char *key, const char *value)
+{
+	(void)key;
+	return proto_tls_mode_parse(value, &((struct config *)instance)->mqtt.tls);
+}
+
 static int set_device_id(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -239,6 +245,7 @@ static const struct config_key mqtt_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
 	CONFIG_SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
 	CONFIG_SPECIAL_KEY("port", "a number from 1 to 65535", set_port),
+	CONFIG_SPECIAL_KEY("tls", "yes, no or auto", set_tls),
 	CONFIG_SPECIAL_KEY("device_id", "1 to 63 of A-Z a-z 0-9 _ -", set_device_id),
 	CONFIG_SPECIAL_KEY(
 		"topic_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /", set_topic_prefix),

@@ -2,11 +2,12 @@
  * The TLS context of a connection to a broker: who is trusted, for which host, who we are.
  * libmosquitto 2.0 looks at the subject's common name, too, when no alternative name is a DNS name:
  * a certificate for 10.0.0.2 whose common name says 10.0.0.1 passes for 10.0.0.1. RFC 9525 and
- * browsers ignore the common name, and so does this. Its own defaults can't be had besides: with a
- * context that is not its own, its callback refuses every certificate (tried: 2.0.11). OpenSSL is
- * called by name in what is loaded already (libmosquitto brought it): nothing is linked.
+ * browsers ignore the common name, and so does this. Its own defaults cannot be kept in addition:
+ * with a context that is not its own, its callback refuses every certificate (tried: 2.0.11).
  */
 #pragma once
+
+#include <openssl/ssl.h>
 
 /* NULL: not used. */
 struct proto_tls {
@@ -15,10 +16,7 @@ struct proto_tls {
 	const char *cert_file, *key_file;
 };
 
-/* library: where to look, of dlopen(3); RTLD_DEFAULT: the whole program. An SSL_CTX for
- * MOSQ_OPT_SSL_CTX without MOSQ_OPT_SSL_CTX_WITH_DEFAULTS: at least TLS 1.2, the peer is verified.
- * -ENOTSUP: no OpenSSL here, -EINVAL: host is no name, -ENOENT: a file can't be used, -ENOMEM. */
-int proto_tls_host(void *library, const struct proto_tls *tls, void **ret);
-
-/* After libmosquitto has its own reference, or NULL. */
-void proto_tls_host_free(void *library, void *context);
+/* A context for MOSQ_OPT_SSL_CTX without MOSQ_OPT_SSL_CTX_WITH_DEFAULTS: at least TLS 1.2, the peer
+ * is verified. The caller frees it with SSL_CTX_free. -EINVAL: host is no name, -ENOENT: a file
+ * cannot be used, -ENOMEM. */
+int proto_tls_host(const struct proto_tls *tls, SSL_CTX **ret);

@@ -2,6 +2,7 @@
 #include "client/edgeprofctl/mqtt_session.h"
 
 #include <errno.h>
+#include <mosquitto.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
@@ -17,9 +18,9 @@ static void on_connect(struct mosquitto *mosq, void *userdata, int code)
 	struct mqtt_session *session = userdata;
 	if (code != 0) {
 		snprintf(session->reason, sizeof(session->reason), "%s",
-			session->library.refusal_text(code));
+			mosquitto_connack_string(code));
 	} else {
-		session->library.subscribe(mosq, NULL, session->topic, 1);
+		mosquitto_subscribe(mosq, NULL, session->topic, 1);
 	}
 }
 
@@ -61,8 +62,7 @@ static int fail(struct mqtt_session *session, int code)
 {
 	const char *reason = session->reason;
 	if (reason[0] == '\0') {
-		reason = code == MOSQ_ERR_ERRNO ? strerror(errno)
-						: session->library.error_text(code);
+		reason = code == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(code);
 	}
 	return ctl_fail(session->ctl, CTL_UNREACHABLE, "broker %s:%d: %s", session->setup.host,
 		session->setup.port, reason);
@@ -75,28 +75,26 @@ static const char *or_null(const char *text)
 
 static int encrypt(struct mqtt_session *session)
 {
-	const struct mqtt_library *library = &session->library;
 	const struct mqtt_setup *setup = &session->setup;
 	const struct proto_tls tls = {.host = setup->host,
 		.ca_file = or_null(setup->ca_file),
 		.cert_file = or_null(setup->cert_file),
 		.key_file = or_null(setup->key_file)};
-	void *context;
-	if (tls.ca_file == NULL && tls.cert_file == NULL) {
+	SSL_CTX *context;
+	if (!setup->encrypted) {
 		return 0;
 	}
-	int r = proto_tls_host(library->handle, &tls, &context);
+	int r = proto_tls_host(&tls, &context);
 	if (r < 0) {
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
-			r == -ENOENT	? "ca_file, cert_file or key_file can't be used"
-			: r == -ENOTSUP ? "this libmosquitto comes without OpenSSL's functions"
-					: strerror(-r));
+			r == -ENOENT ? "ca_file, cert_file or key_file can't be used"
+				     : strerror(-r));
 		return MOSQ_ERR_TLS;
 	}
-	int code = library->void_option(session->mosq, MOSQ_OPT_SSL_CTX, context);
-	proto_tls_host_free(library->handle, context); /* it has its own reference */
+	int code = mosquitto_void_option(session->mosq, MOSQ_OPT_SSL_CTX, context);
+	SSL_CTX_free(context); /* it has its own reference */
 	return code != 0 ? code
-			 : library->int_option(session->mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
+			 : mosquitto_int_option(session->mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
 }
 
 static int authenticate(struct mqtt_session *session)
@@ -115,7 +113,7 @@ static int authenticate(struct mqtt_session *session)
 			return MOSQ_ERR_AUTH;
 		}
 	}
-	int code = session->library.credentials(
+	int code = mosquitto_username_pw_set(
 		session->mosq, setup->username, password[0] != '\0' ? password : NULL);
 	explicit_bzero(password, sizeof(password));
 	return code;
@@ -139,7 +137,7 @@ static int connect_in_time(struct mqtt_session *session)
 		.it_value = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000}};
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &limit, NULL);
-	int code = session->library.connect(
+	int code = mosquitto_connect(
 		session->mosq, session->setup.host, session->setup.port, KEEPALIVE_S);
 	int error = errno;
 	setitimer(ITIMER_REAL, &never, NULL);
@@ -149,16 +147,15 @@ static int connect_in_time(struct mqtt_session *session)
 
 static int begin(struct mqtt_session *session)
 {
-	const struct mqtt_library *library = &session->library;
-	session->mosq = library->create(NULL, true, session);
+	session->mosq = mosquitto_new(NULL, true, session);
 	if (session->mosq == NULL) {
 		return MOSQ_ERR_NOMEM;
 	}
-	library->on_connect(session->mosq, on_connect);
-	library->on_subscribe(session->mosq, on_subscribe);
-	library->on_message(session->mosq, on_message);
-	library->on_log(session->mosq, on_log);
-	library->int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
+	mosquitto_connect_callback_set(session->mosq, on_connect);
+	mosquitto_subscribe_callback_set(session->mosq, on_subscribe);
+	mosquitto_message_callback_set(session->mosq, on_message);
+	mosquitto_log_callback_set(session->mosq, on_log);
+	mosquitto_int_option(session->mosq, MOSQ_OPT_TCP_NODELAY, 1);
 	int code = authenticate(session);
 	code = code == 0 ? encrypt(session) : code;
 	return code == 0 ? connect_in_time(session) : code;
@@ -177,12 +174,8 @@ int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char 
 {
 	*session = (struct mqtt_session){
 		.ctl = ctl, .topic = topic, .on_message = on_message_cb, .ctx = ctx};
-	if (mqtt_library_load(&session->library) < 0) {
-		return ctl_fail(
-			ctl, CTL_UNREACHABLE, "libmosquitto is not installed (libmosquitto1)");
-	}
-	if ((sends ? session->library.check_topic(topic) : session->library.check_filter(topic)) !=
-		0) {
+	mosquitto_lib_init();
+	if ((sends ? mosquitto_pub_topic_check(topic) : mosquitto_sub_topic_check(topic)) != 0) {
 		return ctl_fail(ctl, CTL_USAGE, "'%s' is no topic%s", topic,
 			sends ? " that can be published to" : "");
 	}
@@ -207,7 +200,7 @@ int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char 
 
 int mqtt_session_turn(struct mqtt_session *session, int wait_ms)
 {
-	int code = session->library.loop(session->mosq, wait_ms, 1);
+	int code = mosquitto_loop(session->mosq, wait_ms, 1);
 	if (code == MOSQ_ERR_ERRNO && errno == EINTR) {
 		return CTL_FINE; /* a signal: the caller looks */
 	}
@@ -216,7 +209,7 @@ int mqtt_session_turn(struct mqtt_session *session, int wait_ms)
 
 int mqtt_session_publish(struct mqtt_session *session, const char *payload)
 {
-	int code = session->library.publish(
+	int code = mosquitto_publish(
 		session->mosq, NULL, session->topic, (int)strlen(payload), payload, 0, false);
 	return code != 0 ? fail(session, code) : CTL_FINE;
 }
@@ -224,8 +217,8 @@ int mqtt_session_publish(struct mqtt_session *session, const char *payload)
 void mqtt_session_close(struct mqtt_session *session)
 {
 	if (session->mosq != NULL) {
-		session->library.disconnect(session->mosq);
-		session->library.destroy(session->mosq);
+		mosquitto_disconnect(session->mosq);
+		mosquitto_destroy(session->mosq);
 		session->mosq = NULL;
 	}
 }

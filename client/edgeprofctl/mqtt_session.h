@@ -2,12 +2,12 @@
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
-#include "client/edgeprofctl/mqtt_library.h"
 #include "client/edgeprofctl/mqtt_setup.h"
+
+struct mosquitto;
 
 struct mqtt_session {
 	struct ctl *ctl;
-	struct mqtt_library library;
 	struct mqtt_setup setup;
 	struct mosquitto *mosq; /* NULL: not open */
 	const char *topic;

@@ -25,7 +25,7 @@ static char *trim(char *text)
 	return text;
 }
 
-static void set_key(struct mqtt_setup *setup, const char *key, const char *value)
+static int set_key(struct mqtt_setup *setup, const char *key, const char *value)
 {
 	const struct {
 		const char *name;
@@ -47,17 +47,19 @@ static void set_key(struct mqtt_setup *setup, const char *key, const char *value
 	if (strcmp(key, "port") == 0) {
 		setup->port = (int)strtol(value, NULL, 10);
 	}
+	return strcmp(key, "tls") == 0 ? proto_tls_mode_parse(value, &setup->tls) : 0;
 }
 
 static int read_config(const char *path, struct mqtt_setup *setup)
 {
 	char line[1024];
 	bool ours = false;
+	int r = 0;
 	FILE *file = fopen(path, "re");
 	if (file == NULL) {
 		return -errno;
 	}
-	while (fgets(line, sizeof(line), file) != NULL) {
+	while (r == 0 && fgets(line, sizeof(line), file) != NULL) {
 		char *text = trim(line);
 		char *comment = strstr(text, " ;"), *equals;
 		if (comment != NULL) {
@@ -68,10 +70,10 @@ static int read_config(const char *path, struct mqtt_setup *setup)
 		} else if (ours && text[0] != '#' && text[0] != ';' &&
 			   (equals = strchr(text, '=')) != NULL) {
 			*equals = '\0';
-			set_key(setup, trim(text), trim(equals + 1));
+			r = set_key(setup, trim(text), trim(equals + 1));
 		}
 	}
-	int r = ferror(file) ? -EIO : 0;
+	r = ferror(file) ? -EIO : r;
 	fclose(file);
 	return r;
 }
@@ -118,8 +120,19 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 	if (options->port > 0) {
 		setup.port = (int)options->port;
 	}
-	if (setup.port <= 0) {
-		setup.port = setup.ca_file[0] != '\0' ? 8883 : 1883;
+	const struct proto_broker broker = {.tls = setup.tls,
+		.host = setup.host,
+		.port = setup.port,
+		.ca_file = setup.ca_file,
+		.cert_file = setup.cert_file};
+	setup.encrypted = proto_broker_encrypted(&broker);
+	setup.port = proto_broker_port(&broker);
+	if (setup.username[0] != '\0' && proto_broker_exposes(&broker)) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"the password would go to %s as clear text: set tls = yes in [mqtt], or "
+			"tls = "
+			"no to send it all the same",
+			setup.host);
 	}
 	*ret = setup;
 	return CTL_FINE;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
+#include "proto/tls_mode.h"
 
 struct mqtt_setup {
 	char host[256];
 	int port;
+	enum proto_tls_mode tls;
+	bool encrypted; /* what that and the rest come to */
 	char username[128], password_file[256];
 	char ca_file[256], cert_file[256], key_file[256];
 };

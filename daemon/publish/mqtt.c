@@ -214,12 +214,14 @@ size_t mqtt_memory_size(void)
 static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, void *memory)
 {
 	char status_topic[TOPIC_SIZE], birth_topic[TOPIC_SIZE], client_id[80];
+	struct proto_broker broker = mqtt_broker(options);
 	topic_plain(&mqtt->topics, "status", status_topic);
 	mqtt_discovery_birth_topic(mqtt, birth_topic);
 	snprintf(client_id, sizeof(client_id), "edgeprof-%s", mqtt->topics.id);
 	const struct mqtt_link_options link = {
 		.host = options->host,
 		.port = mqtt->core->broker->port,
+		.encrypted = proto_broker_encrypted(&broker),
 		.client_id = client_id,
 		.status_topic = status_topic,
 		.birth_topic = birth_topic,
@@ -275,9 +277,10 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
 	mqtt_discovery_init(mqtt, options);
 	stage_pass_init(&mqtt->pass, core, seam()->now_ns());
-	int port = options->port > 0 ? options->port : options->ca_file[0] ? 8883 : 1883;
-	*core->broker = (struct broker_status){
-		.state = BROKER_CONNECTING, .port = port, .since_ns = seam()->now_ns()};
+	struct proto_broker broker = mqtt_broker(options);
+	*core->broker = (struct broker_status){.state = BROKER_CONNECTING,
+		.port = proto_broker_port(&broker),
+		.since_ns = seam()->now_ns()};
 	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
 	mqtt->kept = memory != NULL;
 	if (memory &&

@@ -8,13 +8,15 @@
 #include <uv.h>
 
 #include "daemon/core/core.h"
+#include "proto/tls_mode.h"
 
 struct mqtt;
 
 struct mqtt_options {
 	bool enabled;
 	char host[256];
-	int port;		      /* 1883; 8883 with ca_file */
+	int port; /* 0: the one that belongs to the encryption */
+	enum proto_tls_mode tls;
 	char device_id[64];	      /* "" = host name; cleaned to [A-Za-z0-9_-] */
 	char topic_prefix[64];	      /* "edgeprof" */
 	uint64_t summary_interval_ns; /* 10 s */

@@ -38,3 +38,19 @@ int mqtt_check(const struct mqtt_options *options, char *reason, size_t size)
 	}
 	return 0;
 }
+
+struct proto_broker mqtt_broker(const struct mqtt_options *options)
+{
+	return (struct proto_broker){.tls = options->tls,
+		.host = options->host,
+		.port = options->port,
+		.ca_file = options->ca_file,
+		.cert_file = options->cert_file};
+}
+
+bool mqtt_exposes(const struct mqtt_options *options)
+{
+	struct proto_broker broker = mqtt_broker(options);
+	bool credentials = options->username[0] != '\0' || options->password_file[0] != '\0';
+	return credentials && proto_broker_exposes(&broker);
+}

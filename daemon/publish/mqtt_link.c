@@ -227,6 +227,7 @@ int mqtt_link_start(
 	}
 	snprintf(link->host, sizeof(link->host), "%s", options->host);
 	link->port = options->port;
+	link->encrypted = options->encrypted;
 	snprintf(link->client_id, sizeof(link->client_id), "%s", options->client_id);
 	snprintf(link->status_topic, sizeof(link->status_topic), "%s", options->status_topic);
 	snprintf(link->birth_topic, sizeof(link->birth_topic), "%s",

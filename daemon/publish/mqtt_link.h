@@ -17,6 +17,7 @@
 struct mqtt_link_options {
 	const char *host;
 	int port;
+	bool encrypted;
 	const char *client_id;
 	const char *status_topic; /* retained online | offline, and the will */
 	const char *birth_topic; /* "online" there sets a flag (mqtt_link_take_birth); NULL: none */
@@ -44,6 +45,7 @@ struct mqtt_link {
 	/* constant */
 	char host[256];
 	int port;
+	bool encrypted;
 	char client_id[128], status_topic[512], birth_topic[128], username[128], password_file[256];
 	char ca_file[256], cert_file[256], key_file[256];
 	uint64_t backoff_min_ns, backoff_max_ns;

@@ -108,11 +108,6 @@ static void on_log(struct mosquitto *mosq, void *userdata, int level, const char
 	}
 }
 
-static bool session_encrypted(const struct session *session)
-{
-	return session->link->ca_file[0] != '\0' || session->link->cert_file[0] != '\0';
-}
-
 static void set_reason(struct session *session, int code, int error)
 {
 	if (session->reason[0] != '\0') {
@@ -128,7 +123,7 @@ static void set_reason(struct session *session, int code, int error)
 	} else if (code == MOSQ_ERR_EAI) {
 		text = "the host name can't be resolved";
 	} else if (code == MOSQ_ERR_CONN_LOST && !session->connected) {
-		text = session_encrypted(session)
+		text = session->link->encrypted
 			       ? MQTT_TLS_CLOSED
 			       : "the broker closed the connection without an answer (does the "
 				 "port expect TLS?)";
@@ -160,7 +155,7 @@ static int session_authenticate(struct session *session)
 static int session_encrypt(struct session *session)
 {
 	struct mqtt_link *link = session->link;
-	if (!session_encrypted(session)) {
+	if (!link->encrypted) {
 		return 0;
 	}
 	int code = mqtt_tls_set(session->mosq, link);

@@ -1,11 +1,10 @@
-/* libmosquitto 2.0 tells of TLS only in its log, as OpenSSL's error line: that a certificate was
- * refused, not what is wrong with it. OpenSSL itself knows; it is there when libmosquitto speaks
- * TLS, and asked for by name, so that nothing is linked for the sake of a message. */
+/* libmosquitto 2.0 reports TLS only in its log, as OpenSSL's error line: that a certificate was
+ * refused, not what is wrong with it. OpenSSL itself knows. */
 #include "daemon/publish/mqtt_tls.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <mosquitto.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +22,8 @@ int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
 		.ca_file = or_null(link->ca_file),
 		.cert_file = or_null(link->cert_file),
 		.key_file = or_null(link->key_file)};
-	void *context;
-	int r = proto_tls_host(RTLD_DEFAULT, &tls, &context);
+	SSL_CTX *context;
+	int r = proto_tls_host(&tls, &context);
 	switch (r) {
 	case 0:
 		break;
@@ -32,13 +31,11 @@ int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
 		return MOSQ_ERR_INVAL;
 	case -ENOMEM:
 		return MOSQ_ERR_NOMEM;
-	case -ENOTSUP:
-		return MOSQ_ERR_NOT_SUPPORTED;
 	default:
 		return MOSQ_ERR_TLS;
 	}
 	int code = mosquitto_void_option(mosq, MOSQ_OPT_SSL_CTX, context);
-	proto_tls_host_free(RTLD_DEFAULT, context); /* it has its own reference */
+	SSL_CTX_free(context); /* it has its own reference */
 	return code ? code : mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
 }
 
@@ -48,7 +45,7 @@ const char *mqtt_tls_fault(int code)
 	case MOSQ_ERR_INVAL:
 		return "ca_file, cert_file or key_file can't be read";
 	case MOSQ_ERR_NOT_SUPPORTED:
-		return "TLS: this libmosquitto comes without OpenSSL's functions";
+		return "TLS: this libmosquitto was built without it";
 	case MOSQ_ERR_TLS:
 		return "TLS: no certificate can hold this host name";
 	default:
@@ -56,19 +53,11 @@ const char *mqtt_tls_fault(int code)
 	}
 }
 
-/* What OpenSSL's verification found, NULL when nothing or nobody to ask. */
-static const char *certificate_fault(void *ssl)
+/* What OpenSSL's verification found; NULL when nothing. */
+static const char *certificate_fault(const SSL *ssl)
 {
-	long (*get_result)(const void *);
-	const char *(*to_text)(long);
-	if (!ssl) {
-		return NULL;
-	}
-	/* As POSIX shows it: C has no cast from an object pointer to a function. */
-	*(void **)&get_result = dlsym(RTLD_DEFAULT, "SSL_get_verify_result");
-	*(void **)&to_text = dlsym(RTLD_DEFAULT, "X509_verify_cert_error_string");
-	long result = get_result && to_text ? get_result(ssl) : 0;
-	return result != 0 ? to_text(result) : NULL;
+	long result = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
+	return result != X509_V_OK ? X509_verify_cert_error_string(result) : NULL;
 }
 
 /* "OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading": the end. */

@@ -12,7 +12,7 @@ struct mqtt_link;
 
 /* Before the connection: authorities, our certificate, and the host's name that the broker's must
  * hold. A code of libmosquitto; MOSQ_ERR_INVAL: a file can't be read,
- * MOSQ_ERR_NOT_SUPPORTED: no OpenSSL. */
+ * MOSQ_ERR_NOT_SUPPORTED: libmosquitto was built without TLS. */
 int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link);
 
 /* What such a code other than 0 means; nothing was sent then. */

@@ -218,6 +218,15 @@ def test_tls_is_the_daemons():
                 assert "can't be used" in latency(*words, status=69)
 
 
+def test_a_credential_in_clear_text_stays_here():
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "conf")
+        for more, refused in (("", True), ("tls = auto\n", True), ("tls = yes\n", False), ("tls = no\n", False)):
+            config.write_text(f"[mqtt]\nhost = broker.invalid\nusername = edge\n{more}")
+            said = latency("t", "--config", config, "--timeout", "3s", status=64 if refused else 69)
+            assert ("clear text" in said) == refused, said
+
+
 def test_a_broker_that_does_not_accept_is_left_in_time():
     """A full backlog: the kernel drops what would connect, and would try for two minutes."""
     with contextlib.ExitStack() as held:

@@ -148,6 +148,79 @@ def test_trusted_authority_is_enough():
                 connects(daemon)
 
 
+def test_the_system_s_authorities_count_without_a_ca_file():
+    with certificates() as certs:
+        certs.signed("server")
+        more = ["tls = yes", "username = edge", f"password_file = {secret_file(certs)}"]
+        with password_broker(certs, server(certs)) as broker:
+            with Daemon(settings(broker.port, *more), env={"SSL_CERT_FILE": certs.path("ca.crt")}) as daemon:
+                connects(daemon)
+            with Daemon(settings(broker.port, *more), env={"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": certs.folder}) as daemon:
+                print(refused(daemon, "TLS: .*(issuer|self.signed|verify)"))
+
+
+def starts_with(config):
+    """The exit status and the log of a daemon that does not come up; both also of --check-config."""
+    daemon = Daemon(config)
+    try:
+        daemon.start(wait=False)
+        status = daemon.process.wait(60)
+        checked = subprocess.run([*daemon.program, str(daemon.config_path), "--check-config"], env=daemon.env,
+                                 capture_output=True, text=True, timeout=60)
+        assert checked.returncode == status, (checked, status)
+        return status, daemon.log(), checked.stderr.replace(str(daemon.config_path), "FILE")
+    finally:
+        daemon.clean()
+
+
+CLEAR = "[mqtt]\nhost = {}\n{}username = edge\npassword_file = {}\n"
+
+
+def test_a_credential_in_clear_text_is_an_error_of_the_configuration():
+    with certificates() as certs:
+        path = secret_file(certs)
+        for more, line in (("", 4), ("port = 1883\n", 5), ("tls = auto\n", 5)):
+            status, log, checked = starts_with(CLEAR.format("192.0.2.1", more, path))
+            assert status == 78, log
+            assert checked.startswith(f"FILE:{line}: [mqtt] password_file: ") and "tls = no" in checked, checked
+        status, log, checked = starts_with("[mqtt]\nhost = broker.invalid\nusername = edge\n")
+        assert status == 78 and checked.startswith("FILE:3: [mqtt] username: "), checked
+        status, log, checked = starts_with("[mqtt]\ntls = maybe\n")
+        assert status == 78 and "FILE:2: [mqtt] tls = maybe: expected yes, no or auto" in checked, checked
+        for host, more in (("192.0.2.1", "tls = no\n"), ("192.0.2.1", "port = 8883\n"), ("192.0.2.1", "tls = yes\n"),
+                           ("192.0.2.1", "enabled = no\n"), ("localhost", ""), ("127.1.2.3", ""), ("::1", "")):
+            daemon = Daemon(CLEAR.format(host, more, path))
+            checked = subprocess.run([*daemon.program, str(daemon.config_path), "--check-config"],
+                                     capture_output=True, text=True, timeout=60)
+            daemon.clean()
+            assert checked.returncode == 0, (host, more, checked)
+
+
+def test_a_reload_that_would_expose_a_credential_changes_nothing():
+    with certificates() as certs, Listener() as listener:
+        path = secret_file(certs)
+        with Daemon(settings(listener.port, "username = edge", f"password_file = {path}")) as daemon:
+            until("it connects", lambda: listener.connections >= 1)
+            daemon.config_path.write_text(settings(1883, "username = edge", f"password_file = {path}", host="192.0.2.1"))
+            done = daemon.ctl("reload")
+            assert done.returncode != 0 and "clear text" in done.stdout + done.stderr, done
+            assert status(daemon)["host"] == "127.0.0.1"
+
+
+def test_tls_yes_encrypts_on_any_port():
+    with certificates() as certs, Listener() as listener:
+        more = ["tls = yes", "username = edge", f"password_file = {secret_file(certs)}"]
+        with Daemon(settings(listener.port, *more)):
+            until("it connects", lambda: listener.got)
+        assert listener.got.startswith(b"\x16\x03") and PASSWORD.encode() not in listener.got, listener.got[:16]
+
+
+def test_the_port_follows_the_encryption():
+    for more, port in (("", 1883), ("tls = yes\n", 8883), ("tls = no\nca_file = /dev/null\n", 1883), ("cert_file = /dev/null\nkey_file = /dev/null\n", 8883)):
+        with Daemon(f"[mqtt]\nhost = 127.0.0.9\n{more}") as daemon:
+            assert status(daemon)["port"] == port, (more, status(daemon))
+
+
 def test_host_name_may_be_in_the_certificate():
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo("localhost", 1, type=socket.SOCK_STREAM)}

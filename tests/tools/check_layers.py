@@ -28,6 +28,7 @@ LAYERS = {
 LIBRARIES = {
     r"uv\.h": ["daemon/collect", "daemon/ingest", "daemon/api", "daemon/publish", "daemon/store", "daemon/"],
     r"cjson/.*": ["proto/varlink.c", "daemon/api", "daemon/publish/payload", "client/edgeprofctl"],
+    r"openssl/.*": ["proto/tls_host", "daemon/publish/mqtt", "client/edgeprofctl/mqtt"],
     r"mosquitto\.h": ["daemon/publish/mqtt", "client/edgeprofctl"],
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/notify.c"],
