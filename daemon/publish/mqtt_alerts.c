@@ -35,8 +35,12 @@ static void publish_state(struct mqtt *mqtt, const struct alert *alert)
 {
 	char topic[TOPIC_SIZE];
 	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
-	struct outbox_entry entry = {
-		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = true,
+		.replace = true,
+		.topic = topic,
+		.subject = topic};
 	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
 	if (retained_add(&mqtt->retained, topic) < 0) {
 		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
@@ -53,7 +57,8 @@ int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
 		.retain = true,
 		.replace = true,
 		.keep = true,
-		.topic = topic};
+		.topic = topic,
+		.subject = topic};
 	int r = put(mqtt, &entry);
 	if (r == 1 || (r == 0 && !mqtt->kept)) {
 		retained_remove(&mqtt->retained, topic);
@@ -66,14 +71,17 @@ int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
 /* A quiet transition calls nobody. */
 static void publish_event(struct mqtt *mqtt, const struct alert_transition *transition)
 {
-	char topic[TOPIC_SIZE];
+	char topic[TOPIC_SIZE], subject[TOPIC_SIZE];
+	const struct alert *alert = transition->alert;
 	struct alert_test *test = transition->test;
 	topic_plain(&mqtt->topics, "event/alert", topic);
+	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, subject);
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,
 		.keep = true,
 		.tag = test ? test->serial : 0,
-		.topic = topic};
+		.topic = topic,
+		.subject = subject};
 	char *payload = payload_alert_event(mqtt->core, transition, &entry.payload_length);
 	int r = mqtt_put_payload(mqtt, entry, payload); /* after it: the entry is copied */
 	if (test) {

@@ -6,12 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
-
-/* Before topic (with NUL) and payload of a kept message. */
-struct kept_head {
-	uint8_t qos, retain;
-};
+#include "daemon/publish/outbox_message.h"
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 {
@@ -28,49 +23,11 @@ void outbox_finish(struct outbox *outbox)
 	pthread_mutex_destroy(&outbox->lock);
 }
 
-/* glibc: a word before each block, blocks in steps of two words. */
-static size_t allocated(size_t size)
-{
-	const size_t step = 2 * sizeof(size_t);
-	return (size + sizeof(size_t) + step - 1) / step * step;
-}
-
-static struct outbox_message *message_create(const struct outbox_entry *entry)
-{
-	size_t topic_size = strlen(entry->topic) + 1;
-	size_t size = sizeof(struct outbox_message) + topic_size + entry->payload_length;
-	struct outbox_message *message = mem_zalloc(size);
-	if (!message) {
-		return NULL;
-	}
-	message->class = entry->class;
-	message->qos = entry->qos;
-	message->retain = entry->retain;
-	message->must_keep = entry->keep;
-	message->tag = entry->tag;
-	message->place = KEEP_NONE;
-	message->size = allocated(size);
-	memcpy(message->bytes, entry->topic, topic_size);
-	message->topic = message->bytes;
-	message->payload_length = entry->payload_length;
-	if (entry->payload_length > 0) {
-		memcpy(message->bytes + topic_size, entry->payload, entry->payload_length);
-		message->payload = message->bytes + topic_size;
-	}
-	return message;
-}
-
 /* Locked from here to outbox_put. */
 
 static void keep_message(struct outbox *outbox, struct outbox_message *message)
 {
-	const struct kept_head head = {.qos = (uint8_t)message->qos, .retain = message->retain};
-	const struct keep_part parts[] = {
-		{&head, sizeof(head)},
-		{message->topic, strlen(message->topic) + 1},
-		{message->payload, message->payload_length},
-	};
-	message->place = keep_add(&outbox->keep, parts, sizeof(parts) / sizeof(parts[0]));
+	message->place = outbox_message_keep(message, &outbox->keep);
 	if (message->place < 0) {
 		message->place = KEEP_NONE;
 		keep_set_note(&outbox->keep, ++outbox->unkept);
@@ -145,15 +102,60 @@ static void limit_summaries(struct outbox *outbox, size_t size)
 	}
 }
 
-/* True when there is room, after dropping as many of the oldest summaries as that takes. Nothing is
- * dropped for a message that can't fit anyhow: the rest belongs to alerts and to what flies. */
-static bool make_room(struct outbox *outbox, const struct outbox_message *message)
+static bool fits_without_summaries(const struct outbox *outbox, size_t size)
 {
 	const struct outbox_list *summaries = &outbox->waiting[OUTBOX_SUMMARY];
-	if (outbox->counts.messages - summaries->messages >= outbox->max_messages ||
-		message->size > outbox->max_bytes ||
-		outbox->counts.bytes - summaries->bytes > outbox->max_bytes - message->size) {
+	return outbox->counts.messages - summaries->messages < outbox->max_messages &&
+	       outbox->counts.bytes - summaries->bytes <= outbox->max_bytes - size;
+}
+
+/* same_kind: an event is not superseded by a retained state, which comes with it. */
+static bool supersedes(
+	const struct outbox_message *newer, const struct outbox_message *message, bool same_kind)
+{
+	return newer->subject_hash == message->subject_hash &&
+	       (!same_kind || newer->retain == message->retain) &&
+	       strcmp(newer->subject, message->subject) == 0;
+}
+
+/* The oldest alert whose subject has a newer state here, or in coming. */
+static bool drop_repeated(
+	struct outbox *outbox, const struct outbox_message *coming, bool same_kind)
+{
+	struct outbox_list *list = &outbox->waiting[OUTBOX_ALERT];
+	struct outbox_message *before = NULL;
+	for (struct outbox_message *message = list->first; message; message = message->next) {
+		const struct outbox_message *newer = message->next;
+		while (message->subject[0] != '\0' && newer &&
+			!supersedes(newer, message, same_kind)) {
+			newer = newer->next;
+		}
+		if (message->subject[0] != '\0' &&
+			(newer || supersedes(coming, message, same_kind))) {
+			outbox_list_unlink(list, before, message);
+			forget(outbox, message);
+			outbox->counts.dropped_alerts++;
+			return true;
+		}
+		before = message;
+	}
+	return false;
+}
+
+/* True when there is room, after dropping as many of the oldest summaries as that takes, and of the
+ * alerts what newer ones make obsolete. No summary is dropped for a message that can't fit anyhow:
+ * the rest belongs to alerts and to what flies. */
+static bool make_room(struct outbox *outbox, const struct outbox_message *message)
+{
+	if (message->size > outbox->max_bytes) {
 		return false;
+	}
+	while (!fits_without_summaries(outbox, message->size)) {
+		if (message->class == OUTBOX_SUMMARY ||
+			(!drop_repeated(outbox, message, true) &&
+				!drop_repeated(outbox, message, false))) {
+			return false;
+		}
 	}
 	if (message->class == OUTBOX_SUMMARY) {
 		limit_summaries(outbox, message->size);
@@ -167,7 +169,7 @@ static bool make_room(struct outbox *outbox, const struct outbox_message *messag
 int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 {
 	int r = 0;
-	struct outbox_message *message = message_create(entry);
+	struct outbox_message *message = outbox_message_create(entry);
 	pthread_mutex_lock(&outbox->lock);
 	if (!message) {
 		r = -ENOMEM;
@@ -196,33 +198,6 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 	return r;
 }
 
-/* What the record says, or NULL when it can't be one of ours. */
-static struct outbox_message *message_restore(const struct keep *keep, int place)
-{
-	size_t length;
-	const unsigned char *bytes = keep_bytes(keep, place, &length);
-	struct kept_head head;
-	const unsigned char *topic = bytes + sizeof(head);
-	const unsigned char *end =
-		length > sizeof(head) ? memchr(topic, '\0', length - sizeof(head)) : NULL;
-	if (!end || end == topic) {
-		return NULL;
-	}
-	memcpy(&head, bytes, sizeof(head));
-	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
-		.qos = head.qos == 1 ? 1 : 0,
-		.retain = head.retain == 1,
-		.keep = true,
-		.topic = (const char *)topic,
-		.payload = end + 1,
-		.payload_length = length - (size_t)(end + 1 - bytes)};
-	struct outbox_message *message = message_create(&entry);
-	if (message) {
-		message->place = place;
-	}
-	return message;
-}
-
 size_t outbox_restore(struct outbox *outbox, void *memory)
 {
 	if (!memory) {
@@ -235,7 +210,7 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 	uint64_t serial = 0;
 	size_t restored = 0;
 	for (int place; (place = keep_next(&outbox->keep, &serial)) != KEEP_NONE;) {
-		struct outbox_message *message = message_restore(&outbox->keep, place);
+		struct outbox_message *message = outbox_message_restore(&outbox->keep, place);
 		if (!message || !fits(outbox, message->size)) {
 			outbox->counts.dropped_alerts++;
 			keep_free(&outbox->keep, place);

@@ -1,7 +1,8 @@
 /*
  * The bounded queue between the main loop, which makes messages, and the broker's thread, which
  * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
- * wait in at most half of the queue and make room, oldest first. What is dropped is counted. A
+ * wait in at most half of the queue and make room, oldest first. After them older states of what an
+ * alert tells of make room, never the newest. What is dropped is counted. A
  * taken message stays owned (and counted) here until it was delivered, or goes back to its place
  * when the connection is lost.
  * What must not be lost with the process is in keep.h's table, too, until it is delivered.
@@ -50,6 +51,7 @@ struct outbox_entry {
 	bool keep;    /* survives the process */
 	uint64_t tag; /* told back when it is delivered; 0 = none */
 	const char *topic;
+	const char *subject; /* what it tells the state of: older ones go first; NULL: nothing */
 	const void *payload;
 	size_t payload_length;
 };

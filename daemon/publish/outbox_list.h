@@ -18,9 +18,11 @@ struct outbox_message {
 	uint64_t tag;
 	size_t size; /* what it counts against the limit: with the allocator's share */
 	const char *topic;
+	const char *subject; /* "" = none */
+	uint64_t subject_hash;
 	const void *payload; /* NULL: empty */
 	size_t payload_length;
-	char bytes[]; /* topic with NUL, payload */
+	char bytes[]; /* topic and subject with NUL, payload */
 };
 
 struct outbox_list {

@@ -5,16 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/publish/topics.h"
 #include "daemon/util/seam.h"
-
-static uint64_t topic_hash(const char *topic)
-{
-	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-	for (const char *byte = topic; *byte; byte++) {
-		hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-	}
-	return hash;
-}
 
 static size_t find(const struct retained *retained, const char *topic, uint64_t hash)
 {

@@ -73,3 +73,12 @@ void topic_alert(
 	clean_joined(instance, ':', false, clean_instance, sizeof(clean_instance));
 	snprintf(ret, TOPIC_SIZE, "%s/alert/%s/%s", topics->base, clean_rule, clean_instance);
 }
+
+uint64_t topic_hash(const char *topic)
+{
+	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+	for (const char *byte = topic; *byte; byte++) {
+		hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
+	}
+	return hash;
+}

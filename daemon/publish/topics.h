@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { TOPICS_BASE = 160, TOPIC_SIZE = 512 };
 
@@ -25,3 +26,6 @@ void topic_stage(
 	const struct topics *topics, const char *app, const char *stage, char ret[TOPIC_SIZE]);
 void topic_alert(
 	const struct topics *topics, const char *rule, const char *instance, char ret[TOPIC_SIZE]);
+
+/* FNV-1a. */
+uint64_t topic_hash(const char *topic);

@@ -2,8 +2,11 @@
 #include "daemon/publish/outbox.h"
 
 #include <check.h>
+#include <errno.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int put(struct outbox *outbox, enum outbox_class class, const char *topic, size_t length)
 {
@@ -44,6 +47,97 @@ START_TEST(summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alon
 END_TEST
 
 /* What malloc gives for a message is what it counts: the limit is one of memory. */
+static int put_state(struct outbox *outbox, const char *subject, int number, bool retain)
+{
+	char payload[16];
+	snprintf(payload, sizeof(payload), "%d", number);
+	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = retain,
+		.replace = retain,
+		.topic = retain ? subject : "event/alert",
+		.subject = subject,
+		.payload = payload,
+		.payload_length = strlen(payload)};
+	return outbox_put(outbox, &entry);
+}
+
+START_TEST(repeated_states_make_room_and_the_newest_of_each_instance_stays)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 6, 1 << 20);
+	for (int number = 0; number < 3; number++) {
+		ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s", 10), 0);
+	}
+	ck_assert_int_eq(put_state(&outbox, "hot/cpu", 1, false), 0);
+	for (int number = 1; number <= 20; number++) { /* it flaps */
+		ck_assert_int_eq(put_state(&outbox, "hot/gpu", number, false), 0);
+		ck_assert_int_eq(put_state(&outbox, "hot/gpu", number, true), 0);
+	}
+	ck_assert_int_eq(put_state(&outbox, "low/memory", 1, false), 0);
+	struct outbox_counts counts = outbox_count(&outbox);
+	ck_assert_uint_eq(counts.dropped_summaries, 3);
+	ck_assert_uint_eq(counts.messages, 6);
+	ck_assert_uint_eq(counts.dropped_alerts, 20 - 3);
+	/* in order: the one of an instance that does not flap, the newest of the one that does */
+	static const char *const left[] = {"1", "18", "19", "20", "20", "1"};
+	for (size_t i = 0; i < 6; i++) {
+		struct outbox_message *message = outbox_take(&outbox);
+		ck_assert_ptr_nonnull(message);
+		ck_assert_uint_eq(message->payload_length, strlen(left[i]));
+		ck_assert_int_eq(memcmp(message->payload, left[i], strlen(left[i])), 0);
+	}
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(an_event_makes_room_when_its_state_is_there_and_no_state_is_ever_lost)
+{
+	struct outbox outbox;
+	char subject[16];
+	outbox_init(&outbox, 8, 1 << 20);
+	for (int i = 0; i < 8; i++) {
+		snprintf(subject, sizeof(subject), "hot/%d", i);
+		ck_assert_int_eq(put_state(&outbox, subject, i, false), 0);
+		ck_assert_int_eq(put_state(&outbox, subject, i, true), 0);
+	}
+	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 8);
+	/* eight states of eight instances: there is nothing that could go for a ninth */
+	ck_assert_int_eq(put_state(&outbox, "hot/8", 8, true), -ENOSPC);
+	ck_assert_int_eq(put_state(&outbox, "hot/3", 33, true), 0);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 8);
+	for (int i = 0; i < 8; i++) {
+		ck_assert(outbox_take(&outbox)->retain);
+	}
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(what_an_earlier_process_left_makes_room_for_newer_states)
+{
+	struct outbox outbox;
+	void *memory = calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
+	outbox_init(&outbox, 4, 1 << 20);
+	outbox_restore(&outbox, memory);
+	for (int i = 0; i < 4; i++) {
+		const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+			.qos = 1,
+			.keep = true,
+			.topic = "event/alert",
+			.subject = "hot/cpu"};
+		ck_assert_int_eq(outbox_put(&outbox, &entry), 1);
+	}
+	outbox_finish(&outbox);
+	outbox_init(&outbox, 4, 1 << 20);
+	ck_assert_uint_eq(outbox_restore(&outbox, memory), 4);
+	ck_assert_int_eq(put_state(&outbox, "hot/cpu", 5, false), 0);
+	ck_assert_int_eq(put_state(&outbox, "hot/cpu", 6, true), 0);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 2);
+	outbox_finish(&outbox);
+	free(memory);
+}
+END_TEST
+
 START_TEST(sizes_are_those_of_the_allocator)
 {
 	struct outbox outbox;
@@ -120,6 +214,10 @@ int main(void)
 	TCase *tests = tcase_create("outbox_limits");
 	tcase_add_test(
 		tests, summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alone);
+	tcase_add_test(tests, repeated_states_make_room_and_the_newest_of_each_instance_stays);
+	tcase_add_test(
+		tests, an_event_makes_room_when_its_state_is_there_and_no_state_is_ever_lost);
+	tcase_add_test(tests, what_an_earlier_process_left_makes_room_for_newer_states);
 	tcase_add_test(tests, sizes_are_those_of_the_allocator);
 	tcase_add_test(tests, few_bytes_are_in_flight_but_a_large_message_flies_alone);
 	tcase_add_test(tests, what_the_broker_refused_is_dropped_not_delivered);
