@@ -1,7 +1,7 @@
 /*
- * RecordNow, ListRecordings, GetRecording. The table of recordings is core's; a file is read on
- * libuv's workers, a part at a time, as the peer takes it. A request that is under way when the
- * peer goes away ends by itself and frees what it needs.
+ * RecordNow, ListRecordings, GetRecording. The table of recordings is core's; a file is read on a
+ * thread, a part at a time, as the peer takes it. One that reads when the peer goes away frees
+ * everything at its end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
 #include "daemon/api/stream.h"
+#include "daemon/util/offload.h"
 
 enum {
 	ARG_LABEL = 0,
@@ -120,9 +121,8 @@ enum file_state { FILE_ASKED, FILE_READ, FILE_FAILED };
 
 struct file_stream {
 	struct api_stream base;
-	uv_fs_t request;
+	struct offload *job; /* NULL: none is under way */
 	enum file_state state;
-	bool busy, orphan;
 	int fd;
 	ssize_t result;
 	int64_t at;
@@ -131,46 +131,41 @@ struct file_stream {
 	char part[PART + 1];
 };
 
-static void file_free(struct file_stream *stream)
+static void file_free(void *data)
 {
+	struct file_stream *stream = data;
 	if (stream->fd >= 0) {
 		close(stream->fd);
 	}
 	free(stream);
 }
 
-static void on_request(uv_fs_t *request)
+/* The next part, after the open before the first: its length, or -errno. */
+static int read_part(void *data)
 {
-	struct file_stream *stream = request->data;
-	ssize_t result = request->result;
-	bool opened = stream->fd < 0;
-	uv_fs_req_cleanup(request);
-	stream->busy = false;
-	if (opened && result >= 0) {
-		stream->fd = (int)result;
+	struct file_stream *stream = data;
+	if (stream->fd < 0) {
+		stream->fd = open(stream->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	}
-	if (stream->orphan) {
-		file_free(stream);
-		return;
-	}
-	stream->result = opened && result >= 0 ? 0 : result;
-	stream->state = result < 0 ? FILE_FAILED : opened ? FILE_ASKED : FILE_READ;
+	ssize_t n = stream->fd < 0 ? -1 : pread(stream->fd, stream->part, PART, stream->at);
+	return n < 0 ? -errno : (int)n;
+}
+
+static void on_part(void *ctx, int result, void *data)
+{
+	struct file_stream *stream = data;
+	(void)ctx;
+	stream->job = NULL;
+	stream->result = result;
+	stream->state = result < 0 ? FILE_FAILED : FILE_READ;
 	connection_wake(stream->base.connection);
 }
 
-/* The next read, or the open before the first. */
 static int ask(struct file_stream *stream)
 {
-	uv_loop_t *loop = stream->base.connection->api->loop;
-	uv_buf_t buf = uv_buf_init(stream->part, PART);
-	stream->request.data = stream;
-	int r = stream->fd < 0
-			? uv_fs_open(loop, &stream->request, stream->path,
-				  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, on_request)
-			: uv_fs_read(loop, &stream->request, stream->fd, &buf, 1, stream->at,
-				  on_request);
-	stream->busy = r == 0;
-	return r;
+	static const struct offload_ops ops = {
+		.work = read_part, .done = on_part, .release = file_free};
+	return offload_start(stream->base.connection->api->loop, &ops, stream, NULL, &stream->job);
 }
 
 /* Bytes up to the last whole character. */
@@ -186,11 +181,13 @@ static size_t whole_characters(const char *text, size_t length)
 
 static enum api_result file_failed(struct file_stream *stream, struct json *out)
 {
-	if (stream->result == UV_ENOENT || stream->result == UV_ELOOP) {
+	if (stream->result == -ENOENT || stream->result == -ELOOP) {
 		return reply_not_found(out, "recording", stream->name);
 	}
 	reply_error(out, PROTO_INTERFACE_NAME ".RecordFailed");
-	json_string(out, "text", strerror((int)-stream->result));
+	json_string(out, "text",
+		stream->result == -EAGAIN ? "no thread could be started"
+					  : strerror((int)-stream->result));
 	return API_LAST;
 }
 
@@ -198,7 +195,7 @@ static enum api_result file_next(struct api_stream *base, struct json *out)
 {
 	struct file_stream *stream = (struct file_stream *)base;
 	enum api_result result = API_WAIT;
-	if (stream->busy) {
+	if (stream->job) {
 		return API_WAIT;
 	}
 	if (stream->state == FILE_FAILED) {
@@ -229,12 +226,11 @@ static enum api_result file_next(struct api_stream *base, struct json *out)
 static void file_destroy(struct api_stream *base)
 {
 	struct file_stream *stream = (struct file_stream *)base;
-	if (stream->busy) {
-		stream->orphan = true;
-		uv_cancel((uv_req_t *)&stream->request);
-		return;
+	if (stream->job) {
+		offload_leave(stream->job);
+	} else {
+		file_free(stream);
 	}
-	file_free(stream);
 }
 
 enum api_result method_get_recording(struct api_call *call)

@@ -1,6 +1,6 @@
 /*
- * The queue in front of report_file_write: texts wait on the loop's thread, one at a time is with a
- * worker. A request and its bytes are one allocation.
+ * The queue in front of report_file_write: texts wait on the loop's thread, one at a time is
+ * written. A request and its bytes are one allocation.
  */
 #include "daemon/store/report_file.h"
 
@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/offload.h"
 #include "daemon/util/seam.h"
 
+enum { AGAIN_MS = 1000 };
+
 struct report_job {
-	uv_work_t work;
 	struct report_files *files;
 	struct report_job *next;
-	int result;
 	struct report_file file; /* app and text point to what follows */
 	char app[PROTO_NAME_SIZE];
 	char text[];
@@ -29,6 +30,7 @@ struct report_files {
 	struct report_job *first; /* waiting, the oldest first */
 	size_t waiting;
 	bool busy, closing;
+	uv_timer_t again; /* runs while the system refuses a thread */
 	char dir[REPORT_PATH_SIZE - PROTO_NAME_SIZE - sizeof("/reports/.txt")];
 };
 
@@ -45,16 +47,18 @@ int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told,
 	}
 	memcpy(files->dir, dir, strlen(dir) + 1);
 	files->loop = loop;
+	uv_timer_init(loop, &files->again);
+	files->again.data = files;
 	files->told = told;
 	files->ctx = ctx;
 	*ret = files;
 	return 0;
 }
 
-static void on_work(uv_work_t *work)
+static int write_file(void *data)
 {
-	struct report_job *job = work->data;
-	job->result = report_file_write(job->files->dir, job->app, job->text, job->file.length);
+	struct report_job *job = data;
+	return report_file_write(job->files->dir, job->app, job->text, job->file.length);
 }
 
 static void tell(struct report_files *files, const struct report_job *job, int result)
@@ -66,33 +70,49 @@ static void tell(struct report_files *files, const struct report_job *job, int r
 
 static void start_next(struct report_files *files);
 
-static void on_written(uv_work_t *work, int status)
+static void on_written(void *ctx, int result, void *data)
 {
-	struct report_job *job = work->data;
-	struct report_files *files = job->files;
+	struct report_job *job = data;
+	struct report_files *files = ctx;
 	files->busy = false;
-	tell(files, job, status < 0 ? status : job->result);
+	tell(files, job, result);
 	free(job);
 	start_next(files);
 }
 
-/* The next job goes to a worker; without one a closed queue is freed. */
+static void on_again(uv_timer_t *again)
+{
+	start_next(again->data);
+}
+
+static void on_closed(uv_handle_t *again)
+{
+	free(again->data);
+}
+
+/* The next job goes to a thread, later when the system refuses one; a closed queue ends. */
 static void start_next(struct report_files *files)
 {
+	static const struct offload_ops ops = {
+		.work = write_file, .done = on_written, .release = free};
+	struct offload *started;
 	while (!files->busy && files->first) {
 		struct report_job *job = files->first;
+		int r = offload_start(files->loop, &ops, job, files, &started);
+		if (r == -EAGAIN && !files->closing) {
+			uv_timer_start(&files->again, on_again, AGAIN_MS, 0);
+			return;
+		}
 		files->first = job->next;
 		files->waiting--;
-		job->work.data = job;
-		int r = uv_queue_work(files->loop, &job->work, on_work, on_written);
 		files->busy = r == 0;
 		if (r < 0) {
 			tell(files, job, r);
 			free(job);
 		}
 	}
-	if (!files->busy && files->closing) {
-		free(files);
+	if (!files->busy && files->closing && !uv_is_closing((uv_handle_t *)&files->again)) {
+		uv_close((uv_handle_t *)&files->again, on_closed);
 	}
 }
 

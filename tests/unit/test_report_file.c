@@ -3,8 +3,10 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +267,48 @@ START_TEST(failure_is_told_and_a_long_folder_refused)
 	ck_assert_int_eq(seen.result, -ENOTDIR);
 	report_files_close(files);
 	report_files_close(NULL);
+	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+END_TEST
+
+/* The system refuses so many threads. Found before the real one. */
+static int refusals;
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+	void *(*run)(void *), void *restrict arg)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	if (refusals > 0) {
+		refusals--;
+		return EAGAIN;
+	}
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	}
+	return real(thread, attributes, run, arg);
+}
+
+START_TEST(a_report_is_written_later_when_a_thread_is_refused)
+{
+	uv_loop_t loop;
+	struct report_files *files = NULL;
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	ck_assert_int_eq(report_files_open(&loop, dir, on_told, &seen, &files), 0);
+	refusals = 2;
+	ck_assert_int_eq(queue(files, "a", "1"), 0);
+	ck_assert_int_eq(queue(files, "b", "2"), 0);
+	ck_assert_int_eq(refusals, 0);
+	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	ck_assert_int_eq(seen.calls, 2);
+	ck_assert_int_eq(seen.result, 0);
+	ck_assert_str_eq(content("reports/a.txt"), "1");
+	/* at the end it is lost, and that is said */
+	refusals = 2;
+	ck_assert_int_eq(queue(files, "c", "3"), 0);
+	report_files_close(files);
+	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	ck_assert_int_eq(seen.calls, 3);
+	ck_assert_int_eq(seen.result, -EAGAIN);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 END_TEST
@@ -282,6 +326,7 @@ int main(void)
 	tcase_add_test(tc, oldest_goes_past_the_limit_of_bytes);
 	tcase_add_test(tc, queue_is_bounded_written_in_order_and_closes_when_done);
 	tcase_add_test(tc, failure_is_told_and_a_long_folder_refused);
+	tcase_add_test(tc, a_report_is_written_later_when_a_thread_is_refused);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
