@@ -47,9 +47,13 @@ static void be_late(struct entry *entry, bool no_worker, uint64_t now_ns)
 {
 	struct fetch *fetch = &entry->fetch;
 	char reason[SOURCE_REASON_SIZE];
-	if (no_worker) {
-		snprintf(reason, sizeof(reason), "waits for a worker: %d others do not answer",
+	unsigned workers = no_worker ? workers_threads(entry->workers) : 0;
+	if (no_worker && workers < WORKERS_MAX) {
+		snprintf(reason, sizeof(reason), "no thread could be started (%u of %d)", workers,
 			WORKERS_MAX);
+	} else if (no_worker) {
+		snprintf(reason, sizeof(reason), "waits for a worker: %u others do not answer",
+			workers);
 	} else {
 		snprintf(reason, sizeof(reason), "did not answer within %g s",
 			(double)fetch->limit_ns / 1e9);

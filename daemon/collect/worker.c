@@ -304,6 +304,14 @@ void workers_go(struct workers *workers)
 	}
 }
 
+unsigned workers_threads(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	unsigned threads = workers->threads;
+	pthread_mutex_unlock(&workers->lock);
+	return threads;
+}
+
 enum worker_phase worker_job_phase(struct worker_job *job)
 {
 	pthread_mutex_lock(&job->workers->lock);

@@ -62,6 +62,9 @@ void *worker_job_state(const struct worker_job *job);
  * lock while it still queues. */
 void workers_go(struct workers *workers);
 
+/* How many there are; fewer than WORKERS_MAX while a job waits: the system refuses more. */
+unsigned workers_threads(struct workers *workers);
+
 enum worker_phase worker_job_phase(struct worker_job *job);
 
 /* Done becomes idle: the state is the caller's again. */
