@@ -303,6 +303,7 @@ void daemon_destroy(struct daemon *daemon)
 	if (!daemon) {
 		return;
 	}
+	mqtt_thread_destroy(daemon->mqtt_thread);
 	recorder_destroy(daemon->recorder);
 	reports_destroy(daemon->reports);
 	persist_destroy(daemon->persist);

@@ -108,12 +108,14 @@ void daemon_open_mqtt(struct daemon *daemon)
 				strerror(-opened));
 		}
 	}
-	int r = mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt,
-		daemon->mqtt_file.data, &daemon->mqtt);
+	int r = daemon->mqtt_thread ? 0 : mqtt_thread_create(&daemon->mqtt_thread);
+	r = r < 0 ? r
+		  : mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt,
+			    daemon->mqtt_thread, daemon->mqtt_file.data, &daemon->mqtt);
 	if (r < 0) {
 		if (r != -EINVAL) {
 			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",
-				strerror(-r));
+				r == -EAGAIN ? "no thread could be started" : strerror(-r));
 		}
 		log_error("MQTT stays off: %s", daemon->broker.reason);
 	}

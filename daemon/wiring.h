@@ -48,6 +48,7 @@ struct daemon {
 	struct statsd *statsd; /* NULL = none: off, or it could not be opened */
 	struct api *api;
 	struct mqtt *mqtt;
+	struct mqtt_thread *mqtt_thread; /* NULL: never needed so far */
 	struct reports *reports;
 	struct persist *persist; /* NULL = history is not kept over reboots */
 	struct persist_status persist_status;

@@ -6,6 +6,11 @@ bool collision_asks(const struct collision *collision)
 	return !collision->old && (collision->taken || collision->losses >= COLLISION_ASK);
 }
 
+bool collision_tries_at_once(const struct collision *collision)
+{
+	return collision->quick >= COLLISION_ASK && collision->quick < COLLISION_SUSPECT;
+}
+
 bool collision_calms(struct collision *collision, uint64_t up_ns, uint64_t backoff_max_ns)
 {
 	if (up_ns < COLLISION_CALM * backoff_max_ns) {
@@ -17,27 +22,33 @@ bool collision_calms(struct collision *collision, uint64_t up_ns, uint64_t backo
 	return was;
 }
 
-void collision_ended(
+bool collision_ended(
 	struct collision *collision, enum session_how how, uint64_t up_ns, uint64_t backoff_max_ns)
 {
 	collision_calms(collision, up_ns, backoff_max_ns);
 	switch (how) {
 	case SESSION_FAILED:
-		collision->losses = 0; /* a broker that is away explains the loss before */
+		collision->losses = collision->quick = 0; /* that explains the losses before */
 		collision->old = false;
-		break;
+		return false;
 	case SESSION_OLD:
 		collision->old = true;
-		break;
+		collision->quick = 0;
+		return false;
+	case SESSION_RESET:
+		return false;
 	case SESSION_TAKEN:
-		collision->taken = true;
 		collision->losses++;
-		break;
+		collision->taken = true;
+		return true;
 	case SESSION_LOST:
 		collision->losses++;
-		collision->taken = collision->taken || collision->losses >= COLLISION_SUSPECT;
+		collision->quick = up_ns < COLLISION_QUICK_NS ? collision->quick + 1 : 0;
 		break;
 	}
+	bool taken = collision->quick >= COLLISION_SUSPECT;
+	collision->taken = collision->taken || taken;
+	return taken;
 }
 
 uint64_t collision_pause_ns(enum session_how how, uint64_t backoff_max_ns, uint64_t random)

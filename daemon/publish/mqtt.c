@@ -76,13 +76,11 @@ static void update_status(struct mqtt *mqtt)
 	if (mqtt->closing) {
 		return;
 	}
-	if (status.taken || before.taken) {
-		/* told once: the turns that the two clients take are no news */
-		if (status.taken != before.taken) {
-			tell(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
-				status.taken ? "pushed us out" : "is ours alone again",
-				status.reason);
-		}
+	if (status.taken != before.taken) {
+		tell(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
+			status.taken ? "pushed us out" : "is ours alone again", status.reason);
+	} else if (status.pushed) {
+		/* logged once: the turns that the two clients take are no news */
 	} else if (status.losses != before.losses) {
 		tell(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
@@ -92,7 +90,7 @@ static void update_status(struct mqtt *mqtt)
 		tell(mqtt, TIMELINE_WARNING, "is connected", status.reason);
 	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
-		if (!status.taken) {
+		if (!status.pushed) {
 			tell(mqtt, TIMELINE_INFO, "connected", "");
 		}
 		mqtt_publish_retained(mqtt);
@@ -147,7 +145,7 @@ static void on_async(uv_async_t *async)
 	}
 	update_status(mqtt);
 	if (mqtt->closing && mqtt->seen.finished) {
-		mqtt_link_join(mqtt->link);
+		mqtt_link_destroy(mqtt->link);
 		mqtt->link = NULL;
 		end(mqtt);
 	}
@@ -157,7 +155,8 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct mqtt *mqtt = timer->data;
 	if (mqtt->link) {
-		log_warning("mqtt: the thread hangs in a call to the network; left behind");
+		log_warning(
+			"mqtt: the connection attempt hangs in a call to the network; left behind");
 		mqtt_link_abandon(mqtt->link);
 		mqtt->link = NULL;
 		end(mqtt);
@@ -211,7 +210,8 @@ size_t mqtt_memory_size(void)
 	return messages_size() + keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
 }
 
-static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, void *memory)
+static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
+	struct mqtt_thread *thread, void *memory)
 {
 	char status_topic[TOPIC_SIZE], birth_topic[TOPIC_SIZE], client_id[80];
 	struct proto_broker broker = mqtt_broker(options);
@@ -235,6 +235,7 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, voi
 		.max_messages = options->max_messages,
 		.max_bytes = options->max_bytes,
 		.kept = memory,
+		.thread = thread,
 	};
 	int r = mqtt_link_start(&link, &mqtt->async, &mqtt->link);
 	if (r == 0) {
@@ -243,8 +244,8 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options, voi
 	return r;
 }
 
-int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options, void *memory,
-	struct mqtt **ret)
+int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
+	struct mqtt_thread *thread, void *memory, struct mqtt **ret)
 {
 	char reason[sizeof(core->broker->reason)];
 	int r = mqtt_check(options, reason, sizeof(reason));
@@ -289,9 +290,9 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 				   (options->inherit_ns ? options->inherit_ns
 							: ALERT_ORPHAN_NS + INHERIT_MORE_NS);
 	}
-	r = start_link(mqtt, options, memory);
+	r = start_link(mqtt, options, thread, memory);
 	if (r == 0) {
-		update_counts(mqtt);
+		update_status(mqtt);
 		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
 	}
 	if (r < 0) {

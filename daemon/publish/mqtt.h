@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "daemon/core/core.h"
+#include "daemon/publish/mqtt_thread.h"
 #include "proto/tls_mode.h"
 
 struct mqtt;
@@ -39,19 +40,18 @@ struct mqtt_options {
  * there is no process. */
 size_t mqtt_memory_size(void);
 
-/* Starts the thread; registers as alert observer. -EINVAL for unusable options (reason logged
- * and in core->broker, which is off then),
- * -ENOMEM, -ENOSPC (no observer's place), -EAGAIN, -EMFILE. A broker that is absent is not an
- * error. core->broker is kept up to date. memory: mqtt_memory_size() bytes, aligned to 8, that
- * survive the process (zeroed when new; what is damaged in it is left out); NULL: there is none.
- * It must stay until done(). */
-int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options, void *memory,
-	struct mqtt **ret);
+/* Gives the thread its connection; registers as alert observer. -EINVAL for unusable options
+ * (reason logged and in core->broker, which is off then), -ENOMEM, -ENOSPC (no observer's place),
+ * -EMFILE. A broker that is absent is not an error. core->broker is kept up to date. memory:
+ * mqtt_memory_size() bytes, aligned to 8, that survive the process (zeroed when new; what is
+ * damaged in it is left out); NULL: there is none. It must stay until done(). */
+int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
+	struct mqtt_thread *thread, void *memory, struct mqtt **ret);
 
 /* Announces a recording: <prefix>/<id>/event/recording, QoS 1, kept while there is room. */
 void mqtt_recording(struct mqtt *mqtt, const struct recording *recording);
 
-/* When connected: sends what waits (at most 1 s), publishes offline, disconnects; joins the thread.
- * A thread that hangs in name resolution or in connect is left behind. Then done(ctx): always
- * within 2.5 s. A second call is ignored. */
+/* When connected: sends what waits (at most 1 s), publishes offline, disconnects.
+ * A connection that hangs in name resolution or in connect is left behind, with the thread. Then
+ * done(ctx): always within 2.5 s. A second call is ignored. */
 void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx);

@@ -1,14 +1,13 @@
 /*
- * The life of the broker's thread: start, one connection (mqtt_session.c) after another with random
- * pauses between, stop. What both threads touch is behind one mutex that is held for a few
- * assignments only. The struct is counted: the last of the two threads frees it, so that a thread
- * that hangs in name resolution can be left behind at shutdown.
+ * What the broker's thread (mqtt_thread.c) runs: one connection (mqtt_session.c) after another with
+ * random pauses in between, until it is stopped. What both threads touch is behind one mutex that
+ * is held for a few assignments only. The struct is counted: the last of the two threads frees it,
+ * so that one that hangs in name resolution can be left behind.
  */
 #include "daemon/publish/mqtt_link.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -20,7 +19,10 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-enum { STABLE_S = 10 }; /* a connection that held this long starts the pauses anew */
+enum {
+	STABLE_S = 10,	/* a connection that held this long starts the pauses again */
+	SHORT_MAX = 10, /* connections in a row that did not, until the pauses grow */
+};
 
 static void link_unref(struct mqtt_link *link)
 {
@@ -66,7 +68,7 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	link->status.state = LINK_CONNECTED;
 	link->status.connects++;
-	if (!link->status.taken) { /* else it is only our turn */
+	if (!link->status.pushed) { /* else it is only our turn */
 		link->status.reason[0] = '\0';
 	}
 	tell_main(link);
@@ -104,20 +106,46 @@ bool mqtt_link_take_birth(struct mqtt_link *link)
 	return birth;
 }
 
-void mqtt_link_set_calm(struct mqtt_link *link)
+/* Locked. What a broker refuses stays true for the connection. */
+static void forget_push(struct mqtt_link *link)
+{
+	if (link->status.pushed) {
+		link->status.pushed = false;
+		link->status.reason[0] = '\0';
+	}
+}
+
+void mqtt_link_set_steady(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
-	link->status.taken = false;
-	link->status.reason[0] = '\0';
+	forget_push(link);
 	tell_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
-static void link_set_away(struct mqtt_link *link, const char *reason)
+void mqtt_link_set_calm(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	forget_push(link);
+	link->status.taken = false;
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+static void link_set_begun(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->status.reason[0] = '\0'; /* that it waited for the thread */
+	tell_main(link);
+	pthread_mutex_unlock(&link->lock);
+}
+
+static void link_set_away(struct mqtt_link *link, const char *reason, bool pushed)
 {
 	pthread_mutex_lock(&link->lock);
 	link->status.losses += link->status.state == LINK_CONNECTED;
 	link->status.taken = link->collision.taken;
+	link->status.pushed = pushed;
 	link->status.state = LINK_AWAY;
 	if (!link->status.refused) { /* else that is why it ended */
 		snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
@@ -168,54 +196,55 @@ static void tell_collision(const struct mqtt_link *link, struct session_end *end
 			link->client_id);
 	} else {
 		snprintf(end->reason, sizeof(end->reason),
-			"it seems that another client uses the id \"%.64s\": the broker closed "
-			"%u connections in a row",
-			link->client_id, link->collision.losses);
+			"it seems that another client uses the id \"%.64s\": %u connections closed "
+			"at once",
+			link->client_id, link->collision.quick);
 	}
 }
 
-static void *link_main(void *arg)
+/* A broker that was there a moment ago may be back in another: the first pause is short each time,
+ * unless connections end as soon as they are made for long. */
+static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *end, bool pushed)
+{
+	bool held = end->up_ns >= STABLE_S * NS_PER_S;
+	bool lost = end->how == SESSION_LOST || end->how == SESSION_RESET;
+	if (held || lost) {
+		link->short_lived = held ? 0 : link->short_lived + 1;
+		link->attempt = link->short_lived > SHORT_MAX ? link->short_lived - SHORT_MAX : 0;
+	}
+	if (pushed) {
+		return collision_pause_ns(end->how, link->backoff_max_ns, random_number());
+	}
+	if (lost && collision_tries_at_once(&link->collision)) {
+		return 0;
+	}
+	uint64_t pause_ns =
+		mqtt_link_backoff_ns(link->backoff_min_ns, link->backoff_max_ns, link->attempt);
+	link->attempt += link->attempt < 32;
+	return pause_ns;
+}
+
+static void link_main(void *arg)
 {
 	struct mqtt_link *link = arg;
-	struct collision *collision = &link->collision;
-	unsigned attempt = 0;
+	link_set_begun(link);
 	while (mqtt_link_stop_ns(link) == 0) {
 		struct session_end end;
 		mqtt_session(link, &end);
-		collision_ended(collision, end.how, end.up_ns, link->backoff_max_ns);
-		bool pushed_out =
-			end.how == SESSION_TAKEN || (end.how == SESSION_LOST && collision->taken);
-		if (pushed_out) {
+		bool pushed =
+			collision_ended(&link->collision, end.how, end.up_ns, link->backoff_max_ns);
+		if (pushed) {
 			tell_collision(link, &end);
 		}
-		if (end.up_ns >= STABLE_S * NS_PER_S) {
-			attempt = 0;
-		}
 		outbox_return(&link->outbox);
-		link_set_away(link, end.reason);
-		link_pause(link, pushed_out ? collision_pause_ns(end.how, link->backoff_max_ns,
-						      random_number())
-					    : mqtt_link_backoff_ns(link->backoff_min_ns,
-						      link->backoff_max_ns, attempt));
-		attempt += attempt < 32;
+		link_set_away(link, end.reason, pushed);
+		link_pause(link, next_pause_ns(link, &end, pushed));
 	}
 	pthread_mutex_lock(&link->lock);
 	link->status.finished = true;
 	tell_main(link);
 	pthread_mutex_unlock(&link->lock);
 	link_unref(link);
-	return NULL;
-}
-
-static int link_start_thread(struct mqtt_link *link)
-{
-	/* Signals are the main loop's; SIGPIPE must not come from a TLS write. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&link->thread, NULL, link_main, link);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
 }
 
 int mqtt_link_start(
@@ -239,6 +268,7 @@ int mqtt_link_start(
 	snprintf(link->key_file, sizeof(link->key_file), "%s", options->key_file);
 	link->backoff_min_ns = options->backoff_min_ns;
 	link->backoff_max_ns = options->backoff_max_ns;
+	link->thread = options->thread;
 	link->async = async;
 	pthread_mutex_init(&link->lock, NULL);
 	outbox_init(&link->outbox, options->max_messages, options->max_bytes);
@@ -250,13 +280,12 @@ int mqtt_link_start(
 		r = -errno;
 		goto error;
 	}
-	mqtt_session_init();
 	link->references = 2;
-	r = link_start_thread(link);
-	if (r < 0) {
-		link->references = 1;
-		mqtt_session_finish();
-		goto error;
+	if (!mqtt_thread_run(link->thread, link_main, link)) {
+		pthread_mutex_lock(&link->lock);
+		snprintf(link->status.reason, sizeof(link->status.reason),
+			"waiting for the previous attempt to connect to end");
+		pthread_mutex_unlock(&link->lock);
 	}
 	*ret = link;
 	return 0;
@@ -286,18 +315,24 @@ void mqtt_link_wake(struct mqtt_link *link)
 
 void mqtt_link_stop(struct mqtt_link *link)
 {
+	bool waited = mqtt_thread_take_back(link->thread, link);
 	pthread_mutex_lock(&link->lock);
 	if (link->stop_ns == 0) {
 		link->stop_ns = seam()->now_ns();
 	}
+	if (waited) {
+		link->status.finished = true;
+		tell_main(link);
+	}
 	pthread_mutex_unlock(&link->lock);
 	mqtt_link_wake(link);
+	if (waited) {
+		link_unref(link);
+	}
 }
 
-void mqtt_link_join(struct mqtt_link *link)
+void mqtt_link_destroy(struct mqtt_link *link)
 {
-	pthread_join(link->thread, NULL);
-	mqtt_session_finish();
 	link_unref(link);
 }
 
@@ -307,7 +342,6 @@ void mqtt_link_abandon(struct mqtt_link *link)
 	link->async = NULL;
 	pthread_mutex_unlock(&link->lock);
 	outbox_detach(&link->outbox); /* that memory is gone before the thread is */
-	/* libmosquitto stays initialised: the thread is still within it. */
-	pthread_detach(link->thread);
+	mqtt_thread_leave(link->thread);
 	link_unref(link);
 }

@@ -1,7 +1,8 @@
 /*
  * The thread's side of MQTT: one connection to the broker after another, with a growing random
- * pause between them, until told to stop. It takes ready messages from the outbox and knows nothing
- * of core. The main loop looks at the status after uv_async_send and never waits for the thread.
+ * pause between them, until it is stopped. It takes ready messages from the outbox and knows
+ * nothing of core. The main loop looks at the status after uv_async_send and never waits for the
+ * thread.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <uv.h>
 
 #include "daemon/publish/collision.h"
+#include "daemon/publish/mqtt_thread.h"
 #include "daemon/publish/outbox.h"
 
 /* Strings are copied; "" = not used. */
@@ -27,6 +29,7 @@ struct mqtt_link_options {
 	uint64_t backoff_min_ns, backoff_max_ns;
 	size_t max_messages, max_bytes;
 	void *kept; /* memory of outbox_restore; NULL: none */
+	struct mqtt_thread *thread;
 };
 
 enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };
@@ -35,9 +38,10 @@ struct mqtt_link_status {
 	enum link_state state;
 	char reason[160];	   /* of the last failure; "" when connected */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
-	bool taken;		   /* another client uses our id; until one connection held */
-	bool refused;		   /* this connection's broker did not take a message */
-	bool finished;		   /* the thread is at its end */
+	bool taken;    /* another client uses our id; until a connection held for minutes */
+	bool pushed;   /* it ended the last connection; until the next one held for seconds */
+	bool refused;  /* this connection's broker did not take a message */
+	bool finished; /* the thread has left it */
 };
 
 /* Private to mqtt_link.c and mqtt_session.c. */
@@ -50,9 +54,11 @@ struct mqtt_link {
 	char ca_file[256], cert_file[256], key_file[256];
 	uint64_t backoff_min_ns, backoff_max_ns;
 	int wake_fd;
-	pthread_t thread;
+	struct mqtt_thread *thread;
 	struct outbox outbox;
-	struct collision collision; /* the thread's */
+	/* the thread's */
+	struct collision collision;
+	unsigned attempt, short_lived; /* in a row: failures; connections that held for seconds */
 	/* shared */
 	pthread_mutex_t lock;
 	unsigned references; /* the thread and the main loop */
@@ -66,8 +72,8 @@ struct mqtt_link {
  * doubles from min to max (full jitter), so that a fleet does not come back at once. */
 uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt);
 
-/* Starts the thread, which sends to async at each change of the status and as messages are
- * delivered. -ENOMEM, -EAGAIN, -EMFILE. */
+/* The thread begins with it, or when it is done with the link before; it sends to async at each
+ * change of the status and as messages are delivered. -ENOMEM, -EMFILE. */
 int mqtt_link_start(
 	const struct mqtt_link_options *options, uv_async_t *async, struct mqtt_link **ret);
 
@@ -84,11 +90,11 @@ void mqtt_link_wake(struct mqtt_link *link);
  */
 void mqtt_link_stop(struct mqtt_link *link);
 
-/* After finished: joins and frees. */
-void mqtt_link_join(struct mqtt_link *link);
+/* After finished. */
+void mqtt_link_destroy(struct mqtt_link *link);
 
 /* The thread hangs in a call that can't be interrupted (name resolution, a connection into a black
- * hole): it is left alone, never touches async again and frees everything when the call returns. */
+ * hole): it never touches async again and frees the link when the call returns. */
 void mqtt_link_abandon(struct mqtt_link *link);
 
 /* For mqtt_session.c, in the thread. */
@@ -97,4 +103,5 @@ void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
 void mqtt_link_set_connected(struct mqtt_link *link);
 void mqtt_link_set_refused(struct mqtt_link *link, const char *why); /* a message */
 void mqtt_link_set_birth(struct mqtt_link *link);
-void mqtt_link_set_calm(struct mqtt_link *link); /* nobody else uses the id any more */
+void mqtt_link_set_steady(struct mqtt_link *link); /* it held: nothing is wrong any more */
+void mqtt_link_set_calm(struct mqtt_link *link);   /* nobody else uses the id any more */

@@ -12,16 +12,17 @@
 #include <errno.h>
 #include <mosquitto.h>
 #include <mqtt_protocol.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/metrics.h"
+#include "daemon/publish/mqtt_alive.h"
 #include "daemon/publish/mqtt_birth.h"
+#include "daemon/publish/mqtt_reason.h"
 #include "daemon/publish/mqtt_tls.h"
 #include "daemon/publish/pace.h"
-#include "daemon/publish/secret.h"
 #include "daemon/util/seam.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -29,10 +30,10 @@
 enum {
 	KEEPALIVE_S = 30,
 	CONNECT_TIMEOUT_S = 10, /* from the TCP connection to the broker's answer */
+	STEADY_S = 10,		/* a connection that held so long shows that all is well */
 	FLUSH_MS = 1000,	/* of a stop: what waits may still go out */
 	FAREWELL_MS = 1800,	/* of a stop: until "offline" must be acknowledged */
-	IDLE_POLL_MS = 5000,
-	BUSY_POLL_MS = 200, /* TLS may hold bytes that poll doesn't see */
+	BUSY_POLL_MS = 200,	/* TLS may hold bytes that poll doesn't see */
 	STOP_POLL_MS = 20,
 };
 
@@ -45,7 +46,10 @@ struct session {
 	bool taken; /* and is told so */
 	bool reset; /* the connection was broken, not closed */
 	int farewell_mid;
+	bool steady;
+	bool explained; /* the broker said why it ended the connection */
 	struct pace pace;
+	struct mqtt_alive alive;
 	uint64_t opened_ns, connected_ns;
 	char reason[160];
 	char tls_reason[128]; /* from libmosquitto's log: only there TLS says why */
@@ -86,7 +90,15 @@ static void on_disconnect(struct mosquitto *mosq, void *userdata, int code)
 {
 	(void)mosq;
 	struct session *session = userdata;
-	session->taken = session->taken || (session->asks && code == MQTT_RC_SESSION_TAKEN_OVER);
+	if (!session->asks || code < MQTT_RC_UNSPECIFIED) {
+		return; /* a code of libmosquitto's own */
+	}
+	session->taken = code == MQTT_RC_SESSION_TAKEN_OVER;
+	session->explained = !session->taken;
+	if (session->reason[0] == '\0') {
+		snprintf(session->reason, sizeof(session->reason),
+			"the broker ended the connection: %s", mosquitto_reason_string(code));
+	}
 }
 
 static void on_message(
@@ -110,59 +122,14 @@ static void on_log(struct mosquitto *mosq, void *userdata, int level, const char
 
 static void set_reason(struct session *session, int code, int error)
 {
-	if (session->reason[0] != '\0') {
-		return; /* the first one is the cause */
+	if (session->reason[0] == '\0') { /* the first one is the cause */
+		const struct mqtt_fault fault = {.code = code,
+			.error = error,
+			.connected = session->connected,
+			.encrypted = session->link->encrypted,
+			.tls_reason = session->tls_reason};
+		mqtt_reason(&fault, session->reason, sizeof(session->reason));
 	}
-	const char *text = mosquitto_strerror(code);
-	if (session->tls_reason[0] != '\0') {
-		text = session->tls_reason;
-	} else if (code == MOSQ_ERR_ERRNO && error == EPROTO) {
-		text = MQTT_TLS_CLOSED; /* OpenSSL had nothing to say */
-	} else if (code == MOSQ_ERR_ERRNO) {
-		text = errno_reason(error);
-	} else if (code == MOSQ_ERR_EAI) {
-		text = "the host name can't be resolved";
-	} else if (code == MOSQ_ERR_CONN_LOST && !session->connected) {
-		text = session->link->encrypted
-			       ? MQTT_TLS_CLOSED
-			       : "the broker closed the connection without an answer (does the "
-				 "port expect TLS?)";
-	}
-	snprintf(session->reason, sizeof(session->reason), "%s", text);
-}
-
-static int session_authenticate(struct session *session)
-{
-	struct mqtt_link *link = session->link;
-	if (link->username[0] == '\0') {
-		return 0;
-	}
-	char password[512] = "";
-	if (link->password_file[0] != '\0') {
-		int r = secret_read(link->password_file, password, sizeof(password));
-		if (r < 0) {
-			snprintf(session->reason, sizeof(session->reason), "password file: %s",
-				r == -EPERM ? "others may read it" : errno_reason(r));
-			return MOSQ_ERR_AUTH;
-		}
-	}
-	int code = mosquitto_username_pw_set(
-		session->mosq, link->username, password[0] ? password : NULL);
-	explicit_bzero(password, sizeof(password));
-	return code;
-}
-
-static int session_encrypt(struct session *session)
-{
-	struct mqtt_link *link = session->link;
-	if (!link->encrypted) {
-		return 0;
-	}
-	int code = mqtt_tls_set(session->mosq, link);
-	if (code) {
-		snprintf(session->reason, sizeof(session->reason), "%s", mqtt_tls_fault(code));
-	}
-	return code;
 }
 
 static int session_open(struct session *session)
@@ -184,10 +151,11 @@ static int session_open(struct session *session)
 			session->mosq, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
 	}
 	if (!code) {
-		code = session_authenticate(session);
+		code = mqtt_authenticate(
+			session->mosq, link, session->reason, sizeof(session->reason));
 	}
 	if (!code) {
-		code = session_encrypt(session);
+		code = mqtt_encrypt(session->mosq, link, session->reason, sizeof(session->reason));
 	}
 	if (!code) {
 		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
@@ -259,10 +227,10 @@ static int session_poll_ms(const struct session *session, bool stopping)
 	if (session->connected && counts.ready) {
 		return (int)(pace_wait_ns(&session->pace, seam()->now_ns()) / 1000000) + 1;
 	}
-	if (!session->connected || counts.in_flight > 0) {
+	if (!session->connected || counts.in_flight > 0 || session->alive.backlog > 0) {
 		return BUSY_POLL_MS;
 	}
-	return IDLE_POLL_MS;
+	return (int)(mqtt_alive_wait_ns(&session->alive, seam()->now_ns()) / 1000000) + 1;
 }
 
 /* Waits for the socket or a wake-up, then lets libmosquitto read, write and keep alive. */
@@ -284,6 +252,9 @@ static int session_turn(struct session *session, bool stopping)
 	if (fds[0].revents & POLLIN && read(fds[0].fd, &count, sizeof(count)) < 0) {
 		return MOSQ_ERR_ERRNO;
 	}
+	if (fds[1].revents & POLLIN) {
+		mqtt_alive_heard(&session->alive, seam()->now_ns());
+	}
 	errno = 0;
 	int code = mosquitto_loop_read(session->mosq, 1);
 	if (!code && fds[1].revents & POLLOUT) {
@@ -303,6 +274,7 @@ static int session_turn(struct session *session, bool stopping)
 static bool session_begin(struct session *session, uint64_t now_ns)
 {
 	session->connected_ns = now_ns;
+	mqtt_alive_begin(&session->alive, now_ns);
 	int code = session_say(session, "online", NULL);
 	code = code ? code : mqtt_birth_listen(session->mosq, session->link, session->asks);
 	if (code) {
@@ -312,6 +284,31 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 	pace_begin(&session->pace, outbox_count(&session->link->outbox).messages);
 	mqtt_link_set_connected(session->link);
 	return true;
+}
+
+/* One turn of a connection that is up; false when it is of no use any more. */
+static bool session_serve(struct session *session, uint64_t now_ns)
+{
+	struct mqtt_link *link = session->link;
+	if (session->connected_ns == 0 && !session_begin(session, now_ns)) {
+		return false;
+	}
+	uint64_t up_ns = now_ns - session->connected_ns;
+	if (!session->steady && up_ns >= STEADY_S * NS_PER_S) {
+		session->steady = true;
+		mqtt_link_set_steady(link);
+	}
+	if (collision_calms(&link->collision, up_ns, link->backoff_max_ns)) {
+		mqtt_link_set_calm(link);
+	}
+	struct outbox_counts counts = outbox_count(&link->outbox);
+	const char *dead = mqtt_alive_check(&session->alive, session->mosq, &counts, now_ns);
+	if (dead) {
+		session->explained = true;
+		snprintf(session->reason, sizeof(session->reason), "%s", dead);
+		return false;
+	}
+	return session_send(session, now_ns);
 }
 
 /* Until the connection ends or a stop is asked for. */
@@ -327,14 +324,7 @@ static void session_run(struct session *session)
 				return;
 			}
 		} else if (session->connected) {
-			if (session->connected_ns == 0 && !session_begin(session, now_ns)) {
-				return;
-			}
-			if (collision_calms(&link->collision, now_ns - session->connected_ns,
-				    link->backoff_max_ns)) {
-				mqtt_link_set_calm(link);
-			}
-			if (!session_send(session, now_ns)) {
+			if (!session_serve(session, now_ns)) {
 				return;
 			}
 		} else if (now_ns - session->opened_ns > CONNECT_TIMEOUT_S * NS_PER_S) {
@@ -355,8 +345,10 @@ static enum session_how session_how(const struct session *session)
 	if (session->taken) {
 		return SESSION_TAKEN;
 	}
-	if (session->connected && !session->reset && !session->link->status.refused) {
-		return SESSION_LOST; /* mosquitto 2.0 closes after it refused a message */
+	if (session->connected) {
+		/* mosquitto 2.0 closes after it refused a message */
+		bool known = session->explained || session->link->status.refused;
+		return known ? SESSION_FAILED : session->reset ? SESSION_RESET : SESSION_LOST;
 	}
 	bool old = !session->connected && session->asks && session->opened_ns > 0;
 	return old ? SESSION_OLD : SESSION_FAILED;
@@ -384,6 +376,8 @@ void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 
 void mqtt_session_init(void)
 {
+	/* A thread that was left behind may still be within OpenSSL when the process exits. */
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	mosquitto_lib_init();
 }
 

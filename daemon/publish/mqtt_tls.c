@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/metrics.h"
 #include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/secret.h"
 #include "proto/tls_host.h"
 
 static const char *or_null(const char *text)
@@ -16,41 +18,60 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link)
+int mqtt_authenticate(
+	struct mosquitto *mosq, const struct mqtt_link *link, char *reason, size_t size)
+{
+	if (link->username[0] == '\0') {
+		return 0;
+	}
+	char password[512] = "";
+	if (link->password_file[0] != '\0') {
+		int r = secret_read(link->password_file, password, sizeof(password));
+		if (r < 0) {
+			snprintf(reason, size, "password file: %s",
+				r == -EPERM ? "others may read it" : errno_reason(r));
+			return MOSQ_ERR_AUTH;
+		}
+	}
+	int code = mosquitto_username_pw_set(mosq, link->username, password[0] ? password : NULL);
+	explicit_bzero(password, sizeof(password));
+	return code;
+}
+
+static const char *context_fault(int r)
+{
+	switch (r) {
+	case -ENOENT:
+		return "ca_file, cert_file or key_file can't be read";
+	case -EINVAL:
+		return "TLS: no certificate can hold this host name";
+	default:
+		return "TLS: no memory";
+	}
+}
+
+int mqtt_encrypt(struct mosquitto *mosq, const struct mqtt_link *link, char *reason, size_t size)
 {
 	const struct proto_tls tls = {.host = link->host,
 		.ca_file = or_null(link->ca_file),
 		.cert_file = or_null(link->cert_file),
 		.key_file = or_null(link->key_file)};
 	SSL_CTX *context;
+	if (!link->encrypted) {
+		return 0;
+	}
 	int r = proto_tls_host(&tls, &context);
-	switch (r) {
-	case 0:
-		break;
-	case -ENOENT:
-		return MOSQ_ERR_INVAL;
-	case -ENOMEM:
-		return MOSQ_ERR_NOMEM;
-	default:
+	if (r < 0) {
+		snprintf(reason, size, "%s", context_fault(r));
 		return MOSQ_ERR_TLS;
 	}
 	int code = mosquitto_void_option(mosq, MOSQ_OPT_SSL_CTX, context);
 	SSL_CTX_free(context); /* it has its own reference */
-	return code ? code : mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
-}
-
-const char *mqtt_tls_fault(int code)
-{
-	switch (code) {
-	case MOSQ_ERR_INVAL:
-		return "ca_file, cert_file or key_file can't be read";
-	case MOSQ_ERR_NOT_SUPPORTED:
-		return "TLS: this libmosquitto was built without it";
-	case MOSQ_ERR_TLS:
-		return "TLS: no certificate can hold this host name";
-	default:
-		return mosquitto_strerror(code);
+	code = code ? code : mosquitto_int_option(mosq, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0);
+	if (code == MOSQ_ERR_NOT_SUPPORTED) {
+		snprintf(reason, size, "TLS: this libmosquitto was built without it");
 	}
+	return code;
 }
 
 /* What OpenSSL's verification found; NULL when nothing. */

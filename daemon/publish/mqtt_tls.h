@@ -1,4 +1,4 @@
-/* TLS to the broker, and why it failed, in words for GetStatus. */
+/* What we prove to the broker and demand of it, and why that failed, in words for GetStatus. */
 #pragma once
 
 #include <stddef.h>
@@ -10,13 +10,14 @@ struct mqtt_link;
 	"TLS: the broker closed the connection (a port without TLS, or it wants a " \
 	"client certificate?)"
 
-/* Before the connection: authorities, our certificate, and the host's name that the broker's must
- * hold. A code of libmosquitto; MOSQ_ERR_INVAL: a file can't be read,
- * MOSQ_ERR_NOT_SUPPORTED: libmosquitto was built without TLS. */
-int mqtt_tls_set(struct mosquitto *mosq, const struct mqtt_link *link);
+/* Before the connection: user name and password, as they are configured now. A code of
+ * libmosquitto; reason is set when it is not 0. */
+int mqtt_authenticate(
+	struct mosquitto *mosq, const struct mqtt_link *link, char *reason, size_t size);
 
-/* What such a code other than 0 means; nothing was sent then. */
-const char *mqtt_tls_fault(int code);
+/* Before the connection, when it is encrypted: authorities, our certificate, and the host's name
+ * that the broker's must hold. As above; nothing was sent then. */
+int mqtt_encrypt(struct mosquitto *mosq, const struct mqtt_link *link, char *reason, size_t size);
 
 /* In a log callback of libmosquitto: ssl is what mosquitto_ssl_get gave (may be NULL), line the
  * error line, host the name that was connected to. ret stays "" when the line is not about TLS. */

@@ -275,6 +275,7 @@ static struct outbox_message *land(struct outbox *outbox, int mid)
 	if (message) {
 		outbox_list_unlink(&outbox->flying, before, message);
 		outbox->counts.in_flight--;
+		outbox->counts.answered += message->qos > 0;
 	}
 	return message;
 }

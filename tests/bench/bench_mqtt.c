@@ -67,6 +67,10 @@ static int ours(int port, const char *name, bool keep)
 	uv_async_t async;
 	struct mqtt_link *link;
 	void *memory = keep ? calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE)) : NULL;
+	struct mqtt_thread *thread;
+	if (mqtt_thread_create(&thread) < 0) {
+		return -1;
+	}
 	const struct mqtt_link_options options = {.host = "127.0.0.1",
 		.port = port,
 		.client_id = "bench-ours",
@@ -80,7 +84,8 @@ static int ours(int port, const char *name, bool keep)
 		.backoff_max_ns = 1000000,
 		.max_messages = QUEUE,
 		.max_bytes = 1 << 20,
-		.kept = memory};
+		.kept = memory,
+		.thread = thread};
 	uv_loop_init(&loop);
 	uv_async_init(&loop, &async, on_async);
 	int r = mqtt_link_start(&options, &async, &link);
@@ -113,7 +118,8 @@ static int ours(int port, const char *name, bool keep)
 	while (!mqtt_link_status(link).finished) {
 		uv_run(&loop, UV_RUN_ONCE);
 	}
-	mqtt_link_join(link);
+	mqtt_link_destroy(link);
+	mqtt_thread_destroy(thread);
 	uv_close((uv_handle_t *)&async, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_loop_close(&loop);

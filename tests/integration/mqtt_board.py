@@ -67,6 +67,7 @@ class Proxy:
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         self.connections = []  # times
+        self.swallow = None  # packets of the broker's that begin so do not arrive
         threading.Thread(target=self.accept, daemon=True).start()
 
     def set(self, mode):
@@ -119,6 +120,8 @@ class Proxy:
                         return
                 if self.mode == "slow":
                     time.sleep(len(data) / 2000)  # 2 kB/s
+                if self.swallow and not inward and data.startswith(self.swallow):
+                    continue
                 sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_RDWR)

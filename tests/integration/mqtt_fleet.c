@@ -17,6 +17,7 @@ enum { DEVICES = 64 };
 
 static struct mqtt_link *links[DEVICES];
 static unsigned serials[DEVICES];
+static struct mqtt_thread *threads[DEVICES];
 static uv_async_t async;
 
 static void on_async(uv_async_t *handle)
@@ -29,6 +30,10 @@ static int start(unsigned device, int port)
 	char client_id[32], status_topic[48];
 	snprintf(client_id, sizeof(client_id), "edgeprof-n%u", device);
 	snprintf(status_topic, sizeof(status_topic), "edgeprof/n%u/status", device);
+	int r = mqtt_thread_create(&threads[device]);
+	if (r < 0) {
+		return r;
+	}
 	const struct mqtt_link_options options = {.host = "127.0.0.1",
 		.port = port,
 		.client_id = client_id,
@@ -41,7 +46,8 @@ static int start(unsigned device, int port)
 		.backoff_min_ns = UINT64_C(1000000000),
 		.backoff_max_ns = UINT64_C(60000000000),
 		.max_messages = 512,
-		.max_bytes = 768 << 10};
+		.max_bytes = 768 << 10,
+		.thread = threads[device]};
 	return mqtt_link_start(&options, &async, &links[device]);
 }
 
@@ -111,7 +117,8 @@ int main(int argc, char **argv)
 		mqtt_link_stop(links[i]);
 	}
 	for (unsigned i = 0; i < count; i++) {
-		mqtt_link_join(links[i]);
+		mqtt_thread_destroy(threads[i]);
+		mqtt_link_destroy(links[i]);
 	}
 	uv_close((uv_handle_t *)&async, NULL);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);

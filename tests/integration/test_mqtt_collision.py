@@ -10,6 +10,8 @@ import time
 from harness import Daemon, run_tests, skip, until
 
 import mosquitto
+from mqtt_board import Proxy
+from test_mqtt_tls import certificates, password_broker, secret_file
 
 CONFIG = "[sampling]\ninterval = 10s\n[mqtt]\nhost = 127.0.0.1\nport = {}\ndevice_id = twin\n"
 SAID = 'another client uses the id "edgeprof-twin"'
@@ -45,8 +47,66 @@ def test_two_daemons_with_one_id():
                 assert sum(connects) <= 24, connects
                 loser = one if says_so(one) else other
                 assert told(loser, "pushed us out") == 1, loser.log()
-                assert told(loser, "connection lost") <= 4, loser.log()
+                # the first had held, three that did not are no evidence yet, and some break instead of being closed
+                assert told(loser, "connection lost") <= 6, loser.log()
                 assert "another client" in loser.ctl("status").stdout
+
+
+def restarts(broker, daemon, count=7):
+    """Seconds until it is connected again after each of so many quick restarts, and what was said meanwhile."""
+    took, reasons = [], set()
+    for _ in range(count):
+        connects = until("connected", lambda: (s := status(daemon))["state"] == "connected" and s["connects"])
+        broker.kill()
+        time.sleep(0.05)  # of the outage
+        broker.start()
+        begin = time.monotonic()
+
+        def again():
+            now = status(daemon)
+            reasons.add(now.get("reason") or "")
+            return now["connects"] > connects and now["state"] == "connected"
+
+        until("connected again", again, 120)
+        took.append(time.monotonic() - begin)
+    return took, reasons
+
+
+def test_quick_restarts_of_the_broker_are_no_second_client():
+    with mosquitto.Broker() as broker, Daemon(CONFIG.format(broker.port)) as daemon:
+        took, reasons = restarts(broker, daemon)
+        print(f"  connected again after {' '.join(f'{t:.1f}' for t in took)} s")
+        assert not any("another client" in reason for reason in reasons), reasons
+        assert told(daemon, "another client") == 0, daemon.log()
+        # full jitter of at most 1 s after a loss and 2 s after a refusal; 30 to 60 s for a second client
+        assert max(took) <= 8, took
+        assert not status(daemon).get("reason"), status(daemon)
+
+
+def test_a_proxy_that_closes_what_is_a_few_seconds_old_is_no_second_client():
+    with mosquitto.Broker() as broker, Proxy(broker.port) as proxy, Daemon(CONFIG.format(proxy.port)) as daemon:
+        for count in range(1, 6):
+            until("connected", lambda: (s := status(daemon))["state"] == "connected" and s["connects"] >= count)
+            time.sleep(5.2)  # how old
+            proxy.set("close")
+            until("lost", lambda: status(daemon)["state"] != "connected")
+            proxy.set("pass")
+        until("connected", lambda: status(daemon)["state"] == "connected")
+        assert told(daemon, "another client") == 0, daemon.log()
+
+
+def test_a_wrong_password_after_losses_is_what_the_status_says():
+    with certificates() as certs, password_broker(certs) as broker:
+        secret = secret_file(certs)
+        more = f"username = edge\npassword_file = {secret}\n"
+        with Daemon(CONFIG.format(broker.port) + more) as daemon:
+            restarts(broker, daemon, 3)
+            secret_file(certs, "wrong")
+            broker.restart()
+            reason = until("refused", lambda: (s := status(daemon))["state"] == "away" and "authorised" in s["reason"] and s["reason"])
+            assert "another client" not in reason and told(daemon, "another client") == 0, reason
+            secret_file(certs)
+            until("connected", lambda: (s := status(daemon))["state"] == "connected" and not s.get("reason"))
 
 
 class Broker5:

@@ -69,6 +69,53 @@ def test_stalled_by_sigstop():
         board.check("SIGSTOP", events)
 
 
+def silence(board, broker, act=lambda: None):
+    """Seconds from a broker's last sign until the status knows, and what it says."""
+    board.connected()
+    until("delivered", lambda: board.status()["queued"] == 0)
+    broker.stall()
+    begin = time.monotonic()
+    act()
+    reason = until("away", lambda: (s := board.status())["state"] == "away" and s.get("reason"), 60)
+    took = time.monotonic() - begin
+    print(f"  known after {took:.1f} s: {reason}")
+    broker.resume()
+    board.connected()
+    assert took < 20, took  # 10 s; the keepalive alone would take 60
+    return reason
+
+
+def test_a_broker_that_stops_answering_is_not_connected():
+    """Alerts wait for it; and summaries alone, which nobody acknowledges."""
+    with durable_broker() as (broker, events), Board(broker.port) as board:
+        assert " 10 s" in silence(board, broker, lambda: board.alert(2))
+        assert "answer for 10 s" in silence(board, broker)
+        board.check("stops answering", events)
+
+
+def test_a_broker_that_answers_and_acknowledges_nothing_is_left():
+    with mosquitto.Broker() as broker, Proxy(broker.port) as proxy:
+        proxy.swallow = b"\x40\x02"  # PUBACK
+        with Board(proxy.port) as board:
+            reason = away(board, "acknowledge a message within 10 s")
+            proxy.swallow = None
+            board.connected()
+            until("delivered", lambda: board.status()["queued"] == 0)
+            assert "Unknown" not in board.daemon.log(), (reason, board.daemon.log())
+
+
+def test_a_slow_link_is_no_silent_broker():
+    """What waits for its acknowledgement takes far longer than 10 s."""
+    with mosquitto.Broker() as broker, Proxy(broker.port) as proxy:
+        with Board(proxy.port, more="home_assistant = yes\n") as board:
+            board.connected()
+            connects = board.status()["connects"]
+            proxy.set("slow")
+            board.alert(20)
+            board.endure(15)
+            assert board.status()["connects"] == connects, board.daemon.log()
+
+
 def proxied(mode, pattern, name):
     with durable_broker() as (broker, events), Proxy(broker.port) as proxy, Board(proxy.port) as board:
         board.connected()

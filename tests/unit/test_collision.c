@@ -43,12 +43,54 @@ START_TEST(a_broker_that_says_nothing_is_judged_by_the_losses)
 	for (int i = 1; i <= COLLISION_SUSPECT; i++) {
 		ck_assert(!collision.taken);
 		if (collision_asks(&collision)) {
-			collision_ended(&collision, SESSION_OLD, 0, MAX_NS);
+			ck_assert(!collision_ended(&collision, SESSION_OLD, 0, MAX_NS));
 			ck_assert(!collision_asks(&collision));
+			collision.quick = (unsigned)i - 1; /* as if it had not been asked */
 		}
-		collision_ended(&collision, SESSION_LOST, S, MAX_NS);
+		ck_assert_int_eq(collision_ended(&collision, SESSION_LOST, S, MAX_NS),
+			i == COLLISION_SUSPECT);
 	}
 	ck_assert(collision.taken);
+	/* each further time, too, without another series */
+	ck_assert(collision_ended(&collision, SESSION_LOST, 0, MAX_NS));
+}
+END_TEST
+
+START_TEST(connections_that_held_for_a_while_are_no_evidence)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 1000; i++) { /* a proxy that closes what is idle */
+		ck_assert(!collision_ended(
+			&collision, SESSION_LOST, 5 * S + 300 * S * (i % 2), MAX_NS));
+		ck_assert(!collision_tries_at_once(&collision));
+	}
+	ck_assert(!collision.taken);
+	ck_assert(collision_asks(&collision)); /* MQTT 5 may know why */
+}
+END_TEST
+
+START_TEST(a_broker_that_is_not_there_at_once_was_restarted)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 100; i++) {
+		for (int quick = 0; !collision_tries_at_once(&collision); quick++) {
+			ck_assert_int_lt(quick, COLLISION_ASK);
+			ck_assert(!collision_ended(&collision, SESSION_LOST, S / 100, MAX_NS));
+		}
+		ck_assert(!collision_ended(&collision, SESSION_FAILED, 0, MAX_NS));
+	}
+	ck_assert(!collision.taken);
+}
+END_TEST
+
+START_TEST(a_connection_that_broke_or_was_explained_is_no_evidence)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 100; i++) {
+		ck_assert(!collision_ended(&collision, SESSION_RESET, S / 100, MAX_NS));
+		ck_assert(!collision_ended(&collision, SESSION_FAILED, S / 100, MAX_NS));
+	}
+	ck_assert(!collision.taken && !collision_asks(&collision));
 }
 END_TEST
 
@@ -117,6 +159,9 @@ int main(void)
 	tcase_add_test(tcase, an_outage_is_no_collision);
 	tcase_add_test(tcase, losses_in_a_row_are_asked_about_and_the_answer_believed);
 	tcase_add_test(tcase, a_broker_that_says_nothing_is_judged_by_the_losses);
+	tcase_add_test(tcase, connections_that_held_for_a_while_are_no_evidence);
+	tcase_add_test(tcase, a_broker_that_is_not_there_at_once_was_restarted);
+	tcase_add_test(tcase, a_connection_that_broke_or_was_explained_is_no_evidence);
 	tcase_add_test(tcase, who_was_pushed_out_stays_away_for_minutes);
 	tcase_add_test(tcase, what_waited_goes_out_evenly_after_the_first_few);
 	tcase_add_test(tcase, a_pause_saves_no_burst_up);

@@ -1,6 +1,7 @@
 /* The publisher against a real mosquitto: absent, there, killed, stopped, back. */
 #include "daemon/publish/mqtt.h"
 
+#include <dirent.h>
 #include <netdb.h>
 #include <semaphore.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 static struct core core;
 static uv_loop_t loop;
 static struct mqtt *mqtt;
+static struct mqtt_thread *thread;
 static struct mqtt_options options;
 static bool closed;
 static void *memory; /* what survives the process */
@@ -94,6 +96,8 @@ static void teardown(void)
 	uv_close((uv_handle_t *)&ticker, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	mqtt_thread_destroy(thread);
+	thread = NULL;
 	subscriber_close();
 	broker_remove();
 	fake_core_finish(&core);
@@ -102,7 +106,10 @@ static void teardown(void)
 static void open_mqtt(void)
 {
 	options.port = broker.port;
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), 0);
+	if (!thread) {
+		ck_assert_int_eq(mqtt_thread_create(&thread), 0);
+	}
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), 0);
 }
 
 /* Runs everything until the condition holds; check's time limit ends what never comes. */
@@ -415,6 +422,49 @@ START_TEST(closing_ends_while_name_resolution_hangs)
 }
 END_TEST
 
+static unsigned threads(void)
+{
+	unsigned count = 0;
+	DIR *dir = opendir("/proc/self/task");
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		count += entry->d_name[0] != '.';
+	}
+	closedir(dir);
+	return count;
+}
+
+START_TEST(what_follows_an_attempt_that_hangs_waits_for_its_thread)
+{
+	sem_init(&resolution_entered, 0, 0);
+	sem_init(&resolution_go, 0, 0);
+	resolution_hangs = true;
+	open_mqtt();
+	sem_wait(&resolution_entered);
+	unsigned before = threads();
+	for (int i = 0; i < 6; i++) { /* as reloads with other settings do */
+		closed = false;
+		mqtt_close(mqtt, on_done, NULL);
+		UNTIL(closed);
+		snprintf(options.device_id, sizeof(options.device_id), "other-%d", i);
+		open_mqtt();
+		ck_assert_str_eq(
+			core.broker->reason, "waiting for the previous attempt to connect to end");
+		ck_assert_uint_eq(threads(), before);
+	}
+	closed = false;
+	fake_transition("cpu", ALERT_FIRING, "meanwhile", 1); /* waits, too */
+	resolution_hangs = false;
+	broker_start();
+	subscriber_open("#", true);
+	UNTIL(subscriber.subscribed);
+	sem_post(&resolution_go);
+	UNTIL(core.broker->state == BROKER_CONNECTED &&
+		heard_payload("edgeprof/other-5/event/alert", "meanwhile"));
+	ck_assert_str_eq(core.broker->reason, "");
+	ck_assert_uint_eq(threads(), before);
+}
+END_TEST
+
 START_TEST(a_name_that_does_not_resolve_is_a_reason)
 {
 	snprintf(options.host, sizeof(options.host), "nowhere.invalid");
@@ -562,12 +612,12 @@ START_TEST(unusable_options_are_refused)
 {
 	password_broker("geheim\n", 0644);
 	options.port = broker.port;
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), -EINVAL);
 	options.username[0] = '\0';
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), -EINVAL);
 	options.password_file[0] = '\0';
 	options.host[0] = '\0';
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, memory, &mqtt), -EINVAL);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), -EINVAL);
 	ck_assert_ptr_null(mqtt);
 }
 END_TEST
@@ -594,6 +644,7 @@ int main(void)
 	tcase_add_test(tests, closing_ends_while_the_broker_is_stalled);
 	tcase_add_test(tests, closing_ends_while_the_broker_is_absent);
 	tcase_add_test(tests, closing_ends_while_name_resolution_hangs);
+	tcase_add_test(tests, what_follows_an_attempt_that_hangs_waits_for_its_thread);
 	tcase_add_test(tests, a_name_that_does_not_resolve_is_a_reason);
 	tcase_add_test(tests, a_password_of_a_file_is_used);
 	tcase_add_test(tests, a_wrong_password_is_a_reason);

@@ -8,6 +8,7 @@ static struct core core;
 static uv_loop_t loop;
 static uv_async_t other_async;
 static struct mqtt *mqtt;
+static struct mqtt_thread *thread, *other_thread;
 static struct mqtt_link *other;
 static bool closed;
 
@@ -46,12 +47,14 @@ static void setup(void)
 		.max_bytes = 1 << 20,
 		.backoff_min_ns = 20000000,
 		.backoff_max_ns = BACKOFF_MAX_NS};
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, NULL, &mqtt), 0);
+	ck_assert_int_eq(mqtt_thread_create(&thread), 0);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, NULL, &mqtt), 0);
 	UNTIL(core.broker->state == BROKER_CONNECTED);
 }
 
 static void open_other(void)
 {
+	ck_assert_int_eq(mqtt_thread_create(&other_thread), 0);
 	const struct mqtt_link_options options = {.host = "127.0.0.1",
 		.port = broker.port,
 		.client_id = "edgeprof-nano-7",
@@ -64,7 +67,8 @@ static void open_other(void)
 		.backoff_min_ns = 20000000,
 		.backoff_max_ns = BACKOFF_MAX_NS,
 		.max_messages = 16,
-		.max_bytes = 1 << 16};
+		.max_bytes = 1 << 16,
+		.thread = other_thread};
 	ck_assert_int_eq(mqtt_link_start(&options, &other_async, &other), 0);
 }
 
@@ -72,7 +76,8 @@ static void close_other(void)
 {
 	mqtt_link_stop(other);
 	UNTIL(mqtt_link_status(other).finished);
-	mqtt_link_join(other);
+	mqtt_link_destroy(other);
+	mqtt_thread_destroy(other_thread);
 	other = NULL;
 }
 
@@ -82,6 +87,7 @@ static void teardown(void)
 	uv_close((uv_handle_t *)&other_async, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert(closed);
+	mqtt_thread_destroy(thread);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
 	broker_remove();
 	fake_core_finish(&core);

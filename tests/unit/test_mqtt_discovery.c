@@ -12,6 +12,7 @@ static struct core core;
 static struct source *source;
 static uv_loop_t loop;
 static struct mqtt *mqtt;
+static struct mqtt_thread *thread;
 static struct mqtt_options options;
 static unsigned metrics_made;
 
@@ -36,7 +37,8 @@ static void setup(void)
 	broker_start();
 	subscriber_open("homeassistant/#", true);
 	options.port = broker.port;
-	ck_assert_int_eq(mqtt_open(&loop, &core, &options, NULL, &mqtt), 0);
+	ck_assert_int_eq(mqtt_thread_create(&thread), 0);
+	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, NULL, &mqtt), 0);
 }
 
 static void teardown(void)
@@ -44,6 +46,7 @@ static void teardown(void)
 	mqtt_close(mqtt, NULL, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	mqtt_thread_destroy(thread);
 	subscriber_close();
 	broker_remove();
 	fake_core_finish(&core);

@@ -1,0 +1,28 @@
+/*
+ * The one thread that talks to brokers, for as long as the daemon runs. It runs one connection's
+ * life (mqtt_link.c) after another: after a reload the next one begins when the previous one has
+ * ended, also when that hangs in a call that cannot be interrupted (name resolution, a connection
+ * into a black hole). So no reload ever adds a thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct mqtt_thread;
+
+/* -ENOMEM, -EAGAIN: no thread could be started. */
+int mqtt_thread_create(struct mqtt_thread **ret);
+
+/* After all that was given to it was taken back, has ended or was left behind: in the last case the
+ * thread frees everything when its call returns. NULL is fine. */
+void mqtt_thread_destroy(struct mqtt_thread *thread);
+
+/* Runs run(ctx) when the one before has ended; there is at most one that waits. False: it has to
+ * wait. */
+bool mqtt_thread_run(struct mqtt_thread *thread, void (*run)(void *ctx), void *ctx);
+
+/* True: it still waited, and will not run. */
+bool mqtt_thread_take_back(struct mqtt_thread *thread, const void *ctx);
+
+/* What runs hangs: nobody waits for its end any more. */
+void mqtt_thread_leave(struct mqtt_thread *thread);
