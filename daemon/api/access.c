@@ -2,13 +2,12 @@
 #include "daemon/api/access.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "daemon/util/seam.h"
 
-enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536, GROUP_BUFFER = 16384 };
+enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536 };
 
 int access_peer_uid(int fd, uid_t *ret)
 {
@@ -19,21 +18,6 @@ int access_peer_uid(int fd, uid_t *ret)
 	}
 	*ret = peer.uid;
 	return 0;
-}
-
-int access_group(const char *name, gid_t *ret)
-{
-	struct group group, *found = NULL;
-	char *buffer = mem_zalloc(GROUP_BUFFER);
-	if (!buffer) {
-		return -ENOMEM;
-	}
-	int r = getgrnam_r(name, &group, buffer, GROUP_BUFFER, &found);
-	if (found) {
-		*ret = group.gr_gid;
-	}
-	free(buffer);
-	return found ? 0 : r != 0 ? -r : -ENOENT;
 }
 
 static bool contains(const gid_t *groups, size_t count, gid_t gid)

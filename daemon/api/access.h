@@ -7,8 +7,5 @@
 /* uid of the peer when it connected (SO_PEERCRED). 0 or -errno. */
 int access_peer_uid(int fd, uid_t *ret);
 
-/* Group by name. 0, -ENOENT, or -errno. */
-int access_group(const char *name, gid_t *ret);
-
 /* True when the peer's group or one of its supplementary groups is gid. */
 bool access_peer_in_group(int fd, gid_t gid);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/api/access.h"
+#include "daemon/util/group.h"
 #include "daemon/util/closer.h"
 
 enum { BACKLOG = 128 };
@@ -44,7 +45,7 @@ static int set_access(const char *path, const char *group)
 	if (!group) {
 		return chmod(path, 0666) < 0 ? -errno : 0;
 	}
-	int r = access_group(group, &gid);
+	int r = group_find(group, &gid);
 	if (r < 0) {
 		return r;
 	}

@@ -17,6 +17,7 @@
 #include "daemon/api/listen.h"
 #include "daemon/api/state.h"
 #include "daemon/api/subscribe.h"
+#include "daemon/util/group.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -263,7 +264,7 @@ static void options_fill(struct api *api, const struct api_options *options)
 	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
 	memcpy(api->admin_name, admin, length);
 	o->path = o->group = o->admin_group = NULL;
-	api->has_admin_gid = length > 0 && access_group(api->admin_name, &api->admin_gid) == 0;
+	api->has_admin_gid = length > 0 && group_find(api->admin_name, &api->admin_gid) == 0;
 }
 
 int api_open(

@@ -2,25 +2,9 @@
 #include "daemon/ingest/socket_path.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int socket_path_group(const char *name, gid_t *ret)
-{
-	char buf[4096];
-	struct group group, *found = NULL;
-	int r = getgrnam_r(name, &group, buf, sizeof(buf), &found);
-	if (r != 0) {
-		return -r;
-	}
-	if (!found) {
-		return -ENOENT;
-	}
-	*ret = group.gr_gid;
-	return 0;
-}
 
 int socket_path_free(const struct sockaddr_un *address, int type)
 {

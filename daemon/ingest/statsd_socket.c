@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/socket_path.h"
+#include "daemon/util/group.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/parse.h"
 
@@ -103,7 +104,7 @@ int statsd_bind_path(const char *path, const char *group)
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, length);
-	int r = group ? socket_path_group(group, &gid) : 0;
+	int r = group ? group_find(group, &gid) : 0;
 	r = r < 0 ? r : socket_path_free(&address, SOCK_DGRAM);
 	if (r < 0) {
 		return r;
