@@ -66,6 +66,7 @@ struct reader {
 	FILE *stream;
 	const char *path;
 	unsigned line;
+	int fault;	   /* errno of a read that failed; 0: none */
 	char section[256]; /* whole: libinih keeps 49 bytes of it */
 	struct config *config;
 	struct config_errors *errors;
@@ -85,12 +86,23 @@ static void add_error(struct config_errors *errors, const char *format, ...)
 	errors->count++;
 }
 
+/* getc that remembers why there are no more. */
+static int next_byte(struct reader *reader)
+{
+	errno = 0;
+	int c = getc(reader->stream);
+	if (c == EOF && ferror(reader->stream)) {
+		reader->fault = errno ? errno : EIO;
+	}
+	return c;
+}
+
 /* fgets that refuses zero bytes: a file that a power cut left full of them is not an empty one. */
 static size_t get_line(struct reader *reader, char *buf, size_t size)
 {
 	size_t length = 0;
 	int c = '\0';
-	while (length + 1 < size && c != '\n' && (c = getc(reader->stream)) != EOF) {
+	while (length + 1 < size && c != '\n' && (c = next_byte(reader)) != EOF) {
 		if (c == '\0') {
 			add_error(reader->errors, "%s:%u: a zero byte; expected text", reader->path,
 				reader->line + 1);
@@ -115,8 +127,8 @@ static char *read_line(char *buf, int size, void *ctx)
 	if (buf[length - 1] != '\n' && !feof(reader->stream)) {
 		add_error(reader->errors, "%s:%u: line too long; expected at most %d bytes",
 			reader->path, reader->line, size - 2);
-		for (int c = getc(reader->stream); c != EOF && c != '\n';) {
-			c = getc(reader->stream);
+		for (int c = next_byte(reader); c != EOF && c != '\n';) {
+			c = next_byte(reader);
 		}
 		snprintf(buf, (size_t)size, "#\n");
 		return buf;
@@ -158,21 +170,25 @@ static int load_file(const char *path, struct config *config, struct config_erro
 		return -errno;
 	}
 	struct stat st;
-	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))) {
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
+		r = -EISDIR;
+	}
+	if (r < 0) {
 		close(fd);
-		return -EISDIR;
+		return r;
 	}
 	struct reader reader = {
 		.stream = fdopen(fd, "r"), .path = path, .config = config, .errors = errors};
 	if (!reader.stream) {
+		r = -errno;
 		close(fd);
-		return -ENOMEM;
+		return r;
 	}
 	int line = ini_parse_stream(read_line, &reader, handle_pair, &reader);
-	bool failed = ferror(reader.stream);
 	fclose(reader.stream);
-	if (failed) {
-		return -EIO;
+	if (reader.fault != 0 || line < 0) {
+		return reader.fault != 0 ? -reader.fault : -ENOMEM;
 	}
 	if (line > 0) {
 		add_error(errors, "%s:%d: not understood; expected [section] or key = value", path,
@@ -191,15 +207,36 @@ static int compare_dropins(const void *a, const void *b)
 	return strcmp(((const struct dropin *)a)->name, ((const struct dropin *)b)->name);
 }
 
-/* Adds the *.conf files of a folder whose names are not there yet. */
-static size_t collect_dropins(const char *folder, struct dropin *dropins, size_t count)
+/* What will be the same when it is tried again: somebody has to change something. */
+static bool is_lasting(int error)
 {
+	static const int lasting[] = {
+		ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EINVAL};
+	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++) {
+		if (error == lasting[i]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* r: -errno of reading path. What is lasting is one of the errors, and 0 then. */
+static int cannot_read(struct config_errors *errors, const char *path, int r)
+{
+	add_error(errors, "%s: cannot be read: %s", path, strerror(-r));
+	return is_lasting(-r) ? 0 : r;
+}
+
+/* Adds the *.conf files of a folder whose names are not there yet. 0 or -errno. */
+static int collect_dropins(const char *folder, struct dropin *dropins, size_t *ret)
+{
+	size_t count = *ret;
 	DIR *dir = opendir(folder);
 	if (!dir) {
-		return count;
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	}
 	struct dirent *entry;
-	while (count < DROPINS_MAX && (entry = readdir(dir))) {
+	while (count < DROPINS_MAX && (errno = 0, entry = readdir(dir))) {
 		size_t length = strlen(entry->d_name);
 		if (entry->d_name[0] == '.' || length < 6 ||
 			strcmp(entry->d_name + length - 5, ".conf") != 0) {
@@ -219,8 +256,10 @@ static size_t collect_dropins(const char *folder, struct dropin *dropins, size_t
 			count++;
 		}
 	}
+	int r = count < DROPINS_MAX ? -errno : 0;
 	closedir(dir);
-	return count;
+	*ret = count;
+	return r;
 }
 
 static int load_dropins(const char *path, struct config *config, struct config_errors *errors)
@@ -232,25 +271,25 @@ static int load_dropins(const char *path, struct config *config, struct config_e
 		return -ENOMEM;
 	}
 	size_t count = 0;
+	int r = 0;
 	if (path) {
 		char folder[512];
 		if ((size_t)snprintf(folder, sizeof(folder), "%s.d", path) < sizeof(folder)) {
-			count = collect_dropins(folder, dropins, count);
+			r = collect_dropins(folder, dropins, &count);
+			r = r < 0 ? cannot_read(errors, folder, r) : 0;
 		}
-	} else {
-		for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-			count = collect_dropins(folders[i], dropins, count);
-		}
+	}
+	for (size_t i = 0; !path && r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+		r = collect_dropins(folders[i], dropins, &count);
+		r = r < 0 ? cannot_read(errors, folders[i], r) : 0;
 	}
 	qsort(dropins, count, sizeof(*dropins), compare_dropins);
-	for (size_t i = 0; i < count; i++) {
-		int r = load_file(dropins[i].path, config, errors);
-		if (r < 0) {
-			add_error(errors, "%s: cannot be read: %s", dropins[i].path, strerror(-r));
-		}
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = load_file(dropins[i].path, config, errors);
+		r = r < 0 ? cannot_read(errors, dropins[i].path, r) : 0;
 	}
 	free(dropins);
-	return 0;
+	return r;
 }
 
 static int check_adaptive(const struct adaptive_options *adaptive, char *error, size_t size)
@@ -311,9 +350,8 @@ int config_load(const char *path, struct config *config, struct config_errors *e
 	errors->count = 0;
 	int r = load_file(path ? path : DEFAULT_FILE, config, errors);
 	if (r < 0 && (path || r != -ENOENT)) {
-		add_error(
-			errors, "%s: cannot be read: %s", path ? path : DEFAULT_FILE, strerror(-r));
-		return r == -ENOENT ? -ENOENT : -EINVAL;
+		int passing = cannot_read(errors, path ? path : DEFAULT_FILE, r);
+		return r == -ENOENT || passing < 0 ? r : -EINVAL;
 	}
 	r = load_dropins(path, config, errors);
 	if (r < 0) {

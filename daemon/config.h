@@ -78,7 +78,8 @@ void config_defaults(struct config *config);
 /* Defaults, then FILE (path NULL = /etc/edgeprofd/edgeprofd.conf, absent is fine), then drop-ins in
  * the order of their names: those of FILE.d, or with path NULL those of edgeprofd.conf.d in
  * /etc/edgeprofd, /run/edgeprofd and /usr/lib/edgeprofd (a name masks the same name of a later
- * folder). 0, -EINVAL with errors filled, -ENOENT for an explicit path that is not there. */
+ * folder). 0, -EINVAL with errors filled, -ENOENT for an explicit path that is not there; another
+ * -errno when reading failed for a reason that may pass (-EIO, -EMFILE, -ENOMEM). */
 int config_load(const char *path, struct config *config, struct config_errors *errors);
 
 /* The part that config_load applies to each pair; also for tests. Section and key as in the file.

@@ -200,11 +200,17 @@ static int open_layers(struct daemon *daemon, const struct daemon_options *given
 	return 0;
 }
 
+static int no_memory(void)
+{
+	log_error("cannot start: %s", strerror(ENOMEM));
+	return -ENOMEM;
+}
+
 int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct daemon **ret)
 {
 	struct daemon *daemon = mem_zalloc(sizeof(*daemon));
 	if (!daemon) {
-		return -ENOMEM;
+		return no_memory();
 	}
 	*ret = daemon;
 	daemon->loop = loop;
@@ -212,7 +218,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	if (options->config_path) {
 		daemon->config_path = mem_strdup(options->config_path);
 		if (!daemon->config_path) {
-			return -ENOMEM;
+			return no_memory();
 		}
 	}
 	int r = daemon_load_config(daemon->config_path, &daemon->config, NULL, 0);
@@ -232,7 +238,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 			daemon->run_dir[0] ? daemon->run_dir
 					   : "(none: set EDGEPROF_RUNTIME_DIR or XDG_RUNTIME_DIR)",
 			strerror(-r));
-		return r == -EINVAL ? -EIO : r;
+		return r == -EINVAL ? -ENOTDIR : r;
 	}
 	r = daemon_assemble(daemon);
 	if (r == 0) {
@@ -242,7 +248,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
 		daemon_stop(daemon);
-		return r == -EINVAL ? -EIO : r;
+		return r == -EINVAL ? -EPROTO : r;
 	}
 	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "started, version %s", EDGEPROF_VERSION);

@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/publish/mqtt_check.h"
+#include "daemon/startup.h"
 #include "daemon/util/log.h"
 
 static const char usage_text[] =
@@ -75,6 +76,27 @@ static int parse_options(int argc, char **argv, struct options *options)
 	return 0;
 }
 
+/* What fails for a reason that may pass is tried again by the service manager; a configuration that
+ * is wrong (-EINVAL) stays so. */
+static int exit_status(int r)
+{
+	switch (r) {
+	case 0:
+		return EX_OK;
+	case -EINVAL:
+		return EX_CONFIG;
+	case -EIO:
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+	case -EINTR:
+	case -EAGAIN:
+		return EX_TEMPFAIL;
+	default:
+		return EX_UNAVAILABLE;
+	}
+}
+
 static int check_config(const char *path)
 {
 	static struct config config;
@@ -87,7 +109,7 @@ static int check_config(const char *path)
 		fprintf(stderr, "and %zu more\n", errors.count - CONFIG_ERRORS_MAX);
 	}
 	if (r < 0) {
-		return EX_CONFIG;
+		return exit_status(r == -ENOENT ? -EINVAL : r);
 	}
 	/* A warning only: the daemon starts without MQTT, and may be another user than this one. */
 	char reason[160];
@@ -122,6 +144,22 @@ static void on_signal(uv_signal_t *handle, int signum)
 	}
 }
 
+/* The loop runs without it. */
+static int catch_signal(uv_loop_t *loop, uv_signal_t *handle, int signum, struct daemon **daemon)
+{
+	int r = uv_signal_init(loop, handle);
+	if (r < 0) {
+		return r;
+	}
+	handle->data = daemon;
+	uv_unref((uv_handle_t *)handle);
+	r = uv_signal_start(handle, on_signal, signum);
+	if (r < 0) {
+		uv_close((uv_handle_t *)handle, NULL);
+	}
+	return r;
+}
+
 static void close_handle(uv_handle_t *handle, void *ctx)
 {
 	(void)ctx;
@@ -137,23 +175,27 @@ static int run(const struct options *options)
 	struct daemon *daemon = NULL;
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	umask(022);
-	int r = uv_loop_init(&loop);
+	int r = startup_loop(&loop);
 	if (r < 0) {
 		log_error("no event loop: %s", uv_strerror(r));
-		return EX_OSERR;
+		return exit_status(r);
 	}
-	for (size_t i = 0; i < SIGNALS; i++) {
-		uv_signal_init(&loop, &handles[i]);
-		handles[i].data = &daemon;
-		uv_signal_start(&handles[i], on_signal, signals[i]);
-		uv_unref((uv_handle_t *)&handles[i]);
+	size_t caught = 0;
+	while (r == 0 && caught < SIGNALS) {
+		r = catch_signal(&loop, &handles[caught], signals[caught], &daemon);
+		caught += r == 0;
 	}
-	hold_signals(SIG_UNBLOCK);
-	r = daemon_open(&loop, &options->daemon, &daemon);
-	for (size_t i = 0; r < 0 && i < SIGNALS; i++) {
+	if (r < 0) {
+		log_error("cannot start: signals: %s", uv_strerror(r));
+	} else {
+		hold_signals(SIG_UNBLOCK);
+		r = daemon_open(&loop, &options->daemon, &daemon);
+	}
+	for (size_t i = 0; r < 0 && i < caught; i++) {
 		uv_close((uv_handle_t *)&handles[i], NULL); /* there is nothing to reload or stop */
 	}
 	uv_run(&loop, UV_RUN_DEFAULT);
+	hold_signals(SIG_BLOCK); /* asked to stop twice it still ends in good order */
 	uv_walk(&loop, close_handle, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	daemon_destroy(daemon);
@@ -161,10 +203,7 @@ static int run(const struct options *options)
 	if (closed < 0) {
 		log_error("the event loop did not close: %s", uv_strerror(closed));
 	}
-	if (r == -EINVAL) {
-		return EX_CONFIG;
-	}
-	return r < 0 ? EX_UNAVAILABLE : closed < 0 ? EX_SOFTWARE : EX_OK;
+	return r < 0 ? exit_status(r) : closed < 0 ? EX_SOFTWARE : EX_OK;
 }
 
 /* Threads allocate little and seldom: an arena for each would cost some 100 KiB that are never

@@ -33,9 +33,13 @@ int daemon_load_config(const char *path, struct config **ret, char *error, size_
 	for (size_t i = 0; r < 0 && errors && i < errors->count && i < CONFIG_ERRORS_MAX; i++) {
 		log_error("%s", errors->text[i]);
 	}
+	bool said = errors && errors->count > 0;
+	if (r < 0 && !said) {
+		log_error("the configuration was not read: %s", strerror(-r));
+	}
 	if (r < 0) {
-		if (error && errors && errors->count > 0) {
-			snprintf(error, size, "%s", errors->text[0]);
+		if (error) {
+			snprintf(error, size, "%s", said ? errors->text[0] : strerror(-r));
 		}
 		free(config);
 	} else {

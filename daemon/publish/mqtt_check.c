@@ -29,6 +29,9 @@ int mqtt_check(const struct mqtt_options *options, char *reason, size_t size)
 	char password[512];
 	int r = secret_read(options->password_file, password, sizeof(password));
 	explicit_bzero(password, sizeof(password));
+	if (r == -EIO || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EINTR) {
+		return 0; /* that may pass: it is read again for each connection */
+	}
 	if (r < 0) {
 		/* the reason comes first: a long path may be cut */
 		snprintf(reason, size, "password_file: %s: %s",

@@ -2,6 +2,7 @@
 """The daemon's life: configuration, reload, the service manager's protocol, sockets handed over."""
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -34,6 +35,59 @@ def test_wrong_configuration_at_start_is_exit_78():
         assert "unknown section" in daemon.log()
     finally:
         daemon.clean()
+
+
+def ended(daemon, **options):
+    """Its exit status and log; nothing answers."""
+    try:
+        with open(daemon.log_path, "ab") as log:
+            process = subprocess.Popen([*daemon.program, str(daemon.config_path)], env=daemon.env, stderr=log, stdout=log, **options)
+        return process.wait(60), daemon.log()
+    finally:
+        daemon.clean()
+
+
+def test_a_configuration_that_cannot_be_read_now_is_not_a_wrong_one():
+    """75 is tried again by the unit, 78 is not. /proc/self/mem is a file that exists and fails with EIO."""
+    for name in ("edgeprofd.conf", "edgeprofd.conf.d/50-x.conf"):
+        daemon = Daemon()
+        path = daemon.dir / name
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to("/proc/self/mem")
+        checked = subprocess.run([*daemon.program, str(daemon.config_path), "--check-config"], env=daemon.env, capture_output=True, text=True, timeout=60)
+        status, log = ended(daemon)
+        assert (status, checked.returncode) == (75, 75), (status, checked, log)
+        assert f"{path}: cannot be read: Input/output error" in log, log
+    for path in ("/nonexistent/conf", "/etc"):  # what somebody has to change
+        daemon = Daemon()
+        daemon.config_path = path
+        status, log = ended(daemon)
+        assert status == 78 and path in log, (status, log)
+
+
+def test_too_few_descriptors_at_the_start_may_pass_and_are_said():
+    seen = set()
+    for limit in range(3, 40):
+        daemon = Daemon()
+        try:
+            with open(daemon.log_path, "ab") as log:
+                process = subprocess.Popen(
+                    [*daemon.program, str(daemon.config_path)], env=daemon.env, stderr=log, stdout=log, close_fds=True,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            try:
+                status = until("it ended or answers", lambda: process.poll() if process.poll() is not None else daemon.socket.exists() and "up")
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
+            if status == "up":
+                break
+            seen.add(status)
+            assert status in (69, 75, 127) and daemon.log(), (limit, status, daemon.log())  # 127: not even loaded
+        finally:
+            daemon.clean()
+    assert 75 in seen, seen
 
 
 def test_usage_errors_are_exit_64():

@@ -1,0 +1,95 @@
+/* The daemon where memory is refused: to ours, libuv and cJSON, the K-th time (at) or from then on
+ * (from), counted from the configuration on. usage: faulty-daemon -c FILE at|from K */
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "daemon/daemon.h"
+#include "daemon/startup.h"
+#include "daemon/util/parse.h"
+#include "daemon/util/seam.h"
+
+static uint64_t calls, refused_at;
+static bool refused_from;
+
+static bool refused(void)
+{
+	uint64_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+	return call == refused_at || (refused_from && call > refused_at);
+}
+
+static void *faulty_calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : calloc(count, size);
+}
+
+static void *faulty_malloc(size_t size)
+{
+	return refused() ? NULL : malloc(size);
+}
+
+static void *faulty_realloc(void *memory, size_t size)
+{
+	return refused() ? NULL : realloc(memory, size);
+}
+
+static void refuse(uint64_t at, bool from)
+{
+	static struct seam table;
+	cJSON_Hooks hooks = {.malloc_fn = faulty_malloc, .free_fn = free};
+	table = *seam();
+	table.calloc = faulty_calloc;
+	refused_at = at;
+	refused_from = from;
+	seam_replace(&table);
+	cJSON_InitHooks(&hooks);
+	uv_replace_allocator(faulty_malloc, faulty_realloc, faulty_calloc, free);
+}
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+	(void)signum;
+	daemon_stop(handle->data);
+}
+
+static void close_handle(uv_handle_t *handle, void *ctx)
+{
+	(void)ctx;
+	if (!uv_is_closing(handle)) {
+		uv_close(handle, NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon_options options = {0};
+	struct daemon *daemon = NULL;
+	uv_signal_t stop;
+	uv_loop_t loop;
+	uint64_t at;
+	if (argc != 5 || strcmp(argv[1], "-c") != 0 || parse_u64(argv[4], &at) < 0) {
+		return 64;
+	}
+	options.config_path = argv[2];
+	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	umask(022);
+	if (startup_loop(&loop) < 0) {
+		return 1;
+	}
+	uv_signal_init(&loop, &stop);
+	refuse(at, strcmp(argv[3], "from") == 0);
+	int r = daemon_open(&loop, &options, &daemon);
+	stop.data = daemon;
+	if (r == 0) {
+		uv_signal_start(&stop, on_signal, SIGTERM);
+		uv_unref((uv_handle_t *)&stop);
+	}
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_walk(&loop, close_handle, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	daemon_destroy(daemon);
+	return uv_loop_close(&loop) < 0 ? 2 : r < 0;
+}
