@@ -4,6 +4,7 @@
  * clock offsets), in time-major blocks that are sealed with a checksum. Pure: it makes blocks and
  * reads them; files are store/archive_file's, time is an argument. Who calls what from where:
  *
+ *   start   archive_continue: what an earlier process of this boot gathered
  *   loop    archive_take_value, archive_take_event -> archive_seal
  *           -> (the worker writes) -> archive_written
  *   start   worker: archive_index_scan over all pages -> archive_index_finish
@@ -17,7 +18,8 @@
  * block that uses it, with the one after, and again and again in what padding blocks have left, so
  * that the loss of no single block makes others unreadable.
  * Little is trusted: a block counts only when magic, version, lengths and CRC-32C of all of it are
- * right; a reader that finds nonsense inside all the same drops the block.
+ * right; a reader that finds nonsense inside all the same drops the block. The checksums begin with
+ * random bytes of the file's header: a block that came from another archive is none of this one.
  */
 #pragma once
 
@@ -43,15 +45,23 @@ enum archive_found {
 	ARCHIVE_OTHER,	 /* another version, page size of the format, byte order or size */
 	ARCHIVE_FOREIGN, /* not an archive */
 };
-void archive_header_make(uint64_t size, uint8_t page[ARCHIVE_PAGE]);
-/* why: what differs, for people. */
-enum archive_found archive_header_check(
-	const uint8_t page[ARCHIVE_PAGE], uint64_t size, char *why, size_t why_size);
+/* What the blocks of a file have in common: those of another file are not believed. */
+struct archive_identity {
+	uint32_t version; /* of the format: 1, whose blocks know no file, or 2 */
+	uint32_t seed;	  /* of the blocks' checksums, from the header's id; 0 in version 1 */
+};
+
+/* id: random, of this file alone. */
+void archive_header_make(uint64_t size, const uint8_t id[16], uint8_t page[ARCHIVE_PAGE]);
+/* why: what differs, for people. ret: of a file that is ours. */
+enum archive_found archive_header_check(const uint8_t page[ARCHIVE_PAGE], uint64_t size,
+	struct archive_identity *ret, char *why, size_t why_size);
 
 /* ---- what is in the file ---- */
 struct archive_index;
 /* size of the file in bytes. -EINVAL, -ENOMEM. */
-int archive_index_create(uint64_t size, struct archive_index **ret);
+int archive_index_create(
+	uint64_t size, struct archive_identity identity, struct archive_index **ret);
 void archive_index_destroy(struct archive_index *index);
 /* bytes: what the file holds from page on (up to size bytes, any bytes at all). The number of pages
  * of the valid block that begins here, which the index has now; 0: none begins, go on with the next
@@ -75,6 +85,13 @@ void archive_adopt(struct archive *archive, struct archive_index *index);
  * between archive_seal and archive_written. */
 void archive_release(struct archive *archive);
 uint32_t archive_boot_seq(const struct archive *archive); /* 0: not known yet */
+
+/* Before the first value: what an earlier process of this boot left in live history and on the
+ * timeline and no block has, as far back as buckets and events may wait. What the file has of it
+ * all the same is left out when it is adopted. */
+struct history;
+void archive_continue(
+	struct archive *archive, struct history *history, const struct timeline *timeline);
 
 /* A metric's value that was committed at t_ns (call for each metric of a commit; cheap, allocates
  * only for a series seen for the first time). Gathers the open bucket; complete buckets become
@@ -128,6 +145,7 @@ bool archive_boot_at(const struct archive *archive, size_t index, struct archive
 
 /* Events of past boots, oldest first, at most ARCHIVE_EVENTS_KEPT, found by the scan. */
 struct archive_event {
+	uint64_t t_ns; /* on its boot's clock */
 	uint32_t boot_seq;
 	int64_t time_us;
 	enum timeline_kind kind;

@@ -71,6 +71,35 @@ static void find_floor(struct archive *archive)
 	archive->waiting = kept;
 }
 
+static bool has_event(const struct archive *archive, const struct timeline_entry *entry)
+{
+	const struct archive_index *index = archive->index;
+	for (size_t i = index->events; i > 0; i--) {
+		const struct archive_event *event = &index->event[i - 1];
+		if (event->boot_seq == archive->boot_seq && event->t_ns == entry->t_ns &&
+			event->kind == entry->kind && strcmp(event->text, entry->text) == 0 &&
+			strcmp(event->subject, entry->subject) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Those of an earlier process, whose block came to the medium. */
+static void drop_events(struct archive *archive)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < archive->events; i++) {
+		const struct timeline_entry entry =
+			archive->event[(archive->event_first + i) % ARCHIVE_EVENTS_WAIT];
+		if (!has_event(archive, &entry)) {
+			archive->event[(archive->event_first + kept++) % ARCHIVE_EVENTS_WAIT] =
+				entry;
+		}
+	}
+	archive->events = kept;
+}
+
 void archive_adopt(struct archive *archive, struct archive_index *index)
 {
 	archive_release(archive);
@@ -84,6 +113,7 @@ void archive_adopt(struct archive *archive, struct archive_index *index)
 	take_names(archive, &index->names);
 	archive->index = index;
 	find_floor(archive);
+	drop_events(archive);
 }
 
 void archive_release(struct archive *archive)

@@ -22,20 +22,21 @@ uint32_t archive_quanta(void)
 }
 
 /* Of the bytes as they are: a copied struct need not have the same padding. */
-static bool sum_is_right(const struct archive_block *header, const uint8_t *bytes)
+static bool sum_is_right(const struct archive_block *header, const uint8_t *bytes, uint32_t seed)
 {
 	static const uint8_t zeros[sizeof(header->crc)];
 	const size_t before = offsetof(struct archive_block, crc);
 	const size_t after = before + sizeof(zeros);
-	uint32_t crc = crc32c(0, bytes, before);
+	uint32_t crc = crc32c(seed, bytes, before);
 	crc = crc32c(crc, zeros, sizeof(zeros));
 	crc = crc32c(crc, bytes + after, (size_t)header->pages * ARCHIVE_PAGE - after);
 	return crc == header->crc;
 }
 
-static bool header_is_sane(const struct archive_block *header, uint32_t page, uint32_t file_pages)
+static bool header_is_sane(
+	const struct archive_block *header, uint32_t version, uint32_t page, uint32_t file_pages)
 {
-	return header->magic == ARCHIVE_BLOCK_MAGIC && header->version == ARCHIVE_VERSION &&
+	return header->magic == ARCHIVE_BLOCK_MAGIC && header->version == version &&
 	       header->byte_order == ARCHIVE_BYTE_ORDER && header->page == page &&
 	       header->pages > 0 && header->pages <= ARCHIVE_BLOCK_MAX / ARCHIVE_PAGE &&
 	       page < file_pages && header->pages <= file_pages - page && header->seq > 0 &&
@@ -45,7 +46,7 @@ static bool header_is_sane(const struct archive_block *header, uint32_t page, ui
 }
 
 int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32_t file_pages,
-	struct archive_parsed *ret, bool *begins)
+	struct archive_identity identity, struct archive_parsed *ret, bool *begins)
 {
 	struct archive_block *header = &ret->header;
 	*begins = false;
@@ -54,13 +55,13 @@ int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32
 	}
 	memcpy(header, bytes, sizeof(*header));
 	*begins = header->magic == ARCHIVE_BLOCK_MAGIC;
-	if (!header_is_sane(header, page, file_pages)) {
+	if (!header_is_sane(header, identity.version, page, file_pages)) {
 		return 0;
 	}
 	if (size < (size_t)header->pages * ARCHIVE_PAGE) {
 		return -EAGAIN;
 	}
-	if (!sum_is_right(header, bytes) || header->quanta != archive_quanta()) {
+	if (!sum_is_right(header, bytes, identity.seed) || header->quanta != archive_quanta()) {
 		return 0;
 	}
 	memcpy(ret->clock, bytes + sizeof(*header), header->clocks * sizeof(ret->clock[0]));

@@ -33,7 +33,8 @@
 #define ARCHIVE_TICK_NS UINT64_C(10000000000)
 #define ARCHIVE_BYTE_ORDER UINT32_C(0x01020304)
 
-enum { ARCHIVE_VERSION = 1, ARCHIVE_CLOCKS = 8 };
+/* Files of version 1 are read and continued as they are. */
+enum { ARCHIVE_VERSION = 2, ARCHIVE_CLOCKS = 8 };
 enum archive_form { ARCHIVE_FULL, ARCHIVE_FLAT, ARCHIVE_FORMS };
 enum { ARCHIVE_CONSECUTIVE = 0x10 };
 
@@ -43,15 +44,16 @@ enum { ARCHIVE_FULL_SERIES = HISTORY_COLUMNS / 4, ARCHIVE_FLAT_SERIES = HISTORY_
 struct archive_block {
 	uint64_t magic;
 	uint32_t version, byte_order;
-	uint32_t crc; /* CRC-32C of all pages with 0 here */
+	uint32_t crc; /* CRC-32C of all pages with 0 here, behind the file's seed */
 	uint32_t page, pages;
 	uint32_t quanta; /* history_quanta_hash */
 	uint64_t seq;	 /* 1, 2, 3 … in the file */
 	uint8_t boot_id[16];
 	uint32_t boot_seq;
-	uint32_t next_id;		/* no number from here on was ever used */
-	uint32_t first_tick, last_tick; /* of the rows; UINT32_MAX and 0 when there are none */
-	uint32_t rows;			/* buckets of all series */
+	uint32_t next_id; /* no number from here on was ever used */
+	/* Of the first row's begin and the last one's end; UINT32_MAX and 0 when there are none. */
+	uint32_t first_tick, last_tick;
+	uint32_t rows; /* buckets of all series */
 	uint16_t groups, events, names, clocks;
 	uint32_t ticks; /* different ones */
 	struct archive_account_memory day;
@@ -80,7 +82,7 @@ struct archive_parsed {
 /* Is this a block that lies at page? The number of its pages; 0: no; -EAGAIN: bytes are too few to
  * say. begins: at least the magic is there. */
 int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32_t file_pages,
-	struct archive_parsed *ret, bool *begins);
+	struct archive_identity identity, struct archive_parsed *ret, bool *begins);
 
 struct archive_group {
 	enum archive_form form;

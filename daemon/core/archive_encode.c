@@ -190,7 +190,7 @@ static void span(const struct archive *archive, struct archive_made *ret)
 	for (size_t i = 0; i < archive->used_count; i++) {
 		const struct archive_name *name = archive->used[i];
 		uint32_t first = archive_wait_at(archive, name->row_first)->row.tick;
-		uint32_t last = archive_wait_at(archive, name->row_last)->row.tick;
+		uint32_t last = archive_wait_at(archive, name->row_last)->end - 1;
 		ret->first_tick = first < ret->first_tick ? first : ret->first_tick;
 		ret->last_tick = last > ret->last_tick ? last : ret->last_tick;
 		ret->ticks = name->rows > ret->ticks ? name->rows : ret->ticks;

@@ -78,7 +78,8 @@ static void drop_row(struct archive *archive)
 /* Room for one row more. */
 static bool reserve(struct archive *archive)
 {
-	size_t limit = archive->bound * ARCHIVE_BUCKETS_KEPT;
+	size_t limit = archive->bound > archive->past ? archive->bound : archive->past;
+	limit *= ARCHIVE_BUCKETS_KEPT;
 	limit = limit > ARCHIVE_ROWS_KEPT ? limit : ARCHIVE_ROWS_KEPT;
 	if (archive->waiting < archive->wait_room && archive->waiting < limit) {
 		return true;
@@ -129,7 +130,8 @@ static bool merge(
 	return false;
 }
 
-static void push(struct archive *archive, struct archive_name *name, const struct archive_row *row)
+static void push(struct archive *archive, struct archive_name *name, const struct archive_row *row,
+	uint32_t end)
 {
 	if (archive->floored && row->tick <= archive->floor_tick) {
 		return;
@@ -142,31 +144,43 @@ static void push(struct archive *archive, struct archive_name *name, const struc
 		return;
 	}
 	*archive_wait_at(archive, archive->waiting++) =
-		(struct archive_wait){.name = name, .row = *row};
+		(struct archive_wait){.name = name, .row = *row, .end = end};
 	name->refs++;
 	name->last_tick = row->tick + 1;
 }
 
-/* The bucket is over. What fixed point cannot hold is not kept. */
-static void close_bucket(struct archive *archive, struct archive_slot *slot)
+void archive_add_bucket(struct archive *archive, struct archive_name *name, uint32_t tick,
+	uint32_t end, const struct history_point *point)
 {
 	int64_t mean, min, max;
-	enum unit unit = (enum unit)slot->name->unit;
-	uint64_t tick = slot->begin_ns / ARCHIVE_TICK_NS;
-	if (slot->count > 0 && tick < UINT32_MAX &&
-		history_quantise(unit, slot->sum / slot->count, &mean) &&
-		history_quantise(unit, slot->min, &min) &&
-		history_quantise(unit, slot->max, &max)) {
-		struct archive_row row = {
-			.tick = (uint32_t)tick,
-			.count = slot->count,
-			.mean = mean,
-			.low = mean > min ? mean - min : 0,
-			.high = max > mean ? max - mean : 0,
-		};
-		if (row.low <= INT64_C(1) << 52 && row.high <= INT64_C(1) << 52) {
-			push(archive, slot->name, &row);
-		}
+	enum unit unit = (enum unit)name->unit;
+	if (!history_quantise(unit, point->mean, &mean) ||
+		!history_quantise(unit, point->min, &min) ||
+		!history_quantise(unit, point->max, &max)) {
+		return;
+	}
+	struct archive_row row = {
+		.tick = tick,
+		.count = point->count,
+		.mean = mean,
+		.low = mean > min ? mean - min : 0,
+		.high = max > mean ? max - mean : 0,
+	};
+	if (row.low <= INT64_C(1) << 52 && row.high <= INT64_C(1) << 52) {
+		push(archive, name, &row, end);
+	}
+}
+
+/* The bucket is over, at the latest at end_ns. */
+static void close_bucket(struct archive *archive, struct archive_slot *slot, uint64_t end_ns)
+{
+	uint64_t end = (end_ns < slot->end_ns ? end_ns : slot->end_ns) / ARCHIVE_TICK_NS;
+	if (slot->count > 0 && end < UINT32_MAX) {
+		const struct history_point point = {
+			slot->begin_ns, slot->min, slot->sum / slot->count, slot->max, slot->count};
+		uint32_t tick = (uint32_t)(slot->begin_ns / ARCHIVE_TICK_NS);
+		archive_add_bucket(
+			archive, slot->name, tick, end > tick ? (uint32_t)end : tick + 1, &point);
 	}
 	slot->count = 0;
 	slot->begin_ns = slot->end_ns;
@@ -178,7 +192,7 @@ void archive_close_buckets(struct archive *archive, uint64_t now_ns, bool all)
 		for (size_t k = 0; archive->chunk[i] && k < ARCHIVE_SLOTS; k++) {
 			struct archive_slot *slot = &archive->chunk[i][k];
 			if (slot->count > 0 && (all || slot->end_ns <= now_ns)) {
-				close_bucket(archive, slot);
+				close_bucket(archive, slot, now_ns + ARCHIVE_TICK_NS - 1);
 			}
 		}
 	}
@@ -190,7 +204,7 @@ static void unbind(struct archive *archive, struct archive_slot *slot)
 		return;
 	}
 	if (slot->count > 0) {
-		close_bucket(archive, slot);
+		close_bucket(archive, slot, UINT64_MAX);
 	}
 	slot->name->refs--;
 	archive->bound--;
@@ -235,7 +249,7 @@ static bool turn(struct archive *archive, struct archive_slot *slot, uint64_t t_
 		return false;
 	}
 	if (slot->count > 0) {
-		close_bucket(archive, slot);
+		close_bucket(archive, slot, UINT64_MAX);
 	}
 	uint64_t length = length_at(archive, t_ns);
 	slot->begin_ns = t_ns / length * length;

@@ -7,7 +7,8 @@
 
 #include "daemon/util/seam.h"
 
-int archive_index_create(uint64_t size, struct archive_index **ret)
+int archive_index_create(
+	uint64_t size, struct archive_identity identity, struct archive_index **ret)
 {
 	if (size < ARCHIVE_SIZE_MIN || size / ARCHIVE_PAGE > UINT32_MAX / 2) {
 		return -EINVAL;
@@ -17,6 +18,7 @@ int archive_index_create(uint64_t size, struct archive_index **ret)
 		return -ENOMEM;
 	}
 	index->size = size;
+	index->identity = identity;
 	index->pages = (uint32_t)(size / ARCHIVE_PAGE);
 	index->next_page = 1;
 	index->next_seq = 1;

@@ -34,6 +34,7 @@ struct archive_event_kept {
 
 struct archive_index {
 	uint64_t size;
+	struct archive_identity identity;
 	uint32_t pages;
 	int error; /* -ENOMEM of the scan */
 	/* Blocks by seq, oldest first: a ring. */

@@ -162,6 +162,7 @@ int archive_plan_make(struct archive *archive, const char *glob, int64_t from_us
 	const struct archive_index *index = archive->index;
 	if (index) {
 		plan->file_pages = index->pages;
+		plan->identity = index->identity;
 		if (copy_names(plan, index, glob) < 0 || copy_blocks(plan, index) < 0) {
 			archive_plan_destroy(plan);
 			return -ENOMEM;

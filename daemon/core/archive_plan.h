@@ -36,6 +36,7 @@ struct archive_plan {
 	int64_t next_us;
 	int64_t step_us;
 	uint32_t file_pages;
+	struct archive_identity identity;
 	uint32_t this_boot;
 	struct wallclock wall; /* of this boot */
 	struct archive_plan_block *block;

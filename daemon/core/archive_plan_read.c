@@ -147,7 +147,7 @@ int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *by
 		plan->sorted = true;
 	}
 	int pages = archive_block_check(bytes, (size_t)block->pages * ARCHIVE_PAGE, block->page,
-		plan->file_pages, &parsed, &begins);
+		plan->file_pages, plan->identity, &parsed, &begins);
 	if (pages != (int)block->pages || parsed.header.seq != block->seq ||
 		parsed.header.boot_seq != block->boot) {
 		plan->lost++;

@@ -9,7 +9,7 @@ enum {
 	ARCHIVE_ROWS_FIRST = 1024,
 	ARCHIVE_ROWS_KEPT = 8192, /* rows that wait, at least so many may */
 	ARCHIVE_BUCKETS_KEPT = 8, /* rows of each series, at least so many may wait */
-	ARCHIVE_EVENTS_WAIT = 64,
+	ARCHIVE_EVENTS_WAIT = 128,
 	ARCHIVE_TOLD_MAX = 4096, /* names of a block */
 };
 
@@ -27,6 +27,7 @@ struct archive_wait {
 	struct archive_name *name;
 	struct archive_row row;
 	uint32_t next; /* the seal's: the series' next row */
+	uint32_t end;  /* tick: it covers all before */
 };
 
 struct archive {
@@ -41,6 +42,7 @@ struct archive {
 	uint64_t wanted_ns;
 	struct archive_slot *chunk[METRICS_MAX / ARCHIVE_SLOTS];
 	size_t bound;
+	size_t past; /* series that archive_continue has brought */
 
 	/* A ring of a power of two. */
 	struct archive_wait *wait;
@@ -76,6 +78,11 @@ static inline struct archive_wait *archive_wait_at(const struct archive *archive
 {
 	return &archive->wait[(archive->wait_first + i) & (archive->wait_room - 1)];
 }
+
+/* A bucket that is over, of what came in it; end: the tick behind it. One that the file has
+ * already, or that fixed point cannot hold, is left out. */
+void archive_add_bucket(struct archive *archive, struct archive_name *name, uint32_t tick,
+	uint32_t end, const struct history_point *point);
 
 /* Closes open buckets that end at or before now_ns; with all every one. */
 void archive_close_buckets(struct archive *archive, uint64_t now_ns, bool all);

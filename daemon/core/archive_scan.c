@@ -198,7 +198,8 @@ int archive_index_scan(
 {
 	struct archive_parsed block;
 	bool begins = false;
-	int pages = archive_block_check(bytes, size, page, index->pages, &block, &begins);
+	int pages = archive_block_check(
+		bytes, size, page, index->pages, index->identity, &block, &begins);
 	if (pages == -EAGAIN) {
 		return pages;
 	}
@@ -272,6 +273,7 @@ static int tell_events(struct archive_index *index)
 			archive_index_find_boot(index, kept->event.boot_seq);
 		bool synced;
 		index->event[i] = kept->event;
+		index->event[i].t_ns = kept->t_ns;
 		index->event[i].time_us = archive_wall_us(&kept->clock, kept->clocked,
 			boot && boot->synced ? &boot->first_synced : NULL, kept->t_ns, &synced);
 	}

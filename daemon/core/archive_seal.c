@@ -43,6 +43,12 @@ static size_t choose_clocks(
 	return count;
 }
 
+/* Of a bucket that an earlier process began, and that goes on. */
+static bool is_partial(const struct archive *archive, uint32_t row, uint64_t now_ns)
+{
+	return archive_wait_at(archive, row)->end * ARCHIVE_TICK_NS > now_ns;
+}
+
 static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t now_ns)
 {
 	uint64_t oldest = now_ns;
@@ -131,7 +137,7 @@ static void finish_block(struct archive *archive, struct archive_block *header, 
 	header->next_id = archive->index->names.next_id;
 	memset(archive->block + size, 0, whole - size);
 	memcpy(archive->block, header, sizeof(*header));
-	uint32_t crc = crc32c(0, archive->block, whole);
+	uint32_t crc = crc32c(archive->index->identity.seed, archive->block, whole);
 	memcpy(archive->block + offsetof(struct archive_block, crc), &crc, sizeof(crc));
 }
 
@@ -147,7 +153,7 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 	}
 	struct archive_block header = {
 		.magic = ARCHIVE_BLOCK_MAGIC,
-		.version = ARCHIVE_VERSION,
+		.version = archive->index->identity.version,
 		.byte_order = ARCHIVE_BYTE_ORDER,
 		.quanta = archive_quanta(),
 		.seq = archive->index->next_seq,
@@ -158,6 +164,12 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 		header.day = *day;
 	}
 	uint32_t rows = archive->waiting;
+	while (rows > 0 && !all && is_partial(archive, rows - 1, now_ns)) {
+		rows--;
+	}
+	if (rows == 0 && archive->events == 0) {
+		return 0;
+	}
 	archive->sealed_clocks =
 		choose_clocks(wall, oldest_ns(archive, rows, now_ns), archive->sealed_clock);
 	header.clocks = (uint16_t)archive->sealed_clocks;

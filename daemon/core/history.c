@@ -140,6 +140,20 @@ bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *se
 	return true;
 }
 
+void history_set_archived(struct history *history, uint64_t t_ns)
+{
+	struct history_header *header = (struct history_header *)(void *)history->pool.data;
+	header->archived_ns = t_ns;
+	header->archived_check = ~t_ns;
+}
+
+uint64_t history_archived_ns(const struct history *history)
+{
+	const struct history_header *header =
+		(const struct history_header *)(const void *)history->pool.data;
+	return header->archived_check == ~header->archived_ns ? header->archived_ns : 0;
+}
+
 void history_bytes(const struct history *history, size_t *size, size_t *used)
 {
 	*size = history->pool.size;
@@ -157,6 +171,7 @@ void history_usage(const struct history *history, struct history_usage *ret)
 		.samples = history->samples,
 		.evicted_blocks = pool->evicted,
 		.refused = history->refused_count,
+		.damaged = pool->damaged,
 	};
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		const struct history_info *info = &pool->info[i];
@@ -173,6 +188,7 @@ void history_usage(const struct history *history, struct history_usage *ret)
 		if (tier->oldest_ns == 0 || info->first_ns < tier->oldest_ns) {
 			tier->oldest_ns = info->first_ns;
 		}
+		ret->newest_ns = info->last_ns > ret->newest_ns ? info->last_ns : ret->newest_ns;
 	}
 	for (size_t i = 0; i < HISTORY_TIERS; i++) {
 		struct history_tier_usage *tier = &ret->tier[i];

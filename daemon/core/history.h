@@ -12,7 +12,8 @@
  * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
  * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
  * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
- * release store of the block's commit counter, so a torn append is invisible. When the pool is full
+ * release store of the block's commit counter, so a torn append is invisible; a checksum in it
+ * keeps damage from being read as values. When the pool is full
  * the block is taken whose newest row is oldest in proportion to its tier's target: every tier and
  * every source shrinks from its old end alike.
  * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
@@ -45,7 +46,8 @@ struct history_point {
 enum history_found {
 	HISTORY_FOUND_NOTHING, /* empty or foreign pool: formatted */
 	HISTORY_FOUND_OLD,     /* of this boot: rows kept */
-	HISTORY_FOUND_OTHER,   /* another boot, version, page size or byte order: formatted anew */
+	HISTORY_FOUND_OTHER,   /* another boot, version, size or page size: formatted anew */
+	HISTORY_FOUND_DAMAGED, /* likewise: its header is not whole */
 };
 
 /* Takes over the pool (not owned; zeroed or what an earlier process of this boot left there; any
@@ -102,12 +104,19 @@ uint64_t history_tier_step_ns(enum history_tier tier);
 struct history_usage {
 	size_t size, used;	/* bytes: whole pool, blocks in use */
 	uint64_t oldest_ns;	/* oldest row of any series; 0 = none */
+	uint64_t newest_ns;	/* the newest */
 	uint64_t rows, samples; /* appended since start, at full rate */
 	uint64_t evicted_blocks;
 	uint64_t refused; /* metrics not recorded because their names did not fit */
 	uint32_t series;
+	uint32_t damaged; /* blocks and lists of names of which the start did not believe all */
 	struct history_tier_usage tier[HISTORY_TIERS];
 };
 void history_usage(const struct history *history, struct history_usage *ret);
+/* The archive has all up to t_ns, and how far it had when the pool was found (0: not known). It
+ * outlives the process as the rows do. */
+void history_set_archived(struct history *history, uint64_t t_ns);
+uint64_t history_archived_ns(const struct history *history);
+
 /* Bytes of the whole pool and of blocks in use: of the usage what costs nothing. */
 void history_bytes(const struct history *history, size_t *size, size_t *used);

@@ -6,17 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/crc32c.h"
 #include "daemon/util/seam.h"
 #include "proto/name.h"
 
 enum {
-	ENTRY_HEAD = 6, /* u32 series, u8 unit, u8 length */
+	ENTRY_SUM = 6,	 /* u32 series, u8 unit, u8 length stand before */
+	ENTRY_HEAD = 10, /* u32 sum */
 	ENTRY_MAX = ENTRY_HEAD + 255,
 	FIRST_CAPACITY = 64,
 };
 
-/* Numbers near the end can only be damage; they must not use up what is left of the numbers. */
-#define ID_LIMIT UINT32_C(0xfff00000)
+static uint32_t sum_of(const uint8_t *entry, size_t length)
+{
+	return crc32c(crc32c(0, entry, ENTRY_SUM), entry + ENTRY_HEAD, length);
+}
 
 bool history_series_live(const struct history_series *series)
 {
@@ -66,45 +70,56 @@ static int new_series(struct history_pool *pool, uint32_t id, enum unit unit, co
 	return 0;
 }
 
+/* The name of an entry, when the entry is whole. */
+static bool read_entry(const uint8_t *entry, size_t length, char name[256])
+{
+	uint32_t id, sum;
+	memcpy(&id, entry, sizeof(id));
+	memcpy(&sum, entry + ENTRY_SUM, sizeof(sum));
+	memcpy(name, entry + ENTRY_HEAD, length);
+	name[length] = '\0';
+	return sum == sum_of(entry, length) && id > 0 && id < HISTORY_ID_LIMIT &&
+	       entry[4] < UNIT_COUNT_OF_UNITS && strlen(name) == length &&
+	       length < PROTO_PATH_SIZE && proto_path_valid(name);
+}
+
 int history_names_load(struct history_pool *pool, uint32_t index)
 {
 	struct history_block *block = history_pool_block(pool, index);
 	struct history_info *info = &pool->info[index];
-	uint32_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
+	const uint64_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
+	const uint32_t rows = commit >> 16 & 0xffff;
 	const uint8_t *entry = history_block_payload(block, 0);
 	size_t left = commit & 0xffff;
+	uint32_t bad = 0;
+	info->sum = (uint32_t)(commit >> 32);
 	if (left > history_block_room(0)) {
 		left = history_block_room(0);
 	}
-	while (left > ENTRY_HEAD && info->rows < commit >> 16) {
-		uint32_t id;
-		memcpy(&id, entry, sizeof(id));
-		unsigned unit = entry[4];
-		size_t length = entry[5];
+	while (left > ENTRY_HEAD && info->rows < rows && left >= ENTRY_HEAD + (size_t)entry[5]) {
 		char name[256];
-		if (left < ENTRY_HEAD + length) {
-			break;
-		}
-		memcpy(name, entry + ENTRY_HEAD, length);
-		name[length] = '\0';
-		if (id == 0 || id >= ID_LIMIT || unit >= UNIT_COUNT_OF_UNITS ||
-			strlen(name) != length || length >= PROTO_PATH_SIZE ||
-			!proto_path_valid(name) || pool->series_count == HISTORY_SERIES_MAX) {
-			break;
-		}
+		size_t length = entry[5];
 		struct history_series *series;
-		int r = new_series(pool, id, (enum unit)unit, name, length, &series);
-		if (r < 0) {
-			return r;
+		bool good =
+			pool->series_count < HISTORY_SERIES_MAX && read_entry(entry, length, name);
+		if (good) {
+			uint32_t id;
+			memcpy(&id, entry, sizeof(id));
+			int r = new_series(pool, id, (enum unit)entry[4], name, length, &series);
+			if (r < 0) {
+				return r;
+			}
+			series->names_block = index;
+			pool->series[pool->series_count++] = series;
 		}
-		series->names_block = index;
-		pool->series[pool->series_count++] = series;
+		bad += !good;
 		entry += ENTRY_HEAD + length;
 		left -= ENTRY_HEAD + length;
 		info->bytes = (uint16_t)(info->bytes + ENTRY_HEAD + length);
 		info->rows++;
 	}
-	if (commit == ((uint32_t)info->rows << 16 | info->bytes)) {
+	pool->damaged += bad > 0 || left > 0 || info->rows != rows;
+	if (bad == 0 && left == 0 && info->rows == rows) {
 		pool->names_open = index;
 	}
 	return 0;
@@ -134,7 +149,9 @@ void history_names_loaded(struct history_pool *pool)
 		series->next = *bucket;
 		*bucket = series;
 		pool->series[kept++] = series;
-		pool->next_id = series->id + 1;
+		if (series->id >= pool->next_id) {
+			pool->next_id = series->id + 1;
+		}
 	}
 	pool->series_count = kept;
 }
@@ -148,6 +165,8 @@ static int write_entry(struct history_pool *pool, struct history_series *series,
 	entry[4] = (uint8_t)series->unit;
 	entry[5] = (uint8_t)length;
 	memcpy(entry + ENTRY_HEAD, series->name, length);
+	uint32_t sum = sum_of(entry, length);
+	memcpy(entry + ENTRY_SUM, &sum, sizeof(sum));
 	size_t size = ENTRY_HEAD + length;
 	if (pool->names_open == HISTORY_NONE ||
 		pool->info[pool->names_open].bytes + size > history_block_room(0)) {
@@ -227,7 +246,7 @@ int history_names_get(
 			return 0;
 		}
 	}
-	if (pool->names_full_at == pool->evicted + 1 || pool->next_id >= ID_LIMIT) {
+	if (pool->names_full_at == pool->evicted + 1 || pool->next_id >= HISTORY_ID_LIMIT) {
 		return -ENOSPC;
 	}
 	uint32_t limit = (pool->blocks + 7) / 8;

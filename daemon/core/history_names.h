@@ -7,6 +7,9 @@
 
 #include "daemon/core/history_pool.h"
 
+/* Numbers near the end can only be damage; they must not use up what is left of the numbers. */
+#define HISTORY_ID_LIMIT UINT32_C(0xfff00000)
+
 /* Reads a dictionary block at start. Entries behind damage are lost. -ENOMEM. */
 int history_names_load(struct history_pool *pool, uint32_t index);
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/crc32c.h"
 #include "daemon/core/history_names.h"
 
 struct history_block *history_pool_block(const struct history_pool *pool, uint32_t index)
@@ -158,7 +159,6 @@ void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_
 	struct history_block *block = history_pool_block(pool, index);
 	struct history_info *info = &pool->info[index];
 	assert(info->kind == HISTORY_KIND_FREE && columns <= HISTORY_COLUMNS);
-	block->commit = 0;
 	block->columns = columns;
 	block->tier = tier;
 	block->first_ns = first_ns;
@@ -166,8 +166,10 @@ void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_
 		block->column[i].series = series[i]->id;
 		block->column[i].next = HISTORY_NONE;
 	}
-	__atomic_store_n(&block->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 	memset(info, 0, sizeof(*info));
+	info->sum = history_block_sum(block, columns);
+	block->commit = (uint64_t)info->sum << 32;
+	__atomic_store_n(&block->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 	info->kind = kind;
 	info->columns = (uint8_t)columns;
 	info->tier = (uint8_t)tier;
@@ -179,6 +181,17 @@ void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_
 	}
 }
 
+uint32_t history_block_sum(const struct history_block *block, unsigned columns)
+{
+	uint32_t sum = crc32c(0, &block->columns, sizeof(block->columns));
+	sum = crc32c(sum, &block->tier, sizeof(block->tier));
+	sum = crc32c(sum, &block->first_ns, sizeof(block->first_ns));
+	for (unsigned i = 0; i < columns; i++) {
+		sum = crc32c(sum, &block->column[i].series, sizeof(block->column[i].series));
+	}
+	return sum;
+}
+
 void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size)
 {
 	struct history_block *block = history_pool_block(pool, index);
@@ -187,8 +200,10 @@ void history_pool_commit(struct history_pool *pool, uint32_t index, const void *
 	memcpy(history_block_payload(block, info->columns) + info->bytes, bytes, size);
 	info->bytes = (uint16_t)(info->bytes + size);
 	info->rows++;
-	__atomic_store_n(
-		&block->commit, (uint32_t)info->rows << 16 | info->bytes, __ATOMIC_RELEASE);
+	info->sum = crc32c(info->sum, bytes, size);
+	__atomic_store_n(&block->commit,
+		(uint64_t)info->sum << 32 | (uint32_t)info->rows << 16 | info->bytes,
+		__ATOMIC_RELEASE);
 }
 
 void history_pool_link(struct history_pool *pool, uint32_t index)
@@ -202,7 +217,6 @@ void history_pool_link(struct history_pool *pool, uint32_t index)
 		/* A block that names a series twice keeps the first. */
 		if (!series || (series->tail[tier] != HISTORY_NONE &&
 				       series->tail[tier] / HISTORY_COLUMNS == index)) {
-			block->column[i].series = 0;
 			continue;
 		}
 		if (series->tail[tier] == HISTORY_NONE) {

@@ -5,13 +5,15 @@
  *   from there on   blocks of HISTORY_BLOCK bytes: struct history_block, its columns, payload
  *
  * kind says what a block is; it is written last when a block is taken and first when it is given
- * up. commit = rows << 16 | payload bytes: what lies behind is not there. Rows (history_row.h) are
- * the payload of data blocks; dictionary blocks hold entries { u32 series, u8 unit, u8 length,
- * bytes of the name }. Series numbers start at 1 and are not used again.
+ * up. commit = sum << 32 | rows << 16 | payload bytes, in one store: what lies behind is not there.
+ * The sum is the CRC-32C of what the block is (columns, tier, first_ns, its series) and of the
+ * payload: at a start a block with a wrong one is given up. Rows (history_row.h) are the payload of
+ * data blocks; dictionary blocks hold entries { u32 series, u8 unit, u8 length, u32 CRC-32C of the
+ * others, bytes of the name }. Series numbers start at 1 and are not used again.
  * Everything in host byte order: the file lives as long as the boot.
  *
  * All that is looked up often is kept beside the pool in plain memory and made anew at start from
- * whatever bytes are there; only series and next of the columns are used in place, checked or
+ * whatever bytes are there; only series and next of the columns are used in place, summed or
  * rewritten by the scan.
  */
 #pragma once
@@ -22,10 +24,11 @@
 
 #include "daemon/core/history.h"
 #include "daemon/core/history_row.h"
+#include "daemon/core/runhead.h"
 
 #define HISTORY_NONE UINT32_MAX
 
-enum { HISTORY_VERSION = 3, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
+enum { HISTORY_VERSION = 4, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
 
 enum history_kind {
 	HISTORY_KIND_FREE = 0,
@@ -33,29 +36,26 @@ enum history_kind {
 	HISTORY_KIND_NAMES = 0x454d414e, /* "NAME" */
 };
 
+/* shape: version, page size, block size, hash of the units' quanta (values mean nothing without
+ * them). */
 struct history_header {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t byte_order; /* 0x01020304 */
-	uint32_t page_size;
-	uint32_t block_size;
-	uint64_t size;
-	uint8_t boot_id[16];
-	uint32_t quanta; /* hash of the units' quanta: values mean nothing without them */
-	uint32_t reserved;
+	struct runhead head;
+	/* Up to here the archive has all (archive_continue.c); twice, the second time inverted. */
+	uint64_t archived_ns, archived_check;
 };
 
 struct history_column {
-	uint32_t series; /* 0 = not known (its name was lost) */
+	uint32_t series; /* its name may be lost */
 	uint32_t next;	 /* place of the series' next block; HISTORY_NONE = this is the newest */
 };
 
 struct history_block {
 	uint32_t kind;
-	uint32_t commit;
 	uint32_t columns; /* metrics; 0 in dictionary blocks */
-	uint32_t tier;
+	uint64_t commit;
 	uint64_t first_ns;
+	uint32_t tier;
+	uint32_t reserved;
 	struct history_column column[];
 };
 
@@ -80,9 +80,10 @@ struct history_info {
 	uint64_t first_ns, last_ns;
 	uint32_t kind;
 	uint32_t samples; /* values or buckets that are not null */
+	uint32_t sum;	  /* that commit has */
 	uint16_t rows, bytes;
 	uint8_t columns, tier;
-	bool closed;	 /* full or damaged: never written again */
+	bool closed;	 /* full: never written again */
 	bool moving;	 /* dictionary block that is being compacted */
 	uint32_t *owner; /* the writer's variable that names this block; NULL = none writes */
 };
@@ -95,6 +96,7 @@ struct history_pool {
 	uint64_t newest_ns; /* of any row appended; times beyond come from damage */
 	uint64_t evicted;
 	uint32_t used;
+	uint32_t damaged; /* blocks and names that the scan did not believe */
 
 	struct history_series **series; /* in the order of id */
 	size_t series_count, series_capacity;
@@ -130,6 +132,9 @@ void history_pool_release(struct history_pool *pool, uint32_t index);
 void history_pool_begin(struct history_pool *pool, uint32_t index, enum history_kind kind,
 	enum history_tier tier, uint64_t first_ns, struct history_series *const *series,
 	unsigned columns);
+
+/* The sum of what the block is, before any payload. */
+uint32_t history_block_sum(const struct history_block *block, unsigned columns);
 
 /* Publishes size bytes behind what is committed (they fit: the caller has checked), as one row. */
 void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size);

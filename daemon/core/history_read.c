@@ -95,6 +95,9 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 		}
 		at += (size_t)used;
 		uint64_t t_ns = state.last.t_ns;
+		if (t_ns > info->last_ns) {
+			return; /* damaged meanwhile */
+		}
 		if (t_ns < reader->start_ns) {
 			continue;
 		}

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/core/crc32c.h"
 #include "daemon/core/history_names.h"
 #include "daemon/util/seam.h"
 
-#define HISTORY_MAGIC UINT64_C(0x3179726f74736968) /* "history1" */
-#define BYTE_ORDER_MARK UINT32_C(0x01020304)
+#define HISTORY_MAGIC UINT64_C(0x3279726f74736968) /* "history2" */
 
 static uint32_t hash_quanta(void)
 {
@@ -27,81 +27,83 @@ static uint32_t hash_quanta(void)
 	return hash;
 }
 
-static struct history_header header_of_now(size_t size, const uint8_t boot_id[16])
+static struct runhead header_of_now(size_t size, const uint8_t boot_id[16])
 {
-	struct history_header header = {
-		.magic = HISTORY_MAGIC,
-		.version = HISTORY_VERSION,
-		.byte_order = BYTE_ORDER_MARK,
-		.page_size = (uint32_t)sysconf(_SC_PAGESIZE),
-		.block_size = HISTORY_BLOCK,
-		.size = size,
-		.quanta = hash_quanta(),
-	};
-	memcpy(header.boot_id, boot_id, sizeof(header.boot_id));
-	return header;
+	const uint32_t shape[] = {
+		HISTORY_VERSION, (uint32_t)sysconf(_SC_PAGESIZE), HISTORY_BLOCK, hash_quanta()};
+	return runhead_of(HISTORY_MAGIC, size, shape, sizeof(shape) / sizeof(shape[0]), boot_id);
 }
 
-/* The magic goes first and comes last: a kill in between leaves a foreign pool. */
-static void format(struct history_pool *pool, const struct history_header *wanted)
+static void format(struct history_pool *pool, const struct runhead *wanted)
 {
 	struct history_header *header = (struct history_header *)(void *)pool->data;
-	__atomic_store_n(&header->magic, 0, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	runhead_clear(header);
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		struct history_block *block = history_pool_block(pool, i);
 		if (block->kind != HISTORY_KIND_FREE) {
 			block->kind = HISTORY_KIND_FREE;
 		}
 	}
-	struct history_header unnamed = *wanted;
-	unnamed.magic = 0;
-	*header = unnamed;
-	__atomic_store_n(&header->magic, wanted->magic, __ATOMIC_RELEASE);
+	header->archived_ns = header->archived_check = 0;
+	runhead_write(header, wanted);
 }
 
-/* Reads all rows of a data block. False when there is nothing of use in it. */
-static bool scan_data(struct history_pool *pool, uint32_t index)
+/* The numbers of its series are never given to others. */
+static void keep_numbers(struct history_pool *pool, const struct history_block *block)
+{
+	for (unsigned i = 0; i < block->columns; i++) {
+		uint32_t id = block->column[i].series;
+		if (id >= pool->next_id && id < HISTORY_ID_LIMIT) {
+			pool->next_id = id + 1;
+		}
+	}
+}
+
+/* Reads all rows of a data block. False when there is nothing of use in it; *damaged when there
+ * was. */
+static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 {
 	struct history_block *block = history_pool_block(pool, index);
 	struct history_info *info = &pool->info[index];
-	uint32_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
-	uint32_t columns = block->columns;
-	uint32_t tier = block->tier;
+	const uint64_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
+	const size_t bytes = commit & 0xffff, rows = commit >> 16 & 0xffff;
+	const uint32_t columns = block->columns, tier = block->tier;
+	*damaged = true;
 	if (tier >= HISTORY_TIERS || columns == 0 ||
-		columns > HISTORY_COLUMNS / history_tier_width(tier)) {
+		columns > HISTORY_COLUMNS / history_tier_width(tier) ||
+		bytes > history_block_room(columns)) {
 		return false;
 	}
-	unsigned width = history_tier_width(tier);
-	size_t bytes = commit & 0xffff;
-	bool damaged = bytes > history_block_room(columns);
-	if (damaged) {
-		bytes = history_block_room(columns);
-	}
+	const unsigned width = history_tier_width(tier);
 	const uint8_t *payload = history_block_payload(block, columns);
+	info->sum = crc32c(history_block_sum(block, columns), payload, bytes);
+	if (info->sum != commit >> 32) {
+		return false;
+	}
 	struct history_row_state state;
 	history_row_start(&state, block->first_ns, columns * width);
 	size_t at = 0;
-	while (at < bytes && state.rows < commit >> 16) {
+	while (at < bytes && state.rows < rows) {
 		int used = history_row_decode(&state, payload + at, bytes - at);
 		if (used < 0) {
-			break;
+			return false;
 		}
 		at += (size_t)used;
 		uint64_t mask =
 			state.columns == 64 ? UINT64_MAX : (UINT64_C(1) << state.columns) - 1;
 		info->samples += (uint32_t)__builtin_popcountll(~state.last.nulls & mask) / width;
-		info->last_ns = state.last.t_ns;
-		info->rows = (uint16_t)state.rows;
-		info->bytes = (uint16_t)at;
 	}
-	if (info->rows == 0) {
+	*damaged = at != bytes || state.rows != rows;
+	if (*damaged || rows == 0) {
 		return false;
 	}
-	info->closed = damaged || at != bytes || info->rows != commit >> 16;
+	info->first_ns = block->first_ns;
+	info->last_ns = state.last.t_ns;
+	info->rows = (uint16_t)rows;
+	info->bytes = (uint16_t)bytes;
 	info->columns = (uint8_t)columns;
 	info->tier = (uint8_t)tier;
-	info->first_ns = block->first_ns;
+	keep_numbers(pool, block);
 	return true;
 }
 
@@ -141,7 +143,7 @@ static int link_blocks(struct history_pool *pool)
 		history_pool_link(pool, index);
 		bool known = false;
 		for (unsigned k = 0; k < pool->info[index].columns; k++) {
-			known = known || block->column[k].series != 0;
+			known = known || history_names_by_id(pool, block->column[k].series);
 		}
 		if (!known) {
 			history_pool_release(pool, index);
@@ -156,7 +158,7 @@ static int scan(struct history_pool *pool)
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		struct history_block *block = history_pool_block(pool, i);
 		uint32_t kind = __atomic_load_n(&block->kind, __ATOMIC_ACQUIRE);
-		bool good = false;
+		bool good = false, damaged = kind != HISTORY_KIND_FREE;
 		if (kind == HISTORY_KIND_NAMES && pool->names_blocks < (pool->blocks + 7) / 8 + 1) {
 			int r = history_names_load(pool, i);
 			if (r < 0) {
@@ -164,9 +166,11 @@ static int scan(struct history_pool *pool)
 			}
 			pool->names_blocks++;
 			good = true;
+			damaged = false;
 		} else if (kind == HISTORY_KIND_DATA) {
-			good = scan_data(pool, i);
+			good = scan_data(pool, i, &damaged);
 		}
+		pool->damaged += damaged;
 		if (good) {
 			pool->info[i].kind = kind;
 			pool->used++;
@@ -201,16 +205,21 @@ int history_pool_init(struct history_pool *pool, void *data, size_t size, const 
 	if (!pool->info) {
 		return -ENOMEM;
 	}
-	struct history_header wanted = header_of_now(size, boot_id);
-	struct history_header header;
-	memcpy(&header, data, sizeof(header));
-	if (memcmp(&header, &wanted, sizeof(header)) == 0) {
+	const struct runhead wanted = header_of_now(size, boot_id);
+	switch (runhead_look(data, &wanted)) {
+	case RUNHEAD_OURS:
 		*found = HISTORY_FOUND_OLD;
 		return scan(pool);
+	case RUNHEAD_NOTHING:
+		*found = HISTORY_FOUND_NOTHING;
+		break;
+	case RUNHEAD_OTHER:
+		*found = HISTORY_FOUND_OTHER;
+		break;
+	case RUNHEAD_DAMAGED:
+		*found = HISTORY_FOUND_DAMAGED;
+		break;
 	}
-	*found = header.magic == HISTORY_MAGIC || header.magic == __builtin_bswap64(HISTORY_MAGIC)
-			 ? HISTORY_FOUND_OTHER
-			 : HISTORY_FOUND_NOTHING;
 	format(pool, &wanted);
 	return 0;
 }

@@ -210,6 +210,8 @@ static void on_written(struct persist *persist, const struct archive_file_result
 	forgive(persist);
 	set_state(persist, PERSIST_OK, "");
 	archive_pending(persist->archive, &pending);
+	history_set_archived(
+		persist->core->history, pending.oldest_ns > 0 ? pending.oldest_ns : now_ns);
 	if (pending.bytes >= SOON_BYTES && !persist->closing) {
 		persist_write(persist, now_ns, false);
 	}
@@ -293,6 +295,9 @@ int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *stat
 	uv_timer_init(loop, &persist->timer);
 	persist->timer.data = persist;
 	int r = archive_create(options->boot_id, &persist->archive);
+	if (r == 0) {
+		archive_continue(persist->archive, core->history, core->timeline);
+	}
 	r = r < 0 ? r : timeline_observe(core->timeline, on_event, persist);
 	if (r == 0) {
 		core->archive = persist->archive;

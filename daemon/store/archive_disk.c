@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -183,6 +184,18 @@ static int set_aside(struct archive_disk *disk, const char *what)
 	return 0;
 }
 
+int archive_disk_head(struct archive_disk *disk, uint8_t page[ARCHIVE_PAGE])
+{
+	uint8_t id[16];
+	char why[96];
+	if (getrandom(id, sizeof(id), 0) != sizeof(id)) {
+		return -errno;
+	}
+	archive_header_make(disk->size, id, page);
+	archive_header_check(page, disk->size, &disk->identity, why, sizeof(why));
+	return 0;
+}
+
 /* Whether the open file is ours; else it is set aside, and -ENOENT. */
 static int look_at(struct archive_disk *disk, const struct stat *st)
 {
@@ -194,7 +207,7 @@ static int look_at(struct archive_disk *disk, const struct stat *st)
 		return archive_disk_fail(disk, (int)n, "%s/%s", disk->dir, FILE_NAME);
 	}
 	if (n == (ssize_t)sizeof(page)) {
-		found = archive_header_check(page, disk->size, why, sizeof(why));
+		found = archive_header_check(page, disk->size, &disk->identity, why, sizeof(why));
 	}
 	if ((found == ARCHIVE_OURS || found == ARCHIVE_EMPTY) &&
 		(uint64_t)st->st_size != disk->size) {
@@ -206,8 +219,8 @@ static int look_at(struct archive_disk *disk, const struct stat *st)
 	case ARCHIVE_OURS:
 		return 0;
 	case ARCHIVE_EMPTY:
-		archive_header_make(disk->size, page);
-		r = archive_disk_pwrite(disk, disk->fd, page, sizeof(page), 0);
+		r = archive_disk_head(disk, page);
+		r = r < 0 ? r : archive_disk_pwrite(disk, disk->fd, page, sizeof(page), 0);
 		return r < 0 ? archive_disk_fail(disk, r, "%s/%s", disk->dir, FILE_NAME) : 0;
 	case ARCHIVE_OTHER:
 	case ARCHIVE_FOREIGN:

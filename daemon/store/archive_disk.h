@@ -36,8 +36,9 @@ struct archive_disk {
 	uint32_t overhead; /* bytes that the file system writes of its own for each write … */
 	uint32_t unit;	   /* … and its block */
 	bool fresh;	   /* the file was made, not found */
-	char why[ARCHIVE_WHY_SIZE];   /* what the last failure was, for people */
-	char aside[ARCHIVE_WHY_SIZE]; /* what was set aside by the last opening; "" = nothing */
+	struct archive_identity identity; /* of the open file */
+	char why[ARCHIVE_WHY_SIZE];	  /* what the last failure was, for people */
+	char aside[ARCHIVE_WHY_SIZE];	  /* what was set aside by the last opening; "" = nothing */
 
 	int new_fd; /* history.new, when a failure stopped its making */
 	uint64_t made;
@@ -66,6 +67,8 @@ int archive_disk_fail(struct archive_disk *disk, int error, const char *format, 
 /* A regular file of ours with one link that nobody else writes to? 0, or -EPERM with why. */
 struct stat;
 int archive_disk_check(struct archive_disk *disk, const struct stat *st, const char *name);
+/* A header page of this size with an id of its own; disk->identity says what it says. */
+int archive_disk_head(struct archive_disk *disk, uint8_t page[ARCHIVE_PAGE]);
 /* Makes history.new and renames it; disk->fd is open then. */
 int archive_disk_make(struct archive_disk *disk);
 int archive_disk_scan(struct archive_disk *disk, struct archive_index **ret);

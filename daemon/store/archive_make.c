@@ -91,7 +91,9 @@ static int fill(struct archive_disk *disk)
 		disk->made += r == 0 ? size : 0;
 	}
 	if (r == 0) {
-		archive_header_make(disk->size, zeros);
+		r = archive_disk_head(disk, zeros);
+	}
+	if (r == 0) {
 		r = archive_disk_pwrite(disk, disk->new_fd, zeros, ARCHIVE_PAGE, 0);
 	}
 	set_priority(0);

@@ -111,7 +111,7 @@ int archive_disk_scan(struct archive_disk *disk, struct archive_index **ret)
 {
 	struct archive_index *index = NULL;
 	uint8_t *bytes = mem_zalloc(WINDOW);
-	int r = bytes ? archive_index_create(disk->size, &index) : -ENOMEM;
+	int r = bytes ? archive_index_create(disk->size, disk->identity, &index) : -ENOMEM;
 	if (r == 0) {
 		/* What is in memory may never have come to the medium: after a failed write. */
 		posix_fadvise(disk->fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -76,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned n = 0; n < BLOCKS; n++) {
 		put(n, data + size * n / BLOCKS, size / BLOCKS);
 	}
-	if (archive_index_create(sizeof(image), &index) < 0 ||
+	const struct archive_identity identity = {.version = ARCHIVE_VERSION};
+	if (archive_index_create(sizeof(image), identity, &index) < 0 ||
 		archive_create(boot_id, &archive) < 0) {
 		abort();
 	}

@@ -35,6 +35,7 @@ struct model_bucket {
 
 static struct archive_case {
 	uint64_t size;
+	struct archive_identity identity;
 	uint8_t *image;
 	uint8_t boot_id[16];
 	struct archive *archive;
@@ -79,7 +80,7 @@ static inline void use_boot(uint8_t boot)
 static inline struct archive_index *scan_image(const uint8_t *image, uint64_t bytes)
 {
 	struct archive_index *index = NULL;
-	ck_assert_int_eq(archive_index_create(it.size, &index), 0);
+	ck_assert_int_eq(archive_index_create(it.size, it.identity, &index), 0);
 	uint32_t page = 1;
 	while ((uint64_t)page * ARCHIVE_PAGE < bytes) {
 		uint64_t at = (uint64_t)page * ARCHIVE_PAGE;
@@ -97,6 +98,7 @@ static inline void start(uint64_t size, unsigned series)
 	memset(&it, 0, sizeof(it));
 	it.seed = 88172645463325252u;
 	it.size = size;
+	it.identity = (struct archive_identity){.version = 2, .seed = 0x5eed};
 	it.series = series;
 	it.image = calloc(1, size);
 	it.row = calloc(SERIES_MAX, sizeof(*it.row));

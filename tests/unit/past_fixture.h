@@ -26,6 +26,7 @@ struct past_row {
 static struct past {
 	int fd;
 	uint8_t *file; /* the descriptor's bytes */
+	struct archive_identity identity;
 	struct archive *archive;
 	struct archive_readers *readers;
 	struct past_row *row;
@@ -62,7 +63,11 @@ static inline void past_open_file(void)
 	ck_assert_int_eq(ftruncate(past.fd, PAST_SIZE), 0);
 	past.file = mmap(NULL, PAST_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, past.fd, 0);
 	ck_assert_ptr_ne(past.file, MAP_FAILED);
-	archive_header_make(PAST_SIZE, past.file);
+	char why[96];
+	archive_header_make(PAST_SIZE, (const uint8_t[16]){1}, past.file);
+	ck_assert_int_eq(
+		archive_header_check(past.file, PAST_SIZE, &past.identity, why, sizeof(why)),
+		ARCHIVE_OURS);
 	past.row = calloc(PAST_ROWS, sizeof(*past.row));
 }
 
@@ -72,7 +77,7 @@ static inline void past_adopt(uint8_t boot)
 	uint8_t boot_id[16] = {boot};
 	struct archive_index *index;
 	ck_assert_int_eq(archive_create(boot_id, &past.archive), 0);
-	ck_assert_int_eq(archive_index_create(PAST_SIZE, &index), 0);
+	ck_assert_int_eq(archive_index_create(PAST_SIZE, past.identity, &index), 0);
 	for (uint32_t page = 1; page < PAST_SIZE / ARCHIVE_PAGE;) {
 		int n = archive_index_scan(index, page, past.file + (size_t)page * ARCHIVE_PAGE,
 			PAST_SIZE - (size_t)page * ARCHIVE_PAGE);

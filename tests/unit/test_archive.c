@@ -40,33 +40,36 @@ START_TEST(the_checksum_is_crc32c)
 }
 END_TEST
 
+static const uint8_t some_id[16] = "just an example";
+
+static enum archive_found look(const uint8_t *page, uint64_t size, char why[128])
+{
+	struct archive_identity identity;
+	return archive_header_check(page, size, &identity, why, 128);
+}
+
 START_TEST(other_formats_are_recognised)
 {
 	uint8_t page[ARCHIVE_PAGE], other[ARCHIVE_PAGE];
 	char why[128];
-	archive_header_make(ARCHIVE_SIZE_MIN, page);
-	ck_assert_int_eq(
-		archive_header_check(page, ARCHIVE_SIZE_MIN, why, sizeof(why)), ARCHIVE_OURS);
-	ck_assert_int_eq(
-		archive_header_check(page, 2 * ARCHIVE_SIZE_MIN, why, sizeof(why)), ARCHIVE_OTHER);
+	archive_header_make(ARCHIVE_SIZE_MIN, some_id, page);
+	ck_assert_int_eq(look(page, ARCHIVE_SIZE_MIN, why), ARCHIVE_OURS);
+	ck_assert_int_eq(look(page, 2 * ARCHIVE_SIZE_MIN, why), ARCHIVE_OTHER);
 	ck_assert(strstr(why, "bytes"));
-	/* byte order, version, page size, units, checksum: each at its place */
-	static const size_t at[] = {16, 20, 24, 28, 40};
+	/* byte order, version, page size, units, checksum, id: each at its place */
+	static const size_t at[] = {16, 20, 24, 28, 40, 48, 63};
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		memcpy(other, page, sizeof(page));
 		other[at[i]] ^= 0x40;
-		ck_assert_int_eq(archive_header_check(other, ARCHIVE_SIZE_MIN, why, sizeof(why)),
-			ARCHIVE_OTHER);
+		ck_assert_int_eq(look(other, ARCHIVE_SIZE_MIN, why), ARCHIVE_OTHER);
 		ck_assert_str_ne(why, "");
 	}
 	memset(other, 0, sizeof(other));
-	ck_assert_int_eq(
-		archive_header_check(other, ARCHIVE_SIZE_MIN, why, sizeof(why)), ARCHIVE_EMPTY);
+	ck_assert_int_eq(look(other, ARCHIVE_SIZE_MIN, why), ARCHIVE_EMPTY);
 	other[100] = 1;
-	ck_assert_int_eq(
-		archive_header_check(other, ARCHIVE_SIZE_MIN, why, sizeof(why)), ARCHIVE_FOREIGN);
+	ck_assert_int_eq(look(other, ARCHIVE_SIZE_MIN, why), ARCHIVE_FOREIGN);
 	struct archive_index *index = NULL;
-	ck_assert_int_eq(archive_index_create(ARCHIVE_SIZE_MIN - 1, &index), -EINVAL);
+	ck_assert_int_eq(archive_index_create(ARCHIVE_SIZE_MIN - 1, it.identity, &index), -EINVAL);
 }
 END_TEST
 

@@ -258,7 +258,7 @@ static bool live(void)
 	struct archive_index *index = NULL;
 	struct archive_plan *plan = NULL;
 	bool whole = archive_create(it.boot_id, &archive) == 0 &&
-		     archive_index_create(it.size, &index) == 0;
+		     archive_index_create(it.size, it.identity, &index) == 0;
 	for (uint32_t page = 1; whole && page < it.size / ARCHIVE_PAGE;) {
 		uint64_t at = (uint64_t)page * ARCHIVE_PAGE;
 		int n = archive_index_scan(index, page, it.image + at, (size_t)(it.size - at));

@@ -59,7 +59,7 @@ static void judge_all(uint64_t limit)
 static void judge_place(void)
 {
 	struct archive_index *index = NULL;
-	ck_assert_int_eq(archive_index_create(it.size, &index), 0);
+	ck_assert_int_eq(archive_index_create(it.size, it.identity, &index), 0);
 	size_t at = (size_t)block_page * ARCHIVE_PAGE;
 	bool whole = memcmp(cut + at, block, block_size) == 0;
 	int n = archive_index_scan(index, block_page, cut + at, it.size - at);
@@ -265,7 +265,7 @@ END_TEST
 static void sign(uint8_t *bytes, size_t size)
 {
 	memset(bytes + offsetof(struct archive_block, crc), 0, sizeof(uint32_t));
-	uint32_t crc = crc32c(0, bytes, size);
+	uint32_t crc = crc32c(it.identity.seed, bytes, size);
 	memcpy(bytes + offsetof(struct archive_block, crc), &crc, sizeof(crc));
 }
 

@@ -383,33 +383,27 @@ START_TEST(a_restart_keeps_every_row_and_wastes_no_block)
 }
 END_TEST
 
-START_TEST(another_boot_version_or_machine_starts_anew)
+START_TEST(another_boot_or_a_damaged_header_starts_anew)
 {
-	static const struct {
-		size_t offset;
-		enum history_found found;
-	} table[] = {
-		{offsetof(struct history_header, magic), HISTORY_FOUND_NOTHING},
-		{offsetof(struct history_header, version), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, byte_order), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, page_size), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, block_size), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, size), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, boot_id), HISTORY_FOUND_OTHER},
-		{offsetof(struct history_header, quanta), HISTORY_FOUND_OTHER},
-	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	static const uint8_t next[16] = "the next boot";
+	uint32_t series;
+	for (size_t at = 0; at < sizeof(struct runhead); at++) {
 		fresh_metrics();
 		metric_set(add(source, "a"), 1);
 		commit(source, SECOND);
-		uint32_t series;
 		ck_assert_int_eq(open_history(), HISTORY_FOUND_OLD);
 		ck_assert_int_eq(history_find(history, "a", &series), 0);
-		pool[table[i].offset] ^= 1;
-		ck_assert_int_eq(open_history(), table[i].found);
+		pool[at] ^= 1;
+		ck_assert_int_eq(open_history(), HISTORY_FOUND_DAMAGED);
 		ck_assert_int_eq(history_find(history, "a", &series), -ENOENT);
 		ck_assert_int_eq(open_history(), HISTORY_FOUND_OLD);
 	}
+	enum history_found found;
+	history_destroy(history);
+	ck_assert_int_eq(history_create(pool, POOL, next, &history, &found), 0);
+	ck_assert_int_eq(found, HISTORY_FOUND_OTHER);
+	memset(pool, 0, sizeof(uint64_t)); /* killed while it was formatted */
+	ck_assert_int_eq(open_history(), HISTORY_FOUND_NOTHING);
 }
 END_TEST
 
@@ -710,6 +704,110 @@ START_TEST(flipped_bits_do_no_harm)
 }
 END_TEST
 
+/* The sample of that second, or the bucket of those from there on. */
+static bool was_sampled(const struct history_point *point, uint64_t seconds)
+{
+	uint64_t first = point->t_ns / SECOND, count = point->count;
+	double min = INFINITY, max = -INFINITY;
+	if (point->t_ns % SECOND != 0 || first + count > seconds + 1) {
+		return false;
+	}
+	first += first == 0; /* the first bucket begins before the first sample */
+	for (uint64_t i = first; i < first + count; i++) {
+		min = fmin(min, wave(i));
+		max = fmax(max, wave(i));
+	}
+	return point->min == min && point->max == max;
+}
+
+static void expect_only_samples(uint64_t seconds)
+{
+	static struct history_point points[1000];
+	uint32_t cursor = 0, series;
+	const char *name;
+	enum unit unit;
+	while (history_next_series(history, &cursor, &series, &name, &unit)) {
+		ck_assert_str_eq(name, "temperature/of/the/board");
+		size_t count = read_all(name, points, 1000);
+		for (size_t i = 0; i < count; i++) {
+			if (!was_sampled(&points[i], seconds)) {
+				ck_abort_msg("%g at %g s was never sampled", points[i].mean,
+					(double)points[i].t_ns / 1e9);
+			}
+		}
+	}
+}
+
+START_TEST(no_flipped_bit_is_read_as_a_sample)
+{
+	static uint8_t before[POOL];
+	struct metric *metric = add(source, "temperature/of/the/board");
+	for (uint64_t i = 1; i <= 300; i++) {
+		metric_set(metric, wave(i));
+		commit(source, i * SECOND);
+	}
+	expect_only_samples(300);
+	memcpy(before, pool, POOL);
+	for (size_t at = 0; at < POOL; at++) {
+		bool thorough = at < HISTORY_BLOCK || at % HISTORY_BLOCK < 128;
+		uint8_t bit = (uint8_t)(1 << random_u64() % 8);
+		for (unsigned k = 0; k < 8; k++) {
+			uint8_t flip = thorough ? (uint8_t)(1 << k) : bit;
+			if (before[at] == 0 &&
+				(at % HISTORY_BLOCK > 512 || at > 6 * HISTORY_BLOCK)) {
+				break; /* nothing lies there */
+			}
+			pool[at] = before[at] ^ flip;
+			open_history();
+			expect_only_samples(300);
+			memcpy(pool, before, 8 * HISTORY_BLOCK);
+			if (!thorough) {
+				break;
+			}
+		}
+	}
+}
+END_TEST
+
+START_TEST(damage_is_counted)
+{
+	struct history_usage usage;
+	struct metric *metric = add(source, "a");
+	for (uint64_t i = 1; i <= 50; i++) {
+		metric_set(metric, wave(i));
+		commit(source, i * SECOND);
+	}
+	open_history();
+	history_usage(history, &usage);
+	ck_assert_uint_eq(usage.damaged, 0);
+	ck_assert_uint_eq(usage.newest_ns, 50 * SECOND);
+	for (size_t b = 1; b < POOL / HISTORY_BLOCK; b++) {
+		struct history_block *block =
+			(struct history_block *)(void *)(pool + b * HISTORY_BLOCK);
+		if (block->kind == HISTORY_KIND_DATA && block->tier == HISTORY_FULL) {
+			history_block_payload(block, 1)[20] ^= 4;
+		}
+	}
+	open_history();
+	history_usage(history, &usage);
+	ck_assert_uint_eq(usage.damaged, 1);
+	open_history();
+	history_usage(history, &usage);
+	ck_assert_uint_eq(usage.damaged, 0);
+}
+END_TEST
+
+START_TEST(how_far_the_archive_has_it_outlives_the_process)
+{
+	ck_assert_uint_eq(history_archived_ns(history), 0);
+	history_set_archived(history, 77 * SECOND);
+	open_history();
+	ck_assert_uint_eq(history_archived_ns(history), 77 * SECOND);
+	pool[offsetof(struct history_header, archived_ns)] ^= 1;
+	ck_assert_uint_eq(history_archived_ns(history), 0);
+}
+END_TEST
+
 START_TEST(random_bytes_do_no_harm)
 {
 	uint64_t t = 0;
@@ -746,7 +844,7 @@ int main(void)
 	tcase_add_test(tcase, metrics_that_appear_later_get_their_columns);
 	tcase_add_test(tcase, a_retired_metric_stays_readable_and_may_come_back);
 	tcase_add_test(tcase, a_restart_keeps_every_row_and_wastes_no_block);
-	tcase_add_test(tcase, another_boot_version_or_machine_starts_anew);
+	tcase_add_test(tcase, another_boot_or_a_damaged_header_starts_anew);
 	tcase_add_test(tcase, a_torn_append_is_invisible);
 	tcase_add_test(tcase, a_full_pool_shrinks_every_source_from_its_old_end);
 	tcase_add_test(tcase, samples_that_go_during_a_read_are_answered_by_buckets);
@@ -756,6 +854,9 @@ int main(void)
 	tcase_add_test(tcase, an_append_allocates_nothing_for_known_names);
 	tcase_add_test(tcase, short_memory_loses_a_metric_and_nothing_else);
 	tcase_add_test(tcase, flipped_bits_do_no_harm);
+	tcase_add_test(tcase, no_flipped_bit_is_read_as_a_sample);
+	tcase_add_test(tcase, damage_is_counted);
+	tcase_add_test(tcase, how_far_the_archive_has_it_outlives_the_process);
 	tcase_add_test(tcase, random_bytes_do_no_harm);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
