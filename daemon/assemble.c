@@ -1,6 +1,6 @@
 /* What core is made of, and who hears of a commit: history first, so that an alert's reader finds
  * the value that raised it. */
-#include "daemon/wiring.h"
+#include "daemon/runfiles.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,16 +57,18 @@ static int open_history(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
 	enum history_found found;
+	struct history_usage usage;
 	size_t size = daemon->config->history_bytes;
-	int r = runfile_open(daemon->run_dir, "history", size, &daemon->runfile);
+	int r = daemon_open_run_file(daemon, "history", size, "the history is", &daemon->runfile);
 	if (r == -EBUSY) {
 		log_error("another edgeprofd runs in %s", daemon->run_dir);
 		return -EADDRINUSE;
 	}
 	if (r < 0) {
+		char why[96];
+		runfile_why(daemon->run_dir, "history", r, why, sizeof(why));
 		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
-			"its file: %s", strerror(-r));
-		log_warning("history is only in memory: %s", daemon->facts.history_reason);
+			"its file: %s", why);
 		r = runfile_memory(size, &daemon->runfile);
 	}
 	if (r < 0) {
@@ -77,22 +79,39 @@ static int open_history(struct daemon *daemon)
 		daemon->runfile.data, daemon->runfile.size, boot_id, &daemon->core.history, &found);
 	if (r == 0 && found == HISTORY_FOUND_OLD) {
 		log_info("history of before the restart was kept");
+		history_usage(daemon->core.history, &usage);
+		daemon_tell_damage(daemon, "history", usage.damaged);
 	}
 	return r;
 }
 
-/* The timeline beside it. What does not fit there is in memory: the history tells why. */
+/* The timeline beside it. */
 static int open_timeline(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
 	const size_t entries = TIMELINE_DEFAULT_ENTRIES;
-	if (daemon->runfile.fd < 0 ||
-		runfile_open(daemon->run_dir, "timeline", timeline_bytes(entries),
-			&daemon->timeline_file) < 0) {
+	if (daemon_open_run_file(daemon, "timeline", timeline_bytes(entries),
+		    "marks and events are", &daemon->timeline_file) < 0) {
 		return timeline_create(entries, &daemon->core.timeline);
 	}
 	parse_boot_id(daemon->facts.boot_id, boot_id);
-	return timeline_adopt(daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
+	int r = timeline_adopt(
+		daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
+	if (r == 0) {
+		daemon_tell_damage(daemon, "timeline", timeline_damaged(daemon->core.timeline));
+	}
+	return r;
+}
+
+static void remember_holds(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	parse_boot_id(daemon->facts.boot_id, boot_id);
+	if (daemon->holds_file.data) {
+		daemon_tell_damage(daemon, "holds",
+			alerts_remember_holds(daemon->core.alerts, daemon->holds_file.data, boot_id,
+				seam()->now_ns()));
+	}
 }
 
 /* Rules are judged from now on. */
@@ -102,12 +121,11 @@ static int judge_alerts(struct daemon *daemon)
 	const uint64_t now_ns = seam()->now_ns();
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->alerts_file.data) {
-		alerts_remember(daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns);
+		daemon_tell_damage(daemon, "alerts",
+			alerts_remember(
+				daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns));
 	}
-	if (daemon->holds_file.data) {
-		alerts_remember_holds(
-			daemon->core.alerts, daemon->holds_file.data, boot_id, now_ns);
-	}
+	remember_holds(daemon);
 	return alerts_set_rules(
 		daemon->core.alerts, daemon->config->alert, daemon->config->alerts, now_ns);
 }
@@ -131,16 +149,11 @@ static bool open_alerts(struct daemon *daemon)
 	uint8_t boot_id[16];
 	const struct config *config = daemon->config;
 	parse_boot_id(daemon->facts.boot_id, boot_id);
-	if (daemon->runfile.fd < 0) {
-		return true;
-	}
-	int r = runfile_open(
-		daemon->run_dir, "alerts", alerts_memory_bytes(), &daemon->alerts_file);
-	runfile_open(daemon->run_dir, "holds", alert_holds_bytes(), &daemon->holds_file);
-	if (daemon->holds_file.data) { /* silences are taken while the medium is waited for */
-		alerts_remember_holds(
-			daemon->core.alerts, daemon->holds_file.data, boot_id, seam()->now_ns());
-	}
+	int r = daemon_open_run_file(daemon, "alerts", alerts_memory_bytes(),
+		"what fires and since when is", &daemon->alerts_file);
+	daemon_open_run_file(daemon, "holds", alert_holds_bytes(),
+		"acknowledgements, silences and the log are", &daemon->holds_file);
+	remember_holds(daemon); /* silences are taken while the medium is waited for */
 	return r < 0 || !config->history_persist ||
 	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
 	       alerts_load_open(daemon->loop, dir, daemon->alerts_file.data,
@@ -179,6 +192,7 @@ int daemon_assemble(struct daemon *daemon)
 	core->modes = &daemon->modes;
 	core->broker = &daemon->broker;
 	core->counters = &daemon->counters;
+	core->degraded = &daemon->degraded;
 	wallclock_init(&daemon->wall);
 	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);

@@ -13,6 +13,7 @@
 #include "daemon/notify.h"
 #include "daemon/keep/persist.h"
 #include "daemon/rundir.h"
+#include "daemon/runfiles.h"
 #include "daemon/keep/statedir.h"
 #include "daemon/store/state_job.h"
 #include "daemon/util/log.h"
@@ -56,14 +57,8 @@ static int open_recorder(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
 	daemon_boot_id(daemon, boot_id);
-	if (daemon->runfile.fd >= 0) {
-		int r = runfile_open(daemon->run_dir, "recorder", sizeof(struct record_memory),
-			&daemon->recorder_file);
-		if (r < 0) {
-			log_warning(
-				"recordings of a day are only counted in memory: %s", strerror(-r));
-		}
-	}
+	daemon_open_run_file(daemon, "recorder", sizeof(struct record_memory),
+		"how many recordings the day had is", &daemon->recorder_file);
 	/* with persist=yes they survive a reboot, too */
 	char state_dir[192];
 	bool parents;

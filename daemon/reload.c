@@ -9,6 +9,7 @@
 #include "daemon/core/app_advice.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/notify.h"
+#include "daemon/runfiles.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -104,13 +105,9 @@ void daemon_open_mqtt(struct daemon *daemon)
 		return;
 	}
 	/* Where alerts outlive the process until the broker has them; in memory only without. */
-	if (daemon->runfile.fd >= 0 && !daemon->mqtt_file.data) {
-		int opened = runfile_open(
-			daemon->run_dir, "mqtt", mqtt_memory_size(), &daemon->mqtt_file);
-		if (opened < 0) {
-			log_warning("alerts that wait for the broker are only in memory: %s",
-				strerror(-opened));
-		}
+	if (!daemon->mqtt_file.data) {
+		daemon_open_run_file(daemon, "mqtt", mqtt_memory_size(),
+			"alerts that wait for the broker are", &daemon->mqtt_file);
 	}
 	int r = daemon->mqtt_thread ? 0 : mqtt_thread_create(&daemon->mqtt_thread);
 	r = r < 0 ? r

@@ -38,6 +38,7 @@ struct daemon {
 	struct broker_status broker;
 	struct system_memory memory; /* as it was read last for a mark */
 	struct counters counters;
+	struct degraded degraded;
 	struct throttle_status throttle;
 	struct wallclock wall;
 	struct processes processes;

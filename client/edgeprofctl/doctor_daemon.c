@@ -220,6 +220,26 @@ static void check_history(cJSON *checks, const cJSON *status, const cJSON *self)
 		"only in memory, gone with the daemon: %s", reason);
 }
 
+static void check_degraded(cJSON *checks, const cJSON *status, const cJSON *self)
+{
+	const char *run_dir = json_word(status, "run_dir");
+	const char *state = json_word(self, "history_persist_state");
+	char fix[256];
+	for (const cJSON *row = json_first(self, "degraded"); row != NULL; row = row->next) {
+		snprintf(fix, sizeof(fix),
+			"ls -l %.128s/%.24s # put right, then: sudo systemctl restart edgeprofd",
+			run_dir, json_word(row, "file"));
+		finding_add(checks, FINDING_HINT, "run files", fix, "%s: %s",
+			json_word(row, "file"), json_word(row, "reason"));
+	}
+	if (strcmp(state, "degraded") == 0 || strcmp(state, "stuck") == 0 ||
+		strcmp(state, "impaired") == 0) {
+		snprintf(fix, sizeof(fix), "df -h %.200s", json_word(self, "history_persist_path"));
+		finding_add(checks, FINDING_PROBLEM, "history", fix, "on disk, %s: %s", state,
+			json_word(self, "history_persist_reason"));
+	}
+}
+
 static void check_broker(cJSON *checks, const cJSON *broker)
 {
 	const char *reason = json_word(broker, "reason");
@@ -284,6 +304,7 @@ void doctor_daemon(cJSON *checks, const struct doctor_replies *replies)
 		check_sensors(checks, replies->metrics);
 	}
 	check_history(checks, replies->status, replies->self);
+	check_degraded(checks, replies->status, replies->self);
 	check_broker(checks, json_get(replies->status, "broker"));
 	check_limits(checks, replies->self, replies->apps);
 }

@@ -112,6 +112,14 @@ static void add_persistence(struct table *table, const cJSON *self)
 	}
 }
 
+static void add_degraded(struct table *table, const cJSON *self)
+{
+	for (const cJSON *row = json_first(self, "degraded"); row != NULL; row = row->next) {
+		add(table, row == json_first(self, "degraded") ? "Degraded" : "",
+			json_word(row, "file"), json_word(row, "reason"));
+	}
+}
+
 static void add_records(struct table *table, const cJSON *self)
 {
 	char value[160], note[160];
@@ -167,6 +175,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
 	add_history(&table, self);
 	add_persistence(&table, self);
+	add_degraded(&table, self);
 	add_records(&table, self);
 	add_used(&table, "Metrics", self, "metrics", "metrics_max", "metrics_refused");
 	add_used(&table, "Stages", self, "stages", "stages_max", "stages_refused");

@@ -76,7 +76,8 @@ static void persist_fields(struct json *out, const struct core *core)
 	json_unsigned(out, "history_persist_day_limit_bytes", status->day_limit_bytes);
 	seconds_field(out, "history_persist_bucket_s", status->bucket_ns);
 	seconds_field(out, "history_persist_period_s", status->period_ns);
-	if (status->state == PERSIST_OK || status->state == PERSIST_PAUSED) {
+	if (status->state == PERSIST_OK || status->state == PERSIST_PAUSED ||
+		status->state == PERSIST_IMPAIRED) {
 		seconds_field(out, "history_persist_loss_s", status->loss_ns);
 	}
 	if (span.oldest_us != 0) {
@@ -126,6 +127,18 @@ static void counter_fields(struct json *out, const struct counters *counters)
 	json_unsigned(out, "loop_lag_max_us", counters->loop_lag_max_us);
 }
 
+static void degraded_fields(struct json *out, const struct degraded *degraded)
+{
+	json_open(out, "degraded", '[');
+	for (size_t i = 0; degraded && i < degraded->count; i++) {
+		json_open(out, NULL, '{');
+		json_string(out, "file", degraded->row[i].file);
+		json_string(out, "reason", degraded->row[i].reason);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
 static void capped_fields(struct json *out, const struct core *core)
 {
 	capped_look(core);
@@ -164,6 +177,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
 	counter_fields(out, core->counters);
 	capped_fields(out, core);
+	degraded_fields(out, core->degraded);
 	json_unsigned(out, "clock_steps", core->wall->steps);
 	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));
 	return API_LAST;

@@ -167,13 +167,17 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 	char text[512];
 	int told = 0;
 	json_open(out, "degraded", '[');
-	if (core->facts->history_reason[0] != '\0') {
-		snprintf(text, sizeof(text), "history is only in memory: %s",
-			core->facts->history_reason);
+	for (size_t i = 0; core->degraded && i < core->degraded->count; i++) {
+		snprintf(text, sizeof(text), "%s/%s: %s", core->facts->run_dir,
+			core->degraded->row[i].file, core->degraded->row[i].reason);
 		json_string(out, NULL, text);
 	}
 	if (core->persist && persist_is_degraded(core->persist)) {
 		snprintf(text, sizeof(text), "history: not persistent: %s", core->persist->reason);
+		json_string(out, NULL, text);
+	}
+	if (core->persist && core->persist->state == PERSIST_IMPAIRED) {
+		snprintf(text, sizeof(text), "history: impaired: %s", core->persist->reason);
 		json_string(out, NULL, text);
 	}
 	if (broker->state == BROKER_AWAY) {

@@ -47,11 +47,11 @@ void alerts_destroy(struct alerts *alerts)
 	free(alerts);
 }
 
-void alerts_remember(
+size_t alerts_remember(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns)
 {
-	alerts_memory_adopt(&alerts->memory, memory, boot_id, now_ns);
 	alerts->orphans_ns = now_ns + ALERT_ORPHAN_NS;
+	return alerts_memory_adopt(&alerts->memory, memory, boot_id, now_ns);
 }
 
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)

@@ -97,9 +97,9 @@ void alerts_destroy(struct alerts *alerts);
 /* Remembers alerts in memory that outlives the process (not owned, 8-byte aligned,
  * alerts_memory_bytes()): what a process of this boot left there goes on with its phase and its
  * times, and is not told again. What fires there and is not judged again within ALERT_ORPHAN_NS
- * ends with a transition. Once, before the first rules. */
+ * ends with a transition. Once, before the first rules. How many were damaged, and left out. */
 size_t alerts_memory_bytes(void);
-void alerts_remember(
+size_t alerts_remember(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns);
 
 /* Replaces all rules (copied). States of rules whose definition is unchanged stay; instances of

@@ -14,13 +14,14 @@ enum { HOLDS_AT_ONCE = 64 };
 
 static const uint64_t HOLD_COST_NS = UINT64_C(10000000000);
 
-void alerts_remember_holds(
+size_t alerts_remember_holds(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns)
 {
-	alert_holds_adopt(&alerts->holds, memory, boot_id, now_ns);
+	size_t damaged = alert_holds_adopt(&alerts->holds, memory, boot_id, now_ns);
 	free(alerts->own_holds);
 	alerts->own_holds = NULL;
 	alerts->due_ns = 0; /* the first tick finds out */
+	return damaged;
 }
 
 const struct alert_holds *alerts_holds(const struct alerts *alerts)

@@ -13,8 +13,8 @@
 #include "daemon/core/alerts_holds.h"
 
 /* Holds and the log lie in memory that outlives the process (not owned, 8-byte aligned,
- * alert_holds_bytes()). Once, before the first rules. */
-void alerts_remember_holds(
+ * alert_holds_bytes()). Before the first rules. How many were damaged, and left out. */
+size_t alerts_remember_holds(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns);
 const struct alert_holds *alerts_holds(const struct alerts *alerts);
 

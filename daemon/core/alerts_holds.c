@@ -5,19 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define HOLDS_MAGIC UINT64_C(0x3173646c6f68) /* "holds1" */
+#include "daemon/core/runhead.h"
 
-struct holds_header {
-	uint64_t magic;
-	uint32_t sizes[3];
-	uint32_t counts[3];
-	uint8_t boot_id[16];
-	uint64_t reserved[2];
-};
+#define HOLDS_MAGIC UINT64_C(0x3273646c6f68) /* "holds2" */
 
 size_t alert_holds_bytes(void)
 {
-	return sizeof(struct holds_header) + ALERT_ACKS * sizeof(struct alert_ack) +
+	return sizeof(struct runhead) + ALERT_ACKS * sizeof(struct alert_ack) +
 	       ALERT_SILENCES * sizeof(struct alert_silence) +
 	       ALERT_RECORDS * sizeof(struct alert_record);
 }
@@ -76,54 +70,61 @@ static uint64_t load(const uint64_t *serial)
 	return __atomic_load_n(serial, __ATOMIC_ACQUIRE);
 }
 
-/* A serial that is out of reach would end the count; lists count with 32 bits. */
-static void keep(uint64_t *serial, bool good, uint64_t *last)
+/* A serial that is out of reach would end the count; lists count with 32 bits. True when it was
+ * damaged. */
+static bool keep(uint64_t *serial, bool good, uint64_t *last)
 {
 	if (load(serial) == 0) {
-		return;
+		return false;
 	}
 	if (!good || *serial > UINT32_MAX / 2) {
 		*serial = 0;
-	} else if (*serial > *last) {
+		return true;
+	}
+	if (*serial > *last) {
 		*last = *serial;
 	}
+	return false;
 }
 
-static void take_over(struct alert_holds *holds, uint64_t now_ns)
+static size_t take_over(struct alert_holds *holds, uint64_t now_ns)
 {
+	size_t damaged = 0;
 	for (size_t i = 0; i < ALERT_ACKS; i++) {
 		struct alert_ack *ack = &holds->ack[i];
-		keep(&ack->serial, ack_is_good(ack, now_ns), &holds->serial);
+		damaged += keep(&ack->serial, ack_is_good(ack, now_ns), &holds->serial);
 	}
 	for (size_t i = 0; i < ALERT_SILENCES; i++) {
 		struct alert_silence *silence = &holds->silence[i];
-		keep(&silence->serial, silence_is_good(silence, now_ns), &holds->serial);
+		damaged += keep(&silence->serial, silence_is_good(silence, now_ns), &holds->serial);
 	}
 	for (size_t i = 0; i < ALERT_RECORDS; i++) {
 		struct alert_record *record = &holds->record[i];
 		bool place = (load(&record->serial) - 1) % ALERT_RECORDS == i;
-		keep(&record->serial, place && record_is_good(record, now_ns), &holds->records);
+		damaged += keep(
+			&record->serial, place && record_is_good(record, now_ns), &holds->records);
 	}
+	return damaged;
 }
 
-void alert_holds_adopt(
+size_t alert_holds_adopt(
 	struct alert_holds *holds, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
 {
-	struct holds_header *header = bytes;
-	struct holds_header wanted = {.magic = HOLDS_MAGIC,
-		.sizes = {sizeof(struct alert_ack), sizeof(struct alert_silence),
-			sizeof(struct alert_record)},
-		.counts = {ALERT_ACKS, ALERT_SILENCES, ALERT_RECORDS}};
-	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
-	if (memcmp(header, &wanted, sizeof(wanted)) != 0) {
-		memset(bytes, 0, alert_holds_bytes());
-		*header = wanted;
+	const uint32_t shape[] = {sizeof(struct alert_ack), sizeof(struct alert_silence),
+		sizeof(struct alert_record), ALERT_ACKS, ALERT_SILENCES, ALERT_RECORDS};
+	const struct runhead wanted =
+		runhead_of(HOLDS_MAGIC, alert_holds_bytes(), shape, 6, boot_id);
+	struct runhead *header = bytes;
+	if (runhead_look(bytes, &wanted) != RUNHEAD_OURS) {
+		runhead_clear(bytes);
+		memset(header + 1, 0, alert_holds_bytes() - sizeof(*header));
+		runhead_write(bytes, &wanted);
 	}
 	holds->ack = (struct alert_ack *)(void *)(header + 1);
 	holds->silence = (struct alert_silence *)(void *)(holds->ack + ALERT_ACKS);
 	holds->record = (struct alert_record *)(void *)(holds->silence + ALERT_SILENCES);
 	holds->serial = holds->records = 0;
-	take_over(holds, now_ns);
+	return take_over(holds, now_ns);
 }
 
 void alert_holds_drop(uint64_t *serial)

@@ -66,8 +66,8 @@ struct alert_holds {
 size_t alert_holds_bytes(void);
 
 /* Formats the memory (8-byte aligned), or takes over what a process of this boot left there: what
- * is damaged is left out. now_ns: times of the past beyond it are damage. */
-void alert_holds_adopt(
+ * is damaged is left out, and counted. now_ns: times of the past beyond it are damage. */
+size_t alert_holds_adopt(
 	struct alert_holds *holds, void *bytes, const uint8_t boot_id[16], uint64_t now_ns);
 
 /* NULL: none. */

@@ -7,20 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/runhead.h"
 #include "daemon/util/seam.h"
 
-#define ALERTS_MAGIC UINT64_C(0x33737472656c61) /* "alerts3" */
-
-struct table_header {
-	uint64_t magic;
-	uint32_t slot_size, slots;
-	uint8_t boot_id[16];
-	uint64_t reserved[4];
-};
+#define ALERTS_MAGIC UINT64_C(0x34737472656c61) /* "alerts4" */
 
 size_t alerts_memory_bytes(void)
 {
-	return sizeof(struct table_header) + (ALERT_SLOTS + 1) * sizeof(struct alert_slot) +
+	return sizeof(struct runhead) + (ALERT_SLOTS + 1) * sizeof(struct alert_slot) +
 	       ALERT_SLOPES * sizeof(struct alert_slope);
 }
 
@@ -92,19 +86,17 @@ static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 	       memchr(slot->text, '\0', sizeof(slot->text));
 }
 
-static struct table_header header_of(const uint8_t boot_id[16])
+static struct runhead header_of(const uint8_t boot_id[16])
 {
-	struct table_header wanted = {.magic = ALERTS_MAGIC,
-		.slot_size = sizeof(struct alert_slot),
-		.slots = ALERT_SLOTS};
-	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
-	return wanted;
+	const uint32_t shape[] = {
+		sizeof(struct alert_slot), ALERT_SLOTS, sizeof(struct alert_slope), ALERT_SLOPES};
+	return runhead_of(ALERTS_MAGIC, alerts_memory_bytes(), shape, 4, boot_id);
 }
 
 bool alerts_memory_is_of(const void *bytes, const uint8_t boot_id[16])
 {
-	struct table_header wanted = header_of(boot_id);
-	return memcmp(bytes, &wanted, sizeof(wanted)) == 0;
+	const struct runhead wanted = header_of(boot_id);
+	return runhead_look(bytes, &wanted) == RUNHEAD_OURS;
 }
 
 static void write_slot(struct alert_slot *slot, const struct alert_slot *words)
@@ -128,13 +120,16 @@ static void finish_writing(struct alert_slot *slot, uint64_t now_ns)
 	__atomic_store_n(&writing->rule, 0, __ATOMIC_RELEASE);
 }
 
-void alerts_memory_adopt(
+size_t alerts_memory_adopt(
 	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
 {
-	struct table_header *header = bytes;
+	struct runhead *header = bytes;
+	size_t damaged = 0;
 	if (!alerts_memory_is_of(bytes, boot_id)) {
-		memset(bytes, 0, alerts_memory_bytes());
-		*header = header_of(boot_id);
+		const struct runhead wanted = header_of(boot_id);
+		runhead_clear(bytes);
+		memset(header + 1, 0, alerts_memory_bytes() - sizeof(*header));
+		runhead_write(bytes, &wanted);
 	}
 	memory->slot = (struct alert_slot *)(void *)(header + 1);
 	memory->inherited_count = 0;
@@ -146,6 +141,7 @@ void alerts_memory_adopt(
 		memory->inherited_count += memory->inherited[i];
 		if (used && !memory->inherited[i]) {
 			slot->rule = 0;
+			damaged++;
 		}
 	}
 	memory->slope = (struct alert_slope *)(void *)(memory->slot + ALERT_SLOTS + 1);
@@ -153,6 +149,7 @@ void alerts_memory_adopt(
 		memory->slope_inherited[i] = memory->slope[i].key != 0;
 		alert_slope_adopt(&memory->slope[i], now_ns);
 	}
+	return damaged;
 }
 
 static void restore(struct alert_state *state, const struct alert_slot *slot)

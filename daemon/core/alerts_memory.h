@@ -49,8 +49,8 @@ struct alerts_memory {
 bool alerts_memory_is_of(const void *bytes, const uint8_t boot_id[16]);
 
 /* Takes over what a process of this boot left in the memory (8-byte aligned, any bytes), or formats
- * it. now_ns: times beyond it are damage. */
-void alerts_memory_adopt(
+ * it. now_ns: times beyond it are damage. The number of slots that were damaged. */
+size_t alerts_memory_adopt(
 	struct alerts_memory *memory, void *bytes, const uint8_t boot_id[16], uint64_t now_ns);
 
 /* The state that was remembered for this rule and metric goes into state, whose alert has both.

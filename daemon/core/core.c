@@ -31,6 +31,8 @@ const char *persist_state_name(enum persist_state state)
 		return "degraded";
 	case PERSIST_STUCK:
 		return "stuck";
+	case PERSIST_IMPAIRED:
+		return "impaired";
 	}
 	return "unknown";
 }

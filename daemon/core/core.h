@@ -12,6 +12,7 @@
 #include "daemon/core/archive.h"
 #include "daemon/core/archive_reader.h"
 #include "daemon/core/capped.h"
+#include "daemon/core/degraded.h"
 #include "daemon/core/history.h"
 #include "daemon/core/metrics.h"
 #include "daemon/core/persist_status.h"
@@ -111,6 +112,7 @@ struct core {
 	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
+	struct degraded *degraded;     /* NULL: nobody is told */
 	struct recordings *recordings; /* NULL: there is no recorder */
 	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
 		       */

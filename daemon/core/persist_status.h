@@ -11,6 +11,7 @@ enum persist_state {
 	PERSIST_PAUSED,	  /* the day's bytes are used up */
 	PERSIST_DEGRADED, /* in memory only; tried again */
 	PERSIST_STUCK,	  /* the medium does not answer */
+	PERSIST_IMPAIRED, /* written, but it cannot be read, or something was dropped */
 };
 
 struct persist_status {

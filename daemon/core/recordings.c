@@ -8,6 +8,7 @@
 
 #include "proto/utf8.h"
 
+#define RECORDS_MAGIC UINT64_C(0x317364726f636572) /* "records1" */
 #define DAY_NS UINT64_C(86400000000000)
 
 const char *record_kind_name(enum record_kind kind)
@@ -33,11 +34,13 @@ const struct recording *recordings_find(const struct recordings *recordings, con
 
 bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16])
 {
-	if (memcmp(memory->boot_id, boot_id, sizeof(memory->boot_id)) == 0) {
+	const struct runhead wanted = runhead_of(
+		RECORDS_MAGIC, sizeof(*memory), (const uint32_t[]){RECORDINGS_A_DAY}, 1, boot_id);
+	if (runhead_look(memory, &wanted) == RUNHEAD_OURS) {
 		return true;
 	}
 	*memory = (struct record_memory){.started = {0}};
-	memcpy(memory->boot_id, boot_id, sizeof(memory->boot_id));
+	runhead_write(memory, &wanted);
 	return false;
 }
 

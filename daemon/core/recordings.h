@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/runhead.h"
 #include "proto/name.h"
 
 enum {
@@ -53,7 +54,7 @@ const struct recording *recordings_find(const struct recordings *recordings, con
 
 /* When recordings were started: memory that outlives the process. Zeroed, or as it was left. */
 struct record_memory {
-	uint8_t boot_id[16];
+	struct runhead head;
 	uint64_t started[RECORDINGS_A_DAY]; /* CLOCK_MONOTONIC + 1; 0 = none */
 	uint8_t of_app[RECORDINGS_A_DAY];
 };

@@ -9,18 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/runhead.h"
 #include "daemon/util/seam.h"
 #include "proto/utf8.h"
 
-#define TIMELINE_MAGIC UINT64_C(0x31656e696c6d6974) /* "timline1" */
-
-/* Of a ring that outlives the process. */
-struct ring_header {
-	uint64_t magic;
-	uint32_t entry_size, entries;
-	uint8_t boot_id[16];
-	uint64_t reserved[4];
-};
+#define TIMELINE_MAGIC UINT64_C(0x32656e696c6d6974) /* "timline2" */
 
 struct timeline {
 	size_t size;
@@ -35,6 +28,7 @@ struct timeline {
 	} observer[TIMELINE_OBSERVERS];
 	struct timeline_entry *entry;
 	bool owned;
+	size_t damaged; /* entries that were there and could not be taken over */
 };
 
 static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
@@ -82,7 +76,7 @@ void timeline_destroy(struct timeline *timeline)
 
 size_t timeline_bytes(size_t entries)
 {
-	return sizeof(struct ring_header) + entries * sizeof(struct timeline_entry);
+	return sizeof(struct runhead) + entries * sizeof(struct timeline_entry);
 }
 
 /* What an earlier process wrote may be anything: only whole entries count, and their texts are
@@ -119,6 +113,17 @@ static void take_over(struct timeline *timeline)
 		}
 		timeline->first = serial;
 	}
+	for (size_t i = 0; i < timeline->size; i++) {
+		uint64_t serial = timeline->entry[i].serial;
+		timeline->damaged +=
+			serial != 0 && (serial < timeline->first || serial > timeline->last ||
+					       (serial - 1) % timeline->size != i);
+	}
+}
+
+size_t timeline_damaged(const struct timeline *timeline)
+{
+	return timeline->damaged;
 }
 
 int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret)
@@ -126,18 +131,19 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 	if (entries == 0 || entries > UINT32_MAX || (uintptr_t)memory % sizeof(uint64_t) != 0) {
 		return -EINVAL;
 	}
-	struct ring_header *header = memory;
-	struct ring_header wanted = {.magic = TIMELINE_MAGIC,
-		.entry_size = sizeof(struct timeline_entry),
-		.entries = (uint32_t)entries};
-	memcpy(wanted.boot_id, boot_id, sizeof(wanted.boot_id));
-	bool ours = memcmp(header, &wanted, sizeof(wanted)) == 0;
+	const uint32_t shape[] = {(uint32_t)sizeof(struct timeline_entry), (uint32_t)entries};
+	const struct runhead wanted =
+		runhead_of(TIMELINE_MAGIC, timeline_bytes(entries), shape, 2, boot_id);
+	const bool ours = runhead_look(memory, &wanted) == RUNHEAD_OURS;
+	struct timeline_entry *entry =
+		(struct timeline_entry *)(void *)((struct runhead *)memory + 1);
 	if (!ours) {
-		memset(memory, 0, timeline_bytes(entries));
-		*header = wanted;
+		runhead_clear(memory);
+		memset(entry, 0, entries * sizeof(*entry));
+		runhead_write(memory, &wanted);
 	}
 	struct timeline *timeline;
-	int r = create((struct timeline_entry *)(void *)(header + 1), entries, &timeline);
+	int r = create(entry, entries, &timeline);
 	if (r < 0) {
 		return r;
 	}

@@ -55,6 +55,8 @@ size_t timeline_bytes(size_t entries);
  * the newest entry back to the first one that is damaged; anything else is formatted. memory is
  * 8-byte aligned and has timeline_bytes(entries). -ENOMEM, -EINVAL. */
 int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret);
+/* Entries that were there and could not be taken over. */
+size_t timeline_damaged(const struct timeline *timeline);
 void timeline_destroy(struct timeline *timeline);
 
 /* A ring that is still empty begins behind the serials of past boots. */

@@ -25,6 +25,11 @@ void past_adopted(struct past *past)
 	}
 }
 
+void past_look(const struct past *past, struct archive_reads *ret)
+{
+	archive_readers_look(past->readers, ret);
+}
+
 static void on_entry(void *ctx, const struct timeline_entry *entry)
 {
 	struct past *past = ctx;

@@ -13,6 +13,10 @@ struct past;
 int past_open(uv_loop_t *loop, struct core *core, int (*descriptor)(void *ctx), void *ctx,
 	struct past **ret);
 
+/* How its reads fare. */
+struct archive_reads;
+void past_look(const struct past *past, struct archive_reads *ret);
+
 /* The archive has adopted a file: its boots come onto the timeline. */
 void past_adopted(struct past *past);
 

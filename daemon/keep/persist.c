@@ -29,31 +29,6 @@ enum {
 	SOON_BYTES = 16 * 1024, /* that still wait after a block: another one at once */
 };
 
-/* ---- what is told ---- */
-
-static void set_state(struct persist *persist, enum persist_state state, const char *reason)
-{
-	struct persist_status *status = persist->status;
-	struct timeline *timeline = persist->core->timeline;
-	enum persist_state before = status->state;
-	bool was_bad = persist_is_degraded(status);
-	/* The reason of a pause has a number that changes. */
-	bool same =
-		before == state && (state == PERSIST_PAUSED || strcmp(status->reason, reason) == 0);
-	status->state = state;
-	snprintf(status->reason, sizeof(status->reason), "%s", reason);
-	if (same) {
-		return;
-	}
-	if (persist_is_degraded(status)) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_WARNING,
-			"edgeprofd", "history is not persistent: %s", reason);
-	} else if (was_bad) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
-			"edgeprofd", "history is persistent again");
-	}
-}
-
 /* ---- failing and trying again ---- */
 
 static void arm(struct persist *persist);
@@ -66,7 +41,7 @@ static void degrade(struct persist *persist, const char *why)
 	persist->retry_at_ns = now_ns + persist->retry_ns;
 	persist->retry_ns =
 		2 * persist->retry_ns < RETRY_LAST_NS ? 2 * persist->retry_ns : RETRY_LAST_NS;
-	set_state(persist, PERSIST_DEGRADED, why);
+	persist_set_state(persist, PERSIST_DEGRADED, why);
 }
 
 static void forgive(struct persist *persist)
@@ -98,7 +73,7 @@ static void tick(struct persist *persist)
 		if (now_ns - busy_ns > limit_ns) {
 			snprintf(reason, sizeof(reason), "the medium has not answered for %s",
 				persist->writing > 0 ? "10 s" : "a minute and longer");
-			set_state(persist, PERSIST_STUCK, reason);
+			persist_set_state(persist, PERSIST_STUCK, reason);
 		}
 		return;
 	}
@@ -112,17 +87,18 @@ static void tick(struct persist *persist)
 	if (pace.paused) {
 		snprintf(reason, sizeof(reason), "%.1f MiB were written in the last 24 h",
 			(double)persist->status->day_bytes / (1 << 20));
-		set_state(persist, PERSIST_PAUSED, reason);
+		persist_set_state(persist, PERSIST_PAUSED, reason);
 		return;
 	}
 	if (persist->status->state == PERSIST_PAUSED) {
-		set_state(persist, PERSIST_OK, "");
+		persist_set_state(persist, PERSIST_OK, "");
 	}
 	set_due(persist, &pace);
 	if (persist->hurry || now_ns >= persist->due_ns) {
 		persist->sealed_ns = now_ns;
 		if (!persist_write(persist, now_ns, false) && persist->hurry) {
-			set_state(persist, PERSIST_OK, ""); /* there is nothing to try it with */
+			persist_set_state(
+				persist, PERSIST_OK, ""); /* there is nothing to try it with */
 		}
 		persist->hurry = false;
 		set_due(persist, &pace);
@@ -133,6 +109,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct persist *persist = timer->data;
 	tick(persist);
+	persist_publish(persist);
 	arm(persist);
 }
 
@@ -190,7 +167,7 @@ static void on_opened(struct persist *persist, const struct archive_file_result 
 	/* After a failure it is well again when something has been written. */
 	persist->hurry = persist_is_degraded(persist->status);
 	if (!persist->hurry) {
-		set_state(persist, PERSIST_OK, "");
+		persist_set_state(persist, PERSIST_OK, "");
 	}
 	if (!persist->closing) {
 		tick(persist);
@@ -208,7 +185,7 @@ static void on_written(struct persist *persist, const struct archive_file_result
 		return;
 	}
 	forgive(persist);
-	set_state(persist, PERSIST_OK, "");
+	persist_set_state(persist, PERSIST_OK, "");
 	archive_pending(persist->archive, &pending);
 	history_set_archived(
 		persist->core->history, pending.oldest_ns > 0 ? pending.oldest_ns : now_ns);
@@ -262,7 +239,7 @@ static int open_file(struct persist *persist)
 	int r = statedir_choose(
 		persist->options.path, dir, sizeof(dir) - sizeof("/history"), &parents);
 	if (r < 0) {
-		set_state(persist, PERSIST_DEGRADED,
+		persist_set_state(persist, PERSIST_DEGRADED,
 			r == -ENOENT ? "there is no place for it: set [history] path"
 				     : "the path is too long");
 		return 0;
@@ -271,7 +248,7 @@ static int open_file(struct persist *persist)
 	snprintf(persist->status->path, sizeof(persist->status->path), "%s/history", dir);
 	r = archive_file_create(persist->loop, &disk, on_told, persist, &persist->file);
 	if (r == 0) {
-		set_state(persist, PERSIST_STARTING, "");
+		persist_set_state(persist, PERSIST_STARTING, "");
 		archive_file_open(persist->file);
 		arm(persist);
 	}
@@ -332,6 +309,7 @@ void persist_close(struct persist *persist)
 	persist->closing = true;
 	timeline_unobserve(persist->core->timeline, persist);
 	past_close(persist->past);
+	persist->past = NULL;
 	bool writing = persist->writing > 0;
 	if (!writing && persist->open) {
 		writing = persist_write(persist, seam()->now_ns(), true);

@@ -1,5 +1,5 @@
-/* The inside of struct persist, for persist.c (when, and what is told) and persist_block.c (what is
- * written) only. */
+/* The inside of struct persist, for persist.c (when), persist_state.c (what is told) and
+ * persist_block.c (what is written) only. */
 #pragma once
 
 #include "daemon/core/archive_account.h"
@@ -15,6 +15,8 @@ struct persist {
 	struct past *past;
 	struct archive_account account;
 	struct persist_status *status;
+	enum persist_state written; /* how writing fares; the status may add how reading does */
+	char reason[192];
 	struct persist_options options;
 	bool open;	 /* the file can be written */
 	bool remembered; /* the account knows what earlier processes wrote */
@@ -25,6 +27,10 @@ struct persist {
 	uint64_t sealed_ns; /* when the last one was */
 	size_t writing;	    /* bytes that are with the worker */
 };
+
+/* persist_state.c: writing fares so from now on; or look at reading again. */
+void persist_set_state(struct persist *persist, enum persist_state state, const char *reason);
+void persist_publish(struct persist *persist);
 
 /* The pace from now on, which the archive and the status hear of. */
 struct archive_pace persist_pace(struct persist *persist, uint64_t now_ns);

@@ -6,13 +6,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/core/runhead.h"
+
 enum { WORD_BITS = 64, WORDS = KEEP_PLACES_MAX / WORD_BITS };
 
-static const char magic[8] = "epkeep1";
+#define KEEP_MAGIC UINT64_C(0x327065656b7065) /* "epkeep2" */
 
 struct keep_header {
-	char magic[8];
-	uint64_t place_size, count, note;
+	struct runhead head;
+	uint64_t note;
 	uint64_t used[WORDS];
 };
 
@@ -77,10 +79,16 @@ unsigned keep_init(struct keep *keep, void *memory, unsigned count, size_t place
 		.place_size = place_size,
 		.count = count,
 		.next_serial = 1};
-	if (memcmp(header->magic, magic, sizeof(magic)) != 0 || header->place_size != place_size ||
-		header->count != count) {
-		*header = (struct keep_header){.place_size = place_size, .count = count};
-		memcpy(header->magic, magic, sizeof(magic));
+	static const uint8_t any_boot[16];
+	const uint32_t shape[] = {(uint32_t)place_size, count};
+	const struct runhead wanted =
+		runhead_of(KEEP_MAGIC, 0, shape, 2, any_boot); /* one part of a file */
+	const enum runhead_found found = runhead_look(memory, &wanted);
+	if (found != RUNHEAD_OURS) {
+		keep->damaged = found == RUNHEAD_DAMAGED;
+		runhead_clear(memory);
+		*header = (struct keep_header){.note = 0};
+		runhead_write(memory, &wanted);
 		return 0;
 	}
 	unsigned damaged = 0;
@@ -95,6 +103,7 @@ unsigned keep_init(struct keep *keep, void *memory, unsigned count, size_t place
 			keep->next_serial = place_at(keep, i)->serial + 1;
 		}
 	}
+	keep->damaged = damaged;
 	return damaged;
 }
 

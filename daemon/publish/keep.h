@@ -20,6 +20,7 @@ struct keep {
 	size_t place_size;
 	unsigned count;
 	uint64_t next_serial;
+	unsigned damaged; /* records, or 1 for the table, that keep_init did not believe */
 };
 
 struct keep_part {

@@ -292,6 +292,11 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	}
 	r = start_link(mqtt, options, thread, memory);
 	if (r == 0) {
+		unsigned damaged = mqtt->retained.keep.damaged + mqtt->outbox->keep.damaged;
+		if (damaged > 0 && degraded_add(core->degraded, "mqtt",
+					   "its contents were damaged: left out: %u", damaged)) {
+			log_warning("mqtt: damaged records were left out: %u", damaged);
+		}
 		update_status(mqtt);
 		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
 	}

@@ -43,6 +43,8 @@ struct archive_readers {
 	struct archive_read *running[ARCHIVE_READS_MAX];
 	struct archive_read *first; /* that waits, the oldest first */
 	size_t waiting;
+	uint64_t failed;
+	int error;
 };
 
 static int read_pages(int fd, uint8_t *bytes, size_t size, uint64_t at)
@@ -135,6 +137,8 @@ static void on_wake(uv_async_t *wake)
 		pthread_mutex_unlock(&readers->shared->lock);
 		if (over) {
 			readers->running[i] = NULL;
+			readers->error = read->result;
+			readers->failed += read->result < 0;
 			tell(read);
 		}
 	}
@@ -191,13 +195,24 @@ static void start_next(struct archive_readers *readers)
 	}
 }
 
+static bool is_stuck(const struct archive_readers *readers, const struct archive_read *read)
+{
+	return read && uv_now(readers->loop) >= read->started_ms + ARCHIVE_READ_STUCK_MS;
+}
+
+void archive_readers_look(const struct archive_readers *readers, struct archive_reads *ret)
+{
+	*ret = (struct archive_reads){.failed = readers->failed, .error = readers->error};
+	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
+		ret->stuck = ret->stuck || is_stuck(readers, readers->running[i]);
+	}
+}
+
 /* Every place is taken by a read that should have ended long ago. */
 static bool stuck(const struct archive_readers *readers)
 {
-	uint64_t now_ms = uv_now(readers->loop);
 	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		const struct archive_read *read = readers->running[i];
-		if (!read || now_ms < read->started_ms + ARCHIVE_READ_STUCK_MS) {
+		if (!is_stuck(readers, readers->running[i])) {
 			return false;
 		}
 	}

@@ -5,7 +5,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "daemon/core/archive.h"
@@ -20,6 +22,13 @@ enum {
 
 struct archive_readers;
 
+/* How reads fare, of those that reached the medium. */
+struct archive_reads {
+	uint64_t failed; /* since start */
+	int error;	 /* of the last one that ended; 0 = it succeeded */
+	bool stuck;	 /* one has not been answered for ARCHIVE_READ_STUCK_MS */
+};
+
 /* descriptor: of the archive's file as it is now, -1 = none; every read uses a duplicate. -ENOMEM.
  */
 int archive_readers_open(
@@ -27,6 +36,8 @@ int archive_readers_open(
 
 /* The seam that api uses; lives as long as the readers. */
 const struct archive_reader *archive_readers_seam(const struct archive_readers *readers);
+
+void archive_readers_look(const struct archive_readers *readers, struct archive_reads *ret);
 
 /* What waits ends with -ECANCELED; a read whose thread runs is left to it, and
  * ends with -ECANCELED and no plan for who still waits. Finishes while the loop runs. NULL is

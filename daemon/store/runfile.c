@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/core/runhead.h"
 #include "daemon/util/seam.h"
 
 /* A descriptor of DIR/name that only this process has locked, or -errno. */
@@ -47,15 +50,28 @@ static int open_locked(const char *dir, const char *name)
 	return r;
 }
 
+/* Is what it holds neither nothing nor a file of its own length? */
+static bool is_damaged(int fd, off_t length, off_t wanted)
+{
+	struct runhead head = {0};
+	ssize_t n = seam()->pread(fd, &head, sizeof(head), 0);
+	if (length == 0 || n == 0) {
+		return false;
+	}
+	return n != (ssize_t)sizeof(head) ||
+	       runhead_is_damaged(&head, (uint64_t)length, (uint64_t)wanted);
+}
+
 /* Makes the file exactly so long, with every block there: a write to a hole in a full tmpfs would
  * be SIGBUS. What a file of this size holds stays. */
-static int make_size(int fd, off_t size)
+static int make_size(int fd, off_t size, bool *damaged)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		return -errno;
 	}
 	bool fresh = st.st_size != size;
+	*damaged = is_damaged(fd, st.st_size, size);
 	if (fresh && ftruncate(fd, 0) < 0) {
 		return -errno;
 	}
@@ -80,7 +96,8 @@ int runfile_open(const char *dir, const char *name, size_t size, struct runfile 
 	if (fd < 0) {
 		return fd;
 	}
-	int r = make_size(fd, length);
+	bool damaged = false;
+	int r = make_size(fd, length, &damaged);
 	if (r < 0) {
 		goto error;
 	}
@@ -89,11 +106,34 @@ int runfile_open(const char *dir, const char *name, size_t size, struct runfile 
 		r = -errno;
 		goto error;
 	}
-	*ret = (struct runfile){.data = data, .size = size, .fd = fd};
+	*ret = (struct runfile){.data = data, .size = size, .fd = fd, .damaged = damaged};
 	return 0;
 error:
 	close(fd);
 	return r;
+}
+
+void runfile_why(const char *dir, const char *name, int error, char *why, size_t size)
+{
+	struct stat st;
+	const char *what = strerror(-error);
+	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		what = S_ISLNK(st.st_mode)	 ? "a symbolic link is in its place"
+		       : S_ISDIR(st.st_mode)	 ? "a folder is in its place"
+		       : S_ISFIFO(st.st_mode)	 ? "a FIFO is in its place"
+		       : !S_ISREG(st.st_mode)	 ? "what is in its place is no regular file"
+		       : st.st_uid != geteuid()	 ? "it belongs to another user"
+		       : st.st_nlink != 1	 ? "it has another link"
+		       : (st.st_mode & 077) != 0 ? "others may read or write it"
+		       : (st.st_mode & 0600) != 0600
+			       ? "its mode lets its owner not read or write it"
+			       : what;
+	}
+	if (dir_fd >= 0) {
+		close(dir_fd);
+	}
+	snprintf(why, size, "%s", error == -EBUSY ? "another process has locked it" : what);
 }
 
 int runfile_memory(size_t size, struct runfile *ret)

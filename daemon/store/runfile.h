@@ -1,15 +1,18 @@
 /*
  * A file of the run directory that outlives the process: posix_fallocate'd (in tmpfs), mapped
- * shared. The live history and the timeline lie in such files.
+ * shared. Each begins with a struct runhead.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct runfile {
 	void *data; /* size bytes, zeroed when new */
 	size_t size;
-	int fd; /* -1: plain memory */
+	int fd;	      /* -1: plain memory */
+	bool damaged; /* what it began with was no whole header (core/runhead.h), or not its length
+		       */
 };
 
 /* Opens or makes DIR/name of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
@@ -17,6 +20,9 @@ struct runfile {
  * of another size is replaced. -EBUSY: another daemon holds it. -ENOSPC: no room. -EINVAL: size 0
  * or more than a file can have; other -errno of open(2) and mmap(2). *ret untouched on failure. */
 int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret);
+
+/* What stands in the way of DIR/name after a failure, for people. */
+void runfile_why(const char *dir, const char *name, int error, char *why, size_t size);
 
 /* Plain memory instead (why = the caller's to report). -ENOMEM. */
 int runfile_memory(size_t size, struct runfile *ret);

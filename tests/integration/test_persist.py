@@ -185,5 +185,51 @@ def test_a_file_or_folder_that_goes_away_comes_back():
             well_again(daemon)
 
 
+def impaired(daemon, *words):
+    """Written, but not all is well: it says so beyond the answer that found it."""
+    self = state_is(daemon, "impaired")
+    reason = self["history_persist_reason"]
+    assert all(word in reason for word in words), reason
+    assert f"history: impaired: {reason}" in daemon.call("GetStatus")["degraded"]
+    assert reason in daemon.ctl("self", "--no-pager").stdout
+    checks = daemon.ctl("doctor", "-j").stdout
+    assert f"on disk, impaired: {reason}" in checks, checks
+    assert f"history is impaired: {reason}" in [e["text"] for e in daemon.call("ListEvents")["events"]]
+    return reason
+
+
+def test_reads_that_fail_are_no_secret_of_their_answer():
+    if reason := reason_to_skip():
+        return reason
+    with Board("") as board:
+        with board.boot() as daemon:
+            state_is(daemon, "ok")
+            lived(daemon, 11)
+        with board.boot() as daemon:
+            state_is(daemon, "ok")
+            assert rows(daemon)
+            whole = (board.state / "history").read_bytes()
+            os.truncate(board.state / "history", 4096)
+            with contextlib.closing(daemon.client(30)) as client:
+                notes = [reply.get("note") for reply in client.stream("GetHistory", glob="cpu/load1", from_us=1)]
+            assert any(note and "missing" in note for note in notes), notes
+            impaired(daemon, "reading it: Input/output error", "1 reads failed")
+            (board.state / "history").write_bytes(whole)
+            rows(daemon)
+            state_is(daemon, "ok")
+
+
+class Slow(Quick):
+    more = ["3600000", "300"]  # no block before the stop
+
+
+def test_what_was_dropped_is_told():
+    with folder() as state, Slow(config(state)) as daemon:
+        state_is(daemon, "ok")
+        until("events enough", lambda: daemon.call("Mark", label="one more") is not None and
+              told(daemon)["history_persist_dropped"] > 0, 60)
+        impaired(daemon, "were dropped before they could be written")
+
+
 if __name__ == "__main__":
     run_tests(dict(globals()))

@@ -30,7 +30,9 @@ END_TEST
 
 START_TEST(status_tells_facts_sources_and_what_is_degraded)
 {
-	snprintf(f.facts.history_reason, sizeof(f.facts.history_reason), "no space");
+	struct degraded degraded = {.count = 0};
+	degraded_add(&degraded, "history", "no space");
+	f.core.degraded = &degraded;
 	f.broker = (struct broker_status){
 		.state = BROKER_AWAY, .host = "mq", .port = 1883, .reason = "refused"};
 	fixture_temperature(80, 0);
@@ -53,6 +55,11 @@ START_TEST(status_tells_facts_sources_and_what_is_degraded)
 	ck_assert_str_eq(string(get(reply, "broker"), "state"), "away");
 	ck_assert_int_eq(count(reply, "degraded"), 3);
 	cJSON_Delete(reply);
+	reply = ask("GetSelf", "{}");
+	ck_assert_str_eq(
+		string(item_of(reply, "degraded", "file", "history"), "reason"), "no space");
+	cJSON_Delete(reply);
+	f.core.degraded = NULL;
 }
 END_TEST
 

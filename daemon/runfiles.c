@@ -1,0 +1,48 @@
+/* Each file stands for itself: one that is in the way of another kind leaves the others as they
+ * are, and the daemon goes on in memory for that one. */
+#include "daemon/runfiles.h"
+
+#include "daemon/util/log.h"
+
+static void tell_news(const struct daemon *daemon, bool news)
+{
+	if (news) {
+		const size_t last = daemon->degraded.count - 1;
+		log_warning("%s/%s: %s", daemon->run_dir, daemon->degraded.row[last].file,
+			daemon->degraded.row[last].reason);
+	}
+}
+
+int daemon_open_run_file(
+	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
+{
+	char why[96];
+	bool news = false;
+	int r = runfile_open(daemon->run_dir, name, size, ret);
+	if (r < 0) {
+		runfile_why(daemon->run_dir, name, r, why, sizeof(why));
+		news = degraded_add(&daemon->degraded, name,
+			"%s; until that is repaired and the daemon "
+			"restarted, %s only in memory",
+			why, lost);
+	} else if (ret->damaged) {
+		news = degraded_add(&daemon->degraded, name,
+			"its header or length was damaged, or is of another version: it began "
+			"anew, "
+			"what it held is lost");
+	} else {
+		degraded_drop(&daemon->degraded, name);
+	}
+	tell_news(daemon, news);
+	return r;
+}
+
+void daemon_tell_damage(struct daemon *daemon, const char *name, size_t parts)
+{
+	if (parts > 0) {
+		bool news = degraded_add(&daemon->degraded, name,
+			"its contents were damaged: %zu part%s left out", parts,
+			parts == 1 ? " was" : "s were");
+		tell_news(daemon, news);
+	}
+}

@@ -1,0 +1,11 @@
+/* The files of the run directory that outlive the process, and what is told when one cannot. */
+#pragma once
+
+#include "daemon/wiring.h"
+
+/* Opens DIR/name; lost: what ends with the process without it. 0 or -errno of runfile_open; a
+ * failure, and a header that is damaged, are in daemon->degraded. */
+int daemon_open_run_file(struct daemon *daemon, const char *name, size_t size, const char *lost,
+	struct runfile *ret);
+/* Parts of its contents that were not believed; 0 is fine. */
+void daemon_tell_damage(struct daemon *daemon, const char *name, size_t parts);
