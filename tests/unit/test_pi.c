@@ -6,6 +6,7 @@
 
 #include "daemon/collect/pi_text.h"
 #include "tests/unit/fixture_tree.h"
+#include "tests/unit/shared.h"
 #include "tests/unit/pi_fake.h"
 
 static struct tree tree;
@@ -380,69 +381,68 @@ START_TEST(captures_of_real_boards_read_as_they_say)
 	static const uint32_t throttled[] = {0x0, 0x50000, 0x50005, 0x60002, 0x80008};
 	char path[512], text[4096];
 	struct root root;
-	const char *shared = getenv("EDGEPROF_SHARED");
-	if (!shared || root_init(&root, shared) < 0) {
-		return;
-	}
+	ck_assert_int_eq(root_init(&root, shared_path("")), 0);
 	for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++) {
 		double value = NAN;
-		snprintf(path, sizeof(path), "fixtures/rpi/%s", captures[i].file);
-		if (root_read(&root, path, text, sizeof(text)) < 0) {
-			break; /* no captures here */
-		}
+		snprintf(path, sizeof(path), "rpi/%s", captures[i].file);
+		ck_assert_msg(root_read(&root, path, text, sizeof(text)) > 0, "%s", path);
 		int r = pi_text_number(text, &value);
 		ck_assert_msg(r == (isnan(captures[i].value) ? -EBADMSG : 0), "%s", path);
 		ck_assert_msg(r < 0 || fabs(value - captures[i].value) < 1e-6, "%s", path);
 	}
 	for (size_t i = 0; i < sizeof(throttled) / sizeof(throttled[0]); i++) {
 		uint32_t word = 77;
-		snprintf(path, sizeof(path), "fixtures/rpi/get_throttled_0x%x.txt",
-			(unsigned)throttled[i]);
-		if (root_read(&root, path, text, sizeof(text)) < 0) {
-			break;
-		}
+		snprintf(path, sizeof(path), "rpi/get_throttled_0x%x.txt", (unsigned)throttled[i]);
+		ck_assert_msg(root_read(&root, path, text, sizeof(text)) > 0, "%s", path);
 		ck_assert_int_eq(pi_text_throttled(text, &word), 0);
 		ck_assert_uint_eq(word, throttled[i]);
 	}
-	if (root_read(&root, "fixtures/rpi/pmic_read_adc_pi5_idle.txt", text, sizeof(text)) > 0) {
-		tree_write(&tree, "dev/vcio_gencmd", "");
-		pi_fake_answer("pmic_read_adc", text);
-		bench_make(&bench, tree.path, "pi");
-		ck_assert_int_eq(bench_open(&bench), 0);
-		ck_assert_int_eq(bench_sample(&bench), 0);
-		bench_expect(&bench, "power/VDD_CORE", 0.94657990 * 0.72097620 * 1000);
-		bench_expect(&bench, "power/DDR_VDDQ", 0);
-		ck_assert_double_eq_tol(bench_value(&bench, "power/total"), 1900, 10);
-		bench_expect(&bench, "voltage/EXT5V", 5.11478);
-		bench_expect(&bench, "voltage/BATT", 0.01880340);
-		ck_assert_uint_eq(metrics_count(bench.core.metrics), 15);
-		bench_finish(&bench);
-	}
+	ck_assert_int_gt(root_read(&root, "rpi/pmic_read_adc_pi5_idle.txt", text, sizeof(text)), 0);
+	tree_write(&tree, "dev/vcio_gencmd", "");
+	pi_fake_answer("pmic_read_adc", text);
+	bench_make(&bench, tree.path, "pi");
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "power/VDD_CORE", 0.94657990 * 0.72097620 * 1000);
+	bench_expect(&bench, "power/DDR_VDDQ", 0);
+	ck_assert_double_eq_tol(bench_value(&bench, "power/total"), 1900, 10);
+	bench_expect(&bench, "voltage/EXT5V", 5.11478);
+	bench_expect(&bench, "voltage/BATT", 0.01880340);
+	ck_assert_uint_eq(metrics_count(bench.core.metrics), 15);
+	bench_finish(&bench);
 	root_finish(&root);
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const bool shared = shared_is_asked(argc, argv);
+	if (shared && !shared_is_there()) {
+		return SHARED_SKIP;
+	}
 	Suite *suite = suite_create("pi");
 	TCase *tcase = tcase_create("pi");
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_loop_test(
-		tcase, a_throttle_word_is_read_or_refused, 0, sizeof(words) / sizeof(words[0]));
-	tcase_add_loop_test(tcase, a_number_stands_behind_the_equals_sign, 0,
-		sizeof(numbers) / sizeof(numbers[0]));
-	tcase_add_test(tcase, rails_of_the_pmic_are_read_line_by_line);
-	tcase_add_test(tcase, the_mailbox_is_asked_without_clearing_anything);
-	tcase_add_test(tcase, a_tag_that_is_not_answered_is_no_value);
-	tcase_add_test(tcase, the_command_device_alone_is_enough);
-	tcase_add_test(tcase, a_firmware_that_fails_tells_why);
-	tcase_add_test(tcase, a_file_that_is_no_device_is_no_firmware);
-	tcase_add_test(tcase, clocks_volts_memory_and_rails_become_metrics);
-	tcase_add_test(tcase, the_total_of_another_source_stays);
-	tcase_add_test(tcase, a_monitor_of_the_supply_takes_the_total_from_the_pmic);
-	tcase_add_test(tcase, the_mailbox_comes_first_then_a_command_and_a_zone_stays_beside_them);
-	tcase_add_test(tcase, without_firmware_the_source_is_absent_with_a_reason);
-	tcase_add_test(tcase, captures_of_real_boards_read_as_they_say);
+	if (shared) {
+		tcase_add_test(tcase, captures_of_real_boards_read_as_they_say);
+	} else {
+		tcase_add_loop_test(tcase, a_throttle_word_is_read_or_refused, 0,
+			sizeof(words) / sizeof(words[0]));
+		tcase_add_loop_test(tcase, a_number_stands_behind_the_equals_sign, 0,
+			sizeof(numbers) / sizeof(numbers[0]));
+		tcase_add_test(tcase, rails_of_the_pmic_are_read_line_by_line);
+		tcase_add_test(tcase, the_mailbox_is_asked_without_clearing_anything);
+		tcase_add_test(tcase, a_tag_that_is_not_answered_is_no_value);
+		tcase_add_test(tcase, the_command_device_alone_is_enough);
+		tcase_add_test(tcase, a_firmware_that_fails_tells_why);
+		tcase_add_test(tcase, a_file_that_is_no_device_is_no_firmware);
+		tcase_add_test(tcase, clocks_volts_memory_and_rails_become_metrics);
+		tcase_add_test(tcase, the_total_of_another_source_stays);
+		tcase_add_test(tcase, a_monitor_of_the_supply_takes_the_total_from_the_pmic);
+		tcase_add_test(
+			tcase, the_mailbox_comes_first_then_a_command_and_a_zone_stays_beside_them);
+		tcase_add_test(tcase, without_firmware_the_source_is_absent_with_a_reason);
+	}
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

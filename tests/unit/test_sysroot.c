@@ -1,12 +1,13 @@
 /* Every device tree, the project's own ones and those of the shared fixtures, read by the real
- * collectors and compared with what its expected.json says. The shared ones are left out where they
- * are absent. */
+ * collectors and compared with what its expected.json says. The shared ones are a run of their own.
+ */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "daemon/collect/collector.h"
+#include "tests/unit/shared.h"
 #include "tests/unit/fixture_tree.h"
 
 /* the project's own first, composed here as such boards tell themselves */
@@ -406,25 +407,28 @@ START_TEST(caps_are_told_with_the_device_that_caps)
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
-	char path[512];
-	const char *shared = getenv("EDGEPROF_SHARED");
-	snprintf(path, sizeof(path), "%s/fixtures/sysroot", shared ? shared : "");
-	int last = shared && access(path, R_OK) == 0 ? DEVICES : OWN;
+	const bool shared = shared_is_asked(argc, argv);
+	if (shared && !shared_is_there()) {
+		return SHARED_SKIP;
+	}
+	const int first = shared ? OWN : 0, last = shared ? DEVICES : OWN;
 	Suite *suite = suite_create("sysroot");
 	TCase *tcase = tcase_create("sysroot");
-	tcase_add_loop_test(tcase, zones_and_cooling_devices_read_as_expected, 0, last);
-	tcase_add_loop_test(tcase, clocks_read_as_expected, 0, last);
-	tcase_add_loop_test(tcase, utilization_between_two_samples_is_as_expected, 0, last);
-	tcase_add_loop_test(tcase, memory_reads_as_expected, 0, last);
-	tcase_add_loop_test(tcase, load_reads_as_expected, 0, last);
-	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, 0, last);
-	tcase_add_loop_test(tcase, processes_read_as_expected, 0, last);
-	tcase_add_loop_test(tcase, power_reads_as_expected, 0, last);
-	tcase_add_loop_test(tcase, gpu_reads_as_expected, 0, last);
-	tcase_add_loop_test(tcase, fans_read_as_the_files_say, 0, last);
-	tcase_add_loop_test(tcase, caps_are_told_with_the_device_that_caps, 0, OWN);
+	tcase_add_loop_test(tcase, zones_and_cooling_devices_read_as_expected, first, last);
+	tcase_add_loop_test(tcase, clocks_read_as_expected, first, last);
+	tcase_add_loop_test(tcase, utilization_between_two_samples_is_as_expected, first, last);
+	tcase_add_loop_test(tcase, memory_reads_as_expected, first, last);
+	tcase_add_loop_test(tcase, load_reads_as_expected, first, last);
+	tcase_add_loop_test(tcase, pressure_is_absent_with_advice_or_read, first, last);
+	tcase_add_loop_test(tcase, processes_read_as_expected, first, last);
+	tcase_add_loop_test(tcase, power_reads_as_expected, first, last);
+	tcase_add_loop_test(tcase, gpu_reads_as_expected, first, last);
+	tcase_add_loop_test(tcase, fans_read_as_the_files_say, first, last);
+	if (!shared) {
+		tcase_add_loop_test(tcase, caps_are_told_with_the_device_that_caps, 0, OWN);
+	}
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -6,6 +6,7 @@
 
 #include "daemon/util/seam.h"
 #include "tests/unit/fixture_tree.h"
+#include "tests/unit/shared.h"
 #include "tests/unit/pi_fake.h"
 
 static struct tree tree;
@@ -448,131 +449,119 @@ START_TEST(every_failed_allocation_is_enomem_and_samples_allocate_nothing)
 }
 END_TEST
 
-/* The shared trees; true when there is one. */
-static bool shared_tree(const char *device)
+static void shared_tree(const char *device)
 {
 	char path[512];
-	const char *shared = getenv("EDGEPROF_SHARED");
-	snprintf(path, sizeof(path), "%s/fixtures/sysroot/%s", shared ? shared : "", device);
-	if (!shared || access(path, R_OK) < 0) {
-		return false;
-	}
-	tree_overlay(&tree, path);
+	tree_remove(&tree);
+	tree_make(&tree);
+	snprintf(path, sizeof(path), "sysroot/%s", device);
+	tree_overlay(&tree, shared_path(path));
 	start();
-	return true;
 }
 
 static void second_snapshot(const char *device)
 {
 	char path[512];
-	snprintf(path, sizeof(path), "%s/fixtures/sysroot/%s/snap2", getenv("EDGEPROF_SHARED"),
-		device);
-	tree_overlay(&tree, path);
+	snprintf(path, sizeof(path), "sysroot/%s/snap2", device);
+	tree_overlay(&tree, shared_path(path));
 	ck_assert_int_eq(bench_sample(&bench), 0);
 }
 
 /* covers G0.13 */
 START_TEST(shared_raspberry_pis_read_as_expected)
 {
-	if (shared_tree("rpi4")) {
-		ck_assert_uint_eq(bench.throttle.raw, 0x60002);
-		bench_expect(&bench, "throttle/freq_capped", 1);
-		bench_expect(&bench, "throttle/under_voltage", 0);
-		bench_expect(&bench, "throttle/throttled", 0);
-		bench_expect(&bench, "throttle/soft_temp_limit", 0);
-		bench_expect(&bench, "throttle/freq_capped_occurred", 1);
-		bench_expect(&bench, "throttle/throttled_occurred", 1);
-		expect_unknown("throttle/under_voltage_occurred");
-		ck_assert_str_eq(bench.throttle.source, "sysfs get_throttled");
-		bench_finish(&bench);
-	}
-	tree_remove(&tree);
-	tree_make(&tree);
-	if (shared_tree("rpi5")) {
-		ck_assert(!bench.throttle.has_raw);
-		bench_expect(&bench, "throttle/under_voltage", 1);
-		expect_unknown("throttle/active");
-		ck_assert_str_eq(bench.throttle.source, "hwmon rpi_volt");
-		bench_finish(&bench);
-	}
+	shared_tree("rpi4");
+	ck_assert_uint_eq(bench.throttle.raw, 0x60002);
+	bench_expect(&bench, "throttle/freq_capped", 1);
+	bench_expect(&bench, "throttle/under_voltage", 0);
+	bench_expect(&bench, "throttle/throttled", 0);
+	bench_expect(&bench, "throttle/soft_temp_limit", 0);
+	bench_expect(&bench, "throttle/freq_capped_occurred", 1);
+	bench_expect(&bench, "throttle/throttled_occurred", 1);
+	expect_unknown("throttle/under_voltage_occurred");
+	ck_assert_str_eq(bench.throttle.source, "sysfs get_throttled");
+	bench_finish(&bench);
+	shared_tree("rpi5");
+	ck_assert(!bench.throttle.has_raw);
+	bench_expect(&bench, "throttle/under_voltage", 1);
+	expect_unknown("throttle/active");
+	ck_assert_str_eq(bench.throttle.source, "hwmon rpi_volt");
+	bench_finish(&bench);
 }
 END_TEST
 
 START_TEST(shared_jetsons_read_as_expected)
 {
 	static const char orin[] = "jetson-orin-nano-jp6";
-	if (shared_tree(orin)) {
-		bench_expect(&bench, "throttle/active", 1);
-		bench_expect(&bench, "throttle/throttled", 1);
-		bench_expect(&bench, "throttle/freq_capped", 0);
-		second_snapshot(orin);
-		bench_expect(&bench, "throttle/oc1_rate", 0);
-		bench_expect(&bench, "throttle/oc2_rate", 0);
-		bench_expect(&bench, "throttle/oc3_rate", 22);
-		bench_expect(&bench, "throttle/over_current", 1);
-		bench_expect(&bench, "throttle/under_voltage", 0);
-		ck_assert_str_eq(
-			bench.throttle.source, "cooling_device *-throttle-alert, soctherm_oc");
-		bench_finish(&bench);
-	}
-	tree_remove(&tree);
-	tree_make(&tree);
-	if (shared_tree("jetson-nano-jp4")) {
-		bench_expect(&bench, "throttle/active", 0);
-		ck_assert_str_eq(bench.throttle.source, "cooling_device *-balanced");
-		bench_finish(&bench);
-	}
+	shared_tree(orin);
+	bench_expect(&bench, "throttle/active", 1);
+	bench_expect(&bench, "throttle/throttled", 1);
+	bench_expect(&bench, "throttle/freq_capped", 0);
+	second_snapshot(orin);
+	bench_expect(&bench, "throttle/oc1_rate", 0);
+	bench_expect(&bench, "throttle/oc2_rate", 0);
+	bench_expect(&bench, "throttle/oc3_rate", 22);
+	bench_expect(&bench, "throttle/over_current", 1);
+	bench_expect(&bench, "throttle/under_voltage", 0);
+	ck_assert_str_eq(bench.throttle.source, "cooling_device *-throttle-alert, soctherm_oc");
+	bench_finish(&bench);
+	shared_tree("jetson-nano-jp4");
+	bench_expect(&bench, "throttle/active", 0);
+	ck_assert_str_eq(bench.throttle.source, "cooling_device *-balanced");
+	bench_finish(&bench);
 }
 END_TEST
 
 START_TEST(shared_x86_and_vm_read_as_expected)
 {
-	if (shared_tree("x86-laptop")) {
-		bench_expect(&bench, "throttle/core_events", 2);
-		bench_expect(&bench, "throttle/package_events", 78);
-		second_snapshot("x86-laptop");
-		bench_expect(&bench, "throttle/core_events", 5);
-		bench_expect(&bench, "throttle/package_events", 90);
-		bench_expect(&bench, "throttle/events_rate", 15);
-		bench_expect(&bench, "throttle/active", 1);
-		bench_finish(&bench);
-	}
-	char path[512];
-	const char *shared = getenv("EDGEPROF_SHARED");
-	snprintf(path, sizeof(path), "%s/fixtures/sysroot/vm-generic", shared ? shared : "");
-	if (shared && access(path, R_OK) == 0) {
-		bench_make(&bench, path, "throttle");
-		ck_assert_int_eq(bench_open(&bench), -ENOENT);
-		expect_unknown("throttle/active");
-		bench_finish(&bench);
-	}
+	shared_tree("x86-laptop");
+	bench_expect(&bench, "throttle/core_events", 2);
+	bench_expect(&bench, "throttle/package_events", 78);
+	second_snapshot("x86-laptop");
+	bench_expect(&bench, "throttle/core_events", 5);
+	bench_expect(&bench, "throttle/package_events", 90);
+	bench_expect(&bench, "throttle/events_rate", 15);
+	bench_expect(&bench, "throttle/active", 1);
+	bench_finish(&bench);
+	bench_make(&bench, shared_path("sysroot/vm-generic"), "throttle");
+	ck_assert_int_eq(bench_open(&bench), -ENOENT);
+	expect_unknown("throttle/active");
+	bench_finish(&bench);
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const bool shared = shared_is_asked(argc, argv);
+	if (shared && !shared_is_there()) {
+		return SHARED_SKIP;
+	}
 	Suite *suite = suite_create("throttle");
 	TCase *tcase = tcase_create("throttle");
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 30);
-	tcase_add_test(tcase, on_a_pi_the_mailbox_comes_first);
-	tcase_add_test(tcase, then_the_command_then_the_live_bits_of_sysfs_then_the_alarm);
-	tcase_add_test(tcase, a_firmware_that_fails_too_late_to_be_heard_of_rests_too);
-	tcase_add_test(tcase, a_flickering_alarm_is_one_under_voltage);
-	tcase_add_loop_test(tcase, a_word_that_is_none_is_unknown_never_no, 0,
-		sizeof(bad_words) / sizeof(bad_words[0]));
-	tcase_add_test(tcase, a_xavier_nx_throttles_when_a_cap_says_so);
-	tcase_add_test(tcase, an_rk3588_throttles_by_its_cpufreq_and_devfreq_devices);
-	tcase_add_test(tcase, fans_chargers_and_idle_powerclamp_are_no_throttling);
-	tcase_add_test(tcase, an_episode_of_an_x86_lasts_until_its_time_is_told);
-	tcase_add_test(tcase, at_last_the_clock_of_the_hardware_tells);
-	tcase_add_test(tcase, beside_the_alarm_alone_the_clock_of_the_hardware_tells);
-	tcase_add_test(tcase, without_any_source_all_is_unknown_and_what_was_tried_is_told);
-	tcase_add_test(tcase, a_closed_source_leaves_nothing_behind);
-	tcase_add_test(tcase, every_failed_allocation_is_enomem_and_samples_allocate_nothing);
-	tcase_add_test(tcase, shared_raspberry_pis_read_as_expected);
-	tcase_add_test(tcase, shared_jetsons_read_as_expected);
-	tcase_add_test(tcase, shared_x86_and_vm_read_as_expected);
+	if (shared) {
+		tcase_add_test(tcase, shared_raspberry_pis_read_as_expected);
+		tcase_add_test(tcase, shared_jetsons_read_as_expected);
+		tcase_add_test(tcase, shared_x86_and_vm_read_as_expected);
+	} else {
+		tcase_add_test(tcase, on_a_pi_the_mailbox_comes_first);
+		tcase_add_test(tcase, then_the_command_then_the_live_bits_of_sysfs_then_the_alarm);
+		tcase_add_test(tcase, a_firmware_that_fails_too_late_to_be_heard_of_rests_too);
+		tcase_add_test(tcase, a_flickering_alarm_is_one_under_voltage);
+		tcase_add_loop_test(tcase, a_word_that_is_none_is_unknown_never_no, 0,
+			sizeof(bad_words) / sizeof(bad_words[0]));
+		tcase_add_test(tcase, a_xavier_nx_throttles_when_a_cap_says_so);
+		tcase_add_test(tcase, an_rk3588_throttles_by_its_cpufreq_and_devfreq_devices);
+		tcase_add_test(tcase, fans_chargers_and_idle_powerclamp_are_no_throttling);
+		tcase_add_test(tcase, an_episode_of_an_x86_lasts_until_its_time_is_told);
+		tcase_add_test(tcase, at_last_the_clock_of_the_hardware_tells);
+		tcase_add_test(tcase, beside_the_alarm_alone_the_clock_of_the_hardware_tells);
+		tcase_add_test(tcase, without_any_source_all_is_unknown_and_what_was_tried_is_told);
+		tcase_add_test(tcase, a_closed_source_leaves_nothing_behind);
+		tcase_add_test(
+			tcase, every_failed_allocation_is_enomem_and_samples_allocate_nothing);
+	}
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

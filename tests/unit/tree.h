@@ -38,17 +38,23 @@ static inline void tree_remove(struct tree *tree)
 	nftw(tree->path, tree_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The file's folders are made. */
-static inline void tree_write_bytes(
-	const struct tree *tree, const char *path, const void *bytes, size_t length)
+/* The path below the tree; the folders above it are made. */
+static inline void tree_full(const struct tree *tree, const char *path, char *full, size_t size)
 {
-	char full[2048];
-	snprintf(full, sizeof(full), "%s/%s", tree->path, path);
+	snprintf(full, size, "%s/%s", tree->path, path);
 	for (char *p = full + strlen(tree->path) + 1; (p = strchr(p, '/')); p++) {
 		*p = '\0';
 		mkdir(full, 0700);
 		*p = '/';
 	}
+}
+
+/* The file's folders are made. */
+static inline void tree_write_bytes(
+	const struct tree *tree, const char *path, const void *bytes, size_t length)
+{
+	char full[2048];
+	tree_full(tree, path, full, sizeof(full));
 	int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	ck_assert_msg(fd >= 0, "%s", full);
 	ck_assert_int_eq(write(fd, bytes, length), (ssize_t)length);
@@ -67,7 +73,25 @@ static inline void tree_unlink(const struct tree *tree, const char *path)
 	ck_assert_int_eq(unlink(full), 0);
 }
 
-/* Copies a folder of files over the tree. */
+/* The folders above it are made. */
+static inline void tree_link(const struct tree *tree, const char *path, const char *target)
+{
+	char full[2048];
+	tree_full(tree, path, full, sizeof(full));
+	unlink(full);
+	ck_assert_msg(symlink(target, full) == 0, "%s", full);
+}
+
+static inline void tree_copy_link(const struct tree *tree, const char *path, const char *from)
+{
+	char target[1024];
+	ssize_t n = readlink(from, target, sizeof(target) - 1);
+	ck_assert_int_gt(n, 0);
+	target[n] = '\0';
+	tree_link(tree, path, target);
+}
+
+/* Copies a folder of files and links over the tree. */
 static inline void tree_overlay(const struct tree *tree, const char *from)
 {
 	/* nftw has no argument: a small stack of folders instead. */
@@ -90,7 +114,12 @@ static inline void tree_overlay(const struct tree *tree, const char *from)
 			snprintf(inside, sizeof(inside), "%s%s%s", folder, folder[0] ? "/" : "",
 				entry->d_name);
 			snprintf(full, sizeof(full), "%s/%s", from, inside);
-			ck_assert_int_eq(stat(full, &st), 0);
+			/* a link stays one: those of a real sysfs lead round in circles */
+			ck_assert_int_eq(lstat(full, &st), 0);
+			if (S_ISLNK(st.st_mode)) {
+				tree_copy_link(tree, inside, full);
+				continue;
+			}
 			if (S_ISDIR(st.st_mode)) {
 				ck_assert_uint_lt(depth, 512);
 				ck_assert_uint_lt(strlen(inside), sizeof(stack[0]));
