@@ -247,7 +247,7 @@ def test_client_certificate_is_given_when_required():
                 print(refused(daemon, "TLS.*(client certificate|certificate required)"))
 
 
-def refuses_server(names, common, pattern, name="server", days="30", self_signed=False, foreign=False):
+def refuses_server(names, common, pattern, name="server", days="30", self_signed=False, foreign=False, host="127.0.0.1"):
     with certificates() as certs:
         certs.authority("foreign")
         if self_signed:
@@ -255,7 +255,7 @@ def refuses_server(names, common, pattern, name="server", days="30", self_signed
         else:
             certs.signed("server", names=names, common=common, days=days, ca="foreign" if foreign else "ca")
         more = ["username = edge", f"password_file = {secret_file(certs)}", f"ca_file = {certs.path('ca.crt')}"]
-        with password_broker(certs, server(certs)) as broker, Daemon(settings(broker.port, *more)) as daemon:
+        with password_broker(certs, server(certs)) as broker, Daemon(settings(broker.port, *more, host=host)) as daemon:
             return refused(daemon, pattern)
 
 
@@ -273,6 +273,12 @@ def test_the_common_name_is_no_name():
     print(refuses_server("IP:127.0.0.2", "127.0.0.1", "not for the host 127.0.0.1"))
     print(refuses_server("email:a@b.example", "127.0.0.1", "not for the host 127.0.0.1"))
     print(refuses_server("DNS:127.0.0.1", "127.0.0.1", "not for the host 127.0.0.1"))  # an address is no DNS name
+
+
+def test_the_common_name_is_no_name_of_a_host_either():
+    """Where a certificate has no DNS names, OpenSSL alone takes the common name."""
+    for names in ("", "email:a@b.example", "IP:127.0.0.1"):
+        print(refuses_server(names, "localhost", "not for the host localhost", host="localhost"))
 
 
 def test_expired_certificate_is_refused():

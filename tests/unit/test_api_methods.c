@@ -288,6 +288,20 @@ START_TEST(other_users_may_look_but_not_change)
 	ck_assert_str_eq(string(reply, "error"), "io.edgeprof.NotPermitted");
 	cJSON_Delete(reply);
 	ck_assert_int_eq(f.reloads, 0);
+	fixture_temperature(80, 0);
+	static const char *const holds[][2] = {
+		{"SilenceAlert", "{\"rule\":\"hot\",\"seconds\":60}"},
+		{"AckAlert", "{\"rule\":\"hot\"}"},
+	};
+	for (size_t i = 0; i < sizeof(holds) / sizeof(holds[0]); i++) {
+		reply = client_call(fd, holds[i][0], holds[i][1], "");
+		ck_assert_str_eq(string(reply, "error"), "io.edgeprof.NotPermitted");
+		ck_assert_str_eq(string(get(reply, "parameters"), "method"), holds[i][0]);
+		cJSON_Delete(reply);
+	}
+	reply = client_call(fd, "ListSilences", NULL, "");
+	ck_assert_int_eq(count(get(reply, "parameters"), "silences"), 0);
+	cJSON_Delete(reply);
 	reply = client_call(fd, "ListProcesses", NULL, "");
 	ck_assert_int_eq(count(get(reply, "parameters"), "processes"), 1);
 	ck_assert_double_eq(

@@ -241,6 +241,28 @@ START_TEST(the_back_off_doubles_up_to_its_limit)
 }
 END_TEST
 
+/* Of a process that is no child of ours. */
+static void await_end(pid_t pid)
+{
+	/* Its new parent reaps it in its own time; it does not run any more. */
+	char path[64], stat[256] = "";
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	const uint64_t begun_ns = uv_hrtime();
+	for (;;) {
+		ck_assert_msg(uv_hrtime() - begun_ns < 10000000000u, "%s: %s", path, stat);
+		FILE *file = fopen(path, "re");
+		if (!file) {
+			break;
+		}
+		size_t n = fread(stat, 1, sizeof(stat) - 1, file);
+		fclose(file);
+		stat[n] = '\0';
+		if (n == 0 || strstr(stat, ") Z ") || strstr(stat, ") X ")) {
+			break;
+		}
+	}
+}
+
 START_TEST(one_that_ignores_sigterm_is_killed_with_what_it_started)
 {
 	options.kill_ms = 20;
@@ -253,19 +275,32 @@ START_TEST(one_that_ignores_sigterm_is_killed_with_what_it_started)
 	run_until_deaths(1);
 	ck_assert_str_eq(child.why, "told to");
 	ck_assert(!exists(pid));
-	/* Its new parent reaps it in its own time; it does not run any more. */
-	char path[64], stat[256] = "";
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
-	for (;;) {
-		FILE *file = fopen(path, "re");
-		if (!file) {
-			break;
+	await_end(grandchild);
+}
+END_TEST
+
+/* Both are left behind by a program that ends of itself, at once or told by SIGTERM. */
+START_TEST(what_it_left_running_ends_with_it)
+{
+	static const char *const last[] = {"exit 3", "kill -SEGV $$", "trap 'exit 0' TERM; wait"};
+	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++) {
+		char script[256];
+		snprintf(script, sizeof(script),
+			"(trap '' TERM HUP; exec sleep 1000 >/dev/null) & echo $! .; %s", last[i]);
+		memset(seen, 0, sizeof(seen));
+		open_script(script);
+		run_until_seen(" .");
+		pid_t grandchild = (pid_t)strtol(seen, NULL, 10);
+		ck_assert_int_gt(grandchild, 1);
+		if (i == 2) {
+			child_restart(&child, "told to", false);
 		}
-		size_t n = fread(stat, 1, sizeof(stat) - 1, file);
-		fclose(file);
-		stat[n] = '\0';
-		if (n == 0 || strstr(stat, ") Z ") || strstr(stat, ") X ")) {
-			break;
+		run_until_deaths(1);
+		await_end(grandchild);
+		if (i < 2) {
+			child_close(&child);
+			uv_run(&loop, UV_RUN_DEFAULT);
+			closed = 0;
 		}
 	}
 }
@@ -364,6 +399,7 @@ int main(int argc, char **argv_of_keeper)
 	tcase_add_test(tcase, a_program_that_is_absent_fails_to_start);
 	tcase_add_test(tcase, the_back_off_doubles_up_to_its_limit);
 	tcase_add_test(tcase, one_that_ignores_sigterm_is_killed_with_what_it_started);
+	tcase_add_test(tcase, what_it_left_running_ends_with_it);
 	tcase_add_test(tcase, nothing_is_read_after_it_was_told_to_end);
 	tcase_add_test(tcase, a_thousand_deaths_leave_no_zombie_and_no_descriptor);
 	tcase_add_test(tcase, failed_starts_leave_no_descriptor);

@@ -138,6 +138,44 @@ START_TEST(rubbish_is_refused_with_the_reason)
 }
 END_TEST
 
+static bool memfd_is_good(int fd, const char *wrong)
+{
+	const char *reason = NULL;
+	struct stat st;
+	int r = hello_check_memfd(fd, SIZE, &st, &reason);
+	ck_assert_int_eq(r, wrong ? -EBADMSG : 0);
+	ck_assert_msg(!wrong || strstr(reason, wrong), "%s", reason);
+	close(fd);
+	return r == 0;
+}
+
+/* Without any one of them the peer could take pages away that are about to be read: SIGBUS. */
+START_TEST(each_seal_is_demanded)
+{
+	static const int seals[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL};
+	for (size_t i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
+		memfd_is_good(make_memfd(SIZE, true, SEALS & ~seals[i]), "not sealed");
+	}
+	memfd_is_good(make_memfd(SIZE, true, 0), "not sealed");
+	ck_assert(memfd_is_good(make_memfd(SIZE, true, SEALS), NULL));
+}
+END_TEST
+
+START_TEST(one_page_that_is_missing_is_a_hole)
+{
+	const off_t page = sysconf(_SC_PAGESIZE);
+	for (off_t at = 0; at < SIZE; at += page) {
+		int fd = make_memfd(SIZE, true, SEALS);
+		ck_assert_int_eq(
+			fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, page), 0);
+		memfd_is_good(fd, "holes");
+	}
+	int fd = make_memfd(SIZE, false, SEALS);
+	ck_assert_int_eq(fallocate(fd, 0, 0, SIZE / 2), 0);
+	memfd_is_good(fd, "holes");
+}
+END_TEST
+
 /* Of huge pages none may be left for the next touch after a hole was punched: SIGBUS. */
 START_TEST(a_memfd_of_huge_pages_is_refused)
 {
@@ -308,6 +346,8 @@ int main(void)
 	TCase *tc = tcase_create("ingest_hello");
 	tcase_set_timeout(tc, 100);
 	tcase_add_test(tc, rubbish_is_refused_with_the_reason);
+	tcase_add_test(tc, each_seal_is_demanded);
+	tcase_add_test(tc, one_page_that_is_missing_is_a_hole);
 	tcase_add_test(tc, a_memfd_of_huge_pages_is_refused);
 	tcase_add_test(tc, a_thousand_attachments_leave_no_descriptor);
 	tcase_add_test(tc, places_are_shared);

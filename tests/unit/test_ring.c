@@ -290,6 +290,30 @@ START_TEST(a_forged_head_damages_its_slot_only)
 }
 END_TEST
 
+/* There is no room for more records than the mapping has places: not one of them is taken. */
+START_TEST(a_head_beyond_the_capacity_is_damage_at_once)
+{
+	const uint64_t room = (uint64_t)writer.g.chunks * writer.g.chunk_records;
+	const uint64_t ahead[] = {room + 1, room + writer.g.chunk_records, 2 * room - 1, 2 * room};
+	for (size_t i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+		teardown();
+		setup();
+		attach();
+		const unsigned some = writer.g.chunk_records + 3; /* the rest of a chunk is there */
+		put(0, some);
+		drain(RING_BUDGET);
+		ck_assert_uint_eq(seen.records, some);
+		writer.slots[0].head += ahead[i];
+		drain(RING_BUDGET);
+		ck_assert_uint_eq(seen.records, some);
+		struct ring_counts c;
+		ring_counts(ring, &c);
+		ck_assert_uint_eq(c.damaged, 1);
+		ck_assert_uint_eq(c.received, some);
+	}
+}
+END_TEST
+
 START_TEST(forged_links_never_lead_astray)
 {
 	uint32_t n = writer.g.chunk_records;
@@ -644,6 +668,7 @@ int main(void)
 	tcase_add_test(tc, killed_between_the_two_words_of_a_checkpoint_loses_nothing);
 	tcase_add_test(tc, an_unbelievable_checkpoint_starts_at_head);
 	tcase_add_test(tc, a_forged_head_damages_its_slot_only);
+	tcase_add_test(tc, a_head_beyond_the_capacity_is_damage_at_once);
 	tcase_add_test(tc, forged_links_never_lead_astray);
 	tcase_add_test(tc, open_stages_are_told_oldest_first);
 	tcase_add_test(tc, the_wake_latch_is_cleared_by_a_drain);
