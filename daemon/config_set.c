@@ -259,6 +259,7 @@ static void settle_alert(struct config *config, const struct config_key *key,
 	struct alert_rule *rule, const struct alert_rule *old)
 {
 	size_t index = (size_t)(rule - config->alert);
+	rule->configured = true;
 	if (strcmp(key->name, "clear") == 0) {
 		config->alert_has_clear[index] = true;
 	}

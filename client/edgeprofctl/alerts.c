@@ -22,14 +22,22 @@ static void add_name(struct table *table, const cJSON *alert)
 		single ? "" : instance);
 }
 
-/* "acked: note, silenced", "test" or nothing. */
+/* "acked: note, silenced", "sent 10:05:48", "test" or nothing. */
 static void add_hold(struct table *table, const cJSON *alert)
 {
 	bool acked = json_true(alert, "acked"), silenced = json_true(alert, "silenced");
 	const char *note = acked ? json_word(alert, "ack_note") : "";
-	table_add(table, TONE_NONE, "%s%s%s%s%s%s", acked ? "acked" : "",
+	int64_t sent_us = json_integer(alert, "sent_time_us");
+	char sent[80] = "";
+	if (sent_us != 0) {
+		snprintf(sent, sizeof(sent), "sent %.8s", format_clock(sent_us).text);
+	} else if (json_true(alert, "suppressed")) {
+		snprintf(sent, sizeof(sent), "not sent");
+	}
+	table_add(table, TONE_NONE, "%s%s%s%s%s%s%s%s", acked ? "acked" : "",
 		note[0] == '\0' ? "" : ": ", note, acked && silenced ? ", " : "",
-		silenced ? "silenced" : "", json_true(alert, "test") ? "test" : "");
+		silenced ? "silenced" : "", json_true(alert, "test") ? "test" : "",
+		sent[0] != '\0' && (acked || silenced) ? ", " : "", sent);
 }
 
 void show_alerts(struct ctl *ctl, const cJSON *reply)
@@ -93,7 +101,8 @@ static void narrow(cJSON *reply, const char *list, const char *glob)
 }
 
 struct tally {
-	int watched, pending, acked, silenced, bad, critical; /* bad: what the status is about */
+	int watched, pending, acked, silenced;
+	int bad, critical, warnings; /* bad: what the status is about; warnings: not among them */
 };
 
 enum weight { NOT_BAD, BAD_WARNING, BAD_CRITICAL };
@@ -124,6 +133,8 @@ static struct tally count(const cJSON *reply, const char *level)
 		tally.silenced += firing && json_true(alert, "silenced");
 		tally.bad += weight_of(alert, level) != NOT_BAD;
 		tally.critical += weight_of(alert, level) == BAD_CRITICAL;
+		tally.warnings += weight_of(alert, "warning") == BAD_WARNING &&
+				  weight_of(alert, level) == NOT_BAD;
 	}
 	return tally;
 }
@@ -174,6 +185,13 @@ static int check(struct ctl *ctl, const cJSON *reply)
 	if (tally.bad > 0) {
 		fprintf(out, "%d %s", tally.bad, tally.bad == 1 ? "alert fires" : "alerts fire");
 		name_bad(ctl, reply, level, tally.bad);
+	} else if (strcmp(level, "critical") == 0) {
+		fputs("no critical alert fires", out);
+		if (tally.warnings > 0) {
+			fprintf(out, "; %d %s", tally.warnings,
+				tally.warnings == 1 ? "warning does" : "warnings do");
+		}
+		fprintf(out, ", %d watched", tally.watched);
 	} else {
 		fprintf(out, "no alert fires, %d watched", tally.watched);
 	}

@@ -107,6 +107,7 @@ static const char *where_to_look(const char *what)
 		{"recording", "; 'edgeprofctl record list' lists them"},
 		{"watch", "; 'edgeprofctl ps' lists them"},
 		{"silence", "; 'edgeprofctl silence' lists them"},
+		{"alert rule", "; 'edgeprofctl rules' lists them"},
 	};
 	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
 		if (strcmp(hints[i].what, what) == 0) {
@@ -150,8 +151,13 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 			ctl, CTL_BAD_NEWS, "no recording: %s", json_word(parameters, "text"));
 	}
 	if (strcmp(name, "LimitReached") == 0) {
-		return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the limit of %.0f %s is reached", method,
-			json_number(parameters, "limit"), json_word(parameters, "what"));
+		/* only who gets no connection has not reached the daemon */
+		const char *what = json_word(parameters, "what");
+		return ctl_fail(ctl,
+			strncmp(what, "connections", strlen("connections")) == 0 ? CTL_UNREACHABLE
+										 : CTL_BAD_NEWS,
+			"%s: the limit of %.0f %s is reached", method,
+			json_number(parameters, "limit"), what);
 	}
 	if (strcmp(name, "TooLarge") == 0) {
 		return ctl_fail(

@@ -16,7 +16,7 @@ _edgeprofctl_names() {
 
 _edgeprofctl() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="status snapshot sensors stages frames report apps ps power history trace record alerts ack silence test-alert events watch mark marks source
+	local verbs="status snapshot sensors stages frames report apps ps power history trace record alerts rules ack silence test-alert events watch mark marks source
 		metrics self throttle doctor reload parse emit mqtt-latency version help"
 	local options="--json --json=pretty --json=short --no-pager --color=auto --color=always
 		--color=never --socket --timeout --help --version"
@@ -79,7 +79,7 @@ _edgeprofctl() {
 			words="$(_edgeprofctl_names source name)"
 		fi
 		;;
-	ack | silence) words="$(_edgeprofctl_names alerts rule)" ;;
+	rules | ack | silence) words="$(_edgeprofctl_names rules rule)" ;;
 	test-alert) words="info warning critical" ;;
 	parse)
 		words="tegrastats"

@@ -53,8 +53,20 @@ static struct label format_energy(double millijoules)
 	return scaled(millijoules, units, sizeof(units) / sizeof(units[0]), 1000, whole ? 0 : 1);
 }
 
+/* Of a slope: "bytes per minute" is "2.0 MiB/min". */
+static struct label format_per_minute(double value, const char *unit, size_t length, bool utf8)
+{
+	char base[32];
+	snprintf(base, sizeof(base), "%.*s", (int)length, unit);
+	struct label label = format_value(value, base, utf8);
+	size_t used = strlen(label.text);
+	snprintf(label.text + used, sizeof(label.text) - used, "/min");
+	return label;
+}
+
 struct label format_value(double value, const char *unit, bool utf8)
 {
+	static const char per_minute[] = "per minute";
 	static const struct {
 		const char *unit;
 		int decimals;
@@ -76,6 +88,11 @@ struct label format_value(double value, const char *unit, bool utf8)
 	struct label label;
 	if (isnan(value)) {
 		return (struct label){"-"};
+	}
+	const char *minute = strstr(unit, per_minute);
+	if (minute != NULL && strcmp(minute, per_minute) == 0) {
+		return format_per_minute(
+			value, unit, (size_t)(minute - unit) - (minute > unit), utf8);
 	}
 	if (strcmp(unit, "bytes") == 0) {
 		return format_bytes(value);

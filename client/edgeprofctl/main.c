@@ -53,6 +53,8 @@ static const struct verb verbs[] = {
 	{"alerts", "[GLOB]", "Alerts that are firing or pending; recent changes.",
 		OPTION_ALL | OPTION_CHECK | OPTION_RECENT, 0, 1, "alerts --check=critical",
 		verb_alerts},
+	{"rules", "[GLOB]", "The alert rules: condition, state, built-in or configured.", 0, 0, 1,
+		"rules temperature", verb_rules},
 	{"ack", "RULE[:INSTANCE]", "Acknowledge an alert: no notification until it gets worse.",
 		OPTION_NOTE | OPTION_REMOVE, 1, 1, "ack temperature -m 'fan ordered'", verb_ack},
 	{"silence", "[RULE[:INSTANCE] SPAN]",

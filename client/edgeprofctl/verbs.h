@@ -22,6 +22,7 @@ int verb_history(struct ctl *ctl);
 int verb_trace(struct ctl *ctl);
 int verb_record(struct ctl *ctl);
 int verb_alerts(struct ctl *ctl);
+int verb_rules(struct ctl *ctl);
 int verb_ack(struct ctl *ctl);
 int verb_silence(struct ctl *ctl);
 int verb_test_alert(struct ctl *ctl);

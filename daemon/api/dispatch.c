@@ -77,6 +77,7 @@ static const struct method methods[] = {
 		 {"unit", PARAM_STRING, false}, {"name", PARAM_STRING, false},
 		 {"remove", PARAM_BOOL, false}}},
 	{OWN "ListAlerts", method_list_alerts, 0, {{"all", PARAM_BOOL, false}}},
+	{OWN "ListRules", method_list_rules, 0, {{NULL, 0, false}}},
 	{OWN "AckAlert", method_ack_alert, METHOD_CHANGES,
 		{{"rule", PARAM_STRING, true}, {"instance", PARAM_STRING, false},
 		 {"note", PARAM_STRING, false}, {"remove", PARAM_BOOL, false}}},

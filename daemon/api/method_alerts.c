@@ -1,4 +1,4 @@
-/* ListAlerts, ListEvents: alerts as they stand, and the timeline. */
+/* ListAlerts, ListRules, ListEvents: alerts as they stand, their rules, and the timeline. */
 #include <string.h>
 
 #include "daemon/api/connection.h"
@@ -6,6 +6,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/core/alerts_actions.h"
 #include "proto/name.h"
 
 enum {
@@ -36,6 +37,68 @@ enum api_result method_list_alerts(struct api_call *call)
 	list_cursor_init(&cursor, call);
 	cursor.all = call->value[0].boolean;
 	return list_start(call, &alert_list, &cursor);
+}
+
+static const char *rule_state(
+	const struct alert_rule *rule, const struct alert_tally *tally, bool silenced)
+{
+	return !rule->enabled			 ? "disabled"
+	       : silenced			 ? "silenced"
+	       : tally->firing > tally->silenced ? "firing"
+	       : tally->firing > 0		 ? "silenced"
+	       : tally->pending > 0		 ? "pending"
+						 : "ok";
+}
+
+static void rule_row(
+	struct json *out, const struct list_cursor *cursor, const struct alert_rule *rule)
+{
+	const struct alerts *alerts = cursor->core->alerts;
+	const struct alert_tally tally = alerts_count(alerts, rule, cursor->now_ns);
+	const bool silenced = alert_holds_cover_rule(alerts_holds(alerts), rule, cursor->now_ns);
+	json_open(out, NULL, '{');
+	json_string(out, "rule", rule->name);
+	json_string(out, "metric", rule->metric);
+	json_string(out, "condition", alert_kind_name(rule->kind));
+	if (rule->kind != ALERT_ABSENT) {
+		json_number(out, "threshold", rule->threshold);
+		json_number_opt(out, "critical", rule->critical);
+		json_number_opt(out, "clear", rule->clear);
+	}
+	json_number(out, "for_s", (double)rule->for_ns / 1e9);
+	json_number(out, "clear_for_s", (double)rule->clear_for_ns / 1e9);
+	if (rule->kind == ALERT_SLOPE) {
+		json_number(out, "over_s", (double)rule->over_ns / 1e9);
+	}
+	json_string(out, "severity", alert_severity_name(rule->severity));
+	json_unsigned(out, "max_per_hour", rule->max_per_hour);
+	json_string(out, "state", rule_state(rule, &tally, silenced));
+	json_unsigned(out, "instances", tally.instances);
+	json_unsigned(out, "pending", tally.pending);
+	json_unsigned(out, "firing", tally.firing);
+	json_unsigned(out, "silenced", tally.silenced);
+	json_string(out, "origin", rule->configured ? "config" : "built-in");
+	json_close(out, '}');
+}
+
+static bool rule_item(struct list_cursor *cursor, struct json *out)
+{
+	const struct alert_rule *rule = alerts_rule_at(cursor->core->alerts, cursor->first);
+	if (!rule) {
+		return false;
+	}
+	cursor->first++;
+	rule_row(out, cursor, rule);
+	return true;
+}
+
+static const struct list_ops rule_list = {.field = "rules", .item = rule_item};
+
+enum api_result method_list_rules(struct api_call *call)
+{
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	return list_start(call, &rule_list, &cursor);
 }
 
 /* Where to start so that the newest entries fit: their texts at their longest in JSON. */

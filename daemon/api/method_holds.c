@@ -73,6 +73,9 @@ enum api_result method_ack_alert(struct api_call *call)
 		return call_not_permitted(call);
 	}
 	struct alerts *alerts = call->core->alerts;
+	if (!alerts_knows_rule(alerts, rule)) {
+		return reply_not_found(call->out, "alert rule", rule);
+	}
 	return ack_result(
 		call, value[ACK_REMOVE].boolean
 			      ? alerts_unack(alerts, rule, instance, uid, call->now_ns)
@@ -127,6 +130,9 @@ enum api_result method_silence_alert(struct api_call *call)
 	if (value[SILENCE_REMOVE].boolean) {
 		return remove_silence(call);
 	}
+	if (!alerts_knows_rule(call->core->alerts, value[RULE].string)) {
+		return reply_not_found(call->out, "alert rule", value[RULE].string);
+	}
 	struct alert_silence silence = {.from_ns = call->now_ns, .uid = call->connection->uid};
 	silence.until_ns = call->now_ns + (uint64_t)(value[SILENCE_SECONDS].number * 1e9);
 	snprintf(silence.rule, sizeof(silence.rule), "%s", value[RULE].string);
@@ -175,14 +181,19 @@ enum api_result method_list_silences(struct api_call *call)
 
 static void record_row(struct json *out, const struct core *core, const struct alert_record *record)
 {
+	char unit[ALERT_UNIT];
+	alert_unit((enum unit)record->unit, (record->flags & RECORD_PER_MINUTE) != 0, unit);
 	json_open(out, NULL, '{');
 	json_unsigned(out, "serial", record->serial);
 	json_integer(out, "time_us", row_time_us(core, record->t_ns));
+	if (record->sent_ns != 0) {
+		json_integer(out, "sent_time_us", row_time_us(core, record->sent_ns));
+	}
 	json_unsigned(out, "mono_us", record->t_ns / 1000);
 	json_string(out, "rule", record->rule);
 	json_string(out, "instance", record->instance);
 	json_string(out, "metric", record->metric);
-	json_string(out, "unit", unit_name((enum unit)record->unit));
+	json_string(out, "unit", unit);
 	json_string(out, "from", alert_phase_name((enum alert_phase)record->from));
 	json_string(out, "to", alert_phase_name((enum alert_phase)record->to));
 	json_string(out, "severity", alert_severity_name((enum alert_severity)record->severity));
@@ -193,6 +204,7 @@ static void record_row(struct json *out, const struct core *core, const struct a
 	json_string(out, "text", record->text);
 	json_bool(out, "silenced", (record->flags & RECORD_SILENCED) != 0);
 	json_bool(out, "acked", (record->flags & RECORD_ACKED) != 0);
+	json_bool(out, "suppressed", (record->flags & RECORD_SUPPRESSED) != 0);
 	json_bool(out, "test", (record->flags & RECORD_TEST) != 0);
 	json_close(out, '}');
 }

@@ -34,6 +34,7 @@ enum api_result method_list_processes(struct api_call *call);
 enum api_result method_watch_process(struct api_call *call);
 
 enum api_result method_list_alerts(struct api_call *call);
+enum api_result method_list_rules(struct api_call *call);
 enum api_result method_ack_alert(struct api_call *call);
 enum api_result method_silence_alert(struct api_call *call);
 enum api_result method_list_silences(struct api_call *call);

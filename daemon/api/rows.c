@@ -42,7 +42,7 @@ void row_metric(
 	if (metric->zone >= 0) {
 		json_integer(out, "zone", metric->zone);
 	}
-	json_number_opt(out, "max", metric->limit);
+	json_number_opt(out, "max", metric->unit == UNIT_STATE ? metric->limit : NAN);
 	json_string_opt(out, "origin", metric->origin);
 	if (!isfinite(metric->value)) {
 		json_string_opt(out, "reason", metric_reason(metric, now_ns).text);
@@ -89,11 +89,13 @@ static void hold_fields(struct json *out, const struct core *core, const struct 
 
 void row_alert(struct json *out, const struct core *core, const struct alert *alert)
 {
+	char unit[ALERT_UNIT];
+	alert_unit(alert->unit, alert->rule->kind == ALERT_SLOPE, unit);
 	json_open(out, NULL, '{');
 	json_string(out, "rule", alert->rule->name);
 	json_string(out, "instance", alert->instance);
 	json_string(out, "metric", alert->metric);
-	json_string(out, "unit", unit_name(alert->unit));
+	json_string(out, "unit", unit);
 	json_string(out, "state", alert_phase_name(alert->phase));
 	json_string(out, "severity", alert_severity_name(alert->severity));
 	json_number(out, "value", alert->value);

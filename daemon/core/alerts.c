@@ -26,7 +26,7 @@ int alerts_create(struct metrics *metrics, struct timeline *timeline, struct ale
 	static const uint8_t no_boot[16];
 	alert_holds_adopt(&alerts->holds, alerts->own_holds, no_boot, 0);
 	alerts->due_ns = UINT64_MAX;
-	alerts->owed_ns = UINT64_MAX;
+	alerts->deferred_ns = UINT64_MAX;
 	alerts->metrics = metrics;
 	alerts->timeline = timeline;
 	*ret = alerts;
@@ -62,8 +62,8 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	if (t_ns >= alerts->due_ns) {
 		alerts_tick(alerts, t_ns);
 	}
-	if (t_ns >= alerts->owed_ns) {
-		alerts_settle_owed(alerts, t_ns);
+	if (t_ns >= alerts->deferred_ns) {
+		alerts_flush_deferred(alerts, t_ns);
 	}
 	size_t work = 0;
 	bool behind = false;
@@ -92,6 +92,10 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	for (struct alert_instance *instance = alerts->absent; instance;
 		instance = instance->next) {
 		alert_instance_judge_absent(alerts, instance, t_ns);
+	}
+	for (struct alert_instance *instance = alerts->waiting; instance;
+		instance = instance->next) {
+		alert_instance_judge_waiting(alerts, instance, t_ns);
 	}
 }
 
@@ -126,12 +130,13 @@ int alerts_set_rules(
 		alerts->matched[i] = 0;
 	}
 	alert_instances_drop(alerts, &alerts->absent, fresh, count, now_ns);
+	alert_instances_drop(alerts, &alerts->waiting, fresh, count, now_ns);
 	alert_rules_free(alerts->rule, alerts->rules);
 	alerts->rule = fresh;
 	alerts->rules = count;
 	alerts_match_set(&alerts->match, fresh, count);
 	for (size_t i = 0; i < count; i++) {
-		if (fresh[i]->enabled && fresh[i]->kind == ALERT_ABSENT) {
+		if (fresh[i]->enabled) {
 			alert_instances_await(alerts, fresh[i], now_ns);
 		}
 	}
@@ -147,6 +152,38 @@ const struct alert *alerts_at(const struct alerts *alerts, size_t index)
 	return index == alerts->count && alerts->test.alert.phase == ALERT_FIRING
 		       ? &alerts->test.alert
 		       : NULL;
+}
+
+const struct alert_rule *alerts_rule_at(const struct alerts *alerts, size_t index)
+{
+	return index < alerts->rules ? alerts->rule[index] : NULL;
+}
+
+bool alerts_knows_rule(const struct alerts *alerts, const char *glob)
+{
+	bool known = alerts->rules == 0;
+	for (size_t i = 0; i < alerts->rules && !known; i++) {
+		known = proto_glob_match(glob, alerts->rule[i]->name);
+	}
+	return known;
+}
+
+struct alert_tally alerts_count(
+	const struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns)
+{
+	struct alert_tally tally = {0};
+	for (size_t i = 0; i < alerts->count; i++) {
+		const struct alert *alert = &alerts->instance[i]->state.alert;
+		if (alert->rule == rule) {
+			const bool firing = alert->phase == ALERT_FIRING;
+			tally.instances++;
+			tally.pending += alert->phase == ALERT_PENDING;
+			tally.firing += firing;
+			tally.silenced +=
+				firing && alert_holds_until(&alerts->holds, alert, now_ns);
+		}
+	}
+	return tally;
 }
 
 size_t alerts_firing(const struct alerts *alerts)
@@ -167,9 +204,9 @@ void alerts_break(struct alerts *alerts)
 	}
 }
 
-uint64_t alerts_withheld(const struct alerts *alerts)
+uint64_t alerts_suppressed(const struct alerts *alerts)
 {
-	return alerts->withheld;
+	return alerts->suppressed;
 }
 
 uint64_t alerts_refused(const struct alerts *alerts)

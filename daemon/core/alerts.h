@@ -9,7 +9,10 @@
  * - slope_above judges how fast the metric grows, in its unit a minute, over the last over_ns
  *   (alerts_slope.h). A null of the metric clears it: what grew is gone. While too little is known
  *   (at the start, after a gap or a suspend) nothing fires that did not, and what fires stays.
- * - What people are told of an instance is limited (alerts_limit.h), its state is not.
+ * - Notifications of an instance are limited (alerts_notify.h), its state is not. A transition
+ *   carries the time at which it happened and, when that is later, the time at which it is sent.
+ * - critical steps down to the rule's severity only while the value is past the first limit;
+ *   between that and clear it does so without a notification, and below clear it waits for ok.
  * - clear keeps its distance for the second threshold too: critical 82, threshold 75, clear 72 goes
  *   back to warning at 79.
  */
@@ -45,6 +48,8 @@ struct alert_rule {
 	uint64_t max_per_hour;	      /* told transitions of an instance; 0 = no limit */
 	enum alert_severity severity; /* at the first threshold */
 	bool enabled;
+	bool configured; /* a section of the configuration names it; says nothing about what it does
+			  */
 	char message[ALERT_TEXT]; /* {metric} {value} {threshold} {instance} {unit}; "" = standard
 				   */
 };
@@ -58,12 +63,12 @@ struct alert {
 	enum alert_phase phase;
 	enum alert_severity severity; /* while firing or pending */
 	double value;		      /* last; NAN = null */
-	double threshold;	      /* the one that is or was crossed */
+	double threshold;	      /* the one that is or was crossed; NAN = none (absent) */
 	uint64_t since_ns;	      /* of the present phase, or this boot's first moment … */
 	int64_t since_us;	      /* … when it began in a boot before: then, else 0 */
 	uint64_t t_ns;		      /* of the last evaluation */
 	uint64_t transitions;
-	uint64_t withheld;     /* of them, since the last one that was told */
+	uint64_t record;       /* its newest entry in the log of transitions; 0 = none */
 	char text[ALERT_TEXT]; /* message of the last transition */
 	/* While it fires: acknowledged; 0 or when the last silence over it ends; it was silenced
 	 * when it began to fire, so nobody was called. */
@@ -75,15 +80,19 @@ struct alert {
 
 struct alert_test;
 
-/* What observers hear at each transition ok<->firing and warning<->critical (pending is silent). */
+/* What observers hear at each transition ok<->firing and warning<->critical (pending is silent), at
+ * once, and once more when it is notified later. */
 struct alert_transition {
 	const struct alert *alert;
 	enum alert_phase from, to;
 	enum alert_severity from_severity;
-	uint64_t t_ns;
-	bool quiet;  /* nobody is to be called: silenced, or acknowledged and not worse */
-	bool late;   /* it fires for longer, told because a silence over it is over */
-	bool update; /* no transition: only its acknowledgement or silence has changed */
+	uint64_t t_ns;	  /* when it happened */
+	uint64_t sent_ns; /* when it is sent, if that is later: the limit held it back, or a silence
+			   * over it has ended; else 0 */
+	double value;	  /* at t_ns */
+	bool quiet;	  /* nobody is to be called: silenced, or acknowledged and not worse */
+	bool update;	  /* no notification: state, acknowledgement or silence has changed, or the
+			   * limit suppresses the notification. quiet, too */
 	struct alert_test *test; /* NULL: no test. Who hears writes there what became of it */
 };
 typedef void alert_observer(void *ctx, const struct alert_transition *transition);
@@ -119,9 +128,20 @@ void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t 
 
 /* The index-th instance in a stable order, NULL past the end. */
 const struct alert *alerts_at(const struct alerts *alerts, size_t index);
+/* The index-th rule in the order of the configuration, NULL past the end. */
+const struct alert_rule *alerts_rule_at(const struct alerts *alerts, size_t index);
+/* True when the glob meets the name of a rule; also while there are no rules yet. */
+bool alerts_knows_rule(const struct alerts *alerts, const char *glob);
+
+/* The instances of a rule; silenced: of those that fire. */
+struct alert_tally {
+	size_t instances, pending, firing, silenced;
+};
+struct alert_tally alerts_count(
+	const struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
 size_t alerts_firing(const struct alerts *alerts);
 uint64_t alerts_refused(const struct alerts *alerts);
-uint64_t alerts_withheld(const struct alerts *alerts); /* transitions that a limit held back */
+uint64_t alerts_suppressed(const struct alerts *alerts); /* notifications, by a limit */
 
 /* The machine was suspended: values from before and after it make no slope. */
 void alerts_break(struct alerts *alerts);
@@ -129,6 +149,10 @@ void alerts_break(struct alerts *alerts);
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);
 
+/* The unit of its value: that of the metric, of a slope "bytes per minute". */
+enum { ALERT_UNIT = 40 };
+void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT]);
+const char *alert_kind_name(enum alert_kind kind);		      /* as in the configuration */
 const char *alert_phase_name(enum alert_phase phase);		      /* ok pending firing */
 const char *alert_severity_name(enum alert_severity severity);	      /* info warning critical */
 int alert_severity_parse(const char *text, enum alert_severity *ret); /* -EINVAL */

@@ -180,6 +180,7 @@ static void tell_test(struct alerts *alerts, enum alert_phase to, uint64_t now_n
 		.to = to,
 		.from_severity = alert->severity,
 		.t_ns = now_ns,
+		.value = to == ALERT_FIRING,
 		.test = test};
 	alert->phase = to;
 	alert->value = to == ALERT_FIRING;
@@ -190,7 +191,7 @@ static void tell_test(struct alerts *alerts, enum alert_phase to, uint64_t now_n
 	}
 	test->serial++;
 	test->journal = test->mqtt = ALERT_LINK_NONE;
-	alerts_hand_on(alerts, &transition);
+	alerts_dispatch(alerts, alert, &transition);
 }
 
 int alerts_test(struct alerts *alerts, enum alert_severity severity, const char *text,
@@ -231,7 +232,8 @@ const struct alert_test *alerts_last_test(const struct alerts *alerts)
 
 void alerts_tick(struct alerts *alerts, uint64_t now_ns)
 {
-	bool ended = false;
+	bool ended = alerts->restored;
+	alerts->restored = false;
 	if (alerts->test.alert.phase == ALERT_FIRING && alerts->test.ends_ns <= now_ns) {
 		tell_test(alerts, ALERT_OK, now_ns);
 	}

@@ -57,12 +57,12 @@ static bool silence_is_good(const struct alert_silence *silence, uint64_t now_ns
 
 static bool record_is_good(const struct alert_record *record, uint64_t now_ns)
 {
-	return record->t_ns <= now_ns && record->from <= ALERT_FIRING &&
-	       record->to <= ALERT_FIRING && record->severity <= ALERT_CRITICAL &&
-	       record->from_severity <= ALERT_CRITICAL && record->unit < UNIT_COUNT_OF_UNITS &&
-	       ENDS(record->rule) && ENDS(record->instance) && ENDS(record->metric) &&
-	       ENDS(record->text) && proto_name_valid(record->rule) && clean(record->instance) &&
-	       clean(record->metric) && clean(record->text);
+	return record->t_ns <= now_ns && record->sent_ns <= now_ns &&
+	       record->from <= ALERT_FIRING && record->to <= ALERT_FIRING &&
+	       record->severity <= ALERT_CRITICAL && record->from_severity <= ALERT_CRITICAL &&
+	       record->unit < UNIT_COUNT_OF_UNITS && ENDS(record->rule) && ENDS(record->instance) &&
+	       ENDS(record->metric) && ENDS(record->text) && proto_name_valid(record->rule) &&
+	       clean(record->instance) && clean(record->metric) && clean(record->text);
 }
 
 static uint64_t load(const uint64_t *serial)
@@ -186,6 +186,20 @@ uint64_t alert_holds_until(
 	return until_ns;
 }
 
+bool alert_holds_cover_rule(
+	const struct alert_holds *holds, const struct alert_rule *rule, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+		const struct alert_silence *silence = &holds->silence[i];
+		bool all = silence->instance[0] == '\0' || strcmp(silence->instance, "*") == 0;
+		if (silence->serial != 0 && silence->until_ns > now_ns && all &&
+			proto_glob_match(silence->rule, rule->name)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 struct alert_silence *alert_holds_silence(
 	const struct alert_holds *holds, const char *rule, const char *instance)
 {
@@ -230,14 +244,16 @@ int alert_holds_put_silence(struct alert_holds *holds, const struct alert_silenc
 	return 0;
 }
 
-void alert_holds_log(struct alert_holds *holds, const struct alert_record *record)
+uint64_t alert_holds_log(struct alert_holds *holds, const struct alert_record *record)
 {
 	struct alert_record fresh = *record;
-	struct alert_record *place = &holds->record[holds->records % ALERT_RECORDS];
+	const uint64_t serial = record->serial ? record->serial : ++holds->records;
+	struct alert_record *place = &holds->record[(serial - 1) % ALERT_RECORDS];
 	fresh.serial = 0;
 	alert_holds_drop(&place->serial);
 	*place = fresh;
-	__atomic_store_n(&place->serial, ++holds->records, __ATOMIC_RELEASE);
+	__atomic_store_n(&place->serial, serial, __ATOMIC_RELEASE);
+	return serial;
 }
 
 const struct alert_record *alert_holds_logged(const struct alert_holds *holds, uint64_t serial)

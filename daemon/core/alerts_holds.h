@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -40,10 +41,11 @@ struct alert_silence {
 	char note[ALERT_NOTE];
 };
 
-/* One transition that was told, quietly or not. */
+/* One transition. */
 struct alert_record {
-	uint64_t serial; /* 1, 2, 3 …; 0 = none. Written last, cleared first */
-	uint64_t t_ns;
+	uint64_t serial;	 /* 1, 2, 3 …; 0 = none. Written last, cleared first */
+	uint64_t t_ns;		 /* when it happened */
+	uint64_t sent_ns;	 /* when it was sent, if that was later; else 0 */
 	double value, threshold; /* NAN = none */
 	uint8_t from, to, severity, from_severity;
 	uint8_t flags, unit, reserved[2];
@@ -54,7 +56,13 @@ struct alert_record {
 };
 
 enum { ALERT_RECORDS = 128 };
-enum { RECORD_SILENCED = 1, RECORD_ACKED = 2, RECORD_TEST = 4, RECORD_LATE = 8 };
+enum {
+	RECORD_SILENCED = 1,
+	RECORD_ACKED = 2,
+	RECORD_TEST = 4,
+	RECORD_SUPPRESSED = 8,
+	RECORD_PER_MINUTE = 16
+};
 
 struct alert_holds {
 	struct alert_ack *ack;
@@ -80,6 +88,9 @@ void alert_holds_drop(uint64_t *serial); /* of an acknowledgement or a silence *
 /* When the last silence over the alert ends, 0 = there is none. */
 uint64_t alert_holds_until(
 	const struct alert_holds *holds, const struct alert *alert, uint64_t now_ns);
+/* True when a silence covers all instances of the rule. */
+bool alert_holds_cover_rule(
+	const struct alert_holds *holds, const struct alert_rule *rule, uint64_t now_ns);
 /* The one with these very globs. NULL: none. */
 struct alert_silence *alert_holds_silence(
 	const struct alert_holds *holds, const char *rule, const char *instance);
@@ -90,7 +101,8 @@ int alert_holds_put_silence(struct alert_holds *holds, const struct alert_silenc
 /* The glob on instances or metrics: 0, -EINVAL. */
 int alert_holds_check_instance(const char *glob);
 
-/* Adds a record at the end of the log; the oldest goes. */
-void alert_holds_log(struct alert_holds *holds, const struct alert_record *record);
+/* Adds a record at the end of the log, where the oldest goes; one with a serial replaces the record
+ * of that serial. The serial it has now. */
+uint64_t alert_holds_log(struct alert_holds *holds, const struct alert_record *record);
 /* The record with the smallest serial >= serial, NULL = none. */
 const struct alert_record *alert_holds_logged(const struct alert_holds *holds, uint64_t serial);

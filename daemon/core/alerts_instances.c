@@ -2,6 +2,7 @@
  * their rule or their metric. */
 #include "daemon/core/alerts_private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +33,14 @@ void alert_instance_end(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
 {
 	struct alert *alert = &instance->state.alert;
-	const struct alert_told *told = &instance->state.told;
-	alert->transitions += alert->phase == ALERT_FIRING;
-	if (told->phase == ALERT_FIRING) {
-		alert->phase = ALERT_OK;
-		alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
-		alert->since_ns = alert->t_ns;
-		alert->since_us = 0;
-		alerts_tell(
-			alerts, alert, ALERT_FIRING, (enum alert_severity)told->severity, ending);
-	}
-	alert_hold_drop_ack(alerts, alert); /* also of one that was not told */
+	const enum alert_phase phase = alert->phase;
+	alert->transitions += phase == ALERT_FIRING;
+	alert->phase = ALERT_OK;
+	alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
+	alert->since_ns = alert->t_ns;
+	alert->since_us = 0;
+	alerts_end(alerts, alert, phase, &instance->state.notifier, ending);
+	alert_hold_drop_ack(alerts, alert); /* also of one that was not sent */
 	alerts_memory_free(&alerts->memory, instance->slot);
 	alerts_memory_free_slope(&alerts->memory, instance->slope);
 	if (alert->rule->kind == ALERT_ABSENT) {
@@ -58,7 +56,6 @@ void alert_instance_end(
 	free(instance);
 }
 
-/* metric NULL: only of absent rules. */
 static struct alert_instance *find(struct alerts *alerts, const struct alert_rule *rule,
 	const char *name, const struct metric *metric)
 {
@@ -70,7 +67,7 @@ static struct alert_instance *find(struct alerts *alerts, const struct alert_rul
 		}
 		return known;
 	}
-	struct alert_instance *known = alerts->of[metric->id];
+	struct alert_instance *known = metric ? alerts->of[metric->id] : NULL;
 	while (known && known->state.alert.rule != rule) {
 		known = known->next;
 	}
@@ -87,16 +84,36 @@ static void enlist(struct alerts *alerts, struct alert_instance *instance)
 		*bucket = instance;
 		list = &alerts->absent;
 	} else {
-		list = &alerts->of[instance->metric->id];
+		list = instance->metric ? &alerts->of[instance->metric->id] : &alerts->waiting;
 	}
 	instance->next = *list;
 	*list = instance;
+}
+
+/* The one that was restored before its metric came, out of its list. NULL: none. */
+static struct alert_instance *take_waiting(
+	struct alerts *alerts, const struct alert_rule *rule, const char *name)
+{
+	struct alert_instance **at = &alerts->waiting;
+	while (*at &&
+		((*at)->state.alert.rule != rule || strcmp((*at)->state.alert.metric, name) != 0)) {
+		at = &(*at)->next;
+	}
+	struct alert_instance *found = *at;
+	if (found) {
+		*at = found->next;
+	}
+	return found;
 }
 
 void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
 	const struct metric *metric, uint64_t t_ns)
 {
 	struct alert_instance *known = find(alerts, rule, name, metric);
+	if (!known && metric && (known = take_waiting(alerts, rule, name))) {
+		known->metric = metric;
+		enlist(alerts, known);
+	}
 	if (known) {
 		known->metric = metric;
 		known->state.alert.unit = metric ? metric->unit : UNIT_NONE;
@@ -125,27 +142,79 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	alert->unit = metric ? metric->unit : UNIT_NONE;
 	alert_state_init(&instance->state, t_ns);
 	instance->slot = alerts_memory_take(&alerts->memory, &instance->state);
-	if (alert_limit_differs(&instance->state)) {
-		alerts->owed_ns = t_ns; /* withheld by the last process */
+	if (alert_notify_pending(&instance->state)) {
+		alerts->deferred_ns = t_ns; /* by the last process */
 	}
 	instance->metric = metric;
 	enlist(alerts, instance);
 	alerts->instance[alerts->count++] = instance;
-	alert_hold_refresh(alerts, instance, t_ns);
+	if (instance->slot >= 0) {
+		/* observers may not be there yet: they hear at the next commit */
+		alert->acked = alert->phase == ALERT_FIRING &&
+			       alert_holds_ack(&alerts->holds, rule->name, alert->instance);
+		alerts->restored = true;
+		alerts->due_ns = 0;
+	}
+}
+
+/* What is said of an app as such: that it is not attached proves nothing, the alert lasts until it
+ * is. Nobody but the app itself can attach, and one that hangs or is gone does not. */
+static bool outlives_metric(const char *name)
+{
+	return proto_glob_match("app/*/*", name);
+}
+
+/* What the last process left in the slot is there at once: it fires on, and its metric comes with
+ * the first samples. Until then its value is not known. */
+static void restore_waiting(
+	struct alerts *alerts, const struct alert_rule *rule, int slot, uint64_t now_ns)
+{
+	const struct alert_slot *saved = &alerts->memory.slot[slot];
+	/* that it is gone is known; all else was measured */
+	const bool known = proto_glob_match("app/*/died", saved->metric);
+	char name[PROTO_PATH_SIZE];
+	if (saved->phase != ALERT_FIRING && !(known && saved->phase == ALERT_PENDING)) {
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", saved->metric);
+	const size_t before = alerts->count;
+	alert_instance_add(alerts, rule, name, metrics_find(alerts->metrics, name), now_ns);
+	if (!known && alerts->count > before) {
+		alerts->instance[before]->state.alert.value = NAN;
+	}
 }
 
 void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns)
 {
 	char name[PROTO_PATH_SIZE];
+	const bool absent = rule->kind == ALERT_ABSENT;
 	size_t cursor = 0;
 	int slot;
-	if (proto_path_valid(rule->metric)) {
+	if (absent && proto_path_valid(rule->metric)) {
 		alert_instance_add(alerts, rule, rule->metric,
 			metrics_find(alerts->metrics, rule->metric), now_ns);
 	}
 	while ((slot = alerts_memory_of_rule(&alerts->memory, rule, &cursor)) >= 0) {
+		if (!absent) {
+			restore_waiting(alerts, rule, slot, now_ns);
+			continue;
+		}
 		snprintf(name, sizeof(name), "%s", alerts->memory.slot[slot].metric);
 		alert_instance_add(alerts, rule, name, metrics_find(alerts->metrics, name), now_ns);
+	}
+}
+
+void alert_instances_end_waiting(struct alerts *alerts, uint64_t now_ns)
+{
+	struct alert_instance **at = &alerts->waiting;
+	while (*at) {
+		struct alert_instance *instance = *at;
+		if (outlives_metric(instance->state.alert.metric)) {
+			at = &instance->next;
+			continue;
+		}
+		*at = instance->next;
+		alert_instance_end(alerts, instance, now_ns, " is gone");
 	}
 }
 

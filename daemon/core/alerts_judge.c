@@ -1,35 +1,61 @@
-/* One instance judged at one moment, and told when the world has heard something else of it. */
+/* One instance judged at one moment, and notified of when people know something else of it. */
 #include "daemon/core/alerts_private.h"
 
 #include <math.h>
 
 #include "daemon/core/alerts_text.h"
 
-/* Tells the present state when it differs from what was told and the limit allows it; else it is
- * looked at again when the limit does. changed: there was a transition just now. */
-static void settle(
-	struct alerts *alerts, struct alert_instance *instance, bool changed, uint64_t t_ns)
+static bool is_step_down(const struct alert_state *state)
+{
+	return state->alert.phase == ALERT_FIRING && state->notifier.phase == ALERT_FIRING &&
+	       (uint32_t)state->alert.severity < state->notifier.severity;
+}
+
+/* Sends the present state when people do not know it and the limit allows it; else it is looked at
+ * again when the limit does. from: the state before, when it changed just now; else NULL. */
+static void notify(struct alerts *alerts, struct alert_instance *instance,
+	const struct alert_notifier *from, uint64_t t_ns)
 {
 	struct alert_state *state = &instance->state;
 	struct alert *alert = &state->alert;
-	const struct alert_told told = state->told;
+	struct alert_notifier *notifier = &state->notifier;
+	struct alert_notifier sent = *notifier;
+	const bool pending = alert_notify_pending(state);
+	/* a step down that waited for its value happens when it has it */
+	const bool now = from || is_step_down(state);
 	uint64_t due_ns;
-	if (!alert_limit_differs(state)) {
-		alert->withheld += changed; /* back at what was told, with nothing told between */
-	} else if (alert_limit_take(state, t_ns, &due_ns)) {
-		/* what is told now is one of those withheld, unless it is new */
-		alert->withheld -= !changed && alert->withheld > 0;
-		alerts_tell(alerts, alert, (enum alert_phase)told.phase,
-			(enum alert_severity)told.severity, NULL);
-		alert->withheld = 0;
-		return;
-	} else {
-		alert->withheld += changed;
-		alerts->withheld += changed;
-		alerts->owed_ns = due_ns < alerts->owed_ns ? due_ns : alerts->owed_ns;
-	}
-	if (changed) {
+	if (now) {
+		notifier->value = sent.value = alert->value;
 		alerts_text(alert, NULL, alert->text, sizeof(alert->text));
+	}
+	if (pending && alert_notify_take(state, t_ns, &due_ns)) {
+		sent.suppressed -= !now && sent.suppressed > 0; /* itself */
+		notifier->suppressed = 0;
+		alerts_send(alerts, alert, &sent, now ? 0 : t_ns);
+		return;
+	}
+	if (pending) {
+		alerts->deferred_ns = due_ns < alerts->deferred_ns ? due_ns : alerts->deferred_ns;
+	}
+	if (from) {
+		notifier->suppressed += pending || !is_step_down(state);
+		alerts->suppressed += pending;
+		alerts_suppress(alerts, alert, (enum alert_phase)from->phase,
+			(enum alert_severity)from->severity, pending || !is_step_down(state));
+	}
+}
+
+/* A metric that counts only what is past a limit of its own (a stage's growth; that of a state is
+ * only its highest) says which, and is 0 in between: the alert shows what it fired for. */
+static void show_own_limit(struct alert_state *state, const struct metric *metric)
+{
+	struct alert *alert = &state->alert;
+	if (!metric || metric->unit == UNIT_STATE || isnan(metric->limit)) {
+		return;
+	}
+	alert->threshold = metric->limit;
+	if (alert->phase == ALERT_FIRING && !alert_is_past(alert, alert->rule->threshold)) {
+		alert->value = state->notifier.value;
 	}
 }
 
@@ -38,13 +64,16 @@ void alert_instance_judge(struct alerts *alerts, struct alert_instance *instance
 {
 	enum alert_phase from;
 	enum alert_severity from_severity;
-	bool changed =
-		alert_state_step(&instance->state, value, t_ns, hold_ns, &from, &from_severity);
-	if (changed || alert_limit_differs(&instance->state)) {
-		settle(alerts, instance, changed, instance->state.alert.t_ns);
+	struct alert_state *state = &instance->state;
+	bool changed = alert_state_step(state, value, t_ns, hold_ns, &from, &from_severity);
+	show_own_limit(state, instance->metric);
+	if (changed || alert_notify_pending(state)) {
+		const struct alert_notifier before = {
+			.phase = (uint32_t)from, .severity = (uint32_t)from_severity};
+		notify(alerts, instance, changed ? &before : NULL, state->alert.t_ns);
 	}
-	/* after it was told: killed in between, it is told twice rather than never */
-	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, &instance->state);
+	/* after it was sent: killed in between, it is sent twice rather than never */
+	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, state);
 }
 
 void alert_instance_judge_slope(
@@ -76,15 +105,24 @@ void alert_instance_judge_absent(
 	alert_instance_judge(alerts, instance, value, t_ns, known ? 0 : ALERT_ABSENT_GRACE_NS);
 }
 
-void alerts_settle_owed(struct alerts *alerts, uint64_t t_ns)
+void alert_instance_judge_waiting(
+	struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns)
 {
-	alerts->owed_ns = UINT64_MAX;
+	const double value = instance->state.alert.value;
+	if (!isnan(value)) {
+		alert_instance_judge(alerts, instance, value, t_ns, 0);
+	}
+}
+
+void alerts_flush_deferred(struct alerts *alerts, uint64_t t_ns)
+{
+	alerts->deferred_ns = UINT64_MAX;
 	for (size_t i = 0; i < alerts->count; i++) {
 		struct alert_instance *instance = alerts->instance[i];
 		struct alert *alert = &instance->state.alert;
-		if (alert_limit_differs(&instance->state)) {
+		if (alert_notify_pending(&instance->state)) {
 			alert->t_ns = t_ns > alert->t_ns ? t_ns : alert->t_ns;
-			settle(alerts, instance, false, alert->t_ns);
+			notify(alerts, instance, NULL, alert->t_ns);
 			instance->slot = alerts_memory_store(
 				&alerts->memory, instance->slot, &instance->state);
 		}

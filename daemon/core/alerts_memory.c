@@ -55,10 +55,10 @@ static bool time_is_good(uint64_t t_ns, uint64_t now_ns)
 }
 
 /* A bucket takes two hours to fill at most: that of three an hour. */
-static bool debt_is_good(const struct alert_slot *slot, uint64_t now_ns)
+static bool limit_is_good(const struct alert_slot *slot, uint64_t now_ns)
 {
 	const uint64_t end_ns = now_ns + UINT64_C(7200000000000);
-	return slot->told.debt_ns[0] <= end_ns && slot->told.debt_ns[1] <= end_ns;
+	return slot->notifier.tat_ns[0] <= end_ns && slot->notifier.tat_ns[1] <= end_ns;
 }
 
 /* It becomes a part of topics. */
@@ -74,16 +74,15 @@ static bool instance_is_good(const struct alert_slot *slot)
 
 static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
 {
-	return slot->phase <= ALERT_FIRING && slot->told.phase <= ALERT_FIRING &&
-	       slot->told.severity <= ALERT_CRITICAL && debt_is_good(slot, now_ns) &&
+	return slot->phase <= ALERT_FIRING && slot->notifier.phase <= ALERT_FIRING &&
+	       slot->notifier.severity <= ALERT_CRITICAL && limit_is_good(slot, now_ns) &&
 	       slot->severity <= ALERT_CRITICAL && slot->unit < UNIT_COUNT_OF_UNITS &&
 	       slot->since_ns <= now_ns && time_is_good(slot->clear_since_ns, now_ns) &&
 	       time_is_good(slot->critical_since_ns, now_ns) &&
 	       time_is_good(slot->calm_since_ns, now_ns) && slot->since_us >= 0 &&
-	       !isnan(slot->threshold) && memchr(slot->name, '\0', sizeof(slot->name)) &&
-	       proto_name_valid(slot->name) && instance_is_good(slot) &&
-	       memchr(slot->metric, '\0', sizeof(slot->metric)) && proto_path_valid(slot->metric) &&
-	       memchr(slot->text, '\0', sizeof(slot->text));
+	       memchr(slot->name, '\0', sizeof(slot->name)) && proto_name_valid(slot->name) &&
+	       instance_is_good(slot) && memchr(slot->metric, '\0', sizeof(slot->metric)) &&
+	       proto_path_valid(slot->metric) && memchr(slot->text, '\0', sizeof(slot->text));
 }
 
 static struct runhead header_of(const uint8_t boot_id[16])
@@ -162,8 +161,9 @@ static void restore(struct alert_state *state, const struct alert_slot *slot)
 	alert->since_ns = slot->since_ns;
 	alert->since_us = slot->since_us;
 	alert->transitions = slot->transitions;
-	alert->withheld = slot->withheld;
-	state->told = slot->told;
+	alert->record = slot->record;
+	state->notifier = slot->notifier;
+	alert->unit = alert->unit == UNIT_NONE ? (enum unit)slot->unit : alert->unit;
 	snprintf(alert->text, sizeof(alert->text), "%s", slot->text);
 	alert->untold = (slot->holds & SLOT_UNTOLD) != 0;
 	/* until when is told by the silences: alert_hold_refresh */
@@ -211,9 +211,9 @@ static bool same(const struct alert_slot *slot, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
 	return slot->rule != 0 && slot->phase == (uint32_t)alert->phase &&
-	       memcmp(&slot->told, &state->told, sizeof(slot->told)) == 0 &&
-	       slot->withheld == alert->withheld && slot->severity == (uint32_t)alert->severity &&
-	       slot->since_ns == alert->since_ns && slot->clear_since_ns == state->clear_since_ns &&
+	       memcmp(&slot->notifier, &state->notifier, sizeof(slot->notifier)) == 0 &&
+	       slot->severity == (uint32_t)alert->severity && slot->since_ns == alert->since_ns &&
+	       slot->clear_since_ns == state->clear_since_ns &&
 	       slot->critical_since_ns == state->critical_since_ns &&
 	       slot->calm_since_ns == state->calm_since_ns && slot->holds == holds_of(alert);
 }
@@ -229,8 +229,8 @@ static void fill_slot(struct alert_slot *slot, const struct alert_state *state)
 	slot->since_ns = alert->since_ns;
 	slot->since_us = alert->since_us;
 	slot->transitions = alert->transitions;
-	slot->withheld = alert->withheld;
-	slot->told = state->told;
+	slot->record = alert->record;
+	slot->notifier = state->notifier;
 	slot->clear_since_ns = state->clear_since_ns;
 	slot->critical_since_ns = state->critical_since_ns;
 	slot->calm_since_ns = state->calm_since_ns;
@@ -247,7 +247,8 @@ static void fill_slot(struct alert_slot *slot, const struct alert_state *state)
 int alerts_memory_store(struct alerts_memory *memory, int index, const struct alert_state *state)
 {
 	const struct alert *alert = &state->alert;
-	if (alert->phase == ALERT_OK && !alert_limit_differs(state) && !alert_limit_owes(state)) {
+	if (alert->phase == ALERT_OK && !alert_notify_pending(state) &&
+		!alert_notify_limits(state)) {
 		alerts_memory_free(memory, index);
 		return -1;
 	}

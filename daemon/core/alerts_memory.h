@@ -1,6 +1,6 @@
 /*
  * What alerts remember across a restart of the daemon, also after kill -9: a slot of shared memory
- * (a mapped file of the run directory) for each alert that is pending or firing, or was told so
+ * (a mapped file of the run directory) for each alert that is pending or firing, or was sent so
  * often that its limit still counts. A slot is written when its alert's phase, severity or times
  * change, without a system call. Beside them lie the windows of slopes. The next process of the
  * same boot takes a slot up when the same rule meets the same metric again; a rule whose definition
@@ -22,8 +22,8 @@ struct alert_slot {
 	uint64_t since_ns, transitions;
 	int64_t since_us; /* wall time, of a boot before; 0 = since_ns says it */
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
-	uint64_t withheld;
-	struct alert_told told;
+	uint64_t record; /* its newest entry in the log of transitions */
+	struct alert_notifier notifier;
 	double value, threshold;
 	uint32_t phase, severity;
 	uint32_t unit, holds;	    /* SLOT_ bits */

@@ -9,10 +9,10 @@ void alert_hold_drop_ack(struct alerts *alerts, const struct alert *alert)
 	}
 }
 
-void alert_hold_judge(
-	struct alerts *alerts, struct alert *alert, struct alert_transition *transition)
+void alert_hold_judge(struct alerts *alerts, struct alert *alert,
+	struct alert_transition *transition, uint64_t now_ns)
 {
-	uint64_t until_ns = alert_holds_until(&alerts->holds, alert, transition->t_ns);
+	uint64_t until_ns = alert_holds_until(&alerts->holds, alert, now_ns);
 	alert->silenced_until_ns = until_ns;
 	if (transition->to != ALERT_FIRING) {
 		transition->quiet = alert->untold;
@@ -43,7 +43,7 @@ void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, 
 	bool acked = alert_holds_ack(&alerts->holds, alert->rule->name, alert->instance) != NULL;
 	/* nobody was called, or of something less bad */
 	bool missed = alert->untold || alert->silenced_until_ns != 0;
-	bool told = instance->state.told.phase == ALERT_FIRING; /* else the limit has it */
+	bool told = instance->state.notifier.phase == ALERT_FIRING; /* else the limit has it */
 	bool late = missed && told && until_ns == 0 && !acked;
 	if (!late && until_ns == alert->silenced_until_ns && acked == alert->acked) {
 		return;
@@ -55,11 +55,12 @@ void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, 
 		.from = late ? ALERT_OK : ALERT_FIRING,
 		.to = ALERT_FIRING,
 		.from_severity = alert->severity,
-		.t_ns = now_ns,
+		.t_ns = alert->since_ns,
+		.sent_ns = late && alert->since_ns < now_ns ? now_ns : 0,
+		.value = late ? instance->state.notifier.value : alert->value,
 		.quiet = !late,
-		.late = late,
 		.update = !late};
-	alerts_hand_on(alerts, &transition);
+	alerts_dispatch(alerts, alert, &transition);
 	instance->slot = alerts_memory_store(&alerts->memory, instance->slot, &instance->state);
 }
 

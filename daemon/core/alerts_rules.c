@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,7 @@ void alert_rules_keep(struct alert_rule **fresh, size_t count, struct alert_rule
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < olds; k++) {
 			if (old[k] && same_rule(fresh[i], old[k])) {
+				old[k]->configured = fresh[i]->configured;
 				free(fresh[i]);
 				fresh[i] = old[k];
 				old[k] = NULL;
@@ -68,6 +70,15 @@ void alert_rules_keep(struct alert_rule **fresh, size_t count, struct alert_rule
 			}
 		}
 	}
+}
+
+void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT])
+{
+	const char *name = unit_name(unit);
+	snprintf(ret, ALERT_UNIT, "%s%s", name,
+		!per_minute ? ""
+		: name[0]   ? " per minute"
+			    : "per minute");
 }
 
 const char *alert_phase_name(enum alert_phase phase)
@@ -92,6 +103,23 @@ const char *alert_severity_name(enum alert_severity severity)
 		return "warning";
 	case ALERT_CRITICAL:
 		return "critical";
+	}
+	return "unknown";
+}
+
+const char *alert_kind_name(enum alert_kind kind)
+{
+	switch (kind) {
+	case ALERT_ABOVE:
+		return "above";
+	case ALERT_BELOW:
+		return "below";
+	case ALERT_EQUALS:
+		return "equals";
+	case ALERT_ABSENT:
+		return "absent";
+	case ALERT_SLOPE:
+		return "slope_above";
 	}
 	return "unknown";
 }

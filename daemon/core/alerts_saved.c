@@ -56,13 +56,14 @@ size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, ui
 	}
 	for (size_t i = 0; i < ALERT_SLOTS; i++) {
 		struct alert_slot slot = alerts->memory.slot[i];
-		if (slot.rule == 0 || (slot.phase == ALERT_OK && slot.told.phase == ALERT_OK)) {
-			continue; /* what is ok, but was not told to be, is owed */
+		if (slot.rule == 0 || (slot.phase == ALERT_OK && slot.notifier.phase == ALERT_OK)) {
+			continue; /* what is ok, but was not sent to be, is deferred */
 		}
 		slot.since_us = since_us(&slot, wall);
 		slot.since_ns = 0;
 		slot.clear_since_ns = slot.critical_since_ns = slot.calm_since_ns = ALERT_NEVER;
-		slot.told.debt_ns[0] = slot.told.debt_ns[1] = 0;
+		slot.notifier.tat_ns[0] = slot.notifier.tat_ns[1] = 0;
+		slot.record = 0;
 		slot.holds &= ~(uint32_t)SLOT_SILENCED;
 		memcpy(bytes + size, &slot, sizeof(slot));
 		size += sizeof(slot);

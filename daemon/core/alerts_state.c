@@ -4,12 +4,19 @@
 
 #include <math.h>
 
+static void set_severity(struct alert *alert, bool critical)
+{
+	alert->severity = critical ? ALERT_CRITICAL : alert->rule->severity;
+	alert->threshold = critical			       ? alert->rule->critical
+			   : alert->rule->kind == ALERT_ABSENT ? (double)NAN
+							       : alert->rule->threshold;
+}
+
 void alert_state_init(struct alert_state *state, uint64_t t_ns)
 {
 	state->alert.phase = ALERT_OK;
-	state->alert.severity = state->alert.rule->severity;
 	state->alert.value = NAN;
-	state->alert.threshold = state->alert.rule->threshold;
+	set_severity(&state->alert, false);
 	state->alert.since_ns = t_ns;
 	state->alert.since_us = 0;
 	state->alert.t_ns = t_ns;
@@ -18,7 +25,8 @@ void alert_state_init(struct alert_state *state, uint64_t t_ns)
 	state->clear_since_ns = ALERT_NEVER;
 	state->critical_since_ns = ALERT_NEVER;
 	state->calm_since_ns = ALERT_NEVER;
-	state->told = (struct alert_told){.phase = ALERT_OK};
+	state->alert.record = 0;
+	state->notifier = (struct alert_notifier){.phase = ALERT_OK, .value = NAN};
 }
 
 static bool crossed(const struct alert *alert, double value, double threshold)
@@ -37,6 +45,11 @@ static bool crossed(const struct alert *alert, double value, double threshold)
 		break;
 	}
 	return isnan(value);
+}
+
+bool alert_is_past(const struct alert *alert, double limit)
+{
+	return crossed(alert, alert->value, limit);
 }
 
 static int level_of(const struct alert *alert, double value)
@@ -89,12 +102,6 @@ static void enter(struct alert_state *state, enum alert_phase phase, uint64_t t_
 	state->calm_since_ns = ALERT_NEVER;
 }
 
-static void set_severity(struct alert *alert, bool critical)
-{
-	alert->severity = critical ? ALERT_CRITICAL : alert->rule->severity;
-	alert->threshold = critical ? alert->rule->critical : alert->rule->threshold;
-}
-
 static bool step_quiet(struct alert_state *state, int level, uint64_t t_ns, uint64_t for_ns)
 {
 	struct alert *alert = &state->alert;
@@ -131,8 +138,9 @@ static bool step_firing(struct alert_state *state, double value, uint64_t t_ns)
 	track(&state->calm_since_ns, calm(alert, value, rule->critical), t_ns);
 	if (held(state->critical_since_ns, t_ns, rule->for_ns)) {
 		set_severity(alert, true);
-	} else if (held(state->calm_since_ns, t_ns, rule->clear_for_ns)) {
-		set_severity(alert, false);
+	} else if (state->clear_since_ns == ALERT_NEVER &&
+		   held(state->calm_since_ns, t_ns, rule->clear_for_ns)) {
+		set_severity(alert, false); /* what may clear soon waits for that */
 	}
 	if (alert->severity == before) {
 		return false;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/alerts_state.h"
 #include "daemon/core/stages.h"
 
 struct text {
@@ -65,6 +66,8 @@ static void put_quantity(struct text *text, const struct alert *alert, double va
 static void put_template(struct text *text, const struct alert *alert)
 {
 	const char *at = alert->rule->message;
+	char unit[ALERT_UNIT];
+	alert_unit(alert->unit, alert->rule->kind == ALERT_SLOPE, unit);
 	const struct {
 		const char *key;
 		const char *word; /* NULL: the number */
@@ -72,7 +75,7 @@ static void put_template(struct text *text, const struct alert *alert)
 	} table[] = {
 		{"{metric}", alert->metric, 0},
 		{"{instance}", alert->instance, 0},
-		{"{unit}", unit_name(alert->unit), 0},
+		{"{unit}", unit, 0},
 		{"{value}", NULL, alert->value},
 		{"{threshold}", NULL, alert->threshold},
 	};
@@ -117,8 +120,9 @@ static bool put_growth(struct text *text, const struct alert *alert)
 	while (name > alert->metric && name[-1] != '/') {
 		name--;
 	}
-	char size[32];
-	snprintf(size, sizeof(size), ": %.1fMB", alert->value / (1 << 20));
+	char size[80];
+	snprintf(size, sizeof(size), ": %.1fMB (limit %.1f MiB)", alert->value / (1 << 20),
+		alert->threshold / (1 << 20));
 	put_words(text, "High memory usage in ");
 	put(text, name, (size_t)(end - name));
 	put_words(text, size);
@@ -143,13 +147,22 @@ static const char *relation(const struct alert *alert)
 	return firing ? " has no value" : " has a value again";
 }
 
-/* "process/cam/rss grows by 12.3 MiB a minute". When it ends, by what it was not to grow. */
+/* "process/cam/rss grows by 12.3 MiB per minute". When it ends, by what it was not to grow. */
 static void put_slope(struct text *text, const struct alert *alert)
 {
 	bool firing = alert->phase == ALERT_FIRING;
 	put_words(text, relation(alert));
 	put_quantity(text, alert, firing ? alert->value : alert->threshold);
-	put_words(text, " a minute");
+	put_words(text, " per minute");
+}
+
+static void put_limit(struct text *text, const struct alert *alert, double limit)
+{
+	if (alert->unit == UNIT_BYTES) {
+		put_quantity(text, alert, limit);
+	} else {
+		put_number(text, limit);
+	}
 }
 
 static void put_standard(struct text *text, const struct alert *alert)
@@ -162,27 +175,32 @@ static void put_standard(struct text *text, const struct alert *alert)
 		put_words(text, relation(alert));
 	} else if (kind == ALERT_EQUALS && alert->unit == UNIT_BOOL && alert->threshold == 1) {
 		put_words(text, alert->phase == ALERT_FIRING ? " is on" : " is off again");
+	} else if (isnan(alert->value)) {
+		put_words(text, " has no value any more");
 	} else {
 		put_words(text, " ");
 		put_quantity(text, alert, alert->value);
 		put_words(text, relation(alert));
-		if (alert->unit == UNIT_BYTES) {
-			put_quantity(text, alert, alert->threshold);
-		} else {
-			put_number(text, alert->threshold);
-		}
+		put_limit(text, alert, alert->threshold);
 	}
 }
 
-/* What was withheld is not silently gone. */
-static void put_withheld(struct text *text, const struct alert *alert)
+/* Stepped down, not past the limit of what it is now, and not cleared yet. */
+static bool is_clearing(const struct alert *alert)
 {
-	char words[64];
-	if (alert->withheld > 0) {
-		snprintf(words, sizeof(words), " (%" PRIu64 " changes before were not told)",
-			alert->withheld);
-		put_words(text, words);
-	}
+	return alert->phase == ALERT_FIRING && !isnan(alert->rule->critical) &&
+	       !isnan(alert->value) && alert->severity != ALERT_CRITICAL &&
+	       !alert_is_past(alert, alert->rule->threshold);
+}
+
+static void put_clearing(struct text *text, const struct alert *alert)
+{
+	const struct alert_rule *rule = alert->rule;
+	put_words(text, alert->metric);
+	put_words(text, " ");
+	put_quantity(text, alert, alert->value);
+	put_words(text, ", clears at ");
+	put_limit(text, alert, isnan(rule->clear) ? rule->threshold : rule->clear);
 }
 
 void alerts_text(const struct alert *alert, const char *ending, char *ret, size_t size)
@@ -194,6 +212,8 @@ void alerts_text(const struct alert *alert, const char *ending, char *ret, size_
 	if (ending) {
 		put(&text, alert->metric, strlen(alert->metric));
 		put(&text, ending, strlen(ending));
+	} else if (is_clearing(alert)) {
+		put_clearing(&text, alert);
 	} else if (alert->rule->message[0] && alert->phase == ALERT_FIRING) {
 		put_template(&text, alert);
 	} else if (thermal && alert->rule->kind == ALERT_ABOVE && !isnan(alert->value)) {
@@ -201,7 +221,6 @@ void alerts_text(const struct alert *alert, const char *ending, char *ret, size_
 	} else if (!put_growth(&text, alert)) {
 		put_standard(&text, alert);
 	}
-	put_withheld(&text, alert);
 	/* A cut may have gone through a character of a template: the last one goes. */
 	while (text.left == 1 && text.at > ret && (*(text.at - 1) & 0x80)) {
 		bool leading = (*(text.at - 1) & 0x40) != 0;
@@ -209,5 +228,16 @@ void alerts_text(const struct alert *alert, const char *ending, char *ret, size_
 		if (leading) {
 			break;
 		}
+	}
+}
+
+void alerts_text_suppressed(char *text, size_t size, uint64_t count)
+{
+	char words[64];
+	if (count > 0) {
+		const size_t length = strlen(text);
+		struct text at = {.at = text + length, .left = size - length};
+		snprintf(words, sizeof(words), " (%" PRIu64 " changes suppressed)", count);
+		put_words(&at, words);
 	}
 }

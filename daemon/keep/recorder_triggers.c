@@ -22,8 +22,8 @@ static void on_alert(void *ctx, const struct alert_transition *transition)
 	const struct alert *alert = transition->alert;
 	struct record_cause cause = {.kind = RECORD_ALERT, .t_ns = transition->t_ns};
 	if ((recorder->options.triggers & RECORDER_ALERTS) == 0 || transition->to != ALERT_FIRING ||
-		transition->from == ALERT_FIRING || transition->test || transition->late ||
-		alert->severity < ALERT_WARNING) {
+		transition->from == ALERT_FIRING || transition->update || transition->test ||
+		transition->sent_ns != 0 || alert->severity < ALERT_WARNING) {
 		return;
 	}
 	cause.of_app = record_metric_of_app(alert->metric);

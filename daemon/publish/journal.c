@@ -137,13 +137,20 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	const struct alert *alert = transition->alert;
 	bool firing = transition->to == ALERT_FIRING;
 	bool single = strcmp(alert->instance, "_") == 0;
-	char message[FIELD_SIZE - 40];
-	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s%s", alert->rule->name,
+	const struct wallclock *wall = ((struct journal *)ctx)->core->wall;
+	char message[FIELD_SIZE - 40], later[64] = "";
+	if (transition->sent_ns != 0) {
+		snprintf(later, sizeof(later), " (%.0f s ago)",
+			(double)(transition->sent_ns - transition->t_ns) / 1e9);
+	}
+	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s%s%s", alert->rule->name,
 		single ? "" : " of ", single ? "" : alert->instance,
 		firing ? "is firing (" : "is over",
 		firing ? alert_severity_name(alert->severity) : "", firing ? ")" : "", alert->text,
-		remark(transition));
+		remark(transition), later);
 	struct entry entry = {.count = 0};
+	char unit[ALERT_UNIT];
+	alert_unit(alert->unit, alert->rule->kind == ALERT_SLOPE, unit);
 	add(&entry, "MESSAGE_ID=%s", transition_id(transition));
 	add(&entry, "EDGEPROF_RULE=%s", alert->rule->name);
 	add(&entry, "EDGEPROF_INSTANCE=%s", alert->instance);
@@ -152,9 +159,14 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	add(&entry, "EDGEPROF_SEVERITY=%s", alert_severity_name(alert->severity));
 	add(&entry, "EDGEPROF_FROM_STATE=%s", alert_phase_name(transition->from));
 	add(&entry, "EDGEPROF_FROM_SEVERITY=%s", alert_severity_name(transition->from_severity));
-	add(&entry, "EDGEPROF_UNIT=%s", unit_name(alert->unit));
-	if (isfinite(alert->value)) {
-		add(&entry, "EDGEPROF_VALUE=%.10g", alert->value);
+	add(&entry, "EDGEPROF_UNIT=%s", unit);
+	add(&entry, "EDGEPROF_TIME_US=%" PRId64, wallclock_us(wall, transition->t_ns));
+	if (transition->sent_ns != 0) {
+		add(&entry, "EDGEPROF_SENT_TIME_US=%" PRId64,
+			wallclock_us(wall, transition->sent_ns));
+	}
+	if (isfinite(transition->value)) {
+		add(&entry, "EDGEPROF_VALUE=%.10g", transition->value);
 	}
 	if (isfinite(alert->threshold)) {
 		add(&entry, "EDGEPROF_THRESHOLD=%.10g", alert->threshold);

@@ -52,9 +52,8 @@ static void add_number(struct builder *builder, const char *key, double value)
 	}
 }
 
-static void add_time(struct builder *builder, const struct core *core, uint64_t t_ns)
+static void add_time(struct builder *builder, const char *key, const char *key_ms, int64_t us)
 {
-	int64_t us = wallclock_us(core->wall, t_ns);
 	time_t seconds = (time_t)(us / 1000000);
 	struct tm tm;
 	char text[40];
@@ -63,19 +62,24 @@ static void add_time(struct builder *builder, const struct core *core, uint64_t 
 	}
 	size_t used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(text + used, sizeof(text) - used, ".%03dZ", (int)(us / 1000 % 1000));
-	add_text(builder, "ts", text);
-	add_integer(builder, "ts_ms", us / 1000);
+	add_text(builder, key, text);
+	add_integer(builder, key_ms, us / 1000);
+}
+
+static struct builder begin_us(const char *schema, const struct core *core, int64_t time_us)
+{
+	struct builder builder = {cJSON_CreateObject()};
+	add_text(&builder, "schema", schema);
+	add_time(&builder, "ts", "ts_ms", time_us);
 	if (!wallclock_synced(core->wall)) {
-		add_text(builder, "clock", "unsynchronised");
+		add_text(&builder, "clock", "unsynchronised");
 	}
+	return builder;
 }
 
 static struct builder begin(const char *schema, const struct core *core, uint64_t t_ns)
 {
-	struct builder builder = {cJSON_CreateObject()};
-	add_text(&builder, "schema", schema);
-	add_time(&builder, core, t_ns);
-	return builder;
+	return begin_us(schema, core, wallclock_us(core->wall, t_ns));
 }
 
 static char *finish(struct builder *builder, size_t *length)
@@ -253,18 +257,23 @@ char *payload_stage(const struct core *core, const struct app *app, const struct
 	return finish(&builder, length);
 }
 
+/* An alert may fire since a boot before this one. */
+static int64_t since_us(const struct core *core, const struct alert *alert)
+{
+	return alert->since_us ? alert->since_us : wallclock_us(core->wall, alert->since_ns);
+}
+
 static void add_alert(struct builder *builder, const struct core *core, const struct alert *alert,
-	enum alert_phase phase)
+	enum alert_phase phase, double value)
 {
 	add_text(builder, "rule", alert->rule->name);
 	add_text(builder, "instance", alert->instance);
 	add_text(builder, "metric", alert->metric);
 	add_text(builder, "state", alert_phase_name(phase));
 	add_text(builder, "severity", alert_severity_name(alert->severity));
-	add_number(builder, "value", alert->value);
+	add_number(builder, "value", value);
 	add_number(builder, "threshold", alert->threshold);
-	add_integer(builder, "since_us",
-		alert->since_us ? alert->since_us : wallclock_us(core->wall, alert->since_ns));
+	add_integer(builder, "since_us", since_us(core, alert));
 	add_text(builder, "text", alert->text);
 	if (phase == ALERT_FIRING) {
 		add_flag(builder, "acked", alert->acked);
@@ -281,16 +290,23 @@ static void add_alert(struct builder *builder, const struct core *core, const st
 
 char *payload_alert(const struct core *core, const struct alert *alert, size_t *length)
 {
-	struct builder builder = begin("edgeprof.alert/1", core, alert->since_ns);
-	add_alert(&builder, core, alert, alert->phase);
+	struct builder builder = begin_us("edgeprof.alert/1", core, since_us(core, alert));
+	add_alert(&builder, core, alert, alert->phase, alert->value);
 	return finish(&builder, length);
 }
 
 char *payload_alert_event(
 	const struct core *core, const struct alert_transition *transition, size_t *length)
 {
-	struct builder builder = begin("edgeprof.alert/1", core, transition->t_ns);
-	add_alert(&builder, core, transition->alert, transition->to);
+	const struct alert *alert = transition->alert;
+	const bool before = transition->t_ns == alert->since_ns && alert->since_us;
+	struct builder builder = begin_us("edgeprof.alert/1", core,
+		before ? alert->since_us : wallclock_us(core->wall, transition->t_ns));
+	if (transition->sent_ns != 0) {
+		add_time(&builder, "sent_ts", "sent_ts_ms",
+			wallclock_us(core->wall, transition->sent_ns));
+	}
+	add_alert(&builder, core, alert, transition->to, transition->value);
 	add_text(&builder, "from", alert_phase_name(transition->from));
 	if (transition->from == ALERT_FIRING) {
 		add_text(&builder, "from_severity", alert_severity_name(transition->from_severity));

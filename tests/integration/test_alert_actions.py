@@ -67,7 +67,8 @@ def test_acknowledgement_lasts_over_a_kill_and_ends_when_it_gets_worse():
             check = daemon.ctl("alerts", "--check")
             assert check.returncode == 1 and check.stdout.startswith("EDGEPROF WARNING - 1 alert fires: temperature 77"), check
             assert "| firing=1;0;;0 critical=0;;0;0 pending=0" in check.stdout, check.stdout
-            assert daemon.ctl("alerts", "--check=critical").returncode == 0
+            check = daemon.ctl("alerts", "--check=critical")
+            assert check.returncode == 0 and check.stdout.startswith("EDGEPROF OK - no critical alert fires; 1 warning does"), check
             assert daemon.ctl("ack", "temperature:_", "-m", "fan is ordered").returncode == 0
             for end in (daemon.kill, daemon.stop):
                 check = daemon.ctl("alerts", "--check")
@@ -141,6 +142,11 @@ def test_silence_that_is_taken_back_tells_at_once():
             assert daemon.ctl("silence", "--remove", "*").returncode == 2  # other globs
             assert daemon.ctl("silence", "--remove", "*:_").returncode == 0
             assert [e["subject"] for e in events(daemon, "alert")] == ["temperature"]
+            for verb in (["silence", "nosuchrule", "2h"], ["silence", "no*such", "2h"], ["ack", "nosuchrule"]):
+                refused = daemon.ctl(*verb)
+                assert refused.returncode == 2 and f"no alert rule '{verb[1]}'" in refused.stderr, refused
+                assert "edgeprofctl rules" in refused.stderr, refused
+            assert daemon.ctl("silence").stdout == "No silences.\n"
             for words in (["temperature", "0s"], ["temperature"], ["temperature", "x"], ["a/b", "1h"], ["", "1h"]):
                 assert daemon.ctl("silence", *words).returncode == 64, words
             for method, parameters, bad in (
@@ -155,6 +161,79 @@ def test_silence_that_is_taken_back_tells_at_once():
                     assert False, (method, parameters)
                 except VarlinkError as error:
                     assert error.name.endswith("InvalidParameter") and error.parameters == {"parameter": bad}, (method, error.parameters)
+
+
+def flap(daemon, temp, times):
+    for _ in range(times):
+        heat(daemon, temp, 90, "firing")
+        heat(daemon, temp, 50, "ok")
+
+
+def test_a_flapping_alert_is_notified_seldom_and_its_state_is_right_all_the_time():
+    steps = "[alert temperature]\ncritical = 1000\n[alert temperature_limit]\nabove = 100\nclear = 100\nclear_for = 0s\n"
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        root, temp = board(scratch)
+        with Daemon(config(broker) + steps, root=root) as daemon:
+            connected(daemon)
+            until("watched", lambda: alert_of(daemon))
+            flap(daemon, temp, 6)  # six notifications are sent, six are not
+            heat(daemon, temp, 90, "firing")
+            newest = daemon.call("GetAlertLog")["transitions"][-1]
+            assert newest["to"] == "firing" and newest["suppressed"] and "sent_time_us" not in newest, newest
+            assert abs(newest["time_us"] - alert_of(daemon)["since_us"]) < 1000, newest
+            state = json.loads(broker.subscribe(STATE, until=lambda seen: seen)[-1][1])
+            assert state["state"] == "firing" and state["value"] == 90, state
+            before = time.time()
+            heat(daemon, temp, 110, "firing")  # another rule is not delayed by this one
+            other = until("the other rule", lambda: next(
+                (t for t in daemon.call("GetAlertLog")["transitions"] if t["rule"] == "temperature_limit"), None))
+            assert not other["suppressed"] and other["time_us"] / 1e6 > before - 1, other
+            heat(daemon, temp, 50, "ok")
+            log = [t for t in daemon.call("GetAlertLog")["transitions"] if t["rule"] == "temperature"]
+            assert len(log) == 7 and log[-1]["to"] == "ok" and log[-1]["suppressed"], log
+            recent = daemon.ctl("alerts", "--recent", "temperature").stdout
+            assert "not sent" in recent.splitlines()[-1], recent
+            # a subscriber that comes now finds no state: the topic was cleared at once
+            seen = broker.subscribe(f"edgeprof/{DEVICE}/#", until=lambda seen: any(t.endswith("/summary") for t, _ in seen))
+            assert STATE not in [topic for topic, payload in seen if payload], seen
+            for end in (daemon.kill, daemon.stop):  # the limit is remembered, the state is right
+                end()
+                daemon.start()
+                until("judged", lambda: alert_of(daemon))
+                heat(daemon, temp, 90, "firing")
+                heat(daemon, temp, 50, "ok")
+            assert len([e for e in events(daemon, "alert") if e["subject"] == "temperature"]) == 6
+
+
+def test_rules_are_listed_with_their_states():
+    more = "[alert mine]\nmetric = temperature/*\nbelow = 5\nfor = 1h\n[alert lost]\nmetric = nothing/here\nabsent = yes\n" \
+           "[alert grows]\nmetric = memory/used\nslope_above = 5\n[alert leak]\nenabled = no\n"
+    with tempfile.TemporaryDirectory() as scratch:
+        root, temp = board(scratch)
+        with Daemon(config() + more, root=root) as daemon:
+            rules = lambda: {r["rule"]: r for r in daemon.call("ListRules")["rules"]}
+            until("watched", lambda: rules()["temperature"]["instances"] == 1)
+            temperature = rules()["temperature"]
+            assert (temperature["state"], temperature["origin"], temperature["condition"]) == ("ok", "config", "above"), temperature
+            assert (temperature["threshold"], temperature["critical"], temperature["severity"]) == (75, 82, "warning")
+            assert rules()["cpu"]["origin"] == "built-in" and rules()["leak"]["state"] == "disabled"
+            assert "threshold" not in rules()["lost"] and rules()["lost"]["instances"] == 1
+            heat(daemon, temp, 80, "firing")
+            assert rules()["temperature"]["state"] == "firing" and rules()["temperature"]["firing"] == 1
+            assert daemon.ctl("silence", "temperature", "1h").returncode == 0
+            assert rules()["temperature"]["state"] == "silenced" and rules()["temperature"]["silenced"] == 1
+            temp.write_text("1000\n")
+            until("pending", lambda: rules()["mine"]["state"] == "pending")
+            text = daemon.ctl("rules").stdout
+            assert "grows by more than 5 per minute" in text and "above 75, critical 82" in text, text
+            assert daemon.ctl("rules", "mine").stdout.count("\n") == 2
+            assert daemon.ctl("rules", "memory/*").stdout.count("\n") >= 2  # by metric, too
+            none = daemon.ctl("rules", "nosuch*")
+            assert none.returncode == 2 and "nosuch*" in none.stderr, none
+            lost = until("it is missed", lambda: next((a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "lost" and a["state"] == "firing"), None), 30)
+            assert "threshold" not in lost and lost["value"] is None, lost
+            row = next(line for line in daemon.ctl("alerts").stdout.splitlines() if " lost " in line)
+            assert row.split()[3:5] == ["-", "-"], row
 
 
 def test_chain_is_proved_with_the_broker_up_and_down_and_without_one():
@@ -172,7 +251,7 @@ def test_chain_is_proved_with_the_broker_up_and_down_and_without_one():
         except VarlinkError as error:
             assert error.name.endswith("LimitReached"), error.name
         again = daemon.ctl("test-alert")
-        assert again.returncode == 69 and "TestAlert: the limit of 1 tests in 10 s" in again.stderr, again
+        assert again.returncode == 1 and "TestAlert: the limit of 1 tests in 10 s" in again.stderr, again
         seen = []
         broker.stop()
         until("away", lambda: daemon.call("GetStatus")["broker"]["state"] == "away")
@@ -240,4 +319,5 @@ def try_test(daemon, seen):
         return False
 
 
-run_tests(globals())
+if __name__ == "__main__":
+    run_tests(globals())

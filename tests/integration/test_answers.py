@@ -45,6 +45,7 @@ CALLS = [
     ("WatchProcess", {}),
     ("ListAlerts", {}),
     ("ListAlerts", {"all": True}),
+    ("ListRules", {}),
     ("AckAlert", {"rule": "always", "note": "known"}),
     ("SilenceAlert", {"rule": "alw*", "seconds": 60, "note": "works"}),
     ("ListSilences", {}),
@@ -119,7 +120,7 @@ def test_every_verb_answers_in_text_and_json():
     with profiled() as daemon:
         verbs = [
             ["status"], ["sensors"], ["sensors", "cpu/*"], ["stages"], ["stages", "demo"], ["stages", "--tree"], ["stages", "--by", "unit"], ["stages", "--wide"], ["frames"], ["report"], ["report", "demo"], ["report", "demo", "--run", "0"], ["stages", "--all-runs"], ["apps"], ["ps"], ["ps", "--threads"],
-            ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"],
+            ["history", "cpu/*"], ["history", "stage/demo/*/p95_ms", "--since", "1min"], ["alerts"], ["alerts", "--all"], ["rules"], ["rules", "temp*"],
             ["events"], ["self"], ["throttle"], ["metrics"], ["source", "list"], ["mark", "here"], ["marks"], ["trace"], ["trace", "demo", "--since", "5s"],
         ]
         for verb in verbs:

@@ -18,7 +18,9 @@ struct heard {
 	char rule[PROTO_NAME_SIZE];
 	enum alert_phase from, to;
 	enum alert_severity severity;
-	uint64_t t_ns;
+	uint64_t t_ns;	      /* of the notification */
+	uint64_t happened_ns; /* before it, if it was deferred */
+	double value;
 };
 
 struct life {
@@ -38,12 +40,17 @@ struct life {
 static inline void life_hear(void *ctx, const struct alert_transition *transition)
 {
 	struct life *life = ctx;
+	if (transition->update) {
+		return; /* people are not notified */
+	}
 	ck_assert_uint_lt(life->count, HEARD_MAX);
 	struct heard *heard = &life->heard[life->count++];
 	*heard = (struct heard){.from = transition->from,
 		.to = transition->to,
 		.severity = transition->alert->severity,
-		.t_ns = transition->t_ns};
+		.t_ns = transition->sent_ns ? transition->sent_ns : transition->t_ns,
+		.happened_ns = transition->t_ns,
+		.value = transition->value};
 	snprintf(heard->rule, sizeof(heard->rule), "%s", transition->alert->rule->name);
 }
 

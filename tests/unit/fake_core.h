@@ -72,6 +72,11 @@ const char *alert_severity_name(enum alert_severity severity)
 	return names[severity];
 }
 
+void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT])
+{
+	snprintf(ret, ALERT_UNIT, "%s%s", unit_name(unit), per_minute ? " per minute" : "");
+}
+
 struct app *apps_at(struct apps *apps, size_t index)
 {
 	(void)apps;
@@ -108,7 +113,8 @@ static inline void fake_transition(
 		.from = alert->phase,
 		.to = to,
 		.from_severity = alert->severity,
-		.t_ns = t_ns};
+		.t_ns = t_ns,
+		.value = alert->value};
 	alert->phase = to;
 	alert->since_ns = alert->t_ns = t_ns;
 	snprintf(alert->text, sizeof(alert->text), "%s", text);

@@ -24,7 +24,7 @@ static struct source *source;
 static uint64_t now_ns, limit; /* told transitions an hour */
 static char heard[2048];
 
-/* "!" calls people, "." is quiet, "~" only a hold. */
+/* "!" calls people, "." is quiet, "~" only a hold or a state that nobody is notified of. */
 static inline void on_transition(void *ctx, const struct alert_transition *transition)
 {
 	(void)ctx;
@@ -34,7 +34,8 @@ static inline void on_transition(void *ctx, const struct alert_transition *trans
 		: transition->quiet ? "."
 				    : "!",
 		alert_phase_name(transition->from), alert_phase_name(transition->to),
-		alert_severity_name(transition->alert->severity), transition->late ? "late" : "");
+		alert_severity_name(transition->alert->severity),
+		transition->sent_ns ? "later" : "");
 }
 
 static inline void stop(void)

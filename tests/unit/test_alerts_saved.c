@@ -159,7 +159,8 @@ END_TEST
 
 static void count_ok(void *ctx, const struct alert_transition *transition)
 {
-	*(int *)ctx += strcmp(transition->alert->rule->name, "seldom") == 0 &&
+	*(int *)ctx += !transition->update &&
+		       strcmp(transition->alert->rule->name, "seldom") == 0 &&
 		       transition->alert->phase == ALERT_OK;
 }
 

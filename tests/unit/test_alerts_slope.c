@@ -181,7 +181,7 @@ START_TEST(a_leak_fires_and_ends_with_its_process)
 	ck_assert_str_eq(alert->instance, "cam");
 	ck_assert_double_eq_tol(alert->value, 12.3 * MIB, 1);
 	ck_assert_ptr_nonnull(strstr(alert->text, "process/cam/rss grows by "));
-	ck_assert_ptr_nonnull(strstr(alert->text, " MiB a minute"));
+	ck_assert_ptr_nonnull(strstr(alert->text, " MiB per minute"));
 	/* a suspend leaves the alert as it is */
 	alerts_break(life->alerts);
 	live(life, 900 * MIB, 12.3 * MIB, 2);
@@ -192,7 +192,7 @@ START_TEST(a_leak_fires_and_ends_with_its_process)
 	life_commit(life, SECOND);
 	live(life, 50 * MIB, 0, 2);
 	ck_assert_int_eq(alert->phase, ALERT_OK);
-	ck_assert_str_eq(alert->text, "process/cam/rss no longer grows by 1 MiB a minute");
+	ck_assert_str_eq(alert->text, "process/cam/rss no longer grows by 1 MiB per minute");
 	life_free(life);
 }
 END_TEST

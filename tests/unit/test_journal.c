@@ -104,6 +104,24 @@ static struct alert_transition transition_of(const char *instance)
 		.alert = alert, .from = ALERT_OK, .to = ALERT_FIRING, .t_ns = 1};
 }
 
+START_TEST(one_that_is_sent_later_says_when_it_happened)
+{
+	be_a_service();
+	ck_assert_int_eq(journal_create(&core, &journal), 0);
+	struct alert_transition transition = transition_of("cpu");
+	transition.t_ns = 2000000000;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert(sent_field("EDGEPROF_TIME_US=1709208002250000\n"));
+	ck_assert(!sent_field("EDGEPROF_SENT_TIME_US") && !sent_field(" ago)"));
+	transition.sent_ns = 406000000000;
+	fake.observer[0](fake.ctx[0], &transition);
+	ck_assert(sent_field("EDGEPROF_TIME_US=1709208002250000\n"));
+	ck_assert(sent_field("EDGEPROF_SENT_TIME_US=1709208406250000\n"));
+	ck_assert(sent_field(" (404 s ago)\n"));
+	ck_assert_int_eq(sent, 2);
+}
+END_TEST
+
 START_TEST(a_silenced_one_is_told_at_info_and_says_so)
 {
 	be_a_service();
@@ -254,6 +272,7 @@ int main(void)
 	TCase *tests = tcase_create("journal");
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, a_transition_is_one_structured_entry);
+	tcase_add_test(tests, one_that_is_sent_later_says_when_it_happened);
 	tcase_add_test(tests, a_silenced_one_is_told_at_info_and_says_so);
 	tcase_add_test(tests, a_test_learns_what_the_journal_said);
 	tcase_add_test(tests, outside_systemd_it_is_one_line);

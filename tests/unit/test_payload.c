@@ -189,6 +189,30 @@ START_TEST(an_alert_has_the_fields_of_the_contract_and_its_own_time)
 }
 END_TEST
 
+START_TEST(an_event_that_is_sent_later_says_when_it_happened_and_when_it_was_sent)
+{
+	struct alert *alert = fake_alert("cpu");
+	alert->phase = ALERT_FIRING;
+	alert->value = 99;
+	alert->since_ns = 2000000000;
+	struct alert_transition transition = {.alert = alert,
+		.to = ALERT_FIRING,
+		.t_ns = 2000000000,
+		.sent_ns = 406000000000,
+		.value = 85};
+	on_transition(NULL, &transition);
+	ck_assert_double_eq(number(event, "ts_ms"), 1709208002250.0);
+	ck_assert_double_eq(number(event, "sent_ts_ms"), 1709208406250.0);
+	ck_assert_str_eq(text_of(event, "sent_ts"), "2024-02-29T12:06:46.250Z");
+	ck_assert_double_eq(number(event, "value"), 85); /* of then */
+	cJSON_Delete(event);
+	transition.sent_ns = 0;
+	on_transition(NULL, &transition);
+	ck_assert(!has(event, "sent_ts") && !has(event, "sent_ts_ms"));
+	cJSON_Delete(event);
+}
+END_TEST
+
 START_TEST(a_pass_tells_each_stage_with_events_once)
 {
 	struct app app = {.name = "cam", .stages = 2};
@@ -242,6 +266,8 @@ int main(void)
 	tcase_add_test(tests, a_summary_is_bounded);
 	tcase_add_test(tests, an_unset_clock_is_said);
 	tcase_add_test(tests, an_alert_has_the_fields_of_the_contract_and_its_own_time);
+	tcase_add_test(
+		tests, an_event_that_is_sent_later_says_when_it_happened_and_when_it_was_sent);
 	tcase_add_test(tests, a_pass_tells_each_stage_with_events_once);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
