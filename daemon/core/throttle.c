@@ -123,16 +123,47 @@ void throttle_add_tried(struct throttle_status *status, const char *source, cons
 }
 
 static void tell(const struct throttle_status *status, struct timeline *timeline,
-	enum throttle_flag flag, bool on, uint64_t t_ns)
+	enum throttle_flag flag, const char *what, uint64_t t_ns)
 {
+	const bool on = strcmp(what, "ended") != 0;
 	char word[32] = "";
 	if (status->has_raw) {
 		snprintf(word, sizeof(word), ", word 0x%x", (unsigned)status->raw);
 	}
 	timeline_add(timeline, t_ns, TIMELINE_THROTTLE, on ? TIMELINE_WARNING : TIMELINE_INFO,
 		flag_names[flag], "%s %s (%s%s)",
-		flag == THROTTLE_ACTIVE ? "throttling" : flag_names[flag], on ? "began" : "ended",
-		status->source, word);
+		flag == THROTTLE_ACTIVE ? "throttling" : flag_names[flag], what, status->source,
+		word);
+}
+
+/* What the timeline says last of the flag in this boot: the level of the entry tells. It outlives
+ * the process and the collector. */
+static bool was_on(const struct timeline *timeline, enum throttle_flag flag)
+{
+	const struct timeline_entry *entry;
+	for (uint64_t serial = timeline_last_serial(timeline); serial > 0; serial--) {
+		entry = timeline_from(timeline, serial);
+		if (!entry || entry->serial != serial || entry->boot_seq != 0) {
+			break;
+		}
+		if (entry->kind == TIMELINE_THROTTLE &&
+			strcmp(entry->subject, flag_names[flag]) == 0) {
+			return entry->level == TIMELINE_WARNING;
+		}
+	}
+	return false;
+}
+
+/* The first time that the flag is known: nobody saw it begin. */
+static void meet(struct throttle_edges *edges, const struct throttle_status *status,
+	struct timeline *timeline, enum throttle_flag flag, uint64_t now_ns)
+{
+	edges->flag[flag].known = true;
+	edges->flag[flag].told = was_on(timeline, flag);
+	if (!edges->flag[flag].told && status->flag[flag].value == THROTTLE_YES) {
+		edges->flag[flag].told = true;
+		tell(status, timeline, flag, "is active", now_ns);
+	}
 }
 
 void throttle_edges_update(struct throttle_edges *edges, struct throttle_status *status,
@@ -143,12 +174,15 @@ void throttle_edges_update(struct throttle_edges *edges, struct throttle_status 
 		THROTTLE_FREQ_CAPPED, THROTTLE_THROTTLED, THROTTLE_SOFT_TEMP_LIMIT};
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		enum throttle_flag flag = told[i];
+		if (!edges->flag[flag].known && status->flag[flag].value != THROTTLE_UNKNOWN) {
+			meet(edges, status, timeline, flag, now_ns);
+		}
 		switch (status->flag[flag].value) {
 		case THROTTLE_YES:
 			edges->flag[flag].quiet_ns = 0;
 			if (!edges->flag[flag].told) {
 				edges->flag[flag].told = true;
-				tell(status, timeline, flag, true, now_ns);
+				tell(status, timeline, flag, "began", now_ns);
 			}
 			break;
 		case THROTTLE_NO:
@@ -159,7 +193,7 @@ void throttle_edges_update(struct throttle_edges *edges, struct throttle_status 
 				edges->flag[flag].quiet_ns = now_ns;
 			} else if (now_ns - edges->flag[flag].quiet_ns >= THROTTLE_QUIET_NS) {
 				edges->flag[flag].told = false;
-				tell(status, timeline, flag, false, now_ns);
+				tell(status, timeline, flag, "ended", now_ns);
 			}
 			break;
 		case THROTTLE_UNKNOWN:

@@ -91,11 +91,13 @@ void throttle_add_tried(struct throttle_status *status, const char *source, cons
 
 /* The transitions of the flags that tell of now (over_current is left out: a Jetson at full power
  * has some each second, as designed). A flag that ended is told after it was quiet for
- * THROTTLE_QUIET_NS, so that a flickering one is told once. */
+ * THROTTLE_QUIET_NS, so that a flickering one is told once. What is on when it is looked at for the
+ * first time "is active", unless the timeline says so since a process before this one. */
 #define THROTTLE_QUIET_NS UINT64_C(5000000000)
 
 struct throttle_edges {
 	struct {
+		bool known;	   /* its value was, once */
 		bool told;	   /* the timeline says it is on */
 		uint64_t quiet_ns; /* since when it is "no"; 0 = it is not */
 	} flag[THROTTLE_FLAGS];

@@ -162,6 +162,38 @@ START_TEST(each_transition_is_one_entry)
 }
 END_TEST
 
+/* A new process, or a source that was switched off: nobody saw it begin. */
+START_TEST(what_was_on_before_a_restart_does_not_begin)
+{
+	ck_assert_int_eq(timeline_create(64, &timeline), 0);
+	throttle_add_source(&status, "firmware mailbox");
+	edges = (struct throttle_edges){0};
+	sample(THROTTLE_UNKNOWN);
+	sample(THROTTLE_YES);
+	ck_assert_str_eq(
+		timeline_from(timeline, 1)->text, "throttling is active (firmware mailbox)");
+	for (int restart = 0; restart < 3; restart++) {
+		edges = (struct throttle_edges){0};
+		timeline_add(timeline, now_ns, TIMELINE_DAEMON, TIMELINE_INFO, "edgeprofd", "x");
+		for (int i = 0; i < 10; i++) {
+			sample(THROTTLE_YES);
+		}
+		ck_assert_uint_eq(timeline_last_serial(timeline), 2 + (uint64_t)restart);
+	}
+	edges = (struct throttle_edges){0};
+	for (int i = 0; i < 10; i++) { /* it ended while nobody looked */
+		sample(THROTTLE_NO);
+	}
+	ck_assert_str_eq(timeline_from(timeline, 5)->text, "throttling ended (firmware mailbox)");
+	edges = (struct throttle_edges){0};
+	sample(THROTTLE_NO);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 5);
+	sample(THROTTLE_YES);
+	ck_assert_str_eq(timeline_from(timeline, 6)->text, "throttling began (firmware mailbox)");
+	timeline_destroy(timeline);
+}
+END_TEST
+
 START_TEST(unknown_is_no_edge)
 {
 	ck_assert_int_eq(timeline_create(16, &timeline), 0);
@@ -191,6 +223,7 @@ int main(void)
 	tcase_add_test(tcase, cleared_is_unknown_with_the_reason);
 	tcase_add_test(tcase, long_lists_and_sources_are_cut);
 	tcase_add_test(tcase, each_transition_is_one_entry);
+	tcase_add_test(tcase, what_was_on_before_a_restart_does_not_begin);
 	tcase_add_test(tcase, unknown_is_no_edge);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
