@@ -217,18 +217,11 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 		return -ECANCELED;
 	}
 	notify_reloading();
-	alerts_load_give_up(daemon->alerts_load);
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
-	if (r == 0) {
+	if (r == 0 && !daemon->alerts_load) { /* else they are set below */
 		r = alerts_set_rules(
 			daemon->core.alerts, config->alert, config->alerts, seam()->now_ns());
-		struct scheduler_options options = daemon_scheduling(config);
-		if (r == 0) {
-			r = scheduler_configure(daemon->scheduler, &options);
-		}
 		if (r < 0) {
-			alerts_set_rules(
-				daemon->core.alerts, old->alert, old->alerts, seam()->now_ns());
 			free(config);
 		}
 	}
@@ -237,7 +230,11 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 		daemon_tell_ready(daemon);
 		return r;
 	}
+	/* from here on nothing fails */
 	daemon->config = config;
+	struct scheduler_options options = daemon_scheduling(config);
+	scheduler_configure(daemon->scheduler, &options);
+	alerts_load_give_up(daemon->alerts_load);
 	log_max_level = config->log_level;
 	daemon_configure_apps(daemon);
 	for (size_t i = 0; i < old->processes; i++) {

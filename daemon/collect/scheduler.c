@@ -259,14 +259,13 @@ error:
 	return r;
 }
 
-int scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options)
+void scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options)
 {
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		struct entry *entry = &scheduler->entry[i];
 		entry_configure(entry, options_of(options, entry->ops->name), options->interval_ns);
 	}
 	take_options(scheduler, options);
-	return 0;
 }
 
 bool scheduler_healthy(const struct scheduler *scheduler, uint64_t now_ns)

@@ -35,8 +35,8 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns);
  * numbers are there; and in tests. */
 void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns);
 
-/* New options after a reload: intervals and enabled take effect at the next tick. 0. */
-int scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options);
+/* New options after a reload: intervals and enabled take effect at the next tick. */
+void scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options);
 
 /* True when every source that is wanted and not stuck ticked within its last 3 intervals: the
  * watchdog is fed only then. */

@@ -235,6 +235,14 @@ def test_a_medium_that_hangs_from_the_start():
                 (pathlib.Path(daemon.run_dir) / "alerts").unlink()
                 daemon.start()
                 assert daemon.call("ListAlerts")["alerts"] == []
+                # a faulty file changes nothing: what the last boot left is still waited for
+                given_up = daemon.log().count("alerts of the boot before are not known")
+                good = daemon.config_path.read_text()
+                daemon.config_path.write_text(good + "[sampling]\ninterval = soon\n")
+                assert daemon.ctl("reload").returncode == 1
+                assert daemon.call("ListAlerts")["alerts"] == []
+                assert daemon.log().count("alerts of the boot before are not known") == given_up, daemon.log()
+                daemon.config_path.write_text(good)
                 daemon.call("Reload")
                 until("the rules are judged", lambda: daemon.call("ListAlerts")["alerts"], 3)
             finally:

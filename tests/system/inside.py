@@ -150,8 +150,11 @@ def test_reload_takes_over_a_good_configuration_and_refuses_a_bad_one():
         until("it says so", lambda: said("configuration reloaded", before))
         until("it is active again", lambda: show("ActiveState") == "active")
     with configuration("[sampling]\ninterval = soon\n"):
-        systemctl("reload", SERVICE)
+        refused = shell("systemctl", "reload", SERVICE, check=False)
+        assert refused.returncode == 1, refused
         until("it names the line", lambda: said("90-test.conf:2"))
+        assert show("ActiveState") == "active"
+        assert ctl("reload").returncode == 1  # the daemon asked itself refuses, too
         until("it says what it does", lambda: said("the old one stays"))
     assert call("org.varlink.service.GetInfo") and pid() == old
     systemctl("reload", SERVICE)
@@ -178,8 +181,11 @@ def test_an_alert_is_a_structured_entry_with_an_explanation():
 
 
 def test_a_silenced_alert_is_an_entry_that_calls_nobody():
-    assert ctl("silence", "hush*", "1h", "-m", "known").returncode == 0
-    with configuration("[alert hushed]\nmetric = memory/used\nabove = 1\nfor = 0\nseverity = critical\n"):
+    rule = "[alert hushed]\nmetric = memory/used\nabove = {}\nfor = 0\nseverity = critical\n"
+    with configuration(rule.format(1 << 50)):
+        systemctl("reload", SERVICE)
+        assert ctl("silence", "hush*", "1h", "-m", "known").returncode == 0
+    with configuration(rule.format(1)):
         systemctl("reload", SERVICE)
         entry = until("its entry", lambda: journal(f"MESSAGE_ID={FIRING}", "EDGEPROF_RULE=hushed"))[-1]
         assert entry["PRIORITY"] == "6" and entry["EDGEPROF_SILENCED"] == "1", entry

@@ -10,7 +10,7 @@ command -v systemd-analyze >/dev/null || {
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cp "$source/edgeprofd.socket" "$dir"
-sed "s|^ExecStart=.*|ExecStart=$program|" "$service" >"$dir/edgeprofd.service"
+sed "s|^\(Exec[A-Za-z]*=\)[^ ]*/edgeprofd|\1$program|" "$service" >"$dir/edgeprofd.service"
 # Man pages that are not installed here, and services of this machine, are not our matter.
 SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no --recursive-errors=no \
 	"$dir/edgeprofd.service" "$dir/edgeprofd.socket" 2>"$dir/problems" || true
