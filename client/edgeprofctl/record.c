@@ -95,7 +95,7 @@ static int record_list(struct ctl *ctl)
 			fprintf(out, "being made: %s\n", json_word(reply, "open"));
 		}
 		if (refused > 0) {
-			fprintf(out, "refused: %s (12 in 24 hours, 8 of them by apps)\n",
+			fprintf(out, "refused: %s (at most 12 in 24 hours, 10 of them automatic)\n",
 				format_count(refused).text);
 		}
 		if (failed > 0) {

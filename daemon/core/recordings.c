@@ -44,23 +44,82 @@ bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]
 	return false;
 }
 
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns, bool of_app)
+bool record_is_minor(uint8_t flags)
 {
-	size_t place = RECORDINGS_A_DAY, of_apps = 0;
+	return (flags & (RECORD_CRITICAL | RECORD_OF_PERSON)) == 0;
+}
+
+/* Of the last 24 h; a time that is yet to come is no time of ours. */
+static bool counts(const struct record_memory *memory, size_t i, uint64_t now_ns)
+{
+	const uint64_t started = memory->started[i];
+	return started != 0 && started <= now_ns + 1 && now_ns + 1 - started < DAY_NS;
+}
+
+/* The oldest of those; RECORDINGS_A_DAY: there is none. */
+static size_t oldest_with(const struct record_memory *memory, uint8_t flags)
+{
+	size_t oldest = RECORDINGS_A_DAY;
 	for (size_t i = 0; i < RECORDINGS_A_DAY; i++) {
-		uint64_t started = memory->started[i];
-		/* a time that is yet to come is no time of ours */
-		if (started != 0 && started <= now_ns + 1 && now_ns + 1 - started < DAY_NS) {
-			of_apps += memory->of_app[i] != 0;
-		} else if (place == RECORDINGS_A_DAY) {
-			place = i;
+		const bool wanted =
+			(memory->flags[i] & (RECORD_CRITICAL | RECORD_OF_PERSON)) == flags;
+		if (wanted && (oldest == RECORDINGS_A_DAY ||
+				      memory->started[i] < memory->started[oldest])) {
+			oldest = i;
 		}
 	}
-	if (place == RECORDINGS_A_DAY || (of_app && of_apps >= RECORDINGS_OF_APPS)) {
+	return oldest;
+}
+
+/* Whose slot this one takes when none is free. critical: how many there are for critical alerts. */
+static size_t evict(const struct record_memory *memory, uint8_t flags, size_t critical)
+{
+	size_t place = RECORDINGS_A_DAY;
+	if ((flags & RECORD_OF_PERSON) ||
+		((flags & RECORD_CRITICAL) && critical < RECORDINGS_AUTOMATIC - RECORDINGS_MINOR)) {
+		place = oldest_with(memory, 0);
+	}
+	if (place == RECORDINGS_A_DAY && (flags & RECORD_OF_PERSON)) {
+		place = oldest_with(memory, RECORD_CRITICAL);
+	}
+	return place;
+}
+
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t flags)
+{
+	enum { AUTOMATIC, MINOR, OF_APPS, OF_APPS_MINOR, LIMITS };
+	static const struct {
+		uint8_t mask, bits; /* those it is about */
+		size_t most;
+	} limits[LIMITS] = {
+		[AUTOMATIC] = {RECORD_OF_PERSON, 0, RECORDINGS_AUTOMATIC},
+		[MINOR] = {RECORD_OF_PERSON | RECORD_CRITICAL, 0, RECORDINGS_MINOR},
+		[OF_APPS] = {RECORD_OF_PERSON | RECORD_OF_APP, RECORD_OF_APP, RECORDINGS_OF_APPS},
+		[OF_APPS_MINOR] = {RECORD_OF_PERSON | RECORD_OF_APP | RECORD_CRITICAL,
+			RECORD_OF_APP, RECORDINGS_OF_APPS_MINOR},
+	};
+	size_t place = RECORDINGS_A_DAY, used[LIMITS] = {0};
+	for (size_t i = 0; i < RECORDINGS_A_DAY; i++) {
+		if (!counts(memory, i, now_ns)) {
+			place = place == RECORDINGS_A_DAY ? i : place;
+			continue;
+		}
+		for (size_t k = 0; k < LIMITS; k++) {
+			used[k] += (memory->flags[i] & limits[k].mask) == limits[k].bits;
+		}
+	}
+	for (size_t k = 0; k < LIMITS; k++) {
+		if ((flags & limits[k].mask) == limits[k].bits && used[k] >= limits[k].most) {
+			return false;
+		}
+	}
+	place = place == RECORDINGS_A_DAY ? evict(memory, flags, used[AUTOMATIC] - used[MINOR])
+					  : place;
+	if (place == RECORDINGS_A_DAY) {
 		return false;
 	}
 	memory->started[place] = now_ns + 1;
-	memory->of_app[place] = of_app;
+	memory->flags[place] = flags;
 	return true;
 }
 

@@ -15,7 +15,12 @@
 enum {
 	RECORDINGS_MAX = 64, /* kept at one time; [recorder] keep */
 	RECORDINGS_A_DAY = 12,
-	RECORDINGS_OF_APPS = 8,	 /* of them, at most, that apps can bring about */
+	/* of them, at most: that nobody asked for; of these, not for a critical alert; that apps
+	 * can bring about; of these, not for a critical alert */
+	RECORDINGS_AUTOMATIC = 10,
+	RECORDINGS_MINOR = 8,
+	RECORDINGS_OF_APPS = 8,
+	RECORDINGS_OF_APPS_MINOR = 6,
 	RECORDING_TRIGGER = 224, /* bytes of a trigger's text */
 	RECORDING_CUT = 64,
 	RECORDING_BURSTS = 64, /* stages and frame streams that miss deadlines at one time */
@@ -29,6 +34,13 @@ enum {
 enum record_kind { RECORD_NOW, RECORD_ALERT, RECORD_MISSES, RECORD_HANG, RECORD_KINDS };
 const char *record_kind_name(enum record_kind kind); /* now alert misses hang */
 
+/* Whose a recording is: what decides about its slot. */
+enum {
+	RECORD_OF_APP = 1,    /* an app can bring it about */
+	RECORD_CRITICAL = 2,  /* for a critical alert */
+	RECORD_OF_PERSON = 4, /* somebody asked for it */
+};
+
 /* A finished recording. */
 struct recording {
 	char name[PROTO_NAME_SIZE]; /* of the file, without .jsonl */
@@ -36,7 +48,7 @@ struct recording {
 	char trigger[RECORDING_TRIGGER];
 	double span_s, before_s, after_s; /* as recorded */
 	uint64_t bytes, records, lost, triggers;
-	bool of_app;		 /* an app could bring it about */
+	uint8_t flags;		 /* RECORD_ bits */
 	char cut[RECORDING_CUT]; /* why it is not whole; "" = it is */
 };
 
@@ -56,14 +68,18 @@ const struct recording *recordings_find(const struct recordings *recordings, con
 struct record_memory {
 	struct runhead head;
 	uint64_t started[RECORDINGS_A_DAY]; /* CLOCK_MONOTONIC + 1; 0 = none */
-	uint8_t of_app[RECORDINGS_A_DAY];
+	uint8_t flags[RECORDINGS_A_DAY];    /* RECORD_ bits */
 };
 
 /* What another boot left is forgotten. True when it was this boot's. */
 bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]);
-/* Notes a start; false, and nothing noted, when the last 24 h had RECORDINGS_A_DAY, or
- * RECORDINGS_OF_APPS of apps when this is one: no app can use up what is for the device. */
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns, bool of_app);
+/* Notes a start; false, and nothing noted, when the last 24 h had as many as there may be of its
+ * kind: warnings leave some for critical alerts, apps for the device, and all of them for people.
+ * A person's takes the slot of the oldest automatic one when none is left, the first critical ones
+ * that of the oldest minor one. */
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t flags);
+/* What nobody asked for and no critical alert brought about: it goes first where one has to. */
+bool record_is_minor(uint8_t flags);
 
 /* Does an app bring about what this metric says? True of metrics of apps and of processes. */
 bool record_metric_of_app(const char *metric);

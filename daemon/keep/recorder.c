@@ -16,6 +16,7 @@
 
 #include "daemon/core/app_events.h"
 #include "daemon/store/recording_folder.h"
+#include "daemon/store/recording_recover.h"
 #include "daemon/util/seam.h"
 
 static void tell_failure(struct recorder *recorder, const char *what, int error)
@@ -87,7 +88,8 @@ static void join(struct recorder *recorder, const struct record_cause *cause)
 {
 	struct recording_job *job = recorder->job;
 	pthread_mutex_lock(&job->lock);
-	size_t used = strlen(job->more), most = sizeof(job->more) / (cause->of_app ? 2 : 1);
+	size_t used = strlen(job->more),
+	       most = sizeof(job->more) / (cause->flags & RECORD_OF_APP ? 2 : 1);
 	size_t room = used < most ? most - used : 1;
 	int n = snprintf(job->more + used, room,
 		",{\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"text\":\"%s\"}",
@@ -96,19 +98,24 @@ static void join(struct recorder *recorder, const struct record_cause *cause)
 		job->more[used] = '\0'; /* only counted */
 	}
 	job->row.triggers++;
+	job->row.flags |= cause->flags & (RECORD_CRITICAL | RECORD_OF_PERSON);
 	pthread_mutex_unlock(&job->lock);
 }
 
 static int refuse(struct recorder *recorder, const struct record_cause *cause)
 {
-	bool *told = cause->of_app ? &recorder->apps_refusal_told : &recorder->refusal_told;
+	const bool of_app = cause->flags & RECORD_OF_APP;
+	bool *told = of_app ? &recorder->apps_refusal_told : &recorder->refusal_told;
 	recorder->recordings.refused++;
 	if (!*told) {
 		timeline_add(recorder->core->timeline, cause->t_ns, TIMELINE_DAEMON,
 			TIMELINE_WARNING, "recorder",
-			"no recording: %d%s in 24 hours already (%.96s)",
-			cause->of_app ? RECORDINGS_OF_APPS : RECORDINGS_A_DAY,
-			cause->of_app ? " by apps" : "", cause->text);
+			"no recording: all that %s may have in 24 hours are used up (%.96s)",
+			cause->flags & RECORD_OF_PERSON	 ? "requests"
+			: of_app			 ? "apps"
+			: cause->flags & RECORD_CRITICAL ? "critical alerts"
+							 : "warnings",
+			cause->text);
 	}
 	*told = true; /* once, until one is made again */
 	return -ENOSPC;
@@ -117,10 +124,11 @@ static int refuse(struct recorder *recorder, const struct record_cause *cause)
 /* One of its own: at once, or, when the open one is past its span, after it. */
 static int make(struct recorder *recorder, struct record_cause *cause)
 {
-	if (!record_memory_start(recorder->memory, cause->t_ns, cause->of_app)) {
+	if (!record_memory_start(recorder->memory, cause->t_ns, cause->flags)) {
 		return refuse(recorder, cause);
 	}
-	*(cause->of_app ? &recorder->apps_refusal_told : &recorder->refusal_told) = false;
+	*(cause->flags & RECORD_OF_APP ? &recorder->apps_refusal_told : &recorder->refusal_told) =
+		false;
 	int r = record_name(&recorder->recordings, wallclock_us(recorder->core->wall, cause->t_ns),
 		cause->kind, cause->subject, cause->name);
 	if (r == 0 && recorder->job) {
@@ -149,6 +157,7 @@ int recorder_trigger(struct recorder *recorder, struct record_cause *cause, bool
 	}
 	if (recorder->has_next) {
 		recorder->next.joined++;
+		recorder->next.flags |= cause->flags & (RECORD_CRITICAL | RECORD_OF_PERSON);
 		memcpy(cause->name, recorder->next.name, sizeof(cause->name));
 		return 0;
 	}
@@ -165,6 +174,7 @@ int recorder_now(struct recorder *recorder, struct api_record *record)
 {
 	const char *label = record->label ? record->label : "";
 	struct record_cause cause = {.kind = RECORD_NOW,
+		.flags = RECORD_OF_PERSON,
 		.t_ns = record->now_ns,
 		.before_ns = span_ns(record->before_s, recorder->options.before_ns),
 		.after_ns = span_ns(record->after_s, recorder->options.after_ns)};
@@ -189,7 +199,7 @@ static void count_kept(struct recorder *recorder)
 		if (age_us >= 0 && age_us < INT64_C(86400000000)) {
 			uint64_t age_ns = (uint64_t)age_us * 1000;
 			record_memory_start(recorder->memory, now_ns > age_ns ? now_ns - age_ns : 0,
-				recorder->recordings.row[i].of_app);
+				recorder->recordings.row[i].flags);
 		}
 	}
 }
@@ -212,6 +222,7 @@ int recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	snprintf(recorder->recordings.dir, sizeof(recorder->recordings.dir), "%s/recordings", dir);
 	int folder = recording_folder_open(recorder->recordings.dir, 0);
 	if (folder >= 0) {
+		recording_folder_recover(folder);
 		recording_folder_scan(
 			folder, options->keep, options->total_size, &recorder->recordings);
 		close(folder);

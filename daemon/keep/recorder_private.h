@@ -8,7 +8,7 @@
 /* Why there is a recording. */
 struct record_cause {
 	enum record_kind kind;
-	bool of_app; /* an app can bring it about */
+	uint8_t flags; /* RECORD_ bits */
 	uint64_t t_ns;
 	uint64_t before_ns, after_ns;
 	char subject[128];	      /* goes into the name */

@@ -24,12 +24,12 @@ static void write_header(
 	snprintf(job->header, sizeof(job->header),
 		"{\"schema\":\"edgeprof.recording/1\",\"name\":\"%s\",\"version\":\"%s\","
 		"\"hostname\":\"%s\",\"boot_id\":\"%s\","
-		"\"trigger\":{\"kind\":\"%s\",\"subject\":\"%s\",\"text\":\"%s\"},"
+		"\"trigger\":{\"kind\":\"%s\",\"subject\":\"%s\",\"text\":\"%s\"},\"flags\":%u,"
 		"\"clock\":\"CLOCK_MONOTONIC\",\"clock_synced\":%s,"
 		"\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"from_mono_us\":%" PRIu64
 		",\"to_mono_us\":%" PRIu64 "}\n",
 		job->row.name, core->facts->version, host, core->facts->boot_id,
-		record_kind_name(cause->kind), clean, job->row.trigger,
+		record_kind_name(cause->kind), clean, job->row.trigger, cause->flags,
 		wallclock_synced(core->wall) ? "true" : "false", job->row.time_us, job->t_ns / 1000,
 		job->from_ns / 1000, job->to_ns / 1000);
 }
@@ -111,7 +111,7 @@ int recorder_start(struct recorder *recorder, const struct record_cause *cause)
 	memcpy(job->row.name, cause->name, sizeof(job->row.name));
 	memcpy(job->row.trigger, cause->text, sizeof(job->row.trigger));
 	job->row.triggers = 1 + cause->joined;
-	job->row.of_app = cause->of_app;
+	job->row.flags = cause->flags;
 	choose_span(recorder, job, cause);
 	recorder_tell_clock(recorder, job);
 	write_header(recorder, job, cause);

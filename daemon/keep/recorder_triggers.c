@@ -21,12 +21,16 @@ static void on_alert(void *ctx, const struct alert_transition *transition)
 	struct recorder *recorder = ctx;
 	const struct alert *alert = transition->alert;
 	struct record_cause cause = {.kind = RECORD_ALERT, .t_ns = transition->t_ns};
+	const bool critical = alert->severity == ALERT_CRITICAL;
+	const bool begins = transition->from != ALERT_FIRING ||
+			    (critical && transition->from_severity != ALERT_CRITICAL);
 	if ((recorder->options.triggers & RECORDER_ALERTS) == 0 || transition->to != ALERT_FIRING ||
-		transition->from == ALERT_FIRING || transition->update || transition->test ||
-		transition->sent_ns != 0 || alert->severity < ALERT_WARNING) {
+		!begins || transition->test || transition->sent_ns != 0 || transition->update ||
+		alert->severity < ALERT_WARNING) {
 		return;
 	}
-	cause.of_app = record_metric_of_app(alert->metric);
+	cause.flags = (uint8_t)((critical ? RECORD_CRITICAL : 0) |
+				(record_metric_of_app(alert->metric) ? RECORD_OF_APP : 0));
 	snprintf(cause.subject, sizeof(cause.subject), "%s", alert->rule->name);
 	snprintf(cause.text, sizeof(cause.text), "alert %s:%.64s (%s): %.90s", alert->rule->name,
 		alert->instance, alert_severity_name(alert->severity), alert->text);
@@ -60,7 +64,7 @@ static void look_at_misses(struct recorder *recorder, const struct app *app, con
 	if (!record_burst(&recorder->bursts, key, misses, consecutive, t_ns)) {
 		return;
 	}
-	struct record_cause cause = {.kind = RECORD_MISSES, .of_app = true, .t_ns = t_ns};
+	struct record_cause cause = {.kind = RECORD_MISSES, .flags = RECORD_OF_APP, .t_ns = t_ns};
 	snprintf(cause.subject, sizeof(cause.subject), "%s%s%s", app->name, stage ? "-" : "",
 		stage ? stage : "");
 	snprintf(cause.text, sizeof(cause.text),
@@ -103,7 +107,8 @@ static void look_at_hangs(
 	memcpy(recorder->seen.app[index].name, app->name, sizeof(app->name));
 	recorder->seen.count = index + 1;
 	if (begins && (recorder->options.triggers & RECORDER_HANGS) != 0) {
-		struct record_cause cause = {.kind = RECORD_HANG, .of_app = true, .t_ns = t_ns};
+		struct record_cause cause = {
+			.kind = RECORD_HANG, .flags = RECORD_OF_APP, .t_ns = t_ns};
 		snprintf(cause.subject, sizeof(cause.subject), "%s-%s", app->name, hung_stage(app));
 		snprintf(cause.text, sizeof(cause.text), "hang %s: in %s", app->name,
 			hung_stage(app));

@@ -16,8 +16,7 @@
 #include "daemon/util/seam.h"
 
 enum {
-	FOLDER_NAMES = 1 << 20, /* entries of the folder */
-	FOLDER_LOOKS = 4096,	/* of them, with a name as ours, that are opened */
+	FOLDER_LOOKS = 4096, /* of them, with a name as ours, that are opened */
 };
 
 static const char suffix[] = ".jsonl";
@@ -88,8 +87,7 @@ int recording_end_read(const char *line, struct recording *ret)
 	ret->span_s = read_seconds(line, "span_s");
 	ret->before_s = read_seconds(line, "before_s");
 	ret->after_s = read_seconds(line, "after_s");
-	const char *of_app = member(line, "of_app");
-	ret->of_app = of_app && strncmp(of_app, "true", 4) == 0;
+	ret->flags = (uint8_t)read_u64(line, "flags");
 	read_text(line, "trigger", ret->trigger, sizeof(ret->trigger));
 	read_text(line, "cut", ret->cut, sizeof(ret->cut));
 	return 0;
@@ -105,10 +103,10 @@ int recording_end_write(
 	int n = snprintf(line, size,
 		"{\"end\":{\"time_us\":%" PRId64 ",\"trigger\":\"%s\",\"triggers\":%" PRIu64
 		",\"span_s\":%.6f,\"before_s\":%.6f,\"after_s\":%.6f,\"records\":%" PRIu64
-		",\"lost\":%" PRIu64 ",\"of_app\":%s%s%s}}\n",
+		",\"lost\":%" PRIu64 ",\"flags\":%u%s%s}}\n",
 		recording->time_us, recording->trigger, recording->triggers, recording->span_s,
 		recording->before_s, recording->after_s, recording->records, recording->lost,
-		recording->of_app ? "true" : "false", cut, more);
+		recording->flags, cut, more);
 	return n < 0 || (size_t)n >= size ? -ENOSPC : n;
 }
 
@@ -147,8 +145,7 @@ static bool ends_with(const char *name, const char *end)
 	return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* As record_name() begins them: what else lies there is somebody's own. */
-static bool is_ours(const char *name)
+bool recording_name_is_ours(const char *name)
 {
 	static const char form[] = "dddddddd-dddddd-";
 	for (size_t i = 0; i < sizeof(form) - 1; i++) {
@@ -180,27 +177,31 @@ static void drop(int folder, const struct recording *row)
 	unlinkat(folder, file, 0);
 }
 
-/* Sorts it in, oldest first; of too many the oldest goes from the folder, too. */
-static size_t keep_newest(
+/* One goes from the list and from the folder: the oldest minor one, else the oldest, but never the
+ * newest. */
+static size_t drop_one(int folder, struct found *found, size_t count)
+{
+	size_t at = 0;
+	while (at + 1 < count && !record_is_minor(found[at].row.flags)) {
+		at++;
+	}
+	at = at + 1 < count ? at : 0;
+	drop(folder, &found[at].row);
+	memmove(&found[at], &found[at + 1], (count - at - 1) * sizeof(*found));
+	return count - 1;
+}
+
+/* Sorts it in, oldest first; of more than keep one goes. There is room for one more than keep. */
+static size_t keep_one(
 	int folder, struct found *found, size_t count, size_t keep, const struct found *one)
 {
 	size_t at = count;
 	while (at > 0 && older(one, &found[at - 1])) {
 		at--;
 	}
-	if (count < keep) {
-		memmove(&found[at + 1], &found[at], (count - at) * sizeof(*found));
-		found[at] = *one;
-		return count + 1;
-	}
-	if (at == 0) {
-		drop(folder, &one->row);
-		return count;
-	}
-	drop(folder, &found[0].row);
-	memmove(&found[0], &found[1], (at - 1) * sizeof(*found));
-	found[at - 1] = *one;
-	return count;
+	memmove(&found[at + 1], &found[at], (count - at) * sizeof(*found));
+	found[at] = *one;
+	return count < keep ? count + 1 : drop_one(folder, found, count + 1);
 }
 
 static size_t scan(int folder, size_t keep, struct found *found)
@@ -217,7 +218,7 @@ static size_t scan(int folder, size_t keep, struct found *found)
 	}
 	while (names++ < FOLDER_NAMES && looks < FOLDER_LOOKS && (entry = readdir(list))) {
 		struct found one;
-		if (!is_ours(entry->d_name)) {
+		if (!recording_name_is_ours(entry->d_name)) {
 			continue;
 		}
 		looks++;
@@ -226,7 +227,7 @@ static size_t scan(int folder, size_t keep, struct found *found)
 		} else if (ends_with(entry->d_name, suffix) &&
 			   strlen(entry->d_name) < PROTO_NAME_SIZE + strlen(suffix) &&
 			   read_row(folder, entry->d_name, &one.row, &one.time)) {
-			count = keep_newest(folder, found, count, keep, &one);
+			count = keep_one(folder, found, count, keep, &one);
 		}
 	}
 	closedir(list);
@@ -236,21 +237,21 @@ static size_t scan(int folder, size_t keep, struct found *found)
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret)
 {
 	keep = keep < 1 ? 1 : keep > RECORDINGS_MAX ? RECORDINGS_MAX : keep;
-	struct found *found = mem_calloc(keep, sizeof(*found));
+	struct found *found = mem_calloc(keep + 1, sizeof(*found));
 	if (!found) {
 		return;
 	}
 	uint64_t bytes = 0;
-	size_t count = scan(folder, keep, found), first = count;
-	while (first > 0 && (first == count || bytes + found[first - 1].row.bytes <= total_bytes)) {
-		bytes += found[--first].row.bytes;
-	}
-	for (size_t i = 0; i < first; i++) {
-		drop(folder, &found[i].row);
-	}
-	ret->count = count - first;
-	for (size_t i = first; i < count; i++) {
-		ret->row[i - first] = found[i].row;
+	size_t count = scan(folder, keep, found);
+	do {
+		bytes = 0;
+		for (size_t i = 0; i < count; i++) {
+			bytes += found[i].row.bytes;
+		}
+	} while (count > 1 && bytes > total_bytes && (count = drop_one(folder, found, count)));
+	ret->count = count;
+	for (size_t i = 0; i < count; i++) {
+		ret->row[i] = found[i].row;
 	}
 	free(found);
 }

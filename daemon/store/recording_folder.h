@@ -4,20 +4,28 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/recordings.h"
 
-enum { RECORDING_END_MAX = 4096 /* bytes of the last line */ };
+enum {
+	RECORDING_END_MAX = 4096, /* bytes of the last line */
+	FOLDER_NAMES = 1 << 20,	  /* entries of the folder that are looked at */
+};
+
+/* As record_name() begins them: what else lies there is somebody's own. */
+bool recording_name_is_ours(const char *name);
 
 /* A descriptor of dir, made (mode 0750) when it is not there and make is set. -EPERM: not ours
  * alone; other -errno. */
 int recording_folder_open(const char *dir, int make);
 
 /* What the folder holds, oldest first; the rest of ret stays. Files that are not named as
- * record_name() does are left alone, whatever they hold. Removes what a crash left, files past
- * keep, and the oldest until all are within total_bytes (the newest always stays). */
+ * record_name() does are left alone, whatever they hold. Removes what a crash left, and files until
+ * there are no more than keep and all are within total_bytes: the oldest minor one first
+ * (record_is_minor), then the oldest; the newest always stays. */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 
 /* The last line of a recording as its row; -EBADMSG: it has none, the file is no whole recording.

@@ -11,6 +11,7 @@
 
 #include "daemon/store/recording_file.h"
 #include "daemon/store/recording_folder.h"
+#include "daemon/store/recording_recover.h"
 
 #define S UINT64_C(1000000000)
 #define HOUR (3600 * S)
@@ -18,12 +19,14 @@
 static char dir[] = "/tmp/test-recordings.XXXXXX";
 static struct recordings recordings;
 static int folder;
+static uint8_t put_flags;
 
 static void setup(void)
 {
 	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	memset(&recordings, 0, sizeof(recordings));
+	put_flags = RECORD_OF_APP;
 	folder = recording_folder_open(dir, 0);
 	ck_assert_int_ge(folder, 0);
 }
@@ -52,7 +55,7 @@ static void put(const char *name, size_t padding, time_t second)
 		.records = 17,
 		.lost = 3,
 		.triggers = 2,
-		.of_app = true,
+		.flags = put_flags,
 		.cut = "records over max_size"};
 	int n = recording_end_write(&row, ",\"joined\":[]", line, sizeof(line));
 	ck_assert_int_gt(n, 0);
@@ -72,29 +75,83 @@ START_TEST(twelve_in_any_24_hours)
 {
 	struct record_memory memory = {.started = {0}};
 	for (unsigned i = 0; i < RECORDINGS_A_DAY; i++) {
-		ck_assert(record_memory_start(&memory, i * HOUR, false));
+		ck_assert(record_memory_start(&memory, i * HOUR, RECORD_OF_PERSON));
 	}
-	ck_assert(!record_memory_start(&memory, 12 * HOUR, false));
-	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1, false));
-	ck_assert(record_memory_start(&memory, 24 * HOUR, false)); /* the first is a day old */
-	ck_assert(!record_memory_start(&memory, 24 * HOUR + S, false));
-	ck_assert(record_memory_start(&memory, 25 * HOUR, false));
+	ck_assert(!record_memory_start(&memory, 12 * HOUR, RECORD_OF_PERSON));
+	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1, RECORD_OF_PERSON));
+	ck_assert(!record_memory_start(&memory, 24 * HOUR - 1, RECORD_CRITICAL));
+	/* the first is a day old */
+	ck_assert(record_memory_start(&memory, 24 * HOUR, RECORD_OF_PERSON));
+	ck_assert(!record_memory_start(&memory, 24 * HOUR + S, RECORD_OF_PERSON));
+	ck_assert(record_memory_start(&memory, 25 * HOUR, 0));
+}
+END_TEST
+
+static unsigned start_all(struct record_memory *memory, uint64_t now_ns, uint8_t flags)
+{
+	unsigned started = 0;
+	while (started < 100 && record_memory_start(memory, now_ns + started, flags)) {
+		started++;
+	}
+	return started;
+}
+
+START_TEST(warnings_leave_some_for_critical_alerts_and_both_for_people)
+{
+	struct record_memory memory = {.started = {0}};
+	ck_assert_uint_eq(start_all(&memory, HOUR, 0), RECORDINGS_MINOR);
+	ck_assert_uint_eq(start_all(&memory, 2 * HOUR, RECORD_CRITICAL),
+		RECORDINGS_AUTOMATIC - RECORDINGS_MINOR);
+	ck_assert_uint_eq(start_all(&memory, 3 * HOUR, 0), 0);
+	/* two are free, the others take the places of the automatic ones */
+	ck_assert_uint_eq(start_all(&memory, 4 * HOUR, RECORD_OF_PERSON), RECORDINGS_A_DAY);
+	ck_assert_uint_eq(start_all(&memory, 5 * HOUR, 0), 0);
+}
+END_TEST
+
+START_TEST(a_request_takes_the_place_of_the_oldest_automatic_one)
+{
+	struct record_memory memory = {.started = {0}};
+	ck_assert(record_memory_start(&memory, HOUR, RECORD_CRITICAL));
+	ck_assert_uint_eq(start_all(&memory, 2 * HOUR, 0), RECORDINGS_MINOR);
+	ck_assert_uint_eq(start_all(&memory, 3 * HOUR, RECORD_CRITICAL), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert(record_memory_start(&memory, 4 * HOUR + i, RECORD_OF_PERSON));
+	}
+	/* warnings first: of them the oldest */
+	ck_assert_uint_eq(memory.started[0], HOUR + 1);
+	ck_assert_uint_eq(memory.started[1], 4 * HOUR + 2 + 1);
+	ck_assert_uint_eq(memory.started[2], 2 * HOUR + 1 + 1);
+	/* that gave nobody a slot more than there are */
+	ck_assert_uint_eq(start_all(&memory, 5 * HOUR, 0), 0);
+	ck_assert_uint_eq(start_all(&memory, 5 * HOUR, RECORD_CRITICAL), 0);
+}
+END_TEST
+
+START_TEST(what_is_reserved_for_critical_alerts_is_there_also_when_people_have_taken_the_rest)
+{
+	struct record_memory memory = {.started = {0}};
+	ck_assert_uint_eq(start_all(&memory, HOUR, 0), RECORDINGS_MINOR);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert(record_memory_start(&memory, 2 * HOUR + i, RECORD_OF_PERSON));
+	}
+	ck_assert_uint_eq(start_all(&memory, 3 * HOUR, RECORD_CRITICAL), 2);
 }
 END_TEST
 
 START_TEST(apps_leave_some_for_the_device)
 {
 	struct record_memory memory = {.started = {0}};
-	for (unsigned i = 0; i < RECORDINGS_OF_APPS; i++) {
-		ck_assert(record_memory_start(&memory, i * HOUR, true));
-	}
-	ck_assert(!record_memory_start(&memory, 9 * HOUR, true));
-	for (unsigned i = RECORDINGS_OF_APPS; i < RECORDINGS_A_DAY; i++) {
-		ck_assert(record_memory_start(&memory, 10 * HOUR, false));
-	}
-	ck_assert(!record_memory_start(&memory, 11 * HOUR, false));
-	ck_assert(record_memory_start(&memory, 24 * HOUR, true)); /* the first is a day old */
-	ck_assert(!record_memory_start(&memory, 24 * HOUR, true));
+	/* of their warnings some for what is critical of theirs */
+	ck_assert_uint_eq(start_all(&memory, HOUR, RECORD_OF_APP), RECORDINGS_OF_APPS_MINOR);
+	ck_assert_uint_eq(start_all(&memory, 2 * HOUR, RECORD_OF_APP | RECORD_CRITICAL),
+		RECORDINGS_OF_APPS - RECORDINGS_OF_APPS_MINOR);
+	ck_assert_uint_eq(start_all(&memory, 3 * HOUR, RECORD_CRITICAL),
+		RECORDINGS_AUTOMATIC - RECORDINGS_OF_APPS);
+	ck_assert(record_memory_start(&memory, 26 * HOUR, RECORD_OF_APP)); /* they are a day old */
+	memory = (struct record_memory){.started = {0}};
+	ck_assert_uint_eq(
+		start_all(&memory, HOUR, RECORD_OF_APP | RECORD_CRITICAL), RECORDINGS_OF_APPS);
 	static const char *const of_apps[] = {"app/cam/hung", "stage/cam/infer/misses",
 		"frame/x/fps", "gauge/cam/x", "counter/cam/x", "process/cam/rss"};
 	static const char *const of_device[] = {
@@ -111,7 +168,7 @@ START_TEST(memory_of_another_boot_is_forgotten)
 	const uint8_t one[16] = {1}, other[16] = {2};
 	struct record_memory memory = {.started = {0}};
 	ck_assert(!record_memory_adopt(&memory, one));
-	ck_assert(record_memory_start(&memory, 5 * S, false));
+	ck_assert(record_memory_start(&memory, 5 * S, 0));
 	ck_assert(record_memory_adopt(&memory, one));
 	ck_assert_uint_eq(memory.started[0], 5 * S + 1);
 	ck_assert(!record_memory_adopt(&memory, other));
@@ -192,7 +249,7 @@ START_TEST(rows_come_from_the_files_oldest_first)
 	ck_assert_str_eq(row->trigger, "alert hot:_ (critical): 85 °C");
 	ck_assert_str_eq(row->cut, "records over max_size");
 	ck_assert(row->span_s == 40 && row->before_s == 30 && row->after_s == 10);
-	ck_assert(row->of_app);
+	ck_assert_int_eq(row->flags, RECORD_OF_APP);
 	ck_assert(row->records == 17 && row->lost == 3 && row->triggers == 2);
 	ck_assert_int_eq(row->time_us, 1700000000000100);
 	ck_assert_uint_gt(recordings.row[1].bytes, 10000);
@@ -252,6 +309,97 @@ START_TEST(the_oldest_go_past_keep_and_past_total_size)
 }
 END_TEST
 
+START_TEST(minor_ones_go_before_those_of_critical_alerts_and_people)
+{
+	static const struct {
+		const char *name;
+		uint8_t flags;
+	} files[] = {{"20251122-000000-now", RECORD_OF_PERSON}, {"20251122-000001-alert", 0},
+		{"20251122-000002-alert", RECORD_CRITICAL}, {"20251122-000003-alert", 0},
+		{"20251122-000004-misses", RECORD_OF_APP}};
+	for (size_t i = 0; i < 5; i++) {
+		put_flags = files[i].flags;
+		put(files[i].name, 1000, 100 + (time_t)i);
+	}
+	recording_folder_scan(folder, 4, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 4);
+	ck_assert_int_eq(faccessat(folder, "20251122-000001-alert.jsonl", F_OK, 0), -1);
+	recording_folder_scan(folder, 3, 1 << 20, &recordings);
+	ck_assert_int_eq(faccessat(folder, "20251122-000003-alert.jsonl", F_OK, 0), -1);
+	/* the newest stays whatever it is */
+	recording_folder_scan(folder, 2, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 2);
+	ck_assert_str_eq(recordings.row[0].name, files[2].name);
+	ck_assert_str_eq(recordings.row[1].name, files[4].name);
+}
+END_TEST
+
+static void leave(const char *name, const char *text, time_t second)
+{
+	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0640);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	const struct timespec times[2] = {{second, 0}, {second, 0}};
+	ck_assert_int_eq(futimens(fd, times), 0);
+	close(fd);
+}
+
+#define HEADER                                                                                 \
+	"{\"schema\":\"edgeprof.recording/1\",\"name\":\"x\",\"trigger\":{\"kind\":\"alert\"," \
+	"\"subject\":\"hot\",\"text\":\"alert hot:_ (critical): 85\"},\"flags\":2,"            \
+	"\"time_us\":1700000000000000,\"mono_us\":50000000,\"from_mono_us\":20000000,"         \
+	"\"to_mono_us\":60000000}\n"
+#define ROWS \
+	"{\"call\":\"ExportTrace\",\"parameters\":{\"records\":{\"kind\":[1,2,3]},\"lost\":4}}\n"
+
+/* As kill -9 leaves it: all lines but the last, and half of one. */
+START_TEST(what_a_killed_daemon_had_written_is_a_recording)
+{
+	static const char name[] = "20251122-010003-alert-hot.jsonl";
+	struct recording row;
+	char file[8192];
+	leave("20251122-010003-alert-hot.jsonl.new",
+		HEADER "{\"call\":\"GetStatus\",\"parameters\":{}}\n" ROWS ROWS "{\"call\":\"ListE",
+		1700000004);
+	recording_folder_recover(folder);
+	recording_folder_scan(folder, 4, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 1);
+	row = recordings.row[0];
+	ck_assert_str_eq(row.name, "20251122-010003-alert-hot");
+	ck_assert_str_eq(row.trigger, "alert hot:_ (critical): 85");
+	ck_assert_str_eq(row.cut, "the daemon was killed");
+	ck_assert_int_eq(row.flags, RECORD_CRITICAL);
+	ck_assert_int_eq(row.time_us, 1700000000000000);
+	ck_assert(row.before_s == 30 && row.after_s == 4 && row.span_s == 34);
+	ck_assert(row.records == 6 && row.lost == 4 && row.triggers == 1);
+	int fd = openat(folder, name, O_RDONLY);
+	ssize_t n = read(fd, file, sizeof(file) - 1);
+	ck_assert_int_gt(n, 0);
+	file[n] = '\0';
+	close(fd);
+	ck_assert_ptr_null(strstr(file, "ListE"));
+	ck_assert_ptr_nonnull(strstr(file, ROWS "{\"end\":{"));
+}
+END_TEST
+
+START_TEST(what_is_no_recording_is_not_made_one)
+{
+	static const char *const texts[] = {"", "{", HEADER, "x" HEADER ROWS, "{}\n" HEADER ROWS,
+		HEADER "\n" ROWS, HEADER "{\"call\":\"GetStatus\"", "{\"end\":{}}\n"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		leave("20251122-010003-x.jsonl.new", texts[i], 100);
+		recording_folder_recover(folder);
+		recording_folder_scan(folder, 4, 1 << 20, &recordings);
+		ck_assert_msg(recordings.count == 0, "%s", texts[i]);
+		ck_assert_int_eq(faccessat(folder, "20251122-010003-x.jsonl.new", F_OK, 0), -1);
+	}
+	ck_assert_int_eq(symlinkat("/etc/passwd", folder, "20251122-010004-x.jsonl.new"), 0);
+	recording_folder_recover(folder); /* not followed */
+	recording_folder_scan(folder, 4, 1 << 20, &recordings);
+	ck_assert_uint_eq(recordings.count, 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_others_may_write_is_refused)
 {
 	ck_assert_int_eq(fchmod(folder, 0770), 0);
@@ -278,6 +426,10 @@ int main(void)
 	TCase *tcase = tcase_create("all");
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, twelve_in_any_24_hours);
+	tcase_add_test(tcase, warnings_leave_some_for_critical_alerts_and_both_for_people);
+	tcase_add_test(tcase, a_request_takes_the_place_of_the_oldest_automatic_one);
+	tcase_add_test(tcase,
+		what_is_reserved_for_critical_alerts_is_there_also_when_people_have_taken_the_rest);
 	tcase_add_test(tcase, apps_leave_some_for_the_device);
 	tcase_add_test(tcase, memory_of_another_boot_is_forgotten);
 	tcase_add_test(tcase, names_are_one_segment_and_unique);
@@ -287,6 +439,9 @@ int main(void)
 	tcase_add_test(tcase, rows_come_from_the_files_oldest_first);
 	tcase_add_test(tcase, files_of_others_hide_nothing_and_stay);
 	tcase_add_test(tcase, the_oldest_go_past_keep_and_past_total_size);
+	tcase_add_test(tcase, minor_ones_go_before_those_of_critical_alerts_and_people);
+	tcase_add_test(tcase, what_a_killed_daemon_had_written_is_a_recording);
+	tcase_add_test(tcase, what_is_no_recording_is_not_made_one);
 	tcase_add_test(tcase, a_folder_that_others_may_write_is_refused);
 	tcase_add_test(tcase, most_of_the_size_is_for_what_was_before);
 	suite_add_tcase(suite, tcase);

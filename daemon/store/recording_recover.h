@@ -1,0 +1,6 @@
+/* Recordings whose daemon was killed while it wrote them. Blocking; at start. */
+#pragma once
+
+/* Makes each NAME.jsonl.new of the folder a recording of the complete replies that it holds, with a
+ * last line that says so. One that has no reply stays as it is, for recording_folder_scan(). */
+void recording_folder_recover(int folder);
