@@ -34,7 +34,7 @@ static inline bool app_take_complete(struct apps *apps, struct app_process *proc
 		app_nest(process, slot, record, stage);
 	}
 	if (__builtin_expect(run.rss_growth != INT64_MIN, 0)) {
-		app_tell_growth(apps, process, stage, end_ns, run.rss_growth);
+		app_tell_growth(apps, process, record->stage, end_ns, run.rss_growth);
 	}
 	if (record->frame != PROTO_NO_FRAME) {
 		const struct app_frame_run in_frame = {.frame = record->frame,

@@ -119,6 +119,9 @@ static void sample_growth(struct apps *apps, const struct app *app, struct stage
 		stage->rss_offered = true;
 		stage->metric[STAGE_GROWTH] = add(apps, app, stage, &stage_metrics[STAGE_GROWTH]);
 	}
+	if (stage->metric[STAGE_GROWTH]) {
+		stage->metric[STAGE_GROWTH]->limit = (double)stage->settings.rss_growth_limit;
+	}
 	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_most);
 	stage->rss_over_most = 0;
 }

@@ -220,12 +220,17 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	return stage;
 }
 
-void app_tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+/* A process's first execution of a stage may allocate what the stage needs, and one of the category
+ * memory is there to be measured: neither is a leak. */
+void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
 	uint64_t end_ns, int64_t growth)
 {
 	const struct app *app = process->app;
+	struct stage *stage = process->stages[index];
 	uint64_t now_ns = process->tied.pass_ns;
-	bool over = growth > stage->settings.rss_growth_limit;
+	bool counts = process->grew[index] && strcmp(stage->category, "memory") != 0;
+	bool over = counts && growth > stage->settings.rss_growth_limit;
+	process->grew[index] = true;
 	stage->rss_seen = true;
 	if (over && growth > stage->rss_over_most) {
 		stage->rss_over_most = growth;

@@ -78,6 +78,7 @@ struct app_process {
 	struct proto_declaration *declaration[PROTO_DECLARATIONS]; /* NULL = not declared */
 	struct stage *stages[PROTO_DECLARATIONS]; /* NULL until its first event: marks have none */
 	bool other[PROTO_DECLARATIONS];		  /* goes into __other__ */
+	bool grew[PROTO_DECLARATIONS];		  /* its memory growth was measured once */
 	uint8_t declared;
 	uint32_t marks;	 /* since the last sample */
 	uint64_t id_key; /* keeps equal ids of two processes apart */

@@ -111,7 +111,7 @@ bool app_take_cost(struct app_process *process, uint32_t slot, const struct prot
 void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
 	uint64_t *process_cpu_ns, int64_t *rss_growth);
 /* Once when runs begin to grow the process, and not again within a minute. */
-void app_tell_growth(struct apps *apps, const struct app_process *process, struct stage *stage,
+void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
 	uint64_t end_ns, int64_t growth);
 /* The run is the parent of those that wait one level deeper in its slot. */
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,

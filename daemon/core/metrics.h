@@ -24,7 +24,8 @@ struct metric {
 	struct source *source;
 	enum unit unit;
 	double value; /* NAN = null */
-	double limit; /* the "max beside it" of state metrics (cooling max_state); NAN = none */
+	double limit; /* of a state its highest (cooling max_state); of what counts only past a
+		       * limit, that limit (growth_over_limit); NAN = none */
 	const char *reason; /* why value is null; static text; NULL when there is a value */
 	const char *origin; /* how the value came about; static text; NULL when the source says all
 			     */

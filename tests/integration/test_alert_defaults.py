@@ -3,6 +3,7 @@
 time has come. Hold times are shortened, limits and metrics are those that are shipped."""
 import contextlib
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
@@ -187,13 +188,15 @@ def test_a_leak_and_a_memory_limit():
 def test_a_stage_whose_run_takes_more_than_ten_mib():
     more = "[stage cam/model]\nrss_growth_limit = 64M\n"
     with Daemon(quick("stage_memory", more=more)) as daemon, Writer(daemon) as cam:
-        cam.do("measure load", "measure model", "grow load 5", "grow model 24")
+        # what a stage needs is allocated in its first execution
+        cam.do("measure load", "measure model", "grow load 200", "grow load 5", "grow model 24", "grow model 24")
         until("it is measured", lambda: (daemon.metric("stage/cam/model/growth_over_limit") or {}).get("value") == 0)
         assert alerts(daemon) == {}
         cam.do("grow load 24")
         alert = fires(daemon, "stage_memory", "cam:load")
-        assert alert["text"].startswith("High memory usage in load: 24.") and alert["text"].endswith("MB"), alert
-        assert alert["metric"] == "stage/cam/load/growth_over_limit" and alert["threshold"] == 0, alert
+        assert re.fullmatch(r"High memory usage in load: 24\.\dMB \(limit 10\.0 MiB\)", alert["text"]), alert
+        assert alert["metric"] == "stage/cam/load/growth_over_limit" and alert["threshold"] == 10 << 20, alert
+        assert 24 << 20 <= alert["value"] < 26 << 20, alert  # also when the next interval had no execution
         clears(daemon, "stage_memory", "cam:load")
         assert [e["subject"] for e in told(daemon)] == ["stage_memory:cam:load"] * 2, told(daemon)
 
