@@ -195,6 +195,35 @@ static bool is_gone(const struct apps *apps, const struct app *app, uint64_t now
 	       now_ns >= app->last_seen_ns + within_ns;
 }
 
+static bool is_innermost(const struct app_process *process, uint32_t at)
+{
+	for (uint32_t i = at + 1; i < process->open_count; i++) {
+		if (process->open[i].ns_tid == process->open[at].ns_tid) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A thread is in a stage that it entered long before the daemon saw it (which was started again),
+ * and how long such runs take is not known yet: it may hang. */
+static bool may_hang(const struct app *app)
+{
+	for (size_t p = 0; p < app->processes; p++) {
+		const struct app_process *process = app->process[p];
+		for (uint32_t i = 0; i < process->open_count; i++) {
+			const struct app_open_stage *open = &process->open[i];
+			const struct stage *stage = process->stages[open->index];
+			if ((!stage || stage->count < HANG_MIN_RUNS) &&
+				open->start_ns + HANG_MIN_S * SECOND_NS < process->attached_ns &&
+				is_innermost(process, i)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	static const char *const names[METRICS] = {"hung", "processes", "died"};
@@ -211,7 +240,9 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 	}
 	metric_set(metric[METRIC_PROCESSES], (double)app->processes);
 	metric_set(metric[METRIC_DIED], is_gone(apps, app, now_ns));
-	if (app->processes > 0) {
+	if (app->hangs.count == 0 && may_hang(app)) {
+		metric_set_null(metric[METRIC_HUNG], "open since before the daemon started");
+	} else if (app->processes > 0) {
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {
 		metric_set_ended(metric[METRIC_HUNG], "app ended");

@@ -77,6 +77,23 @@ START_TEST(a_slow_stage_and_a_new_one_do_not_hang)
 }
 END_TEST
 
+/* The daemon was started again: how long this stage takes is not known, so it may hang or not. */
+START_TEST(what_was_open_before_the_daemon_came_is_not_known_to_hang)
+{
+	struct app_process *p = started("cam", 20 * MS);
+	declare(p, 2, "new", "");
+	apps_sample(apps, T0 + 20 * S);
+	ck_assert_double_eq(metric("app/cam/hung")->value, 0);
+	open_stage(p, 2, T0 - 5 * S, PROTO_NO_FRAME, 7);
+	open_stage(p, 1, T0 + 19 * S + 900 * MS, PROTO_NO_FRAME, 8); /* another thread works */
+	apps_sample(apps, T0 + 20 * S + 1 * MS);
+	null_because("app/cam/hung", "open since before the daemon started");
+	open_stage(p, 1, T0 + 20 * S, PROTO_NO_FRAME, 7); /* inside of it something goes on */
+	apps_sample(apps, T0 + 20 * S + 2 * MS);
+	ck_assert_double_eq(metric("app/cam/hung")->value, 0);
+}
+END_TEST
+
 START_TEST(only_the_innermost_stage_is_told)
 {
 	struct app_process *p = started("cam", 20 * MS);
@@ -183,6 +200,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_stage_open_for_ten_times_its_p99_hangs);
 	tcase_add_test(tc, a_slow_stage_and_a_new_one_do_not_hang);
+	tcase_add_test(tc, what_was_open_before_the_daemon_came_is_not_known_to_hang);
 	tcase_add_test(tc, only_the_innermost_stage_is_told);
 	tcase_add_test(tc, two_threads_hang_each_for_itself);
 	tcase_add_test(tc, a_begin_by_id_hangs_too);
