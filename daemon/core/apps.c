@@ -14,6 +14,9 @@
 #include "daemon/core/events.h"
 #include "daemon/util/seam.h"
 
+/* USER_HZ is 100 wherever Linux runs. */
+#define TICK_NS UINT64_C(10000000)
+
 int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
 	const struct apps_options *options, struct apps **ret)
 {
@@ -34,6 +37,7 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->metrics = metrics;
 	apps->source = source;
 	apps->timeline = timeline;
+	apps->inherited_serial = timeline_last_serial(timeline);
 	apps->options = *options;
 	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
 	apps->gauge_expire_ns = GAUGE_EXPIRE_NS;
@@ -160,6 +164,40 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 	return 0;
 }
 
+/* The timeline outlives the daemon: what one before this one logged has not started now. A new
+ * process of that pid started after the entry. */
+static bool has_logged_start(
+	const struct apps *apps, const char *name, const char *text, uint64_t start_ticks)
+{
+	const uint64_t started_ns = start_ticks * TICK_NS;
+	for (uint64_t serial = apps->inherited_serial; serial > 0 && start_ticks > 0; serial--) {
+		const struct timeline_entry *entry = timeline_from(apps->timeline, serial);
+		if (!entry || entry->serial != serial || entry->boot_seq != 0 ||
+			entry->t_ns < started_ns) {
+			break;
+		}
+		if (entry->kind == TIMELINE_APP && strcmp(entry->subject, name) == 0 &&
+			strcmp(entry->text, text) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_start(
+	struct apps *apps, const struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
+{
+	char text[40] = "started";
+	if (pid > 0) {
+		snprintf(text, sizeof(text), "started (pid %d)", (int)pid);
+	}
+	if (!has_logged_start(apps, app->name, text, start_ticks) &&
+		apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+		timeline_add(
+			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "%s", text);
+	}
+}
+
 int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
 	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret)
 {
@@ -200,14 +238,7 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	process->tied.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
-	bool told = apps_may_tell(apps, uid, TIMELINE_INFO, now_ns);
-	if (told && pid > 0) {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-			"started (pid %d)", (int)pid);
-	} else if (told) {
-		timeline_add(
-			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "started");
-	}
+	add_start(apps, app, pid, start_ticks, now_ns);
 	*ret = process;
 	return 0;
 }

@@ -14,6 +14,7 @@ struct apps {
 	struct metrics *metrics;
 	struct source *source;
 	struct timeline *timeline;
+	uint64_t inherited_serial; /* newest entry of the timeline before this process */
 	struct apps_options options;
 	size_t count;
 	struct app *app[APPS_MAX];

@@ -176,7 +176,7 @@ def test_a_leak_and_a_memory_limit():
             return firing(daemon, "leak", "cam")
 
         alert = until("leak fires", grown, pause=0.1)
-        assert " grows by " in alert["text"] and "MiB a minute" in alert["text"], alert
+        assert " grows by " in alert["text"] and "MiB per minute" in alert["text"], alert
         assert fires(daemon, "process_memory", "limited")["text"].startswith("limited has more memory")
         cam.end()
         clears(daemon, "leak", "cam")
@@ -237,6 +237,10 @@ def test_an_app_that_hangs_and_one_that_died():
         with Actor(daemon) as cam:
             cam.do("runs infer 40 1000", "open infer")
             assert fires(daemon, "app_hung", "cam")["text"] == "cam hangs"
+            daemon.kill()
+            daemon.start()
+            until("some samples", lambda: ticks(daemon, 20))
+            assert firing(daemon, "app_hung", "cam")["value"] is None, "it cannot attach: it hangs"
             cam.do("close")
             clears(daemon, "app_hung", "cam")
             cam.kill(signal.SIGKILL)
@@ -249,6 +253,39 @@ def test_an_app_that_hangs_and_one_that_died():
         until("it has ended", lambda: daemon.metric("app/cam/processes")["value"] == 0)
         until("some samples more", lambda: ticks(daemon, 60))
         assert not firing(daemon, "app_gone", "cam"), "it ended as it should"
+
+
+def test_a_restart_of_the_daemon_begins_and_ends_nothing():
+    more = "[app *]\nrestart_within = 0\n"
+    with contextlib.ExitStack() as stack:
+        root = stack.enter_context(tree())
+        write(root, "proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711")
+        write(root, THROTTLED, "50005")
+        daemon = stack.enter_context(Daemon(quick("app_gone", "throttled") + more, root=root))
+        eye = stack.enter_context(Actor(daemon, "eye"))
+        eye.do("runs infer 1 0")
+        fires(daemon, "throttled")
+        with Actor(daemon) as cam:
+            cam.do("runs infer 1 0")
+            cam.kill(signal.SIGKILL)
+            gone = fires(daemon, "app_gone", "cam")
+        until("both are logged", lambda: len(told(daemon)) == 2)
+        texts = lambda: [e["text"] for e in daemon.call("ListEvents", limit=1000)["events"] if e["kind"] in ("throttle", "app", "alert")]
+        before = texts()
+        for end in (daemon.kill, daemon.stop, daemon.kill):
+            end()
+            daemon.start()
+            again = firing(daemon, "app_gone", "cam")
+            assert again and again["since_us"] == gone["since_us"] and again["value"] == 1, again
+            assert firing(daemon, "throttled"), "it is listed before its metric is read"
+            eye.do("runs infer 1 0")
+            until("the other app is back", lambda: (daemon.metric("app/eye/processes") or {}).get("value") == 1)
+            until("some samples", lambda: ticks(daemon, 10))
+            assert firing(daemon, "app_gone", "cam") and firing(daemon, "throttled")
+            assert texts() == before, texts()[len(before):]
+        with Actor(daemon) as cam:
+            cam.do("runs infer 1 0")
+            clears(daemon, "app_gone", "cam")
 
 
 def test_a_source_that_falls_silent():

@@ -54,6 +54,30 @@ START_TEST(the_last_words_name_the_innermost_open_stage)
 }
 END_TEST
 
+/* The daemon is started again, the timeline is the same: who went on did not start. */
+START_TEST(a_process_that_outlived_the_daemon_does_not_start)
+{
+	struct app_process *p = NULL;
+	const uint64_t ticks = T0 / 10000000;
+	const struct apps_options options = {.stage_window = 64, .frame_window = 32};
+	ck_assert_int_eq(apps_attach(apps, "cam", 1000, 12, ticks, 65536, T0 + S, &p), 0);
+	ck_assert_str_eq(last_text(), "started (pid 12)");
+	apps_destroy(apps);
+	const uint64_t serial = timeline_last_serial(timeline);
+	ck_assert_int_eq(apps_create(metrics, source, timeline, &options, &apps), 0);
+	ck_assert_int_eq(apps_attach(apps, "cam", 1000, 12, ticks, 65536, T0 + 9 * S, &p), 0);
+	ck_assert_uint_eq(timeline_last_serial(timeline), serial);
+	/* another one of that pid, and one of another name */
+	apps_detach(apps, p, PROCESS_DIED, T0 + 10 * S);
+	ck_assert_int_eq(
+		apps_attach(apps, "cam", 1000, 12, ticks + 1000, 65536, T0 + 11 * S, &p), 0);
+	ck_assert_str_eq(last_text(), "started (pid 12)");
+	ck_assert_uint_eq(timeline_last_serial(timeline), serial + 2);
+	ck_assert_int_eq(apps_attach(apps, "eye", 1000, 12, ticks, 65536, T0 + 12 * S, &p), 0);
+	ck_assert_uint_eq(timeline_last_serial(timeline), serial + 3);
+}
+END_TEST
+
 START_TEST(a_name_belongs_to_its_uid_until_a_minute_after)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0), *q = NULL;
@@ -162,6 +186,7 @@ int main(void)
 	TCase *tc = tcase_create("apps_life");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_last_words_name_the_innermost_open_stage);
+	tcase_add_test(tc, a_process_that_outlived_the_daemon_does_not_start);
 	tcase_add_test(tc, a_name_belongs_to_its_uid_until_a_minute_after);
 	tcase_add_test(tc, names_are_cleaned_and_collisions_numbered);
 	tcase_add_test(tc, marks_go_on_the_timeline_and_a_flood_does_not);
