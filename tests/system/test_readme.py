@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """README, followed literally: a copy of this checkout, ./install, then every command, program and
 configuration that README shows, in its order, by a shell without a variable of ours. What is installed
-goes to layers over /usr, /etc and /var that only this process sees. Needs root. There is no systemd in
-it (inside.py boots one): the service's command is run by hand, as its user."""
+goes to layers over /usr, /etc and /var that only this process sees. Needs root. systemctl is
+a stand-in that runs the service's command as its user; inside.py looks at the service under systemd."""
 import contextlib
 import json
 import os
@@ -20,30 +20,46 @@ import snippets  # noqa: E402
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# What a machine with sudo and systemd has, for one without: the commands of README, and no others.
+# What a machine with sudo and systemd has, for one without: the commands of README and ./install.
 SUDO = '#!/bin/sh\nexec "$@"\n'
 SYSTEMCTL = """#!/bin/sh
-[ "$*" = "restart edgeprofd" ] || exit 1
-pidfile=/run/edgeprofd.pid
-if [ -e $pidfile ]; then kill "$(cat $pidfile)"; while kill -0 "$(cat $pidfile)" 2>/dev/null; do sleep 0.1; done; fi
-install -d -o edgeprof -g edgeprof /run/edgeprofd
-install -d -o edgeprof -g edgeprof -m 0750 /var/lib/edgeprofd
-command=$(sed -n 's/^ExecStart=//p' /lib/systemd/system/edgeprofd.service)
-RUNTIME_DIRECTORY=/run/edgeprofd STATE_DIRECTORY=/var/lib/edgeprofd setpriv --reuid=edgeprof \\
-	--regid=edgeprof --clear-groups $command >/run/edgeprofd.log 2>&1 </dev/null &
-echo $! >$pidfile
-for _ in $(seq 200); do
-	edgeprofctl status >/dev/null 2>&1 && exit 0
-	sleep 0.1
-done
-cat /run/edgeprofd.log >&2
-exit 1
+pidfile=/run/edgeprofd.pid enabled=/run/edgeprofd.enabled
+alive() { readlink "/proc/$(cat $pidfile)/exe" >/dev/null; } # a zombie has none
+stop() {
+	[ -e $pidfile ] || return 0
+	kill "$(cat $pidfile)" 2>/dev/null
+	while alive; do sleep 0.1; done
+	rm $pidfile
+}
+start() {
+	install -d -o edgeprof -g edgeprof /run/edgeprofd
+	install -d -o edgeprof -g edgeprof -m 0750 /var/lib/edgeprofd
+	command=$(sed -n 's/^ExecStart=//p' /lib/systemd/system/edgeprofd.service)
+	RUNTIME_DIRECTORY=/run/edgeprofd STATE_DIRECTORY=/var/lib/edgeprofd setpriv --reuid=edgeprof \\
+		--regid=edgeprof --clear-groups $command >/run/edgeprofd.log 2>&1 </dev/null &
+	echo $! >$pidfile
+	for _ in $(seq 200); do
+		edgeprofctl status >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	cat /run/edgeprofd.log >&2
+	return 1
+}
+case $1 in
+daemon-reload) ;;
+enable) touch $enabled ;;
+disable) rm -f $enabled; stop ;;
+is-enabled) [ -e $enabled ] && echo enabled ;;
+is-active) alive && echo active ;;
+restart) stop; start ;;
+*) exit 1 ;;
+esac
 """
 
 
 @contextlib.contextmanager
 def layers(scratch):
-    """A folder with sudo and systemctl. Nothing that is written from here on reaches this machine."""
+    """With sudo and systemctl of ours. Nothing that is written from here on reaches this machine."""
     machine.own_mount_namespace()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", scratch], check=True)
     for name in ("usr", "etc", "var"):
@@ -54,13 +70,14 @@ def layers(scratch):
         if done.returncode != 0:
             raise machine.Missing(f"no layer over /{name} here: {done.stderr.strip()}")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"], check=True)
-    bins = scratch / "bin"
-    bins.mkdir()
+    pathlib.Path("/run/systemd/system").mkdir(parents=True)  # systemd runs, they say
     for name, text in (("sudo", SUDO), ("systemctl", SYSTEMCTL)):
-        (bins / name).write_text(text)
-        (bins / name).chmod(0o755)
+        file = pathlib.Path("/usr/bin") / name
+        file.unlink(missing_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
     try:
-        yield bins
+        yield
     finally:
         pidfile = pathlib.Path("/run/edgeprofd.pid")
         if pidfile.exists():
@@ -85,9 +102,9 @@ def copy_checkout(to):
 class Reader:
     """Somebody who types what README says."""
 
-    def __init__(self, folder, home, bins):
+    def __init__(self, folder, home):
         self.folder = folder
-        self.env = {"PATH": f"{bins}:{PATH}", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
+        self.env = {"PATH": PATH, "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
 
     def type(self, commands, good=(0,)):
         done = subprocess.run(["bash", "-e", "-c", commands], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
@@ -121,9 +138,8 @@ def follow(reader):
             print(f"{block.place}: {block.text.splitlines()[0]}", flush=True)
             said = reader.type(block.text)
             if block.text.startswith("./install"):
-                assert "FAILED" not in said and "compiles, links and runs" in said, said
+                assert "FAILED" not in said and "compiles, links and runs" in said and "enabled, active" in said, said
                 check_unit()
-                reader.type("systemctl restart edgeprofd")
             seen |= {word for word in ("./install", "cc ", "c++ ", "python3 ", "--check-config") if word in block.text}
     assert len(seen) == 5, seen
     reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
@@ -144,6 +160,7 @@ def removal(reader, before):
     assert "kept" in reader.type("./install --uninstall")
     after = installed_files() - before - {str(left), str(conf), str(conf.parent), str(left.parent)}
     assert after == set() and conf.exists() and left.exists(), after
+    assert not pathlib.Path("/run/edgeprofd.pid").exists(), "it still runs"
 
 
 def main():
@@ -157,8 +174,8 @@ def main():
         scratch.mkdir()
         folder.mkdir()
         copy_checkout(folder)
-        with layers(scratch) as bins:
-            reader = Reader(folder, place, bins)
+        with layers(scratch):
+            reader = Reader(folder, place)
             before = installed_files()
             follow(reader)
             removal(reader, before)
