@@ -1,0 +1,118 @@
+/* The one hash table of the daemon. Hashes are kept beside the slots, so that growing and removing
+ * need nothing of the owner. */
+#include "daemon/util/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+enum { FIRST_SIZE = 16 };
+
+static size_t home_of(const struct index *index, uint32_t hash)
+{
+	return hash & (index->size - 1);
+}
+
+static size_t after(const struct index *index, size_t at)
+{
+	return (at + 1) & (index->size - 1);
+}
+
+static void put(struct index *index, struct index_cell cell)
+{
+	size_t at = home_of(index, cell.hash);
+	while (index->cell[at].slot != INDEX_NONE) {
+		at = after(index, at);
+	}
+	index->cell[at] = cell;
+}
+
+int index_reserve(struct index *index, size_t count)
+{
+	size_t size = index->size > 0 ? index->size : FIRST_SIZE;
+	while (size < 2 * count) {
+		size *= 2;
+	}
+	if (size == index->size) {
+		return 0;
+	}
+	struct index wider = {.size = size, .count = index->count};
+	wider.cell = mem_calloc(size, sizeof(*wider.cell));
+	if (!wider.cell) {
+		return -ENOMEM;
+	}
+	memset(wider.cell, 0xff, size * sizeof(*wider.cell));
+	for (size_t i = 0; i < index->size; i++) {
+		if (index->cell[i].slot != INDEX_NONE) {
+			put(&wider, index->cell[i]);
+		}
+	}
+	free(index->cell);
+	*index = wider;
+	return 0;
+}
+
+void index_finish(struct index *index)
+{
+	free(index->cell);
+	*index = (struct index){0};
+}
+
+uint32_t index_find(const struct index *index, uint32_t hash, index_equal *equal, const void *table,
+	const void *key)
+{
+	if (index->count == 0) {
+		return INDEX_NONE;
+	}
+	size_t at = home_of(index, hash);
+	for (; index->cell[at].slot != INDEX_NONE; at = after(index, at)) {
+		const struct index_cell *cell = &index->cell[at];
+		if (cell->hash == hash && equal(table, cell->slot, key)) {
+			return cell->slot;
+		}
+	}
+	return INDEX_NONE;
+}
+
+int index_add(struct index *index, uint32_t hash, uint32_t slot)
+{
+	int r = index_reserve(index, index->count + 1);
+	if (r < 0) {
+		return r;
+	}
+	put(index, (struct index_cell){hash, slot});
+	index->count++;
+	return 0;
+}
+
+/* What was pushed past the hole moves back into it, so that no probe ends too early. */
+static void close_hole(struct index *index, size_t hole)
+{
+	size_t mask = index->size - 1;
+	for (size_t at = after(index, hole); index->cell[at].slot != INDEX_NONE;
+		at = after(index, at)) {
+		size_t home = home_of(index, index->cell[at].hash);
+		if (((at - home) & mask) >= ((at - hole) & mask)) {
+			index->cell[hole] = index->cell[at];
+			hole = at;
+		}
+	}
+	index->cell[hole].slot = INDEX_NONE;
+}
+
+void index_remove(struct index *index, uint32_t hash, uint32_t slot)
+{
+	if (index->count == 0) {
+		return;
+	}
+	size_t at = home_of(index, hash);
+	while (index->cell[at].slot != INDEX_NONE && index->cell[at].slot != slot) {
+		at = after(index, at);
+	}
+	if (index->cell[at].slot == slot) {
+		close_hole(index, at);
+		index->count--;
+	}
+}

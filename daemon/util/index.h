@@ -1,0 +1,38 @@
+/*
+ * index: finds a slot of the owner's table by its key, in constant time: open addressing with linear
+ * probes, at most half full, no tombstones. The owner keeps the keys; a hash only says where to look
+ * and each hit is compared in full.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INDEX_NONE UINT32_MAX
+
+struct index_cell {
+	uint32_t hash, slot; /* slot INDEX_NONE: the cell is free */
+};
+
+/* Zeroed = empty, without memory. */
+struct index {
+	struct index_cell *cell;
+	size_t size; /* a power of two, or 0 */
+	size_t count;
+};
+
+/* Whether the slot's key is this one. */
+typedef bool index_equal(const void *table, uint32_t slot, const void *key);
+
+/* Room for so many: index_add() cannot fail up to there. -ENOMEM leaves it as it was. */
+int index_reserve(struct index *index, size_t count);
+void index_finish(struct index *index);
+
+/* The slot whose hash is this and for which equal() says so; INDEX_NONE when there is none. */
+uint32_t index_find(const struct index *index, uint32_t hash, index_equal *equal, const void *table,
+	const void *key);
+/* The caller has looked: no slot is in it twice. -ENOMEM. */
+int index_add(struct index *index, uint32_t hash, uint32_t slot);
+/* Takes the slot out; nothing happens when it is not there. */
+void index_remove(struct index *index, uint32_t hash, uint32_t slot);
