@@ -57,6 +57,7 @@ static int process_open(
 	if (!process) {
 		return -ENOMEM;
 	}
+	ctx->source->guests = true; /* apps choose the names of their processes' metrics */
 	process->ticks_per_second = sysconf(_SC_CLK_TCK);
 	process->memory_total[false] = proc_memory_total(ctx->root);
 	process->memory_total[true] = proc_memory_total(ctx->real_root);

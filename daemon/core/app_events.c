@@ -25,7 +25,7 @@ uint16_t app_event_name(struct app_process *process, uint32_t index)
 			declaration->name, strnlen(declaration->name, PROTO_NAME_MAX), name);
 	}
 	uint16_t number = events_name(process->app->log, text);
-	process->tied.name[index] = (uint16_t)(number + 1); /* 0 again for EVENTS_NO_NAME */
+	process->tied.name[index] = (uint16_t)(number + 1); /* also that it has none */
 	return number;
 }
 

@@ -33,6 +33,26 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
 	process->declared++;
 }
 
+void apps_allow_new(struct apps *apps, size_t count)
+{
+	apps->new_left = count;
+}
+
+size_t apps_new_left(const struct apps *apps)
+{
+	return apps->new_left;
+}
+
+bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index)
+{
+	if (apps->new_left == 0) {
+		return false;
+	}
+	apps->new_left -= apps->new_left < SIZE_MAX;
+	process->met[index] = true;
+	return true;
+}
+
 static bool believable_time(
 	const struct app_process *process, uint64_t start_ns, uint64_t duration_ns, uint64_t now_ns)
 {

@@ -41,6 +41,7 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->options = *options;
 	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
 	apps->gauge_expire_ns = GAUGE_EXPIRE_NS;
+	apps->new_left = SIZE_MAX;
 	advice_defaults(&apps->advice);
 	*ret = apps;
 	return 0;

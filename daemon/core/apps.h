@@ -88,6 +88,7 @@ struct app_process {
 	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
 	char cause[32]; /* why it died, "died of SIGSEGV"; "" = not known; by ingest */
+	bool met[PROTO_DECLARATIONS];			 /* apps_meet() */
 };
 
 /*
@@ -163,6 +164,14 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
  * duration over a day) is counted invalid and changes nothing else. */
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns);
+
+/* Names cost most when they are seen for the first time: from now on that may happen so many times.
+ * SIZE_MAX = without limit, as at the beginning. */
+void apps_allow_new(struct apps *apps, size_t count);
+size_t apps_new_left(const struct apps *apps);
+/* Before the first record of a declaration; true: its record may be taken. False: so many came
+ * already, after the next apps_allow_new(). */
+bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index);
 
 /* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched
  * here, in the order of time: an end without its begin (and a begin over an open one) waits for one

@@ -19,6 +19,7 @@ struct apps {
 	size_t count;
 	struct app *app[APPS_MAX];
 	size_t stages;
+	size_t new_left; /* apps_allow_new() */
 	uint64_t stages_refused;
 	uint64_t sampled_ns;   /* 0 = never */
 	double *scratch;       /* for a window of either kind */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/hash.h"
 #include "daemon/util/seam.h"
 
 #define NONE UINT32_MAX
@@ -120,6 +121,7 @@ void events_close(struct events_log *log)
 	for (size_t i = 0; i < sizeof(log->name) / sizeof(log->name[0]); i++) {
 		free(log->name[i]);
 	}
+	index_finish(&log->index);
 	free(log);
 }
 
@@ -166,12 +168,17 @@ const char *events_name_of(const struct events_log *log, uint16_t number)
 	return number < log->names ? log->name[number / NAMES_AT_ONCE][number % NAMES_AT_ONCE] : "";
 }
 
+static bool is_named(const void *table, uint32_t slot, const void *key)
+{
+	return strcmp(events_name_of(table, (uint16_t)slot), key) == 0;
+}
+
 uint16_t events_name(struct events_log *log, const char *name)
 {
-	for (size_t i = 0; i < log->names; i++) {
-		if (strcmp(events_name_of(log, (uint16_t)i), name) == 0) {
-			return (uint16_t)i;
-		}
+	uint32_t hash = hash_text(name);
+	uint32_t known = index_find(&log->index, hash, is_named, log, name);
+	if (known != INDEX_NONE) {
+		return (uint16_t)known;
 	}
 	size_t block = log->names / NAMES_AT_ONCE;
 	if (log->names == EVENTS_NAMES_MAX) {
@@ -179,9 +186,9 @@ uint16_t events_name(struct events_log *log, const char *name)
 	}
 	if (!log->name[block]) {
 		log->name[block] = mem_calloc(NAMES_AT_ONCE, sizeof(*log->name[block]));
-		if (!log->name[block]) {
-			return EVENTS_NO_NAME;
-		}
+	}
+	if (!log->name[block] || index_add(&log->index, hash, (uint32_t)log->names) < 0) {
+		return EVENTS_NO_NAME;
 	}
 	char *place = log->name[block][log->names % NAMES_AT_ONCE];
 	memcpy(place, name, strnlen(name, PROTO_NAME_SIZE - 1));

@@ -13,12 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/util/index.h"
 #include "proto/mapping.h"
 
 enum {
 	EVENTS_CHUNK = 204,	  /* events; with 40 bytes each about 8 KiB */
 	EVENTS_NAMES_MAX = 256,	  /* of one app */
-	EVENTS_NO_NAME = 0xffff,  /* the record has none, or it was one too many */
+	EVENTS_NO_NAME = 0xfffe,  /* the record has none, or it was one too many */
 	EVENTS_DEFAULT = 4 << 20, /* bytes */
 };
 
@@ -44,6 +45,7 @@ struct events_log {
 	struct events *pool;
 	struct events_log *next;
 	size_t names;
+	struct index index;
 	char (*name[EVENTS_NAMES_MAX / 16])[PROTO_NAME_SIZE];
 };
 
@@ -66,7 +68,7 @@ int events_open(struct events *events, struct events_log **ret);
 void events_close(struct events_log *log);
 
 /* The number of a name in the log, the same for the same name. EVENTS_NO_NAME with
- * EVENTS_NAMES_MAX others or without memory. Not for each event: keep the number. */
+ * EVENTS_NAMES_MAX others or without memory. Constant time; keep the number all the same. */
 uint16_t events_name(struct events_log *log, const char *name);
 /* The name of a number; "" for EVENTS_NO_NAME and numbers it never gave. */
 const char *events_name_of(const struct events_log *log, uint16_t number);

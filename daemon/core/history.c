@@ -11,6 +11,9 @@
 #include "daemon/core/history_self.h"
 #include "daemon/util/seam.h"
 
+/* Columns made at one commit, about a microsecond each: those that are left come with the next. */
+enum { HISTORY_BINDS = 512 };
+
 int history_create(void *data, size_t size, const uint8_t boot_id[16], struct history **ret,
 	enum history_found *found)
 {
@@ -38,7 +41,7 @@ void history_destroy(struct history *history)
 	}
 	for (size_t tier = 0; tier < HISTORY_TIERS; tier++) {
 		for (size_t i = 0; i < SOURCES_MAX; i++) {
-			history_group_destroy_list(&history->pool, history->groups[tier][i]);
+			history_group_destroy_list(&history->pool, &history->groups[tier][i]);
 		}
 	}
 	history_pool_finish(&history->pool);
@@ -54,30 +57,50 @@ static uint64_t mark_of(const struct metric *metric)
 /* A column in each tier. One that failed half way is completed at the next commit. */
 static int bind_metric(struct history *history, const struct metric *metric)
 {
-	int r = 0;
+	struct history_series *series;
+	int r = history_names_get(&history->pool, metric->name, metric->unit, &series);
 	int tier = metric->full_rate ? HISTORY_FULL : HISTORY_TENS;
 	for (; r == 0 && tier < HISTORY_TIERS; tier++) {
 		r = history_group_bind(&history->pool, &history->groups[tier][metric->source->id],
-			(enum history_tier)tier, metric);
+			(enum history_tier)tier, series, metric);
 	}
 	return r;
 }
 
+/* Whether the metric is worth a column: a name that a guest made up when it has had a value before,
+ * or when history knows it of earlier. */
+static bool lasts(struct history *history, const struct metric *metric)
+{
+	uint64_t mark = mark_of(metric);
+	if (!metric->source->guests || history->seen[metric->id] == mark) {
+		return true;
+	}
+	if (isnan(metric->value)) {
+		return false;
+	}
+	history->seen[metric->id] = mark;
+	return history_names_find(&history->pool, metric->name) != NULL;
+}
+
 static void bind_new(struct history *history, struct metrics *metrics, const struct source *source)
 {
-	for (size_t i = 0; i < source->metrics; i++) {
+	size_t work = 0;
+	for (size_t i = 0; i < source->metrics && work < HISTORY_BINDS; i++) {
 		const struct metric *metric = metrics_of(metrics, source, i);
 		uint64_t mark = mark_of(metric);
-		if (history->bound[metric->id] == mark) {
+		if (history->bound[metric->id] == mark || isnan(metric->value) ||
+			!lasts(history, metric)) {
 			continue;
 		}
 		int r = bind_metric(history, metric);
 		if (r == 0) {
 			history->bound[metric->id] = mark;
+			work++;
 		} else if (history->refused[metric->id] != mark) {
 			/* It is tried again at each commit, but counted once. */
 			history->refused[metric->id] = mark;
 			history->refused_count++;
+			work++;
 		}
 	}
 }
@@ -90,12 +113,12 @@ void history_append(struct history *history, struct metrics *metrics, const stru
 	}
 	bind_new(history, metrics, source);
 	unsigned values = 0;
-	for (struct history_group *group = history->groups[HISTORY_FULL][source->id]; group;
+	for (struct history_group *group = history->groups[HISTORY_FULL][source->id].first; group;
 		group = group->next) {
 		values += history_group_append(&history->pool, group, t_ns);
 	}
 	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
-		for (struct history_group *group = history->groups[tier][source->id]; group;
+		for (struct history_group *group = history->groups[tier][source->id].first; group;
 			group = group->next) {
 			history_bucket_gather(history, group, t_ns);
 		}
@@ -106,11 +129,17 @@ void history_append(struct history *history, struct metrics *metrics, const stru
 
 void history_retire(struct history *history, const struct metric *metric)
 {
-	for (size_t tier = 0; tier < HISTORY_TIERS; tier++) {
-		history_group_unbind(history->groups[tier][metric->source->id], metric);
+	uint64_t mark = mark_of(metric);
+	bool tried = history->bound[metric->id] == mark || history->refused[metric->id] == mark;
+	const struct history_series *series =
+		tried ? history_names_known(&history->pool, metric->name, metric->unit) : NULL;
+	for (int tier = 0; series && tier < HISTORY_TIERS; tier++) {
+		history_group_unbind(&history->groups[tier][metric->source->id],
+			(enum history_tier)tier, series);
 	}
 	history->bound[metric->id] = 0;
 	history->refused[metric->id] = 0;
+	history->seen[metric->id] = 0;
 }
 
 int history_find(struct history *history, const char *name, uint32_t *series)

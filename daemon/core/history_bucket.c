@@ -26,6 +26,7 @@ static void bucket_write(struct history *history, struct history_group *group)
 	for (unsigned i = 0; i < group->columns; i++) {
 		group->column[i].bucket.count = 0;
 	}
+	history_group_settled(group);
 }
 
 /* The moment from which on a column's samples are in no written bucket. */

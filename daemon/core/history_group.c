@@ -18,6 +18,15 @@ static void let_go(struct history_pool *pool, uint32_t *block, bool full)
 	}
 }
 
+static void note_room(struct history_group *group)
+{
+	if (!group->has_room) {
+		group->has_room = true;
+		group->next_room = group->list->room;
+		group->list->room = group;
+	}
+}
+
 /* The block takes no more rows; columns of retired metrics go. */
 static void close_block(struct history_pool *pool, struct history_group *group, bool full)
 {
@@ -28,10 +37,21 @@ static void close_block(struct history_pool *pool, struct history_group *group, 
 		if (group->column[i].metric || group->column[i].bucket.count > 0) {
 			group->column[kept++] = group->column[i];
 		} else {
-			group->column[i].series->bound--;
+			struct history_series *series = group->column[i].series;
+			series->bound[group->tier]--;
+			if (series->group[group->tier] == group) {
+				series->group[group->tier] = NULL;
+			}
 		}
 	}
-	group->columns = kept;
+	if (kept < group->columns) {
+		group->columns = kept;
+		note_room(group);
+	}
+	group->gone = 0;
+	for (unsigned i = 0; i < kept; i++) {
+		group->gone += !group->column[i].metric;
+	}
 }
 
 /* Another column comes: what is in the block moves on with it, if there is room left then. */
@@ -64,13 +84,36 @@ static unsigned columns_max(enum history_tier tier)
 	return HISTORY_COLUMNS / history_tier_width(tier);
 }
 
+static struct history_group *group_create(struct history_list *list, enum history_tier tier)
+{
+	struct history_group *group = mem_zalloc(
+		sizeof(*group) + columns_max(tier) * sizeof(struct history_group_column));
+	if (!group) {
+		return NULL;
+	}
+	group->tier = tier;
+	group->list = list;
+	group->block = HISTORY_NONE;
+	group->narrow = HISTORY_NONE;
+	if (list->last) {
+		list->last->next = group;
+	} else {
+		list->first = group;
+	}
+	list->last = group;
+	note_room(group);
+	return group;
+}
+
 /* A group with room for one more column, its block closed. NULL when there is no memory. */
 static struct history_group *group_with_room(
-	struct history_pool *pool, struct history_group **list, enum history_tier tier)
+	struct history_pool *pool, struct history_list *list, enum history_tier tier)
 {
-	struct history_group **link = list;
-	for (; *link; link = &(*link)->next) {
-		struct history_group *group = *link;
+	for (;;) {
+		struct history_group *group = list->room ? list->room : group_create(list, tier);
+		if (!group) {
+			return NULL;
+		}
 		if (group->columns < columns_max(tier)) {
 			widen_block(pool, group);
 			return group;
@@ -79,52 +122,80 @@ static struct history_group *group_with_room(
 			close_block(pool, group, false);
 			return group;
 		}
+		list->room = group->next_room;
+		group->has_room = false;
 	}
-	struct history_group *group = mem_zalloc(
-		sizeof(*group) + columns_max(tier) * sizeof(struct history_group_column));
-	if (group) {
-		group->tier = tier;
-		group->block = HISTORY_NONE;
-		group->narrow = HISTORY_NONE;
-		*link = group;
-	}
-	return group;
 }
 
-int history_group_bind(struct history_pool *pool, struct history_group **list,
-	enum history_tier tier, const struct metric *metric)
+static struct history_group_column *column_in(
+	struct history_group *group, const struct history_series *series)
 {
-	struct history_series *series;
-	int r = history_names_get(pool, metric->name, metric->unit, &series);
-	if (r < 0) {
-		return r;
-	}
-	for (struct history_group *group = *list; group; group = group->next) {
-		for (unsigned i = 0; i < group->columns; i++) {
-			if (group->column[i].series == series) {
-				group->column[i].metric = metric;
-				return 0;
-			}
+	for (unsigned i = 0; i < group->columns; i++) {
+		if (group->column[i].series == series) {
+			return &group->column[i];
 		}
 	}
-	struct history_group *group = group_with_room(pool, list, tier);
+	return NULL;
+}
+
+/* The series' column in the list, and its group. A series is in several lists only when its name
+ * went from one source to another. */
+static struct history_group_column *column_of(const struct history_list *list,
+	enum history_tier tier, const struct history_series *series, struct history_group **ret)
+{
+	struct history_group *group = series->group[tier];
+	struct history_group_column *column = NULL;
+	if (series->bound[tier] == 0) {
+		return NULL;
+	}
+	if (group && group->list == list) {
+		*ret = group;
+		return column_in(group, series);
+	}
+	for (group = list->first; group && !column; group = group->next) {
+		column = column_in(group, series);
+		*ret = group;
+	}
+	return column;
+}
+
+int history_group_bind(struct history_pool *pool, struct history_list *list,
+	enum history_tier tier, struct history_series *series, const struct metric *metric)
+{
+	struct history_group *group;
+	struct history_group_column *column = column_of(list, tier, series, &group);
+	if (column) {
+		group->gone -= !column->metric;
+		column->metric = metric;
+		return 0;
+	}
+	group = group_with_room(pool, list, tier);
 	if (!group) {
 		return -ENOMEM;
 	}
 	group->column[group->columns++] =
 		(struct history_group_column){.series = series, .metric = metric};
-	series->bound++;
+	series->bound[tier]++;
+	series->group[tier] = group;
 	return 0;
 }
 
-void history_group_unbind(struct history_group *list, const struct metric *metric)
+void history_group_unbind(
+	struct history_list *list, enum history_tier tier, const struct history_series *series)
 {
-	for (struct history_group *group = list; group; group = group->next) {
-		for (unsigned i = 0; i < group->columns; i++) {
-			if (group->column[i].metric == metric) {
-				group->column[i].metric = NULL;
-			}
-		}
+	struct history_group *group;
+	struct history_group_column *column = column_of(list, tier, series, &group);
+	if (column && column->metric) {
+		column->metric = NULL;
+		group->gone++;
+		note_room(group);
+	}
+}
+
+void history_group_settled(struct history_group *group)
+{
+	if (group->gone > 0) {
+		note_room(group);
 	}
 }
 
@@ -323,13 +394,13 @@ unsigned history_group_append(struct history_pool *pool, struct history_group *g
 	return 0;
 }
 
-void history_group_destroy_list(struct history_pool *pool, struct history_group *list)
+void history_group_destroy_list(struct history_pool *pool, struct history_list *list)
 {
-	while (list) {
-		struct history_group *next = list->next;
-		let_go(pool, &list->block, false);
-		let_go(pool, &list->narrow, false);
-		free(list);
-		list = next;
+	while (list->first) {
+		struct history_group *group = list->first;
+		list->first = group->next;
+		let_go(pool, &group->block, false);
+		let_go(pool, &group->narrow, false);
+		free(group);
 	}
 }

@@ -22,8 +22,14 @@ struct history_group_column {
 	uint64_t since_ns;	      /* of the first sample that went into one; 0 = none yet */
 };
 
+struct history_list;
+
 struct history_group {
 	struct history_group *next; /* of the same source and tier */
+	struct history_list *list;
+	struct history_group *next_room; /* of those with room; only while has_room */
+	bool has_room;
+	unsigned gone; /* columns whose metric is retired */
 	enum history_tier tier;
 	uint32_t block;	 /* HISTORY_NONE: the next row opens one */
 	uint32_t narrow; /* its rows go to the next block that is opened; HISTORY_NONE */
@@ -36,17 +42,27 @@ struct history_group {
 	struct history_group_column column[];
 };
 
-/* Gives the metric a column in one of the source's groups of the tier (list). -ENOSPC when its name
- * does not fit, -ENOMEM. */
-int history_group_bind(struct history_pool *pool, struct history_group **list,
-	enum history_tier tier, const struct metric *metric);
+/* The groups of a source in a tier, and which of them may have a place for one more column. */
+struct history_list {
+	struct history_group *first, *last;
+	struct history_group *room;
+};
 
-/* Forgets the pointer to a metric that goes away. */
-void history_group_unbind(struct history_group *list, const struct metric *metric);
+/* Gives the metric, whose series this is, a column in one of the groups. Constant time, beside what
+ * the next row has to move. -ENOMEM. */
+int history_group_bind(struct history_pool *pool, struct history_list *list,
+	enum history_tier tier, struct history_series *series, const struct metric *metric);
+
+/* Forgets the pointer to a metric that goes away. Constant time. */
+void history_group_unbind(
+	struct history_list *list, enum history_tier tier, const struct history_series *series);
+
+/* Its buckets were written: columns of retired metrics are free from then on. */
+void history_group_settled(struct history_group *group);
 
 /* Writes what the group holds (its metrics as they stand; its bucket) as a row, unless all are null
  * or the time is not after the last row's. The number of values written. */
 unsigned history_group_append(
 	struct history_pool *pool, struct history_group *group, uint64_t t_ns);
 
-void history_group_destroy_list(struct history_pool *pool, struct history_group *list);
+void history_group_destroy_list(struct history_pool *pool, struct history_list *list);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/crc32c.h"
+#include "daemon/util/hash.h"
 #include "daemon/util/seam.h"
 #include "proto/name.h"
 
@@ -24,19 +25,34 @@ static uint32_t sum_of(const uint8_t *entry, size_t length)
 
 bool history_series_live(const struct history_series *series)
 {
-	return series->blocks > 0 || series->bound > 0;
+	return series->blocks > 0 || series->bound[HISTORY_FULL] > 0 ||
+	       series->bound[HISTORY_TENS] > 0 || series->bound[HISTORY_MINUTES] > 0;
 }
 
-static struct history_series **bucket_of(struct history_pool *pool, const char *name)
+struct wanted {
+	const char *name;
+	enum unit unit;
+};
+
+static bool is_wanted(const void *table, uint32_t slot, const void *key)
 {
-	uint32_t hash = 2166136261u;
-	for (; *name; name++) {
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
-	}
-	return &pool->by_name[(hash ^ hash >> 16) % HISTORY_NAME_BUCKETS];
+	const struct history_series *series = ((const struct history_pool *)table)->series[slot];
+	const struct wanted *wanted = key;
+	return series->unit == wanted->unit && strcmp(series->name, wanted->name) == 0;
 }
 
-/* Makes room in the table and a series that is in neither the table nor a bucket. */
+/* Places have changed. Without memory for all, names are refused and not found: nothing is lost. */
+static int index_all(struct history_pool *pool)
+{
+	index_finish(&pool->names);
+	int r = index_reserve(&pool->names, pool->series_count);
+	for (size_t i = 0; r == 0 && i < pool->series_count; i++) {
+		r = index_add(&pool->names, hash_text(pool->series[i]->name), (uint32_t)i);
+	}
+	return r;
+}
+
+/* Makes room in the table and a series that is not in it yet. */
 static int new_series(struct history_pool *pool, uint32_t id, enum unit unit, const char *name,
 	size_t length, struct history_series **ret)
 {
@@ -132,7 +148,7 @@ static int compare_ids(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-void history_names_loaded(struct history_pool *pool)
+int history_names_loaded(struct history_pool *pool)
 {
 	size_t kept = 0;
 	if (pool->series_count > 0) {
@@ -145,15 +161,13 @@ void history_names_loaded(struct history_pool *pool)
 			free(series);
 			continue;
 		}
-		struct history_series **bucket = bucket_of(pool, series->name);
-		series->next = *bucket;
-		*bucket = series;
 		pool->series[kept++] = series;
 		if (series->id >= pool->next_id) {
 			pool->next_id = series->id + 1;
 		}
 	}
 	pool->series_count = kept;
+	return index_all(pool);
 }
 
 /* Writes the series' entry to the open dictionary block, or a new one while there may be more. */
@@ -186,65 +200,89 @@ static int write_entry(struct history_pool *pool, struct history_series *series,
 	return 0;
 }
 
-static void forget(struct history_pool *pool, struct history_series *series)
+/* Moves the entries of those series that are live to new blocks. */
+static bool move_entries(struct history_pool *pool, struct history_series **series, size_t count)
 {
-	struct history_series **link = bucket_of(pool, series->name);
-	while (*link != series) {
-		link = &(*link)->next;
+	for (size_t i = 0; i < count; i++) {
+		if (history_series_live(series[i]) && write_entry(pool, series[i], UINT32_MAX) < 0) {
+			return false;
+		}
 	}
-	*link = series->next;
-	free(series);
+	return true;
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct history_series *x = *(struct history_series *const *)a;
+	const struct history_series *y = *(struct history_series *const *)b;
+	return x->names_block < y->names_block ? -1 : x->names_block > y->names_block;
+}
+
+static size_t live_series(const struct history_pool *pool)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < pool->series_count; i++) {
+		count += history_series_live(pool->series[i]);
+	}
+	return count;
 }
 
 /* Copies the entries of live series, block by block, to new blocks; a block is given up only when
  * all its entries are elsewhere, so a kill loses no name. True when a name was dropped. */
 static bool compact(struct history_pool *pool)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < pool->series_count; i++) {
-		kept += history_series_live(pool->series[i]);
-	}
-	if (kept == pool->series_count) {
+	size_t count = pool->series_count;
+	struct history_series **by_block =
+		live_series(pool) < count ? mem_calloc(count, sizeof(*by_block)) : NULL;
+	if (!by_block) {
 		return false;
 	}
+	memcpy(by_block, pool->series, count * sizeof(*by_block));
+	qsort(by_block, count, sizeof(*by_block), compare_blocks);
 	for (uint32_t b = 0; b < pool->blocks; b++) {
 		pool->info[b].moving = pool->info[b].kind == HISTORY_KIND_NAMES;
 	}
 	pool->names_open = HISTORY_NONE;
+	size_t first = 0;
 	for (uint32_t b = 0; b < pool->blocks; b++) {
-		bool moved = pool->info[b].moving;
-		for (size_t i = 0; moved && i < pool->series_count; i++) {
-			struct history_series *series = pool->series[i];
-			if (series->names_block == b && history_series_live(series)) {
-				moved = write_entry(pool, series, UINT32_MAX) == 0;
-			}
+		size_t next = first;
+		while (next < count && by_block[next]->names_block == b) {
+			next++;
 		}
-		if (moved) {
+		if (pool->info[b].moving && move_entries(pool, by_block + first, next - first)) {
 			history_pool_release(pool, b);
 			pool->names_blocks--;
 		}
+		first = next;
 	}
-	kept = 0;
-	for (size_t i = 0; i < pool->series_count; i++) {
+	free(by_block);
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
 		if (history_series_live(pool->series[i])) {
 			pool->series[kept++] = pool->series[i];
 		} else {
-			forget(pool, pool->series[i]);
+			free(pool->series[i]);
 		}
 	}
 	pool->series_count = kept;
-	return true;
+	return index_all(pool) == 0;
+}
+
+struct history_series *history_names_known(
+	const struct history_pool *pool, const char *name, enum unit unit)
+{
+	const struct wanted wanted = {name, unit};
+	uint32_t slot = index_find(&pool->names, hash_text(name), is_wanted, pool, &wanted);
+	return slot == INDEX_NONE ? NULL : pool->series[slot];
 }
 
 int history_names_get(
 	struct history_pool *pool, const char *name, enum unit unit, struct history_series **ret)
 {
-	struct history_series **bucket = bucket_of(pool, name);
-	for (struct history_series *series = *bucket; series; series = series->next) {
-		if (series->unit == unit && strcmp(series->name, name) == 0) {
-			*ret = series;
-			return 0;
-		}
+	struct history_series *known = history_names_known(pool, name, unit);
+	if (known) {
+		*ret = known;
+		return 0;
 	}
 	if (pool->names_full_at == pool->evicted + 1 || pool->next_id >= HISTORY_ID_LIMIT) {
 		return -ENOSPC;
@@ -255,7 +293,8 @@ int history_names_get(
 		return -ENOSPC;
 	}
 	struct history_series *series;
-	int r = new_series(pool, pool->next_id, unit, name, strlen(name), &series);
+	int r = index_reserve(&pool->names, pool->series_count + 1);
+	r = r < 0 ? r : new_series(pool, pool->next_id, unit, name, strlen(name), &series);
 	if (r < 0) {
 		return r;
 	}
@@ -269,24 +308,39 @@ int history_names_get(
 		return r;
 	}
 	pool->next_id++;
-	series->next = *bucket;
-	*bucket = series;
+	r = index_add(&pool->names, hash_text(name), (uint32_t)pool->series_count);
+	if (r < 0) { /* compact() gave the reserved place up: the entry is of no series */
+		free(series);
+		return r;
+	}
 	pool->series[pool->series_count++] = series;
 	*ret = series;
 	return 0;
 }
 
+struct search {
+	const char *name;
+	struct history_series *best;
+};
+
+/* Goes through all of the name and keeps the newest that is live. */
+static bool look(const void *table, uint32_t slot, const void *key)
+{
+	struct history_series *series = ((const struct history_pool *)table)->series[slot];
+	struct search *search = *(struct search *const *)key;
+	if (history_series_live(series) && strcmp(series->name, search->name) == 0 &&
+		(!search->best || series->id > search->best->id)) {
+		search->best = series;
+	}
+	return false;
+}
+
 struct history_series *history_names_find(const struct history_pool *pool, const char *name)
 {
-	struct history_series *best = NULL;
-	struct history_series *series = *bucket_of((struct history_pool *)pool, name);
-	for (; series; series = series->next) {
-		if (history_series_live(series) && strcmp(series->name, name) == 0 &&
-			(!best || series->id > best->id)) {
-			best = series;
-		}
-	}
-	return best;
+	struct search search = {.name = name};
+	struct search *key = &search;
+	index_find(&pool->names, hash_text(name), look, pool, &key);
+	return search.best;
 }
 
 struct history_series *history_names_from(const struct history_pool *pool, uint32_t id)
@@ -316,6 +370,7 @@ void history_names_finish(struct history_pool *pool)
 		free(pool->series[i]);
 	}
 	free(pool->series);
+	index_finish(&pool->names);
 	pool->series = NULL;
 	pool->series_count = 0;
 }

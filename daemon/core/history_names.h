@@ -13,13 +13,18 @@
 /* Reads a dictionary block at start. Entries behind damage are lost. -ENOMEM. */
 int history_names_load(struct history_pool *pool, uint32_t index);
 
-/* To be called once after the last history_names_load: puts series in order, drops doubles. */
-void history_names_loaded(struct history_pool *pool);
+/* To be called once after the last history_names_load: puts series in order, drops doubles.
+ * -ENOMEM. */
+int history_names_loaded(struct history_pool *pool);
 
 /* Finds or adds the series of a name with this unit. -ENOSPC: the dictionary is full of names in
  * use; -ENOMEM. */
 int history_names_get(
 	struct history_pool *pool, const char *name, enum unit unit, struct history_series **ret);
+
+/* The series of a name with this unit. NULL when there is none. */
+struct history_series *history_names_known(
+	const struct history_pool *pool, const char *name, enum unit unit);
 
 /* The newest series of the name that has rows or a writer. NULL when there is none. */
 struct history_series *history_names_find(const struct history_pool *pool, const char *name);

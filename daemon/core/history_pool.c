@@ -80,8 +80,9 @@ static uint32_t oldest_block(const struct history_pool *pool)
 uint32_t history_pool_take(struct history_pool *pool)
 {
 	if (pool->used < pool->blocks) {
-		for (uint32_t i = 0; i < pool->blocks; i++) {
+		for (uint32_t i = pool->free_from; i < pool->blocks; i++) {
 			if (pool->info[i].kind == HISTORY_KIND_FREE) {
+				pool->free_from = i;
 				return i;
 			}
 		}
@@ -145,6 +146,7 @@ void history_pool_release(struct history_pool *pool, uint32_t index)
 	if (info->kind != HISTORY_KIND_FREE) {
 		pool->used--;
 	}
+	pool->free_from = index < pool->free_from ? index : pool->free_from;
 	memset(info, 0, sizeof(*info));
 	/* Before any byte of the block is written again. */
 	__atomic_store_n(

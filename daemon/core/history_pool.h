@@ -25,10 +25,11 @@
 #include "daemon/core/history.h"
 #include "daemon/core/history_row.h"
 #include "daemon/core/runhead.h"
+#include "daemon/util/index.h"
 
 #define HISTORY_NONE UINT32_MAX
 
-enum { HISTORY_VERSION = 4, HISTORY_SERIES_MAX = 4 * METRICS_MAX, HISTORY_NAME_BUCKETS = 2048 };
+enum { HISTORY_VERSION = 4, HISTORY_SERIES_MAX = 4 * METRICS_MAX };
 
 enum history_kind {
 	HISTORY_KIND_FREE = 0,
@@ -63,15 +64,18 @@ struct history_block {
  * four in a bucket's: mean, mean - min, max - mean, count; all null when it had none. The means of
  * all metrics come first in the row, then the distances, last the counts, which seldom change. */
 
+struct history_group;
+
 struct history_series {
 	uint32_t id;
 	enum unit unit;
 	/* places of the oldest and the newest block of each tier */
 	uint32_t head[HISTORY_TIERS], tail[HISTORY_TIERS];
-	uint32_t blocks;	     /* that hold it */
-	uint32_t bound;		     /* columns of groups that write it */
-	uint32_t names_block;	     /* where its dictionary entry is */
-	struct history_series *next; /* in the bucket of its name */
+	uint32_t blocks;      /* that hold it */
+	uint32_t names_block; /* where its dictionary entry is */
+	/* columns of groups that write it, and the group of the newest; history_group.c */
+	uint16_t bound[HISTORY_TIERS];
+	struct history_group *group[HISTORY_TIERS];
 	char name[];
 };
 
@@ -97,10 +101,11 @@ struct history_pool {
 	uint64_t evicted;
 	uint32_t used;
 	uint32_t damaged; /* blocks and names that the scan did not believe */
+	uint32_t free_from; /* no block below is free */
 
 	struct history_series **series; /* in the order of id */
 	size_t series_count, series_capacity;
-	struct history_series *by_name[HISTORY_NAME_BUCKETS];
+	struct index names; /* of places in series */
 	uint32_t next_id;
 	uint32_t names_open; /* dictionary block that has room; HISTORY_NONE */
 	uint32_t names_blocks;

@@ -181,8 +181,8 @@ static int scan(struct history_pool *pool)
 			}
 		}
 	}
-	history_names_loaded(pool);
-	return link_blocks(pool);
+	int r = history_names_loaded(pool);
+	return r < 0 ? r : link_blocks(pool);
 }
 
 int history_pool_init(struct history_pool *pool, void *data, size_t size, const uint8_t boot_id[16],

@@ -1,6 +1,5 @@
 /* The table of current values. Sources fill it, one commit at a time; observers read it during the
- * commit and whenever they like. Names are found through an open-addressing hash of slot numbers;
- * each metric is its own allocation, so that pointers to it stay good. */
+ * commit and whenever they like. Names are found through an index of slot numbers; each metric is its own allocation, so that pointers to it stay good. */
 #include "daemon/core/metrics.h"
 
 #include <errno.h>
@@ -11,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/hash.h"
+#include "daemon/util/index.h"
 #include "daemon/util/seam.h"
 
-/* Twice METRICS_MAX, a power of two: the load stays at or below one half. */
-enum { BUCKETS = 8192, BUCKET_EMPTY = 0xffff, FIRST_CAPACITY = 16 };
+enum { FIRST_CAPACITY = 16 };
 
-_Static_assert(BUCKETS >= 2 * METRICS_MAX, "the hash needs free buckets to end a probe");
-
-/* The metrics of one source, in the order they were added. */
+/* The metrics of one source. */
 struct metrics_list {
 	struct metric **item;
 	size_t capacity;
@@ -32,7 +30,7 @@ struct metrics {
 	uint32_t holes;
 	uint16_t hole[METRICS_MAX]; /* retired slots, used again before new ones */
 	struct metric *slot[METRICS_MAX];
-	uint16_t bucket[BUCKETS];
+	struct index names;
 	struct metrics_list of[SOURCES_MAX];
 	size_t observers;
 	struct metrics_observer observer[METRICS_OBSERVERS];
@@ -45,7 +43,6 @@ int metrics_create(struct metrics **ret)
 	if (!metrics) {
 		return -ENOMEM;
 	}
-	memset(metrics->bucket, 0xff, sizeof(metrics->bucket));
 	*ret = metrics;
 	return 0;
 }
@@ -61,53 +58,25 @@ void metrics_destroy(struct metrics *metrics)
 	for (size_t i = 0; i < SOURCES_MAX; i++) {
 		free(metrics->of[i].item);
 	}
+	index_finish(&metrics->names);
 	free(metrics);
 }
 
-/* FNV-1a: names are short and not chosen by an enemy who could profit from a long probe (the table
- * is bounded at METRICS_MAX). */
-static uint32_t name_hash(const char *name)
+static bool is_named(const void *table, uint32_t slot, const void *key)
 {
-	uint32_t hash = 2166136261u;
-	for (; *name; name++) {
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
-	}
-	return hash ^ hash >> 15;
+	const struct metrics *metrics = table;
+	return strcmp(metrics->slot[slot]->name, key) == 0;
 }
 
-/* The bucket that holds the name, or the empty one that ends its probe. */
-static uint32_t bucket_find(const struct metrics *metrics, const char *name)
+static struct metric *find(const struct metrics *metrics, uint32_t hash, const char *name)
 {
-	uint32_t b = name_hash(name) % BUCKETS;
-	while (metrics->bucket[b] != BUCKET_EMPTY &&
-		strcmp(metrics->slot[metrics->bucket[b]]->name, name) != 0) {
-		b = (b + 1) % BUCKETS;
-	}
-	return b;
-}
-
-/* Empties a bucket and moves what was pushed past it back, so that no tombstones are needed. */
-static void bucket_remove(struct metrics *metrics, uint32_t hole)
-{
-	uint32_t b = hole;
-	for (;;) {
-		b = (b + 1) % BUCKETS;
-		if (metrics->bucket[b] == BUCKET_EMPTY) {
-			break;
-		}
-		uint32_t home = name_hash(metrics->slot[metrics->bucket[b]]->name) % BUCKETS;
-		if ((b - home) % BUCKETS >= (b - hole) % BUCKETS) {
-			metrics->bucket[hole] = metrics->bucket[b];
-			hole = b;
-		}
-	}
-	metrics->bucket[hole] = BUCKET_EMPTY;
+	uint32_t slot = index_find(&metrics->names, hash, is_named, metrics, name);
+	return slot == INDEX_NONE ? NULL : metrics->slot[slot];
 }
 
 struct metric *metrics_find(struct metrics *metrics, const char *name)
 {
-	uint32_t b = bucket_find(metrics, name);
-	return metrics->bucket[b] == BUCKET_EMPTY ? NULL : metrics->slot[metrics->bucket[b]];
+	return find(metrics, hash_text(name), name);
 }
 
 /* Room for one more in the source's list. */
@@ -136,9 +105,9 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	if (!proto_path_valid(name) || strlen(name) >= PROTO_PATH_SIZE) {
 		return -EINVAL;
 	}
-	uint32_t b = bucket_find(metrics, name);
-	if (metrics->bucket[b] != BUCKET_EMPTY) {
-		struct metric *known = metrics->slot[metrics->bucket[b]];
+	uint32_t hash = hash_text(name);
+	struct metric *known = find(metrics, hash, name);
+	if (known) {
 		if (known->source == source) {
 			*ret = known;
 			return 0;
@@ -147,14 +116,14 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 			return -EEXIST;
 		}
 		metrics_retire(metrics, known);
-		b = bucket_find(metrics, name);
 	}
 	if (metrics->count == METRICS_MAX) {
 		metrics->refused++;
 		return -ENOSPC;
 	}
 	struct metrics_list *list = &metrics->of[source->id];
-	if (list_reserve(list, source->metrics) < 0) {
+	if (list_reserve(list, source->metrics) < 0 ||
+		index_reserve(&metrics->names, metrics->count + 1) < 0) {
 		return -ENOMEM;
 	}
 	struct metric *metric = mem_zalloc(sizeof(*metric));
@@ -172,8 +141,9 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	metric->full_rate = true;
 	snprintf(metric->name, sizeof(metric->name), "%s", name);
 	metrics->slot[metric->id] = metric;
-	metrics->bucket[b] = (uint16_t)metric->id;
+	index_add(&metrics->names, hash, metric->id); /* reserved */
 	metrics->count++;
+	metric->place = source->metrics;
 	list->item[source->metrics++] = metric;
 	*ret = metric;
 	return 0;
@@ -189,13 +159,10 @@ void metrics_retire(struct metrics *metrics, struct metric *metric)
 	}
 	struct source *source = metric->source;
 	struct metric **item = metrics->of[source->id].item;
-	size_t at = 0;
-	while (item[at] != metric) {
-		at++;
-	}
-	memmove(item + at, item + at + 1, (source->metrics - at - 1) * sizeof(struct metric *));
-	source->metrics--;
-	bucket_remove(metrics, bucket_find(metrics, metric->name));
+	struct metric *last = item[--source->metrics];
+	item[metric->place] = last;
+	last->place = metric->place;
+	index_remove(&metrics->names, hash_text(metric->name), metric->id);
 	metrics->slot[metric->id] = NULL;
 	metrics->hole[metrics->holes++] = (uint16_t)metric->id;
 	metrics->count--;

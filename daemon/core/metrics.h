@@ -36,6 +36,7 @@ struct metric {
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
 	bool yields;	    /* its name goes to any other source that adds it */
+	size_t place;	    /* in the list of its source */
 	char name[PROTO_PATH_SIZE];
 };
 
@@ -59,7 +60,8 @@ void metrics_destroy(struct metrics *metrics);
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret);
 
-/* Removes it: observers hear first; the pointer is dead afterwards. */
+/* Removes it, in constant time beside what observers do: they hear first; the pointer is dead
+ * afterwards. The last metric of its source takes its place in the list. */
 void metrics_retire(struct metrics *metrics, struct metric *metric);
 
 /* Sets the value of the coming commit; NAN or inf becomes null ("not a number"). */
@@ -100,7 +102,8 @@ struct metric *metrics_find(struct metrics *metrics, const char *name);
 /* Iterates in slot order: start with 0; *cursor is the state. NULL at the end. Safe across adds. */
 struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor);
 
-/* The metrics of one source, in the order they were added; NULL past the end. O(1). */
+/* The metrics of one source, in the order they were added until one is retired; NULL past the end.
+ * O(1). */
 struct metric *metrics_of(struct metrics *metrics, const struct source *source, size_t index);
 
 size_t metrics_count(const struct metrics *metrics);

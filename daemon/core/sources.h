@@ -34,6 +34,7 @@ struct source {
 	uint32_t wish_serial;		 /* grows with each wish */
 	uint16_t metrics;		 /* how many belong to it */
 	bool yields;	  /* its metrics' names go to any other source that adds them */
+	bool guests;	  /* its metrics' names are made up by who uses the daemon */
 	bool reads_lines; /* of a program; what could not be used of them, since start: */
 	uint64_t lines_cut, lines_unknown, tokens_unknown;
 };

@@ -53,6 +53,36 @@ START_TEST(apps_under_ever_new_names_keep_the_limit_of_stages)
 }
 END_TEST
 
+START_TEST(an_event_whose_name_has_no_place_is_not_looked_for_again)
+{
+	char name[32];
+	for (uint32_t i = 0; i < 3 * PROTO_DECLARATIONS; i++) {
+		static struct app_process *process;
+		uint16_t index = (uint16_t)(i % PROTO_DECLARATIONS);
+		if (index == 0) {
+			process = attach_as("cam", 1000, 100 + (pid_t)i, T0);
+		}
+		snprintf(name, sizeof(name), "n%u", (unsigned)i);
+		declare(process, index, name, "");
+		put_run(process, index, T0, MS);
+		ck_assert_uint_ne(process->tied.name[index], 0);
+	}
+}
+END_TEST
+
+START_TEST(so_many_names_are_met_as_were_allowed)
+{
+	struct app_process *process = attach_as("cam", 1000, 100, T0);
+	apps_allow_new(apps, 2);
+	ck_assert(apps_meet(apps, process, 0));
+	ck_assert(apps_meet(apps, process, 1));
+	ck_assert(!apps_meet(apps, process, 2));
+	apps_allow_new(apps, 1);
+	ck_assert(apps_meet(apps, process, 2));
+	ck_assert(process->met[2] && !process->met[3]);
+}
+END_TEST
+
 START_TEST(apps_and_processes_have_limits)
 {
 	struct app_process *p = NULL;
@@ -185,6 +215,8 @@ int main(void)
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, limits_refuse_and_the_rest_goes_into_other);
 	tcase_add_test(tc, apps_under_ever_new_names_keep_the_limit_of_stages);
+	tcase_add_test(tc, an_event_whose_name_has_no_place_is_not_looked_for_again);
+	tcase_add_test(tc, so_many_names_are_met_as_were_allowed);
 	tcase_add_test(tc, apps_and_processes_have_limits);
 	tcase_add_test(tc, ever_new_names_neither_grow_nor_touch_another_app);
 	tcase_add_test(tc, who_has_most_gives_first);

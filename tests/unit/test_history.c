@@ -542,9 +542,15 @@ START_TEST(names_that_do_not_fit_are_counted)
 	struct history_usage usage;
 	for (int i = 0; i < METRICS_MAX; i++) {
 		snprintf(name, sizeof(name), "gauge/%048d/%048d", i, i);
-		metric_set(add(source, name), i);
+		add(source, name);
 	}
-	commit(source, SECOND);
+	uint64_t now_ns = 0;
+	for (int round = 0; round < 20; round++) { /* a commit has columns for so many new ones */
+		for (size_t k = 0; k < source->metrics; k++) {
+			metric_set(metrics_of(metrics, source, k), 1);
+		}
+		commit(source, now_ns += SECOND);
+	}
 	history_usage(history, &usage);
 	ck_assert_uint_gt(usage.refused, 0);
 	uint64_t refused = usage.refused;
@@ -552,11 +558,68 @@ START_TEST(names_that_do_not_fit_are_counted)
 	for (size_t k = 0; k < source->metrics; k++) {
 		metric_set(metrics_of(metrics, source, k), 1);
 	}
-	commit(source, 2 * SECOND);
+	commit(source, now_ns + SECOND);
 	history_usage(history, &usage);
 	ck_assert_uint_eq(usage.refused, refused);
 	ck_assert_uint_ge(usage.series + refused, METRICS_MAX);
 	ck_assert_uint_le(usage.used, usage.size);
+}
+END_TEST
+
+START_TEST(a_name_of_guests_has_a_column_from_its_second_value_on)
+{
+	struct history_usage usage;
+	char name[32];
+	source->guests = true;
+	metric_set(add(source, "stage/cam/stays"), 1);
+	for (uint64_t i = 1; i <= 20; i++) {
+		snprintf(name, sizeof(name), "stage/cam/n%u", (unsigned)i);
+		struct metric *brief = add(source, name);
+		metric_set(metrics_find(metrics, "stage/cam/stays"), (double)i);
+		metric_set(brief, 1);
+		commit(source, i * SECOND);
+		history_retire(history, brief);
+		metrics_retire(metrics, brief);
+	}
+	history_usage(history, &usage);
+	ck_assert_uint_eq(usage.series, 1);
+	struct history_point point[32];
+	ck_assert_uint_eq(read_all("stage/cam/stays", point, 32), 19);
+	/* one that history knows has a column at once */
+	struct metric *metric = metrics_find(metrics, "stage/cam/stays");
+	history_retire(history, metric);
+	metrics_retire(metrics, metric);
+	metric_set(add(source, "stage/cam/stays"), 7);
+	commit(source, 30 * SECOND);
+	ck_assert_uint_eq(read_all("stage/cam/stays", point, 32), 20);
+}
+END_TEST
+
+/* Each takes the place of one before: no row may go to another's series. */
+START_TEST(metrics_that_come_and_go_keep_their_own_values)
+{
+	enum { LIVE = 100, ROUNDS = 6 };
+	char name[32];
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < LIVE; i++) {
+			snprintf(name, sizeof(name), "stage/s%u", round * (LIVE / 2) + i);
+			metric_set(add(source, name), round * (LIVE / 2) + i);
+		}
+		commit(source, (round + 1) * SECOND);
+		for (unsigned i = 0; i < LIVE / 2; i++) {
+			snprintf(name, sizeof(name), "stage/s%u", round * (LIVE / 2) + i);
+			struct metric *metric = metrics_find(metrics, name);
+			history_retire(history, metric);
+			metrics_retire(metrics, metric);
+		}
+	}
+	for (unsigned i = LIVE / 2; i < ROUNDS * (LIVE / 2); i++) {
+		struct history_point point[4];
+		snprintf(name, sizeof(name), "stage/s%u", i);
+		ck_assert_uint_eq(read_all(name, point, 4), 2);
+		ck_assert(point[0].mean == i && point[1].mean == i);
+		ck_assert_uint_eq(point[0].t_ns, (i / (LIVE / 2)) * SECOND);
+	}
 }
 END_TEST
 
@@ -852,6 +915,8 @@ int main(void)
 	tcase_add_test(tcase, names_that_do_not_fit_are_counted);
 	tcase_add_test(tcase, a_sample_costs_at_most_two_bytes);
 	tcase_add_test(tcase, an_append_allocates_nothing_for_known_names);
+	tcase_add_test(tcase, a_name_of_guests_has_a_column_from_its_second_value_on);
+	tcase_add_test(tcase, metrics_that_come_and_go_keep_their_own_values);
 	tcase_add_test(tcase, short_memory_loses_a_metric_and_nothing_else);
 	tcase_add_test(tcase, flipped_bits_do_no_harm);
 	tcase_add_test(tcase, no_flipped_bit_is_read_as_a_sample);
