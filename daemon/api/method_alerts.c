@@ -106,16 +106,13 @@ static uint64_t newest_from(const struct timeline *timeline, uint64_t last, uint
 {
 	size_t bytes = 0;
 	uint64_t from = last + 1;
-	while (from > 1 && last - from + 1 < limit) {
-		const struct timeline_entry *entry = timeline_from(timeline, from - 1);
-		if (!entry || entry->serial != from - 1) {
-			break;
-		}
+	const struct timeline_entry *entry;
+	for (; limit > 0 && (entry = timeline_back(timeline, from - 1)); limit--) {
 		bytes += 192 + 2 * (strlen(entry->text) + strlen(entry->subject));
 		if (bytes > PROTO_FRAME_MAX - 1024) {
 			break;
 		}
-		from--;
+		from = entry->serial;
 	}
 	return from;
 }

@@ -1,10 +1,11 @@
-/* The ring of things that happened. Texts come from apps, sensors and the kernel: they are made
+/* The things that happened. Texts come from apps, sensors and the kernel: they are made
  * harmless here, once, so that every reader (terminal, journal, JSON, MQTT) can print them. */
 #include "daemon/core/timeline.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,24 @@
 #include "daemon/util/seam.h"
 #include "proto/utf8.h"
 
-#define TIMELINE_MAGIC UINT64_C(0x32656e696c6d6974) /* "timline2" */
+#define TIMELINE_MAGIC UINT64_C(0x33656e696c6d6974) /* "timline3" */
+
+enum group { GROUP_OTHER, GROUP_ALERT, GROUP_MARK, GROUP_APP, GROUPS };
+
+static const uint8_t group_of[TIMELINE_KIND_COUNT] = {
+	[TIMELINE_ALERT] = GROUP_ALERT,
+	[TIMELINE_SILENCED] = GROUP_ALERT,
+	[TIMELINE_HOLD] = GROUP_ALERT,
+	[TIMELINE_MARK] = GROUP_MARK,
+	[TIMELINE_APP] = GROUP_APP,
+};
 
 struct timeline {
 	size_t size;
-	uint64_t first; /* serial of the oldest entry, unless the ring went round since */
-	uint64_t last;	/* serial of the newest entry; entry of serial s is at (s - 1) % size */
+	uint64_t last; /* serial of the newest entry */
+	size_t count;
+	uint32_t *order; /* places of the entries, in the order of their serials */
+	size_t held[GROUPS];
 	struct timeline_entry *past; /* serials without a gap */
 	size_t past_count;
 	size_t observers;
@@ -34,11 +47,14 @@ struct timeline {
 static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
 {
 	struct timeline *timeline = mem_zalloc(sizeof(*timeline));
-	if (!timeline) {
+	uint32_t *order = mem_calloc(entries, sizeof(*order));
+	if (!timeline || !order) {
+		free(timeline);
+		free(order);
 		return -ENOMEM;
 	}
 	timeline->size = entries;
-	timeline->first = 1;
+	timeline->order = order;
 	timeline->entry = entry;
 	*ret = timeline;
 	return 0;
@@ -49,7 +65,7 @@ int timeline_create(size_t entries, struct timeline **ret)
 	if (entries == 0) {
 		return -EINVAL;
 	}
-	if (entries > SIZE_MAX / sizeof(struct timeline_entry)) {
+	if (entries > UINT32_MAX / sizeof(struct timeline_entry)) {
 		return -ENOMEM;
 	}
 	struct timeline_entry *entry = mem_calloc(entries, sizeof(*entry));
@@ -71,6 +87,7 @@ void timeline_destroy(struct timeline *timeline)
 		free(timeline->entry);
 	}
 	free(timeline->past);
+	free(timeline->order);
 	free(timeline);
 }
 
@@ -79,11 +96,26 @@ size_t timeline_bytes(size_t entries)
 	return sizeof(struct runhead) + entries * sizeof(struct timeline_entry);
 }
 
+/* Of an entry with this serial, which it does not have yet. */
+static uint32_t check_of(const struct timeline_entry *entry, uint64_t serial)
+{
+	uint32_t hash = 2166136261u;
+	struct timeline_entry copy = *entry;
+	copy.serial = serial;
+	copy.check = 0;
+	const size_t size = offsetof(struct timeline_entry, text) + sizeof(copy.text);
+	for (size_t i = 0; i < size; i++) {
+		hash = (hash ^ ((const uint8_t *)&copy)[i]) * 16777619u;
+	}
+	return hash;
+}
+
 /* What an earlier process wrote may be anything: only whole entries count, and their texts are
  * cleaned again. */
-static bool entry_take(struct timeline_entry *entry, uint64_t serial)
+static bool entry_take(struct timeline_entry *entry)
 {
-	if (__atomic_load_n(&entry->serial, __ATOMIC_ACQUIRE) != serial || serial == 0 ||
+	uint64_t serial = __atomic_load_n(&entry->serial, __ATOMIC_ACQUIRE);
+	if (serial == 0 || serial >= UINT64_MAX / 2 || entry->check != check_of(entry, serial) ||
 		(unsigned)entry->kind >= TIMELINE_KIND_COUNT ||
 		(unsigned)entry->level > TIMELINE_CRITICAL) {
 		return false;
@@ -95,29 +127,64 @@ static bool entry_take(struct timeline_entry *entry, uint64_t serial)
 	return true;
 }
 
-/* Finds the newest entry, and how far back from there none is missing. */
+/* The place in the order of the first entry with a serial >= serial. */
+static size_t order_at(const struct timeline *timeline, uint64_t serial)
+{
+	size_t low = 0, high = timeline->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (timeline->entry[timeline->order[middle]].serial < serial) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+static void order_insert(struct timeline *timeline, size_t at, uint32_t place)
+{
+	memmove(&timeline->order[at + 1], &timeline->order[at],
+		(timeline->count - at) * sizeof(*timeline->order));
+	timeline->order[at] = place;
+	timeline->held[group_of[timeline->entry[place].kind]]++;
+	timeline->count++;
+}
+
+/* Returns the place that is free then. */
+static uint32_t order_remove(struct timeline *timeline, size_t at)
+{
+	uint32_t place = timeline->order[at];
+	timeline->count--;
+	timeline->held[group_of[timeline->entry[place].kind]]--;
+	memmove(&timeline->order[at], &timeline->order[at + 1],
+		(timeline->count - at) * sizeof(*timeline->order));
+	return place;
+}
+
+/* Places that are not taken follow one another: they are filled from the first on, and given again
+ * only when all are. What was damaged is filled by moving the last one there. */
 static void take_over(struct timeline *timeline)
 {
-	for (size_t i = 0; i < timeline->size; i++) {
-		uint64_t serial = timeline->entry[i].serial;
-		if (serial > timeline->last && serial < UINT64_MAX / 2 &&
-			(serial - 1) % timeline->size == i) {
-			timeline->last = serial;
+	for (uint32_t i = 0; i < timeline->size; i++) {
+		struct timeline_entry *entry = &timeline->entry[i];
+		size_t at = order_at(timeline, entry->serial);
+		bool twice = at < timeline->count &&
+			     timeline->entry[timeline->order[at]].serial == entry->serial;
+		if (!entry_take(entry) || twice) {
+			timeline->damaged += entry->serial != 0;
+			entry->serial = 0;
+			continue;
 		}
-	}
-	timeline->first = timeline->last + 1;
-	for (size_t i = 0; i < timeline->size && timeline->first > 1; i++) {
-		uint64_t serial = timeline->first - 1;
-		if (!entry_take(&timeline->entry[(serial - 1) % timeline->size], serial)) {
-			break;
+		uint32_t place = (uint32_t)timeline->count;
+		if (place != i) {
+			timeline->entry[place] = *entry;
+			entry->serial = 0;
 		}
-		timeline->first = serial;
-	}
-	for (size_t i = 0; i < timeline->size; i++) {
-		uint64_t serial = timeline->entry[i].serial;
-		timeline->damaged +=
-			serial != 0 && (serial < timeline->first || serial > timeline->last ||
-					       (serial - 1) % timeline->size != i);
+		timeline->last = timeline->last > timeline->entry[place].serial
+					 ? timeline->last
+					 : timeline->entry[place].serial;
+		order_insert(timeline, at, place);
 	}
 }
 
@@ -168,12 +235,47 @@ static void drop_cut_sequence(char *text, size_t length)
 	}
 }
 
+/* A free place: a new one, or that of the oldest of a group that holds more than its share, its own
+ * first. */
+static uint32_t place_for(struct timeline *timeline, uint8_t group)
+{
+	if (timeline->count < timeline->size) {
+		return (uint32_t)timeline->count;
+	}
+	size_t share = timeline->size / GROUPS;
+	uint8_t gives = group;
+	for (uint8_t i = 0; i < GROUPS && timeline->held[group] < (share > 0 ? share : 1); i++) {
+		gives = timeline->held[i] > timeline->held[gives] ? i : gives;
+	}
+	size_t at = 0;
+	while (group_of[timeline->entry[timeline->order[at]].kind] != gives) {
+		at++;
+	}
+	return order_remove(timeline, at);
+}
+
+static struct timeline_entry *keep(struct timeline *timeline, struct timeline_entry *entry)
+{
+	uint64_t serial = timeline->last + 1;
+	uint32_t index = place_for(timeline, group_of[entry->kind]);
+	struct timeline_entry *place = &timeline->entry[index];
+	/* without its serial until it is whole: a kill in between leaves no entry */
+	__atomic_store_n(&place->serial, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	entry->serial = 0;
+	entry->check = check_of(entry, serial);
+	*place = *entry;
+	__atomic_store_n(&place->serial, serial, __ATOMIC_RELEASE);
+	timeline->last = serial;
+	order_insert(timeline, timeline->count, index);
+	return place;
+}
+
 void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,
 	enum timeline_level level, const char *subject, const char *format, ...)
 {
 	/* Built aside: subject and arguments may point into the entry that goes. */
-	struct timeline_entry entry = {
-		.serial = timeline->last + 1, .t_ns = t_ns, .kind = kind, .level = level};
+	struct timeline_entry entry = {.t_ns = t_ns, .kind = kind, .level = level};
 	int length = snprintf(entry.subject, sizeof(entry.subject), "%s", subject ? subject : "");
 	if (length >= (int)sizeof(entry.subject)) {
 		drop_cut_sequence(entry.subject, sizeof(entry.subject) - 1);
@@ -189,37 +291,30 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	}
 	proto_utf8_clean(entry.subject);
 	proto_utf8_clean(entry.text);
-	struct timeline_entry *place = &timeline->entry[timeline->last % timeline->size];
-	/* without its serial until it is whole: a kill in between leaves no entry */
-	__atomic_store_n(&place->serial, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	uint64_t serial = entry.serial;
-	entry.serial = 0;
-	*place = entry;
-	__atomic_store_n(&place->serial, serial, __ATOMIC_RELEASE);
-	timeline->last++;
+	struct timeline_entry *place = keep(timeline, &entry);
 	for (size_t i = 0; i < timeline->observers; i++) {
 		timeline->observer[i].call(timeline->observer[i].ctx, place);
 	}
 }
 
-static uint64_t oldest_serial(const struct timeline *timeline)
+/* Of the first entry that is no past boot's, or of the next one. */
+static uint64_t first_serial(const struct timeline *timeline)
 {
-	uint64_t oldest = timeline->last > timeline->size ? timeline->last - timeline->size + 1 : 1;
-	return oldest > timeline->first ? oldest : timeline->first;
+	return timeline->count > 0 ? timeline->entry[timeline->order[0]].serial
+				   : timeline->last + 1;
 }
 
 void timeline_reserve(struct timeline *timeline)
 {
 	if (timeline->last == 0) {
 		timeline->last = TIMELINE_PAST;
-		timeline->first = TIMELINE_PAST + 1;
 	}
 }
 
 int timeline_set_past(struct timeline *timeline, const struct timeline_entry *entries, size_t count)
 {
-	uint64_t room = timeline->first - 1 < TIMELINE_PAST ? timeline->first - 1 : TIMELINE_PAST;
+	uint64_t first = first_serial(timeline);
+	uint64_t room = first - 1 < TIMELINE_PAST ? first - 1 : TIMELINE_PAST;
 	size_t kept = count < room ? count : (size_t)room;
 	struct timeline_entry *past = NULL;
 	if (kept > 0) {
@@ -246,11 +341,21 @@ const struct timeline_entry *timeline_from(const struct timeline *timeline, uint
 		uint64_t first = timeline->past[0].serial;
 		return &timeline->past[serial > first ? serial - first : 0];
 	}
-	uint64_t oldest = oldest_serial(timeline);
-	if (serial < oldest) {
-		serial = oldest;
+	size_t at = order_at(timeline, serial);
+	return at < timeline->count ? &timeline->entry[timeline->order[at]] : NULL;
+}
+
+const struct timeline_entry *timeline_back(const struct timeline *timeline, uint64_t serial)
+{
+	size_t at = serial < UINT64_MAX ? order_at(timeline, serial + 1) : timeline->count;
+	if (at > 0) {
+		return &timeline->entry[timeline->order[at - 1]];
 	}
-	return serial > timeline->last ? NULL : &timeline->entry[(serial - 1) % timeline->size];
+	size_t past = timeline->past_count;
+	while (past > 0 && timeline->past[past - 1].serial > serial) {
+		past--;
+	}
+	return past > 0 ? &timeline->past[past - 1] : NULL;
 }
 
 uint64_t timeline_last_serial(const struct timeline *timeline)

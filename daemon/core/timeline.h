@@ -1,7 +1,8 @@
 /*
  * The timeline of things that happened: alert transitions, marks, apps that came, went or died,
- * source states, clock steps, restarts. A bounded ring with serial numbers; observers hear each
- * entry as it is added. The ring may lie in memory that outlives the process (a mapped file of the
+ * source states, clock steps, restarts. A bounded set with serial numbers; observers hear each
+ * entry as it is added. Alerts, marks, apps and what is left have a quarter each that the others
+ * cannot take; what one does not use, others may. The entries may lie in memory that outlives the process (a mapped file of the
  * run directory): then a restart goes on where the last one stopped, also after kill -9.
  */
 #pragma once
@@ -40,6 +41,7 @@ struct timeline_entry {
 	uint32_t boot_seq; /* of a past boot's entry; 0: of this boot */
 	enum timeline_kind kind;
 	enum timeline_level level;
+	uint32_t check; /* private: what an earlier process wrote is whole */
 	char subject[2 * PROTO_NAME_SIZE];
 	char text[TIMELINE_TEXT]; /* one line of clean UTF-8 */
 };
@@ -51,8 +53,8 @@ int timeline_create(size_t entries, struct timeline **ret); /* -ENOMEM, -EINVAL 
 /* The bytes that a ring of so many entries needs. */
 size_t timeline_bytes(size_t entries);
 
-/* A ring in memory that is not owned: what a process of this boot left there is taken over, from
- * the newest entry back to the first one that is damaged; anything else is formatted. memory is
+/* Entries in memory that is not owned: what a process of this boot left there is taken over, except
+ * what is damaged; anything else is formatted. memory is
  * 8-byte aligned and has timeline_bytes(entries). -ENOMEM, -EINVAL. */
 int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret);
 /* Entries that were there and could not be taken over. */
@@ -67,13 +69,15 @@ void timeline_reserve(struct timeline *timeline);
 int timeline_set_past(
 	struct timeline *timeline, const struct timeline_entry *entries, size_t count);
 
-/* Adds an entry; the oldest goes when full. Control bytes and broken UTF-8 become '?'. */
+/* Adds an entry; when full, the oldest of who holds more than a quarter goes. Control bytes and broken UTF-8 become '?'. */
 void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,
 	enum timeline_level level, const char *subject, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
 
 /* The entry with the smallest serial >= serial, or NULL. */
 const struct timeline_entry *timeline_from(const struct timeline *timeline, uint64_t serial);
+/* The entry with the largest serial <= serial, or NULL. Serials have gaps where entries went. */
+const struct timeline_entry *timeline_back(const struct timeline *timeline, uint64_t serial);
 uint64_t timeline_last_serial(const struct timeline *timeline); /* 0 = none */
 
 typedef void timeline_observer(void *ctx, const struct timeline_entry *entry);

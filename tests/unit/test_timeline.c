@@ -200,7 +200,37 @@ START_TEST(a_restart_goes_on_where_the_last_one_stopped)
 }
 END_TEST
 
-START_TEST(damage_cuts_the_ring_short_and_does_no_harm)
+START_TEST(no_kind_pushes_out_another)
+{
+	static uint64_t memory[16384];
+	static const enum timeline_kind kinds[] = {
+		TIMELINE_ALERT, TIMELINE_MARK, TIMELINE_APP, TIMELINE_DAEMON};
+	readopt(memory, 40);
+	for (int k = 0; k < 4; k++) {
+		for (int i = 0; i < 100; i++) {
+			timeline_add(timeline, 1, kinds[k], TIMELINE_INFO, "a", "%d", i);
+		}
+	}
+	for (int i = 0; i < 1000; i++) {
+		timeline_add(timeline, 1, TIMELINE_MARK, TIMELINE_INFO, "a", "%d", i);
+	}
+	for (int round = 0; round < 2; round++) { /* also after a restart */
+		unsigned count[TIMELINE_KIND_COUNT] = {0};
+		const struct timeline_entry *entry;
+		for (uint64_t s = 0; (entry = timeline_from(timeline, s)); s = entry->serial + 1) {
+			count[entry->kind]++;
+		}
+		for (int k = 0; k < 4; k++) {
+			ck_assert_uint_eq(count[kinds[k]], 10);
+		}
+		ck_assert_uint_eq(timeline_last_serial(timeline), 1400);
+		ck_assert_ptr_null(timeline_back(timeline, 0));
+		readopt(memory, 40);
+	}
+}
+END_TEST
+
+START_TEST(damage_costs_what_is_damaged_and_does_no_harm)
 {
 	static uint64_t memory[4096], damaged[4096];
 	readopt(memory, 8);
@@ -222,7 +252,8 @@ START_TEST(damage_cuts_the_ring_short_and_does_no_harm)
 			ck_assert_uint_lt(strlen(entry->text), TIMELINE_TEXT);
 			ck_assert_str_ne(timeline_kind_name(entry->kind), "unknown");
 			ck_assert_str_ne(timeline_level_name(entry->level), "unknown");
-			ck_assert(serial == 0 || entry->serial == serial);
+			ck_assert_uint_ge(entry->serial, serial);
+			ck_assert_ptr_eq(timeline_back(timeline, entry->serial), entry);
 			serial = entry->serial + 1;
 		}
 		ck_assert(serial == 0 || serial == timeline_last_serial(timeline) + 1);
@@ -304,7 +335,8 @@ int main(void)
 	tcase_add_test(tcase, adding_allocates_nothing);
 	tcase_add_test(tcase, every_kind_and_level_has_its_word);
 	tcase_add_test(tcase, a_restart_goes_on_where_the_last_one_stopped);
-	tcase_add_test(tcase, damage_cuts_the_ring_short_and_does_no_harm);
+	tcase_add_test(tcase, no_kind_pushes_out_another);
+	tcase_add_test(tcase, damage_costs_what_is_damaged_and_does_no_harm);
 	tcase_add_test(tcase, boots_before_this_one_have_the_serials_below);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
