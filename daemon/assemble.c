@@ -11,6 +11,8 @@
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
 #include "daemon/keep/statedir.h"
+#include "daemon/util/accounts.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
@@ -196,7 +198,9 @@ int daemon_assemble(struct daemon *daemon)
 	wallclock_init(&daemon->wall);
 	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
-	int r = sources_create(&core->sources);
+	int r = accounts_create(&core->accounts);
+	r = r < 0 ? r : closer_create(&core->closer);
+	r = r < 0 ? r : sources_create(&core->sources);
 	r = r < 0 ? r : metrics_create(&core->metrics);
 	r = r < 0 ? r : open_history(daemon);
 	r = r < 0 ? r : open_timeline(daemon);
@@ -208,6 +212,7 @@ int daemon_assemble(struct daemon *daemon)
 	if (r < 0) {
 		return r;
 	}
+	stages->guests = true;
 	bool judged = open_alerts(daemon);
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,
@@ -238,6 +243,8 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
+	closer_destroy(core->closer);
+	accounts_destroy(core->accounts);
 	runfile_close(&daemon->recorder_file);
 	runfile_close(&daemon->mqtt_file);
 	runfile_close(&daemon->holds_file);

@@ -14,10 +14,13 @@ static void after_turn(uv_check_t *check)
 	uint64_t busy_us = turn > idle ? (turn - idle) / 1000 : 0;
 	watch->turn_ns = now_ns;
 	watch->idle_ns = idle_ns;
-	watch->counters->wakeups++;
-	if (busy_us > watch->counters->loop_lag_max_us) {
-		watch->counters->loop_lag_max_us =
-			busy_us < UINT32_MAX ? (uint32_t)busy_us : UINT32_MAX;
+	if (watch->counters->wakeups++ == 0) {
+		return; /* the start: nobody waits for an answer yet */
+	}
+	uint32_t busy = busy_us < UINT32_MAX ? (uint32_t)busy_us : UINT32_MAX;
+	loop_turns_add(&watch->counters->turns, busy, now_ns);
+	if (busy > watch->counters->loop_lag_max_us) {
+		watch->counters->loop_lag_max_us = busy;
 	}
 }
 

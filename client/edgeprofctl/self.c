@@ -155,6 +155,18 @@ static void add_pools(struct table *table, const cJSON *self)
 	}
 }
 
+/* How long the daemon was away from its sockets. */
+static void add_turns(struct table *table, const cJSON *self)
+{
+	char text[96], minute[96];
+	double longest_us = json_number(self, "turn_max_us");
+	snprintf(text, sizeof(text), "%.1f ms", longest_us / 1000);
+	snprintf(minute, sizeof(minute), "%.1f ms in the last minute",
+		json_number(self, "turn_max_minute_us") / 1000);
+	bool known = !isnan(longest_us);
+	add(table, "Slowest turn", known ? text : "-", known ? minute : "");
+}
+
 static void show_self(struct ctl *ctl, const cJSON *self)
 {
 	static const struct column columns[] = {
@@ -171,8 +183,7 @@ static void show_self(struct ctl *ctl, const cJSON *self)
 	double cpu = json_number(self, "cpu_percent");
 	snprintf(text, sizeof(text), "%.2f %%", cpu);
 	add(&table, "CPU", isnan(cpu) ? "-" : text, "");
-	snprintf(text, sizeof(text), "%.1f ms", json_number(self, "loop_lag_max_us") / 1000);
-	add(&table, "Slowest turn", isnan(json_number(self, "loop_lag_max_us")) ? "-" : text, "");
+	add_turns(&table, self);
 	add_history(&table, self);
 	add_persistence(&table, self);
 	add_degraded(&table, self);

@@ -19,18 +19,18 @@
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
-enum { FRAMES_PER_TURN = 32 };
+enum { FRAMES_AT_ONCE = 8 };
 
-#define TURN_NS 1000000u /* no further frame in this turn after 1 ms */
+#define SLICE_NS 250000u /* then others come first */
 
 static void on_deadline(uv_timer_t *timer);
 
 void connection_arm(struct api_connection *connection)
 {
-	uint64_t times[] = {
-		connection->first_frame_ms, connection->partial_ms, connection->stall_ms};
+	uint64_t times[] = {connection->first_frame_ms, connection->partial_ms,
+		connection->stall_ms, connection->idle_ms};
 	uint64_t nearest = 0;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		if (times[i] != 0 && (nearest == 0 || times[i] < nearest)) {
 			nearest = times[i];
 		}
@@ -57,6 +57,8 @@ static void on_deadline(uv_timer_t *timer)
 		why = "no message in time";
 	} else if (connection->partial_ms != 0 && connection->partial_ms <= now) {
 		why = "half a message for too long";
+	} else if (connection->idle_ms != 0 && connection->idle_ms <= now) {
+		why = "idle for too long";
 	} else if (connection->stall_ms != 0 && connection->stall_ms <= now) {
 		size_t size = uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe);
 		if (size >= connection->stall_size) {
@@ -156,7 +158,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	struct api *api = connection->api;
 	size_t size = sizeof(api->read_buffer);
 	if (!api->descriptors_refused) {
-		ssize_t n = strangers_peek(api->closer, connection->fd, api->read_buffer, size);
+		ssize_t n = strangers_peek(connection->fd, api->read_buffer, size);
 		connection->stranger = n == -EPROTO;
 		if (n == -EAGAIN || n == -EPROTO) {
 			size = 0; /* read by nobody: on_read hears UV_ENOBUFS */
@@ -185,7 +187,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		}
 		connection->end_of_input = true;
 		uv_read_stop(stream);
-		connection_run(connection);
+		api_serve(connection->api, connection);
 		return;
 	}
 	int r = 0;
@@ -197,7 +199,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		connection->borrowed = true;
 	}
 	if (r == 0) {
-		connection_run(connection);
+		api_serve(connection->api, connection);
 		if (!connection->closing) {
 			r = input_keep(connection, NULL, 0);
 		}
@@ -224,6 +226,15 @@ static void set_reading(struct api_connection *connection, bool reading)
 	}
 }
 
+/* Without anything to do, who came through the socket has a limited time. */
+static void watch_idle(struct api_connection *connection)
+{
+	struct api *api = connection->api;
+	bool busy = connection->stream || connection->ready || connection->blocked ||
+		    connection->queued > 0 || connection->account == &api->own;
+	connection->idle_ms = busy ? 0 : connection_time(connection, api->options.idle_timeout_ns);
+}
+
 /* A frame was begun and is not whole: from then on it has a limited time. */
 static void watch_input(struct api_connection *connection)
 {
@@ -234,6 +245,7 @@ static void watch_input(struct api_connection *connection)
 	} else if (!partial) {
 		connection->partial_ms = 0;
 	}
+	watch_idle(connection);
 	connection_arm(connection);
 }
 
@@ -249,7 +261,7 @@ void connection_run(struct api_connection *connection)
 			connection->api->some_blocked = true;
 			break;
 		}
-		if (i >= FRAMES_PER_TURN || seam()->now_ns() - start_ns > TURN_NS) {
+		if (i >= FRAMES_AT_ONCE || seam()->now_ns() - start_ns > SLICE_NS) {
 			connection_wake(connection);
 			break;
 		}
@@ -304,13 +316,13 @@ void connection_close(struct api_connection *connection)
 	}
 	int kept = connection->api->descriptors_refused ? -1 : strangers_keep(connection->fd);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
-	strangers_close(connection->api->closer, kept);
+	strangers_close(connection->api->core->closer,
+		connection->account == &connection->api->own ? NULL : connection->account, kept);
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
 	uv_close((uv_handle_t *)&connection->tick, on_closed);
 }
 
-int connection_open(
-	struct api *api, int fd, uid_t uid, struct api_account *account, uint64_t first_ns)
+int connection_open(struct api *api, int fd, uid_t uid, struct account *account, uint64_t first_ns)
 {
 	struct api_connection *connection = mem_zalloc(sizeof(*connection));
 	if (!connection) {

@@ -12,7 +12,7 @@
 #include "daemon/api/reply.h"
 
 struct api;
-struct api_account;
+struct account;
 struct api_connection;
 
 /* A call that answers in several replies or turns. */
@@ -34,15 +34,16 @@ struct api_stream_ops {
 struct api_connection {
 	struct api *api;
 	struct api_connection *next_connection;
-	struct api_account *account;
+	struct account *account;
 	int fd;
 	uid_t uid;
 
 	uv_pipe_t pipe;
-	uv_timer_t deadline;			       /* the nearest of the three below */
-	uv_timer_t tick;			       /* of a subscription */
-	uint64_t first_frame_ms, partial_ms, stall_ms; /* uv_now() times; 0 = none */
-	size_t stall_size;			       /* queue size when stall_ms was set */
+	uv_timer_t deadline; /* the nearest of the times below */
+	uv_timer_t tick;     /* of a subscription */
+	/* uv_now() times; 0 = none */
+	uint64_t first_frame_ms, partial_ms, stall_ms, idle_ms;
+	size_t stall_size; /* queue size when stall_ms was set */
 	int handles;
 	bool closing, end_of_input, reading;
 	bool stranger; /* sent descriptors */
@@ -54,14 +55,15 @@ struct api_connection {
 	size_t input_length, input_at, input_scanned;
 	bool borrowed;
 
-	size_t queued; /* bytes of write requests in flight */
+	size_t queued;	 /* bytes of write requests in flight */
+	uint64_t served; /* when it was last, counted in runs of all */
 	struct api_stream *stream;
 };
 
 /* Takes the connected descriptor over (also on failure) and starts to read; without a message
- * within first_ns (0: no limit) it is closed. -ENOMEM or -errno. */
-int connection_open(
-	struct api *api, int fd, uid_t uid, struct api_account *account, uint64_t first_ns);
+ * within first_ns, and later without an open call for long, it is closed (0: no limits). -ENOMEM or
+ * -errno. */
+int connection_open(struct api *api, int fd, uid_t uid, struct account *account, uint64_t first_ns);
 
 /* Starts to close; api hears of the end by api_connection_closed. Idempotent. */
 void connection_close(struct api_connection *connection);
@@ -77,5 +79,5 @@ void connection_set_stream(struct api_connection *connection, struct api_stream 
 
 /* uv_now() of so many nanoseconds from now, rounded up. */
 uint64_t connection_time(struct api_connection *connection, uint64_t after_ns);
-/* Sets the timer to the nearest of the three times. */
+/* Sets the timer to the nearest of the times. */
 void connection_arm(struct api_connection *connection);

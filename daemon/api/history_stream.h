@@ -20,7 +20,7 @@ enum {
 	HISTORY_PAST_BYTES = 256 * 1024, /* what a plan takes with them, on the user's account */
 };
 
-#define HISTORY_TURN_NS 1000000u
+#define HISTORY_TURN_NS UINT64_C(400000)
 #define HISTORY_TENS_NS UINT64_C(10000000000)
 #define HISTORY_MINUTE_NS UINT64_C(60000000000)
 

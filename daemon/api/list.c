@@ -17,7 +17,7 @@ enum {
 	TAIL_ROOM = 64,	    /* for the empty fields of a tail behind a full chunk */
 };
 
-#define LIST_TURN_NS 1000000u
+#define LIST_TURN_NS 400000u
 
 struct list_stream {
 	struct api_stream base;

@@ -7,6 +7,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/api/rows.h"
 #include "daemon/api/state.h"
+#include "daemon/util/ratelimit.h"
 #include "proto/mapping.h"
 
 enum {
@@ -17,14 +18,12 @@ enum {
 
 #define MIB (1024.0 * 1024.0)
 
-/* The timeline is everybody's: one user's marks may not push out all else in a moment. */
-static bool mark_allowed(struct api *api, uint64_t now_ns)
+/* Each user has his own: one who marks without end hinders nobody. */
+static bool mark_allowed(struct account *account, uint64_t now_ns)
 {
-	if (now_ns - api->marks_window_ns >= 1000000000u) {
-		api->marks_window_ns = now_ns;
-		api->marks = 0;
-	}
-	return ++api->marks <= MARKS_PER_SECOND;
+	static const struct ratelimit limit = {
+		.interval_ns = 1000000000u / MARKS_PER_SECOND, .burst = MARKS_PER_SECOND};
+	return ratelimit_take(&limit, &account->marks_due_ns, now_ns);
 }
 
 static const struct process_row *row_of(
@@ -86,7 +85,7 @@ enum api_result method_mark(struct api_call *call)
 	if (label[0] == '\0' || strlen(label) >= MARK_LABEL_SIZE) {
 		return reply_invalid_parameter(call->out, "label");
 	}
-	if (!call_permitted(call) && !mark_allowed(call->api, call->now_ns)) {
+	if (!call_permitted(call) && !mark_allowed(call->connection->account, call->now_ns)) {
 		return reply_limit(call->out, "marks a second", MARKS_PER_SECOND);
 	}
 	struct app_mark mark;

@@ -139,6 +139,22 @@ static void degraded_fields(struct json *out, const struct degraded *degraded)
 	json_close(out, ']');
 }
 
+static void turn_fields(struct json *out, struct loop_turns *turns, uint64_t now_ns)
+{
+	json_unsigned(out, "turn_max_us", turns->longest_us);
+	json_unsigned(out, "turn_max_minute_us", loop_turns_minute(turns, now_ns));
+	json_open(out, "turn_bounds_us", '[');
+	for (int i = 0; i < LOOP_BOUNDS; i++) {
+		json_unsigned(out, NULL, loop_bound_us[i]);
+	}
+	json_close(out, ']');
+	json_open(out, "turns", '[');
+	for (int i = 0; i <= LOOP_BOUNDS; i++) {
+		json_unsigned(out, NULL, turns->count[i]);
+	}
+	json_close(out, ']');
+}
+
 static void capped_fields(struct json *out, const struct core *core)
 {
 	capped_look(core);
@@ -176,6 +192,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "stages_max", STAGES_MAX);
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
 	counter_fields(out, core->counters);
+	turn_fields(out, &core->counters->turns, call->now_ns);
 	capped_fields(out, core);
 	degraded_fields(out, core->degraded);
 	json_unsigned(out, "clock_steps", core->wall->steps);

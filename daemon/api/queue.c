@@ -26,13 +26,13 @@ bool queue_charge(struct api_connection *connection, size_t bytes)
 	if (connection->uid == 0) {
 		/* others cannot lock root out */
 		total += api->options.max_queue_uid;
-	} else if (connection->account->bytes + bytes > api->options.max_queue_uid) {
+	} else if (connection->account->api_bytes + bytes > api->options.max_queue_uid) {
 		return false;
 	}
 	if (api->bytes + bytes > total) {
 		return false;
 	}
-	connection->account->bytes += bytes;
+	connection->account->api_bytes += bytes;
 	api->bytes += bytes;
 	api->core->counters->api_bytes_queued = api->bytes;
 	return true;
@@ -43,7 +43,7 @@ void queue_release(struct api_connection *connection, size_t bytes)
 	struct api *api = connection->api;
 	struct capped *answers = &api->core->counters->capped[CAPPED_ANSWERS];
 	capped_use(answers, api->bytes); /* the most is what there was before some of it goes */
-	connection->account->bytes -= bytes;
+	connection->account->api_bytes -= bytes;
 	api->bytes -= bytes;
 	capped_use(answers, api->bytes);
 	api->core->counters->api_bytes_queued = api->bytes;
@@ -63,7 +63,7 @@ bool queue_has_room(struct api_connection *connection)
 	if (!queue_charge(connection, PROTO_FRAME_MAX)) {
 		return false;
 	}
-	connection->account->bytes -= PROTO_FRAME_MAX;
+	connection->account->api_bytes -= PROTO_FRAME_MAX;
 	api->bytes -= PROTO_FRAME_MAX;
 	api->core->counters->api_bytes_queued = api->bytes;
 	return true;

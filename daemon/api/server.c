@@ -24,10 +24,13 @@
 
 enum {
 	ACCEPTS_PER_TURN = 16,
-	ROOT_PLACES = 8,     /* kept free for root */
+	KEPT_PLACES = 8,     /* for root and the admin group */
 	OWN_CONNECTIONS = 8, /* of api_connect(): two for a recording, some that still close */
 	RETRY_MS = 1000,
 };
+
+#define TURN_NS \
+	UINT64_C(500000) /* of calls in a turn of the loop; the last of them may go beyond */
 
 double *api_scratch(struct api *api, size_t count)
 {
@@ -43,15 +46,65 @@ double *api_scratch(struct api *api, size_t count)
 	return api->scratch;
 }
 
+/* Of the user who had least of the loop lately, the one that waits for longest: who was served goes
+ * to the end of its user's. */
+static struct api_connection *next_ready(const struct api *api)
+{
+	struct api_connection *next = NULL;
+	uint64_t least_ns = 0;
+	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+		uint64_t served_ns = accounts_served(c->account, uv_now(api->loop));
+		if (c->ready && !c->closing &&
+			(!next || served_ns < least_ns ||
+				(served_ns == least_ns && c->served < next->served))) {
+			next = c;
+			least_ns = served_ns;
+		}
+	}
+	return next;
+}
+
+static bool has_time(struct api *api)
+{
+	turn_look(&api->used, api->core->counters->wakeups, uv_now(api->loop));
+	return api->used.used < TURN_NS;
+}
+
+static void serve(struct api *api, struct api_connection *connection)
+{
+	uint64_t from_ns = seam()->now_ns();
+	connection->served = ++api->served;
+	connection_run(connection);
+	uint64_t took_ns = seam()->now_ns() - from_ns;
+	api->used.used += took_ns;
+	accounts_charge(connection->account, uv_now(api->loop), took_ns);
+}
+
 static void on_turn(uv_idle_t *idle)
 {
 	struct api *api = idle->data;
+	struct api_connection *c;
 	uv_idle_stop(idle);
-	api->some_blocked = false;
-	for (struct api_connection *c = api->first; c; c = c->next_connection) {
-		if (!c->closing && (c->ready || c->blocked)) {
-			connection_run(c);
+	if (api->some_blocked) {
+		api->some_blocked = false;
+		for (c = api->first; c; c = c->next_connection) {
+			c->ready = c->ready || c->blocked;
 		}
+	}
+	while (has_time(api) && (c = next_ready(api))) {
+		serve(api, c);
+	}
+	if (next_ready(api)) {
+		api_wake(api);
+	}
+}
+
+void api_serve(struct api *api, struct api_connection *connection)
+{
+	if (has_time(api) && !uv_is_active((uv_handle_t *)&api->turn)) {
+		serve(api, connection);
+	} else {
+		connection_wake(connection);
 	}
 }
 
@@ -62,26 +115,18 @@ void api_wake(struct api *api)
 	}
 }
 
-static struct api_account *account_find(struct api *api, uid_t uid)
+/* What he has sent already may carry descriptors, where the kernel lets them through. */
+static void turn_away(struct api *api, struct account *account, int fd)
 {
-	struct api_account *empty = NULL;
-	for (size_t i = 0; i < api->options.max_connections; i++) {
-		struct api_account *account = &api->accounts[i];
-		if (account->connections > 0 && account->uid == uid) {
-			return account;
-		}
-		if (account->connections == 0 && !empty) {
-			empty = account;
-		}
+	if (api->descriptors_refused) {
+		close(fd);
+	} else {
+		closer_take_socket(api->core->closer, account, fd);
 	}
-	if (empty) {
-		empty->uid = uid;
-		empty->bytes = 0;
-	}
-	return empty;
 }
 
-static void refuse(struct api *api, int fd, uid_t uid, const char *what, size_t limit)
+static void refuse(
+	struct api *api, int fd, struct account *account, uid_t uid, const char *what, size_t limit)
 {
 	char buffer[512];
 	struct json out;
@@ -90,29 +135,53 @@ static void refuse(struct api *api, int fd, uid_t uid, const char *what, size_t 
 	reply_finish(&out, false);
 	/* a fresh socket takes this much; if not, the peer just sees the end */
 	ssize_t n = send(fd, out.buffer, out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
+	turn_away(api, account, fd);
 	api->core->counters->api_refused++;
 	log_debug("api: uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
 		n < 0 ? ", not told" : "");
 }
 
+/* Some places are kept for who looks after the machine. */
+static bool is_keeper(const struct api *api, int fd, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() ||
+	       (api->has_admin_gid && access_peer_in_group(fd, api->admin_gid));
+}
+
+static bool has_place(const struct api *api, const struct account *account, int fd)
+{
+	size_t max = api->options.max_connections, own = account->api_connections;
+	size_t kept = max > KEPT_PLACES ? KEPT_PLACES : 0;
+	if (api->connections >= max) {
+		return false;
+	}
+	return account->uid == 0 || accounts_fair(max - kept, own, api->connections, 1) ||
+	       (own < KEPT_PLACES && is_keeper(api, fd, account->uid));
+}
+
 static void admit(struct api *api, int fd)
 {
 	const struct api_options *options = &api->options;
+	struct account *account = NULL;
 	uid_t uid;
-	if (access_peer_uid(fd, &uid) < 0) {
-		close(fd);
+	if (access_peer_uid(fd, &uid) == 0) {
+		account = accounts_of(api->core->accounts, uid, seam()->now_ns());
+	}
+	if (!account) {
+		turn_away(api, NULL, fd);
 		api->core->counters->api_refused++;
 		return;
 	}
-	size_t kept = uid == 0 || options->max_connections <= ROOT_PLACES ? 0 : ROOT_PLACES;
-	struct api_account *account = account_find(api, uid);
-	if (!account || api->connections + kept >= options->max_connections) {
-		refuse(api, fd, uid, "connections", options->max_connections);
+	if (uid != 0 && account->api_connections >= options->max_per_uid) {
+		refuse(api, fd, account, uid, "connections of this user", options->max_per_uid);
 		return;
 	}
-	if (uid != 0 && account->connections >= options->max_per_uid) {
-		refuse(api, fd, uid, "connections of this user", options->max_per_uid);
+	if (!has_place(api, account, fd)) {
+		refuse(api, fd, account, uid, "connections", options->max_connections);
+		return;
+	}
+	if (!api->descriptors_refused && closer_is_over(api->core->closer, account)) {
+		refuse(api, fd, account, uid, "descriptors of this user", CLOSER_UID_MAX);
 		return;
 	}
 	int r = connection_open(api, fd, uid, account, api->options.first_frame_timeout_ns);
@@ -127,7 +196,7 @@ int api_connect(struct api *api, unsigned timeout_s, int *ret)
 	int pair[2];
 	const struct timeval timeout = {.tv_sec = timeout_s};
 	/* beside max_connections: strangers that take them all must not hinder the daemon */
-	if (api->closing || api->own.connections >= OWN_CONNECTIONS) {
+	if (api->closing || api->own.api_connections >= OWN_CONNECTIONS) {
 		return -EAGAIN;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -156,7 +225,7 @@ void api_connection_opened(struct api *api, struct api_connection *connection)
 {
 	connection->next_connection = api->first;
 	api->first = connection;
-	connection->account->connections++;
+	connection->account->api_connections++;
 	api->connections++;
 	note_connections(api);
 }
@@ -170,8 +239,6 @@ static void api_handle_closed(struct api *api)
 	void *ctx = api->done_ctx;
 	free(api->scratch);
 	free(api->metric_serial);
-	free(api->accounts);
-	closer_destroy(api->closer);
 	free(api);
 	if (done) {
 		done(ctx);
@@ -185,7 +252,7 @@ void api_connection_closed(struct api *api, struct api_connection *connection)
 		link = &(*link)->next_connection;
 	}
 	*link = connection->next_connection;
-	connection->account->connections--;
+	connection->account->api_connections--;
 	api->connections--;
 	note_connections(api);
 	if (api->closing) {
@@ -215,7 +282,7 @@ static void shortage(struct api *api)
 		close(api->spare_fd);
 		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
-			close(fd);
+			turn_away(api, NULL, fd);
 		}
 		api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return;
@@ -229,6 +296,11 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 	struct api *api = poll->data;
 	(void)events;
 	if (status < 0) {
+		return;
+	}
+	if (!api->descriptors_refused && closer_is_full(api->core->closer)) {
+		uv_poll_stop(&api->listener);
+		uv_timer_start(&api->retry, on_retry, RETRY_MS, 0);
 		return;
 	}
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
@@ -259,6 +331,7 @@ static void options_fill(struct api *api, const struct api_options *options)
 	o->max_queue_total = o->max_queue_total > least ? o->max_queue_total : least;
 	o->max_connections = o->max_connections > 0 ? o->max_connections : 1;
 	o->frame_timeout_ns = o->frame_timeout_ns > 0 ? o->frame_timeout_ns : 30000000000u;
+	o->idle_timeout_ns = o->idle_timeout_ns > 0 ? o->idle_timeout_ns : 600000000000u;
 	o->stall_timeout_ns = o->stall_timeout_ns > 0 ? o->stall_timeout_ns : 10000000000u;
 	const char *admin = options->admin_group ? options->admin_group : "";
 	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
@@ -289,9 +362,8 @@ int api_open(
 	capped[CAPPED_CONNECTIONS].limit = api->options.max_connections;
 	capped[CAPPED_ANSWERS].limit =
 		api->options.max_queue_total + api->options.max_queue_uid; /* root's part */
-	api->accounts = mem_calloc(api->options.max_connections, sizeof(*api->accounts));
 	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
-	if (!api->accounts || !api->metric_serial || closer_create(&api->closer) < 0) {
+	if (!api->metric_serial) {
 		goto error;
 	}
 	if (api->listen_fd < 0) {
@@ -331,8 +403,6 @@ error:
 	subscribe_close(api);
 	listen_end(api->listen_fd, api->path, api->path_inode);
 	free(api->metric_serial);
-	free(api->accounts);
-	closer_destroy(api->closer);
 	free(api);
 	return r;
 }

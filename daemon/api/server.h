@@ -32,6 +32,7 @@ struct api_options {
 	uint64_t first_frame_timeout_ns;			     /* 5 s */
 	uint64_t frame_timeout_ns; /* 0 = 30 s: from a frame's first byte to its last */
 	uint64_t stall_timeout_ns; /* 0 = 10 s: output waits and the peer reads nothing */
+	uint64_t idle_timeout_ns;  /* 0 = 10 min: a connection without an open call */
 	/* Called before methods that want fresh stage numbers; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
 	/* Reload was asked for by a permitted caller; 0 or -errno with a text. */

@@ -9,16 +9,10 @@
 
 #include "daemon/api/json.h"
 #include "daemon/api/server.h"
+#include "daemon/util/accounts.h"
 #include "proto/varlink.h"
 
 struct api_connection;
-
-/* What one user holds. */
-struct api_account {
-	uid_t uid;
-	size_t connections; /* 0 = the place is free */
-	size_t bytes;	    /* queued output, partial input, streams */
-};
 
 struct api {
 	uv_loop_t *loop;
@@ -38,24 +32,21 @@ struct api {
 	int handles;	  /* of ours that are not closed yet */
 	bool closing, short_of_descriptors;
 	bool descriptors_refused; /* by the kernel */
-	struct closer *closer;	  /* of descriptors that strangers sent */
 	bool some_blocked;	  /* a connection waits for room in a queue */
 	void (*done)(void *ctx);
 	void *done_ctx;
 
 	struct api_connection *first; /* all connections, also those that close */
 	size_t connections;	      /* that are open */
-	struct api_account own;	      /* of api_connect() */
-	struct api_account *accounts; /* options.max_connections places */
+	struct account own;	      /* of api_connect() */
+	struct turn used;	      /* of the loop: nanoseconds of work */
+	uint64_t served;	      /* runs of all connections */
 	size_t bytes;		      /* sum over accounts */
 
 	/* subscriptions: when each metric was last committed, by slot */
 	uint64_t *metric_serial;
 	uint64_t commit_serial;
 	size_t subscriptions;
-
-	uint64_t marks_window_ns;
-	unsigned marks;
 
 	double *scratch;
 	size_t scratch_count;
@@ -66,6 +57,10 @@ struct api {
 
 /* At least count doubles that live until the next call; NULL: no memory. */
 double *api_scratch(struct api *api, size_t count);
+
+/* There is something to do for the connection: at once, if this turn of the loop has time for it
+ * and nobody waits, else in the order of users who had least. */
+void api_serve(struct api *api, struct api_connection *connection);
 
 /* Asks for api_connection_run of this connection (or of all that wait) in the loop's next turn. */
 void api_wake(struct api *api);

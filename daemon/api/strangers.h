@@ -8,15 +8,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct account;
 struct closer;
 
 /* The bytes, at most size, that may be read without taking descriptors along; 0 at the end of the
- * stream, -EAGAIN when nothing is there. -EPROTO: descriptors are next (closer has what was seen of
- * them): the connection is to be closed by strangers_close(). Other -errno of recvmsg(2). */
-ssize_t strangers_peek(struct closer *closer, int fd, void *buffer, size_t size);
+ * stream, -EAGAIN when nothing is there. -EPROTO: descriptors are next: the connection is to be
+ * closed by strangers_close(). Other -errno of recvmsg(2). */
+ssize_t strangers_peek(int fd, void *buffer, size_t size);
 
 /* A duplicate of a socket that is about to be closed, for strangers_close(). -1 without one. */
 int strangers_keep(int fd);
 
 /* Closes the duplicate, the last reference, and what nobody has read from it, without waiting. */
-void strangers_close(struct closer *closer, int fd);
+void strangers_close(struct closer *closer, struct account *account, int fd);

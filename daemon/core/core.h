@@ -76,6 +76,22 @@ struct broker_status {
 };
 const char *broker_state_name(enum broker_state state); /* off connecting connected away */
 
+/* How long the loop was busy in its turns. */
+enum { LOOP_BOUNDS = 8, LOOP_SPANS = 7 };
+
+extern const uint32_t loop_bound_us[LOOP_BOUNDS];
+
+struct loop_turns {
+	uint64_t count[LOOP_BOUNDS + 1]; /* up to each of loop_bound_us; last: beyond */
+	uint32_t longest_us;		 /* since the start */
+	uint32_t span_us[LOOP_SPANS];	 /* the longest in each of the last tens of seconds */
+	uint64_t span;			 /* number of the newest */
+};
+
+void loop_turns_add(struct loop_turns *turns, uint32_t busy_us, uint64_t now_ns);
+/* The longest of the last minute, give or take 10 s. */
+uint32_t loop_turns_minute(struct loop_turns *turns, uint64_t now_ns);
+
 /* What ingest and api count about themselves, for GetSelf and self/ metrics. */
 struct counters {
 	uint64_t events_received, events_dropped, events_invalid, drains;
@@ -90,10 +106,14 @@ struct counters {
 	char statsd_reason[96]; /* why there are no datagrams although configured; "" = there are */
 	struct capped capped[CAPPED_COUNT];
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
-	uint64_t wakeups;	       /* of the event loop */
-	uint32_t loop_lag_max_us;      /* since the last self sample */
+	uint64_t wakeups;	  /* of the event loop */
+	uint32_t loop_lag_max_us; /* since the last self sample */
+	struct loop_turns turns;
 	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = not known yet */
 };
+
+struct accounts;
+struct closer;
 
 struct core {
 	struct sources *sources;
@@ -113,6 +133,8 @@ struct core {
 	struct broker_status *broker;
 	struct counters *counters;
 	struct degraded *degraded;     /* NULL: nobody is told */
+	struct accounts *accounts;     /* what each user holds */
+	struct closer *closer;	       /* of what users sent */
 	struct recordings *recordings; /* NULL: there is no recorder */
 	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
 		       */

@@ -72,11 +72,11 @@ static int bind_metric(struct history *history, const struct metric *metric)
 static bool lasts(struct history *history, const struct metric *metric)
 {
 	uint64_t mark = mark_of(metric);
-	if (!metric->source->guests || history->seen[metric->id] == mark) {
+	if (!metric->source->guests) {
 		return true;
 	}
-	if (isnan(metric->value)) {
-		return false;
+	if (isnan(metric->value) || history->seen[metric->id] == mark) {
+		return !isnan(metric->value);
 	}
 	history->seen[metric->id] = mark;
 	return history_names_find(&history->pool, metric->name) != NULL;
@@ -88,8 +88,7 @@ static void bind_new(struct history *history, struct metrics *metrics, const str
 	for (size_t i = 0; i < source->metrics && work < HISTORY_BINDS; i++) {
 		const struct metric *metric = metrics_of(metrics, source, i);
 		uint64_t mark = mark_of(metric);
-		if (history->bound[metric->id] == mark || isnan(metric->value) ||
-			!lasts(history, metric)) {
+		if (history->bound[metric->id] == mark || !lasts(history, metric)) {
 			continue;
 		}
 		int r = bind_metric(history, metric);

@@ -159,8 +159,8 @@ static struct history_group_column *column_of(const struct history_list *list,
 	return column;
 }
 
-int history_group_bind(struct history_pool *pool, struct history_list *list,
-	enum history_tier tier, struct history_series *series, const struct metric *metric)
+int history_group_bind(struct history_pool *pool, struct history_list *list, enum history_tier tier,
+	struct history_series *series, const struct metric *metric)
 {
 	struct history_group *group;
 	struct history_group_column *column = column_of(list, tier, series, &group);

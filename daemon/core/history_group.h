@@ -50,8 +50,8 @@ struct history_list {
 
 /* Gives the metric, whose series this is, a column in one of the groups. Constant time, beside what
  * the next row has to move. -ENOMEM. */
-int history_group_bind(struct history_pool *pool, struct history_list *list,
-	enum history_tier tier, struct history_series *series, const struct metric *metric);
+int history_group_bind(struct history_pool *pool, struct history_list *list, enum history_tier tier,
+	struct history_series *series, const struct metric *metric);
 
 /* Forgets the pointer to a metric that goes away. Constant time. */
 void history_group_unbind(

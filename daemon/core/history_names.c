@@ -204,7 +204,8 @@ static int write_entry(struct history_pool *pool, struct history_series *series,
 static bool move_entries(struct history_pool *pool, struct history_series **series, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (history_series_live(series[i]) && write_entry(pool, series[i], UINT32_MAX) < 0) {
+		if (history_series_live(series[i]) &&
+			write_entry(pool, series[i], UINT32_MAX) < 0) {
 			return false;
 		}
 	}

@@ -1,5 +1,6 @@
 /* The table of current values. Sources fill it, one commit at a time; observers read it during the
- * commit and whenever they like. Names are found through an index of slot numbers; each metric is its own allocation, so that pointers to it stay good. */
+ * commit and whenever they like. Names are found through an index of slot numbers; each metric is
+ * its own allocation, so that pointers to it stay good. */
 #include "daemon/core/metrics.h"
 
 #include <errno.h>

@@ -2,8 +2,9 @@
  * The timeline of things that happened: alert transitions, marks, apps that came, went or died,
  * source states, clock steps, restarts. A bounded set with serial numbers; observers hear each
  * entry as it is added. Alerts, marks, apps and what is left have a quarter each that the others
- * cannot take; what one does not use, others may. The entries may lie in memory that outlives the process (a mapped file of the
- * run directory): then a restart goes on where the last one stopped, also after kill -9.
+ * cannot take; what one does not use, others may. The entries may lie in memory that outlives the
+ * process (a mapped file of the run directory): then a restart goes on where the last one stopped,
+ * also after kill -9.
  */
 #pragma once
 
@@ -69,7 +70,8 @@ void timeline_reserve(struct timeline *timeline);
 int timeline_set_past(
 	struct timeline *timeline, const struct timeline_entry *entries, size_t count);
 
-/* Adds an entry; when full, the oldest of who holds more than a quarter goes. Control bytes and broken UTF-8 become '?'. */
+/* Adds an entry; when full, the oldest of who holds more than a quarter goes. Control bytes and
+ * broken UTF-8 become '?'. */
 void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind kind,
 	enum timeline_level level, const char *subject, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));

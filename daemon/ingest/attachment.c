@@ -15,10 +15,17 @@
 #include <unistd.h>
 
 #include "daemon/ingest/share.h"
-#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t END_WAIT_NS = 1000000000;
+
+enum {
+	DRAIN_RECORDS = 4096, /* of one attachment before others have their turn */
+	DRAIN_NAMES = 4,      /* that are seen for the first time */
+	VISIT_WORK = 64,      /* in records, what a drain without any costs */
+	NAME_WORK = 2048,     /* and a new name */
+	ENDING_CALLS = 128,
+};
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
 {
@@ -26,11 +33,17 @@ static void sink_declare(void *ctx, uint32_t index, const struct proto_declarati
 	apps_declare(attachment->ingest->core->apps, attachment->process, index, copy);
 }
 
-static void sink_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool sink_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	struct attachment *attachment = ctx;
-	apps_record(attachment->ingest->core->apps, attachment->process, slot, copy,
-		attachment->now_ns);
+	struct app_process *process = attachment->process;
+	struct apps *apps = attachment->ingest->core->apps;
+	if (__builtin_expect(copy->stage < PROTO_DECLARATIONS && !process->met[copy->stage], 0) &&
+		!apps_meet(apps, process, copy->stage)) {
+		return false;
+	}
+	apps_record(apps, process, slot, copy, attachment->now_ns);
+	return true;
 }
 
 static void note_open_stages(struct attachment *attachment)
@@ -68,20 +81,44 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	attachment->counts = counts;
 }
 
-bool attachment_drain(struct attachment *attachment, uint64_t now_ns)
+static size_t drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
 {
 	const struct ring_sink sink = {sink_declare, sink_record, attachment};
+	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
-	bool more;
 	attachment->now_ns = now_ns;
 	attachment->process->tied.pass_ns = now_ns;
-	ring_drain(attachment->ring, &sink, RING_BUDGET, &more);
-	if (!more) {
-		apps_drained(attachment->ingest->core->apps, attachment->process);
+	apps_allow_new(apps, names);
+	size_t records = ring_drain(attachment->ring, &sink, budget, &attachment->due);
+	size_t fresh = names - apps_new_left(apps);
+	apps_allow_new(apps, SIZE_MAX);
+	if (!attachment->due) {
+		apps_drained(apps, attachment->process);
 	}
 	note_open_stages(attachment);
 	account(attachment, invalid);
-	return more;
+	return VISIT_WORK + records + fresh * NAME_WORK;
+}
+
+size_t attachment_drain(struct attachment *attachment, uint64_t now_ns)
+{
+	return drain(attachment, now_ns, DRAIN_RECORDS, DRAIN_NAMES);
+}
+
+/* At least twice: a record that is not there yet is waited for one pass. Bounded: another process
+ * may hold the mapping and go on writing. */
+bool attachment_settle(struct attachment *attachment)
+{
+	if (!attachment->ending) {
+		return false;
+	}
+	attachment->passes += !attachment->due;
+	attachment->due = true;
+	bool over = attachment->passes >= 2 || ++attachment->calls >= ENDING_CALLS;
+	if (over) {
+		attachment_end(attachment, attachment->how);
+	}
+	return over;
 }
 
 /* A number that no thread has would be looked for again and again. */
@@ -115,9 +152,12 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 {
 	struct ingest *ingest = attachment->ingest;
 	uint64_t now_ns = seam()->now_ns();
-	/* At least twice: a record that is not there yet is waited for one pass. Bounded: another
-	 * process may hold the mapping and go on writing. */
-	for (int i = 0; i < 4 && (attachment_drain(attachment, now_ns) || i == 0); i++) {
+	bool read = attachment->ending && how != PROCESS_RELEASED; /* attachment_settle() */
+	for (int i = 0; i < 4 && !read; i++) {
+		drain(attachment, now_ns, RING_BUDGET, SIZE_MAX);
+		if (!attachment->due && i > 0) {
+			break;
+		}
 	}
 	struct app_process *process = attachment->process;
 	if (attachment->peer.pid > 0) {
@@ -126,13 +166,11 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 	attachment->process = NULL;
 	apps_detach(ingest->core->apps, process, how, now_ns);
-	if (ingest->undrained == attachment) {
-		ingest->undrained = attachment->next;
-	}
 	*attachment->prev = attachment->next;
 	if (attachment->next) {
 		attachment->next->prev = attachment->prev;
 	}
+	attachment->account->mapping_bytes -= attachment->size;
 	ingest->mapped_bytes -= attachment->size;
 	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
 	attachment_withdraw_advice(attachment);
@@ -176,8 +214,21 @@ static enum process_end judge_exit(int status, char *cause, size_t size)
 	return asked ? PROCESS_ENDED : PROCESS_DIED;
 }
 
+static void end_by_turns(struct attachment *attachment, enum process_end how)
+{
+	if (attachment->pidfd >= 0) {
+		uv_poll_stop(&attachment->death);
+	}
+	attachment->how = how;
+	attachment->ending = true;
+	ingest_drain_ending(attachment->ingest, attachment);
+}
+
 void attachment_gone(struct attachment *attachment)
 {
+	if (attachment->ending) {
+		return;
+	}
 	struct app_process *process = attachment->process;
 	enum process_end how = PROCESS_ENDED;
 	int status;
@@ -188,7 +239,7 @@ void attachment_gone(struct attachment *attachment)
 		how = PROCESS_DIED;
 		snprintf(process->cause, sizeof(process->cause), "unknown end");
 	}
-	attachment_end(attachment, how);
+	end_by_turns(attachment, how);
 }
 
 void attachments_displace(void *ctx, const struct app *app)
@@ -213,12 +264,16 @@ static void wait_for_end(struct attachment *attachment)
 {
 	if (attachment->ended_ns == 0) {
 		attachment->ended_ns = seam()->now_ns();
-		attachment_drain(attachment, attachment->ended_ns);
+		attachment->due = true;
+		ingest_drain_due(attachment->ingest);
 	}
 }
 
 void attachment_hangup(struct attachment *attachment)
 {
+	if (attachment->ending) {
+		return;
+	}
 	if (attachment->pidfd < 0) {
 		attachment_gone(attachment);
 	} else if (ring_flags(attachment->ring) & PROTO_MAP_BYE) {
@@ -280,21 +335,18 @@ static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint
 	struct attachment *next;
 	for (struct attachment *a = ingest->attachments; a; a = next) {
 		next = a->next;
-		if (peer->pid > 0 && a->peer.pid == peer->pid &&
+		if (peer->pid > 0 && a->peer.pid == peer->pid && !a->ending &&
 			a->process->start_ticks == start_ticks && hung_up(a)) {
-			attachment_end(a, PROCESS_ENDED);
+			end_by_turns(a, PROCESS_ENDED);
 		}
 	}
 }
 
-static bool mapping_fits(const struct ingest *ingest, uid_t uid, uint32_t size)
+static bool mapping_fits(const struct ingest *ingest, const struct account *account, uint32_t size)
 {
-	uint64_t own = 0;
-	for (const struct attachment *a = ingest->attachments; a; a = a->next) {
-		own += a->peer.uid == uid ? a->size : 0;
-	}
+	uint64_t own = account->mapping_bytes;
 	return share_fits(ingest->options.max_mapping_bytes, own, ingest->mapped_bytes - own, size,
-		ingest_trusts(ingest, uid));
+		ingest_trusts(ingest, account->uid));
 }
 
 /* A further process of an app that runs takes no place. */
@@ -373,6 +425,7 @@ static void link_up(struct attachment *attachment, struct connection *connection
 		attachment->next->prev = &attachment->next;
 	}
 	ingest->attachments = attachment;
+	attachment->account->mapping_bytes += attachment->size;
 	ingest->mapped_bytes += attachment->size;
 	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
 	ingest->core->counters->attaches++;
@@ -397,7 +450,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	proto_name_clean(hello->app, strlen(hello->app), name);
 	end_left_behind(ingest, peer, start_ticks);
 	end_those_over(ingest, name, peer->uid);
-	if (!mapping_fits(ingest, peer->uid, hello->mapping_size)) {
+	if (!mapping_fits(ingest, connection->account, hello->mapping_size)) {
 		*reason = "no room for its mapping";
 		return -ENOSPC;
 	}
@@ -413,6 +466,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	*attachment = (struct attachment){.pidfd = -1,
 		.ingest = ingest,
 		.peer = *peer,
+		.account = connection->account,
 		.size = hello->mapping_size,
 		.dev = st->st_dev,
 		.ino = st->st_ino};
@@ -431,9 +485,10 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	ring_counts(attachment->ring, &attachment->counts);
 	attachment->process->accounting.invalid = attachment->counts.skipped;
 	link_up(attachment, connection);
-	attachment_drain(attachment, now_ns);
 	attachment_advise(attachment, now_ns);
 	ingest_drain_timer(ingest);
+	attachment->due = true;
+	ingest_drain_due(ingest);
 	return 0;
 error:
 	ring_destroy(attachment->ring);
@@ -449,7 +504,7 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 {
 	uint64_t now_ns = seam()->now_ns();
 	struct stat st;
-	int r = hello_check(hello, now_ns, reason);
+	int r = hello_check(hello, ingest_received_ns(connection->ingest, now_ns), now_ns, reason);
 	if (r == 0) {
 		r = hello_check_memfd(memfd, hello->mapping_size, &st, reason);
 	}
@@ -457,6 +512,10 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 		struct attachment *same = find_same(connection->ingest, &connection->peer, &st);
 		if (same) {
 			struct connection *old = same->connection;
+			if (same->ending && same->pidfd >= 0) { /* it is back */
+				same->ending = false;
+				uv_poll_start(&same->death, UV_READABLE, on_death);
+			}
 			same->connection = connection;
 			same->ended_ns = 0;
 			connection->attachment = same;
@@ -468,6 +527,6 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 			r = attach(connection, hello, memfd, &st, now_ns, reason);
 		}
 	}
-	closer_take(connection->ingest->closer, memfd);
+	close(memfd); /* its close waits for nobody */
 	return r;
 }

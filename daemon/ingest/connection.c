@@ -18,7 +18,8 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
 	struct ingest *ingest = connection->ingest;
-	closer_take_socket(ingest->closer, connection->fd);
+	closer_take_socket(ingest->core->closer, connection->account, connection->fd);
+	connection->account->closing--;
 	free(connection);
 	ingest_handle_closed(ingest);
 }
@@ -34,6 +35,8 @@ void attachment_close_connection(struct connection *connection)
 		connection->next->prev = connection->prev;
 	}
 	connection->ingest->connection_count--;
+	connection->account->event_connections--;
+	connection->account->closing++;
 	uv_close(handle, on_closed);
 	struct attachment *attachment = connection->attachment;
 	if (attachment) {
@@ -49,7 +52,8 @@ static void read_hello(struct connection *connection)
 	struct proto_hello hello;
 	const char *reason = NULL;
 	int memfd;
-	int r = hello_receive(connection->fd, ingest->closer, &hello, &memfd, &reason);
+	int r = hello_receive(
+		connection->fd, ingest->core->closer, connection->account, &hello, &memfd, &reason);
 	if (r == -EAGAIN) {
 		return;
 	}
@@ -66,27 +70,16 @@ static void read_hello(struct connection *connection)
 	}
 }
 
-/* Takes wake-up bytes off the socket. False when the connection ended. */
+/* Takes wake-up bytes off the socket. False when the connection ended, or sends what it must not.
+ */
 static bool read_wakes(struct connection *connection, bool *woken)
 {
-	for (unsigned i = 0; i < 16 && !closer_is_full(connection->ingest->closer); i++) {
-		struct proto_hello packet;
-		const char *reason;
-		int memfd;
-		int r = hello_receive(
-			connection->fd, connection->ingest->closer, &packet, &memfd, &reason);
-		if (r == -EAGAIN) {
-			return true;
-		}
-		if (r == -ECONNRESET) {
-			return false;
-		}
-		if (r == 0) { /* a second hello on one connection: not part of the protocol */
-			closer_take(connection->ingest->closer, memfd);
-		}
-		*woken = true;
+	int r = 0;
+	for (unsigned i = 0; i < 16 && r == 0; i++) {
+		r = hello_take_wake(connection->fd);
+		*woken = *woken || r == 0;
 	}
-	return true;
+	return r == 0 || r == -EAGAIN;
 }
 
 static void connection_pause(struct connection *connection)
@@ -95,34 +88,37 @@ static void connection_pause(struct connection *connection)
 	connection->paused = true;
 }
 
-static void on_readable(uv_poll_t *handle, int status, int events)
+static void read_attached(struct connection *connection, int status)
 {
-	struct connection *connection = handle->data;
-	(void)events;
-	if (closer_is_full(connection->ingest->closer)) {
-		connection_pause(connection);
-		return;
-	}
-	if (!connection->attachment) {
-		if (status < 0) {
-			attachment_close_connection(connection);
-		} else {
-			read_hello(connection);
-		}
-		return;
-	}
+	struct ingest *ingest = connection->ingest;
 	bool woken = false;
 	bool alive = status == 0 && read_wakes(connection, &woken);
-	uint64_t now_ns = seam()->now_ns();
-	if (woken && !ingest_turn(connection->ingest, now_ns)) {
-		ingest_drain_soon(connection->ingest);
-	} else if (woken && attachment_drain(connection->attachment, now_ns)) {
-		ingest_drain_timer(connection->ingest);
+	if (woken) {
+		connection->attachment->due = true;
 	}
 	if (!alive) {
 		attachment_close_connection(connection);
 	} else if (woken && ++connection->wakes > WAKES_MAX) {
 		connection_pause(connection);
+	}
+	if (woken) {
+		ingest_drain_due(ingest); /* may end attachments, and with them connections */
+	}
+}
+
+static void on_readable(uv_poll_t *handle, int status, int events)
+{
+	struct connection *connection = handle->data;
+	struct closer *closer = connection->ingest->core->closer;
+	(void)events;
+	if (closer_is_full(closer)) {
+		connection_pause(connection);
+	} else if (status < 0 || closer_is_over(closer, connection->account)) {
+		attachment_close_connection(connection);
+	} else if (connection->attachment) {
+		read_attached(connection, status);
+	} else {
+		read_hello(connection);
 	}
 }
 
@@ -135,17 +131,15 @@ void connection_resume(struct connection *connection)
 	}
 }
 
-static bool connection_fits(const struct ingest *ingest, uid_t uid)
+static bool connection_fits(const struct ingest *ingest, const struct account *account)
 {
-	size_t own = 0;
-	for (const struct connection *c = ingest->connections; c; c = c->next) {
-		own += c->peer.uid == uid;
-	}
+	size_t own = account->event_connections;
 	return share_fits(ingest->options.max_connections, own, ingest->connection_count - own, 1,
-		ingest_trusts(ingest, uid));
+		ingest_trusts(ingest, account->uid));
 }
 
-static int connection_create(struct ingest *ingest, int fd, const struct peer *peer)
+static int connection_create(
+	struct ingest *ingest, int fd, const struct peer *peer, struct account *account)
 {
 	struct connection *connection = mem_zalloc(sizeof(*connection));
 	if (!connection) {
@@ -161,6 +155,8 @@ static int connection_create(struct ingest *ingest, int fd, const struct peer *p
 	connection->ingest = ingest;
 	connection->fd = fd;
 	connection->peer = *peer;
+	connection->account = account;
+	account->event_connections++;
 	connection->accepted_ns = seam()->now_ns();
 	connection->next = ingest->connections;
 	connection->prev = &ingest->connections;
@@ -195,16 +191,22 @@ static bool accept_one(struct ingest *ingest)
 		return errno == EINTR || errno == ECONNABORTED;
 	}
 	struct peer peer = {0};
+	struct closer *closer = ingest->core->closer;
+	struct account *account = NULL;
 	const char *reason = NULL;
 	if (peer_of(fd, &peer) < 0) {
 		reason = "the kernel tells no credentials";
-	} else if (!connection_fits(ingest, peer.uid)) {
+	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, seam()->now_ns()))) {
+		reason = "too many users";
+	} else if (closer_is_over(closer, account)) {
+		reason = "descriptors that it sent cannot be closed";
+	} else if (!connection_fits(ingest, account)) {
 		reason = "too many connections";
-	} else if (connection_create(ingest, fd, &peer) < 0) {
+	} else if (connection_create(ingest, fd, &peer, account) < 0) {
 		reason = "no memory for the connection";
 	}
 	if (reason) {
-		closer_take_socket(ingest->closer, fd);
+		closer_take_socket(closer, account, fd);
 		ingest_refuse(ingest, &peer, NULL, reason);
 	}
 	return true;
@@ -212,7 +214,7 @@ static bool accept_one(struct ingest *ingest)
 
 void connection_accept(struct ingest *ingest)
 {
-	if (closer_is_full(ingest->closer)) {
+	if (closer_is_full(ingest->core->closer)) {
 		pause_listening(ingest);
 		return;
 	}

@@ -1,6 +1,7 @@
 /*
- * Receives and judges a hello before anything is mapped. Descriptors travel by our own recvmsg:
- * whatever else a peer sends along is closed here.
+ * Receives and judges a hello before anything is mapped. Each packet is looked at before it is
+ * taken: only a single memfd is received, all else that a peer sends along stays in the socket,
+ * which is closed where that may take time.
  */
 #include "daemon/ingest/hello.h"
 
@@ -15,82 +16,114 @@
 
 static const uint64_t CLOCK_TOLERANCE_NS = 1000000000;
 
-/* The number of descriptors received; the first is kept, the others closed. */
-static size_t take_fds(struct msghdr *msg, struct closer *closer, int *ret)
+/* The descriptors that were seen, at most two; how many there are. */
+static size_t take_fds(struct msghdr *msg, int ret[2])
 {
 	size_t count = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
 			continue;
 		}
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (count++ == 0) {
-				*ret = fd;
-			} else {
-				closer_take(closer, fd);
-			}
+		for (size_t i = 0; i < n && count < 2; i++) {
+			memcpy(&ret[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
 		}
 	}
 	return count;
 }
 
-int hello_receive(
-	int fd, struct closer *closer, struct proto_hello *ret, int *memfd, const char **reason)
+/* Looks at the next packet. Whatever it carries stays in the socket as well: a copy that is closed
+ * here is never the last one. */
+static ssize_t peek(int fd, struct msghdr *msg)
 {
-	union { /* room for all: the kernel would close here what does not fit */
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(CLOSER_FDS * sizeof(int))];
-	} control;
-	struct proto_hello hello;
-	struct iovec iov = {.iov_base = &hello, .iov_len = sizeof(hello)};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
 	ssize_t n;
 	do {
-		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		n = recvmsg(fd, msg, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		return errno == EAGAIN ? -EAGAIN : -ECONNRESET;
 	}
-	int got = -1;
-	size_t count = take_fds(&msg, closer, &got);
+	return n;
+}
+
+static const char *judge(
+	const struct proto_hello *hello, size_t size, const struct msghdr *msg, size_t fds, int fd)
+{
+	if (size != sizeof(*hello) || (msg->msg_flags & MSG_TRUNC)) {
+		return "the hello has another length";
+	}
+	if (hello->magic != PROTO_HELLO_MAGIC) {
+		return "not a hello of this protocol";
+	}
+	if (fds > 1 || (msg->msg_flags & MSG_CTRUNC)) {
+		return "the hello carries more than one descriptor";
+	}
+	if (fds == 0) {
+		return "the hello carries no mapping";
+	}
+	return fcntl(fd, F_GET_SEALS) < 0 ? "the descriptor is not a memfd" : NULL;
+}
+
+int hello_receive(int fd, struct closer *closer, struct account *account, struct proto_hello *ret,
+	int *memfd, const char **reason)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+	struct proto_hello hello;
+	struct iovec iov = {.iov_base = &hello, .iov_len = sizeof(hello)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	int got[2] = {-1, -1};
 	*reason = NULL;
-	if (n == 0 && count == 0) {
+	ssize_t n = peek(fd, &msg);
+	if (n < 0) {
+		return (int)n;
+	}
+	size_t fds = take_fds(&msg, got);
+	if (n == 0 && fds == 0 && !(msg.msg_flags & MSG_CTRUNC)) {
 		return -ECONNRESET;
 	}
-	if ((size_t)n != sizeof(hello) || (msg.msg_flags & MSG_TRUNC)) {
-		*reason = "the hello has another length";
-	} else if (hello.magic != PROTO_HELLO_MAGIC) {
-		*reason = "not a hello of this protocol";
-	} else if (count == 0) {
-		*reason = "the hello carries no mapping";
-	} else if (count > 1 || (msg.msg_flags & MSG_CTRUNC)) {
-		*reason = "the hello carries more than one descriptor";
-	}
+	*reason = judge(&hello, (size_t)n, &msg, fds, got[0]);
 	if (*reason) {
-		if (got >= 0) {
-			closer_take(closer, got);
+		for (size_t i = 0; i < fds; i++) {
+			closer_take(closer, account, got[i]);
 		}
 		return -EBADMSG;
 	}
+	recv(fd, &hello, sizeof(hello), MSG_DONTWAIT); /* its memfd is closed by that: we have it */
 	hello.app[sizeof(hello.app) - 1] = '\0';
 	*ret = hello;
-	*memfd = got;
+	*memfd = got[0];
 	return 0;
 }
 
-int hello_check(const struct proto_hello *hello, uint64_t now_ns, const char **reason)
+int hello_take_wake(int fd)
+{
+	char byte;
+	struct iovec iov = {.iov_base = &byte, .iov_len = sizeof(byte)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n = peek(fd, &msg);
+	if (n < 0) {
+		return (int)n;
+	}
+	if (msg.msg_flags & MSG_CTRUNC) {
+		return -EBADMSG;
+	}
+	if (n == 0) {
+		return -ECONNRESET;
+	}
+	recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	return 0;
+}
+
+int hello_check(
+	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason)
 {
 	struct proto_geometry geometry;
-	uint64_t apart =
-		hello->mono_ns > now_ns ? hello->mono_ns - now_ns : now_ns - hello->mono_ns;
+	uint64_t apart = hello->mono_ns > now_ns    ? hello->mono_ns - now_ns
+			 : hello->mono_ns < from_ns ? from_ns - hello->mono_ns
+						    : 0;
 	if (hello->major != PROTO_MAP_MAJOR) {
 		*reason = "another version of the event protocol";
 	} else if (proto_geometry(hello->mapping_size, &geometry) < 0) {

@@ -6,16 +6,24 @@
 
 #include "proto/mapping.h"
 
+struct account;
 struct closer;
 
 /* Receives one packet. 0 with *ret and *memfd (the caller closes it); -EAGAIN: nothing there;
- * -ECONNRESET: closed; -EBADMSG with *reason (static text): not a hello. Never leaves a descriptor
- * open on failure: the closer has it. */
-int hello_receive(
-	int fd, struct closer *closer, struct proto_hello *ret, int *memfd, const char **reason);
+ * -ECONNRESET: closed; -EBADMSG with *reason (static text): not a hello. It is then still in the
+ * socket, with the descriptors it may carry: to be closed by closer_take_socket(). What was seen of
+ * them goes to the closer, on the sender's account. */
+int hello_receive(int fd, struct closer *closer, struct account *account, struct proto_hello *ret,
+	int *memfd, const char **reason);
 
-/* The fields against this machine at now_ns. 0, or -EBADMSG with *reason. */
-int hello_check(const struct proto_hello *hello, uint64_t now_ns, const char **reason);
+/* Takes a wake-up off the socket. 0; -EAGAIN, -ECONNRESET likewise; -EBADMSG: it carries
+ * descriptors, and is still there. */
+int hello_take_wake(int fd);
+
+/* The fields against this machine. from_ns, now_ns: when the kernel received it at the earliest; a
+ * stalled daemon sees it late. 0, or -EBADMSG with *reason. */
+int hello_check(
+	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason);
 
 /* Sealed, of that size, all blocks present: reading it can't fault. 0 and *st, or -EBADMSG with
  * *reason. */

@@ -12,14 +12,17 @@
 
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
-#include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t SAMPLE_NS = 1000 * 1000000;
-static const uint64_t TURN_NS = 1000000; /* of draining at a time; one process may take as long */
+static const uint64_t LATE_NS = 500 * 1000000;	    /* after its time the loop was stalled */
+static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came while it was */
+static const uint64_t WORK_NS = 50; /* that a unit of work is taken for, see TURN_WORK */
 
 enum {
+	TURN_WORK =
+		16384, /* of draining in a turn of the loop: records, half a millisecond or so */
 	MAX_CONNECTIONS = 64,
 	MAX_MAPPING_BYTES = 16 * 1024 * 1024,
 	STAGES_A_TURN = 48, /* that are sampled in one turn of the loop: 0.1 to 0.5 ms */
@@ -32,7 +35,6 @@ void ingest_handle_closed(struct ingest *ingest)
 	}
 	void (*done)(void *ctx) = ingest->done;
 	void *ctx = ingest->done_ctx;
-	closer_destroy(ingest->closer);
 	free(ingest);
 	if (done) {
 		done(ctx);
@@ -86,17 +88,7 @@ void ingest_drain_timer(struct ingest *ingest)
 	}
 }
 
-bool ingest_turn(struct ingest *ingest, uint64_t now_ns)
-{
-	uint64_t turn_ms = uv_now(ingest->loop);
-	if (turn_ms != ingest->turn_ms) {
-		ingest->turn_ms = turn_ms;
-		ingest->turn_ns = now_ns;
-	}
-	return now_ns - ingest->turn_ns < TURN_NS;
-}
-
-void ingest_drain_soon(struct ingest *ingest)
+static void drain_soon(struct ingest *ingest)
 {
 	if (!ingest->closing) {
 		uv_timer_start(&ingest->drain, on_drain, 1,
@@ -115,42 +107,86 @@ static void end_overdue(struct ingest *ingest, uint64_t now_ns)
 	}
 }
 
-/* Drains what it can in this turn; the rest in the next ones. */
-static void drain_turn(struct ingest *ingest, uint64_t now_ns)
+/* Of the user who had least of the loop lately, the one that waits for longest. */
+static struct attachment *next_due(const struct ingest *ingest)
 {
-	bool more = false;
-	end_overdue(ingest, now_ns);
-	struct attachment *a = ingest->undrained ? ingest->undrained : ingest->attachments;
-	for (; a && ingest_turn(ingest, now_ns); a = a->next) {
-		more = attachment_drain(a, now_ns) || more;
-		now_ns = seam()->now_ns();
+	struct attachment *next = NULL;
+	uint64_t least_ns = 0;
+	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+		uint64_t served_ns = accounts_served(a->account, uv_now(ingest->loop));
+		if (a->due && (!next || served_ns < least_ns ||
+				      (served_ns == least_ns && a->turn < next->turn))) {
+			next = a;
+			least_ns = served_ns;
+		}
 	}
-	ingest->undrained = a;
-	for (struct connection *c = ingest->connections; c; c = c->next) {
-		connection_resume(c);
+	return next;
+}
+
+static void drain_one(struct ingest *ingest, struct attachment *a)
+{
+	size_t work = attachment_drain(a, seam()->now_ns());
+	a->turn = ++ingest->drain_turns;
+	ingest->turn.used += work;
+	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
+}
+
+void ingest_drain_due(struct ingest *ingest)
+{
+	turn_look(&ingest->turn, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	struct attachment *a;
+	while ((a = next_due(ingest)) && ingest->turn.used < TURN_WORK) {
+		drain_one(ingest, a);
+		attachment_settle(a);
 	}
-	if (more || a) {
-		ingest_drain_soon(ingest);
+	if (a) {
+		drain_soon(ingest);
 	}
+}
+
+void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
+{
+	bool over = false;
+	turn_look(&ingest->turn, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	for (int i = 0; i < 2 && !over && ingest->turn.used < 4 * TURN_WORK; i++) {
+		drain_one(ingest, attachment);
+		over = attachment_settle(attachment);
+	}
+	if (!over) {
+		drain_soon(ingest);
+	}
+}
+
+static void drain_all(struct ingest *ingest)
+{
+	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+		a->due = true;
+	}
+	ingest_drain_due(ingest);
 }
 
 static void on_drain(uv_timer_t *timer)
 {
-	drain_turn(timer->data, seam()->now_ns());
+	struct ingest *ingest = timer->data;
+	uint64_t now_ms = uv_now(ingest->loop);
+	/* between its ticks the timer is set for what a turn left */
+	if (now_ms - ingest->drained_ms >= milliseconds(ingest->options.drain_interval_ns)) {
+		ingest->drained_ms = now_ms;
+		for (struct attachment *a = ingest->attachments; a; a = a->next) {
+			a->due = true;
+		}
+	}
+	end_overdue(ingest, seam()->now_ns());
+	ingest_drain_due(ingest);
+	for (struct connection *c = ingest->connections; c; c = c->next) {
+		connection_resume(c);
+	}
 }
 
 void ingest_drain(struct ingest *ingest, uint64_t now_ns)
 {
-	const uint64_t *received = &ingest->core->counters->events_received, before = *received;
-	bool more = false;
-	struct attachment *a = ingest->undrained ? ingest->undrained : ingest->attachments;
-	for (; a && *received - before < RING_BUDGET; a = a->next) {
-		more = attachment_drain(a, now_ns) || more;
-	}
-	ingest->undrained = a;
-	if (more || a) {
-		ingest_drain_soon(ingest);
-	}
+	(void)now_ns;
+	drain_all(ingest);
 }
 
 static void on_accept(uv_poll_t *handle, int status, int events)
@@ -159,6 +195,47 @@ static void on_accept(uv_poll_t *handle, int status, int events)
 	if (status == 0) {
 		connection_accept(handle->data);
 	}
+}
+
+/* Nobody looked from from_ns on; what came meanwhile is read within a moment. */
+static void note_stall(struct ingest *ingest, uint64_t from_ns, uint64_t now_ns)
+{
+	ingest->stalled_ns = from_ns;
+	ingest->caught_up_ns = now_ns + CATCH_UP_NS;
+}
+
+static void on_wait(uv_prepare_t *handle)
+{
+	struct ingest *ingest = handle->data;
+	uint64_t now_ns = seam()->now_ns();
+	int timeout_ms = uv_backend_timeout(ingest->loop);
+	if (now_ns - ingest->waited_ns > LATE_NS) {
+		note_stall(ingest, ingest->waited_ns, now_ns);
+	}
+	ingest->due_ns =
+		timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * 1000000 + LATE_NS;
+}
+
+static void look_for_stall(struct ingest *ingest, uint64_t now_ns)
+{
+	if (now_ns > ingest->due_ns) { /* stopped, or without a processor, since it began to wait */
+		note_stall(ingest, ingest->waited_ns, now_ns);
+	}
+}
+
+static void on_waited(uv_check_t *handle)
+{
+	struct ingest *ingest = handle->data;
+	uint64_t now_ns = seam()->now_ns();
+	look_for_stall(ingest, now_ns);
+	ingest->waited_ns = now_ns;
+	ingest->due_ns = UINT64_MAX;
+}
+
+uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns)
+{
+	look_for_stall(ingest, now_ns);
+	return now_ns < ingest->caught_up_ns ? ingest->stalled_ns : now_ns;
 }
 
 static void on_sample(uv_timer_t *timer);
@@ -206,7 +283,10 @@ static void on_sample(uv_timer_t *timer)
 		ingest->listen_paused = false;
 		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 	}
-	drain_turn(ingest, now_ns);
+	drain_all(ingest);
+	for (struct connection *c = ingest->connections; c; c = c->next) {
+		connection_resume(c);
+	}
 	for (struct attachment *a = ingest->attachments; a; a = a->next) {
 		attachment_sample(a, now_ns);
 	}
@@ -241,8 +321,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	core->counters->capped[CAPPED_MAPPINGS].limit = ingest->options.max_mapping_bytes;
 	ingest->listener.fd = -1;
-	int r = closer_create(&ingest->closer);
-	r = r < 0 ? r : apps_observe_displace(core->apps, attachments_displace, ingest);
+	int r = apps_observe_displace(core->apps, attachments_displace, ingest);
 	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);
 	if (r < 0) {
 		goto error;
@@ -254,8 +333,15 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	uv_timer_init(loop, &ingest->drain);
 	uv_timer_init(loop, &ingest->sample);
-	ingest->handles = 3;
+	uv_prepare_init(loop, &ingest->before_wait);
+	uv_check_init(loop, &ingest->after_wait);
+	ingest->handles = 5;
 	ingest->listen.data = ingest->drain.data = ingest->sample.data = ingest;
+	ingest->before_wait.data = ingest->after_wait.data = ingest;
+	ingest->waited_ns = seam()->now_ns();
+	ingest->due_ns = UINT64_MAX;
+	uv_prepare_start(&ingest->before_wait, on_wait);
+	uv_check_start(&ingest->after_wait, on_waited);
 	uint64_t ms = milliseconds(ingest->options.sample_interval_ns);
 	uv_timer_start(&ingest->sample, on_sample, ms, ms);
 	r = uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
@@ -268,7 +354,6 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 error:
 	apps_unobserve_displace(core->apps, ingest);
 	listener_close(&ingest->listener);
-	closer_destroy(ingest->closer);
 	free(ingest);
 	return r;
 }
@@ -300,5 +385,7 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 	uv_close((uv_handle_t *)&ingest->listen, on_closed);
 	uv_close((uv_handle_t *)&ingest->drain, on_closed);
 	uv_close((uv_handle_t *)&ingest->sample, on_closed);
+	uv_close((uv_handle_t *)&ingest->before_wait, on_closed);
+	uv_close((uv_handle_t *)&ingest->after_wait, on_closed);
 	listener_close(&ingest->listener);
 }

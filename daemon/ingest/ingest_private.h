@@ -8,6 +8,7 @@
 #include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/ingest/ring.h"
+#include "daemon/util/accounts.h"
 
 enum {
 	HELLO_TIMEOUT_S = 5,
@@ -19,6 +20,7 @@ struct connection {
 	struct ingest *ingest;
 	int fd;
 	struct peer peer;
+	struct account *account;
 	uint64_t accepted_ns;
 	unsigned wakes;
 	bool paused;		       /* too many wake-ups: until the next tick */
@@ -31,6 +33,7 @@ struct attachment {
 	int pidfd; /* -1: the connection's end is the process's */
 	struct ingest *ingest;
 	struct peer peer;
+	struct account *account;
 	void *map;
 	uint32_t size;
 	dev_t dev;
@@ -43,6 +46,11 @@ struct attachment {
 	struct nspid nspid;
 	uint64_t looked_ns; /* when its threads were looked through */
 	uint64_t ended_ns;  /* it ended or said so, and how is not known yet; 0 = it lives */
+	bool due;	    /* wants to be drained */
+	uint64_t turn;	    /* when it was last, counted in drains of all */
+	bool ending;	    /* its process is gone: what it left is drained, then it ends */
+	enum process_end how;
+	unsigned passes, calls; /* drains since then: full ones, all */
 	struct attachment *next, **prev;
 };
 
@@ -53,15 +61,19 @@ struct ingest {
 	struct listener listener;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
-	struct closer *closer; /* of all that peers send */
-	uid_t owner;	       /* of the run directory */
-	bool listen_paused;    /* no descriptors left: until the next sample */
+	/* around the loop's wait: when it ended last, when this one was meant to end */
+	uv_prepare_t before_wait;
+	uv_check_t after_wait;
+	uint64_t waited_ns, due_ns;
+	uint64_t stalled_ns, caught_up_ns; /* of the last stall: when it began; 0 = none */
+	uid_t owner;			   /* of the run directory */
+	bool listen_paused;		   /* no descriptors left: until the next sample */
 	struct connection *connections;
 	size_t connection_count;
 	struct attachment *attachments;
-	struct attachment *undrained; /* where the next turn of draining goes on; NULL: anew */
-	uint64_t turn_ms,
-		turn_ns; /* when this turn of the loop began to drain: uv_now, our clock */
+	uint64_t drained_ms;  /* uv_now of the drain timer's last tick */
+	uint64_t drain_turns; /* of all attachments */
+	struct turn turn;     /* of the loop: work done */
 	uint64_t mapped_bytes;
 	uint64_t sample_ms; /* the loop's time when the sample that goes on began; 0 = none */
 	unsigned handles;   /* not yet closed */
@@ -77,16 +89,22 @@ void ingest_handle_closed(struct ingest *ingest);
 void ingest_refuse(
 	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason);
 
+/* The earliest time at which the kernel may have received what is read now: now_ns itself, unless
+ * the daemon did not come to look. */
+uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns);
+
 /* A user whose apps may fill most of the places: root, the daemon's own, the run directory's. */
 bool ingest_trusts(const struct ingest *ingest, uid_t uid);
 
 /* Starts the drain timer when there is something to drain, stops it when there is not. */
 void ingest_drain_timer(struct ingest *ingest);
 
-/* Time is left for draining in this turn of the loop. */
-bool ingest_turn(struct ingest *ingest, uint64_t now_ns);
-/* In the next turn, before the drain timer would. */
-void ingest_drain_soon(struct ingest *ingest);
+/* Drains who is due, in this turn of the loop what its share of work allows, the rest in the next
+ * ones: the user who had least of the loop lately comes first. May end attachments. */
+void ingest_drain_due(struct ingest *ingest);
+/* Drains one that ends, a few times if this turn has not been much too long already, so that it is
+ * over before the next process of its app; the rest in the next turns. */
+void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment);
 
 /* Accepts what waits on the listening socket. */
 void connection_accept(struct ingest *ingest);
@@ -105,13 +123,16 @@ void attachment_sample(struct attachment *attachment, uint64_t now_ns);
 void attachment_advise(const struct attachment *attachment, uint64_t now_ns);
 /* The daemon lets go of it: no advice from now on. */
 void attachment_withdraw_advice(const struct attachment *attachment);
-/* True when records were left behind by the budget. */
-bool attachment_drain(struct attachment *attachment, uint64_t now_ns);
-/* Final drain, then the process is detached and the mapping let go. */
+/* Records and new names, within a budget; how much work it was. due: some were left behind. */
+size_t attachment_drain(struct attachment *attachment, uint64_t now_ns);
+/* After a drain: an ending one whose records are all read is detached, its mapping let go. False:
+ * it is still there. */
+bool attachment_settle(struct attachment *attachment);
+/* Final drain at once, however long it takes, then the same. */
 void attachment_end(struct attachment *attachment, enum process_end how);
 /* An apps_displace_observer; ctx is the ingest. */
 void attachments_displace(void *ctx, const struct app *app);
-/* It ended: how the kernel reports it, else as its flags say. */
+/* It ended: how the kernel reports it, else as its flags say; once what it left is read. */
 void attachment_gone(struct attachment *attachment);
 /* Nobody said in time how its process ended. */
 bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns);

@@ -34,6 +34,7 @@ struct ring {
 	uint32_t declared;
 	uint32_t first; /* slot where the next call starts */
 	uint64_t skipped;
+	bool refused; /* the sink takes no more in this call */
 	struct reader reader[SLOTS_MAX];
 };
 
@@ -271,7 +272,10 @@ static uint64_t take_records(struct ring *ring, uint32_t slot, const struct prot
 		if (checked && !record_settle(reader, reader->tail + i, &copy)) {
 			break;
 		}
-		sink->record(sink->ctx, slot, &copy);
+		if (__builtin_expect(!sink->record(sink->ctx, slot, &copy), 0)) {
+			ring->refused = true;
+			break;
+		}
 	}
 	reader->tail += i;
 	return i;
@@ -326,14 +330,15 @@ size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget
 	__atomic_exchange_n(&ring->header->wake, 0, __ATOMIC_ACQ_REL);
 	size_t done = 0;
 	uint32_t slot = ring->first;
-	for (uint32_t i = 0; i < ring->g.slots && done < budget; i++) {
+	ring->refused = false;
+	for (uint32_t i = 0; i < ring->g.slots && done < budget && !ring->refused; i++) {
 		done += drain_slot(ring, slot, sink, budget - done);
-		if (done < budget) {
+		if (done < budget && !ring->refused) {
 			slot = slot + 1 < ring->g.slots ? slot + 1 : 0;
 		}
 	}
 	ring->first = slot; /* the slot that ran out of budget goes on first */
-	*more = done >= budget;
+	*more = done >= budget || ring->refused;
 	if (!*more) {
 		take_declarations(ring, sink);
 	}

@@ -15,7 +15,8 @@ enum { RING_BUDGET = 16384 }; /* records of one call: well under a millisecond *
 
 struct ring_sink {
 	void (*declare)(void *ctx, uint32_t index, const struct proto_declaration *copy);
-	void (*record)(void *ctx, uint32_t slot, const struct proto_record *copy);
+	/* False: not now. The record stays where it is, and the pass ends. */
+	bool (*record)(void *ctx, uint32_t slot, const struct proto_record *copy);
 	void *ctx;
 };
 

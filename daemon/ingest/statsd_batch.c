@@ -28,7 +28,7 @@ static void close_fds(struct closer *closer, const struct cmsghdr *c)
 	for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		closer_take(closer, fd);
+		closer_take(closer, NULL, fd);
 	}
 }
 

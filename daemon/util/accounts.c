@@ -8,6 +8,8 @@
 #include "daemon/util/index.h"
 #include "daemon/util/seam.h"
 
+enum { PERIOD_MS = 100 };
+
 struct accounts {
 	size_t count;
 	struct account account[ACCOUNTS_MAX];
@@ -47,7 +49,8 @@ static bool is_of(const void *table, uint32_t slot, const void *key)
 static bool holds_nothing(const struct account *account)
 {
 	return account->api_connections == 0 && account->event_connections == 0 &&
-	       account->descriptors == 0 && account->api_bytes == 0 && account->mapping_bytes == 0;
+	       account->closing == 0 && account->descriptors == 0 && account->api_bytes == 0 &&
+	       account->mapping_bytes == 0;
 }
 
 /* A place for another user: a new one, or that of who was not seen for longest and holds nothing.
@@ -87,6 +90,17 @@ struct account *accounts_of(struct accounts *accounts, uid_t uid, uint64_t now_n
 	struct account *account = &accounts->account[slot];
 	account->used_ns = now_ns > account->used_ns ? now_ns : account->used_ns;
 	return account;
+}
+
+uint64_t accounts_served(const struct account *account, uint64_t loop_ms)
+{
+	return account->served_period == loop_ms / PERIOD_MS ? account->served_ns : 0;
+}
+
+void accounts_charge(struct account *account, uint64_t loop_ms, uint64_t ns)
+{
+	account->served_ns = accounts_served(account, loop_ms) + ns;
+	account->served_period = loop_ms / PERIOD_MS;
 }
 
 bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want)

@@ -1,7 +1,7 @@
 /*
- * index: finds a slot of the owner's table by its key, in constant time: open addressing with linear
- * probes, at most half full, no tombstones. The owner keeps the keys; a hash only says where to look
- * and each hit is compared in full.
+ * index: finds a slot of the owner's table by its key, in constant time: open addressing with
+ * linear probes, at most half full, no tombstones. The owner keeps the keys; a hash only says where
+ * to look and each hit is compared in full.
  */
 #pragma once
 

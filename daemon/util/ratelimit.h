@@ -14,8 +14,7 @@ struct ratelimit {
 
 /* Whether one more event may happen at now_ns; it counts only then. *due_ns: zeroed before the
  * first. Times need not be in order: an earlier one is as if nothing had become due since. */
-static inline bool ratelimit_take(
-	const struct ratelimit *limit, uint64_t *due_ns, uint64_t now_ns)
+static inline bool ratelimit_take(const struct ratelimit *limit, uint64_t *due_ns, uint64_t now_ns)
 {
 	uint64_t from_ns = *due_ns > now_ns ? *due_ns : now_ns;
 	if (from_ns - now_ns > (limit->burst - 1) * limit->interval_ns) {

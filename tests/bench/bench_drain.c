@@ -32,10 +32,11 @@ static void take_declaration(void *ctx, uint32_t index, const struct proto_decla
 	apps_declare(apps, process, index, copy);
 }
 
-static void take_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool take_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	(void)ctx;
 	apps_record(apps, process, slot, copy, drain_ns);
+	return true;
 }
 
 static int by_value(const void *a, const void *b)

@@ -17,9 +17,10 @@ static void ignore_declaration(void *ctx, uint32_t index, const struct proto_dec
 	if (index >= PROTO_DECLARATIONS || memchr(copy->name, 0, sizeof(copy->name)) == NULL) {
 		abort();
 	}
+	return true;
 }
 
-static void ignore_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool ignore_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	(void)ctx;
 	(void)copy;

@@ -1,7 +1,7 @@
 /*
  * A user whose programs never use a name twice: processes one after another, each with 126 new
- * stages and some events of each, as user UID where that is allowed. Ends with its parent's SIGTERM.
- * usage: names-writer UID APP EVENTS
+ * stages and some events of each, as user UID where that is allowed. Ends with its parent's
+ * SIGTERM. usage: names-writer UID APP EVENTS
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,6 +22,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/util/accounts.h"
+#include "daemon/util/closer.h"
 #include "daemon/api/server.h"
 #include "daemon/core/core.h"
 #include "daemon/util/seam.h"
@@ -86,6 +88,8 @@ static void fixture_core(void)
 	struct core *c = &f.core;
 	enum history_found found;
 	f.now_ns = seam()->now_ns();
+	ck_assert_int_eq(accounts_create(&c->accounts), 0);
+	ck_assert_int_eq(closer_create(&c->closer), 0);
 	ck_assert_int_eq(sources_create(&c->sources), 0);
 	ck_assert_int_eq(metrics_create(&c->metrics), 0);
 	f.pool = calloc(1, 1 << 20);
@@ -231,6 +235,8 @@ static inline void fixture_close(void)
 	history_destroy(f.core.history);
 	metrics_destroy(f.core.metrics);
 	sources_destroy(f.core.sources);
+	closer_destroy(f.core.closer);
+	accounts_destroy(f.core.accounts);
 	free(f.pool);
 	fclose(f.log);
 	fixture_validate();

@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "daemon/ingest/ingest.h"
+#include "daemon/util/accounts.h"
+#include "daemon/util/closer.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/ring_writer.h"
@@ -64,6 +66,8 @@ static inline void setup(void)
 	memset(&counters, 0, sizeof(counters));
 	memset(&processes, 0, sizeof(processes));
 	core = (struct core){.counters = &counters, .processes = &processes};
+	ck_assert_int_eq(accounts_create(&core.accounts), 0);
+	ck_assert_int_eq(closer_create(&core.closer), 0);
 	struct source *source;
 	ck_assert_int_eq(sources_create(&core.sources), 0);
 	ck_assert_int_eq(sources_add(core.sources, "apps", 0, &source), 0);
@@ -88,6 +92,8 @@ static inline void teardown(void)
 	timeline_destroy(core.timeline);
 	metrics_destroy(core.metrics);
 	sources_destroy(core.sources);
+	closer_destroy(core.closer);
+	accounts_destroy(core.accounts);
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(rmdir(dir), 0);
 }

@@ -27,12 +27,13 @@ static void see_declaration(void *ctx, uint32_t index, const struct proto_declar
 	memcpy(seen->name, copy->name, sizeof(seen->name));
 }
 
-static void see_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool see_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	struct seen *seen = ctx;
 	seen->ordered = seen->ordered && copy->value == seen->last[slot] + 1;
 	seen->last[slot] = copy->value;
 	seen->records++;
+	return true;
 }
 
 static struct seen seen;
@@ -129,6 +130,31 @@ START_TEST(a_full_ring_drops_the_newest_and_counts)
 	ck_assert_uint_eq(seen.records, room);
 	/* everything but the chunk that ends at tail is free again */
 	ck_assert_uint_eq(put(1, room), room - writer.g.chunk_records);
+}
+END_TEST
+
+static unsigned wanted;
+
+static bool take_some(void *ctx, uint32_t slot, const struct proto_record *copy)
+{
+	return wanted > 0 && wanted-- > 0 && see_record(ctx, slot, copy);
+}
+
+START_TEST(what_the_sink_refuses_comes_again)
+{
+	const struct ring_sink reluctant = {see_declaration, take_some, &seen};
+	attach();
+	put(0, 100);
+	put(1, 100);
+	bool more;
+	for (unsigned round = 0; round < 20; round++) {
+		wanted = 10;
+		ck_assert_uint_eq(ring_drain(ring, &reluctant, 1000, &more), 10);
+		ck_assert(more || round == 19);
+		check_identity(200);
+	}
+	ck_assert(!more);
+	ck_assert(seen.ordered);
 }
 END_TEST
 
@@ -422,13 +448,14 @@ static struct {
 	uint16_t stage;
 } judged;
 
-static void judge_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool judge_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	(void)ctx;
 	(void)slot;
 	judged.records++;
 	judged.none += copy->kind == PROTO_KIND_NONE;
 	judged.stage |= copy->stage;
+	return true;
 }
 
 static const struct ring_sink judge = {see_declaration, judge_record, &seen};
@@ -581,12 +608,13 @@ static void ignore_declaration(void *ctx, uint32_t index, const struct proto_dec
 	ck_assert_uint_lt(strnlen(copy->name, sizeof(copy->name)), sizeof(copy->name));
 }
 
-static void count_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static bool count_record(void *ctx, uint32_t slot, const struct proto_record *copy)
 {
 	uint64_t *count = ctx;
 	(void)copy;
 	ck_assert_uint_lt(slot, 64);
 	(*count)++;
+	return true;
 }
 
 START_TEST(random_words_never_hang_or_lead_outside)
@@ -676,6 +704,7 @@ int main(void)
 	tcase_add_test(tc, a_record_that_comes_late_is_waited_for);
 	tcase_add_test(tc, a_record_that_never_comes_is_nothing_and_stops_nobody);
 	tcase_add_test(tc, what_is_no_mapping_is_refused);
+	tcase_add_test(tc, what_the_sink_refuses_comes_again);
 	tcase_add_test(tc, random_words_never_hang_or_lead_outside);
 	tcase_add_test(tc, threads_and_reader_at_once_keep_the_identity);
 	Suite *suite = suite_create("ring");
