@@ -21,10 +21,13 @@ NAMES = BUILD / "tests" / "integration" / "names-writer"
 ATTACKERS = [2001, 2002, 2003, 2004]
 SANITIZED = b"__asan_init" in (BUILD / "daemon" / "edgeprofd").read_bytes()
 
-# the bars of the product; sanitizers cost about five times as much
-P99_MS = 100 if SANITIZED else 20
+# the bars of the product, for a machine that has a processor for the daemon; how late a sleeper is
+# woken tells how far it has not, and sanitizers cost about five times as much
+COST = 5 if SANITIZED else 1
+P99_MS = 20
 TURN_US = 20000 if SANITIZED else 2000
-SHARE = 0.02  # of turns that may be longer: a busy machine takes the processor away
+SHARE = 0.02  # of turns that may be longer
+LATE_MS = 2   # a sleeper on a machine of which that can be asked
 
 
 def need_users():
@@ -140,7 +143,7 @@ def open_daemon(config=""):
 
 
 def ask_as_another_user(run_dir, seconds):
-    """Latencies of GetStatus in ms, as a user who attacks nobody."""
+    """Latencies of GetStatus in ms, as a user who attacks nobody, and how late its sleeps ended."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -148,15 +151,18 @@ def ask_as_another_user(run_dir, seconds):
             os.setgroups([])
             os.setgid(3000)
             os.setuid(3000)
-            times = []
+            times, late = [], []
             end = time.monotonic() + seconds
             client = Varlink(f"{run_dir}/io.edgeprof", 10)
             while time.monotonic() < end:
                 begin = time.perf_counter()
                 client.call("GetStatus")
                 times.append((time.perf_counter() - begin) * 1000)
+                begin = time.perf_counter()
                 time.sleep(0.01)
-            os.write(write, json.dumps(sorted(times)).encode()[:1 << 20])
+                late.append((time.perf_counter() - begin) * 1000 - 10)
+            with os.fdopen(write, "w") as pipe:
+                json.dump([sorted(times), sorted(late)], pipe)
         finally:
             os._exit(0)
     os.close(write)
@@ -164,6 +170,14 @@ def ask_as_another_user(run_dir, seconds):
         text = pipe.read()
     os.waitpid(pid, 0)
     return json.loads(text)
+
+
+def p99(values):
+    return values[int(len(values) * 0.99)]
+
+
+def bar_ms(late):
+    return COST * P99_MS + 3 * p99(late)
 
 
 def test_all_attacks_at_once_leave_another_user_alone():
@@ -176,19 +190,20 @@ def test_all_attacks_at_once_leave_another_user_alone():
         before = daemon.call("GetSelf")["turns"]
         with attacked(daemon):
             time.sleep(2)
-            times = ask_as_another_user(daemon.run_dir, SECONDS)
+            times, late = ask_as_another_user(daemon.run_dir, SECONDS)
         told = daemon.call("GetSelf")
         app.send_signal(signal.SIGUSR1)
         counts = json.loads(app.communicate(timeout=60)[0])
-        p99 = times[int(len(times) * 0.99)]
         turns = [now - then for now, then in zip(told["turns"], before)]
         bounds = told["turn_bounds_us"]
         long = sum(count for bound, count in zip([0, *bounds], turns) if bound >= TURN_US)
-        print(f"{len(times)} calls, p50 {times[len(times) // 2]:.2f} ms, p99 {p99:.2f} ms, most {times[-1]:.2f} ms; "
+        print(f"{len(times)} calls, p50 {times[len(times) // 2]:.2f} ms, p99 {p99(times):.2f} ms, most {times[-1]:.2f} ms; "
+              f"sleeps end {p99(late):.2f} ms late; "
               f"turns {turns} up to {bounds} us, {long} long; {told['history_bytes_per_sample']} B a sample; honest: {counts}")
         assert counts["dropped"] == 0 and counts["received"] > 1000, counts
-        assert p99 <= P99_MS, (p99, times[-10:])
-        assert long <= max(3, SHARE * sum(turns)), (turns, bounds)
+        assert p99(times) <= bar_ms(late), (bar_ms(late), times[-10:])
+        assert p99(late) > LATE_MS or long <= SHARE * sum(turns), (turns, bounds)
+        assert told["history_bytes_per_sample"] < 10
         return None
 
 
@@ -202,7 +217,7 @@ def test_root_and_another_user_are_let_in_while_four_hold_what_they_can():
             until("they hold what they can", lambda: daemon.call("GetSelf")["api_refused"] >= 4)
             assert daemon.call("GetSelf")["api_connections"] < 128 - 8
             assert daemon.call("GetStatus")["version"]
-            assert len(ask_as_another_user(daemon.run_dir, 0.2)) > 0
+            assert ask_as_another_user(daemon.run_dir, 0.2)[0]
         finally:
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
@@ -219,8 +234,8 @@ def test_a_descriptor_that_does_not_close_stops_its_sender_only():
             until("it has begun", lambda: daemon.call("GetSelf")["attaches_refused"] > 20)
             with program([WRITER, "cam", "1000", "1", "100", "1"], daemon.env):
                 until("an app attaches", lambda: [a for a in daemon.call("ListApps")["apps"] if a["name"] == "cam"], 5)
-            times = ask_as_another_user(daemon.run_dir, 2)
-            assert times[int(len(times) * 0.99)] <= P99_MS, times[-10:]
+            times, late = ask_as_another_user(daemon.run_dir, 2)
+            assert p99(times) <= bar_ms(late), (bar_ms(late), times[-10:])
             assert len(os.listdir(f"/proc/{daemon.pid}/fd")) < 200
         finally:
             for pid in children:
