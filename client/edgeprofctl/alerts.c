@@ -234,6 +234,25 @@ static void show_recent(struct ctl *ctl, const cJSON *reply)
 	table_finish(&table);
 }
 
+/* By the time at which they happened: an entry is made when the first of several suppressed changes
+ * happens, and has the time of the last. */
+static void sort_by_time(cJSON *reply)
+{
+	cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "transitions");
+	for (int left = cJSON_GetArraySize(list); left > 1; left--) {
+		cJSON *first = list->child, *row = first;
+		for (int i = 0; i < left; i++, row = row->next) {
+			first = json_integer(row, "time_us") < json_integer(first, "time_us")
+					? row
+					: first;
+		}
+		cJSON_AddItemToArray(list, cJSON_DetachItemViaPointer(list, first));
+	}
+	if (list != NULL && list->child != NULL) { /* the last one is still in front */
+		cJSON_AddItemToArray(list, cJSON_DetachItemViaPointer(list, list->child));
+	}
+}
+
 static int recent(struct ctl *ctl, const char *glob)
 {
 	cJSON *parameters = ctl_parameters("", NULL);
@@ -244,6 +263,7 @@ static int recent(struct ctl *ctl, const char *glob)
 	if (status != CTL_FINE) {
 		return status;
 	}
+	sort_by_time(reply);
 	if (glob != NULL) {
 		narrow(reply, "transitions", glob);
 	}

@@ -146,7 +146,7 @@ def test_silence_that_is_taken_back_tells_at_once():
                 refused = daemon.ctl(*verb)
                 assert refused.returncode == 2 and f"no alert rule '{verb[1]}'" in refused.stderr, refused
                 assert "edgeprofctl rules" in refused.stderr, refused
-            assert daemon.ctl("silence").stdout == "No silences.\n"
+            assert daemon.ctl("silence").stdout.startswith("No silences.")
             for words in (["temperature", "0s"], ["temperature"], ["temperature", "x"], ["a/b", "1h"], ["", "1h"]):
                 assert daemon.ctl("silence", *words).returncode == 64, words
             for method, parameters, bad in (
@@ -191,8 +191,11 @@ def test_a_flapping_alert_is_notified_seldom_and_its_state_is_right_all_the_time
             heat(daemon, temp, 50, "ok")
             log = [t for t in daemon.call("GetAlertLog")["transitions"] if t["rule"] == "temperature"]
             assert len(log) == 7 and log[-1]["to"] == "ok" and log[-1]["suppressed"], log
+            times = [t["time_us"] for t in json.loads(daemon.ctl("alerts", "--recent", "-j").stdout)["transitions"]]
+            assert len(times) == 9 and times == sorted(times), times
             recent = daemon.ctl("alerts", "--recent", "temperature").stdout
-            assert "not sent" in recent.splitlines()[-1], recent
+            rows = [line for line in recent.splitlines() if line.split()[2] == "temperature"]
+            assert len(rows) == 7 and "not sent" in rows[-1] and recent.count("not sent") == 1, recent
             # a subscriber that comes now finds no state: the topic was cleared at once
             seen = broker.subscribe(f"edgeprof/{DEVICE}/#", until=lambda seen: any(t.endswith("/summary") for t, _ in seen))
             assert STATE not in [topic for topic, payload in seen if payload], seen
@@ -232,7 +235,7 @@ def test_rules_are_listed_with_their_states():
             assert none.returncode == 2 and "nosuch*" in none.stderr, none
             lost = until("it is missed", lambda: next((a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "lost" and a["state"] == "firing"), None), 30)
             assert "threshold" not in lost and lost["value"] is None, lost
-            row = next(line for line in daemon.ctl("alerts").stdout.splitlines() if " lost " in line)
+            row = next(line for line in daemon.ctl("alerts").stdout.splitlines() if line.startswith("lost "))
             assert row.split()[3:5] == ["-", "-"], row
 
 
