@@ -8,6 +8,7 @@
 
 #include "daemon/collect/procfs.h"
 #include "daemon/core/alerts_actions.h"
+#include "daemon/core/app_save.h"
 #include "daemon/core/app_stages.h"
 #include "daemon/facts.h"
 #include "daemon/keep/statedir.h"
@@ -182,6 +183,30 @@ static bool read_memory(void *ctx, struct system_memory *ret)
 	return true;
 }
 
+static bool reserve_runs(void *ctx, size_t offset, size_t length)
+{
+	return runfile_reserve(ctx, offset, length) == 0;
+}
+
+/* Statistics of current runs; without the file a restart of the daemon begins them again. */
+static void open_runs(struct daemon *daemon)
+{
+	uint8_t boot_id[16];
+	int r = daemon_open_sparse_run_file(daemon, "runs", apps_save_size(),
+		"the statistics of current runs are", &daemon->runs_file);
+	if (r == 0) {
+		const struct app_save_memory memory = {.data = daemon->runs_file.data,
+			.size = daemon->runs_file.size,
+			.reserve = reserve_runs,
+			.ctx = &daemon->runs_file};
+		parse_boot_id(daemon->facts.boot_id, boot_id);
+		r = apps_save_into(daemon->core.apps, &memory, boot_id);
+		if (r < 0) {
+			log_warning("%s/runs: %s", daemon->run_dir, strerror(-r));
+		}
+	}
+}
+
 int daemon_assemble(struct daemon *daemon)
 {
 	struct core *core = &daemon->core;
@@ -225,6 +250,7 @@ int daemon_assemble(struct daemon *daemon)
 		apps_set_throttle_times(core->apps, &core->throttle->times);
 		apps_set_memory_reader(core->apps, read_memory, daemon);
 		daemon_configure_apps(daemon);
+		open_runs(daemon);
 	}
 	r = r < 0 || !judged ? r : judge_alerts(daemon);
 	const struct metrics_observer observer = {on_commit, on_retire, daemon};
@@ -250,5 +276,6 @@ void daemon_disassemble(struct daemon *daemon)
 	runfile_close(&daemon->holds_file);
 	runfile_close(&daemon->alerts_file);
 	runfile_close(&daemon->timeline_file);
+	runfile_close(&daemon->runs_file);
 	runfile_close(&daemon->runfile);
 }

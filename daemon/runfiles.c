@@ -13,12 +13,14 @@ static void tell_news(const struct daemon *daemon, bool news)
 	}
 }
 
-int daemon_open_run_file(
-	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
+typedef int run_file_opener(const char *dir, const char *name, size_t size, struct runfile *ret);
+
+static int open_by(run_file_opener *opener, struct daemon *daemon, const char *name, size_t size,
+	const char *lost, struct runfile *ret)
 {
 	char why[96];
 	bool news = false;
-	int r = runfile_open(daemon->run_dir, name, size, ret);
+	int r = opener(daemon->run_dir, name, size, ret);
 	if (r < 0) {
 		runfile_why(daemon->run_dir, name, r, why, sizeof(why));
 		news = degraded_add(&daemon->degraded, name,
@@ -35,6 +37,18 @@ int daemon_open_run_file(
 	}
 	tell_news(daemon, news);
 	return r;
+}
+
+int daemon_open_run_file(
+	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
+{
+	return open_by(runfile_open, daemon, name, size, lost, ret);
+}
+
+int daemon_open_sparse_run_file(
+	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
+{
+	return open_by(runfile_open_sparse, daemon, name, size, lost, ret);
 }
 
 void daemon_tell_damage(struct daemon *daemon, const char *name, size_t parts)

@@ -7,5 +7,8 @@
  * failure, and a header that is damaged, are in daemon->degraded. */
 int daemon_open_run_file(struct daemon *daemon, const char *name, size_t size, const char *lost,
 	struct runfile *ret);
+/* The same of a file whose pages are reserved as they are needed. */
+int daemon_open_sparse_run_file(struct daemon *daemon, const char *name, size_t size,
+	const char *lost, struct runfile *ret);
 /* Parts of its contents that were not believed; 0 is fine. */
 void daemon_tell_damage(struct daemon *daemon, const char *name, size_t parts);

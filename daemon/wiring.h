@@ -42,7 +42,7 @@ struct daemon {
 	struct throttle_status throttle;
 	struct wallclock wall;
 	struct processes processes;
-	struct runfile runfile, timeline_file, alerts_file, holds_file, mqtt_file;
+	struct runfile runfile, timeline_file, alerts_file, holds_file, mqtt_file, runs_file;
 
 	struct journal *journal;
 	struct ingest *ingest;

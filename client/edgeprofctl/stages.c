@@ -76,6 +76,23 @@ static const cJSON *total_of(const cJSON *reply, const char *app)
 	return total;
 }
 
+/* What a restart of the daemon has cost. */
+static void show_cover(struct ctl *ctl, const cJSON *total)
+{
+	int64_t since_us = json_integer(total, "covers_since_us");
+	int64_t missing = json_integer(total, "missing");
+	if (since_us > 0) {
+		fprintf(ctl->output.stream,
+			"(statistics since %s, after a restart of the daemon)\n",
+			format_time(since_us).text);
+	}
+	if (missing > 0) {
+		fprintf(ctl->output.stream,
+			"(up to %lld event%s from before a restart of the daemon missing)\n",
+			(long long)missing, missing == 1 ? "" : "s");
+	}
+}
+
 /* Which run it is, where that was asked for. */
 static void run_title(const struct ctl *ctl, const cJSON *total, char *ret, size_t size)
 {
@@ -132,6 +149,7 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
 	show_title(ctl, app, first, total, age_ms);
+	show_cover(ctl, total);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
 }

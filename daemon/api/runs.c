@@ -43,4 +43,10 @@ void run_fields(struct json *out, const struct core *core, const struct app *app
 	if (app->processes == 0) {
 		json_integer(out, "until_us", row_time_us(core, app->last_seen_ns));
 	}
+	if (app->covers_since_ns > 0) {
+		json_integer(out, "covers_since_us", row_time_us(core, app->covers_since_ns));
+	}
+	if (app->missing > 0) {
+		json_unsigned(out, "missing", app->missing);
+	}
 }

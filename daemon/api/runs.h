@@ -29,5 +29,6 @@ enum api_result run_not_found(struct json *out, struct run_choice choice);
 const struct app *run_of(
 	struct apps *apps, const struct app *app, struct run_choice choice, uint64_t now_ns);
 
-/* The fields run, state, since_us, until_us (while it goes on: none). */
+/* The fields run, state, since_us, until_us (while it goes on: none), and where the statistics do
+ * not cover all of it: covers_since_us, missing. */
 void run_fields(struct json *out, const struct core *core, const struct app *app, uint64_t now_ns);

@@ -166,6 +166,16 @@ void report_head(struct report *report)
 	report_line(report, "Began       %s, %.1f s before, %" PRIu64 " start%s%s",
 		moment_of(wall, app->since_ns).text, (double)(report->end_ns - app->since_ns) / 1e9,
 		app->starts, app->starts == 1 ? "" : "s", run);
+	if (app->covers_since_ns > 0) {
+		report_line(report,
+			"Covers      statistics since %s, after a restart of the daemon",
+			moment_of(wall, app->covers_since_ns).text);
+	}
+	if (app->missing > 0) {
+		report_line(report,
+			"Missing     up to %" PRIu64 " event%s from before a restart of the daemon",
+			app->missing, app->missing == 1 ? "" : "s");
+	}
 	frames_lines(report);
 	report_line(report,
 		"Events      %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " dropped",

@@ -34,6 +34,7 @@ void app_finish(struct app *app)
 	frames_destroy(app->frames);
 	events_close(app->log);
 	free(app->values);
+	free(app->restored);
 }
 
 void app_destroy(struct app *app)
@@ -47,6 +48,7 @@ void app_retire(struct apps *apps, size_t index)
 	struct app *app = apps->app[index];
 	apps_forget_sum(apps);
 	app_runs_retire(apps, app);
+	app_save_forget_run(apps, app);
 	for (size_t i = 0; i < app->stages; i++) {
 		app_metrics_retire_stage(apps, app->stage[i]);
 	}
@@ -116,6 +118,7 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 		return false;
 	}
 	apps_forget_sum(apps);
+	app_save_forget(apps, owner->stage[index]);
 	app_hang_forget(owner, NULL, owner->stage[index]);
 	app_metrics_retire_stage(apps, owner->stage[index]);
 	stage_destroy(owner->stage[index]);

@@ -43,6 +43,10 @@ static void clear_run(struct app *app)
 	app->hangs.total = 0;
 	app->marks_refused = 0;
 	app->starts = 0;
+	app->covers_since_ns = 0;
+	app->missing = 0;
+	free(app->restored);
+	app->restored = NULL;
 	app->end = PROCESS_ENDED;
 }
 
@@ -87,6 +91,7 @@ static size_t stages_freeze(struct app *run)
 /* Takes the statistics out of the app. They are lost when memory is short. */
 static void freeze(struct apps *apps, struct app *app)
 {
+	app_save_forget_run(apps, app);
 	struct app *run = mem_zalloc(sizeof(*run));
 	struct app lost;
 	bool kept = run != NULL;
@@ -94,6 +99,7 @@ static void freeze(struct apps *apps, struct app *app)
 	*run = *app;
 	run->log = NULL;
 	run->values = NULL;
+	run->restored = NULL;
 	run->runs = 0;
 	memset(run->previous, 0, sizeof(run->previous));
 	memset(run->hangs.metric, 0, sizeof(run->hangs.metric));

@@ -114,6 +114,16 @@ static void configure(struct apps *apps, const struct app *app, struct stage *st
 	stage_configure(stage, settings ? settings : &none);
 }
 
+static void stage_join(struct apps *apps, struct app *app, struct stage *stage)
+{
+	stage->serial = ++apps->stage_serial;
+	stage_set_budget(stage, &apps->stage_budget);
+	configure(apps, app, stage);
+	app->stage[app->stages++] = stage;
+	apps->stages++;
+	app_metrics_add_stage(apps, app, stage);
+}
+
 static struct stage *stage_add(struct apps *apps, struct app *app, const char *name)
 {
 	struct stage *stage;
@@ -121,13 +131,14 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 		stage_create(name, apps->options.stage_window, &stage) < 0) {
 		return NULL;
 	}
-	stage->serial = ++apps->stage_serial;
-	stage_set_budget(stage, &apps->stage_budget);
-	configure(apps, app, stage);
-	app->stage[app->stages++] = stage;
-	apps->stages++;
-	app_metrics_add_stage(apps, app, stage);
+	stage_join(apps, app, stage);
 	return stage;
+}
+
+void app_stage_adopt(struct apps *apps, struct app *app, struct stage *stage)
+{
+	stage->resumed = true;
+	stage_join(apps, app, stage);
 }
 
 static bool has_memory(const struct apps *apps)
@@ -214,9 +225,10 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	if (stage->interval_from_ns < process->attached_ns) {
 		stage->interval_from_ns = process->attached_ns;
 	}
-	if (stage->users++ == 0) {
+	if (stage->users++ == 0 && !stage->resumed) {
 		stage_warm_up(stage);
 	}
+	stage->resumed = false;
 	return stage;
 }
 

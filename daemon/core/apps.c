@@ -56,6 +56,7 @@ void apps_destroy(struct apps *apps)
 		app_destroy(apps->app[i]);
 	}
 	apps_forget_sum(apps);
+	app_save_destroy(apps);
 	free(apps->scratch);
 	free(apps->select_scratch);
 	free(apps->marks);
@@ -231,6 +232,9 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	if (!fresh && !goes_on) {
 		app_run_begin(apps, app, now_ns);
 	}
+	if (fresh) {
+		app_restore(apps, app, pid, start_ticks, now_ns);
+	}
 	app->last_words[0] = '\0';
 	app->last_pid = pid;
 	app->last_start_ticks = start_ticks;
@@ -325,6 +329,9 @@ void apps_detach(
 	app_values_end(app);
 	for (i = 0; i < app->stages; i++) {
 		stage_abandon(app->stage[i]);
+	}
+	if (how != PROCESS_RELEASED) {
+		app_save_forget_run(apps, app);
 	}
 	for (i = 0; i < APPS_OBSERVERS && how != PROCESS_RELEASED; i++) {
 		if (apps->observer[i].ended) {

@@ -119,6 +119,10 @@ struct app {
 	uint64_t starts;	    /* processes of the run */
 	pid_t last_pid;		    /* of the newest process … */
 	uint64_t last_start_ticks;  /* … that may attach again, and goes on with its run */
+	/* of a run that was there before the daemon: */
+	uint64_t covers_since_ns;   /* its statistics begin here; 0 = with the run */
+	uint64_t missing;	    /* records, at most, that they miss from before */
+	struct saved_app *restored; /* what was saved of it; NULL */
 	enum process_end end;	    /* of the last process; meaningful when processes == 0 */
 	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
 	struct app_values *values;  /* NULL until the first gauge or counter */

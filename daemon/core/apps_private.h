@@ -49,6 +49,7 @@ struct apps {
 	struct app_told told;
 	struct advice_options advice;
 	uint64_t advice_serial;
+	struct app_save *save;	     /* NULL = nothing outlives the daemon */
 	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
 	uint64_t other_names;	     /* ever noted; the newest are kept */
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
@@ -167,6 +168,16 @@ void app_process_destroy(struct app_process *process);
 /* What it owns, not the app itself. */
 void app_finish(struct app *app);
 void app_destroy(struct app *app);
+/* The object, or all of the app's run, is not written any more. NULL is fine. */
+void app_save_forget(struct apps *apps, const void *owner);
+void app_save_forget_run(struct apps *apps, const struct app *app);
+void app_save_destroy(struct apps *apps);
+/* A new app goes on with the run of this process, when an earlier life of the daemon saved it. */
+void app_restore(
+	struct apps *apps, struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns);
+/* A stage that was restored. */
+void app_stage_adopt(struct apps *apps, struct app *app, struct stage *stage);
+
 /* Something changes that a sum of runs points to. */
 void apps_forget_sum(struct apps *apps);
 /* Takes an app without processes out, with its metrics and marks. */

@@ -142,6 +142,7 @@ struct stage {
 	struct metric *metric[10];
 	bool looked; /* the next is of this interval; by app_metrics.c */
 	struct stage_metrics looked_at;
+	bool resumed; /* restored, and its process has not meant it since: no warm-up again */
 	size_t users; /* declarations of living processes that mean this stage */
 	struct app_attributes *attributes; /* by app_values.c; freed with the stage */
 };

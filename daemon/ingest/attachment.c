@@ -5,19 +5,16 @@
 #include "daemon/ingest/ingest_private.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/core/app_save.h"
 #include "daemon/ingest/share.h"
 #include "daemon/util/seam.h"
-
-static const uint64_t END_WAIT_NS = 1000000000;
 
 enum {
 	DRAIN_RECORDS = 4096, /* of one attachment before others have their turn */
@@ -105,8 +102,6 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns)
 	return drain(attachment, now_ns, DRAIN_RECORDS, DRAIN_NAMES);
 }
 
-/* At least twice: a record that is not there yet is waited for one pass. Bounded: another process
- * may hold the mapping and go on writing. */
 bool attachment_settle(struct attachment *attachment)
 {
 	if (!attachment->ending) {
@@ -148,16 +143,23 @@ static void on_closed(uv_handle_t *handle)
 	ingest_handle_closed(ingest);
 }
 
-void attachment_end(struct attachment *attachment, enum process_end how)
+void attachment_drain_all(struct attachment *attachment)
 {
-	struct ingest *ingest = attachment->ingest;
 	uint64_t now_ns = seam()->now_ns();
-	bool read = attachment->ending && how != PROCESS_RELEASED; /* attachment_settle() */
-	for (int i = 0; i < 4 && !read; i++) {
+	for (int i = 0; i < 4; i++) {
 		drain(attachment, now_ns, RING_BUDGET, SIZE_MAX);
 		if (!attachment->due && i > 0) {
 			break;
 		}
+	}
+}
+
+void attachment_end(struct attachment *attachment, enum process_end how)
+{
+	struct ingest *ingest = attachment->ingest;
+	uint64_t now_ns = seam()->now_ns();
+	if (!attachment->ending && how != PROCESS_RELEASED) {
+		attachment_drain_all(attachment);
 	}
 	struct app_process *process = attachment->process;
 	if (attachment->peer.pid > 0) {
@@ -190,125 +192,6 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 }
 
-/* What a wait status says of an end. */
-static enum process_end judge_exit(int status, char *cause, size_t size)
-{
-	if (WIFEXITED(status)) {
-		if (WEXITSTATUS(status) == 0) {
-			return PROCESS_ENDED;
-		}
-		snprintf(cause, size, "exited with status %d", WEXITSTATUS(status));
-		return PROCESS_DIED;
-	}
-	int number = WTERMSIG(status);
-	bool asked = number == SIGTERM || number == SIGINT || number == SIGHUP;
-	const char *name = sigabbrev_np(number);
-	if (number == SIGKILL) {
-		return PROCESS_KILLED;
-	}
-	if (name) {
-		snprintf(cause, size, "%s SIG%s", asked ? "ended by" : "died of", name);
-	} else {
-		snprintf(cause, size, "died of signal %d", number);
-	}
-	return asked ? PROCESS_ENDED : PROCESS_DIED;
-}
-
-static void end_by_turns(struct attachment *attachment, enum process_end how)
-{
-	if (attachment->pidfd >= 0) {
-		uv_poll_stop(&attachment->death);
-	}
-	attachment->how = how;
-	attachment->ending = true;
-	ingest_drain_ending(attachment->ingest, attachment);
-}
-
-void attachment_gone(struct attachment *attachment)
-{
-	if (attachment->ending) {
-		return;
-	}
-	struct app_process *process = attachment->process;
-	enum process_end how = PROCESS_ENDED;
-	int status;
-	if (attachment->pidfd >= 0 &&
-		peer_exit(attachment->pidfd, &attachment->peer, &status) == 0) {
-		how = judge_exit(status, process->cause, sizeof(process->cause));
-	} else if (!(ring_flags(attachment->ring) & PROTO_MAP_BYE)) {
-		how = PROCESS_DIED;
-		snprintf(process->cause, sizeof(process->cause), "unknown end");
-	}
-	end_by_turns(attachment, how);
-}
-
-void attachments_displace(void *ctx, const struct app *app)
-{
-	struct ingest *ingest = ctx;
-	struct attachment *next;
-	for (struct attachment *a = ingest->attachments; a; a = next) {
-		next = a->next;
-		if (a->process->app == app) {
-			attachment_end(a, PROCESS_ENDED);
-		}
-	}
-}
-
-bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns)
-{
-	return attachment->ended_ns > 0 && now_ns - attachment->ended_ns >= END_WAIT_NS;
-}
-
-/* Nothing more comes of it. What it left is read now, how it ended is waited for. */
-static void wait_for_end(struct attachment *attachment)
-{
-	if (attachment->ended_ns == 0) {
-		attachment->ended_ns = seam()->now_ns();
-		attachment->due = true;
-		ingest_drain_due(attachment->ingest);
-	}
-}
-
-void attachment_hangup(struct attachment *attachment)
-{
-	if (attachment->ending) {
-		return;
-	}
-	if (attachment->pidfd < 0) {
-		attachment_gone(attachment);
-	} else if (ring_flags(attachment->ring) & PROTO_MAP_BYE) {
-		wait_for_end(attachment);
-	}
-}
-
-/* The process ended (readable), or its parent waited for it (hung up: told with any events). */
-static void on_death(uv_poll_t *handle, int status, int events)
-{
-	struct attachment *attachment = handle->data;
-	int exit_status;
-	(void)status;
-	if ((events & UV_READABLE) &&
-		peer_exit(attachment->pidfd, &attachment->peer, &exit_status) == -EAGAIN) {
-		wait_for_end(attachment);
-		uv_poll_start(handle, UV_PRIORITIZED, on_death);
-		return;
-	}
-	attachment_gone(attachment);
-}
-
-/* A run that is over is not joined by the next process. */
-static void end_those_over(struct ingest *ingest, const char *name, uid_t uid)
-{
-	struct attachment *next;
-	for (struct attachment *a = ingest->attachments; a; a = next) {
-		next = a->next;
-		if (a->ended_ns > 0 && a->process->app->uid == uid &&
-			strcmp(a->process->app->name, name) == 0) {
-			attachment_gone(a);
-		}
-	}
-}
-
 static bool hung_up(const struct attachment *attachment)
 {
 	char byte;
@@ -337,7 +220,7 @@ static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint
 		next = a->next;
 		if (peer->pid > 0 && a->peer.pid == peer->pid && !a->ending &&
 			a->process->start_ticks == start_ticks && hung_up(a)) {
-			end_by_turns(a, PROCESS_ENDED);
+			attachment_end_by_turns(a, PROCESS_ENDED);
 		}
 	}
 }
@@ -411,7 +294,7 @@ static void watch_death(struct attachment *attachment, int connection_fd)
 	ingest->handles++;
 	attachment->death.data = attachment;
 	attachment->pidfd = pidfd;
-	uv_poll_start(&attachment->death, UV_READABLE, on_death);
+	uv_poll_start(&attachment->death, UV_READABLE, attachment_on_death);
 }
 
 static void link_up(struct attachment *attachment, struct connection *connection)
@@ -449,7 +332,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	char name[PROTO_NAME_SIZE];
 	proto_name_clean(hello->app, strlen(hello->app), name);
 	end_left_behind(ingest, peer, start_ticks);
-	end_those_over(ingest, name, peer->uid);
+	attachments_end_over(ingest, name, peer->uid);
 	if (!mapping_fits(ingest, connection->account, hello->mapping_size)) {
 		*reason = "no room for its mapping";
 		return -ENOSPC;
@@ -484,6 +367,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	attachment->process->ns_pid = attachment->nspid.inside;
 	ring_counts(attachment->ring, &attachment->counts);
 	attachment->process->accounting.invalid = attachment->counts.skipped;
+	apps_note_received(ingest->core->apps, attachment->process, attachment->counts.received);
 	link_up(attachment, connection);
 	attachment_advise(attachment, now_ns);
 	ingest_drain_timer(ingest);
@@ -514,7 +398,7 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 			struct connection *old = same->connection;
 			if (same->ending && same->pidfd >= 0) { /* it is back */
 				same->ending = false;
-				uv_poll_start(&same->death, UV_READABLE, on_death);
+				uv_poll_start(&same->death, UV_READABLE, attachment_on_death);
 			}
 			same->connection = connection;
 			same->ended_ns = 0;

@@ -75,6 +75,7 @@ struct ingest {
 	uint64_t drain_turns; /* of all attachments */
 	struct turn turn;     /* of the loop: work done */
 	uint64_t mapped_bytes;
+	unsigned saves;	    /* turns of saving that are left until the next sample */
 	uint64_t sample_ms; /* the loop's time when the sample that goes on began; 0 = none */
 	unsigned handles;   /* not yet closed */
 	bool closing;
@@ -128,12 +129,22 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns);
 /* After a drain: an ending one whose records are all read is detached, its mapping let go. False:
  * it is still there. */
 bool attachment_settle(struct attachment *attachment);
-/* Final drain at once, however long it takes, then the same. */
+/* Reads what is there now, however long it takes. At least twice: a record that is not there yet is
+ * waited for one pass. Bounded: another process may hold the mapping and go on writing. */
+void attachment_drain_all(struct attachment *attachment);
+/* Final drain at once, then the same. */
 void attachment_end(struct attachment *attachment, enum process_end how);
 /* An apps_displace_observer; ctx is the ingest. */
 void attachments_displace(void *ctx, const struct app *app);
 /* It ended: how the kernel reports it, else as its flags say; once what it left is read. */
 void attachment_gone(struct attachment *attachment);
+void attachment_end_by_turns(struct attachment *attachment, enum process_end how);
+/* Ends it at once: as it ended, or released when its process lives on. */
+void attachment_finish(struct attachment *attachment);
+/* The pidfd's callback. */
+void attachment_on_death(uv_poll_t *handle, int status, int events);
+/* A run that is over is not joined by the next process of the app. */
+void attachments_end_over(struct ingest *ingest, const char *name, uid_t uid);
 /* Nobody said in time how its process ended. */
 bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns);
 /* The connection went while the process lives on. */

@@ -62,9 +62,19 @@ static bool is_damaged(int fd, off_t length, off_t wanted)
 	       runhead_is_damaged(&head, (uint64_t)length, (uint64_t)wanted);
 }
 
+/* 0 or an errno. */
+static int fallocate_all(int fd, off_t offset, off_t size)
+{
+	int r;
+	do {
+		r = posix_fallocate(fd, offset, size);
+	} while (r == EINTR);
+	return r;
+}
+
 /* Makes the file exactly so long, with every block there: a write to a hole in a full tmpfs would
  * be SIGBUS. What a file of this size holds stays. */
-static int make_size(int fd, off_t size, bool *damaged)
+static int make_size(int fd, off_t size, bool sparse, bool *damaged)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
@@ -75,10 +85,10 @@ static int make_size(int fd, off_t size, bool *damaged)
 	if (fresh && ftruncate(fd, 0) < 0) {
 		return -errno;
 	}
-	int r;
-	do {
-		r = posix_fallocate(fd, 0, size);
-	} while (r == EINTR);
+	if (sparse) {
+		return fresh && ftruncate(fd, size) < 0 ? -errno : 0;
+	}
+	int r = fallocate_all(fd, 0, size);
 	if (r != 0 && fresh && ftruncate(fd, 0) < 0) {
 		/* Room is not given back; the first failure is the one to tell. */
 		return -r;
@@ -86,7 +96,8 @@ static int make_size(int fd, off_t size, bool *damaged)
 	return -r;
 }
 
-int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret)
+static int open_file(
+	const char *dir, const char *name, size_t size, bool sparse, struct runfile *ret)
 {
 	off_t length = (off_t)size;
 	if (length <= 0 || (uintmax_t)length != size) {
@@ -97,7 +108,7 @@ int runfile_open(const char *dir, const char *name, size_t size, struct runfile 
 		return fd;
 	}
 	bool damaged = false;
-	int r = make_size(fd, length, &damaged);
+	int r = make_size(fd, length, sparse, &damaged);
 	if (r < 0) {
 		goto error;
 	}
@@ -134,6 +145,21 @@ void runfile_why(const char *dir, const char *name, int error, char *why, size_t
 		close(dir_fd);
 	}
 	snprintf(why, size, "%s", error == -EBUSY ? "another process has locked it" : what);
+}
+
+int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret)
+{
+	return open_file(dir, name, size, false, ret);
+}
+
+int runfile_open_sparse(const char *dir, const char *name, size_t size, struct runfile *ret)
+{
+	return open_file(dir, name, size, true, ret);
+}
+
+int runfile_reserve(const struct runfile *file, size_t offset, size_t length)
+{
+	return -fallocate_all(file->fd, (off_t)offset, (off_t)length);
 }
 
 int runfile_memory(size_t size, struct runfile *ret)

@@ -24,6 +24,12 @@ int runfile_open(const char *dir, const char *name, size_t size, struct runfile 
 /* What stands in the way of DIR/name after a failure, for people. */
 void runfile_why(const char *dir, const char *name, int error, char *why, size_t size);
 
+/* The same without blocks: only what runfile_reserve() backed may be touched. What a file of this
+ * size holds stays. */
+int runfile_open_sparse(const char *dir, const char *name, size_t size, struct runfile *ret);
+/* 0, or -errno: -ENOSPC. offset and length are multiples of 4096. */
+int runfile_reserve(const struct runfile *file, size_t offset, size_t length);
+
 /* Plain memory instead (why = the caller's to report). -ENOMEM. */
 int runfile_memory(size_t size, struct runfile *ret);
 /* The bytes stay in the file. Takes NULL and what is already closed. */

@@ -146,6 +146,80 @@ def test_a_process_that_nobody_waits_for_has_ended_all_the_same():
         actor.process.wait(20)
 
 
+def round_of(script, first, count):
+    script.tell([f"0 complete 0 infer {10 * MS} {i}" for i in range(first, first + count)])
+
+
+def came_back(daemon, script):
+    """The library looks for the daemon when it has something to say."""
+    def there():
+        script.tell(["0 complete 0 other 1000 -"])
+        app = app_of(daemon)
+        return app and app["processes"]
+
+    until("it is attached again", there, pause=0.2)
+
+
+def test_a_run_goes_on_over_kill_9_of_the_daemon():
+    with Daemon() as daemon, Script(daemon) as script:
+        round_of(script, 0, 3000)
+        arrived(daemon, {"infer": 3000})
+        before = stage(daemon, span="lifetime")[0], app_of(daemon)
+        recent = stage(daemon)[0]
+        until("it is saved", lambda: (daemon.run_dir / "runs").stat().st_blocks > 16)
+        wait_for_samples(daemon, 3)
+        daemon.kill()
+        daemon.start()
+        came_back(daemon, script)
+        row, total = stage(daemon, span="lifetime")
+        for field in ("run", "count", "mean_ms", "p99_ms", "std_ms", "max_ms", "total_count"):
+            assert row[field] == before[0][field], (field, row, before[0])
+        assert stage(daemon)[0]["count"] == recent["count"]
+        assert total["since_us"] == before[1]["since_us"] and "missing" not in total and "covers_since_us" not in total, total
+        wait_for_samples(daemon, 3)
+        daemon.kill()
+        round_of(script, 3000, 1000)  # nobody reads them meanwhile
+        daemon.start()
+        came_back(daemon, script)
+        arrived(daemon, {"infer": 4000})
+        round_of(script, 4000, 1000)
+        arrived(daemon, {"infer": 5000})
+        daemon.stop()  # and an ordinary restart
+        daemon.start()
+        came_back(daemon, script)
+        app = app_of(daemon)
+        assert app["sent"] == app["received"] + app["in_ring"] and app["dropped"] == 0 and app["run"] == 1, app
+        report = daemon.call("GetReport", app="cam")
+        assert re.search(r"^infer +10\.0 .* 5000$", report["text"], re.M), report["text"]
+        assert "missing" not in report, report
+        frames = daemon.call("GetFrames", app="cam", span="lifetime")["frames"][0]
+        assert frames["total_count"] == 5000, frames
+
+
+def wait_for_samples(daemon, count):
+    first = until("a sample", lambda: daemon.metric("app/cam/processes"))["time_us"]
+    until("samples", lambda: daemon.metric("app/cam/processes")["time_us"] > first + (count - 0.5) * 1e6)
+
+
+def test_what_a_restart_cost_is_labelled():
+    with Daemon() as daemon, Script(daemon) as script:
+        round_of(script, 0, 100)
+        arrived(daemon, {"infer": 100})
+        wait_for_samples(daemon, 3)
+        before = app_of(daemon)
+        daemon.kill()
+        (daemon.run_dir / "runs").unlink()
+        daemon.start()
+        came_back(daemon, script)
+        app = app_of(daemon)
+        assert app["covers_since_us"] > before["since_us"], (app, before)
+        report = daemon.call("GetReport", app="cam")
+        assert re.search(r"^Covers .* after a restart of the daemon$", report["text"], re.M), report["text"]
+        round_of(script, 100, 10)
+        arrived(daemon, {"infer": 10})
+        assert "after a restart of the daemon" in daemon.ctl("stages", "cam").stdout
+
+
 def test_a_name_can_be_reserved():
     with Daemon("[app cam]\nuser = 65534\n[app free]\nuser = root\n[app *]\nuser = 0\n") as daemon:
         with Actor(daemon):
