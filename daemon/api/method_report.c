@@ -1,5 +1,6 @@
 /* GetReport: an app's report as text, made when asked for: of a living app, or of one that is gone
  * as long as its place was not needed. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "daemon/api/rows.h"
 #include "daemon/api/runs.h"
 #include "daemon/core/app_report.h"
+#include "daemon/core/app_state.h"
 #include "daemon/util/seam.h"
 #include "proto/name.h"
 
@@ -35,30 +37,38 @@ static const struct app *find(const struct api_call *call)
 	return apps_find(call->core->apps, clean);
 }
 
-enum api_result method_get_report(struct api_call *call)
+/* As it was written when a run ended of which nothing else is left. */
+static enum api_result past_report(
+	struct api_call *call, const char *app, char *text, struct run_choice choice)
 {
-	struct run_choice choice;
-	const char *wrong = run_choose(&call->value[1], &choice);
-	const struct app *app = find(call);
-	if (wrong) {
-		return reply_invalid_parameter(call->out, wrong);
+	const struct past_reports *past = call->core->past_reports;
+	struct past_report report = {.run = 0};
+	int r = past && !choice.all ? past->read(past->ctx, app, text, APP_REPORT_SIZE, &report)
+				    : -ENOENT;
+	if (r <= 0) {
+		return choice.run < 0 ? run_not_found(call->out, choice)
+				      : reply_not_found(call->out, "app", app ? app : "");
 	}
-	if (!app) {
-		return reply_not_found(
-			call->out, "app", call->value[0].present ? call->value[0].string : "");
-	}
-	app = run_of(call->core->apps, app, choice, call->now_ns);
-	if (!app) {
-		return run_not_found(call->out, choice);
-	}
-	char *text = mem_zalloc(APP_REPORT_SIZE);
-	if (!text || app_report_write(call->core, app, call->now_ns, text, APP_REPORT_SIZE) < 0) {
-		free(text);
+	json_string(call->out, "app", report.app);
+	json_unsigned(call->out, "run", report.run);
+	json_string(call->out, "state", app_state_name(report.state));
+	json_integer(call->out, "since_us", report.since_us);
+	json_integer(call->out, "until_us", report.until_us);
+	json_string_opt(call->out, "last_words", report.last_words);
+	json_integer(call->out, "time_us", report.until_us);
+	json_string(call->out, "summary", "written when the run ended");
+	json_string(call->out, "text", text);
+	return API_LAST;
+}
+
+static enum api_result live_report(struct api_call *call, const struct app *app, char *text)
+{
+	char summary[APP_REPORT_SUMMARY];
+	bool running = app->processes > 0;
+	if (app_report_write(call->core, app, call->now_ns, text, APP_REPORT_SIZE) < 0) {
 		return reply_too_large(call->out);
 	}
-	char summary[APP_REPORT_SUMMARY];
 	app_report_summary(app, call->now_ns, summary);
-	bool running = app->processes > 0;
 	json_string(call->out, "app", app->name);
 	run_fields(call->out, call->core, app, call->now_ns);
 	json_string_opt(call->out, "last_words", app->last_words);
@@ -66,6 +76,39 @@ enum api_result method_get_report(struct api_call *call)
 		row_time_us(call->core, running ? call->now_ns : app->last_seen_ns));
 	json_string(call->out, "summary", summary);
 	json_string(call->out, "text", text);
-	free(text);
 	return API_LAST;
+}
+
+enum api_result method_get_report(struct api_call *call)
+{
+	struct run_choice choice;
+	char name[PROTO_NAME_SIZE];
+	const char *wrong = run_choose(&call->value[1], &choice), *named = NULL;
+	if (wrong) {
+		return reply_invalid_parameter(call->out, wrong);
+	}
+	if (call->value[0].present) {
+		proto_name_clean(call->value[0].string, strlen(call->value[0].string), name);
+		named = name;
+	}
+	const struct app *app = find(call);
+	const struct app *of_run = app ? run_of(call->core->apps, app, choice, call->now_ns) : NULL;
+	/* what the daemon never saw is the run before the first, too, while that goes on */
+	bool unseen = !app ? choice.run == 0 && (named || !apps_at(call->core->apps, 0))
+			   : choice.run == -1 && app->runs == 0 && app->processes > 0;
+	char *text = mem_zalloc(APP_REPORT_SIZE);
+	enum api_result result;
+	if (!text) {
+		result = reply_too_large(call->out);
+	} else if (of_run) {
+		result = live_report(call, of_run, text);
+	} else if (unseen) {
+		result = past_report(call, app ? app->name : named, text, choice);
+	} else {
+		result = app ? run_not_found(call->out, choice)
+			     : reply_not_found(call->out, "app",
+				       call->value[0].present ? call->value[0].string : "");
+	}
+	free(text);
+	return result;
 }

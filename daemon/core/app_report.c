@@ -248,3 +248,36 @@ int app_report_write(
 	free(report.sum);
 	return r;
 }
+
+/* What follows the word at the beginning of a line. */
+static const char *line_of(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+	return at ? at + strlen(word) : "";
+}
+
+void app_report_parse(const char *text, int64_t until_us, struct past_report *ret)
+{
+	const char *state = line_of(text, "\nState "), *began = line_of(text, "\nBegan ");
+	const char *before = strstr(began, " s before"), *run = strstr(began, ", run ");
+	const char *end = strchr(began, '\n');
+	double seconds = 0;
+	while (before && before > began && strchr("0123456789.", before[-1])) {
+		before--;
+	}
+	if (before && end && before < end) {
+		seconds = strtod(before, NULL);
+	}
+	state += strspn(state, " ");
+	int length = (int)strcspn(state, "\n(");
+	while (length > 0 && state[length - 1] == ' ') {
+		length--;
+	}
+	bool ended = strncmp(state, "ended", 5) == 0;
+	bool killed = strncmp(state, "died in ", 8) == 0 || (length == 4 && *state == 'd');
+	ret->state = ended ? APP_ENDED : killed ? APP_KILLED : APP_DIED;
+	snprintf(ret->last_words, sizeof(ret->last_words), "%.*s", ended ? 0 : length, state);
+	ret->run = run && end && run < end ? strtoull(run + 6, NULL, 10) : 1;
+	ret->until_us = until_us;
+	ret->since_us = until_us - (int64_t)(seconds * 1e6);
+}

@@ -9,8 +9,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/app_state.h"
+#include "proto/name.h"
+
 struct app;
 struct core;
+
+/* A report that was written when a run ended, perhaps before a restart of the daemon. */
+struct past_report {
+	char app[PROTO_NAME_SIZE];
+	uint64_t run;
+	enum app_state state;
+	char last_words[160]; /* "" = none */
+	int64_t since_us, until_us;
+};
+
+/* Who can find such reports. */
+struct past_reports {
+	/* The app's, or the newest of all (app NULL), as text and a NUL. The length, -ENOENT, or
+	 * another -errno. */
+	int (*read)(void *ctx, const char *app, char *text, size_t size, struct past_report *ret);
+	void *ctx;
+};
+
+/* What the head of a report's text says of its run; until_us is the caller's, since_us counts from
+ * it. */
+void app_report_parse(const char *text, int64_t until_us, struct past_report *ret);
 
 enum {
 	APP_REPORT_SIZE = 32 * 1024, /* enough for 128 stages; what is longer is cut at a line */

@@ -57,7 +57,21 @@ static uint32_t copy_crc(const struct copy *copy)
 
 static bool copy_valid(const struct copy *copy)
 {
-	return copy->sequence > 0 && copy->words <= COPY_WORDS && copy->crc == copy_crc(copy);
+	return copy->sequence > 0 && copy->crc == copy_crc(copy);
+}
+
+static bool reserve(struct save_slots *slots, struct save_slot *slot, unsigned which, size_t length)
+{
+	size_t index = (size_t)(slot - slots->slot);
+	length = (length + PAGE - 1) & ~(size_t)(PAGE - 1);
+	if (length > slot->reserved[which]) {
+		if (!slots->memory.reserve(slots->memory.ctx, offset_of(index, which), length)) {
+			return false;
+		}
+		slot->reserved[which] = length;
+		slots->area->used[index] |= (uint8_t)(1u << which);
+	}
+	return true;
 }
 
 static void look_at(struct save_slots *slots, size_t index)
@@ -68,7 +82,11 @@ static void look_at(struct save_slots *slots, size_t index)
 			continue;
 		}
 		const struct copy *copy = copy_of(slots, index, which);
-		slot->reserved[which] = PAGE;
+		if (!reserve(slots, slot, which, sizeof(*copy)) || copy->words > COPY_WORDS ||
+			!reserve(slots, slot, which,
+				sizeof(*copy) + copy->words * sizeof(copy->word[0]))) {
+			continue;
+		}
 		if (copy_valid(copy) && copy->sequence % 2 == which &&
 			copy->sequence > slot->sequence) {
 			slot->sequence = copy->sequence;
@@ -163,20 +181,6 @@ static uint64_t *pack(uint64_t *to, const uint64_t *end, const struct save_segme
 		to += count;
 	}
 	return to;
-}
-
-static bool reserve(struct save_slots *slots, struct save_slot *slot, unsigned which, size_t length)
-{
-	size_t index = (size_t)(slot - slots->slot);
-	length = (length + PAGE - 1) & ~(size_t)(PAGE - 1);
-	if (length > slot->reserved[which]) {
-		if (!slots->memory.reserve(slots->memory.ctx, offset_of(index, which), length)) {
-			return false;
-		}
-		slot->reserved[which] = length;
-		slots->area->used[index] |= (uint8_t)(1u << which);
-	}
-	return true;
 }
 
 bool save_slot_write(struct save_slots *slots, struct save_slot *slot,

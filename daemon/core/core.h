@@ -132,10 +132,11 @@ struct core {
 	struct modes *modes; /* NULL: nobody wants to know */
 	struct broker_status *broker;
 	struct counters *counters;
-	struct degraded *degraded;     /* NULL: nobody is told */
-	struct accounts *accounts;     /* what each user holds */
-	struct closer *closer;	       /* of what users sent */
-	struct recordings *recordings; /* NULL: there is no recorder */
+	struct degraded *degraded;		 /* NULL: nobody is told */
+	struct accounts *accounts;		 /* what each user holds */
+	struct closer *closer;			 /* of what users sent */
+	struct recordings *recordings;		 /* NULL: there is no recorder */
+	const struct past_reports *past_reports; /* NULL: there are none */
 	bool nearest; /* how percentiles are told to who names no method: nearest rank, else linear
 		       */
 };

@@ -16,6 +16,7 @@
 struct reports {
 	struct core *core;
 	struct report_files *files;
+	struct past_reports past;
 	bool failed; /* told already */
 	char text[APP_REPORT_SIZE];
 };
@@ -65,6 +66,18 @@ static void on_end(void *ctx, const struct app *app, enum process_end how, uint6
 	}
 }
 
+static int read_past(void *ctx, const char *app, char *text, size_t size, struct past_report *ret)
+{
+	const struct reports *reports = ctx;
+	int64_t time_us = 0;
+	int r = report_file_read(
+		reports->core->facts->run_dir, app, text, size, ret->app, &time_us);
+	if (r > 0) {
+		app_report_parse(text, time_us, ret);
+	}
+	return r;
+}
+
 int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct reports **ret)
 {
 	struct reports *reports = mem_zalloc(sizeof(*reports));
@@ -79,6 +92,8 @@ int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct rep
 		free(reports);
 		return r;
 	}
+	reports->past = (struct past_reports){read_past, reports};
+	core->past_reports = &reports->past;
 	*ret = reports;
 	return 0;
 }
@@ -86,6 +101,7 @@ int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct rep
 void reports_close(struct reports *reports)
 {
 	if (reports) {
+		reports->core->past_reports = NULL;
 		apps_unobserve_end(reports->core->apps, reports);
 		report_files_close(reports->files);
 		reports->files = NULL;

@@ -131,3 +131,66 @@ int report_file_write(const char *dir, const char *app, const char *text, size_t
 	close(folder);
 	return r;
 }
+
+/* The app of the newest report. */
+static int newest(int folder, char name[PROTO_NAME_SIZE])
+{
+	struct found *found = mem_calloc(SCAN_MAX, sizeof(*found));
+	if (!found) {
+		return -ENOMEM;
+	}
+	size_t count = scan(folder, "", found), length = 0;
+	qsort(found, count, sizeof(*found), newest_first);
+	if (count > 0) {
+		length = strlen(found[0].name) - strlen(".txt");
+		memcpy(name, found[0].name, length < PROTO_NAME_SIZE ? length : 0);
+		name[length < PROTO_NAME_SIZE ? length : 0] = '\0';
+	}
+	free(found);
+	return length > 0 && length < PROTO_NAME_SIZE ? 0 : -ENOENT;
+}
+
+static int read_file(int folder, const char *file, char *text, size_t size, int64_t *time_us)
+{
+	int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0) {
+		return errno == ELOOP ? -EPERM : -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
+		r = -EPERM;
+	}
+	if (r == 0 && (st.st_size <= 0 || (uintmax_t)st.st_size >= size)) {
+		r = st.st_size <= 0 ? -ENOENT : -EFBIG;
+	}
+	if (r == 0) {
+		ssize_t length = pread(fd, text, size - 1, 0);
+		r = length < 0 ? -errno : (int)length;
+		text[length < 0 ? 0 : length] = '\0';
+		*time_us = (int64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
+	}
+	close(fd);
+	return r;
+}
+
+int report_file_read(const char *dir, const char *app, char *text, size_t size,
+	char name[PROTO_NAME_SIZE], int64_t *time_us)
+{
+	char file[PROTO_NAME_SIZE + 8];
+	int folder = open_folder(dir);
+	int r = folder < 0 ? folder : 0;
+	if (r == 0 && app) {
+		snprintf(name, PROTO_NAME_SIZE, "%s", app);
+	} else if (r == 0) {
+		r = newest(folder, name);
+	}
+	if (r == 0) {
+		snprintf(file, sizeof(file), "%s.txt", name);
+		r = read_file(folder, file, text, size, time_us);
+	}
+	if (folder >= 0) {
+		close(folder);
+	}
+	return r;
+}

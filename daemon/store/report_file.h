@@ -11,7 +11,7 @@
 #include "proto/name.h"
 
 enum {
-	REPORT_FILES_MAX = 32,	    /* the oldest go */
+	REPORT_FILES_MAX = 64,	    /* the oldest go */
 	REPORT_BYTES_MAX = 1 << 20, /* in all */
 	REPORT_QUEUE_MAX = 8,	    /* texts that wait */
 	REPORT_PATH_SIZE = 256,
@@ -43,6 +43,12 @@ int report_files_write(struct report_files *files, const struct report_file *fil
 
 /* What waits is still written; closing finishes when the loop has run empty. NULL is fine. */
 void report_files_close(struct report_files *files);
+
+/* The file of the app, or the newest (app NULL), with a NUL; its app's name and when it was
+ * written. The length; -ENOENT: there is none; -EFBIG: longer than size; -EPERM: not ours; other
+ * -errno. */
+int report_file_read(const char *dir, const char *app, char *text, size_t size,
+	char name[PROTO_NAME_SIZE], int64_t *time_us);
 
 /* The write itself, blocking; what report_files_write does on a worker. Makes DIR/reports, removes
  * the oldest other files past the limits. 0 or -errno: -EPERM for a folder that is not ours alone.

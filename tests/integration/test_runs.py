@@ -220,6 +220,39 @@ def test_what_a_restart_cost_is_labelled():
         assert "after a restart of the daemon" in daemon.ctl("stages", "cam").stdout
 
 
+def test_the_report_of_a_run_survives_the_daemon():
+    with Daemon() as daemon:
+        one_run(daemon, 10, 100)
+        first = until("its file", lambda: (daemon.run_dir / "reports" / "cam.txt").exists() and daemon.call("GetReport"))
+        daemon.kill()
+        daemon.start()
+        assert daemon.call("ListApps")["apps"] == []
+        for parameters in ({"app": "cam"}, {}):
+            report = daemon.call("GetReport", **parameters)
+            assert report["text"] == first["text"] and report["app"] == "cam", (report, first)
+            assert report["run"] == 1 and report["state"] == "ended" and "last_words" not in report, report
+            for field in ("since_us", "until_us"):
+                assert abs(report[field] - first[field]) < 2e6, (field, report, first)
+        assert daemon.ctl("report", "cam").stdout == first["text"]
+        assert refused(lambda **more: daemon.call("GetReport", **more), "NotFound", app="nobody") == {
+            "what": "app", "name": "nobody"}
+        with Script(daemon) as script:
+            round_of(script, 0, 10)
+            arrived(daemon, {"infer": 10})
+            assert daemon.call("GetReport", app="cam", run=-1)["text"] == first["text"]
+            assert daemon.call("GetReport", app="cam")["text"] != first["text"]
+        with Actor(daemon, "victim") as actor:
+            until("it is attached", lambda: (a := app_of(daemon, "victim")) and a["processes"])
+            actor.do("runs infer 3 0", "frame 8841", "open infer")
+            until("the open stage", lambda: app_of(daemon, "victim")["processes"][0]["open"])
+            actor.kill(signal.SIGKILL)
+        until("its file", (daemon.run_dir / "reports" / "victim.txt").exists)
+        daemon.kill()
+        daemon.start()
+        report = daemon.call("GetReport", app="victim")
+        assert report["state"] == "killed" and report["last_words"] == "died in `infer`, frame 8841", report
+
+
 def test_a_name_can_be_reserved():
     with Daemon("[app cam]\nuser = 65534\n[app free]\nuser = root\n[app *]\nuser = 0\n") as daemon:
         with Actor(daemon):
