@@ -17,7 +17,16 @@ struct app_marks {
 	size_t count;
 	uint16_t order[MARKS_MAX];
 	struct app_mark pool[MARKS_MAX];
+	uint64_t changes[APP_MARK_PARTS]; /* the first is of what stands before the pool */
 };
+
+enum { GROUP = MARKS_MAX / (APP_MARK_PARTS - 1) };
+
+/* The mark is not what it was. */
+static void note_change(struct app_marks *marks, const struct app_mark *mark)
+{
+	marks->changes[1 + (size_t)(mark - marks->pool) / GROUP]++;
+}
 
 void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label)
 {
@@ -139,6 +148,8 @@ static struct app_mark *mark_keep(struct apps *apps, const struct app_mark *mark
 	struct app_mark *kept = &marks->pool[place];
 	*kept = *mark;
 	kept->owner = owner;
+	note_change(marks, kept);
+	marks->changes[0]++;
 	read_system_memory(apps, kept);
 	return kept;
 }
@@ -185,6 +196,7 @@ void app_marks_forget(struct apps *apps, const struct app *app)
 		}
 	}
 	if (marks) {
+		marks->changes[0] += marks->count != kept;
 		marks->count = kept;
 	}
 }
@@ -250,6 +262,7 @@ bool app_take_mark_memory(
 	if (record->frame > 0 && record->frame != PROTO_NO_FRAME) {
 		mark->peak_rss_bytes = (double)record->frame;
 	}
+	note_change(apps->marks, mark);
 	return true;
 }
 
@@ -260,6 +273,7 @@ bool app_mark_attribute(struct apps *apps, const struct app_process *process, ui
 	if (!mark) {
 		return false;
 	}
+	note_change(apps->marks, mark);
 	if (mark->attributes == MARK_ATTRIBUTES_MAX) {
 		mark->attributes_refused++;
 		return true;
@@ -269,4 +283,53 @@ bool app_mark_attribute(struct apps *apps, const struct app_process *process, ui
 	proto_name_clean(name, strnlen(name, PROTO_NAME_SIZE), attribute->name);
 	attribute->value = value;
 	return true;
+}
+
+bool app_marks_make(struct apps *apps)
+{
+	if (!apps->marks) {
+		apps->marks = mem_zalloc(sizeof(*apps->marks));
+	}
+	return apps->marks != NULL;
+}
+
+void *app_marks_part(struct apps *apps, size_t part, size_t *bytes, uint64_t *changes)
+{
+	struct app_marks *marks = apps->marks;
+	if (!marks) {
+		return NULL;
+	}
+	*bytes = part == 0 ? offsetof(struct app_marks, pool) : GROUP * sizeof(marks->pool[0]);
+	*changes = marks->changes[part];
+	return part == 0 ? (void *)marks : &marks->pool[(part - 1) * GROUP];
+}
+
+static bool is_whole(const struct app_mark *mark)
+{
+	return mark->t_ns > 0 && memchr(mark->app, '\0', sizeof(mark->app)) &&
+	       memchr(mark->label, '\0', sizeof(mark->label)) &&
+	       mark->attributes <= MARK_ATTRIBUTES_MAX;
+}
+
+void app_marks_restored(struct apps *apps)
+{
+	struct app_marks *marks = apps->marks;
+	bool used[MARKS_MAX] = {false};
+	size_t kept = 0;
+	for (size_t i = 0; i < marks->count && i < MARKS_MAX; i++) {
+		const uint16_t place = marks->order[i];
+		if (place >= MARKS_MAX || used[place] || !is_whole(&marks->pool[place])) {
+			continue;
+		}
+		struct app_mark *mark = &marks->pool[place];
+		mark->memory_source = isnan(mark->rss_bytes)	? NULL
+				      : mark->memory_age_ns > 0 ? "sample"
+								: "app";
+		mark->memory_reason = !isnan(mark->rss_bytes) ? NULL
+				      : mark->app[0]	      ? "it was not measured"
+							      : "the mark is of no app";
+		used[place] = true;
+		marks->order[kept++] = place;
+	}
+	marks->count = kept;
 }

@@ -23,7 +23,8 @@ struct mark_attribute {
 	double value;
 };
 
-/* NAN = not known. */
+/* NAN = not known. Copied as it is to memory that outlives the daemon: app_marks_restored() sets
+ * what points to anything. */
 struct app_mark {
 	uint64_t serial; /* the timeline's; of the entry before when untold */
 	bool untold;	 /* kept, but not on the timeline: its user's apps make too many */

@@ -236,3 +236,27 @@ void apps_note_received(struct apps *apps, struct app_process *process, uint64_t
 		app->covers_since_ns = process->attached_ns;
 	}
 }
+
+void save_restore_marks(struct apps *apps)
+{
+	struct save_slots *slots = &apps->save->slots;
+	bool any = false;
+	for (size_t i = 0; i < SAVE_SLOTS; i++) {
+		struct save_slot *slot = &slots->slot[i];
+		struct save_reader reader;
+		size_t bytes;
+		if (slot->kind != SAVE_MARKS || slot->run < 1 || slot->run > APP_MARK_PARTS ||
+			!app_marks_make(apps)) {
+			continue;
+		}
+		slot->owner = app_marks_part(apps, slot->run - 1, &bytes, &slot->mark);
+		save_slot_read(slots, slot, &reader);
+		if (!save_read(&reader, (void *)(uintptr_t)slot->owner, bytes)) {
+			memset((void *)(uintptr_t)slot->owner, 0, bytes);
+		}
+		any = true;
+	}
+	if (any) {
+		app_marks_restored(apps);
+	}
+}

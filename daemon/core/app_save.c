@@ -17,6 +17,9 @@ _Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 
 		       sizeof(struct stage_cpu) % 8 == 0 && sizeof(struct app_attributes) % 8 == 0,
 	"segments are whole words");
 
+_Static_assert(MARKS_MAX / (APP_MARK_PARTS - 1) * sizeof(struct app_mark) + 1024 <= SAVE_COPY,
+	"a part of the marks fits into a copy");
+
 int apps_save_into(
 	struct apps *apps, const struct app_save_memory *memory, const uint8_t boot_id[16])
 {
@@ -30,6 +33,7 @@ int apps_save_into(
 		return r;
 	}
 	apps->save = save;
+	save_restore_marks(apps);
 	return 0;
 }
 
@@ -186,6 +190,20 @@ static bool save_next(struct app_save *save, const struct app *app, bool *done)
 	return write_item(save, run, app, SAVE_APP, mark_of_app(&save->now), segments, 1);
 }
 
+/* The marks that changed, and last what order they are in. */
+static void save_marks(struct apps *apps)
+{
+	for (size_t part = APP_MARK_PARTS; part-- > 0;) {
+		struct save_segment segment;
+		uint64_t changes;
+		segment.data = app_marks_part(apps, part, &segment.bytes, &changes);
+		if (segment.data) {
+			write_item(apps->save, part + 1, segment.data, SAVE_MARKS, changes,
+				&segment, 1);
+		}
+	}
+}
+
 void apps_save_some(struct apps *apps, size_t n)
 {
 	struct app_save *save = apps->save;
@@ -205,6 +223,9 @@ void apps_save_some(struct apps *apps, size_t n)
 			save->app = save->app + 1 < apps->count ? save->app + 1 : 0;
 			rounds--;
 		}
+	}
+	if (save) {
+		save_marks(apps);
 	}
 }
 

@@ -6,12 +6,12 @@
 #include "daemon/core/apps.h"
 
 enum {
-	SAVE_SLOTS = 384, /* all stages, streams and apps that there can be */
+	SAVE_SLOTS = 400, /* all stages, streams and apps that there can be, and the marks */
 	SAVE_COPY = 32 << 10,
 	SAVE_SEGMENTS = 8,
 };
 
-enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES };
+enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES, SAVE_MARKS };
 
 /* Words of a structure or a window. */
 struct save_segment {
@@ -79,6 +79,8 @@ struct app_save {
 	bool failed;	      /* an item of the app found no room */
 	struct saved_app now; /* of that app, when its round began */
 };
+
+void save_restore_marks(struct apps *apps);
 
 /* What a stage or a stream consists of, in words; the first segment says which of the others there
  * are. How many. */

@@ -219,6 +219,14 @@ void apps_advise(struct apps *apps, uint64_t now_ns);
 
 void app_marks_forget(struct apps *apps, const struct app *app);
 
+/* What is kept of marks, as parts for memory that outlives the daemon; NULL: none are kept. changes
+ * counts. app_marks_make() has room for what is read into them, false: no memory; what of it cannot
+ * be believed app_marks_restored() leaves out. */
+enum { APP_MARK_PARTS = 9 };
+bool app_marks_make(struct apps *apps);
+void *app_marks_part(struct apps *apps, size_t part, size_t *bytes, uint64_t *changes);
+void app_marks_restored(struct apps *apps);
+
 void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
 
 /* Says how much was left out, if anything was. */

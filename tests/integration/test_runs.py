@@ -253,6 +253,19 @@ def test_the_report_of_a_run_survives_the_daemon():
         assert report["state"] == "killed" and report["last_words"] == "died in `infer`, frame 8841", report
 
 
+def test_marks_survive_kill_9_of_the_daemon():
+    with Daemon() as daemon:
+        with Actor(daemon) as actor:
+            until("it is attached", lambda: (a := app_of(daemon)) and a["processes"])
+            actor.do("mark before", "alloc 20", "mark after")
+            marks = until("both", lambda: (m := daemon.call("ListMarks")["marks"]) and len(m) == 2 and m)
+            wait_for_samples(daemon, 3)
+            daemon.kill()
+            daemon.start()
+            again = daemon.call("ListMarks")["marks"]
+            assert again == marks, (again, marks)
+
+
 def test_a_name_can_be_reserved():
     with Daemon("[app cam]\nuser = 65534\n[app free]\nuser = root\n[app *]\nuser = 0\n") as daemon:
         with Actor(daemon):

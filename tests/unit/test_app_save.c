@@ -359,6 +359,52 @@ START_TEST(ever_new_apps_find_a_slot)
 }
 END_TEST
 
+START_TEST(marks_survive_with_what_they_measured)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare(p, 0, "model loaded", "");
+	declare(p, 1, "file_size_mb", "");
+	for (uint64_t i = 0; i < 70; i++) { /* more than are kept of one app */
+		struct proto_record r = {.kind = PROTO_KIND_MARK,
+			.start_ns = T0 + i * S,
+			.value = (i + 1) << 20,
+			.frame = PROTO_NO_FRAME};
+		p->marks = 0;
+		put(p, &r);
+	}
+	struct proto_record attribute = {.stage = 1,
+		.kind = PROTO_KIND_ATTRIBUTE,
+		.cpu_us = 0,
+		.start_ns = T0 + 69 * S,
+		.value = bits(42),
+		.frame = PROTO_NO_FRAME};
+	put(p, &attribute);
+	apps_save_some(apps, 8);
+	restart();
+	const struct app_mark *mark = apps_mark_at(apps, APP_MARKS_KEPT - 1);
+	ck_assert_ptr_nonnull(mark);
+	ck_assert_ptr_null(apps_mark_at(apps, APP_MARKS_KEPT));
+	ck_assert_str_eq(mark->label, "model loaded");
+	ck_assert_str_eq(mark->app, "cam");
+	ck_assert_uint_eq(mark->t_ns, T0 + 69 * S);
+	ck_assert_double_eq(mark->rss_bytes, 70 << 20);
+	ck_assert_str_eq(mark->memory_source, "app");
+	ck_assert_uint_eq(mark->attributes, 1);
+	ck_assert_double_eq(mark->attribute[0].value, 42);
+	ck_assert_ptr_eq(
+		apps_mark_before(apps, APP_MARKS_KEPT - 1), apps_mark_at(apps, APP_MARKS_KEPT - 2));
+	/* and go on from there */
+	struct app_mark another;
+	app_mark_init(&another, T0 + 100 * S, "by hand");
+	apps_mark(apps, &another);
+	apps_save_some(apps, 8);
+	restart();
+	ck_assert_str_eq(apps_mark_at(apps, APP_MARKS_KEPT)->label, "by hand");
+	ck_assert_str_eq(
+		apps_mark_at(apps, APP_MARKS_KEPT)->memory_reason, "the mark is of no app");
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("app_save");
@@ -373,6 +419,7 @@ int main(void)
 	tcase_add_test(tc, without_room_nothing_is_believed_to_be_there);
 	tcase_add_test(tc, saving_goes_on_where_it_stopped_and_writes_only_what_changed);
 	tcase_add_test(tc, ever_new_apps_find_a_slot);
+	tcase_add_test(tc, marks_survive_with_what_they_measured);
 	Suite *suite = suite_create("app_save");
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
