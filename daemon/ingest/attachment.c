@@ -358,8 +358,8 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 		r = apps_attach(ingest->core->apps, hello->app, peer->uid, peer->pid, start_ticks,
 			hello->mapping_size, now_ns, &attachment->process);
 	}
-	if (r < 0) {
-		*reason = refusal(r);
+	if (r < 0) { /* of a memfd that may not be written there is no map */
+		*reason = r == -EPERM && !attachment->map ? errno_reason(r) : refusal(r);
 		goto error;
 	}
 	watch_death(attachment, connection->fd);
