@@ -71,8 +71,7 @@ struct cost {
 static struct archive_index *scan(void)
 {
 	struct archive_index *index = NULL;
-	if (archive_index_create(
-		    FILE_SIZE, (struct archive_identity){.version = 2}, &index) < 0) {
+	if (archive_index_create(FILE_SIZE, (struct archive_identity){.version = 2}, &index) < 0) {
 		exit(1);
 	}
 	for (uint32_t page = 1; page < FILE_SIZE / ARCHIVE_PAGE;) {
