@@ -176,6 +176,8 @@ START_TEST(a_fall_from_critical_is_no_warning)
 	ck_assert_uint_eq(life->count, 1);
 	ck_assert_int_eq(life->heard[0].severity, ALERT_CRITICAL);
 	at(life, "a", 74, 5); /* on its way down */
+	at(life, "a", 60, 8);
+	ck_assert_int_eq(life_alert(life, "temperature")->severity, ALERT_CRITICAL); /* it waits */
 	at(life, "a", 60, 30);
 	ck_assert_uint_eq(life->count, 2);
 	ck_assert_int_eq(life->heard[1].to, ALERT_OK);
