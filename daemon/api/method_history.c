@@ -265,7 +265,8 @@ static bool known(const struct core *core, const char *name)
 	       (core->archive && archive_has(core->archive, name));
 }
 
-/* The archive's names are not looked through here: its worker does. */
+/* The archive's names are not looked through here: its worker does. A path that is none of them in
+ * full is taken for a name that does not exist. */
 static bool may_match(const struct core *core, const char *query)
 {
 	uint32_t next = 0, series;
@@ -276,7 +277,7 @@ static bool may_match(const struct core *core, const char *query)
 			return true;
 		}
 	}
-	return core->archive != NULL;
+	return core->archive && !strchr(query, '/');
 }
 
 static void set_range(struct history_stream *stream, const struct api_call *call)

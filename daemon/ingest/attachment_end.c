@@ -1,7 +1,7 @@
 /*
  * How the process behind a mapping ends. The pidfd is readable when it did, and hangs up when its
  * parent has waited for it; only then most kernels report how. What it left is read at the first,
- * its run is closed at the second, or END_WAIT_NS later.
+ * its run is closed at the second, or end_wait_ns later.
  */
 #include "daemon/ingest/ingest_private.h"
 
@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 
 #include "daemon/util/seam.h"
-
-static const uint64_t END_WAIT_NS = 1000000000;
 
 /* What a wait status says of an end. */
 static enum process_end judge_exit(int status, char *cause, size_t size)
@@ -95,7 +93,8 @@ void attachments_displace(void *ctx, const struct app *app)
 
 bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns)
 {
-	return attachment->ended_ns > 0 && now_ns - attachment->ended_ns >= END_WAIT_NS;
+	return attachment->ended_ns > 0 &&
+	       now_ns - attachment->ended_ns >= attachment->ingest->options.end_wait_ns;
 }
 
 /* Nothing more comes of it. What it left is read now, how it ended is waited for. */

@@ -17,6 +17,7 @@
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t SAMPLE_NS = 1000 * 1000000;
+static const uint64_t END_WAIT_NS = 1000 * 1000000;
 static const uint64_t LATE_NS = 500 * 1000000;	    /* after its time the loop was stalled */
 static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came while it was */
 static const uint64_t WORK_NS = 50; /* that a unit of work is taken for, see TURN_WORK */
@@ -320,6 +321,9 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	if (ingest->options.sample_interval_ns == 0) {
 		ingest->options.sample_interval_ns = SAMPLE_NS;
+	}
+	if (ingest->options.end_wait_ns == 0) {
+		ingest->options.end_wait_ns = END_WAIT_NS;
 	}
 	if (ingest->options.max_connections == 0) {
 		ingest->options.max_connections = MAX_CONNECTIONS;

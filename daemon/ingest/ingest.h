@@ -14,6 +14,7 @@ struct ingest_options {
 	const char *group;	     /* NULL: mode 0666; else 0660 and this group */
 	uint64_t sample_interval_ns; /* stage statistics become metrics at this interval (1 s) */
 	uint64_t drain_interval_ns;  /* 0 = 100 ms while mappings are attached; no timer without */
+	uint64_t end_wait_ns;	     /* 0 = 1 s: for the kernel to report how a process ended */
 	size_t max_connections;	     /* 64 */
 	uint64_t max_mapping_bytes;  /* 16 MiB in all; a uid may hold half of what is free */
 };

@@ -79,6 +79,7 @@ static inline void setup(void)
 	options = (struct ingest_options){.path = path,
 		.sample_interval_ns = 1000000000,
 		.drain_interval_ns = 5000000,
+		.end_wait_ns = 1000000,
 		.max_connections = 64,
 		.max_mapping_bytes = 16 << 20};
 	open_ingest();
