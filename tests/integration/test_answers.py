@@ -84,6 +84,8 @@ def profiled():
         until("frames", lambda: any(f["frame_count"] > 30 for f in daemon.call("GetFrames")["frames"]))
         until("an alert", lambda: daemon.call("ListAlerts")["alerts"])
         until("the demo's process", lambda: daemon.metric("process/demo/rss"))
+        # an app's metric has history from its second value on
+        until("the demo's history", lambda: daemon.ctl("history", "stage/demo/*/p95_ms").returncode == 0)
         yield daemon
 
 
