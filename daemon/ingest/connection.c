@@ -14,6 +14,8 @@
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 
+static const char TOO_MANY[] = "descriptors that this user sent wait to be closed";
+
 static void on_closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
@@ -106,6 +108,14 @@ static void read_attached(struct connection *connection, int status)
 	}
 }
 
+static void cut_off(struct connection *connection)
+{
+	ingest_refuse(connection->ingest, &connection->peer,
+		connection->attachment ? connection->attachment->process->app->name : NULL,
+		TOO_MANY);
+	attachment_close_connection(connection);
+}
+
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
 	struct connection *connection = handle->data;
@@ -113,7 +123,9 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	(void)events;
 	if (closer_is_full(closer)) {
 		connection_pause(connection);
-	} else if (status < 0 || closer_is_over(closer, connection->account)) {
+	} else if (closer_is_over(closer, connection->account)) {
+		cut_off(connection);
+	} else if (status < 0) {
 		attachment_close_connection(connection);
 	} else if (connection->attachment) {
 		read_attached(connection, status);
@@ -199,7 +211,7 @@ static bool accept_one(struct ingest *ingest)
 	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, seam()->now_ns()))) {
 		reason = "too many users";
 	} else if (closer_is_over(closer, account)) {
-		reason = "descriptors that it sent cannot be closed";
+		reason = TOO_MANY;
 	} else if (!connection_fits(ingest, account)) {
 		reason = "too many connections";
 	} else if (connection_create(ingest, fd, &peer, account) < 0) {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
@@ -86,8 +87,13 @@ int hello_receive(int fd, struct closer *closer, struct account *account, struct
 	}
 	*reason = judge(&hello, (size_t)n, &msg, fds, got[0]);
 	if (*reason) {
+		bool quick = !(msg.msg_flags & MSG_CTRUNC); /* nothing in it takes long to close */
 		for (size_t i = 0; i < fds; i++) {
+			quick = quick && fcntl(got[i], F_GET_SEALS) >= 0;
 			closer_take(closer, account, got[i]);
+		}
+		if (quick) {
+			recv(fd, &hello, sizeof(hello), MSG_DONTWAIT);
 		}
 		return -EBADMSG;
 	}

@@ -10,9 +10,9 @@ struct account;
 struct closer;
 
 /* Receives one packet. 0 with *ret and *memfd (the caller closes it); -EAGAIN: nothing there;
- * -ECONNRESET: closed; -EBADMSG with *reason (static text): not a hello. It is then still in the
- * socket, with the descriptors it may carry: to be closed by closer_take_socket(). What was seen of
- * them goes to the closer, on the sender's account. */
+ * -ECONNRESET: closed; -EBADMSG with *reason (static text): not a hello. It may still be in the
+ * socket then, with descriptors that it carries: to be closed by closer_take_socket(). What was
+ * seen of them goes to the closer, on the sender's account. */
 int hello_receive(int fd, struct closer *closer, struct account *account, struct proto_hello *ret,
 	int *memfd, const char **reason);
 
