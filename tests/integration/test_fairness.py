@@ -203,7 +203,7 @@ def test_all_attacks_at_once_leave_another_user_alone():
         assert counts["dropped"] == 0 and counts["received"] > 1000, counts
         assert p99(times) <= bar_ms(late), (bar_ms(late), times[-10:])
         assert p99(late) > LATE_MS or long <= SHARE * sum(turns), (turns, bounds)
-        assert told["history_bytes_per_sample"] < 10
+        assert told["history_bytes_per_sample"] < 50, told["history_tiers"]
         return None
 
 
