@@ -88,7 +88,7 @@ struct app_process {
 	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
 	char cause[32]; /* why it died, "died of SIGSEGV"; "" = not known; by ingest */
-	bool met[PROTO_DECLARATIONS];			 /* apps_meet() */
+	bool met[PROTO_DECLARATIONS]; /* apps_meet() */
 };
 
 /*

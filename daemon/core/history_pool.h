@@ -100,7 +100,7 @@ struct history_pool {
 	uint64_t newest_ns; /* of any row appended; times beyond come from damage */
 	uint64_t evicted;
 	uint32_t used;
-	uint32_t damaged; /* blocks and names that the scan did not believe */
+	uint32_t damaged;   /* blocks and names that the scan did not believe */
 	uint32_t free_from; /* no block below is free */
 
 	struct history_series **series; /* in the order of id */
