@@ -113,8 +113,10 @@ def test_daemon_that_is_killed_and_started_again_reports_the_end_that_follows():
         actor.end()
         until("its report", lambda: written(daemon).exists())
         assert written(daemon, "before").exists()
-        missing = daemon.ctl("report", "before")
-        assert missing.returncode == 2 and "there is no app 'before'" in missing.stderr, missing
+        found = daemon.ctl("report", "before")
+        assert found.returncode == 0 and found.stdout == written(daemon, "before").read_text(), found
+        missing = daemon.ctl("report", "nobody")
+        assert missing.returncode == 2 and "there is no app 'nobody'" in missing.stderr, missing
 
 
 def test_choice_without_a_name():
