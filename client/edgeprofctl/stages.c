@@ -126,6 +126,22 @@ static void show_title(
 		style_off(&ctl->style, TONE_BOLD));
 }
 
+/* What is in no frame and not in TOTAL. */
+static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
+{
+	const char *title = "Outside frames: ";
+	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+		const cJSON *outside = json_get(stage, "outside_frames");
+		if (outside == NULL || strcmp(json_word(stage, "app"), app) != 0) {
+			continue;
+		}
+		fprintf(ctl->output.stream, "%s%s %lld x %.1f ms", title, json_word(stage, "stage"),
+			(long long)json_integer(outside, "count"), json_number(outside, "mean_ms"));
+		title = ", ";
+	}
+	fputs(title[0] == ',' ? "\n" : "", ctl->output.stream);
+}
+
 static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	FILE *out = ctl->output.stream;
@@ -145,13 +161,16 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 	const cJSON *total = total_of(reply, app);
 	if (total != NULL) {
 		/* the answer's 0 is that of the guides; nothing of it was measured */
-		add_total(&table, "TOTAL", any ? json_number(total, "mean_ms") : (double)NAN);
+		add_total(&table,
+			json_true(total, "total_is_sequential") ? "TOTAL (sequential)" : "TOTAL",
+			any ? json_number(total, "mean_ms") : (double)NAN);
 		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
 	show_title(ctl, app, first, total, age_ms);
 	show_cover(ctl, total);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
+	show_outside(ctl, reply, app);
 }
 
 /* True when no stage in front of this one is of the same app. */

@@ -91,10 +91,18 @@ static void relation_fields(
 		json_number_opt(
 			out, "percent_of_total", percent(stage->total_ns, relations.total_ns));
 	}
-	double per_frame_ms = app_per_frame_ms(app, stage, query, &runs);
+	double per_frame_ms = app_per_frame_ms(app, &relations, stage, query, &runs);
 	if (!isnan(runs)) {
 		json_number(out, "runs_per_frame", runs);
 		json_number_opt(out, "per_frame_ms", per_frame_ms);
+	}
+	const struct loop_sum *outside = &stage->loop.outside;
+	if (outside->runs > 0) {
+		json_open(out, "outside_frames", '{');
+		json_unsigned(out, "count", outside->runs);
+		json_number(out, "mean_ms", (double)outside->ns / (double)outside->runs / 1e6);
+		json_number(out, "total_ms", (double)outside->ns / 1e6);
+		json_close(out, '}');
 	}
 }
 

@@ -26,6 +26,8 @@ struct groups {
 static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app,
 	const struct stage_query *query)
 {
+	static const char *const iterations[] = {
+		[LOOP_OF_STAGES] = "stage", [LOOP_OF_TICKS] = "tick", [LOOP_OF_FRAMES] = "frame"};
 	struct app_relations relations;
 	app_relate(app, &relations);
 	double mean_ms = app_frame_ms(app, &relations, query);
@@ -36,6 +38,9 @@ static void total_row(struct json *out, const struct list_cursor *cursor, const 
 	json_number(out, "mean_ms", mean_ms);
 	json_number(out, "max_fps", fps);
 	json_number(out, "throughput_fps", fps);
+	json_string(out, "iteration", iterations[app->loop.kind]);
+	json_unsigned(out, "iterations", relations.window.iterations);
+	json_bool(out, "total_is_sequential", app_loop_is_parallel(app));
 	json_number(out, "total_ms", (double)relations.total_ns / 1e6);
 	json_close(out, '}');
 }

@@ -2,6 +2,7 @@
  * Begin and end by id may come from two threads, hence from two slots that are read one after the
  * other. They are gathered during a pass and applied in the order of time when it ends.
  */
+#include "daemon/core/app_loop_run.h"
 #include "daemon/core/apps_private.h"
 
 #include <errno.h>
@@ -83,15 +84,26 @@ static void wait_on(
 	}
 }
 
-/* Of no frame: also an end without its begin. */
-static void tie(struct apps *apps, struct app_process *process, uint32_t index,
-	const struct stage_run *ended)
+/* Its end in this order says nothing about where a thread is. */
+static void end_run(struct apps *apps, struct app_process *process,
+	const struct app_by_id_event *event, struct stage *stage)
 {
-	if (ended->frame != PROTO_NO_FRAME) {
-		const struct app_frame_run run = {.frame = ended->frame,
-			.start_ns = ended->end_ns - ended->duration_ns,
-			.end_ns = ended->end_ns};
-		app_frame_run(apps, process, index, &run);
+	struct stage_run ended = stage_run_of(event->t_ns, 0, PROTO_NO_FRAME);
+	bool left_out = stage->warmup_left > 0;
+	ended.cpu_us = event->cpu_us;
+	ended.throttled = app_throttled_at(apps, event->t_ns);
+	if (!stage_end_run(stage, event->id, &ended)) {
+		return;
+	}
+	if (ended.frame != PROTO_NO_FRAME) {
+		const struct app_frame_run run = {.frame = ended.frame,
+			.start_ns = ended.end_ns - ended.duration_ns,
+			.end_ns = ended.end_ns,
+			.by_id = true,
+			.left_out = left_out};
+		app_frame_run(apps, process, event->stage, &run);
+	} else if (!left_out) {
+		app_loop_run(process->app, stage, &ended, 0);
 	}
 }
 
@@ -117,12 +129,7 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 			event.waited = event.waited || !behind;
 			wait_on(queue, waiting++, &event, behind);
 		} else if (event.end) {
-			struct stage_run run = stage_run_of(event.t_ns, 0, PROTO_NO_FRAME);
-			run.cpu_us = event.cpu_us;
-			run.throttled = app_throttled_at(apps, event.t_ns);
-			run.ticks = process->app->frames ? process->app->frames->count : 0;
-			stage_end_run(stage, event.id, &run);
-			tie(apps, process, event.stage, &run);
+			end_run(apps, process, &event, stage);
 		} else {
 			stage_begin(stage, event.id, event.t_ns, event.frame);
 		}
@@ -206,10 +213,11 @@ void apps_drained(struct apps *apps, struct app_process *process)
 {
 	app_by_id_apply(apps, process, false);
 	app_frames_drained(apps, process);
+	app_loop_passed(process->app);
 }
 
-bool app_take_by_id(
-	struct apps *apps, struct app_process *process, const struct proto_record *record, bool end)
+bool app_take_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, bool end)
 {
 	const struct app_by_id_event event = {
 		.id = record->value + process->id_key,
@@ -219,6 +227,7 @@ bool app_take_by_id(
 		.stage = record->stage,
 		.end = end,
 	};
+	process->app->loop.threads |= app_thread_bit(process, slot);
 	return app_stage_of(apps, process, record->stage) &&
 	       app_by_id_add(apps, process, &event) == 0;
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "daemon/core/app_loop_run.h"
 #include "daemon/core/apps_private.h"
 #include "daemon/core/stage_event.h"
 
@@ -15,13 +16,11 @@ static inline bool app_take_complete(struct apps *apps, struct app_process *proc
 	if (__builtin_expect(!stage, 0) && !(stage = app_stage_of(apps, process, record->stage))) {
 		return false;
 	}
-	const struct app *app = process->app;
 	uint64_t end_ns = record->start_ns + record->value;
 	struct stage_run run = stage_run_of(end_ns, record->value, record->frame);
 	run.cpu_us = record->cpu_us;
 	run.failed = record->flags & PROTO_RECORD_FAILED;
 	run.throttled = throttled;
-	run.ticks = app->frames ? app->frames->count : 0;
 	if (__builtin_expect(process->slots != NULL, 0)) {
 		uint64_t process_cpu_ns = run.process_cpu_ns;
 		int64_t rss_growth = run.rss_growth;
@@ -29,7 +28,7 @@ static inline bool app_take_complete(struct apps *apps, struct app_process *proc
 		run.process_cpu_ns = process_cpu_ns;
 		run.rss_growth = rss_growth;
 	}
-	stage_take(stage, &run);
+	bool left_out = !stage_take(stage, &run);
 	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
 		app_nest(process, slot, record, stage);
 	}
@@ -41,8 +40,13 @@ static inline bool app_take_complete(struct apps *apps, struct app_process *proc
 			.start_ns = record->start_ns,
 			.end_ns = end_ns,
 			.slot = slot,
-			.nested = record->flags & PROTO_RECORD_NESTED};
+			.nested = record->flags & PROTO_RECORD_NESTED,
+			.left_out = left_out};
 		app_frame_run(apps, process, record->stage, &in_frame);
+	} else if (__builtin_expect(!left_out, 1)) {
+		app_loop_run(process->app, stage, &run, app_thread_bit(process, slot));
+	} else {
+		process->app->loop.spoilt = process->app->loop.begun;
 	}
 	return true;
 }

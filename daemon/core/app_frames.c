@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/app_loop_run.h"
 #include "daemon/core/apps_private.h"
 #include "daemon/util/seam.h"
-
-enum { TICKS_NEAR = 48 };
 
 static void take_done(void *ctx, struct frame *frame);
 
@@ -21,7 +20,11 @@ static void configure(struct apps *apps, struct app *app)
 	if (apps->frame_settings) {
 		settings = apps->frame_settings(apps->frame_settings_ctx, app->name);
 	}
+	bool began = app->frames->count + app->frames->warmup_skipped > 0;
 	frames_configure(app->frames, settings ? settings : &none);
+	if (!began) {
+		app->loop.warmup_left = app->frames->settings.warmup;
+	}
 }
 
 void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx)
@@ -52,6 +55,9 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 		app_metrics_add_frames(apps, app);
 		configure(apps, app);
 	}
+	if (app->loop.step == 0) {
+		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window);
+	}
 	tied->apps = apps;
 	tied->app = app;
 	app->tied = tied;
@@ -79,99 +85,13 @@ void app_frames_destroy(struct app_frames *tied)
 	}
 }
 
-static void tick_count(struct app_frames *tied, const struct app_tick *tick)
+void app_frames_forget(struct app *app, const struct stage *stage)
 {
-	struct frames *frames = tied->app->frames;
-	enum throttle_value throttled = app_throttled_at(tied->apps, tick->t_ns);
-	uint64_t delta_ns = frames_tick(frames, tick->t_ns, tick->id, throttled);
-	struct frame *frame = NULL;
-	if (tick->id == PROTO_NO_FRAME) {
-		if (tick->took_ns > 0) {
-			frames_latency(frames, tick->took_ns, 0, throttled);
-		}
-	} else {
-		if (tied->table && (frame = frame_table_find(tied->table, tick->id))) {
-			frame->delta_ns = delta_ns;
-		}
-		if (tick->took_ns > 0 || (frame && frame_latency_ns(frame) > 0)) {
-			return; /* judged when it is done */
+	for (size_t i = 0; app->tied && i <= FRAME_STAGES; i++) {
+		if (app->tied->stage[i] == stage) {
+			app->tied->stage[i] = NULL;
 		}
 	}
-	uint64_t took_ns = tick->took_ns > 0 ? tick->took_ns : delta_ns;
-	if (took_ns > 0) {
-		frames_judge(frames, took_ns);
-		if (frame) {
-			frame->judged = true;
-		}
-	}
-}
-
-static void merge(
-	const struct app_tick *from, struct app_tick *to, size_t start, size_t width, size_t count)
-{
-	size_t middle = start + width < count ? start + width : count;
-	size_t end = middle + width < count ? middle + width : count;
-	size_t left = start, right = middle;
-	for (size_t at = start; at < end; at++) {
-		bool of_left =
-			right == end || (left < middle && from[left].t_ns <= from[right].t_ns);
-		to[at] = from[of_left ? left++ : right++];
-	}
-}
-
-/* Stable, and no order of times makes it slow. */
-static void ticks_sort(struct app_frames *tied)
-{
-	struct app_tick spare[APP_TICKS_MAX];
-	struct app_tick *from = tied->tick, *to = spare;
-	for (size_t width = 1; width < tied->ticks; width *= 2) {
-		for (size_t start = 0; start < tied->ticks; start += 2 * width) {
-			merge(from, to, start, width, tied->ticks);
-		}
-		struct app_tick *merged = to;
-		to = from;
-		from = merged;
-	}
-	if (from != tied->tick) {
-		memcpy(tied->tick, from, tied->ticks * sizeof(*from));
-	}
-	tied->unordered = false;
-}
-
-/* Counts the first ticks, at most n. */
-static void ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns)
-{
-	size_t taken = 0;
-	if (tied->unordered) {
-		ticks_sort(tied);
-	}
-	while (taken < n && taken < tied->ticks && tied->tick[taken].t_ns <= limit_ns) {
-		tick_count(tied, &tied->tick[taken++]);
-	}
-	tied->ticks -= taken;
-	memmove(&tied->tick[0], &tied->tick[taken], tied->ticks * sizeof(tied->tick[0]));
-}
-
-/* In order, when it is not far from the end; else they are sorted later. */
-static void tick_add(struct app_frames *tied, const struct app_tick *tick)
-{
-	if (tied->ticks == APP_TICKS_MAX) {
-		ticks_take(tied, APP_TICKS_MAX / 2, UINT64_MAX);
-	}
-	size_t at = tied->ticks++;
-	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
-	uint64_t t_ns = tick->t_ns;
-	if (least > 0 && tied->tick[least - 1].t_ns > t_ns) {
-		tied->unordered = true;
-	}
-	if (tied->unordered) {
-		least = at;
-	}
-	while (at > least && tied->tick[at - 1].t_ns > t_ns) {
-		tied->tick[at] = tied->tick[at - 1];
-		at--;
-	}
-	tied->tick[at] = *tick;
 }
 
 /* Starts anew with the first frame of an app that came back. */
@@ -182,6 +102,7 @@ static void note_begin(struct app_frames *tied, struct app_process *process)
 		tied->app->frames->interval_from_ns = process->attached_ns;
 		if (tied->app->processes == 1 && tied->app->frames->count > 0) {
 			frames_restart(tied->app->frames);
+			app_loop_warm_up(&tied->app->loop, tied->app->frames->settings.warmup);
 		}
 	}
 }
@@ -207,6 +128,38 @@ static void keep_slow(struct app_frames *tied, const struct frame *frame)
 	tied->slow_count += tied->slow_count < APP_SLOW_FRAMES;
 }
 
+/* A frame without a FRAME record, where others have one. */
+static void note_unended(struct app_frames *tied, const struct frame *frame)
+{
+	tied->unfinished += frame->runs > 0;
+	tied->unended += frame->runs > 0 && frame->end_ns > tied->record_ns;
+	if (tied->unended >= APP_FRAMES_UNENDED) {
+		tied->ticking = tied->of_ids = tied->table->of_records = false;
+		tied->table->stage_grace_ns = FRAME_TABLE_GRACE_NS;
+	}
+}
+
+/* An iteration of the app's loop: not a bare tick, which is one in another way. */
+static void note_iteration(struct app_frames *tied, struct frame *frame)
+{
+	bool single = (frame->parts & (frame->parts - 1)) == 0;
+	bool endless = !frame->has_frame && single && frame->runs > APP_FRAMES_ENDLESS;
+	if (!endless && (frame->runs > 0 || (frame->has_frame && !frame->is_tick))) {
+		frame->counted = app_loop_frame(tied->app, frame, tied->stage);
+	}
+}
+
+void app_frame_odd(struct app_process *process, uint32_t index, const struct app_frame_run *run,
+	struct frame *frame)
+{
+	struct stage *stage = process->stages[index];
+	if (run->left_out) {
+		frame->spoilt = true;
+	} else { /* late, or of those that share a place */
+		app_loop_add(stage, 1, run->end_ns - run->start_ns);
+	}
+}
+
 static void take_done(void *ctx, struct frame *frame)
 {
 	struct app_frames *tied = ctx;
@@ -214,15 +167,16 @@ static void take_done(void *ctx, struct frame *frame)
 	uint64_t latency_ns = frame_latency_ns(frame);
 	uint64_t took_ns = latency_ns > 0 ? latency_ns : frame->delta_ns;
 	if (tied->of_ids && !frame->has_frame) {
-		tied->unfinished += frame->runs > 0;
+		note_unended(tied, frame);
 		return;
 	}
+	note_iteration(tied, frame);
 	frame->throttled = app_throttled_at(tied->apps, frame->end_ns);
 	if (!tied->ticking && frame->runs > 0) {
 		const struct app_tick tick = {
 			.t_ns = frame->end_ns, .id = frame->id, .took_ns = latency_ns};
 		frame->ticked = true;
-		tick_add(tied, &tick);
+		app_tick_add(tied, &tick);
 	}
 	if (latency_ns > 0) {
 		frames_latency(frames, latency_ns, frame->sum_ns, frame->throttled);
@@ -236,6 +190,16 @@ static void take_done(void *ctx, struct frame *frame)
 	}
 }
 
+/* What was seen last in a frame, other than bare ticks. */
+static void note_framed(struct app_frames *tied)
+{
+	const struct frame *frame = tied->table ? tied->table->hot : NULL;
+	uint64_t *framed_ns = &tied->app->loop.framed_ns;
+	if (frame && (frame->runs > 0 || !frame->is_tick) && frame->end_ns > *framed_ns) {
+		*framed_ns = frame->end_ns;
+	}
+}
+
 bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record)
 {
@@ -246,6 +210,7 @@ bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slo
 	const struct app_tick tick = {.t_ns = record->start_ns + record->value,
 		.id = record->frame,
 		.took_ns = record->value};
+	bool iterates = true;
 	note_begin(tied, process);
 	tied->ticking = true;
 	if (record->frame != PROTO_NO_FRAME && table_of(apps, process->app)) {
@@ -253,19 +218,25 @@ bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slo
 			.start_ns = record->start_ns,
 			.end_ns = tick.t_ns,
 			.born_ns = process->attached_ns,
-			.thread = slot + process->tied.serial * UINT64_C(7)};
-		const struct frame *frame = frame_table_find(tied->table, record->frame);
-		bool counted = frame && frame->ticked && !frame->has_frame;
+			.thread = app_thread(process, slot)};
+		bool known;
 		if (!tied->of_ids) {
 			tied->of_ids = true; /* each frame will be ended by its record */
 			tied->table->stage_grace_ns = FRAME_TABLE_GRACE_MAX_NS;
 		}
-		frame_table_frame(tied->table, &piece);
-		if (counted) {
+		tied->unended = 0;
+		tied->record_ns = tick.t_ns;
+		const struct frame *frame = frame_table_frame(tied->table, &piece, &known);
+		iterates = record->value == 0 && frame->runs == 0;
+		if (known || frame->ticked) {
 			return true;
 		}
 	}
-	tick_add(tied, &tick);
+	if (iterates) {
+		note_framed(tied);
+		app_loop_tick(process->app, tick.t_ns, app_thread_bit(process, slot));
+	}
+	app_tick_add(tied, &tick);
 	return true;
 }
 
@@ -277,6 +248,7 @@ bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t in
 	}
 	uint8_t place = frame_table_place(table, process->stages[index]->name);
 	process->tied.place[index] = (uint8_t)(place + 1);
+	process->app->tied->stage[place] = place < FRAME_STAGES ? process->stages[index] : NULL;
 	process->tied.table = table;
 	note_begin(process->app->tied, process);
 	return true;
@@ -296,7 +268,7 @@ bool app_take_context(struct apps *apps, struct app_process *process, uint32_t s
 		.start_ns = record->start_ns,
 		.end_ns = record->start_ns,
 		.born_ns = process->attached_ns,
-		.thread = slot + process->tied.serial * UINT64_C(7)};
+		.thread = app_thread(process, slot)};
 	frame_table_context(table, &piece, record->value, record->cpu_us);
 	return true;
 }
@@ -331,11 +303,11 @@ static void settle(struct app_frames *tied, uint64_t horizon_ns)
 		uint64_t grace_ns = tied->table->stage_grace_ns;
 		limit_ns = horizon_ns > grace_ns ? horizon_ns - grace_ns : 0;
 	}
-	ticks_take(tied, APP_TICKS_MAX, limit_ns);
+	app_ticks_take(tied, APP_TICKS_MAX, limit_ns);
 	if (tied->table) {
 		frame_table_settle(tied->table, horizon_ns);
 		if (!tied->ticking) {
-			ticks_take(tied, APP_TICKS_MAX, limit_ns);
+			app_ticks_take(tied, APP_TICKS_MAX, limit_ns);
 		}
 	}
 }

@@ -20,6 +20,8 @@ enum {
 	APP_TICKS_MAX = 512, /* that wait for their order; more of one pass come out of order */
 	APP_SLOW_FRAMES = 32,
 	APP_SLOW_MIN_FRAMES = 20, /* frames that must have been seen before one is slow */
+	APP_FRAMES_UNENDED = 8,	  /* in a row, and FRAME records have come to an end */
+	APP_FRAMES_ENDLESS = 64,  /* runs of its only stage: its id is the same for ever */
 };
 
 #define APP_FRAMES_WAIT_NS UINT64_C(1000000000)
@@ -48,11 +50,14 @@ struct app_tick {
 struct app_frames {
 	struct apps *apps;
 	struct app *app;
-	struct frame_table *table; /* NULL until the first frame id */
-	bool ticking;		   /* FRAME records come */
-	bool of_ids;		   /* FRAME records with ids come */
-	uint64_t unfinished;	   /* frames with stages that no FRAME record ended */
-	uint64_t slow_ns;	   /* a frame that takes longer is slow; 0 = not known yet */
+	struct frame_table *table;	       /* NULL until the first frame id */
+	struct stage *stage[FRAME_STAGES + 1]; /* of the table's places; NULL: gone */
+	bool ticking;			       /* FRAME records come */
+	bool of_ids;			       /* FRAME records with ids come */
+	uint32_t unended; /* frames without one since the last, which ended then: */
+	uint64_t record_ns;
+	uint64_t unfinished; /* frames with stages that no FRAME record ended */
+	uint64_t slow_ns;    /* a frame that takes longer is slow; 0 = not known yet */
 	uint64_t slow_seen;
 	struct frame *slow; /* ring of copies; NULL until the first */
 	size_t slow_count, slow_next;
@@ -73,6 +78,8 @@ void app_frames_gone(struct apps *apps, struct app_process *process);
 /* Each interval: the stream's numbers, to tell what is slow. */
 void app_frames_note(struct app *app, const struct frames_stats *stats);
 void app_frames_destroy(struct app_frames *tied);
+/* The stage goes. */
+void app_frames_forget(struct app *app, const struct stage *stage);
 
 /* The newest frames, or slow ones, newest first; at most n. How many. Valid until the next record.
  */

@@ -74,7 +74,7 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	case PROTO_KIND_BEGIN:
 	case PROTO_KIND_END:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_by_id(apps, process, record, record->kind == PROTO_KIND_END);
+		       app_take_by_id(apps, process, slot, record, record->kind == PROTO_KIND_END);
 	case PROTO_KIND_FRAME:
 		return believable_time(process, record->start_ns, record->value, now_ns) &&
 		       app_take_frame(apps, process, slot, record);

@@ -84,6 +84,7 @@ static uint8_t first_of_unit(const struct app *app, size_t i)
 void app_relate(const struct app *app, struct app_relations *ret)
 {
 	memset(ret, 0, sizeof(*ret));
+	app_loop_window(app, &ret->window);
 	for (size_t i = 0; i < app->stages; i++) {
 		const struct stage *stage = app->stage[i];
 		ret->parent[i] = parent_of(app, stage);
@@ -113,20 +114,33 @@ void app_relate(const struct app *app, struct app_relations *ret)
 	}
 }
 
-double app_per_frame_ms(const struct app *app, const struct stage *stage,
-	const struct stage_query *query, double *runs)
+/* While no frame is finished. Frames are on their way: what carries no id is of none of them. */
+static double unfinished_ms(
+	const struct app *app, const struct stage *stage, const struct stage_query *query)
 {
-	double per_id = 1;
-	const struct frames *frames = app->frames;
-	if (frames && frames->count > 1 && frames->skipped_ids > 0) {
-		per_id = (double)frames->count / (double)(frames->count + frames->skipped_ids);
-	}
-	double runs_per_frame = stage_runs_per_frame(stage, per_id);
+	bool framed = app->tied && app->tied->table;
+	return framed && stage->last_frame == PROTO_NO_FRAME ? 0 : stage_mean_ms(stage, query);
+}
+
+double app_per_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage *stage, const struct stage_query *query, double *runs)
+{
+	const struct loop_window *window = &relations->window;
+	bool known = window->iterations > 0;
+	struct loop_sum sum = app_loop_cost(app, window, stage);
+	double frames = known ? (double)window->iterations : (double)NAN;
+	double per_frame = (double)sum.runs / frames;
 	if (runs) {
-		*runs = runs_per_frame;
+		*runs = per_frame;
 	}
-	double mean_ms = stage_mean_ms(stage, query);
-	return isnan(runs_per_frame) ? mean_ms : mean_ms * runs_per_frame;
+	if (stage->count == 0) {
+		return (double)NAN;
+	}
+	if (!known) {
+		return unfinished_ms(app, stage, query);
+	}
+	return query->filter == STAGE_ALL ? (double)sum.ns / frames / 1e6
+					  : stage_mean_ms(stage, query) * per_frame;
 }
 
 double app_frame_ms(const struct app *app, const struct app_relations *relations,
@@ -134,9 +148,9 @@ double app_frame_ms(const struct app *app, const struct app_relations *relations
 {
 	double sum_ms = 0;
 	for (size_t i = 0; i < app->stages; i++) {
-		double cost_ms = relations->counts[i]
-					 ? app_per_frame_ms(app, app->stage[i], query, NULL)
-					 : (double)NAN;
+		double cost_ms = relations->counts[i] ? app_per_frame_ms(app, relations,
+								app->stage[i], query, NULL)
+						      : (double)NAN;
 		sum_ms += isnan(cost_ms) ? 0 : cost_ms;
 	}
 	return sum_ms;
@@ -148,5 +162,6 @@ double app_stage_share(const struct app *app, const struct stage *stage)
 	struct app_relations relations;
 	app_relate(app, &relations);
 	double frame_ms = app_frame_ms(app, &relations, &recent);
-	return frame_ms > 0 ? app_per_frame_ms(app, stage, &recent, NULL) / frame_ms : (double)NAN;
+	return frame_ms > 0 ? app_per_frame_ms(app, &relations, stage, &recent, NULL) / frame_ms
+			    : (double)NAN;
 }

@@ -25,20 +25,23 @@ struct app_relations {
 	 * same group does not count again */
 	uint64_t total_ns;
 	uint64_t category_ns[APP_STAGES_MAX], unit_ns[APP_STAGES_MAX];
+	struct loop_window window; /* what a frame costs is known of this */
 };
 
 void app_relate(const struct app *app, struct app_relations *ret);
 
-/* Mean wall time that the stage costs per frame of its app, ms: a stage of every k-th frame costs a
- * k-th of a run. *runs: the runs per frame, NAN when they are not known; then it is the mean. NAN
- * without a run. runs may be NULL. */
-double app_per_frame_ms(const struct app *app, const struct stage *stage,
-	const struct stage_query *query, double *runs);
+/* What the stage costs per frame of its app (per iteration of its loop, app_loop.h), ms: time spent
+ * in it inside the frames of the recent window / these frames. Of a filtered query: the mean of its
+ * runs * runs per frame. *runs: the runs per frame. Before the first frame is over it is the mean
+ * of its runs, and *runs is NAN. NAN without a run. runs may be NULL. */
+double app_per_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage *stage, const struct stage_query *query, double *runs);
 
-/* The sum of that over the stages that count: a frame's wall time. 0 when nothing is known. */
+/* The sum of that over the stages that count: a frame's time, if one runs after the other. 0 when
+ * nothing is known. */
 double app_frame_ms(const struct app *app, const struct app_relations *relations,
 	const struct stage_query *query);
 
-/* The stage's share of the wall time of a frame, 0..1, over the recent window. Nested stages have
- * their share of the same sum. NAN when nothing is known. */
+/* The stage's share of the time of a frame, 0..1, over the recent window. Nested stages have their
+ * share of the same sum. NAN when nothing is known. */
 double app_stage_share(const struct app *app, const struct stage *stage);

@@ -16,6 +16,29 @@ static bool all_are_exact(const struct app *app)
 	return exact;
 }
 
+/* What is in no frame and not in TOTAL. */
+static void outside_lines(struct report *report)
+{
+	bool begun = false;
+	for (size_t i = 0; i < report->app->stages; i++) {
+		const struct stage *stage = report->app->stage[i];
+		const struct loop_sum *outside = &stage->loop.outside;
+		if (outside->runs == 0) {
+			continue;
+		}
+		if (!begun) {
+			report_line(report, "\nOutside frames");
+			report_line(report, "%-*s %10s %10s %10s", report->width, "Stage",
+				"Mean ms", "Total s", "Count");
+			begun = true;
+		}
+		report_line(report, "%-*s %10.1f %10.3f %10" PRIu64, report->width,
+			report_stage_name(stage).text,
+			(double)outside->ns / (double)outside->runs / 1e6,
+			(double)outside->ns / 1e9, outside->runs);
+	}
+}
+
 void report_pipeline(struct report *report)
 {
 	const struct app *app = report->app;
@@ -38,12 +61,14 @@ void report_pipeline(struct report *report)
 			report_stage_name(stage).text, answer.summary.mean, answer.summary.p95,
 			answer.summary.p99, stage->count);
 	}
-	report_line(report, "%-*s %10.1f", report->width, "TOTAL", mean_ms);
+	report_line(report, "%-*s %10.1f%s", report->width, "TOTAL", mean_ms,
+		app_loop_is_parallel(app) ? " (sequential: stages run on several threads)" : "");
 	report_line(
 		report, "%-*s %10.1f", report->width, "MAX FPS", mean_ms > 0 ? 1000 / mean_ms : 0);
 	if (report->estimated) {
 		report_line(report, "(percentiles of the whole run: within 1 %%)");
 	}
+	outside_lines(report);
 }
 
 /* Groups by their time, the longest first; group_of names each by the index of its first stage. */

@@ -120,6 +120,8 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 	apps_forget_sum(apps);
 	app_save_forget(apps, owner->stage[index]);
 	app_hang_forget(owner, NULL, owner->stage[index]);
+	app_frames_forget(owner, owner->stage[index]);
+	app_loop_forget(owner, owner->stage[index]);
 	app_metrics_retire_stage(apps, owner->stage[index]);
 	stage_destroy(owner->stage[index]);
 	owner->stages--;

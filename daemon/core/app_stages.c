@@ -131,6 +131,9 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 		stage_create(name, apps->options.stage_window, &stage) < 0) {
 		return NULL;
 	}
+	if (app->loop.step == 0) {
+		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window);
+	}
 	stage_join(apps, app, stage);
 	return stage;
 }

@@ -13,6 +13,7 @@
 #include "daemon/core/app_energy.h"
 #include "daemon/core/app_frames.h"
 #include "daemon/core/app_hang.h"
+#include "daemon/core/app_loop.h"
 #include "daemon/core/app_marks.h"
 #include "daemon/core/app_values.h"
 #include "daemon/core/frames.h"
@@ -113,6 +114,7 @@ struct app {
 	struct frames *frames;		     /* NULL until the first frame */
 	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
 	struct app_energy energy;
+	struct app_loop loop;	    /* app_loop.h */
 	struct events_log *log;	    /* its raw records; NULL until the first */
 	struct app_accounting past; /* sums over processes of the run that went */
 	uint64_t restarts;	    /* processes of the app beyond the first */

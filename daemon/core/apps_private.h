@@ -85,11 +85,13 @@ void app_by_id_destroy(struct app_by_id *queue);
 struct app_frame_run {
 	uint64_t frame, start_ns, end_ns;
 	uint32_t slot;
-	bool nested; /* inside of another stage */
+	bool nested;   /* inside of another stage */
+	bool by_id;    /* slot is not known */
+	bool left_out; /* of the stage's statistics: warm-up */
 };
 
 /* What a believable record does; each in the file of its kind. False: it was of no use. */
-bool app_take_by_id(struct apps *apps, struct app_process *process,
+bool app_take_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, bool end);
 bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
@@ -131,8 +133,28 @@ bool app_take_context(struct apps *apps, struct app_process *process, uint32_t s
 bool app_take_frames_deadline(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
 
+/* A tick that waits for its order. */
+void app_tick_add(struct app_frames *tied, const struct app_tick *tick);
+/* Counts the first ticks, at most n, up to this time. */
+void app_ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns);
+
 /* Before the first run of a declaration whose stage exists; false: no memory. */
 bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
+
+/* A run that is not counted when its frame is finished. */
+void app_frame_odd(struct app_process *process, uint32_t index, const struct app_frame_run *run,
+	struct frame *frame);
+
+/* A number for a thread of an app. */
+static inline uint64_t app_thread(const struct app_process *process, uint32_t slot)
+{
+	return slot + process->tied.serial * UINT64_C(7);
+}
+
+static inline uint64_t app_thread_bit(const struct app_process *process, uint32_t slot)
+{
+	return UINT64_C(1) << app_thread(process, slot) % 64;
+}
 
 /* index: of the declaration; its stage exists. */
 static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
@@ -146,9 +168,14 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.start_ns = run->start_ns,
 		.end_ns = run->end_ns,
 		.born_ns = process->attached_ns,
-		.thread = run->slot + process->tied.serial * UINT64_C(7)};
-	frame_table_run(process->tied.table, &piece, (uint8_t)(process->tied.place[index] - 1),
-		run->nested);
+		.thread = app_thread(process, run->slot),
+		.by_id = run->by_id};
+	uint8_t place = (uint8_t)(process->tied.place[index] - 1);
+	struct frame *frame = frame_table_run(process->tied.table, &piece, place, run->nested);
+	if (__builtin_expect(frame->counted | run->left_out | (place == FRAME_STAGES), 0)) {
+		const struct app_frame_run copy = *run;
+		app_frame_odd(process, index, &copy, frame);
+	}
 }
 
 /* Applies what waits; with force nothing goes on waiting. */

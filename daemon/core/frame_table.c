@@ -103,21 +103,35 @@ static uint32_t victim(const struct frame_table *table, uint32_t set)
 	return best;
 }
 
-/* FRAME_TABLE_FRAMES when it is not there. */
-static uint32_t search(const struct frame_table *table, uint64_t id)
+/* How many frames have begun since, this one included. */
+static uint32_t age_of(const struct frame_table *table, uint32_t at)
 {
-	uint32_t set = set_of(id);
-	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
-		if (table->ids[at] == id && table->state[at] != FRAME_FREE) {
-			return at;
-		}
-	}
-	return FRAME_TABLE_FRAMES;
+	return table->begins - table->begun[at];
 }
 
-struct frame *frame_table_find(struct frame_table *table, uint64_t id)
+/* The newest frame of the id that is older than this age; FRAME_TABLE_FRAMES: none. */
+static uint32_t search(const struct frame_table *table, uint64_t id, uint32_t than)
 {
-	uint32_t at = search(table, id);
+	uint32_t set = set_of(id), best = FRAME_TABLE_FRAMES, least = UINT32_MAX;
+	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
+		uint32_t age = age_of(table, at);
+		if (table->ids[at] == id && table->state[at] != FRAME_FREE && age > than &&
+			age < least) {
+			best = at;
+			least = age;
+		}
+	}
+	return best;
+}
+
+struct frame *frame_table_find(struct frame_table *table, uint64_t id, uint64_t t_ns)
+{
+	uint32_t at = search(table, id, 0), newest = at;
+	while (at < FRAME_TABLE_FRAMES && table->frame[at].start_ns > t_ns &&
+		table->frame[at].end_ns != t_ns) {
+		at = search(table, id, age_of(table, at));
+	}
+	at = at < FRAME_TABLE_FRAMES ? at : newest;
 	return at < FRAME_TABLE_FRAMES ? &table->frame[at] : NULL;
 }
 
@@ -145,26 +159,103 @@ static void note_late(
 	*kept = grace > *kept ? grace : *kept;
 }
 
-struct frame *frame_table_seek(struct frame_table *table, const struct frame_piece *piece)
+/* The stage that the frame began with runs again, after others. */
+static bool begins_again(const struct frame_table *table, const struct frame *frame,
+	const struct frame_piece *piece, uint8_t place)
 {
-	uint32_t at = search(table, piece->id);
+	return !table->of_records && !frame->ended_ns && (frame->parts & (frame->parts - 1)) &&
+	       frame->part[place].start_ns == frame->start_ns && piece->start_ns >= frame->end_ns;
+}
+
+/* The frame has ended, as far as the piece can be of it. */
+static bool is_over(const struct frame_table *table, uint32_t at, const struct frame_piece *piece,
+	uint8_t place)
+{
+	const struct frame *frame = &table->frame[at];
+	bool ran = place != FRAME_NO_STAGE && (frame->parts >> place & 1);
+	bool after = frame->ended_ns && piece->start_ns >= frame->ended_ns;
+	if (table->state[at] == FRAME_DONE && is_another(frame, piece)) {
+		return true;
+	}
+	if (after && frame->owner == piece->thread && place != FRAME_NO_STAGE) {
+		return ran || !frame->is_tick;
+	}
+	uint64_t thread = UINT64_C(1) << piece->thread % 64;
+	if (!piece->by_id && table->current[piece->thread % 64] == table->begun[at] + 1) {
+		return ran && begins_again(table, frame, piece, place);
+	}
+	bool far = age_of(table, at) > FRAME_TABLE_NEAR;
+	if (!ran) { /* threads may be far apart, one thread is not from itself */
+		return far && frame->threads == thread && !piece->by_id;
+	}
+	bool elsewhere = !piece->by_id && (frame->threads & thread);
+	return after || elsewhere || far;
+}
+
+/* The place of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. */
+static uint32_t frame_of(
+	const struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	uint32_t at = search(table, piece->id, 0);
 	if (at == FRAME_TABLE_FRAMES) {
-		at = victim(table, set_of(piece->id));
-		if (table->state[at] == FRAME_OPEN) {
-			table->forced++;
-			finish(table, at);
-		}
-		begin(table, at, piece->id);
-	} else if (table->state[at] == FRAME_DONE) {
-		if (is_another(&table->frame[at], piece)) {
-			begin(table, at, piece->id);
-		} else {
-			note_late(table, &table->frame[at], piece);
+		return at;
+	}
+	if (piece->end_ns < table->frame[at].start_ns) { /* it may be late for the one before */
+		uint32_t older = search(table, piece->id, age_of(table, at));
+		if (older < FRAME_TABLE_FRAMES && !is_over(table, older, piece, place)) {
+			return older;
 		}
 	}
+	return is_over(table, at, piece, place) ? FRAME_TABLE_FRAMES : at;
+}
+
+static struct frame *use(struct frame_table *table, uint32_t at, const struct frame_piece *piece)
+{
 	table->hot = &table->frame[at];
 	table->hot_id = table->state[at] == FRAME_OPEN ? piece->id : PROTO_NO_FRAME;
+	table->hot_thread = piece->thread;
+	if (piece->by_id) { /* it says nothing about where a thread is */
+		table->hot_id = PROTO_NO_FRAME;
+		table->threads = UINT64_MAX;
+	} else {
+		table->current[piece->thread % 64] = table->begun[at] + 1;
+		table->threads |= UINT64_C(1) << piece->thread % 64;
+	}
 	return table->hot;
+}
+
+static struct frame *begin_of(struct frame_table *table, const struct frame_piece *piece)
+{
+	uint32_t at = victim(table, set_of(piece->id));
+	if (table->state[at] == FRAME_OPEN) {
+		table->forced++;
+		finish(table, at);
+	}
+	begin(table, at, piece->id);
+	return use(table, at, piece);
+}
+
+struct frame *frame_table_seek(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	uint32_t at = frame_of(table, piece, place);
+	if (at == FRAME_TABLE_FRAMES) {
+		return begin_of(table, piece);
+	}
+	struct frame *frame = &table->frame[at];
+	if (table->state[at] == FRAME_DONE) {
+		note_late(table, frame, piece);
+	}
+	frame->shared |= place != FRAME_NO_STAGE && (frame->parts >> place & 1) &&
+			 table->current[piece->thread % 64] != table->begun[at] + 1;
+	return use(table, at, piece);
+}
+
+struct frame *frame_table_again(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	bool over = is_over(table, (uint32_t)(table->hot - table->frame), piece, place);
+	return over ? begin_of(table, piece) : table->hot;
 }
 
 void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
@@ -179,17 +270,37 @@ void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
 	}
 }
 
-void frame_table_frame(struct frame_table *table, const struct frame_piece *piece)
+/* Which frame a FRAME record is of; FRAME_TABLE_FRAMES: of another one than is there. */
+static uint32_t frame_of_record(
+	const struct frame_table *table, const struct frame_piece *piece, bool *known)
 {
-	struct frame *frame = frame_table_frame_of(table, piece);
-	if (frame->has_frame) {
-		uint32_t at = (uint32_t)(frame - table->frame);
-		if (table->state[at] == FRAME_OPEN) {
-			finish(table, at);
-		}
-		begin(table, at, piece->id);
-		table->hot = frame;
-		table->hot_id = piece->id;
+	uint32_t at = frame_of(table, piece, FRAME_NO_STAGE);
+	if (at == FRAME_TABLE_FRAMES) {
+		return at;
+	}
+	const struct frame *frame = &table->frame[at];
+	bool took_part = frame->threads >> piece->thread % 64 & 1;
+	bool own = frame->owner == piece->thread;
+	if (!frame->ended_ns) { /* what lies before the record is left of one that had none */
+		return took_part && frame->end_ns < piece->start_ns ? FRAME_TABLE_FRAMES : at;
+	}
+	bool around = own && frame->is_tick && piece->start_ns <= frame->ended_ns &&
+		      piece->start_ns < piece->end_ns && frame->ended_ns <= piece->end_ns;
+	*known = around || (!own && took_part && !frame->shared);
+	return *known ? at : FRAME_TABLE_FRAMES;
+}
+
+struct frame *frame_table_frame(
+	struct frame_table *table, const struct frame_piece *piece, bool *known)
+{
+	*known = false;
+	uint32_t at = frame_of_record(table, piece, known);
+	bool there = at < FRAME_TABLE_FRAMES;
+	struct frame *frame = there ? use(table, at, piece) : begin_of(table, piece);
+	if (!*known || frame->owner == piece->thread) {
+		frame->ended_ns = piece->end_ns;
+		frame->owner = piece->thread;
+		frame->is_tick = piece->start_ns == piece->end_ns;
 	}
 	frame->has_frame = true;
 	if (piece->start_ns < piece->end_ns) {
@@ -197,6 +308,9 @@ void frame_table_frame(struct frame_table *table, const struct frame_piece *piec
 	} else if (piece->end_ns > frame->end_ns) {
 		frame->end_ns = piece->end_ns;
 	}
+	table->of_records = true;
+	table->hot_id = PROTO_NO_FRAME; /* what comes next may be of another one */
+	return frame;
 }
 
 static void add_saturating(uint32_t *sum, uint64_t add)
@@ -207,7 +321,7 @@ static void add_saturating(uint32_t *sum, uint64_t add)
 void frame_table_context(struct frame_table *table, const struct frame_piece *piece,
 	uint64_t context, uint32_t run_delay_us)
 {
-	struct frame *frame = frame_table_frame_of(table, piece);
+	struct frame *frame = frame_table_frame_of(table, piece, FRAME_NO_STAGE);
 	frame->has_context = true;
 	add_saturating(&frame->voluntary_switches, context & 0xffff);
 	add_saturating(&frame->involuntary_switches, context >> 16 & 0xffff);
@@ -221,9 +335,24 @@ void frame_table_context(struct frame_table *table, const struct frame_piece *pi
 	}
 }
 
+static bool of_one_thread(const struct frame_table *table)
+{
+	return !table->of_records && table->late == 0 &&
+	       (table->threads & (table->threads - 1)) == 0;
+}
+
+const struct frame *frame_table_current(const struct frame_table *table)
+{
+	bool open = table->hot && table->state[table->hot - table->frame] == FRAME_OPEN;
+	return open && of_one_thread(table) ? table->hot : NULL;
+}
+
 static bool due(const struct frame_table *table, const struct frame *frame, uint64_t horizon_ns)
 {
 	uint64_t grace = frame->has_frame ? table->frame_grace_ns : table->stage_grace_ns;
+	if (frame != table->hot && of_one_thread(table)) {
+		grace = 0;
+	}
 	return horizon_ns == UINT64_MAX ||
 	       (horizon_ns >= grace && frame->end_ns <= horizon_ns - grace);
 }

@@ -10,7 +10,6 @@
 
 /* In stages.c. True: the run is one of the warm-up. */
 bool stage_left_out(struct stage *stage, uint64_t end_ns);
-void stage_begin_block(struct stage *stage, const struct stage_block *block);
 void stage_take_cost(struct stage *stage, const struct stage_run *run);
 void stage_take_throttled(struct stage *stage, uint64_t duration_ns);
 
@@ -34,21 +33,16 @@ static inline void stage_judge(struct stage *stage, uint64_t duration_ns, uint64
 	}
 }
 
-static inline __attribute__((always_inline)) void stage_take(
+/* False: the run is one of the warm-up. */
+static inline __attribute__((always_inline)) bool stage_take(
 	struct stage *stage, const struct stage_run *run)
 {
 	uint64_t duration_ns = run->duration_ns;
 	uint64_t recent = run->end_ns >= stage->interval_from_ns;
 	pulse_note(&stage->pulse, run->end_ns);
 	if (__builtin_expect(stage->warmup_left > 0, 0) && stage_left_out(stage, run->end_ns)) {
-		return;
+		return false;
 	}
-	if (__builtin_expect(stage->block_next == 0, 0)) {
-		const struct stage_block block = {
-			.end_ns = run->end_ns, .frame = run->frame, .ticks = run->ticks};
-		stage_begin_block(stage, &block);
-	}
-	stage->block_next--;
 	if (__builtin_expect(stage->cpu || run->cpu_us != PROTO_CPU_NOT_MEASURED ||
 				     run->process_cpu_ns != UINT64_MAX ||
 				     run->rss_growth != INT64_MIN,
@@ -80,11 +74,9 @@ static inline __attribute__((always_inline)) void stage_take(
 	if (stage->deadline_ns) {
 		stage_judge(stage, duration_ns, recent);
 	}
-	stage->frame_runs = run->frame == stage->frame_now ? stage->frame_runs + 1 : 1;
-	stage->frame_now = run->frame;
-	stage->ticks_now = run->ticks;
 	if (run->end_ns > stage->last_ns) { /* slots are drained one after the other */
 		stage->last_ns = run->end_ns;
 		stage->last_frame = run->frame;
 	}
+	return true;
 }

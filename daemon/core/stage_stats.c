@@ -8,11 +8,6 @@
 
 #include "daemon/core/stage_window.h"
 
-enum {
-	TICKS_LEAST = 8,    /* frames that tell how often a stage runs, when they have no ids */
-	IDS_PER_RUN = 1000, /* ids further apart are no frame numbers (times, say) */
-};
-
 static bool wanted(enum stage_filter filter, enum throttle_value state)
 {
 	switch (filter) {
@@ -216,32 +211,4 @@ double stage_mean_ms(const struct stage *stage, const struct stage_query *query)
 		count = known ? count - hot_count : 0;
 	}
 	return count > 0 ? sum_ns / count / 1e6 : (double)NAN;
-}
-
-double stage_runs_per_frame(const struct stage *stage, double frames_per_id)
-{
-	if (stage->count == 0) {
-		return (double)NAN;
-	}
-	uint64_t begun = (stage->count - 1) / stage->block_size + 1;
-	size_t blocks = begun < STAGE_BLOCKS ? (size_t)begun : STAGE_BLOCKS;
-	const struct stage_block *first =
-		&stage->block[(stage->block_newest + STAGE_BLOCKS + 1 - blocks) % STAGE_BLOCKS];
-	double runs = (double)(blocks * stage->block_size - stage->block_next);
-	if (first->frame != PROTO_NO_FRAME && stage->frame_now != PROTO_NO_FRAME &&
-		stage->frame_now > first->frame) {
-		/* the newest frame may go on: its runs are left out, as it is */
-		double ids = (double)(stage->frame_now - first->frame);
-		runs -= (double)stage->frame_runs;
-		if (runs > 0 && ids / runs < IDS_PER_RUN) {
-			return runs / (ids * frames_per_id);
-		}
-		return (double)NAN;
-	}
-	if (first->ticks == 0 || stage->ticks_now < first->ticks + TICKS_LEAST) {
-		return (double)NAN;
-	}
-	double frames = (double)(stage->ticks_now - first->ticks);
-	/* ticks of another thread come up to a drain earlier or later */
-	return fabs(runs - 1 - frames) <= 2 ? 1 : (runs - 1) / frames;
 }

@@ -32,10 +32,5 @@ struct stage_answer {
 void stage_ask(const struct stage *stage, const struct stage_query *query, double *scratch,
 	struct stage_answer *ret);
 
-/* Runs per frame of the app over about the window: 1 for a stage of every frame, 0.2 for one of
- * every fifth. frames_per_id = frames that came of all frame ids that passed (1 = none was left
- * out). NAN: the runs belong to no frames, or there are too few. */
-double stage_runs_per_frame(const struct stage *stage, double frames_per_id);
-
 /* The mean that stage_ask would give, in ms, without sorting anything. */
 double stage_mean_ms(const struct stage *stage, const struct stage_query *query);

@@ -13,11 +13,6 @@
 #include "daemon/core/stage_open.h"
 #include "daemon/util/seam.h"
 
-static size_t block_size(size_t window)
-{
-	return window > STAGE_BLOCKS ? window / STAGE_BLOCKS : 1;
-}
-
 size_t stage_bytes(size_t window)
 {
 	return sizeof(struct stage) + window * sizeof(uint64_t) + sizeof(struct proto_histogram);
@@ -61,10 +56,8 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 	proto_histogram_init(stage->all);
 	proto_name_clean(name, strlen(name), stage->name);
 	stage->window = window;
-	stage->block_size = block_size(window);
 	stage->min_ns = UINT64_MAX;
 	stage->last_frame = PROTO_NO_FRAME;
-	stage->frame_now = PROTO_NO_FRAME;
 	stage->settings.rss_growth_limit = STAGE_RSS_GROWTH_LIMIT;
 	*ret = stage;
 	return 0;
@@ -222,13 +215,6 @@ void stage_take_throttled(struct stage *stage, uint64_t duration_ns)
 	}
 }
 
-void stage_begin_block(struct stage *stage, const struct stage_block *block)
-{
-	stage->block_next = stage->block_size;
-	stage->block_newest = stage->count > 0 ? (stage->block_newest + 1) % STAGE_BLOCKS : 0;
-	stage->block[stage->block_newest] = *block;
-}
-
 bool stage_left_out(struct stage *stage, uint64_t end_ns)
 {
 	if (stage->warmup_left == 0) {
@@ -277,17 +263,18 @@ void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t f
 	stage->abandoned += stage_open_add(stage->open, id, start_ns, frame);
 }
 
-void stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run)
+bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run)
 {
 	const struct stage_open_id *open = stage->open ? stage_open_find(stage->open, id) : NULL;
 	if (!open || run->end_ns < open->start_ns) {
 		stage->orphan_ends++;
-		return;
+		return false;
 	}
 	run->duration_ns = run->end_ns - open->start_ns;
 	run->frame = open->frame;
 	stage_open_remove(stage->open, id);
 	stage_event(stage, run);
+	return true;
 }
 
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us)

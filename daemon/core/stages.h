@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/core/app_energy.h"
+#include "daemon/core/app_loop.h"
 #include "daemon/core/pulse.h"
 #include "daemon/core/throttle_times.h"
 #include "proto/histogram.h"
@@ -27,12 +28,10 @@ struct stage_run {
 	int64_t rss_growth;	       /* bytes; INT64_MIN = not measured */
 	enum throttle_value throttled; /* the hardware's state when it ended */
 	bool failed;		       /* its body ended by an error */
-	uint64_t ticks;		       /* frames of the app so far; 0 = it counts none */
 };
 
 enum {
 	STAGE_OPEN_IDS = 32, /* begin/end by id that may overlap in one stage */
-	STAGE_BLOCKS = 8,    /* of a window, where its frames are noted */
 	STAGE_PARENTS = 4,   /* different parents that are told apart */
 };
 
@@ -67,11 +66,6 @@ struct stage_metrics {
 /* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
 struct stage_cpu {
 	uint32_t thread_us, process_us;
-};
-
-/* Where the window was at its every so manieth event. */
-struct stage_block {
-	uint64_t end_ns, frame, ticks;
 };
 
 struct stage {
@@ -116,6 +110,7 @@ struct stage {
 		uint64_t runs;
 	} parent[STAGE_PARENTS];
 	struct app_energy_share energy; /* by app_energy.c */
+	struct stage_loop loop;		/* by app_loop.c */
 	struct pulse pulse;		/* of all events, those of the warm-up as well */
 	/* Since the last stage_interval_reset, of events that ended since then or since the process
 	 * attached: what queued while nobody read is in the window, but it is not of now. */
@@ -131,11 +126,6 @@ struct stage {
 	bool cpu_refused;
 	struct proto_histogram *all, *throttled; /* the latter NULL until the first throttled */
 	bool throttled_refused;
-	/* frames: blocks begin every block_size events, the newest at block_newest */
-	size_t block_size, block_next, block_newest;
-	struct stage_block block[STAGE_BLOCKS];
-	uint64_t frame_now, frame_runs; /* frame of the newest event; its runs so far */
-	uint64_t ticks_now;
 	struct stage_open *open; /* NULL until the first begin by id */
 	struct stage_budget *budget;
 	/* owned by apps.c */
@@ -189,8 +179,8 @@ void stage_event(struct stage *stage, const struct stage_run *run);
  * taken the one begun first is abandoned; no memory for places: abandoned at once. */
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
 /* *run holds what is known of the end (end_ns, cpu_us, throttled …); duration and frame come from
- * the begin. */
-void stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run);
+ * the begin. False: there was none. */
+bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run);
 void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
 bool stage_is_open(const struct stage *stage, uint64_t id);
 /* Gives up every open begin, counted in abandoned. */

@@ -54,7 +54,8 @@ static void frame_record(uint64_t id, uint64_t from_ms, uint64_t to_ms)
 {
 	const struct frame_piece piece = {
 		.id = id, .start_ns = T0 + from_ms * MS, .end_ns = T0 + to_ms * MS};
-	frame_table_frame(table, &piece);
+	bool known;
+	frame_table_frame(table, &piece, &known);
 }
 
 START_TEST(a_frame_goes_from_its_first_start_to_its_last_end)
@@ -99,17 +100,17 @@ START_TEST(nested_stages_are_told_but_not_added_up)
 }
 END_TEST
 
-START_TEST(stages_beyond_sixteen_share_a_place)
+START_TEST(stages_beyond_the_table_share_a_place)
 {
 	char name[8];
-	for (unsigned i = 0; i < 30; i++) {
+	for (unsigned i = 0; i < FRAME_STAGES + 14; i++) {
 		snprintf(name, sizeof(name), "s%u", i);
 		run(1, i, i + 1, frame_table_place(table, name), 0);
 	}
 	frame_table_settle(table, UINT64_MAX);
 	ck_assert_uint_eq(frame_part_runs(&done[0].part[FRAME_STAGES]), 14);
 	ck_assert_uint_eq(frame_part_ns(&done[0].part[FRAME_STAGES]), 14 * MS);
-	ck_assert_uint_eq(done[0].sum_ns, 30 * MS);
+	ck_assert_uint_eq(done[0].sum_ns, (FRAME_STAGES + 14) * MS);
 	ck_assert_str_eq(frame_table_stage(table, 3), "s3");
 	ck_assert_str_eq(frame_table_stage(table, FRAME_STAGES), "(other)");
 }
@@ -118,16 +119,30 @@ END_TEST
 START_TEST(without_a_record_a_frame_is_done_after_the_grace)
 {
 	run(1, 0, 10, 0, 0);
-	run(2, 10, 20, 0, 0);
+	run(2, 10, 20, 0, 1); /* of several threads */
 	frame_table_settle(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS - 1);
 	ck_assert_uint_eq(done_count, 0);
 	frame_table_settle(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 1);
-	run(1, 500, 510, 0, 0); /* it waited long between two stages */
+	run(1, 500, 510, 1, 0); /* it waited long between two stages */
 	ck_assert_uint_eq(table->late, 1);
 	frame_table_settle(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 1); /* the next ones are waited for */
 	frame_table_settle(table, T0 + 20 * MS + 750 * MS);
+	ck_assert_uint_eq(done_count, 2);
+}
+END_TEST
+
+START_TEST(a_frame_of_the_only_thread_is_done_when_it_goes_on)
+{
+	run(1, 0, 10, 0, 0);
+	run(1, 10, 15, 1, 0);
+	run(2, 15, 20, 0, 0);
+	ck_assert_ptr_eq(frame_table_current(table), frame_table_find(table, 2, T0));
+	frame_table_settle(table, T0 + 20 * MS);
+	ck_assert_uint_eq(done_count, 1);
+	ck_assert_uint_eq(frame_latency_ns(&done[0]), 15 * MS);
+	frame_table_settle(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 2);
 }
 END_TEST
@@ -202,7 +217,7 @@ START_TEST(hostile_ids_are_bounded)
 	for (unsigned i = 0; i < 100000; i++) {
 		frame_table_run(table, &huge, 0, true);
 	}
-	const struct frame *frame = frame_table_find(table, 3);
+	const struct frame *frame = frame_table_find(table, 3, 0);
 	ck_assert_uint_eq(frame_part_ns(&frame->part[0]), FRAME_BUSY_MAX);
 	ck_assert_uint_eq(frame_part_runs(&frame->part[0]), UINT16_MAX);
 	for (unsigned i = 0; i < 100000; i++) {
@@ -568,8 +583,9 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_frame_goes_from_its_first_start_to_its_last_end);
 	tcase_add_test(tc, nested_stages_are_told_but_not_added_up);
-	tcase_add_test(tc, stages_beyond_sixteen_share_a_place);
+	tcase_add_test(tc, stages_beyond_the_table_share_a_place);
 	tcase_add_test(tc, without_a_record_a_frame_is_done_after_the_grace);
+	tcase_add_test(tc, a_frame_of_the_only_thread_is_done_when_it_goes_on);
 	tcase_add_test(tc, an_id_that_comes_again_is_another_frame);
 	tcase_add_test(tc, a_hundred_frames_are_in_work_at_once);
 	tcase_add_test(tc, hostile_ids_are_bounded);

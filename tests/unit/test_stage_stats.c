@@ -187,56 +187,6 @@ START_TEST(cpu_time_is_the_mean_of_the_runs_that_measured_it)
 }
 END_TEST
 
-/* covers G3.11 */
-START_TEST(runs_per_frame_come_from_frame_ids)
-{
-	static const struct {
-		uint64_t every, times;
-		double want;
-	} cases[] = {{1, 1, 1}, {5, 1, 0.2}, {1, 3, 3}, {30, 1, 1.0 / 30}};
-	for (size_t c = 0; c < 4; c++) {
-		struct stage *stage = make(1024);
-		for (uint64_t i = 0; i < 2000; i++) {
-			for (uint64_t k = 0; k < cases[c].times; k++) {
-				event(stage, MS, i * cases[c].every, THROTTLE_NO);
-			}
-			if (i == 1) {
-				near(stage_runs_per_frame(stage, 1), cases[c].want, 1e-12);
-			}
-		}
-		/* the window's first run may be the second of its frame */
-		near(stage_runs_per_frame(stage, 1), cases[c].want, 0.01);
-		near(stage_runs_per_frame(stage, 0.5), 2 * cases[c].want, 0.01);
-		stage_destroy(stage);
-	}
-}
-END_TEST
-
-START_TEST(runs_per_frame_come_from_ticks_when_runs_have_no_frame)
-{
-	struct stage *stage = make(1024);
-	ck_assert(isnan(stage_runs_per_frame(stage, 1)));
-	for (uint64_t i = 0; i < 100; i++) {
-		struct stage_run run = stage_run_of(i + 1, MS, PROTO_NO_FRAME);
-		run.ticks = 1 + 4 * i;
-		stage_event(stage, &run);
-	}
-	near(stage_runs_per_frame(stage, 1), 0.25, 1e-12);
-	stage_destroy(stage);
-	stage = make(1024); /* no frames at all */
-	event(stage, MS, PROTO_NO_FRAME, THROTTLE_NO);
-	event(stage, MS, PROTO_NO_FRAME, THROTTLE_NO);
-	ck_assert(isnan(stage_runs_per_frame(stage, 1)));
-	stage_destroy(stage);
-	stage = make(1024); /* times are no frame numbers */
-	for (uint64_t i = 0; i < 10; i++) {
-		event(stage, MS, i * 33333333, THROTTLE_NO);
-	}
-	ck_assert(isnan(stage_runs_per_frame(stage, 1)));
-	stage_destroy(stage);
-}
-END_TEST
-
 /* The metrics' numbers are those of ListStages, whatever the values are. */
 START_TEST(selected_percentiles_are_the_sorted_ones)
 {
@@ -281,8 +231,6 @@ int main(void)
 	tcase_add_test(tc, one_unknown_state_makes_unthrottled_null_with_a_reason);
 	tcase_add_test(tc, nothing_throttled_is_a_count_of_zero_and_nothing_known_a_reason);
 	tcase_add_test(tc, cpu_time_is_the_mean_of_the_runs_that_measured_it);
-	tcase_add_test(tc, runs_per_frame_come_from_frame_ids);
-	tcase_add_test(tc, runs_per_frame_come_from_ticks_when_runs_have_no_frame);
 	tcase_add_test(tc, selected_percentiles_are_the_sorted_ones);
 	Suite *suite = suite_create("stage_stats");
 	suite_add_tcase(suite, tc);

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""MAX FPS of real loops of many shapes against the rate of the time that they measured themselves."""
+import json
+import re
+import subprocess
+
+from harness import SOURCE, Daemon, program, run_tests, until
+
+APP = r'''
+import collections, json, sys, threading, time
+import edgeprof
+
+edgeprof.connect("loop")
+took = collections.deque(maxlen=300)  # ms in stages of each iteration
+now = [0.0]
+
+
+def work(name, ms, **options):
+    with edgeprof.stage(name, **options):
+        begin = time.monotonic()
+        time.sleep(ms / 1e3)
+        now[0] += (time.monotonic() - begin) * 1e3
+
+
+def iterations(ids, style, body):
+    for i in ids:
+        now[0] = 0.0
+        if style == "frame":
+            with edgeprof.frame(i):
+                body(i, {})
+        else:
+            body(i, {"frame": i} if style == "tag" else {})
+            if style == "tick":
+                edgeprof.tick()
+        took.append(now[0])
+
+
+def pair(i, options):
+    work("infer", 2, **options)
+    work("publish", 1, **options)
+
+
+def fifth(i, options):
+    pair(i, options)
+    if i % 5 == 0:
+        work("detect", 10, **options)
+
+
+def lazy(i, options):
+    work("infer", 400 if i == 1 else 2, **options)
+    work("publish", 1, **options)
+
+
+def after(i, options):
+    work("resize", 1, **options)
+
+
+shape, style = sys.argv[1:3]
+if shape == "one-off":
+    work("load model", 300)
+    iterations(range(60), style, pair)
+    if style in ("frame", "tag"):
+        work("save", 200)
+        iterations(range(60, 120), style, pair)
+elif shape == "library":
+    with edgeprof.memory_scope("load"):
+        time.sleep(0.3)
+    edgeprof.measure_model_footprint(sys.executable, lambda path: time.sleep(0.3))
+    iterations(range(60), style, pair)
+elif shape == "restart":
+    for _ in range(3):
+        iterations(range(40), style, pair)
+elif shape == "repeat":
+    iterations([i // 3 for i in range(90)], style, pair)
+elif shape == "backwards":
+    iterations(range(100, 0, -1), style, pair)
+elif shape == "fifth":
+    iterations(range(101), style, fifth)
+elif shape == "lazy":
+    iterations(range(330), style, lazy)
+elif shape == "tenth":
+    work("load model", 300)
+    iterations(range(10), style, pair)
+elif shape == "change":
+    iterations(range(100), "frame", pair)
+    iterations(range(320), style, after)
+elif shape == "threads":
+    other = threading.Thread(target=lambda: [work("upload", 2) for _ in range(60)])
+    iterations(range(60), style, pair)
+    mine = sum(took)
+    now[0] = 0.0
+    other.start()
+    other.join()
+if style == "tick":
+    took.popleft() if len(took) < 300 and shape != "change" else None  # it is ahead of the first tick
+print(json.dumps(sum(took) / len(took)), flush=True)
+sys.stdin.readline()
+'''
+
+LOOPS = [(shape, style) for shape in ("one-off", "fifth", "lazy", "tenth") for style in ("frame", "tag", "tick", "none")]
+LOOPS += [(shape, style) for shape in ("restart", "repeat", "backwards") for style in ("frame", "tag")]
+LOOPS += [("library", style) for style in ("frame", "tick", "none")] + [("change", "frame"), ("change", "tick")]
+
+
+def run(daemon, shape, style):
+    env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python"))
+    command = ["python3", "-c", APP, shape, style]
+    with program(command, env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as app:
+        expected = json.loads(app.stdout.readline())
+        app.stdin.write("\n")
+        app.stdin.flush()
+        app.stdin.close()
+        app.wait()
+    until("it ended", lambda: [a for a in daemon.call("ListApps")["apps"] if a["state"] == "ended"])
+    return expected, daemon.call("ListStages", app="loop")
+
+
+# covers G0.4 G0.5 G3.11, mistake 12
+def test_max_fps_is_the_rate_that_the_loop_measures():
+    wrong = []
+    for shape, style in LOOPS:
+        with Daemon() as daemon:
+            expected, reply = run(daemon, shape, style)
+            total = reply["totals"][0]
+            stages = {s["stage"]: s for s in reply["stages"]}
+            if abs(total["max_fps"] * expected / 1000 - 1) > 0.05:
+                wrong.append((shape, style, 1000 / expected, total))
+            assert not total["total_is_sequential"], total
+            kinds = {"frame": "frame", "tag": "frame", "tick": "tick", "none": "stage"}
+            assert total["iteration"] == kinds[style], (shape, style, total)
+            if shape in ("restart", "repeat", "backwards"):
+                assert {stages[n]["runs_per_frame"] for n in ("infer", "publish")} == {1}, (shape, style, stages)
+                frames = daemon.call("GetFrames", app="loop")["frames"][0]
+                assert frames["end_to_end_max_ms"] < 100, (shape, style, frames)
+            if shape == "one-off":
+                assert stages["load_model"]["outside_frames"]["count"] == 1, stages["load_model"]
+                text = daemon.ctl("stages", "loop").stdout
+                assert re.search(r"^Outside frames: load_model 1 x 30\d\.\d ms", text, re.M), text
+    assert not wrong, wrong
+
+
+def test_stages_on_two_threads_have_a_sequential_total():
+    with Daemon() as daemon:
+        run(daemon, "threads", "none")
+        assert daemon.call("ListStages", app="loop")["totals"][0]["total_is_sequential"]
+        assert "TOTAL (sequential)" in daemon.ctl("stages", "loop").stdout
+
+
+if __name__ == "__main__":
+    run_tests(globals())
