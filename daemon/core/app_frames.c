@@ -341,6 +341,16 @@ void app_frames_gone(struct apps *apps, struct app_process *process)
 	}
 }
 
+bool app_frames_open(const struct app *app)
+{
+	const struct app_frames *tied = app->tied;
+	bool open = tied && tied->ticks > 0;
+	for (size_t i = 0; tied && tied->table && i < FRAME_TABLE_FRAMES / 64; i++) {
+		open = open || tied->table->open[i] != 0;
+	}
+	return open;
+}
+
 void app_frames_note(struct app *app, const struct frames_stats *stats)
 {
 	bool timed = stats->end_to_end_count >= APP_SLOW_MIN_FRAMES;

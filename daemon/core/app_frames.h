@@ -75,6 +75,8 @@ void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, vo
 void app_frames_drained(struct apps *apps, struct app_process *process);
 /* Nothing more comes of the process; without any other the app's frames are all done. */
 void app_frames_gone(struct apps *apps, struct app_process *process);
+/* Frames wait for their end, or ticks for their turn. */
+bool app_frames_open(const struct app *app);
 /* Each interval: the stream's numbers, to tell what is slow. */
 void app_frames_note(struct app *app, const struct frames_stats *stats);
 void app_frames_destroy(struct app_frames *tied);

@@ -11,7 +11,6 @@
 #include "daemon/util/seam.h"
 
 enum { SETS = FRAME_TABLE_FRAMES / FRAME_TABLE_WAYS, SET_BITS = 5 };
-
 _Static_assert(SETS == 1 << SET_BITS, "sets");
 
 int frame_table_create(
@@ -65,7 +64,7 @@ static void finish(struct frame_table *table, uint32_t at)
 	table->done(table->ctx, frame);
 }
 
-/* Consecutive ids fall evenly into the sets (Knuth 6.4: multiples of the golden ratio). */
+/* Consecutive ids fall evenly into the sets (Knuth 6.4). */
 static uint32_t set_of(uint64_t id)
 {
 	return (uint32_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SET_BITS)) * FRAME_TABLE_WAYS;
@@ -185,7 +184,7 @@ static bool is_over(const struct frame_table *table, uint32_t at, const struct f
 		return ran && begins_again(table, frame, piece, place);
 	}
 	bool far = age_of(table, at) > FRAME_TABLE_NEAR;
-	if (!ran) { /* threads may be far apart, one thread is not from itself */
+	if (!ran) { /* one thread is never far from itself */
 		return far && frame->threads == thread && !piece->by_id;
 	}
 	bool elsewhere = !piece->by_id && (frame->threads & thread);
@@ -337,8 +336,8 @@ void frame_table_context(struct frame_table *table, const struct frame_piece *pi
 
 static bool of_one_thread(const struct frame_table *table)
 {
-	return !table->of_records && table->late == 0 &&
-	       (table->threads & (table->threads - 1)) == 0;
+	bool one = (table->threads & (table->threads - 1)) == 0;
+	return one && !table->of_records && table->late == 0;
 }
 
 const struct frame *frame_table_current(const struct frame_table *table)

@@ -21,6 +21,7 @@
 enum {
 	BUDGET = 4096, /* work of a turn: about 0.4 ms, the longest line may add half of it */
 	SWEEP_MS = 10000,
+	SETTLE_MS = 300, /* frames are waited for a little shorter than this */
 	UNIX_SOCKET = 0,
 	UDP_SOCKET,
 	SOCKETS,
@@ -37,8 +38,9 @@ struct statsd_socket {
 struct statsd {
 	struct statsd_socket socket[SOCKETS];
 	uv_timer_t sweep;
-	uv_idle_t rest;	  /* a timer of 0 ms would run again in the same turn */
-	unsigned handles; /* not yet closed */
+	uv_timer_t settle; /* runs while frames are open: no further line may come */
+	uv_idle_t rest;	   /* a timer of 0 ms would run again in the same turn */
+	unsigned handles;  /* not yet closed */
 	bool closing;
 	bool paused; /* a batch waits */
 	bool deaf;   /* too many descriptors wait for being closed: until the next sweep */
@@ -72,6 +74,14 @@ static void on_sweep(uv_timer_t *timer)
 	}
 }
 
+static void on_settle(uv_timer_t *timer)
+{
+	struct statsd *statsd = timer->data;
+	if (!statsd->paused && statsd_apps_settle(&statsd->apps, seam()->now_ns())) {
+		uv_timer_start(timer, on_settle, SETTLE_MS, 0);
+	}
+}
+
 static void on_rest(uv_idle_t *idle);
 
 static void stop_listening(struct statsd *statsd)
@@ -91,6 +101,9 @@ static void end_turn(struct statsd *statsd, bool all)
 	}
 	if (statsd->apps.count > 0 && !uv_is_active((uv_handle_t *)&statsd->sweep)) {
 		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+	}
+	if (all && statsd->apps.count > 0 && !uv_is_active((uv_handle_t *)&statsd->settle)) {
+		uv_timer_start(&statsd->settle, on_settle, SETTLE_MS, 0);
 	}
 	if (all && statsd->paused) {
 		statsd->paused = false;
@@ -212,6 +225,7 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 		}
 	}
 	uv_close((uv_handle_t *)&statsd->sweep, on_other_closed);
+	uv_close((uv_handle_t *)&statsd->settle, on_other_closed);
 	uv_close((uv_handle_t *)&statsd->rest, on_other_closed);
 	close_sockets(statsd);
 }
@@ -247,9 +261,10 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 	}
 	int r = statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
+	uv_timer_init(loop, &statsd->settle);
 	uv_idle_init(loop, &statsd->rest);
-	statsd->sweep.data = statsd->rest.data = statsd;
-	statsd->handles = 2;
+	statsd->sweep.data = statsd->settle.data = statsd->rest.data = statsd;
+	statsd->handles = 3;
 	r = r < 0 ? r : statsd_batch_init(&statsd->batch, core, &statsd->apps);
 	r = r < 0 ? r : bind_sockets(statsd, options);
 	r = r < 0 ? r : poll_sockets(statsd, loop);

@@ -51,6 +51,8 @@ size_t statsd_apps_take(struct statsd_apps *apps, const struct statsd_sender *se
 
 /* The lines that had come in are taken: for core/apps the end of a drain. */
 void statsd_apps_drained(struct statsd_apps *apps);
+/* Takes frames for done whose time is over. True: some still wait. */
+bool statsd_apps_settle(struct statsd_apps *apps, uint64_t now_ns);
 
 /* Ends the apps that were silent; how many are left. */
 size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns);

@@ -276,6 +276,21 @@ def try_send(client, data):
         return False
 
 
+def test_frames_end_without_a_further_datagram():
+    def count():
+        try:
+            return daemon.call("GetFrames", app="cam")["frames"][0]["total_count"]
+        except VarlinkError:
+            return 0
+
+    with Daemon() as daemon:
+        for i in range(50):
+            send(daemon, f"infer:2|ms|#app:cam,frame:{i}", f"publish:1|ms|#app:cam,frame:{i}")
+            time.sleep(0.005)
+        until("all frames are counted", lambda: count() == 50)
+        assert stage(daemon, "cam", "infer")["runs_per_frame"] == 1
+
+
 def test_an_app_ends_when_it_is_silent_without_having_died():
     with Daemon() as daemon:
         send(daemon, "a:1|ms|#app:short")
