@@ -13,10 +13,17 @@ static bool is_of(const cJSON *item, const char *app)
 	return strcmp(json_word(item, "app"), app) == 0;
 }
 
+/* A stage's time without that of the stages inside, which counts there; a group's. */
+static double own_ms(const cJSON *item)
+{
+	double self = json_number(item, "self_ms");
+	return isnan(self) ? json_number(item, "total_ms") : self;
+}
+
 /* True when a comes behind b: less total time, or listed later. */
 static bool behind(const cJSON *a, const cJSON *b, bool a_is_later)
 {
-	double x = json_number(a, "total_ms"), y = json_number(b, "total_ms");
+	double x = own_ms(a), y = own_ms(b);
 	return x < y || (x == y && a_is_later);
 }
 
@@ -59,7 +66,7 @@ static void add_operation(struct table *table, const cJSON *stage)
 {
 	table_add(table, TONE_NONE, "  %s", json_word(stage, "stage"));
 	table_add_number(table, json_number(stage, "total_count"), 0);
-	table_add_number(table, json_number(stage, "total_ms"), 1);
+	table_add_number(table, own_ms(stage), 1);
 	table_add_number(table, json_number(stage, "mean_ms"), 1);
 	table_add_number(table, json_number(stage, "min_ms"), 1);
 	table_add_number(table, json_number(stage, "max_ms"), 1);

@@ -1,4 +1,5 @@
-/* stages --tree: who runs inside whom. A stage whose parent is not listed stands at the root. */
+/* stages --tree: who runs inside whom, and the order of the other tables. A stage whose parent is
+ * not listed stands at the root. */
 #include "client/edgeprofctl/stage_views.h"
 
 #include <string.h>
@@ -12,70 +13,92 @@ static const struct column columns[] = {
 	{"Stage", false, true},
 	{"Mean ms", true, false},
 	{"Total ms", true, false},
+	{"Own ms", true, false},
 	{"% parent", true, false},
 	{"% total", true, false},
 	{"Count", true, false},
 	{"", false, true},
 };
 
-static const cJSON *find_stage(const cJSON *reply, const char *app, const char *name)
+static bool is_of(const cJSON *stage, const char *app)
+{
+	return strcmp(json_word(stage, "app"), app) == 0;
+}
+
+static bool is_parent(const cJSON *stage, const cJSON *child)
+{
+	return is_of(stage, json_word(child, "app")) &&
+	       strcmp(json_word(stage, "stage"), json_word(child, "parent")) == 0 &&
+	       strcmp(json_word(stage, "unit"), json_word(child, "parent_unit")) == 0;
+}
+
+/* NULL: it is at the root. */
+static const cJSON *parent_of(const cJSON *reply, const cJSON *child)
 {
 	const cJSON *stage = json_first(reply, "stages");
-	while (stage != NULL && (strcmp(json_word(stage, "app"), app) != 0 ||
-					strcmp(json_word(stage, "stage"), name) != 0)) {
+	while (stage != NULL && (stage == child || !is_parent(stage, child))) {
 		stage = stage->next;
 	}
 	return stage;
 }
 
-static void add_row(struct table *table, const cJSON *stage, int depth)
+struct walk {
+	const cJSON *reply;
+	const char *app;
+	int rows_left; /* each stage stands once, whatever the parents say */
+	stage_visit *visit;
+	void *ctx;
+};
+
+/* The children of `parent`, each with its own; NULL = those at the root. */
+static void walk_children(struct walk *walk, const cJSON *parent, int depth)
 {
+	const cJSON *stage = json_first(walk->reply, "stages");
+	for (; stage != NULL && walk->rows_left > 0; stage = stage->next) {
+		if (is_of(stage, walk->app) && parent_of(walk->reply, stage) == parent) {
+			walk->visit(walk->ctx, stage, depth);
+			walk->rows_left--;
+			if (depth < DEEPEST) {
+				walk_children(walk, stage, depth + 1);
+			}
+		}
+	}
+}
+
+void stage_tree_walk(const cJSON *reply, const char *app, stage_visit *visit, void *ctx)
+{
+	struct walk walk = {reply, app, json_count(reply, "stages"), visit, ctx};
+	walk_children(&walk, NULL, 0);
+}
+
+void stage_tree_name(struct table *table, const cJSON *stage, int depth)
+{
+	const char *unit = json_word(stage, "unit");
+	table_add(table, TONE_NONE, "%*s%s%s%s", 2 * depth, "", json_word(stage, "stage"),
+		unit[0] == '\0' ? "" : "@", unit);
+}
+
+static void add_row(void *ctx, const cJSON *stage, int depth)
+{
+	struct table *table = ctx;
 	double parents = json_number(stage, "parents");
-	table_add(table, TONE_NONE, "%*s%s", 2 * depth, "", json_word(stage, "stage"));
+	stage_tree_name(table, stage, depth);
 	table_add_number(table, json_number(stage, "mean_ms"), 1);
 	table_add_number(table, json_number(stage, "total_ms"), 1);
+	table_add_number(table, json_number(stage, "self_ms"), 1);
 	table_add_number(table, json_number(stage, "percent_of_parent"), 1);
 	table_add_number(table, json_number(stage, "percent_of_total"), 1);
 	table_add_number(table, json_number(stage, "total_count"), 0);
 	table_add(table, TONE_DIM, "%s", parents > 1 ? "in others, too" : "");
 }
 
-struct tree {
-	struct table table;
-	const cJSON *reply;
-	const char *app;
-	int rows_left; /* each stage stands once, whatever the parents say */
-};
-
-/* The children of `parent`, each with its own; "" = those at the root. */
-static void add_children(struct tree *tree, const char *parent, int depth)
-{
-	const cJSON *stage = json_first(tree->reply, "stages");
-	for (; stage != NULL && tree->rows_left > 0; stage = stage->next) {
-		if (strcmp(json_word(stage, "app"), tree->app) != 0) {
-			continue;
-		}
-		const char *own = json_word(stage, "parent");
-		if (find_stage(tree->reply, tree->app, own) == NULL) {
-			own = "";
-		}
-		if (strcmp(own, parent) == 0) {
-			add_row(&tree->table, stage, depth);
-			tree->rows_left--;
-			if (depth < DEEPEST) {
-				add_children(tree, json_word(stage, "stage"), depth + 1);
-			}
-		}
-	}
-}
-
 void stage_view_tree(struct ctl *ctl, const cJSON *reply, const char *app)
 {
-	struct tree tree = {.reply = reply, .app = app, .rows_left = json_count(reply, "stages")};
-	table_init(&tree.table, columns, sizeof(columns) / sizeof(columns[0]));
-	add_children(&tree, "", 0);
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	stage_tree_walk(reply, app, add_row, &table);
 	fprintf(ctl->output.stream, "%s%s%s\n", style_on(&ctl->style, TONE_BOLD), app,
 		style_off(&ctl->style, TONE_BOLD));
-	table_print(&tree.table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&tree.table);
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
 }

@@ -5,6 +5,14 @@
 
 typedef void stage_view(struct ctl *ctl, const cJSON *reply, const char *app);
 
+struct table;
+
+/* The app's stages, each behind the one it mostly runs in and one deeper, else first seen first. */
+typedef void stage_visit(void *ctx, const cJSON *stage, int depth);
+void stage_tree_walk(const cJSON *reply, const char *app, stage_visit *visit, void *ctx);
+/* Adds its name and compute unit, indented. */
+void stage_tree_name(struct table *table, const cJSON *stage, int depth);
+
 /* Stages under the stage they run in, with their share of it. */
 stage_view stage_view_tree;
 /* Categories and their operations, both sorted by total time. */

@@ -46,11 +46,10 @@ static void add_note(struct table *table, const cJSON *stage)
 	table_add(table, misses > 0 && !isnan(deadline) ? TONE_WARN : TONE_DIM, "%s", note);
 }
 
-static void add_stage(struct table *table, const cJSON *stage)
+static void add_stage(void *ctx, const cJSON *stage, int depth)
 {
-	const char *unit = json_word(stage, "unit");
-	table_add(table, TONE_NONE, "%s%s%s", json_word(stage, "stage"), unit[0] == '\0' ? "" : "@",
-		unit);
+	struct table *table = ctx;
+	stage_tree_name(table, stage, depth);
 	table_add_number(table, json_number(stage, "mean_ms"), 1);
 	table_add_number(table, json_number(stage, "p95_ms"), 1);
 	table_add_number(table, json_number(stage, "p99_ms"), 1);
@@ -152,12 +151,12 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) == 0) {
-			add_stage(&table, stage);
 			first = first == NULL ? stage : first;
 			age_ms = fmin(age_ms, json_number(stage, "age_ms"));
 			any = any || !isnan(json_number(stage, "mean_ms"));
 		}
 	}
+	stage_tree_walk(reply, app, add_stage, &table);
 	const cJSON *total = total_of(reply, app);
 	if (total != NULL) {
 		/* the answer's 0 is that of the guides; nothing of it was measured */

@@ -79,6 +79,7 @@ static void relation_fields(
 	int16_t parent = relations.parent[index];
 	if (parent != APP_NO_STAGE) {
 		json_string(out, "parent", app->stage[parent]->name);
+		json_string_opt(out, "parent_unit", app->stage[parent]->unit);
 		json_unsigned(out, "parents", stage->parents);
 		json_number_opt(out, "percent_of_parent",
 			percent(stage->total_ns, app->stage[parent]->total_ns));
@@ -87,9 +88,12 @@ static void relation_fields(
 	json_number(out, "total_ms", (double)stage->total_ns / 1e6);
 	if (!relations.is_total[index]) {
 		uint64_t category_ns = relations.category_ns[relations.category[index]];
-		json_number_opt(out, "percent_of_category", percent(stage->total_ns, category_ns));
+		uint64_t self_ns = relations.self_ns[index];
+		json_number(out, "self_ms", (double)self_ns / 1e6);
+		json_number_opt(out, "percent_of_category", percent(self_ns, category_ns));
+		json_number_opt(out, "percent_of_total", percent(self_ns, relations.total_ns));
 		json_number_opt(
-			out, "percent_of_total", percent(stage->total_ns, relations.total_ns));
+			out, "percent_inclusive", percent(stage->total_ns, relations.total_ns));
 	}
 	double per_frame_ms = app_per_frame_ms(app, &relations, stage, query, &runs);
 	if (!isnan(runs)) {

@@ -30,7 +30,7 @@ static inline bool app_take_complete(struct apps *apps, struct app_process *proc
 	}
 	bool left_out = !stage_take(stage, &run);
 	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
-		app_nest(process, slot, record, stage);
+		app_nest(process, slot, record, stage, left_out);
 	}
 	if (__builtin_expect(run.rss_growth != INT64_MIN, 0)) {
 		app_tell_growth(apps, process, record->stage, end_ns, run.rss_growth);

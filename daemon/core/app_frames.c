@@ -56,7 +56,8 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 		configure(apps, app);
 	}
 	if (app->loop.step == 0) {
-		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window);
+		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
+			(uint32_t)apps->options.stage_window);
 	}
 	tied->apps = apps;
 	tied->app = app;

@@ -16,12 +16,18 @@ enum {
 	VOTES_MAX = 1 << 30,
 };
 
-void app_loop_init(struct app_loop *loop, uint32_t window)
+static void set_window(struct app_loop *loop, uint32_t window)
 {
 	loop->window = window;
 	loop->step = (window + LOOP_NOTES - 2) / (LOOP_NOTES - 1);
 	loop->to_note = (int32_t)loop->step;
+}
+
+void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs)
+{
+	loop->frames = frames;
 	loop->epoch = 1; /* that of a stage without a run is 0 */
+	set_window(loop, loop->kind == LOOP_OF_STAGES ? runs : frames);
 }
 
 void app_loop_warm_up(struct app_loop *loop, uint32_t count)
@@ -72,7 +78,7 @@ static void restart(struct app *app, enum loop_kind kind)
 	loop->apart = loop->spoilt = false;
 	loop->begun = true;
 	loop->iterations = loop->notes = loop->next = 0;
-	loop->to_note = (int32_t)loop->step;
+	set_window(loop, loop->frames);
 	loop->epoch++;
 }
 
@@ -162,12 +168,20 @@ void app_loop_ceased(struct app *app, struct stage *stage, uint64_t thread)
 		return;
 	}
 	uint64_t runs = own->inside.runs - own->closed.runs;
-	for (size_t i = 0; i < app->stages; i++) {
-		app->stage[i]->loop.votes = 0;
+	for (size_t i = 0; i < app->stages; i++) { /* what was before is another loop */
+		struct stage_loop *each = &app->stage[i]->loop;
+		const struct loop_sum before = *closed(loop, each);
+		each->inside.runs -= before.runs;
+		each->inside.ns -= before.ns;
+		each->closed = (struct loop_sum){0, 0};
+		memset(each->note, 0, sizeof(each->note));
+		each->votes = 0;
 	}
 	loop->marker = stage;
 	loop->thread = thread;
 	loop->votes = own->votes = (uint32_t)runs;
+	loop->iterations = loop->notes = loop->next = 0;
+	loop->to_note = (int32_t)loop->step;
 	count(app, runs + 1); /* the last one of before, and one for each run */
 	own->closed = own->inside;
 	own->epoch = loop->epoch;

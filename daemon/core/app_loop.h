@@ -53,6 +53,7 @@ struct app_loop {
 	int32_t to_note;      /* iterations until the next note */
 	uint32_t step;	      /* between two notes; 0 = not yet known */
 	uint32_t window;      /* iterations */
+	uint32_t frames;      /* the window where they are frames or intervals of ticks */
 	bool begun;	      /* an iteration goes on */
 	bool spoilt;	      /* it had a run that was left out */
 	bool apart;	      /* a stage is */
@@ -77,8 +78,8 @@ struct loop_window {
 	const struct frame *frame; /* the same of the frame that goes on; NULL = none */
 };
 
-/* The loop of an app that has none yet. window: iterations that count. */
-void app_loop_init(struct app_loop *loop, uint32_t window);
+/* The loop of an app that has none yet: how many frames count, or runs where there are none. */
+void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
 /* So many frames or ticks from now on are of no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);
 

@@ -22,6 +22,9 @@ struct app_slot {
 		uint64_t start_ns, process_cpu_ns;
 		int64_t rss_growth;
 	} cost;
+	struct {
+		uint64_t ns, start_ns;
+	} busy[DEPTHS]; /* runs that wait for their parent; since the first of them */
 	uint8_t count[DEPTHS];
 	uint8_t child[DEPTHS][CHILDREN]; /* declarations */
 };
@@ -85,8 +88,20 @@ static void stage_ran_in(struct stage *stage, uint32_t serial)
 	stage->parent[i].runs++;
 }
 
+/* How long runs inside of this one took. Those that began ahead of it are of one that got lost. */
+static uint64_t take_inside(struct app_slot *own, unsigned below, const struct proto_record *record)
+{
+	uint64_t sum_ns = 0;
+	for (unsigned i = below; i < DEPTHS; i++) {
+		bool inside = own->busy[i].start_ns >= record->start_ns;
+		sum_ns += inside ? own->busy[i].ns : 0;
+		own->busy[i].ns = 0;
+	}
+	return sum_ns < record->value ? sum_ns : record->value;
+}
+
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage *stage)
+	struct stage *stage, bool left_out)
 {
 	unsigned depth = record->flags >> PROTO_RECORD_DEPTH_SHIFT;
 	struct app_slot *own = slot_of(process, slot, depth > 0);
@@ -97,6 +112,8 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	}
 	unsigned below = depth + 1;
 	if (below < DEPTHS) {
+		uint64_t inside_ns = take_inside(own, below, record);
+		stage->children_ns += left_out ? 0 : inside_ns;
 		for (unsigned i = 0; i < own->count[below]; i++) {
 			struct stage *child = process->stages[own->child[below][i]];
 			if (child && child != stage) {
@@ -106,6 +123,11 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	}
 	for (unsigned i = below; i < DEPTHS && own->count[i] > 0; i++) {
 		own->count[i] = 0;
+	}
+	if (depth > 0 && !left_out) {
+		own->busy[depth].start_ns =
+			own->busy[depth].ns > 0 ? own->busy[depth].start_ns : record->start_ns;
+		own->busy[depth].ns += record->value;
 	}
 	if (depth == 0 || memchr(own->child[depth], record->stage, own->count[depth])) {
 		return;

@@ -52,17 +52,6 @@ static bool is_itself(const struct app_relations *relations, size_t i, size_t pa
 	return i == parent;
 }
 
-static bool same_category(const struct app_relations *relations, size_t i, size_t parent)
-{
-	return relations->category[i] == relations->category[parent] &&
-	       !relations->is_total[parent];
-}
-
-static bool same_unit(const struct app_relations *relations, size_t i, size_t parent)
-{
-	return relations->unit[i] == relations->unit[parent] && !relations->is_total[parent];
-}
-
 static uint8_t first_of_category(const struct app *app, size_t i)
 {
 	size_t first = 0;
@@ -102,14 +91,40 @@ void app_relate(const struct app *app, struct app_relations *ret)
 		if (ret->is_total[i]) {
 			continue;
 		}
-		uint64_t total_ns = app->stage[i]->total_ns;
+		uint64_t self_ns = app->stage[i]->total_ns - app->stage[i]->children_ns;
 		ret->counts[i] = !any_ancestor(ret, i, is_part);
-		ret->total_ns += ret->counts[i] ? total_ns : 0;
-		if (!any_ancestor(ret, i, same_category)) {
-			ret->category_ns[ret->category[i]] += total_ns;
-		}
-		if (!any_ancestor(ret, i, same_unit)) {
-			ret->unit_ns[ret->unit[i]] += total_ns;
+		ret->self_ns[i] = self_ns;
+		ret->total_ns += self_ns;
+		ret->category_ns[ret->category[i]] += self_ns;
+		ret->unit_ns[ret->unit[i]] += self_ns;
+	}
+}
+
+void app_tree(const struct app *app, const struct app_relations *relations,
+	uint8_t order[APP_STAGES_MAX], uint8_t depth[APP_STAGES_MAX])
+{
+	/* from the last to the first, each in front of what is behind its parent already */
+	size_t count = 0;
+	for (size_t level = 0, listed = 1; listed > 0; level++) {
+		listed = 0;
+		for (size_t i = app->stages; i-- > 0;) {
+			unsigned deep = 0;
+			int16_t parent = relations->parent[i];
+			for (int16_t p = parent; p != APP_NO_STAGE && deep < ANCESTORS; deep++) {
+				p = relations->parent[p];
+			}
+			if (deep != level) {
+				continue;
+			}
+			size_t at = 0;
+			while (level > 0 && order[at++] != parent) {
+			}
+			memmove(order + at + 1, order + at, count - at);
+			memmove(depth + at + 1, depth + at, count - at);
+			order[at] = (uint8_t)i;
+			depth[at] = (uint8_t)deep;
+			count++;
+			listed++;
 		}
 	}
 }

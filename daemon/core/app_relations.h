@@ -21,14 +21,20 @@ struct app_relations {
 	bool counts[APP_STAGES_MAX];
 	bool is_total[APP_STAGES_MAX];
 	uint8_t category[APP_STAGES_MAX], unit[APP_STAGES_MAX];
-	/* lifetime wall time: of those that count; of a group, in which a stage inside one of the
-	 * same group does not count again */
+	/* Lifetime wall time. A stage's own time is without that of the stages inside of it, so
+	 * that it counts once: in its own group, and all of them together are the total, without
+	 * stages that are a total themselves. */
 	uint64_t total_ns;
+	uint64_t self_ns[APP_STAGES_MAX];
 	uint64_t category_ns[APP_STAGES_MAX], unit_ns[APP_STAGES_MAX];
 	struct loop_window window; /* what a frame costs is known of this */
 };
 
 void app_relate(const struct app *app, struct app_relations *ret);
+/* Every stage behind the one it mostly runs in, else first seen first: order[i] is its index,
+ * depth[i] how deep it is. */
+void app_tree(const struct app *app, const struct app_relations *relations,
+	uint8_t order[APP_STAGES_MAX], uint8_t depth[APP_STAGES_MAX]);
 
 /* What the stage costs per frame of its app (per iteration of its loop, app_loop.h), ms: time spent
  * in it inside the frames of the recent window / these frames. Of a filtered query: the mean of its

@@ -71,7 +71,8 @@ size_t report_by_total(const struct report *report, uint8_t ret[APP_STAGES_MAX])
 			continue;
 		}
 		size_t at = count++;
-		while (at > 0 && app->stage[ret[at - 1]]->total_ns < app->stage[i]->total_ns) {
+		const uint64_t *self_ns = report->relations.self_ns;
+		while (at > 0 && self_ns[ret[at - 1]] < self_ns[i]) {
 			ret[at] = ret[at - 1];
 			at--;
 		}
@@ -229,16 +230,19 @@ int app_report_write(
 		.app = app,
 		.end_ns = end_of(app, now_ns),
 		.width = 16};
+	uint8_t order[APP_STAGES_MAX], depth[APP_STAGES_MAX];
+	app_relate(app, &report.relations);
+	app_tree(app, &report.relations, order, depth);
 	for (size_t i = 0; i < app->stages; i++) {
-		int length = (int)strlen(report_stage_name(app->stage[i]).text);
+		const struct stage *stage = app->stage[order[i]];
+		int length = (int)strlen(report_stage_name(stage).text) + 2 * depth[i];
 		report.width = length > report.width ? length : report.width;
-		window = app->stage[i]->window > window ? app->stage[i]->window : window;
+		window = stage->window > window ? stage->window : window;
 	}
 	report.scratch = mem_calloc(window, sizeof(*report.scratch));
 	report.sum = mem_zalloc(sizeof(*report.sum));
 	int r = report.scratch && report.sum ? 0 : -ENOMEM;
 	if (r == 0) {
-		app_relate(app, &report.relations);
 		for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 			sections[i](&report);
 		}

@@ -50,16 +50,18 @@ void report_pipeline(struct report *report)
 	report_line(report, "\nPIPELINE PROFILING REPORT");
 	report_line(report, "%-*s %10s %10s %10s %10s", report->width, "Stage", "Mean ms", "P95 ms",
 		"P99 ms", "Count");
+	uint8_t order[APP_STAGES_MAX], depth[APP_STAGES_MAX];
+	app_tree(app, &report->relations, order, depth);
 	for (size_t i = 0; i < app->stages; i++) {
-		const struct stage *stage = app->stage[i];
+		const struct stage *stage = app->stage[order[i]];
 		struct stage_answer answer;
 		if (stage->count == 0) {
 			continue;
 		}
 		report_ask(report, stage, &answer);
-		report_line(report, "%-*s %10.1f %10.1f %10.1f %10" PRIu64, report->width,
-			report_stage_name(stage).text, answer.summary.mean, answer.summary.p95,
-			answer.summary.p99, stage->count);
+		report_line(report, "%*s%-*s %10.1f %10.1f %10.1f %10" PRIu64, 2 * depth[i], "",
+			report->width - 2 * depth[i], report_stage_name(stage).text,
+			answer.summary.mean, answer.summary.p95, answer.summary.p99, stage->count);
 	}
 	report_line(report, "%-*s %10.1f%s", report->width, "TOTAL", mean_ms,
 		app_loop_is_parallel(app) ? " (sequential: stages run on several threads)" : "");
@@ -90,14 +92,16 @@ static size_t groups_by_total(const struct report *report, const uint8_t *group_
 	return count;
 }
 
-static void operation(struct report *report, const struct stage *stage, uint64_t category_ns)
+/* Its own time: that of stages inside of it counts there. */
+static void operation(struct report *report, size_t index, uint64_t category_ns)
 {
+	const struct stage *stage = report->app->stage[index];
+	uint64_t self_ns = report->relations.self_ns[index];
 	report_line(report, "  %-*s %10" PRIu64 " %10.3f %9.2f %9.2f %9.2f %8.2f %8.2f",
-		report->width, report_stage_name(stage).text, stage->count,
-		(double)stage->total_ns / 1e9, (double)stage->total_ns / (double)stage->count / 1e6,
-		(double)stage->min_ns / 1e6, (double)stage->max_ns / 1e6,
-		report_percent(stage->total_ns, category_ns),
-		report_percent(stage->total_ns, report->relations.total_ns));
+		report->width, report_stage_name(stage).text, stage->count, (double)self_ns / 1e9,
+		(double)stage->total_ns / (double)stage->count / 1e6, (double)stage->min_ns / 1e6,
+		(double)stage->max_ns / 1e6, report_percent(self_ns, category_ns),
+		report_percent(self_ns, report->relations.total_ns));
 }
 
 void report_categories(struct report *report)
@@ -122,7 +126,7 @@ void report_categories(struct report *report)
 			"% total");
 		for (size_t i = 0; i < stages; i++) {
 			if (relations->category[stage[i]] == category[c]) {
-				operation(report, report->app->stage[stage[i]], category_ns);
+				operation(report, stage[i], category_ns);
 			}
 		}
 	}
@@ -174,9 +178,9 @@ void report_top(struct report *report)
 	}
 	report_line(report, "\nMost time in");
 	for (size_t i = 0; i < stages && i < APP_REPORT_TOP; i++) {
-		const struct stage *each = report->app->stage[stage[i]];
+		uint64_t self_ns = report->relations.self_ns[stage[i]];
 		report_line(report, "%zu. %s: %.3f s, %.1f %% of total", i + 1,
-			report_stage_name(each).text, (double)each->total_ns / 1e9,
-			report_percent(each->total_ns, report->relations.total_ns));
+			report_stage_name(report->app->stage[stage[i]]).text, (double)self_ns / 1e9,
+			report_percent(self_ns, report->relations.total_ns));
 	}
 }

@@ -132,7 +132,8 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 		return NULL;
 	}
 	if (app->loop.step == 0) {
-		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window);
+		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
+			(uint32_t)apps->options.stage_window);
 	}
 	stage_join(apps, app, stage);
 	return stage;

@@ -118,9 +118,9 @@ void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_
 /* Once when runs begin to grow the process, and not again within a minute. */
 void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
 	uint64_t end_ns, int64_t growth);
-/* The run is the parent of those that wait one level deeper in its slot. */
+/* The run is the parent of those that wait one level deeper in its slot. left_out: warm-up. */
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage *stage);
+	struct stage *stage, bool left_out);
 /* The hardware's state at that time. */
 static inline enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
 {

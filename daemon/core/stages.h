@@ -103,7 +103,8 @@ struct stage {
 	int64_t rss_over_most;	    /* largest growth over the limit since the last sample */
 	/* nesting; by app_nesting.c */
 	uint64_t nested_count;
-	uint8_t depth; /* of the last run */
+	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
+	uint8_t depth;	      /* of the last run */
 	uint8_t parents;
 	struct {
 		uint32_t serial;

@@ -115,8 +115,10 @@ def test_nested_stages_add_up():
         assert stages["nms"]["failed"] == sum(line.split()[1] == "failed" for line in tree.lines) > 0
         total = {name: sum(values) for name, values in tree.ns.items()}
         whole = total["preprocess"] + total["infer"] + total["publish"]
-        groups = {"model": total["infer"], "boxes": total["nms"],
-                  "": total["preprocess"] + total["publish"]}
+        inside = {name: sum(total[child] for child, parent in parents.items() if parent == name) for name in total}
+        own = {name: total[name] - inside[name] for name in total}  # time counts once
+        groups = {"model": own["infer"] + own["conv"], "boxes": own["nms"],
+                  "": own["preprocess"] + own["resize"] + own["publish"]}
         for name, values in tree.ns.items():
             parent = parents.get(name)
             want = dict(summary(in_ms(values)), total_ms=total[name] / MS, parent=parent,
@@ -124,8 +126,10 @@ def test_nested_stages_add_up():
             if parent:
                 want["percent_of_parent"] = 100 * total[name] / total[parent]
             if name != "total":  # counting it would count all of them twice
-                want["percent_of_total"] = 100 * total[name] / whole
-                want["percent_of_category"] = 100 * total[name] / groups[category.get(name, "")]
+                want["self_ms"] = own[name] / MS
+                want["percent_inclusive"] = 100 * total[name] / whole
+                want["percent_of_total"] = 100 * own[name] / whole
+                want["percent_of_category"] = 100 * own[name] / groups[category.get(name, "")]
             same(stages[name], want, of=name)
         _, tail = stages_of(daemon)
         mean = whole / 500 / MS
@@ -210,11 +214,12 @@ def test_ops_of_every_kth_frame():
         for name, k in every.items():
             mean = sum(data[name]) / len(data[name]) / MS
             same(stages[name], {"mean_ms": mean}, of=name)
-            # of about the window, between whole frames of this stage
-            same(stages[name], {"runs_per_frame": 1 / k, "per_frame_ms": mean / k}, 0.02, of=name)
-            cost += mean / k
+            # of about the last 300 frames
+            recent = sum(data[name][-(300 // k):]) / 300 / MS
+            same(stages[name], {"runs_per_frame": 1 / k, "per_frame_ms": recent}, 0.06, of=name)
+            cost += recent
         _, tail = stages_of(daemon)
-        same(tail["totals"][0], {"mean_ms": cost, "max_fps": 1000 / cost}, 0.02)
+        same(tail["totals"][0], {"mean_ms": cost, "max_fps": 1000 / cost}, 0.06)
 
 
 # covers G3.10

@@ -136,7 +136,7 @@ START_TEST(golden_vector_c_shares_of_category_and_total)
 }
 END_TEST
 
-START_TEST(a_nested_stage_does_not_count_twice_in_its_category)
+START_TEST(a_nested_stage_counts_in_its_own_category_only)
 {
 	uint16_t infer = declare_as("infer", "nn", "gpu"), conv = declare_as("conv", "nn", "gpu"),
 		 copy = declare_as("copy", "memory", "gpu");
@@ -145,9 +145,51 @@ START_TEST(a_nested_stage_does_not_count_twice_in_its_category)
 	run_in(0, infer, T0, 10 * MS);
 	struct app_relations r;
 	app_relate(app(), &r);
-	ck_assert_uint_eq(r.category_ns[r.category[index_of("infer")]], 10 * MS);
+	ck_assert_uint_eq(r.category_ns[r.category[index_of("infer")]], 9 * MS);
 	ck_assert_uint_eq(r.category_ns[r.category[index_of("copy")]], 1 * MS);
 	ck_assert_uint_eq(r.unit_ns[r.unit[index_of("copy")]], 10 * MS);
+	ck_assert_uint_eq(r.self_ns[index_of("infer")], 3 * MS);
+}
+END_TEST
+
+/* A child of two parents, one that mostly runs alone, a run whose parent got lost. */
+START_TEST(shares_add_up_whatever_runs_inside_what)
+{
+	static const char *const categories[] = {"x", "y", ""};
+	uint16_t stages[6];
+	for (int i = 0; i < 6; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "s%d", i);
+		stages[i] = declare_as(name, categories[i % 3], i % 2 ? "gpu" : "cpu");
+	}
+	uint64_t t = T0, whole = 0;
+	for (int i = 0; i < 50; i++, t += 100 * MS) {
+		run_in(2, stages[0], t + MS, 2 * MS);
+		run_in(1, stages[1], t, 5 * MS);
+		run_in(1, stages[2], t + 5 * MS, 5 * MS);
+		run_in(0, stages[i % 2 ? 3 : 4], t, 12 * MS);
+		run_in(0, stages[0], t + 20 * MS, 7 * MS);
+		run_in(1, stages[2], t + 30 * MS, MS); /* its parent is lost */
+		run_in(0, stages[5], t + 40 * MS, 3 * MS);
+		whole += (12 + 7 + 1 + 3) * MS;
+	}
+	struct app_relations r;
+	app_relate(app(), &r);
+	uint64_t self = 0, category = 0, unit = 0;
+	for (size_t i = 0; i < app()->stages; i++) {
+		self += r.self_ns[i];
+		category += r.category_ns[i];
+		unit += r.unit_ns[i];
+	}
+	ck_assert_uint_eq(r.total_ns, whole);
+	ck_assert(self == whole && category == whole && unit == whole);
+	uint8_t order[APP_STAGES_MAX], depth[APP_STAGES_MAX];
+	app_tree(app(), &r, order, depth);
+	for (size_t i = 0; i < app()->stages; i++) {
+		int16_t parent = r.parent[order[i]];
+		ck_assert_int_eq(depth[i] == 0, parent == APP_NO_STAGE);
+		ck_assert(depth[i] == 0 || depth[i - 1] >= depth[i] - 1);
+	}
 }
 END_TEST
 
@@ -161,7 +203,8 @@ int main(void)
 	tcase_add_test(tc, a_in_b_in_a_has_a_root);
 	tcase_add_test(tc, more_children_and_parents_than_fit_are_left_out);
 	tcase_add_test(tc, golden_vector_c_shares_of_category_and_total);
-	tcase_add_test(tc, a_nested_stage_does_not_count_twice_in_its_category);
+	tcase_add_test(tc, a_nested_stage_counts_in_its_own_category_only);
+	tcase_add_test(tc, shares_add_up_whatever_runs_inside_what);
 	Suite *suite = suite_create("app_relations");
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
