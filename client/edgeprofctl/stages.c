@@ -32,9 +32,14 @@ static void add_note(struct table *table, const cJSON *stage)
 	static const struct {
 		const char *member, *text;
 	} odd[] = {{"orphan_end", "ends without a begin"}, {"abandoned", "begins without an end"}};
+	if (json_get(stage, "expected_unit") != NULL &&
+		strcmp(json_word(stage, "unit"), "cpu") == 0) {
+		at += (size_t)snprintf(note, sizeof(note), "running on CPU fallback");
+	}
 	if (!isnan(deadline)) {
-		at += (size_t)snprintf(note, sizeof(note), "%lld over the deadline of %.4g ms",
-			(long long)misses, deadline);
+		at += at > 0 ? (size_t)snprintf(note + at, sizeof(note) - at, ", ") : 0;
+		at += (size_t)snprintf(note + at, sizeof(note) - at,
+			"%lld over the deadline of %.4g ms", (long long)misses, deadline);
 	}
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]) && at < sizeof(note); i++) {
 		int64_t count = json_integer(stage, odd[i].member);

@@ -135,7 +135,7 @@ int edgeprof_stage(const char *name)
 int edgeprof_stage_declare(
 	const char *name, const char *category, const char *unit, uint64_t deadline_ns)
 {
-	return names_declare(name, category, unit, deadline_ns);
+	return names_declare_stage(name, category, unit, deadline_ns);
 }
 
 int edgeprof_gauge_declare(const char *name, const char *unit)

@@ -5,6 +5,7 @@
  */
 #include "client/libedgeprof/names.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/libedgeprof/process.h"
@@ -123,6 +124,19 @@ int names_declare(const char *name, const char *category, const char *unit, uint
 	return name && name[0]
 		       ? declare(hash(HASH_OF_NAMES, name), name, category, unit, deadline_ns)
 		       : -1;
+}
+
+int names_declare_stage(
+	const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+{
+	int index = names_declare(name, category, unit, deadline_ns);
+	char label[PROTO_LABEL_SIZE] = "", both[PROTO_NAME_SIZE + PROTO_LABEL_SIZE];
+	copy_label(label, unit);
+	if (index < 0 || !label[0] || strcmp(label, table[index].unit) == 0) {
+		return index;
+	}
+	snprintf(both, sizeof(both), "%.*s@%s", PROTO_NAME_SIZE - 1, name, label);
+	return names_declare(both, category, unit, deadline_ns);
 }
 
 int names_declare_label(const char *label)

@@ -6,6 +6,9 @@
 /* Finds or adds. The number, or -1: the table is full, the name NULL or empty, or the call comes
  * from a signal handler inside another and the name is new. */
 int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns);
+/* The same of a stage, which is another one on each compute unit. */
+int names_declare_stage(
+	const char *name, const char *category, const char *unit, uint64_t deadline_ns);
 
 /* The same for the text of a mark, which people read: kept as it is, as far as it fits. */
 int names_declare_label(const char *label);

@@ -8,6 +8,7 @@
 #include "daemon/api/stage_groups.h"
 #include "daemon/api/state.h"
 #include "daemon/core/app_relations.h"
+#include "daemon/core/app_stages.h"
 
 /* A query in the cursor's choice. */
 enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2 };
@@ -141,6 +142,10 @@ static void stage_item(
 	json_unsigned(out, "run", app->run);
 	json_string_opt(out, "category", stage->category);
 	json_string_opt(out, "unit", stage->unit);
+	const char *expected = app_expected_unit(app, stage);
+	if (stage->unit[0] && strcmp(expected, stage->unit) != 0) {
+		json_string(out, "expected_unit", expected);
+	}
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
 	json_bool(out, "exact", answer.exact);
 	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");

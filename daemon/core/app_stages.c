@@ -177,11 +177,11 @@ static int name_choose(
 {
 	const char *text = name->base;
 	char both[PROTO_NAME_SIZE + PROTO_LABEL_SIZE];
-	if (name->split) {
+	if (name->split || name->unit[0]) {
 		const struct stage *other = stage_find(process->app, name->base);
 		bool differs = other && other->unit[0] && !other->settings.unit[0] &&
 			       strcmp(other->unit, name->unit) != 0;
-		if (differs || taken_in_process(process, name->base)) {
+		if (differs || (name->split && taken_in_process(process, name->base))) {
 			snprintf(both, sizeof(both), "%.*s_%s",
 				PROTO_NAME_MAX - 1 - (int)strlen(name->unit), name->base,
 				name->unit);
@@ -189,6 +189,16 @@ static int name_choose(
 		}
 	}
 	return proto_name_unique(text, strlen(text), taken_in_process, process, ret);
+}
+
+const char *app_expected_unit(const struct app *app, const struct stage *stage)
+{
+	size_t i = 0;
+	while (i < app->stages &&
+		(strcmp(app->stage[i]->base, stage->base) != 0 || !app->stage[i]->unit[0])) {
+		i++;
+	}
+	return i < app->stages ? app->stage[i]->unit : "";
 }
 
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index)
@@ -213,6 +223,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	}
 	if (stage) {
 		stage_describe(stage, declaration, &told);
+		memcpy(stage->base, told.base, sizeof(stage->base));
 	} else {
 		stage = stage_find(app, APP_STAGE_OTHER);
 		if (!stage) {

@@ -9,6 +9,7 @@
 
 #include "daemon/core/stages.h"
 
+struct app;
 struct apps;
 
 #define STAGES_MEMORY ((size_t)8 << 20) /* when apps_options.stage_memory is 0 */
@@ -25,3 +26,6 @@ typedef const struct stage_settings *stage_settings_lookup(
 	void *ctx, const char *app, const char *stage);
 /* Asks it for each stage that is there and for each new one. NULL: no settings any more. */
 void apps_configure_stages(struct apps *apps, stage_settings_lookup *lookup, void *ctx);
+
+/* The compute unit that a stage of this name was seen on first; "" = none was named. */
+const char *app_expected_unit(const struct app *app, const struct stage *stage);

@@ -55,6 +55,7 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 	}
 	proto_histogram_init(stage->all);
 	proto_name_clean(name, strlen(name), stage->name);
+	memcpy(stage->base, stage->name, sizeof(stage->base));
 	stage->window = window;
 	stage->min_ns = UINT64_MAX;
 	stage->last_frame = PROTO_NO_FRAME;
@@ -161,7 +162,7 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 	if (category[0] && !stage->settings.category[0]) {
 		memccpy(stage->category, category, '\0', sizeof(stage->category) - 1);
 	}
-	if (unit[0] && !stage->settings.unit[0]) {
+	if (unit[0] && !stage->settings.unit[0] && !stage->unit[0]) {
 		memccpy(stage->unit, unit, '\0', sizeof(stage->unit) - 1);
 	}
 }

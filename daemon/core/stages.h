@@ -69,7 +69,8 @@ struct stage_cpu {
 };
 
 struct stage {
-	char name[PROTO_NAME_SIZE];
+	char name[PROTO_NAME_SIZE]; /* of one in the app: with the unit when another has the base */
+	char base[PROTO_NAME_SIZE]; /* without its unit */
 	char category[PROTO_LABEL_SIZE];
 	char unit[PROTO_LABEL_SIZE];
 	uint32_t serial; /* 1, 2, …: never reused within the apps; owned by app_stages.c */

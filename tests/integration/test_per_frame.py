@@ -147,5 +147,32 @@ def test_stages_on_two_threads_have_a_sequential_total():
         assert "TOTAL (sequential)" in daemon.ctl("stages", "loop").stdout
 
 
+UNITS = """
+import sys, edgeprof
+edgeprof.connect("loop")
+for unit in ("gpu", "cpu"):
+    for _ in range(100):
+        with edgeprof.stage("infer", unit=unit):
+            pass
+print(0, flush=True)
+sys.stdin.readline()
+"""
+
+
+# covers G3.4
+def test_each_compute_unit_has_its_own_row():
+    with Daemon() as daemon:
+        env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python"))
+        with program(["python3", "-c", UNITS], env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as app:
+            app.stdout.readline()
+            app.stdin.close()
+            app.wait()
+        until("it ended", lambda: [a for a in daemon.call("ListApps")["apps"] if a["state"] == "ended"])
+        rows = daemon.call("ListStages", app="loop")["stages"]
+        assert [(r["unit"], r["count"], r.get("expected_unit")) for r in rows] == [
+            ("gpu", 100, None), ("cpu", 100, "gpu")], rows
+        assert "running on CPU fallback" in daemon.ctl("stages", "loop").stdout
+
+
 if __name__ == "__main__":
     run_tests(globals())

@@ -46,6 +46,21 @@ START_TEST(one_name_on_two_units_is_two_stages)
 }
 END_TEST
 
+/* covers G3.4 */
+START_TEST(a_unit_keeps_its_runs_whoever_else_runs_the_stage)
+{
+	uint16_t gpu = declare_as("infer", "", "gpu");
+	run_in(0, gpu, T0, MS);
+	ck_assert_int_eq(apps_attach(apps, "cam", 1, 11, 1, 65536, T0, &process), 0);
+	uint16_t cpu = declare_as("infer", "", "cpu");
+	run_in(0, cpu, T0, 2 * MS);
+	ck_assert_str_eq(app()->stage[0]->unit, "gpu");
+	ck_assert_uint_eq(app()->stage[0]->count, 1);
+	ck_assert_str_eq(stage("infer_cpu")->unit, "cpu");
+	ck_assert_str_eq(app_expected_unit(app(), stage("infer_cpu")), "gpu");
+}
+END_TEST
+
 /* covers G3.11 */
 START_TEST(an_op_of_every_fifth_frame_costs_a_fifth_per_frame)
 {
@@ -309,6 +324,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_unit_comes_from_the_name);
 	tcase_add_test(tc, one_name_on_two_units_is_two_stages);
+	tcase_add_test(tc, a_unit_keeps_its_runs_whoever_else_runs_the_stage);
 	tcase_add_test(tc, an_op_of_every_fifth_frame_costs_a_fifth_per_frame);
 	tcase_add_test(tc, a_cost_belongs_to_the_run_behind_it);
 	tcase_add_test(tc, a_run_that_grows_over_ten_mib_is_told_once);

@@ -145,6 +145,15 @@ class Process:
                 self.mapping.declare(self._packed, fence)
             return index
 
+    def declare_stage(self, name: str, category: Optional[str], unit: Optional[str]) -> int:
+        """The same of a stage, which is another one on each compute unit."""
+        index = self.declare(name, category, unit)
+        if unit and index >= 0:
+            label = unit.encode("utf-8", "replace")[: L.LABEL_MAX]
+            if L.DECLARATION.unpack(self._packed[index])[2].rstrip(b"\0") != label:
+                return self.declare("%s@%s" % (name, unit), category, unit)
+        return index
+
     def declare_label(self, label: str) -> int:
         """The same for the text of a mark, which people read: kept as it is, as far as it fits."""
         if not isinstance(label, str) or not label or L.is_clean(label):

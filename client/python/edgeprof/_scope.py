@@ -158,14 +158,15 @@ class Scope:
 class Shared:
     """A stage that is kept: any thread may enter it, also while it is open."""
 
-    __slots__ = ("name", "_open")
+    __slots__ = ("name", "unit", "_open")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, unit: Optional[str] = None) -> None:
         self.name = name
+        self.unit = unit
         self._open: Dict[int, List[Any]] = {}
 
     def __enter__(self) -> "Shared":
-        scope = stage(self.name)
+        scope = stage(self.name, unit=self.unit)
         scope.__enter__()
         self._open.setdefault(get_ident(), []).append(scope)
         return self
@@ -300,7 +301,8 @@ def write_attributes(
 def _new(
     name: str, frame: Any, unit: Any, category: Any, attributes: Any, cpu_time: bool
 ) -> Any:
-    index = process.declare(name, category, unit)
+    index = process.declare_stage(name, category, unit)
+    key = name if unit is None else (name, unit)
     if frame is not None or attributes or cpu_time:
         numbers = {key: number(value, key) for key, value in dict(attributes or {}).items()}
         own = None if frame is None else u64(frame, "frame")
@@ -309,11 +311,11 @@ def _new(
         return Unplaced(name)
     thread = current()
     if process.off:
-        thread.scopes[name] = nothing = Nothing()
+        thread.scopes[key] = nothing = Nothing()
         return nothing
-    seen = name in thread.scopes
-    scope = thread.scopes[name] = Scope(thread, name, index)
-    return scope if seen else Shared(name)
+    seen = key in thread.scopes
+    scope = thread.scopes[key] = Scope(thread, name, index)
+    return scope if seen else Shared(name, unit)
 
 
 def stage(
@@ -327,13 +329,14 @@ def stage(
     """A context manager that times its body as the stage `name`, also when the body raises.
 
     frame: the frame's id (0 to 2**64-2) instead of the thread's. unit (the compute unit: "gpu"; also
-    as `infer@gpu`) and category ("memory", "model") count when the name is new to this process.
+    as `infer@gpu`): each has its own statistics; without one, that of the name's first. category
+    ("memory", "model") counts when the name is new to this process.
     attributes: numbers by name that travel with this run. cpu_time: also the CPU time of this thread
     and of the process (three system calls). Stages of a thread nest; what begins and ends apart, on
     other threads or overlapping, is begin() and end(). TypeError, ValueError: wrong arguments;
     nothing else is ever raised because of the profiler."""
     try:
-        scope = local.scopes[name]
+        scope = local.scopes[name if unit is None else (name, unit)]
     except (AttributeError, KeyError):
         return _new(name, frame, unit, category, attributes, cpu_time)
     if scope.hot is None and frame is None and not attributes and not cpu_time:
