@@ -28,7 +28,7 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	struct stage saved, *stage = NULL;
 	if (!save_read(reader, &saved, sizeof(saved)) ||
 		saved.window != apps->options.stage_window || saved.filled > saved.window ||
-		saved.next >= saved.window || saved.block_newest >= STAGE_BLOCKS ||
+		saved.next >= saved.window ||
 		!memchr(saved.name, '\0', sizeof(saved.name)) ||
 		stage_create(saved.name, saved.window, &stage) < 0) {
 		return NULL;
@@ -48,6 +48,8 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	stage->looked = false;
 	stage->users = 0;
 	stage->energy = (struct app_energy_share){.share = 0};
+	/* iterations begin again; what was outside of them stays */
+	stage->loop = (struct stage_loop){.outside = saved.loop.outside};
 	memset(stage->metric, 0, sizeof(stage->metric));
 	stage_interval_reset(stage);
 	struct save_segment segments[SAVE_SEGMENTS];

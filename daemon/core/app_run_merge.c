@@ -72,6 +72,9 @@ static void stage_add_run(struct stage *into, const struct stage *from, bool *fa
 	into->unknown_count += from->unknown_count;
 	into->warmup_skipped += from->warmup_skipped;
 	into->nested_count += from->nested_count;
+	into->children_ns += from->children_ns;
+	into->loop.outside.runs += from->loop.outside.runs;
+	into->loop.outside.ns += from->loop.outside.ns;
 	into->min_ns = least(into->min_ns, from->min_ns);
 	into->max_ns = most(into->max_ns, from->max_ns);
 	into->worst_ns = most(into->worst_ns, from->worst_ns);

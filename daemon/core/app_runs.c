@@ -38,6 +38,7 @@ static void clear_run(struct app *app)
 	app->frames = NULL;
 	app->tied = NULL;
 	app->energy = (struct app_energy){.begun = false};
+	memset(&app->loop, 0, sizeof(app->loop));
 	app->past = (struct app_accounting){.sent = 0};
 	app->last_words[0] = '\0';
 	app->hangs.total = 0;
