@@ -28,8 +28,7 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	struct stage saved, *stage = NULL;
 	if (!save_read(reader, &saved, sizeof(saved)) ||
 		saved.window != apps->options.stage_window || saved.filled > saved.window ||
-		saved.next >= saved.window ||
-		!memchr(saved.name, '\0', sizeof(saved.name)) ||
+		saved.next >= saved.window || !memchr(saved.name, '\0', sizeof(saved.name)) ||
 		stage_create(saved.name, saved.window, &stage) < 0) {
 		return NULL;
 	}
