@@ -84,8 +84,21 @@ static void add_cores(
 	}
 }
 
-/* A governor's clock does not fall when firmware or a current limiter lowers the real one.
- * cpuinfo_cur_freq asks the hardware, often for root only; cpuinfo_avg_freq counts cycles. */
+/* The firmware of a Raspberry Pi 5 lowers the clock without a sign in sysfs but the measured one.
+ * Boards where another file says so (throttle) show what the governor set, as their tools do. */
+static bool hides_its_clock(const struct root *root)
+{
+	static const char *const models[] = {"Raspberry Pi 5", "Raspberry Pi Compute Module 5"};
+	struct device_file file;
+	char model[64] = "";
+	device_file_init(&file, false, "proc/device-tree/model");
+	(void)device_file_read(&file, root, model, sizeof(model));
+	device_file_close(&file);
+	return strncmp(model, models[0], strlen(models[0])) == 0 ||
+	       strncmp(model, models[1], strlen(models[1])) == 0;
+}
+
+/* cpuinfo_cur_freq asks the hardware, often for root only; cpuinfo_avg_freq counts cycles. */
 static void find_measured(
 	struct policy *policy, const struct root *root, const char *name, bool keep)
 {
@@ -105,6 +118,7 @@ static int add_policies(struct cpufreq_state *cpufreq, const struct root *root,
 	const struct root_name *names, size_t count)
 {
 	uint64_t known[CPU_MAX / 64] = {0};
+	const bool hidden = hides_its_clock(root);
 	cpufreq->policy = mem_calloc(count, sizeof(cpufreq->policy[0]));
 	if (!cpufreq->policy) {
 		return -ENOMEM;
@@ -117,7 +131,10 @@ static int add_policies(struct cpufreq_state *cpufreq, const struct root *root,
 		struct policy *policy = &cpufreq->policy[cpufreq->policies];
 		device_file_init(&policy->file, cpufreq->policies < POLICIES_KEPT,
 			FOLDER "/%s/scaling_cur_freq", names[i].text);
-		find_measured(policy, root, names[i].text, cpufreq->policies < POLICIES_KEPT);
+		if (hidden) {
+			find_measured(
+				policy, root, names[i].text, cpufreq->policies < POLICIES_KEPT);
+		}
 		cpufreq->policies++;
 	}
 	return cpufreq->cores > 0 ? 0 : -ENOENT;

@@ -83,6 +83,7 @@ static int look(struct throttle_collector *throttle, const struct root *root, co
 	if (sum > 0 && !throttle_pi_only_alarm(&throttle->pi, sum)) {
 		return sum;
 	}
+	throttle->clock.low_only = sum > 0;
 	int clocks = throttle_clock_open(&throttle->clock, root, status);
 	return clocks < 0 ? clocks : sum + clocks;
 }

@@ -74,6 +74,9 @@ void throttle_clock_sample(struct throttle_clock *clock, struct throttle_status 
 		bool low = policy->is_khz < policy->set_khz * LOW_PERCENT / 100;
 		policy->low = low ? policy->low + 1 : 0;
 		bool on = policy->low >= THROTTLE_CLOCK_SAMPLES;
+		if (clock->low_only && !on) {
+			continue;
+		}
 		throttle_join(status, THROTTLE_FREQ_CAPPED, on);
 		throttle_join(status, THROTTLE_ACTIVE, on);
 		told = true;

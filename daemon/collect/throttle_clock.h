@@ -13,6 +13,7 @@ enum {
 
 struct throttle_clock {
 	size_t count;
+	bool low_only; /* a clock as it was set proves nothing: the firmware has other means */
 	struct throttle_policy {
 		struct device_file is, set;
 		int result; /* of the last reads, and what they gave */
