@@ -137,7 +137,7 @@ void stage_view_units(struct ctl *ctl, const cJSON *reply, const char *app)
 	const cJSON *unit = NULL;
 	while ((unit = next_by_total(reply, "units", app, NULL, unit)) != NULL) {
 		const char *name = json_word(unit, "unit");
-		table_add(&table, TONE_NONE, "%s", name[0] == '\0' ? "(not told)" : name);
+		table_add(&table, TONE_NONE, "%s", name[0] == '\0' ? "(none)" : name);
 		table_add_number(&table, json_number(unit, "stages"), 0);
 		table_add_number(&table, json_number(unit, "count"), 0);
 		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {

@@ -148,7 +148,7 @@ static void unit_line(struct report *report, uint8_t first)
 	}
 	proto_histogram_summary(report->sum, &summary);
 	report_line(report, "%-*s %6u %10zu %10.3f %9.2f %9.2f %8.2f", report->width,
-		app->stage[first]->unit[0] ? app->stage[first]->unit : "(not told)", stages,
+		app->stage[first]->unit[0] ? app->stage[first]->unit : "(none)", stages,
 		summary.count, (double)unit_ns / 1e9, summary.mean, summary.p99,
 		report_percent(unit_ns, report->relations.total_ns));
 }
