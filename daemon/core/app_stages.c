@@ -201,6 +201,35 @@ const char *app_expected_unit(const struct app *app, const struct stage *stage)
 	return i < app->stages ? app->stage[i]->unit : "";
 }
 
+/* The first stage of that base name. */
+static struct stage *sibling_of(const struct app *app, const char *base)
+{
+	for (size_t i = 0; i < app->stages; i++) {
+		if (strcmp(app->stage[i]->base, base) == 0) {
+			return app->stage[i];
+		}
+	}
+	return NULL;
+}
+
+/* A name that only got a deadline, without a unit: it is the stage of the first unit that comes. */
+static struct stage *stage_unused(const struct app *app, const struct stage_name *name)
+{
+	struct stage *stage = sibling_of(app, name->base);
+	bool unused = stage && name->unit[0] && !stage->unit[0] && stage->count == 0 &&
+		      stage->warmup_skipped == 0 && !stage->open;
+	return unused ? stage : NULL;
+}
+
+/* What the app demands of a stage holds wherever it runs. */
+static void inherit_deadline(const struct app *app, struct stage *stage)
+{
+	const struct stage *first = sibling_of(app, stage->base);
+	if (first && first != stage && first->declared_ns && !stage->declared_ns) {
+		stage_set_deadline(stage, first->declared_ns);
+	}
+}
+
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index)
 {
 	if (process->stages[index]) {
@@ -210,11 +239,12 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	struct stage_name told;
 	char name[PROTO_NAME_SIZE];
 	name_read(declaration, &told);
-	if (name_choose(process, &told, name) < 0) {
+	struct app *app = process->app;
+	struct stage *stage = stage_unused(app, &told);
+	if (!stage && name_choose(process, &told, name) < 0) {
 		return NULL;
 	}
-	struct app *app = process->app;
-	struct stage *stage = stage_find(app, name);
+	stage = stage ? stage : stage_find(app, name);
 	if (!stage && stage_fits(apps, app)) {
 		stage = stage_add(apps, app, name);
 		if (!stage) {
@@ -224,6 +254,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	if (stage) {
 		stage_describe(stage, declaration, &told);
 		memcpy(stage->base, told.base, sizeof(stage->base));
+		inherit_deadline(app, stage);
 	} else {
 		stage = stage_find(app, APP_STAGE_OTHER);
 		if (!stage) {

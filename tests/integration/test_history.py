@@ -127,9 +127,17 @@ def test_ten_samples_a_second():
 def test_one_number_of_each_step():
     """mean, min, max or count, in lines, tables and plots. The metric is an app's, so its numbers are known."""
     with Daemon("[sampling]\ninterval = 100ms\n") as daemon, Actor(daemon) as cam:
-        for value in (10, 10, 10, 70):
+        def sampled():
+            try:
+                series = daemon.call("GetHistory", glob="gauge/cam/load")["series"]
+            except VarlinkError:
+                return []  # history keeps a new name from its second sample on
+            return series[0]["max"] if series else []
+
+        for value in (10, 70):
             cam.do(f"gauge load {value}")
-            until("it is sampled", lambda: (daemon.metric("gauge/cam/load") or {}).get("value") == value)
+            until("history has it", lambda: value in sampled())
+        cam.end()
         until("null behind it", lambda: daemon.metric("gauge/cam/load")["value"] is None)
 
         def column(*words):
