@@ -64,7 +64,7 @@ static void show_total(struct ctl *ctl, const cJSON *reply, const char *app)
 
 static void add_operation(struct table *table, const cJSON *stage)
 {
-	table_add(table, TONE_NONE, "  %s", json_word(stage, "stage"));
+	table_add(table, TONE_NONE, "  %s", stage_name(stage).text);
 	table_add_number(table, json_number(stage, "total_count"), 0);
 	table_add_number(table, own_ms(stage), 1);
 	table_add_number(table, json_number(stage, "mean_ms"), 1);

@@ -71,11 +71,18 @@ void stage_tree_walk(const cJSON *reply, const char *app, stage_visit *visit, vo
 	walk_children(&walk, NULL, 0);
 }
 
+struct stage_name stage_name(const cJSON *stage)
+{
+	struct stage_name name;
+	const char *unit = json_word(stage, "unit");
+	snprintf(name.text, sizeof(name.text), "%s%s%s", json_word(stage, "stage"),
+		unit[0] == '\0' ? "" : "@", unit);
+	return name;
+}
+
 void stage_tree_name(struct table *table, const cJSON *stage, int depth)
 {
-	const char *unit = json_word(stage, "unit");
-	table_add(table, TONE_NONE, "%*s%s%s%s", 2 * depth, "", json_word(stage, "stage"),
-		unit[0] == '\0' ? "" : "@", unit);
+	table_add(table, TONE_NONE, "%*s%s", 2 * depth, "", stage_name(stage).text);
 }
 
 static void add_row(void *ctx, const cJSON *stage, int depth)

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
+#include "proto/mapping.h"
+#include "proto/name.h"
 
 typedef void stage_view(struct ctl *ctl, const cJSON *reply, const char *app);
 
@@ -10,7 +12,12 @@ struct table;
 /* The app's stages, each behind the one it mostly runs in and one deeper, else first seen first. */
 typedef void stage_visit(void *ctx, const cJSON *stage, int depth);
 void stage_tree_walk(const cJSON *reply, const char *app, stage_visit *visit, void *ctx);
-/* Adds its name and compute unit, indented. */
+/* Its name and compute unit: "infer@gpu". */
+struct stage_name {
+	char text[PROTO_NAME_SIZE + PROTO_LABEL_SIZE + 1];
+};
+struct stage_name stage_name(const cJSON *stage);
+/* Adds that, indented. */
 void stage_tree_name(struct table *table, const cJSON *stage, int depth);
 
 /* Stages under the stage they run in, with their share of it. */

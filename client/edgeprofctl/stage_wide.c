@@ -89,9 +89,7 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 		if (strcmp(json_word(stage, "app"), app) != 0) {
 			continue;
 		}
-		const char *unit = json_word(stage, "unit");
-		table_add(&table, TONE_NONE, "%s%s%s", json_word(stage, "stage"),
-			unit[0] == '\0' ? "" : "@", unit);
+		table_add(&table, TONE_NONE, "%s", stage_name(stage).text);
 		for (size_t i = 0; i < count; i++) {
 			table_add_number(
 				&table, json_number(stage, fields[i].member), fields[i].decimals);
@@ -126,7 +124,7 @@ static void show_attributes(struct ctl *ctl, const cJSON *reply, const char *app
 		}
 		for (const cJSON *one = json_first(stage, "attributes"); one != NULL;
 			one = one->next) {
-			table_add(&table, TONE_NONE, "%s", json_word(stage, "stage"));
+			table_add(&table, TONE_NONE, "%s", stage_name(stage).text);
 			table_add(&table, TONE_NONE, "%s", json_word(one, "name"));
 			table_add_number(&table, json_number(one, "count"), 0);
 			for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {

@@ -32,8 +32,7 @@ static void add_note(struct table *table, const cJSON *stage)
 	static const struct {
 		const char *member, *text;
 	} odd[] = {{"orphan_end", "ends without a begin"}, {"abandoned", "begins without an end"}};
-	if (json_get(stage, "expected_unit") != NULL &&
-		strcmp(json_word(stage, "unit"), "cpu") == 0) {
+	if (json_true(stage, "cpu_fallback")) {
 		at += (size_t)snprintf(note, sizeof(note), "running on CPU fallback");
 	}
 	if (!isnan(deadline)) {
@@ -139,7 +138,7 @@ static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 		if (outside == NULL || strcmp(json_word(stage, "app"), app) != 0) {
 			continue;
 		}
-		fprintf(ctl->output.stream, "%s%s %lld x %.1f ms", title, json_word(stage, "stage"),
+		fprintf(ctl->output.stream, "%s%s %lld x %.1f ms", title, stage_name(stage).text,
 			(long long)json_integer(outside, "count"), json_number(outside, "mean_ms"));
 		title = ", ";
 	}
@@ -248,7 +247,7 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 		}
 	}
 	if (count == 1) {
-		fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n", json_word(first, "stage"),
+		fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n", stage_name(first).text,
 			json_word(first, "reason"));
 	} else if (count > 1) {
 		fprintf(ctl->output.stream, "\nNo numbers of %d stages: %s.\n", count,

@@ -70,33 +70,31 @@ static void deadline_fields(struct json *out, const struct stage *stage)
 }
 
 /* What it has to do with the other stages. */
-static void relation_fields(
-	struct json *out, const struct app *app, size_t index, const struct stage_query *query)
+static void relation_fields(struct json *out, const struct app *app,
+	const struct app_relations *relations, size_t index, const struct stage_query *query)
 {
-	struct app_relations relations;
 	const struct stage *stage = app->stage[index];
 	double runs;
-	app_relate(app, &relations);
-	int16_t parent = relations.parent[index];
+	int16_t parent = relations->parent[index];
 	if (parent != APP_NO_STAGE) {
-		json_string(out, "parent", app->stage[parent]->name);
-		json_string_opt(out, "parent_unit", app->stage[parent]->unit);
+		json_string(out, "parent", app->stage[parent]->base);
+		json_string_opt(out, "parent_unit", relations->unit_name[parent]);
 		json_unsigned(out, "parents", stage->parents);
 		json_number_opt(out, "percent_of_parent",
 			percent(stage->total_ns, app->stage[parent]->total_ns));
 	}
 	json_unsigned(out, "depth", parent != APP_NO_STAGE ? stage->depth : 0);
 	json_number(out, "total_ms", (double)stage->total_ns / 1e6);
-	if (!relations.is_total[index]) {
-		uint64_t category_ns = relations.category_ns[relations.category[index]];
-		uint64_t self_ns = relations.self_ns[index];
+	if (!relations->is_total[index]) {
+		uint64_t category_ns = relations->category_ns[relations->category[index]];
+		uint64_t self_ns = relations->self_ns[index];
 		json_number(out, "self_ms", (double)self_ns / 1e6);
 		json_number_opt(out, "percent_of_category", percent(self_ns, category_ns));
-		json_number_opt(out, "percent_of_total", percent(self_ns, relations.total_ns));
+		json_number_opt(out, "percent_of_total", percent(self_ns, relations->total_ns));
 		json_number_opt(
-			out, "percent_inclusive", percent(stage->total_ns, relations.total_ns));
+			out, "percent_inclusive", percent(stage->total_ns, relations->total_ns));
 	}
-	double per_frame_ms = app_per_frame_ms(app, &relations, stage, query, &runs);
+	double per_frame_ms = app_per_frame_ms(app, relations, stage, query, &runs);
 	if (!isnan(runs)) {
 		json_number(out, "runs_per_frame", runs);
 		json_number_opt(out, "per_frame_ms", per_frame_ms);
@@ -126,26 +124,36 @@ static void cost_fields(
 	}
 }
 
+/* Its name and compute unit, and the unit that was expected when that is another. */
+static void name_fields(
+	struct json *out, const struct app *app, const struct stage *stage, const char *unit)
+{
+	const char *expected = app_expected_unit(app, stage);
+	json_string(out, "stage", stage->base);
+	json_unsigned(out, "run", app->run);
+	json_string_opt(out, "category", stage->category);
+	json_string_opt(out, "unit", unit);
+	if (unit[0] && expected[0] && strcmp(expected, unit) != 0) {
+		json_string(out, "expected_unit", expected);
+		json_bool(out, "cpu_fallback", app_is_cpu_fallback(unit, expected));
+	}
+}
+
 static void stage_item(
 	struct json *out, const struct list_cursor *cursor, const struct app *app, size_t index)
 {
 	const struct stage *stage = app->stage[index];
 	const struct stage_query query = query_of(cursor);
 	struct stage_answer answer = {.reason = "no memory"};
+	struct app_relations relations;
+	app_relate(app, &relations);
 	double *scratch = api_scratch(cursor->api, stage->window);
 	if (scratch) {
 		stage_ask(stage, &query, scratch, &answer);
 	}
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
-	json_string(out, "stage", stage->name);
-	json_unsigned(out, "run", app->run);
-	json_string_opt(out, "category", stage->category);
-	json_string_opt(out, "unit", stage->unit);
-	const char *expected = app_expected_unit(app, stage);
-	if (stage->unit[0] && strcmp(expected, stage->unit) != 0) {
-		json_string(out, "expected_unit", expected);
-	}
+	name_fields(out, app, stage, relations.unit_name[index]);
 	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
 	json_bool(out, "exact", answer.exact);
 	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
@@ -156,7 +164,7 @@ static void stage_item(
 	json_unsigned(out, "throttled_count", answer.throttled);
 	json_unsigned(out, "throttle_unknown_count", answer.unknown);
 	summary_fields(out, &answer.summary);
-	relation_fields(out, app, index, &query);
+	relation_fields(out, app, &relations, index, &query);
 	deadline_fields(out, stage);
 	cost_fields(out, stage, &answer);
 	json_number_opt(out, "energy_mj", app_energy_stage_mj(app, stage));

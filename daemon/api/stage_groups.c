@@ -78,7 +78,7 @@ static void group_row(struct groups *groups, const struct app *app,
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
 	json_string(out, units ? "unit" : "category",
-		units ? app->stage[first]->unit : app->stage[first]->category);
+		units ? relations->unit_name[first] : app->stage[first]->category);
 	json_unsigned(out, "stages", stages);
 	json_unsigned(out, "count", count);
 	json_number(out, "total_ms", (double)group_ns / 1e6);

@@ -61,10 +61,21 @@ static uint8_t first_of_category(const struct app *app, size_t i)
 	return (uint8_t)first;
 }
 
-static uint8_t first_of_unit(const struct app *app, size_t i)
+static const char *unit_of(const struct app *app, const struct app_relations *relations, size_t i)
+{
+	const char *unit = stage_unit(app->stage[i]);
+	int16_t parent = relations->parent[i];
+	while (!unit[0] && parent != APP_NO_STAGE) {
+		unit = stage_unit(app->stage[parent]);
+		parent = relations->parent[parent];
+	}
+	return unit;
+}
+
+static uint8_t first_of_unit(const struct app_relations *relations, size_t i)
 {
 	size_t first = 0;
-	while (strcmp(app->stage[first]->unit, app->stage[i]->unit) != 0) {
+	while (strcmp(relations->unit_name[first], relations->unit_name[i]) != 0) {
 		first++;
 	}
 	return (uint8_t)first;
@@ -80,12 +91,15 @@ void app_relate(const struct app *app, struct app_relations *ret)
 		ret->is_total[i] =
 			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
 		ret->category[i] = first_of_category(app, i);
-		ret->unit[i] = first_of_unit(app, i);
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (any_ancestor(ret, i, is_itself)) {
 			ret->parent[i] = APP_NO_STAGE; /* a in b in a: the tree needs a root */
 		}
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		ret->unit_name[i] = unit_of(app, ret, i);
+		ret->unit[i] = first_of_unit(ret, i);
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ret->is_total[i]) {

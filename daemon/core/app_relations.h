@@ -21,6 +21,8 @@ struct app_relations {
 	bool counts[APP_STAGES_MAX];
 	bool is_total[APP_STAGES_MAX];
 	uint8_t category[APP_STAGES_MAX], unit[APP_STAGES_MAX];
+	/* Its own, else that of the nearest stage around it that has one; "" = none. Of the app. */
+	const char *unit_name[APP_STAGES_MAX];
 	/* Lifetime wall time. A stage's own time is without that of the stages inside of it, so
 	 * that it counts once: in its own group, and all of them together are the total, without
 	 * stages that are a total themselves. */

@@ -49,11 +49,12 @@ void report_ask(struct report *report, const struct stage *stage, struct stage_a
 	report->estimated = report->estimated || !ret->exact;
 }
 
-struct report_name report_stage_name(const struct stage *stage)
+struct report_name report_stage_name(const struct report *report, size_t index)
 {
 	struct report_name name;
-	snprintf(name.text, sizeof(name.text), "%s%s%s", stage->name, stage->unit[0] ? "@" : "",
-		stage->unit);
+	const char *unit = report->relations.unit_name[index];
+	snprintf(name.text, sizeof(name.text), "%s%s%s", report->app->stage[index]->base,
+		unit[0] ? "@" : "", unit);
 	return name;
 }
 
@@ -235,7 +236,7 @@ int app_report_write(
 	app_tree(app, &report.relations, order, depth);
 	for (size_t i = 0; i < app->stages; i++) {
 		const struct stage *stage = app->stage[order[i]];
-		int length = (int)strlen(report_stage_name(stage).text) + 2 * depth[i];
+		int length = (int)strlen(report_stage_name(&report, order[i]).text) + 2 * depth[i];
 		report.width = length > report.width ? length : report.width;
 		window = stage->window > window ? stage->window : window;
 	}

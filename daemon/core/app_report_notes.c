@@ -54,7 +54,7 @@ void report_deadlines(struct report *report)
 		const struct stage *stage = report->app->stage[i];
 		const struct deadline told = {stage->deadline_ns, stage->misses, stage->judged,
 			stage->worst_ns, stage->longest_misses, stage->settings.deadline_ns > 0};
-		deadline_line(&section, stage->name, &told);
+		deadline_line(&section, report_stage_name(report, i).text, &told);
 	}
 	if (frames) {
 		const struct deadline told = {frames->deadline_ns, frames->misses, frames->judged,
@@ -127,7 +127,8 @@ void report_energy(struct report *report)
 	for (size_t i = 0; i < app->stages; i++) {
 		double stage_mj = app_energy_stage_mj(app, app->stage[i]);
 		if (stage_mj > 0) {
-			report_line(report, "    %s: %.2f mJ", app->stage[i]->name, stage_mj);
+			report_line(report, "    %s: %.2f mJ", report_stage_name(report, i).text,
+				stage_mj);
 		}
 	}
 }

@@ -6,6 +6,7 @@
 
 #include "daemon/core/app_report.h"
 #include "daemon/core/app_report_text.h"
+#include "daemon/core/app_stages.h"
 
 static bool all_are_exact(const struct app *app)
 {
@@ -33,7 +34,7 @@ static void outside_lines(struct report *report)
 			begun = true;
 		}
 		report_line(report, "%-*s %10.1f %10.3f %10" PRIu64, report->width,
-			report_stage_name(stage).text,
+			report_stage_name(report, i).text,
 			(double)outside->ns / (double)outside->runs / 1e6,
 			(double)outside->ns / 1e9, outside->runs);
 	}
@@ -59,9 +60,12 @@ void report_pipeline(struct report *report)
 			continue;
 		}
 		report_ask(report, stage, &answer);
-		report_line(report, "%*s%-*s %10.1f %10.1f %10.1f %10" PRIu64, 2 * depth[i], "",
-			report->width - 2 * depth[i], report_stage_name(stage).text,
-			answer.summary.mean, answer.summary.p95, answer.summary.p99, stage->count);
+		const char *unit = report->relations.unit_name[order[i]];
+		bool fallback = app_is_cpu_fallback(unit, app_expected_unit(app, stage));
+		report_line(report, "%*s%-*s %10.1f %10.1f %10.1f %10" PRIu64 "%s", 2 * depth[i],
+			"", report->width - 2 * depth[i], report_stage_name(report, order[i]).text,
+			answer.summary.mean, answer.summary.p95, answer.summary.p99, stage->count,
+			fallback ? "  running on CPU fallback" : "");
 	}
 	report_line(report, "%-*s %10.1f%s", report->width, "TOTAL", mean_ms,
 		app_loop_is_parallel(app) ? " (sequential: stages run on several threads)" : "");
@@ -98,9 +102,10 @@ static void operation(struct report *report, size_t index, uint64_t category_ns)
 	const struct stage *stage = report->app->stage[index];
 	uint64_t self_ns = report->relations.self_ns[index];
 	report_line(report, "  %-*s %10" PRIu64 " %10.3f %9.2f %9.2f %9.2f %8.2f %8.2f",
-		report->width, report_stage_name(stage).text, stage->count, (double)self_ns / 1e9,
-		(double)stage->total_ns / (double)stage->count / 1e6, (double)stage->min_ns / 1e6,
-		(double)stage->max_ns / 1e6, report_percent(self_ns, category_ns),
+		report->width, report_stage_name(report, index).text, stage->count,
+		(double)self_ns / 1e9, (double)stage->total_ns / (double)stage->count / 1e6,
+		(double)stage->min_ns / 1e6, (double)stage->max_ns / 1e6,
+		report_percent(self_ns, category_ns),
 		report_percent(self_ns, report->relations.total_ns));
 }
 
@@ -135,6 +140,7 @@ void report_categories(struct report *report)
 static void unit_line(struct report *report, uint8_t first)
 {
 	const struct app *app = report->app;
+	const char *unit = report->relations.unit_name[first];
 	uint64_t unit_ns = report->relations.unit_ns[first];
 	unsigned stages = 0;
 	struct proto_summary summary;
@@ -148,9 +154,8 @@ static void unit_line(struct report *report, uint8_t first)
 	}
 	proto_histogram_summary(report->sum, &summary);
 	report_line(report, "%-*s %6u %10zu %10.3f %9.2f %9.2f %8.2f", report->width,
-		app->stage[first]->unit[0] ? app->stage[first]->unit : "(none)", stages,
-		summary.count, (double)unit_ns / 1e9, summary.mean, summary.p99,
-		report_percent(unit_ns, report->relations.total_ns));
+		unit[0] ? unit : "(none)", stages, summary.count, (double)unit_ns / 1e9,
+		summary.mean, summary.p99, report_percent(unit_ns, report->relations.total_ns));
 }
 
 void report_units(struct report *report)
@@ -158,7 +163,7 @@ void report_units(struct report *report)
 	uint8_t unit[APP_STAGES_MAX];
 	size_t units =
 		groups_by_total(report, report->relations.unit, report->relations.unit_ns, unit);
-	if (units == 0 || (units == 1 && !report->app->stage[unit[0]]->unit[0])) {
+	if (units == 0 || (units == 1 && !report->relations.unit_name[unit[0]][0])) {
 		return; /* nobody told any */
 	}
 	report_line(report, "\nBy compute unit");
@@ -180,7 +185,7 @@ void report_top(struct report *report)
 	for (size_t i = 0; i < stages && i < APP_REPORT_TOP; i++) {
 		uint64_t self_ns = report->relations.self_ns[stage[i]];
 		report_line(report, "%zu. %s: %.3f s, %.1f %% of total", i + 1,
-			report_stage_name(report->app->stage[stage[i]]).text, (double)self_ns / 1e9,
+			report_stage_name(report, stage[i]).text, (double)self_ns / 1e9,
 			report_percent(self_ns, report->relations.total_ns));
 	}
 }

@@ -32,7 +32,7 @@ void report_ask(struct report *report, const struct stage *stage, struct stage_a
 struct report_name {
 	char text[PROTO_NAME_SIZE + PROTO_LABEL_SIZE + 1];
 };
-struct report_name report_stage_name(const struct stage *stage);
+struct report_name report_stage_name(const struct report *report, size_t index);
 
 double report_percent(uint64_t part, uint64_t whole); /* 0 of nothing */
 

@@ -101,17 +101,25 @@ static unsigned rank_of(const char *glob)
 	return rank;
 }
 
-/* Those of the globs (of a stride) that match, the least specific first. How many. */
-static size_t matches(const char *glob, size_t stride, size_t count, const char *path, size_t ret[])
+static unsigned rank_for(const char *glob, const char *path)
+{
+	return 2 * rank_of(glob) + !proto_glob_match(glob, path);
+}
+
+/* Those of the globs (of a stride) that match one of two paths, the least specific first; of equals
+ * those that match only the second one come last. How many. */
+static size_t matches(const char *glob, size_t stride, size_t count, const char *path,
+	const char *second, size_t ret[])
 {
 	size_t found = 0;
 	for (size_t i = 0; i < count; i++) {
 		const char *each = glob + i * stride;
-		if (!proto_glob_match(each, path)) {
+		if (!proto_glob_match(each, path) && !proto_glob_match(each, second)) {
 			continue;
 		}
 		size_t at = found++;
-		while (at > 0 && rank_of(glob + ret[at - 1] * stride) > rank_of(each)) {
+		while (at > 0 &&
+			rank_for(glob + ret[at - 1] * stride, path) > rank_for(each, path)) {
 			ret[at] = ret[at - 1];
 			at--;
 		}
@@ -135,15 +143,18 @@ static void overlay(struct stage_settings *into, const struct stage_settings *fr
 	}
 }
 
-const struct stage_settings *app_settings_of_stage(void *ctx, const char *app, const char *stage)
+/* A section of its name is about every compute unit; one with the unit in it wins. */
+const struct stage_settings *app_settings_of_stage(
+	void *ctx, const char *app, const struct stage *stage)
 {
 	struct app_settings *settings = ctx;
 	size_t match[APP_SETTINGS_MAX];
-	char path[2 * PROTO_NAME_SIZE];
-	snprintf(path, sizeof(path), "%s/%s", app, stage);
+	char path[2][2 * PROTO_NAME_SIZE];
+	snprintf(path[0], sizeof(path[0]), "%s/%s", app, stage->base);
+	snprintf(path[1], sizeof(path[1]), "%s/%s", app, stage->name);
 	settings->of_stage = (struct stage_settings){.deadline_ns = 0};
-	size_t count = matches(
-		settings->stage[0].glob, sizeof(settings->stage[0]), settings->stages, path, match);
+	size_t count = matches(settings->stage[0].glob, sizeof(settings->stage[0]),
+		settings->stages, path[0], path[1], match);
 	for (size_t i = 0; i < count; i++) {
 		overlay(&settings->of_stage, &settings->stage[match[i]].settings);
 	}
@@ -156,8 +167,8 @@ const struct frames_settings *app_settings_of_frames(void *ctx, const char *app)
 	struct frames_settings *ret = &settings->of_frames;
 	size_t match[APP_SETTINGS_MAX];
 	*ret = (struct frames_settings){.deadline_ns = 0};
-	size_t count = matches(
-		settings->frame[0].glob, sizeof(settings->frame[0]), settings->frames, app, match);
+	size_t count = matches(settings->frame[0].glob, sizeof(settings->frame[0]),
+		settings->frames, app, app, match);
 	for (size_t i = 0; i < count; i++) {
 		const struct frames_settings *from = &settings->frame[match[i]].settings;
 		ret->deadline_ns = from->deadline_ns ? from->deadline_ns : ret->deadline_ns;
@@ -174,7 +185,7 @@ const struct app_rules *app_settings_of_app(void *ctx, const char *app)
 	size_t match[APP_SETTINGS_MAX];
 	*ret = (struct app_rules){.reserved = false};
 	size_t count = matches(
-		settings->app[0].glob, sizeof(settings->app[0]), settings->apps, app, match);
+		settings->app[0].glob, sizeof(settings->app[0]), settings->apps, app, app, match);
 	for (size_t i = 0; i < count; i++) {
 		const struct app_rules *from = &settings->app[match[i]].rules;
 		if (from->reserved) {

@@ -50,6 +50,7 @@ int app_settings_app(struct app_settings *settings, const char *glob, struct app
 
 /* What all sections together say, zero where none does; valid until the next question. ctx is a
  * struct app_settings: a stage_settings_lookup, a frames_settings_lookup, an app_rules_lookup. */
-const struct stage_settings *app_settings_of_stage(void *ctx, const char *app, const char *stage);
+const struct stage_settings *app_settings_of_stage(
+	void *ctx, const char *app, const struct stage *stage);
 const struct frames_settings *app_settings_of_frames(void *ctx, const char *app);
 const struct app_rules *app_settings_of_app(void *ctx, const char *app);

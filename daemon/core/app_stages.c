@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/util/seam.h"
 
@@ -23,7 +24,8 @@ static void label_copy(char ret[PROTO_LABEL_SIZE], const char text[PROTO_LABEL_S
 
 /* What a name tells beside the stage: infer@gpu runs on the GPU, and so on. */
 struct stage_name {
-	char base[PROTO_NAME_SIZE]; /* clean */
+	char base[PROTO_NAME_SIZE];  /* clean */
+	char shown[PROTO_NAME_SIZE]; /* the same without a suffix that names the unit */
 	char unit[PROTO_LABEL_SIZE];
 	bool split; /* the unit is no part of base */
 };
@@ -55,16 +57,18 @@ static void name_read(const struct proto_declaration *declaration, struct stage_
 	char unit[PROTO_LABEL_SIZE];
 	label_copy(unit, declaration->unit);
 	size_t length = strnlen(name, PROTO_NAME_MAX);
-	size_t base = base_length(name, length, unit);
+	size_t base = base_length(name, length, unit), shown = base;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (ends_with(name, length, suffixes[i].suffix)) { /* these are names as they are */
 			base = length;
+			shown = length - strlen(suffixes[i].suffix);
 			snprintf(unit, sizeof(unit), "%s",
 				unit[0] ? declaration->unit : suffixes[i].unit);
 		}
 	}
 	*ret = (struct stage_name){.split = base < length};
 	proto_name_clean(name, base, ret->base);
+	proto_name_clean(name, shown, ret->shown);
 	if (ret->split && !unit[0]) {
 		snprintf(unit, sizeof(unit), "%.*s", (int)(length - base - 1), name + base + 1);
 	}
@@ -109,7 +113,7 @@ static void configure(struct apps *apps, const struct app *app, struct stage *st
 	static const struct stage_settings none;
 	const struct stage_settings *settings = NULL;
 	if (apps->stage_settings) {
-		settings = apps->stage_settings(apps->stage_settings_ctx, app->name, stage->name);
+		settings = apps->stage_settings(apps->stage_settings_ctx, app->name, stage);
 	}
 	stage_configure(stage, settings ? settings : &none);
 }
@@ -124,7 +128,20 @@ static void stage_join(struct apps *apps, struct app *app, struct stage *stage)
 	app_metrics_add_stage(apps, app, stage);
 }
 
-static struct stage *stage_add(struct apps *apps, struct app *app, const char *name)
+/* Two rows of one name and one unit could not be told apart. */
+static bool looks_like_another(const struct app *app, const struct stage *stage)
+{
+	size_t i = 0;
+	while (i < app->stages &&
+		(app->stage[i] == stage || strcmp(app->stage[i]->base, stage->base) != 0 ||
+			strcmp(stage_unit(app->stage[i]), stage_unit(stage)) != 0)) {
+		i++;
+	}
+	return i < app->stages;
+}
+
+static struct stage *stage_add(
+	struct apps *apps, struct app *app, const char *name, const struct stage_name *told)
 {
 	struct stage *stage;
 	if (app->stages == APP_STAGES_MAX ||
@@ -135,7 +152,14 @@ static struct stage *stage_add(struct apps *apps, struct app *app, const char *n
 		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
 			(uint32_t)apps->options.stage_window);
 	}
+	if (told) {
+		memcpy(stage->base, told->shown, sizeof(stage->base));
+		stage_set_labels(stage, "", told->unit);
+	}
 	stage_join(apps, app, stage);
+	if (looks_like_another(app, stage)) {
+		memcpy(stage->base, stage->name, sizeof(stage->base));
+	}
 	return stage;
 }
 
@@ -179,8 +203,8 @@ static int name_choose(
 	char both[PROTO_NAME_SIZE + PROTO_LABEL_SIZE];
 	if (name->split || name->unit[0]) {
 		const struct stage *other = stage_find(process->app, name->base);
-		bool differs = other && other->unit[0] && !other->settings.unit[0] &&
-			       strcmp(other->unit, name->unit) != 0;
+		bool used = other && (stage_unit(other)[0] || other->count > 0);
+		bool differs = used && strcmp(stage_unit(other), name->unit) != 0;
 		if (differs || (name->split && taken_in_process(process, name->base))) {
 			snprintf(both, sizeof(both), "%.*s_%s",
 				PROTO_NAME_MAX - 1 - (int)strlen(name->unit), name->base,
@@ -194,11 +218,26 @@ static int name_choose(
 const char *app_expected_unit(const struct app *app, const struct stage *stage)
 {
 	size_t i = 0;
+	if (stage->settings.unit[0]) {
+		return stage->settings.unit;
+	}
 	while (i < app->stages &&
 		(strcmp(app->stage[i]->base, stage->base) != 0 || !app->stage[i]->unit[0])) {
 		i++;
 	}
 	return i < app->stages ? app->stage[i]->unit : "";
+}
+
+static bool is_cpu(const char *unit)
+{
+	size_t length = strlen(unit);
+	return strncasecmp(unit, "cpu", 3) == 0 ||
+	       (length > 3 && strcasecmp(unit + length - 3, "cpu") == 0);
+}
+
+bool app_is_cpu_fallback(const char *unit, const char *expected)
+{
+	return expected[0] && is_cpu(unit) && !is_cpu(expected);
 }
 
 /* The first stage of that base name. */
@@ -246,19 +285,18 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	}
 	stage = stage ? stage : stage_find(app, name);
 	if (!stage && stage_fits(apps, app)) {
-		stage = stage_add(apps, app, name);
+		stage = stage_add(apps, app, name, &told);
 		if (!stage) {
 			return NULL;
 		}
 	}
 	if (stage) {
 		stage_describe(stage, declaration, &told);
-		memcpy(stage->base, told.base, sizeof(stage->base));
 		inherit_deadline(app, stage);
 	} else {
 		stage = stage_find(app, APP_STAGE_OTHER);
 		if (!stage) {
-			stage = stage_add(apps, app, APP_STAGE_OTHER);
+			stage = stage_add(apps, app, APP_STAGE_OTHER, NULL);
 		}
 		if (!stage) {
 			return NULL;

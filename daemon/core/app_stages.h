@@ -23,9 +23,12 @@ const struct stage_budget *apps_stage_budget(const struct apps *apps);
 
 /* The operator's settings of a stage; NULL = none. */
 typedef const struct stage_settings *stage_settings_lookup(
-	void *ctx, const char *app, const char *stage);
+	void *ctx, const char *app, const struct stage *stage);
 /* Asks it for each stage that is there and for each new one. NULL: no settings any more. */
 void apps_configure_stages(struct apps *apps, stage_settings_lookup *lookup, void *ctx);
 
-/* The compute unit that a stage of this name was seen on first; "" = none was named. */
+/* The compute unit that the operator configured, else the one that a stage of this name declared
+ * first; "" = neither. */
 const char *app_expected_unit(const struct app *app, const struct stage *stage);
+/* A CPU (cpu, onnx_cpu, CPU0) in place of something else. */
+bool app_is_cpu_fallback(const char *unit, const char *expected);

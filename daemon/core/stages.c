@@ -135,9 +135,6 @@ void stage_configure(struct stage *stage, const struct stage_settings *settings)
 	if (settings->category[0]) {
 		memcpy(stage->category, settings->category, sizeof(stage->category));
 	}
-	if (settings->unit[0]) {
-		memcpy(stage->unit, settings->unit, sizeof(stage->unit));
-	}
 	if (settings->deadline_ns > 0 || had_deadline) {
 		stage->deadline_ns =
 			settings->deadline_ns ? settings->deadline_ns : stage->declared_ns;
@@ -162,7 +159,7 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 	if (category[0] && !stage->settings.category[0]) {
 		memccpy(stage->category, category, '\0', sizeof(stage->category) - 1);
 	}
-	if (unit[0] && !stage->settings.unit[0] && !stage->unit[0]) {
+	if (unit[0] && !stage->unit[0]) {
 		memccpy(stage->unit, unit, '\0', sizeof(stage->unit) - 1);
 	}
 }

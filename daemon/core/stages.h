@@ -51,8 +51,8 @@ struct stage_budget {
 struct stage_settings {
 	uint64_t deadline_ns; /* wins over the app's */
 	char category[PROTO_LABEL_SIZE];
-	char unit[PROTO_LABEL_SIZE];
-	uint32_t warmup; /* events to leave out at the start of the app */
+	char unit[PROTO_LABEL_SIZE]; /* the expected one; the app's own is kept */
+	uint32_t warmup;	     /* events to leave out at the start of the app */
 	int64_t rss_growth_limit;
 };
 
@@ -70,9 +70,9 @@ struct stage_cpu {
 
 struct stage {
 	char name[PROTO_NAME_SIZE]; /* of one in the app: with the unit when another has the base */
-	char base[PROTO_NAME_SIZE]; /* without its unit */
+	char base[PROTO_NAME_SIZE]; /* as shown: without its unit */
 	char category[PROTO_LABEL_SIZE];
-	char unit[PROTO_LABEL_SIZE];
+	char unit[PROTO_LABEL_SIZE]; /* that the app declared; "" = none */
 	uint32_t serial; /* 1, 2, …: never reused within the apps; owned by app_stages.c */
 	struct stage_settings settings;
 	uint64_t deadline_ns; /* 0 = none */
@@ -152,8 +152,8 @@ void stage_set_budget(struct stage *stage, struct stage_budget *budget);
  * What it takes from now on. */
 size_t stage_freeze(struct stage *stage);
 
-/* Takes the settings (a copy): labels and a deadline replace those of the app; the warm-up starts
- * when nothing was counted yet. */
+/* Takes the settings (a copy): the category and a deadline replace those of the app; the warm-up
+ * starts when nothing was counted yet. */
 void stage_configure(struct stage *stage, const struct stage_settings *settings);
 /* A new process means the stage and no other does: leaves its first events out again. */
 void stage_warm_up(struct stage *stage);
@@ -161,6 +161,12 @@ void stage_warm_up(struct stage *stage);
 void stage_set_deadline(struct stage *stage, uint64_t deadline_ns);
 /* The same for labels; "" = nothing said. */
 void stage_set_labels(struct stage *stage, const char *category, const char *unit);
+
+/* Its compute unit: the declared one, else the configured one; "" = neither. */
+static inline const char *stage_unit(const struct stage *stage)
+{
+	return stage->unit[0] ? stage->unit : stage->settings.unit;
+}
 
 /* A run as it comes from most places: only its times are known. */
 static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_ns, uint64_t frame)

@@ -96,8 +96,8 @@ def test_categories_and_units_like_the_guide_s_report():
         writer.do(*(f"run {name} {ms}" for name, ms in ops), "run copy 37244")
         wait_for(daemon, copy=1)
         stages = stages_of(daemon, span="lifetime")
-        for name, unit, of_category, of_total in (("detect", "gpu", 56.67, 47.71), ("pose_coreml", "coreml", 24.55, 20.67),
-                                                  ("seg_onnx_cpu", "cpu", 18.77, 15.80)):
+        for name, unit, of_category, of_total in (("detect", "gpu", 56.67, 47.71), ("pose", "coreml", 24.55, 20.67),
+                                                  ("seg", "cpu", 18.77, 15.80)):
             assert stages[name]["unit"] == unit and stages[name]["category"] == "inference"
             assert round(stages[name]["percent_of_category"], 2) == of_category
             assert round(stages[name]["percent_of_total"], 2) == of_total
@@ -110,10 +110,34 @@ def test_categories_and_units_like_the_guide_s_report():
         text = daemon.ctl("stages", "cam", "--by", "category").stdout.splitlines()
         assert "total profiled time 0.235 s" in text[0], text
         first = [line.split()[0] for line in text[2:]]
-        assert first == ["inference", "detect", "pose_coreml", "seg_onnx_cpu", "memory", "copy"], text
+        assert first == ["inference", "detect@gpu", "pose@coreml", "seg@cpu", "memory", "copy@cpu"], text
         assert "56.67" in text[3] and "47.71" in text[3]
         text = daemon.ctl("stages", "cam", "--by", "unit").stdout
         assert [line.split()[0] for line in text.splitlines()[2:]] == ["gpu", "cpu", "coreml"], text
+
+
+# covers G3.4
+def test_the_configured_unit_is_the_expected_one():
+    config = FAST + "[stage cam/MTL]\nunit = coreml\n[stage cam/plain]\nunit = npu\n"
+    with Daemon(config) as daemon, Writer(daemon) as writer:
+        writer.do("run MTL_onnx_cpu 9000", "run plain 1000", "stage late - gpu 0", "run late 1000", "run late@cpu 2000",
+                  "stage outer - dla 0", "begin outer", "begin inner", "spin 100", "end", "end")
+        until("outer", lambda: any(s["stage"] == "outer" for s in daemon.call("ListStages", app="cam")["stages"]))
+        reply = daemon.call("ListStages", app="cam")
+        rows = sorted((s["stage"], s.get("unit"), s.get("expected_unit"), s.get("cpu_fallback")) for s in reply["stages"])
+        assert rows == [("MTL", "cpu", "coreml", True), ("inner", "dla", None, None), ("late", "cpu", "gpu", True),
+                        ("late", "gpu", None, None), ("outer", "dla", None, None), ("plain", "npu", None, None)], rows
+        inner = next(s for s in reply["stages"] if s["stage"] == "inner")
+        assert (inner["parent"], inner["parent_unit"]) == ("outer", "dla")
+        assert {u["unit"]: u["stages"] for u in reply["units"]} == {"cpu": 2, "npu": 1, "gpu": 1, "dla": 2}
+        assert daemon.call("ListMetrics", glob="stage/cam/late_cpu/*")["metrics"]
+        for text in (daemon.ctl("stages", "cam").stdout, daemon.ctl("report", "cam").stdout):
+            told = [line.split()[0] for line in text.splitlines() if line.endswith("running on CPU fallback")]
+            assert told == ["MTL@cpu", "late@cpu"], text
+            assert "late@gpu" in text and "inner@dla" in text and "plain@npu" in text and "onnx" not in text, text
+        for view in (["--tree"], ["--wide"], ["--by", "category"]):
+            text = daemon.ctl("stages", "cam", *view).stdout
+            assert "late@cpu" in text and "late@gpu" in text and "late_cpu" not in text, text
 
 
 # covers G3.12

@@ -320,10 +320,11 @@ START_TEST(a_loop_that_changes_half_way)
 }
 END_TEST
 
-static const struct stage_settings *stage_settings_of(void *ctx, const char *name, const char *of)
+static const struct stage_settings *stage_settings_of(
+	void *ctx, const char *name, const struct stage *of)
 {
 	(void)name;
-	return strcmp(of, "a") == 0 ? ctx : NULL;
+	return strcmp(of->name, "a") == 0 ? ctx : NULL;
 }
 
 static const struct frames_settings *frames_settings_of(void *ctx, const char *name)

@@ -153,6 +153,27 @@ START_TEST(a_nested_stage_counts_in_its_own_category_only)
 END_TEST
 
 /* A child of two parents, one that mostly runs alone, a run whose parent got lost. */
+/* covers G3.4 */
+START_TEST(a_stage_inside_another_has_its_unit_when_it_declares_none)
+{
+	struct app_relations relations;
+	uint16_t infer = declare("infer@gpu"), conv = declare("conv"), op = declare("op");
+	uint16_t copy = declare("copy@cpu"), publish = declare("publish");
+	run_in(2, op, T0, MS);
+	run_in(1, conv, T0, 2 * MS);
+	run_in(1, copy, T0 + 2 * MS, MS);
+	run_in(0, infer, T0, 4 * MS);
+	run_in(0, publish, T0 + 4 * MS, 5 * MS);
+	app_relate(app(), &relations);
+	ck_assert_str_eq(relations.unit_name[index_of("op")], "gpu");
+	ck_assert_str_eq(relations.unit_name[index_of("conv")], "gpu");
+	ck_assert_str_eq(relations.unit_name[index_of("copy")], "cpu");
+	ck_assert_str_eq(relations.unit_name[index_of("publish")], "");
+	ck_assert_uint_eq(relations.unit_ns[relations.unit[index_of("infer")]], 3 * MS);
+	ck_assert_str_eq(stage("conv")->unit, "");
+}
+END_TEST
+
 START_TEST(shares_add_up_whatever_runs_inside_what)
 {
 	static const char *const categories[] = {"x", "y", ""};
@@ -204,6 +225,7 @@ int main(void)
 	tcase_add_test(tc, more_children_and_parents_than_fit_are_left_out);
 	tcase_add_test(tc, golden_vector_c_shares_of_category_and_total);
 	tcase_add_test(tc, a_nested_stage_counts_in_its_own_category_only);
+	tcase_add_test(tc, a_stage_inside_another_has_its_unit_when_it_declares_none);
 	tcase_add_test(tc, shares_add_up_whatever_runs_inside_what);
 	Suite *suite = suite_create("app_relations");
 	suite_add_tcase(suite, tc);

@@ -24,16 +24,24 @@ static struct frames_settings *frame(const char *glob)
 	return ret;
 }
 
+static const struct stage_settings *settings_of(const char *app, const char *name, const char *base)
+{
+	struct stage told = {.count = 0};
+	snprintf(told.name, sizeof(told.name), "%s", name);
+	snprintf(told.base, sizeof(told.base), "%s", base);
+	return app_settings_of_stage(&settings, app, &told);
+}
+
 static uint64_t deadline_ms(const char *app, const char *name)
 {
-	return app_settings_of_stage(&settings, app, name)->deadline_ns / MS;
+	return settings_of(app, name, name)->deadline_ns / MS;
 }
 
 START_TEST(nothing_is_said_without_a_matching_section)
 {
 	settings = (struct app_settings){.stages = 0};
 	stage("cam/infer")->deadline_ns = 5 * MS;
-	const struct stage_settings *none = app_settings_of_stage(&settings, "cam", "publish");
+	const struct stage_settings *none = settings_of("cam", "publish", "publish");
 	ck_assert_uint_eq(none->deadline_ns, 0);
 	ck_assert_str_eq(none->unit, "");
 	ck_assert_uint_eq(none->warmup, 0);
@@ -84,12 +92,26 @@ START_TEST(each_key_comes_from_the_section_that_has_it)
 	stage("cam/infer")->deadline_ns = 5 * MS;
 	stage("cam/infer")->warmup = 3;
 	memcpy(stage("cam/infer")->category, "nn", 3);
-	const struct stage_settings *all = app_settings_of_stage(&settings, "cam", "infer");
+	const struct stage_settings *all = settings_of("cam", "infer", "infer");
 	ck_assert_uint_eq(all->deadline_ns, 5 * MS);
 	ck_assert_uint_eq(all->warmup, 3);
 	ck_assert_int_eq(all->rss_growth_limit, 1 << 20);
 	ck_assert_str_eq(all->unit, "gpu");
 	ck_assert_str_eq(all->category, "nn");
+}
+END_TEST
+
+START_TEST(a_section_holds_on_each_unit_and_one_with_the_unit_wins)
+{
+	settings = (struct app_settings){.stages = 0};
+	stage("cam/infer_cpu")->deadline_ns = 9 * MS;
+	stage("cam/infer")->deadline_ns = 5 * MS;
+	stage("cam/infer")->warmup = 3;
+	stage("*/infer_cpu")->warmup = 4;
+	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer")->deadline_ns, 9 * MS);
+	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer")->warmup, 3);
+	ck_assert_uint_eq(settings_of("cam", "infer_gpu", "infer")->deadline_ns, 5 * MS);
+	ck_assert_uint_eq(settings_of("cam", "infer", "infer")->deadline_ns, 5 * MS);
 }
 END_TEST
 
@@ -143,6 +165,7 @@ int main(void)
 	tcase_add_test(tc, most_specific_section_decides_whatever_their_order);
 	tcase_add_test(tc, app_decides_before_the_stage);
 	tcase_add_test(tc, each_key_comes_from_the_section_that_has_it);
+	tcase_add_test(tc, a_section_holds_on_each_unit_and_one_with_the_unit_wins);
 	tcase_add_test(tc, later_one_of_equals_decides);
 	tcase_add_test(tc, what_is_no_glob_is_einval_and_too_many_are_enospc);
 	suite_add_tcase(suite, tc);

@@ -224,10 +224,10 @@ START_TEST(an_app_changes_a_deadline_while_it_runs)
 }
 END_TEST
 
-static const struct stage_settings *settings_of(void *ctx, const char *name, const char *of)
+static const struct stage_settings *settings_of(void *ctx, const char *name, const struct stage *of)
 {
 	ck_assert_str_eq(name, "cam");
-	return strcmp(of, "infer") == 0 ? ctx : NULL;
+	return strcmp(of->base, "infer") == 0 ? ctx : NULL;
 }
 
 START_TEST(settings_reach_stages_that_are_there_and_new_ones)
@@ -244,6 +244,70 @@ START_TEST(settings_reach_stages_that_are_there_and_new_ones)
 	ck_assert_uint_eq(stage("other")->deadline_ns, 0);
 	apps_configure_stages(apps, NULL, NULL);
 	ck_assert_uint_eq(stage("infer")->deadline_ns, 0);
+}
+END_TEST
+
+/* covers G3.4 */
+START_TEST(a_configured_unit_is_the_expected_one_and_not_the_one_it_runs_on)
+{
+	static struct stage_settings settings = {.unit = "coreml"};
+	static const struct {
+		const char *told, *declared, *base, *unit, *expected;
+		bool fallback;
+	} cases[] = {
+		{"infer_onnx_cpu", "", "infer", "cpu", "coreml", true},
+		{"infer@coreml", "", "infer", "coreml", "coreml", false},
+		{"infer", "gpu", "infer", "gpu", "coreml", false},
+		{"infer", "CPU0", "infer", "CPU0", "coreml", true},
+		{"MTL_onnx_cpu", "npu", "MTL", "npu", "npu", false},
+		{"MTL_coreml", "", "MTL", "coreml", "npu", false},
+		{"MTL_onnx_cpu@cpu", "", "MTL_onnx_cpu", "cpu", "cpu", false},
+	};
+	apps_configure_stages(apps, settings_of, &settings);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		run_in(0, declare_as(cases[i].told, "", cases[i].declared), T0, MS);
+		const struct stage *row = app()->stage[i];
+		const char *expected = app_expected_unit(app(), row);
+		ck_assert_str_eq(row->base, cases[i].base);
+		ck_assert_str_eq(stage_unit(row), cases[i].unit);
+		ck_assert_str_eq(expected, cases[i].expected);
+		ck_assert(app_is_cpu_fallback(stage_unit(row), expected) == cases[i].fallback);
+	}
+}
+END_TEST
+
+/* covers G3.4 */
+START_TEST(a_stage_that_declares_no_unit_has_the_configured_one_as_long_as_it_is_configured)
+{
+	static struct stage_settings settings = {.unit = "coreml"};
+	run_in(0, declare("infer"), T0, MS);
+	ck_assert_str_eq(stage_unit(stage("infer")), "");
+	apps_configure_stages(apps, settings_of, &settings);
+	ck_assert_str_eq(stage_unit(stage("infer")), "coreml");
+	/* what declares another is another row, here and in another process */
+	run_in(0, declare("infer@gpu"), T0, MS);
+	ck_assert_int_eq(apps_attach(apps, "cam", 1, 11, 1, 65536, T0, &process), 0);
+	run_in(0, declare_as("infer", "", "cpu"), T0, MS);
+	run_in(0, declare_as("infer", "", "cpu"), T0, MS);
+	ck_assert_str_eq(stage_unit(stage("infer_gpu")), "gpu");
+	ck_assert_str_eq(stage_unit(stage("infer_cpu")), "cpu");
+	ck_assert_str_eq(stage("infer_cpu")->base, "infer");
+	ck_assert_uint_eq(stage("infer")->count, 1);
+	apps_configure_stages(apps, NULL, NULL);
+	ck_assert_str_eq(stage_unit(stage("infer")), "");
+}
+END_TEST
+
+/* Rows of one name and one unit keep names that tell them apart. */
+START_TEST(no_two_rows_look_alike)
+{
+	static const char *const told[] = {"a b", "a_b", "pose@coreml", "pose_coreml"};
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		run_in(0, declare(told[i]), T0, MS);
+		for (size_t k = 0; k < i; k++) {
+			ck_assert_str_ne(app()->stage[k]->base, app()->stage[i]->base);
+		}
+	}
 }
 END_TEST
 
@@ -333,6 +397,10 @@ int main(void)
 	tcase_add_test(tc, events_have_the_state_at_their_end);
 	tcase_add_test(tc, an_app_changes_a_deadline_while_it_runs);
 	tcase_add_test(tc, settings_reach_stages_that_are_there_and_new_ones);
+	tcase_add_test(tc, a_configured_unit_is_the_expected_one_and_not_the_one_it_runs_on);
+	tcase_add_test(tc,
+		a_stage_that_declares_no_unit_has_the_configured_one_as_long_as_it_is_configured);
+	tcase_add_test(tc, no_two_rows_look_alike);
 	tcase_add_test(tc, stages_share_a_budget_and_the_rest_goes_into_other);
 	tcase_add_test(tc, any_record_leaves_answers_that_can_be_given);
 	Suite *suite = suite_create("app_stages");
