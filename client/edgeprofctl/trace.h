@@ -34,11 +34,11 @@ enum trace_kind {
 	TRACE_HAPPENED /* an entry of the timeline */
 };
 
-/* One event; texts are borrowed, "" = none. */
+/* One event; texts are borrowed, "" = none. unit: of the value, or the stage's compute unit. */
 struct trace_event {
 	enum trace_kind kind;
 	const char *word; /* the kind's, of the timeline: alert, app … */
-	const char *app, *name, *of, *unit, *severity, *text;
+	const char *app, *name, *of, *unit, *category, *severity, *text;
 	uint32_t app_index, process, pid;
 	uint8_t thread;
 	uint64_t start_ns, duration_ns;

@@ -67,13 +67,30 @@ static void begin(struct trace *trace)
 	fputs(",\"args\":{\"sort_index\":-1}}", trace->out);
 }
 
+/* Of a stage, what is known of compute unit and category; what is in front of the next argument. */
+static const char *put_labels(struct trace *trace, const char *unit, const char *category)
+{
+	const struct {
+		const char *name, *text;
+	} labels[] = {{"unit", unit}, {"category", category}};
+	const char *comma = "";
+	for (size_t i = 0; i < 2; i++) {
+		if (labels[i].text[0] != '\0') {
+			fprintf(trace->out, "%s\"%s\":", comma, labels[i].name);
+			json_write_text(trace->out, labels[i].text);
+			comma = ",";
+		}
+	}
+	return comma;
+}
+
 /* The arguments of a slice: only what is known. */
 static void put_arguments(struct trace *trace, const struct trace_event *event)
 {
-	const char *comma = "";
 	fputs(",\"args\":{", trace->out);
+	const char *comma = put_labels(trace, event->unit, event->category);
 	if (event->has_frame) {
-		fprintf(trace->out, "\"frame\":\"%" PRIu64 "\"", event->frame);
+		fprintf(trace->out, "%s\"frame\":\"%" PRIu64 "\"", comma, event->frame);
 		comma = ",";
 	}
 	if (event->cpu_us >= 0) {
@@ -181,6 +198,8 @@ static void put_half(struct trace *trace, const struct trace_event *event, bool 
 		.t_ns = event->start_ns,
 		.track = event->track};
 	snprintf(half.name, sizeof(half.name), "%s", event->name);
+	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);
+	snprintf(half.category, sizeof(half.category), "%s", event->category);
 	trace_pairs_add(trace->pairs, &half);
 }
 
@@ -332,6 +351,13 @@ void trace_chrome_flow(void *ctx, uint64_t frame, const struct trace_flow_part *
 	}
 }
 
+static void put_half_arguments(struct trace *trace, const struct trace_half *half)
+{
+	fputs(",\"args\":{", trace->out);
+	const char *comma = put_labels(trace, half->unit, half->category);
+	fprintf(trace->out, "%s\"id\":\"%" PRIu64 "\"}}", comma, half->id);
+}
+
 void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end)
 {
 	struct trace *trace = ctx;
@@ -339,7 +365,7 @@ void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct t
 	if (begin != NULL && end != NULL) {
 		trace->last_id++;
 		put_async(trace, "b", begin->name, "stage", &begin->track, begin->t_ns);
-		fprintf(trace->out, ",\"args\":{\"id\":\"%" PRIu64 "\"}}", begin->id);
+		put_half_arguments(trace, begin);
 		put_async(trace, "e", begin->name, "stage", &end->track, end->t_ns);
 		fputs("}", trace->out);
 		return;
@@ -347,5 +373,5 @@ void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct t
 	const struct trace_half *alone = begin != NULL ? begin : end;
 	snprintf(name, sizeof(name), "%s %s", begin != NULL ? "open:" : "end only:", alone->name);
 	put_instant(trace, name, "stage", 't', &alone->track, alone->t_ns);
-	fprintf(trace->out, ",\"args\":{\"id\":\"%" PRIu64 "\"}}", alone->id);
+	put_half_arguments(trace, alone);
 }

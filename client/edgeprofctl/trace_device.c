@@ -16,6 +16,7 @@ static struct trace_event plain_event(enum trace_kind kind)
 		.name = "",
 		.of = "",
 		.unit = "",
+		.category = "",
 		.severity = "",
 		.text = "",
 		.app_index = TRACE_NO_APP,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "client/edgeprofctl/trace_tracks.h"
+#include "proto/mapping.h"
 #include "proto/name.h"
 
 struct trace_half {
@@ -16,6 +17,7 @@ struct trace_half {
 	uint32_t process; /* ids are a process's own */
 	uint64_t id, t_ns;
 	char name[PROTO_NAME_SIZE];
+	char unit[PROTO_LABEL_SIZE], category[PROTO_LABEL_SIZE]; /* "" = none */
 	struct trace_track track;
 };
 

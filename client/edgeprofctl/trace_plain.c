@@ -55,7 +55,7 @@ static void csv_begin(struct trace *trace)
 {
 	fputs("mono_us,time_us,kind,app,pid,process,thread,name,of,duration_us,depth,frame,id,"
 	      "value,"
-	      "unit,cpu_us,failed,throttled,severity,text\n",
+	      "unit,cpu_us,failed,throttled,severity,text,category\n",
 		trace->out);
 }
 
@@ -105,6 +105,7 @@ static void csv_event(struct trace *trace, const struct trace_event *event)
 				       : "false");
 	csv_text(out, event->severity);
 	csv_text(out, event->text);
+	csv_text(out, event->category);
 	fputc('\n', out);
 }
 
@@ -169,6 +170,7 @@ static void json_event(struct trace *trace, const struct trace_event *event)
 		fprintf(out, ",\"value\":%.15g", event->value);
 	}
 	put_word(out, "unit", event->unit);
+	put_word(out, "category", event->category);
 	if (event->cpu_us >= 0) {
 		fprintf(out, ",\"cpu_us\":%" PRId64, event->cpu_us);
 	}

@@ -38,6 +38,7 @@ struct chunk {
 	const char *app;
 	uint32_t app_index;
 	const char *name[NAMES_MAX];
+	const char *unit[NAMES_MAX], *category[NAMES_MAX]; /* of a stage of the name */
 	size_t names;
 	const cJSON *at[COLUMNS]; /* the present row's */
 };
@@ -65,10 +66,11 @@ static bool wide(const cJSON *item, uint64_t *ret)
 	return errno == 0;
 }
 
-static const char *name_of(const struct chunk *chunk, const cJSON *item)
+static const char *text_of(const struct chunk *chunk, const char *const *texts, const cJSON *item)
 {
 	double index = cJSON_IsNumber(item) ? item->valuedouble : -1;
-	return index >= 0 && index < (double)chunk->names ? chunk->name[(size_t)index] : "";
+	const char *text = index >= 0 && index < (double)chunk->names ? texts[(size_t)index] : NULL;
+	return text ? text : "";
 }
 
 static bool kind_of(const cJSON *item, enum trace_kind *ret)
@@ -93,14 +95,19 @@ static bool read_row(const struct chunk *chunk, struct trace_event *ret)
 		.app_index = chunk->app_index,
 		.word = "",
 		.unit = "",
+		.category = "",
 		.severity = "",
 		.text = "",
 		.value = NAN};
 	if (!kind_of(at[KIND], &event.kind)) {
 		return false;
 	}
-	event.name = name_of(chunk, at[NAME]);
-	event.of = name_of(chunk, at[OF]);
+	event.name = text_of(chunk, chunk->name, at[NAME]);
+	event.of = text_of(chunk, chunk->name, at[OF]);
+	if (event.kind <= TRACE_END) { /* runs of stages */
+		event.unit = text_of(chunk, chunk->unit, at[NAME]);
+		event.category = text_of(chunk, chunk->category, at[NAME]);
+	}
 	event.pid = (uint32_t)whole(at[PID]);
 	event.process = (uint32_t)whole(at[PROCESS]);
 	event.thread = (uint8_t)whole(at[THREAD]);
@@ -130,15 +137,25 @@ static bool row_there(const struct chunk *chunk)
 	return there;
 }
 
+/* How many. Those beyond what is there are as they were. */
+static size_t read_texts(const cJSON *reply, const char *member, const char *ret[NAMES_MAX])
+{
+	size_t count = 0;
+	for (const cJSON *item = json_first(reply, member); item != NULL && count < NAMES_MAX;
+		item = item->next) {
+		ret[count++] = cJSON_IsString(item) ? item->valuestring : "";
+	}
+	return count;
+}
+
 static void open_chunk(const struct trace *trace, const cJSON *reply, struct chunk *ret)
 {
 	const cJSON *records = json_get(reply, "records");
 	*ret = (struct chunk){.app = json_word(reply, "app")};
 	ret->app_index = trace_app_index(trace, ret->app);
-	for (const cJSON *item = json_first(reply, "names"); item != NULL && ret->names < NAMES_MAX;
-		item = item->next) {
-		ret->name[ret->names++] = cJSON_IsString(item) ? item->valuestring : "";
-	}
+	ret->names = read_texts(reply, "names", ret->name);
+	read_texts(reply, "units", ret->unit);
+	read_texts(reply, "categories", ret->category);
 	for (size_t i = 0; i < COLUMNS; i++) {
 		ret->at[i] = json_first(records, columns[i]);
 	}

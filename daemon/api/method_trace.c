@@ -61,13 +61,12 @@ static bool wanted(const struct trace_stream *stream, const struct proto_record 
 	       record->start_ns <= stream->to_ns && end_ns >= stream->from_ns;
 }
 
-/* The app's log, when it is still the one that was there at the start. */
-static const struct events_log *log_of(
-	const struct trace_stream *stream, const struct trace_app *noted)
+/* The app, when it is still the one that was there at the start, with its log. */
+static const struct app *app_of(const struct trace_stream *stream, const struct trace_app *noted)
 {
-	struct app *app = apps_find(stream->base.connection->api->core->apps, noted->name);
+	const struct app *app = apps_find(stream->base.connection->api->core->apps, noted->name);
 	bool same = app && app->uid == noted->uid && app->known_ns == noted->known_ns;
-	return same ? app->log : NULL;
+	return same && app->log ? app : NULL;
 }
 
 /* Copies records until the chunk is full, the app is done or the turn is over. True when the app
@@ -224,7 +223,7 @@ static void note_again(struct trace_stream *stream)
 		stream->begun = false;
 	}
 	for (size_t i = 0; i < noted; i++) {
-		if (!log_of(stream, &stream->app[i])) {
+		if (!app_of(stream, &stream->app[i])) {
 			stream->app[i].begin = stream->app[i].end;
 		}
 	}
@@ -285,20 +284,20 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 		json_unsigned(out, "lost", stream->lost);
 		return API_LAST;
 	}
-	const struct trace_app *app = &stream->app[stream->at];
-	const struct events_log *log = log_of(stream, app);
+	const struct trace_app *noted = &stream->app[stream->at];
+	const struct app *app = app_of(stream, noted);
 	bool done = true;
-	if (log) {
-		done = gather(stream, app, log);
+	if (app) {
+		done = gather(stream, noted, app->log);
 	} else { /* given up since, with all its records */
-		stream->lost += app->end - stream->cursor.position;
+		stream->lost += noted->end - stream->cursor.position;
 		stream->batch.rows = 0;
 	}
 	bool full = stream->batch.rows == TRACE_ROWS;
 	bool told = stream->batch.rows > 0 && (done || full);
 	if (told) {
-		json_string(out, "app", app->name);
-		trace_rows_write(out, &stream->batch, log);
+		json_string(out, "app", noted->name);
+		trace_rows_write(out, &stream->batch, app);
 		json_unsigned(out, "lost", stream->lost);
 	}
 	if (done) {

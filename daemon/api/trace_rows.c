@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "daemon/api/json.h"
+#include "daemon/core/app_relations.h"
+#include "daemon/core/app_runs.h"
 #include "daemon/core/throttle_times.h"
 
 const char *trace_kind_name(enum proto_kind kind)
@@ -206,7 +208,51 @@ static const struct {
 	{"throttled", put_throttled},
 };
 
-void trace_rows_write(struct json *out, struct trace_batch *batch, const struct events_log *log)
+struct labels {
+	const char *unit, *category; /* "" = none */
+};
+
+/* Of the batch's names that have none yet and are stages of this run. How many still have none. */
+static size_t find_labels(const struct trace_batch *batch, const struct events_log *log,
+	const struct app *run, struct labels ret[EVENTS_NAMES_MAX])
+{
+	struct app_relations relations;
+	size_t left = 0;
+	app_relate(run, &relations);
+	for (size_t i = 0; i < batch->names; i++) {
+		const char *name = events_name_of(log, batch->name[i]);
+		for (size_t k = 0; !ret[i].unit && k < run->stages; k++) {
+			if (strcmp(run->stage[k]->name, name) == 0) {
+				ret[i].unit = relations.unit_name[k];
+				ret[i].category = run->stage[k]->category;
+			}
+		}
+		left += !ret[i].unit;
+	}
+	return left;
+}
+
+static void put_names(struct json *out, const struct trace_batch *batch, const struct app *app)
+{
+	static const char *const fields[] = {"names", "units", "categories"};
+	struct labels labels[EVENTS_NAMES_MAX] = {{NULL, NULL}};
+	const struct app *run;
+	for (int i = 0; (run = app_run(app, i)) && find_labels(batch, app->log, run, labels) > 0;) {
+		i--;
+	}
+	for (size_t f = 0; f < 3; f++) {
+		json_open(out, fields[f], '[');
+		for (size_t i = 0; i < batch->names; i++) {
+			const char *text = f == 0   ? events_name_of(app->log, batch->name[i])
+					   : f == 1 ? labels[i].unit
+						    : labels[i].category;
+			json_string(out, NULL, text ? text : "");
+		}
+		json_close(out, ']');
+	}
+}
+
+void trace_rows_write(struct json *out, struct trace_batch *batch, const struct app *app)
 {
 	batch->names = 0;
 	memset(batch->place, 0xff, sizeof(batch->place));
@@ -219,10 +265,6 @@ void trace_rows_write(struct json *out, struct trace_batch *batch, const struct 
 		json_close(out, ']');
 	}
 	json_close(out, '}');
-	json_open(out, "names", '[');
-	for (size_t i = 0; i < batch->names; i++) {
-		json_string(out, NULL, events_name_of(log, batch->name[i]));
-	}
-	json_close(out, ']');
+	put_names(out, batch, app);
 	batch->rows = 0;
 }

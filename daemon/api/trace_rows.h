@@ -7,6 +7,7 @@
 
 #include "daemon/core/events.h"
 
+struct app;
 struct json;
 
 enum {
@@ -30,5 +31,6 @@ const char *trace_kind_name(enum proto_kind kind);
 /* Whether the value is a duration. */
 bool trace_lasts(const struct proto_record *record);
 
-/* The fields "records" and "names"; empties the batch. */
-void trace_rows_write(struct json *out, struct trace_batch *batch, const struct events_log *log);
+/* The fields "records" and "names", and of each name that is a stage of the app, in its latest run
+ * that had it, "units" and "categories"; empties the batch. */
+void trace_rows_write(struct json *out, struct trace_batch *batch, const struct app *app);

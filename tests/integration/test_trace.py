@@ -278,6 +278,47 @@ def test_csv_and_json_tell_the_same():
         assert plain["schema"] == plain["otherData"]["schema"] == "edgeprof.trace/1"
 
 
+UNITS = f"""
+import sys
+sys.path.insert(0, {str(SOURCE / 'client' / 'python')!r})
+import edgeprof
+edgeprof.connect("units")
+if len(sys.argv) == 1:
+    with edgeprof.stage("infer", unit="gpu", category="inference"):
+        with edgeprof.stage("inner"):
+            pass
+    with edgeprof.stage("infer", unit="cpu", category="inference"):
+        pass
+    edgeprof.begin("flight@npu", 1)
+    edgeprof.end("flight@npu", 1)
+    edgeprof.gauge("load", 1)
+else:
+    with edgeprof.stage("plain"):
+        pass
+"""
+
+
+# covers G3.4, G3.16
+def test_slices_have_compute_unit_and_category_also_of_a_run_before():
+    with Daemon() as daemon:
+        for words in ([], ["again"]):
+            done = subprocess.run(["python3", "-c", UNITS, *words], env=daemon.env, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+            until("it has ended", lambda: app_state(daemon, "units") in ("ended", "exited"))
+        want = {"infer": ("gpu", "inference"), "inner": ("gpu", ""), "infer_cpu": ("cpu", "inference"), "plain": ("", "")}
+        by_phase, _, asynchronous, _ = check(read(daemon.ctl("trace", "units").stdout))
+        slices = {e["name"]: (e["args"].get("unit", ""), e["args"].get("category", "")) for e in by_phase["X"]}
+        assert slices == want, slices
+        flight = next(pair[0] for pair in asynchronous.values() if pair[0]["name"] == "flight")
+        assert flight["args"] == {"unit": "npu", "id": "1"}, flight
+        text = daemon.ctl("trace", "units", "--format", "csv", "--sensors", "").stdout
+        rows = {r["name"]: (r["unit"], r["category"]) for r in csv.DictReader(io.StringIO(text)) if r["thread"]}
+        assert rows == dict(want, flight=("npu", ""), load=("", "")), rows
+        plain = json.loads(daemon.ctl("trace", "units", "-j", "--sensors", "").stdout)
+        told = {e["name"]: (e.get("unit", ""), e.get("category", "")) for e in plain["events"] if e["kind"] == "complete"}
+        assert told == want, told
+
+
 def send_statsd(daemon, lines):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(5)

@@ -357,6 +357,8 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 {
 	static char buffer[PROTO_FRAME_MAX];
 	static struct trace_batch batch;
+	static struct app app;
+	static struct stage stages[APP_STAGES_MAX];
 	struct events *pool;
 	struct events_log *log;
 	struct json out;
@@ -366,6 +368,13 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 		char name[PROTO_NAME_SIZE];
 		snprintf(name, sizeof(name), "%048u", i);
 		ck_assert_uint_eq(events_name(log, name), i);
+	}
+	app.log = log;
+	for (app.stages = 0; app.stages < APP_STAGES_MAX; app.stages++) {
+		struct stage *stage = app.stage[app.stages] = &stages[app.stages];
+		snprintf(stage->name, sizeof(stage->name), "%048zu", app.stages);
+		memset(stage->unit, '"', sizeof(stage->unit) - 1); /* is two in JSON */
+		memset(stage->category, '"', sizeof(stage->category) - 1);
 	}
 	static const uint8_t kinds[] = {
 		PROTO_KIND_ATTRIBUTE, PROTO_KIND_COMPLETE, PROTO_KIND_BEGIN};
@@ -392,7 +401,7 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 		json_open(&out, NULL, '{');
 		json_open(&out, "parameters", '{');
 		json_string(&out, "app", "012345678901234567890123456789012345678901234567");
-		trace_rows_write(&out, &batch, log);
+		trace_rows_write(&out, &batch, &app);
 		json_unsigned(&out, "lost", UINT64_MAX);
 		ck_assert(!out.overflow);
 		ck_assert_uint_eq(batch.rows, 0);
