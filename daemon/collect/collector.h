@@ -12,7 +12,7 @@
 #include "daemon/core/core.h"
 #include "daemon/util/root.h"
 
-enum { COLLECTOR_KEYS = 8 };
+enum { COLLECTOR_KEYS = 8, BACKGROUND_MAX = 2 };
 
 /* [source NAME] of the configuration. */
 struct source_options {
@@ -28,7 +28,9 @@ struct source_options {
 
 /* What a collector may use. Valid from open to close. */
 struct entry;
+struct fetch;
 struct uv_loop_s;
+struct workers;
 
 struct collector_context {
 	const struct root *root;      /* device files; --root */
@@ -36,9 +38,11 @@ struct collector_context {
 	struct core *core;
 	struct source *source;		      /* its own */
 	const struct source_options *options; /* NULL = all defaults */
-	struct uv_loop_s *loop; /* for sources that events feed; NULL without a scheduler */
-	const char *keeper;	/* for their children (child.h); NULL = none */
-	struct entry *entry;	/* the framework's; NULL without one */
+	struct uv_loop_s *loop;	  /* for sources that events feed; NULL without a scheduler */
+	const char *keeper;	  /* for their children (child.h); NULL = none */
+	struct entry *entry;	  /* the framework's; NULL without one */
+	struct workers *workers;  /* for background.h; NULL without a scheduler */
+	struct fetch *background; /* BACKGROUND_MAX slots; they outlive the collector's state */
 };
 
 struct collector_ops {

@@ -46,6 +46,8 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 	entry->ops = ops;
 	entry->ctx = *ctx;
 	entry->ctx.entry = entry;
+	entry->ctx.workers = entry->workers;
+	entry->ctx.background = entry->background;
 	take_options(entry, options);
 	entry->base_interval_ns = base_interval(entry, sampling_ns);
 	int r = sources_add(
@@ -74,6 +76,9 @@ void entry_finish(struct entry *entry)
 {
 	close_collector(entry);
 	fetch_finish(&entry->fetch);
+	for (size_t i = 0; i < BACKGROUND_MAX; i++) {
+		fetch_finish(&entry->background[i]);
+	}
 }
 
 static bool same_keys(const struct source_options *a, const struct source_options *b)

@@ -32,7 +32,8 @@ struct entry {
 	void *released_ctx;
 	struct workers *workers; /* of the scheduler; NULL: fetch runs on the loop */
 	struct fetch fetch;
-	uint64_t adapted_ns; /* by the adaptive rate; 0 = not */
+	struct fetch background[BACKGROUND_MAX]; /* the collector's (background.h) */
+	uint64_t adapted_ns;			 /* by the adaptive rate; 0 = not */
 };
 
 /* Adds the source. ctx->source and ctx->options are filled here. -EEXIST, -ENOSPC, -ENOMEM. */

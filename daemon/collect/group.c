@@ -96,6 +96,7 @@ void group_retire(struct group *group, struct metrics *metrics)
 void group_reset(struct group *group)
 {
 	group->count = 0;
+	group->unsure = NULL;
 	group->over = 0;
 	group->pss_ns = group->extra_ns = 0;
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
@@ -141,11 +142,14 @@ static uint64_t time_of(const struct group *group, size_t value)
 void group_commit(struct group *group)
 {
 	settle_ipc(group);
-	if (group->count_metric) {
+	const char *none = group->unsure ? group->unsure : "no process";
+	if (group->count_metric && group->unsure) {
+		metric_set_null(group->count_metric, group->unsure);
+	} else if (group->count_metric) {
 		metric_set(group->count_metric, group->count);
 	}
 	if (group->over_metric && group->count == 0) {
-		metric_set_null(group->over_metric, "no process");
+		metric_set_null(group->over_metric, none);
 	} else if (group->over_metric) {
 		metric_set(group->over_metric, group->over);
 	}
@@ -156,8 +160,7 @@ void group_commit(struct group *group)
 		if (isnan(group->sum[i])) {
 			const char *missing =
 				group->reason[i] ? group->reason[i] : table[i].missing;
-			metric_set_null(
-				group->metric[i], group->count == 0 ? "no process" : missing);
+			metric_set_null(group->metric[i], group->count == 0 ? none : missing);
 		} else {
 			metric_set_at(group->metric[i], group->sum[i], time_of(group, i));
 		}

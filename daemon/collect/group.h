@@ -51,6 +51,7 @@ struct group {
 	double sum[PROCESS_VALUES];	    /* NAN = of no process */
 	const char *reason[PROCESS_VALUES]; /* why one is not known; NULL = the usual */
 	uint32_t count;
+	const char *unsure;	   /* why there may be more processes; NULL = these are all */
 	uint64_t pss_ns, extra_ns; /* of the oldest that is part of the sum; 0 = none */
 };
 

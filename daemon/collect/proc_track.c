@@ -26,10 +26,11 @@ void tracks_finish(struct tracks *tracks)
 	perf_counters_finish(&tracks->perf);
 }
 
-void tracks_begin(struct tracks *tracks)
+void tracks_begin(struct tracks *tracks, struct pss_reads *pss, const char *pss_late)
 {
 	tracks->tick++;
-	tracks->pss_left = PSS_PER_TICK;
+	tracks->pss = pss;
+	tracks->pss_late = pss_late;
 	for (size_t i = 0; i < tracks->count; i++) {
 		memcpy(tracks->track[i].before, tracks->track[i].now,
 			sizeof(tracks->track[i].before));
@@ -37,13 +38,16 @@ void tracks_begin(struct tracks *tracks)
 	}
 }
 
+static bool same_owner(const struct thread_owner *a, const struct thread_owner *b)
+{
+	return a->pid == b->pid && a->real == b->real && a->start_ticks == b->start_ticks;
+}
+
 struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner)
 {
 	for (size_t i = 0; i < tracks->count; i++) {
 		size_t at = (tracks->next + i) % tracks->count;
-		const struct thread_owner *is = &tracks->track[at].owner;
-		if (is->pid == owner->pid && is->real == owner->real &&
-			is->start_ticks == owner->start_ticks) {
+		if (same_owner(&tracks->track[at].owner, owner)) {
 			tracks->next = at + 1;
 			return &tracks->track[at];
 		}
@@ -117,24 +121,48 @@ static void read_io(struct track *track, const struct root *root, uint64_t now_n
 	}
 }
 
-static void read_pss(
-	struct tracks *tracks, struct track *track, const struct root *root, uint64_t now_ns)
+static void no_pss(struct track *track, const char *reason)
 {
-	struct process_extra *extra = &track->extra;
-	if (track->pss_ns != 0 && now_ns - track->pss_ns < PSS_EVERY_NS) {
-		return;
+	track->extra.pss_bytes = NAN;
+	track->extra.pss_reason = reason;
+	track->pss_ns = 0;
+}
+
+static void ask_pss(struct tracks *tracks, struct track *track, uint64_t now_ns)
+{
+	bool due = track->pss_asked_ns == 0 || now_ns - track->pss_asked_ns >= PSS_EVERY_NS;
+	if (tracks->pss_late && (due || track->pss_waits)) {
+		no_pss(track, tracks->pss_late);
+	} else if (due && !track->pss_waits && tracks->pss && tracks->pss->count < PSS_PER_TICK) {
+		tracks->pss->read[tracks->pss->count++].owner = track->owner;
+		track->pss_asked_ns = now_ns;
+		track->pss_waits = true;
+		if (track->pss_ns == 0) {
+			no_pss(track, "is being read");
+		}
+	} else if (due && !track->pss_waits && (tracks->pss || track->pss_ns == 0)) {
+		no_pss(track, "waits for its turn");
 	}
-	if (tracks->pss_left == 0) {
-		extra->pss_bytes = NAN;
-		extra->pss_reason = "waits for its turn";
-		return;
-	}
-	tracks->pss_left--;
-	track->pss_ns = now_ns;
-	int r = proc_pss_read(root, track->owner.pid, &extra->pss_bytes);
-	extra->pss_reason = r == 0 ? NULL : errno_reason(r);
-	if (r < 0) {
-		extra->pss_bytes = NAN;
+}
+
+void tracks_take_pss(struct tracks *tracks, const struct pss_reads *reads, uint64_t now_ns)
+{
+	for (size_t i = 0; i < reads->count; i++) {
+		const struct thread_owner *owner = &reads->read[i].owner;
+		size_t at = 0;
+		while (at < tracks->count && !same_owner(&tracks->track[at].owner, owner)) {
+			at++;
+		}
+		if (at == tracks->count) {
+			continue; /* gone meanwhile */
+		}
+		struct track *track = &tracks->track[at];
+		int r = reads->read[i].result;
+		uint64_t t_ns = reads->read[i].t_ns;
+		track->pss_waits = false;
+		track->pss_ns = t_ns < now_ns ? t_ns : now_ns;
+		track->extra.pss_bytes = r == 0 ? reads->read[i].bytes : (double)NAN;
+		track->extra.pss_reason = r == 0 ? NULL : errno_reason(r);
 	}
 }
 
@@ -263,7 +291,7 @@ void tracks_look_closer(struct tracks *tracks, struct track *track, const struct
 	if (r < 0) {
 		extra->fds = NAN;
 	}
-	read_pss(tracks, track, root, now_ns);
+	ask_pss(tracks, track, now_ns);
 	read_group(tracks, track, root, now_ns);
 	proc_threads_read(
 		&tracks->threads, root, &track->owner, &process, now_ns, extra, tids, &threads);

@@ -9,6 +9,7 @@
 #include "daemon/collect/cgroup.h"
 #include "daemon/collect/perf_counters.h"
 #include "daemon/collect/proc_files.h"
+#include "daemon/collect/proc_pss.h"
 #include "daemon/collect/proc_threads.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/core/processes.h"
@@ -16,7 +17,6 @@
 enum {
 	TRACKS_MAX = 2 * PROCESS_ROWS_MAX, /* all may be replaced between two samples */
 	EXTRAS_PER_TICK = 32,		   /* processes that are looked at closely in one tick */
-	PSS_PER_TICK = 8, /* walks through all pages: milliseconds for a big process */
 };
 
 struct track {
@@ -28,6 +28,8 @@ struct track {
 	uint64_t now[2], before[2]; /* bits of the groups that have it */
 	uint64_t over[2];	    /* … and in which it was told to be over its memory limit */
 	uint64_t extra_ns, pss_ns, group_ns; /* 0 = never */
+	uint64_t pss_asked_ns;		     /* 0 = never */
+	bool pss_waits;			     /* for the answer */
 	uint64_t status_ns;		     /* of status, where stat has not told newer numbers */
 	struct proc_status status;
 	const char *iodelay_reason;
@@ -39,8 +41,9 @@ struct track {
 struct tracks {
 	size_t count;
 	unsigned tick;
-	unsigned pss_left; /* of this tick */
-	size_t next;	   /* where the search goes on: processes come in the same order */
+	struct pss_reads *pss; /* what this tick asks for; NULL = the reader is busy */
+	const char *pss_late;  /* why it does not answer; NULL = it is not late */
+	size_t next;	       /* where the search goes on: processes come in the same order */
 	double page_bytes;
 	struct {	       /* the group read last: often that of the next process, too */
 		unsigned tick; /* 0 = none */
@@ -55,7 +58,10 @@ struct tracks {
 
 void tracks_init(struct tracks *tracks, const struct root *root);
 void tracks_finish(struct tracks *tracks);
-void tracks_begin(struct tracks *tracks);
+/* A sample begins; pss and pss_late as in struct tracks. */
+void tracks_begin(struct tracks *tracks, struct pss_reads *pss, const char *pss_late);
+/* What was asked for by an earlier sample; each keeps the time at which it was read. */
+void tracks_take_pss(struct tracks *tracks, const struct pss_reads *reads, uint64_t now_ns);
 
 /* The process's entry, made when it is new; NULL when there is no room. */
 struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner);

@@ -2,7 +2,8 @@
  * over the processes of a watched name, and a row for each process. CPU in percent of one core over
  * the time since the last sample. A process is (pid, start time): a reused pid starts anew. The
  * daemon itself and attached apps are read from the machine's own proc, names and configured pids
- * below --root. No own keys; what is watched comes from [process NAME] and from the apps. */
+ * below --root. Names are looked for, and smaps_rollup is read, in the background, for the next
+ * sample. No own keys; what is watched comes from [process NAME] and from the apps. */
 #include "daemon/collect/registry.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/collect/background.h"
 #include "daemon/collect/device_file.h"
 #include "daemon/collect/group.h"
 #include "daemon/collect/proc_track.h"
@@ -19,21 +21,18 @@
 #include "daemon/collect/scan.h"
 #include "daemon/util/seam.h"
 
-/* New processes of a pattern are found within this time. A pass over 200 processes costs about
- * 2 ms. */
-#define SCAN_EVERY_NS UINT64_C(2000000000)
-
 struct process_state {
 	long ticks_per_second;
 	double memory_total[2]; /* [real] */
 	bool serial_known;
 	uint32_t serial;
-	uint64_t scanned_ns; /* 0 = never */
+	uint64_t scanned_ns; /* when it was asked for; 0 = never */
 	bool patterns;
 	size_t groups;
 	struct group group[WATCHES_MAX];
 	struct tracks tracks;
-	struct scan scan;
+	struct found found;	     /* by the last scan */
+	struct background scan, pss; /* of struct scan, struct pss_reads */
 	struct device_file task_delayacct;
 	const char *no_delays; /* why the kernel does not count them; NULL = it does */
 };
@@ -43,7 +42,8 @@ static void process_close(void *state)
 	struct process_state *process = state;
 	if (process) {
 		device_file_close(&process->task_delayacct);
-		scan_finish(&process->scan);
+		background_close(&process->scan);
+		background_close(&process->pss);
 		tracks_finish(&process->tracks);
 	}
 	free(process);
@@ -54,15 +54,22 @@ static int process_open(
 {
 	(void)reason;
 	struct process_state *process = mem_zalloc(sizeof(*process));
-	if (!process) {
+	struct scan *scan = process ? scan_create() : NULL;
+	struct pss_reads *pss = scan ? mem_zalloc(sizeof(*pss)) : NULL;
+	if (!pss) {
+		if (scan) {
+			scan_runner.close(scan);
+		}
+		free(process);
 		return -ENOMEM;
 	}
+	background_open(&process->scan, ctx, &scan_runner, 0, scan);
+	background_open(&process->pss, ctx, &proc_pss_reader, 1, pss);
 	ctx->source->guests = true; /* apps choose the names of their processes' metrics */
 	process->ticks_per_second = sysconf(_SC_CLK_TCK);
 	process->memory_total[false] = proc_memory_total(ctx->root);
 	process->memory_total[true] = proc_memory_total(ctx->real_root);
 	device_file_init(&process->task_delayacct, true, "proc/sys/kernel/task_delayacct");
-	scan_init(&process->scan);
 	tracks_init(&process->tracks, ctx->real_root);
 	*state = process;
 	return 0;
@@ -267,6 +274,55 @@ static void pin(struct watch *watch, const struct processes *processes)
 	}
 }
 
+/* The processes of names and units. The watches may have changed since the scan was asked for. */
+static void add_found(
+	const struct collector_context *ctx, struct process_state *process, uint64_t now_ns)
+{
+	struct processes *processes = ctx->core->processes;
+	const struct found *found = &process->found;
+	const char *late = background_late(&process->scan, now_ns);
+	struct watch *meant[WATCHES_MAX];
+	bool looked_for[WATCHES_MAX] = {false};
+	for (size_t i = 0; i < found->watches; i++) {
+		meant[i] = processes_find(processes, &found->watch[i]);
+		if (meant[i]) {
+			looked_for[meant[i] - processes->watch] = true;
+		}
+	}
+	for (size_t i = 0; i < processes->watches; i++) {
+		const struct watch *watch = &processes->watch[i];
+		bool by_scan = watch->kind == WATCH_PATTERN || watch->kind == WATCH_UNIT;
+		if (by_scan && (late || !looked_for[i])) {
+			find_group(process, watch->name)->unsure =
+				late ? late : "not looked for yet";
+		}
+	}
+	for (size_t i = 0; i < found->matches; i++) {
+		const struct scan_match *match = &found->match[i];
+		if (meant[match->watch]) {
+			add_process(ctx, process, meant[match->watch], match->pid,
+				match->start_ticks, now_ns);
+		}
+	}
+}
+
+/* What this sample may ask for; NULL = the reader is busy. */
+static struct pss_reads *begin_tracks(struct process_state *process, uint64_t now_ns)
+{
+	int r;
+	struct pss_reads *pss = process->pss.state;
+	if (background_take(&process->pss, &r)) {
+		tracks_take_pss(&process->tracks, pss, now_ns);
+	}
+	bool ready = background_ready(&process->pss, now_ns);
+	const char *late = ready ? NULL : background_late(&process->pss, now_ns);
+	if (ready) {
+		pss->count = 0;
+	}
+	tracks_begin(&process->tracks, ready ? pss : NULL, late);
+	return ready ? pss : NULL;
+}
+
 static int process_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
@@ -280,12 +336,11 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 		}
 	}
 	int scanned = 0;
-	if (!process->patterns) {
-		process->scan.matches = 0;
-	} else if (process->scanned_ns == 0 || now_ns - process->scanned_ns >= SCAN_EVERY_NS) {
-		scanned = scan_run(&process->scan, ctx->root, processes);
-		process->scanned_ns = now_ns;
-		processes->refused += process->scan.refused;
+	if (process->patterns) {
+		scanned = found_update(
+			&process->found, &process->scan, processes, &process->scanned_ns, now_ns);
+	} else {
+		process->found.watches = process->found.matches = 0;
 	}
 	/* kernels before 5.14 have no such file, and always count */
 	long long counted;
@@ -295,7 +350,7 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 	for (size_t i = 0; i < process->groups; i++) {
 		group_reset(&process->group[i]);
 	}
-	tracks_begin(&process->tracks);
+	struct pss_reads *pss = begin_tracks(process, now_ns);
 	for (size_t i = 0; i < processes->watches; i++) {
 		struct watch *watch = &processes->watch[i];
 		if (watch->kind == WATCH_SELF) {
@@ -307,17 +362,16 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 			pin(watch, processes);
 		}
 	}
-	for (size_t i = 0; i < process->scan.matches; i++) {
-		const struct scan_match *match = &process->scan.match[i];
-		add_process(ctx, process, &processes->watch[match->watch], match->pid,
-			match->start_ticks, now_ns);
+	add_found(ctx, process, now_ns);
+	if (pss && pss->count > 0) {
+		background_ask(&process->pss, now_ns);
 	}
 	forget_gone(process, now_ns);
 	for (size_t i = 0; i < process->groups; i++) {
 		struct group *group = &process->group[i];
 		group_commit(group);
 		group_tell(group, ctx->core->timeline, now_ns);
-		group->known = true;
+		group->known = group->known || !group->unsure;
 	}
 	if (scanned < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "proc: %s", errno_reason(scanned));

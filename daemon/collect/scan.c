@@ -8,27 +8,37 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/collect/cgroup.h"
 #include "daemon/collect/procfs.h"
 #include "daemon/util/parse.h"
+#include "daemon/util/seam.h"
+
+/* New processes of a pattern are found within this time and an interval. A pass over 200 processes
+ * costs about 2 ms. */
+#define SCAN_EVERY_NS UINT64_C(2000000000)
 
 enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h: no command line to read */
 
-void scan_init(struct scan *scan)
+struct scan *scan_create(void)
 {
-	scan->fd = -1;
-	scan->matches = 0;
+	struct scan *scan = mem_zalloc(sizeof(*scan));
+	if (scan) {
+		scan->fd = -1;
+	}
+	return scan;
 }
 
-void scan_finish(struct scan *scan)
+static void destroy(void *state)
 {
+	struct scan *scan = state;
 	if (scan->fd >= 0) {
 		close(scan->fd);
 	}
-	scan->fd = -1;
+	free(scan);
 }
 
 /* One process of the pass; what is costly is read when the first watch asks for it. */
@@ -100,21 +110,20 @@ static bool meant(struct candidate *candidate, const struct watch *watch)
 	return false;
 }
 
-static void look_at(
-	struct scan *scan, const struct root *root, const struct processes *processes, pid_t pid)
+static void look_at(struct found *found, const struct root *root, pid_t pid)
 {
 	struct candidate candidate = {.root = root, .pid = pid};
 	if (proc_stat_read(root, pid, &candidate.stat) < 0) {
 		return;
 	}
-	for (size_t i = 0; i < processes->watches; i++) {
-		if (!meant(&candidate, &processes->watch[i])) {
+	for (size_t i = 0; i < found->watches; i++) {
+		if (!meant(&candidate, &found->watch[i])) {
 			continue;
 		}
-		if (scan->matches == SCAN_MATCHES_MAX) {
-			scan->refused++;
+		if (found->matches == SCAN_MATCHES_MAX) {
+			found->refused++;
 		} else {
-			scan->match[scan->matches++] =
+			found->match[found->matches++] =
 				(struct scan_match){pid, candidate.stat.start_ticks, (uint16_t)i};
 		}
 	}
@@ -128,12 +137,13 @@ static pid_t pid_of(const char *name)
 	return parse_u64(name, &value) == 0 && value > 0 && value <= INT32_MAX ? (pid_t)value : 0;
 }
 
-int scan_run(struct scan *scan, const struct root *root, const struct processes *processes)
+static int run(const struct collector_context *ctx, void *state)
 {
-	scan->matches = 0;
-	scan->refused = 0;
+	struct scan *scan = state;
+	scan->found.matches = 0;
+	scan->found.refused = 0;
 	if (scan->fd < 0) {
-		scan->fd = root_open(root, "proc", O_RDONLY | O_DIRECTORY);
+		scan->fd = root_open(ctx->root, "proc", O_RDONLY | O_DIRECTORY);
 		if (scan->fd < 0) {
 			return scan->fd;
 		}
@@ -150,9 +160,38 @@ int scan_run(struct scan *scan, const struct root *root, const struct processes 
 			const struct dirent64 *entry = (const struct dirent64 *)(scan->buf + at);
 			pid_t pid = pid_of(entry->d_name);
 			if (pid > 0) {
-				look_at(scan, root, processes, pid);
+				look_at(&scan->found, ctx->root, pid);
 			}
 			at += entry->d_reclen;
 		}
 	}
+}
+
+const struct collector_ops scan_runner = {.name = "scan", .fetch = run, .close = destroy};
+
+static int take(struct found *found, struct background *scan, struct processes *processes)
+{
+	int r;
+	if (!background_take(scan, &r)) {
+		return 0;
+	}
+	*found = ((const struct scan *)scan->state)->found;
+	processes->refused += found->refused;
+	return r;
+}
+
+int found_update(struct found *found, struct background *background, struct processes *processes,
+	uint64_t *asked_ns, uint64_t now_ns)
+{
+	int r = take(found, background, processes);
+	if ((*asked_ns == 0 || now_ns - *asked_ns >= SCAN_EVERY_NS) &&
+		background_ready(background, now_ns)) {
+		struct scan *scan = background->state;
+		scan->found.watches = processes->watches;
+		memcpy(scan->found.watch, processes->watch, sizeof(scan->found.watch));
+		*asked_ns = now_ns;
+		background_ask(background, now_ns);
+		r = r < 0 ? r : take(found, background, processes); /* read at once */
+	}
+	return r;
 }

@@ -5,29 +5,42 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/collect/background.h"
 #include "daemon/core/processes.h"
-#include "daemon/util/root.h"
 
 enum { SCAN_MATCHES_MAX = PROCESS_ROWS_MAX };
 
 struct scan_match {
 	pid_t pid;
 	uint64_t start_ticks;
-	uint16_t watch; /* index in struct processes */
+	uint16_t watch; /* index in struct found */
+};
+
+/* What a run looks for, filled by who asks for it, and what it has found. */
+struct found {
+	size_t watches;
+	struct watch watch[WATCHES_MAX];
+	size_t matches;
+	struct scan_match match[SCAN_MATCHES_MAX];
+	uint64_t refused; /* matches beyond the limit */
 };
 
 struct scan {
 	int fd; /* the folder proc, kept; -1 = not open */
-	size_t matches;
-	struct scan_match match[SCAN_MATCHES_MAX];
-	uint64_t refused;    /* matches beyond the limit, of the last run */
+	struct found found;
 	char buf[16 * 1024]; /* of getdents64: readdir would allocate at each run */
 };
 
-void scan_init(struct scan *scan);
-void scan_finish(struct scan *scan);
+/* NULL when memory is short. */
+struct scan *scan_create(void);
 
-/* Fills match[] anew: every process whose name (comm) or first word of the command line, whole or
- * behind its last '/', matches a WATCH_PATTERN,
- * or which is in the group of a WATCH_UNIT. 0 or -errno of proc itself. */
-int scan_run(struct scan *scan, const struct root *root, const struct processes *processes);
+/* fetch fills match[] anew: every process whose name (comm), program or complete command line
+ * matches a WATCH_PATTERN, or which is in the group of a WATCH_UNIT. 0 or -errno of proc itself. It
+ * runs on a worker: a command line is memory of its process, for which the kernel may have to wait.
+ */
+extern const struct collector_ops scan_runner;
+
+/* On the loop: takes over what a scan has found since, and asks for the next when it is time.
+ * *asked_ns: when the last was asked for, 0 = never. 0, or -errno of a scan that has ended. */
+int found_update(struct found *found, struct background *background, struct processes *processes,
+	uint64_t *asked_ns, uint64_t now_ns);

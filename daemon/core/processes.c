@@ -13,12 +13,20 @@ static bool same_watch(const struct watch *a, const struct watch *b)
 	       a->start_ticks == b->start_ticks;
 }
 
-int processes_watch(struct processes *processes, const struct watch *watch)
+struct watch *processes_find(struct processes *processes, const struct watch *watch)
 {
 	for (size_t i = 0; i < processes->watches; i++) {
 		if (same_watch(&processes->watch[i], watch)) {
-			return -EEXIST;
+			return &processes->watch[i];
 		}
+	}
+	return NULL;
+}
+
+int processes_watch(struct processes *processes, const struct watch *watch)
+{
+	if (processes_find(processes, watch)) {
+		return -EEXIST;
 	}
 	if (processes->watches == WATCHES_MAX) {
 		processes->refused++;

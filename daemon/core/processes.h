@@ -111,6 +111,8 @@ struct processes {
 
 /* Adds a watch (copied). -EEXIST for an equal one, -ENOSPC (counted). */
 int processes_watch(struct processes *processes, const struct watch *watch);
+/* The equal one, or NULL. */
+struct watch *processes_find(struct processes *processes, const struct watch *watch);
 /* Removes watches of the kind with this name and, unless 0, this pid, but those of WatchProcess.
  * The number removed. */
 int processes_unwatch(

@@ -313,6 +313,7 @@ def test_process_is_watched_at_run_time():
             return {r["name"]: r for r in rows if r["pid"] == child.pid}
 
         until("both its names", lambda: {"mine", "small"} <= set(of_child()))
+        until("its memory map was read", lambda: of_child()["mine"].get("pss_bytes") is not None)
         rows = of_child()
         row = rows["mine"]
         assert row["affinity"] == "0" and row["nice"] == 5 and row["policy"] == "SCHED_OTHER", row

@@ -26,6 +26,13 @@ LOADED = {
 ZONE = "sys/class/thermal/thermal_zone1"
 FILES = {"type": "gpu\n", "temp": "51000\n", "trip_point_0_type": "passive\n", "trip_point_0_temp": "90000\n"}
 
+PROCESS = {
+    "stat": "4242 (python3) R 1 1 1 0 -1 0 9 0 2 0 9 10 0 0 20 0 3 0 5 1000 10\n",
+    "status": "Name:\tpython3\nVmRSS:\t 100 kB\n",
+    "cmdline": "detector\0--fast\0",
+    "smaps_rollup": "Rss: 9 kB\nPss: 7 kB\n",
+}
+
 
 @contextlib.contextmanager
 def a_tree():
@@ -41,19 +48,25 @@ def a_tree():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def with_fuse(test):
+def with_fuse(test, folder=ZONE, files=None):
     """The second zone is a FUSE file system; a skip with the reason where none can be mounted."""
 
     def run():
         with a_tree() as tree:
+            (tree / folder).mkdir(exist_ok=True)
             try:
-                fuse = FuseFiles(tree / ZONE, FILES)
+                fuse = FuseFiles(tree / folder, files or FILES)
             except OSError as error:
                 return f"no FUSE file system can be mounted here: {error}"
             with fuse:
                 return test(tree, fuse)
 
     return run
+
+
+def with_fuse_process(test):
+    """A process is one."""
+    return with_fuse(test, "proc/4242", PROCESS)
 
 
 def source(daemon, name):
@@ -223,6 +236,33 @@ def test_a_server_that_stands_still_while_sources_are_switched_and_files_closed(
         the_others_tick(daemon)
         fuse.let_go()
         is_fine(daemon)
+
+
+@with_fuse_process
+def test_a_process_whose_memory_map_is_held(tree, fuse):
+    def reason(name):
+        return (daemon.metric(f"process/detector/{name}") or {}).get("reason")
+
+    def is_there(name):
+        return value(daemon, f"process/detector/{name}")
+
+    fuse.file["smaps_rollup"].hangs_in = "read"
+    with Daemon(CONFIG + "[process detector]\nmatch = *--fast\n", root=tree) as daemon:
+        until("it is late", lambda: reason("pss") == "did not answer in time")
+        assert is_there("count") == 1 and is_there("rss") == 102400
+        the_others_tick(daemon)
+        fuse.let_go()
+        until("it answers", lambda: is_there("pss") == 7168)
+        fuse.file["cmdline"].hangs_in = "read"
+        until("the command line is late", lambda: reason("count") == "did not answer in time")
+        assert is_there("rss") == 102400, "what was found is still read"
+        the_others_tick(daemon)
+        asked = fuse.asked
+        for switch in (False, True) * 3:
+            daemon.call("SetSource", name="process", enabled=switch)
+            the_others_tick(daemon)
+        assert fuse.asked == asked, "it is not asked again and again"
+        daemon.stop()
 
 
 @with_fuse
