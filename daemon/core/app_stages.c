@@ -48,27 +48,40 @@ static size_t base_length(const char *name, size_t length, const char *unit)
 	return unit[0] && ends_with(name, length, tail) ? length - strlen(tail) : length;
 }
 
+/* Ends of names that tell the unit; they stay in the names of metrics. */
+static const struct {
+	const char *suffix, *unit;
+} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
+
+enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
+
+static size_t shown_length(const char *name, size_t length)
+{
+	for (size_t i = 0; i < SUFFIXES; i++) {
+		if (ends_with(name, length, suffixes[i].suffix)) {
+			return shown_length(name, length - strlen(suffixes[i].suffix));
+		}
+	}
+	return length;
+}
+
 static void name_read(const struct proto_declaration *declaration, struct stage_name *ret)
 {
-	static const struct {
-		const char *suffix, *unit;
-	} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
 	const char *name = declaration->name;
 	char unit[PROTO_LABEL_SIZE];
 	label_copy(unit, declaration->unit);
 	size_t length = strnlen(name, PROTO_NAME_MAX);
-	size_t base = base_length(name, length, unit), shown = base;
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+	size_t base = base_length(name, length, unit);
+	for (size_t i = 0; i < SUFFIXES; i++) {
 		if (ends_with(name, length, suffixes[i].suffix)) { /* these are names as they are */
 			base = length;
-			shown = length - strlen(suffixes[i].suffix);
 			snprintf(unit, sizeof(unit), "%s",
 				unit[0] ? declaration->unit : suffixes[i].unit);
 		}
 	}
 	*ret = (struct stage_name){.split = base < length};
 	proto_name_clean(name, base, ret->base);
-	proto_name_clean(name, shown, ret->shown);
+	proto_name_clean(name, shown_length(name, base), ret->shown);
 	if (ret->split && !unit[0]) {
 		snprintf(unit, sizeof(unit), "%.*s", (int)(length - base - 1), name + base + 1);
 	}

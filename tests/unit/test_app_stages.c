@@ -261,7 +261,9 @@ START_TEST(a_configured_unit_is_the_expected_one_and_not_the_one_it_runs_on)
 		{"infer", "CPU0", "infer", "CPU0", "coreml", true},
 		{"MTL_onnx_cpu", "npu", "MTL", "npu", "npu", false},
 		{"MTL_coreml", "", "MTL", "coreml", "npu", false},
-		{"MTL_onnx_cpu@cpu", "", "MTL_onnx_cpu", "cpu", "cpu", false},
+		{"MTL_onnx_cpu@cpu", "", "MTL", "cpu", "npu", true},
+		{"MTL_onnx_cpu@dla", "", "MTL", "dla", "npu", false},
+		{"seg_onnx_cpu_coreml", "coreml", "seg", "coreml", "coreml", false},
 	};
 	apps_configure_stages(apps, settings_of, &settings);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
