@@ -68,7 +68,8 @@ void edgeprof_shutdown(void);
 int edgeprof_stage(const char *name);
 
 /* The same with a category ("memory", "model"; NULL = none), a compute unit ("gpu", NULL = none)
- * and a deadline (0 = none; ns). They count only when the name is new. */
+ * and a deadline (0 = none; ns). A known name with another unit is a stage of its own; category and
+ * deadline count only when the stage is new. */
 int edgeprof_stage_declare(
 	const char *name, const char *category, const char *unit, uint64_t deadline_ns);
 

