@@ -263,7 +263,9 @@ def test_marks_survive_kill_9_of_the_daemon():
             daemon.kill()
             daemon.start()
             again = daemon.call("ListMarks")["marks"]
-            assert again == marks, (again, marks)
+            # the new process measured the distance to the wall clock again
+            moved = [a.pop("time_us") - m.pop("time_us") for a, m in zip(again, marks)]
+            assert again == marks and all(abs(us) < 1000 for us in moved), (again, marks, moved)
 
 
 def test_a_name_can_be_reserved():
