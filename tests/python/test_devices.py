@@ -225,7 +225,7 @@ class Monitor(unittest.TestCase):
         self.assertEqual((m.sampling_rate, m.performance_history.maxlen), (10.0, 1000))
         self.assertEqual(m.alert_thresholds["temperature_celsius"], 85.0)
         m.record_inference(12.5)
-        m.alert_thresholds["memory_usage_percent"] = 0.0
+        m.alert_thresholds.update(memory_usage_percent=0.0, cpu_usage_percent=101.0, temperature_celsius=1000.0)
         for _ in range(3):
             row = m.sample()
         self.assertEqual(
@@ -234,6 +234,7 @@ class Monitor(unittest.TestCase):
         )
         self.assertEqual((row["inference_latency"], row["power_consumption"]), (12.5, None))
         self.assertEqual([a[0] for a in told], ["memory_usage_percent"])
+        m.alert_thresholds.update(cpu_usage_percent=90.0, temperature_celsius=85.0)
         self.assertEqual(m.check_alerts({"temperature": 85.0, "cpu_usage": 90.0}), ["temperature_celsius"])
         self.assertRaises(ValueError, edgeprof.RealTimePerformanceMonitor, 0)
 
