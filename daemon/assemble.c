@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/collect/procfs.h"
-#include "daemon/core/alerts_actions.h"
-#include "daemon/core/app_save.h"
-#include "daemon/core/app_stages.h"
-#include "daemon/facts.h"
-#include "daemon/keep/statedir.h"
+#include "daemon/collect/process/procfs.h"
+#include "daemon/core/alerts/actions.h"
+#include "daemon/core/runs/save.h"
+#include "daemon/core/stages/app_stages.h"
+#include "daemon/host/facts.h"
+#include "daemon/persist/statedir.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/log.h"

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/timeline_past.h"
-#include "daemon/notify.h"
-#include "daemon/keep/persist.h"
-#include "daemon/rundir.h"
+#include "daemon/core/timeline/past.h"
+#include "daemon/host/notify.h"
+#include "daemon/host/rundir.h"
+#include "daemon/persist/persist.h"
+#include "daemon/persist/state_job.h"
+#include "daemon/persist/statedir.h"
 #include "daemon/runfiles.h"
-#include "daemon/keep/statedir.h"
-#include "daemon/store/state_job.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

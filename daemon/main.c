@@ -11,11 +11,11 @@
 #include <sysexits.h>
 #include <uv.h>
 
-#include "daemon/collect/keeper.h"
-#include "daemon/config.h"
+#include "daemon/collect/lib/pdeath_exec.h"
+#include "daemon/config/config.h"
 #include "daemon/daemon.h"
-#include "daemon/publish/mqtt_check.h"
-#include "daemon/startup.h"
+#include "daemon/host/startup.h"
+#include "daemon/publish/mqtt/check.h"
 #include "daemon/util/log.h"
 
 static const char usage_text[] =

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/app_advice.h"
-#include "daemon/core/app_stages.h"
-#include "daemon/notify.h"
+#include "daemon/core/apps/app_advice.h"
+#include "daemon/core/stages/app_stages.h"
+#include "daemon/host/notify.h"
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"

@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/keep/alerts_keep.h"
-#include "daemon/keep/alerts_load.h"
-#include "daemon/api/server.h"
-#include "daemon/clock.h"
-#include "daemon/collect/scheduler.h"
-#include "daemon/config.h"
+#include "daemon/collect/sched/scheduler.h"
+#include "daemon/config/config.h"
 #include "daemon/daemon.h"
+#include "daemon/host/clock.h"
+#include "daemon/host/loopwatch.h"
 #include "daemon/ingest/ingest.h"
-#include "daemon/ingest/statsd.h"
-#include "daemon/loopwatch.h"
-#include "daemon/keep/persist.h"
+#include "daemon/ingest/statsd/statsd.h"
+#include "daemon/persist/alerts_keep.h"
+#include "daemon/persist/alerts_load.h"
+#include "daemon/persist/persist.h"
 #include "daemon/publish/journal.h"
-#include "daemon/publish/mqtt.h"
-#include "daemon/keep/recorder.h"
-#include "daemon/keep/reports.h"
-#include "daemon/store/runfile.h"
+#include "daemon/publish/mqtt/mqtt.h"
+#include "daemon/recorder/recorder.h"
+#include "daemon/recorder/reports.h"
+#include "daemon/util/runfile.h"
+#include "daemon/varlink/server/server.h"
 
 struct daemon {
 	uv_loop_t *loop;

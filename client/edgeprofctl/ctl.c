@@ -6,12 +6,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "client/edgeprofctl/address.h"
-#include "client/edgeprofctl/client.h"
-#include "client/edgeprofctl/json.h"
-#include "client/edgeprofctl/merge.h"
-#include "client/edgeprofctl/replay.h"
-#include "client/edgeprofctl/text.h"
+#include "client/edgeprofctl/link/address.h"
+#include "client/edgeprofctl/link/client.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/link/merge.h"
+#include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/trace/replay.h"
 
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
 enum { CHUNKS_MAX = 4096 };

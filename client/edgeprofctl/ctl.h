@@ -10,8 +10,8 @@
 #include <cjson/cJSON.h>
 
 #include "client/edgeprofctl/options.h"
-#include "client/edgeprofctl/output.h"
-#include "client/edgeprofctl/style.h"
+#include "client/edgeprofctl/term/output.h"
+#include "client/edgeprofctl/term/style.h"
 
 enum ctl_exit {
 	CTL_FINE = 0,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/history/when.h"
 
 enum {
 	OPT_JSON = 256,

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/edgeprofctl/style.h"
+#include "client/edgeprofctl/term/style.h"
 
 enum shape { SHAPE_LINES, SHAPE_CSV, SHAPE_PLOT, SHAPE_TABLE };
 

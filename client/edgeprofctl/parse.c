@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/json.h"
-#include "client/edgeprofctl/tegrastats_json.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/verbs/tegrastats_json.h"
 
 struct input {
 	int fd;

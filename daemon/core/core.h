@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/alerts.h"
-#include "daemon/core/apps.h"
-#include "daemon/core/archive.h"
-#include "daemon/core/archive_reader.h"
-#include "daemon/core/capped.h"
-#include "daemon/core/degraded.h"
-#include "daemon/core/history.h"
-#include "daemon/core/metrics.h"
-#include "daemon/core/persist_status.h"
-#include "daemon/core/processes.h"
-#include "daemon/core/recordings.h"
-#include "daemon/core/refusals.h"
-#include "daemon/core/sources.h"
-#include "daemon/core/throttle.h"
-#include "daemon/core/timeline.h"
-#include "daemon/core/wallclock.h"
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/rejected_attaches.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/archive/reader.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/limits.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/persist_status.h"
+#include "daemon/core/status/recordings.h"
+#include "daemon/core/timeline/timeline.h"
 
 /* Facts about this machine and this run; plain data, written once at start. */
 struct facts {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/core/app_save.h"
+#include "daemon/core/runs/save.h"
 #include "daemon/ingest/share.h"
 #include "daemon/util/seam.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/app_save.h"
+#include "daemon/core/runs/save.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"

@@ -19,7 +19,7 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 enum { SOURCES = 16, OF_EACH = 16, ROUNDS = 301, SECONDS = 60, MORE = 100 };
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/core/archive.h"
-#include "daemon/core/crc32c.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/util/crc32c.h"
 
 #define SECOND UINT64_C(1000000000)
 #define FILE_SIZE (UINT64_C(16) << 20)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/core/app_stages.h"
-#include "daemon/core/apps.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/stages/app_stages.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ring_writer.h"
 

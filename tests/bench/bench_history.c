@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/core/history.h"
+#include "daemon/core/history/history.h"
 
 #define SECOND UINT64_C(1000000000)
 

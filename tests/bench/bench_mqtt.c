@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt/link.h"
 
 enum { MESSAGES = 20000, QUEUE = 512, PAYLOAD = 300 };
 

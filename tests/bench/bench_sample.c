@@ -17,8 +17,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/collect/registry.h"
-#include "daemon/collect/scheduler.h"
+#include "daemon/collect/sched/registry.h"
+#include "daemon/collect/sched/scheduler.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

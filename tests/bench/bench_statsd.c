@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/ingest/statsd.h"
-#include "daemon/ingest/statsd_socket.h"
-#include "proto/statsd.h"
+#include "daemon/ingest/statsd/socket.h"
+#include "daemon/ingest/statsd/statsd.h"
+#include "proto/statsd/statsd.h"
 
 enum { LINES = 20, ROUNDS = 4000, BATCH = 8 };
 

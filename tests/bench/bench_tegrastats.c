@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/tegrastats.h"
+#include "proto/tegrastats/tegrastats.h"
 
 enum { ROUNDS = 101, LINES = 1000 };
 

@@ -3,17 +3,17 @@
  * what lies behind it is reached. Scan and query must survive; what the scan takes, the query
  * reads.
  *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_archive.c daemon/core/archive_[b-z]*.c daemon/core/archive_adopt.c \
- *         daemon/core/crc32c.c daemon/core/history_row.c daemon/core/unit.c \
- *         daemon/core/wallclock.c daemon/util/seam.c proto/name.c -lm
+ *         tests/fuzz/fuzz_archive.c daemon/core/archive/*.c \
+ *         daemon/util/crc32c.c daemon/core/history/row.c daemon/core/metrics/unit.c \
+ *         daemon/core/metrics/wallclock.c daemon/util/seam.c proto/name.c -lm
  */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/archive_block.h"
-#include "daemon/core/crc32c.h"
+#include "daemon/core/archive/block.h"
+#include "daemon/util/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

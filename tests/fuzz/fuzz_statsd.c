@@ -2,9 +2,9 @@
  * libFuzzer target: whatever a datagram holds, each line is told once, what is told lies inside the
  * datagram, and numbers are finite.
  *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_statsd.c proto/statsd.c proto/statsd_number.c -lm
+ *         tests/fuzz/fuzz_statsd.c proto/statsd/statsd.c proto/statsd/number.c -lm
  */
-#include "proto/statsd.h"
+#include "proto/statsd/statsd.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "daemon/daemon.h"
-#include "daemon/startup.h"
+#include "daemon/host/startup.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/seam.h"
 

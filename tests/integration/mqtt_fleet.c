@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt/link.h"
 #include "daemon/util/seam.h"
 
 enum { DEVICES = 64 };

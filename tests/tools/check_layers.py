@@ -1,40 +1,52 @@
 #!/usr/bin/env python3
-"""Checks who includes whom against the table of the conventions, and functions that are banned.
+"""check_layers.py: checks who includes whom, circles of folders and of files, and banned functions.
 
 usage: check_layers.py SOURCE_ROOT
+
+The table of layers is the one of CONTRIBUTING.md. Within a layer no folder may depend on itself by
+way of another, and no file of a folder (NAME.c with NAME.h) by way of another file of that folder,
+unless all files of the circle include one private header of it (private.h or NAME_private.h).
 """
 import pathlib
 import re
 import sys
 
-root = pathlib.Path(sys.argv[1])
+MOST_FILES = 25
 
-# layer -> folders of ours it may include
+# layer -> layers of ours that it may include
+SIBLING = ["daemon/core", "daemon/util", "proto"]
 LAYERS = {
-    "proto": ["proto"],
-    "client": ["client", "proto"],
-    "daemon/util": ["daemon/util"],
-    "daemon/core": ["daemon/core", "daemon/util", "proto"],
-    "daemon/collect": ["daemon/collect", "daemon/core", "daemon/util", "proto"],
-    "daemon/ingest": ["daemon/ingest", "daemon/core", "daemon/util", "proto"],
-    "daemon/api": ["daemon/api", "daemon/core", "daemon/util", "proto"],
-    "daemon/publish": ["daemon/publish", "daemon/core", "daemon/util", "proto"],
-    "daemon/store": ["daemon/store", "daemon/core", "daemon/util", "proto"],
-    "daemon/keep": ["daemon/keep", "daemon/store", "daemon/api", "daemon/core", "daemon/util", "proto"],
-    "daemon": ["daemon", "proto"],
+    "proto": [],
+    "client": ["proto"],
+    "daemon/util": [],
+    "daemon/core": ["daemon/util", "proto"],
+    "daemon/collect": SIBLING,
+    "daemon/ingest": SIBLING,
+    "daemon/varlink": SIBLING,
+    "daemon/publish": SIBLING,
+    "daemon/persist": SIBLING,
+    "daemon/host": SIBLING,
+    "daemon/recorder": SIBLING + ["daemon/varlink", "daemon/persist"],
+    "daemon/config": None,  # all
+    "daemon": None,
 }
 
 # library header -> where it may be used (a prefix of the file's path)
+UV = ["daemon/util/offload", "daemon/collect/", "daemon/ingest/", "daemon/varlink/", "daemon/publish/"]
+UV += ["daemon/persist/", "daemon/recorder/", "daemon/host/", "daemon/config/", "daemon/"]
 LIBRARIES = {
-    r"uv\.h": ["daemon/collect", "daemon/ingest", "daemon/api", "daemon/publish", "daemon/store", "daemon/"],
-    r"cjson/.*": ["proto/varlink.c", "daemon/api", "daemon/publish/payload", "client/edgeprofctl"],
-    r"openssl/.*": ["proto/tls_host", "daemon/publish/mqtt", "client/edgeprofctl/mqtt"],
-    r"mosquitto\.h": ["daemon/publish/mqtt", "client/edgeprofctl"],
+    r"uv\.h": UV,
+    r"cjson/.*": ["proto/varlink.c", "daemon/varlink/", "daemon/publish/payload/", "client/edgeprofctl/"],
+    r"openssl/.*": ["proto/tls_host", "daemon/publish/mqtt/", "client/edgeprofctl/mqtt/"],
+    r"mosquitto\.h": ["daemon/publish/mqtt/", "client/edgeprofctl/"],
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
-    r"systemd/.*": ["daemon/publish/journal.c", "daemon/notify.c"],
-    r"ini\.h": ["daemon/config.c"],
-    r"sys/socket\.h": ["daemon/util/closer.c", "daemon/ingest", "daemon/api", "daemon/publish", "daemon/notify.c", "client"],
-}
+    r"systemd/.*": ["daemon/publish/journal.c", "daemon/host/notify.c"],
+    r"ini\.h": ["daemon/config/config.c"],
+    r"sys/socket\.h": [
+        "daemon/util/closer.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
+        "daemon/host/notify.c", "client/",
+    ],
+}  # fmt: skip
 
 # core reads no clock and opens nothing; proto and core do not log, abort or exit.
 PURE = re.compile(
@@ -42,45 +54,48 @@ PURE = re.compile(
 )
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|system|popen|atoi|alloca|gets|select|signal)\(")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"", re.S)
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 
 
 def layer_of(path):
-    best = ""
-    for layer in LAYERS:
-        if path.startswith(layer + "/") and len(layer) > len(best):
-            best = layer
-    return best
+    layers = [layer for layer in LAYERS if path.startswith(layer + "/")]
+    return max(layers, key=len, default="")
+
+
+def folder_of(path):
+    return path.rsplit("/", 1)[0]
 
 
 def blank(match):
     return re.sub(r"[^\n]", " ", match.group(0))
 
 
-def check(path, text):
+def check_library(path, layer, header):
+    for pattern, places in LIBRARIES.items():
+        if re.fullmatch(pattern, header):
+            pure = pattern == r"uv\.h" and layer in ("daemon/core", "daemon/util")
+            if not any(path.startswith(p) for p in places) or (pure and "util/offload" not in path):
+                return f"<{header}> does not belong in {layer}"
+            break
+    return None
+
+
+def check_file(path, text):
     layer = layer_of(path)
-    for number, line in enumerate(text.splitlines(), 1):
-        match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
-        if not match:
-            continue
+    for match in INCLUDE.finditer(text):
+        number = text.count("\n", 0, match.start()) + 1
         kind, header = match.groups()
-        if kind == '"':
-            if "/" not in header:
-                if header != "edgeprof.h" or not path.startswith("client/"):
-                    yield f"{path}:{number}: {header}: includes name the layer"
-                continue
-            target = layer_of(header)
-            if layer == "daemon" and target:
-                continue
-            if target not in LAYERS[layer]:
-                yield f"{path}:{number}: {layer} may not include {header}"
+        if kind == "<":
+            problem = check_library(path, layer, header)
+        elif "/" not in header:
+            own = header == "edgeprof.h" and path.startswith("client/")
+            problem = None if own else f"{header}: includes name the layer"
         else:
-            for pattern, places in LIBRARIES.items():
-                if re.fullmatch(pattern, header):
-                    allowed = any(path.startswith(place) for place in places)
-                    pure = layer in ("daemon/core", "daemon/util") and not path.startswith("daemon/util/offload")
-                    if not allowed or (pattern == r"uv\.h" and pure):
-                        yield f"{path}:{number}: <{header}> does not belong into {layer}"
-                    break
+            target, allowed = layer_of(header), LAYERS[layer]
+            fine = target == layer or allowed is None or target in allowed
+            problem = None if fine else f"{layer} may not include {header}"
+        if problem:
+            yield f"{path}:{number}: {problem}"
     code = COMMENT.sub(blank, text)
     for number, line in enumerate(code.splitlines(), 1):
         for match in BANNED.finditer(line):
@@ -90,16 +105,71 @@ def check(path, text):
                 yield f"{path}:{number}: {match.group(1)}() in core, which is pure"
 
 
+def circles(arrows):
+    """The strongly connected parts of a graph {node: {node, …}} that have more than one node."""
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for target in sorted(arrows.get(node, ())):
+            if target not in order:
+                visit(target)
+            if target in stack:
+                low[node] = min(low[node], low[target])
+        if low[node] == order[node]:
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(arrows):
+        if node not in order:
+            visit(node)
+    return found
+
+
+def check_circles(includes):
+    folders, files = {}, {}
+    for path, headers in includes.items():
+        folder, stem = folder_of(path), path[:-2]
+        for header in headers:
+            if folder_of(header) != folder:
+                folders.setdefault(folder, set()).add(folder_of(header))
+            elif header[:-2] != stem:
+                files.setdefault(folder, {}).setdefault(stem, set()).add(header[:-2])
+    for part in circles(folders):
+        yield "circle of folders: " + ", ".join(part)
+    for arrows in files.values():
+        for part in circles(arrows):
+            private = [
+                {h for suffix in (".c", ".h") for h in includes.get(stem + suffix, ()) if h.endswith("private.h")}
+                for stem in part
+                if not stem.endswith("private")
+            ]
+            if not set.intersection(*private):
+                yield "circle of files: " + ", ".join(part)
+
+
 def main():
-    problems = []
-    files = sorted(p for folder in ("proto", "client", "daemon") for p in (root / folder).rglob("*.[ch]"))
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        problems += check(path, file.read_text(encoding="utf-8"))
-    for problem in problems:
+    root = pathlib.Path(sys.argv[1])
+    sources = {
+        p.relative_to(root).as_posix(): p.read_text(encoding="utf-8")
+        for folder in ("proto", "client", "daemon")
+        for p in (root / folder).rglob("*.[ch]")
+    }
+    problems, includes, members = [], {}, {}
+    for path in sorted(sources):
+        problems += check_file(path, sources[path])
+        includes[path] = {h for kind, h in INCLUDE.findall(sources[path]) if kind == '"' and h in sources}
+        members[folder_of(path)] = members.get(folder_of(path), 0) + 1
+    problems_of_layout = list(check_circles(includes))
+    problems_of_layout += [f"{f}: {n} source files, at most {MOST_FILES}" for f, n in members.items() if n > MOST_FILES]
+    for problem in problems + problems_of_layout:
         print(problem)
-    print(f"{len(files)} files, {len(problems)} problems")
-    return 1 if problems or not files else 0
+    print(f"{len(sources)} files in {len(members)} folders, {len(problems)} problems")
+    return 1 if problems or not sources else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/alerts_memory.h"
+#include "daemon/core/alerts/memory.h"
 
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)

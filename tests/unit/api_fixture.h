@@ -22,11 +22,11 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/core/core.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
-#include "daemon/api/server.h"
-#include "daemon/core/core.h"
 #include "daemon/util/seam.h"
+#include "daemon/varlink/server/server.h"
 #include "proto/varlink.h"
 
 #define FIXTURE_SECOND 1000000000u

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/apps.h"
+#include "daemon/core/apps/apps.h"
 
 static const uint64_t S = 1000000000, MS = 1000000;
 static const uint64_t T0 = 100000ull * 1000000000; /* long after boot */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/archive.h"
-#include "daemon/core/history_row.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/history/row.h"
 
 #define SECOND UINT64_C(1000000000)
 #define TICK (10 * SECOND)

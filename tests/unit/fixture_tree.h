@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/collect/collector.h"
+#include "daemon/collect/sched/collector.h"
 #include "tests/unit/tree.h"
 
 /* One collector over a tree. */

@@ -1,7 +1,7 @@
 /* Alerts of one rule over one temperature, what people did about them, and who was called. */
 #pragma once
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 
 #include <check.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/alerts_memory.h"
+#include "daemon/core/alerts/memory.h"
 
 #define SECOND UINT64_C(1000000000)
 

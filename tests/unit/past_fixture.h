@@ -8,9 +8,9 @@
 
 #include <sys/mman.h>
 
-#include "daemon/core/archive.h"
-#include "daemon/core/timeline_past.h"
-#include "daemon/store/archive_read.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/timeline/past.h"
+#include "daemon/persist/archive_read.h"
 
 enum { PAST_SIZE = 4 * 1024 * 1024, PAST_ROWS = 200000, PAST_METRICS = 4 };
 

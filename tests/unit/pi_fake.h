@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/collect/pi_firmware.h"
+#include "daemon/collect/board/pi_firmware.h"
 
 static struct {
 	uint32_t word;

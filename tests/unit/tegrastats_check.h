@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "proto/tegrastats.h"
+#include "proto/tegrastats/tegrastats.h"
 
 static inline bool tegrastats_is_percent(int64_t value)
 {

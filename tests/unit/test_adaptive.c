@@ -1,5 +1,5 @@
 /* The adaptive rate, with literals: limits, bands, hold times, bounds. */
-#include "daemon/core/adaptive.h"
+#include "daemon/collect/sched/adaptive.h"
 
 #include <check.h>
 #include <math.h>

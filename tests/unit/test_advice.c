@@ -1,5 +1,5 @@
 /* Advice, with literals and against a plain model: what raises it, what lowers it, how often. */
-#include "daemon/core/advice.h"
+#include "daemon/core/apps/advice.h"
 
 #include <check.h>
 #include <math.h>

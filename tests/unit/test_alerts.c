@@ -1,5 +1,5 @@
 /* Alerts: when they fire, step, clear, and what people are told. */
-#include "daemon/core/alerts.h"
+#include "daemon/core/alerts/alerts.h"
 
 #include <check.h>
 #include <errno.h>

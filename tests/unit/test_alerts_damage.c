@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 
 enum { KILLS = 100, ROUNDS = 1000, HEADER = 64 };
 

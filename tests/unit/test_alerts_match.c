@@ -1,5 +1,5 @@
 /* New metrics under many rules: what a commit compares, and when all of them are judged. */
-#include "daemon/core/alerts_match.h"
+#include "daemon/core/alerts/match.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What alerts remember when the daemon is killed and started again. */
-#include "daemon/core/alerts_memory.h"
+#include "daemon/core/alerts/memory.h"
 
 #include <check.h>
 #include <math.h>

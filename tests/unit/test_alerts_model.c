@@ -1,6 +1,6 @@
 /* The state machine step by step against a model that knows nothing of it: it looks back over all
  * samples and asks since when, without a break, something has been so. */
-#include "daemon/core/alerts_state.h"
+#include "daemon/core/alerts/state.h"
 
 #include <check.h>
 #include <math.h>

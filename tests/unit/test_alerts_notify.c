@@ -2,7 +2,7 @@
  * what it never touches, and that no notification contradicts its value. */
 #include "tests/unit/alerts_fixture.h"
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 
 static const struct alert_record *newest(const struct life *life)
 {

@@ -1,5 +1,5 @@
 /* What alerts remember across a reboot: as bytes and back, and any other bytes. */
-#include "daemon/core/alerts_saved.h"
+#include "daemon/core/alerts/saved.h"
 
 #include <check.h>
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/alerts_actions.h"
-#include "daemon/core/alerts_holds.h"
+#include "daemon/core/alerts/actions.h"
+#include "daemon/core/alerts/holds.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -1,5 +1,5 @@
 /* Whose groups count: those of the connect, the main one and each supplementary one. */
-#include "daemon/api/access.h"
+#include "daemon/varlink/server/access.h"
 
 #include <check.h>
 #include <grp.h>

@@ -1,7 +1,7 @@
 /* ExportTrace with follow: what is added while it is told comes once, and what went is counted. */
 #include "api_fixture.h"
 
-#include "daemon/api/trace_rows.h"
+#include "daemon/varlink/methods/apps/trace_rows.h"
 #include "proto/mapping.h"
 
 enum { SPAN_MS = 700 };

@@ -2,7 +2,7 @@
  * by name, and what they answer; every reply against the description. */
 #include "api_fixture.h"
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 
 static void start(void)
 {

@@ -7,9 +7,9 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "daemon/api/state.h"
-#include "daemon/api/strangers.h"
 #include "daemon/util/closer.h"
+#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/unsolicited_fds.h"
 
 enum { SO_PASS_RIGHTS = 83 };
 

@@ -1,8 +1,8 @@
 /* ExportTrace: what is in it, its limits, who may see what; each reply against the description. */
 #include "api_fixture.h"
 
-#include "daemon/api/json.h"
-#include "daemon/api/trace_rows.h"
+#include "daemon/varlink/methods/apps/trace_rows.h"
+#include "proto/json_write.h"
 #include "proto/mapping.h"
 
 static struct app_process *attach(const char *name, uid_t uid)

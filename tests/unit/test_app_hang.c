@@ -1,5 +1,5 @@
 /* Hangs: when one is told, when not, and what is told when it ends. */
-#include "daemon/core/app_hang.h"
+#include "daemon/core/apps/hang.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Rates are of now: what streams that fell silent, queued or ended leave behind. */
-#include "daemon/core/app_state.h"
-#include "daemon/core/pulse.h"
+#include "daemon/core/runs/state.h"
+#include "daemon/core/stages/pulse.h"
 #include "tests/unit/apps_fixture.h"
 
 static struct pulse beats(const uint64_t *t_ns, size_t count)

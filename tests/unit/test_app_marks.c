@@ -1,9 +1,9 @@
 /* Marks: what is kept of them, and how they hang together. */
-#include "daemon/core/app_marks.h"
+#include "daemon/core/apps/marks.h"
 
 #include <stdlib.h>
 
-#include "daemon/core/app_told.h"
+#include "daemon/core/apps/told.h"
 #include "tests/unit/apps_fixture.h"
 
 static void put_mark(struct app_process *p, uint16_t label, uint64_t t_ns, uint64_t rss)

@@ -1,13 +1,13 @@
 /* The report's text: the golden one, what it is cut to, and that hints come only with evidence. */
-#include "daemon/core/app_report.h"
+#include "daemon/core/report/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "alloc_seam.h"
 #include "apps_fixture.h"
-#include "daemon/core/app_stages.h"
 #include "daemon/core/core.h"
+#include "daemon/core/stages/app_stages.h"
 
 static struct wallclock wall;
 static struct facts facts;

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/app_rules.h"
-#include "daemon/core/app_runs.h"
-#include "daemon/core/app_stages.h"
-#include "daemon/core/app_state.h"
-#include "daemon/core/stage_stats.h"
+#include "daemon/core/apps/rules.h"
+#include "daemon/core/runs/runs.h"
+#include "daemon/core/runs/state.h"
+#include "daemon/core/stages/app_stages.h"
+#include "daemon/core/stages/stats.h"
 #include "tests/unit/apps_fixture.h"
 
 static double mean_ms(const struct app *app, const char *name, bool lifetime)

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/app_save.h"
-#include "daemon/core/app_values.h"
-#include "daemon/core/stage_stats.h"
-#include "daemon/core/throttle_times.h"
+#include "daemon/core/apps/values.h"
+#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/runs/save.h"
+#include "daemon/core/stages/stats.h"
 #include "tests/unit/apps_fixture.h"
 
 static const uint8_t boot[16] = {1, 2, 3};

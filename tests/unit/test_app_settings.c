@@ -1,5 +1,5 @@
 /* What the operator says about stages and frames: which sections match, and which one decides. */
-#include "daemon/core/app_settings.h"
+#include "daemon/core/apps/settings.h"
 
 #include <check.h>
 #include <errno.h>

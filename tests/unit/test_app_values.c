@@ -1,5 +1,5 @@
 /* Gauges, counters and attributes of apps. */
-#include "daemon/core/app_values.h"
+#include "daemon/core/apps/values.h"
 
 #include <stdlib.h>
 

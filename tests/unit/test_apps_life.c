@@ -1,7 +1,7 @@
 /* Who an app is, what it says of itself, and what is told when it has gone. */
 #include <errno.h>
 
-#include "daemon/core/app_runs.h"
+#include "daemon/core/runs/runs.h"
 #include "tests/unit/apps_fixture.h"
 
 START_TEST(the_last_words_name_the_innermost_open_stage)

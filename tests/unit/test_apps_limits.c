@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/app_told.h"
+#include "daemon/core/apps/told.h"
 #include "tests/unit/apps_fixture.h"
 
 START_TEST(limits_refuse_and_the_rest_goes_into_other)

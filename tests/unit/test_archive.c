@@ -1,8 +1,8 @@
 /* The archive: what goes in comes out after a restart, on the time axis it belongs to. */
 #include "tests/unit/archive_case.h"
 
-#include "daemon/core/archive_account.h"
-#include "daemon/core/crc32c.h"
+#include "daemon/core/archive/account.h"
+#include "daemon/util/crc32c.h"
 
 #define MINUTE (60 * SECOND)
 

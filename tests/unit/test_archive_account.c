@@ -1,5 +1,5 @@
 /* The account: no window of 24 hours ever costs more than the limit, whatever happens meanwhile. */
-#include "daemon/core/archive_account.h"
+#include "daemon/core/archive/account.h"
 
 #include <check.h>
 #include <stdlib.h>

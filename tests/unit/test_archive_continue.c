@@ -2,7 +2,7 @@
  * the archive, once. */
 #include "tests/unit/archive_case.h"
 
-#include "daemon/core/history.h"
+#include "daemon/core/history/history.h"
 
 enum { POOL = 1024 * 1024, METRICS = 6, LIVES = 14 };
 

@@ -1,6 +1,6 @@
 /* The archive's file: what lies in its place is never followed, overwritten or removed, and
  * failures of the medium are told. */
-#include "daemon/store/archive_disk.h"
+#include "daemon/persist/archive_disk.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/core/wallclock.h"
+#include "daemon/core/metrics/wallclock.h"
 
 enum { SIZE = 1024 * 1024 };
 

@@ -1,7 +1,7 @@
 /* Which file a block is of: its checksum begins with random bytes of the file's header. */
 #include "tests/unit/archive_case.h"
 
-#include "daemon/core/crc32c.h"
+#include "daemon/util/crc32c.h"
 
 static const uint8_t some_id[16] = "just an example";
 

@@ -2,7 +2,7 @@
  * a block needs it, however often the file went round. */
 #include "tests/unit/archive_case.h"
 
-#include "daemon/core/archive_names.h"
+#include "daemon/core/archive/names.h"
 
 static uint32_t found[BLOCKS_MAX];
 

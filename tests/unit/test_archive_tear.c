@@ -2,8 +2,8 @@
  * what comes back is what was sealed, and at most the last block is gone. */
 #include "tests/unit/archive_case.h"
 
-#include "daemon/core/archive_block.h"
-#include "daemon/core/crc32c.h"
+#include "daemon/core/archive/block.h"
+#include "daemon/util/crc32c.h"
 
 /* Every 23rd cut is judged by all that the file gives, the others by the place of the block: a
  * block's bytes are all that decides on it. */

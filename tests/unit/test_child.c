@@ -1,5 +1,5 @@
 /* A supervised child: real processes, in every way they end. */
-#include "daemon/collect/child.h"
+#include "daemon/collect/lib/child.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/collect/keeper.h"
+#include "daemon/collect/lib/pdeath_exec.h"
 
 static uv_loop_t loop;
 static struct child child;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/core/history.h"
-#include "daemon/core/timeline.h"
-#include "daemon/core/wallclock.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/timeline/timeline.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)

@@ -1,8 +1,8 @@
-#include "daemon/publish/collision.h"
+#include "daemon/publish/mqtt/collision.h"
 
 #include <check.h>
 
-#include "daemon/publish/pace.h"
+#include "daemon/publish/outbox/pace.h"
 
 #define S UINT64_C(1000000000)
 #define MAX_NS (60 * S)

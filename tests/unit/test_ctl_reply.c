@@ -1,7 +1,7 @@
 /* How edgeprofctl takes answers: getters on odd shapes, the printer, joining chunks, the wire. */
-#include "client/edgeprofctl/client.h"
-#include "client/edgeprofctl/json.h"
-#include "client/edgeprofctl/merge.h"
+#include "client/edgeprofctl/link/client.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/link/merge.h"
 #include "client/edgeprofctl/options.h"
 #include "proto/varlink.h"
 

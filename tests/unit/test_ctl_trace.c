@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/trace.h"
+#include "client/edgeprofctl/trace/trace.h"
 
 struct slice {
 	uint64_t start_ns, end_ns;

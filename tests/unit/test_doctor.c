@@ -1,11 +1,11 @@
 /* doctor's judgement of a machine: trees that stand for "/", and what it says about them. */
-#include "client/edgeprofctl/doctor_access.h"
-#include "client/edgeprofctl/doctor_daemon.h"
-#include "client/edgeprofctl/doctor_kernel.h"
-#include "client/edgeprofctl/doctor_tools.h"
-#include "client/edgeprofctl/findings.h"
-#include "client/edgeprofctl/json.h"
-#include "client/edgeprofctl/machine.h"
+#include "client/edgeprofctl/doctor/doctor_access.h"
+#include "client/edgeprofctl/doctor/doctor_daemon.h"
+#include "client/edgeprofctl/doctor/doctor_kernel.h"
+#include "client/edgeprofctl/doctor/doctor_tools.h"
+#include "client/edgeprofctl/doctor/findings.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/verbs/machine.h"
 #include "tests/unit/tree.h"
 
 #include <check.h>

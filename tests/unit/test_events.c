@@ -1,5 +1,5 @@
 /* The last raw records of all apps. */
-#include "daemon/core/events.h"
+#include "daemon/core/apps/trace_buffer.h"
 
 #include <check.h>
 #include <errno.h>

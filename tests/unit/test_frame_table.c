@@ -1,5 +1,5 @@
 /* Frames that are tied together by their id, first as a table, then through an app's records. */
-#include "daemon/core/frame_table.h"
+#include "daemon/core/frames/frame_table.h"
 
 #include <check.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps.h"
-#include "daemon/core/events.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/util/seam.h"
 
 static const uint64_t MS = 1000000, S = 1000000000;

@@ -1,5 +1,5 @@
 /* Frame streams. */
-#include "daemon/core/frames.h"
+#include "daemon/core/frames/frames.h"
 
 #include <check.h>
 #include <errno.h>

@@ -2,9 +2,9 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/collector.h"
-#include "daemon/collect/device_file.h"
-#include "daemon/collect/gpu_load.h"
+#include "daemon/collect/board/gpu_load.h"
+#include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/sched/collector.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"

@@ -1,5 +1,5 @@
 /* History in a pool of plain memory: what is written is read, restarts, eviction, damage, size. */
-#include "daemon/core/history.h"
+#include "daemon/core/history/history.h"
 
 #include <check.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/history_pool.h"
+#include "daemon/core/history/pool.h"
 #include "tests/unit/alloc_seam.h"
 
 #define SECOND UINT64_C(1000000000)

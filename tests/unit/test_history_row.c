@@ -1,5 +1,5 @@
 /* The coder of rows: what goes in comes out, and no bytes do harm. */
-#include "daemon/core/history_row.h"
+#include "daemon/core/history/row.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The coarse tiers of history: what buckets hold, what answers which question, restarts in the
  * middle of a bucket, and a week of a board within the budget. */
-#include "daemon/core/history.h"
+#include "daemon/core/history/history.h"
 
 #include <check.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/history_pool.h"
+#include "daemon/core/history/pool.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "daemon/core/alerts_actions.h"
+#include "daemon/core/alerts/actions.h"
 #include "daemon/util/log.h"
 #include "tests/unit/fake_core.h"
 

@@ -1,4 +1,4 @@
-#include "client/edgeprofctl/latency_stamp.h"
+#include "client/edgeprofctl/mqtt/latency_stamp.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Bytes into lines, in whatever pieces they come. */
-#include "daemon/collect/lines.h"
+#include "daemon/collect/lib/lines.h"
 
 #include <check.h>
 #include <errno.h>

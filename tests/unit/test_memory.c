@@ -3,7 +3,7 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/collector.h"
+#include "daemon/collect/sched/collector.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;

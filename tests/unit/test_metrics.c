@@ -1,5 +1,5 @@
 /* The table of current values and its stream of commits. */
-#include "daemon/core/metrics.h"
+#include "daemon/core/metrics/metrics.h"
 
 #include <check.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/collector.h"
-#include "daemon/collect/modes_text.h"
-#include "tests/unit/shared.h"
+#include "daemon/collect/board/modes_text.h"
+#include "daemon/collect/sched/collector.h"
 #include "tests/unit/fixture_tree.h"
+#include "tests/unit/shared.h"
 
 static struct tree tree;
 static struct bench bench;

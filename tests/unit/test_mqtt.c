@@ -1,12 +1,12 @@
 /* The publisher against a real mosquitto: absent, there, killed, stopped, back. */
-#include "daemon/publish/mqtt.h"
+#include "daemon/publish/mqtt/mqtt.h"
 
 #include <dirent.h>
 #include <netdb.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt/link.h"
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"
 

@@ -1,6 +1,6 @@
 /* Two clients with one id at a real mosquitto. */
-#include "daemon/publish/mqtt.h"
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt/link.h"
+#include "daemon/publish/mqtt/mqtt.h"
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/publish/outbox.h"
+#include "daemon/publish/outbox/outbox.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What the outbox may hold: memory, not only payloads. */
-#include "daemon/publish/outbox.h"
+#include "daemon/publish/outbox/outbox.h"
 
 #include <check.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/publish/mqtt_link.h"
+#include "daemon/publish/mqtt/link.h"
 
 #define S UINT64_C(1000000000)
 

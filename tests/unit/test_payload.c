@@ -1,10 +1,10 @@
 /* What is said over MQTT, field by field. */
-#include "daemon/publish/payload.h"
+#include "daemon/publish/payload/payload.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 
-#include "daemon/publish/stage_pass.h"
+#include "daemon/publish/payload/stage_pass.h"
 #include "proto/varlink.h"
 #include "tests/unit/fake_core.h"
 

@@ -1,5 +1,5 @@
 /* What Home Assistant is told of: classes and units, bounds, and that nothing is told twice. */
-#include "daemon/publish/payload_discovery.h"
+#include "daemon/publish/payload/discovery.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Counters of processes over a perf_event_open of the test: each descriptor is a pipe with what its
  * reads will say. */
-#include "daemon/collect/perf_counters.h"
+#include "daemon/collect/process/perf_counters.h"
 
 #include <check.h>
 #include <errno.h>

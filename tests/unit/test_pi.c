@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/collect/pi_text.h"
+#include "daemon/collect/board/pi_text.h"
 #include "tests/unit/fixture_tree.h"
-#include "tests/unit/shared.h"
 #include "tests/unit/pi_fake.h"
+#include "tests/unit/shared.h"
 
 static struct tree tree;
 static struct bench bench;

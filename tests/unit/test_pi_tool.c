@@ -1,5 +1,5 @@
 /* vcgencmd as a child: scripts in its place, and a made-up clock. */
-#include "daemon/collect/pi_tool.h"
+#include "daemon/collect/board/pi_tool.h"
 
 #include <check.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/collector.h"
-#include "daemon/collect/integral.h"
+#include "daemon/collect/lib/integral.h"
+#include "daemon/collect/sched/collector.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"

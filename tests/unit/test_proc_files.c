@@ -1,11 +1,11 @@
 /* The texts of proc beside stat and status, and control groups over a made-up tree. */
-#include "daemon/collect/proc_files.h"
+#include "daemon/collect/process/proc_files.h"
 
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/cgroup.h"
-#include "daemon/collect/procfs.h"
+#include "daemon/collect/process/cgroup.h"
+#include "daemon/collect/process/procfs.h"
 #include "tests/unit/tree.h"
 
 static struct tree tree;

@@ -2,8 +2,8 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/collector.h"
-#include "daemon/collect/procfs.h"
+#include "daemon/collect/process/procfs.h"
+#include "daemon/collect/sched/collector.h"
 #include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"
 

@@ -6,7 +6,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "daemon/collect/fetch.h"
+#include "daemon/collect/sched/fetch.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/fixture_tree.h"
 

@@ -1,5 +1,5 @@
 /* The list of watched processes. */
-#include "daemon/core/processes.h"
+#include "daemon/core/metrics/processes.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/core/recordings.h"
+#include "daemon/core/status/recordings.h"
 
 #include <check.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/recording_file.h"
-#include "daemon/store/recording_folder.h"
-#include "daemon/store/recording_recover.h"
+#include "daemon/recorder/recording_file.h"
+#include "daemon/recorder/recording_folder.h"
+#include "daemon/recorder/recording_recover.h"
 
 #define S UINT64_C(1000000000)
 #define HOUR (3600 * S)

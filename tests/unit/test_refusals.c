@@ -1,4 +1,4 @@
-#include "daemon/core/refusals.h"
+#include "daemon/core/apps/rejected_attaches.h"
 
 #include <check.h>
 #include <stdio.h>

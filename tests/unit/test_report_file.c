@@ -1,5 +1,5 @@
 /* Report files: whole or not at all, within their limits, and nothing in the folder is followed. */
-#include "daemon/store/report_file.h"
+#include "daemon/recorder/report_file.h"
 
 #include <check.h>
 #include <dirent.h>

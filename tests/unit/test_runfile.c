@@ -1,5 +1,5 @@
 /* The file under the history: who may have it, and what a kill leaves in it. */
-#include "daemon/store/runfile.h"
+#include "daemon/util/runfile.h"
 
 #include <check.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/core/history.h"
+#include "daemon/core/history/history.h"
 #include "tests/unit/alloc_seam.h"
 
 enum { SIZE = 256 * 1024, KILLS = 120 };

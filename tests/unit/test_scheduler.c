@@ -1,10 +1,10 @@
 /* The life of sources under the scheduler, with made-up collectors and made-up time. */
-#include "daemon/collect/scheduler.h"
+#include "daemon/collect/sched/scheduler.h"
 
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/collect/entry.h"
+#include "daemon/collect/sched/entry.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"

@@ -1,4 +1,4 @@
-#include "daemon/publish/secret.h"
+#include "daemon/publish/mqtt/secret.h"
 
 #include <check.h>
 #include <errno.h>

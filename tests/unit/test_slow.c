@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/collect/entry.h"
-#include "daemon/collect/scheduler.h"
+#include "daemon/collect/sched/entry.h"
+#include "daemon/collect/sched/scheduler.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/fixture_tree.h"

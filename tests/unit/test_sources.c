@@ -1,5 +1,5 @@
 /* The registry of sources: names, states as seen later, wishes. */
-#include "daemon/core/sources.h"
+#include "daemon/core/metrics/sources.h"
 
 #include <check.h>
 #include <errno.h>

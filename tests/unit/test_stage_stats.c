@@ -1,11 +1,11 @@
 /* What a stage answers: the window, the lifetime, the throttle split, cost per frame. */
-#include "daemon/core/stage_stats.h"
+#include "daemon/core/stages/stats.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/core/stage_select.h"
+#include "daemon/core/stages/select.h"
 
 static const uint64_t MS = 1000000;
 

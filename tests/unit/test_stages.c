@@ -1,5 +1,5 @@
 /* One stage's statistics. */
-#include "daemon/core/stages.h"
+#include "daemon/core/stages/stages.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The grammar of statsd lines: what is taken, what is refused and why, and that a bad line never
  * costs its neighbours anything. */
-#include "proto/statsd.h"
+#include "proto/statsd/statsd.h"
 
 #include <check.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/statsd_number.h"
+#include "proto/statsd/number.h"
 
 static struct statsd_reader reader;
 static struct statsd_line line;

@@ -1,5 +1,5 @@
 /* Datagrams with real sockets and a real loop, and what their lines do to apps. */
-#include "daemon/ingest/statsd.h"
+#include "daemon/ingest/statsd/statsd.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/ingest/statsd_apps.h"
-#include "daemon/ingest/statsd_socket.h"
+#include "daemon/ingest/statsd/apps.h"
+#include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/log.h"
 #include "tests/unit/alloc_seam.h"
 

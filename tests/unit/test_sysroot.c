@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/collect/collector.h"
-#include "tests/unit/shared.h"
+#include "daemon/collect/sched/collector.h"
 #include "tests/unit/fixture_tree.h"
+#include "tests/unit/shared.h"
 
 /* the project's own first, composed here as such boards tell themselves */
 static const char *const devices[] = {"xavier-nx-jp5", "rk3588", "jetson-nano-jp4",

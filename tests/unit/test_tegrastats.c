@@ -1,6 +1,6 @@
 /* The grammar of tegrastats: forms, also those that no sample has, bytes that are no line, limits,
  * and the two figures made of a line. */
-#include "proto/tegrastats.h"
+#include "proto/tegrastats/tegrastats.h"
 
 #include <check.h>
 #include <stdio.h>

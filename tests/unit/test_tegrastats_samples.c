@@ -1,6 +1,6 @@
 /* Whole lines of tegrastats: captures and own samples against the JSON of what they hold, and the
  * same samples damaged in a hundred thousand ways. */
-#include "proto/tegrastats.h"
+#include "proto/tegrastats/tegrastats.h"
 
 #include <check.h>
 #include <cjson/cJSON.h>

@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "daemon/collect/registry.h"
-#include "daemon/collect/scheduler.h"
-#include "daemon/collect/tegrastats_metrics.h"
+#include "daemon/collect/board/tegrastats_metrics.h"
+#include "daemon/collect/sched/registry.h"
+#include "daemon/collect/sched/scheduler.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"

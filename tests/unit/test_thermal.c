@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "daemon/collect/collector.h"
+#include "daemon/collect/sched/collector.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/fixture_tree.h"
 

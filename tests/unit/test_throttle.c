@@ -6,8 +6,8 @@
 
 #include "daemon/util/seam.h"
 #include "tests/unit/fixture_tree.h"
-#include "tests/unit/shared.h"
 #include "tests/unit/pi_fake.h"
+#include "tests/unit/shared.h"
 
 static struct tree tree;
 static struct bench bench;

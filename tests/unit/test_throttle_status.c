@@ -2,8 +2,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/core/throttle.h"
-#include "daemon/core/timeline.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/timeline/timeline.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -1,11 +1,11 @@
 /* When the hardware throttled, as events ask it. */
-#include "daemon/core/throttle_times.h"
+#include "daemon/core/metrics/throttle_times.h"
 
 #include <check.h>
 #include <string.h>
 
-#include "daemon/core/throttle.h"
-#include "daemon/core/timeline.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/timeline/timeline.h"
 
 static const uint64_t S = 1000000000;
 

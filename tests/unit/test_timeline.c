@@ -1,5 +1,5 @@
 /* The ring of events and the cleaning of its texts. */
-#include "daemon/core/timeline.h"
+#include "daemon/core/timeline/timeline.h"
 
 #include <check.h>
 #include <errno.h>

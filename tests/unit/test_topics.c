@@ -1,4 +1,4 @@
-#include "daemon/publish/topics.h"
+#include "daemon/publish/payload/topics.h"
 
 #include <check.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/publish/retained.h"
+#include "daemon/publish/outbox/retained.h"
 
 START_TEST(topics_are_those_of_the_contract)
 {

@@ -1,5 +1,5 @@
 /* The quanta of history against what sensors resolve: the table of PRECISION in edgeprofd(8). */
-#include "daemon/core/unit.h"
+#include "daemon/core/metrics/unit.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Wall times of past samples, across synchronisation, steps and a full table. */
-#include "daemon/core/wallclock.h"
+#include "daemon/core/metrics/wallclock.h"
 
 #include <check.h>
 

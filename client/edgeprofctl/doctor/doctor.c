@@ -1,0 +1,288 @@
+/* doctor: what was found here, what is missing and why, and the command that mends it. It is of
+ * most use when things do not work: without a daemon it tells what can be told then. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "client/edgeprofctl/doctor/doctor_access.h"
+#include "client/edgeprofctl/doctor/doctor_daemon.h"
+#include "client/edgeprofctl/doctor/doctor_kernel.h"
+#include "client/edgeprofctl/doctor/doctor_tools.h"
+#include "client/edgeprofctl/doctor/findings.h"
+#include "client/edgeprofctl/link/address.h"
+#include "client/edgeprofctl/link/client.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/table.h"
+
+static const char service_run_dir[] = "/run/edgeprofd";
+
+enum { STATUS, SELF, SOURCES, METRICS, APPS, REPLIES };
+
+/* What the daemon said, and what it is. */
+struct visit {
+	cJSON *reply[REPLIES];
+	bool reached; /* GetStatus was answered */
+	struct access_subject subject;
+};
+
+/* Every place that was tried and why it was not that one. */
+static void add_unreachable(cJSON *checks, const struct address_list *list, int error)
+{
+	char text[400] = "";
+	size_t at = 0;
+	const char *group = address_group(list);
+	bool refused = error == -EACCES;
+	for (size_t i = 0; i < list->count && at < sizeof(text); i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s: %s", i > 0 ? "; " : "",
+			list->entries[i].path, strerror(list->entries[i].error));
+	}
+	char fix[160] = "sudo systemctl start edgeprofd";
+	if (refused && group == NULL) {
+		snprintf(fix, sizeof(fix), "sudo edgeprofctl doctor");
+	} else if (refused) {
+		snprintf(fix, sizeof(fix), "sudo usermod -aG %.64s $USER # then log in again",
+			group);
+	}
+	finding_add(checks, FINDING_PROBLEM, "daemon", fix, "%s: %s",
+		refused ? "you may not talk to edgeprofd" : "edgeprofd does not answer", text);
+}
+
+/* Like ctl_connect, but what went wrong becomes a finding. */
+static int connect_daemon(struct ctl *ctl, cJSON *checks, struct address_list *list)
+{
+	if (address_search(ctl->options.socket, list) < 0) {
+		return ctl_fail(
+			ctl, CTL_UNREACHABLE, "the path of the socket is too long (107 bytes)");
+	}
+	int fd = address_connect(list, ctl->options.timeout_ms);
+	if (fd < 0) {
+		add_unreachable(checks, list, fd);
+		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
+	}
+	return client_create(fd, &ctl->client) < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory")
+						   : CTL_FINE;
+}
+
+/* The place that answered: those before it failed. */
+static const char *connected_path(const struct address_list *list)
+{
+	size_t i = 0;
+	while (i + 1 < list->count && list->entries[i].error != 0) {
+		i++;
+	}
+	return list->entries[i].path;
+}
+
+/* Asks for everything. What an older daemon does not know stays NULL; when it stops answering,
+ * that is a finding too. */
+static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
+{
+	static const struct {
+		const char *method;
+		bool more;
+	} calls[REPLIES] = {
+		[STATUS] = {"GetStatus", false},
+		[SELF] = {"GetSelf", false},
+		[SOURCES] = {"ListSources", true},
+		[METRICS] = {"ListMetrics", true},
+		[APPS] = {"ListApps", true},
+	};
+	struct address_list list;
+	int status = connect_daemon(ctl, checks, &list);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	ctl->quiet = true;
+	for (int i = 0; i < REPLIES && status == CTL_FINE; i++) {
+		int r = ctl_call(ctl, calls[i].method, NULL, calls[i].more, &visit->reply[i]);
+		if (r != CTL_FINE && (ctl->client == NULL || i == STATUS)) {
+			finding_add(checks, FINDING_PROBLEM, "daemon",
+				"systemctl status edgeprofd; journalctl -u edgeprofd -e", "%s",
+				ctl->failure);
+			status = r;
+		} else if (r != CTL_FINE) {
+			finding_add(checks, FINDING_HINT, "daemon",
+				"sudo systemctl restart edgeprofd", "%s", ctl->failure);
+		}
+	}
+	ctl->quiet = false;
+	visit->reached = visit->reply[STATUS] != NULL;
+	if (visit->reached) {
+		finding_add(checks, FINDING_OK, "daemon", NULL, "edgeprofd %s answers at %s, up %s",
+			json_word(visit->reply[STATUS], "version"), connected_path(&list),
+			format_span(json_number(visit->reply[STATUS], "uptime_s")).text);
+	}
+	return status;
+}
+
+/* Who reads the sensors: the daemon when it can be looked at, else the person stands for it. */
+static void identify(struct visit *visit)
+{
+	struct access_subject *subject = &visit->subject;
+	char pid[24];
+	snprintf(pid, sizeof(pid), "%lld", (long long)json_integer(visit->reply[SELF], "pid"));
+	subject->is_daemon =
+		pid[0] != '0' && pid[0] != '-' && access_subject_read("", pid, subject) == 0;
+	subject->service = strcmp(json_word(visit->reply[STATUS], "run_dir"), service_run_dir) == 0;
+	if (!subject->is_daemon) {
+		access_subject_read("", "self", subject);
+	}
+}
+
+static bool kernel_clock_synced(void)
+{
+	struct timex timex = {.modes = 0};
+	int state = adjtimex(&timex);
+	return state >= 0 && state != TIME_ERROR && (timex.status & STA_UNSYNC) == 0;
+}
+
+static void add_pages(cJSON *checks, const cJSON *status)
+{
+	double own = (double)sysconf(_SC_PAGESIZE);
+	double daemon = json_number(status, "page_bytes");
+	if (!isnan(daemon) && daemon != own) {
+		finding_add(checks, FINDING_HINT, "pages", NULL,
+			"pages are %s here, %s where the daemon runs", format_bytes(own).text,
+			format_bytes(daemon).text);
+	} else {
+		finding_add(
+			checks, FINDING_OK, "pages", NULL, "pages are %s", format_bytes(own).text);
+	}
+}
+
+static cJSON *make_report(struct ctl *ctl, int *status)
+{
+	struct visit visit = {.reached = false};
+	struct utsname machine = {.release = ""};
+	cJSON *report = cJSON_CreateObject();
+	cJSON *checks = cJSON_AddArrayToObject(report, "checks");
+	uname(&machine);
+	*status = ask_daemon(ctl, checks, &visit);
+	cJSON *const *reply = visit.reply;
+	if (visit.reached) {
+		const struct doctor_replies replies = {
+			reply[STATUS], reply[SELF], reply[SOURCES], reply[METRICS], reply[APPS]};
+		doctor_daemon(checks, &replies);
+	}
+	identify(&visit);
+	doctor_group(checks);
+	doctor_access(checks, "", &visit.subject);
+	doctor_kernel(checks, "", machine.release);
+	doctor_clock(checks, kernel_clock_synced(), visit.reached,
+		json_true(reply[STATUS], "clock_synced"));
+	add_pages(checks, reply[STATUS]);
+	const char *path = getenv("PATH");
+	cJSON_AddItemToObject(report, "sources", doctor_sources(reply[SOURCES]));
+	cJSON_AddItemToObject(report, "kinds", doctor_kinds(reply[METRICS]));
+	cJSON_AddItemToObject(report, "tools", doctor_tools(path == NULL ? "" : path));
+	for (int i = 0; i < REPLIES; i++) {
+		cJSON_Delete(visit.reply[i]);
+	}
+	return report;
+}
+
+static void show_checks(struct ctl *ctl, const cJSON *report)
+{
+	/* not cut: a command that is cut can't be pasted */
+	static const struct column columns[] = {
+		{NULL, false, false}, {NULL, false, false}, {NULL, false, false}};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(report, "checks"); row != NULL; row = row->next) {
+		const char *state = json_word(row, "state");
+		const char *fix = json_text(row, "fix");
+		enum tone tone = strcmp(state, "problem") == 0 ? TONE_BAD
+				 : strcmp(state, "hint") == 0  ? TONE_WARN
+							       : TONE_GOOD;
+		table_add(&table, tone, "%s", state);
+		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
+		table_add(&table, TONE_NONE, "%s", json_word(row, "text"));
+		if (fix != NULL) {
+			table_add(&table, TONE_NONE, "%s", "");
+			table_add(&table, TONE_NONE, "%s", "");
+			table_add(&table, TONE_BOLD, "to fix: %s", fix);
+		}
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static void show_sources(struct ctl *ctl, const cJSON *report)
+{
+	static const struct column columns[] = {
+		{"SOURCE", false, false},
+		{"STATE", false, false},
+		{"METRICS", true, false},
+		{"EVERY", true, false},
+		{"US EACH", true, false},
+		{"US A SECOND", true, false},
+		{"CPU %", true, false},
+		{"WHY", false, true},
+	};
+	struct table table;
+	if (json_count(report, "sources") == 0) {
+		return;
+	}
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(report, "sources"); row != NULL; row = row->next) {
+		bool runs = !isnan(json_number(row, "us_per_s"));
+		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
+		table_add(&table, style_of_state(json_word(row, "state")), "%s",
+			json_word(row, "state"));
+		table_add_number(&table, json_number(row, "metrics"), 0);
+		table_add(&table, runs ? TONE_NONE : TONE_DIM, "%s",
+			runs ? format_span(json_number(row, "interval_ms") / 1000).text : "-");
+		table_add_number(&table, runs ? json_number(row, "duration_us") : (double)NAN, 0);
+		table_add_number(&table, json_number(row, "us_per_s"), 0);
+		table_add_number(&table, json_number(row, "share_percent"), 3);
+		table_add(&table, TONE_DIM, "%s", json_word(row, "reason"));
+	}
+	fputc('\n', ctl->output.stream);
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static void show_tools(struct ctl *ctl, const cJSON *report)
+{
+	static const struct column columns[] = {
+		{"TOOL", false, false}, {"FOR", false, false}, {"PATH", false, true}};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(report, "tools"); row != NULL; row = row->next) {
+		const char *path = json_text(row, "path");
+		table_add(
+			&table, path == NULL ? TONE_DIM : TONE_NONE, "%s", json_word(row, "name"));
+		table_add(&table, TONE_DIM, "%s", json_word(row, "use"));
+		table_add(&table, path == NULL ? TONE_DIM : TONE_NONE, "%s",
+			path == NULL ? "not found" : path);
+	}
+	fputc('\n', ctl->output.stream);
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+int verb_doctor(struct ctl *ctl)
+{
+	int status;
+	cJSON *report = make_report(ctl, &status);
+	const cJSON *checks = json_get(report, "checks");
+	int problems = findings_count(checks, FINDING_PROBLEM);
+	int hints = findings_count(checks, FINDING_HINT);
+	if (!ctl_json(ctl, report)) {
+		json_clean(report, ctl->style.utf8);
+		show_checks(ctl, report);
+		show_sources(ctl, report);
+		show_tools(ctl, report);
+		fprintf(ctl->output.stream, "\n%d problem%s, %d hint%s\n", problems,
+			problems == 1 ? "" : "s", hints, hints == 1 ? "" : "s");
+	}
+	cJSON_Delete(report);
+	return status == CTL_FINE && problems > 0 ? CTL_BAD_NEWS : status;
+}

@@ -1,0 +1,163 @@
+/* doctor: features of the kernel. Each is probed, never derived from a version, except where the
+ * version tells why something can't be there. */
+#include "client/edgeprofctl/doctor/doctor_kernel.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/edgeprofctl/doctor/findings.h"
+#include "client/edgeprofctl/verbs/machine.h"
+
+enum { FIX_SIZE = 512, CONFIG_SIZE = 512 * 1024 };
+
+/* PSI came with Linux 4.20. */
+static bool older_than_psi(const char *release)
+{
+	char *rest;
+	long major = strtol(release, &rest, 10);
+	long minor = *rest == '.' ? strtol(rest + 1, NULL, 10) : 0;
+	return major > 0 && (major < 4 || (major == 4 && minor < 20));
+}
+
+/* The kernel's build configuration is there and does not have the option. */
+static bool built_without(const char *root, const char *release, const char *option)
+{
+	char path[PATH_MAX];
+	char *config = malloc(CONFIG_SIZE);
+	bool without = false;
+	int length = snprintf(path, sizeof(path), "boot/config-%s", release);
+	if (config != NULL && length > 0 && (size_t)length < sizeof(path)) {
+		ssize_t size = machine_read(root, path, config, CONFIG_SIZE);
+		without = size > 0 && size + 1 < CONFIG_SIZE && !machine_word(config, option);
+	}
+	free(config);
+	return without;
+}
+
+static void check_pressure(cJSON *checks, const char *root, const char *release)
+{
+	char fix[FIX_SIZE], text[256];
+	if (machine_read(root, "proc/pressure/memory", text, sizeof(text)) > 0) {
+		finding_add(
+			checks, FINDING_OK, "pressure", NULL, "the kernel tells pressure (PSI)");
+	} else if (older_than_psi(release)) {
+		finding_add(checks, FINDING_HINT, "pressure", NULL,
+			"no pressure: kernel %.64s is older than PSI (4.20)", release);
+	} else if (built_without(root, release, "CONFIG_PSI=y")) {
+		finding_add(checks, FINDING_HINT, "pressure", NULL,
+			"no pressure: the kernel was built without CONFIG_PSI");
+	} else {
+		machine_fix_boot(root, "psi=1", fix, sizeof(fix));
+		finding_add(checks, FINDING_HINT, "pressure", fix,
+			"no pressure: PSI is off in this kernel");
+	}
+}
+
+static void check_cgroup(cJSON *checks, const char *root)
+{
+	char fix[FIX_SIZE], controllers[512];
+	if (machine_read(root, "sys/fs/cgroup/cgroup.controllers", controllers,
+		    sizeof(controllers)) < 0) {
+		machine_fix_boot(root, "systemd.unified_cgroup_hierarchy=1", fix, sizeof(fix));
+		finding_add(checks, FINDING_HINT, "cgroup", fix,
+			"no control groups version 2 at /sys/fs/cgroup: quotas and throttling of "
+			"processes are unknown");
+		return;
+	}
+	bool memory = machine_word(controllers, "memory");
+	bool cpu = machine_word(controllers, "cpu");
+	if (!memory) {
+		machine_fix_boot(root, "cgroup_enable=memory", fix, sizeof(fix));
+	}
+	finding_add(checks, memory && cpu ? FINDING_OK : FINDING_HINT, "cgroup",
+		memory ? NULL : fix, "control groups version 2%s%s",
+		memory ? "" : "; no memory controller: MemoryMax of services has no effect",
+		cpu ? "" : "; no cpu controller: quotas have no effect");
+}
+
+static void check_scheduler(cJSON *checks, const char *root)
+{
+	char text[128], setting[16];
+	if (machine_read(root, "proc/self/schedstat", text, sizeof(text)) <= 0) {
+		finding_add(checks, FINDING_HINT, "schedstat", NULL,
+			"no /proc/PID/schedstat: the time processes wait for a CPU is unknown");
+	} else if (strncmp(text, "0 0 0", 5) == 0) {
+		finding_add(checks, FINDING_HINT, "schedstat",
+			"sudo sysctl -w kernel.task_delayacct=1",
+			"the kernel does not count the time processes wait for a CPU");
+	} else {
+		finding_add(checks, FINDING_OK, "schedstat", NULL,
+			"the kernel counts the time processes wait for a CPU");
+	}
+	if (machine_read(root, "proc/sys/kernel/task_delayacct", setting, sizeof(setting)) > 0) {
+		bool on = strcmp(setting, "0") != 0;
+		finding_add(checks, on ? FINDING_OK : FINDING_HINT, "delayacct",
+			on ? NULL : "sudo sysctl -w kernel.task_delayacct=1",
+			on ? "the kernel counts the time processes wait for I/O"
+			   : "the time processes wait for I/O (iodelay) is not counted");
+	}
+}
+
+/* A PMU is a device that knows cycles of the CPU, whatever it is called. */
+static bool find_pmu(const char *root, char *ret, size_t size)
+{
+	static const char *const events[] = {"cpu-cycles", "cpu_cycles"};
+	char directory[PATH_MAX], path[PATH_MAX];
+	bool found = false;
+	int length =
+		snprintf(directory, sizeof(directory), "%s/sys/bus/event_source/devices", root);
+	DIR *devices =
+		length < 0 || (size_t)length >= sizeof(directory) ? NULL : opendir(directory);
+	const struct dirent *entry;
+	while (devices != NULL && !found && (entry = readdir(devices)) != NULL) {
+		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && !found; i++) {
+			snprintf(path, sizeof(path), "sys/bus/event_source/devices/%s/events/%s",
+				entry->d_name, events[i]);
+			found = entry->d_name[0] != '.' && machine_has(root, path);
+		}
+		snprintf(ret, size, "%s", entry->d_name);
+	}
+	if (devices != NULL) {
+		closedir(devices);
+	}
+	return found;
+}
+
+static void check_pmu(cJSON *checks, const char *root)
+{
+	char name[NAME_MAX + 1];
+	if (find_pmu(root, name, sizeof(name))) {
+		finding_add(checks, FINDING_OK, "pmu", NULL,
+			"hardware counters of the CPU (%s): cycles, instructions, cache misses",
+			name);
+	} else {
+		finding_add(checks, FINDING_HINT, "pmu", NULL,
+			"no hardware counters of the CPU (a virtual machine, or a kernel without "
+			"them): cycles, instructions and IPC are unknown");
+	}
+}
+
+void doctor_kernel(cJSON *checks, const char *root, const char *release)
+{
+	check_pressure(checks, root, release);
+	check_cgroup(checks, root);
+	check_scheduler(checks, root);
+	check_pmu(checks, root);
+}
+
+void doctor_clock(cJSON *checks, bool kernel_synced, bool daemon_known, bool daemon_synced)
+{
+	if (!kernel_synced) {
+		finding_add(checks, FINDING_HINT, "clock", "sudo timedatectl set-ntp true",
+			"the clock is not synchronised: times of samples may be wrong");
+	} else if (daemon_known && !daemon_synced) {
+		finding_add(checks, FINDING_HINT, "clock", NULL,
+			"the clock is synchronised; the daemon will notice within a minute");
+	} else {
+		finding_add(checks, FINDING_OK, "clock", NULL, "the clock is synchronised");
+	}
+}

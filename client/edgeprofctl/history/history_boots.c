@@ -1,0 +1,160 @@
+/* Boots: the daemon tells each boot's rows as an entry of their own; people want one curve, and to
+ * see where a reboot was. */
+#include "client/edgeprofctl/history/history_boots.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/link/merge.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/table.h"
+
+uint32_t boots_of(const cJSON *series)
+{
+	double seq = json_number(series, "boot_seq");
+	return seq >= 1 && seq <= UINT32_MAX ? (uint32_t)seq : 0;
+}
+
+/* Notes that the boot has rows from this series' first on. */
+static void note(struct boots *boots, const cJSON *series)
+{
+	uint32_t seq = boots_of(series);
+	const cJSON *first = json_first(series, "time_us");
+	if (seq == 0 || !cJSON_IsNumber(first)) {
+		return;
+	}
+	int64_t from_us = (int64_t)first->valuedouble;
+	size_t at = boots->count;
+	while (at > 0 && boots->boot[at - 1].seq >= seq) {
+		at--;
+	}
+	if (at < boots->count && boots->boot[at].seq == seq) {
+		if (from_us < boots->boot[at].from_us) {
+			boots->boot[at].from_us = from_us;
+		}
+		return;
+	}
+	if (boots->count == BOOTS_SHOWN) {
+		if (at == 0) {
+			return;
+		}
+		boots->count--;
+		at--;
+		memmove(boots->boot, boots->boot + 1, boots->count * sizeof(boots->boot[0]));
+	}
+	memmove(boots->boot + at + 1, boots->boot + at,
+		(boots->count - at) * sizeof(boots->boot[0]));
+	boots->boot[at].seq = seq;
+	boots->boot[at].from_us = from_us;
+	boots->count++;
+}
+
+static bool same(const cJSON *a, const cJSON *b)
+{
+	return strcmp(json_word(a, "name"), json_word(b, "name")) == 0 &&
+	       strcmp(json_word(a, "unit"), json_word(b, "unit")) == 0;
+}
+
+int boots_join(cJSON *reply, struct boots *ret)
+{
+	cJSON *array = cJSON_GetObjectItemCaseSensitive(reply, "series");
+	*ret = (struct boots){.count = 0};
+	for (cJSON *series = cJSON_IsArray(array) ? array->child : NULL; series != NULL;
+		series = series->next) {
+		note(ret, series);
+		cJSON *next;
+		for (cJSON *part = series->next; part != NULL; part = next) {
+			next = part->next;
+			if (!same(series, part)) {
+				continue;
+			}
+			note(ret, part);
+			if (merge_columns(series, part) < 0) {
+				return -ENOMEM;
+			}
+			cJSON_Delete(cJSON_DetachItemViaPointer(array, part));
+		}
+		cJSON_DeleteItemFromObjectCaseSensitive(series, "boot_seq");
+	}
+	return 0;
+}
+
+void boots_show(struct ctl *ctl, const struct boots *boots)
+{
+	for (size_t i = 1; i < boots->count; i++) {
+		fprintf(ctl->output.stream, "%s%s boot %u from %s%s\n",
+			style_on(&ctl->style, TONE_DIM), ctl->style.utf8 ? "┆" : "!",
+			(unsigned)boots->boot[i].seq, format_time(boots->boot[i].from_us).text,
+			style_off(&ctl->style, TONE_DIM));
+	}
+}
+
+cJSON *boots_json(const struct boots *boots)
+{
+	cJSON *array = cJSON_CreateArray();
+	for (size_t i = 0; i < boots->count; i++) {
+		cJSON *boot = cJSON_CreateObject();
+		cJSON_AddNumberToObject(boot, "boot_seq", boots->boot[i].seq);
+		cJSON_AddNumberToObject(boot, "from_us", (double)boots->boot[i].from_us);
+		cJSON_AddItemToArray(array, boot);
+	}
+	return array;
+}
+
+static void show_boot(struct table *table, const cJSON *boot, int offset)
+{
+	const char *end = json_word(boot, "end");
+	int64_t first_us = json_integer(boot, "first_us"), last_us = json_integer(boot, "last_us");
+	bool cut = strcmp(end, "cut") == 0;
+	table_add(table, TONE_DIM, "%d", offset);
+	table_add(table, TONE_BOLD, "%u", (unsigned)boots_of(boot));
+	table_add(table, TONE_NONE, "%s", first_us > 0 ? format_time(first_us).text : "-");
+	table_add(table, TONE_NONE, "%s", last_us > 0 ? format_time(last_us).text : "-");
+	if (first_us > 0 && last_us >= first_us) {
+		table_add(table, TONE_NONE, "%s",
+			format_span((double)(last_us - first_us) / 1e6).text);
+	} else {
+		table_add(table, TONE_DIM, "-");
+	}
+	table_add(table, cut ? TONE_WARN : TONE_NONE, "%s", cut ? "without a stop" : end);
+	table_add(table, TONE_DIM, "%s", json_true(boot, "clock_synced") ? "" : "clock not set");
+}
+
+int history_boots(struct ctl *ctl)
+{
+	static const struct column columns[] = {
+		{"IDX", true, false},
+		{"BOOT", true, false},
+		{"FROM", false, false},
+		{"TO", false, false},
+		{"RECORDED", true, false},
+		{"END", false, false},
+		{"", false, false},
+	};
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListBoots", NULL, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int offset = 1 - json_count(reply, "boots");
+	if (!ctl_json(ctl, reply) && offset <= 0) {
+		struct table table;
+		table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+		for (const cJSON *boot = json_first(reply, "boots"); boot != NULL;
+			boot = boot->next) {
+			show_boot(&table, boot, offset++);
+		}
+		table_print(&table, &ctl->style, ctl->output.stream, 0);
+		table_finish(&table);
+	}
+	if (json_count(reply, "boots") == 0) {
+		const char *reason = json_text(reply, "reason");
+		status = ctl_fail(ctl, CTL_NO_DATA, "%s",
+			reason != NULL ? reason
+				       : "no boots are known; [history] persist = yes keeps them");
+	}
+	cJSON_Delete(reply);
+	return status;
+}

@@ -1,0 +1,197 @@
+/* Plots for the terminal: braille cells of 2 x 4 dots, or 1 x 2 in ASCII. Each column of dots goes
+ * from the least to the largest value of its time, so that a short peak is not lost in a mean. */
+#include "client/edgeprofctl/history/history_views.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/history/history_rows.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/text.h"
+
+enum { HEIGHT = 8, LABEL = 12, CELLS_MAX = 200, DOTS_MAX = 2 * CELLS_MAX };
+
+struct plot {
+	size_t cells, across, down; /* dots in a cell */
+	struct rows_span span;
+	const struct boots *boots;
+	const char *aggregate; /* NULL: from the least to the largest */
+	double least, most;
+	double low[DOTS_MAX], high[DOTS_MAX];
+};
+
+static void plot_init(struct plot *plot, const struct style *style, const struct rows_span *span,
+	const struct boots *boots)
+{
+	size_t width = style->width == 0 ? 80 : style->width;
+	size_t cells = width > LABEL + 12 ? width - LABEL - 2 : 10;
+	plot->cells = cells < CELLS_MAX ? cells : CELLS_MAX;
+	plot->across = style->utf8 ? 2 : 1;
+	plot->down = style->utf8 ? 4 : 2;
+	plot->span = *span;
+	plot->boots = boots;
+	plot->least = plot->most = NAN;
+	for (size_t i = 0; i < plot->cells * plot->across; i++) {
+		plot->low[i] = plot->high[i] = NAN;
+	}
+}
+
+static void plot_add(struct plot *plot, const struct row *row)
+{
+	double length = (double)(plot->span.to_us - plot->span.from_us) + 1;
+	double share = (double)(row->time_us - plot->span.from_us) / length;
+	if (!(share >= 0 && share < 1)) {
+		return;
+	}
+	size_t column = (size_t)(share * (double)(plot->cells * plot->across));
+	double one = row_value(row, plot->aggregate);
+	double low = plot->aggregate != NULL ? one : fmin(row->min, row->mean);
+	double high = plot->aggregate != NULL ? one : fmax(row->max, row->mean);
+	plot->low[column] = fmin(plot->low[column], low);
+	plot->high[column] = fmax(plot->high[column], high);
+	plot->least = fmin(plot->least, plot->low[column]);
+	plot->most = fmax(plot->most, plot->high[column]);
+}
+
+/* A plot is as wide as there are points: few points would be dots in a void. */
+static void plot_narrow(struct plot *plot, size_t rows)
+{
+	size_t cells = (rows + plot->across - 1) / plot->across;
+	plot->cells = cells < 10 ? 10 : cells < plot->cells ? cells : plot->cells;
+}
+
+/* The row of dots, from below, that a value falls into. */
+static size_t level(const struct plot *plot, double value)
+{
+	double range = plot->most - plot->least;
+	size_t last = HEIGHT * plot->down - 1;
+	double share = range > 0 ? (value - plot->least) / range : 0;
+	return (size_t)llround(share * (double)last);
+}
+
+/* The dots of one cell, bit x + across * y, y from above. */
+static unsigned cell(const struct plot *plot, size_t cell_x, size_t cell_y)
+{
+	unsigned dots = 0;
+	for (size_t x = 0; x < plot->across; x++) {
+		size_t column = cell_x * plot->across + x;
+		if (!isfinite(plot->low[column]) || !isfinite(plot->high[column])) {
+			continue;
+		}
+		size_t low = level(plot, plot->low[column]), high = level(plot, plot->high[column]);
+		for (size_t y = 0; y < plot->down; y++) {
+			size_t at = (HEIGHT - cell_y) * plot->down - 1 - y;
+			dots |= (at >= low && at <= high) ? 1U << (x + plot->across * y) : 0;
+		}
+	}
+	return dots;
+}
+
+static void put_cell(FILE *out, unsigned dots, bool utf8)
+{
+	/* The bits of U+2800 count down the left column, then the right one, the last row apart. */
+	static const unsigned braille[8] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
+	static const char ascii[4] = {' ', '\'', '.', ':'};
+	if (!utf8) {
+		fputc(ascii[dots & 3], out);
+		return;
+	}
+	unsigned bits = 0;
+	for (unsigned i = 0; i < 8; i++) {
+		bits |= (dots >> i & 1) != 0 ? braille[i] : 0;
+	}
+	if (bits == 0) {
+		fputc(' ', out);
+		return;
+	}
+	fprintf(out, "\xe2%c%c", (char)(0xa0 + (bits >> 6)), (char)(0x80 + (bits & 0x3f)));
+}
+
+static void put_label(FILE *out, const char *text)
+{
+	size_t width = text_width(text);
+	fprintf(out, "%*s%s ", width < LABEL ? (int)(LABEL - width) : 0, "", text);
+}
+
+/* Does a boot begin in this cell? */
+static bool boot_begins(const struct plot *plot, size_t cell_x)
+{
+	double length = (double)(plot->span.to_us - plot->span.from_us) + 1;
+	for (size_t i = 1; i < plot->boots->count; i++) {
+		double share = (double)(plot->boots->boot[i].from_us - plot->span.from_us) / length;
+		if (share >= 0 && (size_t)(share * (double)plot->cells) == cell_x) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void put_boot(struct ctl *ctl)
+{
+	fprintf(ctl->output.stream, "%s%s%s%s", style_off(&ctl->style, TONE_GOOD),
+		style_on(&ctl->style, TONE_DIM), ctl->style.utf8 ? "┆" : "!",
+		style_off(&ctl->style, TONE_DIM));
+	fputs(style_on(&ctl->style, TONE_GOOD), ctl->output.stream);
+}
+
+static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
+{
+	FILE *out = ctl->output.stream;
+	for (size_t y = 0; y < HEIGHT; y++) {
+		struct label label = {""};
+		if (y == 0 && plot->most > plot->least) {
+			label = format_value(plot->most, unit, ctl->style.utf8);
+		} else if (y == HEIGHT - 1) {
+			label = format_value(plot->least, unit, ctl->style.utf8);
+		}
+		put_label(out, label.text);
+		fprintf(out, "%s%s", ctl->style.utf8 ? "│" : "|", style_on(&ctl->style, TONE_GOOD));
+		for (size_t x = 0; x < plot->cells; x++) {
+			if (boot_begins(plot, x)) {
+				put_boot(ctl);
+			} else {
+				put_cell(out, cell(plot, x, y), ctl->style.utf8);
+			}
+		}
+		fprintf(out, "%s\n", style_off(&ctl->style, TONE_GOOD));
+	}
+	char from[64], to[64];
+	snprintf(from, sizeof(from), "%s", format_time(plot->span.from_us).text);
+	snprintf(to, sizeof(to), "%s", format_clock(plot->span.to_us).text);
+	put_label(out, "");
+	int rest = (int)plot->cells - (int)strlen(from);
+	fprintf(out, " %s%s%*s%s\n", style_on(&ctl->style, TONE_DIM), from,
+		rest > (int)strlen(to) ? rest : (int)strlen(to) + 2, to,
+		style_off(&ctl->style, TONE_DIM));
+}
+
+void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
+{
+	struct rows_span span = rows_span(reply);
+	struct plot *plot = malloc(sizeof(*plot));
+	if (plot == NULL) {
+		ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return;
+	}
+	for (const cJSON *series = json_first(reply, "series"); series != NULL;
+		series = series->next) {
+		struct rows rows = rows_begin(series);
+		struct row row;
+		plot_init(plot, &ctl->style, &span, boots);
+		plot_narrow(plot, span.rows);
+		plot->aggregate = ctl->options.aggregate;
+		while (rows_next(&rows, &row)) {
+			plot_add(plot, &row);
+		}
+		if (isnan(plot->least)) {
+			continue;
+		}
+		fprintf(ctl->output.stream, "%s%s%s\n", style_on(&ctl->style, TONE_BOLD),
+			json_word(series, "name"), style_off(&ctl->style, TONE_BOLD));
+		draw(ctl, plot, row_unit(json_word(series, "unit"), plot->aggregate));
+	}
+	boots_show(ctl, boots);
+	free(plot);
+}

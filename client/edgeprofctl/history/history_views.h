@@ -1,0 +1,23 @@
+/* The ways in which edgeprofctl shows the past. `reply` is GetHistory's. */
+#pragma once
+
+#include "client/edgeprofctl/ctl.h"
+#include "client/edgeprofctl/history/history_boots.h"
+
+/* A plot of several rows' height for each series, with a line where a boot begins. */
+void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
+
+/* One line for each time, one column for each series, as many as there is room for. */
+void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
+
+/* What happened around a moment: events, and what left the range it had before. */
+int history_around(struct ctl *ctl);
+
+/* Says on stderr what the daemon notes about its answer. */
+void history_note(struct ctl *ctl, const cJSON *reply);
+
+/* Now, as wall time. */
+int64_t history_now_us(void);
+
+/* A time that was typed; says what is wrong with it. */
+int history_time(struct ctl *ctl, const char *text, int64_t *ret_us);

@@ -1,0 +1,93 @@
+/* Durations and moments as people type them after --since, --step, --interval and --timeout. */
+#include "client/edgeprofctl/history/when.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int when_parse_span(const char *text, double *ret_seconds)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = {{"", 1}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"m", 60},
+		{"h", 3600}, {"d", 86400}};
+	size_t digits = strspn(text, "0123456789.");
+	if (!isdigit((unsigned char)text[0]) || digits > 18) {
+		return -EINVAL;
+	}
+	char *end;
+	double value = strtod(text, &end);
+	if (end != text + digits) {
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].name) == 0) {
+			*ret_seconds = value * units[i].seconds;
+			return *ret_seconds <= 1e9 ? 0 : -EINVAL;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_calendar(const char *text, int64_t now_us, int64_t *ret_us)
+{
+	static const struct {
+		const char *format;
+		bool today;
+	} forms[] = {
+		{"%Y-%m-%d %H:%M:%S", false},
+		{"%Y-%m-%dT%H:%M:%S", false},
+		{"%Y-%m-%d %H:%M", false},
+		{"%Y-%m-%dT%H:%M", false},
+		{"%Y-%m-%d", false},
+		{"%H:%M:%S", true},
+		{"%H:%M", true},
+	};
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		struct tm tm = {0};
+		time_t now = (time_t)(now_us / 1000000);
+		if (forms[i].today && localtime_r(&now, &tm) != NULL) {
+			tm.tm_sec = 0;
+		}
+		const char *end = strptime(text, forms[i].format, &tm);
+		if (end == NULL || *end != '\0') {
+			continue;
+		}
+		tm.tm_isdst = -1;
+		time_t seconds = mktime(&tm);
+		if (seconds < 0) {
+			return -EINVAL;
+		}
+		*ret_us = (int64_t)seconds * 1000000;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us)
+{
+	double seconds;
+	if (strcmp(text, "now") == 0) {
+		*ret_us = now_us;
+		return 0;
+	}
+	if (text[0] == '@') {
+		char *end;
+		size_t digits = strspn(text + 1, "0123456789.");
+		seconds = strtod(text + 1, &end);
+		if (digits == 0 || *end != '\0' || end != text + 1 + digits || seconds > 9e9) {
+			return -EINVAL;
+		}
+		*ret_us = llround(seconds * 1e6);
+		return 0;
+	}
+	if (when_parse_span(text, &seconds) == 0) {
+		*ret_us = now_us - llround(seconds * 1e6);
+		return *ret_us < 0 ? -EINVAL : 0;
+	}
+	return parse_calendar(text, now_us, ret_us);
+}

@@ -1,0 +1,137 @@
+/* Finding the daemon's socket: the service's directory first, then the user's own. */
+#include "client/edgeprofctl/link/address.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "proto/varlink.h"
+
+static int add(struct address_list *list, const char *directory, const char *rest)
+{
+	int length =
+		snprintf(list->entries[list->count].path, ADDRESS_SIZE, "%s%s", directory, rest);
+	if (length < 0 || length >= ADDRESS_SIZE) {
+		return -ENAMETOOLONG;
+	}
+	list->count++;
+	return 0;
+}
+
+int address_search(const char *explicit_path, struct address_list *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (explicit_path != NULL) {
+		const char *path = explicit_path;
+		path += strncmp(path, "unix:", 5) == 0 ? 5 : 0;
+		return add(ret, path, "");
+	}
+	const char *directory = getenv("EDGEPROF_RUNTIME_DIR");
+	if (directory != NULL && directory[0] != '\0') {
+		return add(ret, directory, "/" PROTO_INTERFACE_NAME);
+	}
+	int r = add(ret, "/run/edgeprofd", "/" PROTO_INTERFACE_NAME);
+	directory = getenv("XDG_RUNTIME_DIR");
+	if (r == 0 && directory != NULL && directory[0] == '/') {
+		r = add(ret, directory, "/edgeprofd/" PROTO_INTERFACE_NAME);
+	}
+	return r;
+}
+
+static int try_path(const char *path, uint64_t timeout_ms)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	memcpy(address.sun_path, path, strlen(path));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	/* A full backlog would block connect(2) for as long as the daemon is stopped. */
+	struct timeval limit = {
+		.tv_sec = (time_t)(timeout_ms / 1000),
+		.tv_usec = (suseconds_t)(timeout_ms % 1000 * 1000),
+	};
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		int error = errno == EAGAIN ? ETIMEDOUT : errno;
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+int address_connect(struct address_list *list, uint64_t timeout_ms)
+{
+	int result = -ENOENT;
+	for (size_t i = 0; i < list->count; i++) {
+		int fd = try_path(list->entries[i].path, timeout_ms);
+		if (fd >= 0) {
+			return fd;
+		}
+		list->entries[i].error = -fd;
+		bool refused = fd == -EACCES || fd == -EPERM;
+		if (result != -EACCES) {
+			result = refused ? -EACCES : fd;
+		}
+	}
+	return result;
+}
+
+/* The group that may use the socket; the usual one when the socket can't even be seen; NULL when
+ * that is root's, which is no group to join. */
+static const char *group_of(const char *path)
+{
+	struct stat status;
+	if (stat(path, &status) == 0) {
+		if (status.st_gid == 0) {
+			return NULL;
+		}
+		const struct group *group = getgrgid(status.st_gid);
+		if (group != NULL) {
+			return group->gr_name;
+		}
+	}
+	return "edgeprof";
+}
+
+const char *address_group(const struct address_list *list)
+{
+	const char *group = "edgeprof";
+	for (size_t i = 0; i < list->count; i++) {
+		int cause = list->entries[i].error;
+		if (cause == EACCES || cause == EPERM) {
+			group = group_of(list->entries[i].path);
+		}
+	}
+	return group;
+}
+
+void address_explain(const struct address_list *list, int error, FILE *out)
+{
+	if (error != -EACCES) {
+		fputs("edgeprofctl: edgeprofd does not answer\n", out);
+	} else {
+		fputs("edgeprofctl: not permitted to talk to edgeprofd\n", out);
+	}
+	const char *group = address_group(list);
+	for (size_t i = 0; i < list->count; i++) {
+		fprintf(out, "  tried %s: %s\n", list->entries[i].path,
+			strerror(list->entries[i].error));
+	}
+	if (error == -EACCES && group == NULL) {
+		fputs("Only root may: try it with sudo.\n", out);
+	} else if (error == -EACCES) {
+		fprintf(out, "Join its group: sudo usermod -aG %s $USER, then log in again.\n",
+			group);
+	} else {
+		fputs("Start it with `systemctl start edgeprofd`, or `edgeprofd` in another "
+		      "terminal.\n",
+			out);
+	}
+}

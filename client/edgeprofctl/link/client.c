@@ -1,0 +1,220 @@
+/* The wire: JSON objects that end with NUL, over a stream socket. What arrives is scanned by
+ * proto/ before cJSON sees it; a daemon that sends nonsense is told apart from one that is away. */
+#include "client/edgeprofctl/link/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "proto/varlink.h"
+
+struct client {
+	int fd;
+	const char *reason;
+	size_t length; /* bytes in buffer */
+	char buffer[PROTO_FRAME_MAX];
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int client_create(int fd, struct client **ret)
+{
+	struct client *client = calloc(1, sizeof(*client));
+	if (client == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	client->fd = fd;
+	client->reason = "";
+	*ret = client;
+	return 0;
+}
+
+void client_destroy(struct client *client)
+{
+	if (client == NULL) {
+		return;
+	}
+	close(client->fd);
+	free(client);
+}
+
+const char *client_reason(const struct client *client)
+{
+	return client->reason;
+}
+
+static int wait_for(int fd, short events, uint64_t deadline_ms)
+{
+	for (;;) {
+		uint64_t now = now_ms();
+		int left = now >= deadline_ms ? 0 : (int)(deadline_ms - now);
+		struct pollfd poll_fd = {.fd = fd, .events = events};
+		int r = poll(&poll_fd, 1, left);
+		if (r > 0) {
+			return 0;
+		}
+		if (r == 0) {
+			return -ETIMEDOUT;
+		}
+		if (errno != EINTR) {
+			return -errno;
+		}
+	}
+}
+
+static int send_all(int fd, const char *bytes, size_t length, uint64_t deadline_ms)
+{
+	while (length > 0) {
+		ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent >= 0) {
+			bytes += sent;
+			length -= (size_t)sent;
+		} else if (errno == EAGAIN) {
+			int r = wait_for(fd, POLLOUT, deadline_ms);
+			if (r < 0) {
+				return r;
+			}
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static int build_call(
+	const char *method, const struct cJSON *parameters, bool more, char **ret, size_t *length)
+{
+	int r = -ENOMEM;
+	cJSON *call = cJSON_CreateObject();
+	if (call == NULL || cJSON_AddStringToObject(call, "method", method) == NULL) {
+		goto error;
+	}
+	if (parameters != NULL) {
+		/* only read, and deleted with the reference */
+		cJSON *reference = cJSON_CreateObjectReference(parameters->child);
+		if (reference == NULL || !cJSON_AddItemToObject(call, "parameters", reference)) {
+			cJSON_Delete(reference);
+			goto error;
+		}
+	}
+	if (more && cJSON_AddTrueToObject(call, "more") == NULL) {
+		goto error;
+	}
+	*ret = proto_json_print(call, length);
+	r = *ret == NULL ? -ENOMEM : 0;
+error:
+	cJSON_Delete(call);
+	return r;
+}
+
+int client_send(struct client *client, const char *method, const struct cJSON *parameters,
+	bool more, uint64_t timeout_ms)
+{
+	char *bytes = NULL;
+	size_t length = 0;
+	int r = build_call(method, parameters, more, &bytes, &length);
+	if (r < 0) {
+		return r;
+	}
+	r = length > PROTO_FRAME_MAX ? -EMSGSIZE
+				     : send_all(client->fd, bytes, length, now_ms() + timeout_ms);
+	free(bytes);
+	return r;
+}
+
+/* Checks the envelope of a parsed reply and takes it apart. */
+static int open_reply(struct client *client, cJSON *envelope, struct reply *ret)
+{
+	struct reply reply = {0};
+	const cJSON *error = cJSON_GetObjectItemCaseSensitive(envelope, "error");
+	const cJSON *continues = cJSON_GetObjectItemCaseSensitive(envelope, "continues");
+	cJSON *parameters = cJSON_GetObjectItemCaseSensitive(envelope, "parameters");
+	client->reason = "error is no text, or parameters no object";
+	if ((error != NULL && !cJSON_IsString(error) && !cJSON_IsNull(error)) ||
+		(parameters != NULL && !cJSON_IsObject(parameters) && !cJSON_IsNull(parameters))) {
+		return -EBADMSG;
+	}
+	reply.continues = cJSON_IsTrue(continues);
+	if (cJSON_IsString(error)) {
+		reply.error = strdup(error->valuestring);
+		if (reply.error == NULL) {
+			return -ENOMEM;
+		}
+	}
+	reply.parameters = cJSON_IsObject(parameters)
+				   ? cJSON_DetachItemViaPointer(envelope, parameters)
+				   : cJSON_CreateObject();
+	if (reply.parameters == NULL) {
+		reply_finish(&reply);
+		return -ENOMEM;
+	}
+	*ret = reply;
+	return 0;
+}
+
+static int take_frame(struct client *client, size_t length, struct reply *ret)
+{
+	cJSON *envelope = NULL;
+	int r = proto_json_parse_reply(client->buffer, length, &envelope, &client->reason);
+	client->length -= length + 1;
+	memmove(client->buffer, client->buffer + length + 1, client->length);
+	if (r < 0) {
+		return r;
+	}
+	r = open_reply(client, envelope, ret);
+	cJSON_Delete(envelope);
+	return r;
+}
+
+int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret)
+{
+	uint64_t deadline_ms = now_ms() + timeout_ms;
+	size_t searched = 0;
+	for (;;) {
+		const char *end =
+			memchr(client->buffer + searched, '\0', client->length - searched);
+		if (end != NULL) {
+			return take_frame(client, (size_t)(end - client->buffer), ret);
+		}
+		searched = client->length;
+		if (client->length == sizeof(client->buffer)) {
+			return -EMSGSIZE;
+		}
+		ssize_t got = recv(client->fd, client->buffer + client->length,
+			sizeof(client->buffer) - client->length, MSG_DONTWAIT);
+		if (got > 0) {
+			client->length += (size_t)got;
+			continue;
+		}
+		if (got == 0) {
+			client->reason = "a reply broke off";
+			return client->length > 0 ? -EBADMSG : -ECONNRESET;
+		}
+		if (errno != EAGAIN && errno != EINTR) {
+			return -errno;
+		}
+		int r = wait_for(client->fd, POLLIN, deadline_ms);
+		if (r < 0) {
+			return r;
+		}
+	}
+}
+
+void reply_finish(struct reply *reply)
+{
+	cJSON_Delete(reply->parameters);
+	free(reply->error);
+	*reply = (struct reply){0};
+}

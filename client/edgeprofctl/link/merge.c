@@ -1,0 +1,100 @@
+/* Chunked answers become one: items are moved, not copied, so that joining a long history is
+ * linear in its size. */
+#include "client/edgeprofctl/link/merge.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+
+static int append_items(cJSON *whole, cJSON *part)
+{
+	while (part->child != NULL) {
+		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
+		if (!cJSON_AddItemToArray(whole, item)) {
+			cJSON_Delete(item);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Rows of two boots are two series; without boots both have none. */
+static bool same_series(const cJSON *a, const cJSON *b)
+{
+	return strcmp(json_word(a, "name"), json_word(b, "name")) == 0 &&
+	       json_integer(a, "boot_seq") == json_integer(b, "boot_seq");
+}
+
+/* A chunk mostly goes on with the series that the one before ended with: look there first. */
+static cJSON *find_series(cJSON *array, const cJSON *part)
+{
+	cJSON *last = array->child == NULL ? NULL : array->child->prev;
+	if (last != NULL && same_series(last, part)) {
+		return last;
+	}
+	for (cJSON *item = array->child; item != NULL; item = item->next) {
+		if (same_series(item, part)) {
+			return item;
+		}
+	}
+	return NULL;
+}
+
+int merge_columns(cJSON *whole, cJSON *part)
+{
+	for (cJSON *column = part->child; column != NULL; column = column->next) {
+		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, column->string);
+		if (cJSON_IsArray(column) && cJSON_IsArray(target) &&
+			append_items(target, column) < 0) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int merge_series(cJSON *whole, cJSON *part)
+{
+	while (part->child != NULL) {
+		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
+		bool named = json_text(item, "name") != NULL;
+		cJSON *target = named ? find_series(whole, item) : NULL;
+		int r = 0;
+		if (target != NULL) {
+			r = merge_columns(target, item);
+			cJSON_Delete(item);
+		} else if (!cJSON_AddItemToArray(whole, item)) {
+			cJSON_Delete(item);
+			r = -ENOMEM;
+		}
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+int merge_reply(struct cJSON *whole, struct cJSON *part)
+{
+	cJSON *next;
+	for (cJSON *item = part->child; item != NULL; item = next) {
+		next = item->next;
+		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, item->string);
+		int r = 0;
+		if (cJSON_IsArray(item) && cJSON_IsArray(target)) {
+			r = strcmp(item->string, "series") == 0 ? merge_series(target, item)
+								: append_items(target, item);
+		} else if (target == NULL || !cJSON_IsNull(item)) {
+			cJSON_DetachItemViaPointer(part, item);
+			cJSON_DeleteItemFromObjectCaseSensitive(whole, item->string);
+			if (!cJSON_AddItemToObject(whole, item->string, item)) {
+				cJSON_Delete(item);
+				r = -ENOMEM;
+			}
+		}
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}

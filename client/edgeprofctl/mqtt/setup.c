@@ -1,0 +1,165 @@
+/* The daemon's parser is the daemon's: here only one section of the file matters, and nothing in it
+ * is checked that is not used. */
+#include "client/edgeprofctl/mqtt/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/edgeprofctl/link/json.h"
+
+static const char own_config[] = "/etc/edgeprofd/edgeprofd.conf";
+
+/* Cuts white space off both ends. */
+static char *trim(char *text)
+{
+	static const char space[] = " \t\r\n";
+	text += strspn(text, space);
+	size_t length = strlen(text);
+	while (length > 0 && strchr(space, text[length - 1]) != NULL) {
+		text[--length] = '\0';
+	}
+	return text;
+}
+
+static int set_key(struct mqtt_setup *setup, const char *key, const char *value)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} texts[] = {
+		{"host", setup->host, sizeof(setup->host)},
+		{"username", setup->username, sizeof(setup->username)},
+		{"password_file", setup->password_file, sizeof(setup->password_file)},
+		{"ca_file", setup->ca_file, sizeof(setup->ca_file)},
+		{"cert_file", setup->cert_file, sizeof(setup->cert_file)},
+		{"key_file", setup->key_file, sizeof(setup->key_file)},
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (strcmp(key, texts[i].name) == 0) {
+			snprintf(texts[i].to, texts[i].size, "%s", value);
+		}
+	}
+	if (strcmp(key, "port") == 0) {
+		setup->port = (int)strtol(value, NULL, 10);
+	}
+	return strcmp(key, "tls") == 0 ? proto_tls_mode_parse(value, &setup->tls) : 0;
+}
+
+static int read_config(const char *path, struct mqtt_setup *setup)
+{
+	char line[1024];
+	bool ours = false;
+	int r = 0;
+	FILE *file = fopen(path, "re");
+	if (file == NULL) {
+		return -errno;
+	}
+	while (r == 0 && fgets(line, sizeof(line), file) != NULL) {
+		char *text = trim(line);
+		char *comment = strstr(text, " ;"), *equals;
+		if (comment != NULL) {
+			*comment = '\0';
+		}
+		if (text[0] == '[') {
+			ours = strncmp(text, "[mqtt]", 6) == 0;
+		} else if (ours && text[0] != '#' && text[0] != ';' &&
+			   (equals = strchr(text, '=')) != NULL) {
+			*equals = '\0';
+			r = set_key(setup, trim(text), trim(equals + 1));
+		}
+	}
+	r = ferror(file) ? -EIO : r;
+	fclose(file);
+	return r;
+}
+
+static int ask_daemon(struct ctl *ctl, struct mqtt_setup *setup)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, "GetStatus", NULL, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	const cJSON *broker = json_get(reply, "broker");
+	snprintf(setup->host, sizeof(setup->host), "%s", json_word(broker, "host"));
+	setup->port = (int)json_integer(broker, "port");
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
+int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
+{
+	const struct options *options = &ctl->options;
+	struct mqtt_setup setup = {.port = 0};
+	if (options->config != NULL) {
+		int r = read_config(options->config, &setup);
+		if (r < 0) {
+			return ctl_fail(ctl, CTL_NO_INPUT, "can't read %s: %s", options->config,
+				strerror(-r));
+		}
+	} else if (options->host == NULL) {
+		read_config(own_config, &setup);
+	}
+	if (options->host != NULL) {
+		snprintf(setup.host, sizeof(setup.host), "%s", options->host);
+	}
+	if (setup.host[0] == '\0' && options->config == NULL) {
+		int status = ask_daemon(ctl, &setup);
+		if (status != CTL_FINE) {
+			return status;
+		}
+	}
+	if (setup.host[0] == '\0') {
+		return ctl_fail(ctl, CTL_USAGE, "which broker? --host HOST or --config FILE");
+	}
+	if (options->port > 0) {
+		setup.port = (int)options->port;
+	}
+	const struct proto_broker broker = {.tls = setup.tls,
+		.host = setup.host,
+		.port = setup.port,
+		.ca_file = setup.ca_file,
+		.cert_file = setup.cert_file};
+	setup.encrypted = proto_broker_encrypted(&broker);
+	setup.port = proto_broker_port(&broker);
+	if (setup.username[0] != '\0' && proto_broker_exposes(&broker)) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"the password would go to %s as clear text: set tls = yes in [mqtt], or "
+			"tls = "
+			"no to send it all the same",
+			setup.host);
+	}
+	*ret = setup;
+	return CTL_FINE;
+}
+
+int mqtt_setup_password(const struct mqtt_setup *setup, char *ret, size_t size)
+{
+	struct stat st;
+	int fd = open(setup->password_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (!S_ISREG(st.st_mode) || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
+		r = -EPERM;
+	}
+	ssize_t got = r == 0 ? read(fd, ret, size) : 0;
+	if (got < 0) {
+		r = -errno;
+	}
+	close(fd);
+	if (r < 0 || (size_t)got == size) {
+		return r < 0 ? r : -EFBIG;
+	}
+	if (got > 0 && ret[got - 1] == '\n') {
+		got--;
+	}
+	ret[got] = '\0';
+	return memchr(ret, '\0', (size_t)got) != NULL ? -EINVAL : 0;
+}

@@ -1,0 +1,32 @@
+/*
+ * Where text goes: verbs write to a stream in memory; it is shown when it is complete, through a
+ * pager when it is longer than the terminal. SIGPIPE must be ignored (output_ignore_sigpipe).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "client/edgeprofctl/term/style.h"
+
+struct output {
+	FILE *stream; /* write here */
+	char *bytes;
+	size_t size;
+};
+
+int output_open(struct output *output); /* -ENOMEM */
+void output_finish(struct output *output);
+
+/* Writes what was collected to stdout and begins anew. 0, -EPIPE, -ENOSPC …, -ENOMEM. */
+int output_flush(struct output *output);
+
+/* The same through $PAGER or less, when stdout is a terminal and the text longer than it. */
+int output_page(struct output *output, const struct style *style);
+
+/* Lets a closed pipe show as -EPIPE, not as the end of the process. */
+void output_ignore_sigpipe(void);
+
+/* All bytes to the descriptor, also when it is non-blocking. */
+int output_write(int fd, const char *bytes, size_t length);

@@ -1,0 +1,229 @@
+/* record: starts, lists, shows and exports recordings of the flight recorder. What has a '/' in it
+ * is a file, which needs no daemon. */
+#include "client/edgeprofctl/trace/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/history/when.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/table.h"
+#include "client/edgeprofctl/trace/trace.h"
+#include "client/edgeprofctl/verbs.h"
+
+enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
+
+static int add_span(struct ctl *ctl, cJSON *parameters, const char *name, int word)
+{
+	double seconds;
+	if (ctl->word_count <= word) {
+		return CTL_FINE;
+	}
+	if (when_parse_span(ctl->words[word], &seconds) < 0) {
+		return ctl_fail(ctl, CTL_USAGE, "'%s' is no span such as 30s", ctl->words[word]);
+	}
+	cJSON_AddNumberToObject(parameters, name, seconds);
+	return CTL_FINE;
+}
+
+static int record_now(struct ctl *ctl)
+{
+	cJSON *reply;
+	cJSON *parameters = ctl_parameters("label", ctl->word_count > 1 ? ctl->words[1] : NULL);
+	int status = add_span(ctl, parameters, "before_s", 2);
+	status = status == CTL_FINE ? add_span(ctl, parameters, "after_s", 3) : status;
+	if (status != CTL_FINE) {
+		cJSON_Delete(parameters);
+		return status;
+	}
+	status = ctl_call(ctl, "RecordNow", parameters, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		fprintf(ctl->output.stream, "%s%s\n", json_word(reply, "name"),
+			json_true(reply, "joined") ? " (was open already)" : "");
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
+static int show_list(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {{"NAME", false, false}, {"WHEN", false, false},
+		{"SPAN", true, false}, {"SIZE", true, false}, {"TRIGGER", false, true},
+		{"NOT WHOLE", false, true}};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *row = json_first(reply, "recordings"); row != NULL; row = row->next) {
+		int64_t more = json_integer(row, "triggers") - 1;
+		int64_t lost = json_integer(row, "lost");
+		char also[32] = "", lacks[96] = "";
+		if (more > 0) {
+			snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
+		}
+		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
+		table_add(&table, TONE_NONE, "%s", format_time(json_integer(row, "time_us")).text);
+		table_add(&table, TONE_NONE, "%.1f s", json_number(row, "span_s"));
+		table_add(&table, TONE_NONE, "%s", format_bytes(json_number(row, "bytes")).text);
+		table_add(&table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
+		if (lost > 0) {
+			snprintf(lacks, sizeof(lacks), "lost %s%s", format_count(lost).text,
+				json_text(row, "cut") == NULL ? "" : "; ");
+		}
+		table_add(&table, TONE_NONE, "%s%s", lacks, json_word(row, "cut"));
+	}
+	int r = table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory") : CTL_FINE;
+}
+
+static int record_list(struct ctl *ctl)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListRecordings", NULL, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	FILE *out = ctl->output.stream;
+	int64_t refused = json_integer(reply, "refused"), failed = json_integer(reply, "failed");
+	if (!ctl_json(ctl, reply)) {
+		status = json_count(reply, "recordings") > 0 ? show_list(ctl, reply) : CTL_FINE;
+		if (json_text(reply, "open") != NULL) {
+			fprintf(out, "being made: %s\n", json_word(reply, "open"));
+		}
+		if (refused > 0) {
+			fprintf(out, "refused: %s (at most 12 in 24 hours, 10 of them automatic)\n",
+				format_count(refused).text);
+		}
+		if (failed > 0) {
+			fprintf(out, "not written: %s; the last: %s\n", format_count(failed).text,
+				json_text(reply, "reason") ? json_word(reply, "reason")
+							   : "written since");
+		}
+	}
+	if (status == CTL_FINE && json_count(reply, "recordings") == 0) {
+		status = ctl_fail(
+			ctl, CTL_NO_DATA, "no recordings yet; 'edgeprofctl record now' makes one");
+	}
+	cJSON_Delete(reply);
+	return status;
+}
+
+struct bytes {
+	char *text;
+	size_t length, room;
+};
+
+static int append(struct bytes *bytes, const char *text, size_t length)
+{
+	if (bytes->length + length > FILE_MAX) {
+		return -EFBIG;
+	}
+	if (bytes->length + length > bytes->room) {
+		size_t room = 2 * bytes->room + length + FILE_AT_ONCE;
+		char *grown = realloc(bytes->text, room);
+		if (grown == NULL) {
+			return -ENOMEM;
+		}
+		bytes->text = grown;
+		bytes->room = room;
+	}
+	memcpy(bytes->text + bytes->length, text, length);
+	bytes->length += length;
+	return 0;
+}
+
+static int read_path(struct ctl *ctl, const char *path, struct bytes *ret)
+{
+	char buffer[FILE_AT_ONCE];
+	FILE *file = fopen(path, "re");
+	if (file == NULL) {
+		return ctl_fail(ctl, CTL_NO_INPUT, "can't read '%s': %s", path, strerror(errno));
+	}
+	int r = 0;
+	size_t n;
+	while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), file)) > 0) {
+		r = append(ret, buffer, n);
+	}
+	r = r == 0 && ferror(file) ? -EIO : r;
+	fclose(file);
+	return r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "can't read '%s': %s", path, strerror(-r))
+		     : CTL_FINE;
+}
+
+static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
+{
+	enum json_mode json = ctl->options.json;
+	bool continues = true;
+	ctl->options.json = JSON_SHORT; /* the text as it is */
+	int status = ctl_subscribe(ctl, "GetRecording", ctl_parameters("name", name));
+	while (status == CTL_FINE && continues) {
+		cJSON *reply;
+		status = ctl_chunk(ctl, "GetRecording", &reply, &continues);
+		if (status == CTL_FINE) {
+			const char *text = json_word(reply, "text");
+			if (append(ret, text, strlen(text)) < 0) {
+				status = ctl_fail(ctl, CTL_OUTPUT, "no memory");
+			}
+			cJSON_Delete(reply);
+		}
+	}
+	ctl->options.json = json;
+	return status;
+}
+
+/* The recording becomes what ctl asks from now on. */
+static int load(struct ctl *ctl)
+{
+	struct bytes bytes = {NULL, 0, 0};
+	const char *name = ctl->words[1], *reason = "";
+	int status =
+		strchr(name, '/') != NULL ? read_path(ctl, name, &bytes) : fetch(ctl, name, &bytes);
+	if (status != CTL_FINE) {
+		free(bytes.text);
+		return status;
+	}
+	int r = replay_create(bytes.text, bytes.length, &ctl->replay, &reason);
+	return r == -ENOMEM ? ctl_fail(ctl, CTL_OUTPUT, "no memory")
+	       : r < 0	    ? ctl_fail(ctl, CTL_NO_INPUT, "'%s' is no recording: %s", name, reason)
+			    : CTL_FINE;
+}
+
+static int with_recording(struct ctl *ctl, int (*use)(struct ctl *ctl))
+{
+	int status = load(ctl);
+	if (status == CTL_FINE) {
+		ctl->word_count = 0; /* no app */
+		status = use(ctl);
+	}
+	replay_destroy(ctl->replay);
+	ctl->replay = NULL;
+	return status;
+}
+
+int verb_record(struct ctl *ctl)
+{
+	static const struct {
+		const char *name;
+		int least, most;
+		int (*run)(struct ctl *ctl), (*use)(struct ctl *ctl);
+	} verbs[] = {{"list", 1, 1, record_list, NULL}, {"now", 1, 4, record_now, NULL},
+		{"show", 2, 2, NULL, record_show}, {"export", 2, 2, NULL, verb_trace}};
+	if (ctl->word_count == 0) {
+		return record_list(ctl);
+	}
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(ctl->words[0], verbs[i].name) != 0) {
+			continue;
+		}
+		if (ctl->word_count < verbs[i].least || ctl->word_count > verbs[i].most) {
+			break;
+		}
+		return verbs[i].run != NULL ? verbs[i].run(ctl) : with_recording(ctl, verbs[i].use);
+	}
+	return ctl_fail(ctl, CTL_USAGE,
+		"record now [LABEL [BEFORE [AFTER]]], list, show NAME or export NAME");
+}

@@ -1,0 +1,300 @@
+/* Lines are only found at first, and parsed when they are asked for: a recording may be large. */
+#include "client/edgeprofctl/trace/replay.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "proto/name.h"
+#include "proto/varlink.h"
+
+enum { LINES_MAX = 1 << 20, METHOD_SIZE = 64 };
+
+struct line {
+	const char *text;
+	size_t length;
+};
+
+struct replay {
+	char *text;
+	struct line *line; /* without the first and the last */
+	size_t lines;
+	cJSON *header, *end;
+	/* the present call */
+	char method[METHOD_SIZE];
+	char glob[PROTO_PATH_SIZE];
+	int64_t from_serial;
+	size_t *order, count, next; /* lines of it */
+};
+
+static bool starts(const struct line *line, const char *with)
+{
+	size_t length = strlen(with);
+	return line->length >= length && memcmp(line->text, with, length) == 0;
+}
+
+static bool is_of(const struct line *line, const char *method, const char *then)
+{
+	char head[METHOD_SIZE + 64];
+	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",%s", method, then);
+	return n > 0 && (size_t)n < sizeof(head) && starts(line, head);
+}
+
+static cJSON *parse(const struct line *line, const char **reason)
+{
+	cJSON *ret = NULL;
+	return proto_json_parse_reply(line->text, line->length, &ret, reason) == 0 ? ret : NULL;
+}
+
+static int find_lines(struct replay *replay, size_t length)
+{
+	size_t room = 0;
+	const char *at = replay->text, *stop = replay->text + length, *end;
+	while (at < stop && replay->lines < LINES_MAX &&
+		(end = memchr(at, '\n', (size_t)(stop - at)))) {
+		if (replay->lines == room) {
+			room = room == 0 ? 256 : 2 * room;
+			struct line *grown = realloc(replay->line, room * sizeof(*grown));
+			if (grown == NULL) {
+				return -ENOMEM;
+			}
+			replay->line = grown;
+		}
+		replay->line[replay->lines++] = (struct line){at, (size_t)(end - at)};
+		at = end + 1;
+	}
+	return 0;
+}
+
+int replay_create(char *text, size_t length, struct replay **ret, const char **reason)
+{
+	struct replay *replay = calloc(1, sizeof(*replay));
+	if (replay == NULL) {
+		free(text);
+		return -ENOMEM;
+	}
+	replay->text = text;
+	int r = find_lines(replay, length);
+	*reason = "it does not begin as one";
+	if (r == 0 && (replay->lines == 0 ||
+			      !starts(replay->line, "{\"schema\":\"edgeprof.recording/1\""))) {
+		r = -EBADMSG;
+	}
+	if (r == 0) {
+		replay->header = parse(&replay->line[0], reason);
+		replay->order = calloc(replay->lines + 1, sizeof(*replay->order));
+		r = replay->header == NULL ? -EBADMSG : replay->order == NULL ? -ENOMEM : 0;
+	}
+	if (r < 0) {
+		replay_destroy(replay);
+		return r;
+	}
+	const char *ignored;
+	cJSON *last = parse(&replay->line[replay->lines - 1], &ignored);
+	replay->end = cJSON_DetachItemFromObjectCaseSensitive(last, "end");
+	cJSON_Delete(last);
+	if (replay->end == NULL) {
+		*reason = "it breaks off";
+		replay_destroy(replay);
+		return -EBADMSG;
+	}
+	*ret = replay;
+	return 0;
+}
+
+void replay_destroy(struct replay *replay)
+{
+	if (replay == NULL) {
+		return;
+	}
+	cJSON_Delete(replay->header);
+	cJSON_Delete(replay->end);
+	free(replay->order);
+	free(replay->line);
+	free(replay->text);
+	free(replay);
+}
+
+const cJSON *replay_header(const struct replay *replay)
+{
+	return replay->header;
+}
+
+const cJSON *replay_end(const struct replay *replay)
+{
+	return replay->end;
+}
+
+/* The app of a chunk of records: the text of its name with its quotes; NULL: none. */
+static struct line app_of(const struct line *line)
+{
+	static const char head[] = "{\"call\":\"ExportTrace\",\"parameters\":{\"app\":";
+	struct line app = {NULL, 0};
+	if (starts(line, head)) {
+		const char *from = line->text + sizeof(head) - 1;
+		const char *to = memchr(from, ',', line->length - (sizeof(head) - 1));
+		app = (struct line){from, to == NULL ? 0 : (size_t)(to - from)};
+	}
+	return app;
+}
+
+static bool same(const struct line *a, const struct line *b)
+{
+	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
+}
+
+/* A chunk of records. */
+struct told {
+	struct line app;
+	size_t line, first; /* first: the app's first line */
+};
+
+static int by_app(const void *a, const void *b)
+{
+	const struct told *left = a, *right = b;
+	if (left->app.length != right->app.length) {
+		return left->app.length < right->app.length ? -1 : 1;
+	}
+	int r = memcmp(left->app.text, right->app.text, left->app.length);
+	return r != 0 ? r : (left->line > right->line) - (left->line < right->line);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct told *left = a, *right = b;
+	return left->first != right->first
+		       ? (left->first > right->first ? 1 : -1)
+		       : (left->line > right->line) - (left->line < right->line);
+}
+
+/* The rounds of the daemon told each app a little: here each is told at once, in the order in which
+ * they came. Sorted twice: a hostile file may have a million apps. */
+static int order_records(struct replay *replay)
+{
+	size_t count = 0;
+	struct told *told = calloc(replay->lines + 1, sizeof(*told));
+	if (told == NULL) {
+		return -ENOMEM;
+	}
+	for (size_t i = 1; i < replay->lines; i++) {
+		struct line app = app_of(&replay->line[i]);
+		if (app.length > 0) {
+			told[count++] = (struct told){app, i, i};
+		}
+	}
+	qsort(told, count, sizeof(*told), by_app);
+	for (size_t i = 1; i < count; i++) {
+		if (same(&told[i].app, &told[i - 1].app)) {
+			told[i].first = told[i - 1].first;
+		}
+	}
+	qsort(told, count, sizeof(*told), by_first);
+	for (size_t i = 0; i < count; i++) {
+		replay->order[replay->count++] = told[i].line;
+	}
+	free(told);
+	return 0;
+}
+
+/* The last start, which knows all apps; the records; how many were lost. */
+static int order_trace(struct replay *replay)
+{
+	static const char start[] = "\"parameters\":{\"start\":";
+	for (size_t i = replay->lines; i-- > 1 && replay->count == 0;) {
+		if (is_of(&replay->line[i], "ExportTrace", start)) {
+			replay->order[replay->count++] = i;
+		}
+	}
+	int r = order_records(replay);
+	for (size_t i = 1; r == 0 && i < replay->lines; i++) {
+		if (is_of(&replay->line[i], "ExportTrace", "\"parameters\":{\"lost\":")) {
+			replay->order[replay->count++] = i;
+		}
+	}
+	return r;
+}
+
+int replay_send(struct replay *replay, const char *method, const cJSON *parameters)
+{
+	snprintf(replay->method, sizeof(replay->method), "%s", method);
+	snprintf(replay->glob, sizeof(replay->glob), "%s", json_word(parameters, "glob"));
+	const cJSON *serial = json_get(parameters, "from_serial");
+	/* integers for output are raw text */
+	replay->from_serial = serial != NULL && serial->valuestring != NULL
+				      ? strtoll(serial->valuestring, NULL, 10)
+				      : json_integer(parameters, "from_serial");
+	replay->count = replay->next = 0;
+	if (strcmp(method, "ExportTrace") == 0) {
+		return order_trace(replay);
+	}
+	for (size_t i = 1; i < replay->lines; i++) {
+		if (is_of(&replay->line[i], method, "")) {
+			replay->order[replay->count++] = i;
+		}
+	}
+	return 0;
+}
+
+/* Leaves the series that match. False: none. */
+static bool filter_series(const struct replay *replay, cJSON *parameters)
+{
+	cJSON *all = cJSON_GetObjectItemCaseSensitive(parameters, "series"), *next;
+	for (cJSON *item = all == NULL ? NULL : all->child; item != NULL; item = next) {
+		next = item->next;
+		if (!proto_glob_match(replay->glob, json_word(item, "name"))) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(all, item));
+		}
+	}
+	return all != NULL && all->child != NULL;
+}
+
+/* Entries from the wanted serial on? */
+static bool has_events(const struct replay *replay, const cJSON *parameters)
+{
+	int64_t last = 0;
+	for (const cJSON *e = json_first(parameters, "events"); e != NULL; e = e->next) {
+		last = json_integer(e, "serial");
+	}
+	return last >= replay->from_serial;
+}
+
+static bool wanted(const struct replay *replay, cJSON *parameters)
+{
+	if (strcmp(replay->method, "GetHistory") == 0) {
+		return filter_series(replay, parameters);
+	}
+	return strcmp(replay->method, "ListEvents") != 0 || has_events(replay, parameters);
+}
+
+static int nothing(struct replay *replay, struct reply *ret)
+{
+	replay->next = replay->count + 1;
+	*ret = (struct reply){.parameters = cJSON_CreateObject()};
+	return ret->parameters == NULL ? -ENOMEM : 0;
+}
+
+int replay_receive(struct replay *replay, struct reply *ret)
+{
+	bool trace = strcmp(replay->method, "ExportTrace") == 0;
+	bool pages = strcmp(replay->method, "ListEvents") == 0;
+	while (replay->next < replay->count) {
+		const char *reason;
+		cJSON *envelope = parse(&replay->line[replay->order[replay->next++]], &reason);
+		cJSON *parameters = cJSON_DetachItemFromObjectCaseSensitive(envelope, "parameters");
+		cJSON_Delete(envelope);
+		if (!cJSON_IsObject(parameters)) {
+			cJSON_Delete(parameters);
+			return -EBADMSG;
+		}
+		if (wanted(replay, parameters)) {
+			bool more = !pages && (!trace || replay->next < replay->count);
+			*ret = (struct reply){.parameters = parameters, .continues = more};
+			return 0;
+		}
+		cJSON_Delete(parameters);
+	}
+	/* the end of an answer that may have been none */
+	return replay->next > replay->count ? -ECONNRESET : nothing(replay, ret);
+}

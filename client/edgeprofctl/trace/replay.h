@@ -1,0 +1,28 @@
+/*
+ * A recording as a daemon: it answers ExportTrace, GetHistory and ListEvents (and whatever else it
+ * holds) from its lines, so that what shows a living daemon's answers shows a recording's.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include <cjson/cJSON.h>
+
+#include "client/edgeprofctl/link/client.h"
+
+struct replay;
+
+/* Takes the text (free(3) it, also on failure). -EBADMSG: no recording, *reason says why; -ENOMEM.
+ */
+int replay_create(char *text, size_t length, struct replay **ret, const char **reason);
+void replay_destroy(struct replay *replay);
+
+/* The first and the last line. */
+const cJSON *replay_header(const struct replay *replay);
+const cJSON *replay_end(const struct replay *replay);
+
+/* Begins a call (a name without interface); replay_receive gives its replies. Of ExportTrace the
+ * newest start first, then app by app; of GetHistory the series that match the glob. */
+int replay_send(struct replay *replay, const char *method, const cJSON *parameters); /* -ENOMEM */
+/* -ECONNRESET: there is no (further) reply; -EBADMSG, -ENOMEM. */
+int replay_receive(struct replay *replay, struct reply *ret);

@@ -1,0 +1,295 @@
+/* events: the timeline, once or as it goes on. Following subscribes first and lists afterwards
+ * over a second connection: nothing can fall between the two. */
+#include "client/edgeprofctl/verbs/events.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/edgeprofctl/history/history_views.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/verbs.h"
+#include "proto/name.h"
+#include "proto/varlink.h"
+
+/* Entries have at most about 700 bytes: so many always fit into one reply. */
+enum { PAGE = 64, DEFAULT_LINES = 50 };
+
+void events_show(struct ctl *ctl, const cJSON *event, bool date)
+{
+	const char *severity = json_word(event, "severity");
+	const char *subject = json_word(event, "subject");
+	enum tone tone = style_of_state(severity);
+	int64_t time_us = json_integer(event, "time_us");
+	fprintf(ctl->output.stream, "%s%s%s  %-8s  %s%-8s%s  %s%s%s\n",
+		style_on(&ctl->style, TONE_DIM),
+		date ? format_time(time_us).text : format_clock(time_us).text,
+		style_off(&ctl->style, TONE_DIM), json_word(event, "kind"),
+		style_on(&ctl->style, tone), severity, style_off(&ctl->style, tone), subject,
+		subject[0] == '\0' ? "" : ": ", json_word(event, "text"));
+}
+
+static int level_of(const char *word)
+{
+	return strcmp(word, "critical") == 0 ? 2 : strcmp(word, "warning") == 0 ? 1 : 0;
+}
+
+static bool is_wanted(const struct ctl *ctl, const cJSON *event)
+{
+	const struct options *options = &ctl->options;
+	return (options->kind == NULL || strcmp(json_word(event, "kind"), options->kind) == 0) &&
+	       (options->level == NULL ||
+		       level_of(json_word(event, "severity")) >= level_of(options->level)) &&
+	       (ctl->word_count == 0 ||
+		       proto_query_match(ctl->words[0], json_word(event, "subject")));
+}
+
+/* Leaves those behind `serial` that are wanted; the last serial there was. */
+static int64_t narrow(const struct ctl *ctl, cJSON *reply, int64_t serial)
+{
+	cJSON *events = cJSON_GetObjectItemCaseSensitive(reply, "events");
+	int64_t last = serial;
+	cJSON *next;
+	for (cJSON *event = cJSON_IsArray(events) ? events->child : NULL; event; event = next) {
+		int64_t its = json_integer(event, "serial");
+		next = event->next;
+		last = its > last ? its : last;
+		if (its <= serial || !is_wanted(ctl, event)) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(events, event));
+		}
+	}
+	return last;
+}
+
+static void show_events(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *event = json_first(reply, "events"); event != NULL; event = event->next) {
+		events_show(ctl, event, true);
+	}
+	double lost = json_number(reply, "lost");
+	if (lost > 0) {
+		fprintf(ctl->output.stream, "(%.0f events were lost: read too slowly)\n", lost);
+	}
+}
+
+static int list_page(struct ctl *ctl, int64_t from, long limit, cJSON **ret)
+{
+	cJSON *parameters = ctl_parameters("", NULL);
+	cJSON_AddItemToObject(parameters, "from_serial", proto_json_integer(from));
+	cJSON_AddNumberToObject(parameters, "limit", (double)limit);
+	return ctl_call(ctl, "ListEvents", parameters, false, ret);
+}
+
+/* Moves the events of the page that lie in the range to the others; returns the last serial. */
+static int64_t join_page(cJSON *whole, cJSON *page, int64_t from_us, int64_t to_us)
+{
+	cJSON *to = cJSON_GetObjectItemCaseSensitive(whole, "events");
+	cJSON *from = cJSON_GetObjectItemCaseSensitive(page, "events");
+	int64_t last = 0;
+	while (cJSON_IsArray(to) && cJSON_IsArray(from) && from->child != NULL) {
+		cJSON *event = cJSON_DetachItemViaPointer(from, from->child);
+		int64_t serial = json_integer(event, "serial");
+		int64_t time_us = json_integer(event, "time_us");
+		last = serial > last ? serial : last;
+		if (time_us >= from_us && time_us <= to_us) {
+			cJSON_AddItemToArray(to, event);
+		} else {
+			cJSON_Delete(event);
+		}
+	}
+	return last;
+}
+
+static int add_pages(
+	struct ctl *ctl, cJSON *whole, int64_t next, int64_t last, int64_t from_us, int64_t to_us)
+{
+	while (next <= last) {
+		cJSON *page;
+		int64_t left = last - next + 1;
+		int status = list_page(ctl, next, left < PAGE ? (long)left : PAGE, &page);
+		if (status != CTL_FINE) {
+			return status;
+		}
+		int64_t seen = join_page(whole, page, from_us, to_us);
+		cJSON_Delete(page);
+		if (seen < next) {
+			break;
+		}
+		next = seen + 1;
+	}
+	return CTL_FINE;
+}
+
+static void keep_last(cJSON *reply, long lines)
+{
+	cJSON *events = cJSON_GetObjectItemCaseSensitive(reply, "events");
+	for (int extra = json_count(reply, "events") - (int)lines; extra > 0; extra--) {
+		cJSON_Delete(cJSON_DetachItemViaPointer(events, events->child));
+	}
+}
+
+int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJSON **ret)
+{
+	bool ranged = from_us > INT64_MIN || to_us < INT64_MAX;
+	cJSON *whole;
+	int status = list_page(ctl, INT32_MAX, 1, &whole);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int64_t last = json_integer(whole, "last_serial");
+	int64_t next = !ranged && last > lines ? last - lines + 1 : 1;
+	status = add_pages(ctl, whole, next, last, from_us, to_us);
+	if (status != CTL_FINE) {
+		cJSON_Delete(whole);
+		return status;
+	}
+	keep_last(whole, lines);
+	*ret = whole;
+	return CTL_FINE;
+}
+
+static int show_past(struct ctl *ctl, int64_t *serial)
+{
+	const struct options *options = &ctl->options;
+	int64_t from_us = INT64_MIN, to_us = INT64_MAX;
+	bool ranged = options->since != NULL || options->until != NULL;
+	bool narrowed = (options->given & (OPTION_KIND | OPTION_LEVEL)) || ctl->word_count > 0;
+	long lines = options->given & OPTION_LINES ? options->lines
+		     : ranged			   ? INT32_MAX
+						   : DEFAULT_LINES;
+	int status = options->since ? history_time(ctl, options->since, &from_us) : CTL_FINE;
+	if (status == CTL_FINE && options->until) {
+		status = history_time(ctl, options->until, &to_us);
+	}
+	cJSON *reply;
+	status = status == CTL_FINE
+			 ? events_list(ctl, narrowed ? INT32_MAX : lines, from_us, to_us, &reply)
+			 : status;
+	if (status != CTL_FINE) {
+		return status;
+	}
+	narrow(ctl, reply, INT64_MIN);
+	keep_last(reply, lines);
+	if (!ctl_json(ctl, reply)) {
+		show_events(ctl, reply);
+		if (json_count(reply, "events") == 0 && !(options->given & OPTION_FOLLOW)) {
+			fputs(narrowed || ranged
+					? "No such events; without GLOB and options all are "
+					  "listed.\n"
+					: "No events yet; 'edgeprofctl mark LABEL' makes one.\n",
+				ctl->output.stream);
+		}
+	}
+	*serial = json_integer(reply, "last_serial");
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
+/* What came in between, after the daemon was away. One that begins its timeline anew begins here,
+ * too. */
+static int show_missed(struct ctl *ctl, int64_t *serial)
+{
+	cJSON *reply;
+	int status = events_list(ctl, INT32_MAX, INT64_MIN, INT64_MAX, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int64_t last = json_integer(reply, "last_serial");
+	narrow(ctl, reply, last < *serial ? 0 : *serial);
+	if (json_count(reply, "events") > 0 && !ctl_json(ctl, reply)) {
+		show_events(ctl, reply);
+	}
+	*serial = last;
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
+/* Until the daemon goes or stdout closes; Ctrl-C ends the process. */
+static int follow(struct ctl *ctl, int64_t *serial, bool *closed)
+{
+	for (;;) {
+		cJSON *reply;
+		int status;
+		*closed = !ctl_flush(ctl, &status);
+		if (*closed) {
+			return status;
+		}
+		status = ctl_next(ctl, 3600 * 1000, &reply);
+		if (status != CTL_FINE) {
+			return status;
+		}
+		if (reply != NULL) {
+			*serial = narrow(ctl, reply, *serial);
+		}
+		bool told = reply != NULL &&
+			    (json_count(reply, "events") > 0 || json_number(reply, "lost") > 0);
+		if (told && !ctl_json(ctl, reply)) {
+			show_events(ctl, reply);
+		}
+		cJSON_Delete(reply);
+	}
+}
+
+/* The first reply (what fires now) shows that the subscription stands. */
+static int subscribe(struct ctl *ctl)
+{
+	cJSON *parameters = ctl_parameters("", NULL);
+	cJSON_AddTrueToObject(parameters, "events");
+	cJSON_AddFalseToObject(parameters, "metrics");
+	cJSON *first = NULL;
+	int status = ctl_subscribe(ctl, "Subscribe", parameters);
+	if (status == CTL_FINE) {
+		status = ctl_next(ctl, ctl->options.timeout_ms, &first);
+	}
+	if (status == CTL_FINE && first == NULL) {
+		return ctl_fail(ctl, CTL_UNREACHABLE,
+			"Subscribe: no answer within %.1f s (--timeout)",
+			(double)ctl->options.timeout_ms / 1000);
+	}
+	cJSON_Delete(first);
+	return status;
+}
+
+/* Subscribes, lists over a second connection, goes on with the first. *attached: it stood. */
+static int attend(struct ctl *ctl, int64_t *serial, bool again, bool *attached, bool *closed)
+{
+	*attached = *closed = false;
+	int status = subscribe(ctl);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (again) {
+		fputs("edgeprofctl: the daemon is back\n", stderr);
+	}
+	struct client *subscription = ctl->client;
+	ctl->client = NULL;
+	status = again ? show_missed(ctl, serial) : show_past(ctl, serial);
+	ctl_disconnect(ctl);
+	ctl->client = subscription;
+	*attached = status == CTL_FINE;
+	ctl->quiet = ctl->quiet || *attached; /* verb_events tells that it goes */
+	return *attached ? follow(ctl, serial, closed) : status;
+}
+
+int verb_events(struct ctl *ctl)
+{
+	static const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+	int64_t serial = 0;
+	bool attached, closed;
+	if (!(ctl->options.given & OPTION_FOLLOW)) {
+		return show_past(ctl, &serial);
+	}
+	int status = attend(ctl, &serial, false, &attached, &closed);
+	while (status == CTL_UNREACHABLE && !closed && ctl->quiet) {
+		if (attached) {
+			fputs("edgeprofctl: the daemon is gone; waiting for it to come back\n",
+				stderr);
+		}
+		ctl_disconnect(ctl);
+		nanosleep(&pause, NULL);
+		status = attend(ctl, &serial, true, &attached, &closed);
+	}
+	return status;
+}

@@ -1,0 +1,157 @@
+/* The scheme in which `edgeprofctl parse tegrastats` shows a line: every key is there, in the order
+ * of the line's own words as far as it has one. */
+#include "client/edgeprofctl/verbs/tegrastats_json.h"
+
+#include <math.h>
+
+static void add(cJSON *object, const char *name, double value)
+{
+	if (isnan(value)) {
+		cJSON_AddNullToObject(object, name);
+	} else {
+		cJSON_AddNumberToObject(object, name, value);
+	}
+}
+
+static double number(int64_t value)
+{
+	return value == TEGRASTATS_NONE ? NAN : (double)value;
+}
+
+/* An object, or null when the line has nothing of it. */
+static cJSON *add_part(cJSON *object, const char *name, bool told)
+{
+	if (!told) {
+		cJSON_AddNullToObject(object, name);
+		return NULL;
+	}
+	return cJSON_AddObjectToObject(object, name);
+}
+
+static void add_memory(cJSON *root, const struct tegrastats *stats)
+{
+	add(root, "ram_used_mb", number(stats->ram_used_mb));
+	add(root, "ram_total_mb", number(stats->ram_total_mb));
+	cJSON *lfb = add_part(root, "lfb", stats->lfb_blocks != TEGRASTATS_NONE);
+	if (lfb != NULL) {
+		add(lfb, "blocks", number(stats->lfb_blocks));
+		add(lfb, "block_mb", number(stats->lfb_block_kb) / 1024);
+		add(lfb, "block_kb", number(stats->lfb_block_kb));
+	}
+	add(root, "swap_used_mb", number(stats->swap_used_mb));
+	add(root, "swap_total_mb", number(stats->swap_total_mb));
+	add(root, "swap_cached_mb", number(stats->swap_cached_mb));
+	cJSON *iram = add_part(root, "iram", stats->iram_total_kb != TEGRASTATS_NONE);
+	if (iram != NULL) {
+		add(iram, "used_kb", number(stats->iram_used_kb));
+		add(iram, "total_kb", number(stats->iram_total_kb));
+		add(iram, "lfb_kb", number(stats->iram_lfb_kb));
+	}
+}
+
+static void add_cpus(cJSON *root, const struct tegrastats *stats)
+{
+	cJSON *cpus = cJSON_AddArrayToObject(root, "cpus");
+	for (size_t i = 0; i < stats->cpus; i++) {
+		cJSON *cpu = cJSON_CreateObject();
+		cJSON_AddBoolToObject(cpu, "online", stats->cpu[i].online);
+		add(cpu, "load_pct", number(stats->cpu[i].load_percent));
+		add(cpu, "freq_mhz", number(stats->cpu[i].freq_mhz));
+		cJSON_AddItemToArray(cpus, cpu);
+	}
+}
+
+static void add_gpu(
+	cJSON *root, const char *name, bool told, int64_t load, const int64_t *freq, size_t count)
+{
+	cJSON *gpu = add_part(root, name, told);
+	if (gpu == NULL) {
+		return;
+	}
+	add(gpu, "load_pct", number(load));
+	cJSON *freqs = cJSON_AddArrayToObject(gpu, "freqs_mhz");
+	for (size_t i = 0; i < count; i++) {
+		cJSON_AddItemToArray(freqs, cJSON_CreateNumber((double)freq[i]));
+	}
+}
+
+static void add_engines(cJSON *root, const struct tegrastats *stats)
+{
+	cJSON *engines = cJSON_AddObjectToObject(root, "engines");
+	for (size_t i = 0; i < stats->engines; i++) {
+		cJSON *engine = cJSON_AddObjectToObject(engines, stats->engine[i].name);
+		cJSON_AddStringToObject(engine, "state", stats->engine[i].on ? "on" : "off");
+		add(engine, "load_pct", number(stats->engine[i].load_percent));
+		add(engine, "freq_mhz", number(stats->engine[i].freq_mhz));
+	}
+}
+
+static void add_clocks(cJSON *root, const struct tegrastats *stats)
+{
+	cJSON *emc = add_part(root, "emc", stats->has_emc);
+	if (emc != NULL) {
+		add(emc, "load_pct", number(stats->emc_load_percent));
+		add(emc, "freq_mhz", number(stats->emc_freq_mhz));
+	}
+	add_gpu(root, "gpu", stats->has_gpu, stats->gpu_load_percent, stats->gpu_freq_mhz,
+		stats->gpu_freqs);
+	add_gpu(root, "gpu2", stats->has_gpu2, stats->gpu2_load_percent, stats->gpu2_freq_mhz,
+		stats->gpu2_freqs);
+	add_engines(root, stats);
+	cJSON *mts = add_part(root, "mts", stats->has_mts);
+	if (mts != NULL) {
+		add(mts, "fg_pct", number(stats->mts_fg_percent));
+		add(mts, "bg_pct", number(stats->mts_bg_percent));
+	}
+	add(root, "edp_limit_mhz", number(stats->edp_limit_mhz));
+}
+
+static void add_temps(cJSON *root, const struct tegrastats *stats)
+{
+	cJSON *temps = cJSON_AddObjectToObject(root, "temps_c");
+	cJSON *peaks = cJSON_AddObjectToObject(root, "temps_peak_c");
+	cJSON *offline = cJSON_AddArrayToObject(root, "temps_offline");
+	for (size_t i = 0; i < stats->temps; i++) {
+		const struct tegrastats_temp *temp = &stats->temp[i];
+		add(temps, temp->name, temp->told_celsius);
+		if (!isnan(temp->peak_celsius)) {
+			add(peaks, temp->name, temp->peak_celsius);
+		}
+		if (isnan(temp->celsius)) {
+			cJSON_AddItemToArray(offline, cJSON_CreateString(temp->name));
+		}
+	}
+}
+
+static void add_power(cJSON *root, const struct tegrastats *stats)
+{
+	cJSON *rails = cJSON_AddObjectToObject(root, "power_mw");
+	for (size_t i = 0; i < stats->rails; i++) {
+		cJSON *rail = cJSON_AddObjectToObject(rails, stats->rail[i].name);
+		add(rail, "now", number(stats->rail[i].now_mw));
+		add(rail, "avg", number(stats->rail[i].average_mw));
+		if (stats->rail[i].peak_mw != TEGRASTATS_NONE) {
+			add(rail, "peak", number(stats->rail[i].peak_mw));
+		}
+	}
+}
+
+cJSON *tegrastats_json(const struct tegrastats *stats)
+{
+	cJSON *root = cJSON_CreateObject();
+	if (stats->timestamp[0] == '\0') {
+		cJSON_AddNullToObject(root, "timestamp");
+	} else {
+		cJSON_AddStringToObject(root, "timestamp", stats->timestamp);
+	}
+	add_memory(root, stats);
+	add_cpus(root, stats);
+	add_clocks(root, stats);
+	add_temps(root, stats);
+	add_power(root, stats);
+	cJSON *unknown = cJSON_AddArrayToObject(root, "unknown");
+	for (size_t i = 0; i < stats->unknown && i < TEGRASTATS_UNKNOWN; i++) {
+		cJSON_AddItemToArray(unknown, cJSON_CreateString(stats->unknown_word[i]));
+	}
+	return root;
+}

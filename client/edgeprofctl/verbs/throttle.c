@@ -1,0 +1,116 @@
+/* throttle: what the hardware says about throttling, now and since boot, and who was asked. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/table.h"
+
+static const char *reason_of(const cJSON *reply, const char *field)
+{
+	for (const cJSON *item = json_first(reply, "unknown"); item; item = item->next) {
+		if (strcmp(json_word(item, "field"), field) == 0) {
+			return json_word(item, "reason");
+		}
+	}
+	return "";
+}
+
+static void add_state(struct table *table, const cJSON *reply, const char *field)
+{
+	const cJSON *value = json_get(reply, field);
+	if (cJSON_IsBool(value)) {
+		bool yes = cJSON_IsTrue(value);
+		table_add(table, yes ? TONE_WARN : TONE_NONE, yes ? "yes" : "no");
+	} else {
+		table_add(table, TONE_DIM, "unknown");
+	}
+}
+
+static void show_flags(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {{"Flag", false, false}, {"Now", false, false},
+		{"Since boot", false, false}, {"Why unknown", false, true}};
+	static const char *const rows[][3] = {
+		{"Throttling", "is_throttling", NULL},
+		{"Under-voltage", "currently_under_voltage", "under_voltage_occurred"},
+		{"Frequency capped", "currently_freq_capped", "freq_capped_occurred"},
+		{"Throttled", "currently_throttled", "throttled_occurred"},
+		{"Soft temperature limit", "currently_soft_temp_limit", "soft_temp_limit_occurred"},
+		{"Over-current", "over_current", NULL},
+		{"Over critical temperature", "over_critical", NULL},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		table_add(&table, TONE_NONE, "%s", rows[i][0]);
+		add_state(&table, reply, rows[i][1]);
+		if (rows[i][2]) {
+			add_state(&table, reply, rows[i][2]);
+		} else {
+			table_add(&table, TONE_NONE, "%s", "");
+		}
+		const char *reason = reason_of(reply, rows[i][1]);
+		if (reason[0] == '\0' && rows[i][2]) {
+			reason = reason_of(reply, rows[i][2]);
+		}
+		table_add(&table, TONE_DIM, "%s", reason);
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+static void show_tried(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {{"Tried", false, false}, {"Result", false, true}};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *item = json_first(reply, "tried"); item; item = item->next) {
+		table_add(&table, TONE_NONE, "%s", json_word(item, "source"));
+		table_add(&table, TONE_DIM, "%s", json_word(item, "result"));
+	}
+	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	table_finish(&table);
+}
+
+/* A reading that is older says how old it is. */
+static const double OLD_MS = 5000;
+
+static void show_throttle(struct ctl *ctl, const cJSON *reply)
+{
+	FILE *out = ctl->output.stream;
+	const char *source = json_word(reply, "source");
+	const char *raw = json_word(reply, "raw");
+	double age_ms = json_number(reply, "age_ms");
+	fprintf(out, "Source: %s%s%s%s\n", source[0] != '\0' ? source : "none",
+		age_ms >= OLD_MS ? " (" : "", age_ms >= OLD_MS ? format_ago(age_ms).text : "",
+		age_ms >= OLD_MS ? ")" : "");
+	if (raw[0] != '\0') {
+		fprintf(out, "Word:   %s\n", raw);
+	}
+	double celsius = json_number(reply, "temperature_celsius");
+	if (!isnan(celsius)) {
+		fprintf(out, "Hottest: %.1f C, critical at %.0f C\n", celsius,
+			json_number(reply, "critical_celsius"));
+	}
+	fputc('\n', out);
+	show_flags(ctl, reply);
+	fputc('\n', out);
+	show_tried(ctl, reply);
+}
+
+int verb_throttle(struct ctl *ctl)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, "GetThrottle", NULL, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_throttle(ctl, reply);
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}

@@ -1,0 +1,274 @@
+/* watch: headline, apps, alerts, stages and sensors, drawn again each interval. With JSON it is
+ * a plain subscription: one reply a line. */
+#include "client/edgeprofctl/verbs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/screen.h"
+#include "client/edgeprofctl/term/text.h"
+#include "proto/name.h"
+
+/* Without a glob: what a person looks at first, in this order; apps, stages and the daemon have
+ * their own place. */
+static const char *const interesting[] = {"temperature/*", "throttle/*", "power/*", "gpu/*",
+	"cpu/*", "cpu/*/frequency", "memory/available", "memory/used*", "swap/used",
+	"pressure/*/some", "fan/*", "process/*/rss", "process/*/cpu"};
+
+/* What this machine does not have is no row; what it has and cannot be read is one. */
+static bool is_there(const cJSON *metric)
+{
+	const char *state = json_word(metric, "state");
+	return !isnan(json_number(metric, "value")) || strcmp(state, "error") == 0 ||
+	       strcmp(state, "stale") == 0;
+}
+
+/* Leaves the interesting metrics, sorted by importance. */
+static void arrange(cJSON *reply)
+{
+	cJSON *all = cJSON_DetachItemFromObjectCaseSensitive(reply, "metrics");
+	cJSON *sorted = cJSON_AddArrayToObject(reply, "metrics");
+	for (size_t i = 0; i < sizeof(interesting) / sizeof(interesting[0]); i++) {
+		cJSON *next, *metric = cJSON_IsArray(all) ? all->child : NULL;
+		for (; metric != NULL; metric = next) {
+			next = metric->next;
+			if (is_there(metric) &&
+				proto_glob_match(interesting[i], json_word(metric, "name"))) {
+				cJSON_DetachItemViaPointer(all, metric);
+				cJSON_AddItemToArray(sorted, metric);
+			}
+		}
+	}
+	cJSON_Delete(all);
+}
+
+static const cJSON *find_metric(const cJSON *reply, const char *name)
+{
+	const cJSON *metric = json_first(reply, "metrics");
+	while (metric != NULL && strcmp(json_word(metric, "name"), name) != 0) {
+		metric = metric->next;
+	}
+	return metric;
+}
+
+/* A line of texts in the order of their importance: those that do not fit are left out. */
+struct headline {
+	struct ctl *ctl;
+	size_t used;
+};
+
+static void put(struct headline *headline, enum tone tone, const char *name, const char *text)
+{
+	const struct style *style = &headline->ctl->style;
+	size_t gap = headline->used > 0 ? 2 : 0;
+	size_t width = gap + text_width(name) + text_width(text);
+	if (style->width > 0 && headline->used + width > style->width) {
+		return;
+	}
+	headline->used += width;
+	fprintf(headline->ctl->output.stream, "%*s%s%s%s%s", (int)gap, "", name,
+		style_on(style, tone), text, style_off(style, tone));
+}
+
+static void put_value(struct headline *headline, const char *name, double value, const char *unit)
+{
+	if (!isnan(value)) {
+		put(headline, TONE_NONE, name,
+			format_value(value, unit, headline->ctl->style.utf8).text);
+	}
+}
+
+static void put_metric(
+	struct headline *headline, const char *name, const cJSON *reply, const char *metric)
+{
+	const cJSON *found = find_metric(reply, metric);
+	put_value(headline, name, json_number(found, "value"), json_word(found, "unit"));
+}
+
+static void show_line(struct ctl *ctl, const cJSON *status, const cJSON *metrics)
+{
+	struct headline headline = {.ctl = ctl};
+	char sources[64];
+	double throttled = json_number(find_metric(metrics, "throttle/active"), "value");
+	int bad = json_count(status, "sources_bad");
+	put(&headline, TONE_BOLD, "", json_word(status, "hostname"));
+	put_value(&headline, "", json_number(status, "temperature_celsius"), "celsius");
+	if (!isnan(throttled)) {
+		put(&headline, throttled != 0 ? TONE_BAD : TONE_NONE, "",
+			throttled != 0 ? "throttling" : "not throttled");
+	}
+	put_metric(&headline, "", metrics, "power/total");
+	put_metric(&headline, "GPU ", metrics, "gpu/utilization");
+	put_value(&headline, "CPU ", json_number(status, "cpu_percent"), "percent");
+	put_value(&headline, "memory ", json_number(status, "memory_percent"), "percent");
+	put(&headline, TONE_NONE, "", format_time(json_integer(status, "time_us")).text);
+	snprintf(sources, sizeof(sources), "%d of %lld sources failing", bad,
+		(long long)json_integer(status, "sources_ok") + bad);
+	if (bad > 0) {
+		put(&headline, TONE_WARN, "", sources);
+	}
+	fputc('\n', ctl->output.stream);
+}
+
+static void show_sensors(struct ctl *ctl, const cJSON *reply)
+{
+	show_metrics(ctl, reply, NULL);
+}
+
+enum { PART_STATUS, PART_METRICS, PART_FRAMES, PART_ALERTS, PART_STAGES, PARTS };
+
+static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
+{
+	static const struct {
+		int part;
+		const char *member;
+		void (*show)(struct ctl *, const cJSON *);
+	} order[] = {
+		{PART_FRAMES, "frames", show_frames},
+		{PART_ALERTS, "alerts", show_alerts},
+		{PART_STAGES, "stages", show_stages},
+		{PART_METRICS, "metrics", show_sensors},
+	};
+	show_line(ctl, reply[PART_STATUS], reply[PART_METRICS]);
+	if (ctl->word_count == 0) {
+		arrange(reply[PART_METRICS]);
+	}
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (json_count(reply[order[i].part], order[i].member) > 0) {
+			fputc('\n', ctl->output.stream);
+			order[i].show(ctl, reply[order[i].part]);
+		}
+	}
+}
+
+/* One picture: five calls. An exit status when the daemon can't be asked. */
+static int make_picture(struct ctl *ctl)
+{
+	static const char *const methods[PARTS] = {
+		"GetStatus", "ListMetrics", "GetFrames", "ListAlerts", "ListStages"};
+	cJSON *reply[PARTS] = {NULL};
+	int status = CTL_FINE;
+	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
+		const char *glob = i == PART_METRICS && ctl->word_count > 0 ? ctl->words[0] : NULL;
+		cJSON *parameters = ctl_parameters("glob", glob);
+		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
+		parameters = of_apps ? ctl_all(ctl, parameters) : parameters;
+		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
+	}
+	if (status == CTL_FINE) {
+		show_picture(ctl, reply);
+	}
+	for (int i = 0; i < PARTS; i++) {
+		cJSON_Delete(reply[i]);
+	}
+	return status;
+}
+
+/* Draws what is in the output as a screen. */
+static int draw(struct ctl *ctl)
+{
+	if (fflush(ctl->output.stream) != 0) {
+		return -ENOMEM;
+	}
+	int r = screen_draw(ctl->output.bytes, ctl->style.width, ctl->style.height);
+	output_finish(&ctl->output);
+	int opened = output_open(&ctl->output);
+	return r < 0 ? r : opened;
+}
+
+/* On a terminal the picture waits for a daemon that is away; else that ends it. False: stop. */
+static bool turn(struct ctl *ctl, int *ret)
+{
+	int status = make_picture(ctl);
+	*ret = status;
+	if (!ctl->style.tty) {
+		if (status == CTL_FINE) {
+			fputc('\n', ctl->output.stream);
+		}
+		return ctl_flush(ctl, ret) && status == CTL_FINE;
+	}
+	if (status != CTL_FINE) {
+		ctl_disconnect(ctl);
+		fprintf(ctl->output.stream, "\n%s%s%s\nTrying again; q ends.\n",
+			style_on(&ctl->style, TONE_BAD), ctl->failure,
+			style_off(&ctl->style, TONE_BAD));
+	}
+	*ret = draw(ctl) < 0 ? CTL_OUTPUT : CTL_FINE;
+	return *ret == CTL_FINE;
+}
+
+static int watch_text(struct ctl *ctl, double interval_ms)
+{
+	struct screen *screen;
+	int status = ctl_connect(ctl);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int r = screen_open(ctl->style.tty, &screen);
+	if (r < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "%s", strerror(-r));
+	}
+	ctl->quiet = ctl->style.tty;
+	ctl->style.fit = true;
+	for (long turns = 0;;) {
+		bool go_on = turn(ctl, &status);
+		turns++;
+		if (!go_on || (ctl->options.count > 0 && turns >= ctl->options.count)) {
+			break;
+		}
+		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
+		if (event == SCREEN_QUIT) {
+			break;
+		}
+		if (event == SCREEN_REDRAW) {
+			style_resize(&ctl->style);
+			turns--;
+		}
+	}
+	screen_close(screen);
+	ctl->quiet = false;
+	return status;
+}
+
+static int watch_json(struct ctl *ctl, double interval_ms)
+{
+	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	cJSON *parameters = ctl_parameters("glob", glob);
+	cJSON_AddTrueToObject(parameters, "metrics");
+	cJSON_AddTrueToObject(parameters, "events");
+	cJSON_AddNumberToObject(parameters, "interval_ms", interval_ms);
+	int status = ctl_subscribe(ctl, "Subscribe", parameters);
+	for (long turns = 0; status == CTL_FINE;) {
+		cJSON *reply;
+		uint64_t patience = turns == 0 ? ctl->options.timeout_ms : UINT64_C(3600000);
+		status = ctl_next(ctl, patience, &reply);
+		if (status != CTL_FINE) {
+			break;
+		}
+		if (reply == NULL && turns == 0) {
+			return ctl_fail(ctl, CTL_UNREACHABLE,
+				"Subscribe: no answer within %.1f s (--timeout)",
+				(double)ctl->options.timeout_ms / 1000);
+		}
+		turns += reply != NULL;
+		if (reply != NULL) {
+			ctl_json(ctl, reply);
+		}
+		cJSON_Delete(reply);
+		if (!ctl_flush(ctl, &status) ||
+			(ctl->options.count > 0 && turns >= ctl->options.count)) {
+			break;
+		}
+	}
+	return status;
+}
+
+int verb_watch(struct ctl *ctl)
+{
+	double interval_ms = ctl->options.given & OPTION_INTERVAL ? ctl->options.interval_ms : 1000;
+	return ctl->options.json == JSON_OFF ? watch_text(ctl, interval_ms)
+					     : watch_json(ctl, interval_ms);
+}

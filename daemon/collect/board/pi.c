@@ -1,0 +1,363 @@
+/* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
+ * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
+ * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware, which is
+ * temperature/max where nothing else tells that. Through the ioctl of vcgencmd, without running it;
+ * read-only. Own key: vcgencmd = the program's absolute path, run for the temperature where there
+ * is no such device. */
+#include "daemon/collect/sched/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/board/pi_firmware.h"
+#include "daemon/collect/board/pi_text.h"
+#include "daemon/collect/board/pi_tool.h"
+#include "daemon/collect/lib/naming.h"
+#include "daemon/collect/power/power_total.h"
+#include "daemon/util/seam.h"
+
+enum { RAILS_MAX = 32 };
+
+static const struct question {
+	const char *command, *prefix, *name;
+	enum unit unit;
+	bool constant; /* asked once */
+} questions[] = {
+	{"measure_clock arm", "clock", "arm", UNIT_HERTZ, false},
+	{"measure_clock core", "clock", "core", UNIT_HERTZ, false},
+	{"measure_clock v3d", "clock", "v3d", UNIT_HERTZ, false},
+	{"measure_clock isp", "clock", "isp", UNIT_HERTZ, false},
+	{"measure_clock h264", "clock", "h264", UNIT_HERTZ, false},
+	{"measure_volts core", "voltage", "core", UNIT_VOLTS, false},
+	{"measure_volts sdram_c", "voltage", "sdram_c", UNIT_VOLTS, true},
+	{"measure_volts sdram_i", "voltage", "sdram_i", UNIT_VOLTS, true},
+	{"measure_volts sdram_p", "voltage", "sdram_p", UNIT_VOLTS, true},
+	{"get_mem arm", "memory_split", "arm", UNIT_BYTES, true},
+	{"get_mem gpu", "memory_split", "gpu", UNIT_BYTES, true},
+};
+
+enum { QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
+
+struct rail {
+	char name[PROTO_NAME_SIZE];
+	struct metric *metric;
+	bool has_current;
+	double amperes, volts; /* of the present sample; NAN = absent */
+};
+
+struct pi_state {
+	struct pi_firmware firmware;
+	struct pi_tool tool;
+	bool answers[QUESTIONS]; /* this board does */
+	struct metric *answer[QUESTIONS];
+	double value[QUESTIONS];
+	int result[QUESTIONS]; /* of the last reads */
+	bool has_temperature;
+	const char *told_by; /* temperature's origin */
+	struct metric *temperature;
+	double celsius;
+	int celsius_result;
+	int rails_result;
+	size_t rails;
+	struct rail rail[RAILS_MAX];
+	char text[PI_TEXT_MAX];
+};
+
+static const char *const pi_keys[] = {"vcgencmd", NULL};
+
+static void pi_close(void *state)
+{
+	struct pi_state *pi = state;
+	if (pi) {
+		pi_firmware_close(&pi->firmware);
+		pi_tool_close(&pi->tool);
+	}
+	free(pi);
+}
+
+static int ask(struct pi_state *pi, const char *command, double *ret)
+{
+	ssize_t n = pi_firmware_command(&pi->firmware, command, pi->text, sizeof(pi->text));
+	return n < 0 ? (int)n : pi_text_number(pi->text, ret);
+}
+
+static int ask_temperature(struct pi_state *pi, double *celsius)
+{
+	uint32_t values[2] = {0, 0};
+	pi->told_by = "firmware mailbox";
+	if (pi_firmware_tag(&pi->firmware, PI_TAG_GET_TEMPERATURE, values, 2) == 0) {
+		*celsius = (int32_t)values[1] / 1000.0;
+		return 0;
+	}
+	pi->told_by = "firmware command measure_temp";
+	int r = ask(pi, "measure_temp", celsius);
+	if (r < 0 && pi->tool.path[0] != '\0') {
+		pi->told_by = "vcgencmd measure_temp";
+		r = pi_tool_ask(&pi->tool);
+		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
+	}
+	return r;
+}
+
+static struct rail *find_rail(struct pi_state *pi, const char *name)
+{
+	for (size_t i = 0; i < pi->rails; i++) {
+		if (strcmp(pi->rail[i].name, name) == 0) {
+			return &pi->rail[i];
+		}
+	}
+	return NULL;
+}
+
+/* Currents and voltages of all rails; with `add` unknown rails get a place. */
+static int read_rails(struct pi_state *pi, bool add)
+{
+	struct pi_adc adc;
+	const char *cursor = pi->text;
+	for (size_t i = 0; i < pi->rails; i++) {
+		pi->rail[i].amperes = pi->rail[i].volts = NAN;
+	}
+	ssize_t n = pi_firmware_command(&pi->firmware, "pmic_read_adc", pi->text, sizeof(pi->text));
+	if (n < 0) {
+		return (int)n;
+	}
+	while (pi_text_adc(&cursor, &adc) == 0) {
+		struct rail *rail = find_rail(pi, adc.rail);
+		if (!rail && add && pi->rails < RAILS_MAX) {
+			rail = &pi->rail[pi->rails++];
+			memcpy(rail->name, adc.rail, sizeof(rail->name));
+			rail->amperes = rail->volts = NAN;
+		}
+		if (rail && adc.quantity == 'A') {
+			rail->amperes = adc.value;
+			rail->has_current = true;
+		} else if (rail) {
+			rail->volts = adc.value;
+		}
+	}
+	return 0;
+}
+
+static int add_rails(struct pi_state *pi, struct naming *naming)
+{
+	for (size_t i = 0; i < pi->rails; i++) {
+		struct rail *rail = &pi->rail[i];
+		bool power = rail->has_current;
+		int r = naming_add(naming, power ? "power" : "voltage", rail->name,
+			strlen(rail->name), power ? UNIT_MILLIWATTS : UNIT_VOLTS, &rail->metric);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+static bool has_currents(const struct pi_state *pi)
+{
+	for (size_t i = 0; i < pi->rails; i++) {
+		if (pi->rail[i].has_current) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: a monitor that power finds
+ * on a HAT tells the total instead, whichever of the two opens first. */
+static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
+{
+	*ret = NULL;
+	return has_currents(pi) ? power_total_add(naming, "sum of the PMIC's rails", true, ret) : 0;
+}
+
+static int add_answers(struct pi_state *pi, struct naming *naming)
+{
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		int r = pi->answers[i] ? naming_add(naming, questions[i].prefix, questions[i].name,
+						 strlen(questions[i].name), questions[i].unit,
+						 &pi->answer[i])
+				       : 0;
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* How much this board answers. */
+static int look(struct pi_state *pi)
+{
+	int found = 0;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		pi->answers[i] = ask(pi, questions[i].command, &pi->value[i]) == 0;
+		found += pi->answers[i];
+	}
+	(void)read_rails(pi, true);
+	int r = ask_temperature(pi, &pi->celsius);
+	/* A program that can be run may answer later. */
+	pi->has_temperature = r == 0 || pi_tool_check(&pi->tool) == 0;
+	return found + (int)pi->rails + pi->has_temperature;
+}
+
+static void tell_why(int error, char reason[SOURCE_REASON_SIZE])
+{
+	if (error == -ENOENT) {
+		snprintf(reason, SOURCE_REASON_SIZE,
+			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
+	} else if (error == -ENODATA) {
+		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
+	} else {
+		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(error));
+	}
+}
+
+static int pi_probe(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	struct pi_state *pi = mem_zalloc(sizeof(*pi));
+	if (!pi) {
+		return -ENOMEM;
+	}
+	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
+	int error = pi_firmware_open(&pi->firmware, ctx->root);
+	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi);
+	if (r > 0) {
+		*state = pi;
+		return 0;
+	}
+	if (r == 0) {
+		r = error < 0 ? error : -ENODATA;
+	}
+	tell_why(r, reason);
+	pi_close(pi);
+	return r;
+}
+
+static int pi_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct pi_state *pi = *state;
+	struct naming naming;
+	struct metric *total;
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	int r = add_answers(pi, &naming);
+	r = r < 0 ? r : add_rails(pi, &naming);
+	r = r < 0 ? r : find_total(pi, &naming, &total);
+	if (r == 0 && pi->has_temperature) {
+		r = naming_add_exact(
+			&naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
+	}
+	if (r == 0) {
+		naming_retire_rest(&naming);
+	}
+	return r;
+}
+
+static int pi_fetch(const struct collector_context *ctx, void *state)
+{
+	struct pi_state *pi = state;
+	(void)ctx;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		if (pi->answers[i] && !questions[i].constant) {
+			pi->result[i] = ask(pi, questions[i].command, &pi->value[i]);
+		}
+	}
+	pi->rails_result = pi->rails > 0 ? read_rails(pi, false) : 0;
+	if (pi->has_temperature) {
+		pi->celsius_result = ask_temperature(pi, &pi->celsius);
+	}
+	return 0;
+}
+
+static void sample_rails(const struct collector_context *ctx, struct pi_state *pi)
+{
+	struct naming naming;
+	struct metric *total;
+	int r = pi->rails_result;
+	double sum = 0; /* NAN when one of it is */
+	for (size_t i = 0; i < pi->rails; i++) {
+		struct rail *rail = &pi->rail[i];
+		double value = rail->has_current ? rail->volts * rail->amperes * 1000 : rail->volts;
+		sum += rail->has_current ? value : 0;
+		if (r < 0 || isnan(value)) {
+			metric_set_null(rail->metric, r < 0 ? errno_reason(r) : "not reported");
+		} else {
+			metric_set(rail->metric, value);
+		}
+	}
+	naming_init(&naming, ctx->core->metrics, ctx->source);
+	if (find_total(pi, &naming, &total) < 0 || !total) {
+		return;
+	}
+	if (r < 0 || isnan(sum)) {
+		metric_set_null(total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
+	} else {
+		metric_set(total, sum);
+	}
+}
+
+static void tell_temperature(const struct pi_state *pi, struct metric *metric)
+{
+	if (pi->celsius_result < 0) {
+		metric_set_null(metric, pi_tool_reason(pi->celsius_result));
+	} else {
+		metric_set(metric, pi->celsius);
+	}
+	metric->origin = pi->told_by;
+}
+
+/* The sensor is that of the zone: the hottest only where no zone, no chip and no tegrastats tells
+ * one, whichever opens first. */
+static void tell_max(const struct collector_context *ctx, const struct pi_state *pi)
+{
+	struct metric *max = metrics_find(ctx->core->metrics, "temperature/max");
+	if (!max && metrics_add(ctx->core->metrics, ctx->source, "temperature/max", UNIT_CELSIUS,
+			    &max) == 0) {
+		max->yields = true;
+	}
+	if (max && max->source == ctx->source) {
+		tell_temperature(pi, max);
+	}
+}
+
+static int pi_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	struct pi_state *pi = state;
+	(void)now_ns;
+	(void)reason;
+	for (size_t i = 0; i < QUESTIONS; i++) {
+		int r = pi->result[i];
+		if (!pi->answer[i]) {
+			continue;
+		}
+		if (r < 0) {
+			metric_set_null(
+				pi->answer[i], r == -EBADMSG ? "malformed" : errno_reason(r));
+		} else {
+			metric_set(pi->answer[i], pi->value[i]);
+		}
+	}
+	sample_rails(ctx, pi);
+	if (pi->temperature) {
+		tell_temperature(pi, pi->temperature);
+		tell_max(ctx, pi);
+	}
+	return 0;
+}
+
+const struct collector_ops collector_pi = {
+	.name = "pi",
+	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
+	.interval_ns = UINT64_C(5000000000),
+	.config_keys = pi_keys,
+	.refuse = pi_tool_refuse,
+	.probe = pi_probe,
+	.open = pi_open,
+	.fetch = pi_fetch,
+	.sample = pi_sample,
+	.close = pi_close,
+};

@@ -1,0 +1,325 @@
+/*
+ * NVIDIA's tegrastats as one long-lived child (child.c) whose lines become metrics
+ * (tegrastats_metrics.c) when they arrive; the tick only looks whether they still do. Own key:
+ * command (absolute path; default: /usr/bin/tegrastats, then the places of old releases). A late
+ * line makes the source stale, a hanging or flooding child is ended, a dead one is started again
+ * after 1 s, 2 s … 60 s. Never --stop: that would end other people's tegrastats, too.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/collect/board/tegrastats_metrics.h"
+#include "daemon/collect/lib/child.h"
+#include "daemon/collect/lib/lines.h"
+#include "daemon/collect/sched/registry.h"
+#include "daemon/util/seam.h"
+
+enum {
+	LINE_BYTES = 16384,	   /* the longest known line has 900, 128 cores have 2000 */
+	FLOOD_BYTES = 1024 * 1024, /* an interval: then it is not tegrastats */
+	COMMAND_SIZE = 224,
+	STRANGE_SIZE = 48,
+	STALE_INTERVALS = 2,
+	HUNG_INTERVALS = 10,
+};
+
+#define HUNG_MIN_NS UINT64_C(10000000000)
+
+struct tegrastats_source {
+	const struct collector_context *ctx;
+	struct child child;
+	struct lines lines;
+	char command[COMMAND_SIZE], interval[24];
+	const char *argv[4];
+	uint64_t interval_ns;  /* that the child was started with */
+	uint64_t line_ns;      /* of the present child's last good line; its start before that */
+	uint64_t committed_ns; /* 0 = never */
+	uint64_t lines_told;   /* good lines of the present child */
+	size_t bytes;	       /* since the last look */
+	bool pending; /* a line came too soon after the one before; the next look tells it */
+	bool pending_loads;
+	bool failed; /* it died or hung, and no good line has come since */
+	uint32_t deaths_seen;
+	uint32_t spared;	    /* deaths to come that are our wish, not a failure */
+	char strange[STRANGE_SIZE]; /* the last line that is not tegrastats' */
+	size_t latest;
+	struct tegrastats stats[2]; /* the latest good line, and where the next is parsed */
+};
+
+/* Where it was before /usr/bin (L4T up to R28). */
+static const char *const places[] = {
+	"/usr/bin/tegrastats",
+	"/home/nvidia/tegrastats",
+	"/home/ubuntu/tegrastats",
+	"/root/tegrastats",
+};
+
+/* 0 when it is a program. What was not configured must belong to root and be nobody else's to
+ * change: a user's home is not where a daemon finds programs. */
+static int check_program(const char *path, bool configured)
+{
+	struct stat st;
+	if (stat(path, &st) < 0) {
+		return -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		return -EACCES;
+	}
+	if (!configured && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))) {
+		return -ENOENT;
+	}
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+static int find_command(const struct collector_context *ctx, char ret[COMMAND_SIZE],
+	char reason[SOURCE_REASON_SIZE])
+{
+	const char *command = source_option(ctx->options, "command");
+	if (command[0] != '\0') {
+		int r = command[0] == '/' ? check_program(command, true) : -EINVAL;
+		snprintf(ret, COMMAND_SIZE, "%s", command);
+		if (r < 0) {
+			snprintf(reason, SOURCE_REASON_SIZE, "command %.100s: %s", command,
+				r == -EINVAL ? "not an absolute path" : errno_reason(r));
+		}
+		return r == -ENOTDIR ? -ENOENT : r;
+	}
+	if (ctx->root->fixture) {
+		snprintf(reason, SOURCE_REASON_SIZE, "not started by itself with --root");
+		return -ENOENT;
+	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (check_program(places[i], false) == 0) {
+			snprintf(ret, COMMAND_SIZE, "%s", places[i]);
+			return 0;
+		}
+	}
+	snprintf(reason, SOURCE_REASON_SIZE, "no %s (nor an older place of it)", places[0]);
+	return -ENOENT;
+}
+
+static void take_interval(struct tegrastats_source *source)
+{
+	source->interval_ns = source->ctx->source->interval_ns;
+	snprintf(source->interval, sizeof(source->interval), "%" PRIu64,
+		source->interval_ns / 1000000);
+	source->argv[0] = source->command;
+	source->argv[1] = "--interval";
+	source->argv[2] = source->interval;
+	source->argv[3] = NULL;
+}
+
+static void publish(struct tegrastats_source *source, uint64_t now_ns, uint64_t started_ns)
+{
+	const struct collector_context *ctx = source->ctx;
+	tegrastats_metrics_set(ctx->core->metrics, ctx->source, &source->stats[source->latest],
+		source->pending_loads);
+	source->pending = false;
+	source->committed_ns = now_ns;
+	collector_arrived(ctx, now_ns, started_ns);
+}
+
+static void remember_strange(struct tegrastats_source *source, const char *line, size_t length)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < length && kept + 1 < sizeof(source->strange); i++) {
+		bool printable = line[i] >= ' ' && line[i] <= '~';
+		source->strange[kept++] = printable ? line[i] : '?';
+	}
+	source->strange[kept] = '\0';
+}
+
+static void on_line(void *ctx, const char *line, size_t length)
+{
+	struct tegrastats_source *source = ctx;
+	uint64_t now_ns = seam()->now_ns();
+	size_t next = !source->latest;
+	if (tegrastats_parse(line, length, &source->stats[next]) < 0) {
+		remember_strange(source, line, length);
+		source->ctx->source->lines_unknown++;
+		return;
+	}
+	source->ctx->source->tokens_unknown += source->stats[next].unknown;
+	source->latest = next;
+	source->line_ns = now_ns;
+	source->pending = true;
+	source->pending_loads = source->lines_told++ > 0;
+	source->failed = false;
+	source->strange[0] = '\0';
+	/* History counts on the interval: a child that does not keep it is told at the ticks. */
+	if (source->committed_ns == 0 || now_ns - source->committed_ns >= source->interval_ns / 2) {
+		publish(source, now_ns, now_ns);
+	}
+}
+
+static void count_deaths(struct tegrastats_source *source)
+{
+	for (; source->deaths_seen != source->child.deaths; source->deaths_seen++) {
+		if (source->spared > 0) {
+			source->spared--;
+		} else {
+			source->ctx->source->errors++;
+			source->failed = true;
+		}
+	}
+}
+
+static void on_output(void *ctx, const char *bytes, size_t length)
+{
+	struct tegrastats_source *source = ctx;
+	if (length == 0) {
+		count_deaths(source);
+		lines_reset(&source->lines);
+		source->lines_told = 0;
+		source->line_ns = seam()->now_ns();
+		return;
+	}
+	source->bytes += length;
+	if (source->bytes > FLOOD_BYTES) {
+		child_restart(&source->child, "wrote more than 1 MiB in an interval", false);
+		return;
+	}
+	uint64_t cut = source->lines.cut;
+	lines_feed(&source->lines, bytes, length, on_line, source);
+	source->ctx->source->lines_cut += source->lines.cut - cut;
+}
+
+static void on_closed(void *ctx)
+{
+	struct tegrastats_source *source = ctx;
+	const struct collector_context *context = source->ctx;
+	lines_finish(&source->lines);
+	free(source);
+	collector_release(context);
+}
+
+static void tegrastats_close(void *state)
+{
+	struct tegrastats_source *source = state;
+	if (source) {
+		child_close(&source->child);
+	}
+}
+
+static int tegrastats_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	if (!ctx->loop || !ctx->entry) {
+		snprintf(reason, SOURCE_REASON_SIZE, "needs the daemon's event loop");
+		return -ENODATA;
+	}
+	struct tegrastats_source *source = mem_zalloc(sizeof(*source));
+	if (!source) {
+		return -ENOMEM;
+	}
+	int r = find_command(ctx, source->command, reason);
+	r = r < 0 ? r : lines_init(&source->lines, LINE_BYTES);
+	if (r < 0) {
+		free(source);
+		return r;
+	}
+	ctx->source->yields = true;
+	ctx->source->reads_lines = true;
+	source->ctx = ctx;
+	source->line_ns = seam()->now_ns();
+	take_interval(source);
+	const struct child_options options = {
+		.argv = source->argv,
+		.keeper = ctx->keeper,
+		.backoff_min_ms = 1000,
+		.backoff_max_ms = 60000,
+		.kill_ms = 1000,
+		.output = on_output,
+		.closed = on_closed,
+		.ctx = source,
+	};
+	collector_hold(ctx);
+	child_open(&source->child, ctx->loop, &options);
+	*state = source;
+	return 0;
+}
+
+/* A new interval is a new child; its end is no failure. */
+static void follow_interval(struct tegrastats_source *source, uint64_t now_ns)
+{
+	if (source->interval_ns == source->ctx->source->interval_ns) {
+		return;
+	}
+	take_interval(source);
+	source->line_ns = now_ns;
+	source->spared += source->child.phase == CHILD_RUNNING;
+	child_restart(&source->child, "its interval was changed", true);
+}
+
+static void end_hung(struct tegrastats_source *source, uint64_t quiet_ns)
+{
+	uint64_t limit_ns = HUNG_INTERVALS * source->interval_ns;
+	if (source->child.phase != CHILD_RUNNING ||
+		quiet_ns <= (limit_ns > HUNG_MIN_NS ? limit_ns : HUNG_MIN_NS)) {
+		return;
+	}
+	char why[CHILD_WHY_SIZE];
+	snprintf(why, sizeof(why), "hung: no line for %" PRIu64 " s", quiet_ns / 1000000000);
+	child_restart(&source->child, why, false);
+	source->failed = true;
+}
+
+static void explain(const struct tegrastats_source *source, char reason[SOURCE_REASON_SIZE],
+	const char *what, const char *then)
+{
+	bool strange = source->strange[0] != '\0';
+	snprintf(reason, SOURCE_REASON_SIZE, "%.60s%s%s%s", what, then,
+		strange ? "; it said: " : "", source->strange);
+}
+
+static int tegrastats_look(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	struct tegrastats_source *source = state;
+	struct child *child = &source->child;
+	(void)ctx;
+	source->bytes = 0;
+	if (source->pending) {
+		publish(source, now_ns, seam()->now_ns());
+	}
+	follow_interval(source, now_ns);
+	uint64_t quiet_ns = now_ns > source->line_ns ? now_ns - source->line_ns : 0;
+	end_hung(source, quiet_ns);
+	count_deaths(source);
+	if (source->failed && access(source->command, F_OK) < 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "%.100s has gone", source->command);
+		return -ENOENT;
+	}
+	if (source->failed) {
+		explain(source, reason, child->why, "; it is started again");
+		return -EIO;
+	}
+	if (quiet_ns > STALE_INTERVALS * source->interval_ns) {
+		char what[48];
+		snprintf(what, sizeof(what), "no line for %.1f s", (double)quiet_ns / 1e9);
+		explain(source, reason, what, "");
+		return -ETIME;
+	}
+	if (source->committed_ns == 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "waits for the first line");
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+static const char *const keys[] = {"command", NULL};
+
+const struct collector_ops collector_tegrastats = {
+	.name = "tegrastats",
+	.interval_ns = 1000000000, /* its own: a new interval is a new child */
+	.config_keys = keys,
+	.open = tegrastats_open,
+	.sample = tegrastats_look,
+	.close = tegrastats_close,
+	.event_driven = true,
+};

@@ -1,0 +1,319 @@
+/* From the fields of one line to names, units and reasons. tegrastats cuts the suffixes of thermal
+ * zone types (CPU-therm is CPU@): a zone under either name is the better teller. */
+#include "daemon/collect/board/tegrastats_metrics.h"
+
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What one line can hold: 128 cores, 48 engines, 48 temperatures and 32 rails, most of them twice.
+ * The widest board (Thor) has some 120. */
+enum { METRICS_OF_LINES = 640 };
+
+#define MEGA 1e6
+#define KIB 1024.0
+#define MIB (1024.0 * 1024.0)
+
+struct fill {
+	struct metrics *metrics;
+	struct source *source;
+};
+
+/* The source's own metric of that name; NULL when somebody else tells it or there is no room. */
+__attribute__((format(printf, 3, 4))) static struct metric *own(
+	const struct fill *fill, enum unit unit, const char *format, ...)
+{
+	char name[PROTO_PATH_SIZE];
+	struct metric *metric = NULL;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(name, sizeof(name), format, arguments);
+	va_end(arguments);
+	if (metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1) &&
+		!metrics_find(fill->metrics, name)) {
+		fill->source->tokens_unknown++;
+		return NULL;
+	}
+	int r = metrics_add(fill->metrics, fill->source, name, unit, &metric);
+	return r < 0 ? NULL : metric;
+}
+
+static void tell(struct metric *metric, double value)
+{
+	if (!metric) {
+		return;
+	}
+	bool percent = metric->unit == UNIT_PERCENT && (value < 0 || value > 100);
+	bool celsius = metric->unit == UNIT_CELSIUS && value > 1000;
+	bool hertz = metric->unit == UNIT_HERTZ && value < 0;
+	if (percent || celsius || hertz) {
+		metric_set_null(metric, "out of range");
+	} else {
+		metric_set(metric, value);
+	}
+}
+
+static void tell_null(struct metric *metric, const char *reason)
+{
+	if (metric) {
+		metric_set_null(metric, reason);
+	}
+}
+
+/* A number that the line may not hold: no metric is made of what was never told. */
+static void tell_some(
+	const struct fill *fill, const char *name, enum unit unit, int64_t value, double factor)
+{
+	if (value != TEGRASTATS_NONE) {
+		tell(own(fill, unit, "%s", name), (double)value * factor);
+	}
+}
+
+/* What tegrastats itself makes of all its lines: slow, so history keeps it coarsely. */
+static void tell_own_sum(
+	const struct fill *fill, const char *prefix, const char *name, enum unit unit, double value)
+{
+	struct metric *metric = own(fill, unit, "%s/%s", prefix, name);
+	if (metric) {
+		metric->full_rate = false;
+		metric->origin = "since tegrastats' start";
+		tell(metric, value);
+	}
+}
+
+static void clean(const char *name, char ret[PROTO_NAME_SIZE])
+{
+	char text[TEGRASTATS_NAME];
+	snprintf(text, sizeof(text), "%s", name);
+	char *number = strrchr(text, '#'); /* the second NC is NC#2; ours are numbered with dots */
+	if (number) {
+		*number = '.';
+	}
+	proto_name_clean(text, strlen(text), ret);
+}
+
+static void set_memory(const struct fill *fill, const struct tegrastats *stats)
+{
+	tell_some(fill, "memory/total", UNIT_BYTES, stats->ram_total_mb, MIB);
+	tell_some(fill, "memory/used", UNIT_BYTES, stats->ram_used_mb, MIB);
+	tell_some(fill, "swap/total", UNIT_BYTES, stats->swap_total_mb, MIB);
+	tell_some(fill, "swap/used", UNIT_BYTES, stats->swap_used_mb, MIB);
+	tell_some(fill, "swap/cached", UNIT_BYTES, stats->swap_cached_mb, MIB);
+	tell_some(fill, "tegra/iram", UNIT_BYTES, stats->iram_used_kb, KIB);
+	if (stats->lfb_blocks != TEGRASTATS_NONE && stats->lfb_block_kb != TEGRASTATS_NONE) {
+		tell(own(fill, UNIT_BYTES, "tegra/lfb"),
+			(double)stats->lfb_blocks * (double)stats->lfb_block_kb * KIB);
+		tell(own(fill, UNIT_BYTES, "tegra/lfb_block"), (double)stats->lfb_block_kb * KIB);
+	}
+}
+
+static void set_cpus(const struct fill *fill, const struct tegrastats *stats, bool loads)
+{
+	static const char *const too_soon = "needs two samples";
+	double average = tegrastats_cpu_average_percent(stats);
+	if (stats->cpus > 0) {
+		struct metric *all = own(fill, UNIT_PERCENT, "cpu/utilization");
+		if (!loads) {
+			tell_null(all, too_soon);
+		} else if (isnan(average)) {
+			tell_null(all, "not reported");
+		} else {
+			tell(all, average);
+		}
+	}
+	for (size_t i = 0; i < stats->cpus && i < TEGRASTATS_CPUS; i++) {
+		const struct tegrastats_cpu *cpu = &stats->cpu[i];
+		struct metric *load = own(fill, UNIT_PERCENT, "cpu/%zu/utilization", i);
+		if (!cpu->online) {
+			tell_null(load, "offline");
+			tell_null(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i), "offline");
+			continue;
+		}
+		if (!loads || cpu->load_percent == TEGRASTATS_NONE) {
+			tell_null(load, loads ? "not reported" : too_soon);
+		} else {
+			tell(load, (double)cpu->load_percent);
+		}
+		if (cpu->freq_mhz != TEGRASTATS_NONE) {
+			tell(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i),
+				(double)cpu->freq_mhz * MEGA);
+		}
+	}
+}
+
+/* The fastest of the GPU's clusters: one that is gated says 0. */
+static int64_t fastest(const int64_t *mhz, size_t count)
+{
+	int64_t best = TEGRASTATS_NONE;
+	for (size_t i = 0; i < count && i < TEGRASTATS_GPCS; i++) {
+		best = mhz[i] > best ? mhz[i] : best;
+	}
+	return best;
+}
+
+static void set_gpu_and_memory_bus(const struct fill *fill, const struct tegrastats *stats)
+{
+	if (stats->has_gpu) {
+		tell_some(fill, "gpu/utilization", UNIT_PERCENT, stats->gpu_load_percent, 1);
+		tell_some(fill, "gpu/frequency", UNIT_HERTZ,
+			fastest(stats->gpu_freq_mhz, stats->gpu_freqs), MEGA);
+	}
+	if (stats->has_gpu2) {
+		tell_some(fill, "engine/GR3D2/utilization", UNIT_PERCENT, stats->gpu2_load_percent,
+			1);
+		tell_some(fill, "clock/GR3D2", UNIT_HERTZ,
+			fastest(stats->gpu2_freq_mhz, stats->gpu2_freqs), MEGA);
+	}
+	/* Ordinary users get a constant "EMC_FREQ 0%" without a clock. */
+	if (stats->has_emc && stats->emc_load_percent == 0 &&
+		stats->emc_freq_mhz == TEGRASTATS_NONE) {
+		tell_null(own(fill, UNIT_PERCENT, "emc/utilization"), "told only to root");
+	} else if (stats->has_emc) {
+		tell_some(fill, "emc/utilization", UNIT_PERCENT, stats->emc_load_percent, 1);
+		tell_some(fill, "clock/emc", UNIT_HERTZ, stats->emc_freq_mhz, MEGA);
+	}
+	if (stats->has_mts) {
+		tell_some(fill, "tegra/mts_fg", UNIT_PERCENT, stats->mts_fg_percent, 1);
+		tell_some(fill, "tegra/mts_bg", UNIT_PERCENT, stats->mts_bg_percent, 1);
+	}
+	tell_some(fill, "tegra/edp_limit", UNIT_HERTZ, stats->edp_limit_mhz, MEGA);
+}
+
+static void set_engines(const struct fill *fill, const struct tegrastats *stats)
+{
+	for (size_t i = 0; i < stats->engines && i < TEGRASTATS_ENGINES; i++) {
+		const struct tegrastats_engine *engine = &stats->engine[i];
+		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];
+		clean(engine->name, name);
+		snprintf(path, sizeof(path), "clock/%s", name);
+		struct metric *clock = metrics_find(fill->metrics, path);
+		if (!engine->on) {
+			tell_null(own(fill, UNIT_PERCENT, "engine/%s/utilization", name), "off");
+			tell_null(clock && clock->source == fill->source ? clock : NULL, "off");
+			continue;
+		}
+		tell_some(fill, path, UNIT_HERTZ, engine->freq_mhz, MEGA);
+		snprintf(path, sizeof(path), "engine/%s/utilization", name);
+		tell_some(fill, path, UNIT_PERCENT, engine->load_percent, 1);
+	}
+}
+
+/* A thermal zone tells this temperature. A metric of ours from before it did goes. */
+static bool zone_tells(const struct fill *fill, const char *name)
+{
+	static const char *const suffixes[] = {"-therm", "-thermal", "_tegra", "-fan-est"};
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		char path[PROTO_PATH_SIZE];
+		snprintf(path, sizeof(path), "temperature/%s%s", name, suffixes[i]);
+		const struct metric *zone = metrics_find(fill->metrics, path);
+		if (!zone || zone->source == fill->source) {
+			continue;
+		}
+		snprintf(path, sizeof(path), "temperature/%s", name);
+		struct metric *ours = metrics_find(fill->metrics, path);
+		if (ours && ours->source == fill->source) {
+			metrics_retire(fill->metrics, ours);
+		}
+		return true;
+	}
+	return false;
+}
+
+static void set_temperatures(const struct fill *fill, const struct tegrastats *stats)
+{
+	double max = NAN;
+	for (size_t i = 0; i < stats->temps && i < TEGRASTATS_TEMPS; i++) {
+		const struct tegrastats_temp *temp = &stats->temp[i];
+		char name[PROTO_NAME_SIZE];
+		clean(temp->name, name);
+		/* PMIC is a constant (50 or 100), never a measurement. */
+		bool real = temp->celsius <= 1000 && fnmatch("PMIC*", name, FNM_CASEFOLD) != 0;
+		if (real && !(temp->celsius <= max)) {
+			max = temp->celsius;
+		}
+		if (!isnan(temp->peak_celsius)) {
+			tell_own_sum(
+				fill, "temperature_peak", name, UNIT_CELSIUS, temp->peak_celsius);
+		}
+		if (zone_tells(fill, name)) {
+			continue;
+		}
+		struct metric *metric = own(fill, UNIT_CELSIUS, "temperature/%s", name);
+		if (isnan(temp->celsius)) {
+			tell_null(metric, "offline");
+		} else {
+			tell(metric, temp->celsius);
+		}
+	}
+	if (!isnan(max)) {
+		tell(own(fill, UNIT_CELSIUS, "temperature/max"), max);
+	}
+}
+
+/* As the source power names them. */
+static const char *origin_of(const char *rail)
+{
+	static const char *const origins[][2] = {{"VIN", "rail VIN"}, {"VDD_IN", "rail VDD_IN"},
+		{"POM_5V_IN", "rail POM_5V_IN"}, {"sum", "sum of the rails"}};
+	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+		if (strcmp(origins[i][0], rail) == 0) {
+			return origins[i][1];
+		}
+	}
+	return NULL;
+}
+
+static void set_rails(const struct fill *fill, const struct tegrastats *stats)
+{
+	const char *from;
+	double total = tegrastats_total_mw(stats, &from);
+	struct metric *sum = isnan(total) ? NULL : own(fill, UNIT_MILLIWATTS, "power/total");
+	if (sum) {
+		sum->origin = origin_of(from);
+		tell(sum, total);
+	}
+	for (size_t i = 0; i < stats->rails && i < TEGRASTATS_RAILS; i++) {
+		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];
+		const struct tegrastats_rail *rail = &stats->rail[i];
+		clean(rail->name, name);
+		snprintf(path, sizeof(path), "power/%s", name);
+		tell_some(fill, path, UNIT_MILLIWATTS, rail->now_mw, 1);
+		if (rail->average_mw != TEGRASTATS_NONE) {
+			tell_own_sum(fill, "power_average", name, UNIT_MILLIWATTS,
+				(double)rail->average_mw);
+		}
+		if (rail->peak_mw != TEGRASTATS_NONE) {
+			tell_own_sum(
+				fill, "power_peak", name, UNIT_MILLIWATTS, (double)rail->peak_mw);
+		}
+	}
+}
+
+/* A program that makes up names must not take the places of other sources' metrics: when its own
+ * are full, names that the line before did not hold go. */
+static void make_room(const struct fill *fill)
+{
+	if (!metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1)) {
+		return;
+	}
+	for (size_t i = METRICS_OF_LINES; i > 0; i--) {
+		struct metric *metric = metrics_of(fill->metrics, fill->source, i - 1);
+		if (metric && metric->reason && strcmp(metric->reason, "not reported") == 0) {
+			metrics_retire(fill->metrics, metric);
+		}
+	}
+}
+
+void tegrastats_metrics_set(
+	struct metrics *metrics, struct source *source, const struct tegrastats *stats, bool loads)
+{
+	const struct fill fill = {metrics, source};
+	make_room(&fill);
+	set_memory(&fill, stats);
+	set_cpus(&fill, stats, loads);
+	set_gpu_and_memory_bus(&fill, stats);
+	set_engines(&fill, stats);
+	set_temperatures(&fill, stats);
+	set_rails(&fill, stats);
+}

@@ -1,0 +1,70 @@
+/* The border where names of devices become names of metrics. A metric that the source already owns
+ * is free until this open claims it: that keeps names stable across a second open. */
+#include "daemon/collect/lib/naming.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void naming_init(struct naming *naming, struct metrics *metrics, struct source *source)
+{
+	memset(naming, 0, sizeof(*naming));
+	naming->metrics = metrics;
+	naming->source = source;
+}
+
+static bool is_claimed(const struct naming *naming, const struct metric *metric)
+{
+	return naming->claimed[metric->id / 64] >> (metric->id % 64) & 1;
+}
+
+static bool taken(void *ctx, const char *name)
+{
+	const struct naming *naming = ctx;
+	char path[PROTO_PATH_SIZE];
+	snprintf(path, sizeof(path), "%s/%s", naming->prefix, name);
+	const struct metric *metric = metrics_find(naming->metrics, path);
+	if (!metric || metric->source == naming->source) {
+		return metric && is_claimed(naming, metric);
+	}
+	return !metric->yields && !metric->source->yields;
+}
+
+int naming_add(struct naming *naming, const char *prefix, const char *text, size_t length,
+	enum unit unit, struct metric **ret)
+{
+	char name[PROTO_NAME_SIZE];
+	char path[PROTO_PATH_SIZE];
+	naming->prefix = prefix;
+	int r = proto_name_unique(text, length, taken, naming, name);
+	if (r < 0) {
+		return r;
+	}
+	snprintf(path, sizeof(path), "%s/%s", prefix, name);
+	return naming_add_exact(naming, path, unit, ret);
+}
+
+int naming_add_exact(struct naming *naming, const char *path, enum unit unit, struct metric **ret)
+{
+	struct metric *metric;
+	int r = metrics_add(naming->metrics, naming->source, path, unit, &metric);
+	if (r < 0) {
+		return r;
+	}
+	naming->claimed[metric->id / 64] |= UINT64_C(1) << (metric->id % 64);
+	*ret = metric;
+	return 0;
+}
+
+void naming_retire_rest(struct naming *naming)
+{
+	struct metric *metric;
+	for (size_t i = 0; (metric = metrics_of(naming->metrics, naming->source, i));) {
+		if (is_claimed(naming, metric)) {
+			i++;
+		} else {
+			metrics_retire(naming->metrics, metric);
+		}
+	}
+}

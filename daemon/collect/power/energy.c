@@ -1,0 +1,145 @@
+/* Energy since the start: energy/total in millijoules, the integral of power/total whoever tells it
+ * (INA, Pi firmware, tegrastats), from every one of its commits. Time without a reading does not
+ * count and is told beside it: energy/gap_time in seconds. Also budget/power, in percent of what
+ * the power mode (nvpmodel) allows. No own keys. A machine without
+ * power/total has no metric here; one that gets it later (tegrastats) has it from then on. */
+#include "daemon/collect/sched/registry.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/collect/board/modes_text.h"
+#include "daemon/collect/lib/integral.h"
+#include "daemon/util/seam.h"
+
+#define LONGEST_NS UINT64_C(10000000000) /* or three periods of the source */
+
+struct energy_state {
+	struct metrics *metrics;
+	const struct metric *power; /* NULL: not there (any more) */
+	struct integral integral;
+	struct metric *total, *gap, *budget; /* NULL until there was a power/total */
+};
+
+static void take(struct energy_state *energy)
+{
+	uint64_t periods_ns = 3 * energy->power->source->interval_ns;
+	if (energy->power->t_ns != 0) {
+		integral_add(&energy->integral, energy->power->t_ns, energy->power->value,
+			periods_ns > LONGEST_NS ? periods_ns : LONGEST_NS);
+	}
+}
+
+static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
+{
+	struct energy_state *energy = ctx;
+	(void)t_ns;
+	if (energy->power && energy->power->source == source) {
+		take(energy);
+	}
+}
+
+static void on_retire(void *ctx, const struct metric *metric)
+{
+	struct energy_state *energy = ctx;
+	if (metric == energy->power) {
+		energy->power = NULL;
+	}
+}
+
+static void energy_close(void *state)
+{
+	struct energy_state *energy = state;
+	if (energy && energy->metrics) {
+		metrics_unobserve(energy->metrics, energy);
+	}
+	free(energy);
+}
+
+static int energy_open(
+	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	struct energy_state *energy = mem_zalloc(sizeof(*energy));
+	if (!energy) {
+		return -ENOMEM;
+	}
+	const struct metrics_observer observer = {on_commit, on_retire, energy};
+	int r = metrics_observe(ctx->core->metrics, observer);
+	if (r < 0) {
+		energy_close(energy);
+		return r;
+	}
+	energy->metrics = ctx->core->metrics;
+	*state = energy;
+	return 0;
+}
+
+static int find_power(const struct collector_context *ctx, struct energy_state *energy)
+{
+	energy->power = metrics_find(ctx->core->metrics, "power/total");
+	if (!energy->power) {
+		return 0;
+	}
+	int r = metrics_add(
+		ctx->core->metrics, ctx->source, "energy/total", UNIT_MILLIJOULES, &energy->total);
+	r = r < 0 ? r
+		  : metrics_add(ctx->core->metrics, ctx->source, "energy/gap_time", UNIT_SECONDS,
+			    &energy->gap);
+	r = r < 0 ? r
+		  : metrics_add(ctx->core->metrics, ctx->source, "budget/power", UNIT_PERCENT,
+			    &energy->budget);
+	if (r < 0) {
+		energy->total = energy->gap = energy->budget = NULL;
+		energy->power = NULL;
+		return r;
+	}
+	take(energy);
+	return 0;
+}
+
+/* power/total in percent of what the power mode allows. */
+static void set_budget(const struct modes *modes, struct energy_state *energy)
+{
+	const double budget_mw = modes ? modes_budget_mw(modes->power_mode_name) : 0;
+	if (!energy->power || isnan(energy->power->value)) {
+		metric_set_null(energy->budget, "power/total has no reading");
+	} else if (budget_mw > 0) {
+		metric_set(energy->budget, energy->power->value * 100 / budget_mw);
+	} else {
+		metric_set_null(energy->budget, modes && modes->have_power_mode
+							? "the power mode names no budget"
+							: "this machine has no power mode");
+	}
+}
+
+static int energy_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
+	char reason[SOURCE_REASON_SIZE])
+{
+	(void)now_ns;
+	(void)reason;
+	struct energy_state *energy = state;
+	int r = energy->power ? 0 : find_power(ctx, energy);
+	if (r < 0 || !energy->total) {
+		return r;
+	}
+	const struct integral *integral = &energy->integral;
+	energy->total->origin = integral->gap_ns > 0 ? "integral of power/total, gaps left out"
+						     : "integral of power/total";
+	metric_set(energy->gap, (double)integral->gap_ns / 1e9);
+	set_budget(ctx->core->modes, energy);
+	if (integral->seen) {
+		metric_set(energy->total, integral->millijoules);
+	} else {
+		metric_set_null(energy->total, "power/total has no reading yet");
+	}
+	return 0;
+}
+
+const struct collector_ops collector_energy = {
+	.name = "energy",
+	.open = energy_open,
+	.sample = energy_sample,
+	.close = energy_close,
+};

@@ -1,0 +1,58 @@
+/* What proc/<pid>/stat and status say. Parsing is pure; reading opens and closes: descriptors of
+ * processes are not kept. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/core/metrics/processes.h"
+#include "daemon/util/root.h"
+
+enum { PROC_COMM_SIZE = 80 };
+
+struct proc_stat {
+	char comm[PROC_COMM_SIZE]; /* any bytes; longer than 15 for kernel threads */
+	char state;
+	uint64_t flags;
+	uint64_t minor_faults, major_faults;
+	uint64_t user_ticks, system_ticks;
+	uint64_t threads;
+	uint64_t start_ticks;
+	uint64_t vms_bytes, rss_pages; /* 0 without memory (kernel thread, zombie) */
+	int priority, nice;
+	/* What follows is known only when the line goes that far. */
+	bool scheduling_known;
+	int last_core, rt_priority, policy;
+	uint64_t iodelay_ticks, guest_ticks;
+};
+
+struct proc_status {
+	double rss_bytes, vms_bytes, peak_rss_bytes; /* NAN = no line (kernel thread, zombie) */
+	uid_t uid;				     /* real; (uid_t)-1 = not told */
+	double voluntary, involuntary;		     /* switches of this thread; NAN = no line */
+	char cpus[PROCESS_CPUS_SIZE];		     /* may run on; cut after a comma and "..." */
+};
+
+/* The text of stat; the name ends at the last ')', whatever is in it. 0 or -EBADMSG. */
+int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret);
+void proc_status_parse(const char *text, struct proc_status *ret);
+
+/* The head of proc/<pid>/<name>: the length, -ENOENT when the process is gone, or another -errno.
+ */
+ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size);
+
+/* 0, -ENOENT when the process is gone, -EBADMSG, or another -errno. */
+int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);
+int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret);
+
+/* The command line, words separated by blanks, cut to size-1; *argv0: the length of the first word.
+ * The line's length (0 for kernel threads) or -errno. */
+ssize_t proc_cmdline_read(
+	const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0);
+
+/* MemTotal and MemAvailable in bytes, NAN where there is no such line. 0 or -errno. */
+int proc_memory_read(const struct root *root, double *total, double *available);
+/* MemTotal in bytes; NAN when it cannot be read. */
+double proc_memory_total(const struct root *root);

@@ -1,0 +1,35 @@
+/* What entry.c and entry_fetch.c share. */
+#pragma once
+
+#include "daemon/collect/sched/entry.h"
+
+void entry_report(
+	struct entry *entry, enum source_state state, const char *reason, uint64_t now_ns);
+
+/* Publishes: everything null, or what was set. */
+void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns);
+void entry_commit_values(struct entry *entry, uint64_t now_ns);
+
+/* One tick whose work began at started_ns. */
+void entry_account(struct source *source, uint64_t started_ns);
+
+/* The end of a sample: r and reason are its own. */
+void entry_conclude(
+	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
+
+/* Hands an open collector that fetches to the workers; closes it when that fails. */
+int entry_open_fetch(struct entry *entry);
+
+/* Has a worker probe. -ENOMEM. */
+int entry_probe(struct entry *entry, uint64_t now_ns);
+
+/* The end of an opening, well or not; what failed is closed. True when it is open. */
+bool entry_opened(
+	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
+
+/* When to look again for what could not be opened; soon: it only has to be closed first. */
+void entry_rest(struct entry *entry, bool soon, uint64_t now_ns);
+
+/* One tick of a source that fetches, and when to look at it again. */
+void entry_fetch(struct entry *entry, uint64_t now_ns);
+void entry_await(struct entry *entry);

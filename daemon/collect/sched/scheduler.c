@@ -1,0 +1,327 @@
+/* Runs the sources when they are due. All dues are multiples of the intervals on the monotonic
+ * clock, so one timer, armed for the earliest, wakes the loop once a second for all sources of a
+ * second; entry.c decides what happens then. */
+#include "daemon/collect/sched/scheduler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collect/sched/adaptive.h"
+#include "daemon/collect/sched/entry.h"
+#include "daemon/collect/sched/worker.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+/* Wishes have no wake-up of their own: they are looked at this often. */
+#define WISHES_EVERY_NS UINT64_C(1000000000)
+/* What the first answers of healthy files take, and much less than a start may. */
+#define FIRST_ANSWERS_NS UINT64_C(100000000)
+
+/* How long a stop waits for files to be closed; what hangs is left behind. */
+#define LAST_CLOSES_NS UINT64_C(100000000)
+
+struct scheduler {
+	uv_timer_t timer;
+	uv_async_t wake; /* a worker is done */
+	struct workers *workers;
+	struct core *core;
+	uint64_t interval_ns; /* [sampling] interval */
+	struct adaptive_options adaptive_options;
+	struct adaptive adaptive;
+	size_t entries;
+	struct entry *entry;
+	bool closing;
+	unsigned handles; /* that are not closed yet */
+	void (*done)(void *ctx);
+	void *done_ctx;
+};
+
+static const struct source_options *options_of(
+	const struct scheduler_options *options, const char *name)
+{
+	for (size_t i = 0; i < options->source_count; i++) {
+		if (strcmp(options->sources[i].name, name) == 0) {
+			return &options->sources[i];
+		}
+	}
+	return NULL;
+}
+
+static double value_of(const struct scheduler *scheduler, const char *name)
+{
+	const struct metric *metric = metrics_find(scheduler->core->metrics, name);
+	return metric ? metric->value : NAN;
+}
+
+static void apply_rate(struct scheduler *scheduler)
+{
+	uint64_t interval_ns = adaptive_interval(
+		&scheduler->adaptive, &scheduler->adaptive_options, scheduler->interval_ns);
+	bool normal = scheduler->adaptive.level == ADAPTIVE_NORMAL;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		entry_adapt(&scheduler->entry[i], normal ? 0 : interval_ns);
+	}
+	if (scheduler->core->counters) {
+		scheduler->core->counters->sampling_interval_ns = interval_ns;
+	}
+}
+
+static void adapt(struct scheduler *scheduler, uint64_t now_ns)
+{
+	double cpu = value_of(scheduler, "cpu/utilization");
+	double celsius = value_of(scheduler, "temperature/max");
+	if (!adaptive_observe(
+		    &scheduler->adaptive, &scheduler->adaptive_options, cpu, celsius, now_ns)) {
+		return;
+	}
+	apply_rate(scheduler);
+	timeline_add(scheduler->core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_INFO, "sampling",
+		"the machine is %s: the adaptive rate changes",
+		adaptive_level_name(scheduler->adaptive.level));
+}
+
+static void run_entries(
+	struct scheduler *scheduler, bool fetching, uint64_t now_ns, uint64_t *next_ns)
+{
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		struct entry *entry = &scheduler->entry[i];
+		if ((entry->ops->fetch != NULL) == fetching) {
+			entry_run(entry, now_ns);
+			*next_ns = entry->due_ns < *next_ns ? entry->due_ns : *next_ns;
+		}
+	}
+}
+
+uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
+{
+	if (scheduler->adaptive_options.enabled) {
+		adapt(scheduler, now_ns);
+	}
+	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
+	/* Those for the workers first: they are read while the loop reads the others. */
+	run_entries(scheduler, true, now_ns, &next_ns);
+	workers_go(scheduler->workers);
+	run_entries(scheduler, false, now_ns, &next_ns);
+	return next_ns;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm(struct scheduler *scheduler, uint64_t next_ns)
+{
+	uv_update_time(scheduler->timer.loop);
+	uint64_t now_ns = seam()->now_ns();
+	uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+	uv_timer_start(&scheduler->timer, on_timer, (wait_ns + 999999) / 1000000, 0);
+}
+
+/* True when there is more to wait for. */
+static bool take_answers(struct scheduler *scheduler)
+{
+	uint64_t now_ns = seam()->now_ns();
+	bool asked = false;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		asked = entry_take_answer(&scheduler->entry[i], now_ns) || asked;
+	}
+	workers_go(scheduler->workers);
+	return asked;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct scheduler *scheduler = timer->data;
+	workers_hush(scheduler->workers, true);
+	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	workers_hush(scheduler->workers, false);
+	(void)take_answers(scheduler);
+	arm(scheduler, next_ns);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct scheduler *scheduler = wake->data;
+	if (!scheduler->closing) {
+		(void)take_answers(scheduler);
+	}
+}
+
+void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns)
+{
+	do {
+		workers_wait(scheduler->workers, limit_ns);
+	} while (take_answers(scheduler));
+}
+
+static void take_options(struct scheduler *scheduler, const struct scheduler_options *options)
+{
+	scheduler->interval_ns = options->interval_ns;
+	scheduler->adaptive_options = options->adaptive;
+	scheduler->adaptive = (struct adaptive){.level = ADAPTIVE_NORMAL};
+	apply_rate(scheduler);
+}
+
+static void destroy(struct scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		entry_finish(&scheduler->entry[i]);
+	}
+	workers_leave(scheduler->workers);
+	free(scheduler->entry);
+	free(scheduler);
+}
+
+/* ", name" of each source in the state, after the title; nothing when there is none. */
+static size_t list_sources(const struct scheduler *scheduler, enum source_state state,
+	const char *title, char *text, size_t size)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		const struct source *source = scheduler->entry[i].ctx.source;
+		if (source->state == state && used < size) {
+			used += (size_t)snprintf(text + used, size - used, "%s%s",
+				used == 0 ? title : ", ", source->name);
+		}
+	}
+	return used < size ? used : size - 1;
+}
+
+static void log_sources(const struct scheduler *scheduler)
+{
+	char text[512] = "";
+	size_t active = 0, used = 0;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		active += scheduler->entry[i].ctx.source->state == SOURCE_OK;
+	}
+	used = list_sources(
+		scheduler, SOURCE_UNAVAILABLE, "; not on this machine: ", text, sizeof(text));
+	(void)list_sources(
+		scheduler, SOURCE_SUSPENDED, "; switched off: ", text + used, sizeof(text) - used);
+	log_info("%zu sources active%s", active, text);
+}
+
+int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
+	const struct root *real_root, const struct scheduler_options *options,
+	struct scheduler **ret)
+{
+	const struct collector_ops *const *list =
+		options->collectors ? options->collectors : collectors;
+	const struct collector_context ctx = {.root = root,
+		.real_root = real_root,
+		.core = core,
+		.loop = loop,
+		.keeper = options->keeper};
+	size_t count = 0;
+	while (list[count]) {
+		count++;
+	}
+	int r = -ENOMEM;
+	struct scheduler *scheduler = mem_zalloc(sizeof(*scheduler));
+	if (!scheduler) {
+		return r;
+	}
+	scheduler->entry = mem_calloc(count + 1, sizeof(scheduler->entry[0]));
+	if (!scheduler->entry) {
+		goto error;
+	}
+	r = workers_create(&scheduler->wake, root, real_root, &scheduler->workers);
+	if (r < 0) {
+		goto error;
+	}
+	for (size_t i = 0; i < count; i++) {
+		scheduler->entry[i].workers = scheduler->workers;
+		r = entry_init(&scheduler->entry[i], list[i], &ctx,
+			options_of(options, list[i]->name), options->interval_ns);
+		if (r < 0) {
+			goto error;
+		}
+		scheduler->entries++;
+	}
+	r = uv_async_init(loop, &scheduler->wake, on_wake);
+	if (r < 0) {
+		goto error;
+	}
+	uv_timer_init(loop, &scheduler->timer);
+	scheduler->wake.data = scheduler;
+	scheduler->timer.data = scheduler;
+	scheduler->handles = 2;
+	scheduler->core = core;
+	take_options(scheduler, options);
+	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	scheduler_wait(scheduler, FIRST_ANSWERS_NS);
+	log_sources(scheduler);
+	arm(scheduler, next_ns);
+	*ret = scheduler;
+	return 0;
+error:
+	destroy(scheduler);
+	return r;
+}
+
+void scheduler_configure(struct scheduler *scheduler, const struct scheduler_options *options)
+{
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		struct entry *entry = &scheduler->entry[i];
+		entry_configure(entry, options_of(options, entry->ops->name), options->interval_ns);
+	}
+	take_options(scheduler, options);
+}
+
+bool scheduler_healthy(const struct scheduler *scheduler, uint64_t now_ns)
+{
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		if (!entry_healthy(&scheduler->entry[i], now_ns)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* After the last handle, of the collectors' as well. */
+static void finish(void *ctx)
+{
+	struct scheduler *scheduler = ctx;
+	if (scheduler->handles > 0) {
+		return;
+	}
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		if (scheduler->entry[i].holds > 0) {
+			return;
+		}
+	}
+	void (*done)(void *ctx) = scheduler->done;
+	void *done_ctx = scheduler->done_ctx;
+	destroy(scheduler);
+	if (done) {
+		done(done_ctx);
+	}
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct scheduler *scheduler = handle->data;
+	scheduler->handles--;
+	finish(scheduler);
+}
+
+void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void *ctx)
+{
+	if (!scheduler || scheduler->closing) {
+		return;
+	}
+	scheduler->closing = true;
+	scheduler->done = done;
+	scheduler->done_ctx = ctx;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		scheduler->entry[i].released = finish;
+		scheduler->entry[i].released_ctx = scheduler;
+		entry_finish(&scheduler->entry[i]);
+	}
+	workers_go(scheduler->workers);
+	workers_wait(scheduler->workers, LAST_CLOSES_NS);
+	workers_leave(scheduler->workers);
+	scheduler->workers = NULL;
+	uv_close((uv_handle_t *)&scheduler->wake, on_closed);
+	uv_close((uv_handle_t *)&scheduler->timer, on_closed);
+}

@@ -1,0 +1,95 @@
+/*
+ * Configuration: INI through libinih, /etc/edgeprofd/edgeprofd.conf and drop-ins, into one plain
+ * struct. Everything is parsed into a new struct; nothing changes unless all of it is right.
+ */
+#pragma once
+
+#include "daemon/collect/sched/adaptive.h"
+#include "daemon/collect/sched/collector.h"
+#include "daemon/core/apps/advice.h"
+#include "daemon/core/apps/settings.h"
+#include "daemon/core/core.h"
+#include "daemon/publish/mqtt/mqtt.h"
+#include "daemon/recorder/recorder.h"
+#include "daemon/util/log.h"
+
+enum {
+	CONFIG_SOURCES_MAX = 32,
+	CONFIG_PROCESSES_MAX = 32,
+	CONFIG_ERRORS_MAX = 16,
+};
+
+struct config {
+	/* [daemon] */
+	char socket_group[64]; /* "" = sockets are 0666 */
+	char admin_group[64];
+	enum log_level log_level;
+	uint64_t max_connections, max_connections_per_uid, max_event_connections;
+	uint64_t max_mapping_bytes;
+	/* [sampling] */
+	uint64_t interval_ns;
+	struct adaptive_options adaptive;
+	/* [statistics] */
+	uint64_t stage_window, frame_window;
+	bool nearest; /* percentile_method */
+	/* [stages], [recorder] */
+	uint64_t stage_bytes, recorder_bytes;
+	struct recorder_options recorder;
+	/* [stage APP/STAGE], [frame APP] */
+	struct app_settings apps;
+	/* [history] */
+	uint64_t history_bytes;
+	bool history_persist;
+	char history_path[160]; /* of the state directory; "" = the usual one */
+	uint64_t history_persist_bytes;
+	uint64_t history_daily_bytes; /* that may be written in 24 h */
+	/* [source NAME] */
+	size_t sources;
+	struct source_options source[CONFIG_SOURCES_MAX];
+	/* [process NAME] */
+	size_t processes;
+	struct watch process[CONFIG_PROCESSES_MAX];
+	/* [alert NAME] */
+	size_t alerts;
+	struct alert_rule alert[ALERT_RULES_MAX];
+	bool alert_has_kind[ALERT_RULES_MAX];  /* above, below, equals or absent was given */
+	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
+	/* [advice]; critical_celsius is made of [alert temperature] */
+	struct advice_options advice;
+	/* [gauge] */
+	uint64_t gauge_expire_ns;
+	/* [mqtt] */
+	struct mqtt_options mqtt;
+	char mqtt_secret_at[512]; /* FILE:LINE of its username or password_file */
+	/* [statsd] */
+	bool statsd;
+	char statsd_udp[96]; /* as statsd_address_parse reads it; "" = no UDP */
+};
+
+/* What is wrong, each "FILE:LINE: what; what was expected". */
+struct config_errors {
+	size_t count; /* may exceed CONFIG_ERRORS_MAX: the rest is only counted */
+	char text[CONFIG_ERRORS_MAX][512];
+};
+
+/* Every key at its default, with the built-in alert rules. */
+void config_defaults(struct config *config);
+
+/* Defaults, then FILE (path NULL = /etc/edgeprofd/edgeprofd.conf, absent is fine), then drop-ins in
+ * the order of their names: those of FILE.d, or with path NULL those of edgeprofd.conf.d in
+ * /etc/edgeprofd, /run/edgeprofd and /usr/lib/edgeprofd (a name masks the same name of a later
+ * folder). 0, -EINVAL with errors filled, -ENOENT for an explicit path that is not there; another
+ * -errno when reading failed for a reason that may pass (-EIO, -EMFILE, -ENOMEM). */
+int config_load(const char *path, struct config *config, struct config_errors *errors);
+
+/* The part that config_load applies to each pair; also for tests. Section and key as in the file.
+ * 0, or -EINVAL with what is wrong in error. */
+int config_set(struct config *config, const char *section, const char *key, const char *value,
+	char *error, size_t size);
+
+/* Checks what only the whole can tell (an alert without a limit, a process without a pattern). */
+int config_check(const struct config *config, char *error, size_t size);
+
+/* Iterates over the keys of the plain sections and of one [source], [process], [alert]: for the
+ * test that config/edgeprofd.conf documents all of them. False at the end. */
+bool config_key_at(size_t index, const char **section, const char **key);

@@ -1,0 +1,268 @@
+/* Turns pressure into advice, with hysteresis; app_advice.c brings the inputs and tells changes. */
+#include "daemon/core/apps/advice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the inputs of one moment ask for. */
+struct demand {
+	enum proto_advice_level level;
+	bool known, calm;
+	char reason[ADVICE_REASON];
+};
+
+void advice_defaults(struct advice_options *options)
+{
+	*options = (struct advice_options){
+		.enabled = true,
+		.reduce_headroom = 8,
+		.minimal_headroom = 3,
+		.miss_share = 20,
+		.recover_after_ns = UINT64_C(30000000000),
+		.critical_celsius = NAN,
+	};
+}
+
+const char *advice_level_name(enum proto_advice_level level)
+{
+	switch (level) {
+	case PROTO_ADVICE_NONE:
+		return "none";
+	case PROTO_ADVICE_FULL:
+		return "full";
+	case PROTO_ADVICE_REDUCED:
+		return "reduced";
+	case PROTO_ADVICE_MINIMAL:
+		return "minimal";
+	}
+	return "none";
+}
+
+/* The frames of the window, of this level only. */
+static struct advice_seen note_frames(
+	struct advice *advice, const struct advice_input *input, uint64_t now_ns)
+{
+	struct advice_seen *window = advice->window;
+	size_t seen = advice->seen;
+	if (seen > 0 && (input->judged < window[seen - 1].judged ||
+				input->misses < window[seen - 1].misses ||
+				input->frames < window[seen - 1].frames)) {
+		seen = 0; /* counted anew */
+	}
+	if (seen == ADVICE_WINDOW) {
+		memmove(window, window + 1, --seen * sizeof(*window));
+	}
+	window[seen++] = (struct advice_seen){now_ns, input->frames, input->judged, input->misses};
+	advice->seen = seen;
+	return (struct advice_seen){now_ns - window[0].t_ns, input->frames - window[0].frames,
+		input->judged - window[0].judged, input->misses - window[0].misses};
+}
+
+static double limit_of(const struct advice_options *options, enum proto_advice_level level)
+{
+	return level == PROTO_ADVICE_MINIMAL ? options->minimal_headroom : options->reduce_headroom;
+}
+
+static void ask_headroom(const struct advice *advice, const struct advice_options *options,
+	const struct advice_input *input, struct demand *demand)
+{
+	double headroom = input->headroom_celsius;
+	if (isnan(headroom)) {
+		return;
+	}
+	demand->known = true;
+	demand->calm &= headroom > limit_of(options, advice->level) + ADVICE_DISTANCE_CELSIUS;
+	if (headroom > options->reduce_headroom && headroom > options->minimal_headroom) {
+		return;
+	}
+	demand->level =
+		headroom <= options->minimal_headroom ? PROTO_ADVICE_MINIMAL : PROTO_ADVICE_REDUCED;
+	snprintf(demand->reason, sizeof(demand->reason), "headroom %.1f °C of %s", headroom,
+		input->headroom_of);
+}
+
+static void ask_throttled(const struct advice_input *input, struct demand *demand)
+{
+	demand->known |= input->throttled != THROTTLE_UNKNOWN;
+	if (input->throttled != THROTTLE_YES) {
+		return;
+	}
+	demand->calm = false;
+	if (demand->level < PROTO_ADVICE_REDUCED) {
+		demand->level = PROTO_ADVICE_REDUCED;
+		snprintf(demand->reason, sizeof(demand->reason), "the hardware throttles");
+	}
+}
+
+/* Misses tell that a level does not do, not which one would: one step more, once it has shown. */
+static void ask_misses(const struct advice *advice, const struct advice_options *options,
+	const struct advice_input *input, const struct advice_seen *span, uint64_t now_ns,
+	struct demand *demand)
+{
+	demand->known |= input->has_deadline;
+	if (!input->has_deadline || span->judged < ADVICE_MIN_FRAMES) {
+		return;
+	}
+	double share = 100.0 * (double)span->misses / (double)span->judged;
+	demand->calm &= share <= options->miss_share / 2;
+	bool settled =
+		advice->level <= PROTO_ADVICE_FULL || now_ns - advice->since_ns >= ADVICE_SETTLE_NS;
+	if (share <= options->miss_share || !settled) {
+		return;
+	}
+	enum proto_advice_level level =
+		advice->level <= PROTO_ADVICE_FULL ? PROTO_ADVICE_REDUCED : PROTO_ADVICE_MINIMAL;
+	if (level > demand->level) {
+		demand->level = level;
+		snprintf(demand->reason, sizeof(demand->reason),
+			"%.0f %% of frames missed their deadline", share);
+	}
+}
+
+static void enter(struct advice *advice, enum proto_advice_level level, uint64_t now_ns)
+{
+	advice->level = level;
+	advice->since_ns = now_ns;
+	advice->pressed_ns = advice->calm_ns = 0;
+	advice->seen = 0;
+}
+
+static void raise_level(
+	struct advice *advice, const struct advice_options *options, uint64_t now_ns)
+{
+	bool soon = advice->lowered_ns > 0 &&
+		    now_ns - advice->lowered_ns < 2 * options->recover_after_ns;
+	advice->wait_ns = soon ? 2 * advice->wait_ns : options->recover_after_ns;
+	enter(advice, advice->pressed_level, now_ns);
+}
+
+/* Asked for more for long enough? */
+static void press(struct advice *advice, const struct advice_options *options,
+	const struct demand *demand, uint64_t now_ns)
+{
+	if (demand->level <= advice->level) {
+		advice->pressed_ns = 0;
+		return;
+	}
+	if (advice->pressed_ns == 0 || demand->level < advice->pressed_level) {
+		advice->pressed_level = demand->level;
+	}
+	advice->pressed_ns = advice->pressed_ns ? advice->pressed_ns : now_ns;
+	if (now_ns - advice->pressed_ns >= ADVICE_HOLD_NS) {
+		memcpy(advice->reason, demand->reason, sizeof(advice->reason));
+		raise_level(advice, options, now_ns);
+	}
+}
+
+/* Calm for long enough? */
+static void relax(struct advice *advice, const struct advice_options *options,
+	const struct demand *demand, uint64_t now_ns)
+{
+	uint64_t least = options->recover_after_ns, most = ADVICE_PATIENCE * least;
+	if (advice->level == PROTO_ADVICE_FULL || !demand->calm) {
+		advice->calm_ns = 0;
+		return;
+	}
+	advice->wait_ns = advice->wait_ns < least  ? least
+			  : advice->wait_ns > most ? most
+						   : advice->wait_ns;
+	advice->calm_ns = advice->calm_ns ? advice->calm_ns : now_ns;
+	if (now_ns - advice->calm_ns >= advice->wait_ns) {
+		snprintf(advice->reason, sizeof(advice->reason), "calm for %.0f s",
+			(double)(now_ns - advice->calm_ns) / 1e9);
+		enter(advice, (enum proto_advice_level)(advice->level - 1), now_ns);
+		advice->lowered_ns = now_ns;
+	}
+}
+
+/* The level in numbers: of every three frames, and of what the rate is or should be. */
+static void derive(struct advice *advice, double wanted_fps)
+{
+	double base = wanted_fps > 0 ? wanted_fps : advice->typical_fps;
+	advice->skip_frames = 0;
+	advice->of_frames = 1;
+	advice->target_fps = wanted_fps;
+	if (advice->level > PROTO_ADVICE_FULL) {
+		advice->skip_frames = advice->level == PROTO_ADVICE_REDUCED ? 1 : 2;
+		advice->of_frames = ADVICE_OF_FRAMES;
+		advice->target_fps =
+			base * (ADVICE_OF_FRAMES - advice->skip_frames) / (double)ADVICE_OF_FRAMES;
+	}
+}
+
+/* Nothing to judge by. What was seen before counts on as long as calm would take. */
+static bool blind(struct advice *advice, const struct advice_options *options, uint64_t now_ns)
+{
+	advice->calm_ns = advice->pressed_ns = 0;
+	advice->blind_ns = advice->blind_ns ? advice->blind_ns : now_ns;
+	if (advice->level != PROTO_ADVICE_NONE &&
+		now_ns - advice->blind_ns < options->recover_after_ns) {
+		return false;
+	}
+	return advice_clear(advice, "no thermal zone, no throttle state, no deadline", now_ns);
+}
+
+/* About half a minute's mean: the base must not follow every hiccup. */
+static void learn_rate(
+	struct advice *advice, const struct demand *demand, const struct advice_seen *span)
+{
+	if (advice->level != PROTO_ADVICE_FULL || demand->level != PROTO_ADVICE_FULL ||
+		span->frames == 0 || span->t_ns == 0) {
+		return;
+	}
+	double fps = (double)span->frames * 1e9 / (double)span->t_ns;
+	advice->typical_fps += advice->typical_fps > 0 ? (fps - advice->typical_fps) / 30 : fps;
+}
+
+bool advice_update(struct advice *advice, const struct advice_options *options,
+	const struct advice_input *input, uint64_t now_ns)
+{
+	if (!options->enabled) {
+		return advice_clear(advice, "switched off ([advice] enabled)", now_ns);
+	}
+	uint64_t word = advice_word(advice);
+	struct demand demand = {.level = PROTO_ADVICE_FULL, .calm = true};
+	struct advice_seen span = note_frames(advice, input, now_ns);
+	ask_headroom(advice, options, input, &demand);
+	ask_throttled(input, &demand);
+	ask_misses(advice, options, input, &span, now_ns, &demand);
+	if (!demand.known) {
+		return blind(advice, options, now_ns);
+	}
+	advice->blind_ns = 0;
+	if (advice->level == PROTO_ADVICE_NONE) {
+		advice->level = PROTO_ADVICE_FULL;
+		advice->since_ns = now_ns;
+		snprintf(advice->reason, sizeof(advice->reason), "nothing presses");
+	}
+	learn_rate(advice, &demand, &span);
+	press(advice, options, &demand, now_ns);
+	relax(advice, options, &demand, now_ns);
+	derive(advice, input->target_fps);
+	return advice_word(advice) != word;
+}
+
+bool advice_clear(struct advice *advice, const char *reason, uint64_t now_ns)
+{
+	bool changed = advice_word(advice) != 0;
+	struct advice none = {.serial = advice->serial, .since_ns = advice->since_ns};
+	if (changed || none.since_ns == 0) {
+		none.since_ns = now_ns;
+	}
+	snprintf(none.reason, sizeof(none.reason), "%s", reason);
+	*advice = none;
+	return changed;
+}
+
+uint64_t advice_word(const struct advice *advice)
+{
+	double mfps = advice->target_fps * 1000 + 0.5;
+	const struct proto_advice word = {
+		.level = advice->level,
+		.skip_frames = (uint8_t)advice->skip_frames,
+		.of_frames = (uint8_t)advice->of_frames,
+		.target_mfps = mfps > 1 && mfps < UINT32_MAX ? (uint32_t)mfps : 0,
+	};
+	return proto_advice_pack(&word);
+}

@@ -1,0 +1,390 @@
+/*
+ * Who is instrumented: apps by name and uid, their processes, and what stays of those that went.
+ * ingest calls attach and detach; app_records.c and app_metrics.c do the work in between.
+ */
+#include "daemon/core/apps/apps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/util/seam.h"
+
+/* USER_HZ is 100 wherever Linux runs. */
+#define TICK_NS UINT64_C(10000000)
+
+int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
+	const struct apps_options *options, struct apps **ret)
+{
+	struct apps *apps = mem_zalloc(sizeof(*apps));
+	if (!apps) {
+		return -ENOMEM;
+	}
+	size_t window = options->stage_window;
+	if (window < 2 * options->frame_window) {
+		window = 2 * options->frame_window;
+	}
+	apps->scratch = mem_calloc(window, sizeof(*apps->scratch));
+	apps->select_scratch = mem_calloc(3 * options->stage_window, sizeof(uint64_t));
+	if (!apps->scratch || !apps->select_scratch) {
+		apps_destroy(apps);
+		return -ENOMEM;
+	}
+	apps->metrics = metrics;
+	apps->source = source;
+	apps->timeline = timeline;
+	apps->inherited_serial = timeline_last_serial(timeline);
+	apps->options = *options;
+	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
+	apps->gauge_expire_ns = GAUGE_EXPIRE_NS;
+	apps->new_left = SIZE_MAX;
+	advice_defaults(&apps->advice);
+	*ret = apps;
+	return 0;
+}
+
+void apps_destroy(struct apps *apps)
+{
+	if (!apps) {
+		return;
+	}
+	for (size_t i = 0; i < apps->count; i++) {
+		app_destroy(apps->app[i]);
+	}
+	apps_forget_sum(apps);
+	app_save_destroy(apps);
+	free(apps->scratch);
+	free(apps->select_scratch);
+	free(apps->marks);
+	events_destroy(apps->events);
+	free(apps);
+}
+
+static size_t app_index(const struct apps *apps, const char *name)
+{
+	size_t i = 0;
+	while (i < apps->count && strcmp(apps->app[i]->name, name) != 0) {
+		i++;
+	}
+	return i;
+}
+
+void apps_configure_rules(struct apps *apps, app_rules_lookup *lookup, void *ctx)
+{
+	apps->rules = lookup;
+	apps->rules_ctx = ctx;
+}
+
+struct app_rules apps_rules_of(const struct apps *apps, const char *app)
+{
+	const struct app_rules *rules = apps->rules ? apps->rules(apps->rules_ctx, app) : NULL;
+	return rules ? *rules : (struct app_rules){.reserved = false};
+}
+
+int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx)
+{
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (!apps->displacer[i].displace) {
+			apps->displacer[i].displace = displace;
+			apps->displacer[i].ctx = ctx;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void apps_unobserve_displace(struct apps *apps, void *ctx)
+{
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (apps->displacer[i].ctx == ctx) {
+			apps->displacer[i].displace = NULL;
+			apps->displacer[i].ctx = NULL;
+		}
+	}
+}
+
+/* The name goes to a user who takes precedence. False: somebody keeps a process. */
+static bool displace(struct apps *apps, const struct app *app, uid_t uid, uint64_t now_ns)
+{
+	if (app->processes > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"the name goes to uid %u: the app of uid %u is detached", (unsigned)uid,
+			(unsigned)app->uid);
+	}
+	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
+		if (apps->displacer[i].displace) {
+			apps->displacer[i].displace(apps->displacer[i].ctx, app);
+		}
+	}
+	return app->processes == 0;
+}
+
+/* Finds or makes the app of this name and uid. */
+static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_ns, struct app **ret,
+	bool *fresh)
+{
+	size_t index = app_index(apps, name);
+	const struct app_rules rules = apps_rules_of(apps, name);
+	if (rules.reserved && rules.user != uid) {
+		return -EPERM;
+	}
+	if (index < apps->count) {
+		struct app *app = apps->app[index];
+		if (app->uid == uid) {
+			*ret = app;
+			return 0;
+		}
+		bool held = app->processes > 0 ||
+			    now_ns < app->last_seen_ns + APP_NAME_HOLD_S * 1000000000ull;
+		bool precedes = rules.reserved || uid == 0;
+		if (held && !(precedes && displace(apps, app, uid, now_ns))) {
+			return -EACCES;
+		}
+		app_retire(apps, index);
+	}
+	if (apps->count == APPS_MAX && !apps_retire_gone(apps)) {
+		return -ENOSPC;
+	}
+	struct app *app = mem_zalloc(sizeof(*app));
+	if (!app) {
+		return -ENOMEM;
+	}
+	snprintf(app->name, sizeof(app->name), "%s", name);
+	app->uid = uid;
+	app->known_ns = now_ns;
+	app->since_ns = now_ns;
+	app->last_seen_ns = now_ns;
+	app->run = 1;
+	advice_clear(&app->advice, "not judged yet", now_ns);
+	apps->app[apps->count++] = app;
+	*fresh = true;
+	*ret = app;
+	return 0;
+}
+
+/* The timeline outlives the daemon: what one before this one logged has not started now. A new
+ * process of that pid started after the entry. */
+static bool has_logged_start(
+	const struct apps *apps, const char *name, const char *text, uint64_t start_ticks)
+{
+	const uint64_t started_ns = start_ticks * TICK_NS;
+	for (uint64_t serial = apps->inherited_serial; serial > 0 && start_ticks > 0; serial--) {
+		const struct timeline_entry *entry = timeline_from(apps->timeline, serial);
+		if (!entry || entry->serial != serial || entry->boot_seq != 0 ||
+			entry->t_ns < started_ns) {
+			break;
+		}
+		if (entry->kind == TIMELINE_APP && strcmp(entry->subject, name) == 0 &&
+			strcmp(entry->text, text) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_start(
+	struct apps *apps, const struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
+{
+	char text[40] = "started";
+	if (pid > 0) {
+		snprintf(text, sizeof(text), "started (pid %d)", (int)pid);
+	}
+	if (!has_logged_start(apps, app->name, text, start_ticks) &&
+		apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+		timeline_add(
+			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "%s", text);
+	}
+}
+
+int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
+	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret)
+{
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(name, strlen(name), clean);
+	struct app_process *process = mem_zalloc(sizeof(*process));
+	if (!process) {
+		return -ENOMEM;
+	}
+	struct app *app;
+	bool fresh = false;
+	int r = app_of(apps, clean, uid, now_ns, &app, &fresh);
+	if (r == 0 && app->processes == APP_PROCESSES_MAX) {
+		r = -ENOSPC;
+	}
+	if (r < 0) {
+		free(process);
+		return r;
+	}
+	*process = (struct app_process){
+		.app = app,
+		.pid = pid,
+		.start_ticks = start_ticks,
+		.attached_ns = now_ns,
+		.mapping_size = mapping_size,
+	};
+	bool goes_on =
+		app->processes > 0 || app->end == PROCESS_RELEASED ||
+		(start_ticks > 0 && pid == app->last_pid && start_ticks == app->last_start_ticks);
+	if (!fresh && !goes_on) {
+		app_run_begin(apps, app, now_ns);
+	}
+	if (fresh) {
+		app_restore(apps, app, pid, start_ticks, now_ns);
+	}
+	app->last_words[0] = '\0';
+	app->last_pid = pid;
+	app->last_start_ticks = start_ticks;
+	app->starts++;
+	app->restarts += !fresh;
+	process->tied.serial = (uint16_t)app->restarts;
+	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
+	app->process[app->processes++] = process;
+	add_start(apps, app, pid, start_ticks, now_ns);
+	*ret = process;
+	return 0;
+}
+
+static void tell_end(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
+{
+	struct app *app = process->app;
+	switch (how) {
+	case PROCESS_RELEASED:
+		return;
+	case PROCESS_ENDED:
+		app->last_words[0] = '\0';
+		if (apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+				"%s", process->cause[0] ? process->cause : "ended");
+		}
+		return;
+	case PROCESS_DIED:
+	case PROCESS_KILLED:
+		break;
+	}
+	/* the newest open stage is the innermost one */
+	const struct app_open_stage *open =
+		process->open_count ? &process->open[process->open_count - 1] : NULL;
+	const char *cause = process->cause[0] ? process->cause : "died";
+	if (!open) {
+		snprintf(app->last_words, sizeof(app->last_words), "%s", cause);
+	} else if (open->frame == PROTO_NO_FRAME) {
+		snprintf(
+			app->last_words, sizeof(app->last_words), "%s in `%s`", cause, open->stage);
+	} else {
+		snprintf(app->last_words, sizeof(app->last_words), "%s in `%s`, frame %" PRIu64,
+			cause, open->stage, open->frame);
+	}
+	if (apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"%s", app->last_words);
+	}
+}
+
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add)
+{
+	sum->sent += add->sent;
+	sum->received += add->received;
+	sum->dropped += add->dropped;
+	sum->in_ring += add->in_ring;
+	sum->invalid += add->invalid;
+}
+
+void apps_detach(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
+{
+	struct app *app = process->app;
+	app_by_id_apply(apps, process, true);
+	app_frames_gone(apps, process);
+	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
+		app_accounting_add(&app->past, &process->accounting);
+	}
+	tell_end(apps, process, how, now_ns);
+	app_hang_forget(app, process, NULL);
+	app->marks_refused += process->marks_refused;
+	size_t i = 0;
+	while (app->process[i] != process) {
+		i++;
+	}
+	app->processes--;
+	memmove(&app->process[i], &app->process[i + 1],
+		(app->processes - i) * sizeof(struct app_process *));
+	app->process[app->processes] = NULL;
+	for (i = 0; i < PROTO_DECLARATIONS; i++) {
+		if (process->stages[i]) {
+			process->stages[i]->users--;
+		}
+	}
+	app_process_destroy(process);
+	app->last_seen_ns = now_ns;
+	app->end = how;
+	if (app->processes > 0) {
+		return;
+	}
+	app->hangs.count = 0;
+	app_values_end(app);
+	for (i = 0; i < app->stages; i++) {
+		stage_abandon(app->stage[i]);
+	}
+	if (how != PROCESS_RELEASED) {
+		app_save_forget_run(apps, app);
+	}
+	for (i = 0; i < APPS_OBSERVERS && how != PROCESS_RELEASED; i++) {
+		if (apps->observer[i].ended) {
+			apps->observer[i].ended(apps->observer[i].ctx, app, how, now_ns);
+		}
+	}
+}
+
+int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (!apps->observer[i].ended) {
+			apps->observer[i].ended = ended;
+			apps->observer[i].ctx = ctx;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void apps_unobserve_end(struct apps *apps, void *ctx)
+{
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (apps->observer[i].ctx == ctx) {
+			apps->observer[i].ended = NULL;
+			apps->observer[i].ctx = NULL;
+		}
+	}
+}
+
+bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
+{
+	return app_told_may(&apps->told, uid, level, now_ns);
+}
+
+void apps_tell_untold(struct apps *apps, uint64_t now_ns)
+{
+	uid_t uid;
+	uint64_t count = app_told_untold(&apps->told, now_ns, &uid);
+	if (count > 0) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
+			"%" PRIu64 " more entries about apps of uid %u were left out", count,
+			(unsigned)uid);
+	}
+}
+
+struct app *apps_at(struct apps *apps, size_t index)
+{
+	return index < apps->count ? apps->app[index] : NULL;
+}
+
+struct app *apps_find(struct apps *apps, const char *name)
+{
+	size_t index = app_index(apps, name);
+	return index < apps->count ? apps->app[index] : NULL;
+}

@@ -1,0 +1,236 @@
+/*
+ * Instrumented apps: app = (name, uid) ⊃ processes (pid, start time) ⊃ threads, their stages and
+ * frame streams. ingest feeds it attachments and validated copies of records; time is an argument.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/core/apps/advice.h"
+#include "daemon/core/apps/energy.h"
+#include "daemon/core/apps/hang.h"
+#include "daemon/core/apps/marks.h"
+#include "daemon/core/apps/values.h"
+#include "daemon/core/frames/app_frames.h"
+#include "daemon/core/frames/frames.h"
+#include "daemon/core/frames/loop.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/stages/stages.h"
+#include "daemon/core/timeline/timeline.h"
+#include "proto/mapping.h"
+
+enum {
+	APPS_MAX = 64,
+	APP_PROCESSES_MAX = 64,
+	APP_STAGES_MAX = 128,
+	STAGES_MAX = 256,     /* over all apps */
+	APP_NAME_HOLD_S = 60, /* a name stays its uid's this long after the last process */
+	APP_BY_ID_MAX = 4096, /* begins and ends by id of a process that wait for a drain's end */
+	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
+	APP_OTHER_NAMES = 8,  /* names kept of stages that went into __other__ */
+	APPS_OBSERVERS = 4,
+	APPS_DISPLACERS = 4,
+	APP_RUNS_KEPT = 8, /* previous runs of an app */
+};
+
+/* The stage that takes what the limits leave no room for. */
+#define APP_STAGE_OTHER "__other__"
+
+struct app;
+
+/* sent = received + dropped + in_ring, of one mapping; filled by ingest after each drain. */
+struct app_accounting {
+	uint64_t sent, received, dropped, in_ring;
+	uint64_t invalid; /* received records that were not believable (counted in received) */
+};
+
+enum process_end {
+	PROCESS_ENDED,
+	PROCESS_DIED,	  /* a crash signal, or an unexplained end */
+	PROCESS_KILLED,	  /* SIGKILL */
+	PROCESS_RELEASED, /* it lives on, only the daemon lets go: nothing to tell */
+};
+
+struct app_open_stage {
+	char stage[PROTO_NAME_SIZE];
+	uint64_t frame; /* PROTO_NO_FRAME = none */
+	uint64_t start_ns;
+	uint32_t tid;	 /* as the daemon sees it; 0 = not known */
+	uint32_t ns_tid; /* as the process sees it; 0 = not known */
+	uint16_t index;	 /* declaration */
+};
+
+struct app_process {
+	struct app *app;
+	pid_t pid;	      /* as the daemon sees it; 0 = not visible */
+	pid_t ns_pid;	      /* as the process sees it (a container's); 0 = not known */
+	uint64_t start_ticks; /* field 22 of /proc/pid/stat; 0 = unknown */
+	uint64_t attached_ns;
+	uint32_t mapping_size;
+	struct app_accounting accounting;
+	uint32_t threads;		/* slots in use at the last drain */
+	struct app_open_stage open[16]; /* at the last drain, oldest first */
+	uint32_t open_count;
+	uint64_t marks_refused; /* beyond APP_MARKS_MAX */
+	/* private to apps.c and app_*.c, by declaration index */
+	struct proto_declaration *declaration[PROTO_DECLARATIONS]; /* NULL = not declared */
+	struct stage *stages[PROTO_DECLARATIONS]; /* NULL until its first event: marks have none */
+	bool other[PROTO_DECLARATIONS];		  /* goes into __other__ */
+	bool grew[PROTO_DECLARATIONS];		  /* its memory growth was measured once */
+	uint8_t declared;
+	uint32_t marks;	 /* since the last sample */
+	uint64_t id_key; /* keeps equal ids of two processes apart */
+	struct app_by_id *by_id;
+	struct app_process_frames tied;
+	struct app_slots *slots; /* NULL until the first nested stage or cost */
+	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
+	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
+	char cause[32]; /* why it died, "died of SIGSEGV"; "" = not known; by ingest */
+	bool met[PROTO_DECLARATIONS]; /* apps_meet() */
+};
+
+/*
+ * An app with the statistics of its current or latest run (app_runs.h). A previous run is an object
+ * of the same kind without processes, log and values, so that whatever reads the statistics of an
+ * app reads those of a previous run, too.
+ */
+struct app {
+	char name[PROTO_NAME_SIZE];
+	uid_t uid;
+	uint64_t known_ns;     /* when the app was first seen: with name and uid its identity */
+	uint64_t run;	       /* 1, 2, … of the app */
+	uint64_t since_ns;     /* first attachment of the run: its statistics count from here */
+	uint64_t last_seen_ns; /* end of the last process; meaningful when processes == 0 */
+	size_t runs;	       /* previous ones that are kept */
+	struct app *previous[APP_RUNS_KEPT]; /* the newest first */
+	size_t bytes;			     /* of a previous run: what keeping it takes */
+	size_t processes;
+	struct app_process *process[APP_PROCESSES_MAX];
+	size_t stages;
+	struct stage *stage[APP_STAGES_MAX]; /* in first-seen order */
+	struct frames *frames;		     /* NULL until the first frame */
+	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
+	struct app_energy energy;
+	struct app_loop loop;	    /* app_loop.h */
+	struct events_log *log;	    /* its raw records; NULL until the first */
+	struct app_accounting past; /* sums over processes of the run that went */
+	uint64_t restarts;	    /* processes of the app beyond the first */
+	uint64_t starts;	    /* processes of the run */
+	pid_t last_pid;		    /* of the newest process … */
+	uint64_t last_start_ticks;  /* … that may attach again, and goes on with its run */
+	/* of a run that was there before the daemon: */
+	uint64_t covers_since_ns;   /* its statistics begin here; 0 = with the run */
+	uint64_t missing;	    /* records, at most, that they miss from before */
+	struct saved_app *restored; /* what was saved of it; NULL */
+	enum process_end end;	    /* of the last process; meaningful when processes == 0 */
+	char last_words[160];	    /* "died in `infer`, frame 8841"; "" = none */
+	struct app_values *values;  /* NULL until the first gauge or counter */
+	struct app_hangs hangs;
+	uint64_t marks_refused; /* of processes that went */
+	struct advice advice;	/* app_advice.h */
+};
+
+struct apps;
+
+struct apps_options {
+	size_t stage_window;  /* events of a stage's recent window: 1024 */
+	size_t frame_window;  /* deltas of a frame stream's window: 300 */
+	size_t stage_memory;  /* bytes of all stages together; 0 = 8 MiB */
+	size_t events_memory; /* bytes of raw records of all apps; 0 = 4 MiB */
+};
+
+/* Does not own metrics and timeline. -ENOMEM. */
+int apps_create(struct metrics *metrics, struct source *source, struct timeline *timeline,
+	const struct apps_options *options, struct apps **ret);
+void apps_destroy(struct apps *apps);
+
+/* Processes of the app must be detached now: their name goes to another user. Called within
+ * apps_attach. */
+typedef void apps_displace_observer(void *ctx, const struct app *app);
+int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx);
+void apps_unobserve_displace(struct apps *apps, void *ctx);
+
+/* A process attached. name is cleaned here. -EPERM: the name is reserved for another user; -EACCES:
+ * another uid owns the name (until 60 s after its last process), and this one has no precedence:
+ * the name is not reserved for it, nor is it root; -ENOSPC: 64 apps or 64 processes of the app;
+ * -ENOMEM. An app without processes is retired (metrics too) when its place is needed. */
+int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
+	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret);
+
+/* A declaration became visible (index below PROTO_DECLARATIONS, once each). Past the limits it goes
+ * into the app's stage __other__, counted. */
+void apps_declare(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct proto_declaration *copy);
+
+/* One record, a private copy. Anything may be in it: what is not believable (undeclared stage,
+ * unknown kind, start over a second in the future, end before the process attached minus a day,
+ * duration over a day) is counted invalid and changes nothing else. */
+void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, uint64_t now_ns);
+
+/* Names cost most when they are seen for the first time: from now on that may happen so many times.
+ * SIZE_MAX = without limit, as at the beginning. */
+void apps_allow_new(struct apps *apps, size_t count);
+size_t apps_new_left(const struct apps *apps);
+/* Before the first record of a declaration; true: its record may be taken. False: so many came
+ * already, after the next apps_allow_new(). */
+bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index);
+
+/* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched
+ * here, in the order of time: an end without its begin (and a begin over an open one) waits for one
+ * more pass, because the other half may have been published in a slot that had just been read. */
+void apps_drained(struct apps *apps, struct app_process *process);
+
+/* The open stages as of this drain: clear, then add each, oldest first; what does not fit pushes
+ * the oldest out. */
+void apps_open_clear(struct app_process *process);
+void apps_open_add(struct app_process *process, const struct proto_open_stage *copy, uint32_t tid,
+	uint32_t ns_tid);
+
+/* The process is gone and its mapping drained. Writes the timeline's last words from open[]. The
+ * pointer is dead afterwards. */
+void apps_detach(
+	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns);
+
+/* Ahead of apps_sample(): looks into the windows of at most n stages, which is most of its work.
+ * True when stages are left; what is never looked at ahead is looked at by apps_sample(). */
+bool apps_sample_ahead(struct apps *apps, size_t n);
+
+/* Statistics of the interval become metrics: stage/<app>/<stage>/…, frame/<app>/…, and the
+ * interval's sums start anew. Call at the interval; commits the source. */
+void apps_sample(struct apps *apps, uint64_t now_ns);
+
+/* The raw records that are kept, of all apps. */
+struct events_usage;
+void apps_events_usage(const struct apps *apps, struct events_usage *ret);
+
+struct app *apps_at(
+	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
+struct app *apps_find(struct apps *apps, const char *name);
+size_t apps_stages(const struct apps *apps);
+uint64_t apps_stages_refused(const struct apps *apps);
+/* "app/stage" of the index-th newest that went into __other__, of APP_OTHER_NAMES; NULL past the
+ * end. */
+const char *apps_other_name(const struct apps *apps, size_t index);
+/* Apps of this user that have a process. */
+size_t apps_of_uid(const struct apps *apps, uid_t uid);
+size_t apps_running(const struct apps *apps); /* of any user */
+
+/* Whether one more entry about this user's apps may go on the timeline; what may not is counted
+ * and told in one line (app_told.h). */
+bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns);
+uint64_t apps_untold(const struct apps *apps);
+
+/* The last process of an app ended or died: its last words, statistics, marks and accounts are as
+ * they will be told until it comes back or its place is needed. Called within apps_detach, not when
+ * only the daemon lets go; must not call functions that change apps. -ENOSPC. */
+typedef void apps_end_observer(
+	void *ctx, const struct app *app, enum process_end how, uint64_t now_ns);
+int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx);
+void apps_unobserve_end(struct apps *apps, void *ctx);
+/* Sums over present and past processes of the app. */
+uint64_t app_marks_refused(const struct app *app);
+void app_accounting(const struct app *app, struct app_accounting *ret);

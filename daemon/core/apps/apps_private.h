@@ -1,0 +1,263 @@
+/* What the files of the app registry share: apps.c (who is there), app_records.c (what they say),
+ * app_metrics.c (what becomes of it). */
+#pragma once
+
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/rules.h"
+#include "daemon/core/apps/told.h"
+#include "daemon/core/runs/runs.h"
+#include "daemon/core/stages/app_stages.h"
+
+struct app_marks;
+
+struct apps {
+	struct metrics *metrics;
+	struct source *source;
+	struct timeline *timeline;
+	uint64_t inherited_serial; /* newest entry of the timeline before this process */
+	struct apps_options options;
+	size_t count;
+	struct app *app[APPS_MAX];
+	size_t stages;
+	size_t new_left; /* apps_allow_new() */
+	uint64_t stages_refused;
+	uint64_t sampled_ns;   /* 0 = never */
+	double *scratch;       /* for a window of either kind */
+	struct events *events; /* NULL until the first record */
+	struct app_energy_meter energy;
+	frames_settings_lookup *frame_settings; /* NULL = none */
+	void *frame_settings_ctx;
+	app_rules_lookup *rules; /* NULL = none */
+	void *rules_ctx;
+	struct {
+		apps_displace_observer *displace;
+		void *ctx;
+	} displacer[APPS_DISPLACERS];
+	uint64_t *select_scratch; /* 3 windows of stages */
+	struct stage_budget stage_budget;
+	const struct throttle_times *throttle_times; /* NULL = not known */
+	stage_settings_lookup *stage_settings;	     /* NULL = none */
+	void *stage_settings_ctx;
+	uint32_t stage_serial; /* of the newest stage */
+	uint64_t gauge_expire_ns;
+	size_t values;		   /* gauges and counters of all apps */
+	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
+	struct app_value no_value; /* what a name without a place leads to */
+	struct app_marks *marks;   /* NULL until the first */
+	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
+	void *memory_reader_ctx;
+	struct app_told told;
+	struct advice_options advice;
+	uint64_t advice_serial;
+	struct app_save *save;	     /* NULL = nothing outlives the daemon */
+	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
+	uint64_t other_names;	     /* ever noted; the newest are kept */
+	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
+	struct {
+		apps_end_observer *ended;
+		void *ctx;
+	} observer[APPS_OBSERVERS];
+};
+
+struct app_by_id_event {
+	uint64_t id, t_ns, frame;
+	uint32_t cpu_us;
+	uint16_t stage; /* declaration index */
+	bool end;
+	bool waited; /* has seen the end of a pass */
+};
+
+/* One allocation. It doubles from APP_BY_ID_FIRST to APP_BY_ID_MAX, while what all processes have
+ * beyond their first stays below APP_BY_ID_BYTES. */
+enum { APP_BY_ID_FIRST = 256, APP_BY_ID_BYTES = 2 << 20 };
+
+struct app_by_id {
+	size_t count, size;
+	size_t *grown;			       /* bytes; of apps */
+	struct app_by_id_event *event, *spare; /* spare: for sorting */
+	/* of those that wait on, by id: place + 1 of the newest, and of the one before it */
+	uint16_t *bucket, *before; /* 2 * size, size */
+};
+
+void app_by_id_destroy(struct app_by_id *queue);
+
+/* A stage's run that belongs to a frame. */
+struct app_frame_run {
+	uint64_t frame, start_ns, end_ns;
+	uint32_t slot;
+	bool nested;   /* inside of another stage */
+	bool by_id;    /* slot is not known */
+	bool left_out; /* of the stage's statistics: warm-up */
+};
+
+/* What a believable record does; each in the file of its kind. False: it was of no use. */
+bool app_take_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, bool end);
+bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+
+bool app_take_mark(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+bool app_take_mark_memory(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+bool app_take_value(struct apps *apps, struct app_process *process,
+	const struct proto_record *record, bool counter, uint64_t now_ns);
+/* Its stage or mark is the declaration cpu_us. */
+bool app_take_attribute(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+/* False: no mark of that label and moment is kept. */
+bool app_mark_attribute(struct apps *apps, const struct app_process *process, uint32_t index,
+	const struct proto_record *record, double value);
+
+bool app_take_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+/* The cost that came before a run in its slot; kept until then. False: no memory. */
+bool app_take_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
+void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
+	uint64_t *process_cpu_ns, int64_t *rss_growth);
+/* Once when runs begin to grow the process, and not again within a minute. */
+void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
+	uint64_t end_ns, int64_t growth);
+/* The run is the parent of those that wait one level deeper in its slot. left_out: warm-up. */
+void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
+	struct stage *stage, bool left_out);
+/* The hardware's state at that time. */
+static inline enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
+{
+	return apps->throttle_times ? throttle_times_at(apps->throttle_times, t_ns)
+				    : THROTTLE_UNKNOWN;
+}
+
+bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record);
+bool app_take_frames_deadline(
+	struct apps *apps, struct app_process *process, const struct proto_record *record);
+
+/* A tick that waits for its order. */
+void app_tick_add(struct app_frames *tied, const struct app_tick *tick);
+/* Counts the first ticks, at most n, up to this time. */
+void app_ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns);
+
+/* Before the first run of a declaration whose stage exists; false: no memory. */
+bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
+
+/* A run that is not counted when its frame is finished. */
+void app_frame_odd(struct app_process *process, uint32_t index, const struct app_frame_run *run,
+	struct frame *frame);
+
+/* A number for a thread of an app. */
+static inline uint64_t app_thread(const struct app_process *process, uint32_t slot)
+{
+	return slot + process->tied.serial * UINT64_C(7);
+}
+
+static inline uint64_t app_thread_bit(const struct app_process *process, uint32_t slot)
+{
+	return UINT64_C(1) << app_thread(process, slot) % 64;
+}
+
+/* index: of the declaration; its stage exists. */
+static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run)
+{
+	if (__builtin_expect(process->tied.place[index] == 0, 0) &&
+		!app_frame_ready(apps, process, index)) {
+		return;
+	}
+	const struct frame_piece piece = {.id = run->frame,
+		.start_ns = run->start_ns,
+		.end_ns = run->end_ns,
+		.born_ns = process->attached_ns,
+		.thread = app_thread(process, run->slot),
+		.by_id = run->by_id};
+	uint8_t place = (uint8_t)(process->tied.place[index] - 1);
+	struct frame *frame = frame_table_run(process->tied.table, &piece, place, run->nested);
+	if (__builtin_expect(frame->counted | run->left_out | (place == FRAME_STAGES), 0)) {
+		const struct app_frame_run copy = *run;
+		app_frame_odd(process, index, &copy, frame);
+	}
+}
+
+/* Applies what waits; with force nothing goes on waiting. */
+void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
+
+/* Queues a begin or end; -ENOMEM when there is no memory for the queue. */
+int app_by_id_add(
+	struct apps *apps, struct app_process *process, const struct app_by_id_event *event);
+
+/* The stage of a declaration, made at its first event; NULL when memory is short. */
+struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
+
+/* Nothing said where there are no rules. */
+struct app_rules apps_rules_of(const struct apps *apps, const char *app);
+
+void app_process_destroy(struct app_process *process);
+/* What it owns, not the app itself. */
+void app_finish(struct app *app);
+void app_destroy(struct app *app);
+/* The object, or all of the app's run, is not written any more. NULL is fine. */
+void app_save_forget(struct apps *apps, const void *owner);
+void app_save_forget_run(struct apps *apps, const struct app *app);
+void app_save_destroy(struct apps *apps);
+/* A new app goes on with the run of this process, when an earlier life of the daemon saved it. */
+void app_restore(
+	struct apps *apps, struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns);
+/* A stage that was restored. */
+void app_stage_adopt(struct apps *apps, struct app *app, struct stage *stage);
+
+/* Something changes that a sum of runs points to. */
+void apps_forget_sum(struct apps *apps);
+/* Takes an app without processes out, with its metrics and marks. */
+void app_retire(struct apps *apps, size_t index);
+/* The same with the one that is gone the longest of the user who has most apps. False when every
+ * app has a process. */
+bool apps_retire_gone(struct apps *apps);
+
+/* Frees a place for a stage: one that no process uses any more, the least recently used of the user
+ * who has most. False when there is none. app NULL = of any app. */
+bool apps_retire_stage(struct apps *apps, struct app *app);
+
+/* Metrics of a new stage or frame stream. A refused one stays NULL and is counted by metrics. */
+void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stage *stage);
+void app_metrics_add_frames(struct apps *apps, const struct app *app);
+void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
+/* At a sample: metrics of a previous run that nobody took over, while the app runs or has ended. */
+void app_metrics_wait(struct app *run, bool running);
+void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
+/* At the interval, of an app with or without frames. */
+void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_metrics_wait_frames(struct frames *frames, bool running);
+
+/* At the interval; when the app is given up. */
+void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns);
+/* Its last process ended: what it set is not of the next one. */
+void app_values_end(struct app *app);
+void app_values_retire(struct apps *apps, struct app *app);
+
+/* Judges, and sets the app's own metrics. */
+void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
+void app_hang_retire(struct apps *apps, struct app *app);
+/* The process, or the stage, goes: nothing more is told of its hangs. NULL = any. */
+void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
+
+/* At the interval, of all apps. */
+void apps_advise(struct apps *apps, uint64_t now_ns);
+
+void app_marks_forget(struct apps *apps, const struct app *app);
+
+/* What is kept of marks, as parts for memory that outlives the daemon; NULL: none are kept. changes
+ * counts. app_marks_make() has room for what is read into them, false: no memory; what of it cannot
+ * be believed app_marks_restored() leaves out. */
+enum { APP_MARK_PARTS = 9 };
+bool app_marks_make(struct apps *apps);
+void *app_marks_part(struct apps *apps, size_t part, size_t *bytes, uint64_t *changes);
+void app_marks_restored(struct apps *apps);
+
+void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
+
+/* Says how much was left out, if anything was. */
+void apps_tell_untold(struct apps *apps, uint64_t now_ns);
+
+/* The stage's events go into __other__ from now on. */
+void apps_note_other(struct apps *apps, const struct app *app, const char *stage);

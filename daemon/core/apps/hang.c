@@ -1,0 +1,260 @@
+/*
+ * Looks through the open stages at each sample and tells hangs: once when one begins, once when the
+ * stage went on. What hangs is the innermost stage; the ones around it are as late as it is.
+ */
+#include "daemon/core/apps/hang.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/core/runs/state.h"
+#include "daemon/core/stages/open.h"
+
+static const uint64_t SECOND_NS = 1000000000;
+
+enum { METRIC_HUNG, METRIC_PROCESSES, METRIC_DIED, METRICS };
+
+_Static_assert(METRICS == sizeof(((struct app_hangs *)0)->metric) / sizeof(void *), "metrics");
+
+/* One open stage under judgement. */
+struct candidate {
+	const struct app_process *process;
+	const struct stage *stage;
+	uint64_t start_ns, frame;
+	uint32_t tid;
+};
+
+/* By the lifetime's p99: a read of the histogram is cheap, and there may be many open stages. */
+static bool is_late(const struct candidate *open, uint64_t now_ns)
+{
+	static const double percent = 99;
+	uint64_t age_ns = now_ns > open->start_ns ? now_ns - open->start_ns : 0;
+	if (age_ns < HANG_MIN_S * SECOND_NS || open->stage->count < HANG_MIN_RUNS) {
+		return false;
+	}
+	double p99_ns;
+	proto_histogram_percentiles(open->stage->all, &percent, &p99_ns, 1);
+	return (double)age_ns > HANG_P99_TIMES * p99_ns; /* false for NAN */
+}
+
+static struct app_hang *find(struct app_hangs *hangs, const struct candidate *open)
+{
+	for (size_t i = 0; i < hangs->count; i++) {
+		struct app_hang *hang = &hangs->hang[i];
+		if (hang->process == open->process && hang->stage == open->stage &&
+			hang->start_ns == open->start_ns && hang->tid == open->tid) {
+			return hang;
+		}
+	}
+	return NULL;
+}
+
+/* A stage inside this one hangs in the same thread. */
+static bool is_around_another(const struct app_hangs *hangs, const struct candidate *open)
+{
+	for (size_t i = 0; open->process && i < hangs->count; i++) {
+		const struct app_hang *hang = &hangs->hang[i];
+		if (hang->process == open->process && hang->tid == open->tid && hang->still) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void tell(struct apps *apps, const struct app *app, const struct app_hang *hang, bool ended,
+	uint64_t now_ns)
+{
+	char frame[40] = "";
+	if (hang->frame != PROTO_NO_FRAME) {
+		snprintf(frame, sizeof(frame), ", frame %" PRIu64, hang->frame);
+	}
+	double seconds = (double)(now_ns - hang->start_ns) / 1e9;
+	if (ended) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
+			"went on in `%s` after %.1f s%s", hang->stage->name, seconds, frame);
+	} else {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
+			"hangs in `%s` for %.1f s%s", hang->stage->name, seconds, frame);
+	}
+}
+
+static void judge(struct apps *apps, struct app *app, const struct candidate *open, uint64_t now_ns)
+{
+	struct app_hangs *hangs = &app->hangs;
+	struct app_hang *hang = find(hangs, open);
+	if (hang) {
+		hang->still = true;
+		return;
+	}
+	if (hangs->count == APP_HANGS_MAX || !is_late(open, now_ns)) {
+		return;
+	}
+	bool around = is_around_another(hangs, open);
+	hang = &hangs->hang[hangs->count++];
+	*hang = (struct app_hang){.process = open->process,
+		.stage = open->stage,
+		.start_ns = open->start_ns,
+		.frame = open->frame,
+		.tid = open->tid,
+		.told = !around && apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns),
+		.still = true};
+	hangs->total += !around;
+	if (hang->told) {
+		tell(apps, app, hang, false, now_ns);
+	}
+}
+
+/* Newest first: an inner stage is judged before the one around it. */
+static void judge_open_stages(
+	struct apps *apps, struct app *app, const struct app_process *process, uint64_t now_ns)
+{
+	for (uint32_t i = process->open_count; i-- > 0;) {
+		const struct app_open_stage *open = &process->open[i];
+		const struct candidate candidate = {.process = process,
+			.stage = process->stages[open->index],
+			.start_ns = open->start_ns,
+			.frame = open->frame,
+			.tid = open->ns_tid};
+		if (candidate.stage) {
+			judge(apps, app, &candidate, now_ns);
+		}
+	}
+}
+
+static void judge_open_ids(
+	struct apps *apps, struct app *app, const struct stage *stage, uint64_t now_ns)
+{
+	const struct stage_open *open = stage->open;
+	for (uint8_t i = open ? open->oldest : STAGE_OPEN_IDS; i < STAGE_OPEN_IDS;
+		i = open->place[i].newer) {
+		const struct candidate candidate = {.stage = stage,
+			.start_ns = open->place[i].start_ns,
+			.frame = open->place[i].frame};
+		judge(apps, app, &candidate, now_ns);
+	}
+}
+
+static void drop_ended(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	struct app_hangs *hangs = &app->hangs;
+	size_t kept = 0;
+	for (size_t i = 0; i < hangs->count; i++) {
+		const struct app_hang *hang = &hangs->hang[i];
+		if (hang->still) {
+			hangs->hang[kept++] = *hang;
+		} else if (hang->told) {
+			tell(apps, app, hang, true, now_ns);
+		}
+	}
+	hangs->count = kept;
+}
+
+void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	struct app_hangs *hangs = &app->hangs;
+	for (size_t i = 0; i < hangs->count; i++) {
+		hangs->hang[i].still = false;
+	}
+	for (size_t i = 0; i < app->processes; i++) {
+		judge_open_stages(apps, app, app->process[i], now_ns);
+	}
+	for (size_t i = 0; app->processes > 0 && i < app->stages; i++) {
+		judge_open_ids(apps, app, app->stage[i], now_ns);
+	}
+	drop_ended(apps, app, now_ns);
+}
+
+void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage)
+{
+	struct app_hangs *hangs = &app->hangs;
+	size_t kept = 0;
+	for (size_t i = 0; i < hangs->count; i++) {
+		const struct app_hang *hang = &hangs->hang[i];
+		if ((!process || hang->process != process) && (!stage || hang->stage != stage)) {
+			hangs->hang[kept++] = *hang;
+		}
+	}
+	hangs->count = kept;
+}
+
+size_t app_hung(const struct app_hangs *hangs)
+{
+	return hangs->count;
+}
+
+/* The last process's death leaves nobody to work, and nobody came back in time. */
+static bool is_gone(const struct apps *apps, const struct app *app, uint64_t now_ns)
+{
+	enum app_state state = app_state(app, now_ns);
+	const struct app_rules rules = apps_rules_of(apps, app->name);
+	uint64_t within_ns =
+		rules.has_restart_within ? rules.restart_within_ns : APP_RESTART_WITHIN_NS;
+	return (state == APP_DIED || state == APP_KILLED) &&
+	       now_ns >= app->last_seen_ns + within_ns;
+}
+
+static bool is_innermost(const struct app_process *process, uint32_t at)
+{
+	for (uint32_t i = at + 1; i < process->open_count; i++) {
+		if (process->open[i].ns_tid == process->open[at].ns_tid) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A thread is in a stage that it entered long before the daemon saw it (which was started again),
+ * and how long such runs take is not known yet: it may hang. */
+static bool may_hang(const struct app *app)
+{
+	for (size_t p = 0; p < app->processes; p++) {
+		const struct app_process *process = app->process[p];
+		for (uint32_t i = 0; i < process->open_count; i++) {
+			const struct app_open_stage *open = &process->open[i];
+			const struct stage *stage = process->stages[open->index];
+			if ((!stage || stage->count < HANG_MIN_RUNS) &&
+				open->start_ns + HANG_MIN_S * SECOND_NS < process->attached_ns &&
+				is_innermost(process, i)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	static const char *const names[METRICS] = {"hung", "processes", "died"};
+	static const enum unit units[METRICS] = {UNIT_BOOL, UNIT_COUNT, UNIT_BOOL};
+	struct metric **metric = app->hangs.metric;
+	app_hang_judge(apps, app, now_ns);
+	for (size_t i = 0; i < METRICS; i++) {
+		char path[PROTO_PATH_SIZE];
+		snprintf(path, sizeof(path), "app/%s/%s", app->name, names[i]);
+		if (!metric[i] &&
+			metrics_add(apps->metrics, apps->source, path, units[i], &metric[i]) < 0) {
+			return; /* counted by metrics; tried again */
+		}
+	}
+	metric_set(metric[METRIC_PROCESSES], (double)app->processes);
+	metric_set(metric[METRIC_DIED], is_gone(apps, app, now_ns));
+	if (app->hangs.count == 0 && may_hang(app)) {
+		metric_set_null(metric[METRIC_HUNG], "open since before the daemon started");
+	} else if (app->processes > 0) {
+		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
+	} else {
+		metric_set_ended(metric[METRIC_HUNG], "app ended");
+	}
+}
+
+void app_hang_retire(struct apps *apps, struct app *app)
+{
+	for (size_t i = 0; i < METRICS; i++) {
+		if (app->hangs.metric[i]) {
+			metrics_retire(apps->metrics, app->hangs.metric[i]);
+			app->hangs.metric[i] = NULL;
+		}
+	}
+}

@@ -1,0 +1,132 @@
+/*
+ * How apps and stages go, when the daemon ends or when their places are needed. Who holds most
+ * gives first: a user who makes ever new names pushes out what is his own.
+ */
+#include "daemon/core/apps/apps_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/trace_buffer.h"
+
+void app_process_destroy(struct app_process *process)
+{
+	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
+		free(process->declaration[i]);
+	}
+	app_by_id_destroy(process->by_id);
+	free(process->slots);
+	free(process);
+}
+
+void app_finish(struct app *app)
+{
+	for (size_t i = 0; i < app->processes; i++) {
+		app_process_destroy(app->process[i]);
+	}
+	for (size_t i = 0; i < app->runs; i++) {
+		app_destroy(app->previous[i]);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		stage_destroy(app->stage[i]);
+	}
+	app_frames_destroy(app->tied);
+	frames_destroy(app->frames);
+	events_close(app->log);
+	free(app->values);
+	free(app->restored);
+}
+
+void app_destroy(struct app *app)
+{
+	app_finish(app);
+	free(app);
+}
+
+void app_retire(struct apps *apps, size_t index)
+{
+	struct app *app = apps->app[index];
+	apps_forget_sum(apps);
+	app_runs_retire(apps, app);
+	app_save_forget_run(apps, app);
+	for (size_t i = 0; i < app->stages; i++) {
+		app_metrics_retire_stage(apps, app->stage[i]);
+	}
+	apps->stages -= app->stages;
+	app_metrics_retire_frames(apps, app->frames);
+	app_values_retire(apps, app);
+	app_hang_retire(apps, app);
+	app_marks_forget(apps, app);
+	app_destroy(app);
+	apps->count--;
+	memmove(&apps->app[index], &apps->app[index + 1],
+		(apps->count - index) * sizeof(struct app *));
+}
+
+/* What a user holds of what is shared. */
+static size_t held(const struct apps *apps, uid_t uid, bool stages)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		if (apps->app[i]->uid == uid) {
+			count += stages ? apps->app[i]->stages : 1;
+		}
+	}
+	return count;
+}
+
+bool apps_retire_gone(struct apps *apps)
+{
+	size_t found = apps->count, most = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		const struct app *app = apps->app[i];
+		size_t holds = app->processes == 0 ? held(apps, app->uid, false) : 0;
+		if (holds > most || (holds > 0 && holds == most &&
+					    app->last_seen_ns < apps->app[found]->last_seen_ns)) {
+			found = i;
+			most = holds;
+		}
+	}
+	if (found == apps->count) {
+		return false;
+	}
+	app_retire(apps, found);
+	return true;
+}
+
+bool apps_retire_stage(struct apps *apps, struct app *only)
+{
+	struct app *owner = NULL;
+	size_t index = 0, most = 0;
+	for (size_t a = 0; a < apps->count; a++) {
+		struct app *app = apps->app[a];
+		if (only && app != only) {
+			continue;
+		}
+		size_t holds = held(apps, app->uid, true);
+		for (size_t i = 0; i < app->stages && holds >= most; i++) {
+			const struct stage *stage = app->stage[i];
+			if (stage->users == 0 &&
+				(holds > most || stage->last_ns < owner->stage[index]->last_ns)) {
+				owner = app;
+				index = i;
+				most = holds;
+			}
+		}
+	}
+	if (!owner) {
+		return false;
+	}
+	apps_forget_sum(apps);
+	app_save_forget(apps, owner->stage[index]);
+	app_hang_forget(owner, NULL, owner->stage[index]);
+	app_frames_forget(owner, owner->stage[index]);
+	app_loop_forget(owner, owner->stage[index]);
+	app_metrics_retire_stage(apps, owner->stage[index]);
+	stage_destroy(owner->stage[index]);
+	owner->stages--;
+	apps->stages--;
+	memmove(&owner->stage[index], &owner->stage[index + 1],
+		(owner->stages - index) * sizeof(struct stage *));
+	return true;
+}

@@ -1,0 +1,201 @@
+/*
+ * From sections to what holds for one stage or one app's frames. The configuration fills the
+ * sections; app_stages.c and app_frames.c ask when a stage or a stream is new, and a reload asks
+ * for all of them.
+ */
+#include "daemon/core/apps/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/name.h"
+
+enum { RANK_IN_FULL = 128 /* above what 48 bytes of a pattern can have */ };
+
+/* 0 when glob is a pattern of so many segments that fits. */
+static int check(const char *glob, size_t segments, size_t size)
+{
+	size_t found = 1;
+	for (const char *c = glob; *c; c++) {
+		found += *c == '/';
+	}
+	bool fits = strlen(glob) < size && strcspn(glob, "/") < PROTO_NAME_SIZE;
+	return found == segments && fits ? proto_glob_check(glob) : -EINVAL;
+}
+
+/* A table of sections; each begins with its glob. */
+struct table {
+	char *first;
+	size_t stride, size; /* of a section, of its glob */
+	size_t *count;
+	size_t segments;
+};
+
+/* The section of this glob, made when it is new. */
+static int section_of(const struct table *table, const char *glob, void **ret)
+{
+	if (check(glob, table->segments, table->size) < 0) {
+		return -EINVAL;
+	}
+	size_t i = 0;
+	while (i < *table->count && strcmp(table->first + i * table->stride, glob) != 0) {
+		i++;
+	}
+	if (i == APP_SETTINGS_MAX) {
+		return -ENOSPC;
+	}
+	char *section = table->first + i * table->stride;
+	if (i == *table->count) {
+		++*table->count;
+		memset(section, 0, table->stride);
+		memcpy(section, glob, strlen(glob) + 1);
+	}
+	*ret = section;
+	return 0;
+}
+
+int app_settings_stage(struct app_settings *settings, const char *glob, struct stage_settings **ret)
+{
+	const struct table table = {(char *)settings->stage, sizeof(settings->stage[0]),
+		sizeof(settings->stage[0].glob), &settings->stages, 2};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct stage_section *)section)->settings;
+	return r;
+}
+
+int app_settings_frame(
+	struct app_settings *settings, const char *glob, struct frames_settings **ret)
+{
+	const struct table table = {(char *)settings->frame, sizeof(settings->frame[0]),
+		sizeof(settings->frame[0].glob), &settings->frames, 1};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct frame_section *)section)->settings;
+	return r;
+}
+
+int app_settings_app(struct app_settings *settings, const char *glob, struct app_rules **ret)
+{
+	const struct table table = {(char *)settings->app, sizeof(settings->app[0]),
+		sizeof(settings->app[0].glob), &settings->apps, 1};
+	void *section = NULL;
+	int r = section_of(&table, glob, &section);
+	*ret = r < 0 ? *ret : &((struct app_section *)section)->rules;
+	return r;
+}
+
+/* How specific a pattern is; of the first segment first. */
+static unsigned rank_of(const char *glob)
+{
+	unsigned rank = 0;
+	while (*glob) {
+		size_t length = strcspn(glob, "/"), named = 0;
+		for (size_t i = 0; i < length; i++) {
+			named += glob[i] != '*' && glob[i] != '?';
+		}
+		rank = rank * 256 + (unsigned)(named == length ? RANK_IN_FULL : named);
+		glob += length + (glob[length] == '/');
+	}
+	return rank;
+}
+
+static unsigned rank_for(const char *glob, const char *path)
+{
+	return 2 * rank_of(glob) + !proto_glob_match(glob, path);
+}
+
+/* Those of the globs (of a stride) that match one of two paths, the least specific first; of equals
+ * those that match only the second one come last. How many. */
+static size_t matches(const char *glob, size_t stride, size_t count, const char *path,
+	const char *second, size_t ret[])
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *each = glob + i * stride;
+		if (!proto_glob_match(each, path) && !proto_glob_match(each, second)) {
+			continue;
+		}
+		size_t at = found++;
+		while (at > 0 &&
+			rank_for(glob + ret[at - 1] * stride, path) > rank_for(each, path)) {
+			ret[at] = ret[at - 1];
+			at--;
+		}
+		ret[at] = i;
+	}
+	return found;
+}
+
+static void overlay(struct stage_settings *into, const struct stage_settings *from)
+{
+	into->deadline_ns = from->deadline_ns ? from->deadline_ns : into->deadline_ns;
+	into->warmup = from->warmup ? from->warmup : into->warmup;
+	if (from->rss_growth_limit) {
+		into->rss_growth_limit = from->rss_growth_limit;
+	}
+	if (from->category[0]) {
+		memcpy(into->category, from->category, sizeof(into->category));
+	}
+	if (from->unit[0]) {
+		memcpy(into->unit, from->unit, sizeof(into->unit));
+	}
+}
+
+/* A section of its name is about every compute unit; one with the unit in it wins. */
+const struct stage_settings *app_settings_of_stage(
+	void *ctx, const char *app, const struct stage *stage)
+{
+	struct app_settings *settings = ctx;
+	size_t match[APP_SETTINGS_MAX];
+	char path[2][2 * PROTO_NAME_SIZE];
+	snprintf(path[0], sizeof(path[0]), "%s/%s", app, stage->base);
+	snprintf(path[1], sizeof(path[1]), "%s/%s", app, stage->name);
+	settings->of_stage = (struct stage_settings){.deadline_ns = 0};
+	size_t count = matches(settings->stage[0].glob, sizeof(settings->stage[0]),
+		settings->stages, path[0], path[1], match);
+	for (size_t i = 0; i < count; i++) {
+		overlay(&settings->of_stage, &settings->stage[match[i]].settings);
+	}
+	return &settings->of_stage;
+}
+
+const struct frames_settings *app_settings_of_frames(void *ctx, const char *app)
+{
+	struct app_settings *settings = ctx;
+	struct frames_settings *ret = &settings->of_frames;
+	size_t match[APP_SETTINGS_MAX];
+	*ret = (struct frames_settings){.deadline_ns = 0};
+	size_t count = matches(settings->frame[0].glob, sizeof(settings->frame[0]),
+		settings->frames, app, app, match);
+	for (size_t i = 0; i < count; i++) {
+		const struct frames_settings *from = &settings->frame[match[i]].settings;
+		ret->deadline_ns = from->deadline_ns ? from->deadline_ns : ret->deadline_ns;
+		ret->target_fps = from->target_fps > 0 ? from->target_fps : ret->target_fps;
+		ret->warmup = from->warmup ? from->warmup : ret->warmup;
+	}
+	return ret;
+}
+
+const struct app_rules *app_settings_of_app(void *ctx, const char *app)
+{
+	struct app_settings *settings = ctx;
+	struct app_rules *ret = &settings->of_app;
+	size_t match[APP_SETTINGS_MAX];
+	*ret = (struct app_rules){.reserved = false};
+	size_t count = matches(
+		settings->app[0].glob, sizeof(settings->app[0]), settings->apps, app, app, match);
+	for (size_t i = 0; i < count; i++) {
+		const struct app_rules *from = &settings->app[match[i]].rules;
+		if (from->reserved) {
+			ret->reserved = true;
+			ret->user = from->user;
+		}
+		if (from->has_restart_within) {
+			ret->has_restart_within = true;
+			ret->restart_within_ns = from->restart_within_ns;
+		}
+	}
+	return ret;
+}

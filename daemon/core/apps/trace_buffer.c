@@ -1,0 +1,316 @@
+/*
+ * The pool behind the logs. apps write each believable record here as it is read; exports walk a
+ * log with a cursor. The pool is one allocation whose pages the kernel gives when they are written.
+ */
+#include "daemon/core/apps/trace_buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/hash.h"
+#include "daemon/util/seam.h"
+
+#define NONE UINT32_MAX
+
+enum { NAMES_AT_ONCE = 16 };
+
+struct chunk {
+	uint64_t first;	     /* number of its first event */
+	uint32_t next;	     /* towards the newer; of free ones: the next free */
+	uint32_t generation; /* how often it was taken; 0 = never */
+};
+
+struct events {
+	struct event *events;
+	struct chunk *chunk;
+	uint32_t chunks;
+	uint32_t touched; /* chunks from here on were never used */
+	uint32_t free;	  /* a list of those given back */
+	uint32_t used;
+	size_t logs;
+	struct events_log *log;
+};
+
+int events_create(size_t memory, struct events **ret)
+{
+	size_t chunks = memory / (EVENTS_CHUNK * sizeof(struct event));
+	if (chunks == 0 || chunks >= NONE) {
+		return -EINVAL;
+	}
+	struct events *pool = mem_zalloc(sizeof(*pool));
+	if (!pool) {
+		return -ENOMEM;
+	}
+	pool->events = mem_calloc(chunks * EVENTS_CHUNK, sizeof(*pool->events));
+	pool->chunk = mem_calloc(chunks, sizeof(*pool->chunk));
+	if (!pool->events || !pool->chunk) {
+		events_destroy(pool);
+		return -ENOMEM;
+	}
+	pool->chunks = (uint32_t)chunks;
+	pool->free = NONE;
+	*ret = pool;
+	return 0;
+}
+
+void events_destroy(struct events *pool)
+{
+	if (!pool) {
+		return;
+	}
+	free(pool->events);
+	free(pool->chunk);
+	free(pool);
+}
+
+int events_open(struct events *pool, struct events_log **ret)
+{
+	struct events_log *log = mem_zalloc(sizeof(*log));
+	if (!log) {
+		return -ENOMEM;
+	}
+	log->first = log->last = NONE;
+	log->pool = pool;
+	log->next = pool->log;
+	pool->log = log;
+	pool->logs++;
+	*ret = log;
+	return 0;
+}
+
+static void chunk_release(struct events *pool, uint32_t index)
+{
+	pool->chunk[index].next = pool->free;
+	pool->chunk[index].generation++; /* readers see that it is another one */
+	pool->free = index;
+	pool->used--;
+}
+
+/* Takes the oldest chunk off the log. */
+static void give_oldest(struct events_log *log)
+{
+	struct events *pool = log->pool;
+	uint32_t index = log->first;
+	if (index == log->last) { /* the one it writes to */
+		log->begun -= log->room;
+		log->room = 0;
+		log->at = NULL;
+		log->last = NONE;
+	}
+	log->first = log->last == NONE ? NONE : pool->chunk[index].next;
+	log->chunks--;
+	chunk_release(pool, index);
+}
+
+void events_close(struct events_log *log)
+{
+	if (!log) {
+		return;
+	}
+	struct events *pool = log->pool;
+	while (log->chunks > 0) {
+		give_oldest(log);
+	}
+	struct events_log **link = &pool->log;
+	while (*link != log) {
+		link = &(*link)->next;
+	}
+	*link = log->next;
+	pool->logs--;
+	for (size_t i = 0; i < sizeof(log->name) / sizeof(log->name[0]); i++) {
+		free(log->name[i]);
+	}
+	index_finish(&log->index);
+	free(log);
+}
+
+/* The log with the most chunks; the asking one when it is among them. */
+static struct events_log *largest(struct events_log *asking)
+{
+	struct events_log *most = asking;
+	for (struct events_log *log = asking->pool->log; log; log = log->next) {
+		most = log->chunks > most->chunks ? log : most;
+	}
+	return most;
+}
+
+void events_more(struct events_log *log)
+{
+	struct events *pool = log->pool;
+	if (pool->free == NONE && pool->touched == pool->chunks) {
+		give_oldest(largest(log)); /* somebody has one: all are taken */
+	}
+	uint32_t index = pool->free;
+	if (index != NONE) {
+		pool->free = pool->chunk[index].next;
+	} else {
+		index = pool->touched++;
+	}
+	pool->used++;
+	pool->chunk[index].first = log->begun;
+	pool->chunk[index].next = NONE;
+	pool->chunk[index].generation++;
+	if (log->last == NONE) {
+		log->first = index;
+	} else {
+		pool->chunk[log->last].next = index;
+	}
+	log->last = index;
+	log->chunks++;
+	log->begun += EVENTS_CHUNK;
+	log->at = &pool->events[(size_t)index * EVENTS_CHUNK];
+	log->room = EVENTS_CHUNK;
+}
+
+const char *events_name_of(const struct events_log *log, uint16_t number)
+{
+	return number < log->names ? log->name[number / NAMES_AT_ONCE][number % NAMES_AT_ONCE] : "";
+}
+
+static bool is_named(const void *table, uint32_t slot, const void *key)
+{
+	return strcmp(events_name_of(table, (uint16_t)slot), key) == 0;
+}
+
+uint16_t events_name(struct events_log *log, const char *name)
+{
+	uint32_t hash = hash_text(name);
+	uint32_t known = index_find(&log->index, hash, is_named, log, name);
+	if (known != INDEX_NONE) {
+		return (uint16_t)known;
+	}
+	size_t block = log->names / NAMES_AT_ONCE;
+	if (log->names == EVENTS_NAMES_MAX) {
+		return EVENTS_NO_NAME;
+	}
+	if (!log->name[block]) {
+		log->name[block] = mem_calloc(NAMES_AT_ONCE, sizeof(*log->name[block]));
+	}
+	if (!log->name[block] || index_add(&log->index, hash, (uint32_t)log->names) < 0) {
+		return EVENTS_NO_NAME;
+	}
+	char *place = log->name[block][log->names % NAMES_AT_ONCE];
+	memcpy(place, name, strnlen(name, PROTO_NAME_SIZE - 1));
+	return (uint16_t)log->names++;
+}
+
+static uint64_t oldest_position(const struct events_log *log)
+{
+	return log->first == NONE ? log->begun - log->room : log->pool->chunk[log->first].first;
+}
+
+void events_span(const struct events_log *log, struct events_usage *ret)
+{
+	const struct events *pool = log->pool;
+	uint64_t end = log->begun - log->room, oldest = oldest_position(log);
+	size_t share = pool->chunks / (pool->logs > 0 ? pool->logs : 1);
+	*ret = (struct events_usage){.bytes = share * EVENTS_CHUNK * sizeof(struct event),
+		.used_bytes = log->chunks * EVENTS_CHUNK * sizeof(struct event),
+		.count = end - oldest,
+		.overwritten = oldest};
+	if (log->first == NONE) {
+		return;
+	}
+	size_t filled = ret->count < EVENTS_CHUNK ? (size_t)ret->count : EVENTS_CHUNK;
+	const struct event *event = &pool->events[(size_t)log->first * EVENTS_CHUNK];
+	for (size_t i = 0; i < filled; i++) {
+		if (ret->oldest_ns == 0 || event[i].record.start_ns < ret->oldest_ns) {
+			ret->oldest_ns = event[i].record.start_ns;
+		}
+	}
+}
+
+void events_usage(const struct events *pool, struct events_usage *ret)
+{
+	*ret = (struct events_usage){
+		.bytes = (size_t)pool->chunks * EVENTS_CHUNK * sizeof(struct event)};
+	for (const struct events_log *log = pool->log; log; log = log->next) {
+		struct events_usage one;
+		events_span(log, &one);
+		ret->used_bytes += one.used_bytes;
+		ret->count += one.count;
+		ret->overwritten += one.overwritten;
+		if (one.oldest_ns != 0 && (ret->oldest_ns == 0 || one.oldest_ns < ret->oldest_ns)) {
+			ret->oldest_ns = one.oldest_ns;
+		}
+	}
+}
+
+struct span_end {
+	uint64_t t_ns; /* start of a chunk's first event */
+	uint32_t count;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct span_end *left = a, *right = b;
+	return (left->t_ns < right->t_ns) - (left->t_ns > right->t_ns);
+}
+
+int events_since(const struct events *pool, size_t count, uint64_t *ret)
+{
+	struct span_end *end = mem_calloc(pool->chunks, sizeof(*end));
+	size_t ends = 0, sum = 0;
+	if (!end) {
+		return -ENOMEM;
+	}
+	for (const struct events_log *log = pool->log; log; log = log->next) {
+		for (uint32_t i = log->first; i != NONE; i = pool->chunk[i].next) {
+			uint32_t filled = i == log->last ? EVENTS_CHUNK - log->room : EVENTS_CHUNK;
+			end[ends].t_ns = pool->events[(size_t)i * EVENTS_CHUNK].record.start_ns;
+			end[ends].count = filled;
+			ends += filled > 0;
+		}
+	}
+	qsort(end, ends, sizeof(*end), newest_first);
+	*ret = 0;
+	for (size_t i = 0; i < ends; i++) {
+		sum += end[i].count;
+		if (sum > count) {
+			*ret = i > 0 ? end[i - 1].t_ns : end[i].t_ns;
+			break;
+		}
+	}
+	free(end);
+	return 0;
+}
+
+/* Brings the cursor to the chunk of its position. */
+static void cursor_seek(const struct events_log *log, struct events_cursor *cursor)
+{
+	const struct events *pool = log->pool;
+	uint32_t index = log->first;
+	while (cursor->position - pool->chunk[index].first >= EVENTS_CHUNK &&
+		pool->chunk[index].next != NONE) {
+		index = pool->chunk[index].next;
+	}
+	cursor->chunk = index;
+	cursor->generation = pool->chunk[index].generation;
+}
+
+const struct event *events_next(
+	const struct events_log *log, struct events_cursor *cursor, uint64_t *lost)
+{
+	const struct events *pool = log->pool;
+	uint64_t oldest = oldest_position(log);
+	if (cursor->position < oldest) {
+		if (lost && cursor->generation != 0) {
+			*lost += oldest - cursor->position;
+		}
+		cursor->position = oldest;
+	}
+	if (cursor->position >= log->begun - log->room) {
+		return NULL;
+	}
+	const struct chunk *chunk = &pool->chunk[cursor->chunk < pool->chunks ? cursor->chunk : 0];
+	if (cursor->generation == 0 || chunk->generation != cursor->generation ||
+		cursor->position - chunk->first >= EVENTS_CHUNK) {
+		cursor_seek(log, cursor);
+		chunk = &pool->chunk[cursor->chunk];
+	}
+	size_t at =
+		(size_t)cursor->chunk * EVENTS_CHUNK + (size_t)(cursor->position - chunk->first);
+	cursor->position++;
+	return &pool->events[at];
+}

@@ -1,0 +1,235 @@
+/* Reading of one block. Its checksum was right when this believes it, so nonsense behind that is a
+ * fault of ours or a collision; still nothing is read past its end, and nothing is trusted to be in
+ * range. */
+#include "daemon/core/archive/block.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/util/crc32c.h"
+
+/* More can follow a number that is read, in this file and for ever. */
+#define ID_MAX (UINT32_MAX / 2)
+
+uint32_t archive_quanta(void)
+{
+	uint32_t crc = 0;
+	for (int unit = 0; unit < UNIT_COUNT_OF_UNITS; unit++) {
+		double quantum = unit_quantum((enum unit)unit);
+		crc = crc32c(crc, &quantum, sizeof(quantum));
+	}
+	return crc;
+}
+
+/* Of the bytes as they are: a copied struct need not have the same padding. */
+static bool sum_is_right(const struct archive_block *header, const uint8_t *bytes, uint32_t seed)
+{
+	static const uint8_t zeros[sizeof(header->crc)];
+	const size_t before = offsetof(struct archive_block, crc);
+	const size_t after = before + sizeof(zeros);
+	uint32_t crc = crc32c(seed, bytes, before);
+	crc = crc32c(crc, zeros, sizeof(zeros));
+	crc = crc32c(crc, bytes + after, (size_t)header->pages * ARCHIVE_PAGE - after);
+	return crc == header->crc;
+}
+
+static bool header_is_sane(
+	const struct archive_block *header, uint32_t version, uint32_t page, uint32_t file_pages)
+{
+	return header->magic == ARCHIVE_BLOCK_MAGIC && header->version == version &&
+	       header->byte_order == ARCHIVE_BYTE_ORDER && header->page == page &&
+	       header->pages > 0 && header->pages <= ARCHIVE_BLOCK_MAX / ARCHIVE_PAGE &&
+	       page < file_pages && header->pages <= file_pages - page && header->seq > 0 &&
+	       header->seq < UINT64_MAX / 2 && header->boot_seq > 0 &&
+	       header->boot_seq < UINT32_MAX / 2 && header->next_id > 0 &&
+	       header->next_id <= ID_MAX && header->clocks <= ARCHIVE_CLOCKS;
+}
+
+int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32_t file_pages,
+	struct archive_identity identity, struct archive_parsed *ret, bool *begins)
+{
+	struct archive_block *header = &ret->header;
+	*begins = false;
+	if (size < ARCHIVE_PAGE) {
+		return page < file_pages ? -EAGAIN : 0;
+	}
+	memcpy(header, bytes, sizeof(*header));
+	*begins = header->magic == ARCHIVE_BLOCK_MAGIC;
+	if (!header_is_sane(header, identity.version, page, file_pages)) {
+		return 0;
+	}
+	if (size < (size_t)header->pages * ARCHIVE_PAGE) {
+		return -EAGAIN;
+	}
+	if (!sum_is_right(header, bytes, identity.seed) || header->quanta != archive_quanta()) {
+		return 0;
+	}
+	memcpy(ret->clock, bytes + sizeof(*header), header->clocks * sizeof(ret->clock[0]));
+	ret->body = (struct archive_reader){
+		.at = bytes + sizeof(*header) + header->clocks * sizeof(ret->clock[0]),
+		.end = bytes + (size_t)header->pages * ARCHIVE_PAGE,
+	};
+	return (int)header->pages;
+}
+
+static bool read_ids(struct archive_reader *body, struct archive_group *ret, bool consecutive)
+{
+	uint64_t id = 0;
+	for (unsigned i = 0; i < ret->series; i++) {
+		uint64_t step = i > 0 && consecutive ? 1 : archive_get_varint(body);
+		id += step;
+		if (step == 0 || step > ID_MAX || id > ID_MAX) {
+			body->bad = true;
+			return false;
+		}
+		ret->id[i] = (uint32_t)id;
+	}
+	return !body->bad;
+}
+
+bool archive_group_read(struct archive_reader *body, struct archive_group *ret)
+{
+	unsigned form = archive_get_u8(body);
+	bool consecutive = form & ARCHIVE_CONSECUTIVE;
+	form &= ~(unsigned)ARCHIVE_CONSECUTIVE;
+	ret->series = archive_get_u8(body);
+	uint64_t rows = archive_get_varint(body);
+	uint64_t size = archive_get_varint(body);
+	unsigned most = form == ARCHIVE_FULL ? ARCHIVE_FULL_SERIES : ARCHIVE_FLAT_SERIES;
+	if (body->bad || form >= ARCHIVE_FORMS || ret->series == 0 || ret->series > most ||
+		rows > ARCHIVE_BLOCK_MAX || size > ARCHIVE_BLOCK_MAX) {
+		body->bad = true;
+		return false;
+	}
+	ret->form = (enum archive_form)form;
+	ret->rows = (uint32_t)rows;
+	if (!read_ids(body, ret, consecutive)) {
+		return false;
+	}
+	const uint8_t *at = archive_get(body, size);
+	ret->bytes = (struct archive_reader){.at = at, .end = at ? at + size : at};
+	return at != NULL;
+}
+
+void archive_rows_start(
+	struct archive_rows *rows, const struct archive_group *group, uint32_t first_tick)
+{
+	rows->group = group;
+	rows->bytes = group->bytes;
+	unsigned width = group->form == ARCHIVE_FULL ? 4 : 2;
+	history_row_start(&rows->state, first_tick, group->series * width);
+}
+
+bool archive_rows_next(struct archive_rows *rows, bool *bad)
+{
+	if (rows->state.rows == rows->group->rows) {
+		*bad = *bad || rows->bytes.at != rows->bytes.end;
+		return false;
+	}
+	int used = history_row_decode(
+		&rows->state, rows->bytes.at, (size_t)(rows->bytes.end - rows->bytes.at));
+	if (used < 0 || rows->state.last.t_ns > UINT32_MAX) {
+		*bad = true;
+		return false;
+	}
+	rows->bytes.at += used;
+	return true;
+}
+
+bool archive_rows_at(const struct archive_rows *rows, unsigned series, struct archive_row *ret)
+{
+	const struct history_row *row = &rows->state.last;
+	unsigned n = rows->group->series;
+	bool full = rows->group->form == ARCHIVE_FULL;
+	unsigned count = (full ? 3 : 1) * n + series;
+	if (row->nulls >> series & 1 || row->nulls >> count & 1) {
+		return false;
+	}
+	*ret = (struct archive_row){
+		.tick = (uint32_t)row->t_ns,
+		.mean = row->value[series],
+	};
+	if (full) {
+		ret->low = row->value[n + series];
+		ret->high = row->value[2 * n + series];
+	}
+	if (row->value[count] <= 0 || row->value[count] > UINT32_MAX || ret->low < 0 ||
+		ret->high < 0) {
+		return false;
+	}
+	ret->count = (uint32_t)row->value[count];
+	return true;
+}
+
+bool archive_event_read(struct archive_reader *body, struct archive_event_bytes *ret)
+{
+	unsigned kind = archive_get_u8(body);
+	unsigned level = archive_get_u8(body);
+	ret->t_ns = archive_get_varint(body);
+	ret->subject_length = archive_get_u8(body);
+	ret->subject = (const char *)archive_get(body, ret->subject_length);
+	ret->text_length = archive_get_varint(body);
+	ret->text = (const char *)archive_get(body, ret->text_length);
+	if (body->bad || kind >= TIMELINE_KIND_COUNT || level > TIMELINE_CRITICAL ||
+		ret->subject_length >= sizeof(((struct timeline_entry *)0)->subject) ||
+		ret->text_length >= TIMELINE_TEXT || ret->t_ns > INT64_MAX) {
+		body->bad = true;
+		return false;
+	}
+	ret->kind = (enum timeline_kind)kind;
+	ret->level = (enum timeline_level)level;
+	return true;
+}
+
+void archive_event_write(struct archive_writer *writer, const struct timeline_entry *entry)
+{
+	size_t subject = strnlen(entry->subject, sizeof(entry->subject) - 1);
+	size_t text = strnlen(entry->text, sizeof(entry->text) - 1);
+	archive_put_u8(writer, entry->kind);
+	archive_put_u8(writer, entry->level);
+	archive_put_varint(writer, entry->t_ns);
+	archive_put_u8(writer, (unsigned)subject);
+	archive_put(writer, entry->subject, subject);
+	archive_put_varint(writer, text);
+	archive_put(writer, entry->text, text);
+}
+
+bool archive_name_read(struct archive_reader *body, struct archive_name_bytes *ret)
+{
+	uint64_t id = archive_get_varint(body);
+	unsigned unit = archive_get_u8(body);
+	ret->length = archive_get_u8(body);
+	ret->text = (const char *)archive_get(body, ret->length);
+	if (body->bad || id == 0 || id > ID_MAX || unit >= UNIT_COUNT_OF_UNITS ||
+		ret->length == 0 || ret->length >= PROTO_PATH_SIZE ||
+		memchr(ret->text, 0, ret->length)) {
+		body->bad = true;
+		return false;
+	}
+	ret->id = (uint32_t)id;
+	ret->unit = (enum unit)unit;
+	return true;
+}
+
+static int64_t add_us(uint64_t t_ns, int64_t offset_ns)
+{
+	int64_t ns;
+	if (t_ns > INT64_MAX || __builtin_add_overflow((int64_t)t_ns, offset_ns, &ns)) {
+		return INT64_MAX / 1000;
+	}
+	return ns / 1000 - (ns % 1000 < 0);
+}
+
+int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
+	const struct archive_clock *first_synced, uint64_t t_ns, bool *synced)
+{
+	*synced = first_synced != NULL;
+	if (first_synced && (t_ns <= first_synced->t_ns || clocks == 0)) {
+		return add_us(t_ns, first_synced->offset_ns);
+	}
+	size_t at = 0;
+	while (at + 1 < clocks && clock[at + 1].t_ns <= t_ns) {
+		at++;
+	}
+	return clocks > 0 ? add_us(t_ns, clock[at].offset_ns) : 0;
+}

@@ -1,0 +1,217 @@
+/* Rows that wait, in the order of time, become groups of series. Series that behave alike share a
+ * group: those that never changed cost a byte a row together. */
+#include "daemon/core/archive/encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+/* How a series behaved, best neighbours together. */
+enum class { CLASS_CONSTANT, CLASS_FLAT, CLASS_VARYING };
+
+/* form, series, rows, size, numbers */
+enum { GROUP_HEADER_MAX = 1 + 1 + 5 + 5 + 5 * ARCHIVE_FLAT_SERIES };
+
+#define NO_ROW UINT32_MAX
+
+static void classify(struct archive *archive, struct archive_name *name,
+	const struct archive_row *row, bool first)
+{
+	const struct archive_row *before = &archive_wait_at(archive, name->row_last)->row;
+	unsigned class = CLASS_CONSTANT;
+	if (row->low != 0 || row->high != 0) {
+		class = CLASS_VARYING;
+	} else if (!first && (row->mean != before->mean || row->count != before->count)) {
+		class = CLASS_FLAT;
+	}
+	name->class = first || class > name->class ? (uint8_t) class : name->class;
+}
+
+static bool used_room(struct archive *archive)
+{
+	if (archive->used_count < archive->used_room) {
+		return true;
+	}
+	size_t room = archive->used_room ? 2 * archive->used_room : 256;
+	struct archive_name **more = mem_calloc(room, sizeof(struct archive_name *));
+	if (!more) {
+		return false;
+	}
+	if (archive->used_count > 0) {
+		memcpy(more, archive->used, archive->used_count * sizeof(struct archive_name *));
+	}
+	free(archive->used);
+	archive->used = more;
+	archive->used_room = room;
+	return true;
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct archive_name *x = *(struct archive_name *const *)a;
+	const struct archive_name *y = *(struct archive_name *const *)b;
+	if (x->class != y->class) {
+		return x->class < y->class ? -1 : 1;
+	}
+	if (x->rows != y->rows) {
+		return x->rows > y->rows ? -1 : 1;
+	}
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct archive_name *x = *(struct archive_name *const *)a;
+	const struct archive_name *y = *(struct archive_name *const *)b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+bool archive_collect(struct archive *archive, uint32_t count)
+{
+	struct archive_names *names = archive_names_of(archive);
+	uint64_t stamp = ++archive->stamp;
+	archive->used_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct archive_wait *wait = archive_wait_at(archive, i);
+		struct archive_name *name = wait->name;
+		bool first = name->used_stamp != stamp;
+		wait->next = NO_ROW;
+		if (first) {
+			if (!used_room(archive)) {
+				return false;
+			}
+			archive->used[archive->used_count++] = name;
+			name->used_stamp = stamp;
+			name->row_first = name->row_last = i;
+			name->rows = 0;
+			if (name->id == 0) {
+				archive_names_number(names, name, names->next_id);
+			}
+		}
+		classify(archive, name, &wait->row, first);
+		archive_wait_at(archive, name->row_last)->next = first ? NO_ROW : i;
+		name->row_last = i;
+		name->rows++;
+	}
+	if (archive->used_count > 0) {
+		qsort(archive->used, archive->used_count, sizeof(archive->used[0]), by_class);
+	}
+	return true;
+}
+
+/* The next row of a group: the oldest bucket that one of its series still has. False at the end. */
+static bool next_row(const struct archive *archive, uint32_t *cursor, unsigned series, bool full,
+	struct history_row *ret)
+{
+	uint32_t tick = UINT32_MAX;
+	for (unsigned i = 0; i < series; i++) {
+		if (cursor[i] != NO_ROW && archive_wait_at(archive, cursor[i])->row.tick < tick) {
+			tick = archive_wait_at(archive, cursor[i])->row.tick;
+		}
+	}
+	ret->t_ns = tick;
+	ret->nulls = UINT64_MAX;
+	for (unsigned i = 0; i < series; i++) {
+		const struct archive_wait *wait =
+			cursor[i] != NO_ROW ? archive_wait_at(archive, cursor[i]) : NULL;
+		if (!wait || wait->row.tick != tick) {
+			continue;
+		}
+		cursor[i] = wait->next;
+		unsigned count = (full ? 3 : 1) * series + i;
+		ret->value[i] = wait->row.mean;
+		ret->value[count] = wait->row.count;
+		ret->nulls &= ~(UINT64_C(1) << i | UINT64_C(1) << count);
+		if (full) {
+			ret->value[series + i] = wait->row.low;
+			ret->value[2 * series + i] = wait->row.high;
+			ret->nulls &=
+				~(UINT64_C(1) << (series + i) | UINT64_C(1) << (2 * series + i));
+		}
+	}
+	return tick != UINT32_MAX;
+}
+
+static uint32_t put_rows(const struct archive *archive, struct archive_name *const *name,
+	unsigned series, bool full, uint32_t first_tick, struct archive_writer *writer)
+{
+	uint32_t cursor[ARCHIVE_FLAT_SERIES];
+	for (unsigned i = 0; i < series; i++) {
+		cursor[i] = name[i]->row_first;
+	}
+	struct history_row_state state;
+	struct history_row row;
+	uint32_t rows = 0;
+	history_row_start(&state, first_tick, series * (full ? 4 : 2));
+	while (!writer->bad && next_row(archive, cursor, series, full, &row)) {
+		uint8_t bytes[HISTORY_ROW_MAX];
+		archive_put(writer, bytes, history_row_encode(&state, &row, bytes));
+		history_row_accept(&state, &row);
+		rows++;
+	}
+	return rows;
+}
+
+/* The size of the rows stands before them: they are made a header's length further, then moved. */
+static void put_group(const struct archive *archive, struct archive_name **name, unsigned series,
+	uint32_t first_tick, struct archive_writer *writer)
+{
+	if ((size_t)(writer->end - writer->at) < GROUP_HEADER_MAX) {
+		writer->bad = true;
+		return;
+	}
+	bool full = name[0]->class == CLASS_VARYING;
+	qsort(name, series, sizeof(name[0]), by_id);
+	struct archive_writer body = {.at = writer->at + GROUP_HEADER_MAX, .end = writer->end};
+	uint32_t rows = put_rows(archive, name, series, full, first_tick, &body);
+	size_t size = (size_t)(body.at - writer->at) - GROUP_HEADER_MAX;
+	const uint8_t *made = writer->at + GROUP_HEADER_MAX;
+	writer->bad = writer->bad || body.bad;
+	/* Numbers differ and grow. */
+	bool consecutive = name[series - 1]->id - name[0]->id == series - 1;
+	archive_put_u8(writer,
+		(full ? ARCHIVE_FULL : ARCHIVE_FLAT) | (consecutive ? ARCHIVE_CONSECUTIVE : 0));
+	archive_put_u8(writer, series);
+	archive_put_varint(writer, rows);
+	archive_put_varint(writer, size);
+	for (unsigned i = 0; i < (consecutive ? 1 : series); i++) {
+		archive_put_varint(writer, name[i]->id - (i > 0 ? name[i - 1]->id : 0));
+	}
+	if (!writer->bad) {
+		memmove(writer->at, made, size);
+		writer->at += size;
+	}
+}
+
+static void span(const struct archive *archive, struct archive_made *ret)
+{
+	*ret = (struct archive_made){.first_tick = UINT32_MAX};
+	for (size_t i = 0; i < archive->used_count; i++) {
+		const struct archive_name *name = archive->used[i];
+		uint32_t first = archive_wait_at(archive, name->row_first)->row.tick;
+		uint32_t last = archive_wait_at(archive, name->row_last)->end - 1;
+		ret->first_tick = first < ret->first_tick ? first : ret->first_tick;
+		ret->last_tick = last > ret->last_tick ? last : ret->last_tick;
+		ret->ticks = name->rows > ret->ticks ? name->rows : ret->ticks;
+		ret->rows += name->rows;
+	}
+}
+
+void archive_put_groups(
+	struct archive *archive, struct archive_writer *writer, struct archive_made *ret)
+{
+	span(archive, ret);
+	for (size_t i = 0; i < archive->used_count && !writer->bad;) {
+		bool full = archive->used[i]->class == CLASS_VARYING;
+		unsigned most = full ? ARCHIVE_FULL_SERIES : ARCHIVE_FLAT_SERIES;
+		unsigned series = 0;
+		while (series < most && i + series < archive->used_count &&
+			(archive->used[i + series]->class == CLASS_VARYING) == full) {
+			series++;
+		}
+		put_group(archive, &archive->used[i], series, ret->first_tick, writer);
+		ret->groups++;
+		i += series;
+	}
+}

@@ -1,0 +1,205 @@
+/* The blocks of the file in order, and the boots they are of. */
+#include "daemon/core/archive/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+int archive_index_create(
+	uint64_t size, struct archive_identity identity, struct archive_index **ret)
+{
+	if (size < ARCHIVE_SIZE_MIN || size / ARCHIVE_PAGE > UINT32_MAX / 2) {
+		return -EINVAL;
+	}
+	struct archive_index *index = mem_zalloc(sizeof(*index));
+	if (!index) {
+		return -ENOMEM;
+	}
+	index->size = size;
+	index->identity = identity;
+	index->pages = (uint32_t)(size / ARCHIVE_PAGE);
+	index->next_page = 1;
+	index->next_seq = 1;
+	index->names.next_id = 1;
+	*ret = index;
+	return 0;
+}
+
+void archive_index_destroy(struct archive_index *index)
+{
+	if (!index) {
+		return;
+	}
+	archive_names_finish(&index->names);
+	free(index->info);
+	free(index->boot);
+	free(index->kept);
+	free(index->event);
+	free(index);
+}
+
+struct archive_info *archive_index_at(const struct archive_index *index, uint32_t i)
+{
+	return &index->info[(index->info_first + i) % index->info_room];
+}
+
+int archive_index_add(struct archive_index *index, const struct archive_info *info)
+{
+	if (index->blocks == index->info_room) {
+		uint32_t room = index->info_room ? 2 * index->info_room : 64;
+		struct archive_info *more = mem_calloc(room, sizeof(*more));
+		if (!more) {
+			return -ENOMEM;
+		}
+		for (uint32_t i = 0; i < index->blocks; i++) {
+			more[i] = *archive_index_at(index, i);
+		}
+		free(index->info);
+		index->info = more;
+		index->info_room = room;
+		index->info_first = 0;
+	}
+	index->info[(index->info_first + index->blocks++) % index->info_room] = *info;
+	return 0;
+}
+
+/* Where the boot's entry is, or belongs. */
+static size_t boot_place(const struct archive_index *index, uint32_t boot_seq)
+{
+	size_t low = 0, high = index->boots;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (index->boot[middle].seq < boot_seq) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+const struct archive_boot_info *archive_index_find_boot(
+	const struct archive_index *index, uint32_t boot_seq)
+{
+	size_t at = boot_place(index, boot_seq);
+	return at < index->boots && index->boot[at].seq == boot_seq ? &index->boot[at] : NULL;
+}
+
+struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32_t boot_seq)
+{
+	size_t at = boot_place(index, boot_seq);
+	if (at < index->boots && index->boot[at].seq == boot_seq) {
+		return &index->boot[at];
+	}
+	if (index->boots == index->boot_room) {
+		size_t room = index->boot_room ? 2 * index->boot_room : 16;
+		struct archive_boot_info *more = mem_calloc(room, sizeof(*more));
+		if (!more) {
+			return NULL;
+		}
+		if (index->boots > 0) {
+			memcpy(more, index->boot, index->boots * sizeof(*more));
+		}
+		free(index->boot);
+		index->boot = more;
+		index->boot_room = room;
+	}
+	memmove(&index->boot[at + 1], &index->boot[at],
+		(index->boots - at) * sizeof(index->boot[0]));
+	index->boots++;
+	index->boot[at] = (struct archive_boot_info){.seq = boot_seq};
+	return &index->boot[at];
+}
+
+void archive_index_note_clocks(
+	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks)
+{
+	for (size_t i = 0; i < clocks; i++) {
+		if (clock[i].synced == 1 &&
+			(!boot->synced || clock[i].t_ns < boot->first_synced.t_ns)) {
+			boot->first_synced = clock[i];
+			boot->synced = true;
+		}
+	}
+}
+
+static struct archive_clock in_force(
+	const struct archive_clock *clock, size_t clocks, uint64_t t_ns)
+{
+	size_t at = 0;
+	while (at + 1 < clocks && clock[at + 1].t_ns <= t_ns) {
+		at++;
+	}
+	return clock[at];
+}
+
+void archive_index_describe(const struct archive_block *header, const struct archive_clock *clock,
+	struct archive_info *ret)
+{
+	*ret = (struct archive_info){
+		.seq = header->seq,
+		.page = header->page,
+		.pages = header->pages,
+		.boot = header->boot_seq,
+		.first_tick = header->first_tick,
+		.last_tick = header->last_tick,
+		.ticks = header->ticks,
+		.clocked = header->clocks > 0,
+	};
+	if (ret->clocked) {
+		ret->first = in_force(clock, header->clocks, header->first_tick * ARCHIVE_TICK_NS);
+		ret->last = in_force(clock, header->clocks, header->last_tick * ARCHIVE_TICK_NS);
+	}
+}
+
+void archive_index_times(const struct archive_index *index, const struct archive_info *info,
+	int64_t *first_us, int64_t *last_us, bool *synced)
+{
+	const struct archive_boot_info *boot = archive_index_find_boot(index, info->boot);
+	const struct archive_clock *first_synced =
+		boot && boot->synced ? &boot->first_synced : NULL;
+	*first_us = archive_wall_us(&info->first, info->clocked, first_synced,
+		info->first_tick * ARCHIVE_TICK_NS, synced);
+	*last_us = archive_wall_us(&info->last, info->clocked, first_synced,
+		info->last_tick * ARCHIVE_TICK_NS, synced);
+}
+
+uint64_t archive_index_oldest(const struct archive_index *index)
+{
+	return index->blocks > 0 ? archive_index_at(index, 0)->seq : index->next_seq;
+}
+
+void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot)
+{
+	uint32_t oldest = index->blocks > 0 ? archive_index_at(index, 0)->boot : UINT32_MAX;
+	size_t gone = 0;
+	while (gone < index->boots && index->boot[gone].seq < oldest &&
+		index->boot[gone].seq != keep_boot) {
+		gone++;
+	}
+	if (gone > 0) {
+		memmove(index->boot, &index->boot[gone],
+			(index->boots - gone) * sizeof(index->boot[0]));
+		index->boots -= gone;
+	}
+}
+
+void archive_index_overwrite(
+	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot)
+{
+	bool any = false;
+	while (index->blocks > 0) {
+		const struct archive_info *oldest = archive_index_at(index, 0);
+		if (oldest->page >= page + pages || oldest->page + oldest->pages <= page) {
+			break;
+		}
+		index->info_first = (index->info_first + 1) % index->info_room;
+		index->blocks--;
+		any = true;
+	}
+	if (any) {
+		archive_index_forget_boots(index, keep_boot);
+	}
+}

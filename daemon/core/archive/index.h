@@ -1,0 +1,78 @@
+/*
+ * What the archive knows of its file: the blocks in the order of their numbers, the boots, the
+ * names, the newest events of past boots. Made by the scan, then kept up by the seal.
+ */
+#pragma once
+
+#include "daemon/core/archive/block.h"
+#include "daemon/core/archive/names.h"
+
+struct archive_info {
+	uint64_t seq;
+	uint32_t page, pages;
+	uint32_t boot; /* boot_seq */
+	uint32_t first_tick, last_tick;
+	uint32_t ticks;			  /* different ones */
+	bool clocked;			  /* offsets are known */
+	struct archive_clock first, last; /* in force at the first and at the last row */
+};
+
+struct archive_boot_info {
+	uint32_t seq;
+	uint8_t id[16];
+	bool synced;
+	struct archive_clock first_synced;
+};
+
+struct archive_event_kept {
+	uint64_t t_ns;
+	uint64_t seq; /* block */
+	bool clocked;
+	struct archive_clock clock; /* in force */
+	struct archive_event event;
+};
+
+struct archive_index {
+	uint64_t size;
+	struct archive_identity identity;
+	uint32_t pages;
+	int error; /* -ENOMEM of the scan */
+	/* Blocks by seq, oldest first: a ring. */
+	struct archive_info *info;
+	uint32_t info_room, info_first, blocks;
+	struct archive_boot_info *boot; /* by seq */
+	size_t boots, boot_room;
+	struct archive_event_kept *kept; /* of the scan */
+	size_t events;
+	struct archive_event *event; /* after it */
+	uint64_t damaged;
+	uint32_t next_page; /* where the next block goes */
+	uint64_t next_seq;
+	struct archive_account_memory day;
+	struct archive_names names;
+};
+
+struct archive_info *archive_index_at(const struct archive_index *index, uint32_t i);
+/* The boot's entry, made when new (kept sorted). NULL: no memory. */
+struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32_t boot_seq);
+/* NULL when there is none. */
+const struct archive_boot_info *archive_index_find_boot(
+	const struct archive_index *index, uint32_t boot_seq);
+/* Adds a block behind the newest. -ENOMEM. */
+int archive_index_add(struct archive_index *index, const struct archive_info *info);
+/* What is known of a block by its header and clocks. */
+void archive_index_describe(const struct archive_block *header, const struct archive_clock *clock,
+	struct archive_info *ret);
+/* The boot's first synchronised offset may be among these. */
+void archive_index_note_clocks(
+	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks);
+/* Blocks that a write to these pages destroys are forgotten (the oldest: the file is a ring), and
+ * boots that have none left, but not keep_boot. */
+void archive_index_overwrite(
+	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot);
+void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot);
+/* The number of the oldest block; next_seq when there is none. */
+uint64_t archive_index_oldest(const struct archive_index *index);
+/* Wall times of the first and of the last bucket's begin. */
+void archive_index_times(const struct archive_index *index, const struct archive_info *info,
+	int64_t *first_us, int64_t *last_us, bool *synced);

@@ -1,0 +1,202 @@
+/* The loop's part of a query: what matches, which blocks may have it, and how far this answer goes.
+ * All of it is copied, so that the archive can go on meanwhile. */
+#include "daemon/core/archive/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+static bool matches(
+	const struct archive_index *index, const struct archive_name *name, const char *glob)
+{
+	return name->last_seq >= archive_index_oldest(index) && name->id != 0 &&
+	       proto_query_match(glob, name->text);
+}
+
+/* Two passes: the names' number and length, then copies. */
+static int copy_names(
+	struct archive_plan *plan, const struct archive_index *index, const char *glob)
+{
+	struct archive_name **found = mem_calloc(index->names.count + 1, sizeof(*found));
+	size_t count = 0, bytes = 0;
+	if (!found) {
+		return -ENOMEM;
+	}
+	for (struct archive_name *name = archive_names_next(&index->names, NULL); name;
+		name = archive_names_next(&index->names, name)) {
+		if (matches(index, name, glob)) {
+			found[count++] = name;
+			bytes += name->length + 1u;
+		}
+	}
+	plan->name = mem_calloc(count + 1, sizeof(*plan->name));
+	plan->text = mem_calloc(bytes + 1, 1);
+	if (!plan->name || !plan->text) {
+		free(found);
+		return -ENOMEM;
+	}
+	char *text = plan->text;
+	for (size_t i = 0; i < count; i++) {
+		plan->name[i] = (struct archive_plan_name){
+			.id = found[i]->id,
+			.unit = (enum unit)found[i]->unit,
+			.text = text,
+			.first_seq = found[i]->first_seq,
+			.last_seq = found[i]->last_seq,
+		};
+		memcpy(text, found[i]->text, found[i]->length);
+		text += found[i]->length + 1;
+	}
+	plan->names = count;
+	free(found);
+	return 0;
+}
+
+static void describe(const struct archive_plan *plan, const struct archive_index *index,
+	const struct archive_info *info, struct archive_plan_block *ret)
+{
+	const struct archive_boot_info *boot = archive_index_find_boot(index, info->boot);
+	*ret = (struct archive_plan_block){
+		.seq = info->seq,
+		.page = info->page,
+		.pages = info->pages,
+		.boot = info->boot,
+		.ticks = info->ticks,
+		.synced = boot && boot->synced,
+	};
+	if (ret->synced) {
+		ret->clock = boot->first_synced;
+	}
+	int64_t first_us, last_us;
+	if (info->boot == plan->this_boot && plan->wall.count > 0) {
+		first_us = wallclock_us(&plan->wall, info->first_tick * ARCHIVE_TICK_NS);
+		last_us = wallclock_us(&plan->wall, info->last_tick * ARCHIVE_TICK_NS);
+	} else {
+		bool synced;
+		archive_index_times(index, info, &first_us, &last_us, &synced);
+	}
+	ret->first_us = first_us < last_us ? first_us : last_us;
+	ret->last_us = first_us < last_us ? last_us : first_us;
+	if (plan->step_us > 0) {
+		ret->first_step = archive_floor(ret->first_us, plan->step_us);
+		ret->last_step = archive_floor(ret->last_us, plan->step_us);
+	}
+}
+
+static int copy_blocks(struct archive_plan *plan, const struct archive_index *index)
+{
+	plan->block = mem_calloc(index->blocks + 1u, sizeof(*plan->block));
+	if (!plan->block) {
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; plan->names > 0 && i < index->blocks; i++) {
+		const struct archive_info *info = archive_index_at(index, i);
+		struct archive_plan_block *block = &plan->block[plan->blocks];
+		if (info->ticks == 0) {
+			continue;
+		}
+		describe(plan, index, info, block);
+		plan->blocks += block->last_us >= plan->from_us && block->first_us < plan->end_us;
+	}
+	return 0;
+}
+
+/* The first block with this number or a greater one. */
+static size_t block_from(const struct archive_plan *plan, uint64_t seq)
+{
+	size_t low = 0, high = plan->blocks;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (plan->block[middle].seq < seq) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+/* How many of the series each block may have; blocks that have none are left out. */
+static void count_series(struct archive_plan *plan)
+{
+	for (size_t i = 0; i < plan->names; i++) {
+		size_t first = block_from(plan, plan->name[i].first_seq);
+		size_t end = block_from(plan, plan->name[i].last_seq + 1);
+		if (first < end) {
+			/* Differences, wrapping below 0 on the way: summed up below. */
+			plan->block[first].series++;
+			if (end < plan->blocks) {
+				plan->block[end].series--;
+			}
+		}
+	}
+	uint32_t series = 0;
+	size_t kept = 0;
+	for (size_t i = 0; i < plan->blocks; i++) {
+		series += plan->block[i].series;
+		plan->block[kept] = plan->block[i];
+		plan->block[kept].series = series;
+		kept += series > 0;
+	}
+	plan->blocks = kept;
+}
+
+int archive_plan_make(struct archive *archive, const char *glob, int64_t from_us, int64_t to_us,
+	uint64_t step_ns, size_t points_max, const struct wallclock *wall,
+	struct archive_plan **ret)
+{
+	struct archive_plan *plan = mem_zalloc(sizeof(*plan));
+	if (!plan) {
+		return -ENOMEM;
+	}
+	plan->from_us = from_us;
+	plan->end_us = to_us < INT64_MAX ? to_us + 1 : INT64_MAX;
+	plan->next_us = INT64_MAX;
+	plan->step_us = step_ns / 1000 < INT64_MAX / 1000 ? (int64_t)(step_ns / 1000) : 0;
+	plan->this_boot = archive->boot_seq;
+	if (wall) {
+		plan->wall = *wall;
+	}
+	const struct archive_index *index = archive->index;
+	if (index) {
+		plan->file_pages = index->pages;
+		plan->identity = index->identity;
+		if (copy_names(plan, index, glob) < 0 || copy_blocks(plan, index) < 0) {
+			archive_plan_destroy(plan);
+			return -ENOMEM;
+		}
+		count_series(plan);
+		archive_plan_cut(plan, points_max);
+	}
+	*ret = plan;
+	return 0;
+}
+
+size_t archive_plan_blocks(const struct archive_plan *plan)
+{
+	return plan->blocks;
+}
+
+void archive_plan_block(
+	const struct archive_plan *plan, size_t index, uint32_t *page, uint32_t *pages)
+{
+	*page = plan->block[index].page;
+	*pages = plan->block[index].pages;
+}
+
+void archive_plan_destroy(struct archive_plan *plan)
+{
+	if (!plan) {
+		return;
+	}
+	for (size_t i = 0; i < plan->parts; i++) {
+		free(plan->part[i].points);
+	}
+	free(plan->part);
+	free(plan->block);
+	free(plan->name);
+	free(plan->text);
+	free(plan);
+}

@@ -1,0 +1,213 @@
+/* The worker's part of a query: the rows of its series, out of blocks that may have been
+ * overwritten since the plan was made, with the wall times that are known for their boots. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/archive/plan.h"
+#include "daemon/util/seam.h"
+
+static int by_id(const void *a, const void *b)
+{
+	const struct archive_plan_name *x = a;
+	const struct archive_plan_name *y = b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static struct archive_plan_name *find(struct archive_plan *plan, uint32_t id)
+{
+	struct archive_plan_name key = {.id = id};
+	return bsearch(&key, plan->name, plan->names, sizeof(key), by_id);
+}
+
+/* Room for one more of the list; *room grows by doubling. */
+static int reserve(void **list, size_t count, size_t *room, size_t size)
+{
+	if (count < *room) {
+		return 0;
+	}
+	size_t more_room = *room ? 2 * *room : 16;
+	void *more = mem_calloc(more_room, size);
+	if (!more) {
+		return -ENOMEM;
+	}
+	if (count > 0) {
+		memcpy(more, *list, count * size);
+	}
+	free(*list);
+	*list = more;
+	*room = more_room;
+	return 0;
+}
+
+static struct archive_part *part_of(
+	struct archive_plan *plan, struct archive_plan_name *name, uint32_t boot)
+{
+	if (name->part > 0 && plan->part[name->part - 1].boot == boot) {
+		return &plan->part[name->part - 1];
+	}
+	void *list = plan->part;
+	int r = reserve(&list, plan->parts, &plan->part_room, sizeof(plan->part[0]));
+	plan->part = list;
+	if (r < 0) {
+		return NULL;
+	}
+	plan->part[plan->parts++] = (struct archive_part){.name = name, .boot = boot};
+	name->part = plan->parts;
+	return &plan->part[plan->parts - 1];
+}
+
+static void merge(struct archive_point *to, const struct archive_point *point)
+{
+	double count = (double)to->count + point->count;
+	to->mean += (point->mean - to->mean) * point->count / count;
+	to->min = point->min < to->min ? point->min : to->min;
+	to->max = point->max > to->max ? point->max : to->max;
+	to->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
+static int add(struct archive_plan *plan, struct archive_plan_name *name, uint32_t boot,
+	const struct archive_row *row, int64_t time_us)
+{
+	struct archive_part *part = part_of(plan, name, boot);
+	if (!part) {
+		return -ENOMEM;
+	}
+	struct archive_point point = {
+		.time_us = time_us,
+		.mean = history_unquantise(name->unit, row->mean),
+		.min = history_unquantise(name->unit, row->mean - row->low),
+		.max = history_unquantise(name->unit, row->mean + row->high),
+		.count = row->count,
+	};
+	if (part->count > 0 && plan->step_us > 0 &&
+		part->points[part->count - 1].time_us == time_us) {
+		merge(&part->points[part->count - 1], &point);
+		return 0;
+	}
+	void *list = part->points;
+	int r = reserve(&list, part->count, &part->room, sizeof(part->points[0]));
+	part->points = list;
+	if (r == 0) {
+		part->points[part->count++] = point;
+	}
+	return r;
+}
+
+static int64_t time_of(const struct archive_plan *plan, const struct archive_plan_block *block,
+	const struct archive_parsed *parsed, uint64_t t_ns)
+{
+	bool synced;
+	if (block->boot == plan->this_boot && plan->wall.count > 0) {
+		return wallclock_us(&plan->wall, t_ns);
+	}
+	return archive_wall_us(parsed->clock, parsed->header.clocks,
+		block->synced ? &block->clock : NULL, t_ns, &synced);
+}
+
+static int read_group(struct archive_plan *plan, const struct archive_plan_block *block,
+	const struct archive_parsed *parsed, const struct archive_group *group)
+{
+	struct archive_plan_name *name[ARCHIVE_FLAT_SERIES];
+	bool any = false;
+	for (unsigned i = 0; i < group->series; i++) {
+		name[i] = find(plan, group->id[i]);
+		any = any || name[i];
+	}
+	struct archive_rows rows;
+	bool bad = false;
+	int r = 0;
+	archive_rows_start(&rows, group, parsed->header.first_tick);
+	while (any && r == 0 && archive_rows_next(&rows, &bad)) {
+		int64_t time_us =
+			time_of(plan, block, parsed, rows.state.last.t_ns * ARCHIVE_TICK_NS);
+		if (time_us < plan->from_us || time_us >= plan->end_us) {
+			continue;
+		}
+		if (plan->step_us > 0) {
+			time_us = archive_floor(time_us, plan->step_us) * plan->step_us;
+		}
+		struct archive_row row;
+		for (unsigned i = 0; i < group->series && r == 0; i++) {
+			if (name[i] && archive_rows_at(&rows, i, &row)) {
+				r = add(plan, name[i], block->boot, &row, time_us);
+			}
+		}
+	}
+	return bad ? -EBADMSG : r;
+}
+
+int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *bytes)
+{
+	const struct archive_plan_block *block = &plan->block[index];
+	struct archive_parsed parsed;
+	bool begins;
+	if (!plan->sorted) {
+		qsort(plan->name, plan->names, sizeof(plan->name[0]), by_id);
+		plan->sorted = true;
+	}
+	int pages = archive_block_check(bytes, (size_t)block->pages * ARCHIVE_PAGE, block->page,
+		plan->file_pages, plan->identity, &parsed, &begins);
+	if (pages != (int)block->pages || parsed.header.seq != block->seq ||
+		parsed.header.boot_seq != block->boot) {
+		plan->lost++;
+		return 0;
+	}
+	int r = 0;
+	for (unsigned i = 0; i < parsed.header.groups && r == 0; i++) {
+		struct archive_group group;
+		r = archive_group_read(&parsed.body, &group)
+			    ? read_group(plan, block, &parsed, &group)
+			    : -EBADMSG;
+	}
+	if (r == -EBADMSG) {
+		plan->lost++;
+		return 0;
+	}
+	return r;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct archive_part *x = a;
+	const struct archive_part *y = b;
+	int order = strcmp(x->name->text, y->name->text);
+	if (order == 0 && x->name->unit != y->name->unit) {
+		order = x->name->unit < y->name->unit ? -1 : 1;
+	}
+	return order != 0 ? order : (x->boot > y->boot) - (x->boot < y->boot);
+}
+
+void archive_plan_finish(struct archive_plan *plan)
+{
+	if (plan->parts > 0) {
+		qsort(plan->part, plan->parts, sizeof(plan->part[0]), by_name);
+	}
+}
+
+size_t archive_plan_series(const struct archive_plan *plan)
+{
+	return plan->parts;
+}
+
+void archive_plan_at(const struct archive_plan *plan, size_t index, struct archive_series *ret)
+{
+	const struct archive_part *part = &plan->part[index];
+	*ret = (struct archive_series){
+		.name = part->name->text,
+		.unit = part->name->unit,
+		.points = part->points,
+		.count = part->count,
+		.boot_seq = part->boot,
+	};
+}
+
+size_t archive_plan_lost(const struct archive_plan *plan)
+{
+	return plan->lost;
+}
+
+int64_t archive_plan_next_us(const struct archive_plan *plan)
+{
+	return plan->next_us;
+}

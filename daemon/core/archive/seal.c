@@ -1,0 +1,255 @@
+/* A block of what waits, and what its way to the medium changes: names are told, rows are no longer
+ * waiting, the oldest blocks are gone. Nothing of that counts before the write ended well. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/archive/encode.h"
+#include "daemon/util/crc32c.h"
+#include "daemon/util/seam.h"
+
+enum { EVENTS_ROOM = ARCHIVE_BLOCK_MAX / 4 };
+
+static bool buffers(struct archive *archive)
+{
+	if (!archive->block) {
+		archive->block = mem_zalloc(ARCHIVE_BLOCK_MAX);
+	}
+	if (!archive->told) {
+		archive->told = mem_calloc(ARCHIVE_TOLD_MAX, sizeof(struct archive_name *));
+	}
+	return archive->block && archive->told;
+}
+
+/* The offset in force at from_ns and the ones up to now; the middle goes when they are too many. */
+static size_t choose_clocks(
+	const struct wallclock *wall, uint64_t from_ns, struct archive_clock ret[ARCHIVE_CLOCKS])
+{
+	uint32_t at = 0;
+	size_t count = 0;
+	while (at + 1 < wall->count && wall->entry[at + 1].t_ns <= from_ns) {
+		at++;
+	}
+	for (; at < wall->count; at++) {
+		if (count == ARCHIVE_CLOCKS) {
+			memmove(&ret[1], &ret[2], (ARCHIVE_CLOCKS - 2) * sizeof(ret[0]));
+			count--;
+		}
+		ret[count++] = (struct archive_clock){
+			.t_ns = wall->entry[at].t_ns,
+			.offset_ns = wall->entry[at].offset_ns,
+			.synced = wall->entry[at].synced,
+		};
+	}
+	return count;
+}
+
+/* Of a bucket that an earlier process began, and that goes on. */
+static bool is_partial(const struct archive *archive, uint32_t row, uint64_t now_ns)
+{
+	return archive_wait_at(archive, row)->end * ARCHIVE_TICK_NS > now_ns;
+}
+
+static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t now_ns)
+{
+	uint64_t oldest = now_ns;
+	for (uint32_t i = 0; i < rows; i++) {
+		uint64_t t_ns = archive_wait_at(archive, i)->row.tick * ARCHIVE_TICK_NS;
+		oldest = t_ns < oldest ? t_ns : oldest;
+	}
+	for (uint32_t i = 0; i < archive->events; i++) {
+		uint64_t t_ns =
+			archive->event[(archive->event_first + i) % ARCHIVE_EVENTS_WAIT].t_ns;
+		oldest = t_ns < oldest ? t_ns : oldest;
+	}
+	return oldest;
+}
+
+static uint16_t put_events(const struct archive *archive, struct archive_writer *writer)
+{
+	struct archive_writer part = *writer;
+	if (part.end - part.at > EVENTS_ROOM) {
+		part.end = part.at + EVENTS_ROOM;
+	}
+	uint16_t count = 0;
+	for (; count < archive->events; count++) {
+		uint8_t *before = part.at;
+		archive_event_write(&part,
+			&archive->event[(archive->event_first + count) % ARCHIVE_EVENTS_WAIT]);
+		if (part.bad) {
+			part.at = before;
+			break;
+		}
+	}
+	writer->at = part.at;
+	return count;
+}
+
+/* All of the block behind its header, of the first `rows` rows. The number of its bytes; 0: that
+ * does not fit. */
+static size_t make(struct archive *archive, uint32_t rows, struct archive_block *header)
+{
+	size_t clocks = header->clocks * sizeof(struct archive_clock);
+	struct archive_writer writer = {
+		.at = archive->block + sizeof(*header),
+		.end = archive->block + ARCHIVE_BLOCK_MAX,
+	};
+	struct archive_made made;
+	archive_put(&writer, archive->sealed_clock, clocks);
+	if (!archive_collect(archive, rows)) {
+		return 0;
+	}
+	archive_put_groups(archive, &writer, &made);
+	if (writer.bad) {
+		return 0;
+	}
+	header->events = put_events(archive, &writer);
+	archive->content = (size_t)(writer.at - archive->block);
+	if (!archive_put_names(archive, archive->block, &writer)) {
+		return 0;
+	}
+	header->names = (uint16_t)archive->told_count;
+	header->groups = (uint16_t)made.groups;
+	header->rows = made.rows;
+	header->ticks = made.ticks;
+	header->first_tick = made.first_tick;
+	header->last_tick = made.last_tick;
+	return (size_t)(writer.at - archive->block);
+}
+
+/* Where the block goes; the blocks that were there are gone from now on. */
+static void place(struct archive *archive, struct archive_block *header)
+{
+	struct archive_index *index = archive->index;
+	if (header->pages > index->pages - index->next_page) {
+		archive_index_overwrite(index, index->next_page, index->pages - index->next_page,
+			archive->boot_seq);
+		index->next_page = 1;
+	}
+	header->page = index->next_page;
+	archive_index_overwrite(index, header->page, header->pages, archive->boot_seq);
+}
+
+static void finish_block(struct archive *archive, struct archive_block *header, size_t size)
+{
+	header->pages = (uint32_t)((size + ARCHIVE_PAGE - 1) / ARCHIVE_PAGE);
+	size_t whole = (size_t)header->pages * ARCHIVE_PAGE;
+	place(archive, header);
+	header->next_id = archive->index->names.next_id;
+	memset(archive->block + size, 0, whole - size);
+	memcpy(archive->block, header, sizeof(*header));
+	uint32_t crc = crc32c(archive->index->identity.seed, archive->block, whole);
+	memcpy(archive->block + offsetof(struct archive_block, crc), &crc, sizeof(crc));
+}
+
+size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,
+	const struct archive_account_memory *day, bool all, const uint8_t **bytes, uint32_t *page)
+{
+	if (!archive->index || archive->sealed) {
+		return 0;
+	}
+	archive_close_buckets(archive, now_ns, all);
+	if ((archive->waiting == 0 && archive->events == 0) || !buffers(archive)) {
+		return 0;
+	}
+	struct archive_block header = {
+		.magic = ARCHIVE_BLOCK_MAGIC,
+		.version = archive->index->identity.version,
+		.byte_order = ARCHIVE_BYTE_ORDER,
+		.quanta = archive_quanta(),
+		.seq = archive->index->next_seq,
+		.boot_seq = archive->boot_seq,
+	};
+	memcpy(header.boot_id, archive->boot_id, sizeof(header.boot_id));
+	if (day) {
+		header.day = *day;
+	}
+	uint32_t rows = archive->waiting;
+	while (rows > 0 && !all && is_partial(archive, rows - 1, now_ns)) {
+		rows--;
+	}
+	if (rows == 0 && archive->events == 0) {
+		return 0;
+	}
+	archive->sealed_clocks =
+		choose_clocks(wall, oldest_ns(archive, rows, now_ns), archive->sealed_clock);
+	header.clocks = (uint16_t)archive->sealed_clocks;
+	size_t size = make(archive, rows, &header);
+	while (size == 0 && rows > 1) {
+		rows = rows / 4 * 3 + rows % 4 / 2;
+		size = make(archive, rows, &header);
+	}
+	if (size == 0) {
+		return 0;
+	}
+	finish_block(archive, &header, size);
+	archive_index_describe(&header, archive->sealed_clock, &archive->sealed_info);
+	archive->sealed = true;
+	archive->sealed_day = header.day;
+	archive->sealed_rows = rows;
+	archive->sealed_events = header.events;
+	archive->lost_rows = 0;
+	*bytes = archive->block;
+	*page = header.page;
+	return (size_t)header.pages * ARCHIVE_PAGE;
+}
+
+static void estimate(struct archive *archive)
+{
+	if (archive->sealed_rows > 0 && archive->content > sizeof(struct archive_block)) {
+		double row = (double)(archive->content - sizeof(struct archive_block)) /
+			     archive->sealed_rows;
+		archive->row_bytes += (row - archive->row_bytes) / 8;
+	}
+}
+
+static void forget_rows(struct archive *archive)
+{
+	estimate(archive);
+	for (uint32_t i = 0; i < archive->sealed_rows; i++) {
+		archive_wait_at(archive, i)->name->refs--;
+	}
+	if (archive->sealed_rows > 0) {
+		archive->wait_first =
+			(archive->wait_first + archive->sealed_rows) & (archive->wait_room - 1);
+		archive->waiting -= archive->sealed_rows;
+	}
+	archive->event_first =
+		(archive->event_first + archive->sealed_events) % ARCHIVE_EVENTS_WAIT;
+	archive->events -= archive->sealed_events;
+}
+
+void archive_written(struct archive *archive, int result)
+{
+	if (!archive->sealed) {
+		return;
+	}
+	struct archive_index *index = archive->index;
+	const struct archive_info *info = &archive->sealed_info;
+	archive->sealed = false;
+	if (result < 0) {
+		archive->dropped += archive->lost_rows;
+		archive->sealed_rows = archive->sealed_events = 0;
+		return;
+	}
+	forget_rows(archive);
+	archive->sealed_rows = archive->sealed_events = 0;
+	index->next_page = info->page + info->pages;
+	index->next_seq = info->seq + 1;
+	index->day = archive->sealed_day;
+	struct archive_boot_info *boot = archive_index_boot(index, info->boot);
+	if (boot) {
+		memcpy(boot->id, archive->boot_id, sizeof(boot->id));
+		archive_index_note_clocks(boot, archive->sealed_clock, archive->sealed_clocks);
+	}
+	/* Without memory the block is found again at the next start. */
+	(void)archive_index_add(index, info);
+	for (size_t i = 0; i < archive->told_count; i++) {
+		archive_names_told(&index->names, archive->told[i], info->seq);
+	}
+	for (size_t i = 0; i < archive->used_count; i++) {
+		struct archive_name *name = archive->used[i];
+		name->first_seq = name->first_seq ? name->first_seq : info->seq;
+		name->last_seq = info->seq;
+	}
+	archive_names_evict(&index->names, archive_index_oldest(index));
+}

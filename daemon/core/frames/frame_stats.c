@@ -1,0 +1,297 @@
+/* The numbers of a frame stream, of its recent window or of its lifetime, for queries and the
+ * sample tick. */
+#include "daemon/core/frames/frames.h"
+
+#include <math.h>
+
+#include "daemon/core/stages/window.h"
+#include "proto/percentile.h"
+
+static bool wanted(uint64_t word, enum frames_filter filter)
+{
+	switch (filter) {
+	case FRAMES_ALL:
+		return true;
+	case FRAMES_THROTTLED:
+		return stage_word_state(word) == THROTTLE_YES;
+	case FRAMES_UNTHROTTLED:
+		return stage_word_state(word) == THROTTLE_NO;
+	}
+	return false;
+}
+
+static bool any_unknown(const struct frames_series *series)
+{
+	for (size_t i = 0; i < series->filled; i++) {
+		if (stage_word_state(series->words[i]) == THROTTLE_UNKNOWN) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The window's values in ms that pass the filter. How many. */
+static size_t window_ms(const struct frames_series *series, enum frames_filter filter, double *ret)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < series->filled; i++) {
+		if (wanted(series->words[i], filter)) {
+			ret[count++] = (double)stage_word_ns(series->words[i]) / 1e6;
+		}
+	}
+	return count;
+}
+
+static double percentile(const double *sorted, size_t count, double p, bool nearest)
+{
+	return nearest ? proto_percentile_nearest(sorted, count, p)
+		       : proto_percentile(sorted, count, p);
+}
+
+static void recent_times(const struct frames *frames, const struct frames_query *query,
+	double *times_ms, double *rates, struct frames_stats *ret)
+{
+	size_t count = window_ms(&frames->times, query->filter, times_ms);
+	ret->frame_count = count;
+	ret->sufficient = count >= 2;
+	if (!ret->sufficient) {
+		return;
+	}
+	size_t rate_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (times_ms[i] > 0) {
+			rates[rate_count++] = 1000.0 / times_ms[i];
+		}
+	}
+	struct proto_summary times, fps;
+	proto_summarize(times_ms, count, &times);
+	proto_summarize(rates, rate_count, &fps);
+	ret->fps_mean = fps.mean;
+	ret->fps_min = fps.min;
+	ret->fps_max = fps.max;
+	ret->fps_p5 = percentile(rates, rate_count, 5, query->nearest);
+	ret->fps_p95 = percentile(rates, rate_count, 95, query->nearest);
+	ret->frame_time_mean_ms = times.mean;
+	ret->frame_time_p50_ms = percentile(times_ms, count, 50, query->nearest);
+	ret->frame_time_p95_ms = percentile(times_ms, count, 95, query->nearest);
+	ret->frame_time_p99_ms = percentile(times_ms, count, 99, query->nearest);
+	ret->jitter_ms = times.std;
+}
+
+static void recent_fps(const struct frames *frames, struct frames_stats *ret)
+{
+	for (size_t i = 0; i < frames->second.filled; i++) {
+		double fps = frames->second.fps[i];
+		ret->fps_1s_min = fmin(ret->fps_1s_min, fps);
+		ret->fps_1s_max = fmax(ret->fps_1s_max, fps);
+	}
+	if (frames->ticks_filled < 2) {
+		return;
+	}
+	size_t oldest = frames->ticks_filled < FRAMES_FPS_TICKS ? 0 : frames->ticks_next;
+	uint64_t elapsed_ns = frames->last_tick_ns - frames->ticks_ns[oldest];
+	if (elapsed_ns > 0) {
+		ret->fps = (double)(frames->ticks_filled - 1) / ((double)elapsed_ns / 1e9);
+		ret->frame_time_ms = 1000.0 / ret->fps;
+	}
+}
+
+static void recent_latencies(const struct frames *frames, const struct frames_query *query,
+	double *scratch, struct frames_stats *ret)
+{
+	size_t count = window_ms(&frames->latencies, query->filter, scratch);
+	ret->end_to_end_count = count;
+	if (count == 0) {
+		return;
+	}
+	struct proto_summary latency;
+	proto_summarize(scratch, count, &latency);
+	ret->end_to_end_mean_ms = latency.mean;
+	ret->end_to_end_p50_ms = percentile(scratch, count, 50, query->nearest);
+	ret->end_to_end_p95_ms = percentile(scratch, count, 95, query->nearest);
+	ret->end_to_end_p99_ms = percentile(scratch, count, 99, query->nearest);
+	ret->end_to_end_max_ms = latency.max;
+	double sum_ns = 0;
+	for (size_t i = 0; i < frames->latencies.filled; i++) {
+		if (wanted(frames->latencies.words[i], query->filter)) {
+			sum_ns += (double)frames->sums_ns[i];
+		}
+	}
+	if (sum_ns > 0) {
+		ret->stage_sum_mean_ms = sum_ns / (double)count / 1e6;
+	}
+}
+
+/* What the filter leaves of a lifetime; NULL: nothing. */
+static const struct proto_histogram *lifetime_of(const struct frames_series *series,
+	enum frames_filter filter, struct proto_histogram *difference)
+{
+	switch (filter) {
+	case FRAMES_ALL:
+		return &series->all;
+	case FRAMES_THROTTLED:
+		return series->throttled;
+	case FRAMES_UNTHROTTLED:
+		if (!series->throttled) {
+			return &series->all;
+		}
+		proto_histogram_subtract(&series->all, series->throttled, difference);
+		return difference;
+	}
+	return NULL;
+}
+
+/* index floor(n * p), clamped, as proto_percentile_nearest has it */
+static uint64_t nearest_rank(uint64_t count, double p)
+{
+	double rank = floor((double)count * p / 100);
+	return rank < (double)(count - 1) ? (uint64_t)rank : count - 1;
+}
+
+static double time_percentile(const struct proto_histogram *h, double p, bool nearest)
+{
+	double ns;
+	if (nearest) {
+		return proto_histogram_at(h, nearest_rank(h->count, p)) / 1e6;
+	}
+	proto_histogram_percentiles(h, &p, &ns, 1);
+	return ns / 1e6;
+}
+
+/* The percentile of 1/dt over the deltas that are not 0. Rates rise as times fall, and between two
+ * ranks it is the rates that are interpolated: 1/dt of the percentile of dt is another number. */
+static double rate_percentile(const struct proto_histogram *h, double p, bool nearest)
+{
+	uint64_t count = h->count - h->buckets[0];
+	if (count == 0) {
+		return (double)NAN;
+	}
+	double k = (double)(count - 1) * p / 100;
+	uint64_t rank = nearest ? nearest_rank(count, p) : (uint64_t)k;
+	double part = nearest ? 0 : k - (double)rank;
+	double rate = 1e9 / proto_histogram_at(h, h->count - 1 - rank);
+	if (part > 0 && rank + 1 < count) {
+		double next = 1e9 / proto_histogram_at(h, h->count - 2 - rank);
+		rate += part * (next - rate);
+	}
+	return rate;
+}
+
+static void lifetime_times(
+	const struct frames *frames, const struct frames_query *query, struct frames_stats *ret)
+{
+	struct proto_histogram difference;
+	const struct proto_histogram *h = lifetime_of(&frames->times, query->filter, &difference);
+	struct proto_summary times;
+	if (!h || h->count < 2) {
+		ret->frame_count = h ? (size_t)h->count : 0;
+		return;
+	}
+	proto_histogram_summary(h, &times);
+	ret->frame_count = (size_t)h->count;
+	ret->sufficient = true;
+	ret->frame_time_mean_ms = times.mean;
+	ret->frame_time_p50_ms = time_percentile(h, 50, query->nearest);
+	ret->frame_time_p95_ms = time_percentile(h, 95, query->nearest);
+	ret->frame_time_p99_ms = time_percentile(h, 99, query->nearest);
+	ret->jitter_ms = times.std;
+	/* the mean of 1/dt is not kept over a lifetime */
+	ret->fps_min = rate_percentile(h, 0, query->nearest);
+	ret->fps_max = rate_percentile(h, 100, query->nearest);
+	ret->fps_p5 = rate_percentile(h, 5, query->nearest);
+	ret->fps_p95 = rate_percentile(h, 95, query->nearest);
+	if (query->filter != FRAMES_ALL && times.mean > 0) {
+		ret->fps = 1000 / times.mean;
+		ret->frame_time_ms = times.mean;
+	}
+}
+
+static void lifetime_fps(const struct frames *frames, struct frames_stats *ret)
+{
+	if (frames->second.max > 0 || frames->second.min != UINT32_MAX) {
+		ret->fps_1s_min = frames->second.min;
+		ret->fps_1s_max = frames->second.max;
+	}
+	uint64_t elapsed_ns = frames->last_tick_ns - frames->first_tick_ns - frames->paused_ns;
+	if (frames->times.all.count > 0 && elapsed_ns > 0) {
+		ret->fps = (double)frames->times.all.count / ((double)elapsed_ns / 1e9);
+		ret->frame_time_ms = 1000.0 / ret->fps;
+	}
+}
+
+static void lifetime_latencies(
+	const struct frames *frames, const struct frames_query *query, struct frames_stats *ret)
+{
+	struct proto_histogram difference;
+	const struct proto_histogram *h =
+		lifetime_of(&frames->latencies, query->filter, &difference);
+	if (!h || h->count == 0) {
+		return;
+	}
+	struct proto_summary latency;
+	proto_histogram_summary(h, &latency);
+	ret->end_to_end_count = (size_t)h->count;
+	ret->end_to_end_mean_ms = latency.mean;
+	ret->end_to_end_p50_ms = time_percentile(h, 50, query->nearest);
+	ret->end_to_end_p95_ms = time_percentile(h, 95, query->nearest);
+	ret->end_to_end_p99_ms = time_percentile(h, 99, query->nearest);
+	ret->end_to_end_max_ms = latency.max;
+}
+
+static void stats_clear(struct frames_stats *ret)
+{
+	*ret = (struct frames_stats){.fps = NAN,
+		.frame_time_ms = NAN,
+		.fps_mean = NAN,
+		.fps_min = NAN,
+		.fps_max = NAN,
+		.fps_p5 = NAN,
+		.fps_p95 = NAN,
+		.frame_time_mean_ms = NAN,
+		.frame_time_p50_ms = NAN,
+		.frame_time_p95_ms = NAN,
+		.frame_time_p99_ms = NAN,
+		.jitter_ms = NAN,
+		.fps_1s_min = NAN,
+		.fps_1s_max = NAN,
+		.end_to_end_mean_ms = NAN,
+		.end_to_end_p50_ms = NAN,
+		.end_to_end_p95_ms = NAN,
+		.end_to_end_p99_ms = NAN,
+		.end_to_end_max_ms = NAN,
+		.stage_sum_mean_ms = NAN,
+		.in_flight = NAN};
+}
+
+void frames_ask(const struct frames *frames, const struct frames_query *query, double *scratch,
+	struct frames_stats *ret)
+{
+	stats_clear(ret);
+	ret->exact = !query->lifetime;
+	if (query->filter != FRAMES_ALL &&
+		(query->lifetime
+				? frames->times.unknown_count + frames->latencies.unknown_count > 0
+				: any_unknown(&frames->times) || any_unknown(&frames->latencies))) {
+		ret->reason = "the throttle state of some frames is not known";
+		return;
+	}
+	if (query->lifetime) {
+		lifetime_times(frames, query, ret);
+		lifetime_latencies(frames, query, ret);
+	} else {
+		recent_times(frames, query, scratch, scratch + frames->window, ret);
+		recent_latencies(frames, query, scratch, ret);
+	}
+	if (query->filter == FRAMES_ALL) {
+		(query->lifetime ? lifetime_fps : recent_fps)(frames, ret);
+	}
+	if (ret->frame_time_mean_ms > 0) {
+		ret->in_flight = ret->end_to_end_mean_ms / ret->frame_time_mean_ms;
+	}
+}
+
+void frames_stats(const struct frames *frames, double *scratch, struct frames_stats *ret)
+{
+	const struct frames_query recent = {.filter = FRAMES_ALL};
+	frames_ask(frames, &recent, scratch, ret);
+}

@@ -1,0 +1,400 @@
+/*
+ * Puts frames together. app_frames.c hands in what records tell and hears of frames that are done;
+ * ids are hostile: the table is a set-associative cache, an id has FRAME_TABLE_WAYS places.
+ */
+#include "daemon/core/frames/frame_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+
+enum { SETS = FRAME_TABLE_FRAMES / FRAME_TABLE_WAYS, SET_BITS = 5 };
+_Static_assert(SETS == 1 << SET_BITS, "sets");
+
+int frame_table_create(
+	void (*done)(void *ctx, struct frame *frame), void *ctx, struct frame_table **ret)
+{
+	struct frame_table *table = mem_zalloc(sizeof(*table));
+	if (!table) {
+		return -ENOMEM;
+	}
+	table->done = done;
+	table->ctx = ctx;
+	table->stage_grace_ns = FRAME_TABLE_GRACE_NS;
+	table->hot_id = PROTO_NO_FRAME;
+	*ret = table;
+	return 0;
+}
+
+void frame_table_destroy(struct frame_table *table)
+{
+	free(table);
+}
+
+uint8_t frame_table_place(struct frame_table *table, const char *name)
+{
+	size_t i = 0;
+	while (i < table->stages && strcmp(table->stage[i], name) != 0) {
+		i++;
+	}
+	if (i == table->stages && i < FRAME_STAGES) {
+		memcpy(table->stage[i], name, strnlen(name, PROTO_NAME_SIZE - 1));
+		table->is_total[i] = strcmp(name, "total") == 0;
+		table->stages++;
+	}
+	return (uint8_t)i;
+}
+
+const char *frame_table_stage(const struct frame_table *table, uint8_t place)
+{
+	return place < table->stages ? table->stage[place] : "(other)";
+}
+
+static void finish(struct frame_table *table, uint32_t at)
+{
+	struct frame *frame = &table->frame[at];
+	table->state[at] = FRAME_DONE;
+	table->open[at / 64] &= ~(UINT64_C(1) << at % 64);
+	frame->serial = ++table->serial;
+	if (table->hot == frame) {
+		table->hot_id = PROTO_NO_FRAME;
+	}
+	table->done(table->ctx, frame);
+}
+
+/* Consecutive ids fall evenly into the sets (Knuth 6.4). */
+static uint32_t set_of(uint64_t id)
+{
+	return (uint32_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SET_BITS)) * FRAME_TABLE_WAYS;
+}
+
+static void begin(struct frame_table *table, uint32_t at, uint64_t id)
+{
+	static const struct frame none;
+	struct frame *frame = &table->frame[at];
+	/* parts are valid by their bits; gcc's memset of this size would be `rep stos`, which is
+	 * slow */
+	memcpy(frame, &none, offsetof(struct frame, part));
+	frame->id = id;
+	frame->start_ns = UINT64_MAX;
+	table->ids[at] = id;
+	table->begun[at] = table->begins++;
+	table->state[at] = FRAME_OPEN;
+	table->open[at / 64] |= UINT64_C(1) << at % 64;
+}
+
+/* The place to give away in a set: a free one, else that of the oldest that is done, else that of
+ * the oldest. */
+static uint32_t victim(const struct frame_table *table, uint32_t set)
+{
+	static const uint64_t rank[] = {[FRAME_FREE] = 2, [FRAME_DONE] = 1, [FRAME_OPEN] = 0};
+	uint32_t best = set;
+	uint64_t most = 0;
+	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
+		uint32_t age = table->begins - table->begun[at];
+		uint64_t key = rank[table->state[at]] << 32 | age;
+		/* no branches: which one it is nobody can predict */
+		best = key > most ? at : best;
+		most = key > most ? key : most;
+	}
+	return best;
+}
+
+/* How many frames have begun since, this one included. */
+static uint32_t age_of(const struct frame_table *table, uint32_t at)
+{
+	return table->begins - table->begun[at];
+}
+
+/* The newest frame of the id that is older than this age; FRAME_TABLE_FRAMES: none. */
+static uint32_t search(const struct frame_table *table, uint64_t id, uint32_t than)
+{
+	uint32_t set = set_of(id), best = FRAME_TABLE_FRAMES, least = UINT32_MAX;
+	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
+		uint32_t age = age_of(table, at);
+		if (table->ids[at] == id && table->state[at] != FRAME_FREE && age > than &&
+			age < least) {
+			best = at;
+			least = age;
+		}
+	}
+	return best;
+}
+
+struct frame *frame_table_find(struct frame_table *table, uint64_t id, uint64_t t_ns)
+{
+	uint32_t at = search(table, id, 0), newest = at;
+	while (at < FRAME_TABLE_FRAMES && table->frame[at].start_ns > t_ns &&
+		table->frame[at].end_ns != t_ns) {
+		at = search(table, id, age_of(table, at));
+	}
+	at = at < FRAME_TABLE_FRAMES ? at : newest;
+	return at < FRAME_TABLE_FRAMES ? &table->frame[at] : NULL;
+}
+
+/* A frame of the same id that is done, and yet not the one that this piece is of: the ids started
+ * anew. */
+static bool is_another(const struct frame *frame, const struct frame_piece *piece)
+{
+	return piece->born_ns > frame->end_ns ||
+	       piece->start_ns > frame->end_ns + FRAME_TABLE_GRACE_MAX_NS;
+}
+
+/* A piece of a frame that was done: the next ones wait longer. */
+static void note_late(
+	struct frame_table *table, struct frame *frame, const struct frame_piece *piece)
+{
+	table->late++;
+	frame->late++;
+	if (piece->end_ns <= frame->end_ns) {
+		return;
+	}
+	uint64_t lateness = piece->end_ns - frame->end_ns;
+	uint64_t grace = lateness < FRAME_TABLE_GRACE_MAX_NS / 2 ? lateness + lateness / 2
+								 : FRAME_TABLE_GRACE_MAX_NS;
+	uint64_t *kept = frame->has_frame ? &table->frame_grace_ns : &table->stage_grace_ns;
+	*kept = grace > *kept ? grace : *kept;
+}
+
+/* The stage that the frame began with runs again, after others. */
+static bool begins_again(const struct frame_table *table, const struct frame *frame,
+	const struct frame_piece *piece, uint8_t place)
+{
+	return !table->of_records && !frame->ended_ns && (frame->parts & (frame->parts - 1)) &&
+	       frame->part[place].start_ns == frame->start_ns && piece->start_ns >= frame->end_ns;
+}
+
+/* The frame has ended, as far as the piece can be of it. */
+static bool is_over(const struct frame_table *table, uint32_t at, const struct frame_piece *piece,
+	uint8_t place)
+{
+	const struct frame *frame = &table->frame[at];
+	bool ran = place != FRAME_NO_STAGE && (frame->parts >> place & 1);
+	bool after = frame->ended_ns && piece->start_ns >= frame->ended_ns;
+	if (table->state[at] == FRAME_DONE && is_another(frame, piece)) {
+		return true;
+	}
+	if (after && frame->owner == piece->thread && place != FRAME_NO_STAGE) {
+		return ran || !frame->is_tick;
+	}
+	uint64_t thread = UINT64_C(1) << piece->thread % 64;
+	if (!piece->by_id && table->current[piece->thread % 64] == table->begun[at] + 1) {
+		return ran && begins_again(table, frame, piece, place);
+	}
+	bool far = age_of(table, at) > FRAME_TABLE_NEAR;
+	if (!ran) { /* one thread is never far from itself */
+		return far && frame->threads == thread && !piece->by_id;
+	}
+	bool elsewhere = !piece->by_id && (frame->threads & thread);
+	return after || elsewhere || far;
+}
+
+/* The place of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. */
+static uint32_t frame_of(
+	const struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	uint32_t at = search(table, piece->id, 0);
+	if (at == FRAME_TABLE_FRAMES) {
+		return at;
+	}
+	if (piece->end_ns < table->frame[at].start_ns) { /* it may be late for the one before */
+		uint32_t older = search(table, piece->id, age_of(table, at));
+		if (older < FRAME_TABLE_FRAMES && !is_over(table, older, piece, place)) {
+			return older;
+		}
+	}
+	return is_over(table, at, piece, place) ? FRAME_TABLE_FRAMES : at;
+}
+
+static struct frame *use(struct frame_table *table, uint32_t at, const struct frame_piece *piece)
+{
+	table->hot = &table->frame[at];
+	table->hot_id = table->state[at] == FRAME_OPEN ? piece->id : PROTO_NO_FRAME;
+	table->hot_thread = piece->thread;
+	if (piece->by_id) { /* it says nothing about where a thread is */
+		table->hot_id = PROTO_NO_FRAME;
+		table->threads = UINT64_MAX;
+	} else {
+		table->current[piece->thread % 64] = table->begun[at] + 1;
+		table->threads |= UINT64_C(1) << piece->thread % 64;
+	}
+	return table->hot;
+}
+
+static struct frame *begin_of(struct frame_table *table, const struct frame_piece *piece)
+{
+	uint32_t at = victim(table, set_of(piece->id));
+	if (table->state[at] == FRAME_OPEN) {
+		table->forced++;
+		finish(table, at);
+	}
+	begin(table, at, piece->id);
+	return use(table, at, piece);
+}
+
+struct frame *frame_table_seek(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	uint32_t at = frame_of(table, piece, place);
+	if (at == FRAME_TABLE_FRAMES) {
+		return begin_of(table, piece);
+	}
+	struct frame *frame = &table->frame[at];
+	if (table->state[at] == FRAME_DONE) {
+		note_late(table, frame, piece);
+	}
+	frame->shared |= place != FRAME_NO_STAGE && (frame->parts >> place & 1) &&
+			 table->current[piece->thread % 64] != table->begun[at] + 1;
+	return use(table, at, piece);
+}
+
+struct frame *frame_table_again(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+{
+	bool over = is_over(table, (uint32_t)(table->hot - table->frame), piece, place);
+	return over ? begin_of(table, piece) : table->hot;
+}
+
+void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
+{
+	uint64_t room_ns = FRAME_BUSY_MAX - frame_part_ns(part);
+	uint64_t busy_ns = piece->end_ns - piece->start_ns;
+	uint32_t runs = frame_part_runs(part);
+	part->busy += busy_ns < room_ns ? busy_ns : room_ns;
+	part->busy += (uint64_t)(runs < UINT16_MAX) << FRAME_BUSY_BITS;
+	if (piece->start_ns < part->start_ns) {
+		part->start_ns = piece->start_ns;
+	}
+}
+
+/* Which frame a FRAME record is of; FRAME_TABLE_FRAMES: of another one than is there. */
+static uint32_t frame_of_record(
+	const struct frame_table *table, const struct frame_piece *piece, bool *known)
+{
+	uint32_t at = frame_of(table, piece, FRAME_NO_STAGE);
+	if (at == FRAME_TABLE_FRAMES) {
+		return at;
+	}
+	const struct frame *frame = &table->frame[at];
+	bool took_part = frame->threads >> piece->thread % 64 & 1;
+	bool own = frame->owner == piece->thread;
+	if (!frame->ended_ns) { /* what lies before the record is left of one that had none */
+		return took_part && frame->end_ns < piece->start_ns ? FRAME_TABLE_FRAMES : at;
+	}
+	bool around = own && frame->is_tick && piece->start_ns <= frame->ended_ns &&
+		      piece->start_ns < piece->end_ns && frame->ended_ns <= piece->end_ns;
+	*known = around || (!own && took_part && !frame->shared);
+	return *known ? at : FRAME_TABLE_FRAMES;
+}
+
+struct frame *frame_table_frame(
+	struct frame_table *table, const struct frame_piece *piece, bool *known)
+{
+	*known = false;
+	uint32_t at = frame_of_record(table, piece, known);
+	bool there = at < FRAME_TABLE_FRAMES;
+	struct frame *frame = there ? use(table, at, piece) : begin_of(table, piece);
+	if (!*known || frame->owner == piece->thread) {
+		frame->ended_ns = piece->end_ns;
+		frame->owner = piece->thread;
+		frame->is_tick = piece->start_ns == piece->end_ns;
+	}
+	frame->has_frame = true;
+	if (piece->start_ns < piece->end_ns) {
+		frame_extend(frame, piece);
+	} else if (piece->end_ns > frame->end_ns) {
+		frame->end_ns = piece->end_ns;
+	}
+	table->of_records = true;
+	table->hot_id = PROTO_NO_FRAME; /* what comes next may be of another one */
+	return frame;
+}
+
+static void add_saturating(uint32_t *sum, uint64_t add)
+{
+	*sum = add > UINT32_MAX - *sum ? UINT32_MAX : *sum + (uint32_t)add;
+}
+
+void frame_table_context(struct frame_table *table, const struct frame_piece *piece,
+	uint64_t context, uint32_t run_delay_us)
+{
+	struct frame *frame = frame_table_frame_of(table, piece, FRAME_NO_STAGE);
+	frame->has_context = true;
+	add_saturating(&frame->voluntary_switches, context & 0xffff);
+	add_saturating(&frame->involuntary_switches, context >> 16 & 0xffff);
+	add_saturating(&frame->minor_faults, context >> 32 & 0xffff);
+	add_saturating(&frame->major_faults, context >> 48);
+	if (run_delay_us != PROTO_CPU_NOT_MEASURED) {
+		add_saturating(&frame->run_delay_us, run_delay_us);
+	}
+	if (piece->end_ns > frame->end_ns) {
+		frame->end_ns = piece->end_ns;
+	}
+}
+
+static bool of_one_thread(const struct frame_table *table)
+{
+	bool one = (table->threads & (table->threads - 1)) == 0;
+	return one && !table->of_records && table->late == 0;
+}
+
+const struct frame *frame_table_current(const struct frame_table *table)
+{
+	bool open = table->hot && table->state[table->hot - table->frame] == FRAME_OPEN;
+	return open && of_one_thread(table) ? table->hot : NULL;
+}
+
+static bool due(const struct frame_table *table, const struct frame *frame, uint64_t horizon_ns)
+{
+	uint64_t grace = frame->has_frame ? table->frame_grace_ns : table->stage_grace_ns;
+	if (frame != table->hot && of_one_thread(table)) {
+		grace = 0;
+	}
+	return horizon_ns == UINT64_MAX ||
+	       (horizon_ns >= grace && frame->end_ns <= horizon_ns - grace);
+}
+
+void frame_table_settle(struct frame_table *table, uint64_t horizon_ns)
+{
+	uint8_t order[FRAME_TABLE_FRAMES];
+	size_t count = 0;
+	for (size_t word = 0; word < sizeof(table->open) / sizeof(table->open[0]); word++) {
+		for (uint64_t bits = table->open[word]; bits; bits &= bits - 1) {
+			uint8_t at = (uint8_t)(word * 64 + (size_t)__builtin_ctzll(bits));
+			if (!due(table, &table->frame[at], horizon_ns)) {
+				continue;
+			}
+			size_t i = count++;
+			while (i > 0 &&
+				table->frame[order[i - 1]].end_ns > table->frame[at].end_ns) {
+				order[i] = order[i - 1];
+				i--;
+			}
+			order[i] = at;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		finish(table, order[i]);
+	}
+}
+
+size_t frame_table_recent(const struct frame_table *table, const struct frame **ret, size_t n)
+{
+	size_t count = 0;
+	for (size_t at = 0; at < FRAME_TABLE_FRAMES && n > 0; at++) {
+		const struct frame *frame = &table->frame[at];
+		if (table->state[at] != FRAME_DONE ||
+			(count == n && ret[n - 1]->serial > frame->serial)) {
+			continue;
+		}
+		size_t i = count < n ? count++ : n - 1;
+		while (i > 0 && ret[i - 1]->serial < frame->serial) {
+			ret[i] = ret[i - 1];
+			i--;
+		}
+		ret[i] = frame;
+	}
+	return count;
+}

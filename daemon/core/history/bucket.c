@@ -1,0 +1,204 @@
+/* Buckets of 10 s and 1 min, gathered beside the samples at each commit. A process that was killed
+ * has lost its open buckets, not the samples in them: the next one reads those back, when its first
+ * whole bucket is over: metrics that come back later than others are there by then, and a row can
+ * not be written behind a later one. */
+#include "daemon/core/history/bucket.h"
+
+#include <math.h>
+
+enum { CATCH_UP_ROWS = 512 };
+
+static void bucket_add(struct history_bucket *bucket, const struct history_point *point)
+{
+	if (bucket->count == 0) {
+		*bucket = (struct history_bucket){
+			.min = point->min, .max = point->max, .sum = 0, .count = 0};
+	}
+	bucket->min = fmin(bucket->min, point->min);
+	bucket->max = fmax(bucket->max, point->max);
+	bucket->sum += point->mean * point->count;
+	bucket->count += point->count;
+}
+
+static void bucket_write(struct history *history, struct history_group *group)
+{
+	history_group_append(&history->pool, group, group->bucket_ns);
+	for (unsigned i = 0; i < group->columns; i++) {
+		group->column[i].bucket.count = 0;
+	}
+	history_group_settled(group);
+}
+
+/* The moment from which on a column's samples are in no written bucket. */
+static uint64_t unwritten_ns(const struct history_pool *pool, const struct history_group *group,
+	const struct history_series *series)
+{
+	uint32_t tail = series->tail[group->tier];
+	return tail == HISTORY_NONE ? 0
+				    : pool->info[tail / HISTORY_COLUMNS].last_ns +
+					      history_tier_step_ns(group->tier);
+}
+
+/* Indices are those of the group's columns, which move when retired ones go. */
+struct catch_up {
+	const struct history_series *series[HISTORY_COLUMNS];
+	struct history_cursor cursor[HISTORY_COLUMNS];
+	struct history_point next[HISTORY_COLUMNS];  /* count 0: there is no more */
+	struct history_bucket open[HISTORY_COLUMNS]; /* what this process has of the bucket */
+	unsigned columns;
+};
+
+static void advance(struct history *history, struct catch_up *state, unsigned column)
+{
+	bool done = false;
+	if (history_read_full(history, &state->cursor[column], &state->next[column], 1, &done) ==
+		0) {
+		state->next[column].count = 0;
+	}
+}
+
+/* Whose samples, from the last written bucket on to the first of this process, are in no bucket. */
+static void begin(struct history *history, struct history_group *group, struct catch_up *state)
+{
+	state->columns = group->columns;
+	for (unsigned i = 0; i < group->columns; i++) {
+		struct history_group_column *column = &group->column[i];
+		state->series[i] = column->series;
+		state->open[i] = column->bucket;
+		column->bucket.count = 0;
+		state->cursor[i] = (struct history_cursor){.series = column->series->id,
+			.from_ns = unwritten_ns(&history->pool, group, column->series),
+			.to_ns = (column->since_ns > 0 ? column->since_ns
+						       : group->bucket_ns + history_tier_step_ns(
+										    group->tier)) -
+				 1,
+			.step_ns = history_tier_step_ns(group->tier)};
+		advance(history, state, i);
+	}
+}
+
+/* After a row was written: columns that were retired may be gone. */
+static void follow(struct catch_up *state, const struct history_group *group)
+{
+	unsigned from = 0;
+	for (unsigned i = 0; i < group->columns && state->columns != group->columns; i++, from++) {
+		while (from + 1 < state->columns &&
+			state->series[from] != group->column[i].series) {
+			from++;
+		}
+		state->series[i] = state->series[from];
+		state->cursor[i] = state->cursor[from];
+		state->next[i] = state->next[from];
+		state->open[i] = state->open[from];
+	}
+	state->columns = group->columns;
+}
+
+static uint64_t earliest(const struct catch_up *state)
+{
+	uint64_t first_ns = UINT64_MAX;
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (state->next[i].count > 0 && state->next[i].t_ns < first_ns) {
+			first_ns = state->next[i].t_ns;
+		}
+	}
+	return first_ns;
+}
+
+static void take(struct history *history, struct history_group *group, struct catch_up *state,
+	uint64_t first_ns)
+{
+	for (unsigned i = 0; i < state->columns; i++) {
+		if (state->next[i].count > 0 && state->next[i].t_ns == first_ns) {
+			bucket_add(&group->column[i].bucket, &state->next[i]);
+			advance(history, state, i);
+		}
+	}
+}
+
+/* The buckets before this one that were not written, and what this one has from before. */
+static void catch_up(struct history *history, struct history_group *group)
+{
+	static struct catch_up state; /* 15 KiB, on one thread, once a start */
+	const uint64_t bucket_ns = group->bucket_ns;
+	begin(history, group, &state);
+	uint64_t first_ns = earliest(&state);
+	for (unsigned row = 0; row < CATCH_UP_ROWS && first_ns < bucket_ns; row++) {
+		group->bucket_ns = first_ns;
+		take(history, group, &state, first_ns);
+		bucket_write(history, group);
+		follow(&state, group);
+		first_ns = earliest(&state);
+	}
+	group->bucket_ns = bucket_ns;
+	if (first_ns == bucket_ns) {
+		take(history, group, &state, first_ns);
+	}
+	for (unsigned i = 0; i < state.columns; i++) {
+		const struct history_bucket *open = &state.open[i];
+		const struct history_point point = {bucket_ns, open->min,
+			open->count > 0 ? open->sum / open->count : 0, open->max, open->count};
+		if (open->count > 0) {
+			bucket_add(&group->column[i].bucket, &point);
+		}
+	}
+}
+
+static bool has_samples(const struct history_group *group)
+{
+	for (unsigned i = 0; i < group->columns; i++) {
+		const struct metric *metric = group->column[i].metric;
+		if (metric && !metric->full_rate) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The bucket in which the process began is made with those before it. */
+static void leave_to_samples(struct history_group *group)
+{
+	for (unsigned i = 0; i < group->columns; i++) {
+		group->column[i].bucket.count = 0;
+		group->column[i].since_ns = 0;
+	}
+}
+
+static void bucket_end(struct history *history, struct history_group *group)
+{
+	if (group->behind) {
+		catch_up(history, group);
+		group->behind = false;
+	}
+	bucket_write(history, group);
+}
+
+void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns)
+{
+	uint64_t step_ns = history_tier_step_ns(group->tier);
+	uint64_t start_ns = t_ns - t_ns % step_ns;
+	if (!group->gathers) {
+		group->bucket_ns = start_ns;
+		group->born_ns = t_ns;
+		group->gathers = true;
+		group->behind = true;
+	}
+	if (start_ns > group->bucket_ns) {
+		if (group->behind && group->bucket_ns < group->born_ns && has_samples(group)) {
+			leave_to_samples(group);
+		} else {
+			bucket_end(history, group);
+		}
+		group->bucket_ns = start_ns;
+	}
+	for (unsigned i = 0; i < group->columns; i++) {
+		struct history_group_column *column = &group->column[i];
+		const struct metric *metric = column->metric;
+		if (metric && !isnan(metric->value)) {
+			const struct history_point point = {
+				t_ns, metric->value, metric->value, metric->value, 1};
+			bucket_add(&column->bucket, &point);
+			column->since_ns = column->since_ns > 0 ? column->since_ns : t_ns;
+		}
+	}
+}

@@ -1,0 +1,122 @@
+/*
+ * History: past values in a byte budget. The pool is one block of memory given by the store (a
+ * mapped file of the run directory, so it survives kill -9 and restart; or plain memory); this part
+ * only makes and reads its bytes.
+ *
+ * Tiers: every sample (3600 of them are the target), buckets of 10 s (24 h) and of 1 min (7 days)
+ * with min, mean, max and count. Metrics with full_rate false have buckets only. Queries name a
+ * range and a step; each part of the range is answered from the tier that fits the step best and
+ * still has it. A bucket's row is written when it is over; until then the finer tiers have it, also
+ * after a restart, which makes the buckets that were open anew from the samples.
+ *
+ * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
+ * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
+ * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
+ * release store of the block's commit counter, so a torn append is invisible; a checksum in it
+ * keeps damage from being read as values. When the pool is full
+ * the block is taken whose newest row is oldest in proportion to its tier's target: every tier and
+ * every source shrinks from its old end alike.
+ * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
+ * metric whose name does not fit is not recorded, and counted. Values are kept to
+ * unit_quantum(unit); beyond 2^52 quanta they are kept as null. Rows in which all is null are not
+ * kept, nor are rows not later than the one before. The bytes: history_pool.h (pool, blocks,
+ * dictionary) and history_row.h (rows).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/metrics/metrics.h"
+
+enum { HISTORY_BLOCK = 8192, HISTORY_COLUMNS = 64, HISTORY_MIN_POOL = 256 * 1024 };
+
+enum history_tier { HISTORY_FULL, HISTORY_TENS, HISTORY_MINUTES, HISTORY_TIERS };
+
+struct history;
+
+struct history_point {
+	uint64_t t_ns; /* of the sample, or the start of the bucket or step */
+	double min, mean, max;
+	uint32_t count;
+};
+
+/* What history_create found in the pool. */
+enum history_found {
+	HISTORY_FOUND_NOTHING, /* empty or foreign pool: formatted */
+	HISTORY_FOUND_OLD,     /* of this boot: rows kept */
+	HISTORY_FOUND_OTHER,   /* another boot, version, size or page size: formatted anew */
+	HISTORY_FOUND_DAMAGED, /* likewise: its header is not whole */
+};
+
+/* Takes over the pool (not owned; zeroed or what an earlier process of this boot left there; any
+ * bytes are survived). boot_id: 16 bytes of /proc/sys/kernel/random/boot_id. -EINVAL for a size
+ * below HISTORY_MIN_POOL, -ENOMEM. */
+int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct history **ret,
+	enum history_found *found);
+void history_destroy(struct history *history);
+
+/* Appends a row of the source's metrics as they stand (call from a metrics commit observer).
+ * Allocates only for names not seen before. */
+void history_append(struct history *history, struct metrics *metrics, const struct source *source,
+	uint64_t t_ns);
+
+/* Forgets the binding of a metric that is retired; its past stays readable by name. */
+void history_retire(struct history *history, const struct metric *metric);
+
+/* A series by name, also of metrics that no longer exist. -ENOENT. */
+int history_find(struct history *history, const char *name, uint32_t *series);
+
+/* Iterates over all series (start with *cursor = 0): name and unit; false at the end. */
+bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *series,
+	const char **name, enum unit *unit);
+
+/* A resumable scan. Rows older than the cursor that are evicted meanwhile are skipped. */
+struct history_cursor {
+	uint32_t series;
+	uint64_t from_ns, to_ns; /* inclusive; t_ns ascending */
+	/* 0 = the finest there is; else buckets aligned to multiples of step_ns, made of the
+	 * coarsest tier whose step divides it and finer ones where that ends */
+	uint64_t step_ns;
+	uint64_t next_ns; /* internal, start with 0: resume at the first row with t >= next_ns */
+	struct history_point
+		open; /* internal, start with 0: the bucket being filled (sum in mean) */
+};
+
+/* Fills up to max points, going over at most `budget` rows (0 = no limit; for callers that may not
+ * hold the loop; at most one block more is decoded to find the place). The count, with *done true
+ * when there are no more: then also with the last points. 0 and not done = the budget was used up.
+ * A gap is a missing point; null rows are gaps. A bucket is returned only whole, except the last.
+ */
+size_t history_read(struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, size_t budget, bool *done);
+
+struct history_tier_usage {
+	uint64_t oldest_ns;	 /* oldest row of any series; 0 = none */
+	uint64_t samples;	 /* values, or buckets, that the pool holds */
+	double bytes_per_sample; /* or per bucket; NAN when empty */
+};
+
+/* Length of a tier's buckets; 0 for HISTORY_FULL. */
+uint64_t history_tier_step_ns(enum history_tier tier);
+
+struct history_usage {
+	size_t size, used;	/* bytes: whole pool, blocks in use */
+	uint64_t oldest_ns;	/* oldest row of any series; 0 = none */
+	uint64_t newest_ns;	/* the newest */
+	uint64_t rows, samples; /* appended since start, at full rate */
+	uint64_t evicted_blocks;
+	uint64_t refused; /* metrics not recorded because their names did not fit */
+	uint32_t series;
+	uint32_t damaged; /* blocks and lists of names of which the start did not believe all */
+	struct history_tier_usage tier[HISTORY_TIERS];
+};
+void history_usage(const struct history *history, struct history_usage *ret);
+/* The archive has all up to t_ns, and how far it had when the pool was found (0: not known). It
+ * outlives the process as the rows do. */
+void history_set_archived(struct history *history, uint64_t t_ns);
+uint64_t history_archived_ns(const struct history *history);
+
+/* Bytes of the whole pool and of blocks in use: of the usage what costs nothing. */
+void history_bytes(const struct history *history, size_t *size, size_t *used);

@@ -1,0 +1,234 @@
+/* Reading history: from block to block of a series, decoding rows, giving samples or buckets. A
+ * read may stop at any row and go on in the next call; what a bucket holds so far travels in the
+ * cursor, so that a long step needs no longer turn than a short one. */
+#include "daemon/core/history/self.h"
+
+#include <math.h>
+
+#include "daemon/core/history/names.h"
+
+struct reader {
+	const struct history_series *series;
+	struct history_cursor *cursor;
+	struct history_point *points;
+	size_t count, max;
+	size_t rows, budget;
+	uint64_t start_ns; /* rows before are skipped */
+	uint64_t until_ns; /* rows from here on belong to the next tier */
+	bool stopped;
+};
+
+/* Hands out the bucket in the cursor. */
+static void emit_open(struct reader *reader)
+{
+	struct history_point point = reader->cursor->open;
+	point.mean /= point.count;
+	reader->points[reader->count++] = point;
+	reader->cursor->open.count = 0;
+}
+
+/* Takes one sample or bucket. False when there is no room for it: it is to come again. */
+static bool take(struct reader *reader, const struct history_point *point)
+{
+	struct history_cursor *cursor = reader->cursor;
+	if (cursor->step_ns == 0) {
+		if (reader->count == reader->max) {
+			return false;
+		}
+		reader->points[reader->count++] = *point;
+		return true;
+	}
+	struct history_point *open = &cursor->open;
+	uint64_t bucket_ns = point->t_ns - point->t_ns % cursor->step_ns;
+	if (open->count > 0 && open->t_ns != bucket_ns) {
+		if (reader->count == reader->max) {
+			return false;
+		}
+		emit_open(reader);
+	}
+	if (open->count == 0) {
+		*open = *point;
+		open->t_ns = bucket_ns;
+		open->mean = point->mean * point->count; /* the sum until it is handed out */
+		return true;
+	}
+	open->min = fmin(open->min, point->min);
+	open->max = fmax(open->max, point->max);
+	open->mean += point->mean * point->count;
+	open->count += point->count;
+	return true;
+}
+
+/* What a row says of one of its metrics; count 0 = nothing. */
+static struct history_point point_of(const struct history_row *row, unsigned columns,
+	unsigned column, enum history_tier tier, enum unit unit)
+{
+	if (row->nulls >> column & 1) {
+		return (struct history_point){.t_ns = row->t_ns};
+	}
+	int64_t quanta = row->value[column];
+	double mean = history_unquantise(unit, quanta);
+	if (tier == HISTORY_FULL) {
+		return (struct history_point){row->t_ns, mean, mean, mean, 1};
+	}
+	int64_t count = row->value[3 * columns + column];
+	return (struct history_point){row->t_ns,
+		history_unquantise(unit, quanta - row->value[columns + column]), mean,
+		history_unquantise(unit, quanta + row->value[2 * columns + column]),
+		count > 0 && count < UINT32_MAX ? (uint32_t)count : 0};
+}
+
+/* Goes over the rows of one block. */
+static void read_block(const struct history_pool *pool, uint32_t place, struct reader *reader)
+{
+	uint32_t index = place / HISTORY_COLUMNS;
+	const struct history_info *info = &pool->info[index];
+	enum history_tier tier = (enum history_tier)info->tier;
+	const uint8_t *payload =
+		history_block_payload(history_pool_block(pool, index), info->columns);
+	struct history_row_state state;
+	history_row_start(&state, info->first_ns, info->columns * history_tier_width(tier));
+	for (size_t at = 0; state.rows < info->rows;) {
+		int used = history_row_decode(&state, payload + at, info->bytes - at);
+		if (used < 0) {
+			return;
+		}
+		at += (size_t)used;
+		uint64_t t_ns = state.last.t_ns;
+		if (t_ns > info->last_ns) {
+			return; /* damaged meanwhile */
+		}
+		if (t_ns < reader->start_ns) {
+			continue;
+		}
+		if (t_ns > reader->cursor->to_ns || t_ns >= reader->until_ns) {
+			return;
+		}
+		if (reader->budget > 0 && reader->rows == reader->budget) {
+			reader->stopped = true;
+			return;
+		}
+		reader->rows++;
+		struct history_point point = point_of(&state.last, info->columns,
+			place % HISTORY_COLUMNS, tier, reader->series->unit);
+		if (point.count > 0 && !take(reader, &point)) {
+			reader->stopped = true;
+			return;
+		}
+		reader->start_ns = t_ns + 1;
+	}
+}
+
+static void read_tier(
+	const struct history_pool *pool, struct reader *reader, enum history_tier tier)
+{
+	uint32_t place = reader->series->head[tier];
+	while (place != HISTORY_NONE && !reader->stopped) {
+		uint32_t index = place / HISTORY_COLUMNS;
+		const struct history_info *info = &pool->info[index];
+		if (info->first_ns <= reader->cursor->to_ns && info->first_ns < reader->until_ns &&
+			info->last_ns >= reader->start_ns) {
+			read_block(pool, place, reader);
+		}
+		place = history_pool_block(pool, index)->column[place % HISTORY_COLUMNS].next;
+	}
+}
+
+static bool has(const struct history_series *series, enum history_tier tier)
+{
+	return series->head[tier] != HISTORY_NONE;
+}
+
+static uint64_t first_ns(const struct history_pool *pool, const struct history_series *series,
+	enum history_tier tier)
+{
+	return pool->info[series->head[tier] / HISTORY_COLUMNS].first_ns;
+}
+
+/* The first moment that is read from `fine` rather than from `coarse`. Where the coarse tier is
+ * what the step wants it is read to its end, else only up to where the fine one begins; a coarse
+ * bucket in which the fine tier begins is taken whole, unless it is the series' first. */
+static uint64_t boundary_ns(const struct history_pool *pool, const struct history_series *series,
+	enum history_tier coarse, enum history_tier fine, uint64_t step_ns)
+{
+	if (!has(series, coarse)) {
+		return 0;
+	}
+	uint64_t coarse_ns = history_tier_step_ns(coarse);
+	uint64_t end_ns = pool->info[series->tail[coarse] / HISTORY_COLUMNS].last_ns + coarse_ns;
+	if (!has(series, fine)) {
+		return UINT64_MAX;
+	}
+	if (step_ns >= coarse_ns && step_ns % coarse_ns == 0) {
+		return end_ns;
+	}
+	uint64_t begin_ns = first_ns(pool, series, fine);
+	if (first_ns(pool, series, coarse) + coarse_ns > begin_ns) {
+		return 0;
+	}
+	uint64_t whole_ns = (begin_ns + coarse_ns - 1) / coarse_ns * coarse_ns;
+	if (whole_ns <= end_ns) {
+		return whole_ns;
+	}
+	return end_ns > begin_ns ? end_ns : begin_ns;
+}
+
+static size_t finish(struct reader *reader, bool *done)
+{
+	reader->cursor->next_ns = reader->start_ns;
+	if (!reader->stopped && reader->cursor->open.count > 0) {
+		if (reader->count < reader->max) {
+			emit_open(reader);
+		} else {
+			reader->stopped = true;
+		}
+	}
+	*done = !reader->stopped;
+	return reader->count;
+}
+
+static struct reader reader_of(const struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, size_t budget)
+{
+	return (struct reader){.series = history_names_by_id(&history->pool, cursor->series),
+		.cursor = cursor,
+		.points = points,
+		.max = max,
+		.budget = budget,
+		.until_ns = UINT64_MAX,
+		.start_ns = cursor->next_ns > cursor->from_ns ? cursor->next_ns : cursor->from_ns};
+}
+
+size_t history_read(struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, size_t budget, bool *done)
+{
+	const struct history_pool *pool = &history->pool;
+	struct reader reader = reader_of(history, cursor, points, max, budget);
+	const struct history_series *series = reader.series;
+	for (int tier = HISTORY_TIERS - 1; series && tier >= 0 && !reader.stopped; tier--) {
+		/* the finer tier that goes on where this one stops */
+		int next = tier - 1;
+		while (next > 0 && !has(series, (enum history_tier)next)) {
+			next--;
+		}
+		reader.until_ns = tier == HISTORY_FULL
+					  ? UINT64_MAX
+					  : boundary_ns(pool, series, (enum history_tier)tier,
+						    (enum history_tier)next, cursor->step_ns);
+		read_tier(pool, &reader, (enum history_tier)tier);
+		if (!reader.stopped && reader.until_ns > reader.start_ns && tier != HISTORY_FULL) {
+			reader.start_ns = reader.until_ns;
+		}
+	}
+	return finish(&reader, done);
+}
+
+size_t history_read_full(struct history *history, struct history_cursor *cursor,
+	struct history_point *points, size_t max, bool *done)
+{
+	struct reader reader = reader_of(history, cursor, points, max, 0);
+	if (reader.series) {
+		read_tier(&history->pool, &reader, HISTORY_FULL);
+	}
+	return finish(&reader, done);
+}

@@ -1,0 +1,232 @@
+/* The start: is the pool ours, and which of its blocks can be believed. Nothing in it is trusted;
+ * a block is read once from end to end, and what does not decode is left out. */
+#include "daemon/core/history/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/core/history/names.h"
+#include "daemon/util/crc32c.h"
+#include "daemon/util/seam.h"
+
+#define HISTORY_MAGIC UINT64_C(0x3279726f74736968) /* "history2" */
+
+static uint32_t hash_quanta(void)
+{
+	uint32_t hash = 2166136261u;
+	for (int unit = 0; unit < UNIT_COUNT_OF_UNITS; unit++) {
+		double quantum = unit_quantum((enum unit)unit);
+		uint8_t bytes[sizeof(quantum)];
+		memcpy(bytes, &quantum, sizeof(quantum));
+		for (size_t i = 0; i < sizeof(bytes); i++) {
+			hash = (hash ^ bytes[i]) * 16777619u;
+		}
+	}
+	return hash;
+}
+
+static struct runhead header_of_now(size_t size, const uint8_t boot_id[16])
+{
+	const uint32_t shape[] = {
+		HISTORY_VERSION, (uint32_t)sysconf(_SC_PAGESIZE), HISTORY_BLOCK, hash_quanta()};
+	return runhead_of(HISTORY_MAGIC, size, shape, sizeof(shape) / sizeof(shape[0]), boot_id);
+}
+
+static void format(struct history_pool *pool, const struct runhead *wanted)
+{
+	struct history_header *header = (struct history_header *)(void *)pool->data;
+	runhead_clear(header);
+	for (uint32_t i = 0; i < pool->blocks; i++) {
+		struct history_block *block = history_pool_block(pool, i);
+		if (block->kind != HISTORY_KIND_FREE) {
+			block->kind = HISTORY_KIND_FREE;
+		}
+	}
+	header->archived_ns = header->archived_check = 0;
+	runhead_write(header, wanted);
+}
+
+/* The numbers of its series are never given to others. */
+static void keep_numbers(struct history_pool *pool, const struct history_block *block)
+{
+	for (unsigned i = 0; i < block->columns; i++) {
+		uint32_t id = block->column[i].series;
+		if (id >= pool->next_id && id < HISTORY_ID_LIMIT) {
+			pool->next_id = id + 1;
+		}
+	}
+}
+
+/* Reads all rows of a data block. False when there is nothing of use in it; *damaged when there
+ * was. */
+static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
+{
+	struct history_block *block = history_pool_block(pool, index);
+	struct history_info *info = &pool->info[index];
+	const uint64_t commit = __atomic_load_n(&block->commit, __ATOMIC_ACQUIRE);
+	const size_t bytes = commit & 0xffff, rows = commit >> 16 & 0xffff;
+	const uint32_t columns = block->columns, tier = block->tier;
+	*damaged = true;
+	if (tier >= HISTORY_TIERS || columns == 0 ||
+		columns > HISTORY_COLUMNS / history_tier_width(tier) ||
+		bytes > history_block_room(columns)) {
+		return false;
+	}
+	const unsigned width = history_tier_width(tier);
+	const uint8_t *payload = history_block_payload(block, columns);
+	info->sum = crc32c(history_block_sum(block, columns), payload, bytes);
+	if (info->sum != commit >> 32) {
+		return false;
+	}
+	struct history_row_state state;
+	history_row_start(&state, block->first_ns, columns * width);
+	size_t at = 0;
+	while (at < bytes && state.rows < rows) {
+		int used = history_row_decode(&state, payload + at, bytes - at);
+		if (used < 0) {
+			return false;
+		}
+		at += (size_t)used;
+		uint64_t mask =
+			state.columns == 64 ? UINT64_MAX : (UINT64_C(1) << state.columns) - 1;
+		info->samples += (uint32_t)__builtin_popcountll(~state.last.nulls & mask) / width;
+	}
+	*damaged = at != bytes || state.rows != rows;
+	if (*damaged || rows == 0) {
+		return false;
+	}
+	info->first_ns = block->first_ns;
+	info->last_ns = state.last.t_ns;
+	info->rows = (uint16_t)rows;
+	info->bytes = (uint16_t)bytes;
+	info->columns = (uint8_t)columns;
+	info->tier = (uint8_t)tier;
+	keep_numbers(pool, block);
+	return true;
+}
+
+struct by_time {
+	uint64_t first_ns;
+	uint32_t index;
+};
+
+static int compare_by_time(const void *a, const void *b)
+{
+	const struct by_time *x = a;
+	const struct by_time *y = b;
+	if (x->first_ns != y->first_ns) {
+		return x->first_ns < y->first_ns ? -1 : 1;
+	}
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Chains the blocks of each series, oldest first; gives up those of which no name is known. */
+static int link_blocks(struct history_pool *pool)
+{
+	struct by_time *order = mem_calloc(pool->blocks, sizeof(*order));
+	if (!order) {
+		return -ENOMEM;
+	}
+	size_t count = 0;
+	for (uint32_t i = 0; i < pool->blocks; i++) {
+		if (pool->info[i].kind == HISTORY_KIND_DATA) {
+			order[count].first_ns = pool->info[i].first_ns;
+			order[count++].index = i;
+		}
+	}
+	qsort(order, count, sizeof(*order), compare_by_time);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t index = order[i].index;
+		struct history_block *block = history_pool_block(pool, index);
+		history_pool_link(pool, index);
+		bool known = false;
+		for (unsigned k = 0; k < pool->info[index].columns; k++) {
+			known = known || history_names_by_id(pool, block->column[k].series);
+		}
+		if (!known) {
+			history_pool_release(pool, index);
+		}
+	}
+	free(order);
+	return 0;
+}
+
+static int scan(struct history_pool *pool)
+{
+	for (uint32_t i = 0; i < pool->blocks; i++) {
+		struct history_block *block = history_pool_block(pool, i);
+		uint32_t kind = __atomic_load_n(&block->kind, __ATOMIC_ACQUIRE);
+		bool good = false, damaged = kind != HISTORY_KIND_FREE;
+		if (kind == HISTORY_KIND_NAMES && pool->names_blocks < (pool->blocks + 7) / 8 + 1) {
+			int r = history_names_load(pool, i);
+			if (r < 0) {
+				return r;
+			}
+			pool->names_blocks++;
+			good = true;
+			damaged = false;
+		} else if (kind == HISTORY_KIND_DATA) {
+			good = scan_data(pool, i, &damaged);
+		}
+		pool->damaged += damaged;
+		if (good) {
+			pool->info[i].kind = kind;
+			pool->used++;
+		} else {
+			memset(&pool->info[i], 0, sizeof(pool->info[i]));
+			if (kind != HISTORY_KIND_FREE) {
+				block->kind = HISTORY_KIND_FREE;
+			}
+		}
+	}
+	int r = history_names_loaded(pool);
+	return r < 0 ? r : link_blocks(pool);
+}
+
+int history_pool_init(struct history_pool *pool, void *data, size_t size, const uint8_t boot_id[16],
+	enum history_found *found)
+{
+	if (size < HISTORY_MIN_POOL || (uintptr_t)data % sizeof(uint64_t) != 0) {
+		return -EINVAL;
+	}
+	memset(pool, 0, sizeof(*pool));
+	size_t blocks = size / HISTORY_BLOCK - 1;
+	/* A place has 32 bits. */
+	pool->blocks = blocks < (UINT32_MAX - 1) / HISTORY_COLUMNS
+			       ? (uint32_t)blocks
+			       : (UINT32_MAX - 1) / HISTORY_COLUMNS;
+	pool->data = data;
+	pool->size = size;
+	pool->next_id = 1;
+	pool->names_open = HISTORY_NONE;
+	pool->info = mem_calloc(pool->blocks, sizeof(*pool->info));
+	if (!pool->info) {
+		return -ENOMEM;
+	}
+	const struct runhead wanted = header_of_now(size, boot_id);
+	switch (runhead_look(data, &wanted)) {
+	case RUNHEAD_OURS:
+		*found = HISTORY_FOUND_OLD;
+		return scan(pool);
+	case RUNHEAD_NOTHING:
+		*found = HISTORY_FOUND_NOTHING;
+		break;
+	case RUNHEAD_OTHER:
+		*found = HISTORY_FOUND_OTHER;
+		break;
+	case RUNHEAD_DAMAGED:
+		*found = HISTORY_FOUND_DAMAGED;
+		break;
+	}
+	format(pool, &wanted);
+	return 0;
+}
+
+void history_pool_finish(struct history_pool *pool)
+{
+	history_names_finish(pool);
+	free(pool->info);
+	pool->info = NULL;
+}

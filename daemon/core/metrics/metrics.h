@@ -1,0 +1,117 @@
+/*
+ * Metrics: the table of current values by path name, and the one stream of commits that history,
+ * alerts, publishers and subscriptions observe. A source sets its metrics and commits them with one
+ * time; what it did not set becomes null: no number from before survives a commit.
+ * No allocation except when a name is seen for the first time.
+ */
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/metrics/unit.h"
+#include "proto/name.h"
+
+enum { METRICS_MAX = 4096, METRICS_OBSERVERS = 8 };
+
+/* Open for reading; written only by metrics.c. Stays where it is until it is retired. */
+struct metric {
+	uint32_t id;	 /* slot, 0 … METRICS_MAX-1; reused after retirement */
+	uint32_t serial; /* never reused */
+	struct source *source;
+	enum unit unit;
+	double value; /* NAN = null */
+	double limit; /* of a state its highest (cooling max_state); of what counts only past a
+		       * limit, that limit (growth_over_limit); NAN = none */
+	const char *reason; /* why value is null; static text; NULL when there is a value */
+	const char *origin; /* how the value came about; static text; NULL when the source says all
+			     */
+	int zone;	    /* number of its thermal zone; -1 = none */
+	uint64_t t_ns;	    /* of the last commit; 0 = never */
+	uint64_t value_ns;  /* of the value, or of the last event before there was none; 0 = t_ns */
+	bool ended;	    /* null because what it tells of has ended, not for want of a reading */
+	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
+	bool set;	    /* since the last commit */
+	bool yields;	    /* its name goes to any other source that adds it */
+	size_t place;	    /* in the list of its source */
+	char name[PROTO_PATH_SIZE];
+};
+
+struct metrics_observer {
+	/* After a source's commit: its metrics hold the values of time t_ns. */
+	void (*commit)(void *ctx, const struct source *source, uint64_t t_ns);
+	/* Before a metric goes away. May be NULL. */
+	void (*retire)(void *ctx, const struct metric *metric);
+	void *ctx;
+};
+
+struct metrics;
+
+int metrics_create(struct metrics **ret); /* -ENOMEM */
+void metrics_destroy(struct metrics *metrics);
+
+/* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
+ * -EEXIST when another source owns it (a source or metric that yields loses it: retired, then added
+ * anew),
+ * -ENOSPC (counted in metrics_refused), -ENOMEM. */
+int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
+	struct metric **ret);
+
+/* Removes it, in constant time beside what observers do: they hear first; the pointer is dead
+ * afterwards. The last metric of its source takes its place in the list. */
+void metrics_retire(struct metrics *metrics, struct metric *metric);
+
+/* Sets the value of the coming commit; NAN or inf becomes null ("not a number"). */
+void metric_set(struct metric *metric, double value);
+
+/* The same for a value that is older than the commit: one that holds until it is set again, or that
+ * is read less often than the rest. */
+void metric_set_at(struct metric *metric, double value, uint64_t value_ns);
+
+/* Sets null with a reason: static storage (a literal or errno_reason()). */
+void metric_set_null(struct metric *metric, const char *reason);
+/* The same when what the metric tells of has ended: alerts on it clear, where for want of a reading
+ * they would stay as they are. */
+void metric_set_ended(struct metric *metric, const char *reason);
+
+/* Null because its stream is idle: "no event", as the reason says together with its age. */
+void metric_set_idle(struct metric *metric, uint64_t last_event_ns);
+
+/* When the value is of, for its age. */
+static inline uint64_t metric_time_ns(const struct metric *metric)
+{
+	return metric->value_ns > 0 && !metric->reason ? metric->value_ns : metric->t_ns;
+}
+
+/* Why it is null, with the time for which there was no event; "" when it has a value. */
+struct metric_reason {
+	char text[96];
+};
+struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns);
+
+/* Publishes what was set since the last commit as of t_ns (not before the source's previous commit:
+ * an earlier time is raised to it). Metrics of the source that were not set become null
+ * ("not reported"). Marks the source's last_ok_ns when at least one metric has a value. */
+void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns);
+
+struct metric *metrics_find(struct metrics *metrics, const char *name);
+
+/* Iterates in slot order: start with 0; *cursor is the state. NULL at the end. Safe across adds. */
+struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor);
+
+/* The metrics of one source, in the order they were added until one is retired; NULL past the end.
+ * O(1). */
+struct metric *metrics_of(struct metrics *metrics, const struct source *source, size_t index);
+
+size_t metrics_count(const struct metrics *metrics);
+uint64_t metrics_refused(const struct metrics *metrics);
+
+/* Observers are called in the order of registration. -ENOSPC. */
+int metrics_observe(struct metrics *metrics, struct metrics_observer observer);
+void metrics_unobserve(struct metrics *metrics, void *ctx);
+
+/* A static text for an errno (positive or negative): "Permission denied". Never NULL. */
+const char *errno_reason(int error);

@@ -1,0 +1,224 @@
+/*
+ * The report's single facts: missed deadlines, slow frames, energy, and what makes the numbers less
+ * trustworthy (G3.15): each only with evidence.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/report/report.h"
+#include "daemon/core/report/report_text.h"
+
+struct section {
+	struct report *report;
+	const char *title;
+	bool begun;
+};
+
+/* Before a line: the title before the first. */
+static void section_begin(struct section *section)
+{
+	if (!section->begun) {
+		report_line(section->report, "\n%s", section->title);
+		section->begun = true;
+	}
+}
+
+struct deadline {
+	uint64_t deadline_ns, misses, judged, worst_ns, longest;
+	bool configured;
+};
+
+static void deadline_line(struct section *section, const char *name, const struct deadline *told)
+{
+	if (told->judged == 0) {
+		return;
+	}
+	section_begin(section);
+	report_line(section->report,
+		"%s (%.10g ms, %s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name,
+		(double)told->deadline_ns / 1e6, told->configured ? "configured" : "declared",
+		told->misses, told->judged, report_percent(told->misses, told->judged));
+	if (told->misses > 0) {
+		report_line(section->report, "    worst %.1f ms, up to %" PRIu64 " in a row",
+			(double)told->worst_ns / 1e6, told->longest);
+	}
+}
+
+void report_deadlines(struct report *report)
+{
+	struct section section = {report, "Deadlines", false};
+	const struct frames *frames = report->app->frames;
+	for (size_t i = 0; i < report->app->stages; i++) {
+		const struct stage *stage = report->app->stage[i];
+		const struct deadline told = {stage->deadline_ns, stage->misses, stage->judged,
+			stage->worst_ns, stage->longest_misses, stage->settings.deadline_ns > 0};
+		deadline_line(&section, report_stage_name(report, i).text, &told);
+	}
+	if (frames) {
+		const struct deadline told = {frames->deadline_ns, frames->misses, frames->judged,
+			frames->worst_ns, frames->longest_misses, frames->settings.deadline_ns > 0};
+		deadline_line(&section, "frames", &told);
+	}
+}
+
+/* What it took as far as it is known. */
+static uint64_t took_ns(const struct frame *frame)
+{
+	uint64_t latency_ns = frame_latency_ns(frame);
+	return latency_ns > 0 ? latency_ns : frame->delta_ns;
+}
+
+static void slow_line(struct report *report, const struct frame *frame)
+{
+	const struct frame_table *table = report->app->tied->table;
+	size_t most = FRAME_STAGES + 1;
+	for (size_t i = 0; i <= FRAME_STAGES; i++) {
+		bool there = (frame->parts >> i & 1) != 0 && !(table && table->is_total[i]);
+		if (there && (most > FRAME_STAGES || frame_part_ns(&frame->part[i]) >
+							     frame_part_ns(&frame->part[most]))) {
+			most = i;
+		}
+	}
+	if (most <= FRAME_STAGES && table) {
+		report_line(report, "frame %" PRIu64 ": %.1f ms, most in %s (%.1f ms)", frame->id,
+			(double)took_ns(frame) / 1e6, frame_table_stage(table, (uint8_t)most),
+			(double)frame_part_ns(&frame->part[most]) / 1e6);
+	} else {
+		report_line(report, "frame %" PRIu64 ": %.1f ms", frame->id,
+			(double)took_ns(frame) / 1e6);
+	}
+}
+
+void report_slow_frames(struct report *report)
+{
+	const struct frame *slow[APP_SLOW_FRAMES];
+	if (!report->app->tied) {
+		return;
+	}
+	size_t count = app_frames_recent(report->app, true, slow, APP_SLOW_FRAMES);
+	if (count == 0) {
+		return;
+	}
+	report_line(report, "\nSlowest of the last %zu slow frames (%" PRIu64 " in all)", count,
+		report->app->tied->slow_seen);
+	for (size_t n = 0; n < APP_REPORT_SLOW && n < count; n++) {
+		size_t slowest = n;
+		for (size_t i = n + 1; i < count; i++) {
+			slowest = took_ns(slow[i]) > took_ns(slow[slowest]) ? i : slowest;
+		}
+		const struct frame *frame = slow[slowest];
+		slow[slowest] = slow[n];
+		slow_line(report, frame);
+	}
+}
+
+void report_energy(struct report *report)
+{
+	const struct app *app = report->app;
+	const char *reason;
+	double frame_mj = app_energy_frame_mj(app, &reason);
+	if (isnan(frame_mj)) {
+		return;
+	}
+	report_line(report, "\nEnergy in the last interval (estimate: %s)", APP_ENERGY_ORIGIN);
+	report_line(report, "a frame: %.2f mJ", frame_mj);
+	for (size_t i = 0; i < app->stages; i++) {
+		double stage_mj = app_energy_stage_mj(app, app->stage[i]);
+		if (stage_mj > 0) {
+			report_line(report, "    %s: %.2f mJ", report_stage_name(report, i).text,
+				stage_mj);
+		}
+	}
+}
+
+/* Percent of one core that others than the app used when it was sampled last; NAN = not known. */
+static double others_percent(const struct report *report)
+{
+	const struct core *core = report->core;
+	const struct metric *busy = metrics_find(core->metrics, "cpu/utilization");
+	double own = (double)NAN;
+	for (size_t i = 0; core->processes && i < core->processes->rows; i++) {
+		const struct process_row *row = &core->processes->row[i];
+		bool fresh = row->t_ns + UINT64_C(5000000000) > report->end_ns;
+		if (strcmp(row->watch, report->app->name) == 0 && fresh &&
+			!isnan(row->cpu_percent)) {
+			own = (isnan(own) ? 0 : own) + row->cpu_percent;
+		}
+	}
+	return busy ? busy->value * core->facts->cpus - own : (double)NAN;
+}
+
+static uint64_t most_runs(const struct app *app)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		most = app->stage[i]->count > most ? app->stage[i]->count : most;
+	}
+	return most;
+}
+
+static void few_line(struct section *section, const struct app *app)
+{
+	bool frames = app->frames && app->frames->count > 0;
+	uint64_t count = frames ? app->frames->count : most_runs(app);
+	if (count == 0) {
+		section_begin(section);
+		report_line(section->report, "- no stage ran and no frame was told");
+	} else if (count < APP_REPORT_FRAMES) {
+		section_begin(section);
+		report_line(section->report, "- only %" PRIu64 " %s: percentiles want %d or more",
+			count, frames ? count == 1 ? "frame" : "frames" : "runs of a stage",
+			APP_REPORT_FRAMES);
+	}
+}
+
+static void throttled_line(struct section *section, const struct app *app)
+{
+	uint64_t runs = 0, throttled = 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *stage = app->stage[i];
+		runs += stage->count;
+		throttled += stage->throttled ? stage->throttled->count : 0;
+	}
+	if (throttled > 0) {
+		section_begin(section);
+		report_line(section->report,
+			"- the hardware throttled in %.1f %% of the runs of stages",
+			report_percent(throttled, runs));
+	}
+}
+
+void report_hygiene(struct report *report)
+{
+	struct section section = {report, "Keep in mind", false};
+	const struct app *app = report->app;
+	const struct facts *facts = report->core->facts;
+	double seconds = (double)(report->end_ns - app->since_ns) / 1e9;
+	double others = others_percent(report);
+	struct app_accounting events;
+	app_accounting(app, &events);
+	few_line(&section, app);
+	if (seconds < APP_REPORT_SECONDS) {
+		section_begin(&section);
+		report_line(report, "- only %.1f s: caches, clocks and heat settle later", seconds);
+	}
+	if (events.dropped > 0) {
+		section_begin(&section);
+		report_line(report,
+			"- %" PRIu64 " of %" PRIu64
+			" events were dropped: counts and sums are too low",
+			events.dropped, events.sent);
+	}
+	throttled_line(&section, app);
+	if (others > APP_REPORT_OTHERS * (double)facts->cpus) {
+		section_begin(&section);
+		report_line(report, "- other processes used %.1f of %" PRIu32 " cores at its end",
+			others / 100, facts->cpus);
+	}
+	if (facts->virtual_machine) {
+		section_begin(&section);
+		report_line(report, "- a virtual machine: times include what else its host did");
+	}
+}

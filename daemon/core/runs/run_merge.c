@@ -1,0 +1,234 @@
+/*
+ * All runs of an app as one: queries with all_runs read it. Counts and histograms are sums; what is
+ * of a moment (windows, labels, deadlines, nesting) is that of the latest run that has the stage.
+ */
+#include "daemon/core/runs/run_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/util/seam.h"
+
+struct app_run_sum {
+	const struct app *of;
+	uint64_t now_ns;
+	struct app app;
+	struct stage stage[APP_STAGES_MAX]; /* windows and attributes are the runs' */
+	struct frames frames;		    /* likewise */
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A copy of one's own; *failed without memory. */
+static struct proto_histogram *copy_of(const struct proto_histogram *histogram, bool *failed)
+{
+	struct proto_histogram *copy = histogram ? mem_zalloc(sizeof(*copy)) : NULL;
+	if (copy) {
+		*copy = *histogram;
+	}
+	*failed = *failed || (histogram && !copy);
+	return copy;
+}
+
+/* Of those that exist only when something was throttled. */
+static void add_seldom(
+	struct proto_histogram **into, const struct proto_histogram *from, bool *failed)
+{
+	if (!*into) {
+		*into = copy_of(from, failed);
+	} else if (from) {
+		proto_histogram_add_all(*into, from);
+	}
+}
+
+static void stage_add_run(struct stage *into, const struct stage *from, bool *failed)
+{
+	proto_histogram_add_all(into->all, from->all);
+	add_seldom(&into->throttled, from->throttled, failed);
+	into->throttled_refused = into->throttled_refused || from->throttled_refused;
+	into->rss_growth_max =
+		into->rss_measured == 0 || (from->rss_measured > 0 &&
+						   from->rss_growth_max > into->rss_growth_max)
+			? from->rss_growth_max
+			: into->rss_growth_max;
+	into->rss_growth_total += from->rss_growth_total;
+	into->rss_measured += from->rss_measured;
+	into->count += from->count;
+	into->misses += from->misses;
+	into->judged += from->judged;
+	into->orphan_ends += from->orphan_ends;
+	into->abandoned += from->abandoned;
+	into->failed += from->failed;
+	into->total_ns += from->total_ns;
+	into->unknown_count += from->unknown_count;
+	into->warmup_skipped += from->warmup_skipped;
+	into->nested_count += from->nested_count;
+	into->children_ns += from->children_ns;
+	into->loop.outside.runs += from->loop.outside.runs;
+	into->loop.outside.ns += from->loop.outside.ns;
+	into->min_ns = least(into->min_ns, from->min_ns);
+	into->max_ns = most(into->max_ns, from->max_ns);
+	into->worst_ns = most(into->worst_ns, from->worst_ns);
+	into->longest_misses = most(into->longest_misses, from->longest_misses);
+	into->last_ns = most(into->last_ns, from->last_ns);
+}
+
+static struct stage *find(const struct app *app, const struct stage *like)
+{
+	for (size_t i = 0; i < app->stages; i++) {
+		struct stage *stage = app->stage[i];
+		if (strcmp(stage->name, like->name) == 0 && strcmp(stage->unit, like->unit) == 0) {
+			return stage;
+		}
+	}
+	return NULL;
+}
+
+/* Parents are named by serials of their own run. */
+static void translate_parents(const struct app *sum, const struct app *run, struct stage *stage)
+{
+	for (size_t i = 0; i < stage->parents && i < STAGE_PARENTS; i++) {
+		for (size_t k = 0; k < run->stages; k++) {
+			const struct stage *in_sum = find(sum, run->stage[k]);
+			if (run->stage[k]->serial == stage->parent[i].serial && in_sum) {
+				stage->parent[i].serial = in_sum->serial;
+				break;
+			}
+		}
+	}
+}
+
+static void stages_add_run(struct app_run_sum *sum, const struct app *run, bool *failed)
+{
+	size_t known = sum->app.stages;
+	for (size_t i = 0; i < run->stages && !*failed; i++) {
+		const struct stage *from = run->stage[i];
+		struct stage *into = find(&sum->app, from);
+		if (into) {
+			stage_add_run(into, from, failed);
+		} else if (sum->app.stages < APP_STAGES_MAX) {
+			into = &sum->stage[sum->app.stages];
+			*into = *from;
+			into->open = NULL;
+			into->all = copy_of(from->all, failed);
+			into->throttled = copy_of(from->throttled, failed);
+			sum->app.stage[sum->app.stages++] = into;
+		}
+	}
+	for (size_t i = known; run != sum->of && i < sum->app.stages; i++) {
+		translate_parents(&sum->app, run, sum->app.stage[i]);
+	}
+}
+
+static void series_add(struct frames_series *into, const struct frames_series *from, bool *failed)
+{
+	proto_histogram_add_all(&into->all, &from->all);
+	add_seldom(&into->throttled, from->throttled, failed);
+	into->unknown_count += from->unknown_count;
+}
+
+static uint64_t elapsed_ns(const struct frames *frames)
+{
+	return frames->last_tick_ns - frames->first_tick_ns - frames->paused_ns;
+}
+
+static void frames_add_run(struct app_run_sum *sum, const struct frames *from, bool *failed)
+{
+	struct frames *into = &sum->frames;
+	if (!from) {
+		return;
+	}
+	if (!sum->app.frames) {
+		*into = *from;
+		into->times.throttled = copy_of(from->times.throttled, failed);
+		into->latencies.throttled = copy_of(from->latencies.throttled, failed);
+		sum->app.frames = into;
+		return;
+	}
+	series_add(&into->times, &from->times, failed);
+	series_add(&into->latencies, &from->latencies, failed);
+	if (into->last_tick_ns == 0) {
+		into->first_tick_ns = from->first_tick_ns;
+		into->last_tick_ns = from->last_tick_ns;
+		into->paused_ns = from->paused_ns;
+	} else {
+		into->first_tick_ns -= least(elapsed_ns(from), into->first_tick_ns);
+	}
+	into->count += from->count;
+	into->misses += from->misses;
+	into->judged += from->judged;
+	into->zero_deltas += from->zero_deltas;
+	into->out_of_order += from->out_of_order;
+	into->skipped_ids += from->skipped_ids;
+	into->ids.sequences += from->ids.sequences;
+	into->warmup_skipped += from->warmup_skipped;
+	into->worst_ns = most(into->worst_ns, from->worst_ns);
+	into->longest_misses = most(into->longest_misses, from->longest_misses);
+	if (from->second.min < into->second.min) {
+		into->second.min = from->second.min;
+	}
+	if (from->second.max > into->second.max) {
+		into->second.max = from->second.max;
+	}
+}
+
+struct app_run_sum *app_run_sum_create(const struct app *app, uint64_t now_ns)
+{
+	struct app_run_sum *sum = mem_zalloc(sizeof(*sum));
+	bool failed = false;
+	if (!sum) {
+		return NULL;
+	}
+	sum->of = app;
+	sum->now_ns = now_ns;
+	sum->app = *app;
+	sum->app.stages = 0;
+	sum->app.frames = NULL;
+	for (int i = 0; - i <= (int)app->runs && !failed; i--) {
+		const struct app *run = app_run(app, i);
+		stages_add_run(sum, run, &failed);
+		frames_add_run(sum, run->frames, &failed);
+		if (i < 0) {
+			app_accounting_add(&sum->app.past, &run->past);
+			sum->app.starts += run->starts;
+		}
+		sum->app.since_ns = run->since_ns;
+	}
+	if (failed) {
+		app_run_sum_destroy(sum);
+		return NULL;
+	}
+	return sum;
+}
+
+void app_run_sum_destroy(struct app_run_sum *sum)
+{
+	for (size_t i = 0; sum && i < sum->app.stages; i++) {
+		free(sum->stage[i].all);
+		free(sum->stage[i].throttled);
+	}
+	if (sum && sum->app.frames) {
+		free(sum->frames.times.throttled);
+		free(sum->frames.latencies.throttled);
+	}
+	free(sum);
+}
+
+const struct app *app_run_sum_app(const struct app_run_sum *sum)
+{
+	return &sum->app;
+}
+
+bool app_run_sum_is_of(const struct app_run_sum *sum, const struct app *app, uint64_t now_ns)
+{
+	return sum->of == app && sum->now_ns == now_ns;
+}

@@ -1,0 +1,258 @@
+/*
+ * Where a run ends and the next begins: the statistics move out of the app into a previous run, and
+ * the oldest previous ones go when there are too many or memory is needed. apps_attach() calls it.
+ */
+#include "daemon/core/runs/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/core/runs/run_merge.h"
+#include "daemon/util/seam.h"
+
+static const uint64_t SECOND_NS = 1000000000;
+
+/* Of more, metrics go with their run: names that are new in each run leave places to others. */
+enum { HELD_STAGES = 64 };
+
+static size_t frames_bytes(const struct frames *frames)
+{
+	size_t histograms =
+		(frames->times.throttled != NULL) + (frames->latencies.throttled != NULL);
+	return sizeof(*frames) + 3 * frames->window * sizeof(uint64_t) +
+	       histograms * sizeof(struct proto_histogram);
+}
+
+static size_t tied_bytes(const struct app_frames *tied)
+{
+	return sizeof(*tied) + (tied->table ? sizeof(*tied->table) : 0) +
+	       (tied->slow ? APP_SLOW_FRAMES * sizeof(*tied->slow) : 0);
+}
+
+/* What belongs to a run begins anew; what belongs to the app goes on. */
+static void clear_run(struct app *app)
+{
+	memset(app->stage, 0, sizeof(app->stage));
+	app->stages = 0;
+	app->frames = NULL;
+	app->tied = NULL;
+	app->energy = (struct app_energy){.begun = false};
+	memset(&app->loop, 0, sizeof(app->loop));
+	app->past = (struct app_accounting){.sent = 0};
+	app->last_words[0] = '\0';
+	app->hangs.total = 0;
+	app->marks_refused = 0;
+	app->starts = 0;
+	app->covers_since_ns = 0;
+	app->missing = 0;
+	free(app->restored);
+	app->restored = NULL;
+	app->end = PROCESS_ENDED;
+}
+
+/* The metrics of a previous run's stages and frames that the current run did not take over. */
+static void retire_metrics(struct apps *apps, struct app *run)
+{
+	for (size_t i = 0; i < run->stages; i++) {
+		app_metrics_retire_stage(apps, run->stage[i]);
+	}
+	app_metrics_retire_frames(apps, run->frames);
+}
+
+void apps_forget_sum(struct apps *apps)
+{
+	app_run_sum_destroy(apps->run_sum);
+	apps->run_sum = NULL;
+}
+
+static void drop(struct apps *apps, struct app *app, size_t index)
+{
+	struct app *run = app->previous[index];
+	apps_forget_sum(apps);
+	retire_metrics(apps, run);
+	apps->stage_budget.past -= run->bytes;
+	app_destroy(run);
+	app->runs--;
+	memmove(&app->previous[index], &app->previous[index + 1],
+		(app->runs - index) * sizeof(struct app *));
+	app->previous[app->runs] = NULL;
+}
+
+static size_t stages_freeze(struct app *run)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < run->stages; i++) {
+		run->stage[i]->users = 0;
+		bytes += stage_freeze(run->stage[i]);
+	}
+	return bytes;
+}
+
+/* Takes the statistics out of the app. They are lost when memory is short. */
+static void freeze(struct apps *apps, struct app *app)
+{
+	app_save_forget_run(apps, app);
+	struct app *run = mem_zalloc(sizeof(*run));
+	struct app lost;
+	bool kept = run != NULL;
+	run = kept ? run : &lost;
+	*run = *app;
+	run->log = NULL;
+	run->values = NULL;
+	run->restored = NULL;
+	run->runs = 0;
+	memset(run->previous, 0, sizeof(run->previous));
+	memset(run->hangs.metric, 0, sizeof(run->hangs.metric));
+	apps->stages -= run->stages;
+	run->bytes = sizeof(*run) + stages_freeze(run) +
+		     (run->frames ? frames_bytes(run->frames) : 0) +
+		     (run->tied ? tied_bytes(run->tied) : 0);
+	if (run->tied) {
+		run->tied->app = run;
+	}
+	if (!kept) {
+		retire_metrics(apps, run);
+		app_finish(run);
+		return;
+	}
+	if (app->runs == APP_RUNS_KEPT) {
+		drop(apps, app, app->runs - 1);
+	}
+	memmove(&app->previous[1], &app->previous[0], app->runs * sizeof(struct app *));
+	app->previous[0] = run;
+	app->runs++;
+	apps->stage_budget.past += run->bytes;
+}
+
+/* Stages whose metrics wait for the next run of their app. */
+static size_t held_stages(const struct apps *apps)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		const struct app *run = apps->app[i]->previous[0];
+		for (size_t k = 0; run && k < run->stages; k++) {
+			count += run->stage[k]->metric[0] != NULL;
+		}
+	}
+	return count;
+}
+
+void app_run_begin(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	apps_forget_sum(apps);
+	if (app->runs > 0) {
+		retire_metrics(apps, app->previous[0]);
+	}
+	if (app->stages > 0 || app->frames) {
+		freeze(apps, app);
+	}
+	if (app->runs > 0 && held_stages(apps) > HELD_STAGES) {
+		retire_metrics(apps, app->previous[0]);
+	}
+	clear_run(app);
+	app->run++;
+	app->since_ns = now_ns;
+	advice_clear(&app->advice, "not judged yet", now_ns);
+	apps_trim_runs(apps);
+}
+
+const struct app *app_run(const struct app *app, int run)
+{
+	if (run == 0) {
+		return app;
+	}
+	return run < 0 && run >= -(int)app->runs ? app->previous[-run - 1] : NULL;
+}
+
+const struct app *apps_all_runs(struct apps *apps, const struct app *app, uint64_t now_ns)
+{
+	struct app_run_sum *sum = apps->run_sum;
+	if (!sum || !app_run_sum_is_of(sum, app, now_ns)) {
+		apps_forget_sum(apps);
+		apps->run_sum = sum = app_run_sum_create(app, now_ns);
+	}
+	return sum ? app_run_sum_app(sum) : NULL;
+}
+
+static size_t held(const struct apps *apps, uid_t uid)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		const struct app *app = apps->app[i];
+		for (size_t k = 0; app->uid == uid && k < app->runs; k++) {
+			bytes += app->previous[k]->bytes;
+		}
+	}
+	return bytes;
+}
+
+bool apps_retire_run(struct apps *apps)
+{
+	struct app *found = NULL;
+	size_t most = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		struct app *app = apps->app[i];
+		size_t holds = app->runs > 0 ? held(apps, app->uid) : 0;
+		uint64_t ended_ns = holds > 0 ? app->previous[app->runs - 1]->last_seen_ns : 0;
+		if (holds > most ||
+			(holds > 0 && holds == most &&
+				ended_ns < found->previous[found->runs - 1]->last_seen_ns)) {
+			found = app;
+			most = holds;
+		}
+	}
+	if (found) {
+		drop(apps, found, found->runs - 1);
+	}
+	return found != NULL;
+}
+
+void apps_trim_runs(struct apps *apps)
+{
+	const struct stage_budget *budget = &apps->stage_budget;
+	while (budget->past > 0 && budget->used + budget->past > budget->limit &&
+		apps_retire_run(apps)) {
+	}
+}
+
+static void hand_over(struct metric **own, size_t count, const struct metric *metric)
+{
+	for (size_t i = 0; i < count; i++) {
+		own[i] = own[i] == metric ? NULL : own[i];
+	}
+}
+
+void app_runs_hand_over(const struct app *app, const struct metric *metric)
+{
+	enum { OF_STAGE = sizeof(((struct stage *)0)->metric) / sizeof(struct metric *) };
+	enum { OF_FRAMES = sizeof(((struct frames *)0)->metric) / sizeof(struct metric *) };
+	struct app *run = app->runs > 0 ? app->previous[0] : NULL;
+	for (size_t i = 0; run && i < run->stages; i++) {
+		hand_over(run->stage[i]->metric, OF_STAGE, metric);
+	}
+	if (run && run->frames) {
+		hand_over(run->frames->metric, OF_FRAMES, metric);
+	}
+}
+
+void app_runs_sample(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	struct app *run = app->runs > 0 ? app->previous[0] : NULL;
+	apps_trim_runs(apps);
+	if (!run || app->runs == 0 || run != app->previous[0]) {
+		return;
+	}
+	if (now_ns > app->since_ns + APP_RUN_METRICS_S * SECOND_NS) {
+		retire_metrics(apps, run);
+	} else {
+		app_metrics_wait(run, app->processes > 0);
+	}
+}
+
+void app_runs_retire(struct apps *apps, struct app *app)
+{
+	while (app->runs > 0) {
+		drop(apps, app, app->runs - 1);
+	}
+}

@@ -1,0 +1,272 @@
+/*
+ * Which statistics are written when: of the apps in turn each stage and stream that changed, then
+ * the app itself. ingest calls at its ticks; app_save_slots.c knows what a copy looks like.
+ */
+#include "daemon/core/runs/save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/core/runs/save_private.h"
+#include "daemon/util/seam.h"
+
+_Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 0 &&
+		       sizeof(struct frames) % 8 == 0 && sizeof(struct proto_histogram) % 8 == 0 &&
+		       sizeof(struct stage_cpu) % 8 == 0 && sizeof(struct app_attributes) % 8 == 0,
+	"segments are whole words");
+
+_Static_assert(MARKS_MAX / (APP_MARK_PARTS - 1) * sizeof(struct app_mark) + 1024 <= SAVE_COPY,
+	"a part of the marks fits into a copy");
+
+int apps_save_into(
+	struct apps *apps, const struct app_save_memory *memory, const uint8_t boot_id[16])
+{
+	struct app_save *save = mem_zalloc(sizeof(*save));
+	if (!save) {
+		return -ENOMEM;
+	}
+	int r = save_slots_init(&save->slots, memory, boot_id);
+	if (r < 0) {
+		free(save);
+		return r;
+	}
+	apps->save = save;
+	save_restore_marks(apps);
+	return 0;
+}
+
+/* The run's; never 0. */
+static uint64_t key_of(const char *name, uint64_t uid, uint64_t since_ns)
+{
+	uint64_t key = UINT64_C(14695981039346656037) ^ since_ns ^ uid << 32; /* FNV-1a */
+	for (; *name; name++) {
+		key = (key ^ (unsigned char)*name) * UINT64_C(1099511628211);
+	}
+	return key | 1;
+}
+
+uint64_t save_mark_of_stage(const struct stage *stage)
+{
+	uint64_t mark =
+		stage->count + stage->warmup_skipped + stage->orphan_ends + stage->abandoned;
+	for (size_t i = 0; stage->attributes && i < stage->attributes->count; i++) {
+		mark += stage->attributes->attribute[i].count;
+	}
+	return mark;
+}
+
+uint64_t save_mark_of_frames(const struct frames *frames)
+{
+	return frames->count + frames->warmup_skipped + frames->judged +
+	       frames->latencies.all.count;
+}
+
+size_t save_stage_segments(const struct stage *stage, struct save_segment *ret)
+{
+	const struct save_segment all[] = {
+		{(void *)(uintptr_t)stage, sizeof(*stage)},
+		{stage->runs, stage->window * sizeof(*stage->runs)},
+		{stage->all, sizeof(*stage->all)},
+		{stage->throttled, sizeof(*stage->throttled)},
+		{stage->attributes, sizeof(*stage->attributes)},
+		{stage->cpu, stage->window * sizeof(*stage->cpu)},
+	};
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].data) {
+			ret[count++] = all[i];
+		}
+	}
+	return count;
+}
+
+size_t save_frames_segments(const struct frames *frames, struct save_segment *ret)
+{
+	const size_t window = frames->window * sizeof(uint64_t);
+	const struct save_segment all[] = {
+		{(void *)(uintptr_t)frames, sizeof(*frames)},
+		{frames->times.words, window},
+		{frames->latencies.words, window},
+		{frames->sums_ns, window},
+		{frames->times.throttled, sizeof(struct proto_histogram)},
+		{frames->latencies.throttled, sizeof(struct proto_histogram)},
+	};
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].data) {
+			ret[count++] = all[i];
+		}
+	}
+	return count;
+}
+
+/* True when it changed: it was written, if there was room. */
+static bool write_item(struct app_save *save, uint64_t run, const void *owner, enum save_kind kind,
+	uint64_t mark, const struct save_segment *segments, size_t count)
+{
+	struct save_slot *slot = save_slot_of(&save->slots, owner, kind);
+	save->failed = save->failed || !slot;
+	if (!slot || (slot->mark == mark && slot->run == run)) {
+		return false;
+	}
+	slot->run = run;
+	if (save_slot_write(&save->slots, slot, segments, count)) {
+		slot->mark = mark;
+	} else {
+		save->failed = true;
+	}
+	return true;
+}
+
+uint64_t save_events_of(const struct app *app)
+{
+	uint64_t events = app->frames ? save_mark_of_frames(app->frames) : 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		events += save_mark_of_stage(app->stage[i]);
+	}
+	return events;
+}
+
+static void note_app(const struct app *app, struct saved_app *ret)
+{
+	*ret = (struct saved_app){.uid = app->uid,
+		.known_ns = app->known_ns,
+		.run = app->run,
+		.since_ns = app->since_ns,
+		.covers_since_ns = app->covers_since_ns,
+		.missing = app->missing,
+		.starts = app->starts,
+		.restarts = app->restarts,
+		.marks_refused = app->marks_refused,
+		.hangs = app->hangs.total,
+		.past = app->past};
+	memcpy(ret->name, app->name, sizeof(app->name));
+	ret->events = save_events_of(app);
+	for (size_t i = 0; i < app->processes; i++) {
+		const struct app_process *process = app->process[i];
+		if (process->pid > 0 && process->start_ticks > 0) {
+			ret->process[ret->processes++] =
+				(struct saved_process){.pid = (uint64_t)process->pid,
+					.start_ticks = process->start_ticks,
+					.received = process->accounting.received};
+		}
+	}
+}
+
+static uint64_t mark_of_app(const struct saved_app *app)
+{
+	uint64_t mark = app->starts + app->processes + app->past.received + app->missing;
+	for (size_t i = 0; i < app->processes; i++) {
+		mark += app->process[i].received;
+	}
+	return mark;
+}
+
+/* The next item of the app. True when one was written; *done: it was the last. */
+static bool save_next(struct app_save *save, const struct app *app, bool *done)
+{
+	struct save_segment segments[SAVE_SEGMENTS];
+	const uint64_t run = key_of(app->name, app->uid, app->since_ns);
+	size_t item = save->item++;
+	*done = false;
+	if (item < app->stages) {
+		const struct stage *stage = app->stage[item];
+		size_t count = save_stage_segments(stage, segments);
+		return write_item(
+			save, run, stage, SAVE_STAGE, save_mark_of_stage(stage), segments, count);
+	}
+	if (item == app->stages && app->frames) {
+		size_t count = save_frames_segments(app->frames, segments);
+		return write_item(save, run, app->frames, SAVE_FRAMES,
+			save_mark_of_frames(app->frames), segments, count);
+	}
+	*done = true;
+	if (save->failed) { /* what is not there as a whole is not restored */
+		return false;
+	}
+	segments[0] = (struct save_segment){&save->now, sizeof(save->now)};
+	return write_item(save, run, app, SAVE_APP, mark_of_app(&save->now), segments, 1);
+}
+
+/* The marks that changed, and last what order they are in. */
+static void save_marks(struct apps *apps)
+{
+	for (size_t part = APP_MARK_PARTS; part-- > 0;) {
+		struct save_segment segment;
+		uint64_t changes;
+		segment.data = app_marks_part(apps, part, &segment.bytes, &changes);
+		if (segment.data) {
+			write_item(apps->save, part + 1, segment.data, SAVE_MARKS, changes,
+				&segment, 1);
+		}
+	}
+}
+
+void apps_save_some(struct apps *apps, size_t n)
+{
+	struct app_save *save = apps->save;
+	size_t rounds = apps->count;
+	while (save && n > 0 && rounds > 0) {
+		const struct app *app = apps_at(apps, save->app);
+		bool done = true;
+		if (app && save->item == 0) {
+			note_app(app, &save->now);
+			save->failed = false;
+		}
+		if (app && save->now.processes > 0 && (app->stages > 0 || app->frames)) {
+			n -= save_next(save, app, &done);
+		}
+		if (done) {
+			save->item = 0;
+			save->app = save->app + 1 < apps->count ? save->app + 1 : 0;
+			rounds--;
+		}
+	}
+	if (save) {
+		save_marks(apps);
+	}
+}
+
+void apps_save_all(struct apps *apps)
+{
+	if (apps->save) {
+		for (size_t i = 0; i < apps->count; i++) {
+			for (size_t k = 0; k < apps->app[i]->processes; k++) {
+				app_frames_gone(apps, apps->app[i]->process[k]);
+			}
+		}
+		apps->save->app = apps->save->item = 0;
+		apps_save_some(apps, SIZE_MAX);
+	}
+}
+
+void app_save_forget(struct apps *apps, const void *owner)
+{
+	for (size_t i = 0; apps->save && owner && i < SAVE_SLOTS; i++) {
+		struct save_slot *slot = &apps->save->slots.slot[i];
+		if (slot->owner == owner) {
+			save_slot_free(&apps->save->slots, slot);
+			return;
+		}
+	}
+}
+
+void app_save_forget_run(struct apps *apps, const struct app *app)
+{
+	app_save_forget(apps, app);
+	for (size_t i = 0; i < app->stages; i++) {
+		app_save_forget(apps, app->stage[i]);
+	}
+	app_save_forget(apps, app->frames);
+	if (apps->save) {
+		apps->save->item = 0;
+	}
+}
+
+void app_save_destroy(struct apps *apps)
+{
+	free(apps->save);
+	apps->save = NULL;
+}

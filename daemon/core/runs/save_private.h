@@ -1,0 +1,92 @@
+/* What app_save.c (which items, when), app_restore.c (what becomes of them) and app_save_slots.c
+ * (how one is written) share. */
+#pragma once
+
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/runs/save.h"
+
+enum {
+	SAVE_SLOTS = 400, /* all stages, streams and apps that there can be, and the marks */
+	SAVE_COPY = 32 << 10,
+	SAVE_SEGMENTS = 8,
+};
+
+enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES, SAVE_MARKS };
+
+/* Words of a structure or a window. */
+struct save_segment {
+	void *data;
+	size_t bytes; /* a multiple of 8 */
+};
+
+struct save_slot {
+	const void *owner; /* NULL = free, or of the life before and not claimed */
+	uint64_t mark;	   /* what told changes when it was written */
+	uint64_t sequence; /* of the newest copy; 0 = none */
+	uint64_t run;	   /* key of the run */
+	size_t reserved[2];
+	enum save_kind kind;
+};
+
+struct save_area;
+
+struct save_slots {
+	struct app_save_memory memory;
+	struct save_area *area;
+	uint64_t scratch[SAVE_COPY / sizeof(uint64_t)];
+	struct save_slot slot[SAVE_SLOTS];
+};
+
+/* Looks through what the memory holds. -EINVAL, -ENOSPC. */
+int save_slots_init(
+	struct save_slots *slots, const struct app_save_memory *memory, const uint8_t boot_id[16]);
+
+/* The owner's slot, a free one when it has none; NULL when all are taken. */
+struct save_slot *save_slot_of(struct save_slots *slots, const void *owner, enum save_kind kind);
+void save_slot_free(struct save_slots *slots, struct save_slot *slot);
+/* False: no room, in the slot or for its pages. */
+bool save_slot_write(struct save_slots *slots, struct save_slot *slot,
+	const struct save_segment *segments, size_t count);
+
+/* Where reading a slot's newest copy stands. */
+struct save_reader {
+	const uint64_t *at, *end;
+};
+
+void save_slot_read(
+	const struct save_slots *slots, const struct save_slot *slot, struct save_reader *ret);
+/* The next segment. False: it is not there as a whole. */
+bool save_read(struct save_reader *reader, void *data, size_t bytes);
+
+struct saved_process {
+	uint64_t pid, start_ticks, received;
+};
+
+/* Of an app and its run, what no stage and no stream holds. */
+struct saved_app {
+	char name[PROTO_NAME_SIZE + (8 - PROTO_NAME_SIZE % 8) % 8];
+	uint64_t uid, known_ns, run, since_ns, covers_since_ns, missing;
+	uint64_t starts, restarts, marks_refused, hangs;
+	uint64_t events; /* at least, in its stages and frames as they were written */
+	struct app_accounting past;
+	uint64_t processes;
+	struct saved_process process[APP_PROCESSES_MAX];
+};
+
+struct app_save {
+	struct save_slots slots;
+	size_t app, item;     /* where the next call goes on */
+	bool failed;	      /* an item of the app found no room */
+	struct saved_app now; /* of that app, when its round began */
+};
+
+void save_restore_marks(struct apps *apps);
+
+/* What a stage or a stream consists of, in words; the first segment says which of the others there
+ * are. How many. */
+size_t save_stage_segments(const struct stage *stage, struct save_segment *ret);
+size_t save_frames_segments(const struct frames *frames, struct save_segment *ret);
+/* Numbers that grow with each change. */
+uint64_t save_mark_of_stage(const struct stage *stage);
+uint64_t save_mark_of_frames(const struct frames *frames);
+uint64_t save_events_of(const struct app *app);

@@ -1,0 +1,27 @@
+/* The begins by id of one stage that wait for their end: a fixed number of places, found by a hash
+ * of the id and kept in the order in which they began. Every function is O(1). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/stages/stages.h"
+
+struct stage_open_id {
+	uint64_t id, start_ns, frame;
+	uint8_t older, newer; /* places; STAGE_OPEN_IDS = none */
+};
+
+struct stage_open {
+	struct stage_open_id place[STAGE_OPEN_IDS];
+	uint8_t oldest, newest, free; /* places; a free one's newer is the next free one */
+	uint8_t count;
+	uint8_t table[2 * STAGE_OPEN_IDS]; /* open addressing: place + 1, 0 = empty */
+};
+
+void stage_open_init(struct stage_open *open);
+/* NULL: not open. Valid until the next change. */
+const struct stage_open_id *stage_open_find(const struct stage_open *open, uint64_t id);
+/* The id is not open yet. True when the one begun first had to go for it. */
+bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uint64_t frame);
+void stage_open_remove(struct stage_open *open, uint64_t id);

@@ -1,0 +1,196 @@
+/*
+ * From what was seen of single stages to what they are to each other. ListStages shows it, and the
+ * shares split a frame's energy.
+ */
+#include "daemon/core/stages/relations.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ANCESTORS = 16 }; /* as deep as a thread's stack of stages; ends a circle, too */
+
+static int16_t parent_of(const struct app *app, const struct stage *stage)
+{
+	size_t most = 0;
+	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
+		return APP_NO_STAGE; /* it mostly runs on its own */
+	}
+	for (size_t i = 1; i < stage->parents && i < STAGE_PARENTS; i++) {
+		most = stage->parent[i].runs > stage->parent[most].runs ? i : most;
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (app->stage[i]->serial == stage->parent[most].serial) {
+			return app->stage[i] != stage ? (int16_t)i : APP_NO_STAGE;
+		}
+	}
+	return APP_NO_STAGE;
+}
+
+/* What of_parent says of one of the ancestors of i. */
+static bool any_ancestor(const struct app_relations *relations, size_t i,
+	bool (*of_parent)(const struct app_relations *relations, size_t i, size_t parent))
+{
+	int16_t parent = relations->parent[i];
+	for (int k = 0; parent != APP_NO_STAGE && k < ANCESTORS; k++) {
+		if (of_parent(relations, i, (size_t)parent)) {
+			return true;
+		}
+		parent = relations->parent[parent];
+	}
+	return false;
+}
+
+static bool is_part(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)i;
+	return !relations->is_total[parent];
+}
+
+static bool is_itself(const struct app_relations *relations, size_t i, size_t parent)
+{
+	(void)relations;
+	return i == parent;
+}
+
+static uint8_t first_of_category(const struct app *app, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(app->stage[first]->category, app->stage[i]->category) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+static const char *unit_of(const struct app *app, const struct app_relations *relations, size_t i)
+{
+	const char *unit = stage_unit(app->stage[i]);
+	int16_t parent = relations->parent[i];
+	while (!unit[0] && parent != APP_NO_STAGE) {
+		unit = stage_unit(app->stage[parent]);
+		parent = relations->parent[parent];
+	}
+	return unit;
+}
+
+static uint8_t first_of_unit(const struct app_relations *relations, size_t i)
+{
+	size_t first = 0;
+	while (strcmp(relations->unit_name[first], relations->unit_name[i]) != 0) {
+		first++;
+	}
+	return (uint8_t)first;
+}
+
+void app_relate(const struct app *app, struct app_relations *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	app_loop_window(app, &ret->window);
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *stage = app->stage[i];
+		ret->parent[i] = parent_of(app, stage);
+		ret->is_total[i] =
+			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
+		ret->category[i] = first_of_category(app, i);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (any_ancestor(ret, i, is_itself)) {
+			ret->parent[i] = APP_NO_STAGE; /* a in b in a: the tree needs a root */
+		}
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		ret->unit_name[i] = unit_of(app, ret, i);
+		ret->unit[i] = first_of_unit(ret, i);
+	}
+	for (size_t i = 0; i < app->stages; i++) {
+		if (ret->is_total[i]) {
+			continue;
+		}
+		uint64_t self_ns = app->stage[i]->total_ns - app->stage[i]->children_ns;
+		ret->counts[i] = !any_ancestor(ret, i, is_part);
+		ret->self_ns[i] = self_ns;
+		ret->total_ns += self_ns;
+		ret->category_ns[ret->category[i]] += self_ns;
+		ret->unit_ns[ret->unit[i]] += self_ns;
+	}
+}
+
+void app_tree(const struct app *app, const struct app_relations *relations,
+	uint8_t order[APP_STAGES_MAX], uint8_t depth[APP_STAGES_MAX])
+{
+	/* from the last to the first, each in front of what is behind its parent already */
+	size_t count = 0;
+	for (size_t level = 0, listed = 1; listed > 0; level++) {
+		listed = 0;
+		for (size_t i = app->stages; i-- > 0;) {
+			unsigned deep = 0;
+			int16_t parent = relations->parent[i];
+			for (int16_t p = parent; p != APP_NO_STAGE && deep < ANCESTORS; deep++) {
+				p = relations->parent[p];
+			}
+			if (deep != level) {
+				continue;
+			}
+			size_t at = 0;
+			while (level > 0 && order[at++] != parent) {
+			}
+			memmove(order + at + 1, order + at, count - at);
+			memmove(depth + at + 1, depth + at, count - at);
+			order[at] = (uint8_t)i;
+			depth[at] = (uint8_t)deep;
+			count++;
+			listed++;
+		}
+	}
+}
+
+/* While no frame is finished. Frames are on their way: what carries no id is of none of them. */
+static double unfinished_ms(
+	const struct app *app, const struct stage *stage, const struct stage_query *query)
+{
+	bool framed = app->tied && app->tied->table;
+	return framed && stage->last_frame == PROTO_NO_FRAME ? 0 : stage_mean_ms(stage, query);
+}
+
+double app_per_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage *stage, const struct stage_query *query, double *runs)
+{
+	const struct loop_window *window = &relations->window;
+	bool known = window->iterations > 0;
+	struct loop_sum sum = app_loop_cost(app, window, stage);
+	double frames = known ? (double)window->iterations : (double)NAN;
+	double per_frame = (double)sum.runs / frames;
+	if (runs) {
+		*runs = per_frame;
+	}
+	if (stage->count == 0) {
+		return (double)NAN;
+	}
+	if (!known) {
+		return unfinished_ms(app, stage, query);
+	}
+	return query->filter == STAGE_ALL ? (double)sum.ns / frames / 1e6
+					  : stage_mean_ms(stage, query) * per_frame;
+}
+
+double app_frame_ms(const struct app *app, const struct app_relations *relations,
+	const struct stage_query *query)
+{
+	double sum_ms = 0;
+	for (size_t i = 0; i < app->stages; i++) {
+		double cost_ms = relations->counts[i] ? app_per_frame_ms(app, relations,
+								app->stage[i], query, NULL)
+						      : (double)NAN;
+		sum_ms += isnan(cost_ms) ? 0 : cost_ms;
+	}
+	return sum_ms;
+}
+
+double app_stage_share(const struct app *app, const struct stage *stage)
+{
+	static const struct stage_query recent;
+	struct app_relations relations;
+	app_relate(app, &relations);
+	double frame_ms = app_frame_ms(app, &relations, &recent);
+	return frame_ms > 0 ? app_per_frame_ms(app, &relations, stage, &recent, NULL) / frame_ms
+			    : (double)NAN;
+}

@@ -1,0 +1,288 @@
+/*
+ * One stage's numbers. app_stages.c turns records into the calls here; the sample tick and queries
+ * read the recent window and the histograms through stage_stats.c.
+ */
+#include "daemon/core/stages/stages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/values.h"
+#include "daemon/core/stages/event.h"
+#include "daemon/core/stages/open.h"
+#include "daemon/util/seam.h"
+
+size_t stage_bytes(size_t window)
+{
+	return sizeof(struct stage) + window * sizeof(uint64_t) + sizeof(struct proto_histogram);
+}
+
+/* Zeroed memory within the stage's budget; NULL: no room, or no memory. */
+static void *take(struct stage *stage, size_t size)
+{
+	struct stage_budget *budget = stage->budget;
+	if (budget && budget->limit > 0 && budget->used + size > budget->limit) {
+		budget->refused++;
+		return NULL;
+	}
+	void *memory = mem_zalloc(size);
+	if (memory && budget) {
+		budget->used += size;
+	}
+	return memory;
+}
+
+/* What it has beyond stage_bytes. */
+static size_t extra_bytes(const struct stage *stage)
+{
+	return (stage->cpu ? stage->window * sizeof(*stage->cpu) : 0) +
+	       (stage->throttled ? sizeof(*stage->throttled) : 0) +
+	       (stage->open ? sizeof(*stage->open) : 0);
+}
+
+int stage_create(const char *name, size_t window, struct stage **ret)
+{
+	struct stage *stage = mem_zalloc(sizeof(*stage));
+	if (!stage) {
+		return -ENOMEM;
+	}
+	stage->runs = mem_calloc(window, sizeof(*stage->runs));
+	stage->all = mem_zalloc(sizeof(*stage->all));
+	if (!stage->runs || !stage->all) {
+		stage_destroy(stage);
+		return -ENOMEM;
+	}
+	proto_histogram_init(stage->all);
+	proto_name_clean(name, strlen(name), stage->name);
+	memcpy(stage->base, stage->name, sizeof(stage->base));
+	stage->window = window;
+	stage->min_ns = UINT64_MAX;
+	stage->last_frame = PROTO_NO_FRAME;
+	stage->settings.rss_growth_limit = STAGE_RSS_GROWTH_LIMIT;
+	*ret = stage;
+	return 0;
+}
+
+void stage_destroy(struct stage *stage)
+{
+	if (!stage) {
+		return;
+	}
+	if (stage->budget) {
+		stage->budget->used -= stage_bytes(stage->window) + extra_bytes(stage);
+	}
+	free(stage->runs);
+	free(stage->attributes);
+	free(stage->cpu);
+	free(stage->all);
+	free(stage->throttled);
+	free(stage->open);
+	free(stage);
+}
+
+void stage_set_budget(struct stage *stage, struct stage_budget *budget)
+{
+	stage->budget = budget;
+	budget->used += stage_bytes(stage->window) + extra_bytes(stage);
+}
+
+/* A shorter copy of an array, or the array itself when memory is short. */
+static void *shrink(void *array, size_t size)
+{
+	void *copy = mem_zalloc(size);
+	if (!copy) {
+		return array;
+	}
+	memcpy(copy, array, size);
+	free(array);
+	return copy;
+}
+
+size_t stage_freeze(struct stage *stage)
+{
+	size_t filled = stage->filled > 0 ? stage->filled : 1;
+	if (stage->budget) {
+		stage->budget->used -= stage_bytes(stage->window) + extra_bytes(stage);
+		stage->budget = NULL;
+	}
+	free(stage->open);
+	stage->open = NULL;
+	if (filled < stage->window) { /* it never came round: what it holds is in front */
+		stage->runs = shrink(stage->runs, filled * sizeof(*stage->runs));
+		if (stage->cpu) {
+			stage->cpu = shrink(stage->cpu, filled * sizeof(*stage->cpu));
+		}
+		stage->window = filled;
+	}
+	return stage_bytes(stage->window) + extra_bytes(stage) +
+	       (stage->attributes ? sizeof(struct app_attributes) : 0);
+}
+
+void stage_warm_up(struct stage *stage)
+{
+	stage->warmup_left = stage->settings.warmup;
+}
+
+void stage_configure(struct stage *stage, const struct stage_settings *settings)
+{
+	bool counted = stage->count > 0 || stage->warmup_skipped > 0;
+	bool had_deadline = stage->settings.deadline_ns > 0;
+	stage->settings = *settings;
+	if (settings->rss_growth_limit == 0) {
+		stage->settings.rss_growth_limit = STAGE_RSS_GROWTH_LIMIT;
+	}
+	if (settings->category[0]) {
+		memcpy(stage->category, settings->category, sizeof(stage->category));
+	}
+	if (settings->deadline_ns > 0 || had_deadline) {
+		stage->deadline_ns =
+			settings->deadline_ns ? settings->deadline_ns : stage->declared_ns;
+		stage->consecutive_misses = 0;
+	}
+	if (!counted) {
+		stage_warm_up(stage);
+	}
+}
+
+void stage_set_deadline(struct stage *stage, uint64_t deadline_ns)
+{
+	stage->declared_ns = deadline_ns;
+	if (stage->settings.deadline_ns == 0 && stage->deadline_ns != deadline_ns) {
+		stage->deadline_ns = deadline_ns;
+		stage->consecutive_misses = 0;
+	}
+}
+
+void stage_set_labels(struct stage *stage, const char *category, const char *unit)
+{
+	if (category[0] && !stage->settings.category[0]) {
+		memccpy(stage->category, category, '\0', sizeof(stage->category) - 1);
+	}
+	if (unit[0] && !stage->unit[0]) {
+		memccpy(stage->unit, unit, '\0', sizeof(stage->unit) - 1);
+	}
+}
+
+/* The part of a run's cost that is seldom measured. */
+void stage_take_cost(struct stage *stage, const struct stage_run *run)
+{
+	if (run->rss_growth != INT64_MIN) {
+		int64_t growth = run->rss_growth;
+		if (stage->rss_measured++ == 0 || growth > stage->rss_growth_max) {
+			stage->rss_growth_max = growth;
+		}
+		if (__builtin_add_overflow(
+			    stage->rss_growth_total, growth, &stage->rss_growth_total)) {
+			stage->rss_growth_total = growth; /* a peer's nonsense */
+		}
+	}
+	bool thread = run->cpu_us != PROTO_CPU_NOT_MEASURED;
+	bool process = run->process_cpu_ns != UINT64_MAX;
+	if (thread && run->end_ns >= stage->interval_from_ns) {
+		stage->interval.cpu_us += run->cpu_us;
+		stage->interval.cpu_count++;
+	}
+	if (!stage->cpu && (thread || process) && !stage->cpu_refused) {
+		stage->cpu = take(stage, stage->window * sizeof(*stage->cpu));
+		stage->cpu_refused = !stage->cpu;
+		if (stage->cpu) {
+			memset(stage->cpu, 0xff, stage->window * sizeof(*stage->cpu));
+		}
+	}
+	if (stage->cpu) {
+		uint64_t process_us = run->process_cpu_ns / 1000;
+		stage->cpu[stage->next] = (struct stage_cpu){.thread_us = run->cpu_us,
+			.process_us = process_us < PROTO_CPU_NOT_MEASURED
+					      ? (uint32_t)process_us
+					      : PROTO_CPU_NOT_MEASURED - process};
+	}
+}
+
+void stage_take_throttled(struct stage *stage, uint64_t duration_ns)
+{
+	if (!stage->throttled && !stage->throttled_refused) {
+		stage->throttled = take(stage, sizeof(*stage->throttled));
+		stage->throttled_refused = !stage->throttled;
+		if (stage->throttled) {
+			proto_histogram_init(stage->throttled);
+		}
+	}
+	if (stage->throttled) {
+		proto_histogram_add(stage->throttled, duration_ns);
+	}
+}
+
+bool stage_left_out(struct stage *stage, uint64_t end_ns)
+{
+	if (stage->warmup_left == 0) {
+		return false;
+	}
+	stage->warmup_left--;
+	stage->warmup_skipped++;
+	if (end_ns > stage->last_ns) {
+		stage->last_ns = end_ns;
+	}
+	return true;
+}
+
+void stage_event(struct stage *stage, const struct stage_run *run)
+{
+	stage_take(stage, run);
+}
+
+bool stage_is_open(const struct stage *stage, uint64_t id)
+{
+	return stage->open && stage_open_find(stage->open, id);
+}
+
+void stage_abandon(struct stage *stage)
+{
+	if (stage->open) {
+		stage->abandoned += stage->open->count;
+		stage_open_init(stage->open);
+	}
+}
+
+void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame)
+{
+	if (!stage->open) {
+		stage->open = take(stage, sizeof(*stage->open));
+		if (!stage->open) {
+			stage->abandoned++;
+			return;
+		}
+		stage_open_init(stage->open);
+	}
+	if (stage_open_find(stage->open, id)) {
+		stage_open_remove(stage->open, id);
+		stage->abandoned++;
+	}
+	stage->abandoned += stage_open_add(stage->open, id, start_ns, frame);
+}
+
+bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run)
+{
+	const struct stage_open_id *open = stage->open ? stage_open_find(stage->open, id) : NULL;
+	if (!open || run->end_ns < open->start_ns) {
+		stage->orphan_ends++;
+		return false;
+	}
+	run->duration_ns = run->end_ns - open->start_ns;
+	run->frame = open->frame;
+	stage_open_remove(stage->open, id);
+	stage_event(stage, run);
+	return true;
+}
+
+void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us)
+{
+	struct stage_run run = stage_run_of(end_ns, 0, PROTO_NO_FRAME);
+	run.cpu_us = cpu_us;
+	stage_end_run(stage, id, &run);
+}
+
+void stage_interval_reset(struct stage *stage)
+{
+	memset(&stage->interval, 0, sizeof(stage->interval));
+}

@@ -1,0 +1,201 @@
+/*
+ * One stage: its runs become a recent window, kept as integers so that it is exact, and a lifetime
+ * histogram; beside them deadlines, CPU time, memory growth and who its parent is. Queries are in
+ * stage_stats.h. An event allocates nothing, but the first throttled one (a second histogram) and
+ * the first with CPU time (a window of them), within a budget.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/apps/energy.h"
+#include "daemon/core/frames/loop.h"
+#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/stages/pulse.h"
+#include "proto/histogram.h"
+#include "proto/mapping.h"
+#include "proto/percentile.h"
+
+/* One finished run of a stage. */
+struct stage_run {
+	uint64_t end_ns;
+	uint64_t duration_ns;
+	uint64_t frame;		       /* PROTO_NO_FRAME = none */
+	uint32_t cpu_us;	       /* of its thread; PROTO_CPU_NOT_MEASURED */
+	uint64_t process_cpu_ns;       /* of all threads; UINT64_MAX = not measured */
+	int64_t rss_growth;	       /* bytes; INT64_MIN = not measured */
+	enum throttle_value throttled; /* the hardware's state when it ended */
+	bool failed;		       /* its body ended by an error */
+};
+
+enum {
+	STAGE_OPEN_IDS = 32, /* begin/end by id that may overlap in one stage */
+	STAGE_PARENTS = 4,   /* different parents that are told apart */
+};
+
+#define STAGE_RSS_GROWTH_LIMIT (INT64_C(10) << 20) /* acceptance.md, G2.3 */
+
+/* Its metric, see edgeprofd(8); alerts know it by this name. */
+#define STAGE_GROWTH_METRIC "growth_over_limit"
+
+/* What stages may take; several share one. limit 0 = no limit. */
+struct stage_budget {
+	size_t used, limit;
+	size_t past;	  /* what previous runs take of what is left; they make room first */
+	uint64_t refused; /* times there was no room */
+};
+
+/* What the operator says about a stage; zero or "" = nothing. */
+struct stage_settings {
+	uint64_t deadline_ns; /* wins over the app's */
+	char category[PROTO_LABEL_SIZE];
+	char unit[PROTO_LABEL_SIZE]; /* the expected one; the app's own is kept */
+	uint32_t warmup;	     /* events to leave out at the start of the app */
+	int64_t rss_growth_limit;
+};
+
+struct stage_open;
+
+/* What becomes metrics of the recent window, ms; NAN with an empty one. */
+struct stage_metrics {
+	double mean, p50, p95, p99; /* the numbers of stage_summary */
+};
+
+/* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
+struct stage_cpu {
+	uint32_t thread_us, process_us;
+};
+
+struct stage {
+	char name[PROTO_NAME_SIZE]; /* of one in the app: with the unit when another has the base */
+	char base[PROTO_NAME_SIZE]; /* as shown: without its unit */
+	char category[PROTO_LABEL_SIZE];
+	char unit[PROTO_LABEL_SIZE]; /* that the app declared; "" = none */
+	uint32_t serial; /* 1, 2, …: never reused within the apps; owned by app_stages.c */
+	struct stage_settings settings;
+	uint64_t deadline_ns; /* 0 = none */
+	uint64_t declared_ns; /* deadline by the app; 0 = none */
+	/* lifetime (since the app's since_ns), warm-up left out */
+	uint64_t count;
+	uint64_t misses;      /* events over the deadline of their time */
+	uint64_t orphan_ends; /* G0.3: end without its begin */
+	uint64_t abandoned;   /* G0.3: begin over an open begin of the same id */
+	uint64_t total_ns;
+	uint64_t min_ns, max_ns; /* UINT64_MAX and 0 before the first */
+	uint64_t last_ns;	 /* end of the last event */
+	uint64_t last_frame;
+	uint64_t failed;
+	uint64_t warmup_skipped;
+	uint32_t warmup_left;
+	/* deadlines */
+	uint64_t judged;   /* events that had a deadline */
+	uint64_t worst_ns; /* longest run over its deadline; 0 = none */
+	uint64_t consecutive_misses, longest_misses;
+	/* throttling: events whose state was not known; those of throttled are in the histogram */
+	uint64_t unknown_count;
+	/* memory */
+	uint64_t rss_measured;
+	int64_t rss_growth_max, rss_growth_total;
+	bool rss_over;		    /* the last measured run grew over the limit */
+	uint64_t rss_told_ns;	    /* by app_stages.c */
+	bool rss_seen, rss_offered; /* there was a measured run; its metric was asked for */
+	int64_t rss_over_most;	    /* largest growth over the limit since the last sample */
+	/* nesting; by app_nesting.c */
+	uint64_t nested_count;
+	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
+	uint8_t depth;	      /* of the last run */
+	uint8_t parents;
+	struct {
+		uint32_t serial;
+		uint64_t runs;
+	} parent[STAGE_PARENTS];
+	struct app_energy_share energy; /* by app_energy.c */
+	struct stage_loop loop;		/* by app_loop.c */
+	struct pulse pulse;		/* of all events, those of the warm-up as well */
+	/* Since the last stage_interval_reset, of events that ended since then or since the process
+	 * attached: what queued while nobody read is in the window, but it is not of now. */
+	uint64_t interval_from_ns;
+	struct {
+		uint64_t count, misses, max_ns;
+		uint64_t cpu_us, cpu_count;
+	} interval;
+	/* recent window, ring: duration and throttle state in one word (stage_window.h) */
+	size_t window, filled, next;
+	uint64_t *runs;
+	struct stage_cpu *cpu; /* NULL until the first measured */
+	bool cpu_refused;
+	struct proto_histogram *all, *throttled; /* the latter NULL until the first throttled */
+	bool throttled_refused;
+	struct stage_open *open; /* NULL until the first begin by id */
+	struct stage_budget *budget;
+	/* owned by apps.c */
+	struct metric *metric[10];
+	bool looked; /* the next is of this interval; by app_metrics.c */
+	struct stage_metrics looked_at;
+	bool resumed; /* restored, and its process has not meant it since: no warm-up again */
+	size_t users; /* declarations of living processes that mean this stage */
+	struct app_attributes *attributes; /* by app_values.c; freed with the stage */
+};
+
+/* -ENOMEM. window >= 2. */
+int stage_create(const char *name, size_t window, struct stage **ret);
+void stage_destroy(struct stage *stage);
+
+/* What a stage with this window takes from a budget at least. */
+size_t stage_bytes(size_t window);
+/* From now on what it takes counts there, what it has already as well. The budget outlives it. */
+void stage_set_budget(struct stage *stage, struct stage_budget *budget);
+
+/* No event comes any more: the window shrinks to what it holds, and the stage leaves its budget.
+ * What it takes from now on. */
+size_t stage_freeze(struct stage *stage);
+
+/* Takes the settings (a copy): the category and a deadline replace those of the app; the warm-up
+ * starts when nothing was counted yet. */
+void stage_configure(struct stage *stage, const struct stage_settings *settings);
+/* A new process means the stage and no other does: leaves its first events out again. */
+void stage_warm_up(struct stage *stage);
+/* What the app says; 0 = none. Without effect when the operator set one. */
+void stage_set_deadline(struct stage *stage, uint64_t deadline_ns);
+/* The same for labels; "" = nothing said. */
+void stage_set_labels(struct stage *stage, const char *category, const char *unit);
+
+/* Its compute unit: the declared one, else the configured one; "" = neither. */
+static inline const char *stage_unit(const struct stage *stage)
+{
+	return stage->unit[0] ? stage->unit : stage->settings.unit;
+}
+
+/* A run as it comes from most places: only its times are known. */
+static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_ns, uint64_t frame)
+{
+	return (struct stage_run){.end_ns = end_ns,
+		.duration_ns = duration_ns,
+		.frame = frame,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.process_cpu_ns = UINT64_MAX,
+		.rss_growth = INT64_MIN,
+		.throttled = THROTTLE_UNKNOWN};
+}
+
+void stage_event(struct stage *stage, const struct stage_run *run);
+
+/* Begin and end by id. The daemon calls them in the order of time within a drain. An end without a
+ * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all places
+ * taken the one begun first is abandoned; no memory for places: abandoned at once. */
+void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
+/* *run holds what is known of the end (end_ns, cpu_us, throttled …); duration and frame come from
+ * the begin. False: there was none. */
+bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run);
+void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
+bool stage_is_open(const struct stage *stage, uint64_t id);
+/* Gives up every open begin, counted in abandoned. */
+void stage_abandon(struct stage *stage);
+
+/* Statistics of the recent window in milliseconds (G0.4). scratch holds stage->window doubles.
+ * count of the summary = events in the window; the lifetime count is stage->count. */
+void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret);
+
+void stage_interval_reset(struct stage *stage);

@@ -1,0 +1,149 @@
+/* The kernel cancels a timerfd on CLOCK_REALTIME when the clock is set: that is how steps are seen
+ * at once, without polling. */
+#include "daemon/host/clock.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static const uint64_t REREAD_MS = 60000;
+/* Less is the time between two reads of clocks. */
+static const uint64_t SUSPEND_NS = 1000000000;
+
+/* adjtimex is refused inside the service's sandbox (ProtectClock); timesyncd then leaves a file. */
+static bool clock_is_synced(void)
+{
+	struct timex state = {.modes = 0};
+	if (adjtimex(&state) >= 0) {
+		return !(state.status & STA_UNSYNC);
+	}
+	return access("/run/systemd/timesync/synchronized", F_OK) == 0;
+}
+
+/* By how much the wall clock is off from where it would be, had it gone on as it did. */
+static double moved_s(const struct wallclock *wall, uint64_t now_ns, int64_t wall_ns)
+{
+	int64_t offset_ns = wall->count > 0 ? wall->entry[wall->count - 1].offset_ns : 0;
+	return ((double)wall_ns - (double)now_ns - (double)offset_ns) / 1e9;
+}
+
+/* CLOCK_BOOTTIME goes on while the machine is suspended, CLOCK_MONOTONIC does not. */
+static uint64_t suspended_ns(void)
+{
+	struct timespec boot, monotonic;
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (uint64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000u + (uint64_t)boot.tv_nsec -
+	       (uint64_t)monotonic.tv_nsec;
+}
+
+static void note_suspend(struct clock_watch *clock, uint64_t now_ns)
+{
+	uint64_t before_ns = clock->suspended_ns;
+	clock->suspended_ns = suspended_ns();
+	if (clock->suspended_ns < before_ns + SUSPEND_NS) {
+		return;
+	}
+	timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
+		"the machine was suspended for %.0f s",
+		(double)(clock->suspended_ns - before_ns) / 1e9);
+	alerts_break(clock->core->alerts);
+}
+
+static void note(struct clock_watch *clock)
+{
+	uint64_t now_ns = seam()->now_ns();
+	note_suspend(clock, now_ns);
+	int64_t wall_ns = seam()->wall_ns();
+	bool was_synced = wallclock_synced(clock->wall);
+	bool synced = clock_is_synced();
+	double moved = moved_s(clock->wall, now_ns, wall_ns);
+	if (wallclock_note(clock->wall, now_ns, wall_ns, synced)) {
+		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
+			"the wall clock was set by %+.3f s", moved);
+	}
+	if (synced && !was_synced) {
+		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
+			"the wall clock is synchronised");
+	}
+}
+
+static int arm(int fd)
+{
+	const struct itimerspec far = {.it_value = {.tv_sec = INT32_MAX}};
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+}
+
+static void on_clock_set(uv_poll_t *poll, int status, int events)
+{
+	struct clock_watch *clock = poll->data;
+	uint64_t expirations;
+	(void)events;
+	if (status < 0) {
+		uv_poll_stop(poll);
+		return;
+	}
+	ssize_t ignored = read(clock->fd, &expirations, sizeof(expirations));
+	(void)ignored;
+	if (arm(clock->fd) < 0) {
+		uv_poll_stop(poll);
+	}
+	note(clock);
+}
+
+static void on_minute(uv_timer_t *timer)
+{
+	note(timer->data);
+}
+
+void clock_watch_open(
+	uv_loop_t *loop, struct core *core, struct wallclock *wall, struct clock_watch *clock)
+{
+	*clock = (struct clock_watch){.core = core, .wall = wall, .fd = -1};
+	clock->suspended_ns = suspended_ns();
+	wallclock_note(wall, seam()->now_ns(), seam()->wall_ns(), clock_is_synced());
+	uv_timer_init(loop, &clock->timer);
+	clock->timer.data = clock;
+	uv_timer_start(&clock->timer, on_minute, REREAD_MS, REREAD_MS);
+	clock->open_handles = 1;
+	clock->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (clock->fd < 0 || arm(clock->fd) < 0) {
+		log_info("the kernel does not tell of clock steps; the clock is read every 60 s");
+		return;
+	}
+	if (uv_poll_init(loop, &clock->poll, clock->fd) == 0) {
+		clock->poll.data = clock;
+		clock->polled = true;
+		clock->open_handles++;
+		uv_poll_start(&clock->poll, UV_READABLE, on_clock_set);
+	}
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct clock_watch *clock = handle->data;
+	if (--clock->open_handles > 0) {
+		return;
+	}
+	if (clock->fd >= 0) {
+		close(clock->fd);
+	}
+	clock->fd = -1;
+	clock->done(clock->ctx);
+}
+
+void clock_watch_close(struct clock_watch *clock, void (*done)(void *ctx), void *ctx)
+{
+	clock->done = done;
+	clock->ctx = ctx;
+	if (clock->polled) {
+		uv_close((uv_handle_t *)&clock->poll, on_closed);
+	}
+	uv_close((uv_handle_t *)&clock->timer, on_closed);
+}

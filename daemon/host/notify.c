@@ -1,0 +1,60 @@
+/* sd_notify and sd_listen_fds in one place. */
+#include "daemon/host/notify.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+int notify_listen_fd(void)
+{
+	char **names = NULL;
+	int count = sd_listen_fds_with_names(1, &names);
+	int found = -1;
+	for (int i = 0; i < count; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+		if (found < 0 && strcmp(names[i], "varlink") == 0 &&
+			sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0) {
+			found = fd;
+		} else {
+			log_warning("an unexpected socket from the service manager was closed: %s",
+				names[i]);
+			close(fd);
+		}
+	}
+	for (int i = 0; i < count; i++) {
+		free(names[i]);
+	}
+	free(names);
+	return found;
+}
+
+void notify_ready(const char *status)
+{
+	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
+}
+
+void notify_reloading(void)
+{
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, seam()->now_ns() / 1000);
+}
+
+void notify_stopping(void)
+{
+	sd_notify(0, "STOPPING=1");
+}
+
+uint64_t notify_watchdog_ms(void)
+{
+	uint64_t usec = 0;
+	return sd_watchdog_enabled(0, &usec) > 0 ? usec / 3000 : 0;
+}
+
+void notify_watchdog(void)
+{
+	sd_notify(0, "WATCHDOG=1");
+}

@@ -1,0 +1,170 @@
+/* From a socket to lines: what one recvmmsg brings, who sent it, and the lines of it one by one
+ * into the apps, as far as the budget goes. */
+#include "daemon/ingest/statsd/batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/util/closer.h"
+#include "daemon/util/seam.h"
+
+enum {
+	BYTES_SHIFT = 6, /* so many bytes are as much work as a line */
+	REFUSED_WORK = 8,
+	NOBODY = 65534, /* who sends over UDP */
+};
+
+static bool is_trusted(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+static void close_fds(struct closer *closer, const struct cmsghdr *c)
+{
+	for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+		closer_take(closer, NULL, fd);
+	}
+}
+
+/* Who sent it, and over UDP how many were lost before it. */
+static struct statsd_sender read_control(
+	struct statsd_batch *batch, uint32_t *lost_before, struct msghdr *msg)
+{
+	struct counters *counters = batch->core->counters;
+	struct statsd_sender sender = {.uid = NOBODY};
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET) {
+			continue;
+		}
+		if (c->cmsg_type == SCM_CREDENTIALS &&
+			c->cmsg_len >= CMSG_LEN(sizeof(struct ucred))) {
+			struct ucred cred;
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			sender = (struct statsd_sender){cred.uid, cred.pid, is_trusted(cred.uid)};
+		} else if (c->cmsg_type == SO_RXQ_OVFL &&
+			   c->cmsg_len >= CMSG_LEN(sizeof(uint32_t))) {
+			uint32_t lost;
+			memcpy(&lost, CMSG_DATA(c), sizeof(lost));
+			counters->statsd_lost += lost - *lost_before;
+			*lost_before = lost;
+		} else if (c->cmsg_type == SCM_RIGHTS) {
+			close_fds(batch->closer, c);
+		}
+	}
+	return sender;
+}
+
+/* The last line of a datagram that was cut may look whole and be wrong: it is left out. */
+static size_t whole_lines(const char *bytes, size_t length)
+{
+	while (length > 0 && bytes[length - 1] != '\n') {
+		length--;
+	}
+	return length;
+}
+
+size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
+{
+	struct mmsghdr msgs[STATSD_BATCH] = {0};
+	struct iovec iov[STATSD_BATCH];
+	/* room for descriptors: the kernel would close here what does not fit */
+	_Alignas(struct cmsghdr) char control[STATSD_BATCH][CMSG_SPACE(sizeof(struct ucred)) +
+							    CMSG_SPACE(CLOSER_FDS * sizeof(int))];
+	struct counters *counters = batch->core->counters;
+	batch->at = batch->count = 0;
+	if (closer_is_full(batch->closer)) {
+		return 0;
+	}
+	for (size_t i = 0; i < STATSD_BATCH; i++) {
+		iov[i] =
+			(struct iovec){batch->bytes + i * STATSD_DATAGRAM_MAX, STATSD_DATAGRAM_MAX};
+		msgs[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i],
+			.msg_iovlen = 1,
+			.msg_control = control[i],
+			.msg_controllen = sizeof(control[i])};
+	}
+	int got = recvmmsg(fd, msgs, STATSD_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	batch->count = got > 0 ? (size_t)got : 0;
+	if (got <= 0) {
+		return 0;
+	}
+	batch->now_ns = seam()->now_ns();
+	counters->statsd_datagrams += batch->count;
+	for (size_t i = 0; i < batch->count; i++) {
+		const char *bytes = iov[i].iov_base;
+		size_t length = msgs[i].msg_len;
+		if (msgs[i].msg_hdr.msg_flags & MSG_TRUNC) {
+			counters->statsd_truncated++;
+			length = whole_lines(bytes, length);
+		}
+		statsd_reader_init(&batch->item[i].reader, bytes, length);
+		batch->item[i].sender = read_control(batch, lost, &msgs[i].msg_hdr);
+	}
+	return batch->count;
+}
+
+static void count_bad(struct counters *counters, const char *reason)
+{
+	counters->statsd_bad_lines++;
+	snprintf(counters->statsd_bad_reason, sizeof(counters->statsd_bad_reason), "%s", reason);
+}
+
+/* One line; false: the datagram has no more. Adds the work it was, also that of finding nothing. */
+static bool take_line(struct statsd_batch *batch, struct statsd_item *item, size_t *work)
+{
+	struct counters *counters = batch->core->counters;
+	const char *begin = item->reader.at;
+	struct statsd_line line;
+	size_t values;
+	enum statsd_result result = statsd_next(&item->reader, &line);
+	*work = 1 + ((size_t)(item->reader.at - begin) >> BYTES_SHIFT);
+	counters->statsd_lines += result != STATSD_END;
+	switch (result) {
+	case STATSD_END:
+		return false;
+	case STATSD_UNSUPPORTED:
+		counters->statsd_unsupported++;
+		break;
+	case STATSD_BAD:
+		count_bad(counters, item->reader.reason);
+		break;
+	case STATSD_LINE:
+		values = statsd_apps_take(batch->apps, &item->sender, &line, batch->now_ns);
+		*work += values > 0 ? values : REFUSED_WORK;
+		break;
+	}
+	return true;
+}
+
+bool statsd_batch_take(struct statsd_batch *batch, size_t *budget)
+{
+	while (batch->at < batch->count) {
+		size_t work;
+		batch->at += !take_line(batch, &batch->item[batch->at], &work);
+		*budget -= work < *budget ? work : *budget;
+		if (*budget == 0) {
+			break;
+		}
+	}
+	return batch->at == batch->count;
+}
+
+int statsd_batch_init(struct statsd_batch *batch, struct core *core, struct statsd_apps *apps)
+{
+	*batch = (struct statsd_batch){.core = core, .apps = apps};
+	/* only the pages that datagrams fill become memory */
+	batch->bytes = mem_calloc(STATSD_BATCH, STATSD_DATAGRAM_MAX);
+	return batch->bytes ? closer_create(&batch->closer) : -ENOMEM;
+}
+
+void statsd_batch_finish(struct statsd_batch *batch)
+{
+	free(batch->bytes);
+	closer_destroy(batch->closer);
+}

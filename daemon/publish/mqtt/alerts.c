@@ -1,0 +1,136 @@
+/*
+ * Alerts over MQTT: an event for each transition that calls people, and a retained state for each
+ * alert that fires, which the broker must forget when it does not any more: also when it was this
+ * daemon's previous process that set it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/core/alerts/actions.h"
+#include "daemon/publish/mqtt/private.h"
+#include "daemon/publish/payload/payload.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+static int put(struct mqtt *mqtt, const struct outbox_entry *entry)
+{
+	int r = outbox_put(mqtt->outbox, entry);
+	mqtt_link_wake(mqtt->link);
+	return r;
+}
+
+int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload)
+{
+	if (!payload) {
+		log_debug("mqtt: no memory for %s", entry.topic);
+		return -ENOMEM;
+	}
+	entry.payload = payload;
+	int r = put(mqtt, &entry);
+	free(payload);
+	return r;
+}
+
+static void publish_state(struct mqtt *mqtt, const struct alert *alert)
+{
+	char topic[TOPIC_SIZE];
+	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = true,
+		.replace = true,
+		.topic = topic,
+		.subject = topic};
+	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
+	if (retained_add(&mqtt->retained, topic) < 0) {
+		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
+	}
+	mqtt_put_payload(mqtt, entry, payload);
+}
+
+/* Remembered until the message can't be lost with the process; else it is cleared once more at the
+ * next connection. */
+int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
+{
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.retain = true,
+		.replace = true,
+		.keep = true,
+		.topic = topic,
+		.subject = topic};
+	int r = put(mqtt, &entry);
+	if (r == 1 || (r == 0 && !mqtt->kept)) {
+		retained_remove(&mqtt->retained, topic);
+	} else {
+		retained_expire(&mqtt->retained, topic);
+	}
+	return r;
+}
+
+/* A quiet transition calls nobody. */
+static void publish_event(struct mqtt *mqtt, const struct alert_transition *transition)
+{
+	char topic[TOPIC_SIZE], subject[TOPIC_SIZE];
+	const struct alert *alert = transition->alert;
+	struct alert_test *test = transition->test;
+	topic_plain(&mqtt->topics, "event/alert", topic);
+	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, subject);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.keep = true,
+		.tag = test ? test->serial : 0,
+		.topic = topic,
+		.subject = subject};
+	char *payload = payload_alert_event(mqtt->core, transition, &entry.payload_length);
+	int r = mqtt_put_payload(mqtt, entry, payload); /* after it: the entry is copied */
+	if (test) {
+		test->mqtt = r < 0 ? ALERT_LINK_FAILED : ALERT_LINK_WAITS;
+	}
+}
+
+void mqtt_on_transition(void *ctx, const struct alert_transition *transition)
+{
+	struct mqtt *mqtt = ctx;
+	const struct alert *alert = transition->alert;
+	if (!transition->quiet) {
+		publish_event(mqtt, transition);
+	}
+	if (transition->to == ALERT_FIRING) {
+		publish_state(mqtt, alert);
+	} else {
+		char topic[TOPIC_SIZE];
+		topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
+		mqtt_clear_retained(mqtt, topic);
+	}
+}
+
+void mqtt_publish_retained(struct mqtt *mqtt)
+{
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "info", topic);
+	struct outbox_entry entry = {
+		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
+	char *payload = payload_info(mqtt->core, &entry.payload_length);
+	mqtt_put_payload(mqtt, entry, payload);
+
+	retained_unmark(&mqtt->retained);
+	const struct alert *alert;
+	for (size_t i = 0; (alert = alerts_at(mqtt->core->alerts, i)); i++) {
+		if (alert->phase == ALERT_FIRING) {
+			publish_state(mqtt, alert);
+		}
+	}
+	mqtt_discovery_connected(mqtt);
+	if (seam()->now_ns() < mqtt->inherit_ns) {
+		return; /* alerts of the last process are still taken up again */
+	}
+	mqtt->inherit_ns = 0;
+	/* From the end: removing moves the last one forward. */
+	int r = 0;
+	for (size_t i = mqtt->retained.count; i-- > 0 && r >= 0;) {
+		if (!mqtt->retained.entry[i].current) {
+			r = mqtt_clear_retained(mqtt, mqtt->retained.entry[i].topic);
+		}
+	}
+}

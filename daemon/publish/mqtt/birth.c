@@ -1,0 +1,53 @@
+/*
+ * Anybody at the broker can write to this topic: the size is limited by the broker (MQTT 5), what
+ * was retained is not sent to us, and of the rest one word is understood. It sets a flag for the
+ * main loop, which answers at most so often (mqtt_discovery.c).
+ */
+#include "daemon/publish/mqtt/birth.h"
+
+#include <mosquitto.h>
+#include <mqtt_protocol.h>
+#include <string.h>
+
+#include "daemon/publish/mqtt/link.h"
+
+enum { LARGEST_PACKET = 4096 };
+
+bool mqtt_birth_asks(const struct mqtt_link *link)
+{
+	return link->birth_topic[0] != '\0' && !link->collision.old;
+}
+
+int mqtt_birth_connect(
+	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s)
+{
+	if (!version_5 || link->birth_topic[0] == '\0') {
+		return mosquitto_connect(mosq, link->host, link->port, keepalive_s);
+	}
+	mosquitto_property *properties = NULL;
+	int code = mosquitto_property_add_int32(
+		&properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, LARGEST_PACKET);
+	if (!code) {
+		code = mosquitto_connect_bind_v5(
+			mosq, link->host, link->port, keepalive_s, NULL, properties);
+	}
+	mosquitto_property_free_all(&properties);
+	return code;
+}
+
+int mqtt_birth_listen(struct mosquitto *mosq, const struct mqtt_link *link, bool version_5)
+{
+	if (!version_5 || link->birth_topic[0] == '\0') {
+		return MOSQ_ERR_SUCCESS;
+	}
+	return mosquitto_subscribe_v5(
+		mosq, NULL, link->birth_topic, 0, MQTT_SUB_OPT_SEND_RETAIN_NEVER, NULL);
+}
+
+bool mqtt_birth_is(const struct mqtt_link *link, const struct mosquitto_message *message)
+{
+	static const char online[] = "online";
+	return strcmp(message->topic, link->birth_topic) == 0 &&
+	       message->payloadlen == (int)strlen(online) &&
+	       memcmp(message->payload, online, strlen(online)) == 0;
+}

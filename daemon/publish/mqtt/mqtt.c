@@ -1,0 +1,335 @@
+/*
+ * The main loop's side of MQTT: makes the messages of each interval, puts them into the outbox, and
+ * keeps core->broker truthful (alerts: mqtt_alerts.c). Never waits for the broker's thread.
+ */
+#include "daemon/publish/mqtt/mqtt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/publish/mqtt/check.h"
+#include "daemon/publish/mqtt/private.h"
+#include "daemon/publish/payload/payload.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+
+/* alerts end what nobody took up; then we do */
+#define INHERIT_MORE_NS UINT64_C(5000000000)
+
+/* How long a stop waits for the thread: connected it says good-bye within 1.8 s; unconnected it has
+ * nothing to say and answers at once unless it hangs in a call. */
+enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
+
+static enum broker_state broker_state(enum link_state state)
+{
+	switch (state) {
+	case LINK_CONNECTING:
+		return BROKER_CONNECTING;
+	case LINK_CONNECTED:
+		return BROKER_CONNECTED;
+	case LINK_AWAY:
+		return BROKER_AWAY;
+	}
+	return BROKER_AWAY;
+}
+
+static void update_counts(struct mqtt *mqtt)
+{
+	struct broker_status *broker = mqtt->core->broker;
+	struct outbox_counts counts = outbox_count(mqtt->outbox);
+	struct capped *queue = &mqtt->core->counters->capped[CAPPED_MQTT];
+	queue->limit = mqtt->outbox->max_messages;
+	capped_use(queue, counts.messages);
+	broker->queued = (uint32_t)counts.messages;
+	broker->delivered = counts.delivered;
+	broker->dropped = counts.dropped_summaries;
+	broker->dropped_alerts = counts.dropped_alerts;
+	broker->delivered_tag = counts.delivered_tag;
+}
+
+static void tell(struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)
+{
+	const struct broker_status *broker = mqtt->core->broker;
+	/* The journal observes the timeline: this is the log line, too. */
+	timeline_add(mqtt->core->timeline, seam()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
+		"broker %.120s:%d %s%s%.100s", broker->host, broker->port, what,
+		reason[0] ? ": " : "", reason);
+}
+
+static void update_status(struct mqtt *mqtt)
+{
+	struct broker_status *broker = mqtt->core->broker;
+	struct mqtt_link_status status = mqtt_link_status(mqtt->link);
+	struct mqtt_link_status before = mqtt->seen;
+	bool birth = mqtt_link_take_birth(mqtt->link);
+	mqtt->seen = status;
+	enum broker_state state = broker_state(status.state);
+	if (state != broker->state || status.connects != before.connects) {
+		broker->since_ns = seam()->now_ns();
+	}
+	broker->state = state;
+	broker->connects = status.connects;
+	snprintf(broker->reason, sizeof(broker->reason), "%s", status.reason);
+	update_counts(mqtt);
+	if (mqtt->closing) {
+		return;
+	}
+	if (status.taken != before.taken) {
+		tell(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
+			status.taken ? "pushed us out" : "is ours alone again", status.reason);
+	} else if (status.pushed) {
+		/* logged once: the turns that the two clients take are no news */
+	} else if (status.losses != before.losses) {
+		tell(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
+	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
+		tell(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
+	}
+	if (status.refused && !before.refused) {
+		tell(mqtt, TIMELINE_WARNING, "is connected", status.reason);
+	}
+	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
+		if (!status.pushed) {
+			tell(mqtt, TIMELINE_INFO, "connected", "");
+		}
+		mqtt_publish_retained(mqtt);
+		update_counts(mqtt);
+	}
+	if (birth) {
+		mqtt_discovery_birth(mqtt);
+	}
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct mqtt *mqtt = handle->data;
+	if (--mqtt->handles > 0) {
+		return;
+	}
+	void (*done)(void *) = mqtt->done;
+	void *ctx = mqtt->ctx;
+	retained_finish(&mqtt->retained);
+	stage_pass_finish(&mqtt->pass);
+	free(mqtt);
+	if (done) {
+		done(ctx);
+	}
+}
+
+static void close_handles(struct mqtt *mqtt)
+{
+	alerts_unobserve(mqtt->core->alerts, mqtt);
+	uv_close((uv_handle_t *)&mqtt->async, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->interval, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->deadline, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->discovery.birth, on_handle_closed);
+	uv_close((uv_handle_t *)&mqtt->idle, on_handle_closed);
+}
+
+static void end(struct mqtt *mqtt)
+{
+	mqtt->core->broker->state = BROKER_OFF;
+	mqtt->core->broker->reason[0] = '\0';
+	mqtt->core->broker->queued = 0;
+	mqtt->core->counters->capped[CAPPED_MQTT].limit = 0;
+	mqtt->core->broker->since_ns = seam()->now_ns();
+	close_handles(mqtt);
+}
+
+static void on_async(uv_async_t *async)
+{
+	struct mqtt *mqtt = async->data;
+	if (!mqtt->link) {
+		return;
+	}
+	update_status(mqtt);
+	if (mqtt->closing && mqtt->seen.finished) {
+		mqtt_link_destroy(mqtt->link);
+		mqtt->link = NULL;
+		end(mqtt);
+	}
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct mqtt *mqtt = timer->data;
+	if (mqtt->link) {
+		log_warning(
+			"mqtt: the connection attempt hangs in a call to the network; left behind");
+		mqtt_link_abandon(mqtt->link);
+		mqtt->link = NULL;
+		end(mqtt);
+	}
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct mqtt *mqtt = idle->data;
+	const struct app *app;
+	const struct stage *stage;
+	struct outbox_entry entry = {.class = OUTBOX_SUMMARY};
+	char *payload = stage_pass_next(&mqtt->pass, &app, &stage, &entry.payload_length);
+	if (payload) {
+		char topic[TOPIC_SIZE];
+		topic_stage(&mqtt->topics, app->name, stage->name, topic);
+		entry.topic = topic;
+		mqtt_put_payload(mqtt, entry, payload);
+	}
+	if (!mqtt->pass.running) {
+		uv_idle_stop(idle);
+	}
+}
+
+static void on_interval(uv_timer_t *timer)
+{
+	struct mqtt *mqtt = timer->data;
+	uint64_t now_ns = seam()->now_ns();
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "summary", topic);
+	struct outbox_entry entry = {.class = OUTBOX_SUMMARY, .topic = topic};
+	char *payload = payload_summary(mqtt->core, now_ns, &entry.payload_length);
+	mqtt_put_payload(mqtt, entry, payload);
+	if (mqtt->inherit_ns > 0 && now_ns >= mqtt->inherit_ns &&
+		mqtt->seen.state == LINK_CONNECTED) {
+		mqtt_publish_retained(mqtt);
+	}
+	mqtt_discovery_interval(mqtt, now_ns);
+	update_counts(mqtt);
+	stage_pass_begin(&mqtt->pass, now_ns);
+	uv_idle_start(&mqtt->idle, on_idle);
+}
+
+static size_t messages_size(void)
+{
+	return keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+}
+
+size_t mqtt_memory_size(void)
+{
+	return messages_size() + keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
+}
+
+static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
+	struct mqtt_thread *thread, void *memory)
+{
+	char status_topic[TOPIC_SIZE], birth_topic[TOPIC_SIZE], client_id[80];
+	struct proto_broker broker = mqtt_broker(options);
+	topic_plain(&mqtt->topics, "status", status_topic);
+	mqtt_discovery_birth_topic(mqtt, birth_topic);
+	snprintf(client_id, sizeof(client_id), "edgeprof-%s", mqtt->topics.id);
+	const struct mqtt_link_options link = {
+		.host = options->host,
+		.port = mqtt->core->broker->port,
+		.encrypted = proto_broker_encrypted(&broker),
+		.client_id = client_id,
+		.status_topic = status_topic,
+		.birth_topic = birth_topic,
+		.username = options->username,
+		.password_file = options->password_file,
+		.ca_file = options->ca_file,
+		.cert_file = options->cert_file,
+		.key_file = options->key_file,
+		.backoff_min_ns = options->backoff_min_ns ? options->backoff_min_ns : 1000000000u,
+		.backoff_max_ns = options->backoff_max_ns ? options->backoff_max_ns : 60000000000u,
+		.max_messages = options->max_messages,
+		.max_bytes = options->max_bytes,
+		.kept = memory,
+		.thread = thread,
+	};
+	int r = mqtt_link_start(&link, &mqtt->async, &mqtt->link);
+	if (r == 0) {
+		mqtt->outbox = mqtt_link_outbox(mqtt->link);
+	}
+	return r;
+}
+
+int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
+	struct mqtt_thread *thread, void *memory, struct mqtt **ret)
+{
+	char reason[sizeof(core->broker->reason)];
+	int r = mqtt_check(options, reason, sizeof(reason));
+	if (r < 0) {
+		log_error("mqtt: %s", reason);
+		*core->broker = (struct broker_status){
+			.state = BROKER_OFF, .port = options->port, .since_ns = seam()->now_ns()};
+		snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+		snprintf(core->broker->reason, sizeof(core->broker->reason), "%s", reason);
+		return r;
+	}
+	struct mqtt *mqtt = mem_zalloc(sizeof(*mqtt));
+	if (!mqtt) {
+		return -ENOMEM;
+	}
+	r = uv_async_init(loop, &mqtt->async, on_async);
+	if (r < 0) {
+		free(mqtt);
+		return r;
+	}
+	uv_timer_init(loop, &mqtt->interval);
+	uv_timer_init(loop, &mqtt->deadline);
+	uv_timer_init(loop, &mqtt->discovery.birth);
+	uv_idle_init(loop, &mqtt->idle);
+	mqtt->async.data = mqtt->interval.data = mqtt->deadline.data = mqtt->idle.data = mqtt;
+	mqtt->discovery.birth.data = mqtt;
+	mqtt->handles = 5;
+	mqtt->core = core;
+	topics_init(
+		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
+	mqtt_discovery_init(mqtt, options);
+	stage_pass_init(&mqtt->pass, core, seam()->now_ns());
+	struct proto_broker broker = mqtt_broker(options);
+	*core->broker = (struct broker_status){.state = BROKER_CONNECTING,
+		.port = proto_broker_port(&broker),
+		.since_ns = seam()->now_ns()};
+	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+	mqtt->kept = memory != NULL;
+	if (memory &&
+		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size()) > 0) {
+		mqtt->inherit_ns = seam()->now_ns() +
+				   (options->inherit_ns ? options->inherit_ns
+							: ALERT_ORPHAN_NS + INHERIT_MORE_NS);
+	}
+	r = start_link(mqtt, options, thread, memory);
+	if (r == 0) {
+		unsigned damaged = mqtt->retained.keep.damaged + mqtt->outbox->keep.damaged;
+		if (damaged > 0 && degraded_add(core->degraded, "mqtt",
+					   "its contents were damaged: left out: %u", damaged)) {
+			log_warning("mqtt: damaged records were left out: %u", damaged);
+		}
+		update_status(mqtt);
+		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
+	}
+	if (r < 0) {
+		goto error;
+	}
+	uint64_t interval_ms = options->summary_interval_ns / 1000000;
+	uv_timer_start(&mqtt->interval, on_interval, interval_ms, interval_ms);
+	*ret = mqtt;
+	return 0;
+error:
+	if (mqtt->link) {
+		mqtt_close(mqtt, NULL, NULL);
+	} else {
+		end(mqtt);
+	}
+	return r;
+}
+
+void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx)
+{
+	if (mqtt->closing) {
+		return;
+	}
+	mqtt->closing = true;
+	mqtt->done = done;
+	mqtt->ctx = ctx;
+	uv_timer_stop(&mqtt->interval);
+	uv_timer_stop(&mqtt->discovery.birth);
+	uv_idle_stop(&mqtt->idle);
+	alerts_unobserve(mqtt->core->alerts, mqtt);
+	mqtt_link_stop(mqtt->link);
+	bool connected = mqtt_link_status(mqtt->link).state == LINK_CONNECTED;
+	uv_timer_start(
+		&mqtt->deadline, on_deadline, connected ? CLOSE_CONNECTED_MS : CLOSE_AWAY_MS, 0);
+}

@@ -1,0 +1,104 @@
+/* The table's records are copied to and from messages; what is in one may be damaged. */
+#include "daemon/publish/outbox/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/publish/payload/topics.h"
+#include "daemon/util/seam.h"
+
+/* Before topic, subject (both with NUL) and payload of a kept message. */
+struct kept_head {
+	uint8_t qos, flags;
+};
+
+enum { KEPT_RETAIN = 1, KEPT_SUBJECT = 2 /* there is one; an older version wrote none */ };
+
+/* glibc: a word before each block, blocks in steps of two words. */
+static size_t allocated(size_t size)
+{
+	const size_t step = 2 * sizeof(size_t);
+	return (size + sizeof(size_t) + step - 1) / step * step;
+}
+
+struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
+{
+	const char *subject = entry->subject ? entry->subject : "";
+	size_t topic_size = strlen(entry->topic) + 1, subject_size = strlen(subject) + 1;
+	size_t size =
+		sizeof(struct outbox_message) + topic_size + subject_size + entry->payload_length;
+	struct outbox_message *message = mem_zalloc(size);
+	if (!message) {
+		return NULL;
+	}
+	message->class = entry->class;
+	message->qos = entry->qos;
+	message->retain = entry->retain;
+	message->must_keep = entry->keep;
+	message->tag = entry->tag;
+	message->place = KEEP_NONE;
+	message->size = allocated(size);
+	memcpy(message->bytes, entry->topic, topic_size);
+	message->topic = message->bytes;
+	message->subject = memcpy(message->bytes + topic_size, subject, subject_size);
+	message->subject_hash = topic_hash(subject);
+	message->payload_length = entry->payload_length;
+	if (entry->payload_length > 0) {
+		char *payload = message->bytes + topic_size + subject_size;
+		memcpy(payload, entry->payload, entry->payload_length);
+		message->payload = payload;
+	}
+	return message;
+}
+
+int outbox_message_keep(const struct outbox_message *message, struct keep *keep)
+{
+	const struct kept_head head = {.qos = (uint8_t)message->qos,
+		.flags = (uint8_t)(KEPT_SUBJECT | (message->retain ? KEPT_RETAIN : 0))};
+	const struct keep_part parts[] = {
+		{&head, sizeof(head)},
+		{message->topic, strlen(message->topic) + 1},
+		{message->subject, strlen(message->subject) + 1},
+		{message->payload, message->payload_length},
+	};
+	return keep_add(keep, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+/* The end of a text of at least one byte, or NULL. */
+static const unsigned char *text_end(const unsigned char *text, const unsigned char *end)
+{
+	return text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+}
+
+struct outbox_message *outbox_message_restore(const struct keep *keep, int place)
+{
+	size_t length;
+	const unsigned char *bytes = keep_bytes(keep, place, &length);
+	struct kept_head head = {0};
+	memcpy(&head, bytes, length < sizeof(head) ? length : sizeof(head));
+	const unsigned char *topic = bytes + sizeof(head), *end = bytes + length;
+	const unsigned char *rest = text_end(topic, end), *subject = NULL;
+	if (!rest || rest == topic) {
+		return NULL;
+	}
+	if (head.flags & KEPT_SUBJECT) {
+		subject = rest + 1;
+		rest = text_end(subject, end);
+		if (!rest) {
+			return NULL;
+		}
+	}
+	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = head.qos == 1 ? 1 : 0,
+		.retain = head.flags & KEPT_RETAIN,
+		.keep = true,
+		.topic = (const char *)topic,
+		.subject = (const char *)subject,
+		.payload = rest + 1,
+		.payload_length = (size_t)(end - (rest + 1))};
+	struct outbox_message *message = outbox_message_create(&entry);
+	if (message) {
+		message->place = place;
+	}
+	return message;
+}

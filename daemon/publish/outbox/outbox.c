@@ -1,0 +1,339 @@
+/* Between mqtt.c (puts) and mqtt_session.c (takes). Plain lists under one mutex; the memory of a
+ * message is one allocation, made before the lock is taken. */
+#include "daemon/publish/outbox/outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/publish/outbox/message.h"
+
+void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
+{
+	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
+	pthread_mutex_init(&outbox->lock, NULL);
+}
+
+void outbox_finish(struct outbox *outbox)
+{
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		outbox_list_free(&outbox->waiting[i]);
+	}
+	outbox_list_free(&outbox->flying);
+	pthread_mutex_destroy(&outbox->lock);
+}
+
+/* Locked from here to outbox_put. */
+
+static void keep_message(struct outbox *outbox, struct outbox_message *message)
+{
+	message->place = outbox_message_keep(message, &outbox->keep);
+	if (message->place < 0) {
+		message->place = KEEP_NONE;
+		keep_set_note(&outbox->keep, ++outbox->unkept);
+	}
+}
+
+static void unkeep_message(struct outbox *outbox, const struct outbox_message *message)
+{
+	if (message->place != KEEP_NONE) {
+		keep_free(&outbox->keep, message->place);
+	} else if (message->must_keep) {
+		keep_set_note(&outbox->keep, --outbox->unkept);
+	}
+}
+
+static void forget(struct outbox *outbox, struct outbox_message *message)
+{
+	unkeep_message(outbox, message);
+	outbox->counts.messages--;
+	outbox->counts.bytes -= message->size;
+	free(message);
+}
+
+static void count_drop(struct outbox *outbox, enum outbox_class class)
+{
+	switch (class) {
+	case OUTBOX_ALERT:
+		outbox->counts.dropped_alerts++;
+		break;
+	case OUTBOX_SUMMARY:
+		outbox->counts.dropped_summaries++;
+		break;
+	case OUTBOX_CLASSES:
+		break;
+	}
+}
+
+static void drop_superseded(struct outbox *outbox, const struct outbox_message *newer)
+{
+	struct outbox_list *list = &outbox->waiting[newer->class];
+	struct outbox_message *before = NULL;
+	for (struct outbox_message *message = list->first; message; message = message->next) {
+		if (message->retain && strcmp(message->topic, newer->topic) == 0) {
+			outbox_list_unlink(list, before, message);
+			forget(outbox, message);
+			return;
+		}
+		before = message;
+	}
+}
+
+static bool fits(const struct outbox *outbox, size_t size)
+{
+	return outbox->counts.messages < outbox->max_messages && size <= outbox->max_bytes &&
+	       outbox->counts.bytes <= outbox->max_bytes - size;
+}
+
+static void drop_oldest_summary(struct outbox *outbox)
+{
+	forget(outbox, outbox_list_shift(&outbox->waiting[OUTBOX_SUMMARY]));
+	outbox->counts.dropped_summaries++;
+}
+
+/* Old summaries are worth little and would hold memory for as long as the broker is away. One that
+ * is larger than the half alone may still wait alone. */
+static void limit_summaries(struct outbox *outbox, size_t size)
+{
+	const struct outbox_list *list = &outbox->waiting[OUTBOX_SUMMARY];
+	while (list->first && (list->messages >= outbox->max_messages / 2 ||
+				      list->bytes + size > outbox->max_bytes / 2)) {
+		drop_oldest_summary(outbox);
+	}
+}
+
+static bool fits_without_summaries(const struct outbox *outbox, size_t size)
+{
+	const struct outbox_list *summaries = &outbox->waiting[OUTBOX_SUMMARY];
+	return outbox->counts.messages - summaries->messages < outbox->max_messages &&
+	       outbox->counts.bytes - summaries->bytes <= outbox->max_bytes - size;
+}
+
+/* same_kind: an event is not superseded by a retained state, which comes with it. */
+static bool supersedes(
+	const struct outbox_message *newer, const struct outbox_message *message, bool same_kind)
+{
+	return newer->subject_hash == message->subject_hash &&
+	       (!same_kind || newer->retain == message->retain) &&
+	       strcmp(newer->subject, message->subject) == 0;
+}
+
+/* The oldest alert whose subject has a newer state here, or in coming. */
+static bool drop_repeated(
+	struct outbox *outbox, const struct outbox_message *coming, bool same_kind)
+{
+	struct outbox_list *list = &outbox->waiting[OUTBOX_ALERT];
+	struct outbox_message *before = NULL;
+	for (struct outbox_message *message = list->first; message; message = message->next) {
+		const struct outbox_message *newer = message->next;
+		while (message->subject[0] != '\0' && newer &&
+			!supersedes(newer, message, same_kind)) {
+			newer = newer->next;
+		}
+		if (message->subject[0] != '\0' &&
+			(newer || supersedes(coming, message, same_kind))) {
+			outbox_list_unlink(list, before, message);
+			forget(outbox, message);
+			outbox->counts.dropped_alerts++;
+			return true;
+		}
+		before = message;
+	}
+	return false;
+}
+
+/* True when there is room, after dropping as many of the oldest summaries as that takes, and of the
+ * alerts what newer ones make obsolete. No summary is dropped for a message that can't fit anyhow:
+ * the rest belongs to alerts and to what flies. */
+static bool make_room(struct outbox *outbox, const struct outbox_message *message)
+{
+	if (message->size > outbox->max_bytes) {
+		return false;
+	}
+	while (!fits_without_summaries(outbox, message->size)) {
+		if (message->class == OUTBOX_SUMMARY ||
+			(!drop_repeated(outbox, message, true) &&
+				!drop_repeated(outbox, message, false))) {
+			return false;
+		}
+	}
+	if (message->class == OUTBOX_SUMMARY) {
+		limit_summaries(outbox, message->size);
+	}
+	while (!fits(outbox, message->size)) {
+		drop_oldest_summary(outbox);
+	}
+	return true;
+}
+
+int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
+{
+	int r = 0;
+	struct outbox_message *message = outbox_message_create(entry);
+	pthread_mutex_lock(&outbox->lock);
+	if (!message) {
+		r = -ENOMEM;
+	} else {
+		if (entry->replace) {
+			drop_superseded(outbox, message);
+		}
+		if (!make_room(outbox, message)) {
+			r = -ENOSPC;
+		}
+	}
+	if (r < 0) {
+		count_drop(outbox, entry->class);
+	} else {
+		outbox->counts.messages++;
+		outbox->counts.bytes += message->size;
+		if (message->must_keep) {
+			keep_message(outbox, message);
+		}
+		r = message->place != KEEP_NONE;
+		outbox_list_append(&outbox->waiting[entry->class], message);
+		message = NULL;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	free(message);
+	return r;
+}
+
+size_t outbox_restore(struct outbox *outbox, void *memory)
+{
+	if (!memory) {
+		return 0;
+	}
+	pthread_mutex_lock(&outbox->lock);
+	unsigned damaged = keep_init(&outbox->keep, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	outbox->counts.dropped_alerts += damaged + keep_note(&outbox->keep);
+	keep_set_note(&outbox->keep, 0);
+	uint64_t serial = 0;
+	size_t restored = 0;
+	for (int place; (place = keep_next(&outbox->keep, &serial)) != KEEP_NONE;) {
+		struct outbox_message *message = outbox_message_restore(&outbox->keep, place);
+		if (!message || !fits(outbox, message->size)) {
+			outbox->counts.dropped_alerts++;
+			keep_free(&outbox->keep, place);
+			free(message);
+			continue;
+		}
+		outbox->counts.messages++;
+		outbox->counts.bytes += message->size;
+		outbox_list_append(&outbox->waiting[OUTBOX_ALERT], message);
+		restored++;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return restored;
+}
+
+void outbox_detach(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	outbox->keep.header = NULL;
+	pthread_mutex_unlock(&outbox->lock);
+}
+
+static struct outbox_message *next_message(const struct outbox *outbox)
+{
+	const struct outbox_list *alerts = &outbox->waiting[OUTBOX_ALERT];
+	return alerts->first ? alerts->first : outbox->waiting[OUTBOX_SUMMARY].first;
+}
+
+static bool may_fly(const struct outbox *outbox, const struct outbox_message *message)
+{
+	const struct outbox_list *flying = &outbox->flying;
+	return message &&
+	       (!flying->first || (flying->messages < OUTBOX_IN_FLIGHT &&
+					  flying->bytes + message->size <= OUTBOX_FLIGHT_BYTES));
+}
+
+struct outbox_message *outbox_take(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *message = next_message(outbox);
+	if (may_fly(outbox, message)) {
+		outbox_list_shift(&outbox->waiting[message->class]);
+		message->mid = 0;
+		outbox->counts.in_flight++;
+		outbox_list_append(&outbox->flying, message);
+	} else {
+		message = NULL;
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return message;
+}
+
+/* Locked. The message in flight with this id, no longer so; NULL: there is none. */
+static struct outbox_message *land(struct outbox *outbox, int mid)
+{
+	struct outbox_message *before = NULL;
+	struct outbox_message *message = outbox->flying.first;
+	while (message && message->mid != mid) {
+		before = message;
+		message = message->next;
+	}
+	if (message) {
+		outbox_list_unlink(&outbox->flying, before, message);
+		outbox->counts.in_flight--;
+		outbox->counts.answered += message->qos > 0;
+	}
+	return message;
+}
+
+bool outbox_delivered(struct outbox *outbox, int mid)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *message = land(outbox, mid);
+	if (message) {
+		/* QoS 0 is only written to the socket: nobody knows what became of it. */
+		outbox->counts.delivered += message->qos > 0;
+		if (message->tag != 0) {
+			outbox->counts.delivered_tag = message->tag;
+		}
+		forget(outbox, message);
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return message != NULL;
+}
+
+bool outbox_refused(struct outbox *outbox, int mid)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *message = land(outbox, mid);
+	if (message) {
+		count_drop(outbox, message->class);
+		forget(outbox, message);
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return message != NULL;
+}
+
+void outbox_reject(struct outbox *outbox, struct outbox_message *message)
+{
+	message->mid = -1; /* no id of a message that was sent */
+	outbox_refused(outbox, -1);
+}
+
+void outbox_return(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_list again[OUTBOX_CLASSES] = {0};
+	for (struct outbox_message *message; (message = outbox_list_shift(&outbox->flying));) {
+		message->mid = 0;
+		outbox_list_append(&again[message->class], message);
+	}
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		outbox_list_prepend(&outbox->waiting[i], &again[i]);
+	}
+	outbox->counts.in_flight = 0;
+	pthread_mutex_unlock(&outbox->lock);
+}
+
+struct outbox_counts outbox_count(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	struct outbox_counts counts = outbox->counts;
+	counts.ready = may_fly(outbox, next_message(outbox));
+	pthread_mutex_unlock(&outbox->lock);
+	return counts;
+}

@@ -1,0 +1,94 @@
+/*
+ * The bounded queue between the main loop, which makes messages, and the broker's thread, which
+ * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
+ * wait in at most half of the queue and make room, oldest first. After them older states of what an
+ * alert tells of make room, never the newest. What is dropped is counted. A
+ * taken message stays owned (and counted) here until it was delivered, or goes back to its place
+ * when the connection is lost.
+ * What must not be lost with the process is in keep.h's table, too, until it is delivered.
+ * Every function locks for some pointer moves and a copy, never across a call that waits.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/publish/outbox/list.h"
+#include "daemon/util/slots.h"
+
+/* What flies is held by libmosquitto, too: at most so many messages, and after the first only while
+ * they are so many bytes. */
+enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
+
+/* What happened so far; messages and bytes are those of now. delivered: acknowledged, never QoS 0.
+ */
+struct outbox_counts {
+	size_t messages, bytes, in_flight;
+	bool ready; /* outbox_take has one to give */
+	uint64_t delivered, dropped_summaries, dropped_alerts;
+	uint64_t answered;	/* delivered or refused: the broker said so */
+	uint64_t delivered_tag; /* of the last message that had one */
+};
+
+struct outbox {
+	pthread_mutex_t lock;
+	size_t max_messages, max_bytes;
+	struct outbox_list waiting[OUTBOX_CLASSES];
+	struct outbox_list flying;
+	struct outbox_counts counts;
+	struct keep keep;
+	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
+};
+
+/* What outbox_put needs to know of a message; everything is copied. */
+struct outbox_entry {
+	enum outbox_class class;
+	int qos;
+	bool retain;
+	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
+		       */
+	bool keep;    /* survives the process */
+	uint64_t tag; /* told back when it is delivered; 0 = none */
+	const char *topic;
+	const char *subject; /* what it tells the state of: older ones go first; NULL: nothing */
+	const void *payload;
+	size_t payload_length;
+};
+
+void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);
+void outbox_finish(struct outbox *outbox); /* frees what is left; what is kept stays in the table */
+
+enum { OUTBOX_KEPT = 128, OUTBOX_KEPT_SIZE = 2048 };
+
+/* Memory for keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE): what an earlier process left there waits
+ * again, first, in order; what it could not keep counts as dropped. Before the thread is started.
+ * NULL: nothing is kept. Returns how many messages are back. */
+size_t outbox_restore(struct outbox *outbox, void *memory);
+
+/* Never touches that memory again. */
+void outbox_detach(struct outbox *outbox);
+
+/* Main loop. 0, or 1 when the message is in the table, too; -ENOSPC when there is no room, -ENOMEM:
+ * both counted as dropped. */
+int outbox_put(struct outbox *outbox, const struct outbox_entry *entry);
+
+/* Thread. The next message to send, now in flight; NULL when none waits or enough are on their way.
+ * Valid until it is delivered, rejected or returned. */
+struct outbox_message *outbox_take(struct outbox *outbox);
+
+/* Thread. The message in flight with this id is done and freed; false when there is none. */
+bool outbox_delivered(struct outbox *outbox, int mid);
+
+/* Thread. As outbox_delivered, but the broker said no: dropped and counted. */
+bool outbox_refused(struct outbox *outbox, int mid);
+
+/* Thread. This message can never be sent: dropped and counted. */
+void outbox_reject(struct outbox *outbox, struct outbox_message *message);
+
+/* Thread. The connection is gone: what is in flight waits again, before all others, in order. */
+void outbox_return(struct outbox *outbox);
+
+/* Any thread. */
+struct outbox_counts outbox_count(struct outbox *outbox);

@@ -1,0 +1,122 @@
+/* Linear search over hashes: a thousand entries are 8 KiB, and transitions are rare. */
+#include "daemon/publish/outbox/retained.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/publish/payload/topics.h"
+#include "daemon/util/seam.h"
+
+static size_t find(const struct retained *retained, const char *topic, uint64_t hash)
+{
+	size_t i = 0;
+	while (i < retained->count &&
+		(retained->entry[i].hash != hash || strcmp(retained->entry[i].topic, topic) != 0)) {
+		i++;
+	}
+	return i;
+}
+
+/* The topic is not there yet. */
+static int append(struct retained *retained, const char *topic, uint64_t hash)
+{
+	if (retained->count == RETAINED_MAX) {
+		return -ENOSPC;
+	}
+	char *copy = mem_strdup(topic);
+	if (!copy) {
+		return -ENOMEM;
+	}
+	size_t i = retained->count++;
+	retained->entry[i].topic = copy;
+	retained->entry[i].hash = hash;
+	retained->entry[i].place = KEEP_NONE;
+	retained->entry[i].current = false;
+	return 0;
+}
+
+/* Levels of the name rule's bytes and ':' only: never a wildcard, never the broker's own '$'. */
+static bool topic_valid(const char *topic, size_t length)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_.-:/";
+	return length > 1 && topic[length - 1] == '\0' && strspn(topic, allowed) == length - 1;
+}
+
+size_t retained_restore(struct retained *retained, void *memory)
+{
+	if (!memory) {
+		return 0;
+	}
+	struct keep *keep = &retained->keep;
+	keep_init(keep, memory, RETAINED_KEPT, RETAINED_KEPT_SIZE);
+	uint64_t serial = 0;
+	for (int place; (place = keep_next(keep, &serial)) != KEEP_NONE;) {
+		size_t length;
+		const char *topic = keep_bytes(keep, place, &length);
+		if (!topic_valid(topic, length) ||
+			find(retained, topic, topic_hash(topic)) < retained->count) {
+			keep_free(keep, place);
+		} else if (append(retained, topic, topic_hash(topic)) == 0) {
+			retained->entry[retained->count - 1].place = place;
+		}
+	}
+	return retained->count;
+}
+
+void retained_finish(struct retained *retained)
+{
+	for (size_t i = 0; i < retained->count; i++) {
+		free(retained->entry[i].topic);
+	}
+	retained->count = 0;
+}
+
+int retained_add(struct retained *retained, const char *topic)
+{
+	uint64_t hash = topic_hash(topic);
+	size_t i = find(retained, topic, hash);
+	if (i == retained->count) {
+		int r = append(retained, topic, hash);
+		if (r < 0) {
+			return r;
+		}
+		const struct keep_part part = {topic, strlen(topic) + 1};
+		int place = keep_add(&retained->keep, &part, 1);
+		retained->entry[i].place = place < 0 ? KEEP_NONE : place;
+	}
+	retained->entry[i].current = true;
+	return 0;
+}
+
+bool retained_has(const struct retained *retained, const char *topic)
+{
+	return find(retained, topic, topic_hash(topic)) < retained->count;
+}
+
+void retained_expire(struct retained *retained, const char *topic)
+{
+	size_t i = find(retained, topic, topic_hash(topic));
+	if (i < retained->count) {
+		retained->entry[i].current = false;
+	}
+}
+
+void retained_remove(struct retained *retained, const char *topic)
+{
+	size_t i = find(retained, topic, topic_hash(topic));
+	if (i < retained->count) {
+		char *copy = retained->entry[i].topic;
+		keep_free(&retained->keep, retained->entry[i].place);
+		retained->entry[i] = retained->entry[--retained->count];
+		free(copy); /* last: topic may be this copy */
+	}
+}
+
+void retained_unmark(struct retained *retained)
+{
+	for (size_t i = 0; i < retained->count; i++) {
+		retained->entry[i].current = false;
+	}
+}

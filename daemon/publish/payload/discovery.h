@@ -1,0 +1,36 @@
+/*
+ * The payload of Home Assistant's MQTT device discovery (Home Assistant 2024.11 and later): one
+ * JSON object that names the device and, as components, sensors that read the keys of the summary
+ * and of the stages' payloads. Abbreviated as its documentation has it (dev, o, cmps, p, …).
+ * Main loop only, as payload.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+#include "daemon/publish/payload/topics.h"
+
+enum {
+	DISCOVERY_COMPONENTS = 256,
+	DISCOVERY_SIZE = 64 * 1024, /* of the payload */
+	DISCOVERY_KNOWN = 1024,
+};
+
+/* The metrics and stages that had a value once, by a hash of the name: a sensor that has none for
+ * a while stays announced. Zeroed = none. */
+struct discovery_known {
+	size_t count;
+	uint64_t hash[DISCOVERY_KNOWN]; /* a table with open places; 0 = free */
+};
+
+/* Notes what has a value now; true when something is new. Beyond half of DISCOVERY_KNOWN all of it
+ * is forgotten and noted anew: apps come and go. */
+bool discovery_note(struct discovery_known *known, const struct core *core);
+
+/* Bytes to free(3), NULL when memory is short. expire_s: after so long without a message a sensor
+ * has no value any more. What has no room is counted in *left_out. */
+char *payload_discovery(const struct core *core, const struct topics *topics,
+	const struct discovery_known *known, unsigned expire_s, size_t *left_out, size_t *length);

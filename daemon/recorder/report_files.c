@@ -1,0 +1,158 @@
+/*
+ * The queue in front of report_file_write: texts wait on the loop's thread, one at a time is
+ * written. A request and its bytes are one allocation.
+ */
+#include "daemon/recorder/report_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/offload.h"
+#include "daemon/util/seam.h"
+
+enum { AGAIN_MS = 1000 };
+
+struct report_job {
+	struct report_files *files;
+	struct report_job *next;
+	struct report_file file; /* app and text point to what follows */
+	char app[PROTO_NAME_SIZE];
+	char text[];
+};
+
+struct report_files {
+	uv_loop_t *loop;
+	report_files_told *told;
+	void *ctx;
+	struct report_job *first; /* waiting, the oldest first */
+	size_t waiting;
+	bool busy, closing;
+	uv_timer_t again; /* runs while the system refuses a thread */
+	char dir[REPORT_PATH_SIZE - PROTO_NAME_SIZE - sizeof("/reports/.txt")];
+};
+
+int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told, void *ctx,
+	struct report_files **ret)
+{
+	struct report_files *files = mem_zalloc(sizeof(*files));
+	if (!files) {
+		return -ENOMEM;
+	}
+	if (strlen(dir) >= sizeof(files->dir)) {
+		free(files);
+		return -ENAMETOOLONG;
+	}
+	memcpy(files->dir, dir, strlen(dir) + 1);
+	files->loop = loop;
+	uv_timer_init(loop, &files->again);
+	files->again.data = files;
+	files->told = told;
+	files->ctx = ctx;
+	*ret = files;
+	return 0;
+}
+
+static int write_file(void *data)
+{
+	struct report_job *job = data;
+	return report_file_write(job->files->dir, job->app, job->text, job->file.length);
+}
+
+static void tell(struct report_files *files, const struct report_job *job, int result)
+{
+	char path[REPORT_PATH_SIZE];
+	snprintf(path, sizeof(path), "%s/reports/%s.txt", files->dir, job->app);
+	files->told(files->ctx, &job->file, path, result);
+}
+
+static void start_next(struct report_files *files);
+
+static void on_written(void *ctx, int result, void *data)
+{
+	struct report_job *job = data;
+	struct report_files *files = ctx;
+	files->busy = false;
+	tell(files, job, result);
+	free(job);
+	start_next(files);
+}
+
+static void on_again(uv_timer_t *again)
+{
+	start_next(again->data);
+}
+
+static void on_closed(uv_handle_t *again)
+{
+	free(again->data);
+}
+
+/* The next job goes to a thread, later when the system refuses one; a closed queue ends. */
+static void start_next(struct report_files *files)
+{
+	static const struct offload_ops ops = {
+		.work = write_file, .done = on_written, .release = free};
+	struct offload *started;
+	while (!files->busy && files->first) {
+		struct report_job *job = files->first;
+		int r = offload_start(files->loop, &ops, job, files, &started);
+		if (r == -EAGAIN && !files->closing) {
+			uv_timer_start(&files->again, on_again, AGAIN_MS, 0);
+			return;
+		}
+		files->first = job->next;
+		files->waiting--;
+		files->busy = r == 0;
+		if (r < 0) {
+			tell(files, job, r);
+			free(job);
+		}
+	}
+	if (!files->busy && files->closing && !uv_is_closing((uv_handle_t *)&files->again)) {
+		uv_close((uv_handle_t *)&files->again, on_closed);
+	}
+}
+
+int report_files_write(struct report_files *files, const struct report_file *file)
+{
+	struct report_job **at = &files->first;
+	while (*at && strcmp((*at)->app, file->app) != 0) {
+		at = &(*at)->next;
+	}
+	if (file->length > REPORT_BYTES_MAX) {
+		return -E2BIG;
+	}
+	if (!*at && files->waiting == REPORT_QUEUE_MAX) {
+		return -ENOSPC;
+	}
+	struct report_job *job = mem_zalloc(sizeof(*job) + file->length);
+	if (!job) {
+		return -ENOMEM;
+	}
+	job->files = files;
+	job->file = *file;
+	job->file.app = job->app;
+	job->file.text = job->text;
+	snprintf(job->app, sizeof(job->app), "%s", file->app);
+	memcpy(job->text, file->text, file->length);
+	if (*at) { /* the older text of the same app is not needed any more */
+		job->next = (*at)->next;
+		free(*at);
+	} else {
+		files->waiting++;
+	}
+	*at = job;
+	start_next(files);
+	return 0;
+}
+
+void report_files_close(struct report_files *files)
+{
+	if (files) {
+		files->closing = true;
+		start_next(files);
+	}
+}

@@ -1,0 +1,187 @@
+/* The files under the live history and the timeline. They are looked at as if anybody could have
+ * put them there: the run directory may be one that the user configured. */
+#include "daemon/util/runfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/util/runhead.h"
+#include "daemon/util/seam.h"
+
+/* A descriptor of DIR/name that only this process has locked, or -errno. */
+static int open_locked(const char *dir, const char *name)
+{
+	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0) {
+		return -errno;
+	}
+	/* O_NONBLOCK: a FIFO in its place must not hold us. */
+	int fd = openat(dir_fd, name,
+		O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+	int r = fd < 0 ? -errno : fd;
+	close(dir_fd);
+	if (r == -EISDIR || r == -ENXIO || r == -EACCES) {
+		return -EPERM;
+	}
+	if (r < 0) {
+		return r;
+	}
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+	} else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 ||
+		   (st.st_mode & 077) != 0) {
+		r = -EPERM;
+	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	}
+	if (r < 0) {
+		close(fd);
+	}
+	return r;
+}
+
+/* Is what it holds neither nothing nor a file of its own length? */
+static bool is_damaged(int fd, off_t length, off_t wanted)
+{
+	struct runhead head = {0};
+	ssize_t n = seam()->pread(fd, &head, sizeof(head), 0);
+	if (length == 0 || n == 0) {
+		return false;
+	}
+	return n != (ssize_t)sizeof(head) ||
+	       runhead_is_damaged(&head, (uint64_t)length, (uint64_t)wanted);
+}
+
+/* 0 or an errno. */
+static int fallocate_all(int fd, off_t offset, off_t size)
+{
+	int r;
+	do {
+		r = posix_fallocate(fd, offset, size);
+	} while (r == EINTR);
+	return r;
+}
+
+/* Makes the file exactly so long, with every block there: a write to a hole in a full tmpfs would
+ * be SIGBUS. What a file of this size holds stays. */
+static int make_size(int fd, off_t size, bool sparse, bool *damaged)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	bool fresh = st.st_size != size;
+	*damaged = is_damaged(fd, st.st_size, size);
+	if (fresh && ftruncate(fd, 0) < 0) {
+		return -errno;
+	}
+	if (sparse) {
+		return fresh && ftruncate(fd, size) < 0 ? -errno : 0;
+	}
+	int r = fallocate_all(fd, 0, size);
+	if (r != 0 && fresh && ftruncate(fd, 0) < 0) {
+		/* Room is not given back; the first failure is the one to tell. */
+		return -r;
+	}
+	return -r;
+}
+
+static int open_file(
+	const char *dir, const char *name, size_t size, bool sparse, struct runfile *ret)
+{
+	off_t length = (off_t)size;
+	if (length <= 0 || (uintmax_t)length != size) {
+		return -EINVAL;
+	}
+	int fd = open_locked(dir, name);
+	if (fd < 0) {
+		return fd;
+	}
+	bool damaged = false;
+	int r = make_size(fd, length, sparse, &damaged);
+	if (r < 0) {
+		goto error;
+	}
+	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (data == MAP_FAILED) {
+		r = -errno;
+		goto error;
+	}
+	*ret = (struct runfile){.data = data, .size = size, .fd = fd, .damaged = damaged};
+	return 0;
+error:
+	close(fd);
+	return r;
+}
+
+void runfile_why(const char *dir, const char *name, int error, char *why, size_t size)
+{
+	struct stat st;
+	const char *what = strerror(-error);
+	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		what = S_ISLNK(st.st_mode)	 ? "a symbolic link is in its place"
+		       : S_ISDIR(st.st_mode)	 ? "a folder is in its place"
+		       : S_ISFIFO(st.st_mode)	 ? "a FIFO is in its place"
+		       : !S_ISREG(st.st_mode)	 ? "what is in its place is no regular file"
+		       : st.st_uid != geteuid()	 ? "it belongs to another user"
+		       : st.st_nlink != 1	 ? "it has another link"
+		       : (st.st_mode & 077) != 0 ? "others may read or write it"
+		       : (st.st_mode & 0600) != 0600
+			       ? "its mode lets its owner not read or write it"
+			       : what;
+	}
+	if (dir_fd >= 0) {
+		close(dir_fd);
+	}
+	snprintf(why, size, "%s", error == -EBUSY ? "another process has locked it" : what);
+}
+
+int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret)
+{
+	return open_file(dir, name, size, false, ret);
+}
+
+int runfile_open_sparse(const char *dir, const char *name, size_t size, struct runfile *ret)
+{
+	return open_file(dir, name, size, true, ret);
+}
+
+int runfile_reserve(const struct runfile *file, size_t offset, size_t length)
+{
+	return -fallocate_all(file->fd, (off_t)offset, (off_t)length);
+}
+
+int runfile_memory(size_t size, struct runfile *ret)
+{
+	void *data = mem_zalloc(size);
+	if (!data) {
+		return -ENOMEM;
+	}
+	*ret = (struct runfile){.data = data, .size = size, .fd = -1};
+	return 0;
+}
+
+void runfile_close(struct runfile *file)
+{
+	if (!file || !file->data) {
+		return;
+	}
+	if (file->fd < 0) {
+		free(file->data);
+	} else {
+		munmap(file->data, file->size);
+		close(file->fd);
+	}
+	*file = (struct runfile){.fd = -1};
+}

@@ -1,0 +1,220 @@
+/* GetFrames: the frame stream of each app; behind them, when asked for, single frames. */
+#include <math.h>
+#include <string.h>
+
+#include "daemon/core/runs/state.h"
+#include "daemon/varlink/methods/apps/frame_rows.h"
+#include "daemon/varlink/methods/list.h"
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/server/state.h"
+
+/* A query in the cursor's choice. */
+enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2, SLOW = 16, COUNT_SHIFT = 8, DEFAULT_SLOW = 10 };
+
+static const char *const filters[] = {"all", "throttled", "unthrottled"};
+
+static struct frames_query query_of(const struct list_cursor *cursor)
+{
+	return (struct frames_query){
+		.lifetime = cursor->choice & LIFETIME,
+		.nearest = cursor->choice & NEAREST,
+		.filter = (enum frames_filter)(cursor->choice >> FILTER_SHIFT & 3),
+	};
+}
+
+static void stats_fields(struct json *out, const struct frames_stats *stats)
+{
+	json_number_opt(out, "frame_time_ms", stats->frame_time_ms);
+	json_number_opt(out, "fps_mean", stats->fps_mean);
+	json_number_opt(out, "fps_min", stats->fps_min);
+	json_number_opt(out, "fps_max", stats->fps_max);
+	json_number_opt(out, "fps_p5", stats->fps_p5);
+	json_number_opt(out, "fps_p95", stats->fps_p95);
+	json_number_opt(out, "fps_1s_min", stats->fps_1s_min);
+	json_number_opt(out, "fps_1s_max", stats->fps_1s_max);
+	json_number_opt(out, "frame_time_mean_ms", stats->frame_time_mean_ms);
+	json_number_opt(out, "frame_time_p50_ms", stats->frame_time_p50_ms);
+	json_number_opt(out, "frame_time_p95_ms", stats->frame_time_p95_ms);
+	json_number_opt(out, "frame_time_p99_ms", stats->frame_time_p99_ms);
+	json_number_opt(out, "jitter_ms", stats->jitter_ms);
+	json_number_opt(out, "end_to_end_mean_ms", stats->end_to_end_mean_ms);
+	json_number_opt(out, "end_to_end_p50_ms", stats->end_to_end_p50_ms);
+	json_number_opt(out, "end_to_end_p95_ms", stats->end_to_end_p95_ms);
+	json_number_opt(out, "end_to_end_p99_ms", stats->end_to_end_p99_ms);
+	json_number_opt(out, "end_to_end_max_ms", stats->end_to_end_max_ms);
+	json_number_opt(out, "stage_sum_mean_ms", stats->stage_sum_mean_ms);
+	json_number_opt(out, "in_flight", stats->in_flight);
+}
+
+/* Of the recent frames it is a rate of now, or none. */
+static void rate_fields(struct json *out, const struct list_cursor *cursor, const struct app *app,
+	struct frames_stats *stats)
+{
+	struct app_rate_reason reason;
+	bool recent = !(cursor->choice & LIFETIME);
+	if (recent && !app_has_rate(app, &app->frames->pulse, cursor->now_ns, &reason)) {
+		row_rate(out, app, &app->frames->pulse, stats->fps, cursor->now_ns);
+		stats->fps = stats->frame_time_ms = (double)NAN;
+	} else {
+		json_number_opt(out, "fps", stats->fps);
+	}
+}
+
+static void deadline_fields(
+	struct json *out, const struct frames *frames, const struct frames_stats *stats)
+{
+	if (frames->deadline_ns != 0) {
+		json_number(out, "deadline_ms", (double)frames->deadline_ns / 1e6);
+		json_string(out, "deadline_source",
+			frames->settings.deadline_ns ? "configured" : "declared");
+	}
+	json_unsigned(out, "misses", frames->misses);
+	if (frames->judged > 0) {
+		json_number(out, "miss_rate", (double)frames->misses / (double)frames->judged);
+		json_unsigned(out, "consecutive_misses", frames->consecutive_misses);
+		json_unsigned(out, "longest_consecutive_misses", frames->longest_misses);
+	}
+	if (frames->worst_ns > 0) {
+		json_number(out, "worst_ms", (double)frames->worst_ns / 1e6);
+	}
+	if (frames->settings.target_fps > 0) {
+		json_number(out, "target_fps", frames->settings.target_fps);
+		if (!isnan(stats->fps)) {
+			json_bool(out, "on_target", stats->fps >= frames->settings.target_fps);
+		}
+	}
+}
+
+static void count_fields(struct json *out, const struct app *app, const struct frames *frames)
+{
+	const struct app_frames *tied = app->tied;
+	json_unsigned(out, "total_count", frames->count);
+	json_unsigned(out, "warmup_skipped", frames->warmup_skipped);
+	json_unsigned(out, "zero_deltas", frames->zero_deltas);
+	json_unsigned(out, "out_of_order", frames->out_of_order);
+	json_unsigned(out, "skipped_ids", frames->skipped_ids);
+	json_unsigned(out, "id_sequences", frames->ids.sequences);
+	json_unsigned(out, "throttled_count",
+		frames->times.throttled ? frames->times.throttled->count : 0);
+	json_unsigned(out, "throttle_unknown_count", frames->times.unknown_count);
+	json_unsigned(out, "late", tied && tied->table ? tied->table->late : 0);
+	json_unsigned(out, "forced", tied && tied->table ? tied->table->forced : 0);
+	json_unsigned(out, "unfinished", tied ? tied->unfinished : 0);
+	json_unsigned(out, "slow_count", tied ? tied->slow_seen : 0);
+	uint64_t slow_ns = frames->deadline_ns ? frames->deadline_ns : tied ? tied->slow_ns : 0;
+	if (slow_ns > 0) {
+		json_number(out, "slow_over_ms", (double)slow_ns / 1e6);
+	}
+}
+
+static void energy_fields(struct json *out, const struct app *app)
+{
+	const char *reason;
+	double energy_mj = app_energy_frame_mj(app, &reason);
+	if (isnan(energy_mj)) {
+		json_string_opt(out, "energy_reason", reason);
+	} else {
+		json_number(out, "energy_mj_per_frame", energy_mj);
+		json_string(out, "energy_origin", APP_ENERGY_ORIGIN ", estimate");
+	}
+}
+
+static void frames_item(struct json *out, const struct list_cursor *cursor, const struct app *app)
+{
+	static const struct frames none;
+	const struct frames *frames = app->frames ? app->frames : &none;
+	const struct frames_query query = query_of(cursor);
+	struct frames_stats stats = {.exact = !query.lifetime, .fps = (double)NAN};
+	double *scratch = app->frames ? api_scratch(cursor->api, 2 * frames->window) : NULL;
+	if (scratch) {
+		frames_ask(frames, &query, scratch, &stats);
+	}
+	json_open(out, NULL, '{');
+	json_string(out, "app", app->name);
+	run_fields(out, cursor->core, app, cursor->now_ns);
+	json_string(out, "status", stats.sufficient ? "ok" : "insufficient data");
+	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
+	json_bool(out, "exact", stats.exact);
+	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
+	json_string(out, "throttle", filters[query.filter]);
+	json_string_opt(out, "reason", stats.reason ? stats.reason : "");
+	if (scratch) {
+		rate_fields(out, cursor, app, &stats);
+		stats_fields(out, &stats);
+	}
+	json_unsigned(out, "frame_count", stats.frame_count);
+	count_fields(out, app, frames);
+	deadline_fields(out, frames, &stats);
+	energy_fields(out, app);
+	if (frames->last_tick_ns != 0) {
+		json_integer(out, "last_us", row_time_us(cursor->core, frames->last_tick_ns));
+		json_number(out, "age_ms", row_age_ms(cursor->now_ns, frames->last_tick_ns));
+	}
+	json_close(out, '}');
+}
+
+/* Every app with a frame stream; one that was asked for by name in any case. */
+static bool next_frames(struct list_cursor *cursor, struct json *out)
+{
+	const struct app *app;
+	if (!list_app_at(cursor, cursor->first, &app)) {
+		return false;
+	}
+	cursor->first++;
+	if (app && (app->frames || cursor->pattern[0] != '\0')) {
+		frames_item(out, cursor, app);
+	}
+	return true;
+}
+
+static void frames_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	uint32_t count = cursor->choice >> COUNT_SHIFT;
+	if (last && count > 0) {
+		frame_rows_write(out, cursor, cursor->choice & SLOW, count);
+	}
+}
+
+static const struct list_ops frames_list = {
+	.field = "frames", .item = next_frames, .tail = frames_tail};
+
+/* The index of a word's choice; the first when it was not given, count when it is none of them. */
+static uint32_t choose(const struct value *value, const char *const *words, uint32_t count)
+{
+	uint32_t i = 0;
+	while (value->present && i < count && strcmp(words[i], value->string) != 0) {
+		i++;
+	}
+	return i;
+}
+
+enum api_result method_get_frames(struct api_call *call)
+{
+	static const char *const spans[] = {"recent", "lifetime"};
+	static const char *const methods[] = {"linear", "nearest"};
+	const struct value *slow = &call->value[4], *recent = &call->value[5];
+	uint32_t span = choose(&call->value[1], spans, 2);
+	bool all_runs = call->value[7].present && call->value[7].boolean;
+	span = call->value[1].present ? span : all_runs; /* windows are of one run */
+	uint32_t method = choose(&call->value[2], methods, 2);
+	method = call->value[2].present ? method : call->core->nearest;
+	uint32_t filter = choose(&call->value[3], filters, 3);
+	if (span == 2) {
+		return reply_invalid_parameter(call->out, "span");
+	}
+	if (method == 2) {
+		return reply_invalid_parameter(call->out, "percentile_method");
+	}
+	if (filter == 3) {
+		return reply_invalid_parameter(call->out, "throttle");
+	}
+	if (recent->present && (recent->integer < 1 || recent->integer > FRAME_TABLE_FRAMES)) {
+		return reply_invalid_parameter(call->out, "recent");
+	}
+	bool only_slow = slow->present && slow->boolean;
+	uint32_t count = recent->present ? (uint32_t)recent->integer : only_slow ? DEFAULT_SLOW : 0;
+	uint32_t choice = filter << FILTER_SHIFT | count << COUNT_SHIFT;
+	choice |= (span ? LIFETIME : 0u) | (method ? NEAREST : 0u) | (only_slow ? SLOW : 0u);
+	return list_of_run(call, &frames_list, choice, &call->value[6]);
+}

@@ -1,0 +1,11 @@
+/* The parts of ListStages that are about whole apps: totals, categories, compute units. */
+#pragma once
+
+#include "daemon/core/stages/stats.h"
+#include "daemon/varlink/methods/list.h"
+
+struct json;
+
+/* The lists of all apps that the cursor wants; empty ones when the reply is not the last. */
+void stage_groups_write(struct json *out, const struct list_cursor *cursor,
+	const struct stage_query *query, bool last);

@@ -1,0 +1,238 @@
+/* ListStages: the statistics of each stage; behind them what stage_groups.c says of each app. */
+#include <math.h>
+#include <string.h>
+
+#include "daemon/core/stages/app_stages.h"
+#include "daemon/core/stages/relations.h"
+#include "daemon/varlink/methods/apps/stage_groups.h"
+#include "daemon/varlink/methods/list.h"
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/server/state.h"
+
+/* A query in the cursor's choice. */
+enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2 };
+
+static struct stage_query query_of(const struct list_cursor *cursor)
+{
+	return (struct stage_query){
+		.lifetime = cursor->choice & LIFETIME,
+		.nearest = cursor->choice & NEAREST,
+		.filter = (enum stage_filter)(cursor->choice >> FILTER_SHIFT),
+	};
+}
+
+static const char *const filters[] = {"all", "throttled", "unthrottled"};
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole > 0 ? 100 * (double)part / (double)whole : (double)NAN;
+}
+
+static void summary_fields(struct json *out, const struct proto_summary *summary)
+{
+	if (summary->count == 0) {
+		return;
+	}
+	double fps = summary->mean > 0 ? 1000 / summary->mean : (double)NAN;
+	json_number_opt(out, "mean_ms", summary->mean);
+	json_number_opt(out, "median_ms", summary->p50);
+	json_number_opt(out, "p50_ms", summary->p50);
+	json_number_opt(out, "p90_ms", summary->p90);
+	json_number_opt(out, "p95_ms", summary->p95);
+	json_number_opt(out, "p99_ms", summary->p99);
+	json_number_opt(out, "min_ms", summary->min);
+	json_number_opt(out, "max_ms", summary->max);
+	json_number_opt(out, "std_ms", summary->std);
+	json_number_opt(out, "std_sample_ms", summary->std_sample);
+	json_number_opt(
+		out, "tail_ratio", summary->mean > 0 ? summary->p99 / summary->mean : (double)NAN);
+	json_number_opt(out, "max_fps", fps);
+	json_number_opt(out, "throughput_fps", fps);
+}
+
+static void deadline_fields(struct json *out, const struct stage *stage)
+{
+	if (stage->deadline_ns != 0) {
+		json_number(out, "deadline_ms", (double)stage->deadline_ns / 1e6);
+		json_string(out, "deadline_source",
+			stage->settings.deadline_ns ? "configured" : "declared");
+	}
+	json_unsigned(out, "misses", stage->misses);
+	if (stage->judged > 0) {
+		json_number(out, "miss_rate", (double)stage->misses / (double)stage->judged);
+		json_unsigned(out, "consecutive_misses", stage->consecutive_misses);
+		json_unsigned(out, "longest_consecutive_misses", stage->longest_misses);
+	}
+	if (stage->worst_ns > 0) {
+		json_number(out, "worst_ms", (double)stage->worst_ns / 1e6);
+	}
+}
+
+/* What it has to do with the other stages. */
+static void relation_fields(struct json *out, const struct app *app,
+	const struct app_relations *relations, size_t index, const struct stage_query *query)
+{
+	const struct stage *stage = app->stage[index];
+	double runs;
+	int16_t parent = relations->parent[index];
+	if (parent != APP_NO_STAGE) {
+		json_string(out, "parent", app->stage[parent]->base);
+		json_string_opt(out, "parent_unit", relations->unit_name[parent]);
+		json_unsigned(out, "parents", stage->parents);
+		json_number_opt(out, "percent_of_parent",
+			percent(stage->total_ns, app->stage[parent]->total_ns));
+	}
+	json_unsigned(out, "depth", parent != APP_NO_STAGE ? stage->depth : 0);
+	json_number(out, "total_ms", (double)stage->total_ns / 1e6);
+	if (!relations->is_total[index]) {
+		uint64_t category_ns = relations->category_ns[relations->category[index]];
+		uint64_t self_ns = relations->self_ns[index];
+		json_number(out, "self_ms", (double)self_ns / 1e6);
+		json_number_opt(out, "percent_of_category", percent(self_ns, category_ns));
+		json_number_opt(out, "percent_of_total", percent(self_ns, relations->total_ns));
+		json_number_opt(
+			out, "percent_inclusive", percent(stage->total_ns, relations->total_ns));
+	}
+	double per_frame_ms = app_per_frame_ms(app, relations, stage, query, &runs);
+	if (!isnan(runs)) {
+		json_number(out, "runs_per_frame", runs);
+		json_number_opt(out, "per_frame_ms", per_frame_ms);
+	}
+	const struct loop_sum *outside = &stage->loop.outside;
+	if (outside->runs > 0) {
+		json_open(out, "outside_frames", '{');
+		json_unsigned(out, "count", outside->runs);
+		json_number(out, "mean_ms", (double)outside->ns / (double)outside->runs / 1e6);
+		json_number(out, "total_ms", (double)outside->ns / 1e6);
+		json_close(out, '}');
+	}
+}
+
+static void cost_fields(
+	struct json *out, const struct stage *stage, const struct stage_answer *answer)
+{
+	if (!isnan(answer->cpu_ratio)) {
+		json_number_opt(out, "wall_ms", answer->wall_ms);
+		json_number_opt(out, "cpu_ms", answer->cpu_ms);
+		json_number_opt(out, "process_cpu_ms", answer->process_cpu_ms);
+		json_number(out, "cpu_ratio", answer->cpu_ratio);
+	}
+	if (stage->rss_measured > 0) {
+		json_integer(out, "rss_growth_max_bytes", stage->rss_growth_max);
+		json_integer(out, "rss_growth_total_bytes", stage->rss_growth_total);
+	}
+}
+
+/* Its name and compute unit, and the unit that was expected when that is another. */
+static void name_fields(
+	struct json *out, const struct app *app, const struct stage *stage, const char *unit)
+{
+	const char *expected = app_expected_unit(app, stage);
+	json_string(out, "stage", stage->base);
+	json_unsigned(out, "run", app->run);
+	json_string_opt(out, "category", stage->category);
+	json_string_opt(out, "unit", unit);
+	if (unit[0] && expected[0] && strcmp(expected, unit) != 0) {
+		json_string(out, "expected_unit", expected);
+		json_bool(out, "cpu_fallback", app_is_cpu_fallback(unit, expected));
+	}
+}
+
+static void stage_item(
+	struct json *out, const struct list_cursor *cursor, const struct app *app, size_t index)
+{
+	const struct stage *stage = app->stage[index];
+	const struct stage_query query = query_of(cursor);
+	struct stage_answer answer = {.reason = "no memory"};
+	struct app_relations relations;
+	app_relate(app, &relations);
+	double *scratch = api_scratch(cursor->api, stage->window);
+	if (scratch) {
+		stage_ask(stage, &query, scratch, &answer);
+	}
+	json_open(out, NULL, '{');
+	json_string(out, "app", app->name);
+	name_fields(out, app, stage, relations.unit_name[index]);
+	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
+	json_bool(out, "exact", answer.exact);
+	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
+	json_string(out, "throttle", filters[query.filter]);
+	json_string_opt(out, "reason", answer.reason ? answer.reason : "");
+	json_unsigned(out, "count", answer.summary.count);
+	json_unsigned(out, "total_count", stage->count);
+	json_unsigned(out, "throttled_count", answer.throttled);
+	json_unsigned(out, "throttle_unknown_count", answer.unknown);
+	summary_fields(out, &answer.summary);
+	relation_fields(out, app, &relations, index, &query);
+	deadline_fields(out, stage);
+	cost_fields(out, stage, &answer);
+	json_number_opt(out, "energy_mj", app_energy_stage_mj(app, stage));
+	json_unsigned(out, "failed", stage->failed);
+	json_unsigned(out, "warmup_skipped", stage->warmup_skipped);
+	json_unsigned(out, "orphan_end", stage->orphan_ends);
+	json_unsigned(out, "abandoned", stage->abandoned);
+	if (stage->last_ns != 0) {
+		json_integer(out, "last_us", row_time_us(cursor->core, stage->last_ns));
+		json_number(out, "age_ms", row_age_ms(cursor->now_ns, stage->last_ns));
+	}
+	row_attributes(out, stage);
+	json_close(out, '}');
+}
+
+/* first = app, second = its stage */
+static bool next_stage(struct list_cursor *cursor, struct json *out)
+{
+	const struct app *app;
+	if (!list_app_at(cursor, cursor->first, &app)) {
+		return false;
+	}
+	if (!app || cursor->second >= app->stages) {
+		cursor->first++;
+		cursor->second = 0;
+		return true;
+	}
+	stage_item(out, cursor, app, cursor->second++);
+	return true;
+}
+
+static void stages_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	const struct stage_query query = query_of(cursor);
+	stage_groups_write(out, cursor, &query, last);
+}
+
+static const struct list_ops stage_list = {
+	.field = "stages", .item = next_stage, .tail = stages_tail};
+
+/* The index of a word's choice; the first when it was not given, count when it is none of them. */
+static uint32_t choose(const struct value *value, const char *const *words, uint32_t count)
+{
+	uint32_t i = 0;
+	while (value->present && i < count && strcmp(words[i], value->string) != 0) {
+		i++;
+	}
+	return i;
+}
+
+enum api_result method_list_stages(struct api_call *call)
+{
+	static const char *const spans[] = {"recent", "lifetime"};
+	static const char *const methods[] = {"linear", "nearest"};
+	uint32_t span = choose(&call->value[1], spans, 2);
+	bool all_runs = call->value[5].present && call->value[5].boolean;
+	span = call->value[1].present ? span : all_runs; /* windows are of one run */
+	uint32_t method = choose(&call->value[2], methods, 2);
+	method = call->value[2].present ? method : call->core->nearest;
+	uint32_t filter = choose(&call->value[3], filters, 3);
+	const char *wrong = span == 2	  ? "span"
+			    : method == 2 ? "percentile_method"
+			    : filter == 3 ? "throttle"
+					  : NULL;
+	if (wrong) {
+		return reply_invalid_parameter(call->out, wrong);
+	}
+	uint32_t choice = filter << FILTER_SHIFT;
+	choice |= (span ? LIFETIME : 0) | (method ? NEAREST : 0);
+	return list_of_run(call, &stage_list, choice, &call->value[4]);
+}

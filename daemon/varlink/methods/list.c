@@ -1,0 +1,164 @@
+/*
+ * The list engine. A list that ends in its first turn, as most do, allocates nothing; else a stream
+ * goes on with it. A single reply that takes several turns keeps its text in between.
+ */
+#include "daemon/varlink/methods/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+#include "daemon/varlink/server/connection.h"
+#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/stream.h"
+
+enum {
+	ITEMS_PER_LOOK = 8, /* between two looks at the clock */
+	TAIL_ROOM = 64,	    /* for the empty fields of a tail behind a full chunk */
+};
+
+#define LIST_TURN_NS 400000u
+
+struct list_stream {
+	struct api_stream base;
+	const struct list_ops *ops;
+	struct list_cursor cursor;
+	bool single;	 /* one reply */
+	bool items_done; /* only the tail is missing */
+	char *held;	 /* text of a single reply so far */
+	size_t held_length;
+};
+
+void list_cursor_init(struct list_cursor *cursor, const struct api_call *call)
+{
+	*cursor = (struct list_cursor){
+		.api = call->api,
+		.core = call->core,
+		.now_ns = call->now_ns,
+		.uid = call->connection->uid,
+		.permitted = call_permitted(call),
+	};
+}
+
+static enum api_result list_end(struct list_stream *list, struct json *out)
+{
+	size_t mark;
+	json_close(out, ']');
+	mark = json_mark(out);
+	if (list->ops->tail) {
+		list->ops->tail(&list->cursor, out, true);
+	}
+	if (!out->overflow) {
+		return API_LAST;
+	}
+	if (list->single) {
+		return reply_too_large(out);
+	}
+	json_rollback(out, mark);
+	list->ops->tail(&list->cursor, out, false);
+	return API_CHUNK;
+}
+
+static enum api_result list_chunk(struct list_stream *list, struct json *out)
+{
+	json_close(out, ']');
+	if (list->ops->tail) {
+		list->ops->tail(&list->cursor, out, false);
+	}
+	return API_CHUNK;
+}
+
+/* Ends this turn: a chunk goes out when it holds something, a single reply waits. */
+static enum api_result list_pause(struct list_stream *list, struct json *out, size_t start)
+{
+	if (!list->single) {
+		return json_mark(out) > start ? list_chunk(list, out) : API_YIELD;
+	}
+	list->held = mem_zalloc(out->length);
+	if (!list->held) {
+		return reply_limit(out, "memory", 0);
+	}
+	memcpy(list->held, out->buffer, out->length);
+	list->held_length = out->length;
+	return API_YIELD;
+}
+
+static bool full(const struct list_stream *list, const struct json *out)
+{
+	return out->overflow || (!list->single && list->ops->tail && json_room(out) < TAIL_ROOM);
+}
+
+static enum api_result list_run(struct list_stream *list, struct json *out)
+{
+	uint64_t started_ns = seam()->now_ns();
+	if (list->held) {
+		json_rollback(out, 0);
+		memcpy(out->buffer, list->held, list->held_length);
+		out->length = list->held_length;
+		free(list->held);
+		list->held = NULL;
+	} else {
+		json_open(out, list->ops->field, '[');
+	}
+	size_t start = json_mark(out);
+	for (unsigned i = 1; !list->items_done; i++) {
+		struct list_cursor before = list->cursor;
+		size_t mark = json_mark(out);
+		list->items_done = !list->ops->item(&list->cursor, out);
+		if (full(list, out)) {
+			if (list->single) {
+				return reply_too_large(out);
+			}
+			json_rollback(out, mark);
+			if (mark > start) {
+				/* it starts the next chunk; an item no frame holds is left out */
+				list->cursor = before;
+				list->items_done = false;
+				return list_chunk(list, out);
+			}
+		}
+		if (!list->items_done && i % ITEMS_PER_LOOK == 0 &&
+			seam()->now_ns() - started_ns > LIST_TURN_NS) {
+			return list_pause(list, out, start);
+		}
+	}
+	return list_end(list, out);
+}
+
+static enum api_result list_next(struct api_stream *stream, struct json *out)
+{
+	return list_run((struct list_stream *)stream, out);
+}
+
+static void list_destroy(struct api_stream *stream)
+{
+	struct list_stream *list = (struct list_stream *)stream;
+	free(list->held);
+	free(list);
+}
+
+static const struct api_stream_ops list_stream_ops = {
+	.next = list_next,
+	.destroy = list_destroy,
+};
+
+enum api_result list_start(
+	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor)
+{
+	struct list_stream list = {.ops = ops, .cursor = *cursor, .single = !call->more};
+	enum api_result result = list_run(&list, call->out);
+	if (result == API_LAST) {
+		return API_LAST;
+	}
+	/* a single reply may come to hold a whole frame */
+	struct list_stream *kept = stream_create(
+		call, &list_stream_ops, sizeof(*kept), list.single ? PROTO_FRAME_MAX : 0);
+	if (!kept) {
+		free(list.held);
+		return API_LAST;
+	}
+	list.base = kept->base;
+	*kept = list;
+	connection_set_stream(call->connection, &kept->base);
+	return result;
+}

@@ -1,0 +1,58 @@
+/*
+ * Long lists as replies: with more in chunks of a frame, without in one reply; either way in turns
+ * that do not hold the loop. Items are made when they are sent, from the state of that moment.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/varlink/methods/apps/runs.h"
+#include "daemon/varlink/server/dispatch.h"
+#include "proto/name.h"
+
+struct app;
+struct core;
+
+/* Where a list stands; plain data, so that an item that did not fit is taken back by a copy. */
+struct list_cursor {
+	struct api *api;
+	struct core *core;
+	uint64_t now_ns;
+	uid_t uid;			/* of the peer */
+	bool permitted;			/* he may see what is other users' */
+	bool all;			/* what is over as well */
+	uint32_t first, second;		/* indices, as the list likes */
+	uint32_t choice;		/* what the call asked for, as the list likes */
+	struct run_choice run;		/* of lists of apps */
+	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
+};
+
+struct list_ops {
+	const char *field; /* the reply's array */
+	/* Writes at most one item and moves on; false at the end. */
+	bool (*item)(struct list_cursor *cursor, struct json *out);
+	/* Writes the reply's other fields; last: the list is complete. May be NULL. */
+	void (*tail)(const struct list_cursor *cursor, struct json *out, bool last);
+};
+
+/* A cursor for the call; the rest is zero. */
+void list_cursor_init(struct list_cursor *cursor, const struct api_call *call);
+
+/* Answers the call by the list. */
+enum api_result list_start(
+	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor);
+
+/* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
+enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
+/* And of one run, or of all of them together, by the two parameters from `run` on; the one after
+ * them adds apps that ended a while ago. */
+enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
+	const struct value *run);
+/* The app that was asked for, else those that run or ended a moment ago, or all. */
+bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);
+/* The index-th app, in the run that the call asked for. False past the end; *ret NULL: it is not
+ * wanted, or has no such run. */
+bool list_app_at(const struct list_cursor *cursor, size_t index, const struct app **ret);

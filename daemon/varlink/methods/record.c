@@ -1,0 +1,258 @@
+/*
+ * RecordNow, ListRecordings, GetRecording. The table of recordings is core's; a file is read on a
+ * thread, a part at a time, as the peer takes it. One that reads when the peer goes away frees
+ * everything at its end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/util/offload.h"
+#include "daemon/varlink/methods/list.h"
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/server/connection.h"
+#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/stream.h"
+
+enum {
+	ARG_LABEL = 0,
+	ARG_BEFORE,
+	ARG_AFTER,
+	LABEL_MAX = 96,
+	PART = 24 * 1024, /* of a file; as a JSON string it still fits into a frame */
+	SPAN_MAX_S = 600,
+};
+
+static double seconds_of(const struct value *value)
+{
+	return value->present ? value->number : (double)NAN;
+}
+
+static bool span_fits(const struct value *value)
+{
+	return !value->present || (value->number >= 0 && value->number <= SPAN_MAX_S);
+}
+
+enum api_result method_record_now(struct api_call *call)
+{
+	const struct api_options *options = &call->api->options;
+	const struct value *value = call->value;
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	if (value[ARG_LABEL].present && strlen(value[ARG_LABEL].string) > LABEL_MAX) {
+		return reply_invalid_parameter(call->out, "label");
+	}
+	if (!span_fits(&value[ARG_BEFORE]) || !span_fits(&value[ARG_AFTER])) {
+		return reply_invalid_parameter(
+			call->out, span_fits(&value[ARG_BEFORE]) ? "after_s" : "before_s");
+	}
+	struct api_record record = {
+		.label = value[ARG_LABEL].present ? value[ARG_LABEL].string : NULL,
+		.before_s = seconds_of(&value[ARG_BEFORE]),
+		.after_s = seconds_of(&value[ARG_AFTER]),
+		.now_ns = call->now_ns,
+	};
+	int r = options->record ? options->record(options->ctx, &record) : -ENOTSUP;
+	if (r == -ENOSPC) {
+		return reply_limit(call->out, "recordings in 24 hours", RECORDINGS_A_DAY);
+	}
+	if (r < 0) {
+		reply_error(call->out, PROTO_INTERFACE_NAME ".RecordFailed");
+		json_string(call->out, "text", record.reason[0] ? record.reason : strerror(-r));
+		return API_LAST;
+	}
+	json_string(call->out, "name", record.name);
+	json_bool(call->out, "joined", record.joined);
+	return API_LAST;
+}
+
+static bool recording_item(struct list_cursor *cursor, struct json *out)
+{
+	const struct recordings *recordings = cursor->core->recordings;
+	if (!recordings || cursor->first >= recordings->count) {
+		return false;
+	}
+	const struct recording *row = &recordings->row[cursor->first++];
+	json_open(out, NULL, '{');
+	json_string(out, "name", row->name);
+	json_integer(out, "time_us", row->time_us);
+	json_string(out, "trigger", row->trigger);
+	json_unsigned(out, "triggers", row->triggers);
+	json_number(out, "span_s", row->span_s);
+	json_number(out, "before_s", row->before_s);
+	json_number(out, "after_s", row->after_s);
+	json_unsigned(out, "bytes", row->bytes);
+	json_unsigned(out, "records", row->records);
+	json_unsigned(out, "lost", row->lost);
+	json_string_opt(out, "cut", row->cut);
+	json_close(out, '}');
+	return true;
+}
+
+static void recording_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	const struct recordings *recordings = cursor->core->recordings;
+	if (!recordings || !last) {
+		return;
+	}
+	json_string(out, "dir", recordings->dir);
+	json_string_opt(out, "open", recordings->open);
+	json_unsigned(out, "refused", recordings->refused);
+	json_unsigned(out, "failed", recordings->failed);
+	json_string_opt(out, "reason", recordings->reason);
+}
+
+enum api_result method_list_recordings(struct api_call *call)
+{
+	static const struct list_ops ops = {
+		.field = "recordings", .item = recording_item, .tail = recording_tail};
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	return list_start(call, &ops, &cursor);
+}
+
+enum file_state { FILE_ASKED, FILE_READ, FILE_FAILED };
+
+struct file_stream {
+	struct api_stream base;
+	struct offload *job; /* NULL: none is under way */
+	enum file_state state;
+	int fd;
+	ssize_t result;
+	int64_t at;
+	char name[PROTO_NAME_SIZE];
+	char path[256 + PROTO_NAME_SIZE];
+	char part[PART + 1];
+};
+
+static void file_free(void *data)
+{
+	struct file_stream *stream = data;
+	if (stream->fd >= 0) {
+		close(stream->fd);
+	}
+	free(stream);
+}
+
+/* The next part, after the open before the first: its length, or -errno. */
+static int read_part(void *data)
+{
+	struct file_stream *stream = data;
+	if (stream->fd < 0) {
+		stream->fd = open(stream->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	}
+	ssize_t n = stream->fd < 0 ? -1 : pread(stream->fd, stream->part, PART, stream->at);
+	return n < 0 ? -errno : (int)n;
+}
+
+static void on_part(void *ctx, int result, void *data)
+{
+	struct file_stream *stream = data;
+	(void)ctx;
+	stream->job = NULL;
+	stream->result = result;
+	stream->state = result < 0 ? FILE_FAILED : FILE_READ;
+	connection_wake(stream->base.connection);
+}
+
+static int ask(struct file_stream *stream)
+{
+	static const struct offload_ops ops = {
+		.work = read_part, .done = on_part, .release = file_free};
+	return offload_start(stream->base.connection->api->loop, &ops, stream, NULL, &stream->job);
+}
+
+/* Bytes up to the last whole character. */
+static size_t whole_characters(const char *text, size_t length)
+{
+	size_t end = length;
+	while (end > 0 && length - end < 3 && ((unsigned char)text[end - 1] & 0xc0) == 0x80) {
+		end--;
+	}
+	bool begins = end > 0 && ((unsigned char)text[end - 1] & 0xc0) == 0xc0;
+	return begins && end > 1 ? end - 1 : length;
+}
+
+static enum api_result file_failed(struct file_stream *stream, struct json *out)
+{
+	if (stream->result == -ENOENT || stream->result == -ELOOP) {
+		return reply_not_found(out, "recording", stream->name);
+	}
+	reply_error(out, PROTO_INTERFACE_NAME ".RecordFailed");
+	json_string(out, "text",
+		stream->result == -EAGAIN ? "no thread could be started"
+					  : strerror((int)-stream->result));
+	return API_LAST;
+}
+
+static enum api_result file_next(struct api_stream *base, struct json *out)
+{
+	struct file_stream *stream = (struct file_stream *)base;
+	enum api_result result = API_WAIT;
+	if (stream->job) {
+		return API_WAIT;
+	}
+	if (stream->state == FILE_FAILED) {
+		return file_failed(stream, out);
+	}
+	if (stream->state == FILE_READ) {
+		size_t length = (size_t)stream->result;
+		/* at the end of the file half a character is what there is */
+		size_t whole = length == PART ? whole_characters(stream->part, length) : length;
+		stream->part[whole] = '\0';
+		json_string(out, "text", stream->part);
+		stream->at += (int64_t)whole;
+		if (length < PART) {
+			return API_LAST;
+		}
+		result = API_CHUNK;
+	}
+	stream->state = FILE_ASKED;
+	int r = ask(stream);
+	if (r < 0) {
+		stream->state = FILE_FAILED;
+		stream->result = r;
+		return result == API_CHUNK ? API_CHUNK : file_failed(stream, out);
+	}
+	return result;
+}
+
+static void file_destroy(struct api_stream *base)
+{
+	struct file_stream *stream = (struct file_stream *)base;
+	if (stream->job) {
+		offload_leave(stream->job);
+	} else {
+		file_free(stream);
+	}
+}
+
+enum api_result method_get_recording(struct api_call *call)
+{
+	static const struct api_stream_ops ops = {.next = file_next, .destroy = file_destroy};
+	const struct recordings *recordings = call->core->recordings;
+	const char *name = call->value[0].string;
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	/* only what is in the table: no name of a path gets any further */
+	const struct recording *row = recordings ? recordings_find(recordings, name) : NULL;
+	if (!row) {
+		return reply_not_found(call->out, "recording", name);
+	}
+	struct file_stream *stream = stream_create(call, &ops, sizeof(*stream), 0);
+	if (!stream) {
+		return API_LAST;
+	}
+	stream->fd = -1;
+	memcpy(stream->name, row->name, sizeof(stream->name));
+	snprintf(stream->path, sizeof(stream->path), "%s/%s.jsonl", recordings->dir, row->name);
+	connection_set_stream(call->connection, &stream->base);
+	return API_YIELD;
+}

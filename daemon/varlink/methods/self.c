@@ -1,0 +1,201 @@
+/* GetSelf: the daemon about itself, from what the parts count and the self collector measured. */
+#include <math.h>
+#include <unistd.h>
+
+#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/server/state.h"
+
+static double self_metric(const struct core *core, const char *name)
+{
+	const struct metric *metric = metrics_find(core->metrics, name);
+	return metric ? metric->value : (double)NAN;
+}
+
+static void process_fields(struct json *out, const struct core *core)
+{
+	json_whole_opt(out, "rss_bytes", self_metric(core, "self/rss"));
+	json_whole_opt(out, "anonymous_bytes", self_metric(core, "self/anonymous"));
+	json_number_opt(out, "cpu_percent", self_metric(core, "self/cpu"));
+}
+
+static void history_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	struct history_usage usage;
+	history_usage(core->history, &usage);
+	json_unsigned(out, "history_bytes", usage.size);
+	json_unsigned(out, "history_used_bytes", usage.used);
+	json_number_opt(out, "history_bytes_per_sample", usage.tier[HISTORY_FULL].bytes_per_sample);
+	if (usage.oldest_ns != 0) {
+		json_number(out, "history_span_s", row_age_ms(now_ns, usage.oldest_ns) / 1000.0);
+	}
+	json_open(out, "history_tiers", '[');
+	for (int i = 0; i < HISTORY_TIERS; i++) {
+		const struct history_tier_usage *tier = &usage.tier[i];
+		json_open(out, NULL, '{');
+		json_number(
+			out, "step_s", (double)history_tier_step_ns((enum history_tier)i) / 1e9);
+		json_unsigned(out, "samples", tier->samples);
+		if (tier->oldest_ns != 0) {
+			json_number(out, "span_s", row_age_ms(now_ns, tier->oldest_ns) / 1000.0);
+		}
+		json_number_opt(out, "bytes_per_sample", tier->bytes_per_sample);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+	json_unsigned(out, "history_samples", usage.samples);
+	json_string_opt(out, "history_reason", core->facts->history_reason);
+}
+
+static void seconds_field(struct json *out, const char *name, uint64_t ns)
+{
+	if (ns != 0) {
+		json_number(out, name, (double)ns / 1e9);
+	}
+}
+
+/* History over reboots. What a power cut costs is told only while something is written. */
+static void persist_fields(struct json *out, const struct core *core)
+{
+	static const struct persist_status off;
+	const struct persist_status *status = core->persist ? core->persist : &off;
+	struct archive_span span;
+	struct archive_pending pending;
+	json_string(out, "history_persist_state", persist_state_name(status->state));
+	json_string_opt(out, "history_persist_reason", status->reason);
+	json_string_opt(out, "history_persist_path", status->path);
+	json_unsigned(out, "history_persist_written_bytes", status->written_bytes);
+	if (!core->archive || archive_boot_seq(core->archive) == 0) {
+		return;
+	}
+	archive_span(core->archive, &span);
+	archive_pending(core->archive, &pending);
+	json_unsigned(out, "history_persist_bytes", status->file_bytes);
+	json_unsigned(out, "history_persist_day_bytes", status->day_bytes);
+	json_unsigned(out, "history_persist_day_limit_bytes", status->day_limit_bytes);
+	seconds_field(out, "history_persist_bucket_s", status->bucket_ns);
+	seconds_field(out, "history_persist_period_s", status->period_ns);
+	if (status->state == PERSIST_OK || status->state == PERSIST_PAUSED ||
+		status->state == PERSIST_IMPAIRED) {
+		seconds_field(out, "history_persist_loss_s", status->loss_ns);
+	}
+	if (span.oldest_us != 0) {
+		json_integer(out, "history_persist_oldest_us", span.oldest_us);
+	}
+	json_unsigned(out, "history_persist_boots", span.boots);
+	json_unsigned(out, "history_persist_series", span.series);
+	json_unsigned(out, "history_persist_damaged_pages", span.damaged);
+	json_unsigned(out, "history_persist_dropped", pending.dropped);
+}
+
+/* What the app that goes back furthest covers. */
+static void record_fields(struct json *out, const struct core *core, uint64_t now_ns)
+{
+	struct events_usage usage;
+	apps_events_usage(core->apps, &usage);
+	json_unsigned(out, "records_bytes", usage.bytes);
+	json_unsigned(out, "records_used_bytes", usage.used_bytes);
+	json_unsigned(out, "records", usage.count);
+	json_unsigned(out, "records_overwritten", usage.overwritten);
+	if (usage.oldest_ns != 0) {
+		json_number(out, "records_span_s", row_age_ms(now_ns, usage.oldest_ns) / 1000.0);
+	}
+}
+
+static void counter_fields(struct json *out, const struct counters *counters)
+{
+	json_unsigned(out, "events_received", counters->events_received);
+	json_unsigned(out, "events_dropped", counters->events_dropped);
+	json_unsigned(out, "events_invalid", counters->events_invalid);
+	json_unsigned(out, "attaches", counters->attaches);
+	json_unsigned(out, "attaches_refused", counters->attaches_refused);
+	json_string_opt(out, "attach_refused_reason", counters->attach_refused_reason);
+	json_unsigned(out, "statsd_datagrams", counters->statsd_datagrams);
+	json_unsigned(out, "statsd_lines", counters->statsd_lines);
+	json_unsigned(out, "statsd_bad_lines", counters->statsd_bad_lines);
+	json_string_opt(out, "statsd_bad_reason", counters->statsd_bad_reason);
+	json_unsigned(out, "statsd_unsupported", counters->statsd_unsupported);
+	json_unsigned(out, "statsd_refused", counters->statsd_refused);
+	json_unsigned(out, "statsd_truncated", counters->statsd_truncated);
+	json_unsigned(out, "statsd_lost", counters->statsd_lost);
+	json_string_opt(out, "statsd_reason", counters->statsd_reason);
+	json_unsigned(out, "api_connections", counters->api_connections);
+	json_unsigned(out, "api_refused", counters->api_refused);
+	json_unsigned(out, "api_calls", counters->api_calls);
+	json_unsigned(out, "api_errors", counters->api_errors);
+	json_unsigned(out, "loop_lag_max_us", counters->loop_lag_max_us);
+}
+
+static void degraded_fields(struct json *out, const struct degraded *degraded)
+{
+	json_open(out, "degraded", '[');
+	for (size_t i = 0; degraded && i < degraded->count; i++) {
+		json_open(out, NULL, '{');
+		json_string(out, "file", degraded->row[i].file);
+		json_string(out, "reason", degraded->row[i].reason);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
+static void turn_fields(struct json *out, struct loop_turns *turns, uint64_t now_ns)
+{
+	json_unsigned(out, "turn_max_us", turns->longest_us);
+	json_unsigned(out, "turn_max_minute_us", loop_turns_minute(turns, now_ns));
+	json_open(out, "turn_bounds_us", '[');
+	for (int i = 0; i < LOOP_BOUNDS; i++) {
+		json_unsigned(out, NULL, loop_bound_us[i]);
+	}
+	json_close(out, ']');
+	json_open(out, "turns", '[');
+	for (int i = 0; i <= LOOP_BOUNDS; i++) {
+		json_unsigned(out, NULL, turns->count[i]);
+	}
+	json_close(out, ']');
+}
+
+static void capped_fields(struct json *out, const struct core *core)
+{
+	capped_look(core);
+	json_open(out, "pools", '[');
+	for (int i = 0; i < CAPPED_COUNT; i++) {
+		const struct capped *capped = &core->counters->capped[i];
+		if (capped->limit == 0) {
+			continue;
+		}
+		json_open(out, NULL, '{');
+		json_string(out, "name", capped_name((enum capped_what)i));
+		json_string(out, "unit", unit_name(capped_unit((enum capped_what)i)));
+		json_unsigned(out, "used", capped->used);
+		json_unsigned(out, "high_water", capped->high_water);
+		json_unsigned(out, "limit", capped->limit);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
+enum api_result method_get_self(struct api_call *call)
+{
+	struct json *out = call->out;
+	const struct core *core = call->core;
+	json_integer(out, "pid", getpid());
+	json_number(out, "uptime_s", row_age_ms(call->now_ns, core->facts->started_ns) / 1000.0);
+	process_fields(out, core);
+	history_fields(out, core, call->now_ns);
+	persist_fields(out, core);
+	json_unsigned(out, "metrics", metrics_count(core->metrics));
+	json_unsigned(out, "metrics_max", METRICS_MAX);
+	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
+	record_fields(out, core, call->now_ns);
+	json_unsigned(out, "stages", apps_stages(core->apps));
+	json_unsigned(out, "stages_max", STAGES_MAX);
+	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
+	counter_fields(out, core->counters);
+	turn_fields(out, &core->counters->turns, call->now_ns);
+	capped_fields(out, core);
+	degraded_fields(out, core->degraded);
+	json_unsigned(out, "clock_steps", core->wall->steps);
+	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));
+	return API_LAST;
+}

@@ -1,0 +1,70 @@
+/* ListSources, SetSource, Reload: what is sampled, and the wishes of those who may wish. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/server/state.h"
+
+enum { SOURCE_NAME, SOURCE_ENABLED, SOURCE_INTERVAL };
+
+/* 10 ms is far below what any sensor gives; a day is as good as off. */
+#define INTERVAL_MIN_MS 10.0
+#define INTERVAL_MAX_MS 86400000.0
+
+enum api_result method_list_sources(struct api_call *call)
+{
+	const struct source *source;
+	json_open(call->out, "sources", '[');
+	for (size_t i = 0; (source = sources_at(call->core->sources, i)); i++) {
+		row_source(call->out, NULL, source, call->now_ns);
+	}
+	json_close(call->out, ']');
+	return API_LAST;
+}
+
+enum api_result method_set_source(struct api_call *call)
+{
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	const struct value *value = call->value;
+	struct source *source = sources_find(call->core->sources, value[SOURCE_NAME].string);
+	if (!source) {
+		return reply_not_found(call->out, "source", value[SOURCE_NAME].string);
+	}
+	uint64_t interval_ns = 0;
+	if (value[SOURCE_INTERVAL].present) {
+		double ms = value[SOURCE_INTERVAL].number;
+		if (ms < INTERVAL_MIN_MS || ms > INTERVAL_MAX_MS) {
+			return reply_invalid_parameter(call->out, "interval_ms");
+		}
+		interval_ns = (uint64_t)(ms * 1e6);
+	}
+	bool wanted =
+		value[SOURCE_ENABLED].present ? value[SOURCE_ENABLED].boolean : source->wanted;
+	if (value[SOURCE_ENABLED].present || interval_ns != 0) {
+		source_wish(source, wanted, interval_ns);
+	}
+	row_source(call->out, "source", source, call->now_ns);
+	return API_LAST;
+}
+
+enum api_result method_reload(struct api_call *call)
+{
+	const struct api_options *options = &call->api->options;
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	if (!options->reload) {
+		return reply_service_error(call->out, "org.varlink.service.MethodNotImplemented",
+			"method", call->method);
+	}
+	char text[1024] = "";
+	int r = options->reload(options->ctx, text, sizeof(text));
+	if (r < 0) {
+		reply_error(call->out, PROTO_INTERFACE_NAME ".ReloadFailed");
+		json_string(call->out, "text", text[0] != '\0' ? text : strerror(-r));
+	}
+	return API_LAST;
+}

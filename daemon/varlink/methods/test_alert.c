@@ -1,0 +1,177 @@
+/*
+ * TestAlert: an alert that is none goes the whole way, and the reply tells what each link said.
+ * The broker's word comes later, so the call waits for it, for CONFIRM_NS at most; with more a
+ * second reply tells the same of the end of the test.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/alerts/actions.h"
+#include "daemon/util/seam.h"
+#include "daemon/varlink/methods/methods.h"
+#include "daemon/varlink/methods/subscribe.h"
+#include "daemon/varlink/server/connection.h"
+#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/stream.h"
+
+enum { SEVERITY, TEXT, SECONDS };
+enum { LOOK_MS = 20, SECONDS_MAX = 60 };
+
+#define SECONDS_USUAL 5.0
+#define CONFIRM_NS UINT64_C(3000000000)
+
+struct test_stream {
+	struct api_stream base;
+	bool more;
+	uint64_t serial; /* of the transition that is waited for */
+	uint64_t since_ns;
+};
+
+static void on_look(uv_timer_t *timer)
+{
+	connection_wake(timer->data);
+}
+
+/* Of the transition with this serial; the next one begins anew. */
+static bool is_confirmed(const struct core *core, const struct alert_test *test, uint64_t serial)
+{
+	return test->mqtt != ALERT_LINK_WAITS || core->broker->delivered_tag == serial;
+}
+
+static const char *mqtt_word(const struct core *core, const struct alert_test *test)
+{
+	const struct broker_status *broker = core->broker;
+	if (broker->state == BROKER_OFF) {
+		return broker->reason[0] != '\0' ? "unusable" : "off";
+	}
+	if (test->mqtt == ALERT_LINK_FAILED) {
+		return "dropped";
+	}
+	if (test->mqtt == ALERT_LINK_WAITS && broker->delivered_tag == test->serial) {
+		return "delivered";
+	}
+	return broker->state == BROKER_CONNECTED ? "unconfirmed" : broker_state_name(broker->state);
+}
+
+static const char *journal_word(enum alert_link link)
+{
+	switch (link) {
+	case ALERT_LINK_DONE:
+		return "yes";
+	case ALERT_LINK_FAILED:
+		return "refused";
+	case ALERT_LINK_FILTERED:
+		return "filtered";
+	case ALERT_LINK_NONE:
+	case ALERT_LINK_WAITS:
+		break;
+	}
+	return "off";
+}
+
+static void put_reply(const struct test_stream *stream, struct json *out)
+{
+	struct api *api = stream->base.connection->api;
+	const struct core *core = api->core;
+	const struct alert_test *test = alerts_last_test(core->alerts);
+	json_string(out, "state", alert_phase_name(test->alert.phase));
+	json_unsigned(out, "timeline_serial", timeline_last_serial(core->timeline));
+	json_string(out, "journal", journal_word(test->journal));
+	json_string(out, "mqtt", mqtt_word(core, test));
+	json_string_opt(out, "mqtt_reason", core->broker->reason);
+	json_unsigned(out, "subscribers", api->subscriptions);
+	json_number(
+		out, "elapsed_ms", (double)((seam()->now_ns() - stream->since_ns) / 1000) / 1000);
+}
+
+static enum api_result look_again(struct test_stream *stream)
+{
+	uv_timer_start(&stream->base.connection->tick, on_look, LOOK_MS, 0);
+	return API_WAIT;
+}
+
+static enum api_result test_next(struct api_stream *base, struct json *out)
+{
+	struct test_stream *stream = (struct test_stream *)base;
+	const struct core *core = base->connection->api->core;
+	const struct alert_test *test = alerts_last_test(core->alerts);
+	uint64_t now_ns = seam()->now_ns();
+	if (test->serial < stream->serial) {
+		return look_again(stream); /* it has not ended yet */
+	}
+	if (stream->since_ns == 0) {
+		stream->since_ns = test->alert.t_ns;
+	}
+	/* one that is away is not waited for: what is kept for it goes out when it is back */
+	bool away = core->broker->state == BROKER_AWAY;
+	if (test->serial == stream->serial && !away && !is_confirmed(core, test, stream->serial) &&
+		now_ns < stream->since_ns + CONFIRM_NS) {
+		return look_again(stream);
+	}
+	put_reply(stream, out);
+	if (!stream->more || test->alert.phase != ALERT_FIRING) {
+		return API_LAST;
+	}
+	stream->serial = test->serial + 1;
+	stream->since_ns = 0;
+	return API_CHUNK;
+}
+
+static void test_destroy(struct api_stream *base)
+{
+	uv_timer_stop(&base->connection->tick);
+	free(base);
+}
+
+static const struct api_stream_ops test_ops = {.next = test_next, .destroy = test_destroy};
+
+static enum api_result start(struct api_call *call)
+{
+	struct test_stream *stream = stream_create(call, &test_ops, sizeof(*stream), 0);
+	if (!stream) {
+		return API_LAST;
+	}
+	stream->more = call->more;
+	stream->serial = alerts_last_test(call->core->alerts)->serial;
+	stream->since_ns = call->now_ns;
+	connection_set_stream(call->connection, &stream->base);
+	return API_YIELD;
+}
+
+static bool text_is_good(const char *text)
+{
+	size_t length = 0;
+	while ((unsigned char)text[length] >= 0x20 && text[length] != 0x7f) {
+		length++;
+	}
+	return text[length] == '\0' && length > 0 && length <= 200;
+}
+
+enum api_result method_test_alert(struct api_call *call)
+{
+	const struct value *value = call->value;
+	enum alert_severity severity = ALERT_WARNING;
+	double seconds = value[SECONDS].present ? value[SECONDS].number : SECONDS_USUAL;
+	const char *text = value[TEXT].present ? value[TEXT].string : "a test: nothing is wrong";
+	if (value[SEVERITY].present &&
+		alert_severity_parse(value[SEVERITY].string, &severity) < 0) {
+		return reply_invalid_parameter(call->out, "severity");
+	}
+	if (!text_is_good(text)) {
+		return reply_invalid_parameter(call->out, "text");
+	}
+	if (seconds < 1 || seconds > SECONDS_MAX) {
+		return reply_invalid_parameter(call->out, "seconds");
+	}
+	if (!call_permitted(call)) {
+		return call_not_permitted(call);
+	}
+	int r = alerts_test(call->core->alerts, severity, text, call->now_ns,
+		call->now_ns + (uint64_t)(seconds * 1e9));
+	if (r < 0) {
+		return r == -EBUSY ? reply_limit(call->out, "tests at a time", 1)
+				   : reply_limit(call->out, "tests in 10 s", 1);
+	}
+	return start(call);
+}

@@ -1,0 +1,55 @@
+/* Credentials come from the kernel only: SO_PEERCRED and SO_PEERGROUPS, as of the connect. */
+#include "daemon/varlink/server/access.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "daemon/util/seam.h"
+
+enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536 };
+
+int access_peer_uid(int fd, uid_t *ret)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+		return -errno;
+	}
+	*ret = peer.uid;
+	return 0;
+}
+
+static bool contains(const gid_t *groups, size_t count, gid_t gid)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (groups[i] == gid) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool access_peer_in_group(int fd, gid_t gid)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.gid == gid) {
+		return true;
+	}
+	gid_t few[GROUPS_USUAL];
+	size = sizeof(few);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &size) == 0) {
+		return contains(few, size / sizeof(gid_t), gid);
+	}
+	/* ERANGE: the kernel told the size it needs */
+	size_t count = size / sizeof(gid_t);
+	if (errno != ERANGE || count > GROUPS_LIMIT) {
+		return false;
+	}
+	gid_t *many = mem_calloc(count, sizeof(gid_t));
+	bool found = many && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, many, &size) == 0 &&
+		     contains(many, size / sizeof(gid_t), gid);
+	free(many);
+	return found;
+}

@@ -1,0 +1,147 @@
+/*
+ * Output of a connection, and what a user holds in all. A reply goes to the socket at once; only
+ * what the socket does not take is copied, in one allocation with its request, and charged to the
+ * connection, the user and the server.
+ */
+#include "daemon/varlink/server/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/seam.h"
+#include "daemon/varlink/server/connection.h"
+#include "daemon/varlink/server/state.h"
+
+struct write_request {
+	uv_write_t request;
+	struct api_connection *connection;
+	size_t length;
+	char bytes[];
+};
+
+bool queue_charge(struct api_connection *connection, size_t bytes)
+{
+	struct api *api = connection->api;
+	size_t total = api->options.max_queue_total;
+	if (connection->uid == 0) {
+		/* others cannot lock root out */
+		total += api->options.max_queue_uid;
+	} else if (connection->account->api_bytes + bytes > api->options.max_queue_uid) {
+		return false;
+	}
+	if (api->bytes + bytes > total) {
+		return false;
+	}
+	connection->account->api_bytes += bytes;
+	api->bytes += bytes;
+	api->core->counters->api_bytes_queued = api->bytes;
+	return true;
+}
+
+void queue_release(struct api_connection *connection, size_t bytes)
+{
+	struct api *api = connection->api;
+	struct capped *answers = &api->core->counters->capped[CAPPED_ANSWERS];
+	capped_use(answers, api->bytes); /* the most is what there was before some of it goes */
+	connection->account->api_bytes -= bytes;
+	api->bytes -= bytes;
+	capped_use(answers, api->bytes);
+	api->core->counters->api_bytes_queued = api->bytes;
+	if (api->some_blocked && bytes > 0) {
+		api_wake(api);
+	}
+}
+
+/* Room for one more reply of any size in all three queues? */
+bool queue_has_room(struct api_connection *connection)
+{
+	if (connection->queued > connection->api->options.max_queue_connection / 2) {
+		return false;
+	}
+	/* charged and given back: the question and the limit stay in one place */
+	struct api *api = connection->api;
+	if (!queue_charge(connection, PROTO_FRAME_MAX)) {
+		return false;
+	}
+	connection->account->api_bytes -= PROTO_FRAME_MAX;
+	api->bytes -= PROTO_FRAME_MAX;
+	api->core->counters->api_bytes_queued = api->bytes;
+	return true;
+}
+
+void queue_watch(struct api_connection *connection)
+{
+	if (connection->queued == 0) {
+		if (connection->stall_ms != 0) {
+			connection->stall_ms = 0;
+			connection_arm(connection);
+		}
+		return;
+	}
+	if (connection->stall_ms == 0) {
+		connection->stall_size =
+			uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe);
+		connection->stall_ms =
+			connection_time(connection, connection->api->options.stall_timeout_ns);
+		connection_arm(connection);
+	}
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+	struct write_request *write = (struct write_request *)request;
+	struct api_connection *connection = write->connection;
+	connection->queued -= write->length;
+	/* progress: the stall time starts anew */
+	connection->stall_ms = 0;
+	queue_release(connection, write->length);
+	free(write);
+	if (connection->closing) {
+		return;
+	}
+	if (status < 0) {
+		connection_close(connection);
+		return;
+	}
+	queue_watch(connection);
+	connection_wake(connection);
+}
+
+void queue_send(struct api_connection *connection, const char *bytes, size_t length)
+{
+	if (connection->closing) {
+		return;
+	}
+	uv_stream_t *stream = (uv_stream_t *)&connection->pipe;
+	uv_buf_t buf = uv_buf_init((char *)bytes, (unsigned)length);
+	int n = uv_try_write(stream, &buf, 1);
+	if (n < 0 && n != UV_EAGAIN) {
+		connection_close(connection);
+		return;
+	}
+	size_t written = n > 0 ? (size_t)n : 0;
+	if (written == length) {
+		return;
+	}
+	size_t rest = length - written;
+	struct write_request *write = mem_zalloc(sizeof(*write) + rest);
+	if (!write || !queue_charge(connection, rest)) {
+		free(write);
+		connection_close(connection);
+		return;
+	}
+	write->connection = connection;
+	write->length = rest;
+	memcpy(write->bytes, bytes + written, rest);
+	buf = uv_buf_init(write->bytes, (unsigned)rest);
+	connection->queued += rest;
+	int r = uv_write(&write->request, stream, &buf, 1, on_written);
+	if (r < 0) {
+		connection->queued -= rest;
+		queue_release(connection, rest);
+		free(write);
+		connection_close(connection);
+		return;
+	}
+	queue_watch(connection);
+}

@@ -1,0 +1,440 @@
+/*
+ * The listening socket and who may come in. Descriptors are accepted here, not by libuv, so that a
+ * peer over a limit is told so and closed before anything is allocated for him.
+ */
+#include "daemon/varlink/server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "daemon/util/closer.h"
+#include "daemon/util/group.h"
+#include "daemon/util/log.h"
+#include "daemon/util/seam.h"
+#include "daemon/varlink/methods/subscribe.h"
+#include "daemon/varlink/server/access.h"
+#include "daemon/varlink/server/connection.h"
+#include "daemon/varlink/server/listen.h"
+#include "daemon/varlink/server/state.h"
+
+enum {
+	ACCEPTS_PER_TURN = 16,
+	KEPT_PLACES = 8,     /* for root and the admin group */
+	OWN_CONNECTIONS = 8, /* of api_connect(): two for a recording, some that still close */
+	RETRY_MS = 1000,
+};
+
+#define TURN_NS \
+	UINT64_C(500000) /* of calls in a turn of the loop; the last of them may go beyond */
+
+double *api_scratch(struct api *api, size_t count)
+{
+	if (count > api->scratch_count) {
+		double *scratch = mem_calloc(count, sizeof(*scratch));
+		if (!scratch) {
+			return NULL;
+		}
+		free(api->scratch);
+		api->scratch = scratch;
+		api->scratch_count = count;
+	}
+	return api->scratch;
+}
+
+/* Of the user who had least of the loop lately, the one that waits for longest: who was served goes
+ * to the end of its user's. */
+static struct api_connection *next_ready(const struct api *api)
+{
+	struct api_connection *next = NULL;
+	uint64_t least_ns = 0;
+	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+		uint64_t served_ns = accounts_served(c->account, uv_now(api->loop));
+		if (c->ready && !c->closing &&
+			(!next || served_ns < least_ns ||
+				(served_ns == least_ns && c->served < next->served))) {
+			next = c;
+			least_ns = served_ns;
+		}
+	}
+	return next;
+}
+
+static bool has_time(struct api *api)
+{
+	turn_look(&api->used, api->core->counters->wakeups, uv_now(api->loop));
+	return api->used.used < TURN_NS;
+}
+
+static void serve(struct api *api, struct api_connection *connection)
+{
+	uint64_t from_ns = seam()->now_ns();
+	connection->served = ++api->served;
+	connection_run(connection);
+	uint64_t took_ns = seam()->now_ns() - from_ns;
+	api->used.used += took_ns;
+	accounts_charge(connection->account, uv_now(api->loop), took_ns);
+}
+
+static void on_turn(uv_idle_t *idle)
+{
+	struct api *api = idle->data;
+	struct api_connection *c;
+	uv_idle_stop(idle);
+	if (api->some_blocked) {
+		api->some_blocked = false;
+		for (c = api->first; c; c = c->next_connection) {
+			c->ready = c->ready || c->blocked;
+		}
+	}
+	while (has_time(api) && (c = next_ready(api))) {
+		serve(api, c);
+	}
+	if (next_ready(api)) {
+		api_wake(api);
+	}
+}
+
+void api_serve(struct api *api, struct api_connection *connection)
+{
+	if (has_time(api) && !uv_is_active((uv_handle_t *)&api->turn)) {
+		serve(api, connection);
+	} else {
+		connection_wake(connection);
+	}
+}
+
+void api_wake(struct api *api)
+{
+	if (!api->closing) {
+		uv_idle_start(&api->turn, on_turn);
+	}
+}
+
+/* What he has sent already may carry descriptors, where the kernel lets them through. */
+static void turn_away(struct api *api, struct account *account, int fd)
+{
+	if (api->descriptors_refused) {
+		close(fd);
+	} else {
+		closer_take_socket(api->core->closer, account, fd);
+	}
+}
+
+static void refuse(
+	struct api *api, int fd, struct account *account, uid_t uid, const char *what, size_t limit)
+{
+	char buffer[512];
+	struct json out;
+	json_init(&out, buffer, sizeof(buffer));
+	reply_limit(&out, what, limit);
+	reply_finish(&out, false);
+	/* a fresh socket takes this much; if not, the peer just sees the end */
+	ssize_t n = send(fd, out.buffer, out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+	turn_away(api, account, fd);
+	api->core->counters->api_refused++;
+	log_debug("api: uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
+		n < 0 ? ", not told" : "");
+}
+
+/* Some places are kept for who looks after the machine. */
+static bool is_keeper(const struct api *api, int fd, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() ||
+	       (api->has_admin_gid && access_peer_in_group(fd, api->admin_gid));
+}
+
+static bool has_place(const struct api *api, const struct account *account, int fd)
+{
+	size_t max = api->options.max_connections, own = account->api_connections;
+	size_t kept = max > KEPT_PLACES ? KEPT_PLACES : 0;
+	if (api->connections >= max) {
+		return false;
+	}
+	return account->uid == 0 || accounts_fair(max - kept, own, api->connections, 1) ||
+	       (own < KEPT_PLACES && is_keeper(api, fd, account->uid));
+}
+
+static void admit(struct api *api, int fd)
+{
+	const struct api_options *options = &api->options;
+	struct account *account = NULL;
+	uid_t uid;
+	if (access_peer_uid(fd, &uid) == 0) {
+		account = accounts_of(api->core->accounts, uid, seam()->now_ns());
+	}
+	if (!account) {
+		turn_away(api, NULL, fd);
+		api->core->counters->api_refused++;
+		return;
+	}
+	if (uid != 0 && account->api_connections >= options->max_per_uid) {
+		refuse(api, fd, account, uid, "connections of this user", options->max_per_uid);
+		return;
+	}
+	if (!has_place(api, account, fd)) {
+		refuse(api, fd, account, uid, "connections", options->max_connections);
+		return;
+	}
+	if (!api->descriptors_refused && closer_is_over(api->core->closer, account)) {
+		refuse(api, fd, account, uid, "descriptors of this user", CLOSER_UID_MAX);
+		return;
+	}
+	int r = connection_open(api, fd, uid, account, api->options.first_frame_timeout_ns);
+	if (r < 0) {
+		api->core->counters->api_refused++;
+		log_debug("api: connection of uid %u: %s", (unsigned)uid, strerror(-r));
+	}
+}
+
+int api_connect(struct api *api, unsigned timeout_s, int *ret)
+{
+	int pair[2];
+	const struct timeval timeout = {.tv_sec = timeout_s};
+	/* beside max_connections: strangers that take them all must not hinder the daemon */
+	if (api->closing || api->own.api_connections >= OWN_CONNECTIONS) {
+		return -EAGAIN;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		return -errno;
+	}
+	setsockopt(pair[1], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(pair[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	api->own.uid = geteuid();
+	/* libuv makes its end non-blocking */
+	int r = connection_open(api, pair[0], geteuid(), &api->own, 0);
+	if (r < 0) {
+		close(pair[1]);
+		return r;
+	}
+	*ret = pair[1];
+	return 0;
+}
+
+static void note_connections(struct api *api)
+{
+	api->core->counters->api_connections = api->connections;
+	capped_use(&api->core->counters->capped[CAPPED_CONNECTIONS], api->connections);
+}
+
+void api_connection_opened(struct api *api, struct api_connection *connection)
+{
+	connection->next_connection = api->first;
+	api->first = connection;
+	connection->account->api_connections++;
+	api->connections++;
+	note_connections(api);
+}
+
+static void api_handle_closed(struct api *api)
+{
+	if (--api->handles > 0 || api->first) {
+		return;
+	}
+	void (*done)(void *ctx) = api->done;
+	void *ctx = api->done_ctx;
+	free(api->scratch);
+	free(api->metric_serial);
+	free(api);
+	if (done) {
+		done(ctx);
+	}
+}
+
+void api_connection_closed(struct api *api, struct api_connection *connection)
+{
+	struct api_connection **link = &api->first;
+	while (*link != connection) {
+		link = &(*link)->next_connection;
+	}
+	*link = connection->next_connection;
+	connection->account->api_connections--;
+	api->connections--;
+	note_connections(api);
+	if (api->closing) {
+		/* one handle stands for all connections while the server closes */
+		api->handles++;
+		api_handle_closed(api);
+	}
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void on_retry(uv_timer_t *timer)
+{
+	struct api *api = timer->data;
+	uv_poll_start(&api->listener, UV_READABLE, on_acceptable);
+}
+
+/* No descriptor left: the spare one lets us close one peer instead of being woken for ever. */
+static void shortage(struct api *api)
+{
+	if (!api->short_of_descriptors) {
+		log_warning("api: no descriptor for another connection");
+		api->short_of_descriptors = true;
+	}
+	api->core->counters->api_refused++;
+	if (api->spare_fd >= 0) {
+		close(api->spare_fd);
+		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			turn_away(api, NULL, fd);
+		}
+		api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return;
+	}
+	uv_poll_stop(&api->listener);
+	uv_timer_start(&api->retry, on_retry, RETRY_MS, 0);
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+	struct api *api = poll->data;
+	(void)events;
+	if (status < 0) {
+		return;
+	}
+	if (!api->descriptors_refused && closer_is_full(api->core->closer)) {
+		uv_poll_stop(&api->listener);
+		uv_timer_start(&api->retry, on_retry, RETRY_MS, 0);
+		return;
+	}
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			api->short_of_descriptors = false;
+			admit(api, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			shortage(api);
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED) {
+			return;
+		}
+	}
+}
+
+static void options_fill(struct api *api, const struct api_options *options)
+{
+	struct api_options *o = &api->options;
+	*o = *options;
+	/* one reply must always have room, and half of a queue more than one reply */
+	const size_t least = 3 * (size_t)PROTO_FRAME_MAX;
+	o->max_queue_connection = o->max_queue_connection > least ? o->max_queue_connection : least;
+	o->max_queue_uid = o->max_queue_uid > least ? o->max_queue_uid : least;
+	o->max_queue_total = o->max_queue_total > least ? o->max_queue_total : least;
+	o->max_connections = o->max_connections > 0 ? o->max_connections : 1;
+	o->frame_timeout_ns = o->frame_timeout_ns > 0 ? o->frame_timeout_ns : 30000000000u;
+	o->idle_timeout_ns = o->idle_timeout_ns > 0 ? o->idle_timeout_ns : 600000000000u;
+	o->stall_timeout_ns = o->stall_timeout_ns > 0 ? o->stall_timeout_ns : 10000000000u;
+	const char *admin = options->admin_group ? options->admin_group : "";
+	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
+	memcpy(api->admin_name, admin, length);
+	o->path = o->group = o->admin_group = NULL;
+	api->has_admin_gid = length > 0 && group_find(api->admin_name, &api->admin_gid) == 0;
+}
+
+int api_open(
+	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret)
+{
+	struct api *api = mem_zalloc(sizeof(*api));
+	if (!api) {
+		if (options->listen_fd >= 0) {
+			close(options->listen_fd);
+		}
+		return -ENOMEM;
+	}
+	api->loop = loop;
+	api->core = core;
+	api->listen_fd = options->listen_fd;
+	api->spare_fd = -1;
+	options_fill(api, options);
+	json_init(&api->out, api->out_buffer, sizeof(api->out_buffer));
+
+	int r = -ENOMEM;
+	struct capped *capped = api->core->counters->capped;
+	capped[CAPPED_CONNECTIONS].limit = api->options.max_connections;
+	capped[CAPPED_ANSWERS].limit =
+		api->options.max_queue_total + api->options.max_queue_uid; /* root's part */
+	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
+	if (!api->metric_serial) {
+		goto error;
+	}
+	if (api->listen_fd < 0) {
+		r = listen_bind(options->path, options->group, &api->listen_fd, &api->path_inode);
+		if (r < 0) {
+			goto error;
+		}
+		memcpy(api->path, options->path, strlen(options->path) + 1);
+	}
+	r = listen_prepare(api->listen_fd, &api->descriptors_refused);
+	if (r < 0) {
+		goto error;
+	}
+	r = subscribe_open(api);
+	if (r < 0) {
+		goto error;
+	}
+	/* uv_poll_init leaves nothing behind when it fails; the others cannot fail */
+	r = uv_poll_init(loop, &api->listener, api->listen_fd);
+	if (r < 0) {
+		goto error;
+	}
+	uv_timer_init(loop, &api->retry);
+	uv_idle_init(loop, &api->turn);
+	api->listener.data = api->retry.data = api->turn.data = api;
+	api->handles = 3;
+	api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r = uv_poll_start(&api->listener, UV_READABLE, on_acceptable);
+	if (r < 0) {
+		api_close(api, NULL, NULL);
+		return r;
+	}
+	*ret = api;
+	return 0;
+
+error:
+	subscribe_close(api);
+	listen_end(api->listen_fd, api->path, api->path_inode);
+	free(api->metric_serial);
+	free(api);
+	return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	api_handle_closed(handle->data);
+}
+
+void api_close(struct api *api, void (*done)(void *ctx), void *ctx)
+{
+	if (!api) {
+		if (done) {
+			done(ctx);
+		}
+		return;
+	}
+	if (api->closing) {
+		return;
+	}
+	api->closing = true;
+	api->done = done;
+	api->done_ctx = ctx;
+	subscribe_close(api);
+	uv_close((uv_handle_t *)&api->listener, on_closed);
+	uv_close((uv_handle_t *)&api->retry, on_closed);
+	uv_close((uv_handle_t *)&api->turn, on_closed);
+	listen_end(api->listen_fd, api->path, api->path_inode);
+	if (api->spare_fd >= 0) {
+		close(api->spare_fd);
+	}
+	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+		connection_close(c);
+	}
+}

@@ -1,0 +1,224 @@
+/*
+ * The writer of replies. A comma is due unless the last byte opens a container, so there is no
+ * state but the text itself, and taking back a piece is setting the length.
+ */
+#include "proto/json_write.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+
+#define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
+
+void json_init(struct json *json, char *buffer, size_t size)
+{
+	json->buffer = buffer;
+	json->size = size;
+	json->length = 0;
+	json->overflow = false;
+}
+
+size_t json_mark(const struct json *json)
+{
+	return json->length;
+}
+
+void json_rollback(struct json *json, size_t mark)
+{
+	json->length = mark;
+	json->overflow = false;
+}
+
+size_t json_room(const struct json *json)
+{
+	size_t used = json->length + JSON_SLACK;
+	return json->overflow || used >= json->size ? 0 : json->size - used;
+}
+
+static void put(struct json *json, const char *text, size_t length)
+{
+	if (json_room(json) < length) {
+		json->overflow = true;
+		return;
+	}
+	memcpy(json->buffer + json->length, text, length);
+	json->length += length;
+}
+
+void json_raw(struct json *json, const char *text)
+{
+	size_t length = strlen(text);
+	if (json->size - json->length < length) {
+		json->overflow = true;
+		return;
+	}
+	memcpy(json->buffer + json->length, text, length);
+	json->length += length;
+}
+
+static void put_text(struct json *json, const char *text, size_t max)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t length = strnlen(text, max);
+	put(json, "\"", 1);
+	for (size_t i = 0; i < length && !json->overflow;) {
+		unsigned char c = (unsigned char)text[i];
+		if (c == '"' || c == '\\') {
+			char escape[2] = {'\\', (char)c};
+			put(json, escape, 2);
+			i++;
+		} else if (c == '\n') {
+			put(json, "\\n", 2);
+			i++;
+		} else if (c < 0x20 || c == 0x7f) {
+			char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+			put(json, escape, 6);
+			i++;
+		} else {
+			size_t n = proto_utf8_length(text + i, length - i);
+			put(json, n > 0 ? text + i : "\xef\xbf\xbd", n > 0 ? n : 3);
+			i += n > 0 ? n : 1;
+		}
+	}
+	put(json, "\"", 1);
+}
+
+/* The comma and the name that stand before a value. */
+static void lead(struct json *json, const char *name)
+{
+	if (json->length > 0) {
+		char last = json->buffer[json->length - 1];
+		if (last != '{' && last != '[') {
+			put(json, ",", 1);
+		}
+	}
+	if (name) {
+		put_text(json, name, SIZE_MAX);
+		put(json, ":", 1);
+	}
+}
+
+void json_open(struct json *json, const char *name, char bracket)
+{
+	lead(json, name);
+	put(json, &bracket, 1);
+}
+
+void json_close(struct json *json, char bracket)
+{
+	char text[2] = {bracket, '\0'};
+	if (!json->overflow) {
+		json_raw(json, text);
+	}
+}
+
+void json_string_cut(struct json *json, const char *name, const char *text, size_t max)
+{
+	size_t end = 0;
+	while (text[end] != '\0') {
+		size_t n = proto_utf8_length(text + end, strnlen(text + end, 4));
+		n = n > 0 ? n : 1;
+		if (end + n > max) {
+			break;
+		}
+		end += n;
+	}
+	lead(json, name);
+	put_text(json, text, end);
+}
+
+void json_string(struct json *json, const char *name, const char *text)
+{
+	lead(json, name);
+	put_text(json, text, SIZE_MAX);
+}
+
+void json_unsigned(struct json *json, const char *name, uint64_t value)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	lead(json, name);
+	put(json, text, (size_t)n);
+}
+
+void json_integer(struct json *json, const char *name, int64_t value)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%lld", (long long)value);
+	lead(json, name);
+	put(json, text, (size_t)n);
+}
+
+/* Most numbers are whole thousandths (rounded times, sensor values): no search for the shortest
+ * form then. k/1000.0 is the double nearest to that decimal, so equality proves the round trip. */
+static int format_thousandths(double value, char *text, size_t size)
+{
+	double scaled = value * 1000.0;
+	if (fabs(scaled) > 1e15) {
+		return 0;
+	}
+	long long k = llround(scaled);
+	if ((double)k / 1000.0 != value) {
+		return 0;
+	}
+	unsigned long long positive = k < 0 ? 0ULL - (unsigned long long)k : (unsigned long long)k;
+	unsigned part = (unsigned)(positive % 1000);
+	const char *sign = k < 0 ? "-" : "";
+	if (part == 0) {
+		return snprintf(text, size, "%s%llu", sign, positive / 1000);
+	}
+	int digits = part % 100 == 0 ? 1 : part % 10 == 0 ? 2 : 3;
+	part /= digits == 1 ? 100 : digits == 2 ? 10 : 1;
+	return snprintf(text, size, "%s%llu.%0*u", sign, positive / 1000, digits, part);
+}
+
+void json_number(struct json *json, const char *name, double value)
+{
+	char text[40];
+	lead(json, name);
+	if (!isfinite(value)) {
+		put(json, "null", 4);
+		return;
+	}
+	int n = format_thousandths(value, text, sizeof(text));
+	if (n == 0 && value == trunc(value) && fabs(value) <= EXACT_INTEGER) {
+		n = snprintf(text, sizeof(text), "%.0f", value);
+	}
+	if (n == 0) {
+		n = snprintf(text, sizeof(text), "%.15g", value);
+		if (strtod(text, NULL) != value) {
+			n = snprintf(text, sizeof(text), "%.17g", value);
+		}
+	}
+	put(json, text, (size_t)n);
+}
+
+void json_bool(struct json *json, const char *name, bool value)
+{
+	lead(json, name);
+	put(json, value ? "true" : "false", value ? 4 : 5);
+}
+
+void json_string_opt(struct json *json, const char *name, const char *text)
+{
+	if (text && text[0] != '\0') {
+		json_string(json, name, text);
+	}
+}
+
+void json_number_opt(struct json *json, const char *name, double value)
+{
+	if (isfinite(value)) {
+		json_number(json, name, value);
+	}
+}
+
+void json_whole_opt(struct json *json, const char *name, double value)
+{
+	if (isfinite(value) && fabs(value) <= EXACT_INTEGER) {
+		json_integer(json, name, llround(value));
+	}
+}

@@ -1,0 +1,124 @@
+/* The numbers of statsd lines. Nearly all are short: an integer below 2^53 and one multiplication
+ * or division by a power of ten that a double holds exactly, which rounds once. */
+#include "proto/statsd/number.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	MANTISSA_DIGITS = 19, /* what always fits into 64 bits */
+	EXACT_POWERS = 22,    /* 10^22 = 2^22 * 5^22, and 5^22 < 2^53 */
+	EXPONENT_MAX = 9999,
+};
+
+static const double powers[EXACT_POWERS + 1] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9,
+	1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+struct decimal {
+	uint64_t mantissa;
+	int exponent;
+	int digits; /* of the mantissa, without leading zeros */
+	bool any;
+};
+
+static bool is_digit(const char *at, const char *end)
+{
+	return at < end && (unsigned char)(*at - '0') <= 9;
+}
+
+/* Digits before or behind the point; those that do not fit only move the point. */
+static const char *take_digits(
+	const char *at, const char *end, struct decimal *decimal, bool fraction)
+{
+	for (; is_digit(at, end); at++) {
+		decimal->any = true;
+		if (decimal->digits < MANTISSA_DIGITS) {
+			decimal->mantissa = decimal->mantissa * 10 + (uint64_t)(*at - '0');
+			decimal->digits += decimal->mantissa != 0;
+			decimal->exponent -= fraction;
+		} else {
+			decimal->exponent += !fraction;
+		}
+	}
+	return at;
+}
+
+/* "e-3"; NULL when there are no digits behind the e. */
+static const char *take_exponent(const char *at, const char *end, struct decimal *decimal)
+{
+	int exponent = 0;
+	bool negative = false;
+	at++;
+	if (at < end && (*at == '+' || *at == '-')) {
+		negative = *at == '-';
+		at++;
+	}
+	if (!is_digit(at, end)) {
+		return NULL;
+	}
+	for (; is_digit(at, end); at++) {
+		exponent = exponent < EXPONENT_MAX ? exponent * 10 + (*at - '0') : EXPONENT_MAX;
+	}
+	decimal->exponent += negative ? -exponent : exponent;
+	return at;
+}
+
+/* 10^n by squaring in the widest type there is: a few roundings of its last bits. */
+static long double power_of_ten(int n)
+{
+	long double result = 1, square = 10;
+	for (; n > 0; n >>= 1) {
+		if (n & 1) {
+			result *= square;
+		}
+		square *= square;
+	}
+	return result;
+}
+
+static double decimal_value(const struct decimal *decimal)
+{
+	int exponent = decimal->exponent;
+	if (decimal->mantissa == 0) {
+		return 0;
+	}
+	if (decimal->mantissa <= UINT64_C(1) << 53 && exponent >= -EXACT_POWERS &&
+		exponent <= EXACT_POWERS) {
+		double value = (double)decimal->mantissa;
+		return exponent < 0 ? value / powers[-exponent] : value * powers[exponent];
+	}
+	long double value = (long double)decimal->mantissa;
+	return (double)(exponent < 0 ? value / power_of_ten(-exponent)
+				     : value * power_of_ten(exponent));
+}
+
+bool statsd_number(const char **at, const char *end, double *ret)
+{
+	struct decimal decimal = {0};
+	const char *p = *at;
+	bool negative = p < end && *p == '-';
+	if (p < end && (*p == '-' || *p == '+')) {
+		p++;
+	}
+	p = take_digits(p, end, &decimal, false);
+	if (p < end && *p == '.') {
+		p = take_digits(p + 1, end, &decimal, true);
+	}
+	if (!decimal.any) {
+		return false;
+	}
+	if (p < end && (*p == 'e' || *p == 'E')) {
+		p = take_exponent(p, end, &decimal);
+		if (!p) {
+			return false;
+		}
+	}
+	double value = decimal_value(&decimal);
+	if (!isfinite(value)) {
+		return false;
+	}
+	*ret = negative ? -value : value;
+	*at = p;
+	return true;
+}

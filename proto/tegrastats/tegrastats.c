@@ -1,0 +1,229 @@
+/* One line of tegrastats, word by word: a keyword's rule, a temperature, or a name with a value
+ * behind it; what fits nothing is counted and costs only itself. Order and releases don't matter.
+ * What is said by form alone ("word 12", "word 3/4") only counts when something that nobody but
+ * tegrastats prints is in the line too, else any log message would give engines and rails. */
+#include "proto/tegrastats/tegrastats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/tegrastats/keyword.h"
+#include "proto/tegrastats/value.h"
+
+/* The first of a name keeps it, the second becomes NAME#2. `names` are `count` structs of `stride`
+ * bytes that begin with their name. */
+static void name_uniquely(
+	const char *names, size_t count, size_t stride, struct scan word, char *ret)
+{
+	scan_copy(word, ret, TEGRASTATS_NAME);
+	size_t length = strlen(ret), same = 1;
+	for (size_t i = 0; i < count; i++) {
+		const char *other = names + i * stride;
+		if (strncmp(other, ret, length) == 0 &&
+			(other[length] == '\0' || other[length] == '#')) {
+			same++;
+		}
+	}
+	if (same > 1) {
+		char suffix[24];
+		int size = snprintf(suffix, sizeof(suffix), "#%zu", same);
+		if (length > TEGRASTATS_NAME - 1 - (size_t)size) {
+			length = TEGRASTATS_NAME - 1 - (size_t)size;
+		}
+		memcpy(ret + length, suffix, (size_t)size + 1);
+	}
+}
+
+static bool take_temp(struct tegrastats_parser *p, struct scan word)
+{
+	struct tegrastats *stats = p->stats;
+	struct tegrastats_temp temp;
+	struct scan name;
+	if (word.end[-1] != 'C' || !scan_name(&word, &name) || !scan_literal(&word, "@") ||
+		!tegrastats_read_temp(word, &temp) || stats->temps == TEGRASTATS_TEMPS) {
+		return false;
+	}
+	name_uniquely(stats->temp[0].name, stats->temps, sizeof(temp), name, temp.name);
+	stats->temp[stats->temps++] = temp;
+	return true;
+}
+
+static bool starts_with_any(struct scan name, const char *const *starts)
+{
+	for (; *starts != NULL; starts++) {
+		if (scan_starts(name, *starts)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A number alone behind the name of a rail is what is left of a torn "281/300", not a clock. */
+static bool is_rail_name(struct scan name)
+{
+	static const char *const rails[] = {"VDD", "VIN", "POM_", "NC", "CPU", "GPU", "SOC", "CV",
+		"SYS5V", "cpu", "gpu", "soc", NULL};
+	return starts_with_any(name, rails);
+}
+
+static bool is_engine_name(struct scan name)
+{
+	static const char *const engines[] = {"EMC", "GR3D", "VIC", "APE", "AVP", "VDE", "MSENC",
+		"NVENC", "NVDEC", "NVJPG", "NVDLA", "OFA", "PVA", NULL};
+	return starts_with_any(name, engines);
+}
+
+static bool take_rail(struct tegrastats_parser *p, struct scan name, struct scan value)
+{
+	struct tegrastats *stats = p->stats;
+	struct tegrastats_rail rail;
+	bool unit;
+	if (!tegrastats_read_power(value, &rail, &unit) || stats->rails == TEGRASTATS_RAILS) {
+		return false;
+	}
+	name_uniquely(stats->rail[0].name, stats->rails, sizeof(rail), name, rail.name);
+	stats->rail[stats->rails++] = rail;
+	p->known = p->known || unit;
+	return true;
+}
+
+static int64_t highest(const struct tegrastats_reading *reading)
+{
+	int64_t value = TEGRASTATS_NONE;
+	for (size_t i = 0; i < reading->freqs; i++) {
+		value = reading->freq_mhz[i] > value ? reading->freq_mhz[i] : value;
+	}
+	return value;
+}
+
+static bool set_gpu(bool *has, int64_t *load, int64_t *freq, size_t *freqs,
+	const struct tegrastats_reading *reading)
+{
+	if (*has) {
+		return false;
+	}
+	*has = true;
+	*load = reading->load_percent;
+	memcpy(freq, reading->freq_mhz, sizeof(reading->freq_mhz));
+	*freqs = reading->freqs;
+	return true;
+}
+
+static bool add_engine(
+	struct tegrastats *stats, struct scan name, const struct tegrastats_reading *reading)
+{
+	if (scan_is(name, "GR3D")) {
+		return set_gpu(&stats->has_gpu, &stats->gpu_load_percent, stats->gpu_freq_mhz,
+			&stats->gpu_freqs, reading);
+	}
+	if (scan_is(name, "GR3D2")) {
+		return set_gpu(&stats->has_gpu2, &stats->gpu2_load_percent, stats->gpu2_freq_mhz,
+			&stats->gpu2_freqs, reading);
+	}
+	if (scan_is(name, "EMC")) {
+		if (stats->has_emc) {
+			return false;
+		}
+		stats->has_emc = true;
+		stats->emc_load_percent = reading->load_percent;
+		stats->emc_freq_mhz = highest(reading);
+		return true;
+	}
+	if (stats->engines == TEGRASTATS_ENGINES) {
+		return false;
+	}
+	struct tegrastats_engine *engine = &stats->engine[stats->engines];
+	name_uniquely(stats->engine[0].name, stats->engines, sizeof(*engine), name, engine->name);
+	engine->on = !reading->off;
+	engine->load_percent = reading->load_percent;
+	engine->freq_mhz = highest(reading);
+	stats->engines++;
+	return true;
+}
+
+/* A name and the word behind it: a rail or an engine. */
+static bool take_named(struct tegrastats_parser *p, struct scan name, struct scan *rest)
+{
+	struct tegrastats_reading reading;
+	struct scan next = *rest, value;
+	if (!scan_word(&next, &value)) {
+		return false;
+	}
+	if (take_rail(p, name, value)) {
+		*rest = next;
+		return true;
+	}
+	if (name.end - name.at > 5 && memcmp(name.end - 5, "_FREQ", 5) == 0) {
+		name.end -= 5;
+	}
+	if (!tegrastats_read_engine(value, &reading) || (reading.bare && is_rail_name(name)) ||
+		!add_engine(p->stats, name, &reading)) {
+		return false;
+	}
+	if (reading.too_much) {
+		tegrastats_add_unknown(p->stats, value);
+	}
+	p->known = p->known || is_engine_name(name) || scan_has(value, '@');
+	*rest = next;
+	return true;
+}
+
+static void take_token(struct tegrastats_parser *p)
+{
+	struct scan rest = p->rest, word, name;
+	if (!scan_word(&rest, &word)) {
+		p->rest.at = p->rest.end;
+		return;
+	}
+	const struct tegrastats_keyword *keyword = tegrastats_find_keyword(word);
+	struct scan tail = word;
+	if ((keyword != NULL && keyword->take(p, &rest)) ||
+		tegrastats_take_timestamp(p, word, &rest) || take_temp(p, word)) {
+		p->known = true;
+	} else if (p->finished ||
+		   !((keyword == NULL || keyword->also_rail) && scan_name(&tail, &name) &&
+			   tail.at == tail.end && take_named(p, name, &rest))) {
+		tegrastats_add_unknown(p->stats, word);
+	}
+	p->rest.at = p->finished ? p->rest.end : rest.at;
+}
+
+static void set_not_told(struct tegrastats *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	int64_t *const numbers[] = {&ret->ram_used_mb, &ret->ram_total_mb, &ret->lfb_blocks,
+		&ret->lfb_block_kb, &ret->swap_used_mb, &ret->swap_total_mb, &ret->swap_cached_mb,
+		&ret->iram_used_kb, &ret->iram_total_kb, &ret->iram_lfb_kb, &ret->emc_load_percent,
+		&ret->emc_freq_mhz, &ret->gpu_load_percent, &ret->gpu2_load_percent,
+		&ret->mts_fg_percent, &ret->mts_bg_percent, &ret->edp_limit_mhz};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		*numbers[i] = TEGRASTATS_NONE;
+	}
+}
+
+int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret)
+{
+	struct scan whole = {line, line + length}, word;
+	set_not_told(ret);
+	if (length > TEGRASTATS_LINE) {
+		/* The word at the cut may be half a number. */
+		whole.end = line + TEGRASTATS_LINE;
+		bool torn = (unsigned char)*whole.end > ' ';
+		while (torn && whole.end > whole.at && (unsigned char)whole.end[-1] > ' ') {
+			whole.end--;
+		}
+	}
+	struct tegrastats_parser p = {.stats = ret, .rest = whole};
+	while (p.rest.at < p.rest.end) {
+		take_token(&p);
+	}
+	if (p.known) {
+		return 0;
+	}
+	set_not_told(ret);
+	while (scan_word(&whole, &word)) {
+		tegrastats_add_unknown(ret, word);
+	}
+	return -EBADMSG;
+}
