@@ -1,0 +1,74 @@
+/* text.c: appends to bounded strings without ever splitting a character. */
+#include "proto/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct text text_in(char *data, size_t size)
+{
+	data[0] = '\0';
+	return (struct text){.data = data, .size = size};
+}
+
+/* Drops the bytes of a character that was cut at the end. */
+static void drop_partial(struct text *text)
+{
+	size_t start = text->length, limit = start > 3 ? start - 3 : 0;
+	while (start > limit && ((unsigned char)text->data[start - 1] & 0xc0) == 0x80) {
+		start--;
+	}
+	unsigned char lead = start > 0 ? (unsigned char)text->data[start - 1] : 0;
+	size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
+	if (wanted > text->length - (start - 1)) {
+		text->length = start - 1;
+		text->data[text->length] = '\0';
+	}
+}
+
+void text_vadd(struct text *text, const char *format, va_list ap)
+{
+	size_t room = text->size - text->length;
+	if (text->truncated) {
+		return;
+	}
+	int length = vsnprintf(text->data + text->length, room, format, ap);
+	if (length < 0) {
+		text->data[text->length] = '\0';
+	} else if ((size_t)length < room) {
+		text->length += (size_t)length;
+	} else {
+		text->length = text->size - 1;
+		text->truncated = true;
+		drop_partial(text);
+	}
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	text_vadd(text, format, ap);
+	va_end(ap);
+}
+
+void text_join(struct text *text, const char *separator, const char *format, ...)
+{
+	if (text->length > 0) {
+		text_add(text, "%s", separator);
+	}
+	va_list ap;
+	va_start(ap, format);
+	text_vadd(text, format, ap);
+	va_end(ap);
+}
+
+bool text_starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+bool text_ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), wanted = strlen(end);
+	return length >= wanted && memcmp(text + length - wanted, end, wanted) == 0;
+}

@@ -1,0 +1,31 @@
+/*
+ * text: a string that grows in a buffer of the caller's, and small questions about strings. What
+ * does not fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated.
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text {
+	char *data;
+	size_t size;   /* of the buffer, at least 1 */
+	size_t length; /* without the NUL, below size */
+	bool truncated;
+};
+
+/* An empty text in an array (not in a pointer). */
+#define TEXT_IN(array) text_in((array), sizeof(array))
+struct text text_in(char *data, size_t size);
+
+__attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
+__attribute__((format(printf, 2, 0))) void text_vadd(
+	struct text *text, const char *format, va_list ap);
+
+/* The separator, unless the text is still empty, and then what the format says. */
+__attribute__((format(printf, 3, 4))) void text_join(
+	struct text *text, const char *separator, const char *format, ...);
+
+bool text_starts_with(const char *text, const char *start);
+bool text_ends_with(const char *text, const char *end);
