@@ -87,7 +87,7 @@ START_TEST(shipped_file_documents_every_key_at_its_default)
 	char copy[32768];
 	memcpy(copy, all, sizeof(copy));
 	for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
-		own_rules = own_rules || strstr(line, "A rule of your own");
+		own_rules = own_rules || strstr(line, "Rules of your own");
 		own_rules = own_rules && strcmp(line, "[mqtt]") != 0;
 		bool commented = line[0] == '#' && line[1] && line[1] != ' ';
 		const char *pair = commented ? line + 1 : line;

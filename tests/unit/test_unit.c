@@ -1,4 +1,4 @@
-/* The quanta of history against what sensors resolve: the table of PRECISION in edgeprofd(8). */
+/* The quanta of history against what sensors resolve: the table of PRECISION in edgeprof-metrics(7). */
 #include "daemon/core/metrics/unit.h"
 
 #include <check.h>

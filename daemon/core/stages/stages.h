@@ -37,7 +37,7 @@ enum {
 
 #define STAGE_RSS_GROWTH_LIMIT (INT64_C(10) << 20) /* acceptance.md, G2.3 */
 
-/* Its metric, see edgeprofd(8); alerts know it by this name. */
+/* Its metric, see edgeprof-metrics(7); alerts know it by this name. */
 #define STAGE_GROWTH_METRIC "growth_over_limit"
 
 /* What stages may take; several share one. limit 0 = no limit. */
