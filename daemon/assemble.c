@@ -8,6 +8,7 @@
 
 #include "daemon/collect/process/procfs.h"
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/archive/archive.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/core/stages/app_stages.h"
 #include "daemon/host/facts.h"

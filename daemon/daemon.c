@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/status/recordings.h"
 #include "daemon/core/timeline/past.h"
 #include "daemon/host/notify.h"
 #include "daemon/host/rundir.h"

@@ -9,6 +9,13 @@
 
 #include "daemon/collect/sched/scheduler.h"
 #include "daemon/config/config.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/broker_status.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/status/modes.h"
+#include "daemon/core/status/persist_status.h"
 #include "daemon/daemon.h"
 #include "daemon/host/clock.h"
 #include "daemon/host/loopwatch.h"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/config/keys.h"
+#include "daemon/core/apps/values.h"
 #include "daemon/core/archive/account.h"
 #include "daemon/publish/mqtt/check.h"
 #include "daemon/util/seam.h"

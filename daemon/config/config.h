@@ -6,9 +6,12 @@
 
 #include "daemon/collect/sched/adaptive.h"
 #include "daemon/collect/sched/collector.h"
+#include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/advice.h"
 #include "daemon/core/apps/settings.h"
 #include "daemon/core/core.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/processes.h"
 #include "daemon/publish/mqtt/mqtt.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/util/log.h"

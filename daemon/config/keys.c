@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/archive/archive.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/parse.h"
 

@@ -1,5 +1,6 @@
 /* The keys of [recorder]. */
 #include "daemon/config/keys.h"
+#include "daemon/core/status/recordings.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -9,6 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

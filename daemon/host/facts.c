@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "daemon/core/status/facts.h"
 #include "daemon/util/seam.h"
 
 /* Replaces what is not printable ASCII or UTF-8 lead/continuation bytes, cuts at the first NUL or

@@ -2,6 +2,7 @@
  * callbacks inside its poll step, so the hooks around that step alone would not see them. */
 #include "daemon/host/loopwatch.h"
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/seam.h"
 
 static void after_turn(uv_check_t *check)
@@ -18,7 +19,7 @@ static void after_turn(uv_check_t *check)
 		return; /* the start: nobody waits for an answer yet */
 	}
 	uint32_t busy = busy_us < UINT32_MAX ? (uint32_t)busy_us : UINT32_MAX;
-	loop_turns_add(&watch->counters->turns, busy, now_ns);
+	loop_load_add(&watch->counters->load, busy, now_ns);
 	if (busy > watch->counters->loop_lag_max_us) {
 		watch->counters->loop_lag_max_us = busy;
 	}

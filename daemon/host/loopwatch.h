@@ -11,7 +11,7 @@ struct loopwatch {
 	uint64_t turn_ns, idle_ns; /* end of the last turn; idle time until then */
 };
 
-/* Counts wakeups, adds to counters->turns and keeps counters->loop_lag_max_us (whoever samples it
+/* Counts wakeups, adds to counters->load and keeps counters->loop_lag_max_us (whoever samples it
  * sets it to 0). Does not keep the loop alive. Call before the loop runs. */
 void loopwatch_open(uv_loop_t *loop, struct counters *counters, struct loopwatch *watch);
 void loopwatch_close(struct loopwatch *watch);

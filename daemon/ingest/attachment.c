@@ -12,7 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/core/metrics/processes.h"
 #include "daemon/core/runs/save.h"
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/share.h"
 #include "daemon/util/seam.h"
 
@@ -174,7 +176,7 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 	attachment->account->mapping_bytes -= attachment->size;
 	ingest->mapped_bytes -= attachment->size;
-	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
+	limit_use(&ingest->core->counters->limits[LIMIT_MAPPINGS], ingest->mapped_bytes);
 	attachment_withdraw_advice(attachment);
 	ring_destroy(attachment->ring);
 	munmap(attachment->map, attachment->size);
@@ -310,10 +312,10 @@ static void link_up(struct attachment *attachment, struct connection *connection
 	ingest->attachments = attachment;
 	attachment->account->mapping_bytes += attachment->size;
 	ingest->mapped_bytes += attachment->size;
-	capped_use(&ingest->core->counters->capped[CAPPED_MAPPINGS], ingest->mapped_bytes);
+	limit_use(&ingest->core->counters->limits[LIMIT_MAPPINGS], ingest->mapped_bytes);
 	ingest->core->counters->attaches++;
-	refusals_forget(&ingest->core->counters->refusals, attachment->process->app->name,
-		attachment->peer.uid);
+	rejected_attaches_forget(&ingest->core->counters->rejected_attaches,
+		attachment->process->app->name, attachment->peer.uid);
 	if (attachment->peer.pid > 0) {
 		struct watch watch = {.kind = WATCH_APP,
 			.pid = attachment->peer.pid,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/core/runs/save.h"
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
@@ -59,7 +60,8 @@ void ingest_refuse(
 		"%s (pid %d, uid %u): %s", app ? name : "a process", (int)peer->pid,
 		(unsigned)peer->uid, reason);
 	/* Clients try again each second: only what is new is told. */
-	if (refusals_add(&counters->refusals, name, peer->uid, peer->pid, reason, now_ns) &&
+	if (rejected_attaches_add(
+		    &counters->rejected_attaches, name, peer->uid, peer->pid, reason, now_ns) &&
 		apps_may_tell(ingest->core->apps, peer->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(ingest->core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
 			"refused (pid %d, uid %u): %s", (int)peer->pid, (unsigned)peer->uid,
@@ -331,7 +333,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	if (ingest->options.max_mapping_bytes == 0) {
 		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
 	}
-	core->counters->capped[CAPPED_MAPPINGS].limit = ingest->options.max_mapping_bytes;
+	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
 	ingest->listener.fd = -1;
 	int r = apps_observe_displace(core->apps, attachments_displace, ingest);
 	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);

@@ -2,6 +2,7 @@
  * attachment.c (mappings and the processes behind them). */
 #pragma once
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/ingest/hello.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/listener.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/history/history.h"
 #include "daemon/persist/past.h"
 #include "daemon/persist/private.h"
 #include "daemon/persist/statedir.h"

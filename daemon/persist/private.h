@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/core/archive/account.h"
+#include "daemon/core/status/persist_status.h"
 #include "daemon/persist/archive_file.h"
 #include "daemon/persist/persist.h"
 

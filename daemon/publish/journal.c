@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

@@ -2,6 +2,7 @@
  * (what starts one). */
 #pragma once
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/recording_file.h"
 

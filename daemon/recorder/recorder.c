@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/core/apps/app_events.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
 #include "daemon/util/seam.h"

@@ -9,6 +9,10 @@
 
 #include "daemon/varlink/server/server.h"
 
+struct record_memory;
+struct recorder;
+struct recording;
+
 enum recorder_trigger { RECORDER_ALERTS = 1, RECORDER_MISSES = 2, RECORDER_HANGS = 4 };
 
 struct recorder_options {
@@ -17,8 +21,6 @@ struct recorder_options {
 	uint64_t keep;		       /* files; 0 = none are made */
 	unsigned triggers;	       /* enum recorder_trigger */
 };
-
-struct recorder;
 
 /* dir: files go to DIR/recordings; it must be there when the first is made. memory: of
  * record_memory, outlives the process. announce: a recording is there; on the loop's thread.

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/report/report.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/report_file.h"
 #include "daemon/util/seam.h"
 

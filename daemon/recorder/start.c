@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "daemon/core/apps/app_events.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
 #include "daemon/util/seam.h"
 
 enum { ANSWER_S = 15 /* for the daemon to answer its own thread */ };

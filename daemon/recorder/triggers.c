@@ -1,5 +1,6 @@
 /* What starts a recording by itself. Alerts come as transitions; missed deadlines and hangs are
  * looked at once an interval, at the commit of the source `stages`. */
+#include "daemon/core/alerts/alerts.h"
 #include "daemon/recorder/private.h"
 
 #include <inttypes.h>

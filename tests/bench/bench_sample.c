@@ -19,6 +19,12 @@
 
 #include "daemon/collect/sched/registry.h"
 #include "daemon/collect/sched/scheduler.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/modes.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

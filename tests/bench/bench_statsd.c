@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "proto/statsd/statsd.h"

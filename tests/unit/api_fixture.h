@@ -22,7 +22,19 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/broker_status.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/seam.h"

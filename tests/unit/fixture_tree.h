@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "daemon/collect/sched/collector.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/throttle.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/timeline/timeline.h"
 #include "tests/unit/tree.h"
 
 /* One collector over a tree. */

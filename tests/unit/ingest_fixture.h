@@ -20,6 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"

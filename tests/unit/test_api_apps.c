@@ -260,10 +260,12 @@ END_TEST
 
 START_TEST(apps_say_why_a_process_was_refused)
 {
-	struct refusals *refusals = &f.counters.refusals;
-	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
-	refusals_add(refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
-	refusals_add(refusals, "", getuid(), 0, "no hello within 5 s", f.now_ns);
+	struct rejected_attaches *refusals = &f.counters.rejected_attaches;
+	rejected_attaches_add(
+		refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	rejected_attaches_add(
+		refusals, "mic", getuid(), 99, "it is in another time namespace", f.now_ns);
+	rejected_attaches_add(refusals, "", getuid(), 0, "no hello within 5 s", f.now_ns);
 	cJSON *reply = ask("ListApps", NULL);
 	const cJSON *row = item_of(reply, "refused", "app", "mic");
 	ck_assert_str_eq(string(row, "reason"), "it is in another time namespace");

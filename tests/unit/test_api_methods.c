@@ -1,5 +1,7 @@
 /* Methods on a core of literals, over a real socket; every reply against the description. */
 #include "api_apps_fixture.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/modes.h"
 
 START_TEST(get_info_tells_interfaces)
 {

@@ -6,8 +6,13 @@
 
 #include "alloc_seam.h"
 #include "apps_fixture.h"
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/stages/app_stages.h"
+#include "daemon/core/status/facts.h"
 
 static struct wallclock wall;
 static struct facts facts;

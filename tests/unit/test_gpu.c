@@ -5,6 +5,7 @@
 #include "daemon/collect/board/gpu_load.h"
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/sched/collector.h"
+#include "daemon/core/status/modes.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"

@@ -1,5 +1,6 @@
 /* An instrumented process from its hello to its end, with real sockets, real processes and a real
  * loop; and who the daemon takes it for. */
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "tests/unit/ingest_fixture.h"

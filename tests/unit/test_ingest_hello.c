@@ -1,4 +1,5 @@
 /* Who may attach: what is refused, with which reason, and how places are shared. */
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/hello.h"
 #include "daemon/ingest/share.h"
 #include "tests/unit/ingest_fixture.h"
@@ -116,7 +117,9 @@ START_TEST(rubbish_is_refused_with_the_reason)
 		ck_assert_msg(strstr(counters.attach_refused_reason, reasons[i]), "%d: %s", i,
 			counters.attach_refused_reason);
 		ck_assert_ptr_nonnull(strstr(
-			counters.refusals.entry[counters.refusals.count - 1].reason, reasons[i]));
+			counters.rejected_attaches.entry[counters.rejected_attaches.count - 1]
+				.reason,
+			reasons[i]));
 		uv_run(&loop, UV_RUN_NOWAIT);
 		char byte;
 		ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* closed, and no answer */
@@ -292,8 +295,8 @@ START_TEST(one_uid_gets_half_of_what_is_free)
 	run_until(&counters.attaches_refused, 3);
 	ck_assert_uint_eq(counters.attaches, 3); /* 3 of 6 mappings, 4 of 8 connections */
 	bool room = false, connections = false;
-	for (size_t i = 0; i < counters.refusals.count; i++) {
-		const char *reason = counters.refusals.entry[i].reason;
+	for (size_t i = 0; i < counters.rejected_attaches.count; i++) {
+		const char *reason = counters.rejected_attaches.entry[i].reason;
 		room = room || strstr(reason, "no room");
 		connections = connections || strstr(reason, "too many connections");
 	}

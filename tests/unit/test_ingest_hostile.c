@@ -1,4 +1,5 @@
 /* Processes that write what they like into their mappings, or too much of it. */
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ingest_fixture.h"
 
@@ -244,7 +245,7 @@ START_TEST(a_storm_of_attach_requests_leaves_neither_descriptors_nor_a_flood)
 	ck_assert_uint_le(open_fds(), before);
 	ck_assert_uint_le(timeline_last_serial(core.timeline), told + 100);
 	ck_assert_uint_gt(apps_untold(core.apps), 2800);
-	ck_assert_uint_le(counters.refusals.count, REFUSALS_MAX);
+	ck_assert_uint_le(counters.rejected_attaches.count, REJECTED_ATTACHES_MAX);
 }
 END_TEST
 

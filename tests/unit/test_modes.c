@@ -4,6 +4,7 @@
 
 #include "daemon/collect/board/modes_text.h"
 #include "daemon/collect/sched/collector.h"
+#include "daemon/core/status/modes.h"
 #include "tests/unit/fixture_tree.h"
 #include "tests/unit/shared.h"
 

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <sys/mman.h>
 
+#include "daemon/core/status/broker_status.h"
 #include "daemon/publish/mqtt/link.h"
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"

@@ -1,4 +1,5 @@
 /* Two clients with one id at a real mosquitto. */
+#include "daemon/core/status/broker_status.h"
 #include "daemon/publish/mqtt/link.h"
 #include "daemon/publish/mqtt/mqtt.h"
 #include "tests/unit/fake_core.h"

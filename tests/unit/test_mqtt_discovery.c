@@ -1,5 +1,6 @@
 /* When Home Assistant is told, against a real mosquitto: news in time, never more often than
  * agreed, and births once however many come. */
+#include "daemon/core/status/broker_status.h"
 #include "daemon/publish/mqtt/mqtt.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/fake_core.h"

@@ -4,6 +4,7 @@
 
 #include "daemon/collect/lib/integral.h"
 #include "daemon/collect/sched/collector.h"
+#include "daemon/core/status/modes.h"
 #include "daemon/util/seam.h"
 #include "tests/unit/alloc_seam.h"
 #include "tests/unit/fixture_tree.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/status/broker_status.h"
 #include "tests/unit/alloc_seam.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/statsd/apps.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/log.h"
@@ -209,10 +211,11 @@ START_TEST(a_name_of_another_user_is_refused_and_told_once)
 		ck_assert_uint_eq(take(&other, "infer:1|ms|#app:cam", T + (uint64_t)i), 0);
 	}
 	ck_assert_uint_eq(counters.statsd_refused, 100);
-	ck_assert_uint_eq(counters.refusals.count, 1);
-	ck_assert_str_eq(counters.refusals.entry[0].app, "cam");
-	ck_assert_uint_eq(counters.refusals.entry[0].uid, 1001);
-	ck_assert_str_eq(counters.refusals.entry[0].reason, "another user's app has this name");
+	ck_assert_uint_eq(counters.rejected_attaches.count, 1);
+	ck_assert_str_eq(counters.rejected_attaches.entry[0].app, "cam");
+	ck_assert_uint_eq(counters.rejected_attaches.entry[0].uid, 1001);
+	ck_assert_str_eq(
+		counters.rejected_attaches.entry[0].reason, "another user's app has this name");
 	ck_assert_uint_eq(timeline_last_serial(core.timeline), serial + 1);
 	ck_assert_uint_eq(apps_find(core.apps, "cam")->stages, 0);
 	/* its owner may, beside the process that is attached */

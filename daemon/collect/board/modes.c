@@ -11,6 +11,8 @@
 
 #include "daemon/collect/board/modes_text.h"
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/core/status/modes.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/seam.h"
 
 enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/metrics/sources.h"
 #include "daemon/util/root.h"
 
 enum { COLLECTOR_KEYS = 8, BACKGROUND_MAX = 2 };

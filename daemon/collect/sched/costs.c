@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/core/metrics/metrics.h"
 #include "daemon/util/seam.h"
 
 struct cost {

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "daemon/collect/sched/entry_private.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

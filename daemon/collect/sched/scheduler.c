@@ -11,6 +11,9 @@
 #include "daemon/collect/sched/adaptive.h"
 #include "daemon/collect/sched/entry.h"
 #include "daemon/collect/sched/worker.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 

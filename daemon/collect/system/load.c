@@ -8,6 +8,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/text.h"
+#include "daemon/core/metrics/metrics.h"
 #include "daemon/util/seam.h"
 
 struct load_state {

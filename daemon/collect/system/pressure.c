@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/core/metrics/metrics.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/seam.h"
 

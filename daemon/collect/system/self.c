@@ -11,6 +11,12 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/text.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/status/broker_status.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/persist_status.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/seam.h"
 
 /* Lines of proc/self/status. */
@@ -242,7 +248,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	}
 	set_rates(self, core->counters, now_ns);
 	set_pool(ctx, self);
-	capped_look(core);
+	limits_sample(core);
 	metric_set(self->other[METRIC_COUNT], (double)metrics_count(core->metrics));
 	metric_set(self->other[METRICS_REFUSED], (double)metrics_refused(core->metrics));
 	set_persistence(core, self);

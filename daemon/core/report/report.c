@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/report/report_text.h"
 #include "daemon/util/seam.h"
 

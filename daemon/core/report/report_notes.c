@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/metrics/processes.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/report/report_text.h"
+#include "daemon/core/status/facts.h"
 
 struct section {
 	struct report *report;

@@ -1,12 +1,13 @@
-/* How the history on disk fares: written by the wiring on the loop, read by api and the self
- * collector. Zeroed = off. */
+/* persist_status.h: holds the state of the history on disk; written by persist on the loop. Zeroed
+ * = off. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum persist_state {
 	PERSIST_OFF,
-	PERSIST_STARTING, /* the file is being made or read */
+	PERSIST_STARTING, /* the file is being created or read */
 	PERSIST_OK,
 	PERSIST_PAUSED,	  /* the day's bytes are used up */
 	PERSIST_DEGRADED, /* in memory only; tried again */
@@ -25,10 +26,15 @@ struct persist_status {
 	uint64_t loss_ns;		     /* what a power cut can cost */
 };
 
-const char *persist_state_name(enum persist_state state); /* off starting ok paused … */
+static inline const char *persist_state_name(enum persist_state state)
+{
+	static const char *const names[] = {
+		"off", "starting", "ok", "paused", "degraded", "stuck", "impaired"};
+	return names[state];
+}
 
 /* True, in `degraded` of GetStatus, while nothing would survive a power cut. */
-static inline _Bool persist_is_degraded(const struct persist_status *status)
+static inline bool persist_is_degraded(const struct persist_status *status)
 {
 	return status->state == PERSIST_PAUSED || status->state == PERSIST_DEGRADED ||
 	       status->state == PERSIST_STUCK;

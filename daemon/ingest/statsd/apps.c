@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/ingest/share.h"
 #include "daemon/ingest/statsd/names.h"
 #include "daemon/util/seam.h"
@@ -116,8 +117,8 @@ static void refuse(struct statsd_apps *apps, const char *name, const struct stat
 	struct statsd_claim *claim = &apps->refused[apps->refused_next++ % STATSD_REFUSED_MAX];
 	*claim = (struct statsd_claim){.uid = sender->uid, .until_ns = now_ns + SECOND_NS};
 	snprintf(claim->name, sizeof(claim->name), "%s", name);
-	if (refusals_add(
-		    &core->counters->refusals, name, sender->uid, sender->pid, reason, now_ns) &&
+	if (rejected_attaches_add(&core->counters->rejected_attaches, name, sender->uid,
+		    sender->pid, reason, now_ns) &&
 		apps_may_tell(core->apps, sender->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
 			"datagrams refused (pid %d, uid %u): %s", (int)sender->pid,
@@ -192,7 +193,7 @@ static struct statsd_app *add_app(struct statsd_apps *apps, const char *name,
 	snprintf(app->name, sizeof(app->name), "%s", name);
 	app->uid = sender->uid;
 	apps->app[apps->count++] = app;
-	refusals_forget(&apps->core->counters->refusals, name, sender->uid);
+	rejected_attaches_forget(&apps->core->counters->rejected_attaches, name, sender->uid);
 	return app;
 }
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "proto/statsd/statsd.h"
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/seam.h"
 

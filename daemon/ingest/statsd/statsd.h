@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 
 struct statsd;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/metrics/metrics.h"
 #include "daemon/publish/mqtt/mqtt.h"
 #include "daemon/publish/mqtt/secret.h"
 

@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/status/broker_status.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/publish/mqtt/check.h"
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/publish/payload/payload.h"
@@ -39,9 +46,9 @@ static void update_counts(struct mqtt *mqtt)
 {
 	struct broker_status *broker = mqtt->core->broker;
 	struct outbox_counts counts = outbox_count(mqtt->outbox);
-	struct capped *queue = &mqtt->core->counters->capped[CAPPED_MQTT];
-	queue->limit = mqtt->outbox->max_messages;
-	capped_use(queue, counts.messages);
+	struct limit *queue = &mqtt->core->counters->limits[LIMIT_MQTT];
+	queue->max = mqtt->outbox->max_messages;
+	limit_use(queue, counts.messages);
 	broker->queued = (uint32_t)counts.messages;
 	broker->delivered = counts.delivered;
 	broker->dropped = counts.dropped_summaries;
@@ -132,7 +139,7 @@ static void end(struct mqtt *mqtt)
 	mqtt->core->broker->state = BROKER_OFF;
 	mqtt->core->broker->reason[0] = '\0';
 	mqtt->core->broker->queued = 0;
-	mqtt->core->counters->capped[CAPPED_MQTT].limit = 0;
+	mqtt->core->counters->limits[LIMIT_MQTT].max = 0;
 	mqtt->core->broker->since_ns = seam()->now_ns();
 	close_handles(mqtt);
 }

@@ -12,6 +12,7 @@
 #include "proto/tls_mode.h"
 
 struct mqtt;
+struct recording;
 
 struct mqtt_options {
 	bool enabled;

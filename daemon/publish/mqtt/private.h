@@ -8,6 +8,8 @@
 #include "daemon/publish/payload/stage_pass.h"
 #include "daemon/publish/payload/topics.h"
 
+struct alert_transition;
+
 /* Home Assistant's; mqtt_discovery.c. */
 struct mqtt_discovery {
 	bool on;

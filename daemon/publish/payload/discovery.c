@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/status/facts.h"
 #include "daemon/publish/payload/payload.h"
 #include "proto/varlink.h"
 

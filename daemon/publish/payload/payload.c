@@ -10,6 +10,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/status/recordings.h"
 #include "daemon/util/seam.h"
 #include "proto/varlink.h"
 

@@ -11,6 +11,14 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/metrics/unit.h"
+#include "proto/name.h"
+
+struct alert;
+struct alert_transition;
+struct app;
+struct recording;
+struct stage;
 
 enum {
 	PAYLOAD_SUMMARY_KEYS = 512, /* further metrics are counted in "left_out" */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/publish/payload/payload.h"
 #include "daemon/util/seam.h"
 

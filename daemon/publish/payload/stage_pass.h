@@ -10,6 +10,9 @@
 
 #include "daemon/core/core.h"
 
+struct app;
+struct stage;
+
 enum { STAGE_PASS_SEEN = 512 };
 
 struct stage_pass {

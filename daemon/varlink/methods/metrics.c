@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/metrics/metrics.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"

@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/apps/runs.h"
 #include "daemon/varlink/server/state.h"

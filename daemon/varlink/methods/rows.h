@@ -6,8 +6,15 @@
 
 #include "daemon/core/core.h"
 
+struct alert;
 struct api;
+struct app;
 struct json;
+struct metric;
+struct pulse;
+struct source;
+struct stage;
+struct timeline_entry;
 
 /* Wall time of a monotonic one, µs. */
 int64_t row_time_us(const struct core *core, uint64_t t_ns);
@@ -23,10 +30,8 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 void row_event(struct json *out, const struct core *core, const struct timeline_entry *entry);
 /* The field "attributes" of a stage that has some. */
 void row_attributes(struct json *out, const struct stage *stage);
-struct app;
 /* name: of the field; NULL = an item of a list. */
 void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name);
-struct pulse;
 /* The field "fps" of a stream of the app. When it is not of now, null with its reason, and what it
  * was last: fps_reason, last_fps, idle_ms. */
 void row_rate(struct json *out, const struct app *app, const struct pulse *pulse, double fps,

@@ -2,7 +2,16 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/status/persist_status.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/state.h"
@@ -139,10 +148,10 @@ static void degraded_fields(struct json *out, const struct degraded *degraded)
 	json_close(out, ']');
 }
 
-static void turn_fields(struct json *out, struct loop_turns *turns, uint64_t now_ns)
+static void loop_fields(struct json *out, struct loop_load *load, uint64_t now_ns)
 {
-	json_unsigned(out, "turn_max_us", turns->longest_us);
-	json_unsigned(out, "turn_max_minute_us", loop_turns_minute(turns, now_ns));
+	json_unsigned(out, "turn_max_us", load->longest_us);
+	json_unsigned(out, "turn_max_minute_us", loop_load_minute(load, now_ns));
 	json_open(out, "turn_bounds_us", '[');
 	for (int i = 0; i < LOOP_BOUNDS; i++) {
 		json_unsigned(out, NULL, loop_bound_us[i]);
@@ -150,26 +159,26 @@ static void turn_fields(struct json *out, struct loop_turns *turns, uint64_t now
 	json_close(out, ']');
 	json_open(out, "turns", '[');
 	for (int i = 0; i <= LOOP_BOUNDS; i++) {
-		json_unsigned(out, NULL, turns->count[i]);
+		json_unsigned(out, NULL, load->count[i]);
 	}
 	json_close(out, ']');
 }
 
-static void capped_fields(struct json *out, const struct core *core)
+static void limit_fields(struct json *out, const struct core *core)
 {
-	capped_look(core);
+	limits_sample(core);
 	json_open(out, "pools", '[');
-	for (int i = 0; i < CAPPED_COUNT; i++) {
-		const struct capped *capped = &core->counters->capped[i];
-		if (capped->limit == 0) {
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		const struct limit *limit = &core->counters->limits[i];
+		if (limit->max == 0) {
 			continue;
 		}
 		json_open(out, NULL, '{');
-		json_string(out, "name", capped_name((enum capped_what)i));
-		json_string(out, "unit", unit_name(capped_unit((enum capped_what)i)));
-		json_unsigned(out, "used", capped->used);
-		json_unsigned(out, "high_water", capped->high_water);
-		json_unsigned(out, "limit", capped->limit);
+		json_string(out, "name", limit_name((enum limit_id)i));
+		json_string(out, "unit", unit_name(limit_unit((enum limit_id)i)));
+		json_unsigned(out, "used", limit->used);
+		json_unsigned(out, "high_water", limit->high_water);
+		json_unsigned(out, "limit", limit->max);
 		json_close(out, '}');
 	}
 	json_close(out, ']');
@@ -192,8 +201,8 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "stages_max", STAGES_MAX);
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
 	counter_fields(out, core->counters);
-	turn_fields(out, &core->counters->turns, call->now_ns);
-	capped_fields(out, core);
+	loop_fields(out, &core->counters->load, call->now_ns);
+	limit_fields(out, core);
 	degraded_fields(out, core->degraded);
 	json_unsigned(out, "clock_steps", core->wall->steps);
 	json_unsigned(out, "alerts_refused", alerts_refused(core->alerts));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"
 #include "proto/varlink.h"
 

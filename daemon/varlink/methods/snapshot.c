@@ -5,8 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/core/stages/stats.h"
+#include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/state.h"

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/core/metrics/sources.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/state.h"

@@ -3,7 +3,19 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/metrics/sources.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
+#include "daemon/core/status/broker_status.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/core/status/degraded.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/status/modes.h"
+#include "daemon/core/status/persist_status.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/connection.h"

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/app_advice.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/status/broker_status.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/subscribe.h"

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/metrics/throttle.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/state.h"

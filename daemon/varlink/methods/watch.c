@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/metrics/processes.h"
 #include "daemon/varlink/methods/methods.h"
 
 enum {

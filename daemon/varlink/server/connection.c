@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/log.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/server/dispatch.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/access.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/state.h"
@@ -41,11 +42,11 @@ bool queue_charge(struct api_connection *connection, size_t bytes)
 void queue_release(struct api_connection *connection, size_t bytes)
 {
 	struct api *api = connection->api;
-	struct capped *answers = &api->core->counters->capped[CAPPED_ANSWERS];
-	capped_use(answers, api->bytes); /* the most is what there was before some of it goes */
+	struct limit *answers = &api->core->counters->limits[LIMIT_ANSWERS];
+	limit_use(answers, api->bytes); /* the most is what there was before some of it goes */
 	connection->account->api_bytes -= bytes;
 	api->bytes -= bytes;
-	capped_use(answers, api->bytes);
+	limit_use(answers, api->bytes);
 	api->core->counters->api_bytes_queued = api->bytes;
 	if (api->some_blocked && bytes > 0) {
 		api_wake(api);

@@ -12,6 +12,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/core/status/counters.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/group.h"
 #include "daemon/util/log.h"
@@ -218,7 +220,7 @@ int api_connect(struct api *api, unsigned timeout_s, int *ret)
 static void note_connections(struct api *api)
 {
 	api->core->counters->api_connections = api->connections;
-	capped_use(&api->core->counters->capped[CAPPED_CONNECTIONS], api->connections);
+	limit_use(&api->core->counters->limits[LIMIT_CONNECTIONS], api->connections);
 }
 
 void api_connection_opened(struct api *api, struct api_connection *connection)
@@ -358,9 +360,9 @@ int api_open(
 	json_init(&api->out, api->out_buffer, sizeof(api->out_buffer));
 
 	int r = -ENOMEM;
-	struct capped *capped = api->core->counters->capped;
-	capped[CAPPED_CONNECTIONS].limit = api->options.max_connections;
-	capped[CAPPED_ANSWERS].limit =
+	struct limit *limits = api->core->counters->limits;
+	limits[LIMIT_CONNECTIONS].max = api->options.max_connections;
+	limits[LIMIT_ANSWERS].max =
 		api->options.max_queue_total + api->options.max_queue_uid; /* root's part */
 	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
 	if (!api->metric_serial) {

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "daemon/core/core.h"
+#include "proto/name.h"
 
 struct api;
 

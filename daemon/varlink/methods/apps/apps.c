@@ -1,8 +1,10 @@
 /* ListApps: who is instrumented, and what the lists of one app share. */
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/runs/state.h"
+#include "daemon/core/status/counters.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
@@ -23,7 +25,8 @@ static bool app_item(struct list_cursor *cursor, struct json *out)
 	return true;
 }
 
-static void refused_item(struct json *out, const struct core *core, const struct refusal *refusal)
+static void refused_item(
+	struct json *out, const struct core *core, const struct rejected_attach *refusal)
 {
 	json_open(out, NULL, '{');
 	json_string_opt(out, "app", refusal->app);
@@ -39,10 +42,10 @@ static void refused_item(struct json *out, const struct core *core, const struct
 
 static void apps_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
-	const struct refusals *refusals = &cursor->core->counters->refusals;
+	const struct rejected_attaches *refusals = &cursor->core->counters->rejected_attaches;
 	json_open(out, "refused", '[');
 	for (size_t i = 0; last && i < refusals->count; i++) {
-		const struct refusal *refusal = &refusals->entry[i];
+		const struct rejected_attach *refusal = &refusals->entry[i];
 		if (cursor->permitted || refusal->uid == cursor->uid) {
 			refused_item(out, cursor->core, refusal);
 		}

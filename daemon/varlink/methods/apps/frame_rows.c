@@ -1,6 +1,7 @@
 /* Single frames: when each of their stages began and what kept them from running. */
 #include "daemon/varlink/methods/apps/frame_rows.h"
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/rows.h"

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/apps/frame_rows.h"
 #include "daemon/varlink/methods/list.h"

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/processes.h"
 #include "daemon/util/ratelimit.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/util/seam.h"

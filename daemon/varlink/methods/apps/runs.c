@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/rows.h"

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/methods/apps/trace_rows.h"
 #include "daemon/varlink/methods/methods.h"

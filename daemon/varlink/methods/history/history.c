@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/seam.h"
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/methods.h"

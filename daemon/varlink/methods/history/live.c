@@ -2,6 +2,7 @@
  * last turn stopped. */
 #include <string.h>
 
+#include "daemon/core/archive/archive.h"
 #include "daemon/varlink/methods/history/stream.h"
 
 /* Moves on to the next series that matches. False at the end. */

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/archive/archive.h"
+#include "daemon/core/archive/reader.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/varlink/methods/history/stream.h"
 
 #define PAST_DEADLINE_MS 5000u

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemon/core/core.h"
+#include "daemon/core/history/history.h"
 #include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/state.h"
 #include "proto/name.h"

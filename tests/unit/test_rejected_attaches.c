@@ -1,11 +1,11 @@
-#include "daemon/core/apps/rejected_attaches.h"
+#include "daemon/core/status/rejected_attaches.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct refusals refusals;
+static struct rejected_attaches refusals;
 
 static void setup(void)
 {
@@ -14,8 +14,8 @@ static void setup(void)
 
 START_TEST(one_that_tries_again_is_one_entry)
 {
-	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "page size", 5));
-	ck_assert(!refusals_add(&refusals, "cam", 1000, 13, "page size", 9));
+	ck_assert(rejected_attaches_add(&refusals, "cam", 1000, 12, "page size", 5));
+	ck_assert(!rejected_attaches_add(&refusals, "cam", 1000, 13, "page size", 9));
 	ck_assert_uint_eq(refusals.count, 1);
 	ck_assert_uint_eq(refusals.entry[0].count, 2);
 	ck_assert_uint_eq(refusals.entry[0].last_ns, 9);
@@ -25,10 +25,10 @@ END_TEST
 
 START_TEST(another_reason_user_or_name_is_another_entry)
 {
-	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "page size", 1));
-	ck_assert(refusals_add(&refusals, "cam", 1000, 12, "no room", 1));
-	ck_assert(refusals_add(&refusals, "cam", 1001, 12, "page size", 1));
-	ck_assert(refusals_add(&refusals, "", 1000, 12, "page size", 1));
+	ck_assert(rejected_attaches_add(&refusals, "cam", 1000, 12, "page size", 1));
+	ck_assert(rejected_attaches_add(&refusals, "cam", 1000, 12, "no room", 1));
+	ck_assert(rejected_attaches_add(&refusals, "cam", 1001, 12, "page size", 1));
+	ck_assert(rejected_attaches_add(&refusals, "", 1000, 12, "page size", 1));
 	ck_assert_uint_eq(refusals.count, 4);
 }
 END_TEST
@@ -36,13 +36,13 @@ END_TEST
 START_TEST(the_quietest_makes_room)
 {
 	char name[16];
-	for (unsigned i = 0; i < REFUSALS_MAX; i++) {
+	for (unsigned i = 0; i < REJECTED_ATTACHES_MAX; i++) {
 		snprintf(name, sizeof(name), "app%u", i);
-		refusals_add(&refusals, name, 1000, 12, "page size", 10 + i);
+		rejected_attaches_add(&refusals, name, 1000, 12, "page size", 10 + i);
 	}
-	refusals_add(&refusals, "app0", 1000, 12, "page size", 100);
-	ck_assert(refusals_add(&refusals, "new", 1000, 12, "page size", 101));
-	ck_assert_uint_eq(refusals.count, REFUSALS_MAX);
+	rejected_attaches_add(&refusals, "app0", 1000, 12, "page size", 100);
+	ck_assert(rejected_attaches_add(&refusals, "new", 1000, 12, "page size", 101));
+	ck_assert_uint_eq(refusals.count, REJECTED_ATTACHES_MAX);
 	ck_assert_str_eq(refusals.entry[0].app, "app0");
 	ck_assert_str_eq(refusals.entry[1].app, "new");
 }
@@ -50,10 +50,10 @@ END_TEST
 
 START_TEST(an_app_that_attached_is_forgotten)
 {
-	refusals_add(&refusals, "cam", 1000, 12, "page size", 1);
-	refusals_add(&refusals, "mic", 1000, 12, "page size", 1);
-	refusals_add(&refusals, "cam", 1001, 12, "another user's", 1);
-	refusals_forget(&refusals, "cam", 1000);
+	rejected_attaches_add(&refusals, "cam", 1000, 12, "page size", 1);
+	rejected_attaches_add(&refusals, "mic", 1000, 12, "page size", 1);
+	rejected_attaches_add(&refusals, "cam", 1001, 12, "another user's", 1);
+	rejected_attaches_forget(&refusals, "cam", 1000);
 	ck_assert_uint_eq(refusals.count, 2);
 	ck_assert_str_eq(refusals.entry[0].app, "mic");
 	ck_assert_uint_eq(refusals.entry[1].uid, 1001);
@@ -66,15 +66,15 @@ START_TEST(long_texts_are_cut_and_still_the_same_entry)
 	memset(reason, 'r', sizeof(reason));
 	memset(app, 'a', sizeof(app));
 	reason[299] = app[299] = '\0';
-	ck_assert(refusals_add(&refusals, app, 1000, 12, reason, 1));
-	ck_assert(!refusals_add(&refusals, app, 1000, 12, reason, 2));
+	ck_assert(rejected_attaches_add(&refusals, app, 1000, 12, reason, 1));
+	ck_assert(!rejected_attaches_add(&refusals, app, 1000, 12, reason, 2));
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("refusals");
-	TCase *tcase = tcase_create("refusals");
+	Suite *suite = suite_create("rejected_attaches");
+	TCase *tcase = tcase_create("rejected_attaches");
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(tcase, one_that_tries_again_is_one_entry);
 	tcase_add_test(tcase, another_reason_user_or_name_is_another_entry);

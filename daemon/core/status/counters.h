@@ -1,0 +1,26 @@
+/* counters.h: holds what the daemon counts about itself; written by ingest, varlink and host, read
+ * by GetSelf and the self collector. */
+#pragma once
+
+#include "daemon/core/status/limits.h"
+#include "daemon/core/status/loop_load.h"
+#include "daemon/core/status/rejected_attaches.h"
+
+struct counters {
+	uint64_t events_received, events_dropped, events_invalid, drains;
+	uint64_t attaches, attaches_refused;
+	char attach_refused_reason[160]; /* of the last one; "" = none */
+	struct rejected_attaches rejected_attaches;
+	uint64_t statsd_datagrams, statsd_lines, statsd_bad_lines, statsd_unsupported;
+	uint64_t statsd_refused;    /* lines over a limit, or of a name that another user owns */
+	uint64_t statsd_truncated;  /* datagrams longer than 64 KiB */
+	uint64_t statsd_lost;	    /* over UDP, as the kernel counts */
+	char statsd_bad_reason[64]; /* of the last bad line; "" = none */
+	char statsd_reason[96]; /* why there are no datagrams although configured; "" = there are */
+	struct limit limits[LIMIT_COUNT];
+	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
+	uint64_t wakeups;	  /* of the event loop */
+	uint32_t loop_lag_max_us; /* since the last self sample */
+	struct loop_load load;
+	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = unknown yet */
+};

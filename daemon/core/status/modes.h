@@ -1,0 +1,19 @@
+/* modes.h: holds how the board is set; written by the modes collector. Zeroed = nothing known. */
+#pragma once
+
+#include <stdbool.h>
+
+enum clocks_state {
+	CLOCKS_UNKNOWN, /* or no Jetson */
+	CLOCKS_FREE,
+	CLOCKS_PINNED, /* jetson_clocks: the minimum is the maximum */
+};
+
+struct modes {
+	bool have_power_mode;
+	int power_mode;		  /* nvpmodel's number */
+	char power_mode_name[48]; /* "" = unknown */
+	char governor[64];	  /* of the cores, different ones with commas; "" = none */
+	char gpu_governor[64];
+	enum clocks_state clocks;
+};
