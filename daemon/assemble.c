@@ -16,7 +16,7 @@
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 {
@@ -35,7 +35,7 @@ static void on_retire(void *ctx, const struct metric *metric)
 	if (daemon->core.archive) {
 		archive_retire(daemon->core.archive, metric);
 	}
-	alerts_retire(daemon->core.alerts, metric, seam()->now_ns());
+	alerts_retire(daemon->core.alerts, metric, sysops()->now_ns());
 }
 
 static void parse_boot_id(const char *text, uint8_t ret[16])
@@ -114,7 +114,7 @@ static void remember_holds(struct daemon *daemon)
 	if (daemon->holds_file.data) {
 		daemon_tell_damage(daemon, "holds",
 			alerts_remember_holds(daemon->core.alerts, daemon->holds_file.data, boot_id,
-				seam()->now_ns()));
+				sysops()->now_ns()));
 	}
 }
 
@@ -122,7 +122,7 @@ static void remember_holds(struct daemon *daemon)
 static int judge_alerts(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
-	const uint64_t now_ns = seam()->now_ns();
+	const uint64_t now_ns = sysops()->now_ns();
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->alerts_file.data) {
 		daemon_tell_damage(daemon, "alerts",
@@ -171,7 +171,7 @@ static bool read_memory(void *ctx, struct system_memory *ret)
 	static const uint64_t burst_ns = 10000000;
 	struct daemon *daemon = ctx;
 	struct system_memory *memory = &daemon->memory;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (memory->t_ns == 0 || now_ns - memory->t_ns > burst_ns) {
 		memory->t_ns = now_ns;
 		if (proc_memory_read(

@@ -18,14 +18,14 @@
 #include "daemon/persist/statedir.h"
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { STATE_QUICK_MS = 50 };
 
 static void on_watchdog(uv_timer_t *timer)
 {
 	struct daemon *daemon = timer->data;
-	if (scheduler_healthy(daemon->scheduler, seam()->now_ns())) {
+	if (scheduler_healthy(daemon->scheduler, sysops()->now_ns())) {
 		notify_watchdog();
 	}
 }
@@ -246,7 +246,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 		daemon_stop(daemon);
 		return r == -EINVAL ? -EPROTO : r;
 	}
-	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "started, version %s", EDGEPROF_VERSION);
 	daemon_tell_ready(daemon);
 	return 0;
@@ -266,7 +266,7 @@ void daemon_stop(struct daemon *daemon)
 	notify_stopping();
 	if (daemon->scheduler) {
 		/* the last word of a boot that ended well */
-		timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON,
+		timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_INFO, "edgeprofd", TIMELINE_STOPPED);
 	}
 	if (daemon->watchdog_open) {

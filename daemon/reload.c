@@ -11,7 +11,7 @@
 #include "daemon/host/notify.h"
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 void daemon_tell_ready(struct daemon *daemon)
 {
@@ -220,7 +220,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
 	if (r == 0 && !daemon->alerts_load) { /* else they are set below */
 		r = alerts_set_rules(
-			daemon->core.alerts, config->alert, config->alerts, seam()->now_ns());
+			daemon->core.alerts, config->alert, config->alerts, sysops()->now_ns());
 		if (r < 0) {
 			free(config);
 		}
@@ -247,7 +247,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	reload_statsd(daemon, old);
 	recorder_configure(daemon->recorder, &daemon->config->recorder);
 	free(old);
-	timeline_add(daemon->core.timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");
 	daemon_tell_ready(daemon);
 	return 0;

@@ -17,7 +17,7 @@
 #include "daemon/core/apps/values.h"
 #include "daemon/core/archive/account.h"
 #include "daemon/publish/mqtt/check.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
 

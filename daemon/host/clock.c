@@ -13,7 +13,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t REREAD_MS = 60000;
 /* Less is the time between two reads of clocks. */
@@ -61,9 +61,9 @@ static void note_suspend(struct clock_watch *clock, uint64_t now_ns)
 
 static void note(struct clock_watch *clock)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	note_suspend(clock, now_ns);
-	int64_t wall_ns = seam()->wall_ns();
+	int64_t wall_ns = sysops()->wall_ns();
 	bool was_synced = wallclock_synced(clock->wall);
 	bool synced = clock_is_synced();
 	double moved = moved_s(clock->wall, now_ns, wall_ns);
@@ -110,7 +110,7 @@ void clock_watch_open(
 {
 	*clock = (struct clock_watch){.core = core, .wall = wall, .fd = -1};
 	clock->suspended_ns = suspended_ns();
-	wallclock_note(wall, seam()->now_ns(), seam()->wall_ns(), clock_is_synced());
+	wallclock_note(wall, sysops()->now_ns(), sysops()->wall_ns(), clock_is_synced());
 	uv_timer_init(loop, &clock->timer);
 	clock->timer.data = clock;
 	uv_timer_start(&clock->timer, on_minute, REREAD_MS, REREAD_MS);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/core/status/facts.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Replaces what is not printable ASCII or UTF-8 lead/continuation bytes, cuts at the first NUL or
  * newline: device trees end strings with NUL, files with a newline. */
@@ -102,5 +102,5 @@ void facts_read(struct facts *facts, const struct root *root, const struct root 
 	facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;
 	facts->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	facts->virtual_machine = is_virtual(root);
-	facts->started_ns = seam()->now_ns();
+	facts->started_ns = sysops()->now_ns();
 }

@@ -3,12 +3,12 @@
 #include "daemon/host/loopwatch.h"
 
 #include "daemon/core/status/counters.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void after_turn(uv_check_t *check)
 {
 	struct loopwatch *watch = check->data;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	uint64_t idle_ns = uv_metrics_idle_time(check->loop);
 	uint64_t turn = now_ns - watch->turn_ns;
 	uint64_t idle = idle_ns - watch->idle_ns;
@@ -29,7 +29,7 @@ void loopwatch_open(uv_loop_t *loop, struct counters *counters, struct loopwatch
 {
 	uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
 	watch->counters = counters;
-	watch->turn_ns = seam()->now_ns();
+	watch->turn_ns = sysops()->now_ns();
 	watch->idle_ns = uv_metrics_idle_time(loop);
 	uv_check_init(loop, &watch->check);
 	watch->check.data = watch;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 int notify_listen_fd(void)
 {
@@ -40,7 +40,7 @@ void notify_ready(const char *status)
 
 void notify_reloading(void)
 {
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, seam()->now_ns() / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, sysops()->now_ns() / 1000);
 }
 
 void notify_stopping(void)

@@ -16,7 +16,7 @@
 #include "daemon/core/runs/save.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/share.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	DRAIN_RECORDS = 4096, /* of one attachment before others have their turn */
@@ -147,7 +147,7 @@ static void on_closed(uv_handle_t *handle)
 
 void attachment_drain_all(struct attachment *attachment)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	for (int i = 0; i < 4; i++) {
 		drain(attachment, now_ns, RING_BUDGET, SIZE_MAX);
 		if (!attachment->due && i > 0) {
@@ -159,7 +159,7 @@ void attachment_drain_all(struct attachment *attachment)
 void attachment_end(struct attachment *attachment, enum process_end how)
 {
 	struct ingest *ingest = attachment->ingest;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (!attachment->ending && how != PROCESS_RELEASED) {
 		attachment_drain_all(attachment);
 	}
@@ -388,7 +388,7 @@ error:
 int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
 	const char **reason)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	struct stat st;
 	int r = hello_check(hello, ingest_received_ns(connection->ingest, now_ns), now_ns, reason);
 	if (r == 0) {

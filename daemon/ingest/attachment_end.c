@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* What a wait status says of an end. */
 static enum process_end judge_exit(int status, char *cause, size_t size)
@@ -101,7 +101,7 @@ bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns)
 static void wait_for_end(struct attachment *attachment)
 {
 	if (attachment->ended_ns == 0) {
-		attachment->ended_ns = seam()->now_ns();
+		attachment->ended_ns = sysops()->now_ns();
 		attachment->due = true;
 		ingest_drain_due(attachment->ingest);
 	}

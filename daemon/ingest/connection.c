@@ -12,7 +12,7 @@
 #include "daemon/ingest/share.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const char TOO_MANY[] = "descriptors that this user sent wait to be closed";
 
@@ -169,7 +169,7 @@ static int connection_create(
 	connection->peer = *peer;
 	connection->account = account;
 	account->event_connections++;
-	connection->accepted_ns = seam()->now_ns();
+	connection->accepted_ns = sysops()->now_ns();
 	connection->next = ingest->connections;
 	connection->prev = &ingest->connections;
 	if (connection->next) {
@@ -208,7 +208,7 @@ static bool accept_one(struct ingest *ingest)
 	const char *reason = NULL;
 	if (peer_of(fd, &peer) < 0) {
 		reason = "the kernel tells no credentials";
-	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, seam()->now_ns()))) {
+	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, sysops()->now_ns()))) {
 		reason = "too many users";
 	} else if (closer_is_over(closer, account)) {
 		reason = TOO_MANY;

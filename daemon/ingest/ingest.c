@@ -14,7 +14,7 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t SAMPLE_NS = 1000 * 1000000;
@@ -50,7 +50,7 @@ void ingest_refuse(
 	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason)
 {
 	struct counters *counters = ingest->core->counters;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	char name[PROTO_NAME_SIZE] = "";
 	if (app) {
 		proto_name_clean(app, strlen(app), name);
@@ -131,7 +131,7 @@ static struct attachment *next_due(const struct ingest *ingest)
 
 static void drain_one(struct ingest *ingest, struct attachment *a)
 {
-	size_t work = attachment_drain(a, seam()->now_ns());
+	size_t work = attachment_drain(a, sysops()->now_ns());
 	a->turn = ++ingest->drain_turns;
 	ingest->turn.used += work;
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
@@ -182,7 +182,7 @@ static void on_drain(uv_timer_t *timer)
 			a->due = true;
 		}
 	}
-	end_overdue(ingest, seam()->now_ns());
+	end_overdue(ingest, sysops()->now_ns());
 	if (ingest->saves > 0) {
 		ingest->saves--;
 		apps_save_some(ingest->core->apps, SAVES_A_TURN);
@@ -217,7 +217,7 @@ static void note_stall(struct ingest *ingest, uint64_t from_ns, uint64_t now_ns)
 static void on_wait(uv_prepare_t *handle)
 {
 	struct ingest *ingest = handle->data;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	int timeout_ms = uv_backend_timeout(ingest->loop);
 	if (now_ns - ingest->waited_ns > LATE_NS) {
 		note_stall(ingest, ingest->waited_ns, now_ns);
@@ -236,7 +236,7 @@ static void look_for_stall(struct ingest *ingest, uint64_t now_ns)
 static void on_waited(uv_check_t *handle)
 {
 	struct ingest *ingest = handle->data;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	look_for_stall(ingest, now_ns);
 	ingest->waited_ns = now_ns;
 	ingest->due_ns = UINT64_MAX;
@@ -284,7 +284,7 @@ static bool sample_goes_on(struct ingest *ingest)
 static void on_sample(uv_timer_t *timer)
 {
 	struct ingest *ingest = timer->data;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (sample_goes_on(ingest)) {
 		return;
 	}
@@ -352,7 +352,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->handles = 5;
 	ingest->listen.data = ingest->drain.data = ingest->sample.data = ingest;
 	ingest->before_wait.data = ingest->after_wait.data = ingest;
-	ingest->waited_ns = seam()->now_ns();
+	ingest->waited_ns = sysops()->now_ns();
 	ingest->due_ns = UINT64_MAX;
 	uv_prepare_start(&ingest->before_wait, on_wait);
 	uv_check_start(&ingest->after_wait, on_waited);

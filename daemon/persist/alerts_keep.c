@@ -10,7 +10,7 @@
 #include "daemon/persist/state_job.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	LOOK_MS = 60000,

@@ -11,7 +11,7 @@
 #include "daemon/core/alerts/saved.h"
 #include "daemon/persist/state_job.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { QUICK_MS = 50, LATE_MS = 5000 };
 
@@ -71,7 +71,7 @@ static void on_read(void *ctx, int result, const uint8_t *bytes)
 	load->job = NULL;
 	if (result >= 0) {
 		result = alerts_load(load->memory, load->holds, load->boot_id, bytes,
-			(size_t)result, seam()->now_ns());
+			(size_t)result, sysops()->now_ns());
 	}
 	tell(load, result);
 	if (load->waiting) {

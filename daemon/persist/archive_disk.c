@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define FILE_NAME "history"
 
@@ -202,7 +202,7 @@ static int look_at(struct archive_disk *disk, const struct stat *st)
 	uint8_t page[ARCHIVE_PAGE];
 	char why[96] = "it is not an archive";
 	enum archive_found found = ARCHIVE_FOREIGN;
-	ssize_t n = seam()->pread(disk->fd, page, sizeof(page), 0);
+	ssize_t n = sysops()->pread(disk->fd, page, sizeof(page), 0);
 	if (n < 0) {
 		return archive_disk_fail(disk, (int)n, "%s/%s", disk->dir, FILE_NAME);
 	}

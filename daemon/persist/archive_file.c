@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/util/detached.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
 
@@ -174,7 +174,7 @@ static int start(
 		shared->bytes = bytes;
 		shared->size = size;
 		shared->phase = WAITING;
-		file->busy_ns = seam()->now_ns();
+		file->busy_ns = sysops()->now_ns();
 		pthread_cond_signal(&shared->work);
 	}
 	pthread_mutex_unlock(&shared->lock);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/persist/archive_disk.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NEW_NAME "history.new"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/util/detached.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
 
@@ -39,7 +39,7 @@ struct archive_readers {
 	struct shared *shared;
 	int (*descriptor)(void *ctx);
 	void *ctx;
-	struct archive_reader seam;
+	struct archive_reader ops;
 	struct archive_read *running[ARCHIVE_READS_MAX];
 	struct archive_read *first; /* that waits, the oldest first */
 	size_t waiting;
@@ -50,7 +50,7 @@ struct archive_readers {
 static int read_pages(int fd, uint8_t *bytes, size_t size, uint64_t at)
 {
 	while (size > 0) {
-		ssize_t n = seam()->pread(fd, bytes, size, (off_t)at);
+		ssize_t n = sysops()->pread(fd, bytes, size, (off_t)at);
 		if (n <= 0) {
 			return n < 0 ? (int)n : -EIO;
 		}
@@ -293,14 +293,14 @@ int archive_readers_open(
 	readers->loop = loop;
 	readers->descriptor = descriptor;
 	readers->ctx = ctx;
-	readers->seam = (struct archive_reader){reader_read, reader_cancel, readers};
+	readers->ops = (struct archive_reader){reader_read, reader_cancel, readers};
 	*ret = readers;
 	return 0;
 }
 
-const struct archive_reader *archive_readers_seam(const struct archive_readers *readers)
+const struct archive_reader *archive_readers_ops(const struct archive_readers *readers)
 {
-	return &readers->seam;
+	return &readers->ops;
 }
 
 static void on_closed(uv_handle_t *handle)

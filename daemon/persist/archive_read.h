@@ -34,8 +34,8 @@ struct archive_reads {
 int archive_readers_open(
 	uv_loop_t *loop, int (*descriptor)(void *ctx), void *ctx, struct archive_readers **ret);
 
-/* The seam that api uses; lives as long as the readers. */
-const struct archive_reader *archive_readers_seam(const struct archive_readers *readers);
+/* The functions that varlink calls; lives as long as the readers. */
+const struct archive_reader *archive_readers_ops(const struct archive_readers *readers);
 
 void archive_readers_look(const struct archive_readers *readers, struct archive_reads *ret);
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/persist/archive_disk.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	WINDOW = 256 * 1024,  /* read at a time; holds a block of any length */
@@ -54,7 +54,8 @@ static int read_window(
 {
 	size_t have = 0;
 	while (have < size) {
-		ssize_t n = seam()->pread(disk->fd, bytes + have, size - have, (off_t)(at + have));
+		ssize_t n =
+			sysops()->pread(disk->fd, bytes + have, size - have, (off_t)(at + have));
 		if (n == 0) {
 			n = -EIO; /* it had this length a moment ago */
 		}

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "daemon/persist/private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define S_NS UINT64_C(1000000000)
 
@@ -48,7 +48,7 @@ bool persist_is_open(const struct persist *persist)
 
 bool persist_charge(struct persist *persist, size_t bytes, bool last)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (!persist->remembered ||
 		!archive_account_allows(&persist->account, now_ns, bytes, last)) {
 		return false;

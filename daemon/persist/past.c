@@ -9,7 +9,7 @@
 #include "daemon/core/timeline/past.h"
 #include "daemon/persist/archive_read.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct past {
 	struct core *core;
@@ -53,7 +53,7 @@ int past_open(uv_loop_t *loop, struct core *core, int (*descriptor)(void *ctx), 
 		free(past);
 		return r;
 	}
-	core->archive_reader = archive_readers_seam(past->readers);
+	core->archive_reader = archive_readers_ops(past->readers);
 	*ret = past;
 	return 0;
 }

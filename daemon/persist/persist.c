@@ -15,7 +15,7 @@
 #include "daemon/persist/private.h"
 #include "daemon/persist/statedir.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define S_NS UINT64_C(1000000000)
 #define RETRY_FIRST_NS (10 * S_NS)
@@ -36,7 +36,7 @@ static void arm(struct persist *persist);
 
 static void degrade(struct persist *persist, const char *why)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	persist->open = false;
 	archive_release(persist->archive);
 	persist->retry_at_ns = now_ns + persist->retry_ns;
@@ -65,7 +65,7 @@ static void set_due(struct persist *persist, const struct archive_pace *pace)
 static void tick(struct persist *persist)
 {
 	char reason[128];
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	uint64_t busy_ns = archive_file_busy_ns(persist->file);
 	if (busy_ns > 0) {
 		uint64_t limit_ns = persist->writing > 0
@@ -117,7 +117,7 @@ static void on_timer(uv_timer_t *timer)
 /* The next time that something is to be looked at. */
 static void arm(struct persist *persist)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	uint64_t next_ns = now_ns + LOOK_NS;
 	if (persist->closing) {
 		return;
@@ -139,7 +139,7 @@ static void finish(struct persist *persist);
 
 static void on_opened(struct persist *persist, const struct archive_file_result *result)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	const struct core *core = persist->core;
 	if (result->aside[0] != '\0') {
 		timeline_add(core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_WARNING, "edgeprofd",
@@ -177,7 +177,7 @@ static void on_opened(struct persist *persist, const struct archive_file_result 
 
 static void on_written(struct persist *persist, const struct archive_file_result *result)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	struct archive_pending pending;
 	persist->writing = 0;
 	archive_written(persist->archive, result->result);
@@ -206,7 +206,7 @@ static void on_told(void *ctx, const struct archive_file_result *result)
 	}
 	if (!persist->closing) {
 		arm(persist);
-	} else if (!persist->open || !persist_write(persist, seam()->now_ns(), true)) {
+	} else if (!persist->open || !persist_write(persist, sysops()->now_ns(), true)) {
 		finish(persist);
 	}
 }
@@ -313,7 +313,7 @@ void persist_close(struct persist *persist)
 	persist->past = NULL;
 	bool writing = persist->writing > 0;
 	if (!writing && persist->open) {
-		writing = persist_write(persist, seam()->now_ns(), true);
+		writing = persist_write(persist, sysops()->now_ns(), true);
 	}
 	if (writing) {
 		uv_timer_start(&persist->timer, on_late, STOP_MS, 0);

@@ -6,7 +6,7 @@
 #include "daemon/persist/archive_read.h"
 #include "daemon/persist/past.h"
 #include "daemon/persist/private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* What is wrong although all is written; false: nothing. */
 static bool impaired(const struct persist *persist, char *why, size_t size)
@@ -36,17 +36,17 @@ static void tell_change(const struct persist *persist, enum persist_state before
 	const struct persist_status *status = persist->status;
 	const bool was_bad = persist_is_degraded(&(struct persist_status){.state = before});
 	if (persist_is_degraded(status)) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_WARNING,
+		timeline_add(timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_WARNING,
 			"edgeprofd", "history is not persistent: %s", status->reason);
 	} else if (was_bad) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+		timeline_add(timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 			"edgeprofd", "history is persistent again");
 	}
 	if (status->state == PERSIST_IMPAIRED) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_WARNING,
+		timeline_add(timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_WARNING,
 			"edgeprofd", "history is impaired: %s", status->reason);
 	} else if (before == PERSIST_IMPAIRED && status->state == PERSIST_OK) {
-		timeline_add(timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+		timeline_add(timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 			"edgeprofd", "history is well again");
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "daemon/persist/state_file.h"
 #include "daemon/util/detached.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
 

@@ -22,7 +22,7 @@
 #include "daemon/core/alerts/actions.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { FIELDS = 18, FIELD_SIZE = 640 };
 

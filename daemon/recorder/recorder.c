@@ -18,7 +18,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void tell_failure(struct recorder *recorder, const char *what, int error)
 {
@@ -26,7 +26,7 @@ static void tell_failure(struct recorder *recorder, const char *what, int error)
 	recordings->failed++;
 	snprintf(recordings->reason, sizeof(recordings->reason), "%s", strerror(-error));
 	if (!recorder->failure_told) {
-		timeline_add(recorder->core->timeline, seam()->now_ns(), TIMELINE_DAEMON,
+		timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_WARNING, "recorder", "no recording %s: %s", what,
 			strerror(-error));
 	}
@@ -37,7 +37,7 @@ static void tell_written(struct recorder *recorder, const struct recording *row)
 {
 	recorder->failure_told = false;
 	recorder->recordings.reason[0] = '\0';
-	timeline_add(recorder->core->timeline, seam()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
+	timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"recorder", "recording %s: %.96s; %.1f s, %.1f MiB%s%s", row->name, row->trigger,
 		row->span_s, (double)row->bytes / 1048576, row->cut[0] ? ", " : "", row->cut);
 	recorder->announce(recorder->ctx, row);
@@ -193,8 +193,8 @@ int recorder_now(struct recorder *recorder, struct api_record *record)
 /* Of another boot (a folder that outlives it): those of the last day count. */
 static void count_kept(struct recorder *recorder)
 {
-	int64_t now_us = seam()->wall_ns() / 1000;
-	uint64_t now_ns = seam()->now_ns();
+	int64_t now_us = sysops()->wall_ns() / 1000;
+	uint64_t now_ns = sysops()->now_ns();
 	for (size_t i = 0; i < recorder->recordings.count; i++) {
 		int64_t age_us = now_us - recorder->recordings.row[i].time_us;
 		if (age_us >= 0 && age_us < INT64_C(86400000000)) {

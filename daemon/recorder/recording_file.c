@@ -14,7 +14,7 @@
 
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_reply.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/varlink.h"
 
 enum {
@@ -177,7 +177,7 @@ static int ask(struct writer *writer, const char *method, const char *parameters
 
 static double seconds_after(const struct recording_job *job)
 {
-	return (double)(seam()->now_ns() - job->t_ns) / 1e9;
+	return (double)(sysops()->now_ns() - job->t_ns) / 1e9;
 }
 
 static void span_now(struct recording_job *job, int64_t *from_us, int64_t *to_us)
@@ -193,7 +193,7 @@ static void wait_for_end(const struct writer *writer)
 {
 	uint64_t now_ns;
 	struct pollfd fd = {.fd = writer->ask.fd, .events = POLLIN};
-	while ((now_ns = seam()->now_ns()) < writer->job->to_ns) {
+	while ((now_ns = sysops()->now_ns()) < writer->job->to_ns) {
 		int r = poll(&fd, 1, (int)((writer->job->to_ns - now_ns) / 1000000 + 1));
 		if (r > 0 || (r < 0 && errno != EINTR)) {
 			return; /* it ended: nothing was asked */
@@ -319,7 +319,7 @@ static int write_content(struct writer *writer)
 		r = write_after(writer);
 	}
 	if (r == -EPIPE && writer->size > strlen(job->header)) {
-		uint64_t now_ns = seam()->now_ns();
+		uint64_t now_ns = sysops()->now_ns();
 		snprintf(job->row.cut, sizeof(job->row.cut), "the daemon stopped");
 		job->to_ns = now_ns < job->to_ns ? now_ns : job->to_ns;
 		r = 0;

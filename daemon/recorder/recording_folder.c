@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	FOLDER_LOOKS = 4096, /* of them, with a name as ours, that are opened */
@@ -122,7 +122,7 @@ static bool read_row(int folder, const char *file, struct recording *ret, struct
 	ssize_t n = -1;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		off_t from = st.st_size > RECORDING_END_MAX ? st.st_size - RECORDING_END_MAX : 0;
-		n = seam()->pread(fd, tail, RECORDING_END_MAX, from);
+		n = sysops()->pread(fd, tail, RECORDING_END_MAX, from);
 	}
 	close(fd);
 	if (n <= 1) {

@@ -16,7 +16,7 @@
 #include "daemon/recorder/recording_file.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_reply.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/varlink.h"
 
 enum { LINE = PROTO_FRAME_MAX + 128 /* a reply with its method */ };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/util/replace.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { SCAN_MAX = 256 /* files that are looked at; the folder is ours alone */ };
 

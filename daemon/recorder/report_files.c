@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/util/offload.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { AGAIN_MS = 1000 };
 

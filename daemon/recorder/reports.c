@@ -14,7 +14,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/report_file.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct reports {
 	struct core *core;
@@ -28,7 +28,7 @@ struct reports {
 static void tell_failure(struct reports *reports, const char *path, int error)
 {
 	if (!reports->failed) {
-		timeline_add(reports->core->timeline, seam()->now_ns(), TIMELINE_DAEMON,
+		timeline_add(reports->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_WARNING, "edgeprofd", "no report at %s: %s", path,
 			strerror(-error));
 	}
@@ -38,7 +38,7 @@ static void tell_failure(struct reports *reports, const char *path, int error)
 static void on_written(void *ctx, const struct report_file *file, const char *path, int result)
 {
 	struct reports *reports = ctx;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (result < 0) {
 		tell_failure(reports, path, result);
 		return;

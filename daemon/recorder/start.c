@@ -10,7 +10,7 @@
 #include "daemon/core/apps/app_events.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { ANSWER_S = 15 /* for the daemon to answer its own thread */ };
 

@@ -6,7 +6,7 @@
 
 #include "daemon/util/hash.h"
 #include "daemon/util/index.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { PERIOD_MS = 100 };
 

@@ -13,7 +13,7 @@
 
 #include "daemon/util/accounts.h"
 #include "daemon/util/detached.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	STACK_BYTES = 128 * 1024,

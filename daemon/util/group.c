@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* A group with thousands of members fits; the name service takes less than that. */
 enum { BUFFER_BYTES = 256 * 1024 };

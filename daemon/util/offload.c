@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/util/detached.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
 

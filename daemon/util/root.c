@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { MAX_LINKS = 40 };
 
@@ -58,7 +58,7 @@ static ssize_t link_target(
 	if (fd < 0) {
 		return -errno;
 	}
-	n = seam()->pread(fd, buf, size - 1, 0);
+	n = sysops()->pread(fd, buf, size - 1, 0);
 	close(fd);
 	if (n <= 0) {
 		return 0;
@@ -182,7 +182,7 @@ int root_opendir(const struct root *root, const char *path, DIR **ret)
 
 ssize_t file_read(int fd, char *buf, size_t size)
 {
-	ssize_t n = seam()->pread(fd, buf, size - 1, 0);
+	ssize_t n = sysops()->pread(fd, buf, size - 1, 0);
 	if (n < 0) {
 		return n;
 	}
@@ -199,7 +199,7 @@ ssize_t root_read(const struct root *root, const char *path, char *buf, size_t s
 	size_t used = 0;
 	ssize_t n;
 	do {
-		n = seam()->pread(fd, buf + used, size - used, (off_t)used);
+		n = sysops()->pread(fd, buf + used, size - used, (off_t)used);
 		if (n > 0) {
 			used += (size_t)n;
 		}

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/util/runhead.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* A descriptor of DIR/name that only this process has locked, or -errno. */
 static int open_locked(const char *dir, const char *name)
@@ -54,7 +54,7 @@ static int open_locked(const char *dir, const char *name)
 static bool is_damaged(int fd, off_t length, off_t wanted)
 {
 	struct runhead head = {0};
-	ssize_t n = seam()->pread(fd, &head, sizeof(head), 0);
+	ssize_t n = sysops()->pread(fd, &head, sizeof(head), 0);
 	if (length == 0 || n == 0) {
 		return false;
 	}

@@ -26,7 +26,7 @@
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { TICKS = 1000, RECORDED = 20, FILES_MAX = 4096, KEPT_MAX = 3000, CHILDREN = 200 };
 
@@ -169,13 +169,13 @@ static void ticks(struct scheduler *scheduler, int count)
 
 static void record(struct scheduler *scheduler)
 {
-	const struct seam *before = seam();
-	struct seam noting = *before;
+	const struct sysops *before = sysops();
+	struct sysops noting = *before;
 	noting.pread = noted_pread;
 	files = 0;
-	seam_replace(&noting);
+	sysops_replace(&noting);
 	ticks(scheduler, RECORDED);
-	seam_replace(before);
+	sysops_replace(before);
 }
 
 static struct cost sampling(struct scheduler *scheduler)
@@ -295,9 +295,9 @@ int main(void)
 	char path[256];
 	const struct rlimit descriptors = {FILES_MAX, FILES_MAX};
 	(void)setrlimit(RLIMIT_NOFILE, &descriptors); /* else fewer are kept open */
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.now_ns = made_up_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	now = UINT64_C(1000000000000);
 	log_max_level = LOG_LEVEL_ERROR;
 	int failed = run(find_board(path), false);

@@ -5,7 +5,7 @@
  *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
  *         tests/fuzz/fuzz_archive.c daemon/core/archive/*.c \
  *         daemon/util/crc32c.c daemon/core/history/row.c daemon/core/metrics/unit.c \
- *         daemon/core/metrics/wallclock.c daemon/util/seam.c proto/name.c -lm
+ *         daemon/core/metrics/wallclock.c daemon/util/sysops.c proto/name.c -lm
  */
 #include <errno.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include "daemon/daemon.h"
 #include "daemon/host/startup.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static uint64_t calls, refused_at;
 static bool refused_from;
@@ -38,13 +38,13 @@ static void *faulty_realloc(void *memory, size_t size)
 
 static void refuse(uint64_t at, bool from)
 {
-	static struct seam table;
+	static struct sysops table;
 	cJSON_Hooks hooks = {.malloc_fn = faulty_malloc, .free_fn = free};
-	table = *seam();
+	table = *sysops();
 	table.calloc = faulty_calloc;
 	refused_at = at;
 	refused_from = from;
-	seam_replace(&table);
+	sysops_replace(&table);
 	cJSON_InitHooks(&hooks);
 	uv_replace_allocator(faulty_malloc, faulty_realloc, faulty_calloc, free);
 }

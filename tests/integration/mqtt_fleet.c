@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/publish/mqtt/link.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { DEVICES = 64 };
 

@@ -37,7 +37,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/server.h"
 #include "proto/varlink.h"
 
@@ -99,7 +99,7 @@ static void fixture_core(void)
 	static const uint8_t boot[16] = {1, 2, 3};
 	struct core *c = &f.core;
 	enum history_found found;
-	f.now_ns = seam()->now_ns();
+	f.now_ns = sysops()->now_ns();
 	ck_assert_int_eq(accounts_create(&c->accounts), 0);
 	ck_assert_int_eq(closer_create(&c->closer), 0);
 	ck_assert_int_eq(sources_create(&c->sources), 0);

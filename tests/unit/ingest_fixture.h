@@ -29,7 +29,7 @@
 #include "daemon/util/accounts.h"
 #include "daemon/util/closer.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/ring_writer.h"
 
 enum { SIZE = 64 * 1024 };
@@ -134,7 +134,7 @@ static inline struct proto_hello good_hello(const char *app)
 		.major = PROTO_MAP_MAJOR,
 		.mapping_size = SIZE,
 		.page_size = (uint32_t)sysconf(_SC_PAGESIZE),
-		.mono_ns = seam()->now_ns()};
+		.mono_ns = sysops()->now_ns()};
 	snprintf(hello.app, sizeof(hello.app), "%s", app);
 	return hello;
 }
@@ -189,7 +189,7 @@ static inline void run_until(const uint64_t *counter, uint64_t value)
 
 static inline void put(struct writer *w, uint64_t frame)
 {
-	uint64_t now = seam()->now_ns();
+	uint64_t now = sysops()->now_ns();
 	const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
 		.cpu_us = PROTO_CPU_NOT_MEASURED,
 		.start_ns = now - 1000,
@@ -234,22 +234,22 @@ static inline const char *last_text(void)
 }
 
 static uint64_t offset_ns;
-static const struct seam *real;
+static const struct sysops *real;
 
 static inline uint64_t shifted_now(void)
 {
 	return real->now_ns() + offset_ns;
 }
 
-/* The clock is that far ahead from now on; seam_replace(NULL) ends it. */
+/* The clock is that far ahead from now on; sysops_replace(NULL) ends it. */
 static inline void shift_clock(uint64_t by_ns)
 {
-	static struct seam table;
-	real = seam();
+	static struct sysops table;
+	real = sysops();
 	table = *real;
 	table.now_ns = shifted_now;
 	offset_ns = by_ns;
-	seam_replace(&table);
+	sysops_replace(&table);
 }
 
 static inline int run_ingest_tests(const char *name, TCase *tc)

@@ -187,7 +187,7 @@ static inline void past_serve(uint8_t boot)
 	past_begin_boot(boot);
 	f.core.archive = past.archive;
 	ck_assert_int_eq(archive_readers_open(&f.loop, past_descriptor, NULL, &past.readers), 0);
-	f.core.archive_reader = archive_readers_seam(past.readers);
+	f.core.archive_reader = archive_readers_ops(past.readers);
 }
 
 static inline void past_close_file(void)

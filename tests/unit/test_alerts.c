@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -331,28 +331,28 @@ END_TEST
 START_TEST(short_memory_changes_no_rule_and_known_instances_need_none)
 {
 	struct alerts *none = NULL;
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(alerts_create(metrics, timeline, &none), -ENOMEM);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_ptr_null(none);
 	set_rule(rule_of("a", ALERT_ABOVE, 10));
 	struct metric *a = add("a", UNIT_NONE);
 	feed(a, 11);
 	struct alert_rule rules[2] = {rule_of("b", ALERT_ABOVE, 1), rule_of("c", ALERT_ABOVE, 1)};
 	for (size_t n = 1; n <= 3; n++) {
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		ck_assert_int_eq(alerts_set_rules(alerts, rules, 2, now_ns), -ENOMEM);
 		ck_assert_uint_eq(alerts_firing(alerts), 1);
 	}
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	feed(a, 1);
 	feed(a, 11);
 	ck_assert_uint_eq(alloc_calls, 0);
 	struct metric *b = add("b", UNIT_NONE);
 	ck_assert_int_eq(alerts_set_rules(alerts, rules, 2, now_ns), 0);
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	feed(b, 5);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_uint_eq(alerts_refused(alerts), 1);
 	alerts_destroy(NULL);
 }

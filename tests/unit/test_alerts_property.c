@@ -2,7 +2,7 @@
  * told, and neither kills nor reloads nor clocks change what people hear. */
 #include "tests/unit/alerts_fixture.h"
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { CROSSINGS = 10000 };
 
@@ -274,12 +274,12 @@ static void *counted_calloc(size_t count, size_t size)
 START_TEST(no_clock_is_asked_and_nothing_allocated)
 {
 	struct alert_rule rule = plain_rule("r", "a", ALERT_ABOVE, 80);
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.now_ns = no_clock;
 	table.wall_ns = no_wall;
 	table.calloc = counted_calloc;
 	rule.max_per_hour = 12;
-	seam_replace(&table);
+	sysops_replace(&table);
 	struct life *life = life_new(&rule, 1);
 	uint64_t seed = 1;
 	cross(life, &seed, 2);
@@ -290,7 +290,7 @@ START_TEST(no_clock_is_asked_and_nothing_allocated)
 	cross(life, &seed, 10);
 	ck_assert_uint_eq(asked, 0);
 	life_free(life);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* Peers that mean no good, or do not know better: framing, order, limits, times, subscriptions. */
-#include "alloc_seam.h"
+#include "alloc_faults.h"
 #include "api_fixture.h"
 
 #include <grp.h>
@@ -402,9 +402,9 @@ START_TEST(without_memory_nothing_opens_and_nothing_leaks)
 	fixture_open();
 	int r = -ENOMEM;
 	for (size_t n = 1; r < 0; n++) {
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		r = api_open(&f.loop, &f.core, &f.options, &f.api);
-		alloc_seam_stop();
+		alloc_faults_stop();
 		ck_assert(r == 0 || r == -ENOMEM);
 	}
 	fixture_close();
@@ -423,7 +423,7 @@ START_TEST(without_memory_a_call_fails_alone)
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		bool failed = true;
 		for (size_t n = 1; failed; n++) {
-			alloc_seam_start(n);
+			alloc_faults_start(n);
 			int fd = client_open();
 			/* in two pieces: the first is kept */
 			client_send(fd, calls[i], 5);
@@ -431,7 +431,7 @@ START_TEST(without_memory_a_call_fails_alone)
 			client_send(fd, calls[i] + 5, strlen(calls[i]) - 4);
 			char *text = client_hear(fd);
 			failed = alloc_calls >= n;
-			alloc_seam_stop();
+			alloc_faults_stop();
 			free(text);
 			close(fd);
 			cJSON_Delete(ask("GetSelf", NULL));

@@ -82,7 +82,7 @@ START_TEST(a_test_waits_for_the_broker_no_longer_than_it_may)
 	ck_assert_str_eq(string(reply, "state"), "firing");
 	cJSON_Delete(reply);
 	ck_assert(refused("TestAlert", "{\"seconds\":1}", "LimitReached"));
-	alerts_tick(f.core.alerts, seam()->now_ns() + 2 * (uint64_t)FIXTURE_SECOND);
+	alerts_tick(f.core.alerts, sysops()->now_ns() + 2 * (uint64_t)FIXTURE_SECOND);
 	ck_assert_uint_eq(alerts_last_test(f.core.alerts)->serial, 2);
 }
 END_TEST

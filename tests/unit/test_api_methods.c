@@ -320,7 +320,7 @@ START_TEST(other_users_may_look_but_not_change)
 		refused += cJSON_HasObjectItem(reply, "error");
 		cJSON_Delete(reply);
 	}
-	ck_assert_int_gt(refused + (seam()->now_ns() - f.now_ns > FIXTURE_SECOND), 0);
+	ck_assert_int_gt(refused + (sysops()->now_ns() - f.now_ns > FIXTURE_SECOND), 0);
 	close(fd);
 }
 END_TEST

@@ -64,17 +64,17 @@ START_TEST(a_medium_that_hangs_costs_the_past_alone)
 	f.core.archive_reader = &reader;
 	hung.reads = hung.cancels = 0;
 	for (int more = 0; more < 2; more++) {
-		uint64_t began_ns = seam()->now_ns();
+		uint64_t began_ns = sysops()->now_ns();
 		int fd = client_open(), other = client_open();
 		client_say(fd, more ? "{\"method\":\"io.edgeprof.GetHistory\",\"more\":true,"
 				      "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}"
 				    : "{\"method\":\"io.edgeprof.GetHistory\","
 				      "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}");
 		cJSON *quick = client_call(other, "ListBoots", NULL, "");
-		ck_assert_uint_lt(seam()->now_ns() - began_ns, FIXTURE_SECOND);
+		ck_assert_uint_lt(sysops()->now_ns() - began_ns, FIXTURE_SECOND);
 		cJSON_Delete(quick);
 		cJSON *reply = client_reply(fd, "GetHistory");
-		ck_assert_uint_ge(seam()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
+		ck_assert_uint_ge(sysops()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
 		ck_assert_int_eq(hung.cancels, more + 1);
 		const cJSON *parameters = get(reply, "parameters");
 		ck_assert_int_eq(count(parameters, "series"), 1);
@@ -222,20 +222,20 @@ static int begin_hung(archive_read_done *done, struct archive_read **ret)
 /* One is waited for, the other was given up: the stop leaves both behind, and the loop ends. */
 START_TEST(a_stop_leaves_hung_reads_behind)
 {
-	const struct seam *before = seam();
-	struct seam hung_medium = *before;
+	const struct sysops *before = sysops();
+	struct sysops hung_medium = *before;
 	struct archive_read *read[2];
 	hung_medium.pread = hung_pread;
 	sem_init(&asked, 0, 0);
 	sem_init(&answer, 0, 0);
 	cancelled = 0;
-	seam_replace(&hung_medium);
+	sysops_replace(&hung_medium);
 	ck_assert_int_eq(begin_hung(on_left, &read[0]), 0);
 	ck_assert_int_eq(begin_hung(on_left, &read[1]), 0);
 	sem_wait(&asked);
 	sem_wait(&asked);
 	f.core.archive_reader->cancel(read[1]);
-	seam_replace(before);
+	sysops_replace(before);
 	archive_readers_close(past.readers);
 	past.readers = NULL;
 	f.core.archive_reader = NULL;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "alloc_seam.h"
+#include "alloc_faults.h"
 #include "apps_fixture.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
@@ -386,9 +386,9 @@ START_TEST(no_memory_is_enomem_and_leaves_nothing)
 {
 	struct app_process *p = golden();
 	for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
-		alloc_seam_start(fail_at);
+		alloc_faults_start(fail_at);
 		int r = app_report_write(&core, p->app, T0 + S, text, sizeof(text));
-		alloc_seam_stop();
+		alloc_faults_stop();
 		ck_assert_int_eq(r, -ENOMEM);
 	}
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/apps_fixture.h"
 
 START_TEST(a_sample_in_parts_is_committed_at_once)
@@ -299,13 +299,13 @@ static void *failing_calloc(size_t count, size_t size)
 
 START_TEST(short_memory_loses_numbers_but_nothing_else)
 {
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.calloc = failing_calloc;
 	for (unsigned n = 0; n < 40; n++) {
 		teardown();
 		setup();
 		allocations_left = n;
-		seam_replace(&table);
+		sysops_replace(&table);
 		struct app_process *p = NULL;
 		int r = apps_attach(apps, "cam", 1000, 12, 1, 65536, T0, &p);
 		if (r < 0) {
@@ -319,7 +319,7 @@ START_TEST(short_memory_loses_numbers_but_nothing_else)
 			apps_sample(apps, T0 + S);
 			apps_detach(apps, p, PROCESS_ENDED, T0 + S);
 		}
-		seam_replace(NULL);
+		sysops_replace(NULL);
 	}
 }
 END_TEST

@@ -2,7 +2,7 @@
  * ends at any moment. */
 #include "tests/unit/archive_case.h"
 
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 static uint32_t found[BLOCKS_MAX];
 
@@ -303,15 +303,15 @@ START_TEST(no_memory_at_any_moment_is_survived)
 	start(ARCHIVE_SIZE_MIN, 20);
 	archive_take_event(it.archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "a"});
 	fill(70);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	live();
 	size_t calls = alloc_calls;
 	ck_assert_uint_gt(calls, 50);
 	for (size_t i = 1; i <= calls; i++) {
-		alloc_seam_start(i);
+		alloc_faults_start(i);
 		live();
 	}
-	alloc_seam_stop();
+	alloc_faults_stop();
 }
 END_TEST
 

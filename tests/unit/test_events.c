@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const size_t CHUNK = EVENTS_CHUNK * sizeof(struct event);
 
@@ -209,9 +209,9 @@ START_TEST(too_little_is_einval_and_short_memory_enomem)
 {
 	struct events *events = NULL;
 	ck_assert_int_eq(events_create(CHUNK - 1, &events), -EINVAL);
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.calloc = failing_calloc;
-	seam_replace(&table);
+	sysops_replace(&table);
 	for (unsigned i = 0; i < 3; i++) {
 		allocations_left = i;
 		ck_assert_int_eq(events_create(CHUNK, &events), -ENOMEM);
@@ -226,7 +226,7 @@ START_TEST(too_little_is_einval_and_short_memory_enomem)
 	allocations_left = 1;
 	ck_assert_int_eq(events_open(events, &log), 0);
 	ck_assert_uint_eq(events_name(log, "a"), EVENTS_NO_NAME);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	events_close(log);
 	events_destroy(events);
 	events_destroy(NULL);

@@ -10,7 +10,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/trace_buffer.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t MS = 1000000, S = 1000000000;
 static const uint64_t T0 = 100000ull * 1000000000;
@@ -563,13 +563,13 @@ static void *no_memory(size_t count, size_t size)
 
 START_TEST(short_memory_is_enomem)
 {
-	struct seam short_of = *seam();
+	struct sysops short_of = *sysops();
 	short_of.calloc = no_memory;
-	seam_replace(&short_of);
+	sysops_replace(&short_of);
 	struct frame_table *none = NULL;
 	ck_assert_int_eq(frame_table_create(note_done, NULL, &none), -ENOMEM);
 	ck_assert_ptr_null(none);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	frame_table_destroy(NULL);
 	app_frames_destroy(NULL);
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/mapping.h"
 #include "proto/percentile.h"
 
@@ -463,16 +463,16 @@ static void *failing_calloc(size_t count, size_t size)
 
 START_TEST(short_memory_is_enomem)
 {
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.calloc = failing_calloc;
-	seam_replace(&table);
+	sysops_replace(&table);
 	struct frames *frames = NULL;
 	for (unsigned i = 0; i < 4; i++) {
 		allocations_left = i;
 		ck_assert_int_eq(frames_create(4, &frames), -ENOMEM);
 		ck_assert_ptr_null(frames);
 	}
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	frames_destroy(NULL);
 }
 END_TEST

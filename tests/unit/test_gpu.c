@@ -6,8 +6,8 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
-#include "daemon/util/seam.h"
-#include "tests/unit/alloc_seam.h"
+#include "daemon/util/sysops.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -20,7 +20,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	tree_remove(&tree);
 }
 
@@ -265,10 +265,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 	for (size_t fail = 1;; fail++) {
 		bench_make(&bench, tree.path, names[_i]);
 		bench.core.modes = &modes;
-		alloc_seam_start(fail);
+		alloc_faults_start(fail);
 		int r = bench_open(&bench);
 		bool reached = alloc_calls >= fail;
-		alloc_seam_stop();
+		alloc_faults_stop();
 		if (!reached) {
 			ck_assert_int_eq(r, 0);
 			break;
@@ -277,10 +277,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 		bench_finish(&bench);
 	}
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	bench_finish(&bench);
 }
 END_TEST

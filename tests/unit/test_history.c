@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/history/pool.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -659,13 +659,13 @@ START_TEST(an_append_allocates_nothing_for_known_names)
 	struct metric *a = add(source, "a");
 	metric_set(a, 1);
 	commit(source, SECOND);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (uint64_t i = 2; i < 60000; i++) {
 		metric_set(a, wave(i) * 1e6 * (double)(i % 2));
 		commit(source, i * SECOND);
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	struct history_usage usage;
 	history_usage(history, &usage);
 	ck_assert_uint_gt(usage.used, 10 * HISTORY_BLOCK);
@@ -685,9 +685,9 @@ START_TEST(short_memory_loses_a_metric_and_nothing_else)
 		struct metric *a = add(source, "a");
 		metric_set(a, 1);
 		metrics_commit(metrics, source, SECOND);
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		history_append(history, metrics, source, SECOND);
-		alloc_seam_stop();
+		alloc_faults_stop();
 		metric_set(a, 2);
 		commit(source, 2 * SECOND);
 		struct history_point points[4];
@@ -696,9 +696,9 @@ START_TEST(short_memory_loses_a_metric_and_nothing_else)
 		ck_assert(points[count - 1].mean == 2);
 		history_destroy(history);
 		history = NULL;
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		int r = history_create(pool, POOL, boot, &none, &found);
-		alloc_seam_stop();
+		alloc_faults_stop();
 		ck_assert(r == -ENOMEM ? !none : r == 0 && n > 4);
 		history_destroy(none);
 		open_history();

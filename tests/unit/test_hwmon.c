@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "daemon/collect/sched/collector.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -118,10 +118,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 	chip(0, "k10temp\n", "61125\n");
 	for (size_t fail = 1;; fail++) {
 		bench_make(&bench, tree.path, "hwmon");
-		alloc_seam_start(fail);
+		alloc_faults_start(fail);
 		int r = bench_open(&bench);
 		bool reached = alloc_calls >= fail;
-		alloc_seam_stop();
+		alloc_faults_stop();
 		if (!reached) {
 			ck_assert_int_eq(r, 0);
 			break;
@@ -131,10 +131,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 		bench_finish(&bench);
 	}
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 }
 END_TEST
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc_seam.h"
+#include "alloc_faults.h"
 #include "daemon/util/hash.h"
 
 enum { NAMES = 2000 };
@@ -72,12 +72,12 @@ START_TEST(without_memory_it_stays_as_it_was)
 	struct index index = {0};
 	make_names();
 	ck_assert_int_eq(index_reserve(&index, 8), 0);
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	for (uint32_t i = 0; i < 8; i++) {
 		ck_assert_int_eq(index_add(&index, hash_text(name[i]), i), 0);
 	}
 	ck_assert_int_eq(index_add(&index, hash_text(name[8]), 8), -ENOMEM);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_uint_eq(find(&index, hash_text(name[7]), name[7]), 7);
 	ck_assert_uint_eq(find(&index, hash_text(name[8]), name[8]), INDEX_NONE);
 	index_finish(&index);

@@ -82,7 +82,7 @@ static pid_t start_writer(struct writer *w, int memfd, int ready)
 		say_hello("victim", memfd);
 		w->slots[0].tid = 1;
 		w->slots[0].open[0] =
-			(struct proto_open_stage){.start_ns = seam()->now_ns(), .frame = 8841};
+			(struct proto_open_stage){.start_ns = sysops()->now_ns(), .frame = 8841};
 		w->slots[0].depth = 1;
 		for (uint64_t i = 0;; i++) {
 			put(w, i);
@@ -145,7 +145,7 @@ START_TEST(a_damaged_record_of_an_ended_process_hides_none_behind_it)
 	for (uint64_t i = 0; i < 10; i++) {
 		struct proto_record r = {.kind = PROTO_KIND_COMPLETE,
 			.cpu_us = PROTO_CPU_NOT_MEASURED,
-			.start_ns = seam()->now_ns(),
+			.start_ns = sysops()->now_ns(),
 			.value = 1000,
 			.frame = i};
 		r.stage = (uint16_t)(proto_record_check(&r, i) << 8);
@@ -180,7 +180,7 @@ START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
 		for (unsigned i = 0; i < round * 7; i++) {
 			put(&w, tried++);
 		}
-		ingest_drain(ingest, seam()->now_ns());
+		ingest_drain(ingest, sysops()->now_ns());
 		struct app_accounting a;
 		app_accounting(app, &a);
 		check_identity(&w, &a);
@@ -195,7 +195,7 @@ START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
 	}
 	int fd = say_hello("cam", memfd);
 	run_until(&counters.attaches, 21);
-	ingest_drain(ingest, seam()->now_ns());
+	ingest_drain(ingest, sysops()->now_ns());
 	struct app_accounting a;
 	app_accounting(app, &a);
 	check_identity(&w, &a);
@@ -261,12 +261,12 @@ START_TEST(a_stopped_process_is_seen_to_hang)
 	run_until(&counters.events_received, 40);
 	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
 	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
-	ingest_drain(ingest, seam()->now_ns());
+	ingest_drain(ingest, sysops()->now_ns());
 	shift_clock(5000000000);
 	while (app_hung(&app->hangs) == 0) {
 		uv_run(&loop, UV_RUN_ONCE);
 	}
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	ck_assert_ptr_nonnull(strstr(last_text(), "hangs in `infer` for 5."));
 	ck_assert_ptr_nonnull(strstr(last_text(), ", frame 8841"));
 	ck_assert_double_eq(metrics_find(core.metrics, "app/victim/hung")->value, 1);

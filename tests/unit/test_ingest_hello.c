@@ -337,7 +337,7 @@ START_TEST(who_says_nothing_for_five_seconds_is_closed)
 	ck_assert_uint_eq(counters.attaches_refused, 0);
 	shift_clock(6000000000);
 	run_until(&counters.attaches_refused, 1);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	ck_assert_ptr_nonnull(strstr(counters.attach_refused_reason, "within 5 s"));
 	ck_assert_uint_eq(timeline_last_serial(core.timeline), told + 1);
 	close(fd);

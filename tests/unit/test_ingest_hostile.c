@@ -21,7 +21,7 @@ static uint64_t bad_word(uint64_t *state, uint64_t old)
 	case 1:
 		return 0;
 	case 2:
-		return seam()->now_ns() + (r & 0xffffffff);
+		return sysops()->now_ns() + (r & 0xffffffff);
 	case 3:
 	case 4:
 		return old + (r & 15) - 8;
@@ -182,8 +182,8 @@ START_TEST(forged_tables_and_counters_are_bounded)
 	int fd = say_hello("evil", memfd);
 	run_until(&counters.attaches, 1);
 	struct app *app = apps_find(core.apps, "evil");
-	ingest_drain(ingest, seam()->now_ns());
-	apps_sample(core.apps, seam()->now_ns());
+	ingest_drain(ingest, sysops()->now_ns());
+	apps_sample(core.apps, sysops()->now_ns());
 	ck_assert_uint_eq(app->stage[0]->count, 1);
 	ck_assert_uint_eq(app->process[0]->open_count, 16);
 	for (uint32_t i = 0; i < 16; i++) {
@@ -209,8 +209,8 @@ START_TEST(holes_and_truncation_cost_only_their_own_events)
 	ck_assert_int_eq(errno, EPERM);
 	ck_assert_int_eq(fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE), 0);
 	for (int i = 0; i < 10; i++) { /* all zero: nothing moves, nothing breaks */
-		ingest_drain(ingest, seam()->now_ns());
-		apps_sample(core.apps, seam()->now_ns());
+		ingest_drain(ingest, sysops()->now_ns());
+		apps_sample(core.apps, sysops()->now_ns());
 		fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096 * i, 8192);
 	}
 	struct app *app = apps_find(core.apps, "evil");
@@ -262,14 +262,14 @@ START_TEST(what_piled_up_in_many_rings_does_not_hold_the_loop)
 		run_until(&counters.attaches, i + 1);
 	}
 	const struct proto_record record = {
-		.kind = PROTO_KIND_COMPLETE, .start_ns = seam()->now_ns()};
+		.kind = PROTO_KIND_COMPLETE, .start_ns = sysops()->now_ns()};
 	for (unsigned i = 0; i < MANY; i++) {
 		while (writer_put(&w[i], 0, &record)) {
 			written++;
 		}
 	}
 	ck_assert_uint_gt(written, RING_BUDGET + written / MANY);
-	ingest_drain(ingest, seam()->now_ns());
+	ingest_drain(ingest, sysops()->now_ns());
 	ck_assert_uint_ge(counters.events_received, RING_BUDGET / 4);
 	ck_assert_uint_le(counters.events_received, RING_BUDGET + written / MANY);
 	run_until(&counters.events_received, written); /* by turns, and all of it */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 enum { CAPACITY = 8 };
 
@@ -106,9 +106,9 @@ END_TEST
 START_TEST(no_memory_is_enomem)
 {
 	struct lines other;
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	int r = lines_init(&other, CAPACITY);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_int_eq(r, -ENOMEM);
 	lines_finish(&other);
 }

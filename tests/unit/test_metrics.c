@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 static struct sources *sources;
 static struct metrics *metrics;
@@ -289,7 +289,7 @@ START_TEST(a_commit_allocates_nothing)
 		snprintf(name, sizeof(name), "cpu/%d", i);
 		metric[i] = add(cpu, name);
 	}
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (uint64_t t = 1; t < 100; t++) {
 		for (int i = 0; i < 100; i++) {
 			metric_set(metric[i], (double)t);
@@ -298,26 +298,26 @@ START_TEST(a_commit_allocates_nothing)
 		ck_assert_ptr_eq(add(cpu, "cpu/5"), metric[5]);
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 }
 END_TEST
 
 START_TEST(short_memory_is_reported_and_harmless)
 {
 	struct metrics *other = NULL;
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(metrics_create(&other), -ENOMEM);
 	ck_assert_ptr_null(other);
 	for (size_t n = 1; n <= 2; n++) {
 		struct metric *metric = NULL;
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		ck_assert_int_eq(
 			metrics_add(metrics, cpu, n == 1 ? "a" : "b", UNIT_NONE, &metric), -ENOMEM);
 		ck_assert_ptr_null(metric);
 		ck_assert_uint_eq(metrics_count(metrics), 0);
 		ck_assert_uint_eq(cpu->metrics, 0);
 	}
-	alloc_seam_stop();
+	alloc_faults_stop();
 	metrics_commit(metrics, cpu, 1);
 	add(cpu, "a");
 	ck_assert_uint_eq(metrics_refused(metrics), 0);

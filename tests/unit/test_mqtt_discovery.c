@@ -2,7 +2,7 @@
  * agreed, and births once however many come. */
 #include "daemon/core/status/broker_status.h"
 #include "daemon/publish/mqtt/mqtt.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fake_core.h"
 #include "tests/unit/mosquitto_broker.h"
 
@@ -60,7 +60,7 @@ static void make_metric(void)
 	snprintf(name, sizeof(name), "fan/%u", metrics_made++);
 	ck_assert_int_eq(metrics_add(core.metrics, source, name, UNIT_RPM, &metric), 0);
 	metric_set(metric, 1000);
-	metrics_commit(core.metrics, source, seam()->now_ns());
+	metrics_commit(core.metrics, source, sysops()->now_ns());
 }
 
 static unsigned told(void)
@@ -85,7 +85,7 @@ START_TEST(news_are_collected)
 		make_metric();
 		turn();
 	}
-	uint64_t begin_ns = seam()->now_ns();
+	uint64_t begin_ns = sysops()->now_ns();
 	unsigned before = metrics_made;
 	while (told() < 4) {
 		if (metrics_made < 400) {
@@ -94,7 +94,7 @@ START_TEST(news_are_collected)
 		turn();
 	}
 	/* the first of the three may have been on its way */
-	ck_assert_uint_ge(seam()->now_ns() - begin_ns, 2 * PAUSE_NS);
+	ck_assert_uint_ge(sysops()->now_ns() - begin_ns, 2 * PAUSE_NS);
 	ck_assert_uint_gt(metrics_made, before + 3);
 }
 END_TEST

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fixture_tree.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -16,7 +16,7 @@ static struct bench bench;
 static struct pi_tool tool;
 static char program[512];
 static uint64_t clock_ns;
-static struct seam table;
+static struct sysops table;
 
 static uint64_t made_up_clock(void)
 {
@@ -27,9 +27,9 @@ static void setup(void)
 {
 	tree_make(&tree);
 	snprintf(program, sizeof(program), "%s/vcgencmd", tree.path);
-	table = *seam();
+	table = *sysops();
 	table.now_ns = made_up_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	clock_ns = 1000 * SECOND;
 	pi_tool_init(&tool, program, "get_throttled");
 }
@@ -39,7 +39,7 @@ static void teardown(void)
 	pi_tool_close(&tool);
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
 	ck_assert_int_eq(errno, ECHILD);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	tree_remove(&tree);
 }
 

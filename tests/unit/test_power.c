@@ -5,8 +5,8 @@
 #include "daemon/collect/lib/integral.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
-#include "daemon/util/seam.h"
-#include "tests/unit/alloc_seam.h"
+#include "daemon/util/sysops.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -19,7 +19,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	tree_remove(&tree);
 }
 
@@ -258,11 +258,11 @@ START_TEST(closed_files_of_late_r32_are_null_with_the_reason)
 {
 	channel("sys/class/hwmon/hwmon1", 1, "VDD_IN", "5000", "1000");
 	start();
-	struct seam closed = *seam();
+	struct sysops closed = *sysops();
 	closed.pread = refused_pread;
-	seam_replace(&closed);
+	sysops_replace(&closed);
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	bench_expect_null(&bench, "power/VDD_IN", "Permission denied");
 	bench_expect_null(&bench, "power/total", "Permission denied");
 	bench_finish(&bench);
@@ -274,10 +274,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 	channel("sys/class/hwmon/hwmon1", 1, "VDD_IN", "5000", "1000");
 	for (size_t fail = 1;; fail++) {
 		bench_make(&bench, tree.path, "power");
-		alloc_seam_start(fail);
+		alloc_faults_start(fail);
 		int r = bench_open(&bench);
 		bool reached = alloc_calls >= fail;
-		alloc_seam_stop();
+		alloc_faults_stop();
 		if (!reached) {
 			ck_assert_int_eq(r, 0);
 			break;
@@ -286,10 +286,10 @@ START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 		bench_finish(&bench);
 	}
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	bench_finish(&bench);
 }
 END_TEST

@@ -4,7 +4,7 @@
 
 #include "daemon/collect/process/procfs.h"
 #include "daemon/collect/sched/collector.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -301,15 +301,15 @@ START_TEST(what_is_read_less_often_has_its_own_age)
 {
 	whole_process(10, 1);
 	watch(WATCH_PID, "cam", "", 10);
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.now_ns = bench_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	start();
 	uint64_t read_ns = bench.now_ns;
 	const struct metric *pss = bench_metric(&bench, "process/cam/pss");
 	tree_write(&tree, "proc/10/smaps_rollup", "Rss: 9 kB\nPss: 900 kB\n");
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	bench_expect(&bench, "process/cam/pss", 7 * 1024);
 	ck_assert_uint_eq(metric_time_ns(pss), read_ns);
 	ck_assert_uint_gt(pss->t_ns, read_ns);
@@ -538,13 +538,13 @@ START_TEST(a_tick_allocates_nothing_and_leaves_nothing_open)
 	start();
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	int before = open_descriptors();
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (int step = 2; step < 30; step++) {
 		whole_process(10, step);
 		ck_assert_int_eq(bench_sample(&bench), 0);
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_int_eq(open_descriptors(), before);
 }
 END_TEST

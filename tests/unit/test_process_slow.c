@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/collect/sched/fetch.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -42,7 +42,7 @@ static void start(void)
 
 /* The clock of the samples; one file hangs in read on whichever thread but the loop's, where it is
  * only counted. */
-static struct seam table;
+static struct sysops table;
 static pthread_t loop_thread;
 static const char *_Atomic hanging;
 static sem_t hung, go;
@@ -72,13 +72,13 @@ static ssize_t hanging_pread(int fd, void *buf, size_t size, off_t offset)
 	return n < 0 ? -errno : n;
 }
 
-static void seam_start(void)
+static void sysops_start(void)
 {
-	table = *seam();
+	table = *sysops();
 	table.now_ns = bench_clock;
 	table.pread = hanging_pread;
 	loop_thread = pthread_self();
-	seam_replace(&table);
+	sysops_replace(&table);
 }
 
 /* As under the scheduler. */
@@ -92,7 +92,7 @@ static void start_workers(const char *file)
 	sem_init(&hung, 0, 0);
 	sem_init(&go, 0, 0);
 	hanging = file;
-	seam_start();
+	sysops_start();
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	ck_assert_int_eq(uv_async_init(&loop, &wake, NULL), 0);
 	ck_assert_int_eq(workers_create(&wake, &bench.root, &bench.real, &workers), 0);
@@ -109,7 +109,7 @@ static void finish_workers(void)
 	workers_go(workers);
 	workers_wait(workers, UINT64_C(20000000000));
 	workers_leave(workers);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	uv_close((uv_handle_t *)&wake, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);

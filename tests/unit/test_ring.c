@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/ring_writer.h"
 
 enum { SIZE = 64 * 1024 };
@@ -561,11 +561,11 @@ START_TEST(what_is_no_mapping_is_refused)
 	writer.header->major = PROTO_MAP_MAJOR + 1;
 	ck_assert_int_eq(ring_create(map, SIZE, &ring), -EPROTONOSUPPORT);
 	writer.header->major = PROTO_MAP_MAJOR;
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.calloc = no_memory;
-	seam_replace(&table);
+	sysops_replace(&table);
 	ck_assert_int_eq(ring_create(map, SIZE, &ring), -ENOMEM);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	ck_assert_ptr_null(ring);
 }
 END_TEST

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/core/history/history.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 enum { SIZE = 256 * 1024, KILLS = 120 };
 
@@ -130,9 +130,9 @@ START_TEST(impossible_wishes_say_so)
 	ck_assert_int_eq(runfile_open(dir, "history", 0, &file), -EINVAL);
 	ck_assert_int_eq(runfile_open(dir, "history", SIZE_MAX, &file), -EINVAL);
 	ck_assert_int_eq(runfile_open("/nonexistent/dir", "history", SIZE, &file), -ENOENT);
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(runfile_memory(SIZE, &file), -ENOMEM);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_int_eq(file.fd, 77);
 	ck_assert_int_eq(runfile_memory(SIZE, &file), 0);
 	ck_assert_int_eq(file.fd, -1);

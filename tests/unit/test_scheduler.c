@@ -6,8 +6,8 @@
 
 #include "daemon/collect/sched/entry.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
-#include "tests/unit/alloc_seam.h"
+#include "daemon/util/sysops.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -73,7 +73,7 @@ static uv_loop_t loop;
 static struct scheduler *scheduler;
 static struct scheduler_options options;
 static uint64_t clock_ns;
-static struct seam table;
+static struct sysops table;
 
 static uint64_t made_up_clock(void)
 {
@@ -86,9 +86,9 @@ static void setup(void)
 	memset(&fake, 0, sizeof(fake));
 	bench_make(&bench, NULL, NULL);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	table = *seam();
+	table = *sysops();
 	table.now_ns = made_up_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	clock_ns = START;
 	options = (struct scheduler_options){.interval_ns = SECOND, .collectors = only_fake};
 }
@@ -112,7 +112,7 @@ static void teardown(void)
 		scheduler = NULL;
 	}
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	bench_finish(&bench);
 }
 
@@ -371,10 +371,10 @@ START_TEST(every_failed_allocation_at_start_is_enomem)
 		ck_assert_uint_lt(n, 20);
 		bench_finish(&bench);
 		bench_make(&bench, NULL, NULL);
-		alloc_seam_start(n);
+		alloc_faults_start(n);
 		r = scheduler_open(
 			&loop, &bench.core, &bench.root, &bench.real, &options, &scheduler);
-		alloc_seam_stop();
+		alloc_faults_stop();
 		ck_assert(r == 0 || r == -ENOMEM);
 	}
 }
@@ -392,14 +392,14 @@ START_TEST(the_real_collectors_allocate_nothing_in_steady_state)
 		run_at(START + i * SECOND);
 		scheduler_wait(scheduler, 20 * SECOND);
 	}
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (uint64_t i = 5; i < 10; i++) {
 		clock_ns = START + i * SECOND;
 		scheduler_run(scheduler, START + i * SECOND);
 		scheduler_wait(scheduler, 20 * SECOND);
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	for (size_t i = 0; i < sources_count(bench.core.sources); i++) {
 		const struct source *s = sources_at(bench.core.sources, i);
 		ck_assert_msg(s->state == SOURCE_OK || s->state == SOURCE_UNAVAILABLE, "%s: %s",
@@ -419,7 +419,7 @@ END_TEST
 
 START_TEST(the_timer_of_the_loop_samples)
 {
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	options.interval_ns = ENTRY_INTERVAL_MIN_NS;
 	start();
 	while (fake.samples < 3) {

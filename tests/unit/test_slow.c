@@ -7,7 +7,7 @@
 #include "daemon/collect/sched/entry.h"
 #include "daemon/collect/sched/scheduler.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fixture_tree.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -155,7 +155,7 @@ static uv_loop_t loop;
 static struct scheduler *scheduler;
 static struct scheduler_options options;
 static uint64_t clock_ns;
-static struct seam table;
+static struct sysops table;
 
 static uint64_t made_up_clock(void)
 {
@@ -172,9 +172,9 @@ static void setup(void)
 	}
 	bench_make(&bench, NULL, NULL);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	table = *seam();
+	table = *sysops();
 	table.now_ns = made_up_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	clock_ns = START;
 	options = (struct scheduler_options){.interval_ns = SECOND, .collectors = one};
 }
@@ -211,7 +211,7 @@ static void teardown(void)
 	for (int i = 0; i < SLOW; i++) {
 		await(&slow[i].closes, __atomic_load_n(&slow[i].opens, __ATOMIC_SEQ_CST));
 	}
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	bench_finish(&bench);
 }
 

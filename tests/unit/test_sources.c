@@ -8,7 +8,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/status/broker_status.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -140,13 +140,13 @@ START_TEST(short_memory_is_reported_and_harmless)
 {
 	struct sources *other = NULL;
 	struct source *source = NULL;
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(sources_create(&other), -ENOMEM);
 	ck_assert_ptr_null(other);
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(sources_add(sources, "a", 0, &source), -ENOMEM);
 	ck_assert_ptr_null(source);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_uint_eq(sources_count(sources), 0);
 	ck_assert_int_eq(sources_add(sources, "a", 0, &source), 0);
 	sources_destroy(NULL);

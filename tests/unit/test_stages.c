@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t MS = 1000000;
 
@@ -336,16 +336,16 @@ static void *failing_calloc(size_t count, size_t size)
 
 START_TEST(short_memory_is_enomem)
 {
-	struct seam table = *seam();
+	struct sysops table = *sysops();
 	table.calloc = failing_calloc;
-	seam_replace(&table);
+	sysops_replace(&table);
 	struct stage *stage = NULL;
 	for (unsigned i = 0; i < 3; i++) {
 		allocations_left = i;
 		ck_assert_int_eq(stage_create("infer", 4, &stage), -ENOMEM);
 		ck_assert_ptr_null(stage);
 	}
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	stage_destroy(NULL);
 }
 END_TEST

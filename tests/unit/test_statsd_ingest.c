@@ -21,7 +21,7 @@
 #include "daemon/ingest/statsd/apps.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/log.h"
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 static uv_loop_t loop;
 static struct core core;
@@ -326,9 +326,9 @@ END_TEST
 
 START_TEST(without_memory_an_app_is_refused)
 {
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_uint_eq(take(&me, "a:1|ms", T), 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_uint_eq(counters.statsd_refused, 1);
 	ck_assert_uint_eq(take(&me, "a:1|ms", T + 2 * SECOND), 1);
 }
@@ -338,12 +338,12 @@ START_TEST(lines_of_a_known_name_allocate_nothing)
 {
 	const char *text = "a:1|ms|#app:cam,frame:3\nb:2|g|#app:cam\nc:1|c|#app:cam\n";
 	take(&me, text, T);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (uint64_t i = 1; i < 1000; i++) {
 		take(&me, text, T + i);
 	}
 	size_t calls = alloc_calls;
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_uint_eq(calls, 0);
 }
 END_TEST
@@ -619,9 +619,9 @@ END_TEST
 START_TEST(opening_without_memory_leaves_nothing)
 {
 	for (size_t i = 1; i <= 2; i++) {
-		alloc_seam_start(i);
+		alloc_faults_start(i);
 		ck_assert_int_eq(statsd_open(&loop, &core, &options, &statsd), -ENOMEM);
-		alloc_seam_stop();
+		alloc_faults_stop();
 	}
 	ck_assert_int_ne(access(path, F_OK), 0);
 	statsd = NULL;

@@ -9,8 +9,8 @@
 #include "daemon/collect/sched/registry.h"
 #include "daemon/collect/sched/scheduler.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
-#include "tests/unit/alloc_seam.h"
+#include "daemon/util/sysops.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/fixture_tree.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -24,7 +24,7 @@ static struct scheduler *scheduler;
 static struct source_options section;
 static struct scheduler_options options;
 static uint64_t clock_ns;
-static struct seam table;
+static struct sysops table;
 static struct tree tree;
 
 static uint64_t made_up_clock(void)
@@ -39,9 +39,9 @@ static void setup(void)
 	tree_write(&tree, "proc/stat", "");
 	bench_make(&bench, tree.path, NULL);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	table = *seam();
+	table = *sysops();
 	table.now_ns = made_up_clock;
-	seam_replace(&table);
+	sysops_replace(&table);
 	clock_ns = START;
 	section = (struct source_options){.name = "tegrastats", .enabled = true};
 	options = (struct scheduler_options){.interval_ns = SECOND,
@@ -74,7 +74,7 @@ static void teardown(void)
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
 	ck_assert_int_eq(errno, ECHILD);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	bench_finish(&bench);
 	tree_remove(&tree);
 }
@@ -240,9 +240,9 @@ START_TEST(after_warm_up_a_line_allocates_nothing)
 	start();
 	ck_assert_int_eq(tegrastats_parse(line, strlen(line), &stats), 0);
 	tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
-	seam_replace(&table);
+	sysops_replace(&table);
 	ck_assert_uint_eq(alloc_calls, 0);
 	ck_assert_uint_gt(metrics_count(bench.core.metrics), 8);
 }
@@ -540,12 +540,12 @@ START_TEST(no_memory_is_an_error_and_leaks_nothing)
 	section.enabled = false;
 	start();
 	source_wish(bench.source, true, 0);
-	alloc_seam_start((size_t)_i + 1);
-	struct seam failing = *seam();
+	alloc_faults_start((size_t)_i + 1);
+	struct sysops failing = *sysops();
 	failing.now_ns = made_up_clock;
-	seam_replace(&failing);
+	sysops_replace(&failing);
 	pass(1);
-	seam_replace(&table);
+	sysops_replace(&table);
 	ck_assert_int_eq(bench.source->state, SOURCE_ERROR);
 	ck_assert_str_eq(bench.source->reason, "Cannot allocate memory");
 }

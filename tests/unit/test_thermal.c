@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "daemon/collect/sched/collector.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fixture_tree.h"
 
 static struct tree tree;
@@ -17,7 +17,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	tree_remove(&tree);
 }
 
@@ -138,7 +138,7 @@ static uint64_t no_time(void)
 	return 1;
 }
 
-static const struct seam failing_reads = {
+static const struct sysops failing_reads = {
 	.now_ns = no_time, .pread = failing_pread, .calloc = calloc};
 
 static const struct {
@@ -160,9 +160,9 @@ START_TEST(a_failing_read_is_not_repeated_and_the_zone_stays)
 	start();
 	pread_error = read_errors[_i].error;
 	pread_calls = 0;
-	seam_replace(&failing_reads);
+	sysops_replace(&failing_reads);
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	ck_assert_int_eq(pread_calls, 1);
 	bench_expect_null(&bench, "temperature/gpu", read_errors[_i].reason);
 	ck_assert_int_eq(bench_sample(&bench), 0);
@@ -349,7 +349,7 @@ static ssize_t plain_pread(int fd, void *buf, size_t size, off_t offset)
 	return n < 0 ? -errno : n;
 }
 
-static const struct seam limited_memory = {
+static const struct sysops limited_memory = {
 	.now_ns = no_time, .pread = plain_pread, .calloc = limited_calloc};
 
 START_TEST(every_failed_allocation_is_enomem_and_leaks_nothing)
@@ -362,9 +362,9 @@ START_TEST(every_failed_allocation_is_enomem_and_leaks_nothing)
 		ck_assert_int_lt(n, 100);
 		bench_make(&bench, tree.path, "thermal");
 		calloc_left = n;
-		seam_replace(&limited_memory);
+		sysops_replace(&limited_memory);
 		r = bench_open(&bench);
-		seam_replace(NULL);
+		sysops_replace(NULL);
 		ck_assert(r == 0 || r == -ENOMEM);
 		bench_finish(&bench);
 	}

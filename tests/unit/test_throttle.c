@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "tests/unit/fixture_tree.h"
 #include "tests/unit/pi_fake.h"
 #include "tests/unit/shared.h"
@@ -20,7 +20,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	seam_replace(NULL);
+	sysops_replace(NULL);
 	pi_fake_stop();
 	tree_remove(&tree);
 }
@@ -421,7 +421,7 @@ static uint64_t no_time(void)
 	return 1;
 }
 
-static const struct seam limited_memory = {
+static const struct sysops limited_memory = {
 	.now_ns = no_time, .pread = plain_pread, .calloc = limited_calloc};
 
 START_TEST(every_failed_allocation_is_enomem_and_samples_allocate_nothing)
@@ -435,7 +435,7 @@ START_TEST(every_failed_allocation_is_enomem_and_samples_allocate_nothing)
 		ck_assert_int_lt(n, 100);
 		bench_make(&bench, tree.path, "throttle");
 		calloc_left = n;
-		seam_replace(&limited_memory);
+		sysops_replace(&limited_memory);
 		r = bench_open(&bench);
 		ck_assert(r == 0 || r == -ENOMEM);
 		calloc_left = 0;
@@ -443,7 +443,7 @@ START_TEST(every_failed_allocation_is_enomem_and_samples_allocate_nothing)
 			ck_assert_int_eq(bench_sample(&bench), 0);
 			bench_expect(&bench, "throttle/under_voltage", 0);
 		}
-		seam_replace(NULL);
+		sysops_replace(NULL);
 		bench_finish(&bench);
 	}
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/alloc_seam.h"
+#include "tests/unit/alloc_faults.h"
 
 static struct timeline *timeline;
 
@@ -134,9 +134,9 @@ START_TEST(creation_says_what_failed)
 	struct timeline *other = NULL;
 	ck_assert_int_eq(timeline_create(0, &other), -EINVAL);
 	ck_assert_int_eq(timeline_create(SIZE_MAX / 2, &other), -ENOMEM);
-	alloc_seam_start(1);
+	alloc_faults_start(1);
 	ck_assert_int_eq(timeline_create(8, &other), -ENOMEM);
-	alloc_seam_stop();
+	alloc_faults_stop();
 	ck_assert_ptr_null(other);
 	timeline_destroy(NULL);
 }
@@ -144,12 +144,12 @@ END_TEST
 
 START_TEST(adding_allocates_nothing)
 {
-	alloc_seam_start(0);
+	alloc_faults_start(0);
 	for (int i = 0; i < 100; i++) {
 		add_text("x");
 	}
 	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_seam_stop();
+	alloc_faults_stop();
 }
 END_TEST
 

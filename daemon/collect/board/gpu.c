@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/collect/board/gpu_devices.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define HERTZ_MAX 1e12
 #define NOTHING "no load or clock of a GPU in /sys/class/devfreq, /sys/devices, /sys/class/drm"

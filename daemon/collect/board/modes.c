@@ -13,7 +13,7 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
 

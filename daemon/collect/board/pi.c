@@ -16,7 +16,7 @@
 #include "daemon/collect/board/pi_tool.h"
 #include "daemon/collect/lib/naming.h"
 #include "daemon/collect/power/power_total.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { RAILS_MAX = 32 };
 

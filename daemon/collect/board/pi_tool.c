@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define KEY "vcgencmd"
 
@@ -182,7 +182,7 @@ static void look_after(struct pi_tool *tool)
 		struct pollfd output = {.fd = tool->fd, .events = POLLIN};
 		(void)poll(&output, 1, LOOK_MS);
 		read_output(tool);
-		if (!reap(tool) && seam()->now_ns() - tool->started_ns >= PI_TOOL_LIMIT_NS) {
+		if (!reap(tool) && sysops()->now_ns() - tool->started_ns >= PI_TOOL_LIMIT_NS) {
 			kill_it(tool, -ETIMEDOUT);
 		}
 	}
@@ -190,7 +190,7 @@ static void look_after(struct pi_tool *tool)
 
 int pi_tool_ask(struct pi_tool *tool)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (tool->path[0] == '\0') {
 		return -ENODEV;
 	}

@@ -17,7 +17,7 @@
 #include "daemon/collect/lib/child.h"
 #include "daemon/collect/lib/lines.h"
 #include "daemon/collect/sched/registry.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	LINE_BYTES = 16384,	   /* the longest known line has 900, 128 cores have 2000 */
@@ -137,7 +137,7 @@ static void remember_strange(struct tegrastats_source *source, const char *line,
 static void on_line(void *ctx, const char *line, size_t length)
 {
 	struct tegrastats_source *source = ctx;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	size_t next = !source->latest;
 	if (tegrastats_parse(line, length, &source->stats[next]) < 0) {
 		remember_strange(source, line, length);
@@ -176,7 +176,7 @@ static void on_output(void *ctx, const char *bytes, size_t length)
 		count_deaths(source);
 		lines_reset(&source->lines);
 		source->lines_told = 0;
-		source->line_ns = seam()->now_ns();
+		source->line_ns = sysops()->now_ns();
 		return;
 	}
 	source->bytes += length;
@@ -226,7 +226,7 @@ static int tegrastats_open(
 	ctx->source->yields = true;
 	ctx->source->reads_lines = true;
 	source->ctx = ctx;
-	source->line_ns = seam()->now_ns();
+	source->line_ns = sysops()->now_ns();
 	take_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
@@ -285,7 +285,7 @@ static int tegrastats_look(const struct collector_context *ctx, void *state, uin
 	(void)ctx;
 	source->bytes = 0;
 	if (source->pending) {
-		publish(source, now_ns, seam()->now_ns());
+		publish(source, now_ns, sysops()->now_ns());
 	}
 	follow_interval(source, now_ns);
 	uint64_t quiet_ns = now_ns > source->line_ns ? now_ns - source->line_ns : 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 int lines_init(struct lines *lines, size_t capacity)
 {

@@ -13,7 +13,7 @@
 #include "daemon/collect/lib/integral.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/modes.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define LONGEST_NS UINT64_C(10000000000) /* or three periods of the source */
 

@@ -10,7 +10,7 @@
 
 #include "daemon/collect/power/power_rails.h"
 #include "daemon/collect/power/power_total.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct power_state {
 	struct power_rails rails;

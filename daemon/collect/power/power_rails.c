@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "daemon/collect/power/power_chips.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { CHANNELS_MAX = 16, NAME_SIZE = 32, INA3221_CHANNELS = 3 };
 

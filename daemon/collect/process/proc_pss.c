@@ -6,7 +6,7 @@
 
 #include "daemon/collect/process/proc_files.h"
 #include "daemon/collect/process/procfs.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* The pid may belong to another process by now. */
 static int read_one(const struct root *root, const struct thread_owner *owner, double *ret_bytes)
@@ -24,7 +24,7 @@ static int fetch(const struct collector_context *ctx, void *state)
 		const struct thread_owner *owner = &reads->read[i].owner;
 		reads->read[i].result = read_one(
 			owner->real ? ctx->real_root : ctx->root, owner, &reads->read[i].bytes);
-		reads->read[i].t_ns = seam()->now_ns();
+		reads->read[i].t_ns = sysops()->now_ns();
 	}
 	return 0;
 }

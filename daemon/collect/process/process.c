@@ -19,7 +19,7 @@
 #include "daemon/collect/process/procfs.h"
 #include "daemon/collect/process/scan.h"
 #include "daemon/collect/sched/background.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct process_state {
 	long ticks_per_second;

@@ -15,7 +15,7 @@
 #include "daemon/collect/process/cgroup.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* New processes of a pattern are found within this time and an interval. A pass over 200 processes
  * costs about 2 ms. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct cost {
 	struct metric *duration, *errors, *age, *stale;

@@ -11,7 +11,7 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static uint64_t clamp(uint64_t interval_ns)
 {
@@ -296,7 +296,7 @@ static void look_at(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REA
 
 void entry_account(struct source *source, uint64_t started_ns)
 {
-	uint64_t cost_us = (seam()->now_ns() - started_ns) / 1000;
+	uint64_t cost_us = (sysops()->now_ns() - started_ns) / 1000;
 	source->duration_us = cost_us < UINT32_MAX ? (uint32_t)cost_us : UINT32_MAX;
 	source->ticks++;
 }
@@ -368,7 +368,7 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	}
 	struct source *source = entry->ctx.source;
 	char reason[SOURCE_REASON_SIZE] = "";
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns, reason));
 	if (open) {
 		sample(entry, now_ns, reason); /* may close it */

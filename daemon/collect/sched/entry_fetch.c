@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void ask(struct entry *entry, uint64_t now_ns, uint64_t limit_ns)
 {
@@ -95,7 +95,7 @@ void entry_await(struct entry *entry)
 /* A late probe is as good as another: what it found is still there, and read next. */
 static bool take_probe(struct entry *entry, struct worker_result *answer, uint64_t now_ns)
 {
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	int r = answer->result;
 	entry->probing = false;
 	if (r == 0) {
@@ -133,7 +133,7 @@ bool entry_take_answer(struct entry *entry, uint64_t now_ns)
 		return false;
 	}
 	char reason[SOURCE_REASON_SIZE] = "";
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	int r = answer.result;
 	r = r < 0 ? r : entry->ops->sample(&entry->ctx, entry->state, answer.finished_ns, reason);
 	entry_conclude(entry, r, reason, r < 0 ? now_ns : answer.finished_ns);

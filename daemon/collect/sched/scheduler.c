@@ -15,7 +15,7 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Wishes have no wake-up of their own: they are looked at this often. */
 #define WISHES_EVERY_NS UINT64_C(1000000000)
@@ -115,7 +115,7 @@ static void on_timer(uv_timer_t *timer);
 static void arm(struct scheduler *scheduler, uint64_t next_ns)
 {
 	uv_update_time(scheduler->timer.loop);
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
 	uv_timer_start(&scheduler->timer, on_timer, (wait_ns + 999999) / 1000000, 0);
 }
@@ -123,7 +123,7 @@ static void arm(struct scheduler *scheduler, uint64_t next_ns)
 /* True when there is more to wait for. */
 static bool take_answers(struct scheduler *scheduler)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	bool asked = false;
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		asked = entry_take_answer(&scheduler->entry[i], now_ns) || asked;
@@ -136,7 +136,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct scheduler *scheduler = timer->data;
 	workers_hush(scheduler->workers, true);
-	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	uint64_t next_ns = scheduler_run(scheduler, sysops()->now_ns());
 	workers_hush(scheduler->workers, false);
 	(void)take_answers(scheduler);
 	arm(scheduler, next_ns);
@@ -251,7 +251,7 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	scheduler->handles = 2;
 	scheduler->core = core;
 	take_options(scheduler, options);
-	uint64_t next_ns = scheduler_run(scheduler, seam()->now_ns());
+	uint64_t next_ns = scheduler_run(scheduler, sysops()->now_ns());
 	scheduler_wait(scheduler, FIRST_ANSWERS_NS);
 	log_sources(scheduler);
 	arm(scheduler, next_ns);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Resolving a path below a fixture root takes 16 KiB; sanitizers multiply it. */
 #define STACK_BYTES ((size_t)512 * 1024)
@@ -140,7 +140,7 @@ static void probe_or_fetch(struct worker_job *job)
 {
 	struct collector_context ctx = job->workers->ctx;
 	struct worker_result *result = &job->result;
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	result->reason[0] = '\0';
 	if (job->state) {
 		result->result = job->ops->fetch(&ctx, job->state);
@@ -148,7 +148,7 @@ static void probe_or_fetch(struct worker_job *job)
 		ctx.options = job->options;
 		result->result = job->ops->probe(&ctx, &job->state, result->reason);
 	}
-	result->finished_ns = seam()->now_ns();
+	result->finished_ns = sysops()->now_ns();
 	result->spent_ns = result->finished_ns - started_ns;
 }
 

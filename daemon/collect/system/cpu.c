@@ -12,7 +12,7 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/text.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	CPU_MAX = 1024,

@@ -9,7 +9,7 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/text.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* The lines we need are among the first twenty. */
 enum { MEMINFO_SIZE = 4096 };

@@ -10,7 +10,7 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { RESOURCES = 3, LINES = 2 };
 

@@ -17,7 +17,7 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/core/status/persist_status.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Lines of proc/self/status. */
 static const struct {

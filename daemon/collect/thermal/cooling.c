@@ -9,7 +9,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	DEVICES_KEPT = 64, /* descriptors; further devices are opened for each read */

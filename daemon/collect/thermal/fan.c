@@ -11,7 +11,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	FANS_MAX = 48,

@@ -12,7 +12,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { TEMPS_MAX = 48, INPUTS_MAX = 16, FOLDERS_MAX = 256, FILES_MAX = 512, TEXT_SIZE = 64 };
 

@@ -9,7 +9,7 @@
 
 #include "daemon/collect/thermal/cooling.h"
 #include "daemon/collect/thermal/zones.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { ENTRIES_MAX = 2048 };
 

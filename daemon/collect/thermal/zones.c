@@ -11,7 +11,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	ZONES_KEPT = 64, /* descriptors; further zones are opened for each read */

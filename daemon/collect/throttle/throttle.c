@@ -16,7 +16,7 @@
 #include "daemon/collect/throttle/throttle_oc.h"
 #include "daemon/collect/throttle/throttle_pi.h"
 #include "daemon/collect/throttle/throttle_x86.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NOT_READ "the source throttle is not read now"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define FOLDER "sys/devices/system/cpu/cpufreq"
 

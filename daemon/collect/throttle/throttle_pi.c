@@ -13,7 +13,7 @@
 #include "daemon/collect/board/pi_text.h"
 #include "daemon/collect/throttle/throttle_hwmon.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { PLATFORM_MAX = 512 };
 

@@ -11,7 +11,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/text.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { ENTRIES_MAX = 2048, COUNTERS_KEPT = 32 };
 

@@ -10,7 +10,7 @@
 
 #include "daemon/core/alerts/private.h"
 #include "daemon/core/alerts/rules.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret)
 {

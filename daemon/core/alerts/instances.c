@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static struct alert_instance **bucket_of(
 	struct alerts *alerts, const struct alert_rule *rule, const char *name)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/util/runhead.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define ALERTS_MAGIC UINT64_C(0x34737472656c61) /* "alerts4" */
 

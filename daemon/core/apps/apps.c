@@ -12,7 +12,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/apps/trace_buffer.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* USER_HZ is 100 wherever Linux runs. */
 #define TICK_NS UINT64_C(10000000)

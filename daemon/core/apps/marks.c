@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* The pool stays where it is, order holds the places of those kept, oldest first. */
 struct app_marks {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t DAY_NS = 86400ull * 1000000000;
 /* now_ns was read before the drain; the writer goes on meanwhile */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/util/hash.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NONE UINT32_MAX
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static double number_of(const struct proto_record *record)
 {

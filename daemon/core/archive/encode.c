@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* How a series behaved, best neighbours together. */
 enum class { CLASS_CONSTANT, CLASS_FLAT, CLASS_VARYING };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/archive/private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 int archive_index_create(
 	uint64_t size, struct archive_identity identity, struct archive_index **ret)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/archive/bytes.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static size_t hash(const char *text, size_t length)
 {

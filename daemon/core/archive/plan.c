@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static bool matches(
 	const struct archive_index *index, const struct archive_name *name, const char *glob)

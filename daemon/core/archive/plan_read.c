@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/archive/plan.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static int by_id(const void *a, const void *b)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/archive/index.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { KEPT_ROOM = 2 * ARCHIVE_EVENTS_KEPT };
 

@@ -5,7 +5,7 @@
 
 #include "daemon/core/archive/encode.h"
 #include "daemon/util/crc32c.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { EVENTS_ROOM = ARCHIVE_BLOCK_MAX / 4 };
 

@@ -9,7 +9,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/loop_run.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void take_done(void *ctx, struct frame *frame);
 

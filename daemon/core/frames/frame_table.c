@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { SETS = FRAME_TABLE_FRAMES / FRAME_TABLE_WAYS, SET_BITS = 5 };
 _Static_assert(SETS == 1 << SET_BITS, "sets");

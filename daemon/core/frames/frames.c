@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/stages/window.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 

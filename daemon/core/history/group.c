@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/history/names.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static void let_go(struct history_pool *pool, uint32_t *block, bool full)
 {

@@ -9,7 +9,7 @@
 #include "daemon/core/history/bucket.h"
 #include "daemon/core/history/names.h"
 #include "daemon/core/history/self.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Columns made at one commit, about a microsecond each: those that are left come with the next. */
 enum { HISTORY_BINDS = 512 };

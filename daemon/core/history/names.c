@@ -8,7 +8,7 @@
 
 #include "daemon/util/crc32c.h"
 #include "daemon/util/hash.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/name.h"
 
 enum {

@@ -9,7 +9,7 @@
 
 #include "daemon/core/history/names.h"
 #include "daemon/util/crc32c.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define HISTORY_MAGIC UINT64_C(0x3279726f74736968) /* "history2" */
 

@@ -13,7 +13,7 @@
 
 #include "daemon/util/hash.h"
 #include "daemon/util/index.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { FIRST_CAPACITY = 16 };
 

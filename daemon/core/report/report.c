@@ -15,7 +15,7 @@
 
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/report/report_text.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const char cut_text[] = "(cut: the report would be longer)\n";
 

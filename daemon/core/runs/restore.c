@@ -8,7 +8,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/runs/save_private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const struct saved_process *find_process(
 	const struct saved_app *app, pid_t pid, uint64_t start_ticks)

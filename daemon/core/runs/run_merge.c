@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct app_run_sum {
 	const struct app *of;

@@ -9,7 +9,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/runs/run_merge.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 

@@ -10,7 +10,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/runs/save_private.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 _Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 0 &&
 		       sizeof(struct frames) % 8 == 0 && sizeof(struct proto_histogram) % 8 == 0 &&

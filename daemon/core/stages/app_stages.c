@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define RSS_QUIET_NS UINT64_C(60000000000)
 

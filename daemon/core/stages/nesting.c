@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	SLOTS = 64, /* the most a mapping has */

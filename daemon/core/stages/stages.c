@@ -11,7 +11,7 @@
 #include "daemon/core/apps/values.h"
 #include "daemon/core/stages/event.h"
 #include "daemon/core/stages/open.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 size_t stage_bytes(size_t window)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/util/runhead.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/utf8.h"
 
 #define TIMELINE_MAGIC UINT64_C(0x33656e696c6d6974) /* "timline3" */

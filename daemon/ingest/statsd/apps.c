@@ -13,7 +13,7 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/share.h"
 #include "daemon/ingest/statsd/names.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 static const char DEFAULT_APP[] = "statsd";
@@ -47,7 +47,7 @@ static void on_displace(void *ctx, const struct app *app)
 	struct statsd_apps *apps = ctx;
 	for (size_t i = apps->count; i-- > 0;) {
 		if (apps->app[i]->process->app == app) {
-			end_app(apps, i, PROCESS_ENDED, seam()->now_ns());
+			end_app(apps, i, PROCESS_ENDED, sysops()->now_ns());
 		}
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/closer.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	BYTES_SHIFT = 6, /* so many bytes are as much work as a line */
@@ -95,7 +95,7 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 	if (got <= 0) {
 		return 0;
 	}
-	batch->now_ns = seam()->now_ns();
+	batch->now_ns = sysops()->now_ns();
 	counters->statsd_datagrams += batch->count;
 	for (size_t i = 0; i < batch->count; i++) {
 		const char *bytes = iov[i].iov_base;

@@ -16,7 +16,7 @@
 #include "daemon/ingest/statsd/batch.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/closer.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum {
 	BUDGET = 4096, /* work of a turn: about 0.4 ms, the longest line may add half of it */
@@ -69,7 +69,7 @@ static void on_sweep(uv_timer_t *timer)
 		statsd->deaf = false;
 		listen_to_all(statsd);
 	}
-	if (statsd_apps_sweep(&statsd->apps, seam()->now_ns()) == 0) {
+	if (statsd_apps_sweep(&statsd->apps, sysops()->now_ns()) == 0) {
 		uv_timer_stop(timer);
 	}
 }
@@ -77,7 +77,7 @@ static void on_sweep(uv_timer_t *timer)
 static void on_settle(uv_timer_t *timer)
 {
 	struct statsd *statsd = timer->data;
-	if (!statsd->paused && statsd_apps_settle(&statsd->apps, seam()->now_ns())) {
+	if (!statsd->paused && statsd_apps_settle(&statsd->apps, sysops()->now_ns())) {
 		uv_timer_start(timer, on_settle, SETTLE_MS, 0);
 	}
 }
@@ -218,7 +218,7 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 		statsd_batch_take(&statsd->batch, &budget);
 	}
 	statsd_apps_drained(&statsd->apps);
-	statsd_apps_finish(&statsd->apps, how, seam()->now_ns());
+	statsd_apps_finish(&statsd->apps, how, sysops()->now_ns());
 	for (size_t i = 0; i < SOCKETS; i++) {
 		if (statsd->socket[i].polled) {
 			uv_close((uv_handle_t *)&statsd->socket[i].poll, on_poll_closed);

@@ -10,7 +10,7 @@
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/publish/payload/payload.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static int put(struct mqtt *mqtt, const struct outbox_entry *entry)
 {
@@ -122,7 +122,7 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 		}
 	}
 	mqtt_discovery_connected(mqtt);
-	if (seam()->now_ns() < mqtt->inherit_ns) {
+	if (sysops()->now_ns() < mqtt->inherit_ns) {
 		return; /* alerts of the last process are still taken up again */
 	}
 	mqtt->inherit_ns = 0;

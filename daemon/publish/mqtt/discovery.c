@@ -10,7 +10,7 @@
 
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -78,7 +78,7 @@ void mqtt_discovery_connected(struct mqtt *mqtt)
 		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
 	}
 	if (mqtt->discovery.known.count > 0) {
-		publish(mqtt, seam()->now_ns());
+		publish(mqtt, sysops()->now_ns());
 	}
 }
 
@@ -100,7 +100,7 @@ static void on_birth_pause(uv_timer_t *timer)
 {
 	struct mqtt *mqtt = timer->data;
 	if (mqtt->seen.state == LINK_CONNECTED && mqtt->discovery.known.count > 0) {
-		publish(mqtt, seam()->now_ns());
+		publish(mqtt, sysops()->now_ns());
 	}
 }
 

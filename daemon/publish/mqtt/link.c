@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/publish/mqtt/session.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -159,8 +159,8 @@ static uint64_t random_number(void)
 {
 	uint64_t random = 0;
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
-		random =
-			seam()->now_ns() * UINT64_C(0x9e3779b97f4a7c15); /* before the pool is up */
+		random = sysops()->now_ns() *
+			 UINT64_C(0x9e3779b97f4a7c15); /* before the pool is up */
 	}
 	return random;
 }
@@ -176,9 +176,9 @@ uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt
 
 static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
 {
-	uint64_t end_ns = seam()->now_ns() + pause_ns;
+	uint64_t end_ns = sysops()->now_ns() + pause_ns;
 	for (uint64_t now_ns;
-		mqtt_link_stop_ns(link) == 0 && (now_ns = seam()->now_ns()) < end_ns;) {
+		mqtt_link_stop_ns(link) == 0 && (now_ns = sysops()->now_ns()) < end_ns;) {
 		struct pollfd fd = {.fd = link->wake_fd, .events = POLLIN};
 		uint64_t count;
 		if (poll(&fd, 1, (int)((end_ns - now_ns) / 1000000) + 1) > 0 &&
@@ -318,7 +318,7 @@ void mqtt_link_stop(struct mqtt_link *link)
 	bool waited = mqtt_thread_take_back(link->thread, link);
 	pthread_mutex_lock(&link->lock);
 	if (link->stop_ns == 0) {
-		link->stop_ns = seam()->now_ns();
+		link->stop_ns = sysops()->now_ns();
 	}
 	if (waited) {
 		link->status.finished = true;

@@ -20,7 +20,7 @@
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/publish/payload/payload.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* alerts end what nobody took up; then we do */
 #define INHERIT_MORE_NS UINT64_C(5000000000)
@@ -60,7 +60,7 @@ static void tell(struct mqtt *mqtt, enum timeline_level level, const char *what,
 {
 	const struct broker_status *broker = mqtt->core->broker;
 	/* The journal observes the timeline: this is the log line, too. */
-	timeline_add(mqtt->core->timeline, seam()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
+	timeline_add(mqtt->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
 		"broker %.120s:%d %s%s%.100s", broker->host, broker->port, what,
 		reason[0] ? ": " : "", reason);
 }
@@ -74,7 +74,7 @@ static void update_status(struct mqtt *mqtt)
 	mqtt->seen = status;
 	enum broker_state state = broker_state(status.state);
 	if (state != broker->state || status.connects != before.connects) {
-		broker->since_ns = seam()->now_ns();
+		broker->since_ns = sysops()->now_ns();
 	}
 	broker->state = state;
 	broker->connects = status.connects;
@@ -140,7 +140,7 @@ static void end(struct mqtt *mqtt)
 	mqtt->core->broker->reason[0] = '\0';
 	mqtt->core->broker->queued = 0;
 	mqtt->core->counters->limits[LIMIT_MQTT].max = 0;
-	mqtt->core->broker->since_ns = seam()->now_ns();
+	mqtt->core->broker->since_ns = sysops()->now_ns();
 	close_handles(mqtt);
 }
 
@@ -191,7 +191,7 @@ static void on_idle(uv_idle_t *idle)
 static void on_interval(uv_timer_t *timer)
 {
 	struct mqtt *mqtt = timer->data;
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	char topic[TOPIC_SIZE];
 	topic_plain(&mqtt->topics, "summary", topic);
 	struct outbox_entry entry = {.class = OUTBOX_SUMMARY, .topic = topic};
@@ -259,7 +259,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	if (r < 0) {
 		log_error("mqtt: %s", reason);
 		*core->broker = (struct broker_status){
-			.state = BROKER_OFF, .port = options->port, .since_ns = seam()->now_ns()};
+			.state = BROKER_OFF, .port = options->port, .since_ns = sysops()->now_ns()};
 		snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
 		snprintf(core->broker->reason, sizeof(core->broker->reason), "%s", reason);
 		return r;
@@ -284,16 +284,16 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	topics_init(
 		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
 	mqtt_discovery_init(mqtt, options);
-	stage_pass_init(&mqtt->pass, core, seam()->now_ns());
+	stage_pass_init(&mqtt->pass, core, sysops()->now_ns());
 	struct proto_broker broker = mqtt_broker(options);
 	*core->broker = (struct broker_status){.state = BROKER_CONNECTING,
 		.port = proto_broker_port(&broker),
-		.since_ns = seam()->now_ns()};
+		.since_ns = sysops()->now_ns()};
 	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
 	mqtt->kept = memory != NULL;
 	if (memory &&
 		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size()) > 0) {
-		mqtt->inherit_ns = seam()->now_ns() +
+		mqtt->inherit_ns = sysops()->now_ns() +
 				   (options->inherit_ns ? options->inherit_ns
 							: ALERT_ORPHAN_NS + INHERIT_MORE_NS);
 	}

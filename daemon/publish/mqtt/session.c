@@ -23,7 +23,7 @@
 #include "daemon/publish/mqtt/reason.h"
 #include "daemon/publish/mqtt/tls.h"
 #include "daemon/publish/outbox/pace.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -225,12 +225,12 @@ static int session_poll_ms(const struct session *session, bool stopping)
 	}
 	struct outbox_counts counts = outbox_count(&session->link->outbox);
 	if (session->connected && counts.ready) {
-		return (int)(pace_wait_ns(&session->pace, seam()->now_ns()) / 1000000) + 1;
+		return (int)(pace_wait_ns(&session->pace, sysops()->now_ns()) / 1000000) + 1;
 	}
 	if (!session->connected || counts.in_flight > 0 || session->alive.backlog > 0) {
 		return BUSY_POLL_MS;
 	}
-	return (int)(mqtt_alive_wait_ns(&session->alive, seam()->now_ns()) / 1000000) + 1;
+	return (int)(mqtt_alive_wait_ns(&session->alive, sysops()->now_ns()) / 1000000) + 1;
 }
 
 /* Waits for the socket or a wake-up, then lets libmosquitto read, write and keep alive. */
@@ -253,7 +253,7 @@ static int session_turn(struct session *session, bool stopping)
 		return MOSQ_ERR_ERRNO;
 	}
 	if (fds[1].revents & POLLIN) {
-		mqtt_alive_heard(&session->alive, seam()->now_ns());
+		mqtt_alive_heard(&session->alive, sysops()->now_ns());
 	}
 	errno = 0;
 	int code = mosquitto_loop_read(session->mosq, 1);
@@ -316,7 +316,7 @@ static void session_run(struct session *session)
 {
 	struct mqtt_link *link = session->link;
 	for (;;) {
-		uint64_t now_ns = seam()->now_ns();
+		uint64_t now_ns = sysops()->now_ns();
 		uint64_t stop_ns = mqtt_link_stop_ns(link);
 		if (stop_ns > 0) {
 			if (session_farewell(session, stop_ns, now_ns)) {
@@ -362,12 +362,12 @@ void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 	if (code) {
 		set_reason(&session, code, errno);
 	} else {
-		session.opened_ns = seam()->now_ns();
+		session.opened_ns = sysops()->now_ns();
 		session_run(&session);
 	}
 	*ret = (struct session_end){.how = session_how(&session)};
 	if (session.connected_ns > 0) {
-		ret->up_ns = seam()->now_ns() - session.connected_ns;
+		ret->up_ns = sysops()->now_ns() - session.connected_ns;
 	}
 	mosquitto_destroy(session.mosq);
 	snprintf(ret->reason, sizeof(ret->reason), "%s",

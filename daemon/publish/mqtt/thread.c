@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/publish/mqtt/session.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 struct mqtt_thread {
 	pthread_t id;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/publish/payload/topics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 /* Before topic, subject (both with NUL) and payload of a kept message. */
 struct kept_head {

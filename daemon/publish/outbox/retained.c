@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/publish/payload/topics.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 static size_t find(const struct retained *retained, const char *topic, uint64_t hash)
 {

@@ -16,7 +16,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/status/recordings.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/varlink.h"
 
 struct builder {
@@ -105,7 +105,7 @@ static char *finish(struct builder *builder, size_t *length)
 char *payload_info(const struct core *core, size_t *length)
 {
 	const struct facts *facts = core->facts;
-	struct builder builder = begin("edgeprof.info/1", core, seam()->now_ns());
+	struct builder builder = begin("edgeprof.info/1", core, sysops()->now_ns());
 	add_text(&builder, "version", facts->version);
 	add_text(&builder, "hostname", facts->hostname);
 	add_text(&builder, "model", facts->model);

@@ -6,7 +6,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/publish/payload/payload.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { LOOK_AT = 16 };
 

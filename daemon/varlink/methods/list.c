@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/state.h"
 #include "daemon/varlink/server/stream.h"
@@ -90,7 +90,7 @@ static bool full(const struct list_stream *list, const struct json *out)
 
 static enum api_result list_run(struct list_stream *list, struct json *out)
 {
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	if (list->held) {
 		json_rollback(out, 0);
 		memcpy(out->buffer, list->held, list->held_length);
@@ -118,7 +118,7 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 			}
 		}
 		if (!list->items_done && i % ITEMS_PER_LOOK == 0 &&
-			seam()->now_ns() - started_ns > LIST_TURN_NS) {
+			sysops()->now_ns() - started_ns > LIST_TURN_NS) {
 			return list_pause(list, out, start);
 		}
 	}

@@ -14,7 +14,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/server/connection.h"
@@ -243,7 +243,7 @@ static void end_push(struct subscription *subscription)
 /* The current state: metrics, then the alerts that fire, in as many replies as it takes. */
 static enum api_result put_state(struct subscription *subscription, struct json *out)
 {
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	bool whole = true;
 	if (subscription->pushing) {
 		whole = put_metrics(subscription, out, now_ns);
@@ -287,7 +287,7 @@ static enum api_result subscription_next(struct api_stream *stream, struct json 
 	}
 	if (subscription->pushing && json_room(out) >= 2 * (size_t)ITEM_ROOM) {
 		size_t mark = json_mark(out);
-		bool whole = put_metrics(subscription, out, seam()->now_ns());
+		bool whole = put_metrics(subscription, out, sysops()->now_ns());
 		if (whole) {
 			end_push(subscription);
 		}

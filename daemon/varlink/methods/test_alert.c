@@ -9,7 +9,7 @@
 
 #include "daemon/core/alerts/actions.h"
 #include "daemon/core/status/broker_status.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/subscribe.h"
 #include "daemon/varlink/server/connection.h"
@@ -83,7 +83,7 @@ static void put_reply(const struct test_stream *stream, struct json *out)
 	json_string_opt(out, "mqtt_reason", core->broker->reason);
 	json_unsigned(out, "subscribers", api->subscriptions);
 	json_number(
-		out, "elapsed_ms", (double)((seam()->now_ns() - stream->since_ns) / 1000) / 1000);
+		out, "elapsed_ms", (double)((sysops()->now_ns() - stream->since_ns) / 1000) / 1000);
 }
 
 static enum api_result look_again(struct test_stream *stream)
@@ -97,7 +97,7 @@ static enum api_result test_next(struct api_stream *base, struct json *out)
 	struct test_stream *stream = (struct test_stream *)base;
 	const struct core *core = base->connection->api->core;
 	const struct alert_test *test = alerts_last_test(core->alerts);
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (test->serial < stream->serial) {
 		return look_again(stream); /* it has not ended yet */
 	}

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 
 enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536 };
 

@@ -13,7 +13,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/dispatch.h"
 #include "daemon/varlink/server/input.h"
 #include "daemon/varlink/server/queue.h"
@@ -254,7 +254,7 @@ void connection_run(struct api_connection *connection)
 {
 	connection->ready = false;
 	connection->blocked = false;
-	uint64_t start_ns = seam()->now_ns();
+	uint64_t start_ns = sysops()->now_ns();
 	bool more = !connection->closing;
 	for (int i = 0; more && !connection->closing; i++) {
 		if (!queue_has_room(connection)) {
@@ -262,7 +262,7 @@ void connection_run(struct api_connection *connection)
 			connection->api->some_blocked = true;
 			break;
 		}
-		if (i >= FRAMES_AT_ONCE || seam()->now_ns() - start_ns > SLICE_NS) {
+		if (i >= FRAMES_AT_ONCE || sysops()->now_ns() - start_ns > SLICE_NS) {
 			connection_wake(connection);
 			break;
 		}

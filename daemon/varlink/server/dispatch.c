@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/access.h"
 #include "daemon/varlink/server/connection.h"
@@ -218,7 +218,7 @@ static int call_message(
 		.core = api->core,
 		.method = name,
 		.more = more && !oneway,
-		.now_ns = seam()->now_ns(),
+		.now_ns = sysops()->now_ns(),
 		.out = &api->out,
 	};
 	reply_begin(call.out);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/queue.h"
 #include "proto/varlink.h"

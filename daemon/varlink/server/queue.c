@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/state.h"
 

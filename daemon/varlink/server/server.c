@@ -17,7 +17,7 @@
 #include "daemon/util/closer.h"
 #include "daemon/util/group.h"
 #include "daemon/util/log.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/subscribe.h"
 #include "daemon/varlink/server/access.h"
 #include "daemon/varlink/server/connection.h"
@@ -74,10 +74,10 @@ static bool has_time(struct api *api)
 
 static void serve(struct api *api, struct api_connection *connection)
 {
-	uint64_t from_ns = seam()->now_ns();
+	uint64_t from_ns = sysops()->now_ns();
 	connection->served = ++api->served;
 	connection_run(connection);
-	uint64_t took_ns = seam()->now_ns() - from_ns;
+	uint64_t took_ns = sysops()->now_ns() - from_ns;
 	api->used.used += took_ns;
 	accounts_charge(connection->account, uv_now(api->loop), took_ns);
 }
@@ -167,7 +167,7 @@ static void admit(struct api *api, int fd)
 	struct account *account = NULL;
 	uid_t uid;
 	if (access_peer_uid(fd, &uid) == 0) {
-		account = accounts_of(api->core->accounts, uid, seam()->now_ns());
+		account = accounts_of(api->core->accounts, uid, sysops()->now_ns());
 	}
 	if (!account) {
 		turn_away(api, NULL, fd);

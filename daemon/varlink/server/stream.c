@@ -1,6 +1,6 @@
 #include "daemon/varlink/server/stream.h"
 
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/server/queue.h"
 #include "daemon/varlink/server/state.h"
 

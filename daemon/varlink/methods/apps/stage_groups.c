@@ -10,7 +10,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/stages/relations.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "proto/json_write.h"
 
 /* Rows of each list in one reply, so that it fits in a frame whatever the names are. */

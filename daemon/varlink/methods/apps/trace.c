@@ -11,7 +11,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/apps/trace_rows.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
@@ -251,7 +251,7 @@ static bool go_on(struct trace_stream *stream, enum api_result *result)
 		*result = API_WAIT;
 		return true;
 	}
-	uint64_t now_ns = seam()->now_ns();
+	uint64_t now_ns = sysops()->now_ns();
 	if (uv_is_active((uv_handle_t *)&connection->tick)) {
 		*result = API_WAIT; /* woken by something else */
 		return true;

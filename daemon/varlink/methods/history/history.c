@@ -10,7 +10,7 @@
 
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/util/seam.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
@@ -34,7 +34,7 @@ enum phase { PHASE_COUNT_PAST, PHASE_COUNT, PHASE_PAST, PHASE_LIVE };
 
 static bool turn_is_over(uint64_t started_ns)
 {
-	return seam()->now_ns() - started_ns > HISTORY_TURN_NS;
+	return sysops()->now_ns() - started_ns > HISTORY_TURN_NS;
 }
 
 /* The part of the range of which there may be rows. */
@@ -169,7 +169,7 @@ static void take_held(struct history_stream *stream, struct json *out)
 
 static enum api_result run_single(struct history_stream *stream, struct json *out)
 {
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	unsigned looks = SERIES_PER_TURN;
 	while (stream->phase < PHASE_PAST) {
 		enum api_result result = run_count(stream, &looks);
@@ -202,7 +202,7 @@ static enum api_result run_single(struct history_stream *stream, struct json *ou
 
 static enum api_result run_chunk(struct history_stream *stream, struct json *out)
 {
-	uint64_t started_ns = seam()->now_ns();
+	uint64_t started_ns = sysops()->now_ns();
 	unsigned looks = SERIES_PER_TURN;
 	json_open(out, "series", '[');
 	size_t start = json_mark(out);

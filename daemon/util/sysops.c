@@ -1,5 +1,5 @@
-/* The real clock, reads and allocator, and the one pointer that tests may turn elsewhere. */
-#include "daemon/util/seam.h"
+/* sysops.c: provides the real clock, reads and allocator, and the table that tests may replace. */
+#include "daemon/util/sysops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,33 +34,33 @@ static ssize_t real_pread(int fd, void *buf, size_t size, off_t offset)
 	}
 }
 
-static const struct seam real_seam = {
+static const struct sysops real_sysops = {
 	.now_ns = real_now_ns,
 	.wall_ns = real_wall_ns,
 	.pread = real_pread,
 	.calloc = calloc,
 };
 
-static const struct seam *current = &real_seam;
+static const struct sysops *current = &real_sysops;
 
-const struct seam *seam(void)
+const struct sysops *sysops(void)
 {
 	return current;
 }
 
-void seam_replace(const struct seam *table)
+void sysops_replace(const struct sysops *table)
 {
-	current = table ? table : &real_seam;
+	current = table ? table : &real_sysops;
 }
 
 void *mem_zalloc(size_t size)
 {
-	return seam()->calloc(1, size);
+	return sysops()->calloc(1, size);
 }
 
 void *mem_calloc(size_t count, size_t size)
 {
-	return seam()->calloc(count, size);
+	return sysops()->calloc(count, size);
 }
 
 char *mem_strdup(const char *text)

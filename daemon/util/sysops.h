@@ -1,6 +1,7 @@
 /*
- * The seam between our logic and the machine: clock, reads, allocation. Production code calls
- * seam()->x(); a test replaces the table to make 30 days pass, reads fail or allocations fail.
+ * sysops.h: routes clock, reads and allocation through one table of functions. Production code
+ * calls sysops()->x(); a test replaces the table to make 30 days pass, reads fail or allocations
+ * fail.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct seam {
+struct sysops {
 	/* CLOCK_MONOTONIC in nanoseconds; never fails. */
 	uint64_t (*now_ns)(void);
 	/* CLOCK_REALTIME in nanoseconds since the epoch; only for the wall clock table and logs. */
@@ -20,17 +21,17 @@ struct seam {
 };
 
 /* The table in use. Never NULL. */
-const struct seam *seam(void);
+const struct sysops *sysops(void);
 
 /* Tests only: uses the table (caller's storage, must outlive its use); NULL restores the real one.
  */
-void seam_replace(const struct seam *table);
+void sysops_replace(const struct sysops *table);
 
-/* seam()->calloc(1, size). */
+/* sysops()->calloc(1, size). */
 void *mem_zalloc(size_t size);
 
-/* seam()->calloc(count, size). */
+/* sysops()->calloc(count, size). */
 void *mem_calloc(size_t count, size_t size);
 
-/* Copies of strings through the seam, NULL when memory is short. Release with free(3). */
+/* Returns a copy of the string, NULL when memory is short. Release with free(3). */
 char *mem_strdup(const char *text);
