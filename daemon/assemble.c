@@ -14,7 +14,7 @@
 #include "daemon/host/facts.h"
 #include "daemon/persist/statedir.h"
 #include "daemon/util/accounts.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
@@ -225,7 +225,7 @@ int daemon_assemble(struct daemon *daemon)
 	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
 	int r = accounts_create(&core->accounts);
-	r = r < 0 ? r : closer_create(&core->closer);
+	r = r < 0 ? r : deferred_close_create(&core->deferred_close);
 	r = r < 0 ? r : sources_create(&core->sources);
 	r = r < 0 ? r : metrics_create(&core->metrics);
 	r = r < 0 ? r : open_history(daemon);
@@ -270,7 +270,7 @@ void daemon_disassemble(struct daemon *daemon)
 	timeline_destroy(core->timeline);
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
-	closer_destroy(core->closer);
+	deferred_close_destroy(core->deferred_close);
 	accounts_destroy(core->accounts);
 	runfile_close(&daemon->recorder_file);
 	runfile_close(&daemon->mqtt_file);

@@ -26,7 +26,7 @@ struct core {
 	struct counters *counters;
 	struct degraded *degraded;		 /* NULL: nobody reads it */
 	struct accounts *accounts;		 /* what each user uses */
-	struct closer *closer;			 /* closes descriptors that users sent */
+	struct deferred_close *deferred_close;	 /* closes descriptors that users sent */
 	struct recordings *recordings;		 /* NULL: there is no recorder */
 	const struct past_reports *past_reports; /* NULL: there are none */
 	bool nearest; /* the default percentile method is nearest rank, else linear */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/share.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
@@ -20,7 +20,7 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
 	struct ingest *ingest = connection->ingest;
-	closer_take_socket(ingest->core->closer, connection->account, connection->fd);
+	deferred_close_socket(ingest->core->deferred_close, connection->account, connection->fd);
 	connection->account->closing--;
 	free(connection);
 	ingest_handle_closed(ingest);
@@ -54,8 +54,8 @@ static void read_hello(struct connection *connection)
 	struct proto_hello hello;
 	const char *reason = NULL;
 	int memfd;
-	int r = hello_receive(
-		connection->fd, ingest->core->closer, connection->account, &hello, &memfd, &reason);
+	int r = hello_receive(connection->fd, ingest->core->deferred_close, connection->account,
+		&hello, &memfd, &reason);
 	if (r == -EAGAIN) {
 		return;
 	}
@@ -119,11 +119,11 @@ static void cut_off(struct connection *connection)
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
 	struct connection *connection = handle->data;
-	struct closer *closer = connection->ingest->core->closer;
+	struct deferred_close *deferred = connection->ingest->core->deferred_close;
 	(void)events;
-	if (closer_is_full(closer)) {
+	if (deferred_close_is_full(deferred)) {
 		connection_pause(connection);
-	} else if (closer_is_over(closer, connection->account)) {
+	} else if (deferred_close_is_over(deferred, connection->account)) {
 		cut_off(connection);
 	} else if (status < 0) {
 		attachment_close_connection(connection);
@@ -203,14 +203,14 @@ static bool accept_one(struct ingest *ingest)
 		return errno == EINTR || errno == ECONNABORTED;
 	}
 	struct peer peer = {0};
-	struct closer *closer = ingest->core->closer;
+	struct deferred_close *deferred = ingest->core->deferred_close;
 	struct account *account = NULL;
 	const char *reason = NULL;
 	if (peer_of(fd, &peer) < 0) {
 		reason = "the kernel tells no credentials";
 	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, sysops()->now_ns()))) {
 		reason = "too many users";
-	} else if (closer_is_over(closer, account)) {
+	} else if (deferred_close_is_over(deferred, account)) {
 		reason = TOO_MANY;
 	} else if (!connection_fits(ingest, account)) {
 		reason = "too many connections";
@@ -218,7 +218,7 @@ static bool accept_one(struct ingest *ingest)
 		reason = "no memory for the connection";
 	}
 	if (reason) {
-		closer_take_socket(closer, account, fd);
+		deferred_close_socket(deferred, account, fd);
 		ingest_refuse(ingest, &peer, NULL, reason);
 	}
 	return true;
@@ -226,7 +226,7 @@ static bool accept_one(struct ingest *ingest)
 
 void connection_accept(struct ingest *ingest)
 {
-	if (closer_is_full(ingest->core->closer)) {
+	if (deferred_close_is_full(ingest->core->deferred_close)) {
 		pause_listening(ingest);
 		return;
 	}

@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 
 static const uint64_t CLOCK_TOLERANCE_NS = 1000000000;
 
@@ -65,8 +65,8 @@ static const char *judge(
 	return fcntl(fd, F_GET_SEALS) < 0 ? "the descriptor is not a memfd" : NULL;
 }
 
-int hello_receive(int fd, struct closer *closer, struct account *account, struct proto_hello *ret,
-	int *memfd, const char **reason)
+int hello_receive(int fd, struct deferred_close *deferred, struct account *account,
+	struct proto_hello *ret, int *memfd, const char **reason)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
 	struct proto_hello hello;
@@ -90,7 +90,7 @@ int hello_receive(int fd, struct closer *closer, struct account *account, struct
 		bool quick = !(msg.msg_flags & MSG_CTRUNC); /* nothing in it takes long to close */
 		for (size_t i = 0; i < fds; i++) {
 			quick = quick && fcntl(got[i], F_GET_SEALS) >= 0;
-			closer_take(closer, account, got[i]);
+			deferred_close_fd(deferred, account, got[i]);
 		}
 		if (quick) {
 			recv(fd, &hello, sizeof(hello), MSG_DONTWAIT);

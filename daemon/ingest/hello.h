@@ -7,14 +7,14 @@
 #include "proto/mapping.h"
 
 struct account;
-struct closer;
+struct deferred_close;
 
 /* Receives one packet. 0 with *ret and *memfd (the caller closes it); -EAGAIN: nothing there;
  * -ECONNRESET: closed; -EBADMSG with *reason (static text): not a hello. It may still be in the
- * socket then, with descriptors that it carries: to be closed by closer_take_socket(). What was
- * seen of them goes to the closer, on the sender's account. */
-int hello_receive(int fd, struct closer *closer, struct account *account, struct proto_hello *ret,
-	int *memfd, const char **reason);
+ * socket then, with descriptors that it carries: to be closed by deferred_close_socket(). What was
+ * seen of them is closed later, on the sender's account. */
+int hello_receive(int fd, struct deferred_close *deferred, struct account *account,
+	struct proto_hello *ret, int *memfd, const char **reason);
 
 /* Takes a wake-up off the socket. 0; -EAGAIN, -ECONNRESET likewise; -EBADMSG: it carries
  * descriptors, and is still there. */

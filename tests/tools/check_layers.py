@@ -43,7 +43,7 @@ LIBRARIES = {
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/host/notify.c"],
     r"ini\.h": ["daemon/config/config.c"],
     r"sys/socket\.h": [
-        "daemon/util/closer.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
+        "daemon/util/deferred_close.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
         "daemon/host/notify.c", "client/",
     ],
 }  # fmt: skip

@@ -36,7 +36,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/server.h"
 #include "proto/varlink.h"
@@ -101,7 +101,7 @@ static void fixture_core(void)
 	enum history_found found;
 	f.now_ns = sysops()->now_ns();
 	ck_assert_int_eq(accounts_create(&c->accounts), 0);
-	ck_assert_int_eq(closer_create(&c->closer), 0);
+	ck_assert_int_eq(deferred_close_create(&c->deferred_close), 0);
 	ck_assert_int_eq(sources_create(&c->sources), 0);
 	ck_assert_int_eq(metrics_create(&c->metrics), 0);
 	f.pool = calloc(1, 1 << 20);
@@ -247,7 +247,7 @@ static inline void fixture_close(void)
 	history_destroy(f.core.history);
 	metrics_destroy(f.core.metrics);
 	sources_destroy(f.core.sources);
-	closer_destroy(f.core.closer);
+	deferred_close_destroy(f.core.deferred_close);
 	accounts_destroy(f.core.accounts);
 	free(f.pool);
 	fclose(f.log);

@@ -20,7 +20,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 
 static struct {
 	alert_observer *observer[ALERT_OBSERVERS];
@@ -156,7 +156,7 @@ static inline void fake_core_init(struct core *core)
 	/* 2024-02-29T12:00:00.250Z at monotonic 0. */
 	wallclock_note(&fake_wall, 0, INT64_C(1709208000250000000), true);
 	ck_assert_int_eq(accounts_create(&core->accounts), 0);
-	ck_assert_int_eq(closer_create(&core->closer), 0);
+	ck_assert_int_eq(deferred_close_create(&core->deferred_close), 0);
 	ck_assert_int_eq(sources_create(&core->sources), 0);
 	ck_assert_int_eq(metrics_create(&core->metrics), 0);
 	ck_assert_int_eq(timeline_create(64, &core->timeline), 0);
@@ -167,6 +167,6 @@ static inline void fake_core_finish(struct core *core)
 	metrics_destroy(core->metrics);
 	sources_destroy(core->sources);
 	timeline_destroy(core->timeline);
-	closer_destroy(core->closer);
+	deferred_close_destroy(core->deferred_close);
 	accounts_destroy(core->accounts);
 }

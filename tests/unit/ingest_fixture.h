@@ -27,7 +27,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/util/accounts.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "tests/unit/ring_writer.h"
@@ -72,7 +72,7 @@ static inline void setup(void)
 	memset(&processes, 0, sizeof(processes));
 	core = (struct core){.counters = &counters, .processes = &processes};
 	ck_assert_int_eq(accounts_create(&core.accounts), 0);
-	ck_assert_int_eq(closer_create(&core.closer), 0);
+	ck_assert_int_eq(deferred_close_create(&core.deferred_close), 0);
 	struct source *source;
 	ck_assert_int_eq(sources_create(&core.sources), 0);
 	ck_assert_int_eq(sources_add(core.sources, "apps", 0, &source), 0);
@@ -98,7 +98,7 @@ static inline void teardown(void)
 	timeline_destroy(core.timeline);
 	metrics_destroy(core.metrics);
 	sources_destroy(core.sources);
-	closer_destroy(core.closer);
+	deferred_close_destroy(core.deferred_close);
 	accounts_destroy(core.accounts);
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(rmdir(dir), 0);

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/varlink/server/state.h"
 #include "daemon/varlink/server/unsolicited_fds.h"
 
@@ -43,8 +43,8 @@ static size_t open_fds(void)
 /* The text with count write ends of pipes; the read ends tell when the last copy is closed. */
 static void send_with_pipes(int to, const char *text, size_t length, int count, int *ends)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(CLOSER_FDS * sizeof(int))] = {0};
-	int sent[CLOSER_FDS];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(DEFERRED_CLOSE_FDS * sizeof(int))] = {0};
+	int sent[DEFERRED_CLOSE_FDS];
 	for (int i = 0; i < count; i++) {
 		int pair[2];
 		ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
@@ -95,13 +95,13 @@ static const char call[] = "{\"method\":\"io.edgeprof.GetSelf\"}";
 
 START_TEST(who_sends_descriptors_is_shown_the_door_and_nobody_else)
 {
-	static const int counts[] = {1, 3, CLOSER_FDS};
+	static const int counts[] = {1, 3, DEFERRED_CLOSE_FDS};
 	int count = counts[_i];
 	int good = client_open();
 	cJSON_Delete(client_call(good, "GetSelf", NULL, ""));
 	size_t before = open_fds();
 	for (int round = 0; round < 5; round++) {
-		int ends[CLOSER_FDS];
+		int ends[DEFERRED_CLOSE_FDS];
 		int bad = client_open();
 		if (round % 2) { /* behind a call that is answered */
 			client_send(bad, call, sizeof(call));
@@ -124,18 +124,18 @@ END_TEST
 START_TEST(what_nobody_read_is_closed_with_the_connection)
 {
 	int pair[2], ends[2];
-	struct closer *closer;
-	ck_assert_int_eq(closer_create(&closer), 0);
+	struct deferred_close *deferred;
+	ck_assert_int_eq(deferred_close_create(&deferred), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	send_with_pipes(pair[1], call, sizeof(call), 2, ends);
 	int kept = strangers_keep(pair[0]);
 	ck_assert_int_ge(kept, 0);
 	close(pair[0]);
-	strangers_close(closer, NULL, kept);
+	strangers_close(deferred, NULL, kept);
 	wait_closed(ends, 2);
 	close(pair[1]);
-	strangers_close(closer, NULL, -1);
-	closer_destroy(closer);
+	strangers_close(deferred, NULL, -1);
+	deferred_close_destroy(deferred);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 
 enum {
@@ -24,12 +24,12 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-static void close_fds(struct closer *closer, const struct cmsghdr *c)
+static void close_fds(struct deferred_close *deferred_close, const struct cmsghdr *c)
 {
 	for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		closer_take(closer, NULL, fd);
+		deferred_close_fd(deferred_close, NULL, fd);
 	}
 }
 
@@ -55,7 +55,7 @@ static struct statsd_sender read_control(
 			counters->statsd_lost += lost - *lost_before;
 			*lost_before = lost;
 		} else if (c->cmsg_type == SCM_RIGHTS) {
-			close_fds(batch->closer, c);
+			close_fds(batch->deferred_close, c);
 		}
 	}
 	return sender;
@@ -75,11 +75,12 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 	struct mmsghdr msgs[STATSD_BATCH] = {0};
 	struct iovec iov[STATSD_BATCH];
 	/* room for descriptors: the kernel would close here what does not fit */
-	_Alignas(struct cmsghdr) char control[STATSD_BATCH][CMSG_SPACE(sizeof(struct ucred)) +
-							    CMSG_SPACE(CLOSER_FDS * sizeof(int))];
+	_Alignas(struct cmsghdr) char control[STATSD_BATCH]
+					     [CMSG_SPACE(sizeof(struct ucred)) +
+						     CMSG_SPACE(DEFERRED_CLOSE_FDS * sizeof(int))];
 	struct counters *counters = batch->core->counters;
 	batch->at = batch->count = 0;
-	if (closer_is_full(batch->closer)) {
+	if (deferred_close_is_full(batch->deferred_close)) {
 		return 0;
 	}
 	for (size_t i = 0; i < STATSD_BATCH; i++) {
@@ -161,11 +162,11 @@ int statsd_batch_init(struct statsd_batch *batch, struct core *core, struct stat
 	*batch = (struct statsd_batch){.core = core, .apps = apps};
 	/* only the pages that datagrams fill become memory */
 	batch->bytes = mem_calloc(STATSD_BATCH, STATSD_DATAGRAM_MAX);
-	return batch->bytes ? closer_create(&batch->closer) : -ENOMEM;
+	return batch->bytes ? deferred_close_create(&batch->deferred_close) : -ENOMEM;
 }
 
 void statsd_batch_finish(struct statsd_batch *batch)
 {
 	free(batch->bytes);
-	closer_destroy(batch->closer);
+	deferred_close_destroy(batch->deferred_close);
 }

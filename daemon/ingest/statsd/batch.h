@@ -3,7 +3,7 @@
 
 #include "daemon/ingest/statsd/apps.h"
 
-struct closer;
+struct deferred_close;
 
 enum { STATSD_BATCH = 8 };
 
@@ -18,8 +18,8 @@ struct statsd_batch {
 	uint64_t now_ns;  /* when it was read */
 	size_t count, at; /* at == count: worked off */
 	struct statsd_item item[STATSD_BATCH];
-	char *bytes;	       /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
-	struct closer *closer; /* of descriptors that come along */
+	char *bytes;			       /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
+	struct deferred_close *deferred_close; /* of descriptors that come along */
 };
 
 /* -ENOMEM. finish is fine after a failure. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/socket_path.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/group.h"
 #include "daemon/util/parse.h"
 
@@ -113,7 +113,7 @@ int statsd_bind_path(const char *path, const char *group)
 	if (fd < 0) {
 		return -errno;
 	}
-	closer_refuse(fd);
+	socket_refuse_fds(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 		bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
 		r = -errno;

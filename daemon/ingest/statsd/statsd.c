@@ -15,7 +15,7 @@
 
 #include "daemon/ingest/statsd/batch.h"
 #include "daemon/ingest/statsd/socket.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 
 enum {
@@ -134,7 +134,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	if (statsd->paused) { /* the other socket's batch came first in this turn */
 		return;
 	}
-	if (closer_is_full(statsd->batch.closer)) {
+	if (deferred_close_is_full(statsd->batch.deferred_close)) {
 		stop_listening(statsd);
 		statsd->deaf = true;
 		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);

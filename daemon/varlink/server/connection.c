@@ -317,7 +317,7 @@ void connection_close(struct api_connection *connection)
 	}
 	int kept = connection->api->descriptors_refused ? -1 : strangers_keep(connection->fd);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
-	strangers_close(connection->api->core->closer,
+	strangers_close(connection->api->core->deferred_close,
 		connection->account == &connection->api->own ? NULL : connection->account, kept);
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
 	uv_close((uv_handle_t *)&connection->tick, on_closed);

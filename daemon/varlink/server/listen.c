@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/group.h"
 #include "daemon/varlink/server/access.h"
 
@@ -94,7 +94,7 @@ int listen_bind(const char *path, const char *group, int *ret, ino_t *inode)
 int listen_prepare(int fd, bool *refuses_descriptors)
 {
 	int flags = fcntl(fd, F_GETFL);
-	*refuses_descriptors = closer_refuse(fd);
+	*refuses_descriptors = socket_refuse_fds(fd);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || listen(fd, BACKLOG) < 0) {
 		return -errno;

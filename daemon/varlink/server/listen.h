@@ -10,7 +10,7 @@
 int listen_bind(const char *path, const char *group, int *ret, ino_t *inode);
 
 /* Makes a bound descriptor (also one from socket activation) non-blocking and listening.
- * *refuses_descriptors: the kernel keeps strangers' descriptors away (closer_refuse). */
+ * *refuses_descriptors: the kernel keeps strangers' descriptors away (socket_refuse_fds). */
 int listen_prepare(int fd, bool *refuses_descriptors);
 
 /* Closes it, and unlinks path ("" = not ours) while it is still the socket we bound. */

@@ -14,7 +14,7 @@
 
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/counters.h"
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/group.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
@@ -123,7 +123,7 @@ static void turn_away(struct api *api, struct account *account, int fd)
 	if (api->descriptors_refused) {
 		close(fd);
 	} else {
-		closer_take_socket(api->core->closer, account, fd);
+		deferred_close_socket(api->core->deferred_close, account, fd);
 	}
 }
 
@@ -182,8 +182,9 @@ static void admit(struct api *api, int fd)
 		refuse(api, fd, account, uid, "connections", options->max_connections);
 		return;
 	}
-	if (!api->descriptors_refused && closer_is_over(api->core->closer, account)) {
-		refuse(api, fd, account, uid, "descriptors of this user", CLOSER_UID_MAX);
+	if (!api->descriptors_refused &&
+		deferred_close_is_over(api->core->deferred_close, account)) {
+		refuse(api, fd, account, uid, "descriptors of this user", DEFERRED_CLOSE_UID_MAX);
 		return;
 	}
 	int r = connection_open(api, fd, uid, account, api->options.first_frame_timeout_ns);
@@ -300,7 +301,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 	if (status < 0) {
 		return;
 	}
-	if (!api->descriptors_refused && closer_is_full(api->core->closer)) {
+	if (!api->descriptors_refused && deferred_close_is_full(api->core->deferred_close)) {
 		uv_poll_stop(&api->listener);
 		uv_timer_start(&api->retry, on_retry, RETRY_MS, 0);
 		return;

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "daemon/util/closer.h"
+#include "daemon/util/deferred_close.h"
 
 /* Without room for descriptors none is received: that some were there is all that is told. */
 ssize_t strangers_peek(int fd, void *buffer, size_t size)
@@ -24,9 +24,9 @@ int strangers_keep(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-void strangers_close(struct closer *closer, struct account *account, int fd)
+void strangers_close(struct deferred_close *deferred, struct account *account, int fd)
 {
 	if (fd >= 0) {
-		closer_take_socket(closer, account, fd);
+		deferred_close_socket(deferred, account, fd);
 	}
 }

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct account;
-struct closer;
+struct deferred_close;
 
 /* The bytes, at most size, that may be read without taking descriptors along; 0 at the end of the
  * stream, -EAGAIN when nothing is there. -EPROTO: descriptors are next: the connection is to be
@@ -20,4 +20,4 @@ ssize_t strangers_peek(int fd, void *buffer, size_t size);
 int strangers_keep(int fd);
 
 /* Closes the duplicate, the last reference, and what nobody has read from it, without waiting. */
-void strangers_close(struct closer *closer, struct account *account, int fd);
+void strangers_close(struct deferred_close *deferred, struct account *account, int fd);
