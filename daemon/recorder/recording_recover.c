@@ -156,7 +156,8 @@ void recording_folder_recover(int folder)
 	struct dirent *entry;
 	for (size_t names = 0; names < FOLDER_NAMES && (entry = readdir(list)); names++) {
 		if (is_begun(entry->d_name)) {
-			snprintf(begun, sizeof(begun), "%.*s", (int)sizeof(begun) - 1, entry->d_name);
+			snprintf(begun, sizeof(begun), "%.*s", (int)sizeof(begun) - 1,
+				entry->d_name);
 			break;
 		}
 	}

@@ -91,7 +91,7 @@ static void allocate(long mib)
 
 static void obey(char *command, char *a, char *b, char *c)
 {
-	static char thread_stage[64];
+	static char thread_stage[128];
 	pthread_t thread;
 	for (char *p = a; *p && (!strcmp(command, "mark") || !strcmp(command, "loaded")); p++) {
 		*p = *p == '_' ? ' ' : *p;

@@ -1,4 +1,5 @@
-/* The quanta of history against what sensors resolve: the table of PRECISION in edgeprof-metrics(7). */
+/* The quanta of history against what sensors resolve: the table of PRECISION in
+ * edgeprof-metrics(7). */
 #include "daemon/core/metrics/unit.h"
 
 #include <check.h>
