@@ -1,8 +1,8 @@
-/* Advice: what the daemon wrote into the mapping last, if it wrote lately. Two loads, a coarse
- * clock (no system call, 5 s need no better) and no lock. */
-#include <time.h>
+/* advice.c: reads the advice that the daemon wrote into the mapping, unless it has expired. Two
+ * loads and a coarse clock (no system call; an expiry of 5 s needs no better), no lock. */
+#include "client/libedgeprof/private.h"
 
-#include "client/libedgeprof/process.h"
+#include <time.h>
 
 /* Of this thread's loop; below the of_frames that it counted in last. */
 static __thread uint32_t advice_frame __attribute__((tls_model("initial-exec")));
@@ -45,7 +45,7 @@ bool edgeprof_advice(struct edgeprof_advice *ret)
 	return true;
 }
 
-/* Evenly: frame n of the group is left out where n * skip / of reaches a new whole number. */
+/* Evenly: frame n of the group is skipped where n * skip / of reaches a new whole number. */
 bool edgeprof_should_skip(void)
 {
 	struct proto_advice advice;

@@ -1,8 +1,9 @@
 /*
- * Attaching: AF_UNIX SOCK_SEQPACKET to the run directory's `events`, one packet with the hello and
- * the memfd. Everything is non-blocking and done by at most one thread; the others pass by.
+ * attach.c: finds the daemon and sends it the mapping. AF_UNIX SOCK_SEQPACKET to `events` in the
+ * run directory, one packet with the hello and the memfd. Everything is non-blocking and done by at
+ * most one thread; the others continue without it.
  */
-#include "client/libedgeprof/attach.h"
+#include "client/libedgeprof/private.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,11 +14,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "client/libedgeprof/deadline.h"
-#include "client/libedgeprof/descriptor.h"
-#include "client/libedgeprof/mapping.h"
-#include "client/libedgeprof/process.h"
 
 enum {
 	CHECK_NS = 1000 * 1000 * 1000,

@@ -1,11 +1,10 @@
 /*
- * Deadlines. A record sent before a daemon is there, or into a full ring, would be lost, and a
- * daemon that restarts has forgotten what it read: so the last value of each is kept, and a bit
- * says that it still has to be written. Bits are set by anybody and taken by a thread with a slot.
+ * deadline.c: sends deadlines to each daemon that attaches. A record written before a daemon is
+ * there, or into a full ring, would be lost, and a restarted daemon has forgotten what it read. So
+ * the last value of each deadline is kept, and a bit marks it as due: any thread sets bits, a
+ * thread with a slot clears them.
  */
-#include "client/libedgeprof/deadline.h"
-
-#include "client/libedgeprof/record.h"
+#include "client/libedgeprof/private.h"
 
 enum {
 	OF_FRAMES = PROTO_DECLARATIONS, /* behind those of the stages */

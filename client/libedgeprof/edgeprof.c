@@ -1,16 +1,10 @@
 /*
- * The events that are not stages, frames among them, and the way of an event that finds nobody to
- * record it. Stages are in stage.c, marks in mark.c, deadlines in deadline.c.
+ * edgeprof.c: records the events that are not stages, frames among them, and counts an event that
+ * no daemon will read. Stages are in stage.c, marks in mark.c, deadlines in deadline.c.
  */
-#define EDGEPROF_NO_INLINE
-#include "client/libedgeprof/edgeprof.h"
+#include "client/libedgeprof/private.h"
 
 #include <errno.h>
-
-#include "client/libedgeprof/attach.h"
-#include "client/libedgeprof/context.h"
-#include "client/libedgeprof/names.h"
-#include "client/libedgeprof/record.h"
 
 enum {
 	FRAME_NONE = 0,
@@ -41,7 +35,7 @@ static __attribute__((noinline)) void idle_slow(struct thread *t)
 	thread_unlock(t);
 }
 
-/* An event while there is no daemon: a count, and seldom a look. */
+/* Counts an event without a daemon, and rarely looks for one. */
 void edgeprof_idle_(void)
 {
 	struct thread *t = &thread_self;

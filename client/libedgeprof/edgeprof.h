@@ -1,5 +1,5 @@
 /*
- * edgeprof.h - tell edgeprofd what your pipeline does, without noticing it yourself.
+ * edgeprof.h: reports the stages and frames of a pipeline to edgeprofd.
  *
  *     edgeprof_init("cam");
  *     const int infer = edgeprof_stage("infer");          // once; any thread
@@ -58,7 +58,7 @@ typedef struct edgeprof_token {
  * and then every other call does nothing. */
 int edgeprof_init(const char *app);
 
-/* Says bye to the daemon and stops recording. Called at exit by itself. */
+/* Says bye to the daemon and stops recording. Called automatically at exit. */
 void edgeprof_shutdown(void);
 
 /* Finds or declares a name (up to 128 a process, of stages, marks, gauges, counters and attributes
@@ -161,8 +161,9 @@ enum {
 	EDGEPROF_ADVICE_MINIMAL = 3, /* one third */
 };
 struct edgeprof_advice {
-	int level;			 /* EDGEPROF_ADVICE_* */
-	uint32_t skip_frames, of_frames; /* leave out so many of every so many frames; 0 of 1 */
+	int level; /* EDGEPROF_ADVICE_* */
+	uint32_t skip_frames,
+		of_frames; /* skip skip_frames of every of_frames frames; 0 of 1: none */
 	double target_fps; /* the same as a rate; 0 = none: as fast as you do, or not known */
 };
 /* True: *ret is the daemon's advice, not older than 5 s. False: there is none; *ret is all zero,
@@ -177,16 +178,16 @@ bool edgeprof_advice(struct edgeprof_advice *ret);
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
-/* For loops that only want to know whether to leave this frame out: ask once a frame, on the thread
- * that makes them. Spreads the skipped frames evenly; never skips without advice. */
+/* For loops that only need to know whether to skip this frame: ask once per frame, on the thread
+ * that produces them. Spreads the skipped frames evenly; never skips without advice. */
 bool edgeprof_should_skip(void);
 
 /* Now on the clock of all times here (CLOCK_MONOTONIC, ns). */
 uint64_t edgeprof_now(void);
 
-/* For the inline functions below, not for you: part of the ABI all the same. [0] is 0 when events
- * have to be recorded, 1 when there is no daemon, 2 when all is switched off; a cache line, because
- * the linker may move it among a program's own variables. */
+/* Internal to the inline functions below, but part of the ABI. [0] is 0 when events
+ * have to be recorded, 1 when there is no daemon, 2 when recording is disabled; a cache line,
+ * because the linker may move it among a program's own variables. */
 extern uint32_t edgeprof_state_[16];
 edgeprof_token edgeprof_begin_(int stage);
 void edgeprof_end_(edgeprof_token token);

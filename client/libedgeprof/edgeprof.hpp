@@ -1,5 +1,5 @@
 /*
- * edgeprof.hpp - edgeprof.h for C++11 and later. Header only; link with -ledgeprof.
+ * edgeprof.hpp: wraps edgeprof.h for C++11 and later. Header only; link with -ledgeprof.
  *
  *     edgeprof::init("cam");
  *     const edgeprof::stage infer("infer");          // once: a member, or at namespace scope
@@ -279,7 +279,7 @@ inline struct ::edgeprof_advice advice() noexcept
 	return now;
 }
 
-/* Once a frame: true for one that is to be left out. */
+/* Call once per frame: true if it should be skipped. */
 inline bool should_skip() noexcept
 {
 	return ::edgeprof_should_skip();

@@ -1,15 +1,46 @@
-/* The memfd: all its blocks present and its size sealed, so that neither side can be faulted. */
-#include "client/libedgeprof/mapping.h"
+/* mapping.c: makes the sealed memfd, and keeps the library's descriptors apart from the app's. */
+#include "client/libedgeprof/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/libedgeprof/names.h"
-#include "client/libedgeprof/process.h"
+/* Descriptors that stay open between events: the socket, the memfd, the threads' schedstat. */
+
+int descriptor_set(struct descriptor *d, int fd)
+{
+	if (fd >= 0 && fd <= 2) {
+		int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		close(fd);
+		fd = moved;
+	}
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		return -EBADF;
+	}
+	*d = (struct descriptor){fd, st.st_dev, st.st_ino};
+	return 0;
+}
+
+bool descriptor_ours(const struct descriptor *d)
+{
+	struct stat st;
+	return d->fd >= 0 && fstat(d->fd, &st) == 0 && st.st_dev == d->dev && st.st_ino == d->ino;
+}
+
+void descriptor_close(struct descriptor *d)
+{
+	if (descriptor_ours(d)) {
+		close(d->fd);
+	}
+	d->fd = -1;
+}
+
+/* The memfd: all its blocks present and its size sealed, so that neither side can be faulted. */
 
 static void mapping_fill(void *map, const struct proto_geometry *g)
 {

@@ -1,10 +1,8 @@
 /*
- * Marks: a label, this process's memory at that moment, and values, as records of one timestamp.
- * Without room for the first, none of the others is written: they would belong to nothing.
+ * mark.c: records marks: a label, this process's memory at that moment, and values, as records with
+ * one timestamp. Without room for the first record none of the others is written.
  */
-#include "client/libedgeprof/memory.h"
-#include "client/libedgeprof/names.h"
-#include "client/libedgeprof/record.h"
+#include "client/libedgeprof/private.h"
 
 /* A record that follows a mark. */
 static void follow(struct thread *t, bool mark_written, struct proto_record record)

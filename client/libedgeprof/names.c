@@ -1,30 +1,21 @@
 /*
- * The table of names. It lives in the process, so that stages can be declared before there is a
- * daemon, and is copied into the mapping. Finding takes no lock: entries are written before
- * process.declared is, and never change.
+ * names.c: keeps the table of names. It lives in the process, so that stages can be declared before
+ * there is a daemon, and is copied into the mapping. A lookup takes no lock: an entry is written
+ * before process.declared covers it, and never changes.
  */
-#include "client/libedgeprof/names.h"
+#include "client/libedgeprof/private.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "client/libedgeprof/process.h"
-#include "client/libedgeprof/thread.h"
+#include "proto/fnv.h"
 
 static struct proto_declaration table[PROTO_DECLARATIONS];
 static uint64_t given[PROTO_DECLARATIONS]; /* hash of the name as it was given */
 
 /* FNV-1a, 64 bits: two of 128 names collide once in 2^51 programs. */
-static const uint64_t HASH_OF_NAMES = 0xcbf29ce484222325u;
-static const uint64_t HASH_OF_LABELS = 0x84222325cbf29ce4u; /* "a b" is no name: it is a_b */
-
-static uint64_t hash(uint64_t h, const char *text)
-{
-	for (; *text; text++) {
-		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-	}
-	return h;
-}
+static const uint64_t HASH_OF_NAMES = FNV64_BASIS;
+static const uint64_t HASH_OF_LABELS = 0x84222325cbf29ce4u; /* as a name "a b" would be a_b */
 
 static int find(uint64_t h)
 {
@@ -78,7 +69,7 @@ static int add(
 		return -1;
 	}
 	struct proto_declaration *d = &table[index];
-	bool is_label = h == hash(HASH_OF_LABELS, name);
+	bool is_label = h == fnv64_text(HASH_OF_LABELS, name);
 	if (is_label) {
 		copy_text(d->name, name);
 	} else if (proto_name_unique(name, strlen(name), taken, NULL, d->name) < 0) {
@@ -122,7 +113,7 @@ static int declare(
 int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns)
 {
 	return name && name[0]
-		       ? declare(hash(HASH_OF_NAMES, name), name, category, unit, deadline_ns)
+		       ? declare(fnv64_text(HASH_OF_NAMES, name), name, category, unit, deadline_ns)
 		       : -1;
 }
 
@@ -144,7 +135,7 @@ int names_declare_label(const char *label)
 	if (!label || proto_name_valid(label)) {
 		return names_declare(label, NULL, NULL, 0);
 	}
-	return label[0] ? declare(hash(HASH_OF_LABELS, label), label, NULL, NULL, 0) : -1;
+	return label[0] ? declare(fnv64_text(HASH_OF_LABELS, label), label, NULL, NULL, 0) : -1;
 }
 
 void names_copy(void *map)

@@ -1,15 +1,11 @@
 /*
- * The process as a whole: begin (a constructor, so that no event needs a once), end (a destructor:
- * bye), fork, and the counts.
+ * process.c: sets the process up and takes it down: a constructor, so that no event needs a
+ * pthread_once, a destructor that says bye, the handlers of fork, and the counts.
  */
-#include "client/libedgeprof/process.h"
+#include "client/libedgeprof/private.h"
 
 #include <string.h>
 #include <sys/mman.h>
-
-#include "client/libedgeprof/attach.h"
-#include "client/libedgeprof/context.h"
-#include "client/libedgeprof/thread.h"
 
 _Alignas(64) uint32_t edgeprof_state_[16];
 _Alignas(64) uint8_t stage_state[PROTO_DECLARATIONS];

@@ -1,19 +1,15 @@
 /*
- * The hot path. A stage that finds its thread with a slot, room in its chunk and the gate ahead is
- * written here: begin is one clock read and a push to the slot's open stages, end is one clock
- * read, a 32-byte record and one release store. Everything else is slow: no slot yet, a chunk's
- * end, the second's look for the daemon, deeper than the open stages, stages with options.
+ * stage.c: records stages, the hot path. A stage whose thread has a slot, room in its chunk and the
+ * gate ahead is written here: begin is one clock read and a push to the slot's open stages; end is
+ * one clock read, a 32-byte record and one release store. Everything else is the slow path: no slot
+ * yet, the end of a chunk, the check once a second, more open stages than the slot holds, stages
+ * with options.
  */
-#define EDGEPROF_NO_INLINE
-#include "client/libedgeprof/edgeprof.h"
+#include "client/libedgeprof/private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "client/libedgeprof/cost.h"
-#include "client/libedgeprof/names.h"
-#include "client/libedgeprof/record.h"
 
 /* Depths of tokens that opened nothing, deeper than any stage that is open: in a signal handler
  * inside another event; of a stage that was never declared; of a thread that had no slot. */

@@ -1,18 +1,13 @@
 /*
- * Slots and chunks: what an event needs before it can be written, found on the slow path. A thread
- * comes here at its first event, once in chunk_records events, once a second, and while nothing
- * can be recorded.
+ * thread.c: gives a thread its slot and its chunks, on the slow path. A thread comes here at its
+ * first event, once in chunk_records events, once a second, and while nothing can be recorded.
  */
-#include "client/libedgeprof/thread.h"
+#include "client/libedgeprof/private.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "client/libedgeprof/attach.h"
-#include "client/libedgeprof/context.h"
-#include "client/libedgeprof/deadline.h"
 
 enum {
 	/* Without a daemon a look costs a clock read, ~25 ns: spread over 256 events it is 0.1 ns

@@ -1,6 +1,6 @@
 /* A record is whole before head counts it: the page of head is closed, and the store that meets it
  * finds the record there. */
-#include "client/libedgeprof/record.h"
+#include "client/libedgeprof/private.h"
 
 #include <check.h>
 #include <signal.h>

@@ -1,0 +1,322 @@
+/* private.h: declares what the files of the library share; nothing of it is exported. Events run in
+ * signal handlers, too: what they call allocates nothing and never waits. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define EDGEPROF_NO_INLINE
+#include "client/libedgeprof/edgeprof.h"
+#include "proto/mapping.h"
+
+/*
+ * What the threads of one process share: the mapping, the gate that sends an event to the slow
+ * path, and the lock of the things that seldom change. Events read it and never write it.
+ */
+
+enum process_mode {
+	PROCESS_FRESH,	/* nothing happened yet: the first event looks around */
+	PROCESS_IDLE,	/* no daemon was ever there */
+	PROCESS_ACTIVE, /* a daemon has been sent the mapping; stays so when it goes away */
+	PROCESS_OFF,	/* EDGEPROF_DISABLE, edgeprof_shutdown */
+};
+
+struct thread;
+
+struct process {
+	/* one cache line that every event reads: written about once a second */
+	_Alignas(64) uint64_t gate_ns; /* events at or after it take the slow path; 0 = all do */
+	uint32_t mode;		       /* enum process_mode */
+	uint32_t declared;	       /* names published in the table */
+	bool print;		       /* EDGEPROF_PRINT */
+	bool context;		       /* EDGEPROF_CONTEXT is not 0 */
+	/* the rest is for slow paths */
+	_Alignas(64) uint64_t due_ns; /* next look for the daemon; taken by compare and exchange */
+	void *map; /* NULL until the first successful connect; set with release */
+	struct proto_geometry geometry;
+	uint64_t idle_ended;	/* events without a daemon of threads that ended; atomic */
+	pthread_mutex_t lock;	/* table of names and list of threads; a holder's thread is busy */
+	struct thread *threads; /* under lock */
+	pthread_key_t key;	/* its destructor gives a thread's slot back */
+	bool broken;		/* no key: nothing works */
+};
+
+extern struct process process;
+
+/* What begin has to know of a stage, in one byte. */
+enum stage_state { STAGE_UNDECLARED = 0, STAGE_PLAIN, STAGE_MEASURED /* has options */ };
+extern uint8_t stage_state[PROTO_DECLARATIONS];
+
+static inline bool is_declared(uint32_t stage)
+{
+	return stage < PROTO_DECLARATIONS &&
+	       __atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) != STAGE_UNDECLARED;
+}
+
+/* Values of edgeprof_state_[0]. */
+enum { STATE_RECORD = 0, STATE_IDLE = 1, STATE_OFF = 2 };
+
+static inline uint32_t process_state(void)
+{
+	return __atomic_load_n(&edgeprof_state_[0], __ATOMIC_RELAXED);
+}
+
+static inline enum process_mode process_mode(void)
+{
+	return (enum process_mode)__atomic_load_n(&process.mode, __ATOMIC_ACQUIRE);
+}
+
+void process_set_mode(enum process_mode mode);
+
+/* The hot gate follows due_ns, unless every event has to take the slow path. */
+void process_set_gate(uint64_t due_ns);
+
+/*
+ * A thread's side of the mapping: its slot, its current chunk, its open stages. Positions are kept
+ * in thread-private memory; the mapping's are only written.
+ */
+
+struct thread {
+	/* one cache line: all that an event touches */
+	_Alignas(64) struct proto_slot *slot; /* NULL: none */
+	struct proto_record *next, *end;      /* room in the current chunk; equal: none */
+	uint64_t origin;     /* address of the slot's record 0, had it all its records in a row */
+	uint64_t frame;	     /* that the next events carry */
+	uint64_t idle;	     /* events without a daemon */
+	uint64_t idle_limit; /* at this many, look for one */
+	uint32_t depth;	     /* open stages that the slot holds */
+	uint32_t busy;	     /* inside the library; a signal handler looks */
+	/* seldom */
+	_Alignas(64) uint64_t frame_start_ns; /* 0: no open frame; 1: begun without a daemon */
+	uint64_t idle_checked_ns;
+	struct thread *list_next, **list_prev; /* of process.threads; list_prev NULL: not in it */
+	uint32_t idle_step;
+	uint32_t slotless;  /* events to refuse before looking for a free slot again */
+	uint32_t index;	    /* of slot */
+	uint32_t deep;	    /* open stages beyond the slot's; counts only when those are full */
+	uint32_t uncounted; /* records taken since the owned chunks were counted */
+	bool keyed;	    /* the destructor is armed */
+	bool forking;	    /* between fork's handlers, which hold process.lock */
+	bool ended;	    /* the destructor ran: never take a slot again */
+};
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* initial-exec: one load to find it, and no allocation behind our back in a dlopen()ed library. */
+extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
+
+enum { THREAD_SLOTS = 64 }; /* of the largest mapping */
+
+/* Records published in the slot: one word less to keep than a counter. */
+static inline uint64_t thread_position(const struct thread *t)
+{
+	return ((uint64_t)(uintptr_t)t->next - t->origin) / sizeof(struct proto_record);
+}
+
+/* Begin of a section that a signal handler's events must not enter. */
+static inline void thread_lock(struct thread *t)
+{
+	*(volatile uint32_t *)&t->busy = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void thread_unlock(struct thread *t)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint32_t *)&t->busy = 0;
+}
+
+/* Looks for the daemon when that is due, and takes a slot unless there is one. Counts nothing.
+ * now_ns 0: reads the clock. The caller holds thread_lock. */
+bool thread_take_slot(struct thread *t, uint64_t now_ns);
+
+/* Makes room for one record in the slot that the thread has; counts nothing. */
+bool thread_room(struct thread *t);
+
+/* thread_take_slot, the deadlines that are due, and room for one record. False: the event has been
+ * counted where it belongs. */
+bool thread_prepare(struct thread *t, uint64_t now_ns);
+
+/* Counts an event that no daemon will ever see, and plans the next look by the rate. Under
+ * thread_lock. */
+void thread_count_idle(struct thread *t, uint64_t now_ns);
+
+/* Counts an event that a signal handler raised inside another. Safe without thread_lock. */
+void thread_count_busy(struct thread *t);
+
+/* An event that has no place: no declaration, no slot. */
+void thread_count_lost(void);
+
+/* Forgets slot, chunk and open stages: the mapping belongs to another process now. */
+void thread_forget(struct thread *t);
+
+/* The slots' private state is forgotten (fork). */
+void thread_forget_slots(void);
+
+/* For pthread_key_create: gives the slot back. */
+void thread_end(void *t);
+
+/* Arms the destructor and enters the list of threads, unless done. may_allocate: false for an
+ * event, which a signal handler inside malloc may raise. Under thread_lock. */
+void thread_register(struct thread *t, bool may_allocate);
+
+/*
+ * record: writes one record; shared by the hot path and all other events.
+ */
+
+static inline uint64_t clock_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t double_bits(double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* Room is there and nothing else wants to be done first. */
+static inline bool is_ready(const struct thread *t, uint64_t now_ns)
+{
+	return t->next != t->end && now_ns < __atomic_load_n(&process.gate_ns, __ATOMIC_RELAXED);
+}
+
+/* Under thread_lock, with room. The reader sees the record once it sees head. */
+static inline void publish(struct thread *t, struct proto_slot *slot, struct proto_record record)
+{
+	struct proto_record *r = t->next;
+	*r = record;
+	t->next = r + 1;
+	__atomic_store_n(&slot->head, thread_position(t), __ATOMIC_RELEASE);
+}
+
+/* The same, finding room first, or counting what has none. Under thread_lock. */
+static inline bool record_write(struct thread *t, uint64_t now_ns, struct proto_record record)
+{
+	if (!is_ready(t, now_ns) && !thread_prepare(t, now_ns)) {
+		return false;
+	}
+	publish(t, t->slot, record);
+	return true;
+}
+
+/* A descriptor inside somebody else's program: it is used only while it is still ours. Apps that
+ * close what they do not know, or reuse the number, must not find our bytes in their files. */
+
+struct descriptor {
+	int fd; /* -1: none */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Takes fd over (a negative one is -EBADF). Numbers 0-2 are left to the app, which may have closed
+ * them and still write there. 0 or -EBADF. */
+int descriptor_set(struct descriptor *d, int fd);
+
+bool descriptor_ours(const struct descriptor *d);
+
+/* Closes it if it is ours, forgets it anyway. */
+void descriptor_close(struct descriptor *d);
+
+/* Creates, fills and seals the memfd, maps it, copies the table of names and publishes it in
+ * process.map. Returns the descriptor (the caller's), -EAGAIN when the table of names is being
+ * written just now, -ENOMEM. */
+int mapping_create(uint32_t size);
+
+/* Finds or adds. The number, or -1: the table is full, the name NULL or empty, or the call comes
+ * from a signal handler inside another and the name is new. */
+int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns);
+/* The same of a stage, which is another one on each compute unit. */
+int names_declare_stage(
+	const char *name, const char *category, const char *unit, uint64_t deadline_ns);
+
+/* The same for the text of a mark, which people read: kept as it is, as far as it fits. */
+int names_declare_label(const char *label);
+
+/* Writes the whole table into a new mapping. Under process.lock. */
+void names_copy(void *map);
+
+/* The name of a declared stage. */
+const char *names_label(uint32_t stage);
+
+/* When the library is loaded, and again at edgeprof_init: events never read the environment, which
+ * another thread may be changing. */
+void attach_read_environment(void);
+
+/* Names the app (only the first name counts) and looks for a daemon now. 0, or -ENOMEM when a
+ * daemon is there and the mapping cannot be made. */
+int attach_init(const char *app);
+
+/* When the second is over: is the daemon still there, is there one now? Under thread_lock. */
+void attach_check(uint64_t now_ns);
+
+/* Counts records for which room was taken. */
+void attach_count(uint32_t records);
+
+/* Tells the daemon that the mapping is past half full. At most once in 1000 counted records and
+ * never twice before the daemon drains. */
+void attach_wake(void);
+
+/* A daemon holds the mapping, as far as known. */
+bool attach_connected(void);
+
+/* The end: nothing is recorded and nobody looked for from now on. */
+void attach_close(void);
+
+/* In a forked child: the connection and the memfd are the parent's. */
+void attach_forget(void);
+
+/* Deadlines told at run time: kept here, so that every daemon that comes learns them. */
+
+/* A daemon has just been attached: all deadlines are due again. From any thread. */
+void deadline_resend(void);
+
+/* Writes what is due, as far as there is room; the rest stays due. Under thread_lock, with a slot.
+ */
+void deadline_flush(struct thread *t, uint64_t now_ns);
+
+/* What happened to the thread of a frame: switches, page faults, waiting for a CPU. */
+
+/* At a frame's end, behind its record. Under thread_lock, with a slot. Two system calls while the
+ * thread's frames are few enough. */
+void context_frame(struct thread *t, uint64_t now_ns, uint64_t frame);
+
+/* The thread that had this slot has ended. */
+void context_end(uint32_t slot);
+
+/* In a forked child: none of the threads is ours. */
+void context_forget(void);
+
+/* What stages with edgeprof_stage_options measure besides the time. */
+
+/* Forgets or sets the options of a declared stage. */
+void cost_set_options(uint32_t stage, unsigned options);
+
+/* Notes where the meters stand for the open stage at depth (below PROTO_OPEN_STAGES) of the
+ * thread's slot. */
+void cost_begin(const struct thread *t, uint32_t depth, uint32_t stage);
+
+/* What they say since cost_begin. The thread's CPU time in us for the COMPLETE record; true when a
+ * COST record is wanted too, whose value and frame are filled then. */
+bool cost_end(const struct thread *t, uint32_t depth, uint32_t *cpu_us, struct proto_record *cost);
+
+/* This process's memory, asked for when a mark or a stage with EDGEPROF_RSS wants it. */
+
+struct memory {
+	uint64_t resident_bytes, virtual_bytes;
+};
+
+/* 0, or -ENODATA: no /proc here, or no descriptor left. Allocates nothing; may be called from a
+ * signal handler; leaves errno alone. */
+int memory_read(struct memory *ret);
+
+/* The most that was ever resident, 0 = unknown. */
+uint64_t memory_peak(void);
