@@ -15,7 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/host/startup.h"
-#include "daemon/publish/mqtt/check.h"
+#include "daemon/publish/mqtt/options.h"
 #include "daemon/util/log.h"
 
 static const char usage_text[] =

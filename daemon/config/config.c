@@ -16,7 +16,7 @@
 #include "daemon/config/keys.h"
 #include "daemon/core/apps/values.h"
 #include "daemon/core/archive/account.h"
-#include "daemon/publish/mqtt/check.h"
+#include "daemon/publish/mqtt/options.h"
 #include "daemon/util/sysops.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"

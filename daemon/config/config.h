@@ -12,7 +12,7 @@
 #include "daemon/core/core.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/processes.h"
-#include "daemon/publish/mqtt/mqtt.h"
+#include "daemon/publish/mqtt/options.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/util/log.h"
 

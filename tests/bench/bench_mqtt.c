@@ -71,19 +71,15 @@ static int ours(int port, const char *name, bool keep)
 	if (mqtt_thread_create(&thread) < 0) {
 		return -1;
 	}
-	const struct mqtt_link_options options = {.host = "127.0.0.1",
+	const struct mqtt_options mqtt = {.host = "127.0.0.1",
 		.port = port,
-		.client_id = "bench-ours",
-		.status_topic = "bench/status",
-		.username = "",
-		.password_file = "",
-		.ca_file = "",
-		.cert_file = "",
-		.key_file = "",
 		.backoff_min_ns = 1000000,
 		.backoff_max_ns = 1000000,
 		.max_messages = QUEUE,
-		.max_bytes = 1 << 20,
+		.max_bytes = 1 << 20};
+	const struct mqtt_link_options options = {.mqtt = &mqtt,
+		.client_id = "bench-ours",
+		.status_topic = "bench/status",
 		.kept = memory,
 		.thread = thread};
 	uv_loop_init(&loop);

@@ -34,19 +34,15 @@ static int start(unsigned device, int port)
 	if (r < 0) {
 		return r;
 	}
-	const struct mqtt_link_options options = {.host = "127.0.0.1",
+	const struct mqtt_options mqtt = {.host = "127.0.0.1",
 		.port = port,
-		.client_id = client_id,
-		.status_topic = status_topic,
-		.username = "",
-		.password_file = "",
-		.ca_file = "",
-		.cert_file = "",
-		.key_file = "",
 		.backoff_min_ns = UINT64_C(1000000000),
 		.backoff_max_ns = UINT64_C(60000000000),
 		.max_messages = 512,
-		.max_bytes = 768 << 10,
+		.max_bytes = 768 << 10};
+	const struct mqtt_link_options options = {.mqtt = &mqtt,
+		.client_id = client_id,
+		.status_topic = status_topic,
 		.thread = threads[device]};
 	return mqtt_link_start(&options, &async, &links[device]);
 }

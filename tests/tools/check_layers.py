@@ -36,7 +36,7 @@ UV = ["daemon/util/offload", "daemon/collect/", "daemon/ingest/", "daemon/varlin
 UV += ["daemon/persist/", "daemon/recorder/", "daemon/host/", "daemon/config/", "daemon/"]
 LIBRARIES = {
     r"uv\.h": UV,
-    r"cjson/.*": ["proto/varlink.c", "daemon/varlink/", "daemon/publish/payload/", "client/edgeprofctl/"],
+    r"cjson/.*": ["proto/varlink.c", "daemon/varlink/", "client/edgeprofctl/"],
     r"openssl/.*": ["proto/tls_host", "daemon/publish/mqtt/", "client/edgeprofctl/mqtt/"],
     r"mosquitto\.h": ["daemon/publish/mqtt/", "client/edgeprofctl/"],
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],

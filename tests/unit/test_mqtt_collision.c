@@ -56,19 +56,15 @@ static void setup(void)
 static void open_other(void)
 {
 	ck_assert_int_eq(mqtt_thread_create(&other_thread), 0);
-	const struct mqtt_link_options options = {.host = "127.0.0.1",
+	const struct mqtt_options broker_options = {.host = "127.0.0.1",
 		.port = broker.port,
-		.client_id = "edgeprof-nano-7",
-		.status_topic = "edgeprof/nano-7/status",
-		.username = "",
-		.password_file = "",
-		.ca_file = "",
-		.cert_file = "",
-		.key_file = "",
 		.backoff_min_ns = 20000000,
 		.backoff_max_ns = BACKOFF_MAX_NS,
 		.max_messages = 16,
-		.max_bytes = 1 << 16,
+		.max_bytes = 1 << 16};
+	const struct mqtt_link_options options = {.mqtt = &broker_options,
+		.client_id = "edgeprof-nano-7",
+		.status_topic = "edgeprof/nano-7/status",
 		.thread = other_thread};
 	ck_assert_int_eq(mqtt_link_start(&options, &other_async, &other), 0);
 }

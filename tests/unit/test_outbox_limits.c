@@ -145,7 +145,8 @@ START_TEST(sizes_are_those_of_the_allocator)
 	size_t bytes = 0;
 	for (size_t length = 0; length < 200; length++) {
 		put(&outbox, OUTBOX_ALERT, "a", length);
-		const struct outbox_message *message = outbox.waiting[OUTBOX_ALERT].last;
+		const struct outbox_message *message =
+			TAILQ_LAST(&outbox.waiting[OUTBOX_ALERT].head, outbox_head);
 		bytes += malloc_usable_size((void *)message) + sizeof(size_t);
 	}
 	/* a sanitizer's allocator tells of less: only what was asked for */

@@ -1,4 +1,4 @@
-#include "daemon/publish/mqtt/secret.h"
+#include "daemon/publish/mqtt/security.h"
 
 #include <check.h>
 #include <errno.h>

@@ -134,3 +134,12 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 		}
 	}
 }
+
+void mqtt_recording(struct mqtt *mqtt, const struct recording *recording)
+{
+	char topic[TOPIC_SIZE];
+	topic_plain(&mqtt->topics, "event/recording", topic);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .keep = true, .topic = topic};
+	char *payload = payload_recording(mqtt->core, recording, &entry.payload_length);
+	mqtt_put_payload(mqtt, entry, payload);
+}

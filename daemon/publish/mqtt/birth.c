@@ -3,13 +3,11 @@
  * was retained is not sent to us, and of the rest one word is understood. It sets a flag for the
  * main loop, which answers at most so often (mqtt_discovery.c).
  */
-#include "daemon/publish/mqtt/birth.h"
+#include "daemon/publish/mqtt/link_private.h"
 
 #include <mosquitto.h>
 #include <mqtt_protocol.h>
 #include <string.h>
-
-#include "daemon/publish/mqtt/link.h"
 
 enum { LARGEST_PACKET = 4096 };
 
@@ -22,14 +20,14 @@ int mqtt_birth_connect(
 	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s)
 {
 	if (!version_5 || link->birth_topic[0] == '\0') {
-		return mosquitto_connect(mosq, link->host, link->port, keepalive_s);
+		return mosquitto_connect(mosq, link->options.host, link->port, keepalive_s);
 	}
 	mosquitto_property *properties = NULL;
 	int code = mosquitto_property_add_int32(
 		&properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, LARGEST_PACKET);
 	if (!code) {
 		code = mosquitto_connect_bind_v5(
-			mosq, link->host, link->port, keepalive_s, NULL, properties);
+			mosq, link->options.host, link->port, keepalive_s, NULL, properties);
 	}
 	mosquitto_property_free_all(&properties);
 	return code;

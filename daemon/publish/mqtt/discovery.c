@@ -48,20 +48,20 @@ static void publish(struct mqtt *mqtt, uint64_t now_ns)
 {
 	struct mqtt_discovery *discovery = &mqtt->discovery;
 	char topic[TOPIC_SIZE];
-	size_t left_out = 0;
+	size_t omitted = 0;
 	topic_discovery(mqtt, topic);
 	struct outbox_entry entry = {
 		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
 	char *payload = payload_discovery(mqtt->core, &mqtt->topics, &discovery->known,
-		discovery->expire_s, &left_out, &entry.payload_length);
+		discovery->expire_s, &omitted, &entry.payload_length);
 	discovery->published_ns = now_ns;
 	discovery->news = mqtt_put_payload(mqtt, entry, payload) < 0;
-	if (left_out > 0 && discovery->left_out == 0) {
+	if (omitted > 0 && discovery->omitted == 0) {
 		log_warning("mqtt: Home Assistant is not told of %zu metrics: at most %d, and "
 			    "%d KiB",
-			left_out, DISCOVERY_COMPONENTS, DISCOVERY_SIZE / 1024);
+			omitted, DISCOVERY_COMPONENTS, DISCOVERY_SIZE / 1024);
 	}
-	discovery->left_out = left_out;
+	discovery->omitted = omitted;
 }
 
 void mqtt_discovery_connected(struct mqtt *mqtt)

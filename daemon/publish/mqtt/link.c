@@ -4,7 +4,7 @@
  * is held for a few assignments only. The struct is counted: the last of the two threads frees it,
  * so that one that hangs in name resolution can be left behind.
  */
-#include "daemon/publish/mqtt/link.h"
+#include "daemon/publish/mqtt/link_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +14,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "daemon/publish/mqtt/session.h"
 #include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -213,13 +212,13 @@ static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *
 		link->attempt = link->short_lived > SHORT_MAX ? link->short_lived - SHORT_MAX : 0;
 	}
 	if (pushed) {
-		return collision_pause_ns(end->how, link->backoff_max_ns, random_number());
+		return collision_pause_ns(end->how, link->options.backoff_max_ns, random_number());
 	}
 	if (lost && collision_tries_at_once(&link->collision)) {
 		return 0;
 	}
-	uint64_t pause_ns =
-		mqtt_link_backoff_ns(link->backoff_min_ns, link->backoff_max_ns, link->attempt);
+	uint64_t pause_ns = mqtt_link_backoff_ns(
+		link->options.backoff_min_ns, link->options.backoff_max_ns, link->attempt);
 	link->attempt += link->attempt < 32;
 	return pause_ns;
 }
@@ -231,8 +230,8 @@ static void link_main(void *arg)
 	while (mqtt_link_stop_ns(link) == 0) {
 		struct session_end end;
 		mqtt_session(link, &end);
-		bool pushed =
-			collision_ended(&link->collision, end.how, end.up_ns, link->backoff_max_ns);
+		bool pushed = collision_ended(
+			&link->collision, end.how, end.up_ns, link->options.backoff_max_ns);
 		if (pushed) {
 			tell_collision(link, &end);
 		}
@@ -254,24 +253,24 @@ int mqtt_link_start(
 	if (!link) {
 		return -ENOMEM;
 	}
-	snprintf(link->host, sizeof(link->host), "%s", options->host);
-	link->port = options->port;
-	link->encrypted = options->encrypted;
+	const struct proto_broker broker = mqtt_broker(options->mqtt);
+	link->options = *options->mqtt;
+	link->port = proto_broker_port(&broker);
+	link->encrypted = proto_broker_encrypted(&broker);
 	snprintf(link->client_id, sizeof(link->client_id), "%s", options->client_id);
 	snprintf(link->status_topic, sizeof(link->status_topic), "%s", options->status_topic);
 	snprintf(link->birth_topic, sizeof(link->birth_topic), "%s",
 		options->birth_topic ? options->birth_topic : "");
-	snprintf(link->username, sizeof(link->username), "%s", options->username);
-	snprintf(link->password_file, sizeof(link->password_file), "%s", options->password_file);
-	snprintf(link->ca_file, sizeof(link->ca_file), "%s", options->ca_file);
-	snprintf(link->cert_file, sizeof(link->cert_file), "%s", options->cert_file);
-	snprintf(link->key_file, sizeof(link->key_file), "%s", options->key_file);
-	link->backoff_min_ns = options->backoff_min_ns;
-	link->backoff_max_ns = options->backoff_max_ns;
+	if (link->options.backoff_min_ns == 0) {
+		link->options.backoff_min_ns = NS_PER_S;
+	}
+	if (link->options.backoff_max_ns == 0) {
+		link->options.backoff_max_ns = 60 * NS_PER_S;
+	}
 	link->thread = options->thread;
 	link->async = async;
 	pthread_mutex_init(&link->lock, NULL);
-	outbox_init(&link->outbox, options->max_messages, options->max_bytes);
+	outbox_init(&link->outbox, link->options.max_messages, link->options.max_bytes);
 	outbox_restore(&link->outbox, options->kept);
 	link->references = 1;
 	int r = 0;

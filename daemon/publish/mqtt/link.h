@@ -1,34 +1,26 @@
 /*
- * The thread's side of MQTT: one connection to the broker after another, with a growing random
- * pause between them, until it is stopped. It takes ready messages from the outbox and knows
+ * link.h: connects to the broker, in the thread: one connection after another, with a growing
+ * random pause between them, until it is stopped. It takes ready messages from the outbox and knows
  * nothing of core. The main loop looks at the status after uv_async_send and never waits for the
  * thread.
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/publish/mqtt/collision.h"
+#include "daemon/publish/mqtt/options.h"
 #include "daemon/publish/mqtt/thread.h"
 #include "daemon/publish/outbox/outbox.h"
 
-/* Strings are copied; "" = not used. */
+/* Strings are copied. */
 struct mqtt_link_options {
-	const char *host;
-	int port;
-	bool encrypted;
+	const struct mqtt_options *mqtt; /* the broker, its security, back-off and queue */
 	const char *client_id;
 	const char *status_topic; /* retained online | offline, and the will */
 	const char *birth_topic; /* "online" there sets a flag (mqtt_link_take_birth); NULL: none */
-	const char *username;
-	const char *password_file; /* read anew for each connection */
-	const char *ca_file, *cert_file, *key_file;
-	uint64_t backoff_min_ns, backoff_max_ns;
-	size_t max_messages, max_bytes;
-	void *kept; /* memory of outbox_restore; NULL: none */
+	void *kept;		 /* memory of outbox_restore; NULL: none */
 	struct mqtt_thread *thread;
 };
 
@@ -44,29 +36,7 @@ struct mqtt_link_status {
 	bool finished; /* the thread has left it */
 };
 
-/* Private to mqtt_link.c and mqtt_session.c. */
-struct mqtt_link {
-	/* constant */
-	char host[256];
-	int port;
-	bool encrypted;
-	char client_id[128], status_topic[512], birth_topic[128], username[128], password_file[256];
-	char ca_file[256], cert_file[256], key_file[256];
-	uint64_t backoff_min_ns, backoff_max_ns;
-	int wake_fd;
-	struct mqtt_thread *thread;
-	struct outbox outbox;
-	/* the thread's */
-	struct collision collision;
-	unsigned attempt, short_lived; /* in a row: failures; connections that held for seconds */
-	/* shared */
-	pthread_mutex_t lock;
-	unsigned references; /* the thread and the main loop */
-	uv_async_t *async;   /* NULL: abandoned */
-	struct mqtt_link_status status;
-	bool birth;
-	uint64_t stop_ns; /* 0 = go on */
-};
+struct mqtt_link;
 
 /* The pause after the attempt-th failure in a row (from 0): evenly between 0 and a limit that
  * doubles from min to max (full jitter), so that a fleet does not come back at once. */
@@ -96,12 +66,3 @@ void mqtt_link_destroy(struct mqtt_link *link);
 /* The thread hangs in a call that can't be interrupted (name resolution, a connection into a black
  * hole): it never touches async again and frees the link when the call returns. */
 void mqtt_link_abandon(struct mqtt_link *link);
-
-/* For mqtt_session.c, in the thread. */
-uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
-void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
-void mqtt_link_set_connected(struct mqtt_link *link);
-void mqtt_link_set_refused(struct mqtt_link *link, const char *why); /* a message */
-void mqtt_link_set_birth(struct mqtt_link *link);
-void mqtt_link_set_steady(struct mqtt_link *link); /* it held: nothing is wrong any more */
-void mqtt_link_set_calm(struct mqtt_link *link);   /* nobody else uses the id any more */

@@ -16,7 +16,6 @@
 #include "daemon/core/status/degraded.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/publish/mqtt/check.h"
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/publish/payload/payload.h"
 #include "daemon/util/log.h"
@@ -221,26 +220,14 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
 	struct mqtt_thread *thread, void *memory)
 {
 	char status_topic[TOPIC_SIZE], birth_topic[TOPIC_SIZE], client_id[80];
-	struct proto_broker broker = mqtt_broker(options);
 	topic_plain(&mqtt->topics, "status", status_topic);
 	mqtt_discovery_birth_topic(mqtt, birth_topic);
 	snprintf(client_id, sizeof(client_id), "edgeprof-%s", mqtt->topics.id);
 	const struct mqtt_link_options link = {
-		.host = options->host,
-		.port = mqtt->core->broker->port,
-		.encrypted = proto_broker_encrypted(&broker),
+		.mqtt = options,
 		.client_id = client_id,
 		.status_topic = status_topic,
 		.birth_topic = birth_topic,
-		.username = options->username,
-		.password_file = options->password_file,
-		.ca_file = options->ca_file,
-		.cert_file = options->cert_file,
-		.key_file = options->key_file,
-		.backoff_min_ns = options->backoff_min_ns ? options->backoff_min_ns : 1000000000u,
-		.backoff_max_ns = options->backoff_max_ns ? options->backoff_max_ns : 60000000000u,
-		.max_messages = options->max_messages,
-		.max_bytes = options->max_bytes,
 		.kept = memory,
 		.thread = thread,
 	};

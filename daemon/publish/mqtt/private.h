@@ -17,7 +17,7 @@ struct mqtt_discovery {
 	char prefix[64];
 	unsigned expire_s;
 	uint64_t published_ns, pause_ns, birth_ns;
-	size_t left_out;
+	size_t omitted;
 	uv_timer_t birth; /* runs from a birth until it is answered */
 	struct discovery_known known;
 };

@@ -1,4 +1,4 @@
-/* Why a connection to the broker failed or ended, in words for GetStatus. */
+/* reason.h: declares the texts for failures of a connection, as GetStatus shows them. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,3 +12,7 @@ struct mqtt_fault {
 };
 
 void mqtt_reason(const struct mqtt_fault *fault, char *ret, size_t size);
+
+/* In a log callback of libmosquitto: ssl is what mosquitto_ssl_get gave (may be NULL), line the
+ * error line, host the name that was connected to. ret stays "" when the line is not about TLS. */
+void mqtt_tls_reason(void *ssl, const char *line, const char *host, char *ret, size_t size);

@@ -7,7 +7,7 @@
  * outbox instead, and goes out again in order. The thread polls the socket together with an eventfd
  * (mosquitto_loop_forever can't be woken for a new message but by a publish from another thread).
  */
-#include "daemon/publish/mqtt/session.h"
+#include "daemon/publish/mqtt/link_private.h"
 
 #include <errno.h>
 #include <mosquitto.h>
@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 #include "daemon/publish/mqtt/alive.h"
-#include "daemon/publish/mqtt/birth.h"
 #include "daemon/publish/mqtt/reason.h"
-#include "daemon/publish/mqtt/tls.h"
+#include "daemon/publish/mqtt/security.h"
 #include "daemon/publish/outbox/pace.h"
 #include "daemon/util/sysops.h"
 
@@ -115,7 +114,7 @@ static void on_log(struct mosquitto *mosq, void *userdata, int level, const char
 {
 	struct session *session = userdata;
 	if (level == MOSQ_LOG_ERR && session->tls_reason[0] == '\0') {
-		mqtt_tls_reason(mosquitto_ssl_get(mosq), text, session->link->host,
+		mqtt_tls_reason(mosquitto_ssl_get(mosq), text, session->link->options.host,
 			session->tls_reason, sizeof(session->tls_reason));
 	}
 }
@@ -152,10 +151,11 @@ static int session_open(struct session *session)
 	}
 	if (!code) {
 		code = mqtt_authenticate(
-			session->mosq, link, session->reason, sizeof(session->reason));
+			session->mosq, &link->options, session->reason, sizeof(session->reason));
 	}
 	if (!code) {
-		code = mqtt_encrypt(session->mosq, link, session->reason, sizeof(session->reason));
+		code = mqtt_encrypt(
+			session->mosq, &link->options, session->reason, sizeof(session->reason));
 	}
 	if (!code) {
 		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
@@ -298,7 +298,7 @@ static bool session_serve(struct session *session, uint64_t now_ns)
 		session->steady = true;
 		mqtt_link_set_steady(link);
 	}
-	if (collision_calms(&link->collision, up_ns, link->backoff_max_ns)) {
+	if (collision_calms(&link->collision, up_ns, link->options.backoff_max_ns)) {
 		mqtt_link_set_calm(link);
 	}
 	struct outbox_counts counts = outbox_count(&link->outbox);
@@ -372,16 +372,4 @@ void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 	mosquitto_destroy(session.mosq);
 	snprintf(ret->reason, sizeof(ret->reason), "%s",
 		session.reason[0] ? session.reason : "the connection was closed");
-}
-
-void mqtt_session_init(void)
-{
-	/* A thread that was left behind may still be within OpenSSL when the process exits. */
-	OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
-	mosquitto_lib_init();
-}
-
-void mqtt_session_finish(void)
-{
-	mosquitto_lib_cleanup();
 }

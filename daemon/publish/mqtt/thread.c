@@ -1,12 +1,14 @@
-/* A slot for what comes next, under a mutex that is held for a few assignments only. */
+/* thread.c: runs one connection's life after another. What comes next waits in a slot, under a
+ * mutex that is held for a few assignments only. */
 #include "daemon/publish/mqtt/thread.h"
 
 #include <errno.h>
+#include <mosquitto.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "daemon/publish/mqtt/session.h"
 #include "daemon/util/sysops.h"
 
 struct mqtt_thread {
@@ -60,7 +62,9 @@ int mqtt_thread_create(struct mqtt_thread **ret)
 	}
 	pthread_mutex_init(&thread->lock, NULL);
 	pthread_cond_init(&thread->changed, NULL);
-	mqtt_session_init();
+	/* A thread that was left behind may still be within OpenSSL when the process exits. */
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+	mosquitto_lib_init();
 	/* Signals are the main loop's; SIGPIPE must not come from a TLS write. */
 	sigset_t all, before;
 	sigfillset(&all);
@@ -68,7 +72,7 @@ int mqtt_thread_create(struct mqtt_thread **ret)
 	int r = pthread_create(&thread->id, NULL, thread_main, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r != 0) {
-		mqtt_session_finish();
+		mosquitto_lib_cleanup();
 		thread_free(thread);
 		return -r;
 	}
@@ -91,7 +95,7 @@ void mqtt_thread_destroy(struct mqtt_thread *thread)
 	pthread_mutex_unlock(&thread->lock);
 	if (!left) {
 		pthread_join(thread->id, NULL);
-		mqtt_session_finish();
+		mosquitto_lib_cleanup();
 		thread_free(thread);
 	}
 }

@@ -1,4 +1,5 @@
-/* The table's records are copied to and from messages; what is in one may be damaged. */
+/* message.c: makes messages, and copies them to and from the slots that outlive the process; what a
+ * slot holds may be damaged. */
 #include "daemon/publish/outbox/message.h"
 
 #include <stdlib.h>
@@ -101,4 +102,40 @@ struct outbox_message *outbox_message_restore(const struct keep *keep, int place
 		message->place = place;
 	}
 	return message;
+}
+
+void outbox_list_init(struct outbox_list *list)
+{
+	TAILQ_INIT(&list->head);
+	list->messages = list->bytes = 0;
+}
+
+void outbox_list_append(struct outbox_list *list, struct outbox_message *message)
+{
+	TAILQ_INSERT_TAIL(&list->head, message, link);
+	list->messages++;
+	list->bytes += message->size;
+}
+
+void outbox_list_remove(struct outbox_list *list, struct outbox_message *message)
+{
+	TAILQ_REMOVE(&list->head, message, link);
+	list->messages--;
+	list->bytes -= message->size;
+}
+
+void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front)
+{
+	TAILQ_CONCAT(&front->head, &list->head, link);
+	TAILQ_CONCAT(&list->head, &front->head, link);
+	list->messages += front->messages;
+	list->bytes += front->bytes;
+}
+
+void outbox_list_free(struct outbox_list *list)
+{
+	for (struct outbox_message *message; (message = TAILQ_FIRST(&list->head));) {
+		outbox_list_remove(list, message);
+		free(message);
+	}
 }

@@ -1,8 +1,55 @@
-/* A message of the outbox: how it is made, and how it lies in the table that outlives the process.
+/*
+ * message.h: declares a message of the outbox, how it is stored in the slots that outlive the
+ * process, and a list of messages that knows its size.
  */
 #pragma once
 
-#include "daemon/publish/outbox/outbox.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "daemon/util/slots.h"
+
+enum outbox_class { OUTBOX_ALERT, OUTBOX_SUMMARY, OUTBOX_CLASSES };
+
+struct outbox_message {
+	TAILQ_ENTRY(outbox_message) link;
+	enum outbox_class class;
+	int qos;
+	bool retain;
+	bool must_keep;
+	int place; /* in the table; KEEP_NONE */
+	int mid;   /* the thread's, while in flight */
+	uint64_t tag;
+	size_t size; /* what it counts against the limit: with the allocator's share */
+	const char *topic;
+	const char *subject; /* "" = none */
+	uint64_t subject_hash;
+	const void *payload; /* NULL: empty */
+	size_t payload_length;
+	char bytes[]; /* topic and subject with NUL, payload */
+};
+
+/* What outbox_put needs to know of a message; everything is copied. */
+struct outbox_entry {
+	enum outbox_class class;
+	int qos;
+	bool retain;
+	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
+		       */
+	bool keep;    /* survives the process */
+	uint64_t tag; /* told back when it is delivered; 0 = none */
+	const char *topic;
+	const char *subject; /* what it tells the state of: older ones go first; NULL: nothing */
+	const void *payload;
+	size_t payload_length;
+};
+
+struct outbox_list {
+	TAILQ_HEAD(outbox_head, outbox_message) head;
+	size_t messages, bytes;
+};
 
 /* One allocation; everything is copied. NULL: no memory. */
 struct outbox_message *outbox_message_create(const struct outbox_entry *entry);
@@ -12,3 +59,13 @@ int outbox_message_keep(const struct outbox_message *message, struct keep *keep)
 
 /* What the record says, or NULL when it can't be one of ours. */
 struct outbox_message *outbox_message_restore(const struct keep *keep, int place);
+
+void outbox_list_init(struct outbox_list *list);
+void outbox_list_append(struct outbox_list *list, struct outbox_message *message);
+void outbox_list_remove(struct outbox_list *list, struct outbox_message *message);
+
+/* Moves everything of front before what list holds. */
+void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front);
+
+/* Frees all of them. */
+void outbox_list_free(struct outbox_list *list);

@@ -1,17 +1,19 @@
-/* Between mqtt.c (puts) and mqtt_session.c (takes). Plain lists under one mutex; the memory of a
- * message is one allocation, made before the lock is taken. */
+/* outbox.c: queues messages between mqtt.c (puts) and session.c (takes). Lists under one mutex; the
+ * memory of a message is one allocation, made before the lock is taken. */
 #include "daemon/publish/outbox/outbox.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/publish/outbox/message.h"
-
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 {
 	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
 	pthread_mutex_init(&outbox->lock, NULL);
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		outbox_list_init(&outbox->waiting[i]);
+	}
+	outbox_list_init(&outbox->flying);
 }
 
 void outbox_finish(struct outbox *outbox)
@@ -68,14 +70,14 @@ static void count_drop(struct outbox *outbox, enum outbox_class class)
 static void drop_superseded(struct outbox *outbox, const struct outbox_message *newer)
 {
 	struct outbox_list *list = &outbox->waiting[newer->class];
-	struct outbox_message *before = NULL;
-	for (struct outbox_message *message = list->first; message; message = message->next) {
+	struct outbox_message *message;
+	TAILQ_FOREACH(message, &list->head, link)
+	{
 		if (message->retain && strcmp(message->topic, newer->topic) == 0) {
-			outbox_list_unlink(list, before, message);
+			outbox_list_remove(list, message);
 			forget(outbox, message);
 			return;
 		}
-		before = message;
 	}
 }
 
@@ -87,7 +89,10 @@ static bool fits(const struct outbox *outbox, size_t size)
 
 static void drop_oldest_summary(struct outbox *outbox)
 {
-	forget(outbox, outbox_list_shift(&outbox->waiting[OUTBOX_SUMMARY]));
+	struct outbox_list *list = &outbox->waiting[OUTBOX_SUMMARY];
+	struct outbox_message *oldest = TAILQ_FIRST(&list->head);
+	outbox_list_remove(list, oldest);
+	forget(outbox, oldest);
 	outbox->counts.dropped_summaries++;
 }
 
@@ -96,8 +101,8 @@ static void drop_oldest_summary(struct outbox *outbox)
 static void limit_summaries(struct outbox *outbox, size_t size)
 {
 	const struct outbox_list *list = &outbox->waiting[OUTBOX_SUMMARY];
-	while (list->first && (list->messages >= outbox->max_messages / 2 ||
-				      list->bytes + size > outbox->max_bytes / 2)) {
+	while (list->messages > 0 && (list->messages >= outbox->max_messages / 2 ||
+					     list->bytes + size > outbox->max_bytes / 2)) {
 		drop_oldest_summary(outbox);
 	}
 }
@@ -123,21 +128,21 @@ static bool drop_repeated(
 	struct outbox *outbox, const struct outbox_message *coming, bool same_kind)
 {
 	struct outbox_list *list = &outbox->waiting[OUTBOX_ALERT];
-	struct outbox_message *before = NULL;
-	for (struct outbox_message *message = list->first; message; message = message->next) {
-		const struct outbox_message *newer = message->next;
+	struct outbox_message *message;
+	TAILQ_FOREACH(message, &list->head, link)
+	{
+		const struct outbox_message *newer = TAILQ_NEXT(message, link);
 		while (message->subject[0] != '\0' && newer &&
 			!supersedes(newer, message, same_kind)) {
-			newer = newer->next;
+			newer = TAILQ_NEXT(newer, link);
 		}
 		if (message->subject[0] != '\0' &&
 			(newer || supersedes(coming, message, same_kind))) {
-			outbox_list_unlink(list, before, message);
+			outbox_list_remove(list, message);
 			forget(outbox, message);
 			outbox->counts.dropped_alerts++;
 			return true;
 		}
-		before = message;
 	}
 	return false;
 }
@@ -235,15 +240,15 @@ void outbox_detach(struct outbox *outbox)
 
 static struct outbox_message *next_message(const struct outbox *outbox)
 {
-	const struct outbox_list *alerts = &outbox->waiting[OUTBOX_ALERT];
-	return alerts->first ? alerts->first : outbox->waiting[OUTBOX_SUMMARY].first;
+	struct outbox_message *alert = TAILQ_FIRST(&outbox->waiting[OUTBOX_ALERT].head);
+	return alert ? alert : TAILQ_FIRST(&outbox->waiting[OUTBOX_SUMMARY].head);
 }
 
 static bool may_fly(const struct outbox *outbox, const struct outbox_message *message)
 {
 	const struct outbox_list *flying = &outbox->flying;
-	return message &&
-	       (!flying->first || (flying->messages < OUTBOX_IN_FLIGHT &&
+	return message && (flying->messages == 0 ||
+				  (flying->messages < OUTBOX_IN_FLIGHT &&
 					  flying->bytes + message->size <= OUTBOX_FLIGHT_BYTES));
 }
 
@@ -252,7 +257,7 @@ struct outbox_message *outbox_take(struct outbox *outbox)
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_message *message = next_message(outbox);
 	if (may_fly(outbox, message)) {
-		outbox_list_shift(&outbox->waiting[message->class]);
+		outbox_list_remove(&outbox->waiting[message->class], message);
 		message->mid = 0;
 		outbox->counts.in_flight++;
 		outbox_list_append(&outbox->flying, message);
@@ -266,14 +271,12 @@ struct outbox_message *outbox_take(struct outbox *outbox)
 /* Locked. The message in flight with this id, no longer so; NULL: there is none. */
 static struct outbox_message *land(struct outbox *outbox, int mid)
 {
-	struct outbox_message *before = NULL;
-	struct outbox_message *message = outbox->flying.first;
+	struct outbox_message *message = TAILQ_FIRST(&outbox->flying.head);
 	while (message && message->mid != mid) {
-		before = message;
-		message = message->next;
+		message = TAILQ_NEXT(message, link);
 	}
 	if (message) {
-		outbox_list_unlink(&outbox->flying, before, message);
+		outbox_list_remove(&outbox->flying, message);
 		outbox->counts.in_flight--;
 		outbox->counts.answered += message->qos > 0;
 	}
@@ -317,8 +320,12 @@ void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 void outbox_return(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
-	struct outbox_list again[OUTBOX_CLASSES] = {0};
-	for (struct outbox_message *message; (message = outbox_list_shift(&outbox->flying));) {
+	struct outbox_list again[OUTBOX_CLASSES];
+	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
+		outbox_list_init(&again[i]);
+	}
+	for (struct outbox_message *message; (message = TAILQ_FIRST(&outbox->flying.head));) {
+		outbox_list_remove(&outbox->flying, message);
 		message->mid = 0;
 		outbox_list_append(&again[message->class], message);
 	}

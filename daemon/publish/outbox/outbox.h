@@ -15,8 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/publish/outbox/list.h"
-#include "daemon/util/slots.h"
+#include "daemon/publish/outbox/message.h"
 
 /* What flies is held by libmosquitto, too: at most so many messages, and after the first only while
  * they are so many bytes. */
@@ -40,21 +39,6 @@ struct outbox {
 	struct outbox_counts counts;
 	struct keep keep;
 	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
-};
-
-/* What outbox_put needs to know of a message; everything is copied. */
-struct outbox_entry {
-	enum outbox_class class;
-	int qos;
-	bool retain;
-	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
-		       */
-	bool keep;    /* survives the process */
-	uint64_t tag; /* told back when it is delivered; 0 = none */
-	const char *topic;
-	const char *subject; /* what it tells the state of: older ones go first; NULL: nothing */
-	const void *payload;
-	size_t payload_length;
 };
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);

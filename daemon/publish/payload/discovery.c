@@ -1,13 +1,12 @@
 /*
- * Which metrics Home Assistant is told of, and how. Its rules, from its documentation and source
- * (components/mqtt/schemas.py, components/sensor/const.py): dev needs ids, o a name, a component p
- * and uniq_id; unknown keys beside them are an error; a device class takes certain units only (no
- * mW, no mJ), and converts them: degrees of a difference must have none. A template that yields
- * "None" makes the state unknown; yielding nothing would keep the number from before.
+ * discovery.c: describes the metrics to Home Assistant. Its rules, from its documentation and
+ * source (components/mqtt/schemas.py, components/sensor/const.py): dev needs ids, o a name, a
+ * component p and uniq_id; other keys are an error; a device class takes certain units only (no mW,
+ * no mJ), and converts them: degrees of a difference must have none. A template that yields "None"
+ * makes the state unknown; yielding nothing would keep the number from before.
  */
 #include "daemon/publish/payload/discovery.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +16,8 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/publish/payload/payload.h"
-#include "proto/varlink.h"
-
-/* What one component takes besides its names, and the device, at most. */
-enum { COMPONENT_FIXED = 272, DEVICE_FIXED = 2048 };
+#include "proto/fnv.h"
+#include "proto/text.h"
 
 struct kind {
 	const char *class, *unit, *state;
@@ -99,23 +96,16 @@ static const struct group *group_of(const char *name)
 	return NULL;
 }
 
-static uint64_t hash_on(uint64_t hash, const char *text)
-{
-	for (const char *byte = text; *byte; byte++) {
-		hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-	}
-	return hash;
-}
-
 static uint64_t hash_of(const char *text)
 {
-	uint64_t hash = hash_on(UINT64_C(14695981039346656037), text); /* FNV-1a */
+	uint64_t hash = fnv64_text(FNV64_BASIS, text);
 	return hash + (hash == 0);
 }
 
 static uint64_t stage_hash(const struct app *app, const struct stage *stage)
 {
-	uint64_t hash = hash_on(hash_on(hash_of(app->name), "//"), stage->name);
+	uint64_t hash = fnv64_text(hash_of(app->name), "//");
+	hash = fnv64_text(hash, stage->name);
 	return hash + (hash == 0);
 }
 
@@ -168,21 +158,23 @@ bool discovery_note(struct discovery_known *known, const struct core *core)
 }
 
 struct writer {
+	struct json json;
 	const struct topics *topics;
-	cJSON *components;
 	unsigned expire_s;
-	size_t count, left_out;
-	size_t room; /* bytes */
+	size_t count, omitted;
 	uint64_t hash[DISCOVERY_COMPONENTS];
-	bool failed;
 };
 
-static void add_text(struct writer *writer, cJSON *object, const char *key, const char *text)
-{
-	if (text && text[0] != '\0' && !cJSON_AddStringToObject(object, key, text)) {
-		writer->failed = true;
-	}
-}
+/* A component: what it is called and how its state is read. */
+struct component {
+	const char *platform;
+	const char *id;		      /* its name at Home Assistant */
+	const char *key;	      /* that in the payload */
+	const char *name;	      /* for people; slashes and underscores become blanks */
+	const char *topic, *template; /* NULL: the summary; the value of key */
+	const char *class, *unit, *state;
+	unsigned divisor;
+};
 
 /* Two names may make one key: the first has it, as in the summary. */
 static bool key_taken(const struct writer *writer, uint64_t hash)
@@ -195,80 +187,92 @@ static bool key_taken(const struct writer *writer, uint64_t hash)
 	return false;
 }
 
-/* One component, with p, name, uniq_id and exp_aft in it. NULL: no room, or the key is taken. id is
- * its name at Home Assistant, key that in the payload. */
-static cJSON *component(struct writer *writer, const char *platform, const char *id,
-	const char *key, const char *name, unsigned divisor)
+static void write_name(struct json *json, const char *name)
 {
-	char text[3 * PAYLOAD_KEY_SIZE], scale[16] = "";
-	uint64_t hash = hash_of(id);
-	size_t size = COMPONENT_FIXED + 2 * strlen(id) + 2 * strlen(key) + strlen(name) +
-		      strlen(writer->topics->id);
-	if (key_taken(writer, hash)) {
-		return NULL;
-	}
-	if (writer->count == DISCOVERY_COMPONENTS || size > writer->room) {
-		writer->left_out++;
-		return NULL;
-	}
-	cJSON *object = cJSON_AddObjectToObject(writer->components, id);
-	if (!object) {
-		writer->failed = true;
-		return NULL;
-	}
-	writer->room -= size;
-	writer->hash[writer->count++] = hash;
-	add_text(writer, object, "p", platform);
-	char *end = stpncpy(text, name, sizeof(text) - 1);
-	*end = '\0';
+	char text[PAYLOAD_KEY_SIZE];
+	snprintf(text, sizeof(text), "%s", name);
 	for (char *byte = text; *byte; byte++) {
 		if (*byte == '/' || *byte == '_') {
 			*byte = ' ';
 		}
 	}
-	add_text(writer, object, "name", text);
-	snprintf(text, sizeof(text), "edgeprof_%s_%s", writer->topics->id, id);
-	add_text(writer, object, "uniq_id", text);
-	if (divisor > 1) {
-		snprintf(scale, sizeof(scale), " / %u", divisor);
+	json_string_opt(json, "name", text);
+}
+
+static void write_template(struct json *json, const struct component *component)
+{
+	char text[3 * PAYLOAD_KEY_SIZE], scale[16] = "";
+	if (component->divisor > 1) {
+		snprintf(scale, sizeof(scale), " / %u", component->divisor);
 	}
 	snprintf(text, sizeof(text), "{{ value_json['%s']%s if '%s' in value_json else 'None' }}",
-		key, scale, key);
-	add_text(writer, object, "val_tpl", text);
-	if (!cJSON_AddNumberToObject(object, "exp_aft", writer->expire_s)) {
-		writer->failed = true;
+		component->key, scale, component->key);
+	json_string(json, "val_tpl", component->template ? component->template : text);
+}
+
+static void optional(struct json *json, const char *key, const char *text)
+{
+	json_string_opt(json, key, text ? text : "");
+}
+
+/* Nothing is written when the key is taken, or when the object would be too long: that is counted.
+ */
+static void write_component(struct writer *writer, const struct component *component)
+{
+	struct json *json = &writer->json;
+	char text[3 * PAYLOAD_KEY_SIZE];
+	uint64_t hash = hash_of(component->id);
+	size_t mark = json_mark(json);
+	if (key_taken(writer, hash)) {
+		return;
 	}
-	return object;
-}
-
-static void describe(struct writer *writer, cJSON *object, const struct kind *kind, bool class)
-{
-	add_text(writer, object, "dev_cla", class ? kind->class : NULL);
-	add_text(writer, object, "unit_of_meas", kind->unit);
-	add_text(writer, object, "stat_cla", kind->state);
-}
-
-static void describe_binary(struct writer *writer, cJSON *object, bool problem)
-{
-	add_text(writer, object, "dev_cla", problem ? "problem" : NULL);
-	add_text(writer, object, "pl_on", "1");
-	add_text(writer, object, "pl_off", "0");
+	if (writer->count == DISCOVERY_COMPONENTS) {
+		writer->omitted++;
+		return;
+	}
+	json_open(json, component->id, '{');
+	json_string(json, "p", component->platform);
+	write_name(json, component->name);
+	snprintf(text, sizeof(text), "edgeprof_%s_%s", writer->topics->id, component->id);
+	json_string(json, "uniq_id", text);
+	write_template(json, component);
+	json_unsigned(json, "exp_aft", writer->expire_s);
+	optional(json, "dev_cla", component->class);
+	optional(json, "unit_of_meas", component->unit);
+	optional(json, "stat_cla", component->state);
+	optional(json, "stat_t", component->topic);
+	if (strcmp(component->platform, "binary_sensor") == 0) {
+		json_string(json, "pl_on", "1");
+		json_string(json, "pl_off", "0");
+	}
+	json_close(json, '}');
+	if (json->overflow) {
+		json_rollback(json, mark);
+		writer->omitted++;
+	} else {
+		writer->hash[writer->count++] = hash;
+	}
 }
 
 static void add_metric(
 	struct writer *writer, const struct metric *metric, const struct group *group)
 {
+	const struct kind *kind = &kinds[metric->unit];
 	char key[PAYLOAD_KEY_SIZE];
 	payload_key(metric->name, metric->unit, key);
-	bool binary = metric->unit == UNIT_BOOL;
-	const struct kind *kind = &kinds[metric->unit];
-	cJSON *object = component(
-		writer, binary ? "binary_sensor" : "sensor", key, key, metric->name, kind->divisor);
-	if (object && binary) {
-		describe_binary(writer, object, group->sense == PROBLEM);
-	} else if (object) {
-		describe(writer, object, kind, group->sense != DIFFERENCE);
+	struct component component = {.platform = "sensor",
+		.id = key,
+		.key = key,
+		.name = metric->name,
+		.class = group->sense != DIFFERENCE ? kind->class : NULL,
+		.unit = kind->unit,
+		.state = kind->state,
+		.divisor = kind->divisor};
+	if (metric->unit == UNIT_BOOL) {
+		component.platform = "binary_sensor";
+		component.class = group->sense == PROBLEM ? "problem" : NULL;
 	}
+	write_component(writer, &component);
 }
 
 static void add_stage(struct writer *writer, const struct app *app, const struct stage *stage)
@@ -283,32 +287,37 @@ static void add_stage(struct writer *writer, const struct app *app, const struct
 	char topic[TOPIC_SIZE], path[PAYLOAD_KEY_SIZE], id[PAYLOAD_KEY_SIZE];
 	topic_stage(writer->topics, app->name, stage->name, topic);
 	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+		const struct kind *kind = &kinds[leaves[i].unit];
 		snprintf(path, sizeof(path), "stage/%s/%s/%s", app->name, stage->name,
 			leaves[i].word);
 		payload_key(path, leaves[i].unit, id);
-		cJSON *object = component(writer, "sensor", id, leaves[i].key, path, 1);
-		if (object) {
-			describe(writer, object, &kinds[leaves[i].unit], true);
-			add_text(writer, object, "stat_t", topic);
-			writer->room -= strlen(topic) < writer->room ? strlen(topic) : writer->room;
-		}
+		write_component(writer, &(struct component){.platform = "sensor",
+						.id = id,
+						.key = leaves[i].key,
+						.name = path,
+						.topic = topic,
+						.class = kind->class,
+						.unit = kind->unit,
+						.state = kind->state});
 	}
 }
 
 static void add_alerts(struct writer *writer)
 {
-	static const char key[] = "alerts_firing_count";
-	cJSON *count = component(writer, "sensor", key, key, "alerts/firing", 1);
-	if (count) {
-		describe(writer, count, &kinds[UNIT_COUNT], true);
-	}
-	cJSON *problem = component(writer, "binary_sensor", "alert", key, "alert", 1);
-	if (problem) {
-		describe_binary(writer, problem, true);
-		cJSON_DeleteItemFromObjectCaseSensitive(problem, "val_tpl");
-		add_text(writer, problem, "val_tpl",
-			"{{ 1 if value_json['alerts_firing_count'] > 0 else 0 }}");
-	}
+	static const struct component firing[] = {
+		{.platform = "sensor",
+			.id = "alerts_firing_count",
+			.key = "alerts_firing_count",
+			.name = "alerts/firing",
+			.state = "measurement"},
+		{.platform = "binary_sensor",
+			.id = "alert",
+			.name = "alert",
+			.class = "problem",
+			.template = "{{ 1 if value_json['alerts_firing_count'] > 0 else 0 }}"},
+	};
+	write_component(writer, &firing[0]);
+	write_component(writer, &firing[1]);
 }
 
 static void add_components(
@@ -333,47 +342,39 @@ static void add_components(
 }
 
 /* What all components share. */
-static void add_device(struct writer *writer, cJSON *root, const struct facts *facts)
+static void add_device(struct writer *writer, const struct facts *facts)
 {
+	struct json *json = &writer->json;
 	char text[TOPIC_SIZE];
-	cJSON *device = cJSON_AddObjectToObject(root, "dev");
+	json_open(json, "dev", '{');
 	snprintf(text, sizeof(text), "edgeprof_%s", writer->topics->id);
-	add_text(writer, device, "ids", text);
-	add_text(writer, device, "name", writer->topics->id);
-	add_text(writer, device, "mf", "edgeprof");
-	add_text(writer, device, "mdl", facts->model);
-	add_text(writer, device, "sw", facts->version);
-	cJSON *origin = cJSON_AddObjectToObject(root, "o");
-	add_text(writer, origin, "name", "edgeprofd");
-	add_text(writer, origin, "sw", facts->version);
+	json_string(json, "ids", text);
+	json_string(json, "name", writer->topics->id);
+	json_string(json, "mf", "edgeprof");
+	json_string_opt(json, "mdl", facts->model);
+	json_string(json, "sw", facts->version);
+	json_close(json, '}');
+	json_open(json, "o", '{');
+	json_string(json, "name", "edgeprofd");
+	json_string(json, "sw", facts->version);
+	json_close(json, '}');
 	topic_plain(writer->topics, "summary", text);
-	add_text(writer, root, "stat_t", text);
+	json_string(json, "stat_t", text);
 	topic_plain(writer->topics, "status", text);
-	add_text(writer, root, "avty_t", text);
-	writer->components = cJSON_AddObjectToObject(root, "cmps");
-	writer->failed = writer->failed || !writer->components;
+	json_string(json, "avty_t", text);
 }
 
 char *payload_discovery(const struct core *core, const struct topics *topics,
-	const struct discovery_known *known, unsigned expire_s, size_t *left_out, size_t *length)
+	const struct discovery_known *known, unsigned expire_s, size_t *omitted, size_t *length)
 {
 	struct writer writer = {
-		.topics = topics, .expire_s = expire_s, .room = DISCOVERY_SIZE - DEVICE_FIXED};
-	char *text = NULL;
-	cJSON *root = cJSON_CreateObject();
-	if (root) {
-		add_device(&writer, root, core->facts);
-	}
-	if (root && !writer.failed) {
+		.json = payload_begin(DISCOVERY_SIZE), .topics = topics, .expire_s = expire_s};
+	add_device(&writer, core->facts);
+	json_open(&writer.json, "cmps", '{');
+	if (!writer.json.overflow) {
 		add_components(&writer, core, known);
 	}
-	if (root && !writer.failed) {
-		text = proto_json_print(root, length);
-	}
-	cJSON_Delete(root);
-	*left_out = writer.left_out;
-	if (text) {
-		*length = strlen(text);
-	}
-	return text;
+	json_close(&writer.json, '}');
+	*omitted = writer.omitted;
+	return payload_finish(&writer.json, length);
 }

@@ -1,8 +1,8 @@
 /*
- * The payload of Home Assistant's MQTT device discovery (Home Assistant 2024.11 and later): one
- * JSON object that names the device and, as components, sensors that read the keys of the summary
- * and of the stages' payloads. Abbreviated as its documentation has it (dev, o, cmps, p, …).
- * Main loop only, as payload.h.
+ * discovery.h: makes the payload of Home Assistant's MQTT device discovery (Home Assistant 2024.11
+ * and later): one JSON object that names the device and, as components, sensors that read the keys
+ * of the summary and of the stages' payloads. Abbreviated as its documentation has it (dev, o,
+ * cmps, p, …).
  */
 #pragma once
 
@@ -31,6 +31,6 @@ struct discovery_known {
 bool discovery_note(struct discovery_known *known, const struct core *core);
 
 /* Bytes to free(3), NULL when memory is short. expire_s: after so long without a message a sensor
- * has no value any more. What has no room is counted in *left_out. */
+ * has no value any more. Components without room are counted in *omitted. */
 char *payload_discovery(const struct core *core, const struct topics *topics,
-	const struct discovery_known *known, unsigned expire_s, size_t *left_out, size_t *length);
+	const struct discovery_known *known, unsigned expire_s, size_t *omitted, size_t *length);

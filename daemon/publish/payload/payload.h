@@ -1,9 +1,9 @@
 /*
- * What is said over MQTT: flat JSON objects, numbers keyed by name with the unit in the key, no
- * arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, and "clock":"unsynchronised"
- * until the clock was set. What is unknown is left out. Main loop only (cJSON's hooks are global).
- * Each function returns bytes to free(3) and their length (without a NUL), NULL when memory is
- * short. The schemas are in schema/.
+ * payload.h: declares what is published over MQTT: flat JSON objects, numbers keyed by name with
+ * the unit in the key, no arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, and
+ * "clock":"unsynchronised" until the clock was set. Unknown values are omitted. Each function
+ * returns bytes to free(3) and their length (without a NUL), NULL when memory is short. The schemas
+ * are in schema/.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/unit.h"
+#include "proto/json_write.h"
 #include "proto/name.h"
 
 struct alert;
@@ -21,9 +22,15 @@ struct recording;
 struct stage;
 
 enum {
+	PAYLOAD_SIZE = 64 * 1024,   /* of any */
 	PAYLOAD_SUMMARY_KEYS = 512, /* further metrics are counted in "left_out" */
 	PAYLOAD_KEY_SIZE = PROTO_PATH_SIZE + 16,
 };
+
+/* Begins and finishes an object of at most size bytes. What does not fit, or has no memory, makes
+ * payload_finish return NULL. */
+struct json payload_begin(size_t size);
+char *payload_finish(struct json *json, size_t *length);
 
 char *payload_info(const struct core *core, size_t *length);
 

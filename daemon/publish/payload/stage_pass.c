@@ -1,5 +1,5 @@
-/* Walks over apps and their stages and remembers each stage's count by a hash of its names, because
- * apps come and go between two passes. */
+/* stage_pass.c: walks over the stages of all apps and publishes those that had events, with the
+ * count of each at the last pass: apps come and go between two passes. */
 #include "daemon/publish/payload/stage_pass.h"
 
 #include <stdlib.h>
@@ -33,26 +33,11 @@ void stage_pass_begin(struct stage_pass *pass, uint64_t now_ns)
 	pass->running = true;
 }
 
-static uint64_t stage_key(const struct app *app, const struct stage *stage)
-{
-	uint64_t key = UINT64_C(14695981039346656037) ^ app->since_ns; /* FNV-1a */
-	for (const char *byte = app->name; *byte; byte++) {
-		key = (key ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-	}
-	key = (key ^ '/') * UINT64_C(1099511628211);
-	for (const char *byte = stage->name; *byte; byte++) {
-		key = (key ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-	}
-	return key;
-}
-
 /* Events since the last pass; the first time, all of them. */
-static uint64_t events_since(
-	struct stage_pass *pass, const struct app *app, const struct stage *stage)
+static uint64_t events_since(struct stage_pass *pass, const struct stage *stage)
 {
-	uint64_t key = stage_key(app, stage);
 	size_t i = 0;
-	while (i < pass->seen && pass->last[i].key != key) {
+	while (i < pass->seen && pass->last[i].serial != stage->serial) {
 		i++;
 	}
 	if (i == pass->seen) {
@@ -60,7 +45,7 @@ static uint64_t events_since(
 			/* Twice what can exist: most are of apps that went. */
 			pass->seen = i = 0;
 		}
-		pass->last[i].key = key;
+		pass->last[i].serial = stage->serial;
 		pass->last[i].count = 0;
 		pass->seen++;
 	}
@@ -99,7 +84,7 @@ char *stage_pass_next(
 			continue;
 		}
 		*stage = (*app)->stage[pass->stage++];
-		uint64_t events = events_since(pass, *app, *stage);
+		uint64_t events = events_since(pass, *stage);
 		if (events > 0 && have_scratch(pass, (*stage)->window)) {
 			double interval_s = (double)(pass->now_ns - pass->before_ns) / 1e9;
 			return payload_stage(pass->core, *app, *stage, events, interval_s,

@@ -1,6 +1,6 @@
 /*
- * Which stages had events since the last interval, a few at a time: the statistics of a full window
- * cost some 60 µs, and the loop may not be held for 256 of them.
+ * stage_pass.h: publishes the stages that had events since the last interval, a few at a time: the
+ * statistics of a full window cost some 60 µs, and the loop may not be held for 256 of them.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ struct stage_pass {
 	size_t scratch_size;
 	size_t seen;
 	struct {
-		uint64_t key, count;
+		uint32_t serial; /* stage->serial */
+		uint64_t count;
 	} last[STAGE_PASS_SEEN];
 };
 

@@ -1,10 +1,11 @@
-/* The only place where topic text is made; the name rule itself is proto's. */
+/* topics.c: makes the names of topics. The name rule itself is in proto/name.h. */
 #include "daemon/publish/payload/topics.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/fnv.h"
 #include "proto/name.h"
 
 /* Cleans each piece of text between separators and joins them with the separator; at most size - 1
@@ -76,9 +77,5 @@ void topic_alert(
 
 uint64_t topic_hash(const char *topic)
 {
-	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-	for (const char *byte = topic; *byte; byte++) {
-		hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-	}
-	return hash;
+	return fnv64_text(FNV64_BASIS, topic);
 }
