@@ -184,25 +184,11 @@ static void reload_statsd(struct daemon *daemon, const struct config *old)
 	daemon_open_statsd(daemon);
 }
 
-static void tell_restart_needed(const struct config *old, const struct config *new)
+static void report_restart_keys(const struct config *old, const struct config *new)
 {
-	if (old->history_bytes != new->history_bytes ||
-		old->history_persist != new->history_persist ||
-		strcmp(old->history_path, new->history_path) != 0 ||
-		old->history_persist_bytes != new->history_persist_bytes ||
-		old->history_daily_bytes != new->history_daily_bytes ||
-		old->stage_window != new->stage_window || old->frame_window != new->frame_window ||
-		old->stage_bytes != new->stage_bytes ||
-		old->recorder_bytes != new->recorder_bytes ||
-		old->max_connections != new->max_connections ||
-		old->max_connections_per_uid != new->max_connections_per_uid ||
-		old->max_event_connections != new->max_event_connections ||
-		old->max_mapping_bytes != new->max_mapping_bytes ||
-		strcmp(old->socket_group, new->socket_group) != 0 ||
-		strcmp(old->admin_group, new->admin_group) != 0) {
-		log_notice("[history], [stages], [recorder] memory, the windows of [statistics] "
-			   "and the "
-			   "limits and groups of [daemon] take effect at the next start");
+	char keys[512];
+	if (config_restart_keys(old, new, keys, sizeof(keys)) > 0) {
+		log_notice("changed, but in effect only after a restart: %s", keys);
 	}
 }
 
@@ -242,7 +228,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 			old->process[i].pid);
 	}
 	daemon_watch_configured(daemon, config);
-	tell_restart_needed(old, config);
+	report_restart_keys(old, config);
 	reload_mqtt(daemon, old);
 	reload_statsd(daemon, old);
 	recorder_configure(daemon->recorder, &daemon->config->recorder);

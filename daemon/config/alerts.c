@@ -2,6 +2,8 @@
  * a built-in rule has its limits stands in config/edgeprofd.conf. */
 #include "daemon/config/keys.h"
 
+#include "daemon/core/alerts/actions.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,8 +62,8 @@ static const struct built_in {
 		"the MQTT broker is unreachable"},
 };
 
-/* A rule that says nothing but its name. */
-struct alert_rule config_alert_plain(const char *name)
+/* A rule with only its name. */
+static struct alert_rule plain_rule(const char *name)
 {
 	struct alert_rule rule = {.severity = ALERT_WARNING,
 		.enabled = true,
@@ -78,7 +80,7 @@ void config_alert_defaults(struct config *config)
 	for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++) {
 		const struct built_in *from = &built_in[i];
 		struct alert_rule *rule = &config->alert[config->alerts];
-		*rule = config_alert_plain(from->name);
+		*rule = plain_rule(from->name);
 		rule->kind = from->kind;
 		rule->threshold = from->threshold;
 		rule->critical = from->critical;
@@ -93,6 +95,30 @@ void config_alert_defaults(struct config *config)
 		snprintf(rule->message, sizeof(rule->message), "%s", from->message);
 		config->alert_has_kind[config->alerts++] = true;
 	}
+}
+
+void *config_alert_find(struct config *config, const char *name, char *error, size_t size)
+{
+	const struct config_list list = {config->alert, sizeof(config->alert[0]),
+		offsetof(struct alert_rule, name), ALERT_RULES_MAX, &config->alerts};
+	bool added;
+	if (!config_name_valid("alert", name, error, size)) {
+		return NULL;
+	}
+	if (strcmp(name, ALERT_TEST_RULE) == 0) {
+		snprintf(error, size,
+			"the name \"%s\" is reserved for edgeprofctl test-alert; expected another "
+			"one",
+			name);
+		return NULL;
+	}
+	struct alert_rule *rule = config_list_find(&list, name, &added);
+	if (!rule) {
+		snprintf(error, size, "too many [alert …] sections");
+	} else if (added) {
+		*rule = plain_rule(name);
+	}
+	return rule;
 }
 
 static int set_metric_glob(void *instance, const char *key, const char *value)

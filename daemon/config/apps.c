@@ -1,62 +1,23 @@
-/* The keys of [stage APP/STAGE], [frame APP] and [app APP]: what the operator says about apps. Zero
- * is "nothing said" of stages and frames, so none of their keys takes it. */
+/* apps.c: reads [stage APP/STAGE], [frame APP] and [app APP], what the operator says about apps.
+ * Zero means "not configured" for stages and frames, so none of their keys accepts it. */
 #include "daemon/config/keys.h"
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/util/parse.h"
 
-/* A word for people, as clients may give it. */
-static int set_label(void *instance, const char *key, const char *value)
+/* A word for people, as clients may declare it. */
+static bool is_label(const char *text)
 {
-	struct stage_settings *stage = instance;
-	size_t length = strlen(value);
-	char *label = strcmp(key, "unit") == 0 ? stage->unit : stage->category;
-	for (const char *c = value; *c; c++) {
+	for (const char *c = text; *c; c++) {
 		if (*c <= ' ' || *c >= 0x7f) {
-			return -EINVAL;
+			return false;
 		}
 	}
-	if (length == 0 || length >= PROTO_LABEL_SIZE) {
-		return -EINVAL;
-	}
-	memcpy(label, value, length + 1);
-	return 0;
-}
-
-static int parse_warmup(const char *value, uint32_t *ret)
-{
-	uint64_t events;
-	if (parse_u64(value, &events) < 0 || events < 1 || events > 1000000) {
-		return -EINVAL;
-	}
-	*ret = (uint32_t)events;
-	return 0;
-}
-
-static int set_stage_warmup(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	return parse_warmup(value, &((struct stage_settings *)instance)->warmup);
-}
-
-static int set_frame_warmup(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	return parse_warmup(value, &((struct frames_settings *)instance)->warmup);
-}
-
-static int set_growth(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	uint64_t bytes;
-	if (parse_size(value, &bytes) < 0 || bytes < 4096 || bytes > UINT64_C(1) << 50) {
-		return -EINVAL;
-	}
-	((struct stage_settings *)instance)->rss_growth_limit = (int64_t)bytes;
-	return 0;
+	return text[0] != '\0';
 }
 
 static int set_target_fps(void *instance, const char *key, const char *value)
@@ -68,29 +29,6 @@ static int set_target_fps(void *instance, const char *key, const char *value)
 	}
 	((struct frames_settings *)instance)->target_fps = fps;
 	return 0;
-}
-
-static int parse_deadline(const char *value, uint64_t *ret)
-{
-	uint64_t deadline_ns;
-	if (parse_duration_ns(value, &deadline_ns) < 0 || deadline_ns < 1000 ||
-		deadline_ns > UINT64_C(3600000000000)) {
-		return -EINVAL;
-	}
-	*ret = deadline_ns;
-	return 0;
-}
-
-static int set_stage_deadline(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	return parse_deadline(value, &((struct stage_settings *)instance)->deadline_ns);
-}
-
-static int set_frame_deadline(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	return parse_deadline(value, &((struct frames_settings *)instance)->deadline_ns);
 }
 
 /* A user of this machine, or any number. */
@@ -122,22 +60,43 @@ static int set_restart_within(void *instance, const char *key, const char *value
 	return 0;
 }
 
-#define DEADLINE_TEXT "a duration from 1us to 1h such as 33ms"
-#define WARMUP_TEXT "a number of events from 1 to 1000000"
-#define LABEL_TEXT "a word of at most 23 printable bytes"
+#define DEADLINE_KEY(owner)                                                 \
+	{                                                                   \
+		.name = "deadline", .type = CONFIG_DURATION,                \
+		.offset = offsetof(struct owner, deadline_ns), .min = 1000, \
+		.max = UINT64_C(3600000000000),                             \
+		.expected = "a duration from 1us to 1h such as 33ms"        \
+	}
+#define WARMUP_KEY(owner)                                                           \
+	{                                                                           \
+		.name = "warmup", .type = CONFIG_COUNT32,                           \
+		.offset = offsetof(struct owner, warmup), .min = 1, .max = 1000000, \
+		.expected = "a number of events from 1 to 1000000"                  \
+	}
+#define LABEL_KEY(key, member)                                                               \
+	{                                                                                    \
+		.name = key, .type = CONFIG_TEXT,                                            \
+		.offset = offsetof(struct stage_settings, member), .size = PROTO_LABEL_SIZE, \
+		.valid = is_label, .expected = "a word of at most 23 printable bytes"        \
+	}
 
 const struct config_key config_stage_keys[] = {
-	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_stage_deadline),
-	CONFIG_SPECIAL_KEY("unit", LABEL_TEXT, set_label),
-	CONFIG_SPECIAL_KEY("category", LABEL_TEXT, set_label),
-	CONFIG_SPECIAL_KEY("warmup", WARMUP_TEXT, set_stage_warmup),
-	CONFIG_SPECIAL_KEY("rss_growth_limit", "a size of at least 4K such as 10M", set_growth),
+	DEADLINE_KEY(stage_settings),
+	LABEL_KEY("unit", unit),
+	LABEL_KEY("category", category),
+	WARMUP_KEY(stage_settings),
+	{.name = "rss_growth_limit",
+		.type = CONFIG_SIZE,
+		.offset = offsetof(struct stage_settings, rss_growth_limit),
+		.min = 4096,
+		.max = UINT64_C(1) << 50,
+		.expected = "a size of at least 4K such as 10M"},
 };
 
 const struct config_key config_frame_keys[] = {
-	CONFIG_SPECIAL_KEY("deadline", DEADLINE_TEXT, set_frame_deadline),
+	DEADLINE_KEY(frames_settings),
 	CONFIG_SPECIAL_KEY("target_fps", "frames a second, above 0 up to 100000", set_target_fps),
-	CONFIG_SPECIAL_KEY("warmup", WARMUP_TEXT, set_frame_warmup),
+	WARMUP_KEY(frames_settings),
 };
 
 const struct config_key config_app_keys[] = {
@@ -145,3 +104,46 @@ const struct config_key config_app_keys[] = {
 	CONFIG_SPECIAL_KEY(
 		"restart_within", "a duration from 0 to 24h such as 30s", set_restart_within),
 };
+
+static void refuse(const char *section, const char *glob, int r, char *error, size_t size)
+{
+	if (r == -ENOSPC) {
+		snprintf(error, size, "too many [%s …] sections; expected at most %d", section,
+			APP_SETTINGS_MAX);
+	} else {
+		snprintf(error, size,
+			"invalid name of a section; expected [%s %s] with names or globs of A-Z "
+			"a-z 0-9 _ . - * ?",
+			section, glob);
+	}
+}
+
+void *config_stage_find(struct config *config, const char *name, char *error, size_t size)
+{
+	struct stage_settings *found = NULL;
+	int r = app_settings_stage(&config->apps, name, &found);
+	if (r < 0) {
+		refuse("stage", "APP/STAGE", r, error, size);
+	}
+	return found;
+}
+
+void *config_frame_find(struct config *config, const char *name, char *error, size_t size)
+{
+	struct frames_settings *found = NULL;
+	int r = app_settings_frame(&config->apps, name, &found);
+	if (r < 0) {
+		refuse("frame", "APP", r, error, size);
+	}
+	return found;
+}
+
+void *config_app_find(struct config *config, const char *name, char *error, size_t size)
+{
+	struct app_rules *found = NULL;
+	int r = app_settings_app(&config->apps, name, &found);
+	if (r < 0) {
+		refuse("app", "APP", r, error, size);
+	}
+	return found;
+}

@@ -1,4 +1,5 @@
-/* What each key of the configuration means: one table a section, and setters for odd values. */
+/* keys.c: says what each key of the configuration means: one table per section, and setters for
+ * special values. */
 #include "daemon/config/keys.h"
 
 #include <errno.h>
@@ -8,27 +9,20 @@
 #include <string.h>
 
 #include "daemon/core/archive/archive.h"
+#include "daemon/core/status/recordings.h"
 #include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/parse.h"
+#include "proto/text.h"
 
-#define AT(type, member) offsetof(struct type, member)
-#define SIZE_OF(type, member) sizeof(((struct type *)0)->member)
+#define SECOND UINT64_C(1000000000)
+#define LEAST_INTERVAL UINT64_C(50000000)
+#define HOUR (3600 * SECOND)
+#define DAY (24 * HOUR)
 
 static int set_log_level(void *instance, const char *key, const char *value)
 {
 	(void)key;
 	return log_level_parse(value, &((struct config *)instance)->log_level);
-}
-
-static int set_port(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	uint64_t port;
-	if (parse_u64(value, &port) < 0 || port < 1 || port > 65535) {
-		return -EINVAL;
-	}
-	((struct config *)instance)->mqtt.port = (int)port;
-	return 0;
 }
 
 static int set_tls(void *instance, const char *key, const char *value)
@@ -37,44 +31,25 @@ static int set_tls(void *instance, const char *key, const char *value)
 	return proto_tls_mode_parse(value, &((struct config *)instance)->mqtt.tls);
 }
 
-static int set_device_id(void *instance, const char *key, const char *value)
+static bool is_device_id(const char *text)
 {
-	(void)key;
-	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
-	size_t length = strlen(value);
-	if (length == 0 || length >= sizeof(mqtt->device_id) ||
-		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
-			length) {
-		return -EINVAL;
-	}
-	memcpy(mqtt->device_id, value, length + 1);
-	return 0;
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	return text[0] != '\0' && text[strspn(text, allowed)] == '\0';
 }
 
-static int set_topic_prefix(void *instance, const char *key, const char *value)
+static bool is_absolute_path(const char *text)
 {
-	(void)key;
-	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
-	size_t length = strlen(value);
-	if (length >= sizeof(mqtt->topic_prefix) || !proto_path_valid(value)) {
-		return -EINVAL;
-	}
-	memcpy(mqtt->topic_prefix, value, length + 1);
-	return 0;
+	return text[0] == '\0' || text[0] == '/';
 }
 
-static int set_home_assistant_prefix(void *instance, const char *key, const char *value)
+static bool is_udp_address(const char *text)
 {
-	(void)key;
-	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
-	size_t length = strlen(value);
-	if (length >= sizeof(mqtt->home_assistant_prefix) || !proto_path_valid(value)) {
-		return -EINVAL;
-	}
-	memcpy(mqtt->home_assistant_prefix, value, length + 1);
-	return 0;
+	struct statsd_address address;
+	return text[0] == '\0' || statsd_address_parse(text, &address) == 0;
 }
 
+/* A host enables MQTT. */
 static int set_host(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -88,45 +63,27 @@ static int set_host(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_udp(void *instance, const char *key, const char *value)
+static int set_watch(
+	struct watch *watch, enum watch_kind kind, const char *value, const char *suffix)
 {
-	(void)key;
-	struct config *config = instance;
-	struct statsd_address address;
-	if (strlen(value) >= sizeof(config->statsd_udp) ||
-		(value[0] && statsd_address_parse(value, &address) < 0)) {
-		return -EINVAL;
-	}
-	memcpy(config->statsd_udp, value, strlen(value) + 1);
-	return 0;
+	struct text pattern = TEXT_IN(watch->pattern);
+	text_add(&pattern, "%s%s", value, suffix);
+	watch->kind = kind;
+	return value[0] == '\0' || pattern.truncated ? -EINVAL : 0;
 }
 
 static int set_match(void *instance, const char *key, const char *value)
 {
 	(void)key;
-	struct watch *watch = instance;
-	if (value[0] == '\0' || strlen(value) >= sizeof(watch->pattern)) {
-		return -EINVAL;
-	}
-	memcpy(watch->pattern, value, strlen(value) + 1);
-	watch->kind = WATCH_PATTERN;
-	return 0;
+	return set_watch(instance, WATCH_PATTERN, value, "");
 }
 
-/* A name without a suffix is a service's, as for systemctl. */
+/* A name without a suffix is that of a service, as for systemctl. */
 static int set_unit(void *instance, const char *key, const char *value)
 {
 	(void)key;
-	struct watch *watch = instance;
 	const char *suffix = strchr(value, '.') ? "" : ".service";
-	size_t length = strlen(value), more = strlen(suffix);
-	if (length == 0 || strpbrk(value, "/ \t") || length + more >= sizeof(watch->pattern)) {
-		return -EINVAL;
-	}
-	memcpy(watch->pattern, value, length);
-	memcpy(watch->pattern + length, suffix, more + 1);
-	watch->kind = WATCH_UNIT;
-	return 0;
+	return strpbrk(value, "/ \t") ? -EINVAL : set_watch(instance, WATCH_UNIT, value, suffix);
 }
 
 static int set_pid(void *instance, const char *key, const char *value)
@@ -153,18 +110,6 @@ static int set_miss_share(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_history_path(void *instance, const char *key, const char *value)
-{
-	(void)key;
-	struct config *config = instance;
-	size_t length = strlen(value);
-	if (length >= sizeof(config->history_path) || (length > 0 && value[0] != '/')) {
-		return -EINVAL;
-	}
-	memcpy(config->history_path, value, length + 1);
-	return 0;
-}
-
 static int set_percentile_method(void *instance, const char *key, const char *value)
 {
 	(void)key;
@@ -173,106 +118,192 @@ static int set_percentile_method(void *instance, const char *key, const char *va
 	return nearest || strcmp(value, "linear") == 0 ? 0 : -EINVAL;
 }
 
-#define TEXT_KEY(key, owner, member)                                           \
-	{                                                                      \
-		.name = key, .type = CONFIG_TEXT, .offset = AT(owner, member), \
-		.size = SIZE_OF(owner, member)                                 \
+/* Words with blanks between them; `none` alone, too. */
+static int set_triggers(void *instance, const char *key, const char *value)
+{
+	static const struct {
+		const char *word;
+		unsigned triggers;
+	} words[] = {{"alerts", RECORDER_ALERTS}, {"misses", RECORDER_MISSES},
+		{"hangs", RECORDER_HANGS}, {"none", 0}};
+	enum { WORDS = sizeof(words) / sizeof(words[0]) };
+	unsigned triggers = 0;
+	size_t count = 0;
+	(void)key;
+	for (const char *at = value + strspn(value, " \t"); *at; at += strspn(at, " \t")) {
+		size_t length = strcspn(at, " \t"), i = 0;
+		while (i < WORDS && (strlen(words[i].word) != length ||
+					    strncmp(words[i].word, at, length) != 0)) {
+			i++;
+		}
+		if (i == WORDS) {
+			return -EINVAL;
+		}
+		triggers |= words[i].triggers;
+		at += length;
+		count++;
 	}
-#define RANGE_KEY(key, what, owner, member, least, most)                                          \
-	{                                                                                         \
-		.name = key, .type = what, .offset = AT(owner, member), .min = least, .max = most \
+	((struct config *)instance)->recorder.triggers = triggers;
+	return count > 0 ? 0 : -EINVAL;
+}
+
+static void *find_source(struct config *config, const char *name, char *error, size_t size)
+{
+	const struct config_list list = {config->source, sizeof(config->source[0]),
+		offsetof(struct source_options, name), CONFIG_SOURCES_MAX, &config->sources};
+	bool added;
+	if (!config_name_valid("source", name, error, size)) {
+		return NULL;
 	}
-#define PLAIN_KEY(key, what, owner, member) RANGE_KEY(key, what, owner, member, 0, 0)
+	if (!collector_find(name)) {
+		struct text text = text_in(error, size);
+		text_add(&text, "unknown source; expected one of");
+		for (size_t i = 0; collectors[i]; i++) {
+			text_add(&text, " %s", collectors[i]->name);
+		}
+		return NULL;
+	}
+	struct source_options *source = config_list_find(&list, name, &added);
+	if (!source) {
+		snprintf(error, size, "too many [source …] sections");
+	} else if (added) {
+		source->enabled = true;
+	}
+	return source;
+}
+
+static void *find_process(struct config *config, const char *name, char *error, size_t size)
+{
+	const struct config_list list = {config->process, sizeof(config->process[0]),
+		offsetof(struct watch, name), CONFIG_PROCESSES_MAX, &config->processes};
+	bool added;
+	if (!config_name_valid("process", name, error, size)) {
+		return NULL;
+	}
+	struct watch *watch = config_list_find(&list, name, &added);
+	if (!watch) {
+		snprintf(error, size, "too many [process …] sections");
+	} else if (added) {
+		watch->kind = WATCH_PATTERN;
+	}
+	return watch;
+}
+
+/* A field of struct config, and of the entry of an instance. */
+#define AT(member) .offset = offsetof(struct config, member)
+#define TEXT_AT(member) AT(member), .size = sizeof(((struct config *)0)->member)
+#define IN(type, member) .offset = offsetof(struct type, member)
 
 static const struct config_key daemon_keys[] = {
-	TEXT_KEY("socket_group", config, socket_group),
-	TEXT_KEY("admin_group", config, admin_group),
+	{"socket_group", CONFIG_TEXT, TEXT_AT(socket_group), .restart = true},
+	{"admin_group", CONFIG_TEXT, TEXT_AT(admin_group), .restart = true},
 	CONFIG_SPECIAL_KEY("log_level", "error, warning, notice, info or debug", set_log_level),
-	RANGE_KEY("max_connections", CONFIG_COUNT, config, max_connections, 1, 512),
-	RANGE_KEY("max_connections_per_uid", CONFIG_COUNT, config, max_connections_per_uid, 1, 512),
-	RANGE_KEY("max_event_connections", CONFIG_COUNT, config, max_event_connections, 1, 256),
-	RANGE_KEY(
-		"max_mapping_memory", CONFIG_SIZE, config, max_mapping_bytes, 64 * 1024, 1u << 30),
+	{"max_connections", CONFIG_COUNT, AT(max_connections), .min = 1, .max = 512,
+		.restart = true},
+	{"max_connections_per_uid", CONFIG_COUNT, AT(max_connections_per_uid), .min = 1, .max = 512,
+		.restart = true},
+	{"max_event_connections", CONFIG_COUNT, AT(max_event_connections), .min = 1, .max = 256,
+		.restart = true},
+	{"max_mapping_memory", CONFIG_SIZE, AT(max_mapping_bytes), .min = 64 * 1024,
+		.max = 1u << 30, .restart = true},
 };
 
 static const struct config_key sampling_keys[] = {
-	RANGE_KEY("interval", CONFIG_DURATION, config, interval_ns, 50000000u, 3600000000000u),
-	PLAIN_KEY("adaptive", CONFIG_BOOL, config, adaptive.enabled),
-	RANGE_KEY("min_interval", CONFIG_DURATION, config, adaptive.min_interval_ns, 50000000u,
-		3600000000000u),
-	RANGE_KEY("max_interval", CONFIG_DURATION, config, adaptive.max_interval_ns, 50000000u,
-		3600000000000u),
-	PLAIN_KEY("busy_cpu", CONFIG_NUMBER, config, adaptive.busy_cpu_percent),
-	PLAIN_KEY("busy_temperature", CONFIG_NUMBER, config, adaptive.busy_celsius),
-	PLAIN_KEY("busy_factor", CONFIG_NUMBER, config, adaptive.busy_factor),
-	PLAIN_KEY("calm_cpu", CONFIG_NUMBER, config, adaptive.calm_cpu_percent),
-	PLAIN_KEY("calm_temperature", CONFIG_NUMBER, config, adaptive.calm_celsius),
-	PLAIN_KEY("calm_factor", CONFIG_NUMBER, config, adaptive.calm_factor),
+	{"interval", CONFIG_DURATION, AT(interval_ns), .min = LEAST_INTERVAL, .max = HOUR},
+	{"adaptive", CONFIG_BOOL, AT(adaptive.enabled)},
+	{"min_interval", CONFIG_DURATION, AT(adaptive.min_interval_ns), .min = LEAST_INTERVAL,
+		.max = HOUR},
+	{"max_interval", CONFIG_DURATION, AT(adaptive.max_interval_ns), .min = LEAST_INTERVAL,
+		.max = HOUR},
+	{"busy_cpu", CONFIG_NUMBER, AT(adaptive.busy_cpu_percent)},
+	{"busy_temperature", CONFIG_NUMBER, AT(adaptive.busy_celsius)},
+	{"busy_factor", CONFIG_NUMBER, AT(adaptive.busy_factor)},
+	{"calm_cpu", CONFIG_NUMBER, AT(adaptive.calm_cpu_percent)},
+	{"calm_temperature", CONFIG_NUMBER, AT(adaptive.calm_celsius)},
+	{"calm_factor", CONFIG_NUMBER, AT(adaptive.calm_factor)},
 };
 
 static const struct config_key statistics_keys[] = {
-	RANGE_KEY("stage_window", CONFIG_COUNT, config, stage_window, 16, 16384),
-	RANGE_KEY("frame_window", CONFIG_COUNT, config, frame_window, 16, 16384),
+	{"stage_window", CONFIG_COUNT, AT(stage_window), .min = 16, .max = 16384, .restart = true},
+	{"frame_window", CONFIG_COUNT, AT(frame_window), .min = 16, .max = 16384, .restart = true},
 	CONFIG_SPECIAL_KEY("percentile_method", "linear or nearest", set_percentile_method),
 };
 
 static const struct config_key stages_keys[] = {
-	RANGE_KEY("memory", CONFIG_SIZE, config, stage_bytes, 1u << 20, 1u << 30),
+	{"memory", CONFIG_SIZE, AT(stage_bytes), .min = 1u << 20, .max = 1u << 30, .restart = true},
+};
+
+static const struct config_key recorder_keys[] = {
+	{"memory", CONFIG_SIZE, AT(recorder_bytes), .min = 64 * 1024, .max = 1u << 30,
+		.restart = true},
+	{"before", CONFIG_DURATION, AT(recorder.before_ns), .max = 600 * SECOND},
+	{"after", CONFIG_DURATION, AT(recorder.after_ns), .max = 600 * SECOND},
+	{"max_size", CONFIG_SIZE, AT(recorder.max_size), .min = 256 * 1024, .max = 256u << 20},
+	{"total_size", CONFIG_SIZE, AT(recorder.total_size), .min = 256 * 1024,
+		.max = UINT64_C(1) << 34},
+	{"keep", CONFIG_COUNT, AT(recorder.keep), .max = RECORDINGS_MAX},
+	CONFIG_SPECIAL_KEY("triggers", "some of alerts, misses and hangs, or none", set_triggers),
 };
 
 static const struct config_key history_keys[] = {
-	RANGE_KEY("memory", CONFIG_SIZE, config, history_bytes, HISTORY_MIN_POOL, 1u << 30),
-	PLAIN_KEY("persist", CONFIG_BOOL, config, history_persist),
-	CONFIG_SPECIAL_KEY("path", "an absolute path", set_history_path),
-	RANGE_KEY("persist_size", CONFIG_SIZE, config, history_persist_bytes, ARCHIVE_SIZE_MIN,
-		1u << 30),
-	RANGE_KEY("daily_writes", CONFIG_SIZE, config, history_daily_bytes, 1u << 20, 1u << 30),
+	{"memory", CONFIG_SIZE, AT(history_bytes), .min = HISTORY_MIN_POOL, .max = 1u << 30,
+		.restart = true},
+	{"persist", CONFIG_BOOL, AT(history_persist), .restart = true},
+	{"path", CONFIG_TEXT, TEXT_AT(history_path), .valid = is_absolute_path,
+		.expected = "an absolute path", .restart = true},
+	{"persist_size", CONFIG_SIZE, AT(history_persist_bytes), .min = ARCHIVE_SIZE_MIN,
+		.max = 1u << 30, .restart = true},
+	{"daily_writes", CONFIG_SIZE, AT(history_daily_bytes), .min = 1u << 20, .max = 1u << 30,
+		.restart = true},
 };
 
 static const struct config_key advice_keys[] = {
-	PLAIN_KEY("enabled", CONFIG_BOOL, config, advice.enabled),
-	PLAIN_KEY("reduce_headroom", CONFIG_NUMBER, config, advice.reduce_headroom),
-	PLAIN_KEY("minimal_headroom", CONFIG_NUMBER, config, advice.minimal_headroom),
+	{"enabled", CONFIG_BOOL, AT(advice.enabled)},
+	{"reduce_headroom", CONFIG_NUMBER, AT(advice.reduce_headroom)},
+	{"minimal_headroom", CONFIG_NUMBER, AT(advice.minimal_headroom)},
 	CONFIG_SPECIAL_KEY("miss_share", "percent of frames, from 1 to 100", set_miss_share),
-	RANGE_KEY("recover_after", CONFIG_DURATION, config, advice.recover_after_ns, 1000000000u,
-		3600000000000u),
+	{"recover_after", CONFIG_DURATION, AT(advice.recover_after_ns), .min = SECOND, .max = HOUR},
 };
 
 static const struct config_key gauge_keys[] = {
-	RANGE_KEY("expire", CONFIG_DURATION, config, gauge_expire_ns, 1000000000u, 86400000000000u),
+	{"expire", CONFIG_DURATION, AT(gauge_expire_ns), .min = SECOND, .max = DAY},
 };
 
+#define TOPIC_LEVELS "topic levels of A-Z a-z 0-9 _ . - joined by /"
+
 static const struct config_key mqtt_keys[] = {
-	PLAIN_KEY("enabled", CONFIG_BOOL, config, mqtt.enabled),
+	{"enabled", CONFIG_BOOL, AT(mqtt.enabled)},
 	CONFIG_SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
-	CONFIG_SPECIAL_KEY("port", "a number from 1 to 65535", set_port),
+	{"port", CONFIG_COUNT32, AT(mqtt.port), .min = 1, .max = 65535,
+		.expected = "a number from 1 to 65535"},
 	CONFIG_SPECIAL_KEY("tls", "yes, no or auto", set_tls),
-	CONFIG_SPECIAL_KEY("device_id", "1 to 63 of A-Z a-z 0-9 _ -", set_device_id),
-	CONFIG_SPECIAL_KEY(
-		"topic_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /", set_topic_prefix),
-	RANGE_KEY("summary_interval", CONFIG_DURATION, config, mqtt.summary_interval_ns,
-		1000000000u, 86400000000000u),
-	TEXT_KEY("username", config, mqtt.username),
-	TEXT_KEY("password_file", config, mqtt.password_file),
-	TEXT_KEY("ca_file", config, mqtt.ca_file),
-	TEXT_KEY("cert_file", config, mqtt.cert_file),
-	TEXT_KEY("key_file", config, mqtt.key_file),
-	PLAIN_KEY("home_assistant", CONFIG_BOOL, config, mqtt.home_assistant),
-	CONFIG_SPECIAL_KEY("home_assistant_prefix", "topic levels of A-Z a-z 0-9 _ . - joined by /",
-		set_home_assistant_prefix),
+	{"device_id", CONFIG_TEXT, TEXT_AT(mqtt.device_id), .valid = is_device_id,
+		.expected = "1 to 63 of A-Z a-z 0-9 _ -"},
+	{"topic_prefix", CONFIG_TEXT, TEXT_AT(mqtt.topic_prefix), .valid = proto_path_valid,
+		.expected = TOPIC_LEVELS},
+	{"summary_interval", CONFIG_DURATION, AT(mqtt.summary_interval_ns), .min = SECOND,
+		.max = DAY},
+	{"username", CONFIG_TEXT, TEXT_AT(mqtt.username)},
+	{"password_file", CONFIG_TEXT, TEXT_AT(mqtt.password_file)},
+	{"ca_file", CONFIG_TEXT, TEXT_AT(mqtt.ca_file)},
+	{"cert_file", CONFIG_TEXT, TEXT_AT(mqtt.cert_file)},
+	{"key_file", CONFIG_TEXT, TEXT_AT(mqtt.key_file)},
+	{"home_assistant", CONFIG_BOOL, AT(mqtt.home_assistant)},
+	{"home_assistant_prefix", CONFIG_TEXT, TEXT_AT(mqtt.home_assistant_prefix),
+		.valid = proto_path_valid, .expected = TOPIC_LEVELS},
 };
 
 static const struct config_key statsd_keys[] = {
-	PLAIN_KEY("enabled", CONFIG_BOOL, config, statsd),
-	CONFIG_SPECIAL_KEY("udp",
-		"127.0.0.1:8125 or [::1]:8125 (another address only with \"anyone\" behind it)",
-		set_udp),
+	{"enabled", CONFIG_BOOL, AT(statsd)},
+	{"udp", CONFIG_TEXT, TEXT_AT(statsd_udp), .valid = is_udp_address,
+		.expected = "127.0.0.1:8125 or [::1]:8125 (any other address must be followed by "
+			    "\"anyone\")"},
 };
 
 static const struct config_key source_keys[] = {
-	PLAIN_KEY("enabled", CONFIG_BOOL, source_options, enabled),
-	RANGE_KEY("interval", CONFIG_DURATION, source_options, interval_ns, 50000000u,
-		3600000000000u),
+	{"enabled", CONFIG_BOOL, IN(source_options, enabled)},
+	{"interval", CONFIG_DURATION, IN(source_options, interval_ns), .min = LEAST_INTERVAL,
+		.max = HOUR},
 };
 
 static const struct config_key process_keys[] = {
@@ -280,28 +311,29 @@ static const struct config_key process_keys[] = {
 		"a glob on the command name, the program, or the complete command line", set_match),
 	CONFIG_SPECIAL_KEY("pid", "a process id from 1 to 4194304", set_pid),
 	CONFIG_SPECIAL_KEY("unit", "the name of a systemd unit such as camera.service", set_unit),
-	RANGE_KEY("memory_limit", CONFIG_SIZE, watch, memory_limit_bytes, 4096, UINT64_C(1) << 50),
+	{"memory_limit", CONFIG_SIZE, IN(watch, memory_limit_bytes), .min = 4096,
+		.max = UINT64_C(1) << 50},
 };
 
 #define KEYS(table) table, sizeof(table) / sizeof(table[0])
 
 const struct config_section config_sections[] = {
-	{"daemon", false, KEYS(daemon_keys)},
-	{"sampling", false, KEYS(sampling_keys)},
-	{"statistics", false, KEYS(statistics_keys)},
-	{"stages", false, KEYS(stages_keys)},
-	{"recorder", false, KEYS(config_recorder_keys)},
-	{"history", false, KEYS(history_keys)},
-	{"advice", false, KEYS(advice_keys)},
-	{"gauge", false, KEYS(gauge_keys)},
-	{"mqtt", false, KEYS(mqtt_keys)},
-	{"statsd", false, KEYS(statsd_keys)},
-	{"source", true, KEYS(source_keys)},
-	{"process", true, KEYS(process_keys)},
-	{"alert", true, KEYS(config_alert_keys)},
-	{"stage", true, KEYS(config_stage_keys)},
-	{"frame", true, KEYS(config_frame_keys)},
-	{"app", true, KEYS(config_app_keys)},
+	{"daemon", KEYS(daemon_keys), NULL},
+	{"sampling", KEYS(sampling_keys), NULL},
+	{"statistics", KEYS(statistics_keys), NULL},
+	{"stages", KEYS(stages_keys), NULL},
+	{"recorder", KEYS(recorder_keys), NULL},
+	{"history", KEYS(history_keys), NULL},
+	{"advice", KEYS(advice_keys), NULL},
+	{"gauge", KEYS(gauge_keys), NULL},
+	{"mqtt", KEYS(mqtt_keys), NULL},
+	{"statsd", KEYS(statsd_keys), NULL},
+	{"source", KEYS(source_keys), find_source},
+	{"process", KEYS(process_keys), find_process},
+	{"alert", KEYS(config_alert_keys), config_alert_find},
+	{"stage", KEYS(config_stage_keys), config_stage_find},
+	{"frame", KEYS(config_frame_keys), config_frame_find},
+	{"app", KEYS(config_app_keys), config_app_find},
 };
 
 const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);

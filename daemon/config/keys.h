@@ -1,38 +1,45 @@
-/* The table of keys: which sections there are, what each key takes and where it goes. */
+/* keys.h: declares the tables of keys: which sections there are, what each key takes and where it
+ * goes. */
 #pragma once
 
 #include "daemon/config/config.h"
 
 enum config_type {
 	CONFIG_BOOL,
-	CONFIG_DURATION,
-	CONFIG_SIZE,
-	CONFIG_COUNT,
-	CONFIG_NUMBER,
+	CONFIG_DURATION, /* uint64_t, ns */
+	CONFIG_SIZE,	 /* uint64_t, bytes */
+	CONFIG_COUNT,	 /* uint64_t */
+	CONFIG_COUNT32,	 /* uint32_t or int */
+	CONFIG_NUMBER,	 /* double */
 	CONFIG_TEXT,
 	CONFIG_SPECIAL, /* the setter reads it */
 };
 
-/* instance: struct config, or the struct source_options, watch, alert_rule, stage_settings,
- * frames_settings, app_rules of the section. */
+/* instance: struct config, or the struct of the section's instance. 0, or -EINVAL. */
 typedef int config_setter(void *instance, const char *key, const char *value);
 
 struct config_key {
 	const char *name;
 	enum config_type type;
 	size_t offset;
-	size_t size;	   /* of a text */
-	uint64_t min, max; /* of a duration (ns), size or count */
-	const char *expected;
+	size_t size;	      /* of a text */
+	uint64_t min, max;    /* of a duration (ns), size or count; both 0: any */
+	const char *expected; /* NULL: said by the type */
+	bool (*valid)(const char *text);
 	config_setter *set;
-	bool kind; /* an alert's kind: one of them must be given */
+	bool restart; /* takes effect at the next start */
+	bool kind;    /* an alert's kind: one of them must be given */
 };
+
+/* Where a section's keys go: the entry of [section NAME], created if it is new. NULL with the
+ * reason when there is no room or the name is not valid. */
+typedef void *config_finder(struct config *config, const char *name, char *error, size_t size);
 
 struct config_section {
 	const char *name;
-	bool instances; /* [name INSTANCE] */
 	const struct config_key *keys;
 	size_t count;
+	config_finder *find; /* NULL: one section without a name */
 };
 
 extern const struct config_section config_sections[];
@@ -44,17 +51,28 @@ extern const size_t config_section_count;
 		.name = key, .type = CONFIG_SPECIAL, .expected = what, .set = setter \
 	}
 
-/* Of [alert NAME], in config_alerts.c; its built-in rules, a new one's defaults, and whether all
- * rules are whole: 0, or -EINVAL with what is wrong. */
+/* An array of instances that begin their lives with a name. */
+struct config_list {
+	void *entries;
+	size_t entry_size, name_offset, max;
+	size_t *count;
+};
+
+/* The entry of this name, or a zeroed one with it (*added), or NULL: no room. */
+void *config_list_find(const struct config_list *list, const char *name, bool *added);
+
+/* Whether name is one that instances may have; else the reason. */
+bool config_name_valid(const char *section, const char *name, char *error, size_t size);
+
+/* Of [alert NAME], in alerts.c; its built-in rules, and whether all rules are complete: 0, or
+ * -EINVAL with what is wrong. */
 extern const struct config_key config_alert_keys[15];
+config_finder config_alert_find;
 void config_alert_defaults(struct config *config);
-struct alert_rule config_alert_plain(const char *name);
 int config_alerts_check(const struct config *config, char *error, size_t size);
 
-/* Of [recorder], in config_recorder.c. */
-extern const struct config_key config_recorder_keys[7];
-
-/* Of [stage APP/STAGE], [frame APP] and [app APP], in config_apps.c. */
+/* Of [stage APP/STAGE], [frame APP] and [app APP], in apps.c. */
 extern const struct config_key config_stage_keys[5];
 extern const struct config_key config_frame_keys[3];
 extern const struct config_key config_app_keys[2];
+config_finder config_stage_find, config_frame_find, config_app_find;

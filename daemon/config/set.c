@@ -1,4 +1,5 @@
-/* One pair of the configuration: finds section, instance and key, and stores the value. */
+/* set.c: stores one pair of the configuration: finds section, instance and key, and reads the
+ * value. */
 #include "daemon/config/keys.h"
 
 #include <errno.h>
@@ -6,13 +7,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/alerts/actions.h"
 #include "daemon/util/parse.h"
+#include "proto/text.h"
 
 static const uint64_t MS = 1000000u;
 static const uint64_t S = 1000000000u;
 
-static int out_of_range(const struct config_key *key, uint64_t value, char *error, size_t size)
+void *config_list_find(const struct config_list *list, const char *name, bool *added)
+{
+	char *entry = list->entries;
+	for (size_t i = 0; i < *list->count; i++, entry += list->entry_size) {
+		if (strcmp(entry + list->name_offset, name) == 0) {
+			*added = false;
+			return entry;
+		}
+	}
+	if (*list->count == list->max) {
+		return NULL;
+	}
+	++*list->count;
+	memset(entry, 0, list->entry_size);
+	memcpy(entry + list->name_offset, name, strlen(name) + 1);
+	*added = true;
+	return entry;
+}
+
+bool config_name_valid(const char *section, const char *name, char *error, size_t size)
+{
+	if (proto_name_valid(name)) {
+		return true;
+	}
+	snprintf(error, size,
+		"invalid name of a section; expected [%s NAME] with 1 to 48 of A-Z a-z 0-9 _ . -",
+		section);
+	return false;
+}
+
+static void say_range(const struct config_key *key, char *error, size_t size)
 {
 	double scale = 1;
 	const char *unit = "";
@@ -24,166 +55,91 @@ static int out_of_range(const struct config_key *key, uint64_t value, char *erro
 		scale = 1024;
 		unit = "K";
 	}
-	(void)value;
 	snprintf(error, size, "out of range; expected %.0f%s to %.0f%s", (double)key->min / scale,
 		unit, (double)key->max / scale, unit);
-	return -EINVAL;
+}
+
+/* What the type takes. */
+static void say_type(const struct config_key *key, char *error, size_t size)
+{
+	static const char *const taken[] = {
+		[CONFIG_BOOL] = "yes or no",
+		[CONFIG_DURATION] = "a duration such as 500ms, 5s, 10min, 24h",
+		[CONFIG_SIZE] = "a size such as 64K, 16M",
+		[CONFIG_COUNT] = "a whole number",
+		[CONFIG_COUNT32] = "a whole number",
+		[CONFIG_NUMBER] = "a number",
+	};
+	if (key->type == CONFIG_TEXT) {
+		snprintf(error, size, "too long; expected at most %zu bytes", key->size - 1);
+	} else {
+		snprintf(error, size, "expected %s", taken[key->type]);
+	}
+}
+
+/* 0, -EINVAL: not of the type; -ERANGE. */
+static int read_value(const struct config_key *key, void *instance, const char *value)
+{
+	char *field = (char *)instance + key->offset;
+	uint64_t number = 0;
+	int r = 0;
+	switch (key->type) {
+	case CONFIG_BOOL:
+		return parse_bool(value, (bool *)field);
+	case CONFIG_NUMBER:
+		return parse_double(value, (double *)field);
+	case CONFIG_SPECIAL:
+		return key->set(instance, key->name, value);
+	case CONFIG_TEXT:
+		if (strlen(value) >= key->size || (key->valid && !key->valid(value))) {
+			return -EINVAL;
+		}
+		memcpy(field, value, strlen(value) + 1);
+		return 0;
+	case CONFIG_DURATION:
+		r = parse_duration_ns(value, &number);
+		break;
+	case CONFIG_SIZE:
+		r = parse_size(value, &number);
+		break;
+	case CONFIG_COUNT:
+	case CONFIG_COUNT32:
+		r = parse_u64(value, &number);
+		break;
+	}
+	if (r < 0) {
+		return -EINVAL;
+	}
+	if (number < key->min || number > key->max) {
+		return -ERANGE;
+	}
+	if (key->type == CONFIG_COUNT32) {
+		const uint32_t small = (uint32_t)number;
+		memcpy(field, &small, sizeof(small));
+	} else {
+		memcpy(field, &number, sizeof(number));
+	}
+	return 0;
 }
 
 static int set_value(
 	const struct config_key *key, void *instance, const char *value, char *error, size_t size)
 {
-	char *field = (char *)instance + key->offset;
-	uint64_t number = 0;
-	double real;
-	bool on;
-	switch (key->type) {
-	case CONFIG_BOOL:
-		if (parse_bool(value, &on) < 0) {
-			snprintf(error, size, "expected yes or no");
-			return -EINVAL;
-		}
-		memcpy(field, &on, sizeof(on));
-		return 0;
-	case CONFIG_DURATION:
-		if (parse_duration_ns(value, &number) < 0) {
-			snprintf(error, size, "expected a duration such as 500ms, 5s, 10min, 24h");
-			return -EINVAL;
-		}
-		break;
-	case CONFIG_SIZE:
-		if (parse_size(value, &number) < 0) {
-			snprintf(error, size, "expected a size such as 64K, 16M");
-			return -EINVAL;
-		}
-		break;
-	case CONFIG_COUNT:
-		if (parse_u64(value, &number) < 0) {
-			snprintf(error, size, "expected a whole number");
-			return -EINVAL;
-		}
-		break;
-	case CONFIG_NUMBER:
-		if (parse_double(value, &real) < 0) {
-			snprintf(error, size, "expected a number");
-			return -EINVAL;
-		}
-		memcpy(field, &real, sizeof(real));
-		return 0;
-	case CONFIG_TEXT:
-		if (strlen(value) >= key->size) {
-			snprintf(
-				error, size, "too long; expected at most %zu bytes", key->size - 1);
-			return -EINVAL;
-		}
-		memcpy(field, value, strlen(value) + 1);
-		return 0;
-	case CONFIG_SPECIAL:
-		if (key->set(instance, key->name, value) < 0) {
-			snprintf(error, size, "expected %s", key->expected);
-			return -EINVAL;
-		}
+	int r = read_value(key, instance, value);
+	if (r == 0) {
 		return 0;
 	}
-	if (number < key->min || number > key->max) {
-		return out_of_range(key, number, error, size);
-	}
-	memcpy(field, &number, sizeof(number));
-	return 0;
-}
-
-static bool is_of_apps(const char *section)
-{
-	return strcmp(section, "stage") == 0 || strcmp(section, "frame") == 0 ||
-	       strcmp(section, "app") == 0;
-}
-
-/* The settings of [stage APP/STAGE], [frame APP] or [app APP]. */
-static void *find_settings(
-	struct config *config, const char *section, const char *glob, char *error, size_t size)
-{
-	struct stage_settings *of_stage = NULL;
-	struct frames_settings *of_frames = NULL;
-	struct app_rules *of_app = NULL;
-	int r = section[0] == 's'   ? app_settings_stage(&config->apps, glob, &of_stage)
-		: section[0] == 'f' ? app_settings_frame(&config->apps, glob, &of_frames)
-				    : app_settings_app(&config->apps, glob, &of_app);
-	if (r == -ENOSPC) {
-		snprintf(error, size, "too many [%s …] sections; expected at most %d", section,
-			APP_SETTINGS_MAX);
-	} else if (r < 0) {
-		snprintf(error, size,
-			"bad name of a section; expected [%s %s] with names or globs of A-Z a-z "
-			"0-9 _ . - * ?",
-			section, section[0] == 's' ? "APP/STAGE" : "APP");
-	}
-	return r < 0	  ? NULL
-	       : of_stage ? (void *)of_stage
-	       : of_app	  ? (void *)of_app
-			  : (void *)of_frames;
-}
-
-/* The entry of an instance section, made when it is new. NULL with error when there is no room. */
-static void *find_instance(struct config *config, const struct config_section *section,
-	const char *name, char *error, size_t size)
-{
-	if (strcmp(section->name, "source") == 0) {
-		for (size_t i = 0; i < config->sources; i++) {
-			if (strcmp(config->source[i].name, name) == 0) {
-				return &config->source[i];
-			}
-		}
-		if (!collector_find(name)) {
-			size_t used =
-				(size_t)snprintf(error, size, "unknown source; expected one of");
-			for (size_t i = 0; collectors[i] && used < size; i++) {
-				used += (size_t)snprintf(
-					error + used, size - used, " %s", collectors[i]->name);
-			}
-			return NULL;
-		}
-		if (config->sources < CONFIG_SOURCES_MAX) {
-			struct source_options *added = &config->source[config->sources++];
-			*added = (struct source_options){.enabled = true};
-			memcpy(added->name, name, strlen(name) + 1);
-			return added;
-		}
-	} else if (strcmp(section->name, "process") == 0) {
-		for (size_t i = 0; i < config->processes; i++) {
-			if (strcmp(config->process[i].name, name) == 0) {
-				return &config->process[i];
-			}
-		}
-		if (config->processes < CONFIG_PROCESSES_MAX) {
-			struct watch *added = &config->process[config->processes++];
-			*added = (struct watch){.kind = WATCH_PATTERN};
-			memcpy(added->name, name, strlen(name) + 1);
-			return added;
-		}
+	if (key->expected) {
+		snprintf(error, size, "expected %s", key->expected);
+	} else if (r == -ERANGE && key->max > 0) {
+		say_range(key, error, size);
 	} else {
-		for (size_t i = 0; i < config->alerts; i++) {
-			if (strcmp(config->alert[i].name, name) == 0) {
-				return &config->alert[i];
-			}
-		}
-		if (strcmp(name, ALERT_TEST_RULE) == 0) {
-			snprintf(error, size,
-				"the name \"%s\" is that of edgeprofctl test-alert; expected "
-				"another one",
-				name);
-			return NULL;
-		}
-		if (config->alerts < ALERT_RULES_MAX) {
-			struct alert_rule *added = &config->alert[config->alerts++];
-			*added = config_alert_plain(name);
-			return added;
-		}
+		say_type(key, error, size);
 	}
-	snprintf(error, size, "too many [%s …] sections", section->name);
-	return NULL;
+	return -EINVAL;
 }
 
-/* A collector's own key: kept as text, the collector reads it. */
+/* A collector's own key: kept as text, the collector reads it. -ENOENT: it has no such key. */
 static int set_source_key(
 	struct source_options *source, const char *key, const char *value, char *error, size_t size)
 {
@@ -214,32 +170,31 @@ static int set_source_key(
 	return -ENOENT;
 }
 
-static int unknown_key(
+static void unknown_key(
 	const struct config_section *section, const void *instance, char *error, size_t size)
 {
-	size_t used = (size_t)snprintf(error, size, "unknown key; expected one of");
-	for (size_t i = 0; i < section->count && used < size; i++) {
-		used += (size_t)snprintf(error + used, size - used, " %s", section->keys[i].name);
+	struct text text = text_in(error, size);
+	text_add(&text, "unknown key; expected one of");
+	for (size_t i = 0; i < section->count; i++) {
+		text_add(&text, " %s", section->keys[i].name);
 	}
-	if (strcmp(section->name, "source") == 0 && instance) {
-		const struct collector_ops *ops =
-			collector_find(((const struct source_options *)instance)->name);
-		for (size_t i = 0; ops->config_keys && ops->config_keys[i] && used < size; i++) {
-			used += (size_t)snprintf(
-				error + used, size - used, " %s", ops->config_keys[i]);
+	if (strcmp(section->name, "source") == 0) {
+		const struct source_options *source = instance;
+		const char *const *keys = collector_find(source->name)->config_keys;
+		for (size_t i = 0; keys && keys[i]; i++) {
+			text_add(&text, " %s", keys[i]);
 		}
 	}
-	return -EINVAL;
 }
 
-static int unknown_section(char *error, size_t size)
+static void unknown_section(char *error, size_t size)
 {
-	size_t used = (size_t)snprintf(error, size, "unknown section; expected one of");
-	for (size_t i = 0; i < config_section_count && used < size; i++) {
-		used += (size_t)snprintf(error + used, size - used, " [%s%s]",
-			config_sections[i].name, config_sections[i].instances ? " NAME" : "");
+	struct text text = text_in(error, size);
+	text_add(&text, "unknown section; expected one of");
+	for (size_t i = 0; i < config_section_count; i++) {
+		text_add(&text, " [%s%s]", config_sections[i].name,
+			config_sections[i].find ? " NAME" : "");
 	}
-	return -EINVAL;
 }
 
 static const struct config_section *find_section(const char *name, size_t length)
@@ -253,8 +208,8 @@ static const struct config_section *find_section(const char *name, size_t length
 	return NULL;
 }
 
-/* After a key of an alert was set from what `old` was. A new limit takes the clear value of a
- * built-in rule along, at its distance, until somebody sets clear. */
+/* After a key of an alert was set from what `old` was. A new limit moves the clear value of a
+ * built-in rule, at its distance, unless clear is configured. */
 static void settle_alert(struct config *config, const struct config_key *key,
 	struct alert_rule *rule, const struct alert_rule *old)
 {
@@ -282,7 +237,7 @@ static int set_key(struct config *config, const struct config_section *section, 
 		if (strcmp(key->name, name) != 0) {
 			continue;
 		}
-		bool alert = strcmp(section->name, "alert") == 0;
+		bool alert = section->find == config_alert_find;
 		struct alert_rule old =
 			alert ? *(struct alert_rule *)instance : (struct alert_rule){.name = ""};
 		int r = set_value(key, instance, value, error, size);
@@ -295,7 +250,11 @@ static int set_key(struct config *config, const struct config_section *section, 
 	if (strcmp(section->name, "source") == 0) {
 		r = set_source_key(instance, name, value, error, size);
 	}
-	return r == -ENOENT ? unknown_key(section, instance, error, size) : r;
+	if (r == -ENOENT) {
+		unknown_key(section, instance, error, size);
+		r = -EINVAL;
+	}
+	return r;
 }
 
 int config_set(struct config *config, const char *section_name, const char *key, const char *value,
@@ -309,29 +268,12 @@ int config_set(struct config *config, const char *section_name, const char *key,
 	size_t word = strcspn(section_name, " \t");
 	const char *name = section_name + word + strspn(section_name + word, " \t");
 	const struct config_section *section = find_section(section_name, word);
-	if (!section || (!section->instances && *name)) {
-		return unknown_section(error, size);
+	if (!section || (!section->find && *name)) {
+		unknown_section(error, size);
+		return -EINVAL;
 	}
-	void *instance = config;
-	if (is_of_apps(section->name)) {
-		instance = find_settings(config, section->name, name, error, size);
-		if (!instance) {
-			return -EINVAL;
-		}
-	} else if (section->instances) {
-		if (!proto_name_valid(name)) {
-			snprintf(error, size,
-				"bad name of a section; expected [%s NAME] with 1 to 48 of A-Z a-z "
-				"0-9 _ . -",
-				section->name);
-			return -EINVAL;
-		}
-		instance = find_instance(config, section, name, error, size);
-		if (!instance) {
-			return -EINVAL;
-		}
-	}
-	return set_key(config, section, instance, key, value, error, size);
+	void *instance = section->find ? section->find(config, name, error, size) : config;
+	return instance ? set_key(config, section, instance, key, value, error, size) : -EINVAL;
 }
 
 bool config_key_at(size_t index, const char **section, const char **key)
@@ -345,4 +287,43 @@ bool config_key_at(size_t index, const char **section, const char **key)
 		index -= config_sections[i].count;
 	}
 	return false;
+}
+
+static bool same_value(const struct config_key *key, const struct config *a, const struct config *b)
+{
+	const char *one = (const char *)a + key->offset, *other = (const char *)b + key->offset;
+	switch (key->type) {
+	case CONFIG_BOOL:
+		return memcmp(one, other, sizeof(bool)) == 0;
+	case CONFIG_COUNT32:
+		return memcmp(one, other, sizeof(uint32_t)) == 0;
+	case CONFIG_TEXT:
+		return strcmp(one, other) == 0;
+	case CONFIG_DURATION:
+	case CONFIG_SIZE:
+	case CONFIG_COUNT:
+	case CONFIG_NUMBER:
+		return memcmp(one, other, sizeof(uint64_t)) == 0;
+	case CONFIG_SPECIAL:
+		break;
+	}
+	return true;
+}
+
+size_t config_restart_keys(
+	const struct config *old, const struct config *new, char *text, size_t size)
+{
+	struct text list = text_in(text, size);
+	size_t count = 0;
+	for (size_t i = 0; i < config_section_count; i++) {
+		const struct config_section *section = &config_sections[i];
+		for (size_t k = 0; k < section->count; k++) {
+			const struct config_key *key = &section->keys[k];
+			if (key->restart && !same_value(key, old, new)) {
+				text_join(&list, ", ", "[%s] %s", section->name, key->name);
+				count++;
+			}
+		}
+	}
+	return count;
 }

@@ -209,11 +209,11 @@ static const struct {
 	{"[source throttle]\nvcgencmd = bin/vcgencmd\n",
 		"vcgencmd = bin/vcgencmd: not an absolute"},
 	{"[source pi]\nvcgencmd = vcgencmd\n", "not an absolute path"},
-	{"[alert a/b]\nabove = 1\n", "bad name of a section"},
-	{"[alert]\nabove = 1\n", "bad name of a section"},
+	{"[alert a/b]\nabove = 1\n", "invalid name of a section"},
+	{"[alert]\nabove = 1\n", "invalid name of a section"},
 	{"[daemon x]\nlog_level = info\n", "unknown section"},
 	{"[alert a]\nabove = 1\n", "[alert a] has no metric"},
-	{"[alert test]\nmetric = x\nabove = 1\n", "is that of edgeprofctl test-alert"},
+	{"[alert test]\nmetric = x\nabove = 1\n", "is reserved for edgeprofctl test-alert"},
 	{"[alert a]\nmetric = cpu/utilization\n", "[alert a] has no limit"},
 	{"[alert a]\nmetric = cpu utilization\nabove = 1\n", "expected a metric name or glob"},
 	{"[alert a]\nmetric = x\nabove = high\n", "expected a number"},
@@ -231,12 +231,12 @@ static const struct {
 	{"[mqtt]\nport = 70000\n", "expected a number from 1 to 65535"},
 	{"[mqtt]\ndevice_id = a/b\n", "expected 1 to 63 of"},
 	{"[mqtt]\ntopic_prefix = a/#\n", "expected topic levels"},
-	{"[stage cam]\nwarmup = 1\n", "bad name of a section; expected [stage APP/STAGE]"},
-	{"[stage cam/a/b]\nwarmup = 1\n", "bad name of a section"},
-	{"[stage cam/a b]\nwarmup = 1\n", "bad name of a section"},
-	{"[stage]\nwarmup = 1\n", "bad name of a section"},
-	{"[frame cam/a]\ndeadline = 1s\n", "bad name of a section; expected [frame APP]"},
-	{"[frame]\ndeadline = 1s\n", "bad name of a section"},
+	{"[stage cam]\nwarmup = 1\n", "invalid name of a section; expected [stage APP/STAGE]"},
+	{"[stage cam/a/b]\nwarmup = 1\n", "invalid name of a section"},
+	{"[stage cam/a b]\nwarmup = 1\n", "invalid name of a section"},
+	{"[stage]\nwarmup = 1\n", "invalid name of a section"},
+	{"[frame cam/a]\ndeadline = 1s\n", "invalid name of a section; expected [frame APP]"},
+	{"[frame]\ndeadline = 1s\n", "invalid name of a section"},
 	{"[stage cam/a]\ndeadline = 0\n", "expected a duration from 1us to 1h"},
 	{"[stage cam/a]\ndeadline = 2h\n", "expected a duration from 1us to 1h"},
 	{"[stage cam/a]\ndeadline = fast\n", "deadline = fast: expected a duration"},
@@ -290,6 +290,25 @@ START_TEST(all_mistakes_are_told_at_once)
 }
 END_TEST
 
+START_TEST(keys_that_need_a_restart_are_named)
+{
+	static struct config old, new;
+	char keys[512];
+	config_defaults(&old);
+	config_defaults(&new);
+	ck_assert_uint_eq(config_restart_keys(&old, &new, keys, sizeof(keys)), 0);
+	ck_assert_str_eq(keys, "");
+	char error[320];
+	ck_assert_int_eq(config_set(&new, "sampling", "interval", "2s", error, sizeof(error)), 0);
+	ck_assert_uint_eq(config_restart_keys(&old, &new, keys, sizeof(keys)), 0);
+	ck_assert_int_eq(config_set(&new, "daemon", "admin_group", "x", error, sizeof(error)), 0);
+	ck_assert_int_eq(config_set(&new, "history", "memory", "1M", error, sizeof(error)), 0);
+	ck_assert_int_eq(config_set(&new, "history", "persist", "yes", error, sizeof(error)), 0);
+	ck_assert_uint_eq(config_restart_keys(&old, &new, keys, sizeof(keys)), 3);
+	ck_assert_str_eq(keys, "[daemon] admin_group, [history] memory, [history] persist");
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("config");
@@ -307,6 +326,7 @@ int main(void)
 	tcase_add_loop_test(tc, mistake_is_told_with_file_line_and_what_was_expected, 0,
 		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(tc, all_mistakes_are_told_at_once);
+	tcase_add_test(tc, keys_that_need_a_restart_are_named);
 	Suite *suite = suite_create("config");
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);
