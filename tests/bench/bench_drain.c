@@ -9,7 +9,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/stages/app_stages.h"
 #include "daemon/ingest/ring.h"
-#include "tests/unit/ring_writer.h"
+#include "tests/unit/ingest/ring_writer.h"
 
 enum { SIZE = 1024 * 1024, ROUNDS = 200, STAGES = 8 };
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "client/libedgeprof/edgeprof.h"
-#include "tests/unit/fake_daemon.h"
+#include "tests/unit/libedgeprof/fake_daemon.h"
 
 enum { ROUNDS = 300, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000 };
 

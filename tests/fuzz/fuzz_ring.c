@@ -5,7 +5,7 @@
  *         tests/fuzz/fuzz_ring.c daemon/ingest/ring.c proto/mapping.c daemon/util/sysops.c
  */
 #include "daemon/ingest/ring.h"
-#include "tests/unit/ring_writer.h"
+#include "tests/unit/ingest/ring_writer.h"
 
 enum { SIZE = 64 * 1024, STEP = 11 };
 

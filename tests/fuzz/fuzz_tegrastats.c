@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/tegrastats_check.h"
+#include "tests/unit/proto/tegrastats_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

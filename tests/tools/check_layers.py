@@ -151,6 +151,14 @@ def check_circles(includes):
                 yield "circle of files: " + ", ".join(part)
 
 
+def check_unit_tests(root):
+    """A test file that no list of tests/unit/meson.build names would never run."""
+    listed = set(re.findall(r"'(\w+)'", (root / "tests/unit/meson.build").read_text(encoding="utf-8")))
+    for path in (root / "tests/unit").rglob("test_*.c"):
+        if path.stem[len("test_") :] not in listed:
+            yield f"{path.relative_to(root)}: not in tests/unit/meson.build"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     sources = {
@@ -158,7 +166,7 @@ def main():
         for folder in ("proto", "client", "daemon")
         for p in (root / folder).rglob("*.[ch]")
     }
-    problems, includes, members = [], {}, {}
+    problems, includes, members = list(check_unit_tests(root)), {}, {}
     for path in sorted(sources):
         problems += check_file(path, sources[path])
         includes[path] = {h for kind, h in INCLUDE.findall(sources[path]) if kind == '"' and h in sources}

@@ -1,5 +1,5 @@
-/* Tests of the shared fixtures are a run of their own, `test_MODULE shared`: a skip that is counted
- * where they are absent. */
+/* shared.h: finds the fixtures of ../shared. Tests that read them are a run of their own
+ * (--shared), which is skipped where they are absent. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,13 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SHARED_SKIP = 77 };
-
-static inline bool shared_is_asked(int argc, char **argv)
-{
-	return argc > 1 && strcmp(argv[1], "shared") == 0;
-}
 
 /* A path below the shared fixtures, in a buffer of its own. */
 static inline const char *shared_path(const char *path)

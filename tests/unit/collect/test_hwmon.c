@@ -1,0 +1,141 @@
+/* Temperatures of chips: those that no thermal zone tells, and the maximum where there is no zone.
+ */
+#include <errno.h>
+
+#include "daemon/collect/sched/collector.h"
+#include "tests/unit/alloc_faults.h"
+#include "tests/unit/collect/fixture_tree.h"
+#include "tests/unit/unit.h"
+
+static struct tree tree;
+static struct bench bench;
+
+static void setup(void)
+{
+	tree_make(&tree);
+}
+
+static void teardown(void)
+{
+	bench_finish(&bench);
+	tree_remove(&tree);
+}
+
+static void put(const char *folder, const char *file, const char *text)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	tree_write(&tree, path, text);
+}
+
+static void chip(int number, const char *name, const char *millidegrees)
+{
+	char folder[64];
+	snprintf(folder, sizeof(folder), "sys/class/hwmon/hwmon%d", number);
+	put(folder, "name", name);
+	put(folder, "temp1_input", millidegrees);
+}
+
+static void start(void)
+{
+	bench_make(&bench, tree.path, "hwmon");
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+}
+
+FIXTURE(setup, teardown);
+
+/* covers G0.11 */
+START_TEST(thor_tells_its_two_tmp451)
+{
+	static const char *const zone = "sys/devices/virtual/thermal/thermal_zone0";
+	put("sys/class/thermal/thermal_zone0", "type", "tj-thermal\n");
+	put("sys/class/thermal/thermal_zone1", "type", "acpitz\n");
+	/* a zone's own hwmon: below the zone, or of its name */
+	put(zone, "hwmon0/name", "tj_thermal\n");
+	put(zone, "hwmon0/temp1_input", "50000\n");
+	tree_write(&tree, "sys/class/hwmon/hwmon0",
+		"../../devices/virtual/thermal/thermal_zone0/hwmon0");
+	chip(1, "acpitz\n", "60000\n");
+	chip(2, "tmp451\n", "41250\n");
+	put("sys/class/hwmon/hwmon2", "temp2_input", "47875\n");
+	chip(3, "tmp451\n", "-256000\n");
+	put("sys/class/hwmon/hwmon3", "temp2_input", "");
+	start();
+	bench_expect(&bench, "temperature/tmp451", 41.25);
+	bench_expect(&bench, "temperature/tmp451_2", 47.875);
+	bench_expect_null(&bench, "temperature/tmp451.2", "offline");
+	bench_expect_null(&bench, "temperature/tmp451_2.2", "offline");
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "temperature/acpitz"));
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "temperature/tj_thermal"));
+	ck_assert_int_eq(bench_metric(&bench, "temperature/tmp451")->unit, UNIT_CELSIUS);
+}
+END_TEST
+
+START_TEST(without_zones_the_hottest_chip_is_the_maximum_until_thermal_tells)
+{
+	struct source *thermal;
+	struct metric *max;
+	chip(0, "k10temp\n", "61125\n");
+	put("sys/class/hwmon/hwmon0", "temp1_label", "Tctl\n");
+	chip(1, "nvme\n", "80850\n");
+	put("sys/class/hwmon/hwmon1", "temp1_label", "Composite\n");
+	chip(2, "iwlwifi_1\n", "99000\n");
+	chip(3, "odd\n", "warm\n");
+	start();
+	bench_expect(&bench, "temperature/k10temp_Tctl", 61.125);
+	bench_expect(&bench, "temperature/nvme_Composite", 80.85);
+	bench_expect_null(&bench, "temperature/odd", "malformed");
+	bench_expect(&bench, "temperature/max", 61.125);
+	ck_assert_int_eq(sources_add(bench.core.sources, "thermal", 1000000000, &thermal), 0);
+	ck_assert_int_eq(
+		metrics_add(bench.core.metrics, thermal, "temperature/max", UNIT_CELSIUS, &max), 0);
+	metric_set(max, 55);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_ptr_eq(bench_metric(&bench, "temperature/max")->source, thermal);
+	ck_assert(max->value == 55);
+}
+END_TEST
+
+START_TEST(disks_alone_are_no_maximum)
+{
+	chip(0, "nvme\n", "40850\n");
+	start();
+	bench_expect(&bench, "temperature/nvme", 40.85);
+	ck_assert_ptr_null(metrics_find(bench.core.metrics, "temperature/max"));
+}
+END_TEST
+
+START_TEST(without_chips_it_is_absent_with_a_reason)
+{
+	put("sys/class/hwmon/hwmon0", "name", "pwmfan\n");
+	bench_make(&bench, tree.path, "hwmon");
+	ck_assert_int_eq(bench_open(&bench), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(bench.reason, "no temperature"));
+}
+END_TEST
+
+START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
+{
+	chip(0, "k10temp\n", "61125\n");
+	for (size_t fail = 1;; fail++) {
+		bench_make(&bench, tree.path, "hwmon");
+		alloc_faults_start(fail);
+		int r = bench_open(&bench);
+		bool reached = alloc_calls >= fail;
+		alloc_faults_stop();
+		if (!reached) {
+			ck_assert_int_eq(r, 0);
+			break;
+		}
+		/* without temperature/max it still opens */
+		ck_assert(r == -ENOMEM || r == 0);
+		bench_finish(&bench);
+	}
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	alloc_faults_start(0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(alloc_calls, 0);
+	alloc_faults_stop();
+}
+END_TEST

@@ -1,0 +1,346 @@
+/* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
+#include "client/edgeprofctl/history/when.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/screen.h"
+#include "client/edgeprofctl/term/spark.h"
+#include "client/edgeprofctl/term/table.h"
+#include "client/edgeprofctl/term/text.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+static void setup(void)
+{
+	ck_assert_ptr_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
+}
+
+FIXTURE(setup, NULL);
+
+START_TEST(terminal_escapes_become_question_marks)
+{
+	static const struct {
+		const char *in, *utf8, *ascii;
+	} cases[] = {
+		{"plain", "plain", "plain"},
+		{"\033[2Jx", "?[2Jx", "?[2Jx"},
+		{"a\nb\tc\177", "a?b?c?", "a?b?c?"},
+		{"\302\233"
+		 "31m",
+			"?31m", "?31m"},	  /* U+009B, the one-byte CSI */
+		{"x\342\200\256y", "x?y", "x?y"}, /* U+202E turns text around */
+		{"\342\200\213", "?", "?"},	  /* U+200B takes no room */
+		{"K\303\274che", "K\303\274che", "K?che"},
+		{"\303", "?", "?"},			    /* cut short */
+		{"\300\200\355\240\200", "?????", "?????"}, /* overlong, surrogate */
+		{"\365\200\200\200", "????", "????"},
+		{"", "", ""},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "%s", cases[i].in);
+		text_clean(text, true);
+		ck_assert_str_eq(text, cases[i].utf8);
+		snprintf(text, sizeof(text), "%s", cases[i].in);
+		text_clean(text, false);
+		ck_assert_str_eq(text, cases[i].ascii);
+	}
+}
+END_TEST
+
+START_TEST(decode_never_passes_the_end)
+{
+	for (int first = 0x80; first < 0x100; first++) {
+		char text[2] = {(char)first, '\0'};
+		const char *at = text;
+		ck_assert_uint_eq(text_decode(&at), 0xfffd);
+		ck_assert_ptr_eq(at, text + 1);
+	}
+}
+END_TEST
+
+START_TEST(text_is_cut_between_characters)
+{
+	ck_assert_uint_eq(text_fit("abc", 2), 2);
+	ck_assert_uint_eq(text_fit("\303\274x", 1), 2);
+	ck_assert_uint_eq(text_fit("x", 0), 0);
+	ck_assert_uint_eq(text_width("\303\274x"), 2);
+}
+END_TEST
+
+/* covers G4.9 (JSON carries the numbers as they are: test_answers.py) */
+START_TEST(values_have_units_that_people_read)
+{
+	static const struct {
+		double value;
+		const char *unit, *text;
+	} cases[] = {
+		{52.34, "celsius", "52.3 °C"},
+		{NAN, "celsius", "-"},
+		{2.4e9, "hertz", "2.40 GHz"},
+		{999960, "hertz", "1.00 MHz"},
+		{0, "hertz", "0 Hz"},
+		{3.7 * 1073741824.0, "bytes", "3.70 GiB"},
+		{1023, "bytes", "1023 B"},
+		{1048576, "bytes", "1.00 MiB"},
+		{16777216, "bytes", "16.0 MiB"},
+		{12345, "milliwatts", "12.35 W"},
+		{1, "bool", "yes"},
+		{0, "bool", "no"},
+		{3, "state", "3"},
+		{29.93, "fps", "29.9 fps"},
+		{1.5, "", "1.50"},
+		{1.5, "furlongs", "1.50 furlongs"},
+		{120, "microseconds", "120 µs"},
+		{1074015315.56, "per_second", "1.07 G/s"},
+		{12345, "per_second", "12.3 k/s"},
+		{999.4, "per_second", "999.4 /s"},
+		{36, "per_second", "36 /s"},
+		{0.25, "per_second", "0.25 /s"},
+		{-1500, "per_second", "-1.50 k/s"},
+		{466, "millijoules", "466 mJ"},
+		{2.54, "millijoules", "2.5 mJ"},
+		{12345, "millijoules", "12.3 J"},
+		{4.2e6, "millijoules", "4.20 kJ"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_str_eq(
+			format_value(cases[i].value, cases[i].unit, true).text, cases[i].text);
+	}
+	ck_assert_str_eq(format_value(52.34, "celsius", false).text, "52.3 C");
+	/* a hostile number must fit as well */
+	ck_assert_uint_lt(strlen(format_value(1e308, "celsius", true).text), 64);
+	ck_assert_uint_lt(strlen(format_value(-1e308, "bytes", true).text), 64);
+}
+END_TEST
+
+START_TEST(spans_and_counts_are_short)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {
+		{0.42, "0.4 s"},
+		{12.4, "12 s"},
+		{59.6, "1 min 0 s"},
+		{185, "3 min 5 s"},
+		{3599.7, "1 h 0 min"},
+		{11112.5, "3 h 5 min"},
+		{187200, "2 d 4 h"},
+		{NAN, "-"},
+		{1e300, "very long"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_str_eq(format_span(cases[i].seconds).text, cases[i].text);
+	}
+	ck_assert_str_eq(format_count(0).text, "0");
+	ck_assert_str_eq(format_count(999).text, "999");
+	ck_assert_str_eq(format_count(1234567).text, "1,234,567");
+	ck_assert_str_eq(format_count(-123456).text, "-123,456");
+	ck_assert_str_eq(format_count(INT64_MIN).text, "-9,223,372,036,854,775,808");
+}
+END_TEST
+
+START_TEST(times_outside_the_calendar_are_dashes)
+{
+	setenv("TZ", "UTC", 1);
+	ck_assert_str_eq(format_time(INT64_C(1763703625123456)).text, "2025-11-21 05:40:25");
+	ck_assert_str_eq(format_clock(INT64_C(1763703625123456)).text, "05:40:25.123");
+	ck_assert_str_eq(format_time(0).text, "-");
+	ck_assert_str_eq(format_time(-1).text, "-");
+	ck_assert_str_eq(format_time(INT64_MAX).text, "-");
+}
+END_TEST
+
+START_TEST(spans_are_read_wholly_or_refused)
+{
+	static const char *const bad[] = {"", "s", "5x", "-5s", "5 s", "1e3", "1.2.3", "nan", "inf",
+		"0x10", "99999999999999999999999", "5s ", "+5"};
+	double seconds = 7;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_int_eq(when_parse_span(bad[i], &seconds), -EINVAL);
+	}
+	static const struct {
+		const char *text;
+		double seconds;
+	} good[] = {{"5", 5}, {"500ms", 0.5}, {"1.5min", 90}, {"2h", 7200}, {"7d", 604800},
+		{"250us", 0.00025}};
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_int_eq(when_parse_span(good[i].text, &seconds), 0);
+		ck_assert_double_eq_tol(seconds, good[i].seconds, 1e-12);
+	}
+}
+END_TEST
+
+START_TEST(moments_are_spans_ago_clocks_and_dates)
+{
+	const int64_t now = INT64_C(1763703625123456); /* 2025-11-21 05:40:25 */
+	static const struct {
+		const char *text;
+		int64_t time_us;
+	} good[] = {
+		{"now", INT64_C(1763703625123456)},
+		{"5min", INT64_C(1763703325123456)},
+		{"@1700000000", INT64_C(1700000000000000)},
+		{"2025-11-21 05:40:25", INT64_C(1763703625000000)},
+		{"2025-11-21T05:40", INT64_C(1763703600000000)},
+		{"2025-11-21", INT64_C(1763683200000000)},
+		{"05:30", INT64_C(1763703000000000)},
+	};
+	static const char *const bad[] = {"", "@", "@x", "yesterday", "2025-13-01", "25:00",
+		"2025-11-21 05:40:25x", "@99999999999", "90000000000"};
+	setenv("TZ", "UTC", 1);
+	int64_t time_us = 0;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_int_eq(when_parse_time(good[i].text, now, &time_us), 0);
+		ck_assert_int_eq(time_us, good[i].time_us);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_int_eq(when_parse_time(bad[i], now, &time_us), -EINVAL);
+	}
+}
+END_TEST
+
+static char *print_table(const struct style *style, const char *note)
+{
+	static const struct column columns[] = {{"NAME", false, true}, {"MS", true, false},
+		{"EMPTY", false, false}, {"NOTE", false, true}};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct table table;
+	table_init(&table, columns, 4);
+	table_add(&table, TONE_NONE, "infer");
+	table_add_number(&table, 12.34, 1);
+	table_add(&table, TONE_NONE, "%s", "");
+	table_add(&table, TONE_DIM, "%s", note);
+	table_add(&table, TONE_NONE, "\303\274");
+	table_add_number(&table, NAN, 1);
+	table_add(&table, TONE_NONE, "%s", "");
+	table_add(&table, TONE_DIM, "%s", "");
+	ck_assert_int_eq(table_print(&table, style, out, 0), 0);
+	table_finish(&table);
+	fclose(out);
+	return text;
+}
+
+START_TEST(columns_line_up_and_empty_ones_go)
+{
+	struct style style = {.utf8 = true};
+	char *text = print_table(&style, "slow");
+	ck_assert_str_eq(text, "NAME     MS  NOTE\ninfer  12.3  slow\n\303\274         -\n");
+	free(text);
+	style.color = true;
+	text = print_table(&style, "slow");
+	ck_assert_ptr_nonnull(strstr(text, "\033[2mslow\033[0m"));
+	free(text);
+}
+END_TEST
+
+START_TEST(long_lines_are_cut_to_the_width)
+{
+	struct style style = {.utf8 = true, .width = 24};
+	char *text = print_table(&style, "a very long note that goes on");
+	ck_assert_ptr_nonnull(strstr(text, "infer  12.3  a very lon\342\200\246\n"));
+	free(text);
+	style.width = 1; /* narrower than anything: nothing breaks */
+	free(print_table(&style, "a very long note that goes on"));
+}
+END_TEST
+
+START_TEST(a_text_without_room_goes_below_its_row)
+{
+	static const struct column columns[] = {
+		{"A NAME THAT TAKES MOST OF THE LINE ALREADY", false, false}, {"NOTE", false, true},
+		{"NEVER", false, false}};
+	struct style style = {.utf8 = true, .width = 60};
+	struct table table;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	ck_assert_ptr_nonnull(out);
+	table_init(&table, columns, 3);
+	const char *const cells[] = {
+		"infer", "a note of more than fourteen columns", "", "other", "", ""};
+	for (size_t i = 0; i < 6; i++) {
+		table_add(&table, TONE_NONE, "%s", cells[i]);
+	}
+	ck_assert_int_eq(table_print(&table, &style, out, 0), 0);
+	table_finish(&table);
+	fclose(out);
+	ck_assert_str_eq(text, "A NAME THAT TAKES MOST OF THE LINE ALREADY\n"
+			       "infer\n    a note of more than fourteen columns\nother\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(a_table_that_must_fit_leaves_out_columns_from_the_right)
+{
+	struct style style = {.utf8 = true, .width = 16, .fit = true};
+	char *text = print_table(&style, "a very long note that goes on");
+	ck_assert_str_eq(text, "NAME     MS\ninfer  12.3\n\303\274         -\n");
+	free(text);
+	style.width = 45;
+	text = print_table(&style, "a very long note that goes on and on and on");
+	ck_assert_ptr_nonnull(strstr(text, "infer  12.3  a very long note that goes on a"));
+	free(text);
+}
+END_TEST
+
+START_TEST(a_screen_has_no_wider_and_no_more_lines_than_fit)
+{
+	static const struct {
+		const char *text;
+		unsigned width, height;
+		const char *want;
+	} cases[] = {
+		{"abc\ndef\n", 0, 0, "abc|\ndef|"},
+		{"abcdef\n", 3, 0, "abc|"},
+		{"\033[1;31mabcdef\033[0m", 3, 0, "\033[1;31mabc\033[0m|"},
+		{"\303\274\303\274\303\274", 2, 0, "\303\274\303\274|"},
+		{"1\n2\n3\n", 80, 3, "1|\n2|\n3|"},
+		{"1\n2\n3\n4\n", 80, 3, "1|\n2|\n... 2 more; edgeprofctl sensors|"},
+		{"1\n2\n3\n4\n", 7, 2, "1|\n... 3 m|"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		ck_assert_ptr_nonnull(out);
+		screen_print(out, cases[i].text, cases[i].width, cases[i].height, "|");
+		fclose(out);
+		ck_assert_str_eq(text, cases[i].want);
+		free(text);
+	}
+}
+END_TEST
+
+START_TEST(sparkline_shows_rise_and_gap)
+{
+	struct spark spark;
+	char bars[SPARK_SIZE];
+	spark_init(&spark, 0, SPARK_COLUMNS, 1000);
+	spark_add(&spark, 0, 1);
+	spark_add(&spark, 2, 8);
+	spark_add(&spark, 3, NAN);
+	spark_add(&spark, -1, 100); /* outside */
+	spark_write(&spark, false, bars);
+	ck_assert_int_eq(strncmp(bars, "_ @ ", 4), 0);
+	ck_assert_uint_eq(strlen(bars), SPARK_COLUMNS);
+	spark_init(&spark, 5, 5, 0);
+	spark_add(&spark, 5, 3);
+	spark_write(&spark, true, bars);
+	ck_assert_str_eq(bars, "▁");
+	/* three samples one step apart are three bars side by side */
+	spark_init(&spark, 0, 2, 3);
+	spark_add(&spark, 0, 1);
+	spark_add(&spark, 1, 2);
+	spark_add(&spark, 2, 3);
+	spark_write(&spark, false, bars);
+	ck_assert_str_eq(bars, "_=@");
+}
+END_TEST

@@ -1,0 +1,152 @@
+#include "daemon/publish/mqtt/collision.h"
+
+#include "daemon/publish/outbox/pace.h"
+#include "tests/unit/unit.h"
+
+#define S UINT64_C(1000000000)
+#define MAX_NS (60 * S)
+
+START_TEST(an_outage_is_no_collision)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 100; i++) { /* a broker that restarts and is away meanwhile */
+		collision_ended(&collision, SESSION_LOST, S, MAX_NS);
+		collision_ended(&collision, SESSION_FAILED, 0, MAX_NS);
+		ck_assert(!collision_asks(&collision));
+		ck_assert(!collision.taken);
+	}
+}
+END_TEST
+
+START_TEST(losses_in_a_row_are_asked_about_and_the_answer_believed)
+{
+	struct collision collision = {0};
+	collision_ended(&collision, SESSION_LOST, 200 * S, MAX_NS);
+	ck_assert(!collision_asks(&collision));
+	collision_ended(&collision, SESSION_LOST, 200 * S, MAX_NS);
+	ck_assert(collision_asks(&collision));
+	collision_ended(&collision, SESSION_TAKEN, 200 * S, MAX_NS);
+	ck_assert(collision.taken);
+	/* a long connection ends it, and not before */
+	ck_assert(!collision_calms(&collision, 599 * S, MAX_NS));
+	ck_assert(collision.taken);
+	ck_assert(collision_calms(&collision, 600 * S, MAX_NS));
+	ck_assert(!collision.taken && !collision_asks(&collision));
+	ck_assert(!collision_calms(&collision, 601 * S, MAX_NS));
+}
+END_TEST
+
+START_TEST(a_broker_that_says_nothing_is_judged_by_the_losses)
+{
+	struct collision collision = {0};
+	for (int i = 1; i <= COLLISION_SUSPECT; i++) {
+		ck_assert(!collision.taken);
+		if (collision_asks(&collision)) {
+			ck_assert(!collision_ended(&collision, SESSION_OLD, 0, MAX_NS));
+			ck_assert(!collision_asks(&collision));
+			collision.quick = (unsigned)i - 1; /* as if it had not been asked */
+		}
+		ck_assert_int_eq(collision_ended(&collision, SESSION_LOST, S, MAX_NS),
+			i == COLLISION_SUSPECT);
+	}
+	ck_assert(collision.taken);
+	/* each further time, too, without another series */
+	ck_assert(collision_ended(&collision, SESSION_LOST, 0, MAX_NS));
+}
+END_TEST
+
+START_TEST(connections_that_held_for_a_while_are_no_evidence)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 1000; i++) { /* a proxy that closes what is idle */
+		ck_assert(!collision_ended(
+			&collision, SESSION_LOST, 5 * S + 300 * S * (i % 2), MAX_NS));
+		ck_assert(!collision_tries_at_once(&collision));
+	}
+	ck_assert(!collision.taken);
+	ck_assert(collision_asks(&collision)); /* MQTT 5 may know why */
+}
+END_TEST
+
+START_TEST(a_broker_that_is_not_there_at_once_was_restarted)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 100; i++) {
+		for (int quick = 0; !collision_tries_at_once(&collision); quick++) {
+			ck_assert_int_lt(quick, COLLISION_ASK);
+			ck_assert(!collision_ended(&collision, SESSION_LOST, S / 100, MAX_NS));
+		}
+		ck_assert(!collision_ended(&collision, SESSION_FAILED, 0, MAX_NS));
+	}
+	ck_assert(!collision.taken);
+}
+END_TEST
+
+START_TEST(a_connection_that_broke_or_was_explained_is_no_evidence)
+{
+	struct collision collision = {0};
+	for (int i = 0; i < 100; i++) {
+		ck_assert(!collision_ended(&collision, SESSION_RESET, S / 100, MAX_NS));
+		ck_assert(!collision_ended(&collision, SESSION_FAILED, S / 100, MAX_NS));
+	}
+	ck_assert(!collision.taken && !collision_asks(&collision));
+}
+END_TEST
+
+START_TEST(who_was_pushed_out_stays_away_for_minutes)
+{
+	ck_assert_uint_eq(collision_pause_ns(SESSION_TAKEN, MAX_NS, 0), 150 * S);
+	ck_assert_uint_eq(collision_pause_ns(SESSION_LOST, MAX_NS, 0), 30 * S); /* suspected */
+	ck_assert_uint_le(collision_pause_ns(SESSION_LOST, MAX_NS, UINT64_MAX), 60 * S);
+	for (uint64_t random = 1; random > 0; random *= 3) {
+		uint64_t pause_ns = collision_pause_ns(SESSION_TAKEN, MAX_NS, random);
+		ck_assert(pause_ns >= 150 * S && pause_ns <= 300 * S);
+		if (random > UINT64_MAX / 3) {
+			break;
+		}
+	}
+	/* the other has then held its connection for less than what ends the collision */
+	ck_assert_uint_lt(300, COLLISION_CALM * 60);
+}
+END_TEST
+
+START_TEST(what_waited_goes_out_evenly_after_the_first_few)
+{
+	struct pace pace;
+	uint64_t now_ns = 1000 * S;
+	pace_begin(&pace, 512);
+	unsigned sent = 0, in_second[60] = {0};
+	for (uint64_t begin_ns = now_ns; sent < 512; now_ns += 1000000) {
+		while (sent < 512 && pace_wait_ns(&pace, now_ns) == 0) {
+			pace_sent(&pace, now_ns);
+			in_second[(now_ns - begin_ns) / S]++;
+			sent++;
+		}
+	}
+	ck_assert_uint_le(in_second[0], PACE_AT_ONCE + PACE_PER_S);
+	ck_assert_uint_ge(in_second[0], PACE_AT_ONCE + PACE_PER_S - 1);
+	for (int i = 1; i < 60; i++) {
+		ck_assert_uint_le(in_second[i], PACE_PER_S);
+	}
+	ck_assert_uint_le((now_ns - 1000 * S) / S, 26);
+	/* what comes later is not held up */
+	ck_assert_uint_eq(pace_wait_ns(&pace, now_ns), 0);
+	pace_sent(&pace, now_ns);
+	ck_assert_uint_eq(pace_wait_ns(&pace, now_ns), 0);
+}
+END_TEST
+
+START_TEST(a_pause_saves_no_burst_up)
+{
+	struct pace pace;
+	pace_begin(&pace, 100);
+	for (int i = 0; i < PACE_AT_ONCE; i++) {
+		ck_assert_uint_eq(pace_wait_ns(&pace, S), 0);
+		pace_sent(&pace, S);
+	}
+	ck_assert_uint_eq(pace_wait_ns(&pace, S), S / PACE_PER_S);
+	ck_assert_uint_eq(pace_wait_ns(&pace, 60 * S), 0);
+	pace_sent(&pace, 60 * S);
+	ck_assert_uint_eq(pace_wait_ns(&pace, 60 * S), S / PACE_PER_S);
+}
+END_TEST
