@@ -1,123 +1,229 @@
-/* Load and clock of the GPU, of NPUs and other engines, and of the memory controller:
- * gpu/utilization, gpu/frequency, engine/<name>/utilization, clock/<name>, emc/utilization. Which
- * files those are is found by gpu_devices.c. No own keys. */
-#include "daemon/collect/sched/registry.h"
+/* gpu: reads load and clock of the GPU, of NPUs and other engines, and of the memory controller:
+ * gpu/utilization, gpu/frequency, engine/<name>/utilization, clock/<name>, emc/utilization. The
+ * files are found by capability: Tegra reports the load next to the device (per mille), Rockchip in
+ * devfreq (text), amdgpu below drm; clocks come from devfreq in hertz. Devfreq devices that are no
+ * GPU are engines. What a driver does in a read of a gated GPU is not known: a worker reads. No own
+ * keys. */
+#include "daemon/collect/board/gpu.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/collect/board/gpu_devices.h"
-#include "daemon/util/sysops.h"
+#include "daemon/collect/lib/gauge.h"
+#include "daemon/collect/lib/text.h"
+#include "daemon/collect/sched/registry.h"
 
+enum { VALUES_MAX = 64 };
+
+#define DEVFREQ "sys/class/devfreq"
+#define DEBUG "sys/kernel/debug"
 #define HERTZ_MAX 1e12
 #define NOTHING "no load or clock of a GPU in /sys/class/devfreq, /sys/devices, /sys/class/drm"
 
-static void gpu_close(void *state)
+int gpu_load_parse(const char *text, enum gpu_scale scale, double *ret)
 {
-	struct gpu_values *values = state;
-	for (size_t i = 0; values && i < values->count; i++) {
-		device_file_close(&values->value[i].file);
+	const char *p = text + strspn(text, " \t\r\n");
+	uint64_t value;
+	if (*p == '\0') {
+		return -ENODATA;
 	}
-	free(values);
+	if (!text_u64(&p, &value)) {
+		return -EBADMSG;
+	}
+	if (*p == '@' || *p == '%') {
+		scale = GPU_PERCENT;
+	} else if (p[strspn(p, " \t\r\n")] != '\0') {
+		return -EBADMSG;
+	}
+	double percent = (double)value / (scale == GPU_PERMILLE ? 10 : 1);
+	if (percent > 100) {
+		return -ERANGE;
+	}
+	*ret = percent;
+	return 0;
+}
+
+static int parse_permille(const char *text, double *ret)
+{
+	return gpu_load_parse(text, GPU_PERMILLE, ret);
+}
+
+static int parse_percent(const char *text, double *ret)
+{
+	return gpu_load_parse(text, GPU_PERCENT, ret);
+}
+
+/* The clock of the memory controller is left to another source that exposes it. */
+static bool is_our_clock(const struct naming *naming)
+{
+	const struct metric *clock = metrics_find(naming->metrics, "clock/emc");
+	return !clock || clock->source == naming->source;
+}
+
+/* A share of an unknown clock is not known either. */
+static bool is_clock_known(const struct naming *naming)
+{
+	return metrics_find(naming->metrics, "clock/emc") != NULL;
+}
+
+static const struct gauge_kind permille = {
+	.unit = UNIT_PERCENT, .max = 100, .parse = parse_permille};
+static const struct gauge_kind percent = {
+	.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
+static const struct gauge_kind hertz = {.unit = UNIT_HERTZ, .max = HERTZ_MAX};
+static const struct gauge_kind megahertz = {.unit = UNIT_HERTZ, .scale = 1e6, .max = HERTZ_MAX};
+static const struct gauge_kind emc_clock = {
+	.unit = UNIT_HERTZ, .max = HERTZ_MAX, .is_wanted = is_our_clock};
+/* mc_all is the clock, in kHz, that the present traffic would fill. */
+static const struct gauge_kind emc_traffic = {.unit = UNIT_PERCENT, .is_wanted = is_clock_known};
+
+/* Names of the GPU: Tegra's and Rockchip's address.gpu, Thor's gpu-gpc-0, Tegra's chips, Mali. */
+static bool is_gpu(const char *device)
+{
+	static const char *const names[] = {"gpu", "*gpu-gpc*", "*.gpu*", "*gm20b*", "*gp10b*",
+		"*gv11b*", "*ga10b*", "*gb10b*", "*mali*", "*v3d*", NULL};
+	return device_matches(names, device);
+}
+
+static bool has_metric(const struct gauges *values, const char *metric)
+{
+	for (size_t i = 0; i < values->count; i++) {
+		if (strcmp(((struct gauge *)gauges_at(values, i))->name, metric) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The first file that exists is the metric's. */
+static void add_first(
+	struct gauges *values, const struct gauge_kind *kind, const char *metric, const char *path)
+{
+	if (!has_metric(values, metric)) {
+		(void)gauges_add_existing(values, kind, metric, "%s", path);
+	}
+}
+
+static void add_devfreq(
+	struct gauges *values, const char *path, const char *load, const char *clock, bool is_gpu_load)
+{
+	char file[2 * DEVICE_FILE_PATH];
+	/* A GPU's own file first, an engine's that of devfreq. */
+	for (int i = 0; i < 2; i++) {
+		bool device = (i == 0) == is_gpu_load;
+		snprintf(file, sizeof(file), "%s/%sload", path, device ? "device/" : "");
+		add_first(values, device ? &permille : &percent, load, file);
+	}
+	snprintf(file, sizeof(file), "%s/cur_freq", path);
+	add_first(values, &hertz, clock, file);
+}
+
+/* "fdab0000.npu" is npu; Thor's bwmgr is the clock of the EMC. */
+static const char *short_name(const char *device)
+{
+	const char *dot = strrchr(device, '.');
+	if (strcmp(device, "bwmgr") == 0) {
+		return "emc";
+	}
+	return dot && dot[1] ? dot + 1 : device;
+}
+
+static void add_device(void *ctx, const struct root *root, const char *path, const char *device)
+{
+	char load[PROTO_PATH_SIZE], clock[PROTO_PATH_SIZE], name[PROTO_NAME_SIZE];
+	const char *text = short_name(device);
+	(void)root;
+	if (is_gpu(device)) {
+		add_devfreq(ctx, path, "gpu/utilization", "gpu/frequency", true);
+		return;
+	}
+	proto_name_clean(text, strlen(text), name);
+	snprintf(clock, sizeof(clock), "clock/%s", name);
+	if (has_metric(ctx, clock)) {
+		proto_name_clean(device, strlen(device), name);
+		snprintf(clock, sizeof(clock), "clock/%s", name);
+	}
+	snprintf(load, sizeof(load), "engine/%s/utilization", name);
+	add_devfreq(ctx, path, load, clock, false);
+}
+
+/* PCs: the first card that has the file. */
+static void add_drm(struct gauges *values)
+{
+	for (int i = 0; i < 4; i++) {
+		char path[DEVICE_FILE_PATH];
+		snprintf(path, sizeof(path), "sys/class/drm/card%d/device/gpu_busy_percent", i);
+		add_first(values, &percent, "gpu/utilization", path);
+		snprintf(path, sizeof(path), "sys/class/drm/card%d/gt_act_freq_mhz", i);
+		add_first(values, &megahertz, "gpu/frequency", path);
+	}
+}
+
+/* Memory controller of Jetsons: debugfs, so only for root. */
+static void add_emc(struct gauges *values)
+{
+	static const struct {
+		const struct gauge_kind *kind;
+		const char *metric, *path;
+	} files[] = {
+		{&emc_clock, "clock/emc", DEBUG "/bpmp/debug/clk/emc/rate"},
+		{&emc_clock, "clock/emc", DEBUG "/clk/override.emc/clk_rate"},
+		{&emc_clock, "clock/emc", DEBUG "/clk/emc/clk_rate"},
+		{&emc_traffic, "emc/utilization", DEBUG "/cactmon/mc_all"},
+		{&emc_traffic, "emc/utilization", DEBUG "/bpmp/debug/actmon/mc_all_avg_activity"},
+		{&emc_traffic, "emc/utilization", "sys/kernel/actmon_avg_activity/mc_all"},
+	};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char text[64];
+		if (root_read(values->root, files[i].path, text, sizeof(text)) > 0) {
+			add_first(values, files[i].kind, files[i].metric, files[i].path);
+		}
+	}
+}
+
+static int find(struct gauges *values, char reason[SOURCE_REASON_SIZE])
+{
+	(void)reason;
+	add_first(values, &permille, "gpu/utilization", "sys/devices/gpu.0/load");
+	add_first(values, &permille, "gpu/utilization", "sys/devices/platform/gpu.0/load");
+	int r = device_each(values->root, DEVFREQ, "", add_device, values);
+	add_drm(values);
+	add_emc(values);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int gpu_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	struct gpu_values *values = mem_zalloc(sizeof(*values));
-	if (!values) {
-		return -ENOMEM;
-	}
-	int r = gpu_devices_probe(values, ctx->root);
-	if (r == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, NOTHING);
-		r = -ENOENT;
-	}
-	if (r < 0) {
-		gpu_close(values);
-		return r;
-	}
-	*state = values;
-	return 0;
+	static const struct gauge_search search = {
+		.max = VALUES_MAX, .find = find, .absent = NOTHING};
+	return gauges_probe(ctx, state, reason, &search);
 }
 
 static int gpu_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	struct gpu_values *values = *state;
-	struct naming naming;
-	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int r = gpu_devices_name(values, &naming);
-	if (r == 0 && values->count == 0) {
+	int r = gauges_open(ctx, state, reason);
+	if (r == 0 && ((const struct gauges *)*state)->count == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, NOTHING);
 		r = -ENOENT;
-	}
-	if (r == 0) {
-		naming_retire_rest(&naming);
 	}
 	return r;
 }
 
-/* On a worker: what a gated GPU's driver does in a read is not known. */
-static int gpu_fetch(const struct collector_context *ctx, void *state)
-{
-	struct gpu_values *values = state;
-	for (size_t i = 0; i < values->count; i++) {
-		struct gpu_value *value = &values->value[i];
-		if (value->activity || value->factor > 0) {
-			value->result =
-				device_file_read_i64(&value->file, ctx->root, &value->number);
-		} else {
-			ssize_t n = device_file_read(
-				&value->file, ctx->root, value->text, sizeof(value->text));
-			value->result = n < 0 ? (int)n : 0;
-			if (n > 0 && strlen(value->text) != (size_t)n) {
-				value->result = -EBADMSG; /* a NUL within */
-			}
-		}
-	}
-	return 0;
-}
-
-static void sample_load(const struct gpu_value *value)
-{
-	double percent;
-	int r = value->result;
-	r = r < 0 ? r : gpu_load_parse(value->text, value->scale, &percent);
-	if (r < 0) {
-		metric_set_null(value->metric, device_file_reason(r));
-	} else {
-		metric_set(value->metric, percent);
-	}
-}
-
-static void sample_clock(const struct gpu_value *value)
-{
-	double hertz = value->result < 0 ? 0 : (double)value->number * value->factor;
-	if (value->result < 0) {
-		metric_set_null(value->metric, device_file_reason(value->result));
-	} else if (hertz < 0 || hertz > HERTZ_MAX) {
-		metric_set_null(value->metric, "out of range");
-	} else {
-		metric_set(value->metric, hertz);
-	}
-}
-
-/* mc_all is the clock, in kHz, that the present traffic would fill. */
-static void sample_activity(const struct gpu_value *value, struct metrics *metrics)
+static void set_emc_share(const struct gauge *gauge, struct metrics *metrics)
 {
 	const struct metric *clock = metrics_find(metrics, "clock/emc");
-	if (value->result < 0) {
-		metric_set_null(value->metric, device_file_reason(value->result));
+	if (gauge->result < 0) {
+		metric_set_null(gauge->metric, device_file_reason(gauge->result));
 	} else if (!clock || !(clock->value > 0)) {
-		metric_set_null(value->metric, "no clock to relate to");
-	} else if (value->number < 0) {
-		metric_set_null(value->metric, "out of range");
+		metric_set_null(gauge->metric, "no clock to relate to");
+	} else if (gauge->number < 0) {
+		metric_set_null(gauge->metric, "out of range");
 	} else {
-		metric_set(value->metric, fmin(100, (double)value->number * 1e5 / clock->value));
+		metric_set(gauge->metric, fmin(100, gauge->number * 1e5 / clock->value));
 	}
 }
 
@@ -126,15 +232,13 @@ static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t
 {
 	(void)now_ns;
 	(void)reason;
-	struct gpu_values *values = state;
+	const struct gauges *values = state;
 	for (size_t i = 0; i < values->count; i++) {
-		const struct gpu_value *value = &values->value[i];
-		if (value->activity) {
-			sample_activity(value, ctx->core->metrics);
-		} else if (value->factor > 0) {
-			sample_clock(value);
+		const struct gauge *gauge = gauges_at(values, i);
+		if (gauge->kind == &emc_traffic) {
+			set_emc_share(gauge, ctx->core->metrics);
 		} else {
-			sample_load(value);
+			(void)gauge_set(gauge);
 		}
 	}
 	return 0;
@@ -144,7 +248,7 @@ const struct collector_ops collector_gpu = {
 	.name = "gpu",
 	.probe = gpu_probe,
 	.open = gpu_open,
-	.fetch = gpu_fetch,
+	.fetch = gauges_fetch,
 	.sample = gpu_sample,
-	.close = gpu_close,
+	.close = gauges_close,
 };

@@ -1,21 +1,22 @@
-/* How the board is set, read-only, for GetStatus: nvpmodel's power mode (var/lib/nvpmodel/status,
+/* modes: reads how the board is set, for GetStatus: nvpmodel's power mode (var/lib/nvpmodel/status,
  * its name from etc/nvpmodel.conf), governors, and whether jetson_clocks pinned the clocks (the
- * lowest and the highest allowed clock are the same everywhere). Has no metrics; a change is told
- * on the timeline: services reset these silently. No own keys. */
-#include "daemon/collect/sched/registry.h"
+ * lowest and the highest allowed clock are the same everywhere). Has no metrics; a change is
+ * an entry of the timeline: services reset these silently. No own keys. */
+#include "daemon/collect/board/modes.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/collect/board/modes_text.h"
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/lib/text.h"
+#include "daemon/collect/sched/registry.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/sysops.h"
 
-enum { DOMAINS_MAX = 64, ENTRIES_MAX = 512, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
+enum { MODE_MAX = 9999, DOMAINS_MAX = 64, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
 
 #define STATUS "var/lib/nvpmodel/status"
 #define CONF "etc/nvpmodel.conf"
@@ -36,10 +37,90 @@ struct modes_state {
 	size_t domains;
 	struct domain domain[DOMAINS_MAX];
 	struct device_file status;
-	bool told;
+	bool sampled;
 	char status_text[TEXT_SIZE]; /* of the last read; "" = cannot be read */
 	char conf[CONF_SIZE];
 };
+
+int modes_parse_status(const char *text)
+{
+	const char *p = text_line(text, "pmode:");
+	uint64_t id;
+	if (!p || !text_u64(&p, &id) || id > MODE_MAX || p[strspn(p, " \t\r\n")] != '\0') {
+		return -EBADMSG;
+	}
+	return (int)id;
+}
+
+/* The value behind KEY= within one line; its length, 0 when there is none. */
+static size_t value_of(const char *line, size_t length, const char *key, const char **ret)
+{
+	const char *at = memmem(line, length, key, strlen(key));
+	if (!at) {
+		return 0;
+	}
+	at += strlen(key);
+	size_t left = length - (size_t)(at - line), n = 0;
+	while (n < left && !strchr(" \t\r>", at[n])) {
+		n++;
+	}
+	*ret = at;
+	return n;
+}
+
+int modes_find_name(const char *conf, int id, char *name, size_t size)
+{
+	const char *line = conf;
+	while (line) {
+		line += strspn(line, "\n");
+		size_t length = strcspn(line, "\n");
+		const char *text, *number;
+		bool model = *line != '#' && memmem(line, length, "POWER_MODEL", 11) != NULL;
+		if (model && value_of(line, length, " ID=", &number) > 0) {
+			uint64_t value;
+			size_t n = value_of(line, length, " NAME=", &text);
+			if (text_u64(&number, &value) && value == (uint64_t)id && n > 0) {
+				snprintf(name, size, "%.*s", n < size ? (int)n : (int)size - 1,
+					text);
+				return 0;
+			}
+		}
+		line = strchr(line, '\n');
+	}
+	return -ENOENT;
+}
+
+void modes_add_word(char *list, size_t size, const char *word)
+{
+	size_t length = strlen(word), used = strlen(list);
+	for (const char *at = list; length > 0 && *at;) {
+		size_t n = strcspn(at, ",");
+		if (n == length && memcmp(at, word, n) == 0) {
+			return;
+		}
+		at += n + (at[n] == ',');
+	}
+	if (length == 0 || used + length + 2 > size) {
+		return;
+	}
+	snprintf(list + used, size - used, "%s%s", used > 0 ? "," : "", word);
+}
+
+double modes_budget_mw(const char *name)
+{
+	for (const char *at = name; *at; at++) {
+		const size_t digits = strspn(at, "0123456789");
+		if (digits == 0) {
+			continue;
+		}
+		const char *end = at + digits;
+		if (digits <= 4 && end[0] == 'W' && (end[1] == '\0' || end[1] == '_')) {
+			return strtod(at, NULL) * 1000;
+		}
+		at = end - 1;
+	}
+	return 0;
+}
 
 static void modes_close(void *state)
 {
@@ -52,12 +133,12 @@ static void modes_close(void *state)
 	free(modes);
 }
 
+/* prefix: of the files' names. */
 static void add_domain(
 	struct modes_state *modes, const struct root *root, const char *folder, const char *prefix)
 {
 	struct domain *domain = &modes->domain[modes->domains];
 	char text[64];
-	bool gpu = prefix[0] == '\0';
 	if (modes->domains == DOMAINS_MAX) {
 		return;
 	}
@@ -65,32 +146,25 @@ static void add_domain(
 	int r = device_file_init(&domain->governor, false, "%s/%sgovernor", folder, prefix);
 	(void)device_file_init(&domain->min, false, "%s/%smin_freq", folder, prefix);
 	(void)device_file_init(&domain->max, false, "%s/%smax_freq", folder, prefix);
-	domain->gpu = gpu;
+	domain->gpu = prefix[0] == '\0';
 	if (r == 0 && device_file_read(&domain->governor, root, text, sizeof(text)) > 0) {
 		modes->domains++;
 	}
 }
 
-static void find_domains(
-	struct modes_state *modes, const struct root *root, struct root_name *names)
+static void add_policy(void *ctx, const struct root *root, const char *path, const char *name)
 {
-	char folder[128];
-	int n = root_list(root, CPUFREQ, names, ENTRIES_MAX);
-	for (int i = 0; i < n; i++) {
-		if (strncmp(names[i].text, "policy", 6) == 0) {
-			snprintf(folder, sizeof(folder), CPUFREQ "/%.63s", names[i].text);
-			add_domain(modes, root, folder, "scaling_");
-		}
-	}
-	n = root_list(root, DEVFREQ, names, ENTRIES_MAX);
-	for (int i = 0; i < n; i++) {
-		/* Tegra's GPUs: 57000000.gpu, 17000000.gv11b, gpu-gpc-0 */
-		const char *name = names[i].text;
-		if (strstr(name, ".gpu") || strstr(name, "gpu-gpc") || strstr(name, ".gv11b") ||
-			strstr(name, ".ga10b") || strstr(name, ".gp10b")) {
-			snprintf(folder, sizeof(folder), DEVFREQ "/%.63s", name);
-			add_domain(modes, root, folder, "");
-		}
+	(void)name;
+	add_domain(ctx, root, path, "scaling_");
+}
+
+/* Tegra's GPUs: 57000000.gpu, 17000000.gv11b, gpu-gpc-0 */
+static void add_gpu(void *ctx, const struct root *root, const char *path, const char *name)
+{
+	static const char *const gpus[] = {
+		"*.gpu*", "*gpu-gpc*", "*.gv11b*", "*.ga10b*", "*.gp10b*", NULL};
+	if (device_matches(gpus, name)) {
+		add_domain(ctx, root, path, "");
 	}
 }
 
@@ -98,29 +172,28 @@ static int modes_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	struct modes_state *modes = mem_zalloc(sizeof(*modes));
-	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
 	char text[256];
-	int r = -ENOMEM;
-	if (!modes || !names) {
-		goto error;
+	if (!modes) {
+		return -ENOMEM;
 	}
 	device_file_init(&modes->status, false, STATUS);
-	find_domains(modes, ctx->root, names);
+	int r = device_each(ctx->root, CPUFREQ, "policy", add_policy, modes);
+	r = r == -ENOMEM ? r : device_each(ctx->root, DEVFREQ, "", add_gpu, modes);
 	bool nvpmodel = device_file_read(&modes->status, ctx->root, text, sizeof(text)) > 0;
 	modes->jetson =
 		nvpmodel || root_read(ctx->root, "etc/nv_tegra_release", text, sizeof(text)) > 0;
-	if (!nvpmodel && modes->domains == 0) {
+	if (r != -ENOMEM && !nvpmodel && modes->domains == 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "no governor in /" CPUFREQ ", no /" STATUS);
 		r = -ENOENT;
-		goto error;
+	} else if (r != -ENOMEM) {
+		r = 0;
 	}
-	free(names);
+	if (r < 0) {
+		modes_close(modes);
+		return r;
+	}
 	*state = modes;
 	return 0;
-error:
-	free(names);
-	modes_close(modes);
-	return r;
 }
 
 static int modes_open(
@@ -157,7 +230,7 @@ static int modes_fetch(const struct collector_context *ctx, void *state)
 	return 0;
 }
 
-static void judge_power_mode(const struct modes_state *state, struct modes *modes)
+static void set_power_mode(const struct modes_state *state, struct modes *modes)
 {
 	int id = modes_parse_status(state->status_text);
 	modes->have_power_mode = id >= 0;
@@ -169,7 +242,7 @@ static void judge_power_mode(const struct modes_state *state, struct modes *mode
 	}
 }
 
-static void judge_domains(const struct modes_state *state, struct modes *modes)
+static void set_domains(const struct modes_state *state, struct modes *modes)
 {
 	size_t pinned = 0, known = 0;
 	modes->governor[0] = modes->gpu_governor[0] = '\0';
@@ -190,7 +263,7 @@ static void judge_domains(const struct modes_state *state, struct modes *modes)
 	}
 }
 
-static void tell(const struct collector_context *ctx, const struct modes *before, uint64_t now_ns)
+static void report_changes(const struct collector_context *ctx, const struct modes *before, uint64_t now_ns)
 {
 	const struct modes *now = ctx->core->modes;
 	struct timeline *timeline = ctx->core->timeline;
@@ -217,12 +290,12 @@ static int modes_sample(const struct collector_context *ctx, void *state, uint64
 	struct modes_state *own = state;
 	struct modes *modes = ctx->core->modes;
 	const struct modes before = *modes;
-	judge_power_mode(own, modes);
-	judge_domains(own, modes);
-	if (own->told) {
-		tell(ctx, &before, now_ns);
+	set_power_mode(own, modes);
+	set_domains(own, modes);
+	if (own->sampled) {
+		report_changes(ctx, &before, now_ns);
 	}
-	own->told = true;
+	own->sampled = true;
 	return 0;
 }
 

@@ -15,7 +15,6 @@
 #include "daemon/collect/board/pi_text.h"
 #include "daemon/collect/board/pi_tool.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/collect/power/power_total.h"
 #include "daemon/util/sysops.h"
 
 enum { RAILS_MAX = 32 };
@@ -146,7 +145,7 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 		struct rail *rail = &pi->rail[i];
 		bool power = rail->has_current;
 		int r = naming_add(naming, power ? "power" : "voltage", rail->name,
-			strlen(rail->name), power ? UNIT_MILLIWATTS : UNIT_VOLTS, &rail->metric);
+			power ? UNIT_MILLIWATTS : UNIT_VOLTS, &rail->metric);
 		if (r < 0) {
 			return r;
 		}
@@ -169,15 +168,20 @@ static bool has_currents(const struct pi_state *pi)
 static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
 {
 	*ret = NULL;
-	return has_currents(pi) ? power_total_add(naming, "sum of the PMIC's rails", true, ret) : 0;
+	int r = has_currents(pi) ? naming_add_shared(
+					   naming, "power/total", UNIT_MILLIWATTS, true, ret)
+				 : 0;
+	if (*ret) {
+		(*ret)->origin = "sum of the PMIC's rails";
+	}
+	return r;
 }
 
 static int add_answers(struct pi_state *pi, struct naming *naming)
 {
 	for (size_t i = 0; i < QUESTIONS; i++) {
 		int r = pi->answers[i] ? naming_add(naming, questions[i].prefix, questions[i].name,
-						 strlen(questions[i].name), questions[i].unit,
-						 &pi->answer[i])
+						 questions[i].unit, &pi->answer[i])
 				       : 0;
 		if (r < 0) {
 			return r;

@@ -1,14 +1,22 @@
-/* Between the collectors and util/root: which descriptors stay open, and what to do when the file
- * behind one has gone. */
+/* device_file: decides which descriptors stay open, and what happens when the file behind one has
+ * gone. Stands between the collectors and util/root. */
 #include "daemon/collect/lib/device_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/core/metrics/metrics.h"
+#include "daemon/util/sysops.h"
+#include "proto/text.h"
+
+enum { ENTRIES_MAX = 2048, ENTRY_PATH = 256 };
 
 int device_file_init(struct device_file *file, bool keep, const char *format, ...)
 {
@@ -105,4 +113,109 @@ void device_file_close(struct device_file *file)
 		close(file->fd);
 	}
 	file->fd = -1;
+}
+
+bool device_text(const struct root *root, char *ret, size_t size, const char *format, ...)
+{
+	char path[ENTRY_PATH];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(path, sizeof(path), format, ap);
+	va_end(ap);
+	if (root_read(root, path, ret, size) <= 0) {
+		ret[0] = '\0';
+	}
+	ret[strcspn(ret, "\r\n")] = '\0';
+	return ret[0] != '\0';
+}
+
+int device_number(const struct root *root, long long *ret, const char *format, ...)
+{
+	char path[ENTRY_PATH];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(path, sizeof(path), format, ap);
+	va_end(ap);
+	int fd = root_open(root, path, O_RDONLY);
+	if (fd < 0) {
+		return fd;
+	}
+	int r = file_read_i64(fd, ret);
+	close(fd);
+	return r;
+}
+
+bool device_exists(const struct root *root, const char *format, ...)
+{
+	char path[ENTRY_PATH];
+	struct stat st;
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(path, sizeof(path), format, ap);
+	va_end(ap);
+	int fd = root_open(root, path, O_RDONLY);
+	if (fd < 0) {
+		return fd != -ENOENT && fd != -ENOTDIR;
+	}
+	bool is_file = fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode);
+	close(fd);
+	return is_file;
+}
+
+int device_each(const struct root *root, const char *folder, const char *prefix,
+	device_visit *visit, void *ctx)
+{
+	int visited = 0;
+	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
+	if (!names) {
+		return -ENOMEM;
+	}
+	int count = root_list(root, folder, names, ENTRIES_MAX);
+	for (int i = 0; i < count; i++) {
+		char path[ENTRY_PATH];
+		int n = snprintf(path, sizeof(path), "%s/%s", folder, names[i].text);
+		if (text_starts_with(names[i].text, prefix) && (size_t)n < sizeof(path)) {
+			visit(ctx, root, path, names[i].text);
+			visited++;
+		}
+	}
+	free(names);
+	return count < 0 ? count : visited;
+}
+
+struct hwmon_search {
+	const char *name;
+	char *ret;
+};
+
+static void match_hwmon(void *ctx, const struct root *root, const char *path, const char *entry)
+{
+	struct hwmon_search *search = ctx;
+	char name[64];
+	(void)entry;
+	if (search->ret[0] == '\0' && device_text(root, name, sizeof(name), "%s/name", path) &&
+		strcmp(name, search->name) == 0) {
+		snprintf(search->ret, DEVICE_FILE_PATH, "%s", path);
+	}
+}
+
+int device_find_hwmon(const struct root *root, const char *name, char ret[DEVICE_FILE_PATH])
+{
+	struct hwmon_search search = {name, ret};
+	ret[0] = '\0';
+	int r = device_each(root, "sys/class/hwmon", "", match_hwmon, &search);
+	if (r >= 0) {
+		r = ret[0] != '\0' ? 0 : -ENOENT;
+	}
+	return r;
+}
+
+bool device_matches(const char *const *globs, const char *text)
+{
+	for (; *globs; globs++) {
+		if (fnmatch(*globs, text, 0) == 0) {
+			return true;
+		}
+	}
+	return false;
 }

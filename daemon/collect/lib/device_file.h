@@ -1,5 +1,5 @@
 /*
- * One file of the device tree that is read again and again: the descriptor is kept and read with
+ * device_file: reads files of the device tree. A file that is read again and again: the descriptor is kept and read with
  * pread, or, for the many files of a big machine (descriptors are limited to 512), opened for each
  * read. A file that went (hot-unplug) is looked for again at the next read; one that stays away, at
  * every eighth.
@@ -42,3 +42,29 @@ const char *device_file_reason(int error);
 
 /* Idempotent; only after device_file_init. */
 void device_file_close(struct device_file *file);
+
+/* For set-up, not for every sample; each opens and closes the file that the format names. */
+
+/* Its first line: false, and "", when that is empty or cannot be read. */
+bool device_text(const struct root *root, char *ret, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Its one integer: 0, or -errno as of device_file_read_i64. */
+int device_number(const struct root *root, long long *ret, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Whether there is such a file, even one that cannot be read now. */
+bool device_exists(const struct root *root, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Calls visit for each entry of the folder whose name starts with prefix, in version order. How
+ * many; -ENOMEM, or the folder's -errno. */
+typedef void device_visit(
+	void *ctx, const struct root *root, const char *path, const char *name);
+int device_each(const struct root *root, const char *folder, const char *prefix,
+	device_visit *visit, void *ctx);
+
+/* The folder of the first hwmon device of this name, whose number changes from boot to boot. 0,
+ * -ENOENT, -ENOMEM, or the -errno of sys/class/hwmon. */
+int device_find_hwmon(const struct root *root, const char *name, char ret[DEVICE_FILE_PATH]);
+
+/* Whether the text matches one of the globs of a NULL-terminated list. */
+bool device_matches(const char *const *globs, const char *text);

@@ -1,30 +1,59 @@
-/* Energy since the start: energy/total in millijoules, the integral of power/total whoever tells it
- * (INA, Pi firmware, tegrastats), from every one of its commits. Time without a reading does not
- * count and is told beside it: energy/gap_time in seconds. Also budget/power, in percent of what
- * the power mode (nvpmodel) allows. No own keys. A machine without
- * power/total has no metric here; one that gets it later (tegrastats) has it from then on. */
-#include "daemon/collect/sched/registry.h"
+/* energy: integrates power/total since the start, whichever source exposes it (INA, Pi firmware,
+ * tegrastats), from every one of its commits: energy/total in millijoules. Time without a reading
+ * does not count and is reported as energy/gap_time in seconds. Also budget/power, in percent of
+ * what the power mode (nvpmodel) allows. No own keys. A machine without power/total has no metric
+ * here; one that gets it later (tegrastats) has it from then on. */
+#include "daemon/collect/power/energy.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/collect/board/modes_text.h"
-#include "daemon/collect/lib/integral.h"
-#include "daemon/core/metrics/metrics.h"
+#include "daemon/collect/board/modes.h"
+#include "daemon/collect/lib/naming.h"
+#include "daemon/collect/sched/registry.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"
 
 #define LONGEST_NS UINT64_C(10000000000) /* or three periods of the source */
 
+enum { TOTAL, GAP, BUDGET, METRICS };
+
+static const struct metric_row table[METRICS] = {
+	[TOTAL] = {"energy/total", UNIT_MILLIJOULES},
+	[GAP] = {"energy/gap_time", UNIT_SECONDS},
+	[BUDGET] = {"budget/power", UNIT_PERCENT},
+};
+
 struct energy_state {
 	struct metrics *metrics;
 	const struct metric *power; /* NULL: not there (any more) */
 	struct integral integral;
-	struct metric *total, *gap, *budget; /* NULL until there was a power/total */
+	struct metric *metric[METRICS]; /* NULL until there was a power/total */
 };
 
-static void take(struct energy_state *energy)
+void integral_add(struct integral *integral, uint64_t t_ns, double milliwatts, uint64_t longest_ns)
+{
+	bool have = isfinite(milliwatts);
+	if (integral->seen && t_ns <= integral->last_ns) {
+		return;
+	}
+	if (integral->seen) {
+		uint64_t step_ns = t_ns - integral->last_ns;
+		if (have && integral->have && step_ns <= longest_ns) {
+			integral->millijoules += (integral->last_milliwatts + milliwatts) / 2 *
+						 ((double)step_ns / 1e9);
+		} else {
+			integral->gap_ns += step_ns;
+		}
+	}
+	integral->seen = true;
+	integral->have = have;
+	integral->last_ns = t_ns;
+	integral->last_milliwatts = have ? milliwatts : 0;
+}
+
+static void integrate(struct energy_state *energy)
 {
 	uint64_t periods_ns = 3 * energy->power->source->interval_ns;
 	if (energy->power->t_ns != 0) {
@@ -38,7 +67,7 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	struct energy_state *energy = ctx;
 	(void)t_ns;
 	if (energy->power && energy->power->source == source) {
-		take(energy);
+		integrate(energy);
 	}
 }
 
@@ -84,20 +113,13 @@ static int find_power(const struct collector_context *ctx, struct energy_state *
 	if (!energy->power) {
 		return 0;
 	}
-	int r = metrics_add(
-		ctx->core->metrics, ctx->source, "energy/total", UNIT_MILLIJOULES, &energy->total);
-	r = r < 0 ? r
-		  : metrics_add(ctx->core->metrics, ctx->source, "energy/gap_time", UNIT_SECONDS,
-			    &energy->gap);
-	r = r < 0 ? r
-		  : metrics_add(ctx->core->metrics, ctx->source, "budget/power", UNIT_PERCENT,
-			    &energy->budget);
+	int r = metric_rows_add(ctx, table, METRICS, energy->metric);
 	if (r < 0) {
-		energy->total = energy->gap = energy->budget = NULL;
+		energy->metric[TOTAL] = NULL;
 		energy->power = NULL;
 		return r;
 	}
-	take(energy);
+	integrate(energy);
 	return 0;
 }
 
@@ -106,11 +128,11 @@ static void set_budget(const struct modes *modes, struct energy_state *energy)
 {
 	const double budget_mw = modes ? modes_budget_mw(modes->power_mode_name) : 0;
 	if (!energy->power || isnan(energy->power->value)) {
-		metric_set_null(energy->budget, "power/total has no reading");
+		metric_set_null(energy->metric[BUDGET], "power/total has no reading");
 	} else if (budget_mw > 0) {
-		metric_set(energy->budget, energy->power->value * 100 / budget_mw);
+		metric_set(energy->metric[BUDGET], energy->power->value * 100 / budget_mw);
 	} else {
-		metric_set_null(energy->budget, modes && modes->have_power_mode
+		metric_set_null(energy->metric[BUDGET], modes && modes->have_power_mode
 							? "the power mode names no budget"
 							: "this machine has no power mode");
 	}
@@ -123,18 +145,18 @@ static int energy_sample(const struct collector_context *ctx, void *state, uint6
 	(void)reason;
 	struct energy_state *energy = state;
 	int r = energy->power ? 0 : find_power(ctx, energy);
-	if (r < 0 || !energy->total) {
+	if (r < 0 || !energy->metric[TOTAL]) {
 		return r;
 	}
 	const struct integral *integral = &energy->integral;
-	energy->total->origin = integral->gap_ns > 0 ? "integral of power/total, gaps left out"
+	energy->metric[TOTAL]->origin = integral->gap_ns > 0 ? "integral of power/total, gaps left out"
 						     : "integral of power/total";
-	metric_set(energy->gap, (double)integral->gap_ns / 1e9);
+	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);
 	if (integral->seen) {
-		metric_set(energy->total, integral->millijoules);
+		metric_set(energy->metric[TOTAL], integral->millijoules);
 	} else {
-		metric_set_null(energy->total, "power/total has no reading yet");
+		metric_set_null(energy->metric[TOTAL], "power/total has no reading yet");
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A sensor source: one file in this folder, one const struct collector_ops, one line in the sorted
- * list of registry.c. The framework (scheduler) gives it a timer, a configuration section, states,
+ * collector: defines a sensor source: one file below daemon/collect, one const struct collector_ops,
+ * one line in the sorted list of daemon/collect/meson.build. The framework (scheduler) gives it a timer, a configuration section, states,
  * and the metrics collector/<name>/…; it measures time and errors, not the collector.
  */
 #pragma once

@@ -1,27 +1,12 @@
-/* All collectors, sorted by name. A new sensor is one line here. */
+/* registry: lists all collectors, sorted by name, and finds one. */
 #include "daemon/collect/sched/registry.h"
 
 #include <string.h>
 
 const struct collector_ops *const collectors[] = {
-	&collector_collector,
-	&collector_cpu,
-	&collector_cpufreq,
-	&collector_energy,
-	&collector_fan,
-	&collector_gpu,
-	&collector_hwmon,
-	&collector_load,
-	&collector_memory,
-	&collector_modes,
-	&collector_pi,
-	&collector_power,
-	&collector_pressure,
-	&collector_process,
-	&collector_self,
-	&collector_tegrastats,
-	&collector_thermal,
-	&collector_throttle,
+#define COLLECTOR(name) &collector_##name,
+#include "daemon/collect/collectors.h"
+#undef COLLECTOR
 	NULL,
 };
 

@@ -1,97 +1,193 @@
-/* Temperatures and cooling from sys/class/thermal: zones (m°C) and cooling devices (state). Own
- * key: exclude = globs of zone types, separated by blanks, that are left out of temperature/max. */
+/* thermal: reads sys/class/thermal. Zones (temp in m°C) are temperature/<type>, headroom/<type>
+ * below the lowest passive trip point, and the hottest of them temperature/max; cooling devices
+ * (cur_state from 0 to max_state, higher is more cooling) are cooling/<type>. "Offline" has many
+ * spellings: an error (EAGAIN of a power-gated Jetson GPU, ENODATA of a wifi card that is down), an
+ * empty file, -256000, no temp at all. Constants and dummies never count in temperature/max. What a
+ * cooling state means for throttling is decided elsewhere. Own key: exclude = globs of zone types,
+ * separated by blanks, that are skipped in temperature/max. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/collect/thermal/cooling.h"
-#include "daemon/collect/thermal/zones.h"
-#include "daemon/util/sysops.h"
+#include "daemon/collect/lib/gauge.h"
+#include "daemon/util/parse.h"
 
-enum { ENTRIES_MAX = 2048 };
+enum { TRIPS_MAX = 32 };
 
-struct thermal_state {
-	struct zones zones;
-	struct cooling cooling;
+#define FOLDER "sys/class/thermal"
+
+/* A zone or a cooling device. */
+struct zone {
+	struct gauge gauge;
+	int number;		 /* of thermal_zoneN; -1 = its name has none */
+	double limit;		 /* max_state of a cooling device; NAN = not known */
+	double trip_celsius;	 /* the lowest passive one of a zone; NAN = none */
+	struct metric *headroom; /* NULL without a passive trip */
+	bool zero_is_absent;	 /* ACPI's SENn read 0 where there is no sensor */
 };
 
-static const char *const thermal_keys[] = {"exclude", NULL};
+struct thermal {
+	struct gauges zones;
+	struct metric *max; /* NULL without zones */
+};
 
-static void thermal_close(void *state)
+static const char *cooling_reason(int error)
 {
-	struct thermal_state *thermal = state;
-	if (thermal) {
-		zones_close(&thermal->zones);
-		cooling_close(&thermal->cooling);
+	return error == -EBADMSG ? "malformed" : errno_reason(error);
+}
+
+static const struct gauge_kind temperature = {.prefix = "temperature",
+	.unit = UNIT_CELSIUS,
+	.divisor = 1000,
+	.min = -199.999,
+	.max = 1000,
+	.below = "offline"};
+/* intel_powerclamp says -1 when idle. */
+static const struct gauge_kind cooling = {
+	.prefix = "cooling", .unit = UNIT_STATE, .min = -1, .max = INT32_MAX, .reason = cooling_reason};
+
+static const char *const keys[] = {"exclude", NULL};
+
+/* Types that are constants: the PMIC of Jetsons (50 or 100 °C), Intel's 20 °C pseudo zone. */
+static const char *const constants[] = {"PMIC-Die*", "PMIC", "INT3400*", NULL};
+
+static bool is_excluded(const char *list, const char *type, const char *name)
+{
+	while (*list) {
+		list += strspn(list, " \t");
+		size_t length = strcspn(list, " \t");
+		char glob[GAUGE_NAME_SIZE];
+		if (length > 0 && length < sizeof(glob)) {
+			memcpy(glob, list, length);
+			glob[length] = '\0';
+			if (fnmatch(glob, type, 0) == 0 || fnmatch(glob, name, 0) == 0) {
+				return true;
+			}
+		}
+		list += length;
 	}
-	free(thermal);
+	return false;
+}
+
+/* The lowest passive trip; NAN without one. -274000 and 0 mean: not set. */
+static double passive_trip(const struct root *root, const char *folder)
+{
+	double lowest = NAN;
+	char type[64];
+	for (int i = 0; i < TRIPS_MAX; i++) {
+		long long value;
+		if (!device_text(root, type, sizeof(type), "%s/trip_point_%d_type", folder, i)) {
+			break;
+		}
+		if (strcmp(type, "passive") == 0 &&
+			device_number(root, &value, "%s/trip_point_%d_temp", folder, i) == 0 &&
+			value > 0 && value < 1000000) {
+			lowest = fmin(lowest, (double)value / 1000);
+		}
+	}
+	return lowest;
+}
+
+/* A zone that does not report its type still has a number. */
+static struct zone *add(struct gauges *gauges, const struct gauge_kind *kind, const char *path,
+	const char *name, const char *file)
+{
+	char type[GAUGE_NAME_SIZE];
+	bool typed = device_text(gauges->root, type, sizeof(type), "%s/type", path);
+	return gauges_add(gauges, kind, typed ? type : name, "%s/%s", path, file);
+}
+
+static void add_zone(void *ctx, const struct root *root, const char *path, const char *name)
+{
+	struct zone *zone = add(ctx, &temperature, path, name, "temp");
+	int64_t number;
+	if (!zone) {
+		return;
+	}
+	const char *type = zone->gauge.name;
+	bool numbered = parse_i64(name + strlen("thermal_zone"), &number) == 0 && number >= 0 &&
+			number < INT32_MAX;
+	zone->number = numbered ? (int)number : -1;
+	zone->zero_is_absent = fnmatch("SEN[0-9]*", type, 0) == 0;
+	zone->trip_celsius = device_matches(constants, type) ? NAN : passive_trip(root, path);
+}
+
+static void add_cooling(void *ctx, const struct root *root, const char *path, const char *name)
+{
+	struct zone *device = add(ctx, &cooling, path, name, "cur_state");
+	long long limit;
+	if (device) {
+		int r = device_number(root, &limit, "%s/max_state", path);
+		device->limit = r == 0 && limit >= 0 ? (double)limit : NAN;
+	}
+}
+
+static int find(struct gauges *gauges, char reason[SOURCE_REASON_SIZE])
+{
+	int r = device_each(gauges->root, FOLDER, "thermal_zone", add_zone, gauges);
+	if (r >= 0) {
+		r = device_each(gauges->root, FOLDER, "cooling_device", add_cooling, gauges);
+	}
+	if (r < 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "/" FOLDER ": %s", errno_reason(r));
+	}
+	return r;
 }
 
 static int thermal_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	struct thermal_state *thermal = mem_zalloc(sizeof(*thermal));
-	struct root_name *names = mem_calloc(ENTRIES_MAX, sizeof(*names));
-	int found = 0;
-	int r = -ENOMEM;
-	if (!thermal || !names) {
-		goto error;
+	static const struct gauge_search search = {.state_size = sizeof(struct thermal),
+		.element_size = sizeof(struct zone),
+		.find = find,
+		.absent = "no thermal zone and no cooling device in /sys/class/thermal"};
+	return gauges_probe(ctx, state, reason, &search);
+}
+
+static int name_zone(struct zone *zone, struct naming *naming, const char *exclude)
+{
+	struct gauge *gauge = &zone->gauge;
+	char path[PROTO_PATH_SIZE];
+	if (gauge->kind == &cooling) {
+		gauge->metric->limit = zone->limit;
+		return 0;
 	}
-	r = root_list(ctx->root, "sys/class/thermal", names, ENTRIES_MAX);
-	if (r < 0 && r != -ENOENT) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/sys/class/thermal: %s", errno_reason(r));
-		goto error;
+	const char *name = gauge->metric->name + strlen("temperature/");
+	gauge->metric->zone = zone->number;
+	gauge->counts = !device_matches(constants, gauge->name) &&
+			!is_excluded(exclude, gauge->name, name);
+	if (isnan(zone->trip_celsius)) {
+		return 0;
 	}
-	size_t count = r < 0 ? 0 : (size_t)r;
-	r = zones_probe(&thermal->zones, ctx->root, names, count);
-	if (r < 0) {
-		goto error;
-	}
-	found += r;
-	r = cooling_probe(&thermal->cooling, ctx->root, names, count);
-	if (r < 0) {
-		goto error;
-	}
-	found += r;
-	if (found == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE,
-			"no thermal zone and no cooling device in /sys/class/thermal");
-		r = -ENOENT;
-		goto error;
-	}
-	free(names);
-	*state = thermal;
-	return 0;
-error:
-	free(names);
-	thermal_close(thermal);
-	return r;
+	snprintf(path, sizeof(path), "headroom/%s", name);
+	return naming_add_shared(naming, path, UNIT_CELSIUS, false, &zone->headroom);
 }
 
 static int thermal_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	(void)reason;
-	struct thermal_state *thermal = *state;
+	struct thermal *thermal = *state;
+	struct gauges *zones = &thermal->zones;
 	struct naming naming;
+	int r = 0;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int r = zones_name(&thermal->zones, &naming, source_option(ctx->options, "exclude"));
-	r = r < 0 ? r : cooling_name(&thermal->cooling, &naming);
+	/* First, so that a zone whose type is "max" becomes max.2. Zones come before devices. */
+	if (((struct gauge *)gauges_at(zones, 0))->kind == &temperature) {
+		r = naming_add_exact(&naming, "temperature/max", UNIT_CELSIUS, &thermal->max);
+	}
+	r = r < 0 ? r : gauges_name(zones, &naming);
+	for (size_t i = 0; i < zones->count && r == 0; i++) {
+		r = name_zone(gauges_at(zones, i), &naming,
+			source_option(ctx->options, keys[0]));
+	}
 	if (r == 0) {
 		naming_retire_rest(&naming);
 	}
 	return r;
-}
-
-static int thermal_fetch(const struct collector_context *ctx, void *state)
-{
-	struct thermal_state *thermal = state;
-	zones_fetch(&thermal->zones, ctx->root);
-	cooling_fetch(&thermal->cooling, ctx->root);
-	return 0;
 }
 
 static int thermal_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
@@ -100,18 +196,41 @@ static int thermal_sample(const struct collector_context *ctx, void *state, uint
 	(void)ctx;
 	(void)now_ns;
 	(void)reason;
-	struct thermal_state *thermal = state;
-	zones_sample(&thermal->zones);
-	cooling_sample(&thermal->cooling);
+	const struct thermal *thermal = state;
+	double max = NAN;
+	int hottest = -1;
+	for (size_t i = 0; i < thermal->zones.count; i++) {
+		const struct zone *zone = gauges_at(&thermal->zones, i);
+		const struct metric *metric = zone->gauge.metric;
+		bool known = gauge_set(&zone->gauge);
+		bool dummy = zone->zero_is_absent && known && metric->value == 0;
+		if (zone->headroom && (!known || dummy)) {
+			metric_set_null(zone->headroom, known ? "offline" : metric->reason);
+		} else if (zone->headroom) {
+			metric_set(zone->headroom, zone->trip_celsius - metric->value);
+		}
+		if (known && zone->gauge.counts && !dummy && !(metric->value <= max)) {
+			max = metric->value;
+			hottest = zone->number;
+		}
+	}
+	if (thermal->max) {
+		thermal->max->zone = hottest;
+	}
+	if (thermal->max && isnan(max)) {
+		metric_set_null(thermal->max, "no real zone can be read");
+	} else if (thermal->max) {
+		metric_set(thermal->max, max);
+	}
 	return 0;
 }
 
 const struct collector_ops collector_thermal = {
 	.name = "thermal",
-	.config_keys = thermal_keys,
+	.config_keys = keys,
 	.probe = thermal_probe,
 	.open = thermal_open,
-	.fetch = thermal_fetch,
+	.fetch = gauges_fetch,
 	.sample = thermal_sample,
-	.close = thermal_close,
+	.close = gauges_close,
 };

@@ -1,7 +1,7 @@
 /* GPU, NPU, memory controller and fans of boards, and every spelling of their files. */
 #include <errno.h>
 
-#include "daemon/collect/board/gpu_load.h"
+#include "daemon/collect/board/gpu.h"
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"

@@ -1,7 +1,7 @@
 /* Power mode, governors and pinned clocks, from the files of Jetsons and others. */
 #include <errno.h>
 
-#include "daemon/collect/board/modes_text.h"
+#include "daemon/collect/board/modes.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
 #include "tests/unit/collect/fixture_tree.h"

@@ -1,7 +1,7 @@
 /* Rails of every kind of board, the total that counts nothing twice, and energy. */
 #include <errno.h>
 
-#include "daemon/collect/lib/integral.h"
+#include "daemon/collect/power/energy.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"

@@ -1,4 +1,5 @@
-/* Texts in which drivers tell how busy a GPU or NPU is. */
+/* gpu: reads the texts in which drivers report how busy a GPU or NPU is. Shown for its test; the
+ * rest of gpu.c is a collector. */
 #pragma once
 
 enum gpu_scale {

@@ -1,26 +1,42 @@
-/* Part of the throttle collector: firmware mailbox or command (the whole word since boot), then
- * sysfs …:firmware/get_throttled, then hwmon rpi_volt. The word in sysfs is what anybody asked
+/* pi: sees throttling in the Raspberry Pi's throttle word, from the best place that can be read:
+ * firmware mailbox or command (the complete word since boot), then sysfs …:firmware/get_throttled, then hwmon rpi_volt. The word in sysfs is what anybody asked
  * last, and the kernel's hwmon driver asks every 2 s clearing the sticky bits: there a sticky bit
  * that is set proves something, one that is not set proves nothing. Where none of them can be read,
  * vcgencmd is run, if it is configured. */
-#include "daemon/collect/throttle/throttle_pi.h"
-
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/collect/board/pi_firmware.h"
 #include "daemon/collect/board/pi_text.h"
-#include "daemon/collect/throttle/throttle_hwmon.h"
+#include "daemon/collect/board/pi_tool.h"
+#include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/throttle/detector.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/sysops.h"
+#include "proto/text.h"
 
-enum { PLATFORM_MAX = 512 };
+#define TOOL "vcgencmd"
 
-#define PLATFORM "sys/devices/platform"
+struct pi {
+	struct pi_firmware firmware;
+	bool has_firmware, has_word, has_alarm;
+	bool resting; /* the firmware failed and is not asked until retry_ns */
+	bool failed;  /* just now: sample sets retry_ns */
+	uint64_t retry_ns;
+	int firmware_result, word_result, alarm_result; /* of the last reads; -ENODEV = none */
+	struct pi_tool tool;
+	bool asked_tool; /* by the last fetch, for nothing else answered */
+	int tool_result;
+	uint32_t value;
+	const char *firmware_source;
+	long long alarm_value;
+	struct device_file word, alarm;
+	uint64_t alarm_ns; /* when it was last on; 0 = never */
+	uint32_t seen;	   /* bits 0-3: was seen, now or as sticky */
+};
 
 static void open_firmware(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+	struct pi *pi, const struct root *root, struct throttle_status *status)
 {
 	uint32_t word;
 	const char *source = "used";
@@ -39,60 +55,43 @@ static void open_firmware(
 	}
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), tail = strlen(end);
-	return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* soc/soc:firmware or soc@107c000000/soc@107c000000:firmware. */
-static bool find_word(const struct root *root, const char *soc, struct root_name *inside,
-	struct device_file *file)
+static void find_word(void *ctx, const struct root *root, const char *path, const char *name)
 {
-	char path[DEVICE_FILE_PATH], text[64];
-	snprintf(path, sizeof(path), PLATFORM "/%s", soc);
-	int count = root_list(root, path, inside, PLATFORM_MAX);
-	for (int i = 0; i < count; i++) {
-		if (!ends_with(inside[i].text, ":firmware") ||
-			device_file_init(file, true, PLATFORM "/%s/%s/get_throttled", soc,
-				inside[i].text) < 0) {
-			continue;
-		}
-		if (device_file_read(file, root, text, sizeof(text)) >= 0) {
-			return true;
-		}
-		device_file_close(file);
+	struct pi *pi = ctx;
+	char text[64];
+	if (pi->has_word || !text_ends_with(name, ":firmware") ||
+		device_file_init(&pi->word, true, "%s/get_throttled", path) < 0) {
+		return;
 	}
-	return false;
+	pi->has_word = device_file_read(&pi->word, root, text, sizeof(text)) >= 0;
+	if (!pi->has_word) {
+		device_file_close(&pi->word);
+	}
 }
 
-static int open_word(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+static void find_soc(void *ctx, const struct root *root, const char *path, const char *name)
 {
-	struct root_name *names = mem_calloc((size_t)2 * PLATFORM_MAX, sizeof(*names));
-	if (!names) {
-		return -ENOMEM;
-	}
-	int count = root_list(root, PLATFORM, names, PLATFORM_MAX);
-	for (int i = 0; i < count && !pi->has_word; i++) {
-		pi->has_word = strncmp(names[i].text, "soc", 3) == 0 &&
-			       find_word(root, names[i].text, names + PLATFORM_MAX, &pi->word);
-	}
-	free(names);
+	(void)name;
+	(void)device_each(root, path, "", find_word, ctx);
+}
+
+static int open_word(struct pi *pi, const struct root *root, struct throttle_status *status)
+{
+	int r = device_each(root, "sys/devices/platform", "soc", find_soc, pi);
 	throttle_add_tried(status, "sysfs get_throttled", "%s",
 		!pi->has_word	   ? "absent"
 		: pi->has_firmware ? "found, not needed"
 				   : "used");
-	return 0;
+	return r == -ENOMEM ? r : 0;
 }
 
-static int open_alarm(
-	struct throttle_pi *pi, const struct root *root, struct throttle_status *status)
+static int open_alarm(struct pi *pi, const struct root *root, struct throttle_status *status)
 {
 	char folder[DEVICE_FILE_PATH];
-	int r = throttle_hwmon_find(root, "rpi_volt", folder);
+	int r = device_find_hwmon(root, "rpi_volt", folder);
 	pi->has_alarm =
-		r == 0 && device_file_init(&pi->alarm, true, "%.100s/in0_lcrit_alarm", folder) == 0;
+		r == 0 && device_file_init(&pi->alarm, true, "%s/in0_lcrit_alarm", folder) == 0;
 	throttle_add_tried(status, "hwmon rpi_volt", "%s",
 		!pi->has_alarm			   ? "absent"
 		: pi->has_firmware || pi->has_word ? "found, not needed"
@@ -100,10 +99,8 @@ static int open_alarm(
 	return r == -ENOMEM ? r : 0;
 }
 
-#define TOOL "vcgencmd"
-
 /* Whether it can be run. What is missing now may come: it is tried again. */
-static bool open_tool(struct throttle_pi *pi, struct throttle_status *status)
+static bool open_tool(struct pi *pi, struct throttle_status *status)
 {
 	int r = pi_tool_check(&pi->tool);
 	bool needed = !pi->has_firmware && !pi->has_word && !pi->has_alarm;
@@ -114,28 +111,34 @@ static bool open_tool(struct throttle_pi *pi, struct throttle_status *status)
 	return r == 0;
 }
 
-int throttle_pi_probe(struct throttle_pi *pi, const struct root *root, const char *vcgencmd,
-	struct throttle_status *status)
+static int probe(void *state, struct throttle_search *search)
 {
+	struct pi *pi = state;
 	pi->word.fd = pi->alarm.fd = -1;
-	pi_tool_init(&pi->tool, vcgencmd, "get_throttled");
-	open_firmware(pi, root, status);
-	int r = open_word(pi, root, status);
-	r = r < 0 ? r : open_alarm(pi, root, status);
+	pi_tool_init(&pi->tool, search->vcgencmd, "get_throttled");
+	open_firmware(pi, search->root, search->status);
+	int r = open_word(pi, search->root, search->status);
+	r = r < 0 ? r : open_alarm(pi, search->root, search->status);
 	if (r < 0) {
 		return r;
 	}
-	return pi->has_firmware + pi->has_word + pi->has_alarm + open_tool(pi, status);
+	int found = pi->has_firmware + pi->has_word + pi->has_alarm +
+		    open_tool(pi, search->status);
+	/* The alarm says nothing about the clock, nor does a program that is only run where there
+	 * is no alarm. */
+	search->clockless = pi->has_alarm && !pi->has_firmware && !pi->has_word ? found : 0;
+	return found;
 }
 
-void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root)
+static void fetch(void *state, const struct root *root)
 {
+	struct pi *pi = state;
 	char text[64];
 	pi->firmware_result = pi->word_result = pi->alarm_result = -ENODEV;
 	if (pi->has_firmware && !pi->resting) {
 		pi->firmware_result =
 			pi_firmware_throttled(&pi->firmware, &pi->value, &pi->firmware_source);
-		/* Told here: of an answer that comes too late, sample never hears. */
+		/* Noted here: an answer that comes too late never reaches sample. */
 		pi->resting = pi->failed = pi->firmware_result < 0;
 	}
 	if (pi->firmware_result < 0 && pi->has_word) {
@@ -155,7 +158,15 @@ void throttle_pi_fetch(struct throttle_pi *pi, const struct root *root)
 	}
 }
 
-static int sample_firmware(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+static void use_word(struct pi *pi, struct throttle_status *status, enum throttle_sticky sticky,
+	const char *source)
+{
+	throttle_take_word(status, pi->value, sticky);
+	throttle_add_source(status, source);
+	pi->seen |= pi->value | pi->value >> 16;
+}
+
+static int sample_firmware(struct pi *pi, struct throttle_status *status, uint64_t now_ns)
 {
 	int r = pi->firmware_result;
 	if (pi->failed) {
@@ -168,26 +179,22 @@ static int sample_firmware(struct throttle_pi *pi, struct throttle_status *statu
 		status->raw_reason = r == -ENODEV ? status->raw_reason : errno_reason(r);
 		return r;
 	}
-	throttle_take_word(status, pi->value, THROTTLE_SINCE_BOOT);
-	throttle_add_source(status, pi->firmware_source);
-	pi->seen |= pi->value | pi->value >> 16;
+	use_word(pi, status, THROTTLE_SINCE_BOOT, pi->firmware_source);
 	return 0;
 }
 
-static int sample_word(struct throttle_pi *pi, struct throttle_status *status)
+static int sample_word(struct pi *pi, struct throttle_status *status)
 {
 	int r = pi->word_result;
 	if (r < 0) {
 		status->raw_reason = pi->has_word ? errno_reason(r) : status->raw_reason;
 		return r;
 	}
-	throttle_take_word(status, pi->value, THROTTLE_SINCE_POLL);
-	throttle_add_source(status, "sysfs get_throttled");
-	pi->seen |= pi->value | pi->value >> 16;
+	use_word(pi, status, THROTTLE_SINCE_POLL, "sysfs get_throttled");
 	return 0;
 }
 
-static int sample_alarm(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+static int sample_alarm(struct pi *pi, struct throttle_status *status, uint64_t now_ns)
 {
 	long long value = pi->alarm_value;
 	int r = pi->alarm_result;
@@ -213,7 +220,7 @@ static int sample_alarm(struct throttle_pi *pi, struct throttle_status *status, 
 	return 0;
 }
 
-static void sample_tool(struct throttle_pi *pi, struct throttle_status *status)
+static void sample_tool(struct pi *pi, struct throttle_status *status)
 {
 	int r = pi->tool_result;
 	const char *result = r < 0 ? pi_tool_reason(r) : "used";
@@ -227,13 +234,12 @@ static void sample_tool(struct throttle_pi *pi, struct throttle_status *status)
 		status->raw_reason = result;
 		return;
 	}
-	throttle_take_word(status, pi->value, THROTTLE_SINCE_BOOT);
-	throttle_add_source(status, TOOL);
-	pi->seen |= pi->value | pi->value >> 16;
+	use_word(pi, status, THROTTLE_SINCE_BOOT, TOOL);
 }
 
-void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, uint64_t now_ns)
+static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 {
+	struct pi *pi = state;
 	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, status) < 0 &&
 		sample_alarm(pi, status, now_ns) < 0 && pi->asked_tool) {
 		sample_tool(pi, status);
@@ -246,10 +252,19 @@ void throttle_pi_sample(struct throttle_pi *pi, struct throttle_status *status, 
 	}
 }
 
-void throttle_pi_close(struct throttle_pi *pi)
+static void finish(void *state)
 {
+	struct pi *pi = state;
 	pi_firmware_close(&pi->firmware);
 	device_file_close(&pi->word);
 	device_file_close(&pi->alarm);
 	pi_tool_close(&pi->tool);
 }
+
+const struct throttle_detector throttle_pi = {
+	.size = sizeof(struct pi),
+	.probe = probe,
+	.fetch = fetch,
+	.sample = sample,
+	.close = finish,
+};

@@ -1,4 +1,5 @@
-/* Energy from power: trapezoids over the real times of the samples. Pure; time is an argument. */
+/* energy: integrates power: trapezoids over the real times of the samples. Pure; time is an
+ * argument. Shown for its test; the rest of energy.c is a collector. */
 #pragma once
 
 #include <stdbool.h>
