@@ -1,5 +1,5 @@
-/* The letters and digits below the grammar of tegrastats: no locale, no NUL needed, no allocation,
- * and never a byte past the end. */
+/* scan: reads the letters and digits below the grammar of tegrastats: no locale, no NUL needed, no
+ * allocation, and never a byte past the end. */
 #include "proto/tegrastats/scan.h"
 
 #include <string.h>
@@ -85,6 +85,38 @@ bool scan_uint(struct scan *scan, int64_t *ret)
 	}
 	scan->at = at;
 	*ret = value;
+	return true;
+}
+
+bool scan_match(struct scan *scan, const char *format, int64_t *first, int64_t *second)
+{
+	struct scan rest = *scan;
+	int64_t value[2] = {0, 0};
+	size_t values = 0;
+	scan_skip_blanks(&rest);
+	for (; *format; format++) {
+		const char *at = rest.at;
+		if (*format == ' ') {
+			scan_skip_blanks(&rest);
+			if (rest.at == at) {
+				return false;
+			}
+		} else if (*format == '#') {
+			if (!scan_uint(&rest, &value[values++])) {
+				return false;
+			}
+		} else if (at == rest.end || *rest.at++ != *format) {
+			return false;
+		}
+	}
+	if (rest.at < rest.end && !is_blank(*rest.at)) {
+		return false;
+	}
+	*scan = rest;
+	*first = value[0];
+	if (second) {
+		*second = value[1];
+	}
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /*
- * A view of a piece of text and what can be taken off its front. Each function moves the front only
- * when it succeeds. Blanks are space, tab, CR, LF, VT and FF; any other byte may be in a word.
+ * scan: takes words and numbers off the front of a piece of text. Each function moves the front
+ * only when it succeeds. Blanks are space, tab, CR, LF, VT and FF; any other byte may be in a word.
  */
 #pragma once
 
@@ -25,6 +25,10 @@ bool scan_literal(struct scan *scan, const char *text);
 /* Whole numbers of up to 15 digits, which a double holds exactly; more digits are no number. */
 bool scan_uint(struct scan *scan, int64_t *ret);
 bool scan_int(struct scan *scan, int64_t *ret); /* with an optional sign */
+
+/* Words that the format describes: # is a whole number (at most two, into first and second, which
+ * may be NULL), a blank is any number of them, all else stands for itself. */
+bool scan_match(struct scan *scan, const char *format, int64_t *first, int64_t *second);
 
 /* [-+]digits[.digits]: no exponent, no hex, no locale. */
 bool scan_decimal(struct scan *scan, double *ret);

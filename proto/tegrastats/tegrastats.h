@@ -1,6 +1,7 @@
 /*
- * One line of NVIDIA's tegrastats, any release from TK1 to Thor. The parser keeps the rest of the
- * line when a word is unknown, never invents a value, and needs no table of releases.
+ * tegrastats: parses one line of NVIDIA's tegrastats (line.c), any release from TK1 to Thor. The
+ * parser keeps the rest of the line when a word is unknown, never invents a value, and needs no
+ * table of releases.
  */
 #pragma once
 
@@ -36,7 +37,7 @@ struct tegrastats_engine {
 struct tegrastats_temp {
 	char name[TEGRASTATS_NAME];
 	double celsius;	     /* NAN: offline (<= -200) */
-	double peak_celsius; /* NAN: not told */
+	double peak_celsius; /* NAN: absent */
 	double told_celsius; /* as printed, also -256: for showing, never a measurement */
 };
 
@@ -71,12 +72,12 @@ struct tegrastats {
 };
 
 /* Parses one line (no newline needed, any bytes survived). 0; -EBADMSG when nothing of tegrastats
- * is in it (a shell's error message, an empty line): *ret is then all "not told" with the words in
- * `unknown`. What a logger prepends is not counted; a percentage over 100 is not told; a second
- * line glued to the first is left out. */
+ * is in it (a shell's error message, an empty line): *ret is then all absent with the words in
+ * `unknown`. What a logger prepends is not counted; a percentage over 100 is absent; a second
+ * line glued to the first is skipped. */
 int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret);
 
-/* Mean load of the cores that are on; NAN when none tells. */
+/* Mean load of the cores that are on; NAN when none has one. */
 double tegrastats_cpu_average_percent(const struct tegrastats *stats);
 
 /* Total power and where it is from: POM_5V_IN, VDD_IN or VIN if there, else "sum" over the rails

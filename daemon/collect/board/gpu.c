@@ -15,7 +15,7 @@
 #include "daemon/collect/lib/text.h"
 #include "daemon/collect/sched/registry.h"
 
-enum { VALUES_MAX = 64 };
+enum { GPU_VALUES_MAX = 64 };
 
 #define DEVFREQ "sys/class/devfreq"
 #define DEBUG "sys/kernel/debug"
@@ -70,8 +70,7 @@ static bool is_clock_known(const struct naming *naming)
 
 static const struct gauge_kind permille = {
 	.unit = UNIT_PERCENT, .max = 100, .parse = parse_permille};
-static const struct gauge_kind percent = {
-	.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
+static const struct gauge_kind percent = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
 static const struct gauge_kind hertz = {.unit = UNIT_HERTZ, .max = HERTZ_MAX};
 static const struct gauge_kind megahertz = {.unit = UNIT_HERTZ, .scale = 1e6, .max = HERTZ_MAX};
 static const struct gauge_kind emc_clock = {
@@ -106,8 +105,8 @@ static void add_first(
 	}
 }
 
-static void add_devfreq(
-	struct gauges *values, const char *path, const char *load, const char *clock, bool is_gpu_load)
+static void add_devfreq(struct gauges *values, const char *path, const char *load,
+	const char *clock, bool is_gpu_load)
 {
 	char file[2 * DEVICE_FILE_PATH];
 	/* A GPU's own file first, an engine's that of devfreq. */
@@ -198,7 +197,7 @@ static int gpu_probe(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	static const struct gauge_search search = {
-		.max = VALUES_MAX, .find = find, .absent = NOTHING};
+		.max = GPU_VALUES_MAX, .find = find, .absent = NOTHING};
 	return gauges_probe(ctx, state, reason, &search);
 }
 

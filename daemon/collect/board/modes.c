@@ -263,7 +263,8 @@ static void set_domains(const struct modes_state *state, struct modes *modes)
 	}
 }
 
-static void report_changes(const struct collector_context *ctx, const struct modes *before, uint64_t now_ns)
+static void report_changes(
+	const struct collector_context *ctx, const struct modes *before, uint64_t now_ns)
 {
 	const struct modes *now = ctx->core->modes;
 	struct timeline *timeline = ctx->core->timeline;

@@ -168,9 +168,9 @@ static bool has_currents(const struct pi_state *pi)
 static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
 {
 	*ret = NULL;
-	int r = has_currents(pi) ? naming_add_shared(
-					   naming, "power/total", UNIT_MILLIWATTS, true, ret)
-				 : 0;
+	int r = has_currents(pi)
+			? naming_add_shared(naming, "power/total", UNIT_MILLIWATTS, true, ret)
+			: 0;
 	if (*ret) {
 		(*ret)->origin = "sum of the PMIC's rails";
 	}

@@ -1,8 +1,8 @@
 /*
- * device_file: reads files of the device tree. A file that is read again and again: the descriptor is kept and read with
- * pread, or, for the many files of a big machine (descriptors are limited to 512), opened for each
- * read. A file that went (hot-unplug) is looked for again at the next read; one that stays away, at
- * every eighth.
+ * device_file: reads files of the device tree. A file that is read again and again: the descriptor
+ * is kept and read with pread, or, for the many files of a big machine (descriptors are limited to
+ * 512), opened for each read. A file that went (hot-unplug) is looked for again at the next read;
+ * one that stays away, at every eighth.
  */
 #pragma once
 
@@ -57,8 +57,7 @@ bool device_exists(const struct root *root, const char *format, ...)
 
 /* Calls visit for each entry of the folder whose name starts with prefix, in version order. How
  * many; -ENOMEM, or the folder's -errno. */
-typedef void device_visit(
-	void *ctx, const struct root *root, const char *path, const char *name);
+typedef void device_visit(void *ctx, const struct root *root, const char *path, const char *name);
 int device_each(const struct root *root, const char *folder, const char *prefix,
 	device_visit *visit, void *ctx);
 

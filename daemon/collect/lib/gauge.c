@@ -99,10 +99,10 @@ int gauges_name(struct gauges *gauges, struct naming *naming)
 		if (kind->is_wanted && !kind->is_wanted(naming)) {
 			continue; /* the file was never opened */
 		}
-		int r = kind->prefix ? naming_add(naming, kind->prefix, gauge->name, kind->unit,
-					       &gauge->metric)
-				     : naming_add_exact(naming, gauge->name, kind->unit,
-					       &gauge->metric);
+		int r = kind->prefix
+				? naming_add(naming, kind->prefix, gauge->name, kind->unit,
+					  &gauge->metric)
+				: naming_add_exact(naming, gauge->name, kind->unit, &gauge->metric);
 		if (r == -ENOSPC || r == -EEXIST) {
 			continue;
 		}
@@ -172,8 +172,8 @@ bool gauge_set(const struct gauge *gauge)
 	return !reason;
 }
 
-int gauges_probe(const struct collector_context *ctx, void **state,
-	char reason[SOURCE_REASON_SIZE], const struct gauge_search *search)
+int gauges_probe(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE],
+	const struct gauge_search *search)
 {
 	size_t state_size = search->state_size > 0 ? search->state_size : sizeof(struct gauges);
 	size_t size = search->element_size > 0 ? search->element_size : sizeof(struct gauge);

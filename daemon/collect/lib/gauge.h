@@ -89,12 +89,11 @@ struct gauge_search {
 	const char *absent; /* the reason of -ENOENT, when nothing was found */
 };
 
-int gauges_probe(const struct collector_context *ctx, void **state,
-	char reason[SOURCE_REASON_SIZE], const struct gauge_search *search);
+int gauges_probe(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE],
+	const struct gauge_search *search);
 
 /* open, fetch, sample and close of a collector's ops. */
-int gauges_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
+int gauges_open(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
 int gauges_fetch(const struct collector_context *ctx, void *state);
 int gauges_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE]);

@@ -12,8 +12,7 @@ int metric_rows_add(const struct collector_context *ctx, const struct metric_row
 {
 	int r = 0;
 	for (size_t i = 0; i < count && r == 0; i++) {
-		r = metrics_add(
-			ctx->core->metrics, ctx->source, row[i].name, row[i].unit, &ret[i]);
+		r = metrics_add(ctx->core->metrics, ctx->source, row[i].name, row[i].unit, &ret[i]);
 	}
 	return r;
 }
@@ -68,8 +67,8 @@ int naming_add_exact(struct naming *naming, const char *path, enum unit unit, st
 	return 0;
 }
 
-int naming_add_shared(struct naming *naming, const char *path, enum unit unit, bool yields,
-	struct metric **ret)
+int naming_add_shared(
+	struct naming *naming, const char *path, enum unit unit, bool yields, struct metric **ret)
 {
 	*ret = NULL;
 	int r = naming_add_exact(naming, path, unit, ret);

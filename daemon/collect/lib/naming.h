@@ -1,7 +1,7 @@
 /*
- * naming: makes names of metrics whose last part comes from the device (zone types, cooling devices): cleaned,
- * numbered .2, .3 when the device repeats them, and the same names again when a collector is opened
- * a second time. Lives on the stack of one open.
+ * naming: makes names of metrics whose last part comes from the device (zone types, cooling
+ * devices): cleaned, numbered .2, .3 when the device repeats them, and the same names again when a
+ * collector is opened a second time. Lives on the stack of one open.
  */
 #pragma once
 
@@ -39,11 +39,11 @@ int naming_add_exact(struct naming *naming, const char *path, enum unit unit, st
 
 /* The same for a name that several sources know: 0 and *ret = NULL where another source exposes it
  * or there is no capacity; or -EINVAL, -ENOMEM. yields: a better source may come and own it, which
- * retires the metric: ask again before each use. So power/total has one source at a time and nothing
- * counts twice: power (what measures the supply or the board's rails) before pi (what the PMIC
- * feeds) before tegrastats, whichever opens first. */
-int naming_add_shared(struct naming *naming, const char *path, enum unit unit, bool yields,
-	struct metric **ret);
+ * retires the metric: ask again before each use. So power/total has one source at a time and
+ * nothing counts twice: power (what measures the supply or the board's rails) before pi (what the
+ * PMIC feeds) before tegrastats, whichever opens first. */
+int naming_add_shared(
+	struct naming *naming, const char *path, enum unit unit, bool yields, struct metric **ret);
 
 /* Retires the source's metrics that this open did not claim: devices that have gone. */
 void naming_retire_rest(struct naming *naming);

@@ -133,8 +133,8 @@ static void set_budget(const struct modes *modes, struct energy_state *energy)
 		metric_set(energy->metric[BUDGET], energy->power->value * 100 / budget_mw);
 	} else {
 		metric_set_null(energy->metric[BUDGET], modes && modes->have_power_mode
-							? "the power mode names no budget"
-							: "this machine has no power mode");
+								? "the power mode names no budget"
+								: "this machine has no power mode");
 	}
 }
 
@@ -149,8 +149,9 @@ static int energy_sample(const struct collector_context *ctx, void *state, uint6
 		return r;
 	}
 	const struct integral *integral = &energy->integral;
-	energy->metric[TOTAL]->origin = integral->gap_ns > 0 ? "integral of power/total, gaps left out"
-						     : "integral of power/total";
+	energy->metric[TOTAL]->origin = integral->gap_ns > 0
+						? "integral of power/total, gaps left out"
+						: "integral of power/total";
 	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);
 	if (integral->seen) {

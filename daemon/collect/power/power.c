@@ -1,6 +1,6 @@
 /* power: reads the power of the board's rails, power/<rail> in milliwatts (rails.c finds them), and
- * exposes the total as power/total: the rail that feeds all others where there is one, else a sum of
- * rails that do not contain each other; its origin says which. No own keys. */
+ * exposes the total as power/total: the rail that feeds all others where there is one, else a sum
+ * of rails that do not contain each other; its origin says which. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 struct power {
 	struct gauges rails;
-	struct metric *total;	     /* NULL: another source exposes it, or there is none */
+	struct metric *total;	    /* NULL: another source exposes it, or there is none */
 	const struct gauge *supply; /* the rail that is the total; NULL = sum */
 };
 
@@ -105,8 +105,8 @@ static void sample_total(const struct power *power)
 			continue;
 		}
 		if (rail->metric->reason) {
-			metric_set_null(power->total, power->supply ? rail->metric->reason
-								    : "a rail of the sum is null");
+			metric_set_null(power->total,
+				power->supply ? rail->metric->reason : "a rail of the sum is null");
 			return;
 		}
 		sum += rail->metric->value;

@@ -118,8 +118,8 @@ static void add_rail(struct search *search, const struct chip *chip, const char 
 
 /* A shunt monitor without a label says nothing of its place; next to Jetson's own INA3221 an INA238
  * sits in the carrier's supply (Thor). */
-static void default_label(const struct search *search, const struct chip *chip, int n,
-	char label[GAUGE_NAME_SIZE])
+static void default_label(
+	const struct search *search, const struct chip *chip, int n, char label[GAUGE_NAME_SIZE])
 {
 	if (!chip->iio && strcmp(chip->name, "ina238") == 0 && search->ina3221 && n == 1) {
 		snprintf(label, GAUGE_NAME_SIZE, "VIN");
@@ -147,8 +147,8 @@ static void add_hwmon_channel(struct search *search, const struct chip *chip, in
 		return;
 	}
 	bool labelled =
-		(direct && device_text(root, label, sizeof(label), "%s/power%d_label",
-				   chip->folder, n)) ||
+		(direct && device_text(root, label, sizeof(label), "%s/power%d_label", chip->folder,
+				   n)) ||
 		device_text(root, label, sizeof(label), "%s/in%d_label", chip->folder, n) ||
 		(n == 1 && device_text(root, label, sizeof(label), "%s/label", chip->folder));
 	if (!labelled) {
@@ -168,8 +168,8 @@ static void add_iio_channel(struct search *search, const struct chip *chip, int 
 	if (!direct && !(has(search, chip, volt) && has(search, chip, amp))) {
 		return;
 	}
-	if (!device_text(search->rails->root, label, sizeof(label), "%s/rail_name_%d",
-		    chip->folder, n)) {
+	if (!device_text(search->rails->root, label, sizeof(label), "%s/rail_name_%d", chip->folder,
+		    n)) {
 		default_label(search, chip, n, label);
 	}
 	add_rail(search, chip, label, direct ? &milliwatts : &product, direct ? power : volt,

@@ -46,8 +46,11 @@ static const struct gauge_kind temperature = {.prefix = "temperature",
 	.max = 1000,
 	.below = "offline"};
 /* intel_powerclamp says -1 when idle. */
-static const struct gauge_kind cooling = {
-	.prefix = "cooling", .unit = UNIT_STATE, .min = -1, .max = INT32_MAX, .reason = cooling_reason};
+static const struct gauge_kind cooling = {.prefix = "cooling",
+	.unit = UNIT_STATE,
+	.min = -1,
+	.max = INT32_MAX,
+	.reason = cooling_reason};
 
 static const char *const keys[] = {"exclude", NULL};
 
@@ -157,8 +160,8 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	}
 	const char *name = gauge->metric->name + strlen("temperature/");
 	gauge->metric->zone = zone->number;
-	gauge->counts = !device_matches(constants, gauge->name) &&
-			!is_excluded(exclude, gauge->name, name);
+	gauge->counts =
+		!device_matches(constants, gauge->name) && !is_excluded(exclude, gauge->name, name);
 	if (isnan(zone->trip_celsius)) {
 		return 0;
 	}
@@ -181,8 +184,7 @@ static int thermal_open(
 	}
 	r = r < 0 ? r : gauges_name(zones, &naming);
 	for (size_t i = 0; i < zones->count && r == 0; i++) {
-		r = name_zone(gauges_at(zones, i), &naming,
-			source_option(ctx->options, keys[0]));
+		r = name_zone(gauges_at(zones, i), &naming, source_option(ctx->options, keys[0]));
 	}
 	if (r == 0) {
 		naming_retire_rest(&naming);

@@ -56,8 +56,8 @@ static void note(const struct gauges *devices, struct throttle_status *status)
 			found = found || device->class == &classes[c];
 		}
 		if (found) {
-			text_join(&text, ", ", "%s%s", text.length > 0 ? "" : "used: ",
-				classes[c].glob);
+			text_join(&text, ", ", "%s%s",
+				text.length > 0 ? "" : "used: ", classes[c].glob);
 		}
 	}
 	throttle_add_tried(status, "cooling devices", "%s",

@@ -213,8 +213,8 @@ static int soctherm_probe(void *state, struct throttle_search *search)
 	int r = device_find_hwmon(search->root, "soctherm_oc", folder);
 	for (int n = 1; r == 0 && n <= SOCTHERM_MAX; n++) {
 		snprintf(name, sizeof(name), "throttle/oc%d_rate", n);
-		struct event *event = gauges_add_existing(
-			events, &rate, name, "%s/oc%d_event_cnt", folder, n);
+		struct event *event =
+			gauges_add_existing(events, &rate, name, "%s/oc%d_event_cnt", folder, n);
 		if (event) {
 			event->flag = n == 1 ? THROTTLE_UNDER_VOLTAGE : THROTTLE_OVER_CURRENT;
 			event->last = -1;

@@ -1,8 +1,9 @@
 /* pi: sees throttling in the Raspberry Pi's throttle word, from the best place that can be read:
- * firmware mailbox or command (the complete word since boot), then sysfs …:firmware/get_throttled, then hwmon rpi_volt. The word in sysfs is what anybody asked
- * last, and the kernel's hwmon driver asks every 2 s clearing the sticky bits: there a sticky bit
- * that is set proves something, one that is not set proves nothing. Where none of them can be read,
- * vcgencmd is run, if it is configured. */
+ * firmware mailbox or command (the complete word since boot), then sysfs …:firmware/get_throttled,
+ * then hwmon rpi_volt. The word in sysfs is what anybody asked last, and the kernel's hwmon driver
+ * asks every 2 s clearing the sticky bits: there a sticky bit that is set proves something, one
+ * that is not set proves nothing. Where none of them can be read, vcgencmd is run, if it is
+ * configured. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +36,7 @@ struct pi {
 	uint32_t seen;	   /* bits 0-3: was seen, now or as sticky */
 };
 
-static void open_firmware(
-	struct pi *pi, const struct root *root, struct throttle_status *status)
+static void open_firmware(struct pi *pi, const struct root *root, struct throttle_status *status)
 {
 	uint32_t word;
 	const char *source = "used";
@@ -122,8 +122,7 @@ static int probe(void *state, struct throttle_search *search)
 	if (r < 0) {
 		return r;
 	}
-	int found = pi->has_firmware + pi->has_word + pi->has_alarm +
-		    open_tool(pi, search->status);
+	int found = pi->has_firmware + pi->has_word + pi->has_alarm + open_tool(pi, search->status);
 	/* The alarm says nothing about the clock, nor does a program that is only run where there
 	 * is no alarm. */
 	search->clockless = pi->has_alarm && !pi->has_firmware && !pi->has_word ? found : 0;

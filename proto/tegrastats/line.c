@@ -1,15 +1,15 @@
-/* One line of tegrastats, word by word: a keyword's rule, a temperature, or a name with a value
- * behind it; what fits nothing is counted and costs only itself. Order and releases don't matter.
- * What is said by form alone ("word 12", "word 3/4") only counts when something that nobody but
- * tegrastats prints is in the line too, else any log message would give engines and rails. */
+/* line: reads one line of tegrastats, word by word: a keyword's rule, a temperature, or a name with
+ * a value behind it; what fits nothing is counted and costs only itself. Order and releases don't
+ * matter. What is said by form alone ("word 12", "word 3/4") only counts when something that nobody
+ * but tegrastats prints is in the line too, else any log message would give engines and rails. */
 #include "proto/tegrastats/tegrastats.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/tegrastats/keyword.h"
-#include "proto/tegrastats/value.h"
+#include "proto/tegrastats/grammar.h"
 
 /* The first of a name keeps it, the second becomes NAME#2. `names` are `count` structs of `stride`
  * bytes that begin with their name. */
@@ -51,7 +51,7 @@ static bool take_temp(struct tegrastats_parser *p, struct scan word)
 
 static bool starts_with_any(struct scan name, const char *const *starts)
 {
-	for (; *starts != NULL; starts++) {
+	for (; *starts; starts++) {
 		if (scan_starts(name, *starts)) {
 			return true;
 		}
@@ -178,18 +178,17 @@ static void take_token(struct tegrastats_parser *p)
 	}
 	const struct tegrastats_keyword *keyword = tegrastats_find_keyword(word);
 	struct scan tail = word;
-	if ((keyword != NULL && keyword->take(p, &rest)) ||
-		tegrastats_take_timestamp(p, word, &rest) || take_temp(p, word)) {
+	if ((keyword && keyword->take(p, &rest)) || tegrastats_take_timestamp(p, word, &rest) ||
+		take_temp(p, word)) {
 		p->known = true;
-	} else if (p->finished ||
-		   !((keyword == NULL || keyword->also_rail) && scan_name(&tail, &name) &&
-			   tail.at == tail.end && take_named(p, name, &rest))) {
+	} else if (p->finished || !((!keyword || keyword->also_rail) && scan_name(&tail, &name) &&
+					  tail.at == tail.end && take_named(p, name, &rest))) {
 		tegrastats_add_unknown(p->stats, word);
 	}
 	p->rest.at = p->finished ? p->rest.end : rest.at;
 }
 
-static void set_not_told(struct tegrastats *ret)
+static void set_absent(struct tegrastats *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	int64_t *const numbers[] = {&ret->ram_used_mb, &ret->ram_total_mb, &ret->lfb_blocks,
@@ -205,7 +204,7 @@ static void set_not_told(struct tegrastats *ret)
 int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret)
 {
 	struct scan whole = {line, line + length}, word;
-	set_not_told(ret);
+	set_absent(ret);
 	if (length > TEGRASTATS_LINE) {
 		/* The word at the cut may be half a number. */
 		whole.end = line + TEGRASTATS_LINE;
@@ -221,9 +220,57 @@ int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret)
 	if (p.known) {
 		return 0;
 	}
-	set_not_told(ret);
+	set_absent(ret);
 	while (scan_word(&whole, &word)) {
 		tegrastats_add_unknown(ret, word);
 	}
 	return -EBADMSG;
+}
+
+double tegrastats_cpu_average_percent(const struct tegrastats *stats)
+{
+	double sum = 0;
+	size_t count = 0;
+	for (size_t i = 0; i < stats->cpus; i++) {
+		if (stats->cpu[i].online && stats->cpu[i].load_percent != TEGRASTATS_NONE) {
+			sum += (double)stats->cpu[i].load_percent;
+			count++;
+		}
+	}
+	return count == 0 ? NAN : sum / (double)count;
+}
+
+/* Not connected, or measured behind another rail. */
+static bool is_skipped(const char *name)
+{
+	static const char *const names[] = {"NC", "VDDQ_VDD2_1V8AO"};
+	size_t length = strcspn(name, "#");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strlen(names[i]) == length && memcmp(name, names[i], length) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+double tegrastats_total_mw(const struct tegrastats *stats, const char **source)
+{
+	static const char *const inputs[] = {"POM_5V_IN", "VDD_IN", "VIN"};
+	double sum = 0;
+	*source = NULL;
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+		for (size_t k = 0; k < stats->rails; k++) {
+			if (strcmp(stats->rail[k].name, inputs[i]) == 0) {
+				*source = inputs[i];
+				return (double)stats->rail[k].now_mw;
+			}
+		}
+	}
+	for (size_t k = 0; k < stats->rails; k++) {
+		if (!is_skipped(stats->rail[k].name)) {
+			sum += (double)stats->rail[k].now_mw;
+			*source = "sum";
+		}
+	}
+	return !*source ? NAN : sum;
 }
