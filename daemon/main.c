@@ -11,7 +11,7 @@
 #include <sysexits.h>
 #include <uv.h>
 
-#include "daemon/collect/lib/pdeath_exec.h"
+#include "daemon/collect/lib/child.h"
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/host/startup.h"
@@ -217,7 +217,7 @@ static void limit_heap(void)
 int main(int argc, char **argv)
 {
 	struct options options = {.daemon = {.keeper = "/proc/self/exe"}};
-	keeper_run(argv);
+	pdeath_exec_run(argv);
 	int r = parse_options(argc, argv, &options);
 	if (r > 0) {
 		return r - 1;

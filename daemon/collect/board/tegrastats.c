@@ -230,7 +230,7 @@ static int tegrastats_open(
 	take_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
-		.keeper = ctx->keeper,
+		.pdeath_exec = ctx->keeper,
 		.backoff_min_ms = 1000,
 		.backoff_max_ms = 60000,
 		.kill_ms = 1000,

@@ -1,14 +1,15 @@
-/* A state machine around one uv_process_t: idle -> running -> (stopping ->) burying -> idle. The
- * process and its pipe are new handles in the same storage at each start, which is why the next
- * start waits until both are closed. */
+/* child: keeps one program running. It is a state machine around one uv_process_t: idle -> running
+ * -> (stopping ->) reaping -> idle. The process and its pipe are new handles in the same storage at
+ * each start, which is why the next start waits until both are closed. */
 #include "daemon/collect/lib/child.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
-
-#include "daemon/collect/lib/pdeath_exec.h"
 
 enum { LAST_READS = 16 }; /* of what a dead child left in the pipe */
 
@@ -32,14 +33,14 @@ static void idle(struct child *child)
 	if (now_ms - child->started_ms >= child->options.backoff_max_ms) {
 		child->backoff_ms = child->options.backoff_min_ms;
 	}
-	uint64_t wait_ms = child->at_once ? 0 : child->backoff_ms;
-	if (!child->at_once) {
+	uint64_t wait_ms = child->restart_now ? 0 : child->backoff_ms;
+	if (!child->restart_now) {
 		child->backoff_ms *= 2;
 		if (child->backoff_ms > child->options.backoff_max_ms) {
 			child->backoff_ms = child->options.backoff_max_ms;
 		}
 	}
-	child->at_once = false;
+	child->restart_now = false;
 	uv_timer_start(&child->timer, on_timer, wait_ms, 0);
 }
 
@@ -51,9 +52,9 @@ static void on_closed(uv_handle_t *handle)
 	}
 }
 
-static void bury(struct child *child)
+static void reap(struct child *child)
 {
-	child->phase = CHILD_BURYING;
+	child->phase = CHILD_REAPING;
 	child->deaths++;
 	child->has_pid = false;
 	uv_timer_stop(&child->timer);
@@ -84,24 +85,24 @@ static void read_rest(struct child *child)
 	}
 }
 
-static void on_exit(uv_process_t *process, int64_t status, int signum)
+static void on_process_exit(uv_process_t *process, int64_t status, int signum)
 {
 	struct child *child = process->data;
 	read_rest(child);
-	/* Its output mostly ends a moment before it does: then that is no reason. */
-	bool by_itself = child->phase == CHILD_RUNNING ||
-			 (child->output_ended && signum != SIGTERM && signum != SIGKILL);
-	if (by_itself && signum != 0) {
+	/* Its output mostly ends a moment before it does: then that is not the cause. */
+	bool unasked = child->phase == CHILD_RUNNING ||
+		       (child->output_ended && signum != SIGTERM && signum != SIGKILL);
+	if (unasked && signum != 0) {
 		const char *name = sigabbrev_np(signum);
 		snprintf(child->why, sizeof(child->why), "ended by signal %d (SIG%s)", signum,
 			name ? name : "?");
-	} else if (by_itself) {
+	} else if (unasked) {
 		snprintf(child->why, sizeof(child->why), "exited with status %d", (int)status);
 	}
-	/* What it started goes with it. Its pid was reaped in this turn of the loop and cannot be
-	 * another group's leader yet: the kernel hands pids out in a circle. */
+	/* What it started is killed with it. Its pid was reaped in this iteration of the loop and
+	 * cannot be another group's leader yet: the kernel hands pids out in a circle. */
 	signal_group(child, SIGKILL);
-	bury(child);
+	reap(child);
 }
 
 static void stop(struct child *child, const char *why)
@@ -135,15 +136,16 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	stop(child, "closed its output");
 }
 
-/* With a keeper it is that what is started: keeper, our pid, the program and its arguments. */
-static void fill_argv(const struct child *child, char *pid, const char *argv[KEEPER_ARGUMENTS + 3])
+/* With pdeath_exec that is what is started: its name, our pid, the program and its arguments. */
+static void fill_argv(
+	const struct child *child, char *pid, const char *argv[PDEATH_EXEC_ARGUMENTS + 3])
 {
 	size_t used = 0;
-	if (child->options.keeper) {
-		argv[used++] = KEEPER_NAME;
+	if (child->options.pdeath_exec) {
+		argv[used++] = PDEATH_EXEC_NAME;
 		argv[used++] = pid;
 	}
-	for (size_t i = 0; i < KEEPER_ARGUMENTS && child->options.argv[i]; i++) {
+	for (size_t i = 0; i < PDEATH_EXEC_ARGUMENTS && child->options.argv[i]; i++) {
 		argv[used++] = child->options.argv[i];
 	}
 	argv[used] = NULL;
@@ -151,7 +153,7 @@ static void fill_argv(const struct child *child, char *pid, const char *argv[KEE
 
 static void start(struct child *child)
 {
-	const char *argv[KEEPER_ARGUMENTS + 3];
+	const char *argv[PDEATH_EXEC_ARGUMENTS + 3];
 	char pid[16];
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	fill_argv(child, pid, argv);
@@ -163,14 +165,15 @@ static void start(struct child *child)
 	};
 	char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
 	const uv_process_options_t options = {
-		.file = child->options.keeper ? child->options.keeper : child->options.argv[0],
+		.file = child->options.pdeath_exec ? child->options.pdeath_exec
+						   : child->options.argv[0],
 		.args = (char **)(uintptr_t)argv, /* execve's type: not written to */
 		.env = env,
 		.cwd = "/",
 		.flags = UV_PROCESS_DETACHED,
 		.stdio_count = 3,
 		.stdio = stdio,
-		.exit_cb = on_exit,
+		.exit_cb = on_process_exit,
 	};
 	uv_pipe_init(child->timer.loop, &child->output, 0);
 	child->output.data = child;
@@ -183,7 +186,7 @@ static void start(struct child *child)
 	child->process.data = child;
 	if (child->spawn_error < 0) {
 		snprintf(child->why, sizeof(child->why), "%s", uv_strerror(child->spawn_error));
-		bury(child);
+		reap(child);
 		return;
 	}
 	child->has_pid = true;
@@ -201,7 +204,7 @@ static void on_timer(uv_timer_t *timer)
 		signal_group(child, SIGKILL);
 		uv_timer_start(&child->timer, on_timer, child->options.kill_ms, 0);
 	} else if (child->phase == CHILD_STOPPING && child->closing) {
-		bury(child);
+		reap(child);
 	}
 }
 
@@ -215,15 +218,15 @@ void child_open(struct child *child, uv_loop_t *loop, const struct child_options
 	uv_timer_start(&child->timer, on_timer, 0, 0);
 }
 
-void child_restart(struct child *child, const char *why, bool at_once)
+void child_restart(struct child *child, const char *why, bool now)
 {
 	if (child->closing) {
 		return;
 	}
-	child->at_once = child->at_once || at_once;
+	child->restart_now = child->restart_now || now;
 	if (child->phase == CHILD_RUNNING) {
 		stop(child, why);
-	} else if (child->phase == CHILD_IDLE && at_once) {
+	} else if (child->phase == CHILD_IDLE && now) {
 		idle(child);
 	}
 }
@@ -246,7 +249,24 @@ void child_close(struct child *child)
 			uv_timer_start(&child->timer, on_timer, child->options.kill_ms, 0);
 		}
 		break;
-	case CHILD_BURYING:
+	case CHILD_REAPING:
 		break;
 	}
+}
+
+/* Runs in the child, between uv_spawn and the program. PR_SET_PDEATHSIG outlives execve. */
+void pdeath_exec_run(char **argv)
+{
+	if (!argv[0] || strcmp(argv[0], PDEATH_EXEC_NAME) != 0 || !argv[1] || !argv[2]) {
+		return;
+	}
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The daemon may have died before that was asked for. */
+	if (getppid() != strtol(argv[1], NULL, 10)) {
+		_exit(127);
+	}
+	execv(argv[2], argv + 2);
+	printf("cannot run %s: %s\n", argv[2], strerror(errno));
+	fflush(stdout);
+	_exit(127);
 }

@@ -76,6 +76,17 @@ ssize_t device_file_read(struct device_file *file, const struct root *root, char
 	return n;
 }
 
+int device_file_read_or_explain(struct device_file *file, const struct root *root, char *buf,
+	size_t size, char reason[SOURCE_REASON_SIZE])
+{
+	ssize_t n = device_file_read(file, root, buf, size);
+	if (n < 0) {
+		snprintf(reason, SOURCE_REASON_SIZE, "/%s: %s", file->path, errno_reason((int)n));
+		return (int)n;
+	}
+	return 0;
+}
+
 int device_file_read_i64(struct device_file *file, const struct root *root, long long *ret)
 {
 	int r = open_it(file, root);
@@ -113,6 +124,14 @@ void device_file_close(struct device_file *file)
 		close(file->fd);
 	}
 	file->fd = -1;
+}
+
+void device_file_free_state(void *state)
+{
+	if (state) {
+		device_file_close(state);
+	}
+	free(state);
 }
 
 bool device_text(const struct root *root, char *ret, size_t size, const char *format, ...)

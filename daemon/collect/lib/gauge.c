@@ -152,18 +152,25 @@ void gauges_read(struct gauges *gauges, const struct root *root)
 	}
 }
 
-bool gauge_set(const struct gauge *gauge)
+const char *gauge_value(const struct gauge *gauge, double *ret)
 {
 	const struct gauge_kind *kind = gauge->kind;
-	double value = gauge->number * (kind->scale != 0 ? kind->scale : 1) /
-		       (kind->divisor != 0 ? kind->divisor : 1);
-	const char *reason = NULL;
 	if (gauge->result < 0) {
-		reason = kind->reason ? kind->reason(gauge->result)
-				      : device_file_reason(gauge->result);
-	} else if (value < kind->min || value > kind->max) {
-		reason = value < kind->min && kind->below ? kind->below : "out of range";
+		return kind->reason ? kind->reason(gauge->result)
+				    : device_file_reason(gauge->result);
 	}
+	*ret = gauge->number * (kind->scale != 0 ? kind->scale : 1) /
+	       (kind->divisor != 0 ? kind->divisor : 1);
+	if (*ret < kind->min && kind->below) {
+		return kind->below;
+	}
+	return *ret < kind->min || *ret > kind->max ? "out of range" : NULL;
+}
+
+bool gauge_set(const struct gauge *gauge)
+{
+	double value;
+	const char *reason = gauge_value(gauge, &value);
 	if (reason) {
 		metric_set_null(gauge->metric, reason);
 	} else {

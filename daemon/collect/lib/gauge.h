@@ -71,6 +71,8 @@ int gauges_name(struct gauges *gauges, struct naming *naming);
 /* Reads each file once; may hang, sets no metric. */
 void gauges_read(struct gauges *gauges, const struct root *root);
 
+/* What was read last: NULL and the value, or the reason why there is none. */
+const char *gauge_value(const struct gauge *gauge, double *ret);
 /* Sets the metric to what was read last, or to null with a reason. Whether there is a value. */
 bool gauge_set(const struct gauge *gauge);
 

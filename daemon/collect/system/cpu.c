@@ -1,7 +1,7 @@
-/* Busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over the time since
- * the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait, iowait / total. A
- * counter that goes backwards (idle and iowait do) counts as 0. Cores that are present but not in
- * proc/stat are offline. No own keys. */
+/* cpu: reads busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over the
+ * time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait, iowait
+ * / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores that are present
+ * but not in proc/stat are offline. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ struct core_time {
 struct cpu_state {
 	struct device_file file;
 	struct core_time all;
-	struct metric *iowait; /* of all cores together; NULL: no room */
-	size_t cores;	       /* places in core[] */
+	struct metric *iowait; /* of all cores together; NULL: no capacity */
+	size_t cores;	       /* slots of core[] */
 	struct core_time *core;
 	size_t size;
 	char *text;
@@ -50,7 +50,7 @@ static void cpu_close(void *state)
 	free(cpu);
 }
 
-/* Whole "cpu…" lines of the text; false at the first other or torn line. index -1 = the sum. */
+/* Complete "cpu…" lines of the text; false at the first other or torn line. index -1 = the sum. */
 static bool next_line(const char **cursor, long *index, uint64_t tick[COLUMNS])
 {
 	const char *p = *cursor;
@@ -92,7 +92,7 @@ static int add_core(const struct collector_context *ctx, struct cpu_state *cpu, 
 		ctx->core->metrics, ctx->source, name, UNIT_PERCENT, &cpu->core[index].metric);
 }
 
-/* Places for every core that may ever appear, and metrics for those that are present. */
+/* Slots for every core that may ever appear, and metrics for those that are present. */
 static int find_cores(const struct collector_context *ctx, struct cpu_state *cpu)
 {
 	static const char *const lists[] = {
@@ -135,26 +135,18 @@ static int cpu_open(
 	if (!cpu) {
 		return -ENOMEM;
 	}
-	int r = device_file_init(&cpu->file, true, "proc/stat");
-	if (r == 0) {
-		r = metrics_add(ctx->core->metrics, ctx->source, "cpu/utilization", UNIT_PERCENT,
-			&cpu->all.metric);
-	}
+	device_file_init(&cpu->file, true, "proc/stat");
+	int r = metrics_add(
+		ctx->core->metrics, ctx->source, "cpu/utilization", UNIT_PERCENT, &cpu->all.metric);
 	if (r == 0) {
 		r = metrics_add(
 			ctx->core->metrics, ctx->source, "cpu/iowait", UNIT_PERCENT, &cpu->iowait);
 		r = r == -ENOSPC ? 0 : r;
 	}
-	if (r == 0) {
-		r = find_cores(ctx, cpu);
-	}
-	if (r == 0) {
-		ssize_t n = device_file_read(&cpu->file, ctx->root, cpu->text, cpu->size);
-		if (n < 0) {
-			r = (int)n;
-			snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: %s", errno_reason(r));
-		}
-	}
+	r = r < 0 ? r : find_cores(ctx, cpu);
+	r = r < 0 ? r
+		  : device_file_read_or_explain(
+			    &cpu->file, ctx->root, cpu->text, cpu->size, reason);
 	if (r < 0) {
 		cpu_close(cpu);
 		return r;
@@ -208,10 +200,9 @@ static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t
 {
 	(void)now_ns;
 	struct cpu_state *cpu = state;
-	ssize_t n = device_file_read(&cpu->file, ctx->root, cpu->text, cpu->size);
-	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: %s", errno_reason((int)n));
-		return (int)n;
+	int r = device_file_read_or_explain(&cpu->file, ctx->root, cpu->text, cpu->size, reason);
+	if (r < 0) {
+		return r;
 	}
 	const char *p = cpu->text;
 	long index;

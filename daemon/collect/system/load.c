@@ -1,4 +1,5 @@
-/* Load averages from proc/loadavg: cpu/load1, cpu/load5, cpu/load15, bare numbers. No own keys. */
+/* load: reads load averages from proc/loadavg: cpu/load1, cpu/load5, cpu/load15, bare numbers. No
+ * own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -7,54 +8,41 @@
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/lib/naming.h"
 #include "daemon/collect/lib/text.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
-struct load_state {
-	struct device_file file;
-	struct metric *metric[3];
-};
+enum { AVERAGES = 3, TEXT_SIZE = 128 };
 
-static void load_close(void *state)
-{
-	struct load_state *load = state;
-	if (load) {
-		device_file_close(&load->file);
-	}
-	free(load);
-}
+static const struct metric_row averages[AVERAGES] = {
+	{"cpu/load1", UNIT_NONE}, {"cpu/load5", UNIT_NONE}, {"cpu/load15", UNIT_NONE}};
+
+struct load {
+	struct device_file file;
+	struct metric *metric[AVERAGES];
+};
 
 static int load_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	static const char *const names[] = {"cpu/load1", "cpu/load5", "cpu/load15"};
-	struct load_state *load = mem_zalloc(sizeof(*load));
+	char text[TEXT_SIZE];
+	struct load *load = mem_zalloc(sizeof(*load));
 	if (!load) {
 		return -ENOMEM;
 	}
-	char buf[128];
-	int r = device_file_init(&load->file, true, "proc/loadavg");
-	if (r == 0) {
-		ssize_t n = device_file_read(&load->file, ctx->root, buf, sizeof(buf));
-		r = n < 0 ? (int)n : 0;
-	}
+	device_file_init(&load->file, true, "proc/loadavg");
+	int r = device_file_read_or_explain(&load->file, ctx->root, text, sizeof(text), reason);
+	r = r < 0 ? r : metric_rows_add(ctx, averages, AVERAGES, load->metric);
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/loadavg: %s", errno_reason(r));
-	}
-	for (size_t i = 0; i < 3 && r == 0; i++) {
-		r = metrics_add(
-			ctx->core->metrics, ctx->source, names[i], UNIT_NONE, &load->metric[i]);
-	}
-	if (r < 0) {
-		load_close(load);
+		device_file_free_state(load);
 		return r;
 	}
 	*state = load;
 	return 0;
 }
 
-/* "0.52": digits, a dot, digits. strtod would also take "inf" and hexadecimal. */
+/* "0.52": digits, a dot, digits. strtod would also accept "inf" and hexadecimal. */
 static bool read_average(const char **cursor, double *ret)
 {
 	const char *p = *cursor;
@@ -79,16 +67,15 @@ static int load_sample(const struct collector_context *ctx, void *state, uint64_
 	char reason[SOURCE_REASON_SIZE])
 {
 	(void)now_ns;
-	struct load_state *load = state;
-	char buf[128];
-	ssize_t n = device_file_read(&load->file, ctx->root, buf, sizeof(buf));
-	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/loadavg: %s", errno_reason((int)n));
-		return (int)n;
+	struct load *load = state;
+	char text[TEXT_SIZE];
+	int r = device_file_read_or_explain(&load->file, ctx->root, text, sizeof(text), reason);
+	if (r < 0) {
+		return r;
 	}
-	const char *p = buf;
+	const char *p = text;
 	bool fine = true;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < AVERAGES; i++) {
 		double value;
 		fine = fine && read_average(&p, &value);
 		if (fine) {
@@ -104,5 +91,5 @@ const struct collector_ops collector_load = {
 	.name = "load",
 	.open = load_open,
 	.sample = load_sample,
-	.close = load_close,
+	.close = device_file_free_state,
 };

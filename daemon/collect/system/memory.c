@@ -1,5 +1,6 @@
-/* Memory and swap from proc/meminfo, in bytes; memory/used_percent = (total-available)/total*100.
- * Kernels before 3.14 write no MemAvailable: then what depends on it is null. No own keys. */
+/* memory: reads memory and swap from proc/meminfo, in bytes; memory/used_percent =
+ * (total-available)/total*100. Kernels before 3.14 write no MemAvailable: then what depends on it
+ * is null. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/lib/naming.h"
 #include "daemon/collect/lib/text.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
@@ -16,10 +18,7 @@ enum { MEMINFO_SIZE = 4096 };
 
 enum { TOTAL, AVAILABLE, USED, USED_PERCENT, SWAP_TOTAL, SWAP_USED, METRICS };
 
-static const struct {
-	const char *name;
-	enum unit unit;
-} table[METRICS] = {
+static const struct metric_row table[METRICS] = {
 	[TOTAL] = {"memory/total", UNIT_BYTES},
 	[AVAILABLE] = {"memory/available", UNIT_BYTES},
 	[USED] = {"memory/used", UNIT_BYTES},
@@ -28,43 +27,25 @@ static const struct {
 	[SWAP_USED] = {"swap/used", UNIT_BYTES},
 };
 
-struct memory_state {
+struct memory {
 	struct device_file file;
 	struct metric *metric[METRICS];
 	char text[MEMINFO_SIZE];
 };
 
-static void memory_close(void *state)
-{
-	struct memory_state *memory = state;
-	if (memory) {
-		device_file_close(&memory->file);
-	}
-	free(memory);
-}
-
 static int memory_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
-	struct memory_state *memory = mem_zalloc(sizeof(*memory));
+	struct memory *memory = mem_zalloc(sizeof(*memory));
 	if (!memory) {
 		return -ENOMEM;
 	}
-	int r = device_file_init(&memory->file, true, "proc/meminfo");
-	if (r == 0) {
-		ssize_t n = device_file_read(
-			&memory->file, ctx->root, memory->text, sizeof(memory->text));
-		r = n < 0 ? (int)n : 0;
-	}
+	device_file_init(&memory->file, true, "proc/meminfo");
+	int r = device_file_read_or_explain(
+		&memory->file, ctx->root, memory->text, sizeof(memory->text), reason);
+	r = r < 0 ? r : metric_rows_add(ctx, table, METRICS, memory->metric);
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/meminfo: %s", errno_reason(r));
-	}
-	for (size_t i = 0; i < METRICS && r == 0; i++) {
-		r = metrics_add(ctx->core->metrics, ctx->source, table[i].name, table[i].unit,
-			&memory->metric[i]);
-	}
-	if (r < 0) {
-		memory_close(memory);
+		device_file_free_state(memory);
 		return r;
 	}
 	*state = memory;
@@ -85,7 +66,7 @@ static void set_or_null(struct metric *metric, double value, const char *reason)
 	}
 }
 
-static void set_memory(struct memory_state *memory)
+static void set_memory(struct memory *memory)
 {
 	double total = 0, available = 0;
 	int r = text_bytes(memory->text, "MemTotal:", &total);
@@ -103,7 +84,7 @@ static void set_memory(struct memory_state *memory)
 	set_or_null(memory->metric[USED_PERCENT], (total - available) / total * 100, no_used);
 }
 
-static void set_swap(struct memory_state *memory)
+static void set_swap(struct memory *memory)
 {
 	double total = 0, unused = 0;
 	int r = text_bytes(memory->text, "SwapTotal:", &total);
@@ -121,11 +102,11 @@ static int memory_sample(const struct collector_context *ctx, void *state, uint6
 	char reason[SOURCE_REASON_SIZE])
 {
 	(void)now_ns;
-	struct memory_state *memory = state;
-	ssize_t n = device_file_read(&memory->file, ctx->root, memory->text, sizeof(memory->text));
-	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/meminfo: %s", errno_reason((int)n));
-		return (int)n;
+	struct memory *memory = state;
+	int r = device_file_read_or_explain(
+		&memory->file, ctx->root, memory->text, sizeof(memory->text), reason);
+	if (r < 0) {
+		return r;
 	}
 	set_memory(memory);
 	set_swap(memory);
@@ -136,5 +117,5 @@ const struct collector_ops collector_memory = {
 	.name = "memory",
 	.open = memory_open,
 	.sample = memory_sample,
-	.close = memory_close,
+	.close = device_file_free_state,
 };

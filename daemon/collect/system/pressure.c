@@ -1,5 +1,6 @@
-/* Pressure stall information: proc/pressure/{cpu,memory,io}, avg10 of the lines some and full, in
- * percent of time. Kernels before 5.13 write no full line for cpu: null. No own keys. */
+/* pressure: reads pressure stall information: proc/pressure/{cpu,memory,io}, avg10 of the lines
+ * some and full, in percent of time. Kernels before 5.13 write no full line for cpu: null. No own
+ * keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -62,8 +63,7 @@ static int pressure_open(
 	if (r == -ENOENT || r == -EOPNOTSUPP || r == -ENOTDIR) {
 		snprintf(reason, SOURCE_REASON_SIZE,
 			"no proc/pressure: the kernel's PSI is off (boot with psi=1) or not built "
-			"in "
-			"(CONFIG_PSI)");
+			"in (CONFIG_PSI)");
 		r = -ENOENT;
 	} else if (r < 0) {
 		snprintf(reason, SOURCE_REASON_SIZE, "/proc/pressure: %s", errno_reason(r));

@@ -1,5 +1,5 @@
-/* The daemon itself: self/… from core's counters, the history pool and the machine's own
- * proc/self/status (memory), CPU in percent of one core from CLOCK_PROCESS_CPUTIME_ID, which is
+/* self: measures the daemon itself: self/… from core's counters, the history pool and the machine's
+ * own proc/self/status (memory), CPU in percent of one core from CLOCK_PROCESS_CPUTIME_ID, which is
  * finer than the ticks of proc/self/stat. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/lib/naming.h"
 #include "daemon/collect/lib/text.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
@@ -29,7 +30,7 @@ static const struct {
 	{"self/peak_rss", "VmHWM:"},
 };
 
-/* Members of struct counters, told as they are. */
+/* Members of struct counters, exposed as they are. */
 static const struct {
 	const char *name;
 	enum unit unit;
@@ -63,10 +64,7 @@ enum other {
 	OTHERS
 };
 
-static const struct {
-	const char *name;
-	enum unit unit;
-} other_table[OTHERS] = {
+static const struct metric_row other_table[OTHERS] = {
 	[CPU] = {"self/cpu", UNIT_PERCENT},
 	[WAKEUPS] = {"self/wakeups", UNIT_PER_SECOND},
 	[LOOP_LAG_MAX] = {"self/loop_lag_max", UNIT_MICROSECONDS},
@@ -82,10 +80,7 @@ static const struct {
 
 enum pool { SIZE, USED, ROWS, SAMPLES, EVICTED, BYTES_PER_SAMPLE, POOLS };
 
-static const struct {
-	const char *name;
-	enum unit unit;
-} pool_table[POOLS] = {
+static const struct metric_row pool_table[POOLS] = {
 	[SIZE] = {"self/history_size", UNIT_BYTES},
 	[USED] = {"self/history_used", UNIT_BYTES},
 	[ROWS] = {"self/history_rows", UNIT_COUNT},
@@ -99,7 +94,7 @@ enum {
 	COUNTERS = sizeof(counter_table) / sizeof(counter_table[0]),
 };
 
-struct self_state {
+struct self {
 	struct device_file status;
 	struct metric *memory[MEMORIES];
 	struct metric *counter[COUNTERS];
@@ -108,25 +103,17 @@ struct self_state {
 	uint64_t t_ns, cpu_ns, wakeups, dropped; /* of the last sample; t_ns 0 = first */
 };
 
-static void self_close(void *state)
-{
-	struct self_state *self = state;
-	if (self) {
-		device_file_close(&self->status);
-	}
-	free(self);
-}
-
 static int self_open(
 	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
 {
 	(void)reason;
 	struct metrics *metrics = ctx->core->metrics;
-	struct self_state *self = mem_zalloc(sizeof(*self));
+	struct self *self = mem_zalloc(sizeof(*self));
 	if (!self) {
 		return -ENOMEM;
 	}
-	int r = device_file_init(&self->status, true, "proc/self/status");
+	device_file_init(&self->status, true, "proc/self/status");
+	int r = 0;
 	for (size_t i = 0; i < MEMORIES && r == 0; i++) {
 		r = metrics_add(
 			metrics, ctx->source, memory_table[i].name, UNIT_BYTES, &self->memory[i]);
@@ -135,23 +122,19 @@ static int self_open(
 		r = metrics_add(metrics, ctx->source, counter_table[i].name, counter_table[i].unit,
 			&self->counter[i]);
 	}
-	for (size_t i = 0; i < OTHERS && r == 0; i++) {
-		r = metrics_add(metrics, ctx->source, other_table[i].name, other_table[i].unit,
-			&self->other[i]);
-	}
-	for (size_t i = 0; i < POOLS && r == 0 && ctx->core->history; i++) {
-		r = metrics_add(metrics, ctx->source, pool_table[i].name, pool_table[i].unit,
-			&self->pool[i]);
+	r = r < 0 ? r : metric_rows_add(ctx, other_table, OTHERS, self->other);
+	if (r == 0 && ctx->core->history) {
+		r = metric_rows_add(ctx, pool_table, POOLS, self->pool);
 	}
 	if (r < 0) {
-		self_close(self);
+		device_file_free_state(self);
 		return r;
 	}
 	*state = self;
 	return 0;
 }
 
-static void set_memory(const struct collector_context *ctx, struct self_state *self)
+static void set_memory(const struct collector_context *ctx, struct self *self)
 {
 	char text[4096];
 	ssize_t n = device_file_read(&self->status, ctx->real_root, text, sizeof(text));
@@ -166,7 +149,7 @@ static void set_memory(const struct collector_context *ctx, struct self_state *s
 	}
 }
 
-static void set_rates(struct self_state *self, struct counters *counters, uint64_t now_ns)
+static void set_rates(struct self *self, struct counters *counters, uint64_t now_ns)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
@@ -192,7 +175,7 @@ static void set_rates(struct self_state *self, struct counters *counters, uint64
 	counters->loop_lag_max_us = 0;
 }
 
-static void set_pool(const struct collector_context *ctx, struct self_state *self)
+static void set_pool(const struct collector_context *ctx, struct self *self)
 {
 	if (!ctx->core->history) {
 		return;
@@ -222,7 +205,7 @@ static void set_broker(const struct core *core, struct metric *away)
 }
 
 /* History that is not asked to survive a reboot is not degraded, either. */
-static void set_persistence(const struct core *core, struct self_state *self)
+static void set_persistence(const struct core *core, struct self *self)
 {
 	const struct persist_status *status = core->persist;
 	if (!status || status->state == PERSIST_OFF) {
@@ -237,7 +220,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 	char reason[SOURCE_REASON_SIZE])
 {
 	(void)reason;
-	struct self_state *self = state;
+	struct self *self = state;
 	const struct core *core = ctx->core;
 	set_memory(ctx, self);
 	for (size_t i = 0; i < COUNTERS; i++) {
@@ -263,5 +246,5 @@ const struct collector_ops collector_self = {
 	.internal = true,
 	.open = self_open,
 	.sample = self_sample,
-	.close = self_close,
+	.close = device_file_free_state,
 };

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/collect/lib/pdeath_exec.h"
 #include "tests/unit/unit.h"
 
 static uv_loop_t loop;
@@ -106,7 +105,7 @@ static size_t open_files(void)
 	return count;
 }
 
-PROGRAM_START(keeper_run);
+PROGRAM_START(pdeath_exec_run);
 TEST_TIMEOUT(100);
 FIXTURE(setup, teardown);
 
@@ -139,10 +138,10 @@ START_TEST(it_is_ended_by_a_closed_pipe_although_the_daemon_ignores_sigpipe)
 }
 END_TEST
 
-START_TEST(with_a_keeper_it_is_the_same_process)
+START_TEST(with_pdeath_exec_it_is_the_same_process)
 {
 	setenv("SECRET", "password", 1);
-	options.keeper = "/proc/self/exe";
+	options.pdeath_exec = "/proc/self/exe";
 	open_script("echo $$ $0; env; exec sleep 1000");
 	char first[64];
 	run_until_seen("LC_ALL=C\n");
@@ -153,9 +152,9 @@ START_TEST(with_a_keeper_it_is_the_same_process)
 }
 END_TEST
 
-START_TEST(a_keeper_that_cannot_run_it_says_why)
+START_TEST(pdeath_exec_that_cannot_run_it_says_why)
 {
-	options.keeper = "/proc/self/exe";
+	options.pdeath_exec = "/proc/self/exe";
 	open_child("/nonexistent/program", NULL, NULL);
 	run_until_deaths(1);
 	ck_assert_str_eq(seen, "cannot run /nonexistent/program: No such file or directory\n");
@@ -165,7 +164,7 @@ END_TEST
 
 /* What a daemon killed with SIGKILL leaves behind: nothing, even of a child that says nothing and
  * ignores every signal that can be. */
-START_TEST(with_a_keeper_it_does_not_outlive_a_killed_daemon)
+START_TEST(with_pdeath_exec_it_does_not_outlive_a_killed_daemon)
 {
 	int report[2], status = 0;
 	pid_t pid = 0;
@@ -174,7 +173,7 @@ START_TEST(with_a_keeper_it_does_not_outlive_a_killed_daemon)
 	pid_t daemon = fork();
 	if (daemon == 0) {
 		uv_loop_fork(&loop);
-		options.keeper = "/proc/self/exe";
+		options.pdeath_exec = "/proc/self/exe";
 		open_script("trap '' TERM INT HUP; echo ready; exec sleep 100");
 		run_until_seen("ready\n");
 		pid = child.process.pid;
