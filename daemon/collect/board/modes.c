@@ -26,9 +26,9 @@ enum { MODE_MAX = 9999, DOMAINS_MAX = 64, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256
 /* A clock with limits: a policy of cores, or the GPU. */
 struct domain {
 	bool gpu;
-	struct device_file governor, min, max;
-	char governor_text[64]; /* of the last read; "" = cannot be read */
-	bool limits;		/* min and max were read */
+	char files[DEVICE_FILE_PATH]; /* its folder, and what their names begin with */
+	char governor_text[64];	      /* of the last read; "" = cannot be read */
+	bool limits;		      /* min and max were read */
 	long long min_khz, max_khz;
 };
 
@@ -36,7 +36,6 @@ struct modes_state {
 	bool jetson;
 	size_t domains;
 	struct domain domain[DOMAINS_MAX];
-	struct device_file status;
 	bool sampled;
 	char status_text[TEXT_SIZE]; /* of the last read; "" = cannot be read */
 	char conf[CONF_SIZE];
@@ -122,34 +121,18 @@ double modes_budget_mw(const char *name)
 	return 0;
 }
 
-static void modes_close(void *state)
-{
-	struct modes_state *modes = state;
-	for (size_t i = 0; modes && i < modes->domains; i++) {
-		device_file_close(&modes->domain[i].governor);
-		device_file_close(&modes->domain[i].min);
-		device_file_close(&modes->domain[i].max);
-	}
-	free(modes);
-}
-
-/* prefix: of the files' names. */
+/* Read every few seconds: a descriptor for each file would be kept for nothing. */
 static void add_domain(
 	struct modes_state *modes, const struct root *root, const char *folder, const char *prefix)
 {
 	struct domain *domain = &modes->domain[modes->domains];
-	char text[64];
 	if (modes->domains == DOMAINS_MAX) {
 		return;
 	}
-	/* Read every few seconds: a descriptor each would be kept for nothing. */
-	int r = device_file_init(&domain->governor, false, "%s/%sgovernor", folder, prefix);
-	(void)device_file_init(&domain->min, false, "%s/%smin_freq", folder, prefix);
-	(void)device_file_init(&domain->max, false, "%s/%smax_freq", folder, prefix);
+	snprintf(domain->files, sizeof(domain->files), "%s/%s", folder, prefix);
 	domain->gpu = prefix[0] == '\0';
-	if (r == 0 && device_file_read(&domain->governor, root, text, sizeof(text)) > 0) {
-		modes->domains++;
-	}
+	modes->domains += device_text(root, domain->governor_text, sizeof(domain->governor_text),
+		"%sgovernor", domain->files);
 }
 
 static void add_policy(void *ctx, const struct root *root, const char *path, const char *name)
@@ -176,10 +159,9 @@ static int modes_probe(
 	if (!modes) {
 		return -ENOMEM;
 	}
-	device_file_init(&modes->status, false, STATUS);
 	int r = device_each(ctx->root, CPUFREQ, "policy", add_policy, modes);
 	r = r == -ENOMEM ? r : device_each(ctx->root, DEVFREQ, "", add_gpu, modes);
-	bool nvpmodel = device_file_read(&modes->status, ctx->root, text, sizeof(text)) > 0;
+	bool nvpmodel = root_read(ctx->root, STATUS, text, sizeof(text)) > 0;
 	modes->jetson =
 		nvpmodel || root_read(ctx->root, "etc/nv_tegra_release", text, sizeof(text)) > 0;
 	if (r != -ENOMEM && !nvpmodel && modes->domains == 0) {
@@ -189,7 +171,7 @@ static int modes_probe(
 		r = 0;
 	}
 	if (r < 0) {
-		modes_close(modes);
+		free(modes);
 		return r;
 	}
 	*state = modes;
@@ -204,28 +186,24 @@ static int modes_open(
 	return ctx->core->modes ? 0 : -ENOENT;
 }
 
-static void fetch_text(struct device_file *file, const struct root *root, char *text, size_t size)
-{
-	if (device_file_read(file, root, text, size) <= 0) {
-		text[0] = '\0';
-	}
-}
-
 static int modes_fetch(const struct collector_context *ctx, void *state)
 {
 	struct modes_state *modes = state;
 	const struct root *root = ctx->root;
-	fetch_text(&modes->status, root, modes->status_text, sizeof(modes->status_text));
+	if (root_read(root, STATUS, modes->status_text, sizeof(modes->status_text)) < 0) {
+		modes->status_text[0] = '\0';
+	}
 	if (modes->status_text[0] == '\0' ||
 		root_read(root, CONF, modes->conf, sizeof(modes->conf)) < 0) {
 		modes->conf[0] = '\0';
 	}
 	for (size_t i = 0; i < modes->domains; i++) {
 		struct domain *domain = &modes->domain[i];
-		fetch_text(&domain->governor, root, domain->governor_text,
-			sizeof(domain->governor_text));
-		domain->limits = device_file_read_i64(&domain->min, root, &domain->min_khz) == 0 &&
-				 device_file_read_i64(&domain->max, root, &domain->max_khz) == 0;
+		(void)device_text(root, domain->governor_text, sizeof(domain->governor_text),
+			"%sgovernor", domain->files);
+		domain->limits =
+			device_number(root, &domain->min_khz, "%smin_freq", domain->files) == 0 &&
+			device_number(root, &domain->max_khz, "%smax_freq", domain->files) == 0;
 	}
 	return 0;
 }
@@ -307,5 +285,5 @@ const struct collector_ops collector_modes = {
 	.open = modes_open,
 	.fetch = modes_fetch,
 	.sample = modes_sample,
-	.close = modes_close,
+	.close = free,
 };

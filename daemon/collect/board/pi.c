@@ -1,9 +1,9 @@
-/* What only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured), voltage/<name>,
- * memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A), their
- * sum as power/total, voltage/<rail> where there is no current, and temperature/firmware, which is
- * temperature/max where nothing else tells that. Through the ioctl of vcgencmd, without running it;
- * read-only. Own key: vcgencmd = the program's absolute path, run for the temperature where there
- * is no such device. */
+/* pi: reads what only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured),
+ * voltage/<name>, memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A),
+ * their sum as power/total, voltage/<rail> where there is no current, and temperature/firmware,
+ * which is temperature/max where nothing else has that. Through the ioctl of vcgencmd, without
+ * running it; read-only. Own key: vcgencmd = the program's absolute path, run for the temperature
+ * where there is no such device. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ struct pi_state {
 	double value[QUESTIONS];
 	int result[QUESTIONS]; /* of the last reads */
 	bool has_temperature;
-	const char *told_by; /* temperature's origin */
+	const char *temperature_origin; /* temperature's origin */
 	struct metric *temperature;
 	double celsius;
 	int celsius_result;
@@ -85,15 +85,15 @@ static int ask(struct pi_state *pi, const char *command, double *ret)
 static int ask_temperature(struct pi_state *pi, double *celsius)
 {
 	uint32_t values[2] = {0, 0};
-	pi->told_by = "firmware mailbox";
+	pi->temperature_origin = "firmware mailbox";
 	if (pi_firmware_tag(&pi->firmware, PI_TAG_GET_TEMPERATURE, values, 2) == 0) {
 		*celsius = (int32_t)values[1] / 1000.0;
 		return 0;
 	}
-	pi->told_by = "firmware command measure_temp";
+	pi->temperature_origin = "firmware command measure_temp";
 	int r = ask(pi, "measure_temp", celsius);
 	if (r < 0 && pi->tool.path[0] != '\0') {
-		pi->told_by = "vcgencmd measure_temp";
+		pi->temperature_origin = "vcgencmd measure_temp";
 		r = pi_tool_ask(&pi->tool);
 		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
 	}
@@ -110,7 +110,7 @@ static struct rail *find_rail(struct pi_state *pi, const char *name)
 	return NULL;
 }
 
-/* Currents and voltages of all rails; with `add` unknown rails get a place. */
+/* Currents and voltages of all rails; with `add` unknown rails get a slot. */
 static int read_rails(struct pi_state *pi, bool add)
 {
 	struct pi_adc adc;
@@ -191,7 +191,7 @@ static int add_answers(struct pi_state *pi, struct naming *naming)
 }
 
 /* How much this board answers. */
-static int look(struct pi_state *pi)
+static int probe_all(struct pi_state *pi)
 {
 	int found = 0;
 	for (size_t i = 0; i < QUESTIONS; i++) {
@@ -205,7 +205,7 @@ static int look(struct pi_state *pi)
 	return found + (int)pi->rails + pi->has_temperature;
 }
 
-static void tell_why(int error, char reason[SOURCE_REASON_SIZE])
+static void explain(int error, char reason[SOURCE_REASON_SIZE])
 {
 	if (error == -ENOENT) {
 		snprintf(reason, SOURCE_REASON_SIZE,
@@ -226,7 +226,7 @@ static int pi_probe(
 	}
 	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
 	int error = pi_firmware_open(&pi->firmware, ctx->root);
-	int r = error < 0 && pi->tool.path[0] == '\0' ? error : look(pi);
+	int r = error < 0 && pi->tool.path[0] == '\0' ? error : probe_all(pi);
 	if (r > 0) {
 		*state = pi;
 		return 0;
@@ -234,7 +234,7 @@ static int pi_probe(
 	if (r == 0) {
 		r = error < 0 ? error : -ENODATA;
 	}
-	tell_why(r, reason);
+	explain(r, reason);
 	pi_close(pi);
 	return r;
 }
@@ -303,19 +303,19 @@ static void sample_rails(const struct collector_context *ctx, struct pi_state *p
 	}
 }
 
-static void tell_temperature(const struct pi_state *pi, struct metric *metric)
+static void set_temperature(const struct pi_state *pi, struct metric *metric)
 {
 	if (pi->celsius_result < 0) {
 		metric_set_null(metric, pi_tool_reason(pi->celsius_result));
 	} else {
 		metric_set(metric, pi->celsius);
 	}
-	metric->origin = pi->told_by;
+	metric->origin = pi->temperature_origin;
 }
 
-/* The sensor is that of the zone: the hottest only where no zone, no chip and no tegrastats tells
+/* The sensor is that of the zone: the hottest only where no zone, no chip and no tegrastats has
  * one, whichever opens first. */
-static void tell_max(const struct collector_context *ctx, const struct pi_state *pi)
+static void set_max(const struct collector_context *ctx, const struct pi_state *pi)
 {
 	struct metric *max = metrics_find(ctx->core->metrics, "temperature/max");
 	if (!max && metrics_add(ctx->core->metrics, ctx->source, "temperature/max", UNIT_CELSIUS,
@@ -323,7 +323,7 @@ static void tell_max(const struct collector_context *ctx, const struct pi_state 
 		max->yields = true;
 	}
 	if (max && max->source == ctx->source) {
-		tell_temperature(pi, max);
+		set_temperature(pi, max);
 	}
 }
 
@@ -347,8 +347,8 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 	}
 	sample_rails(ctx, pi);
 	if (pi->temperature) {
-		tell_temperature(pi, pi->temperature);
-		tell_max(ctx, pi);
+		set_temperature(pi, pi->temperature);
+		set_max(ctx, pi);
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
-/* Under the collectors throttle and pi. The buffer of the property interface is an array of 32 bit
- * words: size, request/response code, tags (id, size of the values, bit 31 once answered, values),
- * end tag (raspberrypi/linux drivers/char/broadcom/vcio.c, utils vcmailbox.c and vcgencmd.c). */
+/* pi_firmware: asks the firmware for the collectors throttle and pi. The buffer of the property
+ * interface is an array of 32 bit words: size, request/response code, tags (id, size of the values,
+ * bit 31 once answered, values), end tag (raspberrypi/linux drivers/char/broadcom/vcio.c, utils
+ * vcmailbox.c and vcgencmd.c). */
 #include "daemon/collect/board/pi_firmware.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static int property(int fd, uint32_t *buf)
 	if (call_ioctl(fd, PI_IOCTL_PROPERTY, buf) < 0) {
 		return -errno;
 	}
-	/* Unknown tags are passed over: only bit 31 of the tag tells that it was answered. */
+	/* Unknown tags are skipped: only bit 31 of the tag says that it was answered. */
 	return buf[1] == PI_ANSWERED && (buf[TAG_CODE] & PI_ANSWERED) ? 0 : -EBADMSG;
 }
 

@@ -1,4 +1,5 @@
-/* The texts of the Raspberry Pi's firmware, as vcgencmd prints them. Error texts are -EBADMSG. */
+/* pi_text: parses the texts of the Raspberry Pi's firmware, as vcgencmd prints them. Error texts
+ * are -EBADMSG. */
 #pragma once
 
 #include <stddef.h>
@@ -21,6 +22,6 @@ struct pi_adc {
 	double value;
 };
 
-/* The next line at *cursor, which moves behind it; lines that are none are passed over. 0 or
+/* The next line at *cursor, which moves behind it; lines that are none are skipped. 0 or
  * -ENODATA at the end. */
 int pi_text_adc(const char **cursor, struct pi_adc *ret);

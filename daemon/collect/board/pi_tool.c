@@ -1,6 +1,6 @@
-/* Under the collectors throttle and pi: runs vcgencmd on their worker. The program leads a session
- * of its own, so that one signal reaches what it started as well; it is only reaped after that, so
- * that its number cannot be somebody else's by then. */
+/* pi_tool: runs vcgencmd for the collectors throttle and pi, on their worker. The program leads a
+ * session of its own, so that one signal reaches what it started as well; it is only reaped after
+ * that, so that its number cannot be somebody else's by then. */
 #include "daemon/collect/board/pi_tool.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define KEY "vcgencmd"
 
 /* 100 ms for a run at one call (it takes 14 ms on a Pi 5), 500 ms for its end at close. */
-enum { LOOKS = 10, CLOSE_LOOKS = 50, LOOK_MS = 10 };
+enum { POLLS = 10, CLOSE_POLLS = 50, POLL_MS = 10 };
 
 void pi_tool_init(struct pi_tool *tool, const char *path, const char *command)
 {
@@ -85,7 +85,7 @@ static void conclude(struct pi_tool *tool, int result)
 	tool->result = result;
 	if (result < 0) {
 		tool->answer[0] = '\0';
-		tool->next_ns = tool->started_ns + PI_TOOL_REST_NS;
+		tool->next_ns = tool->started_ns + PI_TOOL_RETRY_NS;
 	} else {
 		memcpy(tool->answer, tool->text, tool->length);
 		tool->answer[tool->length] = '\0';
@@ -140,16 +140,16 @@ static void kill_it(struct pi_tool *tool, int failure)
 static void read_output(struct pi_tool *tool)
 {
 	while (tool->fd >= 0) {
-		size_t room = sizeof(tool->text) - 1 - tool->length;
+		size_t capacity = sizeof(tool->text) - 1 - tool->length;
 		char more;
-		ssize_t n = room > 0 ? read(tool->fd, tool->text + tool->length, room)
-				     : read(tool->fd, &more, 1);
+		ssize_t n = capacity > 0 ? read(tool->fd, tool->text + tool->length, capacity)
+					 : read(tool->fd, &more, 1);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 			return;
 		}
 		if (n <= 0) {
 			end_output(tool);
-		} else if (room == 0) {
+		} else if (capacity == 0) {
 			kill_it(tool, -EMSGSIZE);
 		} else {
 			tool->length += (size_t)n;
@@ -176,11 +176,11 @@ static bool reap(struct pi_tool *tool)
 	return true;
 }
 
-static void look_after(struct pi_tool *tool)
+static void poll_run(struct pi_tool *tool)
 {
-	for (int i = 0; tool->pid != 0 && i < LOOKS; i++) {
+	for (int i = 0; tool->pid != 0 && i < POLLS; i++) {
 		struct pollfd output = {.fd = tool->fd, .events = POLLIN};
-		(void)poll(&output, 1, LOOK_MS);
+		(void)poll(&output, 1, POLL_MS);
 		read_output(tool);
 		if (!reap(tool) && sysops()->now_ns() - tool->started_ns >= PI_TOOL_LIMIT_NS) {
 			kill_it(tool, -ETIMEDOUT);
@@ -197,7 +197,7 @@ int pi_tool_ask(struct pi_tool *tool)
 	if (tool->pid == 0 && now_ns >= tool->next_ns) {
 		start(tool, now_ns);
 	}
-	look_after(tool);
+	poll_run(tool);
 	if (tool->pid != 0 && tool->killed) {
 		return tool->failure;
 	}
@@ -207,10 +207,10 @@ int pi_tool_ask(struct pi_tool *tool)
 void pi_tool_close(struct pi_tool *tool)
 {
 	/* In D state even SIGKILL waits: then it is left to the init process. */
-	for (int i = 0; tool->pid != 0 && i < CLOSE_LOOKS; i++) {
+	for (int i = 0; tool->pid != 0 && i < CLOSE_POLLS; i++) {
 		kill_it(tool, -ECANCELED);
 		if (!reap(tool)) {
-			(void)poll(NULL, 0, LOOK_MS);
+			(void)poll(NULL, 0, POLL_MS);
 		}
 	}
 	end_output(tool);

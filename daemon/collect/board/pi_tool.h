@@ -1,9 +1,9 @@
 /*
- * vcgencmd, where it is configured: for boards whose firmware nothing else reaches. Started without
- * a shell and with an empty environment, at most every PI_TOOL_EVERY_NS, and not waited for longer
- * than 100 ms at once: a run that takes its time is looked at again at the next call, one that
- * takes PI_TOOL_LIMIT_NS is killed. One process at a time, ended and reaped by its
- * own pid. Called on a worker; the first call after pi_tool_init.
+ * pi_tool: runs vcgencmd where it is configured: for boards whose firmware nothing else reaches.
+ * Started without a shell and with an empty environment, at most every PI_TOOL_EVERY_NS, and not
+ * waited for longer than 100 ms at once: a run that takes longer is polled again at the next call,
+ * one that takes PI_TOOL_LIMIT_NS is killed. One process at a time, ended and reaped by its own
+ * pid. Called on a worker; the first call after pi_tool_init.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "daemon/collect/sched/collector.h"
 
 #define PI_TOOL_EVERY_NS UINT64_C(5000000000)
-#define PI_TOOL_REST_NS UINT64_C(60000000000) /* after a failure */
+#define PI_TOOL_RETRY_NS UINT64_C(60000000000) /* after a failure */
 #define PI_TOOL_LIMIT_NS UINT64_C(2000000000)
 #define PI_TOOL_EARLY_NS UINT64_C(100000000) /* a tick comes a little early or late */
 
@@ -42,7 +42,7 @@ void pi_tool_init(struct pi_tool *tool, const char *path, const char *command);
  * configured, -EINVAL when it is relative, -EACCES, -ENOENT, … May hang. */
 int pi_tool_check(const struct pi_tool *tool);
 
-/* Starts it when it is due, looks after the one that runs. 0: answer holds what it printed last,
+/* Starts it when it is due, polls the one that runs. 0: answer holds what it printed last,
  * NUL-terminated. -EAGAIN: nothing yet; -ENODEV: not configured; -ETIMEDOUT: it took too long;
  * -EMSGSIZE: it printed too much; -EREMOTEIO: it exited with a failure; or the -errno of the start.
  */

@@ -1,8 +1,8 @@
 /*
- * NVIDIA's tegrastats as one long-lived child (child.c) whose lines become metrics
- * (tegrastats_metrics.c) when they arrive; the tick only looks whether they still do. Own key:
- * command (absolute path; default: /usr/bin/tegrastats, then the places of old releases). A late
- * line makes the source stale, a hanging or flooding child is ended, a dead one is started again
+ * tegrastats: runs NVIDIA's tegrastats as one long-lived child (child.c) whose lines become metrics
+ * (tegrastats_metrics.c) when they arrive; the tick only checks whether they still do. Own key:
+ * command (absolute path; default: /usr/bin/tegrastats, then the paths of old releases). A late
+ * line makes the source stale, a hanging or flooding child is ended, a dead one is restarted
  * after 1 s, 2 s … 60 s. Never --stop: that would end other people's tegrastats, too.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ enum {
 	LINE_BYTES = 16384,	   /* the longest known line has 900, 128 cores have 2000 */
 	FLOOD_BYTES = 1024 * 1024, /* an interval: then it is not tegrastats */
 	COMMAND_SIZE = 224,
-	STRANGE_SIZE = 48,
+	UNPARSED_SIZE = 48,
 	STALE_INTERVALS = 2,
 	HUNG_INTERVALS = 10,
 };
@@ -39,20 +39,20 @@ struct tegrastats_source {
 	uint64_t interval_ns;  /* that the child was started with */
 	uint64_t line_ns;      /* of the present child's last good line; its start before that */
 	uint64_t committed_ns; /* 0 = never */
-	uint64_t lines_told;   /* good lines of the present child */
-	size_t bytes;	       /* since the last look */
-	bool pending; /* a line came too soon after the one before; the next look tells it */
+	uint64_t good_lines;   /* good lines of the present child */
+	size_t bytes;	       /* since the last sample */
+	bool pending; /* a line came too soon after the previous one; the next sample sets it */
 	bool pending_loads;
 	bool failed; /* it died or hung, and no good line has come since */
 	uint32_t deaths_seen;
-	uint32_t spared;	    /* deaths to come that are our wish, not a failure */
-	char strange[STRANGE_SIZE]; /* the last line that is not tegrastats' */
+	uint32_t expected_deaths;     /* deaths to come that were requested, no failure */
+	char unparsed[UNPARSED_SIZE]; /* the last line that is not tegrastats' */
 	size_t latest;
 	struct tegrastats stats[2]; /* the latest good line, and where the next is parsed */
 };
 
 /* Where it was before /usr/bin (L4T up to R28). */
-static const char *const places[] = {
+static const char *const paths[] = {
 	"/usr/bin/tegrastats",
 	"/home/nvidia/tegrastats",
 	"/home/ubuntu/tegrastats",
@@ -93,17 +93,17 @@ static int find_command(const struct collector_context *ctx, char ret[COMMAND_SI
 		snprintf(reason, SOURCE_REASON_SIZE, "not started by itself with --root");
 		return -ENOENT;
 	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (check_program(places[i], false) == 0) {
-			snprintf(ret, COMMAND_SIZE, "%s", places[i]);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (check_program(paths[i], false) == 0) {
+			snprintf(ret, COMMAND_SIZE, "%s", paths[i]);
 			return 0;
 		}
 	}
-	snprintf(reason, SOURCE_REASON_SIZE, "no %s (nor an older place of it)", places[0]);
+	snprintf(reason, SOURCE_REASON_SIZE, "no %s (nor an older place of it)", paths[0]);
 	return -ENOENT;
 }
 
-static void take_interval(struct tegrastats_source *source)
+static void apply_interval(struct tegrastats_source *source)
 {
 	source->interval_ns = source->ctx->source->interval_ns;
 	snprintf(source->interval, sizeof(source->interval), "%" PRIu64,
@@ -124,14 +124,14 @@ static void publish(struct tegrastats_source *source, uint64_t now_ns, uint64_t 
 	collector_arrived(ctx, now_ns, started_ns);
 }
 
-static void remember_strange(struct tegrastats_source *source, const char *line, size_t length)
+static void save_unparsed(struct tegrastats_source *source, const char *line, size_t length)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < length && kept + 1 < sizeof(source->strange); i++) {
+	for (size_t i = 0; i < length && kept + 1 < sizeof(source->unparsed); i++) {
 		bool printable = line[i] >= ' ' && line[i] <= '~';
-		source->strange[kept++] = printable ? line[i] : '?';
+		source->unparsed[kept++] = printable ? line[i] : '?';
 	}
-	source->strange[kept] = '\0';
+	source->unparsed[kept] = '\0';
 }
 
 static void on_line(void *ctx, const char *line, size_t length)
@@ -140,7 +140,7 @@ static void on_line(void *ctx, const char *line, size_t length)
 	uint64_t now_ns = sysops()->now_ns();
 	size_t next = !source->latest;
 	if (tegrastats_parse(line, length, &source->stats[next]) < 0) {
-		remember_strange(source, line, length);
+		save_unparsed(source, line, length);
 		source->ctx->source->lines_unknown++;
 		return;
 	}
@@ -148,9 +148,9 @@ static void on_line(void *ctx, const char *line, size_t length)
 	source->latest = next;
 	source->line_ns = now_ns;
 	source->pending = true;
-	source->pending_loads = source->lines_told++ > 0;
+	source->pending_loads = source->good_lines++ > 0;
 	source->failed = false;
-	source->strange[0] = '\0';
+	source->unparsed[0] = '\0';
 	/* History counts on the interval: a child that does not keep it is told at the ticks. */
 	if (source->committed_ns == 0 || now_ns - source->committed_ns >= source->interval_ns / 2) {
 		publish(source, now_ns, now_ns);
@@ -160,8 +160,8 @@ static void on_line(void *ctx, const char *line, size_t length)
 static void count_deaths(struct tegrastats_source *source)
 {
 	for (; source->deaths_seen != source->child.deaths; source->deaths_seen++) {
-		if (source->spared > 0) {
-			source->spared--;
+		if (source->expected_deaths > 0) {
+			source->expected_deaths--;
 		} else {
 			source->ctx->source->errors++;
 			source->failed = true;
@@ -175,7 +175,7 @@ static void on_output(void *ctx, const char *bytes, size_t length)
 	if (length == 0) {
 		count_deaths(source);
 		lines_reset(&source->lines);
-		source->lines_told = 0;
+		source->good_lines = 0;
 		source->line_ns = sysops()->now_ns();
 		return;
 	}
@@ -227,7 +227,7 @@ static int tegrastats_open(
 	ctx->source->reads_lines = true;
 	source->ctx = ctx;
 	source->line_ns = sysops()->now_ns();
-	take_interval(source);
+	apply_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
 		.pdeath_exec = ctx->keeper,
@@ -244,15 +244,15 @@ static int tegrastats_open(
 	return 0;
 }
 
-/* A new interval is a new child; its end is no failure. */
+/* A new interval needs a new child; the end of the old one is no failure. */
 static void follow_interval(struct tegrastats_source *source, uint64_t now_ns)
 {
 	if (source->interval_ns == source->ctx->source->interval_ns) {
 		return;
 	}
-	take_interval(source);
+	apply_interval(source);
 	source->line_ns = now_ns;
-	source->spared += source->child.phase == CHILD_RUNNING;
+	source->expected_deaths += source->child.phase == CHILD_RUNNING;
 	child_restart(&source->child, "its interval was changed", true);
 }
 
@@ -272,12 +272,12 @@ static void end_hung(struct tegrastats_source *source, uint64_t quiet_ns)
 static void explain(const struct tegrastats_source *source, char reason[SOURCE_REASON_SIZE],
 	const char *what, const char *then)
 {
-	bool strange = source->strange[0] != '\0';
+	bool unparsed = source->unparsed[0] != '\0';
 	snprintf(reason, SOURCE_REASON_SIZE, "%.60s%s%s%s", what, then,
-		strange ? "; it said: " : "", source->strange);
+		unparsed ? "; it said: " : "", source->unparsed);
 }
 
-static int tegrastats_look(const struct collector_context *ctx, void *state, uint64_t now_ns,
+static int tegrastats_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
 	char reason[SOURCE_REASON_SIZE])
 {
 	struct tegrastats_source *source = state;
@@ -319,7 +319,7 @@ const struct collector_ops collector_tegrastats = {
 	.interval_ns = 1000000000, /* its own: a new interval is a new child */
 	.config_keys = keys,
 	.open = tegrastats_open,
-	.sample = tegrastats_look,
+	.sample = tegrastats_sample,
 	.close = tegrastats_close,
 	.event_driven = true,
 };

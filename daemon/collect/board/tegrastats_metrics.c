@@ -1,5 +1,6 @@
-/* From the fields of one line to names, units and reasons. tegrastats cuts the suffixes of thermal
- * zone types (CPU-therm is CPU@): a zone under either name is the better teller. */
+/* tegrastats_metrics: gives the fields of one line names, units and reasons. tegrastats cuts the
+ * suffixes of thermal zone types (CPU-therm is CPU@): a zone under either name is the better
+ * source. */
 #include "daemon/collect/board/tegrastats_metrics.h"
 
 #include <fnmatch.h>
@@ -20,7 +21,8 @@ struct fill {
 	struct source *source;
 };
 
-/* The source's own metric of that name; NULL when somebody else tells it or there is no room. */
+/* The source's own metric of that name; NULL when another source exposes it or there is no
+ * capacity. */
 __attribute__((format(printf, 3, 4))) static struct metric *own(
 	const struct fill *fill, enum unit unit, const char *format, ...)
 {
@@ -39,7 +41,7 @@ __attribute__((format(printf, 3, 4))) static struct metric *own(
 	return r < 0 ? NULL : metric;
 }
 
-static void tell(struct metric *metric, double value)
+static void set(struct metric *metric, double value)
 {
 	if (!metric) {
 		return;
@@ -54,31 +56,31 @@ static void tell(struct metric *metric, double value)
 	}
 }
 
-static void tell_null(struct metric *metric, const char *reason)
+static void set_null(struct metric *metric, const char *reason)
 {
 	if (metric) {
 		metric_set_null(metric, reason);
 	}
 }
 
-/* A number that the line may not hold: no metric is made of what was never told. */
-static void tell_some(
+/* A number that the line may not hold: no metric is made of what was never reported. */
+static void set_present(
 	const struct fill *fill, const char *name, enum unit unit, int64_t value, double factor)
 {
 	if (value != TEGRASTATS_NONE) {
-		tell(own(fill, unit, "%s", name), (double)value * factor);
+		set(own(fill, unit, "%s", name), (double)value * factor);
 	}
 }
 
 /* What tegrastats itself makes of all its lines: slow, so history keeps it coarsely. */
-static void tell_own_sum(
+static void set_summary(
 	const struct fill *fill, const char *prefix, const char *name, enum unit unit, double value)
 {
 	struct metric *metric = own(fill, unit, "%s/%s", prefix, name);
 	if (metric) {
 		metric->full_rate = false;
 		metric->origin = "since tegrastats' start";
-		tell(metric, value);
+		set(metric, value);
 	}
 }
 
@@ -95,16 +97,16 @@ static void clean(const char *name, char ret[PROTO_NAME_SIZE])
 
 static void set_memory(const struct fill *fill, const struct tegrastats *stats)
 {
-	tell_some(fill, "memory/total", UNIT_BYTES, stats->ram_total_mb, MIB);
-	tell_some(fill, "memory/used", UNIT_BYTES, stats->ram_used_mb, MIB);
-	tell_some(fill, "swap/total", UNIT_BYTES, stats->swap_total_mb, MIB);
-	tell_some(fill, "swap/used", UNIT_BYTES, stats->swap_used_mb, MIB);
-	tell_some(fill, "swap/cached", UNIT_BYTES, stats->swap_cached_mb, MIB);
-	tell_some(fill, "tegra/iram", UNIT_BYTES, stats->iram_used_kb, KIB);
+	set_present(fill, "memory/total", UNIT_BYTES, stats->ram_total_mb, MIB);
+	set_present(fill, "memory/used", UNIT_BYTES, stats->ram_used_mb, MIB);
+	set_present(fill, "swap/total", UNIT_BYTES, stats->swap_total_mb, MIB);
+	set_present(fill, "swap/used", UNIT_BYTES, stats->swap_used_mb, MIB);
+	set_present(fill, "swap/cached", UNIT_BYTES, stats->swap_cached_mb, MIB);
+	set_present(fill, "tegra/iram", UNIT_BYTES, stats->iram_used_kb, KIB);
 	if (stats->lfb_blocks != TEGRASTATS_NONE && stats->lfb_block_kb != TEGRASTATS_NONE) {
-		tell(own(fill, UNIT_BYTES, "tegra/lfb"),
+		set(own(fill, UNIT_BYTES, "tegra/lfb"),
 			(double)stats->lfb_blocks * (double)stats->lfb_block_kb * KIB);
-		tell(own(fill, UNIT_BYTES, "tegra/lfb_block"), (double)stats->lfb_block_kb * KIB);
+		set(own(fill, UNIT_BYTES, "tegra/lfb_block"), (double)stats->lfb_block_kb * KIB);
 	}
 }
 
@@ -115,28 +117,28 @@ static void set_cpus(const struct fill *fill, const struct tegrastats *stats, bo
 	if (stats->cpus > 0) {
 		struct metric *all = own(fill, UNIT_PERCENT, "cpu/utilization");
 		if (!loads) {
-			tell_null(all, too_soon);
+			set_null(all, too_soon);
 		} else if (isnan(average)) {
-			tell_null(all, "not reported");
+			set_null(all, "not reported");
 		} else {
-			tell(all, average);
+			set(all, average);
 		}
 	}
 	for (size_t i = 0; i < stats->cpus && i < TEGRASTATS_CPUS; i++) {
 		const struct tegrastats_cpu *cpu = &stats->cpu[i];
 		struct metric *load = own(fill, UNIT_PERCENT, "cpu/%zu/utilization", i);
 		if (!cpu->online) {
-			tell_null(load, "offline");
-			tell_null(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i), "offline");
+			set_null(load, "offline");
+			set_null(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i), "offline");
 			continue;
 		}
 		if (!loads || cpu->load_percent == TEGRASTATS_NONE) {
-			tell_null(load, loads ? "not reported" : too_soon);
+			set_null(load, loads ? "not reported" : too_soon);
 		} else {
-			tell(load, (double)cpu->load_percent);
+			set(load, (double)cpu->load_percent);
 		}
 		if (cpu->freq_mhz != TEGRASTATS_NONE) {
-			tell(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i),
+			set(own(fill, UNIT_HERTZ, "cpu/%zu/frequency", i),
 				(double)cpu->freq_mhz * MEGA);
 		}
 	}
@@ -155,29 +157,29 @@ static int64_t fastest(const int64_t *mhz, size_t count)
 static void set_gpu_and_memory_bus(const struct fill *fill, const struct tegrastats *stats)
 {
 	if (stats->has_gpu) {
-		tell_some(fill, "gpu/utilization", UNIT_PERCENT, stats->gpu_load_percent, 1);
-		tell_some(fill, "gpu/frequency", UNIT_HERTZ,
+		set_present(fill, "gpu/utilization", UNIT_PERCENT, stats->gpu_load_percent, 1);
+		set_present(fill, "gpu/frequency", UNIT_HERTZ,
 			fastest(stats->gpu_freq_mhz, stats->gpu_freqs), MEGA);
 	}
 	if (stats->has_gpu2) {
-		tell_some(fill, "engine/GR3D2/utilization", UNIT_PERCENT, stats->gpu2_load_percent,
-			1);
-		tell_some(fill, "clock/GR3D2", UNIT_HERTZ,
+		set_present(fill, "engine/GR3D2/utilization", UNIT_PERCENT,
+			stats->gpu2_load_percent, 1);
+		set_present(fill, "clock/GR3D2", UNIT_HERTZ,
 			fastest(stats->gpu2_freq_mhz, stats->gpu2_freqs), MEGA);
 	}
 	/* Ordinary users get a constant "EMC_FREQ 0%" without a clock. */
 	if (stats->has_emc && stats->emc_load_percent == 0 &&
 		stats->emc_freq_mhz == TEGRASTATS_NONE) {
-		tell_null(own(fill, UNIT_PERCENT, "emc/utilization"), "told only to root");
+		set_null(own(fill, UNIT_PERCENT, "emc/utilization"), "told only to root");
 	} else if (stats->has_emc) {
-		tell_some(fill, "emc/utilization", UNIT_PERCENT, stats->emc_load_percent, 1);
-		tell_some(fill, "clock/emc", UNIT_HERTZ, stats->emc_freq_mhz, MEGA);
+		set_present(fill, "emc/utilization", UNIT_PERCENT, stats->emc_load_percent, 1);
+		set_present(fill, "clock/emc", UNIT_HERTZ, stats->emc_freq_mhz, MEGA);
 	}
 	if (stats->has_mts) {
-		tell_some(fill, "tegra/mts_fg", UNIT_PERCENT, stats->mts_fg_percent, 1);
-		tell_some(fill, "tegra/mts_bg", UNIT_PERCENT, stats->mts_bg_percent, 1);
+		set_present(fill, "tegra/mts_fg", UNIT_PERCENT, stats->mts_fg_percent, 1);
+		set_present(fill, "tegra/mts_bg", UNIT_PERCENT, stats->mts_bg_percent, 1);
 	}
-	tell_some(fill, "tegra/edp_limit", UNIT_HERTZ, stats->edp_limit_mhz, MEGA);
+	set_present(fill, "tegra/edp_limit", UNIT_HERTZ, stats->edp_limit_mhz, MEGA);
 }
 
 static void set_engines(const struct fill *fill, const struct tegrastats *stats)
@@ -189,18 +191,18 @@ static void set_engines(const struct fill *fill, const struct tegrastats *stats)
 		snprintf(path, sizeof(path), "clock/%s", name);
 		struct metric *clock = metrics_find(fill->metrics, path);
 		if (!engine->on) {
-			tell_null(own(fill, UNIT_PERCENT, "engine/%s/utilization", name), "off");
-			tell_null(clock && clock->source == fill->source ? clock : NULL, "off");
+			set_null(own(fill, UNIT_PERCENT, "engine/%s/utilization", name), "off");
+			set_null(clock && clock->source == fill->source ? clock : NULL, "off");
 			continue;
 		}
-		tell_some(fill, path, UNIT_HERTZ, engine->freq_mhz, MEGA);
+		set_present(fill, path, UNIT_HERTZ, engine->freq_mhz, MEGA);
 		snprintf(path, sizeof(path), "engine/%s/utilization", name);
-		tell_some(fill, path, UNIT_PERCENT, engine->load_percent, 1);
+		set_present(fill, path, UNIT_PERCENT, engine->load_percent, 1);
 	}
 }
 
-/* A thermal zone tells this temperature. A metric of ours from before it did goes. */
-static bool zone_tells(const struct fill *fill, const char *name)
+/* Whether a thermal zone reports this temperature; our metric from before it did is retired. */
+static bool zone_has(const struct fill *fill, const char *name)
 {
 	static const char *const suffixes[] = {"-therm", "-thermal", "_tegra", "-fan-est"};
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
@@ -233,21 +235,21 @@ static void set_temperatures(const struct fill *fill, const struct tegrastats *s
 			max = temp->celsius;
 		}
 		if (!isnan(temp->peak_celsius)) {
-			tell_own_sum(
+			set_summary(
 				fill, "temperature_peak", name, UNIT_CELSIUS, temp->peak_celsius);
 		}
-		if (zone_tells(fill, name)) {
+		if (zone_has(fill, name)) {
 			continue;
 		}
 		struct metric *metric = own(fill, UNIT_CELSIUS, "temperature/%s", name);
 		if (isnan(temp->celsius)) {
-			tell_null(metric, "offline");
+			set_null(metric, "offline");
 		} else {
-			tell(metric, temp->celsius);
+			set(metric, temp->celsius);
 		}
 	}
 	if (!isnan(max)) {
-		tell(own(fill, UNIT_CELSIUS, "temperature/max"), max);
+		set(own(fill, UNIT_CELSIUS, "temperature/max"), max);
 	}
 }
 
@@ -271,28 +273,28 @@ static void set_rails(const struct fill *fill, const struct tegrastats *stats)
 	struct metric *sum = isnan(total) ? NULL : own(fill, UNIT_MILLIWATTS, "power/total");
 	if (sum) {
 		sum->origin = origin_of(from);
-		tell(sum, total);
+		set(sum, total);
 	}
 	for (size_t i = 0; i < stats->rails && i < TEGRASTATS_RAILS; i++) {
 		char name[PROTO_NAME_SIZE], path[PROTO_PATH_SIZE];
 		const struct tegrastats_rail *rail = &stats->rail[i];
 		clean(rail->name, name);
 		snprintf(path, sizeof(path), "power/%s", name);
-		tell_some(fill, path, UNIT_MILLIWATTS, rail->now_mw, 1);
+		set_present(fill, path, UNIT_MILLIWATTS, rail->now_mw, 1);
 		if (rail->average_mw != TEGRASTATS_NONE) {
-			tell_own_sum(fill, "power_average", name, UNIT_MILLIWATTS,
+			set_summary(fill, "power_average", name, UNIT_MILLIWATTS,
 				(double)rail->average_mw);
 		}
 		if (rail->peak_mw != TEGRASTATS_NONE) {
-			tell_own_sum(
+			set_summary(
 				fill, "power_peak", name, UNIT_MILLIWATTS, (double)rail->peak_mw);
 		}
 	}
 }
 
-/* A program that makes up names must not take the places of other sources' metrics: when its own
- * are full, names that the line before did not hold go. */
-static void make_room(const struct fill *fill)
+/* A program that makes up names must not use up the slots of other sources' metrics: when its own
+ * are full, names that the previous line did not hold are retired. */
+static void retire_absent(const struct fill *fill)
 {
 	if (!metrics_of(fill->metrics, fill->source, METRICS_OF_LINES - 1)) {
 		return;
@@ -309,7 +311,7 @@ void tegrastats_metrics_set(
 	struct metrics *metrics, struct source *source, const struct tegrastats *stats, bool loads)
 {
 	const struct fill fill = {metrics, source};
-	make_room(&fill);
+	retire_absent(&fill);
 	set_memory(&fill, stats);
 	set_cpus(&fill, stats, loads);
 	set_gpu_and_memory_bus(&fill, stats);

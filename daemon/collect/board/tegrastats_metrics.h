@@ -1,10 +1,10 @@
 /*
- * What a line of tegrastats becomes: metrics of the names that no other source tells. sysfs and
- * /proc come first whatever starts first: names are added when a line holds them, a name that
- * another source owns is left out, and the source yields (core/sources.h): who adds one of its
- * names later gets it. So no pointer to a metric is kept from line to line. At most 640 names: past
- * that, those that the last line did not hold go first, then new ones are refused and counted in
- * tokens_unknown.
+ * tegrastats_metrics: turns a line of tegrastats into metrics of the names that no other source
+ * has. sysfs and /proc come first whatever starts first: names are added when a line holds them, a
+ * name that another source owns is skipped, and the source yields (core/sources.h): who adds one of
+ * its names later gets it. So no pointer to a metric is kept from line to line. At most 640 names:
+ * past that, those that the last line did not hold are retired first, then new ones are refused and
+ * counted in tokens_unknown.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* Between a pipe and a parser of lines. A whole line that arrives in one piece is handed on where
- * it is; only the pieces of a torn one are copied. */
+/* lines: stands between a pipe and a parser of lines. A complete line that arrives in one piece is
+ * dispatched where it is; only the pieces of a torn one are copied. */
 #include "daemon/collect/lib/lines.h"
 
 #include <errno.h>
@@ -28,13 +28,13 @@ void lines_reset(struct lines *lines)
 	lines->skipping = false;
 }
 
-static void hand_on(const char *text, size_t length, lines_line *line, void *ctx)
+static void dispatch(const char *text, size_t length, lines_line *line, void *ctx)
 {
 	line(ctx, text, length > 0 && text[length - 1] == '\r' ? length - 1 : length);
 }
 
 /* A piece of a line; from then on the line is in the buffer or skipped. */
-static void keep(struct lines *lines, const char *bytes, size_t length)
+static void append(struct lines *lines, const char *bytes, size_t length)
 {
 	if (lines->skipping || length > lines->capacity - lines->length) {
 		lines->cut += !lines->skipping;
@@ -51,11 +51,11 @@ void lines_feed(struct lines *lines, const char *bytes, size_t length, lines_lin
 		const char *end = memchr(bytes, '\n', length);
 		size_t piece = end ? (size_t)(end - bytes) : length;
 		if (end && lines->length == 0 && !lines->skipping && piece <= lines->capacity) {
-			hand_on(bytes, piece, line, ctx);
+			dispatch(bytes, piece, line, ctx);
 		} else {
-			keep(lines, bytes, piece);
+			append(lines, bytes, piece);
 			if (end && !lines->skipping) {
-				hand_on(lines->buffer, lines->length, line, ctx);
+				dispatch(lines->buffer, lines->length, line, ctx);
 			}
 			if (end) {
 				lines_reset(lines);

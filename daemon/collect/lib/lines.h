@@ -1,6 +1,6 @@
 /*
- * Bytes of a stream into lines. A line may arrive in any number of pieces. One that is longer than
- * the capacity is left out whole: the end of a cut line could be half a number.
+ * lines: cuts bytes of a stream into lines. A line may arrive in any number of pieces. One that is
+ * longer than the capacity is skipped completely: the end of a cut line could be half a number.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* Readers of the small texts that the kernel writes: numbers, "Key: N kB" lines, lists of CPUs. */
+/* kernel_text: reads the small texts that the kernel writes: numbers, "Key: N kB" lines, lists of
+ * CPUs. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +19,7 @@ int text_kib(const char *p, double *ret);
 /* "Key:   123 kB" in bytes. 0; -ENODATA without such a line, -EBADMSG for another value. */
 int text_bytes(const char *text, const char *key, double *ret);
 
-/* Sets the bits of "0-3,6" or "0 1 2 6"; numbers past the bits are left out. The bits are cleared
+/* Sets the bits of "0-3,6" or "0 1 2 6"; numbers past the bits are skipped. The bits are cleared
  * first. 0 or -EBADMSG (the bits are what was read so far). */
 int text_cpu_list(const char *text, uint64_t *bits, size_t count);
 

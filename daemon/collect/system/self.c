@@ -149,24 +149,27 @@ static void set_memory(const struct collector_context *ctx, struct self *self)
 	}
 }
 
+/* seconds 0: there is no earlier sample. */
+static void set_rate(struct metric *metric, double delta, double seconds)
+{
+	if (seconds > 0) {
+		metric_set(metric, delta / seconds);
+	} else {
+		metric_set_null(metric, "needs two samples");
+	}
+}
+
 static void set_rates(struct self *self, struct counters *counters, uint64_t now_ns)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	const uint64_t dropped = counters->events_dropped; /* since their app was attached */
-	uint64_t cpu_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-	if (self->t_ns != 0 && now_ns > self->t_ns) {
-		double passed_ns = (double)(now_ns - self->t_ns);
-		metric_set(self->other[CPU], (double)(cpu_ns - self->cpu_ns) / passed_ns * 100);
-		metric_set(self->other[WAKEUPS],
-			(double)(counters->wakeups - self->wakeups) / passed_ns * 1e9);
-		metric_set(self->other[DROPPED_RATE],
-			(double)(dropped - self->dropped) / passed_ns * 1e9);
-	} else {
-		metric_set_null(self->other[CPU], "needs two samples");
-		metric_set_null(self->other[WAKEUPS], "needs two samples");
-		metric_set_null(self->other[DROPPED_RATE], "needs two samples");
-	}
+	const uint64_t cpu_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	const bool second = self->t_ns != 0 && now_ns > self->t_ns;
+	const double seconds = second ? (double)(now_ns - self->t_ns) / 1e9 : 0;
+	set_rate(self->other[CPU], (double)(cpu_ns - self->cpu_ns) / 1e9 * 100, seconds);
+	set_rate(self->other[WAKEUPS], (double)(counters->wakeups - self->wakeups), seconds);
+	set_rate(self->other[DROPPED_RATE], (double)(dropped - self->dropped), seconds);
 	self->t_ns = now_ns;
 	self->cpu_ns = cpu_ns;
 	self->wakeups = counters->wakeups;

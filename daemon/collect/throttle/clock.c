@@ -3,49 +3,36 @@
  * sheds current runs at half its clock, and only the former shows it. */
 #include <errno.h>
 
-#include "daemon/collect/lib/device_file.h"
+#include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/throttle/detector.h"
 #include "daemon/core/metrics/metrics.h"
 
 enum { POLICIES_MAX = 16, LOW_PERCENT = 75 };
 
+/* The clock of the hardware; the element behind it is the one that was set. */
 struct policy {
-	struct device_file is, set;
-	int result; /* of the last reads, and what they gave */
-	long long is_khz, set_khz;
+	struct gauge gauge;
 	unsigned low; /* samples in a row */
 };
 
 struct clock {
-	size_t count;
+	struct gauges policies;
 	bool low_only; /* a clock as it was set proves nothing: the firmware has other means */
 	int error;     /* of the last policy that cannot be read */
-	struct policy policy[POLICIES_MAX];
 };
-
-static int read_policy(struct policy *policy, const struct root *root)
-{
-	int r = device_file_read_i64(&policy->is, root, &policy->is_khz);
-	return r < 0 ? r : device_file_read_i64(&policy->set, root, &policy->set_khz);
-}
 
 static void add_policy(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	static const struct gauge_kind khz = {.min = 1, .max = INT32_MAX};
 	struct clock *clock = ctx;
-	struct policy *policy = &clock->policy[clock->count];
+	long long value;
 	(void)name;
-	if (clock->count == POLICIES_MAX) {
-		return;
-	}
-	(void)device_file_init(&policy->is, true, "%s/cpuinfo_cur_freq", path);
-	(void)device_file_init(&policy->set, true, "%s/scaling_cur_freq", path);
-	int r = read_policy(policy, root);
+	int r = device_number(root, &value, "%s/cpuinfo_cur_freq", path);
+	r = r < 0 ? r : device_number(root, &value, "%s/scaling_cur_freq", path);
 	if (r < 0) {
-		device_file_close(&policy->is);
-		device_file_close(&policy->set);
 		clock->error = r;
-	} else {
-		clock->count++;
+	} else if (gauges_add(&clock->policies, &khz, "", "%s/cpuinfo_cur_freq", path)) {
+		(void)gauges_add(&clock->policies, &khz, "", "%s/scaling_cur_freq", path);
 	}
 }
 
@@ -55,24 +42,22 @@ static int probe(void *state, struct throttle_search *search)
 	if (search->found != search->clockless) {
 		return 0;
 	}
+	gauges_init(&clock->policies, search->root, sizeof(struct policy), 2 * POLICIES_MAX);
 	clock->low_only = search->found > 0;
 	clock->error = -ENOENT;
 	int r = device_each(
 		search->root, "sys/devices/system/cpu/cpufreq", "policy", add_policy, clock);
-	if (r == -ENOMEM) {
-		return r;
+	if (r == -ENOMEM || clock->policies.no_memory) {
+		return -ENOMEM;
 	}
 	throttle_add_tried(search->status, "cpuinfo_cur_freq", "%s",
-		clock->count > 0 ? "used" : errno_reason(r < 0 ? r : clock->error));
-	return (int)clock->count;
+		clock->policies.count > 0 ? "used" : errno_reason(r < 0 ? r : clock->error));
+	return (int)(clock->policies.count / 2);
 }
 
 static void fetch(void *state, const struct root *root)
 {
-	struct clock *clock = state;
-	for (size_t i = 0; i < clock->count; i++) {
-		clock->policy[i].result = read_policy(&clock->policy[i], root);
-	}
+	gauges_read(&((struct clock *)state)->policies, root);
 }
 
 static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
@@ -80,15 +65,15 @@ static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 	struct clock *clock = state;
 	bool known = false;
 	(void)now_ns;
-	for (size_t i = 0; i < clock->count; i++) {
-		struct policy *policy = &clock->policy[i];
-		if (policy->result < 0 || policy->is_khz <= 0 || policy->set_khz <= 0 ||
-			policy->set_khz > INT32_MAX) {
+	for (size_t i = 0; i < clock->policies.count; i += 2) {
+		struct policy *policy = gauges_at(&clock->policies, i);
+		double is_khz, set_khz;
+		if (gauge_value(&policy->gauge, &is_khz) ||
+			gauge_value(gauges_at(&clock->policies, i + 1), &set_khz)) {
 			policy->low = 0;
 			continue;
 		}
-		bool low = policy->is_khz < policy->set_khz * LOW_PERCENT / 100;
-		policy->low = low ? policy->low + 1 : 0;
+		policy->low = is_khz * 100 < set_khz * LOW_PERCENT ? policy->low + 1 : 0;
 		bool on = policy->low >= THROTTLE_CLOCK_SAMPLES;
 		if (clock->low_only && !on) {
 			continue;
@@ -104,12 +89,7 @@ static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 
 static void finish(void *state)
 {
-	struct clock *clock = state;
-	for (size_t i = 0; i < clock->count; i++) {
-		device_file_close(&clock->policy[i].is);
-		device_file_close(&clock->policy[i].set);
-	}
-	clock->count = 0;
+	gauges_finish(&((struct clock *)state)->policies);
 }
 
 const struct throttle_detector throttle_clock = {
