@@ -42,22 +42,17 @@ static int probe(void *state, struct throttle_search *search)
 	if (search->found != search->clockless) {
 		return 0;
 	}
-	gauges_init(&clock->policies, search->root, sizeof(struct policy), 2 * POLICIES_MAX);
+	clock->policies.max = (size_t)2 * POLICIES_MAX;
 	clock->low_only = search->found > 0;
 	clock->error = -ENOENT;
 	int r = device_each(
 		search->root, "sys/devices/system/cpu/cpufreq", "policy", add_policy, clock);
-	if (r == -ENOMEM || clock->policies.no_memory) {
-		return -ENOMEM;
+	if (r == -ENOMEM) {
+		return r;
 	}
 	throttle_add_tried(search->status, "cpuinfo_cur_freq", "%s",
 		clock->policies.count > 0 ? "used" : errno_reason(r < 0 ? r : clock->error));
 	return (int)(clock->policies.count / 2);
-}
-
-static void fetch(void *state, const struct root *root)
-{
-	gauges_read(&((struct clock *)state)->policies, root);
 }
 
 static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
@@ -87,15 +82,9 @@ static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 	}
 }
 
-static void finish(void *state)
-{
-	gauges_finish(&((struct clock *)state)->policies);
-}
-
 const struct throttle_detector throttle_clock = {
 	.size = sizeof(struct clock),
+	.element_size = sizeof(struct policy),
 	.probe = probe,
-	.fetch = fetch,
 	.sample = sample,
-	.close = finish,
 };

@@ -80,20 +80,13 @@ static void add_device(void *ctx, const struct root *root, const char *path, con
 static int probe(void *state, struct throttle_search *search)
 {
 	struct gauges *devices = state;
-	gauges_init(devices, search->root, sizeof(struct device), 0);
-	devices->kept = DEVICES_KEPT;
 	int r = device_each(
 		search->root, "sys/class/thermal", "cooling_device", add_device, devices);
-	if (r == -ENOMEM || devices->no_memory) {
-		return -ENOMEM;
+	if (r == -ENOMEM) {
+		return r;
 	}
 	note(devices, search->status);
 	return (int)devices->count;
-}
-
-static void fetch(void *state, const struct root *root)
-{
-	gauges_read(state, root);
 }
 
 static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
@@ -125,15 +118,10 @@ static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 	}
 }
 
-static void finish(void *state)
-{
-	gauges_finish(state);
-}
-
 const struct throttle_detector throttle_cooling = {
 	.size = sizeof(struct gauges),
+	.element_size = sizeof(struct device),
+	.kept = DEVICES_KEPT,
 	.probe = probe,
-	.fetch = fetch,
 	.sample = sample,
-	.close = finish,
 };

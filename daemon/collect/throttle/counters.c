@@ -87,12 +87,10 @@ static void add_cpu(void *ctx, const struct root *root, const char *path, const 
 
 static int x86_probe(void *state, struct throttle_search *search)
 {
-	struct gauges *counters = &((struct x86 *)state)->counters;
-	gauges_init(counters, search->root, sizeof(struct counter), 0);
-	counters->kept = X86_KEPT;
+	struct gauges *counters = state;
 	int r = device_each(search->root, "sys/devices/system/cpu", "cpu", add_cpu, counters);
-	if (r == -ENOMEM || counters->no_memory) {
-		return -ENOMEM;
+	if (r == -ENOMEM) {
+		return r;
 	}
 	throttle_add_tried(search->status, "thermal_throttle counters", "%s",
 		counters->count > 0 ? "used" : "absent");
@@ -110,11 +108,6 @@ static int x86_name(void *state, struct naming *naming)
 	return r < 0 ? r
 		     : naming_add_exact(
 			       naming, "throttle/package_events", UNIT_COUNT, &x86->package);
-}
-
-static void x86_fetch(void *state, const struct root *root)
-{
-	gauges_read(&((struct x86 *)state)->counters, root);
 }
 
 /* The events since the previous sample, -1 when they are not known; follows the episode. */
@@ -178,18 +171,13 @@ static void x86_sample(void *state, struct throttle_status *status, uint64_t now
 	throttle_add_source(status, "thermal_throttle");
 }
 
-static void x86_close(void *state)
-{
-	gauges_finish(&((struct x86 *)state)->counters);
-}
-
 const struct throttle_detector throttle_x86 = {
 	.size = sizeof(struct x86),
+	.element_size = sizeof(struct counter),
+	.kept = X86_KEPT,
 	.probe = x86_probe,
 	.name = x86_name,
-	.fetch = x86_fetch,
 	.sample = x86_sample,
-	.close = x86_close,
 };
 
 /* oc<n>_event_cnt. */
@@ -207,9 +195,8 @@ struct soctherm {
 static int soctherm_probe(void *state, struct throttle_search *search)
 {
 	static const struct gauge_kind rate = {.unit = UNIT_PER_SECOND};
-	struct gauges *events = &((struct soctherm *)state)->events;
+	struct gauges *events = state;
 	char folder[DEVICE_FILE_PATH], name[GAUGE_NAME_SIZE];
-	gauges_init(events, search->root, sizeof(struct event), 0);
 	int r = device_find_hwmon(search->root, "soctherm_oc", folder);
 	for (int n = 1; r == 0 && n <= SOCTHERM_MAX; n++) {
 		snprintf(name, sizeof(name), "throttle/oc%d_rate", n);
@@ -220,8 +207,8 @@ static int soctherm_probe(void *state, struct throttle_search *search)
 			event->last = -1;
 		}
 	}
-	if (r == -ENOMEM || events->no_memory) {
-		return -ENOMEM;
+	if (r == -ENOMEM) {
+		return r;
 	}
 	throttle_add_tried(search->status, "hwmon soctherm_oc", "%s",
 		events->count > 0 ? "used for rates" : "absent");
@@ -230,12 +217,7 @@ static int soctherm_probe(void *state, struct throttle_search *search)
 
 static int soctherm_name(void *state, struct naming *naming)
 {
-	return gauges_name(&((struct soctherm *)state)->events, naming);
-}
-
-static void soctherm_fetch(void *state, const struct root *root)
-{
-	gauges_read(&((struct soctherm *)state)->events, root);
+	return gauges_name(state, naming);
 }
 
 static void soctherm_sample(void *state, struct throttle_status *status, uint64_t now_ns)
@@ -272,16 +254,10 @@ static void soctherm_sample(void *state, struct throttle_status *status, uint64_
 	}
 }
 
-static void soctherm_close(void *state)
-{
-	gauges_finish(&((struct soctherm *)state)->events);
-}
-
 const struct throttle_detector throttle_soctherm = {
 	.size = sizeof(struct soctherm),
+	.element_size = sizeof(struct event),
 	.probe = soctherm_probe,
 	.name = soctherm_name,
-	.fetch = soctherm_fetch,
 	.sample = soctherm_sample,
-	.close = soctherm_close,
 };

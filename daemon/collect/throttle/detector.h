@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/collect/lib/naming.h"
+#include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/metrics/throttle.h"
 
@@ -21,16 +21,19 @@ struct throttle_search {
 };
 
 struct throttle_detector {
-	size_t size; /* of the state, which is zeroed before probe */
+	size_t size;	     /* of the state, which is zeroed before probe */
+	size_t element_size; /* > 0: the state begins with struct gauges, of such elements */
+	size_t kept;	     /* of their descriptors stay open; 0 = all */
 	/* Looks for the files; may hang. How many can be read; -ENOMEM. */
 	int (*probe)(void *state, struct throttle_search *search);
 	/* Adds its own metrics: 0 or -errno. NULL = it has none. */
 	int (*name)(void *state, struct naming *naming);
-	/* Reads; no more, as it runs on a worker. */
+	/* Reads; no more, as it runs on a worker. NULL = the gauges alone. */
 	void (*fetch)(void *state, const struct root *root);
 	/* Sets, or joins, the flags that it can see. */
 	void (*sample)(void *state, struct throttle_status *status, uint64_t now_ns);
-	void (*close)(void *state); /* after probe, even one that failed */
+	/* After probe, even one that failed. NULL = the gauges alone. */
+	void (*close)(void *state);
 };
 
 extern const struct throttle_detector throttle_pi;	 /* the throttle word of a Raspberry Pi */

@@ -35,12 +35,33 @@ static void throttle_close(void *state)
 {
 	struct throttle *throttle = state;
 	for (size_t i = 0; throttle && i < DETECTORS; i++) {
-		if (throttle->detector[i]) {
-			detectors[i]->close(throttle->detector[i]);
+		void *detector = throttle->detector[i];
+		if (detector && detectors[i]->close) {
+			detectors[i]->close(detector);
+		} else if (detector) {
+			gauges_finish(detector);
 		}
-		free(throttle->detector[i]);
+		free(detector);
 	}
 	free(throttle);
+}
+
+/* 0 or more: how many places it reads; -ENOMEM. */
+static int probe_one(
+	void **state, const struct throttle_detector *detector, struct throttle_search *search)
+{
+	*state = mem_zalloc(detector->size);
+	if (!*state) {
+		return -ENOMEM;
+	}
+	if (detector->element_size == 0) {
+		return detector->probe(*state, search);
+	}
+	struct gauges *gauges = *state;
+	gauges_init(gauges, search->root, detector->element_size, 0);
+	gauges->kept = detector->kept > 0 ? detector->kept : gauges->kept;
+	int r = detector->probe(*state, search);
+	return gauges->no_memory ? -ENOMEM : r;
 }
 
 /* How many places report something; -ENOMEM. */
@@ -50,10 +71,7 @@ static int probe_all(struct throttle *throttle, const struct collector_context *
 		.vcgencmd = pi_tool_path(ctx->options),
 		.status = &throttle->probed};
 	for (size_t i = 0; i < DETECTORS; i++) {
-		throttle->detector[i] = mem_zalloc(detectors[i]->size);
-		int found = throttle->detector[i]
-				    ? detectors[i]->probe(throttle->detector[i], &search)
-				    : -ENOMEM;
+		int found = probe_one(&throttle->detector[i], detectors[i], &search);
 		if (found < 0) {
 			return found;
 		}
@@ -128,7 +146,11 @@ static int throttle_fetch(const struct collector_context *ctx, void *state)
 {
 	struct throttle *throttle = state;
 	for (size_t i = 0; i < DETECTORS; i++) {
-		detectors[i]->fetch(throttle->detector[i], ctx->root);
+		if (detectors[i]->fetch) {
+			detectors[i]->fetch(throttle->detector[i], ctx->root);
+		} else {
+			gauges_read(throttle->detector[i], ctx->root);
+		}
 	}
 	return 0;
 }
