@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/collect/lib/gauge.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/sched/registry.h"
 
 enum { GPU_VALUES_MAX = 64 };
@@ -29,7 +29,7 @@ int gpu_load_parse(const char *text, enum gpu_scale scale, double *ret)
 	if (*p == '\0') {
 		return -ENODATA;
 	}
-	if (!text_u64(&p, &value)) {
+	if (!kernel_u64(&p, &value)) {
 		return -EBADMSG;
 	}
 	if (*p == '@' || *p == '%') {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/sched/registry.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
@@ -43,9 +43,9 @@ struct modes_state {
 
 int modes_parse_status(const char *text)
 {
-	const char *p = text_line(text, "pmode:");
+	const char *p = kernel_line(text, "pmode:");
 	uint64_t id;
-	if (!p || !text_u64(&p, &id) || id > MODE_MAX || p[strspn(p, " \t\r\n")] != '\0') {
+	if (!p || !kernel_u64(&p, &id) || id > MODE_MAX || p[strspn(p, " \t\r\n")] != '\0') {
 		return -EBADMSG;
 	}
 	return (int)id;
@@ -78,7 +78,7 @@ int modes_find_name(const char *conf, int id, char *name, size_t size)
 		if (model && value_of(line, length, " ID=", &number) > 0) {
 			uint64_t value;
 			size_t n = value_of(line, length, " NAME=", &text);
-			if (text_u64(&number, &value) && value == (uint64_t)id && n > 0) {
+			if (kernel_u64(&number, &value) && value == (uint64_t)id && n > 0) {
 				snprintf(name, size, "%.*s", n < size ? (int)n : (int)size - 1,
 					text);
 				return 0;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/process/procfs.h"
 
 enum { LEVELS_MAX = 8 };
@@ -82,7 +82,7 @@ int cgroup_systemd(const struct root *root, pid_t pid, char path[PROCESS_CGROUP_
 	if (p) {
 		return copy_path(p + sizeof(":name=systemd:") - 1, path);
 	}
-	p = text_line(text, "0::");
+	p = kernel_line(text, "0::");
 	return p ? copy_path(p, path) : -ENODATA;
 }
 
@@ -98,7 +98,7 @@ static bool read_file(const struct root *root, bool v1, const char *group, const
 static double quota_v2(const char *text)
 {
 	uint64_t quota, period;
-	if (!text_u64(&text, &quota) || !text_u64(&text, &period) || period == 0) {
+	if (!kernel_u64(&text, &quota) || !kernel_u64(&text, &period) || period == 0) {
 		return NAN;
 	}
 	return (double)quota / (double)period * 100;
@@ -116,7 +116,7 @@ static double quota_of(const struct root *root, bool v1, const char *group)
 	if (!read_file(root, v1, group, "cpu.cfs_quota_us", text, sizeof(text)) ||
 		!read_file(
 			root, v1, group, "cpu.cfs_period_us", period_text, sizeof(period_text)) ||
-		!text_u64(&q, &quota) || !text_u64(&p, &period) || period == 0) {
+		!kernel_u64(&q, &quota) || !kernel_u64(&p, &period) || period == 0) {
 		return NAN; /* "-1" is no limit */
 	}
 	return (double)quota / (double)period * 100;
@@ -125,8 +125,8 @@ static double quota_of(const struct root *root, bool v1, const char *group)
 static double number_of(const char *text, const char *key)
 {
 	uint64_t value;
-	const char *p = text_line(text, key);
-	return p && text_u64(&p, &value) ? (double)value : (double)NAN;
+	const char *p = kernel_line(text, key);
+	return p && kernel_u64(&p, &value) ? (double)value : (double)NAN;
 }
 
 static void read_throttling(

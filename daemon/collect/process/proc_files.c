@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/process/procfs.h"
 
 enum { FDS_MAX = 65536 };
 
 static int parse_line(const char *text, const char *key, uint64_t *ret)
 {
-	const char *p = text_line(text, key);
-	return p && text_u64(&p, ret) && *p == '\n' ? 0 : -EBADMSG;
+	const char *p = kernel_line(text, key);
+	return p && kernel_u64(&p, ret) && *p == '\n' ? 0 : -EBADMSG;
 }
 
 int proc_io_parse(const char *text, struct proc_io *ret)
@@ -35,8 +35,8 @@ int proc_io_parse(const char *text, struct proc_io *ret)
 int proc_schedstat_parse(const char *text, struct proc_schedstat *ret)
 {
 	struct proc_schedstat stat;
-	if (!text_u64(&text, &stat.run_ns) || *text != ' ' || !text_u64(&text, &stat.delay_ns) ||
-		*text != ' ') {
+	if (!kernel_u64(&text, &stat.run_ns) || *text != ' ' ||
+		!kernel_u64(&text, &stat.delay_ns) || *text != ' ') {
 		return -EBADMSG;
 	}
 	*ret = stat;
@@ -54,7 +54,7 @@ int proc_pss_read(const struct root *root, pid_t pid, double *ret_bytes)
 {
 	char text[2048];
 	ssize_t n = proc_read(root, pid, "smaps_rollup", text, sizeof(text));
-	return n < 0 ? (int)n : text_bytes(text, "Pss:", ret_bytes);
+	return n < 0 ? (int)n : kernel_bytes(text, "Pss:", ret_bytes);
 }
 
 /* Before Linux 6.2 the folder's size is 0 and the names have to be counted. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/process/proc_files.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/core/metrics/metrics.h"
@@ -141,7 +141,7 @@ static bool read_status(const struct root *root, const struct thread_owner *owne
 	proc_status_parse(text, &status);
 	switches[0] = status.voluntary;
 	switches[1] = status.involuntary;
-	copy_name(text_line(text, "Name:\t"), track->comm);
+	copy_name(kernel_line(text, "Name:\t"), track->comm);
 	return true;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 
 /* Fields of stat that we read, by their number in proc(5); field 3 follows the name. */
 enum {
@@ -58,7 +58,7 @@ static int split_fields(const char *p, struct field field[FIELDS])
 		p += strspn(p, " ");
 		field[number].negative = *p == '-';
 		p += *p == '-';
-		if (!text_u64(&p, &field[number].value) ||
+		if (!kernel_u64(&p, &field[number].value) ||
 			(*p != ' ' && *p != '\n' && *p != '\0')) {
 			break;
 		}
@@ -119,7 +119,7 @@ int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret)
 static void parse_count(const char *p, double *ret)
 {
 	uint64_t value;
-	if (text_u64(&p, &value)) {
+	if (kernel_u64(&p, &value)) {
 		*ret = (double)value;
 	}
 }
@@ -152,13 +152,13 @@ static void parse_status_line(const char *line, struct proc_status *ret)
 	const char *p;
 	uint64_t uid;
 	if (*line == 'V' && (p = behind(line, "VmRSS:"))) {
-		(void)text_kib(p, &ret->rss_bytes);
+		(void)kernel_kib(p, &ret->rss_bytes);
 	} else if (*line == 'V' && (p = behind(line, "VmSize:"))) {
-		(void)text_kib(p, &ret->vms_bytes);
+		(void)kernel_kib(p, &ret->vms_bytes);
 	} else if (*line == 'V' && (p = behind(line, "VmHWM:"))) {
-		(void)text_kib(p, &ret->peak_rss_bytes);
+		(void)kernel_kib(p, &ret->peak_rss_bytes);
 	} else if (*line == 'U' && (p = behind(line, "Uid:"))) {
-		ret->uid = text_u64(&p, &uid) && uid < UINT32_MAX ? (uid_t)uid : (uid_t)-1;
+		ret->uid = kernel_u64(&p, &uid) && uid < UINT32_MAX ? (uid_t)uid : (uid_t)-1;
 	} else if (*line == 'C' && (p = behind(line, "Cpus_allowed_list:"))) {
 		parse_cpus(p, ret->cpus);
 	} else if (*line == 'v' && (p = behind(line, "voluntary_ctxt_switches:"))) {
@@ -242,8 +242,8 @@ int proc_memory_read(const struct root *root, double *total, double *available)
 		return (int)n;
 	}
 	*total = *available = NAN;
-	(void)text_bytes(text, "MemTotal:", total);
-	(void)text_bytes(text, "MemAvailable:", available);
+	(void)kernel_bytes(text, "MemTotal:", total);
+	(void)kernel_bytes(text, "MemAvailable:", available);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
@@ -61,14 +61,14 @@ static bool next_line(const char **cursor, long *index, uint64_t tick[COLUMNS])
 	*index = -1;
 	uint64_t value;
 	if (*p != ' ') {
-		if (!text_u64(&p, &value)) {
+		if (!kernel_u64(&p, &value)) {
 			return false;
 		}
 		*index = value < CPU_MAX ? (long)value : CPU_MAX;
 	}
 	/* Old kernels write fewer columns; the first four always. */
 	for (size_t i = 0; i < COLUMNS; i++) {
-		if (text_u64(&p, &tick[i])) {
+		if (kernel_u64(&p, &tick[i])) {
 			continue;
 		}
 		if (i <= IDLE || *p != '\n') {
@@ -102,10 +102,10 @@ static int find_cores(const struct collector_context *ctx, struct cpu_state *cpu
 	cpu->cores = 1;
 	for (size_t i = 0; i < 2; i++) {
 		if (root_read(ctx->root, lists[i], text, sizeof(text)) > 0) {
-			(void)text_cpu_list(text, bits[i], CPU_MAX);
+			(void)kernel_cpu_list(text, bits[i], CPU_MAX);
 		}
 		for (size_t core = 0; core < CPU_MAX; core++) {
-			if (text_bit(bits[i], core) && core >= cpu->cores) {
+			if (cpu_list_has(bits[i], core) && core >= cpu->cores) {
 				cpu->cores = core + 1;
 			}
 		}
@@ -121,7 +121,7 @@ static int find_cores(const struct collector_context *ctx, struct cpu_state *cpu
 	}
 	int r = 0;
 	for (size_t core = 0; core < cpu->cores && r >= 0; core++) {
-		if (text_bit(bits[1], core)) {
+		if (cpu_list_has(bits[1], core)) {
 			r = add_core(ctx, cpu, core);
 		}
 	}

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/collect/lib/gauge.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "proto/text.h"
 
 enum { CPU_MAX = 1024, ONLINE_SIZE = 1024 };
@@ -69,10 +69,10 @@ static void add_cores(struct cpufreq *cpufreq, const struct root *root, const ch
 	char text[4096];
 	if (device_text(root, text, sizeof(text), "%s/related_cpus", policy) ||
 		device_text(root, text, sizeof(text), "%s/affected_cpus", policy)) {
-		(void)text_cpu_list(text, bits, CPU_MAX);
+		(void)kernel_cpu_list(text, bits, CPU_MAX);
 	}
 	for (size_t cpu = 0; cpu < CPU_MAX && cpufreq->cores < CPU_MAX; cpu++) {
-		if (!text_bit(bits, cpu) || text_bit(cpufreq->known, cpu)) {
+		if (!cpu_list_has(bits, cpu) || cpu_list_has(cpufreq->known, cpu)) {
 			continue;
 		}
 		struct core_clock *core = &cpufreq->core[cpufreq->cores++];
@@ -196,10 +196,10 @@ static int cpufreq_sample(const struct collector_context *ctx, void *state, uint
 	struct cpufreq *cpufreq = state;
 	uint64_t online[CPU_MAX / 64] = {0};
 	/* Kernels without hot-plug write no such file: then all cores are on. */
-	bool all = !cpufreq->hot_plug || text_cpu_list(cpufreq->text, online, CPU_MAX) < 0;
+	bool all = !cpufreq->hot_plug || kernel_cpu_list(cpufreq->text, online, CPU_MAX) < 0;
 	for (size_t i = 0; i < cpufreq->cores; i++) {
 		const struct core_clock *core = &cpufreq->core[i];
-		if (all || text_bit(online, core->cpu)) {
+		if (all || cpu_list_has(online, core->cpu)) {
 			set_core(cpufreq, core);
 		} else {
 			metric_set_null(core->metric, "offline");

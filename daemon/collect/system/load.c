@@ -9,7 +9,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
@@ -47,11 +47,11 @@ static bool read_average(const char **cursor, double *ret)
 {
 	const char *p = *cursor;
 	uint64_t whole, fraction;
-	if (!text_u64(&p, &whole) || *p++ != '.') {
+	if (!kernel_u64(&p, &whole) || *p++ != '.') {
 		return false;
 	}
 	const char *digits = p;
-	if (*p < '0' || *p > '9' || !text_u64(&p, &fraction)) {
+	if (*p < '0' || *p > '9' || !kernel_u64(&p, &fraction)) {
 		return false;
 	}
 	double value = (double)fraction;

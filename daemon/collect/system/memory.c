@@ -9,7 +9,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
@@ -69,9 +69,9 @@ static void set_or_null(struct metric *metric, double value, const char *reason)
 static void set_memory(struct memory *memory)
 {
 	double total = 0, available = 0;
-	int r = text_bytes(memory->text, "MemTotal:", &total);
+	int r = kernel_bytes(memory->text, "MemTotal:", &total);
 	const char *no_total = r < 0 ? why(r, "no MemTotal in proc/meminfo") : NULL;
-	r = text_bytes(memory->text, "MemAvailable:", &available);
+	r = kernel_bytes(memory->text, "MemAvailable:", &available);
 	const char *no_available =
 		r < 0 ? why(r, "no MemAvailable in proc/meminfo (kernel before 3.14)") : NULL;
 	const char *no_used = no_total ? no_total : no_available;
@@ -87,9 +87,9 @@ static void set_memory(struct memory *memory)
 static void set_swap(struct memory *memory)
 {
 	double total = 0, unused = 0;
-	int r = text_bytes(memory->text, "SwapTotal:", &total);
+	int r = kernel_bytes(memory->text, "SwapTotal:", &total);
 	const char *no_total = r < 0 ? why(r, "kernel without swap") : NULL;
-	r = text_bytes(memory->text, "SwapFree:", &unused);
+	r = kernel_bytes(memory->text, "SwapFree:", &unused);
 	const char *no_used = r < 0 ? why(r, "kernel without swap") : no_total;
 	if (!no_used && unused > total) {
 		no_used = "free is more than total";

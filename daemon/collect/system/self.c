@@ -11,7 +11,7 @@
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/broker_status.h"
@@ -140,7 +140,7 @@ static void set_memory(const struct collector_context *ctx, struct self *self)
 	ssize_t n = device_file_read(&self->status, ctx->real_root, text, sizeof(text));
 	for (size_t i = 0; i < MEMORIES; i++) {
 		double value;
-		int r = n < 0 ? (int)n : text_bytes(text, memory_table[i].key, &value);
+		int r = n < 0 ? (int)n : kernel_bytes(text, memory_table[i].key, &value);
 		if (r == 0) {
 			metric_set(self->memory[i], value);
 		} else {

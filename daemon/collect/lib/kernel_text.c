@@ -1,12 +1,12 @@
 /* kernel_text: reads numbers out of texts that the kernel writes. Those are regular, but a fixture,
  * a vendor driver or a short read may hold anything: every reader here stops at the first byte that
  * does not fit. */
-#include "daemon/collect/lib/text.h"
+#include "daemon/collect/lib/kernel_text.h"
 
 #include <errno.h>
 #include <string.h>
 
-bool text_u64(const char **cursor, uint64_t *ret)
+bool kernel_u64(const char **cursor, uint64_t *ret)
 {
 	const char *p = *cursor + strspn(*cursor, " \t");
 	if (*p < '0' || *p > '9') {
@@ -24,7 +24,7 @@ bool text_u64(const char **cursor, uint64_t *ret)
 	return true;
 }
 
-const char *text_line(const char *text, const char *key)
+const char *kernel_line(const char *text, const char *key)
 {
 	size_t length = strlen(key);
 	for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -36,10 +36,10 @@ const char *text_line(const char *text, const char *key)
 	return NULL;
 }
 
-int text_kib(const char *p, double *ret)
+int kernel_kib(const char *p, double *ret)
 {
 	uint64_t kib;
-	if (!text_u64(&p, &kib)) {
+	if (!kernel_u64(&p, &kib)) {
 		return -EBADMSG;
 	}
 	p += strspn(p, " \t");
@@ -51,13 +51,13 @@ int text_kib(const char *p, double *ret)
 	return 0;
 }
 
-int text_bytes(const char *text, const char *key, double *ret)
+int kernel_bytes(const char *text, const char *key, double *ret)
 {
-	const char *p = text_line(text, key);
-	return p ? text_kib(p, ret) : -ENODATA;
+	const char *p = kernel_line(text, key);
+	return p ? kernel_kib(p, ret) : -ENODATA;
 }
 
-int text_cpu_list(const char *text, uint64_t *bits, size_t count)
+int kernel_cpu_list(const char *text, uint64_t *bits, size_t count)
 {
 	memset(bits, 0, (count + 63) / 64 * sizeof(bits[0]));
 	const char *p = text;
@@ -67,13 +67,13 @@ int text_cpu_list(const char *text, uint64_t *bits, size_t count)
 			return 0;
 		}
 		uint64_t first, last;
-		if (!text_u64(&p, &first)) {
+		if (!kernel_u64(&p, &first)) {
 			return -EBADMSG;
 		}
 		last = first;
 		if (*p == '-') {
 			p++;
-			if (!text_u64(&p, &last)) {
+			if (!kernel_u64(&p, &last)) {
 				return -EBADMSG;
 			}
 		}
