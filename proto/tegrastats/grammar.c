@@ -130,7 +130,7 @@ bool tegrastats_read_temp(struct scan word, struct tegrastats_temp *ret)
 	return is_done(word);
 }
 
-/* off | n% | n%@f up to the "," or "]" behind it. One that is none of these is odd and tells
+/* off | n% | n%@f up to the "," or "]" behind it. One that is none of these is odd and says
  * nothing. */
 static bool take_core(struct scan *scan, struct tegrastats_cpu *ret, bool *odd)
 {

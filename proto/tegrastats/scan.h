@@ -17,7 +17,7 @@ void scan_skip_blanks(struct scan *scan);
 /* The next word, without the blanks around it. */
 bool scan_word(struct scan *scan, struct scan *word);
 
-bool scan_is(struct scan scan, const char *text); /* the whole of it */
+bool scan_is(struct scan scan, const char *text); /* all of it */
 bool scan_starts(struct scan scan, const char *text);
 bool scan_has(struct scan scan, char c);
 bool scan_literal(struct scan *scan, const char *text);

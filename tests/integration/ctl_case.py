@@ -111,7 +111,7 @@ REPLIES = {
         "throttled_occurred": True, "soft_temp_limit_occurred": None, "over_current": None,
         "is_throttling": True, "over_critical": False, "temperature_celsius": 61.5,
         "critical_celsius": 82, "source": "firmware mailbox",
-        "unknown": [{"field": "over_current", "reason": "no source on this machine tells it"}],
+        "unknown": [{"field": "over_current", "reason": "no source on this machine reports it"}],
         "tried": [{"source": "/dev/vcio", "result": "firmware mailbox"}]},
     "GetSelf": {"pid": 700, "uptime_s": 300, "rss_bytes": 5 << 20, "history_bytes": 16 << 20,
                 "history_used_bytes": 1 << 20, "history_bytes_per_sample": 1.61,

@@ -164,7 +164,7 @@ static bool has_currents(const struct pi_state *pi)
 }
 
 /* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: a monitor that power finds
- * on a HAT tells the total instead, whichever of the two opens first. */
+ * on a HAT provides the total instead, whichever of the two opens first. */
 static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
 {
 	*ret = NULL;

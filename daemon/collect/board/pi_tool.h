@@ -38,7 +38,7 @@ struct pi_tool {
 /* path NULL or "": not configured. command: static text, its one argument. */
 void pi_tool_init(struct pi_tool *tool, const char *path, const char *command);
 
-/* Why the path cannot be used, as far as can be told without running it: 0, -ENODEV when none is
+/* Why the path cannot be used, as far as can be known without running it: 0, -ENODEV when none is
  * configured, -EINVAL when it is relative, -EACCES, -ENOENT, … May hang. */
 int pi_tool_check(const struct pi_tool *tool);
 

@@ -90,7 +90,7 @@ static int find_command(const struct collector_context *ctx, char ret[COMMAND_SI
 		return r == -ENOTDIR ? -ENOENT : r;
 	}
 	if (ctx->root->fixture) {
-		snprintf(reason, SOURCE_REASON_SIZE, "not started by itself with --root");
+		snprintf(reason, SOURCE_REASON_SIZE, "not started automatically with --root");
 		return -ENOENT;
 	}
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -151,7 +151,8 @@ static void on_line(void *ctx, const char *line, size_t length)
 	source->pending_loads = source->good_lines++ > 0;
 	source->failed = false;
 	source->unparsed[0] = '\0';
-	/* History counts on the interval: a child that does not keep it is told at the ticks. */
+	/* History counts on the interval: the lines of a child that does not keep it are set at the
+	 * ticks. */
 	if (source->committed_ns == 0 || now_ns - source->committed_ns >= source->interval_ns / 2) {
 		publish(source, now_ns, now_ns);
 	}

@@ -170,7 +170,7 @@ static void set_gpu_and_memory_bus(const struct fill *fill, const struct tegrast
 	/* Ordinary users get a constant "EMC_FREQ 0%" without a clock. */
 	if (stats->has_emc && stats->emc_load_percent == 0 &&
 		stats->emc_freq_mhz == TEGRASTATS_NONE) {
-		set_null(own(fill, UNIT_PERCENT, "emc/utilization"), "told only to root");
+		set_null(own(fill, UNIT_PERCENT, "emc/utilization"), "reported only to root");
 	} else if (stats->has_emc) {
 		set_present(fill, "emc/utilization", UNIT_PERCENT, stats->emc_load_percent, 1);
 		set_present(fill, "clock/emc", UNIT_HERTZ, stats->emc_freq_mhz, MEGA);

@@ -72,7 +72,7 @@ void child_restart(struct child *child, const char *why, bool now);
  * SIGKILL does not end within another kill_ms (D state) is abandoned. */
 void child_close(struct child *child);
 
-/* For main, before anything else. A program cannot be told by uv_spawn to end with its parent, so
+/* For main, before anything else. uv_spawn cannot make a program end with its parent, so
  * the daemon's own executable is started, which asks the kernel for it and becomes the program: the
  * process, its pid and its pipes stay the same. Returns when argv[0] is not PDEATH_EXEC_NAME;
  * otherwise becomes the program, or writes why it cannot to standard output and exits with 127. */

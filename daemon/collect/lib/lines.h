@@ -12,7 +12,7 @@ struct lines {
 	char *buffer;
 	size_t capacity, length;
 	bool skipping; /* the present line is too long */
-	uint64_t cut;  /* lines left out */
+	uint64_t cut;  /* lines skipped */
 };
 
 /* line: without its '\n' and a '\r' before that, not NUL-terminated, may hold any bytes. */

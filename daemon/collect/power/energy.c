@@ -150,7 +150,7 @@ static int energy_sample(const struct collector_context *ctx, void *state, uint6
 	}
 	const struct integral *integral = &energy->integral;
 	energy->metric[TOTAL]->origin = integral->gap_ns > 0
-						? "integral of power/total, gaps left out"
+						? "integral of power/total, gaps skipped"
 						: "integral of power/total";
 	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);

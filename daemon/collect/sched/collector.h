@@ -49,10 +49,10 @@ struct collector_context {
 
 struct collector_ops {
 	const char *name;
-	uint64_t interval_ns; /* default; 0 = [sampling] interval */
-	const char *const
-		*config_keys; /* own keys beside enabled and interval; NULL-terminated or NULL */
-	bool internal;	      /* its metrics have no full-rate history (self) */
+	uint64_t interval_ns;		/* default; 0 = [sampling] interval */
+	const char *const *config_keys; /* own keys in addition to enabled and interval;
+					   NULL-terminated or NULL */
+	bool internal;			/* its metrics have no full-rate history (self) */
 
 	/* First half of the opening for a collector with fetch: looks through files that may hang,
 	 * on a thread of the framework, with the roots and the options and nothing else in ctx. 0
@@ -72,9 +72,9 @@ struct collector_ops {
 		char reason[SOURCE_REASON_SIZE]);
 	void (*close)(void *state); /* accepts NULL */
 
-	/* Fed by events of ctx->loop: what arrives is set and told with collector_arrived(), with
-	 * its own time. sample is then only a look at how it fares, once an interval: 0 = fine;
-	 * -EAGAIN = nothing has arrived yet, and is not late; -ETIME = late: stale, all null;
+	/* Fed by events of ctx->loop: what arrives is set and committed with collector_arrived(),
+	 * with its own time. sample is then only a look at how it fares, once an interval: 0 =
+	 * fine; -EAGAIN = nothing has arrived yet, and is not late; -ETIME = late: stale, all null;
 	 * -ENOENT/-ENODATA = gone: closed and unavailable; other -errno = error, all null. What
 	 * close cannot finish at once is held with collector_hold(). */
 	bool event_driven;
@@ -91,8 +91,8 @@ struct collector_ops {
 	 * configuration is read. NULL = every text is fine. */
 	const char *(*refuse)(const char *key, const char *value);
 
-	/* For what a collector tells elsewhere than in metrics; NULL = none. On the loop, whenever
-	 * its metrics become null as a whole: late, failed, closed, switched off. */
+	/* For what a collector reports elsewhere than in metrics; NULL = none. On the loop,
+	 * whenever its metrics become null as a whole: late, failed, closed, switched off. */
 	void (*forget)(const struct collector_context *ctx);
 };
 

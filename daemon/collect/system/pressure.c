@@ -132,7 +132,7 @@ static int pressure_sample(const struct collector_context *ctx, void *state, uin
 				metric_set_null(pressure->metric[i][j], errno_reason(r));
 			} else {
 				metric_set_null(pressure->metric[i][j],
-					r == -ENODATA ? "not told by this kernel" : "malformed");
+					r == -ENODATA ? "not reported by the kernel" : "malformed");
 			}
 		}
 	}

@@ -61,7 +61,7 @@ static void note(const struct gauges *devices, struct throttle_status *status)
 		}
 	}
 	throttle_add_tried(status, "cooling devices", "%s",
-		text.length > 0 ? result : "none that takes clock away");
+		text.length > 0 ? result : "none that lowers a clock");
 }
 
 static void add_device(void *ctx, const struct root *root, const char *path, const char *name)

@@ -210,7 +210,7 @@ static int sample_alarm(struct pi *pi, struct throttle_status *status, uint64_t 
 	}
 	bool recent = pi->alarm_ns != 0 && now_ns - pi->alarm_ns < THROTTLE_PI_HOLD_NS;
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
-		status->flag[i].reason = "hwmon rpi_volt tells of under-voltage only";
+		status->flag[i].reason = "hwmon rpi_volt reports under-voltage only";
 	}
 	status->raw_reason = "hwmon rpi_volt has no throttle word";
 	status->flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].reason = "not seen since the daemon started";

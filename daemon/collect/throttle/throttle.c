@@ -137,7 +137,7 @@ static int throttle_open(
 	}
 	if (r < 0) {
 		throttle_clear(
-			status, r == -ENOENT ? "no source on this machine tells it" : NOT_READ);
+			status, r == -ENOENT ? "no source on this machine reports it" : NOT_READ);
 	}
 	return r;
 }
@@ -171,7 +171,7 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 	struct throttle *throttle = state;
 	struct throttle_status *status = throttle->status;
 	(void)reason;
-	throttle_clear(status, "no source on this machine tells it");
+	throttle_clear(status, "no source on this machine reports it");
 	for (size_t i = 0; i < DETECTORS; i++) {
 		detectors[i]->sample(throttle->detector[i], status, now_ns);
 	}

@@ -98,12 +98,12 @@ static const struct {
 	const char *some_reason, *full_reason;
 } pressures[] = {
 	{"some avg10=3.10 avg60=2.20\nfull avg10=1.00 avg60\n", 3.1, NULL, NULL},
-	{"some avg10=3.10 avg60=2.20\n", 3.1, NULL, "not told by this kernel"},
-	{"", NAN, "not told by this kernel", "not told by this kernel"},
+	{"some avg10=3.10 avg60=2.20\n", 3.1, NULL, "not reported by the kernel"},
+	{"", NAN, "not reported by the kernel", "not reported by the kernel"},
 	{"some avg60=3.10\nfull avg10=\n", NAN, "malformed", "malformed"},
 	{"some avg10=nan\nfull avg10=101\n", NAN, "malformed", "malformed"},
 	{"some avg10=-1\nfull avg10=1e999\n", NAN, "malformed", "malformed"},
-	{"awesome avg10=3.10\n", NAN, "not told by this kernel", "not told by this kernel"},
+	{"awesome avg10=3.10\n", NAN, "not reported by the kernel", "not reported by the kernel"},
 };
 
 START_LOOP_TEST(damaged_pressure_is_null_with_a_reason, 0, COUNT(pressures))

@@ -367,7 +367,7 @@ START_TEST(energy_follows_every_commit_of_whoever_tells_the_total)
 	bench_expect(&bench, "energy/total", 500);
 	bench_expect(&bench, "energy/gap_time", 0.8);
 	ck_assert_str_eq(bench_metric(&bench, "energy/total")->origin,
-		"integral of power/total, gaps left out");
+		"integral of power/total, gaps skipped");
 	/* its source goes, and another comes */
 	metrics_retire(bench.core.metrics, total);
 	ck_assert_int_eq(bench_sample(&bench), 0);

@@ -322,7 +322,7 @@ START_TEST(users_get_no_memory_bus_load_and_nothing_out_of_range)
 	start();
 	ck_assert_int_eq(tegrastats_parse(line, strlen(line), &stats), 0);
 	tegrastats_metrics_set(bench.core.metrics, bench.source, &stats, true);
-	bench_expect_null(&bench, "emc/utilization", "told only to root");
+	bench_expect_null(&bench, "emc/utilization", "reported only to root");
 	bench_expect(&bench, "gpu/utilization", 12);
 	ck_assert_ptr_null(metrics_find(bench.core.metrics, "clock/emc"));
 	const struct metric *load = metrics_find(bench.core.metrics, "cpu/0/utilization");

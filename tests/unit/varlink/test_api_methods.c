@@ -179,14 +179,14 @@ START_TEST(throttling_is_null_until_the_hardware_tells)
 		"currently_throttled", "currently_soft_temp_limit", "under_voltage_occurred",
 		"freq_capped_occurred", "throttled_occurred", "soft_temp_limit_occurred",
 		"is_throttling", "over_current"};
-	throttle_clear(&f.throttle, "no source on this machine tells it");
+	throttle_clear(&f.throttle, "no source on this machine reports it");
 	throttle_add_tried(&f.throttle, "/dev/vcio", "No such file or directory");
 	fixture_temperature(83, 0);
 	cJSON *reply = ask("GetThrottle", NULL);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		ck_assert_msg(cJSON_IsNull(cJSON_GetObjectItem(reply, flags[i])), "%s", flags[i]);
 		ck_assert_str_eq(string(item_of(reply, "unknown", "field", flags[i]), "reason"),
-			"no source on this machine tells it");
+			"no source on this machine reports it");
 	}
 	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(reply, "raw")));
 	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(reply, "source")));
