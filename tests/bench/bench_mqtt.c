@@ -66,7 +66,7 @@ static int ours(int port, const char *name, bool keep)
 	uv_loop_t loop;
 	uv_async_t async;
 	struct mqtt_link *link;
-	void *memory = keep ? calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE)) : NULL;
+	void *memory = keep ? calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE)) : NULL;
 	struct mqtt_thread *thread;
 	if (mqtt_thread_create(&thread) < 0) {
 		return -1;

@@ -208,12 +208,12 @@ static void on_interval(uv_timer_t *timer)
 
 static size_t messages_size(void)
 {
-	return keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	return slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
 }
 
 size_t mqtt_memory_size(void)
 {
-	return messages_size() + keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
+	return messages_size() + slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
 }
 
 static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
@@ -286,7 +286,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	}
 	r = start_link(mqtt, options, thread, memory);
 	if (r == 0) {
-		unsigned damaged = mqtt->retained.keep.damaged + mqtt->outbox->keep.damaged;
+		unsigned damaged = mqtt->retained.slots.damaged + mqtt->outbox->slots.damaged;
 		if (damaged > 0 && degraded_add(core->degraded, "mqtt",
 					   "its contents were damaged: left out: %u", damaged)) {
 			log_warning("mqtt: damaged records were left out: %u", damaged);

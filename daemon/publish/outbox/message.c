@@ -37,7 +37,7 @@ struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
 	message->retain = entry->retain;
 	message->must_keep = entry->keep;
 	message->tag = entry->tag;
-	message->place = KEEP_NONE;
+	message->slot = SLOT_NONE;
 	message->size = allocated(size);
 	memcpy(message->bytes, entry->topic, topic_size);
 	message->topic = message->bytes;
@@ -52,17 +52,17 @@ struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
 	return message;
 }
 
-int outbox_message_keep(const struct outbox_message *message, struct keep *keep)
+int outbox_message_keep(const struct outbox_message *message, struct slots *slots)
 {
 	const struct kept_head head = {.qos = (uint8_t)message->qos,
 		.flags = (uint8_t)(KEPT_SUBJECT | (message->retain ? KEPT_RETAIN : 0))};
-	const struct keep_part parts[] = {
+	const struct slots_part parts[] = {
 		{&head, sizeof(head)},
 		{message->topic, strlen(message->topic) + 1},
 		{message->subject, strlen(message->subject) + 1},
 		{message->payload, message->payload_length},
 	};
-	return keep_add(keep, parts, sizeof(parts) / sizeof(parts[0]));
+	return slots_add(slots, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 /* The end of a text of at least one byte, or NULL. */
@@ -71,10 +71,10 @@ static const unsigned char *text_end(const unsigned char *text, const unsigned c
 	return text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
 }
 
-struct outbox_message *outbox_message_restore(const struct keep *keep, int place)
+struct outbox_message *outbox_message_restore(const struct slots *slots, int slot)
 {
 	size_t length;
-	const unsigned char *bytes = keep_bytes(keep, place, &length);
+	const unsigned char *bytes = slots_bytes(slots, slot, &length);
 	struct kept_head head = {0};
 	memcpy(&head, bytes, length < sizeof(head) ? length : sizeof(head));
 	const unsigned char *topic = bytes + sizeof(head), *end = bytes + length;
@@ -99,7 +99,7 @@ struct outbox_message *outbox_message_restore(const struct keep *keep, int place
 		.payload_length = (size_t)(end - (rest + 1))};
 	struct outbox_message *message = outbox_message_create(&entry);
 	if (message) {
-		message->place = place;
+		message->slot = slot;
 	}
 	return message;
 }

@@ -19,7 +19,7 @@ struct outbox_message {
 	int qos;
 	bool retain;
 	bool must_keep;
-	int place; /* in the table; KEEP_NONE */
+	int slot; /* in the table; SLOT_NONE */
 	int mid;   /* the thread's, while in flight */
 	uint64_t tag;
 	size_t size; /* what it counts against the limit: with the allocator's share */
@@ -54,11 +54,11 @@ struct outbox_list {
 /* One allocation; everything is copied. NULL: no memory. */
 struct outbox_message *outbox_message_create(const struct outbox_entry *entry);
 
-/* Its place in the table, or negative: there is none. */
-int outbox_message_keep(const struct outbox_message *message, struct keep *keep);
+/* Its slot in the table, or negative: there is none. */
+int outbox_message_keep(const struct outbox_message *message, struct slots *slots);
 
 /* What the record says, or NULL when it can't be one of ours. */
-struct outbox_message *outbox_message_restore(const struct keep *keep, int place);
+struct outbox_message *outbox_message_restore(const struct slots *slots, int slot);
 
 void outbox_list_init(struct outbox_list *list);
 void outbox_list_append(struct outbox_list *list, struct outbox_message *message);

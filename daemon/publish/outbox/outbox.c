@@ -29,19 +29,19 @@ void outbox_finish(struct outbox *outbox)
 
 static void keep_message(struct outbox *outbox, struct outbox_message *message)
 {
-	message->place = outbox_message_keep(message, &outbox->keep);
-	if (message->place < 0) {
-		message->place = KEEP_NONE;
-		keep_set_note(&outbox->keep, ++outbox->unkept);
+	message->slot = outbox_message_keep(message, &outbox->slots);
+	if (message->slot < 0) {
+		message->slot = SLOT_NONE;
+		slots_set_note(&outbox->slots, ++outbox->unkept);
 	}
 }
 
 static void unkeep_message(struct outbox *outbox, const struct outbox_message *message)
 {
-	if (message->place != KEEP_NONE) {
-		keep_free(&outbox->keep, message->place);
+	if (message->slot != SLOT_NONE) {
+		slots_remove(&outbox->slots, message->slot);
 	} else if (message->must_keep) {
-		keep_set_note(&outbox->keep, --outbox->unkept);
+		slots_set_note(&outbox->slots, --outbox->unkept);
 	}
 }
 
@@ -194,7 +194,7 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 		if (message->must_keep) {
 			keep_message(outbox, message);
 		}
-		r = message->place != KEEP_NONE;
+		r = message->slot != SLOT_NONE;
 		outbox_list_append(&outbox->waiting[entry->class], message);
 		message = NULL;
 	}
@@ -209,16 +209,16 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 		return 0;
 	}
 	pthread_mutex_lock(&outbox->lock);
-	unsigned damaged = keep_init(&outbox->keep, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
-	outbox->counts.dropped_alerts += damaged + keep_note(&outbox->keep);
-	keep_set_note(&outbox->keep, 0);
+	unsigned damaged = slots_init(&outbox->slots, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	outbox->counts.dropped_alerts += damaged + slots_note(&outbox->slots);
+	slots_set_note(&outbox->slots, 0);
 	uint64_t serial = 0;
 	size_t restored = 0;
-	for (int place; (place = keep_next(&outbox->keep, &serial)) != KEEP_NONE;) {
-		struct outbox_message *message = outbox_message_restore(&outbox->keep, place);
+	for (int slot; (slot = slots_next(&outbox->slots, &serial)) != SLOT_NONE;) {
+		struct outbox_message *message = outbox_message_restore(&outbox->slots, slot);
 		if (!message || !fits(outbox, message->size)) {
 			outbox->counts.dropped_alerts++;
-			keep_free(&outbox->keep, place);
+			slots_remove(&outbox->slots, slot);
 			free(message);
 			continue;
 		}
@@ -234,7 +234,7 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 void outbox_detach(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
-	outbox->keep.header = NULL;
+	outbox->slots.header = NULL;
 	pthread_mutex_unlock(&outbox->lock);
 }
 

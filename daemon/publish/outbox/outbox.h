@@ -3,10 +3,11 @@
  * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
  * wait in at most half of the queue and make room, oldest first. After them older states of what an
  * alert tells of make room, never the newest. What is dropped is counted. A
- * taken message stays owned (and counted) here until it was delivered, or goes back to its place
+ * taken message stays owned (and counted) here until it was delivered, or goes back to its position
  * when the connection is lost.
- * What must not be lost with the process is in keep.h's table, too, until it is delivered.
- * Every function locks for some pointer moves and a copy, never across a call that waits.
+ * What must not be lost with the process is in a table of slots (util/slots.h), too, until it is
+ * delivered. Every function locks for some pointer moves and a copy, never across a call that
+ * waits.
  */
 #pragma once
 
@@ -37,7 +38,7 @@ struct outbox {
 	struct outbox_list waiting[OUTBOX_CLASSES];
 	struct outbox_list flying;
 	struct outbox_counts counts;
-	struct keep keep;
+	struct slots slots;
 	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
 };
 
@@ -46,7 +47,7 @@ void outbox_finish(struct outbox *outbox); /* frees what is left; what is kept s
 
 enum { OUTBOX_KEPT = 128, OUTBOX_KEPT_SIZE = 2048 };
 
-/* Memory for keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE): what an earlier process left there waits
+/* Memory for slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE): what an earlier process left there waits
  * again, first, in order; what it could not keep counts as dropped. Before the thread is started.
  * NULL: nothing is kept. Returns how many messages are back. */
 size_t outbox_restore(struct outbox *outbox, void *memory);

@@ -31,7 +31,7 @@ static int append(struct retained *retained, const char *topic, uint64_t hash)
 	size_t i = retained->count++;
 	retained->entry[i].topic = copy;
 	retained->entry[i].hash = hash;
-	retained->entry[i].place = KEEP_NONE;
+	retained->entry[i].slot = SLOT_NONE;
 	retained->entry[i].current = false;
 	return 0;
 }
@@ -49,17 +49,17 @@ size_t retained_restore(struct retained *retained, void *memory)
 	if (!memory) {
 		return 0;
 	}
-	struct keep *keep = &retained->keep;
-	keep_init(keep, memory, RETAINED_KEPT, RETAINED_KEPT_SIZE);
+	struct slots *slots = &retained->slots;
+	slots_init(slots, memory, RETAINED_KEPT, RETAINED_KEPT_SIZE);
 	uint64_t serial = 0;
-	for (int place; (place = keep_next(keep, &serial)) != KEEP_NONE;) {
+	for (int slot; (slot = slots_next(slots, &serial)) != SLOT_NONE;) {
 		size_t length;
-		const char *topic = keep_bytes(keep, place, &length);
+		const char *topic = slots_bytes(slots, slot, &length);
 		if (!topic_valid(topic, length) ||
 			find(retained, topic, topic_hash(topic)) < retained->count) {
-			keep_free(keep, place);
+			slots_remove(slots, slot);
 		} else if (append(retained, topic, topic_hash(topic)) == 0) {
-			retained->entry[retained->count - 1].place = place;
+			retained->entry[retained->count - 1].slot = slot;
 		}
 	}
 	return retained->count;
@@ -82,9 +82,9 @@ int retained_add(struct retained *retained, const char *topic)
 		if (r < 0) {
 			return r;
 		}
-		const struct keep_part part = {topic, strlen(topic) + 1};
-		int place = keep_add(&retained->keep, &part, 1);
-		retained->entry[i].place = place < 0 ? KEEP_NONE : place;
+		const struct slots_part part = {topic, strlen(topic) + 1};
+		int slot = slots_add(&retained->slots, &part, 1);
+		retained->entry[i].slot = slot < 0 ? SLOT_NONE : slot;
 	}
 	retained->entry[i].current = true;
 	return 0;
@@ -108,7 +108,7 @@ void retained_remove(struct retained *retained, const char *topic)
 	size_t i = find(retained, topic, topic_hash(topic));
 	if (i < retained->count) {
 		char *copy = retained->entry[i].topic;
-		keep_free(&retained->keep, retained->entry[i].place);
+		slots_remove(&retained->slots, retained->entry[i].slot);
 		retained->entry[i] = retained->entry[--retained->count];
 		free(copy); /* last: topic may be this copy */
 	}

@@ -15,13 +15,13 @@ struct retained {
 	struct {
 		uint64_t hash;
 		char *topic;
-		int place; /* in the table; KEEP_NONE: forgotten with the process */
+		int slot; /* in the table; SLOT_NONE: forgotten with the process */
 		bool current;
 	} entry[RETAINED_MAX];
-	struct keep keep;
+	struct slots slots;
 };
 
-/* What an earlier process left in memory (keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE); NULL:
+/* What an earlier process left in memory (slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE); NULL:
  * nothing is kept) is remembered, and not current. retained is zeroed. Returns how many. */
 size_t retained_restore(struct retained *retained, void *memory);
 /* What is kept stays in the table. */

@@ -228,7 +228,7 @@ static int put_kept(struct outbox *outbox, const char *topic, const char *payloa
 
 static void *new_memory(void)
 {
-	return calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
+	return calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
 }
 
 START_TEST(kept_messages_outlive_the_process_until_they_are_delivered)
@@ -312,7 +312,7 @@ END_TEST
 
 START_TEST(a_detached_table_is_not_touched)
 {
-	size_t size = keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	size_t size = slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
 	void *memory = new_memory(), *copy = malloc(size);
 	struct outbox outbox;
 	outbox_init(&outbox, 100, 1 << 20);
@@ -332,7 +332,7 @@ END_TEST
 
 START_TEST(damage_of_the_table_is_left_out_and_counted)
 {
-	size_t size = keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
+	size_t size = slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
 	unsigned char *memory = new_memory();
 	srand(1);
 	for (int round = 0; round < 2000; round++) {

@@ -117,7 +117,7 @@ END_TEST
 START_TEST(what_an_earlier_process_left_makes_room_for_newer_states)
 {
 	struct outbox outbox;
-	void *memory = calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
+	void *memory = calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
 	outbox_init(&outbox, 4, 1 << 20);
 	outbox_restore(&outbox, memory);
 	for (int i = 0; i < 4; i++) {

@@ -24,7 +24,7 @@ static void *memory;
 
 static void setup(void)
 {
-	memory = calloc(1, keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
+	memory = calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
 	outbox_init(&outbox, MESSAGES, BYTES);
 	outbox_restore(&outbox, memory);
 }
@@ -91,7 +91,7 @@ START_TEST(a_week_away_is_bounded_and_ends_in_order)
 	printf("a week: %u summaries, %u alerts, %zu messages wait in %zu bytes, %" PRIu64
 	       " summaries dropped, table %zu bytes, %.1f us a message\n",
 		summaries, alerts, counts.messages, counts.bytes, counts.dropped_summaries,
-		keep_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE), all_s * 1e6 / (summaries + alerts));
+		slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE), all_s * 1e6 / (summaries + alerts));
 	ck_assert_uint_eq(counts.messages, MESSAGES);
 	ck_assert_uint_eq(counts.dropped_alerts, 0);
 	ck_assert_uint_eq(counts.dropped_summaries, summaries + alerts - MESSAGES);

@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(retained_topics_are_remembered_by_the_next_process)
 {
-	void *memory = calloc(1, keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE));
+	void *memory = calloc(1, slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE));
 	static struct retained before, after;
 	ck_assert_uint_eq(retained_restore(&before, memory), 0);
 	char topic[400];
@@ -174,19 +174,19 @@ START_TEST(a_topic_that_is_none_of_ours_is_not_restored)
 {
 	static const char *const topics[] = {
 		"#", "a/+/b", "", "$SYS/x y", "a\nb", "caf\xc3\xa9", "a b"};
-	void *memory = calloc(1, keep_size(RETAINED_KEPT, RETAINED_KEPT_SIZE));
-	struct keep keep;
-	keep_init(&keep, memory, RETAINED_KEPT, RETAINED_KEPT_SIZE);
+	void *memory = calloc(1, slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE));
+	struct slots slots;
+	slots_init(&slots, memory, RETAINED_KEPT, RETAINED_KEPT_SIZE);
 	for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
-		const struct keep_part part = {topics[i], strlen(topics[i]) + 1};
-		ck_assert_int_ge(keep_add(&keep, &part, 1), 0);
+		const struct slots_part part = {topics[i], strlen(topics[i]) + 1};
+		ck_assert_int_ge(slots_add(&slots, &part, 1), 0);
 	}
-	const struct keep_part unended = {"abc", 3};
-	keep_add(&keep, &unended, 1);
+	const struct slots_part unended = {"abc", 3};
+	slots_add(&slots, &unended, 1);
 	static struct retained retained;
 	ck_assert_uint_eq(retained_restore(&retained, memory), 0);
 	uint64_t serial = 0;
-	ck_assert_int_eq(keep_next(&keep, &serial), KEEP_NONE);
+	ck_assert_int_eq(slots_next(&slots, &serial), SLOT_NONE);
 	free(memory);
 }
 END_TEST
