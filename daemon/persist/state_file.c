@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/replace.h"
+#include "daemon/util/file.h"
 
 static int open_dir(const char *dir)
 {

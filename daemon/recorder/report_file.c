@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/replace.h"
+#include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 
 enum { SCAN_MAX = 256 /* files that are looked at; the folder is ours alone */ };

@@ -1,5 +1,7 @@
-/* The files under the live history and the timeline. They are looked at as if anybody could have
- * put them there: the run directory may be one that the user configured. */
+/* runfile.c: opens, locks and maps files of the run directory, and checks their headers. A file is
+ * treated as if anybody could have put it there: the user may have configured the run directory.
+ * The magic of a header is cleared first and written last, so that a kill in between leaves a file
+ * that belongs to nobody. */
 #include "daemon/util/runfile.h"
 
 #include <errno.h>
@@ -14,8 +16,50 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/crc32c.h"
 #include "daemon/util/sysops.h"
+
+static uint32_t sum_of(const struct runhead *head)
+{
+	return crc32c(0, head, offsetof(struct runhead, crc));
+}
+
+struct runhead runhead_of(uint64_t magic, uint64_t bytes, const uint32_t *shape, size_t shapes,
+	const uint8_t boot_id[16])
+{
+	struct runhead head = {.magic = magic, .bytes = bytes};
+	memcpy(head.shape, shape, shapes * sizeof(head.shape[0]));
+	memcpy(head.boot_id, boot_id, sizeof(head.boot_id));
+	head.crc = sum_of(&head);
+	return head;
+}
+
+enum runhead_found runhead_look(const void *bytes, const struct runhead *wanted)
+{
+	struct runhead head;
+	memcpy(&head, bytes, sizeof(head));
+	if (memcmp(&head, wanted, sizeof(head)) == 0) {
+		return RUNHEAD_OURS;
+	}
+	if (head.magic == 0) {
+		return RUNHEAD_NOTHING;
+	}
+	return head.crc == sum_of(&head) && head.reserved == 0 ? RUNHEAD_OTHER : RUNHEAD_DAMAGED;
+}
+
+void runhead_clear(void *bytes)
+{
+	__atomic_store_n((uint64_t *)bytes, 0, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void runhead_write(void *bytes, const struct runhead *wanted)
+{
+	struct runhead unnamed = *wanted;
+	unnamed.magic = 0;
+	memcpy(bytes, &unnamed, sizeof(unnamed));
+	__atomic_store_n((uint64_t *)bytes, wanted->magic, __ATOMIC_RELEASE);
+}
 
 /* A descriptor of DIR/name that only this process has locked, or -errno. */
 static int open_locked(const char *dir, const char *name)
@@ -50,7 +94,7 @@ static int open_locked(const char *dir, const char *name)
 	return r;
 }
 
-/* Is what it holds neither nothing nor a file of its own length? */
+/* True when the file begins with neither zeros nor a valid header that states its length. */
 static bool is_damaged(int fd, off_t length, off_t wanted)
 {
 	struct runhead head = {0};
@@ -58,8 +102,9 @@ static bool is_damaged(int fd, off_t length, off_t wanted)
 	if (length == 0 || n == 0) {
 		return false;
 	}
+	uint64_t stated = head.bytes > 0 ? head.bytes : (uint64_t)wanted;
 	return n != (ssize_t)sizeof(head) ||
-	       runhead_is_damaged(&head, (uint64_t)length, (uint64_t)wanted);
+	       (head.magic != 0 && (head.crc != sum_of(&head) || stated != (uint64_t)length));
 }
 
 /* 0 or an errno. */

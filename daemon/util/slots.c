@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 #include "proto/fnv.h"
 
 enum { WORD_BITS = 64, WORDS = SLOTS_MAX / WORD_BITS };

@@ -18,7 +18,7 @@ SIBLING = ["daemon/core", "daemon/util", "proto"]
 LAYERS = {
     "proto": [],
     "client": ["proto"],
-    "daemon/util": [],
+    "daemon/util": ["proto"],
     "daemon/core": ["daemon/util", "proto"],
     "daemon/collect": SIBLING,
     "daemon/ingest": SIBLING,

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 
 #define HOLDS_MAGIC UINT64_C(0x3273646c6f68) /* "holds2" */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 #include "daemon/util/sysops.h"
 
 #define ALERTS_MAGIC UINT64_C(0x34737472656c61) /* "alerts4" */

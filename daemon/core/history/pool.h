@@ -25,7 +25,7 @@
 #include "daemon/core/history/history.h"
 #include "daemon/core/history/row.h"
 #include "daemon/util/index.h"
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 
 #define HISTORY_NONE UINT32_MAX
 

@@ -10,7 +10,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/util/crc32c.h"
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 
 enum { FIRST_PAGE = 4096, PAGE = 4096 };
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 #include "proto/name.h"
 
 enum {

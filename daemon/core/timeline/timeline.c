@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 #include "daemon/util/sysops.h"
 #include "proto/utf8.h"
 

@@ -1,4 +1,6 @@
-#include "daemon/util/replace.h"
+/* file.c: writes files completely or not at all. A power cut leaves the previous file or the new
+ * one. */
+#include "daemon/util/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,20 +8,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int write_all(int fd, const uint8_t *bytes, size_t size)
+int file_write_all(int fd, const void *bytes, size_t size)
 {
-	while (size > 0) {
-		ssize_t n = write(fd, bytes, size);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
+	for (const uint8_t *at = bytes; size > 0;) {
+		ssize_t n = write(fd, at, size);
+		if (n == 0 || (n < 0 && errno != EINTR)) {
 			return n < 0 ? -errno : -EIO;
 		}
-		bytes += n;
-		size -= (size_t)n;
+		at += n < 0 ? 0 : n;
+		size -= n < 0 ? 0 : (size_t)n;
 	}
-	return fdatasync(fd) < 0 ? -errno : 0;
+	return 0;
 }
 
 int file_replace(int folder, const char *temporary, const char *name, mode_t mode,
@@ -31,7 +30,10 @@ int file_replace(int folder, const char *temporary, const char *name, mode_t mod
 	if (fd < 0) {
 		return -errno;
 	}
-	int r = write_all(fd, bytes, size);
+	int r = file_write_all(fd, bytes, size);
+	if (r == 0 && fdatasync(fd) < 0) {
+		r = -errno;
+	}
 	if (close(fd) < 0 && r == 0) {
 		r = -errno;
 	}
@@ -40,7 +42,8 @@ int file_replace(int folder, const char *temporary, const char *name, mode_t mod
 	}
 	if (r < 0) {
 		unlinkat(folder, temporary, 0);
-	} else if (fsync(folder) < 0 && errno != EINVAL) { /* some cannot sync folders */
+	} else if (fsync(folder) < 0 &&
+		   errno != EINVAL) { /* Some file systems cannot sync folders. */
 		r = -errno;
 	}
 	return r;

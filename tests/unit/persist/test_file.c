@@ -1,6 +1,6 @@
 /* What replaces a file is on the medium before it has the file's name, and the name after that: a
  * power cut leaves the old one or the new one. The calls that matter are noted in their order. */
-#include "daemon/util/replace.h"
+#include "daemon/util/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
