@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/detached.h"
+#include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)

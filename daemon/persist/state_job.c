@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "daemon/persist/state_file.h"
-#include "daemon/util/detached.h"
+#include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)

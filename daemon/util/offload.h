@@ -1,24 +1,93 @@
 /*
- * Blocking work on a thread of its own, its result on the loop. Unlike libuv's workers, which abort
- * the process when a thread is refused, a refusal is an error of the call; and a job can be left
- * behind when what it waits for never answers.
+ * offload.h: runs what may block on threads, and delivers results on the loop. Every job can be
+ * abandoned: when what it waits for never answers, its thread is left behind with the job's data,
+ * which it releases when it returns. Unlike libuv's workers, which abort the process when a thread
+ * is refused, a refusal is an error of the call.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
-struct offload;
-
 struct offload_ops {
-	int (*work)(void *data); /* on the thread; data is its own meanwhile */
-	void (*done)(
-		void *ctx, int result, void *data); /* on the loop, once; data is the caller's */
-	void (*release)(void *data);		    /* of a job that was left, on any thread */
+	int (*work)(void *data);			 /* on the thread, which owns data */
+	void (*done)(void *ctx, int result, void *data); /* offload_start(): on the loop, once */
+	void (*release)(void *data);			 /* of an abandoned job, on any thread */
 };
+
+/* work(ctx) on a detached thread that receives no signals. -EAGAIN, -ENOMEM. */
+int detached_start(size_t stack_bytes, void *(*work)(void *ctx), void *ctx);
+
+/* ---- one job on a thread of its own ---- */
+
+struct offload;
 
 /* -ENOMEM, -EAGAIN: no thread; data is the caller's again then. */
 int offload_start(uv_loop_t *loop, const struct offload_ops *ops, void *data, void *ctx,
 	struct offload **ret);
 
-/* Before done: it will not be called, and data is released when the work has ended. */
-void offload_leave(struct offload *job);
+/* Abandons the job, before done: done is not called, data is released when the work has ended. */
+void offload_detach(struct offload *job);
+
+/* ---- jobs that run again and again, on a few threads ---- */
+
+struct offload_pool;
+struct offload_job;
+
+enum offload_phase {
+	OFFLOAD_IDLE,
+	OFFLOAD_QUEUED,
+	OFFLOAD_RUNNING,
+	OFFLOAD_DONE, /* until it is accepted */
+	OFFLOAD_GONE, /* abandoned, and released since */
+};
+
+struct offload_pool_options {
+	uv_async_t *wake; /* sent to when a job is done; the caller's, until the pool is detached */
+	unsigned threads_max; /* started when needed */
+	size_t stack_bytes;
+	void (*release)(void *ctx); /* after the last thread has ended; may be NULL */
+	void *ctx;
+};
+
+/* Copies the options. -ENOMEM. */
+int offload_pool_create(const struct offload_pool_options *options, struct offload_pool **ret);
+
+/* Nothing is sent to wake afterwards. Threads end when the queue is empty; the last one that
+ * returns frees the pool. Every job has been abandoned and unreferenced before. Accepts NULL. */
+void offload_pool_detach(struct offload_pool *pool);
+
+/* While the pool is corked nothing is sent to wake: the caller looks for results itself afterwards.
+ * It saves the wake-up for jobs that are quick. */
+void offload_pool_cork(struct offload_pool *pool, bool corked);
+
+/* Wakes or starts threads for what is queued: once for all jobs of a tick, so that they do not stop
+ * the loop at the lock while it still queues. 0, or -errno: no further thread could be started. */
+int offload_pool_dispatch(struct offload_pool *pool);
+
+/* Waits until no job runs or is queued, at most limit_ns. */
+void offload_pool_wait(struct offload_pool *pool, uint64_t limit_ns);
+
+/* The number of threads; fewer than threads_max while a job is queued: the system refuses more. */
+unsigned offload_pool_threads(struct offload_pool *pool);
+
+/* An idle job of the pool. ops->done is not used. -ENOMEM. */
+int offload_job_create(struct offload_pool *pool, const struct offload_ops *ops, void *data,
+	struct offload_job **ret);
+
+/* Queues an idle job. Nothing runs before offload_pool_dispatch(). Allocates nothing. */
+void offload_job_queue(struct offload_job *job);
+
+enum offload_phase offload_job_phase(struct offload_job *job);
+
+/* A done job becomes idle: its result; data is the caller's until it is queued again. */
+int offload_job_accept(struct offload_job *job);
+
+/* Abandons the job: ops->release(data) is called on a thread, after what runs has returned. trivial
+ * says of a job that does not run that releasing it cannot block, so that it is released at once:
+ * true. NULL: none is trivial, and queued work is still done before the release. */
+bool offload_job_detach(struct offload_job *job, bool (*trivial)(const void *data));
+
+/* Only after offload_job_detach(). Accepts NULL. */
+void offload_job_unref(struct offload_job *job);

@@ -228,7 +228,7 @@ static void file_destroy(struct api_stream *base)
 {
 	struct file_stream *stream = (struct file_stream *)base;
 	if (stream->job) {
-		offload_leave(stream->job);
+		offload_detach(stream->job);
 	} else {
 		file_free(stream);
 	}

@@ -66,7 +66,7 @@ START_TEST(what_is_left_behind_ends_without_a_result_and_is_released)
 	int data = 7;
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	ck_assert_int_eq(offload_start(&loop, &ops, &data, &calls, &job), 0);
-	offload_leave(job);
+	offload_detach(job);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing of it is the loop's */
 	ck_assert_int_eq(data, 7);
@@ -87,7 +87,7 @@ START_TEST(what_is_left_after_its_end_is_released_too)
 	sem_post(&go);
 	while (sem_getvalue(&go, &value) == 0 && value > 0) {
 	}
-	offload_leave(job); /* it ends now, or just did */
+	offload_detach(job); /* it ends now, or just did */
 	sem_wait(&released);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(calls, 0);
