@@ -18,7 +18,7 @@
 #include "daemon/collect/process/process_row.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/collect/process/scan.h"
-#include "daemon/collect/sched/background.h"
+#include "daemon/collect/sched/fetch.h"
 #include "daemon/util/sysops.h"
 
 struct process_state {
@@ -311,7 +311,7 @@ static struct pss_reads *begin_tracks(struct process_state *process, uint64_t no
 {
 	int r;
 	struct pss_reads *pss = process->pss.state;
-	if (background_take(&process->pss, &r)) {
+	if (background_accept(&process->pss, &r)) {
 		tracks_take_pss(&process->tracks, pss, now_ns);
 	}
 	bool ready = background_ready(&process->pss, now_ns);

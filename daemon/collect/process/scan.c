@@ -172,7 +172,7 @@ const struct collector_ops scan_runner = {.name = "scan", .fetch = run, .close =
 static int take(struct found *found, struct background *scan, struct processes *processes)
 {
 	int r;
-	if (!background_take(scan, &r)) {
+	if (!background_accept(scan, &r)) {
 		return 0;
 	}
 	*found = ((const struct scan *)scan->state)->found;

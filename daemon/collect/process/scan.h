@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/collect/sched/background.h"
+#include "daemon/collect/sched/fetch.h"
 #include "daemon/core/metrics/processes.h"
 
 enum { SCAN_MATCHES_MAX = PROCESS_ROWS_MAX };

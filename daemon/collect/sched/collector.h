@@ -32,7 +32,7 @@ struct source_options {
 struct entry;
 struct fetch;
 struct uv_loop_s;
-struct workers;
+struct fetch_pool;
 
 struct collector_context {
 	const struct root *root;      /* device files; --root */
@@ -43,7 +43,7 @@ struct collector_context {
 	struct uv_loop_s *loop;	  /* for sources that events feed; NULL without a scheduler */
 	const char *keeper;	  /* for their children (child.h); NULL = none */
 	struct entry *entry;	  /* the framework's; NULL without one */
-	struct workers *workers;  /* for background.h; NULL without a scheduler */
+	struct fetch_pool *pool;  /* for fetch.h; NULL without a scheduler */
 	struct fetch *background; /* BACKGROUND_MAX slots; they outlive the collector's state */
 };
 

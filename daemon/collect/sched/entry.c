@@ -48,7 +48,6 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 	entry->ops = ops;
 	entry->ctx = *ctx;
 	entry->ctx.entry = entry;
-	entry->ctx.workers = entry->workers;
 	entry->ctx.background = entry->background;
 	take_options(entry, options);
 	entry->base_interval_ns = base_interval(entry, sampling_ns);
@@ -222,7 +221,7 @@ static void observe_wishes(struct entry *entry, uint64_t now_ns)
 	}
 }
 
-/* Without workers all of it is done here. */
+/* Without threads all of it is done here. */
 static int open_here(
 	struct entry *entry, const struct collector_ops *ops, char reason[SOURCE_REASON_SIZE])
 {
@@ -234,17 +233,17 @@ static int open_here(
 /* True when the collector is open afterwards. */
 static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
 {
-	switch (fetch_left(&entry->fetch, now_ns)) {
-	case FETCH_NOTHING:
+	switch (fetch_abandoned(&entry->fetch, now_ns)) {
+	case FETCH_IDLE:
 		break;
 	case FETCH_PENDING:
 		return false;
 	case FETCH_LATE:
-	case FETCH_NO_WORKER:
+	case FETCH_NO_THREAD:
 		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
 		return false;
 	}
-	if (!entry->ops->probe || !entry->workers) {
+	if (!entry->ops->probe || !entry->ctx.pool) {
 		return entry_opened(entry, open_here(entry, entry->ops, reason), reason, now_ns);
 	}
 	int r = entry_probe(entry, now_ns);
@@ -294,10 +293,14 @@ static void look_at(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REA
 	}
 }
 
+uint32_t entry_microseconds(uint64_t ns)
+{
+	return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
+}
+
 void entry_account(struct source *source, uint64_t started_ns)
 {
-	uint64_t cost_us = (sysops()->now_ns() - started_ns) / 1000;
-	source->duration_us = cost_us < UINT32_MAX ? (uint32_t)cost_us : UINT32_MAX;
+	source->duration_us = entry_microseconds(sysops()->now_ns() - started_ns);
 	source->ticks++;
 }
 
@@ -361,7 +364,7 @@ void entry_conclude(
 
 void entry_run(struct entry *entry, uint64_t now_ns)
 {
-	entry_take_answer(entry, now_ns);
+	entry_on_answer(entry, now_ns);
 	observe_wishes(entry, now_ns);
 	if (entry->due_ns == UINT64_MAX || now_ns + ENTRY_EARLY_NS < entry->due_ns) {
 		return;
@@ -379,7 +382,7 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 		entry->due_ns = entry_next(now_ns, entry->due_ns, source->interval_ns);
 		entry_await(entry);
 	} else {
-		entry_rest(entry, entry->fetch.left != NULL, now_ns);
+		entry_rest(entry, entry->fetch.abandoned != NULL, now_ns);
 	}
 	if (!entry->probing && !entry->fetch.job && !(entry->ops->event_driven && entry->open)) {
 		entry_account(source, started_ns); /* of the others: what arrived */

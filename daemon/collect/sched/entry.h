@@ -30,7 +30,6 @@ struct entry {
 	unsigned holds;		     /* of collector_hold */
 	void (*released)(void *ctx); /* after the last release; may be NULL */
 	void *released_ctx;
-	struct workers *workers; /* of the scheduler; NULL: fetch runs on the loop */
 	struct fetch fetch;
 	struct fetch background[BACKGROUND_MAX]; /* the collector's (background.h) */
 	uint64_t adapted_ns;			 /* by the adaptive rate; 0 = not */
@@ -52,7 +51,7 @@ void entry_run(struct entry *entry, uint64_t now_ns);
 
 /* After a worker told that it is done: takes the answer, if it is this entry's. True when it has
  * asked at once for the next: what was probed is read. */
-bool entry_take_answer(struct entry *entry, uint64_t now_ns);
+bool entry_on_answer(struct entry *entry, uint64_t now_ns);
 
 /* The interval of the adaptive rate, for a source without one of its own; 0 = as configured. Takes
  * effect at the next entry_run. */

@@ -1,8 +1,7 @@
-/* Part of the scheduler: the ticks of a source whose files may hang. A tick asks a worker to probe,
- * then to read; its answer comes through the loop's wake-up and is parsed there. An answer that is
- * late is thrown away: the source is an error until one is in time, so a file that is always slow
- * does not flap.
- */
+/* entry_fetch.c: runs the ticks of a source whose files may hang. A tick asks a thread to probe,
+ * then to read; the answer arrives by the loop's wake-up and is parsed there. A late answer is
+ * discarded: the source is an error until one is in time, so that a file that is always slow does
+ * not flap. */
 #include "daemon/collect/sched/entry_private.h"
 
 #include <stdio.h>
@@ -13,23 +12,22 @@ static void ask(struct entry *entry, uint64_t now_ns, uint64_t limit_ns)
 {
 	limit_ns = limit_ns < FETCH_LATE_MIN_NS ? FETCH_LATE_MIN_NS : limit_ns;
 	limit_ns = limit_ns > FETCH_LATE_MAX_NS ? FETCH_LATE_MAX_NS : limit_ns;
-	/* On the grid: looking for late answers shares the wake-ups of the ticks. */
+	/* On the grid: checks for late answers share the wake-ups of the ticks. */
 	uint64_t deadline_ns = entry_next(now_ns, entry->due_ns, limit_ns);
 	fetch_ask(&entry->fetch, now_ns, deadline_ns, limit_ns);
 }
 
 int entry_open_fetch(struct entry *entry)
 {
-	if (!entry->ops->fetch || !entry->workers) {
+	if (!entry->ops->fetch || !entry->ctx.pool) {
 		return 0;
 	}
-	return fetch_open(
-		&entry->fetch, entry->workers, entry->ops, entry->ctx.options, entry->state);
+	return fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, NULL, entry->state);
 }
 
 int entry_probe(struct entry *entry, uint64_t now_ns)
 {
-	int r = fetch_open(&entry->fetch, entry->workers, entry->ops, entry->ctx.options, NULL);
+	int r = fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, entry->ctx.options, NULL);
 	if (r == 0) {
 		entry->probing = true;
 		ask(entry, now_ns, FETCH_LATE_MAX_NS);
@@ -37,48 +35,43 @@ int entry_probe(struct entry *entry, uint64_t now_ns)
 	return r;
 }
 
-static void set_duration(struct source *source, uint64_t spent_ns)
-{
-	uint64_t spent_us = spent_ns / 1000;
-	source->duration_us = spent_us < UINT32_MAX ? (uint32_t)spent_us : UINT32_MAX;
-}
-
-static void be_late(struct entry *entry, bool no_worker, uint64_t now_ns)
+static void report_late(struct entry *entry, bool no_thread, uint64_t now_ns)
 {
 	struct fetch *fetch = &entry->fetch;
+	struct source *source = entry->ctx.source;
 	char reason[SOURCE_REASON_SIZE];
-	unsigned workers = no_worker ? workers_threads(entry->workers) : 0;
-	if (no_worker && workers < WORKERS_MAX) {
-		snprintf(reason, sizeof(reason), "no thread could be started (%u of %d)", workers,
-			WORKERS_MAX);
-	} else if (no_worker) {
+	unsigned threads = no_thread ? offload_pool_threads(entry->ctx.pool->threads) : 0;
+	if (no_thread && threads < FETCH_THREADS_MAX) {
+		snprintf(reason, sizeof(reason), "no thread could be started (%u of %d)", threads,
+			FETCH_THREADS_MAX);
+	} else if (no_thread) {
 		snprintf(reason, sizeof(reason), "waits for a worker: %u others do not answer",
-			workers);
+			threads);
 	} else {
 		snprintf(reason, sizeof(reason), "did not answer within %g s",
 			(double)fetch->limit_ns / 1e9);
 	}
-	entry->ctx.source->errors += !fetch->late;
+	source->errors += !fetch->late;
 	fetch->late = true;
-	set_duration(entry->ctx.source, now_ns - fetch->asked_ns);
+	source->duration_us = entry_microseconds(now_ns - fetch->asked_ns);
 	entry_commit_nulls(
-		entry, no_worker ? "waits for a worker" : "did not answer in time", now_ns);
+		entry, no_thread ? "waits for a worker" : "did not answer in time", now_ns);
 	entry_report(entry, SOURCE_ERROR, reason, now_ns);
 }
 
 void entry_fetch(struct entry *entry, uint64_t now_ns)
 {
-	switch (fetch_look(&entry->fetch, now_ns + ENTRY_EARLY_NS)) {
-	case FETCH_NOTHING:
+	switch (fetch_state(&entry->fetch, now_ns + ENTRY_EARLY_NS)) {
+	case FETCH_IDLE:
 		ask(entry, now_ns, entry->ctx.source->interval_ns);
 		break;
 	case FETCH_PENDING:
 		break;
 	case FETCH_LATE:
-		be_late(entry, false, now_ns);
+		report_late(entry, false, now_ns);
 		break;
-	case FETCH_NO_WORKER:
-		be_late(entry, true, now_ns);
+	case FETCH_NO_THREAD:
+		report_late(entry, true, now_ns);
 		break;
 	}
 }
@@ -93,13 +86,13 @@ void entry_await(struct entry *entry)
 }
 
 /* A late probe is as good as another: what it found is still there, and read next. */
-static bool take_probe(struct entry *entry, struct worker_result *answer, uint64_t now_ns)
+static bool on_probed(struct entry *entry, struct fetch_answer *answer, uint64_t now_ns)
 {
 	uint64_t started_ns = sysops()->now_ns();
 	int r = answer->result;
 	entry->probing = false;
 	if (r == 0) {
-		entry->state = worker_job_state(entry->fetch.job);
+		entry->state = answer->state;
 		r = entry->ops->open(&entry->ctx, &entry->state, answer->reason);
 	}
 	bool open = entry_opened(entry, r, answer->reason, now_ns);
@@ -113,22 +106,22 @@ static bool take_probe(struct entry *entry, struct worker_result *answer, uint64
 	return open;
 }
 
-bool entry_take_answer(struct entry *entry, uint64_t now_ns)
+bool entry_on_answer(struct entry *entry, uint64_t now_ns)
 {
 	struct fetch *fetch = &entry->fetch;
-	struct worker_result answer;
-	if (!fetch_take(fetch, &answer)) {
+	struct fetch_answer answer;
+	if (!fetch_accept(fetch, &answer)) {
 		return false;
 	}
 	if (fetch->tick_ns != 0 && entry->due_ns == fetch->deadline_ns) {
 		entry->due_ns = fetch->tick_ns;
 	}
 	if (entry->probing) {
-		return take_probe(entry, &answer, now_ns);
+		return on_probed(entry, &answer, now_ns);
 	}
 	struct source *source = entry->ctx.source;
 	if (fetch->late) {
-		set_duration(source, answer.spent_ns);
+		source->duration_us = entry_microseconds(answer.spent_ns);
 		source->ticks++;
 		return false;
 	}

@@ -10,6 +10,9 @@ void entry_report(
 void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns);
 void entry_commit_values(struct entry *entry, uint64_t now_ns);
 
+/* Microseconds, saturating. */
+uint32_t entry_microseconds(uint64_t ns);
+
 /* One tick whose work began at started_ns. */
 void entry_account(struct source *source, uint64_t started_ns);
 
@@ -17,10 +20,10 @@ void entry_account(struct source *source, uint64_t started_ns);
 void entry_conclude(
 	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
 
-/* Hands an open collector that fetches to the workers; closes it when that fails. */
+/* Hands an open collector that fetches to the threads. -ENOMEM. */
 int entry_open_fetch(struct entry *entry);
 
-/* Has a worker probe. -ENOMEM. */
+/* Has a thread probe. -ENOMEM. */
 int entry_probe(struct entry *entry, uint64_t now_ns);
 
 /* The end of an opening, well or not; what failed is closed. True when it is open. */

@@ -1,43 +1,149 @@
-/* Between entry_fetch.c and worker.c: the circuit breaker. One job a source, so that a file that
- * hangs holds one thread, however often its source comes due, is closed or is opened again. */
+/* fetch.c: hands sources to the threads of offload.c and judges what comes back. */
 #include "daemon/collect/sched/fetch.h"
 
-int fetch_open(struct fetch *fetch, struct workers *workers, const struct collector_ops *ops,
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "daemon/util/sysops.h"
+
+/* Resolving a path below a fixture root takes 16 KiB; sanitizers multiply it. */
+#define STACK_BYTES ((size_t)512 * 1024)
+
+/* What the loop and a thread share of one source. */
+struct reading {
+	const struct fetch_pool *pool;
+	const struct collector_ops *ops;
+	const struct source_options *options; /* NULL = none */
+	struct source_options options_copy;
+	struct fetch_answer answer;
+};
+
+static void pool_free(void *ctx)
+{
+	struct fetch_pool *pool = ctx;
+	root_finish(&pool->root);
+	root_finish(&pool->real_root);
+	free(pool);
+}
+
+static int copy_root(const struct root *root, struct root *ret)
+{
+	ret->fixture = root->fixture;
+	ret->fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+	return ret->fd < 0 ? -errno : 0;
+}
+
+int fetch_pool_create(uv_async_t *wake, const struct root *root, const struct root *real_root,
+	struct fetch_pool **ret)
+{
+	struct fetch_pool *pool = mem_zalloc(sizeof(*pool));
+	if (!pool) {
+		return -ENOMEM;
+	}
+	const struct offload_pool_options options = {.wake = wake,
+		.threads_max = FETCH_THREADS_MAX,
+		.stack_bytes = STACK_BYTES,
+		.release = pool_free,
+		.ctx = pool};
+	pool->root.fd = pool->real_root.fd = -1;
+	pool->ctx.root = &pool->root;
+	pool->ctx.real_root = &pool->real_root;
+	int r = copy_root(root, &pool->root);
+	r = r < 0 ? r : copy_root(real_root, &pool->real_root);
+	r = r < 0 ? r : offload_pool_create(&options, &pool->threads);
+	if (r < 0) {
+		pool_free(pool);
+		return r;
+	}
+	*ret = pool;
+	return 0;
+}
+
+static int probe_or_fetch(void *data)
+{
+	struct reading *reading = data;
+	struct collector_context ctx = reading->pool->ctx;
+	struct fetch_answer *answer = &reading->answer;
+	uint64_t started_ns = sysops()->now_ns();
+	answer->reason[0] = '\0';
+	if (answer->state) {
+		answer->result = reading->ops->fetch(&ctx, answer->state);
+	} else {
+		ctx.options = reading->options;
+		answer->result = reading->ops->probe(&ctx, &answer->state, answer->reason);
+	}
+	answer->finished_ns = sysops()->now_ns();
+	answer->spent_ns = answer->finished_ns - started_ns;
+	return answer->result;
+}
+
+static void release(void *data)
+{
+	struct reading *reading = data;
+	if (reading->answer.state) {
+		reading->ops->close(reading->answer.state);
+	}
+	free(reading);
+}
+
+static bool holds_nothing(const void *data)
+{
+	return !((const struct reading *)data)->answer.state;
+}
+
+int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collector_ops *ops,
 	const struct source_options *options, void *state)
 {
+	static const struct offload_ops job_ops = {.work = probe_or_fetch, .release = release};
+	struct reading *reading = mem_zalloc(sizeof(*reading));
+	int r = reading ? offload_job_create(pool->threads, &job_ops, reading, &fetch->job)
+			: -ENOMEM;
+	if (r < 0) {
+		free(reading);
+		return r;
+	}
+	reading->pool = pool;
+	reading->ops = ops;
+	reading->answer.state = state;
+	if (options) {
+		reading->options_copy = *options;
+		reading->options = &reading->options_copy;
+	}
+	fetch->reading = reading;
 	fetch->late = false;
-	return worker_job_create(workers, ops, options, state, &fetch->job);
+	return 0;
 }
 
 void fetch_close(struct fetch *fetch)
 {
-	if (worker_job_leave(fetch->job)) {
-		worker_job_release(fetch->job);
+	if (offload_job_detach(fetch->job, holds_nothing)) {
+		offload_job_unref(fetch->job);
 	} else {
-		fetch->left = fetch->job;
-		fetch->left_late_ns = fetch->late ? 1 : 0;
+		fetch->abandoned = fetch->job;
+		fetch->abandoned_late_ns = fetch->late ? 1 : 0;
 	}
 	fetch->job = NULL;
 }
 
 void fetch_finish(struct fetch *fetch)
 {
-	worker_job_release(fetch->left);
-	fetch->left = NULL;
+	offload_job_unref(fetch->abandoned);
+	fetch->abandoned = NULL;
 }
 
-enum fetch_look fetch_left(struct fetch *fetch, uint64_t now_ns)
+enum fetch_state fetch_abandoned(struct fetch *fetch, uint64_t now_ns)
 {
-	if (fetch->left && worker_job_phase(fetch->left) == WORKER_GONE) {
+	if (fetch->abandoned && offload_job_phase(fetch->abandoned) == OFFLOAD_GONE) {
 		fetch_finish(fetch);
 	}
-	if (!fetch->left) {
-		return FETCH_NOTHING;
+	if (!fetch->abandoned) {
+		return FETCH_IDLE;
 	}
-	if (fetch->left_late_ns == 0) {
-		fetch->left_late_ns = now_ns + FETCH_LATE_MAX_NS;
+	if (fetch->abandoned_late_ns == 0) {
+		fetch->abandoned_late_ns = now_ns + FETCH_LATE_MAX_NS;
 	}
-	return now_ns < fetch->left_late_ns ? FETCH_PENDING : FETCH_LATE;
+	return now_ns < fetch->abandoned_late_ns ? FETCH_PENDING : FETCH_LATE;
 }
 
 void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns)
@@ -47,26 +153,105 @@ void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint6
 	fetch->limit_ns = limit_ns;
 	fetch->tick_ns = 0;
 	fetch->late = false;
-	worker_job_start(fetch->job);
+	offload_job_queue(fetch->job);
 }
 
-enum fetch_look fetch_look(struct fetch *fetch, uint64_t now_ns)
+enum fetch_state fetch_state(struct fetch *fetch, uint64_t now_ns)
 {
-	enum worker_phase phase = worker_job_phase(fetch->job);
-	if (phase == WORKER_IDLE) {
-		return FETCH_NOTHING;
+	enum offload_phase phase = offload_job_phase(fetch->job);
+	if (phase == OFFLOAD_IDLE) {
+		return FETCH_IDLE;
 	}
-	if (phase == WORKER_DONE || now_ns < fetch->deadline_ns) {
+	if (phase == OFFLOAD_DONE || now_ns < fetch->deadline_ns) {
 		return FETCH_PENDING;
 	}
-	return phase == WORKER_QUEUED ? FETCH_NO_WORKER : FETCH_LATE;
+	return phase == OFFLOAD_QUEUED ? FETCH_NO_THREAD : FETCH_LATE;
 }
 
-bool fetch_take(struct fetch *fetch, struct worker_result *ret)
+bool fetch_accept(struct fetch *fetch, struct fetch_answer *ret)
 {
-	if (!fetch->job || worker_job_phase(fetch->job) != WORKER_DONE) {
+	if (!fetch->job || offload_job_phase(fetch->job) != OFFLOAD_DONE) {
 		return false;
 	}
-	worker_job_take(fetch->job, ret);
+	(void)offload_job_accept(fetch->job);
+	*ret = fetch->reading->answer;
 	return true;
+}
+
+void background_open(struct background *background, const struct collector_context *ctx,
+	const struct collector_ops *ops, size_t slot, void *state)
+{
+	*background = (struct background){
+		.ctx = ctx,
+		.ops = ops,
+		.fetch = ctx->pool ? &ctx->background[slot] : NULL,
+		.state = state,
+	};
+}
+
+void background_close(struct background *background)
+{
+	if (background->fetch && background->fetch->job) {
+		fetch_close(background->fetch);
+	} else if (background->state) {
+		background->ops->close(background->state);
+	}
+	background->state = NULL;
+}
+
+bool background_ready(struct background *background, uint64_t now_ns)
+{
+	struct fetch *fetch = background->fetch;
+	if (!fetch) {
+		return !background->answered;
+	}
+	if (fetch->job) {
+		return fetch_state(fetch, now_ns) == FETCH_IDLE;
+	}
+	return fetch_abandoned(fetch, now_ns) == FETCH_IDLE &&
+	       fetch_open(fetch, background->ctx->pool, background->ops, NULL, background->state) ==
+		       0;
+}
+
+void background_ask(struct background *background, uint64_t now_ns)
+{
+	if (background->fetch) {
+		fetch_ask(background->fetch, now_ns, now_ns + FETCH_LATE_MAX_NS, FETCH_LATE_MAX_NS);
+		offload_pool_dispatch(background->ctx->pool->threads);
+	} else {
+		background->result = background->ops->fetch(background->ctx, background->state);
+		background->answered = true;
+	}
+}
+
+bool background_accept(struct background *background, int *result)
+{
+	struct fetch_answer answer;
+	if (!background->fetch) {
+		bool answered = background->answered;
+		background->answered = false;
+		*result = background->result;
+		return answered;
+	}
+	if (!fetch_accept(background->fetch, &answer)) {
+		return false;
+	}
+	background->fetch->late = false;
+	*result = answer.result;
+	return true;
+}
+
+const char *background_late(struct background *background, uint64_t now_ns)
+{
+	struct fetch *fetch = background->fetch;
+	if (!fetch) {
+		return NULL;
+	}
+	enum fetch_state state =
+		fetch->job ? fetch_state(fetch, now_ns) : fetch_abandoned(fetch, now_ns);
+	if (state == FETCH_NO_THREAD) {
+		return "waits for a worker";
+	}
+	fetch->late = fetch->late || state == FETCH_LATE;
+	return state == FETCH_LATE ? "did not answer in time" : NULL;
 }

@@ -1,41 +1,97 @@
 /*
- * The probe and the reads of one source on a worker: asked for at a tick, late at a deadline, never
- * asked for again while one hangs. Times are arguments.
+ * fetch.h: opens, reads and closes files that may hang, on threads of a pool. Each source has one
+ * job, which is asked for at a tick, late at a deadline, and never asked for again while it hangs:
+ * a circuit breaker, so that a file that hangs holds one thread however often its source comes due
+ * or is closed and opened again. Times are arguments.
  */
 #pragma once
 
-#include "daemon/collect/sched/worker.h"
+#include "daemon/collect/sched/collector.h"
+#include "daemon/util/offload.h"
+
+enum { FETCH_THREADS_MAX = 4 };
 
 /* How long an answer may take: one interval, within these. */
 #define FETCH_LATE_MIN_NS UINT64_C(250000000) /* a busy machine is not a hung file */
 #define FETCH_LATE_MAX_NS UINT64_C(2000000000)
 
+struct fetch_pool {
+	struct offload_pool *threads;
+	struct root root, real_root;  /* duplicates: a hung thread outlives the scheduler */
+	struct collector_context ctx; /* of probe and fetch: the roots and nothing else */
+};
+
+/* wake: sent to when an answer is there; the caller's, until offload_pool_detach(threads), which
+ * frees the pool as well, once no thread uses it. -ENOMEM, or the -errno of dup. */
+int fetch_pool_create(uv_async_t *wake, const struct root *root, const struct root *real_root,
+	struct fetch_pool **ret);
+
+struct reading;
+
 struct fetch {
-	struct worker_job *job;	 /* NULL = not open */
-	struct worker_job *left; /* of a state that is being closed */
-	uint64_t left_late_ns;	 /* from when on that is late; 0 = not looked at yet */
+	struct offload_job *job; /* NULL = not open */
+	struct reading *reading; /* the data of the job */
+	struct offload_job *abandoned;
+	uint64_t abandoned_late_ns; /* from when on that is late; 0 = not checked yet */
 	uint64_t asked_ns, limit_ns, deadline_ns;
 	uint64_t tick_ns; /* the tick after this one, when the deadline comes before it */
 	bool late;
 };
 
-enum fetch_look { FETCH_NOTHING, FETCH_PENDING, FETCH_LATE, FETCH_NO_WORKER };
+enum fetch_state { FETCH_IDLE, FETCH_PENDING, FETCH_LATE, FETCH_NO_THREAD };
+
+struct fetch_answer {
+	int result;	      /* of probe or fetch */
+	uint64_t finished_ns; /* CLOCK_MONOTONIC */
+	uint64_t spent_ns;
+	char reason[SOURCE_REASON_SIZE]; /* of probe */
+	void *state;			 /* what probe opened, or fetch read */
+};
 
 /* Without a state the first thing that is asked for is the probe, with a copy of the options (may
- * be NULL). -ENOMEM. From here on the state is the fetch's to close. */
-int fetch_open(struct fetch *fetch, struct workers *workers, const struct collector_ops *ops,
+ * be NULL). From here on the state is the fetch's to close. -ENOMEM. */
+int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collector_ops *ops,
 	const struct source_options *options, void *state);
 void fetch_close(struct fetch *fetch);
 void fetch_finish(struct fetch *fetch); /* zeroed storage is fine */
 
-/* What was closed: nothing (left), pending, or late. */
-enum fetch_look fetch_left(struct fetch *fetch, uint64_t now_ns);
+/* Whether what was closed before has let go: idle, pending, or late. */
+enum fetch_state fetch_abandoned(struct fetch *fetch, uint64_t now_ns);
 
-/* Asks; an answer is late from deadline_ns on. Only when nothing is pending. */
+/* Asks; an answer is late from deadline_ns on. Only when idle. */
 void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns);
 
-/* Whether there is something to wait for, as of now_ns. */
-enum fetch_look fetch_look(struct fetch *fetch, uint64_t now_ns);
+enum fetch_state fetch_state(struct fetch *fetch, uint64_t now_ns);
 
-/* True with the answer, which is fit to be used unless it is late. */
-bool fetch_take(struct fetch *fetch, struct worker_result *ret);
+/* True with the answer, which is fit to be used unless it is late. The state is the caller's until
+ * the next fetch_ask(). */
+bool fetch_accept(struct fetch *fetch, struct fetch_answer *ret);
+
+/* What a collector reads between two samples, of which its sample uses what is there and never
+ * waits: one state, the thread's while it reads and the sample's otherwise. */
+struct background {
+	const struct collector_context *ctx;
+	const struct collector_ops *ops; /* fetch and close are used */
+	struct fetch *fetch;		 /* the framework's; NULL: reads at once */
+	void *state;			 /* the caller's while background_ready() */
+	bool answered;			 /* at once, not accepted yet */
+	int result;
+};
+
+/* state is freed with ops->close, by background_close() or, later, by a thread. slot: which of
+ * ctx->background is its own. */
+void background_open(struct background *background, const struct collector_context *ctx,
+	const struct collector_ops *ops, size_t slot, void *state);
+void background_close(struct background *background);
+
+/* True when it can be asked: nothing is being read, or has hung since before the opening. */
+bool background_ready(struct background *background, uint64_t now_ns);
+
+/* Calls ops->fetch; only when it is ready. */
+void background_ask(struct background *background, uint64_t now_ns);
+
+/* True once for each answer: the result of fetch. */
+bool background_accept(struct background *background, int *result);
+
+/* Why there is no answer though it should be there by now; NULL = it is not late. */
+const char *background_late(struct background *background, uint64_t now_ns);

@@ -10,7 +10,7 @@
 
 #include "daemon/collect/sched/adaptive.h"
 #include "daemon/collect/sched/entry.h"
-#include "daemon/collect/sched/worker.h"
+#include "daemon/collect/sched/fetch.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/core/timeline/timeline.h"
@@ -28,7 +28,7 @@
 struct scheduler {
 	uv_timer_t timer;
 	uv_async_t wake; /* a worker is done */
-	struct workers *workers;
+	struct fetch_pool *pool;
 	struct core *core;
 	uint64_t interval_ns; /* [sampling] interval */
 	struct adaptive_options adaptive_options;
@@ -103,9 +103,9 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 		adapt(scheduler, now_ns);
 	}
 	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
-	/* Those for the workers first: they are read while the loop reads the others. */
+	/* Those for the threads first: they are read while the loop reads the others. */
 	run_entries(scheduler, true, now_ns, &next_ns);
-	workers_go(scheduler->workers);
+	offload_pool_dispatch(scheduler->pool->threads);
 	run_entries(scheduler, false, now_ns, &next_ns);
 	return next_ns;
 }
@@ -121,24 +121,24 @@ static void arm(struct scheduler *scheduler, uint64_t next_ns)
 }
 
 /* True when there is more to wait for. */
-static bool take_answers(struct scheduler *scheduler)
+static bool collect_answers(struct scheduler *scheduler)
 {
 	uint64_t now_ns = sysops()->now_ns();
 	bool asked = false;
 	for (size_t i = 0; i < scheduler->entries; i++) {
-		asked = entry_take_answer(&scheduler->entry[i], now_ns) || asked;
+		asked = entry_on_answer(&scheduler->entry[i], now_ns) || asked;
 	}
-	workers_go(scheduler->workers);
+	offload_pool_dispatch(scheduler->pool->threads);
 	return asked;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
 	struct scheduler *scheduler = timer->data;
-	workers_hush(scheduler->workers, true);
+	offload_pool_cork(scheduler->pool->threads, true);
 	uint64_t next_ns = scheduler_run(scheduler, sysops()->now_ns());
-	workers_hush(scheduler->workers, false);
-	(void)take_answers(scheduler);
+	offload_pool_cork(scheduler->pool->threads, false);
+	(void)collect_answers(scheduler);
 	arm(scheduler, next_ns);
 }
 
@@ -146,15 +146,15 @@ static void on_wake(uv_async_t *wake)
 {
 	struct scheduler *scheduler = wake->data;
 	if (!scheduler->closing) {
-		(void)take_answers(scheduler);
+		(void)collect_answers(scheduler);
 	}
 }
 
 void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns)
 {
 	do {
-		workers_wait(scheduler->workers, limit_ns);
-	} while (take_answers(scheduler));
+		offload_pool_wait(scheduler->pool->threads, limit_ns);
+	} while (collect_answers(scheduler));
 }
 
 static void take_options(struct scheduler *scheduler, const struct scheduler_options *options)
@@ -165,12 +165,20 @@ static void take_options(struct scheduler *scheduler, const struct scheduler_opt
 	apply_rate(scheduler);
 }
 
+static void detach_pool(struct scheduler *scheduler)
+{
+	if (scheduler->pool) {
+		offload_pool_detach(scheduler->pool->threads);
+		scheduler->pool = NULL;
+	}
+}
+
 static void destroy(struct scheduler *scheduler)
 {
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		entry_finish(&scheduler->entry[i]);
 	}
-	workers_leave(scheduler->workers);
+	detach_pool(scheduler);
 	free(scheduler->entry);
 	free(scheduler);
 }
@@ -210,7 +218,7 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 {
 	const struct collector_ops *const *list =
 		options->collectors ? options->collectors : collectors;
-	const struct collector_context ctx = {.root = root,
+	struct collector_context ctx = {.root = root,
 		.real_root = real_root,
 		.core = core,
 		.loop = loop,
@@ -228,12 +236,12 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	if (!scheduler->entry) {
 		goto error;
 	}
-	r = workers_create(&scheduler->wake, root, real_root, &scheduler->workers);
+	r = fetch_pool_create(&scheduler->wake, root, real_root, &scheduler->pool);
 	if (r < 0) {
 		goto error;
 	}
+	ctx.pool = scheduler->pool;
 	for (size_t i = 0; i < count; i++) {
-		scheduler->entry[i].workers = scheduler->workers;
 		r = entry_init(&scheduler->entry[i], list[i], &ctx,
 			options_of(options, list[i]->name), options->interval_ns);
 		if (r < 0) {
@@ -321,10 +329,9 @@ void scheduler_close(struct scheduler *scheduler, void (*done)(void *ctx), void 
 		scheduler->entry[i].released_ctx = scheduler;
 		entry_finish(&scheduler->entry[i]);
 	}
-	workers_go(scheduler->workers);
-	workers_wait(scheduler->workers, LAST_CLOSES_NS);
-	workers_leave(scheduler->workers);
-	scheduler->workers = NULL;
+	offload_pool_dispatch(scheduler->pool->threads);
+	offload_pool_wait(scheduler->pool->threads, LAST_CLOSES_NS);
+	detach_pool(scheduler);
 	uv_close((uv_handle_t *)&scheduler->wake, on_closed);
 	uv_close((uv_handle_t *)&scheduler->timer, on_closed);
 }

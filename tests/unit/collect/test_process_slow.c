@@ -84,10 +84,10 @@ static void sysops_start(void)
 /* As under the scheduler. */
 static uv_loop_t loop;
 static uv_async_t wake;
-static struct workers *workers;
+static struct fetch_pool *pool;
 static struct fetch slots[BACKGROUND_MAX];
 
-static void start_workers(const char *file)
+static void start_threads(const char *file)
 {
 	sem_init(&hung, 0, 0);
 	sem_init(&go, 0, 0);
@@ -95,20 +95,20 @@ static void start_workers(const char *file)
 	sysops_start();
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	ck_assert_int_eq(uv_async_init(&loop, &wake, NULL), 0);
-	ck_assert_int_eq(workers_create(&wake, &bench.root, &bench.real, &workers), 0);
-	bench.ctx.workers = workers;
+	ck_assert_int_eq(fetch_pool_create(&wake, &bench.root, &bench.real, &pool), 0);
+	bench.ctx.pool = pool;
 	bench.ctx.background = slots;
 }
 
-static void finish_workers(void)
+static void finish_threads(void)
 {
 	bench_close(&bench);
 	for (size_t i = 0; i < BACKGROUND_MAX; i++) {
 		fetch_finish(&slots[i]);
 	}
-	workers_go(workers);
-	workers_wait(workers, UINT64_C(20000000000));
-	workers_leave(workers);
+	offload_pool_dispatch(pool->threads);
+	offload_pool_wait(pool->threads, UINT64_C(20000000000));
+	offload_pool_detach(pool->threads);
 	sysops_replace(NULL);
 	uv_close((uv_handle_t *)&wake, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
@@ -149,7 +149,7 @@ FIXTURE(setup, teardown);
 START_LOOP_TEST(a_file_that_hangs_is_null_alone_and_never_the_loop_s, 0, COUNT(slow_files))
 {
 	const char *metric = slow_files[_i].metric;
-	start_workers(slow_files[_i].file);
+	start_threads(slow_files[_i].file);
 	a_detector();
 	start();
 	ck_assert_int_eq(read_on_the_loop, 0);
@@ -167,19 +167,19 @@ START_LOOP_TEST(a_file_that_hangs_is_null_alone_and_never_the_loop_s, 0, COUNT(s
 	sample_until(metric);
 	bench_expect(&bench, metric, slow_files[_i].value);
 	ck_assert_int_eq(read_on_the_loop, 0);
-	finish_workers();
+	finish_threads();
 }
 END_TEST
 
 START_TEST(a_file_that_hangs_holds_one_thread_however_often_its_source_is_opened)
 {
-	start_workers("10/smaps_rollup");
+	start_threads("10/smaps_rollup");
 	a_detector();
 	start();
 	sem_wait(&hung);
 	for (int i = 0; i < 6; i++) {
 		bench_close(&bench);
-		workers_go(workers);
+		offload_pool_dispatch(pool->threads);
 		ck_assert_int_eq(bench_open(&bench), 0);
 		sample_until("process/line/count");
 	}
@@ -191,33 +191,34 @@ START_TEST(a_file_that_hangs_holds_one_thread_however_often_its_source_is_opened
 	hanging = NULL;
 	sem_post(&go);
 	sample_until("process/cam/pss");
-	finish_workers();
+	finish_threads();
 }
 END_TEST
 
 START_TEST(a_source_is_closed_while_a_file_hangs)
 {
-	start_workers("10/cmdline");
+	start_threads("10/cmdline");
 	a_detector();
 	start();
 	sem_wait(&hung);
 	bench_close(&bench);
 	hanging = NULL;
 	sem_post(&go);
-	finish_workers();
+	finish_threads();
 }
 END_TEST
 
 START_TEST(what_was_found_outlives_a_change_of_the_watches)
 {
-	start_workers(NULL);
+	start_threads(NULL);
 	watch(WATCH_PATTERN, "first", "nothing", 0);
 	a_detector();
 	start();
 	sample_until("process/line/count");
 	ck_assert_int_eq(processes_unwatch(&bench.processes, WATCH_PATTERN, "first", 0), 1);
 	watch(WATCH_PATTERN, "more", "detector", 0);
-	workers_wait(workers, UINT64_C(20000000000)); /* for a scan of the watches from before */
+	offload_pool_wait(
+		pool->threads, UINT64_C(20000000000)); /* for a scan of the watches from before */
 	hanging = "10/cmdline";
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	sem_wait(&hung);
@@ -230,6 +231,6 @@ START_TEST(what_was_found_outlives_a_change_of_the_watches)
 	bench_expect(&bench, "process/line/count", 1);
 	/* nothing has started or exited */
 	ck_assert_uint_eq(timeline_last_serial(bench.core.timeline), 0);
-	finish_workers();
+	finish_threads();
 }
 END_TEST
