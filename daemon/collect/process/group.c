@@ -1,10 +1,12 @@
-/* Part of the process collector: from processes to metrics. A sum covers the processes of which the
- * number is known; with none it is null, only the count is 0. */
+/* group.c: sums processes into metrics. A sum covers the processes whose number is known; with none
+ * it is null, only the count is 0. */
 #include "daemon/collect/process/group.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Without it a process that breathes around its limit would fill the timeline. */
 #define BELOW_AGAIN 0.95
@@ -13,36 +15,55 @@
 /* Between two lines about the same name. */
 #define TELL_EVERY_NS UINT64_C(1000000000)
 
+static const char no_memory[] = "no memory of its own";
+static const char two_samples[] = "needs two samples";
+static const char unknown[] = "not told";
+
+/* value and reason: where they are in struct process_row; 0 = elsewhere, or no reason. */
+#define AT(member) offsetof(struct process_row, member)
+#define COUNTER(i) AT(extra.counter[i]), AT(extra.counter_reason[i])
+
 static const struct {
 	const char *name;
 	enum unit unit;
 	const char *missing; /* why it is null though there are processes */
+	size_t value, reason;
 } table[PROCESS_VALUES] = {
-	[PROCESS_RSS] = {"rss", UNIT_BYTES, "no memory of its own"},
-	[PROCESS_VMS] = {"vms", UNIT_BYTES, "no memory of its own"},
-	[PROCESS_PEAK_RSS] = {"peak_rss", UNIT_BYTES, "no memory of its own"},
-	[PROCESS_CPU] = {"cpu", UNIT_PERCENT, "needs two samples"},
-	[PROCESS_USER] = {"user", UNIT_PERCENT, "needs two samples"},
-	[PROCESS_SYSTEM] = {"system", UNIT_PERCENT, "needs two samples"},
-	[PROCESS_THREADS] = {"threads", UNIT_COUNT, "not told"},
-	[PROCESS_MEM_PERCENT] = {"mem_percent", UNIT_PERCENT, "no memory of its own"},
-	[PROCESS_MINOR_FAULTS] = {"minor_faults", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_MAJOR_FAULTS] = {"major_faults", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_PSS] = {"pss", UNIT_BYTES, "not told"},
-	[PROCESS_FDS] = {"fds", UNIT_COUNT, "not told"},
-	[PROCESS_VOLUNTARY] = {"voluntary_switches", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_INVOLUNTARY] = {"involuntary_switches", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_RUN_DELAY] = {"run_delay", UNIT_PERCENT, "needs two samples"},
-	[PROCESS_IODELAY] = {"iodelay", UNIT_PERCENT, "needs two samples"},
-	[PROCESS_READ] = {"read_bytes", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_WRITE] = {"write_bytes", UNIT_PER_SECOND, "needs two samples"},
-	[PROCESS_COUNTER_FIRST + PROCESS_CYCLES] = {"cycles", UNIT_PER_SECOND, "not told"},
+	[PROCESS_RSS] = {"rss", UNIT_BYTES, no_memory, AT(rss_bytes), 0},
+	[PROCESS_VMS] = {"vms", UNIT_BYTES, no_memory, AT(vms_bytes), 0},
+	[PROCESS_PEAK_RSS] = {"peak_rss", UNIT_BYTES, no_memory, AT(peak_rss_bytes), 0},
+	[PROCESS_CPU] = {"cpu", UNIT_PERCENT, two_samples, AT(cpu_percent), 0},
+	[PROCESS_USER] = {"user", UNIT_PERCENT, two_samples, AT(user_percent), 0},
+	[PROCESS_SYSTEM] = {"system", UNIT_PERCENT, two_samples, AT(system_percent), 0},
+	[PROCESS_THREADS] = {"threads", UNIT_COUNT, unknown, 0, 0},
+	[PROCESS_MEM_PERCENT] = {"mem_percent", UNIT_PERCENT, no_memory, AT(mem_percent), 0},
+	[PROCESS_MINOR_FAULTS] = {"minor_faults", UNIT_PER_SECOND, two_samples, AT(minor_faults),
+		0},
+	[PROCESS_MAJOR_FAULTS] = {"major_faults", UNIT_PER_SECOND, two_samples, AT(major_faults),
+		0},
+	[PROCESS_PSS] = {"pss", UNIT_BYTES, unknown, AT(extra.pss_bytes), AT(extra.pss_reason)},
+	[PROCESS_FDS] = {"fds", UNIT_COUNT, unknown, AT(extra.fds), AT(extra.fds_reason)},
+	[PROCESS_VOLUNTARY] = {"voluntary_switches", UNIT_PER_SECOND, two_samples,
+		AT(extra.voluntary), AT(extra.switches_reason)},
+	[PROCESS_INVOLUNTARY] = {"involuntary_switches", UNIT_PER_SECOND, two_samples,
+		AT(extra.involuntary), AT(extra.switches_reason)},
+	[PROCESS_RUN_DELAY] = {"run_delay", UNIT_PERCENT, two_samples, AT(extra.wait_percent),
+		AT(extra.wait_reason)},
+	[PROCESS_IODELAY] = {"iodelay", UNIT_PERCENT, two_samples, AT(iodelay_percent),
+		AT(iodelay_reason)},
+	[PROCESS_READ] = {"read_bytes", UNIT_PER_SECOND, two_samples, AT(extra.read_bytes),
+		AT(extra.io_reason)},
+	[PROCESS_WRITE] = {"write_bytes", UNIT_PER_SECOND, two_samples, AT(extra.write_bytes),
+		AT(extra.io_reason)},
 	[PROCESS_COUNTER_FIRST +
-		PROCESS_INSTRUCTIONS] = {"instructions", UNIT_PER_SECOND, "not told"},
-	[PROCESS_COUNTER_FIRST +
-		PROCESS_CACHE_MISSES] = {"cache_misses", UNIT_PER_SECOND, "not told"},
-	[PROCESS_COUNTER_FIRST + PROCESS_MIGRATIONS] = {"migrations", UNIT_PER_SECOND, "not told"},
-	[PROCESS_IPC] = {"ipc", UNIT_NONE, "not told"},
+		PROCESS_CYCLES] = {"cycles", UNIT_PER_SECOND, unknown, COUNTER(PROCESS_CYCLES)},
+	[PROCESS_COUNTER_FIRST + PROCESS_INSTRUCTIONS] = {"instructions", UNIT_PER_SECOND, unknown,
+		COUNTER(PROCESS_INSTRUCTIONS)},
+	[PROCESS_COUNTER_FIRST + PROCESS_CACHE_MISSES] = {"cache_misses", UNIT_PER_SECOND, unknown,
+		COUNTER(PROCESS_CACHE_MISSES)},
+	[PROCESS_COUNTER_FIRST + PROCESS_MIGRATIONS] = {"migrations", UNIT_PER_SECOND, unknown,
+		COUNTER(PROCESS_MIGRATIONS)},
+	[PROCESS_IPC] = {"ipc", UNIT_NONE, unknown, 0, 0}, /* of a ratio the sum means nothing */
 };
 
 static int add(struct group *group, struct metrics *metrics, struct source *source,
@@ -105,21 +126,45 @@ void group_reset(struct group *group)
 	}
 }
 
-void group_add(struct group *group, const double value[PROCESS_VALUES],
-	const char *const reason[PROCESS_VALUES])
+static double value_of(const struct process_row *row, size_t value)
 {
-	group->count++;
-	for (size_t i = 0; i < PROCESS_VALUES; i++) {
-		if (isnan(value[i])) {
-			group->reason[i] = group->reason[i] ? group->reason[i] : reason[i];
-		} else {
-			group->sum[i] = isnan(group->sum[i]) ? value[i] : group->sum[i] + value[i];
-		}
-	}
+	double number;
+	memcpy(&number, (const char *)row + table[value].value, sizeof(number));
+	return value == PROCESS_THREADS ? row->threads : number;
 }
 
-/* Of a ratio the sum means nothing. */
-static void settle_ipc(struct group *group)
+static const char *reason_of(const struct process_row *row, size_t value)
+{
+	const char *reason = NULL;
+	if (table[value].reason != 0) {
+		memcpy(&reason, (const char *)row + table[value].reason, sizeof(reason));
+	}
+	return reason;
+}
+
+/* Keeps the older of two times; 0 = none. */
+static void keep_oldest(uint64_t *oldest_ns, uint64_t t_ns)
+{
+	*oldest_ns = *oldest_ns == 0 || (t_ns != 0 && t_ns < *oldest_ns) ? t_ns : *oldest_ns;
+}
+
+void group_add(struct group *group, const struct process_row *row)
+{
+	group->count++;
+	for (size_t i = 0; i < PROCESS_IPC; i++) {
+		double value = value_of(row, i);
+		if (isnan(value)) {
+			group->reason[i] = group->reason[i] ? group->reason[i] : reason_of(row, i);
+		} else {
+			group->sum[i] = isnan(group->sum[i]) ? value : group->sum[i] + value;
+		}
+	}
+	keep_oldest(&group->pss_ns, row->extra.pss_ns);
+	keep_oldest(&group->extra_ns, row->extra.t_ns);
+}
+
+/* The ratio of the sums. */
+static void divide_ipc(struct group *group)
 {
 	group->sum[PROCESS_IPC] = process_ipc(&group->sum[PROCESS_COUNTER_FIRST]);
 	if (!group->reason[PROCESS_IPC]) {
@@ -141,7 +186,7 @@ static uint64_t time_of(const struct group *group, size_t value)
 
 void group_commit(struct group *group)
 {
-	settle_ipc(group);
+	divide_ipc(group);
 	const char *none = group->unsure ? group->unsure : "no process";
 	if (group->count_metric && group->unsure) {
 		metric_set_null(group->count_metric, group->unsure);

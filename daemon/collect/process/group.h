@@ -1,4 +1,4 @@
-/* The metrics process/<name>/… of one watched name: sums over its processes. */
+/* group.h: the metrics process/<name>/… of one watched name, sums over its processes. */
 #pragma once
 
 #include <stdbool.h>
@@ -64,14 +64,8 @@ void group_retire(struct group *group, struct metrics *metrics);
 int group_limit(struct group *group, struct metrics *metrics, struct source *source, bool limited);
 
 void group_reset(struct group *group);
-/* value[i] NAN = not known of this process, for reason[i]: static text, NULL = the usual one. */
-void group_add(struct group *group, const double value[PROCESS_VALUES],
-	const char *const reason[PROCESS_VALUES]);
-/* Keeps the older of two times; 0 = none. */
-static inline void group_oldest(uint64_t *oldest_ns, uint64_t t_ns)
-{
-	*oldest_ns = *oldest_ns == 0 || (t_ns != 0 && t_ns < *oldest_ns) ? t_ns : *oldest_ns;
-}
+/* Adds the process to the sums. */
+void group_add(struct group *group, const struct process_row *row);
 void group_commit(struct group *group);
 
 /* A process of the name came or went. */

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "daemon/collect/lib/kernel_text.h"
-#include "daemon/collect/process/proc_files.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/parse.h"

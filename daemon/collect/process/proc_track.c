@@ -1,13 +1,15 @@
-/* Part of the process collector: from counters to rates, and the costly reads in turns: each tick
- * looks closely at 32 processes at most, so that thousands of matches never hold up the loop. */
+/* proc_track.c: turns counters into rates, and reads the costly values in turns: each tick reads
+ * the extras of 32 processes at most, so that thousands of matches never hold up the loop. */
 #include "daemon/collect/process/proc_track.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/core/metrics/metrics.h"
+#include "daemon/util/sysops.h"
 
 /* PSS and the control group's numbers are kept for this long. */
 #define PSS_EVERY_NS UINT64_C(10000000000)
@@ -69,35 +71,23 @@ static double rate(uint64_t now, uint64_t before, double seconds)
 void track_update(struct track *track, const struct proc_stat *stat, uint64_t now_ns,
 	double ticks_per_second, const char *no_delays)
 {
+	const uint64_t count[RATES] = {stat->user_ticks, stat->system_ticks, stat->guest_ticks,
+		stat->iodelay_ticks, stat->minor_faults, stat->major_faults};
 	if (track->t_ns == now_ns) {
 		return; /* a second name of the same process */
 	}
-	track->user = track->system = track->minor = track->major = NAN;
-	track->guest = track->iodelay = NAN;
-	if (track->t_ns != 0 && now_ns > track->t_ns) {
-		double seconds = (double)(now_ns - track->t_ns) / 1e9;
-		double percent = 100 / ticks_per_second;
-		track->user = rate(stat->user_ticks, track->user_ticks, seconds) * percent;
-		track->system = rate(stat->system_ticks, track->system_ticks, seconds) * percent;
-		track->minor = rate(stat->minor_faults, track->minor_faults, seconds);
-		track->major = rate(stat->major_faults, track->major_faults, seconds);
-		if (stat->scheduling_known) {
-			track->guest =
-				rate(stat->guest_ticks, track->guest_ticks, seconds) * percent;
-			track->iodelay = no_delays ? (double)NAN
-						   : rate(stat->iodelay_ticks, track->iodelay_ticks,
-							     seconds) *
-							     percent;
-		}
+	bool first = track->t_ns == 0 || now_ns <= track->t_ns;
+	double seconds = (double)(now_ns - track->t_ns) / 1e9;
+	for (size_t i = 0; i < RATES; i++) {
+		bool unknown = (i == RATE_IODELAY && no_delays) ||
+			       ((i == RATE_GUEST || i == RATE_IODELAY) && !stat->scheduling_known);
+		double unit = i <= RATE_IODELAY ? 100 / ticks_per_second : 1;
+		track->rate[i] = first || unknown ? (double)NAN
+						  : rate(count[i], track->count[i], seconds) * unit;
+		track->count[i] = count[i];
 	}
 	track->iodelay_reason = no_delays;
 	track->t_ns = now_ns;
-	track->user_ticks = stat->user_ticks;
-	track->system_ticks = stat->system_ticks;
-	track->minor_faults = stat->minor_faults;
-	track->major_faults = stat->major_faults;
-	track->guest_ticks = stat->guest_ticks;
-	track->iodelay_ticks = stat->iodelay_ticks;
 }
 
 static void read_io(struct track *track, const struct root *root, uint64_t now_ns)
@@ -120,6 +110,29 @@ static void read_io(struct track *track, const struct root *root, uint64_t now_n
 		track->io = io;
 	}
 }
+
+/* The pid may belong to another process by now. */
+static int read_pss(const struct root *root, const struct thread_owner *owner, double *ret_bytes)
+{
+	struct proc_stat stat;
+	int r = proc_pss_read(root, owner->pid, ret_bytes);
+	r = r < 0 ? r : proc_stat_read(root, owner->pid, &stat);
+	return r == 0 && stat.start_ticks != owner->start_ticks ? -ENOENT : r;
+}
+
+static int fetch_pss(const struct collector_context *ctx, void *state)
+{
+	struct pss_reads *reads = state;
+	for (size_t i = 0; i < reads->count; i++) {
+		const struct thread_owner *owner = &reads->read[i].owner;
+		reads->read[i].result = read_pss(
+			owner->real ? ctx->real_root : ctx->root, owner, &reads->read[i].bytes);
+		reads->read[i].t_ns = sysops()->now_ns();
+	}
+	return 0;
+}
+
+const struct collector_ops proc_pss_reader = {.name = "pss", .fetch = fetch_pss, .close = free};
 
 static void no_pss(struct track *track, const char *reason)
 {
@@ -145,7 +158,7 @@ static void ask_pss(struct tracks *tracks, struct track *track, uint64_t now_ns)
 	}
 }
 
-void tracks_take_pss(struct tracks *tracks, const struct pss_reads *reads, uint64_t now_ns)
+void tracks_on_pss(struct tracks *tracks, const struct pss_reads *reads, uint64_t now_ns)
 {
 	for (size_t i = 0; i < reads->count; i++) {
 		const struct thread_owner *owner = &reads->read[i].owner;
@@ -269,7 +282,7 @@ int tracks_status(struct tracks *tracks, struct track *track, const struct root 
 	return 0;
 }
 
-void tracks_look_closer(struct tracks *tracks, struct track *track, const struct root *root,
+void tracks_read_extra(struct tracks *tracks, struct track *track, const struct root *root,
 	const struct proc_stat *stat, bool counters, uint64_t now_ns)
 {
 	const struct thread_main process = {.threads = stat->threads,
@@ -297,6 +310,49 @@ void tracks_look_closer(struct tracks *tracks, struct track *track, const struct
 		&tracks->threads, root, &track->owner, &process, now_ns, extra, tids, &threads);
 	read_counters(tracks, track, root, counters, tids, threads, now_ns);
 	track->extra_ns = now_ns;
+}
+
+void track_row(const struct track *track, const struct watch *watch, const struct proc_stat *stat,
+	double memory_total, struct process_row *ret)
+{
+	const struct proc_status *status = &track->status;
+	*ret = (struct process_row){
+		.pid = track->owner.pid,
+		.start_ticks = track->owner.start_ticks,
+		.uid = status->uid,
+		.state = stat->state,
+		.cpu_percent = track->rate[RATE_USER] + track->rate[RATE_SYSTEM],
+		.user_percent = track->rate[RATE_USER],
+		.system_percent = track->rate[RATE_SYSTEM],
+		.guest_percent = track->rate[RATE_GUEST],
+		.iodelay_percent = track->rate[RATE_IODELAY],
+		.minor_faults = track->rate[RATE_MINOR_FAULTS],
+		.major_faults = track->rate[RATE_MAJOR_FAULTS],
+		.rss_bytes = status->rss_bytes,
+		.vms_bytes = status->vms_bytes,
+		.peak_rss_bytes = status->peak_rss_bytes,
+		.mem_percent = status->rss_bytes / memory_total * 100,
+		.iodelay_ticks = stat->scheduling_known && !track->iodelay_reason
+					 ? (double)stat->iodelay_ticks
+					 : (double)NAN,
+		.iodelay_reason = track->iodelay_reason,
+		.memory_limit_bytes = watch->memory_limit_bytes,
+		.threads = stat->threads < UINT32_MAX ? (uint32_t)stat->threads : UINT32_MAX,
+		.scheduling_known = stat->scheduling_known,
+		.last_core = stat->last_core,
+		.priority = stat->priority,
+		.nice = stat->nice,
+		.rt_priority = stat->rt_priority,
+		.policy = stat->policy,
+		.extra = track->extra,
+		.t_ns = track->t_ns,
+	};
+	ret->extra.t_ns = track->extra_ns;
+	ret->extra.pss_ns = track->pss_ns;
+	ret->extra.group_ns = track->group_ns;
+	memcpy(ret->watch, watch->name, sizeof(ret->watch));
+	memcpy(ret->comm, stat->comm, sizeof(ret->comm) - 1);
+	memcpy(ret->cpus, status->cpus, sizeof(ret->cpus));
 }
 
 void tracks_drop(struct tracks *tracks, struct track *track)

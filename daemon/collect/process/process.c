@@ -15,7 +15,6 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/process/group.h"
 #include "daemon/collect/process/proc_track.h"
-#include "daemon/collect/process/process_row.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/collect/process/scan.h"
 #include "daemon/collect/sched/fetch.h"
@@ -212,6 +211,20 @@ static void check_limit(const struct collector_context *ctx, struct group *group
 	*bits = over ? *bits | bit : *bits & ~bit;
 }
 
+/* The process's row of the table, refused when that is full, and its part of the group's sums. */
+static void add_row(struct processes *processes, struct group *group, const struct watch *watch,
+	const struct track *track, const struct proc_stat *stat, double memory_total)
+{
+	struct process_row refused, *row = &refused;
+	if (processes->rows < PROCESS_ROWS_MAX) {
+		row = &processes->row[processes->rows++];
+	} else {
+		processes->refused++;
+	}
+	track_row(track, watch, stat, memory_total, row);
+	group_add(group, row);
+}
+
 /* One process of one watch; what is gone or has become another process is left out. */
 static void add_process(const struct collector_context *ctx, struct process_state *process,
 	const struct watch *watch, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
@@ -220,7 +233,6 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	const struct root *root = real ? ctx->real_root : ctx->root;
 	struct processes *processes = ctx->core->processes;
 	struct group *group = find_group(process, watch->name);
-	double memory_total = process->memory_total[real];
 	struct proc_stat stat;
 	if (!group || pid <= 0 || proc_stat_read(root, pid, &stat) < 0 ||
 		(start_ticks != 0 && stat.start_ticks != start_ticks)) {
@@ -234,11 +246,10 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 		return;
 	}
 	track_update(track, &stat, now_ns, (double)process->ticks_per_second, process->no_delays);
-	tracks_look_closer(&process->tracks, track, root, &stat, watch->kind != WATCH_SELF, now_ns);
+	tracks_read_extra(&process->tracks, track, root, &stat, watch->kind != WATCH_SELF, now_ns);
 	if (join(group, track)) {
 		check_limit(ctx, group, track, watch, track->status.rss_bytes);
-		process_row_add(processes, watch, track, &stat, memory_total);
-		process_row_sum(group, track, &stat, memory_total);
+		add_row(processes, group, watch, track, &stat, process->memory_total[real]);
 	}
 }
 
@@ -312,7 +323,7 @@ static struct pss_reads *begin_tracks(struct process_state *process, uint64_t no
 	int r;
 	struct pss_reads *pss = process->pss.state;
 	if (background_accept(&process->pss, &r)) {
-		tracks_take_pss(&process->tracks, pss, now_ns);
+		tracks_on_pss(&process->tracks, pss, now_ns);
 	}
 	bool ready = background_ready(&process->pss, now_ns);
 	const char *late = ready ? NULL : background_late(&process->pss, now_ns);

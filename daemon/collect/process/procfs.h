@@ -1,5 +1,5 @@
-/* What proc/<pid>/stat and status say. Parsing is pure; reading opens and closes: descriptors of
- * processes are not kept. */
+/* procfs.h: reads and parses proc(5). Parsing is pure; reading opens and closes, because
+ * descriptors of processes are not kept open. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +28,17 @@ struct proc_stat {
 	uint64_t iodelay_ticks, guest_ticks;
 };
 
+struct proc_io {
+	uint64_t read_bytes, write_bytes, cancelled_bytes; /* at the block layer */
+};
+
+struct proc_schedstat {
+	uint64_t run_ns, delay_ns; /* on a processor, waiting for one */
+};
+
 struct proc_status {
 	double rss_bytes, vms_bytes, peak_rss_bytes; /* NAN = no line (kernel thread, zombie) */
-	uid_t uid;				     /* real; (uid_t)-1 = not told */
+	uid_t uid;				     /* real; (uid_t)-1 = unknown */
 	double voluntary, involuntary;		     /* switches of this thread; NAN = no line */
 	char cpus[PROCESS_CPUS_SIZE];		     /* may run on; cut after a comma and "..." */
 };
@@ -39,6 +47,10 @@ struct proc_status {
 int proc_stat_parse(const char *text, size_t length, struct proc_stat *ret);
 void proc_status_parse(const char *text, struct proc_status *ret);
 
+/* 0 or -EBADMSG. */
+int proc_io_parse(const char *text, struct proc_io *ret);
+int proc_schedstat_parse(const char *text, struct proc_schedstat *ret);
+
 /* The head of proc/<pid>/<name>: the length, -ENOENT when the process is gone, or another -errno.
  */
 ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size);
@@ -46,6 +58,13 @@ ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *bu
 /* 0, -ENOENT when the process is gone, -EBADMSG, or another -errno. */
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);
 int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret);
+
+/* The kernel shows these to those who may trace the process only. 0, -ENOENT (gone, or a kernel
+ * without the file), -EACCES, -EBADMSG or another -errno. */
+int proc_io_read(const struct root *root, pid_t pid, struct proc_io *ret);
+int proc_pss_read(const struct root *root, pid_t pid, double *ret_bytes);
+/* Open descriptors; counts at most 65536. */
+int proc_fds_count(const struct root *root, pid_t pid, double *ret);
 
 /* The command line, words separated by blanks, cut to size-1; *argv0: the length of the first word.
  * The line's length (0 for kernel threads) or -errno. */

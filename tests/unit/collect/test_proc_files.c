@@ -1,10 +1,9 @@
 /* The texts of proc beside stat and status, and control groups over a made-up tree. */
-#include "daemon/collect/process/proc_files.h"
+#include "daemon/collect/process/procfs.h"
 
 #include <errno.h>
 
 #include "daemon/collect/process/cgroup.h"
-#include "daemon/collect/process/procfs.h"
 #include "tests/unit/tree.h"
 #include "tests/unit/unit.h"
 
