@@ -133,15 +133,15 @@ static void drain_one(struct ingest *ingest, struct attachment *a)
 {
 	size_t work = attachment_drain(a, sysops()->now_ns());
 	a->turn = ++ingest->drain_turns;
-	ingest->turn.used += work;
+	ingest->iteration.used += work;
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
 }
 
 void ingest_drain_due(struct ingest *ingest)
 {
-	turn_look(&ingest->turn, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
 	struct attachment *a;
-	while ((a = next_due(ingest)) && ingest->turn.used < TURN_WORK) {
+	while ((a = next_due(ingest)) && ingest->iteration.used < TURN_WORK) {
 		drain_one(ingest, a);
 		attachment_settle(a);
 	}
@@ -153,8 +153,8 @@ void ingest_drain_due(struct ingest *ingest)
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 {
 	bool over = false;
-	turn_look(&ingest->turn, ingest->core->counters->wakeups, uv_now(ingest->loop));
-	for (int i = 0; i < 2 && !over && ingest->turn.used < 4 * TURN_WORK; i++) {
+	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	for (int i = 0; i < 2 && !over && ingest->iteration.used < 4 * TURN_WORK; i++) {
 		drain_one(ingest, attachment);
 		over = attachment_settle(attachment);
 	}

@@ -72,9 +72,9 @@ struct ingest {
 	struct connection *connections;
 	size_t connection_count;
 	struct attachment *attachments;
-	uint64_t drained_ms;  /* uv_now of the drain timer's last tick */
-	uint64_t drain_turns; /* of all attachments */
-	struct turn turn;     /* of the loop: work done */
+	uint64_t drained_ms;	    /* uv_now of the drain timer's last tick */
+	uint64_t drain_turns;	    /* of all attachments */
+	struct iteration iteration; /* of the loop: work done */
 	uint64_t mapped_bytes;
 	unsigned saves;	    /* turns of saving that are left until the next sample */
 	uint64_t sample_ms; /* the loop's time when the sample that goes on began; 0 = none */

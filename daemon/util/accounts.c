@@ -1,4 +1,4 @@
-/* An array and an index over it. */
+/* accounts.c: keeps the accounts in an array with an index over it. */
 #include "daemon/util/accounts.h"
 
 #include <errno.h>
@@ -53,9 +53,9 @@ static bool holds_nothing(const struct account *account)
 	       account->mapping_bytes == 0;
 }
 
-/* A place for another user: a new one, or that of who was not seen for longest and holds nothing.
+/* A slot for another user: a new one, or the least recently used of those who hold nothing.
  * INDEX_NONE when there is none. */
-static uint32_t place(struct accounts *accounts)
+static uint32_t free_slot(struct accounts *accounts)
 {
 	if (accounts->count < ACCOUNTS_MAX) {
 		return (uint32_t)accounts->count++;
@@ -80,7 +80,7 @@ struct account *accounts_of(struct accounts *accounts, uid_t uid, uint64_t now_n
 	uint32_t hash = hash_of(uid);
 	uint32_t slot = index_find(&accounts->index, hash, is_of, accounts, &uid);
 	if (slot == INDEX_NONE) {
-		slot = place(accounts);
+		slot = free_slot(accounts);
 		if (slot == INDEX_NONE) {
 			return NULL;
 		}

@@ -1,7 +1,7 @@
 /*
- * accounts: what each user holds of what is shared: connections, memory, descriptors that wait to
- * be closed, time of the loop. One table for all parts of the daemon. A user who holds nothing
- * gives his place when it is needed.
+ * accounts.h: what each user holds of what is shared: connections, memory, descriptors that wait to
+ * be closed, time of the loop. One table serves all parts of the daemon. The slot of a user who
+ * holds nothing is reused when it is needed.
  */
 #pragma once
 
@@ -24,22 +24,23 @@ struct account {
 	uint64_t mapping_bytes; /* of event mappings */
 	/* time of the loop, accounts_charge() */
 	uint64_t served_ns, served_period;
-	/* remembered for a while */
+	/* kept while nothing is held */
 	uint64_t marks_due_ns, attach_due_ns; /* ratelimit.h */
-	uint64_t used_ns;		      /* when it was asked for last */
+	uint64_t used_ns;		      /* of the last accounts_of() */
 };
 
-/* What one part of the daemon did in this turn of the loop. */
-struct turn {
+/* What one part of the daemon did in this iteration of the loop. */
+struct iteration {
 	uint64_t number, loop_ms;
 	uint64_t used;
 };
 
-/* Begins a new one where the number of turns has grown, or (nobody counts them) time has passed. */
-static inline void turn_look(struct turn *turn, uint64_t number, uint64_t loop_ms)
+/* Begins a new one when the number of iterations has changed or, where nobody counts them, time has
+ * passed. */
+static inline void iteration_update(struct iteration *iteration, uint64_t number, uint64_t loop_ms)
 {
-	if (number != turn->number || loop_ms > turn->loop_ms + 1) {
-		*turn = (struct turn){.number = number, .loop_ms = loop_ms};
+	if (number != iteration->number || loop_ms > iteration->loop_ms + 1) {
+		*iteration = (struct iteration){.number = number, .loop_ms = loop_ms};
 	}
 }
 
@@ -48,15 +49,15 @@ struct accounts;
 int accounts_create(struct accounts **ret); /* -ENOMEM */
 void accounts_destroy(struct accounts *accounts);
 
-/* The user's account, made when there is none. NULL: ACCOUNTS_MAX users hold something. now_ns
- * tells whose empty account was not needed for longest. */
+/* The user's account, created when there is none. NULL: ACCOUNTS_MAX users hold something. By
+ * now_ns the least recently used of the empty accounts is reused. */
 struct account *accounts_of(struct accounts *accounts, uid_t uid, uint64_t now_ns);
 
-/* Time of the loop that was spent for the user in this tenth of a second: who had least comes
- * first. loop_ms: the loop's clock. */
+/* Time of the loop that was spent on the user in this tenth of a second; the user with the least is
+ * served first. loop_ms: the loop's clock. */
 uint64_t accounts_served(const struct account *account, uint64_t loop_ms);
 void accounts_charge(struct account *account, uint64_t loop_ms, uint64_t ns);
 
-/* True when max places of which all are taken (own of them by this user) have one more for him:
- * half of what the others leave. */
+/* True when a user who holds own of max slots, of which all are used, may have want more: a user
+ * may hold half of what the others leave. */
 bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want);

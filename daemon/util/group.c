@@ -1,5 +1,6 @@
-/* /etc/group comes first: glibc's name service crashes where it finds no memory (2.36: NULL pointer
- * and assertions in nss_database.c, an exit in libnss_systemd's thread-local data). */
+/* group.c: looks in /etc/group first, because glibc's name service crashes where it finds no memory
+ * (2.36: NULL pointer and assertions in nss_database.c, an exit in libnss_systemd's thread-local
+ * data). */
 #include "daemon/util/group.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Groups of users by name. */
+/* group.h: finds groups of users by name. */
 #pragma once
 
 #include <sys/types.h>

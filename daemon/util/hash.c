@@ -1,4 +1,5 @@
-/* The key is what the kernel gives each program for its stack protector: no system call is made. */
+/* hash.c: keys SipHash with what the kernel gives each program for its stack protector, so that no
+ * system call is made. */
 #include "daemon/util/hash.h"
 
 #include <string.h>
@@ -8,29 +9,29 @@ struct state {
 	uint64_t a, b, c, d;
 };
 
-static uint64_t turned(uint64_t x, int bits)
+static uint64_t rotate_left(uint64_t x, int bits)
 {
 	return x << bits | x >> (64 - bits);
 }
 
-static void stir(struct state *s)
+static void sip_round(struct state *s)
 {
 	s->a += s->b;
 	s->c += s->d;
-	s->b = turned(s->b, 13) ^ s->a;
-	s->d = turned(s->d, 16) ^ s->c;
-	s->a = turned(s->a, 32);
+	s->b = rotate_left(s->b, 13) ^ s->a;
+	s->d = rotate_left(s->d, 16) ^ s->c;
+	s->a = rotate_left(s->a, 32);
 	s->c += s->b;
 	s->a += s->d;
-	s->b = turned(s->b, 17) ^ s->c;
-	s->d = turned(s->d, 21) ^ s->a;
-	s->c = turned(s->c, 32);
+	s->b = rotate_left(s->b, 17) ^ s->c;
+	s->d = rotate_left(s->d, 21) ^ s->a;
+	s->c = rotate_left(s->c, 32);
 }
 
-static void take(struct state *s, uint64_t word)
+static void absorb(struct state *s, uint64_t word)
 {
 	s->d ^= word;
-	stir(s);
+	sip_round(s);
 	s->a ^= word;
 }
 
@@ -49,15 +50,15 @@ uint32_t hash_bytes(const void *bytes, size_t size)
 	for (; left >= sizeof(uint64_t); left -= sizeof(uint64_t), at += sizeof(uint64_t)) {
 		uint64_t word;
 		memcpy(&word, at, sizeof(word));
-		take(&s, word);
+		absorb(&s, word);
 	}
 	uint64_t last = 0;
 	memcpy(&last, at, left);
-	take(&s, last | (uint64_t)size << 56);
+	absorb(&s, last | (uint64_t)size << 56);
 	s.c ^= 0xff;
-	stir(&s);
-	stir(&s);
-	stir(&s);
+	sip_round(&s);
+	sip_round(&s);
+	sip_round(&s);
 	uint64_t sum = s.a ^ s.b ^ s.c ^ s.d;
 	return (uint32_t)(sum ^ sum >> 32);
 }

@@ -1,4 +1,4 @@
-/* hash: SipHash-1-3 with a key of this process, for tables whose keys a peer may choose. */
+/* hash.h: SipHash-1-3 with a key of this process, for tables whose keys a peer may choose. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The one hash table of the daemon. Hashes are kept beside the slots, so that growing and removing
- * need nothing of the owner. */
+/* index.c: the daemon's one hash table. Hashes are stored next to the slots, so that growing and
+ * removing need nothing of the owner. */
 #include "daemon/util/index.h"
 
 #include <errno.h>

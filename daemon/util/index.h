@@ -1,5 +1,5 @@
 /*
- * index: finds a slot of the owner's table by its key, in constant time: open addressing with
+ * index.h: finds a slot of the owner's table by its key, in constant time: open addressing with
  * linear probes, at most half full, no tombstones. The owner keeps the keys; a hash only says where
  * to look and each hit is compared in full.
  */
@@ -25,14 +25,14 @@ struct index {
 /* Whether the slot's key is this one. */
 typedef bool index_equal(const void *table, uint32_t slot, const void *key);
 
-/* Room for so many: index_add() cannot fail up to there. -ENOMEM leaves it as it was. */
+/* Reserves capacity: index_add() cannot fail up to count. -ENOMEM leaves it unchanged. */
 int index_reserve(struct index *index, size_t count);
 void index_finish(struct index *index);
 
-/* The slot whose hash is this and for which equal() says so; INDEX_NONE when there is none. */
+/* The slot with this hash whose key equal() confirms; INDEX_NONE when there is none. */
 uint32_t index_find(const struct index *index, uint32_t hash, index_equal *equal, const void *table,
 	const void *key);
-/* The caller has looked: no slot is in it twice. -ENOMEM. */
+/* The caller has checked that the slot is not in it. -ENOMEM. */
 int index_add(struct index *index, uint32_t hash, uint32_t slot);
-/* Takes the slot out; nothing happens when it is not there. */
+/* Removes the slot; does nothing when it is not there. */
 void index_remove(struct index *index, uint32_t hash, uint32_t slot);

@@ -1,4 +1,4 @@
-/* One write(2) a line, so lines of several threads never mix. */
+/* log.c: writes a line with one write(2), so that lines of several threads never mix. */
 #include "daemon/util/log.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * Log lines on stderr: one line each, control bytes made visible, with the journal's <N> priority
- * prefix when stderr is the journal. Callable from any thread; errno is kept. Not for proto/ and
- * core/.
+ * log.h: writes log lines to stderr: one line each, control bytes made visible, with the journal's
+ * <N> priority prefix when stderr is the journal. Callable from any thread; errno is kept. Not for
+ * proto/ and core/.
  */
 #pragma once
 

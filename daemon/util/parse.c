@@ -1,4 +1,4 @@
-/* Thin strict layers over strto*: whole text or nothing. */
+/* parse.c: strict wrappers of strto*: the complete text or nothing. */
 #include "daemon/util/parse.h"
 
 #include <ctype.h>

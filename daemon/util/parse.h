@@ -1,6 +1,7 @@
 /*
- * Strict readers of numbers and of the configuration's values. All return 0, or -EINVAL when the
- * text is not wholly such a value, or -ERANGE when it does not fit; *ret is untouched on failure.
+ * parse.h: reads numbers and values of the configuration strictly. All return 0, or -EINVAL when
+ * the text is not wholly such a value, or -ERANGE when it does not fit; *ret is untouched on
+ * failure.
  */
 #pragma once
 

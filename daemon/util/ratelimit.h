@@ -1,6 +1,7 @@
 /*
- * ratelimit: the generic cell rate algorithm. Each event moves the time at which the next one would
- * be due by one interval; how far that may lie ahead is the burst. One word of state, no timer.
+ * ratelimit.h: the generic cell rate algorithm. Each event moves the theoretical arrival time (tat)
+ * of the next one by one interval; how far that may lie ahead is the burst. One word of state, no
+ * timer.
  */
 #pragma once
 
@@ -12,14 +13,14 @@ struct ratelimit {
 	unsigned burst;	      /* events at once after a rest */
 };
 
-/* Whether one more event may happen at now_ns; it counts only then. *due_ns: zeroed before the
- * first. Times need not be in order: an earlier one is as if nothing had become due since. */
-static inline bool ratelimit_take(const struct ratelimit *limit, uint64_t *due_ns, uint64_t now_ns)
+/* True when one more event may happen at now_ns; only then does it count. *tat_ns is zeroed before
+ * the first. Times need not be in order: an earlier one counts as if nothing had expired since. */
+static inline bool ratelimit_take(const struct ratelimit *limit, uint64_t *tat_ns, uint64_t now_ns)
 {
-	uint64_t from_ns = *due_ns > now_ns ? *due_ns : now_ns;
+	uint64_t from_ns = *tat_ns > now_ns ? *tat_ns : now_ns;
 	if (from_ns - now_ns > (limit->burst - 1) * limit->interval_ns) {
 		return false;
 	}
-	*due_ns = from_ns + limit->interval_ns;
+	*tat_ns = from_ns + limit->interval_ns;
 	return true;
 }

@@ -1,4 +1,4 @@
-/* Path resolution below a root and bounded reads, on which every collector stands. */
+/* root.c: resolves paths below a root and bounds reads; every collector uses it. */
 #include "daemon/util/root.h"
 
 #include <ctype.h>

@@ -68,7 +68,7 @@ static struct api_connection *next_ready(const struct api *api)
 
 static bool has_time(struct api *api)
 {
-	turn_look(&api->used, api->core->counters->wakeups, uv_now(api->loop));
+	iteration_update(&api->used, api->core->counters->wakeups, uv_now(api->loop));
 	return api->used.used < TURN_NS;
 }
 

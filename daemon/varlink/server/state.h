@@ -39,7 +39,7 @@ struct api {
 	struct api_connection *first; /* all connections, also those that close */
 	size_t connections;	      /* that are open */
 	struct account own;	      /* of api_connect() */
-	struct turn used;	      /* of the loop: nanoseconds of work */
+	struct iteration used;	      /* of the loop: nanoseconds of work */
 	uint64_t served;	      /* runs of all connections */
 	size_t bytes;		      /* sum over accounts */
 
