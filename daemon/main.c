@@ -14,7 +14,7 @@
 #include "daemon/collect/lib/child.h"
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
-#include "daemon/host/startup.h"
+#include "daemon/host/loop.h"
 #include "daemon/publish/mqtt/options.h"
 #include "daemon/util/log.h"
 
@@ -175,7 +175,7 @@ static int run(const struct options *options)
 	struct daemon *daemon = NULL;
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	umask(022);
-	int r = startup_loop(&loop);
+	int r = loop_open(&loop);
 	if (r < 0) {
 		log_error("no event loop: %s", uv_strerror(r));
 		return exit_status(r);

@@ -18,7 +18,7 @@
 #include "daemon/core/status/persist_status.h"
 #include "daemon/daemon.h"
 #include "daemon/host/clock.h"
-#include "daemon/host/loopwatch.h"
+#include "daemon/host/loop.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "daemon/persist/alerts_keep.h"

@@ -1,5 +1,5 @@
-/* The kernel cancels a timerfd on CLOCK_REALTIME when the clock is set: that is how steps are seen
- * at once, without polling. */
+/* clock.c: sees steps of the clock at once, without polling: the kernel cancels a timerfd on
+ * CLOCK_REALTIME when the clock is set. */
 #include "daemon/host/clock.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ void clock_watch_open(
 	clock->open_handles = 1;
 	clock->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (clock->fd < 0 || arm(clock->fd) < 0) {
-		log_info("the kernel does not tell of clock steps; the clock is read every 60 s");
+		log_info("the kernel does not report clock steps; the clock is read every 60 s");
 		return;
 	}
 	if (uv_poll_init(loop, &clock->poll, clock->fd) == 0) {

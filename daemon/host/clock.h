@@ -1,4 +1,5 @@
-/* Watches the wall clock: steps, synchronisation; feeds core's wallclock table and the timeline. */
+/* clock.h: watches the wall clock for steps and synchronisation; feeds the wallclock table and the
+ * timeline. */
 #pragma once
 
 #include <uv.h>
@@ -8,7 +9,7 @@
 struct clock_watch {
 	uv_timer_t timer;
 	uv_poll_t poll;
-	bool polled; /* the kernel tells of steps */
+	bool polled; /* the kernel reports steps */
 	int fd;
 	struct core *core;
 	struct wallclock *wall;

@@ -1,4 +1,5 @@
-/* Model, system, kernel: what GetStatus and the MQTT info message say of the device. */
+/* facts.c: reads model, system and kernel: what GetStatus and the MQTT info message say of the
+ * device. */
 #include "daemon/host/facts.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static void read_os(const struct root *root, char *text, size_t size)
 	}
 }
 
-/* x86 guests have a flag; elsewhere the firmware's vendor tells. */
+/* x86 guests have a flag; elsewhere the vendor of the firmware gives it away. */
 static bool is_virtual(const struct root *root)
 {
 	static const char *const vendors[] = {
@@ -73,23 +74,17 @@ static bool is_virtual(const struct root *root)
 
 void facts_read(struct facts *facts, const struct root *root, const struct root *real_root)
 {
+	static const char *const models[] = {"proc/device-tree/model",
+		"sys/firmware/devicetree/base/model", "sys/class/dmi/id/product_version",
+		"sys/class/dmi/id/product_name"};
 	struct utsname name;
+	facts->model[0] = '\0';
 	snprintf(facts->version, sizeof(facts->version), "%s", EDGEPROF_VERSION);
 	if (gethostname(facts->hostname, sizeof(facts->hostname) - 1) < 0) {
 		facts->hostname[0] = '\0';
 	}
-	read_line(root, "proc/device-tree/model", facts->model, sizeof(facts->model));
-	if (!facts->model[0]) {
-		read_line(root, "sys/firmware/devicetree/base/model", facts->model,
-			sizeof(facts->model));
-	}
-	if (!facts->model[0]) {
-		read_line(root, "sys/class/dmi/id/product_version", facts->model,
-			sizeof(facts->model));
-	}
-	if (!facts->model[0]) {
-		read_line(
-			root, "sys/class/dmi/id/product_name", facts->model, sizeof(facts->model));
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && !facts->model[0]; i++) {
+		read_line(root, models[i], facts->model, sizeof(facts->model));
 	}
 	read_os(root, facts->os, sizeof(facts->os));
 	if (uname(&name) == 0) {

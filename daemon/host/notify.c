@@ -1,4 +1,4 @@
-/* sd_notify and sd_listen_fds in one place. */
+/* notify.c: sd_notify(3) and sd_listen_fds(3) in one place. */
 #include "daemon/host/notify.h"
 
 #include <inttypes.h>

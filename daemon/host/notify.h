@@ -1,4 +1,5 @@
-/* The service manager: READY, STATUS, WATCHDOG, RELOADING, and its sockets. No-ops without it. */
+/* notify.h: talks to the service manager: READY, STATUS, WATCHDOG, RELOADING, and its sockets.
+ * Without one these do nothing. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Where the daemon lives at run time; a folder that others may write to would give away sockets. */
+/* rundir.c: chooses and creates the run directory; one that others may write to would give away the
+ * sockets. */
 #include "daemon/host/rundir.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The run directory: where the sockets and the live history are. */
+/* rundir.h: finds the run directory, where the sockets and the live history are. */
 #pragma once
 
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "daemon/daemon.h"
-#include "daemon/host/startup.h"
+#include "daemon/host/loop.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
 
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	options.config_path = argv[2];
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	umask(022);
-	if (startup_loop(&loop) < 0) {
+	if (loop_open(&loop) < 0) {
 		return 1;
 	}
 	uv_signal_init(&loop, &stop);
