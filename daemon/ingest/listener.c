@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/ingest/socket_path.h"
-#include "daemon/util/group.h"
+#include "daemon/util/parse.h"
 
 enum { BACKLOG = 64 };
 
@@ -37,7 +37,7 @@ int listener_open(struct listener *listener, const char *path, const char *group
 	}
 	memcpy(address.sun_path, path, length);
 	gid_t gid = (gid_t)-1;
-	int r = group ? group_find(group, &gid) : 0;
+	int r = group ? parse_group(group, &gid) : 0;
 	if (r < 0) {
 		return r;
 	}

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/util/hash.h"
 #include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 

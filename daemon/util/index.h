@@ -36,3 +36,8 @@ uint32_t index_find(const struct index *index, uint32_t hash, index_equal *equal
 int index_add(struct index *index, uint32_t hash, uint32_t slot);
 /* Removes the slot; does nothing when it is not there. */
 void index_remove(struct index *index, uint32_t hash, uint32_t slot);
+
+/* SipHash-1-3 with a key of this process, for keys that a peer may choose: the same bytes have the
+ * same hash within one process, and nobody outside can aim for a bucket. */
+uint32_t hash_bytes(const void *bytes, size_t size);
+uint32_t hash_text(const char *text);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 int parse_u64(const char *text, uint64_t *ret);
 int parse_i64(const char *text, int64_t *ret);
@@ -18,3 +19,7 @@ int parse_bool(const char *text, bool *ret);
 int parse_duration_ns(const char *text, uint64_t *ret);
 /* "4096", "64K", "16M", "1G" (powers of 1024). Bytes. */
 int parse_size(const char *text, uint64_t *ret);
+
+/* The group of this name. -ENOENT, -ENOMEM, other -errno of reading. May block on the system's name
+ * service when /etc/group has no such group. */
+int parse_group(const char *name, gid_t *ret);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/hash.h"
+#include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 
 #define NONE UINT32_MAX

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/util/crc32c.h"
-#include "daemon/util/hash.h"
+#include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 #include "proto/name.h"
 

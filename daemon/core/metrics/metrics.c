@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/hash.h"
 #include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 

@@ -14,7 +14,6 @@
 
 #include "daemon/ingest/socket_path.h"
 #include "daemon/util/deferred_close.h"
-#include "daemon/util/group.h"
 #include "daemon/util/parse.h"
 
 static const int FLAGS = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -104,7 +103,7 @@ int statsd_bind_path(const char *path, const char *group)
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, length);
-	int r = group ? group_find(group, &gid) : 0;
+	int r = group ? parse_group(group, &gid) : 0;
 	r = r < 0 ? r : socket_path_free(&address, SOCK_DGRAM);
 	if (r < 0) {
 		return r;

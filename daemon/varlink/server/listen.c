@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/util/deferred_close.h"
-#include "daemon/util/group.h"
+#include "daemon/util/parse.h"
 #include "daemon/varlink/server/access.h"
 
 enum { BACKLOG = 128 };
@@ -45,7 +45,7 @@ static int set_access(const char *path, const char *group)
 	if (!group) {
 		return chmod(path, 0666) < 0 ? -errno : 0;
 	}
-	int r = group_find(group, &gid);
+	int r = parse_group(group, &gid);
 	if (r < 0) {
 		return r;
 	}

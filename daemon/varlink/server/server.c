@@ -15,8 +15,8 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/util/deferred_close.h"
-#include "daemon/util/group.h"
 #include "daemon/util/log.h"
+#include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/subscribe.h"
 #include "daemon/varlink/server/access.h"
@@ -340,7 +340,7 @@ static void options_fill(struct api *api, const struct api_options *options)
 	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
 	memcpy(api->admin_name, admin, length);
 	o->path = o->group = o->admin_group = NULL;
-	api->has_admin_gid = length > 0 && group_find(api->admin_name, &api->admin_gid) == 0;
+	api->has_admin_gid = length > 0 && parse_group(api->admin_name, &api->admin_gid) == 0;
 }
 
 int api_open(

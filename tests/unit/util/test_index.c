@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tests/unit/alloc_faults.h"
-#include "daemon/util/hash.h"
 #include "tests/unit/unit.h"
 
 enum { NAMES = 2000 };

@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "daemon/util/group.h"
+#include "daemon/util/parse.h"
 #include "tests/unit/unit.h"
 
 static sem_t go, released;
@@ -98,11 +98,11 @@ END_TEST
 START_TEST(a_group_is_found_by_its_name)
 {
 	gid_t gid = 1;
-	ck_assert_int_eq(group_find("root", &gid), 0);
+	ck_assert_int_eq(parse_group("root", &gid), 0);
 	ck_assert_uint_eq(gid, 0);
 	gid = 77;
-	ck_assert_int_eq(group_find("no-such-group", &gid), -ENOENT);
-	ck_assert_int_eq(group_find("", &gid), -ENOENT);
+	ck_assert_int_eq(parse_group("no-such-group", &gid), -ENOENT);
+	ck_assert_int_eq(parse_group("", &gid), -ENOENT);
 	ck_assert_uint_eq(gid, 77);
 }
 END_TEST
