@@ -1,6 +1,6 @@
-/* Part of the process collector: one pass over proc/<pid>/task, with schedstat of each thread, and
- * status of those that have run since. About 30 µs a thread, so a process of very many threads is
- * left out and says so. */
+/* proc_threads.c: passes over proc/<pid>/task, with schedstat of each thread, and status of those
+ * that have run since. About 30 µs a thread, so a process of very many threads is skipped and says
+ * so. */
 #include "daemon/collect/process/proc_threads.h"
 
 #include <dirent.h>

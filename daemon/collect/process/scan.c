@@ -1,6 +1,6 @@
-/* Part of the process collector: one pass over proc. The costly part of watching by name, so it
- * runs less often than the samples, reads one file a process, and the command line only where the
- * name did not match already. */
+/* scan.c: passes over proc once. It is the costly part of watching by name, so it runs less often
+ * than the samples, reads one file a process, and the command line only where the name did not
+ * match already. */
 #include "daemon/collect/process/scan.h"
 
 #include <dirent.h>

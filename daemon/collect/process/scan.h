@@ -1,4 +1,4 @@
-/* Looks through proc for the processes that name patterns mean. */
+/* scan.h: searches proc for the processes that watches by name or unit match. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Between the metrics cpu/utilization and temperature/max and the scheduler's intervals. Three
- * levels around the configured rate instead of repeated doubling: a machine that is neither busy
- * nor calm is always read at the configured one. */
+/* adaptive.c: turns the metrics cpu/utilization and temperature/max into the scheduler's rate.
+ * Three levels around the configured rate instead of repeated doubling: a machine that is neither
+ * busy nor calm is always read at the configured one. */
 #include "daemon/collect/sched/adaptive.h"
 
 #include <math.h>

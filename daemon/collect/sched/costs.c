@@ -1,4 +1,4 @@
-/* The source `collector`: what sampling itself costs and how it fares,
+/* costs.c: the source `collector`: what sampling itself costs and how it fares,
  * collector/<source>/{duration_us,errors,age_s,stale} of every periodic source, as the scheduler
  * wrote it into core/sources; of one that reads a program's lines also
  * {lines_cut,lines_unknown,tokens_unknown}. Once a second, however often the sources are read. No
@@ -12,10 +12,24 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
+enum { DURATION, ERRORS, AGE, STALE, LINES_CUT, LINES_UNKNOWN, TOKENS_UNKNOWN, COSTS };
+
+static const struct {
+	const char *name;
+	enum unit unit;
+} table[COSTS] = {
+	[DURATION] = {"duration_us", UNIT_MICROSECONDS},
+	[ERRORS] = {"errors", UNIT_COUNT},
+	[AGE] = {"age_s", UNIT_SECONDS},
+	[STALE] = {"stale", UNIT_BOOL},
+	[LINES_CUT] = {"lines_cut", UNIT_COUNT},
+	[LINES_UNKNOWN] = {"lines_unknown", UNIT_COUNT},
+	[TOKENS_UNKNOWN] = {"tokens_unknown", UNIT_COUNT},
+};
+
 struct cost {
-	struct metric *duration, *errors, *age, *stale;
-	bool lines; /* it has or was refused: */
-	struct metric *lines_cut, *lines_unknown, *tokens_unknown;
+	bool lines;		      /* the metrics of lines were added, or refused */
+	struct metric *metric[COSTS]; /* NULL: refused */
 };
 
 struct costs_state {
@@ -41,36 +55,20 @@ static int costs_open(
 	return 0;
 }
 
-/* NULL when it is refused (limit of metrics): it is left out. */
-static struct metric *add(const struct collector_context *ctx, const struct source *source,
-	const char *what, enum unit unit)
+/* Adds table[from..to); what is refused (limit of metrics) is skipped. */
+static void add(const struct collector_context *ctx, const struct source *source, size_t from,
+	size_t to, struct cost *cost)
 {
-	char name[PROTO_PATH_SIZE];
-	struct metric *metric;
-	snprintf(name, sizeof(name), "collector/%s/%s", source->name, what);
-	if (metrics_add(ctx->core->metrics, ctx->source, name, unit, &metric) < 0) {
-		return NULL;
+	for (size_t i = from; i < to; i++) {
+		char name[PROTO_PATH_SIZE];
+		struct metric *metric;
+		snprintf(name, sizeof(name), "collector/%s/%s", source->name, table[i].name);
+		if (metrics_add(ctx->core->metrics, ctx->source, name, table[i].unit, &metric) >=
+			0) {
+			metric->full_rate = false;
+			cost->metric[i] = metric;
+		}
 	}
-	metric->full_rate = false;
-	return metric;
-}
-
-static void add_source(
-	const struct collector_context *ctx, const struct source *source, struct cost *cost)
-{
-	cost->duration = add(ctx, source, "duration_us", UNIT_MICROSECONDS);
-	cost->errors = add(ctx, source, "errors", UNIT_COUNT);
-	cost->age = add(ctx, source, "age_s", UNIT_SECONDS);
-	cost->stale = add(ctx, source, "stale", UNIT_BOOL);
-}
-
-static void add_lines(
-	const struct collector_context *ctx, const struct source *source, struct cost *cost)
-{
-	cost->lines = true;
-	cost->lines_cut = add(ctx, source, "lines_cut", UNIT_COUNT);
-	cost->lines_unknown = add(ctx, source, "lines_unknown", UNIT_COUNT);
-	cost->tokens_unknown = add(ctx, source, "tokens_unknown", UNIT_COUNT);
 }
 
 static void set_count(struct metric *metric, uint64_t count)
@@ -93,14 +91,12 @@ static void set_stale(const struct source *source, struct metric *stale, uint64_
 	}
 	switch (source_state_at(source, now_ns)) {
 	case SOURCE_OK:
+	case SOURCE_UNAVAILABLE:
 		metric_set(stale, 0);
 		return;
 	case SOURCE_STALE:
 	case SOURCE_ERROR:
 		metric_set(stale, 1);
-		return;
-	case SOURCE_UNAVAILABLE:
-		metric_set(stale, 0);
 		return;
 	case SOURCE_SUSPENDED:
 		metric_set_null(stale, "switched off");
@@ -110,22 +106,23 @@ static void set_stale(const struct source *source, struct metric *stale, uint64_
 
 static void set_cost(const struct source *source, struct cost *cost, uint64_t now_ns)
 {
-	if (cost->duration && source->ticks > 0) {
-		metric_set(cost->duration, source->duration_us);
-	} else if (cost->duration) {
-		metric_set_null(cost->duration, "not sampled yet");
+	struct metric *duration = cost->metric[DURATION], *age = cost->metric[AGE];
+	if (duration && source->ticks > 0) {
+		metric_set(duration, source->duration_us);
+	} else if (duration) {
+		metric_set_null(duration, "not sampled yet");
 	}
-	set_count(cost->errors, source->errors);
-	set_count(cost->lines_cut, source->lines_cut);
-	set_count(cost->lines_unknown, source->lines_unknown);
-	set_count(cost->tokens_unknown, source->tokens_unknown);
-	if (cost->age && source->last_ok_ns > 0) {
+	set_count(cost->metric[ERRORS], source->errors);
+	set_count(cost->metric[LINES_CUT], source->lines_cut);
+	set_count(cost->metric[LINES_UNKNOWN], source->lines_unknown);
+	set_count(cost->metric[TOKENS_UNKNOWN], source->tokens_unknown);
+	if (age && source->last_ok_ns > 0) {
 		uint64_t age_ns = now_ns > source->last_ok_ns ? now_ns - source->last_ok_ns : 0;
-		metric_set(cost->age, (double)age_ns / 1e9);
-	} else if (cost->age) {
-		metric_set_null(cost->age, "never read");
+		metric_set(age, (double)age_ns / 1e9);
+	} else if (age) {
+		metric_set_null(age, "never read");
 	}
-	set_stale(source, cost->stale, now_ns);
+	set_stale(source, cost->metric[STALE], now_ns);
 }
 
 static int costs_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
@@ -140,10 +137,11 @@ static int costs_sample(const struct collector_context *ctx, void *state, uint64
 		}
 		if (i >= costs->count) {
 			costs->count = i + 1;
-			add_source(ctx, source, &costs->cost[i]);
+			add(ctx, source, DURATION, LINES_CUT, &costs->cost[i]);
 		}
 		if (source->reads_lines && !costs->cost[i].lines) {
-			add_lines(ctx, source, &costs->cost[i]);
+			costs->cost[i].lines = true;
+			add(ctx, source, LINES_CUT, COSTS, &costs->cost[i]);
 		}
 		set_cost(source, &costs->cost[i], now_ns);
 	}

@@ -1,6 +1,6 @@
-/* Part of the scheduler: the state machine of one source. unavailable and failed opens are tried
- * again every minute; a failing sample is tried at every tick and reopened after a minute. What a
- * source told before it failed becomes null at once. */
+/* entry.c: the state machine of one source. unavailable and failed opens are retried every minute;
+ * a failing sample is retried at every tick and reopened after a minute. The values of a source
+ * that fails become null at once. */
 #include "daemon/collect/sched/entry.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Runs the sources when they are due. All dues are multiples of the intervals on the monotonic
- * clock, so one timer, armed for the earliest, wakes the loop once a second for all sources of a
- * second; entry.c decides what happens then. */
+/* scheduler.c: runs the sources when they are due. Every due time is a multiple of its interval on
+ * the monotonic clock, so one timer, armed for the earliest, wakes the loop once a second for all
+ * sources of a second; entry.c decides what happens then. */
 #include "daemon/collect/sched/scheduler.h"
 
 #include <errno.h>

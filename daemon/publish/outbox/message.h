@@ -20,7 +20,7 @@ struct outbox_message {
 	bool retain;
 	bool must_keep;
 	int slot; /* in the table; SLOT_NONE */
-	int mid;   /* the thread's, while in flight */
+	int mid;  /* the thread's, while in flight */
 	uint64_t tag;
 	size_t size; /* what it counts against the limit: with the allocator's share */
 	const char *topic;
