@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
-#include "daemon/collect/lib/naming.h"
 #include "daemon/collect/lib/kernel_text.h"
+#include "daemon/collect/lib/naming.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "daemon/collect/lib/device_file.h"
-#include "daemon/collect/lib/naming.h"
 #include "daemon/collect/lib/kernel_text.h"
+#include "daemon/collect/lib/naming.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/broker_status.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/shared.h"
 #include "tests/unit/proto/tegrastats_check.h"
+#include "tests/unit/shared.h"
 #include "tests/unit/unit.h"
 
 static struct tegrastats stats;

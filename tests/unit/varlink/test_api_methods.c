@@ -1,8 +1,8 @@
 /* Methods on a core of literals, over a real socket; every reply against the description. */
-#include "tests/unit/unit.h"
-#include "tests/unit/varlink/api_apps_fixture.h"
 #include "daemon/core/status/degraded.h"
 #include "daemon/core/status/modes.h"
+#include "tests/unit/unit.h"
+#include "tests/unit/varlink/api_apps_fixture.h"
 
 TEST_TIMEOUT(60);
 FIXTURE(start, end);

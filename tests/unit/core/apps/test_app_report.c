@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tests/unit/alloc_faults.h"
-#include "tests/unit/core/apps/apps_fixture.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/metrics.h"
@@ -13,6 +11,8 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/stages/app_stages.h"
 #include "daemon/core/status/facts.h"
+#include "tests/unit/alloc_faults.h"
+#include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/unit.h"
 
 static struct wallclock wall;
