@@ -279,8 +279,8 @@ int proc_io_parse(const char *text, struct proc_io *ret)
 int proc_schedstat_parse(const char *text, struct proc_schedstat *ret)
 {
 	struct proc_schedstat stat;
-	if (!kernel_u64(&text, &stat.run_ns) || *text != ' ' || !kernel_u64(&text, &stat.delay_ns) ||
-		*text != ' ') {
+	if (!kernel_u64(&text, &stat.run_ns) || *text != ' ' ||
+		!kernel_u64(&text, &stat.delay_ns) || *text != ' ') {
 		return -EBADMSG;
 	}
 	*ret = stat;
