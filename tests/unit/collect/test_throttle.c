@@ -387,8 +387,8 @@ START_TEST(without_any_source_all_is_unknown_and_what_was_tried_is_told)
 	expect_unknown("throttle/active");
 	ck_assert_uint_ge(bench.throttle.tried_count, 8);
 	ck_assert(tried("/dev/vcio", "No such file"));
-	ck_assert_str_eq(
-		bench.throttle.flag[THROTTLE_ACTIVE].reason, "no source on this machine reports it");
+	ck_assert_str_eq(bench.throttle.flag[THROTTLE_ACTIVE].reason,
+		"no source on this machine reports it");
 	ck_assert_str_eq(bench.throttle.source, "");
 	bench_finish(&bench);
 }
