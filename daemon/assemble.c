@@ -137,7 +137,7 @@ static int judge_alerts(struct daemon *daemon)
 static void on_alerts_loaded(void *ctx)
 {
 	struct daemon *daemon = ctx;
-	daemon->alerts_load = NULL;
+	daemon->alerts_reader = NULL;
 	int r = judge_alerts(daemon);
 	if (r < 0) {
 		log_error("no alerts: %s", strerror(-r));
@@ -160,9 +160,9 @@ static bool open_alerts(struct daemon *daemon)
 	remember_holds(daemon); /* silences are taken while the medium is waited for */
 	return r < 0 || !config->history_persist ||
 	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
-	       alerts_load_open(daemon->loop, dir, daemon->alerts_file.data,
+	       alerts_reader_open(daemon->loop, dir, daemon->alerts_file.data,
 		       daemon->holds_file.data, boot_id, on_alerts_loaded, daemon,
-		       &daemon->alerts_load);
+		       &daemon->alerts_reader);
 }
 
 /* For marks: of a burst of them one reading serves all, and each says how late it is. */

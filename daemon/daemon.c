@@ -14,7 +14,6 @@
 #include "daemon/host/notify.h"
 #include "daemon/host/rundir.h"
 #include "daemon/persist/persist.h"
-#include "daemon/persist/state_job.h"
 #include "daemon/persist/statedir.h"
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"
@@ -68,7 +67,7 @@ static int open_recorder(struct daemon *daemon)
 		statedir_choose(daemon->config->history_path, state_dir, sizeof(state_dir),
 			&parents) == 0) {
 		/* what is there is looked at now */
-		if (state_job_answers(daemon->loop, state_dir, STATE_QUICK_MS)) {
+		if (statedir_answers(daemon->loop, state_dir, STATE_QUICK_MS)) {
 			dir = state_dir;
 		} else {
 			log_warning("recordings do not survive a reboot: %s does not answer",
@@ -151,8 +150,8 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 	bool parents;
 	r = statedir_choose(config->history_path, dir, sizeof(dir), &parents);
 	r = r < 0 ? r
-		  : alerts_keep_open(daemon->loop, &daemon->core, dir, daemon->persist,
-			    &daemon->alerts_keep);
+		  : alerts_writer_open(daemon->loop, &daemon->core, dir, daemon->persist,
+			    &daemon->alerts_writer);
 	if (r < 0) {
 		log_error("alerts do not survive a reboot: %s", strerror(-r));
 	}
@@ -281,9 +280,9 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->ingest) {
 		ingest_close(daemon->ingest, on_closed, NULL);
 	}
-	alerts_load_close(daemon->alerts_load);
-	daemon->alerts_load = NULL;
-	alerts_keep_close(daemon->alerts_keep);
+	alerts_reader_close(daemon->alerts_reader);
+	daemon->alerts_reader = NULL;
+	alerts_writer_close(daemon->alerts_writer);
 	persist_close(daemon->persist);
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	reports_close(daemon->reports);

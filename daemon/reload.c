@@ -204,7 +204,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	}
 	notify_reloading();
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
-	if (r == 0 && !daemon->alerts_load) { /* else they are set below */
+	if (r == 0 && !daemon->alerts_reader) { /* else they are set below */
 		r = alerts_set_rules(
 			daemon->core.alerts, config->alert, config->alerts, sysops()->now_ns());
 		if (r < 0) {
@@ -220,7 +220,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	daemon->config = config;
 	struct scheduler_options options = daemon_scheduling(config);
 	scheduler_configure(daemon->scheduler, &options);
-	alerts_load_give_up(daemon->alerts_load);
+	alerts_reader_give_up(daemon->alerts_reader);
 	log_max_level = config->log_level;
 	daemon_configure_apps(daemon);
 	for (size_t i = 0; i < old->processes; i++) {

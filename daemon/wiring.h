@@ -21,8 +21,7 @@
 #include "daemon/host/loop.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/statsd/statsd.h"
-#include "daemon/persist/alerts_keep.h"
-#include "daemon/persist/alerts_load.h"
+#include "daemon/persist/alerts_file.h"
 #include "daemon/persist/persist.h"
 #include "daemon/publish/journal.h"
 #include "daemon/publish/mqtt/mqtt.h"
@@ -60,8 +59,8 @@ struct daemon {
 	struct reports *reports;
 	struct persist *persist; /* NULL = history is not kept over reboots */
 	struct persist_status persist_status;
-	struct alerts_keep *alerts_keep; /* NULL likewise */
-	struct alerts_load *alerts_load; /* NULL: the rules are judged */
+	struct alerts_writer *alerts_writer; /* NULL likewise */
+	struct alerts_reader *alerts_reader; /* NULL: the rules are evaluated */
 	struct recorder *recorder;
 	struct runfile recorder_file;
 	struct scheduler *scheduler;

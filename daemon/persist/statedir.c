@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/persist/state_file.h"
+#include "daemon/util/offload.h"
+#include "daemon/util/sysops.h"
+
 /* The value when it is an absolute path. */
 static const char *path_of(const char *name)
 {
@@ -40,4 +44,33 @@ int statedir_choose(const char *configured, char *path, size_t size, bool *paren
 		return -ENAMETOOLONG;
 	}
 	return 0;
+}
+
+static int probe(void *data)
+{
+	uint8_t byte;
+	return state_file_read(data, ".", &byte, 1);
+}
+
+static void on_probed(void *ctx, int result, void *data)
+{
+	(void)ctx;
+	(void)result;
+	free(data);
+}
+
+bool statedir_answers(uv_loop_t *loop, const char *dir, unsigned ms)
+{
+	static const struct offload_ops ops = {.work = probe, .done = on_probed, .release = free};
+	struct offload *job;
+	char *copy = mem_strdup(dir);
+	if (!copy || offload_start(loop, &ops, copy, NULL, &job) < 0) {
+		free(copy);
+		return false;
+	}
+	const bool answers = offload_wait(job, ms);
+	if (!answers) {
+		offload_leave(job);
+	}
+	return answers;
 }

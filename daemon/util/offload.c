@@ -321,17 +321,31 @@ static void offload_close(struct offload *offload)
 	uv_close((uv_handle_t *)&offload->wake, on_closed);
 }
 
-static void on_wake(uv_async_t *wake)
+static void deliver(struct offload *offload)
 {
-	struct offload *offload = wake->data;
-	if (offload_job_phase(offload->job) != OFFLOAD_DONE) {
-		return;
-	}
 	const struct offload_ops *ops = offload->job->ops;
 	void *data = offload->job->data, *ctx = offload->ctx;
 	int result = offload_job_accept(offload->job);
 	offload_close(offload);
 	ops->done(ctx, result, data);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct offload *offload = wake->data;
+	if (offload_job_phase(offload->job) == OFFLOAD_DONE) {
+		deliver(offload);
+	}
+}
+
+bool offload_wait(struct offload *offload, unsigned ms)
+{
+	offload_pool_wait(offload->pool, ms * UINT64_C(1000000));
+	bool done = offload_job_phase(offload->job) == OFFLOAD_DONE;
+	if (done) {
+		deliver(offload);
+	}
+	return done;
 }
 
 int offload_start(

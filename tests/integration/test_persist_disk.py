@@ -223,7 +223,7 @@ def test_a_medium_that_hangs_from_the_start():
                 assert daemon.call("ListAlerts")["alerts"] == []
                 until("the rules are judged", lambda: [
                     a for a in daemon.call("ListAlerts")["alerts"] if a["state"] == "firing"], 15)
-                assert "alerts of the boot before are not known" in daemon.log(), daemon.log()
+                assert "cannot restore the alerts of the previous boot" in daemon.log(), daemon.log()
                 assert told(daemon)["history_persist_state"] == "starting"
                 begun = time.monotonic()
                 daemon.stop()
@@ -236,12 +236,12 @@ def test_a_medium_that_hangs_from_the_start():
                 daemon.start()
                 assert daemon.call("ListAlerts")["alerts"] == []
                 # a faulty file changes nothing: what the last boot left is still waited for
-                given_up = daemon.log().count("alerts of the boot before are not known")
+                given_up = daemon.log().count("cannot restore the alerts of the previous boot")
                 good = daemon.config_path.read_text()
                 daemon.config_path.write_text(good + "[sampling]\ninterval = soon\n")
                 assert daemon.ctl("reload").returncode == 1
                 assert daemon.call("ListAlerts")["alerts"] == []
-                assert daemon.log().count("alerts of the boot before are not known") == given_up, daemon.log()
+                assert daemon.log().count("cannot restore the alerts of the previous boot") == given_up, daemon.log()
                 daemon.config_path.write_text(good)
                 daemon.call("Reload")
                 until("the rules are judged", lambda: daemon.call("ListAlerts")["alerts"], 3)

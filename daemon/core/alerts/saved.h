@@ -18,7 +18,8 @@ size_t alerts_saved_bytes(void);
  * the same state makes the same bytes as long as the clock is not set. */
 size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes);
 
-/* The same of alerts that have nothing to remember. */
+/* The same of alerts that have nothing to remember: that many bytes. */
+enum { ALERTS_SNAPSHOT_EMPTY = 32 };
 size_t alerts_save_nothing(uint8_t *bytes);
 
 /* Fills the two memories (those of alerts_remember and alerts_remember_holds, before these are

@@ -95,6 +95,24 @@ START_TEST(what_is_left_after_its_end_is_released_too)
 }
 END_TEST
 
+START_TEST(a_result_that_was_waited_for_comes_once)
+{
+	uv_loop_t loop;
+	struct offload *job;
+	int data = -EIO;
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	ck_assert_int_eq(offload_start(&loop, &ops, &data, &calls, &job), 0);
+	ck_assert(!offload_wait(job, 5));
+	ck_assert_int_eq(calls, 0);
+	sem_post(&go);
+	ck_assert(offload_wait(job, 60000));
+	ck_assert_int_eq(last_result, -EIO);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(calls, 1);
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+END_TEST
+
 START_TEST(a_group_is_found_by_its_name)
 {
 	gid_t gid = 1;
