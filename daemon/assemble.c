@@ -8,6 +8,7 @@
 
 #include "daemon/collect/process/procfs.h"
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/alerts/store.h"
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/core/stages/app_stages.h"
@@ -113,8 +114,8 @@ static void remember_holds(struct daemon *daemon)
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->holds_file.data) {
 		daemon_tell_damage(daemon, "holds",
-			alerts_remember_holds(daemon->core.alerts, daemon->holds_file.data, boot_id,
-				sysops()->now_ns()));
+			alerts_attach_overrides(daemon->core.alerts, daemon->holds_file.data,
+				boot_id, sysops()->now_ns()));
 	}
 }
 
@@ -126,7 +127,7 @@ static int judge_alerts(struct daemon *daemon)
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->alerts_file.data) {
 		daemon_tell_damage(daemon, "alerts",
-			alerts_remember(
+			alerts_attach_store(
 				daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns));
 	}
 	remember_holds(daemon);
@@ -153,9 +154,9 @@ static bool open_alerts(struct daemon *daemon)
 	uint8_t boot_id[16];
 	const struct config *config = daemon->config;
 	parse_boot_id(daemon->facts.boot_id, boot_id);
-	int r = daemon_open_run_file(daemon, "alerts", alerts_memory_bytes(),
+	int r = daemon_open_run_file(daemon, "alerts", alerts_store_bytes(),
 		"what fires and since when is", &daemon->alerts_file);
-	daemon_open_run_file(daemon, "holds", alert_holds_bytes(),
+	daemon_open_run_file(daemon, "holds", overrides_bytes(),
 		"acknowledgements, silences and the log are", &daemon->holds_file);
 	remember_holds(daemon); /* silences are taken while the medium is waited for */
 	return r < 0 || !config->history_persist ||

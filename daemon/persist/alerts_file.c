@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/core/alerts/saved.h"
-#include "daemon/core/alerts/memory.h"
+#include "daemon/core/alerts/snapshot.h"
+#include "daemon/core/alerts/store.h"
 #include "daemon/persist/state_file.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/log.h"
@@ -61,10 +61,10 @@ struct alerts_writer {
 
 static struct transfer *transfer_create(const char *dir)
 {
-	struct transfer *transfer = mem_zalloc(sizeof(*transfer) + alerts_saved_bytes());
+	struct transfer *transfer = mem_zalloc(sizeof(*transfer) + alerts_snapshot_bytes());
 	if (transfer) {
 		snprintf(transfer->dir, sizeof(transfer->dir), "%s", dir);
-		transfer->size = alerts_saved_bytes();
+		transfer->size = alerts_snapshot_bytes();
 	}
 	return transfer;
 }
@@ -106,7 +106,7 @@ void alerts_reader_close(struct alerts_reader *reader)
 		return;
 	}
 	if (reader->job) {
-		offload_leave(reader->job);
+		offload_detach(reader->job);
 	}
 	uv_close((uv_handle_t *)&reader->timer, on_timer_closed);
 }
@@ -133,7 +133,7 @@ static void on_read(void *ctx, int result, void *data)
 	struct transfer *transfer = data;
 	reader->job = NULL;
 	if (result >= 0) {
-		result = alerts_load(reader->store, reader->overrides, reader->boot_id,
+		result = alerts_snapshot_restore(reader->store, reader->overrides, reader->boot_id,
 			transfer->bytes, (size_t)result, sysops()->now_ns());
 	}
 	free(transfer);
@@ -160,7 +160,7 @@ bool alerts_reader_open(uv_loop_t *loop, const char *dir, void *store, void *ove
 	const uint8_t boot_id[16], alerts_begin *begin, void *ctx, struct alerts_reader **ret)
 {
 	*ret = NULL;
-	if (alerts_memory_is_of(store, boot_id)) {
+	if (alerts_store_is_of(store, boot_id)) {
 		return true;
 	}
 	struct alerts_reader *reader = mem_zalloc(sizeof(*reader));
@@ -193,7 +193,7 @@ bool alerts_reader_open(uv_loop_t *loop, const char *dir, void *store, void *ove
 static void finish(struct alerts_writer *writer)
 {
 	if (writer->job) {
-		offload_leave(writer->job);
+		offload_detach(writer->job);
 		writer->job = NULL;
 	}
 	uv_close((uv_handle_t *)&writer->timer, on_timer_closed);
@@ -229,7 +229,7 @@ static bool write_changes(struct alerts_writer *writer)
 	if (!transfer) {
 		return false;
 	}
-	transfer->size = alerts_save(writer->core->alerts, writer->core->wall, transfer->bytes);
+	transfer->size = alerts_snapshot(writer->core->alerts, writer->core->wall, transfer->bytes);
 	writer->crc = crc32c(0, transfer->bytes, transfer->size) | 1;
 	/* No alerts need no file. A start does not know whether there is one, and pays only when it
 	 * had to try twice. */
@@ -262,7 +262,7 @@ int alerts_writer_open(uv_loop_t *loop, struct core *core, const char *dir, stru
 		return r;
 	}
 	snprintf(writer->dir, sizeof(writer->dir), "%s", dir);
-	writer->empty = crc32c(0, empty, alerts_save_nothing(empty)) | 1;
+	writer->empty = crc32c(0, empty, alerts_snapshot_empty(empty)) | 1;
 	writer->core = core;
 	writer->persist = persist;
 	uv_timer_init(loop, &writer->timer);

@@ -12,7 +12,7 @@
 struct alerts_reader;
 struct alerts_writer;
 
-/* Fills the mapped stores (of alerts_remember and alerts_remember_holds) from DIR/alerts
+/* Fills the mapped stores (of alerts_attach_store and alerts_attach_overrides) from DIR/alerts
  * unless they are of this boot already. A thread reads. True: done, or there is nothing to wait
  * for; *ret is NULL. False: the medium takes its time; begin is called on the loop when it has
  * answered, or without an answer after 5 s: the rules are to be evaluated then, not before. */

@@ -70,7 +70,7 @@ bool statedir_answers(uv_loop_t *loop, const char *dir, unsigned ms)
 	}
 	const bool answers = offload_wait(job, ms);
 	if (!answers) {
-		offload_leave(job);
+		offload_detach(job);
 	}
 	return answers;
 }

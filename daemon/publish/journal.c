@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/alerts/text.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
@@ -116,14 +117,15 @@ static const char *remark(const struct alert_transition *transition)
 	if (!transition->quiet) {
 		return "";
 	}
-	return transition->alert->acked ? " (acknowledged)" : " (silenced)";
+	return transition->alert->notifier.acked ? " (acknowledged)" : " (silenced)";
 }
 
 /* Whom it is kept from, for filters: journalctl EDGEPROF_SILENCED=1. */
 static void add_holds(struct entry *entry, const struct alert_transition *transition)
 {
 	if (transition->quiet) {
-		add(entry, "EDGEPROF_%s=1", transition->alert->acked ? "ACKED" : "SILENCED");
+		add(entry, "EDGEPROF_%s=1",
+			transition->alert->notifier.acked ? "ACKED" : "SILENCED");
 	}
 	if (transition->test) {
 		add(entry, "EDGEPROF_TEST=1");

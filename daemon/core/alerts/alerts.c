@@ -1,30 +1,30 @@
-/* Which rules judge which metrics. Matching globs is done once for a metric
- * (until the rules change); a commit then only walks the alerts of its metrics. A commit looks so
- * many new metrics up, the next ones the rest. Absent rules are looked at on every commit of any
- * source: what they wait for does not commit. */
+/* alerts.c: evaluates rules at each commit. Globs are matched once for a metric (until the rules
+ * change); a commit then only walks the alerts of its metrics, and matches a bounded number of new
+ * metrics. Absent rules are evaluated on every commit of any source: what they wait for does not
+ * commit. */
 #include "daemon/core/alerts/alerts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/alerts/private.h"
-#include "daemon/core/alerts/rules.h"
 #include "daemon/util/sysops.h"
 
 int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret)
 {
+	static const uint8_t no_boot[16];
 	struct alerts *alerts = mem_zalloc(sizeof(*alerts));
 	if (!alerts) {
 		return -ENOMEM;
 	}
-	alerts->own_holds = mem_zalloc(alert_holds_bytes());
-	if (!alerts->own_holds) {
+	alerts->own_overrides = mem_zalloc(overrides_bytes());
+	if (!alerts->own_overrides) {
 		free(alerts);
 		return -ENOMEM;
 	}
-	static const uint8_t no_boot[16];
-	alert_holds_adopt(&alerts->holds, alerts->own_holds, no_boot, 0);
+	overrides_attach(&alerts->overrides, alerts->own_overrides, no_boot, 0);
 	alerts->due_ns = UINT64_MAX;
 	alerts->deferred_ns = UINT64_MAX;
 	alerts->metrics = metrics;
@@ -39,25 +39,92 @@ void alerts_destroy(struct alerts *alerts)
 		return;
 	}
 	for (size_t i = 0; i < alerts->count; i++) {
-		alerts_memory_leave_slope(&alerts->memory, alerts->instance[i]->slope);
+		alert_store_free_slope(&alerts->store, alerts->instance[i]->slope, true);
 		free(alerts->instance[i]);
 	}
 	alert_rules_free(alerts->rule, alerts->rules);
-	free(alerts->own_holds);
+	free(alerts->own_overrides);
 	free(alerts);
 }
 
-size_t alerts_remember(
+size_t alerts_attach_store(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns)
 {
 	alerts->orphans_ns = now_ns + ALERT_ORPHAN_NS;
-	return alerts_memory_adopt(&alerts->memory, memory, boot_id, now_ns);
+	return alert_store_attach(&alerts->store, memory, boot_id, now_ns);
+}
+
+static void evaluate(struct alerts *alerts, struct alert_instance *instance, double value,
+	uint64_t t_ns, uint64_t hold_ns)
+{
+	alert_evaluate(alerts, &instance->state, instance->metric, value, t_ns, hold_ns);
+	/* after it was sent: killed in between, it is sent twice rather than never */
+	instance->slot = alert_store_put(&alerts->store, instance->slot, &instance->state);
+}
+
+static void evaluate_slope(
+	struct alerts *alerts, struct alert_instance *instance, double value, uint64_t t_ns)
+{
+	struct alert *alert = &instance->state.alert;
+	enum alert_slope_found found =
+		alert_slope_add(instance->slope, alert->rule->over_ns, value, t_ns);
+	if (found == ALERT_SLOPE_UNKNOWN && alert->phase == ALERT_FIRING) {
+		alert->value = NAN;
+		alert->t_ns = t_ns;
+		return;
+	}
+	evaluate(alerts, instance, instance->slope->slope, t_ns, 0);
+}
+
+/* A metric that is there again may not have been matched yet. */
+static void evaluate_absent(struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns)
+{
+	const struct metric *metric =
+		instance->metric ? instance->metric
+				 : metrics_find(alerts->metrics, instance->state.alert.metric);
+	double value = metric ? metric->value : NAN;
+	if (metric && source_state_at(metric->source, t_ns) == SOURCE_STALE) {
+		value = NAN;
+	}
+	const bool known = metric && metric->t_ns != 0;
+	evaluate(alerts, instance, value, t_ns, known ? 0 : ALERT_ABSENT_GRACE_NS);
+}
+
+static void evaluate_metric(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
+{
+	struct alert_instance *instance;
+	LIST_FOREACH(instance, &alerts->of[metric->id], peers)
+	{
+		instance->state.ended = metric->ended;
+		if (instance->slope) {
+			evaluate_slope(alerts, instance, metric->value, t_ns);
+		} else {
+			evaluate(alerts, instance, metric->value, t_ns, 0);
+		}
+	}
+}
+
+/* What does not depend on the source that commits. */
+static void evaluate_others(struct alerts *alerts, uint64_t t_ns)
+{
+	struct alert_instance *instance;
+	LIST_FOREACH(instance, &alerts->absent, peers)
+	{
+		evaluate_absent(alerts, instance, t_ns);
+	}
+	LIST_FOREACH(instance, &alerts->waiting, peers)
+	{
+		const double value = instance->state.alert.value;
+		if (!isnan(value)) {
+			evaluate(alerts, instance, value, t_ns, 0);
+		}
+	}
 }
 
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)
 {
 	if (alerts->orphans_ns > 0 && t_ns >= alerts->orphans_ns) {
-		alerts_end_orphans(alerts, t_ns);
+		alert_instances_end_orphans(alerts, t_ns);
 	}
 	if (t_ns >= alerts->due_ns) {
 		alerts_tick(alerts, t_ns);
@@ -76,82 +143,86 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 				behind = true;
 			}
 		}
-		struct alert_instance *instance = alerts->of[metric->id];
-		for (; instance; instance = instance->next) {
-			instance->state.ended = metric->ended;
-			if (instance->slope) {
-				alert_instance_judge_slope(alerts, instance, metric->value, t_ns);
-			} else {
-				alert_instance_judge(alerts, instance, metric->value, t_ns, 0);
-			}
-		}
+		evaluate_metric(alerts, metric, t_ns);
 	}
 	if (behind && alerts->orphans_ns > 0) {
 		alerts->orphans_ns = t_ns + ALERT_ORPHAN_NS; /* its metric may be among them */
 	}
-	for (struct alert_instance *instance = alerts->absent; instance;
-		instance = instance->next) {
-		alert_instance_judge_absent(alerts, instance, t_ns);
-	}
-	for (struct alert_instance *instance = alerts->waiting; instance;
-		instance = instance->next) {
-		alert_instance_judge_waiting(alerts, instance, t_ns);
-	}
+	evaluate_others(alerts, t_ns);
 }
 
 void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t now_ns)
 {
-	struct alert_instance *instance = alerts->of[metric->id];
-	alerts->of[metric->id] = NULL;
+	struct alert_instance *instance;
 	alerts->matched[metric->id] = 0;
-	while (instance) {
-		struct alert_instance *next = instance->next;
+	while ((instance = LIST_FIRST(&alerts->of[metric->id]))) {
 		alert_instance_end(alerts, instance, now_ns, " is gone");
-		instance = next;
 	}
-	for (instance = alerts->absent; instance; instance = instance->next) {
+	LIST_FOREACH(instance, &alerts->absent, peers)
+	{
 		if (instance->metric == metric) {
 			instance->metric = NULL;
 		}
 	}
 }
 
+static bool is_among(struct alert_rule *const *rules, size_t count, const struct alert_rule *rule)
+{
+	size_t i = 0;
+	while (i < count && rules[i] != rule) {
+		i++;
+	}
+	return i < count;
+}
+
 int alerts_set_rules(
 	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns)
 {
-	struct alert_rule **fresh;
-	int r = alert_rules_copy(rules, count, &fresh);
+	struct alert_rule **copy;
+	int r = alert_rules_copy(rules, count, &copy);
 	if (r < 0) {
 		return r;
 	}
-	alert_rules_keep(fresh, count, alerts->rule, alerts->rules);
-	for (size_t i = 0; i < METRICS_MAX; i++) {
-		alert_instances_drop(alerts, &alerts->of[i], fresh, count, now_ns);
-		alerts->matched[i] = 0;
+	alert_rules_reuse(copy, count, alerts->rule, alerts->rules);
+	memset(alerts->matched, 0, sizeof(alerts->matched));
+	for (size_t i = 0; i < alerts->count;) {
+		struct alert_instance *instance = alerts->instance[i];
+		if (is_among(copy, count, instance->state.alert.rule)) {
+			i++;
+		} else {
+			alert_instance_end(
+				alerts, instance, now_ns, ": the rule was changed or removed");
+		}
 	}
-	alert_instances_drop(alerts, &alerts->absent, fresh, count, now_ns);
-	alert_instances_drop(alerts, &alerts->waiting, fresh, count, now_ns);
 	alert_rules_free(alerts->rule, alerts->rules);
-	alerts->rule = fresh;
+	alerts->rule = copy;
 	alerts->rules = count;
-	alerts_match_set(&alerts->match, fresh, count);
+	alert_match_set(&alerts->match, copy, count);
 	for (size_t i = 0; i < count; i++) {
-		if (fresh[i]->enabled) {
-			alert_instances_await(alerts, fresh[i], now_ns);
+		if (copy[i]->enabled) {
+			alert_instances_restore(alerts, copy[i], now_ns);
 		}
 	}
 	return 0;
 }
 
+void alerts_break(struct alerts *alerts)
+{
+	for (size_t i = 0; i < alerts->count; i++) {
+		if (alerts->instance[i]->slope) {
+			alert_slope_break(alerts->instance[i]->slope);
+		}
+	}
+}
+
 const struct alert *alerts_at(const struct alerts *alerts, size_t index)
 {
+	const struct alert *test = &alerts->test.state.alert;
 	if (index < alerts->count) {
 		return &alerts->instance[index]->state.alert;
 	}
 	/* the test is the last one while it fires */
-	return index == alerts->count && alerts->test.alert.phase == ALERT_FIRING
-		       ? &alerts->test.alert
-		       : NULL;
+	return index == alerts->count && test->phase == ALERT_FIRING ? test : NULL;
 }
 
 const struct alert_rule *alerts_rule_at(const struct alerts *alerts, size_t index)
@@ -179,8 +250,8 @@ struct alert_tally alerts_count(
 			tally.instances++;
 			tally.pending += alert->phase == ALERT_PENDING;
 			tally.firing += firing;
-			tally.silenced +=
-				firing && alert_holds_until(&alerts->holds, alert, now_ns);
+			tally.silenced += firing && overrides_muted_until(
+							    &alerts->overrides, alert, now_ns) != 0;
 		}
 	}
 	return tally;
@@ -193,15 +264,6 @@ size_t alerts_firing(const struct alerts *alerts)
 		firing += alerts->instance[i]->state.alert.phase == ALERT_FIRING;
 	}
 	return firing;
-}
-
-void alerts_break(struct alerts *alerts)
-{
-	for (size_t i = 0; i < alerts->count; i++) {
-		if (alerts->instance[i]->slope) {
-			alert_slope_break(alerts->instance[i]->slope);
-		}
-	}
 }
 
 uint64_t alerts_suppressed(const struct alerts *alerts)

@@ -1,16 +1,16 @@
 /*
- * Alerts: rules over metrics, one state for each (rule, instance): ok -> pending -> firing -> ok
- * with hold times in both directions and a clear threshold. Pure: fed by commits, time is an
- * argument. Temperatures fire at >= the threshold (<= for below), everything else at >.
+ * alerts: the engine of rules over metrics, one state for each (rule, instance): ok -> pending ->
+ * firing -> ok with hold times in both directions and a clear threshold. Pure: fed by commits, time
+ * is an argument. Temperatures fire at >= the threshold (<= for below), everything else at >.
  * - A null changes no phase of above, below and equals; value becomes NAN.
  * - absent fires when the metric is null, its source stale, or the metric gone; for a metric that
- * is gone or was never committed it waits at least ALERT_ABSENT_GRACE_NS. A rule without wildcards
- *   has an instance also when its metric never came.
- * - slope_above judges how fast the metric grows, in its unit a minute, over the last over_ns
- *   (alerts_slope.h). A null of the metric clears it: what grew is gone. While too little is known
- *   (at the start, after a gap or a suspend) nothing fires that did not, and what fires stays.
- * - Notifications of an instance are limited (alerts_notify.h), its state is not. A transition
- *   carries the time at which it happened and, when that is later, the time at which it is sent.
+ *   is gone or was never committed it waits at least ALERT_ABSENT_GRACE_NS. A rule without
+ * wildcards has an instance also when its metric never came.
+ * - slope_above evaluates how fast the metric grows, in its unit a minute, over the last over_ns
+ *   (slope.h). A null of the metric clears it: the growing metric is gone. While too little is
+ * known (at the start, after a gap or a suspend) nothing begins to fire, and what fires stays.
+ * - Notifications of an instance are limited (state.h), its state is not. A transition carries the
+ *   time at which it happened and, when that is later, the time at which it is sent.
  * - critical steps down to the rule's severity only while the value is past the first limit;
  *   between that and clear it does so without a notification, and below clear it waits for ok.
  * - clear keeps its distance for the second threshold too: critical 82, threshold 75, clear 72 goes
@@ -22,78 +22,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/alerts/state.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"
-#include "proto/name.h"
 
-enum { ALERT_RULES_MAX = 128, ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4, ALERT_TEXT = 256 };
+enum { ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4 };
 
 #define ALERT_ABSENT_GRACE_NS UINT64_C(10000000000)
 
 #define ALERT_ORPHAN_NS UINT64_C(60000000000)
 
-enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT, ALERT_SLOPE };
-enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
-enum alert_phase { ALERT_OK, ALERT_PENDING, ALERT_FIRING };
-
-struct alert_rule {
-	char name[PROTO_NAME_SIZE];
-	char metric[PROTO_PATH_SIZE]; /* glob */
-	enum alert_kind kind;
-	double threshold; /* unused for absent */
-	double critical;  /* second threshold -> severity critical; NAN = none */
-	double clear;	  /* value at which it clears; NAN = the threshold itself */
-	uint64_t for_ns, clear_for_ns;
-	uint64_t over_ns;	      /* of slope: the window */
-	uint64_t max_per_hour;	      /* told transitions of an instance; 0 = no limit */
-	enum alert_severity severity; /* at the first threshold */
-	bool enabled;
-	bool configured; /* a section of the configuration names it; says nothing about what it does
-			  */
-	char message[ALERT_TEXT]; /* {metric} {value} {threshold} {instance} {unit}; "" = standard
-				   */
-};
-
-/* One (rule, instance). Open for reading. */
-struct alert {
-	const struct alert_rule *rule;
-	char instance[PROTO_PATH_SIZE];
-	char metric[PROTO_PATH_SIZE];
-	enum unit unit;
-	enum alert_phase phase;
-	enum alert_severity severity; /* while firing or pending */
-	double value;		      /* last; NAN = null */
-	double threshold;	      /* the one that is or was crossed; NAN = none (absent) */
-	uint64_t since_ns;	      /* of the present phase, or this boot's first moment … */
-	int64_t since_us;	      /* … when it began in a boot before: then, else 0 */
-	uint64_t t_ns;		      /* of the last evaluation */
-	uint64_t transitions;
-	uint64_t record;       /* its newest entry in the log of transitions; 0 = none */
-	char text[ALERT_TEXT]; /* message of the last transition */
-	/* While it fires: acknowledged; 0 or when the last silence over it ends; it was silenced
-	 * when it began to fire, so nobody was called. */
-	bool acked;
-	uint64_t silenced_until_ns;
-	bool untold;
-	bool test; /* of the chain: nothing is wrong */
-};
-
 struct alert_test;
 
-/* What observers hear at each transition ok<->firing and warning<->critical (pending is silent), at
- * once, and once more when it is notified later. */
+/* What observers get at each transition ok<->firing and warning<->critical (pending is silent), at
+ * once, and once more when it is sent later. */
 struct alert_transition {
 	const struct alert *alert;
 	enum alert_phase from, to;
 	enum alert_severity from_severity;
 	uint64_t t_ns;	  /* when it happened */
-	uint64_t sent_ns; /* when it is sent, if that is later: the limit held it back, or a silence
+	uint64_t sent_ns; /* when it is sent, if that is later: the limit deferred it, or a silence
 			   * over it has ended; else 0 */
 	double value;	  /* at t_ns */
-	bool quiet;	  /* nobody is to be called: silenced, or acknowledged and not worse */
+	bool quiet;	  /* nobody is to be notified: silenced, or acknowledged and not worse */
 	bool update;	  /* no notification: state, acknowledgement or silence has changed, or the
 			   * limit suppresses the notification. quiet, too */
-	struct alert_test *test; /* NULL: no test. Who hears writes there what became of it */
+	struct alert_test *test; /* NULL: no test. Observers store the outcome there */
 };
 typedef void alert_observer(void *ctx, const struct alert_transition *transition);
 
@@ -103,12 +57,12 @@ struct alerts;
 int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret);
 void alerts_destroy(struct alerts *alerts);
 
-/* Remembers alerts in memory that outlives the process (not owned, 8-byte aligned,
- * alerts_memory_bytes()): what a process of this boot left there goes on with its phase and its
- * times, and is not told again. What fires there and is not judged again within ALERT_ORPHAN_NS
- * ends with a transition. Once, before the first rules. How many were damaged, and left out. */
-size_t alerts_memory_bytes(void);
-size_t alerts_remember(
+/* Stores alerts in memory that outlives the process (not owned, 8-byte aligned,
+ * alerts_store_bytes()): alerts of a previous process of this boot continue with their phase and
+ * their times, and are not sent again. What fires there and is not evaluated again within
+ * ALERT_ORPHAN_NS ends with a transition. Once, before the first rules. The number of slots that
+ * were damaged, and dropped. */
+size_t alerts_attach_store(
 	struct alerts *alerts, void *memory, const uint8_t boot_id[16], uint64_t now_ns);
 
 /* Replaces all rules (copied). States of rules whose definition is unchanged stay; instances of
@@ -118,19 +72,22 @@ int alerts_set_rules(
 	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns);
 
 /* Evaluates the rules against the source's metrics after its commit. No allocation except for an
- * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted.
- * New metrics beyond what one commit may match (alerts_match.h) are judged from a later one on. */
+ * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted. New metrics
+ * beyond what one commit may match (rules.h) are evaluated from a later one on. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
 
 /* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.
  */
 void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t now_ns);
 
+/* The machine was suspended: values from before and after it make no slope. */
+void alerts_break(struct alerts *alerts);
+
 /* The index-th instance in a stable order, NULL past the end. */
 const struct alert *alerts_at(const struct alerts *alerts, size_t index);
 /* The index-th rule in the order of the configuration, NULL past the end. */
 const struct alert_rule *alerts_rule_at(const struct alerts *alerts, size_t index);
-/* True when the glob meets the name of a rule; also while there are no rules yet. */
+/* True when the glob matches the name of a rule; also while there are no rules yet. */
 bool alerts_knows_rule(const struct alerts *alerts, const char *glob);
 
 /* The instances of a rule; silenced: of those that fire. */
@@ -143,16 +100,5 @@ size_t alerts_firing(const struct alerts *alerts);
 uint64_t alerts_refused(const struct alerts *alerts);
 uint64_t alerts_suppressed(const struct alerts *alerts); /* notifications, by a limit */
 
-/* The machine was suspended: values from before and after it make no slope. */
-void alerts_break(struct alerts *alerts);
-
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);
-
-/* The unit of its value: that of the metric, of a slope "bytes per minute". */
-enum { ALERT_UNIT = 40 };
-void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT]);
-const char *alert_kind_name(enum alert_kind kind);		      /* as in the configuration */
-const char *alert_phase_name(enum alert_phase phase);		      /* ok pending firing */
-const char *alert_severity_name(enum alert_severity severity);	      /* info warning critical */
-int alert_severity_parse(const char *text, enum alert_severity *ret); /* -EINVAL */

@@ -1,51 +1,59 @@
-/* Which (rule, metric) pairs are judged: made when a metric is seen for the first time, ended with
- * their rule or their metric. */
-#include "daemon/core/alerts/private.h"
-
+/* instances.c: makes the (rule, metric) pairs that are evaluated, when a metric is seen for the
+ * first time or was stored by the previous process, and ends them with their rule or their metric.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts/private.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
-static struct alert_instance **bucket_of(
+static struct alert_list *bucket_of(
 	struct alerts *alerts, const struct alert_rule *rule, const char *name)
 {
-	uint64_t hash = (uint64_t)(uintptr_t)rule;
-	for (; *name != '\0'; name++) {
-		hash = (hash ^ (uint8_t)*name) * UINT64_C(1099511628211);
-	}
-	return &alerts->bucket[(hash ^ hash >> 32) % ALERT_ABSENT_BUCKETS];
+	const uint64_t hash = fnv64_text((uint64_t)(uintptr_t)rule, name);
+	return &alerts->bucket[(hash ^ hash >> 32) % ALERT_BUCKETS];
 }
 
-static void leave_bucket(struct alerts *alerts, const struct alert_instance *instance)
+static struct alert_instance *find(
+	struct alerts *alerts, const struct alert_rule *rule, const char *name)
 {
-	const struct alert *alert = &instance->state.alert;
-	struct alert_instance **at = bucket_of(alerts, alert->rule, alert->metric);
-	while (*at != instance) {
-		at = &(*at)->alike;
+	struct alert_instance *instance;
+	LIST_FOREACH(instance, bucket_of(alerts, rule, name), bucket)
+	{
+		const struct alert *alert = &instance->state.alert;
+		if (alert->rule == rule && strcmp(alert->metric, name) == 0) {
+			return instance;
+		}
 	}
-	*at = instance->alike;
+	return NULL;
+}
+
+static bool is_waiting(const struct alert_instance *instance)
+{
+	return !instance->metric && instance->state.alert.rule->kind != ALERT_ABSENT;
+}
+
+/* An instance of an absent rule stays in the list of these, with or without its metric. */
+static struct alert_list *list_of(struct alerts *alerts, const struct alert_instance *instance)
+{
+	if (instance->state.alert.rule->kind == ALERT_ABSENT) {
+		return &alerts->absent;
+	}
+	return instance->metric ? &alerts->of[instance->metric->id] : &alerts->waiting;
 }
 
 void alert_instance_end(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
 {
-	struct alert *alert = &instance->state.alert;
-	const enum alert_phase phase = alert->phase;
-	alert->transitions += phase == ALERT_FIRING;
-	alert->phase = ALERT_OK;
-	alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
-	alert->since_ns = alert->t_ns;
-	alert->since_us = 0;
-	alerts_end(alerts, alert, phase, &instance->state.notifier, ending);
-	alert_hold_drop_ack(alerts, alert); /* also of one that was not sent */
-	alerts_memory_free(&alerts->memory, instance->slot);
-	alerts_memory_free_slope(&alerts->memory, instance->slope);
-	if (alert->rule->kind == ALERT_ABSENT) {
-		leave_bucket(alerts, instance);
-	}
+	alert_end(alerts, &instance->state, now_ns, ending);
+	alert_drop_ack(alerts, &instance->state.alert); /* also of one that was not sent */
+	alert_store_free(&alerts->store, instance->slot);
+	alert_store_free_slope(&alerts->store, instance->slope, false);
+	LIST_REMOVE(instance, peers);
+	LIST_REMOVE(instance, bucket);
 	size_t at = 0;
 	while (alerts->instance[at] != instance) {
 		at++;
@@ -56,105 +64,69 @@ void alert_instance_end(
 	free(instance);
 }
 
-static struct alert_instance *find(struct alerts *alerts, const struct alert_rule *rule,
-	const char *name, const struct metric *metric)
-{
-	if (rule->kind == ALERT_ABSENT) {
-		struct alert_instance *known = *bucket_of(alerts, rule, name);
-		while (known && (known->state.alert.rule != rule ||
-					strcmp(known->state.alert.metric, name) != 0)) {
-			known = known->alike;
-		}
-		return known;
-	}
-	struct alert_instance *known = metric ? alerts->of[metric->id] : NULL;
-	while (known && known->state.alert.rule != rule) {
-		known = known->next;
-	}
-	return known;
-}
-
-static void enlist(struct alerts *alerts, struct alert_instance *instance)
-{
-	const struct alert *alert = &instance->state.alert;
-	struct alert_instance **list;
-	if (alert->rule->kind == ALERT_ABSENT) {
-		struct alert_instance **bucket = bucket_of(alerts, alert->rule, alert->metric);
-		instance->alike = *bucket;
-		*bucket = instance;
-		list = &alerts->absent;
-	} else {
-		list = instance->metric ? &alerts->of[instance->metric->id] : &alerts->waiting;
-	}
-	instance->next = *list;
-	*list = instance;
-}
-
-/* The one that was restored before its metric came, out of its list. NULL: none. */
-static struct alert_instance *take_waiting(
+/* NULL: the limit, or no memory. */
+static struct alert_instance *create(
 	struct alerts *alerts, const struct alert_rule *rule, const char *name)
 {
-	struct alert_instance **at = &alerts->waiting;
-	while (*at &&
-		((*at)->state.alert.rule != rule || strcmp((*at)->state.alert.metric, name) != 0)) {
-		at = &(*at)->next;
+	if (alerts->count == ALERT_INSTANCES_MAX) {
+		return NULL;
 	}
-	struct alert_instance *found = *at;
-	if (found) {
-		*at = found->next;
+	struct alert_instance *instance = mem_zalloc(sizeof(*instance));
+	if (instance && rule->kind == ALERT_SLOPE) {
+		instance->slope = alert_store_slope(&alerts->store, rule, name);
+		if (!instance->slope) {
+			free(instance);
+			return NULL;
+		}
 	}
-	return found;
+	return instance;
 }
 
-void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
-	const struct metric *metric, uint64_t t_ns)
+static void init(struct alerts *alerts, struct alert_instance *instance,
+	const struct alert_rule *rule, const char *name, uint64_t t_ns)
 {
-	struct alert_instance *known = find(alerts, rule, name, metric);
-	if (!known && metric && (known = take_waiting(alerts, rule, name))) {
-		known->metric = metric;
-		enlist(alerts, known);
-	}
-	if (known) {
-		known->metric = metric;
-		known->state.alert.unit = metric ? metric->unit : UNIT_NONE;
-		return;
-	}
-	struct alert_instance *instance = NULL;
-	if (alerts->count < ALERT_INSTANCES_MAX) {
-		instance = mem_zalloc(sizeof(*instance));
-	}
-	struct alert_slope *slope = NULL;
-	if (instance && rule->kind == ALERT_SLOPE) {
-		slope = alerts_memory_slope(&alerts->memory, rule, name);
-	}
-	if (!instance || (rule->kind == ALERT_SLOPE && !slope)) {
-		alerts->refused++;
-		free(instance);
-		return;
-	}
-	instance->slope = slope;
 	struct alert *alert = &instance->state.alert;
 	if (proto_glob_instance(rule->metric, name, alert->instance, sizeof(alert->instance)) < 0) {
 		snprintf(alert->instance, sizeof(alert->instance), "_");
 	}
 	snprintf(alert->metric, sizeof(alert->metric), "%s", name);
 	alert->rule = rule;
-	alert->unit = metric ? metric->unit : UNIT_NONE;
+	alert->unit = instance->metric ? instance->metric->unit : UNIT_NONE;
 	alert_state_init(&instance->state, t_ns);
-	instance->slot = alerts_memory_take(&alerts->memory, &instance->state);
-	if (alert_notify_pending(&instance->state)) {
-		alerts->deferred_ns = t_ns; /* by the last process */
+	instance->slot = alert_store_restore(&alerts->store, &instance->state);
+	if (alert_notify_pending(alert)) {
+		alerts->deferred_ns = t_ns; /* by the previous process */
 	}
-	instance->metric = metric;
-	enlist(alerts, instance);
-	alerts->instance[alerts->count++] = instance;
 	if (instance->slot >= 0) {
-		/* observers may not be there yet: they hear at the next commit */
-		alert->acked = alert->phase == ALERT_FIRING &&
-			       alert_holds_ack(&alerts->holds, rule->name, alert->instance);
+		/* observers may not be there yet: they get it at the next commit */
+		alert->notifier.acked =
+			alert->phase == ALERT_FIRING &&
+			overrides_ack(&alerts->overrides, rule->name, alert->instance);
 		alerts->restored = true;
 		alerts->due_ns = 0;
 	}
+}
+
+void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
+	const struct metric *metric, uint64_t t_ns)
+{
+	struct alert_instance *instance = find(alerts, rule, name);
+	if (instance) {
+		LIST_REMOVE(instance, peers);
+		instance->metric = metric;
+		instance->state.alert.unit = metric ? metric->unit : UNIT_NONE;
+	} else {
+		instance = create(alerts, rule, name);
+		if (!instance) {
+			alerts->refused++;
+			return;
+		}
+		instance->metric = metric;
+		init(alerts, instance, rule, name, t_ns);
+		LIST_INSERT_HEAD(bucket_of(alerts, rule, name), instance, bucket);
+		alerts->instance[alerts->count++] = instance;
+	}
+	LIST_INSERT_HEAD(list_of(alerts, instance), instance, peers);
 }
 
 /* What is said of an app as such: that it is not attached proves nothing, the alert lasts until it
@@ -164,19 +136,19 @@ static bool outlives_metric(const char *name)
 	return proto_glob_match("app/*/*", name);
 }
 
-/* What the last process left in the slot is there at once: it fires on, and its metric comes with
- * the first samples. Until then its value is not known. */
+/* A stored alert is there at once: it continues to fire, and its metric comes with the first
+ * samples. Until then its value is unknown. */
 static void restore_waiting(
 	struct alerts *alerts, const struct alert_rule *rule, int slot, uint64_t now_ns)
 {
-	const struct alert_slot *saved = &alerts->memory.slot[slot];
-	/* that it is gone is known; all else was measured */
-	const bool known = proto_glob_match("app/*/died", saved->metric);
+	const struct alert_slot *stored = &alerts->store.slot[slot];
+	/* that an app is gone is a fact; all other values were measured */
+	const bool known = proto_glob_match("app/*/died", stored->metric);
 	char name[PROTO_PATH_SIZE];
-	if (saved->phase != ALERT_FIRING && !(known && saved->phase == ALERT_PENDING)) {
+	if (stored->phase != ALERT_FIRING && !(known && stored->phase == ALERT_PENDING)) {
 		return;
 	}
-	snprintf(name, sizeof(name), "%s", saved->metric);
+	snprintf(name, sizeof(name), "%s", stored->metric);
 	const size_t before = alerts->count;
 	alert_instance_add(alerts, rule, name, metrics_find(alerts->metrics, name), now_ns);
 	if (!known && alerts->count > before) {
@@ -184,7 +156,7 @@ static void restore_waiting(
 	}
 }
 
-void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns)
+void alert_instances_restore(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns)
 {
 	char name[PROTO_PATH_SIZE];
 	const bool absent = rule->kind == ALERT_ABSENT;
@@ -194,33 +166,72 @@ void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule,
 		alert_instance_add(alerts, rule, rule->metric,
 			metrics_find(alerts->metrics, rule->metric), now_ns);
 	}
-	while ((slot = alerts_memory_of_rule(&alerts->memory, rule, &cursor)) >= 0) {
+	while ((slot = alert_store_inherited(&alerts->store, rule, &cursor)) >= 0) {
 		if (!absent) {
 			restore_waiting(alerts, rule, slot, now_ns);
 			continue;
 		}
-		snprintf(name, sizeof(name), "%s", alerts->memory.slot[slot].metric);
+		snprintf(name, sizeof(name), "%s", alerts->store.slot[slot].metric);
 		alert_instance_add(alerts, rule, name, metrics_find(alerts->metrics, name), now_ns);
 	}
 }
 
-void alert_instances_end_waiting(struct alerts *alerts, uint64_t now_ns)
+/* Acknowledgements of alerts that do not fire any more. */
+static void drop_stale_acks(struct alerts *alerts)
 {
-	struct alert_instance **at = &alerts->waiting;
-	while (*at) {
-		struct alert_instance *instance = *at;
-		if (outlives_metric(instance->state.alert.metric)) {
-			at = &instance->next;
-			continue;
+	for (size_t i = 0; i < ALERT_ACKS; i++) {
+		struct alert_ack *ack = &alerts->overrides.ack[i];
+		bool fires = false;
+		for (size_t k = 0; ack->serial != 0 && k < alerts->count && !fires; k++) {
+			const struct alert *alert = &alerts->instance[k]->state.alert;
+			fires = alert->notifier.acked &&
+				overrides_ack(&alerts->overrides, alert->rule->name,
+					alert->instance) == ack;
 		}
-		*at = instance->next;
-		alert_instance_end(alerts, instance, now_ns, " is gone");
+		if (!fires) {
+			overrides_drop(&ack->serial);
+		}
 	}
+}
+
+static void end_slot(struct alerts *alerts, const struct alert_slot *slot, uint64_t now_ns)
+{
+	struct alert_rule rule = {.clear = NAN, .critical = NAN};
+	struct alert_state state = {.alert = {.rule = &rule}};
+	struct alert *alert = &state.alert;
+	snprintf(rule.name, sizeof(rule.name), "%s", slot->name);
+	snprintf(alert->instance, sizeof(alert->instance), "%s", slot->instance);
+	snprintf(alert->metric, sizeof(alert->metric), "%s", slot->metric);
+	alert_slot_read(slot, &state);
+	alert->value = NAN;
+	alert->notifier.muted_until_ns = 0;
+	alert_end(alerts, &state, now_ns, " is gone");
+}
+
+void alert_instances_end_orphans(struct alerts *alerts, uint64_t now_ns)
+{
+	size_t cursor = 0;
+	int slot;
+	alerts->orphans_ns = 0;
+	for (size_t i = 0; i < alerts->count;) {
+		struct alert_instance *instance = alerts->instance[i];
+		if (is_waiting(instance) && !outlives_metric(instance->state.alert.metric)) {
+			alert_instance_end(alerts, instance, now_ns, " is gone");
+		} else {
+			i++;
+		}
+	}
+	while ((slot = alert_store_inherited(&alerts->store, NULL, &cursor)) >= 0) {
+		end_slot(alerts, &alerts->store.slot[slot], now_ns);
+		alert_store_free(&alerts->store, slot);
+	}
+	alert_store_drop_slopes(&alerts->store);
+	drop_stale_acks(alerts);
 }
 
 size_t alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns)
 {
-	const struct alert_rule_set set = alerts_match_find(&alerts->match, metric->name);
+	const struct alert_rule_set set = alert_match_find(&alerts->match, metric->name);
 	const size_t before = alerts->count;
 	size_t work = 1;
 	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
@@ -235,22 +246,4 @@ size_t alert_instances_match(struct alerts *alerts, const struct metric *metric,
 	}
 	alerts->matched[metric->id] = (uint64_t)metric->serial + 1;
 	return work + ALERT_WORK_INSTANCE * (alerts->count - before);
-}
-
-void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,
-	struct alert_rule *const *rules, size_t count, uint64_t now_ns)
-{
-	while (*list) {
-		struct alert_instance *instance = *list;
-		bool kept = false;
-		for (size_t i = 0; i < count; i++) {
-			kept = kept || rules[i] == instance->state.alert.rule;
-		}
-		if (kept) {
-			list = &instance->next;
-			continue;
-		}
-		*list = instance->next;
-		alert_instance_end(alerts, instance, now_ns, ": the rule was changed or removed");
-	}
 }

@@ -1,50 +1,56 @@
-/* What the files of alerts share: alerts.c (rules, commits, retirement), alerts_instances.c (which
- * instances there are), alerts_tell.c (who hears of a transition). */
+/* private: what the files of the alert engine share. alerts.c evaluates rules, instances.c makes
+ * and ends their instances, notify.c decides who is notified, actions.c does what people ask for.
+ */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "daemon/core/alerts/actions.h"
-#include "daemon/core/alerts/holds.h"
-#include "daemon/core/alerts/match.h"
-#include "daemon/core/alerts/memory.h"
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/alerts/overrides.h"
+#include "daemon/core/alerts/rules.h"
 #include "daemon/core/alerts/state.h"
+#include "daemon/core/alerts/store.h"
 
 struct alert_instance {
 	struct alert_state state;
-	struct alert_slope *slope;    /* of slope rules only */
-	const struct metric *metric;  /* NULL: gone or not there yet */
-	struct alert_instance *next;  /* of the same metric, of all absent rules, or waiting */
-	struct alert_instance *alike; /* of absent rules: in the same bucket */
-	int slot;		      /* in what is remembered; -1 = none */
+	struct alert_slope *slope;	   /* of slope rules only */
+	const struct metric *metric;	   /* NULL: gone or not there yet */
+	LIST_ENTRY(alert_instance) peers;  /* of the same metric, of all absent rules, or waiting */
+	LIST_ENTRY(alert_instance) bucket; /* of the same hash of rule and name */
+	int slot;			   /* in the store; -1 = none */
 };
 
-enum { ALERT_ABSENT_BUCKETS = 256 };
+LIST_HEAD(alert_list, alert_instance);
+
+enum { ALERT_BUCKETS = 256 };
 
 struct alerts {
 	struct metrics *metrics;
 	struct timeline *timeline;
 	size_t rules;
 	struct alert_rule **rule;
-	struct alerts_match match;
+	struct alert_match match;
 	size_t count;
-	struct alert_instance *instance[ALERT_INSTANCES_MAX];
+	struct alert_instance *instance[ALERT_INSTANCES_MAX]; /* in the order of their creation */
 	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
 	 * and its instances. */
 	uint64_t matched[METRICS_MAX];
-	struct alert_instance *of[METRICS_MAX];
-	struct alert_instance *absent;
-	struct alert_instance *waiting; /* restored, not of absent rules: no metric yet */
-	struct alert_instance *bucket[ALERT_ABSENT_BUCKETS]; /* the same by rule and name */
-	uint64_t refused;
-	struct alerts_memory memory;
-	uint64_t suppressed;  /* notifications that a limit held back */
+	struct alert_list of[METRICS_MAX];
+	struct alert_list absent;
+	struct alert_list waiting; /* restored, not of absent rules: no metric yet */
+	struct alert_list bucket[ALERT_BUCKETS];
+	struct alert_store store;
+	uint64_t refused;     /* instances */
+	uint64_t suppressed;  /* notifications, by a limit */
 	uint64_t deferred_ns; /* when one of them may be sent; UINT64_MAX = there is none */
-	uint64_t orphans_ns;  /* when what nobody took up ends; 0 = there is none */
-	struct alert_holds holds;
-	void *own_holds;       /* while none are remembered */
-	uint64_t told_debt_ns; /* until when the timeline's entries of holds are owed for */
-	uint64_t untold_holds; /* since the last entry */
-	uint64_t due_ns;       /* when a silence or the test ends; UINT64_MAX = there is none */
-	bool restored;	       /* an instance was: silences over it may have ended meanwhile */
+	uint64_t orphans_ns;  /* when inherited slots that are not restored end; 0 = none */
+	struct overrides overrides;
+	void *own_overrides;	/* while no memory is attached */
+	uint64_t report_due_ns; /* of the timeline's limit for actions */
+	uint64_t unreported;	/* actions since the last entry */
+	uint64_t due_ns;	/* when a silence or the test ends; UINT64_MAX = there is none */
+	bool restored;		/* an instance was: silences over it may have ended meanwhile */
 	struct alert_test test;
 	size_t observers;
 	struct {
@@ -53,67 +59,33 @@ struct alerts {
 	} observer[ALERT_OBSERVERS];
 };
 
-/* One instance at one moment: alerts_judge.c. hold_ns as in alert_state_step(). */
-void alert_instance_judge(struct alerts *alerts, struct alert_instance *instance, double value,
-	uint64_t t_ns, uint64_t hold_ns);
-void alert_instance_judge_slope(
-	struct alerts *alerts, struct alert_instance *instance, double value, uint64_t t_ns);
-void alert_instance_judge_absent(
-	struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns);
-/* Sends what the limit held back and allows now, whether or not its metric is still sampled. */
-void alerts_flush_deferred(struct alerts *alerts, uint64_t t_ns);
-
-/* Notifies the timeline and the observers of the alert's present state, whose text is made: the
- * last that was sent was `sent`. sent_ns: when it happened before; 0 = it happens now. */
-void alerts_send(struct alerts *alerts, struct alert *alert, const struct alert_notifier *sent,
-	uint64_t sent_ns);
-/* Nobody is notified of this change: observers hear of the state. */
-void alerts_suppress(struct alerts *alerts, struct alert *alert, enum alert_phase from,
-	enum alert_severity from_severity, bool logged);
-/* The alert is over, whatever hold times and the limit say; phase: what it was. ending as in
- * alerts_text(). */
-void alerts_end(struct alerts *alerts, struct alert *alert, enum alert_phase phase,
-	const struct alert_notifier *notifier, const char *ending);
-
-/* Logs the transition of the alert and dispatches it to the observers. */
-void alerts_dispatch(
-	struct alerts *alerts, struct alert *alert, const struct alert_transition *transition);
-enum timeline_level alert_timeline_level(const struct alert *alert);
-void alert_subject(const struct alert *alert, char ret[2 * PROTO_NAME_SIZE]);
-
-/* alerts_quiet.c: whether a transition calls people; keeps the alert's own fields about it. */
-void alert_hold_judge(
-	struct alerts *alerts, struct alert *alert, struct alert_transition *ret, uint64_t now_ns);
-/* A silence that began or ended, or a state that was remembered: the alert's fields, and it is told
- * when it fires and is silenced no more. */
-void alert_hold_refresh(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns);
-void alert_hold_drop_ack(struct alerts *alerts, const struct alert *alert);
-/* Acknowledgements of what does not fire any more go. */
-void alert_holds_prune(struct alerts *alerts);
-
-/* Ends what the last process left firing and nobody judges any more: its rule or its metric did not
- * come back. */
-void alerts_end_orphans(struct alerts *alerts, uint64_t t_ns);
-
-/* Makes the instance of the rule over the metric; one that is there already takes the metric up.
- * metric NULL: not there yet. */
+/* Makes the instance of the rule over the metric; one that exists already gets the metric. metric
+ * NULL: not there yet. */
 void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
 	const struct metric *metric, uint64_t t_ns);
-/* It is out of its list already. A firing alert ends with a transition whatever the hold times say.
- */
+/* Ends and frees it. A firing alert ends with a transition whatever the hold times say. */
 void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns,
 	const char *ending);
-/* One that waits for its metric stays as it was. */
-void alert_instance_judge_waiting(
-	struct alerts *alerts, struct alert_instance *instance, uint64_t t_ns);
-/* Ends what fired in the last process and whose metric did not come back, except what is said of
- * an app: it stays until that is back. */
-void alert_instances_end_waiting(struct alerts *alerts, uint64_t now_ns);
-/* What the rule has from the start: what fired in the last process, whose metric may come later;
- * of an absent rule the metric that it names, and those that the last process knew. */
-void alert_instances_await(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
-/* Looks the metric's rules up. What it took of ALERT_WORK_COMMIT. */
+/* Looks up the metric's rules. How much of ALERT_WORK_COMMIT that was. */
 size_t alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
-/* Drops the instances of the list whose rules are not among the new ones. */
-void alert_instances_drop(struct alerts *alerts, struct alert_instance **list,
-	struct alert_rule *const *rules, size_t count, uint64_t now_ns);
+/* Makes what the rule has from the start: what fired in the previous process, whose metric may come
+ * later; of an absent rule the metric that it names, and those that the previous process knew. */
+void alert_instances_restore(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
+/* Ends what the previous process left firing and nothing evaluates any more, because its rule or
+ * its metric did not come back. What is said of an app stays until that is back. */
+void alert_instances_end_orphans(struct alerts *alerts, uint64_t now_ns);
+
+/* Steps the state with a value (hold_ns as in alert_state_step()) and notifies of what changed. */
+void alert_evaluate(struct alerts *alerts, struct alert_state *state, const struct metric *metric,
+	double value, uint64_t t_ns, uint64_t hold_ns);
+/* Sends what the limit deferred and allows now, whether or not its metric is still sampled. */
+void alerts_flush_deferred(struct alerts *alerts, uint64_t t_ns);
+/* Ends the alert, whatever hold times and the limit say; ending as in alert_text(). */
+void alert_end(
+	struct alerts *alerts, struct alert_state *state, uint64_t now_ns, const char *ending);
+/* After a silence began or ended, or a state was restored: updates the notifier, and sends the
+ * alert when it fires and is not muted any more. */
+void alert_refresh(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns);
+void alert_drop_ack(struct alerts *alerts, const struct alert *alert);
+/* "rule:instance" of the timeline; instance "" = none. */
+void alert_subject(const char *rule, const char *instance, char ret[2 * PROTO_NAME_SIZE]);

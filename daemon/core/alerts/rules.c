@@ -1,15 +1,55 @@
-/* Copies of the configuration's rules. Alerts point to their rule, so an unchanged rule keeps its
- * address across a reload. */
+/* rules.c: copies, compares and names alert rules, and filters them for a metric. Alerts point to
+ * their rule, so an unchanged rule keeps its address across a reload. */
 #include "daemon/core/alerts/rules.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
+
+static const char *const kind_names[] = {[ALERT_ABOVE] = "above",
+	[ALERT_BELOW] = "below",
+	[ALERT_EQUALS] = "equals",
+	[ALERT_ABSENT] = "absent",
+	[ALERT_SLOPE] = "slope_above"};
+
+static const char *const severity_names[] = {
+	[ALERT_INFO] = "info", [ALERT_WARNING] = "warning", [ALERT_CRITICAL] = "critical"};
+
+const char *alert_kind_name(enum alert_kind kind)
+{
+	return kind_names[kind];
+}
+
+const char *alert_severity_name(enum alert_severity severity)
+{
+	return severity_names[severity];
+}
+
+int alert_kind_parse(const char *text, enum alert_kind *ret)
+{
+	for (enum alert_kind kind = ALERT_ABOVE; kind <= ALERT_SLOPE; kind++) {
+		if (kind != ALERT_ABSENT && strcmp(text, kind_names[kind]) == 0) {
+			*ret = kind;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int alert_severity_parse(const char *text, enum alert_severity *ret)
+{
+	for (enum alert_severity severity = ALERT_INFO; severity <= ALERT_CRITICAL; severity++) {
+		if (strcmp(text, severity_names[severity]) == 0) {
+			*ret = severity;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
 
 void alert_rules_free(struct alert_rule **rules, size_t count)
 {
@@ -24,7 +64,7 @@ int alert_rules_copy(const struct alert_rule *rules, size_t count, struct alert_
 	if (count > ALERT_RULES_MAX) {
 		return -ENOSPC;
 	}
-	/* One more: no rules at all are not a failed allocation. */
+	/* One more: an empty set of rules is not a failed allocation. */
 	struct alert_rule **copy = mem_calloc(count + 1, sizeof(struct alert_rule *));
 	if (!copy) {
 		return -ENOMEM;
@@ -57,14 +97,15 @@ static bool same_rule(const struct alert_rule *a, const struct alert_rule *b)
 	       strcmp(a->message, b->message) == 0;
 }
 
-void alert_rules_keep(struct alert_rule **fresh, size_t count, struct alert_rule **old, size_t olds)
+void alert_rules_reuse(
+	struct alert_rule **rules, size_t count, struct alert_rule **old, size_t old_count)
 {
 	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < olds; k++) {
-			if (old[k] && same_rule(fresh[i], old[k])) {
-				old[k]->configured = fresh[i]->configured;
-				free(fresh[i]);
-				fresh[i] = old[k];
+		for (size_t k = 0; k < old_count; k++) {
+			if (old[k] && same_rule(rules[i], old[k])) {
+				old[k]->configured = rules[i]->configured;
+				free(rules[i]);
+				rules[i] = old[k];
 				old[k] = NULL;
 				break;
 			}
@@ -72,65 +113,59 @@ void alert_rules_keep(struct alert_rule **fresh, size_t count, struct alert_rule
 	}
 }
 
-void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT])
+static size_t bucket_of(const char *name)
 {
-	const char *name = unit_name(unit);
-	snprintf(ret, ALERT_UNIT, "%s%s", name,
-		!per_minute ? ""
-		: name[0]   ? " per minute"
-			    : "per minute");
+	const uint64_t hash = fnv64(FNV64_BASIS, name, strcspn(name, "/"));
+	return (size_t)(hash ^ hash >> 32) % ALERT_MATCH_BUCKETS;
 }
 
-const char *alert_phase_name(enum alert_phase phase)
+/* All numbers of segments above what a glob can have count as one. */
+static size_t depth_of(const char *name)
 {
-	switch (phase) {
-	case ALERT_OK:
-		return "ok";
-	case ALERT_PENDING:
-		return "pending";
-	case ALERT_FIRING:
-		return "firing";
+	size_t depth = 1;
+	for (; (name = strchr(name, '/')) && depth <= PROTO_GLOB_SEGMENTS; name++) {
+		depth++;
 	}
-	return "unknown";
+	return depth;
 }
 
-const char *alert_severity_name(enum alert_severity severity)
+static void add(struct alert_rule_set *set, size_t rule)
 {
-	switch (severity) {
-	case ALERT_INFO:
-		return "info";
-	case ALERT_WARNING:
-		return "warning";
-	case ALERT_CRITICAL:
-		return "critical";
+	set->bit[rule / 64] |= UINT64_C(1) << rule % 64;
+}
+
+static void add_rule(struct alert_match *match, const char *glob, size_t rule)
+{
+	const char *last = strrchr(glob, '/');
+	const bool rest = strcmp(last ? last + 1 : glob, "**") == 0;
+	const size_t depth = depth_of(glob);
+	const bool plain = strcspn(glob, "*?") >= strcspn(glob, "/");
+	for (size_t i = depth; i <= (rest ? PROTO_GLOB_SEGMENTS + 1 : depth); i++) {
+		add(&match->depth[i], rule);
 	}
-	return "unknown";
-}
-
-const char *alert_kind_name(enum alert_kind kind)
-{
-	switch (kind) {
-	case ALERT_ABOVE:
-		return "above";
-	case ALERT_BELOW:
-		return "below";
-	case ALERT_EQUALS:
-		return "equals";
-	case ALERT_ABSENT:
-		return "absent";
-	case ALERT_SLOPE:
-		return "slope_above";
-	}
-	return "unknown";
-}
-
-int alert_severity_parse(const char *text, enum alert_severity *ret)
-{
-	for (int severity = ALERT_INFO; severity <= ALERT_CRITICAL; severity++) {
-		if (strcmp(text, alert_severity_name((enum alert_severity)severity)) == 0) {
-			*ret = (enum alert_severity)severity;
-			return 0;
+	for (size_t i = 0; i < ALERT_MATCH_BUCKETS; i++) {
+		if (!plain || i == bucket_of(glob)) {
+			add(&match->first[i], rule);
 		}
 	}
-	return -EINVAL;
+}
+
+void alert_match_set(struct alert_match *match, struct alert_rule *const *rules, size_t count)
+{
+	memset(match, 0, sizeof(*match));
+	for (size_t i = 0; i < count; i++) {
+		if (rules[i]->enabled) {
+			add_rule(match, rules[i]->metric, i);
+		}
+	}
+}
+
+struct alert_rule_set alert_match_find(const struct alert_match *match, const char *name)
+{
+	struct alert_rule_set set = match->first[bucket_of(name)];
+	const struct alert_rule_set *depth = &match->depth[depth_of(name)];
+	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
+		set.bit[i] &= depth->bit[i];
+	}
+	return set;
 }

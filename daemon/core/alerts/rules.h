@@ -1,16 +1,71 @@
-/* The set of alert rules as plain data: copies, comparison, and the words of their fields. */
+/*
+ * rules: alert rules as plain data, the names of their fields, and which rules may match a metric.
+ * Globs are filtered by their first segment and their number of segments, so a new metric is
+ * compared with few of them. One commit does a bounded part of this work: with METRICS_MAX new
+ * metrics and ALERT_RULES_MAX rules that may all match every one of them, the last metric is
+ * evaluated from the 33rd commit of its source on; when the globs begin with plain segments that
+ * differ, from the second.
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "daemon/core/alerts/alerts.h"
+#include "proto/name.h"
+
+enum { ALERT_RULES_MAX = 128, ALERT_TEXT = 256 };
+
+enum alert_kind { ALERT_ABOVE, ALERT_BELOW, ALERT_EQUALS, ALERT_ABSENT, ALERT_SLOPE };
+enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_CRITICAL };
+
+struct alert_rule {
+	char name[PROTO_NAME_SIZE];
+	char metric[PROTO_PATH_SIZE]; /* glob */
+	enum alert_kind kind;
+	double threshold; /* unused for absent */
+	double critical;  /* second threshold -> severity critical; NAN = none */
+	double clear;	  /* value at which it clears; NAN = the threshold itself */
+	uint64_t for_ns, clear_for_ns;
+	uint64_t over_ns;	      /* of slope: the window */
+	uint64_t max_per_hour;	      /* notifications of an instance; 0 = no limit */
+	enum alert_severity severity; /* at the first threshold */
+	bool enabled;
+	bool configured; /* has a section in the configuration; no part of its definition */
+	/* {metric} {value} {threshold} {instance} {unit}; "" = standard */
+	char message[ALERT_TEXT];
+};
+
+const char *alert_kind_name(enum alert_kind kind);	       /* as in the configuration */
+const char *alert_severity_name(enum alert_severity severity); /* info warning critical */
+/* -EINVAL. A kind is parsed only when it has a threshold: absent is not. */
+int alert_kind_parse(const char *text, enum alert_kind *ret);
+int alert_severity_parse(const char *text, enum alert_severity *ret);
 
 /* Copies the rules, each its own allocation. -ENOSPC over ALERT_RULES_MAX, -ENOMEM. */
 int alert_rules_copy(const struct alert_rule *rules, size_t count, struct alert_rule ***ret);
-
-/* Replaces each fresh rule that equals an old one by the old one, which leaves NULL in its place:
- * what points to an unchanged rule stays right. */
-void alert_rules_keep(
-	struct alert_rule **fresh, size_t count, struct alert_rule **old, size_t olds);
-
+/* Replaces each new rule that equals an old one by the old one, which leaves NULL in its slot:
+ * pointers to an unchanged rule stay valid. */
+void alert_rules_reuse(
+	struct alert_rule **rules, size_t count, struct alert_rule **old, size_t old_count);
 void alert_rules_free(struct alert_rule **rules, size_t count);
+
+/* Work of one commit, in globs compared: a metric costs 1 plus its globs, a new instance 8. */
+enum { ALERT_WORK_COMMIT = 16384, ALERT_WORK_INSTANCE = 8 };
+
+enum { ALERT_MATCH_BUCKETS = 64, ALERT_MATCH_WORDS = ALERT_RULES_MAX / 64 };
+
+/* A bit for each rule, in the rules' order. */
+struct alert_rule_set {
+	uint64_t bit[ALERT_MATCH_WORDS];
+};
+
+struct alert_match {
+	struct alert_rule_set first[ALERT_MATCH_BUCKETS];     /* by hash of the first segment */
+	struct alert_rule_set depth[PROTO_GLOB_SEGMENTS + 2]; /* by number of segments */
+};
+
+/* Indexes the rules that are enabled. */
+void alert_match_set(struct alert_match *match, struct alert_rule *const *rules, size_t count);
+/* The rules whose glob is worth a comparison with the name. */
+struct alert_rule_set alert_match_find(const struct alert_match *match, const char *name);

@@ -1,18 +1,19 @@
-/* Points are decimated samples, not means of several: a window then has no half-made point that a
- * kill could damage. A point is written beside those that count, and counts with one store. */
+/* slope.c: fits a line to the recent samples of a metric. Points are decimated samples, not means
+ * of several: a window then has no half-made point that a kill could damage. A point is written
+ * next to those that count, and counts with one store. */
 #include "daemon/core/alerts/slope.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-enum { PLACES = ALERT_SLOPE_POINTS + 1, POINTS_MIN = 3 };
+enum { SLOTS = ALERT_SLOPE_POINTS + 1, POINTS_MIN = 3 };
 
 static const double MINUTE_NS = 60e9;
 
 static uint64_t time_of(const struct alert_slope *window, uint64_t serial)
 {
-	return window->point[serial % PLACES].t_ns;
+	return window->point[serial % SLOTS].t_ns;
 }
 
 /* Relative to the newest point, so that large values lose no digits; two passes, for the same. */
@@ -23,7 +24,7 @@ static double fit(const struct alert_slope *window)
 	for (uint64_t i = 0; i < count; i++) {
 		const uint64_t serial = window->from + i;
 		x[i] = -(double)(time_of(window, last) - time_of(window, serial)) / MINUTE_NS;
-		y[i] = window->point[serial % PLACES].value - window->point[last % PLACES].value;
+		y[i] = window->point[serial % SLOTS].value - window->point[last % SLOTS].value;
 		mean_x += x[i] / (double)count;
 		mean_y += y[i] / (double)count;
 	}
@@ -35,7 +36,7 @@ static double fit(const struct alert_slope *window)
 	return xy / xx;
 }
 
-static void settle(struct alert_slope *window, uint64_t over_ns)
+static void update(struct alert_slope *window, uint64_t over_ns)
 {
 	const uint64_t last_ns = time_of(window, window->to - 1);
 	while (last_ns - time_of(window, window->from) > over_ns ||
@@ -79,13 +80,13 @@ enum alert_slope_found alert_slope_add(
 			alert_slope_break(window);
 		}
 	}
-	window->point[window->to % PLACES].t_ns = t_ns;
-	window->point[window->to % PLACES].value = value;
+	window->point[window->to % SLOTS].t_ns = t_ns;
+	window->point[window->to % SLOTS].value = value;
 	if (window->to - window->from == ALERT_SLOPE_POINTS) {
 		window->from++;
 	}
 	__atomic_store_n(&window->to, window->to + 1, __ATOMIC_RELEASE);
-	settle(window, over_ns);
+	update(window, over_ns);
 	return found(window);
 }
 
@@ -95,7 +96,7 @@ void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns)
 	bool good = count <= ALERT_SLOPE_POINTS && window->to <= UINT64_MAX / 2;
 	for (uint64_t i = 0; good && i < count; i++) {
 		const uint64_t serial = window->from + i;
-		good = isfinite(window->point[serial % PLACES].value) &&
+		good = isfinite(window->point[serial % SLOTS].value) &&
 		       time_of(window, serial) <= now_ns &&
 		       (i == 0 || time_of(window, serial) > time_of(window, serial - 1));
 	}

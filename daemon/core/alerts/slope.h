@@ -1,7 +1,8 @@
 /*
- * How fast a metric grows: the slope of the least squares line through at most ALERT_SLOPE_POINTS
- * samples of the last `over`, at their true times. A window lies in memory that outlives the
- * process, or on the heap; it is open for reading, written only by alerts_slope.c. Never allocates.
+ * slope: how fast a metric grows, as the slope of the least squares line through at most
+ * ALERT_SLOPE_POINTS samples of the last `over`, at their true times. A window lies in memory that
+ * outlives the process, or on the heap; it is open for reading, written only by slope.c. Never
+ * allocates.
  */
 #pragma once
 
@@ -14,7 +15,7 @@ struct alert_slope {
 	uint64_t key;	   /* of rule and metric; 0 = free */
 	uint64_t from, to; /* serial numbers of the points that count: [from, to) */
 	uint64_t vanished; /* the metric was null when this window began */
-	double slope;	   /* in the metric's unit a minute; NAN = not known */
+	double slope;	   /* in the metric's unit a minute; NAN = unknown */
 	struct {
 		uint64_t t_ns;
 		double value;
@@ -27,13 +28,13 @@ enum alert_slope_found {
 	ALERT_SLOPE_VANISHED, /* the metric is null, or was and there is too little since */
 };
 
-/* Takes a sample (NAN = null). A point is kept every over/32 at most. Known when the points span
- * half of `over`; a null, or over/4 without a point, starts the window anew. */
+/* Appends a sample (NAN = null). A point is kept every over/32 at most. Known when the points span
+ * half of `over`; a null, or over/4 without a point, restarts the window. */
 enum alert_slope_found alert_slope_add(
 	struct alert_slope *window, uint64_t over_ns, double value, uint64_t t_ns);
 
 /* What comes is not a continuation (the machine was suspended). */
 void alert_slope_break(struct alert_slope *window);
 
-/* Makes any bytes a window that can be used: what is damaged is left out. */
+/* Makes any bytes a window that can be used: damaged points are dropped. */
 void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns);

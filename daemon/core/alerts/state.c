@@ -1,8 +1,20 @@
-/* One alert's way through ok, pending and firing. A level is 0 (fine), 1 (past the threshold) or 2
- * (past critical); every change of level must hold for its time before it is believed. */
+/* state.c: moves one alert through ok, pending and firing, and limits its notifications. A level is
+ * 0 (fine), 1 (past the threshold) or 2 (past critical); a change of level counts once it has
+ * lasted for its time. */
 #include "daemon/core/alerts/state.h"
 
 #include <math.h>
+
+#include "daemon/util/ratelimit.h"
+
+static const uint64_t HOUR_NS = UINT64_C(3600000000000);
+
+const char *alert_phase_name(enum alert_phase phase)
+{
+	static const char *const names[] = {
+		[ALERT_OK] = "ok", [ALERT_PENDING] = "pending", [ALERT_FIRING] = "firing"};
+	return names[phase];
+}
 
 static void set_severity(struct alert *alert, bool critical)
 {
@@ -14,19 +26,16 @@ static void set_severity(struct alert *alert, bool critical)
 
 void alert_state_init(struct alert_state *state, uint64_t t_ns)
 {
-	state->alert.phase = ALERT_OK;
-	state->alert.value = NAN;
-	set_severity(&state->alert, false);
-	state->alert.since_ns = t_ns;
-	state->alert.since_us = 0;
-	state->alert.t_ns = t_ns;
-	state->alert.transitions = 0;
-	state->alert.text[0] = '\0';
-	state->clear_since_ns = ALERT_NEVER;
-	state->critical_since_ns = ALERT_NEVER;
-	state->calm_since_ns = ALERT_NEVER;
-	state->alert.record = 0;
-	state->notifier = (struct alert_notifier){.phase = ALERT_OK, .value = NAN};
+	struct alert *alert = &state->alert;
+	alert->phase = ALERT_OK;
+	alert->value = NAN;
+	set_severity(alert, false);
+	alert->since_ns = alert->t_ns = t_ns;
+	alert->since_us = 0;
+	alert->transitions = alert->record = 0;
+	alert->text[0] = '\0';
+	alert->notifier = (struct notifier){.last = {.phase = ALERT_OK, .value = NAN}};
+	state->clear_since_ns = state->critical_since_ns = state->calm_since_ns = ALERT_NEVER;
 }
 
 static bool crossed(const struct alert *alert, double value, double threshold)
@@ -73,7 +82,7 @@ static bool calm(const struct alert *alert, double value, double threshold)
 		return true;
 	}
 	if (isnan(value)) {
-		return true; /* what grew is gone, what was late has ended */
+		return true; /* the growing metric is gone, or its source has ended */
 	}
 	double line = threshold - (rule->threshold - rule->clear);
 	return rule->kind == ALERT_BELOW ? value >= line : value <= line;
@@ -102,7 +111,7 @@ static void enter(struct alert_state *state, enum alert_phase phase, uint64_t t_
 	state->calm_since_ns = ALERT_NEVER;
 }
 
-static bool step_quiet(struct alert_state *state, int level, uint64_t t_ns, uint64_t for_ns)
+static bool step_waiting(struct alert_state *state, int level, uint64_t t_ns, uint64_t for_ns)
 {
 	struct alert *alert = &state->alert;
 	if (level == 0) {
@@ -140,7 +149,7 @@ static bool step_firing(struct alert_state *state, double value, uint64_t t_ns)
 		set_severity(alert, true);
 	} else if (state->clear_since_ns == ALERT_NEVER &&
 		   held(state->calm_since_ns, t_ns, rule->clear_for_ns)) {
-		set_severity(alert, false); /* what may clear soon waits for that */
+		set_severity(alert, false); /* one that may clear soon stays critical until then */
 	}
 	if (alert->severity == before) {
 		return false;
@@ -159,7 +168,7 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	}
 	alert->t_ns = t_ns;
 	alert->value = value;
-	/* Pending is silent: nobody heard of it. */
+	/* Nobody is notified of pending. */
 	*from = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
 	*from_severity = alert->severity;
 	if (isnan(value) && !state->ended && alert->rule->kind != ALERT_ABSENT &&
@@ -169,8 +178,46 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	int level = level_of(alert, value);
 	track(&state->critical_since_ns, level == 2, t_ns);
 	uint64_t for_ns = alert->rule->for_ns > hold_ns ? alert->rule->for_ns : hold_ns;
-	bool told = alert->phase == ALERT_FIRING ? step_firing(state, value, t_ns)
-						 : step_quiet(state, level, t_ns, for_ns);
-	alert->transitions += told;
-	return told;
+	const bool changed = alert->phase == ALERT_FIRING
+				     ? step_firing(state, value, t_ns)
+				     : step_waiting(state, level, t_ns, for_ns);
+	alert->transitions += changed;
+	return changed;
+}
+
+bool alert_notify_pending(const struct alert *alert)
+{
+	const struct notified *last = &alert->notifier.last;
+	if (alert->phase != ALERT_FIRING || last->phase != ALERT_FIRING) {
+		return (alert->phase == ALERT_FIRING) != (last->phase == ALERT_FIRING);
+	}
+	const uint32_t severity = (uint32_t)alert->severity;
+	return severity > last->severity ||
+	       (severity < last->severity && alert_is_past(alert, alert->rule->threshold));
+}
+
+/* A bucket of ceil(n/2) that refills by floor(n/2) an hour: never more than n in any hour. */
+bool alert_notify_admit(struct alert *alert, uint64_t t_ns, uint64_t *next_allowed_ns)
+{
+	struct notified *last = &alert->notifier.last;
+	const bool firing = alert->phase == ALERT_FIRING;
+	const uint64_t max = alert->rule->max_per_hour;
+	if (max > 0) {
+		uint64_t *tat_ns = &last->tat_ns[!(firing && alert->severity == ALERT_CRITICAL)];
+		const struct ratelimit limit = {.interval_ns = HOUR_NS / (max > 1 ? max / 2 : 1),
+			.burst = (unsigned)((max + 1) / 2)};
+		if (!ratelimit_take(&limit, tat_ns, t_ns)) {
+			*next_allowed_ns = *tat_ns - (limit.burst - 1) * limit.interval_ns;
+			return false;
+		}
+	}
+	last->phase = firing ? ALERT_FIRING : ALERT_OK;
+	last->severity = (uint32_t)alert->severity;
+	return true;
+}
+
+bool alert_notify_limits(const struct alert *alert)
+{
+	const struct notified *last = &alert->notifier.last;
+	return last->tat_ns[0] > alert->t_ns || last->tat_ns[1] > alert->t_ns;
 }

@@ -1,51 +1,36 @@
-/* The words of alerts. Numbers are written short (97.2, not 97.200000); what is not known is
+/* text.c: writes the messages of alerts. Numbers are short (97.2, not 97.200000); an unknown one is
  * "unknown". */
 #include "daemon/core/alerts/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/alerts/state.h"
 #include "daemon/core/stages/stages.h"
+#include "proto/text.h"
 
-struct text {
-	char *at;
-	size_t left; /* including the NUL */
-};
-
-static void put(struct text *text, const char *bytes, size_t length)
+void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT])
 {
-	if (length >= text->left) {
-		length = text->left - 1;
+	struct text text = text_in(ret, ALERT_UNIT);
+	text_add(&text, "%s", unit_name(unit));
+	if (per_minute) {
+		text_join(&text, " ", "per minute");
 	}
-	memcpy(text->at, bytes, length);
-	text->at += length;
-	text->left -= length;
-	*text->at = '\0';
-}
-
-static void put_words(struct text *text, const char *words)
-{
-	put(text, words, strlen(words));
 }
 
 static void put_number(struct text *text, double value)
 {
-	char number[64];
 	if (isnan(value)) {
-		snprintf(number, sizeof(number), "unknown");
+		text_add(text, "unknown");
 	} else if (fabs(value) < 1e15 && value == floor(value)) {
-		snprintf(number, sizeof(number), "%.0f", value);
+		text_add(text, "%.0f", value);
 	} else {
-		snprintf(number, sizeof(number), "%.*f", fabs(value) < 1 ? 3 : 1, value);
+		text_add(text, "%.*f", fabs(value) < 1 ? 3 : 1, value);
 	}
-	put(text, number, strlen(number));
 }
 
-/* A number with its unit; bytes in the unit that people read. */
+/* A number with its unit; bytes in a larger unit where that is shorter. */
 static void put_quantity(struct text *text, const struct alert *alert, double value)
 {
 	static const char *const sizes[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -59,8 +44,7 @@ static void put_quantity(struct text *text, const struct alert *alert, double va
 		unit = sizes[size];
 	}
 	put_number(text, value);
-	put(text, " ", unit[0] ? 1 : 0);
-	put(text, unit, strlen(unit));
+	text_add(text, "%s%s", unit[0] ? " " : "", unit);
 }
 
 static void put_template(struct text *text, const struct alert *alert)
@@ -86,11 +70,13 @@ static void put_template(struct text *text, const struct alert *alert)
 			i++;
 		}
 		if (i == sizeof(table) / sizeof(table[0])) {
-			put(text, at++, 1);
+			const size_t plain = 1 + strcspn(at + 1, "{");
+			text_add(text, "%.*s", (int)plain, at);
+			at += plain;
 			continue;
 		}
 		if (table[i].word) {
-			put(text, table[i].word, strlen(table[i].word));
+			text_add(text, "%s", table[i].word);
 		} else {
 			put_number(text, table[i].number);
 		}
@@ -98,7 +84,7 @@ static void put_template(struct text *text, const struct alert *alert)
 	}
 }
 
-/* The wording of G0.16, which people search their logs for. */
+/* People search their logs for this wording. */
 static void put_thermal(struct text *text, const struct alert *alert)
 {
 	static const char *const level[] = {
@@ -107,10 +93,10 @@ static void put_thermal(struct text *text, const struct alert *alert)
 	snprintf(line, sizeof(line), "THERMAL %s: %.1fC (threshold: %.1f)",
 		alert->phase == ALERT_FIRING ? level[alert->severity] : "OK", alert->value,
 		alert->threshold);
-	put_words(text, line);
+	text_add(text, "%s", line);
 }
 
-/* The wording of G2.3; the stage is the metric's last segment but one. */
+/* The stage is the last segment but one of the metric. */
 static bool put_growth(struct text *text, const struct alert *alert)
 {
 	const char *end = strrchr(alert->metric, '/'), *name = end;
@@ -120,12 +106,8 @@ static bool put_growth(struct text *text, const struct alert *alert)
 	while (name > alert->metric && name[-1] != '/') {
 		name--;
 	}
-	char size[80];
-	snprintf(size, sizeof(size), ": %.1fMB (limit %.1f MiB)", alert->value / (1 << 20),
-		alert->threshold / (1 << 20));
-	put_words(text, "High memory usage in ");
-	put(text, name, (size_t)(end - name));
-	put_words(text, size);
+	text_add(text, "High memory usage in %.*s: %.1fMB (limit %.1f MiB)", (int)(end - name),
+		name, alert->value / (1 << 20), alert->threshold / (1 << 20));
 	return true;
 }
 
@@ -147,13 +129,13 @@ static const char *relation(const struct alert *alert)
 	return firing ? " has no value" : " has a value again";
 }
 
-/* "process/cam/rss grows by 12.3 MiB per minute". When it ends, by what it was not to grow. */
+/* "process/cam/rss grows by 12.3 MiB per minute". When it ends it says the limit instead. */
 static void put_slope(struct text *text, const struct alert *alert)
 {
 	bool firing = alert->phase == ALERT_FIRING;
-	put_words(text, relation(alert));
+	text_add(text, "%s", relation(alert));
 	put_quantity(text, alert, firing ? alert->value : alert->threshold);
-	put_words(text, " per minute");
+	text_add(text, " per minute");
 }
 
 static void put_limit(struct text *text, const struct alert *alert, double limit)
@@ -168,19 +150,19 @@ static void put_limit(struct text *text, const struct alert *alert, double limit
 static void put_standard(struct text *text, const struct alert *alert)
 {
 	const enum alert_kind kind = alert->rule->kind;
-	put_words(text, alert->metric);
+	text_add(text, "%s", alert->metric);
 	if (kind == ALERT_SLOPE) {
 		put_slope(text, alert);
 	} else if (kind == ALERT_ABSENT) {
-		put_words(text, relation(alert));
+		text_add(text, "%s", relation(alert));
 	} else if (kind == ALERT_EQUALS && alert->unit == UNIT_BOOL && alert->threshold == 1) {
-		put_words(text, alert->phase == ALERT_FIRING ? " is on" : " is off again");
+		text_add(text, "%s", alert->phase == ALERT_FIRING ? " is on" : " is off again");
 	} else if (isnan(alert->value)) {
-		put_words(text, " has no value any more");
+		text_add(text, " has no value any more");
 	} else {
-		put_words(text, " ");
+		text_add(text, " ");
 		put_quantity(text, alert, alert->value);
-		put_words(text, relation(alert));
+		text_add(text, "%s", relation(alert));
 		put_limit(text, alert, alert->threshold);
 	}
 }
@@ -196,48 +178,38 @@ static bool is_clearing(const struct alert *alert)
 static void put_clearing(struct text *text, const struct alert *alert)
 {
 	const struct alert_rule *rule = alert->rule;
-	put_words(text, alert->metric);
-	put_words(text, " ");
+	text_add(text, "%s ", alert->metric);
 	put_quantity(text, alert, alert->value);
-	put_words(text, ", clears at ");
+	text_add(text, ", clears at ");
 	put_limit(text, alert, isnan(rule->clear) ? rule->threshold : rule->clear);
 }
 
-void alerts_text(const struct alert *alert, const char *ending, char *ret, size_t size)
+void alert_text(struct alert *alert, const char *ending)
 {
-	struct text text = {.at = ret, .left = size};
-	bool thermal = alert->unit == UNIT_CELSIUS &&
-		       strncmp(alert->metric, "temperature/", strlen("temperature/")) == 0;
-	ret[0] = '\0';
+	struct text text = TEXT_IN(alert->text);
+	const bool firing = alert->phase == ALERT_FIRING;
+	const bool thermal = alert->unit == UNIT_CELSIUS && alert->rule->kind == ALERT_ABOVE &&
+			     text_starts_with(alert->metric, "temperature/");
 	if (ending) {
-		put(&text, alert->metric, strlen(alert->metric));
-		put(&text, ending, strlen(ending));
+		text_add(&text, "%s%s", alert->metric, ending);
+	} else if (alert->test) {
+		text_add(&text, "%s", firing ? alert->rule->message : "the test is over");
 	} else if (is_clearing(alert)) {
 		put_clearing(&text, alert);
-	} else if (alert->rule->message[0] && alert->phase == ALERT_FIRING) {
+	} else if (alert->rule->message[0] && firing) {
 		put_template(&text, alert);
-	} else if (thermal && alert->rule->kind == ALERT_ABOVE && !isnan(alert->value)) {
+	} else if (thermal && !isnan(alert->value)) {
 		put_thermal(&text, alert);
 	} else if (!put_growth(&text, alert)) {
 		put_standard(&text, alert);
 	}
-	/* A cut may have gone through a character of a template: the last one goes. */
-	while (text.left == 1 && text.at > ret && (*(text.at - 1) & 0x80)) {
-		bool leading = (*(text.at - 1) & 0x40) != 0;
-		*--text.at = '\0';
-		if (leading) {
-			break;
-		}
-	}
 }
 
-void alerts_text_suppressed(char *text, size_t size, uint64_t count)
+void alert_text_suppressed(struct alert *alert, uint64_t count)
 {
-	char words[64];
+	struct text text = {
+		.data = alert->text, .size = sizeof(alert->text), .length = strlen(alert->text)};
 	if (count > 0) {
-		const size_t length = strlen(text);
-		struct text at = {.at = text + length, .left = size - length};
-		snprintf(words, sizeof(words), " (%" PRIu64 " changes suppressed)", count);
-		put_words(&at, words);
+		text_add(&text, " (%" PRIu64 " changes suppressed)", count);
 	}
 }

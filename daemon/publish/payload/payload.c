@@ -252,12 +252,12 @@ static void add_alert(struct json *json, const struct core *core, const struct a
 	json_integer(json, "since_us", since_us(core, alert));
 	json_string_opt(json, "text", alert->text);
 	if (phase == ALERT_FIRING) {
-		json_bool(json, "acked", alert->acked);
-		json_bool(json, "silenced", alert->silenced_until_ns != 0);
+		json_bool(json, "acked", alert->notifier.acked);
+		json_bool(json, "silenced", alert->notifier.muted_until_ns != 0);
 	}
-	if (phase == ALERT_FIRING && alert->silenced_until_ns != 0) {
+	if (phase == ALERT_FIRING && alert->notifier.muted_until_ns != 0) {
 		json_integer(json, "silenced_until_us",
-			wallclock_us(core->wall, alert->silenced_until_ns));
+			wallclock_us(core->wall, alert->notifier.muted_until_ns));
 	}
 	if (alert->test) {
 		json_bool(json, "test", true);

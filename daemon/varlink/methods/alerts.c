@@ -55,7 +55,7 @@ static void rule_row(
 {
 	const struct alerts *alerts = cursor->core->alerts;
 	const struct alert_tally tally = alerts_count(alerts, rule, cursor->now_ns);
-	const bool silenced = alert_holds_cover_rule(alerts_holds(alerts), rule, cursor->now_ns);
+	const bool silenced = overrides_mute_rule(alerts_overrides(alerts), rule, cursor->now_ns);
 	json_open(out, NULL, '{');
 	json_string(out, "rule", rule->name);
 	json_string(out, "metric", rule->metric);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/alerts/text.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
@@ -90,7 +91,7 @@ static const char *check_silence(const struct value *value)
 	}
 	if (value[INSTANCE].present &&
 		(strlen(value[INSTANCE].string) >= PROTO_PATH_SIZE ||
-			alert_holds_check_instance(value[INSTANCE].string) < 0)) {
+			overrides_check_instance(value[INSTANCE].string) < 0)) {
 		return "instance";
 	}
 	bool remove = value[SILENCE_REMOVE].boolean;
@@ -154,7 +155,7 @@ static bool silence_item(struct list_cursor *cursor, struct json *out)
 		return false;
 	}
 	const struct alert_silence *silence =
-		&alerts_holds(cursor->core->alerts)->silence[cursor->first++];
+		&alerts_overrides(cursor->core->alerts)->silence[cursor->first++];
 	if (silence->serial == 0 || silence->until_ns <= cursor->now_ns) {
 		return true;
 	}
@@ -212,7 +213,7 @@ static void record_row(struct json *out, const struct core *core, const struct a
 static bool record_item(struct list_cursor *cursor, struct json *out)
 {
 	const struct alert_record *record =
-		alert_holds_logged(alerts_holds(cursor->core->alerts), cursor->first);
+		overrides_logged(alerts_overrides(cursor->core->alerts), cursor->first);
 	if (!record) {
 		return false;
 	}
@@ -226,7 +227,7 @@ static const struct list_ops record_list = {.field = "transitions", .item = reco
 enum api_result method_get_alert_log(struct api_call *call)
 {
 	const struct value *limit = &call->value[LOG_LIMIT], *since = &call->value[LOG_SINCE];
-	const struct alert_holds *holds = alerts_holds(call->core->alerts);
+	const struct overrides *holds = alerts_overrides(call->core->alerts);
 	const struct alert_record *record;
 	struct list_cursor cursor;
 	if (limit->present && (limit->integer < 1 || limit->integer > ALERT_RECORDS)) {
@@ -238,7 +239,7 @@ enum api_result method_get_alert_log(struct api_call *call)
 	list_cursor_init(&cursor, call);
 	uint64_t count = limit->present ? (uint64_t)limit->integer : ALERT_RECORDS / 2;
 	uint64_t from = holds->records > count ? holds->records - count + 1 : 1;
-	while (since->present && (record = alert_holds_logged(holds, from)) &&
+	while (since->present && (record = overrides_logged(holds, from)) &&
 		row_time_us(call->core, record->t_ns) < since->integer) {
 		from = record->serial + 1;
 	}

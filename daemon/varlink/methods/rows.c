@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/alerts/text.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
@@ -72,10 +73,11 @@ void row_source(struct json *out, const char *name, const struct source *source,
 
 static void hold_fields(struct json *out, const struct core *core, const struct alert *alert)
 {
-	const struct alert_holds *holds = alerts_holds(core->alerts);
+	const struct overrides *holds = alerts_overrides(core->alerts);
 	const struct alert_ack *ack =
-		alert->acked ? alert_holds_ack(holds, alert->rule->name, alert->instance) : NULL;
-	uint64_t until_ns = alert->test ? 0 : alert_holds_until(holds, alert, alert->t_ns);
+		alert->notifier.acked ? overrides_ack(holds, alert->rule->name, alert->instance)
+				      : NULL;
+	uint64_t until_ns = alert->test ? 0 : overrides_muted_until(holds, alert, alert->t_ns);
 	json_bool(out, "acked", ack != NULL);
 	if (ack) {
 		json_integer(out, "acked_us", row_time_us(core, ack->t_ns));

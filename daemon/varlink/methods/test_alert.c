@@ -76,7 +76,7 @@ static void put_reply(const struct test_stream *stream, struct json *out)
 	struct api *api = stream->base.connection->api;
 	const struct core *core = api->core;
 	const struct alert_test *test = alerts_last_test(core->alerts);
-	json_string(out, "state", alert_phase_name(test->alert.phase));
+	json_string(out, "state", alert_phase_name(test->state.alert.phase));
 	json_unsigned(out, "timeline_serial", timeline_last_serial(core->timeline));
 	json_string(out, "journal", journal_word(test->journal));
 	json_string(out, "mqtt", mqtt_word(core, test));
@@ -102,7 +102,7 @@ static enum api_result test_next(struct api_stream *base, struct json *out)
 		return look_again(stream); /* it has not ended yet */
 	}
 	if (stream->since_ns == 0) {
-		stream->since_ns = test->alert.t_ns;
+		stream->since_ns = test->state.alert.t_ns;
 	}
 	/* one that is away is not waited for: what is kept for it goes out when it is back */
 	bool away = core->broker->state == BROKER_AWAY;
@@ -111,7 +111,7 @@ static enum api_result test_next(struct api_stream *base, struct json *out)
 		return look_again(stream);
 	}
 	put_reply(stream, out);
-	if (!stream->more || test->alert.phase != ALERT_FIRING) {
+	if (!stream->more || test->state.alert.phase != ALERT_FIRING) {
 		return API_LAST;
 	}
 	stream->serial = test->serial + 1;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/alerts.h"
+#include "daemon/core/alerts/text.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/metrics.h"

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/alerts/memory.h"
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/alerts/store.h"
 
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
@@ -82,7 +83,7 @@ static inline void life_begin(struct life *life)
 	ck_assert_int_eq(metrics_create(&life->metrics), 0);
 	ck_assert_int_eq(timeline_create(64, &life->timeline), 0);
 	ck_assert_int_eq(alerts_create(life->metrics, life->timeline, &life->alerts), 0);
-	alerts_remember(life->alerts, life->memory, boot, life->now_ns);
+	alerts_attach_store(life->alerts, life->memory, boot, life->now_ns);
 	ck_assert_int_eq(alerts_observe(life->alerts, life_hear, life), 0);
 	life_reload(life);
 }
@@ -91,7 +92,7 @@ static inline struct life *life_new(const struct alert_rule *rules, size_t count
 {
 	struct life *life = calloc(1, sizeof(*life));
 	ck_assert_ptr_nonnull(life);
-	life->memory = calloc(1, alerts_memory_bytes());
+	life->memory = calloc(1, alerts_store_bytes());
 	ck_assert_ptr_nonnull(life->memory);
 	life->now_ns = 1000 * SECOND;
 	memcpy(life->rule, rules, count * sizeof(*rules));

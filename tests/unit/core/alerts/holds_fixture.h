@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/alerts/memory.h"
+#include "daemon/core/alerts/store.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -59,8 +59,8 @@ static inline void start(void)
 	ck_assert_int_eq(metrics_create(&metrics), 0);
 	ck_assert_int_eq(timeline_create(256, &timeline), 0);
 	ck_assert_int_eq(alerts_create(metrics, timeline, &alerts), 0);
-	alerts_remember(alerts, memory, boot, now_ns);
-	alerts_remember_holds(alerts, holds_memory, boot, now_ns);
+	alerts_attach_store(alerts, memory, boot, now_ns);
+	alerts_attach_overrides(alerts, holds_memory, boot, now_ns);
 	ck_assert_int_eq(alerts_observe(alerts, on_transition, NULL), 0);
 	struct alert_rule rule = {.name = "hot",
 		.metric = "temperature/*",
@@ -76,8 +76,8 @@ static inline void start(void)
 
 static inline void setup(void)
 {
-	memory = calloc(1, alerts_memory_bytes());
-	holds_memory = calloc(1, alert_holds_bytes());
+	memory = calloc(1, alerts_store_bytes());
+	holds_memory = calloc(1, overrides_bytes());
 	ck_assert(memory && holds_memory);
 	now_ns = 100 * SECOND;
 	limit = 0;

@@ -13,7 +13,7 @@ START_TEST(a_silenced_alert_goes_on_and_is_told_when_the_silence_ends)
 	ck_assert_int_eq(last_entry()->kind, TIMELINE_HOLD);
 	const struct alert *alert = feed(80, 3);
 	ck_assert_int_eq(alert->phase, ALERT_FIRING);
-	ck_assert_uint_gt(alert->silenced_until_ns, now_ns);
+	ck_assert_uint_gt(alert->notifier.muted_until_ns, now_ns);
 	expect(".ok>firing(warning) ");
 	ck_assert_int_eq(last_entry()->kind, TIMELINE_SILENCED);
 	ck_assert_int_eq(last_entry()->level, TIMELINE_INFO);
@@ -63,20 +63,21 @@ START_TEST(an_acknowledgement_lasts_until_it_is_worse_or_over)
 	ck_assert_int_eq(alerts_ack(alerts, "hot", "gpu", 7, "", now_ns), -ENOENT);
 	ck_assert_int_eq(alerts_ack(alerts, "hot", "cpu", 7, "fan ordered", now_ns), 1);
 	expect("~firing>firing(warning) ");
-	ck_assert(alert->acked);
+	ck_assert(alert->notifier.acked);
 	ck_assert_str_eq(last_entry()->text, "acknowledged by uid 7: fan ordered");
-	ck_assert_str_eq(alert_holds_ack(alerts_holds(alerts), "hot", "cpu")->note, "fan ordered");
+	ck_assert_str_eq(
+		overrides_ack(alerts_overrides(alerts), "hot", "cpu")->note, "fan ordered");
 	feed(80, 60);
 	expect("");
 	feed(95, 1);
 	expect("!firing>firing(critical) ");
-	ck_assert(!alert->acked);
+	ck_assert(!alert->notifier.acked);
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "", now_ns), 1);
 	feed(80, 1);
 	expect("~firing>firing(critical) .firing>firing(warning) ");
 	feed(60, 1);
 	expect("!firing>ok(warning) ");
-	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
+	ck_assert_ptr_null(overrides_ack(alerts_overrides(alerts), "hot", "cpu"));
 	feed(80, 1);
 	expect("!ok>firing(warning) ");
 }
@@ -100,19 +101,19 @@ START_TEST(all_of_it_survives_a_kill)
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "known", now_ns), 1);
 	ck_assert_int_eq(silence("nothing*", "", 20, 0), 0);
 	start();
-	ck_assert(alerts_at(alerts, 0)->acked); /* before the first sample */
+	ck_assert(alerts_at(alerts, 0)->notifier.acked); /* before the first sample */
 	const struct alert *alert = feed(80, 1);
 	expect("");
-	ck_assert(alert->acked);
-	ck_assert_uint_eq(alert_holds_ack(alerts_holds(alerts), "hot", "cpu")->uid, 7);
+	ck_assert(alert->notifier.acked);
+	ck_assert_uint_eq(overrides_ack(alerts_overrides(alerts), "hot", "cpu")->uid, 7);
 	const struct alert_silence *kept =
-		alert_holds_silence(alerts_holds(alerts), "nothing*", "");
+		overrides_silence(alerts_overrides(alerts), "nothing*", "");
 	ck_assert_uint_eq(kept->until_ns, 121 * SECOND);
 	/* the log goes on */
-	ck_assert_str_eq(alert_holds_logged(alerts_holds(alerts), 1)->metric, "temperature/cpu");
+	ck_assert_str_eq(overrides_logged(alerts_overrides(alerts), 1)->metric, "temperature/cpu");
 	feed(80, 90); /* past the end of what nobody took up */
-	ck_assert(alert->acked);
-	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "nothing*", ""));
+	ck_assert(alert->notifier.acked);
+	ck_assert_ptr_null(overrides_silence(alerts_overrides(alerts), "nothing*", ""));
 }
 END_TEST
 
@@ -141,20 +142,20 @@ START_TEST(damage_is_left_out)
 	ck_assert_int_eq(silence("cold", "", 20, 0), 0);
 	feed(80, 1);
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 7, "known", now_ns), 1);
-	struct alert_holds *holds = (struct alert_holds *)(uintptr_t)alerts_holds(alerts);
+	struct overrides *holds = (struct overrides *)(uintptr_t)alerts_overrides(alerts);
 	memset(holds->silence[0].rule, 'x', sizeof(holds->silence[0].rule));
 	holds->ack[0].t_ns = UINT64_MAX;
 	holds->record[0].severity = 200;
 	start();
-	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "hot", ""));
-	ck_assert_ptr_nonnull(alert_holds_silence(alerts_holds(alerts), "cold", ""));
-	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
-	ck_assert_ptr_null(alert_holds_logged(alerts_holds(alerts), 0));
+	ck_assert_ptr_null(overrides_silence(alerts_overrides(alerts), "hot", ""));
+	ck_assert_ptr_nonnull(overrides_silence(alerts_overrides(alerts), "cold", ""));
+	ck_assert_ptr_null(overrides_ack(alerts_overrides(alerts), "hot", "cpu"));
+	ck_assert_ptr_null(overrides_logged(alerts_overrides(alerts), 0));
 	unsigned char *bytes = holds_memory;
 	srand(1);
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 200; i++) {
-			bytes[64 + (size_t)rand() % (alert_holds_bytes() - 64)] =
+			bytes[64 + (size_t)rand() % (overrides_bytes() - 64)] =
 				(unsigned char)rand();
 		}
 		start();
@@ -181,8 +182,8 @@ START_TEST(silences_are_limited_in_all_and_by_user)
 	ck_assert_int_eq(alerts_unsilence(alerts, "r0", "", 0, now_ns), -ENOENT);
 	ck_assert_int_eq(silence("more", "", 20, 0), 0);
 	feed(60, 21);
-	ck_assert_ptr_nonnull(alert_holds_silence(alerts_holds(alerts), "r3", ""));
-	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "r4", ""));
+	ck_assert_ptr_nonnull(overrides_silence(alerts_overrides(alerts), "r3", ""));
+	ck_assert_ptr_null(overrides_silence(alerts_overrides(alerts), "r4", ""));
 }
 END_TEST
 
@@ -204,7 +205,7 @@ START_TEST(a_test_goes_the_whole_way_whatever_is_silenced)
 	feed(60, 5);
 	ck_assert_int_eq(alerts_test(alerts, ALERT_INFO, "x", now_ns, now_ns + SECOND), 0);
 	ck_assert_uint_eq(alerts_last_test(alerts)->serial, 3);
-	const struct alert_record *record = alert_holds_logged(alerts_holds(alerts), 2);
+	const struct alert_record *record = overrides_logged(alerts_overrides(alerts), 2);
 	ck_assert_int_eq(record->to, ALERT_OK);
 	ck_assert_int_eq(record->flags & RECORD_TEST, RECORD_TEST);
 }

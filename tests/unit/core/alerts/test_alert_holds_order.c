@@ -61,7 +61,7 @@ START_TEST(an_acknowledgement_goes_with_the_rule_even_when_it_was_not_told)
 	expect("~ok>firing(warning) ");
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 0, "", now_ns), 1);
 	ck_assert_int_eq(alerts_set_rules(alerts, NULL, 0, now_ns), 0);
-	ck_assert_ptr_null(alert_holds_ack(alerts_holds(alerts), "hot", "cpu"));
+	ck_assert_ptr_null(overrides_ack(alerts_overrides(alerts), "hot", "cpu"));
 }
 END_TEST
 
@@ -90,24 +90,25 @@ START_TEST(the_end_of_what_got_worse_and_was_told_is_told)
 	heard[0] = '\0';
 	feed(60, 1);
 	expect("!firing>ok(critical) ");
-	ck_assert(!alert->acked && !alert->untold && alert->silenced_until_ns == 0);
+	ck_assert(!alert->notifier.acked && !alert->notifier.missed &&
+		  alert->notifier.muted_until_ns == 0);
 }
 END_TEST
 
 START_TEST(a_renewed_silence_has_its_old_begin_and_its_new_end)
 {
 	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
-	const struct alert_silence *kept = alert_holds_silence(alerts_holds(alerts), "hot", "");
+	const struct alert_silence *kept = overrides_silence(alerts_overrides(alerts), "hot", "");
 	const struct alert *alert = feed(60, 5);
 	ck_assert_int_eq(silence("hot", "", 20, 0), 0);
 	ck_assert_uint_eq(kept->from_ns, 100 * SECOND);
 	ck_assert_uint_eq(kept->until_ns, 125 * SECOND);
 	ck_assert_uint_eq(
-		alert_holds_until(alerts_holds(alerts), alert, 124 * SECOND), 125 * SECOND);
-	ck_assert_uint_eq(alert_holds_until(alerts_holds(alerts), alert, 125 * SECOND), 0);
+		overrides_muted_until(alerts_overrides(alerts), alert, 124 * SECOND), 125 * SECOND);
+	ck_assert_uint_eq(overrides_muted_until(alerts_overrides(alerts), alert, 125 * SECOND), 0);
 	((struct alert_silence *)(uintptr_t)kept)->until_ns = UINT64_MAX;
 	start();
-	ck_assert_ptr_null(alert_holds_silence(alerts_holds(alerts), "hot", ""));
+	ck_assert_ptr_null(overrides_silence(alerts_overrides(alerts), "hot", ""));
 }
 END_TEST
 
@@ -137,7 +138,7 @@ START_TEST(a_flood_of_holds_leaves_the_timeline_to_others)
 	ck_assert_uint_eq(timeline_last_serial(timeline), first + 64);
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 1000, "at last", now_ns), 1);
 	ck_assert_str_eq(last_entry()->text,
-		"acknowledged by uid 1000: at last (29936 before were not told)");
+		"acknowledged by uid 1000: at last (29936 earlier entries suppressed)");
 	ck_assert_int_eq(alerts_ack(alerts, "hot", NULL, 1000, "", now_ns), 1);
 	ck_assert_str_eq(last_entry()->text, "acknowledged by uid 1000");
 }

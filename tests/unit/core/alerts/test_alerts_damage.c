@@ -52,7 +52,7 @@ START_TEST(an_alert_that_fires_survives_a_kill_at_any_instruction)
 	struct alert_rule rule = hot_rule();
 	struct life *life = life_new(&rule, 1);
 	void *private = life->memory;
-	life->memory = mmap(NULL, alerts_memory_bytes(), PROT_READ | PROT_WRITE,
+	life->memory = mmap(NULL, alerts_store_bytes(), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(life->memory, MAP_FAILED);
 	life_begin(life);
@@ -76,7 +76,7 @@ START_TEST(an_alert_that_fires_survives_a_kill_at_any_instruction)
 		ck_assert_uint_eq(life->count, 0);
 	}
 	life_end(life);
-	munmap(life->memory, alerts_memory_bytes());
+	munmap(life->memory, alerts_store_bytes());
 	life->memory = private;
 	life_free(life);
 }
@@ -121,16 +121,16 @@ START_TEST(a_record_number_beyond_what_lists_count_is_damage)
 {
 	struct alert_rule rule = hot_rule();
 	struct life *life = life_new(&rule, 1);
-	uint64_t *bytes = calloc(1, alert_holds_bytes());
+	uint64_t *bytes = calloc(1, overrides_bytes());
 	static const uint8_t boot[16] = "this boot";
-	alerts_remember_holds(life->alerts, bytes, boot, life->now_ns);
+	alerts_attach_overrides(life->alerts, bytes, boot, life->now_ns);
 	feed(life, 80);
-	struct alert_holds *holds = (struct alert_holds *)(uintptr_t)alerts_holds(life->alerts);
+	struct overrides *holds = (struct overrides *)(uintptr_t)alerts_overrides(life->alerts);
 	ck_assert_uint_eq(holds->record[0].serial, 1);
 	holds->record[0].serial = (UINT64_C(1) << 40) + 1;
-	alert_holds_adopt(holds, bytes, boot, life->now_ns);
+	overrides_attach(holds, bytes, boot, life->now_ns);
 	ck_assert_uint_eq(holds->records, 0);
-	ck_assert_ptr_null(alert_holds_logged(holds, 0));
+	ck_assert_ptr_null(overrides_logged(holds, 0));
 	life_free(life);
 	free(bytes);
 }
@@ -138,7 +138,7 @@ END_TEST
 
 static void walk(const struct life *life)
 {
-	const struct alert_holds *holds = alerts_holds(life->alerts);
+	const struct overrides *holds = alerts_overrides(life->alerts);
 	const struct alert_record *record;
 	const struct alert *alert;
 	uint64_t serial = 0;
@@ -146,7 +146,7 @@ static void walk(const struct life *life)
 	for (size_t i = 0; (alert = alerts_at(life->alerts, i)); i++) {
 		ck_assert_uint_lt(strlen(alert->text), ALERT_TEXT);
 	}
-	while ((record = alert_holds_logged(holds, serial))) {
+	while ((record = overrides_logged(holds, serial))) {
 		ck_assert_uint_ge(record->serial, serial);
 		serial = (uint32_t)record->serial + 1;
 		ck_assert_uint_le(++records, ALERT_RECORDS);
@@ -174,15 +174,15 @@ START_TEST(a_thousand_damaged_memories_are_lived_with)
 		plain_rule("leak", "temperature/*", ALERT_SLOPE, 1),
 		plain_rule("gone", "temperature/gone", ALERT_ABSENT, 0)};
 	struct life *life = life_new(rules, 3);
-	uint64_t *bytes = calloc(1, alert_holds_bytes()), seed = 1;
+	uint64_t *bytes = calloc(1, overrides_bytes()), seed = 1;
 	static const uint8_t boot[16] = "this boot";
 	for (int round = 0; round < ROUNDS; round++) {
-		damage(life->memory, alerts_memory_bytes(), &seed, round);
-		alerts_remember_holds(life->alerts, bytes, boot, life->now_ns);
-		damage(bytes, alert_holds_bytes(), &seed, round);
+		damage(life->memory, alerts_store_bytes(), &seed, round);
+		alerts_attach_overrides(life->alerts, bytes, boot, life->now_ns);
+		damage(bytes, overrides_bytes(), &seed, round);
 		life->count = 0;
 		life_begin(life);
-		alerts_remember_holds(life->alerts, bytes, boot, life->now_ns);
+		alerts_attach_overrides(life->alerts, bytes, boot, life->now_ns);
 		for (int i = 0; i < 4; i++) {
 			feed(life, i % 2 ? 80 + round % 7 : 60);
 		}

@@ -1,11 +1,13 @@
 /* New metrics under many rules: what a commit compares, and when all of them are judged. */
-#include "daemon/core/alerts/match.h"
+#include "daemon/core/alerts/alerts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts/rules.h"
+#include "daemon/core/alerts/store.h"
 #include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -114,11 +116,11 @@ START_TEST(no_rule_that_matches_is_passed_over)
 		list[i] = rule(i, globs[i % GLOBS], ALERT_ABOVE);
 		list[i]->enabled = i % 5 != 4;
 	}
-	struct alerts_match match;
-	alerts_match_set(&match, list, ALERT_RULES_MAX);
+	struct alert_match match;
+	alert_match_set(&match, list, ALERT_RULES_MAX);
 	uint64_t passed = 0;
 	for (size_t n = 0; n < NAMES; n++) {
-		struct alert_rule_set set = alerts_match_find(&match, names[n]);
+		struct alert_rule_set set = alert_match_find(&match, names[n]);
 		for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
 			bool in = set.bit[i / 64] >> i % 64 & 1;
 			bool matches = proto_glob_match(list[i]->metric, names[n]);
@@ -140,13 +142,13 @@ START_TEST(plain_first_segments_leave_few_globs)
 		snprintf(glob, sizeof(glob), "a%zu/*/*", i);
 		list[i] = rule(i, glob, ALERT_ABOVE);
 	}
-	struct alerts_match match;
-	alerts_match_set(&match, list, ALERT_RULES_MAX);
+	struct alert_match match;
+	alert_match_set(&match, list, ALERT_RULES_MAX);
 	uint64_t compared = 0;
 	for (unsigned i = 0; i < METRICS_MAX; i++) {
 		char name[PROTO_PATH_SIZE];
 		snprintf(name, sizeof(name), "a%u/x%u/y", i % 512, i);
-		struct alert_rule_set set = alerts_match_find(&match, name);
+		struct alert_rule_set set = alert_match_find(&match, name);
 		compared += candidates(&set);
 	}
 	/* of 524288 pairs */
@@ -221,7 +223,7 @@ static void count_told(void *ctx, const struct alert_transition *transition)
 START_TEST(what_waits_to_be_matched_is_no_orphan)
 {
 	static const uint8_t boot[16] = "this boot";
-	void *memory = calloc(1, alerts_memory_bytes());
+	void *memory = calloc(1, alerts_store_bytes());
 	ck_assert_ptr_nonnull(memory);
 	for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
 		rule(i, "*/*z", ALERT_ABOVE);
@@ -232,7 +234,7 @@ START_TEST(what_waits_to_be_matched_is_no_orphan)
 	for (int life = 0; life < 2; life++) {
 		alerts_destroy(alerts);
 		ck_assert_int_eq(alerts_create(metrics, timeline, &alerts), 0);
-		alerts_remember(alerts, memory, boot, now_ns);
+		alerts_attach_store(alerts, memory, boot, now_ns);
 		ck_assert_int_eq(alerts_observe(alerts, count_told, &told), 0);
 		use_rules(ALERT_RULES_MAX);
 		for (int i = 0; i < 70; i++) {

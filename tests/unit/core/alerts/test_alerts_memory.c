@@ -1,11 +1,12 @@
 /* What alerts remember when the daemon is killed and started again. */
-#include "daemon/core/alerts/memory.h"
+#include "daemon/core/alerts/store.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/alerts/alerts.h"
 #include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -65,7 +66,7 @@ static void start(double threshold)
 	ck_assert_int_eq(metrics_create(&metrics), 0);
 	ck_assert_int_eq(timeline_create(64, &timeline), 0);
 	ck_assert_int_eq(alerts_create(metrics, timeline, &alerts), 0);
-	alerts_remember(alerts, memory, boot, now_ns);
+	alerts_attach_store(alerts, memory, boot, now_ns);
 	ck_assert_int_eq(alerts_observe(alerts, on_transition, NULL), 0);
 	struct alert_rule rule = rule_of(threshold);
 	ck_assert_int_eq(alerts_set_rules(alerts, &rule, 1, now_ns), 0);
@@ -73,7 +74,7 @@ static void start(double threshold)
 
 static void setup(void)
 {
-	memory = calloc(1, alerts_memory_bytes());
+	memory = calloc(1, alerts_store_bytes());
 	ck_assert_ptr_nonnull(memory);
 	now_ns = 100 * SECOND;
 	start(75);
@@ -190,7 +191,7 @@ START_TEST(damage_does_no_harm)
 {
 	feed("temperature/cpu", 80, 7);
 	feed("temperature/gpu", 80, 3);
-	size_t bytes = alerts_memory_bytes();
+	size_t bytes = alerts_store_bytes();
 	uint8_t *good = malloc(bytes);
 	ck_assert_ptr_nonnull(good);
 	memcpy(good, memory, bytes);

@@ -7,8 +7,8 @@
 
 static const struct alert_record *newest(const struct life *life)
 {
-	const struct alert_holds *holds = alerts_holds(life->alerts);
-	return alert_holds_logged(holds, holds->records);
+	const struct overrides *holds = alerts_overrides(life->alerts);
+	return overrides_logged(holds, holds->records);
 }
 
 static void at(struct life *life, const char *name, double value, int seconds)
@@ -75,15 +75,15 @@ START_TEST(a_flood_fills_neither_log_nor_timeline_and_the_log_ends_with_the_trut
 	rules[0].max_per_hour = rules[1].max_per_hour = 12;
 	struct life *life = life_new(rules, 2);
 	flap(life, "b", 1);
-	const uint64_t records = alerts_holds(life->alerts)->records;
+	const uint64_t records = alerts_overrides(life->alerts)->records;
 	flap(life, "a/x", 250);
-	ck_assert_uint_eq(alerts_holds(life->alerts)->records, records + 7);
+	ck_assert_uint_eq(alerts_overrides(life->alerts)->records, records + 7);
 	ck_assert_int_eq(newest(life)->to, ALERT_OK);
 	ck_assert_uint_eq(newest(life)->t_ns, life->now_ns);
 	at(life, "a/x", 90, 1);
 	ck_assert_int_eq(newest(life)->to, ALERT_FIRING);
 	ck_assert_uint_eq(newest(life)->t_ns, life->now_ns);
-	ck_assert_uint_eq(alerts_holds(life->alerts)->records, records + 7);
+	ck_assert_uint_eq(alerts_overrides(life->alerts)->records, records + 7);
 	ck_assert_uint_eq(timeline_last_serial(life->timeline), 2 + 6);
 	life_free(life);
 }
@@ -184,7 +184,7 @@ START_TEST(a_fall_from_critical_is_no_warning)
 	at(life, "a", 60, 30);
 	ck_assert_uint_eq(life->count, 2);
 	ck_assert_int_eq(life->heard[1].to, ALERT_OK);
-	ck_assert_uint_eq(alerts_holds(life->alerts)->records, 2);
+	ck_assert_uint_eq(alerts_overrides(life->alerts)->records, 2);
 	life_free(life);
 }
 END_TEST

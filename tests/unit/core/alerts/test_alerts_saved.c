@@ -1,5 +1,5 @@
 /* What alerts remember across a reboot: as bytes and back, and any other bytes. */
-#include "daemon/core/alerts/saved.h"
+#include "daemon/core/alerts/snapshot.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "daemon/core/alerts/actions.h"
-#include "daemon/core/alerts/holds.h"
+#include "daemon/core/alerts/overrides.h"
+#include "daemon/core/alerts/store.h"
 #include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -56,8 +57,8 @@ static void start(const uint8_t *boot, uint64_t now_ns, int64_t wall_s, const ui
 	size_t size, int wanted)
 {
 	memset(&w, 0, sizeof(w));
-	w.memory = calloc(1, alerts_memory_bytes());
-	w.holds = calloc(1, alert_holds_bytes());
+	w.memory = calloc(1, alerts_store_bytes());
+	w.holds = calloc(1, overrides_bytes());
 	wallclock_init(&w.wall);
 	wallclock_note(&w.wall, now_ns, wall_s * 1000000000, true);
 	ck_assert_int_eq(sources_create(&w.sources), 0);
@@ -65,10 +66,12 @@ static void start(const uint8_t *boot, uint64_t now_ns, int64_t wall_s, const ui
 	ck_assert_int_eq(timeline_create(64, &w.timeline), 0);
 	ck_assert_int_eq(alerts_create(w.metrics, w.timeline, &w.alerts), 0);
 	if (saved) {
-		ck_assert_int_eq(alerts_load(w.memory, w.holds, boot, saved, size, now_ns), wanted);
+		ck_assert_int_eq(
+			alerts_snapshot_restore(w.memory, w.holds, boot, saved, size, now_ns),
+			wanted);
 	}
-	alerts_remember(w.alerts, w.memory, boot, now_ns);
-	alerts_remember_holds(w.alerts, w.holds, boot, now_ns);
+	alerts_attach_store(w.alerts, w.memory, boot, now_ns);
+	alerts_attach_overrides(w.alerts, w.holds, boot, now_ns);
 	ck_assert_int_eq(alerts_set_rules(w.alerts, rules, 3, now_ns), 0);
 	ck_assert_int_eq(sources_add(w.sources, "thermal", SECOND, &w.source), 0);
 	ck_assert_int_eq(
@@ -112,15 +115,15 @@ static size_t first_boot(uint8_t *bytes)
 	sample(78, 5010 * SECOND);
 	ck_assert_int_eq(find("now")->phase, ALERT_FIRING);
 	ck_assert_int_eq(find("later")->phase, ALERT_PENDING);
-	size_t size = alerts_save(w.alerts, &w.wall, bytes);
-	ck_assert_uint_le(size, alerts_saved_bytes());
+	size_t size = alerts_snapshot(w.alerts, &w.wall, bytes);
+	ck_assert_uint_le(size, alerts_snapshot_bytes());
 	stop();
 	return size;
 }
 
 START_TEST(phases_and_their_times_go_on_and_hold_times_begin_anew)
 {
-	uint8_t *bytes = calloc(1, alerts_saved_bytes());
+	uint8_t *bytes = calloc(1, alerts_snapshot_bytes());
 	size_t size = first_boot(bytes);
 	start(boots[1], 3 * SECOND, 9000, bytes, size, 0);
 	sample(78, 4 * SECOND);
@@ -138,10 +141,10 @@ START_TEST(phases_and_their_times_go_on_and_hold_times_begin_anew)
 	ck_assert_int_eq(find("later")->since_us, 0); /* of this boot: since_ns */
 	ck_assert_uint_eq(find("later")->since_ns, 64 * SECOND);
 	/* what has not changed is the same bytes; a third boot knows the first one's time */
-	size = alerts_save(w.alerts, &w.wall, bytes);
-	uint8_t *again = calloc(1, alerts_saved_bytes());
+	size = alerts_snapshot(w.alerts, &w.wall, bytes);
+	uint8_t *again = calloc(1, alerts_snapshot_bytes());
 	sample(79, 65 * SECOND);
-	ck_assert_uint_eq(alerts_save(w.alerts, &w.wall, again), size);
+	ck_assert_uint_eq(alerts_snapshot(w.alerts, &w.wall, again), size);
 	ck_assert_mem_eq(again, bytes, size);
 	stop();
 	start(boots[0], 3 * SECOND, 20000, bytes, size, 0);
@@ -167,7 +170,7 @@ static void count_ok(void *ctx, const struct alert_transition *transition)
 /* The limit held an end back: whoever heard of the begin hears of the end, in the next boot. */
 START_TEST(an_end_that_was_not_told_is_told_after_the_reboot)
 {
-	uint8_t *bytes = calloc(1, alerts_saved_bytes());
+	uint8_t *bytes = calloc(1, alerts_snapshot_bytes());
 	int told = 0;
 	start(boots[0], 5000 * SECOND, 1000, NULL, 0, 0);
 	ck_assert_int_eq(alerts_observe(w.alerts, count_ok, &told), 0);
@@ -176,7 +179,7 @@ START_TEST(an_end_that_was_not_told_is_told_after_the_reboot)
 	sample(60, 5010 * SECOND);
 	ck_assert_int_eq(find("seldom")->phase, ALERT_OK);
 	ck_assert_int_eq(told, 0);
-	size_t size = alerts_save(w.alerts, &w.wall, bytes);
+	size_t size = alerts_snapshot(w.alerts, &w.wall, bytes);
 	stop();
 	start(boots[1], 3 * SECOND, 9000, bytes, size, 0);
 	ck_assert_int_eq(alerts_observe(w.alerts, count_ok, &told), 0);
@@ -190,18 +193,19 @@ END_TEST
 
 START_TEST(memory_of_this_boot_is_left_alone)
 {
-	uint8_t *bytes = calloc(1, alerts_saved_bytes());
+	uint8_t *bytes = calloc(1, alerts_snapshot_bytes());
 	size_t size = first_boot(bytes);
 	start(boots[1], 3 * SECOND, 9000, NULL, 0, 0);
 	sample(60, 4 * SECOND);
 	ck_assert_int_eq(
-		alerts_load(w.memory, w.holds, boots[1], bytes, size, 5 * SECOND), -EALREADY);
+		alerts_snapshot_restore(w.memory, w.holds, boots[1], bytes, size, 5 * SECOND),
+		-EALREADY);
 	stop();
-	size = alerts_save_nothing(bytes);
+	size = alerts_snapshot_empty(bytes);
 	start(boots[1], 3 * SECOND, 9000, bytes, size, 0);
 	sample(60, 4 * SECOND);
 	ck_assert_int_eq(find("now")->phase, ALERT_OK);
-	ck_assert_uint_eq(alerts_save(w.alerts, &w.wall, bytes), size);
+	ck_assert_uint_eq(alerts_snapshot(w.alerts, &w.wall, bytes), size);
 	stop();
 	free(bytes);
 }
@@ -210,8 +214,8 @@ END_TEST
 /* Whatever lies there: refused as a whole, or, with a right checksum, slot by slot. */
 START_TEST(damage_is_refused)
 {
-	uint8_t *bytes = calloc(1, alerts_saved_bytes());
-	uint8_t *damaged = calloc(1, alerts_saved_bytes());
+	uint8_t *bytes = calloc(1, alerts_snapshot_bytes());
+	uint8_t *damaged = calloc(1, alerts_snapshot_bytes());
 	size_t size = first_boot(bytes);
 	uint64_t seed = 7;
 	for (int round = 0; round < 300; round++) {

@@ -1,5 +1,6 @@
-/* Slots and acknowledgements without what only this boot's clock can tell. */
-#include "daemon/core/alerts/saved.h"
+/* snapshot.c: writes slots and acknowledgements without the times that only this boot's clock
+ * knows, and reads them in the next boot. */
+#include "daemon/core/alerts/snapshot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,32 +8,33 @@
 #include "daemon/core/alerts/private.h"
 #include "daemon/util/crc32c.h"
 
-#define SAVED_MAGIC UINT64_C(0x6465766173726c61) /* "alrsaved" */
+#define MAGIC UINT64_C(0x6465766173726c61) /* "alrsaved" */
 
-struct saved_header {
+struct snapshot_header {
 	uint64_t magic;
 	uint32_t slot_size, slots;
 	uint32_t ack_size, acks;
 	uint32_t crc; /* of all, with 0 here */
 	uint32_t reserved;
 };
+_Static_assert(sizeof(struct snapshot_header) == ALERTS_SNAPSHOT_EMPTY, "only the header");
 
-size_t alerts_saved_bytes(void)
+size_t alerts_snapshot_bytes(void)
 {
-	return sizeof(struct saved_header) + ALERT_SLOTS * sizeof(struct alert_slot) +
+	return sizeof(struct snapshot_header) + ALERT_SLOTS * sizeof(struct alert_slot) +
 	       ALERT_ACKS * sizeof(struct alert_ack);
 }
 
-/* To the second: the clock's small corrections are no change. */
+/* Rounded to seconds: small corrections of the clock are not a change. */
 static int64_t since_us(const struct alert_slot *slot, const struct wallclock *wall)
 {
 	int64_t time_us = slot->since_us ? slot->since_us : wallclock_us(wall, slot->since_ns);
 	return time_us - time_us % 1000000;
 }
 
-static size_t finish(struct saved_header *header, uint8_t *bytes, size_t size)
+static size_t finish(struct snapshot_header *header, uint8_t *bytes, size_t size)
 {
-	header->magic = SAVED_MAGIC;
+	header->magic = MAGIC;
 	header->slot_size = sizeof(struct alert_slot);
 	header->ack_size = sizeof(struct alert_ack);
 	memcpy(bytes, header, sizeof(*header));
@@ -41,36 +43,36 @@ static size_t finish(struct saved_header *header, uint8_t *bytes, size_t size)
 	return size;
 }
 
-size_t alerts_save_nothing(uint8_t *bytes)
+size_t alerts_snapshot_empty(uint8_t *bytes)
 {
-	struct saved_header header = {0};
+	struct snapshot_header header = {0};
 	return finish(&header, bytes, sizeof(header));
 }
 
-size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes)
+size_t alerts_snapshot(const struct alerts *alerts, const struct wallclock *wall, uint8_t *bytes)
 {
-	struct saved_header header = {0};
+	struct snapshot_header header = {0};
 	size_t size = sizeof(header);
-	if (!alerts->memory.slot) {
+	if (!alerts->store.slot) {
 		return 0;
 	}
 	for (size_t i = 0; i < ALERT_SLOTS; i++) {
-		struct alert_slot slot = alerts->memory.slot[i];
-		if (slot.rule == 0 || (slot.phase == ALERT_OK && slot.notifier.phase == ALERT_OK)) {
-			continue; /* what is ok, but was not sent to be, is deferred */
+		struct alert_slot slot = alerts->store.slot[i];
+		if (slot.rule == 0 || (slot.phase == ALERT_OK && slot.notified.phase == ALERT_OK)) {
+			continue; /* ok, and that was sent: a deferred one is written */
 		}
 		slot.since_us = since_us(&slot, wall);
 		slot.since_ns = 0;
 		slot.clear_since_ns = slot.critical_since_ns = slot.calm_since_ns = ALERT_NEVER;
-		slot.notifier.tat_ns[0] = slot.notifier.tat_ns[1] = 0;
+		slot.notified.tat_ns[0] = slot.notified.tat_ns[1] = 0;
 		slot.record = 0;
-		slot.holds &= ~(uint32_t)SLOT_SILENCED;
+		slot.flags &= ~(uint32_t)SLOT_SILENCED;
 		memcpy(bytes + size, &slot, sizeof(slot));
 		size += sizeof(slot);
 		header.slots++;
 	}
-	for (size_t i = 0; alerts->holds.ack && i < ALERT_ACKS; i++) {
-		struct alert_ack ack = alerts->holds.ack[i];
+	for (size_t i = 0; alerts->overrides.ack && i < ALERT_ACKS; i++) {
+		struct alert_ack ack = alerts->overrides.ack[i];
 		if (ack.serial == 0) {
 			continue;
 		}
@@ -82,12 +84,12 @@ size_t alerts_save(const struct alerts *alerts, const struct wallclock *wall, ui
 	return finish(&header, bytes, size);
 }
 
-static bool header_is_good(const struct saved_header *header, const uint8_t *bytes, size_t size)
+static bool header_is_good(const struct snapshot_header *header, const uint8_t *bytes, size_t size)
 {
-	struct saved_header blank = *header;
+	struct snapshot_header blank = *header;
 	blank.crc = 0;
 	uint32_t crc = crc32c(0, &blank, sizeof(blank));
-	return header->magic == SAVED_MAGIC && header->slot_size == sizeof(struct alert_slot) &&
+	return header->magic == MAGIC && header->slot_size == sizeof(struct alert_slot) &&
 	       header->ack_size == sizeof(struct alert_ack) && header->slots <= ALERT_SLOTS &&
 	       header->acks <= ALERT_ACKS &&
 	       size == sizeof(*header) + header->slots * sizeof(struct alert_slot) +
@@ -95,11 +97,11 @@ static bool header_is_good(const struct saved_header *header, const uint8_t *byt
 	       header->crc == crc32c(crc, bytes + sizeof(*header), size - sizeof(*header));
 }
 
-int alerts_load(void *memory, void *holds, const uint8_t boot_id[16], const uint8_t *bytes,
-	size_t size, uint64_t now_ns)
+int alerts_snapshot_restore(void *store, void *overrides, const uint8_t boot_id[16],
+	const uint8_t *bytes, size_t size, uint64_t now_ns)
 {
-	struct saved_header header;
-	if (alerts_memory_is_of(memory, boot_id)) {
+	struct snapshot_header header;
+	if (alerts_store_is_of(store, boot_id)) {
 		return -EALREADY;
 	}
 	if (size < sizeof(header)) {
@@ -109,24 +111,24 @@ int alerts_load(void *memory, void *holds, const uint8_t boot_id[16], const uint
 	if (!header_is_good(&header, bytes, size)) {
 		return -EBADMSG;
 	}
-	struct alerts_memory fresh;
-	alerts_memory_adopt(&fresh, memory, boot_id, now_ns);
+	struct alert_store alerts;
+	alert_store_attach(&alerts, store, boot_id, now_ns);
 	bytes += sizeof(header);
 	for (uint32_t i = 0; i < header.slots; i++) {
-		struct alert_slot *slot = &fresh.slot[i];
+		struct alert_slot *slot = &alerts.slot[i];
 		memcpy(slot, bytes, sizeof(*slot));
 		slot->since_ns = now_ns;
 		bytes += sizeof(*slot);
 	}
-	struct alert_holds acks;
-	if (holds) {
-		alert_holds_adopt(&acks, holds, boot_id, now_ns);
+	struct overrides acks;
+	if (overrides) {
+		overrides_attach(&acks, overrides, boot_id, now_ns);
 	}
-	for (uint32_t i = 0; holds && i < header.acks; i++) {
+	for (uint32_t i = 0; overrides && i < header.acks; i++) {
 		struct alert_ack ack;
 		memcpy(&ack, bytes, sizeof(ack));
 		ack.t_ns = now_ns;
-		alert_holds_put_ack(&acks, &ack);
+		overrides_put_ack(&acks, &ack);
 		bytes += sizeof(ack);
 	}
 	return 0;
