@@ -42,7 +42,7 @@ void alerts_destroy(struct alerts *alerts)
 		alert_store_free_slope(&alerts->store, alerts->instance[i]->slope, true);
 		free(alerts->instance[i]);
 	}
-	alert_rules_free(alerts->rule, alerts->rules);
+	free(alerts->rule);
 	free(alerts->own_overrides);
 	free(alerts);
 }
@@ -166,41 +166,49 @@ void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t 
 	}
 }
 
-static bool is_among(struct alert_rule *const *rules, size_t count, const struct alert_rule *rule)
+/* Moves instances to the new copy of their rule, and ends those whose rule is not among them. */
+static void move_instances(
+	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns)
 {
-	size_t i = 0;
-	while (i < count && rules[i] != rule) {
-		i++;
+	for (size_t i = 0; i < alerts->count;) {
+		struct alert *alert = &alerts->instance[i]->state.alert;
+		size_t k = 0;
+		while (k < count && !alert_rule_equal(&rules[k], alert->rule)) {
+			k++;
+		}
+		if (k < count) {
+			alert->rule = &rules[k];
+			i++;
+		} else {
+			alert_instance_end(alerts, alerts->instance[i], now_ns,
+				": the rule was changed or removed");
+		}
 	}
-	return i < count;
 }
 
 int alerts_set_rules(
 	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns)
 {
-	struct alert_rule **copy;
-	int r = alert_rules_copy(rules, count, &copy);
-	if (r < 0) {
-		return r;
+	if (count > ALERT_RULES_MAX) {
+		return -ENOSPC;
 	}
-	alert_rules_reuse(copy, count, alerts->rule, alerts->rules);
+	/* One more: an empty set of rules is not a failed allocation. */
+	struct alert_rule *copy = mem_calloc(count + 1, sizeof(*copy));
+	if (!copy) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		copy[i] = rules[i];
+	}
 	memset(alerts->matched, 0, sizeof(alerts->matched));
-	for (size_t i = 0; i < alerts->count;) {
-		struct alert_instance *instance = alerts->instance[i];
-		if (is_among(copy, count, instance->state.alert.rule)) {
-			i++;
-		} else {
-			alert_instance_end(
-				alerts, instance, now_ns, ": the rule was changed or removed");
-		}
-	}
-	alert_rules_free(alerts->rule, alerts->rules);
+	move_instances(alerts, copy, count, now_ns);
+	free(alerts->rule);
 	alerts->rule = copy;
 	alerts->rules = count;
 	alert_match_set(&alerts->match, copy, count);
 	for (size_t i = 0; i < count; i++) {
-		if (copy[i]->enabled) {
-			alert_instances_restore(alerts, copy[i], now_ns);
+		if (copy[i].enabled) {
+			alert_instances_restore(alerts, &copy[i], now_ns);
 		}
 	}
 	return 0;
@@ -227,14 +235,14 @@ const struct alert *alerts_at(const struct alerts *alerts, size_t index)
 
 const struct alert_rule *alerts_rule_at(const struct alerts *alerts, size_t index)
 {
-	return index < alerts->rules ? alerts->rule[index] : NULL;
+	return index < alerts->rules ? &alerts->rule[index] : NULL;
 }
 
 bool alerts_knows_rule(const struct alerts *alerts, const char *glob)
 {
 	bool known = alerts->rules == 0;
 	for (size_t i = 0; i < alerts->rules && !known; i++) {
-		known = proto_glob_match(glob, alerts->rule[i]->name);
+		known = proto_glob_match(glob, alerts->rule[i].name);
 	}
 	return known;
 }

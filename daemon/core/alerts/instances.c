@@ -13,7 +13,7 @@
 static struct alert_list *bucket_of(
 	struct alerts *alerts, const struct alert_rule *rule, const char *name)
 {
-	const uint64_t hash = fnv64_text((uint64_t)(uintptr_t)rule, name);
+	const uint64_t hash = fnv64_text(fnv64_text(FNV64_BASIS, rule->name), name);
 	return &alerts->bucket[(hash ^ hash >> 32) % ALERT_BUCKETS];
 }
 
@@ -237,7 +237,7 @@ size_t alert_instances_match(struct alerts *alerts, const struct metric *metric,
 	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
 		for (uint64_t bits = set.bit[i]; bits != 0; bits &= bits - 1) {
 			const struct alert_rule *rule =
-				alerts->rule[64 * i + (size_t)__builtin_ctzll(bits)];
+				&alerts->rule[64 * i + (size_t)__builtin_ctzll(bits)];
 			if (proto_glob_match(rule->metric, metric->name)) {
 				alert_instance_add(alerts, rule, metric->name, metric, t_ns);
 			}

@@ -159,13 +159,13 @@ static void send(
 
 /* Nobody is notified of this change: observers only get the state. */
 static void suppress(struct alerts *alerts, struct alert *alert, enum alert_phase from,
-	enum alert_severity from_severity, bool logged)
+	enum alert_severity from_severity, uint64_t t_ns, bool logged)
 {
 	const struct alert_transition transition = {.alert = alert,
 		.from = from,
 		.to = alert->phase,
 		.from_severity = from_severity,
-		.t_ns = alert->t_ns,
+		.t_ns = t_ns,
 		.value = alert->value,
 		.quiet = true,
 		.update = true};
@@ -211,7 +211,7 @@ static void notify(
 		last->suppressed += counts;
 		alerts->suppressed += pending;
 		suppress(alerts, alert, (enum alert_phase)from->phase,
-			(enum alert_severity)from->severity, counts);
+			(enum alert_severity)from->severity, alert->t_ns, counts);
 	}
 }
 
@@ -274,7 +274,7 @@ void alert_end(
 	if (last.phase == ALERT_FIRING) {
 		send(alerts, alert, &last, 0);
 	} else if (phase == ALERT_FIRING) {
-		suppress(alerts, alert, phase, alert->severity, true);
+		suppress(alerts, alert, phase, alert->severity, alert->t_ns, true);
 	}
 }
 
@@ -298,16 +298,14 @@ void alert_refresh(struct alerts *alerts, struct alert_instance *instance, uint6
 	notifier->muted_until_ns = until_ns;
 	notifier->acked = acked;
 	notifier->missed = notifier->missed && !late;
-	const struct alert_transition transition = {.alert = alert,
-		.from = late ? ALERT_OK : ALERT_FIRING,
-		.to = ALERT_FIRING,
-		.from_severity = alert->severity,
-		.t_ns = alert->since_ns,
-		.sent_ns = late && alert->since_ns < now_ns ? now_ns : 0,
-		.value = late ? notifier->last.value : alert->value,
-		.quiet = !late,
-		.update = !late};
-	dispatch(alerts, alert, &transition);
+	if (late) {
+		const struct notified from = {.phase = ALERT_OK,
+			.severity = (uint32_t)alert->severity,
+			.value = notifier->last.value};
+		send(alerts, alert, &from, alert->since_ns < now_ns ? now_ns : 0);
+	} else {
+		suppress(alerts, alert, ALERT_FIRING, alert->severity, alert->since_ns, false);
+	}
 	instance->slot = alert_store_put(&alerts->store, instance->slot, &instance->state);
 }
 

@@ -29,7 +29,7 @@ struct alerts {
 	struct metrics *metrics;
 	struct timeline *timeline;
 	size_t rules;
-	struct alert_rule **rule;
+	struct alert_rule *rule;
 	struct alert_match match;
 	size_t count;
 	struct alert_instance *instance[ALERT_INSTANCES_MAX]; /* in the order of their creation */

@@ -1,13 +1,10 @@
-/* rules.c: copies, compares and names alert rules, and filters them for a metric. Alerts point to
- * their rule, so an unchanged rule keeps its address across a reload. */
+/* rules.c: names and compares alert rules, and filters them for a metric. */
 #include "daemon/core/alerts/rules.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/sysops.h"
 #include "proto/fnv.h"
 
 static const char *const kind_names[] = {[ALERT_ABOVE] = "above",
@@ -51,42 +48,12 @@ int alert_severity_parse(const char *text, enum alert_severity *ret)
 	return -EINVAL;
 }
 
-void alert_rules_free(struct alert_rule **rules, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		free(rules[i]);
-	}
-	free(rules);
-}
-
-int alert_rules_copy(const struct alert_rule *rules, size_t count, struct alert_rule ***ret)
-{
-	if (count > ALERT_RULES_MAX) {
-		return -ENOSPC;
-	}
-	/* One more: an empty set of rules is not a failed allocation. */
-	struct alert_rule **copy = mem_calloc(count + 1, sizeof(struct alert_rule *));
-	if (!copy) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++) {
-		copy[i] = mem_zalloc(sizeof(struct alert_rule));
-		if (!copy[i]) {
-			alert_rules_free(copy, count);
-			return -ENOMEM;
-		}
-		*copy[i] = rules[i];
-	}
-	*ret = copy;
-	return 0;
-}
-
 static bool same_number(double a, double b)
 {
 	return a == b || (isnan(a) && isnan(b));
 }
 
-static bool same_rule(const struct alert_rule *a, const struct alert_rule *b)
+bool alert_rule_equal(const struct alert_rule *a, const struct alert_rule *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->metric, b->metric) == 0 &&
 	       a->kind == b->kind && same_number(a->threshold, b->threshold) &&
@@ -95,22 +62,6 @@ static bool same_rule(const struct alert_rule *a, const struct alert_rule *b)
 	       a->over_ns == b->over_ns && a->max_per_hour == b->max_per_hour &&
 	       a->severity == b->severity && a->enabled == b->enabled &&
 	       strcmp(a->message, b->message) == 0;
-}
-
-void alert_rules_reuse(
-	struct alert_rule **rules, size_t count, struct alert_rule **old, size_t old_count)
-{
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < old_count; k++) {
-			if (old[k] && same_rule(rules[i], old[k])) {
-				old[k]->configured = rules[i]->configured;
-				free(rules[i]);
-				rules[i] = old[k];
-				old[k] = NULL;
-				break;
-			}
-		}
-	}
 }
 
 static size_t bucket_of(const char *name)
@@ -150,12 +101,12 @@ static void add_rule(struct alert_match *match, const char *glob, size_t rule)
 	}
 }
 
-void alert_match_set(struct alert_match *match, struct alert_rule *const *rules, size_t count)
+void alert_match_set(struct alert_match *match, const struct alert_rule *rules, size_t count)
 {
 	memset(match, 0, sizeof(*match));
 	for (size_t i = 0; i < count; i++) {
-		if (rules[i]->enabled) {
-			add_rule(match, rules[i]->metric, i);
+		if (rules[i].enabled) {
+			add_rule(match, rules[i].metric, i);
 		}
 	}
 }

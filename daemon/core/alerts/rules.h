@@ -42,13 +42,8 @@ const char *alert_severity_name(enum alert_severity severity); /* info warning c
 int alert_kind_parse(const char *text, enum alert_kind *ret);
 int alert_severity_parse(const char *text, enum alert_severity *ret);
 
-/* Copies the rules, each its own allocation. -ENOSPC over ALERT_RULES_MAX, -ENOMEM. */
-int alert_rules_copy(const struct alert_rule *rules, size_t count, struct alert_rule ***ret);
-/* Replaces each new rule that equals an old one by the old one, which leaves NULL in its slot:
- * pointers to an unchanged rule stay valid. */
-void alert_rules_reuse(
-	struct alert_rule **rules, size_t count, struct alert_rule **old, size_t old_count);
-void alert_rules_free(struct alert_rule **rules, size_t count);
+/* Whether they do the same; where they are configured does not count. */
+bool alert_rule_equal(const struct alert_rule *a, const struct alert_rule *b);
 
 /* Work of one commit, in globs compared: a metric costs 1 plus its globs, a new instance 8. */
 enum { ALERT_WORK_COMMIT = 16384, ALERT_WORK_INSTANCE = 8 };
@@ -66,6 +61,6 @@ struct alert_match {
 };
 
 /* Indexes the rules that are enabled. */
-void alert_match_set(struct alert_match *match, struct alert_rule *const *rules, size_t count);
+void alert_match_set(struct alert_match *match, const struct alert_rule *rules, size_t count);
 /* The rules whose glob is worth a comparison with the name. */
 struct alert_rule_set alert_match_find(const struct alert_match *match, const char *name);

@@ -110,23 +110,21 @@ START_TEST(no_rule_that_matches_is_passed_over)
 	static const char *const names[] = {"a", "b", "ab", "a/b", "a/c", "ab/b", "a/b/c", "x/b/c",
 		"a/b/c/d", "a/b/c/d/e/f/g/h", "a/b/c/d/e/f/g/h/i", "a/b/c/d/e/f/g/h/i/j"};
 	enum { GLOBS = sizeof(globs) / sizeof(globs[0]), NAMES = sizeof(names) / sizeof(names[0]) };
-	struct alert_rule *list[ALERT_RULES_MAX];
 	/* also in the second word of the set; a rule that is off is in none */
 	for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
-		list[i] = rule(i, globs[i % GLOBS], ALERT_ABOVE);
-		list[i]->enabled = i % 5 != 4;
+		rule(i, globs[i % GLOBS], ALERT_ABOVE)->enabled = i % 5 != 4;
 	}
 	struct alert_match match;
-	alert_match_set(&match, list, ALERT_RULES_MAX);
+	alert_match_set(&match, rules, ALERT_RULES_MAX);
 	uint64_t passed = 0;
 	for (size_t n = 0; n < NAMES; n++) {
 		struct alert_rule_set set = alert_match_find(&match, names[n]);
 		for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
 			bool in = set.bit[i / 64] >> i % 64 & 1;
-			bool matches = proto_glob_match(list[i]->metric, names[n]);
-			ck_assert_msg(in || !matches || !list[i]->enabled, "%s on %s",
-				list[i]->metric, names[n]);
-			ck_assert(!in || list[i]->enabled);
+			bool matches = proto_glob_match(rules[i].metric, names[n]);
+			ck_assert_msg(in || !matches || !rules[i].enabled, "%s on %s",
+				rules[i].metric, names[n]);
+			ck_assert(!in || rules[i].enabled);
 			passed += !in;
 		}
 	}
@@ -136,14 +134,13 @@ END_TEST
 
 START_TEST(plain_first_segments_leave_few_globs)
 {
-	struct alert_rule *list[ALERT_RULES_MAX];
 	for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
 		char glob[PROTO_PATH_SIZE];
 		snprintf(glob, sizeof(glob), "a%zu/*/*", i);
-		list[i] = rule(i, glob, ALERT_ABOVE);
+		rule(i, glob, ALERT_ABOVE);
 	}
 	struct alert_match match;
-	alert_match_set(&match, list, ALERT_RULES_MAX);
+	alert_match_set(&match, rules, ALERT_RULES_MAX);
 	uint64_t compared = 0;
 	for (unsigned i = 0; i < METRICS_MAX; i++) {
 		char name[PROTO_PATH_SIZE];
