@@ -1,5 +1,5 @@
-/* The keys of [alert NAME], the rules that are built in, and what only a whole rule can tell. Why
- * a built-in rule has its limits stands in config/edgeprofd.conf. */
+/* alerts.c: describes the keys of [alert NAME] and the built-in rules, and checks rules that are
+ * complete. config/edgeprofd.conf says why a built-in rule has its limits. */
 #include "daemon/config/keys.h"
 
 #include "daemon/core/alerts/actions.h"
@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "daemon/util/parse.h"
+#include "proto/text.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 
 enum { DEFAULT_PER_HOUR = 12, DEFAULT_OVER_S = 600, LEAK_OVER_S = 1200 };
 
-/* G2.13 and what else a device should not keep to itself; a section of the same name changes single
- * keys. */
+/* What every device should report; a section of the same name changes single keys. */
 static const struct built_in {
 	const char *name, *metric;
 	enum alert_kind kind;
@@ -141,11 +141,6 @@ static int set_severity(void *instance, const char *key, const char *value)
 /* above, below, equals, slope_above: the kind and its threshold in one; absent: the kind alone. */
 static int set_kind(void *instance, const char *key, const char *value)
 {
-	static const struct {
-		const char *name;
-		enum alert_kind kind;
-	} kinds[] = {{"above", ALERT_ABOVE}, {"below", ALERT_BELOW}, {"equals", ALERT_EQUALS},
-		{"slope_above", ALERT_SLOPE}};
 	struct alert_rule *rule = instance;
 	if (strcmp(key, "absent") == 0) {
 		bool on;
@@ -155,13 +150,8 @@ static int set_kind(void *instance, const char *key, const char *value)
 		rule->kind = ALERT_ABSENT;
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(key, kinds[i].name) == 0) {
-			rule->kind = kinds[i].kind;
-			return parse_double(value, &rule->threshold);
-		}
-	}
-	return -EINVAL;
+	int r = alert_kind_parse(key, &rule->kind);
+	return r < 0 ? r : parse_double(value, &rule->threshold);
 }
 
 #define KIND_KEY(key, what)                                                             \
@@ -201,40 +191,35 @@ const struct config_key config_alert_keys[] = {
 	PLAIN_KEY("enabled", CONFIG_BOOL, enabled),
 };
 
-static int check(const struct alert_rule *rule, bool has_kind, char *error, size_t size)
+static int check(const struct alert_rule *rule, bool has_kind, struct text *error)
 {
+	const double sign = rule->kind == ALERT_BELOW ? -1 : 1;
 	if (rule->metric[0] == '\0') {
-		snprintf(error, size, "[alert %s] has no metric; expected metric = GLOB",
-			rule->name);
-		return -EINVAL;
-	}
-	if (!has_kind) {
-		snprintf(error, size,
+		text_add(error, "[alert %s] has no metric; expected metric = GLOB", rule->name);
+	} else if (!has_kind) {
+		text_add(error,
 			"[alert %s] has no limit; expected above, below, equals, absent or "
 			"slope_above",
 			rule->name);
-		return -EINVAL;
-	}
-	double sign = rule->kind == ALERT_BELOW ? -1 : 1;
-	if (!isnan(rule->clear) && sign * rule->clear > sign * rule->threshold) {
-		snprintf(error, size, "[alert %s] clear = %g lies beyond the limit %g", rule->name,
+	} else if (!isnan(rule->clear) && sign * rule->clear > sign * rule->threshold) {
+		text_add(error, "[alert %s] clear = %g lies beyond the limit %g", rule->name,
 			rule->clear, rule->threshold);
-		return -EINVAL;
+	} else if (!isnan(rule->critical) && sign * rule->critical < sign * rule->threshold) {
+		text_add(error, "[alert %s] critical = %g lies before the limit %g", rule->name,
+			rule->critical, rule->threshold);
+	} else {
+		return 0;
 	}
-	if (!isnan(rule->critical) && sign * rule->critical < sign * rule->threshold) {
-		snprintf(error, size, "[alert %s] critical = %g lies before the limit %g",
-			rule->name, rule->critical, rule->threshold);
-		return -EINVAL;
-	}
-	return 0;
+	return -EINVAL;
 }
 
 int config_alerts_check(const struct config *config, char *error, size_t size)
 {
 	int r = 0;
+	struct text text = {.data = error, .size = size};
 	for (size_t i = 0; i < config->alerts && r == 0; i++) {
 		if (config->alert[i].enabled) {
-			r = check(&config->alert[i], config->alert_has_kind[i], error, size);
+			r = check(&config->alert[i], config->alert_has_kind[i], &text);
 		}
 	}
 	return r;
