@@ -19,8 +19,7 @@ size_t overrides_bytes(void)
 
 #define ENDS(text) (memchr(text, '\0', sizeof(text)) != NULL)
 
-/* One line. The timeline and the API repair invalid UTF-8 when they write it. */
-static bool is_line(const char *text)
+bool overrides_is_line(const char *text)
 {
 	while ((unsigned char)*text >= 0x20 && *text != 0x7f) {
 		text++;
@@ -42,7 +41,8 @@ int overrides_check_instance(const char *glob)
 static bool ack_is_good(const struct alert_ack *ack, uint64_t now_ns)
 {
 	return ack->t_ns <= now_ns && ENDS(ack->rule) && ENDS(ack->instance) && ENDS(ack->note) &&
-	       proto_name_valid(ack->rule) && is_line(ack->instance) && is_line(ack->note);
+	       proto_name_valid(ack->rule) && overrides_is_line(ack->instance) &&
+	       overrides_is_line(ack->note);
 }
 
 static bool silence_is_good(const struct alert_silence *silence, uint64_t now_ns)
@@ -52,7 +52,7 @@ static bool silence_is_good(const struct alert_silence *silence, uint64_t now_ns
 	       ENDS(silence->instance) && ENDS(silence->note) &&
 	       proto_glob_check(silence->rule) == 0 && !strchr(silence->rule, '/') &&
 	       (silence->instance[0] == '\0' || overrides_check_instance(silence->instance) == 0) &&
-	       is_line(silence->note);
+	       overrides_is_line(silence->note);
 }
 
 static bool record_is_good(const struct alert_record *record, uint64_t now_ns)
@@ -62,7 +62,8 @@ static bool record_is_good(const struct alert_record *record, uint64_t now_ns)
 	       record->severity <= ALERT_CRITICAL && record->from_severity <= ALERT_CRITICAL &&
 	       record->unit < UNIT_COUNT_OF_UNITS && ENDS(record->rule) && ENDS(record->instance) &&
 	       ENDS(record->metric) && ENDS(record->text) && proto_name_valid(record->rule) &&
-	       is_line(record->instance) && is_line(record->metric) && is_line(record->text);
+	       overrides_is_line(record->instance) && overrides_is_line(record->metric) &&
+	       overrides_is_line(record->text);
 }
 
 /* A serial out of range would end the count; lists count with 32 bits. True when it was damaged. */

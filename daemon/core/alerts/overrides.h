@@ -97,6 +97,8 @@ struct alert_silence *overrides_silence(
  * user. */
 int overrides_put_silence(struct overrides *overrides, const struct alert_silence *silence);
 
+/* Whether a note is one line. The timeline and the API repair invalid UTF-8 when they write it. */
+bool overrides_is_line(const char *text);
 /* The glob on instances or metrics: 0, -EINVAL. */
 int overrides_check_instance(const char *glob);
 

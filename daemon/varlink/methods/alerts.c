@@ -1,4 +1,4 @@
-/* ListAlerts, ListRules, ListEvents: alerts as they stand, their rules, and the timeline. */
+/* alerts.c: answers ListAlerts, ListRules and ListEvents. */
 #include <string.h>
 
 #include "daemon/core/alerts/actions.h"
@@ -12,7 +12,7 @@
 enum {
 	EVENTS_FROM = 0,
 	EVENTS_LIMIT = 1,
-	EVENTS_USUAL = 200,
+	EVENTS_DEFAULT = 200,
 	EVENTS_MAX = 4096,
 };
 
@@ -127,7 +127,7 @@ enum api_result method_list_events(struct api_call *call)
 	if (limit->present && (limit->integer < 1 || limit->integer > EVENTS_MAX)) {
 		return reply_invalid_parameter(call->out, "limit");
 	}
-	uint64_t count = limit->present ? (uint64_t)limit->integer : EVENTS_USUAL;
+	uint64_t count = limit->present ? (uint64_t)limit->integer : EVENTS_DEFAULT;
 	uint64_t last = timeline_last_serial(timeline);
 	uint64_t serial =
 		from->present ? (uint64_t)from->integer : newest_from(timeline, last, count);

@@ -1,7 +1,7 @@
 /*
- * TestAlert: an alert that is none goes the whole way, and the reply tells what each link said.
- * The broker's word comes later, so the call waits for it, for CONFIRM_NS at most; with more a
- * second reply tells the same of the end of the test.
+ * test_alert.c: answers TestAlert. A test goes through the same path as any alert, and the reply
+ * says what became of it at each receiver. The broker acknowledges later, so the call waits for
+ * that, for CONFIRM_NS at most; with `more` a second reply says the same of the end of the test.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,30 +17,30 @@
 #include "daemon/varlink/server/stream.h"
 
 enum { SEVERITY, TEXT, SECONDS };
-enum { LOOK_MS = 20, SECONDS_MAX = 60 };
+enum { POLL_MS = 20, SECONDS_MAX = 60, TEXT_MAX = 200 };
 
-#define SECONDS_USUAL 5.0
+#define SECONDS_DEFAULT 5.0
 #define CONFIRM_NS UINT64_C(3000000000)
 
 struct test_stream {
 	struct api_stream base;
 	bool more;
-	uint64_t serial; /* of the transition that is waited for */
+	uint64_t serial; /* of the transition that the call waits for */
 	uint64_t since_ns;
 };
 
-static void on_look(uv_timer_t *timer)
+static void on_poll(uv_timer_t *timer)
 {
 	connection_wake(timer->data);
 }
 
-/* Of the transition with this serial; the next one begins anew. */
+/* Whether the broker acknowledged the transition with this serial. */
 static bool is_confirmed(const struct core *core, const struct alert_test *test, uint64_t serial)
 {
 	return test->mqtt != ALERT_LINK_WAITS || core->broker->delivered_tag == serial;
 }
 
-static const char *mqtt_word(const struct core *core, const struct alert_test *test)
+static const char *mqtt_result(const struct core *core, const struct alert_test *test)
 {
 	const struct broker_status *broker = core->broker;
 	if (broker->state == BROKER_OFF) {
@@ -55,7 +55,7 @@ static const char *mqtt_word(const struct core *core, const struct alert_test *t
 	return broker->state == BROKER_CONNECTED ? "unconfirmed" : broker_state_name(broker->state);
 }
 
-static const char *journal_word(enum alert_link link)
+static const char *journal_result(enum alert_link link)
 {
 	switch (link) {
 	case ALERT_LINK_DONE:
@@ -78,17 +78,17 @@ static void put_reply(const struct test_stream *stream, struct json *out)
 	const struct alert_test *test = alerts_last_test(core->alerts);
 	json_string(out, "state", alert_phase_name(test->state.alert.phase));
 	json_unsigned(out, "timeline_serial", timeline_last_serial(core->timeline));
-	json_string(out, "journal", journal_word(test->journal));
-	json_string(out, "mqtt", mqtt_word(core, test));
+	json_string(out, "journal", journal_result(test->journal));
+	json_string(out, "mqtt", mqtt_result(core, test));
 	json_string_opt(out, "mqtt_reason", core->broker->reason);
 	json_unsigned(out, "subscribers", api->subscriptions);
 	json_number(
 		out, "elapsed_ms", (double)((sysops()->now_ns() - stream->since_ns) / 1000) / 1000);
 }
 
-static enum api_result look_again(struct test_stream *stream)
+static enum api_result poll_again(struct test_stream *stream)
 {
-	uv_timer_start(&stream->base.connection->tick, on_look, LOOK_MS, 0);
+	uv_timer_start(&stream->base.connection->tick, on_poll, POLL_MS, 0);
 	return API_WAIT;
 }
 
@@ -99,16 +99,16 @@ static enum api_result test_next(struct api_stream *base, struct json *out)
 	const struct alert_test *test = alerts_last_test(core->alerts);
 	uint64_t now_ns = sysops()->now_ns();
 	if (test->serial < stream->serial) {
-		return look_again(stream); /* it has not ended yet */
+		return poll_again(stream); /* it has not ended yet */
 	}
 	if (stream->since_ns == 0) {
 		stream->since_ns = test->state.alert.t_ns;
 	}
-	/* one that is away is not waited for: what is kept for it goes out when it is back */
+	/* a broker that is away is not waited for: it gets what is queued when it is back */
 	bool away = core->broker->state == BROKER_AWAY;
 	if (test->serial == stream->serial && !away && !is_confirmed(core, test, stream->serial) &&
 		now_ns < stream->since_ns + CONFIRM_NS) {
-		return look_again(stream);
+		return poll_again(stream);
 	}
 	put_reply(stream, out);
 	if (!stream->more || test->state.alert.phase != ALERT_FIRING) {
@@ -140,26 +140,17 @@ static enum api_result start(struct api_call *call)
 	return API_YIELD;
 }
 
-static bool text_is_good(const char *text)
-{
-	size_t length = 0;
-	while ((unsigned char)text[length] >= 0x20 && text[length] != 0x7f) {
-		length++;
-	}
-	return text[length] == '\0' && length > 0 && length <= 200;
-}
-
 enum api_result method_test_alert(struct api_call *call)
 {
 	const struct value *value = call->value;
 	enum alert_severity severity = ALERT_WARNING;
-	double seconds = value[SECONDS].present ? value[SECONDS].number : SECONDS_USUAL;
+	double seconds = value[SECONDS].present ? value[SECONDS].number : SECONDS_DEFAULT;
 	const char *text = value[TEXT].present ? value[TEXT].string : "a test: nothing is wrong";
 	if (value[SEVERITY].present &&
 		alert_severity_parse(value[SEVERITY].string, &severity) < 0) {
 		return reply_invalid_parameter(call->out, "severity");
 	}
-	if (!text_is_good(text)) {
+	if (text[0] == '\0' || strlen(text) > TEXT_MAX || !overrides_is_line(text)) {
 		return reply_invalid_parameter(call->out, "text");
 	}
 	if (seconds < 1 || seconds > SECONDS_MAX) {

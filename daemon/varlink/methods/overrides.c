@@ -1,5 +1,4 @@
-/* AckAlert, SilenceAlert, ListSilences, GetAlertLog: what people said about alerts, and what alerts
- * did. */
+/* overrides.c: answers AckAlert, SilenceAlert, ListSilences and GetAlertLog. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,21 +19,9 @@ static const char *text_of(const struct value *value)
 	return value->present ? value->string : "";
 }
 
-/* One line of so many bytes at most. */
 static bool note_is_good(const char *note)
 {
-	size_t length = strlen(note);
-	for (size_t i = 0; i < length; i++) {
-		if ((unsigned char)note[i] < 0x20 || note[i] == 0x7f) {
-			return false;
-		}
-	}
-	return length < ALERT_NOTE;
-}
-
-static bool rule_glob_is_good(const char *glob)
-{
-	return !strchr(glob, '/') && proto_glob_check(glob) == 0;
+	return overrides_is_line(note) && strlen(note) < ALERT_NOTE;
 }
 
 static enum api_result ack_result(struct api_call *call, int r)
@@ -83,10 +70,10 @@ enum api_result method_ack_alert(struct api_call *call)
 			      : alerts_ack(alerts, rule, instance, uid, note, call->now_ns));
 }
 
-/* NULL, or the parameter that is wrong. */
+/* The name of the invalid parameter, or NULL. */
 static const char *check_silence(const struct value *value)
 {
-	if (!rule_glob_is_good(value[RULE].string)) {
+	if (strchr(value[RULE].string, '/') || proto_glob_check(value[RULE].string) < 0) {
 		return "rule";
 	}
 	if (value[INSTANCE].present &&
@@ -121,9 +108,9 @@ static enum api_result remove_silence(struct api_call *call)
 enum api_result method_silence_alert(struct api_call *call)
 {
 	const struct value *value = call->value;
-	const char *bad = check_silence(value);
-	if (bad) {
-		return reply_invalid_parameter(call->out, bad);
+	const char *invalid = check_silence(value);
+	if (invalid) {
+		return reply_invalid_parameter(call->out, invalid);
 	}
 	if (!call_permitted(call)) {
 		return call_not_permitted(call);
@@ -227,7 +214,7 @@ static const struct list_ops record_list = {.field = "transitions", .item = reco
 enum api_result method_get_alert_log(struct api_call *call)
 {
 	const struct value *limit = &call->value[LOG_LIMIT], *since = &call->value[LOG_SINCE];
-	const struct overrides *holds = alerts_overrides(call->core->alerts);
+	const struct overrides *overrides = alerts_overrides(call->core->alerts);
 	const struct alert_record *record;
 	struct list_cursor cursor;
 	if (limit->present && (limit->integer < 1 || limit->integer > ALERT_RECORDS)) {
@@ -238,8 +225,8 @@ enum api_result method_get_alert_log(struct api_call *call)
 	}
 	list_cursor_init(&cursor, call);
 	uint64_t count = limit->present ? (uint64_t)limit->integer : ALERT_RECORDS / 2;
-	uint64_t from = holds->records > count ? holds->records - count + 1 : 1;
-	while (since->present && (record = overrides_logged(holds, from)) &&
+	uint64_t from = overrides->records > count ? overrides->records - count + 1 : 1;
+	while (since->present && (record = overrides_logged(overrides, from)) &&
 		row_time_us(call->core, record->t_ns) < since->integer) {
 		from = record->serial + 1;
 	}
