@@ -1,5 +1,5 @@
-/* Nothing in the state directory is followed or waited for: links, FIFOs and what others own are
- * refused. */
+/* state_file.c: reads and replaces small files of the state directory. Nothing there is followed or
+ * waited for: links, FIFOs and files of other users are refused. */
 #include "daemon/persist/state_file.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
-/* Small files of the state directory that are replaced as a whole. All of it blocks. */
+/* state_file: small files of the state directory, replaced atomically. All of it blocks. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* DIR/NAME is these bytes, on the medium, or as it was (temporary file, fdatasync, rename). -EPERM:
- * the directory is not ours alone; -ENOENT: there is none; else what the kernel said. */
+ * the directory is not ours alone; -ENOENT: there is none; else the error of the kernel. */
 int state_file_write(const char *dir, const char *name, const uint8_t *bytes, size_t size);
 
 /* The number of bytes, at most size. -ENOENT; -EPERM: what is there is not ours to use; -EFBIG. */

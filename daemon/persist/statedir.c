@@ -1,5 +1,5 @@
-/* Where the state directory is. An absolute path is asked for everywhere: the daemon's working
- * directory means nothing. */
+/* statedir.c: finds the state directory. Only absolute paths count, as the working directory of the
+ * daemon means nothing. */
 #include "daemon/persist/statedir.h"
 
 #include <errno.h>

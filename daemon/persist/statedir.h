@@ -1,4 +1,4 @@
-/* The state directory: where what survives a reboot lies. */
+/* statedir: the directory of all files that survive a reboot. */
 #pragma once
 
 #include <stdbool.h>

@@ -129,8 +129,8 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	LIST_INSERT_HEAD(list_of(alerts, instance), instance, peers);
 }
 
-/* What is said of an app as such: that it is not attached proves nothing, the alert lasts until it
- * is. Nobody but the app itself can attach, and one that hangs or is gone does not. */
+/* Alerts about an app as such last until it attaches again: that it is not attached proves nothing,
+ * and an app that hangs or is gone does not attach. */
 static bool outlives_metric(const char *name)
 {
 	return proto_glob_match("app/*/*", name);

@@ -53,12 +53,12 @@ static uint64_t entry_of(const struct alerts *alerts, const struct alert *alert,
 		strcmp(last->instance, record->instance) != 0) {
 		return 0;
 	}
-	const bool itself = last->t_ns == record->t_ns && last->to == record->to;
-	if (itself) {
+	const bool same = last->t_ns == record->t_ns && last->to == record->to;
+	if (same) {
 		record->from = last->from;
 		record->from_severity = last->from_severity;
 	}
-	return (last->flags & RECORD_SUPPRESSED) || (itself && transition->sent_ns != 0)
+	return (last->flags & RECORD_SUPPRESSED) || (same && transition->sent_ns != 0)
 		       ? last->serial
 		       : 0;
 }
@@ -133,20 +133,27 @@ static void apply_overrides(struct alerts *alerts, struct alert *alert,
 	}
 }
 
-/* Sends the present state, whose text is made; last is what was sent before. sent_ns: now, of what
- * happened earlier; 0 = it happens now. */
-static void send(
-	struct alerts *alerts, struct alert *alert, const struct notified *last, uint64_t sent_ns)
+static struct alert_transition transition_from(struct alerts *alerts, const struct alert *alert,
+	const struct notified *from, uint64_t t_ns)
 {
-	struct alert_transition transition = {.alert = alert,
-		.from = (enum alert_phase)last->phase,
+	return (struct alert_transition){.alert = alert,
+		.from = (enum alert_phase)from->phase,
 		.to = alert->phase,
-		.from_severity = (enum alert_severity)last->severity,
-		.t_ns = sent_ns ? alert->since_ns : alert->t_ns,
-		.sent_ns = sent_ns,
-		.value = last->value,
+		.from_severity = (enum alert_severity)from->severity,
+		.t_ns = t_ns,
+		.value = from->value,
 		.test = alert->test ? &alerts->test : NULL};
-	alert_text_suppressed(alert, last->suppressed);
+}
+
+/* Sends the present state, whose text is made; from is what was sent before, with the value of now.
+ * sent_ns: now, of what happened earlier; 0 = it happens now. */
+static void send(
+	struct alerts *alerts, struct alert *alert, const struct notified *from, uint64_t sent_ns)
+{
+	struct alert_transition transition =
+		transition_from(alerts, alert, from, sent_ns ? alert->since_ns : alert->t_ns);
+	transition.sent_ns = sent_ns;
+	alert_text_suppressed(alert, from->suppressed);
 	if (!alert->test) {
 		apply_overrides(alerts, alert, &transition, sent_ns ? sent_ns : alert->t_ns);
 	}
@@ -158,17 +165,12 @@ static void send(
 }
 
 /* Nobody is notified of this change: observers only get the state. */
-static void suppress(struct alerts *alerts, struct alert *alert, enum alert_phase from,
-	enum alert_severity from_severity, uint64_t t_ns, bool logged)
+static void suppress(struct alerts *alerts, struct alert *alert, const struct notified *from,
+	uint64_t t_ns, bool logged)
 {
-	const struct alert_transition transition = {.alert = alert,
-		.from = from,
-		.to = alert->phase,
-		.from_severity = from_severity,
-		.t_ns = t_ns,
-		.value = alert->value,
-		.quiet = true,
-		.update = true};
+	struct alert_transition transition = transition_from(alerts, alert, from, t_ns);
+	transition.value = alert->value;
+	transition.quiet = transition.update = true;
 	if (logged) {
 		record_transition(alerts, alert, &transition);
 	}
@@ -199,7 +201,7 @@ static void notify(
 		alert_text(alert, NULL);
 	}
 	if (pending && alert_notify_admit(alert, t_ns, &next_allowed_ns)) {
-		sent.suppressed -= !now && sent.suppressed > 0; /* itself */
+		sent.suppressed -= !now && sent.suppressed > 0; /* this change */
 		last->suppressed = 0;
 		send(alerts, alert, &sent, now ? 0 : t_ns);
 		return;
@@ -210,8 +212,7 @@ static void notify(
 	if (from) {
 		last->suppressed += counts;
 		alerts->suppressed += pending;
-		suppress(alerts, alert, (enum alert_phase)from->phase,
-			(enum alert_severity)from->severity, alert->t_ns, counts);
+		suppress(alerts, alert, from, alert->t_ns, counts);
 	}
 }
 
@@ -231,15 +232,12 @@ static void show_own_limit(struct alert *alert, const struct metric *metric)
 void alert_evaluate(struct alerts *alerts, struct alert_state *state, const struct metric *metric,
 	double value, uint64_t t_ns, uint64_t hold_ns)
 {
-	enum alert_phase from;
-	enum alert_severity from_severity;
+	struct notified from = {0};
 	struct alert *alert = &state->alert;
-	const bool changed = alert_state_step(state, value, t_ns, hold_ns, &from, &from_severity);
+	const bool changed = alert_state_step(state, value, t_ns, hold_ns, &from);
 	show_own_limit(alert, metric);
 	if (changed || alert_notify_pending(alert)) {
-		const struct notified before = {
-			.phase = (uint32_t)from, .severity = (uint32_t)from_severity};
-		notify(alerts, alert, changed ? &before : NULL, alert->t_ns);
+		notify(alerts, alert, changed ? &from : NULL, alert->t_ns);
 	}
 }
 
@@ -263,8 +261,9 @@ void alert_end(
 {
 	struct alert *alert = &state->alert;
 	struct notified last = alert->notifier.last;
-	const enum alert_phase phase = alert->phase;
-	alert->transitions += phase == ALERT_FIRING;
+	const struct notified from = {
+		.phase = (uint32_t)alert->phase, .severity = (uint32_t)alert->severity};
+	alert->transitions += alert->phase == ALERT_FIRING;
 	alert->phase = ALERT_OK;
 	alert->t_ns = now_ns > alert->t_ns ? now_ns : alert->t_ns;
 	alert->since_ns = alert->t_ns;
@@ -273,8 +272,8 @@ void alert_end(
 	alert_text(alert, ending);
 	if (last.phase == ALERT_FIRING) {
 		send(alerts, alert, &last, 0);
-	} else if (phase == ALERT_FIRING) {
-		suppress(alerts, alert, phase, alert->severity, alert->t_ns, true);
+	} else if (from.phase == ALERT_FIRING) {
+		suppress(alerts, alert, &from, alert->t_ns, true);
 	}
 }
 
@@ -291,20 +290,20 @@ void alert_refresh(struct alerts *alerts, struct alert_instance *instance, uint6
 	/* nobody was notified, or only of something less bad */
 	const bool missed = notifier->missed || notifier->muted_until_ns != 0;
 	const bool admitted = notifier->last.phase == ALERT_FIRING; /* else the limit defers it */
-	const bool late = missed && admitted && until_ns == 0 && !acked;
-	if (!late && until_ns == notifier->muted_until_ns && acked == notifier->acked) {
+	const bool due = missed && admitted && until_ns == 0 && !acked;
+	if (!due && until_ns == notifier->muted_until_ns && acked == notifier->acked) {
 		return;
 	}
 	notifier->muted_until_ns = until_ns;
 	notifier->acked = acked;
-	notifier->missed = notifier->missed && !late;
-	if (late) {
-		const struct notified from = {.phase = ALERT_OK,
-			.severity = (uint32_t)alert->severity,
-			.value = notifier->last.value};
+	notifier->missed = notifier->missed && !due;
+	const struct notified from = {.phase = due ? ALERT_OK : ALERT_FIRING,
+		.severity = (uint32_t)alert->severity,
+		.value = notifier->last.value};
+	if (due) {
 		send(alerts, alert, &from, alert->since_ns < now_ns ? now_ns : 0);
 	} else {
-		suppress(alerts, alert, ALERT_FIRING, alert->severity, alert->since_ns, false);
+		suppress(alerts, alert, &from, alert->since_ns, false);
 	}
 	instance->slot = alert_store_put(&alerts->store, instance->slot, &instance->state);
 }

@@ -32,20 +32,20 @@ int overrides_check_instance(const char *glob)
 	if (strchr(glob, '/')) {
 		return proto_glob_check(glob);
 	}
-	size_t length = strlen(glob);
-	size_t good = strspn(glob, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				   "0123456789_.-:*?");
-	return length == 0 || length >= PROTO_PATH_SIZE || good < length ? -EINVAL : 0;
+	const size_t length = strlen(glob);
+	const size_t valid = strspn(glob, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+					  "0123456789_.-:*?");
+	return length == 0 || length >= PROTO_PATH_SIZE || valid < length ? -EINVAL : 0;
 }
 
-static bool ack_is_good(const struct alert_ack *ack, uint64_t now_ns)
+static bool ack_is_valid(const struct alert_ack *ack, uint64_t now_ns)
 {
 	return ack->t_ns <= now_ns && ENDS(ack->rule) && ENDS(ack->instance) && ENDS(ack->note) &&
 	       proto_name_valid(ack->rule) && overrides_is_line(ack->instance) &&
 	       overrides_is_line(ack->note);
 }
 
-static bool silence_is_good(const struct alert_silence *silence, uint64_t now_ns)
+static bool silence_is_valid(const struct alert_silence *silence, uint64_t now_ns)
 {
 	return silence->from_ns <= now_ns && silence->until_ns > silence->from_ns &&
 	       silence->until_ns <= now_ns + ALERT_SILENCE_MAX_NS && ENDS(silence->rule) &&
@@ -55,7 +55,7 @@ static bool silence_is_good(const struct alert_silence *silence, uint64_t now_ns
 	       overrides_is_line(silence->note);
 }
 
-static bool record_is_good(const struct alert_record *record, uint64_t now_ns)
+static bool record_is_valid(const struct alert_record *record, uint64_t now_ns)
 {
 	return record->t_ns <= now_ns && record->sent_ns <= now_ns &&
 	       record->from <= ALERT_FIRING && record->to <= ALERT_FIRING &&
@@ -67,12 +67,12 @@ static bool record_is_good(const struct alert_record *record, uint64_t now_ns)
 }
 
 /* A serial out of range would end the count; lists count with 32 bits. True when it was damaged. */
-static bool recover(uint64_t *serial, bool good, uint64_t *last)
+static bool recover(uint64_t *serial, bool valid, uint64_t *last)
 {
 	if (__atomic_load_n(serial, __ATOMIC_ACQUIRE) == 0) {
 		return false;
 	}
-	if (!good || *serial > UINT32_MAX / 2) {
+	if (!valid || *serial > UINT32_MAX / 2) {
 		*serial = 0;
 		return true;
 	}
@@ -85,18 +85,18 @@ static size_t recover_all(struct overrides *overrides, uint64_t now_ns)
 	size_t damaged = 0;
 	for (size_t i = 0; i < ALERT_ACKS; i++) {
 		struct alert_ack *ack = &overrides->ack[i];
-		damaged += recover(&ack->serial, ack_is_good(ack, now_ns), &overrides->serial);
+		damaged += recover(&ack->serial, ack_is_valid(ack, now_ns), &overrides->serial);
 	}
 	for (size_t i = 0; i < ALERT_SILENCES; i++) {
 		struct alert_silence *silence = &overrides->silence[i];
 		damaged += recover(
-			&silence->serial, silence_is_good(silence, now_ns), &overrides->serial);
+			&silence->serial, silence_is_valid(silence, now_ns), &overrides->serial);
 	}
 	for (size_t i = 0; i < ALERT_RECORDS; i++) {
 		struct alert_record *record = &overrides->record[i];
-		const bool good =
-			(record->serial - 1) % ALERT_RECORDS == i && record_is_good(record, now_ns);
-		damaged += recover(&record->serial, good, &overrides->records);
+		const bool valid = (record->serial - 1) % ALERT_RECORDS == i &&
+				   record_is_valid(record, now_ns);
+		damaged += recover(&record->serial, valid, &overrides->records);
 	}
 	return damaged;
 }

@@ -72,7 +72,7 @@ size_t alert_instances_match(struct alerts *alerts, const struct metric *metric,
  * later; of an absent rule the metric that it names, and those that the previous process knew. */
 void alert_instances_restore(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
 /* Ends what the previous process left firing and nothing evaluates any more, because its rule or
- * its metric did not come back. What is said of an app stays until that is back. */
+ * its metric did not come back. Alerts about an app stay until it attaches again. */
 void alert_instances_end_orphans(struct alerts *alerts, uint64_t now_ns);
 
 /* Steps the state with a value (hold_ns as in alert_state_step()) and notifies of what changed. */

@@ -93,17 +93,17 @@ enum alert_slope_found alert_slope_add(
 void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns)
 {
 	const uint64_t count = window->to - window->from;
-	bool good = count <= ALERT_SLOPE_POINTS && window->to <= UINT64_MAX / 2;
-	for (uint64_t i = 0; good && i < count; i++) {
+	bool valid = count <= ALERT_SLOPE_POINTS && window->to <= UINT64_MAX / 2;
+	for (uint64_t i = 0; valid && i < count; i++) {
 		const uint64_t serial = window->from + i;
-		good = isfinite(window->point[serial % SLOTS].value) &&
-		       time_of(window, serial) <= now_ns &&
-		       (i == 0 || time_of(window, serial) > time_of(window, serial - 1));
+		valid = isfinite(window->point[serial % SLOTS].value) &&
+			time_of(window, serial) <= now_ns &&
+			(i == 0 || time_of(window, serial) > time_of(window, serial - 1));
 	}
-	if (!good) {
+	if (!valid) {
 		window->from = window->to = 0;
 	}
 	window->slope =
-		good && count >= POINTS_MIN && !isnan(window->slope) ? fit(window) : (double)NAN;
+		valid && count >= POINTS_MIN && !isnan(window->slope) ? fit(window) : (double)NAN;
 	window->vanished = window->vanished != 0;
 }

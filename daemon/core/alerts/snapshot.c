@@ -84,7 +84,7 @@ size_t alerts_snapshot(const struct alerts *alerts, const struct wallclock *wall
 	return finish(&header, bytes, size);
 }
 
-static bool header_is_good(const struct snapshot_header *header, const uint8_t *bytes, size_t size)
+static bool header_is_valid(const struct snapshot_header *header, const uint8_t *bytes, size_t size)
 {
 	struct snapshot_header blank = *header;
 	blank.crc = 0;
@@ -108,7 +108,7 @@ int alerts_snapshot_restore(void *store, void *overrides, const uint8_t boot_id[
 		return -EBADMSG;
 	}
 	memcpy(&header, bytes, sizeof(header));
-	if (!header_is_good(&header, bytes, size)) {
+	if (!header_is_valid(&header, bytes, size)) {
 		return -EBADMSG;
 	}
 	struct alert_store alerts;

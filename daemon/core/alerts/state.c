@@ -88,9 +88,9 @@ static bool calm(const struct alert *alert, double value, double threshold)
 	return rule->kind == ALERT_BELOW ? value >= line : value <= line;
 }
 
-static void track(uint64_t *since_ns, bool holds, uint64_t t_ns)
+static void track(uint64_t *since_ns, bool active, uint64_t t_ns)
 {
-	if (!holds) {
+	if (!active) {
 		*since_ns = ALERT_NEVER;
 	} else if (*since_ns == ALERT_NEVER) {
 		*since_ns = t_ns;
@@ -160,7 +160,7 @@ static bool step_firing(struct alert_state *state, double value, uint64_t t_ns)
 }
 
 bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, uint64_t hold_ns,
-	enum alert_phase *from, enum alert_severity *from_severity)
+	struct notified *from)
 {
 	struct alert *alert = &state->alert;
 	if (t_ns < alert->t_ns) {
@@ -169,8 +169,8 @@ bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, ui
 	alert->t_ns = t_ns;
 	alert->value = value;
 	/* Nobody is notified of pending. */
-	*from = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
-	*from_severity = alert->severity;
+	from->phase = alert->phase == ALERT_FIRING ? ALERT_FIRING : ALERT_OK;
+	from->severity = (uint32_t)alert->severity;
 	if (isnan(value) && !state->ended && alert->rule->kind != ALERT_ABSENT &&
 		alert->rule->kind != ALERT_SLOPE) {
 		return false;

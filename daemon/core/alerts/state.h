@@ -73,10 +73,10 @@ bool alert_is_past(const struct alert *alert, double limit);
 /* One value at t_ns (an earlier time is raised to the last one). For absent rules value is NAN when
  * the metric is absent, for slope rules when the metric vanished; else NAN changes no phase,
  * unless it is one of a metric that has ended. hold_ns: at least so long in pending, whatever the
- * rule's for says. True when the state changed in a way to notify of; from and from_severity are
- * what it was. */
+ * rule's for says. True when the state changed in a way to notify of; phase and severity of
+ * from are what it was. */
 bool alert_state_step(struct alert_state *state, double value, uint64_t t_ns, uint64_t hold_ns,
-	enum alert_phase *from, enum alert_severity *from_severity);
+	struct notified *from);
 
 /* True when the present state is to be sent: it is not what was sent last. An alert that stepped
  * down waits until its value is past the limit of its present severity (again): else it would

@@ -21,7 +21,7 @@ size_t alerts_store_bytes(void)
 	       ALERT_SLOPES * sizeof(struct alert_slope);
 }
 
-/* With the NUL, so that the end of one string is told from the begin of the next. */
+/* With the NUL, so that the end of one string differs from the begin of the next. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return fnv64(hash, text, strlen(text) + 1);
@@ -30,11 +30,11 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* Of all that decides what the rule does; never 0. */
 static uint64_t hash_rule(const struct alert_rule *rule)
 {
-	const uint64_t words[] = {(uint64_t)rule->kind, rule->for_ns, rule->clear_for_ns,
+	const uint64_t fields[] = {(uint64_t)rule->kind, rule->for_ns, rule->clear_for_ns,
 		rule->over_ns, rule->max_per_hour, (uint64_t)rule->severity};
 	const double numbers[] = {rule->threshold, rule->critical, rule->clear};
 	uint64_t hash = hash_text(hash_text(FNV64_BASIS, rule->name), rule->metric);
-	hash = fnv64(hash_text(hash, rule->message), words, sizeof(words));
+	hash = fnv64(hash_text(hash, rule->message), fields, sizeof(fields));
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		/* all NANs are equal */
 		double number = isnan(numbers[i]) ? (double)NAN : numbers[i];
@@ -43,39 +43,40 @@ static uint64_t hash_rule(const struct alert_rule *rule)
 	return hash ? hash : 1;
 }
 
-static bool time_is_good(uint64_t t_ns, uint64_t now_ns)
+static bool time_is_valid(uint64_t t_ns, uint64_t now_ns)
 {
 	return t_ns == ALERT_NEVER || t_ns <= now_ns;
 }
 
-/* A limit takes two hours to recover at most: that of three an hour. */
-static bool tat_is_good(const struct alert_slot *slot, uint64_t now_ns)
+/* A limit recovers within two hours: the slowest is that of three an hour. */
+static bool tat_is_valid(const struct alert_slot *slot, uint64_t now_ns)
 {
 	const uint64_t end_ns = now_ns + UINT64_C(7200000000000);
 	return slot->notified.tat_ns[0] <= end_ns && slot->notified.tat_ns[1] <= end_ns;
 }
 
 /* It becomes a part of MQTT topics. */
-static bool instance_is_good(const struct alert_slot *slot)
+static bool instance_is_valid(const struct alert_slot *slot)
 {
 	if (!memchr(slot->instance, '\0', sizeof(slot->instance))) {
 		return false;
 	}
-	size_t good = strspn(slot->instance, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-					     "0123456789_.-:");
-	return good > 0 && slot->instance[good] == '\0';
+	const size_t valid =
+		strspn(slot->instance, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789_.-:");
+	return valid > 0 && slot->instance[valid] == '\0';
 }
 
-static bool slot_is_good(const struct alert_slot *slot, uint64_t now_ns)
+static bool slot_is_valid(const struct alert_slot *slot, uint64_t now_ns)
 {
 	return slot->phase <= ALERT_FIRING && slot->notified.phase <= ALERT_FIRING &&
-	       slot->notified.severity <= ALERT_CRITICAL && tat_is_good(slot, now_ns) &&
+	       slot->notified.severity <= ALERT_CRITICAL && tat_is_valid(slot, now_ns) &&
 	       slot->severity <= ALERT_CRITICAL && slot->unit < UNIT_COUNT_OF_UNITS &&
-	       slot->since_ns <= now_ns && time_is_good(slot->clear_since_ns, now_ns) &&
-	       time_is_good(slot->critical_since_ns, now_ns) &&
-	       time_is_good(slot->calm_since_ns, now_ns) && slot->since_us >= 0 &&
+	       slot->since_ns <= now_ns && time_is_valid(slot->clear_since_ns, now_ns) &&
+	       time_is_valid(slot->critical_since_ns, now_ns) &&
+	       time_is_valid(slot->calm_since_ns, now_ns) && slot->since_us >= 0 &&
 	       memchr(slot->name, '\0', sizeof(slot->name)) && proto_name_valid(slot->name) &&
-	       instance_is_good(slot) && memchr(slot->metric, '\0', sizeof(slot->metric)) &&
+	       instance_is_valid(slot) && memchr(slot->metric, '\0', sizeof(slot->metric)) &&
 	       proto_path_valid(slot->metric) && memchr(slot->text, '\0', sizeof(slot->text));
 }
 
@@ -92,23 +93,23 @@ bool alerts_store_is_of(const void *bytes, const uint8_t boot_id[16])
 	return runhead_look(bytes, &wanted) == RUNHEAD_OURS;
 }
 
-static void write_slot(struct alert_slot *slot, const struct alert_slot *words)
+static void write_slot(struct alert_slot *slot, const struct alert_slot *entry)
 {
 	const size_t head = sizeof(slot->rule);
 	__atomic_store_n(&slot->rule, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy((char *)slot + head, (const char *)words + head, sizeof(*slot) - head);
-	__atomic_store_n(&slot->rule, words->rule, __ATOMIC_RELEASE);
+	memcpy((char *)slot + head, (const char *)entry + head, sizeof(*slot) - head);
+	__atomic_store_n(&slot->rule, entry->rule, __ATOMIC_RELEASE);
 }
 
 /* Completes what the previous process was writing when it ended. */
 static void finish_writing(struct alert_slot *slot, uint64_t now_ns)
 {
 	struct alert_slot *writing = &slot[ALERT_SLOTS];
-	struct alert_slot words = *writing;
-	if (words.rule != 0 && words.index < ALERT_SLOTS && slot_is_good(&words, now_ns)) {
-		words.index = 0;
-		write_slot(&slot[writing->index], &words);
+	struct alert_slot entry = *writing;
+	if (entry.rule != 0 && entry.index < ALERT_SLOTS && slot_is_valid(&entry, now_ns)) {
+		entry.index = 0;
+		write_slot(&slot[writing->index], &entry);
 	}
 	__atomic_store_n(&writing->rule, 0, __ATOMIC_RELEASE);
 }
@@ -130,7 +131,7 @@ size_t alert_store_attach(
 	for (size_t i = 0; i < ALERT_SLOTS; i++) {
 		struct alert_slot *slot = &store->slot[i];
 		bool used = __atomic_load_n(&slot->rule, __ATOMIC_ACQUIRE) != 0;
-		store->inherited[i] = used && slot_is_good(slot, now_ns);
+		store->inherited[i] = used && slot_is_valid(slot, now_ns);
 		store->inherited_count += store->inherited[i];
 		if (used && !store->inherited[i]) {
 			slot->rule = 0;
@@ -270,12 +271,12 @@ int alert_store_put(struct alert_store *store, int index, const struct alert_sta
 	if (index < 0 || same(&store->slot[index], state)) {
 		return index;
 	}
-	struct alert_slot words;
-	fill_slot(&words, state);
-	words.index = (uint32_t)index;
-	write_slot(&store->slot[ALERT_SLOTS], &words);
-	words.index = 0;
-	write_slot(&store->slot[index], &words);
+	struct alert_slot entry;
+	fill_slot(&entry, state);
+	entry.index = (uint32_t)index;
+	write_slot(&store->slot[ALERT_SLOTS], &entry);
+	entry.index = 0;
+	write_slot(&store->slot[index], &entry);
 	__atomic_store_n(&store->slot[ALERT_SLOTS].rule, 0, __ATOMIC_RELEASE);
 	return index;
 }

@@ -3,7 +3,7 @@
  * directory), also after kill -9: a slot for each alert that is pending or firing, or was sent so
  * often that its limit still counts, and the windows of slopes. A slot is written when its alert's
  * phase, severity or times change, without a system call. The next process of the same boot
- * restores a slot when the same rule meets the same metric again; a rule whose definition changed
+ * restores a slot when the same rule matches the same metric again; a rule whose definition changed
  * starts from nothing.
  */
 #pragma once

@@ -173,12 +173,12 @@ START_TEST(every_step_is_the_models)
 		double value = 0;
 		alert_state_init(&state, t_ns);
 		for (int step = 0; step < STEPS; step++) {
-			enum alert_phase from, before = model.phase;
-			enum alert_severity from_severity;
+			enum alert_phase before = model.phase;
+			struct notified from;
 			const bool was_critical = model.critical;
 			t_ns += SECOND / 2 * (uint64_t)(4 * noise(&seed));
 			value = next_value(&seed, value);
-			bool told = alert_state_step(&state, value, t_ns, 0, &from, &from_severity);
+			bool told = alert_state_step(&state, value, t_ns, 0, &from);
 			model_step(&model, t_ns, value);
 			const struct alert *alert = &state.alert;
 			ck_assert_msg(alert->phase == model.phase,
