@@ -27,8 +27,8 @@ struct offload;
 int offload_start(uv_loop_t *loop, const struct offload_ops *ops, void *data, void *ctx,
 	struct offload **ret);
 
-/* For the start of the process: waits that long for the end, off the loop. True: done was called and
- * the job is gone. */
+/* For the start of the process: waits that long for the end, off the loop. True: done was called
+ * and the job is gone. */
 bool offload_wait(struct offload *job, unsigned ms);
 
 /* Abandons the job, before done: done is not called, data is released when the work has ended. */

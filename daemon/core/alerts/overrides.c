@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "daemon/util/runhead.h"
+#include "daemon/util/runfile.h"
 
 #define MAGIC UINT64_C(0x3273646c6f68) /* "holds2" */
 
