@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps/app_advice.h"
+#include "daemon/core/apps/advice.h"
 #include "daemon/core/stages/app_stages.h"
 #include "daemon/host/notify.h"
 #include "daemon/runfiles.h"

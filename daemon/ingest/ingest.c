@@ -62,7 +62,7 @@ void ingest_refuse(
 	/* Clients try again each second: only what is new is told. */
 	if (rejected_attaches_add(
 		    &counters->rejected_attaches, name, peer->uid, peer->pid, reason, now_ns) &&
-		apps_may_tell(ingest->core->apps, peer->uid, TIMELINE_WARNING, now_ns)) {
+		apps_may_log(ingest->core->apps, peer->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(ingest->core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
 			"refused (pid %d, uid %u): %s", (int)peer->pid, (unsigned)peer->uid,
 			reason);
@@ -335,7 +335,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
 	ingest->listener.fd = -1;
-	int r = apps_observe_displace(core->apps, attachments_displace, ingest);
+	int r = apps_observe(core->apps,
+		&(struct apps_observer){.displace = attachments_displace, .ctx = ingest});
 	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);
 	if (r < 0) {
 		goto error;
@@ -366,7 +367,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	*ret = ingest;
 	return 0;
 error:
-	apps_unobserve_displace(core->apps, ingest);
+	apps_unobserve(core->apps, ingest);
 	listener_close(&ingest->listener);
 	free(ingest);
 	return r;
@@ -383,7 +384,7 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 		return;
 	}
 	ingest->closing = true;
-	apps_unobserve_displace(ingest->core->apps, ingest);
+	apps_unobserve(ingest->core->apps, ingest);
 	ingest->done = done;
 	ingest->done_ctx = ctx;
 	for (struct attachment *a = ingest->attachments; a; a = a->next) {

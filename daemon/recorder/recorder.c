@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/apps/app_events.h"
+#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"

@@ -44,7 +44,7 @@ static void on_written(void *ctx, const struct report_file *file, const char *pa
 		return;
 	}
 	reports->failed = false;
-	if (apps_may_tell(reports->core->apps, file->uid, TIMELINE_INFO, now_ns)) {
+	if (apps_may_log(reports->core->apps, file->uid, TIMELINE_INFO, now_ns)) {
 		timeline_add(reports->core->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO,
 			file->app, "ended: report at %s: %s", path, file->note);
 	}
@@ -89,7 +89,9 @@ int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct rep
 	}
 	reports->core = core;
 	int r = report_files_open(loop, dir, on_written, reports, &reports->files);
-	r = r < 0 ? r : apps_observe_end(core->apps, on_end, reports);
+	r = r < 0 ? r
+		  : apps_observe(
+			    core->apps, &(struct apps_observer){.ended = on_end, .ctx = reports});
 	if (r < 0) {
 		report_files_close(reports->files);
 		free(reports);
@@ -105,7 +107,7 @@ void reports_close(struct reports *reports)
 {
 	if (reports) {
 		reports->core->past_reports = NULL;
-		apps_unobserve_end(reports->core->apps, reports);
+		apps_unobserve(reports->core->apps, reports);
 		report_files_close(reports->files);
 		reports->files = NULL;
 	}

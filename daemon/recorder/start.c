@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/apps/app_events.h"
+#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/util/sysops.h"
@@ -46,9 +46,9 @@ static void choose_span(
 	job->from_ns = now_ns - (before_ns < now_ns ? before_ns : now_ns);
 	job->to_ns = now_ns + after_ns;
 	size_t bytes = recording_before_bytes(recorder->options.max_size, before_ns, after_ns);
-	apps_events_since(recorder->core->apps, bytes / RECORDING_ROW_BYTES, &fits_ns);
-	struct events_usage kept;
-	apps_events_usage(recorder->core->apps, &kept);
+	apps_trace_since(recorder->core->apps, bytes / RECORDING_ROW_BYTES, &fits_ns);
+	struct trace_usage kept;
+	apps_trace_usage(recorder->core->apps, &kept);
 	if (fits_ns > job->from_ns) {
 		job->from_ns = fits_ns < now_ns ? fits_ns : now_ns;
 		snprintf(job->row.cut, sizeof(job->row.cut), "begins later to fit max_size");

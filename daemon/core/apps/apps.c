@@ -60,7 +60,7 @@ void apps_destroy(struct apps *apps)
 	free(apps->scratch);
 	free(apps->select_scratch);
 	free(apps->marks);
-	events_destroy(apps->events);
+	trace_buffer_destroy(apps->trace);
 	free(apps);
 }
 
@@ -85,24 +85,23 @@ struct app_rules apps_rules_of(const struct apps *apps, const char *app)
 	return rules ? *rules : (struct app_rules){.reserved = false};
 }
 
-int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx)
+int apps_observe(struct apps *apps, const struct apps_observer *observer)
 {
-	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
-		if (!apps->displacer[i].displace) {
-			apps->displacer[i].displace = displace;
-			apps->displacer[i].ctx = ctx;
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		struct apps_observer *slot = &apps->observer[i];
+		if (!slot->displace && !slot->ended) {
+			*slot = *observer;
 			return 0;
 		}
 	}
 	return -ENOSPC;
 }
 
-void apps_unobserve_displace(struct apps *apps, void *ctx)
+void apps_unobserve(struct apps *apps, const void *ctx)
 {
-	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
-		if (apps->displacer[i].ctx == ctx) {
-			apps->displacer[i].displace = NULL;
-			apps->displacer[i].ctx = NULL;
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (apps->observer[i].ctx == ctx) {
+			apps->observer[i] = (struct apps_observer){.ctx = NULL};
 		}
 	}
 }
@@ -115,9 +114,9 @@ static bool displace(struct apps *apps, const struct app *app, uid_t uid, uint64
 			"the name goes to uid %u: the app of uid %u is detached", (unsigned)uid,
 			(unsigned)app->uid);
 	}
-	for (size_t i = 0; i < APPS_DISPLACERS; i++) {
-		if (apps->displacer[i].displace) {
-			apps->displacer[i].displace(apps->displacer[i].ctx, app);
+	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
+		if (apps->observer[i].displace) {
+			apps->observer[i].displace(apps->observer[i].ctx, app);
 		}
 	}
 	return app->processes == 0;
@@ -194,7 +193,7 @@ static void add_start(
 		snprintf(text, sizeof(text), "started (pid %d)", (int)pid);
 	}
 	if (!has_logged_start(apps, app->name, text, start_ticks) &&
-		apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+		apps_may_log(apps, app->uid, TIMELINE_INFO, now_ns)) {
 		timeline_add(
 			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "%s", text);
 	}
@@ -257,7 +256,7 @@ static void tell_end(
 		return;
 	case PROCESS_ENDED:
 		app->last_words[0] = '\0';
-		if (apps_may_tell(apps, app->uid, TIMELINE_INFO, now_ns)) {
+		if (apps_may_log(apps, app->uid, TIMELINE_INFO, now_ns)) {
 			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
 				"%s", process->cause[0] ? process->cause : "ended");
 		}
@@ -279,7 +278,7 @@ static void tell_end(
 		snprintf(app->last_words, sizeof(app->last_words), "%s in `%s`, frame %" PRIu64,
 			cause, open->stage, open->frame);
 	}
-	if (apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+	if (apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
 			"%s", app->last_words);
 	}
@@ -340,40 +339,19 @@ void apps_detach(
 	}
 }
 
-int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx)
+bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
 {
-	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
-		if (!apps->observer[i].ended) {
-			apps->observer[i].ended = ended;
-			apps->observer[i].ctx = ctx;
-			return 0;
-		}
-	}
-	return -ENOSPC;
+	return entry_quota_allows(&apps->entry_quota, uid,
+		level == TIMELINE_INFO ? ENTRY_QUOTA_INFO : ENTRY_QUOTA_WARNING, now_ns);
 }
 
-void apps_unobserve_end(struct apps *apps, void *ctx)
-{
-	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
-		if (apps->observer[i].ctx == ctx) {
-			apps->observer[i].ended = NULL;
-			apps->observer[i].ctx = NULL;
-		}
-	}
-}
-
-bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
-{
-	return app_told_may(&apps->told, uid, level, now_ns);
-}
-
-void apps_tell_untold(struct apps *apps, uint64_t now_ns)
+void apps_log_suppressed(struct apps *apps, uint64_t now_ns)
 {
 	uid_t uid;
-	uint64_t count = app_told_untold(&apps->told, now_ns, &uid);
+	uint64_t count = entry_quota_take_suppressed(&apps->entry_quota, now_ns, &uid);
 	if (count > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
-			"%" PRIu64 " more entries about apps of uid %u were left out", count,
+			"suppressed %" PRIu64 " more entries about apps of uid %u", count,
 			(unsigned)uid);
 	}
 }
@@ -387,4 +365,69 @@ struct app *apps_find(struct apps *apps, const char *name)
 {
 	size_t index = app_index(apps, name);
 	return index < apps->count ? apps->app[index] : NULL;
+}
+
+size_t apps_of_uid(const struct apps *apps, uid_t uid)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		count += apps->app[i]->uid == uid && apps->app[i]->processes > 0;
+	}
+	return count;
+}
+
+size_t apps_running(const struct apps *apps)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		count += apps->app[i]->processes > 0;
+	}
+	return count;
+}
+
+void apps_note_other(struct apps *apps, const struct app *app, const char *stage)
+{
+	size_t place = apps->other_names++ % APP_OTHER_NAMES;
+	snprintf(apps->other_name[place], sizeof(apps->other_name[place]), "%s/%s", app->name,
+		stage);
+}
+
+const char *apps_other_name(const struct apps *apps, size_t index)
+{
+	if (index >= APP_OTHER_NAMES || index >= apps->other_names) {
+		return NULL;
+	}
+	return apps->other_name[(apps->other_names - 1 - index) % APP_OTHER_NAMES];
+}
+
+uint64_t apps_suppressed(const struct apps *apps)
+{
+	return apps->entry_quota.suppressed;
+}
+
+size_t apps_stages(const struct apps *apps)
+{
+	return apps->stages;
+}
+
+uint64_t apps_stages_refused(const struct apps *apps)
+{
+	return apps->stages_refused;
+}
+
+void app_accounting(const struct app *app, struct app_accounting *ret)
+{
+	*ret = app->past;
+	for (size_t i = 0; i < app->processes; i++) {
+		app_accounting_add(ret, &app->process[i]->accounting);
+	}
+}
+
+uint64_t app_marks_refused(const struct app *app)
+{
+	uint64_t refused = app->marks_refused;
+	for (size_t i = 0; i < app->processes; i++) {
+		refused += app->process[i]->marks_refused;
+	}
+	return refused;
 }

@@ -31,8 +31,7 @@ enum {
 	APP_BY_ID_MAX = 4096, /* begins and ends by id of a process that wait for a drain's end */
 	APP_MARKS_MAX = 64,   /* marks of one process on the timeline between two samples */
 	APP_OTHER_NAMES = 8,  /* names kept of stages that went into __other__ */
-	APPS_OBSERVERS = 4,
-	APPS_DISPLACERS = 4,
+	APPS_OBSERVERS = 8,
 	APP_RUNS_KEPT = 8, /* previous runs of an app */
 };
 
@@ -115,7 +114,7 @@ struct app {
 	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
 	struct app_energy energy;
 	struct app_loop loop;	    /* app_loop.h */
-	struct events_log *log;	    /* its raw records; NULL until the first */
+	struct trace_log *log;	    /* its raw records; NULL until the first */
 	struct app_accounting past; /* sums over processes of the run that went */
 	uint64_t restarts;	    /* processes of the app beyond the first */
 	uint64_t starts;	    /* processes of the run */
@@ -147,11 +146,18 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	const struct apps_options *options, struct apps **ret);
 void apps_destroy(struct apps *apps);
 
-/* Processes of the app must be detached now: their name goes to another user. Called within
- * apps_attach. */
-typedef void apps_displace_observer(void *ctx, const struct app *app);
-int apps_observe_displace(struct apps *apps, apps_displace_observer *displace, void *ctx);
-void apps_unobserve_displace(struct apps *apps, void *ctx);
+/* displace: processes of the app must be detached now, because their name goes to another user;
+ * called within apps_attach. ended: the last process of an app ended or died; its last words,
+ * statistics, marks and accounts stay as they are until it comes back or its slot is needed; called
+ * within apps_detach, not when only the daemon releases the process; must not call functions that
+ * change apps. Either may be NULL. */
+struct apps_observer {
+	void (*displace)(void *ctx, const struct app *app);
+	void (*ended)(void *ctx, const struct app *app, enum process_end how, uint64_t now_ns);
+	void *ctx;
+};
+int apps_observe(struct apps *apps, const struct apps_observer *observer); /* a copy; -ENOSPC */
+void apps_unobserve(struct apps *apps, const void *ctx);
 
 /* A process attached. name is cleaned here. -EPERM: the name is reserved for another user; -EACCES:
  * another uid owns the name (until 60 s after its last process), and this one has no precedence:
@@ -203,9 +209,11 @@ bool apps_sample_ahead(struct apps *apps, size_t n);
  * interval's sums start anew. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
-/* The raw records that are kept, of all apps. */
-struct events_usage;
-void apps_events_usage(const struct apps *apps, struct events_usage *ret);
+/* The trace buffer's use over all apps. */
+struct trace_usage;
+void apps_trace_usage(const struct apps *apps, struct trace_usage *ret);
+/* trace_buffer_since() over all apps; 0 as well while nothing is recorded. */
+int apps_trace_since(const struct apps *apps, size_t count, uint64_t *ret);
 
 struct app *apps_at(
 	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
@@ -220,17 +228,10 @@ size_t apps_of_uid(const struct apps *apps, uid_t uid);
 size_t apps_running(const struct apps *apps); /* of any user */
 
 /* Whether one more entry about this user's apps may go on the timeline; what may not is counted
- * and told in one line (app_told.h). */
-bool apps_may_tell(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns);
-uint64_t apps_untold(const struct apps *apps);
+ * and reported in one line (entry_quota.h). */
+bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns);
+uint64_t apps_suppressed(const struct apps *apps);
 
-/* The last process of an app ended or died: its last words, statistics, marks and accounts are as
- * they will be told until it comes back or its place is needed. Called within apps_detach, not when
- * only the daemon lets go; must not call functions that change apps. -ENOSPC. */
-typedef void apps_end_observer(
-	void *ctx, const struct app *app, enum process_end how, uint64_t now_ns);
-int apps_observe_end(struct apps *apps, apps_end_observer *ended, void *ctx);
-void apps_unobserve_end(struct apps *apps, void *ctx);
 /* Sums over present and past processes of the app. */
 uint64_t app_marks_refused(const struct app *app);
 void app_accounting(const struct app *app, struct app_accounting *ret);

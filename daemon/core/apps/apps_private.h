@@ -3,8 +3,8 @@
 #pragma once
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/apps/rules.h"
-#include "daemon/core/apps/told.h"
+#include "daemon/core/apps/entry_quota.h"
+#include "daemon/core/apps/settings.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/stages/app_stages.h"
 
@@ -21,18 +21,15 @@ struct apps {
 	size_t stages;
 	size_t new_left; /* apps_allow_new() */
 	uint64_t stages_refused;
-	uint64_t sampled_ns;   /* 0 = never */
-	double *scratch;       /* for a window of either kind */
-	struct events *events; /* NULL until the first record */
+	uint64_t sampled_ns;	    /* 0 = never */
+	double *scratch;	    /* for a window of either kind */
+	struct trace_buffer *trace; /* NULL until the first record */
 	struct app_energy_meter energy;
 	frames_settings_lookup *frame_settings; /* NULL = none */
 	void *frame_settings_ctx;
 	app_rules_lookup *rules; /* NULL = none */
 	void *rules_ctx;
-	struct {
-		apps_displace_observer *displace;
-		void *ctx;
-	} displacer[APPS_DISPLACERS];
+	struct apps_observer observer[APPS_OBSERVERS];
 	uint64_t *select_scratch; /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
@@ -46,21 +43,18 @@ struct apps {
 	struct app_marks *marks;   /* NULL until the first */
 	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
 	void *memory_reader_ctx;
-	struct app_told told;
+	struct entry_quota entry_quota;
 	struct advice_options advice;
 	uint64_t advice_serial;
 	struct app_save *save;	     /* NULL = nothing outlives the daemon */
 	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
 	uint64_t other_names;	     /* ever noted; the newest are kept */
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
-	struct {
-		apps_end_observer *ended;
-		void *ctx;
-	} observer[APPS_OBSERVERS];
 };
 
 struct app_by_id_event {
-	uint64_t id, t_ns, frame;
+	uint64_t t_ns; /* first: time_order.h */
+	uint64_t id, frame;
 	uint32_t cpu_us;
 	uint16_t stage; /* declaration index */
 	bool end;
@@ -224,9 +218,8 @@ void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
 /* At a sample: metrics of a previous run that nobody took over, while the app runs or has ended. */
 void app_metrics_wait(struct app *run, bool running);
 void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
-/* At the interval, of an app with or without frames. */
-void app_metrics_sample_frames(struct apps *apps, struct app *app, uint64_t now_ns);
-void app_metrics_wait_frames(struct frames *frames, bool running);
+/* Any array of an app's metrics, of which some may be NULL. */
+void app_metrics_retire(struct apps *apps, struct metric **metric, size_t count);
 
 /* At the interval; when the app is given up. */
 void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns);
@@ -237,7 +230,6 @@ void app_values_retire(struct apps *apps, struct app *app);
 /* Judges, and sets the app's own metrics. */
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
 void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
-void app_hang_retire(struct apps *apps, struct app *app);
 /* The process, or the stage, goes: nothing more is told of its hangs. NULL = any. */
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
 
@@ -256,8 +248,8 @@ void app_marks_restored(struct apps *apps);
 
 void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
 
-/* Says how much was left out, if anything was. */
-void apps_tell_untold(struct apps *apps, uint64_t now_ns);
+/* Reports how many entries were suppressed, if any. */
+void apps_log_suppressed(struct apps *apps, uint64_t now_ns);
 
 /* The stage's events go into __other__ from now on. */
 void apps_note_other(struct apps *apps, const struct app *app, const char *stage);

@@ -98,7 +98,7 @@ static void judge(struct apps *apps, struct app *app, const struct candidate *op
 		.start_ns = open->start_ns,
 		.frame = open->frame,
 		.tid = open->tid,
-		.told = !around && apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns),
+		.told = !around && apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns),
 		.still = true};
 	hangs->total += !around;
 	if (hang->told) {
@@ -246,15 +246,5 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 		metric_set(metric[METRIC_HUNG], app->hangs.count > 0);
 	} else {
 		metric_set_ended(metric[METRIC_HUNG], "app ended");
-	}
-}
-
-void app_hang_retire(struct apps *apps, struct app *app)
-{
-	for (size_t i = 0; i < METRICS; i++) {
-		if (app->hangs.metric[i]) {
-			metrics_retire(apps->metrics, app->hangs.metric[i]);
-			app->hangs.metric[i] = NULL;
-		}
 	}
 }

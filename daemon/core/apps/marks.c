@@ -11,6 +11,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 /* The pool stays where it is, order holds the places of those kept, oldest first. */
 struct app_marks {
@@ -42,14 +43,10 @@ void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label)
 	snprintf(mark->label, sizeof(mark->label), "%s", label);
 }
 
-/* Equal names have equal ones; others seldom. */
-static uint32_t owner_of(const char *app)
+/* Of the same app, or both of nobody. Names are compared only where their hashes are equal. */
+static bool same_owner(const struct app_mark *a, const struct app_mark *b)
 {
-	uint32_t hash = 2166136261u;
-	for (; *app; app++) {
-		hash = (hash ^ (unsigned char)*app) * 16777619u;
-	}
-	return hash;
+	return a->owner == b->owner && strcmp(a->app, b->app) == 0;
 }
 
 static struct app_mark *mark_at(struct app_marks *marks, size_t index)
@@ -57,61 +54,62 @@ static struct app_mark *mark_at(struct app_marks *marks, size_t index)
 	return &marks->pool[marks->order[index]];
 }
 
-static size_t count_of(struct app_marks *marks, uint32_t owner)
+static size_t count_of(struct app_marks *marks, const struct app_mark *like)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < marks->count; i++) {
-		count += mark_at(marks, i)->owner == owner;
+		count += same_owner(mark_at(marks, i), like);
 	}
 	return count;
 }
 
-static uint32_t owner_of_most(struct app_marks *marks)
+/* A mark of the owner who has most. */
+static const struct app_mark *mark_of_most(struct app_marks *marks)
 {
-	size_t most = 0;
-	uint32_t owner = 0;
+	size_t max = 0;
+	const struct app_mark *found = NULL;
 	for (size_t i = 0; i < marks->count; i++) {
-		size_t count = count_of(marks, mark_at(marks, i)->owner);
-		if (count > most) {
-			most = count;
-			owner = mark_at(marks, i)->owner;
+		size_t count = count_of(marks, mark_at(marks, i));
+		if (count > max) {
+			max = count;
+			found = mark_at(marks, i);
 		}
 	}
-	return owner;
+	return found;
 }
 
-/* Takes the oldest of an owner out; its place is free. */
-static uint16_t take_out_oldest(struct app_marks *marks, uint32_t owner)
+/* Removes the oldest mark of the same owner; its slot is free. */
+static uint16_t remove_oldest(struct app_marks *marks, const struct app_mark *like)
 {
 	size_t at = 0;
-	while (mark_at(marks, at)->owner != owner) {
+	while (!same_owner(mark_at(marks, at), like)) {
 		at++;
 	}
-	uint16_t place = marks->order[at];
+	uint16_t slot = marks->order[at];
 	marks->count--;
 	memmove(&marks->order[at], &marks->order[at + 1],
 		(marks->count - at) * sizeof(marks->order[0]));
-	return place;
+	return slot;
 }
 
-static uint16_t place_for(struct app_marks *marks, uint32_t owner)
+static uint16_t slot_for(struct app_marks *marks, const struct app_mark *mark)
 {
-	if (count_of(marks, owner) >= APP_MARKS_KEPT) {
-		return take_out_oldest(marks, owner);
+	if (count_of(marks, mark) >= APP_MARKS_KEPT) {
+		return remove_oldest(marks, mark);
 	}
 	if (marks->count == MARKS_MAX) {
-		return take_out_oldest(marks, owner_of_most(marks));
+		return remove_oldest(marks, mark_of_most(marks));
 	}
-	/* the place that no kept one has: few are made, so looking is fine */
+	/* the slot that no mark has: few are made, so a linear search is fine */
 	bool used[MARKS_MAX] = {false};
 	for (size_t i = 0; i < marks->count; i++) {
 		used[marks->order[i]] = true;
 	}
-	uint16_t place = 0;
-	while (used[place]) {
-		place++;
+	uint16_t slot = 0;
+	while (used[slot]) {
+		slot++;
 	}
-	return place;
+	return slot;
 }
 
 void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx)
@@ -133,21 +131,18 @@ static void read_system_memory(const struct apps *apps, struct app_mark *mark)
 	mark->system_delay_ns = memory.t_ns > mark->t_ns ? memory.t_ns - mark->t_ns : 0;
 }
 
-static struct app_mark *mark_keep(struct apps *apps, const struct app_mark *mark)
+static struct app_mark *mark_add(struct apps *apps, const struct app_mark *mark)
 {
-	if (!apps->marks) {
-		apps->marks = mem_zalloc(sizeof(*apps->marks));
-		if (!apps->marks) {
-			return NULL; /* it is on the timeline all the same */
-		}
+	if (!app_marks_make(apps)) {
+		return NULL; /* it is on the timeline all the same */
 	}
 	struct app_marks *marks = apps->marks;
-	uint32_t owner = owner_of(mark->app);
-	uint16_t place = place_for(marks, owner);
-	marks->order[marks->count++] = place;
-	struct app_mark *kept = &marks->pool[place];
-	*kept = *mark;
-	kept->owner = owner;
+	struct app_mark new = *mark;
+	new.owner = fnv32(FNV32_BASIS, new.app, strlen(new.app));
+	uint16_t slot = slot_for(marks, &new);
+	struct app_mark *kept = &marks->pool[slot];
+	marks->order[marks->count++] = slot;
+	*kept = new;
 	note_change(marks, kept);
 	marks->changes[0]++;
 	read_system_memory(apps, kept);
@@ -161,7 +156,7 @@ uint64_t apps_mark(struct apps *apps, const struct app_mark *mark)
 			"%s", mark->label);
 	}
 	uint64_t serial = timeline_last_serial(apps->timeline);
-	struct app_mark *kept = mark_keep(apps, mark);
+	struct app_mark *kept = mark_add(apps, mark);
 	if (kept) {
 		kept->serial = serial;
 	}
@@ -178,8 +173,7 @@ const struct app_mark *apps_mark_before(const struct apps *apps, size_t index)
 	const struct app_mark *mark = apps_mark_at(apps, index);
 	while (mark && index-- > 0) {
 		const struct app_mark *before = mark_at(apps->marks, index);
-		if (before->owner == mark->owner && before->process == mark->process &&
-			strcmp(before->app, mark->app) == 0) {
+		if (before->process == mark->process && same_owner(before, mark)) {
 			return before;
 		}
 	}
@@ -222,7 +216,8 @@ bool app_take_mark(
 	mark.process = app_process_key(process);
 	mark.frame = record->frame;
 	mark.index = record->stage;
-	mark.untold = !app_told_may_mark(&apps->told, mark.uid, process->tied.pass_ns);
+	mark.untold = !entry_quota_allows(
+		&apps->entry_quota, mark.uid, ENTRY_QUOTA_MARK, process->tied.pass_ns);
 	if (record->value > 0) {
 		mark.rss_bytes = (double)record->value;
 		mark.memory_source = "app";

@@ -1,16 +1,25 @@
 /*
- * Once an interval the statistics of stages (and frames: app_frame_metrics.c) become metrics, so
- * that history, alerts, MQTT and queries need no code of their own for them.
+ * metrics.c: turns the statistics of stages and frame streams into metrics, once per interval, so
+ * that history, alerts, MQTT and queries need no code of their own for them. A table names each
+ * metric, its unit and why it is null when the interval has no number for it.
  */
 #include "daemon/core/apps/apps_private.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "daemon/core/stages/select.h"
 
 static const double RATE_INTERVAL_MIN_S = 0.5;
 
-#define FIRST_INTERVAL "the first interval"
+#define NO_EVENT "no event in the interval"
+#define NO_FRAME "no frame in the interval"
+
+struct description {
+	const char *name;
+	enum unit unit;
+	const char *reason; /* why the value is NAN */
+};
 
 enum stage_metric {
 	STAGE_RATE,
@@ -26,35 +35,56 @@ enum stage_metric {
 	STAGE_METRICS
 };
 
-struct description {
-	const char *name;
-	enum unit unit;
+static const struct description stage_metrics[STAGE_METRICS] = {
+	[STAGE_RATE] = {"rate", UNIT_PER_SECOND, "the first interval"},
+	[STAGE_MEAN] = {"mean_ms", UNIT_MILLISECONDS, NO_EVENT},
+	[STAGE_P50] = {"p50_ms", UNIT_MILLISECONDS, NO_EVENT},
+	[STAGE_P95] = {"p95_ms", UNIT_MILLISECONDS, NO_EVENT},
+	[STAGE_P99] = {"p99_ms", UNIT_MILLISECONDS, NO_EVENT},
+	[STAGE_MAX] = {"max_ms", UNIT_MILLISECONDS, NO_EVENT},
+	[STAGE_MISSES] = {"misses", UNIT_COUNT, "no deadline"},
+	[STAGE_CPU] = {"cpu_ms", UNIT_MILLISECONDS, "CPU time is not measured"},
+	[STAGE_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT, "no deadline"},
+	[STAGE_GROWTH] = {STAGE_GROWTH_METRIC, UNIT_BYTES, NO_EVENT},
 };
 
-static const struct description stage_metrics[STAGE_METRICS] = {
-	[STAGE_RATE] = {"rate", UNIT_PER_SECOND},
-	[STAGE_MEAN] = {"mean_ms", UNIT_MILLISECONDS},
-	[STAGE_P50] = {"p50_ms", UNIT_MILLISECONDS},
-	[STAGE_P95] = {"p95_ms", UNIT_MILLISECONDS},
-	[STAGE_P99] = {"p99_ms", UNIT_MILLISECONDS},
-	[STAGE_MAX] = {"max_ms", UNIT_MILLISECONDS},
-	[STAGE_MISSES] = {"misses", UNIT_COUNT},
-	[STAGE_CPU] = {"cpu_ms", UNIT_MILLISECONDS},
-	[STAGE_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT},
-	[STAGE_GROWTH] = {STAGE_GROWTH_METRIC, UNIT_BYTES},
+enum frame_metric {
+	FRAME_FPS,
+	FRAME_TIME_P95,
+	FRAME_JITTER,
+	FRAME_MISSES,
+	FRAME_E2E,
+	FRAME_ENERGY,
+	FRAME_MISS_PERCENT,
+	FRAME_TARGET_PERCENT,
+	FRAME_METRICS
+};
+
+static const struct description frame_metrics[FRAME_METRICS] = {
+	[FRAME_FPS] = {"fps", UNIT_FPS, "fewer than two frames"},
+	[FRAME_TIME_P95] = {"frame_time_p95_ms", UNIT_MILLISECONDS, "fewer than three frames"},
+	[FRAME_JITTER] = {"jitter_ms", UNIT_MILLISECONDS, "fewer than three frames"},
+	[FRAME_MISSES] = {"misses", UNIT_COUNT, "no deadline"},
+	[FRAME_E2E] = {"end_to_end_p95_ms", UNIT_MILLISECONDS, "frames have no start"},
+	[FRAME_ENERGY] = {"energy_mj", UNIT_MILLIJOULES, "no power sensor"},
+	[FRAME_MISS_PERCENT] = {"miss_percent", UNIT_PERCENT, "no deadline"},
+	[FRAME_TARGET_PERCENT] = {"target_percent", UNIT_PERCENT, NO_FRAME},
 };
 
 _Static_assert(STAGE_METRICS == sizeof(((struct stage *)0)->metric) / sizeof(void *), "stage");
+_Static_assert(FRAME_METRICS == sizeof(((struct frames *)0)->metric) / sizeof(void *), "frames");
 
-static struct metric *add(struct apps *apps, const struct app *app, const struct stage *stage,
-	const struct description *what)
+/* NULL: refused, and counted by metrics; the stage or stream is still in queries. */
+static struct metric *add(
+	struct apps *apps, const struct app *app, const char *stage, const struct description *what)
 {
 	char name[PROTO_PATH_SIZE];
 	struct metric *metric = NULL;
-	int n = snprintf(name, sizeof(name), "stage/%s/%s/%s", app->name, stage->name, what->name);
+	int n = snprintf(name, sizeof(name), "%s/%s/%s%s%s", stage ? "stage" : "frame", app->name,
+		stage ? stage : "", stage ? "/" : "", what->name);
 	if (n < 0 || (size_t)n >= sizeof(name) ||
 		metrics_add(apps->metrics, apps->source, name, what->unit, &metric) < 0) {
-		return NULL; /* the stage is still in ListStages; metrics counts the refusal */
+		return NULL;
 	}
 	app_runs_hand_over(app, metric);
 	return metric;
@@ -63,11 +93,21 @@ static struct metric *add(struct apps *apps, const struct app *app, const struct
 void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stage *stage)
 {
 	for (size_t i = 0; i < STAGE_GROWTH; i++) {
-		stage->metric[i] = add(apps, app, stage, &stage_metrics[i]);
+		stage->metric[i] = add(apps, app, stage->name, &stage_metrics[i]);
 	}
 }
 
-static void retire(struct apps *apps, struct metric **metric, size_t count)
+void app_metrics_add_frames(struct apps *apps, const struct app *app)
+{
+	for (size_t i = 0; i < FRAME_METRICS; i++) {
+		app->frames->metric[i] = add(apps, app, NULL, &frame_metrics[i]);
+	}
+	if (app->frames->metric[FRAME_ENERGY]) {
+		app->frames->metric[FRAME_ENERGY]->origin = APP_ENERGY_ORIGIN;
+	}
+}
+
+void app_metrics_retire(struct apps *apps, struct metric **metric, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (metric[i]) {
@@ -79,65 +119,67 @@ static void retire(struct apps *apps, struct metric **metric, size_t count)
 
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage)
 {
-	retire(apps, stage->metric, STAGE_METRICS);
+	app_metrics_retire(apps, stage->metric, STAGE_METRICS);
 }
 
-static void set(struct metric *metric, double value)
+void app_metrics_retire_frames(struct apps *apps, struct frames *frames)
 {
-	if (metric) {
+	if (frames) {
+		app_metrics_retire(apps, frames->metric, FRAME_METRICS);
+	}
+}
+
+/* Null for the reason when the value is NAN. */
+static void set(struct metric *metric, double value, const char *reason)
+{
+	if (metric && isnan(value)) {
+		metric_set_null(metric, reason);
+	} else if (metric) {
 		metric_set(metric, value);
 	}
 }
 
-static void set_null(struct metric *metric, const char *reason)
+static void set_all(struct metric *const *metric, const struct description *what,
+	const double *value, size_t count)
 {
-	if (metric) {
-		metric_set_null(metric, reason);
+	for (size_t i = 0; i < count; i++) {
+		set(metric[i], value[i], what[i].reason);
 	}
 }
 
-static void set_all_null(struct metric *const *metric, size_t count, const char *reason)
+/* No number for any: the app ended, or else for the reason. */
+static void set_all_null(
+	struct metric *const *metric, size_t count, bool running, const char *reason)
 {
 	for (size_t i = 0; i < count; i++) {
-		set_null(metric[i], reason);
-	}
-}
-
-static void set_all_ended(struct metric *const *metric, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (metric[i]) {
+		if (metric[i] && running) {
+			metric_set_null(metric[i], reason);
+		} else if (metric[i]) {
 			metric_set_ended(metric[i], "app ended");
 		}
 	}
 }
 
-/* 0 also when there was no run: none grew. */
+static void set_idle(struct metric *metric, const struct pulse *pulse, uint64_t now_ns)
+{
+	if (metric && pulse_idle_ns(pulse, now_ns) > 0) {
+		metric_set_idle(metric, pulse_last_ns(pulse));
+	}
+}
+
+/* 0 also when the stage did not run: nothing grew. */
 static void sample_growth(struct apps *apps, const struct app *app, struct stage *stage)
 {
 	if (stage->rss_seen && !stage->rss_offered) {
 		stage->rss_offered = true;
-		stage->metric[STAGE_GROWTH] = add(apps, app, stage, &stage_metrics[STAGE_GROWTH]);
+		stage->metric[STAGE_GROWTH] =
+			add(apps, app, stage->name, &stage_metrics[STAGE_GROWTH]);
 	}
 	if (stage->metric[STAGE_GROWTH]) {
 		stage->metric[STAGE_GROWTH]->limit = (double)stage->settings.rss_growth_limit;
 	}
-	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_most);
+	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_most, NULL);
 	stage->rss_over_most = 0;
-}
-
-/* A stage that is executed seldom has a rate of 0 in most intervals; an idle one has none. */
-static void sample_silent_stage(struct stage *stage, double interval_s, uint64_t now_ns)
-{
-	struct metric *rate = stage->metric[STAGE_RATE];
-	set_all_null(stage->metric, STAGE_GROWTH, "no event in the interval");
-	if (rate && pulse_idle_ns(&stage->pulse, now_ns) > 0) {
-		metric_set_idle(rate, pulse_last_ns(&stage->pulse));
-	} else if (interval_s > 0) {
-		set(rate, 0);
-	} else {
-		set_null(rate, FIRST_INTERVAL);
-	}
 }
 
 /* The time since the last sample. Of an app that attached since then it is the rest of an interval:
@@ -155,59 +197,101 @@ static double interval_of(const struct apps *apps, const struct app *app, uint64
 	return part && interval_s < RATE_INTERVAL_MIN_S ? 0 : interval_s;
 }
 
+static double ratio(bool known, double part, double of)
+{
+	return known ? part / of : (double)NAN;
+}
+
 static void sample_stage(struct apps *apps, const struct app *app, struct stage *stage,
 	double interval_s, uint64_t now_ns)
 {
-	bool looked = stage->looked;
-	stage->looked = false;
+	const double count = (double)stage->interval.count, misses = (double)stage->interval.misses;
+	const double rate = ratio(interval_s > 0, count, interval_s);
 	sample_growth(apps, app, stage);
 	if (stage->interval.count == 0) {
-		sample_silent_stage(stage, interval_s, now_ns);
+		/* a stage that is seldom executed has a rate of 0 in most intervals */
+		set_all_null(stage->metric, STAGE_GROWTH, true, NO_EVENT);
+		set(stage->metric[STAGE_RATE], rate, stage_metrics[STAGE_RATE].reason);
+		set_idle(stage->metric[STAGE_RATE], &stage->pulse, now_ns);
 		return;
 	}
-	if (!looked) {
+	if (!stage->looked) {
 		stage_select(stage, apps->select_scratch, &stage->looked_at);
 	}
-	set(stage->metric[STAGE_MEAN], stage->looked_at.mean);
-	set(stage->metric[STAGE_P50], stage->looked_at.p50);
-	set(stage->metric[STAGE_P95], stage->looked_at.p95);
-	set(stage->metric[STAGE_P99], stage->looked_at.p99);
-	set(stage->metric[STAGE_MAX], (double)stage->interval.max_ns / 1e6);
-	if (interval_s > 0) {
-		set(stage->metric[STAGE_RATE], (double)stage->interval.count / interval_s);
-	} else {
-		set_null(stage->metric[STAGE_RATE], FIRST_INTERVAL);
-	}
-	if (stage->deadline_ns) {
-		double misses = (double)stage->interval.misses;
-		set(stage->metric[STAGE_MISSES], misses);
-		set(stage->metric[STAGE_MISS_PERCENT],
-			misses * 100 / (double)stage->interval.count);
-	} else {
-		set_null(stage->metric[STAGE_MISSES], "no deadline");
-		set_null(stage->metric[STAGE_MISS_PERCENT], "no deadline");
-	}
-	if (stage->interval.cpu_count) {
-		set(stage->metric[STAGE_CPU],
-			(double)stage->interval.cpu_us / 1e3 / (double)stage->interval.cpu_count);
-	} else {
-		set_null(stage->metric[STAGE_CPU], "CPU time is not measured");
-	}
+	const double value[] = {
+		[STAGE_RATE] = rate,
+		[STAGE_MEAN] = stage->looked_at.mean,
+		[STAGE_P50] = stage->looked_at.p50,
+		[STAGE_P95] = stage->looked_at.p95,
+		[STAGE_P99] = stage->looked_at.p99,
+		[STAGE_MAX] = (double)stage->interval.max_ns / 1e6,
+		[STAGE_MISSES] = ratio(stage->deadline_ns > 0, misses, 1),
+		[STAGE_CPU] = ratio(stage->interval.cpu_count > 0,
+			(double)stage->interval.cpu_us / 1e3, (double)stage->interval.cpu_count),
+		[STAGE_MISS_PERCENT] = ratio(stage->deadline_ns > 0, misses * 100, count),
+	};
+	set_all(stage->metric, stage_metrics, value, sizeof(value) / sizeof(value[0]));
 	stage_interval_reset(stage);
+}
+
+/* The frame rate in percent of what it should be. A rate is of frames that came: what has not come
+ * for three frames' time cannot be faster than one in that time. fps NAN = none in the interval. */
+static void sample_target(struct frames *frames, double fps, uint64_t now_ns)
+{
+	const double target = frames->settings.target_fps;
+	const double silent_s =
+		now_ns > frames->last_tick_ns ? (double)(now_ns - frames->last_tick_ns) / 1e9 : 0;
+	const char *reason = !(target > 0)   ? "no target_fps"
+			     : frames->fresh ? "no frame since the start"
+					     : NULL;
+	if (!reason && silent_s * target > 3 && !(fps < 1 / silent_s)) {
+		fps = 1 / silent_s;
+	}
+	set(frames->metric[FRAME_TARGET_PERCENT], reason ? (double)NAN : fps * 100 / target,
+		reason ? reason : NO_FRAME);
+}
+
+static void sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
+{
+	struct frames *frames = app->frames;
+	const bool running = app->processes > 0;
+	if (!running || frames->interval.count == 0) {
+		set_all_null(frames->metric, FRAME_METRICS, running, NO_FRAME);
+		if (running) {
+			set_idle(frames->metric[FRAME_FPS], &frames->pulse, now_ns);
+			sample_target(frames, NAN, now_ns);
+		}
+		frames_interval_reset(frames);
+		return;
+	}
+	struct frames_stats stats;
+	const char *reason = NULL;
+	const double misses = (double)frames->interval.misses;
+	frames_stats(frames, apps->scratch, &stats);
+	app_frames_note(app, &stats);
+	const double value[] = {
+		[FRAME_FPS] = stats.fps,
+		[FRAME_TIME_P95] = stats.frame_time_p95_ms,
+		[FRAME_JITTER] = stats.jitter_ms,
+		[FRAME_MISSES] = ratio(frames->deadline_ns > 0, misses, 1),
+		[FRAME_E2E] = stats.end_to_end_p95_ms,
+		[FRAME_ENERGY] = app_energy_frame_mj(app, &reason),
+		[FRAME_MISS_PERCENT] = ratio(
+			frames->deadline_ns > 0, misses * 100, (double)frames->interval.count),
+	};
+	set_all(frames->metric, frame_metrics, value, sizeof(value) / sizeof(value[0]));
+	set(frames->metric[FRAME_ENERGY], value[FRAME_ENERGY], reason);
+	sample_target(frames, stats.fps, now_ns);
+	frames_interval_reset(frames);
 }
 
 void app_metrics_wait(struct app *run, bool running)
 {
 	for (size_t i = 0; i < run->stages; i++) {
-		if (running) {
-			set_all_null(
-				run->stage[i]->metric, STAGE_METRICS, "no event in the interval");
-		} else {
-			set_all_ended(run->stage[i]->metric, STAGE_METRICS);
-		}
+		set_all_null(run->stage[i]->metric, STAGE_METRICS, running, NO_EVENT);
 	}
 	if (run->frames) {
-		app_metrics_wait_frames(run->frames, running);
+		set_all_null(run->frames->metric, FRAME_METRICS, running, NO_FRAME);
 	}
 }
 
@@ -217,15 +301,17 @@ static void sample_app(struct apps *apps, struct app *app, uint64_t now_ns)
 	double interval_s = interval_of(apps, app, now_ns);
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ended) {
-			set_all_ended(app->stage[i]->metric, STAGE_GROWTH);
+			set_all_null(app->stage[i]->metric, STAGE_GROWTH, false, NULL);
 			sample_growth(apps, app, app->stage[i]);
 			stage_interval_reset(app->stage[i]);
-			app->stage[i]->looked = false;
 		} else {
 			sample_stage(apps, app, app->stage[i], interval_s, now_ns);
 		}
+		app->stage[i]->looked = false;
 	}
-	app_metrics_sample_frames(apps, app, now_ns);
+	if (app->frames) {
+		sample_frames(apps, app, now_ns);
+	}
 	for (size_t i = 0; i < app->processes; i++) {
 		app->process[i]->marks = 0;
 	}
@@ -264,7 +350,7 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 		attached = attached || app->processes > 0;
 	}
 	apps_advise(apps, now_ns);
-	apps_tell_untold(apps, now_ns);
+	apps_log_suppressed(apps, now_ns);
 	apps->sampled_ns = now_ns;
 	apps->source->ticks++;
 	source_report(apps->source, attached ? SOURCE_OK : SOURCE_UNAVAILABLE,

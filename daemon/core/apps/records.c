@@ -2,9 +2,9 @@
  * From a record to a number: what a process declares and sends is judged here and handed to its
  * stages and frames. Records are private copies of hostile memory; nothing in them is believed.
  */
-#include "daemon/core/apps/app_events.h"
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/frames/complete.h"
+#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/loop_run.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,6 +64,51 @@ static bool believable_time(
 	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
 }
 
+/* A COMPLETE record's way into its stage and its frame: nearly all records are of this kind, and
+ * this is most of what one costs. The record is believable and its declaration is there. False:
+ * memory is short. */
+static inline bool on_complete(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, enum throttle_value throttled)
+{
+	struct stage *stage = process->stages[record->stage];
+	if (__builtin_expect(!stage, 0) && !(stage = app_stage_of(apps, process, record->stage))) {
+		return false;
+	}
+	uint64_t end_ns = record->start_ns + record->value;
+	struct stage_run run = stage_run_of(end_ns, record->value, record->frame);
+	run.cpu_us = record->cpu_us;
+	run.failed = record->flags & PROTO_RECORD_FAILED;
+	run.throttled = throttled;
+	if (__builtin_expect(process->slots != NULL, 0)) {
+		uint64_t process_cpu_ns = run.process_cpu_ns;
+		int64_t rss_growth = run.rss_growth;
+		app_cost_of(process, slot, record, &process_cpu_ns, &rss_growth);
+		run.process_cpu_ns = process_cpu_ns;
+		run.rss_growth = rss_growth;
+	}
+	bool left_out = !stage_take(stage, &run);
+	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
+		app_nest(process, slot, record, stage, left_out);
+	}
+	if (__builtin_expect(run.rss_growth != INT64_MIN, 0)) {
+		app_tell_growth(apps, process, record->stage, end_ns, run.rss_growth);
+	}
+	if (record->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run in_frame = {.frame = record->frame,
+			.start_ns = record->start_ns,
+			.end_ns = end_ns,
+			.slot = slot,
+			.nested = record->flags & PROTO_RECORD_NESTED,
+			.left_out = left_out};
+		app_frame_run(apps, process, record->stage, &in_frame);
+	} else if (__builtin_expect(!left_out, 1)) {
+		app_loop_run(process->app, stage, &run, app_thread_bit(process, slot));
+	} else {
+		process->app->loop.spoilt = process->app->loop.begun;
+	}
+	return true;
+}
+
 /* Any kind but COMPLETE. True when the record was of use. */
 static bool record_take(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
@@ -110,6 +155,68 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	return false;
 }
 
+/* The number of a declaration in its app's trace log: a number lasts longer than the process. */
+static uint16_t trace_name_of(struct app_process *process, uint32_t index)
+{
+	if (index >= PROTO_DECLARATIONS || !process->declaration[index]) {
+		return TRACE_NO_NAME;
+	}
+	uint16_t known = process->tied.name[index];
+	if (known > 0) {
+		return (uint16_t)(known - 1);
+	}
+	char name[PROTO_NAME_SIZE];
+	const struct proto_declaration *declaration = process->declaration[index];
+	const char *text = name;
+	if (process->stages[index] && !process->other[index]) {
+		text = process->stages[index]->name;
+	} else {
+		proto_name_clean(
+			declaration->name, strnlen(declaration->name, PROTO_NAME_MAX), name);
+	}
+	uint16_t number = trace_log_name(process->app->log, text);
+	process->tied.name[index] = (uint16_t)(number + 1); /* also that it has none */
+	return number;
+}
+
+static bool open_log(struct apps *apps, struct app *app)
+{
+	if (!apps->trace) {
+		size_t memory = apps->options.events_memory;
+		trace_buffer_create(memory > 0 ? memory : TRACE_DEFAULT, &apps->trace);
+	}
+	return apps->trace && trace_log_open(apps->trace, &app->log) == 0;
+}
+
+/* A record that was believable; throttled: when it ended. */
+static inline void trace_record(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, enum throttle_value throttled)
+{
+	struct app *app = process->app;
+	if (__builtin_expect(!app->log, 0) && !open_log(apps, app)) {
+		return;
+	}
+	uint16_t known = record->stage < PROTO_DECLARATIONS ? process->tied.name[record->stage] : 0;
+	uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, record->stage);
+	struct event *event = trace_log_slot(app->log);
+	/* field by field: pairs of words that were just stored would not be found in the store
+	 * buffer */
+	event->record.stage = name;
+	event->record.kind = record->kind;
+	event->record.flags = record->flags;
+	event->record.cpu_us = record->cpu_us;
+	event->record.start_ns = record->start_ns;
+	event->record.value = record->value;
+	event->record.frame = record->frame;
+	event->pid = (uint32_t)process->pid;
+	event->process = process->tied.serial;
+	event->slot = (uint8_t)slot;
+	event->throttled = (uint8_t)throttled;
+	if (record->kind == PROTO_KIND_ATTRIBUTE) {
+		event->record.cpu_us = trace_name_of(process, record->cpu_us);
+	}
+}
+
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
@@ -122,14 +229,14 @@ void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 			believable_time(process, record->start_ns, record->value, now_ns);
 		if (taken) {
 			throttled = app_throttled_at(apps, record->start_ns + record->value);
-			taken = app_take_complete(
+			taken = on_complete(
 				apps, process, slot, record, (enum throttle_value)throttled);
 		}
 	} else {
 		taken = record_take(apps, process, slot, record, now_ns);
 	}
 	if (taken) {
-		app_event_keep(apps, process, slot, record, (enum throttle_value)throttled);
+		trace_record(apps, process, slot, record, (enum throttle_value)throttled);
 	} else {
 		process->accounting.invalid++;
 	}
@@ -159,4 +266,20 @@ void apps_open_add(struct app_process *process, const struct proto_open_stage *c
 	open->tid = tid;
 	open->ns_tid = ns_tid;
 	open->index = (uint16_t)copy->stage;
+}
+
+void apps_trace_usage(const struct apps *apps, struct trace_usage *ret)
+{
+	if (apps->trace) {
+		trace_buffer_usage(apps->trace, ret);
+		return;
+	}
+	size_t memory = apps->options.events_memory;
+	*ret = (struct trace_usage){.bytes = memory > 0 ? memory : TRACE_DEFAULT};
+}
+
+int apps_trace_since(const struct apps *apps, size_t count, uint64_t *ret)
+{
+	*ret = 0;
+	return apps->trace ? trace_buffer_since(apps->trace, count, ret) : 0;
 }

@@ -32,7 +32,7 @@ void app_finish(struct app *app)
 	}
 	app_frames_destroy(app->tied);
 	frames_destroy(app->frames);
-	events_close(app->log);
+	trace_log_close(app->log);
 	free(app->values);
 	free(app->restored);
 }
@@ -55,7 +55,8 @@ void app_retire(struct apps *apps, size_t index)
 	apps->stages -= app->stages;
 	app_metrics_retire_frames(apps, app->frames);
 	app_values_retire(apps, app);
-	app_hang_retire(apps, app);
+	app_metrics_retire(
+		apps, app->hangs.metric, sizeof(app->hangs.metric) / sizeof(app->hangs.metric[0]));
 	app_marks_forget(apps, app);
 	app_destroy(app);
 	apps->count--;

@@ -21,7 +21,7 @@ struct chunk {
 	uint32_t generation; /* how often it was taken; 0 = never */
 };
 
-struct events {
+struct trace_buffer {
 	struct event *events;
 	struct chunk *chunk;
 	uint32_t chunks;
@@ -29,23 +29,23 @@ struct events {
 	uint32_t free;	  /* a list of those given back */
 	uint32_t used;
 	size_t logs;
-	struct events_log *log;
+	struct trace_log *log;
 };
 
-int events_create(size_t memory, struct events **ret)
+int trace_buffer_create(size_t memory, struct trace_buffer **ret)
 {
-	size_t chunks = memory / (EVENTS_CHUNK * sizeof(struct event));
+	size_t chunks = memory / (TRACE_CHUNK * sizeof(struct event));
 	if (chunks == 0 || chunks >= NONE) {
 		return -EINVAL;
 	}
-	struct events *pool = mem_zalloc(sizeof(*pool));
+	struct trace_buffer *pool = mem_zalloc(sizeof(*pool));
 	if (!pool) {
 		return -ENOMEM;
 	}
-	pool->events = mem_calloc(chunks * EVENTS_CHUNK, sizeof(*pool->events));
+	pool->events = mem_calloc(chunks * TRACE_CHUNK, sizeof(*pool->events));
 	pool->chunk = mem_calloc(chunks, sizeof(*pool->chunk));
 	if (!pool->events || !pool->chunk) {
-		events_destroy(pool);
+		trace_buffer_destroy(pool);
 		return -ENOMEM;
 	}
 	pool->chunks = (uint32_t)chunks;
@@ -54,7 +54,7 @@ int events_create(size_t memory, struct events **ret)
 	return 0;
 }
 
-void events_destroy(struct events *pool)
+void trace_buffer_destroy(struct trace_buffer *pool)
 {
 	if (!pool) {
 		return;
@@ -64,9 +64,9 @@ void events_destroy(struct events *pool)
 	free(pool);
 }
 
-int events_open(struct events *pool, struct events_log **ret)
+int trace_log_open(struct trace_buffer *pool, struct trace_log **ret)
 {
-	struct events_log *log = mem_zalloc(sizeof(*log));
+	struct trace_log *log = mem_zalloc(sizeof(*log));
 	if (!log) {
 		return -ENOMEM;
 	}
@@ -79,7 +79,7 @@ int events_open(struct events *pool, struct events_log **ret)
 	return 0;
 }
 
-static void chunk_release(struct events *pool, uint32_t index)
+static void chunk_release(struct trace_buffer *pool, uint32_t index)
 {
 	pool->chunk[index].next = pool->free;
 	pool->chunk[index].generation++; /* readers see that it is another one */
@@ -88,9 +88,9 @@ static void chunk_release(struct events *pool, uint32_t index)
 }
 
 /* Takes the oldest chunk off the log. */
-static void give_oldest(struct events_log *log)
+static void give_oldest(struct trace_log *log)
 {
-	struct events *pool = log->pool;
+	struct trace_buffer *pool = log->pool;
 	uint32_t index = log->first;
 	if (index == log->last) { /* the one it writes to */
 		log->begun -= log->room;
@@ -103,16 +103,16 @@ static void give_oldest(struct events_log *log)
 	chunk_release(pool, index);
 }
 
-void events_close(struct events_log *log)
+void trace_log_close(struct trace_log *log)
 {
 	if (!log) {
 		return;
 	}
-	struct events *pool = log->pool;
+	struct trace_buffer *pool = log->pool;
 	while (log->chunks > 0) {
 		give_oldest(log);
 	}
-	struct events_log **link = &pool->log;
+	struct trace_log **link = &pool->log;
 	while (*link != log) {
 		link = &(*link)->next;
 	}
@@ -126,18 +126,18 @@ void events_close(struct events_log *log)
 }
 
 /* The log with the most chunks; the asking one when it is among them. */
-static struct events_log *largest(struct events_log *asking)
+static struct trace_log *largest(struct trace_log *asking)
 {
-	struct events_log *most = asking;
-	for (struct events_log *log = asking->pool->log; log; log = log->next) {
+	struct trace_log *most = asking;
+	for (struct trace_log *log = asking->pool->log; log; log = log->next) {
 		most = log->chunks > most->chunks ? log : most;
 	}
 	return most;
 }
 
-void events_more(struct events_log *log)
+void trace_log_more(struct trace_log *log)
 {
-	struct events *pool = log->pool;
+	struct trace_buffer *pool = log->pool;
 	if (pool->free == NONE && pool->touched == pool->chunks) {
 		give_oldest(largest(log)); /* somebody has one: all are taken */
 	}
@@ -158,22 +158,22 @@ void events_more(struct events_log *log)
 	}
 	log->last = index;
 	log->chunks++;
-	log->begun += EVENTS_CHUNK;
-	log->at = &pool->events[(size_t)index * EVENTS_CHUNK];
-	log->room = EVENTS_CHUNK;
+	log->begun += TRACE_CHUNK;
+	log->at = &pool->events[(size_t)index * TRACE_CHUNK];
+	log->room = TRACE_CHUNK;
 }
 
-const char *events_name_of(const struct events_log *log, uint16_t number)
+const char *trace_log_name_of(const struct trace_log *log, uint16_t number)
 {
 	return number < log->names ? log->name[number / NAMES_AT_ONCE][number % NAMES_AT_ONCE] : "";
 }
 
 static bool is_named(const void *table, uint32_t slot, const void *key)
 {
-	return strcmp(events_name_of(table, (uint16_t)slot), key) == 0;
+	return strcmp(trace_log_name_of(table, (uint16_t)slot), key) == 0;
 }
 
-uint16_t events_name(struct events_log *log, const char *name)
+uint16_t trace_log_name(struct trace_log *log, const char *name)
 {
 	uint32_t hash = hash_text(name);
 	uint32_t known = index_find(&log->index, hash, is_named, log, name);
@@ -181,39 +181,39 @@ uint16_t events_name(struct events_log *log, const char *name)
 		return (uint16_t)known;
 	}
 	size_t block = log->names / NAMES_AT_ONCE;
-	if (log->names == EVENTS_NAMES_MAX) {
-		return EVENTS_NO_NAME;
+	if (log->names == TRACE_NAMES_MAX) {
+		return TRACE_NO_NAME;
 	}
 	if (!log->name[block]) {
 		log->name[block] = mem_calloc(NAMES_AT_ONCE, sizeof(*log->name[block]));
 	}
 	if (!log->name[block] || index_add(&log->index, hash, (uint32_t)log->names) < 0) {
-		return EVENTS_NO_NAME;
+		return TRACE_NO_NAME;
 	}
 	char *place = log->name[block][log->names % NAMES_AT_ONCE];
 	memcpy(place, name, strnlen(name, PROTO_NAME_SIZE - 1));
 	return (uint16_t)log->names++;
 }
 
-static uint64_t oldest_position(const struct events_log *log)
+static uint64_t oldest_position(const struct trace_log *log)
 {
 	return log->first == NONE ? log->begun - log->room : log->pool->chunk[log->first].first;
 }
 
-void events_span(const struct events_log *log, struct events_usage *ret)
+void trace_log_span(const struct trace_log *log, struct trace_usage *ret)
 {
-	const struct events *pool = log->pool;
+	const struct trace_buffer *pool = log->pool;
 	uint64_t end = log->begun - log->room, oldest = oldest_position(log);
 	size_t share = pool->chunks / (pool->logs > 0 ? pool->logs : 1);
-	*ret = (struct events_usage){.bytes = share * EVENTS_CHUNK * sizeof(struct event),
-		.used_bytes = log->chunks * EVENTS_CHUNK * sizeof(struct event),
+	*ret = (struct trace_usage){.bytes = share * TRACE_CHUNK * sizeof(struct event),
+		.used_bytes = log->chunks * TRACE_CHUNK * sizeof(struct event),
 		.count = end - oldest,
 		.overwritten = oldest};
 	if (log->first == NONE) {
 		return;
 	}
-	size_t filled = ret->count < EVENTS_CHUNK ? (size_t)ret->count : EVENTS_CHUNK;
-	const struct event *event = &pool->events[(size_t)log->first * EVENTS_CHUNK];
+	size_t filled = ret->count < TRACE_CHUNK ? (size_t)ret->count : TRACE_CHUNK;
+	const struct event *event = &pool->events[(size_t)log->first * TRACE_CHUNK];
 	for (size_t i = 0; i < filled; i++) {
 		if (ret->oldest_ns == 0 || event[i].record.start_ns < ret->oldest_ns) {
 			ret->oldest_ns = event[i].record.start_ns;
@@ -221,13 +221,13 @@ void events_span(const struct events_log *log, struct events_usage *ret)
 	}
 }
 
-void events_usage(const struct events *pool, struct events_usage *ret)
+void trace_buffer_usage(const struct trace_buffer *pool, struct trace_usage *ret)
 {
-	*ret = (struct events_usage){
-		.bytes = (size_t)pool->chunks * EVENTS_CHUNK * sizeof(struct event)};
-	for (const struct events_log *log = pool->log; log; log = log->next) {
-		struct events_usage one;
-		events_span(log, &one);
+	*ret = (struct trace_usage){
+		.bytes = (size_t)pool->chunks * TRACE_CHUNK * sizeof(struct event)};
+	for (const struct trace_log *log = pool->log; log; log = log->next) {
+		struct trace_usage one;
+		trace_log_span(log, &one);
 		ret->used_bytes += one.used_bytes;
 		ret->count += one.count;
 		ret->overwritten += one.overwritten;
@@ -248,17 +248,17 @@ static int newest_first(const void *a, const void *b)
 	return (left->t_ns < right->t_ns) - (left->t_ns > right->t_ns);
 }
 
-int events_since(const struct events *pool, size_t count, uint64_t *ret)
+int trace_buffer_since(const struct trace_buffer *pool, size_t count, uint64_t *ret)
 {
 	struct span_end *end = mem_calloc(pool->chunks, sizeof(*end));
 	size_t ends = 0, sum = 0;
 	if (!end) {
 		return -ENOMEM;
 	}
-	for (const struct events_log *log = pool->log; log; log = log->next) {
+	for (const struct trace_log *log = pool->log; log; log = log->next) {
 		for (uint32_t i = log->first; i != NONE; i = pool->chunk[i].next) {
-			uint32_t filled = i == log->last ? EVENTS_CHUNK - log->room : EVENTS_CHUNK;
-			end[ends].t_ns = pool->events[(size_t)i * EVENTS_CHUNK].record.start_ns;
+			uint32_t filled = i == log->last ? TRACE_CHUNK - log->room : TRACE_CHUNK;
+			end[ends].t_ns = pool->events[(size_t)i * TRACE_CHUNK].record.start_ns;
 			end[ends].count = filled;
 			ends += filled > 0;
 		}
@@ -277,11 +277,11 @@ int events_since(const struct events *pool, size_t count, uint64_t *ret)
 }
 
 /* Brings the cursor to the chunk of its position. */
-static void cursor_seek(const struct events_log *log, struct events_cursor *cursor)
+static void cursor_seek(const struct trace_log *log, struct trace_cursor *cursor)
 {
-	const struct events *pool = log->pool;
+	const struct trace_buffer *pool = log->pool;
 	uint32_t index = log->first;
-	while (cursor->position - pool->chunk[index].first >= EVENTS_CHUNK &&
+	while (cursor->position - pool->chunk[index].first >= TRACE_CHUNK &&
 		pool->chunk[index].next != NONE) {
 		index = pool->chunk[index].next;
 	}
@@ -289,10 +289,10 @@ static void cursor_seek(const struct events_log *log, struct events_cursor *curs
 	cursor->generation = pool->chunk[index].generation;
 }
 
-const struct event *events_next(
-	const struct events_log *log, struct events_cursor *cursor, uint64_t *lost)
+const struct event *trace_log_next(
+	const struct trace_log *log, struct trace_cursor *cursor, uint64_t *lost)
 {
-	const struct events *pool = log->pool;
+	const struct trace_buffer *pool = log->pool;
 	uint64_t oldest = oldest_position(log);
 	if (cursor->position < oldest) {
 		if (lost && cursor->generation != 0) {
@@ -305,12 +305,11 @@ const struct event *events_next(
 	}
 	const struct chunk *chunk = &pool->chunk[cursor->chunk < pool->chunks ? cursor->chunk : 0];
 	if (cursor->generation == 0 || chunk->generation != cursor->generation ||
-		cursor->position - chunk->first >= EVENTS_CHUNK) {
+		cursor->position - chunk->first >= TRACE_CHUNK) {
 		cursor_seek(log, cursor);
 		chunk = &pool->chunk[cursor->chunk];
 	}
-	size_t at =
-		(size_t)cursor->chunk * EVENTS_CHUNK + (size_t)(cursor->position - chunk->first);
+	size_t at = (size_t)cursor->chunk * TRACE_CHUNK + (size_t)(cursor->position - chunk->first);
 	cursor->position++;
 	return &pool->events[at];
 }

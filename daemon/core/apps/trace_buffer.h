@@ -17,14 +17,14 @@
 #include "proto/mapping.h"
 
 enum {
-	EVENTS_CHUNK = 204,	  /* events; with 40 bytes each about 8 KiB */
-	EVENTS_NAMES_MAX = 256,	  /* of one app */
-	EVENTS_NO_NAME = 0xfffe,  /* the record has none, or it was one too many */
-	EVENTS_DEFAULT = 4 << 20, /* bytes */
+	TRACE_CHUNK = 204,	 /* events; with 40 bytes each about 8 KiB */
+	TRACE_NAMES_MAX = 256,	 /* of one app */
+	TRACE_NO_NAME = 0xfffe,	 /* the record has none, or it was one too many */
+	TRACE_DEFAULT = 4 << 20, /* bytes */
 };
 
 struct event {
-	struct proto_record record; /* as it came, but stage is the number of events_name() */
+	struct proto_record record; /* as it came, but stage is the number of trace_log_name() */
 	uint32_t pid;		    /* 0 = not visible */
 	uint16_t process;	    /* tells an app's processes apart; counts up and wraps */
 	uint8_t slot;		    /* tells the threads of a process apart */
@@ -33,23 +33,23 @@ struct event {
 
 _Static_assert(sizeof(struct event) == 40, "event");
 
-struct events;
+struct trace_buffer;
 
-/* Open for events_add(); the rest is private to events.c. */
-struct events_log {
+/* Open for trace_log_append(); the rest is private to events.c. */
+struct trace_log {
 	struct event *at; /* the next event's place */
 	uint32_t room;	  /* places from there on */
 	uint32_t chunks;
 	uint32_t first, last; /* chunk indices */
 	uint64_t begun;	      /* number of the first event of the chunk behind the last */
-	struct events *pool;
-	struct events_log *next;
+	struct trace_buffer *pool;
+	struct trace_log *next;
 	size_t names;
 	struct index index;
-	char (*name[EVENTS_NAMES_MAX / 16])[PROTO_NAME_SIZE];
+	char (*name[TRACE_NAMES_MAX / 16])[PROTO_NAME_SIZE];
 };
 
-struct events_usage {
+struct trace_usage {
 	size_t bytes;	      /* the budget */
 	size_t used_bytes;    /* of it, touched and holding events */
 	uint64_t count;	      /* events kept */
@@ -58,57 +58,58 @@ struct events_usage {
 };
 
 /* memory: bytes for events, rounded down to chunks. -EINVAL below one chunk, -ENOMEM. */
-int events_create(size_t memory, struct events **ret);
+int trace_buffer_create(size_t memory, struct trace_buffer **ret);
 /* Its logs are closed first. */
-void events_destroy(struct events *events);
+void trace_buffer_destroy(struct trace_buffer *events);
 
 /* An app's log, empty. -ENOMEM. */
-int events_open(struct events *events, struct events_log **ret);
+int trace_log_open(struct trace_buffer *events, struct trace_log **ret);
 /* Gives its chunks back. NULL is fine. */
-void events_close(struct events_log *log);
+void trace_log_close(struct trace_log *log);
 
-/* The number of a name in the log, the same for the same name. EVENTS_NO_NAME with
- * EVENTS_NAMES_MAX others or without memory. Constant time; keep the number all the same. */
-uint16_t events_name(struct events_log *log, const char *name);
-/* The name of a number; "" for EVENTS_NO_NAME and numbers it never gave. */
-const char *events_name_of(const struct events_log *log, uint16_t number);
+/* The number of a name in the log, the same for the same name. TRACE_NO_NAME with
+ * TRACE_NAMES_MAX others or without memory. Constant time; keep the number all the same. */
+uint16_t trace_log_name(struct trace_log *log, const char *name);
+/* The name of a number; "" for TRACE_NO_NAME and numbers it never gave. */
+const char *trace_log_name_of(const struct trace_log *log, uint16_t number);
 
 /* A chunk for the log, from the pool or from who has most. */
-void events_more(struct events_log *log);
+void trace_log_more(struct trace_log *log);
 
 /* The place of the next event, which it takes: to be filled at once. */
-static inline struct event *events_place(struct events_log *log)
+static inline struct event *trace_log_slot(struct trace_log *log)
 {
 	if (__builtin_expect(log->room == 0, 0)) {
-		events_more(log);
+		trace_log_more(log);
 	}
 	log->room--;
 	return log->at++;
 }
 
 /* Keeps a copy. */
-static inline void events_add(struct events_log *log, const struct event *event)
+static inline void trace_log_append(struct trace_log *log, const struct event *event)
 {
-	*events_place(log) = *event;
+	*trace_log_slot(log) = *event;
 }
 
 /* count, overwritten and oldest_ns of one log; bytes is its share of the pool when each app with
  * events wants as much as it can get. Looks at one chunk of events. */
-void events_span(const struct events_log *log, struct events_usage *ret);
+void trace_log_span(const struct trace_log *log, struct trace_usage *ret);
 /* The same over all logs. */
-void events_usage(const struct events *events, struct events_usage *ret);
+void trace_buffer_usage(const struct trace_buffer *events, struct trace_usage *ret);
 
 /* The earliest time since which the logs keep at most count events together, give or take a chunk
  * of each and what is late between threads; 0: all that is kept is no more. -ENOMEM. */
-int events_since(const struct events *events, size_t count, uint64_t *ret);
+int trace_buffer_since(const struct trace_buffer *events, size_t count, uint64_t *ret);
 
 /* Where a reader stands; zeroed = at the oldest. Stays valid while events are added. */
-struct events_cursor {
+struct trace_cursor {
 	uint64_t position; /* number of the next event */
 	uint32_t chunk, generation;
 };
 
 /* The next event, NULL at the end (more may come). *lost (may be NULL) grows by the events that
- * were overwritten before they could be read. Valid until the next events_add() of any log. */
-const struct event *events_next(
-	const struct events_log *log, struct events_cursor *cursor, uint64_t *lost);
+ * were overwritten before they could be read. Valid until the next trace_log_append() of any log.
+ */
+const struct event *trace_log_next(
+	const struct trace_log *log, struct trace_cursor *cursor, uint64_t *lost);

@@ -4,56 +4,13 @@
  */
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/loop_run.h"
+#include "daemon/core/frames/time_order.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
-
-static bool sorted(const struct app_by_id_event *event, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		if (event[i - 1].t_ns > event[i].t_ns) {
-			return false;
-		}
-	}
-	return true;
-}
-
-/* One run of width events and the one behind it, from one array into the other. */
-static void merge(const struct app_by_id_event *from, struct app_by_id_event *to, size_t start,
-	size_t width, size_t count)
-{
-	size_t middle = start + width < count ? start + width : count;
-	size_t end = middle + width < count ? middle + width : count;
-	size_t left = start, right = middle;
-	for (size_t at = start; at < end; at++) {
-		bool of_left =
-			right == end || (left < middle && from[left].t_ns <= from[right].t_ns);
-		to[at] = from[of_left ? left++ : right++];
-	}
-}
-
-/* Stable; nothing to do for the usual case of one thread, and no order of times makes it slow. */
-static void sort_by_time(struct app_by_id *queue)
-{
-	struct app_by_id_event *from = queue->event, *to = queue->spare;
-	if (sorted(queue->event, queue->count)) {
-		return;
-	}
-	for (size_t width = 1; width < queue->count; width *= 2) {
-		for (size_t start = 0; start < queue->count; start += 2 * width) {
-			merge(from, to, start, width, queue->count);
-		}
-		struct app_by_id_event *sorted_now = to;
-		to = from;
-		from = sorted_now;
-	}
-	if (from != queue->event) {
-		memcpy(queue->event, from, queue->count * sizeof(*from));
-	}
-}
 
 static uint16_t *bucket_of(struct app_by_id *queue, const struct app_by_id_event *event)
 {
@@ -113,7 +70,7 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 	if (!queue || queue->count == 0) {
 		return;
 	}
-	sort_by_time(queue);
+	time_order(queue->event, queue->spare, queue->count, sizeof(*queue->event));
 	memset(queue->bucket, 0, 2 * queue->size * sizeof(*queue->bucket));
 	size_t waiting = 0;
 	for (size_t i = 0; i < queue->count; i++) {

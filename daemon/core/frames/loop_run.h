@@ -1,6 +1,6 @@
 /*
  * A run of a stage that carries no frame id, on its way into the app's iterations: a few
- * instructions for each record, in one place so that the compiler sees them (app_complete.h).
+ * instructions for each record, in one place so that the compiler sees them (records.c).
  */
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
+#include "daemon/core/frames/time_order.h"
 
 enum { TICKS_NEAR = 48 };
 
@@ -35,43 +36,13 @@ static void tick_count(struct app_frames *tied, const struct app_tick *tick)
 	}
 }
 
-static void merge(
-	const struct app_tick *from, struct app_tick *to, size_t start, size_t width, size_t count)
-{
-	size_t middle = start + width < count ? start + width : count;
-	size_t end = middle + width < count ? middle + width : count;
-	size_t left = start, right = middle;
-	for (size_t at = start; at < end; at++) {
-		bool of_left =
-			right == end || (left < middle && from[left].t_ns <= from[right].t_ns);
-		to[at] = from[of_left ? left++ : right++];
-	}
-}
-
-/* Stable, and no order of times makes it slow. */
-static void ticks_sort(struct app_frames *tied)
-{
-	struct app_tick spare[APP_TICKS_MAX];
-	struct app_tick *from = tied->tick, *to = spare;
-	for (size_t width = 1; width < tied->ticks; width *= 2) {
-		for (size_t start = 0; start < tied->ticks; start += 2 * width) {
-			merge(from, to, start, width, tied->ticks);
-		}
-		struct app_tick *merged = to;
-		to = from;
-		from = merged;
-	}
-	if (from != tied->tick) {
-		memcpy(tied->tick, from, tied->ticks * sizeof(*from));
-	}
-	tied->unordered = false;
-}
-
 void app_ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns)
 {
 	size_t taken = 0;
 	if (tied->unordered) {
-		ticks_sort(tied);
+		struct app_tick spare[APP_TICKS_MAX];
+		time_order(tied->tick, spare, tied->ticks, sizeof(spare[0]));
+		tied->unordered = false;
 	}
 	while (taken < n && taken < tied->ticks && tied->tick[taken].t_ns <= limit_ns) {
 		tick_count(tied, &tied->tick[taken++]);

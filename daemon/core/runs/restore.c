@@ -1,7 +1,7 @@
 /*
  * How saved statistics become a run again, when a process attaches that an earlier life of the
- * daemon knew. The file is the daemon's own, yet of structures that are read whole: what is used as
- * an index is checked, and pointers only say whether something followed.
+ * daemon knew. The file is the daemon's own, yet of structures that are read complete: what is used
+ * as an index is checked, and pointers only say whether something followed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,16 @@ static const struct saved_process *find_process(
 		}
 	}
 	return NULL;
+}
+
+/* Reads each segment but the first, which the caller has. False: one is incomplete. */
+static bool read_rest(struct save_reader *reader, const struct save_segment *segments, size_t count)
+{
+	bool complete = true;
+	for (size_t i = 1; complete && i < count; i++) {
+		complete = save_read(reader, segments[i].data, segments[i].bytes);
+	}
+	return complete;
 }
 
 /* The stage of a slot; NULL: it is of another configuration, or memory is short. */
@@ -53,16 +63,14 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	stage_interval_reset(stage);
 	struct save_segment segments[SAVE_SEGMENTS];
 	size_t count = save_stage_segments(stage, segments);
-	bool whole = has_throttled == (stage->throttled != NULL) &&
-		     has_attributes == (stage->attributes != NULL) &&
-		     has_cpu == (stage->cpu != NULL);
-	for (size_t i = 1; whole && i < count; i++) {
-		whole = save_read(reader, segments[i].data, segments[i].bytes);
-	}
+	bool complete = has_throttled == (stage->throttled != NULL) &&
+			has_attributes == (stage->attributes != NULL) &&
+			has_cpu == (stage->cpu != NULL);
+	complete = complete && read_rest(reader, segments, count);
 	for (size_t i = 0; stage->attributes && i < STAGE_ATTRIBUTES_MAX; i++) {
 		stage->attributes->attribute[i].key = 0; /* of a declaration */
 	}
-	if (!whole) {
+	if (!complete) {
 		stage_destroy(stage);
 		return NULL;
 	}
@@ -72,14 +80,14 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 static struct frames *load_frames(struct apps *apps, struct save_reader *reader)
 {
 	struct frames *frames = NULL, *saved = mem_zalloc(sizeof(*saved));
-	bool whole =
+	bool complete =
 		saved && save_read(reader, saved, sizeof(*saved)) &&
 		saved->window == apps->options.frame_window &&
 		saved->times.filled <= saved->window && saved->times.next < saved->window &&
 		saved->latencies.filled <= saved->window && saved->latencies.next < saved->window &&
 		saved->ticks_filled <= FRAMES_FPS_TICKS && saved->ticks_next < FRAMES_FPS_TICKS &&
 		saved->second.next < FRAMES_SECONDS && frames_create(saved->window, &frames) == 0;
-	if (whole) {
+	if (complete) {
 		const struct frames made = *frames;
 		const bool has_times = saved->times.throttled,
 			   has_latencies = saved->latencies.throttled;
@@ -92,16 +100,14 @@ static struct frames *load_frames(struct apps *apps, struct save_reader *reader)
 			has_latencies ? mem_zalloc(sizeof(made.times.all)) : NULL;
 		memset(frames->metric, 0, sizeof(frames->metric));
 		frames_interval_reset(frames);
-		whole = has_times == (frames->times.throttled != NULL) &&
-			has_latencies == (frames->latencies.throttled != NULL);
+		complete = has_times == (frames->times.throttled != NULL) &&
+			   has_latencies == (frames->latencies.throttled != NULL);
 		struct save_segment segments[SAVE_SEGMENTS];
 		size_t count = save_frames_segments(frames, segments);
-		for (size_t i = 1; whole && i < count; i++) {
-			whole = save_read(reader, segments[i].data, segments[i].bytes);
-		}
+		complete = complete && read_rest(reader, segments, count);
 	}
 	free(saved);
-	if (!whole) {
+	if (!complete) {
 		frames_destroy(frames);
 		return NULL;
 	}
@@ -137,7 +143,7 @@ static void adopt_frames(struct apps *apps, struct app *app, struct frames *fram
 /* False: some of it is lost. */
 static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 {
-	bool whole = true;
+	bool complete = true;
 	uint32_t before[APP_STAGES_MAX];
 	struct save_slots *slots = &apps->save->slots;
 	for (size_t i = 0; i < SAVE_SLOTS; i++) {
@@ -155,7 +161,7 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 				slot->owner = stage;
 				slot->mark = save_mark_of_stage(stage);
 			}
-			whole = whole && stage;
+			complete = complete && stage;
 		} else if (slot->kind == SAVE_FRAMES && !app->frames) {
 			save_slot_read(slots, slot, &reader);
 			struct frames *frames = load_frames(apps, &reader);
@@ -164,11 +170,11 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 				slot->owner = frames;
 				slot->mark = save_mark_of_frames(frames);
 			}
-			whole = whole && frames;
+			complete = complete && frames;
 		}
 	}
 	translate_parents(app, before);
-	return whole;
+	return complete;
 }
 
 void app_restore(

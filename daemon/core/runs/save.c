@@ -11,6 +11,7 @@
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/runs/save_private.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 _Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 0 &&
 		       sizeof(struct frames) % 8 == 0 && sizeof(struct proto_histogram) % 8 == 0 &&
@@ -40,11 +41,7 @@ int apps_save_into(
 /* The run's; never 0. */
 static uint64_t key_of(const char *name, uint64_t uid, uint64_t since_ns)
 {
-	uint64_t key = UINT64_C(14695981039346656037) ^ since_ns ^ uid << 32; /* FNV-1a */
-	for (; *name; name++) {
-		key = (key ^ (unsigned char)*name) * UINT64_C(1099511628211);
-	}
-	return key | 1;
+	return fnv64_text(FNV64_BASIS ^ since_ns ^ uid << 32, name) | 1;
 }
 
 uint64_t save_mark_of_stage(const struct stage *stage)
@@ -63,6 +60,18 @@ uint64_t save_mark_of_frames(const struct frames *frames)
 	       frames->latencies.all.count;
 }
 
+/* Keeps the segments that are there. */
+static size_t present(const struct save_segment *all, size_t count, struct save_segment *ret)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (all[i].data) {
+			ret[found++] = all[i];
+		}
+	}
+	return found;
+}
+
 size_t save_stage_segments(const struct stage *stage, struct save_segment *ret)
 {
 	const struct save_segment all[] = {
@@ -73,13 +82,7 @@ size_t save_stage_segments(const struct stage *stage, struct save_segment *ret)
 		{stage->attributes, sizeof(*stage->attributes)},
 		{stage->cpu, stage->window * sizeof(*stage->cpu)},
 	};
-	size_t count = 0;
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (all[i].data) {
-			ret[count++] = all[i];
-		}
-	}
-	return count;
+	return present(all, sizeof(all) / sizeof(all[0]), ret);
 }
 
 size_t save_frames_segments(const struct frames *frames, struct save_segment *ret)
@@ -93,13 +96,7 @@ size_t save_frames_segments(const struct frames *frames, struct save_segment *re
 		{frames->times.throttled, sizeof(struct proto_histogram)},
 		{frames->latencies.throttled, sizeof(struct proto_histogram)},
 	};
-	size_t count = 0;
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (all[i].data) {
-			ret[count++] = all[i];
-		}
-	}
-	return count;
+	return present(all, sizeof(all) / sizeof(all[0]), ret);
 }
 
 /* True when it changed: it was written, if there was room. */

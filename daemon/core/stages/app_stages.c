@@ -1,6 +1,6 @@
 /*
  * The stages of an app: a declaration becomes a stage at its first event, within the limits. How a
- * record becomes one of its runs is in app_complete.h.
+ * record becomes one of its runs is in records.c.
  */
 #include "daemon/core/apps/apps_private.h"
 
@@ -346,7 +346,7 @@ void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t in
 	}
 	if (over && !stage->rss_over &&
 		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
-		apps_may_tell(apps, app->uid, TIMELINE_WARNING, now_ns)) {
+		apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns)) {
 		stage->rss_told_ns = now_ns;
 		timeline_add(apps->timeline, end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
 			"High memory usage in %s: %.1fMB", stage->name, (double)growth / (1 << 20));

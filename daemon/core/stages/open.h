@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/stages/stages.h"
+enum { STAGE_OPEN_IDS = 32 /* begin/end by id that may overlap in one stage */ };
 
 struct stage_open_id {
 	uint64_t id, start_ns, frame;

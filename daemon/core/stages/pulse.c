@@ -2,7 +2,6 @@
  * one pause, and follows a stream that became slower within a few events. */
 #include "daemon/core/stages/pulse.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static const uint64_t IDLE_INTERVALS = 3;
@@ -22,16 +21,16 @@ uint64_t pulse_last_ns(const struct pulse *pulse)
 	return last_ns;
 }
 
-static void sort(uint64_t *value, size_t count)
+void sort_small(uint64_t *values, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
-		uint64_t moved = value[i];
+		uint64_t value = values[i];
 		size_t at = i;
-		while (at > 0 && value[at - 1] > moved) {
-			value[at] = value[at - 1];
+		while (at > 0 && values[at - 1] > value) {
+			values[at] = values[at - 1];
 			at--;
 		}
-		value[at] = moved;
+		values[at] = value;
 	}
 }
 
@@ -43,11 +42,11 @@ uint64_t pulse_usual_ns(const struct pulse *pulse)
 		return 0;
 	}
 	memcpy(t_ns, pulse->t_ns, sizeof(t_ns));
-	sort(t_ns, count);
+	sort_small(t_ns, count);
 	for (size_t i = 0; i + 1 < count; i++) {
 		t_ns[i] = t_ns[i + 1] - t_ns[i];
 	}
-	sort(t_ns, count - 1);
+	sort_small(t_ns, count - 1);
 	return t_ns[(count - 1) / 2];
 }
 

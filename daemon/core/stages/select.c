@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/stages/stages.h"
 #include "daemon/core/stages/window.h"
 
 enum { RANGES = 256, SMALL = 24 };
@@ -37,19 +38,6 @@ static void deal(struct deal *deal, const uint64_t *from, size_t count, uint64_t
 	memcpy(deal->begin, end, sizeof(end));
 	for (size_t i = 0; i < count; i++) {
 		to[end[(from[i] - least) >> shift]++] = from[i];
-	}
-}
-
-static void sort_small(uint64_t *values, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		uint64_t value = values[i];
-		size_t at = i;
-		while (at > 0 && values[at - 1] > value) {
-			values[at] = values[at - 1];
-			at--;
-		}
-		values[at] = value;
 	}
 }
 

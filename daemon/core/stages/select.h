@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/stages/stages.h"
+struct stage;
+struct stage_metrics;
 
 /* scratch holds 3 * stage->window words. */
 void stage_select(const struct stage *stage, uint64_t *scratch, struct stage_metrics *ret);

@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "daemon/core/apps/values.h"
-#include "daemon/core/stages/event.h"
-#include "daemon/core/stages/open.h"
 #include "daemon/util/sysops.h"
 
 size_t stage_bytes(size_t window)

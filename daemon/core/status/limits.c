@@ -43,9 +43,9 @@ void limits_sample(const struct core *core)
 		limit_use(&limit[LIMIT_HISTORY], used);
 	}
 	if (core->apps) {
-		struct events_usage records;
+		struct trace_usage records;
 		const struct stage_budget *stages = apps_stage_budget(core->apps);
-		apps_events_usage(core->apps, &records);
+		apps_trace_usage(core->apps, &records);
 		limit[LIMIT_RECORDS].max = records.bytes;
 		limit_use(&limit[LIMIT_RECORDS], records.used_bytes);
 		limit[LIMIT_STAGES].max = stages->limit;

@@ -55,7 +55,8 @@ static void on_displace(void *ctx, const struct app *app)
 int statsd_apps_init(struct statsd_apps *apps, struct core *core)
 {
 	*apps = (struct statsd_apps){.core = core};
-	return apps_observe_displace(core->apps, on_displace, apps);
+	return apps_observe(
+		core->apps, &(struct apps_observer){.displace = on_displace, .ctx = apps});
 }
 
 size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns)
@@ -70,7 +71,7 @@ size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns)
 
 void statsd_apps_finish(struct statsd_apps *apps, enum process_end how, uint64_t now_ns)
 {
-	apps_unobserve_displace(apps->core->apps, apps);
+	apps_unobserve(apps->core->apps, apps);
 	while (apps->count > 0) {
 		end_app(apps, apps->count - 1, how, now_ns);
 	}
@@ -119,7 +120,7 @@ static void refuse(struct statsd_apps *apps, const char *name, const struct stat
 	snprintf(claim->name, sizeof(claim->name), "%s", name);
 	if (rejected_attaches_add(&core->counters->rejected_attaches, name, sender->uid,
 		    sender->pid, reason, now_ns) &&
-		apps_may_tell(core->apps, sender->uid, TIMELINE_WARNING, now_ns)) {
+		apps_may_log(core->apps, sender->uid, TIMELINE_WARNING, now_ns)) {
 		timeline_add(core->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, name,
 			"datagrams refused (pid %d, uid %u): %s", (int)sender->pid,
 			(unsigned)sender->uid, reason);

@@ -101,8 +101,8 @@ static void persist_fields(struct json *out, const struct core *core)
 /* What the app that goes back furthest covers. */
 static void record_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
-	struct events_usage usage;
-	apps_events_usage(core->apps, &usage);
+	struct trace_usage usage;
+	apps_trace_usage(core->apps, &usage);
 	json_unsigned(out, "records_bytes", usage.bytes);
 	json_unsigned(out, "records_used_bytes", usage.used_bytes);
 	json_unsigned(out, "records", usage.count);

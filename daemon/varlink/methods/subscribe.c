@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/alerts.h"
-#include "daemon/core/apps/app_advice.h"
+#include "daemon/core/apps/advice.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"

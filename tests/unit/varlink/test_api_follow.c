@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(what_was_overwritten_between_rounds_is_counted)
 {
-	size_t room = EVENTS_DEFAULT / (EVENTS_CHUNK * sizeof(struct event)) * EVENTS_CHUNK;
+	size_t room = TRACE_DEFAULT / (TRACE_CHUNK * sizeof(struct event)) * TRACE_CHUNK;
 	bool more = true, flooded = false;
 	unsigned next = 0;
 	double lost = 0, rows = 0;
@@ -149,7 +149,7 @@ START_TEST(what_was_overwritten_between_rounds_is_counted)
 		cJSON_Delete(part);
 	}
 	ck_assert_uint_eq(next, added); /* the newest are there */
-	ck_assert_double_ge(lost, 3000 - EVENTS_CHUNK);
+	ck_assert_double_ge(lost, 3000 - TRACE_CHUNK);
 	ck_assert_double_eq(rows + lost, added);
 	close(fd);
 }

@@ -298,7 +298,7 @@ START_TEST(records_overwritten_under_the_reader_are_counted)
 {
 	struct app_process *process = attach("cam", geteuid());
 	declare(process, 0, "infer");
-	size_t room = EVENTS_DEFAULT / (EVENTS_CHUNK * sizeof(struct event)) * EVENTS_CHUNK;
+	size_t room = TRACE_DEFAULT / (TRACE_CHUNK * sizeof(struct event)) * TRACE_CHUNK;
 	for (size_t i = 0; i < room; i++) {
 		run(process, 0, f.now_ns - 1000, 1);
 	}
@@ -365,15 +365,15 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 	static struct trace_batch batch;
 	static struct app app;
 	static struct stage stages[APP_STAGES_MAX];
-	struct events *pool;
-	struct events_log *log;
+	struct trace_buffer *pool;
+	struct trace_log *log;
 	struct json out;
-	ck_assert_int_eq(events_create(1 << 20, &pool), 0);
-	ck_assert_int_eq(events_open(pool, &log), 0);
-	for (unsigned i = 0; i < EVENTS_NAMES_MAX; i++) {
+	ck_assert_int_eq(trace_buffer_create(1 << 20, &pool), 0);
+	ck_assert_int_eq(trace_log_open(pool, &log), 0);
+	for (unsigned i = 0; i < TRACE_NAMES_MAX; i++) {
 		char name[PROTO_NAME_SIZE];
 		snprintf(name, sizeof(name), "%048u", i);
-		ck_assert_uint_eq(events_name(log, name), i);
+		ck_assert_uint_eq(trace_log_name(log, name), i);
 	}
 	app.log = log;
 	for (app.stages = 0; app.stages < APP_STAGES_MAX; app.stages++) {
@@ -392,7 +392,7 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 				.record = {.stage = (uint16_t)i,
 					.kind = kinds[k],
 					.flags = 0xf2,
-					.cpu_us = k ? UINT32_MAX - 1 : EVENTS_NAMES_MAX - 1 - i,
+					.cpu_us = k ? UINT32_MAX - 1 : TRACE_NAMES_MAX - 1 - i,
 					.start_ns = UINT64_MAX,
 					.value = k == 1 ? 86400999999999u : UINT64_MAX,
 					.frame = UINT64_MAX - 1},
@@ -412,7 +412,7 @@ START_TEST(the_widest_chunk_fits_into_a_frame)
 		ck_assert(!out.overflow);
 		ck_assert_uint_eq(batch.rows, 0);
 	}
-	events_close(log);
-	events_destroy(pool);
+	trace_log_close(log);
+	trace_buffer_destroy(pool);
 }
 END_TEST

@@ -26,28 +26,28 @@ static bool app_item(struct list_cursor *cursor, struct json *out)
 }
 
 static void refused_item(
-	struct json *out, const struct core *core, const struct rejected_attach *refusal)
+	struct json *out, const struct core *core, const struct rejected_attach *entry)
 {
 	json_open(out, NULL, '{');
-	json_string_opt(out, "app", refusal->app);
-	json_unsigned(out, "uid", refusal->uid);
-	if (refusal->pid > 0) {
-		json_integer(out, "pid", refusal->pid);
+	json_string_opt(out, "app", entry->app);
+	json_unsigned(out, "uid", entry->uid);
+	if (entry->pid > 0) {
+		json_integer(out, "pid", entry->pid);
 	}
-	json_string(out, "reason", refusal->reason);
-	json_unsigned(out, "count", refusal->count);
-	json_integer(out, "last_us", row_time_us(core, refusal->last_ns));
+	json_string(out, "reason", entry->reason);
+	json_unsigned(out, "count", entry->count);
+	json_integer(out, "last_us", row_time_us(core, entry->last_ns));
 	json_close(out, '}');
 }
 
 static void apps_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
-	const struct rejected_attaches *refusals = &cursor->core->counters->rejected_attaches;
+	const struct rejected_attaches *rejected = &cursor->core->counters->rejected_attaches;
 	json_open(out, "refused", '[');
-	for (size_t i = 0; last && i < refusals->count; i++) {
-		const struct rejected_attach *refusal = &refusals->entry[i];
-		if (cursor->permitted || refusal->uid == cursor->uid) {
-			refused_item(out, cursor->core, refusal);
+	for (size_t i = 0; last && i < rejected->count; i++) {
+		const struct rejected_attach *entry = &rejected->entry[i];
+		if (cursor->permitted || entry->uid == cursor->uid) {
+			refused_item(out, cursor->core, entry);
 		}
 	}
 	json_close(out, ']');

@@ -53,7 +53,7 @@ struct trace_stream {
 	uint64_t lost;
 	size_t apps, at;
 	struct trace_app app[APPS_MAX];
-	struct events_cursor cursor;
+	struct trace_cursor cursor;
 	struct trace_batch batch; /* of the chunk in the making */
 };
 
@@ -75,14 +75,14 @@ static const struct app *app_of(const struct trace_stream *stream, const struct 
 /* Copies records until the chunk is full, the app is done or the turn is over. True when the app
  * is done. */
 static bool gather(
-	struct trace_stream *stream, const struct trace_app *app, const struct events_log *log)
+	struct trace_stream *stream, const struct trace_app *app, const struct trace_log *log)
 {
 	for (unsigned looks = 0; looks < TRACE_LOOKS && stream->batch.rows < TRACE_ROWS; looks++) {
 		uint64_t before = stream->cursor.position;
 		if (before >= app->end) {
 			return true;
 		}
-		const struct event *event = events_next(log, &stream->cursor, NULL);
+		const struct event *event = trace_log_next(log, &stream->cursor, NULL);
 		if (!event) {
 			stream->lost += app->end - before;
 			return true;
@@ -170,7 +170,7 @@ static bool next_app(struct trace_stream *stream)
 		return false;
 	}
 	if (stream->cursor.position < stream->app[stream->at].begin) {
-		stream->cursor = (struct events_cursor){.position = stream->app[stream->at].begin};
+		stream->cursor = (struct trace_cursor){.position = stream->app[stream->at].begin};
 	}
 	return true;
 }
@@ -183,8 +183,8 @@ static void note_app(struct trace_stream *stream, const struct app *app, bool ow
 	noted->own = own;
 	noted->known_ns = app->known_ns;
 	if (own && app->log) {
-		struct events_usage span;
-		events_span(app->log, &span);
+		struct trace_usage span;
+		trace_log_span(app->log, &span);
 		noted->first = noted->begin = span.overwritten;
 		noted->end = span.overwritten + span.count;
 		noted->oldest_ns = span.oldest_ns;
@@ -212,8 +212,8 @@ static void note_again(struct trace_stream *stream)
 			at++;
 		}
 		if (at < noted && stream->app[at].own && app->log) {
-			struct events_usage span;
-			events_span(app->log, &span);
+			struct trace_usage span;
+			trace_log_span(app->log, &span);
 			stream->app[at].begin = stream->app[at].end;
 			stream->app[at].end = span.overwritten + span.count;
 		} else if (at == noted && !stream->only && stream->apps < APPS_MAX) {
@@ -264,7 +264,7 @@ static bool go_on(struct trace_stream *stream, enum api_result *result)
 	}
 	stream->waited = false;
 	stream->at = 0;
-	stream->cursor = (struct events_cursor){0};
+	stream->cursor = (struct trace_cursor){0};
 	note_again(stream);
 	*result = API_YIELD;
 	return true;
@@ -305,7 +305,7 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 	}
 	if (done) {
 		stream->at++;
-		stream->cursor = (struct events_cursor){0};
+		stream->cursor = (struct trace_cursor){0};
 	}
 	return told ? API_CHUNK : API_YIELD;
 }

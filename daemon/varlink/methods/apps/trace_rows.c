@@ -47,7 +47,7 @@ bool trace_lasts(const struct proto_record *record)
 /* The chunk's number of a name of the log, -1 for none. */
 static int place_of(struct trace_batch *batch, uint16_t number)
 {
-	if (number >= EVENTS_NAMES_MAX) {
+	if (number >= TRACE_NAMES_MAX) {
 		return -1;
 	}
 	if (batch->place[number] < 0) {
@@ -73,7 +73,7 @@ static void put_name(struct json *out, struct trace_batch *batch, const struct e
 static void put_of(struct json *out, struct trace_batch *batch, const struct event *event)
 {
 	bool has = event->record.kind == PROTO_KIND_ATTRIBUTE;
-	uint16_t number = has ? (uint16_t)event->record.cpu_us : EVENTS_NO_NAME;
+	uint16_t number = has ? (uint16_t)event->record.cpu_us : TRACE_NO_NAME;
 	json_integer(out, NULL, place_of(batch, number));
 }
 
@@ -213,14 +213,14 @@ struct labels {
 };
 
 /* Of the batch's names that have none yet and are stages of this run. How many still have none. */
-static size_t find_labels(const struct trace_batch *batch, const struct events_log *log,
-	const struct app *run, struct labels ret[EVENTS_NAMES_MAX])
+static size_t find_labels(const struct trace_batch *batch, const struct trace_log *log,
+	const struct app *run, struct labels ret[TRACE_NAMES_MAX])
 {
 	struct app_relations relations;
 	size_t left = 0;
 	app_relate(run, &relations);
 	for (size_t i = 0; i < batch->names; i++) {
-		const char *name = events_name_of(log, batch->name[i]);
+		const char *name = trace_log_name_of(log, batch->name[i]);
 		for (size_t k = 0; !ret[i].unit && k < run->stages; k++) {
 			if (strcmp(run->stage[k]->name, name) == 0) {
 				ret[i].unit = relations.unit_name[k];
@@ -235,7 +235,7 @@ static size_t find_labels(const struct trace_batch *batch, const struct events_l
 static void put_names(struct json *out, const struct trace_batch *batch, const struct app *app)
 {
 	static const char *const fields[] = {"names", "units", "categories"};
-	struct labels labels[EVENTS_NAMES_MAX] = {{NULL, NULL}};
+	struct labels labels[TRACE_NAMES_MAX] = {{NULL, NULL}};
 	const struct app *run;
 	for (int i = 0; (run = app_run(app, i)) && find_labels(batch, app->log, run, labels) > 0;) {
 		i--;
@@ -243,7 +243,7 @@ static void put_names(struct json *out, const struct trace_batch *batch, const s
 	for (size_t f = 0; f < 3; f++) {
 		json_open(out, fields[f], '[');
 		for (size_t i = 0; i < batch->names; i++) {
-			const char *text = f == 0   ? events_name_of(app->log, batch->name[i])
+			const char *text = f == 0   ? trace_log_name_of(app->log, batch->name[i])
 					   : f == 1 ? labels[i].unit
 						    : labels[i].category;
 			json_string(out, NULL, text ? text : "");

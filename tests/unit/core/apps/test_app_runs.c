@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/apps/rules.h"
+#include "daemon/core/apps/settings.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/core/stages/app_stages.h"
@@ -395,7 +395,9 @@ START_TEST(a_reserved_name_is_taken_by_its_user_only)
 	struct app_process *p = NULL;
 	rules = (struct app_rules){.reserved = false};
 	apps_configure_rules(apps, rules_of, NULL);
-	ck_assert_int_eq(apps_observe_displace(apps, on_displace, &held), 0);
+	ck_assert_int_eq(
+		apps_observe(apps, &(struct apps_observer){.displace = on_displace, .ctx = &held}),
+		0);
 	held = attach_as("cam", 1000, 12, T0);
 	declare(held, 0, "infer", "");
 	put_run(held, 0, T0, MS);
@@ -417,7 +419,9 @@ END_TEST
 START_TEST(root_takes_a_name_from_anybody)
 {
 	struct app_process *p = NULL;
-	ck_assert_int_eq(apps_observe_displace(apps, on_displace, &held), 0);
+	ck_assert_int_eq(
+		apps_observe(apps, &(struct apps_observer){.displace = on_displace, .ctx = &held}),
+		0);
 	held = attach_as("cam", 1000, 12, T0);
 	ck_assert_int_eq(apps_attach(apps, "cam", 1001, 13, 1, 65536, T0, &p), -EACCES);
 	ck_assert_ptr_nonnull(held);

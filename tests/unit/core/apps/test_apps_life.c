@@ -151,7 +151,8 @@ static void on_end(void *ctx, const struct app *app, enum process_end how, uint6
 START_TEST(the_end_of_an_app_is_told_with_its_statistics)
 {
 	memset(&ended, 0, sizeof(ended));
-	ck_assert_int_eq(apps_observe_end(apps, on_end, &ended), 0);
+	ck_assert_int_eq(
+		apps_observe(apps, &(struct apps_observer){.ended = on_end, .ctx = &ended}), 0);
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	struct app_process *q = attach_as("cam", 1000, 13, T0);
 	declare(p, 0, "infer", "");
@@ -169,17 +170,21 @@ START_TEST(the_end_of_an_app_is_told_with_its_statistics)
 	p = attach_as("cam", 1000, 14, T0 + 1001 * S);
 	apps_detach(apps, p, PROCESS_RELEASED, T0 + 1002 * S); /* the daemon goes, not the app */
 	ck_assert_uint_eq(ended.calls, 1);
-	apps_unobserve_end(apps, &ended);
+	apps_unobserve(apps, &ended);
 	p = attach_as("cam", 1000, 15, T0 + 1003 * S);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + 1004 * S);
 	ck_assert_uint_eq(ended.calls, 1);
 	int other[APPS_OBSERVERS];
 	for (int i = 0; i < APPS_OBSERVERS; i++) {
-		ck_assert_int_eq(apps_observe_end(apps, on_end, &other[i]), 0);
+		ck_assert_int_eq(apps_observe(apps, &(struct apps_observer){.ended = on_end,
+							    .ctx = &other[i]}),
+			0);
 	}
-	ck_assert_int_eq(apps_observe_end(apps, on_end, &ended), -ENOSPC);
+	ck_assert_int_eq(
+		apps_observe(apps, &(struct apps_observer){.ended = on_end, .ctx = &ended}),
+		-ENOSPC);
 	for (int i = 0; i < APPS_OBSERVERS; i++) {
-		apps_unobserve_end(apps, &other[i]);
+		apps_unobserve(apps, &other[i]);
 	}
 }
 END_TEST

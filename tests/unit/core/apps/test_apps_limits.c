@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/apps/told.h"
+#include "daemon/core/apps/entry_quota.h"
 #include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -171,12 +171,12 @@ START_TEST(a_storm_of_processes_leaves_room_on_the_timeline)
 		p = attach_as("storm", 1000, 1 + i, T0 + (uint64_t)i);
 		apps_detach(apps, p, i % 2 ? PROCESS_DIED : PROCESS_ENDED, T0 + (uint64_t)i);
 	}
-	ck_assert_uint_eq(timeline_last_serial(timeline), 2 * TOLD_BURST);
-	ck_assert_uint_eq(apps_untold(apps), 2000 - 2 * TOLD_BURST);
+	ck_assert_uint_eq(timeline_last_serial(timeline), 2 * ENTRY_QUOTA_BURST);
+	ck_assert_uint_eq(apps_suppressed(apps), 2000 - 2 * ENTRY_QUOTA_BURST);
 	p = attach_as("cam", 1001, 1, T0); /* another user is told as ever */
 	ck_assert_str_eq(last_text(), "started (pid 1)");
 	apps_sample(apps, T0 + 100 * S);
-	ck_assert_str_eq(last_text(), "1872 more entries about apps of uid 1000 were left out");
+	ck_assert_str_eq(last_text(), "suppressed 1872 more entries about apps of uid 1000");
 	uint64_t told = timeline_last_serial(timeline);
 	apps_sample(apps, T0 + 200 * S);
 	ck_assert_uint_eq(timeline_last_serial(timeline), told); /* nothing new */
