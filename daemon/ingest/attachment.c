@@ -86,7 +86,7 @@ static size_t drain(struct attachment *attachment, uint64_t now_ns, size_t budge
 	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
 	attachment->now_ns = now_ns;
-	attachment->process->tied.pass_ns = now_ns;
+	attachment->process->frame_state.pass_ns = now_ns;
 	apps_allow_new(apps, names);
 	size_t records = ring_drain(attachment->ring, &sink, budget, &attachment->due);
 	size_t fresh = names - apps_new_left(apps);

@@ -78,7 +78,7 @@ static void look_at_misses(struct recorder *recorder, const struct app *app, con
 static const char *hung_stage(const struct app *app)
 {
 	for (size_t i = app->hangs.count; i-- > 0;) {
-		if (app->hangs.hang[i].told) {
+		if (app->hangs.hang[i].logged) {
 			return app->hangs.hang[i].stage->name;
 		}
 	}

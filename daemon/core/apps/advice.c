@@ -52,7 +52,7 @@ static struct advice_seen note_frames(
 	if (seen > 0 && (input->judged < window[seen - 1].judged ||
 				input->misses < window[seen - 1].misses ||
 				input->frames < window[seen - 1].frames)) {
-		seen = 0; /* counted anew */
+		seen = 0; /* counters restarted */
 	}
 	if (seen == ADVICE_WINDOW) {
 		memmove(window, window + 1, --seen * sizeof(*window));
@@ -95,11 +95,11 @@ static void ask_throttled(const struct advice_input *input, struct demand *deman
 	demand->calm = false;
 	if (demand->level < PROTO_ADVICE_REDUCED) {
 		demand->level = PROTO_ADVICE_REDUCED;
-		snprintf(demand->reason, sizeof(demand->reason), "the hardware throttles");
+		snprintf(demand->reason, sizeof(demand->reason), "hardware throttling active");
 	}
 }
 
-/* Misses tell that a level does not do, not which one would: one step more, once it has shown. */
+/* Misses show that a level is not enough, not which one is: one step more, once it has shown. */
 static void ask_misses(const struct advice *advice, const struct advice_options *options,
 	const struct advice_input *input, const struct advice_seen *span, uint64_t now_ns,
 	struct demand *demand)
@@ -238,7 +238,7 @@ bool advice_update(struct advice *advice, const struct advice_options *options,
 	if (advice->level == PROTO_ADVICE_NONE) {
 		advice->level = PROTO_ADVICE_FULL;
 		advice->since_ns = now_ns;
-		snprintf(advice->reason, sizeof(advice->reason), "nothing presses");
+		snprintf(advice->reason, sizeof(advice->reason), "no pressure");
 	}
 	learn_rate(advice, &demand, &span);
 	press(advice, options, &demand, now_ns);
@@ -280,7 +280,7 @@ static bool is_fresh(const struct metric *metric, uint64_t now_ns)
 	return !isnan(metric->value) && metric->t_ns > 0 && now_ns <= metric->t_ns + hold_ns;
 }
 
-/* The least headroom of any zone that tells where its throttling begins; else how far the hottest
+/* The smallest headroom of any zone whose throttling point is known; else how far the hottest
  * one is from the temperature that the operator calls critical. */
 static void look_at_zones(struct apps *apps, struct advice_input *input, uint64_t now_ns)
 {
@@ -302,7 +302,7 @@ static void look_at_zones(struct apps *apps, struct advice_input *input, uint64_
 	}
 }
 
-static void tell(
+static void report_change(
 	struct apps *apps, const struct app *app, enum proto_advice_level before, uint64_t now_ns)
 {
 	const struct advice *advice = &app->advice;
@@ -323,7 +323,7 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 	bool changed;
 	if (app->processes == 0) {
 		changed = advice_clear(&app->advice, "app ended", now_ns);
-		before = PROTO_ADVICE_NONE; /* its end is told */
+		before = PROTO_ADVICE_NONE; /* its end is logged */
 	} else {
 		input->has_deadline = frames && frames->deadline_ns > 0;
 		input->frames = frames ? frames->count : 0;
@@ -331,7 +331,7 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 		input->misses = frames ? frames->misses : 0;
 		input->target_fps = frames ? frames->settings.target_fps : 0;
 		changed = advice_update(&app->advice, &apps->advice, input, now_ns);
-		tell(apps, app, before, now_ns);
+		report_change(apps, app, before, now_ns);
 	}
 	if (changed || app->advice.serial == 0) {
 		app->advice.serial = ++apps->advice_serial;

@@ -1,7 +1,8 @@
 /*
- * What an app is advised to do: work as it likes (full), on two of three frames (reduced), on one
- * of three (minimal). It follows from what presses: the thermal headroom, the hardware's throttle
- * state, and the share of frames that missed their deadline. Pure: a state, an input, a time.
+ * advice.h: defines what an app is advised to do: work as it likes (full), on two of three frames
+ * (reduced), on one of three (minimal). It follows from what presses: the thermal headroom, the
+ * hardware's throttle state, and the share of frames that missed their deadline. Pure: a state, an
+ * input, a time.
  *
  * A level is raised when something asked for more during ADVICE_HOLD_NS without a break, and
  * lowered by one step after recover_after_ns of calm: the headroom ADVICE_DISTANCE_CELSIUS above
@@ -64,7 +65,7 @@ struct advice {
 	uint64_t calm_ns, blind_ns;	       /* 0 = it is not */
 	uint64_t wait_ns;		       /* of calm, before the level is lowered */
 	uint64_t lowered_ns;		       /* last; 0 = never */
-	double typical_fps; /* at level full with nothing pressing; 0 = not known */
+	double typical_fps;		       /* at level full without pressure; 0 = not known */
 	size_t seen;
 	struct advice_seen {
 		uint64_t t_ns, frames, judged, misses;

@@ -1,6 +1,7 @@
 /*
- * Who is instrumented: apps by name and uid, their processes, and what stays of those that went.
- * ingest calls attach and detach; app_records.c and app_metrics.c do the work in between.
+ * apps.c: keeps track of who is instrumented: apps by name and uid, their processes, and what
+ * remains of those that ended. ingest calls attach and detach; records.c and metrics.c do the work
+ * in between.
  */
 #include "daemon/core/apps/apps.h"
 
@@ -239,7 +240,7 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	app->last_start_ticks = start_ticks;
 	app->starts++;
 	app->restarts += !fresh;
-	process->tied.serial = (uint16_t)app->restarts;
+	process->frame_state.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
 	add_start(apps, app, pid, start_ticks, now_ns);
@@ -247,7 +248,7 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	return 0;
 }
 
-static void tell_end(
+static void report_end(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
 {
 	struct app *app = process->app;
@@ -302,7 +303,7 @@ void apps_detach(
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
 		app_accounting_add(&app->past, &process->accounting);
 	}
-	tell_end(apps, process, how, now_ns);
+	report_end(apps, process, how, now_ns);
 	app_hang_forget(app, process, NULL);
 	app->marks_refused += process->marks_refused;
 	size_t i = 0;

@@ -1,6 +1,7 @@
 /*
- * Instrumented apps: app = (name, uid) ⊃ processes (pid, start time) ⊃ threads, their stages and
- * frame streams. ingest feeds it attachments and validated copies of records; time is an argument.
+ * apps.h: declares the registry of instrumented apps: app = (name, uid) ⊃ processes (pid, start
+ * time) ⊃ threads, their stages and frame streams. ingest feeds it attachments and validated
+ * copies of records; time is an argument.
  */
 #pragma once
 
@@ -35,7 +36,7 @@ enum {
 	APP_RUNS_KEPT = 8, /* previous runs of an app */
 };
 
-/* The stage that takes what the limits leave no room for. */
+/* The stage that counts what exceeds the limits. */
 #define APP_STAGE_OTHER "__other__"
 
 struct app;
@@ -50,7 +51,7 @@ enum process_end {
 	PROCESS_ENDED,
 	PROCESS_DIED,	  /* a crash signal, or an unexplained end */
 	PROCESS_KILLED,	  /* SIGKILL */
-	PROCESS_RELEASED, /* it lives on, only the daemon lets go: nothing to tell */
+	PROCESS_RELEASED, /* the process goes on, only the daemon detaches: nothing is logged */
 };
 
 struct app_open_stage {
@@ -83,7 +84,7 @@ struct app_process {
 	uint32_t marks;	 /* since the last sample */
 	uint64_t id_key; /* keeps equal ids of two processes apart */
 	struct app_by_id *by_id;
-	struct app_process_frames tied;
+	struct app_process_frames frame_state;
 	struct app_slots *slots; /* NULL until the first nested stage or cost */
 	struct app_value *values[2][PROTO_DECLARATIONS]; /* gauges, counters */
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
@@ -92,7 +93,7 @@ struct app_process {
 };
 
 /*
- * An app with the statistics of its current or latest run (app_runs.h). A previous run is an object
+ * An app with the statistics of its current or latest run (runs.h). A previous run is an object
  * of the same kind without processes, log and values, so that whatever reads the statistics of an
  * app reads those of a previous run, too.
  */
@@ -111,9 +112,9 @@ struct app {
 	size_t stages;
 	struct stage *stage[APP_STAGES_MAX]; /* in first-seen order */
 	struct frames *frames;		     /* NULL until the first frame */
-	struct app_frames *tied;	     /* the frames themselves; NULL likewise */
+	struct app_frames *frame_state;	     /* the frames themselves; NULL likewise */
 	struct app_energy energy;
-	struct app_loop loop;	    /* app_loop.h */
+	struct app_loop loop;	    /* loop.h */
 	struct trace_log *log;	    /* its raw records; NULL until the first */
 	struct app_accounting past; /* sums over processes of the run that went */
 	uint64_t restarts;	    /* processes of the app beyond the first */
@@ -129,7 +130,7 @@ struct app {
 	struct app_values *values;  /* NULL until the first gauge or counter */
 	struct app_hangs hangs;
 	uint64_t marks_refused; /* of processes that went */
-	struct advice advice;	/* app_advice.h */
+	struct advice advice;	/* advice.h */
 };
 
 struct apps;
@@ -202,11 +203,11 @@ void apps_detach(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns);
 
 /* Ahead of apps_sample(): looks into the windows of at most n stages, which is most of its work.
- * True when stages are left; what is never looked at ahead is looked at by apps_sample(). */
+ * True when stages are left; apps_sample() processes the rest. */
 bool apps_sample_ahead(struct apps *apps, size_t n);
 
 /* Statistics of the interval become metrics: stage/<app>/<stage>/…, frame/<app>/…, and the
- * interval's sums start anew. Call at the interval; commits the source. */
+ * interval's sums start again. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
 /* The trace buffer's use over all apps. */

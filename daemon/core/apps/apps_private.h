@@ -1,5 +1,7 @@
-/* What the files of the app registry share: apps.c (who is there), app_records.c (what they say),
- * app_metrics.c (what becomes of it). */
+/*
+ * apps_private.h: declares what the files of the app registry share: apps.c (who is there),
+ * records.c (what they say), metrics.c (what becomes of it).
+ */
 #pragma once
 
 #include "daemon/core/apps/apps.h"
@@ -79,42 +81,41 @@ void app_by_id_destroy(struct app_by_id *queue);
 struct app_frame_run {
 	uint64_t frame, start_ns, end_ns;
 	uint32_t slot;
-	bool nested;   /* inside of another stage */
-	bool by_id;    /* slot is not known */
-	bool left_out; /* of the stage's statistics: warm-up */
+	bool nested;  /* inside of another stage */
+	bool by_id;   /* slot is not known */
+	bool skipped; /* of the stage's statistics: warm-up */
 };
 
 /* What a believable record does; each in the file of its kind. False: it was of no use. */
-bool app_take_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
+bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, bool end);
-bool app_take_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+bool app_on_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
 
-bool app_take_mark(
+bool app_on_mark(struct apps *apps, struct app_process *process, const struct proto_record *record);
+bool app_on_mark_memory(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
-bool app_take_mark_memory(
-	struct apps *apps, struct app_process *process, const struct proto_record *record);
-bool app_take_value(struct apps *apps, struct app_process *process,
-	const struct proto_record *record, bool counter, uint64_t now_ns);
+bool app_on_value(struct apps *apps, struct app_process *process, const struct proto_record *record,
+	bool counter, uint64_t now_ns);
 /* Its stage or mark is the declaration cpu_us. */
-bool app_take_attribute(
+bool app_on_attribute(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
 /* False: no mark of that label and moment is kept. */
 bool app_mark_attribute(struct apps *apps, const struct app_process *process, uint32_t index,
 	const struct proto_record *record, double value);
 
-bool app_take_deadline(
+bool app_on_deadline(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
 /* The cost that came before a run in its slot; kept until then. False: no memory. */
-bool app_take_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
+bool app_on_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
 void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
 	uint64_t *process_cpu_ns, int64_t *rss_growth);
 /* Once when runs begin to grow the process, and not again within a minute. */
-void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
-	uint64_t end_ns, int64_t growth);
-/* The run is the parent of those that wait one level deeper in its slot. left_out: warm-up. */
+void app_log_growth(struct apps *apps, struct app_process *process, uint32_t index, uint64_t end_ns,
+	int64_t growth);
+/* The run is the parent of those that wait one level deeper in its slot. skipped: warm-up. */
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage *stage, bool left_out);
+	struct stage *stage, bool skipped);
 /* The hardware's state at that time. */
 static inline enum throttle_value app_throttled_at(const struct apps *apps, uint64_t t_ns)
 {
@@ -122,15 +123,15 @@ static inline enum throttle_value app_throttled_at(const struct apps *apps, uint
 				    : THROTTLE_UNKNOWN;
 }
 
-bool app_take_context(struct apps *apps, struct app_process *process, uint32_t slot,
+bool app_on_context(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
-bool app_take_frames_deadline(
+bool app_on_frames_deadline(
 	struct apps *apps, struct app_process *process, const struct proto_record *record);
 
 /* A tick that waits for its order. */
-void app_tick_add(struct app_frames *tied, const struct app_tick *tick);
+void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick);
 /* Counts the first ticks, at most n, up to this time. */
-void app_ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns);
+void app_ticks_count(struct app_frames *frame_state, size_t n, uint64_t limit_ns);
 
 /* Before the first run of a declaration whose stage exists; false: no memory. */
 bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
@@ -142,7 +143,7 @@ void app_frame_odd(struct app_process *process, uint32_t index, const struct app
 /* A number for a thread of an app. */
 static inline uint64_t app_thread(const struct app_process *process, uint32_t slot)
 {
-	return slot + process->tied.serial * UINT64_C(7);
+	return slot + process->frame_state.serial * UINT64_C(7);
 }
 
 static inline uint64_t app_thread_bit(const struct app_process *process, uint32_t slot)
@@ -154,7 +155,7 @@ static inline uint64_t app_thread_bit(const struct app_process *process, uint32_
 static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
 	const struct app_frame_run *run)
 {
-	if (__builtin_expect(process->tied.place[index] == 0, 0) &&
+	if (__builtin_expect(process->frame_state.place[index] == 0, 0) &&
 		!app_frame_ready(apps, process, index)) {
 		return;
 	}
@@ -164,9 +165,10 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.born_ns = process->attached_ns,
 		.thread = app_thread(process, run->slot),
 		.by_id = run->by_id};
-	uint8_t place = (uint8_t)(process->tied.place[index] - 1);
-	struct frame *frame = frame_table_run(process->tied.table, &piece, place, run->nested);
-	if (__builtin_expect(frame->counted | run->left_out | (place == FRAME_STAGES), 0)) {
+	uint8_t place = (uint8_t)(process->frame_state.place[index] - 1);
+	struct frame *frame =
+		frame_table_run(process->frame_state.table, &piece, place, run->nested);
+	if (__builtin_expect(frame->counted | run->skipped | (place == FRAME_STAGES), 0)) {
 		const struct app_frame_run copy = *run;
 		app_frame_odd(process, index, &copy, frame);
 	}
@@ -197,7 +199,7 @@ void app_save_destroy(struct apps *apps);
 void app_restore(
 	struct apps *apps, struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns);
 /* A stage that was restored. */
-void app_stage_adopt(struct apps *apps, struct app *app, struct stage *stage);
+void app_stage_restore(struct apps *apps, struct app *app, struct stage *stage);
 
 /* Something changes that a sum of runs points to. */
 void apps_forget_sum(struct apps *apps);
@@ -230,7 +232,7 @@ void app_values_retire(struct apps *apps, struct app *app);
 /* Judges, and sets the app's own metrics. */
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
 void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
-/* The process, or the stage, goes: nothing more is told of its hangs. NULL = any. */
+/* The process, or the stage, goes: no more of its hangs are reported. NULL = any. */
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
 
 /* At the interval, of all apps. */

@@ -1,7 +1,7 @@
 /*
- * Energy of frames and stages. The energy collector and the sample tick run at their own times, so
- * an interval here is one between two commits of energy/total, and frames count with the interval
- * in which they were sampled.
+ * energy.c: computes energy of frames and stages. The energy collector and the sample tick run at
+ * their own times, so an interval here is one between two commits of energy/total, and frames
+ * count with the interval in which they were sampled.
  */
 #include "daemon/core/apps/energy.h"
 

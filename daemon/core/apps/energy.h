@@ -1,9 +1,9 @@
 /*
- * What a frame costs in energy, where the board tells its power: mJ of a frame = energy of the
- * interval / frames of the interval (as the mean power of the interval * time from its first to its
- * last frame / frames, for the two are not known at the same moments); mJ of a stage in a frame =
- * that * the stage's share of the interval's wall time. The energy is that of the whole board: with
- * several apps each is told all of it. All of it is an estimate.
+ * energy.h: declares what a frame costs in energy, where the board reports its power: mJ of a
+ * frame = energy of the interval / frames of the interval (as the mean power of the interval *
+ * time from its first to its last frame / frames, for the two are not known at the same moments);
+ * mJ of a stage in a frame = that * the stage's share of the interval's wall time. The energy is
+ * that of the whole board: with several apps each is shown all of it. All of it is an estimate.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct app_energy {
 	const char *reason;
 };
 
-/* Of a stage: by app_energy.c. */
+/* Of a stage: by energy.c. */
 struct app_energy_share {
 	uint64_t total_ns; /* at the interval's start */
 	double share;	   /* of the last interval's wall time, 0 … 1 */

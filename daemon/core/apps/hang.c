@@ -1,6 +1,7 @@
 /*
- * Looks through the open stages at each sample and tells hangs: once when one begins, once when the
- * stage went on. What hangs is the innermost stage; the ones around it are as late as it is.
+ * hang.c: looks through the open stages at each sample and logs hangs: once when one begins, once
+ * when the stage went on. What hangs is the innermost stage; the ones around it are as late as it
+ * is.
  */
 #include "daemon/core/apps/hang.h"
 
@@ -63,8 +64,8 @@ static bool is_around_another(const struct app_hangs *hangs, const struct candid
 	return false;
 }
 
-static void tell(struct apps *apps, const struct app *app, const struct app_hang *hang, bool ended,
-	uint64_t now_ns)
+static void report_hang(struct apps *apps, const struct app *app, const struct app_hang *hang,
+	bool ended, uint64_t now_ns)
 {
 	char frame[40] = "";
 	if (hang->frame != PROTO_NO_FRAME) {
@@ -98,11 +99,11 @@ static void judge(struct apps *apps, struct app *app, const struct candidate *op
 		.start_ns = open->start_ns,
 		.frame = open->frame,
 		.tid = open->tid,
-		.told = !around && apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns),
+		.logged = !around && apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns),
 		.still = true};
 	hangs->total += !around;
-	if (hang->told) {
-		tell(apps, app, hang, false, now_ns);
+	if (hang->logged) {
+		report_hang(apps, app, hang, false, now_ns);
 	}
 }
 
@@ -144,8 +145,8 @@ static void drop_ended(struct apps *apps, struct app *app, uint64_t now_ns)
 		const struct app_hang *hang = &hangs->hang[i];
 		if (hang->still) {
 			hangs->hang[kept++] = *hang;
-		} else if (hang->told) {
-			tell(apps, app, hang, true, now_ns);
+		} else if (hang->logged) {
+			report_hang(apps, app, hang, true, now_ns);
 		}
 	}
 	hangs->count = kept;

@@ -1,7 +1,7 @@
 /*
- * Hangs (design §6): a stage open for over ten times its lifetime's p99, a second at least, when 30
- * runs of it have been seen. Judged at each sample from the open stages, so that a stopped or
- * deadlocked process is told although it sends nothing.
+ * hang.h: detects hangs: a stage that is open for over ten times its lifetime's p99, a second at
+ * least, when 30 runs of it have been seen. Judged at each sample from the open stages, so that a
+ * stopped or deadlocked process is reported although it sends nothing.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	APP_HANGS_MAX = 16, /* at one time, of one app; further ones are told when one ended */
+	APP_HANGS_MAX = 16, /* at one time, of one app; further ones are reported when one ended */
 	HANG_P99_TIMES = 10,
 	HANG_MIN_S = 1,
 	HANG_MIN_RUNS = 30,
@@ -24,13 +24,13 @@ struct app_hang {
 	const struct stage *stage;
 	uint64_t start_ns, frame;
 	uint32_t tid;
-	bool told;  /* not around an inner one that was */
-	bool still; /* seen at this sample */
+	bool logged; /* on the timeline: not around an inner one that was */
+	bool still;  /* seen at this sample */
 };
 
 struct app_hangs {
 	size_t count;
-	uint64_t total; /* told since the app is known */
+	uint64_t total; /* counted since the app is known */
 	struct app_hang hang[APP_HANGS_MAX];
 	/* app/<app>/hung, app/<app>/processes, app/<app>/died */
 	struct metric *metric[3];

@@ -1,6 +1,7 @@
 /*
- * Marks of apps come as records here, those of people through api. The system's memory is read when
- * a mark arrives; how long that was after its moment is part of it.
+ * marks.c: keeps the marks that apps and people make. Those of apps come as records, those of
+ * people through api. The system's memory is read when a mark arrives; how long that was after its
+ * moment is part of it.
  */
 #include "daemon/core/apps/marks.h"
 
@@ -151,7 +152,7 @@ static struct app_mark *mark_add(struct apps *apps, const struct app_mark *mark)
 
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark)
 {
-	if (!mark->untold) {
+	if (!mark->unlogged) {
 		timeline_add(apps->timeline, mark->t_ns, TIMELINE_MARK, TIMELINE_INFO, mark->app,
 			"%s", mark->label);
 	}
@@ -200,8 +201,7 @@ uint64_t app_process_key(const struct app_process *process)
 	return process->id_key + 1;
 }
 
-bool app_take_mark(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+bool app_on_mark(struct apps *apps, struct app_process *process, const struct proto_record *record)
 {
 	if (process->marks >= APP_MARKS_MAX) {
 		process->marks_refused++;
@@ -216,8 +216,8 @@ bool app_take_mark(
 	mark.process = app_process_key(process);
 	mark.frame = record->frame;
 	mark.index = record->stage;
-	mark.untold = !entry_quota_allows(
-		&apps->entry_quota, mark.uid, ENTRY_QUOTA_MARK, process->tied.pass_ns);
+	mark.unlogged = !entry_quota_allows(
+		&apps->entry_quota, mark.uid, ENTRY_QUOTA_MARK, process->frame_state.pass_ns);
 	if (record->value > 0) {
 		mark.rss_bytes = (double)record->value;
 		mark.memory_source = "app";
@@ -244,7 +244,7 @@ static struct app_mark *mark_of(
 	return NULL;
 }
 
-bool app_take_mark_memory(
+bool app_on_mark_memory(
 	struct apps *apps, struct app_process *process, const struct proto_record *record)
 {
 	struct app_mark *mark = mark_of(apps, process, record->stage, record->start_ns);

@@ -1,6 +1,6 @@
 /*
- * Marks: labelled moments with what memory was like (G0.9, G0.10), made by apps and by people. The
- * last of each app are kept, in the order in which they came. They are on the timeline, too.
+ * marks.h: declares marks: labelled moments with what memory was like, made by apps and by people.
+ * The last of each app are kept, in the order in which they came. They are on the timeline, too.
  */
 #pragma once
 
@@ -26,13 +26,13 @@ struct mark_attribute {
 /* NAN = not known. Copied as it is to memory that outlives the daemon: app_marks_restored() sets
  * what points to anything. */
 struct app_mark {
-	uint64_t serial; /* the timeline's; of the entry before when untold */
-	bool untold;	 /* kept, but not on the timeline: its user's apps make too many */
+	uint64_t serial; /* the timeline's; of the previous entry when unlogged */
+	bool unlogged;	 /* kept, but not on the timeline: its user's apps make too many */
 	uint64_t t_ns;
 	uint64_t frame;		   /* PROTO_NO_FRAME = none */
 	char app[PROTO_NAME_SIZE]; /* "" = of nobody */
 	uid_t uid;		   /* of the app; that of who made it when it is of nobody */
-	uint64_t process;	   /* tells an app's processes apart; 0 = of none, or of several */
+	uint64_t process; /* distinguishes the processes of an app; 0 = of none, or of several */
 	char label[MARK_LABEL_SIZE];
 	double rss_bytes, vms_bytes, peak_rss_bytes; /* of the process */
 	uint64_t memory_age_ns;			     /* of a sample, at t_ns */
@@ -67,12 +67,13 @@ typedef bool system_memory_reader(void *ctx, struct system_memory *ret);
 void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx);
 
 /* Keeps a copy with the system's memory as it is read now, and puts it on the timeline unless
- * untold. The oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the
+ * unlogged. The oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the
  * oldest of who has most. Its serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
 
 /* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */
 const struct app_mark *apps_mark_at(const struct apps *apps, size_t index);
 
-/* The one before it of the same app and process, to which its deltas are told; NULL = none. */
+/* The one before it of the same app and process, from which its deltas are computed; NULL = none.
+ */
 const struct app_mark *apps_mark_before(const struct apps *apps, size_t index);

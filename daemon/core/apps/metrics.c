@@ -215,15 +215,15 @@ static void sample_stage(struct apps *apps, const struct app *app, struct stage 
 		set_idle(stage->metric[STAGE_RATE], &stage->pulse, now_ns);
 		return;
 	}
-	if (!stage->looked) {
-		stage_select(stage, apps->select_scratch, &stage->looked_at);
+	if (!stage->sampled_ahead) {
+		stage_select(stage, apps->select_scratch, &stage->sampled);
 	}
 	const double value[] = {
 		[STAGE_RATE] = rate,
-		[STAGE_MEAN] = stage->looked_at.mean,
-		[STAGE_P50] = stage->looked_at.p50,
-		[STAGE_P95] = stage->looked_at.p95,
-		[STAGE_P99] = stage->looked_at.p99,
+		[STAGE_MEAN] = stage->sampled.mean,
+		[STAGE_P50] = stage->sampled.p50,
+		[STAGE_P95] = stage->sampled.p95,
+		[STAGE_P99] = stage->sampled.p99,
 		[STAGE_MAX] = (double)stage->interval.max_ns / 1e6,
 		[STAGE_MISSES] = ratio(stage->deadline_ns > 0, misses, 1),
 		[STAGE_CPU] = ratio(stage->interval.cpu_count > 0,
@@ -307,7 +307,7 @@ static void sample_app(struct apps *apps, struct app *app, uint64_t now_ns)
 		} else {
 			sample_stage(apps, app, app->stage[i], interval_s, now_ns);
 		}
-		app->stage[i]->looked = false;
+		app->stage[i]->sampled_ahead = false;
 	}
 	if (app->frames) {
 		sample_frames(apps, app, now_ns);
@@ -323,14 +323,14 @@ bool apps_sample_ahead(struct apps *apps, size_t n)
 		struct app *app = apps->app[a];
 		for (size_t i = 0; app->processes > 0 && i < app->stages; i++) {
 			struct stage *stage = app->stage[i];
-			if (stage->looked || stage->interval.count == 0) {
+			if (stage->sampled_ahead || stage->interval.count == 0) {
 				continue;
 			}
 			if (n-- == 0) {
 				return true;
 			}
-			stage_select(stage, apps->select_scratch, &stage->looked_at);
-			stage->looked = true;
+			stage_select(stage, apps->select_scratch, &stage->sampled);
+			stage->sampled_ahead = true;
 		}
 	}
 	return false;

@@ -1,6 +1,6 @@
 /*
- * From a record to a number: what a process declares and sends is judged here and handed to its
- * stages and frames. Records are private copies of hostile memory; nothing in them is believed.
+ * records.c: judges what a process declares and sends, and passes it on to its stages, frames and
+ * trace log. Records are private copies of hostile memory; nothing in them is believed.
  */
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/apps/trace_buffer.h"
@@ -86,12 +86,12 @@ static inline bool on_complete(struct apps *apps, struct app_process *process, u
 		run.process_cpu_ns = process_cpu_ns;
 		run.rss_growth = rss_growth;
 	}
-	bool left_out = !stage_take(stage, &run);
+	bool skipped = !stage_append(stage, &run);
 	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
-		app_nest(process, slot, record, stage, left_out);
+		app_nest(process, slot, record, stage, skipped);
 	}
 	if (__builtin_expect(run.rss_growth != INT64_MIN, 0)) {
-		app_tell_growth(apps, process, record->stage, end_ns, run.rss_growth);
+		app_log_growth(apps, process, record->stage, end_ns, run.rss_growth);
 	}
 	if (record->frame != PROTO_NO_FRAME) {
 		const struct app_frame_run in_frame = {.frame = record->frame,
@@ -99,9 +99,9 @@ static inline bool on_complete(struct apps *apps, struct app_process *process, u
 			.end_ns = end_ns,
 			.slot = slot,
 			.nested = record->flags & PROTO_RECORD_NESTED,
-			.left_out = left_out};
+			.skipped = skipped};
 		app_frame_run(apps, process, record->stage, &in_frame);
-	} else if (__builtin_expect(!left_out, 1)) {
+	} else if (__builtin_expect(!skipped, 1)) {
 		app_loop_run(process->app, stage, &run, app_thread_bit(process, slot));
 	} else {
 		process->app->loop.spoilt = process->app->loop.begun;
@@ -119,34 +119,34 @@ static bool record_take(struct apps *apps, struct app_process *process, uint32_t
 	case PROTO_KIND_BEGIN:
 	case PROTO_KIND_END:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_by_id(apps, process, slot, record, record->kind == PROTO_KIND_END);
+		       app_on_by_id(apps, process, slot, record, record->kind == PROTO_KIND_END);
 	case PROTO_KIND_FRAME:
 		return believable_time(process, record->start_ns, record->value, now_ns) &&
-		       app_take_frame(apps, process, slot, record);
+		       app_on_frame(apps, process, slot, record);
 	case PROTO_KIND_MARK:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_mark(apps, process, record);
+		       app_on_mark(apps, process, record);
 	case PROTO_KIND_MARK_MEMORY:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_mark_memory(apps, process, record);
+		       app_on_mark_memory(apps, process, record);
 	case PROTO_KIND_GAUGE:
 	case PROTO_KIND_COUNTER:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_value(
+		       app_on_value(
 			       apps, process, record, record->kind == PROTO_KIND_COUNTER, now_ns);
 	case PROTO_KIND_ATTRIBUTE:
 		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_attribute(apps, process, record);
+		       app_on_attribute(apps, process, record);
 	case PROTO_KIND_COST:
-		return declared && app_take_cost(process, slot, record);
+		return declared && app_on_cost(process, slot, record);
 	case PROTO_KIND_CONTEXT:
 		return believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_take_context(apps, process, slot, record);
+		       app_on_context(apps, process, slot, record);
 	case PROTO_KIND_DEADLINE:
 		if (record->flags & PROTO_RECORD_OF_FRAMES) {
-			return app_take_frames_deadline(apps, process, record);
+			return app_on_frames_deadline(apps, process, record);
 		}
-		return declared && app_take_deadline(apps, process, record);
+		return declared && app_on_deadline(apps, process, record);
 	case PROTO_KIND_COMPLETE: /* apps_record() */
 	case PROTO_KIND_NONE:
 	case PROTO_KIND_COUNT:
@@ -161,7 +161,7 @@ static uint16_t trace_name_of(struct app_process *process, uint32_t index)
 	if (index >= PROTO_DECLARATIONS || !process->declaration[index]) {
 		return TRACE_NO_NAME;
 	}
-	uint16_t known = process->tied.name[index];
+	uint16_t known = process->frame_state.name[index];
 	if (known > 0) {
 		return (uint16_t)(known - 1);
 	}
@@ -175,7 +175,7 @@ static uint16_t trace_name_of(struct app_process *process, uint32_t index)
 			declaration->name, strnlen(declaration->name, PROTO_NAME_MAX), name);
 	}
 	uint16_t number = trace_log_name(process->app->log, text);
-	process->tied.name[index] = (uint16_t)(number + 1); /* also that it has none */
+	process->frame_state.name[index] = (uint16_t)(number + 1); /* also that it has none */
 	return number;
 }
 
@@ -196,7 +196,8 @@ static inline void trace_record(struct apps *apps, struct app_process *process, 
 	if (__builtin_expect(!app->log, 0) && !open_log(apps, app)) {
 		return;
 	}
-	uint16_t known = record->stage < PROTO_DECLARATIONS ? process->tied.name[record->stage] : 0;
+	uint16_t known =
+		record->stage < PROTO_DECLARATIONS ? process->frame_state.name[record->stage] : 0;
 	uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, record->stage);
 	struct event *event = trace_log_slot(app->log);
 	/* field by field: pairs of words that were just stored would not be found in the store
@@ -209,7 +210,7 @@ static inline void trace_record(struct apps *apps, struct app_process *process, 
 	event->record.value = record->value;
 	event->record.frame = record->frame;
 	event->pid = (uint32_t)process->pid;
-	event->process = process->tied.serial;
+	event->process = process->frame_state.serial;
 	event->slot = (uint8_t)slot;
 	event->throttled = (uint8_t)throttled;
 	if (record->kind == PROTO_KIND_ATTRIBUTE) {
@@ -220,7 +221,7 @@ static inline void trace_record(struct apps *apps, struct app_process *process, 
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
-	process->tied.pass_ns = now_ns;
+	process->frame_state.pass_ns = now_ns;
 	/* a whole word: gcc keeps it in memory and loads what it did not store of a smaller one */
 	uint64_t throttled = THROTTLE_UNKNOWN;
 	bool taken;

@@ -1,6 +1,6 @@
 /*
- * How apps and stages go, when the daemon ends or when their places are needed. Who holds most
- * gives first: a user who makes ever new names pushes out what is his own.
+ * retire.c: removes apps and stages, when the daemon ends or when their slots are needed. Who
+ * holds most gives first: a user who makes ever new names pushes out what is his own.
  */
 #include "daemon/core/apps/apps_private.h"
 
@@ -30,7 +30,7 @@ void app_finish(struct app *app)
 	for (size_t i = 0; i < app->stages; i++) {
 		stage_destroy(app->stage[i]);
 	}
-	app_frames_destroy(app->tied);
+	app_frames_destroy(app->frame_state);
 	frames_destroy(app->frames);
 	trace_log_close(app->log);
 	free(app->values);

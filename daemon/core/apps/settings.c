@@ -1,7 +1,7 @@
 /*
- * From sections to what holds for one stage or one app's frames. The configuration fills the
- * sections; app_stages.c and app_frames.c ask when a stage or a stream is new, and a reload asks
- * for all of them.
+ * settings.c: resolves the sections that match one stage or one app into its settings. The
+ * configuration fills the sections; app_stages.c and app_frames.c ask when a stage or a stream is
+ * new, and a reload asks for all of them.
  */
 #include "daemon/core/apps/settings.h"
 

@@ -1,8 +1,8 @@
 /*
- * What the operator says about stages and frames of apps: sections by glob, plain data that a
- * configuration holds. Several sections may match a stage; each key comes from the most specific
- * one that has it: the app decides first, then the stage, and in each a name in full wins over a
- * pattern, a longer pattern over a shorter one; of equals the later section.
+ * settings.h: declares what the operator says about stages and frames of apps: sections by glob,
+ * plain data that a configuration holds. Several sections may match a stage; each key comes from
+ * the most specific one that has it: the app decides first, then the stage, and in each a name in
+ * full wins over a pattern, a longer pattern over a shorter one; of equals the later section.
  */
 #pragma once
 

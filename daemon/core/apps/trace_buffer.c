@@ -1,6 +1,7 @@
 /*
- * The pool behind the logs. apps write each believable record here as it is read; exports walk a
- * log with a cursor. The pool is one allocation whose pages the kernel gives when they are written.
+ * trace_buffer.c: keeps the pool of chunks behind the trace logs. apps write each believable
+ * record here as it is read; exports walk a log with a cursor. The pool is one allocation whose
+ * pages the kernel gives when they are written.
  */
 #include "daemon/core/apps/trace_buffer.h"
 

@@ -1,8 +1,8 @@
 /*
- * The last raw records of all apps, for traces, recordings and `why`: one pool of chunks, filled
- * from each app's log. When the pool is used up, the app that holds the most gives its oldest
- * chunk, so that a loud app can't push out a quiet one's. Nothing allocates per event, and memory
- * that no app needed yet is not touched.
+ * trace_buffer.h: keeps the last raw records of all apps, for traces, recordings and `why`: one
+ * pool of chunks, filled from each app's log. When the pool is used up, the app that holds the
+ * most gives its oldest chunk, so that a loud app can't push out a quiet one's. Nothing allocates
+ * per event, and memory that no app needed yet is not touched.
  *
  * Events of a log are numbered from 0, in the order in which they were read: that of time within a
  * thread, about a tenth of a second apart between threads.
@@ -26,8 +26,8 @@ enum {
 struct event {
 	struct proto_record record; /* as it came, but stage is the number of trace_log_name() */
 	uint32_t pid;		    /* 0 = not visible */
-	uint16_t process;	    /* tells an app's processes apart; counts up and wraps */
-	uint8_t slot;		    /* tells the threads of a process apart */
+	uint16_t process;	    /* distinguishes the processes of an app; counts up and wraps */
+	uint8_t slot;		    /* distinguishes the threads of a process */
 	uint8_t throttled;	    /* enum throttle_value when it ended */
 };
 
@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct event) == 40, "event");
 
 struct trace_buffer;
 
-/* Open for trace_log_append(); the rest is private to events.c. */
+/* Open for trace_log_append(); the rest is private to trace_buffer.c. */
 struct trace_log {
 	struct event *at; /* the next event's place */
 	uint32_t room;	  /* places from there on */

@@ -1,6 +1,7 @@
 /*
- * Gauges, counters and attributes: records of their kinds come here, once an interval gauges and
- * counters become metrics. A name takes memory when it is seen for the first time only.
+ * values.c: turns gauges, counters and attributes into numbers: records of their kinds come here,
+ * once an interval gauges and counters become metrics. A name takes memory when it is seen for the
+ * first time only.
  */
 #include "daemon/core/apps/values.h"
 
@@ -151,8 +152,8 @@ static struct app_value *value_of(
 	return value;
 }
 
-bool app_take_value(struct apps *apps, struct app_process *process,
-	const struct proto_record *record, bool counter, uint64_t now_ns)
+bool app_on_value(struct apps *apps, struct app_process *process, const struct proto_record *record,
+	bool counter, uint64_t now_ns)
 {
 	double number = number_of(record);
 	if (!isfinite(number)) {
@@ -164,7 +165,7 @@ bool app_take_value(struct apps *apps, struct app_process *process,
 	}
 	if (value == &apps->no_value) {
 		process->app->values->refused++;
-		return true; /* believable, but there is no room */
+		return true; /* believable, but the table is full */
 	}
 	double sum = counter ? value->value + number : number;
 	if (!isfinite(sum)) {
@@ -230,7 +231,8 @@ void app_values_retire(struct apps *apps, struct app *app)
 	app->values = NULL;
 }
 
-/* key tells the declaration that came last, so that most records need no comparing of names. */
+/* key identifies the declaration that came last, so that most records need no comparing of names.
+ */
 static struct app_attribute *attribute_of(struct app_attributes *attributes,
 	const struct proto_declaration *declaration, uint64_t key)
 {
@@ -290,7 +292,7 @@ static bool take_stage_attribute(struct apps *apps, struct app_process *process,
 	return true;
 }
 
-bool app_take_attribute(
+bool app_on_attribute(
 	struct apps *apps, struct app_process *process, const struct proto_record *record)
 {
 	uint32_t index = record->cpu_us;

@@ -1,6 +1,7 @@
 /*
- * Numbers that apps tell beside their stages: gauges and counters become metrics of their own,
- * attributes stay with the stage (or mark) they describe. Filled by records, read by api.
+ * values.h: declares numbers that apps report in addition to their stages: gauges and counters
+ * become metrics of their own, attributes stay with the stage (or mark) they describe. Filled by
+ * records, read by api.
  */
 #pragma once
 

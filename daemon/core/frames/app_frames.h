@@ -1,8 +1,8 @@
 /*
- * The frames of an app: its stream (frames.h) and the frames themselves (frame_table.h), brought
- * together from the records of all its threads and processes. A process is read in passes, and
- * processes one after the other: what a pass brought counts when every process of the app has been
- * read up to that time, but after APP_FRAMES_WAIT_NS in any case.
+ * app_frames.h: declares the frames of an app: its stream (frames.h) and the frames themselves
+ * (frame_table.h), brought together from the records of all its threads and processes. A process
+ * is read in passes, and processes one after the other: what a pass brought counts when every
+ * process of the app has been read up to that time, but after APP_FRAMES_WAIT_NS in any case.
  *
  * Where FRAME records come they are the ticks; an app that only tags stages with frame ids ticks
  * when its frames are done.
@@ -37,7 +37,7 @@ struct app_process_frames {
 	uint64_t dropped; /* events that were dropped up to the pass before */
 	bool begun;	  /* its first tick came */
 	struct frame_table *table;	   /* the app's, when a place below is known */
-	uint16_t serial;		   /* tells the app's processes apart */
+	uint16_t serial;		   /* distinguishes the app's processes */
 	uint8_t place[PROTO_DECLARATIONS]; /* + 1, in the frame table; 0 = not known yet */
 	uint16_t name[PROTO_DECLARATIONS]; /* + 1, in the log of events; 0 = not known yet */
 };
@@ -78,9 +78,9 @@ void app_frames_drained(struct apps *apps, struct app_process *process);
 void app_frames_gone(struct apps *apps, struct app_process *process);
 /* Frames wait for their end, or ticks for their turn. */
 bool app_frames_open(const struct app *app);
-/* Each interval: the stream's numbers, to tell what is slow. */
+/* Each interval: the stream's numbers, to judge what is slow. */
 void app_frames_note(struct app *app, const struct frames_stats *stats);
-void app_frames_destroy(struct app_frames *tied);
+void app_frames_destroy(struct app_frames *frame_state);
 /* The stage goes. */
 void app_frames_forget(struct app *app, const struct stage *stage);
 

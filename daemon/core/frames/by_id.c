@@ -1,6 +1,7 @@
 /*
- * Begin and end by id may come from two threads, hence from two slots that are read one after the
- * other. They are gathered during a pass and applied in the order of time when it ends.
+ * by_id.c: matches begins and ends by id. They may come from two threads, hence from two slots
+ * that are read one after the other. They are gathered during a pass and applied in the order of
+ * time when it ends.
  */
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/loop_run.h"
@@ -46,7 +47,7 @@ static void end_run(struct apps *apps, struct app_process *process,
 	const struct app_by_id_event *event, struct stage *stage)
 {
 	struct stage_run ended = stage_run_of(event->t_ns, 0, PROTO_NO_FRAME);
-	bool left_out = stage->warmup_left > 0;
+	bool skipped = stage->warmup_left > 0;
 	ended.cpu_us = event->cpu_us;
 	ended.throttled = app_throttled_at(apps, event->t_ns);
 	if (!stage_end_run(stage, event->id, &ended)) {
@@ -57,9 +58,9 @@ static void end_run(struct apps *apps, struct app_process *process,
 			.start_ns = ended.end_ns - ended.duration_ns,
 			.end_ns = ended.end_ns,
 			.by_id = true,
-			.left_out = left_out};
+			.skipped = skipped};
 		app_frame_run(apps, process, event->stage, &run);
-	} else if (!left_out) {
+	} else if (!skipped) {
 		app_loop_run(process->app, stage, &ended, 0);
 	}
 }
@@ -173,7 +174,7 @@ void apps_drained(struct apps *apps, struct app_process *process)
 	app_loop_passed(process->app);
 }
 
-bool app_take_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
+bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, bool end)
 {
 	const struct app_by_id_event event = {

@@ -1,6 +1,6 @@
 /*
- * Dropped and late frames by their ids. frames.c hands in each finished frame's id; an id is any 64
- * bits, so every difference here is one of unsigned numbers.
+ * frame_ids.c: detects skipped and late frames by their ids. frames.c hands in each finished
+ * frame's id; an id is any 64 bits, so every difference here is one of unsigned numbers.
  */
 #include "daemon/core/frames/frame_ids.h"
 
@@ -62,7 +62,7 @@ static struct frame_ids_sequence *jumped_over(struct frame_ids *ids, uint64_t id
 	return NULL;
 }
 
-bool frame_ids_take(struct frame_ids *ids, uint64_t id)
+bool frame_ids_append(struct frame_ids *ids, uint64_t id)
 {
 	struct frame_ids_sequence *nearest = NULL;
 	uint64_t best = UINT64_MAX;

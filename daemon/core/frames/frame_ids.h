@@ -1,7 +1,7 @@
 /*
- * What the ids of finished frames say about lost and late ones. Ids count up by one within a
- * sequence; several sequences may be interleaved (two cameras of one app), and a process that
- * starts anew begins another one. Defined as follows, with ids in the order of time:
+ * frame_ids.h: defines what the ids of finished frames say about lost and late ones. Ids count up
+ * by one within a sequence; several sequences may be interleaved (two cameras of one app), and a
+ * process that starts again begins another one. Defined as follows, with ids in the order of time:
  *
  * - An id belongs to the sequence that expects just this one; else to the one whose last id is
  *   nearest, when it is at most FRAME_IDS_JUMP ahead of it, or at most 63 behind and not seen yet.
@@ -10,7 +10,8 @@
  * - Ids jumped over are skipped. An id that comes behind the last one of its sequence is out of
  *   order and no longer skipped.
  * - When the id right behind the start of the newest jump comes too late for that (more than 63
- *   behind), the jump was none: two sequences are told apart from then on, and nothing was skipped.
+ *   behind), the jump was none: two sequences are distinguished from then on, and nothing was
+ * skipped.
  */
 #pragma once
 
@@ -41,4 +42,4 @@ struct frame_ids {
 };
 
 /* Takes the next id; true when it is out of order. */
-bool frame_ids_take(struct frame_ids *ids, uint64_t id);
+bool frame_ids_append(struct frame_ids *ids, uint64_t id);

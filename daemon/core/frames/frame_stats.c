@@ -1,5 +1,7 @@
-/* The numbers of a frame stream, of its recent window or of its lifetime, for queries and the
- * sample tick. */
+/*
+ * frame_stats.c: computes the numbers of a frame stream, of its recent window or of its lifetime,
+ * for queries and the sample tick.
+ */
 #include "daemon/core/frames/frames.h"
 
 #include <math.h>

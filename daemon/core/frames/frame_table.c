@@ -1,6 +1,7 @@
 /*
- * Puts frames together. app_frames.c hands in what records tell and hears of frames that are done;
- * ids are hostile: the table is a set-associative cache, an id has FRAME_TABLE_WAYS places.
+ * frame_table.c: puts frames together from their parts. app_frames.c hands in what records contain
+ * and is notified of frames that are done; ids are hostile: the table is a set-associative cache,
+ * an id has FRAME_TABLE_WAYS places.
  */
 #include "daemon/core/frames/frame_table.h"
 
@@ -135,7 +136,7 @@ struct frame *frame_table_find(struct frame_table *table, uint64_t id, uint64_t 
 }
 
 /* A frame of the same id that is done, and yet not the one that this piece is of: the ids started
- * anew. */
+ * again. */
 static bool is_another(const struct frame *frame, const struct frame_piece *piece)
 {
 	return piece->born_ns > frame->end_ns ||
@@ -356,7 +357,7 @@ static bool due(const struct frame_table *table, const struct frame *frame, uint
 	       (horizon_ns >= grace && frame->end_ns <= horizon_ns - grace);
 }
 
-void frame_table_settle(struct frame_table *table, uint64_t horizon_ns)
+void frame_table_finish_until(struct frame_table *table, uint64_t horizon_ns)
 {
 	uint8_t order[FRAME_TABLE_FRAMES];
 	size_t count = 0;

@@ -1,7 +1,8 @@
 /*
- * The recent frames of an app: what carries the same frame id at the same time, in any thread and
- * any process of the app, becomes one frame with its start, its end, the time of each stage and its
- * context. Fixed in size whatever ids come; nothing allocates after creation.
+ * frame_table.h: keeps the recent frames of an app: what carries the same frame id at the same
+ * time, in any thread and any process of the app, becomes one frame with its start, its end, the
+ * time of each stage and its context. Fixed in size whatever ids come; nothing allocates after
+ * creation.
  *
  * An id that is used again after its frame has ended begins another frame. A frame has ended
  * - for the thread whose FRAME record it had, at the end of that record;
@@ -14,7 +15,7 @@
  * A frame goes from its earliest start (frame begin or first stage) to its last end (frame end or
  * last stage). It is done when everything up to its end has been read and the grace passed: none at
  * first where a FRAME record said so or where the only thread went on with another frame,
- * FRAME_TABLE_GRACE_NS where stages of several threads tell. A stage that
+ * FRAME_TABLE_GRACE_NS where stages of several threads decide. A stage that
  * comes later still is counted (late) and makes the grace longer, up to FRAME_TABLE_GRACE_MAX_NS.
  * A frame whose place is needed is done earlier (forced).
  */
@@ -31,7 +32,7 @@ enum {
 	FRAME_TABLE_FRAMES = 128,
 	FRAME_TABLE_WAYS = 4,
 	FRAME_TABLE_NEAR = 32, /* frames; those begun since are further ahead than threads are */
-	FRAME_STAGES = 31,     /* told one by one; the others share the place behind them */
+	FRAME_STAGES = 31,     /* counted one by one; the others share the last slot */
 };
 
 #define FRAME_TABLE_GRACE_NS UINT64_C(250000000)
@@ -59,8 +60,8 @@ static inline uint32_t frame_part_runs(const struct frame_part *part)
 }
 
 struct frame {
-	uint64_t start_ns; /* UINT64_MAX: only ticks, nothing told a start */
-	uint64_t end_ns;   /* 0: nothing told an end */
+	uint64_t start_ns; /* UINT64_MAX: only ticks, no record had a start */
+	uint64_t end_ns;   /* 0: no record had an end */
 	uint64_t sum_ns;   /* outermost stages, but not `total` */
 	uint64_t ended_ns; /* of its FRAME record; 0 = none came yet */
 	uint64_t owner;	   /* the thread that sent it */
@@ -121,7 +122,7 @@ uint8_t frame_table_place(struct frame_table *table, const char *name);
 /* "(other)" for FRAME_STAGES. */
 const char *frame_table_stage(const struct frame_table *table, uint8_t place);
 
-/* What one record tells of a frame. */
+/* What one record contains of a frame. */
 struct frame_piece {
 	uint64_t id; /* not PROTO_NO_FRAME */
 	uint64_t start_ns, end_ns;
@@ -204,16 +205,16 @@ void frame_table_context(struct frame_table *table, const struct frame_piece *pi
 struct frame *frame_table_find(struct frame_table *table, uint64_t id, uint64_t t_ns);
 
 /* Everything that ended until horizon_ns has been read: frames are done. UINT64_MAX = all. */
-void frame_table_settle(struct frame_table *table, uint64_t horizon_ns);
+void frame_table_finish_until(struct frame_table *table, uint64_t horizon_ns);
 
 /* The frame that its only thread is in, or was in last; NULL when several threads take part, or
- * FRAME records tell when it ends. */
+ * FRAME records determine when it ends. */
 const struct frame *frame_table_current(const struct frame_table *table);
 
 /* The newest frames that are done, newest first; at most n. How many. */
 size_t frame_table_recent(const struct frame_table *table, const struct frame **ret, size_t n);
 
-/* From start to end; 0 when nothing told a start. */
+/* From start to end; 0 when no record had a start. */
 static inline uint64_t frame_latency_ns(const struct frame *frame)
 {
 	return frame->start_ns < frame->end_ns ? frame->end_ns - frame->start_ns : 0;

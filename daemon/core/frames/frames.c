@@ -1,6 +1,6 @@
 /*
- * Frame streams: ticks become deltas, finished frames become latencies. app_frames.c hands them in
- * in the order of time; frame_stats.c makes the numbers.
+ * frames.c: accumulates a frame stream: ticks become deltas, finished frames become latencies.
+ * app_frames.c hands them in in the order of time; frame_stats.c makes the numbers.
  */
 #include "daemon/core/frames/frames.h"
 
@@ -102,7 +102,7 @@ static void series_add(struct frames *frames, struct frames_series *series, uint
 		if (series->throttled) {
 			proto_histogram_add(series->throttled, duration_ns);
 		} else {
-			series->unknown_count++; /* no memory: nobody can tell any more */
+			series->unknown_count++; /* no memory: the state is unknown from now on */
 		}
 		return;
 	case THROTTLE_UNKNOWN:
@@ -182,7 +182,7 @@ static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle
 uint64_t frames_tick(
 	struct frames *frames, uint64_t tick_ns, uint64_t id, enum throttle_value throttled)
 {
-	bool late = id != PROTO_NO_FRAME && frame_ids_take(&frames->ids, id);
+	bool late = id != PROTO_NO_FRAME && frame_ids_append(&frames->ids, id);
 	frames->skipped_ids = frames->ids.skipped;
 	frames->interval.count += tick_ns >= frames->interval_from_ns;
 	pulse_note(&frames->pulse, tick_ns);

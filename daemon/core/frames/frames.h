@@ -1,8 +1,9 @@
 /*
- * A frame stream's statistics: ticks -> FPS both ways, frame times, jitter (G0.1, G0.2, golden
- * vector A); latencies, deadlines. The recent window is exact, the lifetime (since the app's
- * since_ns, warm-up left out) a histogram within 1 %. Times are monotonic ns. 1/dt with dt = 0 is
- * left out and counted. An event allocates nothing, but the first throttled one two histograms.
+ * frames.h: declares the statistics of a frame stream: ticks -> FPS both ways, frame times, jitter
+ * (G0.1, G0.2, golden vector A); latencies, deadlines. The recent window is exact, the lifetime
+ * (since the app's since_ns, warm-up left out) a histogram within 1 %. Times are monotonic ns.
+ * 1/dt with dt = 0 is left out and counted. An event allocates nothing, but the first throttled
+ * one two histograms.
  */
 #pragma once
 
@@ -63,7 +64,7 @@ struct frames_settings {
 /* Two windows and their lifetime. */
 struct frames_series {
 	size_t filled, next;
-	uint64_t *words; /* duration and throttle state (stage_window.h) */
+	uint64_t *words; /* duration and throttle state (window.h) */
 	uint64_t unknown_count;
 	struct proto_histogram all, *throttled; /* the latter NULL until the first throttled */
 };
@@ -95,7 +96,7 @@ struct frames {
 	} interval;
 	size_t window;
 	struct frames_series times, latencies;
-	uint64_t *sums_ns; /* beside the latencies' window */
+	uint64_t *sums_ns; /* parallel to the latencies' window */
 	uint64_t ticks_ns[FRAMES_FPS_TICKS];
 	size_t ticks_filled, ticks_next;
 	struct {
@@ -105,7 +106,7 @@ struct frames {
 		uint32_t fps[FRAMES_SECONDS];
 		uint32_t min, max; /* of the lifetime; min UINT32_MAX before the first */
 	} second;
-	struct metric *metric[8]; /* owned by app_frame_metrics.c */
+	struct metric *metric[8]; /* owned by metrics.c */
 };
 
 int frames_create(size_t window, struct frames **ret); /* -ENOMEM; window >= 2 */
@@ -114,10 +115,10 @@ void frames_destroy(struct frames *frames);
 /* Takes the settings (a copy). The warm-up is that of the app's next start when frames came
  * already. */
 void frames_configure(struct frames *frames, const struct frames_settings *settings);
-/* The deadline that the app itself tells; 0 = none. */
+/* The deadline that the app itself declares; 0 = none. */
 void frames_set_deadline(struct frames *frames, uint64_t deadline_ns);
 
-/* The app starts anew: no delta to the tick before, the warm-up again. */
+/* The app starts again: no delta to the tick before, the warm-up again. */
 void frames_restart(struct frames *frames);
 
 /* Events are missing just before t_ns: what lies between the ticks around it is no delta. */

@@ -1,7 +1,7 @@
 /*
- * Iterations of an app's loop: where one ends, which runs it holds, what they cost. Runs without a
- * frame come in through app_loop_run.h, ticks and frames through app_frames.c; queries ask at the
- * end of a pass.
+ * loop.c: finds iterations of an app's loop: where one ends, which runs it holds, what they cost.
+ * Runs without a frame come in through loop_run.h, ticks and frames through app_frames.c; queries
+ * ask at the end of a pass.
  */
 #include "daemon/core/frames/loop.h"
 
@@ -210,8 +210,8 @@ static bool frames_ceased(struct app_loop *loop, uint64_t t_ns)
 void app_loop_tick(struct app *app, uint64_t t_ns, uint64_t thread)
 {
 	struct app_loop *loop = &app->loop;
-	bool left_out = loop->warmup_left > 0;
-	loop->warmup_left -= left_out;
+	bool skipped = loop->warmup_left > 0;
+	loop->warmup_left -= skipped;
 	switch (loop->kind) {
 	case LOOP_OF_FRAMES:
 		if (frames_ceased(loop, t_ns)) {
@@ -223,7 +223,7 @@ void app_loop_tick(struct app *app, uint64_t t_ns, uint64_t thread)
 		restart(app, LOOP_OF_TICKS);
 		break;
 	case LOOP_OF_TICKS:
-		loop->spoilt |= left_out || loop->framed_ns > loop->tick_ns;
+		loop->spoilt |= skipped || loop->framed_ns > loop->tick_ns;
 		iteration_ended(app);
 		break;
 	}
@@ -330,7 +330,7 @@ static const struct frame_part *part_of(
 {
 	for (uint32_t bits = frame->parts; bits; bits &= bits - 1) {
 		unsigned place = (unsigned)__builtin_ctz(bits);
-		if (app->tied->stage[place] == stage) {
+		if (app->frame_state->stage[place] == stage) {
 			return &frame->part[place];
 		}
 	}
@@ -340,7 +340,7 @@ static const struct frame_part *part_of(
 /* The frame that goes on, when it has each stage that every frame has. */
 static const struct frame *complete_frame(const struct app *app, const struct loop_window *window)
 {
-	const struct frame_table *table = app->tied ? app->tied->table : NULL;
+	const struct frame_table *table = app->frame_state ? app->frame_state->table : NULL;
 	const struct frame *frame = table ? frame_table_current(table) : NULL;
 	bool framed = app->loop.kind == LOOP_OF_FRAMES || window->iterations == 0;
 	if (!frame || !framed || frame->spoilt || app->loop.warmup_left > 0) {

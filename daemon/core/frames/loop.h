@@ -1,9 +1,9 @@
 /*
- * What one iteration of an app's loop costs, stage by stage. An iteration is a finished frame; in
- * an app without frames the time between two ticks; in one without either, what lies between the
- * starts of two runs of the stage that runs most often (of several, the first seen). Per-frame cost
- * of a stage = time spent in it inside the iterations of the recent window / their number. What
- * runs outside of any iteration is counted apart.
+ * loop.h: defines what one iteration of an app's loop costs, stage by stage. An iteration is a
+ * finished frame; in an app without frames the time between two ticks; in one without either, what
+ * lies between the starts of two runs of the stage that runs most often (of several, the first
+ * seen). Per-frame cost of a stage = time spent in it inside the iterations of the recent window /
+ * their number. What runs outside of any iteration is counted apart.
  *
  * Each stage has running sums. When an iteration ends, the sums as they were then are kept by the
  * first run that comes after it, so that its end costs nothing; every so many iterations the sums
@@ -83,7 +83,7 @@ void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
 /* So many frames or ticks from now on are of no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);
 
-/* A tick at this time, between two runs of its thread (a bit). Runs: app_loop_run.h. */
+/* A tick at this time, between two runs of its thread (a bit). Runs: loop_run.h. */
 void app_loop_tick(struct app *app, uint64_t t_ns, uint64_t thread);
 /* A frame is finished. stage_of: the stages of its parts; NULL = gone. True when it counts. */
 bool app_loop_frame(struct app *app, const struct frame *frame, struct stage *const *stage_of);

@@ -1,6 +1,6 @@
 /*
- * A run of a stage that carries no frame id, on its way into the app's iterations: a few
- * instructions for each record, in one place so that the compiler sees them (records.c).
+ * loop_run.h: adds a run that carries no frame id to the iterations of its app: a few instructions
+ * for each record, in one place so that the compiler sees them (records.c).
  */
 #pragma once
 
@@ -13,7 +13,7 @@ static inline void app_loop_add(struct stage *stage, uint64_t runs, uint64_t ns)
 	stage->loop.inside.ns += ns;
 }
 
-/* In app_loop.c. The stage runs most often by now, or is the one that did. */
+/* In loop.c. The stage runs most often by now, or is the one that did. */
 void app_loop_mark(struct app *app, struct stage *stage, uint64_t thread);
 /* The stage ran very often since the last iteration began. */
 void app_loop_ceased(struct app *app, struct stage *stage, uint64_t thread);

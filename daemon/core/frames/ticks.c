@@ -1,6 +1,7 @@
 /*
- * Ticks of an app wait here until everything up to their time has been read, and count in the order
- * of time: threads and processes are read one after the other. app_frames.c adds and takes them.
+ * ticks.c: counts the ticks of an app in the order of time. A tick waits until everything up to
+ * its time has been read: threads and processes are read one after the other. app_frames.c adds
+ * and takes them.
  */
 #include <string.h>
 
@@ -9,10 +10,10 @@
 
 enum { TICKS_NEAR = 48 };
 
-static void tick_count(struct app_frames *tied, const struct app_tick *tick)
+static void tick_count(struct app_frames *frame_state, const struct app_tick *tick)
 {
-	struct frames *frames = tied->app->frames;
-	enum throttle_value throttled = app_throttled_at(tied->apps, tick->t_ns);
+	struct frames *frames = frame_state->app->frames;
+	enum throttle_value throttled = app_throttled_at(frame_state->apps, tick->t_ns);
 	uint64_t delta_ns = frames_tick(frames, tick->t_ns, tick->id, throttled);
 	struct frame *frame = NULL;
 	if (tick->id == PROTO_NO_FRAME) {
@@ -20,7 +21,8 @@ static void tick_count(struct app_frames *tied, const struct app_tick *tick)
 			frames_latency(frames, tick->took_ns, 0, throttled);
 		}
 	} else {
-		if (tied->table && (frame = frame_table_find(tied->table, tick->id, tick->t_ns))) {
+		if (frame_state->table &&
+			(frame = frame_table_find(frame_state->table, tick->id, tick->t_ns))) {
 			frame->delta_ns = delta_ns;
 		}
 		if (tick->took_ns > 0 || (frame && frame_latency_ns(frame) > 0)) {
@@ -36,39 +38,41 @@ static void tick_count(struct app_frames *tied, const struct app_tick *tick)
 	}
 }
 
-void app_ticks_take(struct app_frames *tied, size_t n, uint64_t limit_ns)
+void app_ticks_count(struct app_frames *frame_state, size_t n, uint64_t limit_ns)
 {
 	size_t taken = 0;
-	if (tied->unordered) {
+	if (frame_state->unordered) {
 		struct app_tick spare[APP_TICKS_MAX];
-		time_order(tied->tick, spare, tied->ticks, sizeof(spare[0]));
-		tied->unordered = false;
+		time_order(frame_state->tick, spare, frame_state->ticks, sizeof(spare[0]));
+		frame_state->unordered = false;
 	}
-	while (taken < n && taken < tied->ticks && tied->tick[taken].t_ns <= limit_ns) {
-		tick_count(tied, &tied->tick[taken++]);
+	while (taken < n && taken < frame_state->ticks &&
+		frame_state->tick[taken].t_ns <= limit_ns) {
+		tick_count(frame_state, &frame_state->tick[taken++]);
 	}
-	tied->ticks -= taken;
-	memmove(&tied->tick[0], &tied->tick[taken], tied->ticks * sizeof(tied->tick[0]));
+	frame_state->ticks -= taken;
+	memmove(&frame_state->tick[0], &frame_state->tick[taken],
+		frame_state->ticks * sizeof(frame_state->tick[0]));
 }
 
 /* In order, when it is not far from the end; else they are sorted later. */
-void app_tick_add(struct app_frames *tied, const struct app_tick *tick)
+void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick)
 {
-	if (tied->ticks == APP_TICKS_MAX) {
-		app_ticks_take(tied, APP_TICKS_MAX / 2, UINT64_MAX);
+	if (frame_state->ticks == APP_TICKS_MAX) {
+		app_ticks_count(frame_state, APP_TICKS_MAX / 2, UINT64_MAX);
 	}
-	size_t at = tied->ticks++;
+	size_t at = frame_state->ticks++;
 	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
 	uint64_t t_ns = tick->t_ns;
-	if (least > 0 && tied->tick[least - 1].t_ns > t_ns) {
-		tied->unordered = true;
+	if (least > 0 && frame_state->tick[least - 1].t_ns > t_ns) {
+		frame_state->unordered = true;
 	}
-	if (tied->unordered) {
+	if (frame_state->unordered) {
 		least = at;
 	}
-	while (at > least && tied->tick[at - 1].t_ns > t_ns) {
-		tied->tick[at] = tied->tick[at - 1];
+	while (at > least && frame_state->tick[at - 1].t_ns > t_ns) {
+		frame_state->tick[at] = frame_state->tick[at - 1];
 		at--;
 	}
-	tied->tick[at] = *tick;
+	frame_state->tick[at] = *tick;
 }

@@ -1,6 +1,7 @@
 /*
- * The report's frame: text that ends at a line, head and summary, and the order of its sections.
- * Tables of stages are in app_report_tables.c, single facts in app_report_notes.c.
+ * report.c: writes the frame of an app's report: text that ends at a line, head and summary, and
+ * the order of its sections. Tables of stages are in report_tables.c, single facts in
+ * report_notes.c.
  */
 #include "daemon/core/report/report.h"
 
@@ -119,7 +120,7 @@ static void frames_lines(struct report *report)
 	struct frames_query query = {.lifetime = true, .nearest = report->core->nearest};
 	struct frames_stats stats;
 	if (!frames || frames->count == 0) {
-		report_line(report, "Frames      none were told");
+		report_line(report, "Frames      none were reported");
 		return;
 	}
 	frames_ask(frames, &query, report->scratch, &stats);

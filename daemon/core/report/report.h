@@ -1,7 +1,7 @@
 /*
- * An app's report as plain text: who, when, frames, stages, categories, compute units, deadlines,
- * slow frames, energy, and what to keep in mind when reading it. Made when the app's last process
- * went (G3.1) and whenever somebody asks.
+ * report.h: writes an app's report as plain text: who, when, frames, stages, categories, compute
+ * units, deadlines, slow frames, energy, and what to keep in mind when reading it. Made when the
+ * app's last process went (G3.1) and whenever somebody asks.
  */
 #pragma once
 
@@ -39,10 +39,10 @@ void app_report_parse(const char *text, int64_t until_us, struct past_report *re
 enum {
 	APP_REPORT_SIZE = 32 * 1024, /* enough for 128 stages; what is longer is cut at a line */
 	APP_REPORT_SUMMARY = 96,
-	APP_REPORT_FRAMES = 100, /* fewer are told as too few */
-	APP_REPORT_SECONDS = 10, /* a shorter run is told as too short */
-	APP_REPORT_OTHERS = 25,	 /* percent of the machine that others used: told when more */
-	APP_REPORT_SLOW = 5,	 /* slow frames that are told */
+	APP_REPORT_FRAMES = 100, /* fewer are reported as too few */
+	APP_REPORT_SECONDS = 10, /* a shorter run is reported as too short */
+	APP_REPORT_OTHERS = 25,	 /* percent of the machine that others used: reported when more */
+	APP_REPORT_SLOW = 5,	 /* slow frames that are listed */
 	APP_REPORT_TOP = 3,
 	APP_REPORT_SORTED = 12 * 1024, /* events, about a millisecond's worth of sorting */
 };
@@ -53,7 +53,7 @@ enum {
 int app_report_write(
 	const struct core *core, const struct app *app, uint64_t now_ns, char *text, size_t size);
 
-/* True when there is anything to tell: a frame, or a run of a stage. */
+/* True when there is anything to report: a frame, or a run of a stage. */
 bool app_report_worth(const struct app *app);
 
 /* The report in one line, as for the timeline. */

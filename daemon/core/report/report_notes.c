@@ -1,6 +1,6 @@
 /*
- * The report's single facts: missed deadlines, slow frames, energy, and what makes the numbers less
- * trustworthy (G3.15): each only with evidence.
+ * report_notes.c: writes the report's single facts: missed deadlines, slow frames, energy, and
+ * what makes the numbers less trustworthy (G3.15): each only with evidence.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -32,19 +32,21 @@ struct deadline {
 	bool configured;
 };
 
-static void deadline_line(struct section *section, const char *name, const struct deadline *told)
+static void deadline_line(
+	struct section *section, const char *name, const struct deadline *deadline)
 {
-	if (told->judged == 0) {
+	if (deadline->judged == 0) {
 		return;
 	}
 	section_begin(section);
 	report_line(section->report,
 		"%s (%.10g ms, %s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name,
-		(double)told->deadline_ns / 1e6, told->configured ? "configured" : "declared",
-		told->misses, told->judged, report_percent(told->misses, told->judged));
-	if (told->misses > 0) {
+		(double)deadline->deadline_ns / 1e6,
+		deadline->configured ? "configured" : "declared", deadline->misses,
+		deadline->judged, report_percent(deadline->misses, deadline->judged));
+	if (deadline->misses > 0) {
 		report_line(section->report, "    worst %.1f ms, up to %" PRIu64 " in a row",
-			(double)told->worst_ns / 1e6, told->longest);
+			(double)deadline->worst_ns / 1e6, deadline->longest);
 	}
 }
 
@@ -54,14 +56,15 @@ void report_deadlines(struct report *report)
 	const struct frames *frames = report->app->frames;
 	for (size_t i = 0; i < report->app->stages; i++) {
 		const struct stage *stage = report->app->stage[i];
-		const struct deadline told = {stage->deadline_ns, stage->misses, stage->judged,
+		const struct deadline deadline = {stage->deadline_ns, stage->misses, stage->judged,
 			stage->worst_ns, stage->longest_misses, stage->settings.deadline_ns > 0};
-		deadline_line(&section, report_stage_name(report, i).text, &told);
+		deadline_line(&section, report_stage_name(report, i).text, &deadline);
 	}
 	if (frames) {
-		const struct deadline told = {frames->deadline_ns, frames->misses, frames->judged,
-			frames->worst_ns, frames->longest_misses, frames->settings.deadline_ns > 0};
-		deadline_line(&section, "frames", &told);
+		const struct deadline deadline = {frames->deadline_ns, frames->misses,
+			frames->judged, frames->worst_ns, frames->longest_misses,
+			frames->settings.deadline_ns > 0};
+		deadline_line(&section, "frames", &deadline);
 	}
 }
 
@@ -74,7 +77,7 @@ static uint64_t took_ns(const struct frame *frame)
 
 static void slow_line(struct report *report, const struct frame *frame)
 {
-	const struct frame_table *table = report->app->tied->table;
+	const struct frame_table *table = report->app->frame_state->table;
 	size_t most = FRAME_STAGES + 1;
 	for (size_t i = 0; i <= FRAME_STAGES; i++) {
 		bool there = (frame->parts >> i & 1) != 0 && !(table && table->is_total[i]);
@@ -96,7 +99,7 @@ static void slow_line(struct report *report, const struct frame *frame)
 void report_slow_frames(struct report *report)
 {
 	const struct frame *slow[APP_SLOW_FRAMES];
-	if (!report->app->tied) {
+	if (!report->app->frame_state) {
 		return;
 	}
 	size_t count = app_frames_recent(report->app, true, slow, APP_SLOW_FRAMES);
@@ -104,7 +107,7 @@ void report_slow_frames(struct report *report)
 		return;
 	}
 	report_line(report, "\nSlowest of the last %zu slow frames (%" PRIu64 " in all)", count,
-		report->app->tied->slow_seen);
+		report->app->frame_state->slow_seen);
 	for (size_t n = 0; n < APP_REPORT_SLOW && n < count; n++) {
 		size_t slowest = n;
 		for (size_t i = n + 1; i < count; i++) {
@@ -167,7 +170,7 @@ static void few_line(struct section *section, const struct app *app)
 	uint64_t count = frames ? app->frames->count : most_runs(app);
 	if (count == 0) {
 		section_begin(section);
-		report_line(section->report, "- no stage ran and no frame was told");
+		report_line(section->report, "- no stage ran and no frame was reported");
 	} else if (count < APP_REPORT_FRAMES) {
 		section_begin(section);
 		report_line(section->report, "- only %" PRIu64 " %s: percentiles want %d or more",

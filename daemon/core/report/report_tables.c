@@ -1,6 +1,6 @@
 /*
- * The report's tables of stages: the pipeline (G0.5), categories and their operations (G3.2, G3.3),
- * compute units (G4.5), the most expensive ones (G1.16).
+ * report_tables.c: writes the report's tables of stages: the pipeline (G0.5), categories and their
+ * operations (G3.2, G3.3), compute units (G4.5), the most expensive ones (G1.16).
  */
 #include <inttypes.h>
 
@@ -164,7 +164,7 @@ void report_units(struct report *report)
 	size_t units =
 		groups_by_total(report, report->relations.unit, report->relations.unit_ns, unit);
 	if (units == 0 || (units == 1 && !report->relations.unit_name[unit[0]][0])) {
-		return; /* nobody told any */
+		return; /* no unit was declared */
 	}
 	report_line(report, "\nBy compute unit");
 	report_line(report, "%-*s %6s %10s %10s %9s %9s %8s", report->width, "Unit", "Stages",

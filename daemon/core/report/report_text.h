@@ -1,4 +1,7 @@
-/* What the files of the report share: the text that grows line by line, and what it is about. */
+/*
+ * report_text.h: declares what the files of the report share: the text that grows line by line,
+ * and what it is about.
+ */
 #pragma once
 
 #include "daemon/core/core.h"
@@ -11,7 +14,7 @@ struct report {
 
 	const struct core *core;
 	const struct app *app;
-	uint64_t end_ns; /* of the time it tells about */
+	uint64_t end_ns; /* of the time it covers */
 	struct app_relations relations;
 	int width;	 /* of the column of names */
 	double *scratch; /* for a window of either kind */
@@ -20,7 +23,7 @@ struct report {
 	size_t sorted;	/* events of windows so far */
 };
 
-/* Adds a line whole, or cuts the report before it. */
+/* Adds a complete line, or cuts the report before it. */
 void report_line(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

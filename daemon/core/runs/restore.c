@@ -1,7 +1,7 @@
 /*
- * How saved statistics become a run again, when a process attaches that an earlier life of the
- * daemon knew. The file is the daemon's own, yet of structures that are read complete: what is used
- * as an index is checked, and pointers only say whether something followed.
+ * restore.c: restores a run from saved statistics, when a process attaches that an earlier life of
+ * the daemon knew. The file is the daemon's own, yet of structures that are read complete: what is
+ * used as an index is checked, and pointers only say whether something followed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	stage->cpu = has_cpu ? mem_calloc(saved.window, sizeof(*stage->cpu)) : NULL;
 	stage->open = NULL;
 	stage->budget = NULL;
-	stage->looked = false;
+	stage->sampled_ahead = false;
 	stage->users = 0;
 	stage->energy = (struct app_energy_share){.share = 0};
 	/* iterations begin again; what was outside of them stays */
@@ -157,7 +157,7 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 			struct stage *stage = load_stage(apps, &reader);
 			if (stage) {
 				before[app->stages] = stage->serial;
-				app_stage_adopt(apps, app, stage);
+				app_stage_restore(apps, app, stage);
 				slot->owner = stage;
 				slot->mark = save_mark_of_stage(stage);
 			}
@@ -227,7 +227,8 @@ void apps_note_received(struct apps *apps, struct app_process *process, uint64_t
 			      : NULL;
 	(void)apps;
 	if (saved && received <= saved->received) {
-		process->tied.begun = app->frames != NULL; /* no frame is missing in between */
+		process->frame_state.begun =
+			app->frames != NULL; /* no frame is missing in between */
 		return;
 	}
 	if (received == 0) {
@@ -237,7 +238,7 @@ void apps_note_received(struct apps *apps, struct app_process *process, uint64_t
 		app->missing += received - (saved ? saved->received : 0);
 		if (app->frames) {
 			frames_gap(app->frames, app->frames->last_tick_ns + 1);
-			process->tied.begun = true;
+			process->frame_state.begun = true;
 		}
 	} else if (app->covers_since_ns == 0) {
 		app->covers_since_ns = process->attached_ns;

@@ -1,6 +1,7 @@
 /*
- * All runs of an app as one: queries with all_runs read it. Counts and histograms are sums; what is
- * of a moment (windows, labels, deadlines, nesting) is that of the latest run that has the stage.
+ * run_merge.c: merges all runs of an app into one, which queries with all_runs read. Counts and
+ * histograms are sums; what is of a moment (windows, labels, deadlines, nesting) is that of the
+ * latest run that has the stage.
  */
 #include "daemon/core/runs/run_merge.h"
 

@@ -1,4 +1,7 @@
-/* The sum of all kept runs of an app, as an app that queries read like any other. */
+/*
+ * run_merge.h: declares the sum of all kept runs of an app, as an app that queries read like any
+ * other.
+ */
 #pragma once
 
 #include <stdbool.h>

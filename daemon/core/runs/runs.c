@@ -1,6 +1,7 @@
 /*
- * Where a run ends and the next begins: the statistics move out of the app into a previous run, and
- * the oldest previous ones go when there are too many or memory is needed. apps_attach() calls it.
+ * runs.c: ends a run and begins the next: the statistics move out of the app into a previous run,
+ * and the oldest previous ones go when there are too many or memory is needed. apps_attach() calls
+ * it.
  */
 #include "daemon/core/runs/runs.h"
 
@@ -24,19 +25,19 @@ static size_t frames_bytes(const struct frames *frames)
 	       histograms * sizeof(struct proto_histogram);
 }
 
-static size_t tied_bytes(const struct app_frames *tied)
+static size_t frame_state_bytes(const struct app_frames *frame_state)
 {
-	return sizeof(*tied) + (tied->table ? sizeof(*tied->table) : 0) +
-	       (tied->slow ? APP_SLOW_FRAMES * sizeof(*tied->slow) : 0);
+	return sizeof(*frame_state) + (frame_state->table ? sizeof(*frame_state->table) : 0) +
+	       (frame_state->slow ? APP_SLOW_FRAMES * sizeof(*frame_state->slow) : 0);
 }
 
-/* What belongs to a run begins anew; what belongs to the app goes on. */
+/* What belongs to a run begins again; what belongs to the app goes on. */
 static void clear_run(struct app *app)
 {
 	memset(app->stage, 0, sizeof(app->stage));
 	app->stages = 0;
 	app->frames = NULL;
-	app->tied = NULL;
+	app->frame_state = NULL;
 	app->energy = (struct app_energy){.begun = false};
 	memset(&app->loop, 0, sizeof(app->loop));
 	app->past = (struct app_accounting){.sent = 0};
@@ -51,7 +52,7 @@ static void clear_run(struct app *app)
 	app->end = PROCESS_ENDED;
 }
 
-/* The metrics of a previous run's stages and frames that the current run did not take over. */
+/* The metrics of a previous run's stages and frames that the current run did not continue. */
 static void retire_metrics(struct apps *apps, struct app *run)
 {
 	for (size_t i = 0; i < run->stages; i++) {
@@ -107,9 +108,9 @@ static void freeze(struct apps *apps, struct app *app)
 	apps->stages -= run->stages;
 	run->bytes = sizeof(*run) + stages_freeze(run) +
 		     (run->frames ? frames_bytes(run->frames) : 0) +
-		     (run->tied ? tied_bytes(run->tied) : 0);
-	if (run->tied) {
-		run->tied->app = run;
+		     (run->frame_state ? frame_state_bytes(run->frame_state) : 0);
+	if (run->frame_state) {
+		run->frame_state->app = run;
 	}
 	if (!kept) {
 		retire_metrics(apps, run);

@@ -1,7 +1,8 @@
 /*
- * Runs of an app: one process from attach to end, or several that overlap in time. struct app holds
- * the current or latest run. When another begins, its statistics move into a previous run, which no
- * event changes any more; metrics and their history go on with the stages of the same names.
+ * runs.h: declares runs of an app: one process from attach to end, or several that overlap in
+ * time. struct app holds the current or latest run. When another begins, its statistics move into
+ * a previous run, which no event changes any more; metrics and their history go on with the stages
+ * of the same names.
  *
  * Previous runs take what the current ones leave of [stages] memory and are the first to make room:
  * the oldest of the user whose runs take most.
@@ -16,7 +17,7 @@ struct app;
 struct apps;
 struct metric;
 
-#define APP_RUN_METRICS_S 60 /* metrics that the next run did not take over stay this long */
+#define APP_RUN_METRICS_S 60 /* metrics that the next run did not continue stay this long */
 
 /* A process attaches while none of the app is attached: its next run begins. */
 void app_run_begin(struct apps *apps, struct app *app, uint64_t now_ns);
@@ -36,7 +37,8 @@ void apps_trim_runs(struct apps *apps);
 
 /* The metric is a stage's (or stream's) of the current run from now on. */
 void app_runs_hand_over(const struct app *app, const struct metric *metric);
-/* At the interval: metrics that nobody took over tell their end, and go after APP_RUN_METRICS_S. */
+/* At the interval: metrics that the next run did not continue report their end, and go after
+ * APP_RUN_METRICS_S. */
 void app_runs_sample(struct apps *apps, struct app *app, uint64_t now_ns);
 /* The app goes: its previous runs and their metrics do, too. */
 void app_runs_retire(struct apps *apps, struct app *app);

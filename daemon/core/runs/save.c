@@ -1,6 +1,7 @@
 /*
- * Which statistics are written when: of the apps in turn each stage and stream that changed, then
- * the app itself. ingest calls at its ticks; app_save_slots.c knows what a copy looks like.
+ * save.c: decides which statistics are written when: of the apps in turn each stage and stream
+ * that changed, then the app itself. ingest calls at its ticks; save_slots.c knows what a copy
+ * looks like.
  */
 #include "daemon/core/runs/save.h"
 
@@ -180,7 +181,7 @@ static bool save_next(struct app_save *save, const struct app *app, bool *done)
 			save_mark_of_frames(app->frames), segments, count);
 	}
 	*done = true;
-	if (save->failed) { /* what is not there as a whole is not restored */
+	if (save->failed) { /* what is incomplete is not restored */
 		return false;
 	}
 	segments[0] = (struct save_segment){&save->now, sizeof(save->now)};

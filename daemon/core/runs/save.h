@@ -1,8 +1,8 @@
 /*
- * The statistics of current runs in memory that outlives the daemon (a mapped file of the run
- * directory): after kill -9 a process that attaches again goes on with its run. Items (an app, a
- * stage, a frame stream) that changed are written a few at a time; each has two copies, written in
- * turns, with a sequence and a checksum, so that a torn one leaves the one before it.
+ * save.h: keeps the statistics of current runs in memory that outlives the daemon (a mapped file
+ * of the run directory): after kill -9 a process that attaches again goes on with its run. Items
+ * (an app, a stage, a frame stream) that changed are written a few at a time; each has two copies,
+ * written in turns, with a sequence and a checksum, so that a torn one leaves the one before it.
  *
  * An app is written when all of its changed stages and frames are: what it received by then is in
  * them. What its processes have received beyond that when they come back is missing, and counted.
@@ -20,7 +20,7 @@ struct app_process;
 struct app_save_memory {
 	void *data; /* size bytes, of which only those reserved are touched, but the first page */
 	size_t size;
-	/* Backs [offset, offset + length) with pages for good. False: there is no room. */
+	/* Backs [offset, offset + length) with pages for good. False: out of space. */
 	bool (*reserve)(void *ctx, size_t offset, size_t length);
 	void *ctx;
 };

@@ -1,5 +1,7 @@
-/* What app_save.c (which items, when), app_restore.c (what becomes of them) and app_save_slots.c
- * (how one is written) share. */
+/*
+ * save_private.h: declares what save.c (which items, when), restore.c (what becomes of them) and
+ * save_slots.c (how one is written) share.
+ */
 #pragma once
 
 #include "daemon/core/apps/apps.h"
@@ -21,7 +23,7 @@ struct save_segment {
 
 struct save_slot {
 	const void *owner; /* NULL = free, or of the life before and not claimed */
-	uint64_t mark;	   /* what told changes when it was written */
+	uint64_t mark;	   /* the change counter when it was written */
 	uint64_t sequence; /* of the newest copy; 0 = none */
 	uint64_t run;	   /* key of the run */
 	size_t reserved[2];
@@ -44,7 +46,7 @@ int save_slots_init(
 /* The owner's slot, a free one when it has none; NULL when all are taken. */
 struct save_slot *save_slot_of(struct save_slots *slots, const void *owner, enum save_kind kind);
 void save_slot_free(struct save_slots *slots, struct save_slot *slot);
-/* False: no room, in the slot or for its pages. */
+/* False: out of space, in the slot or for its pages. */
 bool save_slot_write(struct save_slots *slots, struct save_slot *slot,
 	const struct save_segment *segments, size_t count);
 
@@ -55,7 +57,7 @@ struct save_reader {
 
 void save_slot_read(
 	const struct save_slots *slots, const struct save_slot *slot, struct save_reader *ret);
-/* The next segment. False: it is not there as a whole. */
+/* The next segment. False: it is incomplete. */
 bool save_read(struct save_reader *reader, void *data, size_t bytes);
 
 struct saved_process {
@@ -76,7 +78,7 @@ struct saved_app {
 struct app_save {
 	struct save_slots slots;
 	size_t app, item;     /* where the next call goes on */
-	bool failed;	      /* an item of the app found no room */
+	bool failed;	      /* an item of the app did not fit */
 	struct saved_app now; /* of that app, when its round began */
 };
 

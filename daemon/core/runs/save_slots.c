@@ -1,7 +1,8 @@
 /*
- * Slots of the memory that outlives the daemon. A copy is a header and packed words: runs of zeros,
- * of which histograms and young windows mostly consist, take one word. Memory is believed when its
- * checksum is right; a machine that loses power loses it altogether, so nothing is synchronised.
+ * save_slots.c: writes and reads the slots of the memory that outlives the daemon. A copy is a
+ * header and packed words: runs of zeros, of which histograms and young windows mostly consist,
+ * take one word. Memory is believed when its checksum is right; a machine that loses power loses
+ * it altogether, so nothing is synchronised.
  */
 #include "daemon/core/runs/save_private.h"
 
@@ -158,7 +159,7 @@ void save_slot_free(struct save_slots *slots, struct save_slot *slot)
 }
 
 /* Appends the packed words: a word of counts (zeros above, literals below), then the literals.
- * Where it ends; NULL: there is no room. */
+ * Where it ends; NULL: out of space. */
 static uint64_t *pack(uint64_t *to, const uint64_t *end, const struct save_segment *segment)
 {
 	const uint64_t *from = segment->data;

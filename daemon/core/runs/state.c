@@ -1,4 +1,5 @@
-/* Judges the state of a run from its processes, its hangs and how its last process ended. */
+/* state.c: judges the state of a run from its processes, its hangs and how its last process ended.
+ */
 #include "daemon/core/runs/state.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /*
- * The state of an app's current or latest run, as every query and the reports name it. A run is
- * one process from attach to end, or several processes of the app that overlap in time.
+ * state.h: defines the state of an app's current or latest run, as every query and the reports
+ * name it. A run is one process from attach to end, or several processes of the app that overlap
+ * in time.
  */
 #pragma once
 
@@ -13,7 +14,7 @@ struct pulse;
 enum app_state {
 	APP_RUNNING,
 	APP_IDLE,   /* a process is attached; no stream had an event for its idle limit (pulse.h) */
-	APP_HUNG,   /* a stage is open far longer than usual (app_hang.h) */
+	APP_HUNG,   /* a stage is open far longer than usual (hang.h) */
 	APP_ENDED,  /* on purpose: bye, exit 0, SIGTERM, SIGINT, SIGHUP */
 	APP_DIED,   /* a crash signal, or an unexplained end */
 	APP_KILLED, /* SIGKILL */

@@ -1,6 +1,6 @@
 /*
- * The stages of an app: a declaration becomes a stage at its first event, within the limits. How a
- * record becomes one of its runs is in records.c.
+ * app_stages.c: makes the stages of an app: a declaration becomes a stage at its first event,
+ * within the limits. How a record becomes one of its runs is in records.c.
  */
 #include "daemon/core/apps/apps_private.h"
 
@@ -22,7 +22,7 @@ static void label_copy(char ret[PROTO_LABEL_SIZE], const char text[PROTO_LABEL_S
 	ret[length] = '\0';
 }
 
-/* What a name tells beside the stage: infer@gpu runs on the GPU, and so on. */
+/* What a name says in addition to the stage: infer@gpu runs on the GPU, and so on. */
 struct stage_name {
 	char base[PROTO_NAME_SIZE];  /* clean */
 	char shown[PROTO_NAME_SIZE]; /* the same without a suffix that names the unit */
@@ -48,7 +48,7 @@ static size_t base_length(const char *name, size_t length, const char *unit)
 	return unit[0] && ends_with(name, length, tail) ? length - strlen(tail) : length;
 }
 
-/* Ends of names that tell the unit; they stay in the names of metrics. */
+/* Suffixes that name the unit; they stay in the names of metrics. */
 static const struct {
 	const char *suffix, *unit;
 } suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
@@ -141,7 +141,7 @@ static void stage_join(struct apps *apps, struct app *app, struct stage *stage)
 	app_metrics_add_stage(apps, app, stage);
 }
 
-/* Two rows of one name and one unit could not be told apart. */
+/* Two rows of one name and one unit could not be distinguished. */
 static bool looks_like_another(const struct app *app, const struct stage *stage)
 {
 	size_t i = 0;
@@ -154,7 +154,7 @@ static bool looks_like_another(const struct app *app, const struct stage *stage)
 }
 
 static struct stage *stage_add(
-	struct apps *apps, struct app *app, const char *name, const struct stage_name *told)
+	struct apps *apps, struct app *app, const char *name, const struct stage_name *parsed)
 {
 	struct stage *stage;
 	if (app->stages == APP_STAGES_MAX ||
@@ -165,9 +165,9 @@ static struct stage *stage_add(
 		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
 			(uint32_t)apps->options.stage_window);
 	}
-	if (told) {
-		memcpy(stage->base, told->shown, sizeof(stage->base));
-		stage_set_labels(stage, "", told->unit);
+	if (parsed) {
+		memcpy(stage->base, parsed->shown, sizeof(stage->base));
+		stage_set_labels(stage, "", parsed->unit);
 	}
 	stage_join(apps, app, stage);
 	if (looks_like_another(app, stage)) {
@@ -176,7 +176,7 @@ static struct stage *stage_add(
 	return stage;
 }
 
-void app_stage_adopt(struct apps *apps, struct app *app, struct stage *stage)
+void app_stage_restore(struct apps *apps, struct app *app, struct stage *stage)
 {
 	stage->resumed = true;
 	stage_join(apps, app, stage);
@@ -208,7 +208,7 @@ static bool stage_fits(struct apps *apps, struct app *app)
 	return has_room(apps);
 }
 
-/* infer@gpu beside an infer on another unit is infer_gpu. */
+/* infer@gpu next to an infer on another unit is infer_gpu. */
 static int name_choose(
 	struct app_process *process, const struct stage_name *name, char ret[PROTO_NAME_SIZE])
 {
@@ -288,23 +288,23 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		return process->stages[index];
 	}
 	const struct proto_declaration *declaration = process->declaration[index];
-	struct stage_name told;
+	struct stage_name parsed;
 	char name[PROTO_NAME_SIZE];
-	name_read(declaration, &told);
+	name_read(declaration, &parsed);
 	struct app *app = process->app;
-	struct stage *stage = stage_unused(app, &told);
-	if (!stage && name_choose(process, &told, name) < 0) {
+	struct stage *stage = stage_unused(app, &parsed);
+	if (!stage && name_choose(process, &parsed, name) < 0) {
 		return NULL;
 	}
 	stage = stage ? stage : stage_find(app, name);
 	if (!stage && stage_fits(apps, app)) {
-		stage = stage_add(apps, app, name, &told);
+		stage = stage_add(apps, app, name, &parsed);
 		if (!stage) {
 			return NULL;
 		}
 	}
 	if (stage) {
-		stage_describe(stage, declaration, &told);
+		stage_describe(stage, declaration, &parsed);
 		inherit_deadline(app, stage);
 	} else {
 		stage = stage_find(app, APP_STAGE_OTHER);
@@ -331,12 +331,12 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 
 /* A process's first execution of a stage may allocate what the stage needs, and one of the category
  * memory is there to be measured: neither is a leak. */
-void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t index,
-	uint64_t end_ns, int64_t growth)
+void app_log_growth(struct apps *apps, struct app_process *process, uint32_t index, uint64_t end_ns,
+	int64_t growth)
 {
 	const struct app *app = process->app;
 	struct stage *stage = process->stages[index];
-	uint64_t now_ns = process->tied.pass_ns;
+	uint64_t now_ns = process->frame_state.pass_ns;
 	bool counts = process->grew[index] && strcmp(stage->category, "memory") != 0;
 	bool over = counts && growth > stage->settings.rss_growth_limit;
 	process->grew[index] = true;
@@ -354,7 +354,7 @@ void app_tell_growth(struct apps *apps, struct app_process *process, uint32_t in
 	stage->rss_over = over;
 }
 
-bool app_take_deadline(
+bool app_on_deadline(
 	struct apps *apps, struct app_process *process, const struct proto_record *record)
 {
 	struct stage *stage = app_stage_of(apps, process, record->stage);

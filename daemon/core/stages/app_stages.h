@@ -1,6 +1,6 @@
 /*
- * What belongs to all stages together: their budget, the operator's settings, the hardware's
- * throttle times. How the stages of one app relate is in app_relations.h.
+ * app_stages.h: declares what all stages have in common: their budget, the operator's settings,
+ * the hardware's throttle times. How the stages of one app relate is in relations.h.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct apps;
 
 #define STAGES_MEMORY ((size_t)8 << 20) /* when apps_options.stage_memory is 0 */
 
-/* The times that tell whether an event was throttled; they outlive apps. NULL = nobody knows. */
+/* The times that decide whether an event was throttled; they outlive apps. NULL = nobody knows. */
 void apps_set_throttle_times(struct apps *apps, const struct throttle_times *times);
 
 /* What all stages take and may take. Past it the least recently used that no process uses makes

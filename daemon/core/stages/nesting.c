@@ -1,7 +1,7 @@
 /*
- * Records that belong to each other within a thread: the cost of a run comes right before it, and
- * the children of a stage come before their parent, one level deeper. What is pending is kept for
- * each slot of a process from its first such record on; the room is fixed.
+ * nesting.c: connects the records of a thread that belong together: the cost of a run comes right
+ * before it, and the children of a stage come before their parent, one level deeper. What is
+ * pending is kept for each slot of a process from its first such record on; the room is fixed.
  */
 #include "daemon/core/apps/apps_private.h"
 
@@ -41,7 +41,7 @@ static struct app_slot *slot_of(struct app_process *process, uint32_t slot, bool
 	return process->slots && slot < SLOTS ? &process->slots->slot[slot] : NULL;
 }
 
-bool app_take_cost(struct app_process *process, uint32_t slot, const struct proto_record *record)
+bool app_on_cost(struct app_process *process, uint32_t slot, const struct proto_record *record)
 {
 	struct app_slot *own = slot_of(process, slot, true);
 	if (!own) {
@@ -77,7 +77,7 @@ static void stage_ran_in(struct stage *stage, uint32_t serial)
 		i++;
 	}
 	if (i == STAGE_PARENTS) {
-		stage->parents = STAGE_PARENTS + 1; /* more than are told apart */
+		stage->parents = STAGE_PARENTS + 1; /* more than are counted separately */
 		return;
 	}
 	if (i == known) {
@@ -101,7 +101,7 @@ static uint64_t take_inside(struct app_slot *own, unsigned below, const struct p
 }
 
 void app_nest(struct app_process *process, uint32_t slot, const struct proto_record *record,
-	struct stage *stage, bool left_out)
+	struct stage *stage, bool skipped)
 {
 	unsigned depth = record->flags >> PROTO_RECORD_DEPTH_SHIFT;
 	struct app_slot *own = slot_of(process, slot, depth > 0);
@@ -113,7 +113,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	unsigned below = depth + 1;
 	if (below < DEPTHS) {
 		uint64_t inside_ns = take_inside(own, below, record);
-		stage->children_ns += left_out ? 0 : inside_ns;
+		stage->children_ns += skipped ? 0 : inside_ns;
 		for (unsigned i = 0; i < own->count[below]; i++) {
 			struct stage *child = process->stages[own->child[below][i]];
 			if (child && child != stage) {
@@ -124,7 +124,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	for (unsigned i = below; i < DEPTHS && own->count[i] > 0; i++) {
 		own->count[i] = 0;
 	}
-	if (depth > 0 && !left_out) {
+	if (depth > 0 && !skipped) {
 		own->busy[depth].start_ns =
 			own->busy[depth].ns > 0 ? own->busy[depth].start_ns : record->start_ns;
 		own->busy[depth].ns += record->value;

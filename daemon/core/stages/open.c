@@ -1,6 +1,7 @@
 /*
- * Open begins of a stage. A flood of begins without ends costs as little as one with: the oldest is
- * the head of a list, and a removal moves the table's later entries up instead of leaving graves.
+ * open.c: keeps the open begins of a stage. A flood of begins without ends costs as little as one
+ * with: the oldest is the head of a list, and a removal moves the table's later entries up instead
+ * of leaving graves.
  */
 #include "daemon/core/stages/open.h"
 

@@ -1,5 +1,7 @@
-/* The begins by id of one stage that wait for their end: a fixed number of places, found by a hash
- * of the id and kept in the order in which they began. Every function is O(1). */
+/*
+ * open.h: keeps the begins by id of one stage that wait for their end: a fixed number of places,
+ * found by a hash of the id and kept in the order in which they began. Every function is O(1).
+ */
 #pragma once
 
 #include <stdbool.h>

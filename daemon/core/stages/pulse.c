@@ -1,5 +1,7 @@
-/* Judges from the times of the latest events whether a stream goes on. The median is not misled by
- * one pause, and follows a stream that became slower within a few events. */
+/*
+ * pulse.c: judges whether a stream of events goes on. The median is not misled by one pause, and
+ * follows a stream that became slower within a few events.
+ */
 #include "daemon/core/stages/pulse.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * The beat of a stream of events: when the latest came, how far apart they usually are, and whether
- * the stream has fallen idle. An event costs one store; questions sort a few numbers.
+ * pulse.h: measures the beat of a stream of events: when the latest came, how far apart they
+ * usually are, and whether the stream has fallen idle. An event costs one store; questions sort a
+ * few numbers.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * From what was seen of single stages to what they are to each other. ListStages shows it, and the
- * shares split a frame's energy.
+ * relations.c: computes how the stages of one app relate, from what was seen of each. ListStages
+ * shows it, and the shares split a frame's energy.
  */
 #include "daemon/core/stages/relations.h"
 
@@ -147,7 +147,7 @@ void app_tree(const struct app *app, const struct app_relations *relations,
 static double unfinished_ms(
 	const struct app *app, const struct stage *stage, const struct stage_query *query)
 {
-	bool framed = app->tied && app->tied->table;
+	bool framed = app->frame_state && app->frame_state->table;
 	return framed && stage->last_frame == PROTO_NO_FRAME ? 0 : stage_mean_ms(stage, query);
 }
 

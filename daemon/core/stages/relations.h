@@ -1,7 +1,7 @@
 /*
- * How the stages of one app relate: who runs inside whom, who counts in the app's total and for how
- * much, which share a category or a compute unit. Computed from what was seen, when it is asked
- * for; nothing is kept.
+ * relations.h: declares how the stages of one app relate: who runs inside whom, who counts in the
+ * app's total and for how much, which share a category or a compute unit. Computed from what was
+ * seen, when it is asked for; nothing is kept.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ void app_relate(const struct app *app, struct app_relations *ret);
 void app_tree(const struct app *app, const struct app_relations *relations,
 	uint8_t order[APP_STAGES_MAX], uint8_t depth[APP_STAGES_MAX]);
 
-/* What the stage costs per frame of its app (per iteration of its loop, app_loop.h), ms: time spent
+/* What the stage costs per frame of its app (per iteration of its loop, loop.h), ms: time spent
  * in it inside the frames of the recent window / these frames. Of a filtered query: the mean of its
  * runs * runs per frame. *runs: the runs per frame. Before the first frame is over it is the mean
  * of its runs, and *runs is NAN. NAN without a run. runs may be NULL. */

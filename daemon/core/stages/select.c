@@ -1,7 +1,8 @@
 /*
- * Order statistics of a window: its values are dealt into equal ranges between the least and the
- * greatest, and only the ranges that hold a wanted rank are looked into, by the same again while
- * they are large. Whatever the values are, each round cuts the range by 256.
+ * select.c: selects the order statistics of a window without sorting it. Its values are dealt into
+ * equal ranges between the least and the greatest, and only the ranges that hold a wanted rank are
+ * looked into, by the same again while they are large. Whatever the values are, each round cuts
+ * the range by 256.
  */
 #include "daemon/core/stages/select.h"
 

@@ -1,6 +1,6 @@
 /*
- * The few percentiles of a stage's window that become metrics, without sorting it: the sample tick
- * reads hundreds of windows in one turn of the loop.
+ * select.h: computes the few percentiles of a stage's window that become metrics, without sorting
+ * it: the sample tick reads hundreds of windows in one turn of the loop.
  */
 #pragma once
 

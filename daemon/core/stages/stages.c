@@ -1,6 +1,6 @@
 /*
- * One stage's numbers. app_stages.c turns records into the calls here; the sample tick and queries
- * read the recent window and the histograms through stage_stats.c.
+ * stages.c: accumulates the numbers of one stage. app_stages.c turns records into the calls here;
+ * the sample tick and queries read the recent window and the histograms through stats.c.
  */
 #include "daemon/core/stages/stages.h"
 
@@ -16,7 +16,7 @@ size_t stage_bytes(size_t window)
 	return sizeof(struct stage) + window * sizeof(uint64_t) + sizeof(struct proto_histogram);
 }
 
-/* Zeroed memory within the stage's budget; NULL: no room, or no memory. */
+/* Zeroed memory within the stage's budget; NULL: over the budget, or no memory. */
 static void *take(struct stage *stage, size_t size)
 {
 	struct stage_budget *budget = stage->budget;
@@ -163,7 +163,7 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 }
 
 /* The part of a run's cost that is seldom measured. */
-void stage_take_cost(struct stage *stage, const struct stage_run *run)
+void stage_append_cost(struct stage *stage, const struct stage_run *run)
 {
 	if (run->rss_growth != INT64_MIN) {
 		int64_t growth = run->rss_growth;
@@ -197,7 +197,7 @@ void stage_take_cost(struct stage *stage, const struct stage_run *run)
 	}
 }
 
-void stage_take_throttled(struct stage *stage, uint64_t duration_ns)
+void stage_append_throttled(struct stage *stage, uint64_t duration_ns)
 {
 	if (!stage->throttled && !stage->throttled_refused) {
 		stage->throttled = take(stage, sizeof(*stage->throttled));
@@ -211,7 +211,7 @@ void stage_take_throttled(struct stage *stage, uint64_t duration_ns)
 	}
 }
 
-bool stage_left_out(struct stage *stage, uint64_t end_ns)
+bool stage_skip_warm_up(struct stage *stage, uint64_t end_ns)
 {
 	if (stage->warmup_left == 0) {
 		return false;
@@ -226,7 +226,7 @@ bool stage_left_out(struct stage *stage, uint64_t end_ns)
 
 void stage_event(struct stage *stage, const struct stage_run *run)
 {
-	stage_take(stage, run);
+	stage_append(stage, run);
 }
 
 bool stage_is_open(const struct stage *stage, uint64_t id)

@@ -1,8 +1,9 @@
 /*
- * One stage: its runs become a recent window, kept as integers so that it is exact, and a lifetime
- * histogram; beside them deadlines, CPU time, memory growth and who its parent is. Queries are in
- * stage_stats.h. An event allocates nothing, but the first throttled one (a second histogram) and
- * the first with CPU time (a window of them), within a budget.
+ * stages.h: declares one stage and what happens for each of its runs. Its runs become a recent
+ * window, kept as integers so that it is exact, and a lifetime histogram; in addition deadlines,
+ * CPU time, memory growth and who its parent is. Queries are in stats.h. An event allocates
+ * nothing, but the first throttled one (a second histogram) and the first with CPU time (a window
+ * of them), within a budget.
  */
 #pragma once
 
@@ -43,7 +44,7 @@ enum { STAGE_PARENTS = 4 /* different parents that are counted separately */ };
 struct stage_budget {
 	size_t used, limit;
 	size_t past;	  /* what previous runs take of what is left; they make room first */
-	uint64_t refused; /* times there was no room */
+	uint64_t refused; /* times the limit was reached */
 };
 
 /* What the operator says about a stage; zero or "" = nothing. */
@@ -99,7 +100,7 @@ struct stage {
 	uint64_t rss_told_ns;	    /* by app_stages.c */
 	bool rss_seen, rss_offered; /* there was a measured run; its metric was asked for */
 	int64_t rss_over_most;	    /* largest growth over the limit since the last sample */
-	/* nesting; by app_nesting.c */
+	/* nesting; by nesting.c */
 	uint64_t nested_count;
 	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
 	uint8_t depth;	      /* of the last run */
@@ -108,8 +109,8 @@ struct stage {
 		uint32_t serial;
 		uint64_t runs;
 	} parent[STAGE_PARENTS];
-	struct app_energy_share energy; /* by app_energy.c */
-	struct stage_loop loop;		/* by app_loop.c */
+	struct app_energy_share energy; /* by energy.c */
+	struct stage_loop loop;		/* by loop.c */
 	struct pulse pulse;		/* of all events, those of the warm-up as well */
 	/* Since the last stage_interval_reset, of events that ended since then or since the process
 	 * attached: what queued while nobody read is in the window, but it is not of now. */
@@ -118,7 +119,7 @@ struct stage {
 		uint64_t count, misses, max_ns;
 		uint64_t cpu_us, cpu_count;
 	} interval;
-	/* recent window, ring: duration and throttle state in one word (stage_window.h) */
+	/* recent window, ring: duration and throttle state in one word (window.h) */
 	size_t window, filled, next;
 	uint64_t *runs;
 	struct stage_cpu *cpu; /* NULL until the first measured */
@@ -129,11 +130,11 @@ struct stage {
 	struct stage_budget *budget;
 	/* owned by apps.c */
 	struct metric *metric[10];
-	bool looked; /* the next is of this interval; by app_metrics.c */
-	struct stage_metrics looked_at;
+	bool sampled_ahead; /* the next is of this interval; by metrics.c */
+	struct stage_metrics sampled;
 	bool resumed; /* restored, and its process has not meant it since: no warm-up again */
 	size_t users; /* declarations of living processes that mean this stage */
-	struct app_attributes *attributes; /* by app_values.c; freed with the stage */
+	struct app_attributes *attributes; /* by values.c; freed with the stage */
 };
 
 /* -ENOMEM. window >= 2. */
@@ -204,9 +205,9 @@ void stage_interval_reset(struct stage *stage);
  */
 
 /* In stages.c. True: the run is one of the warm-up. */
-bool stage_left_out(struct stage *stage, uint64_t end_ns);
-void stage_take_cost(struct stage *stage, const struct stage_run *run);
-void stage_take_throttled(struct stage *stage, uint64_t duration_ns);
+bool stage_skip_warm_up(struct stage *stage, uint64_t end_ns);
+void stage_append_cost(struct stage *stage, const struct stage_run *run);
+void stage_append_throttled(struct stage *stage, uint64_t duration_ns);
 
 /* recent: 1 when the run counts with the interval, else 0. Without branches: a stage that misses
  * every other deadline would mispredict one each time. */
@@ -229,13 +230,13 @@ static inline void stage_judge(struct stage *stage, uint64_t duration_ns, uint64
 }
 
 /* False: the run is one of the warm-up. */
-static inline __attribute__((always_inline)) bool stage_take(
+static inline __attribute__((always_inline)) bool stage_append(
 	struct stage *stage, const struct stage_run *run)
 {
 	uint64_t duration_ns = run->duration_ns;
 	uint64_t recent = run->end_ns >= stage->interval_from_ns;
 	pulse_note(&stage->pulse, run->end_ns);
-	if (__builtin_expect(stage->warmup_left > 0, 0) && stage_left_out(stage, run->end_ns)) {
+	if (__builtin_expect(stage->warmup_left > 0, 0) && stage_skip_warm_up(stage, run->end_ns)) {
 		return false;
 	}
 	if (__builtin_expect(stage->cpu || run->cpu_us != PROTO_CPU_NOT_MEASURED ||
@@ -243,7 +244,7 @@ static inline __attribute__((always_inline)) bool stage_take(
 				     run->rss_growth != INT64_MIN,
 		    0)) {
 		const struct stage_run copy = *run;
-		stage_take_cost(stage, &copy);
+		stage_append_cost(stage, &copy);
 	}
 	size_t at = stage->next;
 	stage->runs[at] = stage_word(duration_ns, run->throttled);
@@ -257,7 +258,7 @@ static inline __attribute__((always_inline)) bool stage_take(
 	proto_histogram_add(stage->all, duration_ns);
 	stage->unknown_count += run->throttled == THROTTLE_UNKNOWN;
 	if (__builtin_expect(run->throttled == THROTTLE_YES, 0)) {
-		stage_take_throttled(stage, duration_ns);
+		stage_append_throttled(stage, duration_ns);
 	}
 	if (duration_ns < stage->min_ns) {
 		stage->min_ns = duration_ns;

@@ -1,6 +1,7 @@
 /*
- * What ListStages, the sample tick and publishers read out of a stage. The window is copied into
- * the caller's scratch and summarised there; the lifetime comes from the histograms.
+ * stats.c: answers what ListStages, the sample tick and publishers ask about a stage. The window
+ * is copied into the caller's scratch and summarised there; the lifetime comes from the
+ * histograms.
  */
 #include "daemon/core/stages/stats.h"
 

@@ -1,6 +1,7 @@
 /*
- * Questions to a stage: its recent window, exact, or its lifetime by histogram (within 1 %), of all
- * runs or of those that the hardware throttled or did not. Pure; nothing allocates.
+ * stats.h: declares questions to a stage: its recent window, exact, or its lifetime by histogram
+ * (within 1 %), of all runs or of those that the hardware throttled or did not. Pure; nothing
+ * allocates.
  */
 #pragma once
 

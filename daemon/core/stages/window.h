@@ -1,5 +1,7 @@
-/* A word of a stage's recent window: the duration and, in the two highest bits, the hardware's
- * state at the run's end. */
+/*
+ * window.h: packs a word of a stage's recent window: the duration and, in the two highest bits,
+ * the hardware's state at the run's end.
+ */
 #pragma once
 
 #include <stdint.h>

@@ -92,7 +92,7 @@ bool statsd_apps_settle(struct statsd_apps *apps, uint64_t now_ns)
 	bool open = false;
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app_process *process = apps->app[i]->process;
-		process->tied.pass_ns = now_ns; /* all that came has been read */
+		process->frame_state.pass_ns = now_ns; /* all that came has been read */
 		apps_drained(apps->core->apps, process);
 		open = open || app_frames_open(process->app);
 	}

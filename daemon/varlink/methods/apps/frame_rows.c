@@ -49,7 +49,7 @@ static void stage_items(struct json *out, const struct app *app, const struct fr
 	for (size_t i = 0; i < count; i++) {
 		const struct frame_part *part = &frame->part[order[i]];
 		json_open(out, NULL, '{');
-		json_string(out, "stage", frame_table_stage(app->tied->table, order[i]));
+		json_string(out, "stage", frame_table_stage(app->frame_state->table, order[i]));
 		json_number(out, "start_ms", ms_between(frame->start_ns, part->start_ns));
 		json_number(out, "busy_ms", (double)frame_part_ns(part) / 1e6);
 		json_unsigned(out, "runs", frame_part_runs(part));

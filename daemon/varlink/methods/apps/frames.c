@@ -89,7 +89,7 @@ static void deadline_fields(
 
 static void count_fields(struct json *out, const struct app *app, const struct frames *frames)
 {
-	const struct app_frames *tied = app->tied;
+	const struct app_frames *tied = app->frame_state;
 	json_unsigned(out, "total_count", frames->count);
 	json_unsigned(out, "warmup_skipped", frames->warmup_skipped);
 	json_unsigned(out, "zero_deltas", frames->zero_deltas);

@@ -51,15 +51,15 @@ static const struct {
 	enum proto_advice_level level;
 	const char *reason;
 } asked[] = {
-	{8.1, THROTTLE_UNKNOWN, PROTO_ADVICE_FULL, "nothing presses"},
+	{8.1, THROTTLE_UNKNOWN, PROTO_ADVICE_FULL, "no pressure"},
 	{8.0, THROTTLE_NO, PROTO_ADVICE_REDUCED, "headroom 8.0 °C of cpu-thermal"},
 	{3.1, THROTTLE_NO, PROTO_ADVICE_REDUCED, "headroom 3.1 °C of cpu-thermal"},
 	{3.0, THROTTLE_NO, PROTO_ADVICE_MINIMAL, "headroom 3.0 °C of cpu-thermal"},
 	{-4, THROTTLE_UNKNOWN, PROTO_ADVICE_MINIMAL, "headroom -4.0 °C of cpu-thermal"},
-	{40, THROTTLE_YES, PROTO_ADVICE_REDUCED, "the hardware throttles"},
+	{40, THROTTLE_YES, PROTO_ADVICE_REDUCED, "hardware throttling active"},
 	{2.1, THROTTLE_YES, PROTO_ADVICE_MINIMAL, "headroom 2.1 °C of cpu-thermal"},
-	{NAN, THROTTLE_NO, PROTO_ADVICE_FULL, "nothing presses"},
-	{NAN, THROTTLE_YES, PROTO_ADVICE_REDUCED, "the hardware throttles"},
+	{NAN, THROTTLE_NO, PROTO_ADVICE_FULL, "no pressure"},
+	{NAN, THROTTLE_YES, PROTO_ADVICE_REDUCED, "hardware throttling active"},
 	{NAN, THROTTLE_UNKNOWN, PROTO_ADVICE_NONE,
 		"no thermal zone, no throttle state, no deadline"},
 };

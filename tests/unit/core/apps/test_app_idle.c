@@ -155,14 +155,14 @@ START_TEST(what_was_dropped_is_no_long_frame)
 	for (unsigned i = 0; i < 10; i++) {
 		record(p, PROTO_KIND_FRAME, 0, t_ns += 20 * MS, 0, PROTO_NO_FRAME);
 	}
-	p->tied.pass_ns = T0 + 6 * S;
+	p->frame_state.pass_ns = T0 + 6 * S;
 	apps_drained(apps, p);
 	p->accounting.dropped = 5000; /* the mapping was full: seconds are missing */
 	t_ns = T0 + 6 * S;
 	for (unsigned i = 0; i < 10; i++) {
 		record(p, PROTO_KIND_FRAME, 0, t_ns += 20 * MS, 0, PROTO_NO_FRAME);
 	}
-	p->tied.pass_ns = T0 + 7 * S;
+	p->frame_state.pass_ns = T0 + 7 * S;
 	apps_drained(apps, p);
 	apps_sample(apps, T0 + 7 * S);
 	ck_assert_uint_eq(p->app->frames->count, 20);

@@ -42,7 +42,7 @@ static void work(uint16_t *stage, const char *name, uint64_t duration_ns, uint64
 
 static void drain(void)
 {
-	process->tied.pass_ns = now_ns;
+	process->frame_state.pass_ns = now_ns;
 	apps_drained(apps, process);
 }
 

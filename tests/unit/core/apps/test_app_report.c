@@ -404,7 +404,7 @@ START_TEST(app_that_told_nothing_is_worth_no_report)
 	declare_as(p, 0, "infer", "", "", 0);
 	ck_assert(!app_report_worth(p->app));
 	report_of("cam", T0 + S);
-	has("Frames      none were told");
+	has("Frames      none were reported");
 	put_run(p, 0, T0, MS);
 	ck_assert(app_report_worth(p->app));
 	char summary[APP_REPORT_SUMMARY];

@@ -41,7 +41,7 @@ static struct app *one_run(uint64_t start_ns, int count, uint64_t duration_ns, e
 	}
 	p->accounting = (struct app_accounting){
 		.sent = 2 * (uint64_t)count, .received = 2 * (uint64_t)count};
-	p->tied.pass_ns = drained_ns;
+	p->frame_state.pass_ns = drained_ns;
 	apps_drained(apps, p);
 	apps_sample(apps, start_ns + 20 * S);
 	apps_detach(apps, p, how, start_ns + 20 * S);

@@ -90,7 +90,7 @@ static struct app_process *busy(uint64_t t_ns)
 		.value = bits(42),
 		.frame = PROTO_NO_FRAME};
 	put(p, &attribute);
-	p->tied.pass_ns = drained_ns;
+	p->frame_state.pass_ns = drained_ns;
 	apps_drained(apps, p);
 	p->accounting = (struct app_accounting){.sent = 301, .received = 301};
 	return p;
@@ -161,7 +161,7 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 	drained_ns = T0 + 22 * S;
 	put_run(p, 1, T0 + 21 * S, MS);
 	record(p, PROTO_KIND_FRAME, 0, T0 + 5 * S, 12 * MS, 100);
-	p->tied.pass_ns = drained_ns;
+	p->frame_state.pass_ns = drained_ns;
 	apps_drained(apps, p);
 	ck_assert_uint_eq(infer->count, 101);
 	ck_assert_uint_eq(app->stages, 2);

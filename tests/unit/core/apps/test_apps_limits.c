@@ -69,7 +69,7 @@ START_TEST(an_event_whose_name_has_no_place_is_not_looked_for_again)
 		snprintf(name, sizeof(name), "n%u", (unsigned)i);
 		declare(process, index, name, "");
 		put_run(process, index, T0, MS);
-		ck_assert_uint_ne(process->tied.name[index], 0);
+		ck_assert_uint_ne(process->frame_state.name[index], 0);
 	}
 }
 END_TEST

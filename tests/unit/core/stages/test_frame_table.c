@@ -72,9 +72,9 @@ START_TEST(a_frame_goes_from_its_first_start_to_its_last_end)
 	run(7, 52, 60, infer, 2);
 	run(7, 10, 60, total, 3);
 	frame_record(7, 12, 55);
-	frame_table_settle(table, T0 + 59 * MS);
+	frame_table_finish_until(table, T0 + 59 * MS);
 	ck_assert_uint_eq(done_count, 0);
-	frame_table_settle(table, T0 + 60 * MS);
+	frame_table_finish_until(table, T0 + 60 * MS);
 	ck_assert_uint_eq(done_count, 1);
 	const struct frame *frame = &done[0];
 	ck_assert_uint_eq(frame->id, 7);
@@ -86,7 +86,7 @@ START_TEST(a_frame_goes_from_its_first_start_to_its_last_end)
 	ck_assert_uint_eq(frame_part_runs(&frame->part[infer]), 2);
 	ck_assert_uint_eq(frame->part[infer].start_ns, T0 + 20 * MS);
 	ck_assert(frame->has_frame && !frame->has_context);
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done_count, 1); /* once each */
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(nested_stages_are_told_but_not_added_up)
 	const struct frame_piece inner = {.id = 1, .start_ns = T0, .end_ns = T0 + 9 * MS};
 	frame_table_run(table, &inner, frame_table_place(table, "b"), true);
 	frame_table_run(table, &outer, frame_table_place(table, "a"), false);
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done[0].sum_ns, 10 * MS);
 	ck_assert_uint_eq(done[0].parts, 3);
 }
@@ -110,7 +110,7 @@ START_TEST(stages_beyond_the_table_share_a_place)
 		snprintf(name, sizeof(name), "s%u", i);
 		run(1, i, i + 1, frame_table_place(table, name), 0);
 	}
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(frame_part_runs(&done[0].part[FRAME_STAGES]), 14);
 	ck_assert_uint_eq(frame_part_ns(&done[0].part[FRAME_STAGES]), 14 * MS);
 	ck_assert_uint_eq(done[0].sum_ns, (FRAME_STAGES + 14) * MS);
@@ -123,15 +123,15 @@ START_TEST(without_a_record_a_frame_is_done_after_the_grace)
 {
 	run(1, 0, 10, 0, 0);
 	run(2, 10, 20, 0, 1); /* of several threads */
-	frame_table_settle(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS - 1);
+	frame_table_finish_until(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS - 1);
 	ck_assert_uint_eq(done_count, 0);
-	frame_table_settle(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS);
+	frame_table_finish_until(table, T0 + 10 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 1);
 	run(1, 500, 510, 1, 0); /* it waited long between two stages */
 	ck_assert_uint_eq(table->late, 1);
-	frame_table_settle(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
+	frame_table_finish_until(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 1); /* the next ones are waited for */
-	frame_table_settle(table, T0 + 20 * MS + 750 * MS);
+	frame_table_finish_until(table, T0 + 20 * MS + 750 * MS);
 	ck_assert_uint_eq(done_count, 2);
 }
 END_TEST
@@ -142,10 +142,10 @@ START_TEST(a_frame_of_the_only_thread_is_done_when_it_goes_on)
 	run(1, 10, 15, 1, 0);
 	run(2, 15, 20, 0, 0);
 	ck_assert_ptr_eq(frame_table_current(table), frame_table_find(table, 2, T0));
-	frame_table_settle(table, T0 + 20 * MS);
+	frame_table_finish_until(table, T0 + 20 * MS);
 	ck_assert_uint_eq(done_count, 1);
 	ck_assert_uint_eq(frame_latency_ns(&done[0]), 15 * MS);
-	frame_table_settle(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
+	frame_table_finish_until(table, T0 + 20 * MS + FRAME_TABLE_GRACE_NS);
 	ck_assert_uint_eq(done_count, 2);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(an_id_that_comes_again_is_another_frame)
 	run(5, 0, 10, 0, 0);
 	frame_record(5, 0, 12);
 	frame_record(5, 3, 14); /* a second camera */
-	frame_table_settle(table, T0 + 20 * MS);
+	frame_table_finish_until(table, T0 + 20 * MS);
 	ck_assert_uint_eq(done_count, 2);
 	ck_assert_uint_eq(frame_latency_ns(&done[0]), 12 * MS);
 	ck_assert_uint_eq(frame_latency_ns(&done[1]), 11 * MS);
@@ -165,9 +165,9 @@ START_TEST(an_id_that_comes_again_is_another_frame)
 		.born_ns = T0 + 900 * MS};
 	frame_table_run(table, &reborn, 0, false); /* of a process that came later */
 	run(6, 0, 1, 0, 0);
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	run(6, 5000, 5010, 0, 0); /* a short film that starts again */
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done_count, 5);
 	ck_assert_uint_eq(table->late, 0);
 }
@@ -185,7 +185,7 @@ START_TEST(a_hundred_frames_are_in_work_at_once)
 		ck_assert_uint_eq(table->forced, 0);
 		ck_assert_uint_eq(table->late, 0);
 		size_t before = done_count;
-		frame_table_settle(table, UINT64_MAX);
+		frame_table_finish_until(table, UINT64_MAX);
 		ck_assert_uint_eq(done_count - before, 96);
 		for (size_t i = before; i < done_count && i < 1000; i++) {
 			ck_assert_uint_eq(frame_latency_ns(&done[i]), 290 * MS);
@@ -213,7 +213,7 @@ START_TEST(hostile_ids_are_bounded)
 		id = id * 6364136223846793005u + 1442695040888963407u;
 		run(id, i % 1000, i % 1000 + 5, (uint8_t)(id >> 60), id);
 	}
-	frame_table_settle(table, UINT64_MAX);
+	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done_count, count);
 	ck_assert_uint_ge(table->forced, count - FRAME_TABLE_FRAMES);
 	const struct frame_piece huge = {.id = 3, .start_ns = 0, .end_ns = UINT64_MAX / 2};
@@ -287,7 +287,7 @@ static void send(struct app_process *process, uint32_t slot, enum proto_kind kin
 static void drained(struct app *app, uint64_t ms)
 {
 	for (size_t i = 0; i < app->processes; i++) {
-		app->process[i]->tied.pass_ns = T0 + ms * MS;
+		app->process[i]->frame_state.pass_ns = T0 + ms * MS;
 		apps_drained(apps, app->process[i]);
 	}
 }
@@ -328,7 +328,7 @@ START_TEST(pipelined_frames_come_out_right)
 	ck_assert_double_eq_tol(stats.end_to_end_max_ms, 46, 1e-6);
 	ck_assert_double_eq_tol(stats.stage_sum_mean_ms, 43, 1e-6);
 	ck_assert_double_eq_tol(stats.in_flight, 2.3, 1e-6);
-	ck_assert_uint_eq(app->tied->table->late, 0);
+	ck_assert_uint_eq(app->frame_state->table->late, 0);
 	const struct frame *recent[3];
 	ck_assert_uint_eq(app_frames_recent(app, false, recent, 3), 3);
 	ck_assert_uint_eq(recent[0]->id, 499);
@@ -353,7 +353,7 @@ START_TEST(a_frame_record_ends_frames_of_several_threads)
 	send(p, 0, PROTO_KIND_COMPLETE, 0, 4000, 4010, 100); /* never ended */
 	apps_detach(apps, p, PROCESS_DIED, T0 + 5 * S);
 	const struct app *app = apps_find(apps, "cam");
-	ck_assert_uint_eq(app->tied->unfinished, 1);
+	ck_assert_uint_eq(app->frame_state->unfinished, 1);
 	ck_assert_uint_eq(app->frames->count, 100);
 }
 END_TEST
@@ -378,7 +378,7 @@ START_TEST(ticks_of_two_processes_are_merged_in_the_order_of_time)
 	send(p, 0, PROTO_KIND_FRAME, 0, 4000, 4005, 400);
 	apps_drained(apps, p);
 	ck_assert_uint_eq(p->app->frames->count, 400);
-	p->tied.pass_ns = T0 + 5006 * MS;
+	p->frame_state.pass_ns = T0 + 5006 * MS;
 	apps_drained(apps, p);
 	ck_assert_uint_eq(p->app->frames->count, 401);
 }
