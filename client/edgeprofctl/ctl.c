@@ -1,17 +1,20 @@
-/* Between verbs and the wire: calls are made, chunks joined, and whatever goes wrong becomes one
- * line for a person and an exit status for a script. */
+/* ctl.c: mediates between verbs and the wire. It makes calls and joins chunks; whatever goes wrong
+ * becomes one line for a person and an exit status for a script. */
 #include "client/edgeprofctl/ctl.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/address.h"
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
+#include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/trace/replay.h"
+#include "client/edgeprofctl/when.h"
+#include "proto/varlink.h"
 
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
 enum { CHUNKS_MAX = 4096 };
@@ -31,27 +34,32 @@ int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 	return status;
 }
 
+int ctl_addresses(struct ctl *ctl, struct address_list *ret)
+{
+	return address_search(ctl->options.socket, ret) == 0
+		       ? CTL_FINE
+		       : ctl_fail(ctl, CTL_UNREACHABLE,
+				 "socket path is too long (at most 107 bytes)");
+}
+
 int ctl_connect(struct ctl *ctl)
 {
-	if (ctl->client != NULL) {
-		return CTL_FINE;
-	}
 	struct address_list list;
-	if (address_search(ctl->options.socket, &list) < 0) {
-		return ctl_fail(
-			ctl, CTL_UNREACHABLE, "the path of the socket is too long (107 bytes)");
+	int status = ctl->client ? CTL_FINE : ctl_addresses(ctl, &list);
+	if (status != CTL_FINE || ctl->client) {
+		return status;
 	}
 	int fd = address_connect(&list, ctl->options.timeout_ms);
 	if (fd < 0) {
 		if (ctl->quiet) {
-			ctl_fail(ctl, 0, "edgeprofd does not answer: %s", strerror(-fd));
+			ctl_fail(ctl, 0, "cannot connect to edgeprofd: %s", strerror(-fd));
 		} else {
 			address_explain(&list, fd, stderr);
 		}
 		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
 	}
 	if (client_create(fd, &ctl->client) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	return CTL_FINE;
 }
@@ -66,27 +74,27 @@ void ctl_disconnect(struct ctl *ctl)
 static int wire_failed(struct ctl *ctl, const char *method, int error)
 {
 	int status = CTL_UNREACHABLE;
-	if (ctl->replay != NULL && error != -ENOMEM) {
+	if (ctl->replay && error != -ENOMEM) {
 		return ctl_fail(ctl, CTL_NO_INPUT, "the recording is damaged");
 	}
 	switch (-error) {
 	case ETIMEDOUT:
-		ctl_fail(ctl, status, "%s: no answer within %.1f s (--timeout)", method,
+		ctl_fail(ctl, status, "%s: no reply within %.1f s (see --timeout)", method,
 			(double)ctl->options.timeout_ms / 1000);
 		break;
 	case EBADMSG:
-		ctl_fail(ctl, status, "%s: the daemon's answer makes no sense: %s", method,
-			client_reason(ctl->client));
+		ctl_fail(
+			ctl, status, "%s: malformed reply: %s", method, client_reason(ctl->client));
 		break;
 	case EMSGSIZE:
-		ctl_fail(ctl, status, "%s: a message longer than 64 KiB", method);
+		ctl_fail(ctl, status, "%s: malformed reply: longer than 64 KiB", method);
 		break;
 	case ECONNRESET:
 	case EPIPE:
 		ctl_fail(ctl, status, "%s: the daemon closed the connection", method);
 		break;
 	case ENOMEM:
-		status = ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		break;
 	default:
 		ctl_fail(ctl, status, "%s: %s", method, strerror(-error));
@@ -136,19 +144,19 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 	}
 	if (strcmp(name, "NotPermitted") == 0) {
 		const char *group = json_text(parameters, "group");
-		group = group == NULL || group[0] == '\0' ? "edgeprof" : group;
+		group = !group || group[0] == '\0' ? "edgeprof" : group;
 		return ctl_fail(ctl, CTL_NOT_PERMITTED,
-			"%s is for root and group %s; join it: sudo usermod -aG %s $USER, then log "
-			"in again",
+			"%s is permitted for root and group %s only; join it: sudo usermod -aG %s "
+			"$USER, then log in again",
 			method, group, group);
 	}
 	if (strcmp(name, "ReloadFailed") == 0) {
-		return ctl_fail(ctl, CTL_BAD_NEWS, "the configuration was not taken: %s",
-			json_word(parameters, "text"));
+		return ctl_fail(
+			ctl, CTL_BAD_NEWS, "reload rejected: %s", json_word(parameters, "text"));
 	}
 	if (strcmp(name, "RecordFailed") == 0) {
 		return ctl_fail(
-			ctl, CTL_BAD_NEWS, "no recording: %s", json_word(parameters, "text"));
+			ctl, CTL_BAD_NEWS, "recording failed: %s", json_word(parameters, "text"));
 	}
 	if (strcmp(name, "LimitReached") == 0) {
 		/* only who gets no connection has not reached the daemon */
@@ -156,29 +164,28 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 		return ctl_fail(ctl,
 			strncmp(what, "connections", strlen("connections")) == 0 ? CTL_UNREACHABLE
 										 : CTL_BAD_NEWS,
-			"%s: the limit of %.0f %s is reached", method,
-			json_number(parameters, "limit"), what);
+			"%s: limit of %.0f %s reached", method, json_number(parameters, "limit"),
+			what);
 	}
 	if (strcmp(name, "TooLarge") == 0) {
-		return ctl_fail(
-			ctl, CTL_USAGE, "%s: the answer is too large; ask for less", method);
+		return ctl_fail(ctl, CTL_USAGE, "%s: reply too large; ask for less", method);
 	}
 	if (strcmp(name, "InvalidParameter") == 0) {
-		return ctl_fail(ctl, CTL_USAGE, "%s: the daemon does not accept '%s'", method,
+		return ctl_fail(ctl, CTL_USAGE, "%s: the daemon rejects the value of '%s'", method,
 			json_word(parameters, "parameter"));
 	}
 	if (strcmp(name, "MethodNotFound") == 0 || strcmp(name, "MethodNotImplemented") == 0) {
-		return ctl_fail(
-			ctl, CTL_UNREACHABLE, "the daemon does not know %s: is it older?", method);
+		return ctl_fail(ctl, CTL_UNREACHABLE,
+			"the daemon does not support %s; it may be older than edgeprofctl", method);
 	}
-	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon says %s", method, error);
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon replied with %s", method, error);
 }
 
-/* Takes the reply apart: its parameters, or the error told. */
-static int take_reply(struct ctl *ctl, const char *method, struct reply *reply, cJSON **ret)
+/* Takes the reply apart: its parameters, or the error reported. */
+static int open_reply(struct ctl *ctl, const char *method, struct reply *reply, cJSON **ret)
 {
 	int status = CTL_FINE;
-	if (reply->error != NULL) {
+	if (reply->error) {
 		status = call_failed(ctl, method, reply->error, reply->parameters);
 	} else {
 		*ret = reply->parameters;
@@ -193,8 +200,8 @@ static int take_reply(struct ctl *ctl, const char *method, struct reply *reply, 
 
 static int receive(struct ctl *ctl, struct reply *ret)
 {
-	return ctl->replay != NULL ? replay_receive(ctl->replay, ret)
-				   : client_receive(ctl->client, ctl->options.timeout_ms, ret);
+	return ctl->replay ? ctl->responder->receive(ctl->replay, ret)
+			   : client_receive(ctl->client, ctl->options.timeout_ms, ret);
 }
 
 static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
@@ -209,12 +216,12 @@ static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 			return wire_failed(ctl, method, r);
 		}
 		bool continues = reply.continues;
-		int status = take_reply(ctl, method, &reply, &part);
+		int status = open_reply(ctl, method, &reply, &part);
 		if (status != CTL_FINE) {
 			cJSON_Delete(whole);
 			return status;
 		}
-		if (whole == NULL) {
+		if (!whole) {
 			whole = part;
 		} else {
 			r = merge_reply(whole, part);
@@ -231,14 +238,14 @@ static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 	}
 	cJSON_Delete(whole);
 	ctl_disconnect(ctl);
-	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the answer has no end", method);
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: malformed reply: it does not end", method);
 }
 
 static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more)
 {
 	char name[96];
-	if (ctl->replay != NULL) {
-		int r = replay_send(ctl->replay, method, parameters);
+	if (ctl->replay) {
+		int r = ctl->responder->send(ctl->replay, method, parameters);
 		cJSON_Delete(parameters);
 		return r < 0 ? wire_failed(ctl, method, r) : CTL_FINE;
 	}
@@ -261,6 +268,21 @@ int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, 
 	return status != CTL_FINE ? status : receive_all(ctl, method, ret);
 }
 
+int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
+	void (*show)(struct ctl *ctl, const cJSON *reply))
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, method, parameters, more, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show(ctl, reply);
+	}
+	cJSON_Delete(reply);
+	return CTL_FINE;
+}
+
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
 {
 	ctl->subscribed = method;
@@ -276,7 +298,16 @@ int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 		return CTL_FINE;
 	}
 	return r < 0 ? wire_failed(ctl, ctl->subscribed, r)
-		     : take_reply(ctl, ctl->subscribed, &reply, ret);
+		     : open_reply(ctl, ctl->subscribed, &reply, ret);
+}
+
+int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
+{
+	int status = ctl_next(ctl, timeout_ms, ret);
+	return status == CTL_FINE && !*ret ? ctl_fail(ctl, CTL_UNREACHABLE,
+						     "%s: no reply within %.1f s (see --timeout)",
+						     ctl->subscribed, (double)timeout_ms / 1000)
+					   : status;
 }
 
 int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
@@ -288,7 +319,7 @@ int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
 		return wire_failed(ctl, method, r);
 	}
 	*continues = reply.continues;
-	return take_reply(ctl, method, &reply, ret);
+	return open_reply(ctl, method, &reply, ret);
 }
 
 bool ctl_json(struct ctl *ctl, const cJSON *reply)
@@ -305,37 +336,70 @@ bool ctl_flush(struct ctl *ctl, int *status)
 	int r = output_flush(&ctl->output);
 	if (r < 0) {
 		*status = r == -EPIPE ? CTL_FINE
-				      : ctl_fail(ctl, CTL_OUTPUT, "can't write the output: %s",
+				      : ctl_fail(ctl, CTL_OUTPUT, "cannot write output: %s",
 						strerror(-r));
 	}
 	return r == 0;
 }
 
+void ctl_table(struct ctl *ctl, struct table *table)
+{
+	table_print(table, &ctl->style, ctl->output.stream, 0);
+	table_finish(table);
+}
+
+const char *ctl_word(const struct ctl *ctl, int number)
+{
+	return number < ctl->word_count ? ctl->words[number] : NULL;
+}
+
 cJSON *ctl_parameters(const char *name, const char *text)
 {
 	cJSON *parameters = cJSON_CreateObject();
-	if (parameters != NULL && text != NULL) {
+	if (parameters && text) {
 		cJSON_AddStringToObject(parameters, name, text);
 	}
 	return parameters;
 }
 
-cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app)
+cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
 {
 	cJSON *parameters = ctl_parameters("app", app);
-	if (ctl->options.given & OPTION_RUN) {
-		cJSON_AddNumberToObject(parameters, "run", (double)ctl->options.run);
+	if (runs->run) {
+		cJSON_AddNumberToObject(parameters, "run", (double)strtol(runs->run, NULL, 10));
 	}
-	if (ctl->options.given & OPTION_ALL_RUNS) {
-		cJSON_AddBoolToObject(parameters, "all_runs", true);
+	if (runs->all_runs) {
+		cJSON_AddTrueToObject(parameters, "all_runs");
 	}
 	return parameters;
 }
 
-cJSON *ctl_all(const struct ctl *ctl, cJSON *parameters)
+cJSON *ctl_all(bool all, cJSON *parameters)
 {
-	if (ctl->options.given & OPTION_ALL) {
+	parameters = parameters ? parameters : cJSON_CreateObject();
+	if (all) {
 		cJSON_AddTrueToObject(parameters, "all");
 	}
 	return parameters;
+}
+
+int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)
+{
+	if (text && when_parse_time(text, when_now_us(), ret_us) < 0) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"invalid time '%s'; use 5min (ago), 14:30, 2026-01-31 14:30, @1700000000 "
+			"or now",
+			text);
+	}
+	return CTL_FINE;
+}
+
+int ctl_add_time(struct ctl *ctl, cJSON *parameters, const char *name, const char *text)
+{
+	int64_t time_us = 0;
+	int status = ctl_time(ctl, text, &time_us);
+	if (text && status == CTL_FINE) {
+		cJSON_AddItemToObject(parameters, name, proto_json_integer(time_us));
+	}
+	return status;
 }

@@ -1,6 +1,6 @@
 /*
- * What a verb works with: options, style, output, and the daemon at the other end. Functions that
- * talk to the daemon return an exit status and have said what is wrong on stderr when it is not 0.
+ * ctl: what a verb works with: options, style, output, and the daemon at the other end. Functions
+ * that talk to the daemon return an exit status, after a message on stderr when it is not 0.
  */
 #pragma once
 
@@ -26,14 +26,30 @@ enum ctl_exit {
 
 struct client;
 struct replay;
+struct reply;
+struct address_list;
+
+/* Replies in the daemon's place: a recording. Errors are those of client_send, client_receive. */
+struct responder {
+	int (*send)(struct replay *replay, const char *method, const cJSON *parameters);
+	int (*receive)(struct replay *replay, struct reply *ret);
+};
+
+/* --run and --all-runs, which several verbs have. */
+struct run_options {
+	const char *run; /* NULL, "0", "-1", … */
+	bool all_runs;
+};
 
 struct ctl {
 	struct options options;
+	void *verb_options; /* the struct that the verb's option table fills */
 	struct style style;
 	struct output output;
-	struct client *client; /* NULL: not connected yet */
-	struct replay *replay; /* a recording that answers in its place; NULL: none */
-	char **words;	       /* the verb's arguments */
+	struct client *client;		   /* NULL: not connected yet */
+	const struct responder *responder; /* with a replay, what it does */
+	struct replay *replay;		   /* a recording that replies instead; NULL: none */
+	char **words;			   /* the verb's arguments */
 	int word_count;
 	const char *subscribed; /* the method that ctl_next reads from */
 	bool quiet;		/* watch: say nothing on stderr, keep the text in `failure` */
@@ -45,17 +61,24 @@ struct ctl {
  * caller's; its strings are clean unless JSON is wanted. */
 int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
 
+/* The same, and the reply goes to the output: as JSON when that is wanted, else through show. */
+int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
+	void (*show)(struct ctl *ctl, const cJSON *reply));
+
 /* Begins a subscription: then ctl_next gives one reply after the other. */
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters);
 
-/* The next reply, within timeout_ms. *ret may become NULL with CTL_FINE: nothing within the time.
- */
+/* The next reply, within timeout_ms. *ret may become NULL with CTL_FINE: there was none. */
 int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);
+/* The same, where silence is an error. */
+int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);
 
 /* One reply after the other of a call that ctl_subscribe began; *continues: there are more. A call
  * that fails ends. Texts are clean as with ctl_call. */
 int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues);
 
+/* Where the daemon may listen. */
+int ctl_addresses(struct ctl *ctl, struct address_list *ret);
 /* Connects when there is no connection yet. */
 int ctl_connect(struct ctl *ctl);
 void ctl_disconnect(struct ctl *ctl);
@@ -67,13 +90,24 @@ bool ctl_json(struct ctl *ctl, const cJSON *reply);
  * when the reader closed its pipe. */
 bool ctl_flush(struct ctl *ctl, int *status);
 
+struct table;
+/* Prints the table to the output and frees it. */
+void ctl_table(struct ctl *ctl, struct table *table);
+
+/* The verb's argument of that number, or NULL. */
+const char *ctl_word(const struct ctl *ctl, int number);
+
 /* An object for parameters with one text in it, or an empty one when the text is NULL. */
 cJSON *ctl_parameters(const char *name, const char *text);
-/* The same of an app in the run that --run or --all-runs name. */
-cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app);
+/* The same of an app in the runs that were selected. */
+cJSON *ctl_run_parameters(const struct run_options *runs, const char *app);
+/* Adds the parameter all where it is wanted; NULL is a new object. */
+cJSON *ctl_all(bool all, cJSON *parameters);
 
-/* Adds the parameter all when --all was given. */
-cJSON *ctl_all(const struct ctl *ctl, cJSON *parameters);
+/* A time that was typed, in µs since the epoch; NULL leaves *ret_us alone. */
+int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);
+/* The same as a parameter, unless the text is NULL. */
+int ctl_add_time(struct ctl *ctl, cJSON *parameters, const char *name, const char *text);
 
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)

@@ -188,7 +188,7 @@ def test_unprivileged_user_may_ask_but_not_change():
         assert change.returncode == 77 and "edgeprof" in change.stderr, change
         for words in (["ack", "x"], ["silence", "x", "1h"], ["silence", "--remove", "x"], ["test-alert"]):
             change = subprocess.run([str(ctl), *words], env=daemon.env, capture_output=True, text=True, preexec_fn=nobody, timeout=30)
-            assert change.returncode == 77 and "Alert is for root and group edgeprof" in change.stderr, change
+            assert change.returncode == 77 and "Alert is permitted for root and group edgeprof only" in change.stderr, change
         assert {s["name"]: s["state"] for s in daemon.call("ListSources")["sources"]}["load"] == "ok"
         assert daemon.ctl("source", "disable", "load").returncode == 0
         until("it is off", lambda: {s["name"]: s["state"] for s in daemon.call("ListSources")["sources"]}["load"] == "suspended")

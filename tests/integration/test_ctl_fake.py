@@ -39,7 +39,7 @@ class Texts(Case):
                              r"cam +running +811 +1000 +5 +29.9 +reduced +123,456")
             self.assertRegex(self.ctl("apps")[0],
                              r"cam: advised reduced since [0-9: -]+: headroom 2.1 °C of cpu-thermal; "
-                             r"skip 1 of 3 frames or make 20.0 a second\n")
+                             r"skip 1 of 3 frames, or 20.0 frames per second\n")
             self.assertIn("cam: in `infer` for 3.2 s", self.ctl("apps")[0])
             self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 tries",
                           self.ctl("apps")[0])
@@ -59,9 +59,9 @@ class Texts(Case):
             self.ctl("source", "enable", "thermal", "--interval", "500ms")
             self.assertEqual(daemon.calls[-1]["parameters"],
                              {"name": "thermal", "enabled": True, "interval_ms": 500})
-            self.assertRegex(self.ctl("source", "disable", "thermal")[0], "switched off")
+            self.assertRegex(self.ctl("source", "disable", "thermal")[0], "disabled")
             self.assertRegex(self.ctl("source", "list")[0], r"thermal +ok +1.0 s")
-            self.assertEqual(self.ctl("reload")[0], "Configuration read again.\n")
+            self.assertEqual(self.ctl("reload")[0], "Configuration reloaded.\n")
             self.assertRegex(self.ctl("version")[0], r"edgeprofctl \S+\nedgeprofd 0.1.0\n")
             self.assertIn("throttle/active\n", self.ctl("metrics")[0])
 
@@ -211,20 +211,21 @@ class ExitCodes(Case):
         self.assertGreater(len(verbs), 25)
         for verb in verbs:
             text = self.ctl(verb, "--help")[0] if verb != "help" else self.ctl("help", "help")[0]
-            usage, summary, *rest = text.splitlines()
+            usage, *rest = [line for line in text.splitlines() if not line.startswith("   or: ")]
+            summary = rest.pop(0)
             self.assertTrue(usage.startswith(f"Usage: edgeprofctl {verb}"), text)
             self.assertRegex(summary, r"^[A-Z].*\.$")
             self.assertIn(f"Example: edgeprofctl {verb}", text)
             for line in rest:
                 self.assertLessEqual(len(line), 100, line)
-            options = re.findall(r"^  (-.*?)(?:  +|\n +)(\S.*)$", text, re.M)
-            self.assertEqual(len(options), len([line for line in rest if line.startswith("  -")]), text)
+            options = re.findall(r"^ {2,6}(-.*?)(?:  +|\n +)(\S.*)$", text, re.M)
+            self.assertEqual(len(options), len([line for line in rest if re.match(" {2,6}-", line)]), text)
             self.assertEqual("[OPTION]" in usage, bool(options), text)
             example = re.search(r"Example: (.*)", text)[1]
             for option in re.findall(r" (--?[a-z-]+)", re.sub(r"'[^']*'", "", example)):
                 self.assertTrue(any(option in name for name, _ in options) or option == "-j", (option, text))
-        self.assertIn("also what the daemon and its sources cost", self.ctl("sensors", "--help")[0])
-        self.assertIn("also the alerts that are ok", self.ctl("alerts", "--help")[0])
+        self.assertIn("include what the daemon and its sources cost", self.ctl("sensors", "--help")[0])
+        self.assertIn("include the alerts that are ok", self.ctl("alerts", "--help")[0])
 
     def test_no_daemon_is_69_and_says_how_to_start_it(self):
         said = self.ctl("status", status=69)[1]
@@ -287,7 +288,7 @@ class BadReplies(Case):
         for replies in (["silence"], [b'{"par', "silence"]):
             with self.daemon(GetStatus=replies):
                 said = self.ctl("status", "--timeout", "200ms", status=69)[1]
-                self.assertIn("GetStatus: no answer within 0.2 s", said)
+                self.assertIn("GetStatus: no reply within 0.2 s", said)
         with self.daemon(Subscribe=["silence"]):
             self.ctl("events", "-f", "--timeout", "200ms", status=69)
             self.ctl("watch", "-j", "--timeout", "200ms", status=69)
@@ -444,7 +445,7 @@ class Completion(Case):
         path = os.path.dirname(CTL) + ":" + os.environ["PATH"]
         done = subprocess.run(
             ["bash", "-c", script,
-             os.path.join(SOURCE, "client", "edgeprofctl", "edgeprofctl.bash"), *words],
+             os.path.join(SOURCE, "client", "edgeprofctl", "completion", "edgeprofctl.bash"), *words],
             env=dict(self.environment, PATH=path), capture_output=True, timeout=60, check=True)
         self.assertEqual(done.stderr, b"")
         return done.stdout.decode().split()
@@ -457,6 +458,47 @@ class Completion(Case):
                              ["cpu/0/frequency"])
             self.assertEqual(self.complete("edgeprofctl", "frames", ""), ["cam", "new"])
             self.assertEqual(self.complete("edgeprofctl", "source", "disable", ""), ["thermal"])
+
+    def test_every_option_of_every_verb_is_offered_and_in_the_manual(self):
+        manual = subprocess.run([CTL, "--manual"], input=b"@others@\n@options@\n", capture_output=True, check=True)
+        manual = manual.stdout.decode()
+        common = re.findall(r"^ {2,6}(?:-., )?--([a-z-]+)", self.ctl("--help")[0], re.M)
+        self.assertIn("timeout", common)
+        options = 0
+        for verb in re.findall(r"^  ([a-z][a-z-]+) ", self.ctl("--help")[0], re.M):
+            names = re.findall(r"^ {2,6}(?:-., )?--([a-z-]+)", self.ctl("help", verb)[0], re.M)
+            self.assertEqual([w for w in self.complete("edgeprofctl", verb, "--") if "=" not in w],
+                             ["--" + name for name in common + names])
+            page = re.search(rf"^\*{verb}\*.*\n((?:\*{verb}\*.*\n)*(?:\t.*\n|\n)*)", manual, re.M)[1]
+            self.assertEqual(re.findall(r"^\t(?:\*-.\*, )?\*--([a-z-]+)\*", page, re.M), names)
+            options += len(names)
+        self.assertGreater(options, 60)
+        for name in common:
+            self.assertRegex(manual, rf"(?m)^(\*-.\*, )?\*--{name}\*")
+
+    def test_the_manual_has_a_place_for_each_verb(self):
+        with open(os.path.join(SOURCE, "client", "edgeprofctl", "edgeprofctl.1.scd"), "rb") as page:
+            done = subprocess.run([CTL, "--manual"], stdin=page, capture_output=True, check=True)
+        text = done.stdout.decode()
+        self.assertEqual(re.findall(r"(?m)^@.*", text), [])
+        for verb in re.findall(r"^  ([a-z][a-z-]+) ", self.ctl("--help")[0], re.M):
+            self.assertRegex(text, rf"(?m)^\*{verb}\*")
+
+    def test_values_are_offered(self):
+        for words, values in ((["trace", "--format", "c"], ["chrome", "csv"]), (["test-alert", ""], ["info", "warning", "critical"]),
+                              (["alerts", "--check", "=", "c"], ["critical"]), (["stages", "--by", ""], ["category", "unit"]),
+                              (["--color", "al"], ["always"]), (["source", "dis"], ["disable"]),
+                              (["record", ""], ["list", "now", "show", "export"]), (["help", "tes"], ["test-alert"])):
+            self.assertEqual(self.complete("edgeprofctl", *words), values)
+        with self.daemon():
+            self.assertEqual(self.complete("edgeprofctl", "history", "x", "--sensors", ""), [])
+            self.assertEqual(self.complete("edgeprofctl", "mark", "x", "--app", ""), ["cam", "new"])
+            self.assertEqual(self.complete("edgeprofctl", "trace", "--sensors", "cpu/"), ["cpu/0/frequency"])
+        plain = os.path.join(self.directory.name, "plain.txt")
+        with open(plain, "w", encoding="ascii"):
+            pass
+        self.assertEqual(self.complete("edgeprofctl", "trace", "-o", plain[:-3]), [plain])
+        self.assertEqual(self.complete("edgeprofctl", "parse", "tegrastats", plain[:-3]), [plain])
 
     def test_without_a_daemon_verbs_are_still_offered(self):
         self.assertEqual(self.complete("edgeprofctl", "ala"), [])

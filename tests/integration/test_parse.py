@@ -178,11 +178,13 @@ class Parse(unittest.TestCase):
         self.assertEqual(done.returncode, 74)
 
     def test_completion_offers_the_verb_and_its_format(self):
-        script = os.path.join(SOURCE, "client", "edgeprofctl", "edgeprofctl.bash")
+        script = os.path.join(SOURCE, "client", "edgeprofctl", "completion", "edgeprofctl.bash")
         for words, want in ((["pars"], "parse"), (["parse", ""], "tegrastats")):
             run = (f"source {script}; COMP_WORDS=(edgeprofctl {' '.join(w or chr(39) * 2 for w in words)});"
                    f"COMP_CWORD={len(words)}; _edgeprofctl; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-            done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, timeout=60)
+            path = os.path.dirname(CTL) + ":" + os.environ["PATH"]
+            done = subprocess.run(["bash", "-c", run], env=dict(os.environ, PATH=path), capture_output=True, text=True,
+                                  timeout=60)
             self.assertEqual(done.stdout, want + "\n", done.stderr)
 
 

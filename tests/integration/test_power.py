@@ -69,7 +69,7 @@ def test_a_machine_without_rails_says_so():
             for name in ("power", "gpu", "fan", "modes"):
                 assert sources[name]["state"] == "unavailable" and sources[name]["reason"], sources[name]
             done = daemon.ctl("power", check=False)
-            assert done.returncode == 2 and "no rail" in done.stderr, done
+            assert done.returncode == 2 and "no power rail" in done.stderr, done
 
 
 run_tests(globals())

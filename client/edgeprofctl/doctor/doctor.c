@@ -1,6 +1,6 @@
-/* doctor: what was found here, what is missing and why, and the command that mends it. It is of
- * most use when things do not work: without a daemon it tells what can be told then. */
-#include "client/edgeprofctl/verbs.h"
+/* doctor.c: reports what was found on this machine, what is missing and why, and the command that
+ * fixes it. It is of most use when things do not work, so it needs no daemon. */
+#include "client/edgeprofctl/doctor/doctor.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,16 +10,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/doctor/doctor_access.h"
-#include "client/edgeprofctl/doctor/doctor_daemon.h"
-#include "client/edgeprofctl/doctor/doctor_kernel.h"
-#include "client/edgeprofctl/doctor/doctor_tools.h"
-#include "client/edgeprofctl/doctor/findings.h"
 #include "client/edgeprofctl/link/address.h"
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
+#include "client/edgeprofctl/verb.h"
+#include "proto/text.h"
 
 static const char service_run_dir[] = "/run/edgeprofd";
 
@@ -35,38 +32,38 @@ struct visit {
 /* Every place that was tried and why it was not that one. */
 static void add_unreachable(cJSON *checks, const struct address_list *list, int error)
 {
-	char text[400] = "";
-	size_t at = 0;
+	char text[400];
+	struct text tried = TEXT_IN(text);
 	const char *group = address_group(list);
 	bool refused = error == -EACCES;
-	for (size_t i = 0; i < list->count && at < sizeof(text); i++) {
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s: %s", i > 0 ? "; " : "",
-			list->entries[i].path, strerror(list->entries[i].error));
+	for (size_t i = 0; i < list->count; i++) {
+		text_join(&tried, "; ", "%s: %s", list->entries[i].path,
+			strerror(list->entries[i].error));
 	}
 	char fix[160] = "sudo systemctl start edgeprofd";
-	if (refused && group == NULL) {
+	if (refused && !group) {
 		snprintf(fix, sizeof(fix), "sudo edgeprofctl doctor");
 	} else if (refused) {
 		snprintf(fix, sizeof(fix), "sudo usermod -aG %.64s $USER # then log in again",
 			group);
 	}
 	finding_add(checks, FINDING_PROBLEM, "daemon", fix, "%s: %s",
-		refused ? "you may not talk to edgeprofd" : "edgeprofd does not answer", text);
+		refused ? "permission denied by edgeprofd" : "cannot connect to edgeprofd", text);
 }
 
 /* Like ctl_connect, but what went wrong becomes a finding. */
 static int connect_daemon(struct ctl *ctl, cJSON *checks, struct address_list *list)
 {
-	if (address_search(ctl->options.socket, list) < 0) {
-		return ctl_fail(
-			ctl, CTL_UNREACHABLE, "the path of the socket is too long (107 bytes)");
+	int status = ctl_addresses(ctl, list);
+	if (status != CTL_FINE) {
+		return status;
 	}
 	int fd = address_connect(list, ctl->options.timeout_ms);
 	if (fd < 0) {
 		add_unreachable(checks, list, fd);
 		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
 	}
-	return client_create(fd, &ctl->client) < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory")
+	return client_create(fd, &ctl->client) < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory")
 						   : CTL_FINE;
 }
 
@@ -102,7 +99,7 @@ static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
 	ctl->quiet = true;
 	for (int i = 0; i < REPLIES && status == CTL_FINE; i++) {
 		int r = ctl_call(ctl, calls[i].method, NULL, calls[i].more, &visit->reply[i]);
-		if (r != CTL_FINE && (ctl->client == NULL || i == STATUS)) {
+		if (r != CTL_FINE && (!ctl->client || i == STATUS)) {
 			finding_add(checks, FINDING_PROBLEM, "daemon",
 				"systemctl status edgeprofd; journalctl -u edgeprofd -e", "%s",
 				ctl->failure);
@@ -113,7 +110,7 @@ static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
 		}
 	}
 	ctl->quiet = false;
-	visit->reached = visit->reply[STATUS] != NULL;
+	visit->reached = visit->reply[STATUS];
 	if (visit->reached) {
 		finding_add(checks, FINDING_OK, "daemon", NULL, "edgeprofd %s answers at %s, up %s",
 			json_word(visit->reply[STATUS], "version"), connected_path(&list),
@@ -181,7 +178,7 @@ static cJSON *make_report(struct ctl *ctl, int *status)
 	const char *path = getenv("PATH");
 	cJSON_AddItemToObject(report, "sources", doctor_sources(reply[SOURCES]));
 	cJSON_AddItemToObject(report, "kinds", doctor_kinds(reply[METRICS]));
-	cJSON_AddItemToObject(report, "tools", doctor_tools(path == NULL ? "" : path));
+	cJSON_AddItemToObject(report, "tools", doctor_tools(!path ? "" : path));
 	for (int i = 0; i < REPLIES; i++) {
 		cJSON_Delete(visit.reply[i]);
 	}
@@ -195,7 +192,7 @@ static void show_checks(struct ctl *ctl, const cJSON *report)
 		{NULL, false, false}, {NULL, false, false}, {NULL, false, false}};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(report, "checks"); row != NULL; row = row->next) {
+	for (const cJSON *row = json_first(report, "checks"); row; row = row->next) {
 		const char *state = json_word(row, "state");
 		const char *fix = json_text(row, "fix");
 		enum tone tone = strcmp(state, "problem") == 0 ? TONE_BAD
@@ -204,71 +201,51 @@ static void show_checks(struct ctl *ctl, const cJSON *report)
 		table_add(&table, tone, "%s", state);
 		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
 		table_add(&table, TONE_NONE, "%s", json_word(row, "text"));
-		if (fix != NULL) {
+		if (fix) {
 			table_add(&table, TONE_NONE, "%s", "");
 			table_add(&table, TONE_NONE, "%s", "");
 			table_add(&table, TONE_BOLD, "to fix: %s", fix);
 		}
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	ctl_table(ctl, &table);
 }
 
 static void show_sources(struct ctl *ctl, const cJSON *report)
 {
-	static const struct column columns[] = {
-		{"SOURCE", false, false},
-		{"STATE", false, false},
-		{"METRICS", true, false},
-		{"EVERY", true, false},
-		{"US EACH", true, false},
-		{"US A SECOND", true, false},
-		{"CPU %", true, false},
-		{"WHY", false, true},
+	static const struct field fields[] = {
+		{"SOURCE", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
+		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
+		{"METRICS", FIELD_NUMBER, "{metrics:0}", TONE_NONE, NULL, NULL},
+		{"EVERY", FIELD_NUMBER, "[{us_per_s:is}{interval_ms:ms}|-]", TONE_NONE, NULL, NULL},
+		{"US EACH", FIELD_NUMBER, "[{us_per_s:is}{duration_us:0}|-]", TONE_NONE, NULL,
+			NULL},
+		{"US A SECOND", FIELD_NUMBER, "{us_per_s:0}", TONE_NONE, NULL, NULL},
+		{"CPU %", FIELD_NUMBER, "{share_percent:3}", TONE_NONE, NULL, NULL},
+		{"WHY", FIELD_LONG, "{reason}", TONE_DIM, NULL, NULL},
 	};
-	struct table table;
-	if (json_count(report, "sources") == 0) {
-		return;
+	if (json_count(report, "sources") > 0) {
+		fputc('\n', ctl->output.stream);
+		listing_show(ctl, report, "sources", fields, sizeof(fields) / sizeof(fields[0]));
 	}
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(report, "sources"); row != NULL; row = row->next) {
-		bool runs = !isnan(json_number(row, "us_per_s"));
-		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
-		table_add(&table, style_of_state(json_word(row, "state")), "%s",
-			json_word(row, "state"));
-		table_add_number(&table, json_number(row, "metrics"), 0);
-		table_add(&table, runs ? TONE_NONE : TONE_DIM, "%s",
-			runs ? format_span(json_number(row, "interval_ms") / 1000).text : "-");
-		table_add_number(&table, runs ? json_number(row, "duration_us") : (double)NAN, 0);
-		table_add_number(&table, json_number(row, "us_per_s"), 0);
-		table_add_number(&table, json_number(row, "share_percent"), 3);
-		table_add(&table, TONE_DIM, "%s", json_word(row, "reason"));
-	}
-	fputc('\n', ctl->output.stream);
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+}
+
+static enum tone tool_tone(const cJSON *row)
+{
+	return json_text(row, "path") ? TONE_NONE : TONE_DIM;
 }
 
 static void show_tools(struct ctl *ctl, const cJSON *report)
 {
-	static const struct column columns[] = {
-		{"TOOL", false, false}, {"FOR", false, false}, {"PATH", false, true}};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(report, "tools"); row != NULL; row = row->next) {
-		const char *path = json_text(row, "path");
-		table_add(
-			&table, path == NULL ? TONE_DIM : TONE_NONE, "%s", json_word(row, "name"));
-		table_add(&table, TONE_DIM, "%s", json_word(row, "use"));
-		table_add(&table, path == NULL ? TONE_DIM : TONE_NONE, "%s",
-			path == NULL ? "not found" : path);
-	}
+	static const struct field fields[] = {
+		{"TOOL", FIELD_TEXT, "{name}", TONE_NONE, tool_tone, NULL},
+		{"FOR", FIELD_TEXT, "{use}", TONE_DIM, NULL, NULL},
+		{"PATH", FIELD_LONG, "[{path}|not found]", TONE_NONE, tool_tone, NULL},
+	};
 	fputc('\n', ctl->output.stream);
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_show(ctl, report, "tools", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-int verb_doctor(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
 	int status;
 	cJSON *report = make_report(ctl, &status);
@@ -286,3 +263,6 @@ int verb_doctor(struct ctl *ctl)
 	cJSON_Delete(report);
 	return status == CTL_FINE && problems > 0 ? CTL_BAD_NEWS : status;
 }
+
+const struct verb verb_doctor = {"doctor", "",
+	"Report what is missing on this machine, why, and how to fix it.", "doctor", NULL, 0, run};

@@ -1,6 +1,6 @@
 /* doctor: permissions. The daemon runs without privileges; what that costs is told here, with the
  * command that grants it. */
-#include "client/edgeprofctl/doctor/doctor_access.h"
+#include "client/edgeprofctl/doctor/doctor.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/doctor/findings.h"
-#include "client/edgeprofctl/verbs/machine.h"
-
 /* linux/capability.h: older headers lack CAP_PERFMON. */
 enum { SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 };
 enum { FIX_SIZE = 768, ADMIN_GROUPS = 256 };
@@ -25,7 +22,7 @@ static const char admin_group[] = "edgeprof";
 static const char *field(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
-	return at == NULL ? NULL : at + strlen(name);
+	return !at ? NULL : at + strlen(name);
 }
 
 int access_subject_read(const char *root, const char *pid, struct access_subject *ret)
@@ -41,7 +38,7 @@ int access_subject_read(const char *root, const char *pid, struct access_subject
 	const char *groups = field(status, "\nGroups:");
 	const char *capabilities = field(status, "\nCapEff:");
 	unsigned real, effective;
-	if (uid == NULL || gid == NULL || sscanf(uid, "%u %u", &real, &effective) != 2) {
+	if (!uid || !gid || sscanf(uid, "%u %u", &real, &effective) != 2) {
 		return -EBADMSG;
 	}
 	ret->uid = effective;
@@ -50,7 +47,7 @@ int access_subject_read(const char *root, const char *pid, struct access_subject
 	}
 	ret->groups[0] = effective;
 	ret->group_count = 1;
-	while (groups != NULL && ret->group_count < ACCESS_GROUPS) {
+	while (groups && ret->group_count < ACCESS_GROUPS) {
 		groups += strspn(groups, " \t");
 		char *rest;
 		unsigned long group = strtoul(groups, &rest, 10);
@@ -60,7 +57,7 @@ int access_subject_read(const char *root, const char *pid, struct access_subject
 		ret->groups[ret->group_count++] = (gid_t)group;
 		groups = rest;
 	}
-	ret->capabilities = capabilities == NULL ? 0 : strtoull(capabilities, NULL, 16);
+	ret->capabilities = !capabilities ? 0 : strtoull(capabilities, NULL, 16);
 	return 0;
 }
 
@@ -163,7 +160,7 @@ static void fix_mailbox(const char *root, const struct access_subject *subject,
 {
 	const struct group *group = getgrgid(status->st_gid);
 	const char *node = strrchr(path, '/') + 1;
-	if ((status->st_mode & S_IRGRP) == 0 || status->st_gid == 0 || group == NULL) {
+	if ((status->st_mode & S_IRGRP) == 0 || status->st_gid == 0 || !group) {
 		snprintf(ret, size,
 			"echo 'KERNEL==\"%s\", GROUP=\"video\", MODE=\"0660\"' | sudo tee "
 			"/etc/udev/rules.d/90-%s.rules && sudo udevadm control --reload && sudo "
@@ -202,10 +199,10 @@ static void check_mailbox(cJSON *checks, const char *root, const struct access_s
 				name_of(subject), nodes[i]);
 			return;
 		}
-		first = refused == NULL ? status : first;
-		refused = refused == NULL ? nodes[i] : refused;
+		first = !refused ? status : first;
+		refused = !refused ? nodes[i] : refused;
 	}
-	if (refused != NULL) {
+	if (refused) {
 		fix_mailbox(root, subject, &first, refused, fix, sizeof(fix));
 		finding_add(checks, FINDING_HINT, "firmware", fix,
 			"%s may not open /%s: throttle bits since boot, clocks and voltages are "
@@ -230,8 +227,8 @@ void doctor_access(cJSON *checks, const char *root, const struct access_subject 
 static bool is_listed(const struct group *group)
 {
 	const struct passwd *user = getpwuid(getuid());
-	bool listed = user != NULL && user->pw_gid == group->gr_gid;
-	for (char **member = group->gr_mem; user != NULL && *member != NULL; member++) {
+	bool listed = user && user->pw_gid == group->gr_gid;
+	for (char **member = group->gr_mem; user && *member; member++) {
 		listed = listed || strcmp(*member, user->pw_name) == 0;
 	}
 	return listed;
@@ -254,7 +251,7 @@ void doctor_group(cJSON *checks)
 	if (geteuid() == 0) {
 		finding_add(checks, FINDING_OK, "group", NULL,
 			"you are root: you may change the daemon's settings");
-	} else if (group == NULL) {
+	} else if (!group) {
 		finding_add(checks, FINDING_HINT, "group",
 			"sudo groupadd --system edgeprof && sudo usermod -aG edgeprof $USER # then "
 			"log in again",

@@ -1,14 +1,14 @@
 /* doctor: the daemon's answers, judged. What is broken is a problem; what this machine just does
  * not have is a hint at most. */
-#include "client/edgeprofctl/doctor/doctor_daemon.h"
+#include "client/edgeprofctl/doctor/doctor.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/edgeprofctl/doctor/findings.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
+#include "proto/text.h"
 
 /* All sources together may take this part of one CPU before doctor speaks of it. */
 #define COST_SHARE_PERCENT 2.0
@@ -40,13 +40,12 @@ static double cost_of(const cJSON *source)
 cJSON *doctor_sources(const cJSON *reply)
 {
 	cJSON *rows = cJSON_CreateArray();
-	for (const cJSON *source = json_first(reply, "sources"); source != NULL;
-		source = source->next) {
+	for (const cJSON *source = json_first(reply, "sources"); source; source = source->next) {
 		cJSON *row = cJSON_CreateObject();
 		double cost = cost_of(source);
 		cJSON_AddStringToObject(row, "name", json_word(source, "name"));
 		cJSON_AddStringToObject(row, "state", json_word(source, "state"));
-		if (json_text(source, "reason") != NULL) {
+		if (json_text(source, "reason")) {
 			cJSON_AddStringToObject(row, "reason", json_word(source, "reason"));
 		}
 		add_number(row, "interval_ms", json_number(source, "interval_ms"));
@@ -63,11 +62,11 @@ cJSON *doctor_sources(const cJSON *reply)
 /* The row of the kind, made when it is not there yet. */
 static cJSON *kind_row(cJSON *rows, const char *kind)
 {
-	cJSON *row = rows == NULL ? NULL : rows->child;
-	while (row != NULL && strcmp(json_word(row, "kind"), kind) != 0) {
+	cJSON *row = !rows ? NULL : rows->child;
+	while (row && strcmp(json_word(row, "kind"), kind) != 0) {
 		row = row->next;
 	}
-	if (row == NULL) {
+	if (!row) {
 		row = cJSON_CreateObject();
 		cJSON_AddStringToObject(row, "kind", kind);
 		cJSON_AddNumberToObject(row, "metrics", 0);
@@ -80,7 +79,7 @@ static cJSON *kind_row(cJSON *rows, const char *kind)
 static void count(cJSON *row, const char *name)
 {
 	cJSON *number = cJSON_GetObjectItemCaseSensitive(row, name);
-	if (number != NULL) {
+	if (number) {
 		cJSON_SetNumberValue(number, number->valuedouble + 1);
 	}
 }
@@ -88,8 +87,7 @@ static void count(cJSON *row, const char *name)
 cJSON *doctor_kinds(const cJSON *reply)
 {
 	cJSON *rows = cJSON_CreateArray();
-	for (const cJSON *metric = json_first(reply, "metrics"); metric != NULL;
-		metric = metric->next) {
+	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
 		const char *name = json_word(metric, "name");
 		char kind[64];
 		snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(name, "/"), name);
@@ -110,7 +108,7 @@ cJSON *doctor_kinds(const cJSON *reply)
 static bool fix_permission(const char *reason, char *ret, size_t size)
 {
 	const char *path = strchr(reason, '/');
-	if (path == NULL ||
+	if (!path ||
 		(strstr(reason, "ermission") == NULL && strstr(reason, "not permitted") == NULL)) {
 		return false;
 	}
@@ -144,8 +142,7 @@ static void check_sources(cJSON *checks, const cJSON *reply)
 	int fine = 0, bad = 0, all = 0;
 	double total = 0, most = 0;
 	const char *dearest = "";
-	for (const cJSON *source = json_first(reply, "sources"); source != NULL;
-		source = source->next) {
+	for (const cJSON *source = json_first(reply, "sources"); source; source = source->next) {
 		double cost = cost_of(source);
 		all++;
 		fine += is_state(source, "ok");
@@ -172,30 +169,28 @@ static void check_sources(cJSON *checks, const cJSON *reply)
 static void check_sensors(cJSON *checks, const cJSON *reply)
 {
 	static const char *const wanted[] = {"temperature", "throttle", "power", "cpu", "memory"};
-	char found[320] = "", missing[96] = "";
-	size_t at = 0, gone = 0;
+	char found[320], missing[96];
+	struct text values = TEXT_IN(found), gone = TEXT_IN(missing);
 	cJSON *kinds = doctor_kinds(reply);
-	for (const cJSON *kind = kinds == NULL ? NULL : kinds->child; kind != NULL;
-		kind = kind->next) {
-		if (json_integer(kind, "values") > 0 && at < sizeof(found)) {
-			at += (size_t)snprintf(found + at, sizeof(found) - at, "%s%s %lld",
-				at > 0 ? ", " : "", json_word(kind, "kind"),
+	for (const cJSON *kind = !kinds ? NULL : kinds->child; kind; kind = kind->next) {
+		if (json_integer(kind, "values") > 0) {
+			text_join(&values, ", ", "%s %lld", json_word(kind, "kind"),
 				(long long)json_integer(kind, "values"));
 		}
 	}
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		const cJSON *kind = kinds == NULL ? NULL : kinds->child;
-		while (kind != NULL && (strcmp(json_word(kind, "kind"), wanted[i]) != 0 ||
-					       json_integer(kind, "values") == 0)) {
+		const cJSON *kind = !kinds ? NULL : kinds->child;
+		while (kind && (strcmp(json_word(kind, "kind"), wanted[i]) != 0 ||
+				       json_integer(kind, "values") == 0)) {
 			kind = kind->next;
 		}
-		if (kind == NULL && gone < sizeof(missing)) {
-			gone += (size_t)snprintf(missing + gone, sizeof(missing) - gone, "%s%s",
-				gone > 0 ? ", " : "", wanted[i]);
+		if (!kind) {
+			text_join(&gone, ", ", "%s", wanted[i]);
 		}
 	}
-	finding_add(checks, gone > 0 ? FINDING_HINT : FINDING_OK, "sensors", NULL, "values: %s%s%s",
-		at > 0 ? found : "none", gone > 0 ? "; without any: " : "", missing);
+	finding_add(checks, gone.length > 0 ? FINDING_HINT : FINDING_OK, "sensors", NULL,
+		"values: %s%s%s", values.length > 0 ? found : "none",
+		gone.length > 0 ? "; without any: " : "", missing);
 	cJSON_Delete(kinds);
 }
 
@@ -204,7 +199,7 @@ static void check_history(cJSON *checks, const cJSON *status, const cJSON *self)
 	const char *reason = json_word(self, "history_reason");
 	const char *run_dir = json_word(status, "run_dir");
 	char fix[256];
-	if (self == NULL) {
+	if (!self) {
 		return;
 	}
 	double span = json_number(self, "history_span_s");
@@ -225,7 +220,7 @@ static void check_degraded(cJSON *checks, const cJSON *status, const cJSON *self
 	const char *run_dir = json_word(status, "run_dir");
 	const char *state = json_word(self, "history_persist_state");
 	char fix[256];
-	for (const cJSON *row = json_first(self, "degraded"); row != NULL; row = row->next) {
+	for (const cJSON *row = json_first(self, "degraded"); row; row = row->next) {
 		snprintf(fix, sizeof(fix),
 			"ls -l %.128s/%.24s # put right, then: sudo systemctl restart edgeprofd",
 			run_dir, json_word(row, "file"));
@@ -283,7 +278,7 @@ static void check_limits(cJSON *checks, const cJSON *self, const cJSON *apps)
 				format_count(times).text);
 		}
 	}
-	for (const cJSON *row = json_first(apps, "refused"); row != NULL; row = row->next) {
+	for (const cJSON *row = json_first(apps, "refused"); row; row = row->next) {
 		const char *app = json_word(row, "app");
 		finding_add(checks, FINDING_HINT, "app", NULL, "%s was refused: %s",
 			app[0] == '\0' ? "a process" : app, json_word(row, "reason"));
@@ -297,10 +292,10 @@ void doctor_daemon(cJSON *checks, const struct doctor_replies *replies)
 		finding_add(checks, FINDING_HINT, "version", "sudo systemctl restart edgeprofd",
 			"the daemon is %s, edgeprofctl is " EDGEPROF_VERSION, version);
 	}
-	if (replies->sources != NULL) {
+	if (replies->sources) {
 		check_sources(checks, replies->sources);
 	}
-	if (replies->metrics != NULL) {
+	if (replies->metrics) {
 		check_sensors(checks, replies->metrics);
 	}
 	check_history(checks, replies->status, replies->self);

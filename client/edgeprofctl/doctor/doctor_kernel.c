@@ -1,16 +1,14 @@
-/* doctor: features of the kernel. Each is probed, never derived from a version, except where the
- * version tells why something can't be there. */
-#include "client/edgeprofctl/doctor/doctor_kernel.h"
+/* doctor_kernel.c: looks for features of the kernel, and for tools. A feature is probed, never
+ * derived from a version, except where the version tells why something can't be there. */
+#include "client/edgeprofctl/doctor/doctor.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#include "client/edgeprofctl/doctor/findings.h"
-#include "client/edgeprofctl/verbs/machine.h"
 
 enum { FIX_SIZE = 512, CONFIG_SIZE = 512 * 1024 };
 
@@ -30,7 +28,7 @@ static bool built_without(const char *root, const char *release, const char *opt
 	char *config = malloc(CONFIG_SIZE);
 	bool without = false;
 	int length = snprintf(path, sizeof(path), "boot/config-%s", release);
-	if (config != NULL && length > 0 && (size_t)length < sizeof(path)) {
+	if (config && length > 0 && (size_t)length < sizeof(path)) {
 		ssize_t size = machine_read(root, path, config, CONFIG_SIZE);
 		without = size > 0 && size + 1 < CONFIG_SIZE && !machine_word(config, option);
 	}
@@ -42,8 +40,8 @@ static void check_pressure(cJSON *checks, const char *root, const char *release)
 {
 	char fix[FIX_SIZE], text[256];
 	if (machine_read(root, "proc/pressure/memory", text, sizeof(text)) > 0) {
-		finding_add(
-			checks, FINDING_OK, "pressure", NULL, "the kernel tells pressure (PSI)");
+		finding_add(checks, FINDING_OK, "pressure", NULL,
+			"the kernel reports pressure stall information (PSI)");
 	} else if (older_than_psi(release)) {
 		finding_add(checks, FINDING_HINT, "pressure", NULL,
 			"no pressure: kernel %.64s is older than PSI (4.20)", release);
@@ -113,7 +111,7 @@ static bool find_pmu(const char *root, char *ret, size_t size)
 	DIR *devices =
 		length < 0 || (size_t)length >= sizeof(directory) ? NULL : opendir(directory);
 	const struct dirent *entry;
-	while (devices != NULL && !found && (entry = readdir(devices)) != NULL) {
+	while (devices && !found && (entry = readdir(devices))) {
 		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && !found; i++) {
 			snprintf(path, sizeof(path), "sys/bus/event_source/devices/%s/events/%s",
 				entry->d_name, events[i]);
@@ -121,7 +119,7 @@ static bool find_pmu(const char *root, char *ret, size_t size)
 		}
 		snprintf(ret, size, "%s", entry->d_name);
 	}
-	if (devices != NULL) {
+	if (devices) {
 		closedir(devices);
 	}
 	return found;
@@ -160,4 +158,59 @@ void doctor_clock(cJSON *checks, bool kernel_synced, bool daemon_known, bool dae
 	} else {
 		finding_add(checks, FINDING_OK, "clock", NULL, "the clock is synchronised");
 	}
+}
+
+static const struct {
+	const char *name, *use;
+} tools[] = {
+	{"perf", "counters and flame graphs"},
+	{"pidstat", "one process over time"},
+	{"numactl", "memory and CPU nodes"},
+	{"taskset", "CPU affinity"},
+	{"chrt", "real-time scheduling"},
+	{"cpupower", "governors and frequencies"},
+	{"stress-ng", "load to test under"},
+	{"mosquitto_sub", "see what goes to the broker"},
+	{"tc", "network delay and loss"},
+	{"vcgencmd", "Raspberry Pi firmware"},
+	{"tegrastats", "Jetson sensors"},
+	{"nvpmodel", "Jetson power modes"},
+	{"jetson_clocks", "Jetson clocks at their maximum"},
+	{"varlinkctl", "call the daemon's methods"},
+};
+
+/* Relative directories of PATH depend on where one stands: they are left out. */
+static bool find(const char *path, const char *name, char ret[PATH_MAX])
+{
+	while (*path != '\0') {
+		size_t length = strcspn(path, ":");
+		struct stat status;
+		int written = snprintf(ret, PATH_MAX, "%.*s/%s", (int)length, path, name);
+		if (path[0] == '/' && written > 0 && written < PATH_MAX &&
+			stat(ret, &status) == 0 && S_ISREG(status.st_mode) &&
+			access(ret, X_OK) == 0) {
+			return true;
+		}
+		path += length;
+		path += *path == ':';
+	}
+	return false;
+}
+
+cJSON *doctor_tools(const char *path)
+{
+	cJSON *rows = cJSON_CreateArray();
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]) && rows; i++) {
+		char found[PATH_MAX];
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "name", tools[i].name);
+		if (find(path, tools[i].name, found)) {
+			cJSON_AddStringToObject(row, "path", found);
+		} else {
+			cJSON_AddNullToObject(row, "path");
+		}
+		cJSON_AddStringToObject(row, "use", tools[i].use);
+		cJSON_AddItemToArray(rows, row);
+	}
+	return rows;
 }

@@ -1,5 +1,5 @@
 /* history: what series did over a span of time, as a line each, a plot, a table, CSV or JSON. */
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,16 +7,16 @@
 
 #include "client/edgeprofctl/history/history_rows.h"
 #include "client/edgeprofctl/history/history_views.h"
-#include "client/edgeprofctl/history/when.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/spark.h"
 #include "client/edgeprofctl/term/table.h"
-#include "proto/varlink.h"
+#include "client/edgeprofctl/when.h"
 
 static void add_series(
 	struct ctl *ctl, struct table *table, const cJSON *series, const struct rows_span *span)
 {
+	const struct history_options *options = ctl->verb_options;
 	bool utf8 = ctl->style.utf8;
 	const char *unit = json_word(series, "unit");
 	double last = NAN, least = NAN, most = NAN, sum = 0, samples = 0;
@@ -25,7 +25,7 @@ static void add_series(
 	struct row row;
 	spark_init(&spark, span->from_us, span->to_us, span->rows);
 	while (rows_next(&rows, &row)) {
-		spark_add(&spark, row.time_us, row_value(&row, ctl->options.aggregate));
+		spark_add(&spark, row.time_us, row_value(&row, options->aggregate));
 		if (isfinite(row.mean) && row.count > 0) {
 			sum += row.mean * row.count;
 			samples += row.count;
@@ -118,42 +118,12 @@ static void show_csv(FILE *out, const cJSON *reply)
 	}
 }
 
-int64_t history_now_us(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int history_time(struct ctl *ctl, const char *text, int64_t *ret_us)
-{
-	if (when_parse_time(text, history_now_us(), ret_us) < 0) {
-		return ctl_fail(ctl, CTL_USAGE,
-			"'%s' is no time: 5min (ago), 14:30, 2026-01-31 14:30, @1700000000 or now",
-			text);
-	}
-	return CTL_FINE;
-}
-
-static int add_time(struct ctl *ctl, cJSON *parameters, const char *member, const char *text)
-{
-	int64_t time_us;
-	if (text == NULL) {
-		return CTL_FINE;
-	}
-	int status = history_time(ctl, text, &time_us);
-	if (status == CTL_FINE) {
-		cJSON_AddItemToObject(parameters, member, proto_json_integer(time_us));
-	}
-	return status;
-}
-
 /* A step that makes about so many lines of the span: sources with different rates share it. */
 static double common_step_ms(const cJSON *parameters, double lines)
 {
 	double to_us = json_number(parameters, "to_us");
 	double from_us = json_number(parameters, "from_us");
-	to_us = isnan(to_us) ? (double)history_now_us() : to_us;
+	to_us = isnan(to_us) ? (double)when_now_us() : to_us;
 	from_us = isnan(from_us) ? to_us - 3e8 : from_us;
 	double seconds = ceil((to_us - from_us) / 1e6 / lines);
 	return fmin(fmax(seconds, 1), 604800) * 1000;
@@ -161,20 +131,20 @@ static double common_step_ms(const cJSON *parameters, double lines)
 
 static int ask(struct ctl *ctl, cJSON **ret)
 {
-	const struct options *options = &ctl->options;
+	const struct history_options *options = ctl->verb_options;
 	cJSON *parameters = ctl_parameters("glob", ctl->words[0]);
-	int status = add_time(ctl, parameters, "from_us", options->since);
+	int status = ctl_add_time(ctl, parameters, "from_us", options->since);
 	if (status == CTL_FINE) {
-		status = add_time(ctl, parameters, "to_us", options->until);
+		status = ctl_add_time(ctl, parameters, "to_us", options->until);
 	}
 	if (status != CTL_FINE) {
 		cJSON_Delete(parameters);
 		return status;
 	}
-	bool thinned = (options->given & OPTION_MAX_POINTS) != 0;
-	if (options->given & OPTION_STEP) {
+	bool thinned = options->max_points > 0;
+	if (options->step_ms > 0) {
 		cJSON_AddNumberToObject(parameters, "step_ms", options->step_ms);
-	} else if (options->shape == SHAPE_TABLE && !thinned) {
+	} else if (options->table && !thinned) {
 		cJSON_AddNumberToObject(parameters, "step_ms", common_step_ms(parameters, 30));
 	}
 	if (thinned) {
@@ -194,12 +164,13 @@ static bool has_rows(const cJSON *reply)
 
 static void show(struct ctl *ctl, cJSON *reply)
 {
+	const struct history_options *options = ctl->verb_options;
 	struct boots boots;
 	if (boots_join(reply, &boots) < 0) {
-		ctl_fail(ctl, CTL_OUTPUT, "no memory");
-	} else if (ctl->options.shape == SHAPE_PLOT) {
+		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	} else if (options->plot) {
 		history_plot(ctl, reply, &boots);
-	} else if (ctl->options.shape == SHAPE_TABLE) {
+	} else if (options->table) {
 		history_table(ctl, reply, &boots);
 	} else {
 		show_series(ctl, reply, &boots);
@@ -214,46 +185,48 @@ void history_note(struct ctl *ctl, const cJSON *reply)
 	}
 }
 
-/* What excludes each other; NULL when nothing does. */
+/* What cannot be combined; NULL when everything can. */
 static const char *wrong_usage(const struct ctl *ctl)
 {
-	const uint64_t others =
-		OPTION_SINCE | OPTION_UNTIL | OPTION_STEP | OPTION_MAX_POINTS | OPTION_AGGREGATE;
-	const struct options *options = &ctl->options;
-	uint64_t given = options->given;
-	if (options->shape == SHAPE_CSV && options->json != JSON_OFF) {
+	const struct history_options *options = ctl->verb_options;
+	bool json = ctl->options.json != JSON_OFF;
+	bool shape = options->csv || options->plot || options->table;
+	bool series = options->since || options->until || options->step_ms > 0 ||
+		      options->max_points > 0 || options->aggregate || shape;
+	bool window = options->span_ms > 0 || options->lines > 0;
+	if (options->csv + options->plot + options->table > 1) {
+		return "--csv, --plot and --table exclude each other";
+	}
+	if (options->csv && json) {
 		return "--csv and --json exclude each other";
 	}
-	if (options->span != NULL) {
-		return "--span of history is a time: 5min, 30s, 2h";
+	if (options->boots) {
+		bool alone = !series && !window && !options->around && ctl->word_count == 0;
+		return alone ? NULL : "--boots cannot be combined with other options";
 	}
-	if (given & OPTION_BOOTS) {
-		return given != OPTION_BOOTS || ctl->word_count > 0 ? "--boots goes alone" : NULL;
+	if (options->around) {
+		return series ? "--around can be combined with --span and --lines only" : NULL;
 	}
-	if (given & OPTION_AROUND) {
-		return given & (others | OPTION_SHAPE) ? "--around goes with --span and -n only"
-						       : NULL;
+	if (window) {
+		return "--span and --lines require --around";
 	}
-	if (given & (OPTION_SPAN | OPTION_LINES)) {
-		return "--span and -n go with --around";
+	if (options->aggregate && (options->csv || json)) {
+		return "--aggregate has no effect with --csv and --json";
 	}
-	if ((given & OPTION_AGGREGATE) &&
-		(options->shape == SHAPE_CSV || options->json != JSON_OFF)) {
-		return "--csv and --json tell mean, min, max and count anyway";
-	}
-	return ctl->word_count == 0 ? "history needs a GLOB, or --around" : NULL;
+	return ctl->word_count == 0 ? "history requires a GLOB, or --around" : NULL;
 }
 
-int verb_history(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
+	const struct history_options *options = ctl->verb_options;
 	const char *wrong = wrong_usage(ctl);
 	if (wrong != NULL) {
 		return ctl_fail(ctl, CTL_USAGE, "%s", wrong);
 	}
-	if (ctl->options.given & OPTION_BOOTS) {
+	if (options->boots) {
 		return history_boots(ctl);
 	}
-	if (ctl->options.given & OPTION_AROUND) {
+	if (options->around) {
 		return history_around(ctl);
 	}
 	cJSON *reply;
@@ -263,7 +236,7 @@ int verb_history(struct ctl *ctl)
 	}
 	bool rows = has_rows(reply);
 	history_note(ctl, reply);
-	if (ctl->options.shape == SHAPE_CSV) {
+	if (options->csv) {
 		show_csv(ctl->output.stream, reply);
 	} else if (!ctl_json(ctl, reply) && rows) {
 		show(ctl, reply);
@@ -277,3 +250,36 @@ int verb_history(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
+		offsetof(struct history_options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text,
+		offsetof(struct history_options, until)},
+	{"step", 0, "SPAN", "average over each SPAN, such as 10s; default: the finest there is",
+		option_ms, offsetof(struct history_options, step_ms)},
+	{"max-points", 0, "N", "return at most N rows in all", option_count,
+		offsetof(struct history_options, max_points)},
+	{"aggregate", 0, "mean|min|max|count", "which value of a row to show", option_word,
+		offsetof(struct history_options, aggregate)},
+	{"csv", 0, NULL, "print comma-separated rows", option_flag,
+		offsetof(struct history_options, csv)},
+	{"plot", 0, NULL, "draw a diagram of each metric", option_flag,
+		offsetof(struct history_options, plot)},
+	{"table", 0, NULL, "print a line per step and a column per metric", option_flag,
+		offsetof(struct history_options, table)},
+	{"around", 0, "TIME", "show what changed around a moment", option_text,
+		offsetof(struct history_options, around)},
+	{"span", 0, "SPAN", "with --around: the window, with TIME in its middle; default: 5min",
+		option_ms, offsetof(struct history_options, span_ms)},
+	{"lines", 'n', "N", "with --around: the N metrics that changed most; default: 12",
+		option_count, offsetof(struct history_options, lines)},
+	{"boots", 0, NULL, "list the boots that are in the history", option_flag,
+		offsetof(struct history_options, boots)},
+	{.name = NULL},
+};
+
+const struct verb verb_history = {"history", "[GLOB]",
+	"Show metrics over time, or what happened around a moment.",
+	"history 'stage/cam/*/p95_ms' --since 10min --plot", options,
+	sizeof(struct history_options), run};

@@ -12,6 +12,7 @@
 #include "client/edgeprofctl/term/spark.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verbs/events.h"
+#include "client/edgeprofctl/when.h"
 #include "proto/varlink.h"
 
 enum { USUAL_SERIES = 12, BEFORE = 2, NAME_WIDTH = 32 };
@@ -43,20 +44,20 @@ static void around_finish(struct around *around)
 /* A time of day that is still to come means yesterday's. */
 static int set_window(struct ctl *ctl, struct around *around)
 {
-	const struct options *options = &ctl->options;
+	const struct history_options *options = ctl->verb_options;
 	const char *text = options->around;
-	int status = history_time(ctl, text, &around->time_us);
+	int status = ctl_time(ctl, text, &around->time_us);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	int64_t now_us = history_now_us(); /* not before "now" was read: that is in the past */
+	int64_t now_us = when_now_us(); /* not before "now" was read: that is in the past */
 	if (around->time_us > now_us && strchr(text, ':') != NULL && strchr(text, '-') == NULL) {
 		around->time_us -= INT64_C(86400000000);
 	}
 	if (around->time_us < 0 || around->time_us > now_us) {
 		return ctl_fail(ctl, CTL_USAGE, "'%s' is not in the past", text);
 	}
-	double span_ms = options->window_ms > 0 ? options->window_ms : USUAL_SPAN_MS;
+	double span_ms = options->span_ms > 0 ? options->span_ms : USUAL_SPAN_MS;
 	int64_t half_us = llround(span_ms * 500);
 	around->from_us = around->time_us > half_us ? around->time_us - half_us : 0;
 	around->to_us = around->time_us + half_us < now_us ? around->time_us + half_us : now_us;
@@ -125,7 +126,8 @@ static int find_changes(struct ctl *ctl, struct around *around)
 			around->count += found->change.score >= LEAST_SCORE;
 		}
 	}
-	size_t most = ctl->options.given & OPTION_LINES ? (size_t)ctl->options.lines : USUAL_SERIES;
+	const struct history_options *options = ctl->verb_options;
+	size_t most = options->lines > 0 ? (size_t)options->lines : USUAL_SERIES;
 	qsort(around->found, around->count, sizeof(around->found[0]), by_score);
 	around->changed = around->count;
 	around->count = around->count < most ? around->count : most;

@@ -169,10 +169,11 @@ static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
 
 void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
+	const struct history_options *options = ctl->verb_options;
 	struct rows_span span = rows_span(reply);
 	struct plot *plot = malloc(sizeof(*plot));
 	if (plot == NULL) {
-		ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		return;
 	}
 	for (const cJSON *series = json_first(reply, "series"); series != NULL;
@@ -181,7 +182,7 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 		struct row row;
 		plot_init(plot, &ctl->style, &span, boots);
 		plot_narrow(plot, span.rows);
-		plot->aggregate = ctl->options.aggregate;
+		plot->aggregate = options->aggregate;
 		while (rows_next(&rows, &row)) {
 			plot_add(plot, &row);
 		}

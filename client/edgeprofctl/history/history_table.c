@@ -68,7 +68,8 @@ static void boot_line(
 
 void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
-	const char *aggregate = ctl->options.aggregate;
+	const struct history_options *options = ctl->verb_options;
+	const char *aggregate = options->aggregate;
 	struct columns columns;
 	struct table table;
 	int64_t time_us = 0;

@@ -1,8 +1,15 @@
-/* The ways in which edgeprofctl shows the past. `reply` is GetHistory's. */
+/* history_views: the ways in which edgeprofctl shows history. `reply` is GetHistory's. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
 #include "client/edgeprofctl/history/history_boots.h"
+
+struct history_options {
+	const char *since, *until, *aggregate, *around;
+	double step_ms, span_ms; /* 0: not given */
+	long max_points, lines;
+	bool csv, plot, table, boots;
+};
 
 /* A plot of several rows' height for each series, with a line where a boot begins. */
 void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
@@ -15,9 +22,3 @@ int history_around(struct ctl *ctl);
 
 /* Says on stderr what the daemon notes about its answer. */
 void history_note(struct ctl *ctl, const cJSON *reply);
-
-/* Now, as wall time. */
-int64_t history_now_us(void);
-
-/* A time that was typed; says what is wrong with it. */
-int history_time(struct ctl *ctl, const char *text, int64_t *ret_us);

@@ -27,18 +27,18 @@ static int add(struct address_list *list, const char *directory, const char *res
 int address_search(const char *explicit_path, struct address_list *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	if (explicit_path != NULL) {
+	if (explicit_path) {
 		const char *path = explicit_path;
 		path += strncmp(path, "unix:", 5) == 0 ? 5 : 0;
 		return add(ret, path, "");
 	}
 	const char *directory = getenv("EDGEPROF_RUNTIME_DIR");
-	if (directory != NULL && directory[0] != '\0') {
+	if (directory && directory[0] != '\0') {
 		return add(ret, directory, "/" PROTO_INTERFACE_NAME);
 	}
 	int r = add(ret, "/run/edgeprofd", "/" PROTO_INTERFACE_NAME);
 	directory = getenv("XDG_RUNTIME_DIR");
-	if (r == 0 && directory != NULL && directory[0] == '/') {
+	if (r == 0 && directory && directory[0] == '/') {
 		r = add(ret, directory, "/edgeprofd/" PROTO_INTERFACE_NAME);
 	}
 	return r;
@@ -93,7 +93,7 @@ static const char *group_of(const char *path)
 			return NULL;
 		}
 		const struct group *group = getgrgid(status.st_gid);
-		if (group != NULL) {
+		if (group) {
 			return group->gr_name;
 		}
 	}
@@ -115,17 +115,17 @@ const char *address_group(const struct address_list *list)
 void address_explain(const struct address_list *list, int error, FILE *out)
 {
 	if (error != -EACCES) {
-		fputs("edgeprofctl: edgeprofd does not answer\n", out);
+		fputs("edgeprofctl: cannot connect to edgeprofd\n", out);
 	} else {
-		fputs("edgeprofctl: not permitted to talk to edgeprofd\n", out);
+		fputs("edgeprofctl: permission denied by edgeprofd\n", out);
 	}
 	const char *group = address_group(list);
 	for (size_t i = 0; i < list->count; i++) {
 		fprintf(out, "  tried %s: %s\n", list->entries[i].path,
 			strerror(list->entries[i].error));
 	}
-	if (error == -EACCES && group == NULL) {
-		fputs("Only root may: try it with sudo.\n", out);
+	if (error == -EACCES && !group) {
+		fputs("Only root is permitted; use sudo.\n", out);
 	} else if (error == -EACCES) {
 		fprintf(out, "Join its group: sudo usermod -aG %s $USER, then log in again.\n",
 			group);

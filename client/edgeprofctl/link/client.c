@@ -31,7 +31,7 @@ static uint64_t now_ms(void)
 int client_create(int fd, struct client **ret)
 {
 	struct client *client = calloc(1, sizeof(*client));
-	if (client == NULL) {
+	if (!client) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -43,7 +43,7 @@ int client_create(int fd, struct client **ret)
 
 void client_destroy(struct client *client)
 {
-	if (client == NULL) {
+	if (!client) {
 		return;
 	}
 	close(client->fd);
@@ -98,13 +98,13 @@ static int build_call(
 {
 	int r = -ENOMEM;
 	cJSON *call = cJSON_CreateObject();
-	if (call == NULL || cJSON_AddStringToObject(call, "method", method) == NULL) {
+	if (!call || cJSON_AddStringToObject(call, "method", method) == NULL) {
 		goto error;
 	}
-	if (parameters != NULL) {
+	if (parameters) {
 		/* only read, and deleted with the reference */
 		cJSON *reference = cJSON_CreateObjectReference(parameters->child);
-		if (reference == NULL || !cJSON_AddItemToObject(call, "parameters", reference)) {
+		if (!reference || !cJSON_AddItemToObject(call, "parameters", reference)) {
 			cJSON_Delete(reference);
 			goto error;
 		}
@@ -113,7 +113,7 @@ static int build_call(
 		goto error;
 	}
 	*ret = proto_json_print(call, length);
-	r = *ret == NULL ? -ENOMEM : 0;
+	r = !*ret ? -ENOMEM : 0;
 error:
 	cJSON_Delete(call);
 	return r;
@@ -142,21 +142,21 @@ static int open_reply(struct client *client, cJSON *envelope, struct reply *ret)
 	const cJSON *continues = cJSON_GetObjectItemCaseSensitive(envelope, "continues");
 	cJSON *parameters = cJSON_GetObjectItemCaseSensitive(envelope, "parameters");
 	client->reason = "error is no text, or parameters no object";
-	if ((error != NULL && !cJSON_IsString(error) && !cJSON_IsNull(error)) ||
-		(parameters != NULL && !cJSON_IsObject(parameters) && !cJSON_IsNull(parameters))) {
+	if ((error && !cJSON_IsString(error) && !cJSON_IsNull(error)) ||
+		(parameters && !cJSON_IsObject(parameters) && !cJSON_IsNull(parameters))) {
 		return -EBADMSG;
 	}
 	reply.continues = cJSON_IsTrue(continues);
 	if (cJSON_IsString(error)) {
 		reply.error = strdup(error->valuestring);
-		if (reply.error == NULL) {
+		if (!reply.error) {
 			return -ENOMEM;
 		}
 	}
 	reply.parameters = cJSON_IsObject(parameters)
 				   ? cJSON_DetachItemViaPointer(envelope, parameters)
 				   : cJSON_CreateObject();
-	if (reply.parameters == NULL) {
+	if (!reply.parameters) {
 		reply_finish(&reply);
 		return -ENOMEM;
 	}
@@ -185,7 +185,7 @@ int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret
 	for (;;) {
 		const char *end =
 			memchr(client->buffer + searched, '\0', client->length - searched);
-		if (end != NULL) {
+		if (end) {
 			return take_frame(client, (size_t)(end - client->buffer), ret);
 		}
 		searched = client->length;

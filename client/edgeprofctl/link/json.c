@@ -18,7 +18,7 @@ const cJSON *json_get(const cJSON *object, const char *name)
 		return NULL;
 	}
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-	return item == NULL || cJSON_IsNull(item) ? NULL : item;
+	return !item || cJSON_IsNull(item) ? NULL : item;
 }
 
 const char *json_text(const cJSON *object, const char *name)
@@ -29,7 +29,7 @@ const char *json_text(const cJSON *object, const char *name)
 const char *json_word(const cJSON *object, const char *name)
 {
 	const char *text = json_text(object, name);
-	return text == NULL ? "" : text;
+	return !text ? "" : text;
 }
 
 double json_number(const cJSON *object, const char *name)
@@ -64,7 +64,7 @@ int json_count(const cJSON *object, const char *name)
 /* Depth is bounded by the scan in front of the parser (PROTO_JSON_DEPTH). */
 void json_clean(cJSON *tree, bool utf8)
 {
-	for (cJSON *item = tree; item != NULL; item = item->next) {
+	for (cJSON *item = tree; item; item = item->next) {
 		if (cJSON_IsString(item)) {
 			text_clean(item->valuestring, utf8);
 		}
@@ -143,18 +143,18 @@ static void write_value(FILE *out, const cJSON *value, bool pretty, int depth)
 	} else if (cJSON_IsArray(value) || cJSON_IsObject(value)) {
 		bool object = cJSON_IsObject(value);
 		fputc(object ? '{' : '[', out);
-		for (const cJSON *item = value->child; item != NULL; item = item->next) {
+		for (const cJSON *item = value->child; item; item = item->next) {
 			write_break(out, pretty, depth + 1);
 			if (object) {
 				json_write_text(out, item->string);
 				fputs(pretty ? ": " : ":", out);
 			}
 			write_value(out, item, pretty, depth + 1);
-			if (item->next != NULL) {
+			if (item->next) {
 				fputc(',', out);
 			}
 		}
-		if (value->child != NULL) {
+		if (value->child) {
 			write_break(out, pretty, depth);
 		}
 		fputc(object ? '}' : ']', out);

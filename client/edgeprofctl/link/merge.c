@@ -9,7 +9,7 @@
 
 static int append_items(cJSON *whole, cJSON *part)
 {
-	while (part->child != NULL) {
+	while (part->child) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
 		if (!cJSON_AddItemToArray(whole, item)) {
 			cJSON_Delete(item);
@@ -29,11 +29,11 @@ static bool same_series(const cJSON *a, const cJSON *b)
 /* A chunk mostly goes on with the series that the one before ended with: look there first. */
 static cJSON *find_series(cJSON *array, const cJSON *part)
 {
-	cJSON *last = array->child == NULL ? NULL : array->child->prev;
-	if (last != NULL && same_series(last, part)) {
+	cJSON *last = !array->child ? NULL : array->child->prev;
+	if (last && same_series(last, part)) {
 		return last;
 	}
-	for (cJSON *item = array->child; item != NULL; item = item->next) {
+	for (cJSON *item = array->child; item; item = item->next) {
 		if (same_series(item, part)) {
 			return item;
 		}
@@ -43,7 +43,7 @@ static cJSON *find_series(cJSON *array, const cJSON *part)
 
 int merge_columns(cJSON *whole, cJSON *part)
 {
-	for (cJSON *column = part->child; column != NULL; column = column->next) {
+	for (cJSON *column = part->child; column; column = column->next) {
 		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, column->string);
 		if (cJSON_IsArray(column) && cJSON_IsArray(target) &&
 			append_items(target, column) < 0) {
@@ -55,12 +55,12 @@ int merge_columns(cJSON *whole, cJSON *part)
 
 static int merge_series(cJSON *whole, cJSON *part)
 {
-	while (part->child != NULL) {
+	while (part->child) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
-		bool named = json_text(item, "name") != NULL;
+		bool named = json_text(item, "name");
 		cJSON *target = named ? find_series(whole, item) : NULL;
 		int r = 0;
-		if (target != NULL) {
+		if (target) {
 			r = merge_columns(target, item);
 			cJSON_Delete(item);
 		} else if (!cJSON_AddItemToArray(whole, item)) {
@@ -77,14 +77,14 @@ static int merge_series(cJSON *whole, cJSON *part)
 int merge_reply(struct cJSON *whole, struct cJSON *part)
 {
 	cJSON *next;
-	for (cJSON *item = part->child; item != NULL; item = next) {
+	for (cJSON *item = part->child; item; item = next) {
 		next = item->next;
 		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, item->string);
 		int r = 0;
 		if (cJSON_IsArray(item) && cJSON_IsArray(target)) {
 			r = strcmp(item->string, "series") == 0 ? merge_series(target, item)
 								: append_items(target, item);
-		} else if (target == NULL || !cJSON_IsNull(item)) {
+		} else if (!target || !cJSON_IsNull(item)) {
 			cJSON_DetachItemViaPointer(part, item);
 			cJSON_DeleteItemFromObjectCaseSensitive(whole, item->string);
 			if (!cJSON_AddItemToObject(whole, item->string, item)) {

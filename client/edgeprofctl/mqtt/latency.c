@@ -3,7 +3,7 @@
  * each payload (latency_stamp.h) and compares it with this machine's clock at the arrival; with
  * --publish it sends the messages itself, so that the way there and back is measured on one clock.
  */
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,6 +52,7 @@ static int64_t wall_us(void)
 static void on_message(void *ctx, const char *bytes, size_t length, bool retained)
 {
 	struct probe *probe = ctx;
+	const struct latency_options *options = probe->ctl->verb_options;
 	int64_t now_us = wall_us();
 	if (retained) {
 		probe->report.retained++; /* sent long ago: nothing of a latency */
@@ -60,8 +61,7 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 	if (probe->report.messages < probe->wanted) {
 		double us;
 		bool unsynchronised;
-		enum stamp stamp =
-			latency_stamp(bytes, length, probe->ctl->options.key, &us, &unsynchronised);
+		enum stamp stamp = latency_stamp(bytes, length, options->key, &us, &unsynchronised);
 		latency_report_add(
 			&probe->report, stamp, ((double)now_us - us) / 1e3, unsynchronised);
 	}
@@ -70,7 +70,7 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 /* Sends the next probe when it is due. */
 static int publish(struct probe *probe)
 {
-	const struct options *options = &probe->ctl->options;
+	const struct latency_options *options = probe->ctl->verb_options;
 	double now_ms = clock_ms(CLOCK_MONOTONIC);
 	if (probe->sent >= probe->wanted || now_ms < probe->next_ms) {
 		return CTL_FINE;
@@ -85,7 +85,8 @@ static int publish(struct probe *probe)
 /* Until enough came, a signal, or the connection's end; probes that are lost end it, too. */
 static int measure(struct probe *probe)
 {
-	bool sending = probe->ctl->options.given & OPTION_PUBLISH;
+	const struct latency_options *options = probe->ctl->verb_options;
+	bool sending = options->publish;
 	int status = CTL_FINE;
 	while (status == CTL_FINE && !ended && probe->report.messages < probe->wanted) {
 		status = sending ? publish(probe) : CTL_FINE;
@@ -98,19 +99,19 @@ static int measure(struct probe *probe)
 	return status;
 }
 
-int verb_mqtt_latency(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
 	struct probe probe = {.ctl = ctl};
-	const struct options *options = &ctl->options;
+	const struct latency_options *options = ctl->verb_options;
 	struct sigaction action = {.sa_handler = on_signal};
 	probe.wanted = options->count > 0 ? (uint64_t)options->count : DEFAULT_COUNT;
 	if (probe.wanted > LATENCY_MAX) {
 		return ctl_fail(ctl, CTL_USAGE, "--count is at most %d", LATENCY_MAX);
 	}
-	int status = mqtt_session_open(&probe.session, ctl, ctl->words[0],
-		options->given & OPTION_PUBLISH, on_message, &probe);
+	int status = mqtt_session_open(
+		&probe.session, ctl, ctl->words[0], options->publish, on_message, &probe);
 	if (status == CTL_FINE && latency_report_init(&probe.report, probe.wanted) < 0) {
-		status = ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	if (status == CTL_FINE) {
 		sigaction(SIGINT, &action, NULL);
@@ -124,3 +125,32 @@ int verb_mqtt_latency(struct ctl *ctl)
 	latency_report_finish(&probe.report);
 	return status;
 }
+
+static int parse_port(const struct option_spec *spec, const char *text, void *value)
+{
+	int r = option_count(spec, text, value);
+	return r == 0 && *(long *)value > 65535 ? -EINVAL : r;
+}
+
+static const struct option_spec options[] = {
+	{"host", 0, "HOST", "the broker; default: that of the configuration", option_nonempty,
+		offsetof(struct latency_options, host)},
+	{"port", 0, "N", "the broker's port; default: 1883, or 8883 with TLS", parse_port,
+		offsetof(struct latency_options, port)},
+	{"config", 0, "FILE", "read the broker's settings from [mqtt] in FILE", option_nonempty,
+		offsetof(struct latency_options, config)},
+	{"key", 0, "NAME", "the member of the payload that holds the capture time", option_nonempty,
+		offsetof(struct latency_options, key)},
+	{"count", 0, "N", "stop after N messages; default: 100", option_count,
+		offsetof(struct latency_options, count)},
+	{"publish", 0, NULL, "publish the messages to measure, too", option_flag,
+		offsetof(struct latency_options, publish)},
+	{"interval", 0, "SPAN", "with --publish: time between messages; default: 100ms", option_ms,
+		offsetof(struct latency_options, interval_ms)},
+	{.name = NULL},
+};
+
+const struct verb verb_mqtt_latency = {"mqtt-latency", "TOPIC",
+	"Measure how old MQTT messages are when they arrive.",
+	"mqtt-latency 'edgeprof/+/summary' --count 10", options, sizeof(struct latency_options),
+	run};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/timex.h>
 
+#include "client/edgeprofctl/mqtt/setup.h"
 #include "client/edgeprofctl/link/json.h"
 #include "proto/percentile.h"
 
@@ -135,8 +136,8 @@ int latency_report_print(struct latency_report *report, struct ctl *ctl)
 	if (ctl->options.json != JSON_OFF) {
 		print_json(report, &summary, synchronised, ctl);
 	} else {
-		print_text(report, &summary, synchronised || (ctl->options.given & OPTION_PUBLISH),
-			ctl->output.stream);
+		const struct latency_options *options = ctl->verb_options;
+		print_text(report, &summary, synchronised || options->publish, ctl->output.stream);
 	}
 	if (report->count == 0) {
 		return ctl_fail(ctl, CTL_NO_DATA, "no message with a capture time came");

@@ -94,12 +94,12 @@ static int ask_daemon(struct ctl *ctl, struct mqtt_setup *setup)
 
 int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 {
-	const struct options *options = &ctl->options;
+	const struct latency_options *options = ctl->verb_options;
 	struct mqtt_setup setup = {.port = 0};
 	if (options->config != NULL) {
 		int r = read_config(options->config, &setup);
 		if (r < 0) {
-			return ctl_fail(ctl, CTL_NO_INPUT, "can't read %s: %s", options->config,
+			return ctl_fail(ctl, CTL_NO_INPUT, "cannot read %s: %s", options->config,
 				strerror(-r));
 		}
 	} else if (options->host == NULL) {
@@ -115,7 +115,8 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 		}
 	}
 	if (setup.host[0] == '\0') {
-		return ctl_fail(ctl, CTL_USAGE, "which broker? --host HOST or --config FILE");
+		return ctl_fail(ctl, CTL_USAGE,
+			"no broker is configured; use --host HOST or --config FILE");
 	}
 	if (options->port > 0) {
 		setup.port = (int)options->port;

@@ -7,7 +7,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/table.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 static void add_note(struct table *table, const cJSON *frames)
 {
@@ -58,10 +58,17 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 	table_finish(&table);
 }
 
+struct frames_options {
+	struct run_options runs;
+	const char *span, *method, *throttle;
+	long recent; /* 0: not given, -1: without a number */
+	bool all, slow;
+};
+
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
-	const struct options *options = &ctl->options;
-	cJSON *parameters = ctl_run_parameters(ctl, app);
+	const struct frames_options *options = ctl->verb_options;
+	cJSON *parameters = ctl_run_parameters(&options->runs, app);
 	if (options->span) {
 		cJSON_AddStringToObject(parameters, "span", options->span);
 	}
@@ -71,23 +78,24 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 	if (options->throttle) {
 		cJSON_AddStringToObject(parameters, "throttle", options->throttle);
 	}
-	if (options->given & OPTION_SLOW) {
+	if (options->slow) {
 		cJSON_AddBoolToObject(parameters, "slow", true);
 	}
-	if (options->given & OPTION_RECENT) {
-		cJSON_AddNumberToObject(parameters, "recent", (double)options->recent);
+	if (options->recent != 0) {
+		double frames = options->recent > 0 ? (double)options->recent : 0;
+		cJSON_AddNumberToObject(parameters, "recent", frames);
 	}
-	return ctl_all(ctl, parameters);
+	return ctl_all(options->all, parameters);
 }
 
 /* Single frames. True when there are any. */
 static bool show_list(struct ctl *ctl, const cJSON *reply)
 {
-	bool slow = ctl->options.given & OPTION_SLOW;
+	const struct frames_options *options = ctl->verb_options;
 	if (json_count(reply, "list") == 0) {
 		return false;
 	}
-	(slow ? frame_view_waterfall : frame_view_list)(ctl, reply);
+	(options->slow ? frame_view_waterfall : frame_view_list)(ctl, reply);
 	int64_t left_out = json_integer(reply, "list_left_out");
 	if (left_out > 0) {
 		fprintf(ctl->output.stream, "(%lld more did not fit into the answer)\n",
@@ -98,8 +106,9 @@ static bool show_list(struct ctl *ctl, const cJSON *reply)
 
 static int say_no_list(struct ctl *ctl, const cJSON *reply)
 {
+	const struct frames_options *options = ctl->verb_options;
 	double over = json_number(json_first(reply, "frames"), "slow_over_ms");
-	if (!(ctl->options.given & OPTION_SLOW)) {
+	if (!options->slow) {
 		return ctl_fail(ctl, CTL_NO_DATA,
 			"no frame carries an id yet; edgeprof_frame_begin(ID) gives it one");
 	}
@@ -111,10 +120,11 @@ static int say_no_list(struct ctl *ctl, const cJSON *reply)
 		ctl, CTL_NO_DATA, "no slow frame yet; --recent N lists those that were not slow");
 }
 
-int verb_frames(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
+	const struct frames_options *options = ctl->verb_options;
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
-	bool list = ctl->options.given & (OPTION_SLOW | OPTION_RECENT);
+	bool list = options->slow || options->recent != 0;
 	cJSON *reply;
 	int status = ctl_call(ctl, "GetFrames", parameters_of(ctl, app), true, &reply);
 	if (status != CTL_FINE) {
@@ -139,3 +149,28 @@ int verb_frames(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"slow", 0, NULL, "show single frames that took long, and where the time went", option_flag,
+		offsetof(struct frames_options, slow)},
+	{"recent", 0, "[N]", "show the last N frames that carry an id", option_count,
+		offsetof(struct frames_options, recent)},
+	{"span", 0, "recent|lifetime", "the recent window, or everything since the run began",
+		option_word, offsetof(struct frames_options, span)},
+	{"method", 0, "linear|nearest", "how to take percentiles of the recent window", option_word,
+		offsetof(struct frames_options, method)},
+	{"throttle", 0, "all|throttled|unthrottled",
+		"only what ended while the hardware throttled, or did not", option_word,
+		offsetof(struct frames_options, throttle)},
+	{"run", 0, "0|-1|-2", "the current or latest run (0), or an earlier one, down to -8",
+		option_run, offsetof(struct frames_options, runs.run)},
+	{"all-runs", 0, NULL, "all runs that are kept, together", option_flag,
+		offsetof(struct frames_options, runs.all_runs)},
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct frames_options, all)},
+	{.name = NULL},
+};
+
+const struct verb verb_frames = {"frames", "[APP]",
+	"Show frame rate, frame time and jitter, or single frames.", "frames cam --slow", options,
+	sizeof(struct frames_options), run};

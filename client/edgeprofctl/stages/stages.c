@@ -8,7 +8,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/table.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 /* The numbers of a pipeline whose latest event is older say how old they are. */
 static const double OLD_MS = 2000;
@@ -96,14 +96,20 @@ static void show_cover(struct ctl *ctl, const cJSON *total)
 	}
 }
 
+struct stages_options {
+	struct run_options runs;
+	const char *by, *span, *method, *throttle;
+	bool all, tree, wide;
+};
+
 /* Which run it is, where that was asked for. */
-static void run_title(const struct ctl *ctl, const cJSON *total, char *ret, size_t size)
+static void run_title(const struct run_options *runs, const cJSON *total, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	if (ctl->options.given & OPTION_ALL_RUNS) {
+	if (runs->all_runs) {
 		snprintf(ret, size, ", all runs since %s",
 			format_time(json_integer(total, "since_us")).text);
-	} else if (total && ctl->options.given & OPTION_RUN) {
+	} else if (total && runs->run) {
 		snprintf(ret, size, ", run %lld (%s) since %s",
 			(long long)json_integer(total, "run"), json_word(total, "state"),
 			format_time(json_integer(total, "since_us")).text);
@@ -111,8 +117,8 @@ static void run_title(const struct ctl *ctl, const cJSON *total, char *ret, size
 }
 
 /* Of what the numbers are, where that is not the recent window of all runs up to now. */
-static void show_title(
-	struct ctl *ctl, const char *app, const cJSON *stage, const cJSON *total, double age_ms)
+static void show_title(struct ctl *ctl, const char *app, const struct run_options *runs,
+	const cJSON *stage, const cJSON *total, double age_ms)
 {
 	char old[80];
 	snprintf(old, sizeof(old), " (%s)", format_ago(age_ms).text);
@@ -121,7 +127,7 @@ static void show_title(
 	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
 	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
 	char run[96];
-	run_title(ctl, total, run, sizeof(run));
+	run_title(runs, total, run, sizeof(run));
 	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s%s\n",
 		style_on(&ctl->style, TONE_BOLD), app, run,
 		lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
@@ -145,7 +151,8 @@ static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 	fputs(title[0] == ',' ? "\n" : "", ctl->output.stream);
 }
 
-static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
+static void show_app(
+	struct ctl *ctl, const cJSON *reply, const char *app, const struct run_options *runs)
 {
 	FILE *out = ctl->output.stream;
 	const cJSON *first = NULL;
@@ -169,7 +176,7 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 			any ? json_number(total, "mean_ms") : (double)NAN);
 		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
 	}
-	show_title(ctl, app, first, total, age_ms);
+	show_title(ctl, app, runs, first, total, age_ms);
 	show_cover(ctl, total);
 	table_print(&table, &ctl->style, out, 0);
 	table_finish(&table);
@@ -186,13 +193,19 @@ static bool first_of_app(const cJSON *reply, const cJSON *stage)
 	return other == stage;
 }
 
-static void show_apps(struct ctl *ctl, const cJSON *reply, stage_view *view)
+/* view NULL: the report. */
+static void show_apps(
+	struct ctl *ctl, const cJSON *reply, stage_view *view, const struct run_options *runs)
 {
 	bool first = true;
 	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
 		if (first_of_app(reply, stage)) {
 			fputs(first ? "" : "\n", ctl->output.stream);
-			view(ctl, reply, json_word(stage, "app"));
+			if (view) {
+				view(ctl, reply, json_word(stage, "app"));
+			} else {
+				show_app(ctl, reply, json_word(stage, "app"), runs);
+			}
 			first = false;
 		}
 	}
@@ -200,14 +213,15 @@ static void show_apps(struct ctl *ctl, const cJSON *reply, stage_view *view)
 
 void show_stages(struct ctl *ctl, const cJSON *reply)
 {
-	show_apps(ctl, reply, show_app);
+	static const struct run_options latest = {NULL, false};
+	show_apps(ctl, reply, NULL, &latest);
 }
 
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
-	const struct options *options = &ctl->options;
+	const struct stages_options *options = ctl->verb_options;
 	/* shares are of the lifetime: the other numbers beside them as well */
-	bool shares = options->given & (OPTION_TREE | OPTION_BY);
+	bool shares = options->tree || options->by;
 	const struct {
 		const char *name, *word;
 	} words[] = {
@@ -215,24 +229,24 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 		{"percentile_method", options->method},
 		{"throttle", options->throttle},
 	};
-	cJSON *parameters = ctl_run_parameters(ctl, app);
+	cJSON *parameters = ctl_run_parameters(&options->runs, app);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (words[i].word != NULL) {
 			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
 		}
 	}
-	return ctl_all(ctl, parameters);
+	return ctl_all(options->all, parameters);
 }
 
-static stage_view *view_of(const struct options *options)
+static stage_view *view_of(const struct stages_options *options)
 {
 	if (options->by != NULL) {
 		return strcmp(options->by, "unit") == 0 ? stage_view_units : stage_view_categories;
 	}
-	if (options->given & OPTION_TREE) {
+	if (options->tree) {
 		return stage_view_tree;
 	}
-	return options->given & OPTION_WIDE ? stage_view_wide : show_app;
+	return options->wide ? stage_view_wide : NULL;
 }
 
 /* Why there are no numbers, once for all stages that share the reason. */
@@ -255,20 +269,20 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 	}
 }
 
-int verb_stages(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
+	const struct stages_options *options = ctl->verb_options;
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
-	uint64_t views = ctl->options.given & (OPTION_TREE | OPTION_BY | OPTION_WIDE);
 	cJSON *reply;
-	if ((views & (views - 1)) != 0) {
-		return ctl_fail(ctl, CTL_USAGE, "one of --tree, --by and --wide at a time");
+	if (options->tree + (options->by != NULL) + options->wide > 1) {
+		return ctl_fail(ctl, CTL_USAGE, "--tree, --by and --wide exclude each other");
 	}
 	int status = ctl_call(ctl, "ListStages", parameters_of(ctl, app), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		show_apps(ctl, reply, view_of(&ctl->options));
+		show_apps(ctl, reply, view_of(options), &options->runs);
 		show_reason(ctl, reply);
 	}
 	if (json_count(reply, "stages") == 0) {
@@ -279,3 +293,30 @@ int verb_stages(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"tree", 0, NULL, "show nested stages below their parent", option_flag,
+		offsetof(struct stages_options, tree)},
+	{"by", 0, "category|unit", "sum up by category or by compute unit", option_word,
+		offsetof(struct stages_options, by)},
+	{"wide", 0, NULL, "show every statistic, a column each", option_flag,
+		offsetof(struct stages_options, wide)},
+	{"span", 0, "recent|lifetime", "the recent window, or everything since the run began",
+		option_word, offsetof(struct stages_options, span)},
+	{"method", 0, "linear|nearest", "how to take percentiles of the recent window", option_word,
+		offsetof(struct stages_options, method)},
+	{"throttle", 0, "all|throttled|unthrottled",
+		"only what ended while the hardware throttled, or did not", option_word,
+		offsetof(struct stages_options, throttle)},
+	{"run", 0, "0|-1|-2", "the current or latest run (0), or an earlier one, down to -8",
+		option_run, offsetof(struct stages_options, runs.run)},
+	{"all-runs", 0, NULL, "all runs that are kept, together", option_flag,
+		offsetof(struct stages_options, runs.all_runs)},
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct stages_options, all)},
+	{.name = NULL},
+};
+
+const struct verb verb_stages = {"stages", "[APP]",
+	"Show the pipeline report: mean, p95 and p99 of each stage.", "stages cam --tree", options,
+	sizeof(struct stages_options), run};

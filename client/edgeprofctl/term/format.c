@@ -90,7 +90,7 @@ struct label format_value(double value, const char *unit, bool utf8)
 		return (struct label){"-"};
 	}
 	const char *minute = strstr(unit, per_minute);
-	if (minute != NULL && strcmp(minute, per_minute) == 0) {
+	if (minute && strcmp(minute, per_minute) == 0) {
 		return format_per_minute(
 			value, unit, (size_t)(minute - unit) - (minute > unit), utf8);
 	}
@@ -195,8 +195,7 @@ struct label format_last_fps(double last_fps, double idle_ms)
 static bool local_time(int64_t time_us, struct tm *ret)
 {
 	time_t seconds = (time_t)(time_us / 1000000);
-	return time_us > 0 && time_us < INT64_C(253402300800000000) &&
-	       localtime_r(&seconds, ret) != NULL;
+	return time_us > 0 && time_us < INT64_C(253402300800000000) && localtime_r(&seconds, ret);
 }
 
 struct label format_time(int64_t time_us)

@@ -60,7 +60,7 @@ int screen_open(bool tty, struct screen **ret)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
 	struct screen *screen = calloc(1, sizeof(*screen));
-	if (screen == NULL) {
+	if (!screen) {
 		return -ENOMEM;
 	}
 	sigset_t mask;
@@ -84,7 +84,7 @@ int screen_open(bool tty, struct screen **ret)
 
 void screen_close(struct screen *screen)
 {
-	if (screen == NULL) {
+	if (!screen) {
 		return;
 	}
 	struct signalfd_siginfo info;
@@ -123,7 +123,7 @@ static bool quit_key(struct screen *screen)
 		screen->keys = got < 0 && errno == EINTR; /* the terminal is gone */
 		return got == 0;
 	}
-	return memchr(keys, 'q', (size_t)got) != NULL || memchr(keys, 'Q', (size_t)got) != NULL;
+	return memchr(keys, 'q', (size_t)got) || memchr(keys, 'Q', (size_t)got);
 }
 
 enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds)
@@ -207,7 +207,7 @@ int screen_draw(const char *text, unsigned width, unsigned height)
 	char *bytes = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&bytes, &size);
-	if (out == NULL) {
+	if (!out) {
 		return -ENOMEM;
 	}
 	fputs("\033[H", out);

@@ -10,7 +10,7 @@
 static unsigned size_from_environment(const char *name)
 {
 	const char *text = getenv(name);
-	if (text == NULL || text[0] < '1' || text[0] > '9') {
+	if (!text || text[0] < '1' || text[0] > '9') {
 		return 0;
 	}
 	char *end;
@@ -34,8 +34,7 @@ void style_detect(struct style *style, enum color_mode mode)
 {
 	const char *no_color = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
-	bool plain = (no_color != NULL && no_color[0] != '\0') || term == NULL ||
-		     strcmp(term, "dumb") == 0;
+	bool plain = (no_color && no_color[0] != '\0') || !term || strcmp(term, "dumb") == 0;
 	style->tty = isatty(STDOUT_FILENO) == 1;
 	style->color = mode == COLOR_ALWAYS || (mode == COLOR_AUTO && style->tty && !plain);
 	style->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

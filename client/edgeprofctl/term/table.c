@@ -47,7 +47,7 @@ static struct table_cell *next_cell(struct table *table)
 	if (table->cell_count == table->cell_room) {
 		size_t room = table->cell_room == 0 ? 64 : table->cell_room * 2;
 		struct table_cell *cells = reallocarray(table->cells, room, sizeof(*cells));
-		if (cells == NULL) {
+		if (!cells) {
 			return NULL;
 		}
 		table->cells = cells;
@@ -59,7 +59,7 @@ static struct table_cell *next_cell(struct table *table)
 void table_add(struct table *table, enum tone tone, const char *format, ...)
 {
 	struct table_cell *cell = next_cell(table);
-	if (cell == NULL) {
+	if (!cell) {
 		table->out_of_memory = true;
 		return;
 	}
@@ -163,7 +163,7 @@ static void measure(const struct table *table, size_t widths[COLUMNS_MAX])
 	}
 	for (size_t c = 0; c < table->column_count; c++) {
 		const char *title = table->columns[c].title;
-		size_t width = title == NULL ? 0 : text_width(title);
+		size_t width = !title ? 0 : text_width(title);
 		if (used[c] && width > widths[c]) {
 			widths[c] = width;
 		}
@@ -197,7 +197,7 @@ static void print_line(const struct table *table, const struct style *style, FIL
 		const char *text = row == SIZE_MAX
 					   ? table->columns[c].title
 					   : table->cells[row * table->column_count + c].text;
-		last = widths[c] > 0 && text != NULL && text[0] != '\0' ? c : last;
+		last = widths[c] > 0 && text && text[0] != '\0' ? c : last;
 	}
 	fprintf(out, "%*s", (int)indent, "");
 	bool first = true;
@@ -215,8 +215,8 @@ static void print_line(const struct table *table, const struct style *style, FIL
 			text = cell->text;
 			tone = cell->tone;
 		}
-		print_cell(style, out, text == NULL ? "" : text, tone, widths[c],
-			table->columns[c].right, c == last);
+		print_cell(style, out, !text ? "" : text, tone, widths[c], table->columns[c].right,
+			c == last);
 	}
 	fputc('\n', out);
 }
@@ -247,7 +247,7 @@ int table_print(const struct table *table, const struct style *style, FILE *out,
 	}
 	fit_widths(table, style, indent, widths);
 	size_t rows = table->cell_count / table->column_count;
-	if (rows > 0 && table->columns[0].title != NULL) {
+	if (rows > 0 && table->columns[0].title) {
 		print_line(table, style, out, indent, widths, SIZE_MAX);
 	}
 	for (size_t row = 0; row < rows; row++) {

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/history/when.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/trace/trace.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
+#include "client/edgeprofctl/when.h"
 
 enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
 
@@ -77,7 +77,7 @@ static int show_list(struct ctl *ctl, const cJSON *reply)
 	}
 	int r = table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);
-	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory") : CTL_FINE;
+	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
 }
 
 static int record_list(struct ctl *ctl)
@@ -141,7 +141,7 @@ static int read_path(struct ctl *ctl, const char *path, struct bytes *ret)
 	char buffer[FILE_AT_ONCE];
 	FILE *file = fopen(path, "re");
 	if (file == NULL) {
-		return ctl_fail(ctl, CTL_NO_INPUT, "can't read '%s': %s", path, strerror(errno));
+		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(errno));
 	}
 	int r = 0;
 	size_t n;
@@ -150,7 +150,7 @@ static int read_path(struct ctl *ctl, const char *path, struct bytes *ret)
 	}
 	r = r == 0 && ferror(file) ? -EIO : r;
 	fclose(file);
-	return r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "can't read '%s': %s", path, strerror(-r))
+	return r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(-r))
 		     : CTL_FINE;
 }
 
@@ -166,7 +166,7 @@ static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
 		if (status == CTL_FINE) {
 			const char *text = json_word(reply, "text");
 			if (append(ret, text, strlen(text)) < 0) {
-				status = ctl_fail(ctl, CTL_OUTPUT, "no memory");
+				status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 			}
 			cJSON_Delete(reply);
 		}
@@ -186,10 +186,12 @@ static int load(struct ctl *ctl)
 		free(bytes.text);
 		return status;
 	}
+	static const struct responder responder = {replay_send, replay_receive};
+	ctl->responder = &responder;
 	int r = replay_create(bytes.text, bytes.length, &ctl->replay, &reason);
-	return r == -ENOMEM ? ctl_fail(ctl, CTL_OUTPUT, "no memory")
-	       : r < 0	    ? ctl_fail(ctl, CTL_NO_INPUT, "'%s' is no recording: %s", name, reason)
-			    : CTL_FINE;
+	return r == -ENOMEM ? ctl_fail(ctl, CTL_OUTPUT, "out of memory")
+	       : r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "'%s' is not a recording: %s", name, reason)
+		       : CTL_FINE;
 }
 
 static int with_recording(struct ctl *ctl, int (*use)(struct ctl *ctl))
@@ -204,14 +206,14 @@ static int with_recording(struct ctl *ctl, int (*use)(struct ctl *ctl))
 	return status;
 }
 
-int verb_record(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
 	static const struct {
 		const char *name;
 		int least, most;
 		int (*run)(struct ctl *ctl), (*use)(struct ctl *ctl);
 	} verbs[] = {{"list", 1, 1, record_list, NULL}, {"now", 1, 4, record_now, NULL},
-		{"show", 2, 2, NULL, record_show}, {"export", 2, 2, NULL, verb_trace}};
+		{"show", 2, 2, NULL, record_show}, {"export", 2, 2, NULL, trace_command}};
 	if (ctl->word_count == 0) {
 		return record_list(ctl);
 	}
@@ -225,5 +227,21 @@ int verb_record(struct ctl *ctl)
 		return verbs[i].run != NULL ? verbs[i].run(ctl) : with_recording(ctl, verbs[i].use);
 	}
 	return ctl_fail(ctl, CTL_USAGE,
-		"record now [LABEL [BEFORE [AFTER]]], list, show NAME or export NAME");
+		"usage: edgeprofctl record list | now [LABEL [BEFORE [AFTER]]] | show RECORDING | "
+		"export RECORDING");
 }
+
+static const struct option_spec options[] = {
+	{"output", 'o', "FILE", "export: write to FILE; -: to standard output", option_nonempty,
+		offsetof(struct trace_options, output)},
+	{"sensors", 0, "GLOB", "export: include the metrics that match; '': none", option_text,
+		offsetof(struct trace_options, sensors)},
+	{"format", 0, "chrome|csv|json", "export: chrome, the default, opens in ui.perfetto.dev",
+		option_word, offsetof(struct trace_options, format)},
+	{.name = NULL},
+};
+
+const struct verb verb_record = {"record",
+	"[list] | now [LABEL [BEFORE [AFTER]]] | show RECORDING|FILE | export RECORDING|FILE",
+	"List, start, show and export recordings of the flight recorder.",
+	"record now 'slow start' 10s 5s", options, sizeof(struct trace_options), run};

@@ -306,10 +306,11 @@ int record_show(struct ctl *ctl)
 	}
 	struct summary *summary = calloc(1, sizeof(*summary));
 	if (summary == NULL) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	summary->trigger_ns = (uint64_t)json_integer(replay_header(ctl->replay), "mono_us") * 1000;
-	ctl->options.sensors = "**";
+	struct trace_options *options = ctl->verb_options;
+	options->sensors = "**";
 	int status = trace_run(ctl, &format, summary);
 	status = status == CTL_NO_DATA ? CTL_FINE : status;
 	if (status == CTL_FINE) {
@@ -319,7 +320,7 @@ int record_show(struct ctl *ctl)
 		int r = show_stages(ctl, summary);
 		r = r < 0 ? r : show_metrics_moved(ctl, summary);
 		show_events_around(ctl, summary);
-		status = r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "no memory") : CTL_FINE;
+		status = r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
 	}
 	free(summary);
 	return status;

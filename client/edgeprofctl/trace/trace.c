@@ -10,11 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/history/when.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/trace/trace_file.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 #include "proto/varlink.h"
 
 uint32_t trace_app_index(const struct trace *trace, const char *name)
@@ -95,33 +94,16 @@ void trace_about(struct trace *trace)
 		trace->records, trace->lost, trace->left_out, trace->truncated ? "true" : "false");
 }
 
-static int add_time(struct ctl *ctl, cJSON *parameters, const char *member, const char *text)
-{
-	struct timespec now;
-	int64_t time_us;
-	if (text == NULL) {
-		return CTL_FINE;
-	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	int64_t now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-	if (when_parse_time(text, now_us, &time_us) < 0) {
-		return ctl_fail(ctl, CTL_USAGE,
-			"'%s' is no time: 5min (ago), 14:30, 2026-01-31 14:30, @1700000000 or now",
-			text);
-	}
-	cJSON_AddItemToObject(parameters, member, proto_json_integer(time_us));
-	return CTL_FINE;
-}
-
 /* Asks, and takes the first chunk: what the trace is of. */
 static int ask(struct trace *trace, bool *continues)
 {
 	struct ctl *ctl = trace->ctl;
+	const struct trace_options *options = ctl->verb_options;
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
 	cJSON *reply, *parameters = ctl_parameters("app", app);
-	int status = add_time(ctl, parameters, "from_us", ctl->options.since);
+	int status = ctl_add_time(ctl, parameters, "from_us", options->since);
 	if (status == CTL_FINE) {
-		status = add_time(ctl, parameters, "to_us", ctl->options.until);
+		status = ctl_add_time(ctl, parameters, "to_us", options->until);
 	}
 	if (status != CTL_FINE) {
 		cJSON_Delete(parameters);
@@ -137,10 +119,10 @@ static int ask(struct trace *trace, bool *continues)
 	trace->start = cJSON_DetachItemFromObjectCaseSensitive(reply, "start");
 	cJSON_Delete(reply);
 	if (!cJSON_IsObject(trace->start)) {
-		return ctl_fail(ctl, CTL_UNREACHABLE, "the daemon's answer makes no sense");
+		return ctl_fail(ctl, CTL_UNREACHABLE, "ExportTrace: malformed reply");
 	}
 	if (!trace_clock_read(&trace->clock, trace->start)) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	int64_t from_us = json_integer(trace->start, "from_mono_us");
 	int64_t to_us = json_integer(trace->start, "to_mono_us");
@@ -180,11 +162,12 @@ static int all_records(struct trace *trace, bool continues)
 /* Everything behind the start. What can't be had of it makes the trace a part of one. */
 static int write_all(struct trace *trace, bool continues)
 {
+	const struct trace_options *options = trace->ctl->verb_options;
 	int status, sensors = CTL_FINE;
 	trace->format->begin(trace);
 	status = all_records(trace, continues);
 	if (status == CTL_FINE) {
-		sensors = trace_sensors(trace, trace->ctl->options.sensors);
+		sensors = trace_sensors(trace, options->sensors);
 		/* a glob that nothing matches takes nothing away from the rest */
 		status = sensors == CTL_NO_DATA || sensors == CTL_USAGE ? CTL_FINE : sensors;
 	}
@@ -212,10 +195,11 @@ static int write_file(struct trace *trace, bool continues)
 {
 	struct ctl *ctl = trace->ctl;
 	struct trace_file file;
-	const char *path = ctl->options.output;
+	const struct trace_options *options = ctl->verb_options;
+	const char *path = options->output;
 	int r = trace_file_open(path, &file);
 	if (r < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "can't write '%s': %s", path == NULL ? "-" : path,
+		return ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path == NULL ? "-" : path,
 			strerror(-r));
 	}
 	trace->out = file.stream;
@@ -225,7 +209,7 @@ static int write_file(struct trace *trace, bool continues)
 		return CTL_FINE;
 	}
 	if (r < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "can't write '%s': %s", path == NULL ? "-" : path,
+		return ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path == NULL ? "-" : path,
 			strerror(-r));
 	}
 	if (trace->truncated) {
@@ -242,7 +226,8 @@ static int write_file(struct trace *trace, bool continues)
 
 const struct trace_format *trace_format_of(const struct ctl *ctl)
 {
-	const char *name = ctl->options.format;
+	const struct trace_options *options = ctl->verb_options;
+	const char *name = options->format;
 	if (name == NULL) {
 		return ctl->options.json == JSON_OFF ? &trace_chrome : &trace_json;
 	}
@@ -251,9 +236,10 @@ const struct trace_format *trace_format_of(const struct ctl *ctl)
 					   : &trace_chrome;
 }
 
-int verb_trace(struct ctl *ctl)
+int trace_command(struct ctl *ctl)
 {
-	if (ctl->options.output == NULL && ctl->style.tty) {
+	const struct trace_options *options = ctl->verb_options;
+	if (options->output == NULL && ctl->style.tty) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"refusing to write a trace to a terminal; use -o FILE, or -o - to do it "
 			"all the same");
@@ -267,12 +253,12 @@ int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
 	bool continues = false;
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (trace == NULL) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	if (trace_tracks_create(&trace->tracks) < 0 ||
 		trace_flows_create(trace_chrome_flow, trace, &trace->flows) < 0 ||
 		trace_pairs_create(trace_chrome_pair, trace, &trace->pairs) < 0) {
-		ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		goto error;
 	}
 	trace->ctl = ctl;
@@ -292,3 +278,21 @@ error:
 	free(trace);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"output", 'o', "FILE", "write to FILE; -: to standard output", option_nonempty,
+		offsetof(struct trace_options, output)},
+	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
+		offsetof(struct trace_options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text,
+		offsetof(struct trace_options, until)},
+	{"sensors", 0, "GLOB", "include the metrics that match; '': none", option_text,
+		offsetof(struct trace_options, sensors)},
+	{"format", 0, "chrome|csv|json", "chrome, the default, opens in ui.perfetto.dev",
+		option_word, offsetof(struct trace_options, format)},
+	{.name = NULL},
+};
+
+const struct verb verb_trace = {"trace", "[APP]",
+	"Write a trace file for Perfetto or chrome://tracing.", "trace cam --since 30s -o cam.json",
+	options, sizeof(struct trace_options), trace_command};

@@ -1,14 +1,15 @@
-/* alerts: what is pending or fires, with --all also what is fine, with --recent what happened. With
+/* alerts.c: shows what is pending or fires, with --all also what is fine, with --recent what
+ * happened. With
  * --check one line and an exit status for monitoring systems. */
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 #include "proto/name.h"
 
 enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
@@ -23,59 +24,45 @@ static void add_name(struct table *table, const cJSON *alert)
 }
 
 /* "acked: note, silenced", "sent 10:05:48", "test" or nothing. */
-static void add_hold(struct table *table, const cJSON *alert)
+static const char override_template[] =
+	"[{?acked}acked[: {ack_note}]][{?silenced}[{?acked}, ]silenced][{?test}test]"
+	"[{?sent_time_us}[{?acked}, |{?silenced}, ]sent {sent_time_us:clock}|"
+	"{?suppressed}[{?acked}, |{?silenced}, ]not sent]";
+
+static bool is_firing(const cJSON *alert)
 {
-	bool acked = json_true(alert, "acked"), silenced = json_true(alert, "silenced");
-	const char *note = acked ? json_word(alert, "ack_note") : "";
-	int64_t sent_us = json_integer(alert, "sent_time_us");
-	char sent[80] = "";
-	if (sent_us != 0) {
-		snprintf(sent, sizeof(sent), "sent %.8s", format_clock(sent_us).text);
-	} else if (json_true(alert, "suppressed")) {
-		snprintf(sent, sizeof(sent), "not sent");
-	}
-	table_add(table, TONE_NONE, "%s%s%s%s%s%s%s%s", acked ? "acked" : "",
-		note[0] == '\0' ? "" : ": ", note, acked && silenced ? ", " : "",
-		silenced ? "silenced" : "", json_true(alert, "test") ? "test" : "",
-		sent[0] != '\0' && (acked || silenced) ? ", " : "", sent);
+	return strcmp(json_word(alert, "state"), "firing") == 0;
+}
+
+static enum tone alert_tone(const cJSON *alert)
+{
+	return style_of_state(json_word(alert, is_firing(alert) ? "severity" : "state"));
+}
+
+static enum tone severity_tone(const cJSON *alert)
+{
+	return is_firing(alert) ? style_of_state(json_word(alert, "severity")) : TONE_DIM;
+}
+
+static void add_age(struct table *table, const cJSON *alert)
+{
+	double seconds = difftime(time(NULL), 0) - json_number(alert, "since_us") / 1e6;
+	table_add(table, TONE_DIM, "%s", format_span(seconds > 0 ? seconds : 0).text);
 }
 
 void show_alerts(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"ALERT", false, true},
-		{"STATE", false, false},
-		{"SEVERITY", false, false},
-		{"VALUE", true, false},
-		{"LIMIT", true, false},
-		{"FOR", true, false},
-		{"", false, true},
-		{"TEXT", false, true},
+	static const struct field fields[] = {
+		{"ALERT", FIELD_LONG, NULL, TONE_NONE, NULL, add_name},
+		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, alert_tone, NULL},
+		{"SEVERITY", FIELD_TEXT, "{severity}", TONE_NONE, severity_tone, NULL},
+		{"VALUE", FIELD_NUMBER, "{value:value}", TONE_NONE, NULL, NULL},
+		{"LIMIT", FIELD_NUMBER, "{threshold:value}", TONE_NONE, NULL, NULL},
+		{"FOR", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_age},
+		{"", FIELD_LONG, override_template, TONE_NONE, NULL, NULL},
+		{"TEXT", FIELD_LONG, "{text}", TONE_DIM, NULL, NULL},
 	};
-	bool utf8 = ctl->style.utf8;
-	int64_t now_us = (int64_t)time(NULL) * 1000000;
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *alert = json_first(reply, "alerts"); alert != NULL; alert = alert->next) {
-		const char *state = json_word(alert, "state");
-		const char *severity = json_word(alert, "severity");
-		const char *unit = json_word(alert, "unit");
-		bool firing = strcmp(state, "firing") == 0;
-		enum tone tone = firing ? style_of_state(severity) : style_of_state(state);
-		add_name(&table, alert);
-		table_add(&table, tone, "%s", state);
-		table_add(&table, firing ? tone : TONE_DIM, "%s", severity);
-		table_add(&table, TONE_NONE, "%s",
-			format_value(json_number(alert, "value"), unit, utf8).text);
-		table_add(&table, TONE_NONE, "%s",
-			format_value(json_number(alert, "threshold"), unit, utf8).text);
-		double seconds = (double)(now_us - json_integer(alert, "since_us")) / 1e6;
-		table_add(&table, TONE_DIM, "%s", format_span(seconds > 0 ? seconds : 0).text);
-		add_hold(&table, alert);
-		table_add(&table, TONE_DIM, "%s", json_word(alert, "text"));
-	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_show(ctl, reply, "alerts", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* RULE, RULE:INSTANCE or METRIC. */
@@ -86,18 +73,6 @@ static bool wanted(const cJSON *alert, const char *glob)
 		json_word(alert, "instance"));
 	return proto_query_match(glob, json_word(alert, "rule")) || proto_query_match(glob, name) ||
 	       proto_query_match(glob, json_word(alert, "metric"));
-}
-
-static void narrow(cJSON *reply, const char *list, const char *glob)
-{
-	cJSON *alerts = cJSON_GetObjectItemCaseSensitive(reply, list);
-	cJSON *next;
-	for (cJSON *alert = cJSON_IsArray(alerts) ? alerts->child : NULL; alert; alert = next) {
-		next = alert->next;
-		if (!wanted(alert, glob)) {
-			cJSON_Delete(cJSON_DetachItemViaPointer(alerts, alert));
-		}
-	}
 }
 
 struct tally {
@@ -125,7 +100,7 @@ static enum weight weight_of(const cJSON *alert, const char *level)
 static struct tally count(const cJSON *reply, const char *level)
 {
 	struct tally tally = {0};
-	for (const cJSON *alert = json_first(reply, "alerts"); alert != NULL; alert = alert->next) {
+	for (const cJSON *alert = json_first(reply, "alerts"); alert; alert = alert->next) {
 		bool firing = strcmp(json_word(alert, "state"), "firing") == 0;
 		tally.watched += !json_true(alert, "test");
 		tally.pending += strcmp(json_word(alert, "state"), "pending") == 0;
@@ -146,7 +121,7 @@ static void name_bad(struct ctl *ctl, const cJSON *reply, const char *level, int
 	int named = 0;
 	for (int weight = BAD_CRITICAL; weight > NOT_BAD; weight--) {
 		const cJSON *alert = json_first(reply, "alerts");
-		for (; alert != NULL && named < NAMED_IN_CHECK; alert = alert->next) {
+		for (; alert && named < NAMED_IN_CHECK; alert = alert->next) {
 			if ((int)weight_of(alert, level) != weight) {
 				continue;
 			}
@@ -165,10 +140,9 @@ static void name_bad(struct ctl *ctl, const cJSON *reply, const char *level, int
 }
 
 /* The line of a Nagios plugin: what is wrong | numbers for graphs. */
-static int check(struct ctl *ctl, const cJSON *reply)
+static int check(struct ctl *ctl, const cJSON *reply, const char *level)
 {
 	FILE *out = ctl->output.stream;
-	const char *level = ctl->options.check;
 	struct tally tally = count(reply, level);
 	int status = tally.bad > 0 ? CTL_BAD_NEWS : tally.watched == 0 ? CTL_NO_DATA : CTL_FINE;
 	if (ctl_json(ctl, reply)) {
@@ -201,37 +175,40 @@ static int check(struct ctl *ctl, const cJSON *reply)
 	return status;
 }
 
+/* Adds to each transition what has changed: "ok -> warning", "warning -> critical". */
+static void add_changes(const struct ctl *ctl, cJSON *reply)
+{
+	cJSON *row = NULL;
+	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "transitions"))
+	{
+		bool firing = strcmp(json_word(row, "to"), "firing") == 0;
+		bool step = firing && strcmp(json_word(row, "from"), "firing") == 0;
+		char change[128];
+		snprintf(change, sizeof(change), "%s%s%s",
+			json_word(row, step ? "from_severity" : "from"),
+			ctl->style.utf8 ? " → " : " -> ",
+			json_word(row, firing ? "severity" : "to"));
+		cJSON_AddStringToObject(row, "change", change);
+	}
+}
+
+static enum tone change_tone(const cJSON *row)
+{
+	bool firing = strcmp(json_word(row, "to"), "firing") == 0;
+	return style_of_state(firing ? json_word(row, "severity") : "ok");
+}
+
 static void show_recent(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"TIME", false, false},
-		{"ALERT", false, true},
-		{"CHANGE", false, false},
-		{"VALUE", true, false},
-		{"", false, false},
-		{"TEXT", false, true},
+	static const struct field fields[] = {
+		{"TIME", FIELD_TEXT, "{time_us:time}", TONE_DIM, NULL, NULL},
+		{"ALERT", FIELD_LONG, NULL, TONE_NONE, NULL, add_name},
+		{"CHANGE", FIELD_TEXT, "{change}", TONE_NONE, change_tone, NULL},
+		{"VALUE", FIELD_NUMBER, "{value:value}", TONE_NONE, NULL, NULL},
+		{"", FIELD_TEXT, override_template, TONE_NONE, NULL, NULL},
+		{"TEXT", FIELD_LONG, "{text}", TONE_DIM, NULL, NULL},
 	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	const cJSON *row = json_first(reply, "transitions");
-	for (; row != NULL; row = row->next) {
-		const char *severity = json_word(row, "severity"), *to = json_word(row, "to");
-		bool firing = strcmp(to, "firing") == 0;
-		bool step = firing && strcmp(json_word(row, "from"), "firing") == 0;
-		table_add(&table, TONE_DIM, "%s", format_time(json_integer(row, "time_us")).text);
-		add_name(&table, row);
-		table_add(&table, firing ? style_of_state(severity) : style_of_state("ok"),
-			"%s%s%s", step ? json_word(row, "from_severity") : json_word(row, "from"),
-			ctl->style.utf8 ? " → " : " -> ", firing ? severity : to);
-		table_add(&table, TONE_NONE, "%s",
-			format_value(
-				json_number(row, "value"), json_word(row, "unit"), ctl->style.utf8)
-				.text);
-		add_hold(&table, row);
-		table_add(&table, TONE_DIM, "%s", json_word(row, "text"));
-	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_show(ctl, reply, "transitions", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* By the time at which they happened: an entry is made when the first of several suppressed changes
@@ -248,15 +225,22 @@ static void sort_by_time(cJSON *reply)
 		}
 		cJSON_AddItemToArray(list, cJSON_DetachItemViaPointer(list, first));
 	}
-	if (list != NULL && list->child != NULL) { /* the last one is still in front */
+	if (list && list->child) { /* the last one is still in front */
 		cJSON_AddItemToArray(list, cJSON_DetachItemViaPointer(list, list->child));
 	}
 }
 
+struct alerts_options {
+	const char *check; /* "": without an argument */
+	long recent;
+	bool all;
+};
+
 static int recent(struct ctl *ctl, const char *glob)
 {
-	cJSON *parameters = ctl_parameters("", NULL);
-	long limit = ctl->options.recent > 0 ? ctl->options.recent : USUAL_RECENT;
+	const struct alerts_options *options = ctl->verb_options;
+	cJSON *parameters = cJSON_CreateObject();
+	long limit = options->recent > 0 ? options->recent : USUAL_RECENT;
 	cJSON_AddNumberToObject(parameters, "limit", (double)(limit > 128 ? 128 : limit));
 	cJSON *reply;
 	int status = ctl_call(ctl, "GetAlertLog", parameters, true, &reply);
@@ -264,44 +248,42 @@ static int recent(struct ctl *ctl, const char *glob)
 		return status;
 	}
 	sort_by_time(reply);
-	if (glob != NULL) {
-		narrow(reply, "transitions", glob);
+	if (glob) {
+		listing_narrow(reply, "transitions", wanted, glob);
 	}
 	if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "transitions") == 0) {
 			fputs("No alert has changed its state; --all lists them.\n",
 				ctl->output.stream);
 		}
+		add_changes(ctl, reply);
 		show_recent(ctl, reply);
 	}
 	cJSON_Delete(reply);
 	return CTL_FINE;
 }
 
-int verb_alerts(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
-	uint64_t given = ctl->options.given & (OPTION_ALL | OPTION_CHECK | OPTION_RECENT);
-	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
-	if ((given & (given - 1)) != 0) {
-		return ctl_fail(ctl, CTL_USAGE, "--all, --check and --recent: one of them");
+	const struct alerts_options *options = ctl->verb_options;
+	const char *glob = ctl_word(ctl, 0);
+	if (options->all + (options->check != NULL) + (options->recent != 0) > 1) {
+		return ctl_fail(ctl, CTL_USAGE, "--all, --check and --recent exclude each other");
 	}
-	if (given & OPTION_RECENT) {
+	if (options->recent != 0) {
 		return recent(ctl, glob);
 	}
-	cJSON *parameters = ctl_parameters("", NULL);
-	if (given != 0) {
-		cJSON_AddTrueToObject(parameters, "all");
-	}
 	cJSON *reply;
-	int status = ctl_call(ctl, "ListAlerts", parameters, true, &reply);
+	int status = ctl_call(
+		ctl, "ListAlerts", ctl_all(options->all || options->check, NULL), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (glob != NULL) {
-		narrow(reply, "alerts", glob);
+	if (glob) {
+		listing_narrow(reply, "alerts", wanted, glob);
 	}
-	if (given & OPTION_CHECK) {
-		status = check(ctl, reply);
+	if (options->check) {
+		status = check(ctl, reply, options->check[0] == '\0' ? "warning" : options->check);
 	} else if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "alerts") == 0) {
 			fputs("No alert is pending or firing; --all lists those that are ok.\n",
@@ -312,3 +294,18 @@ int verb_alerts(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"all", 'a', NULL, "include the alerts that are ok", option_flag,
+		offsetof(struct alerts_options, all)},
+	{"check", 0, "[warning|critical]",
+		"print one line; exit status 1 while such an alert is firing", option_word,
+		offsetof(struct alerts_options, check)},
+	{"recent", 0, "[N]", "show the last N changes of state, newest last; default: 20",
+		option_count, offsetof(struct alerts_options, recent)},
+	{.name = NULL},
+};
+
+const struct verb verb_alerts = {"alerts", "[RULE]",
+	"Show alerts that are firing or pending, or recent changes.", "alerts --check=critical",
+	options, sizeof(struct alerts_options), run};

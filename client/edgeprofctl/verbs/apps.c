@@ -1,60 +1,55 @@
-/* apps: who is attached, the exact account of its events, and who was refused and why. */
-#include "client/edgeprofctl/verbs.h"
+/* apps.c: shows who is attached, the exact account of its events, and who was refused and why; and
+ * report, an app's report as the daemon makes it: without a name that of the last app that ended,
+ * else of the only one. */
+#include "client/edgeprofctl/verb.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
+#include "client/edgeprofctl/term/text.h"
+#include "proto/text.h"
 
 static void add_pids(struct table *table, const cJSON *app)
 {
-	char pids[96] = "";
-	size_t at = 0;
-	for (const cJSON *process = json_first(app, "processes"); process != NULL && at < 40;
-		process = process->next) {
-		const char *comma = at > 0 ? "," : "";
-		int64_t pid = json_integer(process, "pid"),
-			inside = json_integer(process, "ns_pid");
-		int length = pid > 0 ? snprintf(pids + at, sizeof(pids) - at, "%s%lld", comma,
-					       (long long)pid)
-				     : snprintf(pids + at, sizeof(pids) - at, "%s-", comma);
-		at += (size_t)length;
+	char pids[48];
+	struct text text = TEXT_IN(pids);
+	for (const cJSON *row = json_first(app, "processes"); row && !text.truncated;
+		row = row->next) {
+		int64_t pid = json_integer(row, "pid"), inside = json_integer(row, "ns_pid");
+		text_join(&text, ",", pid > 0 ? "%lld" : "-", (long long)pid);
 		if (inside > 0) {
-			length = snprintf(pids + at, sizeof(pids) - at, "/%lld", (long long)inside);
-			at += (size_t)length;
+			text_add(&text, "/%lld", (long long)inside);
 		}
 	}
 	table_add(table, TONE_NONE, "%s", pids[0] == '\0' ? "-" : pids);
 }
 
-static void add_app(struct table *table, const cJSON *app)
+static void add_advice(struct table *table, const cJSON *app)
 {
-	static const char *const counts[] = {"sent", "received", "dropped", "in_ring", "invalid"};
-	const char *state = json_word(app, "state");
-	table_add(table, TONE_NONE, "%s", json_word(app, "name"));
-	table_add(table, style_of_state(state), "%s", state);
-	add_pids(table, app);
-	table_add_number(table, json_number(app, "uid"), 0);
-	table_add_number(table, json_number(app, "stages"), 0);
-	table_add_number(table, json_number(app, "fps"), 1);
-	const char *level = json_text(cJSON_GetObjectItemCaseSensitive(app, "advice"), "level");
-	bool less = level != NULL && strcmp(level, "full") != 0;
-	table_add(table, less ? TONE_WARN : TONE_NONE, "%s", level != NULL ? level : "-");
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		int64_t count = json_integer(app, counts[i]);
-		bool bad = count > 0 && (i == 2 || i == 4);
-		table_add(table, bad ? TONE_WARN : TONE_NONE, "%s", format_count(count).text);
-	}
-	table_add(table, TONE_DIM, "%s", format_time(json_integer(app, "since_us")).text);
+	const char *level = json_text(json_get(app, "advice"), "level");
+	bool less = level && strcmp(level, "full") != 0;
+	table_add(table, less ? TONE_WARN : TONE_NONE, "%s", level ? level : "-");
 }
 
-/* What an app is told, when that is not to go on as it likes. */
+static enum tone dropped_tone(const cJSON *row)
+{
+	return json_number(row, "dropped") > 0 ? TONE_WARN : TONE_NONE;
+}
+
+static enum tone invalid_tone(const cJSON *row)
+{
+	return json_number(row, "invalid") > 0 ? TONE_WARN : TONE_NONE;
+}
+
+/* The advice to an app, unless it is to do all it can. */
 static void show_advice(struct ctl *ctl, const cJSON *app)
 {
-	const cJSON *advice = cJSON_GetObjectItemCaseSensitive(app, "advice");
+	const cJSON *advice = json_get(app, "advice");
 	const char *level = json_text(advice, "level");
-	if (level == NULL || strcmp(level, "full") == 0) {
+	if (!level || strcmp(level, "full") == 0) {
 		return;
 	}
 	FILE *out = ctl->output.stream;
@@ -66,7 +61,7 @@ static void show_advice(struct ctl *ctl, const cJSON *app)
 		(long long)json_integer(advice, "of_frames"));
 	double fps = json_number(advice, "target_fps");
 	if (fps > 0) {
-		fprintf(out, " or make %.1f a second", fps);
+		fprintf(out, ", or %.1f frames per second", fps);
 	}
 	fputc('\n', out);
 }
@@ -82,14 +77,13 @@ static void show_details(struct ctl *ctl, const cJSON *app)
 	if (last.text[0] != '\0') {
 		fprintf(out, "%s: %s\n", name, last.text);
 	}
-	if (words != NULL) {
+	if (words) {
 		fprintf(out, "%s: %s%s%s\n", name, style_on(&ctl->style, TONE_WARN), words,
 			style_off(&ctl->style, TONE_WARN));
 	}
-	for (const cJSON *process = json_first(app, "processes"); process != NULL;
+	for (const cJSON *process = json_first(app, "processes"); process;
 		process = process->next) {
-		for (const cJSON *open = json_first(process, "open"); open != NULL;
-			open = open->next) {
+		for (const cJSON *open = json_first(process, "open"); open; open = open->next) {
 			double milliseconds = json_number(open, "open_ms");
 			if (milliseconds > 1000) {
 				fprintf(out, "%s: in `%s` for %s\n", name, json_word(open, "stage"),
@@ -101,7 +95,7 @@ static void show_details(struct ctl *ctl, const cJSON *app)
 
 static void show_refused(struct ctl *ctl, const cJSON *reply)
 {
-	for (const cJSON *refusal = json_first(reply, "refused"); refusal != NULL;
+	for (const cJSON *refusal = json_first(reply, "refused"); refusal;
 		refusal = refusal->next) {
 		const char *name = json_text(refusal, "app");
 		double pid = json_number(refusal, "pid");
@@ -112,8 +106,8 @@ static void show_refused(struct ctl *ctl, const cJSON *reply)
 		fprintf(ctl->output.stream,
 			"%srefused%s: %s (%suid %lld): %s; %s tries, the last %s\n",
 			style_on(&ctl->style, TONE_WARN), style_off(&ctl->style, TONE_WARN),
-			name != NULL ? name : "a process", process,
-			(long long)json_integer(refusal, "uid"), json_word(refusal, "reason"),
+			name ? name : "a process", process, (long long)json_integer(refusal, "uid"),
+			json_word(refusal, "reason"),
 			format_count(json_integer(refusal, "count")).text,
 			format_time(json_integer(refusal, "last_us")).text);
 	}
@@ -121,42 +115,38 @@ static void show_refused(struct ctl *ctl, const cJSON *reply)
 
 static void show_apps(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"APP", false, true},
-		{"STATE", false, false},
-		{"PID", true, false},
-		{"UID", true, false},
-		{"STAGES", true, false},
-		{"FPS", true, false},
-		{"ADVICE", false, false},
-		{"SENT", true, false},
-		{"RECEIVED", true, false},
-		{"DROPPED", true, false},
-		{"WAITING", true, false},
-		{"INVALID", true, false},
-		{"SINCE", false, true},
+	static const struct field fields[] = {
+		{"APP", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
+		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
+		{"PID", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_pids},
+		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
+		{"STAGES", FIELD_NUMBER, "{stages:0}", TONE_NONE, NULL, NULL},
+		{"FPS", FIELD_NUMBER, "{fps:1}", TONE_NONE, NULL, NULL},
+		{"ADVICE", FIELD_TEXT, NULL, TONE_NONE, NULL, add_advice},
+		{"SENT", FIELD_NUMBER, "{sent:count}", TONE_NONE, NULL, NULL},
+		{"RECEIVED", FIELD_NUMBER, "{received:count}", TONE_NONE, NULL, NULL},
+		{"DROPPED", FIELD_NUMBER, "{dropped:count}", TONE_NONE, dropped_tone, NULL},
+		{"WAITING", FIELD_NUMBER, "{in_ring:count}", TONE_NONE, NULL, NULL},
+		{"INVALID", FIELD_NUMBER, "{invalid:count}", TONE_NONE, invalid_tone, NULL},
+		{"SINCE", FIELD_TEXT, "{since_us:time}", TONE_DIM, NULL, NULL},
 	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
-		add_app(&table, app);
-	}
-	if (json_count(reply, "apps") > 0) {
-		table_print(&table, &ctl->style, ctl->output.stream, 0);
-	}
-	table_finish(&table);
-	for (const cJSON *app = json_first(reply, "apps"); app != NULL; app = app->next) {
+	listing_show(ctl, reply, "apps", fields, sizeof(fields) / sizeof(fields[0]));
+	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
 		show_advice(ctl, app);
 		show_details(ctl, app);
 	}
 	show_refused(ctl, reply);
 }
 
-int verb_apps(struct ctl *ctl)
+struct apps_options {
+	bool all;
+};
+
+static int run_apps(struct ctl *ctl)
 {
+	const struct apps_options *options = ctl->verb_options;
 	cJSON *reply;
-	int status =
-		ctl_call(ctl, "ListApps", ctl_all(ctl, ctl_parameters("", NULL)), true, &reply);
+	int status = ctl_call(ctl, "ListApps", ctl_all(options->all, NULL), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
@@ -165,11 +155,105 @@ int verb_apps(struct ctl *ctl)
 	}
 	if (json_count(reply, "apps") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
-			ctl->options.given & OPTION_ALL
+			options->all
 				? "no app has attached yet; see edgeprof(3), or try: edgeprofctl "
 				  "emit work 5ms --app test"
-				: "no app runs; see edgeprof(3), or --all for those that ended");
+				: "no app is running; see edgeprof(3), or use --all for those that "
+				  "ended");
 	}
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec apps_table[] = {
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct apps_options, all)},
+	{.name = NULL},
+};
+
+const struct verb verb_apps = {"apps", "",
+	"Show attached applications and the counts of their events.", "apps", apps_table,
+	sizeof(struct apps_options), run_apps};
+
+enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
+
+/* "cam, detector" of ListApps. */
+static void names_of(const cJSON *reply, char names[NAMES_SIZE])
+{
+	struct text text = text_in(names, NAMES_SIZE);
+	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
+		text_join(&text, ", ", "%s", json_word(app, "name"));
+	}
+}
+
+static int several(struct ctl *ctl)
+{
+	char names[NAMES_SIZE];
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListApps", ctl_all(true, NULL), true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	names_of(reply, names);
+	cJSON_Delete(reply);
+	return names[0] == '\0'
+		       ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet; see edgeprof(3)")
+		       : ctl_fail(ctl, CTL_NO_DATA, "several apps are running; name one of %s",
+				 names);
+}
+
+static void show_lines(struct ctl *ctl, const char *text)
+{
+	while (*text != '\0') {
+		char line[LINE_SIZE];
+		size_t length = strcspn(text, "\n");
+		snprintf(line, sizeof(line), "%.*s", (int)length, text);
+		text_clean(line, ctl->style.utf8);
+		fprintf(ctl->output.stream, "%s\n", line);
+		text += length + (text[length] == '\n');
+	}
+}
+
+/* The call; its text still has its newlines, so it is not clean for a terminal. */
+static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
+{
+	bool quiet = ctl->quiet;
+	enum json_mode json = ctl->options.json;
+	ctl->quiet = quiet || !app; /* that nobody is meant gets an answer of its own */
+	ctl->options.json = JSON_SHORT;
+	int status =
+		ctl_call(ctl, "GetReport", ctl_run_parameters(ctl->verb_options, app), false, ret);
+	ctl->options.json = json;
+	ctl->quiet = quiet;
+	return status;
+}
+
+static int run_report(struct ctl *ctl)
+{
+	const char *app = ctl_word(ctl, 0);
+	cJSON *reply;
+	int status = ask_report(ctl, app, &reply);
+	if (status == CTL_NO_DATA && !app) {
+		return several(ctl);
+	}
+	if (status != CTL_FINE) {
+		return !app ? ctl_fail(ctl, status, "%s", ctl->failure) : status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_lines(ctl, json_word(reply, "text"));
+	}
+	cJSON_Delete(reply);
+	return status;
+}
+
+static const struct option_spec report_table[] = {
+	{"run", 0, "0|-1|-2", "the current or latest run (0), or an earlier one, down to -8",
+		option_run, offsetof(struct run_options, run)},
+	{"all-runs", 0, NULL, "all runs that are kept, together", option_flag,
+		offsetof(struct run_options, all_runs)},
+	{.name = NULL},
+};
+
+const struct verb verb_report = {"report", "[APP]",
+	"Show an app's report, as it is written when the app ends.", "report cam", report_table,
+	sizeof(struct run_options), run_report};

@@ -1,57 +1,108 @@
-/* mark, reload and version: one call, one line. */
-#include "client/edgeprofctl/verbs.h"
-
-#include <stdlib.h>
+/* control.c: controls the daemon: source lists sensor sources and switches them, reload reads the
+ * configuration again, version compares both sides. */
+#include <stdio.h>
+#include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/verb.h"
 
-int verb_mark(struct ctl *ctl)
+static enum tone errors_tone(const cJSON *row)
 {
-	cJSON *parameters = ctl_parameters("label", ctl->words[0]);
-	if (ctl->options.app != NULL) {
-		cJSON_AddStringToObject(parameters, "app", ctl->options.app);
-	}
-	cJSON *reply;
-	int status = ctl_call(ctl, "Mark", parameters, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		fprintf(ctl->output.stream, "Marked as event %lld.\n",
-			(long long)json_integer(reply, "serial"));
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	return json_number(row, "errors") > 0 ? TONE_WARN : TONE_NONE;
 }
 
-int verb_reload(struct ctl *ctl)
+static const struct field source_fields[] = {
+	{"SOURCE", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
+	{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
+	{"EVERY", FIELD_NUMBER, "[{?interval_ms}{interval_ms:ms}|-]", TONE_NONE, NULL, NULL},
+	{"METRICS", FIELD_NUMBER, "{metrics:0}", TONE_NONE, NULL, NULL},
+	{"TICKS", FIELD_NUMBER, "{ticks:0}", TONE_NONE, NULL, NULL},
+	{"ERRORS", FIELD_NUMBER, "[{errors:0}|0]", TONE_NONE, errors_tone, NULL},
+	{"COST us", FIELD_NUMBER, "{duration_us:0}", TONE_NONE, NULL, NULL},
+	{"AGE", FIELD_NUMBER, "{age_ms:ms}", TONE_DIM, NULL, NULL},
+	{"NOTE", FIELD_LONG, "{reason}[{!enabled}{!reason}disabled]", TONE_DIM, NULL, NULL},
+};
+
+enum { SOURCE_FIELDS = sizeof(source_fields) / sizeof(source_fields[0]) };
+
+static void show_sources(struct ctl *ctl, const cJSON *reply)
 {
-	cJSON *reply;
-	int status = ctl_call(ctl, "Reload", NULL, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		fputs("Configuration read again.\n", ctl->output.stream);
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	listing_show(ctl, reply, "sources", source_fields, SOURCE_FIELDS);
 }
 
-int verb_version(struct ctl *ctl)
+static void show_source(struct ctl *ctl, const cJSON *reply)
 {
-	cJSON *reply;
+	struct listing listing;
+	listing_begin(&listing, ctl, source_fields, SOURCE_FIELDS);
+	listing_add(&listing, json_get(reply, "source"));
+	listing_end(&listing);
+}
+
+struct source_options {
+	double interval_ms;
+};
+
+static int run_source(struct ctl *ctl)
+{
+	const struct source_options *options = ctl->verb_options;
+	const char *action = ctl->word_count > 0 ? ctl->words[0] : "list";
+	bool disable = strcmp(action, "disable") == 0;
+	if (strcmp(action, "list") == 0 && ctl->word_count <= 1 && options->interval_ms == 0) {
+		return ctl_show(ctl, "ListSources", NULL, true, show_sources);
+	}
+	if ((!disable && strcmp(action, "enable") != 0) || ctl->word_count != 2 ||
+		(disable && options->interval_ms > 0)) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"usage: edgeprofctl source list | enable SOURCE [--interval SPAN] | "
+			"disable SOURCE");
+	}
+	cJSON *parameters = ctl_parameters("name", ctl->words[1]);
+	cJSON_AddBoolToObject(parameters, "enabled", !disable);
+	if (options->interval_ms > 0) {
+		cJSON_AddNumberToObject(parameters, "interval_ms", options->interval_ms);
+	}
+	return ctl_show(ctl, "SetSource", parameters, false, show_source);
+}
+
+static const struct option_spec source_table[] = {
+	{"interval", 0, "SPAN", "enable: how often the source is read, such as 500ms", option_ms,
+		offsetof(struct source_options, interval_ms)},
+	{.name = NULL},
+};
+
+const struct verb verb_source = {"source", "[list] | enable SOURCE | disable SOURCE",
+	"List sensor sources; enable or disable one.", "source disable tegrastats", source_table,
+	sizeof(struct source_options), run_source};
+
+static void show_reload(struct ctl *ctl, const cJSON *reply)
+{
+	(void)reply;
+	fputs("Configuration reloaded.\n", ctl->output.stream);
+}
+
+static int run_reload(struct ctl *ctl)
+{
+	return ctl_show(ctl, "Reload", NULL, false, show_reload);
+}
+
+const struct verb verb_reload = {
+	"reload", "", "Reload the configuration, all or nothing.", "reload", NULL, 0, run_reload};
+
+static void show_version(struct ctl *ctl, const cJSON *reply)
+{
+	fprintf(ctl->output.stream, "%s %s\n", json_word(reply, "product"),
+		json_word(reply, "version"));
+}
+
+static int run_version(struct ctl *ctl)
+{
 	if (ctl->options.json == JSON_OFF) {
 		fputs("edgeprofctl " EDGEPROF_VERSION "\n", ctl->output.stream);
 	}
-	int status = ctl_call(ctl, "org.varlink.service.GetInfo", NULL, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		fprintf(ctl->output.stream, "%s %s\n", json_word(reply, "product"),
-			json_word(reply, "version"));
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	return ctl_show(ctl, "org.varlink.service.GetInfo", NULL, false, show_version);
 }
+
+const struct verb verb_version = {"version", "", "Show the versions of edgeprofctl and edgeprofd.",
+	"version", NULL, 0, run_version};

@@ -1,22 +1,29 @@
 /*
- * emit: a shell's way to time things. One value, a command's duration, or whole statsd lines from
- * the standard input go to the daemon as datagrams. What is sent is read back with the daemon's
- * parser first, so that a mistake is told here and not only counted there.
+ * emit.c: sends measurements from a shell. One value, a command's duration, or whole statsd lines
+ * from the standard input go to the daemon as datagrams. What is sent is read back with the
+ * daemon's parser first, so that a mistake is reported here and not only counted there. The socket
+ * lies next to the one for queries, and is never waited for longer than asked: what is measured
+ * must not stand still because the profiler does.
  */
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/verbs/emit_socket.h"
+#include "client/edgeprofctl/link/address.h"
 #include "proto/statsd/number.h"
 #include "proto/statsd/statsd.h"
+#include "proto/text.h"
 
 enum {
 	DATAGRAM = 8192, /* what statsd clients send at most over Unix sockets */
@@ -26,9 +33,94 @@ enum {
 	BY_SIGNAL = 128,
 };
 
+struct emit_options {
+	const char *app, *frame, *unit, *time;
+};
+
+/* ".../io.edgeprof" becomes ".../statsd". False: no room for it. */
+static bool statsd_path(char path[ADDRESS_SIZE])
+{
+	static const char name[] = "statsd";
+	char *slash = strrchr(path, '/');
+	char *at = slash ? slash + 1 : path;
+	if ((size_t)(at - path) + sizeof(name) > ADDRESS_SIZE) {
+		return false;
+	}
+	memcpy(at, name, sizeof(name));
+	return true;
+}
+
+static int try_path(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	memcpy(address.sun_path, path, strlen(path));
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		int error = errno;
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+static int emit_connect(struct ctl *ctl, int *ret)
+{
+	struct address_list list;
+	bool runs = false;
+	int result = -ENOENT;
+	int status = ctl_addresses(ctl, &list);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		char query[ADDRESS_SIZE];
+		memcpy(query, list.entries[i].path, sizeof(query));
+		int fd = statsd_path(list.entries[i].path) ? try_path(list.entries[i].path)
+							   : -ENAMETOOLONG;
+		if (fd >= 0) {
+			*ret = fd;
+			return CTL_FINE;
+		}
+		list.entries[i].error = -fd;
+		runs = runs || (fd == -ENOENT && access(query, F_OK) == 0);
+		result = result == -EACCES ? result : fd;
+	}
+	address_explain(&list, result, stderr);
+	if (runs) {
+		fputs("Or it runs without datagrams ([statsd] enabled = no); see 'edgeprofctl "
+		      "self'.\n",
+			stderr);
+	}
+	return result == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
+}
+
+static int emit_send(struct ctl *ctl, int fd, const char *lines, size_t length, int wait_ms)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLOUT};
+	for (int tries = 0; tries < 100; tries++) {
+		if (send(fd, lines, length, MSG_NOSIGNAL) >= 0) {
+			return CTL_FINE;
+		}
+		if (errno == EINTR) {
+			continue;
+		}
+		if (errno != EAGAIN) {
+			return ctl_fail(ctl, CTL_UNREACHABLE, "edgeprofd rejects datagrams: %s",
+				strerror(errno));
+		}
+		if (poll(&poller, 1, wait_ms) == 0) {
+			break;
+		}
+	}
+	return ctl_fail(ctl, CTL_UNREACHABLE, "edgeprofd is busy: %zu bytes were not sent", length);
+}
+
 static bool same(struct statsd_text text, const char *wanted)
 {
-	size_t length = wanted == NULL ? 0 : strlen(wanted);
+	size_t length = !wanted ? 0 : strlen(wanted);
 	return text.length == length && (length == 0 || memcmp(text.at, wanted, length) == 0);
 }
 
@@ -37,19 +129,20 @@ static int check_line(struct ctl *ctl, const char *name, const char *text)
 {
 	struct statsd_reader reader;
 	struct statsd_line line;
-	const struct options *options = &ctl->options;
+	const struct emit_options *options = ctl->verb_options;
 	statsd_reader_init(&reader, text, strlen(text));
 	enum statsd_result result = statsd_next(&reader, &line);
 	if (result != STATSD_LINE) {
-		return ctl_fail(ctl, CTL_USAGE, "'%s' can't be sent: %s", name,
+		return ctl_fail(ctl, CTL_USAGE, "cannot send '%s': %s", name,
 			result == STATSD_END ? "no name" : reader.reason);
 	}
 	if (!same(line.name, name) || reader.at != reader.end) {
-		return ctl_fail(
-			ctl, CTL_USAGE, "'%s' is no name: without ':', '|', line ends", name);
+		return ctl_fail(ctl, CTL_USAGE,
+			"invalid name '%s': ':', '|' and line ends are not allowed", name);
 	}
 	if (!same(line.app, options->app) || !same(line.unit, options->unit)) {
-		return ctl_fail(ctl, CTL_USAGE, "an app or unit is without ',', '|', line ends");
+		return ctl_fail(ctl, CTL_USAGE,
+			"invalid app or unit: ',', '|' and line ends are not allowed");
 	}
 	return CTL_FINE;
 }
@@ -58,19 +151,22 @@ static int check_line(struct ctl *ctl, const char *name, const char *text)
 static int send_value(
 	struct ctl *ctl, int fd, const char *name, const char *value, const char *type)
 {
-	const struct options *options = &ctl->options;
-	char line[1024], frame[32] = "", tags[512] = "";
-	if (options->given & OPTION_FRAME) {
-		snprintf(frame, sizeof(frame), ",frame:%" PRIu64, options->frame);
+	const struct emit_options *options = ctl->verb_options;
+	char line[1024], tags[512];
+	struct text text = TEXT_IN(tags);
+	if (options->app) {
+		text_join(&text, ",", "app:%s", options->app);
 	}
-	int length = snprintf(tags, sizeof(tags), "%s%s%s%s%s", options->app ? ",app:" : "",
-		options->app ? options->app : "", options->unit ? ",unit:" : "",
-		options->unit ? options->unit : "", frame);
-	if ((size_t)length < sizeof(tags)) {
-		length = snprintf(line, sizeof(line), "%s:%s|%s%s%s", name, value, type,
-			tags[0] != '\0' ? "|#" : "", tags[0] != '\0' ? tags + 1 : "");
+	if (options->unit) {
+		text_join(&text, ",", "unit:%s", options->unit);
 	}
-	if ((size_t)length >= sizeof(tags)) {
+	if (options->frame) {
+		text_join(&text, ",", "frame:%s", options->frame);
+	}
+	bool truncated = text.truncated;
+	text = TEXT_IN(line);
+	text_add(&text, "%s:%s|%s%s%s", name, value, type, tags[0] != '\0' ? "|#" : "", tags);
+	if (truncated || text.length >= sizeof(tags)) {
 		return ctl_fail(ctl, CTL_USAGE, "name, app and unit are too long");
 	}
 	int status = check_line(ctl, name, line);
@@ -102,7 +198,8 @@ static int read_value(struct ctl *ctl, const char *text, char value[64], const c
 			return CTL_FINE;
 		}
 	}
-	return ctl_fail(ctl, CTL_USAGE, "'%s' is no number with ms, s, us, g, c or nothing", text);
+	return ctl_fail(
+		ctl, CTL_USAGE, "invalid value '%s'; use a number, with ms, s, us, g or c", text);
 }
 
 static int emit_value(struct ctl *ctl)
@@ -111,7 +208,7 @@ static int emit_value(struct ctl *ctl)
 	const char *type = "";
 	int fd = -1;
 	if (ctl->word_count != 2) {
-		return ctl_fail(ctl, CTL_USAGE, "emit wants a name and a value");
+		return ctl_fail(ctl, CTL_USAGE, "emit requires a name and a value");
 	}
 	int status = read_value(ctl, ctl->words[1], value, &type);
 	status = status == CTL_FINE ? send_value(ctl, -1, ctl->words[0], value, type) : status;
@@ -164,7 +261,8 @@ static int run_command(char **command)
 /* Whatever becomes of the datagram, the exit status is the command's. */
 static int emit_time(struct ctl *ctl)
 {
-	const char *name = ctl->options.timed;
+	const struct emit_options *options = ctl->verb_options;
+	const char *name = options->time;
 	char value[64];
 	int fd;
 	int status = send_value(ctl, -1, name, "0", "ms");
@@ -175,7 +273,7 @@ static int emit_time(struct ctl *ctl)
 	int result = run_command(ctl->words);
 	snprintf(value, sizeof(value), "%.6f", now_ms() - begin);
 	if (result < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "can't run it: %s", strerror(-result));
+		return ctl_fail(ctl, CTL_OUTPUT, "cannot run the command: %s", strerror(-result));
 	}
 	if (result != NOT_FOUND && result != NOT_RUN && emit_connect(ctl, &fd) == CTL_FINE) {
 		send_value(ctl, fd, name, value, "ms");
@@ -233,7 +331,7 @@ static int add_lines(struct ctl *ctl, struct input *input)
 {
 	char *at = input->bytes, *end = input->bytes + input->used, *newline;
 	int status = CTL_FINE;
-	while (status == CTL_FINE && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+	while (status == CTL_FINE && (newline = memchr(at, '\n', (size_t)(end - at)))) {
 		if (!input->cut) {
 			status = add_line(ctl, input, at, (size_t)(newline - at));
 		}
@@ -265,7 +363,7 @@ static int emit_input(struct ctl *ctl, struct input *input)
 		}
 		if (got < 0) {
 			return ctl_fail(
-				ctl, CTL_NO_INPUT, "can't read the input: %s", strerror(errno));
+				ctl, CTL_NO_INPUT, "cannot read the input: %s", strerror(errno));
 		}
 		if (got == 0) {
 			break;
@@ -283,13 +381,14 @@ static int emit_input(struct ctl *ctl, struct input *input)
 
 static int emit_lines(struct ctl *ctl)
 {
-	if (ctl->word_count != 1 || ctl->options.given != 0) {
-		return ctl_fail(
-			ctl, CTL_USAGE, "'emit -' reads whole lines, and takes nothing else");
+	const struct emit_options *options = ctl->verb_options;
+	if (ctl->word_count != 1 || options->app || options->frame || options->unit) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"'emit -' reads complete lines and accepts no other arguments");
 	}
 	struct input *input = calloc(1, sizeof(*input));
-	if (input == NULL) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+	if (!input) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	int status = emit_connect(ctl, &input->fd);
 	if (status == CTL_FINE) {
@@ -300,10 +399,34 @@ static int emit_lines(struct ctl *ctl)
 	return status;
 }
 
-int verb_emit(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
-	if (ctl->options.given & OPTION_TIME) {
+	const struct emit_options *options = ctl->verb_options;
+	if (options->time) {
 		return emit_time(ctl);
 	}
 	return strcmp(ctl->words[0], "-") == 0 ? emit_lines(ctl) : emit_value(ctl);
 }
+
+static int parse_frame(const struct option_spec *spec, const char *text, void *value)
+{
+	size_t length = strspn(text, "0123456789");
+	bool valid = length > 0 && length <= 19 && text[length] == '\0';
+	return valid ? option_text(spec, text, value) : -EINVAL;
+}
+
+static const struct option_spec options[] = {
+	{"app", 0, "APP", "the app that the value belongs to; default: statsd", option_text,
+		offsetof(struct emit_options, app)},
+	{"frame", 0, "N", "the frame that the value belongs to", parse_frame,
+		offsetof(struct emit_options, frame)},
+	{"unit", 0, "UNIT", "the compute unit of a stage, such as gpu, or the unit of a gauge",
+		option_nonempty, offsetof(struct emit_options, unit)},
+	{"time", 0, "NAME", "run COMMAND and send how long it took as stage NAME", option_nonempty,
+		offsetof(struct emit_options, time)},
+	{.name = NULL},
+};
+
+const struct verb verb_emit = {"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
+	"Send a value, or time a command.", "emit infer 12.5ms --app cam", options,
+	sizeof(struct emit_options), run};

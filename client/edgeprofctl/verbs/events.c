@@ -1,5 +1,5 @@
-/* events: the timeline, once or as it goes on. Following subscribes first and lists afterwards
- * over a second connection: nothing can fall between the two. */
+/* events.c: shows the timeline, once or as it goes on. Following subscribes first and lists
+ * afterwards over a second connection: nothing can fall between the two. */
 #include "client/edgeprofctl/verbs/events.h"
 
 #include <stdint.h>
@@ -7,10 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/edgeprofctl/history/history_views.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
 #include "proto/varlink.h"
 
@@ -36,11 +35,17 @@ static int level_of(const char *word)
 	return strcmp(word, "critical") == 0 ? 2 : strcmp(word, "warning") == 0 ? 1 : 0;
 }
 
+struct events_options {
+	const char *since, *until, *kind, *level;
+	long lines; /* 0: not given */
+	bool follow;
+};
+
 static bool is_wanted(const struct ctl *ctl, const cJSON *event)
 {
-	const struct options *options = &ctl->options;
-	return (options->kind == NULL || strcmp(json_word(event, "kind"), options->kind) == 0) &&
-	       (options->level == NULL ||
+	const struct events_options *options = ctl->verb_options;
+	return (!options->kind || strcmp(json_word(event, "kind"), options->kind) == 0) &&
+	       (!options->level ||
 		       level_of(json_word(event, "severity")) >= level_of(options->level)) &&
 	       (ctl->word_count == 0 ||
 		       proto_query_match(ctl->words[0], json_word(event, "subject")));
@@ -65,7 +70,7 @@ static int64_t narrow(const struct ctl *ctl, cJSON *reply, int64_t serial)
 
 static void show_events(struct ctl *ctl, const cJSON *reply)
 {
-	for (const cJSON *event = json_first(reply, "events"); event != NULL; event = event->next) {
+	for (const cJSON *event = json_first(reply, "events"); event; event = event->next) {
 		events_show(ctl, event, true);
 	}
 	double lost = json_number(reply, "lost");
@@ -88,7 +93,7 @@ static int64_t join_page(cJSON *whole, cJSON *page, int64_t from_us, int64_t to_
 	cJSON *to = cJSON_GetObjectItemCaseSensitive(whole, "events");
 	cJSON *from = cJSON_GetObjectItemCaseSensitive(page, "events");
 	int64_t last = 0;
-	while (cJSON_IsArray(to) && cJSON_IsArray(from) && from->child != NULL) {
+	while (cJSON_IsArray(to) && cJSON_IsArray(from) && from->child) {
 		cJSON *event = cJSON_DetachItemViaPointer(from, from->child);
 		int64_t serial = json_integer(event, "serial");
 		int64_t time_us = json_integer(event, "time_us");
@@ -152,17 +157,13 @@ int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJS
 
 static int show_past(struct ctl *ctl, int64_t *serial)
 {
-	const struct options *options = &ctl->options;
+	const struct events_options *options = ctl->verb_options;
 	int64_t from_us = INT64_MIN, to_us = INT64_MAX;
-	bool ranged = options->since != NULL || options->until != NULL;
-	bool narrowed = (options->given & (OPTION_KIND | OPTION_LEVEL)) || ctl->word_count > 0;
-	long lines = options->given & OPTION_LINES ? options->lines
-		     : ranged			   ? INT32_MAX
-						   : DEFAULT_LINES;
-	int status = options->since ? history_time(ctl, options->since, &from_us) : CTL_FINE;
-	if (status == CTL_FINE && options->until) {
-		status = history_time(ctl, options->until, &to_us);
-	}
+	bool ranged = options->since || options->until;
+	bool narrowed = options->kind || options->level || ctl->word_count > 0;
+	long lines = options->lines > 0 ? options->lines : ranged ? INT32_MAX : DEFAULT_LINES;
+	int status = ctl_time(ctl, options->since, &from_us);
+	status = status == CTL_FINE ? ctl_time(ctl, options->until, &to_us) : status;
 	cJSON *reply;
 	status = status == CTL_FINE
 			 ? events_list(ctl, narrowed ? INT32_MAX : lines, from_us, to_us, &reply)
@@ -174,7 +175,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	keep_last(reply, lines);
 	if (!ctl_json(ctl, reply)) {
 		show_events(ctl, reply);
-		if (json_count(reply, "events") == 0 && !(options->given & OPTION_FOLLOW)) {
+		if (json_count(reply, "events") == 0 && !options->follow) {
 			fputs(narrowed || ranged
 					? "No such events; without GLOB and options all are "
 					  "listed.\n"
@@ -220,10 +221,10 @@ static int follow(struct ctl *ctl, int64_t *serial, bool *closed)
 		if (status != CTL_FINE) {
 			return status;
 		}
-		if (reply != NULL) {
+		if (reply) {
 			*serial = narrow(ctl, reply, *serial);
 		}
-		bool told = reply != NULL &&
+		bool told = reply &&
 			    (json_count(reply, "events") > 0 || json_number(reply, "lost") > 0);
 		if (told && !ctl_json(ctl, reply)) {
 			show_events(ctl, reply);
@@ -241,12 +242,7 @@ static int subscribe(struct ctl *ctl)
 	cJSON *first = NULL;
 	int status = ctl_subscribe(ctl, "Subscribe", parameters);
 	if (status == CTL_FINE) {
-		status = ctl_next(ctl, ctl->options.timeout_ms, &first);
-	}
-	if (status == CTL_FINE && first == NULL) {
-		return ctl_fail(ctl, CTL_UNREACHABLE,
-			"Subscribe: no answer within %.1f s (--timeout)",
-			(double)ctl->options.timeout_ms / 1000);
+		status = ctl_expect(ctl, ctl->options.timeout_ms, &first);
 	}
 	cJSON_Delete(first);
 	return status;
@@ -269,16 +265,17 @@ static int attend(struct ctl *ctl, int64_t *serial, bool again, bool *attached, 
 	ctl_disconnect(ctl);
 	ctl->client = subscription;
 	*attached = status == CTL_FINE;
-	ctl->quiet = ctl->quiet || *attached; /* verb_events tells that it goes */
+	ctl->quiet = ctl->quiet || *attached; /* run reports that it goes */
 	return *attached ? follow(ctl, serial, closed) : status;
 }
 
-int verb_events(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
+	const struct events_options *options = ctl->verb_options;
 	static const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
 	int64_t serial = 0;
 	bool attached, closed;
-	if (!(ctl->options.given & OPTION_FOLLOW)) {
+	if (!options->follow) {
 		return show_past(ctl, &serial);
 	}
 	int status = attend(ctl, &serial, false, &attached, &closed);
@@ -293,3 +290,23 @@ int verb_events(struct ctl *ctl)
 	}
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"follow", 'f', NULL, "go on with new events until Ctrl-C", option_flag,
+		offsetof(struct events_options, follow)},
+	{"lines", 'n', "N", "show the last N events; default: 50, with a time: all", option_count,
+		offsetof(struct events_options, lines)},
+	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
+		offsetof(struct events_options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text,
+		offsetof(struct events_options, until)},
+	{"kind", 0, "alert|silenced|hold|mark|app|source|clock|daemon|throttle",
+		"events of this kind only", option_word, offsetof(struct events_options, kind)},
+	{"level", 0, "info|warning|critical", "events of this severity or worse", option_word,
+		offsetof(struct events_options, level)},
+	{.name = NULL},
+};
+
+const struct verb verb_events = {"events", "[SUBJECT]",
+	"Show the timeline: alerts, marks, apps, throttling.", "events --follow --level warning",
+	options, sizeof(struct events_options), run};

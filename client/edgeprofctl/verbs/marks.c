@@ -1,6 +1,6 @@
-/* marks: labelled moments with the memory of their time, each with what changed since the one
- * before. The first line of each is fixed (acceptance G0.9): scripts read it. */
-#include "client/edgeprofctl/verbs.h"
+/* marks.c: sets marks and lists them: labelled moments with the memory of their time, each with
+ * what has changed since the previous one. The first line of each is fixed: scripts read it. */
+#include "client/edgeprofctl/verb.h"
 
 #include <math.h>
 
@@ -53,7 +53,7 @@ static void show_more(struct ctl *ctl, const cJSON *mark)
 	double elapsed_ms = json_number(mark, "since_previous_ms");
 	fprintf(out, "    %s%s", style_on(&ctl->style, TONE_DIM),
 		format_time(json_integer(mark, "time_us")).text);
-	if (app != NULL) {
+	if (app) {
 		fprintf(out, " %s", app);
 	}
 	if (!isnan(frame)) {
@@ -64,7 +64,7 @@ static void show_more(struct ctl *ctl, const cJSON *mark)
 	}
 	show_change(out, mark, "rss_delta_bytes", "RSS");
 	show_change(out, mark, "vms_delta_bytes", "VMS");
-	for (const cJSON *a = json_first(mark, "attributes"); a != NULL; a = a->next) {
+	for (const cJSON *a = json_first(mark, "attributes"); a; a = a->next) {
 		fprintf(out, "; %s %g", json_word(a, "name"), json_number(a, "value"));
 	}
 	if (age_ms > 0) {
@@ -75,23 +75,22 @@ static void show_more(struct ctl *ctl, const cJSON *mark)
 		fprintf(out, "; system memory read %s after the mark",
 			format_span(delay_ms / 1000).text);
 	}
-	if (reason != NULL) {
+	if (reason) {
 		fprintf(out, "; no RSS: %s", reason);
 	}
 	fprintf(out, "%s\n", style_off(&ctl->style, TONE_DIM));
 }
 
-int verb_marks(struct ctl *ctl)
+static int run_marks(struct ctl *ctl)
 {
 	cJSON *reply;
-	cJSON *parameters = ctl_parameters("app", ctl->word_count > 0 ? ctl->words[0] : NULL);
+	cJSON *parameters = ctl_parameters("app", ctl_word(ctl, 0));
 	int status = ctl_call(ctl, "ListMarks", parameters, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		for (const cJSON *mark = json_first(reply, "marks"); mark != NULL;
-			mark = mark->next) {
+		for (const cJSON *mark = json_first(reply, "marks"); mark; mark = mark->next) {
 			show_line(ctl, mark);
 			show_more(ctl, mark);
 		}
@@ -103,3 +102,35 @@ int verb_marks(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+const struct verb verb_marks = {"marks", "[APP]",
+	"List marks, their memory and what changed between them.", "marks cam", NULL, 0, run_marks};
+
+static void show_mark(struct ctl *ctl, const cJSON *reply)
+{
+	fprintf(ctl->output.stream, "Marked as event %lld.\n",
+		(long long)json_integer(reply, "serial"));
+}
+
+struct mark_options {
+	const char *app;
+};
+
+static int run_mark(struct ctl *ctl)
+{
+	const struct mark_options *options = ctl->verb_options;
+	cJSON *parameters = ctl_parameters("label", ctl->words[0]);
+	if (options->app) {
+		cJSON_AddStringToObject(parameters, "app", options->app);
+	}
+	return ctl_show(ctl, "Mark", parameters, false, show_mark);
+}
+
+static const struct option_spec mark_table[] = {
+	{"app", 0, "APP", "the app that the mark belongs to", option_text,
+		offsetof(struct mark_options, app)},
+	{.name = NULL},
+};
+
+const struct verb verb_mark = {"mark", "LABEL", "Put a mark on the timeline.",
+	"mark 'model loaded'", mark_table, sizeof(struct mark_options), run_mark};

@@ -1,5 +1,5 @@
-/* ps: the processes that the daemon watches, and the wish to watch more. */
-#include "client/edgeprofctl/verbs.h"
+/* ps.c: shows the processes that the daemon watches, and requests to watch more. */
+#include "client/edgeprofctl/verb.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,58 +7,45 @@
 #include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 #include "proto/name.h"
+#include "proto/text.h"
+
+/* The share of the machine's memory, which the reply tells once: it is copied into each row. */
+static void add_memory_shares(cJSON *reply)
+{
+	double total = json_number(reply, "memory_total_bytes");
+	cJSON *rows = cJSON_GetObjectItemCaseSensitive(reply, "processes"), *row;
+	cJSON_ArrayForEach(row, rows)
+	{
+		double share = 100 * json_number(row, "rss_bytes") / total;
+		if (!isnan(share)) {
+			cJSON_AddNumberToObject(row, "memory_percent", share);
+		}
+	}
+}
 
 static void show_processes(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"PID", true, false},
-		{"NAME", false, true},
-		{"COMM", false, true},
-		{"UID", true, false},
-		{"STATE", false, false},
-		{"CPU %", true, false},
-		{"USER %", true, false},
-		{"SYS %", true, false},
-		{"MEM %", true, false},
-		{"RSS", true, false},
-		{"PEAK", true, false},
-		{"VSZ", true, false},
-		{"THREADS", true, false},
-		{"", false, false},
+	static const struct field fields[] = {
+		{"PID", FIELD_NUMBER, "{pid:0}", TONE_NONE, NULL, NULL},
+		{"NAME", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
+		{"COMM", FIELD_LONG, "{comm}", TONE_NONE, NULL, NULL},
+		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
+		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, NULL, NULL},
+		{"CPU %", FIELD_NUMBER, "{cpu_percent:1}", TONE_NONE, NULL, NULL},
+		{"USER %", FIELD_NUMBER, "{user_percent:1}", TONE_NONE, NULL, NULL},
+		{"SYS %", FIELD_NUMBER, "{system_percent:1}", TONE_NONE, NULL, NULL},
+		{"MEM %", FIELD_NUMBER, "{memory_percent:1}", TONE_NONE, NULL, NULL},
+		{"RSS", FIELD_NUMBER, "{rss_bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"PEAK", FIELD_NUMBER, "{peak_rss_bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"VSZ", FIELD_NUMBER, "{vms_bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"THREADS", FIELD_NUMBER, "{threads:0}", TONE_NONE, NULL, NULL},
+		{"", FIELD_TEXT, "[{?threshold_exceeded}over its memory limit]", TONE_WARN, NULL,
+			NULL},
 	};
-	static const char *const shares[] = {"cpu_percent", "user_percent", "system_percent"};
-	static const char *const sizes[] = {"rss_bytes", "peak_rss_bytes", "vms_bytes"};
-	double total = json_number(reply, "memory_total_bytes");
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(reply, "processes"); row != NULL; row = row->next) {
-		table_add_number(&table, json_number(row, "pid"), 0);
-		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
-		table_add(&table, TONE_NONE, "%s", json_word(row, "comm"));
-		table_add_number(&table, json_number(row, "uid"), 0);
-		table_add(&table, TONE_NONE, "%s", json_word(row, "state"));
-		for (size_t i = 0; i < 3; i++) {
-			table_add_number(&table, json_number(row, shares[i]), 1);
-		}
-		table_add_number(&table, 100 * json_number(row, "rss_bytes") / total, 1);
-		for (size_t i = 0; i < 3; i++) {
-			table_add(&table, TONE_NONE, "%s",
-				format_bytes(json_number(row, sizes[i])).text);
-		}
-		table_add_number(&table, json_number(row, "threads"), 0);
-		table_add(&table, TONE_WARN, "%s",
-			json_true(row, "threshold_exceeded") ? "over its memory limit" : "");
-	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
-}
-
-static void add_bytes(struct table *table, const cJSON *row, const char *name)
-{
-	table_add(table, TONE_NONE, "%s", format_bytes(json_number(row, name)).text);
+	listing_show(ctl, reply, "processes", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* " (10 s ago)" of a number that is older than its row. */
@@ -73,78 +60,46 @@ static struct label older(const cJSON *row, const char *age)
 	return label;
 }
 
-static void add_policy(struct table *table, const cJSON *row)
+static void add_held(struct table *table, const cJSON *row)
 {
-	const char *policy = json_word(row, "policy");
-	double priority = json_number(row, "rt_priority");
-	if (priority > 0) {
-		table_add(table, TONE_NONE, "%s %.0f", policy, priority);
+	double held = json_number(row, "nr_throttled");
+	if (held > 0) {
+		table_add(table, TONE_WARN, "%.0f%s", held, older(row, "cgroup_age_ms").text);
 	} else {
-		table_add(table, TONE_NONE, "%s", policy[0] == '\0' ? "-" : policy);
+		table_add_number(table, held, 0);
 	}
-	table_add_number(table, json_number(row, "nice"), 0);
-	table_add_number(table, json_number(row, "last_core"), 0);
-	table_add(table, TONE_NONE, "%s", json_word(row, "affinity"));
 }
 
-static void add_ipc(struct table *table, const cJSON *row)
+static void add_pss(struct table *table, const cJSON *row)
 {
-	const char *verdict = json_word(row, "ipc_verdict");
-	if (verdict[0] == '\0') {
-		table_add(table, TONE_DIM, "-");
-	} else {
-		table_add(table, TONE_NONE, "%.2f %s", json_number(row, "ipc"), verdict);
-	}
+	table_add(table, TONE_NONE, "%s%s", format_bytes(json_number(row, "pss_bytes")).text,
+		json_get(row, "pss_bytes") ? older(row, "pss_age_ms").text : "");
 }
 
 static void show_scheduling(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"PID", true, false},
-		{"NAME", false, true},
-		{"POLICY", false, false},
-		{"NICE", true, false},
-		{"CORE", true, false},
-		{"CPUS", false, true},
-		{"QUOTA %", true, false},
-		{"HELD", true, false},
-		{"WAIT %", true, false},
-		{"VOL/s", true, false},
-		{"INVOL/s", true, false},
-		{"READ/s", true, false},
-		{"WRITE/s", true, false},
-		{"FILES", true, false},
-		{"PSS", true, false},
-		{"IPC", false, false},
+	static const struct field fields[] = {
+		{"PID", FIELD_NUMBER, "{pid:0}", TONE_NONE, NULL, NULL},
+		{"NAME", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
+		{"POLICY", FIELD_TEXT, "[{policy}|-][{?rt_priority} {rt_priority:0}]", TONE_NONE,
+			NULL, NULL},
+		{"NICE", FIELD_NUMBER, "{nice:0}", TONE_NONE, NULL, NULL},
+		{"CORE", FIELD_NUMBER, "{last_core:0}", TONE_NONE, NULL, NULL},
+		{"CPUS", FIELD_LONG, "{affinity}", TONE_NONE, NULL, NULL},
+		{"QUOTA %", FIELD_NUMBER, "{quota_percent:0}", TONE_NONE, NULL, NULL},
+		{"HELD", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_held},
+		{"WAIT %", FIELD_NUMBER, "{wait_percent:1}", TONE_NONE, NULL, NULL},
+		{"VOL/s", FIELD_NUMBER, "{voluntary_switches:0}", TONE_NONE, NULL, NULL},
+		{"INVOL/s", FIELD_NUMBER, "{involuntary_switches:0}", TONE_NONE, NULL, NULL},
+		{"READ/s", FIELD_NUMBER, "{read_bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"WRITE/s", FIELD_NUMBER, "{write_bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"FILES", FIELD_NUMBER, "{fds:0}", TONE_NONE, NULL, NULL},
+		{"PSS", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_pss},
+		{"IPC", FIELD_TEXT, "[{?ipc_verdict}{ipc:2} {ipc_verdict}|-]", TONE_NONE, NULL,
+			NULL},
 	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(reply, "processes"); row != NULL; row = row->next) {
-		double held = json_number(row, "nr_throttled");
-		table_add_number(&table, json_number(row, "pid"), 0);
-		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
-		add_policy(&table, row);
-		table_add_number(&table, json_number(row, "quota_percent"), 0);
-		if (held > 0) {
-			table_add(&table, TONE_WARN, "%.0f%s", held,
-				older(row, "cgroup_age_ms").text);
-		} else {
-			table_add_number(&table, held, 0);
-		}
-		table_add_number(&table, json_number(row, "wait_percent"), 1);
-		table_add_number(&table, json_number(row, "voluntary_switches"), 0);
-		table_add_number(&table, json_number(row, "involuntary_switches"), 0);
-		add_bytes(&table, row, "read_bytes");
-		add_bytes(&table, row, "write_bytes");
-		table_add_number(&table, json_number(row, "fds"), 0);
-		table_add(&table, TONE_NONE, "%s%s",
-			format_bytes(json_number(row, "pss_bytes")).text,
-			json_get(row, "pss_bytes") != NULL ? older(row, "pss_age_ms").text : "");
-		add_ipc(&table, row);
-	}
 	fputc('\n', ctl->output.stream);
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_show(ctl, reply, "processes", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 static void show_threads(struct ctl *ctl, const cJSON *reply)
@@ -157,8 +112,8 @@ static void show_threads(struct ctl *ctl, const cJSON *reply)
 	};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(reply, "processes"); row != NULL; row = row->next) {
-		for (const cJSON *thread = json_first(row, "busiest"); thread != NULL;
+	for (const cJSON *row = json_first(reply, "processes"); row; row = row->next) {
+		for (const cJSON *thread = json_first(row, "busiest"); thread;
 			thread = thread->next) {
 			table_add_number(&table, json_number(row, "pid"), 0);
 			table_add_number(&table, json_number(thread, "tid"), 0);
@@ -167,14 +122,7 @@ static void show_threads(struct ctl *ctl, const cJSON *reply)
 		}
 	}
 	fputc('\n', ctl->output.stream);
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), tail = strlen(end);
-	return length > tail && strcmp(text + length - tail, end) == 0;
+	ctl_table(ctl, &table);
 }
 
 /* The kinds of units that have processes. */
@@ -182,7 +130,7 @@ static bool is_unit(const char *text)
 {
 	static const char *const suffixes[] = {".service", ".scope", ".slice", ".socket", ".mount"};
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		if (ends_with(text, suffixes[i])) {
+		if (text_ends_with(text, suffixes[i]) && text[0] != '.') {
 			return strchr(text, '/') == NULL;
 		}
 	}
@@ -210,7 +158,7 @@ static double matching(struct ctl *ctl, const char *name)
 	return count;
 }
 
-static void say_watched(struct ctl *ctl, const char *name)
+static void report_watched(struct ctl *ctl, const char *name)
 {
 	double count = matching(ctl, name);
 	FILE *out = ctl->output.stream;
@@ -227,8 +175,14 @@ static void say_watched(struct ctl *ctl, const char *name)
 	}
 }
 
+struct ps_options {
+	const char *watch, *unwatch, *name;
+	bool threads;
+};
+
 static int change_watch(struct ctl *ctl, const char *what, bool removal)
 {
+	const struct ps_options *options = ctl->verb_options;
 	size_t digits = strspn(what, "0123456789");
 	bool is_pid = digits > 0 && digits < 10 && what[digits] == '\0';
 	const char *field = removal ? "name" : is_unit(what) ? "unit" : "pattern";
@@ -238,8 +192,8 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 	}
 	if (removal) {
 		cJSON_AddBoolToObject(parameters, "remove", true);
-	} else if (ctl->options.name != NULL) {
-		cJSON_AddStringToObject(parameters, "name", ctl->options.name);
+	} else if (options->name) {
+		cJSON_AddStringToObject(parameters, "name", options->name);
 	}
 	cJSON *reply;
 	int status = ctl_call(ctl, "WatchProcess", parameters, false, &reply);
@@ -251,49 +205,65 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 		if (removal) {
 			fprintf(ctl->output.stream, "No longer watched: %s.\n", what);
 		} else {
-			say_watched(ctl, name);
+			report_watched(ctl, name);
 		}
 	}
 	cJSON_Delete(reply);
 	return CTL_FINE;
 }
 
-int verb_ps(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
-	uint64_t given = ctl->options.given;
-	if (given & (OPTION_WATCH | OPTION_UNWATCH | OPTION_NAME)) {
-		bool removal = given == OPTION_UNWATCH;
-		if (!removal && given != OPTION_WATCH && given != (OPTION_WATCH | OPTION_NAME)) {
+	const struct ps_options *options = ctl->verb_options;
+	if (options->watch || options->unwatch || options->name) {
+		bool removal = options->unwatch;
+		if (options->threads || (removal && (options->watch || options->name)) ||
+			(!removal && !options->watch)) {
 			return ctl_fail(ctl, CTL_USAGE,
 				"usage: edgeprofctl ps --watch PID|PATTERN|UNIT [--name NAME] | "
 				"--unwatch PID|PATTERN|UNIT|NAME");
 		}
-		return change_watch(
-			ctl, removal ? ctl->options.unwatch : ctl->options.watch, removal);
+		return change_watch(ctl, removal ? options->unwatch : options->watch, removal);
 	}
-	cJSON *reply, *parameters = NULL;
-	if (given & OPTION_THREADS) {
-		parameters = cJSON_CreateObject();
-		cJSON_AddBoolToObject(parameters, "threads", true);
+	cJSON *reply, *parameters = cJSON_CreateObject();
+	if (options->threads) {
+		cJSON_AddTrueToObject(parameters, "threads");
 	}
 	int status = ctl_call(ctl, "ListProcesses", parameters, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
+		add_memory_shares(reply);
 		show_processes(ctl, reply);
 		if (json_count(reply, "processes") > 0) {
 			show_scheduling(ctl, reply);
 		}
-		if (given & OPTION_THREADS) {
+		if (options->threads) {
 			show_threads(ctl, reply);
 		}
 	}
 	if (json_count(reply, "processes") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no watched process that you may see runs; watch one: edgeprofctl ps "
-			"--watch PATTERN");
+			"no watched process is running that you may see; watch one with "
+			"'edgeprofctl ps --watch PATTERN'");
 	}
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec options[] = {
+	{"watch", 0, "PROCESS|PATTERN|UNIT",
+		"also watch this process; PATTERN is compared with command lines", option_text,
+		offsetof(struct ps_options, watch)},
+	{"unwatch", 0, "PROCESS|PATTERN|UNIT", "end a watch that --watch began", option_text,
+		offsetof(struct ps_options, unwatch)},
+	{"name", 0, "NAME", "with --watch: the name of the metrics, process/NAME/...", option_text,
+		offsetof(struct ps_options, name)},
+	{"threads", 0, NULL, "show the five busiest threads of each process", option_flag,
+		offsetof(struct ps_options, threads)},
+	{.name = NULL},
+};
+
+const struct verb verb_ps = {"ps", "", "Show watched processes; add or remove watches.",
+	"ps --watch '*sample_img*' --name sample", options, sizeof(struct ps_options), run};

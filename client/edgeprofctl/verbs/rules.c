@@ -1,95 +1,185 @@
-/* rules: the alert rules with their conditions, how they stand and where they are from. */
-#include <math.h>
+/* rules.c: shows the alert rules, and passes on what people say about their alerts: ack and
+ * silence. */
 #include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
+#include "client/edgeprofctl/when.h"
 #include "proto/name.h"
 
 /* "above 75, critical 82, for 5.0 s" */
 static void add_condition(struct table *table, const cJSON *rule)
 {
-	const char *kind = json_word(rule, "condition");
-	const bool slope = strcmp(kind, "slope_above") == 0;
-	double threshold = json_number(rule, "threshold"), critical = json_number(rule, "critical");
-	double seconds = json_number(rule, "for_s");
-	char limit[32] = "", worse[48] = "", hold[80] = "";
-	if (!isnan(threshold)) {
-		snprintf(limit, sizeof(limit), " %.10g", threshold);
-	}
-	if (!isnan(critical)) {
-		snprintf(worse, sizeof(worse), ", critical %.10g", critical);
-	}
-	if (seconds > 0) {
-		snprintf(hold, sizeof(hold), ", for %s", format_span(seconds).text);
-	}
-	table_add(table, TONE_NONE, "%s%s%s%s%s", slope ? "grows by more than" : kind, limit,
-		slope ? " per minute" : "", worse, hold);
+	bool slope = strcmp(json_word(rule, "condition"), "slope_above") == 0;
+	char condition[160];
+	struct text text = TEXT_IN(condition);
+	template_add(&text,
+		slope ? "grows by more than[ {threshold:g}] per minute"
+		      : "{condition}[ {threshold:g}]",
+		rule, false);
+	template_add(&text, "[, critical {critical:g}][{?for_s}, for {for_s:s}]", rule, false);
+	table_add(table, TONE_NONE, "%s", condition);
 }
 
-static void show(struct ctl *ctl, const cJSON *reply)
+static enum tone rule_tone(const cJSON *rule)
 {
-	static const struct column columns[] = {
-		{"RULE", false, false},
-		{"STATE", false, false},
-		{"SEVERITY", false, false},
-		{"METRIC", false, false},
-		{"CONDITION", false, true},
-		{"INSTANCES", true, false},
-		{"FROM", false, false},
+	bool firing = strcmp(json_word(rule, "state"), "firing") == 0;
+	return style_of_state(json_word(rule, firing ? "severity" : "state"));
+}
+
+static void show_rules(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct field fields[] = {
+		{"RULE", FIELD_TEXT, "{rule}", TONE_NONE, NULL, NULL},
+		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, rule_tone, NULL},
+		{"SEVERITY", FIELD_TEXT, "{severity}", TONE_DIM, NULL, NULL},
+		{"METRIC", FIELD_TEXT, "{metric}", TONE_NONE, NULL, NULL},
+		{"CONDITION", FIELD_LONG, NULL, TONE_NONE, NULL, add_condition},
+		{"INSTANCES", FIELD_NUMBER, "{instances:count}", TONE_NONE, NULL, NULL},
+		{"FROM", FIELD_TEXT, "{origin}", TONE_DIM, NULL, NULL},
 	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *rule = json_first(reply, "rules"); rule != NULL; rule = rule->next) {
-		const char *state = json_word(rule, "state");
-		const char *severity = json_word(rule, "severity");
-		bool firing = strcmp(state, "firing") == 0;
-		table_add(&table, TONE_NONE, "%s", json_word(rule, "rule"));
-		table_add(&table, style_of_state(firing ? severity : state), "%s", state);
-		table_add(&table, TONE_DIM, "%s", severity);
-		table_add(&table, TONE_NONE, "%s", json_word(rule, "metric"));
-		add_condition(&table, rule);
-		table_add(&table, TONE_NONE, "%lld", (long long)json_integer(rule, "instances"));
-		table_add(&table, TONE_DIM, "%s", json_word(rule, "origin"));
-	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_show(ctl, reply, "rules", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-/* Leaves the rules whose name or metric the glob meets; how many. */
-static int narrow(cJSON *reply, const char *glob)
+static bool wanted(const cJSON *rule, const char *glob)
 {
-	cJSON *rules = cJSON_GetObjectItemCaseSensitive(reply, "rules"), *next;
-	int left = 0;
-	for (cJSON *rule = cJSON_IsArray(rules) ? rules->child : NULL; rule != NULL; rule = next) {
-		next = rule->next;
-		if (glob == NULL || proto_query_match(glob, json_word(rule, "rule")) ||
-			proto_query_match(glob, json_word(rule, "metric"))) {
-			left++;
-		} else {
-			cJSON_Delete(cJSON_DetachItemViaPointer(rules, rule));
-		}
-	}
-	return left;
+	return !glob || proto_query_match(glob, json_word(rule, "rule")) ||
+	       proto_query_match(glob, json_word(rule, "metric"));
 }
 
-int verb_rules(struct ctl *ctl)
+static int run_rules(struct ctl *ctl)
 {
-	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	const char *glob = ctl_word(ctl, 0);
 	cJSON *reply;
 	int status = ctl_call(ctl, "ListRules", NULL, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (narrow(reply, glob) == 0 && glob != NULL) {
+	if (listing_narrow(reply, "rules", wanted, glob) == 0 && glob) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
 			"no alert rule matches '%s'; 'edgeprofctl rules' lists them", glob);
 	} else if (!ctl_json(ctl, reply)) {
-		show(ctl, reply);
+		show_rules(ctl, reply);
 	}
 	cJSON_Delete(reply);
 	return status;
 }
+
+const struct verb verb_rules = {"rules", "[RULE]",
+	"List the alert rules: condition, state and origin.", "rules temperature", NULL, 0,
+	run_rules};
+
+struct override_options {
+	const char *note;
+	bool remove;
+};
+
+/* RULE[:INSTANCE], the note and --remove as parameters. */
+static cJSON *parameters_of(const struct ctl *ctl, const char *name)
+{
+	const struct override_options *options = ctl->verb_options;
+	cJSON *parameters = cJSON_CreateObject();
+	const char *colon = strchr(name, ':');
+	char rule[256]; /* a longer one is none: cut, the daemon refuses it */
+	size_t length = colon ? (size_t)(colon - name) : strlen(name);
+	length = length < sizeof(rule) ? length : sizeof(rule) - 1;
+	memcpy(rule, name, length);
+	rule[length] = '\0';
+	cJSON_AddStringToObject(parameters, "rule", rule);
+	if (colon) {
+		cJSON_AddStringToObject(parameters, "instance", colon + 1);
+	}
+	if (options->note) {
+		cJSON_AddStringToObject(parameters, "note", options->note);
+	}
+	if (options->remove) {
+		cJSON_AddTrueToObject(parameters, "remove");
+	}
+	return parameters;
+}
+
+static void show_ack(struct ctl *ctl, const cJSON *reply)
+{
+	const struct override_options *options = ctl->verb_options;
+	long long alerts = (long long)json_integer(reply, "alerts");
+	fprintf(ctl->output.stream, "%lld %s %s.\n", alerts, alerts == 1 ? "alert" : "alerts",
+		options->remove ? "no longer acknowledged" : "acknowledged");
+}
+
+static int run_ack(struct ctl *ctl)
+{
+	return ctl_show(ctl, "AckAlert", parameters_of(ctl, ctl->words[0]), false, show_ack);
+}
+
+static void show_silences(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct field fields[] = {
+		{"SILENCED", FIELD_LONG, "{rule}[:{instance}]", TONE_NONE, NULL, NULL},
+		{"LEFT", FIELD_NUMBER, "{left_s:s}", TONE_NONE, NULL, NULL},
+		{"UNTIL", FIELD_TEXT, "{until_us:time}", TONE_DIM, NULL, NULL},
+		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
+		{"NOTE", FIELD_LONG, "{note}", TONE_NONE, NULL, NULL},
+	};
+	if (json_count(reply, "silences") == 0) {
+		fputs("No silences. 'edgeprofctl silence RULE 2h' adds one.\n", ctl->output.stream);
+	}
+	listing_show(ctl, reply, "silences", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+static void show_silence(struct ctl *ctl, const cJSON *reply)
+{
+	int64_t until_us = json_integer(reply, "until_us");
+	if (until_us != 0) {
+		fprintf(ctl->output.stream, "%s is silenced until %s.\n", ctl->words[0],
+			format_time(until_us).text);
+	} else {
+		fprintf(ctl->output.stream, "%s is no longer silenced.\n", ctl->words[0]);
+	}
+}
+
+static int run_silence(struct ctl *ctl)
+{
+	const struct override_options *options = ctl->verb_options;
+	double seconds = 0;
+	if (ctl->word_count == 0) {
+		return options->remove || options->note
+			       ? ctl_fail(ctl, CTL_USAGE,
+					 "silence requires RULE[:INSTANCE] with these options")
+			       : ctl_show(ctl, "ListSilences", NULL, true, show_silences);
+	}
+	if (options->remove && ctl->word_count > 1) {
+		return ctl_fail(ctl, CTL_USAGE, "--remove cannot be combined with a span");
+	}
+	if (!options->remove && ctl->word_count < 2) {
+		return ctl_fail(ctl, CTL_USAGE, "silence requires a span, such as 30min, 2h or 7d");
+	}
+	if (!options->remove && (when_parse_span(ctl->words[1], &seconds) < 0 || seconds < 1 ||
+					seconds > 366 * 86400.0)) {
+		return ctl_fail(ctl, CTL_USAGE, "invalid span '%s'; use 1s to 366d", ctl->words[1]);
+	}
+	cJSON *parameters = parameters_of(ctl, ctl->words[0]);
+	if (!options->remove) {
+		cJSON_AddNumberToObject(parameters, "seconds", seconds);
+	}
+	return ctl_show(ctl, "SilenceAlert", parameters, false, show_silence);
+}
+
+static const struct option_spec override_table[] = {
+	{"note", 'm', "TEXT", "a note for others, shown with the alert", option_text,
+		offsetof(struct override_options, note)},
+	{"remove", 0, NULL, "take it back", option_flag, offsetof(struct override_options, remove)},
+	{.name = NULL},
+};
+
+const struct verb verb_ack = {"ack", "RULE[:INSTANCE]",
+	"Acknowledge an alert: no notification until it gets worse.",
+	"ack temperature -m 'fan ordered'", override_table, sizeof(struct override_options),
+	run_ack};
+
+const struct verb verb_silence = {"silence", "[RULE[:INSTANCE] SPAN]",
+	"Mute notifications for a time; without arguments: list silences.",
+	"silence temperature 2h", override_table, sizeof(struct override_options), run_silence};

@@ -1,69 +1,50 @@
-/* sensors and metrics: current values of the metrics that match a glob. */
-#include "client/edgeprofctl/verbs.h"
+/* sensors.c: shows current values: sensors and metrics, those that match a glob; power, the rails
+ * of the board, their total and the energy since the start. */
+#include "client/edgeprofctl/verb.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 
-static void add_value(struct table *table, const cJSON *metric, bool utf8)
+/* A column full of ok says nothing. */
+static void add_state(struct table *table, const cJSON *metric)
 {
-	double value = json_number(metric, "value");
-	double limit = json_number(metric, "max");
-	const char *unit = json_word(metric, "unit");
-	struct label label = format_value(value, unit, utf8);
-	enum tone tone = value == value ? TONE_NONE : TONE_DIM;
-	if (limit == limit && value == value) {
-		table_add(
-			table, tone, "%s of %s", label.text, format_value(limit, unit, utf8).text);
-	} else {
-		table_add(table, tone, "%s", label.text);
-	}
+	const char *state = json_word(metric, "state");
+	table_add(table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
 }
 
-void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char *name))
+void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char *name), bool zones)
 {
-	static const struct column columns[] = {
-		{"METRIC", false, true},
-		{"VALUE", true, false},
-		{"AGE", true, false},
-		{"SOURCE", false, false},
-		{"STATE", false, false},
-		{"NOTE", false, true},
-		{"ZONE", true, false},
+	static const struct field fields[] = {
+		{"METRIC", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
+		{"VALUE", FIELD_NUMBER, "[{value:value}[ of {max:value}]|-]", TONE_NONE, NULL,
+			NULL},
+		{"AGE", FIELD_NUMBER, "{age_ms:ms}", TONE_DIM, NULL, NULL},
+		{"SOURCE", FIELD_TEXT, "{source}", TONE_DIM, NULL, NULL},
+		{"STATE", FIELD_TEXT, NULL, TONE_NONE, NULL, add_state},
+		{"NOTE", FIELD_LONG, "{reason}", TONE_DIM, NULL, NULL},
+		{"ZONE", FIELD_NUMBER, "{zone:0}", TONE_NONE, NULL, NULL},
 	};
-	bool zones = ctl->options.given & OPTION_WIDE;
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]) - !zones);
-	for (const cJSON *metric = json_first(reply, "metrics"); metric != NULL;
-		metric = metric->next) {
-		const char *name = json_word(metric, "name");
-		const char *state = json_word(metric, "state");
-		if (wanted != NULL && !wanted(name)) {
-			continue;
-		}
-		table_add(&table, TONE_NONE, "%s", name);
-		add_value(&table, metric, ctl->style.utf8);
-		table_add(&table, TONE_DIM, "%s",
-			format_span(json_number(metric, "age_ms") / 1000).text);
-		table_add(&table, TONE_DIM, "%s", json_word(metric, "source"));
-		/* a column full of ok says nothing */
-		table_add(
-			&table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
-		table_add(&table, TONE_DIM, "%s", json_word(metric, "reason"));
-		if (zones) {
-			table_add_number(&table, json_number(metric, "zone"), 0);
+	struct listing listing;
+	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]) - !zones);
+	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
+		if (!wanted || wanted(json_word(metric, "name"))) {
+			listing_add(&listing, metric);
 		}
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_end(&listing);
 }
+
+struct sensors_options {
+	bool all, wide;
+};
 
 static int ask(struct ctl *ctl, cJSON **ret)
 {
-	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
-	return ctl_call(ctl, "ListMetrics", ctl_parameters("glob", glob), true, ret);
+	return ctl_call(ctl, "ListMetrics", ctl_parameters("glob", ctl_word(ctl, 0)), true, ret);
 }
 
 static int nothing(struct ctl *ctl)
@@ -79,26 +60,26 @@ static bool of_the_device(const char *name)
 	return strncmp(name, "collector", 9) != 0 && strncmp(name, "self", 4) != 0;
 }
 
-int verb_sensors(struct ctl *ctl)
+static int run_sensors(struct ctl *ctl)
 {
-	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	const struct sensors_options *options = ctl->verb_options;
+	const char *glob = ctl_word(ctl, 0);
 	/* A word is a search for what the device has; what has a wildcard or a '/' is meant. */
-	bool whole = (ctl->options.given & OPTION_ALL) ||
-		     (glob != NULL && (strpbrk(glob, "*?/") != NULL || !of_the_device(glob)));
+	bool complete = options->all || (glob && (strpbrk(glob, "*?/") || !of_the_device(glob)));
 	cJSON *reply;
 	int status = ask(ctl, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		show_metrics(ctl, reply, whole ? NULL : of_the_device);
+		show_metrics(ctl, reply, complete ? NULL : of_the_device, options->wide);
 	}
 	status = json_count(reply, "metrics") > 0 ? CTL_FINE : nothing(ctl);
 	cJSON_Delete(reply);
 	return status;
 }
 
-int verb_metrics(struct ctl *ctl)
+static int run_metrics(struct ctl *ctl)
 {
 	cJSON *reply;
 	int status = ask(ctl, &reply);
@@ -106,7 +87,7 @@ int verb_metrics(struct ctl *ctl)
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		for (const cJSON *metric = json_first(reply, "metrics"); metric != NULL;
+		for (const cJSON *metric = json_first(reply, "metrics"); metric;
 			metric = metric->next) {
 			fprintf(ctl->output.stream, "%s\n", json_word(metric, "name"));
 		}
@@ -115,3 +96,107 @@ int verb_metrics(struct ctl *ctl)
 	cJSON_Delete(reply);
 	return status;
 }
+
+static const struct option_spec sensors_table[] = {
+	{"all", 'a', NULL, "include what the daemon and its sources cost", option_flag,
+		offsetof(struct sensors_options, all)},
+	{"wide", 0, NULL, "show the numbers of thermal zones, too", option_flag,
+		offsetof(struct sensors_options, wide)},
+	{.name = NULL},
+};
+
+const struct verb verb_sensors = {"sensors", "[GLOB]", "Show current values of metrics.",
+	"sensors cpu", sensors_table, sizeof(struct sensors_options), run_sensors};
+
+const struct verb verb_metrics = {"metrics", "[GLOB]", "List the names of metrics.",
+	"metrics 'stage/**'", NULL, 0, run_metrics};
+
+static void add_row(struct ctl *ctl, struct table *table, const char *name, const cJSON *metric)
+{
+	double value = json_number(metric, "value");
+	const char *state = json_word(metric, "state");
+	const char *reason = json_word(metric, "reason");
+	struct label label = format_value(value, json_word(metric, "unit"), ctl->style.utf8);
+	table_add(table, TONE_NONE, "%s", name);
+	table_add(table, isnan(value) ? TONE_DIM : TONE_NONE, "%s", label.text);
+	table_add(table, TONE_DIM, "%s", json_word(metric, "source"));
+	table_add(table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
+	table_add(table, TONE_DIM, "%s", reason[0] == '\0' ? json_word(metric, "origin") : reason);
+}
+
+static void show_power(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct column columns[] = {
+		{"RAIL", false, true},
+		{"VALUE", true, false},
+		{"SOURCE", false, false},
+		{"STATE", false, false},
+		{"NOTE", false, true},
+	};
+	/* What the rails add up to comes below them. */
+	static const struct {
+		const char *metric, *name;
+	} sums[] = {
+		{"power/total", "Total"},
+		{"energy/total", "Energy since start"},
+		{"energy/gap_time", "Time not measured"},
+	};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
+		const char *name = json_word(metric, "name");
+		if (strncmp(name, "power/", 6) == 0 && strcmp(name, sums[0].metric) != 0) {
+			add_row(ctl, &table, name + 6, metric);
+		}
+	}
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+		for (const cJSON *metric = json_first(reply, "metrics"); metric;
+			metric = metric->next) {
+			/* no gap is no news */
+			if (strcmp(json_word(metric, "name"), sums[i].metric) == 0 &&
+				(i < 2 || json_number(metric, "value") > 0)) {
+				add_row(ctl, &table, sums[i].name, metric);
+			}
+		}
+	}
+	ctl_table(ctl, &table);
+}
+
+/* Moves the metrics of one answer behind those of the other. */
+static void append(cJSON *to, cJSON *from)
+{
+	cJSON *all = cJSON_GetObjectItemCaseSensitive(to, "metrics");
+	cJSON *more = cJSON_GetObjectItemCaseSensitive(from, "metrics");
+	while (cJSON_IsArray(all) && cJSON_IsArray(more) && more->child) {
+		cJSON_AddItemToArray(all, cJSON_DetachItemFromArray(more, 0));
+	}
+}
+
+static int run_power(struct ctl *ctl)
+{
+	cJSON *reply, *energy;
+	int status = ctl_call(ctl, "ListMetrics", ctl_parameters("glob", "power/*"), true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	status = ctl_call(ctl, "ListMetrics", ctl_parameters("glob", "energy/*"), true, &energy);
+	if (status != CTL_FINE) {
+		cJSON_Delete(reply);
+		return status;
+	}
+	append(reply, energy);
+	cJSON_Delete(energy);
+	bool empty = json_count(reply, "metrics") == 0;
+	if (!ctl_json(ctl, reply) && !empty) {
+		show_power(ctl, reply);
+	}
+	cJSON_Delete(reply);
+	return empty ? ctl_fail(ctl, CTL_NO_DATA,
+			       "no power rail is measured; 'edgeprofctl source list' shows "
+			       "which sources there are")
+		     : CTL_FINE;
+}
+
+const struct verb verb_power = {"power", "",
+	"Show power rails, their total and the energy since the start.", "power", NULL, 0,
+	run_power};

@@ -1,163 +1,90 @@
-/* status: one screen that answers "is all well here?". */
-#include "client/edgeprofctl/verbs.h"
+/* status.c: shows the device at a glance: status, one screen that answers "is all well here?", and
+ * snapshot, the few numbers that say how the device and its inference are at one moment. */
+#include "client/edgeprofctl/verb.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 
-static void add(struct table *table, const char *name, enum tone tone, const char *value)
+static const struct line device_lines[] = {
+	{"Device", "[{model}|-]", "", TONE_NONE},
+	{"System",
+		"[{os}|-], kernel [{kernel}|-], [{arch}|-], {cpus:0} CPUs, {page_bytes:KiB} pages",
+		"", TONE_NONE},
+	{"Clock", "[{?clock_synced}{time_us:time}, synchronised]", "", TONE_NONE},
+	{"Clock", "[{!clock_synced}{time_us:time}, not synchronised]", "", TONE_WARN},
+	{"Temperature", "{temperature_celsius:celsius}", "", TONE_NONE},
+	{"CPU", "{cpu_percent:percent}", "", TONE_NONE},
+	{"Memory", "{memory_percent:percent}", "", TONE_NONE},
+	{"Power mode",
+		"[{power_mode}[ {power_mode_name}][{?jetson_clocks}, clocks pinned|"
+		"{jetson_clocks:is}, clocks free]]",
+		"", TONE_NONE},
+	{"Governor", "[{governor}[, GPU {gpu_governor}]]", "", TONE_NONE},
+};
+
+enum { DEVICE_LINES = sizeof(device_lines) / sizeof(device_lines[0]) };
+
+/* One line about an item of the status. */
+static void add(struct ctl *ctl, struct table *table, const cJSON *item, const char *name,
+	const char *value, enum tone tone)
 {
-	table_add(table, TONE_DIM, "%s", name);
-	table_add(table, tone, "%s", value);
+	const struct line line = {name, value, "", tone};
+	listing_lines(ctl, table, item, &line, 1);
 }
 
-static const char *or_dash(const char *text)
+static void add_lists(struct ctl *ctl, struct table *table, const cJSON *status)
 {
-	return text[0] == '\0' ? "-" : text;
-}
-
-static void add_device(struct ctl *ctl, struct table *table, const cJSON *status)
-{
-	char text[512];
-	bool utf8 = ctl->style.utf8;
-	bool synced = json_true(status, "clock_synced");
-	add(table, "Device", TONE_NONE, or_dash(json_word(status, "model")));
-	snprintf(text, sizeof(text), "%s, kernel %s, %s, %lld CPUs, %.0f KiB pages",
-		or_dash(json_word(status, "os")), or_dash(json_word(status, "kernel")),
-		or_dash(json_word(status, "arch")), (long long)json_integer(status, "cpus"),
-		json_number(status, "page_bytes") / 1024);
-	add(table, "System", TONE_NONE, text);
-	snprintf(text, sizeof(text), "%s, %s", format_time(json_integer(status, "time_us")).text,
-		synced ? "synchronised" : "not synchronised");
-	add(table, "Clock", synced ? TONE_NONE : TONE_WARN, text);
-	add(table, "Temperature", TONE_NONE,
-		format_value(json_number(status, "temperature_celsius"), "celsius", utf8).text);
-	add(table, "CPU", TONE_NONE,
-		format_value(json_number(status, "cpu_percent"), "percent", utf8).text);
-	add(table, "Memory", TONE_NONE,
-		format_value(json_number(status, "memory_percent"), "percent", utf8).text);
-}
-
-/* Power mode, governor: what a board of this kind can be set to. */
-static void add_modes(struct table *table, const cJSON *status)
-{
-	char text[256];
-	const cJSON *clocks = json_get(status, "jetson_clocks");
-	const char *name = json_word(status, "power_mode_name");
-	const char *governor = json_word(status, "governor");
-	if (json_get(status, "power_mode") != NULL) {
-		snprintf(text, sizeof(text), "%lld%s%.100s%s",
-			(long long)json_integer(status, "power_mode"), name[0] ? " " : "", name,
-			!clocks		       ? ""
-			: cJSON_IsTrue(clocks) ? ", clocks pinned"
-					       : ", clocks free");
-		add(table, "Power mode", TONE_NONE, text);
-	}
-	if (governor[0] != '\0') {
-		const char *gpu = json_word(status, "gpu_governor");
-		snprintf(text, sizeof(text), "%.100s%s%.100s", governor,
-			gpu[0] == '\0' ? "" : ", GPU ", gpu);
-		add(table, "Governor", TONE_NONE, text);
-	}
-}
-
-static void add_broker(struct table *table, const cJSON *broker)
-{
-	char text[700];
-	const char *state = json_word(broker, "state");
-	const char *reason = json_word(broker, "reason");
-	int64_t dropped = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
-	if (state[0] == '\0' || strcmp(state, "off") == 0) {
-		snprintf(text, sizeof(text), "off%s%s", reason[0] == '\0' ? "" : ": ", reason);
-		add(table, "MQTT", reason[0] == '\0' ? TONE_DIM : TONE_WARN, text);
-		return;
-	}
-	int length = snprintf(text, sizeof(text), "%s, %s:%lld, %lld delivered, %lld queued", state,
-		or_dash(json_word(broker, "host")), (long long)json_integer(broker, "port"),
-		(long long)json_integer(broker, "delivered"),
-		(long long)json_integer(broker, "queued"));
-	if (dropped > 0 && length > 0 && (size_t)length < sizeof(text)) {
-		length += snprintf(text + length, sizeof(text) - (size_t)length, ", %lld dropped",
-			(long long)dropped);
-	}
-	if (reason[0] != '\0' && length > 0 && (size_t)length < sizeof(text)) {
-		snprintf(text + length, sizeof(text) - (size_t)length, ": %s", reason);
-	}
-	add(table, "MQTT", style_of_state(state), text);
-}
-
-static void add_sources(struct table *table, const cJSON *status)
-{
-	char text[256], failing[64] = "";
+	char value[96], failing[32] = "";
 	int bad = json_count(status, "sources_bad");
 	if (bad > 0) {
 		snprintf(failing, sizeof(failing), ", %d failing", bad);
 	}
-	snprintf(text, sizeof(text), "%lld ok%s, %lld metrics",
-		(long long)json_integer(status, "sources_ok"), failing,
-		(long long)json_integer(status, "metrics"));
-	add(table, "Sources", bad > 0 ? TONE_WARN : TONE_NONE, text);
-	for (const cJSON *source = json_first(status, "sources_bad"); source != NULL;
-		source = source->next) {
-		const char *state = json_word(source, "state");
-		const char *reason = json_word(source, "reason");
-		table_add(table, TONE_NONE, "  %s", json_word(source, "name"));
-		table_add(table, style_of_state(state), "%s%s%s", state,
-			reason[0] == '\0' ? "" : ": ", reason);
+	snprintf(value, sizeof(value), "{sources_ok:0} ok%s, {metrics:0} metrics", failing);
+	add(ctl, table, status, "Sources", value, bad > 0 ? TONE_WARN : TONE_NONE);
+	for (const cJSON *row = json_first(status, "sources_bad"); row; row = row->next) {
+		add(ctl, table, row, "  {name}", "{state}[: {reason}]", listing_state(row));
+	}
+	add(ctl, table, status, "Apps", json_count(status, "apps") > 0 ? NULL : "none", TONE_NONE);
+	for (const cJSON *row = json_first(status, "apps"); row; row = row->next) {
+		add(ctl, table, row, "  {name}",
+			"{state}[, {fps:fps}|, last {last_fps:fps} {idle_ms:ago}], "
+			"{stages:0} stages[; {last_words}]",
+			listing_state(row));
+	}
+	const char *title = "Alerts";
+	for (const cJSON *row = json_first(status, "alerts"); row; row = row->next, title = "") {
+		bool firing = strcmp(json_word(row, "state"), "firing") == 0;
+		add(ctl, table, row, title,
+			firing ? "{severity}: [{text}|{rule}]" : "pending: [{text}|{rule}]",
+			style_of_state(firing ? json_word(row, "severity") : "pending"));
+	}
+	if (title[0] != '\0') {
+		add(ctl, table, status, title, "none", TONE_GOOD);
 	}
 }
 
-static void add_apps(struct table *table, const cJSON *status)
+static void add_broker(struct ctl *ctl, struct table *table, const cJSON *broker)
 {
-	add(table, "Apps", TONE_NONE, json_count(status, "apps") > 0 ? "" : "none");
-	for (const cJSON *app = json_first(status, "apps"); app != NULL; app = app->next) {
-		double fps = json_number(app, "fps");
-		const char *words = json_word(app, "last_words");
-		struct label last =
-			format_last_fps(json_number(app, "last_fps"), json_number(app, "idle_ms"));
-		char rate[72] = "";
-		if (!isnan(fps)) {
-			snprintf(rate, sizeof(rate), ", %.1f fps", fps);
-		} else if (last.text[0] != '\0') {
-			snprintf(rate, sizeof(rate), ", %s", last.text);
-		}
-		table_add(table, TONE_NONE, "  %s", json_word(app, "name"));
-		table_add(table, style_of_state(json_word(app, "state")), "%s%s, %lld stages%s%s",
-			json_word(app, "state"), rate, (long long)json_integer(app, "stages"),
-			words[0] == '\0' ? "" : "; ", words);
+	const char *state = json_word(broker, "state");
+	if (state[0] == '\0' || strcmp(state, "off") == 0) {
+		bool failed = json_word(broker, "reason")[0] != '\0';
+		add(ctl, table, broker, "MQTT", "off[: {reason}]", failed ? TONE_WARN : TONE_DIM);
+		return;
 	}
-}
-
-static void add_alerts(struct table *table, const cJSON *status)
-{
-	int shown = 0;
-	for (const cJSON *alert = json_first(status, "alerts"); alert != NULL;
-		alert = alert->next) {
-		const char *severity = json_word(alert, "severity");
-		const char *text = json_word(alert, "text");
-		bool firing = strcmp(json_word(alert, "state"), "firing") == 0;
-		table_add(table, TONE_DIM, "%s", shown++ == 0 ? "Alerts" : "");
-		table_add(table, style_of_state(firing ? severity : "pending"), "%s: %s",
-			firing ? severity : "pending",
-			text[0] == '\0' ? json_word(alert, "rule") : text);
+	char value[160], lost[48] = "";
+	int64_t dropped = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
+	if (dropped > 0) {
+		snprintf(lost, sizeof(lost), ", %lld dropped", (long long)dropped);
 	}
-	if (shown == 0) {
-		add(table, "Alerts", TONE_GOOD, "none");
-	}
-}
-
-static void add_degraded(struct table *table, const cJSON *status)
-{
-	const char *name = "Degraded";
-	for (const cJSON *item = json_first(status, "degraded"); item != NULL; item = item->next) {
-		if (cJSON_IsString(item)) {
-			add(table, name, TONE_WARN, item->valuestring);
-			name = "";
-		}
-	}
+	snprintf(value, sizeof(value),
+		"{state}, [{host}|-]:{port:0}, {delivered:0} delivered, {queued:0} queued%s"
+		"[: {reason}]",
+		lost);
+	add(ctl, table, broker, "MQTT", value, style_of_state(state));
 }
 
 static void show_status(struct ctl *ctl, const cJSON *status)
@@ -165,32 +92,124 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	fprintf(ctl->output.stream, "%s%s%s: edgeprofd %s, up %s\n",
-		style_on(&ctl->style, TONE_BOLD), or_dash(json_word(status, "hostname")),
-		style_off(&ctl->style, TONE_BOLD), or_dash(json_word(status, "version")),
-		format_span(json_number(status, "uptime_s")).text);
-	add_device(ctl, &table, status);
-	add_modes(&table, status);
-	add_sources(&table, status);
-	add_apps(&table, status);
-	add_alerts(&table, status);
-	add_broker(&table, json_get(status, "broker"));
-	add_degraded(&table, status);
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	listing_text(ctl, TONE_BOLD, "[{hostname}|-]", status);
+	listing_text(ctl, TONE_NONE, ": edgeprofd [{version}|-], up {uptime_s:s}\n", status);
+	listing_lines(ctl, &table, status, device_lines, DEVICE_LINES);
+	add_lists(ctl, &table, status);
+	add_broker(ctl, &table, json_get(status, "broker"));
+	const char *title = "Degraded";
+	for (const cJSON *item = json_first(status, "degraded"); item; item = item->next) {
+		table_add(&table, TONE_DIM, "%s", title);
+		table_add(&table, TONE_WARN, "%s", cJSON_IsString(item) ? item->valuestring : "");
+		title = "";
+	}
+	ctl_table(ctl, &table);
 }
 
-int verb_status(struct ctl *ctl)
+struct status_options {
+	bool all;
+};
+
+static int run_status(struct ctl *ctl)
 {
-	cJSON *reply;
-	int status =
-		ctl_call(ctl, "GetStatus", ctl_all(ctl, ctl_parameters("", NULL)), false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_status(ctl, reply);
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	const struct status_options *options = ctl->verb_options;
+	return ctl_show(ctl, "GetStatus", ctl_all(options->all, NULL), false, show_status);
 }
+
+static const struct option_spec status_table[] = {
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct status_options, all)},
+	{.name = NULL},
+};
+
+const struct verb verb_status = {"status", "",
+	"Show device, sources, apps and alerts on one screen.", "status", status_table,
+	sizeof(struct status_options), run_status};
+
+/* A number that is older says how old it is. */
+static const double OLD_MS = 2000;
+
+/* A value of the snapshot, and how old it is or why it is unknown. */
+static void add_value(struct ctl *ctl, struct table *table, const cJSON *report, const char *title,
+	const char *member, const char *template)
+{
+	double age_ms = json_number(json_get(report, "ages_ms"), member);
+	table_add(table, TONE_DIM, "%s", title);
+	listing_cell(ctl, table, template, report, TONE_NONE);
+	table_add(table, TONE_DIM, "%s",
+		age_ms >= OLD_MS ? format_ago(age_ms).text
+				 : json_word(json_get(report, "reasons"), member));
+}
+
+static void add_memory(struct ctl *ctl, struct table *table, const cJSON *report)
+{
+	const cJSON *memory = json_get(report, "memory_usage");
+	const struct line known = {"Memory", "[{percent:1} %]",
+		"{bytes:bytes} used, {available_bytes:bytes} available of {total_bytes:bytes}",
+		TONE_NONE};
+	const struct line unknown = {"Memory", "-", "{memory_usage}", TONE_NONE};
+	if (json_get(memory, "percent")) {
+		listing_lines(ctl, table, memory, &known, 1);
+	} else {
+		listing_lines(ctl, table, json_get(report, "reasons"), &unknown, 1);
+	}
+}
+
+static void add_inference(struct ctl *ctl, struct table *table, const cJSON *report)
+{
+	char note[96] = "{inference_app}";
+	int apps = json_count(report, "apps");
+	if (apps > 1) {
+		snprintf(note, sizeof(note), "{inference_app}, the slowest of %d apps", apps);
+	}
+	const struct line known = {
+		"Inference", "{inference_latency:milliseconds}", note, TONE_NONE};
+	const struct line unknown = {"Inference", "-", "{inference_latency}", TONE_NONE};
+	bool measured = json_get(report, "inference_latency");
+	listing_lines(ctl, table, measured ? report : json_get(report, "reasons"),
+		measured ? &known : &unknown, 1);
+}
+
+static void show_snapshot(struct ctl *ctl, const cJSON *report)
+{
+	static const struct column columns[] = {
+		{NULL, false, true}, {NULL, true, false}, {NULL, false, true}};
+	static const struct line process = {"{name}", "{rss_bytes:bytes}",
+		"peak {peak_rss_bytes:bytes}, virtual {vms_bytes:bytes}", TONE_NONE};
+	struct table table;
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	listing_text(ctl, TONE_BOLD, "{hostname}", report);
+	listing_text(ctl, TONE_NONE,
+		" at {time_us:time}[{!clock_synced} (clock not synchronised)]\n", report);
+	add_value(ctl, &table, report, "CPU", "cpu_usage", "{cpu_usage:percent}");
+	add_value(ctl, &table, report, "Temperature", "temperature", "{temperature:celsius}");
+	add_value(ctl, &table, report, "Power", "power_consumption",
+		"{power_consumption:milliwatts}");
+	add_memory(ctl, &table, report);
+	add_inference(ctl, &table, report);
+	for (const cJSON *row = json_first(report, "processes"); row; row = row->next) {
+		listing_lines(ctl, &table, row, &process, 1);
+	}
+	ctl_table(ctl, &table);
+}
+
+struct snapshot_options {
+	const char *app;
+};
+
+static int run_snapshot(struct ctl *ctl)
+{
+	const struct snapshot_options *options = ctl->verb_options;
+	return ctl_show(
+		ctl, "GetSnapshot", ctl_parameters("app", options->app), false, show_snapshot);
+}
+
+static const struct option_spec snapshot_table[] = {
+	{"app", 0, "APP", "only what belongs to this app", option_text,
+		offsetof(struct snapshot_options, app)},
+	{.name = NULL},
+};
+
+const struct verb verb_snapshot = {"snapshot", "",
+	"Show the most important numbers of this moment.", "snapshot -j", snapshot_table,
+	sizeof(struct snapshot_options), run_snapshot};

@@ -1,9 +1,9 @@
-/* test-alert: one alert that is none through the whole chain, told link by link. */
+/* test_alert.c: sends a test alert through the complete chain, and reports on each link. */
 #include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/verbs.h"
+#include "client/edgeprofctl/verb.h"
 
 /* The end of the test comes 5 s after its begin, and the broker has 3 s. */
 enum { PATIENCE_MS = 12000 };
@@ -62,14 +62,16 @@ static void show(struct ctl *ctl, const cJSON *reply)
 		json_number(reply, "subscribers"));
 }
 
+struct test_options {
+	const char *note;
+};
+
 static cJSON *parameters_of(const struct ctl *ctl)
 {
-	cJSON *parameters = cJSON_CreateObject();
-	if (ctl->word_count > 0) {
-		cJSON_AddStringToObject(parameters, "severity", ctl->words[0]);
-	}
-	if (ctl->options.note) {
-		cJSON_AddStringToObject(parameters, "text", ctl->options.note);
+	const struct test_options *options = ctl->verb_options;
+	cJSON *parameters = ctl_parameters("severity", ctl_word(ctl, 0));
+	if (options->note) {
+		cJSON_AddStringToObject(parameters, "text", options->note);
 	}
 	return parameters;
 }
@@ -81,16 +83,13 @@ static bool is_fine(const cJSON *reply)
 	       (strcmp(mqtt, "delivered") == 0 || strcmp(mqtt, "off") == 0);
 }
 
-int verb_test_alert(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
 	int status = ctl_subscribe(ctl, "TestAlert", parameters_of(ctl));
 	bool fine = true;
 	for (int reply_number = 0; status == CTL_FINE && reply_number < 2; reply_number++) {
 		cJSON *reply;
-		status = ctl_next(ctl, PATIENCE_MS, &reply);
-		if (status == CTL_FINE && reply == NULL) {
-			return ctl_fail(ctl, CTL_UNREACHABLE, "TestAlert: no answer within 12 s");
-		}
+		status = ctl_expect(ctl, PATIENCE_MS, &reply);
 		if (status != CTL_FINE) {
 			return status;
 		}
@@ -110,3 +109,13 @@ int verb_test_alert(struct ctl *ctl)
 	}
 	return status != CTL_FINE ? status : fine ? CTL_FINE : CTL_BAD_NEWS;
 }
+
+static const struct option_spec options[] = {
+	{"note", 'm', "TEXT", "the text of the alert", option_text,
+		offsetof(struct test_options, note)},
+	{.name = NULL},
+};
+
+const struct verb verb_test_alert = {"test-alert", "[info|warning|critical]",
+	"Test the alert chain: timeline, journal, MQTT.", "test-alert critical", options,
+	sizeof(struct test_options), run};

@@ -1,12 +1,13 @@
-/* throttle: what the hardware says about throttling, now and since boot, and who was asked. */
-#include "client/edgeprofctl/verbs.h"
+/* throttle.c: shows what the hardware reports about throttling, now and since boot, and which
+ * sources were tried. */
+#include "client/edgeprofctl/verb.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 
 static const char *reason_of(const cJSON *reply, const char *field)
 {
@@ -58,21 +59,16 @@ static void show_flags(struct ctl *ctl, const cJSON *reply)
 		}
 		table_add(&table, TONE_DIM, "%s", reason);
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	ctl_table(ctl, &table);
 }
 
 static void show_tried(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {{"Tried", false, false}, {"Result", false, true}};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *item = json_first(reply, "tried"); item; item = item->next) {
-		table_add(&table, TONE_NONE, "%s", json_word(item, "source"));
-		table_add(&table, TONE_DIM, "%s", json_word(item, "result"));
-	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	static const struct field fields[] = {
+		{"Tried", FIELD_TEXT, "{source}", TONE_NONE, NULL, NULL},
+		{"Result", FIELD_LONG, "{result}", TONE_DIM, NULL, NULL},
+	};
+	listing_show(ctl, reply, "tried", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* A reading that is older says how old it is. */
@@ -101,16 +97,10 @@ static void show_throttle(struct ctl *ctl, const cJSON *reply)
 	show_tried(ctl, reply);
 }
 
-int verb_throttle(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
-	cJSON *reply;
-	int status = ctl_call(ctl, "GetThrottle", NULL, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_throttle(ctl, reply);
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	return ctl_show(ctl, "GetThrottle", NULL, false, show_throttle);
 }
+
+const struct verb verb_throttle = {
+	"throttle", "", "Show whether the hardware throttles, and why.", "throttle", NULL, 0, run};

@@ -1,6 +1,6 @@
-/* watch: headline, apps, alerts, stages and sensors, drawn again each interval. With JSON it is
- * a plain subscription: one reply a line. */
-#include "client/edgeprofctl/verbs.h"
+/* watch.c: shows headline, apps, alerts, stages and sensors, drawn again each interval. With JSON
+ * it is a plain subscription: one reply a line. */
+#include "client/edgeprofctl/verb.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,7 +33,7 @@ static void arrange(cJSON *reply)
 	cJSON *sorted = cJSON_AddArrayToObject(reply, "metrics");
 	for (size_t i = 0; i < sizeof(interesting) / sizeof(interesting[0]); i++) {
 		cJSON *next, *metric = cJSON_IsArray(all) ? all->child : NULL;
-		for (; metric != NULL; metric = next) {
+		for (; metric; metric = next) {
 			next = metric->next;
 			if (is_there(metric) &&
 				proto_glob_match(interesting[i], json_word(metric, "name"))) {
@@ -48,7 +48,7 @@ static void arrange(cJSON *reply)
 static const cJSON *find_metric(const cJSON *reply, const char *name)
 {
 	const cJSON *metric = json_first(reply, "metrics");
-	while (metric != NULL && strcmp(json_word(metric, "name"), name) != 0) {
+	while (metric && strcmp(json_word(metric, "name"), name) != 0) {
 		metric = metric->next;
 	}
 	return metric;
@@ -115,8 +115,14 @@ static void show_line(struct ctl *ctl, const cJSON *status, const cJSON *metrics
 
 static void show_sensors(struct ctl *ctl, const cJSON *reply)
 {
-	show_metrics(ctl, reply, NULL);
+	show_metrics(ctl, reply, NULL, false);
 }
+
+struct watch_options {
+	double interval_ms; /* 0: not given */
+	long count;
+	bool all;
+};
 
 enum { PART_STATUS, PART_METRICS, PART_FRAMES, PART_ALERTS, PART_STAGES, PARTS };
 
@@ -149,13 +155,14 @@ static int make_picture(struct ctl *ctl)
 {
 	static const char *const methods[PARTS] = {
 		"GetStatus", "ListMetrics", "GetFrames", "ListAlerts", "ListStages"};
+	const struct watch_options *options = ctl->verb_options;
 	cJSON *reply[PARTS] = {NULL};
 	int status = CTL_FINE;
 	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
-		const char *glob = i == PART_METRICS && ctl->word_count > 0 ? ctl->words[0] : NULL;
+		const char *glob = i == PART_METRICS ? ctl_word(ctl, 0) : NULL;
 		cJSON *parameters = ctl_parameters("glob", glob);
 		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
-		parameters = of_apps ? ctl_all(ctl, parameters) : parameters;
+		parameters = of_apps ? ctl_all(options->all, parameters) : parameters;
 		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
 	}
 	if (status == CTL_FINE) {
@@ -202,6 +209,7 @@ static bool turn(struct ctl *ctl, int *ret)
 
 static int watch_text(struct ctl *ctl, double interval_ms)
 {
+	const struct watch_options *options = ctl->verb_options;
 	struct screen *screen;
 	int status = ctl_connect(ctl);
 	if (status != CTL_FINE) {
@@ -216,7 +224,7 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 	for (long turns = 0;;) {
 		bool go_on = turn(ctl, &status);
 		turns++;
-		if (!go_on || (ctl->options.count > 0 && turns >= ctl->options.count)) {
+		if (!go_on || (options->count > 0 && turns >= options->count)) {
 			break;
 		}
 		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
@@ -235,7 +243,8 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 
 static int watch_json(struct ctl *ctl, double interval_ms)
 {
-	const char *glob = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	const struct watch_options *options = ctl->verb_options;
+	const char *glob = ctl_word(ctl, 0);
 	cJSON *parameters = ctl_parameters("glob", glob);
 	cJSON_AddTrueToObject(parameters, "metrics");
 	cJSON_AddTrueToObject(parameters, "events");
@@ -243,32 +252,40 @@ static int watch_json(struct ctl *ctl, double interval_ms)
 	int status = ctl_subscribe(ctl, "Subscribe", parameters);
 	for (long turns = 0; status == CTL_FINE;) {
 		cJSON *reply;
-		uint64_t patience = turns == 0 ? ctl->options.timeout_ms : UINT64_C(3600000);
-		status = ctl_next(ctl, patience, &reply);
+		status = turns == 0 ? ctl_expect(ctl, ctl->options.timeout_ms, &reply)
+				    : ctl_next(ctl, UINT64_C(3600000), &reply);
 		if (status != CTL_FINE) {
 			break;
 		}
-		if (reply == NULL && turns == 0) {
-			return ctl_fail(ctl, CTL_UNREACHABLE,
-				"Subscribe: no answer within %.1f s (--timeout)",
-				(double)ctl->options.timeout_ms / 1000);
-		}
-		turns += reply != NULL;
-		if (reply != NULL) {
+		turns += reply ? 1 : 0;
+		if (reply) {
 			ctl_json(ctl, reply);
 		}
 		cJSON_Delete(reply);
-		if (!ctl_flush(ctl, &status) ||
-			(ctl->options.count > 0 && turns >= ctl->options.count)) {
+		if (!ctl_flush(ctl, &status) || (options->count > 0 && turns >= options->count)) {
 			break;
 		}
 	}
 	return status;
 }
 
-int verb_watch(struct ctl *ctl)
+static int run(struct ctl *ctl)
 {
-	double interval_ms = ctl->options.given & OPTION_INTERVAL ? ctl->options.interval_ms : 1000;
+	const struct watch_options *options = ctl->verb_options;
+	double interval_ms = options->interval_ms > 0 ? options->interval_ms : 1000;
 	return ctl->options.json == JSON_OFF ? watch_text(ctl, interval_ms)
 					     : watch_json(ctl, interval_ms);
 }
+
+static const struct option_spec options[] = {
+	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
+		offsetof(struct watch_options, interval_ms)},
+	{"count", 0, "N", "stop after N updates", option_count,
+		offsetof(struct watch_options, count)},
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct watch_options, all)},
+	{.name = NULL},
+};
+
+const struct verb verb_watch = {"watch", "[GLOB]", "Show a live view; q quits.",
+	"watch temperature --interval 500ms", options, sizeof(struct watch_options), run};

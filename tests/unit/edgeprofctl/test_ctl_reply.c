@@ -1,8 +1,8 @@
 /* How edgeprofctl takes answers: getters on odd shapes, the printer, joining chunks, the wire. */
+#include "client/edgeprofctl/command.h"
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
-#include "client/edgeprofctl/options.h"
 #include "proto/varlink.h"
 
 #include <errno.h>
@@ -215,32 +215,87 @@ START_TEST(a_call_is_one_frame_with_its_parameters)
 }
 END_TEST
 
+struct some_options {
+	const char *since, *word, *level, *run;
+	double step_ms;
+	long lines, recent;
+	bool all;
+};
+
+static const struct option_spec some_options[] = {
+	{"since", 0, "TIME", "", option_text, offsetof(struct some_options, since)},
+	{"step", 0, "SPAN", "", option_ms, offsetof(struct some_options, step_ms)},
+	{"lines", 'n', "N", "", option_count, offsetof(struct some_options, lines)},
+	{"recent", 0, "[N]", "", option_count, offsetof(struct some_options, recent)},
+	{"by", 0, "category|unit", "", option_word, offsetof(struct some_options, word)},
+	{"check", 0, "[warning|critical]", "", option_word, offsetof(struct some_options, level)},
+	{"run", 0, "0|-1", "", option_run, offsetof(struct some_options, run)},
+	{"all", 'a', NULL, "", option_flag, offsetof(struct some_options, all)},
+	{.name = NULL},
+};
+
+static const struct verb some = {
+	.name = "some", .options = some_options, .options_size = sizeof(struct some_options)};
+static const struct verb other = {.name = "other"};
+static const struct verb *const some_verbs[] = {&some, &other, NULL};
+
 START_TEST(options_stand_on_both_sides_of_the_verb)
 {
-	char *argv[] = {"edgeprofctl", "-j", "history", "--since", "5min", "cpu/*", "--step=10s",
-		"--timeout", "250ms", NULL};
-	struct options options;
-	ck_assert_int_eq(options_parse(9, argv, &options), 0);
-	ck_assert_int_eq(options.json, JSON_SHORT);
-	ck_assert_int_eq(options.word_count, 2);
-	ck_assert_str_eq(options.words[0], "history");
-	ck_assert_str_eq(options.words[1], "cpu/*");
-	ck_assert_str_eq(options.since, "5min");
-	ck_assert_double_eq(options.step_ms, 10000);
-	ck_assert_uint_eq(options.timeout_ms, 250);
-	ck_assert_uint_eq(options.given, OPTION_SINCE | OPTION_STEP);
+	char *argv[] = {"edgeprofctl", "-j", "--since", "5min", "some", "cpu/*", "--step=10s",
+		"-an", "3", "--timeout", "250ms", "--recent", "7", "--by", "unit", "--check",
+		"--run=-2", "--", "-x", NULL};
+	struct command command;
+	ck_assert_int_eq(command_parse(19, argv, some_verbs, &command), 0);
+	const struct some_options *options = command.verb_options;
+	ck_assert_ptr_eq(command.verb, &some);
+	ck_assert_int_eq(command.options.json, JSON_SHORT);
+	ck_assert_uint_eq(command.options.timeout_ms, 250);
+	ck_assert_int_eq(command.word_count, 2);
+	ck_assert_str_eq(command.words[0], "cpu/*");
+	ck_assert_str_eq(command.words[1], "-x");
+	ck_assert_str_eq(options->since, "5min");
+	ck_assert_double_eq(options->step_ms, 10000);
+	ck_assert_int_eq(options->lines, 3);
+	ck_assert_int_eq(options->recent, 7);
+	ck_assert_str_eq(options->word, "unit");
+	ck_assert_str_eq(options->level, "");
+	ck_assert_str_eq(options->run, "-2");
+	ck_assert(options->all);
+	free(command.verb_options);
+}
+END_TEST
+
+START_TEST(what_is_not_given_stays_zero)
+{
+	char *argv[] = {"edgeprofctl", "some", "--recent", NULL};
+	static const struct some_options none = {.recent = -1}; /* given without a number */
+	struct command command;
+	ck_assert_int_eq(command_parse(3, argv, some_verbs, &command), 0);
+	ck_assert_mem_eq(command.verb_options, &none, sizeof(none));
+	ck_assert_int_eq(command.options.json, JSON_OFF);
+	ck_assert_uint_eq(command.options.timeout_ms, 5000);
+	free(command.verb_options);
 }
 END_TEST
 
 START_TEST(bad_options_are_refused)
 {
 	static char *const bad[] = {"--nope", "-x", "--json=loud", "--color=blue", "--timeout=0",
-		"--timeout=x", "--socket=", "--max-points=0", "--lines=-3", "-n", "-nx",
-		"--count=1e3", "--interval=5y", "--step=0"};
+		"--timeout=x", "--socket=", "--lines=0", "--lines=-3", "-n", "-nx", "--lines=1e3",
+		"--step=5y", "--step=0", "--all=1", "--by=", "--by=uni", "--by=category|unit",
+		"--check=info", "--run=-9", "--run=1", "--recent=0"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char *argv[] = {"edgeprofctl", bad[i], NULL};
-		struct options options;
-		ck_assert_int_eq(options_parse(2, argv, &options), -EINVAL);
+		char *argv[] = {"edgeprofctl", "some", bad[i], NULL};
+		struct command command;
+		ck_assert_int_eq(command_parse(3, argv, some_verbs, &command), -EINVAL);
 	}
+}
+END_TEST
+
+START_TEST(an_option_of_another_verb_is_refused)
+{
+	char *argv[] = {"edgeprofctl", "--all", "other", NULL};
+	struct command command;
+	ck_assert_int_eq(command_parse(3, argv, some_verbs, &command), -EINVAL);
 }
 END_TEST

@@ -1,5 +1,5 @@
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
-#include "client/edgeprofctl/history/when.h"
+#include "client/edgeprofctl/when.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/spark.h"

@@ -1,11 +1,6 @@
 /* doctor's judgement of a machine: trees that stand for "/", and what it says about them. */
-#include "client/edgeprofctl/doctor/doctor_access.h"
-#include "client/edgeprofctl/doctor/doctor_daemon.h"
-#include "client/edgeprofctl/doctor/doctor_kernel.h"
-#include "client/edgeprofctl/doctor/doctor_tools.h"
-#include "client/edgeprofctl/doctor/findings.h"
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/verbs/machine.h"
+#include "client/edgeprofctl/doctor/doctor.h"
 #include "tests/unit/tree.h"
 
 #include <errno.h>

@@ -1,8 +1,17 @@
-/* The scheme in which `edgeprofctl parse tegrastats` shows a line: every key is there, in the order
- * of the line's own words as far as it has one. */
-#include "client/edgeprofctl/verbs/tegrastats_json.h"
+/* parse.c: parses what a tool of the vendor printed as the daemon does, without a daemon. It is how
+ * a person shows us a format that we don't know: the words that were not understood are listed.
+ * Every key is in the output, in the order of the line's own words as far as it has one. */
+#include "client/edgeprofctl/verb.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "proto/tegrastats/tegrastats.h"
 
 static void add(cJSON *object, const char *name, double value)
 {
@@ -19,9 +28,9 @@ static double number(int64_t value)
 }
 
 /* An object, or null when the line has nothing of it. */
-static cJSON *add_part(cJSON *object, const char *name, bool told)
+static cJSON *add_part(cJSON *object, const char *name, bool present)
 {
-	if (!told) {
+	if (!present) {
 		cJSON_AddNullToObject(object, name);
 		return NULL;
 	}
@@ -33,7 +42,7 @@ static void add_memory(cJSON *root, const struct tegrastats *stats)
 	add(root, "ram_used_mb", number(stats->ram_used_mb));
 	add(root, "ram_total_mb", number(stats->ram_total_mb));
 	cJSON *lfb = add_part(root, "lfb", stats->lfb_blocks != TEGRASTATS_NONE);
-	if (lfb != NULL) {
+	if (lfb) {
 		add(lfb, "blocks", number(stats->lfb_blocks));
 		add(lfb, "block_mb", number(stats->lfb_block_kb) / 1024);
 		add(lfb, "block_kb", number(stats->lfb_block_kb));
@@ -42,7 +51,7 @@ static void add_memory(cJSON *root, const struct tegrastats *stats)
 	add(root, "swap_total_mb", number(stats->swap_total_mb));
 	add(root, "swap_cached_mb", number(stats->swap_cached_mb));
 	cJSON *iram = add_part(root, "iram", stats->iram_total_kb != TEGRASTATS_NONE);
-	if (iram != NULL) {
+	if (iram) {
 		add(iram, "used_kb", number(stats->iram_used_kb));
 		add(iram, "total_kb", number(stats->iram_total_kb));
 		add(iram, "lfb_kb", number(stats->iram_lfb_kb));
@@ -61,11 +70,11 @@ static void add_cpus(cJSON *root, const struct tegrastats *stats)
 	}
 }
 
-static void add_gpu(
-	cJSON *root, const char *name, bool told, int64_t load, const int64_t *freq, size_t count)
+static void add_gpu(cJSON *root, const char *name, bool present, int64_t load, const int64_t *freq,
+	size_t count)
 {
-	cJSON *gpu = add_part(root, name, told);
-	if (gpu == NULL) {
+	cJSON *gpu = add_part(root, name, present);
+	if (!gpu) {
 		return;
 	}
 	add(gpu, "load_pct", number(load));
@@ -89,7 +98,7 @@ static void add_engines(cJSON *root, const struct tegrastats *stats)
 static void add_clocks(cJSON *root, const struct tegrastats *stats)
 {
 	cJSON *emc = add_part(root, "emc", stats->has_emc);
-	if (emc != NULL) {
+	if (emc) {
 		add(emc, "load_pct", number(stats->emc_load_percent));
 		add(emc, "freq_mhz", number(stats->emc_freq_mhz));
 	}
@@ -99,7 +108,7 @@ static void add_clocks(cJSON *root, const struct tegrastats *stats)
 		stats->gpu2_freqs);
 	add_engines(root, stats);
 	cJSON *mts = add_part(root, "mts", stats->has_mts);
-	if (mts != NULL) {
+	if (mts) {
 		add(mts, "fg_pct", number(stats->mts_fg_percent));
 		add(mts, "bg_pct", number(stats->mts_bg_percent));
 	}
@@ -136,7 +145,7 @@ static void add_power(cJSON *root, const struct tegrastats *stats)
 	}
 }
 
-cJSON *tegrastats_json(const struct tegrastats *stats)
+static cJSON *tegrastats_json(const struct tegrastats *stats)
 {
 	cJSON *root = cJSON_CreateObject();
 	if (stats->timestamp[0] == '\0') {
@@ -155,3 +164,104 @@ cJSON *tegrastats_json(const struct tegrastats *stats)
 	}
 	return root;
 }
+
+struct input {
+	int fd;
+	bool cut; /* the rest of a line that was too long is still to come */
+	size_t used;
+	char bytes[TEGRASTATS_LINE];
+};
+
+static int show_line(struct ctl *ctl, const char *line, size_t length)
+{
+	struct tegrastats stats;
+	if (tegrastats_parse(line, length, &stats) < 0 && stats.unknown == 0) {
+		return CTL_FINE; /* an empty line */
+	}
+	cJSON *object = tegrastats_json(&stats);
+	if (!object) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	json_write(ctl->output.stream, object, ctl->options.json == JSON_PRETTY);
+	cJSON_Delete(object);
+	return CTL_FINE;
+}
+
+/* The complete lines that were read; what is left moves to the front. */
+static int show_lines(struct ctl *ctl, struct input *input)
+{
+	char *at = input->bytes, *end = input->bytes + input->used, *newline;
+	int status = CTL_FINE;
+	while (status == CTL_FINE && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		if (!input->cut) {
+			status = show_line(ctl, at, (size_t)(newline - at));
+		}
+		input->cut = false;
+		at = newline + 1;
+	}
+	input->used = (size_t)(end - at);
+	memmove(input->bytes, at, input->used);
+	if (status == CTL_FINE && input->used == sizeof(input->bytes)) {
+		if (!input->cut) {
+			status = show_line(ctl, input->bytes, input->used);
+		}
+		input->cut = true;
+		input->used = 0;
+	}
+	return status;
+}
+
+/* Lines are shown as they come: `tegrastats | edgeprofctl parse tegrastats` never ends. */
+static int show_input(struct ctl *ctl, struct input *input, const char *name)
+{
+	int status = CTL_FINE;
+	while (status == CTL_FINE) {
+		ssize_t got = read(
+			input->fd, input->bytes + input->used, sizeof(input->bytes) - input->used);
+		if (got < 0 && errno == EINTR) {
+			continue;
+		}
+		if (got < 0) {
+			return ctl_fail(
+				ctl, CTL_NO_INPUT, "cannot read %s: %s", name, strerror(errno));
+		}
+		if (got == 0) {
+			return input->used == 0 || input->cut
+				       ? CTL_FINE
+				       : show_line(ctl, input->bytes, input->used);
+		}
+		input->used += (size_t)got;
+		status = show_lines(ctl, input);
+		if (status == CTL_FINE && !ctl_flush(ctl, &status)) {
+			return status;
+		}
+	}
+	return status;
+}
+
+static int run(struct ctl *ctl)
+{
+	const char *name = ctl->word_count > 1 ? ctl->words[1] : "-";
+	if (strcmp(ctl->words[0], "tegrastats") != 0) {
+		return ctl_fail(ctl, CTL_USAGE, "unknown format '%s'; tegrastats is the only one",
+			ctl->words[0]);
+	}
+	struct input *input = calloc(1, sizeof(*input));
+	if (!input) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	bool is_stdin = strcmp(name, "-") == 0;
+	input->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+	int status = input->fd < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "cannot open %s: %s", name,
+					     strerror(errno))
+				   : show_input(ctl, input, is_stdin ? "the input" : name);
+	if (!is_stdin && input->fd >= 0) {
+		close(input->fd);
+	}
+	free(input);
+	return status;
+}
+
+const struct verb verb_parse = {"parse", "tegrastats [FILE]",
+	"Print lines of tegrastats as JSON; needs no daemon.", "parse tegrastats log.txt", NULL, 0,
+	run};

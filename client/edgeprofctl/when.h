@@ -1,4 +1,4 @@
-/* The durations and moments people type. */
+/* when: the durations and moments that people type. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,3 +10,6 @@ int when_parse_span(const char *text, double *ret_seconds);
 /* A moment: "now", a span ago ("5min"), "@1700000000", "2026-11-21 05:40[:23]" (also with T, or
  * without the time), or "05:40[:23]" of today. Microseconds since the epoch. 0 or -EINVAL. */
 int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us);
+
+/* The wall clock, in microseconds since the epoch. */
+int64_t when_now_us(void);

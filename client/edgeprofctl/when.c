@@ -1,5 +1,6 @@
-/* Durations and moments as people type them after --since, --step, --interval and --timeout. */
-#include "client/edgeprofctl/history/when.h"
+/* when.c: parses durations and moments as people type them after --since, --step, --interval and
+ * --timeout. */
+#include "client/edgeprofctl/when.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -50,11 +51,11 @@ static int parse_calendar(const char *text, int64_t now_us, int64_t *ret_us)
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		struct tm tm = {0};
 		time_t now = (time_t)(now_us / 1000000);
-		if (forms[i].today && localtime_r(&now, &tm) != NULL) {
+		if (forms[i].today && localtime_r(&now, &tm)) {
 			tm.tm_sec = 0;
 		}
 		const char *end = strptime(text, forms[i].format, &tm);
-		if (end == NULL || *end != '\0') {
+		if (!end || *end != '\0') {
 			continue;
 		}
 		tm.tm_isdst = -1;
@@ -90,4 +91,11 @@ int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us)
 		return *ret_us < 0 ? -EINVAL : 0;
 	}
 	return parse_calendar(text, now_us, ret_us);
+}
+
+int64_t when_now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }

@@ -1,0 +1,8 @@
+/* complete: what a shell can offer for the word that is being typed. */
+#pragma once
+
+#include "client/edgeprofctl/verb.h"
+
+/* Writes "WORD\tDESCRIPTION" lines for the last of the words, which follow "edgeprofctl" on the
+ * command line. Returns 0, or 1 when names of files fit too. */
+int complete(const struct verb *const *verbs, char **words, int count);

@@ -1,0 +1,211 @@
+/* help.c: prints --help and the tables of the manual page. Nothing here knows a verb by name. */
+#include "client/edgeprofctl/help.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "proto/text.h"
+
+enum { LEFT_WIDTH = 32, NAME_LONGEST = 16, LINE_SIZE = 4096, VERBS_MAX = 128 };
+
+/* "  -n, --lines N   the last N entries": a line, or two where the left side is long. */
+static void print_options(const struct option_spec *spec, FILE *out)
+{
+	for (; spec && spec->name; spec++) {
+		char left[256];
+		struct text text = TEXT_IN(left);
+		text_add(&text, spec->letter ? "  -%c, " : "      ", spec->letter);
+		text_add(&text, "--%s", spec->name);
+		if (spec->argument) {
+			bool optional = spec->argument[0] == '[';
+			text_add(&text, "%s%s", optional ? "[=" : " ", spec->argument + optional);
+		}
+		if (text.length + 2 > LEFT_WIDTH) {
+			fprintf(out, "%s\n%*s%s\n", left, LEFT_WIDTH, "", spec->help);
+		} else {
+			fprintf(out, "%-*s%s\n", LEFT_WIDTH, left, spec->help);
+		}
+	}
+}
+
+void help_synopsis(const struct verb *verb, FILE *out)
+{
+	const char *form = verb->synopsis, *start = "Usage:";
+	while (form) {
+		const char *next = strstr(form, " | ");
+		int length = next ? (int)(next - form) : (int)strlen(form);
+		fprintf(out, "%s edgeprofctl %s%s%s%.*s\n", start, verb->name,
+			verb->options ? " [OPTION]..." : "", length > 0 ? " " : "", length, form);
+		form = next ? next + 3 : NULL;
+		start = "   or:";
+	}
+}
+
+void help_verb(const struct verb *verb, FILE *out)
+{
+	help_synopsis(verb, out);
+	fprintf(out, "%s\n\n", verb->summary);
+	print_options(verb->options, out);
+	fprintf(out, "%sExample: edgeprofctl %s\nOptions of every command: edgeprofctl --help\n",
+		verb->options ? "\n" : "", verb->example);
+}
+
+void help_overview(const struct verb *const *verbs, FILE *out)
+{
+	fputs("Usage: edgeprofctl [OPTION]... COMMAND [ARGUMENT]...\n\nCommands:\n", out);
+	for (; *verbs; verbs++) {
+		fprintf(out, "  %-12s %s\n", (*verbs)->name, (*verbs)->summary);
+	}
+	fputs("\nOptions of every command:\n", out);
+	print_options(common_options, out);
+	fputs("\n'edgeprofctl COMMAND --help' explains a command and gives an example.\n", out);
+}
+
+/* Changes of one letter between two words; what is beyond a verb's length is ignored. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[NAME_LONGEST + 1];
+	size_t width = strnlen(b, NAME_LONGEST);
+	for (size_t j = 0; j <= width; j++) {
+		row[j] = (unsigned)j;
+	}
+	for (size_t i = 1; i <= NAME_LONGEST && a[i - 1] != '\0'; i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= width; j++) {
+			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+			diagonal = row[j];
+			best = row[j] + 1 < best ? row[j] + 1 : best;
+			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+		}
+	}
+	return row[width];
+}
+
+void help_unknown_verb(const struct verb *const *verbs, const char *word)
+{
+	const char *meant = NULL;
+	unsigned min = strlen(word) > 4 ? 3 : 2;
+	for (; *verbs; verbs++) {
+		const char *name = (*verbs)->name;
+		bool begins = strlen(word) > 1 && strncmp(name, word, strlen(word)) == 0;
+		unsigned far = begins ? 0 : distance(word, name);
+		if (far < min) {
+			min = far;
+			meant = name;
+		}
+	}
+	fprintf(stderr, "edgeprofctl: unknown command '%s'%s%s%s\nTry 'edgeprofctl --help'.\n",
+		word, meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+}
+
+/* Words in capitals stand for something (_X_), others are typed (*x*); scdoc acts on the rest. */
+static void manual_text(const char *text, size_t length, FILE *out)
+{
+	const char *end = text + length;
+	while (text < end) {
+		size_t capitals = 0, letters = 0;
+		while (isupper((unsigned char)text[capitals])) {
+			capitals++;
+		}
+		while (islower((unsigned char)text[letters]) ||
+			isdigit((unsigned char)text[letters]) || text[letters] == '-') {
+			letters++;
+		}
+		if (capitals > 0) {
+			fprintf(out, "_%.*s_", (int)capitals, text);
+		} else if (letters > 0) {
+			fprintf(out, "*%.*s*", (int)letters, text);
+		} else {
+			fprintf(out, strchr("_*\\<>#", *text) ? "\\%c" : "%c", *text);
+		}
+		text += capitals > 0 ? capitals : letters > 0 ? letters : 1;
+	}
+}
+
+static void manual_options(const struct option_spec *spec, const char *indent, FILE *out)
+{
+	for (; spec && spec->name; spec++) {
+		fputs(indent, out);
+		if (spec->letter) {
+			fprintf(out, "*-%c*, ", spec->letter);
+		}
+		fprintf(out, "*--%s*", spec->name);
+		if (spec->argument) {
+			const char *argument = spec->argument + (spec->argument[0] == '[');
+			fputs(spec->argument[0] == '[' ? "[=" : " ", out);
+			manual_text(argument, strlen(argument), out);
+		}
+		fprintf(out, "\n%s\t", indent);
+		for (const char *at = spec->help; *at != '\0'; at++) {
+			fprintf(out, strchr("_*\\<>#", *at) ? "\\%c" : "%c", *at);
+		}
+		fputs("\n\n", out);
+	}
+}
+
+static void manual_verb(const struct verb *verb, FILE *out)
+{
+	const char *form = verb->synopsis;
+	while (form) {
+		const char *next = strstr(form, " | ");
+		fprintf(out, "*%s*%s%s", verb->name, verb->options ? " [_OPTION_]..." : "",
+			form[0] == '\0' ? "" : " ");
+		manual_text(form, next ? (size_t)(next - form) : strlen(form), out);
+		fputs(next ? "++\n" : "\n", out);
+		form = next ? next + 3 : NULL;
+	}
+}
+
+/* The verb that "@NAME@\n" names, or NULL. */
+static const struct verb *const *manual_marker(const struct verb *const *verbs, const char *line)
+{
+	size_t length = strlen(line);
+	for (; line[0] == '@' && length > 3 && *verbs; verbs++) {
+		const char *name = (*verbs)->name;
+		if (strlen(name) == length - 3 && memcmp(name, line + 1, length - 3) == 0) {
+			return verbs;
+		}
+	}
+	return NULL;
+}
+
+/* Verbs about which the page says nothing of its own. */
+static void manual_others(const struct verb *const *verbs, const bool shown[VERBS_MAX], FILE *out)
+{
+	for (size_t i = 0; verbs[i] && i < VERBS_MAX; i++) {
+		if (!shown[i]) {
+			manual_verb(verbs[i], out);
+			fprintf(out, "\t%s\n\n", verbs[i]->summary);
+			manual_options(verbs[i]->options, "\t", out);
+		}
+	}
+}
+
+void help_manual(const struct verb *const *verbs, FILE *in, FILE *out)
+{
+	char line[LINE_SIZE];
+	bool shown[VERBS_MAX] = {false};
+	const struct verb *const *verb = NULL;
+	while (fgets(line, sizeof(line), in)) {
+		const struct verb *const *next = manual_marker(verbs, line);
+		if (verb && (next || line[0] == '#' || line[0] == '@')) {
+			manual_options((*verb)->options, "\t", out);
+			verb = NULL;
+		}
+		if (next) {
+			manual_verb(*next, out);
+			shown[next - verbs] = true;
+			verb = next;
+		} else if (strcmp(line, "@options@\n") == 0) {
+			manual_options(common_options, "", out);
+		} else if (strcmp(line, "@others@\n") == 0) {
+			manual_others(verbs, shown, out);
+		} else {
+			fputs(line, out);
+		}
+	}
+}
+
+const struct verb verb_help = {"help", "[COMMAND]", "Show this help, or that of a command.",
+	"help sensors", NULL, 0, NULL};

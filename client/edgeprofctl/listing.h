@@ -1,0 +1,67 @@
+/* listing: shows an array of a reply as a table, by a list of its columns. */
+#pragma once
+
+#include "client/edgeprofctl/ctl.h"
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/table.h"
+
+/* How the cells of a column are aligned. */
+enum field_kind {
+	FIELD_TEXT,
+	FIELD_LONG,   /* text that may be cut */
+	FIELD_NUMBER, /* to the right */
+};
+
+struct field {
+	const char *title;
+	enum field_kind kind;
+	const char *template; /* template.h; "-" is dim */
+	enum tone tone;
+	/* The tone by the row instead, or NULL. */
+	enum tone (*tone_of)(const cJSON *row);
+	/* Adds the cell instead of the template, or NULL. */
+	void (*add)(struct table *table, const cJSON *row);
+};
+
+enum { LISTING_FIELDS = 16 };
+
+struct listing {
+	struct ctl *ctl;
+	const struct field *fields;
+	size_t count;
+	struct column columns[LISTING_FIELDS];
+	struct table table;
+};
+
+void listing_begin(
+	struct listing *listing, struct ctl *ctl, const struct field *fields, size_t count);
+void listing_add(struct listing *listing, const cJSON *row);
+/* Prints the table and frees it. */
+void listing_end(struct listing *listing);
+
+/* All of that for the reply's array. */
+void listing_show(struct ctl *ctl, const cJSON *reply, const char *array,
+	const struct field *fields, size_t count);
+
+/* A line of a table about one object: templates of the first column, the value, and a note. A line
+ * whose value is empty is skipped; one without a value is a heading. */
+struct line {
+	const char *name, *value, *note;
+	enum tone tone; /* of the value */
+};
+void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *object,
+	const struct line *lines, size_t count);
+
+/* Adds a cell made of a template. */
+void listing_cell(const struct ctl *ctl, struct table *table, const char *template,
+	const cJSON *object, enum tone tone);
+
+/* Writes the template to the output. */
+void listing_text(const struct ctl *ctl, enum tone tone, const char *template, const cJSON *object);
+
+/* The tone of the row's member "state". */
+enum tone listing_state(const cJSON *row);
+
+/* Deletes the items of the reply's array that the function does not want; how many stay. */
+int listing_narrow(cJSON *reply, const char *array,
+	bool (*wanted)(const cJSON *item, const char *glob), const char *glob);
