@@ -206,39 +206,39 @@ static int receive(struct ctl *ctl, struct reply *ret)
 
 static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 {
-	cJSON *whole = NULL;
+	cJSON *joined = NULL;
 	for (int chunks = 0; chunks < CHUNKS_MAX; chunks++) {
 		struct reply reply;
 		cJSON *part = NULL;
 		int r = receive(ctl, &reply);
 		if (r < 0) {
-			cJSON_Delete(whole);
+			cJSON_Delete(joined);
 			return wire_failed(ctl, method, r);
 		}
 		bool continues = reply.continues;
 		int status = open_reply(ctl, method, &reply, &part);
 		if (status != CTL_FINE) {
-			cJSON_Delete(whole);
+			cJSON_Delete(joined);
 			return status;
 		}
-		if (!whole) {
-			whole = part;
+		if (!joined) {
+			joined = part;
 		} else {
-			r = merge_reply(whole, part);
+			r = merge_reply(joined, part);
 			cJSON_Delete(part);
 			if (r < 0) {
-				cJSON_Delete(whole);
+				cJSON_Delete(joined);
 				return wire_failed(ctl, method, r);
 			}
 		}
 		if (!continues) {
-			*ret = whole;
+			*ret = joined;
 			return CTL_FINE;
 		}
 	}
-	cJSON_Delete(whole);
+	cJSON_Delete(joined);
 	ctl_disconnect(ctl);
-	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: malformed reply: it does not end", method);
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: malformed reply: no end after 256 MiB", method);
 }
 
 static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more)

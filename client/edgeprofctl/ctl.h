@@ -19,7 +19,7 @@ enum ctl_exit {
 	CTL_NO_DATA = 2,	/* unknown app, nothing matches */
 	CTL_USAGE = 64,		/* EX_USAGE */
 	CTL_NO_INPUT = 66,	/* EX_NOINPUT: a file that can't be read */
-	CTL_UNREACHABLE = 69,	/* EX_UNAVAILABLE: no daemon, no answer in time, nonsense */
+	CTL_UNREACHABLE = 69,	/* EX_UNAVAILABLE: no daemon, no reply in time, a malformed one */
 	CTL_OUTPUT = 74,	/* EX_IOERR: stdout can't be written, no memory */
 	CTL_NOT_PERMITTED = 77, /* EX_NOPERM */
 };
@@ -56,9 +56,9 @@ struct ctl {
 	char failure[256];
 };
 
-/* Calls a method (io.edgeprof. is put in front when it has no dot) and waits for the whole answer:
- * with `more` it may come in chunks. Deletes parameters (NULL = none). On CTL_FINE *ret is the
- * caller's; its strings are clean unless JSON is wanted. */
+/* Calls a method (io.edgeprof. is put in front when it has no dot) and waits for the complete
+ * reply: with `more` it may come in chunks. Deletes parameters (NULL = none). On CTL_FINE *ret is
+ * the caller's; its strings are clean unless JSON is wanted. */
 int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
 
 /* The same, and the reply goes to the output: as JSON when that is wanted, else through show. */

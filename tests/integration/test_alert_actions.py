@@ -245,7 +245,7 @@ def test_chain_is_proved_with_the_broker_up_and_down_and_without_one():
         result = daemon.ctl("test-alert", "critical", "-m", "hello")
         assert result.returncode == 0, result
         assert result.stdout.count("delivered  acknowledged by the broker") == 2, result.stdout
-        assert "The test is over:" in result.stdout and "subscribers" in result.stdout, result.stdout
+        assert "The test alert is over:" in result.stdout and "subscribers" in result.stdout, result.stdout
         both = [e["text"] for e in events(daemon, "alert")]
         assert both == ["hello (test)", "the test is over (test)"], both
         try:

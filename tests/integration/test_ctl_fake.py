@@ -278,7 +278,7 @@ class BadReplies(Case):
 
     def test_a_broken_off_reply_is_69(self):
         with self.daemon(GetStatus=[b'{"parameters":{"version"', "close"]):
-            self.assertIn("broke off", self.ctl("status", status=69)[1])
+            self.assertIn("ended early", self.ctl("status", status=69)[1])
         with self.daemon(GetStatus=["close"]):
             self.assertIn("closed", self.ctl("status", status=69)[1])
         with self.daemon(GetHistory=[{"series": []}, "close"]):
@@ -416,7 +416,7 @@ class Streams(Case):
         with self.daemon():
             child, main = self.on_terminal("watch", "--interval", "20ms", LINES="60")
             self.read_until(main, b"PIPELINE")
-        self.read_until(main, b"Trying again")
+        self.read_until(main, b"Retrying")
         with self.daemon():
             self.read_until(main, b"PIPELINE")
             os.write(main, b"q")

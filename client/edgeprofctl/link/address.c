@@ -1,4 +1,4 @@
-/* Finding the daemon's socket: the service's directory first, then the user's own. */
+/* address.c: finds the daemon's socket: the service's directory first, then the user's own. */
 #include "client/edgeprofctl/link/address.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Where the daemon listens, and what to tell a person when it can't be reached. */
+/* address: finds where the daemon listens, and explains why it cannot be reached. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
-/* The wire: JSON objects that end with NUL, over a stream socket. What arrives is scanned by
- * proto/ before cJSON sees it; a daemon that sends nonsense is told apart from one that is away. */
+/* client.c: reads and writes the wire format: JSON objects that end with NUL, over a stream socket.
+ * What arrives is scanned by proto/ before cJSON sees it; a daemon that sends malformed replies is
+ * told apart from an absent one. */
 #include "client/edgeprofctl/link/client.h"
 
 #include <errno.h>
@@ -141,7 +142,7 @@ static int open_reply(struct client *client, cJSON *envelope, struct reply *ret)
 	const cJSON *error = cJSON_GetObjectItemCaseSensitive(envelope, "error");
 	const cJSON *continues = cJSON_GetObjectItemCaseSensitive(envelope, "continues");
 	cJSON *parameters = cJSON_GetObjectItemCaseSensitive(envelope, "parameters");
-	client->reason = "error is no text, or parameters no object";
+	client->reason = "error is not a string, or parameters not an object";
 	if ((error && !cJSON_IsString(error) && !cJSON_IsNull(error)) ||
 		(parameters && !cJSON_IsObject(parameters) && !cJSON_IsNull(parameters))) {
 		return -EBADMSG;
@@ -164,7 +165,7 @@ static int open_reply(struct client *client, cJSON *envelope, struct reply *ret)
 	return 0;
 }
 
-static int take_frame(struct client *client, size_t length, struct reply *ret)
+static int open_frame(struct client *client, size_t length, struct reply *ret)
 {
 	cJSON *envelope = NULL;
 	int r = proto_json_parse_reply(client->buffer, length, &envelope, &client->reason);
@@ -186,7 +187,7 @@ int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret
 		const char *end =
 			memchr(client->buffer + searched, '\0', client->length - searched);
 		if (end) {
-			return take_frame(client, (size_t)(end - client->buffer), ret);
+			return open_frame(client, (size_t)(end - client->buffer), ret);
 		}
 		searched = client->length;
 		if (client->length == sizeof(client->buffer)) {
@@ -199,7 +200,7 @@ int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret
 			continue;
 		}
 		if (got == 0) {
-			client->reason = "a reply broke off";
+			client->reason = "a reply ended early";
 			return client->length > 0 ? -EBADMSG : -ECONNRESET;
 		}
 		if (errno != EAGAIN && errno != EINTR) {

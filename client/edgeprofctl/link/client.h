@@ -1,6 +1,6 @@
 /*
- * One Varlink connection: a call is sent, its replies are received in order. Blocking, with a
- * time limit for each reply. Not for several threads.
+ * client: one Varlink connection: a call is sent, its replies are received in order. Blocking, with
+ * a time limit for each reply. Not for several threads.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ int client_send(struct client *client, const char *method, const struct cJSON *p
 
 /* The next reply, waiting up to timeout_ms (0: only what is there). *ret is set on success only.
  * -ETIMEDOUT, -ECONNRESET closed by the daemon, -EBADMSG not a reply (client_reason), -EMSGSIZE
- * longer than PROTO_FRAME_MAX, -ENOMEM. After a failure the connection is of no more use, except
+ * longer than PROTO_FRAME_MAX, -ENOMEM. After a failure the connection is unusable, except
  * after -ETIMEDOUT. */
 int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret);
 

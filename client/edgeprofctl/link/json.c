@@ -1,4 +1,4 @@
-/* Reading and writing the daemon's answers: getters that survive any shape, and a printer that
+/* json.c: reads and writes the daemon's replies: getters that survive any shape, and a printer that
  * keeps whole numbers whole (cJSON prints some time_us with an exponent). */
 #include "client/edgeprofctl/link/json.h"
 

@@ -1,6 +1,7 @@
 /*
- * Reading and writing the daemon's answers. The readers never fail on a shape they did not expect:
- * a member that is absent, null or of another type reads as "nothing" (NULL, NAN, the fallback).
+ * json: reads and writes the daemon's replies. The readers never fail on a shape they did not
+ * expect: a member that is absent, null or of another type reads as "nothing" (NULL, NAN, the
+ * fallback).
  */
 #pragma once
 

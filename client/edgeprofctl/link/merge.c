@@ -1,4 +1,4 @@
-/* Chunked answers become one: items are moved, not copied, so that joining a long history is
+/* merge.c: joins chunked replies: items are moved, not copied, so that joining a long history is
  * linear in its size. */
 #include "client/edgeprofctl/link/merge.h"
 
@@ -7,11 +7,11 @@
 
 #include "client/edgeprofctl/link/json.h"
 
-static int append_items(cJSON *whole, cJSON *part)
+static int append_items(cJSON *joined, cJSON *part)
 {
 	while (part->child) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
-		if (!cJSON_AddItemToArray(whole, item)) {
+		if (!cJSON_AddItemToArray(joined, item)) {
 			cJSON_Delete(item);
 			return -ENOMEM;
 		}
@@ -41,10 +41,10 @@ static cJSON *find_series(cJSON *array, const cJSON *part)
 	return NULL;
 }
 
-int merge_columns(cJSON *whole, cJSON *part)
+int merge_columns(cJSON *joined, cJSON *part)
 {
 	for (cJSON *column = part->child; column; column = column->next) {
-		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, column->string);
+		cJSON *target = cJSON_GetObjectItemCaseSensitive(joined, column->string);
 		if (cJSON_IsArray(column) && cJSON_IsArray(target) &&
 			append_items(target, column) < 0) {
 			return -ENOMEM;
@@ -53,17 +53,17 @@ int merge_columns(cJSON *whole, cJSON *part)
 	return 0;
 }
 
-static int merge_series(cJSON *whole, cJSON *part)
+static int merge_series(cJSON *joined, cJSON *part)
 {
 	while (part->child) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
 		bool named = json_text(item, "name");
-		cJSON *target = named ? find_series(whole, item) : NULL;
+		cJSON *target = named ? find_series(joined, item) : NULL;
 		int r = 0;
 		if (target) {
 			r = merge_columns(target, item);
 			cJSON_Delete(item);
-		} else if (!cJSON_AddItemToArray(whole, item)) {
+		} else if (!cJSON_AddItemToArray(joined, item)) {
 			cJSON_Delete(item);
 			r = -ENOMEM;
 		}
@@ -74,20 +74,20 @@ static int merge_series(cJSON *whole, cJSON *part)
 	return 0;
 }
 
-int merge_reply(struct cJSON *whole, struct cJSON *part)
+int merge_reply(struct cJSON *joined, struct cJSON *part)
 {
 	cJSON *next;
 	for (cJSON *item = part->child; item; item = next) {
 		next = item->next;
-		cJSON *target = cJSON_GetObjectItemCaseSensitive(whole, item->string);
+		cJSON *target = cJSON_GetObjectItemCaseSensitive(joined, item->string);
 		int r = 0;
 		if (cJSON_IsArray(item) && cJSON_IsArray(target)) {
 			r = strcmp(item->string, "series") == 0 ? merge_series(target, item)
 								: append_items(target, item);
 		} else if (!target || !cJSON_IsNull(item)) {
 			cJSON_DetachItemViaPointer(part, item);
-			cJSON_DeleteItemFromObjectCaseSensitive(whole, item->string);
-			if (!cJSON_AddItemToObject(whole, item->string, item)) {
+			cJSON_DeleteItemFromObjectCaseSensitive(joined, item->string);
+			if (!cJSON_AddItemToObject(joined, item->string, item)) {
 				cJSON_Delete(item);
 				r = -ENOMEM;
 			}

@@ -1,4 +1,4 @@
-/* Numbers for people. Text shows MiB and GHz; JSON carries the raw numbers. */
+/* format.c: formats numbers for people. Text shows MiB and GHz; JSON carries the raw numbers. */
 #include "client/edgeprofctl/term/format.h"
 
 #include <inttypes.h>

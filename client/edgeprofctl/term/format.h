@@ -1,4 +1,4 @@
-/* Numbers for people: units that suit the size, spans, times. */
+/* format: formats numbers for people: units that suit the size, spans, times. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /*
- * Where text goes: verbs write to a stream in memory; it is shown when it is complete, through a
- * pager when it is longer than the terminal. SIGPIPE must be ignored (output_ignore_sigpipe).
+ * output: where text goes: verbs write to a stream in memory; it is shown when it is complete,
+ * through a pager when it is longer than the terminal. SIGPIPE must be ignored
+ * (output_ignore_sigpipe).
  */
 #pragma once
 
@@ -19,7 +20,7 @@ struct output {
 int output_open(struct output *output); /* -ENOMEM */
 void output_finish(struct output *output);
 
-/* Writes what was collected to stdout and begins anew. 0, -EPIPE, -ENOSPC …, -ENOMEM. */
+/* Writes what was collected to stdout and starts over. 0, -EPIPE, -ENOSPC …, -ENOMEM. */
 int output_flush(struct output *output);
 
 /* The same through $PAGER or less, when stdout is a terminal and the text longer than it. */

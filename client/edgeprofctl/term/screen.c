@@ -1,5 +1,5 @@
-/* The live screen. Signals are read from a descriptor, so that the terminal is restored by
- * ordinary code whatever ends the program. */
+/* screen.c: draws the live screen. Signals are read from a descriptor, so that the terminal is
+ * restored by ordinary code whatever ends the program. */
 #include "client/edgeprofctl/term/screen.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static enum screen_event take_signal(struct screen *screen)
 {
 	struct signalfd_siginfo info;
 	if (read(screen->signals, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
-		return SCREEN_TURN;
+		return SCREEN_UPDATE;
 	}
 	if (info.ssi_signo == SIGWINCH) {
 		return SCREEN_REDRAW;
@@ -137,11 +137,11 @@ enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds)
 		uint64_t now = now_ms();
 		int r = poll(fds, 2, now >= deadline ? 0 : (int)(deadline - now));
 		if (r == 0) {
-			return SCREEN_TURN;
+			return SCREEN_UPDATE;
 		}
 		if (r > 0 && fds[0].revents != 0) {
 			enum screen_event event = take_signal(screen);
-			if (event != SCREEN_TURN) {
+			if (event != SCREEN_UPDATE) {
 				return event;
 			}
 		}

@@ -1,7 +1,7 @@
 /*
- * The terminal while watch runs: other screen, no echo, no cursor; and waiting for the next turn,
- * a key or a signal. Without a terminal only the waiting works. Everything is as before after
- * screen_close, also when a signal ended it.
+ * screen: the terminal while watch runs: other screen, no echo, no cursor; and waits for the
+ * update, a key or a signal. Without a terminal only the waiting works. Everything is as before
+ * after screen_close, also when a signal ended it.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct screen;
 
-enum screen_event { SCREEN_TURN, SCREEN_REDRAW, SCREEN_QUIT };
+enum screen_event { SCREEN_UPDATE, SCREEN_REDRAW, SCREEN_QUIT };
 
 int screen_open(bool tty, struct screen **ret); /* -ENOMEM or of signalfd(2) */
 void screen_close(struct screen *screen);
 
-/* Waits until the time is over (SCREEN_TURN), the size changed or the process was continued
+/* Waits until the time is over (SCREEN_UPDATE), the size changed or the process was continued
  * (SCREEN_REDRAW), or q, Ctrl-C or an ending signal came (SCREEN_QUIT). */
 enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds);
 

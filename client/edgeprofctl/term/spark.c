@@ -1,4 +1,4 @@
-/* Sparklines: enough to see a trend, a step or a gap in a terminal. */
+/* spark.c: draws sparklines: enough to see a trend, a step or a gap in a terminal. */
 #include "client/edgeprofctl/term/spark.h"
 
 #include <math.h>
@@ -28,12 +28,12 @@ void spark_write(const struct spark *spark, bool utf8, char ret[SPARK_SIZE])
 {
 	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char *const ascii[] = {"_", ".", "-", "=", "+", "*", "#", "@"};
-	double least = INFINITY, most = -INFINITY;
+	double min = INFINITY, max = -INFINITY;
 	for (size_t i = 0; i < spark->columns; i++) {
 		if (spark->counts[i] > 0) {
 			double mean = spark->sums[i] / spark->counts[i];
-			least = fmin(least, mean);
-			most = fmax(most, mean);
+			min = fmin(min, mean);
+			max = fmax(max, mean);
 		}
 	}
 	size_t at = 0;
@@ -41,7 +41,7 @@ void spark_write(const struct spark *spark, bool utf8, char ret[SPARK_SIZE])
 		const char *bar = " ";
 		if (spark->counts[i] > 0) {
 			double mean = spark->sums[i] / spark->counts[i];
-			double share = most > least ? (mean - least) / (most - least) : 0;
+			double share = max > min ? (mean - min) / (max - min) : 0;
 			size_t step = (size_t)(share * 7.999);
 			bar = utf8 ? bars[step] : ascii[step];
 		}

@@ -1,4 +1,4 @@
-/* A line of small bars: one series over time. */
+/* spark: draws one series over time as a line of small bars. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* How output looks here: colours, characters, width. Plain data, decided once at start. */
+/* style: how output looks: colours, characters, width. Plain data, decided once at start. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct style {
 	bool tty; /* stdout is a terminal */
 	bool color;
 	bool utf8;	 /* the locale's characters are UTF-8 */
-	bool fit;	 /* tables leave out columns, the last one first, to stay within width */
+	bool fit;	 /* tables drop columns, the last one first, to stay within width */
 	unsigned width;	 /* columns; 0 = no limit */
 	unsigned height; /* lines of the terminal; 0 = unknown */
 };

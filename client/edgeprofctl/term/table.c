@@ -1,4 +1,5 @@
-/* Aligned tables: cells are collected, widths measured, then every line is written once. */
+/* table.c: prints aligned tables: cells are collected, widths measured, then every line is written
+ * once. */
 #include "client/edgeprofctl/term/table.h"
 
 #include <errno.h>
@@ -12,12 +13,12 @@
 
 enum {
 	COLUMNS_MAX = 16,
-	COLUMN_LEAST = 6,
+	COLUMN_MIN = 6,
 	GAP = 2,
-	TEXT_LEAST = 24, /* a last column with less room than that goes to lines of its own */
+	TEXT_MIN = 24, /* a last column with less room than that goes to lines of its own */
 	TEXT_INDENT = 4,
-	WIDTH_LEAST = 60,     /* of the terminal for that */
-	WIDTH_LEAST_FIT = 40, /* of one that must not be exceeded */
+	WIDTH_MIN = 60,	    /* of the terminal for that */
+	WIDTH_MIN_FIT = 40, /* of one that must not be exceeded */
 };
 
 struct table_cell {
@@ -44,14 +45,14 @@ void table_finish(struct table *table)
 
 static struct table_cell *next_cell(struct table *table)
 {
-	if (table->cell_count == table->cell_room) {
-		size_t room = table->cell_room == 0 ? 64 : table->cell_room * 2;
-		struct table_cell *cells = reallocarray(table->cells, room, sizeof(*cells));
+	if (table->cell_count == table->cell_capacity) {
+		size_t capacity = table->cell_capacity == 0 ? 64 : table->cell_capacity * 2;
+		struct table_cell *cells = reallocarray(table->cells, capacity, sizeof(*cells));
 		if (!cells) {
 			return NULL;
 		}
 		table->cells = cells;
-		table->cell_room = room;
+		table->cell_capacity = capacity;
 	}
 	return &table->cells[table->cell_count];
 }
@@ -84,7 +85,7 @@ void table_add_number(struct table *table, double value, int decimals)
 	}
 }
 
-/* Takes what is too much from the columns that may shrink, the last one first. */
+/* Removes the excess width from the columns that may shrink, the last one first. */
 static void fit_widths(const struct table *table, const struct style *style, unsigned indent,
 	size_t widths[COLUMNS_MAX])
 {
@@ -95,12 +96,12 @@ static void fit_widths(const struct table *table, const struct style *style, uns
 	for (size_t c = table->column_count; c > 0 && style->width > 0 && total > style->width;
 		c--) {
 		size_t *width = &widths[c - 1];
-		if (!table->columns[c - 1].shrink || *width <= COLUMN_LEAST) {
+		if (!table->columns[c - 1].shrink || *width <= COLUMN_MIN) {
 			continue;
 		}
 		size_t less = total - style->width;
-		if (less > *width - COLUMN_LEAST) {
-			less = *width - COLUMN_LEAST;
+		if (less > *width - COLUMN_MIN) {
+			less = *width - COLUMN_MIN;
 		}
 		*width -= less;
 		total -= less;
@@ -116,13 +117,13 @@ static size_t text_below(const struct table *table, const struct style *style, u
 	while (last > 0 && widths[last] == 0) {
 		last--;
 	}
-	if (!table->columns[last].shrink || widths[last] <= TEXT_LEAST ||
-		style->width < (style->fit ? WIDTH_LEAST_FIT : WIDTH_LEAST)) {
+	if (!table->columns[last].shrink || widths[last] <= TEXT_MIN ||
+		style->width < (style->fit ? WIDTH_MIN_FIT : WIDTH_MIN)) {
 		return COLUMNS_MAX;
 	}
 	memcpy(natural, widths, sizeof(natural));
 	fit_widths(table, style, indent, widths);
-	if (widths[last] >= TEXT_LEAST) {
+	if (widths[last] >= TEXT_MIN) {
 		return COLUMNS_MAX;
 	}
 	memcpy(widths, natural, sizeof(natural));
@@ -130,7 +131,7 @@ static size_t text_below(const struct table *table, const struct style *style, u
 	return last;
 }
 
-/* Leaves out columns from the right, never the first two, until the rest fits with its texts cut to
+/* Drops columns from the right, never the first two, until the rest fits with its texts cut to
  * a legible length. */
 static void drop_columns(const struct table *table, const struct style *style, unsigned indent,
 	size_t widths[COLUMNS_MAX])
@@ -139,8 +140,8 @@ static void drop_columns(const struct table *table, const struct style *style, u
 		size_t total = indent;
 		for (size_t c = 0; c < last; c++) {
 			size_t width = widths[c];
-			if (table->columns[c].shrink && width > TEXT_LEAST) {
-				width = TEXT_LEAST;
+			if (table->columns[c].shrink && width > TEXT_MIN) {
+				width = TEXT_MIN;
 			}
 			total += width == 0 ? 0 : width + (total > indent ? GAP : 0);
 		}
@@ -225,7 +226,7 @@ static void print_below(
 	const struct style *style, FILE *out, unsigned indent, const struct table_cell *cell)
 {
 	size_t width = text_width(cell->text);
-	size_t room = style->width > indent + TEXT_LEAST ? style->width - indent : TEXT_LEAST;
+	size_t room = style->width > indent + TEXT_MIN ? style->width - indent : TEXT_MIN;
 	if (width == 0) {
 		return;
 	}

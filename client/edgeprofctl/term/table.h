@@ -1,6 +1,6 @@
 /*
- * Aligned tables. Cells are clean UTF-8 text (json_clean). Memory that runs out while cells are
- * added is remembered and told by table_print.
+ * table: prints aligned tables. Cells are clean UTF-8 text (json_clean). Memory that runs out while
+ * cells are added is reported by table_print.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct table {
 	const struct column *columns;
 	size_t column_count;
 	struct table_cell *cells;
-	size_t cell_count, cell_room;
+	size_t cell_count, cell_capacity;
 	bool out_of_memory;
 };
 
@@ -39,6 +39,6 @@ void table_add(struct table *table, enum tone tone, const char *format, ...)
 /* A number with so many decimals; NAN is a dim "-". */
 void table_add_number(struct table *table, double value, int decimals);
 
-/* Prints header and whole rows, each line after `indent` spaces. Columns whose title and cells are
- * all empty are left out. 0 or -ENOMEM. */
+/* Prints header and complete rows, each line after `indent` spaces. Columns whose title and cells
+ * are all empty are skipped. 0 or -ENOMEM. */
 int table_print(const struct table *table, const struct style *style, FILE *out, unsigned indent);

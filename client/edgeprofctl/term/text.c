@@ -1,5 +1,5 @@
-/* Text on a terminal: names and messages come from any program that attaches to the daemon, so
- * they pass here before a person's terminal sees them. */
+/* text.c: makes text fit for a terminal: names and messages come from any program that attaches to
+ * the daemon, so they pass here before a person's terminal sees them. */
 #include "client/edgeprofctl/term/text.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Text on a terminal: what must not get there, and how wide the rest is. All functions work on
- * UTF-8 whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.
+ * text: makes text fit for a terminal: what must not get there, and how wide the rest is. All
+ * functions work on UTF-8 whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.
  */
 #pragma once
 

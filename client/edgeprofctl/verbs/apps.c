@@ -52,42 +52,30 @@ static void show_advice(struct ctl *ctl, const cJSON *app)
 	if (!level || strcmp(level, "full") == 0) {
 		return;
 	}
-	FILE *out = ctl->output.stream;
-	fprintf(out, "%s: advised %s%s%s since %s: %s; skip %lld of %lld frames",
-		json_word(app, "name"), style_on(&ctl->style, TONE_WARN), level,
-		style_off(&ctl->style, TONE_WARN),
-		format_time(json_integer(advice, "since_us")).text, json_word(advice, "reason"),
-		(long long)json_integer(advice, "skip_frames"),
-		(long long)json_integer(advice, "of_frames"));
-	double fps = json_number(advice, "target_fps");
-	if (fps > 0) {
-		fprintf(out, ", or %.1f frames per second", fps);
-	}
-	fputc('\n', out);
+	listing_text(ctl, TONE_NONE, "{name}: advised ", app);
+	listing_text(ctl, TONE_WARN, "{level}", advice);
+	listing_text(ctl, TONE_NONE,
+		" since {since_us:time}: {reason}; skip {skip_frames:0} of {of_frames:0} frames"
+		"[{?target_fps}, or {target_fps:1} frames per second]\n",
+		advice);
 }
 
 /* Stages that are open now, and what the last process was doing when it died. */
 static void show_details(struct ctl *ctl, const cJSON *app)
 {
-	FILE *out = ctl->output.stream;
-	const char *name = json_word(app, "name");
-	const char *words = json_text(app, "last_words");
-	struct label last =
-		format_last_fps(json_number(app, "last_fps"), json_number(app, "idle_ms"));
-	if (last.text[0] != '\0') {
-		fprintf(out, "%s: %s\n", name, last.text);
+	listing_text(ctl, TONE_NONE, "[{name}: last {last_fps:1} fps {idle_ms:ago}\n]", app);
+	if (json_text(app, "last_words")) {
+		listing_text(ctl, TONE_NONE, "{name}: ", app);
+		listing_text(ctl, TONE_WARN, "{last_words}", app);
+		fputc('\n', ctl->output.stream);
 	}
-	if (words) {
-		fprintf(out, "%s: %s%s%s\n", name, style_on(&ctl->style, TONE_WARN), words,
-			style_off(&ctl->style, TONE_WARN));
-	}
-	for (const cJSON *process = json_first(app, "processes"); process;
-		process = process->next) {
+	const cJSON *process = json_first(app, "processes");
+	for (; process; process = process->next) {
 		for (const cJSON *open = json_first(process, "open"); open; open = open->next) {
-			double milliseconds = json_number(open, "open_ms");
-			if (milliseconds > 1000) {
-				fprintf(out, "%s: in `%s` for %s\n", name, json_word(open, "stage"),
-					format_span(milliseconds / 1000).text);
+			if (json_number(open, "open_ms") > 1000) {
+				listing_text(ctl, TONE_NONE, "{name}: ", app);
+				listing_text(
+					ctl, TONE_NONE, "in `{stage}` for {open_ms:ms}\n", open);
 			}
 		}
 	}
@@ -95,21 +83,12 @@ static void show_details(struct ctl *ctl, const cJSON *app)
 
 static void show_refused(struct ctl *ctl, const cJSON *reply)
 {
-	for (const cJSON *refusal = json_first(reply, "refused"); refusal;
-		refusal = refusal->next) {
-		const char *name = json_text(refusal, "app");
-		double pid = json_number(refusal, "pid");
-		char process[32] = "";
-		if (pid == pid) {
-			snprintf(process, sizeof(process), "pid %.0f, ", pid);
-		}
-		fprintf(ctl->output.stream,
-			"%srefused%s: %s (%suid %lld): %s; %s tries, the last %s\n",
-			style_on(&ctl->style, TONE_WARN), style_off(&ctl->style, TONE_WARN),
-			name ? name : "a process", process, (long long)json_integer(refusal, "uid"),
-			json_word(refusal, "reason"),
-			format_count(json_integer(refusal, "count")).text,
-			format_time(json_integer(refusal, "last_us")).text);
+	for (const cJSON *row = json_first(reply, "refused"); row; row = row->next) {
+		listing_text(ctl, TONE_WARN, "refused", row);
+		listing_text(ctl, TONE_NONE,
+			": [{app}|a process] ([pid {pid:0}, ]uid {uid:0}): {reason}; {count:count} "
+			"tries, the last {last_us:time}\n",
+			row);
 	}
 }
 

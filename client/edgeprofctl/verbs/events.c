@@ -58,10 +58,10 @@ static int64_t narrow(const struct ctl *ctl, cJSON *reply, int64_t serial)
 	int64_t last = serial;
 	cJSON *next;
 	for (cJSON *event = cJSON_IsArray(events) ? events->child : NULL; event; event = next) {
-		int64_t its = json_integer(event, "serial");
+		int64_t number = json_integer(event, "serial");
 		next = event->next;
-		last = its > last ? its : last;
-		if (its <= serial || !is_wanted(ctl, event)) {
+		last = number > last ? number : last;
+		if (number <= serial || !is_wanted(ctl, event)) {
 			cJSON_Delete(cJSON_DetachItemViaPointer(events, event));
 		}
 	}
@@ -88,9 +88,9 @@ static int list_page(struct ctl *ctl, int64_t from, long limit, cJSON **ret)
 }
 
 /* Moves the events of the page that lie in the range to the others; returns the last serial. */
-static int64_t join_page(cJSON *whole, cJSON *page, int64_t from_us, int64_t to_us)
+static int64_t join_page(cJSON *joined, cJSON *page, int64_t from_us, int64_t to_us)
 {
-	cJSON *to = cJSON_GetObjectItemCaseSensitive(whole, "events");
+	cJSON *to = cJSON_GetObjectItemCaseSensitive(joined, "events");
 	cJSON *from = cJSON_GetObjectItemCaseSensitive(page, "events");
 	int64_t last = 0;
 	while (cJSON_IsArray(to) && cJSON_IsArray(from) && from->child) {
@@ -108,7 +108,7 @@ static int64_t join_page(cJSON *whole, cJSON *page, int64_t from_us, int64_t to_
 }
 
 static int add_pages(
-	struct ctl *ctl, cJSON *whole, int64_t next, int64_t last, int64_t from_us, int64_t to_us)
+	struct ctl *ctl, cJSON *joined, int64_t next, int64_t last, int64_t from_us, int64_t to_us)
 {
 	while (next <= last) {
 		cJSON *page;
@@ -117,7 +117,7 @@ static int add_pages(
 		if (status != CTL_FINE) {
 			return status;
 		}
-		int64_t seen = join_page(whole, page, from_us, to_us);
+		int64_t seen = join_page(joined, page, from_us, to_us);
 		cJSON_Delete(page);
 		if (seen < next) {
 			break;
@@ -127,7 +127,7 @@ static int add_pages(
 	return CTL_FINE;
 }
 
-static void keep_last(cJSON *reply, long lines)
+static void trim_to_last(cJSON *reply, long lines)
 {
 	cJSON *events = cJSON_GetObjectItemCaseSensitive(reply, "events");
 	for (int extra = json_count(reply, "events") - (int)lines; extra > 0; extra--) {
@@ -138,20 +138,20 @@ static void keep_last(cJSON *reply, long lines)
 int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJSON **ret)
 {
 	bool ranged = from_us > INT64_MIN || to_us < INT64_MAX;
-	cJSON *whole;
-	int status = list_page(ctl, INT32_MAX, 1, &whole);
+	cJSON *joined;
+	int status = list_page(ctl, INT32_MAX, 1, &joined);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	int64_t last = json_integer(whole, "last_serial");
+	int64_t last = json_integer(joined, "last_serial");
 	int64_t next = !ranged && last > lines ? last - lines + 1 : 1;
-	status = add_pages(ctl, whole, next, last, from_us, to_us);
+	status = add_pages(ctl, joined, next, last, from_us, to_us);
 	if (status != CTL_FINE) {
-		cJSON_Delete(whole);
+		cJSON_Delete(joined);
 		return status;
 	}
-	keep_last(whole, lines);
-	*ret = whole;
+	trim_to_last(joined, lines);
+	*ret = joined;
 	return CTL_FINE;
 }
 
@@ -172,7 +172,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 		return status;
 	}
 	narrow(ctl, reply, INT64_MIN);
-	keep_last(reply, lines);
+	trim_to_last(reply, lines);
 	if (!ctl_json(ctl, reply)) {
 		show_events(ctl, reply);
 		if (json_count(reply, "events") == 0 && !options->follow) {
@@ -188,8 +188,8 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	return CTL_FINE;
 }
 
-/* What came in between, after the daemon was away. One that begins its timeline anew begins here,
- * too. */
+/* What came in between, after the daemon was away. One whose timeline starts over is shown from its
+ * start. */
 static int show_missed(struct ctl *ctl, int64_t *serial)
 {
 	cJSON *reply;
@@ -224,9 +224,9 @@ static int follow(struct ctl *ctl, int64_t *serial, bool *closed)
 		if (reply) {
 			*serial = narrow(ctl, reply, *serial);
 		}
-		bool told = reply &&
-			    (json_count(reply, "events") > 0 || json_number(reply, "lost") > 0);
-		if (told && !ctl_json(ctl, reply)) {
+		bool changed = reply &&
+			       (json_count(reply, "events") > 0 || json_number(reply, "lost") > 0);
+		if (changed && !ctl_json(ctl, reply)) {
 			show_events(ctl, reply);
 		}
 		cJSON_Delete(reply);

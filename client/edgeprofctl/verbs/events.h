@@ -1,4 +1,4 @@
-/* The timeline, as the daemon still has it. */
+/* events: lists the timeline, as the daemon still has it. */
 #pragma once
 
 #include <stdint.h>

@@ -113,15 +113,11 @@ const struct verb verb_metrics = {"metrics", "[GLOB]", "List the names of metric
 
 static void add_row(struct ctl *ctl, struct table *table, const char *name, const cJSON *metric)
 {
-	double value = json_number(metric, "value");
-	const char *state = json_word(metric, "state");
-	const char *reason = json_word(metric, "reason");
-	struct label label = format_value(value, json_word(metric, "unit"), ctl->style.utf8);
 	table_add(table, TONE_NONE, "%s", name);
-	table_add(table, isnan(value) ? TONE_DIM : TONE_NONE, "%s", label.text);
-	table_add(table, TONE_DIM, "%s", json_word(metric, "source"));
-	table_add(table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
-	table_add(table, TONE_DIM, "%s", reason[0] == '\0' ? json_word(metric, "origin") : reason);
+	listing_cell(ctl, table, "{value:value}", metric, TONE_NONE);
+	listing_cell(ctl, table, "{source}", metric, TONE_DIM);
+	add_state(table, metric);
+	listing_cell(ctl, table, "[{reason}|{origin}]", metric, TONE_DIM);
 }
 
 static void show_power(struct ctl *ctl, const cJSON *reply)

@@ -6,7 +6,7 @@
 #include "client/edgeprofctl/verb.h"
 
 /* The end of the test comes 5 s after its begin, and the broker has 3 s. */
-enum { PATIENCE_MS = 12000 };
+enum { TIMEOUT_MS = 12000 };
 
 static void show_link(
 	struct ctl *ctl, const char *name, const char *word, const char *good, const char *text)
@@ -25,7 +25,7 @@ static const char *mqtt_text(const cJSON *reply)
 	} texts[] = {
 		{"delivered", "acknowledged by the broker"},
 		{"unconfirmed", "no acknowledgement within 3 s"},
-		{"dropped", "no room in the queue"},
+		{"dropped", "the queue is full"},
 		{"off", "not configured"},
 	};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -41,10 +41,10 @@ static void show(struct ctl *ctl, const cJSON *reply)
 	static const struct {
 		const char *word, *text;
 	} journals[] = {
-		{"yes", "taken, with MESSAGE_ID"},
-		{"refused", "its socket took nothing"},
-		{"filtered", "left out by [daemon] log_level"},
-		{"off", "the daemon is no service; a line on its stderr"},
+		{"yes", "accepted, with MESSAGE_ID"},
+		{"refused", "its socket refused the entry"},
+		{"filtered", "suppressed by [daemon] log_level"},
+		{"off", "the daemon is not a service; a line on its stderr"},
 	};
 	const char *journal = json_word(reply, "journal"), *text = "";
 	char number[80];
@@ -52,8 +52,8 @@ static void show(struct ctl *ctl, const cJSON *reply)
 		text = strcmp(journal, journals[i].word) == 0 ? journals[i].text : text;
 	}
 	fprintf(ctl->output.stream, "%s\n",
-		strcmp(json_word(reply, "state"), "firing") == 0 ? "The test fires:"
-								 : "The test is over:");
+		strcmp(json_word(reply, "state"), "firing") == 0 ? "The test alert is firing:"
+								 : "The test alert is over:");
 	snprintf(number, sizeof(number), "entry %.0f", json_number(reply, "timeline_serial"));
 	show_link(ctl, "timeline", "yes", "yes", number);
 	show_link(ctl, "journal", journal, "yes", text);
@@ -89,7 +89,7 @@ static int run(struct ctl *ctl)
 	bool fine = true;
 	for (int reply_number = 0; status == CTL_FINE && reply_number < 2; reply_number++) {
 		cJSON *reply;
-		status = ctl_expect(ctl, PATIENCE_MS, &reply);
+		status = ctl_expect(ctl, TIMEOUT_MS, &reply);
 		if (status != CTL_FINE) {
 			return status;
 		}

@@ -54,7 +54,7 @@ static const cJSON *find_metric(const cJSON *reply, const char *name)
 	return metric;
 }
 
-/* A line of texts in the order of their importance: those that do not fit are left out. */
+/* A line of texts in the order of their importance: those that do not fit are skipped. */
 struct headline {
 	struct ctl *ctl;
 	size_t used;
@@ -186,8 +186,8 @@ static int draw(struct ctl *ctl)
 	return r < 0 ? r : opened;
 }
 
-/* On a terminal the picture waits for a daemon that is away; else that ends it. False: stop. */
-static bool turn(struct ctl *ctl, int *ret)
+/* On a terminal the picture waits for an absent daemon; else that ends it. False: stop. */
+static bool update(struct ctl *ctl, int *ret)
 {
 	int status = make_picture(ctl);
 	*ret = status;
@@ -199,7 +199,7 @@ static bool turn(struct ctl *ctl, int *ret)
 	}
 	if (status != CTL_FINE) {
 		ctl_disconnect(ctl);
-		fprintf(ctl->output.stream, "\n%s%s%s\nTrying again; q ends.\n",
+		fprintf(ctl->output.stream, "\n%s%s%s\nRetrying; q quits.\n",
 			style_on(&ctl->style, TONE_BAD), ctl->failure,
 			style_off(&ctl->style, TONE_BAD));
 	}
@@ -221,10 +221,10 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 	}
 	ctl->quiet = ctl->style.tty;
 	ctl->style.fit = true;
-	for (long turns = 0;;) {
-		bool go_on = turn(ctl, &status);
-		turns++;
-		if (!go_on || (options->count > 0 && turns >= options->count)) {
+	for (long updates = 0;;) {
+		bool go_on = update(ctl, &status);
+		updates++;
+		if (!go_on || (options->count > 0 && updates >= options->count)) {
 			break;
 		}
 		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
@@ -233,7 +233,7 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 		}
 		if (event == SCREEN_REDRAW) {
 			style_resize(&ctl->style);
-			turns--;
+			updates--;
 		}
 	}
 	screen_close(screen);
@@ -250,19 +250,19 @@ static int watch_json(struct ctl *ctl, double interval_ms)
 	cJSON_AddTrueToObject(parameters, "events");
 	cJSON_AddNumberToObject(parameters, "interval_ms", interval_ms);
 	int status = ctl_subscribe(ctl, "Subscribe", parameters);
-	for (long turns = 0; status == CTL_FINE;) {
+	for (long updates = 0; status == CTL_FINE;) {
 		cJSON *reply;
-		status = turns == 0 ? ctl_expect(ctl, ctl->options.timeout_ms, &reply)
-				    : ctl_next(ctl, UINT64_C(3600000), &reply);
+		status = updates == 0 ? ctl_expect(ctl, ctl->options.timeout_ms, &reply)
+				      : ctl_next(ctl, UINT64_C(3600000), &reply);
 		if (status != CTL_FINE) {
 			break;
 		}
-		turns += reply ? 1 : 0;
+		updates += reply ? 1 : 0;
 		if (reply) {
 			ctl_json(ctl, reply);
 		}
 		cJSON_Delete(reply);
-		if (!ctl_flush(ctl, &status) || (options->count > 0 && turns >= options->count)) {
+		if (!ctl_flush(ctl, &status) || (options->count > 0 && updates >= options->count)) {
 			break;
 		}
 	}
