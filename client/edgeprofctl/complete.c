@@ -63,7 +63,7 @@ static void offer_token(struct line *line, const char *token, size_t length)
 	} kinds[] = {
 		{"APP", "GetFrames", "frames", "app"},
 		{"GLOB", "ListMetrics", "metrics", "name"},
-		{"PROCESS", "ListProcesses", "processes", "name"},
+		{"PID", "ListProcesses", "processes", "name"},
 		{"RECORDING", "ListRecordings", "recordings", "name"},
 		{"RULE", "ListRules", "rules", "rule"},
 		{"SOURCE", "ListSources", "sources", "name"},

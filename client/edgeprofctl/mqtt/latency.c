@@ -143,7 +143,7 @@ static const struct option_spec options[] = {
 		offsetof(struct latency_options, key)},
 	{"count", 0, "N", "stop after N messages; default: 100", option_count,
 		offsetof(struct latency_options, count)},
-	{"publish", 0, NULL, "publish the messages to measure, too", option_flag,
+	{"publish", 0, NULL, "publish the messages to measure", option_flag,
 		offsetof(struct latency_options, publish)},
 	{"interval", 0, "SPAN", "with --publish: time between messages; default: 100ms", option_ms,
 		offsetof(struct latency_options, interval_ms)},

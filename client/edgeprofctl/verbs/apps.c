@@ -226,9 +226,9 @@ static int run_report(struct ctl *ctl)
 }
 
 static const struct option_spec report_table[] = {
-	{"run", 0, "0|-1|-2", "the current or latest run (0), or an earlier one, down to -8",
+	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
 		option_run, offsetof(struct run_options, run)},
-	{"all-runs", 0, NULL, "all runs that are kept, together", option_flag,
+	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
 		offsetof(struct run_options, all_runs)},
 	{.name = NULL},
 };

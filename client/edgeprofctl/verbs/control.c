@@ -67,7 +67,7 @@ static int run_source(struct ctl *ctl)
 }
 
 static const struct option_spec source_table[] = {
-	{"interval", 0, "SPAN", "enable: how often the source is read, such as 500ms", option_ms,
+	{"interval", 0, "SPAN", "enable: read the source this often, such as 500ms", option_ms,
 		offsetof(struct source_options, interval_ms)},
 	{.name = NULL},
 };

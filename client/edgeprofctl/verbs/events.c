@@ -292,7 +292,7 @@ static int run(struct ctl *ctl)
 }
 
 static const struct option_spec options[] = {
-	{"follow", 'f', NULL, "go on with new events until Ctrl-C", option_flag,
+	{"follow", 'f', NULL, "continue with new events until Ctrl-C", option_flag,
 		offsetof(struct events_options, follow)},
 	{"lines", 'n', "N", "show the last N events; default: 50, with a time: all", option_count,
 		offsetof(struct events_options, lines)},
@@ -301,8 +301,9 @@ static const struct option_spec options[] = {
 	{"until", 0, "TIME", "end; default: now", option_text,
 		offsetof(struct events_options, until)},
 	{"kind", 0, "alert|silenced|hold|mark|app|source|clock|daemon|throttle",
-		"events of this kind only", option_word, offsetof(struct events_options, kind)},
-	{"level", 0, "info|warning|critical", "events of this severity or worse", option_word,
+		"show only events of this kind", option_word,
+		offsetof(struct events_options, kind)},
+	{"level", 0, "info|warning|critical", "show events of this severity or worse", option_word,
 		offsetof(struct events_options, level)},
 	{.name = NULL},
 };

@@ -253,12 +253,12 @@ static int run(struct ctl *ctl)
 }
 
 static const struct option_spec options[] = {
-	{"watch", 0, "PROCESS|PATTERN|UNIT",
-		"also watch this process; PATTERN is compared with command lines", option_text,
+	{"watch", 0, "PID|PATTERN|UNIT",
+		"watch a process, matching command lines, or a systemd unit", option_text,
 		offsetof(struct ps_options, watch)},
-	{"unwatch", 0, "PROCESS|PATTERN|UNIT", "end a watch that --watch began", option_text,
+	{"unwatch", 0, "PID|PATTERN|UNIT|NAME", "end a watch that --watch began", option_text,
 		offsetof(struct ps_options, unwatch)},
-	{"name", 0, "NAME", "with --watch: the name of the metrics, process/NAME/...", option_text,
+	{"name", 0, "NAME", "with --watch: name the metrics process/NAME/...", option_text,
 		offsetof(struct ps_options, name)},
 	{"threads", 0, NULL, "show the five busiest threads of each process", option_flag,
 		offsetof(struct ps_options, threads)},

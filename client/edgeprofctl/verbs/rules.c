@@ -169,9 +169,10 @@ static int run_silence(struct ctl *ctl)
 }
 
 static const struct option_spec override_table[] = {
-	{"note", 'm', "TEXT", "a note for others, shown with the alert", option_text,
+	{"note", 'm', "TEXT", "attach a note for others", option_text,
 		offsetof(struct override_options, note)},
-	{"remove", 0, NULL, "take it back", option_flag, offsetof(struct override_options, remove)},
+	{"remove", 0, NULL, "remove the acknowledgement or silence", option_flag,
+		offsetof(struct override_options, remove)},
 	{.name = NULL},
 };
 

@@ -100,7 +100,7 @@ static int run_metrics(struct ctl *ctl)
 static const struct option_spec sensors_table[] = {
 	{"all", 'a', NULL, "include what the daemon and its sources cost", option_flag,
 		offsetof(struct sensors_options, all)},
-	{"wide", 0, NULL, "show the numbers of thermal zones, too", option_flag,
+	{"wide", 0, NULL, "show the numbers of thermal zones", option_flag,
 		offsetof(struct sensors_options, wide)},
 	{.name = NULL},
 };

@@ -205,7 +205,7 @@ static int run_snapshot(struct ctl *ctl)
 }
 
 static const struct option_spec snapshot_table[] = {
-	{"app", 0, "APP", "only what belongs to this app", option_text,
+	{"app", 0, "APP", "show only what belongs to this app", option_text,
 		offsetof(struct snapshot_options, app)},
 	{.name = NULL},
 };
