@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/timex.h>
 
-#include "client/edgeprofctl/mqtt/setup.h"
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/mqtt/setup.h"
 #include "proto/percentile.h"
 
 int latency_report_init(struct latency_report *report, size_t room)

@@ -1,6 +1,6 @@
 /* doctor's judgement of a machine: trees that stand for "/", and what it says about them. */
-#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/doctor/doctor.h"
+#include "client/edgeprofctl/link/json.h"
 #include "tests/unit/tree.h"
 
 #include <errno.h>
