@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""check_language.py: keeps tell-tale phrases out of messages, comments and man pages.
+
+usage: check_language.py SOURCE_ROOT
+
+The phrases read like a translation. Each pattern has what to write instead. Messages are the string
+literals of C, Python and shell code; every source file must begin with a licence line and a comment
+whose first line says "NAME: does Y.".
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# pattern -> what to write
+PHRASES = {
+    r"(?<!there )\bis no (?!longer|more\b)\w+": "invalid …, not a …",
+    r"\bmissing behind\b": "option '…' requires an argument",
+    r"\bmakes no sense\b": "malformed",
+    r"\bis nothing for\b": "refusing to …",
+    r"\btakes clock away\b": "throttling active",
+    r"\bcalls? nobody\b": "mute notifications",
+    r"\bnothing presses\b": "no pressure",
+    r"\banew\b": "again",
+    r"\bby itself\b|\bby themselves\b": "automatically, alone",
+    r"\bof before\b|\bthe boot before\b": "previous",
+    r"\bbeside\b": "next to, in addition to",
+    r"\bso many\b(?! \w+ that)": "N",
+    r"\b(?:is|are|was|were|be|been|not|un)\s?told\b|\btells? of\b": "report, notify, log, expose",
+    r"\blet go\b|\blets go\b": "release, unref",
+    r"\bturns? of the loop\b": "iteration of the loop",
+    r"\bleft out\b": "skipped, omitted",
+    r"\bhand(?:s|ed)? on\b": "dispatch, pass on",
+    r"\btaken over\b": "recovered, restored",
+    r"\bthe house's\b": "…",
+    r"\bwhat (?:this|the) machine does not have\b": "not available on this machine",
+}
+PATTERNS = {re.compile(p, re.I): instead for p, instead in PHRASES.items()}
+STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
+COMMENT = re.compile(r"/\*(.*?)\*/|//([^\n]*)", re.S)
+PROSE = (".scd", ".md", ".conf", ".varlink")
+
+
+def texts(path, source):
+    """The parts of a file that people read, with their offsets."""
+    if path.suffix in (".c", ".h", ".hpp"):
+        for match in COMMENT.finditer(source):
+            yield match.start(), re.sub(r"\n\s*\*\s?", " ", match.group(0))
+        for match in STRING.finditer(COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), source)):
+            yield match.start(), match.group(1)
+    elif path.suffix in PROSE:
+        for match in re.finditer(r"(?:^(?!\s*$).*\n?)+", source, re.M):
+            yield match.start(), " ".join(match.group(0).split())
+    elif path.suffix == ".py":
+        for match in STRING.finditer(source):
+            yield match.start(), match.group(1)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False).stdout.split()
+    found = 0
+    for name in listed:
+        path = root / name
+        if name.startswith("tests/") or not path.is_file() or path.suffix not in (".c", ".h", ".hpp", ".py") + PROSE:
+            continue
+        source = path.read_text(encoding="utf-8")
+        for start, text in texts(path, source):
+            for pattern, instead in PATTERNS.items():
+                for match in pattern.finditer(text):
+                    found += 1
+                    line = source.count("\n", 0, start) + 1
+                    print(f"{name}:{line}: '{match.group(0)}': {instead}")
+    print(f"{len(listed)} files, {found} phrases")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
