@@ -18,6 +18,7 @@
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+#include "daemon/varlink/methods/methods.h"
 
 enum { STATE_QUICK_MS = 50 };
 
@@ -102,6 +103,7 @@ static int open_sockets(struct daemon *daemon)
 		.path = daemon->varlink_path,
 		.group = group,
 		.admin_group = config->admin_group,
+		.methods = &edgeprof_methods,
 		.max_connections = config->max_connections,
 		.max_per_uid = config->max_connections_per_uid,
 		.max_queue_connection = 256 * 1024,

@@ -1,10 +1,12 @@
-/* Shared by recorder.c (life of a recording), recorder_start.c (its begin) and recorder_triggers.c
- * (what starts one). */
+/* private.h: declares what recorder.c (the life of recordings), capture.c (one that is being made)
+ * and triggers.c (what starts one) share. */
 #pragma once
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/status/recordings.h"
 #include "daemon/recorder/recorder.h"
-#include "daemon/recorder/recording_file.h"
+
+struct capture;
 
 /* Why there is a recording. */
 struct record_cause {
@@ -13,8 +15,8 @@ struct record_cause {
 	uint64_t t_ns;
 	uint64_t before_ns, after_ns;
 	char subject[128];	      /* goes into the name */
-	char text[RECORDING_TRIGGER]; /* is told */
-	/* recorder.c's */
+	char text[RECORDING_TRIGGER]; /* of the trigger */
+	/* set by recorder.c */
 	char name[PROTO_NAME_SIZE];
 	uint64_t joined; /* triggers, while it waits */
 };
@@ -35,25 +37,31 @@ struct recorder {
 	struct record_memory *memory, own_memory;
 	void (*announce)(void *ctx, const struct recording *recording);
 	void *ctx;
-	uv_async_t written;
-	uv_thread_t thread;
-	struct recording_job *job; /* while one is open */
-	uint64_t to_ns;		   /* end of its span */
-	struct record_cause next;  /* waits for its end */
-	bool has_next, closing, refusal_told, apps_refusal_told, failure_told;
+	uv_timer_t timer;	  /* of the capture */
+	struct capture *capture;  /* while one is open */
+	struct record_cause next; /* waits for its end */
+	bool has_next, closing, refusal_logged, apps_refusal_logged, failure_logged;
 	struct recordings recordings;
-	/* recorder_triggers.c */
+	/* triggers.c */
 	struct record_bursts bursts;
-	struct record_hangs seen, before; /* of the last commit, of the one before */
+	struct record_hangs seen, before; /* at the last commit, at the one before */
 };
 
 /* A trigger: starts a recording, joins the open one, or waits for its end; cause->name is set then.
  * 0; -ENOSPC over the limit of a day; other -errno: could not be started. */
 int recorder_trigger(struct recorder *recorder, struct record_cause *cause, bool *joined);
-int recorder_start(struct recorder *recorder, const struct record_cause *cause);
-void recording_job_free(struct recording_job *job);
-/* The wall clock may be set while a recording is open. */
-void recorder_tell_clock(const struct recorder *recorder, struct recording_job *job);
+/* The capture has ended; row and list (rows only) are of its files. result: 0 or -errno. */
+void recorder_on_captured(struct recorder *recorder, const struct recording *row, int result,
+	const struct recordings *list);
 
 int recorder_observe(struct recorder *recorder); /* -ENOSPC */
 void recorder_unobserve(struct recorder *recorder);
+
+/* Starts to capture the recording cause->name; recorder_on_captured() follows. -errno. */
+int capture_start(struct recorder *recorder, const struct record_cause *cause);
+/* One more trigger of the open recording; false: it is past its span. */
+bool capture_join(struct capture *capture, const struct record_cause *cause);
+/* The wall clock may be set while a recording is open. */
+void capture_update_clock(struct capture *capture);
+/* The daemon stops: ends the recording with what it has. */
+void capture_stop(struct capture *capture);

@@ -1,8 +1,7 @@
 /*
- * The life of a recording: a trigger chooses its span and starts a thread that asks and writes
- * (recorder_start.c, store/recording_file.c); what triggers within the span joins it, what triggers
- * later while it is still written gets one of its own after it; the thread's end puts it into the
- * list and announces it.
+ * recorder.c: decides when recordings are made. A trigger chooses a span and starts a capture; what
+ * triggers within the span joins it, what triggers later while it is still written gets one of its
+ * own after it; a finished recording goes into the list and is announced.
  */
 #include "daemon/recorder/private.h"
 
@@ -15,27 +14,30 @@
 #include <unistd.h>
 
 #include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/core.h"
 #include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
+#include "daemon/util/folder.h"
 #include "daemon/util/sysops.h"
 
-static void tell_failure(struct recorder *recorder, const char *what, int error)
+static void report_failure(struct recorder *recorder, const char *what, int error)
 {
 	struct recordings *recordings = &recorder->recordings;
 	recordings->failed++;
 	snprintf(recordings->reason, sizeof(recordings->reason), "%s", strerror(-error));
-	if (!recorder->failure_told) {
+	if (!recorder->failure_logged) {
 		timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_WARNING, "recorder", "no recording %s: %s", what,
 			strerror(-error));
 	}
-	recorder->failure_told = true; /* once, until one is written again */
+	recorder->failure_logged = true; /* once, until one is written again */
 }
 
-static void tell_written(struct recorder *recorder, const struct recording *row)
+static void report_written(struct recorder *recorder, const struct recording *row)
 {
-	recorder->failure_told = false;
+	recorder->failure_logged = false;
 	recorder->recordings.reason[0] = '\0';
 	timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"recorder", "recording %s: %.96s; %.1f s, %.1f MiB%s%s", row->name, row->trigger,
@@ -43,72 +45,51 @@ static void tell_written(struct recorder *recorder, const struct recording *row)
 	recorder->announce(recorder->ctx, row);
 }
 
-void recording_job_free(struct recording_job *job)
-{
-	pthread_mutex_destroy(&job->lock);
-	free(job);
-}
-
 static void close_handle(struct recorder *recorder)
 {
-	if (!uv_is_closing((uv_handle_t *)&recorder->written)) {
-		uv_close((uv_handle_t *)&recorder->written, NULL);
-	}
+	uv_close((uv_handle_t *)&recorder->timer, NULL);
 }
 
-static void on_written(uv_async_t *async)
+static int start(struct recorder *recorder, const struct record_cause *cause)
 {
-	struct recorder *recorder = async->data;
-	struct recording_job *job = recorder->job;
-	uv_thread_join(&recorder->thread);
-	recorder->job = NULL;
+	int r = capture_start(recorder, cause);
+	if (r < 0) {
+		return r;
+	}
+	memcpy(recorder->recordings.open, cause->name, sizeof(cause->name));
+	return 0;
+}
+
+void recorder_on_captured(struct recorder *recorder, const struct recording *row, int result,
+	const struct recordings *list)
+{
 	recorder->recordings.open[0] = '\0';
-	if (job->kept.count > 0 || job->result == 0) {
-		recorder->recordings.count = job->kept.count;
-		memcpy(recorder->recordings.row, job->kept.row, sizeof(job->kept.row));
+	if (list->count > 0 || result == 0) {
+		recorder->recordings.count = list->count;
+		memcpy(recorder->recordings.row, list->row, sizeof(list->row));
 	}
-	if (job->result < 0) {
-		tell_failure(recorder, job->row.name, job->result);
+	if (result < 0) {
+		report_failure(recorder, row->name, result);
 	} else {
-		tell_written(recorder, &job->row);
+		report_written(recorder, row);
 	}
-	recording_job_free(job);
 	if (recorder->closing) {
 		close_handle(recorder);
 	} else if (recorder->has_next) {
 		recorder->has_next = false;
-		int r = recorder_start(recorder, &recorder->next);
+		int r = start(recorder, &recorder->next);
 		if (r < 0) {
-			tell_failure(recorder, recorder->next.text, r);
+			report_failure(recorder, recorder->next.text, r);
 		}
 	}
-}
-
-/* One more trigger of the open recording. Those of apps leave room for others. */
-static void join(struct recorder *recorder, const struct record_cause *cause)
-{
-	struct recording_job *job = recorder->job;
-	pthread_mutex_lock(&job->lock);
-	size_t used = strlen(job->more),
-	       most = sizeof(job->more) / (cause->flags & RECORD_OF_APP ? 2 : 1);
-	size_t room = used < most ? most - used : 1;
-	int n = snprintf(job->more + used, room,
-		",{\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"text\":\"%s\"}",
-		wallclock_us(recorder->core->wall, cause->t_ns), cause->t_ns / 1000, cause->text);
-	if (n < 0 || (size_t)n >= room) {
-		job->more[used] = '\0'; /* only counted */
-	}
-	job->row.triggers++;
-	job->row.flags |= cause->flags & (RECORD_CRITICAL | RECORD_OF_PERSON);
-	pthread_mutex_unlock(&job->lock);
 }
 
 static int refuse(struct recorder *recorder, const struct record_cause *cause)
 {
 	const bool of_app = cause->flags & RECORD_OF_APP;
-	bool *told = of_app ? &recorder->apps_refusal_told : &recorder->refusal_told;
+	bool *logged = of_app ? &recorder->apps_refusal_logged : &recorder->refusal_logged;
 	recorder->recordings.refused++;
-	if (!*told) {
+	if (!*logged) {
 		timeline_add(recorder->core->timeline, cause->t_ns, TIMELINE_DAEMON,
 			TIMELINE_WARNING, "recorder",
 			"no recording: all that %s may have in 24 hours are used up (%.96s)",
@@ -118,7 +99,7 @@ static int refuse(struct recorder *recorder, const struct record_cause *cause)
 							 : "warnings",
 			cause->text);
 	}
-	*told = true; /* once, until one is made again */
+	*logged = true; /* once, until one is made again */
 	return -ENOSPC;
 }
 
@@ -128,18 +109,18 @@ static int make(struct recorder *recorder, struct record_cause *cause)
 	if (!record_memory_start(recorder->memory, cause->t_ns, cause->flags)) {
 		return refuse(recorder, cause);
 	}
-	*(cause->flags & RECORD_OF_APP ? &recorder->apps_refusal_told : &recorder->refusal_told) =
-		false;
+	*(cause->flags & RECORD_OF_APP ? &recorder->apps_refusal_logged
+				       : &recorder->refusal_logged) = false;
 	int r = record_name(&recorder->recordings, wallclock_us(recorder->core->wall, cause->t_ns),
 		cause->kind, cause->subject, cause->name);
-	if (r == 0 && recorder->job) {
+	if (r == 0 && recorder->capture) {
 		recorder->next = *cause;
 		recorder->has_next = true;
 		return 0;
 	}
-	r = r < 0 ? r : recorder_start(recorder, cause);
+	r = r < 0 ? r : start(recorder, cause);
 	if (r < 0) {
-		tell_failure(recorder, cause->text, r);
+		report_failure(recorder, cause->text, r);
 	}
 	return r == -ENOSPC ? -EIO : r;
 }
@@ -151,9 +132,8 @@ int recorder_trigger(struct recorder *recorder, struct record_cause *cause, bool
 	}
 	record_text_clean(cause->text);
 	*joined = true;
-	if (recorder->job && cause->t_ns <= recorder->to_ns) {
-		join(recorder, cause);
-		memcpy(cause->name, recorder->job->row.name, sizeof(cause->name));
+	if (recorder->capture && capture_join(recorder->capture, cause)) {
+		memcpy(cause->name, recorder->recordings.open, sizeof(cause->name));
 		return 0;
 	}
 	if (recorder->has_next) {
@@ -190,7 +170,7 @@ int recorder_now(struct recorder *recorder, struct api_record *record)
 	return r;
 }
 
-/* Of another boot (a folder that outlives it): those of the last day count. */
+/* Recordings of previous boots (in a folder that outlives them): those of the last day count. */
 static void count_kept(struct recorder *recorder)
 {
 	int64_t now_us = sysops()->wall_ns() / 1000;
@@ -221,7 +201,7 @@ int recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	recorder->ctx = ctx;
 	recorder->memory = memory ? memory : &recorder->own_memory;
 	snprintf(recorder->recordings.dir, sizeof(recorder->recordings.dir), "%s/recordings", dir);
-	int folder = recording_folder_open(recorder->recordings.dir, 0);
+	int folder = folder_open(recorder->recordings.dir, 0);
 	if (folder >= 0) {
 		recording_folder_recover(folder);
 		recording_folder_scan(
@@ -232,13 +212,13 @@ int recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 		count_kept(recorder);
 	}
 	int r = recorder_observe(recorder);
-	r = r < 0 ? r : uv_async_init(loop, &recorder->written, on_written);
+	r = r < 0 ? r : uv_timer_init(loop, &recorder->timer);
 	if (r < 0) {
 		recorder_unobserve(recorder);
 		free(recorder);
 		return r;
 	}
-	recorder->written.data = recorder;
+	recorder->timer.data = recorder;
 	core->recordings = &recorder->recordings;
 	*ret = recorder;
 	return 0;
@@ -261,7 +241,9 @@ void recorder_close(struct recorder *recorder)
 	}
 	recorder->closing = true;
 	recorder_unobserve(recorder);
-	if (!recorder->job) {
+	if (recorder->capture) {
+		capture_stop(recorder->capture);
+	} else {
 		close_handle(recorder);
 	}
 }

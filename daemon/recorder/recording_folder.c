@@ -1,8 +1,10 @@
-/* The rows of the list come from the files themselves: the last line of each holds what is told of
- * it, so that the table needs no file of its own. */
+/*
+ * recording_folder.c: keeps the folder of recordings. The rows of the list come from the files
+ * themselves: the last line of each holds what is reported of it, so the list needs no file of its
+ * own.
+ */
 #include "daemon/recorder/recording_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/util/folder.h"
+#include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 enum {
 	FOLDER_LOOKS = 4096, /* of them, with a name as ours, that are opened */
@@ -22,24 +27,23 @@ enum {
 static const char suffix[] = ".jsonl";
 static const char temporary[] = ".jsonl.new";
 
-int recording_folder_open(const char *dir, int make)
+uint64_t recording_last_number(const char *line, const char *key)
 {
-	struct stat st;
-	if (make && mkdir(dir, 0750) < 0 && errno != EEXIST) {
-		return -errno;
+	uint64_t value = 0;
+	for (const char *at = line; (at = strstr(at, key)); at += strlen(key)) {
+		value = strtoull(at + strlen(key), NULL, 10);
 	}
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0) {
-		return -errno;
+	return value;
+}
+
+uint64_t recording_count_rows(const char *line)
+{
+	const char *at = strstr(line, "\"kind\":[");
+	uint64_t rows = 0;
+	for (at = at ? at + 8 : ""; *at && *at != ']'; at++) {
+		rows += *at == ',';
 	}
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022) != 0)) {
-		r = -EPERM;
-	}
-	if (r < 0) {
-		close(fd);
-	}
-	return r < 0 ? r : fd;
+	return *at == ']' && at[-1] != '[' ? rows + 1 : rows;
 }
 
 /* The value behind "name": in our own line; NULL when it is not there. */
@@ -139,12 +143,6 @@ static bool read_row(int folder, const char *file, struct recording *ret, struct
 	return recording_end_read(line, ret) == 0 && proto_name_valid(ret->name);
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), tail = strlen(end);
-	return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
 bool recording_name_is_ours(const char *name)
 {
 	static const char form[] = "dddddddd-dddddd-";
@@ -204,34 +202,26 @@ static size_t keep_one(
 	return count < keep ? count + 1 : drop_one(folder, found, count + 1);
 }
 
-static size_t scan(int folder, size_t keep, struct found *found)
+struct scan {
+	struct found *found;
+	size_t keep, count, looks;
+};
+
+static bool scan_name(void *ctx, int folder, const char *name)
 {
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	size_t count = 0, names = 0, looks = 0;
-	struct dirent *entry;
-	if (!list) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		return 0;
+	struct scan *scan = ctx;
+	struct found one;
+	if (!recording_name_is_ours(name)) {
+		return true;
 	}
-	while (names++ < FOLDER_NAMES && looks < FOLDER_LOOKS && (entry = readdir(list))) {
-		struct found one;
-		if (!recording_name_is_ours(entry->d_name)) {
-			continue;
-		}
-		looks++;
-		if (ends_with(entry->d_name, temporary)) {
-			unlinkat(folder, entry->d_name, 0);
-		} else if (ends_with(entry->d_name, suffix) &&
-			   strlen(entry->d_name) < PROTO_NAME_SIZE + strlen(suffix) &&
-			   read_row(folder, entry->d_name, &one.row, &one.time)) {
-			count = keep_one(folder, found, count, keep, &one);
-		}
+	if (text_ends_with(name, temporary)) {
+		unlinkat(folder, name, 0);
+	} else if (text_ends_with(name, suffix) &&
+		   strlen(name) < PROTO_NAME_SIZE + strlen(suffix) &&
+		   read_row(folder, name, &one.row, &one.time)) {
+		scan->count = keep_one(folder, scan->found, scan->count, scan->keep, &one);
 	}
-	closedir(list);
-	return count;
+	return ++scan->looks < FOLDER_LOOKS;
 }
 
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret)
@@ -242,7 +232,9 @@ void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct
 		return;
 	}
 	uint64_t bytes = 0;
-	size_t count = scan(folder, keep, found);
+	struct scan scan = {.found = found, .keep = keep};
+	folder_list(folder, FOLDER_NAMES, scan_name, &scan);
+	size_t count = scan.count;
 	do {
 		bytes = 0;
 		for (size_t i = 0; i < count; i++) {
@@ -254,4 +246,49 @@ void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct
 		ret->row[i] = found[i].row;
 	}
 	free(found);
+}
+
+static int open_file(struct recording_file *file, const char *name)
+{
+	file->folder = folder_open(file->dir, 0750);
+	if (file->folder < 0) {
+		return file->folder;
+	}
+	unlinkat(file->folder, name, 0);
+	file->fd = openat(
+		file->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	return file->fd < 0 ? -errno : 0;
+}
+
+static int close_file(struct recording_file *file, const char *from, int result)
+{
+	char name[PROTO_NAME_SIZE + sizeof(suffix)];
+	snprintf(name, sizeof(name), "%s%s", file->name, suffix);
+	int r = result == 0 && fsync(file->fd) < 0 ? -errno : result;
+	if (file->fd >= 0 && close(file->fd) < 0 && r == 0) {
+		r = -errno;
+	}
+	if (r == 0 && renameat(file->folder, from, file->folder, name) < 0) {
+		r = -errno;
+	}
+	if (r < 0 && file->fd >= 0) {
+		unlinkat(file->folder, from, 0);
+	} else if (r == 0) {
+		fsync(file->folder); /* some cannot sync folders */
+	}
+	if (file->folder >= 0) {
+		recording_folder_scan(file->folder, file->keep, file->total_bytes, &file->list);
+		close(file->folder);
+	}
+	return r;
+}
+
+int recording_file_write(struct recording_file *file)
+{
+	char name[PROTO_NAME_SIZE + sizeof(temporary)];
+	snprintf(name, sizeof(name), "%s%s", file->name, temporary);
+	int r = file->folder < 0 ? open_file(file, name) : 0;
+	r = r < 0 ? r : file->result;
+	r = r < 0 ? r : file_write_all(file->fd, file->bytes, file->length);
+	return r < 0 || file->finish ? close_file(file, name, r) : 0;
 }

@@ -1,6 +1,7 @@
 /*
- * The folder of recordings: NAME.jsonl, each written whole or not at all. Blocking; at start and on
- * the recorder's thread. Nothing that may lie there is followed.
+ * recording_folder.h: writes and lists the files of recordings, NAME.jsonl in a folder of their
+ * own, each complete or not there at all. Blocking; at start and on threads of the recorder.
+ * Nothing that may lie in the folder is followed.
  */
 #pragma once
 
@@ -15,22 +16,42 @@ enum {
 	FOLDER_NAMES = 1 << 20,	  /* entries of the folder that are looked at */
 };
 
-/* As record_name() begins them: what else lies there is somebody's own. */
+/* A recording that is being written, part by part. */
+struct recording_file {
+	char dir[200];
+	char name[PROTO_NAME_SIZE];
+	size_t keep;
+	uint64_t total_bytes;
+	int folder, fd; /* -1 at first */
+	/* of this part */
+	const char *bytes;
+	size_t length;
+	bool finish;		/* it is the last one */
+	int result;		/* -errno: nothing shall be left of the file */
+	struct recordings list; /* at the end, rows only: what the folder holds now */
+};
+
+/* Appends one part; the last one gives the file its name and evicts others (recording_folder_scan).
+ * 0 or -errno: then the file is gone, and this was the last part. */
+int recording_file_write(struct recording_file *file);
+
+/* As record_name() begins them: other files in the folder are the user's own. */
 bool recording_name_is_ours(const char *name);
 
-/* A descriptor of dir, made (mode 0750) when it is not there and make is set. -EPERM: not ours
- * alone; other -errno. */
-int recording_folder_open(const char *dir, int make);
-
-/* What the folder holds, oldest first; the rest of ret stays. Files that are not named as
- * record_name() does are left alone, whatever they hold. Removes what a crash left, and files until
- * there are no more than keep and all are within total_bytes: the oldest minor one first
- * (record_is_minor), then the oldest; the newest always stays. */
+/* Lists what the folder holds, oldest first; the rest of ret stays. Files that are not named as
+ * record_name() does are left alone. Removes what a crash left, and files until there are no more
+ * than keep and all are within total_bytes: the oldest minor one first (record_is_minor), then the
+ * oldest; the newest always stays. */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 
-/* The last line of a recording as its row; -EBADMSG: it has none, the file is no whole recording.
- */
+/* Reads the last line of a recording as its row; -EBADMSG: the file is no complete recording. */
 int recording_end_read(const char *line, struct recording *ret);
 /* Writes that line, with newline; the bytes, or -ENOSPC. more: JSON members behind it, or "". */
 int recording_end_write(
 	const struct recording *recording, const char *more, char *line, size_t size);
+
+/* The number behind the last key of that name in a line; 0: there is none. Our own lines are
+ * scanned, not parsed. */
+uint64_t recording_last_number(const char *line, const char *key);
+/* The rows of a chunk of records. */
+uint64_t recording_count_rows(const char *line);

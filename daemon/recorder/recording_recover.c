@@ -1,8 +1,8 @@
-/* A recording is written line by line; its last line is what makes it one. A killed daemon leaves
- * all lines but that: the header says what it was to be, the replies what became of it. */
+/* recording_recover.c: completes a recording whose daemon was killed. A recording is written line
+ * by line, and its last line makes it one. A killed daemon leaves all lines but that: the header
+ * says what it was to be, the replies what became of it. */
 #include "daemon/recorder/recording_recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/recorder/recording_file.h"
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/recorder/recording_reply.h"
+#include "daemon/util/folder.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 #include "proto/varlink.h"
 
 enum { LINE = PROTO_FRAME_MAX + 128 /* a reply with its method */ };
@@ -45,17 +45,17 @@ static bool read_header(struct recovery *recovery)
 {
 	const char *line = recovery->line;
 	struct recording *row = &recovery->row;
-	if (!reply_starts(line, strlen(line), "{\"schema\":\"edgeprof.recording/1\"")) {
+	if (!text_starts_with(line, "{\"schema\":\"edgeprof.recording/1\"")) {
 		return false;
 	}
 	const char *text = strstr(line, "\"text\":\"");
 	snprintf(row->trigger, sizeof(row->trigger), "%.*s",
 		text ? (int)strcspn(text + 8, "\"") : 0, text ? text + 8 : "");
-	const double at = (double)reply_last_number(line, "\"mono_us\":");
-	row->time_us = (int64_t)reply_last_number(line, "\"time_us\":");
-	row->flags = (uint8_t)reply_last_number(line, "\"flags\":");
-	row->before_s = (at - (double)reply_last_number(line, "\"from_mono_us\":")) / 1e6;
-	recovery->after_s = ((double)reply_last_number(line, "\"to_mono_us\":") - at) / 1e6;
+	const double at = (double)recording_last_number(line, "\"mono_us\":");
+	row->time_us = (int64_t)recording_last_number(line, "\"time_us\":");
+	row->flags = (uint8_t)recording_last_number(line, "\"flags\":");
+	row->before_s = (at - (double)recording_last_number(line, "\"from_mono_us\":")) / 1e6;
+	recovery->after_s = ((double)recording_last_number(line, "\"to_mono_us\":") - at) / 1e6;
 	row->triggers = 1;
 	return row->before_s >= 0 && recovery->after_s >= 0;
 }
@@ -64,9 +64,9 @@ static void read_reply(struct recovery *recovery)
 {
 	const char *line = recovery->line;
 	recovery->replies++;
-	if (reply_starts(line, strlen(line), "{\"call\":\"ExportTrace\"")) {
-		recovery->row.records += reply_count_rows(line);
-		recovery->row.lost = reply_last_number(line, "\"lost\":");
+	if (text_starts_with(line, "{\"call\":\"ExportTrace\"")) {
+		recovery->row.records += recording_count_rows(line);
+		recovery->row.lost = recording_last_number(line, "\"lost\":");
 	}
 }
 
@@ -77,7 +77,7 @@ static bool read_all(struct recovery *recovery, FILE *stream)
 		if (!header && !read_header(recovery)) {
 			return false;
 		}
-		if (reply_starts(recovery->line, strlen(recovery->line), "{\"end\":")) {
+		if (text_starts_with(recovery->line, "{\"end\":")) {
 			break; /* killed before it had its name */
 		}
 		if (header) {
@@ -132,36 +132,22 @@ static void recover(int folder, const char *file, struct recovery *recovery)
 	fclose(stream);
 }
 
-static bool is_begun(const char *name)
+static bool find_begun(void *ctx, int folder, const char *name)
 {
-	static const char end[] = ".jsonl.new";
-	const size_t length = strlen(name);
-	return length < PROTO_NAME_SIZE + strlen(suffix) && recording_name_is_ours(name) &&
-	       length > strlen(end) && strcmp(name + length - strlen(end), end) == 0;
+	char *begun = ctx;
+	(void)folder;
+	if (strlen(name) < PROTO_NAME_SIZE + strlen(suffix) && recording_name_is_ours(name) &&
+		text_ends_with(name, ".jsonl.new")) {
+		memcpy(begun, name, strlen(name) + 1);
+	}
+	return !begun[0];
 }
 
+/* There is one at most; others are no recordings of ours, or were left by a crash long ago. */
 void recording_folder_recover(int folder)
 {
-	/* there is one at most; the others are no recordings of ours, or left by a crash long ago
-	 */
-	char begun[PROTO_NAME_SIZE + 16] = "";
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		return;
-	}
-	struct dirent *entry;
-	for (size_t names = 0; names < FOLDER_NAMES && (entry = readdir(list)); names++) {
-		if (is_begun(entry->d_name)) {
-			snprintf(begun, sizeof(begun), "%.*s", (int)sizeof(begun) - 1,
-				entry->d_name);
-			break;
-		}
-	}
-	closedir(list);
+	char begun[PROTO_NAME_SIZE + sizeof(suffix)] = "";
+	folder_list(folder, FOLDER_NAMES, find_begun, begun);
 	struct recovery *recovery = begun[0] ? mem_zalloc(sizeof(*recovery)) : NULL;
 	if (recovery) {
 		recover(folder, begun, recovery);

@@ -1,4 +1,4 @@
-/* Recordings whose daemon was killed while it wrote them. Blocking; at start. */
+/* recording_recover.h: completes a recording whose daemon was killed. Blocking; at start. */
 #pragma once
 
 /* Makes each NAME.jsonl.new of the folder a recording of the complete replies that it holds, with a

@@ -1,12 +1,14 @@
-/* What starts a recording by itself. Alerts come as transitions; missed deadlines and hangs are
- * looked at once an interval, at the commit of the source `stages`. */
-#include "daemon/core/alerts/alerts.h"
-#include "daemon/recorder/private.h"
-
+/* triggers.c: starts recordings automatically. Alerts arrive as transitions; missed deadlines and
+ * hangs are checked once an interval, at the commit of the source `stages`. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/core.h"
+#include "daemon/recorder/private.h"
+#include "proto/fnv.h"
 
 /* Fills in the rest. */
 static void trigger(struct recorder *recorder, struct record_cause *cause)
@@ -38,15 +40,7 @@ static void on_alert(void *ctx, const struct alert_transition *transition)
 	trigger(recorder, &cause);
 }
 
-static uint64_t hash(const char *text, uint64_t seed)
-{
-	for (; *text; text++) {
-		seed = (seed ^ (unsigned char)*text) * UINT64_C(1099511628211); /* FNV-1a */
-	}
-	return seed;
-}
-
-/* The misses of the interval that was just committed; NAN: none told. */
+/* The misses of the interval that was just committed; NAN: there is none. */
 static double misses_of(const struct recorder *recorder, const char *app, const char *stage)
 {
 	char path[PROTO_PATH_SIZE];
@@ -56,12 +50,12 @@ static double misses_of(const struct recorder *recorder, const char *app, const 
 	return metric ? metric->value : (double)NAN;
 }
 
-static void look_at_misses(struct recorder *recorder, const struct app *app, const char *stage,
+static void check_misses(struct recorder *recorder, const struct app *app, const char *stage,
 	uint64_t consecutive, uint64_t t_ns)
 {
 	double misses = misses_of(recorder, app->name, stage);
-	uint64_t key = hash(app->name, UINT64_C(14695981039346656037));
-	key = stage ? hash(stage, hash("/", key)) : key;
+	uint64_t key = fnv64_text(FNV64_BASIS, app->name);
+	key = stage ? fnv64_text(fnv64_text(key, "/"), stage) : key;
 	if (!record_burst(&recorder->bursts, key, misses, consecutive, t_ns)) {
 		return;
 	}
@@ -74,7 +68,7 @@ static void look_at_misses(struct recorder *recorder, const struct app *app, con
 	trigger(recorder, &cause);
 }
 
-/* The innermost hang that was told last. */
+/* The innermost hang that was reported last. */
 static const char *hung_stage(const struct app *app)
 {
 	for (size_t i = app->hangs.count; i-- > 0;) {
@@ -85,7 +79,7 @@ static const char *hung_stage(const struct app *app)
 	return app->hangs.count > 0 ? app->hangs.hang[app->hangs.count - 1].stage->name : "?";
 }
 
-/* How many hangs the app had at the commit before. By name: places are given on. */
+/* How many hangs the app had at the commit before. By name: indices are reused. */
 static uint64_t hangs_before(const struct record_hangs *before, const struct app *app, size_t near)
 {
 	for (size_t i = 0; i < before->count; i++) {
@@ -98,7 +92,7 @@ static uint64_t hangs_before(const struct record_hangs *before, const struct app
 	return 0;
 }
 
-static void look_at_hangs(
+static void check_hangs(
 	struct recorder *recorder, size_t index, const struct app *app, uint64_t t_ns)
 {
 	bool begins = app->hangs.count > 0 &&
@@ -121,8 +115,8 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 {
 	struct recorder *recorder = ctx;
 	const struct app *app;
-	if (recorder->job) {
-		recorder_tell_clock(recorder, recorder->job);
+	if (recorder->capture) {
+		capture_update_clock(recorder->capture);
 	}
 	if (strcmp(source->name, "stages") != 0) {
 		return;
@@ -130,7 +124,7 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	recorder->before = recorder->seen;
 	recorder->seen.count = 0;
 	for (size_t i = 0; i < APPS_MAX && (app = apps_at(recorder->core->apps, i)); i++) {
-		look_at_hangs(recorder, i, app, t_ns);
+		check_hangs(recorder, i, app, t_ns);
 		if ((recorder->options.triggers & RECORDER_MISSES) == 0) {
 			continue;
 		}
@@ -138,12 +132,12 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 		for (size_t s = 0; s < app->stages; s++) {
 			const struct stage *stage = app->stage[s];
 			if (stage->misses > 0) {
-				look_at_misses(recorder, app, stage->name,
-					stage->consecutive_misses, t_ns);
+				check_misses(recorder, app, stage->name, stage->consecutive_misses,
+					t_ns);
 			}
 		}
 		if (app->frames && app->frames->misses > 0) {
-			look_at_misses(recorder, app, NULL, app->frames->consecutive_misses, t_ns);
+			check_misses(recorder, app, NULL, app->frames->consecutive_misses, t_ns);
 		}
 	}
 }

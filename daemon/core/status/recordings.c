@@ -171,6 +171,14 @@ void record_text_clean(char *text)
 	}
 }
 
+size_t recording_before_bytes(size_t max_bytes, uint64_t before_ns, uint64_t after_ns)
+{
+	size_t records = max_bytes / 8 * 5;
+	double share =
+		before_ns + after_ns == 0 ? 1 : (double)before_ns / (double)(before_ns + after_ns);
+	return (size_t)((double)records * (share > 0.5 ? share : 0.5));
+}
+
 bool record_burst(struct record_bursts *bursts, uint64_t key, double misses, uint64_t consecutive,
 	uint64_t now_ns)
 {

@@ -93,6 +93,9 @@ int record_name(const struct recordings *recordings, int64_t time_us, enum recor
  */
 void record_text_clean(char *text);
 
+/* Of max_bytes, what raw records before the trigger may take when the span is so divided. */
+size_t recording_before_bytes(size_t max_bytes, uint64_t before_ns, uint64_t after_ns);
+
 struct record_bursts {
 	struct {
 		uint64_t key, last_ns;

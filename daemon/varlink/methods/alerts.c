@@ -5,8 +5,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
 #include "proto/name.h"
 
 enum {

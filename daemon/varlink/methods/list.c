@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
-#include "daemon/varlink/server/stream.h"
+#include "daemon/varlink/server/api.h"
 
 enum {
 	ITEMS_PER_LOOK = 8, /* between two looks at the clock */

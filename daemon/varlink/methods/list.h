@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "daemon/varlink/methods/apps/runs.h"
-#include "daemon/varlink/server/dispatch.h"
+#include "daemon/varlink/server/api.h"
 #include "proto/name.h"
 
 struct app;

@@ -8,7 +8,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
 
 enum { RULE, INSTANCE, ACK_NOTE, ACK_REMOVE };
 enum { SILENCE_SECONDS = 2, SILENCE_NOTE, SILENCE_REMOVE };

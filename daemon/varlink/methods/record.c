@@ -16,9 +16,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
-#include "daemon/varlink/server/stream.h"
 
 enum {
 	ARG_LABEL = 0,

@@ -9,7 +9,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/apps/runs.h"
-#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/api.h"
 #include "proto/json_write.h"
 
 int64_t row_time_us(const struct core *core, uint64_t t_ns)

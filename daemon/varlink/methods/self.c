@@ -14,7 +14,6 @@
 #include "daemon/core/status/persist_status.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 static double self_metric(const struct core *core, const char *name)
 {

@@ -14,7 +14,6 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 /* The stage whose mean is the latency of inference. */
 #define INFERENCE_STAGE "infer"

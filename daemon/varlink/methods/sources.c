@@ -5,7 +5,6 @@
 #include "daemon/core/metrics/sources.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 enum { SOURCE_NAME, SOURCE_ENABLED, SOURCE_INTERVAL };
 

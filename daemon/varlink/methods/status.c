@@ -18,8 +18,6 @@
 #include "daemon/core/status/persist_status.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
 
 /* Beyond this the apps' processes, then apps and sources, are left out: ListApps has them all. */
 enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };

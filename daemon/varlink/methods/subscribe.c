@@ -4,7 +4,7 @@
  * itself; for events it keeps its place in the timeline, and what it falls behind is counted lost.
  * Both cost nothing while a peer does not read.
  */
-#include "daemon/varlink/methods/subscribe.h"
+#include "daemon/varlink/methods/methods.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,7 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
-#include "daemon/varlink/server/stream.h"
 
 enum { ARG_GLOB, ARG_METRICS, ARG_EVENTS, ARG_INTERVAL, ARG_ADVICE };
 enum { EVENTS_QUEUE = 256, ITEM_ROOM = 4096 /* bytes that any one item fits into */ };
@@ -68,6 +64,7 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 {
 	struct api *api = ctx;
 	const struct metric *metric;
+	struct api_connection *c;
 	(void)t_ns;
 	if (api->subscriptions == 0) {
 		return;
@@ -76,7 +73,8 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	for (size_t i = 0; (metric = metrics_of(api->core->metrics, source, i)); i++) {
 		api->metric_serial[metric->id] = api->commit_serial;
 	}
-	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+	LIST_FOREACH(c, &api->list, link)
+	{
 		struct subscription *subscription = subscription_of(c);
 		if (subscription && subscription->advice &&
 			apps_advice_serial(api->core->apps) > subscription->advised) {
@@ -95,9 +93,10 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 static void on_event(void *ctx, const struct timeline_entry *entry)
 {
 	struct api *api = ctx;
+	struct api_connection *c;
 	(void)entry;
-	for (struct api_connection *c = api->first; api->subscriptions > 0 && c;
-		c = c->next_connection) {
+	LIST_FOREACH(c, &api->list, link)
+	{
 		struct subscription *subscription = subscription_of(c);
 		if (subscription && subscription->events) {
 			connection_wake(c);

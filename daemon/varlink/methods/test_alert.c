@@ -11,10 +11,6 @@
 #include "daemon/core/status/broker_status.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
-#include "daemon/varlink/methods/subscribe.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
-#include "daemon/varlink/server/stream.h"
 
 enum { SEVERITY, TEXT, SECONDS };
 enum { POLL_MS = 20, SECONDS_MAX = 60, TEXT_MAX = 200 };

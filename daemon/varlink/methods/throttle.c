@@ -8,7 +8,6 @@
 #include "daemon/core/metrics/throttle.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 /* The limit when no rule "temperature" is set (acceptance.md, G2.13). */
 #define CRITICAL_CELSIUS 82.0

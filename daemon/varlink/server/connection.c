@@ -1,11 +1,9 @@
 /*
- * The life of a connection. A frame is handled where it was read if it is whole; only what is left
- * is copied. The queue is what libuv could not write at once: over half of it full, the peer's
- * requests wait; without progress for the stall time it is closed. Work is done in turns of a few
- * frames so that no peer holds the loop.
+ * connection.c: serves one peer. A frame is handled where it was read if it is complete; only what
+ * is left is copied. The queue is what libuv could not write at once: over half of it full, the
+ * peer's requests wait; without progress for the stall time it is closed. Work is done in slices of
+ * a few frames so that no peer holds the loop.
  */
-#include "daemon/varlink/server/connection.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +12,10 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/dispatch.h"
-#include "daemon/varlink/server/input.h"
-#include "daemon/varlink/server/queue.h"
-#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/private.h"
 #include "daemon/varlink/server/unsolicited_fds.h"
 
-enum { FRAMES_AT_ONCE = 8 };
+enum { FRAMES_AT_ONCE = 8, LOCAL_CALL_MAX = 512 };
 
 #define SLICE_NS 250000u /* then others come first */
 
@@ -95,7 +90,7 @@ void connection_set_stream(struct api_connection *connection, struct api_stream 
 	connection->stream = stream;
 }
 
-/* One step of the present stream. True when there may be more to do in this turn. */
+/* One step of the present stream. True when there may be more to do in this slice. */
 static bool run_stream(struct api_connection *connection)
 {
 	struct api *api = connection->api;
@@ -109,16 +104,13 @@ static bool run_stream(struct api_connection *connection)
 		connection_wake(connection);
 		return false;
 	case API_CHUNK:
-		reply_finish(&api->out, true);
-		queue_send(connection, api->out.buffer, api->out.length);
+		queue_reply(connection, true);
 		return true;
 	case API_LAST:
 		break;
 	}
-	api->core->counters->api_errors += reply_is_error(&api->out);
 	end_stream(connection);
-	reply_finish(&api->out, false);
-	queue_send(connection, api->out.buffer, api->out.length);
+	queue_reply(connection, false);
 	return true;
 }
 
@@ -129,11 +121,23 @@ static void protocol_error(struct api_connection *connection, const char *reason
 	connection_close(connection);
 }
 
-/* Handles the next whole frame. False when there is none (or the connection closes). */
+/* The next call of the daemon itself. False when there is none. */
+static bool run_local(struct api_connection *connection)
+{
+	char message[LOCAL_CALL_MAX];
+	const char *reason;
+	size_t length = connection->local->next(connection->local_ctx, message, sizeof(message));
+	return length > 0 && dispatch_frame(connection, message, length, &reason) == 0;
+}
+
+/* Handles the next complete frame. False when there is none (or the connection closes). */
 static bool run_frame(struct api_connection *connection)
 {
 	const char *frame, *reason = "no memory";
 	size_t length;
+	if (connection->local) {
+		return run_local(connection);
+	}
 	int r = input_next(connection, &frame, &length);
 	if (r == -ENODATA) {
 		return false;
@@ -151,7 +155,7 @@ static bool run_frame(struct api_connection *connection)
 	return true;
 }
 
-/* Where the kernel lets descriptors through, a read takes no more than was looked at. */
+/* Where the kernel lets descriptors through, a read consumes no more than was peeked at. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	(void)suggested;
@@ -159,10 +163,10 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	struct api *api = connection->api;
 	size_t size = sizeof(api->read_buffer);
 	if (!api->descriptors_refused) {
-		ssize_t n = strangers_peek(connection->fd, api->read_buffer, size);
-		connection->stranger = n == -EPROTO;
+		ssize_t n = unsolicited_fds_peek(connection->fd, api->read_buffer, size);
+		connection->unsolicited_fds = n == -EPROTO;
 		if (n == -EAGAIN || n == -EPROTO) {
-			size = 0; /* read by nobody: on_read hears UV_ENOBUFS */
+			size = 0; /* nothing is read: on_read gets UV_ENOBUFS */
 		} else if (n > 0) {
 			size = (size_t)n;
 		}
@@ -173,7 +177,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct api_connection *connection = stream->data;
-	if (n == 0 || connection->closing || (n == UV_ENOBUFS && !connection->stranger)) {
+	if (n == 0 || connection->closing || (n == UV_ENOBUFS && !connection->unsolicited_fds)) {
 		return;
 	}
 	if (n == UV_ENOBUFS) {
@@ -193,7 +197,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	}
 	int r = 0;
 	if (connection->input) {
-		r = input_keep(connection, buf->base, (size_t)n);
+		r = input_copy(connection, buf->base, (size_t)n);
 	} else {
 		connection->input = buf->base;
 		connection->input_length = (size_t)n;
@@ -202,7 +206,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	if (r == 0) {
 		api_serve(connection->api, connection);
 		if (!connection->closing) {
-			r = input_keep(connection, NULL, 0);
+			r = input_copy(connection, NULL, 0);
 		}
 	}
 	if (connection->closing) {
@@ -227,16 +231,16 @@ static void set_reading(struct api_connection *connection, bool reading)
 	}
 }
 
-/* Without anything to do, who came through the socket has a limited time. */
+/* A connection without an open call has a limited time. */
 static void watch_idle(struct api_connection *connection)
 {
-	struct api *api = connection->api;
 	bool busy = connection->stream || connection->ready || connection->blocked ||
-		    connection->queued > 0 || connection->account == &api->own;
-	connection->idle_ms = busy ? 0 : connection_time(connection, api->options.idle_timeout_ns);
+		    connection->queued > 0;
+	connection->idle_ms =
+		busy ? 0 : connection_time(connection, connection->api->options.idle_timeout_ns);
 }
 
-/* A frame was begun and is not whole: from then on it has a limited time. */
+/* A frame was begun and is not complete: from then on it has a limited time. */
 static void watch_input(struct api_connection *connection)
 {
 	bool partial = input_partial(connection);
@@ -268,12 +272,12 @@ void connection_run(struct api_connection *connection)
 		}
 		more = connection->stream ? run_stream(connection) : run_frame(connection);
 	}
-	if (connection->closing) {
+	if (connection->closing || connection->local) {
 		return;
 	}
 	size_t left = input_left(connection);
 	if (connection->stream && connection->stream->ops->endless && left >= PROTO_FRAME_MAX) {
-		protocol_error(connection, "requests behind a subscription");
+		protocol_error(connection, "requests during a subscription");
 		return;
 	}
 	set_reading(connection, !connection->blocked && left < PROTO_FRAME_MAX);
@@ -312,15 +316,38 @@ void connection_close(struct api_connection *connection)
 	}
 	connection->closing = true;
 	end_stream(connection);
+	uv_close((uv_handle_t *)&connection->tick, on_closed);
+	if (connection->local) {
+		return;
+	}
 	if (!connection->borrowed) {
 		input_drop(connection);
 	}
-	int kept = connection->api->descriptors_refused ? -1 : strangers_keep(connection->fd);
+	int fd = connection->api->descriptors_refused ? -1 : unsolicited_fds_dup(connection->fd);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
-	strangers_close(connection->api->core->deferred_close,
-		connection->account == &connection->api->own ? NULL : connection->account, kept);
+	unsolicited_fds_close(connection->api->core->deferred_close, connection->account, fd);
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
-	uv_close((uv_handle_t *)&connection->tick, on_closed);
+}
+
+int connection_open_local(
+	struct api *api, const struct api_local_ops *ops, void *ctx, struct api_connection **ret)
+{
+	struct api_connection *connection = api->closing ? NULL : mem_zalloc(sizeof(*connection));
+	if (!connection) {
+		return api->closing ? -ESHUTDOWN : -ENOMEM;
+	}
+	connection->api = api;
+	connection->account = &api->own;
+	connection->local = ops;
+	connection->local_ctx = ctx;
+	connection->fd = -1;
+	connection->uid = api->own.uid;
+	uv_timer_init(api->loop, &connection->tick);
+	connection->tick.data = connection;
+	connection->handles = 1;
+	api_connection_opened(api, connection);
+	*ret = connection;
+	return 0;
 }
 
 int connection_open(struct api *api, int fd, uid_t uid, struct account *account, uint64_t first_ns)

@@ -1,111 +1,20 @@
 /*
- * The table of methods, and what is the same for all: the envelope of a call, its parameters
- * against the table, the answer's way back. A oneway call is carried out when it changes something
- * and is never answered.
+ * dispatch.c: carries out one call: its envelope, its parameters against the method's row, its
+ * answer. A oneway call is carried out when it changes something and is never answered.
  */
-#include "daemon/varlink/server/dispatch.h"
-
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/access.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/queue.h"
-#include "daemon/varlink/server/state.h"
-
-enum {
-	METHOD_CHANGES = 1,    /* worth doing without an answer */
-	METHOD_NEEDS_MORE = 2, /* a call without more is refused */
-	METHOD_FRESH = 4,      /* wants the newest stage events first */
-};
-
-struct method {
-	const char *name;
-	enum api_result (*function)(struct api_call *call);
-	unsigned flags;
-	struct param params[PARAMS_MAX]; /* name NULL ends */
-};
+#include "daemon/varlink/server/private.h"
 
 #define SERVICE "org.varlink.service."
-#define OWN PROTO_INTERFACE_NAME "."
-
-/* clang-format off */
-static const struct method methods[] = {
-	{SERVICE "GetInfo", method_get_info, 0, {{NULL, 0, false}}},
-	{SERVICE "GetInterfaceDescription", method_get_interface_description, 0,
-		{{"interface", PARAM_STRING, true}}},
-	{OWN "GetStatus", method_get_status, METHOD_FRESH, {{"all", PARAM_BOOL, false}}},
-	{OWN "GetSnapshot", method_get_snapshot, METHOD_FRESH, {{"app", PARAM_STRING, false}}},
-	{OWN "ListMetrics", method_list_metrics, METHOD_FRESH, {{"glob", PARAM_STRING, false}}},
-	{OWN "ListSources", method_list_sources, 0, {{NULL, 0, false}}},
-	{OWN "SetSource", method_set_source, METHOD_CHANGES,
-		{{"name", PARAM_STRING, true}, {"enabled", PARAM_BOOL, false},
-		 {"interval_ms", PARAM_FLOAT, false}}},
-	{OWN "GetHistory", method_get_history, 0,
-		{{"glob", PARAM_STRING, true}, {"from_us", PARAM_INT, false},
-		 {"to_us", PARAM_INT, false}, {"step_ms", PARAM_FLOAT, false},
-		 {"max_points", PARAM_INT, false}}},
-	{OWN "ListBoots", method_list_boots, 0, {{NULL, 0, false}}},
-	{OWN "ExportTrace", method_export_trace, METHOD_NEEDS_MORE | METHOD_FRESH,
-		{{"app", PARAM_STRING, false}, {"from_us", PARAM_INT, false},
-		 {"to_us", PARAM_INT, false}, {"follow", PARAM_BOOL, false}}},
-	{OWN "RecordNow", method_record_now, METHOD_CHANGES | METHOD_FRESH,
-		{{"label", PARAM_STRING, false}, {"before_s", PARAM_FLOAT, false},
-		 {"after_s", PARAM_FLOAT, false}}},
-	{OWN "ListRecordings", method_list_recordings, 0, {{NULL, 0, false}}},
-	{OWN "GetRecording", method_get_recording, METHOD_NEEDS_MORE,
-		{{"name", PARAM_STRING, true}}},
-	{OWN "ListApps", method_list_apps, METHOD_FRESH, {{"all", PARAM_BOOL, false}}},
-	{OWN "ListStages", method_list_stages, METHOD_FRESH,
-		{{"app", PARAM_STRING, false}, {"span", PARAM_STRING, false},
-		 {"percentile_method", PARAM_STRING, false}, {"throttle", PARAM_STRING, false},
-		 RUN_PARAMS, {"all", PARAM_BOOL, false}}},
-	{OWN "GetFrames", method_get_frames, METHOD_FRESH,
-		{{"app", PARAM_STRING, false}, {"span", PARAM_STRING, false},
-		 {"percentile_method", PARAM_STRING, false}, {"throttle", PARAM_STRING, false},
-		 {"slow", PARAM_BOOL, false}, {"recent", PARAM_INT, false}, RUN_PARAMS,
-		 {"all", PARAM_BOOL, false}}},
-	{OWN "GetReport", method_get_report, METHOD_FRESH,
-		{{"app", PARAM_STRING, false}, RUN_PARAMS}},
-	{OWN "ListProcesses", method_list_processes, 0, {{"threads", PARAM_BOOL, false}}},
-	{OWN "WatchProcess", method_watch_process, METHOD_CHANGES,
-		{{"pid", PARAM_INT, false}, {"pattern", PARAM_STRING, false},
-		 {"unit", PARAM_STRING, false}, {"name", PARAM_STRING, false},
-		 {"remove", PARAM_BOOL, false}}},
-	{OWN "ListAlerts", method_list_alerts, 0, {{"all", PARAM_BOOL, false}}},
-	{OWN "ListRules", method_list_rules, 0, {{NULL, 0, false}}},
-	{OWN "AckAlert", method_ack_alert, METHOD_CHANGES,
-		{{"rule", PARAM_STRING, true}, {"instance", PARAM_STRING, false},
-		 {"note", PARAM_STRING, false}, {"remove", PARAM_BOOL, false}}},
-	{OWN "SilenceAlert", method_silence_alert, METHOD_CHANGES,
-		{{"rule", PARAM_STRING, true}, {"instance", PARAM_STRING, false},
-		 {"seconds", PARAM_FLOAT, false}, {"note", PARAM_STRING, false},
-		 {"remove", PARAM_BOOL, false}}},
-	{OWN "ListSilences", method_list_silences, 0, {{NULL, 0, false}}},
-	{OWN "GetAlertLog", method_get_alert_log, 0,
-		{{"limit", PARAM_INT, false}, {"since_us", PARAM_INT, false}}},
-	{OWN "TestAlert", method_test_alert, 0,
-		{{"severity", PARAM_STRING, false}, {"text", PARAM_STRING, false},
-		 {"seconds", PARAM_FLOAT, false}}},
-	{OWN "ListEvents", method_list_events, 0,
-		{{"from_serial", PARAM_INT, false}, {"limit", PARAM_INT, false}}},
-	{OWN "Subscribe", method_subscribe, METHOD_NEEDS_MORE,
-		{{"glob", PARAM_STRING, false}, {"metrics", PARAM_BOOL, false},
-		 {"events", PARAM_BOOL, false}, {"interval_ms", PARAM_FLOAT, false},
-		 {"advice", PARAM_BOOL, false}}},
-	{OWN "Mark", method_mark, METHOD_CHANGES,
-		{{"label", PARAM_STRING, true}, {"app", PARAM_STRING, false}}},
-	{OWN "ListMarks", method_list_marks, METHOD_FRESH, {{"app", PARAM_STRING, false}}},
-	{OWN "GetThrottle", method_get_throttle, 0, {{NULL, 0, false}}},
-	{OWN "GetSelf", method_get_self, METHOD_FRESH, {{NULL, 0, false}}},
-	{OWN "Reload", method_reload, METHOD_CHANGES, {{NULL, 0, false}}},
-};
-/* clang-format on */
+#define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
 
 bool call_permitted(const struct api_call *call)
 {
@@ -122,11 +31,69 @@ enum api_result call_not_permitted(const struct api_call *call)
 		call->out, method ? method + 1 : call->method, call->api->admin_name);
 }
 
-static const struct method *method_find(const char *name)
+static bool value_read(const struct cJSON *item, enum param_type type, struct value *ret)
 {
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		if (strcmp(methods[i].name, name) == 0) {
-			return &methods[i];
+	switch (type) {
+	case PARAM_STRING:
+		ret->string = cJSON_GetStringValue(item);
+		return ret->string != NULL;
+	case PARAM_BOOL:
+		ret->boolean = cJSON_IsTrue(item);
+		return cJSON_IsBool(item);
+	case PARAM_INT:
+	case PARAM_FLOAT:
+		if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) {
+			return false;
+		}
+		ret->number = item->valuedouble;
+		if (type == PARAM_FLOAT) {
+			return true;
+		}
+		if (ret->number != trunc(ret->number) || fabs(ret->number) > EXACT_INTEGER) {
+			return false;
+		}
+		ret->integer = (int64_t)ret->number;
+		return true;
+	}
+	return false;
+}
+
+/* The name of the parameter that is unknown, missing or of the wrong type; NULL = all are well. */
+static const char *params_read(
+	const struct cJSON *object, const struct param *params, size_t count, struct value *values)
+{
+	memset(values, 0, count * sizeof(*values));
+	if (object && !cJSON_IsNull(object) && !cJSON_IsObject(object)) {
+		return "parameters";
+	}
+	for (const struct cJSON *item = object ? object->child : NULL; item; item = item->next) {
+		size_t i = 0;
+		while (i < count && strcmp(params[i].name, item->string) != 0) {
+			i++;
+		}
+		if (i == count) {
+			return item->string;
+		}
+		if (!cJSON_IsNull(item)) {
+			if (!value_read(item, params[i].type, &values[i])) {
+				return params[i].name;
+			}
+			values[i].present = true;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (params[i].required && !values[i].present) {
+			return params[i].name;
+		}
+	}
+	return NULL;
+}
+
+static const struct api_method *method_find(const struct api_methods *methods, const char *name)
+{
+	for (size_t i = 0; i < methods->count; i++) {
+		if (strcmp(methods->row[i].name, name) == 0) {
+			return &methods->row[i];
 		}
 	}
 	return NULL;
@@ -149,7 +116,7 @@ static enum api_result method_unknown(struct json *out, const char *name)
 }
 
 static enum api_result call_run(
-	struct api_call *call, const struct method *method, const struct cJSON *parameters)
+	struct api_call *call, const struct api_method *method, const struct cJSON *parameters)
 {
 	size_t count = 0;
 	while (count < PARAMS_MAX && method->params[count].name) {
@@ -176,23 +143,6 @@ static bool envelope_bool(const struct cJSON *message, const char *name, bool *r
 	const struct cJSON *item = cJSON_GetObjectItemCaseSensitive(message, name);
 	*ret = cJSON_IsTrue(item);
 	return !item || cJSON_IsBool(item) || cJSON_IsNull(item);
-}
-
-static void call_answer(struct api_call *call, enum api_result result)
-{
-	struct api *api = call->api;
-	switch (result) {
-	case API_LAST:
-	case API_CHUNK:
-		api->core->counters->api_errors += reply_is_error(call->out);
-		reply_finish(call->out, result == API_CHUNK);
-		queue_send(call->connection, call->out->buffer, call->out->length);
-		return;
-	case API_YIELD:
-	case API_WAIT:
-		/* the stream answers in its own turns */
-		return;
-	}
 }
 
 static int call_message(
@@ -222,7 +172,7 @@ static int call_message(
 		.out = &api->out,
 	};
 	reply_begin(call.out);
-	const struct method *method = method_find(name);
+	const struct api_method *method = method_find(api->options.methods, name);
 	const struct cJSON *parameters = cJSON_GetObjectItemCaseSensitive(message, "parameters");
 	if (oneway) {
 		if (method && (method->flags & METHOD_CHANGES) != 0) {
@@ -239,7 +189,9 @@ static int call_message(
 	} else {
 		result = call_run(&call, method, parameters);
 	}
-	call_answer(&call, result);
+	if (result == API_LAST || result == API_CHUNK) {
+		queue_reply(connection, result == API_CHUNK);
+	} /* else the stream answers when it runs */
 	return 0;
 }
 

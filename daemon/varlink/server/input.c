@@ -1,17 +1,14 @@
 /*
- * Input of a connection. Bytes are looked at where they were read; only what no whole frame or no
- * room for its answer leaves over is copied and charged to the user.
+ * input.c: finds frames in what a connection has received. Bytes are scanned where they were read;
+ * only what is left over, for want of a complete frame or of room for its answer, is copied and
+ * charged to the user.
  */
-#include "daemon/varlink/server/input.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/queue.h"
-#include "proto/varlink.h"
+#include "daemon/varlink/server/private.h"
 
 int input_next(struct api_connection *connection, const char **ret, size_t *length)
 {
@@ -55,8 +52,7 @@ void input_drop(struct api_connection *connection)
 	connection->borrowed = false;
 }
 
-/* What is left of the input becomes an owned copy of just its size; more is put behind it. */
-int input_keep(struct api_connection *connection, const char *more, size_t more_length)
+int input_copy(struct api_connection *connection, const char *more, size_t more_length)
 {
 	size_t left = connection->input_length - connection->input_at;
 	if (left + more_length == 0) {

@@ -1,17 +1,14 @@
 /*
- * Output of a connection, and what a user holds in all. A reply goes to the socket at once; only
- * what the socket does not take is copied, in one allocation with its request, and charged to the
- * connection, the user and the server.
+ * queue.c: sends replies, and accounts for the memory that a user makes us hold. A reply goes to
+ * the socket at once; only what the socket does not take is copied, in one allocation with its
+ * request, and charged to the connection, the user and the server.
  */
-#include "daemon/varlink/server/queue.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/private.h"
 
 struct write_request {
 	uv_write_t request;
@@ -53,13 +50,34 @@ void queue_release(struct api_connection *connection, size_t bytes)
 	}
 }
 
-/* Room for one more reply of any size in all three queues? */
+void *stream_create(
+	struct api_call *call, const struct api_stream_ops *ops, size_t size, size_t held)
+{
+	if (!queue_charge(call->connection, size + held)) {
+		reply_limit(call->out, "bytes of this user", call->api->options.max_queue_uid);
+		return NULL;
+	}
+	struct api_stream *stream = mem_zalloc(size);
+	if (!stream) {
+		queue_release(call->connection, size + held);
+		reply_limit(call->out, "memory", 0);
+		return NULL;
+	}
+	stream->ops = ops;
+	stream->connection = call->connection;
+	stream->charged = size + held;
+	return stream;
+}
+
 bool queue_has_room(struct api_connection *connection)
 {
+	if (connection->local) {
+		return !connection->stream || connection->local->has_room(connection->local_ctx);
+	}
 	if (connection->queued > connection->api->options.max_queue_connection / 2) {
 		return false;
 	}
-	/* charged and given back: the question and the limit stay in one place */
+	/* charged and released: the question and the limit stay in one place */
 	struct api *api = connection->api;
 	if (!queue_charge(connection, PROTO_FRAME_MAX)) {
 		return false;
@@ -93,7 +111,7 @@ static void on_written(uv_write_t *request, int status)
 	struct write_request *write = (struct write_request *)request;
 	struct api_connection *connection = write->connection;
 	connection->queued -= write->length;
-	/* progress: the stall time starts anew */
+	/* progress: the stall time starts again */
 	connection->stall_ms = 0;
 	queue_release(connection, write->length);
 	free(write);
@@ -108,11 +126,8 @@ static void on_written(uv_write_t *request, int status)
 	connection_wake(connection);
 }
 
-void queue_send(struct api_connection *connection, const char *bytes, size_t length)
+static void send_bytes(struct api_connection *connection, const char *bytes, size_t length)
 {
-	if (connection->closing) {
-		return;
-	}
 	uv_stream_t *stream = (uv_stream_t *)&connection->pipe;
 	uv_buf_t buf = uv_buf_init((char *)bytes, (unsigned)length);
 	int n = uv_try_write(stream, &buf, 1);
@@ -145,4 +160,22 @@ void queue_send(struct api_connection *connection, const char *bytes, size_t len
 		return;
 	}
 	queue_watch(connection);
+}
+
+void queue_reply(struct api_connection *connection, bool continues)
+{
+	struct json *out = &connection->api->out;
+	const struct api_local_ops *local = connection->local;
+	bool failed = reply_is_error(out);
+	connection->api->core->counters->api_errors += failed;
+	reply_finish(out, continues);
+	if (connection->closing) {
+		return;
+	}
+	if (local) {
+		local->reply(
+			connection->local_ctx, out->buffer, out->length - 1, continues, failed);
+	} else {
+		send_bytes(connection, out->buffer, out->length);
+	}
 }

@@ -1,6 +1,7 @@
 /*
- * The listening socket and who may come in. Descriptors are accepted here, not by libuv, so that a
- * peer over a limit is told so and closed before anything is allocated for him.
+ * server.c: accepts peers, and decides which connection runs next. Descriptors are accepted here,
+ * not by libuv, so that a peer over a limit gets an error and is closed before anything is
+ * allocated for it.
  */
 #include "daemon/varlink/server/server.h"
 
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "daemon/core/metrics/metrics.h"
@@ -18,21 +18,18 @@
 #include "daemon/util/log.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/methods/subscribe.h"
 #include "daemon/varlink/server/access.h"
-#include "daemon/varlink/server/connection.h"
 #include "daemon/varlink/server/listen.h"
-#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/private.h"
 
 enum {
 	ACCEPTS_PER_TURN = 16,
-	KEPT_PLACES = 8,     /* for root and the admin group */
-	OWN_CONNECTIONS = 8, /* of api_connect(): two for a recording, some that still close */
+	RESERVED = 8, /* connections for root and the admin group */
 	RETRY_MS = 1000,
 };
 
-#define TURN_NS \
-	UINT64_C(500000) /* of calls in a turn of the loop; the last of them may go beyond */
+/* Of calls in an iteration of the loop; the last of them may go beyond. */
+#define TURN_NS UINT64_C(500000)
 
 double *api_scratch(struct api *api, size_t count)
 {
@@ -48,13 +45,13 @@ double *api_scratch(struct api *api, size_t count)
 	return api->scratch;
 }
 
-/* Of the user who had least of the loop lately, the one that waits for longest: who was served goes
- * to the end of its user's. */
+/* Of the user who had least of the loop lately, the connection that has waited for longest. */
 static struct api_connection *next_ready(const struct api *api)
 {
-	struct api_connection *next = NULL;
+	struct api_connection *c, *next = NULL;
 	uint64_t least_ns = 0;
-	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+	LIST_FOREACH(c, &api->list, link)
+	{
 		uint64_t served_ns = accounts_served(c->account, uv_now(api->loop));
 		if (c->ready && !c->closing &&
 			(!next || served_ns < least_ns ||
@@ -89,7 +86,8 @@ static void on_turn(uv_idle_t *idle)
 	uv_idle_stop(idle);
 	if (api->some_blocked) {
 		api->some_blocked = false;
-		for (c = api->first; c; c = c->next_connection) {
+		LIST_FOREACH(c, &api->list, link)
+		{
 			c->ready = c->ready || c->blocked;
 		}
 	}
@@ -117,8 +115,8 @@ void api_wake(struct api *api)
 	}
 }
 
-/* What he has sent already may carry descriptors, where the kernel lets them through. */
-static void turn_away(struct api *api, struct account *account, int fd)
+/* What the peer has sent already may carry descriptors, where the kernel lets them through. */
+static void reject(struct api *api, struct account *account, int fd)
 {
 	if (api->descriptors_refused) {
 		close(fd);
@@ -135,30 +133,30 @@ static void refuse(
 	json_init(&out, buffer, sizeof(buffer));
 	reply_limit(&out, what, limit);
 	reply_finish(&out, false);
-	/* a fresh socket takes this much; if not, the peer just sees the end */
+	/* a new socket takes this much; if not, the peer just sees the end */
 	ssize_t n = send(fd, out.buffer, out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
-	turn_away(api, account, fd);
+	reject(api, account, fd);
 	api->core->counters->api_refused++;
 	log_debug("api: uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
-		n < 0 ? ", not told" : "");
+		n < 0 ? ", without a reply" : "");
 }
 
-/* Some places are kept for who looks after the machine. */
-static bool is_keeper(const struct api *api, int fd, uid_t uid)
+/* Some connections are reserved for administrators. */
+static bool is_admin(const struct api *api, int fd, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() ||
 	       (api->has_admin_gid && access_peer_in_group(fd, api->admin_gid));
 }
 
-static bool has_place(const struct api *api, const struct account *account, int fd)
+static bool has_slot(const struct api *api, const struct account *account, int fd)
 {
 	size_t max = api->options.max_connections, own = account->api_connections;
-	size_t kept = max > KEPT_PLACES ? KEPT_PLACES : 0;
+	size_t reserved = max > RESERVED ? RESERVED : 0;
 	if (api->connections >= max) {
 		return false;
 	}
-	return account->uid == 0 || accounts_fair(max - kept, own, api->connections, 1) ||
-	       (own < KEPT_PLACES && is_keeper(api, fd, account->uid));
+	return account->uid == 0 || accounts_fair(max - reserved, own, api->connections, 1) ||
+	       (own < RESERVED && is_admin(api, fd, account->uid));
 }
 
 static void admit(struct api *api, int fd)
@@ -170,7 +168,7 @@ static void admit(struct api *api, int fd)
 		account = accounts_of(api->core->accounts, uid, sysops()->now_ns());
 	}
 	if (!account) {
-		turn_away(api, NULL, fd);
+		reject(api, NULL, fd);
 		api->core->counters->api_refused++;
 		return;
 	}
@@ -178,7 +176,7 @@ static void admit(struct api *api, int fd)
 		refuse(api, fd, account, uid, "connections of this user", options->max_per_uid);
 		return;
 	}
-	if (!has_place(api, account, fd)) {
+	if (!has_slot(api, account, fd)) {
 		refuse(api, fd, account, uid, "connections", options->max_connections);
 		return;
 	}
@@ -194,48 +192,27 @@ static void admit(struct api *api, int fd)
 	}
 }
 
-int api_connect(struct api *api, unsigned timeout_s, int *ret)
+/* A local connection counts as none. */
+static void count_connection(struct api *api, const struct api_connection *connection, int change)
 {
-	int pair[2];
-	const struct timeval timeout = {.tv_sec = timeout_s};
-	/* beside max_connections: strangers that take them all must not hinder the daemon */
-	if (api->closing || api->own.api_connections >= OWN_CONNECTIONS) {
-		return -EAGAIN;
+	struct counters *counters = api->core->counters;
+	if (!connection->local) {
+		connection->account->api_connections += (size_t)change;
+		api->connections += (size_t)change;
+		counters->api_connections = api->connections;
+		limit_use(&counters->limits[LIMIT_CONNECTIONS], api->connections);
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		return -errno;
-	}
-	setsockopt(pair[1], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	setsockopt(pair[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	api->own.uid = geteuid();
-	/* libuv makes its end non-blocking */
-	int r = connection_open(api, pair[0], geteuid(), &api->own, 0);
-	if (r < 0) {
-		close(pair[1]);
-		return r;
-	}
-	*ret = pair[1];
-	return 0;
-}
-
-static void note_connections(struct api *api)
-{
-	api->core->counters->api_connections = api->connections;
-	limit_use(&api->core->counters->limits[LIMIT_CONNECTIONS], api->connections);
 }
 
 void api_connection_opened(struct api *api, struct api_connection *connection)
 {
-	connection->next_connection = api->first;
-	api->first = connection;
-	connection->account->api_connections++;
-	api->connections++;
-	note_connections(api);
+	LIST_INSERT_HEAD(&api->list, connection, link);
+	count_connection(api, connection, 1);
 }
 
 static void api_handle_closed(struct api *api)
 {
-	if (--api->handles > 0 || api->first) {
+	if (--api->handles > 0 || !LIST_EMPTY(&api->list)) {
 		return;
 	}
 	void (*done)(void *ctx) = api->done;
@@ -250,14 +227,8 @@ static void api_handle_closed(struct api *api)
 
 void api_connection_closed(struct api *api, struct api_connection *connection)
 {
-	struct api_connection **link = &api->first;
-	while (*link != connection) {
-		link = &(*link)->next_connection;
-	}
-	*link = connection->next_connection;
-	connection->account->api_connections--;
-	api->connections--;
-	note_connections(api);
+	LIST_REMOVE(connection, link);
+	count_connection(api, connection, -1);
 	if (api->closing) {
 		/* one handle stands for all connections while the server closes */
 		api->handles++;
@@ -285,7 +256,7 @@ static void shortage(struct api *api)
 		close(api->spare_fd);
 		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
-			turn_away(api, NULL, fd);
+			reject(api, NULL, fd);
 		}
 		api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return;
@@ -328,10 +299,10 @@ static void options_fill(struct api *api, const struct api_options *options)
 	struct api_options *o = &api->options;
 	*o = *options;
 	/* one reply must always have room, and half of a queue more than one reply */
-	const size_t least = 3 * (size_t)PROTO_FRAME_MAX;
-	o->max_queue_connection = o->max_queue_connection > least ? o->max_queue_connection : least;
-	o->max_queue_uid = o->max_queue_uid > least ? o->max_queue_uid : least;
-	o->max_queue_total = o->max_queue_total > least ? o->max_queue_total : least;
+	const size_t min = 3 * (size_t)PROTO_FRAME_MAX;
+	o->max_queue_connection = o->max_queue_connection > min ? o->max_queue_connection : min;
+	o->max_queue_uid = o->max_queue_uid > min ? o->max_queue_uid : min;
+	o->max_queue_total = o->max_queue_total > min ? o->max_queue_total : min;
 	o->max_connections = o->max_connections > 0 ? o->max_connections : 1;
 	o->frame_timeout_ns = o->frame_timeout_ns > 0 ? o->frame_timeout_ns : 30000000000u;
 	o->idle_timeout_ns = o->idle_timeout_ns > 0 ? o->idle_timeout_ns : 600000000000u;
@@ -357,6 +328,8 @@ int api_open(
 	api->core = core;
 	api->listen_fd = options->listen_fd;
 	api->spare_fd = -1;
+	api->own.uid = geteuid();
+	LIST_INIT(&api->list);
 	options_fill(api, options);
 	json_init(&api->out, api->out_buffer, sizeof(api->out_buffer));
 
@@ -380,7 +353,7 @@ int api_open(
 	if (r < 0) {
 		goto error;
 	}
-	r = subscribe_open(api);
+	r = options->methods->open(api);
 	if (r < 0) {
 		goto error;
 	}
@@ -403,7 +376,7 @@ int api_open(
 	return 0;
 
 error:
-	subscribe_close(api);
+	api->options.methods->close(api);
 	listen_end(api->listen_fd, api->path, api->path_inode);
 	free(api->metric_serial);
 	free(api);
@@ -429,7 +402,7 @@ void api_close(struct api *api, void (*done)(void *ctx), void *ctx)
 	api->closing = true;
 	api->done = done;
 	api->done_ctx = ctx;
-	subscribe_close(api);
+	api->options.methods->close(api);
 	uv_close((uv_handle_t *)&api->listener, on_closed);
 	uv_close((uv_handle_t *)&api->retry, on_closed);
 	uv_close((uv_handle_t *)&api->turn, on_closed);
@@ -437,7 +410,9 @@ void api_close(struct api *api, void (*done)(void *ctx), void *ctx)
 	if (api->spare_fd >= 0) {
 		close(api->spare_fd);
 	}
-	for (struct api_connection *c = api->first; c; c = c->next_connection) {
+	struct api_connection *c;
+	LIST_FOREACH(c, &api->list, link)
+	{
 		connection_close(c);
 	}
 }

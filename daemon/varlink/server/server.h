@@ -1,6 +1,6 @@
 /*
- * The Varlink server on the run directory's socket io.edgeprof: framing, limits by uid, methods,
- * subscriptions. Reads core; changes it only through wishes and the calls that methods need.
+ * server.h: opens the Varlink server on the run directory's socket io.edgeprof: framing, limits by
+ * uid, methods, subscriptions. It reads core, and changes it only through what methods call.
  */
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "proto/name.h"
 
 struct api;
+struct api_methods;
 
 /* What RecordNow asks for. */
 struct api_record {
@@ -26,19 +27,20 @@ struct api_options {
 	int listen_fd; /* from socket activation (owned then), or -1: bind path */
 	const char *path;
 	const char *group;	 /* NULL: mode 0666; else 0660 and this group */
-	const char *admin_group; /* may change things, beside root: "edgeprof" */
-	size_t max_connections;	 /* 128 */
-	size_t max_per_uid;	 /* 32; root exempt */
+	const char *admin_group; /* may change things, in addition to root: "edgeprof" */
+	const struct api_methods *methods;
+	size_t max_connections;					     /* 128 */
+	size_t max_per_uid;					     /* 32; root exempt */
 	size_t max_queue_connection, max_queue_uid, max_queue_total; /* 256 KiB, 1 MiB, 4 MiB */
 	uint64_t first_frame_timeout_ns;			     /* 5 s */
 	uint64_t frame_timeout_ns; /* 0 = 30 s: from a frame's first byte to its last */
 	uint64_t stall_timeout_ns; /* 0 = 10 s: output waits and the peer reads nothing */
 	uint64_t idle_timeout_ns;  /* 0 = 10 min: a connection without an open call */
-	/* Called before methods that want fresh stage numbers; may be NULL. */
+	/* Called before METHOD_FRESH methods; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
-	/* Reload was asked for by a permitted caller; 0 or -errno with a text. */
+	/* A permitted caller requested a reload; 0 or -errno with a text. */
 	int (*reload)(void *ctx, char *error, size_t size);
-	/* A recording was asked for by a permitted caller. 0; -ENOSPC: the limit of a day; else
+	/* A permitted caller requested a recording. 0; -ENOSPC: the limit of a day; else
 	 * -errno with a reason. NULL: there is no recorder. */
 	int (*record)(void *ctx, struct api_record *record);
 	void *ctx;
@@ -47,8 +49,3 @@ struct api_options {
 int api_open(
 	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);
 void api_close(struct api *api, void (*done)(void *ctx), void *ctx);
-
-/* A connection of the daemon's own, with its own account beside those of users: its other end, to
- * be closed by the caller, blocks for at most timeout_s in a read or write. -EMFILE and other
- * -errno of socketpair(2), -ENOMEM, -EAGAIN: too many of these. */
-int api_connect(struct api *api, unsigned timeout_s, int *ret);

@@ -1,4 +1,4 @@
-/* Looks at what a read would take, before libuv takes it. */
+/* unsolicited_fds.c: peeks at what a read would consume, before libuv does. */
 #include "daemon/varlink/server/unsolicited_fds.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 
 #include "daemon/util/deferred_close.h"
 
-/* Without room for descriptors none is received: that some were there is all that is told. */
-ssize_t strangers_peek(int fd, void *buffer, size_t size)
+/* Without room for descriptors none is received; the kernel reports only that there were some. */
+ssize_t unsolicited_fds_peek(int fd, void *buffer, size_t size)
 {
 	struct iovec iov = {buffer, size};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -19,12 +19,12 @@ ssize_t strangers_peek(int fd, void *buffer, size_t size)
 	return msg.msg_flags & MSG_CTRUNC ? -EPROTO : n;
 }
 
-int strangers_keep(int fd)
+int unsolicited_fds_dup(int fd)
 {
 	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-void strangers_close(struct deferred_close *deferred, struct account *account, int fd)
+void unsolicited_fds_close(struct deferred_close *deferred, struct account *account, int fd)
 {
 	if (fd >= 0) {
 		deferred_close_socket(deferred, account, fd);

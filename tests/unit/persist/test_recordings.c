@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/recorder/recording_file.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
+#include "daemon/util/folder.h"
 #include "tests/unit/unit.h"
 
 #define S UINT64_C(1000000000)
@@ -27,7 +27,7 @@ static void setup(void)
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	memset(&recordings, 0, sizeof(recordings));
 	put_flags = RECORD_OF_APP;
-	folder = recording_folder_open(dir, 0);
+	folder = folder_open(dir, 0);
 	ck_assert_int_ge(folder, 0);
 }
 
@@ -405,10 +405,10 @@ END_TEST
 START_TEST(a_folder_that_others_may_write_is_refused)
 {
 	ck_assert_int_eq(fchmod(folder, 0770), 0);
-	ck_assert_int_eq(recording_folder_open(dir, 1), -EPERM);
+	ck_assert_int_eq(folder_open(dir, 0750), -EPERM);
 	ck_assert_int_eq(fchmod(folder, 0707), 0);
-	ck_assert_int_eq(recording_folder_open(dir, 1), -EPERM);
-	ck_assert_int_eq(recording_folder_open("/tmp/test-recordings/none/none", 1), -ENOENT);
+	ck_assert_int_eq(folder_open(dir, 0750), -EPERM);
+	ck_assert_int_eq(folder_open("/tmp/test-recordings/none/none", 0750), -ENOENT);
 }
 END_TEST
 

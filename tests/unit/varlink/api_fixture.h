@@ -38,6 +38,7 @@
 #include "daemon/util/accounts.h"
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
+#include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/server.h"
 #include "proto/varlink.h"
 
@@ -189,6 +190,7 @@ static inline void fixture_open(void)
 	f.options = (struct api_options){.listen_fd = -1,
 		.path = f.path,
 		.admin_group = "edgeprof-test-absent",
+		.methods = &edgeprof_methods,
 		.max_connections = 128,
 		.max_per_uid = 32,
 		.max_queue_connection = 256 * 1024,

@@ -8,7 +8,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 static bool app_item(struct list_cursor *cursor, struct json *out)
 {

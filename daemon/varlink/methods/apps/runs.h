@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/varlink/server/params.h"
-#include "daemon/varlink/server/reply.h"
+#include "daemon/varlink/server/api.h"
 
 struct app;
 struct apps;

@@ -8,7 +8,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/state.h"
 
 /* A query in the cursor's choice. */
 enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2 };

@@ -14,9 +14,6 @@
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
-#include "daemon/varlink/server/stream.h"
 
 enum { ARG_GLOB, ARG_FROM, ARG_TO, ARG_STEP, ARG_MAX };
 

@@ -7,8 +7,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/history/history.h"
-#include "daemon/varlink/server/connection.h"
-#include "daemon/varlink/server/state.h"
+#include "daemon/varlink/server/api.h"
 #include "proto/name.h"
 
 enum {

@@ -1,0 +1,549 @@
+/*
+ * capture.c: makes one recording. The encoders of the interface's methods are called on the loop,
+ * in the slices of any call (connection_open_local), and their replies become lines of JSON;
+ * threads write them to the file, one buffer after the other. While both buffers are full the
+ * encoders wait.
+ *
+ * The file, DIR/NAME.jsonl (mode 0640):
+ *     {"schema":"edgeprof.recording/1", …}              the header
+ *     {"call":"GetStatus","parameters":{…}}             replies as they came, each with its method
+ *     {"call":"ExportTrace","parameters":{…},"continues":true}
+ *     {"end":{"time_us":…,"trigger":"…", …}}            what became of it
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/apps/app_events.h"
+#include "daemon/core/core.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/timeline/timeline.h"
+#include "daemon/recorder/private.h"
+#include "daemon/recorder/recording_folder.h"
+#include "daemon/util/offload.h"
+#include "daemon/util/sysops.h"
+#include "daemon/varlink/server/api.h"
+#include "proto/text.h"
+
+enum {
+	HEADER_MAX = 2048,
+	JOINED_MAX = 2048, /* of the further triggers' text */
+	ROW_BYTES = 90,	   /* of a raw record as JSON; most have 75 */
+	LINE_MORE = 64,	   /* what a line has in addition to its reply, at most */
+	BUFFER_BYTES = 2 * PROTO_FRAME_MAX + RECORDING_END_MAX,
+	EVENTS_PAGE = 64,
+	RETRY_MS = 100, /* while the system refuses a thread */
+};
+
+/* What is in front of the records: the state at the trigger. */
+static const char *const calls_before[][2] = {{"GetStatus", ""}, {"GetThrottle", ""},
+	{"ListAlerts", ""}, {"ListApps", ""}, {"ListStages", ""},
+	{"GetFrames", "\"slow\":true,\"recent\":32"}};
+
+/* Sensors and statistics behind them, the most telling ones first: at the limit the others are
+ * left out. */
+static const char *const series[] = {"temperature/*", "throttle/*", "cooling/*", "power/*",
+	"frame/*/*", "stage/*/*/*", "cpu/*", "memory/*", "pressure/*/*", "cpu/*/*", "gpu/*",
+	"emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*", "clock/*", "voltage/*",
+	"app/*/*", "gauge/*/*", "counter/*/*", "process/*/*"};
+
+enum { CALLS_BEFORE = sizeof(calls_before) / sizeof(calls_before[0]) };
+enum { SERIES = sizeof(series) / sizeof(series[0]) };
+
+enum phase {
+	PHASE_BEFORE, /* the state at the trigger */
+	PHASE_TRACE,  /* raw records, as they come */
+	PHASE_WAIT,   /* for the end of the span: records ended early */
+	PHASE_EVENTS, /* the timeline, page by page */
+	PHASE_SERIES,
+	PHASE_MARKS,
+	PHASE_END, /* the last line is in the buffer */
+};
+
+struct capture {
+	struct recorder *recorder;
+	struct recording row;
+	uint64_t t_ns, from_ns, to_ns;	   /* CLOCK_MONOTONIC */
+	int64_t from_us, to_us;		   /* the same by the wall clock as it is known now */
+	uint64_t next_serial, last_serial; /* of the timeline: to be asked for, the newest */
+	size_t max_bytes, limit;	   /* of the file; of it in this phase */
+	char joined[JOINED_MAX]; /* further triggers as JSON objects, a comma before each */
+	enum phase phase;
+	size_t at;			    /* call of the phase */
+	bool asked;			    /* ExportTrace was called */
+	bool over;			    /* something was left out for size */
+	struct api_connection *trace, *ask; /* NULL = closed */
+
+	size_t size, header;	 /* bytes of the file so far, of its first line */
+	int result;		 /* -errno: the file is abandoned */
+	struct offload *writing; /* NULL: no thread has the other buffer */
+	size_t length;
+	char *filling; /* one of buffer */
+	struct recording_file file;
+	char buffer[2][BUFFER_BYTES];
+};
+
+static bool has_room(void *ctx)
+{
+	const struct capture *capture = ctx;
+	return capture->length + PROTO_FRAME_MAX + LINE_MORE + RECORDING_END_MAX <= BUFFER_BYTES;
+}
+
+static void add_bytes(struct capture *capture, const char *bytes, size_t length)
+{
+	memcpy(capture->filling + capture->length, bytes, length);
+	capture->length += length;
+	capture->size += length;
+}
+
+static int work(void *data)
+{
+	return recording_file_write(&((struct capture *)data)->file);
+}
+
+static void on_written(void *ctx, int result, void *data);
+
+/* Hands the buffer to a thread when the one before is written. */
+static int flush(struct capture *capture)
+{
+	static const struct offload_ops ops = {.work = work, .done = on_written};
+	struct recorder *recorder = capture->recorder;
+	struct recording_file *file = &capture->file;
+	bool finish = capture->phase == PHASE_END;
+	if (capture->writing || (capture->length == 0 && !finish)) {
+		return 0;
+	}
+	file->bytes = capture->filling;
+	file->length = capture->length;
+	file->finish = finish;
+	file->result = capture->result;
+	int r = offload_start(recorder->loop, &ops, capture, recorder, &capture->writing);
+	if (r == 0) {
+		capture->filling = capture->buffer[capture->filling == capture->buffer[0]];
+		capture->length = 0;
+	}
+	return r;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void keep_writing(struct capture *capture)
+{
+	struct recorder *recorder = capture->recorder;
+	int r = flush(capture);
+	if (r < 0 && recorder->closing) {
+		on_written(recorder, recording_file_write(&capture->file), capture);
+	} else if (r < 0) {
+		uv_timer_start(&recorder->timer, on_timer, RETRY_MS, 0);
+	}
+}
+
+static void close_connection(struct api_connection **connection)
+{
+	if (*connection) {
+		connection_close(*connection);
+		*connection = NULL;
+	}
+}
+
+/* Writes the last line, with which the file is a recording. */
+static void finish(struct capture *capture)
+{
+	char line[RECORDING_END_MAX], more[JOINED_MAX + 64];
+	struct recording *row = &capture->row;
+	row->before_s = (double)(capture->t_ns - capture->from_ns) / 1e9;
+	row->after_s =
+		capture->to_ns > capture->t_ns ? (double)(capture->to_ns - capture->t_ns) / 1e9 : 0;
+	row->span_s = row->before_s + row->after_s;
+	if (capture->over && !row->cut[0]) {
+		snprintf(row->cut, sizeof(row->cut), "sensors over max_size");
+	}
+	snprintf(more, sizeof(more), ",\"joined\":[%s]",
+		capture->joined[0] ? capture->joined + 1 : "");
+	int n = recording_end_write(row, more, line, sizeof(line));
+	if (n > 0) {
+		add_bytes(capture, line, (size_t)n);
+	}
+	capture->result = n < 0 ? n : 0;
+	capture->phase = PHASE_END;
+	close_connection(&capture->trace);
+	close_connection(&capture->ask);
+}
+
+static void enter(struct capture *capture, enum phase phase)
+{
+	const size_t max = capture->max_bytes - RECORDING_END_MAX;
+	capture->phase = phase;
+	capture->at = 0;
+	switch (phase) {
+	case PHASE_BEFORE:
+		capture->limit = capture->max_bytes / 8;
+		return;
+	case PHASE_TRACE:
+		capture->limit = capture->size + capture->max_bytes / 8 * 5;
+		if (!capture->trace) {
+			enter(capture, PHASE_WAIT);
+			return;
+		}
+		connection_wake(capture->trace);
+		return;
+	case PHASE_WAIT:
+		close_connection(&capture->trace);
+		uv_timer_start(&capture->recorder->timer, on_timer, 0, 0);
+		return;
+	case PHASE_EVENTS:
+		capture->limit = max - capture->max_bytes / 16;
+		if (capture->next_serial > capture->last_serial) {
+			enter(capture, PHASE_SERIES);
+		}
+		return;
+	case PHASE_SERIES:
+	case PHASE_MARKS:
+		capture->limit = max;
+		return;
+	case PHASE_END:
+		finish(capture);
+		return;
+	}
+}
+
+/* A call is answered: on to the next one. */
+static void advance(struct capture *capture)
+{
+	capture->at++;
+	switch (capture->phase) {
+	case PHASE_BEFORE:
+		if (capture->at == CALLS_BEFORE) {
+			enter(capture, PHASE_TRACE);
+		}
+		return;
+	case PHASE_EVENTS:
+		if (capture->next_serial > capture->last_serial) {
+			enter(capture, PHASE_SERIES);
+		}
+		return;
+	case PHASE_SERIES:
+		if (capture->at == SERIES) {
+			enter(capture, PHASE_MARKS);
+		}
+		return;
+	case PHASE_MARKS:
+		enter(capture, PHASE_END);
+		return;
+	case PHASE_TRACE:
+	case PHASE_WAIT:
+	case PHASE_END:
+		return;
+	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct recorder *recorder = timer->data;
+	struct capture *capture = recorder->capture;
+	uint64_t now_ns = sysops()->now_ns();
+	if (capture->phase == PHASE_WAIT && now_ns < capture->to_ns) {
+		uv_timer_start(timer, on_timer, (capture->to_ns - now_ns) / 1000000 + 1, 0);
+	} else if (capture->phase == PHASE_WAIT) {
+		capture->last_serial = timeline_last_serial(recorder->core->timeline);
+		enter(capture, PHASE_EVENTS);
+		connection_wake(capture->ask);
+	}
+	keep_writing(capture);
+}
+
+/* The message of a call. */
+__attribute__((format(printf, 4, 5))) static size_t call(
+	char *message, size_t size, const char *method, const char *parameters, ...)
+{
+	struct text text = text_in(message, size);
+	va_list arguments;
+	text_add(&text, "{\"method\":\"" PROTO_INTERFACE_NAME ".%s\",\"parameters\":{", method);
+	va_start(arguments, parameters);
+	text_vadd(&text, parameters, arguments);
+	va_end(arguments);
+	text_add(&text, "},\"more\":true}");
+	return text.truncated ? 0 : text.length;
+}
+
+static const char *method_of(const struct capture *capture)
+{
+	return capture->phase == PHASE_BEFORE	? calls_before[capture->at][0]
+	       : capture->phase == PHASE_EVENTS ? "ListEvents"
+	       : capture->phase == PHASE_SERIES ? "GetHistory"
+						: "ListMarks";
+}
+
+static size_t next_ask(void *ctx, char *message, size_t size)
+{
+	struct capture *capture = ctx;
+	const char *method = method_of(capture);
+	if (!has_room(capture)) {
+		return 0;
+	}
+	switch (capture->phase) {
+	case PHASE_BEFORE:
+		return call(message, size, method, "%s", calls_before[capture->at][1]);
+	case PHASE_EVENTS:
+		return call(message, size, method, "\"from_serial\":%" PRIu64 ",\"limit\":%d",
+			capture->next_serial, EVENTS_PAGE);
+	case PHASE_SERIES:
+		return call(message, size, method,
+			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64,
+			series[capture->at], capture->from_us, capture->to_us);
+	case PHASE_MARKS:
+		return call(message, size, method, "%s", "");
+	case PHASE_TRACE:
+	case PHASE_WAIT:
+	case PHASE_END:
+		return 0;
+	}
+	return 0;
+}
+
+/* A reply as a line: its method becomes the first member. False: over the limit. */
+static bool add_reply(struct capture *capture, const char *method, const char *reply, size_t length)
+{
+	char head[LINE_MORE];
+	if (capture->size + length + LINE_MORE > capture->limit) {
+		return false;
+	}
+	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",", method);
+	add_bytes(capture, head, (size_t)n);
+	add_bytes(capture, reply + 1, length - 1);
+	add_bytes(capture, "\n", 1);
+	keep_writing(capture);
+	return true;
+}
+
+static void on_answer(void *ctx, const char *reply, size_t length, bool continues, bool failed)
+{
+	struct capture *capture = ctx;
+	if (capture->phase == PHASE_EVENTS) {
+		uint64_t last = recording_last_number(reply, "{\"serial\":");
+		capture->next_serial = last < capture->next_serial ? UINT64_MAX : last + 1;
+	}
+	/* no metric of that name */
+	bool empty = text_starts_with(reply, "{\"parameters\":{\"series\":[]}");
+	if (!failed && !empty && !add_reply(capture, method_of(capture), reply, length)) {
+		capture->over = true;
+	}
+	if (!continues) {
+		advance(capture);
+		if (capture->phase == PHASE_END) {
+			keep_writing(capture);
+		}
+	}
+}
+
+static size_t next_trace(void *ctx, char *message, size_t size)
+{
+	struct capture *capture = ctx;
+	if (capture->asked) {
+		return 0;
+	}
+	capture->asked = true;
+	return call(message, size, "ExportTrace",
+		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true", capture->from_us,
+		capture->to_us);
+}
+
+static bool trace_has_room(void *ctx)
+{
+	return ((const struct capture *)ctx)->phase == PHASE_TRACE && has_room(ctx);
+}
+
+/* Records end early when the space for them is used up. */
+static void on_records(void *ctx, const char *reply, size_t length, bool continues, bool failed)
+{
+	struct capture *capture = ctx;
+	struct recording *row = &capture->row;
+	if (failed) {
+		snprintf(row->cut, sizeof(row->cut), "no records");
+		close_connection(&capture->trace);
+	} else if (!add_reply(capture, "ExportTrace", reply, length)) {
+		snprintf(row->cut, sizeof(row->cut), "records end %.1f s after it: max_size",
+			(double)(sysops()->now_ns() - capture->t_ns) / 1e9);
+		close_connection(&capture->trace);
+	} else {
+		row->records += recording_count_rows(reply);
+		row->lost = recording_last_number(reply, "\"lost\":");
+	}
+	if (capture->phase == PHASE_TRACE && (!capture->trace || !continues)) {
+		enter(capture, PHASE_WAIT);
+	}
+}
+
+/* The buffer is in the file, or could not be written. */
+static void on_written(void *ctx, int result, void *data)
+{
+	struct recorder *recorder = ctx;
+	struct capture *capture = data;
+	capture->writing = NULL;
+	if (result == 0 && !capture->file.finish) {
+		if (capture->trace) {
+			connection_wake(capture->trace);
+		}
+		if (capture->ask) {
+			connection_wake(capture->ask);
+		}
+		keep_writing(capture);
+		return;
+	}
+	uv_timer_stop(&recorder->timer);
+	close_connection(&capture->trace);
+	close_connection(&capture->ask);
+	capture->row.bytes = capture->size;
+	recorder->capture = NULL;
+	recorder_on_captured(recorder, &capture->row, result, &capture->file.list);
+	free(capture);
+}
+
+static void add_header(struct capture *capture, const struct record_cause *cause)
+{
+	const struct core *core = capture->recorder->core;
+	char clean[256], host[80], header[HEADER_MAX];
+	snprintf(clean, sizeof(clean), "%s", cause->subject);
+	record_text_clean(clean);
+	snprintf(host, sizeof(host), "%s", core->facts->hostname);
+	record_text_clean(host);
+	struct text text = TEXT_IN(header);
+	text_add(&text,
+		"{\"schema\":\"edgeprof.recording/1\",\"name\":\"%s\",\"version\":\"%s\","
+		"\"hostname\":\"%s\",\"boot_id\":\"%s\","
+		"\"trigger\":{\"kind\":\"%s\",\"subject\":\"%s\",\"text\":\"%s\"},\"flags\":%u,"
+		"\"clock\":\"CLOCK_MONOTONIC\",\"clock_synced\":%s,"
+		"\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"from_mono_us\":%" PRIu64
+		",\"to_mono_us\":%" PRIu64 "}\n",
+		capture->row.name, core->facts->version, host, core->facts->boot_id,
+		record_kind_name(cause->kind), clean, capture->row.trigger, cause->flags,
+		wallclock_synced(core->wall) ? "true" : "false", capture->row.time_us,
+		capture->t_ns / 1000, capture->from_ns / 1000, capture->to_ns / 1000);
+	add_bytes(capture, header, text.length);
+	capture->header = capture->size;
+}
+
+/* The span, which begins later where its records would not fit. */
+static void choose_span(struct capture *capture, const struct record_cause *cause)
+{
+	const struct core *core = capture->recorder->core;
+	uint64_t now_ns = cause->t_ns, fits_ns = 0;
+	capture->t_ns = now_ns;
+	capture->from_ns = now_ns - (cause->before_ns < now_ns ? cause->before_ns : now_ns);
+	capture->to_ns = now_ns + cause->after_ns;
+	size_t bytes =
+		recording_before_bytes(capture->max_bytes, cause->before_ns, cause->after_ns);
+	apps_events_since(core->apps, bytes / ROW_BYTES, &fits_ns);
+	struct events_usage kept;
+	apps_events_usage(core->apps, &kept);
+	if (fits_ns > capture->from_ns) {
+		capture->from_ns = fits_ns < now_ns ? fits_ns : now_ns;
+		snprintf(
+			capture->row.cut, sizeof(capture->row.cut), "begins later to fit max_size");
+	} else if (kept.overwritten > 0 && kept.oldest_ns > capture->from_ns) {
+		snprintf(capture->row.cut, sizeof(capture->row.cut), "records begin %.1f s later",
+			(double)(kept.oldest_ns - capture->from_ns) / 1e9);
+	}
+	const struct timeline_entry *entry = timeline_from(core->timeline, 1);
+	while (entry && entry->t_ns < capture->from_ns) {
+		entry = timeline_from(core->timeline, entry->serial + 1);
+	}
+	capture->next_serial = entry ? entry->serial : timeline_last_serial(core->timeline) + 1;
+}
+
+static int start_calls(struct capture *capture)
+{
+	static const struct api_local_ops trace = {next_trace, trace_has_room, on_records};
+	static const struct api_local_ops ask = {next_ask, has_room, on_answer};
+	struct api *api = capture->recorder->api;
+	int r = connection_open_local(api, &trace, capture, &capture->trace);
+	r = r < 0 ? r : connection_open_local(api, &ask, capture, &capture->ask);
+	r = r < 0 ? r : flush(capture);
+	if (r == 0) {
+		/* first, so that records of this moment are noted before they are overwritten */
+		connection_wake(capture->trace);
+		connection_wake(capture->ask);
+	}
+	return r;
+}
+
+int capture_start(struct recorder *recorder, const struct record_cause *cause)
+{
+	struct capture *capture = mem_zalloc(sizeof(*capture));
+	if (!capture) {
+		return -ENOMEM;
+	}
+	capture->recorder = recorder;
+	capture->filling = capture->buffer[0];
+	capture->max_bytes = recorder->options.max_size;
+	struct recording *row = &capture->row;
+	memcpy(row->name, cause->name, sizeof(row->name));
+	memcpy(row->trigger, cause->text, sizeof(row->trigger));
+	row->triggers = 1 + cause->joined;
+	row->flags = cause->flags;
+	struct recording_file *file = &capture->file;
+	*file = (struct recording_file){.folder = -1,
+		.fd = -1,
+		.keep = recorder->options.keep,
+		.total_bytes = recorder->options.total_size};
+	memcpy(file->dir, recorder->recordings.dir, sizeof(file->dir));
+	memcpy(file->name, cause->name, sizeof(file->name));
+	choose_span(capture, cause);
+	capture_update_clock(capture);
+	add_header(capture, cause);
+	enter(capture, PHASE_BEFORE);
+	int r = start_calls(capture);
+	if (r < 0) {
+		close_connection(&capture->trace);
+		close_connection(&capture->ask);
+		free(capture);
+		return r;
+	}
+	recorder->capture = capture;
+	return 0;
+}
+
+void capture_update_clock(struct capture *capture)
+{
+	const struct wallclock *wall = capture->recorder->core->wall;
+	capture->row.time_us = wallclock_us(wall, capture->t_ns);
+	capture->from_us = wallclock_us(wall, capture->from_ns);
+	capture->to_us = wallclock_us(wall, capture->to_ns) + 1;
+}
+
+/* Triggers of apps leave room for others; what does not fit is only counted. */
+bool capture_join(struct capture *capture, const struct record_cause *cause)
+{
+	if (cause->t_ns > capture->to_ns) {
+		return false;
+	}
+	size_t used = strlen(capture->joined), max = sizeof(capture->joined);
+	struct text text = {
+		capture->joined, cause->flags & RECORD_OF_APP ? max / 2 : max, used, false};
+	if (used < text.size) {
+		text_add(&text,
+			",{\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"text\":\"%s\"}",
+			wallclock_us(capture->recorder->core->wall, cause->t_ns),
+			cause->t_ns / 1000, cause->text);
+		capture->joined[text.truncated ? used : text.length] = '\0';
+	}
+	capture->row.triggers++;
+	capture->row.flags |= cause->flags & (RECORD_CRITICAL | RECORD_OF_PERSON);
+	return true;
+}
+
+void capture_stop(struct capture *capture)
+{
+	uint64_t now_ns = sysops()->now_ns();
+	if (capture->phase != PHASE_END) {
+		snprintf(capture->row.cut, sizeof(capture->row.cut), "the daemon stopped");
+		capture->to_ns = now_ns < capture->to_ns ? now_ns : capture->to_ns;
+		bool empty = capture->size == capture->header;
+		finish(capture);
+		capture->result = empty ? -ECANCELED : capture->result;
+	}
+	keep_writing(capture);
+}
