@@ -7,8 +7,10 @@
 
 #include <uv.h>
 
-#include "daemon/varlink/server/server.h"
+#include "daemon/varlink/server/options.h"
 
+struct api;
+struct core;
 struct record_memory;
 struct recorder;
 struct recording;

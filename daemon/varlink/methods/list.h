@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/varlink/methods/apps/runs.h"
+#include "daemon/varlink/methods/runs.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/name.h"
 
@@ -44,6 +44,10 @@ void list_cursor_init(struct list_cursor *cursor, const struct api_call *call);
 /* Answers the call by the list. */
 enum api_result list_start(
 	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor);
+
+/* An item of ListApps. processes: list them, with their open stages. (apps.c, as are the rest.) */
+void row_app(
+	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);
 
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);

@@ -8,7 +8,6 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/runs/state.h"
-#include "daemon/varlink/methods/apps/runs.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/json_write.h"
 
@@ -129,69 +128,6 @@ void row_event(struct json *out, const struct core *core, const struct timeline_
 	json_close(out, '}');
 }
 
-static void accounting_fields(struct json *out, const struct app_accounting *accounting)
-{
-	json_unsigned(out, "sent", accounting->sent);
-	json_unsigned(out, "received", accounting->received);
-	json_unsigned(out, "dropped", accounting->dropped);
-	json_unsigned(out, "in_ring", accounting->in_ring);
-	json_unsigned(out, "invalid", accounting->invalid);
-}
-
-/* Numbers of a container are not ours. */
-static void pid_fields(struct json *out, const struct app_process *process)
-{
-	if (process->pid != 0) {
-		json_integer(out, "pid", process->pid);
-	} else {
-		json_string(out, "pid_reason", "in a process namespace that is not seen from here");
-	}
-	if (process->ns_pid != 0 && process->ns_pid != process->pid) {
-		json_integer(out, "ns_pid", process->ns_pid);
-	}
-}
-
-static void tid_fields(
-	struct json *out, const struct app_process *process, const struct app_open_stage *open)
-{
-	if (open->tid != 0) {
-		json_unsigned(out, "tid", open->tid);
-	} else if (open->ns_tid != 0) {
-		json_string(out, "tid_reason",
-			process->pid != 0 ? "not found among the process's threads"
-					  : "in a process namespace that is not seen from here");
-	}
-	if (open->ns_tid != 0 && open->ns_tid != open->tid) {
-		json_unsigned(out, "ns_tid", open->ns_tid);
-	}
-}
-
-static void process_item(struct json *out, const struct core *core,
-	const struct app_process *process, uint64_t now_ns)
-{
-	const uint32_t places = sizeof(process->open) / sizeof(process->open[0]);
-	json_open(out, NULL, '{');
-	pid_fields(out, process);
-	json_integer(out, "attached_us", row_time_us(core, process->attached_ns));
-	json_unsigned(out, "mapping_bytes", process->mapping_size);
-	json_unsigned(out, "threads", process->threads);
-	accounting_fields(out, &process->accounting);
-	json_open(out, "open", '[');
-	for (uint32_t i = 0; i < process->open_count && i < places; i++) {
-		const struct app_open_stage *open = &process->open[i];
-		json_open(out, NULL, '{');
-		json_string(out, "stage", open->stage);
-		if (open->frame <= INT64_MAX) {
-			json_unsigned(out, "frame", open->frame);
-		}
-		json_number(out, "open_ms", row_age_ms(now_ns, open->start_ns));
-		tid_fields(out, process, open);
-		json_close(out, '}');
-	}
-	json_close(out, ']');
-	json_close(out, '}');
-}
-
 void row_attributes(struct json *out, const struct stage *stage)
 {
 	const struct app_attributes *all = app_attributes_of(stage);
@@ -245,44 +181,4 @@ void row_rate(struct json *out, const struct app *app, const struct pulse *pulse
 	if (last_ns > 0) {
 		json_number(out, "idle_ms", row_age_ms(now_ns, last_ns));
 	}
-}
-
-void row_app(
-	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns)
-{
-	struct app_accounting accounting;
-	app_accounting(app, &accounting);
-	json_open(out, NULL, '{');
-	json_string(out, "name", app->name);
-	json_unsigned(out, "uid", app->uid);
-	run_fields(out, api->core, app, now_ns);
-	json_unsigned(out, "stages", app->stages);
-	if (app->frames) {
-		double *scratch = api_scratch(api, 2 * app->frames->window);
-		struct frames_stats stats;
-		if (scratch) {
-			frames_stats(app->frames, scratch, &stats);
-			row_rate(out, app, &app->frames->pulse, stats.fps, now_ns);
-		}
-	}
-	if (app_last_event_ns(app) > 0) {
-		json_number(out, "age_ms", row_age_ms(now_ns, app_last_event_ns(app)));
-	}
-	accounting_fields(out, &accounting);
-	json_unsigned(out, "restarts", app->restarts);
-	json_string_opt(out, "last_words", app->last_words);
-	json_bool(out, "hung", app_hung(&app->hangs) > 0);
-	json_unsigned(out, "hangs", app->hangs.total);
-	json_unsigned(out, "values", app->values ? app->values->count : 0);
-	json_unsigned(out, "values_refused", app->values ? app->values->refused : 0);
-	json_unsigned(out, "marks_refused", app_marks_refused(app));
-	if (app->processes > 0) {
-		row_advice(out, api->core, app, "advice");
-	}
-	json_open(out, "processes", '[');
-	for (size_t i = 0; processes && i < app->processes; i++) {
-		process_item(out, api->core, app->process[i], now_ns);
-	}
-	json_close(out, ']');
-	json_close(out, '}');
 }

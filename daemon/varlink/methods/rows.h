@@ -7,7 +7,6 @@
 #include "daemon/core/core.h"
 
 struct alert;
-struct api;
 struct app;
 struct json;
 struct metric;
@@ -36,6 +35,3 @@ void row_advice(struct json *out, const struct core *core, const struct app *app
  * was last: fps_reason, last_fps, idle_ms. */
 void row_rate(struct json *out, const struct app *app, const struct pulse *pulse, double fps,
 	uint64_t now_ns);
-/* processes: list them, with what they have open. */
-void row_app(
-	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);

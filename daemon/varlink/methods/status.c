@@ -16,6 +16,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/status/persist_status.h"
+#include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 

@@ -10,9 +10,10 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "daemon/core/core.h"
 #include "daemon/util/accounts.h"
+#include "daemon/varlink/server/options.h"
 #include "daemon/varlink/server/reply.h"
-#include "daemon/varlink/server/server.h"
 #include "proto/json_write.h"
 #include "proto/varlink.h"
 

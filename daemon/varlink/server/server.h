@@ -6,45 +6,10 @@
 
 #include <uv.h>
 
-#include "daemon/core/core.h"
-#include "proto/name.h"
+#include "daemon/varlink/server/options.h"
 
 struct api;
-struct api_methods;
-
-/* What RecordNow asks for. */
-struct api_record {
-	const char *label;	  /* NULL = none */
-	double before_s, after_s; /* NAN = as configured */
-	uint64_t now_ns;
-	/* the answer */
-	char name[PROTO_NAME_SIZE];
-	bool joined; /* one was open already: its list of triggers has this one */
-	char reason[128];
-};
-
-struct api_options {
-	int listen_fd; /* from socket activation (owned then), or -1: bind path */
-	const char *path;
-	const char *group;	 /* NULL: mode 0666; else 0660 and this group */
-	const char *admin_group; /* may change things, in addition to root: "edgeprof" */
-	const struct api_methods *methods;
-	size_t max_connections;					     /* 128 */
-	size_t max_per_uid;					     /* 32; root exempt */
-	size_t max_queue_connection, max_queue_uid, max_queue_total; /* 256 KiB, 1 MiB, 4 MiB */
-	uint64_t first_frame_timeout_ns;			     /* 5 s */
-	uint64_t frame_timeout_ns; /* 0 = 30 s: from a frame's first byte to its last */
-	uint64_t stall_timeout_ns; /* 0 = 10 s: output waits and the peer reads nothing */
-	uint64_t idle_timeout_ns;  /* 0 = 10 min: a connection without an open call */
-	/* Called before METHOD_FRESH methods; may be NULL. */
-	void (*refresh)(void *ctx, uint64_t now_ns);
-	/* A permitted caller requested a reload; 0 or -errno with a text. */
-	int (*reload)(void *ctx, char *error, size_t size);
-	/* A permitted caller requested a recording. 0; -ENOSPC: the limit of a day; else
-	 * -errno with a reason. NULL: there is no recorder. */
-	int (*record)(void *ctx, struct api_record *record);
-	void *ctx;
-};
+struct core;
 
 int api_open(
 	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);

@@ -8,7 +8,7 @@
 #include "daemon/core/report/report.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/methods/apps/runs.h"
+#include "daemon/varlink/methods/runs.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 #include "proto/name.h"

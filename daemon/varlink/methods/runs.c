@@ -1,5 +1,5 @@
 /* Which run of an app a call is about: ListStages, GetFrames and GetReport ask here. */
-#include "daemon/varlink/methods/apps/runs.h"
+#include "daemon/varlink/methods/runs.h"
 
 #include <stdio.h>
 
