@@ -1,6 +1,6 @@
 /*
- * The writer of replies. A comma is due unless the last byte opens a container, so there is no
- * state but the text itself, and taking back a piece is setting the length.
+ * json_write.c: writes JSON. A comma is due unless the last byte opens a container, so there is no
+ * state but the text itself, and rolling back is setting the length.
  */
 #include "proto/json_write.h"
 
@@ -220,5 +220,58 @@ void json_whole_opt(struct json *json, const char *name, double value)
 {
 	if (isfinite(value) && fabs(value) <= EXACT_INTEGER) {
 		json_integer(json, name, llround(value));
+	}
+}
+
+static void put_field(struct json *json, const char *name, enum json_type type, const void *member)
+{
+	switch (type) {
+	case JSON_STRING:
+		json_string(json, name, member);
+		return;
+	case JSON_STRING_OPT:
+		json_string_opt(json, name, member);
+		return;
+	case JSON_TEXT_OPT:
+		json_string_opt(json, name, *(const char *const *)member);
+		return;
+	case JSON_BOOL:
+		json_bool(json, name, *(const bool *)member);
+		return;
+	case JSON_INT32:
+		json_integer(json, name, *(const int32_t *)member);
+		return;
+	case JSON_INT64:
+		json_integer(json, name, *(const int64_t *)member);
+		return;
+	case JSON_UINT32:
+		json_unsigned(json, name, *(const uint32_t *)member);
+		return;
+	case JSON_UINT64:
+		json_unsigned(json, name, *(const uint64_t *)member);
+		return;
+	case JSON_NUMBER:
+		json_number(json, name, *(const double *)member);
+		return;
+	case JSON_NUMBER_OPT:
+		json_number_opt(json, name, *(const double *)member);
+		return;
+	case JSON_WHOLE_OPT:
+		json_whole_opt(json, name, *(const double *)member);
+		return;
+	case JSON_S_OPT:
+		if (*(const uint64_t *)member != 0) {
+			json_number(json, name, (double)*(const uint64_t *)member / 1e9);
+		}
+		return;
+	}
+}
+
+void json_fields(
+	struct json *json, const struct json_field *fields, size_t count, const void *object)
+{
+	for (size_t i = 0; i < count; i++) {
+		put_field(json, fields[i].name, fields[i].type,
+			(const char *)object + fields[i].offset);
 	}
 }

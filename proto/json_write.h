@@ -1,6 +1,7 @@
 /*
- * Writes JSON straight into a fixed buffer: replies are bounded by one frame, so nothing allocates
- * and a list that has grown too long is taken back to a mark. Broken UTF-8 becomes U+FFFD.
+ * json_write.h: writes JSON into a fixed buffer. Replies are bounded by one frame, so nothing
+ * allocates, and a list that has become too long is rolled back to a mark. Broken UTF-8 becomes
+ * U+FFFD. A structure is written by a const table of its members.
  */
 #pragma once
 
@@ -43,6 +44,58 @@ void json_string_opt(struct json *json, const char *name, const char *text);
 void json_number_opt(struct json *json, const char *name, double value);
 /* The same as an integer (bytes); left out when not finite. */
 void json_whole_opt(struct json *json, const char *name, double value);
+
+/* How a member of a structure is written. */
+enum json_type {
+	JSON_STRING,	 /* char[] */
+	JSON_STRING_OPT, /* the same; left out when "" */
+	JSON_TEXT_OPT,	 /* const char *; left out when NULL or "" */
+	JSON_BOOL,
+	JSON_INT32,
+	JSON_INT64,
+	JSON_UINT32,
+	JSON_UINT64,
+	JSON_NUMBER,	 /* double; not finite is null */
+	JSON_NUMBER_OPT, /* the same; left out when not finite */
+	JSON_WHOLE_OPT,	 /* double as an integer; left out when not finite */
+	JSON_S_OPT,	 /* uint64_t, ns; written in s; left out when 0 */
+};
+
+/* A row of a table that writes a structure's members. */
+struct json_field {
+	const char *name;
+	enum json_type type;
+	size_t offset;
+};
+
+/* A member in the form of its type; a double is left out when not finite. */
+#define JSON_FIELD(structure, name, member)                                               \
+	{                                                                                 \
+		name, JSON_TYPE_OF(((structure *)0)->member), offsetof(structure, member) \
+	}
+/* A member in the form that is named. */
+#define JSON_FIELD_AS(type, structure, name, member)    \
+	{                                               \
+		name, type, offsetof(structure, member) \
+	}
+#define JSON_TYPE_OF(member) \
+	_Generic((member), \
+		char *: JSON_STRING, \
+		const char *: JSON_TEXT_OPT, \
+		_Bool: JSON_BOOL, \
+		int: JSON_INT32, \
+		long: sizeof(long) == 8 ? JSON_INT64 : JSON_INT32, \
+		long long: JSON_INT64, \
+		unsigned: JSON_UINT32, \
+		unsigned long: sizeof(long) == 8 ? JSON_UINT64 : JSON_UINT32, \
+		unsigned long long: JSON_UINT64, \
+		double: JSON_NUMBER_OPT)
+
+/* Writes the members of object that a const array lists, in its order. */
+#define JSON_FIELDS(json, fields, object) \
+	json_fields(json, fields, sizeof(fields) / sizeof((fields)[0]), object)
+void json_fields(
+	struct json *json, const struct json_field *fields, size_t count, const void *object);
 
 /* Bytes as they are: brackets of the frame. Uses the slack. */
 void json_raw(struct json *json, const char *text);

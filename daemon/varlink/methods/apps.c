@@ -10,14 +10,10 @@
 #include "daemon/varlink/methods/rows.h"
 #include "daemon/varlink/methods/runs.h"
 
-static void accounting_fields(struct json *out, const struct app_accounting *accounting)
-{
-	json_unsigned(out, "sent", accounting->sent);
-	json_unsigned(out, "received", accounting->received);
-	json_unsigned(out, "dropped", accounting->dropped);
-	json_unsigned(out, "in_ring", accounting->in_ring);
-	json_unsigned(out, "invalid", accounting->invalid);
-}
+#define FIELD(name) JSON_FIELD(struct app_accounting, #name, name)
+static const struct json_field accounting_fields[] = {
+	FIELD(sent), FIELD(received), FIELD(dropped), FIELD(in_ring), FIELD(invalid)};
+#undef FIELD
 
 /* Numbers of a container are not ours. */
 static void pid_fields(struct json *out, const struct app_process *process)
@@ -56,7 +52,7 @@ static void process_item(struct json *out, const struct core *core,
 	json_integer(out, "attached_us", row_time_us(core, process->attached_ns));
 	json_unsigned(out, "mapping_bytes", process->mapping_size);
 	json_unsigned(out, "threads", process->threads);
-	accounting_fields(out, &process->accounting);
+	JSON_FIELDS(out, accounting_fields, &process->accounting);
 	json_open(out, "open", '[');
 	for (uint32_t i = 0; i < process->open_count && i < places; i++) {
 		const struct app_open_stage *open = &process->open[i];
@@ -94,7 +90,7 @@ void row_app(
 	if (app_last_event_ns(app) > 0) {
 		json_number(out, "age_ms", row_age_ms(now_ns, app_last_event_ns(app)));
 	}
-	accounting_fields(out, &accounting);
+	JSON_FIELDS(out, accounting_fields, &accounting);
 	json_unsigned(out, "restarts", app->restarts);
 	json_string_opt(out, "last_words", app->last_words);
 	json_bool(out, "hung", app_hung(&app->hangs) > 0);

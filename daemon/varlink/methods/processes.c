@@ -1,4 +1,5 @@
-/* ListProcesses: the rows of watched processes; those of other users only for who may see them. */
+/* processes.c: answers ListProcesses: the rows of watched processes; those of other users only for
+ * administrators. */
 #include <math.h>
 #include <string.h>
 
@@ -18,52 +19,42 @@ static void write_comm(struct json *out, const char raw[16])
 	json_string(out, "comm", comm);
 }
 
-static void write_text_opt(struct json *out, const char *name, const char *text)
-{
-	if (text) {
-		json_string_opt(out, name, text);
-	}
-}
+#define ROW(name) JSON_FIELD(struct process_row, #name, name)
+#define WHOLE(name) JSON_FIELD_AS(JSON_WHOLE_OPT, struct process_row, #name, name)
+static const struct json_field usage_fields[] = {ROW(cpu_percent), ROW(user_percent),
+	ROW(system_percent), WHOLE(rss_bytes), WHOLE(vms_bytes), WHOLE(peak_rss_bytes),
+	ROW(threads)};
 
-static void write_scheduling(struct json *out, const struct process_row *row)
-{
-	if (row->scheduling_known) {
-		json_integer(out, "last_core", row->last_core);
-		json_integer(out, "priority", row->priority);
-		json_integer(out, "nice", row->nice);
-		json_integer(out, "rt_priority", row->rt_priority);
-		json_string_opt(out, "policy", process_policy_name(row->policy));
-	}
-	json_string_opt(out, "affinity", row->cpus);
-}
+static const struct json_field detail_fields[] = {ROW(guest_percent), ROW(iodelay_percent),
+	ROW(iodelay_reason), WHOLE(iodelay_ticks), ROW(mem_percent), ROW(minor_faults),
+	ROW(major_faults)};
 
-static void write_memory(struct json *out, const struct process_row *row)
-{
-	json_number_opt(out, "mem_percent", row->mem_percent);
-	json_number_opt(out, "minor_faults", row->minor_faults);
-	json_number_opt(out, "major_faults", row->major_faults);
-	if (row->memory_limit_bytes != 0) {
-		json_unsigned(out, "memory_limit_bytes", row->memory_limit_bytes);
-		if (isfinite(row->rss_bytes)) {
-			json_bool(out, "threshold_exceeded",
-				row->rss_bytes > (double)row->memory_limit_bytes);
-		}
-	}
-}
+static const struct json_field scheduling_fields[] = {
+	ROW(last_core), ROW(priority), ROW(nice), ROW(rt_priority)};
+#undef ROW
+#undef WHOLE
 
-static void write_counters(struct json *out, const struct process_extra *extra)
-{
-	double ipc = process_ipc(extra->counter);
-	json_number_opt(out, "cycles", extra->counter[PROCESS_CYCLES]);
-	json_number_opt(out, "instructions", extra->counter[PROCESS_INSTRUCTIONS]);
-	json_number_opt(out, "cache_misses", extra->counter[PROCESS_CACHE_MISSES]);
-	write_text_opt(out, "counters_reason", extra->counter_reason[PROCESS_CYCLES]);
-	json_number_opt(out, "migrations", extra->counter[PROCESS_MIGRATIONS]);
-	json_number_opt(out, "context_switches", extra->counter[PROCESS_CONTEXT_SWITCHES]);
-	write_text_opt(out, "migrations_reason", extra->counter_reason[PROCESS_MIGRATIONS]);
-	json_number_opt(out, "ipc", ipc);
-	json_string_opt(out, "ipc_verdict", process_ipc_verdict(ipc));
-}
+/* The rest is read less often than the row. */
+#define EXTRA(name) JSON_FIELD(struct process_extra, #name, name)
+#define NAMED(name, member) JSON_FIELD(struct process_extra, name, member)
+#define WHOLE(name) JSON_FIELD_AS(JSON_WHOLE_OPT, struct process_extra, #name, name)
+static const struct json_field extra_fields[] = {EXTRA(wait_percent), EXTRA(run_delay_ms),
+	EXTRA(wait_reason), NAMED("voluntary_switches", voluntary),
+	NAMED("involuntary_switches", involuntary), EXTRA(switches_reason), EXTRA(read_bytes),
+	EXTRA(write_bytes), EXTRA(cancelled_bytes), EXTRA(io_reason), WHOLE(fds), EXTRA(fds_reason),
+	WHOLE(pss_bytes), EXTRA(pss_reason),
+	JSON_FIELD_AS(JSON_STRING_OPT, struct process_extra, "cgroup", cgroup),
+	EXTRA(quota_percent), WHOLE(nr_throttled), WHOLE(throttled_us),
+	NAMED("cycles", counter[PROCESS_CYCLES]),
+	NAMED("instructions", counter[PROCESS_INSTRUCTIONS]),
+	NAMED("cache_misses", counter[PROCESS_CACHE_MISSES]),
+	NAMED("counters_reason", counter_reason[PROCESS_CYCLES]),
+	NAMED("migrations", counter[PROCESS_MIGRATIONS]),
+	NAMED("context_switches", counter[PROCESS_CONTEXT_SWITCHES]),
+	NAMED("migrations_reason", counter_reason[PROCESS_MIGRATIONS])};
+#undef EXTRA
+#undef NAMED
+#undef WHOLE
 
 static void write_age(struct json *out, const char *name, uint64_t t_ns, uint64_t now_ns)
 {
@@ -72,30 +63,32 @@ static void write_age(struct json *out, const char *name, uint64_t t_ns, uint64_
 	}
 }
 
+static void write_details(struct json *out, const struct process_row *row)
+{
+	JSON_FIELDS(out, detail_fields, row);
+	if (row->memory_limit_bytes != 0) {
+		json_unsigned(out, "memory_limit_bytes", row->memory_limit_bytes);
+		if (isfinite(row->rss_bytes)) {
+			json_bool(out, "threshold_exceeded",
+				row->rss_bytes > (double)row->memory_limit_bytes);
+		}
+	}
+	if (row->scheduling_known) {
+		JSON_FIELDS(out, scheduling_fields, row);
+		json_string_opt(out, "policy", process_policy_name(row->policy));
+	}
+	json_string_opt(out, "affinity", row->cpus);
+}
+
 static void write_extra(struct json *out, const struct process_extra *extra, uint64_t now_ns)
 {
+	double ipc = process_ipc(extra->counter);
 	write_age(out, "details_age_ms", extra->t_ns, now_ns);
-	json_number_opt(out, "wait_percent", extra->wait_percent);
-	json_number_opt(out, "run_delay_ms", extra->run_delay_ms);
-	write_text_opt(out, "wait_reason", extra->wait_reason);
-	json_number_opt(out, "voluntary_switches", extra->voluntary);
-	json_number_opt(out, "involuntary_switches", extra->involuntary);
-	write_text_opt(out, "switches_reason", extra->switches_reason);
-	json_number_opt(out, "read_bytes", extra->read_bytes);
-	json_number_opt(out, "write_bytes", extra->write_bytes);
-	json_number_opt(out, "cancelled_bytes", extra->cancelled_bytes);
-	write_text_opt(out, "io_reason", extra->io_reason);
-	json_whole_opt(out, "fds", extra->fds);
-	write_text_opt(out, "fds_reason", extra->fds_reason);
-	json_whole_opt(out, "pss_bytes", extra->pss_bytes);
+	JSON_FIELDS(out, extra_fields, extra);
 	write_age(out, "pss_age_ms", extra->pss_ns, now_ns);
-	write_text_opt(out, "pss_reason", extra->pss_reason);
-	json_string_opt(out, "cgroup", extra->cgroup);
-	json_number_opt(out, "quota_percent", extra->quota_percent);
-	json_whole_opt(out, "nr_throttled", extra->nr_throttled);
-	json_whole_opt(out, "throttled_us", extra->throttled_us);
 	write_age(out, "cgroup_age_ms", extra->group_ns, now_ns);
-	write_counters(out, extra);
+	json_number_opt(out, "ipc", ipc);
+	json_string_opt(out, "ipc_verdict", process_ipc_verdict(ipc));
 }
 
 static void write_busiest(struct json *out, const struct process_extra *extra)
@@ -128,20 +121,9 @@ static bool process_item(struct list_cursor *cursor, struct json *out)
 	write_comm(out, row->comm);
 	json_unsigned(out, "uid", row->uid);
 	json_string(out, "state", state);
-	json_number_opt(out, "cpu_percent", row->cpu_percent);
-	json_number_opt(out, "user_percent", row->user_percent);
-	json_number_opt(out, "system_percent", row->system_percent);
-	json_whole_opt(out, "rss_bytes", row->rss_bytes);
-	json_whole_opt(out, "vms_bytes", row->vms_bytes);
-	json_whole_opt(out, "peak_rss_bytes", row->peak_rss_bytes);
-	json_unsigned(out, "threads", row->threads);
+	JSON_FIELDS(out, usage_fields, row);
 	json_number(out, "age_ms", row_age_ms(cursor->now_ns, row->t_ns));
-	json_number_opt(out, "guest_percent", row->guest_percent);
-	json_number_opt(out, "iodelay_percent", row->iodelay_percent);
-	write_text_opt(out, "iodelay_reason", row->iodelay_reason);
-	json_whole_opt(out, "iodelay_ticks", row->iodelay_ticks);
-	write_memory(out, row);
-	write_scheduling(out, row);
+	write_details(out, row);
 	write_extra(out, &row->extra, cursor->now_ns);
 	if (cursor->all) {
 		write_busiest(out, &row->extra);

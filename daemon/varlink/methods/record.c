@@ -72,38 +72,36 @@ enum api_result method_record_now(struct api_call *call)
 
 static bool recording_item(struct list_cursor *cursor, struct json *out)
 {
+#define FIELD(name) JSON_FIELD(struct recording, #name, name)
+	static const struct json_field fields[] = {FIELD(name), FIELD(time_us), FIELD(trigger),
+		FIELD(triggers), FIELD(span_s), FIELD(before_s), FIELD(after_s), FIELD(bytes),
+		FIELD(records), FIELD(lost),
+		JSON_FIELD_AS(JSON_STRING_OPT, struct recording, "cut", cut)};
+#undef FIELD
 	const struct recordings *recordings = cursor->core->recordings;
 	if (!recordings || cursor->first >= recordings->count) {
 		return false;
 	}
 	const struct recording *row = &recordings->row[cursor->first++];
 	json_open(out, NULL, '{');
-	json_string(out, "name", row->name);
-	json_integer(out, "time_us", row->time_us);
-	json_string(out, "trigger", row->trigger);
-	json_unsigned(out, "triggers", row->triggers);
-	json_number(out, "span_s", row->span_s);
-	json_number(out, "before_s", row->before_s);
-	json_number(out, "after_s", row->after_s);
-	json_unsigned(out, "bytes", row->bytes);
-	json_unsigned(out, "records", row->records);
-	json_unsigned(out, "lost", row->lost);
-	json_string_opt(out, "cut", row->cut);
+	JSON_FIELDS(out, fields, row);
 	json_close(out, '}');
 	return true;
 }
 
 static void recording_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
+#define FIELD(name) JSON_FIELD(struct recordings, #name, name)
+#define OPT(name) JSON_FIELD_AS(JSON_STRING_OPT, struct recordings, #name, name)
+	static const struct json_field fields[] = {
+		FIELD(dir), OPT(open), FIELD(refused), FIELD(failed), OPT(reason)};
+#undef FIELD
+#undef OPT
 	const struct recordings *recordings = cursor->core->recordings;
 	if (!recordings || !last) {
 		return;
 	}
-	json_string(out, "dir", recordings->dir);
-	json_string_opt(out, "open", recordings->open);
-	json_unsigned(out, "refused", recordings->refused);
-	json_unsigned(out, "failed", recordings->failed);
-	json_string_opt(out, "reason", recordings->reason);
+	JSON_FIELDS(out, fields, recordings);
 }
 
 enum api_result method_list_recordings(struct api_call *call)

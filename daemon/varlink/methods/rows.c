@@ -1,4 +1,5 @@
-/* The types that several methods share. What is not known is left out; value alone is null. */
+/* rows.c: writes the types that several methods share. What is unknown is left out; only a value is
+ * null. */
 #include "daemon/varlink/methods/rows.h"
 
 #include <math.h>
@@ -28,6 +29,24 @@ double row_current(const struct core *core, const char *name, uint64_t now_ns)
 									      : (double)NAN;
 }
 
+void row_deadline(struct json *out, const struct row_deadline *deadline)
+{
+	if (deadline->deadline_ns != 0) {
+		json_number(out, "deadline_ms", (double)deadline->deadline_ns / 1e6);
+		json_string(
+			out, "deadline_source", deadline->configured ? "configured" : "declared");
+	}
+	json_unsigned(out, "misses", deadline->misses);
+	if (deadline->judged > 0) {
+		json_number(out, "miss_rate", (double)deadline->misses / (double)deadline->judged);
+		json_unsigned(out, "consecutive_misses", deadline->consecutive_misses);
+		json_unsigned(out, "longest_consecutive_misses", deadline->longest_misses);
+	}
+	if (deadline->worst_ns > 0) {
+		json_number(out, "worst_ms", (double)deadline->worst_ns / 1e6);
+	}
+}
+
 void row_metric(
 	struct json *out, const struct core *core, const struct metric *metric, uint64_t now_ns)
 {
@@ -54,6 +73,10 @@ void row_metric(
 
 void row_source(struct json *out, const char *name, const struct source *source, uint64_t now_ns)
 {
+#define FIELD(name, member) JSON_FIELD(struct source, name, member)
+	static const struct json_field fields[] = {FIELD("ticks", ticks), FIELD("errors", errors),
+		FIELD("duration_us", duration_us), FIELD("enabled", wanted)};
+#undef FIELD
 	json_open(out, name, '{');
 	json_string(out, "name", source->name);
 	json_string(out, "state", source_state_name(source_state_at(source, now_ns)));
@@ -62,10 +85,7 @@ void row_source(struct json *out, const char *name, const struct source *source,
 	if (source->last_ok_ns != 0) {
 		json_number(out, "age_ms", row_age_ms(now_ns, source->last_ok_ns));
 	}
-	json_unsigned(out, "ticks", source->ticks);
-	json_unsigned(out, "errors", source->errors);
-	json_unsigned(out, "duration_us", source->duration_us);
-	json_bool(out, "enabled", source->wanted);
+	JSON_FIELDS(out, fields, source);
 	json_unsigned(out, "metrics", source->metrics);
 	json_close(out, '}');
 }

@@ -1,4 +1,4 @@
-/* One object of each type of the interface description, written as an array item or a field. */
+/* rows.h: writes the types of the interface description that several methods share. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +14,14 @@ struct pulse;
 struct source;
 struct stage;
 struct timeline_entry;
+
+/* What a stage or a frame stream has of its deadline. */
+struct row_deadline {
+	uint64_t deadline_ns; /* 0 = none */
+	bool configured;      /* else declared by the app */
+	uint64_t misses, judged, consecutive_misses, longest_misses, worst_ns;
+};
+void row_deadline(struct json *out, const struct row_deadline *deadline);
 
 /* Wall time of a monotonic one, µs. */
 int64_t row_time_us(const struct core *core, uint64_t t_ns);

@@ -1,4 +1,5 @@
-/* GetSelf: the daemon about itself, from what the parts count and the self collector measured. */
+/* self.c: answers GetSelf: what the daemon counts about itself, and what the self collector
+ * measured. */
 #include <math.h>
 #include <unistd.h>
 
@@ -56,37 +57,36 @@ static void history_fields(struct json *out, const struct core *core, uint64_t n
 	json_string_opt(out, "history_reason", core->facts->history_reason);
 }
 
-static void seconds_field(struct json *out, const char *name, uint64_t ns)
-{
-	if (ns != 0) {
-		json_number(out, name, (double)ns / 1e9);
-	}
-}
+#define FIELD(name, member) JSON_FIELD(struct persist_status, "history_persist_" name, member)
+#define OPT(type, name, member) \
+	JSON_FIELD_AS(type, struct persist_status, "history_persist_" name, member)
+static const struct json_field persist_fields[] = {OPT(JSON_STRING_OPT, "reason", reason),
+	OPT(JSON_STRING_OPT, "path", path), FIELD("written_bytes", written_bytes)};
+static const struct json_field archive_fields[] = {FIELD("bytes", file_bytes),
+	FIELD("day_bytes", day_bytes), FIELD("day_limit_bytes", day_limit_bytes),
+	OPT(JSON_S_OPT, "bucket_s", bucket_ns), OPT(JSON_S_OPT, "period_s", period_ns)};
+#undef FIELD
+#undef OPT
 
-/* History over reboots. What a power cut costs is told only while something is written. */
-static void persist_fields(struct json *out, const struct core *core)
+/* History over reboots. What a power cut costs is reported only while something is written. */
+static void write_persist(struct json *out, const struct core *core)
 {
 	static const struct persist_status off;
 	const struct persist_status *status = core->persist ? core->persist : &off;
 	struct archive_span span;
 	struct archive_pending pending;
 	json_string(out, "history_persist_state", persist_state_name(status->state));
-	json_string_opt(out, "history_persist_reason", status->reason);
-	json_string_opt(out, "history_persist_path", status->path);
-	json_unsigned(out, "history_persist_written_bytes", status->written_bytes);
+	JSON_FIELDS(out, persist_fields, status);
 	if (!core->archive || archive_boot_seq(core->archive) == 0) {
 		return;
 	}
 	archive_span(core->archive, &span);
 	archive_pending(core->archive, &pending);
-	json_unsigned(out, "history_persist_bytes", status->file_bytes);
-	json_unsigned(out, "history_persist_day_bytes", status->day_bytes);
-	json_unsigned(out, "history_persist_day_limit_bytes", status->day_limit_bytes);
-	seconds_field(out, "history_persist_bucket_s", status->bucket_ns);
-	seconds_field(out, "history_persist_period_s", status->period_ns);
-	if (status->state == PERSIST_OK || status->state == PERSIST_PAUSED ||
-		status->state == PERSIST_IMPAIRED) {
-		seconds_field(out, "history_persist_loss_s", status->loss_ns);
+	JSON_FIELDS(out, archive_fields, status);
+	if (status->loss_ns != 0 &&
+		(status->state == PERSIST_OK || status->state == PERSIST_PAUSED ||
+			status->state == PERSIST_IMPAIRED)) {
+		json_number(out, "history_persist_loss_s", (double)status->loss_ns / 1e9);
 	}
 	if (span.oldest_us != 0) {
 		json_integer(out, "history_persist_oldest_us", span.oldest_us);
@@ -111,29 +111,17 @@ static void record_fields(struct json *out, const struct core *core, uint64_t no
 	}
 }
 
-static void counter_fields(struct json *out, const struct counters *counters)
-{
-	json_unsigned(out, "events_received", counters->events_received);
-	json_unsigned(out, "events_dropped", counters->events_dropped);
-	json_unsigned(out, "events_invalid", counters->events_invalid);
-	json_unsigned(out, "attaches", counters->attaches);
-	json_unsigned(out, "attaches_refused", counters->attaches_refused);
-	json_string_opt(out, "attach_refused_reason", counters->attach_refused_reason);
-	json_unsigned(out, "statsd_datagrams", counters->statsd_datagrams);
-	json_unsigned(out, "statsd_lines", counters->statsd_lines);
-	json_unsigned(out, "statsd_bad_lines", counters->statsd_bad_lines);
-	json_string_opt(out, "statsd_bad_reason", counters->statsd_bad_reason);
-	json_unsigned(out, "statsd_unsupported", counters->statsd_unsupported);
-	json_unsigned(out, "statsd_refused", counters->statsd_refused);
-	json_unsigned(out, "statsd_truncated", counters->statsd_truncated);
-	json_unsigned(out, "statsd_lost", counters->statsd_lost);
-	json_string_opt(out, "statsd_reason", counters->statsd_reason);
-	json_unsigned(out, "api_connections", counters->api_connections);
-	json_unsigned(out, "api_refused", counters->api_refused);
-	json_unsigned(out, "api_calls", counters->api_calls);
-	json_unsigned(out, "api_errors", counters->api_errors);
-	json_unsigned(out, "loop_lag_max_us", counters->loop_lag_max_us);
-}
+#define FIELD(name) JSON_FIELD(struct counters, #name, name)
+#define REASON(name) JSON_FIELD_AS(JSON_STRING_OPT, struct counters, #name, name)
+static const struct json_field counter_fields[] = {FIELD(events_received), FIELD(events_dropped),
+	FIELD(events_invalid), FIELD(attaches), FIELD(attaches_refused),
+	REASON(attach_refused_reason), FIELD(statsd_datagrams), FIELD(statsd_lines),
+	FIELD(statsd_bad_lines), REASON(statsd_bad_reason), FIELD(statsd_unsupported),
+	FIELD(statsd_refused), FIELD(statsd_truncated), FIELD(statsd_lost), REASON(statsd_reason),
+	FIELD(api_connections), FIELD(api_refused), FIELD(api_calls), FIELD(api_errors),
+	FIELD(loop_lag_max_us)};
+#undef FIELD
+#undef REASON
 
 static void degraded_fields(struct json *out, const struct degraded *degraded)
 {
@@ -191,7 +179,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_number(out, "uptime_s", row_age_ms(call->now_ns, core->facts->started_ns) / 1000.0);
 	process_fields(out, core);
 	history_fields(out, core, call->now_ns);
-	persist_fields(out, core);
+	write_persist(out, core);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
 	json_unsigned(out, "metrics_max", METRICS_MAX);
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
@@ -199,7 +187,7 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "stages", apps_stages(core->apps));
 	json_unsigned(out, "stages_max", STAGES_MAX);
 	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
-	counter_fields(out, core->counters);
+	JSON_FIELDS(out, counter_fields, core->counters);
 	loop_fields(out, &core->counters->load, call->now_ns);
 	limit_fields(out, core);
 	degraded_fields(out, core->degraded);

@@ -1,7 +1,7 @@
-/* GetStatus: how things are, in one reply that always fits. */
+/* status.c: answers GetStatus: the state of the device, in one reply that always fits. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
@@ -19,30 +19,29 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
+#include "proto/text.h"
 
 /* Beyond this the apps' processes, then apps and sources, are left out: ListApps has them all. */
 enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };
 
 static void facts_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
+#define FIELD(name) JSON_FIELD(struct facts, #name, name)
+#define OPT(name) JSON_FIELD_AS(JSON_STRING_OPT, struct facts, #name, name)
+	static const struct json_field fields[] = {FIELD(version), FIELD(hostname), OPT(model),
+		OPT(os), FIELD(kernel), FIELD(arch), FIELD(boot_id), FIELD(cpus),
+		JSON_FIELD(struct facts, "page_bytes", page_size), FIELD(run_dir)};
+#undef FIELD
+#undef OPT
 	const struct facts *facts = core->facts;
-	json_string(out, "version", facts->version);
-	json_string(out, "hostname", facts->hostname);
-	json_string_opt(out, "model", facts->model);
-	json_string_opt(out, "os", facts->os);
-	json_string(out, "kernel", facts->kernel);
-	json_string(out, "arch", facts->arch);
-	json_string(out, "boot_id", facts->boot_id);
+	JSON_FIELDS(out, fields, facts);
 	if (core->archive && archive_boot_seq(core->archive) > 0) {
 		json_unsigned(out, "boot_seq", archive_boot_seq(core->archive));
 	}
-	json_unsigned(out, "cpus", facts->cpus);
-	json_unsigned(out, "page_bytes", facts->page_size);
 	json_integer(out, "time_us", row_time_us(core, now_ns));
 	json_unsigned(out, "mono_us", now_ns / 1000);
 	json_bool(out, "clock_synced", wallclock_synced(core->wall));
 	json_number(out, "uptime_s", row_age_ms(now_ns, facts->started_ns) / 1000.0);
-	json_string(out, "run_dir", facts->run_dir);
 }
 
 /* Left out: what this machine does not have or does not tell. */
@@ -131,6 +130,10 @@ static void alerts_field(struct json *out, const struct core *core)
 
 static void broker_field(struct json *out, const struct core *core)
 {
+#define FIELD(name) JSON_FIELD(struct broker_status, #name, name)
+	static const struct json_field fields[] = {FIELD(connects), FIELD(queued), FIELD(delivered),
+		FIELD(dropped), FIELD(dropped_alerts)};
+#undef FIELD
 	const struct broker_status *broker = core->broker;
 	json_open(out, "broker", '{');
 	json_string(out, "state", broker_state_name(broker->state));
@@ -142,79 +145,82 @@ static void broker_field(struct json *out, const struct core *core)
 	if (broker->since_ns != 0) {
 		json_integer(out, "since_us", row_time_us(core, broker->since_ns));
 	}
-	json_unsigned(out, "connects", broker->connects);
-	json_unsigned(out, "queued", broker->queued);
-	json_unsigned(out, "delivered", broker->delivered);
-	json_unsigned(out, "dropped", broker->dropped);
-	json_unsigned(out, "dropped_alerts", broker->dropped_alerts);
+	JSON_FIELDS(out, fields, broker);
 	json_close(out, '}');
 }
 
 /* Stages whose events went into __other__, the last few by name. */
-static void other_stages(struct json *out, const struct apps *apps)
+static void put_other_stages(struct json *out, const struct apps *apps)
 {
-	char text[512];
-	int at = snprintf(text, sizeof(text),
+	char buffer[512];
+	struct text text = TEXT_IN(buffer);
+	const char *name = apps_other_name(apps, 0);
+	text_add(&text,
 		"%" PRIu64 " stages beyond the limits went into %s:", apps_stages_refused(apps),
 		APP_STAGE_OTHER);
-	const char *name;
-	for (size_t i = 0; (name = apps_other_name(apps, i)); i++) {
-		int n = snprintf(text + at, sizeof(text) - (size_t)at, "%s %s", i ? "," : "", name);
-		if (n < 0 || n >= (int)sizeof(text) - at) {
-			text[at] = '\0';
-			break;
-		}
-		at += n;
+	if (!name) {
+		return;
 	}
-	if (apps_other_name(apps, 0)) {
-		json_string(out, NULL, text);
+	for (size_t i = 0; (name = apps_other_name(apps, i)); i++) {
+		if (text.length + strlen(name) + 2 < text.size) {
+			text_add(&text, "%s %s", i ? "," : "", name);
+		}
+	}
+	json_string(out, NULL, buffer);
+}
+
+/* One sentence of the list. */
+__attribute__((format(printf, 2, 3))) static void put_sentence(
+	struct json *out, const char *format, ...)
+{
+	char buffer[512];
+	struct text text = TEXT_IN(buffer);
+	va_list arguments;
+	va_start(arguments, format);
+	text_vadd(&text, format, arguments);
+	va_end(arguments);
+	json_string(out, NULL, buffer);
+}
+
+static void put_broker(struct json *out, const struct broker_status *broker)
+{
+	if (broker->state == BROKER_AWAY) {
+		put_sentence(out, "MQTT broker %s:%d is away: %s", broker->host, broker->port,
+			broker->reason);
+	} else if (broker->state == BROKER_CONNECTED && broker->reason[0] != '\0') {
+		put_sentence(out, "MQTT, connected: %s", broker->reason);
+	} else if (broker->state == BROKER_OFF && broker->reason[0] != '\0') {
+		put_sentence(out, "MQTT is off: %s", broker->reason);
 	}
 }
 
 static void degraded_field(struct json *out, const struct core *core, uint64_t now_ns)
 {
-	const struct broker_status *broker = core->broker;
+	const struct degraded *degraded = core->degraded;
+	const struct persist_status *persist = core->persist;
 	const struct source *source;
-	char text[512];
-	int told = 0;
+	int count = 0;
 	json_open(out, "degraded", '[');
-	for (size_t i = 0; core->degraded && i < core->degraded->count; i++) {
-		snprintf(text, sizeof(text), "%s/%s: %s", core->facts->run_dir,
-			core->degraded->row[i].file, core->degraded->row[i].reason);
-		json_string(out, NULL, text);
+	for (size_t i = 0; degraded && i < degraded->count; i++) {
+		put_sentence(out, "%s/%s: %s", core->facts->run_dir, degraded->row[i].file,
+			degraded->row[i].reason);
 	}
-	if (core->persist && persist_is_degraded(core->persist)) {
-		snprintf(text, sizeof(text), "history: not persistent: %s", core->persist->reason);
-		json_string(out, NULL, text);
+	if (persist && persist_is_degraded(persist)) {
+		put_sentence(out, "history: not persistent: %s", persist->reason);
 	}
-	if (core->persist && core->persist->state == PERSIST_IMPAIRED) {
-		snprintf(text, sizeof(text), "history: impaired: %s", core->persist->reason);
-		json_string(out, NULL, text);
+	if (persist && persist->state == PERSIST_IMPAIRED) {
+		put_sentence(out, "history: impaired: %s", persist->reason);
 	}
-	if (broker->state == BROKER_AWAY) {
-		snprintf(text, sizeof(text), "MQTT broker %s:%d is away: %s", broker->host,
-			broker->port, broker->reason);
-		json_string(out, NULL, text);
-	}
-	if (broker->state == BROKER_CONNECTED && broker->reason[0] != '\0') {
-		snprintf(text, sizeof(text), "MQTT, connected: %s", broker->reason);
-		json_string(out, NULL, text);
-	}
-	if (broker->state == BROKER_OFF && broker->reason[0] != '\0') {
-		snprintf(text, sizeof(text), "MQTT is off: %s", broker->reason);
-		json_string(out, NULL, text);
-	}
+	put_broker(out, core->broker);
 	if (core->counters->statsd_reason[0] != '\0') {
-		snprintf(text, sizeof(text), "no datagrams: %s", core->counters->statsd_reason);
-		json_string(out, NULL, text);
+		put_sentence(out, "no datagrams: %s", core->counters->statsd_reason);
 	}
-	other_stages(out, core->apps);
+	put_other_stages(out, core->apps);
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
-		if (is_bad(source, now_ns) && told++ < STATUS_REASONS) {
-			snprintf(text, sizeof(text), "source %s is %s: %s", source->name,
+		if (is_bad(source, now_ns) && count++ < STATUS_REASONS) {
+			put_sentence(out, "source %s is %s: %s", source->name,
 				source_state_name(source_state_at(source, now_ns)),
 				source_reason_at(source, now_ns));
-			json_string(out, NULL, text);
 		}
 	}
 	json_close(out, ']');

@@ -1,4 +1,4 @@
-/* GetFrames: the frame stream of each app; behind them, when asked for, single frames. */
+/* frames.c: answers GetFrames: the frame stream of each app, and on request single frames. */
 #include <math.h>
 #include <string.h>
 
@@ -23,29 +23,15 @@ static struct frames_query query_of(const struct list_cursor *cursor)
 	};
 }
 
-static void stats_fields(struct json *out, const struct frames_stats *stats)
-{
-	json_number_opt(out, "frame_time_ms", stats->frame_time_ms);
-	json_number_opt(out, "fps_mean", stats->fps_mean);
-	json_number_opt(out, "fps_min", stats->fps_min);
-	json_number_opt(out, "fps_max", stats->fps_max);
-	json_number_opt(out, "fps_p5", stats->fps_p5);
-	json_number_opt(out, "fps_p95", stats->fps_p95);
-	json_number_opt(out, "fps_1s_min", stats->fps_1s_min);
-	json_number_opt(out, "fps_1s_max", stats->fps_1s_max);
-	json_number_opt(out, "frame_time_mean_ms", stats->frame_time_mean_ms);
-	json_number_opt(out, "frame_time_p50_ms", stats->frame_time_p50_ms);
-	json_number_opt(out, "frame_time_p95_ms", stats->frame_time_p95_ms);
-	json_number_opt(out, "frame_time_p99_ms", stats->frame_time_p99_ms);
-	json_number_opt(out, "jitter_ms", stats->jitter_ms);
-	json_number_opt(out, "end_to_end_mean_ms", stats->end_to_end_mean_ms);
-	json_number_opt(out, "end_to_end_p50_ms", stats->end_to_end_p50_ms);
-	json_number_opt(out, "end_to_end_p95_ms", stats->end_to_end_p95_ms);
-	json_number_opt(out, "end_to_end_p99_ms", stats->end_to_end_p99_ms);
-	json_number_opt(out, "end_to_end_max_ms", stats->end_to_end_max_ms);
-	json_number_opt(out, "stage_sum_mean_ms", stats->stage_sum_mean_ms);
-	json_number_opt(out, "in_flight", stats->in_flight);
-}
+#define FIELD(name) JSON_FIELD(struct frames_stats, #name, name)
+static const struct json_field stats_fields[] = {FIELD(frame_time_ms), FIELD(fps_mean),
+	FIELD(fps_min), FIELD(fps_max), FIELD(fps_p5), FIELD(fps_p95), FIELD(fps_1s_min),
+	FIELD(fps_1s_max), FIELD(frame_time_mean_ms), FIELD(frame_time_p50_ms),
+	FIELD(frame_time_p95_ms), FIELD(frame_time_p99_ms), FIELD(jitter_ms),
+	FIELD(end_to_end_mean_ms), FIELD(end_to_end_p50_ms), FIELD(end_to_end_p95_ms),
+	FIELD(end_to_end_p99_ms), FIELD(end_to_end_max_ms), FIELD(stage_sum_mean_ms),
+	FIELD(in_flight)};
+#undef FIELD
 
 /* Of the recent frames it is a rate of now, or none. */
 static void rate_fields(struct json *out, const struct list_cursor *cursor, const struct app *app,
@@ -61,23 +47,9 @@ static void rate_fields(struct json *out, const struct list_cursor *cursor, cons
 	}
 }
 
-static void deadline_fields(
+static void target_fields(
 	struct json *out, const struct frames *frames, const struct frames_stats *stats)
 {
-	if (frames->deadline_ns != 0) {
-		json_number(out, "deadline_ms", (double)frames->deadline_ns / 1e6);
-		json_string(out, "deadline_source",
-			frames->settings.deadline_ns ? "configured" : "declared");
-	}
-	json_unsigned(out, "misses", frames->misses);
-	if (frames->judged > 0) {
-		json_number(out, "miss_rate", (double)frames->misses / (double)frames->judged);
-		json_unsigned(out, "consecutive_misses", frames->consecutive_misses);
-		json_unsigned(out, "longest_consecutive_misses", frames->longest_misses);
-	}
-	if (frames->worst_ns > 0) {
-		json_number(out, "worst_ms", (double)frames->worst_ns / 1e6);
-	}
 	if (frames->settings.target_fps > 0) {
 		json_number(out, "target_fps", frames->settings.target_fps);
 		if (!isnan(stats->fps)) {
@@ -86,15 +58,16 @@ static void deadline_fields(
 	}
 }
 
+#define FIELD(name) JSON_FIELD(struct frames, #name, name)
+static const struct json_field frames_fields[] = {JSON_FIELD(struct frames, "total_count", count),
+	FIELD(warmup_skipped), FIELD(zero_deltas), FIELD(out_of_order), FIELD(skipped_ids),
+	JSON_FIELD(struct frames, "id_sequences", ids.sequences)};
+#undef FIELD
+
 static void count_fields(struct json *out, const struct app *app, const struct frames *frames)
 {
-	const struct app_frames *tied = app->frame_state;
-	json_unsigned(out, "total_count", frames->count);
-	json_unsigned(out, "warmup_skipped", frames->warmup_skipped);
-	json_unsigned(out, "zero_deltas", frames->zero_deltas);
-	json_unsigned(out, "out_of_order", frames->out_of_order);
-	json_unsigned(out, "skipped_ids", frames->skipped_ids);
-	json_unsigned(out, "id_sequences", frames->ids.sequences);
+	const struct app_frames *tied = app->tied;
+	JSON_FIELDS(out, frames_fields, frames);
 	json_unsigned(out, "throttled_count",
 		frames->times.throttled ? frames->times.throttled->count : 0);
 	json_unsigned(out, "throttle_unknown_count", frames->times.unknown_count);
@@ -141,11 +114,15 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	json_string_opt(out, "reason", stats.reason ? stats.reason : "");
 	if (scratch) {
 		rate_fields(out, cursor, app, &stats);
-		stats_fields(out, &stats);
+		JSON_FIELDS(out, stats_fields, &stats);
 	}
 	json_unsigned(out, "frame_count", stats.frame_count);
 	count_fields(out, app, frames);
-	deadline_fields(out, frames, &stats);
+	const struct row_deadline deadline = {frames->deadline_ns,
+		frames->settings.deadline_ns != 0, frames->misses, frames->judged,
+		frames->consecutive_misses, frames->longest_misses, frames->worst_ns};
+	row_deadline(out, &deadline);
+	target_fields(out, frames, &stats);
 	energy_fields(out, app);
 	if (frames->last_tick_ns != 0) {
 		json_integer(out, "last_us", row_time_us(cursor->core, frames->last_tick_ns));

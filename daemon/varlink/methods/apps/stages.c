@@ -1,4 +1,5 @@
-/* ListStages: the statistics of each stage; behind them what stage_groups.c says of each app. */
+/* stages.c: answers ListStages: the statistics of each stage, and of groups of them
+ * (stage_groups.c). */
 #include <math.h>
 #include <string.h>
 
@@ -30,45 +31,24 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void summary_fields(struct json *out, const struct proto_summary *summary)
 {
+#define FIELD(name, member) JSON_FIELD(struct proto_summary, #name, member)
+	static const struct json_field fields[] = {FIELD(mean_ms, mean), FIELD(median_ms, p50),
+		FIELD(p50_ms, p50), FIELD(p90_ms, p90), FIELD(p95_ms, p95), FIELD(p99_ms, p99),
+		FIELD(min_ms, min), FIELD(max_ms, max), FIELD(std_ms, std),
+		FIELD(std_sample_ms, std_sample)};
+#undef FIELD
 	if (summary->count == 0) {
 		return;
 	}
 	double fps = summary->mean > 0 ? 1000 / summary->mean : (double)NAN;
-	json_number_opt(out, "mean_ms", summary->mean);
-	json_number_opt(out, "median_ms", summary->p50);
-	json_number_opt(out, "p50_ms", summary->p50);
-	json_number_opt(out, "p90_ms", summary->p90);
-	json_number_opt(out, "p95_ms", summary->p95);
-	json_number_opt(out, "p99_ms", summary->p99);
-	json_number_opt(out, "min_ms", summary->min);
-	json_number_opt(out, "max_ms", summary->max);
-	json_number_opt(out, "std_ms", summary->std);
-	json_number_opt(out, "std_sample_ms", summary->std_sample);
+	JSON_FIELDS(out, fields, summary);
 	json_number_opt(
 		out, "tail_ratio", summary->mean > 0 ? summary->p99 / summary->mean : (double)NAN);
 	json_number_opt(out, "max_fps", fps);
 	json_number_opt(out, "throughput_fps", fps);
 }
 
-static void deadline_fields(struct json *out, const struct stage *stage)
-{
-	if (stage->deadline_ns != 0) {
-		json_number(out, "deadline_ms", (double)stage->deadline_ns / 1e6);
-		json_string(out, "deadline_source",
-			stage->settings.deadline_ns ? "configured" : "declared");
-	}
-	json_unsigned(out, "misses", stage->misses);
-	if (stage->judged > 0) {
-		json_number(out, "miss_rate", (double)stage->misses / (double)stage->judged);
-		json_unsigned(out, "consecutive_misses", stage->consecutive_misses);
-		json_unsigned(out, "longest_consecutive_misses", stage->longest_misses);
-	}
-	if (stage->worst_ns > 0) {
-		json_number(out, "worst_ms", (double)stage->worst_ns / 1e6);
-	}
-}
-
-/* What it has to do with the other stages. */
+/* How the stage relates to the others. */
 static void relation_fields(struct json *out, const struct app *app,
 	const struct app_relations *relations, size_t index, const struct stage_query *query)
 {
@@ -164,7 +144,10 @@ static void stage_item(
 	json_unsigned(out, "throttle_unknown_count", answer.unknown);
 	summary_fields(out, &answer.summary);
 	relation_fields(out, app, &relations, index, &query);
-	deadline_fields(out, stage);
+	const struct row_deadline deadline = {stage->deadline_ns, stage->settings.deadline_ns != 0,
+		stage->misses, stage->judged, stage->consecutive_misses, stage->longest_misses,
+		stage->worst_ns};
+	row_deadline(out, &deadline);
 	cost_fields(out, stage, &answer);
 	json_number_opt(out, "energy_mj", app_energy_stage_mj(app, stage));
 	json_unsigned(out, "failed", stage->failed);
