@@ -1,11 +1,10 @@
 /*
- * One report on disk. Everything is done below a descriptor of the folder, and nothing that may lie
- * there is followed or written into: links and leftovers are replaced or removed by name. Runs on a
- * worker (report_files.c) and touches nothing shared.
+ * report_file.c: writes and reads one report on disk. Everything is done below a descriptor of the
+ * folder, and nothing that may lie there is followed or written into: links and leftovers are
+ * replaced or removed by name. Runs on a thread (report_files.c) and touches nothing shared.
  */
 #include "daemon/recorder/report_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -16,9 +15,11 @@
 #include <unistd.h>
 
 #include "daemon/util/file.h"
+#include "daemon/util/folder.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
-enum { SCAN_MAX = 256 /* files that are looked at; the folder is ours alone */ };
+enum { SCAN_MAX = 256 /* reports; the folder is ours alone */ };
 
 struct found {
 	char name[PROTO_NAME_SIZE + 8];
@@ -26,66 +27,35 @@ struct found {
 	off_t size;
 };
 
-/* A descriptor of DIR/reports, made when it is not there, or -errno. */
 static int open_folder(const char *dir)
 {
-	int run_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (run_fd < 0) {
-		return -errno;
-	}
-	int r = 0, fd = -1;
-	if (mkdirat(run_fd, "reports", 0755) < 0 && errno != EEXIST) {
-		r = -errno;
-	} else {
-		fd = openat(run_fd, "reports", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : 0;
-	}
-	close(run_fd);
+	char path[REPORT_PATH_SIZE];
+	int n = snprintf(path, sizeof(path), "%s/reports", dir);
+	return n < (int)sizeof(path) ? folder_open(path, 0755) : -ENAMETOOLONG;
+}
+
+struct scan {
+	const char *but; /* left out */
+	size_t count;
+	struct found found[SCAN_MAX];
+};
+
+/* Temporary files that a crash left are removed. */
+static bool scan_name(void *ctx, int folder, const char *name)
+{
+	struct scan *scan = ctx;
+	struct found *found = &scan->found[scan->count];
 	struct stat st;
-	if (r == 0 && fstat(fd, &st) < 0) {
-		r = -errno;
+	if (text_ends_with(name, ".new")) {
+		unlinkat(folder, name, 0);
+	} else if (text_ends_with(name, ".txt") && strcmp(name, scan->but) != 0 &&
+		   strlen(name) < sizeof(found->name) &&
+		   fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		*found = (struct found){.time = st.st_mtim, .size = st.st_size};
+		memcpy(found->name, name, strlen(name) + 1);
+		scan->count++;
 	}
-	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022) != 0)) {
-		r = -EPERM;
-	}
-	if (r < 0 && fd >= 0) {
-		close(fd);
-	}
-	return r < 0 ? r : fd;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), tail = strlen(end);
-	return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
-/* The reports in the folder but this one; temporary files that a crash left are removed. */
-static size_t scan(int folder, const char *but, struct found found[SCAN_MAX])
-{
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	size_t count = 0;
-	struct dirent *entry;
-	if (!list) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		return 0;
-	}
-	while (count < SCAN_MAX && (entry = readdir(list))) {
-		struct stat st;
-		if (ends_with(entry->d_name, ".new")) {
-			unlinkat(folder, entry->d_name, 0);
-		} else if (ends_with(entry->d_name, ".txt") && strcmp(entry->d_name, but) != 0 &&
-			   strlen(entry->d_name) < sizeof(found->name) &&
-			   fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			found[count] = (struct found){.time = st.st_mtim, .size = st.st_size};
-			memcpy(found[count++].name, entry->d_name, strlen(entry->d_name) + 1);
-		}
-	}
-	closedir(list);
-	return count;
+	return scan->count < SCAN_MAX;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -98,23 +68,31 @@ static int newest_first(const void *a, const void *b)
 	return (x->tv_nsec < y->tv_nsec) - (x->tv_nsec > y->tv_nsec);
 }
 
-/* Makes room for one more file of this length. */
+/* The reports in the folder but this one, the newest first. NULL: no memory. */
+static struct scan *list_reports(int folder, const char *but)
+{
+	struct scan *scan = mem_zalloc(sizeof(*scan));
+	if (scan) {
+		scan->but = but;
+		folder_list(folder, SIZE_MAX, scan_name, scan);
+		qsort(scan->found, scan->count, sizeof(scan->found[0]), newest_first);
+	}
+	return scan;
+}
+
+/* Evicts the oldest until there is room for one more file of this length. */
 static void make_room(int folder, const char *but, size_t length)
 {
-	struct found *found = mem_calloc(SCAN_MAX, sizeof(*found));
-	if (!found) {
-		return;
-	}
-	size_t count = scan(folder, but, found), files = 1, bytes = length;
-	qsort(found, count, sizeof(*found), newest_first);
-	for (size_t i = 0; i < count; i++) {
+	struct scan *scan = list_reports(folder, but);
+	size_t files = 1, bytes = length;
+	for (size_t i = 0; scan && i < scan->count; i++) {
 		files++;
-		bytes += (size_t)found[i].size;
+		bytes += (size_t)scan->found[i].size;
 		if (files > REPORT_FILES_MAX || bytes > REPORT_BYTES_MAX) {
-			unlinkat(folder, found[i].name, 0);
+			unlinkat(folder, scan->found[i].name, 0);
 		}
 	}
-	free(found);
+	free(scan);
 }
 
 int report_file_write(const char *dir, const char *app, const char *text, size_t length)
@@ -135,18 +113,16 @@ int report_file_write(const char *dir, const char *app, const char *text, size_t
 /* The app of the newest report. */
 static int newest(int folder, char name[PROTO_NAME_SIZE])
 {
-	struct found *found = mem_calloc(SCAN_MAX, sizeof(*found));
-	if (!found) {
+	struct scan *scan = list_reports(folder, "");
+	if (!scan) {
 		return -ENOMEM;
 	}
-	size_t count = scan(folder, "", found), length = 0;
-	qsort(found, count, sizeof(*found), newest_first);
-	if (count > 0) {
-		length = strlen(found[0].name) - strlen(".txt");
-		memcpy(name, found[0].name, length < PROTO_NAME_SIZE ? length : 0);
-		name[length < PROTO_NAME_SIZE ? length : 0] = '\0';
+	size_t length = scan->count > 0 ? strlen(scan->found[0].name) - strlen(".txt") : 0;
+	if (length > 0 && length < PROTO_NAME_SIZE) {
+		memcpy(name, scan->found[0].name, length);
+		name[length] = '\0';
 	}
-	free(found);
+	free(scan);
 	return length > 0 && length < PROTO_NAME_SIZE ? 0 : -ENOENT;
 }
 
