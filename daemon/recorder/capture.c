@@ -50,17 +50,16 @@ static const char *const series[] = {"temperature/*", "throttle/*", "cooling/*",
 	"emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*", "clock/*", "voltage/*",
 	"app/*/*", "gauge/*/*", "counter/*/*", "process/*/*"};
 
-enum { CALLS_BEFORE = sizeof(calls_before) / sizeof(calls_before[0]) };
-enum { SERIES = sizeof(series) / sizeof(series[0]) };
-
-enum phase {
-	PHASE_BEFORE, /* the state at the trigger */
-	PHASE_TRACE,  /* raw records, as they come */
-	PHASE_WAIT,   /* for the end of the span: records ended early */
-	PHASE_EVENTS, /* the timeline, page by page */
-	PHASE_SERIES,
-	PHASE_MARKS,
-	PHASE_END, /* the last line is in the buffer */
+enum {
+	CALLS_BEFORE = sizeof(calls_before) / sizeof(calls_before[0]),
+	SERIES = sizeof(series) / sizeof(series[0]),
+	/* the steps of a capture; at first the calls before */
+	STEP_TRACE = CALLS_BEFORE, /* raw records, as they come */
+	STEP_WAIT,		   /* for the end of the span: records ended early */
+	STEP_EVENTS,		   /* the timeline, page by page */
+	STEP_SERIES,
+	STEP_MARKS = STEP_SERIES + SERIES,
+	STEP_END, /* the last line is in the buffer */
 };
 
 struct capture {
@@ -69,10 +68,9 @@ struct capture {
 	uint64_t t_ns, from_ns, to_ns;	   /* CLOCK_MONOTONIC */
 	int64_t from_us, to_us;		   /* the same by the wall clock as it is known now */
 	uint64_t next_serial, last_serial; /* of the timeline: to be asked for, the newest */
-	size_t max_bytes, limit;	   /* of the file; of it in this phase */
+	size_t max_bytes, trace_limit;	   /* of the file; of it up to the last raw record */
 	char joined[JOINED_MAX]; /* further triggers as JSON objects, a comma before each */
-	enum phase phase;
-	size_t at;			    /* call of the phase */
+	unsigned step;
 	bool asked;			    /* ExportTrace was called */
 	bool over;			    /* something was left out for size */
 	struct api_connection *trace, *ask; /* NULL = closed */
@@ -112,7 +110,7 @@ static int flush(struct capture *capture)
 	static const struct offload_ops ops = {.work = work, .done = on_written};
 	struct recorder *recorder = capture->recorder;
 	struct recording_file *file = &capture->file;
-	bool finish = capture->phase == PHASE_END;
+	bool finish = capture->step == STEP_END;
 	if (capture->writing || (capture->length == 0 && !finish)) {
 		return 0;
 	}
@@ -168,75 +166,37 @@ static void finish(struct capture *capture)
 		add_bytes(capture, line, (size_t)n);
 	}
 	capture->result = n < 0 ? n : 0;
-	capture->phase = PHASE_END;
+	capture->step = STEP_END;
 	close_connection(&capture->trace);
 	close_connection(&capture->ask);
 }
 
-static void enter(struct capture *capture, enum phase phase)
+/* The size up to which the file may grow in this step. */
+static size_t limit_of(const struct capture *capture)
 {
-	const size_t max = capture->max_bytes - RECORDING_END_MAX;
-	capture->phase = phase;
-	capture->at = 0;
-	switch (phase) {
-	case PHASE_BEFORE:
-		capture->limit = capture->max_bytes / 8;
-		return;
-	case PHASE_TRACE:
-		capture->limit = capture->size + capture->max_bytes / 8 * 5;
-		if (!capture->trace) {
-			enter(capture, PHASE_WAIT);
-			return;
-		}
-		connection_wake(capture->trace);
-		return;
-	case PHASE_WAIT:
-		close_connection(&capture->trace);
-		uv_timer_start(&capture->recorder->timer, on_timer, 0, 0);
-		return;
-	case PHASE_EVENTS:
-		capture->limit = max - capture->max_bytes / 16;
-		if (capture->next_serial > capture->last_serial) {
-			enter(capture, PHASE_SERIES);
-		}
-		return;
-	case PHASE_SERIES:
-	case PHASE_MARKS:
-		capture->limit = max;
-		return;
-	case PHASE_END:
-		finish(capture);
-		return;
-	}
+	const size_t max = capture->max_bytes;
+	return capture->step < STEP_TRACE     ? max / 8
+	       : capture->step == STEP_TRACE  ? capture->trace_limit
+	       : capture->step == STEP_EVENTS ? max - RECORDING_END_MAX - max / 16
+					      : max - RECORDING_END_MAX;
 }
 
-/* A call is answered: on to the next one. */
 static void advance(struct capture *capture)
 {
-	capture->at++;
-	switch (capture->phase) {
-	case PHASE_BEFORE:
-		if (capture->at == CALLS_BEFORE) {
-			enter(capture, PHASE_TRACE);
+	capture->step++;
+	if (capture->step == STEP_TRACE) {
+		capture->trace_limit = capture->size + capture->max_bytes / 8 * 5;
+		if (capture->trace) {
+			connection_wake(capture->trace);
+			return;
 		}
-		return;
-	case PHASE_EVENTS:
-		if (capture->next_serial > capture->last_serial) {
-			enter(capture, PHASE_SERIES);
-		}
-		return;
-	case PHASE_SERIES:
-		if (capture->at == SERIES) {
-			enter(capture, PHASE_MARKS);
-		}
-		return;
-	case PHASE_MARKS:
-		enter(capture, PHASE_END);
-		return;
-	case PHASE_TRACE:
-	case PHASE_WAIT:
-	case PHASE_END:
-		return;
+		capture->step++;
+	}
+	if (capture->step == STEP_WAIT) {
+		close_connection(&capture->trace);
+		uv_timer_start(&capture->recorder->timer, on_timer, 0, 0);
+	} else if (capture->step == STEP_END) {
+		finish(capture);
 	}
 }
 
@@ -245,11 +205,12 @@ static void on_timer(uv_timer_t *timer)
 	struct recorder *recorder = timer->data;
 	struct capture *capture = recorder->capture;
 	uint64_t now_ns = sysops()->now_ns();
-	if (capture->phase == PHASE_WAIT && now_ns < capture->to_ns) {
+	if (capture->step == STEP_WAIT && now_ns < capture->to_ns) {
 		uv_timer_start(timer, on_timer, (capture->to_ns - now_ns) / 1000000 + 1, 0);
-	} else if (capture->phase == PHASE_WAIT) {
+	} else if (capture->step == STEP_WAIT) {
 		capture->last_serial = timeline_last_serial(recorder->core->timeline);
-		enter(capture, PHASE_EVENTS);
+		capture->step =
+			capture->next_serial <= capture->last_serial ? STEP_EVENTS : STEP_SERIES;
 		connection_wake(capture->ask);
 	}
 	keep_writing(capture);
@@ -271,44 +232,37 @@ __attribute__((format(printf, 4, 5))) static size_t call(
 
 static const char *method_of(const struct capture *capture)
 {
-	return capture->phase == PHASE_BEFORE	? calls_before[capture->at][0]
-	       : capture->phase == PHASE_EVENTS ? "ListEvents"
-	       : capture->phase == PHASE_SERIES ? "GetHistory"
-						: "ListMarks";
+	return capture->step < STEP_TRACE     ? calls_before[capture->step][0]
+	       : capture->step == STEP_EVENTS ? "ListEvents"
+	       : capture->step < STEP_MARKS   ? "GetHistory"
+					      : "ListMarks";
 }
 
 static size_t next_ask(void *ctx, char *message, size_t size)
 {
 	struct capture *capture = ctx;
+	const unsigned step = capture->step;
 	const char *method = method_of(capture);
-	if (!has_room(capture)) {
+	if (!has_room(capture) || step == STEP_TRACE || step == STEP_WAIT || step == STEP_END) {
 		return 0;
 	}
-	switch (capture->phase) {
-	case PHASE_BEFORE:
-		return call(message, size, method, "%s", calls_before[capture->at][1]);
-	case PHASE_EVENTS:
+	if (step == STEP_EVENTS) {
 		return call(message, size, method, "\"from_serial\":%" PRIu64 ",\"limit\":%d",
 			capture->next_serial, EVENTS_PAGE);
-	case PHASE_SERIES:
+	}
+	if (step >= STEP_SERIES && step < STEP_MARKS) {
 		return call(message, size, method,
 			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64,
-			series[capture->at], capture->from_us, capture->to_us);
-	case PHASE_MARKS:
-		return call(message, size, method, "%s", "");
-	case PHASE_TRACE:
-	case PHASE_WAIT:
-	case PHASE_END:
-		return 0;
+			series[step - STEP_SERIES], capture->from_us, capture->to_us);
 	}
-	return 0;
+	return call(message, size, method, "%s", step < STEP_TRACE ? calls_before[step][1] : "");
 }
 
 /* A reply as a line: its method becomes the first member. False: over the limit. */
 static bool add_reply(struct capture *capture, const char *method, const char *reply, size_t length)
 {
 	char head[LINE_MORE];
-	if (capture->size + length + LINE_MORE > capture->limit) {
+	if (capture->size + length + LINE_MORE > limit_of(capture)) {
 		return false;
 	}
 	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",", method);
@@ -322,20 +276,20 @@ static bool add_reply(struct capture *capture, const char *method, const char *r
 static void on_answer(void *ctx, const char *reply, size_t length, bool continues, bool failed)
 {
 	struct capture *capture = ctx;
-	if (capture->phase == PHASE_EVENTS) {
-		uint64_t last = recording_last_number(reply, "{\"serial\":");
-		capture->next_serial = last < capture->next_serial ? UINT64_MAX : last + 1;
-	}
 	/* no metric of that name */
 	bool empty = text_starts_with(reply, "{\"parameters\":{\"series\":[]}");
 	if (!failed && !empty && !add_reply(capture, method_of(capture), reply, length)) {
 		capture->over = true;
 	}
+	if (capture->step == STEP_EVENTS) {
+		uint64_t last = recording_last_number(reply, "{\"serial\":");
+		bool is_page = last >= capture->next_serial && last < capture->last_serial;
+		capture->next_serial = last + 1;
+		continues = is_page;
+	}
 	if (!continues) {
 		advance(capture);
-		if (capture->phase == PHASE_END) {
-			keep_writing(capture);
-		}
+		keep_writing(capture);
 	}
 }
 
@@ -353,7 +307,7 @@ static size_t next_trace(void *ctx, char *message, size_t size)
 
 static bool trace_has_room(void *ctx)
 {
-	return ((const struct capture *)ctx)->phase == PHASE_TRACE && has_room(ctx);
+	return ((const struct capture *)ctx)->step == STEP_TRACE && has_room(ctx);
 }
 
 /* Records end early when the space for them is used up. */
@@ -372,8 +326,8 @@ static void on_records(void *ctx, const char *reply, size_t length, bool continu
 		row->records += recording_count_rows(reply);
 		row->lost = recording_last_number(reply, "\"lost\":");
 	}
-	if (capture->phase == PHASE_TRACE && (!capture->trace || !continues)) {
-		enter(capture, PHASE_WAIT);
+	if (capture->step == STEP_TRACE && (!capture->trace || !continues)) {
+		advance(capture);
 	}
 }
 
@@ -494,7 +448,6 @@ int capture_start(struct recorder *recorder, const struct record_cause *cause)
 	choose_span(capture, cause);
 	capture_update_clock(capture);
 	add_header(capture, cause);
-	enter(capture, PHASE_BEFORE);
 	int r = start_calls(capture);
 	if (r < 0) {
 		close_connection(&capture->trace);
@@ -538,7 +491,7 @@ bool capture_join(struct capture *capture, const struct record_cause *cause)
 void capture_stop(struct capture *capture)
 {
 	uint64_t now_ns = sysops()->now_ns();
-	if (capture->phase != PHASE_END) {
+	if (capture->step != STEP_END) {
 		snprintf(capture->row.cut, sizeof(capture->row.cut), "the daemon stopped");
 		capture->to_ns = now_ns < capture->to_ns ? now_ns : capture->to_ns;
 		bool empty = capture->size == capture->header;
