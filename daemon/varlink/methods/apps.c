@@ -194,7 +194,9 @@ enum api_result list_of_run(
 	struct list_cursor cursor;
 	list_cursor_init(&cursor, call);
 	cursor.choice = choice;
-	const char *wrong = run_choose(run, &cursor.run);
+	bool all_runs = run[1].present && run[1].boolean;
+	const char *wrong = span_choose(call, all_runs, &cursor.span);
+	wrong = wrong ? wrong : run_choose(run, &cursor.run);
 	if (wrong) {
 		return reply_invalid_parameter(call->out, wrong);
 	}

@@ -27,6 +27,7 @@ struct list_cursor {
 	uint32_t first, second;		/* indices, as the list likes */
 	uint32_t choice;		/* what the call asked for, as the list likes */
 	struct run_choice run;		/* of lists of apps */
+	struct span_choice span;	/* of their statistics */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
 };
 

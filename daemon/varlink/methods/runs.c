@@ -1,13 +1,54 @@
-/* Which run of an app a call is about: ListStages, GetFrames and GetReport ask here. */
+/* runs.c: finds which run of an app a call is about, for ListStages, GetFrames and GetReport. */
 #include "daemon/varlink/methods/runs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/rows.h"
 #include "proto/json_write.h"
+
+static const char *const spans[] = {"recent", "lifetime", NULL};
+static const char *const methods[] = {"linear", "nearest", NULL};
+static const char *const filters[] = {"all", "throttled", "unthrottled", NULL};
+
+/* The index of the parameter's word; usual when it is not given, -1 when it is none of them. */
+static int choose(const struct value *value, const char *const *words, int usual)
+{
+	if (!value->present) {
+		return usual;
+	}
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], value->string) == 0) {
+			return i;
+		}
+	}
+	return -1;
+}
+
+const char *span_choose(const struct api_call *call, bool all_runs, struct span_choice *ret)
+{
+	/* windows are of one run */
+	int span = choose(&call->value[1], spans, all_runs);
+	int method = choose(&call->value[2], methods, call->core->nearest);
+	int filter = choose(&call->value[3], filters, 0);
+	if (span < 0 || method < 0 || filter < 0) {
+		return span < 0 ? "span" : method < 0 ? "percentile_method" : "throttle";
+	}
+	*ret = (struct span_choice){span == 1, method == 1, (uint8_t)filter};
+	return NULL;
+}
+
+void span_fields(struct json *out, struct span_choice span, bool exact, const char *reason)
+{
+	json_string(out, "span", spans[span.lifetime]);
+	json_bool(out, "exact", exact);
+	json_string(out, "percentile_method", methods[span.nearest]);
+	json_string(out, "throttle", filters[span.filter]);
+	json_string_opt(out, "reason", reason);
+}
 
 const char *run_choose(const struct value *values, struct run_choice *ret)
 {

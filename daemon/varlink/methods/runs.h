@@ -1,4 +1,5 @@
-/* The parameters run and all_runs, and what a reply says of a run. */
+/* runs.h: reads the parameters that choose a run and statistics of it, and writes a run's fields.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +18,19 @@ struct run_choice {
 	int run;
 	bool all;
 };
+
+/* How statistics are asked for. */
+struct span_choice {
+	bool lifetime;	/* else the recent window */
+	bool nearest;	/* percentiles by the nearest rank, else linear interpolation */
+	uint8_t filter; /* all, throttled, unthrottled */
+};
+
+/* Of the parameters span, percentile_method and throttle, the call's second to fourth; without span
+ * all runs together are asked for their lifetime. NULL, or the name of the invalid parameter. */
+const char *span_choose(const struct api_call *call, bool all_runs, struct span_choice *ret);
+/* The fields span, exact, percentile_method, throttle, and reason (NULL = none). */
+void span_fields(struct json *out, struct span_choice span, bool exact, const char *reason);
 
 /* Of the two parameters. NULL when all is well, else the name of the one that is not. */
 const char *run_choose(const struct value *values, struct run_choice *ret);

@@ -13,7 +13,7 @@
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/private.h"
-#include "daemon/varlink/server/unsolicited_fds.h"
+#include "daemon/varlink/server/peer.h"
 
 enum { FRAMES_AT_ONCE = 8, LOCAL_CALL_MAX = 512 };
 
@@ -163,7 +163,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	struct api *api = connection->api;
 	size_t size = sizeof(api->read_buffer);
 	if (!api->descriptors_refused) {
-		ssize_t n = unsolicited_fds_peek(connection->fd, api->read_buffer, size);
+		ssize_t n = peer_peek(connection->fd, api->read_buffer, size);
 		connection->unsolicited_fds = n == -EPROTO;
 		if (n == -EAGAIN || n == -EPROTO) {
 			size = 0; /* nothing is read: on_read gets UV_ENOBUFS */
@@ -323,9 +323,9 @@ void connection_close(struct api_connection *connection)
 	if (!connection->borrowed) {
 		input_drop(connection);
 	}
-	int fd = connection->api->descriptors_refused ? -1 : unsolicited_fds_dup(connection->fd);
+	int fd = connection->api->descriptors_refused ? -1 : peer_dup(connection->fd);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
-	unsolicited_fds_close(connection->api->core->deferred_close, connection->account, fd);
+	peer_close_fds(connection->api->core->deferred_close, connection->account, fd);
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
 }
 

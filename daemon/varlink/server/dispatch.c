@@ -10,7 +10,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/access.h"
+#include "daemon/varlink/server/peer.h"
 #include "daemon/varlink/server/private.h"
 
 #define SERVICE "org.varlink.service."
@@ -21,7 +21,7 @@ bool call_permitted(const struct api_call *call)
 	const struct api *api = call->api;
 	uid_t uid = call->connection->uid;
 	return uid == 0 || uid == geteuid() ||
-	       (api->has_admin_gid && access_peer_in_group(call->connection->fd, api->admin_gid));
+	       (api->has_admin_gid && peer_in_group(call->connection->fd, api->admin_gid));
 }
 
 enum api_result call_not_permitted(const struct api_call *call)

@@ -15,7 +15,7 @@
 
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/parse.h"
-#include "daemon/varlink/server/access.h"
+#include "daemon/varlink/server/peer.h"
 
 enum { BACKLOG = 128 };
 

@@ -18,7 +18,7 @@
 #include "daemon/util/log.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/access.h"
+#include "daemon/varlink/server/peer.h"
 #include "daemon/varlink/server/listen.h"
 #include "daemon/varlink/server/private.h"
 
@@ -145,7 +145,7 @@ static void refuse(
 static bool is_admin(const struct api *api, int fd, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() ||
-	       (api->has_admin_gid && access_peer_in_group(fd, api->admin_gid));
+	       (api->has_admin_gid && peer_in_group(fd, api->admin_gid));
 }
 
 static bool has_slot(const struct api *api, const struct account *account, int fd)
@@ -164,7 +164,7 @@ static void admit(struct api *api, int fd)
 	const struct api_options *options = &api->options;
 	struct account *account = NULL;
 	uid_t uid;
-	if (access_peer_uid(fd, &uid) == 0) {
+	if (peer_uid(fd, &uid) == 0) {
 		account = accounts_of(api->core->accounts, uid, sysops()->now_ns());
 	}
 	if (!account) {

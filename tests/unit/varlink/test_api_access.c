@@ -1,5 +1,5 @@
 /* Whose groups count: those of the connect, the main one and each supplementary one. */
-#include "daemon/varlink/server/access.h"
+#include "daemon/varlink/server/peer.h"
 
 #include <grp.h>
 #include <stdio.h>
@@ -69,15 +69,15 @@ START_TEST(main_and_supplementary_groups_count)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		uid_t uid = 0;
 		int fd = accept_from(counts[i]);
-		ck_assert_int_eq(access_peer_uid(fd, &uid), 0);
+		ck_assert_int_eq(peer_uid(fd, &uid), 0);
 		ck_assert_uint_eq(uid, USER);
-		ck_assert(access_peer_in_group(fd, MAIN));
-		ck_assert(!access_peer_in_group(fd, NOBODY_S));
-		ck_assert(!access_peer_in_group(fd, 0));
+		ck_assert(peer_in_group(fd, MAIN));
+		ck_assert(!peer_in_group(fd, NOBODY_S));
+		ck_assert(!peer_in_group(fd, 0));
 		for (size_t k = 0; k < counts[i]; k++) {
-			ck_assert(access_peer_in_group(fd, (gid_t)(FIRST + k)));
+			ck_assert(peer_in_group(fd, (gid_t)(FIRST + k)));
 		}
-		ck_assert(!access_peer_in_group(fd, (gid_t)(FIRST + counts[i])));
+		ck_assert(!peer_in_group(fd, (gid_t)(FIRST + counts[i])));
 		close(fd);
 	}
 }

@@ -9,7 +9,7 @@
 
 #include "daemon/util/deferred_close.h"
 #include "daemon/varlink/server/api.h"
-#include "daemon/varlink/server/unsolicited_fds.h"
+#include "daemon/varlink/server/peer.h"
 #include "tests/unit/unit.h"
 
 enum { SO_PASS_RIGHTS = 83 };
@@ -133,13 +133,13 @@ START_TEST(what_nobody_read_is_closed_with_the_connection)
 	ck_assert_int_eq(deferred_close_create(&deferred), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	send_with_pipes(pair[1], call, sizeof(call), 2, ends);
-	int kept = unsolicited_fds_dup(pair[0]);
+	int kept = peer_dup(pair[0]);
 	ck_assert_int_ge(kept, 0);
 	close(pair[0]);
-	unsolicited_fds_close(deferred, NULL, kept);
+	peer_close_fds(deferred, NULL, kept);
 	wait_closed(ends, 2);
 	close(pair[1]);
-	unsolicited_fds_close(deferred, NULL, -1);
+	peer_close_fds(deferred, NULL, -1);
 	deferred_close_destroy(deferred);
 }
 END_TEST
@@ -149,18 +149,18 @@ START_TEST(a_look_tells_what_may_be_read)
 	char buffer[64];
 	int pair[2], ends[1];
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(unsolicited_fds_peek(pair[0], buffer, sizeof(buffer)), -EAGAIN);
+	ck_assert_int_eq(peer_peek(pair[0], buffer, sizeof(buffer)), -EAGAIN);
 	client_send(pair[1], "abc", 3);
-	ck_assert_int_eq(unsolicited_fds_peek(pair[0], buffer, sizeof(buffer)), 3);
-	ck_assert_int_eq(unsolicited_fds_peek(pair[0], buffer, sizeof(buffer)), 3);
+	ck_assert_int_eq(peer_peek(pair[0], buffer, sizeof(buffer)), 3);
+	ck_assert_int_eq(peer_peek(pair[0], buffer, sizeof(buffer)), 3);
 	ck_assert_int_eq(read(pair[0], buffer, 3), 3);
 	send_with_pipes(pair[1], "x", 1, 1, ends);
-	ck_assert_int_eq(unsolicited_fds_peek(pair[0], buffer, sizeof(buffer)), -EPROTO);
+	ck_assert_int_eq(peer_peek(pair[0], buffer, sizeof(buffer)), -EPROTO);
 	ck_assert_int_eq(read(pair[0], buffer, 1), 1);
 	wait_closed(ends, 1);
 	close(pair[1]);
-	ck_assert_int_eq(unsolicited_fds_peek(pair[0], buffer, sizeof(buffer)), 0);
-	ck_assert_int_eq(unsolicited_fds_peek(-1, buffer, sizeof(buffer)), -EBADF);
+	ck_assert_int_eq(peer_peek(pair[0], buffer, sizeof(buffer)), 0);
+	ck_assert_int_eq(peer_peek(-1, buffer, sizeof(buffer)), -EBADF);
 	close(pair[0]);
 }
 END_TEST

@@ -9,17 +9,15 @@
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 
-/* A query in the cursor's choice. */
-enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2, SLOW = 16, COUNT_SHIFT = 8, DEFAULT_SLOW = 10 };
-
-static const char *const filters[] = {"all", "throttled", "unthrottled"};
+/* Single frames in the cursor's choice: how many, and which. */
+enum { SLOW = 1, COUNT_SHIFT = 1, DEFAULT_SLOW = 10 };
 
 static struct frames_query query_of(const struct list_cursor *cursor)
 {
 	return (struct frames_query){
-		.lifetime = cursor->choice & LIFETIME,
-		.nearest = cursor->choice & NEAREST,
-		.filter = (enum frames_filter)(cursor->choice >> FILTER_SHIFT & 3),
+		.lifetime = cursor->span.lifetime,
+		.nearest = cursor->span.nearest,
+		.filter = (enum frames_filter)cursor->span.filter,
 	};
 }
 
@@ -38,7 +36,7 @@ static void rate_fields(struct json *out, const struct list_cursor *cursor, cons
 	struct frames_stats *stats)
 {
 	struct app_rate_reason reason;
-	bool recent = !(cursor->choice & LIFETIME);
+	bool recent = !cursor->span.lifetime;
 	if (recent && !app_has_rate(app, &app->frames->pulse, cursor->now_ns, &reason)) {
 		row_rate(out, app, &app->frames->pulse, stats->fps, cursor->now_ns);
 		stats->fps = stats->frame_time_ms = (double)NAN;
@@ -107,11 +105,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 	json_string(out, "app", app->name);
 	run_fields(out, cursor->core, app, cursor->now_ns);
 	json_string(out, "status", stats.sufficient ? "ok" : "insufficient data");
-	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
-	json_bool(out, "exact", stats.exact);
-	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
-	json_string(out, "throttle", filters[query.filter]);
-	json_string_opt(out, "reason", stats.reason ? stats.reason : "");
+	span_fields(out, cursor->span, stats.exact, stats.reason);
 	if (scratch) {
 		rate_fields(out, cursor, app, &stats);
 		JSON_FIELDS(out, stats_fields, &stats);
@@ -156,42 +150,14 @@ static void frames_tail(const struct list_cursor *cursor, struct json *out, bool
 static const struct list_ops frames_list = {
 	.field = "frames", .item = next_frames, .tail = frames_tail};
 
-/* The index of a word's choice; the first when it was not given, count when it is none of them. */
-static uint32_t choose(const struct value *value, const char *const *words, uint32_t count)
-{
-	uint32_t i = 0;
-	while (value->present && i < count && strcmp(words[i], value->string) != 0) {
-		i++;
-	}
-	return i;
-}
-
 enum api_result method_get_frames(struct api_call *call)
 {
-	static const char *const spans[] = {"recent", "lifetime"};
-	static const char *const methods[] = {"linear", "nearest"};
 	const struct value *slow = &call->value[4], *recent = &call->value[5];
-	uint32_t span = choose(&call->value[1], spans, 2);
-	bool all_runs = call->value[7].present && call->value[7].boolean;
-	span = call->value[1].present ? span : all_runs; /* windows are of one run */
-	uint32_t method = choose(&call->value[2], methods, 2);
-	method = call->value[2].present ? method : call->core->nearest;
-	uint32_t filter = choose(&call->value[3], filters, 3);
-	if (span == 2) {
-		return reply_invalid_parameter(call->out, "span");
-	}
-	if (method == 2) {
-		return reply_invalid_parameter(call->out, "percentile_method");
-	}
-	if (filter == 3) {
-		return reply_invalid_parameter(call->out, "throttle");
-	}
 	if (recent->present && (recent->integer < 1 || recent->integer > FRAME_TABLE_FRAMES)) {
 		return reply_invalid_parameter(call->out, "recent");
 	}
 	bool only_slow = slow->present && slow->boolean;
 	uint32_t count = recent->present ? (uint32_t)recent->integer : only_slow ? DEFAULT_SLOW : 0;
-	uint32_t choice = filter << FILTER_SHIFT | count << COUNT_SHIFT;
-	choice |= (span ? LIFETIME : 0u) | (method ? NEAREST : 0u) | (only_slow ? SLOW : 0u);
+	uint32_t choice = count << COUNT_SHIFT | (only_slow ? SLOW : 0u);
 	return list_of_run(call, &frames_list, choice, &call->value[6]);
 }

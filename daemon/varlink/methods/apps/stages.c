@@ -10,19 +10,14 @@
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 
-/* A query in the cursor's choice. */
-enum { LIFETIME = 1, NEAREST = 2, FILTER_SHIFT = 2 };
-
 static struct stage_query query_of(const struct list_cursor *cursor)
 {
 	return (struct stage_query){
-		.lifetime = cursor->choice & LIFETIME,
-		.nearest = cursor->choice & NEAREST,
-		.filter = (enum stage_filter)(cursor->choice >> FILTER_SHIFT),
+		.lifetime = cursor->span.lifetime,
+		.nearest = cursor->span.nearest,
+		.filter = (enum stage_filter)cursor->span.filter,
 	};
 }
-
-static const char *const filters[] = {"all", "throttled", "unthrottled"};
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -133,11 +128,7 @@ static void stage_item(
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
 	name_fields(out, app, stage, relations.unit_name[index]);
-	json_string(out, "span", query.lifetime ? "lifetime" : "recent");
-	json_bool(out, "exact", answer.exact);
-	json_string(out, "percentile_method", query.nearest ? "nearest" : "linear");
-	json_string(out, "throttle", filters[query.filter]);
-	json_string_opt(out, "reason", answer.reason ? answer.reason : "");
+	span_fields(out, cursor->span, answer.exact, answer.reason);
 	json_unsigned(out, "count", answer.summary.count);
 	json_unsigned(out, "total_count", stage->count);
 	json_unsigned(out, "throttled_count", answer.throttled);
@@ -187,34 +178,7 @@ static void stages_tail(const struct list_cursor *cursor, struct json *out, bool
 static const struct list_ops stage_list = {
 	.field = "stages", .item = next_stage, .tail = stages_tail};
 
-/* The index of a word's choice; the first when it was not given, count when it is none of them. */
-static uint32_t choose(const struct value *value, const char *const *words, uint32_t count)
-{
-	uint32_t i = 0;
-	while (value->present && i < count && strcmp(words[i], value->string) != 0) {
-		i++;
-	}
-	return i;
-}
-
 enum api_result method_list_stages(struct api_call *call)
 {
-	static const char *const spans[] = {"recent", "lifetime"};
-	static const char *const methods[] = {"linear", "nearest"};
-	uint32_t span = choose(&call->value[1], spans, 2);
-	bool all_runs = call->value[5].present && call->value[5].boolean;
-	span = call->value[1].present ? span : all_runs; /* windows are of one run */
-	uint32_t method = choose(&call->value[2], methods, 2);
-	method = call->value[2].present ? method : call->core->nearest;
-	uint32_t filter = choose(&call->value[3], filters, 3);
-	const char *wrong = span == 2	  ? "span"
-			    : method == 2 ? "percentile_method"
-			    : filter == 3 ? "throttle"
-					  : NULL;
-	if (wrong) {
-		return reply_invalid_parameter(call->out, wrong);
-	}
-	uint32_t choice = filter << FILTER_SHIFT;
-	choice |= (span ? LIFETIME : 0) | (method ? NEAREST : 0);
-	return list_of_run(call, &stage_list, choice, &call->value[4]);
+	return list_of_run(call, &stage_list, 0, &call->value[4]);
 }

@@ -1,4 +1,4 @@
-/* The columns of ExportTrace: one function a column, and the table of their names. */
+/* trace_rows.c: writes raw records as the columns of ExportTrace. */
 #include "daemon/varlink/methods/apps/trace_rows.h"
 
 #include <math.h>
@@ -57,67 +57,31 @@ static int place_of(struct trace_batch *batch, uint16_t number)
 	return batch->place[number];
 }
 
-typedef void column_writer(struct json *out, struct trace_batch *batch, const struct event *event);
+/* In the order of the reply. */
+enum column {
+	COLUMN_KIND,
+	COLUMN_NAME,
+	COLUMN_OF,
+	COLUMN_PID,
+	COLUMN_PROCESS,
+	COLUMN_THREAD,
+	COLUMN_MONO_US,
+	COLUMN_MONO_NS,
+	COLUMN_DURATION_US,
+	COLUMN_DURATION_NS,
+	COLUMN_FRAME,
+	COLUMN_ID,
+	COLUMN_VALUE,
+	COLUMN_CPU_US,
+	COLUMN_DEPTH,
+	COLUMN_FAILED,
+	COLUMN_THROTTLED,
+	COLUMNS
+};
 
-static void put_kind(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_string(out, NULL, trace_kind_name((enum proto_kind)event->record.kind));
-}
-
-static void put_name(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	json_integer(out, NULL, place_of(batch, event->record.stage));
-}
-
-static void put_of(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	bool has = event->record.kind == PROTO_KIND_ATTRIBUTE;
-	uint16_t number = has ? (uint16_t)event->record.cpu_us : TRACE_NO_NAME;
-	json_integer(out, NULL, place_of(batch, number));
-}
-
-static void put_pid(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, event->pid);
-}
-
-static void put_process(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, event->process);
-}
-
-static void put_thread(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, event->slot);
-}
-
-static void put_mono_us(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, event->record.start_ns / 1000);
-}
-
-static void put_mono_ns(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, event->record.start_ns % 1000);
-}
-
-static void put_duration_us(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, trace_lasts(&event->record) ? event->record.value / 1000 : 0);
-}
-
-static void put_duration_ns(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_unsigned(out, NULL, trace_lasts(&event->record) ? event->record.value % 1000 : 0);
-}
+static const char *const columns[COLUMNS] = {"kind", "name", "of", "pid", "process", "thread",
+	"mono_us", "mono_ns", "duration_us", "duration_ns", "frame", "id", "value", "cpu_us",
+	"depth", "failed", "throttled"};
 
 /* 64 bits as text; "" = has none. */
 static void put_wide(struct json *out, bool has, uint64_t value)
@@ -131,23 +95,8 @@ static void put_wide(struct json *out, bool has, uint64_t value)
 	json_string(out, NULL, text + at);
 }
 
-static void put_frame(struct json *out, struct trace_batch *batch, const struct event *event)
+static double value_of(const struct proto_record *record)
 {
-	(void)batch;
-	put_wide(out, event->record.frame != PROTO_NO_FRAME, event->record.frame);
-}
-
-static void put_id(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	bool has = event->record.kind == PROTO_KIND_BEGIN || event->record.kind == PROTO_KIND_END;
-	put_wide(out, has, event->record.value);
-}
-
-static void put_value(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	const struct proto_record *record = &event->record;
 	double value = 0;
 	if (record->kind == PROTO_KIND_MARK) {
 		value = (double)record->value;
@@ -155,58 +104,83 @@ static void put_value(struct json *out, struct trace_batch *batch, const struct 
 		   record->kind == PROTO_KIND_ATTRIBUTE) {
 		memcpy(&value, &record->value, sizeof(value));
 	}
-	json_number(out, NULL, isfinite(value) ? value : 0);
+	return isfinite(value) ? value : 0;
 }
 
-static void put_cpu_us(struct json *out, struct trace_batch *batch, const struct event *event)
+static int64_t cpu_of(const struct proto_record *record)
 {
-	(void)batch;
-	const struct proto_record *record = &event->record;
 	bool has = record->kind == PROTO_KIND_COMPLETE && record->cpu_us != PROTO_CPU_NOT_MEASURED;
-	json_integer(out, NULL, has ? (int64_t)record->cpu_us : -1);
+	return has ? (int64_t)record->cpu_us : -1;
 }
 
-static void put_depth(struct json *out, struct trace_batch *batch, const struct event *event)
+/* Most are integers. */
+static void put_cell(
+	struct json *out, enum column column, struct trace_batch *batch, const struct event *event)
 {
-	(void)batch;
-	json_unsigned(out, NULL, event->record.flags >> PROTO_RECORD_DEPTH_SHIFT);
+	const struct proto_record *record = &event->record;
+	const uint64_t duration_ns = trace_lasts(record) ? record->value : 0;
+	const bool by_id = record->kind == PROTO_KIND_BEGIN || record->kind == PROTO_KIND_END;
+	const uint16_t of =
+		record->kind == PROTO_KIND_ATTRIBUTE ? (uint16_t)record->cpu_us : EVENTS_NO_NAME;
+	const enum throttle_value throttled = (enum throttle_value)event->throttled;
+	int64_t value = 0;
+	switch (column) {
+	case COLUMN_KIND:
+		json_string(out, NULL, trace_kind_name((enum proto_kind)record->kind));
+		return;
+	case COLUMN_FRAME:
+		put_wide(out, record->frame != PROTO_NO_FRAME, record->frame);
+		return;
+	case COLUMN_ID:
+		put_wide(out, by_id, record->value);
+		return;
+	case COLUMN_VALUE:
+		json_number(out, NULL, value_of(record));
+		return;
+	case COLUMN_FAILED:
+		json_bool(out, NULL, record->flags & PROTO_RECORD_FAILED);
+		return;
+	case COLUMN_NAME:
+		value = place_of(batch, record->stage);
+		break;
+	case COLUMN_OF:
+		value = place_of(batch, of);
+		break;
+	case COLUMN_PID:
+		value = event->pid;
+		break;
+	case COLUMN_PROCESS:
+		value = event->process;
+		break;
+	case COLUMN_THREAD:
+		value = event->slot;
+		break;
+	case COLUMN_MONO_US:
+		value = (int64_t)(record->start_ns / 1000);
+		break;
+	case COLUMN_MONO_NS:
+		value = (int64_t)(record->start_ns % 1000);
+		break;
+	case COLUMN_DURATION_US:
+		value = (int64_t)(duration_ns / 1000);
+		break;
+	case COLUMN_DURATION_NS:
+		value = (int64_t)(duration_ns % 1000);
+		break;
+	case COLUMN_CPU_US:
+		value = cpu_of(record);
+		break;
+	case COLUMN_DEPTH:
+		value = record->flags >> PROTO_RECORD_DEPTH_SHIFT;
+		break;
+	case COLUMN_THROTTLED:
+		value = throttled == THROTTLE_UNKNOWN ? -1 : throttled == THROTTLE_YES;
+		break;
+	case COLUMNS:
+		return;
+	}
+	json_integer(out, NULL, value);
 }
-
-static void put_failed(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	json_bool(out, NULL, event->record.flags & PROTO_RECORD_FAILED);
-}
-
-static void put_throttled(struct json *out, struct trace_batch *batch, const struct event *event)
-{
-	(void)batch;
-	enum throttle_value value = (enum throttle_value)event->throttled;
-	json_integer(out, NULL, value == THROTTLE_UNKNOWN ? -1 : value == THROTTLE_YES);
-}
-
-static const struct {
-	const char *name;
-	column_writer *write;
-} columns[] = {
-	{"kind", put_kind},
-	{"name", put_name},
-	{"of", put_of},
-	{"pid", put_pid},
-	{"process", put_process},
-	{"thread", put_thread},
-	{"mono_us", put_mono_us},
-	{"mono_ns", put_mono_ns},
-	{"duration_us", put_duration_us},
-	{"duration_ns", put_duration_ns},
-	{"frame", put_frame},
-	{"id", put_id},
-	{"value", put_value},
-	{"cpu_us", put_cpu_us},
-	{"depth", put_depth},
-	{"failed", put_failed},
-	{"throttled", put_throttled},
-};
 
 struct labels {
 	const char *unit, *category; /* "" = none */
@@ -257,10 +231,10 @@ void trace_rows_write(struct json *out, struct trace_batch *batch, const struct 
 	batch->names = 0;
 	memset(batch->place, 0xff, sizeof(batch->place));
 	json_open(out, "records", '{');
-	for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); c++) {
-		json_open(out, columns[c].name, '[');
+	for (enum column c = 0; c < COLUMNS; c++) {
+		json_open(out, columns[c], '[');
 		for (size_t i = 0; i < batch->rows; i++) {
-			columns[c].write(out, batch, &batch->row[i]);
+			put_cell(out, c, batch, &batch->row[i]);
 		}
 		json_close(out, ']');
 	}

@@ -1,15 +1,18 @@
-/* Credentials come from the kernel only: SO_PEERCRED and SO_PEERGROUPS, as of the connect. */
-#include "daemon/varlink/server/access.h"
+/* peer.c: asks the kernel about peers: credentials as of the connect (SO_PEERCRED, SO_PEERGROUPS),
+ * and what a read would consume, before libuv does. */
+#include "daemon/varlink/server/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 
 enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536 };
 
-int access_peer_uid(int fd, uid_t *ret)
+int peer_uid(int fd, uid_t *ret)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -30,7 +33,7 @@ static bool contains(const gid_t *groups, size_t count, gid_t gid)
 	return false;
 }
 
-bool access_peer_in_group(int fd, gid_t gid)
+bool peer_in_group(int fd, gid_t gid)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -42,7 +45,7 @@ bool access_peer_in_group(int fd, gid_t gid)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &size) == 0) {
 		return contains(few, size / sizeof(gid_t), gid);
 	}
-	/* ERANGE: the kernel told the size it needs */
+	/* ERANGE: size is what the kernel needs */
 	size_t count = size / sizeof(gid_t);
 	if (errno != ERANGE || count > GROUPS_LIMIT) {
 		return false;
@@ -52,4 +55,28 @@ bool access_peer_in_group(int fd, gid_t gid)
 		     contains(many, size / sizeof(gid_t), gid);
 	free(many);
 	return found;
+}
+
+/* Without room for descriptors none is received; the kernel reports only that there were some. */
+ssize_t peer_peek(int fd, void *buffer, size_t size)
+{
+	struct iovec iov = {buffer, size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0) {
+		return -errno;
+	}
+	return msg.msg_flags & MSG_CTRUNC ? -EPROTO : n;
+}
+
+int peer_dup(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void peer_close_fds(struct deferred_close *deferred, struct account *account, int fd)
+{
+	if (fd >= 0) {
+		deferred_close_socket(deferred, account, fd);
+	}
 }

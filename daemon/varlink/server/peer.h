@@ -1,0 +1,32 @@
+/*
+ * peer.h: says who is at the other end of a connection, and handles descriptors that it sends
+ * although no call takes any. libuv reads without room for them, so the kernel would close them in
+ * the loop, and close(2) of a descriptor that a peer made waits as long as the peer likes. Kernels
+ * since 6.16 refuse such messages; on older ones each read peeks first.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct account;
+struct deferred_close;
+
+/* uid of the peer when it connected (SO_PEERCRED). 0 or -errno. */
+int peer_uid(int fd, uid_t *ret);
+
+/* True when the peer's group or one of its supplementary groups is gid. */
+bool peer_in_group(int fd, gid_t gid);
+
+/* The bytes, at most size, that may be read without taking descriptors along; 0 at the end of the
+ * stream, -EAGAIN when nothing is there. -EPROTO: descriptors are next: the connection is to be
+ * closed by peer_close_fds(). Other -errno of recvmsg(2). */
+ssize_t peer_peek(int fd, void *buffer, size_t size);
+
+/* A duplicate of a socket that is about to be closed, for peer_close_fds(). -1 without one.
+ */
+int peer_dup(int fd);
+
+/* Closes the duplicate, the last reference, and what nobody has read from it, without waiting. */
+void peer_close_fds(struct deferred_close *deferred, struct account *account, int fd);
