@@ -391,15 +391,15 @@ static void choose_span(struct capture *capture, const struct record_cause *caus
 	size_t bytes =
 		recording_before_bytes(capture->max_bytes, cause->before_ns, cause->after_ns);
 	apps_events_since(core->apps, bytes / ROW_BYTES, &fits_ns);
-	struct events_usage kept;
-	apps_events_usage(core->apps, &kept);
+	struct events_usage usage;
+	apps_events_usage(core->apps, &usage);
 	if (fits_ns > capture->from_ns) {
 		capture->from_ns = fits_ns < now_ns ? fits_ns : now_ns;
 		snprintf(
 			capture->row.cut, sizeof(capture->row.cut), "begins later to fit max_size");
-	} else if (kept.overwritten > 0 && kept.oldest_ns > capture->from_ns) {
+	} else if (usage.overwritten > 0 && usage.oldest_ns > capture->from_ns) {
 		snprintf(capture->row.cut, sizeof(capture->row.cut), "records begin %.1f s later",
-			(double)(kept.oldest_ns - capture->from_ns) / 1e9);
+			(double)(usage.oldest_ns - capture->from_ns) / 1e9);
 	}
 	const struct timeline_entry *entry = timeline_from(core->timeline, 1);
 	while (entry && entry->t_ns < capture->from_ns) {

@@ -1,7 +1,6 @@
 /*
- * The flight recorder: an alert, a burst of missed deadlines, a hang or RecordNow freezes the last
- * seconds before and some after into one file. Wires triggers (core), the daemon's own connections
- * (api) and the writing thread (store) together.
+ * recorder.h: runs the flight recorder. An alert, a burst of missed deadlines, a hang or RecordNow
+ * freezes the last seconds before and some after into one file.
  */
 #pragma once
 

@@ -21,7 +21,7 @@
 #include "proto/text.h"
 
 enum {
-	FOLDER_LOOKS = 4096, /* of them, with a name as ours, that are opened */
+	FOLDER_READS = 4096, /* files with a name as ours that are opened */
 };
 
 static const char suffix[] = ".jsonl";
@@ -114,7 +114,7 @@ int recording_end_write(
 	return n < 0 || (size_t)n >= size ? -ENOSPC : n;
 }
 
-/* The row of a file; false: it is none of ours. */
+/* The row of a file; false: it is not one of ours. */
 static bool read_row(int folder, const char *file, struct recording *ret, struct timespec *time)
 {
 	char tail[RECORDING_END_MAX + 1];
@@ -175,7 +175,7 @@ static void drop(int folder, const struct recording *row)
 	unlinkat(folder, file, 0);
 }
 
-/* One goes from the list and from the folder: the oldest minor one, else the oldest, but never the
+/* Evicts one from the list and the folder: the oldest minor one, else the oldest, but never the
  * newest. */
 static size_t drop_one(int folder, struct found *found, size_t count)
 {
@@ -189,8 +189,8 @@ static size_t drop_one(int folder, struct found *found, size_t count)
 	return count - 1;
 }
 
-/* Sorts it in, oldest first; of more than keep one goes. There is room for one more than keep. */
-static size_t keep_one(
+/* Inserts it, oldest first; past keep one is evicted. There is room for one more than keep. */
+static size_t insert(
 	int folder, struct found *found, size_t count, size_t keep, const struct found *one)
 {
 	size_t at = count;
@@ -204,7 +204,7 @@ static size_t keep_one(
 
 struct scan {
 	struct found *found;
-	size_t keep, count, looks;
+	size_t keep, count, reads;
 };
 
 static bool scan_name(void *ctx, int folder, const char *name)
@@ -219,9 +219,9 @@ static bool scan_name(void *ctx, int folder, const char *name)
 	} else if (text_ends_with(name, suffix) &&
 		   strlen(name) < PROTO_NAME_SIZE + strlen(suffix) &&
 		   read_row(folder, name, &one.row, &one.time)) {
-		scan->count = keep_one(folder, scan->found, scan->count, scan->keep, &one);
+		scan->count = insert(folder, scan->found, scan->count, scan->keep, &one);
 	}
-	return ++scan->looks < FOLDER_LOOKS;
+	return ++scan->reads < FOLDER_READS;
 }
 
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret)

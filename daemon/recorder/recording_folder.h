@@ -13,7 +13,7 @@
 
 enum {
 	RECORDING_END_MAX = 4096, /* bytes of the last line */
-	FOLDER_NAMES = 1 << 20,	  /* entries of the folder that are looked at */
+	FOLDER_NAMES = 1 << 20,	  /* entries of the folder that are read */
 };
 
 /* A recording that is being written, part by part. */

@@ -1,6 +1,6 @@
 /*
- * Report files: reports/APP.txt in the run directory, each written whole or not at all (temporary
- * file, fsync, rename) on libuv's workers, one after the other: the loop never waits for a disk.
+ * report_file.h: writes reports to reports/APP.txt in the run directory, each complete or not at
+ * all, on a thread, one after the other: the loop never waits for a disk.
  */
 #pragma once
 
@@ -28,14 +28,14 @@ struct report_file {
 
 /* A write ended: result 0, or -errno of what failed. Called on the loop's thread, also while
  * closing. */
-typedef void report_files_told(
+typedef void report_files_on_written(
 	void *ctx, const struct report_file *file, const char *path, int result);
 
 struct report_files;
 
 /* dir: the run directory; DIR/reports is made with the first file. -ENAMETOOLONG, -ENOMEM. */
-int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told, void *ctx,
-	struct report_files **ret);
+int report_files_open(uv_loop_t *loop, const char *dir, report_files_on_written *on_written,
+	void *ctx, struct report_files **ret);
 
 /* Takes a copy; a text that waits for the same app is replaced by it. -ENOSPC: REPORT_QUEUE_MAX
  * wait; -E2BIG: longer than REPORT_BYTES_MAX; -ENOMEM. */

@@ -1,5 +1,5 @@
 /*
- * The queue in front of report_file_write: texts wait on the loop's thread, one at a time is
+ * report_files.c: queues texts for report_file_write(); they wait on the loop, one at a time is
  * written. A request and its bytes are one allocation.
  */
 #include "daemon/recorder/report_file.h"
@@ -25,7 +25,7 @@ struct report_job {
 
 struct report_files {
 	uv_loop_t *loop;
-	report_files_told *told;
+	report_files_on_written *written;
 	void *ctx;
 	struct report_job *first; /* waiting, the oldest first */
 	size_t waiting;
@@ -34,7 +34,7 @@ struct report_files {
 	char dir[REPORT_PATH_SIZE - PROTO_NAME_SIZE - sizeof("/reports/.txt")];
 };
 
-int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told, void *ctx,
+int report_files_open(uv_loop_t *loop, const char *dir, report_files_on_written *written, void *ctx,
 	struct report_files **ret)
 {
 	struct report_files *files = mem_zalloc(sizeof(*files));
@@ -49,7 +49,7 @@ int report_files_open(uv_loop_t *loop, const char *dir, report_files_told *told,
 	files->loop = loop;
 	uv_timer_init(loop, &files->again);
 	files->again.data = files;
-	files->told = told;
+	files->written = written;
 	files->ctx = ctx;
 	*ret = files;
 	return 0;
@@ -61,11 +61,11 @@ static int write_file(void *data)
 	return report_file_write(job->files->dir, job->app, job->text, job->file.length);
 }
 
-static void tell(struct report_files *files, const struct report_job *job, int result)
+static void report(struct report_files *files, const struct report_job *job, int result)
 {
 	char path[REPORT_PATH_SIZE];
 	snprintf(path, sizeof(path), "%s/reports/%s.txt", files->dir, job->app);
-	files->told(files->ctx, &job->file, path, result);
+	files->written(files->ctx, &job->file, path, result);
 }
 
 static void start_next(struct report_files *files);
@@ -75,7 +75,7 @@ static void on_written(void *ctx, int result, void *data)
 	struct report_job *job = data;
 	struct report_files *files = ctx;
 	files->busy = false;
-	tell(files, job, result);
+	report(files, job, result);
 	free(job);
 	start_next(files);
 }
@@ -107,7 +107,7 @@ static void start_next(struct report_files *files)
 		files->waiting--;
 		files->busy = r == 0;
 		if (r < 0) {
-			tell(files, job, r);
+			report(files, job, r);
 			free(job);
 		}
 	}
@@ -138,7 +138,7 @@ int report_files_write(struct report_files *files, const struct report_file *fil
 	job->file.text = job->text;
 	snprintf(job->app, sizeof(job->app), "%s", file->app);
 	memcpy(job->text, file->text, file->length);
-	if (*at) { /* the older text of the same app is not needed any more */
+	if (*at) { /* replaces the older text of the same app */
 		job->next = (*at)->next;
 		free(*at);
 	} else {

@@ -1,6 +1,6 @@
 /*
- * From an app's end to its report: core tells the end and makes the text, store writes the file,
- * and the timeline (journal, subscribers) says where it is.
+ * reports.c: writes a report when an app ends. Core makes the text, report_file.c the file, and the
+ * timeline (journal, subscribers) names its path.
  */
 #include "daemon/recorder/reports.h"
 
@@ -20,12 +20,12 @@ struct reports {
 	struct core *core;
 	struct report_files *files;
 	struct past_reports past;
-	bool failed; /* told already */
+	bool failed; /* logged already */
 	char text[APP_REPORT_SIZE];
 };
 
 /* Once, until it works again. */
-static void tell_failure(struct reports *reports, const char *path, int error)
+static void report_failure(struct reports *reports, const char *path, int error)
 {
 	if (!reports->failed) {
 		timeline_add(reports->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
@@ -40,7 +40,7 @@ static void on_written(void *ctx, const struct report_file *file, const char *pa
 	struct reports *reports = ctx;
 	uint64_t now_ns = sysops()->now_ns();
 	if (result < 0) {
-		tell_failure(reports, path, result);
+		report_failure(reports, path, result);
 		return;
 	}
 	reports->failed = false;
@@ -65,7 +65,7 @@ static void on_end(void *ctx, const struct app *app, enum process_end how, uint6
 		r = report_files_write(reports->files, &file);
 	}
 	if (r < 0) {
-		tell_failure(reports, app->name, r);
+		report_failure(reports, app->name, r);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* A report appears by itself when an app's last process is gone (G3.1). */
+/* reports.h: writes a report automatically when an app's last process has ended. */
 #pragma once
 
 #include <uv.h>
@@ -10,7 +10,7 @@ struct reports;
 /* Watches the apps of core; files go to DIR/reports. -ENOMEM, -ENOSPC, -ENAMETOOLONG. */
 int reports_open(uv_loop_t *loop, struct core *core, const char *dir, struct reports **ret);
 
-/* What waits is still written and told while the loop runs empty. NULL is fine. */
+/* What waits is still written and reported while the loop runs empty. NULL is fine. */
 void reports_close(struct reports *reports);
 /* After the loop ran empty. NULL is fine. */
 void reports_destroy(struct reports *reports);

@@ -1,4 +1,4 @@
-/* A short list: one row for each file. */
+/* degraded.c: adds to and removes from the short list of degraded files, one row per file. */
 #include "daemon/core/status/degraded.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * What the daemon does without, and why: a file of the run directory that could not be opened, or
- * of which not all could be believed. For status, self and doctor as long as the process runs.
+ * degraded.h: lists the files of the run directory that could not be opened or were damaged, and
+ * why; for status, self and doctor as long as the process runs.
  */
 #pragma once
 

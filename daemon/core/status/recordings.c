@@ -1,4 +1,4 @@
-/* The recorder's rules: pure, so that a test can make a day pass. */
+/* recordings.c: decides which recordings may be made; pure, so that a test can make a day pass. */
 #include "daemon/core/status/recordings.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ bool record_is_minor(uint8_t flags)
 	return (flags & (RECORD_CRITICAL | RECORD_OF_PERSON)) == 0;
 }
 
-/* Of the last 24 h; a time that is yet to come is no time of ours. */
+/* Of the last 24 h; a time in the future is not one of ours. */
 static bool counts(const struct record_memory *memory, size_t i, uint64_t now_ns)
 {
 	const uint64_t started = memory->started[i];
@@ -74,23 +74,23 @@ static size_t oldest_with(const struct record_memory *memory, uint8_t flags)
 /* Whose slot this one takes when none is free. critical: how many there are for critical alerts. */
 static size_t evict(const struct record_memory *memory, uint8_t flags, size_t critical)
 {
-	size_t place = RECORDINGS_A_DAY;
+	size_t slot = RECORDINGS_A_DAY;
 	if ((flags & RECORD_OF_PERSON) ||
 		((flags & RECORD_CRITICAL) && critical < RECORDINGS_AUTOMATIC - RECORDINGS_MINOR)) {
-		place = oldest_with(memory, 0);
+		slot = oldest_with(memory, 0);
 	}
-	if (place == RECORDINGS_A_DAY && (flags & RECORD_OF_PERSON)) {
-		place = oldest_with(memory, RECORD_CRITICAL);
+	if (slot == RECORDINGS_A_DAY && (flags & RECORD_OF_PERSON)) {
+		slot = oldest_with(memory, RECORD_CRITICAL);
 	}
-	return place;
+	return slot;
 }
 
 bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t flags)
 {
 	enum { AUTOMATIC, MINOR, OF_APPS, OF_APPS_MINOR, LIMITS };
 	static const struct {
-		uint8_t mask, bits; /* those it is about */
-		size_t most;
+		uint8_t mask, bits; /* those that it limits */
+		size_t max;
 	} limits[LIMITS] = {
 		[AUTOMATIC] = {RECORD_OF_PERSON, 0, RECORDINGS_AUTOMATIC},
 		[MINOR] = {RECORD_OF_PERSON | RECORD_CRITICAL, 0, RECORDINGS_MINOR},
@@ -98,10 +98,10 @@ bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t 
 		[OF_APPS_MINOR] = {RECORD_OF_PERSON | RECORD_OF_APP | RECORD_CRITICAL,
 			RECORD_OF_APP, RECORDINGS_OF_APPS_MINOR},
 	};
-	size_t place = RECORDINGS_A_DAY, used[LIMITS] = {0};
+	size_t slot = RECORDINGS_A_DAY, used[LIMITS] = {0};
 	for (size_t i = 0; i < RECORDINGS_A_DAY; i++) {
 		if (!counts(memory, i, now_ns)) {
-			place = place == RECORDINGS_A_DAY ? i : place;
+			slot = slot == RECORDINGS_A_DAY ? i : slot;
 			continue;
 		}
 		for (size_t k = 0; k < LIMITS; k++) {
@@ -109,17 +109,17 @@ bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t 
 		}
 	}
 	for (size_t k = 0; k < LIMITS; k++) {
-		if ((flags & limits[k].mask) == limits[k].bits && used[k] >= limits[k].most) {
+		if ((flags & limits[k].mask) == limits[k].bits && used[k] >= limits[k].max) {
 			return false;
 		}
 	}
-	place = place == RECORDINGS_A_DAY ? evict(memory, flags, used[AUTOMATIC] - used[MINOR])
-					  : place;
-	if (place == RECORDINGS_A_DAY) {
+	slot = slot == RECORDINGS_A_DAY ? evict(memory, flags, used[AUTOMATIC] - used[MINOR])
+					: slot;
+	if (slot == RECORDINGS_A_DAY) {
 		return false;
 	}
-	memory->started[place] = now_ns + 1;
-	memory->flags[place] = flags;
+	memory->started[slot] = now_ns + 1;
+	memory->flags[slot] = flags;
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Recordings of the flight recorder: the table of those that are kept, and the rules by which new
- * ones are made: how many a day, what they are called, when missed deadlines are a burst. Plain
- * data and pure functions; the files are store's (recording_file.h).
+ * recordings.h: lists the recordings of the flight recorder, and holds the rules for new ones: how
+ * many a day, their names, when missed deadlines are a burst. Plain data and pure functions;
+ * daemon/recorder writes the files.
  */
 #pragma once
 
@@ -49,7 +49,7 @@ struct recording {
 	double span_s, before_s, after_s; /* as recorded */
 	uint64_t bytes, records, lost, triggers;
 	uint8_t flags;		 /* RECORD_ bits */
-	char cut[RECORDING_CUT]; /* why it is not whole; "" = it is */
+	char cut[RECORDING_CUT]; /* why it is not complete; "" = it is */
 };
 
 struct recordings {
@@ -71,7 +71,7 @@ struct record_memory {
 	uint8_t flags[RECORDINGS_A_DAY];    /* RECORD_ bits */
 };
 
-/* What another boot left is forgotten. True when it was this boot's. */
+/* Discards what another boot left. True when it was this boot's. */
 bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]);
 /* Notes a start; false, and nothing noted, when the last 24 h had as many as there may be of its
  * kind: warnings leave some for critical alerts, apps for the device, and all of them for people.

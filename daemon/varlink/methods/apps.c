@@ -15,7 +15,7 @@ static const struct json_field accounting_fields[] = {
 	FIELD(sent), FIELD(received), FIELD(dropped), FIELD(in_ring), FIELD(invalid)};
 #undef FIELD
 
-/* Numbers of a container are not ours. */
+/* The numbers of a container are not those of the host. */
 static void pid_fields(struct json *out, const struct app_process *process)
 {
 	if (process->pid != 0) {
@@ -46,7 +46,7 @@ static void tid_fields(
 static void process_item(struct json *out, const struct core *core,
 	const struct app_process *process, uint64_t now_ns)
 {
-	const uint32_t places = sizeof(process->open) / sizeof(process->open[0]);
+	const uint32_t slots = sizeof(process->open) / sizeof(process->open[0]);
 	json_open(out, NULL, '{');
 	pid_fields(out, process);
 	json_integer(out, "attached_us", row_time_us(core, process->attached_ns));
@@ -54,7 +54,7 @@ static void process_item(struct json *out, const struct core *core,
 	json_unsigned(out, "threads", process->threads);
 	JSON_FIELDS(out, accounting_fields, &process->accounting);
 	json_open(out, "open", '[');
-	for (uint32_t i = 0; i < process->open_count && i < places; i++) {
+	for (uint32_t i = 0; i < process->open_count && i < slots; i++) {
 		const struct app_open_stage *open = &process->open[i];
 		json_open(out, NULL, '{');
 		json_string(out, "stage", open->stage);
@@ -200,7 +200,7 @@ enum api_result list_of_run(
 	if (wrong) {
 		return reply_invalid_parameter(call->out, wrong);
 	}
-	/* who asks for another run does not ask for what is going on */
+	/* a request for another run includes apps that have ended */
 	cursor.all = (run[2].present && run[2].boolean) || cursor.run.run != 0 || cursor.run.all;
 	if (!narrow(&cursor, call)) {
 		return reply_not_found(call->out, "app", call->value[0].string);

@@ -1,6 +1,6 @@
 /*
- * The list engine. A list that ends in its first turn, as most do, allocates nothing; else a stream
- * goes on with it. A single reply that takes several turns keeps its text in between.
+ * list.c: writes lists. A list that ends in its first slice, as most do, allocates nothing; else a
+ * stream continues it. A single reply that takes several slices holds its text in between.
  */
 #include "daemon/varlink/methods/list.h"
 
@@ -11,11 +11,11 @@
 #include "daemon/varlink/server/api.h"
 
 enum {
-	ITEMS_PER_LOOK = 8, /* between two looks at the clock */
-	TAIL_ROOM = 64,	    /* for the empty fields of a tail behind a full chunk */
+	ITEMS_PER_CHECK = 8, /* of the clock */
+	TAIL_ROOM = 64,	     /* for the empty fields of a tail behind a full chunk */
 };
 
-#define LIST_TURN_NS 400000u
+#define LIST_SLICE_NS 400000u
 
 struct list_stream {
 	struct api_stream base;
@@ -66,7 +66,7 @@ static enum api_result list_chunk(struct list_stream *list, struct json *out)
 	return API_CHUNK;
 }
 
-/* Ends this turn: a chunk goes out when it holds something, a single reply waits. */
+/* Ends this slice: a chunk is sent when it holds something, a single reply waits. */
 static enum api_result list_pause(struct list_stream *list, struct json *out, size_t start)
 {
 	if (!list->single) {
@@ -109,14 +109,15 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 			}
 			json_rollback(out, mark);
 			if (mark > start) {
-				/* it starts the next chunk; an item no frame holds is left out */
+				/* it starts the next chunk; an item larger than a frame is skipped
+				 */
 				list->cursor = before;
 				list->items_done = false;
 				return list_chunk(list, out);
 			}
 		}
-		if (!list->items_done && i % ITEMS_PER_LOOK == 0 &&
-			sysops()->now_ns() - started_ns > LIST_TURN_NS) {
+		if (!list->items_done && i % ITEMS_PER_CHECK == 0 &&
+			sysops()->now_ns() - started_ns > LIST_SLICE_NS) {
 			return list_pause(list, out, start);
 		}
 	}
@@ -148,15 +149,15 @@ enum api_result list_start(
 	if (result == API_LAST) {
 		return API_LAST;
 	}
-	/* a single reply may come to hold a whole frame */
-	struct list_stream *kept = stream_create(
-		call, &list_stream_ops, sizeof(*kept), list.single ? PROTO_FRAME_MAX : 0);
-	if (!kept) {
+	/* a single reply may come to hold a complete frame */
+	struct list_stream *stored = stream_create(
+		call, &list_stream_ops, sizeof(*stored), list.single ? PROTO_FRAME_MAX : 0);
+	if (!stored) {
 		free(list.held);
 		return API_LAST;
 	}
-	list.base = kept->base;
-	*kept = list;
-	connection_set_stream(call->connection, &kept->base);
+	list.base = stored->base;
+	*stored = list;
+	connection_set_stream(call->connection, &stored->base);
 	return result;
 }

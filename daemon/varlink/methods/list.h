@@ -1,6 +1,7 @@
 /*
- * Long lists as replies: with more in chunks of a frame, without in one reply; either way in turns
- * that do not hold the loop. Items are made when they are sent, from the state of that moment.
+ * list.h: answers calls with long lists: with more in chunks of a frame, else in one reply; either
+ * way in slices that do not hold the loop. Items are written when they are sent, from the state of
+ * that moment.
  */
 #pragma once
 
@@ -16,16 +17,16 @@
 struct app;
 struct core;
 
-/* Where a list stands; plain data, so that an item that did not fit is taken back by a copy. */
+/* Where a list stands; plain data, so that an item that did not fit is undone by a copy. */
 struct list_cursor {
 	struct api *api;
 	struct core *core;
 	uint64_t now_ns;
 	uid_t uid;			/* of the peer */
-	bool permitted;			/* he may see what is other users' */
-	bool all;			/* what is over as well */
-	uint32_t first, second;		/* indices, as the list likes */
-	uint32_t choice;		/* what the call asked for, as the list likes */
+	bool permitted;			/* may see what belongs to other users */
+	bool all;			/* also what has ended */
+	uint32_t first, second;		/* indices, as the list defines */
+	uint32_t choice;		/* what the call asked for, as the list defines */
 	struct run_choice run;		/* of lists of apps */
 	struct span_choice span;	/* of their statistics */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
@@ -53,7 +54,7 @@ void row_app(
 /* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
 enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
 /* And of one run, or of all of them together, by the two parameters from `run` on; the one after
- * them adds apps that ended a while ago. */
+ * them adds apps that ended long ago. */
 enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
 	const struct value *run);
 /* The app that was asked for, else those that run or ended a moment ago, or all. */

@@ -1,4 +1,4 @@
-/* ListMetrics: the table of current values. */
+/* metrics.c: answers ListMetrics: the table of current values. */
 #include <stdio.h>
 #include <string.h>
 

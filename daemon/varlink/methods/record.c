@@ -1,7 +1,7 @@
 /*
- * RecordNow, ListRecordings, GetRecording. The table of recordings is core's; a file is read on a
- * thread, a part at a time, as the peer takes it. One that reads when the peer goes away frees
- * everything at its end.
+ * record.c: answers RecordNow, ListRecordings and GetRecording. The list is core's; a file is read
+ * on a thread, a part at a time, as the peer consumes it. A thread that reads when the peer
+ * disconnects frees everything at its end.
  */
 #include <errno.h>
 #include <fcntl.h>

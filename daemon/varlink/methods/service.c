@@ -1,4 +1,4 @@
-/* org.varlink.service: what any Varlink client asks first. */
+/* service.c: answers the methods of org.varlink.service. */
 #include <string.h>
 
 #include "daemon/core/core.h"

@@ -1,5 +1,8 @@
-/* GetSnapshot: the few numbers that say how the device and its inference are at one moment, each of
- * now or null with the reason. A value of a source that is not ok is one from before. */
+/*
+ * snapshot.c: answers GetSnapshot: the few numbers that describe the device and its inference at
+ * one moment, each current, or null with the reason. A value of a source that is not ok is not
+ * current.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,16 +52,16 @@ struct snapshot {
 		const char *field;
 		double age_ms; /* NAN = there is no value */
 		char reason[REASON_SIZE];
-	} told[NOTES_MAX];
+	} note[NOTES_MAX];
 	size_t count;
 };
 
 static void note(struct snapshot *snapshot, const char *field, double age_ms, const char *reason)
 {
 	size_t i = snapshot->count++;
-	snapshot->told[i].field = field;
-	snapshot->told[i].age_ms = age_ms;
-	snprintf(snapshot->told[i].reason, REASON_SIZE, "%s", reason);
+	snapshot->note[i].field = field;
+	snapshot->note[i].age_ms = age_ms;
+	snprintf(snapshot->note[i].reason, REASON_SIZE, "%s", reason);
 }
 
 /* The metric when it is of now; else NULL, and why. */
@@ -259,12 +262,12 @@ static void notes_fields(const struct snapshot *snapshot)
 	json_close(out, '}');
 	json_open(out, "ages_ms", '{');
 	for (size_t i = 0; i < snapshot->count; i++) {
-		json_number_opt(out, snapshot->told[i].field, snapshot->told[i].age_ms);
+		json_number_opt(out, snapshot->note[i].field, snapshot->note[i].age_ms);
 	}
 	json_close(out, '}');
 	json_open(out, "reasons", '{');
 	for (size_t i = 0; i < snapshot->count; i++) {
-		json_string_opt(out, snapshot->told[i].field, snapshot->told[i].reason);
+		json_string_opt(out, snapshot->note[i].field, snapshot->note[i].reason);
 	}
 	json_close(out, '}');
 }

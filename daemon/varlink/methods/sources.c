@@ -1,4 +1,6 @@
-/* ListSources, SetSource, Reload: what is sampled, and the wishes of those who may wish. */
+/*
+ * sources.c: answers ListSources, SetSource and Reload: what is sampled, and requests to change it.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /*
- * A subscription keeps no queue of its own: for metrics the server notes the serial of each one's
- * last commit and a subscription the serial it has sent, so what comes in between is coalesced by
- * itself; for events it keeps its place in the timeline, and what it falls behind is counted lost.
- * Both cost nothing while a peer does not read.
+ * subscribe.c: answers Subscribe: the current state, then changes. A subscription has no queue of
+ * its own: for metrics the server notes the serial of the last commit of each and the subscription
+ * the serial that it has sent, so commits in between are coalesced; for events it has a position in
+ * the timeline, and entries that it falls too far behind are counted as lost. Both cost nothing
+ * while a peer does not read.
  */
 #include "daemon/varlink/methods/methods.h"
 
@@ -28,7 +29,7 @@ struct subscription {
 	struct api_stream base;
 	char query[PROTO_QUERY_SIZE]; /* "" = all */
 	bool metrics, events, advice;
-	bool started;	  /* the current state has been sent whole */
+	bool started;	  /* the complete current state has been sent */
 	bool alerts_done; /* of the current state */
 	bool pushing;	  /* metrics up to push_serial are being sent, from slot `cursor` */
 	bool due;	  /* the interval has passed and something was committed */

@@ -1,5 +1,7 @@
-/* GetThrottle: what the hardware says, beside, and apart from it, the temperature against its
- * critical limit. Unknown is null; `unknown` says why. */
+/*
+ * throttle.c: answers GetThrottle: what the hardware reports and, independent of it, the
+ * temperature against its critical limit. Unknown is null; `unknown` has the reason.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
-/* WatchProcess: processes that somebody wants to see from now on. The process collector notices by
- * the list's serial number and does the rest. */
+/*
+ * watch.c: answers WatchProcess: changes the list of watched processes. The process collector
+ * notices by the list's serial number.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * Binding by hand instead of uv_pipe_bind: a stale socket of a killed daemon is told from a live
- * one by connecting to it, and another daemon's socket is never unlinked.
+ * listen.c: binds the listening socket. A stale socket of a killed daemon is distinguished from a
+ * live one by connecting to it, and another daemon's socket is never unlinked (uv_pipe_bind does
+ * neither).
  */
 #include "daemon/varlink/server/listen.h"
 

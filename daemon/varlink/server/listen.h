@@ -1,4 +1,4 @@
-/* The listening socket as a file: bound with its mode and group, stale ones replaced. */
+/* listen.h: binds the listening socket with its mode and group, and replaces a stale one. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Replies and errors as bytes. */
+/* reply.c: writes the frame of replies, and errors. */
 #include "daemon/varlink/server/reply.h"
 
 #include <string.h>

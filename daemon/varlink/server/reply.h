@@ -1,4 +1,4 @@
-/* The frame of replies and the errors. All write into the server's one reply buffer. */
+/* reply.h: writes the frame of replies, and errors, into the server's one reply buffer. */
 #pragma once
 
 #include <stdbool.h>

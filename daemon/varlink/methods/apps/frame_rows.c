@@ -1,4 +1,7 @@
-/* Single frames: when each of their stages began and what kept them from running. */
+/*
+ * frame_rows.c: writes single frames: when each of their stages began, and what kept them from
+ * running.
+ */
 #include "daemon/varlink/methods/apps/frame_rows.h"
 
 #include "daemon/core/apps/apps.h"
@@ -22,21 +25,20 @@ static void context_fields(struct json *out, const struct frame *frame)
 	}
 }
 
-/* The places of its stages, first start first. How many. */
+/* The indices of its stages, in the order of their starts. How many. */
 static size_t stages_order(const struct frame *frame, uint8_t order[FRAME_STAGES + 1])
 {
 	size_t count = 0;
-	for (uint8_t place = 0; place <= FRAME_STAGES; place++) {
-		if (!(frame->parts >> place & 1)) {
+	for (uint8_t slot = 0; slot <= FRAME_STAGES; slot++) {
+		if (!(frame->parts >> slot & 1)) {
 			continue;
 		}
 		size_t at = count++;
-		while (at > 0 &&
-			frame->part[order[at - 1]].start_ns > frame->part[place].start_ns) {
+		while (at > 0 && frame->part[order[at - 1]].start_ns > frame->part[slot].start_ns) {
 			order[at] = order[at - 1];
 			at--;
 		}
-		order[at] = place;
+		order[at] = slot;
 	}
 	return count;
 }

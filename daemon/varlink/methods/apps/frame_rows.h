@@ -1,4 +1,4 @@
-/* Single frames as GetFrames shows them. */
+/* frame_rows.h: writes the single frames of GetFrames. */
 #pragma once
 
 #include <stdbool.h>

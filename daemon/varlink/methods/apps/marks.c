@@ -1,4 +1,7 @@
-/* Mark and ListMarks: labelled moments with what memory was like, and what changed between them. */
+/*
+ * marks.c: answers Mark and ListMarks: labelled moments with the memory in use, and its change
+ * between them.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +21,7 @@ enum {
 
 #define MIB (1024.0 * 1024.0)
 
-/* Each user has his own: one who marks without end hinders nobody. */
+/* Per user: one who marks without end does not affect others. */
 static bool mark_allowed(struct account *account, uint64_t now_ns)
 {
 	static const struct ratelimit limit = {
@@ -39,7 +42,7 @@ static const struct process_row *row_of(
 	return NULL;
 }
 
-/* The app's memory as the process source saw it last: the sum when it has several processes. */
+/* The app's memory as last sampled by the process source: the sum when it has several processes. */
 static void sampled_memory(
 	struct app_mark *mark, const struct core *core, const struct app *app, uint64_t now_ns)
 {
@@ -122,7 +125,7 @@ static void delta_fields(struct json *out, const struct app_mark *mark,
 {
 	int64_t elapsed_ns = (int64_t)(mark->t_ns - before->t_ns);
 	json_number(out, "since_previous_ms", (double)(elapsed_ns / 1000) / 1000);
-	/* of one reading for both nothing is known of what was between them */
+	/* one reading for both says nothing about the time between them */
 	bool two_readings =
 		mark->t_ns + mark->system_delay_ns != before->t_ns + before->system_delay_ns;
 	json_whole_opt(out, "system_available_delta_bytes",

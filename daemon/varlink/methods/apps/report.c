@@ -1,5 +1,7 @@
-/* GetReport: an app's report as text, made when asked for: of a living app, or of one that is gone
- * as long as its place was not needed. */
+/*
+ * report.c: answers GetReport: an app's report as text, made on request, of a running app or of one
+ * that has ended and is still known.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 #include "daemon/varlink/methods/rows.h"
 #include "proto/name.h"
 
-/* Who is meant when nobody is named: the last that went, else the only one; NULL: several run. */
+/* The default: the app that ended last, else the only one; NULL: several run. */
 static const struct app *choose(struct apps *apps)
 {
 	const struct app *app, *gone = NULL, *only = NULL;
@@ -38,7 +40,7 @@ static const struct app *find(const struct api_call *call)
 	return apps_find(call->core->apps, clean);
 }
 
-/* As it was written when a run ended of which nothing else is left. */
+/* The file that was written when a run ended of which nothing else is left. */
 static enum api_result past_report(
 	struct api_call *call, const char *app, char *text, struct run_choice choice)
 {

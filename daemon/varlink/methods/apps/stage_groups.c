@@ -1,7 +1,7 @@
 /*
- * Behind the rows of ListStages: what the stages of each app come to together. Categories and units
- * are about the lifetime, because their shares are; a unit's percentiles come from the sum of its
- * stages' histograms.
+ * stage_groups.c: sums up the stages of each app for ListStages. Categories and units are about the
+ * lifetime, because their shares are; a unit's percentiles come from the sum of its stages'
+ * histograms.
  */
 #include "daemon/varlink/methods/apps/stage_groups.h"
 

@@ -1,4 +1,4 @@
-/* The parts of ListStages that are about whole apps: totals, categories, compute units. */
+/* stage_groups.h: writes totals, categories and compute units of apps. */
 #pragma once
 
 #include "daemon/core/stages/stats.h"

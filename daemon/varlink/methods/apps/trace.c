@@ -1,9 +1,9 @@
 /*
- * ExportTrace: the raw records that are kept, app by app, in chunks of columns. The apps and the
- * ends of their logs are noted at the start; records are copied out of the logs a few at a time, so
- * that what goes on meanwhile neither prolongs the answer nor holds the loop. What was overwritten
- * before its turn is counted. With follow the ends are noted again and again until to_us has come:
- * no record comes twice, and none is left out in between.
+ * trace.c: answers ExportTrace: the raw records in memory, app by app, in chunks of columns. The
+ * apps and the ends of their logs are noted at the start; records are copied out of the logs a few
+ * at a time, so that new ones neither prolong the answer nor hold the loop. Records that were
+ * overwritten before they were copied are counted. With follow the ends are noted again and again
+ * until to_us: no record comes twice, and none between two rounds is missed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ enum {
 	ARG_FROM,
 	ARG_TO,
 	ARG_FOLLOW,
-	FOLLOW_MS = 200,    /* between two rounds */
-	TRACE_LOOKS = 4096, /* records gone over in a turn; some 20 us */
+	FOLLOW_MS = 200,   /* between two rounds */
+	TRACE_SCAN = 4096, /* records scanned in a slice; some 20 us */
 };
 
 #define USUAL_SPAN_NS 300000000000u
@@ -45,7 +45,7 @@ struct trace_stream {
 	bool follow, permitted;
 	bool only;	/* one app was asked for */
 	bool waited;	/* since the last round */
-	uint64_t clock; /* clock_state() when the start was told */
+	uint64_t clock; /* clock_state() when the start was written */
 	uint64_t from_ns, to_ns;
 	uint64_t lost;
 	size_t apps, at;
@@ -69,12 +69,13 @@ static const struct app *app_of(const struct trace_stream *stream, const struct 
 	return same && app->log ? app : NULL;
 }
 
-/* Copies records until the chunk is full, the app is done or the turn is over. True when the app
+/* Copies records until the chunk is full, the app is done or the slice is over. True when the app
  * is done. */
 static bool gather(
 	struct trace_stream *stream, const struct trace_app *app, const struct trace_log *log)
 {
-	for (unsigned looks = 0; looks < TRACE_LOOKS && stream->batch.rows < TRACE_ROWS; looks++) {
+	for (unsigned scanned = 0; scanned < TRACE_SCAN && stream->batch.rows < TRACE_ROWS;
+		scanned++) {
 		uint64_t before = stream->cursor.position;
 		if (before >= app->end) {
 			return true;
@@ -96,7 +97,7 @@ static bool gather(
 	return stream->cursor.position >= app->end;
 }
 
-/* What the trace is of: told once, in front of all records. */
+/* The clock, written once in front of all records. */
 static void put_clock(struct json *out, const struct wallclock *wall)
 {
 	uint32_t first = 0;
@@ -216,7 +217,7 @@ static void note_again(struct trace_stream *stream)
 		} else if (at == noted && !stream->only && stream->apps < APPS_MAX) {
 			bool own = stream->permitted || app->uid == stream->base.connection->uid;
 			note_app(stream, app, own);
-			stream->begun = false; /* the start is told anew */
+			stream->begun = false; /* the start is written again */
 		}
 	}
 	if (clock_state(stream) != stream->clock) {
@@ -234,8 +235,8 @@ static void on_round(uv_timer_t *timer)
 	connection_wake(timer->data);
 }
 
-/* All that was noted is told. True when there will be more. */
-static bool go_on(struct trace_stream *stream, enum api_result *result)
+/* All that was noted is written. True when there will be more. */
+static bool follow(struct trace_stream *stream, enum api_result *result)
 {
 	struct api_connection *connection = stream->base.connection;
 	struct api *api = connection->api;
@@ -278,7 +279,7 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 		return API_CHUNK;
 	}
 	if (!next_app(stream)) {
-		if (go_on(stream, &result)) {
+		if (follow(stream, &result)) {
 			return result;
 		}
 		json_unsigned(out, "lost", stream->lost);
@@ -289,13 +290,13 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 	bool done = true;
 	if (app) {
 		done = gather(stream, noted, app->log);
-	} else { /* given up since, with all its records */
+	} else { /* the app was removed, with all its records */
 		stream->lost += noted->end - stream->cursor.position;
 		stream->batch.rows = 0;
 	}
 	bool full = stream->batch.rows == TRACE_ROWS;
-	bool told = stream->batch.rows > 0 && (done || full);
-	if (told) {
+	bool full_chunk = stream->batch.rows > 0 && (done || full);
+	if (full_chunk) {
 		json_string(out, "app", noted->name);
 		trace_rows_write(out, &stream->batch, app);
 		json_unsigned(out, "lost", stream->lost);
@@ -304,7 +305,7 @@ static enum api_result trace_next(struct api_stream *base, struct json *out)
 		stream->at++;
 		stream->cursor = (struct trace_cursor){0};
 	}
-	return told ? API_CHUNK : API_YIELD;
+	return full_chunk ? API_CHUNK : API_YIELD;
 }
 
 static void trace_end(struct api_stream *base)
@@ -328,7 +329,7 @@ static void note_apps(struct trace_stream *stream, const struct api_call *call)
 	}
 }
 
-/* Without from_us: since the oldest record that will be told. */
+/* Without from_us: since the oldest record that will be written. */
 static uint64_t oldest_of(const struct trace_stream *stream)
 {
 	uint64_t oldest_ns =

@@ -34,7 +34,7 @@ const char *trace_kind_name(enum proto_kind kind)
 	case PROTO_KIND_COST:
 	case PROTO_KIND_DEADLINE:
 	case PROTO_KIND_COUNT:
-		return NULL; /* not told */
+		return NULL; /* not exported */
 	}
 	return NULL;
 }
@@ -45,16 +45,16 @@ bool trace_lasts(const struct proto_record *record)
 }
 
 /* The chunk's number of a name of the log, -1 for none. */
-static int place_of(struct trace_batch *batch, uint16_t number)
+static int index_of(struct trace_batch *batch, uint16_t number)
 {
 	if (number >= TRACE_NAMES_MAX) {
 		return -1;
 	}
-	if (batch->place[number] < 0) {
-		batch->place[number] = (int16_t)batch->names;
+	if (batch->index[number] < 0) {
+		batch->index[number] = (int16_t)batch->names;
 		batch->name[batch->names++] = number;
 	}
-	return batch->place[number];
+	return batch->index[number];
 }
 
 /* In the order of the reply. */
@@ -141,10 +141,10 @@ static void put_cell(
 		json_bool(out, NULL, record->flags & PROTO_RECORD_FAILED);
 		return;
 	case COLUMN_NAME:
-		value = place_of(batch, record->stage);
+		value = index_of(batch, record->stage);
 		break;
 	case COLUMN_OF:
-		value = place_of(batch, of);
+		value = index_of(batch, of);
 		break;
 	case COLUMN_PID:
 		value = event->pid;
@@ -229,7 +229,7 @@ static void put_names(struct json *out, const struct trace_batch *batch, const s
 void trace_rows_write(struct json *out, struct trace_batch *batch, const struct app *app)
 {
 	batch->names = 0;
-	memset(batch->place, 0xff, sizeof(batch->place));
+	memset(batch->index, 0xff, sizeof(batch->index));
 	json_open(out, "records", '{');
 	for (enum column c = 0; c < COLUMNS; c++) {
 		json_open(out, columns[c], '[');

@@ -1,4 +1,4 @@
-/* Raw records as the columns of ExportTrace. */
+/* trace_rows.h: writes raw records as the columns of ExportTrace. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct app;
 struct json;
 
 enum {
-	/* with every name at its longest and every number at its widest a chunk of so many is below
+	/* with every name at its longest and every number at its widest such a chunk is below
 	 * PROTO_FRAME_MAX; a unit test makes one */
 	TRACE_ROWS = 256,
 };
@@ -22,11 +22,11 @@ struct trace_batch {
 	struct event row[TRACE_ROWS];
 	/* private */
 	size_t names;
-	uint16_t name[TRACE_NAMES_MAX]; /* numbers in the log */
-	int16_t place[TRACE_NAMES_MAX]; /* of a number of the log; -1 = not used yet */
+	uint16_t name[EVENTS_NAMES_MAX]; /* numbers in the log */
+	int16_t index[EVENTS_NAMES_MAX]; /* in name, by number in the log; -1 = not used yet */
 };
 
-/* The word for a kind; NULL: records of that kind are not told. */
+/* The word for a kind; NULL: records of that kind are not exported. */
 const char *trace_kind_name(enum proto_kind kind);
 /* Whether the value is a duration. */
 bool trace_lasts(const struct proto_record *record);
