@@ -1,0 +1,71 @@
+/* test_json_write.c: checks that a table of fields writes each type of member. */
+#include "proto/json_write.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+struct sample {
+	char name[8], note[8];
+	const char *reason;
+	bool on;
+	int signed_;
+	int64_t time_us;
+	unsigned id;
+	uint64_t count;
+	size_t size;
+	double percent, limit, bytes;
+	uint64_t span_ns;
+};
+
+#define FIELD(member) JSON_FIELD(struct sample, #member, member)
+#define AS(type, member) JSON_FIELD_AS(type, struct sample, #member, member)
+static const struct json_field fields[] = {FIELD(name), AS(JSON_STRING_OPT, note), FIELD(reason),
+	FIELD(on), FIELD(signed_), FIELD(time_us), FIELD(id), FIELD(count), FIELD(size),
+	FIELD(percent), AS(JSON_NUMBER, limit), AS(JSON_WHOLE_OPT, bytes), AS(JSON_S_OPT, span_ns)};
+
+static char buffer[1024];
+
+static const char *written(const struct sample *sample)
+{
+	struct json out;
+	memset(buffer, 0, sizeof(buffer));
+	json_init(&out, buffer, sizeof(buffer));
+	json_open(&out, NULL, '{');
+	JSON_FIELDS(&out, fields, sample);
+	json_close(&out, '}');
+	return buffer;
+}
+
+START_TEST(each_type_is_written_in_the_order_of_the_table)
+{
+	const struct sample sample = {.name = "a\"b",
+		.note = "n",
+		.reason = "r",
+		.on = true,
+		.signed_ = -7,
+		.time_us = -9000000000000000,
+		.id = 4294967295u,
+		.count = UINT64_MAX,
+		.size = 8,
+		.percent = 1.5,
+		.limit = 2,
+		.bytes = 4096,
+		.span_ns = 1500000000};
+	ck_assert_str_eq(written(&sample),
+		"{\"name\":\"a\\\"b\",\"note\":\"n\",\"reason\":\"r\",\"on\":true,\"signed_\":-7,"
+		"\"time_us\":-9000000000000000,\"id\":4294967295,\"count\":18446744073709551615,"
+		"\"size\":8,\"percent\":1.5,\"limit\":2,\"bytes\":4096,\"span_ns\":1.5}");
+}
+END_TEST
+
+START_TEST(what_is_unknown_is_left_out_or_null)
+{
+	const struct sample sample = {
+		.percent = (double)NAN, .limit = (double)NAN, .bytes = (double)INFINITY};
+	ck_assert_str_eq(written(&sample),
+		"{\"name\":\"\",\"on\":false,\"signed_\":0,\"time_us\":0,\"id\":0,\"count\":0,"
+		"\"size\":0,\"limit\":null}");
+}
+END_TEST
