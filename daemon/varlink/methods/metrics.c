@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/core.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"

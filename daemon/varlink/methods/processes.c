@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/core.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/varlink/methods/list.h"

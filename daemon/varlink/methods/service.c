@@ -1,7 +1,6 @@
 /* service.c: answers the methods of org.varlink.service. */
 #include <string.h>
 
-#include "daemon/core/core.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"
 #include "proto/varlink.h"

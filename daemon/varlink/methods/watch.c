@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/core.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/varlink/methods/methods.h"
 
