@@ -19,7 +19,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
-#include "daemon/util/folder.h"
+#include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 
 static void report_failure(struct recorder *recorder, const char *what, int error)

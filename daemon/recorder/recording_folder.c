@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/util/folder.h"
 #include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/util/folder.h"
+#include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
 #include "proto/varlink.h"

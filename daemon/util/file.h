@@ -1,6 +1,8 @@
-/* file.h: writes files completely or not at all. Every call may block on the medium. */
+/* file.h: writes files completely or not at all, opens and lists folders. Every call may block on
+ * the medium. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,3 +14,12 @@ int file_write_all(int fd, const void *bytes, size_t size);
  * -errno: name is as it was, or it is the new file and the folder could not be flushed. */
 int file_replace(int folder, const char *temporary, const char *name, mode_t mode,
 	const void *bytes, size_t size);
+
+/* A descriptor of the folder, which is made with mode when it is not there (0: it must be). A link
+ * is not followed. -EPERM: another user owns it or may write to it; other -errno. */
+int folder_open(const char *path, mode_t mode);
+
+/* Calls each with the names in the folder, "." and ".." too, of at most max entries, until it
+ * returns false. */
+void folder_list(
+	int folder, size_t max, bool (*each)(void *ctx, int folder, const char *name), void *ctx);

@@ -10,7 +10,7 @@
 
 #include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/recording_recover.h"
-#include "daemon/util/folder.h"
+#include "daemon/util/file.h"
 #include "tests/unit/unit.h"
 
 #define S UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* test_folder.c: checks which folders are opened, and how far they are listed. */
-#include "daemon/util/folder.h"
+#include "daemon/util/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
