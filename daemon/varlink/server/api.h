@@ -163,7 +163,7 @@ struct api {
 	LIST_HEAD(, api_connection) list; /* all connections, also those that close */
 	size_t connections;		  /* of sockets, that are open */
 	struct account own;		  /* of local connections */
-	struct iteration used;	  /* of the loop: nanoseconds of work */
+	struct iteration used;		  /* of the loop: nanoseconds of work */
 	uint64_t served;		  /* runs of all connections */
 	size_t bytes;			  /* sum over accounts */
 
