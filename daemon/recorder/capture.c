@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps/app_events.h"
+#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
@@ -390,9 +390,9 @@ static void choose_span(struct capture *capture, const struct record_cause *caus
 	capture->to_ns = now_ns + cause->after_ns;
 	size_t bytes =
 		recording_before_bytes(capture->max_bytes, cause->before_ns, cause->after_ns);
-	apps_events_since(core->apps, bytes / ROW_BYTES, &fits_ns);
-	struct events_usage usage;
-	apps_events_usage(core->apps, &usage);
+	apps_trace_since(core->apps, bytes / ROW_BYTES, &fits_ns);
+	struct trace_usage usage;
+	apps_trace_usage(core->apps, &usage);
 	if (fits_ns > capture->from_ns) {
 		capture->from_ns = fits_ns < now_ns ? fits_ns : now_ns;
 		snprintf(

@@ -12,8 +12,8 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/private.h"
 #include "daemon/varlink/server/peer.h"
+#include "daemon/varlink/server/private.h"
 
 enum { FRAMES_AT_ONCE = 8, LOCAL_CALL_MAX = 512 };
 

@@ -18,8 +18,8 @@
 #include "daemon/util/log.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/peer.h"
 #include "daemon/varlink/server/listen.h"
+#include "daemon/varlink/server/peer.h"
 #include "daemon/varlink/server/private.h"
 
 enum {

@@ -64,7 +64,7 @@ static const struct json_field frames_fields[] = {JSON_FIELD(struct frames, "tot
 
 static void count_fields(struct json *out, const struct app *app, const struct frames *frames)
 {
-	const struct app_frames *tied = app->tied;
+	const struct app_frames *tied = app->frame_state;
 	JSON_FIELDS(out, frames_fields, frames);
 	json_unsigned(out, "throttled_count",
 		frames->times.throttled ? frames->times.throttled->count : 0);

@@ -10,9 +10,9 @@
 #include "daemon/core/report/report.h"
 #include "daemon/core/runs/state.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/methods/runs.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
+#include "daemon/varlink/methods/runs.h"
 #include "proto/name.h"
 
 /* The default: the app that ended last, else the only one; NULL: several run. */

@@ -121,7 +121,7 @@ static void put_cell(
 	const uint64_t duration_ns = trace_lasts(record) ? record->value : 0;
 	const bool by_id = record->kind == PROTO_KIND_BEGIN || record->kind == PROTO_KIND_END;
 	const uint16_t of =
-		record->kind == PROTO_KIND_ATTRIBUTE ? (uint16_t)record->cpu_us : EVENTS_NO_NAME;
+		record->kind == PROTO_KIND_ATTRIBUTE ? (uint16_t)record->cpu_us : TRACE_NO_NAME;
 	const enum throttle_value throttled = (enum throttle_value)event->throttled;
 	int64_t value = 0;
 	switch (column) {

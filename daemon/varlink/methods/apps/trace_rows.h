@@ -22,8 +22,8 @@ struct trace_batch {
 	struct event row[TRACE_ROWS];
 	/* private */
 	size_t names;
-	uint16_t name[EVENTS_NAMES_MAX]; /* numbers in the log */
-	int16_t index[EVENTS_NAMES_MAX]; /* in name, by number in the log; -1 = not used yet */
+	uint16_t name[TRACE_NAMES_MAX]; /* numbers in the log */
+	int16_t index[TRACE_NAMES_MAX]; /* in name, by number in the log; -1 = not used yet */
 };
 
 /* The word for a kind; NULL: records of that kind are not exported. */
