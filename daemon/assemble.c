@@ -24,18 +24,12 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	struct daemon *daemon = ctx;
 	history_append(daemon->core.history, daemon->core.metrics, source, t_ns);
 	alerts_commit(daemon->core.alerts, source, t_ns);
-	if (daemon->core.archive) {
-		persist_commit(daemon->persist, source, t_ns);
-	}
 }
 
 static void on_retire(void *ctx, const struct metric *metric)
 {
 	struct daemon *daemon = ctx;
 	history_retire(daemon->core.history, metric);
-	if (daemon->core.archive) {
-		archive_retire(daemon->core.archive, metric);
-	}
 	alerts_retire(daemon->core.alerts, metric, sysops()->now_ns());
 }
 

@@ -33,7 +33,7 @@ struct archive_pace persist_pace(struct persist *persist, uint64_t now_ns)
 {
 	struct archive_pace pace =
 		archive_account_pace(&persist->account, now_ns, values_now(persist->core));
-	archive_set_bucket(persist->archive, pace.bucket_ns);
+	archive_set_bucket(persist->archive, pace.bucket_ns, now_ns);
 	if (persist->options.period_ns) {
 		pace.period_ns = persist->options.period_ns;
 	}

@@ -188,8 +188,7 @@ static void on_written(struct persist *persist, const struct archive_file_result
 	forgive(persist);
 	persist_set_state(persist, PERSIST_OK, "");
 	archive_pending(persist->archive, &pending);
-	history_set_archived(
-		persist->core->history, pending.oldest_ns > 0 ? pending.oldest_ns : now_ns);
+	history_set_archived(persist->core->history, archive_mark_ns(persist->archive, now_ns));
 	if (pending.bytes >= SOON_BYTES && !persist->closing) {
 		persist_write(persist, now_ns, false);
 	}
@@ -208,19 +207,6 @@ static void on_told(void *ctx, const struct archive_file_result *result)
 		arm(persist);
 	} else if (!persist->open || !persist_write(persist, sysops()->now_ns(), true)) {
 		finish(persist);
-	}
-}
-
-static void on_event(void *ctx, const struct timeline_entry *entry)
-{
-	archive_take_event(((struct persist *)ctx)->archive, entry);
-}
-
-void persist_commit(struct persist *persist, const struct source *source, uint64_t t_ns)
-{
-	const struct metric *metric;
-	for (size_t i = 0; (metric = metrics_of(persist->core->metrics, source, i)); i++) {
-		archive_take_value(persist->archive, metric, t_ns);
 	}
 }
 
@@ -272,11 +258,12 @@ int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *stat
 	forgive(persist);
 	uv_timer_init(loop, &persist->timer);
 	persist->timer.data = persist;
-	int r = archive_create(options->boot_id, &persist->archive);
+	int r = archive_create(options->boot_id, core->history, &persist->archive);
 	if (r == 0) {
-		archive_continue(persist->archive, core->history, core->timeline);
+		archive_continue(persist->archive, core->timeline);
+		history_observe(core->history, archive_on_row, persist->archive);
 	}
-	r = r < 0 ? r : timeline_observe(core->timeline, on_event, persist);
+	r = r < 0 ? r : timeline_observe(core->timeline, archive_on_event, persist->archive);
 	if (r == 0) {
 		core->archive = persist->archive;
 		r = past_open(loop, core, descriptor, persist, &persist->past);
@@ -308,7 +295,7 @@ void persist_close(struct persist *persist)
 		return;
 	}
 	persist->closing = true;
-	timeline_unobserve(persist->core->timeline, persist);
+	timeline_unobserve(persist->core->timeline, persist->archive);
 	past_close(persist->past);
 	persist->past = NULL;
 	bool writing = persist->writing > 0;
@@ -326,6 +313,7 @@ void persist_destroy(struct persist *persist)
 {
 	if (persist) {
 		persist->core->archive = NULL;
+		history_observe(persist->core->history, NULL, NULL);
 		archive_destroy(persist->archive);
 		free(persist);
 	}

@@ -30,9 +30,6 @@ struct persist_options {
 int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *status,
 	const struct persist_options *options, struct persist **ret);
 
-/* A source's commit, for the archive. */
-void persist_commit(struct persist *persist, const struct source *source, uint64_t t_ns);
-
 /* The state directory is there and can be written. NULL is fine. */
 bool persist_is_open(const struct persist *persist);
 /* Something else is to be written there: is it within the account, which is charged then? last: the

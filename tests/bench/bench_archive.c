@@ -1,8 +1,8 @@
 /*
  * What the archive costs: bytes per bucket on series as boards have them (a temperature in half
  * degrees, the load of a CPU, memory in use, a latency) and on constants, a day's bytes, the loop's
- * time for a value and for a block, the worker's for a scan at start and for a query. Against a
- * plain row of floats (min, mean, max, count: 16 bytes a bucket).
+ * time for a value (live history and archive together) and for a block, the worker's for a scan at
+ * start and for a query. Against a plain row of floats (min, mean, max, count: 16 bytes a bucket).
  */
 #include <math.h>
 #include <stdint.h>
@@ -18,9 +18,9 @@
 #define FILE_SIZE (UINT64_C(16) << 20)
 #define PLAIN_BYTES 16.0
 
-enum { SERIES = 256, HOURS = 6 };
+enum { SERIES = 256, HOURS = 6, POOL_SIZE = 16 * 1024 * 1024 };
 
-static struct metric metrics[SERIES];
+static struct metric *metric[SERIES];
 static double state[SERIES];
 static uint8_t *image;
 
@@ -91,6 +91,12 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 {
 	static const uint8_t boot[16] = "bench";
 	struct archive *archive = NULL;
+	struct history *history = NULL;
+	enum history_found found;
+	struct sources *sources = NULL;
+	struct metrics *metrics = NULL;
+	struct source *source = NULL;
+	void *pool = calloc(1, POOL_SIZE);
 	struct wallclock wall;
 	uint64_t t_ns = 6000 * SECOND;
 	double values_ns = 0, seals_ns = 0, most_ns = 0;
@@ -98,26 +104,34 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	memset(image, 0, FILE_SIZE);
 	wallclock_init(&wall);
 	wallclock_note(&wall, t_ns, INT64_C(1700000000000000000), true);
-	if (archive_create(boot, &archive) < 0) {
+	if (!pool || sources_create(&sources) < 0 || metrics_create(&metrics) < 0 ||
+		sources_add(sources, "board", SECOND, &source) < 0 ||
+		history_create(pool, POOL_SIZE, boot, &history, &found) < 0 ||
+		archive_create(boot, history, &archive) < 0) {
 		exit(1);
 	}
+	history_observe(history, archive_on_row, archive);
 	archive_adopt(archive, scan());
-	archive_set_bucket(archive, bucket_s * SECOND);
+	archive_set_bucket(archive, bucket_s * SECOND, t_ns);
 	for (unsigned i = 0; i < SERIES; i++) {
 		const struct kind *kind = &kinds[i % KINDS];
-		metrics[i] = (struct metric){.id = i, .serial = i, .unit = kind->unit};
-		snprintf(metrics[i].name, sizeof(metrics[i].name), "board/group%u/metric%u", i / 16,
-			i);
-		state[i] = metrics[i].value = kind->start;
+		char name[48];
+		snprintf(name, sizeof(name), "board/group%u/metric%u", i / 16, i);
+		if (metrics_add(metrics, source, name, kind->unit, &metric[i]) < 0) {
+			exit(1);
+		}
+		state[i] = kind->start;
 	}
 	for (uint64_t s = 1; s <= HOURS * 3600; s++) {
 		for (unsigned i = 0; i < varying; i++) {
-			metrics[i].value = state[i] = next(&kinds[i % KINDS], state[i]);
+			state[i] = next(&kinds[i % KINDS], state[i]);
 		}
-		double start = now_ns();
 		for (unsigned i = 0; i < SERIES; i++) {
-			archive_take_value(archive, &metrics[i], t_ns);
+			metric_set(metric[i], state[i]);
 		}
+		metrics_commit(metrics, source, t_ns);
+		double start = now_ns();
+		history_append(history, metrics, source, t_ns);
 		values_ns += now_ns() - start;
 		values += SERIES;
 		t_ns += SECOND;
@@ -126,6 +140,9 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 		}
 		const uint8_t *block;
 		uint32_t page;
+		start = now_ns();
+		history_flush(history, t_ns, false); /* the rows that the next value would write */
+		values_ns += now_ns() - start;
 		start = now_ns();
 		size_t size = archive_seal(archive, t_ns, &wall, NULL, false, &block, &page);
 		double took = now_ns() - start;
@@ -142,12 +159,20 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	}
 	/* what the archive itself estimates for the next rows, by the blocks so far */
 	struct archive_pending pending;
-	for (unsigned i = 0; i < 6 * SERIES; i++) {
-		archive_take_value(archive, &metrics[i % SERIES], t_ns + i / SERIES * 60 * SECOND);
+	for (unsigned i = 0; i < 6; i++) {
+		for (unsigned k = 0; k < SERIES; k++) {
+			metric_set(metric[k], state[k]);
+		}
+		metrics_commit(metrics, source, t_ns + i * 60 * SECOND);
+		history_append(history, metrics, source, t_ns + i * 60 * SECOND);
 	}
 	archive_pending(archive, &pending);
 	double content = (double)pending.bytes / (double)pending.rows;
 	archive_destroy(archive);
+	history_destroy(history);
+	metrics_destroy(metrics);
+	sources_destroy(sources);
+	free(pool);
 	return (struct cost){
 		.bytes = content,
 		.whole = (double)bytes / (double)rows,
@@ -184,7 +209,7 @@ static void time_reading(void)
 	struct archive_plan *plan = NULL;
 	wallclock_init(&wall);
 	wallclock_note(&wall, SECOND, INT64_C(1700000000000000000), true);
-	if (archive_create(boot, &archive) < 0) {
+	if (archive_create(boot, NULL, &archive) < 0) {
 		exit(1);
 	}
 	archive_adopt(archive, index);

@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	const struct archive_identity identity = {.version = ARCHIVE_VERSION};
 	if (archive_index_create(sizeof(image), identity, &index) < 0 ||
-		archive_create(boot_id, &archive) < 0) {
+		archive_create(boot_id, NULL, &archive) < 0) {
 		abort();
 	}
 	for (uint32_t page = 1; page < sizeof(image) / ARCHIVE_PAGE;) {

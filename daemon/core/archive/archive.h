@@ -4,8 +4,8 @@
  * clock offsets), in time-major blocks that are sealed with a checksum. Pure: it makes blocks and
  * reads them; files are store/archive_file's, time is an argument. Who calls what from where:
  *
- *   start   archive_continue: what an earlier process of this boot gathered
- *   loop    archive_take_value, archive_take_event -> archive_seal
+ *   start   archive_continue: what an earlier process of this boot left
+ *   loop    history -> archive_on_row, timeline -> archive_on_event; archive_seal
  *           -> (the worker writes) -> archive_written
  *   start   worker: archive_index_scan over all pages -> archive_index_finish
  *           -> loop: archive_adopt
@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
@@ -74,51 +75,49 @@ int archive_index_finish(struct archive_index *index);
 
 /* ---- gathering and sealing, on the loop ---- */
 struct archive;
-/* boot_id: of now. Rows and events that come before archive_adopt wait in a bounded buffer. */
-int archive_create(const uint8_t boot_id[16], struct archive **ret); /* -ENOMEM */
+/* boot_id: of now. history: has the names of what archive_on_row brings; may be NULL where nothing
+ * comes. What comes before archive_adopt waits in a bounded buffer. -ENOMEM. */
+int archive_create(const uint8_t boot_id[16], struct history *history, struct archive **ret);
 void archive_destroy(struct archive *archive);
 /* The file can be written from now on; takes over the index. The boot's number goes on from the
  * file's newest block: the same one for the same boot_id, else the next. Buckets that the file
  * already has of this boot are not written again. */
 void archive_adopt(struct archive *archive, struct archive_index *index);
-/* The file is gone (degraded): index and names are forgotten, gathering goes on in the buffer. Not
- * between archive_seal and archive_written. */
+/* The file is gone (degraded): the index is forgotten, what comes waits in the buffer. Not between
+ * archive_seal and archive_written. */
 void archive_release(struct archive *archive);
 uint32_t archive_boot_seq(const struct archive *archive); /* 0: not known yet */
 
-/* Before the first value: what an earlier process of this boot left in live history and on the
+/* Before the first row: what an earlier process of this boot left in live history and on the
  * timeline and no block has, as far back as buckets and events may wait. What the file has of it
  * all the same is left out when it is adopted. */
-struct history;
-void archive_continue(
-	struct archive *archive, struct history *history, const struct timeline *timeline);
+void archive_continue(struct archive *archive, const struct timeline *timeline);
 
-/* A metric's value that was committed at t_ns (call for each metric of a commit; cheap, allocates
- * only for a series seen for the first time). Gathers the open bucket; complete buckets become
- * pending rows. NAN is not counted; nor is a value of a bucket that is over and was sealed. */
-void archive_take_value(struct archive *archive, const struct metric *metric, uint64_t t_ns);
-void archive_retire(struct archive *archive, const struct metric *metric);
-void archive_take_event(struct archive *archive, const struct timeline_entry *entry);
+/* For history_observe and timeline_observe; ctx is the archive. Of the tiers with buckets only the
+ * one that is archived at that time is taken. */
+void archive_on_row(void *ctx, const struct history_bucket_row *row);
+void archive_on_event(void *ctx, const struct timeline_entry *entry);
 
 /* Length of the buckets, 10 s or 60 s (else ignored); from the next full minute on. */
-void archive_set_bucket(struct archive *archive, uint64_t bucket_ns);
+void archive_set_bucket(struct archive *archive, uint64_t bucket_ns, uint64_t now_ns);
+
+/* No block lacks anything before this moment: where archive_continue is to begin. */
+uint64_t archive_mark_ns(const struct archive *archive, uint64_t now_ns);
 
 struct archive_pending {
-	uint64_t oldest_ns; /* begin of the oldest bucket (open ones, too) or event that is not
-			     * written; 0 = none */
-	size_t rows;	    /* complete buckets of all metrics */
-	size_t bytes;	    /* what sealing now would make, without padding; an estimate */
-	uint64_t dropped;   /* buckets and events that were dropped: nothing could be written for
-			     * long, or the series are too many */
+	size_t rows;	  /* complete buckets of all metrics */
+	size_t bytes;	  /* what sealing now would make, without padding; an estimate */
+	uint64_t dropped; /* buckets and events that were dropped: nothing could be written for
+			   * long, or the series are too many */
 };
 void archive_pending(const struct archive *archive, struct archive_pending *ret);
 
-/* What is to be written next: whole pages at *page of the file. Complete buckets only; with all
- * (the daemon stops, or a test) also the open ones: what comes for them later is not counted. One
- * block takes at most ARCHIVE_BLOCK_MAX: call again after archive_written until there is nothing.
- * 0: nothing to write, nothing adopted, the last one still being written, or no memory. The bytes
- * belong to the archive and stay until archive_written. day: the account's memory, kept in the
- * block (archive_account.h); may be NULL. */
+/* What is to be written next: whole pages at *page of the file. Complete buckets only, which
+ * history is made to write; with all (the daemon stops, or a test) also the open ones: what comes
+ * for them later is not counted. One block takes at most ARCHIVE_BLOCK_MAX: call again after
+ * archive_written until there is nothing. 0: nothing to write, nothing adopted, the last one still
+ * being written, or no memory. The bytes belong to the archive and stay until archive_written. day:
+ * the account's memory, kept in the block (archive_account.h); may be NULL. */
 struct archive_account_memory;
 size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,
 	const struct archive_account_memory *day, bool all, const uint8_t **bytes, uint32_t *page);

@@ -1,7 +1,9 @@
-/* Rows that wait, in the order of time, become groups of series. Series that behave alike share a
- * group: those that never changed cost a byte a row together. */
-#include "daemon/core/archive/encode.h"
+/* encode.c: makes groups of series of the buckets that wait. Rows, in the order of time, become
+ * groups of series. Series that behave alike share a group: those that never changed cost a byte a
+ * row together. */
+#include "daemon/core/archive/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,31 +69,72 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+/* NULL: history or the file has no room for the series; then *r, unless there is no memory. */
+static int name_of(struct archive *archive, uint32_t series, struct archive_name **ret)
+{
+	struct archive_known *known = &archive->known[series % ARCHIVE_KNOWN];
+	*ret = known->name;
+	if (known->series == series && known->stamp == archive->stamp) {
+		return 0;
+	}
+	struct archive_names *names = &archive->index->names;
+	const char *text;
+	enum unit unit;
+	*ret = NULL;
+	if (archive->history && history_series(archive->history, series, &text, &unit)) {
+		size_t length = strlen(text);
+		*ret = archive_names_find(names, text, length, unit);
+		int r = *ret ? 0 : archive_names_add(names, text, length, unit, ret);
+		if (r == -ENOMEM) {
+			return r;
+		}
+	}
+	*known = (struct archive_known){archive->stamp, series, *ret};
+	return 0;
+}
+
+/* The series' first row in this block. */
+static bool begin_series(struct archive *archive, struct archive_name *name, uint32_t row)
+{
+	if (!used_room(archive)) {
+		return false;
+	}
+	archive->used[archive->used_count++] = name;
+	name->used_stamp = archive->stamp;
+	name->row_first = name->row_last = row;
+	name->rows = 0;
+	if (name->id == 0) {
+		archive_names_number(&archive->index->names, name, archive->index->names.next_id);
+	}
+	return true;
+}
+
 bool archive_collect(struct archive *archive, uint32_t count)
 {
-	struct archive_names *names = archive_names_of(archive);
-	uint64_t stamp = ++archive->stamp;
+	archive->stamp++;
 	archive->used_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		struct archive_wait *wait = archive_wait_at(archive, i);
-		struct archive_name *name = wait->name;
-		bool first = name->used_stamp != stamp;
-		wait->next = NO_ROW;
-		if (first) {
-			if (!used_room(archive)) {
-				return false;
-			}
-			archive->used[archive->used_count++] = name;
-			name->used_stamp = stamp;
-			name->row_first = name->row_last = i;
-			name->rows = 0;
-			if (name->id == 0) {
-				archive_names_number(names, name, names->next_id);
-			}
+		struct archive_name *name;
+		if (name_of(archive, wait->series, &name) < 0) {
+			return false;
+		}
+		bool first = name && name->used_stamp != archive->stamp;
+		/* A name that went from one source to another may have a bucket twice. */
+		if (!name || wait->row.tick < (first ? name->last_tick : name->made_tick)) {
+			archive->dropped += !name;
+			continue;
+		}
+		if (first && !begin_series(archive, name, i)) {
+			return false;
 		}
 		classify(archive, name, &wait->row, first);
-		archive_wait_at(archive, name->row_last)->next = first ? NO_ROW : i;
+		wait->next = NO_ROW;
+		if (!first) {
+			archive_wait_at(archive, name->row_last)->next = i;
+		}
 		name->row_last = i;
+		name->made_tick = wait->row.tick + 1;
 		name->rows++;
 	}
 	if (archive->used_count > 0) {
@@ -214,4 +257,75 @@ void archive_put_groups(
 		ret->groups++;
 		i += series;
 	}
+}
+
+/* ---- names ---- */
+
+/* Which names a block carries: the new ones, those that were new in the block before, those that
+ * were written last a third of the file ago, and as many of the others as the last page has room
+ * for. So each name of a block stands in several others, too, and none is overwritten before it was
+ * written again. */
+static bool put_name(
+	struct archive *archive, struct archive_name *name, struct archive_writer *writer)
+{
+	if (name->told_stamp == archive->stamp) {
+		return true;
+	}
+	if (archive->told_count == ARCHIVE_TOLD_MAX ||
+		archive_name_size(name) > (size_t)(writer->end - writer->at)) {
+		return false;
+	}
+	archive_put_varint(writer, name->id);
+	archive_put_u8(writer, name->unit);
+	archive_put_u8(writer, name->length);
+	archive_put(writer, name->text, name->length);
+	name->told_stamp = archive->stamp;
+	archive->told[archive->told_count++] = name;
+	return true;
+}
+
+/* Blocks up to this one lie more than two thirds of a turn before the next; or will soon. */
+static uint64_t stale_seq(const struct archive_index *index)
+{
+	uint32_t pages = 0;
+	for (uint32_t i = index->blocks; i > 0; i--) {
+		const struct archive_info *info = archive_index_at(index, i - 1);
+		pages += info->pages;
+		if (pages > index->pages / 3) {
+			return info->seq;
+		}
+	}
+	return 0;
+}
+
+bool archive_put_names(struct archive *archive, const uint8_t *block, struct archive_writer *writer)
+{
+	const struct archive_index *index = archive->index;
+	archive->told_count = 0;
+	for (size_t i = 0; i < archive->used_count; i++) {
+		if (archive->used[i]->told == 0 && !put_name(archive, archive->used[i], writer)) {
+			return false;
+		}
+	}
+	for (struct archive_name *name = index->names.newest;
+		name && name->told_seq + 1 >= index->next_seq; name = name->older) {
+		if (name->told == 1 && !put_name(archive, name, writer)) {
+			return true;
+		}
+	}
+	uint64_t stale = stale_seq(index);
+	struct archive_name *name = index->names.oldest;
+	for (; name && name->told_seq <= stale; name = name->newer) {
+		if (!put_name(archive, name, writer)) {
+			return true;
+		}
+	}
+	size_t used = (size_t)(writer->at - block);
+	size_t room = (ARCHIVE_PAGE - used % ARCHIVE_PAGE) % ARCHIVE_PAGE;
+	struct archive_writer padding = {.at = writer->at, .end = writer->at + room};
+	while (name && put_name(archive, name, &padding)) {
+		name = name->newer;
+	}
+	writer->at = padding.at;
+	return true;
 }

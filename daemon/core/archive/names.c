@@ -8,13 +8,11 @@
 
 #include "daemon/core/archive/bytes.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 static size_t hash(const char *text, size_t length)
 {
-	uint32_t value = 2166136261u;
-	for (size_t i = 0; i < length; i++) {
-		value = (value ^ (unsigned char)text[i]) * 16777619u;
-	}
+	uint32_t value = fnv32(FNV32_BASIS, text, length);
 	return (value ^ value >> 15) % ARCHIVE_NAME_BUCKETS;
 }
 
@@ -55,14 +53,6 @@ struct archive_name *archive_names_by_id(const struct archive_names *names, uint
 	return name;
 }
 
-static void chain_name(struct archive_names *names, struct archive_name *name)
-{
-	size_t b = hash(name->text, name->length);
-	name->by_name = names->by_name[b];
-	names->by_name[b] = name;
-	names->count++;
-}
-
 int archive_names_add(struct archive_names *names, const char *text, size_t length, enum unit unit,
 	struct archive_name **ret)
 {
@@ -76,7 +66,10 @@ int archive_names_add(struct archive_names *names, const char *text, size_t leng
 	memcpy(name->text, text, length);
 	name->length = (uint8_t)length;
 	name->unit = (uint8_t)unit;
-	chain_name(names, name);
+	size_t b = hash(text, length);
+	name->by_name = names->by_name[b];
+	names->by_name[b] = name;
+	names->count++;
 	*ret = name;
 	return 0;
 }
@@ -119,7 +112,7 @@ void archive_names_told(struct archive_names *names, struct archive_name *name, 
 	*(name->newer ? &name->newer->older : &names->newest) = name;
 }
 
-static void unlink_name(struct archive_names *names, struct archive_name *name)
+void archive_names_drop(struct archive_names *names, struct archive_name *name)
 {
 	list_remove(names, name);
 	struct archive_name **at = &names->by_name[hash(name->text, name->length)];
@@ -128,31 +121,14 @@ static void unlink_name(struct archive_names *names, struct archive_name *name)
 	}
 	*at = name->by_name;
 	names->count--;
-	if (name->id == 0) {
-		return;
+	if (name->id > 0) {
+		at = &names->by_id[name->id % ARCHIVE_NAME_BUCKETS];
+		while (*at != name) {
+			at = &(*at)->by_id;
+		}
+		*at = name->by_id;
 	}
-	at = &names->by_id[name->id % ARCHIVE_NAME_BUCKETS];
-	while (*at != name) {
-		at = &(*at)->by_id;
-	}
-	*at = name->by_id;
-}
-
-void archive_names_drop(struct archive_names *names, struct archive_name *name)
-{
-	unlink_name(names, name);
 	free(name);
-}
-
-void archive_names_move(
-	struct archive_names *from, struct archive_names *to, struct archive_name *name)
-{
-	unlink_name(from, name);
-	name->id = 0;
-	name->first_seq = name->last_seq = name->told_seq = 0;
-	name->told = 0;
-	name->older = name->newer = name->by_id = NULL;
-	chain_name(to, name);
 }
 
 struct archive_name *archive_names_next(
@@ -176,7 +152,7 @@ void archive_names_evict(struct archive_names *names, uint64_t oldest_seq)
 	while (next) {
 		struct archive_name *name = next;
 		next = archive_names_next(names, name);
-		if (name->refs == 0 && name->last_seq < oldest_seq) {
+		if (name->last_seq < oldest_seq) {
 			archive_names_drop(names, name);
 		}
 	}

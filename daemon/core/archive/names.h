@@ -13,21 +13,20 @@
 
 enum { ARCHIVE_NAME_BUCKETS = 2048, ARCHIVE_NAMES_MAX = 16384 };
 
-/* One series. It stays where it is until nobody refers to it and no block uses it. */
+/* One series. It stays where it is as long as a block uses it. */
 struct archive_name {
 	uint32_t id;			      /* in the file; 0 = none yet */
-	uint32_t refs;			      /* metrics bound to it, rows that wait */
 	uint64_t first_seq, last_seq;	      /* blocks that use it; 0 = none */
-	uint64_t told_seq;		      /* newest block that tells it; 0 = none */
+	uint64_t told_seq;		      /* newest block that carries its name; 0 = none */
 	uint64_t used_stamp, told_stamp;      /* the seal's: in the block that is being made */
 	struct archive_name *by_name, *by_id; /* next in the hash chain */
 	struct archive_name *older, *newer;   /* by told_seq */
-	struct archive_name *forward;	      /* in adoption: the same series in the file */
 	/* The seal's: its rows in the block that is being made. */
 	uint32_t row_first, row_last, rows;
-	uint32_t last_tick; /* newest row there is; those not later are dropped */
+	uint32_t made_tick; /* behind its newest row in there */
+	uint32_t last_tick; /* behind its newest row that was written since the start */
 	uint8_t class;
-	uint8_t told; /* blocks that tell it; stops at 2 */
+	uint8_t told; /* blocks that carry its name; stops at 2 */
 	uint8_t unit;
 	uint8_t length;
 	char text[];
@@ -56,12 +55,7 @@ void archive_names_number(struct archive_names *names, struct archive_name *name
 void archive_names_told(struct archive_names *names, struct archive_name *name, uint64_t seq);
 void archive_names_drop(struct archive_names *names, struct archive_name *name);
 
-/* Takes it out of one table and into another, without its number. */
-void archive_names_move(
-	struct archive_names *from, struct archive_names *to, struct archive_name *name);
-
-/* Drops those that nobody refers to and that no block from oldest_seq on uses (UINT64_MAX: those
- * nobody refers to). */
+/* Drops those that no block from oldest_seq on uses. */
 void archive_names_evict(struct archive_names *names, uint64_t oldest_seq);
 
 /* Iterates over all: start with NULL; NULL at the end. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/archive/encode.h"
+#include "daemon/core/archive/private.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/sysops.h"
 
@@ -43,22 +43,12 @@ static size_t choose_clocks(
 	return count;
 }
 
-/* Of a bucket that an earlier process began, and that goes on. */
-static bool is_partial(const struct archive *archive, uint32_t row, uint64_t now_ns)
-{
-	return archive_wait_at(archive, row)->end * ARCHIVE_TICK_NS > now_ns;
-}
-
 static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t now_ns)
 {
-	uint64_t oldest = now_ns;
-	for (uint32_t i = 0; i < rows; i++) {
-		uint64_t t_ns = archive_wait_at(archive, i)->row.tick * ARCHIVE_TICK_NS;
-		oldest = t_ns < oldest ? t_ns : oldest;
-	}
+	uint64_t oldest =
+		rows > 0 ? archive_wait_at(archive, 0)->row.tick * ARCHIVE_TICK_NS : now_ns;
 	for (uint32_t i = 0; i < archive->events; i++) {
-		uint64_t t_ns =
-			archive->event[(archive->event_first + i) % ARCHIVE_EVENTS_WAIT].t_ns;
+		uint64_t t_ns = archive_waiting_event(archive, i)->t_ns;
 		oldest = t_ns < oldest ? t_ns : oldest;
 	}
 	return oldest;
@@ -73,8 +63,7 @@ static uint16_t put_events(const struct archive *archive, struct archive_writer 
 	uint16_t count = 0;
 	for (; count < archive->events; count++) {
 		uint8_t *before = part.at;
-		archive_event_write(&part,
-			&archive->event[(archive->event_first + count) % ARCHIVE_EVENTS_WAIT]);
+		archive_event_write(&part, archive_waiting_event(archive, count));
 		if (part.bad) {
 			part.at = before;
 			break;
@@ -147,7 +136,7 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 	if (!archive->index || archive->sealed) {
 		return 0;
 	}
-	archive_close_buckets(archive, now_ns, all);
+	archive_flush(archive, now_ns, all);
 	if ((archive->waiting == 0 && archive->events == 0) || !buffers(archive)) {
 		return 0;
 	}
@@ -164,12 +153,6 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 		header.day = *day;
 	}
 	uint32_t rows = archive->waiting;
-	while (rows > 0 && !all && is_partial(archive, rows - 1, now_ns)) {
-		rows--;
-	}
-	if (rows == 0 && archive->events == 0) {
-		return 0;
-	}
 	archive->sealed_clocks =
 		choose_clocks(wall, oldest_ns(archive, rows, now_ns), archive->sealed_clock);
 	header.clocks = (uint16_t)archive->sealed_clocks;
@@ -205,9 +188,6 @@ static void estimate(struct archive *archive)
 static void forget_rows(struct archive *archive)
 {
 	estimate(archive);
-	for (uint32_t i = 0; i < archive->sealed_rows; i++) {
-		archive_wait_at(archive, i)->name->refs--;
-	}
 	if (archive->sealed_rows > 0) {
 		archive->wait_first =
 			(archive->wait_first + archive->sealed_rows) & (archive->wait_room - 1);
@@ -250,6 +230,7 @@ void archive_written(struct archive *archive, int result)
 		struct archive_name *name = archive->used[i];
 		name->first_seq = name->first_seq ? name->first_seq : info->seq;
 		name->last_seq = info->seq;
+		name->last_tick = name->made_tick;
 	}
 	archive_names_evict(&index->names, archive_index_oldest(index));
 }

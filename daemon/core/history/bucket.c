@@ -164,13 +164,38 @@ static void leave_to_samples(struct history_group *group)
 	}
 }
 
-static void bucket_end(struct history *history, struct history_group *group)
+static void catch_up_once(struct history *history, struct history_group *group)
 {
 	if (group->behind) {
 		catch_up(history, group);
 		group->behind = false;
 	}
-	bucket_write(history, group);
+}
+
+/* The bucket of start_ns is the one that is filled from now on. */
+static void move_on(struct history *history, struct history_group *group, uint64_t start_ns)
+{
+	if (start_ns <= group->bucket_ns) {
+		return;
+	}
+	if (group->behind && group->bucket_ns < group->born_ns && has_samples(group)) {
+		leave_to_samples(group);
+	} else {
+		catch_up_once(history, group);
+		bucket_write(history, group);
+	}
+	group->bucket_ns = start_ns;
+}
+
+void history_bucket_flush(
+	struct history *history, struct history_group *group, uint64_t now_ns, bool last)
+{
+	if (group->gathers) {
+		move_on(history, group, now_ns - now_ns % history_tier_step_ns(group->tier));
+	}
+	if (group->gathers && last) {
+		catch_up_once(history, group);
+	}
 }
 
 void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns)
@@ -183,13 +208,9 @@ void history_bucket_gather(struct history *history, struct history_group *group,
 		group->gathers = true;
 		group->behind = true;
 	}
-	if (start_ns > group->bucket_ns) {
-		if (group->behind && group->bucket_ns < group->born_ns && has_samples(group)) {
-			leave_to_samples(group);
-		} else {
-			bucket_end(history, group);
-		}
-		group->bucket_ns = start_ns;
+	move_on(history, group, start_ns);
+	if (start_ns < group->bucket_ns) {
+		return; /* a flush has written the bucket that this would belong to */
 	}
 	for (unsigned i = 0; i < group->columns; i++) {
 		struct history_group_column *column = &group->column[i];

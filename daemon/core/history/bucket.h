@@ -8,3 +8,7 @@
  * samples.
  */
 void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns);
+
+/* The same without a sample: a bucket that is over is written. last: see history_flush. */
+void history_bucket_flush(
+	struct history *history, struct history_group *group, uint64_t now_ns, bool last);

@@ -365,6 +365,44 @@ static unsigned make_row(const struct history_group *group, uint64_t t_ns, struc
 	return values;
 }
 
+void history_report_row(const struct history_row *row, enum history_tier tier,
+	const uint32_t *series, unsigned columns, history_row_observer *report, void *ctx)
+{
+	for (unsigned i = 0; i < columns; i++) {
+		int64_t count = row->value[3 * columns + i];
+		if (row->nulls >> i & 1 || count <= 0 || count > UINT32_MAX) {
+			continue;
+		}
+		const struct history_bucket_row bucket = {.series = series[i],
+			.tier = tier,
+			.t_ns = row->t_ns,
+			.count = (uint32_t)count,
+			.mean = row->value[i],
+			.low = row->value[columns + i],
+			.high = row->value[2 * columns + i]};
+		report(ctx, &bucket);
+	}
+}
+
+static void report_group(const struct history_group *group, const struct history_row *row,
+	history_row_observer *report, void *ctx)
+{
+	uint32_t series[HISTORY_COLUMNS];
+	for (unsigned i = 0; i < group->columns; i++) {
+		series[i] = group->column[i].series->id;
+	}
+	history_report_row(row, group->tier, series, group->columns, report, ctx);
+}
+
+void history_group_report_open(
+	const struct history_group *group, history_row_observer *report, void *ctx)
+{
+	struct history_row row;
+	if (group->gathers && make_row(group, group->bucket_ns, &row) > 0) {
+		report_group(group, &row, report, ctx);
+	}
+}
+
 unsigned history_group_append(struct history_pool *pool, struct history_group *group, uint64_t t_ns)
 {
 	uint32_t open = group->block != HISTORY_NONE ? group->block : group->narrow;
@@ -385,6 +423,9 @@ unsigned history_group_append(struct history_pool *pool, struct history_group *g
 			history_row_accept(&group->state, &row);
 			info->last_ns = t_ns;
 			info->samples += values;
+			if (pool->observer && group->tier != HISTORY_FULL) {
+				report_group(group, &row, pool->observer, pool->observer_ctx);
+			}
 			return values;
 		}
 		/* An empty block takes any row, so this ends. */

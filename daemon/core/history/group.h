@@ -65,4 +65,12 @@ void history_group_settled(struct history_group *group);
 unsigned history_group_append(
 	struct history_pool *pool, struct history_group *group, uint64_t t_ns);
 
+/* Reports the bucket that is filled now. */
+void history_group_report_open(
+	const struct history_group *group, history_row_observer *report, void *ctx);
+
+/* Reports a row's buckets, of a block or group whose columns have these series. */
+void history_report_row(const struct history_row *row, enum history_tier tier,
+	const uint32_t *series, unsigned columns, history_row_observer *report, void *ctx);
+
 void history_group_destroy_list(struct history_pool *pool, struct history_list *list);

@@ -151,6 +151,52 @@ int history_find(struct history *history, const char *name, uint32_t *series)
 	return 0;
 }
 
+bool history_series(
+	const struct history *history, uint32_t series, const char **name, enum unit *unit)
+{
+	const struct history_series *found = history_names_by_id(&history->pool, series);
+	if (found) {
+		*name = found->name;
+		*unit = found->unit;
+	}
+	return found != NULL;
+}
+
+size_t history_series_count(const struct history *history)
+{
+	return history->pool.series_count;
+}
+
+void history_observe(struct history *history, history_row_observer *observer, void *ctx)
+{
+	history->pool.observer = observer;
+	history->pool.observer_ctx = ctx;
+}
+
+void history_flush(struct history *history, uint64_t now_ns, bool last)
+{
+	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
+		for (size_t i = 0; i < SOURCES_MAX; i++) {
+			for (struct history_group *group = history->groups[tier][i].first; group;
+				group = group->next) {
+				history_bucket_flush(history, group, now_ns, last);
+			}
+		}
+	}
+}
+
+void history_open_buckets(struct history *history, history_row_observer *report, void *ctx)
+{
+	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
+		for (size_t i = 0; i < SOURCES_MAX; i++) {
+			for (const struct history_group *group = history->groups[tier][i].first;
+				group; group = group->next) {
+				history_group_report_open(group, report, ctx);
+			}
+		}
+	}
+}
+
 bool history_next_series(struct history *history, uint32_t *cursor, uint32_t *series,
 	const char **name, enum unit *unit)
 {

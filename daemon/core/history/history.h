@@ -62,6 +62,39 @@ void history_destroy(struct history *history);
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
 	uint64_t t_ns);
 
+/* A bucket as a row of its tier holds it: in quanta of the series' unit (row.h); low = mean - min,
+ * high = max - mean. */
+struct history_bucket_row {
+	uint32_t series;
+	enum history_tier tier;
+	uint64_t t_ns; /* start of the bucket */
+	uint32_t count;
+	int64_t mean, low, high;
+};
+typedef void history_row_observer(void *ctx, const struct history_bucket_row *row);
+
+/* The one observer of buckets as they are written, series by series, in the order of time for each;
+ * NULL = none. It must not append. */
+void history_observe(struct history *history, history_row_observer *observer, void *ctx);
+
+/* Writes the buckets that are over, although their sources have not committed since. last: no
+ * metric that is missing since a restart is waited for any longer. */
+void history_flush(struct history *history, uint64_t now_ns, bool last);
+
+/* Reports the buckets that are still open, as far as they are filled; nothing is written. */
+void history_open_buckets(struct history *history, history_row_observer *report, void *ctx);
+
+/* Reports the rows of a tier with buckets that begin in [from_ns, to_ns), oldest block first. A row
+ * may come twice. -ENOMEM. */
+int history_replay(struct history *history, enum history_tier tier, uint64_t from_ns,
+	uint64_t to_ns, history_row_observer *report, void *ctx);
+
+/* Name and unit of a series; false when there is none of that number. */
+bool history_series(
+	const struct history *history, uint32_t series, const char **name, enum unit *unit);
+/* Series that the dictionary has, those without rows included. */
+size_t history_series_count(const struct history *history);
+
 /* Forgets the binding of a metric that is retired; its past stays readable by name. */
 void history_retire(struct history *history, const struct metric *metric);
 

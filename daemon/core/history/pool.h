@@ -110,6 +110,9 @@ struct history_pool {
 	uint32_t names_open; /* dictionary block that has room; HISTORY_NONE */
 	uint32_t names_blocks;
 	uint64_t names_full_at; /* evicted + 1 when compaction found nothing to drop; 0 */
+
+	history_row_observer *observer; /* of buckets that are written */
+	void *observer_ctx;
 };
 
 /* Formats the pool or scans what is in it. -EINVAL, -ENOMEM as history_create. */
@@ -146,3 +149,6 @@ void history_pool_commit(struct history_pool *pool, uint32_t index, const void *
 
 /* Makes the block the newest of its columns' series. */
 void history_pool_link(struct history_pool *pool, uint32_t index);
+
+/* The data blocks, oldest first. -ENOMEM; *ret is the caller's to free. */
+int history_pool_order(const struct history_pool *pool, uint32_t **ret, size_t *count);

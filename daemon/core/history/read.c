@@ -4,6 +4,7 @@
 #include "daemon/core/history/self.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "daemon/core/history/names.h"
 
@@ -171,6 +172,51 @@ static uint64_t boundary_ns(const struct history_pool *pool, const struct histor
 		return whole_ns;
 	}
 	return end_ns > begin_ns ? end_ns : begin_ns;
+}
+
+static void replay_block(const struct history_pool *pool, uint32_t index, uint64_t from_ns,
+	uint64_t to_ns, history_row_observer *report, void *ctx)
+{
+	const struct history_info *info = &pool->info[index];
+	const enum history_tier tier = (enum history_tier)info->tier;
+	struct history_block *block = history_pool_block(pool, index);
+	const uint8_t *payload = history_block_payload(block, info->columns);
+	uint32_t series[HISTORY_COLUMNS];
+	struct history_row_state state;
+	for (unsigned i = 0; i < info->columns; i++) {
+		series[i] = block->column[i].series;
+	}
+	history_row_start(&state, info->first_ns, info->columns * history_tier_width(tier));
+	for (size_t at = 0; state.rows < info->rows;) {
+		int used = history_row_decode(&state, payload + at, info->bytes - at);
+		if (used < 0 || state.last.t_ns > info->last_ns) {
+			return; /* damaged meanwhile */
+		}
+		at += (size_t)used;
+		if (state.last.t_ns >= from_ns && state.last.t_ns < to_ns) {
+			history_report_row(&state.last, tier, series, info->columns, report, ctx);
+		}
+	}
+}
+
+int history_replay(struct history *history, enum history_tier tier, uint64_t from_ns,
+	uint64_t to_ns, history_row_observer *report, void *ctx)
+{
+	const struct history_pool *pool = &history->pool;
+	uint32_t *order;
+	size_t count;
+	int r = history_pool_order(pool, &order, &count);
+	if (r < 0) {
+		return r;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct history_info *info = &pool->info[order[i]];
+		if (info->tier == tier && info->last_ns >= from_ns && info->first_ns < to_ns) {
+			replay_block(pool, order[i], from_ns, to_ns, report, ctx);
+		}
+	}
+	free(order);
+	return 0;
 }
 
 static size_t finish(struct reader *reader, bool *done)

@@ -10,19 +10,16 @@
 #include "daemon/core/history/names.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 #define HISTORY_MAGIC UINT64_C(0x3279726f74736968) /* "history2" */
 
 static uint32_t hash_quanta(void)
 {
-	uint32_t hash = 2166136261u;
+	uint32_t hash = FNV32_BASIS;
 	for (int unit = 0; unit < UNIT_COUNT_OF_UNITS; unit++) {
 		double quantum = unit_quantum((enum unit)unit);
-		uint8_t bytes[sizeof(quantum)];
-		memcpy(bytes, &quantum, sizeof(quantum));
-		for (size_t i = 0; i < sizeof(bytes); i++) {
-			hash = (hash ^ bytes[i]) * 16777619u;
-		}
+		hash = fnv32(hash, &quantum, sizeof(quantum));
 	}
 	return hash;
 }
@@ -107,50 +104,27 @@ static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 	return true;
 }
 
-struct by_time {
-	uint64_t first_ns;
-	uint32_t index;
-};
-
-static int compare_by_time(const void *a, const void *b)
-{
-	const struct by_time *x = a;
-	const struct by_time *y = b;
-	if (x->first_ns != y->first_ns) {
-		return x->first_ns < y->first_ns ? -1 : 1;
-	}
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
 /* Chains the blocks of each series, oldest first; gives up those of which no name is known. */
 static int link_blocks(struct history_pool *pool)
 {
-	struct by_time *order = mem_calloc(pool->blocks, sizeof(*order));
-	if (!order) {
-		return -ENOMEM;
-	}
-	size_t count = 0;
-	for (uint32_t i = 0; i < pool->blocks; i++) {
-		if (pool->info[i].kind == HISTORY_KIND_DATA) {
-			order[count].first_ns = pool->info[i].first_ns;
-			order[count++].index = i;
-		}
-	}
-	qsort(order, count, sizeof(*order), compare_by_time);
-	for (size_t i = 0; i < count; i++) {
-		uint32_t index = order[i].index;
-		struct history_block *block = history_pool_block(pool, index);
-		history_pool_link(pool, index);
+	uint32_t *order;
+	size_t count;
+	int r = history_pool_order(pool, &order, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct history_block *block = history_pool_block(pool, order[i]);
+		history_pool_link(pool, order[i]);
 		bool known = false;
-		for (unsigned k = 0; k < pool->info[index].columns; k++) {
+		for (unsigned k = 0; k < pool->info[order[i]].columns; k++) {
 			known = known || history_names_by_id(pool, block->column[k].series);
 		}
 		if (!known) {
-			history_pool_release(pool, index);
+			history_pool_release(pool, order[i]);
 		}
 	}
-	free(order);
-	return 0;
+	if (r == 0) {
+		free(order);
+	}
+	return r;
 }
 
 static int scan(struct history_pool *pool)

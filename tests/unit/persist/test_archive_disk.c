@@ -123,9 +123,9 @@ START_TEST(what_was_written_is_found_again)
 	uint32_t page;
 	wallclock_init(&wall);
 	ck_assert_int_eq(archive_disk_open(&disk, &index), 0);
-	ck_assert_int_eq(archive_create(boot, &archive), 0);
+	ck_assert_int_eq(archive_create(boot, NULL, &archive), 0);
 	archive_adopt(archive, index);
-	archive_take_event(archive, &entry);
+	archive_on_event(archive, &entry);
 	size_t size = archive_seal(archive, 10, &wall, NULL, true, &bytes, &page);
 	ck_assert_uint_gt(size, 0);
 	ck_assert_int_eq(archive_disk_write(&disk, page, bytes, size), 0);

@@ -12,7 +12,7 @@
 #include "daemon/core/timeline/past.h"
 #include "daemon/persist/archive_read.h"
 
-enum { PAST_SIZE = 4 * 1024 * 1024, PAST_ROWS = 200000, PAST_METRICS = 4 };
+enum { PAST_SIZE = 4 * 1024 * 1024, PAST_POOL = 1024 * 1024, PAST_ROWS = 200000, PAST_METRICS = 4 };
 
 /* One bucket of one series. */
 struct past_row {
@@ -31,7 +31,9 @@ static struct past {
 	struct archive_readers *readers;
 	struct past_row *row;
 	size_t rows;
-	/* of the boot that is being made */
+	/* of the boot that is being made, which has a live history of its own */
+	struct history *history;
+	void *pool;
 	struct sources *sources;
 	struct metrics *metrics;
 	struct source *source;
@@ -76,7 +78,10 @@ static inline void past_adopt(uint8_t boot)
 {
 	uint8_t boot_id[16] = {boot};
 	struct archive_index *index;
-	ck_assert_int_eq(archive_create(boot_id, &past.archive), 0);
+	enum history_found found;
+	past.pool = calloc(1, PAST_POOL);
+	ck_assert_int_eq(history_create(past.pool, PAST_POOL, boot_id, &past.history, &found), 0);
+	ck_assert_int_eq(archive_create(boot_id, past.history, &past.archive), 0);
 	ck_assert_int_eq(archive_index_create(PAST_SIZE, past.identity, &index), 0);
 	for (uint32_t page = 1; page < PAST_SIZE / ARCHIVE_PAGE;) {
 		int n = archive_index_scan(index, page, past.file + (size_t)page * ARCHIVE_PAGE,
@@ -85,6 +90,7 @@ static inline void past_adopt(uint8_t boot)
 	}
 	ck_assert_int_eq(archive_index_finish(index), 0);
 	archive_adopt(past.archive, index);
+	history_observe(past.history, archive_on_row, past.archive);
 }
 
 static inline void past_write(uint64_t now_ns, const struct wallclock *wall, bool all)
@@ -125,9 +131,10 @@ static inline void past_sample(
 		for (int i = 0; i < metrics; i++) {
 			double value = 20 + 10 * i + (double)past_random(10);
 			metric_set(past.metric[i], value);
-			archive_take_value(past.archive, past.metric[i], s * FIXTURE_SECOND);
 			past_note(i, wall, s * FIXTURE_SECOND, value, false);
 		}
+		metrics_commit(past.metrics, past.source, s * FIXTURE_SECOND);
+		history_append(past.history, past.metrics, past.source, s * FIXTURE_SECOND);
 		if (s % 600 == 0) {
 			past_write(s * FIXTURE_SECOND, wall, false);
 		}
@@ -149,6 +156,8 @@ static inline void past_begin_boot(uint8_t boot)
 
 static inline void past_end_metrics(void)
 {
+	history_destroy(past.history);
+	free(past.pool);
 	metrics_destroy(past.metrics);
 	sources_destroy(past.sources);
 }
@@ -159,7 +168,7 @@ static inline void past_event(
 	struct timeline_entry entry = {.serial = 1, .t_ns = t_s * FIXTURE_SECOND, .kind = kind};
 	snprintf(entry.subject, sizeof(entry.subject), "%s", subject);
 	snprintf(entry.text, sizeof(entry.text), "%s", text);
-	archive_take_event(past.archive, &entry);
+	archive_on_event(past.archive, &entry);
 }
 
 /* A whole boot: its first sample at from_s after its start, which was at wall_s. */
@@ -177,8 +186,8 @@ static inline void past_boot(
 		past_event(to_s, TIMELINE_DAEMON, "edgeprofd", TIMELINE_STOPPED);
 	}
 	past_write(to_s * FIXTURE_SECOND, &wall, true);
-	past_end_metrics();
 	archive_destroy(past.archive);
+	past_end_metrics();
 }
 
 /* The core of api_fixture.h is the boot that runs. */

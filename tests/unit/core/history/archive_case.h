@@ -1,5 +1,5 @@
 /*
- * An archive in a memory image, fed and sealed through its real way, beside a plain model of what
+ * An archive in a memory image, fed through live history and sealed, beside a plain model of what
  * was sealed: every bucket of every series with the block that holds it.
  */
 #pragma once
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/core/archive/archive.h"
+#include "daemon/core/history/history.h"
 #include "daemon/core/history/row.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -20,7 +21,7 @@
 	INT64_C(1700000000000000000) /* the clock's offset; a multiple of a minute + 20 s \
 				      */
 
-enum { SERIES_MAX = 512, TICKS = 4096, BLOCKS_MAX = 16384 };
+enum { SERIES_MAX = 512, TICKS = 4096, BLOCKS_MAX = 16384, POOL_SIZE = 16 * 1024 * 1024 };
 
 struct model_row {
 	uint32_t tick, count, block;
@@ -40,9 +41,15 @@ static struct archive_case {
 	uint8_t boot_id[16];
 	struct archive *archive;
 	struct wallclock wall;
-	struct metric metric[SERIES_MAX];
+	struct sources *sources;
+	struct metrics *metrics;
+	struct source *source;
+	struct history *history;
+	void *pool;
+	struct metric *metric[SERIES_MAX]; /* NULL: retired */
+	char name[SERIES_MAX][48];
+	enum unit unit[SERIES_MAX];
 	unsigned series;
-	uint32_t serial;
 	uint64_t now_ns;
 	struct model_bucket open[SERIES_MAX];
 	struct model_row (*row)[TICKS]; /* of each series, by tick % TICKS */
@@ -63,17 +70,40 @@ static inline uint64_t random_u64(void)
 
 static inline void add_metric(unsigned i, const char *name, enum unit unit)
 {
-	struct metric metric = {.id = i, .serial = it.serial++, .unit = unit};
-	snprintf(metric.name, sizeof(metric.name), "%s", name);
-	it.metric[i] = metric;
+	ck_assert_int_eq(metrics_add(it.metrics, it.source, name, unit, &it.metric[i]), 0);
+	it.metric[i]->full_rate = false;
+	snprintf(it.name[i], sizeof(it.name[i]), "%s", name);
+	it.unit[i] = unit;
 }
 
+static inline void retire(unsigned i)
+{
+	history_retire(it.history, it.metric[i]);
+	metrics_retire(it.metrics, it.metric[i]);
+	it.metric[i] = NULL;
+}
+
+static inline void end_boot(void)
+{
+	history_destroy(it.history);
+	archive_destroy(it.archive);
+	free(it.pool);
+	it.history = NULL;
+	it.archive = NULL;
+	it.pool = NULL;
+}
+
+/* Also a process of the same boot that finds no live history. */
 static inline void use_boot(uint8_t boot)
 {
+	enum history_found what;
 	memset(it.boot_id, boot, sizeof(it.boot_id));
-	archive_destroy(it.archive);
-	it.archive = NULL;
-	ck_assert_int_eq(archive_create(it.boot_id, &it.archive), 0);
+	end_boot();
+	it.pool = calloc(1, POOL_SIZE);
+	ck_assert_ptr_nonnull(it.pool);
+	ck_assert_int_eq(history_create(it.pool, POOL_SIZE, it.boot_id, &it.history, &what), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, it.history, &it.archive), 0);
+	history_observe(it.history, archive_on_row, it.archive);
 }
 
 /* Scans so many bytes of an image, as the worker does. */
@@ -106,6 +136,9 @@ static inline void start(uint64_t size, unsigned series)
 	it.now_ns = 1000 * TICK;
 	wallclock_init(&it.wall);
 	wallclock_note(&it.wall, it.now_ns, (int64_t)it.now_ns + WALL_NS, true);
+	ck_assert_int_eq(sources_create(&it.sources), 0);
+	ck_assert_int_eq(metrics_create(&it.metrics), 0);
+	ck_assert_int_eq(sources_add(it.sources, "board", SECOND, &it.source), 0);
 	for (unsigned i = 0; i < series; i++) {
 		char name[48];
 		snprintf(name, sizeof(name), "board/group%u/m%03u", i / 16, i);
@@ -117,7 +150,9 @@ static inline void start(uint64_t size, unsigned series)
 
 static inline void teardown(void)
 {
-	archive_destroy(it.archive);
+	end_boot();
+	metrics_destroy(it.metrics);
+	sources_destroy(it.sources);
 	free(it.image);
 	free(it.row);
 	memset(&it, 0, sizeof(it));
@@ -134,7 +169,7 @@ static inline double quantised(enum unit unit, double value)
 static inline void model_close(unsigned i)
 {
 	struct model_bucket *open = &it.open[i];
-	enum unit unit = it.metric[i].unit;
+	enum unit unit = it.unit[i];
 	if (open->count > 0) {
 		it.row[i][open->tick % TICKS] = (struct model_row){
 			.tick = (uint32_t)open->tick,
@@ -147,12 +182,25 @@ static inline void model_close(unsigned i)
 	open->count = 0;
 }
 
-static inline void give(unsigned i, double value)
+/* What was set is the source's commit of that time. */
+static inline void commit(uint64_t t_ns)
+{
+	metrics_commit(it.metrics, it.source, t_ns);
+	history_append(it.history, it.metrics, it.source, t_ns);
+}
+
+/* A value of which the model does not know. */
+static inline void feed(unsigned i, double value, uint64_t t_ns)
+{
+	metric_set(it.metric[i], value);
+	commit(t_ns);
+}
+
+static inline void set(unsigned i, double value)
 {
 	struct model_bucket *open = &it.open[i];
 	uint64_t tick = it.now_ns / TICK;
-	it.metric[i].value = value;
-	archive_take_value(it.archive, &it.metric[i], it.now_ns);
+	metric_set(it.metric[i], value);
 	if (isnan(value)) {
 		return;
 	}
@@ -168,6 +216,12 @@ static inline void give(unsigned i, double value)
 	open->count++;
 }
 
+static inline void give(unsigned i, double value)
+{
+	set(i, value);
+	commit(it.now_ns);
+}
+
 /* A value that tells the series and the time; a third of the series are constants. */
 static inline double value_of(unsigned i)
 {
@@ -177,8 +231,9 @@ static inline double value_of(unsigned i)
 static inline void give_all(void)
 {
 	for (unsigned i = 0; i < it.series; i++) {
-		give(i, value_of(i));
+		set(i, value_of(i));
 	}
+	commit(it.now_ns);
 }
 
 /* Rows that were sealed in the block: those that are over and in no block yet. */
@@ -273,7 +328,7 @@ static inline struct archive_plan *ask(const char *glob)
 static inline int series_by_name(const char *name)
 {
 	for (unsigned i = 0; i < it.series; i++) {
-		if (strcmp(it.metric[i].name, name) == 0) {
+		if (strcmp(it.name[i], name) == 0) {
 			return (int)i;
 		}
 	}
@@ -290,7 +345,7 @@ static inline size_t compare(const struct archive_plan *plan, uint32_t *found)
 		archive_plan_at(plan, s, &series);
 		int i = series_by_name(series.name);
 		ck_assert_msg(i >= 0, "%s was never there", series.name);
-		ck_assert_int_eq(series.unit, it.metric[i].unit);
+		ck_assert_int_eq(series.unit, it.unit[i]);
 		for (size_t k = 0; k < series.count; k++) {
 			const struct archive_point *point = &series.points[k];
 			uint64_t tick = (uint64_t)(point->time_us * 1000 - WALL_NS) / TICK;

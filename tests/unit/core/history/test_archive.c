@@ -129,9 +129,7 @@ START_TEST(what_is_sealed_is_not_changed_by_late_values)
 	run(5);
 	seal(false);
 	it.now_ns -= SECOND; /* behind the end of a bucket that was sealed */
-	struct metric late = it.metric[0];
-	late.value = 1e6;
-	archive_take_value(it.archive, &late, it.now_ns);
+	feed(0, 1e6, it.now_ns);
 	it.now_ns += SECOND;
 	run(5);
 	seal(false);
@@ -141,8 +139,7 @@ START_TEST(what_is_sealed_is_not_changed_by_late_values)
 	it.now_ns += SECOND;
 	give_all();
 	seal(true);
-	late.value = 1e6;
-	archive_take_value(it.archive, &late, it.now_ns);
+	feed(0, 1e6, it.now_ns);
 	const uint8_t *bytes;
 	uint32_t page;
 	ck_assert_uint_eq(make_block(true, &bytes, &page), 0);
@@ -154,19 +151,19 @@ START_TEST(metrics_come_and_go)
 {
 	start(ARCHIVE_SIZE_MIN, 30);
 	run(5);
-	archive_retire(it.archive, &it.metric[3]);
+	retire(3);
 	seal(false);
 	it.series = 3;
 	run(10);
 	seal(false);
 	it.series = 30;
 	/* the same name in another slot's place, with another serial */
-	add_metric(3, it.metric[3].name, it.metric[3].unit);
+	add_metric(3, "board/group0/m003", UNIT_VOLTS);
 	run(5);
 	/* goes and comes within a bucket: one row of both parts */
 	give(3, 10);
-	archive_retire(it.archive, &it.metric[3]);
-	it.metric[3].serial = it.serial++;
+	retire(3);
+	add_metric(3, "board/group0/m003", UNIT_VOLTS);
 	it.now_ns += SECOND;
 	give(3, 50);
 	run(5);
@@ -182,8 +179,8 @@ START_TEST(another_unit_is_another_series)
 	start(ARCHIVE_SIZE_MIN, 1);
 	run(5);
 	seal(false);
-	archive_retire(it.archive, &it.metric[0]);
-	add_metric(0, it.metric[0].name, UNIT_RPM);
+	retire(0);
+	add_metric(0, "board/group0/m000", UNIT_RPM);
 	run(5);
 	seal(false);
 	struct archive_plan *plan = ask("**");
@@ -208,10 +205,8 @@ START_TEST(a_restart_in_the_same_boot_goes_on)
 	uint64_t end_ns = it.now_ns;
 	/* the next process has some of it again, before it has the file */
 	use_boot('a');
-	struct metric again = it.metric[0];
-	again.value = 1e6;
-	archive_take_value(it.archive, &again, end_ns - 15 * SECOND);
-	archive_take_value(it.archive, &again, end_ns - 5 * SECOND);
+	feed(0, 1e6, end_ns - 15 * SECOND);
+	feed(0, 1e6, end_ns - 5 * SECOND);
 	run(5);
 	archive_adopt(it.archive, scan_image(it.image, it.size));
 	ck_assert_uint_eq(archive_boot_seq(it.archive), 1);
@@ -247,7 +242,7 @@ START_TEST(without_a_file_rows_wait_within_bounds)
 	ck_assert_uint_ge(blocks, 1);
 	archive_pending(it.archive, &pending);
 	ck_assert_uint_eq(pending.rows, 0);
-	ck_assert_uint_eq(pending.oldest_ns, 0);
+	ck_assert_uint_eq(archive_mark_ns(it.archive, it.now_ns), it.now_ns - it.now_ns % TICK);
 	struct archive_plan *plan = ask("**");
 	size_t points = 0;
 	for (size_t i = 0; i < archive_plan_series(plan); i++) {
@@ -328,11 +323,10 @@ END_TEST
 START_TEST(minutes_begin_at_a_full_minute)
 {
 	start(ARCHIVE_SIZE_MIN, 1);
-	archive_set_bucket(it.archive, MINUTE);
 	it.now_ns = 6000 * TICK + 20 * SECOND;
+	archive_set_bucket(it.archive, MINUTE, it.now_ns);
 	for (int i = 0; i < 200; i++) {
-		it.metric[0].value = i;
-		archive_take_value(it.archive, &it.metric[0], it.now_ns);
+		feed(0, i, it.now_ns);
 		it.now_ns += SECOND;
 	}
 	const uint8_t *bytes;

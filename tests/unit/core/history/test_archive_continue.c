@@ -17,17 +17,11 @@ static struct timeline *timeline;
 static struct archive *archive;
 static uint64_t samples, marks;
 
-static void on_entry(void *ctx, const struct timeline_entry *entry)
-{
-	(void)ctx;
-	archive_take_event(archive, entry);
-}
-
 static void end_life(void)
 {
-	archive_destroy(archive);
 	timeline_destroy(timeline);
 	history_destroy(history);
+	archive_destroy(archive);
 	metrics_destroy(metrics);
 	sources_destroy(sources);
 	archive = NULL;
@@ -52,9 +46,10 @@ static void begin_life(bool late)
 	metric[0]->full_rate = false;
 	ck_assert_int_eq(history_create(pool, POOL, it.boot_id, &history, &found), 0);
 	ck_assert_int_eq(timeline_adopt(ring, 32, it.boot_id, &timeline), 0);
-	ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
-	archive_continue(archive, history, timeline);
-	ck_assert_int_eq(timeline_observe(timeline, on_entry, NULL), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, history, &archive), 0);
+	archive_continue(archive, timeline);
+	history_observe(history, archive_on_row, archive);
+	ck_assert_int_eq(timeline_observe(timeline, archive_on_event, archive), 0);
 	if (!late) {
 		archive_adopt(archive, scan_image(it.image, it.size));
 	}
@@ -67,9 +62,6 @@ static void sample(void)
 	}
 	metrics_commit(metrics, source, it.now_ns);
 	history_append(history, metrics, source, it.now_ns);
-	for (int i = 0; i < METRICS; i++) {
-		archive_take_value(archive, metric[i], it.now_ns);
-	}
 	if (samples++ % 7 == 0) {
 		timeline_add(timeline, it.now_ns, TIMELINE_MARK, TIMELINE_INFO, "cam", "mark %d",
 			(int)marks++);
@@ -89,10 +81,7 @@ static void write_blocks(bool all, bool noted)
 			return;
 		}
 		archive_written(archive, 0);
-		struct archive_pending pending;
-		archive_pending(archive, &pending);
-		history_set_archived(
-			history, pending.oldest_ns > 0 ? pending.oldest_ns : it.now_ns);
+		history_set_archived(history, archive_mark_ns(archive, it.now_ns));
 	}
 }
 
@@ -128,7 +117,7 @@ static void compare_marks(void)
 {
 	const struct archive_event *event;
 	archive_destroy(archive);
-	ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 	archive_adopt(archive, scan_image(it.image, it.size));
 	size_t count = archive_events(archive, &event);
 	ck_assert_uint_eq(count, marks);
@@ -147,7 +136,7 @@ static void live(uint64_t bucket_ns, bool late, bool noted)
 	samples = marks = 0;
 	for (int life = 0; life < LIVES; life++) {
 		begin_life(late);
-		archive_set_bucket(archive, bucket_ns);
+		archive_set_bucket(archive, bucket_ns, it.now_ns);
 		uint64_t seconds = 3 + random_u64() % (life % 2 ? 20 : 200);
 		for (uint64_t s = 0; s < seconds; s++) {
 			sample();
@@ -212,11 +201,71 @@ START_TEST(no_more_is_gathered_than_may_wait)
 	archive_pending(archive, &pending);
 	ck_assert_uint_gt(pending.rows, 3600);
 	ck_assert_uint_eq(pending.dropped, 0);
-	ck_assert_uint_gt(pending.oldest_ns, 0);
+	ck_assert_uint_lt(archive_mark_ns(archive, it.now_ns), it.now_ns - 8 * 3600 * SECOND);
 	sample();
 	archive_pending(archive, &pending);
 	ck_assert_uint_eq(pending.dropped, 0);
 	end_life();
+	teardown();
+}
+END_TEST
+
+/* A source that commits each minute: its buckets do not wait for its next commit. */
+START_TEST(a_slow_source_is_in_the_next_block)
+{
+	start(ARCHIVE_SIZE_MIN, 1);
+	for (int i = 0; i < 5; i++) {
+		give(0, value_of(0));
+		it.now_ns += 11 * SECOND;
+		seal(false);
+		ck_assert_uint_eq(it.block, i + 1);
+		ck_assert_uint_eq(it.at[it.block].rows, 1);
+		/* a sample of before that comes late is in no bucket */
+		feed(0, 1e6, it.now_ns - 5 * SECOND);
+		it.now_ns += 49 * SECOND;
+	}
+	struct archive_plan *plan = ask("**");
+	static uint32_t found[BLOCKS_MAX];
+	ck_assert_uint_eq(compare(plan, found), 5);
+	archive_plan_destroy(plan);
+	teardown();
+}
+END_TEST
+
+/* 10 s rows are kept up to a full minute, rows of a minute from there on, and back again. */
+START_TEST(no_sample_is_lost_or_doubled_when_the_length_of_buckets_changes)
+{
+	start(ARCHIVE_SIZE_MIN, 3);
+	uint64_t given = 0;
+	for (int i = 0; i < 1000; i++) {
+		if (i % 170 == 0) {
+			archive_set_bucket(it.archive, (i / 170 % 2 ? 60 : 10) * SECOND, it.now_ns);
+		}
+		for (unsigned k = 0; k < 3; k++) {
+			metric_set(it.metric[k], 7);
+		}
+		commit(it.now_ns);
+		given++;
+		it.now_ns += SECOND;
+		if (i % 57 == 56) {
+			seal(false);
+		}
+	}
+	seal(true);
+	struct archive_plan *plan = ask("**");
+	ck_assert_uint_eq(archive_plan_series(plan), 3);
+	for (size_t i = 0; i < 3; i++) {
+		struct archive_series series;
+		uint64_t count = 0;
+		archive_plan_at(plan, i, &series);
+		for (size_t k = 0; k < series.count; k++) {
+			count += series.points[k].count;
+			ck_assert(
+				k == 0 || series.points[k].time_us > series.points[k - 1].time_us);
+		}
+		ck_assert_uint_eq(count, given);
+	}
+	archive_plan_destroy(plan);
 	teardown();
 }
 END_TEST

@@ -31,7 +31,7 @@ END_TEST
 static size_t rows_in(const uint8_t *image)
 {
 	struct archive *archive = NULL;
-	ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 	archive_adopt(archive, scan_image(image, it.size));
 	struct archive_plan *plan = ask_of(archive, image, "**", INT64_MIN, INT64_MAX, 0, SIZE_MAX);
 	size_t rows = 0;

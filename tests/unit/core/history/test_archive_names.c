@@ -65,7 +65,7 @@ START_TEST(names_come_and_go_for_many_turns)
 		for (unsigned k = 0; k < 4; k++) {
 			unsigned slot = 32 + (4 * i + k) % 32;
 			char name[48];
-			archive_retire(it.archive, &it.metric[slot]);
+			retire(slot);
 			snprintf(name, sizeof(name), "app/p%05u/cpu", 4 * i + k);
 			add_metric(slot, name, UNIT_PERCENT);
 			memset(it.row[slot], 0, sizeof(it.row[slot]));
@@ -91,7 +91,7 @@ START_TEST(names_come_and_go_for_many_turns)
 		archive_plan_destroy(plan);
 		/* and still after a restart */
 		struct archive *other = NULL;
-		ck_assert_int_eq(archive_create(it.boot_id, &other), 0);
+		ck_assert_int_eq(archive_create(it.boot_id, NULL, &other), 0);
 		archive_adopt(other, scan_image(it.image, it.size));
 		plan = ask_of(other, it.image, "**", INT64_MIN, INT64_MAX, 0, SIZE_MAX);
 		points = 0;
@@ -117,7 +117,7 @@ START_TEST(an_ended_series_keeps_its_name_until_its_last_block_goes)
 	run(5);
 	seal(false);
 	for (unsigned i = 8; i < 16; i++) {
-		archive_retire(it.archive, &it.metric[i]);
+		retire(i);
 	}
 	it.series = 8;
 	uint64_t blocks = 0;

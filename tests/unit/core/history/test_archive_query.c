@@ -59,7 +59,7 @@ START_TEST(steps_are_what_their_rows_make)
 			struct archive_series series;
 			uint64_t samples = 0;
 			archive_plan_at(plan, i, &series);
-			ck_assert_str_eq(series.name, it.metric[i].name);
+			ck_assert_str_eq(series.name, it.name[i]);
 			for (size_t k = 0; k < series.count; k++) {
 				const struct archive_point *point = &series.points[k];
 				int64_t end_us = point->time_us + step_us;
@@ -152,7 +152,7 @@ START_TEST(overlapping_boots_are_told_boot_by_boot)
 	for (size_t s = 0; s < 20; s++) {
 		struct archive_series series;
 		archive_plan_at(plan, s, &series);
-		ck_assert_str_eq(series.name, it.metric[s / 5].name);
+		ck_assert_str_eq(series.name, it.name[s / 5]);
 		ck_assert_uint_eq(series.boot_seq, 1 + s % 5);
 		ck_assert_uint_eq(series.count, 30);
 		ck_assert_int_eq(series.points[0].time_us, (int64_t)begin_ns / 1000);
@@ -215,7 +215,7 @@ START_TEST(events_of_past_boots_come_back)
 			.level = TIMELINE_WARNING,
 			.subject = "cam"};
 		snprintf(entry.text, sizeof(entry.text), "mark %d", (int)i);
-		archive_take_event(it.archive, &entry);
+		archive_on_event(it.archive, &entry);
 	}
 	seal(false);
 	const struct archive_event *event;
@@ -255,13 +255,15 @@ START_TEST(a_block_that_was_overwritten_meanwhile_is_left_out)
 }
 END_TEST
 
+static uint32_t new_series; /* that the file does not have */
+
 /* All of it with the n-th allocation failing: no crash, no leak, and nothing wrong comes back. */
 static bool live(void)
 {
 	struct archive *archive = NULL;
 	struct archive_index *index = NULL;
 	struct archive_plan *plan = NULL;
-	bool whole = archive_create(it.boot_id, &archive) == 0 &&
+	bool whole = archive_create(it.boot_id, it.history, &archive) == 0 &&
 		     archive_index_create(it.size, it.identity, &index) == 0;
 	for (uint32_t page = 1; whole && page < it.size / ARCHIVE_PAGE;) {
 		uint64_t at = (uint64_t)page * ARCHIVE_PAGE;
@@ -274,11 +276,11 @@ static bool live(void)
 		return false;
 	}
 	archive_adopt(archive, index);
-	struct metric metric = it.metric[0];
-	snprintf(metric.name, sizeof(metric.name), "new/name");
-	metric.value = 1;
-	archive_take_value(archive, &metric, it.now_ns + 20 * SECOND);
-	archive_take_event(archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "x"});
+	archive_on_row(archive, &(struct history_bucket_row){.series = new_series,
+					.tier = HISTORY_TENS,
+					.t_ns = it.now_ns / TICK * TICK + TICK,
+					.count = 1});
+	archive_on_event(archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "x"});
 	const uint8_t *bytes;
 	uint32_t page;
 	whole = archive_seal(
@@ -305,8 +307,11 @@ static bool live(void)
 START_TEST(no_memory_at_any_moment_is_survived)
 {
 	start(ARCHIVE_SIZE_MIN, 20);
-	archive_take_event(it.archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "a"});
+	archive_on_event(it.archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "a"});
 	fill(70);
+	add_metric(20, "new/name", UNIT_NONE);
+	feed(20, 1, it.now_ns);
+	ck_assert_int_eq(history_find(it.history, "new/name", &new_series), 0);
 	alloc_faults_start(0);
 	live();
 	size_t calls = alloc_calls;

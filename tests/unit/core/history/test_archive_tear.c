@@ -32,7 +32,7 @@ static void judge_all(uint64_t limit)
 {
 	struct archive *archive = NULL;
 	memset(found, 0, sizeof(found));
-	ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 	archive_adopt(archive, scan_image(cut, limit));
 	struct archive_plan *plan = ask_of(archive, cut, "**", INT64_MIN, INT64_MAX, 0, SIZE_MAX);
 	compare(plan, found);
@@ -204,7 +204,7 @@ START_TEST(at_most_a_minute_is_lost)
 	const uint8_t *bytes;
 	block_size = make_block(false, &bytes, &block_page);
 	struct archive *archive = NULL;
-	ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+	ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 	archive_adopt(archive, scan_image(cut, it.size));
 	struct archive_span span;
 	archive_span(archive, &span);
@@ -253,7 +253,7 @@ START_TEST(any_image_is_survived)
 			}
 		}
 		struct archive *archive = NULL;
-		ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+		ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 		archive_adopt(archive, scan_image(cut, it.size));
 		struct archive_plan *plan =
 			ask_of(archive, cut, "**", INT64_MIN, INT64_MAX, 0, SIZE_MAX);
@@ -291,7 +291,7 @@ START_TEST(no_number_that_follows_wraps)
 		struct archive_span span;
 		memset(bytes + fields[i], 0xff, sizeof(uint32_t));
 		sign(bytes, size);
-		ck_assert_int_eq(archive_create(other, &archive), 0);
+		ck_assert_int_eq(archive_create(other, NULL, &archive), 0);
 		archive_adopt(archive, scan_image(it.image, it.size));
 		archive_span(archive, &span);
 		ck_assert_uint_eq(span.blocks, 0);
@@ -324,7 +324,7 @@ START_TEST(nonsense_behind_a_right_checksum_is_survived)
 		}
 		sign(bytes, size);
 		struct archive *archive = NULL;
-		ck_assert_int_eq(archive_create(it.boot_id, &archive), 0);
+		ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 		archive_adopt(archive, scan_image(it.image, it.size));
 		archive_plan_destroy(
 			ask_of(archive, it.image, "**", INT64_MIN, INT64_MAX, TICK, 100));
