@@ -1,48 +1,38 @@
-/* The queue in front of the archive's file, for readers. A request owns its plan and a descriptor
- * of its own: the file may be closed or replaced meanwhile. Each runs on a thread of its own, which
- * a stop leaves behind when the medium does not answer: what is left is the thread's to free. */
+/* archive_read.c: is the queue in front of the archive's file, for readers. A read owns its plan
+ * and a descriptor of its own: the file may be closed or replaced meanwhile. Each runs on a thread
+ * of its own, which a stop leaves behind when the medium does not answer. */
 #include "daemon/persist/archive_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
 
-#define STACK_BYTES ((size_t)256 * 1024)
-
-struct shared {
-	pthread_mutex_t lock;
-	uv_async_t *wake; /* NULL = left */
-	size_t threads;
-};
-
+/* The thread has plan and fd while it runs; the rest is the loop's. */
 struct archive_read {
-	struct shared *shared;
-	struct archive_readers *readers; /* the loop's, as long as it is not left */
-	struct archive_read *next;
+	TAILQ_ENTRY(archive_read) entry; /* of those that wait, or that run */
+	struct archive_readers *readers;
 	struct archive_plan *plan;
 	archive_read_done *done; /* NULL: nobody waits any more */
 	void *user;
-	uint64_t started_ms; /* 0 = it waits */
-	int fd, result;
-	bool over; /* the thread is through; under the lock */
+	uint64_t started_ms;
+	int fd;
+	struct offload *job; /* NULL: it waits */
 };
+
+TAILQ_HEAD(read_list, archive_read);
 
 struct archive_readers {
 	uv_loop_t *loop;
-	uv_async_t wake;
-	struct shared *shared;
 	int (*descriptor)(void *ctx);
 	void *ctx;
-	struct archive_reader ops;
-	struct archive_read *running[ARCHIVE_READS_MAX];
-	struct archive_read *first; /* that waits, the oldest first */
-	size_t waiting;
+	struct archive_reader reader;
+	struct read_list running, waiting;
+	size_t run, wait; /* how many */
 	uint64_t failed;
 	int error;
 };
@@ -84,254 +74,160 @@ int archive_read_blocks(int fd, struct archive_plan *plan)
 	return result;
 }
 
-/* With the lock held, which it gives back. */
-static void let_go(struct shared *shared)
+static int work(void *data)
 {
-	bool last = shared->threads == 0 && !shared->wake;
-	pthread_mutex_unlock(&shared->lock);
-	if (last) {
-		pthread_mutex_destroy(&shared->lock);
-		free(shared);
-	}
+	struct archive_read *read = data;
+	return archive_read_blocks(read->fd, read->plan);
 }
 
-static void *work(void *ctx)
+static void release(void *data)
 {
-	struct archive_read *read = ctx;
-	struct shared *shared = read->shared;
-	int result = archive_read_blocks(read->fd, read->plan);
-	close(read->fd);
-	pthread_mutex_lock(&shared->lock);
-	shared->threads--;
-	if (shared->wake) {
-		read->result = result;
-		read->over = true;
-		uv_async_send(shared->wake);
-	} else {
-		archive_plan_destroy(read->plan);
-		free(read);
+	struct archive_read *read = data;
+	if (read->fd >= 0) {
+		close(read->fd);
 	}
-	let_go(shared);
-	return NULL;
+	archive_plan_destroy(read->plan);
+	free(read);
+}
+
+/* Hands the plan over to who waits for it. */
+static void finish(struct archive_read *read, int result)
+{
+	if (read->done) {
+		read->done(read->user, read->plan, result);
+		read->plan = NULL;
+	}
+	release(read);
 }
 
 static void start_next(struct archive_readers *readers);
 
-static void tell(struct archive_read *read)
+static void on_done(void *ctx, int result, void *data)
 {
-	if (read->done) {
-		read->done(read->user, read->plan, read->result);
-	} else {
-		archive_plan_destroy(read->plan);
-	}
-	free(read);
-}
-
-static void on_wake(uv_async_t *wake)
-{
-	struct archive_readers *readers = wake->data;
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		struct archive_read *read = readers->running[i];
-		pthread_mutex_lock(&readers->shared->lock);
-		bool over = read && read->over;
-		pthread_mutex_unlock(&readers->shared->lock);
-		if (over) {
-			readers->running[i] = NULL;
-			readers->error = read->result;
-			readers->failed += read->result < 0;
-			tell(read);
-		}
-	}
+	struct archive_readers *readers = ctx;
+	struct archive_read *read = data;
+	TAILQ_REMOVE(&readers->running, read, entry);
+	readers->run--;
+	readers->error = result;
+	readers->failed += result < 0;
+	finish(read, result);
 	start_next(readers);
 }
 
-/* The lock keeps a thread that is quick from ending before it is counted. */
-static int start_thread(struct archive_read *read)
+static int start(struct archive_readers *readers, struct archive_read *read)
 {
-	struct shared *shared = read->shared;
-	pthread_mutex_lock(&shared->lock);
-	int r = detached_start(STACK_BYTES, work, read);
-	shared->threads += r == 0;
-	pthread_mutex_unlock(&shared->lock);
+	static const struct offload_ops ops = {.work = work, .done = on_done, .release = release};
+	int fd = readers->descriptor(readers->ctx);
+	if (fd < 0) {
+		return -ENODATA;
+	}
+	read->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int r = read->fd < 0 ? -errno : 0;
+	r = r < 0 ? r : offload_start(readers->loop, &ops, read, readers, &read->job);
+	if (r == 0) {
+		read->started_ms = uv_now(readers->loop);
+		TAILQ_INSERT_TAIL(&readers->running, read, entry);
+		readers->run++;
+	}
 	return r;
 }
 
-/* 0 when it runs; else it has been freed, and its plan is left alone. */
-static int start(struct archive_readers *readers, struct archive_read *read, size_t place)
+static struct archive_read *take_waiting(struct archive_readers *readers, struct archive_read *read)
 {
-	int fd = readers->descriptor(readers->ctx);
-	read->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	int r = fd < 0 ? -ENODATA : read->fd < 0 ? -errno : 0;
-	if (r == 0) {
-		r = start_thread(read);
-		if (r < 0) {
-			close(read->fd);
-		}
-	}
-	if (r < 0) {
-		free(read);
-		return r;
-	}
-	read->started_ms = uv_now(readers->loop) + 1;
-	readers->running[place] = read;
-	return 0;
+	TAILQ_REMOVE(&readers->waiting, read, entry);
+	readers->wait--;
+	return read;
 }
 
 static void start_next(struct archive_readers *readers)
 {
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		while (!readers->running[i] && readers->first) {
-			struct archive_read *read = readers->first;
-			struct archive_plan *plan = read->plan;
-			archive_read_done *done = read->done;
-			void *user = read->user;
-			readers->first = read->next;
-			readers->waiting--;
-			int r = start(readers, read, i);
-			if (r < 0) {
-				done(user, plan, r);
-			}
+	while (readers->run < ARCHIVE_READS_MAX && readers->wait > 0) {
+		struct archive_read *read = take_waiting(readers, TAILQ_FIRST(&readers->waiting));
+		int r = start(readers, read);
+		if (r < 0) {
+			finish(read, r);
 		}
 	}
 }
 
-static bool is_stuck(const struct archive_readers *readers, const struct archive_read *read)
+/* How many that run should have ended long ago. */
+static size_t count_stuck(const struct archive_readers *readers)
 {
-	return read && uv_now(readers->loop) >= read->started_ms + ARCHIVE_READ_STUCK_MS;
+	const struct archive_read *read;
+	size_t count = 0;
+	TAILQ_FOREACH(read, &readers->running, entry)
+	{
+		count += uv_now(readers->loop) > read->started_ms + ARCHIVE_READ_STUCK_MS;
+	}
+	return count;
 }
 
 void archive_readers_look(const struct archive_readers *readers, struct archive_reads *ret)
 {
-	*ret = (struct archive_reads){.failed = readers->failed, .error = readers->error};
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		ret->stuck = ret->stuck || is_stuck(readers, readers->running[i]);
-	}
-}
-
-/* Every place is taken by a read that should have ended long ago. */
-static bool stuck(const struct archive_readers *readers)
-{
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		if (!is_stuck(readers, readers->running[i])) {
-			return false;
-		}
-	}
-	return true;
+	*ret = (struct archive_reads){.failed = readers->failed,
+		.error = readers->error,
+		.stuck = count_stuck(readers) > 0};
 }
 
 static int reader_read(void *ctx, struct archive_plan *plan, archive_read_done *done, void *user,
 	struct archive_read **ret)
 {
 	struct archive_readers *readers = ctx;
-	if (readers->waiting == ARCHIVE_READS_QUEUED) {
+	if (readers->wait == ARCHIVE_READS_QUEUED) {
 		return -ENOSPC;
 	}
-	if (stuck(readers)) {
+	if (count_stuck(readers) == ARCHIVE_READS_MAX) {
 		return -ETIMEDOUT;
 	}
 	struct archive_read *read = mem_zalloc(sizeof(*read));
 	if (!read) {
 		return -ENOMEM;
 	}
-	*read = (struct archive_read){.shared = readers->shared,
-		.readers = readers,
-		.plan = plan,
-		.done = done,
-		.user = user,
-		.fd = -1};
-	for (size_t i = 0; i < ARCHIVE_READS_MAX && !readers->first; i++) {
-		if (!readers->running[i]) {
-			int r = start(readers, read, i);
-			if (r == 0) {
-				*ret = read;
-			}
+	*read = (struct archive_read){
+		.readers = readers, .plan = plan, .done = done, .user = user, .fd = -1};
+	if (readers->run < ARCHIVE_READS_MAX && readers->wait == 0) {
+		int r = start(readers, read);
+		if (r < 0) {
+			read->plan = NULL; /* stays the caller's */
+			release(read);
 			return r;
 		}
+	} else {
+		TAILQ_INSERT_TAIL(&readers->waiting, read, entry);
+		readers->wait++;
 	}
-	struct archive_read **at = &readers->first;
-	while (*at) {
-		at = &(*at)->next;
-	}
-	*at = read;
-	readers->waiting++;
 	*ret = read;
 	return 0;
 }
 
 static void reader_cancel(struct archive_read *read)
 {
-	struct archive_readers *readers = read->readers;
 	read->done = NULL;
-	if (read->started_ms != 0) {
-		return; /* the thread has it */
+	if (!read->job) {
+		release(take_waiting(read->readers, read));
 	}
-	struct archive_read **at = &readers->first;
-	while (*at != read) {
-		at = &(*at)->next;
-	}
-	*at = read->next;
-	readers->waiting--;
-	archive_plan_destroy(read->plan);
-	free(read);
 }
 
 int archive_readers_open(
 	uv_loop_t *loop, int (*descriptor)(void *ctx), void *ctx, struct archive_readers **ret)
 {
 	struct archive_readers *readers = mem_zalloc(sizeof(*readers));
-	struct shared *shared = mem_zalloc(sizeof(*shared));
-	int r = readers && shared ? uv_async_init(loop, &readers->wake, on_wake) : -ENOMEM;
-	if (r < 0) {
-		free(shared);
-		free(readers);
-		return r;
+	if (!readers) {
+		return -ENOMEM;
 	}
-	pthread_mutex_init(&shared->lock, NULL);
-	shared->wake = &readers->wake;
-	readers->wake.data = readers;
-	readers->shared = shared;
+	TAILQ_INIT(&readers->running);
+	TAILQ_INIT(&readers->waiting);
 	readers->loop = loop;
 	readers->descriptor = descriptor;
 	readers->ctx = ctx;
-	readers->ops = (struct archive_reader){reader_read, reader_cancel, readers};
+	readers->reader = (struct archive_reader){reader_read, reader_cancel, readers};
 	*ret = readers;
 	return 0;
 }
 
 const struct archive_reader *archive_readers_ops(const struct archive_readers *readers)
 {
-	return &readers->ops;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
-/* Reads whose threads run are left to them; those that have ended are told. */
-static void leave(struct archive_readers *readers)
-{
-	struct archive_read *ended[ARCHIVE_READS_MAX] = {NULL};
-	struct archive_read left[ARCHIVE_READS_MAX] = {0}; /* who waits; the thread may free it */
-	pthread_mutex_lock(&readers->shared->lock);
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		struct archive_read *read = readers->running[i];
-		if (read && read->over) {
-			ended[i] = read;
-		} else if (read) {
-			left[i].done = read->done;
-			left[i].user = read->user;
-		}
-	}
-	readers->shared->wake = NULL;
-	let_go(readers->shared);
-	for (size_t i = 0; i < ARCHIVE_READS_MAX; i++) {
-		if (ended[i]) {
-			tell(ended[i]);
-		} else if (left[i].done) {
-			left[i].done(left[i].user, NULL, -ECANCELED);
-		}
-	}
+	return &readers->reader;
 }
 
 void archive_readers_close(struct archive_readers *readers)
@@ -339,13 +235,19 @@ void archive_readers_close(struct archive_readers *readers)
 	if (!readers) {
 		return;
 	}
-	while (readers->first) {
-		struct archive_read *read = readers->first;
-		readers->first = read->next;
-		readers->waiting--;
-		read->done(read->user, read->plan, -ECANCELED);
-		free(read);
+	while (readers->wait > 0) {
+		finish(take_waiting(readers, TAILQ_FIRST(&readers->waiting)), -ECANCELED);
 	}
-	leave(readers);
-	uv_close((uv_handle_t *)&readers->wake, on_closed);
+	while (readers->run > 0) {
+		struct archive_read *read = TAILQ_FIRST(&readers->running);
+		archive_read_done *done = read->done;
+		void *user = read->user;
+		TAILQ_REMOVE(&readers->running, read, entry);
+		readers->run--;
+		offload_detach(read->job); /* the thread may free it from now on */
+		if (done) {
+			done(user, NULL, -ECANCELED);
+		}
+	}
+	free(readers);
 }

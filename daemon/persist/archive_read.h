@@ -1,7 +1,7 @@
 /*
- * Reads the blocks of queries from the archive's file, at most two at a time, each on a thread of
- * its own: the others wait in order. A medium that does not answer holds nobody but who asks for
- * the past: neither libuv's workers nor the daemon's stop.
+ * archive_read.h: reads the blocks of queries from the archive's file, at most two at a time, each
+ * on a thread of its own: the others wait in order. A medium that does not answer holds nobody but
+ * who asks for the past: neither libuv's workers nor the daemon's stop.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct archive_reads {
 int archive_readers_open(
 	uv_loop_t *loop, int (*descriptor)(void *ctx), void *ctx, struct archive_readers **ret);
 
-/* The functions that varlink calls; lives as long as the readers. */
+/* What queries use (core->archive_reader); lives as long as the readers. */
 const struct archive_reader *archive_readers_ops(const struct archive_readers *readers);
 
 void archive_readers_look(const struct archive_readers *readers, struct archive_reads *ret);

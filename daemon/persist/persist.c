@@ -1,17 +1,17 @@
 /*
- * When what is written. All of this is on the loop; the worker (store/archive_file) does one job at
- * a time and tells its end. Blocks are written just behind the end of a bucket, so that it is in
- * them. States are told once, on their change.
+ * persist.c: decides when what is written to the history on disk. All of this is on the loop;
+ * archive_file does one job at a time on a thread and reports its end. Blocks are written just
+ * behind the end of a bucket, so that it is in them.
  */
 #include "daemon/persist/persist.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/history/history.h"
-#include "daemon/persist/past.h"
+#include "daemon/core/timeline/past.h"
 #include "daemon/persist/private.h"
 #include "daemon/persist/statedir.h"
 #include "daemon/util/log.h"
@@ -45,12 +45,107 @@ static void degrade(struct persist *persist, const char *why)
 	persist_set_state(persist, PERSIST_DEGRADED, why);
 }
 
-static void forgive(struct persist *persist)
+static void reset_backoff(struct persist *persist)
 {
 	persist->retry_ns = persist->options.retry_ns ? persist->options.retry_ns : RETRY_FIRST_NS;
 }
 
+/* ---- what is written, and what that costs: the account is asked before, and charged with what
+ * was handed to the kernel whatever comes of it ---- */
+
+static void report_account(
+	struct persist *persist, const struct archive_pace *pace, uint64_t now_ns)
+{
+	struct persist_status *status = persist->status;
+	status->day_bytes = archive_account_day(&persist->account, now_ns);
+	status->day_limit_bytes = persist->account.limit;
+	status->bucket_ns = pace->bucket_ns;
+	status->period_ns = pace->period_ns;
+	status->loss_ns = pace->loss_ns;
+}
+
+static size_t values_now(const struct core *core)
+{
+	size_t count = 0;
+	uint32_t cursor = 0;
+	const struct metric *metric;
+	while ((metric = metrics_next(core->metrics, &cursor))) {
+		count += !isnan(metric->value);
+	}
+	return count;
+}
+
+static struct archive_pace set_pace(struct persist *persist, uint64_t now_ns)
+{
+	struct archive_pace pace =
+		archive_account_pace(&persist->account, now_ns, values_now(persist->core));
+	archive_set_bucket(persist->archive, pace.bucket_ns, now_ns);
+	if (persist->options.period_ns) {
+		pace.period_ns = persist->options.period_ns;
+	}
+	report_account(persist, &pace, now_ns);
+	return pace;
+}
+
+bool persist_is_open(const struct persist *persist)
+{
+	return persist && persist->open;
+}
+
+bool persist_charge(struct persist *persist, size_t bytes, bool last)
+{
+	uint64_t now_ns = sysops()->now_ns();
+	if (!persist->restored || !archive_account_allows(&persist->account, now_ns, bytes, last)) {
+		return false;
+	}
+	archive_account_wrote(&persist->account, now_ns, bytes, 0, 0);
+	persist->status->written_bytes += archive_account_cost(&persist->account, bytes);
+	return true;
+}
+
+static bool write_block(struct persist *persist, uint64_t now_ns, bool last)
+{
+	const struct core *core = persist->core;
+	const int64_t wall_us = wallclock_us(core->wall, now_ns);
+	const bool synced = wallclock_synced(core->wall);
+	struct archive_account_memory memory;
+	struct archive_pending pending;
+	const uint8_t *bytes;
+	uint32_t page;
+	archive_pending(persist->archive, &pending);
+	/* Buckets that are still open may be in it; what the next process learns is never less than
+	 * what this one wrote. */
+	size_t most = pending.bytes + 8 * values_now(core) + ARCHIVE_PAGE;
+	archive_account_save(&persist->account, now_ns, wall_us, synced, most, &memory);
+	/* Blocks of a test's pace hold what there is. */
+	bool all =
+		last || (persist->options.period_ns > 0 && persist->options.period_ns < 10 * S_NS);
+	size_t size =
+		archive_seal(persist->archive, now_ns, core->wall, &memory, all, &bytes, &page);
+	if (size == 0) {
+		return false;
+	}
+	int r = archive_account_allows(&persist->account, now_ns, size, last) ? 0 : -EDQUOT;
+	r = r < 0 ? r : archive_file_write(&persist->file, page, bytes, size);
+	if (r < 0) {
+		archive_written(persist->archive, r);
+		return false;
+	}
+	archive_account_wrote(&persist->account, now_ns, size, pending.bytes, pending.rows);
+	persist->status->written_bytes += archive_account_cost(&persist->account, size);
+	persist->writing = size;
+	return true;
+}
+
 /* ---- when ---- */
+
+static void open_again(struct persist *persist)
+{
+	int r = archive_file_open(&persist->file);
+	if (r < 0) {
+		degrade(persist, strerror(-r));
+	}
+}
 
 static void set_due(struct persist *persist, const struct archive_pace *pace)
 {
@@ -66,7 +161,7 @@ static void tick(struct persist *persist)
 {
 	char reason[128];
 	uint64_t now_ns = sysops()->now_ns();
-	uint64_t busy_ns = archive_file_busy_ns(persist->file);
+	uint64_t busy_ns = persist->file.busy_ns;
 	if (busy_ns > 0) {
 		uint64_t limit_ns = persist->writing > 0
 					    ? STUCK_NS
@@ -80,11 +175,11 @@ static void tick(struct persist *persist)
 	}
 	if (!persist->open) {
 		if (now_ns >= persist->retry_at_ns) {
-			archive_file_open(persist->file);
+			open_again(persist);
 		}
 		return;
 	}
-	struct archive_pace pace = persist_pace(persist, now_ns);
+	struct archive_pace pace = set_pace(persist, now_ns);
 	if (pace.paused) {
 		snprintf(reason, sizeof(reason), "%.1f MiB were written in the last 24 h",
 			(double)persist->status->day_bytes / (1 << 20));
@@ -95,13 +190,13 @@ static void tick(struct persist *persist)
 		persist_set_state(persist, PERSIST_OK, "");
 	}
 	set_due(persist, &pace);
-	if (persist->hurry || now_ns >= persist->due_ns) {
+	if (persist->write_now || now_ns >= persist->due_ns) {
 		persist->sealed_ns = now_ns;
-		if (!persist_write(persist, now_ns, false) && persist->hurry) {
+		if (!write_block(persist, now_ns, false) && persist->write_now) {
 			persist_set_state(
 				persist, PERSIST_OK, ""); /* there is nothing to try it with */
 		}
-		persist->hurry = false;
+		persist->write_now = false;
 		set_due(persist, &pace);
 	}
 }
@@ -122,7 +217,7 @@ static void arm(struct persist *persist)
 	if (persist->closing) {
 		return;
 	}
-	if (archive_file_busy_ns(persist->file) > 0) {
+	if (persist->file.busy_ns > 0) {
 		next_ns = now_ns + 5 * S_NS;
 	} else if (!persist->open) {
 		next_ns = persist->retry_at_ns;
@@ -133,41 +228,52 @@ static void arm(struct persist *persist)
 	uv_timer_start(&persist->timer, on_timer, wait_ms + 1, 0);
 }
 
-/* ---- what the worker tells ---- */
+/* ---- what the thread reports ---- */
 
 static void finish(struct persist *persist);
 
-static void on_opened(struct persist *persist, const struct archive_file_result *result)
+/* The boots before this one come onto the timeline. */
+static void list_past(struct persist *persist)
+{
+	const struct core *core = persist->core;
+	int r = timeline_load_past(core->timeline, persist->archive, core->wall);
+	if (r < 0) {
+		log_warning("cannot list events of previous boots: %s", strerror(-r));
+	}
+}
+
+static void on_opened(struct persist *persist, int result, struct archive_index *index)
 {
 	uint64_t now_ns = sysops()->now_ns();
 	const struct core *core = persist->core;
-	if (result->aside[0] != '\0') {
+	const struct archive_disk *disk = archive_file_disk(&persist->file);
+	if (disk->aside[0] != '\0') {
 		timeline_add(core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_WARNING, "edgeprofd",
-			"what was in place of the history was set aside as %s", result->aside);
+			"what was in place of the history was set aside as %s", disk->aside);
 	}
-	if (result->result < 0) {
-		degrade(persist, result->why);
+	if (result < 0) {
+		degrade(persist, disk->why);
 		return;
 	}
-	archive_adopt(persist->archive, result->index);
-	past_adopted(persist->past);
-	if (!persist->remembered) {
+	archive_adopt(persist->archive, index);
+	list_past(persist);
+	if (!persist->restored) {
 		struct archive_account_memory memory;
-		archive_account_init(&persist->account, persist->options.day_bytes,
-			result->overhead, result->unit, now_ns);
+		archive_account_init(&persist->account, persist->options.day_bytes, disk->overhead,
+			disk->unit, now_ns);
 		archive_account_found(persist->archive, &memory);
-		archive_account_remember(&persist->account, &memory, now_ns,
+		archive_account_restore(&persist->account, &memory, now_ns,
 			wallclock_us(core->wall, now_ns), wallclock_synced(core->wall));
-		persist->remembered = true;
+		persist->restored = true;
 	}
-	persist->account.overhead = result->overhead;
-	persist->account.unit = result->unit;
+	persist->account.overhead = disk->overhead;
+	persist->account.unit = disk->unit;
 	persist->status->file_bytes = persist->options.size;
 	persist->open = true;
 	persist->sealed_ns = now_ns;
 	/* After a failure it is well again when something has been written. */
-	persist->hurry = persist_is_degraded(persist->status);
-	if (!persist->hurry) {
+	persist->write_now = persist_is_degraded(persist->status);
+	if (!persist->write_now) {
 		persist_set_state(persist, PERSIST_OK, "");
 	}
 	if (!persist->closing) {
@@ -175,38 +281,47 @@ static void on_opened(struct persist *persist, const struct archive_file_result 
 	}
 }
 
-static void on_written(struct persist *persist, const struct archive_file_result *result)
+static void on_written(struct persist *persist, int result)
 {
 	uint64_t now_ns = sysops()->now_ns();
 	struct archive_pending pending;
 	persist->writing = 0;
-	archive_written(persist->archive, result->result);
-	if (result->result < 0) {
-		degrade(persist, result->why);
+	archive_written(persist->archive, result);
+	if (result < 0) {
+		degrade(persist, archive_file_disk(&persist->file)->why);
 		return;
 	}
-	forgive(persist);
+	reset_backoff(persist);
 	persist_set_state(persist, PERSIST_OK, "");
 	archive_pending(persist->archive, &pending);
 	history_set_archived(persist->core->history, archive_mark_ns(persist->archive, now_ns));
 	if (pending.bytes >= SOON_BYTES && !persist->closing) {
-		persist_write(persist, now_ns, false);
+		write_block(persist, now_ns, false);
 	}
-	persist_pace(persist, now_ns);
+	set_pace(persist, now_ns);
 }
 
-static void on_told(void *ctx, const struct archive_file_result *result)
+static void on_done(void *ctx, int result, bool opened, struct archive_index *index)
 {
 	struct persist *persist = ctx;
-	if (result->job == ARCHIVE_JOB_OPEN) {
-		on_opened(persist, result);
+	if (opened) {
+		on_opened(persist, result, index);
 	} else {
 		on_written(persist, result);
 	}
 	if (!persist->closing) {
 		arm(persist);
-	} else if (!persist->open || !persist_write(persist, sysops()->now_ns(), true)) {
+	} else if (!persist->open || !write_block(persist, sysops()->now_ns(), true)) {
 		finish(persist);
+	}
+}
+
+static void on_event(void *ctx, const struct timeline_entry *entry)
+{
+	struct persist *persist = ctx;
+	archive_on_event(persist->archive, entry);
+	if (entry->kind == TIMELINE_CLOCK && archive_boot_seq(persist->archive) > 0) {
+		list_past(persist); /* the clock of this boot is known better */
 	}
 }
 
@@ -215,7 +330,7 @@ static void on_told(void *ctx, const struct archive_file_result *result)
 static int descriptor(void *ctx)
 {
 	const struct persist *persist = ctx;
-	return persist->file && persist->open ? archive_file_descriptor(persist->file) : -1;
+	return persist->open ? persist->file.descriptor : -1;
 }
 
 static int open_file(struct persist *persist)
@@ -233,10 +348,10 @@ static int open_file(struct persist *persist)
 	}
 	archive_disk_init(&disk, dir, parents, persist->options.size);
 	snprintf(persist->status->path, sizeof(persist->status->path), "%s/history", dir);
-	r = archive_file_create(persist->loop, &disk, on_told, persist, &persist->file);
+	r = archive_file_init(&persist->file, persist->loop, &disk, on_done, persist);
 	if (r == 0) {
 		persist_set_state(persist, PERSIST_STARTING, "");
-		archive_file_open(persist->file);
+		open_again(persist);
 		arm(persist);
 	}
 	return r;
@@ -255,7 +370,7 @@ int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *stat
 	persist->status = status;
 	persist->options = *options;
 	persist->options.size -= persist->options.size % ARCHIVE_PAGE;
-	forgive(persist);
+	reset_backoff(persist);
 	uv_timer_init(loop, &persist->timer);
 	persist->timer.data = persist;
 	int r = archive_create(options->boot_id, core->history, &persist->archive);
@@ -263,20 +378,18 @@ int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *stat
 		archive_continue(persist->archive, core->timeline);
 		history_observe(core->history, archive_on_row, persist->archive);
 	}
-	r = r < 0 ? r : timeline_observe(core->timeline, archive_on_event, persist->archive);
+	r = r < 0 ? r : timeline_observe(core->timeline, on_event, persist);
+	r = r < 0 ? r : archive_readers_open(loop, descriptor, persist, &persist->readers);
 	if (r == 0) {
 		core->archive = persist->archive;
-		r = past_open(loop, core, descriptor, persist, &persist->past);
+		core->archive_reader = archive_readers_ops(persist->readers);
 	}
 	return r < 0 ? r : open_file(persist);
 }
 
 static void finish(struct persist *persist)
 {
-	if (persist->file) {
-		archive_file_close(persist->file, NULL, NULL);
-		persist->file = NULL;
-	}
+	archive_file_close(&persist->file);
 	if (!uv_is_closing((uv_handle_t *)&persist->timer)) {
 		uv_close((uv_handle_t *)&persist->timer, NULL);
 	}
@@ -295,12 +408,13 @@ void persist_close(struct persist *persist)
 		return;
 	}
 	persist->closing = true;
-	timeline_unobserve(persist->core->timeline, persist->archive);
-	past_close(persist->past);
-	persist->past = NULL;
+	timeline_unobserve(persist->core->timeline, persist);
+	persist->core->archive_reader = NULL;
+	archive_readers_close(persist->readers);
+	persist->readers = NULL;
 	bool writing = persist->writing > 0;
 	if (!writing && persist->open) {
-		writing = persist_write(persist, sysops()->now_ns(), true);
+		writing = write_block(persist, sysops()->now_ns(), true);
 	}
 	if (writing) {
 		uv_timer_start(&persist->timer, on_late, STOP_MS, 0);

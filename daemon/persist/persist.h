@@ -13,7 +13,6 @@
 #include "daemon/core/core.h"
 
 struct persist;
-struct source;
 
 struct persist_options {
 	const char *path;   /* of the state directory; "" = the usual one (statedir.h) */

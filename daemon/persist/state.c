@@ -1,10 +1,8 @@
-/* What is told of the history on disk: how writing fares and, when that is well, how reading does
- * and what is missing. Each state once, on its change. */
+/* state.c: reports how the history on disk fares: how writing fares and, when that is well, how
+ * reading does and what is missing. Each state is reported once, on its change. */
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/persist/archive_read.h"
-#include "daemon/persist/past.h"
 #include "daemon/persist/private.h"
 #include "daemon/util/sysops.h"
 
@@ -13,8 +11,8 @@ static bool impaired(const struct persist *persist, char *why, size_t size)
 {
 	struct archive_reads reads = {0};
 	struct archive_pending pending;
-	if (persist->past) {
-		past_look(persist->past, &reads);
+	if (persist->readers) {
+		archive_readers_look(persist->readers, &reads);
 	}
 	archive_pending(persist->archive, &pending);
 	if (reads.stuck) {
@@ -30,7 +28,7 @@ static bool impaired(const struct persist *persist, char *why, size_t size)
 	return reads.stuck || reads.error < 0 || pending.dropped > 0;
 }
 
-static void tell_change(const struct persist *persist, enum persist_state before)
+static void log_change(const struct persist *persist, enum persist_state before)
 {
 	struct timeline *timeline = persist->core->timeline;
 	const struct persist_status *status = persist->status;
@@ -68,7 +66,7 @@ void persist_publish(struct persist *persist)
 			    strcmp(status->reason, reason) == 0);
 	snprintf(status->reason, sizeof(status->reason), "%s", reason);
 	if (!same) {
-		tell_change(persist, before);
+		log_change(persist, before);
 	}
 }
 

@@ -72,7 +72,7 @@ static uint64_t passed_s(
 	return passed;
 }
 
-void archive_account_remember(struct archive_account *account,
+void archive_account_restore(struct archive_account *account,
 	const struct archive_account_memory *found, uint64_t t_ns, int64_t wall_us, bool synced)
 {
 	uint64_t age_s = found->hour_s % HOUR_S + passed_s(found, t_ns, wall_us, synced);
@@ -83,7 +83,7 @@ void archive_account_remember(struct archive_account *account,
 	account->hour_ns = (int64_t)t_ns - (int64_t)(age_s % HOUR_S * SECOND_NS);
 }
 
-void archive_account_keep(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
+void archive_account_save(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
 	bool synced, size_t bytes, struct archive_account_memory *ret)
 {
 	advance(account, t_ns);

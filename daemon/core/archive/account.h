@@ -55,12 +55,12 @@ void archive_account_init(struct archive_account *account, uint64_t limit, uint3
 /* Before anything was written: goes on from what an earlier process wrote, aged by no more than
  * what has certainly passed since: the difference of two synchronised wall clocks, else of
  * CLOCK_MONOTONIC, else the time since boot. */
-void archive_account_remember(struct archive_account *account,
+void archive_account_restore(struct archive_account *account,
 	const struct archive_account_memory *found, uint64_t t_ns, int64_t wall_us, bool synced);
 
 /* What the block that is to be sealed carries: with what it will itself cost if it has so many
  * bytes. */
-void archive_account_keep(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
+void archive_account_save(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
 	bool synced, size_t bytes, struct archive_account_memory *ret);
 
 /* Bytes of whole pages that were handed to the kernel, successfully or not; payload: without

@@ -104,7 +104,7 @@ START_TEST(a_memory_is_aged_by_what_certainly_passed)
 	struct archive_account_memory memory;
 	archive_account_init(&account, ARCHIVE_DAY_LIMIT, 0, 4096, 100 * HOUR);
 	archive_account_wrote(&account, 100 * HOUR, 8192, 0, 0);
-	archive_account_keep(&account, 101 * HOUR, 7200000000, true, 100, &memory);
+	archive_account_save(&account, 101 * HOUR, 7200000000, true, 100, &memory);
 	ck_assert_uint_eq(memory.bytes[0], 4096); /* the block that carries it */
 	ck_assert_uint_eq(memory.bytes[1], 8192);
 	static const struct {
@@ -124,14 +124,14 @@ START_TEST(a_memory_is_aged_by_what_certainly_passed)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		archive_account_init(&next, ARCHIVE_DAY_LIMIT, 0, 4096, cases[i].t_ns);
-		archive_account_remember(
+		archive_account_restore(
 			&next, &memory, cases[i].t_ns, cases[i].wall_s * 1000000, cases[i].synced);
 		ck_assert_msg(archive_account_day(&next, cases[i].t_ns) == cases[i].day,
 			"case %zu: %llu", i,
 			(unsigned long long)archive_account_day(&next, cases[i].t_ns));
 	}
 	memory.hour_s = UINT32_MAX; /* from a file: any value is survived */
-	archive_account_remember(&next, &memory, 5, INT64_MIN, true);
+	archive_account_restore(&next, &memory, 5, INT64_MIN, true);
 	ck_assert_uint_le(archive_account_day(&next, 5), 12288);
 }
 END_TEST
@@ -167,7 +167,7 @@ static void start(struct life *life)
 {
 	archive_account_init(
 		&life->account, ARCHIVE_DAY_LIMIT, life->overhead, life->unit, mono(life));
-	archive_account_remember(
+	archive_account_restore(
 		&life->account, &life->kept, mono(life), wall_us(life), life->synced);
 }
 
@@ -178,7 +178,7 @@ static void attempt(struct life *life, size_t payload, bool last)
 		life->paused++;
 		return;
 	}
-	archive_account_keep(
+	archive_account_save(
 		&life->account, mono(life), wall_us(life), life->synced, bytes, &life->kept);
 	archive_account_wrote(&life->account, mono(life), bytes, payload,
 		(size_t)((double)(payload - 256) / life->each));
