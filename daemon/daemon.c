@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/status/recordings.h"
-#include "daemon/core/timeline/past.h"
+#include "daemon/core/archive/boots.h"
 #include "daemon/host/notify.h"
 #include "daemon/host/rundir.h"
 #include "daemon/persist/persist.h"

@@ -11,7 +11,6 @@
 #include <uv.h>
 
 #include "daemon/core/archive/archive.h"
-#include "daemon/core/archive/reader.h"
 
 enum {
 	ARCHIVE_READS_MAX = 2,	   /* at a time */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/timeline/past.h"
+#include "daemon/core/archive/boots.h"
 #include "daemon/persist/private.h"
 #include "daemon/persist/statedir.h"
 #include "daemon/util/log.h"

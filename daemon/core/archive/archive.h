@@ -1,8 +1,9 @@
 /*
- * The archive: history that survives reboots and power cuts ([history] persist). Buckets of 10 s
- * (or of 60 s, see archive_account.h) of all metrics and what happened meanwhile (timeline entries,
- * clock offsets), in time-major blocks that are sealed with a checksum. Pure: it makes blocks and
- * reads them; files are store/archive_file's, time is an argument. Who calls what from where:
+ * archive.h: the archive is history that survives reboots and power cuts ([history] persist).
+ * Buckets of 10 s (or of 60 s, see archive_account.h) of all metrics and what happened meanwhile
+ * (timeline entries, clock offsets), in time-major blocks that are sealed with a checksum. Pure: it
+ * makes blocks and reads them; files are daemon/persist's, time is an argument. Who calls what from
+ * where:
  *
  *   start   archive_continue: what an earlier process of this boot left
  *   loop    history -> archive_on_row, timeline -> archive_on_event; archive_seal
@@ -27,51 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/archive/index.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
-
-enum {
-	ARCHIVE_PAGE = 4096,
-	ARCHIVE_BLOCK_MAX = 64 * 1024,
-	ARCHIVE_SIZE_MIN = 1024 * 1024,
-	ARCHIVE_EVENTS_KEPT = 512, /* of past boots that archive_adopt hands out */
-};
-
-/* ---- header page ---- */
-enum archive_found {
-	ARCHIVE_OURS,
-	ARCHIVE_EMPTY,	 /* zeros: a file that was just made */
-	ARCHIVE_OTHER,	 /* another version, page size of the format, byte order or size */
-	ARCHIVE_FOREIGN, /* not an archive */
-};
-/* What the blocks of a file have in common: those of another file are not believed. */
-struct archive_identity {
-	uint32_t version; /* of the format: 1, whose blocks know no file, or 2 */
-	uint32_t seed;	  /* of the blocks' checksums, from the header's id; 0 in version 1 */
-};
-
-/* id: random, of this file alone. */
-void archive_header_make(uint64_t size, const uint8_t id[16], uint8_t page[ARCHIVE_PAGE]);
-/* why: what differs, for people. ret: of a file that is ours. */
-enum archive_found archive_header_check(const uint8_t page[ARCHIVE_PAGE], uint64_t size,
-	struct archive_identity *ret, char *why, size_t why_size);
-
-/* ---- what is in the file ---- */
-struct archive_index;
-/* size of the file in bytes. -EINVAL, -ENOMEM. */
-int archive_index_create(
-	uint64_t size, struct archive_identity identity, struct archive_index **ret);
-void archive_index_destroy(struct archive_index *index);
-/* bytes: what the file holds from page on (up to size bytes, any bytes at all). The number of pages
- * of the valid block that begins here, which the index has now; 0: none begins, go on with the next
- * page. -EAGAIN: one may begin here, but more bytes are needed (at most ARCHIVE_BLOCK_MAX); where
- * the file ends before its size, that is as good as 0. */
-int archive_index_scan(
-	struct archive_index *index, uint32_t page, const uint8_t *bytes, size_t size);
-/* After the last page. -ENOMEM. */
-int archive_index_finish(struct archive_index *index);
 
 /* ---- gathering and sealing, on the loop ---- */
 struct archive;
@@ -142,16 +103,7 @@ struct archive_boot {
 };
 bool archive_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret);
 
-/* Events of past boots, oldest first, at most ARCHIVE_EVENTS_KEPT, found by the scan. */
-struct archive_event {
-	uint64_t t_ns; /* on its boot's clock */
-	uint32_t boot_seq;
-	int64_t time_us;
-	enum timeline_kind kind;
-	enum timeline_level level;
-	char subject[2 * PROTO_NAME_SIZE];
-	char text[TIMELINE_TEXT];
-};
+/* Events of previous boots, oldest first, at most ARCHIVE_EVENTS_KEPT, found by the scan. */
 size_t archive_events(const struct archive *archive, const struct archive_event **ret);
 
 /* The account's memory of the newest block; zeroed when there is none. */
@@ -200,3 +152,23 @@ void archive_plan_at(const struct archive_plan *plan, size_t index, struct archi
 size_t archive_plan_lost(const struct archive_plan *plan);
 int64_t archive_plan_next_us(const struct archive_plan *plan);
 void archive_plan_destroy(struct archive_plan *plan);
+
+/* ---- how a query's blocks come from the file: varlink asks, persist reads on a thread, and
+ * neither knows the other; on the loop ---- */
+struct archive_read; /* one that waits or is under way */
+
+/* The read ended: all blocks have been given to archive_plan_read. result: 0, or -errno of a block
+ * that could not be read (the rows of the others are there). The plan is the callee's.
+ * -ECANCELED: nobody reads any more; the plan is NULL when a thread still has it. */
+typedef void archive_read_done(void *user, struct archive_plan *plan, int result);
+
+struct archive_reader {
+	/* Takes the plan over; done is called later, never from within. On failure the plan stays
+	 * the caller's: -ENODATA the file is not open, -ENOSPC too many wait, -ETIMEDOUT the medium
+	 * has not answered others for long, -ENOMEM. */
+	int (*read)(void *ctx, struct archive_plan *plan, archive_read_done *done, void *user,
+		struct archive_read **ret);
+	/* done is not called any more; the plan goes when the thread is through with it. */
+	void (*cancel)(struct archive_read *read);
+	void *ctx;
+};

@@ -66,14 +66,14 @@ int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32
 		return 0;
 	}
 	memcpy(ret->clock, bytes + sizeof(*header), header->clocks * sizeof(ret->clock[0]));
-	ret->body = (struct archive_reader){
+	ret->body = (struct byte_reader){
 		.at = bytes + sizeof(*header) + header->clocks * sizeof(ret->clock[0]),
 		.end = bytes + (size_t)header->pages * ARCHIVE_PAGE,
 	};
 	return (int)header->pages;
 }
 
-static bool read_ids(struct archive_reader *body, struct archive_group *ret, bool consecutive)
+static bool read_ids(struct byte_reader *body, struct archive_group *ret, bool consecutive)
 {
 	uint64_t id = 0;
 	for (unsigned i = 0; i < ret->series; i++) {
@@ -88,7 +88,7 @@ static bool read_ids(struct archive_reader *body, struct archive_group *ret, boo
 	return !body->bad;
 }
 
-bool archive_group_read(struct archive_reader *body, struct archive_group *ret)
+bool archive_group_read(struct byte_reader *body, struct archive_group *ret)
 {
 	unsigned form = archive_get_u8(body);
 	bool consecutive = form & ARCHIVE_CONSECUTIVE;
@@ -108,7 +108,7 @@ bool archive_group_read(struct archive_reader *body, struct archive_group *ret)
 		return false;
 	}
 	const uint8_t *at = archive_get(body, size);
-	ret->bytes = (struct archive_reader){.at = at, .end = at ? at + size : at};
+	ret->bytes = (struct byte_reader){.at = at, .end = at ? at + size : at};
 	return at != NULL;
 }
 
@@ -162,7 +162,7 @@ bool archive_rows_at(const struct archive_rows *rows, unsigned series, struct ar
 	return true;
 }
 
-bool archive_event_read(struct archive_reader *body, struct archive_event_bytes *ret)
+bool archive_event_read(struct byte_reader *body, struct archive_event_bytes *ret)
 {
 	unsigned kind = archive_get_u8(body);
 	unsigned level = archive_get_u8(body);
@@ -182,7 +182,7 @@ bool archive_event_read(struct archive_reader *body, struct archive_event_bytes 
 	return true;
 }
 
-void archive_event_write(struct archive_writer *writer, const struct timeline_entry *entry)
+void archive_event_write(struct byte_writer *writer, const struct timeline_entry *entry)
 {
 	size_t subject = strnlen(entry->subject, sizeof(entry->subject) - 1);
 	size_t text = strnlen(entry->text, sizeof(entry->text) - 1);
@@ -195,7 +195,7 @@ void archive_event_write(struct archive_writer *writer, const struct timeline_en
 	archive_put(writer, entry->text, text);
 }
 
-bool archive_name_read(struct archive_reader *body, struct archive_name_bytes *ret)
+bool archive_name_read(struct byte_reader *body, struct archive_name_bytes *ret)
 {
 	uint64_t id = archive_get_varint(body);
 	unsigned unit = archive_get_u8(body);

@@ -1,14 +1,14 @@
 /*
- * One block of the archive: its bytes. In host order, as a file that moves to a machine of the
- * other order is set aside by its header page. All of it is in this order, to the end of a page;
- * what is left is zeros:
+ * block.h: describes the bytes of the archive's file: one block, and the header page. In host
+ * order, as a file that moves to a machine of the other order is set aside by its header page. All
+ * of it is in this order, to the end of a page; what is left is zeros:
  *
  *   header   struct archive_block
  *   clocks   header.clocks times struct archive_clock
  *   groups   header.groups times: form (1 byte), series (1 byte), rows (varint), bytes of rows
  *            (varint), the series' numbers (varints: the first as it is, then the distance to the
  *            one before, they grow; with CONSECUTIVE in the form only the first), the rows
- *            (history_row.h)
+ *            (history/row.h)
  *   events   header.events times: kind, level (1 byte each), t_ns (varint), length of subject
  *            (1 byte), subject, length of text (varint), text
  *   names    header.names times: number (varint), unit (1 byte), length (1 byte), name
@@ -25,9 +25,37 @@
 #include <stdint.h>
 
 #include "daemon/core/archive/account.h"
-#include "daemon/core/archive/archive.h"
 #include "daemon/core/archive/bytes.h"
 #include "daemon/core/history/row.h"
+#include "daemon/core/timeline/timeline.h"
+
+enum {
+	ARCHIVE_PAGE = 4096,
+	ARCHIVE_BLOCK_MAX = 64 * 1024,
+	ARCHIVE_SIZE_MIN = 1024 * 1024,
+};
+
+/* ---- header page ---- */
+
+enum archive_found {
+	ARCHIVE_OURS,
+	ARCHIVE_EMPTY,	 /* zeros: a file that was just made */
+	ARCHIVE_OTHER,	 /* another version, page size of the format, byte order or size */
+	ARCHIVE_FOREIGN, /* not an archive */
+};
+/* What the blocks of a file have in common: those of another file are not believed. */
+struct archive_identity {
+	uint32_t version; /* of the format: 1, whose blocks know no file, or 2 */
+	uint32_t seed;	  /* of the blocks' checksums, from the header's id; 0 in version 1 */
+};
+
+/* id: random, of this file alone. */
+void archive_header_make(uint64_t size, const uint8_t id[16], uint8_t page[ARCHIVE_PAGE]);
+/* why: what differs, for people. ret: of a file that is ours. */
+enum archive_found archive_header_check(const uint8_t page[ARCHIVE_PAGE], uint64_t size,
+	struct archive_identity *ret, char *why, size_t why_size);
+
+/* ---- blocks ---- */
 
 #define ARCHIVE_BLOCK_MAGIC UINT64_C(0x8a6b636f6c420aab)
 #define ARCHIVE_TICK_NS UINT64_C(10000000000)
@@ -46,7 +74,7 @@ struct archive_block {
 	uint32_t version, byte_order;
 	uint32_t crc; /* CRC-32C of all pages with 0 here, behind the file's seed */
 	uint32_t page, pages;
-	uint32_t quanta; /* history_quanta_hash */
+	uint32_t quanta; /* archive_quanta() */
 	uint64_t seq;	 /* 1, 2, 3 … in the file */
 	uint8_t boot_id[16];
 	uint32_t boot_seq;
@@ -76,7 +104,7 @@ struct archive_row {
 struct archive_parsed {
 	struct archive_block header;
 	struct archive_clock clock[ARCHIVE_CLOCKS];
-	struct archive_reader body; /* at the first group */
+	struct byte_reader body; /* at the first group */
 };
 
 /* Is this a block that lies at page? The number of its pages; 0: no; -EAGAIN: bytes are too few to
@@ -89,16 +117,16 @@ struct archive_group {
 	unsigned series;
 	uint32_t rows;
 	uint32_t id[ARCHIVE_FLAT_SERIES];
-	struct archive_reader bytes;
+	struct byte_reader bytes;
 };
 
 /* The next group of the body; false (and the reader bad) when it is none. */
-bool archive_group_read(struct archive_reader *body, struct archive_group *ret);
+bool archive_group_read(struct byte_reader *body, struct archive_group *ret);
 
 /* Iterates over the rows of a group. */
 struct archive_rows {
 	const struct archive_group *group;
-	struct archive_reader bytes;
+	struct byte_reader bytes;
 	struct history_row_state state;
 };
 void archive_rows_start(
@@ -115,8 +143,8 @@ struct archive_event_bytes {
 	const char *subject, *text; /* not terminated */
 	size_t subject_length, text_length;
 };
-bool archive_event_read(struct archive_reader *body, struct archive_event_bytes *ret);
-void archive_event_write(struct archive_writer *writer, const struct timeline_entry *entry);
+bool archive_event_read(struct byte_reader *body, struct archive_event_bytes *ret);
+void archive_event_write(struct byte_writer *writer, const struct timeline_entry *entry);
 
 struct archive_name_bytes {
 	uint32_t id;
@@ -124,7 +152,7 @@ struct archive_name_bytes {
 	const char *text; /* not terminated */
 	size_t length;
 };
-bool archive_name_read(struct archive_reader *body, struct archive_name_bytes *ret);
+bool archive_name_read(struct byte_reader *body, struct archive_name_bytes *ret);
 
 /* Wall time of t_ns by a block's own clocks, or by the first synchronised one of its boot (NULL:
  * the boot has none) when that is later; *synced: it is to be believed. */

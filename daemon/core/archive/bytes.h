@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
-struct archive_writer {
+struct byte_writer {
 	uint8_t *at, *end;
 	bool bad;
 };
 
-struct archive_reader {
+struct byte_reader {
 	const uint8_t *at, *end;
 	bool bad;
 };
@@ -26,7 +26,7 @@ static inline size_t archive_varint_size(uint64_t value)
 	return size;
 }
 
-static inline void archive_put(struct archive_writer *writer, const void *bytes, size_t size)
+static inline void archive_put(struct byte_writer *writer, const void *bytes, size_t size)
 {
 	if (writer->bad || size > (size_t)(writer->end - writer->at)) {
 		writer->bad = true;
@@ -36,13 +36,13 @@ static inline void archive_put(struct archive_writer *writer, const void *bytes,
 	writer->at += size;
 }
 
-static inline void archive_put_u8(struct archive_writer *writer, unsigned value)
+static inline void archive_put_u8(struct byte_writer *writer, unsigned value)
 {
 	uint8_t byte = (uint8_t)value;
 	archive_put(writer, &byte, 1);
 }
 
-static inline void archive_put_varint(struct archive_writer *writer, uint64_t value)
+static inline void archive_put_varint(struct byte_writer *writer, uint64_t value)
 {
 	uint8_t bytes[10];
 	size_t size = 0;
@@ -54,7 +54,7 @@ static inline void archive_put_varint(struct archive_writer *writer, uint64_t va
 }
 
 /* The next size bytes, or NULL when there are not so many. */
-static inline const uint8_t *archive_get(struct archive_reader *reader, size_t size)
+static inline const uint8_t *archive_get(struct byte_reader *reader, size_t size)
 {
 	if (reader->bad || size > (size_t)(reader->end - reader->at)) {
 		reader->bad = true;
@@ -65,14 +65,14 @@ static inline const uint8_t *archive_get(struct archive_reader *reader, size_t s
 	return bytes;
 }
 
-static inline unsigned archive_get_u8(struct archive_reader *reader)
+static inline unsigned archive_get_u8(struct byte_reader *reader)
 {
 	const uint8_t *byte = archive_get(reader, 1);
 	return byte ? *byte : 0;
 }
 
 /* 0 when the reader is bad. */
-static inline uint64_t archive_get_varint(struct archive_reader *reader)
+static inline uint64_t archive_get_varint(struct byte_reader *reader)
 {
 	uint64_t value = 0;
 	for (unsigned shift = 0; shift < 64; shift += 7) {

@@ -177,7 +177,7 @@ static bool next_row(const struct archive *archive, uint32_t *cursor, unsigned s
 }
 
 static uint32_t put_rows(const struct archive *archive, struct archive_name *const *name,
-	unsigned series, bool full, uint32_t first_tick, struct archive_writer *writer)
+	unsigned series, bool full, uint32_t first_tick, struct byte_writer *writer)
 {
 	uint32_t cursor[ARCHIVE_FLAT_SERIES];
 	for (unsigned i = 0; i < series; i++) {
@@ -198,7 +198,7 @@ static uint32_t put_rows(const struct archive *archive, struct archive_name *con
 
 /* The size of the rows stands before them: they are made a header's length further, then moved. */
 static void put_group(const struct archive *archive, struct archive_name **name, unsigned series,
-	uint32_t first_tick, struct archive_writer *writer)
+	uint32_t first_tick, struct byte_writer *writer)
 {
 	if ((size_t)(writer->end - writer->at) < GROUP_HEADER_MAX) {
 		writer->bad = true;
@@ -206,7 +206,7 @@ static void put_group(const struct archive *archive, struct archive_name **name,
 	}
 	bool full = name[0]->class == CLASS_VARYING;
 	qsort(name, series, sizeof(name[0]), by_id);
-	struct archive_writer body = {.at = writer->at + GROUP_HEADER_MAX, .end = writer->end};
+	struct byte_writer body = {.at = writer->at + GROUP_HEADER_MAX, .end = writer->end};
 	uint32_t rows = put_rows(archive, name, series, full, first_tick, &body);
 	size_t size = (size_t)(body.at - writer->at) - GROUP_HEADER_MAX;
 	const uint8_t *made = writer->at + GROUP_HEADER_MAX;
@@ -242,7 +242,7 @@ static void span(const struct archive *archive, struct archive_made *ret)
 }
 
 void archive_put_groups(
-	struct archive *archive, struct archive_writer *writer, struct archive_made *ret)
+	struct archive *archive, struct byte_writer *writer, struct archive_made *ret)
 {
 	span(archive, ret);
 	for (size_t i = 0; i < archive->used_count && !writer->bad;) {
@@ -265,8 +265,7 @@ void archive_put_groups(
  * were written last a third of the file ago, and as many of the others as the last page has room
  * for. So each name of a block stands in several others, too, and none is overwritten before it was
  * written again. */
-static bool put_name(
-	struct archive *archive, struct archive_name *name, struct archive_writer *writer)
+static bool put_name(struct archive *archive, struct archive_name *name, struct byte_writer *writer)
 {
 	if (name->told_stamp == archive->stamp) {
 		return true;
@@ -298,7 +297,7 @@ static uint64_t stale_seq(const struct archive_index *index)
 	return 0;
 }
 
-bool archive_put_names(struct archive *archive, const uint8_t *block, struct archive_writer *writer)
+bool archive_put_names(struct archive *archive, const uint8_t *block, struct byte_writer *writer)
 {
 	const struct archive_index *index = archive->index;
 	archive->told_count = 0;
@@ -322,7 +321,7 @@ bool archive_put_names(struct archive *archive, const uint8_t *block, struct arc
 	}
 	size_t used = (size_t)(writer->at - block);
 	size_t room = (ARCHIVE_PAGE - used % ARCHIVE_PAGE) % ARCHIVE_PAGE;
-	struct archive_writer padding = {.at = writer->at, .end = writer->at + room};
+	struct byte_writer padding = {.at = writer->at, .end = writer->at + room};
 	while (name && put_name(archive, name, &padding)) {
 		name = name->newer;
 	}

@@ -1,11 +1,13 @@
 /*
- * What the archive knows of its file: the blocks in the order of their numbers, the boots, the
- * names, the newest events of past boots. Made by the scan, then kept up by the seal.
+ * index.h: what the archive knows of its file: the blocks in the order of their numbers, the boots,
+ * the names, the newest events of past boots. Made by the scan, then kept up by the seal.
  */
 #pragma once
 
 #include "daemon/core/archive/block.h"
 #include "daemon/core/archive/names.h"
+
+enum { ARCHIVE_EVENTS_KEPT = 512 }; /* of previous boots */
 
 struct archive_info {
 	uint64_t seq;
@@ -22,6 +24,16 @@ struct archive_boot_info {
 	uint8_t id[16];
 	bool synced;
 	struct archive_clock first_synced;
+};
+
+struct archive_event {
+	uint64_t t_ns; /* on its boot's clock */
+	uint32_t boot_seq;
+	int64_t time_us;
+	enum timeline_kind kind;
+	enum timeline_level level;
+	char subject[2 * PROTO_NAME_SIZE];
+	char text[TIMELINE_TEXT];
 };
 
 struct archive_event_kept {
@@ -51,6 +63,19 @@ struct archive_index {
 	struct archive_account_memory day;
 	struct archive_names names;
 };
+
+/* size of the file in bytes. -EINVAL, -ENOMEM. */
+int archive_index_create(
+	uint64_t size, struct archive_identity identity, struct archive_index **ret);
+void archive_index_destroy(struct archive_index *index);
+/* bytes: what the file holds from page on (up to size bytes, any bytes at all). The number of pages
+ * of the valid block that begins here, which the index has now; 0: none begins, go on with the next
+ * page. -EAGAIN: one may begin here, but more bytes are needed (at most ARCHIVE_BLOCK_MAX); where
+ * the file ends before its size, that is as good as 0. */
+int archive_index_scan(
+	struct archive_index *index, uint32_t page, const uint8_t *bytes, size_t size);
+/* After the last page. -ENOMEM. */
+int archive_index_finish(struct archive_index *index);
 
 struct archive_info *archive_index_at(const struct archive_index *index, uint32_t i);
 /* The boot's entry, made when new (kept sorted). NULL: no memory. */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "daemon/core/archive/archive.h"
-#include "daemon/core/archive/index.h"
 
 enum {
 	ARCHIVE_EVENTS_WAIT = 128,
@@ -86,9 +85,8 @@ struct archive_made {
 };
 /* The groups of what was collected. */
 void archive_put_groups(
-	struct archive *archive, struct archive_writer *writer, struct archive_made *ret);
+	struct archive *archive, struct byte_writer *writer, struct archive_made *ret);
 
 /* Names behind the rest: those that the block must carry (false: no room), should, and as many of
  * the least recently written as the last page has room for. */
-bool archive_put_names(
-	struct archive *archive, const uint8_t *block, struct archive_writer *writer);
+bool archive_put_names(struct archive *archive, const uint8_t *block, struct byte_writer *writer);

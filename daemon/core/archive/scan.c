@@ -140,7 +140,7 @@ static bool rows_are_sane(const struct archive_group *group, const struct archiv
 /* Goes over the body: with index NULL only to see whether it makes sense. */
 static int go_over(struct archive_index *index, const struct archive_parsed *block)
 {
-	struct archive_reader body = block->body;
+	struct byte_reader body = block->body;
 	const struct archive_block *header = &block->header;
 	int r = 0;
 	for (unsigned i = 0; i < header->groups && !body.bad; i++) {

@@ -54,9 +54,9 @@ static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t
 	return oldest;
 }
 
-static uint16_t put_events(const struct archive *archive, struct archive_writer *writer)
+static uint16_t put_events(const struct archive *archive, struct byte_writer *writer)
 {
-	struct archive_writer part = *writer;
+	struct byte_writer part = *writer;
 	if (part.end - part.at > EVENTS_ROOM) {
 		part.end = part.at + EVENTS_ROOM;
 	}
@@ -78,7 +78,7 @@ static uint16_t put_events(const struct archive *archive, struct archive_writer 
 static size_t make(struct archive *archive, uint32_t rows, struct archive_block *header)
 {
 	size_t clocks = header->clocks * sizeof(struct archive_clock);
-	struct archive_writer writer = {
+	struct byte_writer writer = {
 		.at = archive->block + sizeof(*header),
 		.end = archive->block + ARCHIVE_BLOCK_MAX,
 	};

@@ -2,7 +2,7 @@
  * has lost its open buckets, not the samples in them: the next one reads those back, when its first
  * whole bucket is over: metrics that come back later than others are there by then, and a row can
  * not be written behind a later one. */
-#include "daemon/core/history/bucket.h"
+#include "daemon/core/history/private.h"
 
 #include <math.h>
 

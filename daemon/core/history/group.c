@@ -1,15 +1,14 @@
 /* From a source's commit to bytes in a block: which column a metric has, when a block is full, and
  * how the block of an earlier process is continued instead of wasting what is left of it. */
-#include "daemon/core/history/group.h"
+#include "daemon/core/history/private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/history/names.h"
 #include "daemon/util/sysops.h"
 
-static void let_go(struct history_pool *pool, uint32_t *block, bool full)
+static void leave_block(struct history_pool *pool, uint32_t *block, bool full)
 {
 	if (*block != HISTORY_NONE) {
 		pool->info[*block].owner = NULL;
@@ -18,7 +17,7 @@ static void let_go(struct history_pool *pool, uint32_t *block, bool full)
 	}
 }
 
-static void note_room(struct history_group *group)
+static void offer_room(struct history_group *group)
 {
 	if (!group->has_room) {
 		group->has_room = true;
@@ -30,8 +29,8 @@ static void note_room(struct history_group *group)
 /* The block takes no more rows; columns of retired metrics go. */
 static void close_block(struct history_pool *pool, struct history_group *group, bool full)
 {
-	let_go(pool, &group->narrow, full);
-	let_go(pool, &group->block, full);
+	leave_block(pool, &group->narrow, full);
+	leave_block(pool, &group->block, full);
 	unsigned kept = 0;
 	for (unsigned i = 0; i < group->columns; i++) {
 		if (group->column[i].metric || group->column[i].bucket.count > 0) {
@@ -46,7 +45,7 @@ static void close_block(struct history_pool *pool, struct history_group *group, 
 	}
 	if (kept < group->columns) {
 		group->columns = kept;
-		note_room(group);
+		offer_room(group);
 	}
 	group->gone = 0;
 	for (unsigned i = 0; i < kept; i++) {
@@ -62,7 +61,7 @@ static void widen_block(struct history_pool *pool, struct history_group *group)
 	}
 	const struct history_info *info = &pool->info[group->block];
 	if (info->bytes > history_block_room(info->columns) * 3 / 4) {
-		let_go(pool, &group->block, false);
+		leave_block(pool, &group->block, false);
 		return;
 	}
 	group->narrow = group->block;
@@ -101,7 +100,7 @@ static struct history_group *group_create(struct history_list *list, enum histor
 		list->first = group;
 	}
 	list->last = group;
-	note_room(group);
+	offer_room(group);
 	return group;
 }
 
@@ -188,14 +187,14 @@ void history_group_unbind(
 	if (column && column->metric) {
 		column->metric = NULL;
 		group->gone++;
-		note_room(group);
+		offer_room(group);
 	}
 }
 
 void history_group_settled(struct history_group *group)
 {
 	if (group->gone > 0) {
-		note_room(group);
+		offer_room(group);
 	}
 }
 
@@ -219,19 +218,12 @@ static bool may_continue(const struct history_pool *pool, const struct history_g
 /* Brings the coder to the end of a block's rows. */
 static bool replay(const struct history_pool *pool, uint32_t index, struct history_row_state *state)
 {
-	const struct history_info *info = &pool->info[index];
-	const uint8_t *payload =
-		history_block_payload(history_pool_block(pool, index), info->columns);
-	history_row_start(state, info->first_ns,
-		info->columns * history_tier_width((enum history_tier)info->tier));
-	for (size_t at = 0; state->rows < info->rows;) {
-		int used = history_row_decode(state, payload + at, info->bytes - at);
-		if (used < 0) {
-			return false;
-		}
-		at += (size_t)used;
+	struct history_walk walk;
+	history_walk_start(pool, index, &walk);
+	while (history_walk_next(&walk)) {
 	}
-	return true;
+	*state = walk.state;
+	return !walk.bad;
 }
 
 /* The same row with more columns, null so far. */
@@ -254,30 +246,29 @@ static void spread_row(const struct history_row *from, unsigned columns, unsigne
 static void move_rows(struct history_pool *pool, struct history_group *group)
 {
 	uint32_t from = group->narrow;
-	const struct history_info *info = &pool->info[from];
-	const uint8_t *payload =
-		history_block_payload(history_pool_block(pool, from), info->columns);
-	struct history_row_state old;
-	unsigned width = history_tier_width(group->tier);
-	history_row_start(&old, info->first_ns, info->columns * width);
+	struct history_walk old;
 	uint8_t bytes[HISTORY_ROW_MAX];
 	struct history_row row;
-	for (size_t at = 0; old.rows < info->rows;) {
-		int used = history_row_decode(&old, payload + at, info->bytes - at);
-		spread_row(&old.last, info->columns, group->columns, width, &row);
-		size_t size = used < 0 ? 0 : history_row_encode(&group->state, &row, bytes);
-		if (size == 0 || pool->info[group->block].bytes + size >
-					 history_block_room(group->columns)) {
-			history_pool_release(pool, group->block);
-			let_go(pool, &group->narrow, true);
-			return;
+	history_walk_start(pool, from, &old);
+	while (history_walk_next(&old)) {
+		spread_row(&old.state.last, old.info->columns, group->columns,
+			history_tier_width(group->tier), &row);
+		size_t size = history_row_encode(&group->state, &row, bytes);
+		old.bad = size == 0 || pool->info[group->block].bytes + size >
+					       history_block_room(group->columns);
+		if (old.bad) {
+			break;
 		}
-		at += (size_t)used;
 		history_pool_commit(pool, group->block, bytes, size);
 		history_row_accept(&group->state, &row);
-		pool->info[group->block].last_ns = old.last.t_ns;
+		pool->info[group->block].last_ns = old.state.last.t_ns;
 	}
-	pool->info[group->block].samples = info->samples;
+	if (old.bad) {
+		history_pool_release(pool, group->block);
+		leave_block(pool, &group->narrow, true);
+		return;
+	}
+	pool->info[group->block].samples = old.info->samples;
 	history_pool_release(pool, from);
 }
 
@@ -440,8 +431,8 @@ void history_group_destroy_list(struct history_pool *pool, struct history_list *
 	while (list->first) {
 		struct history_group *group = list->first;
 		list->first = group->next;
-		let_go(pool, &group->block, false);
-		let_go(pool, &group->narrow, false);
+		leave_block(pool, &group->block, false);
+		leave_block(pool, &group->narrow, false);
 		free(group);
 	}
 }

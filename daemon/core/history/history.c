@@ -1,14 +1,11 @@
 /* The face of history: takes over the pool, lets groups write each commit, answers what there is.
  * Reading is in history_read.c. */
-#include "daemon/core/history/history.h"
+#include "daemon/core/history/private.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/core/history/bucket.h"
-#include "daemon/core/history/names.h"
-#include "daemon/core/history/self.h"
 #include "daemon/util/sysops.h"
 
 /* Columns made at one commit, about a microsecond each: those that are left come with the next. */
@@ -173,27 +170,36 @@ void history_observe(struct history *history, history_row_observer *observer, vo
 	history->pool.observer_ctx = ctx;
 }
 
+/* The next group of the tiers with buckets; NULL at the end. Start with NULL, HISTORY_TENS, 0. */
+static struct history_group *next_group(
+	struct history *history, struct history_group *group, int *tier, size_t *source)
+{
+	group = group ? group->next : history->groups[*tier][*source].first;
+	while (!group && *tier < HISTORY_TIERS) {
+		*source = (*source + 1) % SOURCES_MAX;
+		*tier += *source == 0;
+		group = *tier < HISTORY_TIERS ? history->groups[*tier][*source].first : NULL;
+	}
+	return group;
+}
+
 void history_flush(struct history *history, uint64_t now_ns, bool last)
 {
-	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
-		for (size_t i = 0; i < SOURCES_MAX; i++) {
-			for (struct history_group *group = history->groups[tier][i].first; group;
-				group = group->next) {
-				history_bucket_flush(history, group, now_ns, last);
-			}
-		}
+	int tier = HISTORY_TENS;
+	size_t source = 0;
+	struct history_group *group = NULL;
+	while ((group = next_group(history, group, &tier, &source))) {
+		history_bucket_flush(history, group, now_ns, last);
 	}
 }
 
 void history_open_buckets(struct history *history, history_row_observer *report, void *ctx)
 {
-	for (int tier = HISTORY_TENS; tier < HISTORY_TIERS; tier++) {
-		for (size_t i = 0; i < SOURCES_MAX; i++) {
-			for (const struct history_group *group = history->groups[tier][i].first;
-				group; group = group->next) {
-				history_group_report_open(group, report, ctx);
-			}
-		}
+	int tier = HISTORY_TENS;
+	size_t source = 0;
+	struct history_group *group = NULL;
+	while ((group = next_group(history, group, &tier, &source))) {
+		history_group_report_open(group, report, ctx);
 	}
 }
 

@@ -1,7 +1,7 @@
 /*
- * History: past values in a byte budget. The pool is one block of memory given by the store (a
- * mapped file of the run directory, so it survives kill -9 and restart; or plain memory); this part
- * only makes and reads its bytes.
+ * history.h: history keeps past values in a byte budget. The pool is one block of memory given by
+ * the store (a mapped file of the run directory, so it survives kill -9 and restart; or plain
+ * memory); this part only makes and reads its bytes.
  *
  * Tiers: every sample (3600 of them are the target), buckets of 10 s (24 h) and of 1 min (7 days)
  * with min, mean, max and count. Metrics with full_rate false have buckets only. Queries name a
@@ -19,8 +19,8 @@
  * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
  * metric whose name does not fit is not recorded, and counted. Values are kept to
  * unit_quantum(unit); beyond 2^52 quanta they are kept as null. Rows in which all is null are not
- * kept, nor are rows not later than the one before. The bytes: history_pool.h (pool, blocks,
- * dictionary) and history_row.h (rows).
+ * kept, nor are rows not later than the one before. The bytes: private.h (pool, blocks, dictionary)
+ * and row.h (rows).
  */
 #pragma once
 
@@ -30,7 +30,7 @@
 
 #include "daemon/core/metrics/metrics.h"
 
-enum { HISTORY_BLOCK = 8192, HISTORY_COLUMNS = 64, HISTORY_MIN_POOL = 256 * 1024 };
+enum { HISTORY_BLOCK = 8192, HISTORY_MIN_POOL = 256 * 1024 };
 
 enum history_tier { HISTORY_FULL, HISTORY_TENS, HISTORY_MINUTES, HISTORY_TIERS };
 

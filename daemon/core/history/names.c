@@ -1,6 +1,6 @@
 /* The dictionary: numbers of series for names, kept in the pool so that past values can be asked
  * for by name after a restart, and a table in memory to look them up. */
-#include "daemon/core/history/names.h"
+#include "daemon/core/history/private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Blocks of the pool: taking, giving up, committing, and the lists that lead a reader from block to
  * block of a series. What happens to the bytes is ordered so that a kill at any instruction leaves
  * a pool that the next start reads right. */
-#include "daemon/core/history/pool.h"
+#include "daemon/core/history/private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/history/names.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/sysops.h"
 
@@ -209,6 +208,30 @@ void history_pool_commit(struct history_pool *pool, uint32_t index, const void *
 	__atomic_store_n(&block->commit,
 		(uint64_t)info->sum << 32 | (uint32_t)info->rows << 16 | info->bytes,
 		__ATOMIC_RELEASE);
+}
+
+void history_walk_start(const struct history_pool *pool, uint32_t index, struct history_walk *walk)
+{
+	const struct history_info *info = &pool->info[index];
+	*walk = (struct history_walk){.info = info,
+		.payload = history_block_payload(history_pool_block(pool, index), info->columns)};
+	history_row_start(&walk->state, info->first_ns,
+		info->columns * history_tier_width((enum history_tier)info->tier));
+}
+
+bool history_walk_next(struct history_walk *walk)
+{
+	if (walk->bad || walk->state.rows >= walk->info->rows) {
+		return false;
+	}
+	int used = history_row_decode(
+		&walk->state, walk->payload + walk->at, walk->info->bytes - walk->at);
+	if (used < 0) {
+		walk->bad = true;
+		return false;
+	}
+	walk->at += (size_t)used;
+	return true;
 }
 
 void history_pool_link(struct history_pool *pool, uint32_t index)

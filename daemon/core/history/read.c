@@ -1,12 +1,10 @@
 /* Reading history: from block to block of a series, decoding rows, giving samples or buckets. A
  * read may stop at any row and go on in the next call; what a bucket holds so far travels in the
  * cursor, so that a long step needs no longer turn than a short one. */
-#include "daemon/core/history/self.h"
+#include "daemon/core/history/private.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "daemon/core/history/names.h"
 
 struct reader {
 	const struct history_series *series;
@@ -82,21 +80,11 @@ static struct history_point point_of(const struct history_row *row, unsigned col
 /* Goes over the rows of one block. */
 static void read_block(const struct history_pool *pool, uint32_t place, struct reader *reader)
 {
-	uint32_t index = place / HISTORY_COLUMNS;
-	const struct history_info *info = &pool->info[index];
-	enum history_tier tier = (enum history_tier)info->tier;
-	const uint8_t *payload =
-		history_block_payload(history_pool_block(pool, index), info->columns);
-	struct history_row_state state;
-	history_row_start(&state, info->first_ns, info->columns * history_tier_width(tier));
-	for (size_t at = 0; state.rows < info->rows;) {
-		int used = history_row_decode(&state, payload + at, info->bytes - at);
-		if (used < 0) {
-			return;
-		}
-		at += (size_t)used;
-		uint64_t t_ns = state.last.t_ns;
-		if (t_ns > info->last_ns) {
+	struct history_walk walk;
+	history_walk_start(pool, place / HISTORY_COLUMNS, &walk);
+	while (history_walk_next(&walk)) {
+		uint64_t t_ns = walk.state.last.t_ns;
+		if (t_ns > walk.info->last_ns) {
 			return; /* damaged meanwhile */
 		}
 		if (t_ns < reader->start_ns) {
@@ -110,8 +98,9 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 			return;
 		}
 		reader->rows++;
-		struct history_point point = point_of(&state.last, info->columns,
-			place % HISTORY_COLUMNS, tier, reader->series->unit);
+		struct history_point point =
+			point_of(&walk.state.last, walk.info->columns, place % HISTORY_COLUMNS,
+				(enum history_tier)walk.info->tier, reader->series->unit);
 		if (point.count > 0 && !take(reader, &point)) {
 			reader->stopped = true;
 			return;
@@ -174,29 +163,14 @@ static uint64_t boundary_ns(const struct history_pool *pool, const struct histor
 	return end_ns > begin_ns ? end_ns : begin_ns;
 }
 
-static void replay_block(const struct history_pool *pool, uint32_t index, uint64_t from_ns,
-	uint64_t to_ns, history_row_observer *report, void *ctx)
+static void report_row(const struct history_row *row, const struct history_block *block,
+	const struct history_info *info, history_row_observer *report, void *ctx)
 {
-	const struct history_info *info = &pool->info[index];
-	const enum history_tier tier = (enum history_tier)info->tier;
-	struct history_block *block = history_pool_block(pool, index);
-	const uint8_t *payload = history_block_payload(block, info->columns);
 	uint32_t series[HISTORY_COLUMNS];
-	struct history_row_state state;
 	for (unsigned i = 0; i < info->columns; i++) {
 		series[i] = block->column[i].series;
 	}
-	history_row_start(&state, info->first_ns, info->columns * history_tier_width(tier));
-	for (size_t at = 0; state.rows < info->rows;) {
-		int used = history_row_decode(&state, payload + at, info->bytes - at);
-		if (used < 0 || state.last.t_ns > info->last_ns) {
-			return; /* damaged meanwhile */
-		}
-		at += (size_t)used;
-		if (state.last.t_ns >= from_ns && state.last.t_ns < to_ns) {
-			history_report_row(&state.last, tier, series, info->columns, report, ctx);
-		}
-	}
+	history_report_row(row, (enum history_tier)info->tier, series, info->columns, report, ctx);
 }
 
 int history_replay(struct history *history, enum history_tier tier, uint64_t from_ns,
@@ -211,8 +185,16 @@ int history_replay(struct history *history, enum history_tier tier, uint64_t fro
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct history_info *info = &pool->info[order[i]];
-		if (info->tier == tier && info->last_ns >= from_ns && info->first_ns < to_ns) {
-			replay_block(pool, order[i], from_ns, to_ns, report, ctx);
+		if (info->tier != tier || info->last_ns < from_ns || info->first_ns >= to_ns) {
+			continue;
+		}
+		const struct history_block *block = history_pool_block(pool, order[i]);
+		struct history_walk walk;
+		history_walk_start(pool, order[i], &walk);
+		while (history_walk_next(&walk) && walk.state.last.t_ns <= info->last_ns) {
+			if (walk.state.last.t_ns >= from_ns && walk.state.last.t_ns < to_ns) {
+				report_row(&walk.state.last, block, info, report, ctx);
+			}
 		}
 	}
 	free(order);

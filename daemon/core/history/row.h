@@ -1,5 +1,6 @@
 /*
- * Rows of history: how values of one moment become bytes and come back. Knows nothing of blocks.
+ * row.h: rows of history: how values of one moment become bytes and come back. Knows nothing of
+ * blocks.
  *
  * A row is a time code and the columns' codes, all LEB128 varints of at most 64 bits:
  *   time     zigzag(dt - previous dt) << 2 | form, where dt is the distance to the row before it
@@ -19,7 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/unit.h"
+
+enum { HISTORY_COLUMNS = 64 };
 
 /* Time code, bits, and a full varint for each column. */
 enum { HISTORY_ROW_MAX = 10 + 8 + HISTORY_COLUMNS * 10 };

@@ -1,13 +1,12 @@
 /* The start: is the pool ours, and which of its blocks can be believed. Nothing in it is trusted;
  * a block is read once from end to end, and what does not decode is left out. */
-#include "daemon/core/history/pool.h"
+#include "daemon/core/history/private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/history/names.h"
 #include "daemon/util/crc32c.h"
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "daemon/core/archive/archive.h"
-#include "daemon/core/timeline/past.h"
+#include "daemon/core/archive/boots.h"
 #include "daemon/persist/archive_read.h"
 
 enum { PAST_SIZE = 4 * 1024 * 1024, PAST_POOL = 1024 * 1024, PAST_ROWS = 200000, PAST_METRICS = 4 };

@@ -1,6 +1,6 @@
 /* ListBoots: the boots that the archive knows, this one last. */
 #include "daemon/core/core.h"
-#include "daemon/core/timeline/past.h"
+#include "daemon/core/archive/boots.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "daemon/core/archive/archive.h"
-#include "daemon/core/archive/reader.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/varlink/methods/history/stream.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/history/pool.h"
+#include "daemon/core/history/private.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/unit.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/history/pool.h"
+#include "daemon/core/history/private.h"
 #include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)

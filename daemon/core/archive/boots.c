@@ -1,6 +1,6 @@
 /* Past boots on the timeline. Everything comes from a file: texts are cleaned by the timeline,
  * kinds and levels were checked by the archive. */
-#include "daemon/core/timeline/past.h"
+#include "daemon/core/archive/boots.h"
 
 #include <errno.h>
 #include <inttypes.h>
