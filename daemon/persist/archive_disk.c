@@ -1,4 +1,5 @@
-/* Finding the archive's file and writing to it; its making and scanning are files of their own. */
+/* archive_disk.c: finds the archive's file and writes to it; making and scanning it are files of
+ * their own. */
 #include "daemon/persist/archive_disk.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /*
- * The archive's file on disk, as its worker sees it: found or made, scanned, written. All of it
- * blocks. What lies in the state directory is looked at as if anybody could have put it there:
- * nothing is followed, and nothing that is not ours is written to, truncated or removed.
+ * archive_disk.h: handles the archive's file on disk, as its thread sees it: found or made,
+ * scanned, written. All of it blocks. What lies in the state directory is looked at as if anybody
+ * could have put it there: nothing is followed, and nothing that is not ours is written to,
+ * truncated or removed.
  *
  *     history        the archive: regular, ours, one link, not writable by others, locked
  *     history.new    one that is being made: zeros, then renamed

@@ -1,8 +1,8 @@
 /*
- * A new archive: all of it zeros that were really written, so that later writes change no block
- * map, beside its place until it is whole. It goes to the medium in slices, with the lowest I/O
- * priority where that is permitted. After a failure the next attempt goes on where it stopped: a
- * medium that fails is not written to from the start again and again.
+ * archive_make.c: makes a new archive: all of it zeros that were really written, so that later
+ * writes change no block map, next to its place until it is complete. It goes to the medium in
+ * slices, with the lowest I/O priority where that is permitted. After a failure the next attempt
+ * goes on where it stopped: a medium that fails is not written to from the start again and again.
  */
 #include <errno.h>
 #include <fcntl.h>

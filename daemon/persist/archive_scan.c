@@ -1,4 +1,5 @@
-/* What an archive holds, page by page; and what writing to it costs where it lies. */
+/* archive_scan.c: reads what an archive holds, page by page, and finds what writing to it costs
+ * where it lies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

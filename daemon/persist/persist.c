@@ -271,7 +271,7 @@ static void on_opened(struct persist *persist, int result, struct archive_index 
 	persist->status->file_bytes = persist->options.size;
 	persist->open = true;
 	persist->sealed_ns = now_ns;
-	/* After a failure it is well again when something has been written. */
+	/* After a failure it is ok again when something has been written. */
 	persist->write_now = persist_is_degraded(persist->status);
 	if (!persist->write_now) {
 		persist_set_state(persist, PERSIST_OK, "");
@@ -342,7 +342,7 @@ static int open_file(struct persist *persist)
 		persist->options.path, dir, sizeof(dir) - sizeof("/history"), &parents);
 	if (r < 0) {
 		persist_set_state(persist, PERSIST_DEGRADED,
-			r == -ENOENT ? "there is no place for it: set [history] path"
+			r == -ENOENT ? "no state directory: set [history] path"
 				     : "the path is too long");
 		return 0;
 	}

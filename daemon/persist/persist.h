@@ -1,8 +1,8 @@
 /*
- * History that survives a reboot ([history] persist): from the commits and the timeline into the
- * archive, from there to its file in blocks as often as the account permits. Whatever the medium
- * does, the daemon goes on from memory, says so, and tries again: after 10 s, then twice as long
- * each time, up to 10 min.
+ * persist.h: keeps the history that survives a reboot ([history] persist): from the commits and the
+ * timeline into the archive, from there to its file in blocks as often as the account permits.
+ * Whatever the medium does, the daemon goes on from memory, says so, and tries again: after 10 s,
+ * then twice as long each time, up to 10 min.
  */
 #pragma once
 

@@ -45,7 +45,7 @@ static void log_change(const struct persist *persist, enum persist_state before)
 			"edgeprofd", "history is impaired: %s", status->reason);
 	} else if (before == PERSIST_IMPAIRED && status->state == PERSIST_OK) {
 		timeline_add(timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
-			"edgeprofd", "history is well again");
+			"edgeprofd", "history is no longer impaired");
 	}
 }
 

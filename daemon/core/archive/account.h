@@ -1,11 +1,11 @@
 /*
- * The account of what the archive writes to the medium, with what the file system writes for it.
- * Measured (ext4 of 4 KiB blocks, loop device): an fdatasync'd overwrite of one preallocated page
- * costs 4 KiB of data and 16 KiB more: the new mtime goes through the journal (descriptor, inode
- * block, commit) and to its place. With 1 KiB blocks 4 KiB more, with lazytime nothing.
- * So 16 MiB a day are not enough for a block a minute everywhere. The account decides the length of
- * the buckets (10 s or 60 s) and the time between blocks so that a rolling day never exceeds the
- * limit, and loses as little as that allows at a power cut. Pure.
+ * account.h: accounts for what the archive writes to the medium, with what the file system writes
+ * for it. Measured (ext4 of 4 KiB blocks, loop device): an fdatasync'd overwrite of one
+ * preallocated page costs 4 KiB of data and 16 KiB more: the new mtime goes through the journal
+ * (descriptor, inode block, commit) and to its place. With 1 KiB blocks 4 KiB more, with lazytime
+ * nothing. So 16 MiB a day are not enough for a block a minute everywhere. The account decides the
+ * length of the buckets (10 s or 60 s) and the time between blocks so that a rolling day never
+ * exceeds the limit, and loses as little as that allows at a power cut. Pure.
  */
 #pragma once
 

@@ -41,7 +41,7 @@ void archive_destroy(struct archive *archive)
 	free(archive->wait);
 	free(archive->event);
 	free(archive->block);
-	free(archive->told);
+	free(archive->carried);
 	free(archive->used);
 	free(archive);
 }

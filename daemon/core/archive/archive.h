@@ -44,7 +44,7 @@ void archive_destroy(struct archive *archive);
  * file's newest block: the same one for the same boot_id, else the next. Buckets that the file
  * already has of this boot are not written again. */
 void archive_adopt(struct archive *archive, struct archive_index *index);
-/* The file is gone (degraded): the index is forgotten, what comes waits in the buffer. Not between
+/* The file is gone (degraded): the index is dropped, what comes waits in the buffer. Not between
  * archive_seal and archive_written. */
 void archive_release(struct archive *archive);
 uint32_t archive_boot_seq(const struct archive *archive); /* 0: not known yet */
@@ -99,7 +99,7 @@ void archive_span(const struct archive *archive, struct archive_span *ret);
 struct archive_boot {
 	uint32_t seq;
 	int64_t first_us, last_us; /* wall time of its first and last bucket; 0 = nothing written */
-	bool synced;		   /* the wall times are to be believed */
+	bool synced;		   /* the wall times can be trusted */
 };
 bool archive_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret);
 
@@ -120,7 +120,7 @@ struct archive_point {
 
 /* A query is a copy of all that its worker needs: which blocks, which series. It covers as many
  * blocks from from_us on as keep the answer within points_max rows; next_us is where the next query
- * goes on (INT64_MAX: there is no more), with a step a multiple of it: no step is told twice.
+ * goes on (INT64_MAX: there is no more), with a step a multiple of it: no step comes twice.
  * step_ns 0: buckets as they are; else a multiple of 10 s, steps aligned to the wall time. Times
  * are those of the boot's clock offsets as they are known now (blocks of this boot from before the
  * first sync get the right time, too). Both ends are inclusive. Within a boot, wall times step back
@@ -134,7 +134,7 @@ size_t archive_plan_blocks(const struct archive_plan *plan);
 void archive_plan_block(
 	const struct archive_plan *plan, size_t index, uint32_t *page, uint32_t *pages);
 /* On the worker, in order: the block's bytes as read. One that was overwritten since or cannot be
- * believed is left out and counted. 0, -ENOMEM. */
+ * trusted is skipped and counted. 0, -ENOMEM. */
 int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *bytes);
 void archive_plan_finish(struct archive_plan *plan); /* after the last block: closes open steps */
 /* One boot's part of a series: no row is made of two boots. Parts of one name come one after the

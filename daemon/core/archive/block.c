@@ -1,5 +1,5 @@
 /* block.c: reads and checks the bytes of one block, and of the header page. A block's checksum was
- * right when this believes it, so nonsense behind that is a fault of ours or a collision; still
+ * right by the time it is read, so nonsense behind that is a fault of ours or a collision; still
  * nothing is read past its end, and nothing is trusted to be in range. */
 #include "daemon/core/archive/block.h"
 

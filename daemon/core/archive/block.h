@@ -43,7 +43,7 @@ enum archive_found {
 	ARCHIVE_OTHER,	 /* another version, page size of the format, byte order or size */
 	ARCHIVE_FOREIGN, /* not an archive */
 };
-/* What the blocks of a file have in common: those of another file are not believed. */
+/* What the blocks of a file have in common: those of another file are rejected. */
 struct archive_identity {
 	uint32_t version; /* of the format: 1, whose blocks know no file, or 2 */
 	uint32_t seed;	  /* of the blocks' checksums, from the header's id; 0 in version 1 */
@@ -155,7 +155,7 @@ struct archive_name_bytes {
 bool archive_name_read(struct byte_reader *body, struct archive_name_bytes *ret);
 
 /* Wall time of t_ns by a block's own clocks, or by the first synchronised one of its boot (NULL:
- * the boot has none) when that is later; *synced: it is to be believed. */
+ * the boot has none) when that is later; *synced: it can be trusted. */
 int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
 	const struct archive_clock *first_synced, uint64_t t_ns, bool *synced);
 

@@ -1,5 +1,5 @@
-/* Past boots on the timeline. Everything comes from a file: texts are cleaned by the timeline,
- * kinds and levels were checked by the archive. */
+/* boots.c: puts previous boots on the timeline. Everything comes from a file: texts are cleaned by
+ * the timeline, kinds and levels were checked by the archive. */
 #include "daemon/core/archive/boots.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ bool timeline_boot_at(const struct archive *archive, size_t index, struct archiv
 	while (at < count && event[at].boot_seq < ret->seq) {
 		at++;
 	}
-	/* a bucket is told with its begin, which may lie before the boot's */
+	/* a bucket has the time of its begin, which may lie before the boot's */
 	if (at < count && event[at].boot_seq == ret->seq &&
 		(ret->first_us == 0 || event[at].time_us < ret->first_us + BUCKET_US)) {
 		ret->first_us = event[at].time_us;
@@ -102,8 +102,8 @@ static struct timeline_entry *add(struct list *list)
 	return entry;
 }
 
-/* How the boot before ended, and for how long nothing was recorded. */
-static void tell_reboot(struct timeline_entry *entry, const struct archive *archive,
+/* How the previous boot ended, and for how long nothing was recorded. */
+static void describe_reboot(struct timeline_entry *entry, const struct archive *archive,
 	const struct archive_boot *before, const struct archive_boot *boot, int64_t begin_us)
 {
 	char off[48];
@@ -116,7 +116,7 @@ static void tell_reboot(struct timeline_entry *entry, const struct archive *arch
 	span_text(seconds, off, sizeof(off));
 	snprintf(entry->text, sizeof(entry->text), "reboot: boot %" PRIu32 "%s%s%s%s", boot->seq,
 		known ? ", the device was off or not recorded for " : "", known ? off : "",
-		cut ? "; the boot before ended without a stop" : "",
+		cut ? "; the previous boot ended without a stop" : "",
 		before->synced && boot->synced ? "" : "; the clock was not synchronised");
 }
 
@@ -157,7 +157,7 @@ static void add_boots(struct list *list, const struct timeline *timeline,
 		}
 		if (i > 0 && boot.seq != now) {
 			struct timeline_entry *entry = add(list);
-			tell_reboot(entry, archive, &before, &boot, boot.first_us);
+			describe_reboot(entry, archive, &before, &boot, boot.first_us);
 			entry->time_us = boot.first_us;
 			entry->boot_seq = boot.seq;
 		} else if (i > 0) {
@@ -167,7 +167,7 @@ static void add_boots(struct list *list, const struct timeline *timeline,
 			}
 			boot.synced = wallclock_synced(wall);
 			struct timeline_entry *entry = add(list);
-			tell_reboot(entry, archive, &before, &boot, wallclock_us(wall, t_ns));
+			describe_reboot(entry, archive, &before, &boot, wallclock_us(wall, t_ns));
 			entry->t_ns = t_ns;
 		}
 		while (at < events && event[at].boot_seq == boot.seq && boot.seq != now) {

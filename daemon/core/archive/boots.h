@@ -1,5 +1,5 @@
 /*
- * The timeline of the boots before this one, out of the archive: their events, and an entry for
+ * boots.h: makes the timeline of previous boots out of the archive: their events, and an entry for
  * each reboot. How a boot ended is read from its last word: the daemon says that it stops.
  */
 #pragma once
@@ -14,7 +14,7 @@
 
 enum boot_end {
 	BOOT_RUNS,    /* this one */
-	BOOT_STOPPED, /* the daemon was told to stop */
+	BOOT_STOPPED, /* the daemon was asked to stop */
 	BOOT_CUT,     /* it was not: a crash, kill -9, a power cut */
 	BOOT_UNKNOWN, /* no event of the boot is left */
 };
@@ -28,7 +28,7 @@ bool timeline_boot_at(const struct archive *archive, size_t index, struct archiv
 /* The first moment of this boot that anything is known of. */
 uint64_t timeline_begin_ns(const struct timeline *timeline);
 
-/* Gives the timeline what the archive knows of past boots; to be called again when the clock of
+/* Gives the timeline what the archive knows of previous boots; to be called again when the clock of
  * this one is known better. Wants timeline_reserve before the first entry. -ENOMEM. */
 int timeline_load_past(
 	struct timeline *timeline, const struct archive *archive, const struct wallclock *wall);

@@ -1,4 +1,4 @@
-/* Writing and reading of the archive's bytes within bounds: past the end a writer or reader goes
+/* bytes.h: writes and reads the archive's bytes within bounds: past the end a writer or reader goes
  * bad and stays so; it is asked once, at the end. Varints are LEB128. */
 #pragma once
 

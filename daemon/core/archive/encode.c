@@ -267,10 +267,10 @@ void archive_put_groups(
  * written again. */
 static bool put_name(struct archive *archive, struct archive_name *name, struct byte_writer *writer)
 {
-	if (name->told_stamp == archive->stamp) {
+	if (name->carried_stamp == archive->stamp) {
 		return true;
 	}
-	if (archive->told_count == ARCHIVE_TOLD_MAX ||
+	if (archive->carried_count == ARCHIVE_BLOCK_NAMES ||
 		archive_name_size(name) > (size_t)(writer->end - writer->at)) {
 		return false;
 	}
@@ -278,8 +278,8 @@ static bool put_name(struct archive *archive, struct archive_name *name, struct 
 	archive_put_u8(writer, name->unit);
 	archive_put_u8(writer, name->length);
 	archive_put(writer, name->text, name->length);
-	name->told_stamp = archive->stamp;
-	archive->told[archive->told_count++] = name;
+	name->carried_stamp = archive->stamp;
+	archive->carried[archive->carried_count++] = name;
 	return true;
 }
 
@@ -300,21 +300,21 @@ static uint64_t stale_seq(const struct archive_index *index)
 bool archive_put_names(struct archive *archive, const uint8_t *block, struct byte_writer *writer)
 {
 	const struct archive_index *index = archive->index;
-	archive->told_count = 0;
+	archive->carried_count = 0;
 	for (size_t i = 0; i < archive->used_count; i++) {
-		if (archive->used[i]->told == 0 && !put_name(archive, archive->used[i], writer)) {
+		if (archive->used[i]->copies == 0 && !put_name(archive, archive->used[i], writer)) {
 			return false;
 		}
 	}
 	for (struct archive_name *name = index->names.newest;
-		name && name->told_seq + 1 >= index->next_seq; name = name->older) {
-		if (name->told == 1 && !put_name(archive, name, writer)) {
+		name && name->written_seq + 1 >= index->next_seq; name = name->older) {
+		if (name->copies == 1 && !put_name(archive, name, writer)) {
 			return true;
 		}
 	}
 	uint64_t stale = stale_seq(index);
 	struct archive_name *name = index->names.oldest;
-	for (; name && name->told_seq <= stale; name = name->newer) {
+	for (; name && name->written_seq <= stale; name = name->newer) {
 		if (!put_name(archive, name, writer)) {
 			return true;
 		}

@@ -1,4 +1,4 @@
-/* The blocks of the file in order, and the boots they are of. */
+/* index.c: keeps the blocks of the file in order, and the boots they are of. */
 #include "daemon/core/archive/index.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * index.h: what the archive knows of its file: the blocks in the order of their numbers, the boots,
- * the names, the newest events of past boots. Made by the scan, then kept up by the seal.
+ * the names, the newest events of previous boots. Made by the scan, then kept up by the seal.
  */
 #pragma once
 
@@ -91,7 +91,7 @@ void archive_index_describe(const struct archive_block *header, const struct arc
 /* The boot's first synchronised offset may be among these. */
 void archive_index_note_clocks(
 	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks);
-/* Blocks that a write to these pages destroys are forgotten (the oldest: the file is a ring), and
+/* Drops blocks that a write to these pages destroys (the oldest: the file is a ring), and
  * boots that have none left, but not keep_boot. */
 void archive_index_overwrite(
 	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot);

@@ -1,5 +1,5 @@
-/* The table of series: hash chains by name and by number, and a list by the time of telling. The
- * chains' heads are fixed, so that only a new series allocates. */
+/* names.c: keeps the table of series: hash chains by name and by number, and a list by the block
+ * that last carried the name. The chains' heads are fixed, so that only a new series allocates. */
 #include "daemon/core/archive/names.h"
 
 #include <errno.h>
@@ -86,24 +86,24 @@ void archive_names_number(struct archive_names *names, struct archive_name *name
 
 static void list_remove(struct archive_names *names, struct archive_name *name)
 {
-	if (name->told == 0) {
+	if (name->copies == 0) {
 		return;
 	}
 	*(name->older ? &name->older->newer : &names->oldest) = name->newer;
 	*(name->newer ? &name->newer->older : &names->newest) = name->older;
 }
 
-void archive_names_told(struct archive_names *names, struct archive_name *name, uint64_t seq)
+void archive_names_written(struct archive_names *names, struct archive_name *name, uint64_t seq)
 {
-	if (name->told_seq == seq) {
+	if (name->written_seq == seq) {
 		return;
 	}
 	list_remove(names, name);
-	name->told_seq = name->told_seq > seq ? name->told_seq : seq;
-	name->told = name->told < 2 ? (uint8_t)(name->told + 1) : 2;
+	name->written_seq = name->written_seq > seq ? name->written_seq : seq;
+	name->copies = name->copies < 2 ? (uint8_t)(name->copies + 1) : 2;
 	/* At start blocks come in the order of pages: nearly sorted, the walk is short. */
 	struct archive_name *before = names->newest;
-	while (before && before->told_seq > name->told_seq) {
+	while (before && before->written_seq > name->written_seq) {
 		before = before->older;
 	}
 	name->older = before;

@@ -1,5 +1,5 @@
-/* The loop's part of a query: what matches, which blocks may have it, and how far this answer goes.
- * All of it is copied, so that the archive can go on meanwhile. */
+/* plan.c: does the loop's part of a query: what matches, which blocks may have it, and how far this
+ * answer goes. All of it is copied, so that the archive can go on meanwhile. */
 #include "daemon/core/archive/plan.h"
 
 #include <errno.h>
@@ -192,7 +192,7 @@ static uint64_t rows_at_most(const struct archive_plan *plan, int64_t cut_us, ui
 	return rows;
 }
 
-static void leave_out(struct archive_plan *plan)
+static void skip_blocks(struct archive_plan *plan)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < plan->blocks; i++) {
@@ -231,7 +231,7 @@ static void cut(struct archive_plan *plan, size_t points_max)
 		return;
 	}
 	plan->end_us = plan->next_us = cut_us;
-	leave_out(plan);
+	skip_blocks(plan);
 }
 
 int archive_plan_make(struct archive *archive, const char *glob, int64_t from_us, int64_t to_us,

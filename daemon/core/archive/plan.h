@@ -1,4 +1,5 @@
-/* A query between the loop, which makes it, and the worker, which reads its blocks. */
+/* plan.h: describes a query between the loop, which makes it, and the worker, which reads its
+ * blocks. */
 #pragma once
 
 #include "daemon/core/archive/private.h"

@@ -1,5 +1,6 @@
-/* The worker's part of a query: the rows of its series, out of blocks that may have been
- * overwritten since the plan was made, with the wall times that are known for their boots. */
+/* plan_read.c: does the worker's part of a query: it collects the rows of its series, out of blocks
+ * that may have been overwritten since the plan was made, with the wall times that are known for
+ * their boots. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

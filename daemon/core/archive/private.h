@@ -6,7 +6,7 @@
 
 enum {
 	ARCHIVE_EVENTS_WAIT = 128,
-	ARCHIVE_TOLD_MAX = 4096, /* names of a block */
+	ARCHIVE_BLOCK_NAMES = 4096, /* names of a block */
 	ARCHIVE_KNOWN = 1024,
 };
 
@@ -56,8 +56,8 @@ struct archive {
 	uint32_t sealed_rows, sealed_events; /* of those that wait: the first ones */
 	uint64_t lost_rows;		     /* dropped while they were being written */
 	size_t content;			     /* bytes without names and padding */
-	struct archive_name **told;	     /* names that the block carries */
-	size_t told_count;
+	struct archive_name **carried;	     /* names that the block carries */
+	size_t carried_count;
 	struct archive_name **used; /* series of the block */
 	size_t used_count, used_room;
 	double row_bytes, fixed_bytes; /* smoothed, for the estimate */

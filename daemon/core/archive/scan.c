@@ -1,5 +1,6 @@
-/* The start: which blocks of the file can be believed, what they are called, what happened in past
- * boots. Runs on the worker; blocks come in the order of pages and are sorted at the end. */
+/* scan.c: decides at the start which blocks of the file can be trusted, what their series are
+ * called, and what happened in previous boots. Runs on the worker; blocks come in the order of
+ * pages and are sorted at the end. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,21 +38,21 @@ static int use(struct archive_index *index, uint32_t id, uint64_t seq)
 	return 0;
 }
 
-static int learn(struct archive_index *index, const struct archive_name_bytes *told, uint64_t seq)
+static int learn(struct archive_index *index, const struct archive_name_bytes *read, uint64_t seq)
 {
-	struct archive_name *known = archive_names_by_id(&index->names, told->id);
+	struct archive_name *known = archive_names_by_id(&index->names, read->id);
 	if (known && !is_nameless(known)) {
-		archive_names_told(&index->names, known, seq);
+		archive_names_written(&index->names, known, seq);
 		return 0;
 	}
 	char path[PROTO_PATH_SIZE];
-	memcpy(path, told->text, told->length);
-	path[told->length] = 0;
+	memcpy(path, read->text, read->length);
+	path[read->length] = 0;
 	if (!proto_path_valid(path)) {
 		return 0;
 	}
 	struct archive_name *name;
-	int r = archive_names_add(&index->names, told->text, told->length, told->unit, &name);
+	int r = archive_names_add(&index->names, read->text, read->length, read->unit, &name);
 	if (r < 0) {
 		return r == -ENOMEM ? r : 0;
 	}
@@ -60,8 +61,8 @@ static int learn(struct archive_index *index, const struct archive_name_bytes *t
 		name->last_seq = known->last_seq;
 		archive_names_drop(&index->names, known);
 	}
-	archive_names_number(&index->names, name, told->id);
-	archive_names_told(&index->names, name, seq);
+	archive_names_number(&index->names, name, read->id);
+	archive_names_written(&index->names, name, seq);
 	return 0;
 }
 
@@ -257,7 +258,7 @@ static void keep_one_turn(struct archive_index *index)
 	index->blocks -= kept;
 }
 
-static int tell_events(struct archive_index *index)
+static int finish_events(struct archive_index *index)
 {
 	if (index->events == 0) {
 		return 0;
@@ -302,5 +303,5 @@ int archive_index_finish(struct archive_index *index)
 	}
 	archive_names_evict(&index->names, archive_index_oldest(index));
 	archive_index_forget_boots(index, 0);
-	return tell_events(index);
+	return finish_events(index);
 }

@@ -1,5 +1,6 @@
-/* A block of what waits, and what its way to the medium changes: names are told, rows are no longer
- * waiting, the oldest blocks are gone. Nothing of that counts before the write ended well. */
+/* seal.c: makes a block of what waits, and notes what its way to the medium changes: names have
+ * been written, rows no longer wait, the oldest blocks are gone. Nothing of that counts before the
+ * write succeeded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,10 @@ static bool buffers(struct archive *archive)
 	if (!archive->block) {
 		archive->block = mem_zalloc(ARCHIVE_BLOCK_MAX);
 	}
-	if (!archive->told) {
-		archive->told = mem_calloc(ARCHIVE_TOLD_MAX, sizeof(struct archive_name *));
+	if (!archive->carried) {
+		archive->carried = mem_calloc(ARCHIVE_BLOCK_NAMES, sizeof(struct archive_name *));
 	}
-	return archive->block && archive->told;
+	return archive->block && archive->carried;
 }
 
 /* The offset in force at from_ns and the ones up to now; the middle goes when they are too many. */
@@ -96,7 +97,7 @@ static size_t make(struct archive *archive, uint32_t rows, struct archive_block 
 	if (!archive_put_names(archive, archive->block, &writer)) {
 		return 0;
 	}
-	header->names = (uint16_t)archive->told_count;
+	header->names = (uint16_t)archive->carried_count;
 	header->groups = (uint16_t)made.groups;
 	header->rows = made.rows;
 	header->ticks = made.ticks;
@@ -185,7 +186,7 @@ static void estimate(struct archive *archive)
 	}
 }
 
-static void forget_rows(struct archive *archive)
+static void drop_written(struct archive *archive)
 {
 	estimate(archive);
 	if (archive->sealed_rows > 0) {
@@ -211,7 +212,7 @@ void archive_written(struct archive *archive, int result)
 		archive->sealed_rows = archive->sealed_events = 0;
 		return;
 	}
-	forget_rows(archive);
+	drop_written(archive);
 	archive->sealed_rows = archive->sealed_events = 0;
 	index->next_page = info->page + info->pages;
 	index->next_seq = info->seq + 1;
@@ -223,8 +224,8 @@ void archive_written(struct archive *archive, int result)
 	}
 	/* Without memory the block is found again at the next start. */
 	(void)archive_index_add(index, info);
-	for (size_t i = 0; i < archive->told_count; i++) {
-		archive_names_told(&index->names, archive->told[i], info->seq);
+	for (size_t i = 0; i < archive->carried_count; i++) {
+		archive_names_written(&index->names, archive->carried[i], info->seq);
 	}
 	for (size_t i = 0; i < archive->used_count; i++) {
 		struct archive_name *name = archive->used[i];

@@ -1,7 +1,7 @@
-/* Buckets of 10 s and 1 min, gathered beside the samples at each commit. A process that was killed
- * has lost its open buckets, not the samples in them: the next one reads those back, when its first
- * whole bucket is over: metrics that come back later than others are there by then, and a row can
- * not be written behind a later one. */
+/* bucket.c: gathers samples into buckets of 10 s and 1 min at each commit. A process that was
+ * killed has lost its open buckets, not the samples in them: the next one reads those back when its
+ * first complete bucket is over. By then metrics that come back later than others are there, and a
+ * row cannot be written behind a later one. */
 #include "daemon/core/history/private.h"
 
 #include <math.h>

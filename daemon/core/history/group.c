@@ -1,5 +1,6 @@
-/* From a source's commit to bytes in a block: which column a metric has, when a block is full, and
- * how the block of an earlier process is continued instead of wasting what is left of it. */
+/* group.c: turns a source's commit into bytes in a block: which column a metric has, when a block
+ * is full, and how the block of an earlier process is continued instead of wasting what is left of
+ * it. */
 #include "daemon/core/history/private.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The face of history: takes over the pool, lets groups write each commit, answers what there is.
- * Reading is in history_read.c. */
+/* history.c: is the face of history: it recovers the pool, lets groups write each commit and
+ * answers what there is. */
 #include "daemon/core/history/private.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Blocks of the pool: taking, giving up, committing, and the lists that lead a reader from block to
- * block of a series. What happens to the bytes is ordered so that a kill at any instruction leaves
- * a pool that the next start reads right. */
+/* pool.c: manages the blocks of the pool: taking, giving up, committing, and the lists that lead a
+ * reader from block to block of a series. What happens to the bytes is ordered so that a kill at
+ * any instruction leaves a pool that the next start reads right. */
 #include "daemon/core/history/private.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Reading history: from block to block of a series, decoding rows, giving samples or buckets. A
- * read may stop at any row and go on in the next call; what a bucket holds so far travels in the
+/* read.c: reads history from block to block of a series, decoding rows, giving samples or buckets.
+ * A read may stop at any row and go on in the next call; what a bucket holds so far travels in the
  * cursor, so that a long step needs no longer turn than a short one. */
 #include "daemon/core/history/private.h"
 

@@ -1,5 +1,5 @@
-/* The coder of history's rows (the format is in the header). Used by the writer for every commit
- * and by readers and the start-up scan on bytes that may be anything. */
+/* row.c: encodes and decodes the rows of history (the format is in the header). Used by the writer
+ * for every commit and by readers and the start-up scan on bytes that may be anything. */
 #include "daemon/core/history/row.h"
 
 #include <errno.h>

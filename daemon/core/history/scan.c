@@ -1,5 +1,6 @@
-/* The start: is the pool ours, and which of its blocks can be believed. Nothing in it is trusted;
- * a block is read once from end to end, and what does not decode is left out. */
+/* scan.c: decides at the start whether the pool is ours, and which of its blocks can be trusted.
+ * Nothing in it is trusted; a block is read once from end to end, and what does not decode is left
+ * out. */
 #include "daemon/core/history/private.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* The things that happened. Texts come from apps, sensors and the kernel: they are made
- * harmless here, once, so that every reader (terminal, journal, JSON, MQTT) can print them. */
+/* timeline.c: records the things that happened. Texts come from apps, sensors and the kernel: they
+ * are made harmless here, once, so that every reader (terminal, journal, JSON, MQTT) can print
+ * them. */
 #include "daemon/core/timeline/timeline.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
- * The timeline of things that happened: alert transitions, marks, apps that came, went or died,
- * source states, clock steps, restarts. A bounded set with serial numbers; observers hear each
- * entry as it is added. Alerts, marks, apps and what is left have a quarter each that the others
- * cannot take; what one does not use, others may. The entries may lie in memory that outlives the
- * process (a mapped file of the run directory): then a restart goes on where the last one stopped,
- * also after kill -9.
+ * timeline.h: the timeline of things that happened: alert transitions, marks, apps that came, went
+ * or died, source states, clock steps, restarts. A bounded set with serial numbers; observers hear
+ * each entry as it is added. Alerts, marks, apps and what is left have a quarter each that the
+ * others cannot take; what one does not use, others may. The entries may lie in memory that
+ * outlives the process (a mapped file of the run directory): then a restart goes on where the last
+ * one stopped, also after kill -9.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* ListBoots: the boots that the archive knows, this one last. */
+/* boots.c: answers ListBoots: the boots that the archive knows, this one last. */
 #include "daemon/core/core.h"
 #include "daemon/core/archive/boots.h"
 #include "daemon/varlink/methods/list.h"

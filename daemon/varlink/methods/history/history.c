@@ -1,7 +1,7 @@
 /*
- * GetHistory: the past, then live history. With more: every row, in chunks. Without: one reply; the
- * rows are counted first, and when they are more than max_points a step is chosen that makes them
- * fewer. Either way a bounded number of rows is gone over in a turn.
+ * history.c: answers GetHistory: previous boots, then live history. With more: every row, in
+ * chunks. Without: one reply; the rows are counted first, and when they are more than max_points a
+ * step is chosen that makes them fewer. Either way a bounded number of rows is gone over in a turn.
  */
 #include <errno.h>
 #include <math.h>

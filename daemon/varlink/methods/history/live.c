@@ -1,5 +1,5 @@
-/* The live part of GetHistory: series by series out of the pool, by a cursor that goes on where the
- * last turn stopped. */
+/* live.c: does the live part of GetHistory: series by series out of the pool, by a cursor that goes
+ * on where the last turn stopped. */
 #include <string.h>
 
 #include "daemon/core/archive/archive.h"

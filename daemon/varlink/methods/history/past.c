@@ -1,7 +1,7 @@
 /*
- * The past of GetHistory: what the archive has of the time before live history begins. The loop
- * only makes plans and tells rows; a worker reads. A medium that does not answer in time costs the
- * rows of the past, and the reply says so; nobody else waits for it.
+ * past.c: does the archived part of GetHistory: what the archive has of the time before live
+ * history begins. The loop only makes plans and tells rows; a worker reads. A medium that does not
+ * answer in time costs the rows of the past, and the reply says so; nobody else waits for it.
  */
 #include <errno.h>
 #include <stdio.h>

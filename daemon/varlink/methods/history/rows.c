@@ -1,4 +1,4 @@
-/* A part of a series in JSON: columns of equal length. */
+/* rows.c: writes a part of a series in JSON: columns of equal length. */
 #include "daemon/core/archive/archive.h"
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/rows.h"

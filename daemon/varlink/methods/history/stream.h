@@ -1,5 +1,5 @@
 /*
- * GetHistory's inside, for the method_history.c and history_*.c of this folder: what a call keeps
+ * stream.h: the inside of GetHistory, for history.c, live.c, past.c and rows.c: what a call keeps
  * between its turns, and the two places that its rows come from. Past: what the archive has of the
  * time before live history begins, read on a worker, plan by plan. Live: the pool.
  */
