@@ -359,6 +359,7 @@ void archive_release(struct archive *archive)
 {
 	archive_index_destroy(archive->index);
 	archive->index = NULL;
+	archive->known_stamp++;
 	archive->boot_seq = 0;
 	archive->floored = false;
 }

@@ -69,28 +69,28 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* NULL: history or the file has no room for the series; then *r, unless there is no memory. */
+/* *ret NULL: history or the file has no room for the series. -ENOMEM. */
 static int name_of(struct archive *archive, uint32_t series, struct archive_name **ret)
 {
 	struct archive_known *known = &archive->known[series % ARCHIVE_KNOWN];
 	*ret = known->name;
-	if (known->series == series && known->stamp == archive->stamp) {
+	if (known->series == series && known->stamp == archive->known_stamp) {
 		return 0;
 	}
 	struct archive_names *names = &archive->index->names;
 	const char *text;
 	enum unit unit;
 	*ret = NULL;
-	if (archive->history && history_series(archive->history, series, &text, &unit)) {
-		size_t length = strlen(text);
-		*ret = archive_names_find(names, text, length, unit);
-		int r = *ret ? 0 : archive_names_add(names, text, length, unit, ret);
-		if (r == -ENOMEM) {
-			return r;
-		}
+	if (!archive->history || !history_series(archive->history, series, &text, &unit)) {
+		return 0;
 	}
-	*known = (struct archive_known){archive->stamp, series, *ret};
-	return 0;
+	size_t length = strlen(text);
+	*ret = archive_names_find(names, text, length, unit);
+	int r = *ret ? 0 : archive_names_add(names, text, length, unit, ret);
+	if (r == 0) {
+		*known = (struct archive_known){archive->known_stamp, series, *ret};
+	}
+	return r == -ENOMEM ? r : 0;
 }
 
 /* The series' first row in this block. */

@@ -18,7 +18,7 @@ struct archive_wait {
 	uint32_t next;	 /* the seal's: the series' next row */
 };
 
-/* What the seal knows a series of history as. */
+/* What the seal knows a series of history as, while no name was dropped. */
 struct archive_known {
 	uint64_t stamp;
 	uint32_t series;
@@ -49,6 +49,7 @@ struct archive {
 	bool sealed;
 	uint64_t stamp; /* of the newest attempt to make a block */
 	struct archive_known known[ARCHIVE_KNOWN];
+	uint64_t known_stamp; /* changes when names go */
 	struct archive_info sealed_info;
 	struct archive_clock sealed_clock[ARCHIVE_CLOCKS];
 	size_t sealed_clocks;

@@ -233,5 +233,7 @@ void archive_written(struct archive *archive, int result)
 		name->last_seq = info->seq;
 		name->last_tick = name->made_tick;
 	}
+	size_t names = index->names.count;
 	archive_names_evict(&index->names, archive_index_oldest(index));
+	archive->known_stamp += index->names.count != names;
 }

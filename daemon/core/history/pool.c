@@ -219,21 +219,6 @@ void history_walk_start(const struct history_pool *pool, uint32_t index, struct 
 		info->columns * history_tier_width((enum history_tier)info->tier));
 }
 
-bool history_walk_next(struct history_walk *walk)
-{
-	if (walk->bad || walk->state.rows >= walk->info->rows) {
-		return false;
-	}
-	int used = history_row_decode(
-		&walk->state, walk->payload + walk->at, walk->info->bytes - walk->at);
-	if (used < 0) {
-		walk->bad = true;
-		return false;
-	}
-	walk->at += (size_t)used;
-	return true;
-}
-
 void history_pool_link(struct history_pool *pool, uint32_t index)
 {
 	struct history_block *block = history_pool_block(pool, index);

@@ -160,7 +160,20 @@ struct history_walk {
 	bool bad;
 };
 void history_walk_start(const struct history_pool *pool, uint32_t index, struct history_walk *walk);
-bool history_walk_next(struct history_walk *walk);
+static inline bool history_walk_next(struct history_walk *walk)
+{
+	if (walk->bad || walk->state.rows >= walk->info->rows) {
+		return false;
+	}
+	int used = history_row_decode(
+		&walk->state, walk->payload + walk->at, walk->info->bytes - walk->at);
+	if (used < 0) {
+		walk->bad = true;
+		return false;
+	}
+	walk->at += (size_t)used;
+	return true;
+}
 
 /* Makes the block the newest of its columns' series. */
 void history_pool_link(struct history_pool *pool, uint32_t index);

@@ -80,11 +80,16 @@ static struct history_point point_of(const struct history_row *row, unsigned col
 /* Goes over the rows of one block. */
 static void read_block(const struct history_pool *pool, uint32_t place, struct reader *reader)
 {
+	const uint32_t index = place / HISTORY_COLUMNS;
+	const struct history_info *info = &pool->info[index];
+	const enum history_tier tier = (enum history_tier)info->tier;
+	const unsigned columns = info->columns, column = place % HISTORY_COLUMNS;
+	const enum unit unit = reader->series->unit;
 	struct history_walk walk;
-	history_walk_start(pool, place / HISTORY_COLUMNS, &walk);
+	history_walk_start(pool, index, &walk);
 	while (history_walk_next(&walk)) {
 		uint64_t t_ns = walk.state.last.t_ns;
-		if (t_ns > walk.info->last_ns) {
+		if (t_ns > info->last_ns) {
 			return; /* damaged meanwhile */
 		}
 		if (t_ns < reader->start_ns) {
@@ -99,8 +104,7 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 		}
 		reader->rows++;
 		struct history_point point =
-			point_of(&walk.state.last, walk.info->columns, place % HISTORY_COLUMNS,
-				(enum history_tier)walk.info->tier, reader->series->unit);
+			point_of(&walk.state.last, columns, column, tier, unit);
 		if (point.count > 0 && !take(reader, &point)) {
 			reader->stopped = true;
 			return;

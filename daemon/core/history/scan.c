@@ -71,35 +71,29 @@ static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 		bytes > history_block_room(columns)) {
 		return false;
 	}
-	const unsigned width = history_tier_width(tier);
-	const uint8_t *payload = history_block_payload(block, columns);
-	info->sum = crc32c(history_block_sum(block, columns), payload, bytes);
+	info->sum = crc32c(
+		history_block_sum(block, columns), history_block_payload(block, columns), bytes);
 	if (info->sum != commit >> 32) {
 		return false;
 	}
-	struct history_row_state state;
-	history_row_start(&state, block->first_ns, columns * width);
-	size_t at = 0;
-	while (at < bytes && state.rows < rows) {
-		int used = history_row_decode(&state, payload + at, bytes - at);
-		if (used < 0) {
-			return false;
-		}
-		at += (size_t)used;
-		uint64_t mask =
-			state.columns == 64 ? UINT64_MAX : (UINT64_C(1) << state.columns) - 1;
-		info->samples += (uint32_t)__builtin_popcountll(~state.last.nulls & mask) / width;
-	}
-	*damaged = at != bytes || state.rows != rows;
-	if (*damaged || rows == 0) {
-		return false;
-	}
 	info->first_ns = block->first_ns;
-	info->last_ns = state.last.t_ns;
 	info->rows = (uint16_t)rows;
 	info->bytes = (uint16_t)bytes;
 	info->columns = (uint8_t)columns;
 	info->tier = (uint8_t)tier;
+	struct history_walk walk;
+	history_walk_start(pool, index, &walk);
+	while (history_walk_next(&walk)) {
+		const unsigned values = walk.state.columns;
+		uint64_t mask = values == 64 ? UINT64_MAX : (UINT64_C(1) << values) - 1;
+		info->samples += (uint32_t)__builtin_popcountll(~walk.state.last.nulls & mask) /
+				 history_tier_width(tier);
+	}
+	*damaged = walk.bad || walk.at != bytes;
+	if (*damaged || rows == 0) {
+		return false;
+	}
+	info->last_ns = walk.state.last.t_ns;
 	keep_numbers(pool, block);
 	return true;
 }
