@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/status/recordings.h"
 #include "daemon/core/archive/boots.h"
+#include "daemon/core/status/recordings.h"
 #include "daemon/host/notify.h"
 #include "daemon/host/rundir.h"
 #include "daemon/persist/persist.h"

@@ -1,6 +1,6 @@
 /* boots.c: answers ListBoots: the boots that the archive knows, this one last. */
-#include "daemon/core/core.h"
 #include "daemon/core/archive/boots.h"
+#include "daemon/core/core.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
