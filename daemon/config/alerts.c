@@ -1,6 +1,6 @@
 /* alerts.c: describes the keys of [alert NAME] and the built-in rules, and checks rules that are
  * complete. config/edgeprofd.conf says why a built-in rule has its limits. */
-#include "daemon/config/keys.h"
+#include "daemon/config/private.h"
 
 #include "daemon/core/alerts/actions.h"
 

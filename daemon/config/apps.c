@@ -1,6 +1,6 @@
 /* apps.c: reads [stage APP/STAGE], [frame APP] and [app APP], what the operator says about apps.
  * Zero means "not configured" for stages and frames, so none of their keys accepts it. */
-#include "daemon/config/keys.h"
+#include "daemon/config/private.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/config/keys.h"
+#include "daemon/config/private.h"
 #include "daemon/core/apps/values.h"
 #include "daemon/core/archive/account.h"
 #include "daemon/publish/mqtt/options.h"

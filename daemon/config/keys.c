@@ -1,6 +1,6 @@
 /* keys.c: says what each key of the configuration means: one table per section, and setters for
  * special values. */
-#include "daemon/config/keys.h"
+#include "daemon/config/private.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* set.c: stores one pair of the configuration: finds section, instance and key, and reads the
  * value. */
-#include "daemon/config/keys.h"
+#include "daemon/config/private.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,13 +5,14 @@ usage: check_layers.py SOURCE_ROOT
 
 The table of layers is the one of CONTRIBUTING.md. Within a layer no folder may depend on itself by
 way of another, and no file of a folder (NAME.c with NAME.h) by way of another file of that folder,
-unless all files of the circle include one private header of it (private.h or NAME_private.h).
+unless all files of the circle include one private header of it (private.h, NAME_private.h, wiring.h).
 """
 import pathlib
 import re
 import sys
 
 MOST_FILES = 25
+PRIVATE = re.compile(r"(?:private|/wiring)\.h$")
 
 # layer -> layers of ours that it may include
 SIBLING = ["daemon/core", "daemon/util", "proto"]
@@ -143,9 +144,9 @@ def check_circles(includes):
     for arrows in files.values():
         for part in circles(arrows):
             private = [
-                {h for suffix in (".c", ".h") for h in includes.get(stem + suffix, ()) if h.endswith("private.h")}
+                {h for suffix in (".c", ".h") for h in includes.get(stem + suffix, ()) if PRIVATE.search(h)}
                 for stem in part
-                if not stem.endswith("private")
+                if not PRIVATE.search(stem + ".h")
             ]
             if not set.intersection(*private):
                 yield "circle of files: " + ", ".join(part)

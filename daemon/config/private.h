@@ -1,5 +1,5 @@
-/* keys.h: declares the tables of keys: which sections there are, what each key takes and where it
- * goes. */
+/* private.h: declares what the files of the configuration share: the tables of keys: which sections
+ * there are, what each key takes and where it goes. */
 #pragma once
 
 #include "daemon/config/config.h"
