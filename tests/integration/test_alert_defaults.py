@@ -177,7 +177,7 @@ def test_a_leak_and_a_memory_limit():
 
         alert = until("leak fires", grown, pause=0.1)
         assert " grows by " in alert["text"] and "MiB per minute" in alert["text"], alert
-        assert fires(daemon, "process_memory", "limited")["text"].startswith("limited has more memory")
+        assert fires(daemon, "process_memory", "limited")["text"].startswith("limited exceeds its memory_limit")
         cam.end()
         clears(daemon, "leak", "cam")
         until("no process, so nobody is over the limit",
