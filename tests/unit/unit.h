@@ -43,6 +43,18 @@ struct unit_entry {
 /* Called before main, in no particular order. The entry stays the caller's. */
 void unit_register(struct unit_entry *entry);
 
+/* libcheck writes a file at each assertion that holds, which takes most of the time of a test that
+ * asserts in a loop. Here each place in the code does so once: that is enough for the "(after this
+ * point)" of a crash. */
+#define _mark_point(file, line)                    \
+	__extension__({                            \
+		static bool marked_;               \
+		if (!marked_) {                    \
+			marked_ = true;            \
+			(_mark_point)(file, line); \
+		}                                  \
+	})
+
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
 #define UNIT_JOIN_(a, b) a##b
