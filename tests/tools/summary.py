@@ -1,22 +1,34 @@
 #!/usr/bin/env python3
-"""Adds up meson's test logs: skips with their reasons, failures, and one plain closing line."""
+"""Adds up meson's test logs: the ten slowest tests, skips with their reasons, failures, and one plain
+closing line."""
 import json
 import sys
 
+SLOWEST = 10
+
 counts = {"passed": 0, "failed": 0, "skipped": 0}
+times = []
+notes = []
 for path in sys.argv[1:]:
     with open(path, encoding="utf-8") as log:
         for line in log:
             test = json.loads(line)
             name = test["name"]
+            times.append((test["duration"], name, path))
             if test["result"] in ("OK", "EXPECTEDFAIL"):
                 counts["passed"] += 1
             elif test["result"] == "SKIP":
                 counts["skipped"] += 1
                 lines = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()
-                print(f"skipped: {name}: {lines[-1] if lines else 'no reason given'}")
+                notes.append(f"skipped: {name}: {lines[-1] if lines else 'no reason given'}")
             else:
                 counts["failed"] += 1
-                print(f"failed: {name} ({test['result']}), see {path}")
+                notes.append(f"failed: {name} ({test['result']}), see {path}")
+times.sort(reverse=True)
+print(f"the {SLOWEST} slowest tests:")
+for duration, name, path in times[:SLOWEST]:
+    print(f"{duration:6.1f} s  {name} ({path.split('/')[0]})")
+for note in notes:
+    print(note)
 print(", ".join(f"{count} {what}" for what, count in counts.items()))
 sys.exit(1 if counts["failed"] or not counts["passed"] else 0)
