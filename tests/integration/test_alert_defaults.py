@@ -169,17 +169,18 @@ def test_power_over_the_budget_of_the_mode():
 
 # covers G3.7
 def test_a_leak_and_a_memory_limit():
-    more = "[alert leak]\nover = 10s\n[process limited]\nmatch = app-actor\nmemory_limit = 4M\n"
-    with Daemon(quick("leak", "process_memory", more=more)) as daemon, Actor(daemon) as cam:
+    more = "[alert leak]\nover = 10s\n[process limited]\nmatch = *app-actor leaky\nmemory_limit = 4M\n"
+    # a name of its own: other tests run app-actor at the same time
+    with Daemon(quick("leak", "process_memory", more=more)) as daemon, Actor(daemon, "leaky") as app:
         def grown():
-            cam.do("alloc 1")
-            return firing(daemon, "leak", "cam")
+            app.do("alloc 1")
+            return firing(daemon, "leak", "leaky")
 
         alert = until("leak fires", grown, pause=0.1)
         assert " grows by " in alert["text"] and "MiB per minute" in alert["text"], alert
-        assert fires(daemon, "process_memory", "limited")["text"].startswith("limited exceeds its memory_limit")
-        cam.end()
-        clears(daemon, "leak", "cam")
+        assert fires(daemon, "process_memory", "limited")["text"] == "limited exceeds its memory_limit"
+        app.end()
+        clears(daemon, "leak", "leaky")
         until("no process, so nobody is over the limit",
               lambda: daemon.metric("process/limited/over_limit")["value"] is None)
 
