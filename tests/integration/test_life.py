@@ -100,16 +100,19 @@ def test_reload_is_all_or_nothing():
         def rules(log):
             return daemon.log().count(log)
 
+        def mine():  # a busy machine has alerts of its own
+            return [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "mine"]
+
         daemon.config_path.write_text("[alert mine]\nmetric = cpu/load1\nabove = -1\n[daemon]\nlog_level = loud\n")
         daemon.process.send_signal(signal.SIGHUP)
         until("the mistake is told", lambda: rules("expected error, warning") == 1)
-        assert daemon.call("ListAlerts")["alerts"] == []
+        assert mine() == []
         daemon.config_path.write_text("[alert mine]\nmetric = cpu/load1\nabove = -1\n")
         daemon.process.send_signal(signal.SIGHUP)
-        until("the new rule fires", lambda: [a for a in daemon.call("ListAlerts")["alerts"] if a["state"] == "firing"])
+        until("the new rule fires", lambda: [a for a in mine() if a["state"] == "firing"])
         daemon.config_path.write_text("")
         assert daemon.ctl("reload").returncode == 0
-        until("the rule is gone", lambda: daemon.call("ListAlerts")["alerts"] == [])
+        until("the rule is gone", lambda: mine() == [])
 
 
 class Notify:
