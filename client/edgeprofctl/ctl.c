@@ -251,8 +251,8 @@ static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, boo
 	}
 	int status = ctl_connect(ctl);
 	if (status == CTL_FINE) {
-		snprintf(name, sizeof(name), "%s%s",
-			strchr(method, '.') == NULL ? "io.edgeprof." : "", method);
+		snprintf(name, sizeof(name), "%s%s", !strchr(method, '.') ? "io.edgeprof." : "",
+			method);
 		int r = client_send(ctl->client, name, parameters, more, ctl->options.timeout_ms);
 		/* A daemon that refuses us answers and closes at once: its reason is still there.
 		 */

@@ -108,8 +108,7 @@ cJSON *doctor_kinds(const cJSON *reply)
 static bool fix_permission(const char *reason, char *ret, size_t size)
 {
 	const char *path = strchr(reason, '/');
-	if (!path ||
-		(strstr(reason, "ermission") == NULL && strstr(reason, "not permitted") == NULL)) {
+	if (!path || (!strstr(reason, "ermission") && !strstr(reason, "not permitted"))) {
 		return false;
 	}
 	size_t length = strspn(path, "/._-@abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

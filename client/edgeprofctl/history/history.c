@@ -60,8 +60,7 @@ static void show_series(struct ctl *ctl, const cJSON *reply, const struct boots 
 	struct rows_span span = rows_span(reply);
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		add_series(ctl, &table, series, &span);
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
@@ -97,8 +96,7 @@ static void show_csv(FILE *out, const cJSON *reply)
 {
 	bool boots = boots_of(json_first(reply, "series")) > 0;
 	fprintf(out, "name,unit,time_us,mean,min,max,count%s\n", boots ? ",boot_seq" : "");
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
 		while (rows_next(&rows, &row)) {
@@ -156,10 +154,10 @@ static int ask(struct ctl *ctl, cJSON **ret)
 static bool has_rows(const cJSON *reply)
 {
 	const cJSON *series = json_first(reply, "series");
-	while (series != NULL && json_count(series, "time_us") == 0) {
+	while (series && json_count(series, "time_us") == 0) {
 		series = series->next;
 	}
-	return series != NULL;
+	return series;
 }
 
 static void show(struct ctl *ctl, cJSON *reply)
@@ -180,7 +178,7 @@ static void show(struct ctl *ctl, cJSON *reply)
 void history_note(struct ctl *ctl, const cJSON *reply)
 {
 	const char *note = json_text(reply, "note");
-	if (note != NULL && ctl->options.json == JSON_OFF) {
+	if (note && ctl->options.json == JSON_OFF) {
 		ctl_fail(ctl, CTL_FINE, "%s", note);
 	}
 }
@@ -220,7 +218,7 @@ static int run(struct ctl *ctl)
 {
 	const struct history_options *options = ctl->verb_options;
 	const char *wrong = wrong_usage(ctl);
-	if (wrong != NULL) {
+	if (wrong) {
 		return ctl_fail(ctl, CTL_USAGE, "%s", wrong);
 	}
 	if (options->boots) {

@@ -51,7 +51,7 @@ static int set_window(struct ctl *ctl, struct around *around)
 		return status;
 	}
 	int64_t now_us = when_now_us(); /* not before "now" was read: that is in the past */
-	if (around->time_us > now_us && strchr(text, ':') != NULL && strchr(text, '-') == NULL) {
+	if (around->time_us > now_us && strchr(text, ':') && !strchr(text, '-')) {
 		around->time_us -= INT64_C(86400000000);
 	}
 	if (around->time_us < 0 || around->time_us > now_us) {
@@ -113,11 +113,11 @@ static int find_changes(struct ctl *ctl, struct around *around)
 {
 	size_t room = (size_t)json_count(around->history, "series");
 	around->found = calloc(room + 1, sizeof(around->found[0]));
-	if (around->found == NULL) {
+	if (!around->found) {
 		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
 	}
 	for (const cJSON *series = json_first(around->history, "series");
-		series != NULL && around->seen < room; series = series->next) {
+		series && around->seen < room; series = series->next) {
 		struct found *found = &around->found[around->count];
 		found->series = series;
 		if (wanted(ctl, json_word(series, "name")) &&
@@ -205,7 +205,7 @@ static void show(struct ctl *ctl, const struct around *around)
 		fprintf(out, ", the %zu that changed most are shown (-n)", around->count);
 	}
 	fputc('\n', out);
-	for (const cJSON *event = json_first(around->events, "events"); event != NULL;
+	for (const cJSON *event = json_first(around->events, "events"); event;
 		event = event->next) {
 		int64_t time_us = json_integer(event, "time_us");
 		while (next < around->count && around->found[next].change.time_us <= time_us) {

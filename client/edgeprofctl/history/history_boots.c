@@ -61,11 +61,11 @@ int boots_join(cJSON *reply, struct boots *ret)
 {
 	cJSON *array = cJSON_GetObjectItemCaseSensitive(reply, "series");
 	*ret = (struct boots){.count = 0};
-	for (cJSON *series = cJSON_IsArray(array) ? array->child : NULL; series != NULL;
+	for (cJSON *series = cJSON_IsArray(array) ? array->child : NULL; series;
 		series = series->next) {
 		note(ret, series);
 		cJSON *next;
-		for (cJSON *part = series->next; part != NULL; part = next) {
+		for (cJSON *part = series->next; part; part = next) {
 			next = part->next;
 			if (!same(series, part)) {
 				continue;
@@ -142,8 +142,7 @@ int history_boots(struct ctl *ctl)
 	if (!ctl_json(ctl, reply) && offset <= 0) {
 		struct table table;
 		table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-		for (const cJSON *boot = json_first(reply, "boots"); boot != NULL;
-			boot = boot->next) {
+		for (const cJSON *boot = json_first(reply, "boots"); boot; boot = boot->next) {
 			show_boot(&table, boot, offset++);
 		}
 		table_print(&table, &ctl->style, ctl->output.stream, 0);
@@ -152,8 +151,7 @@ int history_boots(struct ctl *ctl)
 	if (json_count(reply, "boots") == 0) {
 		const char *reason = json_text(reply, "reason");
 		status = ctl_fail(ctl, CTL_NO_DATA, "%s",
-			reason != NULL ? reason
-				       : "no boots are known; [history] persist = yes keeps them");
+			reason ? reason : "no boots are known; [history] persist = yes keeps them");
 	}
 	cJSON_Delete(reply);
 	return status;

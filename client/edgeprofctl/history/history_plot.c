@@ -47,8 +47,8 @@ static void plot_add(struct plot *plot, const struct row *row)
 	}
 	size_t column = (size_t)(share * (double)(plot->cells * plot->across));
 	double one = row_value(row, plot->aggregate);
-	double low = plot->aggregate != NULL ? one : fmin(row->min, row->mean);
-	double high = plot->aggregate != NULL ? one : fmax(row->max, row->mean);
+	double low = plot->aggregate ? one : fmin(row->min, row->mean);
+	double high = plot->aggregate ? one : fmax(row->max, row->mean);
 	plot->low[column] = fmin(plot->low[column], low);
 	plot->high[column] = fmax(plot->high[column], high);
 	plot->least = fmin(plot->least, plot->low[column]);
@@ -172,12 +172,11 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 	const struct history_options *options = ctl->verb_options;
 	struct rows_span span = rows_span(reply);
 	struct plot *plot = malloc(sizeof(*plot));
-	if (plot == NULL) {
+	if (!plot) {
 		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		return;
 	}
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
 		plot_init(plot, &ctl->style, &span, boots);

@@ -21,8 +21,7 @@ static double take(const cJSON **item)
 
 bool rows_next(struct rows *rows, struct row *ret)
 {
-	if (rows->time == NULL || rows->mean == NULL || rows->min == NULL || rows->max == NULL ||
-		rows->count == NULL) {
+	if (!rows->time || !rows->mean || !rows->min || !rows->max || !rows->count) {
 		return false;
 	}
 	double time_us = take(&rows->time);
@@ -40,7 +39,7 @@ double row_value(const struct row *row, const char *aggregate)
 		const char *name;
 		double value;
 	} values[] = {{"min", row->min}, {"max", row->max}, {"count", row->count}};
-	for (size_t i = 0; aggregate != NULL && i < sizeof(values) / sizeof(values[0]); i++) {
+	for (size_t i = 0; aggregate && i < sizeof(values) / sizeof(values[0]); i++) {
 		if (strcmp(aggregate, values[i].name) == 0) {
 			return values[i].value;
 		}
@@ -50,14 +49,13 @@ double row_value(const struct row *row, const char *aggregate)
 
 const char *row_unit(const char *unit, const char *aggregate)
 {
-	return aggregate != NULL && strcmp(aggregate, "count") == 0 ? "" : unit;
+	return aggregate && strcmp(aggregate, "count") == 0 ? "" : unit;
 }
 
 struct rows_span rows_span(const cJSON *reply)
 {
 	struct rows_span span = {INT64_MAX, INT64_MIN, 0};
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
 		size_t count = 0;

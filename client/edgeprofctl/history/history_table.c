@@ -25,8 +25,7 @@ static void columns_begin(struct columns *columns, const cJSON *reply, const cha
 {
 	memset(columns, 0, sizeof(*columns));
 	columns->column[0] = (struct column){"TIME", false, false};
-	for (const cJSON *series = json_first(reply, "series"); series != NULL;
-		series = series->next) {
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		size_t i = columns->count;
 		if (json_count(series, "time_us") == 0) {
 			continue;

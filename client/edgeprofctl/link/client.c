@@ -99,7 +99,7 @@ static int build_call(
 {
 	int r = -ENOMEM;
 	cJSON *call = cJSON_CreateObject();
-	if (!call || cJSON_AddStringToObject(call, "method", method) == NULL) {
+	if (!call || !cJSON_AddStringToObject(call, "method", method)) {
 		goto error;
 	}
 	if (parameters) {
@@ -110,7 +110,7 @@ static int build_call(
 			goto error;
 		}
 	}
-	if (more && cJSON_AddTrueToObject(call, "more") == NULL) {
+	if (more && !cJSON_AddTrueToObject(call, "more")) {
 		goto error;
 	}
 	*ret = proto_json_print(call, length);

@@ -14,7 +14,7 @@
 int latency_report_init(struct latency_report *report, size_t room)
 {
 	report->values_ms = calloc(room, sizeof(double));
-	return report->values_ms == NULL ? -ENOMEM : 0;
+	return !report->values_ms ? -ENOMEM : 0;
 }
 
 void latency_report_finish(struct latency_report *report)

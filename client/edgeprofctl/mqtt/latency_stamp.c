@@ -51,7 +51,7 @@ static enum stamp from_path(const cJSON *object, const char *key, double *us)
 {
 	char name[128];
 	const char *dot;
-	while ((dot = strchr(key, '.')) != NULL) {
+	while ((dot = strchr(key, '.'))) {
 		size_t length = (size_t)(dot - key);
 		if (length >= sizeof(name)) {
 			return STAMP_NONE;
@@ -67,7 +67,7 @@ static enum stamp from_path(const cJSON *object, const char *key, double *us)
 static enum stamp from_object(const cJSON *object, const char *key, double *us)
 {
 	static const char *const names[] = {"capture_us", "capture_ts_ms", "ts_ms"};
-	if (key != NULL) {
+	if (key) {
 		return from_path(object, key, us);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -82,7 +82,7 @@ static enum stamp from_object(const cJSON *object, const char *key, double *us)
 static enum stamp from_number(const char *bytes, size_t length, double *us)
 {
 	char text[40];
-	while (length > 0 && strchr(" \t\r\n", bytes[length - 1]) != NULL) {
+	while (length > 0 && strchr(" \t\r\n", bytes[length - 1])) {
 		length--;
 	}
 	if (length == 0 || length >= sizeof(text)) {
@@ -107,10 +107,10 @@ enum stamp latency_stamp(
 		return STAMP_TOO_LARGE;
 	}
 	if (proto_json_scan(bytes, length, DEPTH, TOKENS, &reason) < 0) {
-		return key == NULL ? from_number(bytes, length, us) : STAMP_MALFORMED;
+		return !key ? from_number(bytes, length, us) : STAMP_MALFORMED;
 	}
 	cJSON *object = cJSON_ParseWithLength(bytes, length);
-	if (object == NULL) {
+	if (!object) {
 		return STAMP_MALFORMED;
 	}
 	*unsynchronised = strcmp(json_word(object, "clock"), "unsynchronised") == 0;

@@ -42,7 +42,7 @@ static void on_message(
 {
 	(void)mosq;
 	struct mqtt_session *session = userdata;
-	const char *bytes = message->payload != NULL ? message->payload : "";
+	const char *bytes = message->payload ? message->payload : "";
 	session->on_message(session->ctx, bytes, (size_t)message->payloadlen, message->retain);
 }
 
@@ -54,7 +54,7 @@ static void on_log(struct mosquitto *mosq, void *userdata, int level, const char
 	if (level == MOSQ_LOG_ERR && session->reason[0] == '\0') {
 		const char *colon = strrchr(text, ':');
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
-			colon != NULL && colon[1] != '\0' ? colon + 1 : text);
+			colon && colon[1] != '\0' ? colon + 1 : text);
 	}
 }
 
@@ -148,7 +148,7 @@ static int connect_in_time(struct mqtt_session *session)
 static int begin(struct mqtt_session *session)
 {
 	session->mosq = mosquitto_new(NULL, true, session);
-	if (session->mosq == NULL) {
+	if (!session->mosq) {
 		return MOSQ_ERR_NOMEM;
 	}
 	mosquitto_connect_callback_set(session->mosq, on_connect);
@@ -216,7 +216,7 @@ int mqtt_session_publish(struct mqtt_session *session, const char *payload)
 
 void mqtt_session_close(struct mqtt_session *session)
 {
-	if (session->mosq != NULL) {
+	if (session->mosq) {
 		mosquitto_disconnect(session->mosq);
 		mosquitto_destroy(session->mosq);
 		session->mosq = NULL;

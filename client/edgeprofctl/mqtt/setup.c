@@ -19,7 +19,7 @@ static char *trim(char *text)
 	static const char space[] = " \t\r\n";
 	text += strspn(text, space);
 	size_t length = strlen(text);
-	while (length > 0 && strchr(space, text[length - 1]) != NULL) {
+	while (length > 0 && strchr(space, text[length - 1])) {
 		text[--length] = '\0';
 	}
 	return text;
@@ -56,19 +56,19 @@ static int read_config(const char *path, struct mqtt_setup *setup)
 	bool ours = false;
 	int r = 0;
 	FILE *file = fopen(path, "re");
-	if (file == NULL) {
+	if (!file) {
 		return -errno;
 	}
-	while (r == 0 && fgets(line, sizeof(line), file) != NULL) {
+	while (r == 0 && fgets(line, sizeof(line), file)) {
 		char *text = trim(line);
 		char *comment = strstr(text, " ;"), *equals;
-		if (comment != NULL) {
+		if (comment) {
 			*comment = '\0';
 		}
 		if (text[0] == '[') {
 			ours = strncmp(text, "[mqtt]", 6) == 0;
 		} else if (ours && text[0] != '#' && text[0] != ';' &&
-			   (equals = strchr(text, '=')) != NULL) {
+			   (equals = strchr(text, '='))) {
 			*equals = '\0';
 			r = set_key(setup, trim(text), trim(equals + 1));
 		}
@@ -96,19 +96,19 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 {
 	const struct latency_options *options = ctl->verb_options;
 	struct mqtt_setup setup = {.port = 0};
-	if (options->config != NULL) {
+	if (options->config) {
 		int r = read_config(options->config, &setup);
 		if (r < 0) {
 			return ctl_fail(ctl, CTL_NO_INPUT, "cannot read %s: %s", options->config,
 				strerror(-r));
 		}
-	} else if (options->host == NULL) {
+	} else if (!options->host) {
 		read_config(own_config, &setup);
 	}
-	if (options->host != NULL) {
+	if (options->host) {
 		snprintf(setup.host, sizeof(setup.host), "%s", options->host);
 	}
-	if (setup.host[0] == '\0' && options->config == NULL) {
+	if (setup.host[0] == '\0' && !options->config) {
 		int status = ask_daemon(ctl, &setup);
 		if (status != CTL_FINE) {
 			return status;
@@ -162,5 +162,5 @@ int mqtt_setup_password(const struct mqtt_setup *setup, char *ret, size_t size)
 		got--;
 	}
 	ret[got] = '\0';
-	return memchr(ret, '\0', (size_t)got) != NULL ? -EINVAL : 0;
+	return memchr(ret, '\0', (size_t)got) ? -EINVAL : 0;
 }

@@ -45,8 +45,7 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 		"fps", "frame_time_ms", "frame_time_p95_ms", "frame_time_p99_ms", "jitter_ms"};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *frames = json_first(reply, "frames"); frames != NULL;
-		frames = frames->next) {
+	for (const cJSON *frames = json_first(reply, "frames"); frames; frames = frames->next) {
 		table_add(&table, TONE_NONE, "%s", json_word(frames, "app"));
 		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 			table_add_number(&table, json_number(frames, members[i]), 1);
@@ -134,14 +133,14 @@ static int run(struct ctl *ctl)
 	if (json_count(reply, "frames") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
 			"no frames of %s yet; 'edgeprofctl apps' lists the apps",
-			app == NULL ? "any app" : app);
+			!app ? "any app" : app);
 	} else if (list) {
 		if (shown ? json_count(reply, "list") == 0 : !show_list(ctl, reply)) {
 			status = say_no_list(ctl, reply);
 		}
 	} else if (!shown) {
 		show_frames(ctl, reply);
-		if (app != NULL) {
+		if (app) {
 			fputc('\n', ctl->output.stream);
 			frame_view_detail(ctl, json_first(reply, "frames"));
 		}

@@ -34,17 +34,17 @@ static const cJSON *next_by_total(const cJSON *reply, const char *list, const ch
 {
 	const cJSON *best = NULL;
 	bool seen_last = false;
-	for (const cJSON *item = json_first(reply, list); item != NULL; item = item->next) {
+	for (const cJSON *item = json_first(reply, list); item; item = item->next) {
 		if (item == last) {
 			seen_last = true;
 			continue;
 		}
 		if (!is_of(item, app) ||
-			(category != NULL && strcmp(json_word(item, "category"), category) != 0)) {
+			(category && strcmp(json_word(item, "category"), category) != 0)) {
 			continue;
 		}
-		if ((last == NULL || behind(item, last, seen_last)) &&
-			(best == NULL || behind(best, item, false))) {
+		if ((!last || behind(item, last, seen_last)) &&
+			(!best || behind(best, item, false))) {
 			best = item;
 		}
 	}
@@ -54,12 +54,12 @@ static const cJSON *next_by_total(const cJSON *reply, const char *list, const ch
 static void show_total(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	const cJSON *total = json_first(reply, "totals");
-	while (total != NULL && !is_of(total, app)) {
+	while (total && !is_of(total, app)) {
 		total = total->next;
 	}
 	fprintf(ctl->output.stream, "%s%s%s: total profiled time %.3f s\n",
 		style_on(&ctl->style, TONE_BOLD), app, style_off(&ctl->style, TONE_BOLD),
-		total == NULL ? 0 : json_number(total, "total_ms") / 1000);
+		!total ? 0 : json_number(total, "total_ms") / 1000);
 }
 
 static void add_operation(struct table *table, const cJSON *stage)
@@ -102,12 +102,12 @@ void stage_view_categories(struct ctl *ctl, const cJSON *reply, const char *app)
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	const cJSON *category = NULL;
-	while ((category = next_by_total(reply, "categories", app, NULL, category)) != NULL) {
+	while ((category = next_by_total(reply, "categories", app, NULL, category))) {
 		const cJSON *stage = NULL;
 		const char *name = json_word(category, "category");
 		add_category(&table, category);
-		while ((stage = next_by_total(reply, "stages", app, name, stage)) != NULL) {
-			if (json_get(stage, "percent_of_total") != NULL) { /* else a total itself */
+		while ((stage = next_by_total(reply, "stages", app, name, stage))) {
+			if (json_get(stage, "percent_of_total")) { /* else a total itself */
 				add_operation(&table, stage);
 			}
 		}
@@ -135,7 +135,7 @@ void stage_view_units(struct ctl *ctl, const cJSON *reply, const char *app)
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	const cJSON *unit = NULL;
-	while ((unit = next_by_total(reply, "units", app, NULL, unit)) != NULL) {
+	while ((unit = next_by_total(reply, "units", app, NULL, unit))) {
 		const char *name = json_word(unit, "unit");
 		table_add(&table, TONE_NONE, "%s", name[0] == '\0' ? "(none)" : name);
 		table_add_number(&table, json_number(unit, "stages"), 0);

@@ -36,7 +36,7 @@ static bool is_parent(const cJSON *stage, const cJSON *child)
 static const cJSON *parent_of(const cJSON *reply, const cJSON *child)
 {
 	const cJSON *stage = json_first(reply, "stages");
-	while (stage != NULL && (stage == child || !is_parent(stage, child))) {
+	while (stage && (stage == child || !is_parent(stage, child))) {
 		stage = stage->next;
 	}
 	return stage;
@@ -54,7 +54,7 @@ struct walk {
 static void walk_children(struct walk *walk, const cJSON *parent, int depth)
 {
 	const cJSON *stage = json_first(walk->reply, "stages");
-	for (; stage != NULL && walk->rows_left > 0; stage = stage->next) {
+	for (; stage && walk->rows_left > 0; stage = stage->next) {
 		if (is_of(stage, walk->app) && parent_of(walk->reply, stage) == parent) {
 			walk->visit(walk->ctx, stage, depth);
 			walk->rows_left--;

@@ -85,7 +85,7 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 	}
 	struct table table;
 	table_init(&table, columns, width);
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) != 0) {
 			continue;
 		}
@@ -94,7 +94,7 @@ static void show(struct ctl *ctl, const cJSON *reply, const char *app, const str
 			table_add_number(
 				&table, json_number(stage, fields[i].member), fields[i].decimals);
 		}
-		if (more != NULL) {
+		if (more) {
 			more(&table, stage);
 		}
 	}
@@ -118,12 +118,11 @@ static void show_attributes(struct ctl *ctl, const cJSON *reply, const char *app
 	struct table table;
 	bool any = false;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) != 0) {
 			continue;
 		}
-		for (const cJSON *one = json_first(stage, "attributes"); one != NULL;
-			one = one->next) {
+		for (const cJSON *one = json_first(stage, "attributes"); one; one = one->next) {
 			table_add(&table, TONE_NONE, "%s", stage_name(stage).text);
 			table_add(&table, TONE_NONE, "%s", json_word(one, "name"));
 			table_add_number(&table, json_number(one, "count"), 0);

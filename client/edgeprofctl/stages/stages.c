@@ -73,7 +73,7 @@ static void add_total(struct table *table, const char *name, double value)
 static const cJSON *total_of(const cJSON *reply, const char *app)
 {
 	const cJSON *total = json_first(reply, "totals");
-	while (total != NULL && strcmp(json_word(total, "app"), app) != 0) {
+	while (total && strcmp(json_word(total, "app"), app) != 0) {
 		total = total->next;
 	}
 	return total;
@@ -139,9 +139,9 @@ static void show_title(struct ctl *ctl, const char *app, const struct run_option
 static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	const char *title = "Outside frames: ";
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
 		const cJSON *outside = json_get(stage, "outside_frames");
-		if (outside == NULL || strcmp(json_word(stage, "app"), app) != 0) {
+		if (!outside || strcmp(json_word(stage, "app"), app) != 0) {
 			continue;
 		}
 		fprintf(ctl->output.stream, "%s%s %lld x %.1f ms", title, stage_name(stage).text,
@@ -160,16 +160,16 @@ static void show_app(
 	double age_ms = NAN;
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
 		if (strcmp(json_word(stage, "app"), app) == 0) {
-			first = first == NULL ? stage : first;
+			first = !first ? stage : first;
 			age_ms = fmin(age_ms, json_number(stage, "age_ms"));
 			any = any || !isnan(json_number(stage, "mean_ms"));
 		}
 	}
 	stage_tree_walk(reply, app, add_stage, &table);
 	const cJSON *total = total_of(reply, app);
-	if (total != NULL) {
+	if (total) {
 		/* the answer's 0 is that of the guides; nothing of it was measured */
 		add_total(&table,
 			json_true(total, "total_is_sequential") ? "TOTAL (sequential)" : "TOTAL",
@@ -198,7 +198,7 @@ static void show_apps(
 	struct ctl *ctl, const cJSON *reply, stage_view *view, const struct run_options *runs)
 {
 	bool first = true;
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
 		if (first_of_app(reply, stage)) {
 			fputs(first ? "" : "\n", ctl->output.stream);
 			if (view) {
@@ -225,13 +225,13 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 	const struct {
 		const char *name, *word;
 	} words[] = {
-		{"span", options->span == NULL && shares ? "lifetime" : options->span},
+		{"span", !options->span && shares ? "lifetime" : options->span},
 		{"percentile_method", options->method},
 		{"throttle", options->throttle},
 	};
 	cJSON *parameters = ctl_run_parameters(&options->runs, app);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (words[i].word != NULL) {
+		if (words[i].word) {
 			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
 		}
 	}
@@ -240,7 +240,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 
 static stage_view *view_of(const struct stages_options *options)
 {
-	if (options->by != NULL) {
+	if (options->by) {
 		return strcmp(options->by, "unit") == 0 ? stage_view_units : stage_view_categories;
 	}
 	if (options->tree) {
@@ -254,9 +254,9 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 {
 	const cJSON *first = NULL;
 	int count = 0;
-	for (const cJSON *stage = json_first(reply, "stages"); stage != NULL; stage = stage->next) {
-		if (json_text(stage, "reason") != NULL) {
-			first = first == NULL ? stage : first;
+	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
+		if (json_text(stage, "reason")) {
+			first = !first ? stage : first;
 			count++;
 		}
 	}
@@ -288,7 +288,7 @@ static int run(struct ctl *ctl)
 	if (json_count(reply, "stages") == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
 			"no stages of %s yet; 'edgeprofctl apps' lists the apps",
-			app == NULL ? "any app" : app);
+			!app ? "any app" : app);
 	}
 	cJSON_Delete(reply);
 	return status;

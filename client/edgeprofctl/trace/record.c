@@ -57,7 +57,7 @@ static int show_list(struct ctl *ctl, const cJSON *reply)
 		{"NOT WHOLE", false, true}};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(reply, "recordings"); row != NULL; row = row->next) {
+	for (const cJSON *row = json_first(reply, "recordings"); row; row = row->next) {
 		int64_t more = json_integer(row, "triggers") - 1;
 		int64_t lost = json_integer(row, "lost");
 		char also[32] = "", lacks[96] = "";
@@ -71,7 +71,7 @@ static int show_list(struct ctl *ctl, const cJSON *reply)
 		table_add(&table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
 		if (lost > 0) {
 			snprintf(lacks, sizeof(lacks), "lost %s%s", format_count(lost).text,
-				json_text(row, "cut") == NULL ? "" : "; ");
+				!json_text(row, "cut") ? "" : "; ");
 		}
 		table_add(&table, TONE_NONE, "%s%s", lacks, json_word(row, "cut"));
 	}
@@ -91,7 +91,7 @@ static int record_list(struct ctl *ctl)
 	int64_t refused = json_integer(reply, "refused"), failed = json_integer(reply, "failed");
 	if (!ctl_json(ctl, reply)) {
 		status = json_count(reply, "recordings") > 0 ? show_list(ctl, reply) : CTL_FINE;
-		if (json_text(reply, "open") != NULL) {
+		if (json_text(reply, "open")) {
 			fprintf(out, "being made: %s\n", json_word(reply, "open"));
 		}
 		if (refused > 0) {
@@ -125,7 +125,7 @@ static int append(struct bytes *bytes, const char *text, size_t length)
 	if (bytes->length + length > bytes->room) {
 		size_t room = 2 * bytes->room + length + FILE_AT_ONCE;
 		char *grown = realloc(bytes->text, room);
-		if (grown == NULL) {
+		if (!grown) {
 			return -ENOMEM;
 		}
 		bytes->text = grown;
@@ -140,7 +140,7 @@ static int read_path(struct ctl *ctl, const char *path, struct bytes *ret)
 {
 	char buffer[FILE_AT_ONCE];
 	FILE *file = fopen(path, "re");
-	if (file == NULL) {
+	if (!file) {
 		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(errno));
 	}
 	int r = 0;
@@ -180,8 +180,7 @@ static int load(struct ctl *ctl)
 {
 	struct bytes bytes = {NULL, 0, 0};
 	const char *name = ctl->words[1], *reason = "";
-	int status =
-		strchr(name, '/') != NULL ? read_path(ctl, name, &bytes) : fetch(ctl, name, &bytes);
+	int status = strchr(name, '/') ? read_path(ctl, name, &bytes) : fetch(ctl, name, &bytes);
 	if (status != CTL_FINE) {
 		free(bytes.text);
 		return status;
@@ -224,7 +223,7 @@ static int run(struct ctl *ctl)
 		if (ctl->word_count < verbs[i].least || ctl->word_count > verbs[i].most) {
 			break;
 		}
-		return verbs[i].run != NULL ? verbs[i].run(ctl) : with_recording(ctl, verbs[i].use);
+		return verbs[i].run ? verbs[i].run(ctl) : with_recording(ctl, verbs[i].use);
 	}
 	return ctl_fail(ctl, CTL_USAGE,
 		"usage: edgeprofctl record list | now [LABEL [BEFORE [AFTER]]] | show RECORDING | "

@@ -102,7 +102,7 @@ static void add_sample(struct summary *summary, const struct trace_event *event)
 {
 	struct metric_row *row =
 		summary->metrics > 0 ? &summary->metric[summary->metrics - 1] : NULL;
-	if (row == NULL || strcmp(row->name, event->name) != 0) {
+	if (!row || strcmp(row->name, event->name) != 0) {
 		if (summary->metrics == METRICS_MAX) {
 			summary->left_out++;
 			return;
@@ -168,11 +168,11 @@ static void show_head(struct ctl *ctl)
 		json_number(end, "before_s"), json_number(end, "after_s"));
 	fprintf(out, "  records  %s, lost %s\n", format_count(json_integer(end, "records")).text,
 		format_count(json_integer(end, "lost")).text);
-	if (json_text(end, "cut") != NULL) {
+	if (json_text(end, "cut")) {
 		fprintf(out, "  %snot whole: %s%s\n", style_on(&ctl->style, TONE_WARN),
 			json_word(end, "cut"), style_off(&ctl->style, TONE_WARN));
 	}
-	for (const cJSON *one = json_first(end, "joined"); one != NULL; one = one->next) {
+	for (const cJSON *one = json_first(end, "joined"); one; one = one->next) {
 		double s = ((double)json_integer(one, "mono_us") -
 				   (double)json_integer(header, "mono_us")) /
 			   1e6;
@@ -305,7 +305,7 @@ int record_show(struct ctl *ctl)
 		return show_json(ctl, ctl->options.json);
 	}
 	struct summary *summary = calloc(1, sizeof(*summary));
-	if (summary == NULL) {
+	if (!summary) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	summary->trigger_ns = (uint64_t)json_integer(replay_header(ctl->replay), "mono_us") * 1000;

@@ -57,7 +57,7 @@ static int find_lines(struct replay *replay, size_t length)
 		if (replay->lines == room) {
 			room = room == 0 ? 256 : 2 * room;
 			struct line *grown = realloc(replay->line, room * sizeof(*grown));
-			if (grown == NULL) {
+			if (!grown) {
 				return -ENOMEM;
 			}
 			replay->line = grown;
@@ -71,7 +71,7 @@ static int find_lines(struct replay *replay, size_t length)
 int replay_create(char *text, size_t length, struct replay **ret, const char **reason)
 {
 	struct replay *replay = calloc(1, sizeof(*replay));
-	if (replay == NULL) {
+	if (!replay) {
 		free(text);
 		return -ENOMEM;
 	}
@@ -85,7 +85,7 @@ int replay_create(char *text, size_t length, struct replay **ret, const char **r
 	if (r == 0) {
 		replay->header = parse(&replay->line[0], reason);
 		replay->order = calloc(replay->lines + 1, sizeof(*replay->order));
-		r = replay->header == NULL ? -EBADMSG : replay->order == NULL ? -ENOMEM : 0;
+		r = !replay->header ? -EBADMSG : !replay->order ? -ENOMEM : 0;
 	}
 	if (r < 0) {
 		replay_destroy(replay);
@@ -95,7 +95,7 @@ int replay_create(char *text, size_t length, struct replay **ret, const char **r
 	cJSON *last = parse(&replay->line[replay->lines - 1], &ignored);
 	replay->end = cJSON_DetachItemFromObjectCaseSensitive(last, "end");
 	cJSON_Delete(last);
-	if (replay->end == NULL) {
+	if (!replay->end) {
 		*reason = "it breaks off";
 		replay_destroy(replay);
 		return -EBADMSG;
@@ -106,7 +106,7 @@ int replay_create(char *text, size_t length, struct replay **ret, const char **r
 
 void replay_destroy(struct replay *replay)
 {
-	if (replay == NULL) {
+	if (!replay) {
 		return;
 	}
 	cJSON_Delete(replay->header);
@@ -135,7 +135,7 @@ static struct line app_of(const struct line *line)
 	if (starts(line, head)) {
 		const char *from = line->text + sizeof(head) - 1;
 		const char *to = memchr(from, ',', line->length - (sizeof(head) - 1));
-		app = (struct line){from, to == NULL ? 0 : (size_t)(to - from)};
+		app = (struct line){from, !to ? 0 : (size_t)(to - from)};
 	}
 	return app;
 }
@@ -175,7 +175,7 @@ static int order_records(struct replay *replay)
 {
 	size_t count = 0;
 	struct told *told = calloc(replay->lines + 1, sizeof(*told));
-	if (told == NULL) {
+	if (!told) {
 		return -ENOMEM;
 	}
 	for (size_t i = 1; i < replay->lines; i++) {
@@ -222,7 +222,7 @@ int replay_send(struct replay *replay, const char *method, const cJSON *paramete
 	snprintf(replay->glob, sizeof(replay->glob), "%s", json_word(parameters, "glob"));
 	const cJSON *serial = json_get(parameters, "from_serial");
 	/* integers for output are raw text */
-	replay->from_serial = serial != NULL && serial->valuestring != NULL
+	replay->from_serial = serial && serial->valuestring
 				      ? strtoll(serial->valuestring, NULL, 10)
 				      : json_integer(parameters, "from_serial");
 	replay->count = replay->next = 0;
@@ -241,20 +241,20 @@ int replay_send(struct replay *replay, const char *method, const cJSON *paramete
 static bool filter_series(const struct replay *replay, cJSON *parameters)
 {
 	cJSON *all = cJSON_GetObjectItemCaseSensitive(parameters, "series"), *next;
-	for (cJSON *item = all == NULL ? NULL : all->child; item != NULL; item = next) {
+	for (cJSON *item = !all ? NULL : all->child; item; item = next) {
 		next = item->next;
 		if (!proto_glob_match(replay->glob, json_word(item, "name"))) {
 			cJSON_Delete(cJSON_DetachItemViaPointer(all, item));
 		}
 	}
-	return all != NULL && all->child != NULL;
+	return all && all->child;
 }
 
 /* Entries from the wanted serial on? */
 static bool has_events(const struct replay *replay, const cJSON *parameters)
 {
 	int64_t last = 0;
-	for (const cJSON *e = json_first(parameters, "events"); e != NULL; e = e->next) {
+	for (const cJSON *e = json_first(parameters, "events"); e; e = e->next) {
 		last = json_integer(e, "serial");
 	}
 	return last >= replay->from_serial;
@@ -272,7 +272,7 @@ static int nothing(struct replay *replay, struct reply *ret)
 {
 	replay->next = replay->count + 1;
 	*ret = (struct reply){.parameters = cJSON_CreateObject()};
-	return ret->parameters == NULL ? -ENOMEM : 0;
+	return !ret->parameters ? -ENOMEM : 0;
 }
 
 int replay_receive(struct replay *replay, struct reply *ret)

@@ -19,8 +19,7 @@
 uint32_t trace_app_index(const struct trace *trace, const char *name)
 {
 	uint32_t index = 0;
-	for (const cJSON *app = json_first(trace->start, "apps"); app != NULL;
-		app = app->next, index++) {
+	for (const cJSON *app = json_first(trace->start, "apps"); app; app = app->next, index++) {
 		if (strcmp(json_word(app, "app"), name) == 0) {
 			return index;
 		}
@@ -33,7 +32,7 @@ static void put_time(struct trace *trace, const char *name, int64_t time_us)
 	char text[40];
 	time_t seconds = (time_t)(time_us / 1000000);
 	struct tm tm;
-	if (gmtime_r(&seconds, &tm) == NULL || strftime(text, sizeof(text), "%FT%T", &tm) == 0) {
+	if (!gmtime_r(&seconds, &tm) || strftime(text, sizeof(text), "%FT%T", &tm) == 0) {
 		return;
 	}
 	fprintf(trace->out, ",\"%s\":\"%s.%06dZ\",\"%s_us\":%" PRId64, name, text,
@@ -45,7 +44,7 @@ static void put_apps(struct trace *trace)
 	const char *comma = "";
 	double overwritten = 0;
 	fputs(",\"apps\":[", trace->out);
-	for (const cJSON *app = json_first(trace->start, "apps"); app != NULL; app = app->next) {
+	for (const cJSON *app = json_first(trace->start, "apps"); app; app = app->next) {
 		double records = json_number(app, "records");
 		double gone = json_number(app, "overwritten");
 		int64_t oldest_us = json_integer(app, "oldest_mono_us");
@@ -62,7 +61,7 @@ static void put_apps(struct trace *trace)
 		if (oldest_us > 0) {
 			fprintf(trace->out, ",\"oldest_mono_us\":%" PRId64, oldest_us);
 		}
-		if (json_text(app, "reason") != NULL) {
+		if (json_text(app, "reason")) {
 			fputs(",\"reason\":", trace->out);
 			json_write_text(trace->out, json_word(app, "reason"));
 		}
@@ -129,7 +128,7 @@ static int ask(struct trace *trace, bool *continues)
 	trace->to_ns = to_us > 0 ? (uint64_t)to_us * 1000 + 999 : 0;
 	trace->from_ns = from_us > 0 && from_us <= to_us ? (uint64_t)from_us * 1000 : 0;
 	const char *reason = json_text(json_first(trace->start, "apps"), "reason");
-	if (app != NULL && reason != NULL) {
+	if (app && reason) {
 		return ctl_fail(ctl, CTL_NOT_PERMITTED, "no records of '%s': %s", app, reason);
 	}
 	return CTL_FINE;
@@ -183,7 +182,7 @@ static int write_all(struct trace *trace, bool continues)
 static void say_written(const struct trace *trace, const char *path)
 {
 	struct stat info;
-	if (path != NULL && strcmp(path, "-") != 0 && stat(path, &info) == 0) {
+	if (path && strcmp(path, "-") != 0 && stat(path, &info) == 0) {
 		fprintf(stderr, "edgeprofctl: wrote %s: %" PRIu64 " events over %s, %s\n", path,
 			trace->events,
 			format_span((double)(trace->to_ns - trace->from_ns) / 1e9).text,
@@ -199,18 +198,18 @@ static int write_file(struct trace *trace, bool continues)
 	const char *path = options->output;
 	int r = trace_file_open(path, &file);
 	if (r < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path == NULL ? "-" : path,
-			strerror(-r));
+		return ctl_fail(
+			ctl, CTL_OUTPUT, "cannot write '%s': %s", !path ? "-" : path, strerror(-r));
 	}
 	trace->out = file.stream;
 	int status = write_all(trace, continues);
 	r = trace_file_finish(&file, true);
-	if (r == -EPIPE && path == NULL) {
+	if (r == -EPIPE && !path) {
 		return CTL_FINE;
 	}
 	if (r < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path == NULL ? "-" : path,
-			strerror(-r));
+		return ctl_fail(
+			ctl, CTL_OUTPUT, "cannot write '%s': %s", !path ? "-" : path, strerror(-r));
 	}
 	if (trace->truncated) {
 		return ctl_fail(ctl, CTL_BAD_NEWS, "the trace is incomplete");
@@ -228,7 +227,7 @@ const struct trace_format *trace_format_of(const struct ctl *ctl)
 {
 	const struct trace_options *options = ctl->verb_options;
 	const char *name = options->format;
-	if (name == NULL) {
+	if (!name) {
 		return ctl->options.json == JSON_OFF ? &trace_chrome : &trace_json;
 	}
 	return strcmp(name, "csv") == 0	   ? &trace_csv
@@ -239,7 +238,7 @@ const struct trace_format *trace_format_of(const struct ctl *ctl)
 int trace_command(struct ctl *ctl)
 {
 	const struct trace_options *options = ctl->verb_options;
-	if (options->output == NULL && ctl->style.tty) {
+	if (!options->output && ctl->style.tty) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"refusing to write a trace to a terminal; use -o FILE, or -o - to do it "
 			"all the same");
@@ -252,7 +251,7 @@ int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
 	int status = CTL_OUTPUT;
 	bool continues = false;
 	struct trace *trace = calloc(1, sizeof(*trace));
-	if (trace == NULL) {
+	if (!trace) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	if (trace_tracks_create(&trace->tracks) < 0 ||

@@ -362,7 +362,7 @@ void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct t
 {
 	struct trace *trace = ctx;
 	char name[PROTO_NAME_SIZE + 16];
-	if (begin != NULL && end != NULL) {
+	if (begin && end) {
 		trace->last_id++;
 		put_async(trace, "b", begin->name, "stage", &begin->track, begin->t_ns);
 		put_half_arguments(trace, begin);
@@ -370,8 +370,8 @@ void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct t
 		fputs("}", trace->out);
 		return;
 	}
-	const struct trace_half *alone = begin != NULL ? begin : end;
-	snprintf(name, sizeof(name), "%s %s", begin != NULL ? "open:" : "end only:", alone->name);
+	const struct trace_half *alone = begin ? begin : end;
+	snprintf(name, sizeof(name), "%s %s", begin ? "open:" : "end only:", alone->name);
 	put_instant(trace, name, "stage", 't', &alone->track, alone->t_ns);
 	put_half_arguments(trace, alone);
 }

@@ -10,7 +10,7 @@ enum { ENTRIES_MAX = 4096 };
 static void read_column(const cJSON *start, const char *name, int64_t *ret, size_t count)
 {
 	const cJSON *item = json_first(start, name);
-	for (size_t i = 0; i < count && item != NULL; i++, item = item->next) {
+	for (size_t i = 0; i < count && item; i++, item = item->next) {
 		double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
 		ret[i] = fabs(value) < 9e15 ? (int64_t)value : 0;
 	}
@@ -27,7 +27,7 @@ bool trace_clock_read(struct trace_clock *clock, const cJSON *start)
 	}
 	clock->mono_us = calloc((size_t)count, sizeof(*clock->mono_us));
 	clock->time_us = calloc((size_t)count, sizeof(*clock->time_us));
-	if (clock->mono_us == NULL || clock->time_us == NULL) {
+	if (!clock->mono_us || !clock->time_us) {
 		trace_clock_finish(clock);
 		return false;
 	}

@@ -30,7 +30,7 @@ static void add_series(struct trace *trace, const cJSON *series)
 	struct trace_event events[SAMPLES];
 	size_t count = 0;
 	const cJSON *time = json_first(series, "time_us"), *mean = json_first(series, "mean");
-	for (; time != NULL && mean != NULL; time = time->next, mean = mean->next) {
+	for (; time && mean; time = time->next, mean = mean->next) {
 		struct trace_event event = plain_event(TRACE_SENSOR);
 		if (!cJSON_IsNumber(time) || !cJSON_IsNumber(mean) ||
 			fabs(time->valuedouble) > 9e15) {
@@ -83,7 +83,7 @@ static int ask_sensors(struct trace *trace, const char *glob)
 	while (status == CTL_FINE && continues && !ferror(trace->out)) {
 		cJSON *reply;
 		status = ctl_chunk(ctl, "GetHistory", &reply, &continues);
-		for (const cJSON *series = json_first(reply, "series"); series != NULL;
+		for (const cJSON *series = json_first(reply, "series"); series;
 			series = series->next) {
 			add_series(trace, series);
 		}
@@ -97,7 +97,7 @@ int trace_sensors(struct trace *trace, const char *glob)
 	static const char *const usual[] = {"temperature/*", "cooling/*", "fan/*", "throttle/*",
 		"power/*", "cpu/*", "cpu/*/*", "memory/*", "gpu/*", "emc/*", "pressure/*/*"};
 	int status = CTL_FINE;
-	if (glob != NULL) {
+	if (glob) {
 		return glob[0] == '\0' ? CTL_FINE : ask_sensors(trace, glob);
 	}
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && status == CTL_FINE; i++) {
@@ -138,7 +138,7 @@ static bool of_interest(const struct trace *trace, const struct trace_event *eve
 static void add_happening(struct trace *trace, const cJSON *entry)
 {
 	struct trace_event event = plain_event(TRACE_HAPPENED);
-	if (json_get(entry, "boot_seq") != NULL) {
+	if (json_get(entry, "boot_seq")) {
 		return;
 	}
 	int64_t mono_us = json_integer(entry, "mono_us");
@@ -171,8 +171,7 @@ int trace_happenings(struct trace *trace)
 		/* what comes in meanwhile is behind the trace */
 		int64_t before = next, newest = json_integer(page, "last_serial");
 		last = newest < last ? newest : last;
-		for (const cJSON *entry = json_first(page, "events"); entry != NULL;
-			entry = entry->next) {
+		for (const cJSON *entry = json_first(page, "events"); entry; entry = entry->next) {
 			int64_t serial = json_integer(entry, "serial");
 			next = serial >= next ? serial + 1 : next;
 			add_happening(trace, entry);

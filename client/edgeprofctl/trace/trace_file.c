@@ -14,7 +14,7 @@ static int open_stream(int fd, FILE **ret)
 		return -errno;
 	}
 	*ret = fdopen(fd, "w");
-	if (*ret == NULL) {
+	if (!*ret) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -35,7 +35,7 @@ static int open_temporary(const char *path, struct trace_file *file)
 	size_t length = strlen(path);
 	file->path = strdup(path);
 	file->temporary = malloc(length + sizeof(suffix));
-	if (file->path == NULL || file->temporary == NULL) {
+	if (!file->path || !file->temporary) {
 		return -ENOMEM;
 	}
 	memcpy(file->temporary, path, length);
@@ -55,7 +55,7 @@ int trace_file_open(const char *path, struct trace_file *ret)
 	struct trace_file file = {0};
 	struct stat info;
 	int r;
-	if (path == NULL || strcmp(path, "-") == 0) {
+	if (!path || strcmp(path, "-") == 0) {
 		r = open_stream(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), &file.stream);
 	} else if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
 		r = open_stream(open(path, O_WRONLY | O_CLOEXEC), &file.stream);
@@ -75,9 +75,9 @@ int trace_file_open(const char *path, struct trace_file *ret)
 static void sync_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	size_t length = slash == NULL ? 0 : (size_t)(slash - path);
-	char *directory = slash == NULL ? strdup(".") : strndup(path, length > 0 ? length : 1);
-	int fd = directory == NULL ? -1 : open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t length = !slash ? 0 : (size_t)(slash - path);
+	char *directory = !slash ? strdup(".") : strndup(path, length > 0 ? length : 1);
+	int fd = !directory ? -1 : open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		fsync(fd);
 		close(fd);
@@ -92,18 +92,18 @@ int trace_file_finish(struct trace_file *file, bool keep)
 	if (fflush(file->stream) != 0 || ferror(file->stream)) {
 		r = errno != 0 ? -errno : -EIO;
 	}
-	if (r == 0 && keep && file->path != NULL && fsync(fileno(file->stream)) < 0) {
+	if (r == 0 && keep && file->path && fsync(fileno(file->stream)) < 0) {
 		r = -errno;
 	}
 	if (fclose(file->stream) != 0 && r == 0) {
 		r = -errno;
 	}
-	if (file->path != NULL && (r < 0 || !keep)) {
+	if (file->path && (r < 0 || !keep)) {
 		unlink(file->temporary);
-	} else if (file->path != NULL && rename(file->temporary, file->path) < 0) {
+	} else if (file->path && rename(file->temporary, file->path) < 0) {
 		r = -errno;
 		unlink(file->temporary);
-	} else if (file->path != NULL) {
+	} else if (file->path) {
 		sync_directory(file->path);
 	}
 	free(file->path);

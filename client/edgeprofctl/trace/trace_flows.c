@@ -23,7 +23,7 @@ struct trace_flows {
 int trace_flows_create(trace_flow_teller *tell, void *ctx, struct trace_flows **ret)
 {
 	struct trace_flows *flows = calloc(1, sizeof(*flows));
-	if (flows == NULL) {
+	if (!flows) {
 		return -ENOMEM;
 	}
 	flows->tell = tell;

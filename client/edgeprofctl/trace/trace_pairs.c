@@ -17,7 +17,7 @@ struct trace_pairs {
 int trace_pairs_create(trace_pair_teller *tell, void *ctx, struct trace_pairs **ret)
 {
 	struct trace_pairs *pairs = calloc(1, sizeof(*pairs));
-	if (pairs == NULL) {
+	if (!pairs) {
 		return -ENOMEM;
 	}
 	pairs->tell = tell;

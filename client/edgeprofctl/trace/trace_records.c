@@ -57,7 +57,7 @@ static int64_t whole_or_none(const cJSON *item)
 static bool wide(const cJSON *item, uint64_t *ret)
 {
 	const char *text = cJSON_GetStringValue(item);
-	size_t digits = text == NULL ? 0 : strspn(text, "0123456789");
+	size_t digits = !text ? 0 : strspn(text, "0123456789");
 	if (digits == 0 || digits > 20 || text[digits] != '\0') {
 		return false;
 	}
@@ -78,7 +78,7 @@ static bool kind_of(const cJSON *item, enum trace_kind *ret)
 	static const char *const words[] = {
 		"complete", "begin", "end", "frame", "mark", "gauge", "counter", "attribute"};
 	const char *text = cJSON_GetStringValue(item);
-	for (size_t i = 0; text != NULL && i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; text && i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(text, words[i]) == 0) {
 			*ret = (enum trace_kind)i;
 			return true;
@@ -132,7 +132,7 @@ static bool row_there(const struct chunk *chunk)
 {
 	bool there = true;
 	for (size_t i = 0; i < COLUMNS; i++) {
-		there = there && chunk->at[i] != NULL;
+		there = there && chunk->at[i];
 	}
 	return there;
 }
@@ -141,7 +141,7 @@ static bool row_there(const struct chunk *chunk)
 static size_t read_texts(const cJSON *reply, const char *member, const char *ret[NAMES_MAX])
 {
 	size_t count = 0;
-	for (const cJSON *item = json_first(reply, member); item != NULL && count < NAMES_MAX;
+	for (const cJSON *item = json_first(reply, member); item && count < NAMES_MAX;
 		item = item->next) {
 		ret[count++] = cJSON_IsString(item) ? item->valuestring : "";
 	}
@@ -176,7 +176,7 @@ int trace_records(struct trace *trace, const cJSON *reply)
 		return CTL_FINE;
 	}
 	struct trace_event *events = calloc((size_t)rows, sizeof(*events));
-	if (events == NULL) {
+	if (!events) {
 		return ctl_fail(trace->ctl, CTL_OUTPUT, "no memory");
 	}
 	open_chunk(trace, reply, &chunk);

@@ -39,7 +39,7 @@ struct trace_tracks {
 int trace_tracks_create(struct trace_tracks **ret)
 {
 	struct trace_tracks *tracks = calloc(1, sizeof(*tracks));
-	if (tracks == NULL) {
+	if (!tracks) {
 		return -ENOMEM;
 	}
 	*ret = tracks;
@@ -50,7 +50,7 @@ static void process_destroy(struct process *process)
 {
 	for (size_t i = 0; i < THREADS; i++) {
 		for (size_t l = 0; l < TRACE_LANES; l++) {
-			if (process->lane[i][l] != NULL) {
+			if (process->lane[i][l]) {
 				free(process->lane[i][l]->span);
 				free(process->lane[i][l]);
 			}
@@ -61,7 +61,7 @@ static void process_destroy(struct process *process)
 
 void trace_tracks_destroy(struct trace_tracks *tracks)
 {
-	if (tracks == NULL) {
+	if (!tracks) {
 		return;
 	}
 	for (size_t i = 0; i < tracks->count; i++) {
@@ -95,7 +95,7 @@ static int process_find(struct trace_tracks *tracks, uint32_t app, uint32_t seri
 		return -ENOSPC;
 	}
 	struct process *process = calloc(1, sizeof(*process));
-	if (process == NULL) {
+	if (!process) {
 		return -ENOMEM;
 	}
 	bool usable = pid > 0 && pid < HIDDEN_PID && !pid_taken(tracks, pid);
@@ -113,10 +113,10 @@ static int lane_find(struct trace_tracks *tracks, struct process *process, uint8
 	uint8_t number, struct lane **ret, struct trace_track *track)
 {
 	struct lane *lane = process->lane[thread][number];
-	track->fresh = lane == NULL;
-	if (lane == NULL) {
+	track->fresh = !lane;
+	if (!lane) {
 		lane = calloc(1, sizeof(*lane));
-		if (lane == NULL) {
+		if (!lane) {
 			return -ENOMEM;
 		}
 		lane->tid = TRACE_FIRST_TID + tracks->tids++;
@@ -162,7 +162,7 @@ static bool make_room(struct lane *lane)
 	}
 	size_t room = lane->room == 0 ? SPANS_FIRST : 2 * lane->room;
 	struct span *span = realloc(lane->span, room * sizeof(*span));
-	if (span == NULL) {
+	if (!span) {
 		return false;
 	}
 	lane->span = span;

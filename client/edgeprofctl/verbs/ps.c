@@ -131,7 +131,7 @@ static bool is_unit(const char *text)
 	static const char *const suffixes[] = {".service", ".scope", ".slice", ".socket", ".mount"};
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (text_ends_with(text, suffixes[i]) && text[0] != '.') {
-			return strchr(text, '/') == NULL;
+			return !strchr(text, '/');
 		}
 	}
 	return false;
