@@ -11,6 +11,7 @@ void listing_begin(
 	struct listing *listing, struct ctl *ctl, const struct field *fields, size_t count)
 {
 	listing->ctl = ctl;
+	listing->depth = 0;
 	listing->fields = fields;
 	listing->count = count < LISTING_FIELDS ? count : LISTING_FIELDS;
 	for (size_t i = 0; i < listing->count; i++) {
@@ -20,13 +21,20 @@ void listing_begin(
 	table_init(&listing->table, listing->columns, listing->count);
 }
 
-void listing_cell(const struct ctl *ctl, struct table *table, const char *template,
-	const cJSON *object, enum tone tone)
+static void add_cell(const struct ctl *ctl, struct table *table, const char *template,
+	const cJSON *object, enum tone tone, int depth)
 {
 	char cell[CELL_SIZE];
 	struct text text = TEXT_IN(cell);
+	text_add(&text, "%*s", 2 * depth, "");
 	template_add(&text, template, object, ctl->style.utf8);
 	table_add(table, strcmp(cell, "-") == 0 ? TONE_DIM : tone, "%s", cell);
+}
+
+void listing_cell(const struct ctl *ctl, struct table *table, const char *template,
+	const cJSON *object, enum tone tone)
+{
+	add_cell(ctl, table, template, object, tone, 0);
 }
 
 void listing_add(struct listing *listing, const cJSON *row)
@@ -36,8 +44,9 @@ void listing_add(struct listing *listing, const cJSON *row)
 		if (field->add) {
 			field->add(&listing->table, row);
 		} else {
-			listing_cell(listing->ctl, &listing->table, field->template, row,
-				field->tone_of ? field->tone_of(row) : field->tone);
+			add_cell(listing->ctl, &listing->table, field->template, row,
+				field->tone_of ? field->tone_of(row) : field->tone,
+				i == 0 ? listing->depth : 0);
 		}
 	}
 }

@@ -29,6 +29,7 @@ struct listing {
 	struct ctl *ctl;
 	const struct field *fields;
 	size_t count;
+	int depth; /* of the next row: its first cell is indented by twice that */
 	struct column columns[LISTING_FIELDS];
 	struct table table;
 };

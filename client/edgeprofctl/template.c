@@ -25,20 +25,40 @@ static bool is_set(const cJSON *item)
 	       (cJSON_IsArray(item) && item->child);
 }
 
+static const struct {
+	const char *name;
+	int decimals;
+	double factor;
+	const char *suffix;
+} scaled[] = {
+	{"us", 1, 1e-3, " ms"},
+	{"share", 2, 100, " %"},
+	{"KiB", 0, 1.0 / 1024, " KiB"},
+	{"MB", 1, 1.0 / (1 << 20), "MB"},
+	{"MB0", 0, 1.0 / (1 << 20), "MB"},
+	{"+MB", 1, 1.0 / (1 << 20), "MB"},
+};
+
 static struct label format_member(
 	const struct template *template, const char *name, double number, const char *format)
 {
 	int64_t integer = json_integer(template->object, name);
 	const char *unit = json_word(template->object, "unit");
 	struct label label = {"-"};
+	for (size_t i = 0; i < sizeof(scaled) / sizeof(scaled[0]); i++) {
+		if (strcmp(format, scaled[i].name) == 0) {
+			number *= scaled[i].factor;
+			snprintf(label.text, sizeof(label.text), "%s%.*f%s",
+				format[0] == '+' && !signbit(number) ? "+" : "", scaled[i].decimals,
+				number, scaled[i].suffix);
+			return label;
+		}
+	}
 	if (format[0] >= '0' && format[0] <= '9') {
 		snprintf(label.text, sizeof(label.text), "%.*f", format[0] - '0', number);
-	} else if (strcmp(format, "g") == 0) {
-		snprintf(label.text, sizeof(label.text), "%.10g", number);
-	} else if (strcmp(format, "us") == 0) {
-		snprintf(label.text, sizeof(label.text), "%.1f ms", number / 1000);
-	} else if (strcmp(format, "KiB") == 0) {
-		snprintf(label.text, sizeof(label.text), "%.0f KiB", number / 1024);
+	} else if (format[0] == 'g') {
+		int digits = format[1] == '4' ? 4 : format[1] == '6' ? 6 : 10;
+		snprintf(label.text, sizeof(label.text), "%.*g", digits, number);
 	} else if (strcmp(format, "count") == 0) {
 		label = format_count(integer);
 	} else if (strcmp(format, "amount") == 0) {

@@ -1,26 +1,23 @@
-/* Views of the answer of ListStages: each writes the part that is about one app. */
+/* stage_views.h: views of a reply of ListStages. Each writes the part that is about one app. */
 #pragma once
 
-#include "client/edgeprofctl/ctl.h"
-#include "proto/mapping.h"
-#include "proto/name.h"
+#include "client/edgeprofctl/listing.h"
 
 typedef void stage_view(struct ctl *ctl, const cJSON *reply, const char *app);
 
-struct table;
+/* The template of a stage with its compute unit: "infer@gpu". */
+#define STAGE_NAME "{stage}[@{unit}]"
 
-/* The app's stages, each behind the one it mostly runs in and one deeper, else first seen first. */
-typedef void stage_visit(void *ctx, const cJSON *stage, int depth);
-void stage_tree_walk(const cJSON *reply, const char *app, stage_visit *visit, void *ctx);
-/* Its name and compute unit: "infer@gpu". */
-struct stage_name {
-	char text[PROTO_NAME_SIZE + PROTO_LABEL_SIZE + 1];
-};
-struct stage_name stage_name(const cJSON *stage);
-/* Adds that, indented. */
-void stage_tree_name(struct table *table, const cJSON *stage, int depth);
+/* The first row of the array that belongs to the app; NULL: none. */
+const cJSON *stage_first(const cJSON *reply, const char *array, const char *app);
+/* The next one. */
+const cJSON *stage_next(const cJSON *row);
 
-/* Stages under the stage they run in, with their share of it. */
+/* Adds the app's stages, each below the one it mostly runs in and indented, else in the order in
+ * which they were first seen. */
+void stage_tree_add(struct listing *listing, const cJSON *reply, const char *app);
+
+/* Stages below the stage they run in, with their share of it. */
 stage_view stage_view_tree;
 /* Categories and their operations, both sorted by total time. */
 stage_view stage_view_categories;

@@ -1,64 +1,41 @@
-/* stages: the report of each app's pipeline, stages in the order in which they were first seen; the
- * other views of the same answer are in stage_tree.c, stage_groups.c, stage_wide.c. */
+/* stages.c: shows the report of each app's pipeline: its stages in the order in which they were
+ * first seen. The other views of the same reply are in stage_views.c. */
 #include "client/edgeprofctl/stages/stage_views.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/verb.h"
+#include "proto/text.h"
 
 /* The numbers of a pipeline whose latest event is older say how old they are. */
 static const double OLD_MS = 2000;
 
-static const struct column columns[] = {
-	{"Stage", false, true},
-	{"Mean ms", true, false},
-	{"P95 ms", true, false},
-	{"P99 ms", true, false},
-	{"Count", true, false},
-	{"", false, true},
-};
-
-/* What else there is to say about a stage, only when there is something. */
+/* What else there is to report about a stage, only when there is something. */
 static void add_note(struct table *table, const cJSON *stage)
 {
-	char note[160] = "";
-	size_t at = 0;
-	double deadline = json_number(stage, "deadline_ms");
-	int64_t misses = json_integer(stage, "misses");
 	static const struct {
 		const char *member, *text;
 	} odd[] = {{"orphan_end", "ends without a begin"}, {"abandoned", "begins without an end"}};
+	char bytes[160];
+	struct text note = TEXT_IN(bytes);
+	double deadline = json_number(stage, "deadline_ms");
+	int64_t misses = json_integer(stage, "misses");
 	if (json_true(stage, "cpu_fallback")) {
-		at += (size_t)snprintf(note, sizeof(note), "running on CPU fallback");
+		text_add(&note, "running on CPU fallback");
 	}
 	if (!isnan(deadline)) {
-		at += at > 0 ? (size_t)snprintf(note + at, sizeof(note) - at, ", ") : 0;
-		at += (size_t)snprintf(note + at, sizeof(note) - at,
-			"%lld over the deadline of %.4g ms", (long long)misses, deadline);
+		text_join(&note, ", ", "%lld over the deadline of %.4g ms", (long long)misses,
+			deadline);
 	}
-	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]) && at < sizeof(note); i++) {
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		int64_t count = json_integer(stage, odd[i].member);
 		if (count > 0) {
-			at += (size_t)snprintf(note + at, sizeof(note) - at, "%s%lld %s",
-				at > 0 ? ", " : "", (long long)count, odd[i].text);
+			text_join(&note, ", ", "%lld %s", (long long)count, odd[i].text);
 		}
 	}
-	table_add(table, misses > 0 && !isnan(deadline) ? TONE_WARN : TONE_DIM, "%s", note);
-}
-
-static void add_stage(void *ctx, const cJSON *stage, int depth)
-{
-	struct table *table = ctx;
-	stage_tree_name(table, stage, depth);
-	table_add_number(table, json_number(stage, "mean_ms"), 1);
-	table_add_number(table, json_number(stage, "p95_ms"), 1);
-	table_add_number(table, json_number(stage, "p99_ms"), 1);
-	table_add_number(table, json_number(stage, "count"), 0);
-	add_note(table, stage);
+	table_add(table, misses > 0 && !isnan(deadline) ? TONE_WARN : TONE_DIM, "%s", bytes);
 }
 
 static void add_total(struct table *table, const char *name, double value)
@@ -70,25 +47,14 @@ static void add_total(struct table *table, const char *name, double value)
 	}
 }
 
-static const cJSON *total_of(const cJSON *reply, const char *app)
-{
-	const cJSON *total = json_first(reply, "totals");
-	while (total && strcmp(json_word(total, "app"), app) != 0) {
-		total = total->next;
-	}
-	return total;
-}
-
 /* What a restart of the daemon has cost. */
 static void show_cover(struct ctl *ctl, const cJSON *total)
 {
-	int64_t since_us = json_integer(total, "covers_since_us");
+	listing_text(ctl, TONE_NONE,
+		"[{?covers_since_us}(statistics since {covers_since_us:time}, after a restart of "
+		"the daemon)\n]",
+		total);
 	int64_t missing = json_integer(total, "missing");
-	if (since_us > 0) {
-		fprintf(ctl->output.stream,
-			"(statistics since %s, after a restart of the daemon)\n",
-			format_time(since_us).text);
-	}
 	if (missing > 0) {
 		fprintf(ctl->output.stream,
 			"(up to %lld event%s from before a restart of the daemon missing)\n",
@@ -139,14 +105,15 @@ static void show_title(struct ctl *ctl, const char *app, const struct run_option
 static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	const char *title = "Outside frames: ";
-	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
+	const cJSON *stage = stage_first(reply, "stages", app);
+	for (; stage; stage = stage_next(stage)) {
 		const cJSON *outside = json_get(stage, "outside_frames");
-		if (!outside || strcmp(json_word(stage, "app"), app) != 0) {
-			continue;
+		if (outside) {
+			fputs(title, ctl->output.stream);
+			listing_text(ctl, TONE_NONE, STAGE_NAME, stage);
+			listing_text(ctl, TONE_NONE, " {count:0} x {mean_ms:1} ms", outside);
+			title = ", ";
 		}
-		fprintf(ctl->output.stream, "%s%s %lld x %.1f ms", title, stage_name(stage).text,
-			(long long)json_integer(outside, "count"), json_number(outside, "mean_ms"));
-		title = ", ";
 	}
 	fputs(title[0] == ',' ? "\n" : "", ctl->output.stream);
 }
@@ -154,43 +121,37 @@ static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 static void show_app(
 	struct ctl *ctl, const cJSON *reply, const char *app, const struct run_options *runs)
 {
-	FILE *out = ctl->output.stream;
-	const cJSON *first = NULL;
+	static const struct field fields[] = {
+		{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
+		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
+		{"P95 ms", FIELD_NUMBER, "{p95_ms:1}", TONE_NONE, NULL, NULL},
+		{"P99 ms", FIELD_NUMBER, "{p99_ms:1}", TONE_NONE, NULL, NULL},
+		{"Count", FIELD_NUMBER, "{count:0}", TONE_NONE, NULL, NULL},
+		{"", FIELD_LONG, NULL, TONE_NONE, NULL, add_note},
+	};
+	const cJSON *first = stage_first(reply, "stages", app);
+	const cJSON *total = stage_first(reply, "totals", app);
 	bool any = false;
 	double age_ms = NAN;
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
-		if (strcmp(json_word(stage, "app"), app) == 0) {
-			first = !first ? stage : first;
-			age_ms = fmin(age_ms, json_number(stage, "age_ms"));
-			any = any || !isnan(json_number(stage, "mean_ms"));
-		}
+	struct listing listing;
+	for (const cJSON *stage = first; stage; stage = stage_next(stage)) {
+		age_ms = fmin(age_ms, json_number(stage, "age_ms"));
+		any = any || !isnan(json_number(stage, "mean_ms"));
 	}
-	stage_tree_walk(reply, app, add_stage, &table);
-	const cJSON *total = total_of(reply, app);
+	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]));
+	stage_tree_add(&listing, reply, app);
 	if (total) {
-		/* the answer's 0 is that of the guides; nothing of it was measured */
-		add_total(&table,
+		/* without a measurement, the reply's 0 has no meaning */
+		add_total(&listing.table,
 			json_true(total, "total_is_sequential") ? "TOTAL (sequential)" : "TOTAL",
 			any ? json_number(total, "mean_ms") : (double)NAN);
-		add_total(&table, "MAX FPS", any ? json_number(total, "max_fps") : (double)NAN);
+		add_total(&listing.table, "MAX FPS",
+			any ? json_number(total, "max_fps") : (double)NAN);
 	}
 	show_title(ctl, app, runs, first, total, age_ms);
 	show_cover(ctl, total);
-	table_print(&table, &ctl->style, out, 0);
-	table_finish(&table);
+	listing_end(&listing);
 	show_outside(ctl, reply, app);
-}
-
-/* True when no stage in front of this one is of the same app. */
-static bool first_of_app(const cJSON *reply, const cJSON *stage)
-{
-	const cJSON *other = json_first(reply, "stages");
-	while (other != stage && strcmp(json_word(other, "app"), json_word(stage, "app")) != 0) {
-		other = other->next;
-	}
-	return other == stage;
 }
 
 /* view NULL: the report. */
@@ -199,7 +160,7 @@ static void show_apps(
 {
 	bool first = true;
 	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
-		if (first_of_app(reply, stage)) {
+		if (stage_first(reply, "stages", json_word(stage, "app")) == stage) {
 			fputs(first ? "" : "\n", ctl->output.stream);
 			if (view) {
 				view(ctl, reply, json_word(stage, "app"));
@@ -220,7 +181,7 @@ void show_stages(struct ctl *ctl, const cJSON *reply)
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
 	const struct stages_options *options = ctl->verb_options;
-	/* shares are of the lifetime: the other numbers beside them as well */
+	/* shares are of the lifetime, and so are the numbers next to them */
 	bool shares = options->tree || options->by;
 	const struct {
 		const char *name, *word;
@@ -261,8 +222,7 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 		}
 	}
 	if (count == 1) {
-		fprintf(ctl->output.stream, "\nNo numbers of %s: %s.\n", stage_name(first).text,
-			json_word(first, "reason"));
+		listing_text(ctl, TONE_NONE, "\nNo numbers of " STAGE_NAME ": {reason}.\n", first);
 	} else if (count > 1) {
 		fprintf(ctl->output.stream, "\nNo numbers of %d stages: %s.\n", count,
 			json_word(first, "reason"));
@@ -272,7 +232,7 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 static int run(struct ctl *ctl)
 {
 	const struct stages_options *options = ctl->verb_options;
-	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	const char *app = ctl_word(ctl, 0);
 	cJSON *reply;
 	if (options->tree + (options->by != NULL) + options->wide > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--tree, --by and --wide exclude each other");
