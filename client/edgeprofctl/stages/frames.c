@@ -1,13 +1,14 @@
-/* frames: frame rate, frame time and jitter of each app; more about one app, and single frames, in
- * frame_views.c. */
-#include "client/edgeprofctl/stages/frame_views.h"
-
+/* frames.c: shows frame rate, frame time and jitter of each app, more about one app, and single
+ * frames: a row each with their stages in columns, or their stages as bars over time. */
+#include <math.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/verb.h"
+#include "proto/text.h"
+
+enum { STAGES_MAX = 10, BAR_WIDTH = 40, NOTE_SIZE = 256 };
 
 static void add_note(struct table *table, const cJSON *frames)
 {
@@ -22,7 +23,7 @@ static void add_note(struct table *table, const cJSON *frames)
 		table_add(table, TONE_DIM, "insufficient data");
 	} else if (misses > 0) {
 		table_add(table, TONE_WARN, "%lld missed", (long long)misses);
-	} else if (end_to_end == end_to_end) {
+	} else if (!isnan(end_to_end)) {
 		table_add(table, TONE_DIM, "end to end p95 %.1f ms", end_to_end);
 	} else {
 		table_add(table, TONE_NONE, "%s", "");
@@ -31,30 +32,199 @@ static void add_note(struct table *table, const cJSON *frames)
 
 void show_frames(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"APP", false, true},
-		{"FPS", true, false},
-		{"FRAME ms", true, false},
-		{"P95 ms", true, false},
-		{"P99 ms", true, false},
-		{"JITTER ms", true, false},
-		{"FRAMES", true, false},
-		{"NOTE", false, true},
+	static const struct field fields[] = {
+		{"APP", FIELD_LONG, "{app}", TONE_NONE, NULL, NULL},
+		{"FPS", FIELD_NUMBER, "{fps:1}", TONE_NONE, NULL, NULL},
+		{"FRAME ms", FIELD_NUMBER, "{frame_time_ms:1}", TONE_NONE, NULL, NULL},
+		{"P95 ms", FIELD_NUMBER, "{frame_time_p95_ms:1}", TONE_NONE, NULL, NULL},
+		{"P99 ms", FIELD_NUMBER, "{frame_time_p99_ms:1}", TONE_NONE, NULL, NULL},
+		{"JITTER ms", FIELD_NUMBER, "{jitter_ms:1}", TONE_NONE, NULL, NULL},
+		{"FRAMES", FIELD_NUMBER, "{total_count:0}", TONE_NONE, NULL, NULL},
+		{"NOTE", FIELD_LONG, NULL, TONE_NONE, NULL, add_note},
 	};
-	static const char *const members[] = {
-		"fps", "frame_time_ms", "frame_time_p95_ms", "frame_time_p99_ms", "jitter_ms"};
+	listing_show(ctl, reply, "frames", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+/* Everything about one app's frames, line by line. */
+static void show_detail(struct ctl *ctl, const cJSON *frames)
+{
+	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
+	static const struct line lines[] = {
+		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]", NULL, TONE_NONE},
+		{"No numbers", "{reason}", NULL, TONE_NONE},
+		{"FPS of 1/dt",
+			"[mean {fps_mean:1}[, min {fps_min:1}][, p5 {fps_p5:1}][, p95 {fps_p95:1}]"
+			"[, max {fps_max:1}]]",
+			NULL, TONE_NONE},
+		{"FPS range", "[{fps_1s_min:1}[, to {fps_1s_max:1}] in full seconds]", NULL,
+			TONE_NONE},
+		{"Target", "[{target_fps:1} FPS, [{?on_target}|not ]reached]", NULL, TONE_NONE},
+		{"End to end",
+			"[mean {end_to_end_mean_ms:1}[, p50 {end_to_end_p50_ms:1}]"
+			"[, p95 {end_to_end_p95_ms:1}][, p99 {end_to_end_p99_ms:1}]"
+			"[, max {end_to_end_max_ms:1}][, in stages {stage_sum_mean_ms:1}] ms]",
+			NULL, TONE_NONE},
+		{"In flight", "[{in_flight:1} frames at a time]", NULL, TONE_NONE},
+		{"Deadline",
+			"[{deadline_ms:g4} ms, [{misses:0}|0] missed[ ({miss_rate:share}), at most "
+			"[{longest_consecutive_misses:0}|0] in a row][, worst {worst_ms:1} ms]]",
+			NULL, TONE_NONE},
+		{"Frames",
+			"[{total_count:0}|0][{?skipped_ids}, {skipped_ids:0} lost]"
+			"[{?out_of_order}, {out_of_order:0} out of order]"
+			"[{?unfinished}, {unfinished:0} never ended][{?late}, {late:0} late "
+			"records]"
+			"[{?forced}, {forced:0} closed early]"
+			"[{?zero_deltas}, {zero_deltas:0} with the same time]"
+			"[{?slow_count}, {slow_count:0} slow]"
+			"[{?throttled_count}, {throttled_count:0} throttled]"
+			"[{?warmup_skipped}, {warmup_skipped:0} of warm-up skipped]",
+			NULL, TONE_NONE},
+		{"Energy", "[{energy_mj_per_frame:1} mJ a frame ([{energy_origin}])]", NULL,
+			TONE_NONE},
+	};
 	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *frames = json_first(reply, "frames"); frames; frames = frames->next) {
-		table_add(&table, TONE_NONE, "%s", json_word(frames, "app"));
-		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-			table_add_number(&table, json_number(frames, members[i]), 1);
-		}
-		table_add_number(&table, json_number(frames, "total_count"), 0);
-		add_note(&table, frames);
+	table_init(&table, columns, 2);
+	listing_lines(ctl, &table, frames, lines, sizeof(lines) / sizeof(lines[0]));
+	ctl_table(ctl, &table);
+}
+
+static double took_ms(const cJSON *frame)
+{
+	double ms = json_number(frame, "end_to_end_ms");
+	return isnan(ms) ? json_number(frame, "frame_time_ms") : ms;
+}
+
+/* "missed the deadline, 9 times preempted, …" */
+static void add_frame_note(struct text *note, const cJSON *frame)
+{
+	static const struct {
+		const char *member, *text;
+	} counts[] = {{"involuntary_switches", "times preempted"},
+		{"major_faults", "pages read from disk"}, {"late", "records late"}};
+	double waited = json_number(frame, "run_delay_ms");
+	if (json_true(frame, "missed")) {
+		text_add(note, "missed the deadline");
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
+	if (json_true(frame, "throttled")) {
+		text_join(note, ", ", "throttled");
+	}
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		int64_t count = json_integer(frame, counts[i].member);
+		if (count > 0) {
+			text_join(note, ", ", "%lld %s", (long long)count, counts[i].text);
+		}
+	}
+	if (waited >= 0.1) {
+		text_join(note, ", ", "waited %.1f ms to run", waited);
+	}
+}
+
+/* The names of the stages of the listed frames, in the order in which they appear. */
+static size_t stage_names(const cJSON *reply, const char *names[STAGES_MAX])
+{
+	size_t count = 0;
+	for (const cJSON *frame = json_first(reply, "list"); frame; frame = frame->next) {
+		for (const cJSON *s = json_first(frame, "stages"); s; s = s->next) {
+			size_t i = 0;
+			while (i < count && strcmp(names[i], json_word(s, "stage")) != 0) {
+				i++;
+			}
+			if (i == count && count < STAGES_MAX) {
+				names[count++] = json_word(s, "stage");
+			}
+		}
+	}
+	return count;
+}
+
+static double busy_of(const cJSON *frame, const char *name)
+{
+	const cJSON *stage = json_first(frame, "stages");
+	while (stage && strcmp(json_word(stage, "stage"), name) != 0) {
+		stage = stage->next;
+	}
+	return stage ? json_number(stage, "busy_ms") : (double)NAN;
+}
+
+/* A row for each listed frame, its stages in columns. */
+static void show_rows(struct ctl *ctl, const cJSON *reply)
+{
+	const char *names[STAGES_MAX];
+	size_t stages = stage_names(reply, names);
+	struct column columns[STAGES_MAX + 5] = {{"APP", false, true}, {"FRAME", true, false},
+		{"MS", true, false}, {"IN STAGES", true, false}};
+	for (size_t i = 0; i < stages; i++) {
+		columns[i + 4] = (struct column){names[i], true, false};
+	}
+	columns[stages + 4] = (struct column){"NOTE", false, true};
+	struct table table;
+	table_init(&table, columns, stages + 5);
+	for (const cJSON *frame = json_first(reply, "list"); frame; frame = frame->next) {
+		table_add(&table, TONE_NONE, "%s", json_word(frame, "app"));
+		table_add(&table, TONE_NONE, "%.0f", json_number(frame, "frame"));
+		table_add_number(&table, took_ms(frame), 1);
+		table_add_number(&table, json_number(frame, "stage_sum_ms"), 1);
+		for (size_t i = 0; i < stages; i++) {
+			table_add_number(&table, busy_of(frame, names[i]), 1);
+		}
+		char bytes[NOTE_SIZE];
+		struct text note = TEXT_IN(bytes);
+		add_frame_note(&note, frame);
+		table_add(&table, json_true(frame, "missed") ? TONE_WARN : TONE_DIM, "%s", bytes);
+	}
+	ctl_table(ctl, &table);
+}
+
+static void add_bar(
+	struct table *table, const struct style *style, double start, double busy, double whole_ms)
+{
+	char bytes[BAR_WIDTH * 4 + 1];
+	struct text bar = TEXT_IN(bytes);
+	double scale = whole_ms > 0 ? BAR_WIDTH / whole_ms : 0;
+	int from = (int)fmin(fmax(start * scale, 0), BAR_WIDTH - 1);
+	int to = (int)fmin(fmax(ceil((start + busy) * scale), from + 1), BAR_WIDTH);
+	text_add(&bar, "%*s", from, "");
+	for (int i = from; i < to; i++) {
+		text_add(&bar, "%s", style->utf8 ? "\xe2\x96\x88" : "#");
+	}
+	table_add(table, TONE_GOOD, "%s", bytes);
+}
+
+static void show_waterfall(struct ctl *ctl, const cJSON *frame)
+{
+	static const struct column columns[] = {{NULL, false, true}, {NULL, true, false},
+		{NULL, true, false}, {NULL, false, false}};
+	FILE *out = ctl->output.stream;
+	struct table table;
+	char bytes[NOTE_SIZE];
+	struct text note = TEXT_IN(bytes);
+	add_frame_note(&note, frame);
+	fprintf(out, "%s%s frame %.0f%s  %.1f ms%s%s\n", style_on(&ctl->style, TONE_BOLD),
+		json_word(frame, "app"), json_number(frame, "frame"),
+		style_off(&ctl->style, TONE_BOLD), took_ms(frame), note.length > 0 ? ", " : "",
+		bytes);
+	table_init(&table, columns, 4);
+	for (const cJSON *stage = json_first(frame, "stages"); stage; stage = stage->next) {
+		double start = json_number(stage, "start_ms"), busy = json_number(stage, "busy_ms");
+		table_add(&table, TONE_NONE, "%s", json_word(stage, "stage"));
+		table_add(&table, TONE_DIM, "+%.1f", start);
+		table_add(&table, TONE_NONE, "%.1f ms", busy);
+		add_bar(&table, &ctl->style, start, busy, took_ms(frame));
+	}
+	table_print(&table, &ctl->style, out, 2);
 	table_finish(&table);
+}
+
+/* The same frame by frame: its stages as bars over time, and what kept it from running. */
+static void show_waterfalls(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *frame = json_first(reply, "list"); frame; frame = frame->next) {
+		show_waterfall(ctl, frame);
+		if (frame->next) {
+			fputc('\n', ctl->output.stream);
+		}
+	}
 }
 
 struct frames_options {
@@ -94,16 +264,13 @@ static bool show_list(struct ctl *ctl, const cJSON *reply)
 	if (json_count(reply, "list") == 0) {
 		return false;
 	}
-	(options->slow ? frame_view_waterfall : frame_view_list)(ctl, reply);
-	int64_t left_out = json_integer(reply, "list_left_out");
-	if (left_out > 0) {
-		fprintf(ctl->output.stream, "(%lld more did not fit into the answer)\n",
-			(long long)left_out);
-	}
+	(options->slow ? show_waterfalls : show_rows)(ctl, reply);
+	listing_text(ctl, TONE_NONE,
+		"[{?list_left_out}({list_left_out:0} more did not fit into the reply)\n]", reply);
 	return true;
 }
 
-static int say_no_list(struct ctl *ctl, const cJSON *reply)
+static int no_list(struct ctl *ctl, const cJSON *reply)
 {
 	const struct frames_options *options = ctl->verb_options;
 	double over = json_number(json_first(reply, "frames"), "slow_over_ms");
@@ -111,7 +278,7 @@ static int say_no_list(struct ctl *ctl, const cJSON *reply)
 		return ctl_fail(ctl, CTL_NO_DATA,
 			"no frame carries an id yet; edgeprof_frame_begin(ID) gives it one");
 	}
-	if (over == over) {
+	if (!isnan(over)) {
 		return ctl_fail(
 			ctl, CTL_NO_DATA, "no frame with an id took longer than %.1f ms", over);
 	}
@@ -122,7 +289,7 @@ static int say_no_list(struct ctl *ctl, const cJSON *reply)
 static int run(struct ctl *ctl)
 {
 	const struct frames_options *options = ctl->verb_options;
-	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
+	const char *app = ctl_word(ctl, 0);
 	bool list = options->slow || options->recent != 0;
 	cJSON *reply;
 	int status = ctl_call(ctl, "GetFrames", parameters_of(ctl, app), true, &reply);
@@ -136,13 +303,13 @@ static int run(struct ctl *ctl)
 			!app ? "any app" : app);
 	} else if (list) {
 		if (shown ? json_count(reply, "list") == 0 : !show_list(ctl, reply)) {
-			status = say_no_list(ctl, reply);
+			status = no_list(ctl, reply);
 		}
 	} else if (!shown) {
 		show_frames(ctl, reply);
 		if (app) {
 			fputc('\n', ctl->output.stream);
-			frame_view_detail(ctl, json_first(reply, "frames"));
+			show_detail(ctl, json_first(reply, "frames"));
 		}
 	}
 	cJSON_Delete(reply);
