@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/history/history_change.h"
 #include "client/edgeprofctl/history/history_rows.h"
 #include "client/edgeprofctl/history/history_views.h"
 #include "client/edgeprofctl/link/json.h"

@@ -1,15 +1,14 @@
-/* Boots: the daemon tells each boot's rows as an entry of their own; people want one curve, and to
- * see where a reboot was. */
-#include "client/edgeprofctl/history/history_boots.h"
+/* history_boots.c: joins the series of several boots, which the daemon sends one by one, and lists
+ * the boots. People want one curve, and to see where a reboot was. */
+#include "client/edgeprofctl/history/history_views.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 
 uint32_t boots_of(const cJSON *series)
 {
@@ -17,7 +16,7 @@ uint32_t boots_of(const cJSON *series)
 	return seq >= 1 && seq <= UINT32_MAX ? (uint32_t)seq : 0;
 }
 
-/* Notes that the boot has rows from this series' first on. */
+/* Records that the boot has rows from the first of this series on. */
 static void note(struct boots *boots, const cJSON *series)
 {
 	uint32_t seq = boots_of(series);
@@ -103,50 +102,50 @@ cJSON *boots_json(const struct boots *boots)
 	return array;
 }
 
-static void show_boot(struct table *table, const cJSON *boot, int offset)
+static void add_span(struct table *table, const cJSON *boot)
+{
+	int64_t first_us = json_integer(boot, "first_us"), last_us = json_integer(boot, "last_us");
+	bool known = first_us > 0 && last_us >= first_us;
+	table_add(table, known ? TONE_NONE : TONE_DIM, "%s",
+		known ? format_span((double)(last_us - first_us) / 1e6).text : "-");
+}
+
+static void add_end(struct table *table, const cJSON *boot)
 {
 	const char *end = json_word(boot, "end");
-	int64_t first_us = json_integer(boot, "first_us"), last_us = json_integer(boot, "last_us");
 	bool cut = strcmp(end, "cut") == 0;
-	table_add(table, TONE_DIM, "%d", offset);
-	table_add(table, TONE_BOLD, "%u", (unsigned)boots_of(boot));
-	table_add(table, TONE_NONE, "%s", first_us > 0 ? format_time(first_us).text : "-");
-	table_add(table, TONE_NONE, "%s", last_us > 0 ? format_time(last_us).text : "-");
-	if (first_us > 0 && last_us >= first_us) {
-		table_add(table, TONE_NONE, "%s",
-			format_span((double)(last_us - first_us) / 1e6).text);
-	} else {
-		table_add(table, TONE_DIM, "-");
-	}
 	table_add(table, cut ? TONE_WARN : TONE_NONE, "%s", cut ? "without a stop" : end);
-	table_add(table, TONE_DIM, "%s", json_true(boot, "clock_synced") ? "" : "clock not set");
+}
+
+static void show_boots(struct ctl *ctl, cJSON *reply)
+{
+	static const struct field fields[] = {
+		{"IDX", FIELD_NUMBER, "[{index:0}]", TONE_DIM, NULL, NULL},
+		{"BOOT", FIELD_NUMBER, "[{boot_seq:0}|0]", TONE_BOLD, NULL, NULL},
+		{"FROM", FIELD_TEXT, "{first_us:time}", TONE_NONE, NULL, NULL},
+		{"TO", FIELD_TEXT, "{last_us:time}", TONE_NONE, NULL, NULL},
+		{"RECORDED", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_span},
+		{"END", FIELD_TEXT, NULL, TONE_NONE, NULL, add_end},
+		{"", FIELD_TEXT, "[{!clock_synced}clock not set]", TONE_DIM, NULL, NULL},
+	};
+	cJSON *boot = NULL;
+	int index = 1 - json_count(reply, "boots");
+	cJSON_ArrayForEach(boot, cJSON_GetObjectItemCaseSensitive(reply, "boots"))
+	{
+		cJSON_AddNumberToObject(boot, "index", index++);
+	}
+	listing_show(ctl, reply, "boots", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 int history_boots(struct ctl *ctl)
 {
-	static const struct column columns[] = {
-		{"IDX", true, false},
-		{"BOOT", true, false},
-		{"FROM", false, false},
-		{"TO", false, false},
-		{"RECORDED", true, false},
-		{"END", false, false},
-		{"", false, false},
-	};
 	cJSON *reply;
 	int status = ctl_call(ctl, "ListBoots", NULL, true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	int offset = 1 - json_count(reply, "boots");
-	if (!ctl_json(ctl, reply) && offset <= 0) {
-		struct table table;
-		table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-		for (const cJSON *boot = json_first(reply, "boots"); boot; boot = boot->next) {
-			show_boot(&table, boot, offset++);
-		}
-		table_print(&table, &ctl->style, ctl->output.stream, 0);
-		table_finish(&table);
+	if (!ctl_json(ctl, reply)) {
+		show_boots(ctl, reply);
 	}
 	if (json_count(reply, "boots") == 0) {
 		const char *reason = json_text(reply, "reason");

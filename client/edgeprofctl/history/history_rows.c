@@ -1,4 +1,7 @@
-/* Series as GetHistory tells them, column by column, read row by row. */
+/* history_rows.c: reads the columns of a series row by row, and judges how much the series changed.
+ * A change is the part of the rows' extremes outside of the range before, over the width of that
+ * range. The width has a minimum for each unit, the smallest change worth reporting, so that a
+ * constant with a little noise does not come first. */
 #include "client/edgeprofctl/history/history_rows.h"
 
 #include <math.h>
@@ -67,4 +70,125 @@ struct rows_span rows_span(const cJSON *reply)
 		span.rows = count > span.rows ? count : span.rows;
 	}
 	return span.rows > 0 ? span : (struct rows_span){0};
+}
+
+static const struct {
+	const char *unit;
+	double width;
+	bool counter; /* grows for ever: how fast is what counts */
+} units[] = {
+	{"celsius", 1, false},
+	{"percent", 2, false},
+	{"hertz", 5e7, false},
+	{"bytes", 1 << 20, false},
+	{"milliwatts", 50, false},
+	{"millijoules", 50, true},
+	{"volts", 0.02, false},
+	{"rpm", 100, false},
+	{"state", 0.1, false},
+	{"bool", 0.1, false},
+	{"count", 1, true},
+	{"per_second", 1, false},
+	{"milliseconds", 0.2, false},
+	{"microseconds", 200, false},
+	{"seconds", 1, true},
+	{"fps", 0.5, false},
+};
+
+static void range_add(struct range *range, const struct row *row)
+{
+	if (!isfinite(row->mean)) {
+		return;
+	}
+	if (range->rows == 0) {
+		range->first = row->mean;
+		range->first_us = row->time_us;
+		range->mean = 0;
+	}
+	range->least = fmin(range->least, fmin(row->min, row->mean));
+	range->most = fmax(range->most, fmax(row->max, row->mean));
+	range->last = row->mean;
+	range->last_us = row->time_us;
+	range->rows++;
+	range->mean += (row->mean - range->mean) / range->rows;
+}
+
+/* Growth per second of what never fell; NAN when it did, or when there are too few rows. */
+static double growth(const cJSON *series, const struct range *range)
+{
+	struct rows rows = rows_begin(series);
+	struct row row;
+	double last = -INFINITY;
+	while (rows_next(&rows, &row)) {
+		if (row.time_us < range->first_us || row.time_us > range->last_us ||
+			!isfinite(row.mean)) {
+			continue;
+		}
+		if (row.mean < last) {
+			return NAN;
+		}
+		last = row.mean;
+	}
+	double seconds = (double)(range->last_us - range->first_us) / 1e6;
+	return range->rows > 2 && seconds > 0 ? (range->last - range->first) / seconds : NAN;
+}
+
+/* When the range before was left for the first time, and the furthest value. */
+static void find_extreme(const cJSON *series, struct change *change)
+{
+	const struct range *before = &change->before, *within = &change->within;
+	double above = within->most - before->most, below = before->least - within->least;
+	bool up = before->rows == 0 ? within->last >= within->first : above >= below;
+	double bound = before->rows == 0 ? NAN : up ? before->most : before->least;
+	struct rows rows = rows_begin(series);
+	struct row row;
+	change->extreme = up ? within->most : within->least;
+	change->time_us = within->first_us;
+	while (rows_next(&rows, &row)) {
+		if (row.time_us >= within->first_us && isfinite(row.mean) &&
+			(up ? row.max > bound : row.min < bound)) {
+			change->time_us = row.time_us;
+			return;
+		}
+	}
+}
+
+bool change_find(const cJSON *series, int64_t from_us, int64_t to_us, struct change *ret)
+{
+	const struct range none = {NAN, NAN, NAN, NAN, NAN, 0, 0, 0};
+	*ret = (struct change){.before = none, .within = none, .extreme = NAN};
+	struct rows rows = rows_begin(series);
+	struct row row;
+	while (rows_next(&rows, &row)) {
+		if (row.time_us < from_us) {
+			range_add(&ret->before, &row);
+		} else if (row.time_us <= to_us) {
+			range_add(&ret->within, &row);
+		}
+	}
+	if (ret->within.rows == 0) {
+		return false;
+	}
+	size_t unit = 0;
+	const size_t count = sizeof(units) / sizeof(units[0]);
+	while (unit < count && strcmp(units[unit].unit, json_word(series, "unit")) != 0) {
+		unit++;
+	}
+	double least_width = unit < count ? units[unit].width : 0.1;
+	least_width = fmax(least_width, 0.005 * fabs(ret->before.mean));
+	find_extreme(series, ret);
+	const struct range *before = &ret->before, *within = &ret->within;
+	if (before->rows == 0) {
+		ret->score = (within->most - within->least) / (least_width + fabs(within->mean));
+		return true;
+	}
+	double was = growth(series, before), is = growth(series, within);
+	if (unit < count && units[unit].counter && was > 0 && isfinite(is)) {
+		double excess = fabs(is - was) / was - 1; /* twice as fast, or stood still */
+		ret->score = excess > 0 ? excess : 0;
+		return true;
+	}
+	double excess = fmax(within->most - before->most, before->least - within->least);
+	ret->score = excess > 0 ? excess / fmax(before->most - before->least, least_width) : 0;
+	return true;
 }

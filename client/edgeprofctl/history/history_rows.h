@@ -1,11 +1,11 @@
-/* The rows of the series that GetHistory answers with. */
+/* history_rows.h: rows of a series in a reply of GetHistory, and how far they left the range they
+ * had before. */
 #pragma once
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cjson/cJSON.h>
 
 /* Walks the columns of a series side by side; ends with the shortest. */
 struct rows {
@@ -34,3 +34,22 @@ struct rows_span {
 };
 
 struct rows_span rows_span(const cJSON *reply);
+
+/* Least and largest value, mean of the means, first and last mean; NAN when there is no row. */
+struct range {
+	double least, most, mean, first, last;
+	int64_t first_us, last_us;
+	unsigned rows;
+};
+
+struct change {
+	struct range before, within;
+	double score; /* excess over the range before, in widths of that range; 0 = stayed in it */
+	double extreme;	 /* the value that went furthest */
+	int64_t time_us; /* of the row that left the range first */
+};
+
+/* Rows before from_us are what it is compared with. False: no row lies in from_us … to_us. A series
+ * without rows before is new: its score is what it moved by. Counters are judged by how fast they
+ * grow. */
+bool change_find(const cJSON *series, int64_t from_us, int64_t to_us, struct change *ret);

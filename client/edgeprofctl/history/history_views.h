@@ -1,8 +1,20 @@
-/* history_views: the ways in which edgeprofctl shows history. `reply` is GetHistory's. */
+/* history_views.h: the ways in which `history` shows a reply of GetHistory, and the boots in it. */
 #pragma once
 
+#include <stdint.h>
+
 #include "client/edgeprofctl/ctl.h"
-#include "client/edgeprofctl/history/history_boots.h"
+
+enum { BOOTS_SHOWN = 64 };
+
+/* Where one boot's rows end and the next one's begin. */
+struct boots {
+	struct {
+		uint32_t seq;
+		int64_t from_us; /* its first row */
+	} boot[BOOTS_SHOWN];	 /* in order; the oldest go when there are more */
+	size_t count;
+};
 
 struct history_options {
 	const char *since, *until, *aggregate, *around;
@@ -20,5 +32,21 @@ void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boot
 /* What happened around a moment: events, and what left the range it had before. */
 int history_around(struct ctl *ctl);
 
-/* Says on stderr what the daemon notes about its answer. */
+/* Prints the note of the reply, if any, on stderr. */
 void history_note(struct ctl *ctl, const cJSON *reply);
+
+/* Makes one series of all entries of the same name and unit, in place, and lists the boots that
+ * they are from; none without [history] persist. 0 or -ENOMEM. */
+int boots_join(cJSON *reply, struct boots *ret);
+
+/* Lines about where the boots after the first begin. */
+void boots_show(struct ctl *ctl, const struct boots *boots);
+
+/* The boots as an array of {"boot_seq", "from_us"}. */
+cJSON *boots_json(const struct boots *boots);
+
+/* "boot_seq" of a series; 0 = none. */
+uint32_t boots_of(const cJSON *series);
+
+/* The boots that the daemon knows, oldest first. An exit status. */
+int history_boots(struct ctl *ctl);

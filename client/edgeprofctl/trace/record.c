@@ -1,17 +1,15 @@
-/* record: starts, lists, shows and exports recordings of the flight recorder. What has a '/' in it
- * is a file, which needs no daemon. */
-#include "client/edgeprofctl/trace/record.h"
+/* record.c: starts, lists, shows and exports recordings of the flight recorder. A name with a '/'
+ * is that of a file, which needs no daemon. */
+#include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
-#include "client/edgeprofctl/trace/trace.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/trace/replay.h"
 
 enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
 
@@ -22,7 +20,9 @@ static int add_span(struct ctl *ctl, cJSON *parameters, const char *name, int wo
 		return CTL_FINE;
 	}
 	if (when_parse_span(ctl->words[word], &seconds) < 0) {
-		return ctl_fail(ctl, CTL_USAGE, "'%s' is no span such as 30s", ctl->words[word]);
+		return ctl_fail(ctl, CTL_USAGE,
+			"invalid span '%s'; use a number with a unit, such as 30s",
+			ctl->words[word]);
 	}
 	cJSON_AddNumberToObject(parameters, name, seconds);
 	return CTL_FINE;
@@ -50,34 +50,34 @@ static int record_now(struct ctl *ctl)
 	return CTL_FINE;
 }
 
-static int show_list(struct ctl *ctl, const cJSON *reply)
+static void add_trigger(struct table *table, const cJSON *row)
 {
-	static const struct column columns[] = {{"NAME", false, false}, {"WHEN", false, false},
-		{"SPAN", true, false}, {"SIZE", true, false}, {"TRIGGER", false, true},
-		{"NOT WHOLE", false, true}};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *row = json_first(reply, "recordings"); row; row = row->next) {
-		int64_t more = json_integer(row, "triggers") - 1;
-		int64_t lost = json_integer(row, "lost");
-		char also[32] = "", lacks[96] = "";
-		if (more > 0) {
-			snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
-		}
-		table_add(&table, TONE_NONE, "%s", json_word(row, "name"));
-		table_add(&table, TONE_NONE, "%s", format_time(json_integer(row, "time_us")).text);
-		table_add(&table, TONE_NONE, "%.1f s", json_number(row, "span_s"));
-		table_add(&table, TONE_NONE, "%s", format_bytes(json_number(row, "bytes")).text);
-		table_add(&table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
-		if (lost > 0) {
-			snprintf(lacks, sizeof(lacks), "lost %s%s", format_count(lost).text,
-				!json_text(row, "cut") ? "" : "; ");
-		}
-		table_add(&table, TONE_NONE, "%s%s", lacks, json_word(row, "cut"));
+	int64_t more = json_integer(row, "triggers") - 1;
+	char also[32] = "";
+	if (more > 0) {
+		snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
 	}
-	int r = table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
-	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
+	table_add(table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
+}
+
+static void show_list(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct field fields[] = {
+		{"NAME", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
+		{"WHEN", FIELD_TEXT, "{time_us:time}", TONE_NONE, NULL, NULL},
+		{"SPAN", FIELD_NUMBER, "{span_s:1} s", TONE_NONE, NULL, NULL},
+		{"SIZE", FIELD_NUMBER, "{bytes:bytes}", TONE_NONE, NULL, NULL},
+		{"TRIGGER", FIELD_LONG, NULL, TONE_NONE, NULL, add_trigger},
+		{"INCOMPLETE", FIELD_LONG, "[{?lost}lost {lost:count}[{?cut}; ]]{cut}", TONE_NONE,
+			NULL, NULL},
+	};
+	listing_show(ctl, reply, "recordings", fields, sizeof(fields) / sizeof(fields[0]));
+	listing_text(ctl, TONE_NONE,
+		"[{?open}in progress: {open}\n][{?refused}refused: {refused:count} (at most 12 in "
+		"24 hours, 10 of them automatic)\n][{?failed}not written: {failed:count}; the "
+		"last: "
+		"[{reason}|written since]\n]",
+		reply);
 }
 
 static int record_list(struct ctl *ctl)
@@ -87,24 +87,10 @@ static int record_list(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	FILE *out = ctl->output.stream;
-	int64_t refused = json_integer(reply, "refused"), failed = json_integer(reply, "failed");
 	if (!ctl_json(ctl, reply)) {
-		status = json_count(reply, "recordings") > 0 ? show_list(ctl, reply) : CTL_FINE;
-		if (json_text(reply, "open")) {
-			fprintf(out, "being made: %s\n", json_word(reply, "open"));
-		}
-		if (refused > 0) {
-			fprintf(out, "refused: %s (at most 12 in 24 hours, 10 of them automatic)\n",
-				format_count(refused).text);
-		}
-		if (failed > 0) {
-			fprintf(out, "not written: %s; the last: %s\n", format_count(failed).text,
-				json_text(reply, "reason") ? json_word(reply, "reason")
-							   : "written since");
-		}
+		show_list(ctl, reply);
 	}
-	if (status == CTL_FINE && json_count(reply, "recordings") == 0) {
+	if (json_count(reply, "recordings") == 0) {
 		status = ctl_fail(
 			ctl, CTL_NO_DATA, "no recordings yet; 'edgeprofctl record now' makes one");
 	}
@@ -114,7 +100,7 @@ static int record_list(struct ctl *ctl)
 
 struct bytes {
 	char *text;
-	size_t length, room;
+	size_t length, capacity;
 };
 
 static int append(struct bytes *bytes, const char *text, size_t length)
@@ -122,14 +108,14 @@ static int append(struct bytes *bytes, const char *text, size_t length)
 	if (bytes->length + length > FILE_MAX) {
 		return -EFBIG;
 	}
-	if (bytes->length + length > bytes->room) {
-		size_t room = 2 * bytes->room + length + FILE_AT_ONCE;
-		char *grown = realloc(bytes->text, room);
-		if (!grown) {
+	if (bytes->length + length > bytes->capacity) {
+		size_t capacity = 2 * bytes->capacity + length + FILE_AT_ONCE;
+		char *longer = realloc(bytes->text, capacity);
+		if (!longer) {
 			return -ENOMEM;
 		}
-		bytes->text = grown;
-		bytes->room = room;
+		bytes->text = longer;
+		bytes->capacity = capacity;
 	}
 	memcpy(bytes->text + bytes->length, text, length);
 	bytes->length += length;
@@ -175,7 +161,7 @@ static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
 	return status;
 }
 
-/* The recording becomes what ctl asks from now on. */
+/* From now on ctl queries the recording instead of the daemon. */
 static int load(struct ctl *ctl)
 {
 	struct bytes bytes = {NULL, 0, 0};

@@ -1,18 +1,17 @@
-/* record show: one page: what triggered it, how whole it is, the slowest run of each stage, the
- * metrics that moved, and what happened around. It reads the recording as `trace` does, as a format
- * that only sums up. */
-#include "client/edgeprofctl/trace/record.h"
+/* record_show.c: summarizes a recording on one page: what triggered it, how complete it is, the
+ * slowest run of each stage, the metrics that moved, and the events around. It reads the recording
+ * as `trace` does, as a format that only sums up. */
+#include "client/edgeprofctl/trace/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/trace/trace.h"
+#include "client/edgeprofctl/trace/replay.h"
 
 enum {
 	STAGES_MAX = 512,
@@ -45,7 +44,7 @@ struct event_row {
 struct summary {
 	uint64_t trigger_ns;
 	size_t stages, metrics, events;
-	uint64_t left_out;
+	uint64_t skipped;
 	struct stage_row stage[STAGES_MAX];
 	struct metric_row metric[METRICS_MAX];
 	struct event_row event[EVENTS_MAX];
@@ -66,7 +65,7 @@ static void add_run(struct summary *summary, const struct trace_event *event)
 		i++;
 	}
 	if (i == STAGES_MAX) {
-		summary->left_out++;
+		summary->skipped++;
 		return;
 	}
 	struct stage_row *row = &summary->stage[i];
@@ -85,8 +84,8 @@ static void add_run(struct summary *summary, const struct trace_event *event)
 	}
 }
 
-/* The recorder's own work, and sums that only grow, move at each trigger and tell nothing. */
-static bool tells_nothing(const char *name)
+/* The recorder's own work, and sums that only grow, move at each trigger. */
+static bool is_noise(const char *name)
 {
 	static const char *const groups[] = {"process/edgeprofd/", "self/", "energy/"};
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
@@ -104,7 +103,7 @@ static void add_sample(struct summary *summary, const struct trace_event *event)
 		summary->metrics > 0 ? &summary->metric[summary->metrics - 1] : NULL;
 	if (!row || strcmp(row->name, event->name) != 0) {
 		if (summary->metrics == METRICS_MAX) {
-			summary->left_out++;
+			summary->skipped++;
 			return;
 		}
 		row = &summary->metric[summary->metrics++];
@@ -120,7 +119,7 @@ static void add_sample(struct summary *summary, const struct trace_event *event)
 static void add_event(struct summary *summary, const struct trace_event *event)
 {
 	if (summary->events == EVENTS_MAX) {
-		summary->left_out++;
+		summary->skipped++;
 		return;
 	}
 	struct event_row *row = &summary->event[summary->events++];
@@ -129,7 +128,7 @@ static void add_event(struct summary *summary, const struct trace_event *event)
 		event->name[0] == '\0' ? "" : " ", event->name, event->text);
 }
 
-static void take(struct trace *trace, struct trace_event *events, size_t count)
+static void on_events(struct trace *trace, struct trace_event *events, size_t count)
 {
 	struct summary *summary = trace->user;
 	for (size_t i = 0; i < count; i++) {
@@ -138,7 +137,7 @@ static void take(struct trace *trace, struct trace_event *events, size_t count)
 			(event->kind == TRACE_FRAME && event->duration_ns > 0)) {
 			add_run(summary, event);
 		} else if (event->kind == TRACE_SENSOR && isfinite(event->value) &&
-			   !tells_nothing(event->name)) {
+			   !is_noise(event->name)) {
 			add_sample(summary, event);
 		} else if (event->kind == TRACE_HAPPENED) {
 			add_event(summary, event);
@@ -154,34 +153,39 @@ static void nothing(struct trace *trace)
 static void show_head(struct ctl *ctl)
 {
 	const cJSON *header = replay_header(ctl->replay), *end = replay_end(ctl->replay);
-	FILE *out = ctl->output.stream;
-	int64_t also = json_count(end, "joined");
-	fprintf(out, "%sRecording %s%s\n", style_on(&ctl->style, TONE_BOLD),
-		json_word(header, "name"), style_off(&ctl->style, TONE_BOLD));
-	fprintf(out, "  of %s, edgeprofd %s, boot %s\n", json_word(header, "hostname"),
-		json_word(header, "version"), json_word(header, "boot_id"));
-	fprintf(out, "  trigger  %s\n", json_word(json_get(header, "trigger"), "text"));
+	int64_t more = json_integer(end, "triggers") - json_count(end, "joined") - 1;
+	listing_text(ctl, TONE_BOLD, "Recording {name}", header);
+	listing_text(
+		ctl, TONE_NONE, "\n  of {hostname}, edgeprofd {version}, boot {boot_id}\n", header);
+	listing_text(ctl, TONE_NONE, "  trigger  {text}\n", json_get(header, "trigger"));
 	/* the end knows better when the clock was set in between */
-	fprintf(out, "  at       %s%s\n", format_time(json_integer(end, "time_us")).text,
-		json_true(header, "clock_synced") ? "" : " (the clock was not set)");
-	fprintf(out, "  span     %.1f s: %.1f s before, %.1f s after\n", json_number(end, "span_s"),
-		json_number(end, "before_s"), json_number(end, "after_s"));
-	fprintf(out, "  records  %s, lost %s\n", format_count(json_integer(end, "records")).text,
-		format_count(json_integer(end, "lost")).text);
+	listing_text(ctl, TONE_NONE, "  at       {time_us:time}", end);
+	listing_text(ctl, TONE_NONE, "[{!clock_synced} (the clock was not set)]\n", header);
+	listing_text(ctl, TONE_NONE,
+		"  span     {span_s:1} s: {before_s:1} s before, {after_s:1} s after\n"
+		"  records  [{records:count}|0], lost [{lost:count}|0]\n",
+		end);
 	if (json_text(end, "cut")) {
-		fprintf(out, "  %snot whole: %s%s\n", style_on(&ctl->style, TONE_WARN),
-			json_word(end, "cut"), style_off(&ctl->style, TONE_WARN));
+		fputs("  ", ctl->output.stream);
+		listing_text(ctl, TONE_WARN, "incomplete: {cut}", end);
+		fputc('\n', ctl->output.stream);
 	}
 	for (const cJSON *one = json_first(end, "joined"); one; one = one->next) {
-		double s = ((double)json_integer(one, "mono_us") -
-				   (double)json_integer(header, "mono_us")) /
-			   1e6;
-		fprintf(out, "  %+8.1f s also %s\n", s, json_word(one, "text"));
+		double us = (double)json_integer(one, "mono_us") -
+			    (double)json_integer(header, "mono_us");
+		fprintf(ctl->output.stream, "  %+8.1f s also %s\n", us / 1e6,
+			json_word(one, "text"));
 	}
-	if (json_integer(end, "triggers") > also + 1) {
-		fprintf(out, "  and %d further triggers\n",
-			(int)(json_integer(end, "triggers") - also - 1));
+	if (more > 0) {
+		fprintf(ctl->output.stream, "  and %lld further triggers\n", (long long)more);
 	}
+}
+
+static int end_table(struct ctl *ctl, struct table *table)
+{
+	int r = table_print(table, &ctl->style, ctl->output.stream, 2);
+	table_finish(table);
+	return r;
 }
 
 static int show_stages(struct ctl *ctl, const struct summary *summary)
@@ -208,12 +212,11 @@ static int show_stages(struct ctl *ctl, const struct summary *summary)
 	if (summary->stages > 0) {
 		fputs("\nStages and frames; AT is from the trigger\n", ctl->output.stream);
 	}
-	int r = summary->stages > 0 ? table_print(&table, &ctl->style, ctl->output.stream, 2) : 0;
-	table_finish(&table);
-	return r;
+	return end_table(ctl, &table);
 }
 
-/* How far the mean moved at the trigger, in standard deviations of before (at least 1 % of it). */
+/* How far the mean moved at the trigger, in standard deviations of the samples before it, at least
+ * 1 % of their mean. */
 static double moved(const struct metric_row *row)
 {
 	double before = row->side[0].sum / row->side[0].count;
@@ -258,9 +261,7 @@ static int show_metrics_moved(struct ctl *ctl, struct summary *summary)
 	if (shown > 0) {
 		fputs("\nMetrics that moved at the trigger (means)\n", ctl->output.stream);
 	}
-	int r = shown > 0 ? table_print(&table, &ctl->style, ctl->output.stream, 2) : 0;
-	table_finish(&table);
-	return r;
+	return end_table(ctl, &table);
 }
 
 static void show_events_around(struct ctl *ctl, struct summary *summary)
@@ -300,7 +301,7 @@ static int show_json(struct ctl *ctl, enum json_mode mode)
 
 int record_show(struct ctl *ctl)
 {
-	static const struct trace_format format = {"summary", nothing, take, nothing, nothing};
+	static const struct trace_format format = {"summary", nothing, on_events, nothing, nothing};
 	if (ctl->options.json != JSON_OFF) {
 		return show_json(ctl, ctl->options.json);
 	}

@@ -1,4 +1,5 @@
-/* Lines are only found at first, and parsed when they are asked for: a recording may be large. */
+/* replay.c: answers calls from a recording. Lines are only found at first, and parsed when they are
+ * asked for: a recording may be large. */
 #include "client/edgeprofctl/trace/replay.h"
 
 #include <errno.h>
@@ -50,17 +51,17 @@ static cJSON *parse(const struct line *line, const char **reason)
 
 static int find_lines(struct replay *replay, size_t length)
 {
-	size_t room = 0;
+	size_t capacity = 0;
 	const char *at = replay->text, *stop = replay->text + length, *end;
 	while (at < stop && replay->lines < LINES_MAX &&
 		(end = memchr(at, '\n', (size_t)(stop - at)))) {
-		if (replay->lines == room) {
-			room = room == 0 ? 256 : 2 * room;
-			struct line *grown = realloc(replay->line, room * sizeof(*grown));
-			if (!grown) {
+		if (replay->lines == capacity) {
+			capacity = capacity == 0 ? 256 : 2 * capacity;
+			struct line *lines = realloc(replay->line, capacity * sizeof(*lines));
+			if (!lines) {
 				return -ENOMEM;
 			}
-			replay->line = grown;
+			replay->line = lines;
 		}
 		replay->line[replay->lines++] = (struct line){at, (size_t)(end - at)};
 		at = end + 1;
@@ -146,14 +147,14 @@ static bool same(const struct line *a, const struct line *b)
 }
 
 /* A chunk of records. */
-struct told {
+struct chunk {
 	struct line app;
 	size_t line, first; /* first: the app's first line */
 };
 
 static int by_app(const void *a, const void *b)
 {
-	const struct told *left = a, *right = b;
+	const struct chunk *left = a, *right = b;
 	if (left->app.length != right->app.length) {
 		return left->app.length < right->app.length ? -1 : 1;
 	}
@@ -163,38 +164,38 @@ static int by_app(const void *a, const void *b)
 
 static int by_first(const void *a, const void *b)
 {
-	const struct told *left = a, *right = b;
+	const struct chunk *left = a, *right = b;
 	return left->first != right->first
 		       ? (left->first > right->first ? 1 : -1)
 		       : (left->line > right->line) - (left->line < right->line);
 }
 
-/* The rounds of the daemon told each app a little: here each is told at once, in the order in which
- * they came. Sorted twice: a hostile file may have a million apps. */
+/* The daemon sends a little of each app in turn; here the chunks of an app follow each other, in
+ * the order in which they came. Sorted twice: a hostile file may have a million apps. */
 static int order_records(struct replay *replay)
 {
 	size_t count = 0;
-	struct told *told = calloc(replay->lines + 1, sizeof(*told));
-	if (!told) {
+	struct chunk *chunks = calloc(replay->lines + 1, sizeof(*chunks));
+	if (!chunks) {
 		return -ENOMEM;
 	}
 	for (size_t i = 1; i < replay->lines; i++) {
 		struct line app = app_of(&replay->line[i]);
 		if (app.length > 0) {
-			told[count++] = (struct told){app, i, i};
+			chunks[count++] = (struct chunk){app, i, i};
 		}
 	}
-	qsort(told, count, sizeof(*told), by_app);
+	qsort(chunks, count, sizeof(*chunks), by_app);
 	for (size_t i = 1; i < count; i++) {
-		if (same(&told[i].app, &told[i - 1].app)) {
-			told[i].first = told[i - 1].first;
+		if (same(&chunks[i].app, &chunks[i - 1].app)) {
+			chunks[i].first = chunks[i - 1].first;
 		}
 	}
-	qsort(told, count, sizeof(*told), by_first);
+	qsort(chunks, count, sizeof(*chunks), by_first);
 	for (size_t i = 0; i < count; i++) {
-		replay->order[replay->count++] = told[i].line;
+		replay->order[replay->count++] = chunks[i].line;
 	}
-	free(told);
+	free(chunks);
 	return 0;
 }
 
@@ -295,6 +296,6 @@ int replay_receive(struct replay *replay, struct reply *ret)
 		}
 		cJSON_Delete(parameters);
 	}
-	/* the end of an answer that may have been none */
+	/* the end of a reply that may have been empty */
 	return replay->next > replay->count ? -ECONNRESET : nothing(replay, ret);
 }

@@ -1,7 +1,7 @@
 /*
- * What the files of the verb `trace` share. Chunks of the daemon become events (trace_records.c,
- * trace_device.c), events become text of a format (trace_chrome.c, trace_plain.c), at once: nothing
- * of a trace is kept but what ties its parts together.
+ * trace.h: the header that the files of `trace` and `record` share. Chunks of the daemon become
+ * events (trace_records.c, trace_device.c), and events become text of a format (trace_chrome.c,
+ * trace_plain.c) at once: of a trace, only what connects its parts stays in memory.
  */
 #pragma once
 
@@ -11,14 +11,12 @@
 #include <stdio.h>
 
 #include "client/edgeprofctl/ctl.h"
-#include "client/edgeprofctl/trace/trace_flows.h"
-#include "client/edgeprofctl/trace/trace_pairs.h"
 #include "client/edgeprofctl/trace/trace_tracks.h"
 
 enum {
 	TRACE_NO_APP = UINT16_MAX, /* events of the device */
 	TRACE_SUMS = 256,	   /* counters of one app */
-	TRACE_MARKS = 1024,	   /* of apps, remembered to be told once */
+	TRACE_MARKS = 1024,	   /* of apps, to report each once */
 };
 
 enum trace_kind {
@@ -87,7 +85,7 @@ struct trace {
 	struct trace_clock clock;
 	uint64_t from_ns, to_ns, last_id;
 	uint64_t events, records, lost;
-	uint64_t left_out; /* no place in a table */
+	uint64_t left_out; /* skipped: a table was full */
 	bool truncated;
 	struct trace_tracks *tracks;
 	struct trace_flows *flows;
@@ -115,7 +113,7 @@ void trace_clock_finish(struct trace_clock *clock);
 /* The index of an app in the start's list, TRACE_NO_APP when it is not there. */
 uint32_t trace_app_index(const struct trace *trace, const char *name);
 
-/* A chunk of records; returns CTL_FINE or has said what is wrong. */
+/* A chunk of records; returns CTL_FINE or has reported the error. */
 int trace_records(struct trace *trace, const cJSON *chunk);
 /* Sensors of the globs (NULL: those that most devices have), and what happened. */
 int trace_sensors(struct trace *trace, const char *glob);
@@ -134,9 +132,12 @@ int trace_run(struct ctl *ctl, const struct trace_format *format, void *user);
 /* The format that the options name. */
 const struct trace_format *trace_format_of(const struct ctl *ctl);
 
-/* What the trace is of and how whole it is, as the members of an object. */
+/* What the trace covers and how complete it is, as the members of an object. */
 void trace_about(struct trace *trace);
 
-/* For trace_flows_create and trace_pairs_create; ctx is the trace. */
+/* Reports for trace_flows_create and trace_pairs_create; ctx is the trace. */
 void trace_chrome_flow(void *ctx, uint64_t frame, const struct trace_flow_part *part, size_t count);
 void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end);
+
+/* Shows one page about ctl->replay, the recording that is open. */
+int record_show(struct ctl *ctl);

@@ -45,10 +45,10 @@ static void name_track(
 		snprintf(name + length, sizeof(name) - (size_t)length, ", beside it %u",
 			track->lane);
 	}
-	if (track->fresh_process) {
+	if (track->new_process) {
 		put_metadata(trace, track, "process_name", event->app);
 	}
-	if (track->fresh) {
+	if (track->new_thread) {
 		put_metadata(trace, track, "thread_name", name);
 	}
 }

@@ -1,11 +1,13 @@
-/* Each lane has a stack of the runs that a later one may still enclose. It is bounded: what is
- * dropped from its bottom is remembered as one span that must not be cut. */
+/* trace_tracks.c: places runs on tracks, gathers the parts of frames, and pairs begins with ends.
+ */
 #include "client/edgeprofctl/trace/trace_tracks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Each lane has a stack of the runs that a later one may still enclose. It is bounded: what is
+ * dropped from its bottom becomes one span that must not be cut. */
 enum { SPANS_FIRST = 16, SPANS_MAX = 512, HIDDEN_PID = 1 << 22, THREADS = 256 };
 
 struct span {
@@ -15,11 +17,11 @@ struct span {
 
 struct lane {
 	uint32_t tid;
-	size_t count, room;
+	size_t count, capacity;
 	struct span *span;    /* apart, ascending */
 	uint64_t last_end_ns; /* of all */
-	uint64_t settled_ns;  /* nothing may start before: what was there encloses or is done */
-	bool dropped;	      /* nested runs behind settled_ns, here as one: */
+	uint64_t closed_ns;   /* nothing may start before: what was there encloses or is done */
+	bool dropped;	      /* nested runs behind closed_ns, here as one: */
 	uint64_t dropped_start_ns, dropped_end_ns;
 };
 
@@ -82,7 +84,7 @@ static bool pid_taken(const struct trace_tracks *tracks, uint32_t pid)
 
 /* A pid may be unseen, be of two apps, or have been used again: then one is made up. */
 static int process_find(struct trace_tracks *tracks, uint32_t app, uint32_t serial, uint32_t pid,
-	struct process **ret, bool *fresh)
+	struct process **ret, bool *is_new)
 {
 	for (size_t i = tracks->count; i > 0; i--) {
 		struct process *process = tracks->process[i - 1];
@@ -105,7 +107,7 @@ static int process_find(struct trace_tracks *tracks, uint32_t app, uint32_t seri
 	process->shown_pid = usable ? pid : HIDDEN_PID + (uint32_t)tracks->count;
 	tracks->process[tracks->count++] = process;
 	*ret = process;
-	*fresh = true;
+	*is_new = true;
 	return 0;
 }
 
@@ -113,7 +115,7 @@ static int lane_find(struct trace_tracks *tracks, struct process *process, uint8
 	uint8_t number, struct lane **ret, struct trace_track *track)
 {
 	struct lane *lane = process->lane[thread][number];
-	track->fresh = !lane;
+	track->new_thread = !lane;
 	if (!lane) {
 		lane = calloc(1, sizeof(*lane));
 		if (!lane) {
@@ -137,7 +139,7 @@ static void drop(struct lane *lane)
 	for (size_t i = 0; i < half; i++) {
 		const struct span *span = &lane->span[i];
 		if (span->depth == 0) {
-			lane->settled_ns = span->end_ns;
+			lane->closed_ns = span->end_ns;
 			lane->dropped = false;
 			continue;
 		}
@@ -151,29 +153,29 @@ static void drop(struct lane *lane)
 	memmove(lane->span, lane->span + half, lane->count * sizeof(*lane->span));
 }
 
-static bool make_room(struct lane *lane)
+static bool reserve(struct lane *lane)
 {
-	if (lane->count < lane->room) {
+	if (lane->count < lane->capacity) {
 		return true;
 	}
-	if (lane->room == SPANS_MAX) {
+	if (lane->capacity == SPANS_MAX) {
 		drop(lane);
 		return true;
 	}
-	size_t room = lane->room == 0 ? SPANS_FIRST : 2 * lane->room;
-	struct span *span = realloc(lane->span, room * sizeof(*span));
+	size_t capacity = lane->capacity == 0 ? SPANS_FIRST : 2 * lane->capacity;
+	struct span *span = realloc(lane->span, capacity * sizeof(*span));
 	if (!span) {
 		return false;
 	}
 	lane->span = span;
-	lane->room = room;
+	lane->capacity = capacity;
 	return true;
 }
 
-/* Takes the run when it is beside or around what is there. */
-static bool lane_take(struct lane *lane, const struct span *run)
+/* Appends the run when it is next to or around what is there. */
+static bool lane_append(struct lane *lane, const struct span *run)
 {
-	if (run->end_ns < lane->last_end_ns || run->start_ns < lane->settled_ns) {
+	if (run->end_ns < lane->last_end_ns || run->start_ns < lane->closed_ns) {
 		return false;
 	}
 	size_t count = lane->count;
@@ -191,7 +193,7 @@ static bool lane_take(struct lane *lane, const struct span *run)
 		}
 	}
 	lane->count = count;
-	if (!make_room(lane)) {
+	if (!reserve(lane)) {
 		return false;
 	}
 	lane->span[lane->count++] = *run;
@@ -205,7 +207,7 @@ int trace_tracks_find(struct trace_tracks *tracks, uint32_t app, uint32_t proces
 	struct process *found = NULL;
 	struct lane *lane;
 	*ret = (struct trace_track){0};
-	int r = process_find(tracks, app, process, pid, &found, &ret->fresh_process);
+	int r = process_find(tracks, app, process, pid, &found, &ret->new_process);
 	return r < 0 ? r : lane_find(tracks, found, thread, 0, &lane, ret);
 }
 
@@ -215,11 +217,11 @@ int trace_tracks_place(struct trace_tracks *tracks, uint32_t app, uint32_t proce
 	const struct span run = {start_ns, end_ns, depth};
 	struct process *found = NULL;
 	*ret = (struct trace_track){0};
-	int r = process_find(tracks, app, process, pid, &found, &ret->fresh_process);
+	int r = process_find(tracks, app, process, pid, &found, &ret->new_process);
 	for (uint8_t number = 0; r == 0 && number < TRACE_LANES; number++) {
 		struct lane *lane;
 		r = lane_find(tracks, found, thread, number, &lane, ret);
-		if (r == 0 && lane_take(lane, &run)) {
+		if (r == 0 && lane_append(lane, &run)) {
 			return 0;
 		}
 	}
@@ -237,4 +239,157 @@ bool trace_tracks_of_app(const struct trace_tracks *tracks, uint32_t app, struct
 		}
 	}
 	return false;
+}
+
+/* Frames are kept by their id in small sets. Ids that count up use the sets in turn, so a frame
+ * stays until about a thousand more have come: records of two threads are a tenth of a second
+ * apart. */
+enum { SETS = 257, WAYS = 4 };
+
+struct frame {
+	uint64_t id, serial; /* serial 0 = free */
+	size_t count;
+	struct trace_flow_part part[TRACE_FLOW_PARTS];
+};
+
+struct trace_flows {
+	trace_flow_report *report;
+	void *ctx;
+	uint64_t serial;
+	struct frame frame[SETS][WAYS];
+};
+
+int trace_flows_create(trace_flow_report *report, void *ctx, struct trace_flows **ret)
+{
+	struct trace_flows *flows = calloc(1, sizeof(*flows));
+	if (!flows) {
+		return -ENOMEM;
+	}
+	flows->report = report;
+	flows->ctx = ctx;
+	*ret = flows;
+	return 0;
+}
+
+void trace_flows_destroy(struct trace_flows *flows)
+{
+	free(flows);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct trace_flow_part *left = a, *right = b;
+	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
+}
+
+static void end_frame(struct trace_flows *flows, struct frame *frame)
+{
+	if (frame->serial != 0 && frame->count > 1) {
+		qsort(frame->part, frame->count, sizeof(frame->part[0]), by_start);
+		flows->report(flows->ctx, frame->id, frame->part, frame->count);
+	}
+	frame->serial = 0;
+	frame->count = 0;
+}
+
+void trace_flows_add(struct trace_flows *flows, uint64_t frame, const struct trace_flow_part *part)
+{
+	struct frame *set = flows->frame[frame % SETS], *place = &set[0];
+	for (size_t i = 0; i < WAYS; i++) {
+		if (set[i].serial != 0 && set[i].id == frame) {
+			place = &set[i];
+			break;
+		}
+		place = set[i].serial < place->serial ? &set[i] : place;
+	}
+	if (place->serial == 0 || place->id != frame) {
+		end_frame(flows, place);
+		place->id = frame;
+		place->serial = ++flows->serial;
+	}
+	if (place->count < TRACE_FLOW_PARTS) {
+		place->part[place->count++] = *part;
+	}
+}
+
+void trace_flows_finish(struct trace_flows *flows)
+{
+	for (size_t i = 0; i < SETS; i++) {
+		for (size_t w = 0; w < WAYS; w++) {
+			end_frame(flows, &flows->frame[i][w]);
+		}
+	}
+}
+
+/* The halves that wait are a list, oldest first. Few do, so it is searched from end to end. */
+enum { WAITING_MAX = 512 };
+
+struct trace_pairs {
+	trace_pair_report *report;
+	void *ctx;
+	size_t count;
+	struct trace_half half[WAITING_MAX];
+};
+
+int trace_pairs_create(trace_pair_report *report, void *ctx, struct trace_pairs **ret)
+{
+	struct trace_pairs *pairs = calloc(1, sizeof(*pairs));
+	if (!pairs) {
+		return -ENOMEM;
+	}
+	pairs->report = report;
+	pairs->ctx = ctx;
+	*ret = pairs;
+	return 0;
+}
+
+void trace_pairs_destroy(struct trace_pairs *pairs)
+{
+	free(pairs);
+}
+
+static void report_alone(struct trace_pairs *pairs, const struct trace_half *half)
+{
+	pairs->report(pairs->ctx, half->end ? NULL : half, half->end ? half : NULL);
+}
+
+static void remove_half(struct trace_pairs *pairs, size_t index)
+{
+	pairs->count--;
+	memmove(&pairs->half[index], &pairs->half[index + 1],
+		(pairs->count - index) * sizeof(pairs->half[0]));
+}
+
+/* An end belongs to the begin before it, also when the same id is used again and again. */
+static bool fits(const struct trace_half *a, const struct trace_half *b)
+{
+	const struct trace_half *begin = a->end ? b : a, *end = a->end ? a : b;
+	return a->end != b->end && a->id == b->id && a->process == b->process &&
+	       begin->t_ns <= end->t_ns && strcmp(a->name, b->name) == 0;
+}
+
+void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half)
+{
+	for (size_t i = pairs->count; i > 0; i--) {
+		const struct trace_half *other = &pairs->half[i - 1];
+		if (fits(half, other)) {
+			pairs->report(
+				pairs->ctx, half->end ? other : half, half->end ? half : other);
+			remove_half(pairs, i - 1);
+			return;
+		}
+	}
+	if (pairs->count == WAITING_MAX) {
+		report_alone(pairs, &pairs->half[0]);
+		remove_half(pairs, 0);
+	}
+	pairs->half[pairs->count++] = *half;
+}
+
+void trace_pairs_finish(struct trace_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++) {
+		report_alone(pairs, &pairs->half[i]);
+	}
+	pairs->count = 0;
 }

@@ -61,7 +61,7 @@ START_TEST(runs_that_nest_stay_on_one_lane)
 			place(tracks, runs[i].start_ns, runs[i].end_ns, runs[i].depth, &track), 0);
 		ck_assert_uint_eq(track.lane, 0);
 		ck_assert_uint_eq(track.pid, 4711);
-		ck_assert(track.fresh == (i == 0) && track.fresh_process == (i == 0));
+		ck_assert(track.new_thread == (i == 0) && track.new_process == (i == 0));
 	}
 	trace_tracks_destroy(tracks);
 }

@@ -1,5 +1,5 @@
 /* What `history --around` takes for a change. */
-#include "client/edgeprofctl/history/history_change.h"
+#include "client/edgeprofctl/history/history_rows.h"
 
 #include <math.h>
 #include <stdio.h>
