@@ -2,82 +2,36 @@
  * what has changed since the previous one. The first line of each is fixed: scripts read it. */
 #include "client/edgeprofctl/verb.h"
 
-#include <math.h>
-
-#include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/term/format.h"
-
-static double mib(const cJSON *object, const char *name)
-{
-	return json_number(object, name) / (1024.0 * 1024.0);
-}
-
-/* "12.3MB", "-" when it is not known. */
-static struct label megabytes(const cJSON *mark, const char *name, int decimals)
-{
-	struct label label = {"-"};
-	double value = mib(mark, name);
-	if (!isnan(value)) {
-		snprintf(label.text, sizeof(label.text), "%.*fMB", decimals, value);
-	}
-	return label;
-}
+#include "client/edgeprofctl/listing.h"
 
 static void show_line(struct ctl *ctl, const cJSON *mark)
 {
-	struct label used = {"-"};
-	double percent = json_number(mark, "system_percent_used");
-	if (!isnan(percent)) {
-		snprintf(used.text, sizeof(used.text), "%.0f%%", percent);
-	}
-	fprintf(ctl->output.stream, "[%s] RSS: %s (peak: %s) | System: %s used (%s free)\n",
-		json_word(mark, "label"), megabytes(mark, "rss_bytes", 1).text,
-		megabytes(mark, "peak_rss_bytes", 1).text, used.text,
-		megabytes(mark, "system_available_bytes", 0).text);
-}
-
-static void show_change(FILE *out, const cJSON *mark, const char *name, const char *what)
-{
-	double change = mib(mark, name);
-	if (!isnan(change)) {
-		fprintf(out, "; %s %+.1fMB", what, change);
-	}
+	fprintf(ctl->output.stream, "[%s] ", json_word(mark, "label"));
+	listing_text(ctl, TONE_NONE, "RSS: {rss_bytes:MB} (peak: {peak_rss_bytes:MB})", mark);
+	fputs(" | ", ctl->output.stream);
+	listing_text(ctl, TONE_NONE,
+		"System: [{system_percent_used:0}%|-] used ({system_available_bytes:MB0} free)\n",
+		mark);
 }
 
 static void show_more(struct ctl *ctl, const cJSON *mark)
 {
 	FILE *out = ctl->output.stream;
-	const char *app = json_text(mark, "app");
-	const char *reason = json_text(mark, "memory_reason");
-	double frame = json_number(mark, "frame"), age_ms = json_number(mark, "memory_age_ms");
-	double elapsed_ms = json_number(mark, "since_previous_ms");
-	fprintf(out, "    %s%s", style_on(&ctl->style, TONE_DIM),
-		format_time(json_integer(mark, "time_us")).text);
-	if (app) {
-		fprintf(out, " %s", app);
-	}
-	if (!isnan(frame)) {
-		fprintf(out, ", frame %.0f", frame);
-	}
-	if (!isnan(elapsed_ms)) {
-		fprintf(out, "; %s later", format_span(elapsed_ms / 1000).text);
-	}
-	show_change(out, mark, "rss_delta_bytes", "RSS");
-	show_change(out, mark, "vms_delta_bytes", "VMS");
+	fprintf(out, "    %s", style_on(&ctl->style, TONE_DIM));
+	listing_text(ctl, TONE_NONE,
+		"{time_us:time}[ {app}][, frame {frame:0}][; {since_previous_ms:ms} later]"
+		"[; RSS {rss_delta_bytes:+MB}][; VMS {vms_delta_bytes:+MB}]",
+		mark);
 	for (const cJSON *a = json_first(mark, "attributes"); a; a = a->next) {
-		fprintf(out, "; %s %g", json_word(a, "name"), json_number(a, "value"));
+		listing_text(ctl, TONE_NONE, "; {name} {value:g6}", a);
 	}
-	if (age_ms > 0) {
-		fprintf(out, "; memory as of %s before", format_span(age_ms / 1000).text);
+	listing_text(
+		ctl, TONE_NONE, "[{?memory_age_ms}; memory as of {memory_age_ms:ms} before]", mark);
+	if (json_number(mark, "system_memory_delay_ms") >= 1000) {
+		listing_text(ctl, TONE_NONE,
+			"; system memory read {system_memory_delay_ms:ms} after the mark", mark);
 	}
-	double delay_ms = json_number(mark, "system_memory_delay_ms");
-	if (delay_ms >= 1000) {
-		fprintf(out, "; system memory read %s after the mark",
-			format_span(delay_ms / 1000).text);
-	}
-	if (reason) {
-		fprintf(out, "; no RSS: %s", reason);
-	}
+	listing_text(ctl, TONE_NONE, "[; no RSS: {memory_reason}]", mark);
 	fprintf(out, "%s\n", style_off(&ctl->style, TONE_DIM));
 }
 
@@ -108,8 +62,7 @@ const struct verb verb_marks = {"marks", "[APP]",
 
 static void show_mark(struct ctl *ctl, const cJSON *reply)
 {
-	fprintf(ctl->output.stream, "Marked as event %lld.\n",
-		(long long)json_integer(reply, "serial"));
+	listing_text(ctl, TONE_NONE, "Marked as event [{serial:0}|0].\n", reply);
 }
 
 struct mark_options {

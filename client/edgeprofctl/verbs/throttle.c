@@ -2,12 +2,10 @@
  * sources were tried. */
 #include "client/edgeprofctl/verb.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 
 static const char *reason_of(const cJSON *reply, const char *field)
 {
@@ -77,21 +75,14 @@ static const double OLD_MS = 5000;
 static void show_throttle(struct ctl *ctl, const cJSON *reply)
 {
 	FILE *out = ctl->output.stream;
-	const char *source = json_word(reply, "source");
-	const char *raw = json_word(reply, "raw");
-	double age_ms = json_number(reply, "age_ms");
-	fprintf(out, "Source: %s%s%s%s\n", source[0] != '\0' ? source : "none",
-		age_ms >= OLD_MS ? " (" : "", age_ms >= OLD_MS ? format_ago(age_ms).text : "",
-		age_ms >= OLD_MS ? ")" : "");
-	if (raw[0] != '\0') {
-		fprintf(out, "Word:   %s\n", raw);
+	listing_text(ctl, TONE_NONE, "Source: [{source}|none]", reply);
+	if (json_number(reply, "age_ms") >= OLD_MS) {
+		listing_text(ctl, TONE_NONE, " ({age_ms:ago})", reply);
 	}
-	double celsius = json_number(reply, "temperature_celsius");
-	if (!isnan(celsius)) {
-		fprintf(out, "Hottest: %.1f C, critical at %.0f C\n", celsius,
-			json_number(reply, "critical_celsius"));
-	}
-	fputc('\n', out);
+	listing_text(ctl, TONE_NONE,
+		"\n[Word:   {raw}\n][Hottest: {temperature_celsius:1} C, critical at "
+		"[{critical_celsius:0}|-] C\n]\n",
+		reply);
 	show_flags(ctl, reply);
 	fputc('\n', out);
 	show_tried(ctl, reply);
