@@ -1,5 +1,5 @@
-/* doctor: permissions. The daemon runs without privileges; what that costs is told here, with the
- * command that grants it. */
+/* doctor_access.c: reports what the daemon may not read. It runs without privileges; each finding
+ * says what that costs, with the command that grants the permission. */
 #include "client/edgeprofctl/doctor/doctor.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* doctor: the daemon's answers, judged. What is broken is a problem; what this machine just does
- * not have is a hint at most. */
+/* doctor_daemon.c: judges what the daemon replied. What is broken is a problem; what this machine
+ * merely lacks is a hint at most. */
 #include "client/edgeprofctl/doctor/doctor.h"
 
 #include <math.h>

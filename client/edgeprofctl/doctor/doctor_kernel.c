@@ -179,7 +179,7 @@ static const struct {
 	{"varlinkctl", "call the daemon's methods"},
 };
 
-/* Relative directories of PATH depend on where one stands: they are left out. */
+/* Relative directories of PATH depend on the working directory: they are skipped. */
 static bool find(const char *path, const char *name, char ret[PATH_MAX])
 {
 	while (*path != '\0') {

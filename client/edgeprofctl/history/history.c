@@ -91,7 +91,7 @@ static void csv_number(FILE *out, double value)
 	}
 }
 
-/* boot_seq is a column where the daemon tells it: with [history] persist. */
+/* boot_seq is a column when the reply contains it: with [history] persist. */
 static void show_csv(FILE *out, const cJSON *reply)
 {
 	bool boots = boots_of(json_first(reply, "series")) > 0;
@@ -116,7 +116,8 @@ static void show_csv(FILE *out, const cJSON *reply)
 	}
 }
 
-/* A step that makes about so many lines of the span: sources with different rates share it. */
+/* A step that divides the span into about that many lines. Sources with different rates share it.
+ */
 static double common_step_ms(const cJSON *parameters, double lines)
 {
 	double to_us = json_number(parameters, "to_us");

@@ -1,5 +1,5 @@
-/* history --around: what happened at a moment. The events of the window and the series that left
- * the range they had in the time before (twice the window's length), in order of time. */
+/* history_around.c: shows what happened around a moment: the events of the window, and the series
+ * that left the range they had in the time before (twice the window's length), in order of time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "client/edgeprofctl/when.h"
 #include "proto/varlink.h"
 
-enum { USUAL_SERIES = 12, BEFORE = 2, NAME_WIDTH = 32 };
+enum { DEFAULT_SERIES = 12, BEFORE = 2, NAME_WIDTH = 32 };
 
-static const double USUAL_SPAN_MS = 300000;
-static const double LEAST_SCORE = 0.25; /* of the range before: less is noise */
+static const double DEFAULT_SPAN_MS = 300000;
+static const double MIN_SCORE = 0.25; /* of the range before: less is noise */
 
 struct found {
 	const cJSON *series;
@@ -56,7 +56,7 @@ static int set_window(struct ctl *ctl, struct around *around)
 	if (around->time_us < 0 || around->time_us > now_us) {
 		return ctl_fail(ctl, CTL_USAGE, "'%s' is not in the past", text);
 	}
-	double span_ms = options->span_ms > 0 ? options->span_ms : USUAL_SPAN_MS;
+	double span_ms = options->span_ms > 0 ? options->span_ms : DEFAULT_SPAN_MS;
 	int64_t half_us = llround(span_ms * 500);
 	around->from_us = around->time_us > half_us ? around->time_us - half_us : 0;
 	around->to_us = around->time_us + half_us < now_us ? around->time_us + half_us : now_us;
@@ -80,7 +80,7 @@ static int fetch(struct ctl *ctl, struct around *around)
 	}
 	history_note(ctl, around->history);
 	if (boots_join(around->history, &around->boots) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	return events_list(ctl, INT32_MAX, around->from_us, around->to_us, &around->events);
 }
@@ -113,7 +113,7 @@ static int find_changes(struct ctl *ctl, struct around *around)
 	size_t room = (size_t)json_count(around->history, "series");
 	around->found = calloc(room + 1, sizeof(around->found[0]));
 	if (!around->found) {
-		return ctl_fail(ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	for (const cJSON *series = json_first(around->history, "series");
 		series && around->seen < room; series = series->next) {
@@ -122,11 +122,11 @@ static int find_changes(struct ctl *ctl, struct around *around)
 		if (wanted(ctl, json_word(series, "name")) &&
 			change_find(series, around->from_us, around->to_us, &found->change)) {
 			around->seen++;
-			around->count += found->change.score >= LEAST_SCORE;
+			around->count += found->change.score >= MIN_SCORE;
 		}
 	}
 	const struct history_options *options = ctl->verb_options;
-	size_t most = options->lines > 0 ? (size_t)options->lines : USUAL_SERIES;
+	size_t most = options->lines > 0 ? (size_t)options->lines : DEFAULT_SERIES;
 	qsort(around->found, around->count, sizeof(around->found[0]), by_score);
 	around->changed = around->count;
 	around->count = around->count < most ? around->count : most;
@@ -277,7 +277,7 @@ int history_around(struct ctl *ctl)
 		show(ctl, &around);
 	}
 	if (status == CTL_FINE && around.seen == 0 && json_count(around.events, "events") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "there is nothing of that time any more");
+		status = ctl_fail(ctl, CTL_NO_DATA, "no history and no events of that time");
 	}
 	around_finish(&around);
 	return status;

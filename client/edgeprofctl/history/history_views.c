@@ -19,7 +19,7 @@ struct plot {
 	size_t cells, across, down; /* dots in a cell */
 	struct rows_span span;
 	const struct boots *boots;
-	const char *aggregate; /* NULL: from the least to the largest */
+	const char *aggregate; /* NULL: from the minimum to the maximum */
 	double least, most;
 	double low[DOTS_MAX], high[DOTS_MAX];
 };
@@ -207,7 +207,7 @@ struct columns {
 	const char *unit[SERIES_MAX];
 	struct column column[SERIES_MAX + 1];
 	size_t count;
-	int left_out;
+	int skipped;
 };
 
 static void columns_begin(struct columns *columns, const cJSON *reply, const char *aggregate)
@@ -220,7 +220,7 @@ static void columns_begin(struct columns *columns, const cJSON *reply, const cha
 			continue;
 		}
 		if (i == SERIES_MAX) {
-			columns->left_out++;
+			columns->skipped++;
 			continue;
 		}
 		columns->rows[i] = rows_begin(series);
@@ -283,8 +283,8 @@ void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boot
 	}
 	table_print(&table, &ctl->style, ctl->output.stream, 0);
 	table_finish(&table);
-	if (columns.left_out > 0) {
+	if (columns.skipped > 0) {
 		fprintf(ctl->output.stream, "(%d more series: a narrower GLOB, --csv or --json)\n",
-			columns.left_out);
+			columns.skipped);
 	}
 }

@@ -84,7 +84,7 @@ int address_connect(struct address_list *list, uint64_t timeout_ms)
 }
 
 /* The group that may use the socket; the usual one when the socket can't even be seen; NULL when
- * that is root's, which is no group to join. */
+ * that is root's, which is not a group to join. */
 static const char *group_of(const char *path)
 {
 	struct stat status;

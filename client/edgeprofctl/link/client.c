@@ -1,6 +1,6 @@
 /* client.c: reads and writes the wire format: JSON objects that end with NUL, over a stream socket.
  * What arrives is scanned by proto/ before cJSON sees it; a daemon that sends malformed replies is
- * told apart from an absent one. */
+ * distinguished from an absent one. */
 #include "client/edgeprofctl/link/client.h"
 
 #include <errno.h>

@@ -114,7 +114,7 @@ void json_write_text(FILE *out, const char *text)
 			fputs("\\n", out);
 		} else if (c == '\t') {
 			fputs("\\t", out);
-		} else if (c == 0xfffd) { /* also what is no UTF-8, as a text that was cut */
+		} else if (c == 0xfffd) { /* also invalid UTF-8, such as a text that was cut */
 			fputs("\xef\xbf\xbd", out);
 		} else if (proto_utf8_is_hidden(c)) {
 			write_escape(out, c);

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-/* The member, or NULL when object is no object, or the member is absent or null. */
+/* The member, or NULL when object is not an object, or the member is absent or null. */
 const cJSON *json_get(const cJSON *object, const char *name);
 const char *json_text(const cJSON *object, const char *name);	/* NULL: no text */
 const char *json_word(const cJSON *object, const char *name);	/* like json_text, but "" */

@@ -257,9 +257,9 @@ static int run(struct ctl *ctl)
 		sigaction(SIGINT, &action, NULL);
 		sigaction(SIGTERM, &action, NULL);
 		status = measure(&probe);
-		/* what came until then is told even when the connection was lost */
-		int told = report_print(&probe.report, ctl);
-		status = status == CTL_FINE ? told : status;
+		/* print what arrived until then, even when the connection was lost */
+		int printed = report_print(&probe.report, ctl);
+		status = status == CTL_FINE ? printed : status;
 	}
 	mqtt_session_close(&probe.session);
 	free(probe.report.values_ms);

@@ -1,4 +1,5 @@
-/* Every payload passes the strict scan before cJSON sees it. */
+/* latency_stamp.c: finds the capture time in a payload. Every payload passes the strict scan before
+ * cJSON sees it. */
 #include "client/edgeprofctl/mqtt/latency_stamp.h"
 
 #include <math.h>

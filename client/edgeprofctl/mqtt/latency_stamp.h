@@ -1,8 +1,9 @@
 /*
- * When was it captured? The convention of payloads: a JSON object with capture_us (whole µs since
- * the epoch), else capture_ts_ms, else ts_ms (what edgeprofd's own payloads hold). With a key (dots
- * lead into objects) only that one: its unit is its ending _s, _ms, _us, _ns, else what its size
- * says. A payload that is nothing but a number is that time. Payloads are a stranger's.
+ * latency_stamp.h: the capture time in a payload. The convention: a JSON object with capture_us
+ * (whole µs since the epoch), else capture_ts_ms, else ts_ms (as in edgeprofd's own payloads). With
+ * a key (dots lead into objects) only that member: its unit is its suffix _s, _ms, _us or _ns, else
+ * the one that its magnitude suggests. A payload that is a bare number is that time. Payloads are
+ * not trusted.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* TLS as the daemon does it: the name is verified before a credential is sent. */
+/* session.c: subscribes to a topic at a broker. TLS is as in the daemon: the host name is verified
+ * before a credential is sent. */
 #include "client/edgeprofctl/mqtt/session.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void on_subscribe(
 	session->subscribed = count > 0 && granted[0] <= 2;
 	if (!session->subscribed) {
 		snprintf(session->reason, sizeof(session->reason),
-			"the broker refuses the subscription");
+			"the broker rejected the subscription");
 	}
 }
 
@@ -46,7 +47,7 @@ static void on_message(
 	session->on_message(session->ctx, bytes, (size_t)message->payloadlen, message->retain);
 }
 
-/* TLS tells only here why it failed; the first line is the cause. */
+/* Only the log contains the reason of a TLS failure; its first line is the cause. */
 static void on_log(struct mosquitto *mosq, void *userdata, int level, const char *text)
 {
 	(void)mosq;
@@ -87,8 +88,7 @@ static int encrypt(struct mqtt_session *session)
 	int r = proto_tls_host(&tls, &context);
 	if (r < 0) {
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
-			r == -ENOENT ? "ca_file, cert_file or key_file can't be used"
-				     : strerror(-r));
+			r == -ENOENT ? "cannot use ca_file, cert_file or key_file" : strerror(-r));
 		return MOSQ_ERR_TLS;
 	}
 	int code = mosquitto_void_option(session->mosq, MOSQ_OPT_SSL_CTX, context);
@@ -108,7 +108,8 @@ static int authenticate(struct mqtt_session *session)
 		int r = mqtt_setup_password(setup, password, sizeof(password));
 		if (r < 0) {
 			snprintf(session->reason, sizeof(session->reason), "password_file: %s",
-				r == -EPERM ? "refused: not a file, others may read it, or not ours"
+				r == -EPERM ? "refused: must be a regular file that only its owner "
+					      "may read"
 					    : strerror(-r));
 			return MOSQ_ERR_AUTH;
 		}
@@ -121,13 +122,14 @@ static int authenticate(struct mqtt_session *session)
 
 static void on_alarm(int number)
 {
-	static const char text[] = "edgeprofctl: no answer from the broker, or for its name\n";
+	static const char text[] =
+		"edgeprofctl: no reply from the broker, or no address for its name, in time\n";
 	(void)number;
 	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? CTL_OUTPUT : CTL_UNREACHABLE);
 }
 
 /* libmosquitto waits for a name and for a connection as long as the system does, which is minutes.
- * Nothing is there yet that would have to be undone. */
+ * There is nothing to clean up yet. */
 static int connect_in_time(struct mqtt_session *session)
 {
 	const struct sigaction action = {.sa_handler = on_alarm};
@@ -176,8 +178,8 @@ int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char 
 		.ctl = ctl, .topic = topic, .on_message = on_message_cb, .ctx = ctx};
 	mosquitto_lib_init();
 	if ((sends ? mosquitto_pub_topic_check(topic) : mosquitto_sub_topic_check(topic)) != 0) {
-		return ctl_fail(ctl, CTL_USAGE, "'%s' is no topic%s", topic,
-			sends ? " that can be published to" : "");
+		return ctl_fail(ctl, CTL_USAGE, "invalid topic '%s'%s", topic,
+			sends ? "; a topic to publish to has no wildcards" : "");
 	}
 	int status = mqtt_setup_read(ctl, &session->setup);
 	if (status != CTL_FINE) {
@@ -190,7 +192,7 @@ int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char 
 	uint64_t end_ms = now_ms() + ctl->options.timeout_ms;
 	while (status == CTL_FINE && !session->subscribed) {
 		if (now_ms() > end_ms) {
-			snprintf(session->reason, sizeof(session->reason), "no answer");
+			snprintf(session->reason, sizeof(session->reason), "no reply");
 			return fail(session, 0);
 		}
 		status = mqtt_session_turn(session, 50);

@@ -1,4 +1,4 @@
-/* One subscription at a broker, for verbs: connect, wait, end. Clean, with an id of its own. */
+/* session.h: one subscription at a broker, a clean session with a client id of its own. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
@@ -18,11 +18,11 @@ struct mqtt_session {
 };
 
 /* Connects and subscribes within --timeout; session is zeroed. sends: the topic must be one that
- * can be published to. An exit status; it has told what is wrong. Never moves after that. */
+ * can be published to. An exit status; errors are reported. Never moves after that. */
 int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char *topic, bool sends,
 	void (*on_message)(void *ctx, const char *bytes, size_t length, bool retained), void *ctx);
 
-/* Waits at most so long for messages, which on_message gets. */
+/* Waits at most wait_ms for messages, which on_message gets. */
 int mqtt_session_turn(struct mqtt_session *session, int wait_ms);
 
 /* To the topic, QoS 0. */

@@ -1,5 +1,5 @@
-/* The daemon's parser is the daemon's: here only one section of the file matters, and nothing in it
- * is checked that is not used. */
+/* setup.c: finds out which broker to use. The daemon validates the configuration file; only one
+ * section of it matters here, and only the values that are used are checked. */
 #include "client/edgeprofctl/mqtt/setup.h"
 
 #include <errno.h>
@@ -130,9 +130,8 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 	setup.port = proto_broker_port(&broker);
 	if (setup.username[0] != '\0' && proto_broker_exposes(&broker)) {
 		return ctl_fail(ctl, CTL_USAGE,
-			"the password would go to %s as clear text: set tls = yes in [mqtt], or "
-			"tls = "
-			"no to send it all the same",
+			"the password would be sent to %s in clear text: set tls = yes in [mqtt], "
+			"or tls = no to send it anyway",
 			setup.host);
 	}
 	*ret = setup;

@@ -1,4 +1,5 @@
-/* Which broker, and how: from options, a configuration of edgeprofd, or the running daemon. */
+/* setup.h: the broker's address and credentials: from options, a configuration file of edgeprofd,
+ * or the running daemon. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
@@ -23,7 +24,7 @@ struct mqtt_setup {
 
 /* --host and --port come first; the rest is that of [mqtt] in --config FILE, or in edgeprofd's own
  * configuration when neither --host nor --config is given; a host is asked of the daemon at last.
- * An exit status; it has told what is wrong. */
+ * An exit status; errors are reported. */
 int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret);
 
 /* The password in the file, which only its owner may read. 0, -EPERM, -EFBIG, -EINVAL (a NUL in

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/text.h"
+
 /* In the unit that leaves one to three digits before the point; `decimals` of what is not scaled.
  */
 static struct label scaled(
@@ -58,9 +60,9 @@ static struct label format_per_minute(double value, const char *unit, size_t len
 {
 	char base[32];
 	snprintf(base, sizeof(base), "%.*s", (int)length, unit);
-	struct label label = format_value(value, base, utf8);
-	size_t used = strlen(label.text);
-	snprintf(label.text + used, sizeof(label.text) - used, "/min");
+	struct label label;
+	struct text text = TEXT_IN(label.text);
+	text_add(&text, "%s/min", format_value(value, base, utf8).text);
 	return label;
 }
 

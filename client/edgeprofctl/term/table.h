@@ -36,7 +36,7 @@ void table_finish(struct table *table);
 void table_add(struct table *table, enum tone tone, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A number with so many decimals; NAN is a dim "-". */
+/* A number with that many decimals; NAN is a dim "-". */
 void table_add_number(struct table *table, double value, int decimals);
 
 /* Prints header and complete rows, each line after `indent` spaces. Columns whose title and cells

@@ -1,6 +1,7 @@
 /*
- * A recording as a daemon: it answers ExportTrace, GetHistory and ListEvents (and whatever else it
- * holds) from its lines, so that what shows a living daemon's answers shows a recording's.
+ * replay.h: a recording that stands in for the daemon. It answers ExportTrace, GetHistory and
+ * ListEvents (and whatever else it contains) from its lines, so that code for the replies of a live
+ * daemon works on recordings.
  */
 #pragma once
 

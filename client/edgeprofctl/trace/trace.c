@@ -1,5 +1,6 @@
-/* trace: the records of apps, sensors and what happened, over one span, as one file. It is written
- * as it comes; when the daemon goes in between, what was written is closed and says so. */
+/* trace.c: writes the records of apps, samples of sensors and timeline events of one span to one
+ * file. It is written as the data arrives; when the daemon stops in between, the file is closed and
+ * marked as truncated. */
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ void trace_about(struct trace *trace)
 		trace->records, trace->lost, trace->left_out, trace->truncated ? "true" : "false");
 }
 
-/* Asks, and takes the first chunk: what the trace is of. */
+/* Sends the call and reads the first chunk: what the trace covers. */
 static int ask(struct trace *trace, bool *continues)
 {
 	struct ctl *ctl = trace->ctl;
@@ -158,7 +159,7 @@ static int all_records(struct trace *trace, bool continues)
 	return status;
 }
 
-/* Everything behind the start. What can't be had of it makes the trace a part of one. */
+/* Writes everything after the start. What cannot be fetched makes the trace incomplete. */
 static int write_all(struct trace *trace, bool continues)
 {
 	const struct trace_options *options = trace->ctl->verb_options;
@@ -167,7 +168,7 @@ static int write_all(struct trace *trace, bool continues)
 	status = all_records(trace, continues);
 	if (status == CTL_FINE) {
 		sensors = trace_sensors(trace, options->sensors);
-		/* a glob that nothing matches takes nothing away from the rest */
+		/* when no metric matches the glob, the rest is still complete */
 		status = sensors == CTL_NO_DATA || sensors == CTL_USAGE ? CTL_FINE : sensors;
 	}
 	if (status == CTL_FINE) {
@@ -178,8 +179,8 @@ static int write_all(struct trace *trace, bool continues)
 	return trace->truncated ? CTL_BAD_NEWS : sensors;
 }
 
-/* What a person wants to know of a file that was written. */
-static void say_written(const struct trace *trace, const char *path)
+/* A summary of the file that was written. */
+static void report_written(const struct trace *trace, const char *path)
 {
 	struct stat info;
 	if (path && strcmp(path, "-") != 0 && stat(path, &info) == 0) {
@@ -216,10 +217,10 @@ static int write_file(struct trace *trace, bool continues)
 	}
 	if (status == CTL_FINE && trace->events == 0) {
 		return ctl_fail(ctl, CTL_NO_DATA,
-			"no events are kept of this span; without --since and --until it is all "
-			"that there is");
+			"no events in this span; omit --since and --until for everything "
+			"that is stored");
 	}
-	say_written(trace, path);
+	report_written(trace, path);
 	return status;
 }
 
@@ -240,8 +241,8 @@ int trace_command(struct ctl *ctl)
 	const struct trace_options *options = ctl->verb_options;
 	if (!options->output && ctl->style.tty) {
 		return ctl_fail(ctl, CTL_USAGE,
-			"refusing to write a trace to a terminal; use -o FILE, or -o - to do it "
-			"all the same");
+			"refusing to write a trace to a terminal; use -o FILE, or -o - to write it "
+			"anyway");
 	}
 	return trace_run(ctl, trace_format_of(ctl), NULL);
 }

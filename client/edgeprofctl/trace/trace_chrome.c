@@ -1,6 +1,6 @@
-/* The Trace Event Format, as Perfetto and chrome://tracing read it: times are microseconds with
- * three decimals. Each slice of a thread nests; what can't is asynchronous, with an id of its own.
- */
+/* trace_chrome.c: writes the Trace Event Format, as Perfetto and chrome://tracing read it. Times
+ * are microseconds with three decimals. The slices of a thread are nested; one that cannot be is
+ * asynchronous, with an id of its own. */
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <inttypes.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "proto/text.h"
 
 static void open_event(struct trace *trace, const char *phase, const char *name)
 {
@@ -40,10 +41,10 @@ static void name_track(
 	struct trace *trace, const struct trace_track *track, const struct trace_event *event)
 {
 	char name[64];
-	int length = snprintf(name, sizeof(name), "thread %u", event->thread + 1U);
+	struct text text = TEXT_IN(name);
+	text_add(&text, "thread %u", event->thread + 1U);
 	if (track->lane > 0) {
-		snprintf(name + length, sizeof(name) - (size_t)length, ", beside it %u",
-			track->lane);
+		text_add(&text, ", lane %u", track->lane + 1U);
 	}
 	if (track->new_process) {
 		put_metadata(trace, track, "process_name", event->app);

@@ -177,7 +177,7 @@ int trace_sensors(struct trace *trace, const char *glob)
 	return status;
 }
 
-static bool told_already(const struct trace *trace, uint32_t app, uint64_t mono_us)
+static bool reported_already(const struct trace *trace, uint32_t app, uint64_t mono_us)
 {
 	size_t count = trace->marks < TRACE_MARKS ? trace->marks : TRACE_MARKS;
 	for (size_t i = 0; i < count; i++) {
@@ -188,7 +188,7 @@ static bool told_already(const struct trace *trace, uint32_t app, uint64_t mono_
 	return false;
 }
 
-/* Marks and comings and goings of apps that were not asked for are left out. */
+/* Marks, starts and ends of apps that were not requested are skipped. */
 static bool of_interest(const struct trace *trace, const struct trace_event *event)
 {
 	bool mark = strcmp(event->word, "mark") == 0;
@@ -198,7 +198,7 @@ static bool of_interest(const struct trace *trace, const struct trace_event *eve
 	if (!mark && strcmp(event->word, "app") != 0) {
 		return true;
 	}
-	if (mark && told_already(trace, event->app_index, event->start_ns / 1000)) {
+	if (mark && reported_already(trace, event->app_index, event->start_ns / 1000)) {
 		return false;
 	}
 	return trace->ctl->word_count == 0 || event->app_index != TRACE_NO_APP ||

@@ -1,4 +1,5 @@
-/* Temporary file, fsync, rename, fsync of the directory. */
+/* trace_file.c: writes a file that appears only when it is complete: a temporary file, fsync,
+ * rename, fsync of the directory. */
 #include "client/edgeprofctl/trace/trace_file.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Where a trace goes: a file that appears when it is whole, or stdout. */
+/* trace_file.h: the destination of a trace: a file that appears when it is complete, or stdout. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +7,12 @@
 struct trace_file {
 	FILE *stream;
 	char *path;	 /* NULL: written where it goes (stdout, a device, a pipe) */
-	char *temporary; /* beside it */
+	char *temporary; /* in the same directory */
 };
 
 /* path NULL or "-" is stdout. -ENOMEM or the errno of the file system. */
 int trace_file_open(const char *path, struct trace_file *ret);
 
-/* keep: the file gets its name, after all of it is on the medium; else nothing is left of it. 0 or
+/* keep: the file gets its name, after all of it is on the medium; else it is removed. 0 or
  * -errno, -EPIPE when the reader of stdout has gone. */
 int trace_file_finish(struct trace_file *file, bool keep);

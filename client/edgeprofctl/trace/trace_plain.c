@@ -1,4 +1,4 @@
-/* CSV, a row an event, and JSON, an object an event: what scripts read. */
+/* trace_plain.c: writes a trace for scripts: CSV, a row per event, or JSON, an object per event. */
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* The daemon's columns become events. What is not as it should be reads as nothing. */
+/* trace_records.c: converts the columns of the daemon's records to events. A malformed cell reads
+ * as empty. */
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
@@ -177,7 +178,7 @@ int trace_records(struct trace *trace, const cJSON *reply)
 	}
 	struct trace_event *events = calloc((size_t)rows, sizeof(*events));
 	if (!events) {
-		return ctl_fail(trace->ctl, CTL_OUTPUT, "no memory");
+		return ctl_fail(trace->ctl, CTL_OUTPUT, "out of memory");
 	}
 	open_chunk(trace, reply, &chunk);
 	for (int row = 0; row < rows && row_there(&chunk); row++) {

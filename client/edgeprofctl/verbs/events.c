@@ -13,7 +13,7 @@
 #include "proto/name.h"
 #include "proto/varlink.h"
 
-/* Entries have at most about 700 bytes: so many always fit into one reply. */
+/* Entries have at most about 700 bytes: a page of them always fits into one reply. */
 enum { PAGE = 64, DEFAULT_LINES = 50 };
 
 void events_show(struct ctl *ctl, const cJSON *event, bool date)

@@ -148,7 +148,7 @@ static void show_power(struct ctl *ctl, const cJSON *reply)
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
 		for (const cJSON *metric = json_first(reply, "metrics"); metric;
 			metric = metric->next) {
-			/* no gap is no news */
+			/* without a gap there is nothing to report */
 			if (strcmp(json_word(metric, "name"), sums[i].metric) == 0 &&
 				(i < 2 || json_number(metric, "value") > 0)) {
 				add_row(ctl, &table, sums[i].name, metric);

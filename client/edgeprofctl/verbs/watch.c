@@ -18,7 +18,7 @@ static const char *const interesting[] = {"temperature/*", "throttle/*", "power/
 	"cpu/*", "cpu/*/frequency", "memory/available", "memory/used*", "swap/used",
 	"pressure/*/some", "fan/*", "process/*/rss", "process/*/cpu"};
 
-/* What this machine does not have is no row; what it has and cannot be read is one. */
+/* A metric that is absent on this machine has no row; one that cannot be read has one. */
 static bool is_there(const cJSON *metric)
 {
 	const char *state = json_word(metric, "state");
