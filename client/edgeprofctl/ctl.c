@@ -283,6 +283,29 @@ int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
 	return CTL_FINE;
 }
 
+int ctl_list(struct ctl *ctl, const char *method, cJSON *parameters, const char *array,
+	void (*show)(struct ctl *ctl, const cJSON *reply), const char *empty, ...)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, method, parameters, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (!ctl_json(ctl, reply)) {
+		show(ctl, reply);
+	}
+	if (json_count(reply, array) == 0) {
+		char text[sizeof(ctl->failure)];
+		va_list ap;
+		va_start(ap, empty);
+		vsnprintf(text, sizeof(text), empty, ap);
+		va_end(ap);
+		status = ctl_fail(ctl, CTL_NO_DATA, "%s", text);
+	}
+	cJSON_Delete(reply);
+	return status;
+}
+
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
 {
 	ctl->subscribed = method;

@@ -65,6 +65,11 @@ int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, 
 int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
 	void (*show)(struct ctl *ctl, const cJSON *reply));
 
+/* The same for a reply with an array. When that is empty, CTL_NO_DATA with the message. */
+__attribute__((format(printf, 6, 7))) int ctl_list(struct ctl *ctl, const char *method,
+	cJSON *parameters, const char *array, void (*show)(struct ctl *ctl, const cJSON *reply),
+	const char *empty, ...);
+
 /* Begins a subscription: then ctl_next gives one reply after the other. */
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters);
 

@@ -229,29 +229,22 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 	}
 }
 
+static void show_views(struct ctl *ctl, const cJSON *reply)
+{
+	const struct stages_options *options = ctl->verb_options;
+	show_apps(ctl, reply, view_of(options), &options->runs);
+	show_reason(ctl, reply);
+}
+
 static int run(struct ctl *ctl)
 {
 	const struct stages_options *options = ctl->verb_options;
 	const char *app = ctl_word(ctl, 0);
-	cJSON *reply;
 	if (options->tree + (options->by != NULL) + options->wide > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--tree, --by and --wide exclude each other");
 	}
-	int status = ctl_call(ctl, "ListStages", parameters_of(ctl, app), true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_apps(ctl, reply, view_of(options), &options->runs);
-		show_reason(ctl, reply);
-	}
-	if (json_count(reply, "stages") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no stages of %s yet; 'edgeprofctl apps' lists the apps",
-			!app ? "any app" : app);
-	}
-	cJSON_Delete(reply);
-	return status;
+	return ctl_list(ctl, "ListStages", parameters_of(ctl, app), "stages", show_views,
+		"no stages of %s yet; 'edgeprofctl apps' lists the apps", app ? app : "any app");
 }
 
 static const struct option_spec options[] = {

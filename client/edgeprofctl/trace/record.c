@@ -82,20 +82,8 @@ static void show_list(struct ctl *ctl, const cJSON *reply)
 
 static int record_list(struct ctl *ctl)
 {
-	cJSON *reply;
-	int status = ctl_call(ctl, "ListRecordings", NULL, true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_list(ctl, reply);
-	}
-	if (json_count(reply, "recordings") == 0) {
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "no recordings yet; 'edgeprofctl record now' makes one");
-	}
-	cJSON_Delete(reply);
-	return status;
+	return ctl_list(ctl, "ListRecordings", NULL, "recordings", show_list,
+		"no recordings yet; 'edgeprofctl record now' makes one");
 }
 
 struct bytes {

@@ -124,24 +124,13 @@ struct apps_options {
 static int run_apps(struct ctl *ctl)
 {
 	const struct apps_options *options = ctl->verb_options;
-	cJSON *reply;
-	int status = ctl_call(ctl, "ListApps", ctl_all(options->all, NULL), true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_apps(ctl, reply);
-	}
-	if (json_count(reply, "apps") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA,
-			options->all
-				? "no app has attached yet; see edgeprof(3), or try: edgeprofctl "
-				  "emit work 5ms --app test"
-				: "no app is running; see edgeprof(3), or use --all for those that "
-				  "ended");
-	}
-	cJSON_Delete(reply);
-	return status;
+	const char *empty =
+		options->all ? "no app has attached yet; see edgeprof(3), or try: edgeprofctl emit "
+			       "work 5ms --app test"
+			     : "no app is running; see edgeprof(3), or use --all for those that "
+			       "ended";
+	return ctl_list(
+		ctl, "ListApps", ctl_all(options->all, NULL), "apps", show_apps, "%s", empty);
 }
 
 static const struct option_spec apps_table[] = {

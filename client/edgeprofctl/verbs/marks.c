@@ -35,26 +35,18 @@ static void show_more(struct ctl *ctl, const cJSON *mark)
 	fprintf(out, "%s\n", style_off(&ctl->style, TONE_DIM));
 }
 
+static void show_marks(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *mark = json_first(reply, "marks"); mark; mark = mark->next) {
+		show_line(ctl, mark);
+		show_more(ctl, mark);
+	}
+}
+
 static int run_marks(struct ctl *ctl)
 {
-	cJSON *reply;
-	cJSON *parameters = ctl_parameters("app", ctl_word(ctl, 0));
-	int status = ctl_call(ctl, "ListMarks", parameters, true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		for (const cJSON *mark = json_first(reply, "marks"); mark; mark = mark->next) {
-			show_line(ctl, mark);
-			show_more(ctl, mark);
-		}
-	}
-	if (json_count(reply, "marks") == 0) {
-		status = ctl_fail(
-			ctl, CTL_NO_DATA, "no marks yet; 'edgeprofctl mark LABEL' makes one");
-	}
-	cJSON_Delete(reply);
-	return status;
+	return ctl_list(ctl, "ListMarks", ctl_parameters("app", ctl_word(ctl, 0)), "marks",
+		show_marks, "no marks yet; 'edgeprofctl mark LABEL' makes one");
 }
 
 const struct verb verb_marks = {"marks", "[APP]",

@@ -42,16 +42,11 @@ struct sensors_options {
 	bool all, wide;
 };
 
-static int ask(struct ctl *ctl, cJSON **ret)
+static int list(struct ctl *ctl, void (*show)(struct ctl *ctl, const cJSON *reply))
 {
-	return ctl_call(ctl, "ListMetrics", ctl_parameters("glob", ctl_word(ctl, 0)), true, ret);
-}
-
-static int nothing(struct ctl *ctl)
-{
-	return ctl_fail(ctl, CTL_NO_DATA,
-		"no metric matches '%s'; 'edgeprofctl metrics' lists them",
-		ctl->word_count > 0 ? ctl->words[0] : "**");
+	const char *glob = ctl_word(ctl, 0);
+	return ctl_list(ctl, "ListMetrics", ctl_parameters("glob", glob), "metrics", show,
+		"no metric matches '%s'; 'edgeprofctl metrics' lists them", glob ? glob : "**");
 }
 
 /* Without --all: what the daemon costs has its own verb, and would come first. */
@@ -60,41 +55,30 @@ static bool of_the_device(const char *name)
 	return strncmp(name, "collector", 9) != 0 && strncmp(name, "self", 4) != 0;
 }
 
-static int run_sensors(struct ctl *ctl)
+static void show_sensors(struct ctl *ctl, const cJSON *reply)
 {
 	const struct sensors_options *options = ctl->verb_options;
 	const char *glob = ctl_word(ctl, 0);
 	/* A word is a search for what the device has; what has a wildcard or a '/' is meant. */
 	bool complete = options->all || (glob && (strpbrk(glob, "*?/") || !of_the_device(glob)));
-	cJSON *reply;
-	int status = ask(ctl, &reply);
-	if (status != CTL_FINE) {
-		return status;
+	show_metrics(ctl, reply, complete ? NULL : of_the_device, options->wide);
+}
+
+static int run_sensors(struct ctl *ctl)
+{
+	return list(ctl, show_sensors);
+}
+
+static void show_names(struct ctl *ctl, const cJSON *reply)
+{
+	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
+		fprintf(ctl->output.stream, "%s\n", json_word(metric, "name"));
 	}
-	if (!ctl_json(ctl, reply)) {
-		show_metrics(ctl, reply, complete ? NULL : of_the_device, options->wide);
-	}
-	status = json_count(reply, "metrics") > 0 ? CTL_FINE : nothing(ctl);
-	cJSON_Delete(reply);
-	return status;
 }
 
 static int run_metrics(struct ctl *ctl)
 {
-	cJSON *reply;
-	int status = ask(ctl, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		for (const cJSON *metric = json_first(reply, "metrics"); metric;
-			metric = metric->next) {
-			fprintf(ctl->output.stream, "%s\n", json_word(metric, "name"));
-		}
-	}
-	status = json_count(reply, "metrics") > 0 ? CTL_FINE : nothing(ctl);
-	cJSON_Delete(reply);
-	return status;
+	return list(ctl, show_names);
 }
 
 static const struct option_spec sensors_table[] = {
