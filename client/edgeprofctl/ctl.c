@@ -397,6 +397,21 @@ cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
 	return parameters;
 }
 
+cJSON *ctl_window_parameters(const struct window_options *window, const char *app)
+{
+	const struct {
+		const char *name, *word;
+	} words[] = {{"span", window->span}, {"percentile_method", window->method},
+		{"throttle", window->throttle}};
+	cJSON *parameters = ctl_run_parameters(&window->runs, app);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (words[i].word) {
+			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
+		}
+	}
+	return ctl_all(window->all, parameters);
+}
+
 cJSON *ctl_all(bool all, cJSON *parameters)
 {
 	parameters = parameters ? parameters : cJSON_CreateObject();

@@ -41,6 +41,13 @@ struct run_options {
 	bool all_runs;
 };
 
+/* What the statistics of `stages` and `frames` are of. */
+struct window_options {
+	struct run_options runs;
+	const char *span, *method, *throttle;
+	bool all;
+};
+
 struct ctl {
 	struct options options;
 	void *verb_options; /* the struct that the verb's option table fills */
@@ -106,6 +113,7 @@ const char *ctl_word(const struct ctl *ctl, int number);
 cJSON *ctl_parameters(const char *name, const char *text);
 /* The same of an app in the runs that were selected. */
 cJSON *ctl_run_parameters(const struct run_options *runs, const char *app);
+cJSON *ctl_window_parameters(const struct window_options *window, const char *app);
 /* Adds the parameter all where it is wanted; NULL is a new object. */
 cJSON *ctl_all(bool all, cJSON *parameters);
 

@@ -9,7 +9,6 @@
 #include "client/edgeprofctl/history/history_views.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/spark.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/when.h"
 

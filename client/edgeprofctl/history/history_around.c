@@ -8,7 +8,6 @@
 #include "client/edgeprofctl/history/history_views.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/spark.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verbs/events.h"
 #include "client/edgeprofctl/when.h"

@@ -228,25 +228,15 @@ static void show_waterfalls(struct ctl *ctl, const cJSON *reply)
 }
 
 struct frames_options {
-	struct run_options runs;
-	const char *span, *method, *throttle;
+	struct window_options window;
 	long recent; /* 0: not given, -1: without a number */
-	bool all, slow;
+	bool slow;
 };
 
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
 	const struct frames_options *options = ctl->verb_options;
-	cJSON *parameters = ctl_run_parameters(&options->runs, app);
-	if (options->span) {
-		cJSON_AddStringToObject(parameters, "span", options->span);
-	}
-	if (options->method) {
-		cJSON_AddStringToObject(parameters, "percentile_method", options->method);
-	}
-	if (options->throttle) {
-		cJSON_AddStringToObject(parameters, "throttle", options->throttle);
-	}
+	cJSON *parameters = ctl_window_parameters(&options->window, app);
 	if (options->slow) {
 		cJSON_AddBoolToObject(parameters, "slow", true);
 	}
@@ -254,7 +244,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 		double frames = options->recent > 0 ? (double)options->recent : 0;
 		cJSON_AddNumberToObject(parameters, "recent", frames);
 	}
-	return ctl_all(options->all, parameters);
+	return parameters;
 }
 
 /* Single frames. True when there are any. */
@@ -322,18 +312,18 @@ static const struct option_spec options[] = {
 	{"recent", 0, "[N]", "show the last N frames that carry an id", option_count,
 		offsetof(struct frames_options, recent)},
 	{"span", 0, "recent|lifetime", "cover the recent window, or the run from its start",
-		option_word, offsetof(struct frames_options, span)},
+		option_word, offsetof(struct frames_options, window.span)},
 	{"method", 0, "linear|nearest", "how to take percentiles", option_word,
-		offsetof(struct frames_options, method)},
+		offsetof(struct frames_options, window.method)},
 	{"throttle", 0, "all|throttled|unthrottled",
 		"count only what ended while the hardware throttled, or did not", option_word,
-		offsetof(struct frames_options, throttle)},
+		offsetof(struct frames_options, window.throttle)},
 	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
-		option_run, offsetof(struct frames_options, runs.run)},
+		option_run, offsetof(struct frames_options, window.runs.run)},
 	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
-		offsetof(struct frames_options, runs.all_runs)},
+		offsetof(struct frames_options, window.runs.all_runs)},
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct frames_options, all)},
+		offsetof(struct frames_options, window.all)},
 	{.name = NULL},
 };
 

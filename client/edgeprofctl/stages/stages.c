@@ -63,9 +63,9 @@ static void show_cover(struct ctl *ctl, const cJSON *total)
 }
 
 struct stages_options {
-	struct run_options runs;
-	const char *by, *span, *method, *throttle;
-	bool all, tree, wide;
+	struct window_options window;
+	const char *by;
+	bool tree, wide;
 };
 
 /* Which run it is, where that was asked for. */
@@ -178,27 +178,6 @@ void show_stages(struct ctl *ctl, const cJSON *reply)
 	show_apps(ctl, reply, NULL, &latest);
 }
 
-static cJSON *parameters_of(const struct ctl *ctl, const char *app)
-{
-	const struct stages_options *options = ctl->verb_options;
-	/* shares are of the lifetime, and so are the numbers next to them */
-	bool shares = options->tree || options->by;
-	const struct {
-		const char *name, *word;
-	} words[] = {
-		{"span", !options->span && shares ? "lifetime" : options->span},
-		{"percentile_method", options->method},
-		{"throttle", options->throttle},
-	};
-	cJSON *parameters = ctl_run_parameters(&options->runs, app);
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (words[i].word) {
-			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
-		}
-	}
-	return ctl_all(options->all, parameters);
-}
-
 static stage_view *view_of(const struct stages_options *options)
 {
 	if (options->by) {
@@ -232,19 +211,23 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 static void show_views(struct ctl *ctl, const cJSON *reply)
 {
 	const struct stages_options *options = ctl->verb_options;
-	show_apps(ctl, reply, view_of(options), &options->runs);
+	show_apps(ctl, reply, view_of(options), &options->window.runs);
 	show_reason(ctl, reply);
 }
 
 static int run(struct ctl *ctl)
 {
-	const struct stages_options *options = ctl->verb_options;
+	struct stages_options *options = ctl->verb_options;
 	const char *app = ctl_word(ctl, 0);
 	if (options->tree + (options->by != NULL) + options->wide > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--tree, --by and --wide exclude each other");
 	}
-	return ctl_list(ctl, "ListStages", parameters_of(ctl, app), "stages", show_views,
-		"no stages of %s yet; 'edgeprofctl apps' lists the apps", app ? app : "any app");
+	if (!options->window.span && (options->tree || options->by)) {
+		options->window.span = "lifetime"; /* as the shares next to the numbers */
+	}
+	return ctl_list(ctl, "ListStages", ctl_window_parameters(&options->window, app), "stages",
+		show_views, "no stages of %s yet; 'edgeprofctl apps' lists the apps",
+		app ? app : "any app");
 }
 
 static const struct option_spec options[] = {
@@ -255,18 +238,18 @@ static const struct option_spec options[] = {
 	{"wide", 0, NULL, "show every statistic, a column each", option_flag,
 		offsetof(struct stages_options, wide)},
 	{"span", 0, "recent|lifetime", "cover the recent window, or the run from its start",
-		option_word, offsetof(struct stages_options, span)},
+		option_word, offsetof(struct stages_options, window.span)},
 	{"method", 0, "linear|nearest", "how to take percentiles", option_word,
-		offsetof(struct stages_options, method)},
+		offsetof(struct stages_options, window.method)},
 	{"throttle", 0, "all|throttled|unthrottled",
 		"count only what ended while the hardware throttled, or did not", option_word,
-		offsetof(struct stages_options, throttle)},
+		offsetof(struct stages_options, window.throttle)},
 	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
-		option_run, offsetof(struct stages_options, runs.run)},
+		option_run, offsetof(struct stages_options, window.runs.run)},
 	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
-		offsetof(struct stages_options, runs.all_runs)},
+		offsetof(struct stages_options, window.runs.all_runs)},
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct stages_options, all)},
+		offsetof(struct stages_options, window.all)},
 	{.name = NULL},
 };
 

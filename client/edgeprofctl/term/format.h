@@ -1,7 +1,8 @@
-/* format: formats numbers for people: units that suit the size, spans, times. */
+/* format.h: numbers for people: with units, as times and spans, and as a line of bars. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A short text by value: format_bytes(x).text lives to the end of the expression. */
@@ -19,3 +20,21 @@ struct label format_ago(double age_ms);	  /* "8 s ago" */
 struct label format_last_fps(double last_fps, double idle_ms);
 struct label format_time(int64_t time_us);  /* local "2026-11-21 05:40:23", "-" for 0 */
 struct label format_clock(int64_t time_us); /* local "05:40:23.120" */
+
+enum { SPARK_COLUMNS = 30, SPARK_SIZE = SPARK_COLUMNS * 3 + 1 };
+
+/* Points are added in any order; each falls into the column of its time and counts there with the
+ * mean of all. A column without a point is a gap, a blank. */
+struct spark {
+	int64_t from_us, to_us;
+	size_t columns;
+	double sums[SPARK_COLUMNS];
+	unsigned counts[SPARK_COLUMNS];
+};
+
+/* At most `points` columns: a few samples are a short line, not one full of gaps. */
+void spark_init(struct spark *spark, int64_t from_us, int64_t to_us, size_t points);
+void spark_add(struct spark *spark, int64_t time_us, double value);
+
+/* Bars between the smallest and the largest column; a constant is a low line. */
+void spark_write(const struct spark *spark, bool utf8, char ret[SPARK_SIZE]);

@@ -1,7 +1,6 @@
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/screen.h"
-#include "client/edgeprofctl/term/spark.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/when.h"
