@@ -181,7 +181,7 @@ static void fix_mailbox(const char *root, const struct access_subject *subject,
 	}
 }
 
-/* The firmware's mailbox tells all throttle bits; the newer node only takes gencmd texts. */
+/* The firmware's mailbox reports all throttle bits; the newer node only accepts gencmd texts. */
 static void check_mailbox(cJSON *checks, const char *root, const struct access_subject *subject)
 {
 	static const char *const nodes[] = {"dev/vcio", "dev/vcio_gencmd"};

@@ -1,5 +1,5 @@
 /* doctor_kernel.c: looks for features of the kernel, and for tools. A feature is probed, never
- * derived from a version, except where the version tells why something can't be there. */
+ * derived from a version, except where the version explains why something is missing. */
 #include "client/edgeprofctl/doctor/doctor.h"
 
 #include <dirent.h>

@@ -109,13 +109,13 @@ static int by_time(const void *a, const void *b)
 
 static int find_changes(struct ctl *ctl, struct around *around)
 {
-	size_t room = (size_t)json_count(around->history, "series");
-	around->found = calloc(room + 1, sizeof(around->found[0]));
+	size_t capacity = (size_t)json_count(around->history, "series");
+	around->found = calloc(capacity + 1, sizeof(around->found[0]));
 	if (!around->found) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	for (const cJSON *series = json_first(around->history, "series");
-		series && around->seen < room; series = series->next) {
+		series && around->seen < capacity; series = series->next) {
 		struct found *found = &around->found[around->count];
 		found->series = series;
 		if (wanted(ctl, json_word(series, "name")) &&

@@ -20,7 +20,7 @@ struct address_list {
  * when it is set; else /run/edgeprofd and $XDG_RUNTIME_DIR/edgeprofd. -ENAMETOOLONG. */
 int address_search(const char *explicit_path, struct address_list *ret);
 
-/* Connects to the first that answers: a descriptor, or the most telling negative errno: -EACCES
+/* Connects to the first that answers: a descriptor, or the most specific negative errno: -EACCES
  * when any was refused by its permissions, else that of the last. Blocks up to timeout_ms. */
 int address_connect(struct address_list *list, uint64_t timeout_ms);
 

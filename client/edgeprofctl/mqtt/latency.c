@@ -24,7 +24,7 @@ enum {
 };
 
 struct latency_report {
-	double *values_ms; /* room for as many as were asked for */
+	double *values_ms; /* as many as were requested */
 	size_t count;
 	uint64_t messages; /* without the retained ones */
 	uint64_t negative, without_time, malformed, too_large, implausible, retained;

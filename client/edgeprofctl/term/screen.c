@@ -89,7 +89,7 @@ void screen_close(struct screen *screen)
 	}
 	struct signalfd_siginfo info;
 	leave(screen);
-	/* What is still pending would end us before we can tell our status. */
+	/* What is still pending would end us before we can report our status. */
 	while (read(screen->signals, &info, sizeof(info)) > 0) {
 	}
 	close(screen->signals);

@@ -1,4 +1,4 @@
-/* style.c: decides how output looks. Colour only tells states apart, and only on terminals. */
+/* style.c: decides how output looks. Colour only distinguishes states, and only on terminals. */
 #include "client/edgeprofctl/term/style.h"
 
 #include <langinfo.h>

@@ -227,7 +227,7 @@ static double now_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-/* Runs it in the foreground; its exit status as a shell tells it, -errno when there is no process.
+/* Runs it in the foreground. Returns its exit status as a shell does; -errno when fork fails.
  */
 static int run_command(char **command)
 {

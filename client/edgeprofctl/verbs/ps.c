@@ -12,7 +12,7 @@
 #include "proto/name.h"
 #include "proto/text.h"
 
-/* The share of the machine's memory, which the reply tells once: it is copied into each row. */
+/* The share of the machine's memory, which the reply contains once: it is copied into each row. */
 static void add_memory_shares(cJSON *reply)
 {
 	double total = json_number(reply, "memory_total_bytes");
