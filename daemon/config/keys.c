@@ -10,7 +10,7 @@
 
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/status/recordings.h"
-#include "daemon/ingest/statsd/socket.h"
+#include "daemon/ingest/statsd/udp.h"
 #include "daemon/util/parse.h"
 #include "proto/text.h"
 

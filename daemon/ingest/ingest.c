@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/core/runs/save.h"
@@ -71,7 +72,7 @@ void ingest_refuse(
 
 bool ingest_trusts(const struct ingest *ingest, uid_t uid)
 {
-	return uid == 0 || uid == geteuid() || uid == ingest->owner;
+	return uid == 0 || uid == geteuid() || uid == ingest->socket.owner;
 }
 
 static uint64_t milliseconds(uint64_t ns)
@@ -334,15 +335,16 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
 	}
 	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
-	ingest->listener.fd = -1;
+	ingest->socket.fd = -1;
 	int r = apps_observe(core->apps,
 		&(struct apps_observer){.displace = attachments_displace, .ctx = ingest});
-	r = r < 0 ? r : listener_open(&ingest->listener, options->path, options->group);
+	r = r < 0 ? r
+		  : ingest_socket_open(
+			    &ingest->socket, options->path, SOCK_SEQPACKET, options->group);
 	if (r < 0) {
 		goto error;
 	}
-	ingest->owner = ingest->listener.owner;
-	r = uv_poll_init(loop, &ingest->listen, ingest->listener.fd);
+	r = uv_poll_init(loop, &ingest->listen, ingest->socket.fd);
 	if (r < 0) {
 		goto error;
 	}
@@ -368,7 +370,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	return 0;
 error:
 	apps_unobserve(core->apps, ingest);
-	listener_close(&ingest->listener);
+	ingest_socket_close(&ingest->socket);
 	free(ingest);
 	return r;
 }
@@ -402,5 +404,5 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 	uv_close((uv_handle_t *)&ingest->sample, on_closed);
 	uv_close((uv_handle_t *)&ingest->before_wait, on_closed);
 	uv_close((uv_handle_t *)&ingest->after_wait, on_closed);
-	listener_close(&ingest->listener);
+	ingest_socket_close(&ingest->socket);
 }

@@ -5,10 +5,10 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/ingest/hello.h"
 #include "daemon/ingest/ingest.h"
-#include "daemon/ingest/listener.h"
 #include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/ingest/ring.h"
+#include "daemon/ingest/socket.h"
 #include "daemon/util/accounts.h"
 
 enum {
@@ -59,7 +59,7 @@ struct ingest {
 	uv_loop_t *loop;
 	struct core *core;
 	struct ingest_options options;
-	struct listener listener;
+	struct ingest_socket socket;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
 	/* around the loop's wait: when it ended last, when this one was meant to end */
@@ -67,7 +67,6 @@ struct ingest {
 	uv_check_t after_wait;
 	uint64_t waited_ns, due_ns;
 	uint64_t stalled_ns, caught_up_ns; /* of the last stall: when it began; 0 = none */
-	uid_t owner;			   /* of the run directory */
 	bool listen_paused;		   /* no descriptors left: until the next sample */
 	struct connection *connections;
 	size_t connection_count;

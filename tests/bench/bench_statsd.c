@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/statsd/socket.h"
+#include "daemon/ingest/socket.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "proto/statsd/statsd.h"
 
@@ -88,8 +88,8 @@ static int fill(int fd)
 static double bare(const char *path, double *rounds)
 {
 	static char bytes[BATCH][STATSD_DATAGRAM_MAX];
-	int fd = statsd_bind_path(path, NULL);
-	if (fd < 0) {
+	struct ingest_socket in;
+	if (ingest_socket_open(&in, path, SOCK_DGRAM, NULL) < 0) {
 		exit(1);
 	}
 	int out = dial(path);
@@ -107,14 +107,13 @@ static double bare(const char *path, double *rounds)
 		}
 		uint64_t begin = now_ns();
 		while (got < sent) {
-			int r = recvmmsg(fd, msgs, BATCH, MSG_DONTWAIT, NULL);
+			int r = recvmmsg(in.fd, msgs, BATCH, MSG_DONTWAIT, NULL);
 			got += r > 0 ? r : 0;
 		}
 		rounds[i] = (double)(now_ns() - begin) / sent / LINES;
 	}
 	close(out);
-	close(fd);
-	unlink(path);
+	ingest_socket_close(&in);
 	return median(rounds);
 }
 

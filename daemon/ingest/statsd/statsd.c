@@ -6,15 +6,13 @@
 #include "daemon/ingest/statsd/statsd.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/ingest/socket.h"
 #include "daemon/ingest/statsd/batch.h"
-#include "daemon/ingest/statsd/socket.h"
+#include "daemon/ingest/statsd/udp.h"
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 
@@ -44,9 +42,7 @@ struct statsd {
 	bool closing;
 	bool paused; /* a batch waits */
 	bool deaf;   /* too many descriptors wait for being closed: until the next sweep */
-	char path[108];
-	dev_t dev; /* of the path, so that only our own is removed */
-	ino_t ino;
+	struct ingest_socket path;
 	struct statsd_apps apps;
 	struct statsd_batch batch;
 };
@@ -156,17 +152,11 @@ static int bind_sockets(struct statsd *statsd, const struct statsd_options *opti
 	if (r < 0) {
 		return r == -EPERM ? -EINVAL : r;
 	}
-	r = statsd_bind_path(options->path, options->group);
+	r = ingest_socket_open(&statsd->path, options->path, SOCK_DGRAM, options->group);
 	if (r < 0) {
 		return r;
 	}
-	struct stat st;
-	statsd->socket[UNIX_SOCKET].fd = r;
-	snprintf(statsd->path, sizeof(statsd->path), "%s", options->path);
-	if (lstat(statsd->path, &st) == 0) {
-		statsd->dev = st.st_dev;
-		statsd->ino = st.st_ino;
-	}
+	statsd->socket[UNIX_SOCKET].fd = statsd->path.fd;
 	r = udp ? statsd_bind_udp(&address) : -1;
 	if (udp && r < 0) {
 		return r;
@@ -177,15 +167,9 @@ static int bind_sockets(struct statsd *statsd, const struct statsd_options *opti
 
 static void close_sockets(struct statsd *statsd)
 {
-	struct stat st;
-	if (statsd->path[0] && lstat(statsd->path, &st) == 0 && st.st_dev == statsd->dev &&
-		st.st_ino == statsd->ino) {
-		unlink(statsd->path);
-	}
-	for (size_t i = 0; i < SOCKETS; i++) {
-		if (statsd->socket[i].fd >= 0) {
-			close(statsd->socket[i].fd);
-		}
+	ingest_socket_close(&statsd->path);
+	if (statsd->socket[UDP_SOCKET].fd >= 0) {
+		close(statsd->socket[UDP_SOCKET].fd);
 	}
 }
 
@@ -259,6 +243,7 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 		statsd->socket[i].fd = -1;
 		statsd->socket[i].statsd = statsd;
 	}
+	statsd->path.fd = -1;
 	int r = statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
 	uv_timer_init(loop, &statsd->settle);

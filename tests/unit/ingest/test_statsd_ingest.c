@@ -1,5 +1,6 @@
 /* Datagrams with real sockets and a real loop, and what their lines do to apps. */
 #include "daemon/ingest/statsd/statsd.h"
+#include "daemon/ingest/statsd/udp.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -17,8 +18,8 @@
 
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/counters.h"
+#include "daemon/ingest/socket.h"
 #include "daemon/ingest/statsd/apps.h"
-#include "daemon/ingest/statsd/socket.h"
 #include "daemon/util/log.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/unit.h"
@@ -393,12 +394,12 @@ START_TEST(a_socket_that_lives_stays_and_a_stale_one_goes)
 	ck_assert_int_eq(access(path, F_OK), 0);
 	statsd_close(statsd, PROCESS_RELEASED);
 	ck_assert_int_ne(access(path, F_OK), 0);
-	int fd = statsd_bind_path(path, NULL);
-	ck_assert_int_ge(fd, 0);
-	close(fd); /* what a killed daemon leaves */
+	struct ingest_socket killed;
+	ck_assert_int_eq(ingest_socket_open(&killed, path, SOCK_DGRAM, NULL), 0);
+	close(killed.fd); /* what a killed daemon leaves */
 	open_statsd();
 	statsd_close(statsd, PROCESS_RELEASED);
-	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	close(fd);
 	ck_assert_int_eq(statsd_open(&loop, &core, &options, &second), -EEXIST);
 	ck_assert_int_eq(unlink(path), 0);

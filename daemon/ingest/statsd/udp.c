@@ -1,6 +1,6 @@
-/* Makes the sockets of datagrams. SO_PASSCRED is set before bind: a datagram that came in before it
- * would have no sender. */
-#include "daemon/ingest/statsd/socket.h"
+/* udp.c: parses an address of the configuration without asking a resolver, and binds the UDP port
+ * with SO_RXQ_OVFL, so that each datagram brings the number of those that the kernel dropped. */
+#include "daemon/ingest/statsd/udp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,17 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/ingest/socket_path.h"
-#include "daemon/util/deferred_close.h"
 #include "daemon/util/parse.h"
+#include "proto/text.h"
 
-static const int FLAGS = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-/* Splits "host:port" or "[host]:port"; host has room for the whole text. */
+/* Splits "host:port" or "[host]:port"; *host points into text. */
 static int split_address(char *text, char **host, uint16_t *port)
 {
 	char *colon = strrchr(text, ':');
@@ -76,7 +71,7 @@ int statsd_address_parse(const char *text, struct statsd_address *ret)
 		return -EINVAL;
 	}
 	memcpy(copy, text, length + 1);
-	if (length >= sizeof(anyone) && strcmp(copy + length - (sizeof(anyone) - 1), anyone) == 0) {
+	if (length >= sizeof(anyone) && text_ends_with(copy, anyone)) {
 		copy[length - (sizeof(anyone) - 1)] = '\0';
 		allowed = true;
 	}
@@ -93,45 +88,10 @@ int statsd_address_parse(const char *text, struct statsd_address *ret)
 	return 0;
 }
 
-int statsd_bind_path(const char *path, const char *group)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = strlen(path);
-	const int on = 1;
-	gid_t gid = (gid_t)-1;
-	if (length >= sizeof(address.sun_path)) {
-		return -ENAMETOOLONG;
-	}
-	memcpy(address.sun_path, path, length);
-	int r = group ? parse_group(group, &gid) : 0;
-	r = r < 0 ? r : socket_path_free(&address, SOCK_DGRAM);
-	if (r < 0) {
-		return r;
-	}
-	int fd = socket(AF_UNIX, FLAGS, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	socket_refuse_fds(fd);
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
-		bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	if ((group && lchown(path, (uid_t)-1, gid) < 0) || chmod(path, group ? 0660 : 0666) < 0) {
-		r = -errno;
-		unlink(path);
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
 int statsd_bind_udp(const struct statsd_address *address)
 {
 	const int on = 1;
-	int fd = socket(address->address.ss_family, FLAGS, 0);
+	int fd = socket(address->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0) {
 		return -errno;
 	}
