@@ -15,7 +15,6 @@
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/share.h"
 #include "daemon/util/sysops.h"
 
 enum {
@@ -124,7 +123,7 @@ void attachment_sample(struct attachment *attachment, uint64_t now_ns)
 	const uint64_t pause_ns = 1000000000;
 	if (attachment->nspid.wanted && now_ns - attachment->looked_ns >= pause_ns) {
 		attachment->looked_ns = now_ns;
-		nspid_look(&attachment->nspid, attachment->peer.pid);
+		nspid_scan(&attachment->nspid, attachment->peer.pid);
 		note_open_stages(attachment);
 	}
 }
@@ -229,9 +228,8 @@ static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint
 
 static bool mapping_fits(const struct ingest *ingest, const struct account *account, uint32_t size)
 {
-	uint64_t own = account->mapping_bytes;
-	return share_fits(ingest->options.max_mapping_bytes, own, ingest->mapped_bytes - own, size,
-		ingest_trusts(ingest, account->uid));
+	return accounts_fits(ingest->options.max_mapping_bytes, account->mapping_bytes,
+		ingest->mapped_bytes, size, ingest_trusts(ingest, account->uid));
 }
 
 /* A further process of an app that runs takes no place. */
@@ -244,8 +242,8 @@ static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
 	if (app && app->processes > 0) {
 		return true;
 	}
-	size_t own = apps_of_uid(apps, uid), all = apps_running(apps);
-	return share_fits(APPS_MAX, own, all - own, 1, ingest_trusts(ingest, uid));
+	return accounts_fits(APPS_MAX, apps_of_uid(apps, uid), apps_running(apps), 1,
+		ingest_trusts(ingest, uid));
 }
 
 static const char *refusal(int error)

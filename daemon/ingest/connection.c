@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/ingest/share.h"
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
@@ -145,9 +144,8 @@ void connection_resume(struct connection *connection)
 
 static bool connection_fits(const struct ingest *ingest, const struct account *account)
 {
-	size_t own = account->event_connections;
-	return share_fits(ingest->options.max_connections, own, ingest->connection_count - own, 1,
-		ingest_trusts(ingest, account->uid));
+	return accounts_fits(ingest->options.max_connections, account->event_connections,
+		ingest->connection_count, 1, ingest_trusts(ingest, account->uid));
 }
 
 static int connection_create(

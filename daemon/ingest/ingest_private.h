@@ -5,7 +5,6 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/ingest/hello.h"
 #include "daemon/ingest/ingest.h"
-#include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/ingest/ring.h"
 #include "daemon/ingest/socket.h"

@@ -107,3 +107,10 @@ bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want)
 	uint64_t others = all - own;
 	return others < max && own + want <= (max - others + 1) / 2;
 }
+
+bool accounts_fits(uint64_t max, uint64_t own, uint64_t all, uint64_t want, bool trusted)
+{
+	uint64_t others = all - own;
+	uint64_t kept = max / 8 > others ? max / 8 - others : 0;
+	return trusted ? others + own + want + kept <= max : accounts_fair(max, own, all, want);
+}

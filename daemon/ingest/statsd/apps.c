@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/share.h"
 #include "daemon/ingest/statsd/names.h"
+#include "daemon/util/accounts.h"
 #include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -151,7 +151,7 @@ static bool has_room(struct statsd_apps *apps, const struct statsd_sender *sende
 	for (size_t i = 0; i < apps->count; i++) {
 		own += apps->app[i]->uid == sender->uid;
 	}
-	bool fits = share_fits(STATSD_APPS_MAX, own, apps->count - own, 1, sender->trusted);
+	bool fits = accounts_fits(STATSD_APPS_MAX, own, apps->count, 1, sender->trusted);
 	/* who is over the share makes room himself, who has nothing yet takes it from anybody */
 	return fits || make_room(apps, sender->uid, sender->trusted || own == 0, now_ns);
 }

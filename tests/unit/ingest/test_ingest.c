@@ -1,7 +1,6 @@
 /* An instrumented process from its hello to its end, with real sockets, real processes and a real
  * loop; and who the daemon takes it for. */
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/nspid.h"
 #include "daemon/ingest/peer.h"
 #include "tests/unit/ingest/ingest_fixture.h"
 #include "tests/unit/unit.h"
@@ -240,7 +239,7 @@ START_TEST(namespace_numbers_are_read)
 	nspid.nested = true;
 	ck_assert_uint_eq(nspid_thread(&nspid, getpid(), (uint32_t)getpid()), 0);
 	ck_assert(nspid.wanted);
-	nspid_look(&nspid, getpid());
+	nspid_scan(&nspid, getpid());
 	ck_assert_uint_eq(nspid_thread(&nspid, getpid(), (uint32_t)getpid()), (uint32_t)getpid());
 	nspid_init(&nspid, 0);
 	ck_assert_int_eq(nspid.inside, 0);

@@ -1,7 +1,6 @@
 /* Who may attach: what is refused, with which reason, and how places are shared. */
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/hello.h"
-#include "daemon/ingest/share.h"
 #include "tests/unit/ingest/ingest_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -225,37 +224,6 @@ START_TEST(a_thousand_attachments_leave_no_descriptor)
 	}
 	ck_assert_uint_eq(open_fds(), before);
 	close(memfd);
-}
-END_TEST
-
-START_TEST(places_are_shared)
-{
-	static const struct {
-		uint64_t max, own, others, want;
-		bool trusted, fits;
-	} table[] = {
-		{8, 3, 0, 1, false, true},
-		{8, 4, 0, 1, false, false},
-		{8, 1, 4, 1, false, true},
-		{8, 2, 4, 1, false, false},
-		{8, 0, 7, 1, false, true}, /* the last place is still somebody's */
-		{8, 0, 8, 1, false, false},
-		{8, 0, 9, 1, false, false},
-		{64, 55, 0, 1, true, true},
-		{64, 56, 0, 1, true, false}, /* an eighth is for others */
-		{64, 56, 8, 1, true, false},
-		{64, 55, 8, 1, true, true},
-		{64, 40, 23, 1, true, true},
-		{64, 40, 24, 1, true, false},
-		{64, 0, 65, 1, true, false},
-		{16 << 20, 14 << 20, 0, 1, true, false},
-		{16 << 20, 13 << 20, 0, 1 << 20, true, true},
-	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		ck_assert_msg(share_fits(table[i].max, table[i].own, table[i].others, table[i].want,
-				      table[i].trusted) == table[i].fits,
-			"row %zu", i);
-	}
 }
 END_TEST
 

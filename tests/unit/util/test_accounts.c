@@ -60,3 +60,35 @@ START_TEST(a_user_may_have_half_of_what_the_others_leave)
 	ck_assert(!accounts_fair(120, 0, 130, 1));
 }
 END_TEST
+
+START_TEST(a_trusted_user_leaves_an_eighth_to_the_others)
+{
+	static const struct {
+		uint64_t max, own, others, want;
+		bool trusted, fits;
+	} table[] = {
+		{8, 3, 0, 1, false, true},
+		{8, 4, 0, 1, false, false},
+		{8, 1, 4, 1, false, true},
+		{8, 2, 4, 1, false, false},
+		{8, 0, 7, 1, false, true}, /* the last one is still free for one user */
+		{8, 0, 8, 1, false, false},
+		{8, 0, 9, 1, false, false},
+		{64, 55, 0, 1, true, true},
+		{64, 56, 0, 1, true, false}, /* an eighth is kept for others */
+		{64, 56, 8, 1, true, false},
+		{64, 55, 8, 1, true, true},
+		{64, 40, 23, 1, true, true},
+		{64, 40, 24, 1, true, false},
+		{64, 0, 65, 1, true, false},
+		{16 << 20, 14 << 20, 0, 1, true, false},
+		{16 << 20, 13 << 20, 0, 1 << 20, true, true},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		ck_assert_msg(
+			accounts_fits(table[i].max, table[i].own, table[i].own + table[i].others,
+				table[i].want, table[i].trusted) == table[i].fits,
+			"row %zu", i);
+	}
+}
+END_TEST
