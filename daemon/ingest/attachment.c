@@ -1,28 +1,30 @@
 /*
- * A mapping and the process behind it, from the accepted hello to the last words. The pidfd tells
- * death; the connection only carries the hello and wake-ups (a forked child keeps it open).
+ * attachment.c: drains a mapping, writes advice into it, and ends it with the process behind it.
+ * The pidfd reports death; the connection only carries the hello and wake-ups, since a forked child
+ * keeps it open. A pidfd becomes readable when its process exits, and hangs up when the parent has
+ * waited for it; only then most kernels report how it ended. The records that the process left are
+ * read at the first, its run is closed at the second, or end_wait_ns later.
  */
-#include "daemon/ingest/ingest_private.h"
-
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/core/metrics/processes.h"
-#include "daemon/core/runs/save.h"
 #include "daemon/core/status/counters.h"
+#include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
 
 enum {
-	DRAIN_RECORDS = 4096, /* of one attachment before others have their turn */
-	DRAIN_NAMES = 4,      /* that are seen for the first time */
-	VISIT_WORK = 64,      /* in records, what a drain without any costs */
-	NAME_WORK = 2048,     /* and a new name */
-	ENDING_CALLS = 128,
+	DRAIN_RECORDS = 4096, /* of one attachment before the next one is drained */
+	DRAIN_NAMES = 4,      /* new names, likewise */
+	DRAIN_WORK = 64,      /* what a drain without records costs, in records */
+	NAME_WORK = 2048,     /* what a new name costs, in records */
+	ENDING_CALLS = 128,   /* drains of an ended process whose mapping others still fill */
 };
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
@@ -55,8 +57,8 @@ static void note_open_stages(struct attachment *attachment)
 	}
 }
 
-/* A peer may turn its counts back; ours only grow. */
-static uint64_t grown(uint64_t now, uint64_t before)
+/* A peer may set its counts back; the daemon's own only grow. */
+static uint64_t delta(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
@@ -67,8 +69,8 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	ring_counts(attachment->ring, &counts);
 	struct app_accounting *accounting = &attachment->process->accounting;
 	struct counters *counters = attachment->ingest->core->counters;
-	counters->events_received += grown(counts.received, attachment->counts.received);
-	counters->events_dropped += grown(counts.dropped, attachment->counts.dropped);
+	counters->events_received += delta(counts.received, attachment->counts.received);
+	counters->events_dropped += delta(counts.dropped, attachment->counts.dropped);
 	counters->events_invalid += accounting->invalid - invalid_before;
 	counters->drains++;
 	accounting->sent = counts.sent;
@@ -88,14 +90,14 @@ static size_t drain(struct attachment *attachment, uint64_t now_ns, size_t budge
 	attachment->process->frame_state.pass_ns = now_ns;
 	apps_allow_new(apps, names);
 	size_t records = ring_drain(attachment->ring, &sink, budget, &attachment->due);
-	size_t fresh = names - apps_new_left(apps);
+	size_t new_names = names - apps_new_left(apps);
 	apps_allow_new(apps, SIZE_MAX);
 	if (!attachment->due) {
 		apps_drained(apps, attachment->process);
 	}
 	note_open_stages(attachment);
 	account(attachment, invalid);
-	return VISIT_WORK + records + fresh * NAME_WORK;
+	return DRAIN_WORK + records + new_names * NAME_WORK;
 }
 
 size_t attachment_drain(struct attachment *attachment, uint64_t now_ns)
@@ -103,29 +105,31 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns)
 	return drain(attachment, now_ns, DRAIN_RECORDS, DRAIN_NAMES);
 }
 
-bool attachment_settle(struct attachment *attachment)
-{
-	if (!attachment->ending) {
-		return false;
-	}
-	attachment->passes += !attachment->due;
-	attachment->due = true;
-	bool over = attachment->passes >= 2 || ++attachment->calls >= ENDING_CALLS;
-	if (over) {
-		attachment_end(attachment, attachment->how);
-	}
-	return over;
-}
-
-/* A number that no thread has would be looked for again and again. */
+/* At most once a second: a thread id that no thread has would be searched for every time. */
 void attachment_sample(struct attachment *attachment, uint64_t now_ns)
 {
 	const uint64_t pause_ns = 1000000000;
-	if (attachment->nspid.wanted && now_ns - attachment->looked_ns >= pause_ns) {
-		attachment->looked_ns = now_ns;
+	if (attachment->nspid.wanted && now_ns - attachment->scanned_ns >= pause_ns) {
+		attachment->scanned_ns = now_ns;
 		nspid_scan(&attachment->nspid, attachment->peer.pid);
 		note_open_stages(attachment);
 	}
+}
+
+/* Stores the advice word of the mapping and its time, each once; neither is ever read back. */
+static void write_advice(const struct attachment *attachment, uint64_t word, uint64_t now_ns)
+{
+	struct proto_map_header *header = attachment->map;
+	if (__atomic_load_n(&header->minor, __ATOMIC_RELAXED) < PROTO_MAP_MINOR_ADVICE) {
+		return; /* for a library of an earlier minor version the bytes are something else */
+	}
+	__atomic_store_n(&header->advice, word, __ATOMIC_RELAXED);
+	__atomic_store_n(&header->advice_ns, now_ns, __ATOMIC_RELEASE);
+}
+
+void attachment_advise(const struct attachment *attachment, uint64_t now_ns)
+{
+	write_advice(attachment, advice_word(&attachment->process->app->advice), now_ns);
 }
 
 static void attachment_free(struct attachment *attachment)
@@ -155,7 +159,7 @@ void attachment_drain_all(struct attachment *attachment)
 	}
 }
 
-void attachment_end(struct attachment *attachment, enum process_end how)
+static void end(struct attachment *attachment, enum process_end how)
 {
 	struct ingest *ingest = attachment->ingest;
 	uint64_t now_ns = sysops()->now_ns();
@@ -169,21 +173,18 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 	attachment->process = NULL;
 	apps_detach(ingest->core->apps, process, how, now_ns);
-	*attachment->prev = attachment->next;
-	if (attachment->next) {
-		attachment->next->prev = attachment->prev;
-	}
+	LIST_REMOVE(attachment, link);
 	attachment->account->mapping_bytes -= attachment->size;
 	ingest->mapped_bytes -= attachment->size;
 	limit_use(&ingest->core->counters->limits[LIMIT_MAPPINGS], ingest->mapped_bytes);
-	attachment_withdraw_advice(attachment);
+	write_advice(attachment, 0, 0);
 	ring_destroy(attachment->ring);
 	munmap(attachment->map, attachment->size);
 	struct connection *connection = attachment->connection;
 	if (connection) {
 		connection->attachment = NULL;
 		attachment->connection = NULL;
-		attachment_close_connection(connection);
+		ingest_disconnect(connection);
 	}
 	ingest_drain_timer(ingest);
 	if (attachment->pidfd >= 0) {
@@ -193,224 +194,150 @@ void attachment_end(struct attachment *attachment, enum process_end how)
 	}
 }
 
-static bool hung_up(const struct attachment *attachment)
+bool attachment_end_drained(struct attachment *attachment)
 {
-	char byte;
-	return !attachment->connection ||
-	       recv(attachment->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-/* The same memfd again: the library lost its connection, nothing else changed. */
-static struct attachment *find_same(
-	const struct ingest *ingest, const struct peer *peer, const struct stat *st)
-{
-	struct attachment *a = ingest->attachments;
-	while (a && !(a->peer.pid == peer->pid && a->peer.uid == peer->uid &&
-			    a->dev == st->st_dev && a->ino == st->st_ino)) {
-		a = a->next;
+	if (!attachment->ending) {
+		return false;
 	}
-	return a;
+	attachment->passes += !attachment->due;
+	attachment->due = true;
+	bool over = attachment->passes >= 2 || ++attachment->calls >= ENDING_CALLS;
+	if (over) {
+		end(attachment, attachment->how);
+	}
+	return over;
 }
 
-/* A mapping that this process left behind (it called exec, or shut the library down). Two copies of
- * the library in one process keep both of theirs: their connections are open. */
-static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint64_t start_ticks)
+/* The end that a wait status stands for. */
+static enum process_end end_of_status(int status, char *cause, size_t size)
+{
+	if (WIFEXITED(status)) {
+		if (WEXITSTATUS(status) == 0) {
+			return PROCESS_ENDED;
+		}
+		snprintf(cause, size, "exited with status %d", WEXITSTATUS(status));
+		return PROCESS_DIED;
+	}
+	int number = WTERMSIG(status);
+	bool requested = number == SIGTERM || number == SIGINT || number == SIGHUP;
+	const char *name = sigabbrev_np(number);
+	if (number == SIGKILL) {
+		return PROCESS_KILLED;
+	}
+	if (name) {
+		snprintf(cause, size, "%s SIG%s", requested ? "ended by" : "died of", name);
+	} else {
+		snprintf(cause, size, "died of signal %d", number);
+	}
+	return requested ? PROCESS_ENDED : PROCESS_DIED;
+}
+
+void attachment_begin_end(struct attachment *attachment, enum process_end how)
+{
+	if (attachment->pidfd >= 0) {
+		uv_poll_stop(&attachment->death);
+	}
+	attachment->how = how;
+	attachment->ending = true;
+	ingest_drain_ending(attachment->ingest, attachment);
+}
+
+/* The end as the kernel reports it, else as the mapping's flags say. */
+static enum process_end end_of(struct attachment *attachment)
+{
+	struct app_process *process = attachment->process;
+	int status;
+	if (attachment->pidfd >= 0 &&
+		peer_exit(attachment->pidfd, &attachment->peer, &status) == 0) {
+		return end_of_status(status, process->cause, sizeof(process->cause));
+	}
+	if (ring_flags(attachment->ring) & PROTO_MAP_BYE) {
+		return PROCESS_ENDED;
+	}
+	snprintf(process->cause, sizeof(process->cause), "unknown end");
+	return PROCESS_DIED;
+}
+
+void attachment_exited(struct attachment *attachment)
+{
+	if (!attachment->ending) {
+		attachment_begin_end(attachment, end_of(attachment));
+	}
+}
+
+void attachment_finish(struct attachment *attachment)
+{
+	enum process_end how = attachment->ending	  ? attachment->how
+			       : attachment->ended_ns > 0 ? end_of(attachment)
+							  : PROCESS_RELEASED;
+	attachment->ending = false; /* what is left is read now, not in later iterations */
+	end(attachment, how);
+}
+
+void attachments_displace(void *ctx, const struct app *app)
+{
+	struct ingest *ingest = ctx;
+	struct attachment *next;
+	for (struct attachment *a = LIST_FIRST(&ingest->attachments); a; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->process->app == app) {
+			end(a, PROCESS_ENDED);
+		}
+	}
+}
+
+bool attachment_overdue(const struct attachment *attachment, uint64_t now_ns)
+{
+	return attachment->ended_ns > 0 &&
+	       now_ns - attachment->ended_ns >= attachment->ingest->options.end_wait_ns;
+}
+
+/* No more records will come. Those that are left are read now; its exit status may come later. */
+static void wait_for_end(struct attachment *attachment)
+{
+	if (attachment->ended_ns == 0) {
+		attachment->ended_ns = sysops()->now_ns();
+		attachment->due = true;
+		ingest_drain_due(attachment->ingest);
+	}
+}
+
+void attachment_on_hangup(struct attachment *attachment)
+{
+	if (attachment->ending) {
+		return;
+	}
+	if (attachment->pidfd < 0) {
+		attachment_exited(attachment);
+	} else if (ring_flags(attachment->ring) & PROTO_MAP_BYE) {
+		wait_for_end(attachment);
+	}
+}
+
+/* The process ended (readable), or its parent has waited for it (a hang-up is reported with any
+ * events). */
+void attachment_on_death(uv_poll_t *handle, int status, int events)
+{
+	struct attachment *attachment = handle->data;
+	int exit_status;
+	(void)status;
+	if ((events & UV_READABLE) &&
+		peer_exit(attachment->pidfd, &attachment->peer, &exit_status) == -EAGAIN) {
+		wait_for_end(attachment);
+		uv_poll_start(handle, UV_PRIORITIZED, attachment_on_death);
+		return;
+	}
+	attachment_exited(attachment);
+}
+
+void attachments_finish_exited(struct ingest *ingest, const char *name, uid_t uid)
 {
 	struct attachment *next;
-	for (struct attachment *a = ingest->attachments; a; a = next) {
-		next = a->next;
-		if (peer->pid > 0 && a->peer.pid == peer->pid && !a->ending &&
-			a->process->start_ticks == start_ticks && hung_up(a)) {
-			attachment_end_by_turns(a, PROCESS_ENDED);
+	for (struct attachment *a = LIST_FIRST(&ingest->attachments); a; a = next) {
+		next = LIST_NEXT(a, link);
+		if ((a->ended_ns > 0 || a->ending) && a->process->app->uid == uid &&
+			strcmp(a->process->app->name, name) == 0) {
+			attachment_finish(a);
 		}
 	}
-}
-
-static bool mapping_fits(const struct ingest *ingest, const struct account *account, uint32_t size)
-{
-	return accounts_fits(ingest->options.max_mapping_bytes, account->mapping_bytes,
-		ingest->mapped_bytes, size, ingest_trusts(ingest, account->uid));
-}
-
-/* A further process of an app that runs takes no place. */
-static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
-{
-	struct apps *apps = ingest->core->apps;
-	char clean[PROTO_NAME_SIZE];
-	proto_name_clean(name, strlen(name), clean);
-	const struct app *app = apps_find(apps, clean);
-	if (app && app->processes > 0) {
-		return true;
-	}
-	return accounts_fits(APPS_MAX, apps_of_uid(apps, uid), apps_running(apps), 1,
-		ingest_trusts(ingest, uid));
-}
-
-static const char *refusal(int error)
-{
-	switch (error) {
-	case -EPERM:
-		return "the name is reserved for another user ([app NAME] user)";
-	case -EACCES:
-		return "another user's app has this name";
-	case -ENOSPC:
-		return "too many apps or processes of this app";
-	case -EBADMSG:
-		return "the mapping has no valid header";
-	case -EPROTONOSUPPORT:
-		return "the mapping has another version";
-	default:
-		return errno_reason(error);
-	}
-}
-
-/* Maps the memfd and finds the place of the last reader in it. */
-static int map_ring(struct attachment *attachment, int memfd)
-{
-	void *map = mmap(NULL, attachment->size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	if (map == MAP_FAILED) {
-		return -errno;
-	}
-	int r = ring_create(map, attachment->size, &attachment->ring);
-	if (r < 0) {
-		munmap(map, attachment->size);
-		return r;
-	}
-	attachment->map = map;
-	return 0;
-}
-
-static void watch_death(struct attachment *attachment, int connection_fd)
-{
-	struct ingest *ingest = attachment->ingest;
-	int pidfd = peer_open(connection_fd, attachment->peer.pid);
-	if (pidfd < 0) {
-		return;
-	}
-	if (uv_poll_init(ingest->loop, &attachment->death, pidfd) < 0) {
-		close(pidfd);
-		return;
-	}
-	ingest->handles++;
-	attachment->death.data = attachment;
-	attachment->pidfd = pidfd;
-	uv_poll_start(&attachment->death, UV_READABLE, attachment_on_death);
-}
-
-static void link_up(struct attachment *attachment, struct connection *connection)
-{
-	struct ingest *ingest = attachment->ingest;
-	attachment->connection = connection;
-	connection->attachment = attachment;
-	attachment->next = ingest->attachments;
-	attachment->prev = &ingest->attachments;
-	if (attachment->next) {
-		attachment->next->prev = &attachment->next;
-	}
-	ingest->attachments = attachment;
-	attachment->account->mapping_bytes += attachment->size;
-	ingest->mapped_bytes += attachment->size;
-	limit_use(&ingest->core->counters->limits[LIMIT_MAPPINGS], ingest->mapped_bytes);
-	ingest->core->counters->attaches++;
-	rejected_attaches_forget(&ingest->core->counters->rejected_attaches,
-		attachment->process->app->name, attachment->peer.uid);
-	if (attachment->peer.pid > 0) {
-		struct watch watch = {.kind = WATCH_APP,
-			.pid = attachment->peer.pid,
-			.start_ticks = attachment->process->start_ticks};
-		snprintf(watch.name, sizeof(watch.name), "%s", attachment->process->app->name);
-		processes_watch(ingest->core->processes, &watch); /* it counts what it refuses */
-	}
-}
-
-static int attach(struct connection *connection, const struct proto_hello *hello, int memfd,
-	const struct stat *st, uint64_t now_ns, const char **reason)
-{
-	struct ingest *ingest = connection->ingest;
-	const struct peer *peer = &connection->peer;
-	uint64_t start_ticks = peer->pid > 0 ? peer_start_ticks(peer->pid) : 0;
-	char name[PROTO_NAME_SIZE];
-	proto_name_clean(hello->app, strlen(hello->app), name);
-	end_left_behind(ingest, peer, start_ticks);
-	attachments_end_over(ingest, name, peer->uid);
-	if (!mapping_fits(ingest, connection->account, hello->mapping_size)) {
-		*reason = "no room for its mapping";
-		return -ENOSPC;
-	}
-	if (!app_fits(ingest, peer->uid, hello->app)) {
-		*reason = "too many apps of this user";
-		return -ENOSPC;
-	}
-	struct attachment *attachment = mem_zalloc(sizeof(*attachment));
-	if (!attachment) {
-		*reason = refusal(-ENOMEM);
-		return -ENOMEM;
-	}
-	*attachment = (struct attachment){.pidfd = -1,
-		.ingest = ingest,
-		.peer = *peer,
-		.account = connection->account,
-		.size = hello->mapping_size,
-		.dev = st->st_dev,
-		.ino = st->st_ino};
-	int r = map_ring(attachment, memfd);
-	if (r == 0) {
-		r = apps_attach(ingest->core->apps, hello->app, peer->uid, peer->pid, start_ticks,
-			hello->mapping_size, now_ns, &attachment->process);
-	}
-	if (r < 0) { /* of a memfd that may not be written there is no map */
-		*reason = r == -EPERM && !attachment->map ? errno_reason(r) : refusal(r);
-		goto error;
-	}
-	watch_death(attachment, connection->fd);
-	nspid_init(&attachment->nspid, peer->pid);
-	attachment->process->ns_pid = attachment->nspid.inside;
-	ring_counts(attachment->ring, &attachment->counts);
-	attachment->process->accounting.invalid = attachment->counts.skipped;
-	apps_note_received(ingest->core->apps, attachment->process, attachment->counts.received);
-	link_up(attachment, connection);
-	attachment_advise(attachment, now_ns);
-	ingest_drain_timer(ingest);
-	attachment->due = true;
-	ingest_drain_due(ingest);
-	return 0;
-error:
-	ring_destroy(attachment->ring);
-	if (attachment->map) {
-		munmap(attachment->map, attachment->size);
-	}
-	free(attachment);
-	return r;
-}
-
-int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
-	const char **reason)
-{
-	uint64_t now_ns = sysops()->now_ns();
-	struct stat st;
-	int r = hello_check(hello, ingest_received_ns(connection->ingest, now_ns), now_ns, reason);
-	if (r == 0) {
-		r = hello_check_memfd(memfd, hello->mapping_size, &st, reason);
-	}
-	if (r == 0) {
-		struct attachment *same = find_same(connection->ingest, &connection->peer, &st);
-		if (same) {
-			struct connection *old = same->connection;
-			if (same->ending && same->pidfd >= 0) { /* it is back */
-				same->ending = false;
-				uv_poll_start(&same->death, UV_READABLE, attachment_on_death);
-			}
-			same->connection = connection;
-			same->ended_ns = 0;
-			connection->attachment = same;
-			if (old) {
-				old->attachment = NULL;
-				attachment_close_connection(old);
-			}
-		} else {
-			r = attach(connection, hello, memfd, &st, now_ns, reason);
-		}
-	}
-	close(memfd); /* its close waits for nobody */
-	return r;
 }

@@ -1,6 +1,6 @@
 /*
- * Connections on the events socket: a hello within 5 s, then wake-up bytes, never an answer. A
- * closed connection is not a dead process: attachment.c knows better.
+ * connection.c: accepts connections on the events socket and reads a hello within 5 s, then wake-up
+ * bytes; nothing is ever sent back. A closed connection does not mean that its process has ended.
  */
 #include "daemon/ingest/ingest_private.h"
 
@@ -13,7 +13,7 @@
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
-static const char TOO_MANY[] = "descriptors that this user sent wait to be closed";
+static const char TOO_MANY[] = "too many descriptors sent by this user are waiting to be closed";
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -25,16 +25,13 @@ static void on_closed(uv_handle_t *handle)
 	ingest_handle_closed(ingest);
 }
 
-void attachment_close_connection(struct connection *connection)
+void ingest_disconnect(struct connection *connection)
 {
 	uv_handle_t *handle = (uv_handle_t *)&connection->poll;
 	if (uv_is_closing(handle)) {
 		return;
 	}
-	*connection->prev = connection->next;
-	if (connection->next) {
-		connection->next->prev = connection->prev;
-	}
+	LIST_REMOVE(connection, link);
 	connection->ingest->connection_count--;
 	connection->account->event_connections--;
 	connection->account->closing++;
@@ -43,7 +40,7 @@ void attachment_close_connection(struct connection *connection)
 	if (attachment) {
 		connection->attachment = NULL;
 		attachment->connection = NULL;
-		attachment_hangup(attachment);
+		attachment_on_hangup(attachment);
 	}
 }
 
@@ -67,17 +64,16 @@ static void read_hello(struct connection *connection)
 		ingest_refuse(ingest, &connection->peer, NULL, reason);
 	}
 	if (r < 0) {
-		attachment_close_connection(connection);
+		ingest_disconnect(connection);
 	}
 }
 
-/* Takes wake-up bytes off the socket. False when the connection ended, or sends what it must not.
- */
+/* Receives wake-up bytes. False when the connection ended, or sends something else. */
 static bool read_wakes(struct connection *connection, bool *woken)
 {
 	int r = 0;
 	for (unsigned i = 0; i < 16 && r == 0; i++) {
-		r = hello_take_wake(connection->fd);
+		r = hello_receive_wake(connection->fd);
 		*woken = *woken || r == 0;
 	}
 	return r == 0 || r == -EAGAIN;
@@ -98,7 +94,7 @@ static void read_attached(struct connection *connection, int status)
 		connection->attachment->due = true;
 	}
 	if (!alive) {
-		attachment_close_connection(connection);
+		ingest_disconnect(connection);
 	} else if (woken && ++connection->wakes > WAKES_MAX) {
 		connection_pause(connection);
 	}
@@ -112,7 +108,7 @@ static void cut_off(struct connection *connection)
 	ingest_refuse(connection->ingest, &connection->peer,
 		connection->attachment ? connection->attachment->process->app->name : NULL,
 		TOO_MANY);
-	attachment_close_connection(connection);
+	ingest_disconnect(connection);
 }
 
 static void on_readable(uv_poll_t *handle, int status, int events)
@@ -125,7 +121,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	} else if (deferred_close_is_over(deferred, connection->account)) {
 		cut_off(connection);
 	} else if (status < 0) {
-		attachment_close_connection(connection);
+		ingest_disconnect(connection);
 	} else if (connection->attachment) {
 		read_attached(connection, status);
 	} else {
@@ -168,21 +164,16 @@ static int connection_create(
 	connection->account = account;
 	account->event_connections++;
 	connection->accepted_ns = sysops()->now_ns();
-	connection->next = ingest->connections;
-	connection->prev = &ingest->connections;
-	if (connection->next) {
-		connection->next->prev = &connection->next;
-	}
-	ingest->connections = connection;
+	LIST_INSERT_HEAD(&ingest->connections, connection, link);
 	ingest->connection_count++;
 	r = uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 	if (r < 0) {
-		attachment_close_connection(connection);
+		ingest_disconnect(connection);
 	}
 	return 0;
 }
 
-/* The socket stays readable: don't spin on it. */
+/* The socket stays readable while nothing can be accepted: polling it would spin. */
 static void pause_listening(struct ingest *ingest)
 {
 	uv_poll_stop(&ingest->listen);
@@ -196,7 +187,8 @@ static bool accept_one(struct ingest *ingest)
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			pause_listening(ingest);
-			log_warning("events socket: can't accept now: no descriptors or memory");
+			log_warning("events socket: cannot accept connections: out of descriptors "
+				    "or memory");
 		}
 		return errno == EINTR || errno == ECONNABORTED;
 	}
@@ -205,7 +197,7 @@ static bool accept_one(struct ingest *ingest)
 	struct account *account = NULL;
 	const char *reason = NULL;
 	if (peer_of(fd, &peer) < 0) {
-		reason = "the kernel tells no credentials";
+		reason = "the kernel reports no credentials";
 	} else if (!(account = accounts_of(ingest->core->accounts, peer.uid, sysops()->now_ns()))) {
 		reason = "too many users";
 	} else if (deferred_close_is_over(deferred, account)) {

@@ -1,7 +1,7 @@
 /*
- * Receives and judges a hello before anything is mapped. Each packet is looked at before it is
- * taken: only a single memfd is received, all else that a peer sends along stays in the socket,
- * which is closed where that may take time.
+ * hello.c: receives and checks a hello before anything is mapped. Each packet is peeked at first:
+ * only a single memfd is received, all else that a peer attaches stays in the socket, which is
+ * closed on a thread because that may block.
  */
 #include "daemon/ingest/hello.h"
 
@@ -17,8 +17,8 @@
 
 static const uint64_t CLOCK_TOLERANCE_NS = 1000000000;
 
-/* The descriptors that were seen, at most two; how many there are. */
-static size_t take_fds(struct msghdr *msg, int ret[2])
+/* Copies the descriptors of a peeked packet, at most two; their number. */
+static size_t peeked_fds(struct msghdr *msg, int ret[2])
 {
 	size_t count = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -33,8 +33,8 @@ static size_t take_fds(struct msghdr *msg, int ret[2])
 	return count;
 }
 
-/* Looks at the next packet. Whatever it carries stays in the socket as well: a copy that is closed
- * here is never the last one. */
+/* Peeks at the next packet. Its descriptors stay in the socket as well: a copy that is closed here
+ * is never the last one. */
 static ssize_t peek(int fd, struct msghdr *msg)
 {
 	ssize_t n;
@@ -47,11 +47,11 @@ static ssize_t peek(int fd, struct msghdr *msg)
 	return n;
 }
 
-static const char *judge(
+static const char *packet_error(
 	const struct proto_hello *hello, size_t size, const struct msghdr *msg, size_t fds, int fd)
 {
 	if (size != sizeof(*hello) || (msg->msg_flags & MSG_TRUNC)) {
-		return "the hello has another length";
+		return "the hello has the wrong length";
 	}
 	if (hello->magic != PROTO_HELLO_MAGIC) {
 		return "not a hello of this protocol";
@@ -81,13 +81,13 @@ int hello_receive(int fd, struct deferred_close *deferred, struct account *accou
 	if (n < 0) {
 		return (int)n;
 	}
-	size_t fds = take_fds(&msg, got);
+	size_t fds = peeked_fds(&msg, got);
 	if (n == 0 && fds == 0 && !(msg.msg_flags & MSG_CTRUNC)) {
 		return -ECONNRESET;
 	}
-	*reason = judge(&hello, (size_t)n, &msg, fds, got[0]);
+	*reason = packet_error(&hello, (size_t)n, &msg, fds, got[0]);
 	if (*reason) {
-		bool quick = !(msg.msg_flags & MSG_CTRUNC); /* nothing in it takes long to close */
+		bool quick = !(msg.msg_flags & MSG_CTRUNC); /* nothing in it blocks on close */
 		for (size_t i = 0; i < fds; i++) {
 			quick = quick && fcntl(got[i], F_GET_SEALS) >= 0;
 			deferred_close_fd(deferred, account, got[i]);
@@ -97,14 +97,14 @@ int hello_receive(int fd, struct deferred_close *deferred, struct account *accou
 		}
 		return -EBADMSG;
 	}
-	recv(fd, &hello, sizeof(hello), MSG_DONTWAIT); /* its memfd is closed by that: we have it */
+	recv(fd, &hello, sizeof(hello), MSG_DONTWAIT); /* closes that copy of the memfd */
 	hello.app[sizeof(hello.app) - 1] = '\0';
 	*ret = hello;
 	*memfd = got[0];
 	return 0;
 }
 
-int hello_take_wake(int fd)
+int hello_receive_wake(int fd)
 {
 	char byte;
 	struct iovec iov = {.iov_base = &byte, .iov_len = sizeof(byte)};
@@ -127,16 +127,16 @@ int hello_check(
 	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason)
 {
 	struct proto_geometry geometry;
-	uint64_t apart = hello->mono_ns > now_ns    ? hello->mono_ns - now_ns
-			 : hello->mono_ns < from_ns ? from_ns - hello->mono_ns
-						    : 0;
+	uint64_t offset_ns = hello->mono_ns > now_ns	? hello->mono_ns - now_ns
+			     : hello->mono_ns < from_ns ? from_ns - hello->mono_ns
+							: 0;
 	if (hello->major != PROTO_MAP_MAJOR) {
-		*reason = "another version of the event protocol";
+		*reason = "unsupported version of the event protocol";
 	} else if (proto_geometry(hello->mapping_size, &geometry) < 0) {
-		*reason = "a mapping of this size is not allowed";
+		*reason = "unsupported size of the mapping";
 	} else if (hello->page_size != (uint32_t)sysconf(_SC_PAGESIZE)) {
-		*reason = "another page size";
-	} else if (apart > CLOCK_TOLERANCE_NS) {
+		*reason = "different page size";
+	} else if (offset_ns > CLOCK_TOLERANCE_NS) {
 		*reason = "its monotonic clock is more than 1 s off (another time namespace)";
 	} else {
 		return 0;
@@ -159,7 +159,7 @@ int hello_check_memfd(int memfd, uint32_t size, struct stat *st, const char **re
 	} else if (fstat(memfd, st) < 0 || !S_ISREG(st->st_mode)) {
 		*reason = "the descriptor is not a memfd";
 	} else if (st->st_size < 0 || (uint64_t)st->st_size != size) {
-		*reason = "the memfd has another size than the hello says";
+		*reason = "the size of the memfd differs from that in the hello";
 	} else if (st->st_blocks < 0 || (uint64_t)st->st_blocks * 512 < size) {
 		*reason = "the memfd has holes";
 	} else {

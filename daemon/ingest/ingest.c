@@ -1,6 +1,7 @@
 /*
- * Ingest's frame: the events socket, the drain timer that runs while somebody is attached, and the
- * sample timer that turns statistics into metrics. Everything happens on the loop's thread.
+ * ingest.c: runs the timers of ingest: the drain timer while processes are attached, and the sample
+ * timer that turns statistics into metrics. Work is bounded in each iteration of the loop and
+ * shared fairly between users. Everything happens on the loop's thread.
  */
 #include "daemon/ingest/ingest.h"
 
@@ -20,18 +21,17 @@
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t SAMPLE_NS = 1000 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
-static const uint64_t LATE_NS = 500 * 1000000;	    /* after its time the loop was stalled */
-static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came while it was */
-static const uint64_t WORK_NS = 50; /* that a unit of work is taken for, see TURN_WORK */
+static const uint64_t LATE_NS = 500 * 1000000;	    /* behind its time: the loop was stalled */
+static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came meanwhile */
+static const uint64_t WORK_NS = 50;		    /* charged for a unit of work */
 
 enum {
-	TURN_WORK =
-		16384, /* of draining in a turn of the loop: records, half a millisecond or so */
+	ITERATION_WORK = 16384, /* of draining in an iteration of the loop, in records: 0.5 ms */
 	MAX_CONNECTIONS = 64,
 	MAX_MAPPING_BYTES = 16 * 1024 * 1024,
-	SAVES_A_TURN = 8,   /* statistics that are written for a restart in one turn: 0.2 ms */
-	SAVES = 8,	    /* such turns between two samples */
-	STAGES_A_TURN = 48, /* that are sampled in one turn of the loop: 0.1 to 0.5 ms */
+	SAVES = 8,		   /* iterations between two samples that save for a restart */
+	SAVES_PER_ITERATION = 8,   /* statistics that one of them saves: 0.2 ms */
+	STAGES_PER_ITERATION = 48, /* that are sampled in one iteration: 0.1 to 0.5 ms */
 };
 
 void ingest_handle_closed(struct ingest *ingest)
@@ -60,7 +60,7 @@ void ingest_refuse(
 	snprintf(counters->attach_refused_reason, sizeof(counters->attach_refused_reason),
 		"%s (pid %d, uid %u): %s", app ? name : "a process", (int)peer->pid,
 		(unsigned)peer->uid, reason);
-	/* Clients try again each second: only what is new is told. */
+	/* Clients try again each second: only new refusals are logged. */
 	if (rejected_attaches_add(
 		    &counters->rejected_attaches, name, peer->uid, peer->pid, reason, now_ns) &&
 		apps_may_log(ingest->core->apps, peer->uid, TIMELINE_WARNING, now_ns)) {
@@ -88,7 +88,7 @@ void ingest_drain_timer(struct ingest *ingest)
 		return;
 	}
 	uint64_t ms = milliseconds(ingest->options.drain_interval_ns);
-	if (!ingest->attachments) {
+	if (LIST_EMPTY(&ingest->attachments)) {
 		uv_timer_stop(&ingest->drain);
 	} else if (!uv_is_active((uv_handle_t *)&ingest->drain)) {
 		uv_timer_start(&ingest->drain, on_drain, ms, ms);
@@ -106,25 +106,27 @@ static void drain_soon(struct ingest *ingest)
 static void end_overdue(struct ingest *ingest, uint64_t now_ns)
 {
 	struct attachment *next;
-	for (struct attachment *a = ingest->attachments; a; a = next) {
-		next = a->next;
+	for (struct attachment *a = LIST_FIRST(&ingest->attachments); a; a = next) {
+		next = LIST_NEXT(a, link);
 		if (attachment_overdue(a, now_ns)) {
-			attachment_gone(a);
+			attachment_exited(a);
 		}
 	}
 }
 
-/* Of the user who had least of the loop lately, the one that waits for longest. */
+/* Of the user who was served least lately, the attachment that waited longest. */
 static struct attachment *next_due(const struct ingest *ingest)
 {
 	struct attachment *next = NULL;
-	uint64_t least_ns = 0;
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	uint64_t min_ns = 0;
+	struct attachment *a;
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
 		uint64_t served_ns = accounts_served(a->account, uv_now(ingest->loop));
-		if (a->due && (!next || served_ns < least_ns ||
-				      (served_ns == least_ns && a->turn < next->turn))) {
+		if (a->due && (!next || served_ns < min_ns ||
+				      (served_ns == min_ns && a->last_drain < next->last_drain))) {
 			next = a;
-			least_ns = served_ns;
+			min_ns = served_ns;
 		}
 	}
 	return next;
@@ -133,7 +135,7 @@ static struct attachment *next_due(const struct ingest *ingest)
 static void drain_one(struct ingest *ingest, struct attachment *a)
 {
 	size_t work = attachment_drain(a, sysops()->now_ns());
-	a->turn = ++ingest->drain_turns;
+	a->last_drain = ++ingest->drains;
 	ingest->iteration.used += work;
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
 }
@@ -142,9 +144,9 @@ void ingest_drain_due(struct ingest *ingest)
 {
 	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
 	struct attachment *a;
-	while ((a = next_due(ingest)) && ingest->iteration.used < TURN_WORK) {
+	while ((a = next_due(ingest)) && ingest->iteration.used < ITERATION_WORK) {
 		drain_one(ingest, a);
-		attachment_settle(a);
+		attachment_end_drained(a);
 	}
 	if (a) {
 		drain_soon(ingest);
@@ -155,49 +157,56 @@ void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 {
 	bool over = false;
 	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
-	for (int i = 0; i < 2 && !over && ingest->iteration.used < 4 * TURN_WORK; i++) {
+	for (int i = 0; i < 2 && !over && ingest->iteration.used < 4 * ITERATION_WORK; i++) {
 		drain_one(ingest, attachment);
-		over = attachment_settle(attachment);
+		over = attachment_end_drained(attachment);
 	}
 	if (!over) {
 		drain_soon(ingest);
 	}
 }
 
-static void drain_all(struct ingest *ingest)
+static void mark_all_due(struct ingest *ingest)
 {
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	struct attachment *a;
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
 		a->due = true;
 	}
-	ingest_drain_due(ingest);
+}
+
+static void resume_connections(struct ingest *ingest)
+{
+	struct connection *c;
+	LIST_FOREACH(c, &ingest->connections, link)
+	{
+		connection_resume(c);
+	}
 }
 
 static void on_drain(uv_timer_t *timer)
 {
 	struct ingest *ingest = timer->data;
 	uint64_t now_ms = uv_now(ingest->loop);
-	/* between its ticks the timer is set for what a turn left */
+	/* between its ticks the timer runs for what an iteration left */
 	if (now_ms - ingest->drained_ms >= milliseconds(ingest->options.drain_interval_ns)) {
 		ingest->drained_ms = now_ms;
-		for (struct attachment *a = ingest->attachments; a; a = a->next) {
-			a->due = true;
-		}
+		mark_all_due(ingest);
 	}
 	end_overdue(ingest, sysops()->now_ns());
 	if (ingest->saves > 0) {
 		ingest->saves--;
-		apps_save_some(ingest->core->apps, SAVES_A_TURN);
+		apps_save_some(ingest->core->apps, SAVES_PER_ITERATION);
 	}
 	ingest_drain_due(ingest);
-	for (struct connection *c = ingest->connections; c; c = c->next) {
-		connection_resume(c);
-	}
+	resume_connections(ingest);
 }
 
 void ingest_drain(struct ingest *ingest, uint64_t now_ns)
 {
 	(void)now_ns;
-	drain_all(ingest);
+	mark_all_due(ingest);
+	ingest_drain_due(ingest);
 }
 
 static void on_accept(uv_poll_t *handle, int status, int events)
@@ -208,7 +217,7 @@ static void on_accept(uv_poll_t *handle, int status, int events)
 	}
 }
 
-/* Nobody looked from from_ns on; what came meanwhile is read within a moment. */
+/* The loop did not run from from_ns on; what came meanwhile is read within CATCH_UP_NS. */
 static void note_stall(struct ingest *ingest, uint64_t from_ns, uint64_t now_ns)
 {
 	ingest->stalled_ns = from_ns;
@@ -227,7 +236,7 @@ static void on_wait(uv_prepare_t *handle)
 		timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * 1000000 + LATE_NS;
 }
 
-static void look_for_stall(struct ingest *ingest, uint64_t now_ns)
+static void detect_stall(struct ingest *ingest, uint64_t now_ns)
 {
 	if (now_ns > ingest->due_ns) { /* stopped, or without a processor, since it began to wait */
 		note_stall(ingest, ingest->waited_ns, now_ns);
@@ -238,14 +247,14 @@ static void on_waited(uv_check_t *handle)
 {
 	struct ingest *ingest = handle->data;
 	uint64_t now_ns = sysops()->now_ns();
-	look_for_stall(ingest, now_ns);
+	detect_stall(ingest, now_ns);
 	ingest->waited_ns = now_ns;
 	ingest->due_ns = UINT64_MAX;
 }
 
 uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns)
 {
-	look_for_stall(ingest, now_ns);
+	detect_stall(ingest, now_ns);
 	return now_ns < ingest->caught_up_ns ? ingest->stalled_ns : now_ns;
 }
 
@@ -254,26 +263,26 @@ static void on_sample(uv_timer_t *timer);
 static void close_silent(struct ingest *ingest, uint64_t now_ns)
 {
 	struct connection *next;
-	for (struct connection *c = ingest->connections; c; c = next) {
-		next = c->next;
+	for (struct connection *c = LIST_FIRST(&ingest->connections); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (!c->attachment && now_ns - c->accepted_ns > HELLO_TIMEOUT_S * 1000000000ull) {
 			ingest_refuse(ingest, &c->peer, NULL, "no hello within 5 s");
-			attachment_close_connection(c);
+			ingest_disconnect(c);
 		}
 	}
 }
 
-/* Many stages are sampled in several turns of the loop; the last one commits. True: not yet. */
-static bool sample_goes_on(struct ingest *ingest)
+/* Many stages are sampled over several iterations; the last one commits. True: not yet. */
+static bool sample_is_partial(struct ingest *ingest)
 {
 	uint64_t every_ms = milliseconds(ingest->options.sample_interval_ns);
-	bool more = apps_sample_ahead(ingest->core->apps, STAGES_A_TURN);
+	bool more = apps_sample_ahead(ingest->core->apps, STAGES_PER_ITERATION);
 	if (more) {
 		if (ingest->sample_ms == 0) {
 			ingest->sample_ms = uv_now(ingest->loop);
 		}
 		uv_timer_start(&ingest->sample, on_sample, 1, every_ms);
-	} else if (ingest->sample_ms > 0) { /* the next one comes as if this one had been short */
+	} else if (ingest->sample_ms > 0) { /* the next one is due as if this one had been short */
 		uint64_t took_ms = uv_now(ingest->loop) - ingest->sample_ms;
 		uint64_t left_ms = took_ms < every_ms ? every_ms - took_ms : 1;
 		ingest->sample_ms = 0;
@@ -286,7 +295,7 @@ static void on_sample(uv_timer_t *timer)
 {
 	struct ingest *ingest = timer->data;
 	uint64_t now_ns = sysops()->now_ns();
-	if (sample_goes_on(ingest)) {
+	if (sample_is_partial(ingest)) {
 		return;
 	}
 	close_silent(ingest, now_ns);
@@ -294,16 +303,18 @@ static void on_sample(uv_timer_t *timer)
 		ingest->listen_paused = false;
 		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 	}
-	drain_all(ingest);
-	for (struct connection *c = ingest->connections; c; c = c->next) {
-		connection_resume(c);
-	}
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	mark_all_due(ingest);
+	ingest_drain_due(ingest);
+	resume_connections(ingest);
+	struct attachment *a;
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
 		attachment_sample(a, now_ns);
 	}
 	apps_sample(ingest->core->apps, now_ns);
 	ingest->saves = SAVES;
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
 		attachment_advise(a, now_ns);
 	}
 }
@@ -318,7 +329,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->loop = loop;
 	ingest->core = core;
 	ingest->options = *options;
-	ingest->options.path = ingest->options.group = NULL; /* the caller's; not needed again */
+	ingest->options.path = ingest->options.group = NULL; /* the caller's, used up below */
 	if (ingest->options.drain_interval_ns == 0) {
 		ingest->options.drain_interval_ns = DRAIN_NS;
 	}
@@ -389,15 +400,17 @@ void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
 	apps_unobserve(ingest->core->apps, ingest);
 	ingest->done = done;
 	ingest->done_ctx = ctx;
-	for (struct attachment *a = ingest->attachments; a; a = a->next) {
+	struct attachment *a;
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
 		attachment_drain_all(a);
 	}
-	apps_save_all(ingest->core->apps); /* what comes from now on stays in the mappings */
-	while (ingest->attachments) {
-		attachment_finish(ingest->attachments);
+	apps_save_all(ingest->core->apps); /* later records stay in the mappings */
+	while (!LIST_EMPTY(&ingest->attachments)) {
+		attachment_finish(LIST_FIRST(&ingest->attachments));
 	}
-	while (ingest->connections) {
-		attachment_close_connection(ingest->connections);
+	while (!LIST_EMPTY(&ingest->connections)) {
+		ingest_disconnect(LIST_FIRST(&ingest->connections));
 	}
 	uv_close((uv_handle_t *)&ingest->listen, on_closed);
 	uv_close((uv_handle_t *)&ingest->drain, on_closed);

@@ -1,4 +1,4 @@
-/* Who may attach: what is refused, with which reason, and how places are shared. */
+/* Who may attach: what is refused, with which reason, and how limits are shared. */
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/hello.h"
 #include "tests/unit/ingest/ingest_fixture.h"
@@ -95,16 +95,16 @@ FIXTURE(setup, teardown);
 START_TEST(rubbish_is_refused_with_the_reason)
 {
 	static const char *const reasons[RUBBISH_COUNT] = {
-		[SHORT] = "another length",
-		[LONG] = "another length",
-		[EMPTY_FD] = "another length",
+		[SHORT] = "wrong length",
+		[LONG] = "wrong length",
+		[EMPTY_FD] = "wrong length",
 		[MAGIC] = "not a hello",
-		[MAJOR] = "another version",
-		[LISTED_SIZE] = "size is not allowed",
+		[MAJOR] = "unsupported version",
+		[LISTED_SIZE] = "unsupported size",
 		[PAGE] = "page size",
 		[CLOCK] = "time namespace",
 		[UNSEALED] = "not sealed",
-		[OTHER_SIZE] = "another size",
+		[OTHER_SIZE] = "size of the memfd differs",
 		[SPARSE] = "holes",
 		[PIPE] = "not a memfd",
 		[TEN_FDS] = "more than one",
@@ -269,7 +269,7 @@ START_TEST(one_uid_gets_half_of_what_is_free)
 	bool room = false, connections = false;
 	for (size_t i = 0; i < counters.rejected_attaches.count; i++) {
 		const char *reason = counters.rejected_attaches.entry[i].reason;
-		room = room || strstr(reason, "no room");
+		room = room || strstr(reason, "mapped memory");
 		connections = connections || strstr(reason, "too many connections");
 	}
 	ck_assert(room && connections);
