@@ -1,6 +1,6 @@
 /*
- * From a line to records. An app of datagrams has no process to watch: it lives while lines come in
- * and ends without last words. Its places are shared between users as those of mappings are.
+ * apps.c: turns the lines of datagrams into records of their apps. Such an app has no process to
+ * watch: it lives while lines come in. The number of apps is shared between users as mappings are.
  */
 #include "daemon/ingest/statsd/apps.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/statsd/names.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/sysops.h"
 
@@ -21,11 +20,25 @@ static const char ANOTHER_USER[] = "another user's app has this name";
 static const char RESERVED[] = "the name is reserved for another user ([app NAME] user)";
 static const char TOO_MANY[] = "too many apps send datagrams";
 
+struct statsd_name {
+	uint64_t hash;
+	double gauge; /* the last value, for differences */
+	uint8_t length;
+};
+
+struct statsd_names {
+	uint8_t slot[2 * STATSD_NAMES_MAX]; /* index + 1; 0 = free */
+	size_t count;
+	struct statsd_name name[STATSD_NAMES_MAX];
+};
+
+enum { NAME_SLOTS = sizeof(((struct statsd_names *)0)->slot) };
+
 struct statsd_app {
-	char name[PROTO_NAME_SIZE]; /* as the tag says, clean */
+	char name[PROTO_NAME_SIZE]; /* of the tag, cleaned */
 	uid_t uid;
 	uint64_t last_ns; /* of its last line */
-	bool fresh;	  /* records came in since the last drain */
+	bool updated;	  /* records came in since the last drain */
 	struct app_process *process;
 	struct statsd_names names;
 };
@@ -80,19 +93,19 @@ void statsd_apps_finish(struct statsd_apps *apps, enum process_end how, uint64_t
 void statsd_apps_drained(struct statsd_apps *apps)
 {
 	for (size_t i = 0; i < apps->count; i++) {
-		if (apps->app[i]->fresh) {
-			apps->app[i]->fresh = false;
+		if (apps->app[i]->updated) {
+			apps->app[i]->updated = false;
 			apps_drained(apps->core->apps, apps->app[i]->process);
 		}
 	}
 }
 
-bool statsd_apps_settle(struct statsd_apps *apps, uint64_t now_ns)
+bool statsd_apps_expire_frames(struct statsd_apps *apps, uint64_t now_ns)
 {
 	bool open = false;
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app_process *process = apps->app[i]->process;
-		process->frame_state.pass_ns = now_ns; /* all that came has been read */
+		process->frame_state.pass_ns = now_ns; /* all that was received has been read */
 		apps_drained(apps->core->apps, process);
 		open = open || app_frames_open(process->app);
 	}
@@ -127,8 +140,8 @@ static void refuse(struct statsd_apps *apps, const char *name, const struct stat
 	}
 }
 
-/* Ends the app that was silent the longest, a second at least, of one's own or of all. */
-static bool make_room(struct statsd_apps *apps, uid_t uid, bool of_all, uint64_t now_ns)
+/* Ends the app that was silent the longest, at least a second, of the user or of all. */
+static bool evict_silent(struct statsd_apps *apps, uid_t uid, bool of_all, uint64_t now_ns)
 {
 	size_t oldest = apps->count;
 	for (size_t i = 0; i < apps->count; i++) {
@@ -145,18 +158,18 @@ static bool make_room(struct statsd_apps *apps, uid_t uid, bool of_all, uint64_t
 	return true;
 }
 
-static bool has_room(struct statsd_apps *apps, const struct statsd_sender *sender, uint64_t now_ns)
+static bool may_add(struct statsd_apps *apps, const struct statsd_sender *sender, uint64_t now_ns)
 {
 	size_t own = 0;
 	for (size_t i = 0; i < apps->count; i++) {
 		own += apps->app[i]->uid == sender->uid;
 	}
 	bool fits = accounts_fits(STATSD_APPS_MAX, own, apps->count, 1, sender->trusted);
-	/* who is over the share makes room himself, who has nothing yet takes it from anybody */
-	return fits || make_room(apps, sender->uid, sender->trusted || own == 0, now_ns);
+	/* a user over the share loses an app of its own; one that has none yet displaces any */
+	return fits || evict_silent(apps, sender->uid, sender->trusted || own == 0, now_ns);
 }
 
-/* Without a tag the name is nobody's own: a second user's app gets another one. */
+/* The default name belongs to no user: the app of a second one gets a suffix. */
 static int attach(struct statsd_apps *apps, const char *name, uid_t uid, uint64_t now_ns,
 	struct app_process **ret)
 {
@@ -175,7 +188,7 @@ static struct statsd_app *add_app(struct statsd_apps *apps, const char *name,
 	if (is_refused(apps, name, sender->uid, now_ns)) {
 		return NULL;
 	}
-	if (!has_room(apps, sender, now_ns)) {
+	if (!may_add(apps, sender, now_ns)) {
 		refuse(apps, name, sender, TOO_MANY, now_ns);
 		return NULL;
 	}
@@ -226,7 +239,70 @@ static struct statsd_app *app_of(struct statsd_apps *apps, const struct statsd_s
 	return app;
 }
 
-/* A record of the line's present value. False: no record can say it. */
+/* Eight bytes at a time; the multiplier is 2^64 / golden ratio, made odd. */
+static uint64_t hash_of(struct statsd_text text)
+{
+	uint64_t hash = text.length, word;
+	const char *at = text.at;
+	size_t left = text.length;
+	for (; left >= 8; left -= 8, at += 8) {
+		memcpy(&word, at, 8);
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	for (word = 0; left > 0; left--) {
+		word = word << 8 | (unsigned char)*at++;
+	}
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	hash ^= hash >> 29;
+	return hash;
+}
+
+static void copy_text(char *ret, size_t size, struct statsd_text text)
+{
+	size_t length = text.length < size - 1 ? text.length : size - 1;
+	if (length > 0) {
+		memcpy(ret, text.at, length);
+	}
+}
+
+static int add_name(struct statsd_names *names, size_t slot, uint64_t hash, struct apps *apps,
+	struct app_process *process, const struct statsd_line *line)
+{
+	struct proto_declaration declaration = {0};
+	if (names->count == STATSD_NAMES_MAX) {
+		return -ENOSPC;
+	}
+	copy_text(declaration.name, sizeof(declaration.name), line->name);
+	copy_text(declaration.unit, sizeof(declaration.unit), line->unit);
+	copy_text(declaration.category, sizeof(declaration.category), line->category);
+	size_t index = names->count++;
+	names->name[index] =
+		(struct statsd_name){.hash = hash, .length = (uint8_t)line->name.length};
+	names->slot[slot] = (uint8_t)(index + 1);
+	apps_declare(apps, process, (uint32_t)index, &declaration);
+	return (int)index;
+}
+
+/* Index of the line's name, declared at its first use; -ENOSPC when the app has too many. A name is
+ * found by a hash of all of it, of which the declaration keeps only the first 48 bytes; equal
+ * hashes are the sender's own loss. */
+static int find_name(struct statsd_names *names, struct apps *apps, struct app_process *process,
+	const struct statsd_line *line)
+{
+	uint64_t hash = hash_of(line->name);
+	size_t slot = hash % NAME_SLOTS;
+	for (; names->slot[slot]; slot = (slot + 1) % NAME_SLOTS) {
+		size_t index = names->slot[slot] - 1u;
+		if (names->name[index].hash == hash &&
+			names->name[index].length == line->name.length) {
+			return (int)index;
+		}
+	}
+	return add_name(names, slot, hash, apps, process, line);
+}
+
+/* Fills a record with the line's current value. False: no record can represent it. */
 static bool make_record(const struct statsd_line *line, struct statsd_name *name, uint64_t now_ns,
 	struct proto_record *record)
 {
@@ -237,7 +313,7 @@ static bool make_record(const struct statsd_line *line, struct statsd_name *name
 	switch (line->type) {
 	case STATSD_TIME:
 		if (number < 0 || number * 1e6 > (double)now_ns) {
-			return false; /* it would have begun before the machine */
+			return false; /* it would have begun before the boot */
 		}
 		record->kind = PROTO_KIND_COMPLETE;
 		record->value = (uint64_t)(number * 1e6 + 0.5);
@@ -266,7 +342,7 @@ static bool make_record(const struct statsd_line *line, struct statsd_name *name
 _Static_assert(STATSD_NO_FRAME == PROTO_NO_FRAME, "frames");
 _Static_assert((int)STATSD_NAMES_MAX == (int)PROTO_DECLARATIONS, "names");
 
-size_t statsd_apps_take(struct statsd_apps *apps, const struct statsd_sender *sender,
+size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *sender,
 	struct statsd_line *line, uint64_t now_ns)
 {
 	struct counters *counters = apps->core->counters;
@@ -277,9 +353,9 @@ size_t statsd_apps_take(struct statsd_apps *apps, const struct statsd_sender *se
 		return 0;
 	}
 	app->last_ns = now_ns;
-	app->fresh = true;
+	app->updated = true;
 	struct app_accounting *accounting = &app->process->accounting;
-	int index = statsd_names_find(&app->names, apps->core->apps, app->process, line);
+	int index = find_name(&app->names, apps->core->apps, app->process, line);
 	if (index < 0) {
 		counters->statsd_refused++;
 		accounting->sent++;

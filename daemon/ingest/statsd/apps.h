@@ -1,6 +1,6 @@
 /*
- * Apps that send datagrams: one pseudo process for each app tag (without it: "statsd") of a user.
- * The tag is only a claim; who sends is what the kernel says.
+ * apps.h: keeps a pseudo process for each app tag (without it: "statsd") that a user sends. The tag
+ * is only a claim; the user is what the kernel reports.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ enum {
 
 struct statsd_sender {
 	uid_t uid;
-	pid_t pid; /* 0 = not known */
+	pid_t pid; /* 0 = unknown */
 	bool trusted;
 };
 
@@ -34,7 +34,7 @@ struct statsd_apps {
 	struct core *core;
 	size_t count;
 	struct statsd_app *app[STATSD_APPS_MAX];
-	/* The app of the line before: most lines have the same. */
+	/* The app of the previous line: most lines have the same. */
 	struct statsd_app *last;
 	char last_tag[PROTO_NAME_SIZE];
 	size_t last_length;
@@ -43,19 +43,20 @@ struct statsd_apps {
 	size_t refused_next;
 };
 
-/* -ENOSPC. The structure stays where it is until statsd_apps_finish. */
+/* -ENOSPC: too many observers. The structure must not move until statsd_apps_finish. */
 int statsd_apps_init(struct statsd_apps *apps, struct core *core);
 
-/* All values of a line, as records of its app; how many. What the limits leave out is counted. */
-size_t statsd_apps_take(struct statsd_apps *apps, const struct statsd_sender *sender,
+/* Appends all values of a line as records of its app; their number. Lines over a limit are counted.
+ */
+size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *sender,
 	struct statsd_line *line, uint64_t now_ns);
 
-/* The lines that had come in are taken: for core/apps the end of a drain. */
+/* Call when all lines that had come in are processed: for core/apps the end of a drain. */
 void statsd_apps_drained(struct statsd_apps *apps);
-/* Takes frames for done whose time is over. True: some still wait. */
-bool statsd_apps_settle(struct statsd_apps *apps, uint64_t now_ns);
+/* Completes the frames whose time is over. True: some are still open. */
+bool statsd_apps_expire_frames(struct statsd_apps *apps, uint64_t now_ns);
 
-/* Ends the apps that were silent; how many are left. */
+/* Ends the apps that were silent; the number of the others. */
 size_t statsd_apps_sweep(struct statsd_apps *apps, uint64_t now_ns);
 
 void statsd_apps_finish(struct statsd_apps *apps, enum process_end how, uint64_t now_ns);

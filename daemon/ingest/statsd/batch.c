@@ -1,5 +1,5 @@
-/* From a socket to lines: what one recvmmsg brings, who sent it, and the lines of it one by one
- * into the apps, as far as the budget goes. */
+/* batch.c: receives datagrams with one recvmmsg, finds out who sent each, and passes their lines to
+ * the apps one by one, as far as the budget goes. */
 #include "daemon/ingest/statsd/batch.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "daemon/util/sysops.h"
 
 enum {
-	BYTES_SHIFT = 6, /* so many bytes are as much work as a line */
+	BYTES_SHIFT = 6, /* 64 bytes are as much work as a line */
 	REFUSED_WORK = 8,
-	NOBODY = 65534, /* who sends over UDP */
+	NOBODY = 65534, /* the user of datagrams over UDP */
 };
 
 static bool is_trusted(uid_t uid)
@@ -33,7 +33,7 @@ static void close_fds(struct deferred_close *deferred_close, const struct cmsghd
 	}
 }
 
-/* Who sent it, and over UDP how many were lost before it. */
+/* The sender, and for UDP the number of datagrams that the kernel dropped before it. */
 static struct statsd_sender read_control(
 	struct statsd_batch *batch, uint32_t *lost_before, struct msghdr *msg)
 {
@@ -61,8 +61,8 @@ static struct statsd_sender read_control(
 	return sender;
 }
 
-/* The last line of a datagram that was cut may look whole and be wrong: it is left out. */
-static size_t whole_lines(const char *bytes, size_t length)
+/* The last line of a truncated datagram may look complete and be wrong: it is skipped. */
+static size_t complete_lines(const char *bytes, size_t length)
 {
 	while (length > 0 && bytes[length - 1] != '\n') {
 		length--;
@@ -74,7 +74,7 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 {
 	struct mmsghdr msgs[STATSD_BATCH] = {0};
 	struct iovec iov[STATSD_BATCH];
-	/* room for descriptors: the kernel would close here what does not fit */
+	/* all descriptors must fit: the kernel would close the others on this thread */
 	_Alignas(struct cmsghdr) char control[STATSD_BATCH]
 					     [CMSG_SPACE(sizeof(struct ucred)) +
 						     CMSG_SPACE(DEFERRED_CLOSE_FDS * sizeof(int))];
@@ -103,7 +103,7 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 		size_t length = msgs[i].msg_len;
 		if (msgs[i].msg_hdr.msg_flags & MSG_TRUNC) {
 			counters->statsd_truncated++;
-			length = whole_lines(bytes, length);
+			length = complete_lines(bytes, length);
 		}
 		statsd_reader_init(&batch->item[i].reader, bytes, length);
 		batch->item[i].sender = read_control(batch, lost, &msgs[i].msg_hdr);
@@ -117,8 +117,8 @@ static void count_bad(struct counters *counters, const char *reason)
 	snprintf(counters->statsd_bad_reason, sizeof(counters->statsd_bad_reason), "%s", reason);
 }
 
-/* One line; false: the datagram has no more. Adds the work it was, also that of finding nothing. */
-static bool take_line(struct statsd_batch *batch, struct statsd_item *item, size_t *work)
+/* Processes one line; false: the datagram has no more. *work: what it cost, even without a line. */
+static bool process_line(struct statsd_batch *batch, struct statsd_item *item, size_t *work)
 {
 	struct counters *counters = batch->core->counters;
 	const char *begin = item->reader.at;
@@ -137,18 +137,18 @@ static bool take_line(struct statsd_batch *batch, struct statsd_item *item, size
 		count_bad(counters, item->reader.reason);
 		break;
 	case STATSD_LINE:
-		values = statsd_apps_take(batch->apps, &item->sender, &line, batch->now_ns);
+		values = statsd_apps_append(batch->apps, &item->sender, &line, batch->now_ns);
 		*work += values > 0 ? values : REFUSED_WORK;
 		break;
 	}
 	return true;
 }
 
-bool statsd_batch_take(struct statsd_batch *batch, size_t *budget)
+bool statsd_batch_process(struct statsd_batch *batch, size_t *budget)
 {
 	while (batch->at < batch->count) {
 		size_t work;
-		batch->at += !take_line(batch, &batch->item[batch->at], &work);
+		batch->at += !process_line(batch, &batch->item[batch->at], &work);
 		*budget -= work < *budget ? work : *budget;
 		if (*budget == 0) {
 			break;

@@ -1,4 +1,4 @@
-/* Datagrams that were read together and are worked off line by line. */
+/* batch.h: holds datagrams that were received together, and processes them line by line. */
 #pragma once
 
 #include "daemon/ingest/statsd/apps.h"
@@ -16,21 +16,21 @@ struct statsd_batch {
 	struct core *core;
 	struct statsd_apps *apps;
 	uint64_t now_ns;  /* when it was read */
-	size_t count, at; /* at == count: worked off */
+	size_t count, at; /* at == count: all processed */
 	struct statsd_item item[STATSD_BATCH];
 	char *bytes;			       /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
-	struct deferred_close *deferred_close; /* of descriptors that come along */
+	struct deferred_close *deferred_close; /* of descriptors that were sent along */
 };
 
-/* -ENOMEM. finish is fine after a failure. */
+/* -ENOMEM. Call finish after a failure, too. */
 int statsd_batch_init(struct statsd_batch *batch, struct core *core, struct statsd_apps *apps);
 void statsd_batch_finish(struct statsd_batch *batch);
 
-/* Reads what waits, at most STATSD_BATCH datagrams, into a batch that is worked off; how many. Who
- * has no credentials (UDP) is nobody, uid 65534. *lost is the kernel's count of this socket as of
- * the last datagram. Nothing is read while descriptors that came along wait for being closed. */
+/* Receives at most STATSD_BATCH datagrams into a batch that has been processed; their number. Those
+ * without credentials (UDP) are of nobody, uid 65534. *lost is the kernel's count for this socket
+ * as of the last datagram. Nothing is received while too many descriptors wait to be closed. */
 size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost);
 
-/* Works it off and takes the work from *budget: a line, a further value of it and 64 bytes are 1
- * each, a refused line 8 more. False: the budget ended first. */
-bool statsd_batch_take(struct statsd_batch *batch, size_t *budget);
+/* Processes the lines and subtracts the work from *budget: a line, a further value of it and 64
+ * bytes are 1 each, a refused line 8 more. False: the budget ended first. */
+bool statsd_batch_process(struct statsd_batch *batch, size_t *budget);

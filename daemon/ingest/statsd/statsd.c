@@ -1,7 +1,7 @@
 /*
- * Datagrams come in by batches, are read line by line, and leave as records. A turn of the loop
- * takes a bounded amount of work; what is left of a batch waits for the next turn, and meanwhile
- * nothing is read from the sockets: senders that do not wait notice (EAGAIN) or the kernel counts.
+ * statsd.c: receives datagrams in batches and processes a bounded amount of work in each iteration
+ * of the loop. What is left of a batch waits for the next iteration, and meanwhile nothing is read
+ * from the sockets: non-blocking senders get EAGAIN, and the kernel counts what UDP loses.
  */
 #include "daemon/ingest/statsd/statsd.h"
 
@@ -17,9 +17,9 @@
 #include "daemon/util/sysops.h"
 
 enum {
-	BUDGET = 4096, /* work of a turn: about 0.4 ms, the longest line may add half of it */
+	BUDGET = 4096, /* work per iteration: about 0.4 ms, the longest line may add half of it */
 	SWEEP_MS = 10000,
-	SETTLE_MS = 300, /* frames are waited for a little shorter than this */
+	FRAMES_MS = 300, /* a little longer than core waits for the lines of a frame */
 	UNIX_SOCKET = 0,
 	UDP_SOCKET,
 	SOCKETS,
@@ -36,12 +36,12 @@ struct statsd_socket {
 struct statsd {
 	struct statsd_socket socket[SOCKETS];
 	uv_timer_t sweep;
-	uv_timer_t settle; /* runs while frames are open: no further line may come */
-	uv_idle_t rest;	   /* a timer of 0 ms would run again in the same turn */
+	uv_timer_t frames; /* runs while frames are open: there may be no further line */
+	uv_idle_t rest;	   /* a timer of 0 ms would run again in the same iteration */
 	unsigned handles;  /* not yet closed */
 	bool closing;
-	bool paused; /* a batch waits */
-	bool deaf;   /* too many descriptors wait for being closed: until the next sweep */
+	bool paused;	/* the rest of a batch waits */
+	bool suspended; /* too many descriptors wait to be closed: until the next sweep */
 	struct ingest_socket path;
 	struct statsd_apps apps;
 	struct statsd_batch batch;
@@ -49,7 +49,7 @@ struct statsd {
 
 static void on_readable(uv_poll_t *handle, int status, int events);
 
-static void listen_to_all(struct statsd *statsd)
+static void start_listening(struct statsd *statsd)
 {
 	for (size_t i = 0; i < SOCKETS; i++) {
 		if (statsd->socket[i].fd >= 0) {
@@ -61,20 +61,20 @@ static void listen_to_all(struct statsd *statsd)
 static void on_sweep(uv_timer_t *timer)
 {
 	struct statsd *statsd = timer->data;
-	if (statsd->deaf) {
-		statsd->deaf = false;
-		listen_to_all(statsd);
+	if (statsd->suspended) {
+		statsd->suspended = false;
+		start_listening(statsd);
 	}
 	if (statsd_apps_sweep(&statsd->apps, sysops()->now_ns()) == 0) {
 		uv_timer_stop(timer);
 	}
 }
 
-static void on_settle(uv_timer_t *timer)
+static void on_frames(uv_timer_t *timer)
 {
 	struct statsd *statsd = timer->data;
-	if (!statsd->paused && statsd_apps_settle(&statsd->apps, sysops()->now_ns())) {
-		uv_timer_start(timer, on_settle, SETTLE_MS, 0);
+	if (!statsd->paused && statsd_apps_expire_frames(&statsd->apps, sysops()->now_ns())) {
+		uv_timer_start(timer, on_frames, FRAMES_MS, 0);
 	}
 }
 
@@ -89,8 +89,8 @@ static void stop_listening(struct statsd *statsd)
 	}
 }
 
-/* The end of a turn: what is left of a batch goes on in the next one. */
-static void end_turn(struct statsd *statsd, bool all)
+/* Ends the work of an iteration: the rest of a batch goes on in the next one. */
+static void end_iteration(struct statsd *statsd, bool all)
 {
 	if (all) {
 		statsd_apps_drained(&statsd->apps);
@@ -98,13 +98,13 @@ static void end_turn(struct statsd *statsd, bool all)
 	if (statsd->apps.count > 0 && !uv_is_active((uv_handle_t *)&statsd->sweep)) {
 		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 	}
-	if (all && statsd->apps.count > 0 && !uv_is_active((uv_handle_t *)&statsd->settle)) {
-		uv_timer_start(&statsd->settle, on_settle, SETTLE_MS, 0);
+	if (all && statsd->apps.count > 0 && !uv_is_active((uv_handle_t *)&statsd->frames)) {
+		uv_timer_start(&statsd->frames, on_frames, FRAMES_MS, 0);
 	}
 	if (all && statsd->paused) {
 		statsd->paused = false;
 		uv_idle_stop(&statsd->rest);
-		listen_to_all(statsd);
+		start_listening(statsd);
 	} else if (!all) {
 		stop_listening(statsd);
 		statsd->paused = true;
@@ -116,7 +116,7 @@ static void on_rest(uv_idle_t *idle)
 {
 	struct statsd *statsd = idle->data;
 	size_t budget = BUDGET;
-	end_turn(statsd, statsd_batch_take(&statsd->batch, &budget));
+	end_iteration(statsd, statsd_batch_process(&statsd->batch, &budget));
 }
 
 static void on_readable(uv_poll_t *handle, int status, int events)
@@ -125,23 +125,23 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	struct statsd *statsd = socket->statsd;
 	size_t budget = BUDGET;
 	bool all = true;
-	(void)status; /* an error of the socket is read away by recvmmsg */
+	(void)status; /* recvmmsg clears an error of the socket */
 	(void)events;
-	if (statsd->paused) { /* the other socket's batch came first in this turn */
+	if (statsd->paused) { /* the other socket's batch came first in this iteration */
 		return;
 	}
 	if (deferred_close_is_full(statsd->batch.deferred_close)) {
 		stop_listening(statsd);
-		statsd->deaf = true;
+		statsd->suspended = true;
 		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 		return;
 	}
 	size_t got;
 	do {
 		got = statsd_batch_read(&statsd->batch, socket->fd, &socket->lost);
-		all = statsd_batch_take(&statsd->batch, &budget);
+		all = statsd_batch_process(&statsd->batch, &budget);
 	} while (all && budget > 0 && got == STATSD_BATCH);
-	end_turn(statsd, all);
+	end_iteration(statsd, all);
 }
 
 static int bind_sockets(struct statsd *statsd, const struct statsd_options *options)
@@ -197,9 +197,9 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 		return;
 	}
 	statsd->closing = true;
-	while (statsd->batch.at < statsd->batch.count) { /* what was received counts */
+	while (statsd->batch.at < statsd->batch.count) { /* what was received is recorded */
 		size_t budget = BUDGET;
-		statsd_batch_take(&statsd->batch, &budget);
+		statsd_batch_process(&statsd->batch, &budget);
 	}
 	statsd_apps_drained(&statsd->apps);
 	statsd_apps_finish(&statsd->apps, how, sysops()->now_ns());
@@ -209,7 +209,7 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 		}
 	}
 	uv_close((uv_handle_t *)&statsd->sweep, on_other_closed);
-	uv_close((uv_handle_t *)&statsd->settle, on_other_closed);
+	uv_close((uv_handle_t *)&statsd->frames, on_other_closed);
 	uv_close((uv_handle_t *)&statsd->rest, on_other_closed);
 	close_sockets(statsd);
 }
@@ -228,7 +228,7 @@ static int poll_sockets(struct statsd *statsd, uv_loop_t *loop)
 			statsd->handles++;
 		}
 	}
-	listen_to_all(statsd);
+	start_listening(statsd);
 	return 0;
 }
 
@@ -246,9 +246,9 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 	statsd->path.fd = -1;
 	int r = statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
-	uv_timer_init(loop, &statsd->settle);
+	uv_timer_init(loop, &statsd->frames);
 	uv_idle_init(loop, &statsd->rest);
-	statsd->sweep.data = statsd->settle.data = statsd->rest.data = statsd;
+	statsd->sweep.data = statsd->frames.data = statsd->rest.data = statsd;
 	statsd->handles = 3;
 	r = r < 0 ? r : statsd_batch_init(&statsd->batch, core, &statsd->apps);
 	r = r < 0 ? r : bind_sockets(statsd, options);

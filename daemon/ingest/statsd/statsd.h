@@ -1,6 +1,6 @@
 /*
- * Datagrams: the `statsd` socket and, when asked for, a UDP port. Their lines become records of
- * pseudo processes of core/apps, so that everything behind it is as for instrumented apps.
+ * statsd.h: receives datagrams on the `statsd` socket and, if configured, on a UDP port. Their
+ * lines become records of pseudo processes of core/apps, which treats them as instrumented apps.
  */
 #pragma once
 
@@ -17,12 +17,12 @@ struct statsd_options {
 	const char *udp;   /* as statsd_address_parse reads it; NULL or "" = no UDP */
 };
 
-/* Binds and starts. -EADDRINUSE: somebody receives there, or has the UDP port; -EEXIST: the path is
- * something else; -EINVAL: not an address; -ENOMEM; other -errno of socket and bind. */
+/* Binds and starts. -EADDRINUSE: another process serves the path or the UDP port; -EEXIST: the path
+ * is not a socket; -EINVAL: invalid address; -ENOMEM; other -errno of socket and bind. */
 int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options *options,
 	struct statsd **ret);
 
-/* Sockets are closed and the path removed at once, so that it may be opened anew; memory goes with
- * the last handle. how is what is told of its apps: PROCESS_RELEASED when the daemon stops,
- * PROCESS_ENDED when only this does. */
+/* Closes the sockets and removes the path at once, so that it can be opened again; memory is freed
+ * with the last handle. how its apps end: PROCESS_RELEASED when the daemon stops, PROCESS_ENDED
+ * when only this does. */
 void statsd_close(struct statsd *statsd, enum process_end how);

@@ -111,7 +111,7 @@ static size_t take(const struct statsd_sender *sender, const char *text, uint64_
 	size_t values = 0;
 	statsd_reader_init(&reader, text, strlen(text));
 	while (statsd_next(&reader, &line) == STATSD_LINE) {
-		values += statsd_apps_take(&apps, sender, &line, now_ns);
+		values += statsd_apps_append(&apps, sender, &line, now_ns);
 	}
 	statsd_apps_drained(&apps);
 	return values;
