@@ -160,7 +160,7 @@ static void fetch(void *state, const struct root *root)
 static void use_word(struct pi *pi, struct throttle_status *status, enum throttle_sticky sticky,
 	const char *source)
 {
-	throttle_take_word(status, pi->value, sticky);
+	throttle_on_word(status, pi->value, sticky);
 	throttle_add_source(status, source);
 	pi->seen |= pi->value | pi->value >> 16;
 }

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/metrics/throttle.h"
 #include "proto/mapping.h"
 
 enum {

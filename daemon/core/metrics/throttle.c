@@ -1,6 +1,5 @@
-/* Between the throttle collector, which knows the files, and everybody who wants to know: the
- * meaning of the Raspberry Pi's word, what joins several sources, and the edges for the timeline.
- */
+/* throttle.c: interprets the Raspberry Pi's word, joins what several sources report, writes the
+ * transitions to the timeline, and keeps the recent ones in a small ring for the stages. */
 #include "daemon/core/metrics/throttle.h"
 
 #include <stdarg.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/timeline/timeline.h"
+#include "proto/text.h"
 
 enum { STICKY_SHIFT = 16 };
 
@@ -65,7 +65,7 @@ void throttle_join(struct throttle_status *status, enum throttle_flag flag, bool
 	}
 }
 
-void throttle_take_word(struct throttle_status *status, uint32_t word, enum throttle_sticky sticky)
+void throttle_on_word(struct throttle_status *status, uint32_t word, enum throttle_sticky sticky)
 {
 	status->has_raw = true;
 	status->raw = word;
@@ -104,9 +104,8 @@ void throttle_occurred(struct throttle_status *status)
 
 void throttle_add_source(struct throttle_status *status, const char *source)
 {
-	size_t length = strlen(status->source);
-	snprintf(status->source + length, sizeof(status->source) - length, "%s%s",
-		length > 0 ? ", " : "", source);
+	struct text text = {status->source, sizeof(status->source), strlen(status->source), false};
+	text_join(&text, ", ", "%s", source);
 }
 
 void throttle_add_tried(struct throttle_status *status, const char *source, const char *format, ...)
@@ -122,7 +121,54 @@ void throttle_add_tried(struct throttle_status *status, const char *source, cons
 	va_end(args);
 }
 
-static void tell(const struct throttle_status *status, struct timeline *timeline,
+static void add_edge(struct throttle_times *times, uint64_t t_ns, enum throttle_value value)
+{
+	if (times->count > 0) {
+		times->newest = (times->newest + 1) % THROTTLE_TIMES_EDGES;
+	}
+	times->count += times->count < THROTTLE_TIMES_EDGES;
+	times->edge[times->newest] = (struct throttle_edge){t_ns, value};
+}
+
+void throttle_times_sample(struct throttle_times *times, uint64_t now_ns, enum throttle_value value)
+{
+	if (times->sampled_ns > 0 && now_ns <= times->sampled_ns) {
+		return;
+	}
+	enum throttle_value last =
+		times->count > 0 ? times->edge[times->newest].value : THROTTLE_UNKNOWN;
+	if (times->sampled_ns > 0 && now_ns - times->sampled_ns > times->hold_ns) {
+		/* samples are missing: the state in between is unknown */
+		if (last != THROTTLE_UNKNOWN) {
+			add_edge(times, times->sampled_ns + times->hold_ns, THROTTLE_UNKNOWN);
+			last = THROTTLE_UNKNOWN;
+		}
+		times->hold_ns = THROTTLE_TIMES_HOLD_NS;
+	} else if (times->sampled_ns > 0) {
+		uint64_t hold_ns = 3 * (now_ns - times->sampled_ns);
+		times->hold_ns =
+			hold_ns > THROTTLE_TIMES_HOLD_NS ? hold_ns : THROTTLE_TIMES_HOLD_NS;
+	} else {
+		times->hold_ns = THROTTLE_TIMES_HOLD_NS;
+	}
+	if (value != last) {
+		add_edge(times, now_ns, value);
+	}
+	times->sampled_ns = now_ns;
+}
+
+enum throttle_value throttle_times_search(const struct throttle_times *times, uint64_t t_ns)
+{
+	for (size_t back = 0; back < times->count; back++) {
+		size_t i = (times->newest + THROTTLE_TIMES_EDGES - back) % THROTTLE_TIMES_EDGES;
+		if (t_ns >= times->edge[i].t_ns) {
+			return times->edge[i].value;
+		}
+	}
+	return THROTTLE_UNKNOWN;
+}
+
+static void report_edge(const struct throttle_status *status, struct timeline *timeline,
 	enum throttle_flag flag, const char *what, uint64_t t_ns)
 {
 	const bool on = strcmp(what, "ended") != 0;
@@ -136,8 +182,8 @@ static void tell(const struct throttle_status *status, struct timeline *timeline
 		word);
 }
 
-/* What the timeline says last of the flag in this boot: the level of the entry tells. It outlives
- * the process and the collector. */
+/* Whether the last entry of the flag in this boot says that it began, by its level. The timeline
+ * outlives the process and the collector. */
 static bool was_on(const struct timeline *timeline, enum throttle_flag flag)
 {
 	const struct timeline_entry *entry;
@@ -154,15 +200,15 @@ static bool was_on(const struct timeline *timeline, enum throttle_flag flag)
 	return false;
 }
 
-/* The first time that the flag is known: nobody saw it begin. */
-static void meet(struct throttle_edges *edges, const struct throttle_status *status,
+/* The flag is known for the first time: it may have begun earlier. */
+static void first_seen(struct throttle_edges *edges, const struct throttle_status *status,
 	struct timeline *timeline, enum throttle_flag flag, uint64_t now_ns)
 {
 	edges->flag[flag].known = true;
-	edges->flag[flag].told = was_on(timeline, flag);
-	if (!edges->flag[flag].told && status->flag[flag].value == THROTTLE_YES) {
-		edges->flag[flag].told = true;
-		tell(status, timeline, flag, "is active", now_ns);
+	edges->flag[flag].logged = was_on(timeline, flag);
+	if (!edges->flag[flag].logged && status->flag[flag].value == THROTTLE_YES) {
+		edges->flag[flag].logged = true;
+		report_edge(status, timeline, flag, "is active", now_ns);
 	}
 }
 
@@ -170,34 +216,34 @@ void throttle_edges_update(struct throttle_edges *edges, struct throttle_status 
 	struct timeline *timeline, uint64_t now_ns)
 {
 	throttle_times_sample(&status->times, now_ns, status->flag[THROTTLE_ACTIVE].value);
-	static const enum throttle_flag told[] = {THROTTLE_ACTIVE, THROTTLE_UNDER_VOLTAGE,
+	static const enum throttle_flag edge_flags[] = {THROTTLE_ACTIVE, THROTTLE_UNDER_VOLTAGE,
 		THROTTLE_FREQ_CAPPED, THROTTLE_THROTTLED, THROTTLE_SOFT_TEMP_LIMIT};
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-		enum throttle_flag flag = told[i];
+	for (size_t i = 0; i < sizeof(edge_flags) / sizeof(edge_flags[0]); i++) {
+		enum throttle_flag flag = edge_flags[i];
 		if (!edges->flag[flag].known && status->flag[flag].value != THROTTLE_UNKNOWN) {
-			meet(edges, status, timeline, flag, now_ns);
+			first_seen(edges, status, timeline, flag, now_ns);
 		}
 		switch (status->flag[flag].value) {
 		case THROTTLE_YES:
-			edges->flag[flag].quiet_ns = 0;
-			if (!edges->flag[flag].told) {
-				edges->flag[flag].told = true;
-				tell(status, timeline, flag, "began", now_ns);
+			edges->flag[flag].off_ns = 0;
+			if (!edges->flag[flag].logged) {
+				edges->flag[flag].logged = true;
+				report_edge(status, timeline, flag, "began", now_ns);
 			}
 			break;
 		case THROTTLE_NO:
-			if (!edges->flag[flag].told) {
+			if (!edges->flag[flag].logged) {
 				break;
 			}
-			if (edges->flag[flag].quiet_ns == 0) {
-				edges->flag[flag].quiet_ns = now_ns;
-			} else if (now_ns - edges->flag[flag].quiet_ns >= THROTTLE_QUIET_NS) {
-				edges->flag[flag].told = false;
-				tell(status, timeline, flag, "ended", now_ns);
+			if (edges->flag[flag].off_ns == 0) {
+				edges->flag[flag].off_ns = now_ns;
+			} else if (now_ns - edges->flag[flag].off_ns >= THROTTLE_OFF_NS) {
+				edges->flag[flag].logged = false;
+				report_edge(status, timeline, flag, "ended", now_ns);
 			}
 			break;
 		case THROTTLE_UNKNOWN:
-			edges->flag[flag].quiet_ns = 0; /* no proof of an end */
+			edges->flag[flag].off_ns = 0; /* no proof of an end */
 			break;
 		}
 	}

@@ -13,7 +13,7 @@
 
 #include "daemon/core/apps/energy.h"
 #include "daemon/core/frames/loop.h"
-#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/metrics/throttle.h"
 #include "daemon/core/stages/open.h"
 #include "daemon/core/stages/pulse.h"
 #include "daemon/core/stages/window.h"

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/metrics/throttle.h"
 
 #define STAGE_WORD_SHIFT 62
 #define STAGE_WORD_DURATION ((UINT64_C(1) << STAGE_WORD_SHIFT) - 1)

@@ -1,10 +1,29 @@
-/* counters.h: holds what the daemon counts about itself; written by ingest, varlink and host, read
- * by GetSelf and the self collector. */
+/* counters.h: holds what the daemon counts about itself, and how much of each limit is used and was
+ * used at most. Written by ingest, varlink and host, read by GetSelf and the self collector. */
 #pragma once
 
-#include "daemon/core/status/limits.h"
+#include "daemon/core/metrics/unit.h"
 #include "daemon/core/status/loop_load.h"
 #include "daemon/core/status/rejected_attaches.h"
+
+struct core;
+
+enum limit_id {
+	LIMIT_HISTORY,
+	LIMIT_RECORDS,
+	LIMIT_STAGES,
+	LIMIT_MAPPINGS,
+	LIMIT_ANSWERS,
+	LIMIT_CONNECTIONS,
+	LIMIT_METRICS,
+	LIMIT_MQTT,
+	LIMIT_COUNT
+};
+
+/* max 0: the resource does not exist, as the MQTT queue without a broker. */
+struct limit {
+	uint64_t used, high_water, max;
+};
 
 struct counters {
 	uint64_t events_received, events_dropped, events_invalid, drains;
@@ -24,3 +43,16 @@ struct counters {
 	struct loop_load load;
 	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = unknown yet */
 };
+
+const char *limit_name(enum limit_id id);
+enum unit limit_unit(enum limit_id id); /* bytes or count */
+
+static inline void limit_use(struct limit *limit, uint64_t used)
+{
+	limit->used = used;
+	limit->high_water = used > limit->high_water ? used : limit->high_water;
+}
+
+/* Updates the limits of history, records, stages and metrics; the owners of the other resources
+ * write theirs. These hardly shrink, so the maximum of all samples is the maximum there was. */
+void limits_sample(const struct core *core);

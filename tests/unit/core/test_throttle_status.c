@@ -36,7 +36,7 @@ FIXTURE(setup, NULL);
 /* covers G0.13 */
 START_LOOP_TEST(each_bit_of_the_word_is_its_own_flag, 0, COUNT(words))
 {
-	throttle_take_word(&status, words[_i].word, THROTTLE_SINCE_BOOT);
+	throttle_on_word(&status, words[_i].word, THROTTLE_SINCE_BOOT);
 	for (int i = 0; i < 8; i++) {
 		ck_assert_msg(status.flag[i].value ==
 				      (words[_i].flags[i] == '1' ? THROTTLE_YES : THROTTLE_NO),
@@ -52,7 +52,7 @@ END_TEST
 
 START_TEST(a_sticky_bit_that_others_clear_proves_only_what_is_set)
 {
-	throttle_take_word(&status, 0x60002, THROTTLE_SINCE_POLL);
+	throttle_on_word(&status, 0x60002, THROTTLE_SINCE_POLL);
 	ck_assert_int_eq(status.flag[THROTTLE_FREQ_CAPPED_OCCURRED].value, THROTTLE_YES);
 	ck_assert_int_eq(status.flag[THROTTLE_THROTTLED_OCCURRED].value, THROTTLE_YES);
 	ck_assert_int_eq(status.flag[THROTTLE_UNDER_VOLTAGE_OCCURRED].value, THROTTLE_UNKNOWN);
@@ -93,7 +93,7 @@ END_TEST
 
 START_TEST(cleared_is_unknown_with_the_reason)
 {
-	throttle_take_word(&status, 0xf, THROTTLE_SINCE_BOOT);
+	throttle_on_word(&status, 0xf, THROTTLE_SINCE_BOOT);
 	throttle_add_source(&status, "a");
 	throttle_clear(&status, "gone");
 	for (int i = 0; i < THROTTLE_FLAGS; i++) {

@@ -1,6 +1,4 @@
 /* When the hardware throttled, as events ask it. */
-#include "daemon/core/metrics/throttle_times.h"
-
 #include <string.h>
 
 #include "daemon/core/metrics/throttle.h"

@@ -197,7 +197,7 @@ START_TEST(throttling_is_null_until_the_hardware_tells)
 	ck_assert_double_eq(number(reply, "critical_celsius"), 82);
 	cJSON_Delete(reply);
 
-	throttle_take_word(&f.throttle, 0x50004, THROTTLE_SINCE_BOOT);
+	throttle_on_word(&f.throttle, 0x50004, THROTTLE_SINCE_BOOT);
 	throttle_add_source(&f.throttle, "firmware mailbox");
 	fixture_temperature(50, 0);
 	reply = ask("GetThrottle", NULL);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/metrics/throttle.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/stages/relations.h"
 #include "proto/json_write.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/apps/values.h"
-#include "daemon/core/metrics/throttle_times.h"
+#include "daemon/core/metrics/throttle.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/core/stages/stats.h"
 #include "tests/unit/core/apps/apps_fixture.h"

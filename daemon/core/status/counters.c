@@ -1,5 +1,5 @@
-/* limits.c: names the limits, and samples those whose resources belong to core. */
-#include "daemon/core/status/limits.h"
+/* counters.c: names the limits, and samples those whose resources belong to core. */
+#include "daemon/core/status/counters.h"
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/trace_buffer.h"
@@ -7,7 +7,6 @@
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/stages/app_stages.h"
-#include "daemon/core/status/counters.h"
 
 static const struct {
 	const char *name;
