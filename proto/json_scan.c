@@ -1,8 +1,7 @@
 /*
- * The strict scan. Every byte of a peer passes here before cJSON sees it, because cJSON alone takes
- * trailing garbage, duplicate keys and broken UTF-8, stops at \u0000 and makes 40 bytes of every
- * byte of "[[[[". One pass over a small table, without recursion and without memory beyond 17 KiB
- * of stack.
+ * json_scan.c: checks JSON strictly, before cJSON sees it: cJSON alone accepts trailing garbage,
+ * duplicate keys and broken UTF-8, stops at \u0000 and makes 40 bytes of every byte of "[[[[". One
+ * pass over a small table, without recursion and without memory beyond 17 KiB of stack.
  */
 #include "proto/json_scan.h"
 
@@ -11,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "proto/fnv.h"
 #include "proto/utf8.h"
 
 enum { DEPTH_LIMIT = 64, KEYS_LIMIT = 2048, NUMBER_LIMIT = 62 /* of cJSON's buffer */ };
@@ -18,12 +18,12 @@ enum { DEPTH_LIMIT = 64, KEYS_LIMIT = 2048, NUMBER_LIMIT = 62 /* of cJSON's buff
 /* What the grammar allows next. */
 enum state {
 	STATE_START,	 /* the object itself */
-	STATE_FIRST_KEY, /* behind '{' */
-	STATE_KEY,	 /* behind ',' in an object */
+	STATE_FIRST_KEY, /* after '{' */
+	STATE_KEY,	 /* after ',' in an object */
 	STATE_COLON,
 	STATE_VALUE,
-	STATE_FIRST_VALUE, /* behind '[' */
-	STATE_AFTER,	   /* behind a value inside a container */
+	STATE_FIRST_VALUE, /* after '[' */
+	STATE_AFTER,	   /* after a value inside a container */
 	STATE_DONE,
 	STATE_COUNT
 };
@@ -89,30 +89,12 @@ static int fail(struct scan *scan, const char *reason)
 	return -EBADMSG;
 }
 
-/* FNV-1a over the decoded bytes. Two keys of one object with equal hashes count as equal: whoever
- * makes them collide on purpose gets only his own message refused. */
-static void hash_byte(uint64_t *hash, unsigned byte)
-{
-	*hash = (*hash ^ (byte & 0xff)) * 0x100000001b3u;
-}
-
+/* Keys are compared by a hash of their decoded bytes. Two keys of one object with equal hashes count
+ * as equal: a peer that makes them collide only gets its own message refused. */
 static void hash_code_point(uint64_t *hash, uint32_t c)
 {
-	if (c < 0x80) {
-		hash_byte(hash, c);
-	} else if (c < 0x800) {
-		hash_byte(hash, 0xc0 | c >> 6);
-		hash_byte(hash, 0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		hash_byte(hash, 0xe0 | c >> 12);
-		hash_byte(hash, 0x80 | (c >> 6 & 0x3f));
-		hash_byte(hash, 0x80 | (c & 0x3f));
-	} else {
-		hash_byte(hash, 0xf0 | c >> 18);
-		hash_byte(hash, 0x80 | (c >> 12 & 0x3f));
-		hash_byte(hash, 0x80 | (c >> 6 & 0x3f));
-		hash_byte(hash, 0x80 | (c & 0x3f));
-	}
+	char bytes[4];
+	*hash = fnv64(*hash, bytes, proto_utf8_encode(c, bytes));
 }
 
 /* Four hex digits at scan->at; -1 when they are not there. */
@@ -136,17 +118,17 @@ static int32_t scan_hex4(struct scan *scan)
 	return value;
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static int scan_escape(struct scan *scan, uint64_t *hash)
 {
 	static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
 	if (scan->at >= scan->length) {
-		return fail(scan, "string without end");
+		return fail(scan, "unterminated string");
 	}
 	char c = scan->text[scan->at++];
 	const char *letter = c != '\0' ? strchr(letters, c) : NULL;
 	if (letter) {
-		hash_byte(hash, (unsigned char)bytes[letter - letters]);
+		*hash = fnv64(*hash, &bytes[letter - letters], 1);
 		return 0;
 	}
 	if (c != 'u') {
@@ -179,10 +161,10 @@ static int scan_escape(struct scan *scan, uint64_t *hash)
 	return 0;
 }
 
-/* Behind the opening quote. */
+/* After the opening quote. */
 static int scan_string(struct scan *scan, uint64_t *hash)
 {
-	*hash = 0xcbf29ce484222325u;
+	*hash = FNV64_BASIS;
 	while (scan->at < scan->length) {
 		unsigned char c = (unsigned char)scan->text[scan->at];
 		if (c == '"') {
@@ -204,12 +186,10 @@ static int scan_string(struct scan *scan, uint64_t *hash)
 		if (n == 0) {
 			return fail(scan, "invalid UTF-8");
 		}
-		for (size_t i = 0; i < n; i++) {
-			hash_byte(hash, (unsigned char)scan->text[scan->at + i]);
-		}
+		*hash = fnv64(*hash, scan->text + scan->at, n);
 		scan->at += n;
 	}
-	return fail(scan, "string without end");
+	return fail(scan, "unterminated string");
 }
 
 static size_t scan_digits(struct scan *scan)
@@ -222,7 +202,7 @@ static size_t scan_digits(struct scan *scan)
 	return scan->at - start;
 }
 
-static bool scan_take(struct scan *scan, char c)
+static bool scan_byte(struct scan *scan, char c)
 {
 	if (scan->at < scan->length && scan->text[scan->at] == c) {
 		scan->at++;
@@ -231,20 +211,20 @@ static bool scan_take(struct scan *scan, char c)
 	return false;
 }
 
-/* At the first byte of the number; what follows it is the next token's business. */
+/* At the first byte of the number; what follows is the next token. */
 static int scan_number(struct scan *scan)
 {
 	size_t start = scan->at;
-	scan_take(scan, '-');
-	if (!scan_take(scan, '0') && scan_digits(scan) == 0) {
+	scan_byte(scan, '-');
+	if (!scan_byte(scan, '0') && scan_digits(scan) == 0) {
 		return fail(scan, "bad number");
 	}
-	if (scan_take(scan, '.') && scan_digits(scan) == 0) {
+	if (scan_byte(scan, '.') && scan_digits(scan) == 0) {
 		return fail(scan, "bad number");
 	}
-	if (scan_take(scan, 'e') || scan_take(scan, 'E')) {
-		if (!scan_take(scan, '+')) {
-			scan_take(scan, '-');
+	if (scan_byte(scan, 'e') || scan_byte(scan, 'E')) {
+		if (!scan_byte(scan, '+')) {
+			scan_byte(scan, '-');
 		}
 		if (scan_digits(scan) == 0) {
 			return fail(scan, "bad number");
@@ -374,7 +354,7 @@ int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigne
 			continue;
 		}
 		if (!allowed[scan.state][token]) {
-			r = fail(&scan, scan.state == STATE_DONE    ? "bytes behind the object"
+			r = fail(&scan, scan.state == STATE_DONE    ? "bytes after the object"
 					: scan.state == STATE_START ? "not an object"
 								    : "unexpected byte");
 			break;
@@ -388,7 +368,7 @@ int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigne
 		r = scan_token(&scan, token);
 	}
 	if (r == 0 && scan.state != STATE_DONE) {
-		r = fail(&scan, "cut short");
+		r = fail(&scan, "truncated");
 	}
 	if (r < 0) {
 		*reason = scan.reason;

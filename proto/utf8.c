@@ -1,4 +1,4 @@
-/* UTF-8 as Unicode 3.9, table 3-7 has it: the border check for text of peers and of the kernel. */
+/* utf8.c: validates the text of peers and of the kernel as UTF-8, by Unicode 3.9, table 3-7. */
 #include "proto/utf8.h"
 
 #include <string.h>
@@ -53,6 +53,17 @@ size_t proto_utf8_decode(const char *text, size_t length, uint32_t *ret)
 		*ret = c;
 	}
 	return used;
+}
+
+size_t proto_utf8_encode(uint32_t c, char ret[4])
+{
+	size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	for (size_t i = length; i-- > 1; c >>= 6) {
+		ret[i] = (char)(0x80 | (c & 0x3f));
+	}
+	ret[0] = (char)(lead[length] | c);
+	return length;
 }
 
 bool proto_utf8_is_hidden(uint32_t c)

@@ -1,4 +1,4 @@
-/* Valid UTF-8, byte by byte, and what of it a terminal or a log must not be given. Pure. */
+/* utf8.h: reads and writes UTF-8, and removes what a terminal or a log must not be given. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,10 +12,13 @@ size_t proto_utf8_length(const char *text, size_t length);
 /* The same; *ret is its code point. */
 size_t proto_utf8_decode(const char *text, size_t length, uint32_t *ret);
 
+/* Writes the code point (below 0x110000) as UTF-8, without a NUL; the length, 1 to 4. */
+size_t proto_utf8_encode(uint32_t c, char ret[4]);
+
 /* Whether a reader would not see it, or would see something else in its place: control characters,
  * line ends, those that turn the direction of text, those without a width (Unicode's
  * Default_Ignorable_Code_Point, Bidi_Control, and U+FFF9..U+FFFB). */
 bool proto_utf8_is_hidden(uint32_t c);
 
-/* In place: each hidden character, and each byte that is no UTF-8, becomes one '?'. */
+/* In place: each hidden character, and each byte that is not UTF-8, becomes one '?'. */
 void proto_utf8_clean(char *text);
