@@ -1,5 +1,5 @@
-/* fnv: FNV-1a, for identities and checksums that leave the process or outlive it. A table whose
- * keys a peer may choose uses daemon/util/index.h instead. */
+/* fnv.h: hashes with FNV-1a, for identities and checksums that leave the process or outlive it. A
+ * table whose keys a peer may choose uses daemon/util/index.h instead. */
 #pragma once
 
 #include <stddef.h>

@@ -89,8 +89,8 @@ static int fail(struct scan *scan, const char *reason)
 	return -EBADMSG;
 }
 
-/* Keys are compared by a hash of their decoded bytes. Two keys of one object with equal hashes count
- * as equal: a peer that makes them collide only gets its own message refused. */
+/* Keys are compared by a hash of their decoded bytes. Two keys of one object with equal hashes
+ * count as equal: a peer that makes them collide only gets its own message refused. */
 static void hash_code_point(uint64_t *hash, uint32_t c)
 {
 	char bytes[4];

@@ -1,21 +1,22 @@
 /*
- * The event mapping: one sealed memfd per instrumented process, written by libedgeprof, read by the
- * daemon. This header is its layout and its rules; both sides compile it. Native byte order: the
- * peers share a kernel. All offsets are fixed for a size, so neither side believes the other's.
+ * mapping.h: defines the event mapping: one sealed memfd per instrumented process, written by
+ * libedgeprof, read by the daemon. This header is its layout and its rules; both sides compile it.
+ * Native byte order: the peers share a kernel. All offsets are fixed for a size, so neither side
+ * trusts the other's.
  *
  *     offset 0                   struct proto_map_header         (512 bytes)
  *     PROTO_MAP_DECLARATIONS     struct proto_declaration[128]   (128 bytes each)
  *     geometry.slots_offset      struct proto_slot[slots]        (512 bytes each, one per thread)
- *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, else slot + 1, or
- * …_FREEING geometry.next_offset       uint32_t next[chunks]           chunk that follows in its
- * slot geometry.base_offset       uint64_t base[chunks]           slot position of its first record
+ *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, FREEING, else slot + 1
+ *     geometry.next_offset       uint32_t next[chunks]           the next chunk of its slot
+ *     geometry.base_offset       uint64_t base[chunks]           position of its first record
  *     geometry.records_offset    struct proto_record[chunks][chunk_records]
  *
  * Records. A slot's records are numbered from 0; `head` counts those published, and one release
  * store of it both publishes a record and counts it as sent: a process killed while writing has not
  * sent that record. Position p lives in the slot's chunk whose base is p rounded down to a multiple
  * of chunk_records. A thread that needs a chunk takes a free one (owner 0 -> slot+1 by compare and
- * exchange, once in chunk_records events), sets its base, and links it behind its last one
+ * exchange, once in chunk_records events), sets its base, and links it after its last one
  * (next[last], or first_chunk when it has none) before it publishes a record in it. No free chunk:
  * the newest event is refused and counted in `dropped`.
  *
@@ -24,7 +25,7 @@
  * next[] linked; the writer still has to write next[] of a chunk that was read to its end, so such
  * a chunk stays tail_chunk and owned): checkpoint first (tail, tail_chunk = next), then
  * owner = PROTO_CHUNK_FREEING, base = UINT64_MAX, owner = 0, each with release. A reader that
- * attaches anew finishes what a killed one left between these steps: it frees chunks with owner
+ * attaches again finishes what a killed one left between these steps: it frees chunks with owner
  * PROTO_CHUNK_FREEING, and chunks of a slot whose base + chunk_records <= tail, except tail_chunk;
  * a chunk just taken has its slot's owner and base UINT64_MAX still and is left alone.
  *
@@ -82,9 +83,9 @@ struct proto_map_header {
 	 */
 	_Alignas(64) uint32_t wake;
 	/* one cache line, written by the reader about once a second: what it advises the app to do
-	 * (proto_advice_pack), and when it said so last, CLOCK_MONOTONIC. The word first, the time
-	 * with release; who reads loads the time with acquire, then the word: that is never older
-	 * than the time. Advice older than PROTO_ADVICE_FRESH_NS is none: nobody is there. */
+	 * (proto_advice_pack), and when it last did, CLOCK_MONOTONIC. The word is stored first, the
+	 * time with release; the app loads the time with acquire, then the word, which is never
+	 * older than the time. Advice older than PROTO_ADVICE_FRESH_NS is void: no reader runs. */
 	_Alignas(64) uint64_t advice;
 	uint64_t advice_ns;
 	uint8_t reserved1[304];
@@ -93,7 +94,7 @@ struct proto_map_header {
 #define PROTO_ADVICE_FRESH_NS UINT64_C(5000000000)
 
 enum proto_advice_level {
-	PROTO_ADVICE_NONE = 0, /* nothing is known to judge by */
+	PROTO_ADVICE_NONE = 0, /* there is no basis for advice */
 	PROTO_ADVICE_FULL = 1,
 	PROTO_ADVICE_REDUCED = 2,
 	PROTO_ADVICE_MINIMAL = 3,
@@ -101,18 +102,18 @@ enum proto_advice_level {
 
 struct proto_advice {
 	enum proto_advice_level level;
-	uint8_t skip_frames, of_frames; /* leave out so many of every so many; 0 of 1: none */
+	uint8_t skip_frames, of_frames; /* skip this number of each of_frames; 0 of 1: none */
 	uint32_t target_mfps;		/* frames in 1000 s; 0 = no target */
 };
 
-/* One word, so that no reader ever sees half of one. All zero is no advice. */
+/* One word, so that no reader ever sees half of it. All zero means no advice. */
 static inline uint64_t proto_advice_pack(const struct proto_advice *advice)
 {
 	return (uint64_t)advice->level | (uint64_t)advice->skip_frames << 8 |
 	       (uint64_t)advice->of_frames << 16 | (uint64_t)advice->target_mfps << 32;
 }
 
-/* False: no advice, or no word that proto_advice_pack makes of a sound one. */
+/* False: no advice, or a word that proto_advice_pack never makes. */
 static inline bool proto_advice_unpack(uint64_t word, struct proto_advice *ret)
 {
 	uint8_t level = (uint8_t)word, skip = (uint8_t)(word >> 8), of = (uint8_t)(word >> 16);
@@ -196,7 +197,7 @@ enum proto_kind {
 	PROTO_KIND_COUNTER = 7,
 	PROTO_KIND_CONTEXT = 8, /* switches, faults and run delay of the frame's thread */
 	PROTO_KIND_ATTRIBUTE = 9,
-	PROTO_KIND_MARK_MEMORY = 10, /* right behind its mark */
+	PROTO_KIND_MARK_MEMORY = 10, /* right after its mark */
 	PROTO_KIND_COST = 11,
 	PROTO_KIND_DEADLINE = 12,
 	PROTO_KIND_COUNT

@@ -1,5 +1,5 @@
 /*
- * The statistics that every part of edgeprof means by the same words. Percentile: linear
+ * percentile.h: defines the statistics of every part of edgeprof. Percentile: linear
  * interpolation on the sorted values, k = (n-1)*p/100 (numpy's default); "nearest" is the value at
  * index floor(n*p/100), capped to n-1. std is the population's (ddof 0), std_sample has ddof 1.
  */

@@ -1,6 +1,6 @@
 /*
- * text: a string that grows in a buffer of the caller's, and small questions about strings. What
- * does not fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated.
+ * text.h: appends to a string in a buffer of the caller, and compares ends of strings. What does
+ * not fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated.
  */
 #pragma once
 

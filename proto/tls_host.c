@@ -1,3 +1,4 @@
+/* tls_host.c: makes the TLS context of a connection to a broker. */
 #include "proto/tls_host.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* tls_mode.c: decides whether a connection to a broker is encrypted. */
 #include "proto/tls_mode.h"
 
 #include <arpa/inet.h>

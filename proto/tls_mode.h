@@ -1,5 +1,5 @@
-/* Whether a connection to a broker is encrypted, and whether that protects its credentials: one
- * rule for the daemon and edgeprofctl. */
+/* tls_mode.h: decides whether a connection to a broker is encrypted, and whether that protects its
+ * credentials: one rule for the daemon and edgeprofctl. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +25,6 @@ bool proto_broker_encrypted(const struct proto_broker *broker);
 /* The given one, else the one that belongs to the encryption. */
 int proto_broker_port(const struct proto_broker *broker);
 
-/* A user name or password would leave this machine as clear text, and nobody wrote tls = no.
+/* A user name or password would leave this machine as clear text, without tls = no.
  * This machine is 127.0.0.0/8, ::1 and localhost. */
 bool proto_broker_exposes(const struct proto_broker *broker);

@@ -1,6 +1,6 @@
 /*
- * Varlink messages as text: the scan, then cJSON; and printing, with numbers as strict readers want
- * them.
+ * varlink.c: parses Varlink messages, first by the strict scan, then by cJSON; and prints them,
+ * with numbers as strict readers want them.
  */
 #include "proto/varlink.h"
 

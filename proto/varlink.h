@@ -1,7 +1,7 @@
 /*
- * Varlink on the wire: one JSON object a message, ended by NUL. What both the daemon and the
- * clients need: the frame limit, the strict scan that runs before cJSON sees hostile bytes, and the
- * text of the interface. The only file of proto/ that knows cJSON is varlink.c.
+ * varlink.h: reads and writes Varlink messages: one JSON object each, ended by NUL. What both the
+ * daemon and the clients need: the frame limit, the strict scan that runs before cJSON sees hostile
+ * bytes, and the text of the interface. The only file of proto/ that knows cJSON is varlink.c.
  */
 #pragma once
 

@@ -1,6 +1,5 @@
-/*
- * Ingest: the events socket, attached mappings, the drain timer. Feeds core/apps.
- */
+/* ingest.h: accepts instrumented processes on the events socket, reads the mappings that they
+ * attach, and feeds core/apps. */
 #pragma once
 
 #include <uv.h>
@@ -16,15 +15,16 @@ struct ingest_options {
 	uint64_t drain_interval_ns;  /* 0 = 100 ms while mappings are attached; no timer without */
 	uint64_t end_wait_ns;	     /* 0 = 1 s: for the kernel to report how a process ended */
 	size_t max_connections;	     /* 64 */
-	uint64_t max_mapping_bytes;  /* 16 MiB in all; a uid may hold half of what is free */
+	uint64_t max_mapping_bytes;  /* 16 MiB of all users; one may hold half of what the others
+					leave */
 };
 
 /* Binds the socket (a stale one is replaced; one that answers is -EADDRINUSE) and starts. */
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
 	struct ingest **ret);
 
-/* Drains everything now (before a query that wants fresh numbers), unless so much has piled up that
- * it would hold the loop: the rest follows in the next turns. */
+/* Drains everything now, for a query that wants current numbers, up to what one iteration of the
+ * loop may do; the rest follows in the next iterations. */
 void ingest_drain(struct ingest *ingest, uint64_t now_ns);
 
 /* Final drain and checkpoint; sockets closed, path removed; done(ctx) after the last handle. */

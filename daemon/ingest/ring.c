@@ -1,6 +1,6 @@
 /*
- * Takes records out of one mapping and gives chunks back. attach.c calls it on the drain timer, on
- * a wake-up byte and once more when the process is dead.
+ * ring.c: reads records out of one mapping and returns its chunks. Called on the drain timer, on a
+ * wake-up byte and once more when the process is dead.
  */
 #include "daemon/ingest/ring.h"
 
@@ -34,7 +34,7 @@ struct ring {
 	uint32_t declared;
 	uint32_t first; /* slot where the next call starts */
 	uint64_t skipped;
-	bool refused; /* the sink takes no more in this call */
+	bool refused; /* the sink accepts no more in this call */
 	struct reader reader[SLOTS_MAX];
 };
 
@@ -76,7 +76,7 @@ static bool chunk_reaches(const struct ring *ring, uint32_t slot, uint32_t chunk
 	       p - base <= ring->g.chunk_records;
 }
 
-/* Three steps, so that killed after any of them sweep() can tell it from a chunk just taken. */
+/* Three steps, so that after a kill between them sweep() can tell it from a chunk just claimed. */
 static void chunk_free(struct ring *ring, uint32_t chunk)
 {
 	STORE_RELEASE(&ring->owner[chunk], PROTO_CHUNK_FREEING);
@@ -89,7 +89,7 @@ static void checkpoint(struct ring *ring, uint32_t slot)
 	STORE_RELEASE(&ring->slots[slot].tail, ring->reader[slot].tail);
 }
 
-/* Takes a slot up where the last reader's checkpoint says. */
+/* Resumes a slot at the previous reader's checkpoint. */
 static void resume(struct ring *ring, uint32_t index)
 {
 	struct reader *reader = &ring->reader[index];
@@ -99,7 +99,7 @@ static void resume(struct ring *ring, uint32_t index)
 	uint32_t chunk = LOAD(&slot->tail_chunk);
 	*reader = (struct reader){
 		.tail = tail, .head = head, .chunk = PROTO_NO_CHUNK, .awaited = NO_POSITION};
-	/* a zeroed mapping has tail_chunk 0: at position 0 first_chunk or the tables know better */
+	/* a zeroed mapping has tail_chunk 0: at position 0 first_chunk or the tables decide */
 	if (tail == 0 && head <= capacity(ring)) {
 		return;
 	}
@@ -118,7 +118,7 @@ static void resume(struct ring *ring, uint32_t index)
 			return;
 		}
 	}
-	/* not believable: go on with what comes from now on */
+	/* not plausible: only records from now on are read */
 	ring->skipped += head > tail ? head - tail : 0;
 	reader->tail = head;
 	uint64_t start = head - head % ring->g.chunk_records;
@@ -191,7 +191,7 @@ void ring_destroy(struct ring *ring)
 }
 
 /* After the load of head: whatever a record names was published before it. */
-static void take_declarations(struct ring *ring, const struct ring_sink *sink)
+static void read_declarations(struct ring *ring, const struct ring_sink *sink)
 {
 	uint32_t published = LOAD_ACQUIRE(&ring->header->declarations);
 	if (published > PROTO_DECLARATIONS) {
@@ -207,7 +207,7 @@ static void take_declarations(struct ring *ring, const struct ring_sink *sink)
 	}
 }
 
-/* At the end of a chunk with records behind it: goes to the next one, hands the old one back. */
+/* At the end of a chunk with records after it: goes to the next one, returns the old one. */
 static bool next_chunk(struct ring *ring, uint32_t slot)
 {
 	struct reader *reader = &ring->reader[slot];
@@ -243,9 +243,9 @@ static void record_copy(struct proto_record *ret, const struct proto_record *fro
 }
 
 /* A record of a slot whose writer has no release store: head may be seen before it. False: not
- * there yet. Waited for in vain in the last pass, it is damaged: taken as nothing that any sink
- * knows. */
-static bool record_settle(struct reader *reader, uint64_t position, struct proto_record *copy)
+ * there yet. If it was not there in the last pass either, it is damaged and becomes a kind that no
+ * sink knows. */
+static bool record_ready(struct reader *reader, uint64_t position, struct proto_record *copy)
 {
 	if ((uint8_t)(copy->stage >> 8) == proto_record_check(copy, position)) {
 		copy->stage &= 0xff;
@@ -259,8 +259,8 @@ static bool record_settle(struct reader *reader, uint64_t position, struct proto
 	return true;
 }
 
-/* Hands n records from here on to the sink; fewer when one is not there yet. */
-static uint64_t take_records(struct ring *ring, uint32_t slot, const struct proto_record *from,
+/* Passes n records from here on to the sink; fewer when one is not there yet. */
+static uint64_t deliver_records(struct ring *ring, uint32_t slot, const struct proto_record *from,
 	uint64_t n, const struct ring_sink *sink)
 {
 	struct reader *reader = &ring->reader[slot];
@@ -269,7 +269,7 @@ static uint64_t take_records(struct ring *ring, uint32_t slot, const struct prot
 	for (; i < n; i++) {
 		struct proto_record copy;
 		record_copy(&copy, from + i);
-		if (checked && !record_settle(reader, reader->tail + i, &copy)) {
+		if (checked && !record_ready(reader, reader->tail + i, &copy)) {
 			break;
 		}
 		if (__builtin_expect(!sink->record(sink->ctx, slot, &copy), 0)) {
@@ -295,7 +295,7 @@ static size_t drain_slot(
 		return 0;
 	}
 	reader->head = head;
-	take_declarations(ring, sink);
+	read_declarations(ring, sink);
 	size_t done = 0;
 	while (reader->tail != head && done < budget) {
 		uint64_t offset = reader->tail % ring->g.chunk_records;
@@ -314,9 +314,9 @@ static size_t drain_slot(
 		n = n < budget - done ? n : budget - done;
 		const struct proto_record *from =
 			proto_map_chunk(ring->map, &ring->g, reader->chunk) + offset;
-		uint64_t taken = take_records(ring, slot, from, n, sink);
-		done += taken;
-		if (taken < n) {
+		uint64_t delivered = deliver_records(ring, slot, from, n, sink);
+		done += delivered;
+		if (delivered < n) {
 			break;
 		}
 	}
@@ -340,7 +340,7 @@ size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget
 	ring->first = slot; /* the slot that ran out of budget goes on first */
 	*more = done >= budget || ring->refused;
 	if (!*more) {
-		take_declarations(ring, sink);
+		read_declarations(ring, sink);
 	}
 	return done;
 }
@@ -390,7 +390,7 @@ size_t ring_open_stages(const struct ring *ring, struct ring_open *ret, size_t m
 				memmove(&ret[at + 1], &ret[at], (count - at) * sizeof(*ret));
 				ret[at] = open;
 				count++;
-			} else if (at > 0) { /* full: the oldest makes room */
+			} else if (at > 0) { /* full: drop the oldest */
 				memmove(&ret[0], &ret[1], (at - 1) * sizeof(*ret));
 				ret[at - 1] = open;
 			}

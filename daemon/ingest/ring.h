@@ -1,7 +1,7 @@
 /*
- * The reader of one event mapping (proto/mapping.h). The memory belongs to a peer who may write
+ * ring.h: reads one event mapping (proto/mapping.h). The memory belongs to a peer that may write
  * anything into it at any time: every word is loaded once, copied, and the copy is validated
- * against bounds that are our own. Pure: no system call, no clock, no libuv.
+ * against bounds of the daemon. Pure: no system call, no clock, no libuv.
  */
 #pragma once
 
@@ -15,16 +15,16 @@ enum { RING_BUDGET = 16384 }; /* records of one call: well under a millisecond *
 
 struct ring_sink {
 	void (*declare)(void *ctx, uint32_t index, const struct proto_declaration *copy);
-	/* False: not now. The record stays where it is, and the pass ends. */
+	/* False: not now. The record stays in the mapping, and the pass ends. */
 	bool (*record)(void *ctx, uint32_t slot, const struct proto_record *copy);
 	void *ctx;
 };
 
 struct ring_counts {
 	uint64_t sent, received, dropped, in_ring; /* sent = received + dropped + in_ring */
-	uint64_t skipped; /* received, but passed over at attachment: not believable */
+	uint64_t skipped; /* received, but skipped at attachment: not plausible */
 	uint32_t threads; /* slots in use */
-	uint32_t damaged; /* slots that are not read any more */
+	uint32_t damaged; /* slots that are no longer read */
 };
 
 struct ring_open {
@@ -35,14 +35,14 @@ struct ring_open {
 
 struct ring;
 
-/* Reads the header, finds the place of the last reader by its checkpoints, frees what it left. map
- * has size bytes, is 8-byte aligned and stays until ring_destroy. -EINVAL: not a listed size;
+/* Reads the header, finds where the previous reader stopped by its checkpoints, frees what it left.
+ * map has size bytes, is 8-byte aligned and stays until ring_destroy. -EINVAL: not a listed size;
  * -EBADMSG: no header of this magic and size; -EPROTONOSUPPORT: another major version; -ENOMEM. */
 int ring_create(void *map, uint32_t size, struct ring **ret);
 void ring_destroy(struct ring *ring); /* does not unmap */
 
 /* Hands new declarations and at most budget records to the sink and checkpoints. The number of
- * records; *more tells that some were left. A pass is full when *more is false. */
+ * records; *more: some were left. A pass is complete when *more is false. */
 size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more);
 
 void ring_counts(const struct ring *ring, struct ring_counts *ret);

@@ -1,5 +1,5 @@
-/* The numbers of statsd lines. Nearly all are short: an integer below 2^53 and one multiplication
- * or division by a power of ten that a double holds exactly, which rounds once. */
+/* number.c: parses the numbers of statsd lines. Nearly all are short: an integer below 2^53 and one
+ * multiplication or division by a power of ten that a double holds exactly, which rounds once. */
 #include "proto/statsd/number.h"
 
 #include <math.h>
@@ -27,8 +27,8 @@ static bool is_digit(const char *at, const char *end)
 	return at < end && (unsigned char)(*at - '0') <= 9;
 }
 
-/* Digits before or behind the point; those that do not fit only move the point. */
-static const char *take_digits(
+/* Digits before or after the point; those that do not fit only move the point. */
+static const char *parse_digits(
 	const char *at, const char *end, struct decimal *decimal, bool fraction)
 {
 	for (; is_digit(at, end); at++) {
@@ -44,8 +44,8 @@ static const char *take_digits(
 	return at;
 }
 
-/* "e-3"; NULL when there are no digits behind the e. */
-static const char *take_exponent(const char *at, const char *end, struct decimal *decimal)
+/* "e-3"; NULL when there are no digits after the e. */
+static const char *parse_exponent(const char *at, const char *end, struct decimal *decimal)
 {
 	int exponent = 0;
 	bool negative = false;
@@ -101,15 +101,15 @@ bool statsd_number(const char **at, const char *end, double *ret)
 	if (p < end && (*p == '-' || *p == '+')) {
 		p++;
 	}
-	p = take_digits(p, end, &decimal, false);
+	p = parse_digits(p, end, &decimal, false);
 	if (p < end && *p == '.') {
-		p = take_digits(p + 1, end, &decimal, true);
+		p = parse_digits(p + 1, end, &decimal, true);
 	}
 	if (!decimal.any) {
 		return false;
 	}
 	if (p < end && (*p == 'e' || *p == 'E')) {
-		p = take_exponent(p, end, &decimal);
+		p = parse_exponent(p, end, &decimal);
 		if (!p) {
 			return false;
 		}

@@ -1,6 +1,6 @@
 /*
- * One pass over a datagram: line, name, values, type, sections, tags. Only what the bytes say is
- * decided here; what a line means for an app is daemon/ingest's.
+ * statsd.c: parses a datagram in one pass: line, name, values, type, sections, tags. It decides
+ * only what the bytes say; what a line means for an app is decided in daemon/ingest.
  */
 #include "proto/statsd/statsd.h"
 
@@ -43,15 +43,15 @@ static const char *scan_to(const char *at, const char *end, uint8_t stop)
 	return at;
 }
 
-/* Behind the colon of the name; NULL with a reason. */
-static const char *take_name(
+/* Returns the byte after the colon of the name; NULL with a reason. */
+static const char *parse_name(
 	const char *begin, const char *end, struct statsd_line *line, const char **reason)
 {
 	const char *at = scan_to(begin, end, NAME_STOP);
 	size_t length = (size_t)(at - begin);
 	if (at == end || *at != ':') {
 		*reason = at < end && *at != '|' ? "a control character in the name"
-						 : "no ':' behind the name";
+						 : "no ':' after the name";
 		return NULL;
 	}
 	if (length == 0 || length > STATSD_NAME_MAX) {
@@ -62,7 +62,7 @@ static const char *take_name(
 	return at + 1;
 }
 
-static bool take_value(const char **at, const char *end, struct statsd_line *line)
+static bool parse_value(const char **at, const char *end, struct statsd_line *line)
 {
 	bool has_sign = *at < end && (**at == '+' || **at == '-');
 	if (!statsd_number(at, end, &line->value)) {
@@ -72,13 +72,13 @@ static bool take_value(const char **at, const char *end, struct statsd_line *lin
 	return true;
 }
 
-/* The first value into the line, the others only looked at. The '|' behind them; NULL: a value is
- * no number. */
-static const char *take_values(
+/* Stores the first value in the line, and only checks the others. Returns the '|' after them; NULL:
+ * a value is not a number. */
+static const char *parse_values(
 	const char *at, const char *end, struct statsd_line *line, const char **reason)
 {
 	size_t count = 1;
-	if (!take_value(&at, end, line)) {
+	if (!parse_value(&at, end, line)) {
 		*reason = "the value is not a decimal number";
 		return NULL;
 	}
@@ -110,8 +110,8 @@ bool statsd_next_value(struct statsd_line *line)
 	if (at == end) {
 		return false;
 	}
-	at++; /* the ':'; the number was looked at before */
-	if (!take_value(&at, end, line)) {
+	at++; /* the ':'; the number was checked before */
+	if (!parse_value(&at, end, line)) {
 		return false;
 	}
 	line->values = (struct statsd_text){at, (size_t)(end - at)};
@@ -119,7 +119,7 @@ bool statsd_next_value(struct statsd_line *line)
 }
 
 /* The bytes up to the next '|' or the end; *at moves there. */
-static struct statsd_text take_section(const char **at, const char *end)
+static struct statsd_text parse_section(const char **at, const char *end)
 {
 	const char *begin = *at;
 	while (*at < end && **at != '|') {
@@ -152,7 +152,7 @@ static enum statsd_result type_of(
 	return STATSD_UNSUPPORTED;
 }
 
-static void take_frame(struct statsd_text text, uint64_t *ret)
+static void parse_frame(struct statsd_text text, uint64_t *ret)
 {
 	uint64_t frame = 0;
 	for (size_t i = 0; i < text.length; i++) {
@@ -165,7 +165,7 @@ static void take_frame(struct statsd_text text, uint64_t *ret)
 	*ret = frame; /* the largest number is STATSD_NO_FRAME itself */
 }
 
-static void take_tag(struct statsd_text key, struct statsd_text value, struct statsd_line *line)
+static void parse_tag(struct statsd_text key, struct statsd_text value, struct statsd_line *line)
 {
 	if (value.length == 0) {
 		return;
@@ -183,7 +183,7 @@ static void take_tag(struct statsd_text key, struct statsd_text value, struct st
 		break;
 	case 'f':
 		if (text_is(key, "frame")) {
-			take_frame(value, &line->frame);
+			parse_frame(value, &line->frame);
 		}
 		break;
 	case 'u':
@@ -196,7 +196,7 @@ static void take_tag(struct statsd_text key, struct statsd_text value, struct st
 
 /* "key:value,key,…" up to the next '|' or the end, which is returned. Only keys with a value
  * matter. */
-static const char *take_tags(const char *at, const char *end, struct statsd_line *line)
+static const char *parse_tags(const char *at, const char *end, struct statsd_line *line)
 {
 	while (at < end && *at != '|') {
 		const char *key = at;
@@ -207,7 +207,7 @@ static const char *take_tags(const char *at, const char *end, struct statsd_line
 				at++;
 			}
 			if (colon > key) {
-				take_tag((struct statsd_text){key, (size_t)(colon - key)},
+				parse_tag((struct statsd_text){key, (size_t)(colon - key)},
 					(struct statsd_text){colon + 1, (size_t)(at - colon - 1)},
 					line);
 			}
@@ -217,7 +217,7 @@ static const char *take_tags(const char *at, const char *end, struct statsd_line
 	return at;
 }
 
-static bool take_rate(struct statsd_text text, double *ret)
+static bool parse_rate(struct statsd_text text, double *ret)
 {
 	const char *at = text.at, *end = at + text.length;
 	double rate;
@@ -229,18 +229,18 @@ static bool take_rate(struct statsd_text text, double *ret)
 }
 
 /* What follows the type. */
-static bool take_sections(
+static bool parse_sections(
 	const char *at, const char *end, struct statsd_line *line, const char **reason)
 {
 	while (at < end) {
 		at++; /* the '|' */
 		if (at < end && *at == '#') {
-			at = take_tags(at + 1, end, line);
+			at = parse_tags(at + 1, end, line);
 			continue;
 		}
-		struct statsd_text section = take_section(&at, end);
+		struct statsd_text section = parse_section(&at, end);
 		if (section.length > 0 && *section.at == '@' &&
-			!take_rate((struct statsd_text){section.at + 1, section.length - 1},
+			!parse_rate((struct statsd_text){section.at + 1, section.length - 1},
 				&line->rate)) {
 			*reason = "the rate is not above 0 and up to 1";
 			return false;
@@ -260,14 +260,14 @@ static enum statsd_result read_line(
 	line->rate = 1;
 	line->frame = STATSD_NO_FRAME;
 	line->app = line->unit = line->category = (struct statsd_text){NULL, 0};
-	at = take_name(at, end, line, reason);
+	at = parse_name(at, end, line, reason);
 	if (!at) {
 		return STATSD_BAD;
 	}
-	const char *values = at, *no_number = NULL;
-	at = take_values(at, end, line, reason);
-	if (!at) { /* a set's value may be any text: the type tells */
-		no_number = *reason;
+	const char *values = at, *not_a_number = NULL;
+	at = parse_values(at, end, line, reason);
+	if (!at) { /* a set's value may be any text: the type decides */
+		not_a_number = *reason;
 		at = memchr(values, '|', (size_t)(end - values));
 	}
 	if (!at || at == end) {
@@ -275,12 +275,12 @@ static enum statsd_result read_line(
 		return STATSD_BAD;
 	}
 	at++;
-	enum statsd_result result = type_of(take_section(&at, end), &line->type, reason);
-	if (result == STATSD_LINE && no_number) {
-		*reason = no_number;
+	enum statsd_result result = type_of(parse_section(&at, end), &line->type, reason);
+	if (result == STATSD_LINE && not_a_number) {
+		*reason = not_a_number;
 		return STATSD_BAD;
 	}
-	if (result == STATSD_LINE && !take_sections(at, end, line, reason)) {
+	if (result == STATSD_LINE && !parse_sections(at, end, line, reason)) {
 		return STATSD_BAD;
 	}
 	return result;

@@ -1,11 +1,11 @@
 /*
- * DogStatsD datagrams, as far as a profiler understands them:
+ * statsd.h: parses DogStatsD datagrams, as far as a profiler understands them:
  *
  *     name:value[:value…]|type[|@rate][|#tag[:value],…][|c:container][|T timestamp][|…]
  *
  * Lines end with a newline or the datagram. Types: ms, h, d (all milliseconds), g, c. Tags that
- * mean something: app, frame, unit, category; other tags and sections are passed over. A line is
- * taken whole or refused whole, and never costs its neighbours anything.
+ * mean something: app, frame, unit, category; other tags and sections are skipped. A line is
+ * accepted or refused as a whole, and never affects its neighbours.
  */
 #pragma once
 
@@ -36,10 +36,10 @@ struct statsd_text {
 struct statsd_line {
 	struct statsd_text name; /* 1 to STATSD_NAME_MAX bytes, no control characters */
 	enum statsd_type type;
-	double value;	/* finite */
-	bool has_sign;	/* "+1", "-1": of a gauge, a difference */
-	double rate;	/* above 0, up to 1 */
-	uint64_t frame; /* STATSD_NO_FRAME: no such tag, or no number in it */
+	double value;				/* finite */
+	bool has_sign;				/* "+1", "-1": of a gauge, a difference */
+	double rate;				/* above 0, up to 1 */
+	uint64_t frame;				/* STATSD_NO_FRAME: no such tag, or not a number */
 	struct statsd_text app, unit, category; /* of the last such tag; not empty */
 	struct statsd_text values;		/* private: those that follow */
 };

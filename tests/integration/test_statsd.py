@@ -80,7 +80,7 @@ def test_lines_of_real_clients_become_stages_gauges_and_counters():
         told = daemon.call("GetSelf")
         assert (told["statsd_datagrams"], told["statsd_lines"]) == (1, 9), told
         assert (told["statsd_bad_lines"], told["statsd_unsupported"]) == (1, 3), told
-        assert told["statsd_bad_reason"] == "no ':' behind the name", told
+        assert told["statsd_bad_reason"] == "no ':' after the name", told
         row = app(daemon, "cam")
         assert row["sent"] == row["received"] == 5 and row["dropped"] == 0, row
         assert "Datagrams" in daemon.ctl("self").stdout
@@ -135,7 +135,7 @@ def test_emit_reads_whole_lines():
         assert stage(daemon, "pipe", "s")["total_count"] == 2000
         done = daemon.ctl("emit", "-", input="a:1|g\nnonsense\n\nb:1|s\n" + "x" * 20000 + "\nc:1|g\n")
         assert done.returncode == 1, done
-        assert "line 2: no ':' behind the name" in done.stderr, done
+        assert "line 2: no ':' after the name" in done.stderr, done
         assert "line 4: a set" in done.stderr and "line 5 is too long" in done.stderr, done
         until("the good ones", lambda: daemon.call("GetSelf")["statsd_lines"] == 2003)
 

@@ -1,6 +1,6 @@
-/* The table of current values. Sources fill it, one commit at a time; observers read it during the
- * commit and whenever they like. Names are found through an index of slot numbers; each metric is
- * its own allocation, so that pointers to it stay good. */
+/* metrics.c: keeps the table of current values. Sources fill it, one commit at a time; observers
+ * read it during the commit and whenever they like. Names are found through an index of slot
+ * numbers; each metric is its own allocation, so that pointers to it stay valid. */
 #include "daemon/core/metrics/metrics.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ struct metric *metrics_find(struct metrics *metrics, const char *name)
 	return find(metrics, hash_text(name), name);
 }
 
-/* Room for one more in the source's list. */
+/* Reserves capacity for one more in the source's list. */
 static int list_reserve(struct metrics_list *list, size_t count)
 {
 	if (count < list->capacity) {
@@ -143,7 +143,7 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	metrics->slot[metric->id] = metric;
 	index_add(&metrics->names, hash, metric->id); /* reserved */
 	metrics->count++;
-	metric->place = source->metrics;
+	metric->list_index = source->metrics;
 	list->item[source->metrics++] = metric;
 	*ret = metric;
 	return 0;
@@ -160,8 +160,8 @@ void metrics_retire(struct metrics *metrics, struct metric *metric)
 	struct source *source = metric->source;
 	struct metric **item = metrics->of[source->id].item;
 	struct metric *last = item[--source->metrics];
-	item[metric->place] = last;
-	last->place = metric->place;
+	item[metric->list_index] = last;
+	last->list_index = metric->list_index;
 	index_remove(&metrics->names, hash_text(metric->name), metric->id);
 	metrics->slot[metric->id] = NULL;
 	metrics->hole[metrics->holes++] = (uint16_t)metric->id;

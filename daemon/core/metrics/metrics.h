@@ -1,8 +1,8 @@
 /*
- * Metrics: the table of current values by path name, and the one stream of commits that history,
- * alerts, publishers and subscriptions observe. A source sets its metrics and commits them with one
- * time; what it did not set becomes null: no number from before survives a commit.
- * No allocation except when a name is seen for the first time.
+ * metrics.h: keeps the table of current values by path name, and the one stream of commits that
+ * history, alerts, publishers and subscriptions observe. A source sets its metrics and commits them
+ * with one time; those that it did not set become null, so no previous number survives a commit.
+ * Nothing is allocated except when a name is seen for the first time.
  */
 #pragma once
 
@@ -32,11 +32,11 @@ struct metric {
 	int zone;	    /* number of its thermal zone; -1 = none */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	uint64_t value_ns;  /* of the value, or of the last event before there was none; 0 = t_ns */
-	bool ended;	    /* null because what it tells of has ended, not for want of a reading */
+	bool ended;	    /* null because what it measures has ended, not for lack of a reading */
 	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	    /* since the last commit */
-	bool yields;	    /* its name goes to any other source that adds it */
-	size_t place;	    /* in the list of its source */
+	bool yields;	    /* any other source that adds the name gets it */
+	size_t list_index;  /* in the list of its source */
 	char name[PROTO_PATH_SIZE];
 };
 
@@ -54,14 +54,13 @@ int metrics_create(struct metrics **ret); /* -ENOMEM */
 void metrics_destroy(struct metrics *metrics);
 
 /* Finds or adds the metric `name` (a path of clean segments) of the source. -EINVAL for a bad name,
- * -EEXIST when another source owns it (a source or metric that yields loses it: retired, then added
- * anew),
- * -ENOSPC (counted in metrics_refused), -ENOMEM. */
+ * -EEXIST when another source owns it (one that yields is retired, and the name is
+ * added again), -ENOSPC (counted in metrics_refused), -ENOMEM. */
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret);
 
-/* Removes it, in constant time beside what observers do: they hear first; the pointer is dead
- * afterwards. The last metric of its source takes its place in the list. */
+/* Removes it in constant time, after its observers were called; the pointer is invalid then. The
+ * last metric of its source takes its index in the list. */
 void metrics_retire(struct metrics *metrics, struct metric *metric);
 
 /* Sets the value of the coming commit; NAN or inf becomes null ("not a number"). */
@@ -73,7 +72,7 @@ void metric_set_at(struct metric *metric, double value, uint64_t value_ns);
 
 /* Sets null with a reason: static storage (a literal or errno_reason()). */
 void metric_set_null(struct metric *metric, const char *reason);
-/* The same when what the metric tells of has ended: alerts on it clear, where for want of a reading
+/* The same when what the metric measures has ended: alerts on it clear, while for lack of a reading
  * they would stay as they are. */
 void metric_set_ended(struct metric *metric, const char *reason);
 

@@ -1,5 +1,5 @@
-/* The list of watches. Others write it, the process collector notices by the serial and fills the
- * rows itself; only what must stay consistent (limit, duplicates, serial) is done here. */
+/* processes.c: adds and removes watches. The process collector notices a change by the serial and
+ * fills the rows itself; only the limit, duplicates and the serial are handled here. */
 #include "daemon/core/metrics/processes.h"
 
 #include <errno.h>
@@ -38,12 +38,12 @@ int processes_watch(struct processes *processes, const struct watch *watch)
 }
 
 static int remove_watches(struct processes *processes, const struct watch *key,
-	bool (*meant)(const struct watch *watch, const struct watch *key))
+	bool (*matches)(const struct watch *watch, const struct watch *key))
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < processes->watches; i++) {
 		const struct watch *watch = &processes->watch[i];
-		if (meant(watch, key)) {
+		if (matches(watch, key)) {
 			continue;
 		}
 		if (kept != i) {

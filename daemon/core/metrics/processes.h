@@ -1,6 +1,7 @@
 /*
- * Which processes are watched, and what was last seen of each. ingest (apps), configuration and api
- * write wishes; the process collector observes them and fills the table; api lists it.
+ * processes.h: holds which processes are watched, and the last sample of each. Ingest (for apps),
+ * the configuration and WatchProcess add watches; the process collector fills the rows, which the
+ * methods list.
  */
 #pragma once
 
@@ -35,7 +36,7 @@ struct watch {
 	char pattern[WATCH_PATTERN_SIZE]; /* WATCH_PATTERN, WATCH_UNIT */
 	pid_t pid;			  /* WATCH_PID, WATCH_APP (one watch a process) */
 	uint64_t start_ticks;	     /* 0 = any; else another start time means another process */
-	uint64_t memory_limit_bytes; /* 0 = none; a process above it is told as such */
+	uint64_t memory_limit_bytes; /* 0 = none; a process above it is marked */
 	bool runtime; /* by WatchProcess: a reload leaves it; a pid is pinned at first sight */
 };
 
@@ -54,7 +55,7 @@ struct process_thread {
 	double cpu_percent; /* of one core; NAN = needs two samples */
 };
 
-/* What is read beside stat and status, of at most 32 processes a tick in turn. NAN = not known;
+/* What is read in addition to stat and status, of at most 32 processes per tick. NAN = unknown;
  * the reasons are static texts, NULL = no reason. */
 struct process_extra {
 	double read_bytes, write_bytes, cancelled_bytes; /* a second */
@@ -67,7 +68,7 @@ struct process_extra {
 	/* when it was read; of PSS, and of the control group's numbers, which are read less often
 	 */
 	uint64_t t_ns, pss_ns, group_ns;
-	char cgroup[PROCESS_CGROUP_SIZE]; /* "" = not told */
+	char cgroup[PROCESS_CGROUP_SIZE]; /* "" = not reported */
 	double quota_percent;		  /* of one core, the tightest on the way up; NAN = none */
 	double nr_throttled, throttled_us;
 	double counter[PROCESS_COUNTERS]; /* a second, in user mode but for the last two */
@@ -76,7 +77,7 @@ struct process_extra {
 	struct process_thread thread[PROCESS_THREADS_TOP]; /* the busiest first */
 };
 
-/* One process as last sampled. NAN = not known. */
+/* One process as last sampled. NAN = unknown. */
 struct process_row {
 	pid_t pid;
 	uint64_t start_ticks;
@@ -96,7 +97,7 @@ struct process_row {
 	uint64_t memory_limit_bytes;	   /* of its watch; 0 = none */
 	bool scheduling_known;
 	int last_core, priority, nice, rt_priority, policy; /* of the main thread */
-	char cpus[PROCESS_CPUS_SIZE];			    /* "0-3,6"; "" = not told */
+	char cpus[PROCESS_CPUS_SIZE];			    /* "0-3,6"; "" = not reported */
 	struct process_extra extra;
 };
 
@@ -113,8 +114,8 @@ struct processes {
 int processes_watch(struct processes *processes, const struct watch *watch);
 /* The equal one, or NULL. */
 struct watch *processes_find(struct processes *processes, const struct watch *watch);
-/* Removes watches of the kind with this name and, unless 0, this pid, but those of WatchProcess.
- * The number removed. */
+/* Removes watches of the kind with this name and, unless 0, this pid, except those of WatchProcess.
+ * Returns the number removed. */
 int processes_unwatch(
 	struct processes *processes, enum watch_kind kind, const char *name, pid_t pid);
 
@@ -128,5 +129,5 @@ int processes_unwatch_runtime(struct processes *processes, pid_t pid, const char
 double process_ipc(const double counter[PROCESS_COUNTERS]);
 const char *process_ipc_verdict(double ipc);
 
-/* "SCHED_RR" …; "" for a number that is none. */
+/* "SCHED_RR" …; "" for an unknown number. */
 const char *process_policy_name(int policy);

@@ -1,5 +1,5 @@
-/* The registry of sources: ids are given out once and index every per-source table elsewhere
- * (metrics, history), so a source is never removed; one that is gone is unavailable. */
+/* sources.c: keeps the registry of sources. Ids are given out once and index every per-source table
+ * elsewhere (metrics, history), so a source is never removed; one that is gone is unavailable. */
 #include "daemon/core/metrics/sources.h"
 
 #include <errno.h>

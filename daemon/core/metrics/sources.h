@@ -1,6 +1,6 @@
 /*
- * Sources: who produces metrics, how they fare, and what people wish of them. api writes wishes,
- * the scheduler observes them; the scheduler writes states, everybody reads them.
+ * sources.h: holds who produces metrics, in which state each source is, and what SetSource requests
+ * of it. The methods write requests, the scheduler reads them and writes states.
  */
 #pragma once
 
@@ -29,12 +29,12 @@ struct source {
 	uint64_t last_ok_ns;		 /* CLOCK_MONOTONIC of the last good commit; 0 = never */
 	uint64_t ticks, errors;		 /* since start */
 	uint32_t duration_us;		 /* of the last tick */
-	bool wanted;			 /* wish: sample it (default true) */
-	uint64_t wanted_interval_ns;	 /* wish; 0 = the default */
-	uint32_t wish_serial;		 /* grows with each wish */
+	bool wanted;			 /* requested: sample it (default true) */
+	uint64_t wanted_interval_ns;	 /* requested; 0 = the default */
+	uint32_t wish_serial;		 /* grows with each request */
 	uint16_t metrics;		 /* how many belong to it */
-	bool yields;	  /* its metrics' names go to any other source that adds them */
-	bool guests;	  /* its metrics' names are made up by who uses the daemon */
+	bool yields;	  /* any other source that adds one of its metrics' names gets it */
+	bool guests;	  /* its metrics' names are chosen by users of the daemon */
 	bool reads_lines; /* of a program; what could not be used of them, since start: */
 	uint64_t lines_cut, lines_unknown, tokens_unknown;
 };
@@ -63,5 +63,5 @@ enum source_state source_state_at(const struct source *source, uint64_t now_ns);
 const char *source_reason_at(const struct source *source, uint64_t now_ns);
 const char *source_state_name(enum source_state state);
 
-/* Wishes (api) -> scheduler. interval_ns 0 keeps the present one. */
+/* Requests of SetSource, for the scheduler. interval_ns 0 keeps the present one. */
 void source_wish(struct source *source, bool wanted, uint64_t interval_ns);

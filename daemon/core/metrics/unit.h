@@ -1,4 +1,4 @@
-/* Units of metrics: the word in answers and the step to which history keeps values. */
+/* unit.h: names the units of metrics, and the step to which history rounds values of each. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ const char *unit_name(enum unit unit);
 /* The quantum of history in this unit: never coarser than what sensors give. */
 double unit_quantum(enum unit unit);
 
-/* Of times and rates, which no sensor gives in steps: beyond 2^14 quanta history keeps 14 binary
- * digits of the value (0.006 % off at most) instead of quanta that are finer than anybody measured.
+/* True for times and rates, which no sensor gives in steps: beyond 2^14 quanta history keeps 14
+ * binary digits of the value (an error of 0.006 % at most) instead of a resolution never measured.
  */
 bool unit_rounded(enum unit unit);

@@ -1,6 +1,6 @@
-/* The table that turns monotonic times into wall times at output. Entries are in order of time; the
+/* wallclock.c: converts monotonic times to wall times for output. Entries are in order of time; the
  * offset of the newest entry at or before a time holds for it, except before the first synchronised
- * one, where the clock was not yet to be believed. */
+ * one, where the clock could not be trusted yet. */
 #include "daemon/core/metrics/wallclock.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static uint32_t first_synced(const struct wallclock *wall)
 	return i;
 }
 
-/* Which entry is missed least: one that the first synchronised entry replaced; else the one that
+/* The entry to drop: one that the first synchronised entry replaced; else the one that
  * differs least from the entry before it; else the oldest. The newest always stays. */
 static uint32_t least_useful(const struct wallclock *wall)
 {
@@ -48,11 +48,11 @@ static uint32_t least_useful(const struct wallclock *wall)
 	return best;
 }
 
-static void make_room(struct wallclock *wall)
+static void drop_entry(struct wallclock *wall)
 {
-	uint32_t gone = least_useful(wall);
-	memmove(&wall->entry[gone], &wall->entry[gone + 1],
-		(wall->count - gone - 1) * sizeof(wall->entry[0]));
+	uint32_t dropped = least_useful(wall);
+	memmove(&wall->entry[dropped], &wall->entry[dropped + 1],
+		(wall->count - dropped - 1) * sizeof(wall->entry[0]));
 	wall->count--;
 }
 
@@ -76,7 +76,7 @@ bool wallclock_note(struct wallclock *wall, uint64_t t_ns, int64_t wall_ns, bool
 		}
 	}
 	if (wall->count == WALLCLOCK_ENTRIES) {
-		make_room(wall);
+		drop_entry(wall);
 	}
 	wall->entry[wall->count].t_ns = t_ns;
 	wall->entry[wall->count].offset_ns = offset_ns;
@@ -105,7 +105,7 @@ int64_t wallclock_us(const struct wallclock *wall, uint64_t t_ns)
 	return ns / 1000 - (ns % 1000 < 0);
 }
 
-static uint64_t back(int64_t time_us, int64_t offset_ns)
+static uint64_t mono_of(int64_t time_us, int64_t offset_ns)
 {
 	int64_t ns;
 	if (__builtin_mul_overflow(time_us, 1000, &ns) ||
@@ -118,17 +118,17 @@ static uint64_t back(int64_t time_us, int64_t offset_ns)
 uint64_t wallclock_mono_ns(const struct wallclock *wall, int64_t time_us)
 {
 	if (wall->count == 0) {
-		return back(time_us, 0);
+		return mono_of(time_us, 0);
 	}
 	uint32_t first = first_synced(wall);
 	first = first == wall->count ? 0 : first;
 	uint32_t at = wall->count - 1;
 	uint64_t end_ns = UINT64_MAX;
-	while (at > first && back(time_us, wall->entry[at].offset_ns) < wall->entry[at].t_ns) {
+	while (at > first && mono_of(time_us, wall->entry[at].offset_ns) < wall->entry[at].t_ns) {
 		end_ns = wall->entry[at].t_ns;
 		at--;
 	}
-	uint64_t t_ns = back(time_us, wall->entry[at].offset_ns);
+	uint64_t t_ns = mono_of(time_us, wall->entry[at].offset_ns);
 	return t_ns < end_ns ? t_ns : end_ns;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Wall time at output: a bounded table of (t_ns, offset) pairs, appended on a clock step, resume
- * and every 60 s. A time before the first synchronised entry gets that entry's offset, so samples
- * from before the first NTP sync are told right afterwards.
+ * wallclock.h: keeps a bounded table of (t_ns, offset) pairs for wall time at output, appended on a
+ * clock step, on resume and every 60 s. A time before the first synchronised entry gets that
+ * entry's offset, so samples from before the first NTP sync have the right wall time afterwards.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct wallclock {
 };
 
 void wallclock_init(struct wallclock *wall);
-/* A reading of both clocks. Neighbours that differ by < 1 ms and have the same synced are merged.
- * True when the offset moved by more than 1 s against the previous reading (a step). */
+/* Adds a reading of both clocks. Neighbours that differ by < 1 ms and have the same synced are
+ * merged. True when the offset moved by more than 1 s against the previous reading (a step). */
 bool wallclock_note(struct wallclock *wall, uint64_t t_ns, int64_t wall_ns, bool synced);
 /* Integer microseconds since the epoch; 0 when the table is empty. */
 int64_t wallclock_us(const struct wallclock *wall, uint64_t t_ns);

@@ -363,7 +363,7 @@ START_TEST(the_kernel_tells_who_sends)
 	ck_assert_uint_eq(counters.statsd_lines, 4);
 	ck_assert_uint_eq(counters.statsd_bad_lines, 1);
 	ck_assert_uint_eq(counters.statsd_unsupported, 1);
-	ck_assert_str_eq(counters.statsd_bad_reason, "no ':' behind the name");
+	ck_assert_str_eq(counters.statsd_bad_reason, "no ':' after the name");
 	close(fd);
 }
 END_TEST

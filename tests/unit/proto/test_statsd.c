@@ -99,9 +99,9 @@ static const struct {
 	enum statsd_result result;
 	const char *reason;
 } bad[] = {
-	{"a", STATSD_BAD, "no ':' behind the name"},
-	{"a|ms", STATSD_BAD, "no ':' behind the name"},
-	{"a|:1|ms", STATSD_BAD, "no ':' behind the name"},
+	{"a", STATSD_BAD, "no ':' after the name"},
+	{"a|ms", STATSD_BAD, "no ':' after the name"},
+	{"a|:1|ms", STATSD_BAD, "no ':' after the name"},
 	{":1|ms", STATSD_BAD, "no name"},
 	{":", STATSD_BAD, "no name"},
 	{":::::", STATSD_BAD, "no name"},
