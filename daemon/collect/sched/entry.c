@@ -57,7 +57,7 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 		return r;
 	}
 	entry->ctx.source->wanted = entry->options.enabled;
-	entry->wish_serial = entry->ctx.source->wish_serial;
+	entry->request_serial = entry->ctx.source->request_serial;
 	return 0;
 }
 
@@ -115,7 +115,7 @@ void entry_configure(
 	if (interval_before != entry->base_interval_ns) {
 		source->wanted_interval_ns = 0;
 	}
-	source->wish_serial++;
+	source->request_serial++;
 }
 
 void entry_report(struct entry *entry, enum source_state state, const char *reason, uint64_t now)
@@ -186,7 +186,7 @@ void entry_adapt(struct entry *entry, uint64_t interval_ns)
 {
 	bool own = entry->options.interval_ns != 0 || entry->ops->interval_ns != 0;
 	entry->adapted_ns = own ? 0 : interval_ns;
-	entry->ctx.source->wish_serial++; /* to be looked at */
+	entry->ctx.source->request_serial++; /* to be looked at */
 }
 
 uint64_t entry_next(uint64_t now_ns, uint64_t due_ns, uint64_t interval_ns)
@@ -199,10 +199,10 @@ uint64_t entry_next(uint64_t now_ns, uint64_t due_ns, uint64_t interval_ns)
 static void observe_wishes(struct entry *entry, uint64_t now_ns)
 {
 	struct source *source = entry->ctx.source;
-	if (entry->wish_serial == source->wish_serial && entry->met) {
+	if (entry->request_serial == source->request_serial && entry->met) {
 		return;
 	}
-	entry->wish_serial = source->wish_serial;
+	entry->request_serial = source->request_serial;
 	uint64_t interval_ns = effective_interval(entry);
 	bool changed = source->interval_ns != interval_ns;
 	source->interval_ns = interval_ns;

@@ -23,7 +23,7 @@ struct entry {
 	bool open;
 	bool probing; /* on a worker; not open yet */
 	bool met;     /* a state was reported once */
-	uint32_t wish_serial;
+	uint32_t request_serial;
 	uint64_t base_interval_ns;   /* of the configuration */
 	uint64_t due_ns;	     /* UINT64_MAX = never */
 	uint64_t failing_ns;	     /* since when samples fail; 0 = they do not */

@@ -130,11 +130,11 @@ const char *source_state_name(enum source_state state)
 	return "unknown";
 }
 
-void source_wish(struct source *source, bool wanted, uint64_t interval_ns)
+void source_request(struct source *source, bool wanted, uint64_t interval_ns)
 {
 	source->wanted = wanted;
 	if (interval_ns != 0) {
 		source->wanted_interval_ns = interval_ns;
 	}
-	source->wish_serial++;
+	source->request_serial++;
 }

@@ -31,7 +31,7 @@ struct source {
 	uint32_t duration_us;		 /* of the last tick */
 	bool wanted;			 /* requested: sample it (default true) */
 	uint64_t wanted_interval_ns;	 /* requested; 0 = the default */
-	uint32_t wish_serial;		 /* grows with each request */
+	uint32_t request_serial;	 /* grows with each request */
 	uint16_t metrics;		 /* how many belong to it */
 	bool yields;	  /* any other source that adds one of its metrics' names gets it */
 	bool guests;	  /* its metrics' names are chosen by users of the daemon */
@@ -64,4 +64,4 @@ const char *source_reason_at(const struct source *source, uint64_t now_ns);
 const char *source_state_name(enum source_state state);
 
 /* Requests of SetSource, for the scheduler. interval_ns 0 keeps the present one. */
-void source_wish(struct source *source, bool wanted, uint64_t interval_ns);
+void source_request(struct source *source, bool wanted, uint64_t interval_ns);

@@ -46,7 +46,7 @@ enum api_result method_set_source(struct api_call *call)
 	bool wanted =
 		value[SOURCE_ENABLED].present ? value[SOURCE_ENABLED].boolean : source->wanted;
 	if (value[SOURCE_ENABLED].present || interval_ns != 0) {
-		source_wish(source, wanted, interval_ns);
+		source_request(source, wanted, interval_ns);
 	}
 	row_source(call->out, "source", source, call->now_ns);
 	return API_LAST;

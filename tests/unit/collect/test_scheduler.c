@@ -266,7 +266,7 @@ END_TEST
 START_TEST(sources_are_switched_off_and_on_at_run_time)
 {
 	start();
-	source_wish(source(), false, 0);
+	source_request(source(), false, 0);
 	run_at(START + SECOND);
 	ck_assert_int_eq(source()->state, SOURCE_SUSPENDED);
 	ck_assert_int_eq(fake.samples, 1);
@@ -274,7 +274,7 @@ START_TEST(sources_are_switched_off_and_on_at_run_time)
 	bench_expect_null(&bench, "fake/value", "source is switched off");
 	run_at(START + 100 * SECOND);
 	ck_assert(scheduler_healthy(scheduler, START + 1000 * SECOND));
-	source_wish(source(), true, 0);
+	source_request(source(), true, 0);
 	run_at(START + 101 * SECOND);
 	ck_assert_int_eq(source()->state, SOURCE_OK);
 	ck_assert_int_eq(fake.samples, 2);
@@ -289,7 +289,7 @@ START_TEST(a_source_can_be_off_by_configuration_and_on_by_wish)
 	start();
 	ck_assert_int_eq(source()->state, SOURCE_SUSPENDED);
 	ck_assert_int_eq(fake.opens, 0);
-	source_wish(source(), true, 0);
+	source_request(source(), true, 0);
 	run_at(START + SECOND);
 	ck_assert_int_eq(source()->state, SOURCE_OK);
 }
@@ -298,14 +298,14 @@ END_TEST
 START_TEST(a_wished_interval_holds_within_its_bounds)
 {
 	start();
-	source_wish(source(), true, 100000000);
+	source_request(source(), true, 100000000);
 	run_at(START + SECOND);
 	ck_assert_uint_eq(source()->interval_ns, 100000000);
 	ck_assert_uint_eq(run_at(START + SECOND + 100000000), START + SECOND + 200000000);
-	source_wish(source(), true, 1);
+	source_request(source(), true, 1);
 	run_at(START + 2 * SECOND);
 	ck_assert_uint_eq(source()->interval_ns, ENTRY_INTERVAL_MIN_NS);
-	source_wish(source(), true, UINT64_MAX);
+	source_request(source(), true, UINT64_MAX);
 	run_at(START + 3 * SECOND);
 	ck_assert_uint_eq(source()->interval_ns, ENTRY_INTERVAL_MAX_NS);
 }
@@ -314,7 +314,7 @@ END_TEST
 START_TEST(a_reload_changes_interval_and_keys)
 {
 	start();
-	source_wish(source(), true, 5 * SECOND);
+	source_request(source(), true, 5 * SECOND);
 	struct source_options changed = {.name = "fake",
 		.enabled = true,
 		.interval_ns = 2 * SECOND,
@@ -340,7 +340,7 @@ END_TEST
 START_TEST(a_reload_that_changes_nothing_keeps_the_wish)
 {
 	start();
-	source_wish(source(), false, 0);
+	source_request(source(), false, 0);
 	scheduler_configure(scheduler, &options);
 	run_at(START + SECOND);
 	ck_assert_int_eq(source()->state, SOURCE_SUSPENDED);

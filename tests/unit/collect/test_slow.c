@@ -388,11 +388,11 @@ START_TEST(switched_off_while_it_hangs_it_is_closed_when_it_returns)
 	start();
 	await(&slow[0].fetches, 1);
 	run_at(1);
-	source_wish(source("slow0"), false, 0);
+	source_request(source("slow0"), false, 0);
 	run_at(2);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_SUSPENDED);
 	ck_assert_int_eq(__atomic_load_n(&slow[0].closes, __ATOMIC_SEQ_CST), 0);
-	source_wish(source("slow0"), true, 0);
+	source_request(source("slow0"), true, 0);
 	run_at(3);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_ERROR);
 	ck_assert_str_eq(source("slow0")->reason, "has not answered since it was closed");
@@ -456,13 +456,13 @@ START_TEST(switched_off_while_it_is_looked_for_it_is_closed_when_found)
 	slow[0].hangs_in_probe = true;
 	start();
 	await(&slow[0].probes, 1);
-	source_wish(source("slow0"), false, 0);
+	source_request(source("slow0"), false, 0);
 	run_at(1);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_SUSPENDED);
 	let_go(0);
 	await(&slow[0].closes, 1);
 	slow[0].hangs_in_probe = false;
-	source_wish(source("slow0"), true, 0);
+	source_request(source("slow0"), true, 0);
 	run_at(2);
 	scheduler_wait(scheduler, PATIENCE);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
@@ -508,11 +508,11 @@ START_TEST(a_file_that_hangs_when_it_is_closed_delays_nobody)
 {
 	start();
 	slow[0].hangs_in_close = true;
-	source_wish(source("slow0"), false, 0);
+	source_request(source("slow0"), false, 0);
 	run_at(1);
 	run_at(2);
 	await(&slow[0].closing, 1);
-	source_wish(source("slow0"), true, 0);
+	source_request(source("slow0"), true, 0);
 	run_at(3);
 	ck_assert_int_eq(ticks, 4);
 	ck_assert_int_eq(slow[0].probes, 1);
@@ -573,7 +573,7 @@ START_TEST(the_adaptive_rate_changes_intervals_that_are_nobodys_own)
 	ck_assert_uint_eq(source("slow0")->interval_ns, SECOND / 2);
 	ck_assert_uint_eq(source("plain")->interval_ns, SECOND);
 	ck_assert_uint_eq(bench.counters.sampling_interval_ns, SECOND / 2);
-	source_wish(source("slow0"), true, 4 * SECOND);
+	source_request(source("slow0"), true, 4 * SECOND);
 	run_at(3);
 	ck_assert_uint_eq(source("slow0")->interval_ns, 4 * SECOND);
 	options.adaptive.enabled = false;

@@ -499,14 +499,14 @@ START_TEST(switching_off_ends_the_child_and_on_starts_it)
 	wait_for_lines(1);
 	pid_t pid = (pid_t)(bench_value(&bench, "memory/used") / 1048576);
 	ck_assert_int_eq(kill(pid, 0), 0);
-	source_wish(bench.source, false, 0);
+	source_request(bench.source, false, 0);
 	pass(1);
 	ck_assert_int_eq(bench.source->state, SOURCE_SUSPENDED);
 	bench_expect_null(&bench, "memory/used", "source is switched off");
 	while (kill(pid, 0) == 0) {
 		turn();
 	}
-	source_wish(bench.source, true, 0);
+	source_request(bench.source, true, 0);
 	pass(1);
 	wait_for_lines(bench.source->ticks + 1);
 	ck_assert_int_eq(bench.source->state, SOURCE_OK);
@@ -521,7 +521,7 @@ START_TEST(a_new_interval_or_command_is_a_new_child)
 	start();
 	wait_for_lines(1);
 	bench_expect(&bench, "memory/used", 1000.0 * 1048576);
-	source_wish(bench.source, true, 2 * SECOND);
+	source_request(bench.source, true, 2 * SECOND);
 	clock_ns += SECOND;
 	pass(1);
 	wait_for_lines(2);
@@ -542,7 +542,7 @@ START_LOOP_TEST(no_memory_is_an_error_and_leaks_nothing, 0, 2)
 	use_fake("hang");
 	section.enabled = false;
 	start();
-	source_wish(bench.source, true, 0);
+	source_request(bench.source, true, 0);
 	alloc_faults_start((size_t)_i + 1);
 	struct sysops failing = *sysops();
 	failing.now_ns = made_up_clock;

@@ -113,14 +113,14 @@ END_TEST
 START_TEST(each_wish_has_a_serial_and_zero_keeps_the_interval)
 {
 	struct source source = {.wanted = true};
-	source_wish(&source, false, 5 * SECOND);
+	source_request(&source, false, 5 * SECOND);
 	ck_assert(!source.wanted);
 	ck_assert_uint_eq(source.wanted_interval_ns, 5 * SECOND);
-	ck_assert_uint_eq(source.wish_serial, 1);
-	source_wish(&source, true, 0);
+	ck_assert_uint_eq(source.request_serial, 1);
+	source_request(&source, true, 0);
 	ck_assert(source.wanted);
 	ck_assert_uint_eq(source.wanted_interval_ns, 5 * SECOND);
-	ck_assert_uint_eq(source.wish_serial, 2);
+	ck_assert_uint_eq(source.request_serial, 2);
 }
 END_TEST
 

@@ -145,7 +145,7 @@ START_TEST(sources_are_listed_and_wished)
 	cJSON_Delete(reply);
 	ck_assert(!f.thermal->wanted);
 	ck_assert_uint_eq(f.thermal->wanted_interval_ns, 250000000);
-	ck_assert_uint_eq(f.thermal->wish_serial, 1);
+	ck_assert_uint_eq(f.thermal->request_serial, 1);
 	ck_assert_str_eq(
 		ask_error("SetSource", "{\"name\":\"x\"}"), "NotFound what=\"source\" name=\"x\"");
 	ck_assert_str_eq(ask_error("SetSource", "{\"name\":\"thermal\",\"interval_ms\":-1}"),
