@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/advice.h"
-#include "daemon/core/stages/app_stages.h"
+#include "daemon/core/apps/apps.h"
 #include "daemon/host/notify.h"
 #include "daemon/runfiles.h"
 #include "daemon/util/log.h"

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/core.h"
+#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"

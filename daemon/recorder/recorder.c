@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/core.h"
+#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/recording_folder.h"

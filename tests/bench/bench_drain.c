@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/stages/app_stages.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ingest/ring_writer.h"
 

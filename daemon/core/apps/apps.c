@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/util/sysops.h"
 
 /* USER_HZ is 100 wherever Linux runs. */

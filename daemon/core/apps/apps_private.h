@@ -6,9 +6,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/entry_quota.h"
-#include "daemon/core/apps/settings.h"
-#include "daemon/core/runs/runs.h"
-#include "daemon/core/stages/app_stages.h"
+#include "daemon/core/frames/settings.h"
 
 struct app_marks;
 
@@ -174,6 +172,48 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 	}
 }
 
+/* Runs in frames: they are of no iteration that goes on. */
+static inline void app_loop_add(struct stage *stage, uint64_t runs, uint64_t ns)
+{
+	stage->loop.inside.runs += runs;
+	stage->loop.inside.ns += ns;
+}
+
+/* In loop.c. The stage runs most often by now, or is the one that did. */
+void app_loop_mark(struct app *app, struct stage *stage, uint64_t thread);
+/* The stage ran very often since the last iteration began. */
+void app_loop_ceased(struct app *app, struct stage *stage, uint64_t thread);
+/* A run on another thread. */
+void app_loop_thread(struct app *app, struct stage *stage, uint64_t thread);
+
+static inline __attribute__((always_inline)) void app_loop_run(
+	struct app *app, struct stage *stage, const struct stage_run *run, uint64_t thread)
+{
+	struct app_loop *loop = &app->loop;
+	struct stage_loop *own = &stage->loop;
+	if (__builtin_expect(loop->threads != thread, 0)) {
+		app_loop_thread(app, stage, thread);
+	}
+	if (loop->kind == LOOP_OF_FRAMES) {
+		own->outside.runs++;
+		own->outside.ns += run->duration_ns;
+		return;
+	}
+	if (own->votes >= loop->votes) {
+		app_loop_mark(app, stage, thread);
+	}
+	if (own->epoch != loop->epoch) {
+		own->epoch = loop->epoch;
+		own->closed = own->apart ? own->closed : own->inside;
+		own->first_ns = own->inside.runs > 0 ? own->first_ns : run->end_ns;
+	} else if (__builtin_expect(own->inside.runs - own->closed.runs >= LOOP_CEASED, 0)) {
+		app_loop_ceased(app, stage, thread);
+	}
+	own->votes++;
+	own->inside.runs++;
+	own->inside.ns += run->duration_ns;
+}
+
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
 
@@ -191,6 +231,27 @@ void app_process_destroy(struct app_process *process);
 /* What it owns, not the app itself. */
 void app_finish(struct app *app);
 void app_destroy(struct app *app);
+/*
+ * Previous runs and what is saved of the current one: the functions below are in runs/, which is
+ * above this folder.
+ */
+
+/* A process attaches while none of the app is attached: its next run begins. */
+void app_run_begin(struct apps *apps, struct app *app, uint64_t now_ns);
+
+/* Gives up one previous run. False when there is none. */
+bool apps_retire_run(struct apps *apps);
+/* Until previous runs fit into what the current ones leave. */
+void apps_trim_runs(struct apps *apps);
+
+/* The metric is a stage's (or stream's) of the current run from now on. */
+void app_runs_hand_over(const struct app *app, const struct metric *metric);
+/* At the interval: metrics that the next run did not continue report their end, and go after
+ * APP_RUN_METRICS_S. */
+void app_runs_sample(struct apps *apps, struct app *app, uint64_t now_ns);
+/* The app goes: its previous runs and their metrics do, too. */
+void app_runs_retire(struct apps *apps, struct app *app);
+
 /* The object, or all of the app's run, is not written any more. NULL is fine. */
 void app_save_forget(struct apps *apps, const void *owner);
 void app_save_forget_run(struct apps *apps, const struct app *app);

@@ -34,12 +34,6 @@ struct app_energy {
 	const char *reason;
 };
 
-/* Of a stage: by energy.c. */
-struct app_energy_share {
-	uint64_t total_ns; /* at the interval's start */
-	double share;	   /* of the last interval's wall time, 0 … 1 */
-};
-
 /* Each interval, before frames become metrics. */
 void apps_energy_sample(struct apps *apps, uint64_t now_ns);
 

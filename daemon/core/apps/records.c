@@ -3,8 +3,7 @@
  * trace log. Records are private copies of hostile memory; nothing in them is believed.
  */
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/apps/trace_buffer.h"
-#include "daemon/core/frames/loop_run.h"
+#include "daemon/core/frames/trace_buffer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 
 void app_process_destroy(struct app_process *process)
 {

@@ -9,12 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/name.h"
+#include "daemon/core/stages/stages.h"
 
 enum {
 	APP_VALUES_MAX = 64, /* gauges and counters of one app */
 	VALUES_MAX = 512,    /* over all apps */
-	STAGE_ATTRIBUTES_MAX = 16,
 };
 
 struct app_value {
@@ -32,22 +31,7 @@ struct app_values {
 	struct app_value value[APP_VALUES_MAX];
 };
 
-/* A number that the runs of a stage carry, over the app's life (G3.10). */
-struct app_attribute {
-	char name[PROTO_NAME_SIZE];
-	double last, min, max, sum;
-	uint64_t count;
-	uint64_t key; /* of the declaration that came last: private */
-};
-
-struct app_attributes {
-	size_t count;
-	uint64_t refused; /* records of names beyond the limit */
-	struct app_attribute attribute[STAGE_ATTRIBUTES_MAX];
-};
-
 struct apps;
-struct stage;
 
 #define GAUGE_EXPIRE_NS UINT64_C(600000000000)
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/runs/state.h"
+#include "daemon/core/apps/state.h"
 #include "proto/name.h"
 
 struct app;

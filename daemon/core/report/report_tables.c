@@ -4,9 +4,9 @@
  */
 #include <inttypes.h>
 
+#include "daemon/core/apps/apps.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/report/report_text.h"
-#include "daemon/core/stages/app_stages.h"
 
 static bool all_are_exact(const struct app *app)
 {

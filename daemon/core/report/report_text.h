@@ -5,7 +5,7 @@
 #pragma once
 
 #include "daemon/core/core.h"
-#include "daemon/core/stages/relations.h"
+#include "daemon/core/runs/relations.h"
 
 struct report {
 	char *text;

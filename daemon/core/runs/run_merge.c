@@ -3,7 +3,7 @@
  * histograms are sums; what is of a moment (windows, labels, deadlines, nesting) is that of the
  * latest run that has the stage.
  */
-#include "daemon/core/runs/run_merge.h"
+#include "daemon/core/runs/runs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +19,12 @@ struct app_run_sum {
 	struct frames frames;		    /* likewise */
 };
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t max_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -76,11 +76,11 @@ static void stage_add_run(struct stage *into, const struct stage *from, bool *fa
 	into->children_ns += from->children_ns;
 	into->loop.outside.runs += from->loop.outside.runs;
 	into->loop.outside.ns += from->loop.outside.ns;
-	into->min_ns = least(into->min_ns, from->min_ns);
-	into->max_ns = most(into->max_ns, from->max_ns);
-	into->worst_ns = most(into->worst_ns, from->worst_ns);
-	into->longest_misses = most(into->longest_misses, from->longest_misses);
-	into->last_ns = most(into->last_ns, from->last_ns);
+	into->min_ns = min_of(into->min_ns, from->min_ns);
+	into->max_ns = max_of(into->max_ns, from->max_ns);
+	into->worst_ns = max_of(into->worst_ns, from->worst_ns);
+	into->longest_misses = max_of(into->longest_misses, from->longest_misses);
+	into->last_ns = max_of(into->last_ns, from->last_ns);
 }
 
 static struct stage *find(const struct app *app, const struct stage *like)
@@ -162,7 +162,7 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 		into->last_tick_ns = from->last_tick_ns;
 		into->paused_ns = from->paused_ns;
 	} else {
-		into->first_tick_ns -= least(elapsed_ns(from), into->first_tick_ns);
+		into->first_tick_ns -= min_of(elapsed_ns(from), into->first_tick_ns);
 	}
 	into->count += from->count;
 	into->misses += from->misses;
@@ -172,8 +172,8 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 	into->skipped_ids += from->skipped_ids;
 	into->ids.sequences += from->ids.sequences;
 	into->warmup_skipped += from->warmup_skipped;
-	into->worst_ns = most(into->worst_ns, from->worst_ns);
-	into->longest_misses = most(into->longest_misses, from->longest_misses);
+	into->worst_ns = max_of(into->worst_ns, from->worst_ns);
+	into->longest_misses = max_of(into->longest_misses, from->longest_misses);
 	if (from->second.min < into->second.min) {
 		into->second.min = from->second.min;
 	}
@@ -182,10 +182,30 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 	}
 }
 
-struct app_run_sum *app_run_sum_create(const struct app *app, uint64_t now_ns)
+void apps_forget_sum(struct apps *apps)
 {
-	struct app_run_sum *sum = mem_zalloc(sizeof(*sum));
+	struct app_run_sum *sum = apps->run_sum;
+	for (size_t i = 0; sum && i < sum->app.stages; i++) {
+		free(sum->stage[i].all);
+		free(sum->stage[i].throttled);
+	}
+	if (sum && sum->app.frames) {
+		free(sum->frames.times.throttled);
+		free(sum->frames.latencies.throttled);
+	}
+	free(sum);
+	apps->run_sum = NULL;
+}
+
+const struct app *apps_all_runs(struct apps *apps, const struct app *app, uint64_t now_ns)
+{
+	struct app_run_sum *sum = apps->run_sum;
 	bool failed = false;
+	if (sum && sum->of == app && sum->now_ns == now_ns) {
+		return &sum->app;
+	}
+	apps_forget_sum(apps);
+	sum = apps->run_sum = mem_zalloc(sizeof(*sum));
 	if (!sum) {
 		return NULL;
 	}
@@ -205,31 +225,8 @@ struct app_run_sum *app_run_sum_create(const struct app *app, uint64_t now_ns)
 		sum->app.since_ns = run->since_ns;
 	}
 	if (failed) {
-		app_run_sum_destroy(sum);
+		apps_forget_sum(apps);
 		return NULL;
 	}
-	return sum;
-}
-
-void app_run_sum_destroy(struct app_run_sum *sum)
-{
-	for (size_t i = 0; sum && i < sum->app.stages; i++) {
-		free(sum->stage[i].all);
-		free(sum->stage[i].throttled);
-	}
-	if (sum && sum->app.frames) {
-		free(sum->frames.times.throttled);
-		free(sum->frames.latencies.throttled);
-	}
-	free(sum);
-}
-
-const struct app *app_run_sum_app(const struct app_run_sum *sum)
-{
 	return &sum->app;
-}
-
-bool app_run_sum_is_of(const struct app_run_sum *sum, const struct app *app, uint64_t now_ns)
-{
-	return sum->of == app && sum->now_ns == now_ns;
 }

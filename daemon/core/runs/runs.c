@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/runs/run_merge.h"
 #include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -59,12 +58,6 @@ static void retire_metrics(struct apps *apps, struct app *run)
 		app_metrics_retire_stage(apps, run->stage[i]);
 	}
 	app_metrics_retire_frames(apps, run->frames);
-}
-
-void apps_forget_sum(struct apps *apps)
-{
-	app_run_sum_destroy(apps->run_sum);
-	apps->run_sum = NULL;
 }
 
 static void drop(struct apps *apps, struct app *app, size_t index)
@@ -164,16 +157,6 @@ const struct app *app_run(const struct app *app, int run)
 		return app;
 	}
 	return run < 0 && run >= -(int)app->runs ? app->previous[-run - 1] : NULL;
-}
-
-const struct app *apps_all_runs(struct apps *apps, const struct app *app, uint64_t now_ns)
-{
-	struct app_run_sum *sum = apps->run_sum;
-	if (!sum || !app_run_sum_is_of(sum, app, now_ns)) {
-		apps_forget_sum(apps);
-		apps->run_sum = sum = app_run_sum_create(app, now_ns);
-	}
-	return sum ? app_run_sum_app(sum) : NULL;
 }
 
 static size_t held(const struct apps *apps, uid_t uid)

@@ -19,9 +19,6 @@ struct metric;
 
 #define APP_RUN_METRICS_S 60 /* metrics that the next run did not continue stay this long */
 
-/* A process attaches while none of the app is attached: its next run begins. */
-void app_run_begin(struct apps *apps, struct app *app, uint64_t now_ns);
-
 /* 0 = the current or latest run, -1 = the one before it, …; NULL when it is not kept. */
 const struct app *app_run(const struct app *app, int run);
 
@@ -29,16 +26,3 @@ const struct app *app_run(const struct app *app, int run);
  * that has the stage. Belongs to apps; valid until the next call or the next change of apps. NULL:
  * no memory. */
 const struct app *apps_all_runs(struct apps *apps, const struct app *app, uint64_t now_ns);
-
-/* Gives up one previous run. False when there is none. */
-bool apps_retire_run(struct apps *apps);
-/* Until previous runs fit into what the current ones leave. */
-void apps_trim_runs(struct apps *apps);
-
-/* The metric is a stage's (or stream's) of the current run from now on. */
-void app_runs_hand_over(const struct app *app, const struct metric *metric);
-/* At the interval: metrics that the next run did not continue report their end, and go after
- * APP_RUN_METRICS_S. */
-void app_runs_sample(struct apps *apps, struct app *app, uint64_t now_ns);
-/* The app goes: its previous runs and their metrics do, too. */
-void app_runs_retire(struct apps *apps, struct app *app);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/apps/values.h"
 #include "daemon/util/sysops.h"
 
 size_t stage_bytes(size_t window)

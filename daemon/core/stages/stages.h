@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/apps/energy.h"
-#include "daemon/core/frames/loop.h"
 #include "daemon/core/metrics/throttle.h"
 #include "daemon/core/stages/open.h"
 #include "daemon/core/stages/pulse.h"
@@ -64,6 +62,50 @@ struct stage_metrics {
 /* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
 struct stage_cpu {
 	uint32_t thread_us, process_us;
+};
+
+enum { STAGE_ATTRIBUTES_MAX = 16 };
+
+/* A number that the runs of a stage carry, over the app's life (G3.10). */
+struct app_attribute {
+	char name[PROTO_NAME_SIZE];
+	double last, min, max, sum;
+	uint64_t count;
+	uint64_t key; /* of the declaration that came last: private */
+};
+
+struct app_attributes {
+	size_t count;
+	uint64_t refused; /* records of names beyond the limit */
+	struct app_attribute attribute[STAGE_ATTRIBUTES_MAX];
+};
+
+/* Its part of the energy; by energy.c. */
+struct app_energy_share {
+	uint64_t total_ns; /* at the interval's start */
+	double share;	   /* of the last interval's wall time, 0 … 1 */
+};
+
+enum {
+	LOOP_NOTES = 21, /* of the sums; the window ends at the oldest within it */
+	LOOP_CEASED =
+		16, /* runs of a stage in one iteration: the stage that began it came to an end */
+};
+
+struct loop_sum {
+	uint64_t runs, ns;
+};
+
+/* Its part of the iterations of the loop, by loop.c. Zeroed = nothing ran. */
+struct stage_loop {
+	struct loop_sum inside; /* of iterations, the one that goes on too */
+	struct loop_sum closed; /* inside at the end of the last one; see loop_closed() */
+	uint32_t epoch;		/* of the app's loop, at the last run */
+	uint32_t votes;		/* runs that count for being the most frequent */
+	bool apart;		/* it runs on another thread than the iterations */
+	uint64_t first_ns;	/* end of the first run inside */
+	struct loop_sum outside;
+	struct loop_sum note[LOOP_NOTES];
 };
 
 struct stage {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/runs/runs.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
@@ -93,7 +93,7 @@ void row_app(
 	JSON_FIELDS(out, accounting_fields, &accounting);
 	json_unsigned(out, "restarts", app->restarts);
 	json_string_opt(out, "last_words", app->last_words);
-	json_bool(out, "hung", app_hung(&app->hangs) > 0);
+	json_bool(out, "hung", app->hangs.count > 0);
 	json_unsigned(out, "hangs", app->hangs.total);
 	json_unsigned(out, "values", app->values ? app->values->count : 0);
 	json_unsigned(out, "values_refused", app->values ? app->values->refused : 0);

@@ -7,8 +7,8 @@
 #include "daemon/core/alerts/actions.h"
 #include "daemon/core/alerts/text.h"
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/json_write.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/runs/runs.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/varlink/methods/rows.h"
 #include "proto/json_write.h"
 

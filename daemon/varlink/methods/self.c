@@ -5,8 +5,8 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/apps/trace_buffer.h"
 #include "daemon/core/archive/archive.h"
+#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/counters.h"

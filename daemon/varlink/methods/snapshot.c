@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/sources.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/core/stages/stats.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"

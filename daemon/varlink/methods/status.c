@@ -5,11 +5,11 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/sources.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/core/status/broker_status.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/core/status/degraded.h"

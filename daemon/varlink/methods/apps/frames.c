@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/runs/state.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/varlink/methods/apps/frame_rows.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"

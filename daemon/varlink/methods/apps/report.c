@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/report/report.h"
-#include "daemon/core/runs/state.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"

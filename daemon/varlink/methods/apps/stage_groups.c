@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/core.h"
-#include "daemon/core/stages/relations.h"
+#include "daemon/core/runs/relations.h"
 #include "daemon/util/sysops.h"
 #include "proto/json_write.h"
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/stages/app_stages.h"
-#include "daemon/core/stages/relations.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/runs/relations.h"
 #include "daemon/varlink/methods/apps/stage_groups.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/core/metrics/throttle.h"
+#include "daemon/core/runs/relations.h"
 #include "daemon/core/runs/runs.h"
-#include "daemon/core/stages/relations.h"
 #include "proto/json_write.h"
 
 const char *trace_kind_name(enum proto_kind kind)

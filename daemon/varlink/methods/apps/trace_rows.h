@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 
 struct app;
 struct json;

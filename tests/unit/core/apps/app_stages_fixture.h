@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/stages/app_stages.h"
-#include "daemon/core/stages/relations.h"
+#include "daemon/core/runs/relations.h"
 
 static const uint64_t S = 1000000000, MS = 1000000, T0 = UINT64_C(1000000000000);
 

@@ -1,5 +1,5 @@
 /* Hangs: when one is told, when not, and what is told when it ends. */
-#include "daemon/core/apps/hang.h"
+#include "daemon/core/apps/state.h"
 
 #include <stdlib.h>
 
@@ -110,7 +110,7 @@ START_TEST(only_the_innermost_stage_is_told)
 	open_stage(p, 0, t, 5, 7);
 	apps_sample(apps, t + 3 * S);
 	ck_assert_uint_eq(timeline_last_serial(timeline), told + 2);
-	ck_assert_uint_eq(app_hung(&p->app->hangs), 1);
+	ck_assert_uint_eq(p->app->hangs.count, 1);
 	apps_open_clear(p);
 	apps_sample(apps, t + 4 * S);
 	ck_assert_uint_eq(timeline_last_serial(timeline), told + 2);
@@ -168,7 +168,7 @@ START_TEST(who_dies_in_a_hang_does_not_go_on)
 	ck_assert_uint_eq(timeline_last_serial(timeline), told);
 	null_because("app/cam/hung", "app ended");
 	ck_assert_double_eq(metric("app/cam/processes")->value, 0);
-	ck_assert_uint_eq(app_hung(&app->hangs), 0);
+	ck_assert_uint_eq(app->hangs.count, 0);
 }
 END_TEST
 
@@ -188,11 +188,11 @@ START_TEST(more_hangs_than_places_are_told_as_places_get_free)
 		}
 	}
 	apps_sample(apps, t + 2 * S);
-	ck_assert_uint_eq(app_hung(&p[0]->app->hangs), APP_HANGS_MAX);
+	ck_assert_uint_eq(p[0]->app->hangs.count, APP_HANGS_MAX);
 	for (uint32_t i = 0; i < 3; i++) {
 		apps_open_clear(p[i]);
 	}
 	apps_sample(apps, t + 3 * S);
-	ck_assert_uint_eq(app_hung(&p[0]->app->hangs), 0);
+	ck_assert_uint_eq(p[0]->app->hangs.count, 0);
 }
 END_TEST

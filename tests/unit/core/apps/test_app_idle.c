@@ -1,5 +1,5 @@
 /* Rates are of now: what streams that fell silent, queued or ended leave behind. */
-#include "daemon/core/runs/state.h"
+#include "daemon/core/apps/state.h"
 #include "daemon/core/stages/pulse.h"
 #include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/unit.h"

@@ -9,7 +9,6 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/core/stages/app_stages.h"
 #include "daemon/core/status/facts.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/core/apps/apps_fixture.h"

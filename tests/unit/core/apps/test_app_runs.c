@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/apps/settings.h"
+#include "daemon/core/apps/apps_private.h"
+#include "daemon/core/apps/state.h"
+#include "daemon/core/frames/settings.h"
 #include "daemon/core/runs/runs.h"
-#include "daemon/core/runs/state.h"
-#include "daemon/core/stages/app_stages.h"
 #include "daemon/core/stages/stats.h"
 #include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* What the operator says about stages and frames: which sections match, and which one decides. */
-#include "daemon/core/apps/settings.h"
+#include "daemon/core/frames/settings.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The last raw records of all apps. */
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 
 #include <errno.h>
 #include <stdio.h>

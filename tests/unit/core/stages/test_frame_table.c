@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/util/sysops.h"
 #include "tests/unit/unit.h"
 

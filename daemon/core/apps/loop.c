@@ -3,12 +3,11 @@
  * Runs without a frame come in through loop_run.h, ticks and frames through app_frames.c; queries
  * ask at the end of a pass.
  */
-#include "daemon/core/frames/loop.h"
+#include "daemon/core/apps/loop.h"
 
 #include <string.h>
 
-#include "daemon/core/frames/app_frames.h"
-#include "daemon/core/frames/loop_run.h"
+#include "daemon/core/apps/apps_private.h"
 
 enum {
 	BARE_TICKS = 8, /* without a frame id between them: frames came to an end */

@@ -2,7 +2,7 @@
  * relations.c: computes how the stages of one app relate, from what was seen of each. ListStages
  * shows it, and the shares split a frame's energy.
  */
-#include "daemon/core/stages/relations.h"
+#include "daemon/core/runs/relations.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * record here as it is read; exports walk a log with a cursor. The pool is one allocation whose
  * pages the kernel gives when they are written.
  */
-#include "daemon/core/apps/trace_buffer.h"
+#include "daemon/core/frames/trace_buffer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,13 +2,12 @@
  * app_frames.c: turns records into frames of an app. records.c calls the app_on_ functions,
  * ingest's passes and the sample tick the others. Everything of one app is on one thread.
  */
-#include "daemon/core/frames/app_frames.h"
+#include "daemon/core/apps/app_frames.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/frames/loop_run.h"
 #include "daemon/util/sysops.h"
 
 static void take_done(void *ctx, struct frame *frame);

@@ -17,33 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/stages/stages.h"
+
 struct app;
-struct stage;
 struct frame;
 
 enum loop_kind { LOOP_OF_STAGES, LOOP_OF_TICKS, LOOP_OF_FRAMES };
-
-enum {
-	LOOP_NOTES = 21, /* of the sums; the window ends at the oldest within it */
-	LOOP_CEASED =
-		16, /* runs of a stage in one iteration: the stage that began it came to an end */
-};
-
-struct loop_sum {
-	uint64_t runs, ns;
-};
-
-/* Of a stage. Zeroed = nothing ran. */
-struct stage_loop {
-	struct loop_sum inside; /* of iterations, the one that goes on too */
-	struct loop_sum closed; /* inside at the end of the last one; see loop_closed() */
-	uint32_t epoch;		/* of the app's loop, at the last run */
-	uint32_t votes;		/* runs that count for being the most frequent */
-	bool apart;		/* it runs on another thread than the iterations */
-	uint64_t first_ns;	/* end of the first run inside */
-	struct loop_sum outside;
-	struct loop_sum note[LOOP_NOTES];
-};
 
 /* Of an app. Zeroed = nothing seen. */
 struct app_loop {

@@ -1,17 +1,137 @@
 /*
- * by_id.c: matches begins and ends by id. They may come from two threads, hence from two slots
- * that are read one after the other. They are gathered during a pass and applied in the order of
- * time when it ends.
+ * in_order.c: puts what several threads sent into the order of time: ticks, and begins and ends by
+ * id. Threads and processes are read one after the other, so a tick waits until everything up to
+ * its time has been read, and a begin or an end until its pass ends. records.c and app_frames.c add
+ * them.
  */
 #include "daemon/core/apps/apps_private.h"
-#include "daemon/core/frames/loop_run.h"
-#include "daemon/core/frames/time_order.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
+
+enum { TICKS_NEAR = 48 };
+
+static uint64_t time_at(const char *items, size_t index, size_t size)
+{
+	uint64_t t_ns;
+	memcpy(&t_ns, items + index * size, sizeof(t_ns));
+	return t_ns;
+}
+
+static bool is_sorted(const char *items, size_t count, size_t size)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (time_at(items, i - 1, size) > time_at(items, i, size)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Merges width sorted items from start on with the width behind them. */
+static void merge(const char *from, char *to, size_t start, size_t width, size_t count, size_t size)
+{
+	size_t middle = start + width < count ? start + width : count;
+	size_t end = middle + width < count ? middle + width : count;
+	size_t left = start, right = middle;
+	for (size_t at = start; at < end; at++) {
+		bool of_left =
+			right == end ||
+			(left < middle && time_at(from, left, size) <= time_at(from, right, size));
+		memcpy(to + at * size, from + (of_left ? left++ : right++) * size, size);
+	}
+}
+
+/* Sorts items of this size that begin with their time: a stable merge sort from the bottom up,
+ * which needs no more memory than the caller's spare array of the same size. */
+static void time_order(void *items, void *spare, size_t count, size_t size)
+{
+	char *from = items, *to = spare;
+	if (is_sorted(items, count, size)) {
+		return;
+	}
+	for (size_t width = 1; width < count; width *= 2) {
+		for (size_t start = 0; start < count; start += 2 * width) {
+			merge(from, to, start, width, count, size);
+		}
+		char *merged = to;
+		to = from;
+		from = merged;
+	}
+	if (from != items) {
+		memcpy(items, from, count * size);
+	}
+}
+
+static void tick_count(struct app_frames *frame_state, const struct app_tick *tick)
+{
+	struct frames *frames = frame_state->app->frames;
+	enum throttle_value throttled = app_throttled_at(frame_state->apps, tick->t_ns);
+	uint64_t delta_ns = frames_tick(frames, tick->t_ns, tick->id, throttled);
+	struct frame *frame = NULL;
+	if (tick->id == PROTO_NO_FRAME) {
+		if (tick->took_ns > 0) {
+			frames_latency(frames, tick->took_ns, 0, throttled);
+		}
+	} else {
+		if (frame_state->table &&
+			(frame = frame_table_find(frame_state->table, tick->id, tick->t_ns))) {
+			frame->delta_ns = delta_ns;
+		}
+		if (tick->took_ns > 0 || (frame && frame_latency_ns(frame) > 0)) {
+			return; /* judged when it is done */
+		}
+	}
+	uint64_t took_ns = tick->took_ns > 0 ? tick->took_ns : delta_ns;
+	if (took_ns > 0) {
+		frames_judge(frames, took_ns);
+		if (frame) {
+			frame->judged = true;
+		}
+	}
+}
+
+void app_ticks_count(struct app_frames *frame_state, size_t n, uint64_t limit_ns)
+{
+	size_t taken = 0;
+	if (frame_state->unordered) {
+		struct app_tick spare[APP_TICKS_MAX];
+		time_order(frame_state->tick, spare, frame_state->ticks, sizeof(spare[0]));
+		frame_state->unordered = false;
+	}
+	while (taken < n && taken < frame_state->ticks &&
+		frame_state->tick[taken].t_ns <= limit_ns) {
+		tick_count(frame_state, &frame_state->tick[taken++]);
+	}
+	frame_state->ticks -= taken;
+	memmove(&frame_state->tick[0], &frame_state->tick[taken],
+		frame_state->ticks * sizeof(frame_state->tick[0]));
+}
+
+/* In order, when it is not far from the end; else they are sorted later. */
+void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick)
+{
+	if (frame_state->ticks == APP_TICKS_MAX) {
+		app_ticks_count(frame_state, APP_TICKS_MAX / 2, UINT64_MAX);
+	}
+	size_t at = frame_state->ticks++;
+	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
+	uint64_t t_ns = tick->t_ns;
+	if (least > 0 && frame_state->tick[least - 1].t_ns > t_ns) {
+		frame_state->unordered = true;
+	}
+	if (frame_state->unordered) {
+		least = at;
+	}
+	while (at > least && frame_state->tick[at - 1].t_ns > t_ns) {
+		frame_state->tick[at] = frame_state->tick[at - 1];
+		at--;
+	}
+	frame_state->tick[at] = *tick;
+}
 
 static uint16_t *bucket_of(struct app_by_id *queue, const struct app_by_id_event *event)
 {

@@ -3,7 +3,7 @@
  * configuration fills the sections; app_stages.c and app_frames.c ask when a stage or a stream is
  * new, and a reload asks for all of them.
  */
-#include "daemon/core/apps/settings.h"
+#include "daemon/core/frames/settings.h"
 
 #include <errno.h>
 #include <stdio.h>
