@@ -6,22 +6,6 @@
 
 #include <math.h>
 
-#include "daemon/core/stages/window.h"
-#include "proto/percentile.h"
-
-static bool wanted(uint64_t word, enum frames_filter filter)
-{
-	switch (filter) {
-	case FRAMES_ALL:
-		return true;
-	case FRAMES_THROTTLED:
-		return stage_word_state(word) == THROTTLE_YES;
-	case FRAMES_UNTHROTTLED:
-		return stage_word_state(word) == THROTTLE_NO;
-	}
-	return false;
-}
-
 static bool any_unknown(const struct frames_series *series)
 {
 	for (size_t i = 0; i < series->filled; i++) {
@@ -32,33 +16,36 @@ static bool any_unknown(const struct frames_series *series)
 	return false;
 }
 
-/* The window's values in ms that pass the filter. How many. */
-static size_t window_ms(const struct frames_series *series, enum frames_filter filter, double *ret)
+static void set_times(const struct proto_summary *times, struct frames_stats *ret)
 {
-	size_t count = 0;
-	for (size_t i = 0; i < series->filled; i++) {
-		if (wanted(series->words[i], filter)) {
-			ret[count++] = (double)stage_word_ns(series->words[i]) / 1e6;
-		}
+	ret->frame_count = times->count;
+	ret->sufficient = times->count >= 2;
+	if (ret->sufficient) {
+		ret->frame_time_mean_ms = times->mean;
+		ret->frame_time_p50_ms = times->p50;
+		ret->frame_time_p95_ms = times->p95;
+		ret->frame_time_p99_ms = times->p99;
+		ret->jitter_ms = times->std;
 	}
-	return count;
 }
 
-static double percentile(const double *sorted, size_t count, double p, bool nearest)
+static void set_latencies(const struct proto_summary *latency, struct frames_stats *ret)
 {
-	return nearest ? proto_percentile_nearest(sorted, count, p)
-		       : proto_percentile(sorted, count, p);
+	ret->end_to_end_count = latency->count;
+	if (latency->count > 0) {
+		ret->end_to_end_mean_ms = latency->mean;
+		ret->end_to_end_p50_ms = latency->p50;
+		ret->end_to_end_p95_ms = latency->p95;
+		ret->end_to_end_p99_ms = latency->p99;
+		ret->end_to_end_max_ms = latency->max;
+	}
 }
 
-static void recent_times(const struct frames *frames, const struct frames_query *query,
+static void recent_times(const struct frames *frames, const struct window_query *query,
 	double *times_ms, double *rates, struct frames_stats *ret)
 {
-	size_t count = window_ms(&frames->times, query->filter, times_ms);
-	ret->frame_count = count;
-	ret->sufficient = count >= 2;
-	if (!ret->sufficient) {
-		return;
-	}
+	const struct frames_series *series = &frames->times;
+	size_t count = window_ms(series->words, series->filled, query->filter, times_ms);
 	size_t rate_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (times_ms[i] > 0) {
@@ -66,18 +53,18 @@ static void recent_times(const struct frames *frames, const struct frames_query 
 		}
 	}
 	struct proto_summary times, fps;
-	proto_summarize(times_ms, count, &times);
-	proto_summarize(rates, rate_count, &fps);
+	window_summarize(times_ms, count, query->nearest, &times);
+	set_times(&times, ret);
+	if (!ret->sufficient) {
+		return;
+	}
+	window_summarize(rates, rate_count, query->nearest, &fps);
 	ret->fps_mean = fps.mean;
 	ret->fps_min = fps.min;
 	ret->fps_max = fps.max;
-	ret->fps_p5 = percentile(rates, rate_count, 5, query->nearest);
-	ret->fps_p95 = percentile(rates, rate_count, 95, query->nearest);
-	ret->frame_time_mean_ms = times.mean;
-	ret->frame_time_p50_ms = percentile(times_ms, count, 50, query->nearest);
-	ret->frame_time_p95_ms = percentile(times_ms, count, 95, query->nearest);
-	ret->frame_time_p99_ms = percentile(times_ms, count, 99, query->nearest);
-	ret->jitter_ms = times.std;
+	ret->fps_p5 = (query->nearest ? proto_percentile_nearest : proto_percentile)(
+		rates, rate_count, 5);
+	ret->fps_p95 = fps.p95;
 }
 
 static void recent_fps(const struct frames *frames, struct frames_stats *ret)
@@ -98,66 +85,23 @@ static void recent_fps(const struct frames *frames, struct frames_stats *ret)
 	}
 }
 
-static void recent_latencies(const struct frames *frames, const struct frames_query *query,
+static void recent_latencies(const struct frames *frames, const struct window_query *query,
 	double *scratch, struct frames_stats *ret)
 {
-	size_t count = window_ms(&frames->latencies, query->filter, scratch);
-	ret->end_to_end_count = count;
-	if (count == 0) {
-		return;
-	}
+	const struct frames_series *series = &frames->latencies;
+	size_t count = window_ms(series->words, series->filled, query->filter, scratch);
 	struct proto_summary latency;
-	proto_summarize(scratch, count, &latency);
-	ret->end_to_end_mean_ms = latency.mean;
-	ret->end_to_end_p50_ms = percentile(scratch, count, 50, query->nearest);
-	ret->end_to_end_p95_ms = percentile(scratch, count, 95, query->nearest);
-	ret->end_to_end_p99_ms = percentile(scratch, count, 99, query->nearest);
-	ret->end_to_end_max_ms = latency.max;
+	window_summarize(scratch, count, query->nearest, &latency);
+	set_latencies(&latency, ret);
 	double sum_ns = 0;
-	for (size_t i = 0; i < frames->latencies.filled; i++) {
-		if (wanted(frames->latencies.words[i], query->filter)) {
+	for (size_t i = 0; i < series->filled; i++) {
+		if (window_wants(query->filter, series->words[i])) {
 			sum_ns += (double)frames->sums_ns[i];
 		}
 	}
 	if (sum_ns > 0) {
 		ret->stage_sum_mean_ms = sum_ns / (double)count / 1e6;
 	}
-}
-
-/* What the filter leaves of a lifetime; NULL: nothing. */
-static const struct proto_histogram *lifetime_of(const struct frames_series *series,
-	enum frames_filter filter, struct proto_histogram *difference)
-{
-	switch (filter) {
-	case FRAMES_ALL:
-		return &series->all;
-	case FRAMES_THROTTLED:
-		return series->throttled;
-	case FRAMES_UNTHROTTLED:
-		if (!series->throttled) {
-			return &series->all;
-		}
-		proto_histogram_subtract(&series->all, series->throttled, difference);
-		return difference;
-	}
-	return NULL;
-}
-
-/* index floor(n * p), clamped, as proto_percentile_nearest has it */
-static uint64_t nearest_rank(uint64_t count, double p)
-{
-	double rank = floor((double)count * p / 100);
-	return rank < (double)(count - 1) ? (uint64_t)rank : count - 1;
-}
-
-static double time_percentile(const struct proto_histogram *h, double p, bool nearest)
-{
-	double ns;
-	if (nearest) {
-		return proto_histogram_at(h, nearest_rank(h->count, p)) / 1e6;
-	}
-	proto_histogram_percentiles(h, &p, &ns, 1);
-	return ns / 1e6;
 }
 
 /* The percentile of 1/dt over the deltas that are not 0. Rates rise as times fall, and between two
@@ -180,29 +124,26 @@ static double rate_percentile(const struct proto_histogram *h, double p, bool ne
 }
 
 static void lifetime_times(
-	const struct frames *frames, const struct frames_query *query, struct frames_stats *ret)
+	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
 {
 	struct proto_histogram difference;
-	const struct proto_histogram *h = lifetime_of(&frames->times, query->filter, &difference);
+	const struct proto_histogram *h = lifetime_of(
+		&frames->times.all, frames->times.throttled, query->filter, &difference);
 	struct proto_summary times;
-	if (!h || h->count < 2) {
-		ret->frame_count = h ? (size_t)h->count : 0;
+	if (!h) {
 		return;
 	}
-	proto_histogram_summary(h, &times);
-	ret->frame_count = (size_t)h->count;
-	ret->sufficient = true;
-	ret->frame_time_mean_ms = times.mean;
-	ret->frame_time_p50_ms = time_percentile(h, 50, query->nearest);
-	ret->frame_time_p95_ms = time_percentile(h, 95, query->nearest);
-	ret->frame_time_p99_ms = time_percentile(h, 99, query->nearest);
-	ret->jitter_ms = times.std;
+	lifetime_summarize(h, query->nearest, &times);
+	set_times(&times, ret);
+	if (!ret->sufficient) {
+		return;
+	}
 	/* the mean of 1/dt is not kept over a lifetime */
 	ret->fps_min = rate_percentile(h, 0, query->nearest);
 	ret->fps_max = rate_percentile(h, 100, query->nearest);
 	ret->fps_p5 = rate_percentile(h, 5, query->nearest);
 	ret->fps_p95 = rate_percentile(h, 95, query->nearest);
-	if (query->filter != FRAMES_ALL && times.mean > 0) {
+	if (query->filter != WINDOW_ALL && times.mean > 0) {
 		ret->fps = 1000 / times.mean;
 		ret->frame_time_ms = times.mean;
 	}
@@ -222,22 +163,16 @@ static void lifetime_fps(const struct frames *frames, struct frames_stats *ret)
 }
 
 static void lifetime_latencies(
-	const struct frames *frames, const struct frames_query *query, struct frames_stats *ret)
+	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
 {
 	struct proto_histogram difference;
-	const struct proto_histogram *h =
-		lifetime_of(&frames->latencies, query->filter, &difference);
-	if (!h || h->count == 0) {
-		return;
-	}
 	struct proto_summary latency;
-	proto_histogram_summary(h, &latency);
-	ret->end_to_end_count = (size_t)h->count;
-	ret->end_to_end_mean_ms = latency.mean;
-	ret->end_to_end_p50_ms = time_percentile(h, 50, query->nearest);
-	ret->end_to_end_p95_ms = time_percentile(h, 95, query->nearest);
-	ret->end_to_end_p99_ms = time_percentile(h, 99, query->nearest);
-	ret->end_to_end_max_ms = latency.max;
+	const struct proto_histogram *h = lifetime_of(
+		&frames->latencies.all, frames->latencies.throttled, query->filter, &difference);
+	if (h) {
+		lifetime_summarize(h, query->nearest, &latency);
+		set_latencies(&latency, ret);
+	}
 }
 
 static void stats_clear(struct frames_stats *ret)
@@ -265,12 +200,12 @@ static void stats_clear(struct frames_stats *ret)
 		.in_flight = NAN};
 }
 
-void frames_ask(const struct frames *frames, const struct frames_query *query, double *scratch,
+void frames_ask(const struct frames *frames, const struct window_query *query, double *scratch,
 	struct frames_stats *ret)
 {
 	stats_clear(ret);
 	ret->exact = !query->lifetime;
-	if (query->filter != FRAMES_ALL &&
+	if (query->filter != WINDOW_ALL &&
 		(query->lifetime
 				? frames->times.unknown_count + frames->latencies.unknown_count > 0
 				: any_unknown(&frames->times) || any_unknown(&frames->latencies))) {
@@ -284,7 +219,7 @@ void frames_ask(const struct frames *frames, const struct frames_query *query, d
 		recent_times(frames, query, scratch, scratch + frames->window, ret);
 		recent_latencies(frames, query, scratch, ret);
 	}
-	if (query->filter == FRAMES_ALL) {
+	if (query->filter == WINDOW_ALL) {
 		(query->lifetime ? lifetime_fps : recent_fps)(frames, ret);
 	}
 	if (ret->frame_time_mean_ms > 0) {
@@ -294,6 +229,6 @@ void frames_ask(const struct frames *frames, const struct frames_query *query, d
 
 void frames_stats(const struct frames *frames, double *scratch, struct frames_stats *ret)
 {
-	const struct frames_query recent = {.filter = FRAMES_ALL};
+	const struct window_query recent = {.filter = WINDOW_ALL};
 	frames_ask(frames, &recent, scratch, ret);
 }

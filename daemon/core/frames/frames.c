@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/stages/window.h"
 #include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;

@@ -14,6 +14,7 @@
 #include "daemon/core/frames/frame_ids.h"
 #include "daemon/core/metrics/throttle.h"
 #include "daemon/core/stages/pulse.h"
+#include "daemon/core/stages/window.h"
 #include "proto/histogram.h"
 #include "proto/mapping.h"
 
@@ -21,14 +22,6 @@ enum {
 	FRAMES_FPS_TICKS = 60,
 	FRAMES_SECONDS = 60, /* of FPS as a range */
 	FRAMES_PAUSE_S = 10, /* so long without a frame is no slow second but a pause */
-};
-
-enum frames_filter { FRAMES_ALL, FRAMES_THROTTLED, FRAMES_UNTHROTTLED };
-
-struct frames_query {
-	bool lifetime; /* else the recent window */
-	bool nearest;  /* percentiles by the nearest rank instead of linear interpolation */
-	enum frames_filter filter;
 };
 
 /* Everything is NAN that there are too few frames for. */
@@ -138,7 +131,7 @@ void frames_latency(
 bool frames_judge(struct frames *frames, uint64_t took_ns);
 
 /* scratch holds 2 * window doubles. */
-void frames_ask(const struct frames *frames, const struct frames_query *query, double *scratch,
+void frames_ask(const struct frames *frames, const struct window_query *query, double *scratch,
 	struct frames_stats *ret);
 /* The recent window of all frames. */
 void frames_stats(const struct frames *frames, double *scratch, struct frames_stats *ret);

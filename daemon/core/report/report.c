@@ -45,7 +45,7 @@ void report_ask(struct report *report, const struct stage *stage, struct stage_a
 {
 	bool exact = stage->count <= stage->filled &&
 		     report->sorted + stage->filled <= APP_REPORT_SORTED;
-	const struct stage_query query = {.lifetime = !exact, .nearest = report->core->nearest};
+	const struct window_query query = {.lifetime = !exact, .nearest = report->core->nearest};
 	report->sorted += exact ? stage->filled : 0;
 	stage_ask(stage, &query, report->scratch, ret);
 	report->estimated = report->estimated || !ret->exact;
@@ -117,7 +117,7 @@ static const char *state_of(const struct app *app)
 static void frames_lines(struct report *report)
 {
 	const struct frames *frames = report->app->frames;
-	struct frames_query query = {.lifetime = true, .nearest = report->core->nearest};
+	struct window_query query = {.lifetime = true, .nearest = report->core->nearest};
 	struct frames_stats stats;
 	if (!frames || frames->count == 0) {
 		report_line(report, "Frames      none were reported");

@@ -43,7 +43,7 @@ static void outside_lines(struct report *report)
 void report_pipeline(struct report *report)
 {
 	const struct app *app = report->app;
-	const struct stage_query query = {.lifetime = !all_are_exact(app)};
+	const struct window_query query = {.lifetime = !all_are_exact(app)};
 	double mean_ms = app_frame_ms(app, &report->relations, &query);
 	if (app->stages == 0) {
 		return;

@@ -145,14 +145,14 @@ void app_tree(const struct app *app, const struct app_relations *relations,
 
 /* While no frame is finished. Frames are on their way: what carries no id is of none of them. */
 static double unfinished_ms(
-	const struct app *app, const struct stage *stage, const struct stage_query *query)
+	const struct app *app, const struct stage *stage, const struct window_query *query)
 {
 	bool framed = app->frame_state && app->frame_state->table;
 	return framed && stage->last_frame == PROTO_NO_FRAME ? 0 : stage_mean_ms(stage, query);
 }
 
 double app_per_frame_ms(const struct app *app, const struct app_relations *relations,
-	const struct stage *stage, const struct stage_query *query, double *runs)
+	const struct stage *stage, const struct window_query *query, double *runs)
 {
 	const struct loop_window *window = &relations->window;
 	bool known = window->iterations > 0;
@@ -168,12 +168,12 @@ double app_per_frame_ms(const struct app *app, const struct app_relations *relat
 	if (!known) {
 		return unfinished_ms(app, stage, query);
 	}
-	return query->filter == STAGE_ALL ? (double)sum.ns / frames / 1e6
-					  : stage_mean_ms(stage, query) * per_frame;
+	return query->filter == WINDOW_ALL ? (double)sum.ns / frames / 1e6
+					   : stage_mean_ms(stage, query) * per_frame;
 }
 
 double app_frame_ms(const struct app *app, const struct app_relations *relations,
-	const struct stage_query *query)
+	const struct window_query *query)
 {
 	double sum_ms = 0;
 	for (size_t i = 0; i < app->stages; i++) {
@@ -187,7 +187,7 @@ double app_frame_ms(const struct app *app, const struct app_relations *relations
 
 double app_stage_share(const struct app *app, const struct stage *stage)
 {
-	static const struct stage_query recent;
+	static const struct window_query recent;
 	struct app_relations relations;
 	app_relate(app, &relations);
 	double frame_ms = app_frame_ms(app, &relations, &recent);

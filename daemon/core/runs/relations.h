@@ -43,12 +43,12 @@ void app_tree(const struct app *app, const struct app_relations *relations,
  * runs * runs per frame. *runs: the runs per frame. Before the first frame is over it is the mean
  * of its runs, and *runs is NAN. NAN without a run. runs may be NULL. */
 double app_per_frame_ms(const struct app *app, const struct app_relations *relations,
-	const struct stage *stage, const struct stage_query *query, double *runs);
+	const struct stage *stage, const struct window_query *query, double *runs);
 
 /* The sum of that over the stages that count: a frame's time, if one runs after the other. 0 when
  * nothing is known. */
 double app_frame_ms(const struct app *app, const struct app_relations *relations,
-	const struct stage_query *query);
+	const struct window_query *query);
 
 /* The stage's share of the time of a frame, 0..1, over the recent window. Nested stages have their
  * share of the same sum. NAN when nothing is known. */

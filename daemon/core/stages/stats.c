@@ -7,21 +7,6 @@
 
 #include <math.h>
 
-#include "daemon/core/stages/window.h"
-
-static bool wanted(enum stage_filter filter, enum throttle_value state)
-{
-	switch (filter) {
-	case STAGE_ALL:
-		return true;
-	case STAGE_THROTTLED:
-		return state == THROTTLE_YES;
-	case STAGE_UNTHROTTLED:
-		return state == THROTTLE_NO;
-	}
-	return false;
-}
-
 static void nothing(struct proto_summary *summary, const char **reason, const char *why)
 {
 	proto_summarize(NULL, 0, summary);
@@ -29,24 +14,24 @@ static void nothing(struct proto_summary *summary, const char **reason, const ch
 }
 
 /* A split needs the state of every event, or it would count some on the wrong side. */
-static void judge_split(enum stage_filter filter, uint64_t events, struct stage_answer *ret)
+static void judge_split(enum window_filter filter, uint64_t events, struct stage_answer *ret)
 {
-	if (filter == STAGE_UNTHROTTLED && ret->unknown > 0) {
+	if (filter == WINDOW_UNTHROTTLED && ret->unknown > 0) {
 		nothing(&ret->summary, &ret->reason,
 			"the throttle state of some events is not known");
-	} else if (filter == STAGE_THROTTLED && ret->unknown > 0 && ret->unknown == events) {
+	} else if (filter == WINDOW_THROTTLED && ret->unknown > 0 && ret->unknown == events) {
 		nothing(&ret->summary, &ret->reason, "the throttle state is not known");
 	}
 }
 
-static void ask_cpu(const struct stage *stage, enum stage_filter filter, struct stage_answer *ret)
+static void ask_cpu(const struct stage *stage, enum window_filter filter, struct stage_answer *ret)
 {
 	double wall = 0, process_wall = 0, thread = 0, process = 0;
 	size_t threads = 0, processes = 0;
 	ret->wall_ms = ret->cpu_ms = ret->process_cpu_ms = ret->cpu_ratio = (double)NAN;
 	for (size_t i = 0; stage->cpu && i < stage->filled; i++) {
 		const struct stage_cpu *cpu = &stage->cpu[i];
-		if (!wanted(filter, stage_word_state(stage->runs[i]))) {
+		if (!window_wants(filter, stage->runs[i])) {
 			continue;
 		}
 		double wall_ms = (double)stage_word_ns(stage->runs[i]) / 1e6;
@@ -73,91 +58,41 @@ static void ask_cpu(const struct stage *stage, enum stage_filter filter, struct 
 	}
 }
 
-static void ask_window(const struct stage *stage, const struct stage_query *query, double *scratch,
+static void ask_window(const struct stage *stage, const struct window_query *query, double *scratch,
 	struct stage_answer *ret)
 {
-	size_t count = 0;
 	for (size_t i = 0; i < stage->filled; i++) {
 		enum throttle_value state = stage_word_state(stage->runs[i]);
 		ret->unknown += state == THROTTLE_UNKNOWN;
 		ret->throttled += state == THROTTLE_YES;
-		if (wanted(query->filter, state)) {
-			scratch[count++] = (double)stage_word_ns(stage->runs[i]) / 1e6;
-		}
 	}
-	proto_summarize(scratch, count, &ret->summary);
-	if (query->nearest && count > 0) {
-		struct proto_summary *summary = &ret->summary;
-		proto_sort(scratch, count);
-		summary->p50 = proto_percentile_nearest(scratch, count, 50);
-		summary->p90 = proto_percentile_nearest(scratch, count, 90);
-		summary->p95 = proto_percentile_nearest(scratch, count, 95);
-		summary->p99 = proto_percentile_nearest(scratch, count, 99);
-	}
+	size_t count = window_ms(stage->runs, stage->filled, query->filter, scratch);
+	window_summarize(scratch, count, query->nearest, &ret->summary);
 	ret->exact = true;
 	judge_split(query->filter, stage->filled, ret);
 }
 
-/* The percentile whose linear rank is the nearest rank floor(n*p/100). */
-static double rank_of_nearest(uint64_t count, double p)
-{
-	double last = (double)(count - 1);
-	double rank = floor((double)count * p / 100);
-	return last > 0 ? 100 * (rank < last ? rank : last) / last : 0;
-}
-
-static void summarise_histogram(
-	const struct proto_histogram *histogram, bool nearest, struct proto_summary *ret)
-{
-	proto_histogram_summary(histogram, ret);
-	if (nearest && histogram->count > 0) {
-		double ns[4];
-		const double p[4] = {rank_of_nearest(histogram->count, 50),
-			rank_of_nearest(histogram->count, 90),
-			rank_of_nearest(histogram->count, 95),
-			rank_of_nearest(histogram->count, 99)};
-		proto_histogram_percentiles(histogram, p, ns, 4);
-		ret->p50 = ns[0] / 1e6;
-		ret->p90 = ns[1] / 1e6;
-		ret->p95 = ns[2] / 1e6;
-		ret->p99 = ns[3] / 1e6;
-	}
-}
-
 static void ask_lifetime(
-	const struct stage *stage, const struct stage_query *query, struct stage_answer *ret)
+	const struct stage *stage, const struct window_query *query, struct stage_answer *ret)
 {
-	struct proto_histogram histogram;
+	struct proto_histogram difference;
 	ret->unknown = stage->unknown_count;
 	ret->throttled = stage->throttled ? stage->throttled->count : 0;
-	if (query->filter != STAGE_ALL && stage->throttled_refused) {
+	if (query->filter != WINDOW_ALL && stage->throttled_refused) {
 		nothing(&ret->summary, &ret->reason, "no memory for the split ([stages] memory)");
 		return;
 	}
-	switch (query->filter) {
-	case STAGE_ALL:
-		summarise_histogram(stage->all, query->nearest, &ret->summary);
-		return;
-	case STAGE_THROTTLED:
-		if (stage->throttled) {
-			summarise_histogram(stage->throttled, query->nearest, &ret->summary);
-		} else {
-			nothing(&ret->summary, &ret->reason, NULL);
-		}
-		break;
-	case STAGE_UNTHROTTLED:
-		if (stage->throttled) {
-			proto_histogram_subtract(stage->all, stage->throttled, &histogram);
-			summarise_histogram(&histogram, query->nearest, &ret->summary);
-		} else {
-			summarise_histogram(stage->all, query->nearest, &ret->summary);
-		}
-		break;
+	const struct proto_histogram *histogram =
+		lifetime_of(stage->all, stage->throttled, query->filter, &difference);
+	if (histogram) {
+		lifetime_summarize(histogram, query->nearest, &ret->summary);
+	} else {
+		nothing(&ret->summary, &ret->reason, NULL);
 	}
 	judge_split(query->filter, stage->count, ret);
 }
 
-void stage_ask(const struct stage *stage, const struct stage_query *query, double *scratch,
+void stage_ask(const struct stage *stage, const struct window_query *query, double *scratch,
 	struct stage_answer *ret)
 {
 	*ret = (struct stage_answer){.exact = false};
@@ -171,30 +106,26 @@ void stage_ask(const struct stage *stage, const struct stage_query *query, doubl
 
 void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret)
 {
-	for (size_t i = 0; i < stage->filled; i++) {
-		scratch[i] = (double)stage_word_ns(stage->runs[i]) / 1e6;
-	}
-	proto_summarize(scratch, stage->filled, ret);
+	proto_summarize(scratch, window_ms(stage->runs, stage->filled, WINDOW_ALL, scratch), ret);
 }
 
-static double window_mean_ms(const struct stage *stage, enum stage_filter filter)
+static double window_mean_ms(const struct stage *stage, enum window_filter filter)
 {
 	uint64_t sum_ns = 0;
 	size_t count = 0, unknown = 0;
 	for (size_t i = 0; i < stage->filled; i++) {
-		enum throttle_value state = stage_word_state(stage->runs[i]);
-		bool take = wanted(filter, state);
-		sum_ns += take ? stage_word_ns(stage->runs[i]) : 0;
-		count += take;
-		unknown += state == THROTTLE_UNKNOWN;
+		bool wanted = window_wants(filter, stage->runs[i]);
+		sum_ns += wanted ? stage_word_ns(stage->runs[i]) : 0;
+		count += wanted;
+		unknown += stage_word_state(stage->runs[i]) == THROTTLE_UNKNOWN;
 	}
-	if (count == 0 || (filter == STAGE_UNTHROTTLED && unknown > 0)) {
+	if (count == 0 || (filter == WINDOW_UNTHROTTLED && unknown > 0)) {
 		return (double)NAN;
 	}
 	return (double)sum_ns / (double)count / 1e6;
 }
 
-double stage_mean_ms(const struct stage *stage, const struct stage_query *query)
+double stage_mean_ms(const struct stage *stage, const struct window_query *query)
 {
 	if (!query->lifetime) {
 		return window_mean_ms(stage, query->filter);
@@ -203,10 +134,10 @@ double stage_mean_ms(const struct stage *stage, const struct stage_query *query)
 	double hot_ns = hot ? (double)hot->sum[1] * 0x1p64 + (double)hot->sum[0] : 0;
 	double hot_count = hot ? (double)hot->count : 0;
 	double sum_ns = (double)stage->total_ns, count = (double)stage->count;
-	if (query->filter == STAGE_THROTTLED) {
+	if (query->filter == WINDOW_THROTTLED) {
 		sum_ns = hot_ns;
 		count = hot_count;
-	} else if (query->filter == STAGE_UNTHROTTLED) {
+	} else if (query->filter == WINDOW_UNTHROTTLED) {
 		bool known = stage->unknown_count == 0 && !stage->throttled_refused;
 		sum_ns -= hot_ns;
 		count = known ? count - hot_count : 0;

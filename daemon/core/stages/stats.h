@@ -10,14 +10,6 @@
 
 #include "daemon/core/stages/stages.h"
 
-enum stage_filter { STAGE_ALL, STAGE_THROTTLED, STAGE_UNTHROTTLED };
-
-struct stage_query {
-	bool lifetime; /* else the recent window */
-	bool nearest;  /* percentiles by the nearest rank instead of linear interpolation */
-	enum stage_filter filter;
-};
-
 struct stage_answer {
 	struct proto_summary summary; /* count 0 and NANs when there is a reason, or no event */
 	bool exact;
@@ -30,8 +22,8 @@ struct stage_answer {
 };
 
 /* scratch holds stage->window doubles. */
-void stage_ask(const struct stage *stage, const struct stage_query *query, double *scratch,
+void stage_ask(const struct stage *stage, const struct window_query *query, double *scratch,
 	struct stage_answer *ret);
 
 /* The mean that stage_ask would give, in ms, without sorting anything. */
-double stage_mean_ms(const struct stage *stage, const struct stage_query *query);
+double stage_mean_ms(const struct stage *stage, const struct window_query *query);

@@ -1,15 +1,29 @@
 /*
- * window.h: packs a word of a stage's recent window: the duration and, in the two highest bits,
- * the hardware's state at the run's end.
+ * window.h: declares the recent window and the lifetime that stages and frame streams have in
+ * common, and how a query selects from them. A window is a ring of words: a duration and, in the
+ * two highest bits, the hardware's state at its end. A lifetime is a histogram of all durations and
+ * one of those that the hardware throttled.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/metrics/throttle.h"
+#include "proto/histogram.h"
+#include "proto/percentile.h"
 
 #define STAGE_WORD_SHIFT 62
 #define STAGE_WORD_DURATION ((UINT64_C(1) << STAGE_WORD_SHIFT) - 1)
+
+enum window_filter { WINDOW_ALL, WINDOW_THROTTLED, WINDOW_UNTHROTTLED };
+
+struct window_query {
+	bool lifetime; /* else the recent window */
+	bool nearest;  /* percentiles by the nearest rank instead of linear interpolation */
+	enum window_filter filter;
+};
 
 static inline uint64_t stage_word(uint64_t duration_ns, enum throttle_value state)
 {
@@ -26,3 +40,21 @@ static inline enum throttle_value stage_word_state(uint64_t word)
 {
 	return (enum throttle_value)(word >> STAGE_WORD_SHIFT);
 }
+
+/* Whether a word of the window passes the filter. */
+bool window_wants(enum window_filter filter, uint64_t word);
+/* The durations that pass the filter, in ms. Returns how many. */
+size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter, double *ret);
+/* Sorts the durations and summarises them. */
+void window_summarize(double *ms, size_t count, bool nearest, struct proto_summary *ret);
+
+/* The histogram of the lifetime that the filter leaves, which may be *difference; NULL: there is
+ * none. throttled may be NULL. */
+const struct proto_histogram *lifetime_of(const struct proto_histogram *all,
+	const struct proto_histogram *throttled, enum window_filter filter,
+	struct proto_histogram *difference);
+void lifetime_summarize(
+	const struct proto_histogram *histogram, bool nearest, struct proto_summary *ret);
+
+/* The index floor(count * p / 100), at most count - 1, as in proto_percentile_nearest(). */
+uint64_t nearest_rank(uint64_t count, double p);

@@ -149,7 +149,7 @@ struct inference {
 static void inference_item(struct json *out, const struct app *app, const struct stage *stage,
 	uint64_t now_ns, struct inference *slowest)
 {
-	static const struct stage_query recent = {.filter = STAGE_ALL};
+	static const struct window_query recent = {.filter = WINDOW_ALL};
 	struct app_rate_reason reason = {""};
 	bool is_now = app_has_rate(app, &stage->pulse, now_ns, &reason);
 	double mean_ms = is_now ? stage_mean_ms(stage, &recent) : (double)NAN;

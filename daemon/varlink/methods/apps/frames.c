@@ -12,12 +12,12 @@
 /* Single frames in the cursor's choice: how many, and which. */
 enum { SLOW = 1, COUNT_SHIFT = 1, DEFAULT_SLOW = 10 };
 
-static struct frames_query query_of(const struct list_cursor *cursor)
+static struct window_query query_of(const struct list_cursor *cursor)
 {
-	return (struct frames_query){
+	return (struct window_query){
 		.lifetime = cursor->span.lifetime,
 		.nearest = cursor->span.nearest,
-		.filter = (enum frames_filter)cursor->span.filter,
+		.filter = (enum window_filter)cursor->span.filter,
 	};
 }
 
@@ -95,7 +95,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 {
 	static const struct frames none;
 	const struct frames *frames = app->frames ? app->frames : &none;
-	const struct frames_query query = query_of(cursor);
+	const struct window_query query = query_of(cursor);
 	struct frames_stats stats = {.exact = !query.lifetime, .fps = (double)NAN};
 	double *scratch = app->frames ? api_scratch(cursor->api, 2 * frames->window) : NULL;
 	if (scratch) {

@@ -24,7 +24,7 @@ struct groups {
 };
 
 static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app,
-	const struct stage_query *query)
+	const struct window_query *query)
 {
 	static const char *const iterations[] = {
 		[LOOP_OF_STAGES] = "stage", [LOOP_OF_TICKS] = "tick", [LOOP_OF_FRAMES] = "frame"};
@@ -111,7 +111,7 @@ static void group_rows(struct groups *groups, const struct app *app, bool units)
 }
 
 void stage_groups_write(struct json *out, const struct list_cursor *cursor,
-	const struct stage_query *query, bool last)
+	const struct window_query *query, bool last)
 {
 	struct groups groups = {.out = out, .sum = last ? mem_zalloc(sizeof(*groups.sum)) : NULL};
 	const struct app *app;

@@ -8,4 +8,4 @@ struct json;
 
 /* The lists of all apps that the cursor wants; empty ones when the reply is not the last. */
 void stage_groups_write(struct json *out, const struct list_cursor *cursor,
-	const struct stage_query *query, bool last);
+	const struct window_query *query, bool last);

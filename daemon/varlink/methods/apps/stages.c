@@ -10,12 +10,12 @@
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
 
-static struct stage_query query_of(const struct list_cursor *cursor)
+static struct window_query query_of(const struct list_cursor *cursor)
 {
-	return (struct stage_query){
+	return (struct window_query){
 		.lifetime = cursor->span.lifetime,
 		.nearest = cursor->span.nearest,
-		.filter = (enum stage_filter)cursor->span.filter,
+		.filter = (enum window_filter)cursor->span.filter,
 	};
 }
 
@@ -45,7 +45,7 @@ static void summary_fields(struct json *out, const struct proto_summary *summary
 
 /* How the stage relates to the others. */
 static void relation_fields(struct json *out, const struct app *app,
-	const struct app_relations *relations, size_t index, const struct stage_query *query)
+	const struct app_relations *relations, size_t index, const struct window_query *query)
 {
 	const struct stage *stage = app->stage[index];
 	double runs;
@@ -117,7 +117,7 @@ static void stage_item(
 	struct json *out, const struct list_cursor *cursor, const struct app *app, size_t index)
 {
 	const struct stage *stage = app->stage[index];
-	const struct stage_query query = query_of(cursor);
+	const struct window_query query = query_of(cursor);
 	struct stage_answer answer = {.reason = "no memory"};
 	struct app_relations relations;
 	app_relate(app, &relations);
@@ -171,7 +171,7 @@ static bool next_stage(struct list_cursor *cursor, struct json *out)
 
 static void stages_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
-	const struct stage_query query = query_of(cursor);
+	const struct window_query query = query_of(cursor);
 	stage_groups_write(out, cursor, &query, last);
 }
 

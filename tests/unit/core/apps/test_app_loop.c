@@ -54,7 +54,7 @@ static void drain_all(void)
 
 static double frame_ms(void)
 {
-	const struct stage_query recent = {.lifetime = false};
+	const struct window_query recent = {.lifetime = false};
 	struct app_relations relations;
 	app_relate(app(), &relations);
 	return app_frame_ms(app(), &relations, &recent);
@@ -62,7 +62,7 @@ static double frame_ms(void)
 
 static double runs_of(const char *name)
 {
-	const struct stage_query recent = {.lifetime = false};
+	const struct window_query recent = {.lifetime = false};
 	struct app_relations relations;
 	double runs;
 	app_relate(app(), &relations);

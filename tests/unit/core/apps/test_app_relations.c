@@ -40,7 +40,7 @@ START_TEST(stages_inside_total_count_and_total_does_not)
 	run_in(0, total, T0, 11 * MS);
 	ck_assert_str_eq(parent("capture"), "total");
 	ck_assert(counts("capture") && counts("infer") && !counts("conv") && !counts("total"));
-	const struct stage_query recent = {.lifetime = false};
+	const struct window_query recent = {.lifetime = false};
 	struct app_relations relations;
 	app_relate(app(), &relations);
 	ck_assert_double_eq_tol(app_frame_ms(app(), &relations, &recent), 10, 1e-9);

@@ -13,7 +13,7 @@
 static double mean_ms(const struct app *app, const char *name, bool lifetime)
 {
 	double scratch[1024];
-	const struct stage_query query = {.lifetime = lifetime};
+	const struct window_query query = {.lifetime = lifetime};
 	for (size_t i = 0; i < app->stages; i++) {
 		if (strcmp(app->stage[i]->name, name) == 0) {
 			struct stage_answer answer;
@@ -104,7 +104,7 @@ START_TEST(all_runs_add_up)
 	ck_assert_uint_eq(all->frames->count, 400);
 	struct frames_stats stats;
 	double scratch[600];
-	const struct frames_query lifetime = {.lifetime = true};
+	const struct window_query lifetime = {.lifetime = true};
 	frames_ask(all->frames, &lifetime, scratch, &stats);
 	ck_assert_uint_eq(stats.frame_count, 398); /* no delta from run to run */
 	ck_assert_double_eq_tol(stats.fps, 398 / (99 * 0.010 + 299 * 0.002), 1e-6);

@@ -111,7 +111,7 @@ static void same_answers(const struct stage *stage, const struct stage_answer *w
 {
 	double scratch[1024];
 	struct stage_answer have;
-	const struct stage_query query = {.lifetime = lifetime};
+	const struct window_query query = {.lifetime = lifetime};
 	stage_ask(stage, &query, scratch, &have);
 	ck_assert_uint_eq(have.summary.count, want->summary.count);
 	ck_assert_double_eq(have.summary.mean, want->summary.mean);
@@ -128,7 +128,7 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 	double scratch[1024];
 	struct stage_answer recent, lifetime;
 	const struct app *app = busy(T0)->app;
-	const struct stage_query of_window = {.lifetime = false}, of_all = {.lifetime = true};
+	const struct window_query of_window = {.lifetime = false}, of_all = {.lifetime = true};
 	stage_ask(stage_named(app, "infer"), &of_window, scratch, &recent);
 	stage_ask(stage_named(app, "infer"), &of_all, scratch, &lifetime);
 	struct frames_stats before, after;

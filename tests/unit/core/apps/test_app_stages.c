@@ -78,7 +78,7 @@ START_TEST(an_op_of_every_fifth_frame_costs_a_fifth_per_frame)
 			apps_drained(apps, process);
 		}
 	}
-	const struct stage_query recent = {.lifetime = false};
+	const struct window_query recent = {.lifetime = false};
 	struct app_relations relations;
 	app_relate(app(), &relations);
 	double runs;
@@ -104,7 +104,7 @@ START_TEST(a_cost_belongs_to_the_run_behind_it)
 	run_in(0, load, T0, 10 * MS); /* nothing measured */
 	double scratch[1024];
 	struct stage_answer answer;
-	const struct stage_query recent = {.lifetime = false};
+	const struct window_query recent = {.lifetime = false};
 	stage_ask(stage("load"), &recent, scratch, &answer);
 	ck_assert_double_eq_tol(answer.process_cpu_ms, 30, 1e-9);
 	ck_assert_double_eq_tol(answer.cpu_ratio, 3, 1e-9);
@@ -371,9 +371,9 @@ START_TEST(any_record_leaves_answers_that_can_be_given)
 	struct app_relations relations;
 	app_relate(app(), &relations);
 	for (int choice = 0; choice < 12; choice++) {
-		const struct stage_query query = {.lifetime = choice & 1,
+		const struct window_query query = {.lifetime = choice & 1,
 			.nearest = choice & 2,
-			.filter = (enum stage_filter)(choice / 4)};
+			.filter = (enum window_filter)(choice / 4)};
 		for (size_t i = 0; i < app()->stages; i++) {
 			struct stage_answer answer;
 			stage_ask(app()->stage[i], &query, scratch, &answer);

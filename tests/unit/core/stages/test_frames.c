@@ -65,7 +65,7 @@ START_TEST(golden_vector_a)
 	ck_assert(isnan(s.end_to_end_mean_ms));
 
 	/* all of it again, by the histogram */
-	struct frames_query query = {.lifetime = true};
+	struct window_query query = {.lifetime = true};
 	frames_ask(frames, &query, scratch, &s);
 	ck_assert(!s.exact);
 	within(s.fps_p5, 14.5, 0.01);
@@ -260,7 +260,7 @@ START_TEST(fps_as_a_range_is_that_of_full_seconds)
 	frames_stats(frames, scratch, &s);
 	near(s.fps_1s_min, 4);
 	near(s.fps_1s_max, 4);
-	const struct frames_query lifetime = {.lifetime = true};
+	const struct window_query lifetime = {.lifetime = true};
 	frames_ask(frames, &lifetime, scratch, &s);
 	ck_assert_double_eq(s.fps_1s_min, 0);
 	near(s.fps_1s_max, 20);
@@ -289,8 +289,8 @@ START_TEST(a_lifetime_knows_both_methods_of_percentiles)
 	}
 	static double scratch[2 * TICKS];
 	for (int nearest = 0; nearest < 2; nearest++) {
-		const struct frames_query exact = {.nearest = nearest};
-		const struct frames_query lifetime = {.nearest = nearest, .lifetime = true};
+		const struct window_query exact = {.nearest = nearest};
+		const struct window_query lifetime = {.nearest = nearest, .lifetime = true};
 		struct frames_stats want, have;
 		frames_ask(frames, &exact, scratch, &want);
 		frames_ask(frames, &lifetime, scratch, &have);
@@ -324,7 +324,7 @@ START_TEST(a_lifetime_is_within_one_percent_of_the_exact_numbers)
 	}
 	struct proto_summary want;
 	proto_summarize(exact, 5000, &want);
-	const struct frames_query lifetime = {.lifetime = true};
+	const struct window_query lifetime = {.lifetime = true};
 	struct frames_stats s;
 	frames_ask(frames, &lifetime, NULL, &s);
 	ck_assert(!s.exact && s.sufficient);
@@ -355,19 +355,19 @@ START_TEST(throttled_frames_are_told_apart_unless_any_is_unknown)
 			throttled ? THROTTLE_YES : THROTTLE_NO);
 	}
 	for (int lifetime = 0; lifetime < 2; lifetime++) {
-		struct frames_query query = {.lifetime = lifetime, .filter = FRAMES_THROTTLED};
+		struct window_query query = {.lifetime = lifetime, .filter = WINDOW_THROTTLED};
 		frames_ask(frames, &query, scratch, &s);
 		ck_assert_uint_eq(s.frame_count, 10);
 		within(s.frame_time_mean_ms, 50, 0.01);
 		within(s.end_to_end_p95_ms, 45, 0.01);
-		query.filter = FRAMES_UNTHROTTLED;
+		query.filter = WINDOW_UNTHROTTLED;
 		frames_ask(frames, &query, scratch, &s);
 		ck_assert_uint_eq(s.frame_count, 10);
 		within(s.frame_time_mean_ms, 20, 0.01);
 		within(s.end_to_end_mean_ms, 15, 0.01);
 	}
 	frames_tick(frames, t_ns + MS, PROTO_NO_FRAME, THROTTLE_UNKNOWN);
-	const struct frames_query query = {.filter = FRAMES_UNTHROTTLED};
+	const struct window_query query = {.filter = WINDOW_UNTHROTTLED};
 	frames_ask(frames, &query, scratch, &s);
 	ck_assert_uint_eq(s.frame_count, 0);
 	ck_assert(isnan(s.frame_time_mean_ms));

@@ -26,7 +26,7 @@ static void event(
 	stage_event(stage, &run);
 }
 
-static struct stage_answer ask(const struct stage *stage, struct stage_query query)
+static struct stage_answer ask(const struct stage *stage, struct window_query query)
 {
 	struct stage_answer answer;
 	stage_ask(stage, &query, scratch, &answer);
@@ -45,10 +45,10 @@ START_TEST(nearest_is_another_method)
 	for (uint64_t i = 100; i >= 1; i--) {
 		event(stage, i * MS, i, THROTTLE_NO);
 	}
-	struct stage_answer linear = ask(stage, (struct stage_query){.nearest = false});
+	struct stage_answer linear = ask(stage, (struct window_query){.nearest = false});
 	near(linear.summary.p50, 50.5, 1e-9);
 	near(linear.summary.p99, 99.01, 1e-9);
-	struct stage_answer nearest = ask(stage, (struct stage_query){.nearest = true});
+	struct stage_answer nearest = ask(stage, (struct window_query){.nearest = true});
 	near(nearest.summary.p50, 51, 1e-9);
 	near(nearest.summary.p90, 91, 1e-9);
 	near(nearest.summary.p95, 96, 1e-9);
@@ -56,7 +56,7 @@ START_TEST(nearest_is_another_method)
 	near(nearest.summary.std, 28.8660700, 1e-7);
 	ck_assert(nearest.exact);
 	/* of the lifetime as well, within its 1 % */
-	nearest = ask(stage, (struct stage_query){.nearest = true, .lifetime = true});
+	nearest = ask(stage, (struct window_query){.nearest = true, .lifetime = true});
 	near(nearest.summary.p50, 51, 0.01);
 	near(nearest.summary.p99, 100, 0.01);
 	ck_assert(!nearest.exact);
@@ -70,8 +70,8 @@ START_TEST(the_lifetime_loses_no_event_that_left_the_window)
 	for (uint64_t i = 1; i <= 100; i++) {
 		event(stage, i * MS, i, THROTTLE_NO);
 	}
-	struct stage_answer recent = ask(stage, (struct stage_query){.lifetime = false});
-	struct stage_answer lifetime = ask(stage, (struct stage_query){.lifetime = true});
+	struct stage_answer recent = ask(stage, (struct window_query){.lifetime = false});
+	struct stage_answer lifetime = ask(stage, (struct window_query){.lifetime = true});
 	ck_assert_uint_eq(recent.summary.count, 16);
 	near(recent.summary.min, 85, 1e-9);
 	ck_assert(recent.exact);
@@ -97,11 +97,11 @@ START_TEST(the_split_counts_each_event_on_its_side)
 			event(stage, (i % 4 == 0 ? 40 : 10) * MS, i,
 				i % 4 == 0 ? THROTTLE_YES : THROTTLE_NO);
 		}
-		struct stage_query query = {.lifetime = lifetime, .filter = STAGE_THROTTLED};
+		struct window_query query = {.lifetime = lifetime, .filter = WINDOW_THROTTLED};
 		struct stage_answer hot = ask(stage, query);
-		query.filter = STAGE_UNTHROTTLED;
+		query.filter = WINDOW_UNTHROTTLED;
 		struct stage_answer cool = ask(stage, query);
-		query.filter = STAGE_ALL;
+		query.filter = WINDOW_ALL;
 		struct stage_answer all = ask(stage, query);
 		ck_assert_uint_eq(hot.summary.count, 25);
 		ck_assert_uint_eq(cool.summary.count, 75);
@@ -123,7 +123,7 @@ START_TEST(one_unknown_state_makes_unthrottled_null_with_a_reason)
 {
 	for (int lifetime = 0; lifetime < 2; lifetime++) {
 		struct stage *stage = make(256);
-		struct stage_query query = {.lifetime = lifetime, .filter = STAGE_UNTHROTTLED};
+		struct window_query query = {.lifetime = lifetime, .filter = WINDOW_UNTHROTTLED};
 		event(stage, MS, 1, THROTTLE_NO);
 		ck_assert_uint_eq(ask(stage, query).summary.count, 1);
 		event(stage, MS, 2, THROTTLE_UNKNOWN);
@@ -133,7 +133,7 @@ START_TEST(one_unknown_state_makes_unthrottled_null_with_a_reason)
 		ck_assert(isnan(answer.summary.mean));
 		ck_assert_uint_eq(answer.unknown, 1);
 		ck_assert_str_eq(answer.reason, "the throttle state of some events is not known");
-		query.filter = STAGE_THROTTLED; /* those that are known to be */
+		query.filter = WINDOW_THROTTLED; /* those that are known to be */
 		answer = ask(stage, query);
 		ck_assert_uint_eq(answer.summary.count, 1);
 		ck_assert_ptr_null(answer.reason);
@@ -146,7 +146,7 @@ START_TEST(nothing_throttled_is_a_count_of_zero_and_nothing_known_a_reason)
 {
 	for (int lifetime = 0; lifetime < 2; lifetime++) {
 		struct stage *stage = make(256);
-		struct stage_query query = {.lifetime = lifetime, .filter = STAGE_THROTTLED};
+		struct window_query query = {.lifetime = lifetime, .filter = WINDOW_THROTTLED};
 		ck_assert_ptr_null(ask(stage, query).reason);
 		event(stage, MS, 1, THROTTLE_UNKNOWN);
 		ck_assert_str_eq(ask(stage, query).reason, "the throttle state is not known");
@@ -173,7 +173,7 @@ START_TEST(cpu_time_is_the_mean_of_the_runs_that_measured_it)
 		}
 		stage_event(stage, &run);
 	}
-	struct stage_answer answer = ask(stage, (struct stage_query){.lifetime = false});
+	struct stage_answer answer = ask(stage, (struct window_query){.lifetime = false});
 	near(answer.wall_ms, 10, 1e-9);
 	near(answer.cpu_ms, 8, 1e-9);
 	near(answer.process_cpu_ms, 25, 1e-9);
@@ -181,7 +181,7 @@ START_TEST(cpu_time_is_the_mean_of_the_runs_that_measured_it)
 	stage_destroy(stage);
 	stage = make(8);
 	event(stage, MS, 1, THROTTLE_NO);
-	answer = ask(stage, (struct stage_query){.lifetime = false});
+	answer = ask(stage, (struct window_query){.lifetime = false});
 	ck_assert(isnan(answer.cpu_ms) && isnan(answer.process_cpu_ms) && isnan(answer.cpu_ratio));
 	stage_destroy(stage);
 }

@@ -1,0 +1,84 @@
+/*
+ * window.c: selects and summarises what a query asks of a recent window or of a lifetime. stats.c
+ * asks for stages, frame_stats.c for frame streams.
+ */
+#include "daemon/core/stages/window.h"
+
+#include <math.h>
+
+bool window_wants(enum window_filter filter, uint64_t word)
+{
+	switch (filter) {
+	case WINDOW_ALL:
+		return true;
+	case WINDOW_THROTTLED:
+		return stage_word_state(word) == THROTTLE_YES;
+	case WINDOW_UNTHROTTLED:
+		return stage_word_state(word) == THROTTLE_NO;
+	}
+	return false;
+}
+
+size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter, double *ret)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < filled; i++) {
+		if (window_wants(filter, words[i])) {
+			ret[count++] = (double)stage_word_ns(words[i]) / 1e6;
+		}
+	}
+	return count;
+}
+
+void window_summarize(double *ms, size_t count, bool nearest, struct proto_summary *ret)
+{
+	proto_summarize(ms, count, ret);
+	if (nearest && count > 0) {
+		ret->p50 = proto_percentile_nearest(ms, count, 50);
+		ret->p90 = proto_percentile_nearest(ms, count, 90);
+		ret->p95 = proto_percentile_nearest(ms, count, 95);
+		ret->p99 = proto_percentile_nearest(ms, count, 99);
+	}
+}
+
+const struct proto_histogram *lifetime_of(const struct proto_histogram *all,
+	const struct proto_histogram *throttled, enum window_filter filter,
+	struct proto_histogram *difference)
+{
+	switch (filter) {
+	case WINDOW_ALL:
+		return all;
+	case WINDOW_THROTTLED:
+		return throttled;
+	case WINDOW_UNTHROTTLED:
+		if (!throttled) {
+			return all;
+		}
+		proto_histogram_subtract(all, throttled, difference);
+		return difference;
+	}
+	return NULL;
+}
+
+uint64_t nearest_rank(uint64_t count, double p)
+{
+	double rank = floor((double)count * p / 100);
+	return rank < (double)(count - 1) ? (uint64_t)rank : count - 1;
+}
+
+static double nearest_ms(const struct proto_histogram *histogram, double p)
+{
+	return proto_histogram_at(histogram, nearest_rank(histogram->count, p)) / 1e6;
+}
+
+void lifetime_summarize(
+	const struct proto_histogram *histogram, bool nearest, struct proto_summary *ret)
+{
+	proto_histogram_summary(histogram, ret);
+	if (nearest && histogram->count > 0) {
+		ret->p50 = nearest_ms(histogram, 50);
+		ret->p90 = nearest_ms(histogram, 90);
+		ret->p95 = nearest_ms(histogram, 95);
+		ret->p99 = nearest_ms(histogram, 99);
+	}
+}
