@@ -163,14 +163,14 @@ static void press(struct advice *advice, const struct advice_options *options,
 static void relax(struct advice *advice, const struct advice_options *options,
 	const struct demand *demand, uint64_t now_ns)
 {
-	uint64_t least = options->recover_after_ns, most = ADVICE_PATIENCE * least;
+	uint64_t min = options->recover_after_ns, max = ADVICE_PATIENCE * min;
 	if (advice->level == PROTO_ADVICE_FULL || !demand->calm) {
 		advice->calm_ns = 0;
 		return;
 	}
-	advice->wait_ns = advice->wait_ns < least  ? least
-			  : advice->wait_ns > most ? most
-						   : advice->wait_ns;
+	advice->wait_ns = advice->wait_ns < min	  ? min
+			  : advice->wait_ns > max ? max
+						  : advice->wait_ns;
 	advice->calm_ns = advice->calm_ns ? advice->calm_ns : now_ns;
 	if (now_ns - advice->calm_ns >= advice->wait_ns) {
 		snprintf(advice->reason, sizeof(advice->reason), "calm for %.0f s",
@@ -272,31 +272,31 @@ uint64_t advice_word(const struct advice *advice)
 }
 
 /* Of a metric that is read again and again; one whose source stopped is not known any more. */
-static bool is_fresh(const struct metric *metric, uint64_t now_ns)
+static bool is_current(const struct metric *metric, uint64_t now_ns)
 {
-	const uint64_t least_ns = 5000000000u;
+	const uint64_t min_ns = 5000000000u;
 	uint64_t hold_ns = 3 * metric->source->interval_ns;
-	hold_ns = hold_ns > least_ns ? hold_ns : least_ns;
+	hold_ns = hold_ns > min_ns ? hold_ns : min_ns;
 	return !isnan(metric->value) && metric->t_ns > 0 && now_ns <= metric->t_ns + hold_ns;
 }
 
 /* The smallest headroom of any zone whose throttling point is known; else how far the hottest
  * one is from the temperature that the operator calls critical. */
-static void look_at_zones(struct apps *apps, struct advice_input *input, uint64_t now_ns)
+static void sample_zones(struct apps *apps, struct advice_input *input, uint64_t now_ns)
 {
 	static const char prefix[] = "headroom/";
 	const struct metric *metric;
 	uint32_t cursor = 0;
 	input->headroom_celsius = NAN;
 	while ((metric = metrics_next(apps->metrics, &cursor))) {
-		if (text_starts_with(metric->name, prefix) && is_fresh(metric, now_ns) &&
+		if (text_starts_with(metric->name, prefix) && is_current(metric, now_ns) &&
 			!(metric->value >= input->headroom_celsius)) {
 			input->headroom_celsius = metric->value;
 			input->headroom_of = metric->name + sizeof(prefix) - 1;
 		}
 	}
 	metric = metrics_find(apps->metrics, "temperature/max");
-	if (isnan(input->headroom_celsius) && metric && is_fresh(metric, now_ns)) {
+	if (isnan(input->headroom_celsius) && metric && is_current(metric, now_ns)) {
 		input->headroom_celsius = apps->advice.critical_celsius - metric->value;
 		input->headroom_of = metric->name;
 	}
@@ -341,7 +341,7 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 void apps_advise(struct apps *apps, uint64_t now_ns)
 {
 	struct advice_input input = {.throttled = app_throttled_at(apps, now_ns)};
-	look_at_zones(apps, &input, now_ns);
+	sample_zones(apps, &input, now_ns);
 	for (size_t i = 0; i < apps->count; i++) {
 		advise(apps, apps->app[i], &input, now_ns);
 	}

@@ -28,7 +28,7 @@ enum {
 	ADVICE_REASON = 128,
 };
 
-#define ADVICE_HOLD_NS UINT64_C(3000000000)    /* a spike is no reason */
+#define ADVICE_HOLD_NS UINT64_C(3000000000)    /* a spike alone is not enough */
 #define ADVICE_SETTLE_NS UINT64_C(10000000000) /* misses judge a level only after so long */
 #define ADVICE_DISTANCE_CELSIUS 3.0	       /* more than sensors waver by */
 

@@ -10,7 +10,7 @@
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/util/sysops.h"
 
-static void take_done(void *ctx, struct frame *frame);
+static void on_frame_done(void *ctx, struct frame *frame);
 
 static void configure(struct apps *apps, struct app *app)
 {
@@ -71,7 +71,7 @@ static struct frame_table *table_of(struct apps *apps, struct app *app)
 		return NULL;
 	}
 	if (!frame_state->table) {
-		frame_table_create(take_done, frame_state, &frame_state->table);
+		frame_table_create(on_frame_done, frame_state, &frame_state->table);
 	}
 	return frame_state->table;
 }
@@ -156,12 +156,12 @@ void app_frame_odd(struct app_process *process, uint32_t index, const struct app
 	struct stage *stage = process->stages[index];
 	if (run->skipped) {
 		frame->spoilt = true;
-	} else { /* late, or of those that share a place */
+	} else { /* late, or of those that share the last index */
 		app_loop_add(stage, 1, run->end_ns - run->start_ns);
 	}
 }
 
-static void take_done(void *ctx, struct frame *frame)
+static void on_frame_done(void *ctx, struct frame *frame)
 {
 	struct app_frames *frame_state = ctx;
 	struct frames *frames = frame_state->app->frames;
@@ -247,10 +247,9 @@ bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t in
 	if (!table) {
 		return false;
 	}
-	uint8_t place = frame_table_place(table, process->stages[index]->name);
-	process->frame_state.place[index] = (uint8_t)(place + 1);
-	process->app->frame_state->stage[place] =
-		place < FRAME_STAGES ? process->stages[index] : NULL;
+	uint8_t idx = frame_table_stage_index(table, process->stages[index]->name);
+	process->frame_state.idx[index] = (uint8_t)(idx + 1);
+	process->app->frame_state->stage[idx] = idx < FRAME_STAGES ? process->stages[index] : NULL;
 	process->frame_state.table = table;
 	note_begin(process->app->frame_state, process);
 	return true;

@@ -36,9 +36,9 @@ struct app_process_frames {
 	uint64_t read_ns; /* everything up to this time has been read */
 	uint64_t dropped; /* events that were dropped up to the pass before */
 	bool begun;	  /* its first tick came */
-	struct frame_table *table;	   /* the app's, when a place below is known */
+	struct frame_table *table;	   /* the app's, when an index below is known */
 	uint16_t serial;		   /* distinguishes the app's processes */
-	uint8_t place[PROTO_DECLARATIONS]; /* + 1, in the frame table; 0 = not known yet */
+	uint8_t idx[PROTO_DECLARATIONS];   /* + 1, in the frame table; 0 = not known yet */
 	uint16_t name[PROTO_DECLARATIONS]; /* + 1, in the log of events; 0 = not known yet */
 };
 
@@ -52,7 +52,7 @@ struct app_frames {
 	struct apps *apps;
 	struct app *app;
 	struct frame_table *table;	       /* NULL until the first frame id */
-	struct stage *stage[FRAME_STAGES + 1]; /* of the table's places; NULL: gone */
+	struct stage *stage[FRAME_STAGES + 1]; /* by index in the table; NULL: gone */
 	bool ticking;			       /* FRAME records come */
 	bool of_ids;			       /* FRAME records with ids come */
 	uint32_t unended; /* frames without one since the last, which ended then: */

@@ -10,7 +10,7 @@
 
 #include "daemon/util/sysops.h"
 
-#define RSS_QUIET_NS UINT64_C(60000000000)
+#define RSS_LOG_INTERVAL_NS UINT64_C(60000000000)
 
 /* Labels are words for people: printable ASCII of the client's text. */
 static void label_copy(char ret[PROTO_LABEL_SIZE], const char text[PROTO_LABEL_SIZE])
@@ -27,7 +27,7 @@ struct stage_name {
 	char base[PROTO_NAME_SIZE];  /* clean */
 	char shown[PROTO_NAME_SIZE]; /* the same without a suffix that names the unit */
 	char unit[PROTO_LABEL_SIZE];
-	bool split; /* the unit is no part of base */
+	bool split; /* the unit is not part of base */
 };
 
 static bool ends_with(const char *text, size_t length, const char *tail)
@@ -194,13 +194,13 @@ static bool has_room(const struct apps *apps)
 	return apps->stages < STAGES_MAX && has_memory(apps);
 }
 
-/* One place of an app is kept for APP_STAGE_OTHER, which is over no limit but the table's. */
+/* One slot of an app is kept for APP_STAGE_OTHER, which is over no limit but the table's. */
 static bool stage_fits(struct apps *apps, struct app *app)
 {
 	if (app->stages >= APP_STAGES_MAX - 1 && !apps_retire_stage(apps, app)) {
 		return false;
 	}
-	/* a loop: places taken by APP_STAGE_OTHER beyond the limit come back here */
+	/* a loop: slots used by APP_STAGE_OTHER beyond the limit are freed here */
 	while (!has_memory(apps) && apps_retire_run(apps)) {
 	}
 	while (!has_room(apps) && apps_retire_stage(apps, NULL)) {
@@ -341,13 +341,14 @@ void app_log_growth(struct apps *apps, struct app_process *process, uint32_t ind
 	bool over = counts && growth > stage->settings.rss_growth_limit;
 	process->grew[index] = true;
 	stage->rss_seen = true;
-	if (over && growth > stage->rss_over_most) {
-		stage->rss_over_most = growth;
+	if (over && growth > stage->rss_over_max) {
+		stage->rss_over_max = growth;
 	}
 	if (over && !stage->rss_over &&
-		(stage->rss_told_ns == 0 || now_ns > stage->rss_told_ns + RSS_QUIET_NS) &&
+		(stage->rss_logged_ns == 0 ||
+			now_ns > stage->rss_logged_ns + RSS_LOG_INTERVAL_NS) &&
 		apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns)) {
-		stage->rss_told_ns = now_ns;
+		stage->rss_logged_ns = now_ns;
 		timeline_add(apps->timeline, end_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
 			"High memory usage in %s: %.1fMB", stage->name, (double)growth / (1 << 20));
 	}

@@ -125,7 +125,7 @@ static bool displace(struct apps *apps, const struct app *app, uid_t uid, uint64
 
 /* Finds or makes the app of this name and uid. */
 static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_ns, struct app **ret,
-	bool *fresh)
+	bool *is_new)
 {
 	size_t index = app_index(apps, name);
 	const struct app_rules rules = apps_rules_of(apps, name);
@@ -161,7 +161,7 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 	app->run = 1;
 	advice_clear(&app->advice, "not judged yet", now_ns);
 	apps->app[apps->count++] = app;
-	*fresh = true;
+	*is_new = true;
 	*ret = app;
 	return 0;
 }
@@ -210,8 +210,8 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 		return -ENOMEM;
 	}
 	struct app *app;
-	bool fresh = false;
-	int r = app_of(apps, clean, uid, now_ns, &app, &fresh);
+	bool is_new = false;
+	int r = app_of(apps, clean, uid, now_ns, &app, &is_new);
 	if (r == 0 && app->processes == APP_PROCESSES_MAX) {
 		r = -ENOSPC;
 	}
@@ -229,17 +229,17 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 	bool goes_on =
 		app->processes > 0 || app->end == PROCESS_RELEASED ||
 		(start_ticks > 0 && pid == app->last_pid && start_ticks == app->last_start_ticks);
-	if (!fresh && !goes_on) {
+	if (!is_new && !goes_on) {
 		app_run_begin(apps, app, now_ns);
 	}
-	if (fresh) {
+	if (is_new) {
 		app_restore(apps, app, pid, start_ticks, now_ns);
 	}
 	app->last_words[0] = '\0';
 	app->last_pid = pid;
 	app->last_start_ticks = start_ticks;
 	app->starts++;
-	app->restarts += !fresh;
+	app->restarts += !is_new;
 	process->frame_state.serial = (uint16_t)app->restarts;
 	process->id_key = app->restarts * 0x9e3779b97f4a7c15u; /* 0 for the first */
 	app->process[app->processes++] = process;
@@ -349,7 +349,7 @@ bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint6
 void apps_log_suppressed(struct apps *apps, uint64_t now_ns)
 {
 	uid_t uid;
-	uint64_t count = entry_quota_take_suppressed(&apps->entry_quota, now_ns, &uid);
+	uint64_t count = entry_quota_pop_suppressed(&apps->entry_quota, now_ns, &uid);
 	if (count > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
 			"suppressed %" PRIu64 " more entries about apps of uid %u", count,
@@ -388,9 +388,8 @@ size_t apps_running(const struct apps *apps)
 
 void apps_note_other(struct apps *apps, const struct app *app, const char *stage)
 {
-	size_t place = apps->other_names++ % APP_OTHER_NAMES;
-	snprintf(apps->other_name[place], sizeof(apps->other_name[place]), "%s/%s", app->name,
-		stage);
+	size_t slot = apps->other_names++ % APP_OTHER_NAMES;
+	snprintf(apps->other_name[slot], sizeof(apps->other_name[slot]), "%s/%s", app->name, stage);
 }
 
 const char *apps_other_name(const struct apps *apps, size_t index)

@@ -163,7 +163,7 @@ void apps_unobserve(struct apps *apps, const void *ctx);
 /* A process attached. name is cleaned here. -EPERM: the name is reserved for another user; -EACCES:
  * another uid owns the name (until 60 s after its last process), and this one has no precedence:
  * the name is not reserved for it, nor is it root; -ENOSPC: 64 apps or 64 processes of the app;
- * -ENOMEM. An app without processes is retired (metrics too) when its place is needed. */
+ * -ENOMEM. An app without processes is retired (metrics too) when its slot is needed. */
 int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint64_t start_ticks,
 	uint32_t mapping_size, uint64_t now_ns, struct app_process **ret);
 
@@ -178,12 +178,12 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
 void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns);
 
-/* Names cost most when they are seen for the first time: from now on that may happen so many times.
- * SIZE_MAX = without limit, as at the beginning. */
+/* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no
+ * limit, the initial value. */
 void apps_allow_new(struct apps *apps, size_t count);
 size_t apps_new_left(const struct apps *apps);
-/* Before the first record of a declaration; true: its record may be taken. False: so many came
- * already, after the next apps_allow_new(). */
+/* Before the first record of a declaration; true: its record is accepted. False: the limit was
+ * reached; the record is accepted after the next apps_allow_new(). */
 bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index);
 
 /* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched

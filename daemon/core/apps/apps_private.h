@@ -39,7 +39,7 @@ struct apps {
 	uint64_t gauge_expire_ns;
 	size_t values;		   /* gauges and counters of all apps */
 	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
-	struct app_value no_value; /* what a name without a place leads to */
+	struct app_value no_value; /* stands for names beyond the limits */
 	struct app_marks *marks;   /* NULL until the first */
 	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
 	void *memory_reader_ctx;
@@ -69,7 +69,7 @@ struct app_by_id {
 	size_t count, size;
 	size_t *grown;			       /* bytes; of apps */
 	struct app_by_id_event *event, *spare; /* spare: for sorting */
-	/* of those that wait on, by id: place + 1 of the newest, and of the one before it */
+	/* of those that wait on, by id: index + 1 of the newest, and of the one before it */
 	uint16_t *bucket, *before; /* 2 * size, size */
 };
 
@@ -153,7 +153,7 @@ static inline uint64_t app_thread_bit(const struct app_process *process, uint32_
 static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
 	const struct app_frame_run *run)
 {
-	if (__builtin_expect(process->frame_state.place[index] == 0, 0) &&
+	if (__builtin_expect(process->frame_state.idx[index] == 0, 0) &&
 		!app_frame_ready(apps, process, index)) {
 		return;
 	}
@@ -163,10 +163,9 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.born_ns = process->attached_ns,
 		.thread = app_thread(process, run->slot),
 		.by_id = run->by_id};
-	uint8_t place = (uint8_t)(process->frame_state.place[index] - 1);
-	struct frame *frame =
-		frame_table_run(process->frame_state.table, &piece, place, run->nested);
-	if (__builtin_expect(frame->counted | run->skipped | (place == FRAME_STAGES), 0)) {
+	uint8_t idx = (uint8_t)(process->frame_state.idx[index] - 1);
+	struct frame *frame = frame_table_run(process->frame_state.table, &piece, idx, run->nested);
+	if (__builtin_expect(frame->counted | run->skipped | (idx == FRAME_STAGES), 0)) {
 		const struct app_frame_run copy = *run;
 		app_frame_odd(process, index, &copy, frame);
 	}
@@ -266,12 +265,12 @@ void app_stage_restore(struct apps *apps, struct app *app, struct stage *stage);
 void apps_forget_sum(struct apps *apps);
 /* Takes an app without processes out, with its metrics and marks. */
 void app_retire(struct apps *apps, size_t index);
-/* The same with the one that is gone the longest of the user who has most apps. False when every
- * app has a process. */
+/* The same with the one that is gone the longest of the user who has the most apps. False when
+ * every app has a process. */
 bool apps_retire_gone(struct apps *apps);
 
-/* Frees a place for a stage: one that no process uses any more, the least recently used of the user
- * who has most. False when there is none. app NULL = of any app. */
+/* Frees a slot for a stage: one that no process uses any more, the least recently used of the user
+ * who has the most. False when there is none. app NULL = of any app. */
 bool apps_retire_stage(struct apps *apps, struct app *app);
 
 /* Metrics of a new stage or frame stream. A refused one stays NULL and is counted by metrics. */

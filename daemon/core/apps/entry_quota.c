@@ -42,7 +42,7 @@ bool entry_quota_allows(
 	return allowed;
 }
 
-uint64_t entry_quota_take_suppressed(struct entry_quota *quota, uint64_t now_ns, uid_t *uid)
+uint64_t entry_quota_pop_suppressed(struct entry_quota *quota, uint64_t now_ns, uid_t *uid)
 {
 	for (size_t i = 0; i < quota->count; i++) {
 		struct entry_quota_account *account = &quota->account[i];

@@ -96,18 +96,18 @@ static void tick_count(struct app_frames *frame_state, const struct app_tick *ti
 
 void app_ticks_count(struct app_frames *frame_state, size_t n, uint64_t limit_ns)
 {
-	size_t taken = 0;
+	size_t counted = 0;
 	if (frame_state->unordered) {
 		struct app_tick spare[APP_TICKS_MAX];
 		time_order(frame_state->tick, spare, frame_state->ticks, sizeof(spare[0]));
 		frame_state->unordered = false;
 	}
-	while (taken < n && taken < frame_state->ticks &&
-		frame_state->tick[taken].t_ns <= limit_ns) {
-		tick_count(frame_state, &frame_state->tick[taken++]);
+	while (counted < n && counted < frame_state->ticks &&
+		frame_state->tick[counted].t_ns <= limit_ns) {
+		tick_count(frame_state, &frame_state->tick[counted++]);
 	}
-	frame_state->ticks -= taken;
-	memmove(&frame_state->tick[0], &frame_state->tick[taken],
+	frame_state->ticks -= counted;
+	memmove(&frame_state->tick[0], &frame_state->tick[counted],
 		frame_state->ticks * sizeof(frame_state->tick[0]));
 }
 
@@ -118,15 +118,15 @@ void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick)
 		app_ticks_count(frame_state, APP_TICKS_MAX / 2, UINT64_MAX);
 	}
 	size_t at = frame_state->ticks++;
-	size_t least = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
+	size_t min = at > TICKS_NEAR ? at - TICKS_NEAR : 0;
 	uint64_t t_ns = tick->t_ns;
-	if (least > 0 && frame_state->tick[least - 1].t_ns > t_ns) {
+	if (min > 0 && frame_state->tick[min - 1].t_ns > t_ns) {
 		frame_state->unordered = true;
 	}
 	if (frame_state->unordered) {
-		least = at;
+		min = at;
 	}
-	while (at > least && frame_state->tick[at - 1].t_ns > t_ns) {
+	while (at > min && frame_state->tick[at - 1].t_ns > t_ns) {
 		frame_state->tick[at] = frame_state->tick[at - 1];
 		at--;
 	}
@@ -152,13 +152,13 @@ static bool same_id_waits(struct app_by_id *queue, const struct app_by_id_event 
 
 /* Keeps it at this place. One of each id in the table is enough. */
 static void wait_on(
-	struct app_by_id *queue, size_t place, const struct app_by_id_event *event, bool behind)
+	struct app_by_id *queue, size_t slot, const struct app_by_id_event *event, bool behind)
 {
-	queue->event[place] = *event;
+	queue->event[slot] = *event;
 	if (!behind) {
 		uint16_t *bucket = bucket_of(queue, event);
-		queue->before[place] = *bucket;
-		*bucket = (uint16_t)(place + 1);
+		queue->before[slot] = *bucket;
+		*bucket = (uint16_t)(slot + 1);
 	}
 }
 

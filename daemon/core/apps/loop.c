@@ -11,7 +11,7 @@
 
 enum {
 	BARE_TICKS = 8, /* without a frame id between them: frames came to an end */
-	GAPS = 4,	/* and so many times what lies between two frames */
+	GAPS = 4,	/* and that many times the interval of two frames */
 	VOTES_MAX = 1 << 30,
 };
 
@@ -181,7 +181,7 @@ void app_loop_ceased(struct app *app, struct stage *stage, uint64_t thread)
 	loop->votes = own->votes = (uint32_t)runs;
 	loop->iterations = loop->notes = loop->next = 0;
 	loop->to_note = (int32_t)loop->step;
-	count(app, runs + 1); /* the last one of before, and one for each run */
+	count(app, runs + 1); /* the previous one, and one for each run */
 	own->closed = own->inside;
 	own->epoch = loop->epoch;
 }
@@ -260,10 +260,10 @@ bool app_loop_frame(struct app *app, const struct frame *frame, struct stage *co
 		frames_begin(app);
 	}
 	for (uint32_t bits = frame->parts; bits; bits &= bits - 1) {
-		unsigned place = (unsigned)__builtin_ctz(bits);
-		const struct frame_part *part = &frame->part[place];
-		if (stage_of[place]) {
-			app_loop_add(stage_of[place], frame_part_runs(part), frame_part_ns(part));
+		unsigned idx = (unsigned)__builtin_ctz(bits);
+		const struct frame_part *part = &frame->part[idx];
+		if (stage_of[idx]) {
+			app_loop_add(stage_of[idx], frame_part_runs(part), frame_part_ns(part));
 		}
 	}
 	count(app, 1);
@@ -328,9 +328,9 @@ static const struct frame_part *part_of(
 	const struct app *app, const struct frame *frame, const struct stage *stage)
 {
 	for (uint32_t bits = frame->parts; bits; bits &= bits - 1) {
-		unsigned place = (unsigned)__builtin_ctz(bits);
-		if (app->frame_state->stage[place] == stage) {
-			return &frame->part[place];
+		unsigned idx = (unsigned)__builtin_ctz(bits);
+		if (app->frame_state->stage[idx] == stage) {
+			return &frame->part[idx];
 		}
 	}
 	return NULL;

@@ -6,7 +6,7 @@
  * their number. What runs outside of any iteration is counted apart.
  *
  * Each stage has running sums. When an iteration ends, the sums as they were then are kept by the
- * first run that comes after it, so that its end costs nothing; every so many iterations the sums
+ * first run that comes after it, so that its end costs nothing; every few iterations the sums
  * are noted, and the window goes from one such note to the end of the last iteration. Other threads
  * are read one after the other: sums of stages on another thread than the iteration's are closed
  * at the end of a pass.
@@ -34,7 +34,7 @@ struct app_loop {
 	uint32_t window;      /* iterations */
 	uint32_t frames;      /* the window where they are frames or intervals of ticks */
 	bool begun;	      /* an iteration goes on */
-	bool spoilt;	      /* it had a run that was left out */
+	bool spoilt;	      /* it had a run that was skipped */
 	bool apart;	      /* a stage is */
 	struct stage *marker; /* LOOP_OF_STAGES */
 	uint64_t iterations;
@@ -59,7 +59,7 @@ struct loop_window {
 
 /* The loop of an app that has none yet: how many frames count, or runs where there are none. */
 void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
-/* So many frames or ticks from now on are of no iteration. */
+/* The next count frames or ticks belong to no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);
 
 /* A tick at this time, between two runs of its thread (a bit). Runs: loop_run.h. */

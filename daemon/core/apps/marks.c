@@ -14,7 +14,7 @@
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
 
-/* The pool stays where it is, order holds the places of those kept, oldest first. */
+/* The pool stays where it is, order holds the slots of those kept, oldest first. */
 struct app_marks {
 	size_t count;
 	uint16_t order[MARKS_MAX];
@@ -64,7 +64,7 @@ static size_t count_of(struct app_marks *marks, const struct app_mark *like)
 	return count;
 }
 
-/* A mark of the owner who has most. */
+/* A mark of the owner who has the most. */
 static const struct app_mark *mark_of_most(struct app_marks *marks)
 {
 	size_t max = 0;
@@ -299,7 +299,7 @@ void *app_marks_part(struct apps *apps, size_t part, size_t *bytes, uint64_t *ch
 	return part == 0 ? (void *)marks : &marks->pool[(part - 1) * GROUP];
 }
 
-static bool is_whole(const struct app_mark *mark)
+static bool is_complete(const struct app_mark *mark)
 {
 	return mark->t_ns > 0 && memchr(mark->app, '\0', sizeof(mark->app)) &&
 	       memchr(mark->label, '\0', sizeof(mark->label)) &&
@@ -312,19 +312,19 @@ void app_marks_restored(struct apps *apps)
 	bool used[MARKS_MAX] = {false};
 	size_t kept = 0;
 	for (size_t i = 0; i < marks->count && i < MARKS_MAX; i++) {
-		const uint16_t place = marks->order[i];
-		if (place >= MARKS_MAX || used[place] || !is_whole(&marks->pool[place])) {
+		const uint16_t slot = marks->order[i];
+		if (slot >= MARKS_MAX || used[slot] || !is_complete(&marks->pool[slot])) {
 			continue;
 		}
-		struct app_mark *mark = &marks->pool[place];
+		struct app_mark *mark = &marks->pool[slot];
 		mark->memory_source = isnan(mark->rss_bytes)	? NULL
 				      : mark->memory_age_ns > 0 ? "sample"
 								: "app";
 		mark->memory_reason = !isnan(mark->rss_bytes) ? NULL
 				      : mark->app[0]	      ? "it was not measured"
 							      : "the mark is of no app";
-		used[place] = true;
-		marks->order[kept++] = place;
+		used[slot] = true;
+		marks->order[kept++] = slot;
 	}
 	marks->count = kept;
 }

@@ -178,8 +178,8 @@ static void sample_growth(struct apps *apps, const struct app *app, struct stage
 	if (stage->metric[STAGE_GROWTH]) {
 		stage->metric[STAGE_GROWTH]->limit = (double)stage->settings.rss_growth_limit;
 	}
-	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_most, NULL);
-	stage->rss_over_most = 0;
+	set(stage->metric[STAGE_GROWTH], (double)stage->rss_over_max, NULL);
+	stage->rss_over_max = 0;
 }
 
 /* The time since the last sample. Of an app that attached since then it is the rest of an interval:
@@ -241,9 +241,9 @@ static void sample_target(struct frames *frames, double fps, uint64_t now_ns)
 	const double target = frames->settings.target_fps;
 	const double silent_s =
 		now_ns > frames->last_tick_ns ? (double)(now_ns - frames->last_tick_ns) / 1e9 : 0;
-	const char *reason = !(target > 0)   ? "no target_fps"
-			     : frames->fresh ? "no frame since the start"
-					     : NULL;
+	const char *reason = !(target > 0)	 ? "no target_fps"
+			     : frames->restarted ? "no frame since the start"
+						 : NULL;
 	if (!reason && silent_s * target > 3 && !(fps < 1 / silent_s)) {
 		fps = 1 / silent_s;
 	}

@@ -10,7 +10,7 @@
 #include "daemon/util/sysops.h"
 
 enum {
-	SLOTS = 64, /* the most a mapping has */
+	SLOTS = 64, /* the maximum of a mapping */
 	DEPTHS = 1 << (8 - PROTO_RECORD_DEPTH_SHIFT),
 	CHILDREN = 16, /* different ones that wait for their parent at one depth */
 };
@@ -89,7 +89,8 @@ static void stage_ran_in(struct stage *stage, uint32_t serial)
 }
 
 /* How long runs inside of this one took. Those that began ahead of it are of one that got lost. */
-static uint64_t take_inside(struct app_slot *own, unsigned below, const struct proto_record *record)
+static uint64_t reset_inside(
+	struct app_slot *own, unsigned below, const struct proto_record *record)
 {
 	uint64_t sum_ns = 0;
 	for (unsigned i = below; i < DEPTHS; i++) {
@@ -112,7 +113,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	}
 	unsigned below = depth + 1;
 	if (below < DEPTHS) {
-		uint64_t inside_ns = take_inside(own, below, record);
+		uint64_t inside_ns = reset_inside(own, below, record);
 		stage->children_ns += skipped ? 0 : inside_ns;
 		for (unsigned i = 0; i < own->count[below]; i++) {
 			struct stage *child = process->stages[own->child[below][i]];

@@ -109,7 +109,7 @@ static inline bool on_complete(struct apps *apps, struct app_process *process, u
 }
 
 /* Any kind but COMPLETE. True when the record was of use. */
-static bool record_take(struct apps *apps, struct app_process *process, uint32_t slot,
+static bool on_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	bool declared =
@@ -221,21 +221,21 @@ void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	process->frame_state.pass_ns = now_ns;
-	/* a whole word: gcc keeps it in memory and loads what it did not store of a smaller one */
+	/* a full word: gcc keeps it in memory and loads what it did not store of a smaller one */
 	uint64_t throttled = THROTTLE_UNKNOWN;
-	bool taken;
+	bool valid;
 	if (__builtin_expect(record->kind == PROTO_KIND_COMPLETE, 1)) {
-		taken = record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] &&
+		valid = record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] &&
 			believable_time(process, record->start_ns, record->value, now_ns);
-		if (taken) {
+		if (valid) {
 			throttled = app_throttled_at(apps, record->start_ns + record->value);
-			taken = on_complete(
+			valid = on_complete(
 				apps, process, slot, record, (enum throttle_value)throttled);
 		}
 	} else {
-		taken = record_take(apps, process, slot, record, now_ns);
+		valid = on_record(apps, process, slot, record, now_ns);
 	}
-	if (taken) {
+	if (valid) {
 		trace_record(apps, process, slot, record, (enum throttle_value)throttled);
 	} else {
 		process->accounting.invalid++;

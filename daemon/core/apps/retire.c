@@ -65,7 +65,7 @@ void app_retire(struct apps *apps, size_t index)
 }
 
 /* What a user holds of what is shared. */
-static size_t held(const struct apps *apps, uid_t uid, bool stages)
+static size_t usage_of(const struct apps *apps, uid_t uid, bool stages)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < apps->count; i++) {
@@ -78,14 +78,14 @@ static size_t held(const struct apps *apps, uid_t uid, bool stages)
 
 bool apps_retire_gone(struct apps *apps)
 {
-	size_t found = apps->count, most = 0;
+	size_t found = apps->count, max = 0;
 	for (size_t i = 0; i < apps->count; i++) {
 		const struct app *app = apps->app[i];
-		size_t holds = app->processes == 0 ? held(apps, app->uid, false) : 0;
-		if (holds > most || (holds > 0 && holds == most &&
-					    app->last_seen_ns < apps->app[found]->last_seen_ns)) {
+		size_t usage = app->processes == 0 ? usage_of(apps, app->uid, false) : 0;
+		if (usage > max || (usage > 0 && usage == max &&
+					   app->last_seen_ns < apps->app[found]->last_seen_ns)) {
 			found = i;
-			most = holds;
+			max = usage;
 		}
 	}
 	if (found == apps->count) {
@@ -98,20 +98,20 @@ bool apps_retire_gone(struct apps *apps)
 bool apps_retire_stage(struct apps *apps, struct app *only)
 {
 	struct app *owner = NULL;
-	size_t index = 0, most = 0;
+	size_t index = 0, max = 0;
 	for (size_t a = 0; a < apps->count; a++) {
 		struct app *app = apps->app[a];
 		if (only && app != only) {
 			continue;
 		}
-		size_t holds = held(apps, app->uid, true);
-		for (size_t i = 0; i < app->stages && holds >= most; i++) {
+		size_t usage = usage_of(apps, app->uid, true);
+		for (size_t i = 0; i < app->stages && usage >= max; i++) {
 			const struct stage *stage = app->stage[i];
 			if (stage->users == 0 &&
-				(holds > most || stage->last_ns < owner->stage[index]->last_ns)) {
+				(usage > max || stage->last_ns < owner->stage[index]->last_ns)) {
 				owner = app;
 				index = i;
-				most = holds;
+				max = usage;
 			}
 		}
 	}

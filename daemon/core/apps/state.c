@@ -214,10 +214,10 @@ static void judge_open_ids(
 {
 	const struct stage_open *open = stage->open;
 	for (uint8_t i = open ? open->oldest : STAGE_OPEN_IDS; i < STAGE_OPEN_IDS;
-		i = open->place[i].newer) {
+		i = open->slot[i].newer) {
 		const struct candidate candidate = {.stage = stage,
-			.start_ns = open->place[i].start_ns,
-			.frame = open->place[i].frame};
+			.start_ns = open->slot[i].start_ns,
+			.frame = open->slot[i].frame};
 		judge(apps, app, &candidate, now_ns);
 	}
 }

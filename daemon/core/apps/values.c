@@ -31,7 +31,7 @@ static enum unit unit_named(const char text[PROTO_LABEL_SIZE], enum unit otherwi
 	return otherwise;
 }
 
-struct place {
+struct scope {
 	const struct app_process *process;
 	bool counter;
 };
@@ -39,8 +39,8 @@ struct place {
 /* A name is taken when another declaration of the same process means it. */
 static bool taken_in_process(void *ctx, const char *name)
 {
-	const struct place *place = ctx;
-	struct app_value *const *own = place->process->values[place->counter];
+	const struct scope *scope = ctx;
+	struct app_value *const *own = scope->process->values[scope->counter];
 	for (size_t i = 0; i < PROTO_DECLARATIONS; i++) {
 		if (own[i] && strcmp(own[i]->name, name) == 0) {
 			return true;
@@ -88,8 +88,8 @@ static struct app_value *value_unused(const struct app *app)
 	return found;
 }
 
-/* A place for a new name; NULL: the limits are reached. */
-static struct app_value *value_place(struct apps *apps, struct app *app)
+/* A slot for a new name; NULL: the limits are reached. */
+static struct app_value *value_slot(struct apps *apps, struct app *app)
 {
 	struct app_values *values = app->values;
 	if (values->count < APP_VALUES_MAX && apps->values < VALUES_MAX) {
@@ -104,18 +104,18 @@ static struct app_value *value_place(struct apps *apps, struct app *app)
 }
 
 static struct app_value *value_add(struct apps *apps, struct app *app, const char *name,
-	const struct place *place, const struct proto_declaration *declaration)
+	const struct scope *scope, const struct proto_declaration *declaration)
 {
-	struct app_value *value = value_place(apps, app);
+	struct app_value *value = value_slot(apps, app);
 	if (!value) {
 		return NULL;
 	}
-	*value = (struct app_value){.counter = place->counter};
+	*value = (struct app_value){.counter = scope->counter};
 	memcpy(value->name, name, sizeof(value->name));
 	char path[PROTO_PATH_SIZE];
-	snprintf(path, sizeof(path), "%s/%s/%s", place->counter ? "counter" : "gauge", app->name,
+	snprintf(path, sizeof(path), "%s/%s/%s", scope->counter ? "counter" : "gauge", app->name,
 		name);
-	enum unit unit = unit_named(declaration->unit, place->counter ? UNIT_COUNT : UNIT_NONE);
+	enum unit unit = unit_named(declaration->unit, scope->counter ? UNIT_COUNT : UNIT_NONE);
 	/* without a metric (metrics counts the refusal) it is kept all the same */
 	metrics_add(apps->metrics, apps->source, path, unit, &value->metric);
 	return value;
@@ -135,15 +135,15 @@ static struct app_value *value_of(
 		}
 	}
 	const struct proto_declaration *declaration = process->declaration[index];
-	struct place place = {process, counter};
+	struct scope scope = {process, counter};
 	char name[PROTO_NAME_SIZE];
 	if (proto_name_unique(declaration->name, strnlen(declaration->name, PROTO_NAME_MAX),
-		    taken_in_process, &place, name) < 0) {
+		    taken_in_process, &scope, name) < 0) {
 		return NULL;
 	}
 	struct app_value *value = value_find(app->values, name, counter);
 	if (!value) {
-		value = value_add(apps, app, name, &place, declaration);
+		value = value_add(apps, app, name, &scope, declaration);
 	}
 	if (!value) { /* so that a flood of it costs little */
 		value = &apps->no_value;
@@ -260,7 +260,7 @@ static struct app_attribute *attribute_of(struct app_attributes *attributes,
 	return attribute;
 }
 
-static bool take_stage_attribute(struct apps *apps, struct app_process *process, uint32_t index,
+static bool on_stage_attribute(struct apps *apps, struct app_process *process, uint32_t index,
 	const struct proto_record *record, double value)
 {
 	struct stage *stage = app_stage_of(apps, process, index);
@@ -302,9 +302,9 @@ bool app_on_attribute(
 	}
 	if (process->marked[index] && (app_mark_attribute(apps, process, index, record, value) ||
 					      !process->stages[index])) {
-		return true; /* the mark may have been refused: its label is no stage */
+		return true; /* the mark may have been refused: its label is not a stage */
 	}
-	return take_stage_attribute(apps, process, index, record, value);
+	return on_stage_attribute(apps, process, index, record, value);
 }
 
 const struct app_attributes *app_attributes_of(const struct stage *stage)

@@ -1,7 +1,7 @@
 /*
  * frame_table.c: puts frames together from their parts. app_frames.c hands in what records contain
  * and is notified of frames that are done; ids are hostile: the table is a set-associative cache,
- * an id has FRAME_TABLE_WAYS places.
+ * an id has FRAME_TABLE_WAYS slots.
  */
 #include "daemon/core/frames/frame_table.h"
 
@@ -34,7 +34,7 @@ void frame_table_destroy(struct frame_table *table)
 	free(table);
 }
 
-uint8_t frame_table_place(struct frame_table *table, const char *name)
+uint8_t frame_table_stage_index(struct frame_table *table, const char *name)
 {
 	size_t i = 0;
 	while (i < table->stages && strcmp(table->stage[i], name) != 0) {
@@ -48,9 +48,9 @@ uint8_t frame_table_place(struct frame_table *table, const char *name)
 	return (uint8_t)i;
 }
 
-const char *frame_table_stage(const struct frame_table *table, uint8_t place)
+const char *frame_table_stage(const struct frame_table *table, uint8_t idx)
 {
-	return place < table->stages ? table->stage[place] : "(other)";
+	return idx < table->stages ? table->stage[idx] : "(other)";
 }
 
 static void finish(struct frame_table *table, uint32_t at)
@@ -86,19 +86,19 @@ static void begin(struct frame_table *table, uint32_t at, uint64_t id)
 	table->open[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* The place to give away in a set: a free one, else that of the oldest that is done, else that of
+/* The slot to reuse in a set: a free one, else that of the oldest that is done, else that of
  * the oldest. */
 static uint32_t victim(const struct frame_table *table, uint32_t set)
 {
 	static const uint64_t rank[] = {[FRAME_FREE] = 2, [FRAME_DONE] = 1, [FRAME_OPEN] = 0};
 	uint32_t best = set;
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
 		uint32_t age = table->begins - table->begun[at];
 		uint64_t key = rank[table->state[at]] << 32 | age;
 		/* no branches: which one it is nobody can predict */
-		best = key > most ? at : best;
-		most = key > most ? key : most;
+		best = key > max ? at : best;
+		max = key > max ? key : max;
 	}
 	return best;
 }
@@ -112,13 +112,13 @@ static uint32_t age_of(const struct frame_table *table, uint32_t at)
 /* The newest frame of the id that is older than this age; FRAME_TABLE_FRAMES: none. */
 static uint32_t search(const struct frame_table *table, uint64_t id, uint32_t than)
 {
-	uint32_t set = set_of(id), best = FRAME_TABLE_FRAMES, least = UINT32_MAX;
+	uint32_t set = set_of(id), best = FRAME_TABLE_FRAMES, min = UINT32_MAX;
 	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
 		uint32_t age = age_of(table, at);
 		if (table->ids[at] == id && table->state[at] != FRAME_FREE && age > than &&
-			age < least) {
+			age < min) {
 			best = at;
-			least = age;
+			min = age;
 		}
 	}
 	return best;
@@ -161,28 +161,28 @@ static void note_late(
 
 /* The stage that the frame began with runs again, after others. */
 static bool begins_again(const struct frame_table *table, const struct frame *frame,
-	const struct frame_piece *piece, uint8_t place)
+	const struct frame_piece *piece, uint8_t idx)
 {
 	return !table->of_records && !frame->ended_ns && (frame->parts & (frame->parts - 1)) &&
-	       frame->part[place].start_ns == frame->start_ns && piece->start_ns >= frame->end_ns;
+	       frame->part[idx].start_ns == frame->start_ns && piece->start_ns >= frame->end_ns;
 }
 
 /* The frame has ended, as far as the piece can be of it. */
-static bool is_over(const struct frame_table *table, uint32_t at, const struct frame_piece *piece,
-	uint8_t place)
+static bool is_over(
+	const struct frame_table *table, uint32_t at, const struct frame_piece *piece, uint8_t idx)
 {
 	const struct frame *frame = &table->frame[at];
-	bool ran = place != FRAME_NO_STAGE && (frame->parts >> place & 1);
+	bool ran = idx != FRAME_NO_STAGE && (frame->parts >> idx & 1);
 	bool after = frame->ended_ns && piece->start_ns >= frame->ended_ns;
 	if (table->state[at] == FRAME_DONE && is_another(frame, piece)) {
 		return true;
 	}
-	if (after && frame->owner == piece->thread && place != FRAME_NO_STAGE) {
+	if (after && frame->owner == piece->thread && idx != FRAME_NO_STAGE) {
 		return ran || !frame->is_tick;
 	}
 	uint64_t thread = UINT64_C(1) << piece->thread % 64;
 	if (!piece->by_id && table->current[piece->thread % 64] == table->begun[at] + 1) {
-		return ran && begins_again(table, frame, piece, place);
+		return ran && begins_again(table, frame, piece, idx);
 	}
 	bool far = age_of(table, at) > FRAME_TABLE_NEAR;
 	if (!ran) { /* one thread is never far from itself */
@@ -192,9 +192,9 @@ static bool is_over(const struct frame_table *table, uint32_t at, const struct f
 	return after || elsewhere || far;
 }
 
-/* The place of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. */
+/* The slot of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. */
 static uint32_t frame_of(
-	const struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+	const struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
 	uint32_t at = search(table, piece->id, 0);
 	if (at == FRAME_TABLE_FRAMES) {
@@ -202,11 +202,11 @@ static uint32_t frame_of(
 	}
 	if (piece->end_ns < table->frame[at].start_ns) { /* it may be late for the one before */
 		uint32_t older = search(table, piece->id, age_of(table, at));
-		if (older < FRAME_TABLE_FRAMES && !is_over(table, older, piece, place)) {
+		if (older < FRAME_TABLE_FRAMES && !is_over(table, older, piece, idx)) {
 			return older;
 		}
 	}
-	return is_over(table, at, piece, place) ? FRAME_TABLE_FRAMES : at;
+	return is_over(table, at, piece, idx) ? FRAME_TABLE_FRAMES : at;
 }
 
 static struct frame *use(struct frame_table *table, uint32_t at, const struct frame_piece *piece)
@@ -236,9 +236,9 @@ static struct frame *begin_of(struct frame_table *table, const struct frame_piec
 }
 
 struct frame *frame_table_seek(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
-	uint32_t at = frame_of(table, piece, place);
+	uint32_t at = frame_of(table, piece, idx);
 	if (at == FRAME_TABLE_FRAMES) {
 		return begin_of(table, piece);
 	}
@@ -246,15 +246,15 @@ struct frame *frame_table_seek(
 	if (table->state[at] == FRAME_DONE) {
 		note_late(table, frame, piece);
 	}
-	frame->shared |= place != FRAME_NO_STAGE && (frame->parts >> place & 1) &&
+	frame->shared |= idx != FRAME_NO_STAGE && (frame->parts >> idx & 1) &&
 			 table->current[piece->thread % 64] != table->begun[at] + 1;
 	return use(table, at, piece);
 }
 
 struct frame *frame_table_again(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
-	bool over = is_over(table, (uint32_t)(table->hot - table->frame), piece, place);
+	bool over = is_over(table, (uint32_t)(table->hot - table->frame), piece, idx);
 	return over ? begin_of(table, piece) : table->hot;
 }
 

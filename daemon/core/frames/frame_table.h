@@ -17,7 +17,7 @@
  * first where a FRAME record said so or where the only thread went on with another frame,
  * FRAME_TABLE_GRACE_NS where stages of several threads decide. A stage that
  * comes later still is counted (late) and makes the grace longer, up to FRAME_TABLE_GRACE_MAX_NS.
- * A frame whose place is needed is done earlier (forced).
+ * A frame whose slot is needed is done earlier (forced).
  */
 #pragma once
 
@@ -66,14 +66,14 @@ struct frame {
 	uint64_t ended_ns; /* of its FRAME record; 0 = none came yet */
 	uint64_t owner;	   /* the thread that sent it */
 	uint64_t threads;  /* a bit for each that took part; more than 64 share bits */
-	uint32_t parts;	   /* bits of the places below that are used */
+	uint32_t parts;	   /* bits of the parts below that are used */
 	uint32_t runs;	   /* of stages */
 	uint32_t late;	   /* what came when it was done already */
 	bool has_frame;	   /* a FRAME record came */
 	bool has_context;  /* a CONTEXT record came */
 	bool is_tick;	   /* its FRAME record had no start */
 	bool shared;	   /* a stage ran in it on several threads */
-	bool spoilt;	   /* a run in it was left out */
+	bool spoilt;	   /* a run in it was skipped */
 	bool counted;	   /* as an iteration of the app's loop */
 	bool judged;	   /* against the deadline */
 	bool ticked;	   /* its end was a tick, for want of a record */
@@ -100,7 +100,7 @@ struct frame_table {
 	bool of_records;			/* frames have FRAME records */
 	uint64_t serial;			/* of the last one done */
 	uint64_t late;				/* records of frames that were done */
-	uint64_t forced;			/* frames done because their place was needed */
+	uint64_t forced;			/* frames done because their slot was needed */
 	uint64_t frame_grace_ns, stage_grace_ns;
 	size_t stages;
 	char stage[FRAME_STAGES][PROTO_NAME_SIZE];
@@ -116,11 +116,11 @@ int frame_table_create(
 	void (*done)(void *ctx, struct frame *frame), void *ctx, struct frame_table **ret);
 void frame_table_destroy(struct frame_table *table);
 
-/* The place of a stage's name, FRAME_STAGES when there are too many. Keep it: this compares names.
- */
-uint8_t frame_table_place(struct frame_table *table, const char *name);
+/* The index of a stage's name, FRAME_STAGES when there are too many. Callers keep it: this compares
+ * names. */
+uint8_t frame_table_stage_index(struct frame_table *table, const char *name);
 /* "(other)" for FRAME_STAGES. */
-const char *frame_table_stage(const struct frame_table *table, uint8_t place);
+const char *frame_table_stage(const struct frame_table *table, uint8_t idx);
 
 /* What one record contains of a frame. */
 struct frame_piece {
@@ -131,24 +131,24 @@ struct frame_piece {
 	bool by_id;	  /* begun and ended by id: of no thread in particular */
 };
 
-/* In place of a stage's: the piece is of none. */
+/* Instead of an index: the piece is of no stage. */
 enum { FRAME_NO_STAGE = UINT8_MAX };
 
 /* The frame of a piece that is not the last one's: found, or begun. */
 struct frame *frame_table_seek(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place);
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx);
 /* The same of a piece whose stage ran in the frame of the last one. */
 struct frame *frame_table_again(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place);
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx);
 
 static inline struct frame *frame_table_frame_of(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place)
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
 	if (__builtin_expect(piece->id == table->hot_id && piece->thread == table->hot_thread, 1)) {
 		return table->hot;
 	}
 	const struct frame_piece copy = *piece; /* the piece itself stays in registers */
-	return frame_table_seek(table, &copy, place);
+	return frame_table_seek(table, &copy, idx);
 }
 
 static inline void frame_extend(struct frame *frame, const struct frame_piece *piece)
@@ -167,29 +167,29 @@ void frame_part_add(struct frame_part *part, const struct frame_piece *piece);
 
 /* A stage ran. nested: inside of another stage of its thread. Returns its frame. */
 static inline struct frame *frame_table_run(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t place, bool nested)
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx, bool nested)
 {
-	struct frame *frame = frame_table_frame_of(table, piece, place);
+	struct frame *frame = frame_table_frame_of(table, piece, idx);
 	uint64_t busy_ns = piece->end_ns - piece->start_ns;
-	uint32_t bit = UINT32_C(1) << place;
+	uint32_t bit = UINT32_C(1) << idx;
 	if (__builtin_expect(frame->parts & bit, 0) && !nested) {
 		const struct frame_piece copy = *piece;
-		frame = frame_table_again(table, &copy, place);
+		frame = frame_table_again(table, &copy, idx);
 	}
 	frame_extend(frame, piece);
 	frame->runs++;
-	if (!nested && !table->is_total[place]) {
+	if (!nested && !table->is_total[idx]) {
 		frame->sum_ns += busy_ns;
 	}
 	if (__builtin_expect(frame->parts & bit, 0)) {
 		const struct frame_piece copy = *piece;
-		frame_part_add(&frame->part[place], &copy);
+		frame_part_add(&frame->part[idx], &copy);
 		return frame;
 	}
 	frame->parts |= bit;
-	frame->part[place].start_ns = piece->start_ns;
-	frame->part[place].busy = (busy_ns < FRAME_BUSY_MAX ? busy_ns : FRAME_BUSY_MAX) |
-				  UINT64_C(1) << FRAME_BUSY_BITS;
+	frame->part[idx].start_ns = piece->start_ns;
+	frame->part[idx].busy = (busy_ns < FRAME_BUSY_MAX ? busy_ns : FRAME_BUSY_MAX) |
+				UINT64_C(1) << FRAME_BUSY_BITS;
 	return frame;
 }
 

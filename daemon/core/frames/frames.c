@@ -29,7 +29,7 @@ int frames_create(size_t window, struct frames **ret)
 	proto_histogram_init(&frames->latencies.all);
 	frames->window = window;
 	frames->second.min = UINT32_MAX;
-	frames->fresh = true;
+	frames->restarted = true;
 	*ret = frames;
 	return 0;
 }
@@ -74,7 +74,7 @@ void frames_set_deadline(struct frames *frames, uint64_t deadline_ns)
 
 void frames_restart(struct frames *frames)
 {
-	frames->fresh = true;
+	frames->restarted = true;
 	frames->ticks_filled = frames->ticks_next = 0;
 	frames->second.start_ns = 0;
 	frames->consecutive_misses = 0;
@@ -146,7 +146,7 @@ void frames_gap(struct frames *frames, uint64_t t_ns)
 static void leave_gap(struct frames *frames)
 {
 	if (frames->last_tick_ns < frames->gap_ns) {
-		frames->fresh = true;
+		frames->restarted = true;
 		frames->ticks_filled = frames->ticks_next = 0;
 		frames->second.start_ns = 0;
 	}
@@ -161,7 +161,7 @@ static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle
 		leave_gap(frames);
 	}
 	note_second(frames, tick_ns);
-	if (!frames->fresh) {
+	if (!frames->restarted) {
 		delta_ns = tick_ns - frames->last_tick_ns;
 		frames->zero_deltas += delta_ns == 0;
 		series_add(frames, &frames->times, delta_ns, throttled);
@@ -170,7 +170,7 @@ static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle
 	} else {
 		frames->paused_ns += tick_ns - frames->last_tick_ns;
 	}
-	frames->fresh = false;
+	frames->restarted = false;
 	frames->last_tick_ns = tick_ns;
 	frames->ticks_ns[frames->ticks_next] = tick_ns;
 	frames->ticks_next = (frames->ticks_next + 1) % FRAMES_FPS_TICKS;
@@ -181,7 +181,7 @@ static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle
 uint64_t frames_tick(
 	struct frames *frames, uint64_t tick_ns, uint64_t id, enum throttle_value throttled)
 {
-	bool late = id != PROTO_NO_FRAME && frame_ids_append(&frames->ids, id);
+	bool behind = id != PROTO_NO_FRAME && frame_ids_append(&frames->ids, id);
 	frames->skipped_ids = frames->ids.skipped;
 	frames->interval.count += tick_ns >= frames->interval_from_ns;
 	pulse_note(&frames->pulse, tick_ns);
@@ -200,7 +200,7 @@ uint64_t frames_tick(
 		frames->out_of_order++;
 		return 0;
 	}
-	frames->out_of_order += late;
+	frames->out_of_order += behind;
 	return note_tick(frames, tick_ns, throttled);
 }
 

@@ -1,8 +1,8 @@
 /*
  * frames.h: declares the statistics of a frame stream: ticks -> FPS both ways, frame times, jitter
  * (G0.1, G0.2, golden vector A); latencies, deadlines. The recent window is exact, the lifetime
- * (since the app's since_ns, warm-up left out) a histogram within 1 %. Times are monotonic ns.
- * 1/dt with dt = 0 is left out and counted. An event allocates nothing, but the first throttled
+ * (since the app's since_ns, warm-up skipped) a histogram within 1 %. Times are monotonic ns.
+ * 1/dt with dt = 0 is skipped and counted. An event allocates nothing, but the first throttled
  * one two histograms.
  */
 #pragma once
@@ -21,7 +21,7 @@
 enum {
 	FRAMES_FPS_TICKS = 60,
 	FRAMES_SECONDS = 60, /* of FPS as a range */
-	FRAMES_PAUSE_S = 10, /* so long without a frame is no slow second but a pause */
+	FRAMES_PAUSE_S = 10, /* longer without a frame is a pause, not a slow second */
 };
 
 /* Everything is NAN that there are too few frames for. */
@@ -51,7 +51,7 @@ struct frames_stats {
 struct frames_settings {
 	uint64_t deadline_ns; /* wins over the app's */
 	double target_fps;
-	uint32_t warmup; /* frames to leave out at the start of the app */
+	uint32_t warmup; /* frames to skip at the start of the app */
 };
 
 /* Two windows and their lifetime. */
@@ -78,7 +78,7 @@ struct frames {
 	uint32_t warmup_left, warmup_latencies;
 	uint64_t first_tick_ns, last_tick_ns;
 	uint64_t paused_ns; /* between first and last tick, without a process */
-	bool fresh;	    /* the next tick makes no delta */
+	bool restarted;	    /* the next tick makes no delta */
 	struct pulse pulse; /* of all ticks, those of the warm-up as well */
 	/* The interval counts ticks from here on: what queued while nobody read is not of now. */
 	uint64_t interval_from_ns;
@@ -114,11 +114,11 @@ void frames_set_deadline(struct frames *frames, uint64_t deadline_ns);
 /* The app starts again: no delta to the tick before, the warm-up again. */
 void frames_restart(struct frames *frames);
 
-/* Events are missing just before t_ns: what lies between the ticks around it is no delta. */
+/* Events are missing just before t_ns: the ticks around it make no delta. */
 void frames_gap(struct frames *frames, uint64_t t_ns);
 
 /* A frame ended at tick_ns. id PROTO_NO_FRAME = none. A tick before the last one is counted
- * out_of_order and makes no delta. Returns the delta; 0 = none, or one that is left out. */
+ * out_of_order and makes no delta. Returns the delta; 0 = none, or a skipped one. */
 uint64_t frames_tick(
 	struct frames *frames, uint64_t tick_ns, uint64_t id, enum throttle_value throttled);
 

@@ -13,7 +13,7 @@
 
 enum { RANK_IN_FULL = 128 /* above what 48 bytes of a pattern can have */ };
 
-/* 0 when glob is a pattern of so many segments that fits. */
+/* 0 when glob is a pattern of that many segments and fits. */
 static int check(const char *glob, size_t segments, size_t size)
 {
 	size_t found = 1;

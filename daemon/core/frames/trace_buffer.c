@@ -129,11 +129,11 @@ void trace_log_close(struct trace_log *log)
 /* The log with the most chunks; the asking one when it is among them. */
 static struct trace_log *largest(struct trace_log *asking)
 {
-	struct trace_log *most = asking;
+	struct trace_log *max = asking;
 	for (struct trace_log *log = asking->pool->log; log; log = log->next) {
-		most = log->chunks > most->chunks ? log : most;
+		max = log->chunks > max->chunks ? log : max;
 	}
-	return most;
+	return max;
 }
 
 void trace_log_more(struct trace_log *log)
@@ -191,8 +191,8 @@ uint16_t trace_log_name(struct trace_log *log, const char *name)
 	if (!log->name[block] || index_add(&log->index, hash, (uint32_t)log->names) < 0) {
 		return TRACE_NO_NAME;
 	}
-	char *place = log->name[block][log->names % NAMES_AT_ONCE];
-	memcpy(place, name, strnlen(name, PROTO_NAME_SIZE - 1));
+	char *slot = log->name[block][log->names % NAMES_AT_ONCE];
+	memcpy(slot, name, strnlen(name, PROTO_NAME_SIZE - 1));
 	return (uint16_t)log->names++;
 }
 

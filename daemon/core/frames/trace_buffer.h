@@ -37,8 +37,8 @@ struct trace_buffer;
 
 /* Open for trace_log_append(); the rest is private to trace_buffer.c. */
 struct trace_log {
-	struct event *at; /* the next event's place */
-	uint32_t room;	  /* places from there on */
+	struct event *at; /* the next event's slot */
+	uint32_t room;	  /* slots from there on */
 	uint32_t chunks;
 	uint32_t first, last; /* chunk indices */
 	uint64_t begun;	      /* number of the first event of the chunk behind the last */
@@ -73,10 +73,10 @@ uint16_t trace_log_name(struct trace_log *log, const char *name);
 /* The name of a number; "" for TRACE_NO_NAME and numbers it never gave. */
 const char *trace_log_name_of(const struct trace_log *log, uint16_t number);
 
-/* A chunk for the log, from the pool or from who has most. */
+/* A chunk for the log, from the pool or from the log with the most. */
 void trace_log_more(struct trace_log *log);
 
-/* The place of the next event, which it takes: to be filled at once. */
+/* Reserves the slot of the next event: to be filled at once. */
 static inline struct event *trace_log_slot(struct trace_log *log)
 {
 	if (__builtin_expect(log->room == 0, 0)) {
@@ -99,7 +99,7 @@ void trace_log_span(const struct trace_log *log, struct trace_usage *ret);
 void trace_buffer_usage(const struct trace_buffer *events, struct trace_usage *ret);
 
 /* The earliest time since which the logs keep at most count events together, give or take a chunk
- * of each and what is late between threads; 0: all that is kept is no more. -ENOMEM. */
+ * of each and the delay between threads; 0: all that is kept is no more. -ENOMEM. */
 int trace_buffer_since(const struct trace_buffer *events, size_t count, uint64_t *ret);
 
 /* Where a reader stands; zeroed = at the oldest. Stays valid while events are added. */

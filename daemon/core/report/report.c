@@ -60,9 +60,9 @@ struct report_name report_stage_name(const struct report *report, size_t index)
 	return name;
 }
 
-double report_percent(uint64_t part, uint64_t whole)
+double report_percent(uint64_t part, uint64_t total)
 {
-	return whole > 0 ? 100 * (double)part / (double)whole : 0;
+	return total > 0 ? 100 * (double)part / (double)total : 0;
 }
 
 size_t report_by_total(const struct report *report, uint8_t ret[APP_STAGES_MAX])

@@ -78,18 +78,18 @@ static uint64_t took_ns(const struct frame *frame)
 static void slow_line(struct report *report, const struct frame *frame)
 {
 	const struct frame_table *table = report->app->frame_state->table;
-	size_t most = FRAME_STAGES + 1;
+	size_t max = FRAME_STAGES + 1;
 	for (size_t i = 0; i <= FRAME_STAGES; i++) {
 		bool there = (frame->parts >> i & 1) != 0 && !(table && table->is_total[i]);
-		if (there && (most > FRAME_STAGES || frame_part_ns(&frame->part[i]) >
-							     frame_part_ns(&frame->part[most]))) {
-			most = i;
+		if (there && (max > FRAME_STAGES || frame_part_ns(&frame->part[i]) >
+							    frame_part_ns(&frame->part[max]))) {
+			max = i;
 		}
 	}
-	if (most <= FRAME_STAGES && table) {
+	if (max <= FRAME_STAGES && table) {
 		report_line(report, "frame %" PRIu64 ": %.1f ms, most in %s (%.1f ms)", frame->id,
-			(double)took_ns(frame) / 1e6, frame_table_stage(table, (uint8_t)most),
-			(double)frame_part_ns(&frame->part[most]) / 1e6);
+			(double)took_ns(frame) / 1e6, frame_table_stage(table, (uint8_t)max),
+			(double)frame_part_ns(&frame->part[max]) / 1e6);
 	} else {
 		report_line(report, "frame %" PRIu64 ": %.1f ms", frame->id,
 			(double)took_ns(frame) / 1e6);
@@ -146,8 +146,8 @@ static double others_percent(const struct report *report)
 	double own = (double)NAN;
 	for (size_t i = 0; core->processes && i < core->processes->rows; i++) {
 		const struct process_row *row = &core->processes->row[i];
-		bool fresh = row->t_ns + UINT64_C(5000000000) > report->end_ns;
-		if (strcmp(row->watch, report->app->name) == 0 && fresh &&
+		bool recent = row->t_ns + UINT64_C(5000000000) > report->end_ns;
+		if (strcmp(row->watch, report->app->name) == 0 && recent &&
 			!isnan(row->cpu_percent)) {
 			own = (isnan(own) ? 0 : own) + row->cpu_percent;
 		}
@@ -157,11 +157,11 @@ static double others_percent(const struct report *report)
 
 static uint64_t most_runs(const struct app *app)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (size_t i = 0; i < app->stages; i++) {
-		most = app->stage[i]->count > most ? app->stage[i]->count : most;
+		max = app->stage[i]->count > max ? app->stage[i]->count : max;
 	}
-	return most;
+	return max;
 }
 
 static void few_line(struct section *section, const struct app *app)

@@ -28,7 +28,7 @@ void report_line(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* A stage's numbers over its lifetime: exact where its window still holds all of it, and the
- * windows so far were not too many to sort in one turn of the loop. */
+ * windows so far were not too many to sort in one iteration of the loop. */
 void report_ask(struct report *report, const struct stage *stage, struct stage_answer *ret);
 
 /* "infer@gpu" */
@@ -37,7 +37,7 @@ struct report_name {
 };
 struct report_name report_stage_name(const struct report *report, size_t index);
 
-double report_percent(uint64_t part, uint64_t whole); /* 0 of nothing */
+double report_percent(uint64_t part, uint64_t total); /* 0 of nothing */
 
 /* Stages with runs that are no total, by their total time. How many. */
 size_t report_by_total(const struct report *report, uint8_t ret[APP_STAGES_MAX]);

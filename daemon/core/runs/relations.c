@@ -11,15 +11,15 @@ enum { ANCESTORS = 16 }; /* as deep as a thread's stack of stages; ends a circle
 
 static int16_t parent_of(const struct app *app, const struct stage *stage)
 {
-	size_t most = 0;
+	size_t max = 0;
 	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
 		return APP_NO_STAGE; /* it mostly runs on its own */
 	}
 	for (size_t i = 1; i < stage->parents && i < STAGE_PARENTS; i++) {
-		most = stage->parent[i].runs > stage->parent[most].runs ? i : most;
+		max = stage->parent[i].runs > stage->parent[max].runs ? i : max;
 	}
 	for (size_t i = 0; i < app->stages; i++) {
-		if (app->stage[i]->serial == stage->parent[most].serial) {
+		if (app->stage[i]->serial == stage->parent[max].serial) {
 			return app->stage[i] != stage ? (int16_t)i : APP_NO_STAGE;
 		}
 	}

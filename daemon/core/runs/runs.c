@@ -13,7 +13,7 @@
 
 static const uint64_t SECOND_NS = 1000000000;
 
-/* Of more, metrics go with their run: names that are new in each run leave places to others. */
+/* Of more, metrics go with their run: names that are new in each run leave slots to others. */
 enum { HELD_STAGES = 64 };
 
 static size_t frames_bytes(const struct frames *frames)
@@ -159,7 +159,7 @@ const struct app *app_run(const struct app *app, int run)
 	return run < 0 && run >= -(int)app->runs ? app->previous[-run - 1] : NULL;
 }
 
-static size_t held(const struct apps *apps, uid_t uid)
+static size_t usage_of(const struct apps *apps, uid_t uid)
 {
 	size_t bytes = 0;
 	for (size_t i = 0; i < apps->count; i++) {
@@ -174,16 +174,16 @@ static size_t held(const struct apps *apps, uid_t uid)
 bool apps_retire_run(struct apps *apps)
 {
 	struct app *found = NULL;
-	size_t most = 0;
+	size_t max = 0;
 	for (size_t i = 0; i < apps->count; i++) {
 		struct app *app = apps->app[i];
-		size_t holds = app->runs > 0 ? held(apps, app->uid) : 0;
-		uint64_t ended_ns = holds > 0 ? app->previous[app->runs - 1]->last_seen_ns : 0;
-		if (holds > most ||
-			(holds > 0 && holds == most &&
+		size_t usage = app->runs > 0 ? usage_of(apps, app->uid) : 0;
+		uint64_t ended_ns = usage > 0 ? app->previous[app->runs - 1]->last_seen_ns : 0;
+		if (usage > max ||
+			(usage > 0 && usage == max &&
 				ended_ns < found->previous[found->runs - 1]->last_seen_ns)) {
 			found = app;
-			most = holds;
+			max = usage;
 		}
 	}
 	if (found) {

@@ -37,6 +37,6 @@ void apps_save_some(struct apps *apps, size_t n);
 /* Everything that changed, frames in flight included, before the processes are released. */
 void apps_save_all(struct apps *apps);
 
-/* A process attached whose mapping says that so many records were read from it before: by an
+/* A process attached whose mapping says that this number of records was read from it by an
  * earlier life of the daemon. What of them the statistics miss is noted in its app. */
 void apps_note_received(struct apps *apps, struct app_process *process, uint64_t received);

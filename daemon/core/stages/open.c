@@ -1,7 +1,7 @@
 /*
  * open.c: keeps the open begins of a stage. A flood of begins without ends costs as little as one
  * with: the oldest is the head of a list, and a removal moves the table's later entries up instead
- * of leaving graves.
+ * of leaving tombstones.
  */
 #include "daemon/core/stages/open.h"
 
@@ -18,7 +18,7 @@ static unsigned home_of(uint64_t id)
 static unsigned entry_of(const struct stage_open *open, uint64_t id)
 {
 	unsigned at = home_of(id);
-	while (open->table[at] && open->place[open->table[at] - 1].id != id) {
+	while (open->table[at] && open->slot[open->table[at] - 1].id != id) {
 		at = (at + 1) % TABLE;
 	}
 	return at;
@@ -28,7 +28,7 @@ void stage_open_init(struct stage_open *open)
 {
 	memset(open->table, 0, sizeof(open->table));
 	for (unsigned i = 0; i < STAGE_OPEN_IDS; i++) {
-		open->place[i].newer = (uint8_t)(i + 1);
+		open->slot[i].newer = (uint8_t)(i + 1);
 	}
 	open->free = 0;
 	open->oldest = open->newest = NONE;
@@ -38,19 +38,19 @@ void stage_open_init(struct stage_open *open)
 const struct stage_open_id *stage_open_find(const struct stage_open *open, uint64_t id)
 {
 	unsigned at = entry_of(open, id);
-	return open->table[at] ? &open->place[open->table[at] - 1] : NULL;
+	return open->table[at] ? &open->slot[open->table[at] - 1] : NULL;
 }
 
 bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
 	bool full = open->free == NONE;
 	if (full) {
-		stage_open_remove(open, open->place[open->oldest].id);
+		stage_open_remove(open, open->slot[open->oldest].id);
 	}
 	uint8_t index = open->free;
-	struct stage_open_id *place = &open->place[index];
-	open->free = place->newer;
-	*place = (struct stage_open_id){.id = id,
+	struct stage_open_id *slot = &open->slot[index];
+	open->free = slot->newer;
+	*slot = (struct stage_open_id){.id = id,
 		.start_ns = start_ns,
 		.frame = frame,
 		.older = open->newest,
@@ -58,10 +58,10 @@ bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uin
 	if (open->newest == NONE) {
 		open->oldest = index;
 	} else {
-		open->place[open->newest].newer = index;
+		open->slot[open->newest].newer = index;
 	}
 	open->newest = index;
-	/* the place is not in the table yet, so the entry found is an empty one */
+	/* the slot is not in the table yet, so the entry found is an empty one */
 	open->table[entry_of(open, id)] = (uint8_t)(index + 1);
 	open->count++;
 	return full;
@@ -71,7 +71,7 @@ bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uin
 static void table_remove(struct stage_open *open, unsigned hole)
 {
 	for (unsigned at = (hole + 1) % TABLE; open->table[at]; at = (at + 1) % TABLE) {
-		unsigned home = home_of(open->place[open->table[at] - 1].id);
+		unsigned home = home_of(open->slot[open->table[at] - 1].id);
 		if ((at + TABLE - home) % TABLE >= (at + TABLE - hole) % TABLE) {
 			open->table[hole] = open->table[at];
 			hole = at;
@@ -87,19 +87,19 @@ void stage_open_remove(struct stage_open *open, uint64_t id)
 		return;
 	}
 	uint8_t index = (uint8_t)(open->table[at] - 1);
-	struct stage_open_id *place = &open->place[index];
+	struct stage_open_id *slot = &open->slot[index];
 	table_remove(open, at);
-	if (place->older == NONE) {
-		open->oldest = place->newer;
+	if (slot->older == NONE) {
+		open->oldest = slot->newer;
 	} else {
-		open->place[place->older].newer = place->newer;
+		open->slot[slot->older].newer = slot->newer;
 	}
-	if (place->newer == NONE) {
-		open->newest = place->older;
+	if (slot->newer == NONE) {
+		open->newest = slot->older;
 	} else {
-		open->place[place->newer].older = place->older;
+		open->slot[slot->newer].older = slot->older;
 	}
-	place->newer = open->free;
+	slot->newer = open->free;
 	open->free = index;
 	open->count--;
 }

@@ -1,5 +1,5 @@
 /*
- * open.h: keeps the begins by id of one stage that wait for their end: a fixed number of places,
+ * open.h: keeps the begins by id of one stage that wait for their end: a fixed number of slots,
  * found by a hash of the id and kept in the order in which they began. Every function is O(1).
  */
 #pragma once
@@ -11,14 +11,14 @@ enum { STAGE_OPEN_IDS = 32 /* begin/end by id that may overlap in one stage */ }
 
 struct stage_open_id {
 	uint64_t id, start_ns, frame;
-	uint8_t older, newer; /* places; STAGE_OPEN_IDS = none */
+	uint8_t older, newer; /* slots; STAGE_OPEN_IDS = none */
 };
 
 struct stage_open {
-	struct stage_open_id place[STAGE_OPEN_IDS];
-	uint8_t oldest, newest, free; /* places; a free one's newer is the next free one */
+	struct stage_open_id slot[STAGE_OPEN_IDS];
+	uint8_t oldest, newest, free; /* slots; a free one's newer is the next free one */
 	uint8_t count;
-	uint8_t table[2 * STAGE_OPEN_IDS]; /* open addressing: place + 1, 0 = empty */
+	uint8_t table[2 * STAGE_OPEN_IDS]; /* open addressing: slot + 1, 0 = empty */
 };
 
 void stage_open_init(struct stage_open *open);

@@ -1,6 +1,6 @@
 /*
  * select.c: selects the order statistics of a window without sorting it. Its values are dealt into
- * equal ranges between the least and the greatest, and only the ranges that hold a wanted rank are
+ * equal ranges between the minimum and the maximum, and only the ranges that hold a wanted rank are
  * looked into, by the same again while they are large. Whatever the values are, each round cuts
  * the range by 256.
  */
@@ -25,20 +25,20 @@ static unsigned shift_of(uint64_t span)
 	return bits > 8 ? bits - 8 : 0;
 }
 
-static void deal(struct deal *deal, const uint64_t *from, size_t count, uint64_t least,
+static void deal(struct deal *deal, const uint64_t *from, size_t count, uint64_t min,
 	unsigned shift, uint64_t *to)
 {
 	uint32_t end[RANGES + 1];
 	memset(end, 0, sizeof(end));
 	for (size_t i = 0; i < count; i++) {
-		end[((from[i] - least) >> shift) + 1]++;
+		end[((from[i] - min) >> shift) + 1]++;
 	}
 	for (size_t i = 1; i <= RANGES; i++) {
 		end[i] += end[i - 1];
 	}
 	memcpy(deal->begin, end, sizeof(end));
 	for (size_t i = 0; i < count; i++) {
-		to[end[(from[i] - least) >> shift]++] = from[i];
+		to[end[(from[i] - min) >> shift]++] = from[i];
 	}
 }
 
@@ -46,17 +46,17 @@ static void deal(struct deal *deal, const uint64_t *from, size_t count, uint64_t
 static uint64_t value_at(uint64_t *values, size_t count, size_t rank, uint64_t *spare)
 {
 	while (count > SMALL) {
-		uint64_t least = values[0], greatest = values[0];
+		uint64_t min = values[0], max = values[0];
 		for (size_t i = 1; i < count; i++) {
-			least = values[i] < least ? values[i] : least;
-			greatest = values[i] > greatest ? values[i] : greatest;
+			min = values[i] < min ? values[i] : min;
+			max = values[i] > max ? values[i] : max;
 		}
-		if (least == greatest) {
-			return least;
+		if (min == max) {
+			return min;
 		}
 		struct deal dealt;
-		unsigned shift = shift_of(greatest - least);
-		deal(&dealt, values, count, least, shift, spare);
+		unsigned shift = shift_of(max - min);
+		deal(&dealt, values, count, min, shift, spare);
 		size_t range = 0;
 		while (dealt.begin[range + 1] <= rank) {
 			range++;
@@ -118,15 +118,15 @@ void stage_select(const struct stage *stage, uint64_t *scratch, struct stage_met
 		*ret = (struct stage_metrics){NAN, NAN, NAN, NAN};
 		return;
 	}
-	uint64_t least = UINT64_MAX, greatest = 0, sum = 0;
+	uint64_t min = UINT64_MAX, max = 0, sum = 0;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value = stage_word_ns(stage->runs[i]);
 		window.spare[i] = value;
 		sum += value;
-		least = value < least ? value : least;
-		greatest = value > greatest ? value : greatest;
+		min = value < min ? value : min;
+		max = value > max ? value : max;
 	}
-	deal(&window.deal, window.spare, count, least, shift_of(greatest - least), window.values);
+	deal(&window.deal, window.spare, count, min, shift_of(max - min), window.values);
 	ret->mean = (double)sum / (double)count / 1e6;
 	ret->p50 = percentile(&window, 50);
 	ret->p95 = percentile(&window, 95);

@@ -1,6 +1,6 @@
 /*
  * select.h: computes the few percentiles of a stage's window that become metrics, without sorting
- * it: the sample tick reads hundreds of windows in one turn of the loop.
+ * it: the sample tick reads hundreds of windows in one iteration of the loop.
  */
 #pragma once
 

@@ -16,7 +16,7 @@ size_t stage_bytes(size_t window)
 }
 
 /* Zeroed memory within the stage's budget; NULL: over the budget, or no memory. */
-static void *take(struct stage *stage, size_t size)
+static void *budget_alloc(struct stage *stage, size_t size)
 {
 	struct stage_budget *budget = stage->budget;
 	if (budget && budget->limit > 0 && budget->used + size > budget->limit) {
@@ -181,7 +181,7 @@ void stage_append_cost(struct stage *stage, const struct stage_run *run)
 		stage->interval.cpu_count++;
 	}
 	if (!stage->cpu && (thread || process) && !stage->cpu_refused) {
-		stage->cpu = take(stage, stage->window * sizeof(*stage->cpu));
+		stage->cpu = budget_alloc(stage, stage->window * sizeof(*stage->cpu));
 		stage->cpu_refused = !stage->cpu;
 		if (stage->cpu) {
 			memset(stage->cpu, 0xff, stage->window * sizeof(*stage->cpu));
@@ -199,7 +199,7 @@ void stage_append_cost(struct stage *stage, const struct stage_run *run)
 void stage_append_throttled(struct stage *stage, uint64_t duration_ns)
 {
 	if (!stage->throttled && !stage->throttled_refused) {
-		stage->throttled = take(stage, sizeof(*stage->throttled));
+		stage->throttled = budget_alloc(stage, sizeof(*stage->throttled));
 		stage->throttled_refused = !stage->throttled;
 		if (stage->throttled) {
 			proto_histogram_init(stage->throttled);
@@ -244,7 +244,7 @@ void stage_abandon(struct stage *stage)
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
 	if (!stage->open) {
-		stage->open = take(stage, sizeof(*stage->open));
+		stage->open = budget_alloc(stage, sizeof(*stage->open));
 		if (!stage->open) {
 			stage->abandoned++;
 			return;

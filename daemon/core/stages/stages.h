@@ -38,7 +38,7 @@ enum { STAGE_PARENTS = 4 /* different parents that are counted separately */ };
 /* Its metric, see edgeprof-metrics(7); alerts know it by this name. */
 #define STAGE_GROWTH_METRIC "growth_over_limit"
 
-/* What stages may take; several share one. limit 0 = no limit. */
+/* What stages may allocate; several share one. limit 0 = no limit. */
 struct stage_budget {
 	size_t used, limit;
 	size_t past;	  /* what previous runs take of what is left; they make room first */
@@ -50,7 +50,7 @@ struct stage_settings {
 	uint64_t deadline_ns; /* wins over the app's */
 	char category[PROTO_LABEL_SIZE];
 	char unit[PROTO_LABEL_SIZE]; /* the expected one; the app's own is kept */
-	uint32_t warmup;	     /* events to leave out at the start of the app */
+	uint32_t warmup;	     /* events to skip at the start of the app */
 	int64_t rss_growth_limit;
 };
 
@@ -117,7 +117,7 @@ struct stage {
 	struct stage_settings settings;
 	uint64_t deadline_ns; /* 0 = none */
 	uint64_t declared_ns; /* deadline by the app; 0 = none */
-	/* lifetime (since the app's since_ns), warm-up left out */
+	/* lifetime (since the app's since_ns), warm-up skipped */
 	uint64_t count;
 	uint64_t misses;      /* events over the deadline of their time */
 	uint64_t orphan_ends; /* G0.3: end without its begin */
@@ -139,9 +139,9 @@ struct stage {
 	uint64_t rss_measured;
 	int64_t rss_growth_max, rss_growth_total;
 	bool rss_over;		    /* the last measured run grew over the limit */
-	uint64_t rss_told_ns;	    /* by app_stages.c */
+	uint64_t rss_logged_ns;	    /* by app_stages.c */
 	bool rss_seen, rss_offered; /* there was a measured run; its metric was asked for */
-	int64_t rss_over_most;	    /* largest growth over the limit since the last sample */
+	int64_t rss_over_max;	    /* largest growth over the limit since the last sample */
 	/* nesting; by nesting.c */
 	uint64_t nested_count;
 	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
@@ -195,7 +195,7 @@ size_t stage_freeze(struct stage *stage);
 /* Takes the settings (a copy): the category and a deadline replace those of the app; the warm-up
  * starts when nothing was counted yet. */
 void stage_configure(struct stage *stage, const struct stage_settings *settings);
-/* A new process means the stage and no other does: leaves its first events out again. */
+/* A new process means the stage and no other does: skips its first events again. */
 void stage_warm_up(struct stage *stage);
 /* What the app says; 0 = none. Without effect when the operator set one. */
 void stage_set_deadline(struct stage *stage, uint64_t deadline_ns);
@@ -208,7 +208,7 @@ static inline const char *stage_unit(const struct stage *stage)
 	return stage->unit[0] ? stage->unit : stage->settings.unit;
 }
 
-/* A run as it comes from most places: only its times are known. */
+/* A run of which only its times are known. */
 static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_ns, uint64_t frame)
 {
 	return (struct stage_run){.end_ns = end_ns,
@@ -223,8 +223,8 @@ static inline struct stage_run stage_run_of(uint64_t end_ns, uint64_t duration_n
 void stage_event(struct stage *stage, const struct stage_run *run);
 
 /* Begin and end by id. The daemon calls them in the order of time within a drain. An end without a
- * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all places
- * taken the one begun first is abandoned; no memory for places: abandoned at once. */
+ * begin counts orphan_ends; a begin over an open begin of the id counts abandoned; with all slots
+ * used the one begun first is abandoned; no memory for slots: abandoned at once. */
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame);
 /* *run holds what is known of the end (end_ns, cpu_us, throttled …); duration and frame come from
  * the begin. False: there was none. */

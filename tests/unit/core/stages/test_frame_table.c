@@ -63,10 +63,10 @@ FIXTURE(table_setup, table_teardown);
 
 START_TEST(a_frame_goes_from_its_first_start_to_its_last_end)
 {
-	uint8_t capture = frame_table_place(table, "capture");
-	uint8_t infer = frame_table_place(table, "infer");
-	uint8_t total = frame_table_place(table, "total");
-	ck_assert_uint_eq(frame_table_place(table, "infer"), infer);
+	uint8_t capture = frame_table_stage_index(table, "capture");
+	uint8_t infer = frame_table_stage_index(table, "infer");
+	uint8_t total = frame_table_stage_index(table, "total");
+	ck_assert_uint_eq(frame_table_stage_index(table, "infer"), infer);
 	run(7, 20, 50, infer, 2); /* threads are read one after the other */
 	run(7, 10, 15, capture, 1);
 	run(7, 52, 60, infer, 2);
@@ -95,8 +95,8 @@ START_TEST(nested_stages_are_told_but_not_added_up)
 {
 	const struct frame_piece outer = {.id = 1, .start_ns = T0, .end_ns = T0 + 10 * MS};
 	const struct frame_piece inner = {.id = 1, .start_ns = T0, .end_ns = T0 + 9 * MS};
-	frame_table_run(table, &inner, frame_table_place(table, "b"), true);
-	frame_table_run(table, &outer, frame_table_place(table, "a"), false);
+	frame_table_run(table, &inner, frame_table_stage_index(table, "b"), true);
+	frame_table_run(table, &outer, frame_table_stage_index(table, "a"), false);
 	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done[0].sum_ns, 10 * MS);
 	ck_assert_uint_eq(done[0].parts, 3);
@@ -108,7 +108,7 @@ START_TEST(stages_beyond_the_table_share_a_place)
 	char name[8];
 	for (unsigned i = 0; i < FRAME_STAGES + 14; i++) {
 		snprintf(name, sizeof(name), "s%u", i);
-		run(1, i, i + 1, frame_table_place(table, name), 0);
+		run(1, i, i + 1, frame_table_stage_index(table, name), 0);
 	}
 	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(frame_part_runs(&done[0].part[FRAME_STAGES]), 14);
