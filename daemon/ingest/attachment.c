@@ -341,3 +341,193 @@ void attachments_finish_exited(struct ingest *ingest, const char *name, uid_t ui
 		}
 	}
 }
+
+static bool mapping_fits(const struct ingest *ingest, const struct account *account, uint32_t size)
+{
+	uint64_t own = account->mapping_bytes;
+	return share_fits(ingest->options.max_mapping_bytes, own, ingest->mapped_bytes - own, size,
+		ingest_trusts(ingest, account->uid));
+}
+
+/* A further process of an app that runs takes no place. */
+static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
+{
+	struct apps *apps = ingest->core->apps;
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(name, strlen(name), clean);
+	const struct app *app = apps_find(apps, clean);
+	if (app && app->processes > 0) {
+		return true;
+	}
+	size_t own = apps_of_uid(apps, uid), all = apps_running(apps);
+	return share_fits(APPS_MAX, own, all - own, 1, ingest_trusts(ingest, uid));
+}
+
+static const char *refusal(int error)
+{
+	switch (error) {
+	case -EPERM:
+		return "the name is reserved for another user ([app NAME] user)";
+	case -EACCES:
+		return "another user's app has this name";
+	case -ENOSPC:
+		return "too many apps or processes of this app";
+	case -EBADMSG:
+		return "the mapping has no valid header";
+	case -EPROTONOSUPPORT:
+		return "the mapping has another version";
+	default:
+		return errno_reason(error);
+	}
+}
+
+/* Maps the memfd and finds the place of the last reader in it. */
+static int map_ring(struct attachment *attachment, int memfd)
+{
+	void *map = mmap(NULL, attachment->size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (map == MAP_FAILED) {
+		return -errno;
+	}
+	int r = ring_create(map, attachment->size, &attachment->ring);
+	if (r < 0) {
+		munmap(map, attachment->size);
+		return r;
+	}
+	attachment->map = map;
+	return 0;
+}
+
+static void watch_death(struct attachment *attachment, int connection_fd)
+{
+	struct ingest *ingest = attachment->ingest;
+	int pidfd = peer_open(connection_fd, attachment->peer.pid);
+	if (pidfd < 0) {
+		return;
+	}
+	if (uv_poll_init(ingest->loop, &attachment->death, pidfd) < 0) {
+		close(pidfd);
+		return;
+	}
+	ingest->handles++;
+	attachment->death.data = attachment;
+	attachment->pidfd = pidfd;
+	uv_poll_start(&attachment->death, UV_READABLE, attachment_on_death);
+}
+
+static void link_up(struct attachment *attachment, struct connection *connection)
+{
+	struct ingest *ingest = attachment->ingest;
+	attachment->connection = connection;
+	connection->attachment = attachment;
+	attachment->next = ingest->attachments;
+	attachment->prev = &ingest->attachments;
+	if (attachment->next) {
+		attachment->next->prev = &attachment->next;
+	}
+	ingest->attachments = attachment;
+	attachment->account->mapping_bytes += attachment->size;
+	ingest->mapped_bytes += attachment->size;
+	limit_use(&ingest->core->counters->limits[LIMIT_MAPPINGS], ingest->mapped_bytes);
+	ingest->core->counters->attaches++;
+	rejected_attaches_forget(&ingest->core->counters->rejected_attaches,
+		attachment->process->app->name, attachment->peer.uid);
+	if (attachment->peer.pid > 0) {
+		struct watch watch = {.kind = WATCH_APP,
+			.pid = attachment->peer.pid,
+			.start_ticks = attachment->process->start_ticks};
+		snprintf(watch.name, sizeof(watch.name), "%s", attachment->process->app->name);
+		processes_watch(ingest->core->processes, &watch); /* it counts what it refuses */
+	}
+}
+
+static int attach(struct connection *connection, const struct proto_hello *hello, int memfd,
+	const struct stat *st, uint64_t now_ns, const char **reason)
+{
+	struct ingest *ingest = connection->ingest;
+	const struct peer *peer = &connection->peer;
+	uint64_t start_ticks = peer->pid > 0 ? peer_start_ticks(peer->pid) : 0;
+	char name[PROTO_NAME_SIZE];
+	proto_name_clean(hello->app, strlen(hello->app), name);
+	end_left_behind(ingest, peer, start_ticks);
+	attachments_end_over(ingest, name, peer->uid);
+	if (!mapping_fits(ingest, connection->account, hello->mapping_size)) {
+		*reason = "no room for its mapping";
+		return -ENOSPC;
+	}
+	if (!app_fits(ingest, peer->uid, hello->app)) {
+		*reason = "too many apps of this user";
+		return -ENOSPC;
+	}
+	struct attachment *attachment = mem_zalloc(sizeof(*attachment));
+	if (!attachment) {
+		*reason = refusal(-ENOMEM);
+		return -ENOMEM;
+	}
+	*attachment = (struct attachment){.pidfd = -1,
+		.ingest = ingest,
+		.peer = *peer,
+		.account = connection->account,
+		.size = hello->mapping_size,
+		.dev = st->st_dev,
+		.ino = st->st_ino};
+	int r = map_ring(attachment, memfd);
+	if (r == 0) {
+		r = apps_attach(ingest->core->apps, hello->app, peer->uid, peer->pid, start_ticks,
+			hello->mapping_size, now_ns, &attachment->process);
+	}
+	if (r < 0) { /* of a memfd that may not be written there is no map */
+		*reason = r == -EPERM && !attachment->map ? errno_reason(r) : refusal(r);
+		goto error;
+	}
+	watch_death(attachment, connection->fd);
+	nspid_init(&attachment->nspid, peer->pid);
+	attachment->process->ns_pid = attachment->nspid.inside;
+	ring_counts(attachment->ring, &attachment->counts);
+	attachment->process->accounting.invalid = attachment->counts.skipped;
+	apps_note_received(attachment->process, attachment->counts.received);
+	link_up(attachment, connection);
+	attachment_advise(attachment, now_ns);
+	ingest_drain_timer(ingest);
+	attachment->due = true;
+	ingest_drain_due(ingest);
+	return 0;
+error:
+	ring_destroy(attachment->ring);
+	if (attachment->map) {
+		munmap(attachment->map, attachment->size);
+	}
+	free(attachment);
+	return r;
+}
+
+int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
+	const char **reason)
+{
+	uint64_t now_ns = sysops()->now_ns();
+	struct stat st;
+	int r = hello_check(hello, ingest_received_ns(connection->ingest, now_ns), now_ns, reason);
+	if (r == 0) {
+		r = hello_check_memfd(memfd, hello->mapping_size, &st, reason);
+	}
+	if (r == 0) {
+		struct attachment *same = find_same(connection->ingest, &connection->peer, &st);
+		if (same) {
+			struct connection *old = same->connection;
+			if (same->ending && same->pidfd >= 0) { /* it is back */
+				same->ending = false;
+				uv_poll_start(&same->death, UV_READABLE, attachment_on_death);
+			}
+			same->connection = connection;
+			same->ended_ns = 0;
+			connection->attachment = same;
+			if (old) {
+				old->attachment = NULL;
+				attachment_close_connection(old);
+			}
+		} else {
+			r = attach(connection, hello, memfd, &st, now_ns, reason);
+		}
+	}
+	close(memfd); /* its close waits for nobody */
+	return r;
+}

@@ -296,7 +296,7 @@ static uint64_t horizon_of(const struct app *app, uint64_t pass_ns)
 	return horizon_ns > patience_ns ? horizon_ns : patience_ns;
 }
 
-static void settle(struct app_frames *frame_state, uint64_t horizon_ns)
+static void flush_until(struct app_frames *frame_state, uint64_t horizon_ns)
 {
 	uint64_t limit_ns = horizon_ns;
 	if (frame_state->table && !frame_state->ticking && horizon_ns != UINT64_MAX) {
@@ -323,25 +323,25 @@ static void note_gap(struct app_process *process)
 	process->frame_state.dropped = dropped;
 }
 
-void app_frames_drained(struct apps *apps, struct app_process *process)
+/* Everything that the process sent until then has been read. */
+static void read_until(struct app_process *process, uint64_t read_ns)
 {
-	(void)apps;
-	note_gap(process);
-	process->frame_state.read_ns = process->frame_state.pass_ns;
+	process->frame_state.read_ns = read_ns;
 	if (process->app->frame_state) {
-		settle(process->app->frame_state,
+		flush_until(process->app->frame_state,
 			horizon_of(process->app, process->frame_state.pass_ns));
 	}
 }
 
-void app_frames_gone(struct apps *apps, struct app_process *process)
+void app_frames_drained(struct app_process *process)
 {
-	(void)apps;
-	process->frame_state.read_ns = UINT64_MAX;
-	if (process->app->frame_state) {
-		settle(process->app->frame_state,
-			horizon_of(process->app, process->frame_state.pass_ns));
-	}
+	note_gap(process);
+	read_until(process, process->frame_state.pass_ns);
+}
+
+void app_frames_gone(struct app_process *process)
+{
+	read_until(process, UINT64_MAX);
 }
 
 bool app_frames_open(const struct app *app)

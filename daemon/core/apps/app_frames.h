@@ -73,9 +73,9 @@ typedef const struct frames_settings *frames_settings_lookup(void *ctx, const ch
 void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx);
 
 /* What ended until now_ns and has been read, counts. For each process, after its pass. */
-void app_frames_drained(struct apps *apps, struct app_process *process);
+void app_frames_drained(struct app_process *process);
 /* Nothing more comes of the process; without any other the app's frames are all done. */
-void app_frames_gone(struct apps *apps, struct app_process *process);
+void app_frames_gone(struct app_process *process);
 /* Frames wait for their end, or ticks for their turn. */
 bool app_frames_open(const struct app *app);
 /* Each interval: the stream's numbers, to judge what is slow. */

@@ -299,7 +299,7 @@ void apps_detach(
 {
 	struct app *app = process->app;
 	app_by_id_apply(apps, process, true);
-	app_frames_gone(apps, process);
+	app_frames_gone(process);
 	if (how != PROCESS_RELEASED) { /* else the mapping comes back with the same counts */
 		app_accounting_add(&app->past, &process->accounting);
 	}

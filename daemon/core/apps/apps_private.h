@@ -52,27 +52,6 @@ struct apps {
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
 };
 
-struct app_by_id_event {
-	uint64_t t_ns; /* first: time_order.h */
-	uint64_t id, frame;
-	uint32_t cpu_us;
-	uint16_t stage; /* declaration index */
-	bool end;
-	bool waited; /* has seen the end of a pass */
-};
-
-/* One allocation. It doubles from APP_BY_ID_FIRST to APP_BY_ID_MAX, while what all processes have
- * beyond their first stays below APP_BY_ID_BYTES. */
-enum { APP_BY_ID_FIRST = 256, APP_BY_ID_BYTES = 2 << 20 };
-
-struct app_by_id {
-	size_t count, size;
-	size_t *grown;			       /* bytes; of apps */
-	struct app_by_id_event *event, *spare; /* spare: for sorting */
-	/* of those that wait on, by id: index + 1 of the newest, and of the one before it */
-	uint16_t *bucket, *before; /* 2 * size, size */
-};
-
 void app_by_id_destroy(struct app_by_id *queue);
 
 /* A stage's run that belongs to a frame. */
@@ -216,10 +195,6 @@ static inline __attribute__((always_inline)) void app_loop_run(
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
 
-/* Queues a begin or end; -ENOMEM when there is no memory for the queue. */
-int app_by_id_add(
-	struct apps *apps, struct app_process *process, const struct app_by_id_event *event);
-
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
 
@@ -291,7 +266,6 @@ void app_values_retire(struct apps *apps, struct app *app);
 
 /* Judges, and sets the app's own metrics. */
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
-void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns);
 /* The process, or the stage, goes: no more of its hangs are reported. NULL = any. */
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
 

@@ -6,13 +6,33 @@
  */
 #include "daemon/core/apps/apps_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
 
 enum { TICKS_NEAR = 48 };
+
+struct app_by_id_event {
+	uint64_t t_ns; /* first: time_order() */
+	uint64_t id, frame;
+	uint32_t cpu_us;
+	uint16_t stage; /* declaration index */
+	bool end;
+	bool waited; /* has seen the end of a pass */
+};
+
+/* One allocation. It doubles from FIRST_SIZE to APP_BY_ID_MAX, while what all processes have
+ * beyond their first stays below GROWN_MAX. */
+enum { FIRST_SIZE = 256, GROWN_MAX = 2 << 20 };
+
+struct app_by_id {
+	size_t count, size;
+	size_t *grown;			       /* bytes; of apps */
+	struct app_by_id_event *event, *spare; /* spare: for sorting */
+	/* of those that wait on, by id: index + 1 of the newest, and of the one before it */
+	uint16_t *bucket, *before; /* 2 * size, size */
+};
 
 static uint64_t time_at(const char *items, size_t index, size_t size)
 {
@@ -238,59 +258,50 @@ static struct app_by_id *create(size_t size, size_t *grown)
 
 void app_by_id_destroy(struct app_by_id *queue)
 {
-	if (queue && queue->size > APP_BY_ID_FIRST) {
+	if (queue && queue->size > FIRST_SIZE) {
 		*queue->grown -= bytes_of(queue->size);
 	}
 	free(queue);
 }
 
-/* False: it is as large as it may be. What it holds is kept. */
-static bool grow(struct app_by_id **queue)
+/* Doubles it, unless it is as large as it may be. What it holds is kept. */
+static void grow(struct app_by_id **queue)
 {
 	struct app_by_id *old = *queue;
 	size_t size = 2 * old->size;
-	if (size > APP_BY_ID_MAX || *old->grown + bytes_of(size) > APP_BY_ID_BYTES) {
-		return false;
+	bool fits = size <= APP_BY_ID_MAX && *old->grown + bytes_of(size) <= GROWN_MAX;
+	struct app_by_id *larger = fits ? create(size, old->grown) : NULL;
+	if (larger) {
+		*larger->grown += bytes_of(size);
+		memcpy(larger->event, old->event, old->count * sizeof(*old->event));
+		larger->count = old->count;
+		app_by_id_destroy(old);
+		*queue = larger;
 	}
-	struct app_by_id *larger = create(size, old->grown);
-	if (!larger) {
-		return false;
-	}
-	*larger->grown += bytes_of(size);
-	memcpy(larger->event, old->event, old->count * sizeof(*old->event));
-	larger->count = old->count;
-	app_by_id_destroy(old);
-	*queue = larger;
-	return true;
 }
 
-int app_by_id_add(
+/* Queues it. False: no memory for the queue. */
+static bool add_event(
 	struct apps *apps, struct app_process *process, const struct app_by_id_event *event)
 {
-	if (!process->by_id) {
-		process->by_id = create(APP_BY_ID_FIRST, &apps->by_id_grown);
-		if (!process->by_id) {
-			return -ENOMEM;
-		}
+	if (!process->by_id && !(process->by_id = create(FIRST_SIZE, &apps->by_id_grown))) {
+		return false;
+	}
+	if (process->by_id->count == process->by_id->size) {
+		grow(&process->by_id);
 	}
 	struct app_by_id *queue = process->by_id;
-	if (queue->count == queue->size && grow(&process->by_id)) {
-		queue = process->by_id;
-	}
-	if (queue->count == queue->size) {
-		app_by_id_apply(apps, process, false);
-	}
-	if (queue->count == queue->size) {
-		app_by_id_apply(apps, process, true);
+	for (int force = 0; force < 2 && queue->count == queue->size; force++) {
+		app_by_id_apply(apps, process, force > 0);
 	}
 	queue->event[queue->count++] = *event;
-	return 0;
+	return true;
 }
 
 void apps_drained(struct apps *apps, struct app_process *process)
 {
 	app_by_id_apply(apps, process, false);
-	app_frames_drained(apps, process);
+	app_frames_drained(process);
 	app_loop_passed(process->app);
 }
 
@@ -306,6 +317,5 @@ bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
 		.end = end,
 	};
 	process->app->loop.threads |= app_thread_bit(process, slot);
-	return app_stage_of(apps, process, record->stage) &&
-	       app_by_id_add(apps, process, &event) == 0;
+	return app_stage_of(apps, process, record->stage) && add_event(apps, process, &event);
 }

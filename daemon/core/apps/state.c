@@ -237,7 +237,7 @@ static void drop_ended(struct apps *apps, struct app *app, uint64_t now_ns)
 	hangs->count = kept;
 }
 
-void app_hang_judge(struct apps *apps, struct app *app, uint64_t now_ns)
+static void judge_hangs(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	struct app_hangs *hangs = &app->hangs;
 	for (size_t i = 0; i < hangs->count; i++) {
@@ -310,7 +310,7 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 	static const char *const names[METRICS] = {"hung", "processes", "died"};
 	static const enum unit units[METRICS] = {UNIT_BOOL, UNIT_COUNT, UNIT_BOOL};
 	struct metric **metric = app->hangs.metric;
-	app_hang_judge(apps, app, now_ns);
+	judge_hangs(apps, app, now_ns);
 	for (size_t i = 0; i < METRICS; i++) {
 		char path[PROTO_PATH_SIZE];
 		snprintf(path, sizeof(path), "app/%s/%s", app->name, names[i]);

@@ -306,8 +306,3 @@ bool app_on_attribute(
 	}
 	return on_stage_attribute(apps, process, index, record, value);
 }
-
-const struct app_attributes *app_attributes_of(const struct stage *stage)
-{
-	return stage->attributes;
-}

@@ -38,9 +38,6 @@ struct apps;
 /* For how long a gauge keeps a value that is not set again; at first GAUGE_EXPIRE_NS. */
 void apps_configure_gauges(struct apps *apps, uint64_t expire_ns);
 
-/* What is known of the stage; NULL when nothing is. */
-const struct app_attributes *app_attributes_of(const struct stage *stage);
-
 /* Mean over the app's life. */
 static inline double app_attribute_mean(const struct app_attribute *attribute)
 {

@@ -30,7 +30,7 @@ struct trace_buffer {
 	uint32_t free;	  /* a list of those given back */
 	uint32_t used;
 	size_t logs;
-	struct trace_log *log;
+	LIST_HEAD(, trace_log) log;
 };
 
 int trace_buffer_create(size_t memory, struct trace_buffer **ret)
@@ -73,8 +73,7 @@ int trace_log_open(struct trace_buffer *pool, struct trace_log **ret)
 	}
 	log->first = log->last = NONE;
 	log->pool = pool;
-	log->next = pool->log;
-	pool->log = log;
+	LIST_INSERT_HEAD(&pool->log, log, entry);
 	pool->logs++;
 	*ret = log;
 	return 0;
@@ -113,11 +112,7 @@ void trace_log_close(struct trace_log *log)
 	while (log->chunks > 0) {
 		give_oldest(log);
 	}
-	struct trace_log **link = &pool->log;
-	while (*link != log) {
-		link = &(*link)->next;
-	}
-	*link = log->next;
+	LIST_REMOVE(log, entry);
 	pool->logs--;
 	for (size_t i = 0; i < sizeof(log->name) / sizeof(log->name[0]); i++) {
 		free(log->name[i]);
@@ -130,7 +125,9 @@ void trace_log_close(struct trace_log *log)
 static struct trace_log *largest(struct trace_log *asking)
 {
 	struct trace_log *max = asking;
-	for (struct trace_log *log = asking->pool->log; log; log = log->next) {
+	struct trace_log *log;
+	LIST_FOREACH(log, &asking->pool->log, entry)
+	{
 		max = log->chunks > max->chunks ? log : max;
 	}
 	return max;
@@ -226,7 +223,9 @@ void trace_buffer_usage(const struct trace_buffer *pool, struct trace_usage *ret
 {
 	*ret = (struct trace_usage){
 		.bytes = (size_t)pool->chunks * TRACE_CHUNK * sizeof(struct event)};
-	for (const struct trace_log *log = pool->log; log; log = log->next) {
+	const struct trace_log *log;
+	LIST_FOREACH(log, &pool->log, entry)
+	{
 		struct trace_usage one;
 		trace_log_span(log, &one);
 		ret->used_bytes += one.used_bytes;
@@ -256,7 +255,9 @@ int trace_buffer_since(const struct trace_buffer *pool, size_t count, uint64_t *
 	if (!end) {
 		return -ENOMEM;
 	}
-	for (const struct trace_log *log = pool->log; log; log = log->next) {
+	const struct trace_log *log;
+	LIST_FOREACH(log, &pool->log, entry)
+	{
 		for (uint32_t i = log->first; i != NONE; i = pool->chunk[i].next) {
 			uint32_t filled = i == log->last ? TRACE_CHUNK - log->room : TRACE_CHUNK;
 			end[ends].t_ns = pool->events[(size_t)i * TRACE_CHUNK].record.start_ns;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "daemon/util/index.h"
 #include "proto/mapping.h"
@@ -43,7 +44,7 @@ struct trace_log {
 	uint32_t first, last; /* chunk indices */
 	uint64_t begun;	      /* number of the first event of the chunk behind the last */
 	struct trace_buffer *pool;
-	struct trace_log *next;
+	LIST_ENTRY(trace_log) entry;
 	size_t names;
 	struct index index;
 	char (*name[TRACE_NAMES_MAX / 16])[PROTO_NAME_SIZE];

@@ -184,13 +184,3 @@ double app_frame_ms(const struct app *app, const struct app_relations *relations
 	}
 	return sum_ms;
 }
-
-double app_stage_share(const struct app *app, const struct stage *stage)
-{
-	static const struct window_query recent;
-	struct app_relations relations;
-	app_relate(app, &relations);
-	double frame_ms = app_frame_ms(app, &relations, &recent);
-	return frame_ms > 0 ? app_per_frame_ms(app, &relations, stage, &recent, NULL) / frame_ms
-			    : (double)NAN;
-}

@@ -49,7 +49,3 @@ double app_per_frame_ms(const struct app *app, const struct app_relations *relat
  * nothing is known. */
 double app_frame_ms(const struct app *app, const struct app_relations *relations,
 	const struct window_query *query);
-
-/* The stage's share of the time of a frame, 0..1, over the recent window. Nested stages have their
- * share of the same sum. NAN when nothing is known. */
-double app_stage_share(const struct app *app, const struct stage *stage);

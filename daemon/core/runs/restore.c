@@ -219,13 +219,12 @@ void app_restore(
 	free(saved);
 }
 
-void apps_note_received(struct apps *apps, struct app_process *process, uint64_t received)
+void apps_note_received(struct app_process *process, uint64_t received)
 {
 	struct app *app = process->app;
 	const struct saved_process *saved =
 		app->restored ? find_process(app->restored, process->pid, process->start_ticks)
 			      : NULL;
-	(void)apps;
 	if (saved && received <= saved->received) {
 		process->frame_state.begun =
 			app->frames != NULL; /* no frame is missing in between */

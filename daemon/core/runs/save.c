@@ -232,7 +232,7 @@ void apps_save_all(struct apps *apps)
 	if (apps->save) {
 		for (size_t i = 0; i < apps->count; i++) {
 			for (size_t k = 0; k < apps->app[i]->processes; k++) {
-				app_frames_gone(apps, apps->app[i]->process[k]);
+				app_frames_gone(apps->app[i]->process[k]);
 			}
 		}
 		apps->save->app = apps->save->item = 0;

@@ -39,4 +39,4 @@ void apps_save_all(struct apps *apps);
 
 /* A process attached whose mapping says that this number of records was read from it by an
  * earlier life of the daemon. What of them the statistics miss is noted in its app. */
-void apps_note_received(struct apps *apps, struct app_process *process, uint64_t received);
+void apps_note_received(struct app_process *process, uint64_t received);

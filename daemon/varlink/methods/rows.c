@@ -150,7 +150,7 @@ void row_event(struct json *out, const struct core *core, const struct timeline_
 
 void row_attributes(struct json *out, const struct stage *stage)
 {
-	const struct app_attributes *all = app_attributes_of(stage);
+	const struct app_attributes *all = stage->attributes;
 	if (!all) {
 		return;
 	}

@@ -138,7 +138,7 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 
 	struct app_process *p = attach_as("cam", 1000, 12, T0 + 20 * S);
 	app = p->app;
-	apps_note_received(apps, p, 301);
+	apps_note_received(p, 301);
 	ck_assert_uint_eq(app->since_ns, T0);
 	ck_assert_uint_eq(app->run, 1);
 	ck_assert_uint_eq(app->starts, 1);
@@ -149,8 +149,8 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 	same_answers(infer, &lifetime, true);
 	ck_assert_str_eq(infer->unit, "gpu");
 	ck_assert_uint_eq(infer->parent[0].serial, stage_named(app, "total")->serial);
-	ck_assert_uint_eq(app_attributes_of(infer)->count, 1);
-	ck_assert_double_eq(app_attributes_of(infer)->attribute[0].last, 42);
+	ck_assert_uint_eq(infer->attributes->count, 1);
+	ck_assert_double_eq(infer->attributes->attribute[0].last, 42);
 	frames_stats(app->frames, scratch, &after);
 	ck_assert_uint_eq(after.frame_count, before.frame_count);
 	ck_assert_double_eq(after.fps, before.fps);
@@ -184,7 +184,7 @@ START_TEST(what_came_after_it_was_saved_is_counted_as_missing)
 	p->accounting.received++;
 	restart();
 	p = attach_as("cam", 1000, 12, T0 + 20 * S);
-	apps_note_received(apps, p, 302);
+	apps_note_received(p, 302);
 	ck_assert_uint_eq(p->app->missing, 1);
 	ck_assert_uint_eq(p->app->covers_since_ns, 0);
 	ck_assert_uint_eq(stage_named(p->app, "total")->count, 100);
@@ -195,7 +195,7 @@ START_TEST(what_came_after_it_was_saved_is_counted_as_missing)
 	apps_save_all(apps);
 	restart(); /* and it is still known after the next */
 	p = attach_as("cam", 1000, 12, T0 + 30 * S);
-	apps_note_received(apps, p, p->app->restored ? 302 : 0);
+	apps_note_received(p, p->app->restored ? 302 : 0);
 	ck_assert_uint_ge(p->app->missing, 1);
 }
 END_TEST
@@ -205,10 +205,10 @@ START_TEST(what_was_not_saved_is_labelled_with_what_it_covers)
 	busy(T0);
 	restart();
 	struct app_process *p = attach_as("cam", 1000, 12, T0 + 20 * S);
-	apps_note_received(apps, p, 301);
+	apps_note_received(p, 301);
 	ck_assert_uint_eq(p->app->covers_since_ns, T0 + 20 * S);
 	p = attach_as("new", 1000, 13, T0 + 20 * S);
-	apps_note_received(apps, p, 0);
+	apps_note_received(p, 0);
 	ck_assert_uint_eq(p->app->covers_since_ns, 0);
 }
 END_TEST
@@ -278,7 +278,7 @@ START_TEST(a_torn_copy_leaves_the_one_before_it)
 		ck_assert_uint_eq(p->app->stages, 2);
 		uint64_t count = stage_named(p->app, "total")->count;
 		ck_assert(count == 100 || count == 101);
-		apps_note_received(apps, p, 302);
+		apps_note_received(p, 302);
 		ck_assert_uint_ge(count + p->app->missing, 101);
 		ck_assert_uint_eq(stage_named(p->app, "infer")->count, 100);
 	}
@@ -296,7 +296,7 @@ START_TEST(without_room_nothing_is_believed_to_be_there)
 	room = SIZE_MAX;
 	restart();
 	struct app_process *p = attach_as("cam", 1000, 12, T0 + 20 * S);
-	apps_note_received(apps, p, 301);
+	apps_note_received(p, 301);
 	ck_assert_uint_eq(p->app->stages, 0);
 	ck_assert_uint_eq(p->app->covers_since_ns, T0 + 20 * S);
 	struct app_save_memory small = memory;
@@ -333,7 +333,7 @@ START_TEST(saving_goes_on_where_it_stopped_and_writes_only_what_changed)
 	apps_save_some(apps, 100);
 	restart();
 	p = attach_as("cam", 1000, 12, T0 + 20 * S);
-	apps_note_received(apps, p, 302);
+	apps_note_received(p, 302);
 	ck_assert_uint_eq(p->app->missing, 0);
 	ck_assert_uint_eq(stage_named(p->app, "total")->count, 101);
 }

@@ -203,7 +203,7 @@ END_TEST
 
 static const struct app_attribute *attribute(const struct stage *stage, const char *name)
 {
-	const struct app_attributes *all = app_attributes_of(stage);
+	const struct app_attributes *all = stage->attributes;
 	for (size_t i = 0; all && i < all->count; i++) {
 		if (strcmp(all->attribute[i].name, name) == 0) {
 			return &all->attribute[i];
@@ -253,7 +253,7 @@ START_TEST(attributes_of_a_stage_have_last_mean_and_extremes)
 	declare(q, 0, "coverage_pct", "");
 	declare(q, 1, "infer", "");
 	put_attribute(q, 0, 1, T0, 96.5);
-	ck_assert_uint_eq(app_attributes_of(infer)->count, 2);
+	ck_assert_uint_eq(infer->attributes->count, 2);
 	ck_assert_double_eq(attribute(infer, "coverage_pct")->min, 96.5);
 	ck_assert_uint_eq(p->accounting.invalid + q->accounting.invalid, 0);
 }
@@ -269,7 +269,7 @@ START_TEST(attributes_have_limits_and_must_be_numbers_of_something)
 		declare(p, i, name, "");
 		put_attribute(p, i, 0, T0, i);
 	}
-	const struct app_attributes *all = app_attributes_of(p->app->stage[0]);
+	const struct app_attributes *all = p->app->stage[0]->attributes;
 	ck_assert_uint_eq(all->count, STAGE_ATTRIBUTES_MAX);
 	ck_assert_uint_eq(all->refused, 39 - STAGE_ATTRIBUTES_MAX);
 	ck_assert_uint_eq(p->accounting.invalid, 0);
