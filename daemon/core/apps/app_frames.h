@@ -43,7 +43,7 @@ struct app_process_frames {
 };
 
 struct app_tick {
-	uint64_t t_ns; /* first: time_order.h */
+	uint64_t t_ns; /* first: time_order() */
 	uint64_t id;
 	uint64_t took_ns; /* 0 = a bare tick */
 };

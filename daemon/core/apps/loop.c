@@ -1,7 +1,7 @@
 /*
  * loop.c: finds iterations of an app's loop: where one ends, which runs it holds, what they cost.
- * Runs without a frame come in through loop_run.h, ticks and frames through app_frames.c; queries
- * ask at the end of a pass.
+ * Runs without a frame come in through app_loop_run(), ticks and frames through app_frames.c;
+ * queries ask at the end of a pass.
  */
 #include "daemon/core/apps/loop.h"
 

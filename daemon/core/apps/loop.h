@@ -62,7 +62,7 @@ void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
 /* The next count frames or ticks belong to no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);
 
-/* A tick at this time, between two runs of its thread (a bit). Runs: loop_run.h. */
+/* A tick at this time, between two runs of its thread (a bit). Runs: app_loop_run(). */
 void app_loop_tick(struct app *app, uint64_t t_ns, uint64_t thread);
 /* A frame is finished. stage_of: the stages of its parts; NULL = gone. True when it counts. */
 bool app_loop_frame(struct app *app, const struct frame *frame, struct stage *const *stage_of);

@@ -15,7 +15,6 @@
 
 struct app;
 struct apps;
-struct metric;
 
 #define APP_RUN_METRICS_S 60 /* metrics that the next run did not continue stay this long */
 
