@@ -189,7 +189,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	attachment->process->ns_pid = attachment->nspid.inside;
 	ring_counts(attachment->ring, &attachment->counts);
 	attachment->process->accounting.invalid = attachment->counts.skipped;
-	apps_note_received(ingest->core->apps, attachment->process, attachment->counts.received);
+	apps_note_received(attachment->process, attachment->counts.received);
 	account_for(attachment, connection);
 	attachment_advise(attachment, now_ns);
 	ingest_drain_timer(ingest);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/trace/replay.h"
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/when.h"
-#include "client/edgeprofctl/trace/replay.h"
 
 enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
 

@@ -1,12 +1,12 @@
 /* counters.c: names the limits, and samples those whose resources belong to core. */
 #include "daemon/core/status/counters.h"
 
+#include "daemon/core/status/counters.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/core/status/counters.h"
 
 static const struct {
 	const char *name;
