@@ -1,5 +1,5 @@
-/* What core is made of, and who hears of a commit: history first, so that an alert's reader finds
- * the value that raised it. */
+/* assemble.c: builds core and registers the observers of a commit. History comes first, so that
+ * whoever reads an alert also finds the value that raised it. */
 #include "daemon/runfiles.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * The only wiring: what opens, in which order, and what stops when. Data flows
- *     collect, ingest -> core/metrics -> history, alerts -> api, publish
+ * daemon.c: wires the layers together: what opens, in which order, and what stops when. Data flows
+ *
+ *     collect, ingest -> core/metrics -> history, alerts -> varlink, publish
  */
 #include "daemon/wiring.h"
 

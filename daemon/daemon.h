@@ -1,6 +1,5 @@
-/*
- * The wiring: makes core and the layers around it, reloads, stops. Can be started from a test.
- */
+/* daemon.h: creates core and the layers around it, reloads the configuration, and stops. Can be
+ * started from a test. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* edgeprofd: options, signals, exit status. */
+/* main.c: parses the options of edgeprofd, handles signals, and sets the exit status. */
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>

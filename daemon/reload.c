@@ -1,4 +1,5 @@
-/* What the configuration decides and a reload changes: all of it, or nothing. */
+/* reload.c: applies what depends on the configuration, at start and at a reload: all of it, or
+ * nothing. */
 #include "daemon/wiring.h"
 
 #include <errno.h>

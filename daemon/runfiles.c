@@ -1,5 +1,5 @@
-/* Each file stands for itself: one that is in the way of another kind leaves the others as they
- * are, and the daemon goes on in memory for that one. */
+/* runfiles.c: opens each file of the run directory independently: when one cannot be used, the
+ * others are unaffected, and the daemon continues in memory for that one. */
 #include "daemon/runfiles.h"
 
 #include "daemon/util/log.h"

@@ -1,4 +1,5 @@
-/* The files of the run directory that outlive the process, and what is told when one cannot. */
+/* runfiles.h: opens the files of the run directory that outlive the process, and reports those that
+ * cannot be used. */
 #pragma once
 
 #include "daemon/wiring.h"

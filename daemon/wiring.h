@@ -1,7 +1,6 @@
-/*
- * The daemon's insides, shared by the three files that wire it: daemon.c (start and stop),
- * assemble.c (core), reload.c (what the configuration decides).
- */
+/* wiring.h: declares the daemon's insides for the files that wire it: daemon.c (start and stop),
+ * assemble.c (core), reload.c (what depends on the configuration), runfiles.c (files of the run
+ * directory). */
 #pragma once
 
 #include <stdbool.h>

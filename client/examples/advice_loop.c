@@ -1,9 +1,10 @@
 /*
- * A loop that works less while the machine is hot, throttles or its frames come late, and as before
- * when that is over. It says each second what it was advised and what it did:
+ * advice_loop.c: does less work while the machine is hot or throttled or frames are late, and
+ * returns to normal afterwards. Each second it prints what the daemon advised and what it did, for
+ * example "reduced 20 of 30":
  *
- *     cc advice_loop.c $(pkg-config --cflags --libs libedgeprof) && ./a.out [FPS [WORK_MS
- * [SECONDS]]] reduced 20 of 30
+ *     cc advice_loop.c $(pkg-config --cflags --libs libedgeprof)
+ *     ./a.out [FPS [WORK_MS [SECONDS]]]
  */
 #include <stdio.h>
 #include <stdlib.h>

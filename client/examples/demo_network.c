@@ -1,5 +1,5 @@
-/* A small fully convolutional network with fixed pseudo-random weights: what it finds means little,
- * what it costs is real. Its last layer is averaged into a heat map. */
+/* demo_network.c: runs a small fully convolutional network with fixed pseudo-random weights: its
+ * detections mean little, its cost is real. The last layer is averaged into a heat map. */
 #include "client/examples/demo_network.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* The demo's network: 3x3 convolutions with ReLU, and the boxes read from its heat map. */
+/* demo_network.h: computes the demo's network: 3x3 convolutions with ReLU, and boxes read from its
+ * heat map. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Generated camera frames and the preprocessing of any vision pipeline: resize and normalise. */
+/* demo_pixels.c: generates camera frames and does the preprocessing of any vision pipeline: it
+ * resizes and normalises. */
 #include "client/examples/demo_pixels.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The demo's pixels: frames that move, and how they become a network's input. */
+/* demo_pixels.h: renders moving frames, and converts them into a network's input. */
 #pragma once
 
 #include <stdint.h>

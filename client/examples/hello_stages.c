@@ -1,5 +1,6 @@
 /*
- * The smallest complete program: three stages a frame, a deadline, a mark, a gauge.
+ * hello_stages.c: shows the smallest complete program: three stages a frame, a deadline, a mark, a
+ * gauge.
  *
  *     cc hello_stages.c $(pkg-config --cflags --libs libedgeprof) && ./a.out 100
  *     edgeprofctl stages hello

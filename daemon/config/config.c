@@ -1,5 +1,5 @@
-/* Files of the configuration: which, in what order, line by line through libinih into config_set.
- */
+/* config.c: finds the configuration files, orders them, and reads each line by line through libinih
+ * into config_set. */
 #include "daemon/config/config.h"
 
 #include <dirent.h>

@@ -1,7 +1,6 @@
-/*
- * Configuration: INI through libinih, /etc/edgeprofd/edgeprofd.conf and drop-ins, into one plain
- * struct. Everything is parsed into a new struct; nothing changes unless all of it is right.
- */
+/* config.h: reads the configuration: INI through libinih, /etc/edgeprofd/edgeprofd.conf and
+ * drop-ins, into one plain struct. Everything is parsed into a new struct; nothing changes unless
+ * all of it is valid. */
 #pragma once
 
 #include "daemon/collect/sched/adaptive.h"

@@ -1,6 +1,6 @@
-/* loop.c: libuv aborts where it finds no descriptors for its first pipes, and where the array of
- * its watchers, which is as long as the highest descriptor, cannot grow: so it grows once, at
- * start. */
+/* loop.c: opens the event loop such that libuv cannot abort later. libuv aborts when it finds no
+ * descriptors for its first pipes, and when the array of its watchers, which is as long as the
+ * highest descriptor, cannot grow: so it grows once, at start. */
 #include "daemon/host/loop.h"
 
 #include <errno.h>

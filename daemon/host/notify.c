@@ -1,4 +1,4 @@
-/* notify.c: sd_notify(3) and sd_listen_fds(3) in one place. */
+/* notify.c: calls sd_notify(3) and sd_listen_fds(3) for the rest of the daemon. */
 #include "daemon/host/notify.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* alerts_file: keeps alerts across reboots ([history] persist) in DIR/alerts of the state
+/* alerts_file.h: keeps alerts across reboots ([history] persist) in DIR/alerts of the state
  * directory. */
 #pragma once
 

@@ -1,7 +1,8 @@
 /*
- * Observes alerts and the timeline. Under systemd (stderr is the journal's stream) each becomes a
- * structured entry with a MESSAGE_ID of systemd/edgeprofd.catalog; else a line on stderr. Alerts
- * are on the timeline, too: here they are told once, by their own observer, which knows the fields.
+ * journal.c: observes alerts and the timeline. Under systemd (stderr is the journal's stream) each
+ * becomes a structured entry with a MESSAGE_ID of systemd/edgeprofd.catalog; otherwise a line on
+ * stderr. The timeline contains the alerts as well: here they are logged once, by their own
+ * observer, which knows the fields.
  */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "daemon/publish/journal.h"

@@ -1,7 +1,5 @@
-/*
- * Alert transitions and the timeline as structured journal entries (MESSAGE_ID) when the daemon
- * runs under systemd, as log lines on stderr else.
- */
+/* journal.h: writes alert transitions and the timeline as structured journal entries (MESSAGE_ID)
+ * when the daemon runs under systemd, as log lines on stderr otherwise. */
 #pragma once
 
 #include "daemon/core/core.h"

@@ -1,7 +1,7 @@
 /*
- * accounts.h: what each user holds of what is shared: connections, memory, descriptors that wait to
- * be closed, time of the loop. One table serves all parts of the daemon. The slot of a user who
- * holds nothing is reused when it is needed.
+ * accounts.h: accounts to each user their part of shared resources: connections, memory,
+ * descriptors that wait to be closed, time of the loop. One table serves all parts of the daemon.
+ * The slot of a user who holds nothing is reused when it is needed.
  */
 #pragma once
 

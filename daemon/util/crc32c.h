@@ -1,4 +1,4 @@
-/* crc32c.h: CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of what we store. */
+/* crc32c.h: computes CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of stored data. */
 #pragma once
 
 #include <stddef.h>

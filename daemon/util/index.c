@@ -1,6 +1,6 @@
-/* index.c: the daemon's one hash table, and its hash. Hashes are stored next to the slots, so that
- * growing and removing need nothing of the owner. SipHash is keyed with what the kernel gives each
- * program for its stack protector, so that no system call is made. */
+/* index.c: implements the daemon's one hash table, and its hash. Hashes are stored next to the
+ * slots, so that growing and removing do not need the owner. SipHash is keyed with what the kernel
+ * gives each program for its stack protector, so that no system call is made. */
 #include "daemon/util/index.h"
 
 #include <errno.h>

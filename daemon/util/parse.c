@@ -1,4 +1,4 @@
-/* parse.c: strict wrappers of strto*: the complete text or nothing. */
+/* parse.c: wraps strto* strictly: the complete text or nothing. */
 #include "daemon/util/parse.h"
 
 #include <ctype.h>

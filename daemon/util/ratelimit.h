@@ -1,7 +1,7 @@
 /*
- * ratelimit.h: the generic cell rate algorithm. Each event moves the theoretical arrival time (tat)
- * of the next one by one interval; how far that may lie ahead is the burst. One word of state, no
- * timer.
+ * ratelimit.h: limits rates by the generic cell rate algorithm. Each event moves the theoretical
+ * arrival time (tat) of the next one by one interval; how far that may lie ahead is the burst. One
+ * word of state, no timer.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * The tree of device files: the machine's own (/) or a fixture tree (--root DIR). Paths have no
- * leading slash ("sys/class/thermal"). Under a fixture root every symbolic link is resolved inside
- * the root, and a plain file that stands where a folder is needed and holds a relative path is
- * followed like a link (that is what a checkout without symbolic links makes of one).
+ * root.h: reads the tree of device files: the machine's own (/) or a fixture tree (--root DIR).
+ * Paths have no leading slash ("sys/class/thermal"). Under a fixture root every symbolic link is
+ * resolved inside the root, and a plain file where a folder is expected that holds a relative path
+ * is followed like a link (a checkout without symbolic links turns them into such files).
  */
 #pragma once
 

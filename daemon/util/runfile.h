@@ -1,8 +1,8 @@
 /*
- * runfile.h: a file of the run directory that outlives the process: allocated with posix_fallocate
- * in tmpfs, mapped shared. It, or each of its parts, begins with a struct runhead, which says what
- * the bytes are, of which shape and of which boot, and whose checksum tells damage from another
- * version.
+ * runfile.h: maps a file of the run directory that outlives the process: allocated with
+ * posix_fallocate in tmpfs, mapped shared. It, or each of its parts, begins with a struct runhead,
+ * which says what the bytes are, of which shape and of which boot, and whose checksum distinguishes
+ * damage from another version.
  */
 #pragma once
 

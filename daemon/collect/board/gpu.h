@@ -1,4 +1,4 @@
-/* gpu: reads the texts in which drivers report how busy a GPU or NPU is. Shown for its test; the
+/* gpu.h: reads the texts in which drivers report how busy a GPU or NPU is. Shown for its test; the
  * rest of gpu.c is a collector. */
 #pragma once
 

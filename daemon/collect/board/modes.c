@@ -1,7 +1,7 @@
-/* modes: reads how the board is set, for GetStatus: nvpmodel's power mode (var/lib/nvpmodel/status,
- * its name from etc/nvpmodel.conf), governors, and whether jetson_clocks pinned the clocks (the
- * lowest and the highest allowed clock are the same everywhere). Has no metrics; a change is
- * an entry of the timeline: services reset these silently. No own keys. */
+/* modes.c: reads how the board is set, for GetStatus: nvpmodel's power mode
+ * (var/lib/nvpmodel/status, its name from etc/nvpmodel.conf), governors, and whether jetson_clocks
+ * pinned the clocks (the lowest and the highest allowed clock are the same everywhere). Has no
+ * metrics; a change is an entry of the timeline: services reset these silently. No own keys. */
 #include "daemon/collect/board/modes.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* pi: reads what only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured),
+/* pi.c: reads what only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured),
  * voltage/<name>, memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A),
  * their sum as power/total, voltage/<rail> where there is no current, and temperature/firmware,
  * which is temperature/max where nothing else has that. Through the ioctl of vcgencmd, without

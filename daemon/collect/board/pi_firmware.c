@@ -1,4 +1,4 @@
-/* pi_firmware: asks the firmware for the collectors throttle and pi. The buffer of the property
+/* pi_firmware.c: asks the firmware for the collectors throttle and pi. The buffer of the property
  * interface is an array of 32 bit words: size, request/response code, tags (id, size of the values,
  * bit 31 once answered, values), end tag (raspberrypi/linux drivers/char/broadcom/vcio.c, utils
  * vcmailbox.c and vcgencmd.c). */

@@ -1,4 +1,4 @@
-/* pi_text: parses the texts of the Raspberry Pi's firmware, as vcgencmd prints them. Error texts
+/* pi_text.h: parses the texts of the Raspberry Pi's firmware, as vcgencmd prints them. Error texts
  * are -EBADMSG. */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * pi_tool: runs vcgencmd where it is configured: for boards whose firmware nothing else reaches.
+ * pi_tool.h: runs vcgencmd where it is configured: for boards whose firmware nothing else reaches.
  * Started without a shell and with an empty environment, at most every PI_TOOL_EVERY_NS, and not
  * waited for longer than 100 ms at once: a run that takes longer is polled again at the next call,
  * one that takes PI_TOOL_LIMIT_NS is killed. One process at a time, ended and reaped by its own

@@ -1,8 +1,8 @@
 /*
- * tegrastats: runs NVIDIA's tegrastats as one long-lived child (child.c) whose lines become metrics
- * (tegrastats_metrics.c) when they arrive; the tick only checks whether they still do. Own key:
- * command (absolute path; default: /usr/bin/tegrastats, then the paths of old releases). A late
- * line makes the source stale, a hanging or flooding child is ended, a dead one is restarted
+ * tegrastats.c: runs NVIDIA's tegrastats as one long-lived child (child.c) whose lines become
+ * metrics (tegrastats_metrics.c) when they arrive; the tick only checks whether they still do. Own
+ * key: command (absolute path; default: /usr/bin/tegrastats, then the paths of old releases). A
+ * late line makes the source stale, a hanging or flooding child is ended, a dead one is restarted
  * after 1 s, 2 s … 60 s. Never --stop: that would end other people's tegrastats, too.
  */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* tegrastats_metrics: gives the fields of one line names, units and reasons. tegrastats cuts the
+/* tegrastats_metrics.c: gives the fields of one line names, units and reasons. tegrastats cuts the
  * suffixes of thermal zone types (CPU-therm is CPU@): a zone under either name is the better
  * source. */
 #include "daemon/collect/board/tegrastats_metrics.h"

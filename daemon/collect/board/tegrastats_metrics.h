@@ -1,5 +1,5 @@
 /*
- * tegrastats_metrics: turns a line of tegrastats into metrics of the names that no other source
+ * tegrastats_metrics.h: turns a line of tegrastats into metrics of the names that no other source
  * has. sysfs and /proc come first whatever starts first: names are added when a line holds them, a
  * name that another source owns is skipped, and the source yields (core/sources.h): who adds one of
  * its names later gets it. So no pointer to a metric is kept from line to line. At most 640 names:

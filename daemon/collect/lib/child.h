@@ -1,11 +1,11 @@
 /*
- * child: runs one long-lived child whose standard output is read: started with an absolute path and
- * a cleared environment, ended by its pid, started again with back-off when it ends. It leads a
+ * child.h: runs one long-lived child whose standard output is read: started with an absolute path
+ * and a cleared environment, ended by its pid, started again with back-off when it ends. It leads a
  * session of its own, so that a signal reaches what it started itself (a shell's children) and a
  * terminal's Ctrl-C does not. Its standard input and errors are /dev/null.
  *
- * When the daemon is killed itself, the kernel kills the child (pdeath_exec). Without that its
- * next line meets a closed pipe: SIGPIPE ends it (uv_spawn restores its default).
+ * When the daemon is killed itself, the kernel kills the child (pdeath_exec). Without that its next
+ * line meets a closed pipe: SIGPIPE ends it (uv_spawn restores its default).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * device_file: reads files of the device tree. A file that is read again and again: the descriptor
- * is kept and read with pread, or, for the many files of a big machine (descriptors are limited to
- * 512), opened for each read. A file that went (hot-unplug) is looked for again at the next read;
- * one that stays away, at every eighth.
+ * device_file.h: reads files of the device tree. A file that is read again and again: the
+ * descriptor is kept and read with pread, or, for the many files of a big machine (descriptors are
+ * limited to 512), opened for each read. A file that went (hot-unplug) is looked for again at the
+ * next read; one that stays away, at every eighth.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * gauge: exposes one number of a device file as one metric, with a scale, a range and a reason for
- * null. A collector of such files is a table of gauges: it names its files in `find`, and its ops
- * are the functions at the end of this header (thermal/fan.c is the shortest example). A collector
- * that needs more puts `struct gauges` first in its state and `struct gauge` first in its elements.
+ * gauge.h: exposes one number of a device file as one metric, with a scale, a range and a reason
+ * for null. A collector of such files is a table of gauges: it names its files in `find`, and its
+ * ops are the functions at the end of this header (thermal/fan.c is the shortest example). A
+ * collector that needs more puts `struct gauges` first in its state and `struct gauge` first in its
+ * elements.
  */
 #pragma once
 

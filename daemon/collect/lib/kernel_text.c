@@ -1,6 +1,6 @@
-/* kernel_text: reads numbers out of texts that the kernel writes. Those are regular, but a fixture,
- * a vendor driver or a short read may hold anything: every reader here stops at the first byte that
- * does not fit. */
+/* kernel_text.c: reads numbers out of texts that the kernel writes. Those are regular, but a
+ * fixture, a vendor driver or a short read may hold anything: every reader here stops at the first
+ * byte that does not fit. */
 #include "daemon/collect/lib/kernel_text.h"
 
 #include <errno.h>

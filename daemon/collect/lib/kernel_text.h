@@ -1,4 +1,4 @@
-/* kernel_text: reads the small texts that the kernel writes: numbers, "Key: N kB" lines, lists of
+/* kernel_text.h: reads the small texts that the kernel writes: numbers, "Key: N kB" lines, lists of
  * CPUs. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* lines: stands between a pipe and a parser of lines. A complete line that arrives in one piece is
- * dispatched where it is; only the pieces of a torn one are copied. */
+/* lines.c: stands between a pipe and a parser of lines. A complete line that arrives in one piece
+ * is dispatched where it is; only the pieces of a torn one are copied. */
 #include "daemon/collect/lib/lines.h"
 
 #include <errno.h>

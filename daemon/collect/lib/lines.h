@@ -1,6 +1,5 @@
-/*
- * lines: cuts bytes of a stream into lines. A line may arrive in any number of pieces. One that is
- * longer than the capacity is skipped completely: the end of a cut line could be half a number.
+/* lines.h: cuts bytes of a stream into lines. A line may arrive in any number of pieces. One that
+ * is longer than the capacity is skipped completely: the end of a cut line could be half a number.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* energy: integrates power: trapezoids over the real times of the samples. Pure; time is an
+/* energy.h: integrates power: trapezoids over the real times of the samples. Pure; time is an
  * argument. Shown for its test; the rest of energy.c is a collector. */
 #pragma once
 

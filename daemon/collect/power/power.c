@@ -1,6 +1,6 @@
-/* power: reads the power of the board's rails, power/<rail> in milliwatts (rails.c finds them), and
- * exposes the total as power/total: the rail that feeds all others where there is one, else a sum
- * of rails that do not contain each other; its origin says which. No own keys. */
+/* power.c: reads the power of the board's rails, power/<rail> in milliwatts (rails.c finds them),
+ * and exposes the total as power/total: the rail that feeds all others where there is one, else a
+ * sum of rails that do not contain each other; its origin says which. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Control groups of processes: where a process is, which share of the processors its groups may
- * use, and how often they were held back. Version 2, and the cpu controller of version 1. */
+/* cgroup.h: reads the control groups of processes: which group a process is in, how much CPU its
+ * groups may use, and how often they were throttled. Supports version 2, and the cpu controller of
+ * version 1. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* group.h: the metrics process/<name>/… of one watched name, sums over its processes. */
+/* group.h: computes the metrics process/<name>/… of one watched name, sums over its processes. */
 #pragma once
 
 #include <stdbool.h>

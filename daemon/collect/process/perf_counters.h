@@ -1,7 +1,8 @@
 /*
- * Hardware and software counters of watched processes (perf_event_open). A counter belongs to one
- * thread, so each thread of a process has its own set and new threads inherit. Descriptors are the
- * scarce thing: they are limited in all, and closed with their process.
+ * perf_counters.h: reads hardware and software counters of watched processes (perf_event_open). A
+ * counter belongs to one thread, so each thread of a process has its own set and new threads
+ * inherit. Descriptors are scarce: their total is limited, and they are closed when their process
+ * ends.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* proc_threads.h: the threads of watched processes: each one's processor time, waiting time and
- * switches, summed for the process. /proc/<pid>/{schedstat,status} cover the main thread only. */
+/* proc_threads.h: reads the threads of watched processes: CPU time, waiting time and switches,
+ * summed for the process. /proc/<pid>/{schedstat,status} cover the main thread only. */
 #pragma once
 
 #include <stdbool.h>

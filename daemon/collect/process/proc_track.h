@@ -1,5 +1,5 @@
-/* proc_track.h: state of each watched process between samples: counters for the rates, the costly
- * values, and the groups it was in. A process is (pid, start time). */
+/* proc_track.h: keeps state of each watched process between samples: counters for the rates, the
+ * costly values, and the groups it was in. A process is (pid, start time). */
 #pragma once
 
 #include <stdbool.h>

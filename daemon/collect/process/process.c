@@ -1,9 +1,10 @@
-/* Watched processes, from proc/<pid>/stat and status: process/<name>/{rss,vms,peak_rss,…} as sums
- * over the processes of a watched name, and a row for each process. CPU in percent of one core over
- * the time since the last sample. A process is (pid, start time): a reused pid starts anew. The
- * daemon itself and attached apps are read from the machine's own proc, names and configured pids
- * below --root. Names are looked for, and smaps_rollup is read, in the background, for the next
- * sample. No own keys; what is watched comes from [process NAME] and from the apps. */
+/* process.c: samples watched processes from proc/<pid>/stat and status:
+ * process/<name>/{rss,vms,peak_rss,…} as sums over the processes of a watched name, and a row for
+ * each process. CPU is in percent of one core over the time since the previous sample. A process is
+ * identified by (pid, start time): a reused pid is a new process. The daemon itself and attached
+ * apps are read from the machine's own proc, names and configured pids below --root. Name lookups
+ * and reads of smaps_rollup run in the background, for the next sample. No own keys; what is
+ * watched comes from [process NAME] and from the apps. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
-/*
- * The adaptive rate: sources are read more often while the machine is busy or hot, and less often
- * while it is calm. A pure decision on two numbers; who samples asks for the interval.
- */
+/* adaptive.h: decides the adaptive rate: sources are read more often while the machine is busy or
+ * hot, and less often while it is idle. A pure decision on two numbers; the scheduler asks for the
+ * interval. */
 #pragma once
 
 #include <stdbool.h>

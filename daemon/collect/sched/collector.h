@@ -1,5 +1,5 @@
 /*
- * collector: defines a sensor source: one file below daemon/collect, one const struct
+ * collector.h: defines a sensor source: one file below daemon/collect, one const struct
  * collector_ops, one line in the sorted list of daemon/collect/meson.build. The framework
  * (scheduler) gives it a timer, a configuration section, states, and the metrics
  * collector/<name>/…; it measures time and errors, not the collector.

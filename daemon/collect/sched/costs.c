@@ -1,6 +1,6 @@
-/* costs.c: the source `collector`: what sampling itself costs and how it fares,
+/* costs.c: exposes what sampling itself costs, as the source `collector`:
  * collector/<source>/{duration_us,errors,age_s,stale} of every periodic source, as the scheduler
- * wrote it into core/sources; of one that reads a program's lines also
+ * wrote it into core/sources; for a source that reads a program's lines also
  * {lines_cut,lines_unknown,tokens_unknown}. Once a second, however often the sources are read. No
  * own keys. */
 #include "daemon/collect/sched/registry.h"

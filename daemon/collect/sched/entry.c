@@ -1,6 +1,6 @@
-/* entry.c: the state machine of one source. unavailable and failed opens are retried every minute;
- * a failing sample is retried at every tick and reopened after a minute. The values of a source
- * that fails become null at once. */
+/* entry.c: runs the state machine of one source. Unavailable and failed opens are retried every
+ * minute; a failing sample is retried at every tick and reopened after a minute. The values of a
+ * source that fails become null at once. */
 #include "daemon/collect/sched/entry.h"
 
 #include <errno.h>

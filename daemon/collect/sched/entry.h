@@ -1,7 +1,6 @@
-/*
- * One source under the scheduler: its collector's life (open, sample, close), its state, its cost
- * and when it is due. No libuv and no clock of its own: time is an argument, so tests drive it.
- */
+/* entry.h: runs one source under the scheduler: its collector's life (open, sample, close), its
+ * state, its cost and when it is due. No libuv and no clock of its own: time is an argument, so
+ * tests drive it. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* entry_private.h: what entry.c and entry_fetch.c share. */
+/* entry_private.h: declares what entry.c and entry_fetch.c share. */
 #pragma once
 
 #include "daemon/collect/sched/entry.h"

@@ -1,4 +1,4 @@
-/* registry: lists all collectors, sorted by name, and finds one. */
+/* registry.c: lists all collectors, sorted by name, and finds one. */
 #include "daemon/collect/sched/registry.h"
 
 #include <string.h>

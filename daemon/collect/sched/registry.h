@@ -1,7 +1,5 @@
-/*
- * registry: declares the collectors' tables, one for each line of the list in
- * daemon/collect/meson.build. registry.c lists them in that order, which is that of their names.
- */
+/* registry.h: declares the collectors' tables, one for each line of the list in
+ * daemon/collect/meson.build. registry.c lists them in that order, which is that of their names. */
 #pragma once
 
 #include "daemon/collect/sched/collector.h"

@@ -1,8 +1,6 @@
-/*
- * The scheduler: when each source is sampled, states and cost of each, wishes of core/sources
- * observed. Due times are aligned to the intervals, so one timer serves all sources and the loop
- * wakes once for those that are due together.
- */
+/* scheduler.h: decides when each source is sampled, records the state and cost of each, and applies
+ * the requests of core/sources. Due times are aligned to the intervals, so one timer serves all
+ * sources and the loop wakes once for those that are due together. */
 #pragma once
 
 #include <uv.h>

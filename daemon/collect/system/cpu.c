@@ -1,7 +1,7 @@
-/* cpu: reads busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over the
- * time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait, iowait
- * / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores that are present
- * but not in proc/stat are offline. No own keys. */
+/* cpu.c: reads busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over
+ * the time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait,
+ * iowait / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores that are
+ * present but not in proc/stat are offline. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* cpufreq: reads the clock of each core, cpu/<n>/frequency in hertz, from scaling_cur_freq (kHz) of
- * sys/devices/system/cpu/cpufreq/policy*: one read a policy, for each of its related_cpus that is
- * online. No own keys. */
+/* cpufreq.c: reads the clock of each core, cpu/<n>/frequency in hertz, from scaling_cur_freq (kHz)
+ * of sys/devices/system/cpu/cpufreq/policy*: one read a policy, for each of its related_cpus that
+ * is online. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* load: reads load averages from proc/loadavg: cpu/load1, cpu/load5, cpu/load15, bare numbers. No
+/* load.c: reads load averages from proc/loadavg: cpu/load1, cpu/load5, cpu/load15, bare numbers. No
  * own keys. */
 #include "daemon/collect/sched/registry.h"
 

@@ -1,4 +1,4 @@
-/* memory: reads memory and swap from proc/meminfo, in bytes; memory/used_percent =
+/* memory.c: reads memory and swap from proc/meminfo, in bytes; memory/used_percent =
  * (total-available)/total*100. Kernels before 3.14 write no MemAvailable: then what depends on it
  * is null. No own keys. */
 #include "daemon/collect/sched/registry.h"

@@ -1,4 +1,4 @@
-/* fan: reads the speed of fans, fan/<name> in rpm: fanN_input of any hwmon (Pi 5, PCs), rpm of
+/* fan.c: reads the speed of fans, fan/<name> in rpm: fanN_input of any hwmon (Pi 5, PCs), rpm of
  * Jetson's tachometer (hwmon pwm_tach), rpm_measured of JetPack 4 (sys/devices/pwm-fan). What they
  * are driven with is fan_duty/<name> in percent: pwmN of any hwmon, cur_pwm of JetPack 4 (0 to
  * 255); many fans report nothing else. A fan that is a cooling device has its state in

@@ -1,6 +1,6 @@
-/* cooling: sees throttling in cur_state of sys/class/thermal/cooling_device*: Jetson's alerts, and
- * caps of CPU, GPU and memory. Chargers, wifi, backlights, TCC Offset and the "hot surface" alert
- * lower no clock of the processor and are skipped. */
+/* cooling.c: sees throttling in cur_state of sys/class/thermal/cooling_device*: Jetson's alerts,
+ * and caps of CPU, GPU and memory. Chargers, wifi, backlights, TCC Offset and the "hot surface"
+ * alert lower no clock of the processor and are skipped. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>

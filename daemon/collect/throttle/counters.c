@@ -1,4 +1,4 @@
-/* counters: sees throttling in counters of events since boot. Intel's are
+/* counters.c: sees throttling in counters of events since boot. Intel's are
  * sys/devices/system/cpu/cpu<n>/thermal_throttle: a count moves when an episode begins, its
  * total_time_ms when it ends, and between the two the processor throttles. SMT siblings show the
  * counter of their core, all cores that of their package: each is read once. A Jetson's are

@@ -1,7 +1,5 @@
-/*
- * detector: one way to see that the hardware is throttling. throttle.c asks them in the order of
- * its table; each is a file of this folder, and they share this header.
- */
+/* detector.h: declares one way to detect that the hardware is throttling. throttle.c asks them in
+ * the order of its table; each is a file of this folder, and they share this header. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* pi: sees throttling in the Raspberry Pi's throttle word, from the best place that can be read:
+/* pi.c: sees throttling in the Raspberry Pi's throttle word, from the best place that can be read:
  * firmware mailbox or command (the complete word since boot), then sysfs …:firmware/get_throttled,
  * then hwmon rpi_volt. The word in sysfs is what anybody asked last, and the kernel's hwmon driver
  * asks every 2 s clearing the sticky bits: there a sticky bit that is set proves something, one

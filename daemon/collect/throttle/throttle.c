@@ -1,8 +1,8 @@
-/* throttle: reports whether hardware throttling is active, and why: throttle/active and the single
- * flags, from whatever this machine has (the Raspberry Pi's word, cooling devices, a Jetson's event
- * counters, Intel's counters, at last the clock itself). What no source reports is null. The
- * temperature has no part in it. Own key: vcgencmd = the program's absolute path; never run
- * without. */
+/* throttle.c: reports whether hardware throttling is active, and why: throttle/active and the
+ * single flags, from whatever this machine has (the Raspberry Pi's word, cooling devices, a
+ * Jetson's event counters, Intel's counters, at last the clock itself). What no source reports is
+ * null. The temperature has no part in it. Own key: vcgencmd = the program's absolute path; never
+ * run without. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

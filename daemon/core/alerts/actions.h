@@ -1,5 +1,5 @@
 /*
- * actions: what people do about alerts: acknowledge, silence, test. Who is notified and who is not:
+ * actions.h: acknowledges, silences and tests alerts on request. Who is notified and who is not:
  * - A silenced alert continues through its states. Its transitions are quiet, but the end of an
  *   alert that people were notified of is sent: nobody is left with an open incident.
  * - When the last silence over an alert ends and it still fires, it is sent then, unless it is

@@ -1,7 +1,7 @@
 /*
- * alerts: the engine of rules over metrics, one state for each (rule, instance): ok -> pending ->
- * firing -> ok with hold times in both directions and a clear threshold. Pure: fed by commits, time
- * is an argument. Temperatures fire at >= the threshold (<= for below), everything else at >.
+ * alerts.h: evaluates rules over metrics, with one state for each (rule, instance): ok -> pending
+ * -> firing -> ok with hold times in both directions and a clear threshold. Pure: fed by commits,
+ * time is an argument. Temperatures fire at >= the threshold (<= for below), everything else at >.
  * - A null changes no phase of above, below and equals; value becomes NAN.
  * - absent fires when the metric is null, its source stale, or the metric gone; for a metric that
  *   is gone or was never committed it waits at least ALERT_ABSENT_GRACE_NS. A rule without

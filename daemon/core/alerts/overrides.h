@@ -1,9 +1,10 @@
 /*
- * overrides: what people decided about alerts, and the log of transitions. An acknowledgement
+ * overrides.h: stores acknowledgements and silences of alerts, and the log of transitions. An
+ * acknowledgement
  * ("somebody is on it") is of one alert that fires and ends when that is over or gets worse. A
  * silence ("notify nobody") is a glob on rules and one on instances or metrics, and ends at a
  * monotonic time, which no step of the clock moves. Neither changes an alert's state. All of it
- * lies in memory that may outlive the process: the mapped file `holds` of the run directory.
+ * is in memory that may outlive the process: the mapped file `holds` of the run directory.
  */
 #pragma once
 

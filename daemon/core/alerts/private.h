@@ -1,5 +1,6 @@
-/* private: what the files of the alert engine share. alerts.c evaluates rules, instances.c makes
- * and ends their instances, notify.c decides who is notified, actions.c does what people ask for.
+/* private.h: declares what the files of the alert engine share. alerts.c evaluates rules,
+ * instances.c makes and ends their instances, notify.c decides who is notified, actions.c does what
+ * people ask for.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * slope: how fast a metric grows, as the slope of the least squares line through at most
- * ALERT_SLOPE_POINTS samples of the last `over`, at their true times. A window lies in memory that
- * outlives the process, or on the heap; it is open for reading, written only by slope.c. Never
+ * slope.h: estimates how fast a metric grows, as the slope of the least squares line through at
+ * most ALERT_SLOPE_POINTS samples of the last `over`, at their true times. A window is in memory
+ * that outlives the process, or on the heap; anybody may read it, only slope.c writes it. Never
  * allocates.
  */
 #pragma once

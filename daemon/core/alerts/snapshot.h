@@ -1,8 +1,8 @@
 /*
- * snapshot: the state of alerts across a reboot ([history] persist), as bytes for a file: phases,
- * since when by the wall clock, acknowledgements. A new boot's mapped files (store.h, overrides.h)
- * are filled from them before the first rules. Hold times and limits start from nothing, silences
- * are over.
+ * snapshot.h: saves the state of alerts across a reboot ([history] persist) as bytes for a file:
+ * phases, since when by the wall clock, acknowledgements. A new boot's mapped files (store.h,
+ * overrides.h) are filled from them before the first rules. Hold times and limits start from zero,
+ * silences have ended.
  */
 #pragma once
 

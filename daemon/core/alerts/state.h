@@ -1,7 +1,5 @@
-/*
- * state: one alert, its phases, and the notifier that limits what is sent of it. Pure: one value at
- * a time, time is an argument.
- */
+/* state.h: declares one alert, its phases, and the notifier that limits what is sent of it. Pure:
+ * one value at a time, time is an argument. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /*
- * store: alerts in memory that outlives the process (the mapped file `alerts` of the run
+ * store.h: stores alerts in memory that outlives the process (the mapped file `alerts` of the run
  * directory), also after kill -9: a slot for each alert that is pending or firing, or was sent so
  * often that its limit still counts, and the windows of slopes. A slot is written when its alert's
  * phase, severity or times change, without a system call. The next process of the same boot
  * restores a slot when the same rule matches the same metric again; a rule whose definition changed
- * starts from nothing.
+ * starts afresh.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* text: the messages of alerts. Pure formatting. */
+/* text.h: formats the messages of alerts. Pure. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,6 @@
-/*
- * Alerts over MQTT: an event for each transition that calls people, and a retained state for each
- * alert that fires, which the broker must forget when it does not any more: also when it was this
- * daemon's previous process that set it.
- */
+/* alerts.c: publishes alerts over MQTT: an event for each transition that notifies people, and a
+ * retained state for each firing alert. The broker must drop that state when the alert stops
+ * firing, also when a previous process of the daemon set it. */
 #include <errno.h>
 #include <stdlib.h>
 

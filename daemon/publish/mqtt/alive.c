@@ -1,4 +1,5 @@
-/* A ping of our own: libmosquitto cannot be asked for one. Its answer is any byte that comes. */
+/* alive.c: sends pings of the daemon's own, because libmosquitto has no call for one. Any byte that
+ * arrives is an answer. */
 #include "daemon/publish/mqtt/alive.h"
 
 #include <linux/sockios.h>

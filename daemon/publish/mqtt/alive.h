@@ -1,8 +1,6 @@
-/*
- * Whether the broker at the other end of a connection is still there: within 10 s of its last sign
- * it is known that it is not. libmosquitto alone takes twice its keepalive, and gives up on a slow
- * link while bytes still move. Used by the broker's thread.
- */
+/* alive.h: detects within 10 s of its last sign of life that the broker at the other end of a
+ * connection is gone. libmosquitto alone takes twice its keepalive, and gives up on a slow link
+ * while bytes still move. Used by the broker's thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,8 @@
 /*
- * Anybody at the broker can write to this topic: the size is limited by the broker (MQTT 5), what
- * was retained is not sent to us, and of the rest one word is understood. It sets a flag for the
- * main loop, which answers at most so often (mqtt_discovery.c).
+ * birth.c: recognises the birth message of Home Assistant. Any client of the broker can write to
+ * this topic: the broker limits the size (MQTT 5), retained messages are not sent to us, and of the
+ * rest one word is understood. It sets a flag for the main loop, which limits how often it answers
+ * (discovery.c).
  */
 #include "daemon/publish/mqtt/link_private.h"
 

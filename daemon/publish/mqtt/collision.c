@@ -1,4 +1,5 @@
-/* Asked by the broker's thread between its sessions. */
+/* collision.c: counts lost connections and decides what they mean. The broker's thread asks between
+ * its sessions. */
 #include "daemon/publish/mqtt/collision.h"
 
 bool collision_asks(const struct collision *collision)

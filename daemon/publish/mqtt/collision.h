@@ -1,14 +1,13 @@
 /*
- * Two clients with one id: the broker ends the connection of the one when the other connects, so
- * that two daemons that both come back at once push each other out for ever. MQTT 5 can say so
- * (session taken over), MQTT 3.1.1 only closes; mosquitto 2.0.11 only closes either way. So MQTT 5
- * is spoken once connections are lost again and again although the broker is there. When that gives
- * no answer, the evidence is that a connection ends right after it was accepted, several times in a
- * row, and that the broker accepts the next one at once each time: a broker that restarts refuses
- * that one, and a proxy that closes now and then does not close that soon. Whoever was pushed out
- * stays away for minutes; when the broker did not say so, only as long as after many failures: it
- * may have another reason to close.
- * Pure decisions.
+ * collision.h: detects another client with the same id. The broker ends the connection of one
+ * client when the other connects, so two daemons that both reconnect at once evict each other for
+ * ever. MQTT 5 can say so (session taken over), MQTT 3.1.1 only closes; mosquitto 2.0.11 only
+ * closes either way. MQTT 5 is therefore used once connections are lost repeatedly although the
+ * broker is there. When that gives no answer, the evidence is a connection that ends right after it
+ * was accepted, several times in a row, while the broker accepts the next one at once each time: a
+ * broker that restarts refuses it, and a proxy that closes connections now and then does not close
+ * them that soon. The evicted client stays away for minutes; when the broker gave no reason, only
+ * as long as after many failures: it may have another reason to close. Pure decisions.
  */
 #pragma once
 

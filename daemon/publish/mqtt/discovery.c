@@ -1,9 +1,10 @@
 /*
- * When Home Assistant is told of the sensors (payload_discovery.c): retained, at each connection,
- * when there are new ones, and when it says that it came up. What is announced stays with the
- * broker, so none of this is urgent, and all of it is bounded in time: new ones are collected for a
- * minute, and births, which anybody may send, are answered after a random pause (a fleet hears them
- * at once), once however many came. Switched off, it is taken back.
+ * discovery.c: decides when to announce the sensors to Home Assistant (payload/discovery.c):
+ * retained, at each connection, when there are new ones, and when Home Assistant reports that it
+ * came up. The broker stores the announcement, so none of this is urgent, and all of it is bounded
+ * in time: new sensors are collected for a minute, and births, which anybody may send, are answered
+ * after a random pause (a fleet receives them at the same moment), once however many came. When
+ * discovery is switched off, the announcement is cleared.
  */
 #include <stdio.h>
 #include <stdlib.h>

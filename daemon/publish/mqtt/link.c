@@ -1,8 +1,8 @@
 /*
- * What the broker's thread (mqtt_thread.c) runs: one connection (mqtt_session.c) after another with
- * random pauses in between, until it is stopped. What both threads touch is behind one mutex that
- * is held for a few assignments only. The struct is counted: the last of the two threads frees it,
- * so that one that hangs in name resolution can be left behind.
+ * link.c: runs one connection (session.c) after another on the broker's thread (thread.c), with
+ * random pauses in between, until it is stopped. State shared by both threads is guarded by one
+ * mutex that is held for a few assignments only. The struct is reference counted: the last of the
+ * two threads frees it, so that one that hangs in name resolution can be abandoned.
  */
 #include "daemon/publish/mqtt/link_private.h"
 

@@ -1,7 +1,5 @@
-/*
- * The main loop's side of MQTT: makes the messages of each interval, puts them into the outbox, and
- * keeps core->broker truthful (alerts: mqtt_alerts.c). Never waits for the broker's thread.
- */
+/* mqtt.c: makes the messages of each interval on the main loop, puts them into the outbox, and
+ * keeps core->broker current (alerts: alerts.c). Never waits for the broker's thread. */
 #include "daemon/publish/mqtt/mqtt.h"
 
 #include <errno.h>

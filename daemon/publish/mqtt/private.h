@@ -1,4 +1,4 @@
-/* Shared by mqtt.c (life, status, intervals), mqtt_alerts.c and mqtt_discovery.c. */
+/* private.h: declares what mqtt.c (life, status, intervals), alerts.c and discovery.c share. */
 #pragma once
 
 #include "daemon/publish/mqtt/link.h"

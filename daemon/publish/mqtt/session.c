@@ -1,11 +1,12 @@
 /*
- * One connection to the broker, in the thread of mqtt_link.c: connect, hand messages of the outbox
- * to libmosquitto, tell what was acknowledged. The only file that knows libmosquitto.
+ * session.c: runs one connection to the broker on the thread of link.c: it connects, passes
+ * messages of the outbox to libmosquitto, and reports what was acknowledged. The only file that
+ * knows libmosquitto.
  *
- * Each connection is a new struct mosquitto: libmosquitto 2.0 sends its own unacknowledged messages
- * again after a reconnect, behind our back and besides ours; so what is in flight returns to the
- * outbox instead, and goes out again in order. The thread polls the socket together with an eventfd
- * (mosquitto_loop_forever can't be woken for a new message but by a publish from another thread).
+ * Each connection is a new struct mosquitto: libmosquitto 2.0 resends its own unacknowledged
+ * messages after a reconnect, in addition to ours; so messages in flight return to the outbox
+ * instead, and are sent again in order. The thread polls the socket together with an eventfd (only
+ * a publish from another thread wakes mosquitto_loop_forever for a new message).
  */
 #include "daemon/publish/mqtt/link_private.h"
 

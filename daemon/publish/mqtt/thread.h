@@ -1,8 +1,8 @@
 /*
- * The one thread that talks to brokers, for as long as the daemon runs. It runs one connection's
- * life (mqtt_link.c) after another: after a reload the next one begins when the previous one has
- * ended, also when that hangs in a call that cannot be interrupted (name resolution, a connection
- * into a black hole). So no reload ever adds a thread.
+ * thread.h: runs the one thread that talks to brokers, for as long as the daemon runs. It runs one
+ * link (link.c) after another: after a reload the next one begins when the previous one has ended,
+ * also when that hangs in a call that cannot be interrupted (name resolution, a connection into a
+ * black hole). So no reload ever adds a thread.
  */
 #pragma once
 

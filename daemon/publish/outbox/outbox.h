@@ -1,13 +1,12 @@
 /*
- * The bounded queue between the main loop, which makes messages, and the broker's thread, which
- * sends them. Two classes: alerts go first, in order, and are kept while there is room; summaries
- * wait in at most half of the queue and make room, oldest first. After them older states of what an
- * alert tells of make room, never the newest. What is dropped is counted. A
- * taken message stays owned (and counted) here until it was delivered, or goes back to its position
- * when the connection is lost.
- * What must not be lost with the process is in a table of slots (util/slots.h), too, until it is
- * delivered. Every function locks for some pointer moves and a copy, never across a call that
- * waits.
+ * outbox.h: queues messages, bounded, between the main loop, which makes them, and the broker's
+ * thread, which sends them. There are two classes: alerts are sent first, in order, and kept while
+ * there is capacity; summaries use at most half of the queue and are dropped for other messages,
+ * oldest first. After them, superseded states of an alert are dropped, never the newest. Drops are
+ * counted. A message that the thread took stays owned (and counted) here until it was delivered, or
+ * returns to its position when the connection is lost. A message that must not be lost with the
+ * process is stored in a table of slots (util/slots.h), too, until it is delivered. Every function
+ * holds the lock for a few pointer moves and a copy, never across a call that waits.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* No credit is saved up in a pause: the rate is a limit for every second, not a mean. */
+/* pace.c: spaces messages evenly. A pause earns no credit: the rate is a limit for every second,
+ * not a mean. */
 #include "daemon/publish/outbox/pace.h"
 
 #define PACE_NS (UINT64_C(1000000000) / PACE_PER_S)

@@ -1,8 +1,6 @@
-/*
- * How fast what waited for the broker is sent once it is back: a few messages at once, the rest
- * evenly, so that a fleet that comes back together does not fill the broker's queues. What is made
- * after that goes out as it comes. Time is an argument.
- */
+/* pace.h: limits how fast the backlog is sent once the broker is back: a few messages at once, the
+ * rest evenly, so that a fleet that reconnects together does not fill the broker's queues. Messages
+ * made after that are sent as they come. Time is an argument. */
 #pragma once
 
 #include <stddef.h>

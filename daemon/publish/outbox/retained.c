@@ -1,4 +1,4 @@
-/* Linear search over hashes: a thousand entries are 8 KiB, and transitions are rare. */
+/* retained.c: searches hashes linearly: a thousand entries are 8 KiB, and transitions are rare. */
 #include "daemon/publish/outbox/retained.h"
 
 #include <errno.h>

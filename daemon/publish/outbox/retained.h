@@ -1,5 +1,5 @@
-/* The retained topics that we have set at the broker and must clear one day, also those that an
- * earlier process set. */
+/* retained.h: records the retained topics that were set at the broker, by this process or an
+ * earlier one, and must be cleared eventually. */
 #pragma once
 
 #include <stdbool.h>

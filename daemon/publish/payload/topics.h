@@ -1,8 +1,6 @@
-/*
- * Topic names (design §9): <prefix>/<id>/… Every segment passes the name rule here, so whatever an
- * app, a rule or a configuration is called, a topic never holds '+', '#', a control byte or a '/'
- * that is not ours. An instance (segments joined with ':') stays one topic level.
- */
+/* topics.h: makes topic names: <prefix>/<id>/… Every segment passes the name rule here, so whatever
+ * an app, a rule or a configuration is called, a topic never holds '+', '#', a control byte or a
+ * '/' that is not ours. An instance (segments joined with ':') stays one topic level. */
 #pragma once
 
 #include <stddef.h>
