@@ -219,7 +219,7 @@ static int check_locked(void)
 		detach();
 	}
 	int error = channel.socket.fd < 0 ? attach() : 0;
-	if (process_mode() == PROCESS_FRESH) {
+	if (process_mode() == PROCESS_NEW) {
 		process_set_mode(PROCESS_IDLE);
 	}
 	return error;

@@ -19,7 +19,7 @@
  */
 
 enum process_mode {
-	PROCESS_FRESH,	/* nothing happened yet: the first event looks around */
+	PROCESS_NEW,	/* nothing happened yet: the first event looks around */
 	PROCESS_IDLE,	/* no daemon was ever there */
 	PROCESS_ACTIVE, /* a daemon has been sent the mapping; stays so when it goes away */
 	PROCESS_OFF,	/* EDGEPROF_DISABLE, edgeprof_shutdown */

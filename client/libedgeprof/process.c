@@ -103,7 +103,7 @@ static void fork_child(void)
 	process.idle_ended = 0;
 	process.due_ns = 0;
 	if (process_mode() != PROCESS_OFF) {
-		process_set_mode(PROCESS_FRESH);
+		process_set_mode(PROCESS_NEW);
 	}
 	process_set_gate(0);
 	t->forking = false;

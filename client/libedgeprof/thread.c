@@ -277,7 +277,7 @@ void thread_count_idle(struct thread *t, uint64_t now_ns)
 		t->idle_limit = UINT64_MAX;
 		return;
 	}
-	if (process_mode() == PROCESS_FRESH || !t->list_prev) {
+	if (process_mode() == PROCESS_NEW || !t->list_prev) {
 		t->idle_limit = t->idle + 1; /* somebody else is looking, or holds the list */
 		return;
 	}
