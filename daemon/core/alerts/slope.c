@@ -90,7 +90,7 @@ enum alert_slope_found alert_slope_add(
 	return found(window);
 }
 
-void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns)
+void alert_slope_restore(struct alert_slope *window, uint64_t now_ns)
 {
 	const uint64_t count = window->to - window->from;
 	bool valid = count <= ALERT_SLOPE_POINTS && window->to <= UINT64_MAX / 2;

@@ -37,4 +37,4 @@ enum alert_slope_found alert_slope_add(
 void alert_slope_break(struct alert_slope *window);
 
 /* Makes any bytes a window that can be used: damaged points are dropped. */
-void alert_slope_adopt(struct alert_slope *window, uint64_t now_ns);
+void alert_slope_restore(struct alert_slope *window, uint64_t now_ns);

@@ -141,7 +141,7 @@ size_t alert_store_attach(
 	store->slope = (struct alert_slope *)(void *)(store->slot + ALERT_SLOTS + 1);
 	for (size_t i = 0; i < ALERT_SLOPES; i++) {
 		store->slope_inherited[i] = store->slope[i].key != 0;
-		alert_slope_adopt(&store->slope[i], now_ns);
+		alert_slope_restore(&store->slope[i], now_ns);
 	}
 	return damaged;
 }

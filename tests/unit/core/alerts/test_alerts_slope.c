@@ -106,10 +106,10 @@ START_TEST(damage_is_no_slope)
 		add(SECOND, 5);
 	}
 	const struct alert_slope good = window;
-	alert_slope_adopt(&window, now_ns);
+	alert_slope_restore(&window, now_ns);
 	ck_assert_mem_eq(&window, &good, sizeof(good));
 	window.point[window.to % 33].t_ns = UINT64_MAX; /* beside those that count: half written */
-	alert_slope_adopt(&window, now_ns);
+	alert_slope_restore(&window, now_ns);
 	ck_assert_double_eq(window.slope, 0);
 	for (int damage = 0; damage < 5; damage++) {
 		window = good;
@@ -130,7 +130,7 @@ START_TEST(damage_is_no_slope)
 			memset(&window, 0xff, sizeof(window));
 			window.to = window.from + 5;
 		}
-		alert_slope_adopt(&window, now_ns);
+		alert_slope_restore(&window, now_ns);
 		ck_assert(isnan(window.slope));
 		ck_assert_int_eq(add(SECOND, 5),
 			window.vanished ? ALERT_SLOPE_VANISHED : ALERT_SLOPE_UNKNOWN);
