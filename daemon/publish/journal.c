@@ -70,8 +70,9 @@ static void add(struct entry *entry, const char *format, ...)
 	entry->iov[entry->count++] = (struct iovec){.iov_base = text, .iov_len = used};
 }
 
-/* Sends the entry; message is its text, for stderr when there is no journal. What became of it. */
-static enum alert_link tell(const struct journal *journal, struct entry *entry,
+/* Sends the entry and returns the outcome. message is its text, for stderr when there is no
+ * journal. */
+static enum alert_link send_entry(const struct journal *journal, struct entry *entry,
 	enum log_level level, const char *message)
 {
 	if (level > log_max_level) {
@@ -121,7 +122,7 @@ static const char *remark(const struct alert_transition *transition)
 	return transition->alert->notifier.acked ? " (acknowledged)" : " (silenced)";
 }
 
-/* Whom it is kept from, for filters: journalctl EDGEPROF_SILENCED=1. */
+/* Adds why nobody was notified, for filters: journalctl EDGEPROF_SILENCED=1. */
 static void add_holds(struct entry *entry, const struct alert_transition *transition)
 {
 	if (transition->quiet) {
@@ -136,7 +137,7 @@ static void add_holds(struct entry *entry, const struct alert_transition *transi
 static void on_transition(void *ctx, const struct alert_transition *transition)
 {
 	if (transition->update) {
-		return; /* the timeline tells what was done */
+		return; /* the timeline has an entry of the action */
 	}
 	const struct alert *alert = transition->alert;
 	bool firing = transition->to == ALERT_FIRING;
@@ -178,7 +179,7 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	add_holds(&entry, transition);
 	enum log_level level = firing ? severity_level(alert->severity) : LOG_LEVEL_NOTICE;
 	enum alert_link link =
-		tell(ctx, &entry, transition->quiet ? LOG_LEVEL_INFO : level, message);
+		send_entry(ctx, &entry, transition->quiet ? LOG_LEVEL_INFO : level, message);
 	if (transition->test) {
 		transition->test->journal = link;
 	}
@@ -197,22 +198,22 @@ static enum log_level timeline_priority(enum timeline_level level)
 	return LOG_LEVEL_INFO;
 }
 
-static void on_entry(void *ctx, const struct timeline_entry *happened)
+static void on_entry(void *ctx, const struct timeline_entry *event)
 {
-	if (happened->kind == TIMELINE_ALERT || happened->kind == TIMELINE_SILENCED) {
+	if (event->kind == TIMELINE_ALERT || event->kind == TIMELINE_SILENCED) {
 		return;
 	}
 	char message[FIELD_SIZE - 40];
-	/* Who speaks is told by the line's own prefix; a mark may have no subject. */
-	bool own = happened->subject[0] == '\0' || strcmp(happened->subject, "edgeprofd") == 0;
-	snprintf(message, sizeof(message), "%s%s%s", own ? "" : happened->subject, own ? "" : ": ",
-		happened->text);
+	/* The prefix of the line names the daemon already; a mark may have no subject. */
+	bool own = event->subject[0] == '\0' || strcmp(event->subject, "edgeprofd") == 0;
+	snprintf(message, sizeof(message), "%s%s%s", own ? "" : event->subject, own ? "" : ": ",
+		event->text);
 	struct entry entry = {.count = 0};
-	add(&entry, "MESSAGE_ID=%s", kind_ids[happened->kind]);
-	add(&entry, "EDGEPROF_KIND=%s", timeline_kind_name(happened->kind));
-	add(&entry, "EDGEPROF_SUBJECT=%s", happened->subject);
-	add(&entry, "EDGEPROF_SERIAL=%" PRIu64, happened->serial);
-	tell(ctx, &entry, timeline_priority(happened->level), message);
+	add(&entry, "MESSAGE_ID=%s", kind_ids[event->kind]);
+	add(&entry, "EDGEPROF_KIND=%s", timeline_kind_name(event->kind));
+	add(&entry, "EDGEPROF_SUBJECT=%s", event->subject);
+	add(&entry, "EDGEPROF_SERIAL=%" PRIu64, event->serial);
+	send_entry(ctx, &entry, timeline_priority(event->level), message);
 }
 
 /* JOURNAL_STREAM=device:inode is inherited; only when stderr is that very socket are we a service

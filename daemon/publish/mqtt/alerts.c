@@ -20,7 +20,7 @@ static int put(struct mqtt *mqtt, const struct outbox_entry *entry)
 int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload)
 {
 	if (!payload) {
-		log_debug("mqtt: no memory for %s", entry.topic);
+		log_debug("mqtt: message to %s dropped: out of memory", entry.topic);
 		return -ENOMEM;
 	}
 	entry.payload = payload;
@@ -41,13 +41,14 @@ static void publish_state(struct mqtt *mqtt, const struct alert *alert)
 		.subject = topic};
 	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
 	if (retained_add(&mqtt->retained, topic) < 0) {
-		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
+		log_warning(
+			"mqtt: too many retained topics: clear %s at the broker by hand", topic);
 	}
 	mqtt_put_payload(mqtt, entry, payload);
 }
 
-/* Remembered until the message can't be lost with the process; else it is cleared once more at the
- * next connection. */
+/* The topic stays recorded until the message can't be lost with the process; until then it is
+ * cleared again at the next connection. */
 int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
 {
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
@@ -66,7 +67,7 @@ int mqtt_clear_retained(struct mqtt *mqtt, const char *topic)
 	return r;
 }
 
-/* A quiet transition calls nobody. */
+/* Publishes a transition, unless it is quiet: then nobody is notified. */
 static void publish_event(struct mqtt *mqtt, const struct alert_transition *transition)
 {
 	char topic[TOPIC_SIZE], subject[TOPIC_SIZE];

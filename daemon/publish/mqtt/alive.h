@@ -12,7 +12,7 @@ struct outbox_counts;
 struct mqtt_alive {
 	uint64_t heard_ns; /* bytes came */
 	uint64_t acked_ns; /* a message was acknowledged, or none waited for it */
-	uint64_t acked;	   /* so many */
+	uint64_t acked;	   /* messages */
 	uint64_t moved_ns; /* a backlog of what we sent became smaller */
 	int backlog;	   /* bytes that the other end's kernel does not have */
 	bool pinged;

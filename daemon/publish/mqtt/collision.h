@@ -27,7 +27,8 @@ enum {
 	COLLISION_SUSPECT =
 		4,	     /* quick ones in a row that are one even if the broker says nothing */
 	COLLISION_PAUSE = 5, /* the limit when the broker said so, in longest pauses; else one */
-	COLLISION_CALM = 10, /* a connection that held so many times the longest pause: it's over */
+	COLLISION_CALM = 10, /* a connection that lasted this multiple of the longest pause ends the
+				collision */
 };
 
 #define COLLISION_QUICK_NS UINT64_C(5000000000) /* a connection that ended sooner ended at once */

@@ -56,10 +56,11 @@ static void publish(struct mqtt *mqtt, uint64_t now_ns)
 	char *payload = payload_discovery(mqtt->core, &mqtt->topics, &discovery->known,
 		discovery->expire_s, &omitted, &entry.payload_length);
 	discovery->published_ns = now_ns;
-	discovery->news = mqtt_put_payload(mqtt, entry, payload) < 0;
+	discovery->outdated = mqtt_put_payload(mqtt, entry, payload) < 0;
 	if (omitted > 0 && discovery->omitted == 0) {
-		log_warning("mqtt: Home Assistant is not told of %zu metrics: at most %d, and "
-			    "%d KiB",
+		log_warning(
+			"mqtt: %zu metrics are not announced to Home Assistant: the limit is %d "
+			"metrics and %d KiB",
 			omitted, DISCOVERY_COMPONENTS, DISCOVERY_SIZE / 1024);
 	}
 	discovery->omitted = omitted;
@@ -76,7 +77,8 @@ void mqtt_discovery_connected(struct mqtt *mqtt)
 		return;
 	}
 	if (retained_add(&mqtt->retained, topic) < 0) {
-		log_warning("mqtt: %s will not be cleared by itself: too many alerts", topic);
+		log_warning(
+			"mqtt: too many retained topics: clear %s at the broker by hand", topic);
 	}
 	if (mqtt->discovery.known.count > 0) {
 		publish(mqtt, sysops()->now_ns());
@@ -89,10 +91,10 @@ void mqtt_discovery_interval(struct mqtt *mqtt, uint64_t now_ns)
 	if (!discovery->on) {
 		return;
 	}
-	discovery->news = discovery_note(&discovery->known, mqtt->core) || discovery->news;
+	discovery->outdated = discovery_note(&discovery->known, mqtt->core) || discovery->outdated;
 	bool due = discovery->published_ns == 0 ||
 		   now_ns - discovery->published_ns >= discovery->pause_ns;
-	if (discovery->news && due && mqtt->seen.state == LINK_CONNECTED) {
+	if (discovery->outdated && due && mqtt->seen.state == LINK_CONNECTED) {
 		publish(mqtt, now_ns);
 	}
 }

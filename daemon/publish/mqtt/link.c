@@ -48,17 +48,17 @@ uint64_t mqtt_link_stop_ns(struct mqtt_link *link)
 }
 
 /* Locked. The async handle lives as long as link->async is set. */
-static void tell_main(struct mqtt_link *link)
+static void wake_main(struct mqtt_link *link)
 {
 	if (link->async) {
 		uv_async_send(link->async);
 	}
 }
 
-void mqtt_link_tell(struct mqtt_link *link)
+void mqtt_link_notify(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -70,7 +70,7 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	if (!link->status.pushed) { /* else it is only our turn */
 		link->status.reason[0] = '\0';
 	}
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -82,7 +82,7 @@ void mqtt_link_set_refused(struct mqtt_link *link, const char *why)
 		snprintf(link->status.reason, sizeof(link->status.reason),
 			"the broker refuses messages: %.80s (its access list?)", why);
 	}
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -91,7 +91,7 @@ void mqtt_link_set_birth(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	if (!link->birth) { /* a flood of them wakes the main loop once a turn at most */
 		link->birth = true;
-		tell_main(link);
+		wake_main(link);
 	}
 	pthread_mutex_unlock(&link->lock);
 }
@@ -118,7 +118,7 @@ void mqtt_link_set_steady(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
 	forget_push(link);
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -127,7 +127,7 @@ void mqtt_link_set_calm(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	forget_push(link);
 	link->status.taken = false;
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -135,7 +135,7 @@ static void link_set_begun(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
 	link->status.reason[0] = '\0'; /* that it waited for the thread */
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -150,7 +150,7 @@ static void link_set_away(struct mqtt_link *link, const char *reason, bool pushe
 		snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
 	}
 	link->status.refused = false;
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -187,7 +187,7 @@ static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
 	}
 }
 
-static void tell_collision(const struct mqtt_link *link, struct session_end *end)
+static void explain_collision(const struct mqtt_link *link, struct session_end *end)
 {
 	if (end->how == SESSION_TAKEN) {
 		snprintf(end->reason, sizeof(end->reason),
@@ -233,7 +233,7 @@ static void link_main(void *arg)
 		bool pushed = collision_ended(
 			&link->collision, end.how, end.up_ns, link->options.backoff_max_ns);
 		if (pushed) {
-			tell_collision(link, &end);
+			explain_collision(link, &end);
 		}
 		outbox_return(&link->outbox);
 		link_set_away(link, end.reason, pushed);
@@ -241,7 +241,7 @@ static void link_main(void *arg)
 	}
 	pthread_mutex_lock(&link->lock);
 	link->status.finished = true;
-	tell_main(link);
+	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 	link_unref(link);
 }
@@ -321,7 +321,7 @@ void mqtt_link_stop(struct mqtt_link *link)
 	}
 	if (waited) {
 		link->status.finished = true;
-		tell_main(link);
+		wake_main(link);
 	}
 	pthread_mutex_unlock(&link->lock);
 	mqtt_link_wake(link);
@@ -341,6 +341,6 @@ void mqtt_link_abandon(struct mqtt_link *link)
 	link->async = NULL;
 	pthread_mutex_unlock(&link->lock);
 	outbox_detach(&link->outbox); /* that memory is gone before the thread is */
-	mqtt_thread_leave(link->thread);
+	mqtt_thread_abandon(link->thread);
 	link_unref(link);
 }

@@ -34,7 +34,7 @@ struct mqtt_link {
 };
 
 uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
-void mqtt_link_tell(struct mqtt_link *link);	    /* messages were delivered */
+void mqtt_link_notify(struct mqtt_link *link);	    /* messages were delivered */
 void mqtt_link_set_connected(struct mqtt_link *link);
 void mqtt_link_set_refused(struct mqtt_link *link, const char *why); /* a message */
 void mqtt_link_set_birth(struct mqtt_link *link);

@@ -53,10 +53,11 @@ static void update_counts(struct mqtt *mqtt)
 	broker->delivered_tag = counts.delivered_tag;
 }
 
-static void tell(struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)
+static void report(
+	struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)
 {
 	const struct broker_status *broker = mqtt->core->broker;
-	/* The journal observes the timeline: this is the log line, too. */
+	/* The journal observes the timeline, so this also writes the log line. */
 	timeline_add(mqtt->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
 		"broker %.120s:%d %s%s%.100s", broker->host, broker->port, what,
 		reason[0] ? ": " : "", reason);
@@ -81,21 +82,23 @@ static void update_status(struct mqtt *mqtt)
 		return;
 	}
 	if (status.taken != before.taken) {
-		tell(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
-			status.taken ? "pushed us out" : "is ours alone again", status.reason);
+		report(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
+			status.taken ? "ended the connection"
+				     : "no longer has another client with this id",
+			status.reason);
 	} else if (status.pushed) {
-		/* logged once: the turns that the two clients take are no news */
+		/* logged once, not each time the two clients evict each other */
 	} else if (status.losses != before.losses) {
-		tell(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
+		report(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
-		tell(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
+		report(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
 	}
 	if (status.refused && !before.refused) {
-		tell(mqtt, TIMELINE_WARNING, "is connected", status.reason);
+		report(mqtt, TIMELINE_WARNING, "is connected", status.reason);
 	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
 		if (!status.pushed) {
-			tell(mqtt, TIMELINE_INFO, "connected", "");
+			report(mqtt, TIMELINE_INFO, "connected", "");
 		}
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
@@ -159,8 +162,7 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct mqtt *mqtt = timer->data;
 	if (mqtt->link) {
-		log_warning(
-			"mqtt: the connection attempt hangs in a call to the network; left behind");
+		log_warning("mqtt: abandoned a connection attempt that hangs in a network call");
 		mqtt_link_abandon(mqtt->link);
 		mqtt->link = NULL;
 		end(mqtt);
@@ -242,7 +244,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	char reason[sizeof(core->broker->reason)];
 	int r = mqtt_check(options, reason, sizeof(reason));
 	if (r < 0) {
-		log_error("mqtt: %s", reason);
+		log_error("mqtt: cannot start: %s", reason);
 		*core->broker = (struct broker_status){
 			.state = BROKER_OFF, .port = options->port, .since_ns = sysops()->now_ns()};
 		snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
@@ -285,9 +287,11 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	r = start_link(mqtt, options, thread, memory);
 	if (r == 0) {
 		unsigned damaged = mqtt->retained.slots.damaged + mqtt->outbox->slots.damaged;
-		if (damaged > 0 && degraded_add(core->degraded, "mqtt",
-					   "its contents were damaged: left out: %u", damaged)) {
-			log_warning("mqtt: damaged records were left out: %u", damaged);
+		if (damaged > 0 &&
+			degraded_add(core->degraded, "mqtt",
+				"its contents were damaged: %u records were discarded", damaged)) {
+			log_warning("mqtt: discarded damaged records of the run directory: %u",
+				damaged);
 		}
 		update_status(mqtt);
 		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);

@@ -22,7 +22,7 @@ size_t mqtt_memory_size(void);
  * (reason logged and in core->broker, which is off then), -ENOMEM, -ENOSPC (no observer's place),
  * -EMFILE. A broker that is absent is not an error. core->broker is kept up to date. memory:
  * mqtt_memory_size() bytes, aligned to 8, that survive the process (zeroed when new; what is
- * damaged in it is left out); NULL: there is none. It must stay until done(). */
+ * damaged in it is discarded); NULL: there is none. It must stay until done(). */
 int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
 	struct mqtt_thread *thread, void *memory, struct mqtt **ret);
 

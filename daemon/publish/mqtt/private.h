@@ -10,10 +10,10 @@
 
 struct alert_transition;
 
-/* Home Assistant's; mqtt_discovery.c. */
+/* State of the announcement to Home Assistant (discovery.c). */
 struct mqtt_discovery {
 	bool on;
-	bool news; /* there are sensors that it was not told of */
+	bool outdated; /* there are sensors that are not announced yet */
 	char prefix[64];
 	unsigned expire_s;
 	uint64_t published_ns, pause_ns, birth_ns;

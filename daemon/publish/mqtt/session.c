@@ -42,8 +42,8 @@ struct session {
 	struct mqtt_link *link;
 	struct mosquitto *mosq;
 	bool connected, farewell_sent, farewell_acknowledged;
-	bool asks;  /* speaks MQTT 5: to be told when another client has our id, or of births */
-	bool taken; /* and is told so */
+	bool asks;  /* speaks MQTT 5, which reports births and clients with our id */
+	bool taken; /* the broker reported another client with our id */
 	bool reset; /* the connection was broken, not closed */
 	int farewell_mid;
 	bool steady;
@@ -67,7 +67,7 @@ static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code
 	if (code >= MQTT_RC_UNSPECIFIED && outbox_refused(&session->link->outbox, mid)) {
 		mqtt_link_set_refused(session->link, mosquitto_reason_string(code));
 	} else if (outbox_delivered(&session->link->outbox, mid)) {
-		mqtt_link_tell(session->link);
+		mqtt_link_notify(session->link);
 	} else if (session->farewell_sent && mid == session->farewell_mid) {
 		session->farewell_acknowledged = true;
 	}

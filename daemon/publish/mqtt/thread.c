@@ -120,7 +120,7 @@ bool mqtt_thread_take_back(struct mqtt_thread *thread, const void *ctx)
 	return waits;
 }
 
-void mqtt_thread_leave(struct mqtt_thread *thread)
+void mqtt_thread_abandon(struct mqtt_thread *thread)
 {
 	pthread_mutex_lock(&thread->lock);
 	thread->left = thread->busy;

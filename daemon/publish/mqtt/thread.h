@@ -13,16 +13,15 @@ struct mqtt_thread;
 /* -ENOMEM, -EAGAIN: no thread could be started. */
 int mqtt_thread_create(struct mqtt_thread **ret);
 
-/* After all that was given to it was taken back, has ended or was left behind: in the last case the
+/* After all that was given to it was taken back, has ended or was abandoned: in the last case the
  * thread frees everything when its call returns. NULL is fine. */
 void mqtt_thread_destroy(struct mqtt_thread *thread);
 
-/* Runs run(ctx) when the one before has ended; there is at most one that waits. False: it has to
- * wait. */
+/* Runs run(ctx) when the previous one has ended; at most one waits. False: it has to wait. */
 bool mqtt_thread_run(struct mqtt_thread *thread, void (*run)(void *ctx), void *ctx);
 
-/* True: it still waited, and will not run. */
+/* Cancels run(ctx). True: it had not started, and will not. */
 bool mqtt_thread_take_back(struct mqtt_thread *thread, const void *ctx);
 
-/* What runs hangs: nobody waits for its end any more. */
-void mqtt_thread_leave(struct mqtt_thread *thread);
+/* Stops waiting for the end of what runs, because it hangs. */
+void mqtt_thread_abandon(struct mqtt_thread *thread);

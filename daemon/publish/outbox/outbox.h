@@ -17,12 +17,11 @@
 
 #include "daemon/publish/outbox/message.h"
 
-/* What flies is held by libmosquitto, too: at most so many messages, and after the first only while
- * they are so many bytes. */
+/* libmosquitto holds messages in flight, too: at most OUTBOX_IN_FLIGHT of them, and after the first
+ * one at most OUTBOX_FLIGHT_BYTES. */
 enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
 
-/* What happened so far; messages and bytes are those of now. delivered: acknowledged, never QoS 0.
- */
+/* Counts since the start; messages and bytes are current. delivered: acknowledged, never QoS 0. */
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
 	bool ready; /* outbox_take has one to give */

@@ -10,11 +10,11 @@ enum { PACE_AT_ONCE = 16, PACE_PER_S = 20 };
 
 struct pace {
 	size_t left;	/* messages that are still paced; 0: none */
-	unsigned burst; /* of them so many may go at once */
+	unsigned burst; /* messages that may be sent at once */
 	uint64_t next_ns;
 };
 
-/* At each connection: so many messages wait. */
+/* Starts a connection with the given number of waiting messages. */
 void pace_begin(struct pace *pace, size_t waiting);
 
 /* How long the next message has to wait; 0: not at all. */

@@ -26,8 +26,8 @@ struct discovery_known {
 	uint64_t hash[DISCOVERY_KNOWN]; /* a table with open places; 0 = free */
 };
 
-/* Notes what has a value now; true when something is new. Beyond half of DISCOVERY_KNOWN all of it
- * is forgotten and noted anew: apps come and go. */
+/* Notes what has a value now; true when something is new. Beyond half of DISCOVERY_KNOWN
+ * everything is dropped and noted again: apps come and go. */
 bool discovery_note(struct discovery_known *known, const struct core *core);
 
 /* Bytes to free(3), NULL when memory is short. expire_s: after so long without a message a sensor

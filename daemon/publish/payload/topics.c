@@ -9,7 +9,7 @@
 #include "proto/name.h"
 
 /* Cleans each piece of text between separators and joins them with the separator; at most size - 1
- * bytes, whole pieces only. skip_empty: pieces without a byte are left out, else they become "_".
+ * bytes, whole pieces only. skip_empty: empty pieces are skipped, else they become "_".
  */
 static void clean_joined(const char *text, char separator, bool skip_empty, char *ret, size_t size)
 {

@@ -130,7 +130,7 @@ START_TEST(two_clients_with_one_id_are_told_take_turns_slowly_and_recover)
 
 	close_other();
 	UNTIL(core.broker->state == BROKER_CONNECTED && core.broker->reason[0] == '\0');
-	ck_assert_uint_eq(told("ours alone again"), 1);
+	ck_assert_uint_eq(told("no longer has another client with this id"), 1);
 }
 END_TEST
 
