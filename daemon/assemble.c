@@ -51,7 +51,7 @@ void daemon_boot_id(const struct daemon *daemon, uint8_t ret[16])
 	parse_boot_id(daemon->facts.boot_id, ret);
 }
 
-/* The live history in the run directory; in memory when that cannot be, and says why. */
+/* Opens the live history in the run directory, or in memory when that fails; facts say why. */
 static int open_history(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
@@ -60,7 +60,7 @@ static int open_history(struct daemon *daemon)
 	size_t size = daemon->config->history_bytes;
 	int r = daemon_open_run_file(daemon, "history", size, "the history is", &daemon->runfile);
 	if (r == -EBUSY) {
-		log_error("another edgeprofd runs in %s", daemon->run_dir);
+		log_error("cannot start: another edgeprofd is running in %s", daemon->run_dir);
 		return -EADDRINUSE;
 	}
 	if (r < 0) {
@@ -77,14 +77,14 @@ static int open_history(struct daemon *daemon)
 	r = history_create(
 		daemon->runfile.data, daemon->runfile.size, boot_id, &daemon->core.history, &found);
 	if (r == 0 && found == HISTORY_FOUND_OLD) {
-		log_info("history of before the restart was kept");
+		log_info("restored the history recorded before the restart");
 		history_usage(daemon->core.history, &usage);
-		daemon_tell_damage(daemon, "history", usage.damaged);
+		daemon_report_damage(daemon, "history", usage.damaged);
 	}
 	return r;
 }
 
-/* The timeline beside it. */
+/* Opens the timeline in the run directory, or in memory when that fails. */
 static int open_timeline(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
@@ -97,34 +97,34 @@ static int open_timeline(struct daemon *daemon)
 	int r = timeline_adopt(
 		daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
 	if (r == 0) {
-		daemon_tell_damage(daemon, "timeline", timeline_damaged(daemon->core.timeline));
+		daemon_report_damage(daemon, "timeline", timeline_damaged(daemon->core.timeline));
 	}
 	return r;
 }
 
-static void remember_holds(struct daemon *daemon)
+static void restore_overrides(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->holds_file.data) {
-		daemon_tell_damage(daemon, "holds",
+		daemon_report_damage(daemon, "holds",
 			alerts_attach_overrides(daemon->core.alerts, daemon->holds_file.data,
 				boot_id, sysops()->now_ns()));
 	}
 }
 
-/* Rules are judged from now on. */
+/* Starts the evaluation of rules. */
 static int judge_alerts(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
 	const uint64_t now_ns = sysops()->now_ns();
 	parse_boot_id(daemon->facts.boot_id, boot_id);
 	if (daemon->alerts_file.data) {
-		daemon_tell_damage(daemon, "alerts",
+		daemon_report_damage(daemon, "alerts",
 			alerts_attach_store(
 				daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns));
 	}
-	remember_holds(daemon);
+	restore_overrides(daemon);
 	return alerts_set_rules(
 		daemon->core.alerts, daemon->config->alert, daemon->config->alerts, now_ns);
 }
@@ -135,12 +135,12 @@ static void on_alerts_loaded(void *ctx)
 	daemon->alerts_reader = NULL;
 	int r = judge_alerts(daemon);
 	if (r < 0) {
-		log_error("no alerts: %s", strerror(-r));
+		log_error("cannot set the alert rules: %s; no alerts are raised", strerror(-r));
 	}
 }
 
-/* What alerts remember, and what people said about them; without the files they start anew. After a
- * reboot: what they remembered in the boot before. False: that is waited for. */
+/* Restores the state of alerts, acknowledgements and silences; without the files they start empty.
+ * After a reboot the state is that of the previous boot. False: it is still being read. */
 static bool open_alerts(struct daemon *daemon)
 {
 	char dir[192];
@@ -152,7 +152,7 @@ static bool open_alerts(struct daemon *daemon)
 		"what fires and since when is", &daemon->alerts_file);
 	daemon_open_run_file(daemon, "holds", overrides_bytes(),
 		"acknowledgements, silences and the log are", &daemon->holds_file);
-	remember_holds(daemon); /* silences are taken while the medium is waited for */
+	restore_overrides(daemon); /* silences can be set while the medium is read */
 	return r < 0 || !config->history_persist ||
 	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
 	       alerts_reader_open(daemon->loop, dir, daemon->alerts_file.data,
@@ -160,7 +160,7 @@ static bool open_alerts(struct daemon *daemon)
 		       &daemon->alerts_reader);
 }
 
-/* For marks: of a burst of them one reading serves all, and each says how late it is. */
+/* Reads memory for marks: one reading serves a burst of them, and each mark reports its age. */
 static bool read_memory(void *ctx, struct system_memory *ret)
 {
 	static const uint64_t burst_ns = 10000000;
@@ -184,7 +184,7 @@ static bool reserve_runs(void *ctx, size_t offset, size_t length)
 	return runfile_reserve(ctx, offset, length) == 0;
 }
 
-/* Statistics of current runs; without the file a restart of the daemon begins them again. */
+/* Restores the statistics of current runs; without the file they restart with the daemon. */
 static void open_runs(struct daemon *daemon)
 {
 	uint8_t boot_id[16];
@@ -198,7 +198,8 @@ static void open_runs(struct daemon *daemon)
 		parse_boot_id(daemon->facts.boot_id, boot_id);
 		r = apps_save_into(daemon->core.apps, &memory, boot_id);
 		if (r < 0) {
-			log_warning("%s/runs: %s", daemon->run_dir, strerror(-r));
+			log_warning("%s/runs: cannot restore the statistics of current runs: %s",
+				daemon->run_dir, strerror(-r));
 		}
 	}
 }

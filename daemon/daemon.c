@@ -41,9 +41,9 @@ static int reload(void *ctx, char *error, size_t size)
 	return daemon_reload(ctx, error, size);
 }
 
-static int record(void *ctx, struct api_record *wish)
+static int record(void *ctx, struct api_record *request)
 {
-	return recorder_now(((struct daemon *)ctx)->recorder, wish);
+	return recorder_now(((struct daemon *)ctx)->recorder, request);
 }
 
 static void on_recorded(void *ctx, const struct recording *recording)
@@ -72,7 +72,7 @@ static int open_recorder(struct daemon *daemon)
 		if (statedir_answers(daemon->loop, state_dir, STATE_QUICK_MS)) {
 			dir = state_dir;
 		} else {
-			log_warning("recordings do not survive a reboot: %s does not answer",
+			log_warning("recordings do not survive a reboot: %s does not respond",
 				state_dir);
 		}
 	}
@@ -96,7 +96,7 @@ static int open_sockets(struct daemon *daemon)
 	};
 	int r = ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
 	if (r < 0) {
-		log_error("%s: %s", daemon->events_path, strerror(-r));
+		log_error("cannot listen on %s: %s", daemon->events_path, strerror(-r));
 		return r;
 	}
 	const struct api_options api = {
@@ -118,7 +118,7 @@ static int open_sockets(struct daemon *daemon)
 	};
 	r = api_open(daemon->loop, &daemon->core, &api, &daemon->api);
 	if (r < 0) {
-		log_error("%s: %s", daemon->varlink_path, strerror(-r));
+		log_error("cannot listen on %s: %s", daemon->varlink_path, strerror(-r));
 	}
 	return r;
 }
@@ -163,7 +163,7 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 static int open_layers(struct daemon *daemon, const struct daemon_options *given)
 {
 	struct scheduler_options options = daemon_scheduling(daemon->config);
-	options.keeper = given->keeper;
+	options.pdeath_exec = given->pdeath_exec;
 	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
@@ -227,12 +227,13 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	r = root_init(&daemon->real_root, NULL);
 	r = r < 0 ? r : root_init(&daemon->root, options->root);
 	if (r < 0) {
-		log_error("%s: %s", options->root ? options->root : "/", strerror(-r));
+		log_error("cannot open the root directory %s: %s",
+			options->root ? options->root : "/", strerror(-r));
 		return r;
 	}
 	r = rundir_make(daemon->run_dir, sizeof(daemon->run_dir));
 	if (r < 0) {
-		log_error("run directory %s: %s",
+		log_error("cannot use the run directory %s: %s",
 			daemon->run_dir[0] ? daemon->run_dir
 					   : "(none: set EDGEPROF_RUNTIME_DIR or XDG_RUNTIME_DIR)",
 			strerror(-r));
@@ -250,7 +251,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	}
 	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "started, version %s", EDGEPROF_VERSION);
-	daemon_tell_ready(daemon);
+	daemon_report_ready(daemon);
 	return 0;
 }
 

@@ -11,7 +11,7 @@ struct daemon;
 struct daemon_options {
 	const char *config_path; /* NULL = the default places */
 	const char *root;	 /* NULL = "/" */
-	const char *keeper;	 /* executable for children (collect/keeper.h); NULL = none */
+	const char *pdeath_exec; /* executable for children (collect/lib/child.h); NULL = none */
 	/* Tests only: see persist.h; 0 = the real times. */
 	uint64_t history_period_ns, history_retry_ns;
 };

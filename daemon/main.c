@@ -177,7 +177,7 @@ static int run(const struct options *options)
 	umask(022);
 	int r = loop_open(&loop);
 	if (r < 0) {
-		log_error("no event loop: %s", uv_strerror(r));
+		log_error("cannot start: cannot create the event loop: %s", uv_strerror(r));
 		return exit_status(r);
 	}
 	size_t caught = 0;
@@ -186,7 +186,7 @@ static int run(const struct options *options)
 		caught += r == 0;
 	}
 	if (r < 0) {
-		log_error("cannot start: signals: %s", uv_strerror(r));
+		log_error("cannot start: cannot catch signals: %s", uv_strerror(r));
 	} else {
 		hold_signals(SIG_UNBLOCK);
 		r = daemon_open(&loop, &options->daemon, &daemon);
@@ -201,7 +201,7 @@ static int run(const struct options *options)
 	daemon_destroy(daemon);
 	int closed = uv_loop_close(&loop);
 	if (closed < 0) {
-		log_error("the event loop did not close: %s", uv_strerror(closed));
+		log_error("cannot close the event loop at exit: %s", uv_strerror(closed));
 	}
 	return r < 0 ? exit_status(r) : closed < 0 ? EX_SOFTWARE : EX_OK;
 }
@@ -216,7 +216,7 @@ static void limit_heap(void)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.daemon = {.keeper = "/proc/self/exe"}};
+	struct options options = {.daemon = {.pdeath_exec = "/proc/self/exe"}};
 	pdeath_exec_run(argv);
 	int r = parse_options(argc, argv, &options);
 	if (r > 0) {

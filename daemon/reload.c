@@ -14,7 +14,7 @@
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
-void daemon_tell_ready(struct daemon *daemon)
+void daemon_report_ready(struct daemon *daemon)
 {
 	char status[256];
 	size_t ok = 0;
@@ -37,7 +37,7 @@ int daemon_load_config(const char *path, struct config **ret, char *error, size_
 	}
 	bool said = errors && errors->count > 0;
 	if (r < 0 && !said) {
-		log_error("the configuration was not read: %s", strerror(-r));
+		log_error("cannot read the configuration: %s", strerror(-r));
 	}
 	if (r < 0) {
 		if (error) {
@@ -57,7 +57,7 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 	processes_watch(&daemon->processes, &itself);
 	for (size_t i = 0; i < config->processes; i++) {
 		if (processes_watch(&daemon->processes, &config->process[i]) == -ENOSPC) {
-			log_warning("[process %s]: too many watched processes",
+			log_warning("[process %s]: not watched: limit of watched processes reached",
 				config->process[i].name);
 		}
 	}
@@ -98,14 +98,15 @@ struct scheduler_options daemon_scheduling(const struct config *config)
 	};
 }
 
-/* Without MQTT the daemon still profiles: what fails is told, and tried again at a reload. */
+/* Without MQTT the daemon still profiles: a failure is logged, and a reload tries again. */
 void daemon_open_mqtt(struct daemon *daemon)
 {
 	if (!daemon->config->mqtt.enabled) {
 		daemon->broker.reason[0] = '\0';
 		return;
 	}
-	/* Where alerts outlive the process until the broker has them; in memory only without. */
+	/* Alerts outlive the process in this file until the broker has them; else they are in
+	 * memory. */
 	if (!daemon->mqtt_file.data) {
 		daemon_open_run_file(daemon, "mqtt", mqtt_memory_size(),
 			"alerts that wait for the broker are", &daemon->mqtt_file);
@@ -117,9 +118,10 @@ void daemon_open_mqtt(struct daemon *daemon)
 	if (r < 0) {
 		if (r != -EINVAL) {
 			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",
-				r == -EAGAIN ? "no thread could be started" : strerror(-r));
+				r == -EAGAIN ? "cannot start a thread" : strerror(-r));
 		}
-		log_error("MQTT stays off: %s", daemon->broker.reason);
+		log_error("MQTT is disabled until the configuration is reloaded: %s",
+			daemon->broker.reason);
 	}
 }
 
@@ -133,7 +135,7 @@ static void on_mqtt_closed(void *ctx)
 	}
 }
 
-/* MQTT is opened anew only when its settings changed: retained topics and the queue stay else. */
+/* Reopens MQTT only when its settings changed; otherwise retained topics and the queue stay. */
 static void reload_mqtt(struct daemon *daemon, const struct config *old)
 {
 	bool same = memcmp(&old->mqtt, &daemon->config->mqtt, sizeof(old->mqtt)) == 0;
@@ -148,7 +150,7 @@ static void reload_mqtt(struct daemon *daemon, const struct config *old)
 	}
 }
 
-/* Without datagrams the daemon still profiles: what fails is told, and tried again at a reload. */
+/* Without datagrams the daemon still profiles: a failure is logged, and a reload tries again. */
 void daemon_open_statsd(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
@@ -167,12 +169,12 @@ void daemon_open_statsd(struct daemon *daemon)
 	if (r < 0) {
 		snprintf(daemon->counters.statsd_reason, sizeof(daemon->counters.statsd_reason),
 			"%s", strerror(-r));
-		log_error("no datagrams: %s%s%s: %s", path, config->statsd_udp[0] ? " or UDP " : "",
-			config->statsd_udp, strerror(-r));
+		log_error("statsd datagrams are disabled: cannot listen on %s%s%s: %s", path,
+			config->statsd_udp[0] ? " or UDP " : "", config->statsd_udp, strerror(-r));
 	}
 }
 
-/* Opened anew only when its settings changed: its apps go on else. */
+/* Reopens statsd only when its settings changed; otherwise its apps continue. */
 static void reload_statsd(struct daemon *daemon, const struct config *old)
 {
 	bool same = old->statsd == daemon->config->statsd &&
@@ -189,7 +191,7 @@ static void report_restart_keys(const struct config *old, const struct config *n
 {
 	char keys[512];
 	if (config_restart_keys(old, new, keys, sizeof(keys)) > 0) {
-		log_notice("changed, but in effect only after a restart: %s", keys);
+		log_notice("changed keys that take effect after a restart only: %s", keys);
 	}
 }
 
@@ -199,7 +201,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	struct config *old = daemon->config;
 	if (daemon->stopping) {
 		if (error) {
-			snprintf(error, size, "the daemon stops");
+			snprintf(error, size, "the daemon is stopping");
 		}
 		return -ECANCELED;
 	}
@@ -213,8 +215,8 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 		}
 	}
 	if (r < 0) {
-		log_error("the configuration was not reloaded; the old one stays");
-		daemon_tell_ready(daemon);
+		log_error("reload rejected: the previous configuration stays in effect");
+		daemon_report_ready(daemon);
 		return r;
 	}
 	/* from here on nothing fails */
@@ -236,6 +238,6 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	free(old);
 	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");
-	daemon_tell_ready(daemon);
+	daemon_report_ready(daemon);
 	return 0;
 }

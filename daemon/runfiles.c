@@ -4,9 +4,9 @@
 
 #include "daemon/util/log.h"
 
-static void tell_news(const struct daemon *daemon, bool news)
+static void log_degraded(const struct daemon *daemon, bool added)
 {
-	if (news) {
+	if (added) {
 		const size_t last = daemon->degraded.count - 1;
 		log_warning("%s/%s: %s", daemon->run_dir, daemon->degraded.row[last].file,
 			daemon->degraded.row[last].reason);
@@ -19,23 +19,22 @@ static int open_by(run_file_opener *opener, struct daemon *daemon, const char *n
 	const char *lost, struct runfile *ret)
 {
 	char why[96];
-	bool news = false;
+	bool added = false;
 	int r = opener(daemon->run_dir, name, size, ret);
 	if (r < 0) {
 		runfile_why(daemon->run_dir, name, r, why, sizeof(why));
-		news = degraded_add(&daemon->degraded, name,
-			"%s; until that is repaired and the daemon "
-			"restarted, %s only in memory",
+		added = degraded_add(&daemon->degraded, name,
+			"%s; until this is fixed and the daemon is restarted, "
+			"%s only in memory",
 			why, lost);
 	} else if (ret->damaged) {
-		news = degraded_add(&daemon->degraded, name,
-			"its header or length was damaged, or is of another version: it began "
-			"anew, "
-			"what it held is lost");
+		added = degraded_add(&daemon->degraded, name,
+			"its header or length was damaged or of another version: it was "
+			"created again, and its previous contents are lost");
 	} else {
 		degraded_drop(&daemon->degraded, name);
 	}
-	tell_news(daemon, news);
+	log_degraded(daemon, added);
 	return r;
 }
 
@@ -51,12 +50,12 @@ int daemon_open_sparse_run_file(
 	return open_by(runfile_open_sparse, daemon, name, size, lost, ret);
 }
 
-void daemon_tell_damage(struct daemon *daemon, const char *name, size_t parts)
+void daemon_report_damage(struct daemon *daemon, const char *name, size_t parts)
 {
 	if (parts > 0) {
-		bool news = degraded_add(&daemon->degraded, name,
-			"its contents were damaged: %zu part%s left out", parts,
+		bool added = degraded_add(&daemon->degraded, name,
+			"its contents were damaged: %zu part%s discarded", parts,
 			parts == 1 ? " was" : "s were");
-		tell_news(daemon, news);
+		log_degraded(daemon, added);
 	}
 }

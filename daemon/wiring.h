@@ -86,4 +86,4 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 struct scheduler_options daemon_scheduling(const struct config *config);
 void daemon_open_mqtt(struct daemon *daemon);
 void daemon_open_statsd(struct daemon *daemon);
-void daemon_tell_ready(struct daemon *daemon);
+void daemon_report_ready(struct daemon *daemon);

@@ -117,7 +117,7 @@ void clock_watch_open(
 	clock->open_handles = 1;
 	clock->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (clock->fd < 0 || arm(clock->fd) < 0) {
-		log_info("the kernel does not report clock steps; the clock is read every 60 s");
+		log_info("the kernel does not report clock steps; checking the clock every 60 s");
 		return;
 	}
 	if (uv_poll_init(loop, &clock->poll, clock->fd) == 0) {

@@ -36,7 +36,7 @@ static void *realloc_or_exit(void *memory, size_t size)
 {
 	void *larger = realloc(memory, size);
 	if (!larger && size > 0) {
-		log_error("cannot start: no memory for the event loop");
+		log_error("cannot start: out of memory for the event loop");
 		_exit(EX_TEMPFAIL);
 	}
 	return larger;

@@ -21,7 +21,7 @@ int notify_listen_fd(void)
 			sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0) {
 			found = fd;
 		} else {
-			log_warning("an unexpected socket from the service manager was closed: %s",
+			log_warning("closed an unexpected socket passed by the service manager: %s",
 				names[i]);
 			close(fd);
 		}

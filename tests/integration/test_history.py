@@ -60,7 +60,7 @@ def test_the_log_says_once_what_this_machine_has():
         until("it started", lambda: "started, version" in daemon.log())
         lines = [line for line in daemon.log().splitlines() if "source" in line]
         assert len(lines) == 1, lines
-        assert re.search(r"\d+ sources active(; not on this machine: [a-z, ]+)?; switched off: load$", lines[0]), lines
+        assert re.search(r"\d+ sources active(; not available on this machine: [a-z, ]+)?; switched off: load$", lines[0]), lines
         assert "0 failing" not in daemon.ctl("status").stdout
         assert re.search(r"^Sources +\d+ ok, \d+ metrics$", daemon.ctl("status").stdout, re.M)
 

@@ -333,7 +333,7 @@ def test_second_daemon_is_refused_and_harms_nothing():
             [daemon.process.args[0], "-c", str(daemon.config_path)], env=daemon.env, capture_output=True, text=True, timeout=30
         )
         assert other.returncode == 69, other
-        assert "another edgeprofd runs" in other.stderr or "in use" in other.stderr, other.stderr
+        assert "another edgeprofd is running" in other.stderr or "in use" in other.stderr, other.stderr
         assert daemon.call("GetStatus")["version"]
 
 

@@ -122,8 +122,8 @@ def test_a_source_without_a_thread_says_so():
         assert all("no thread could be started" in reason for reason in reasons), reasons
         assert "others do not answer" not in daemon.log(), daemon.log()
         broker = daemon.call("GetStatus")["broker"]
-        assert broker["state"] == "off" and "no thread could be started" in broker["reason"], broker
-        assert "MQTT stays off: no thread could be started" in daemon.log()
+        assert broker["state"] == "off" and "cannot start a thread" in broker["reason"], broker
+        assert "MQTT is disabled until the configuration is reloaded: cannot start a thread" in daemon.log()
         daemon.limit(1000)  # a sanitizer wants one at the end
 
 

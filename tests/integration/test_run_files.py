@@ -99,7 +99,7 @@ def test_a_damaged_header_or_length_is_told():
                 for name in FILES:
                     hurt(home / "run" / name)
                 daemon.start()
-                expect_told(daemon, "began anew")
+                expect_told(daemon, "it was created again")
                 daemon.kill()
                 daemon.start()
                 assert degraded(daemon) == {}, degraded(daemon)

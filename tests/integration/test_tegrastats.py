@@ -118,7 +118,7 @@ def test_absent_is_unavailable_and_the_others_go_on():
         until("the processor is sampled", lambda: value(daemon, "cpu/utilization") is not None)
         assert children(daemon) == []
         assert source(daemon)["errors"] == 0, source(daemon)
-        until("the log says so once", lambda: "not on this machine" in daemon.log())
+        until("the log says so once", lambda: "not available on this machine" in daemon.log())
         assert daemon.log().count("tegrastats") == 1, daemon.log()
 
 

@@ -20,7 +20,7 @@ from harness import program, run_tests  # service knows where it is
 MEMORY_LIMIT = 64 << 20
 FIRING = "3340108b5e98413b831101baa2d42aad"
 OVER = "6fc1bc99924b4dae9d79666835330845"
-HISTORY_KEPT = "history of before the restart was kept"
+HISTORY_KEPT = "restored the history recorded before the restart"
 USER = {"user": "visitor", "group": "visitor", "extra_groups": []}
 MEMBER = {"user": "keeper", "group": "keeper", "extra_groups": ["edgeprof"]}
 
@@ -155,7 +155,7 @@ def test_reload_takes_over_a_good_configuration_and_refuses_a_bad_one():
         until("it names the line", lambda: said("90-test.conf:2"))
         assert show("ActiveState") == "active"
         assert ctl("reload").returncode == 1  # the daemon asked itself refuses, too
-        until("it says what it does", lambda: said("the old one stays"))
+        until("it says what it does", lambda: said("the previous configuration stays in effect"))
     assert call("org.varlink.service.GetInfo") and pid() == old
     systemctl("reload", SERVICE)
 

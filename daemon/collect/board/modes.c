@@ -249,16 +249,17 @@ static void report_changes(
 	if (now->have_power_mode && before->have_power_mode &&
 		now->power_mode != before->power_mode) {
 		timeline_add(timeline, now_ns, TIMELINE_SOURCE, TIMELINE_INFO, ctx->source->name,
-			"power mode %d %s, was %d %s", now->power_mode, now->power_mode_name,
-			before->power_mode, before->power_mode_name);
+			"power mode changed to %d (%s) from %d (%s)", now->power_mode,
+			now->power_mode_name, before->power_mode, before->power_mode_name);
 	}
 	if (strcmp(now->governor, before->governor) != 0) {
 		timeline_add(timeline, now_ns, TIMELINE_SOURCE, TIMELINE_INFO, ctx->source->name,
-			"governor %s, was %s", now->governor, before->governor);
+			"cpufreq governor changed to %s from %s", now->governor, before->governor);
 	}
 	if (now->clocks != before->clocks) {
 		timeline_add(timeline, now_ns, TIMELINE_SOURCE, TIMELINE_INFO, ctx->source->name,
-			"clocks %s", now->clocks == CLOCKS_PINNED ? "pinned" : "free");
+			"clocks are %s",
+			now->clocks == CLOCKS_PINNED ? "pinned" : "no longer pinned");
 	}
 }
 

@@ -231,7 +231,7 @@ static int tegrastats_open(
 	apply_interval(source);
 	const struct child_options options = {
 		.argv = source->argv,
-		.pdeath_exec = ctx->keeper,
+		.pdeath_exec = ctx->pdeath_exec,
 		.backoff_min_ms = 1000,
 		.backoff_max_ms = 60000,
 		.kill_ms = 1000,

@@ -13,11 +13,11 @@
 #define MIB 1048576.0
 
 /* Between two lines about the same name. */
-#define TELL_EVERY_NS UINT64_C(1000000000)
+#define REPORT_EVERY_NS UINT64_C(1000000000)
 
 static const char no_memory[] = "no memory of its own";
 static const char two_samples[] = "needs two samples";
-static const char unknown[] = "not told";
+static const char unknown[] = "not reported by the kernel";
 
 /* value and reason: where they are in struct process_row; 0 = elsewhere, or no reason. */
 #define AT(member) offsetof(struct process_row, member)
@@ -231,26 +231,26 @@ void group_check_limit(struct group *group, bool *over, pid_t pid, double rss_by
 	bool above = limit_bytes != 0 && rss_bytes > limit;
 	group->over += above;
 	if (limit_bytes == 0) {
-		*over = false; /* it was taken away: no news */
+		*over = false; /* the limit was removed: nothing to report */
 	}
 	bool crossed = *over ? rss_bytes < limit * BELOW_AGAIN : above;
-	if (!crossed ||
-		(group->limit_told_ns != 0 && now_ns - group->limit_told_ns < TELL_EVERY_NS)) {
+	if (!crossed || (group->limit_reported_ns != 0 &&
+				now_ns - group->limit_reported_ns < REPORT_EVERY_NS)) {
 		return;
 	}
 	*over = !*over;
-	group->limit_told_ns = now_ns;
+	group->limit_reported_ns = now_ns;
 	timeline_add(timeline, now_ns, TIMELINE_APP, *over ? TIMELINE_WARNING : TIMELINE_INFO,
 		group->name, "process %d: %.1f MiB resident, %s its memory limit of %.1f MiB",
 		(int)pid, rss_bytes / MIB, *over ? "over" : "below", limit / MIB);
 }
 
-/* A start after an exit is a restart, also when the exit was told long ago. */
-void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns)
+/* A start after an exit is a restart, also when the exit was reported long ago. */
+void group_report(struct group *group, struct timeline *timeline, uint64_t now_ns)
 {
 	unsigned started = group->started, exited = group->exited;
 	if ((started == 0 && exited == 0) ||
-		(group->told_ns != 0 && now_ns - group->told_ns < TELL_EVERY_NS)) {
+		(group->reported_ns != 0 && now_ns - group->reported_ns < REPORT_EVERY_NS)) {
 		return;
 	}
 	char text[96];
@@ -263,12 +263,12 @@ void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns)
 	} else if (started == 0) {
 		snprintf(text, sizeof(text), "process %d exited", (int)group->exited_pid);
 	} else if (group->exited_pid != 0 && group->count == 1) {
-		snprintf(text, sizeof(text), "restarted as process %d, was %d",
+		snprintf(text, sizeof(text), "restarted as process %d (previously %d)",
 			(int)group->started_pid, (int)group->exited_pid);
 	} else {
 		snprintf(text, sizeof(text), "process %d started", (int)group->started_pid);
 	}
 	timeline_add(timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, group->name, "%s", text);
 	group->started = group->exited = 0;
-	group->told_ns = now_ns;
+	group->reported_ns = now_ns;
 }

@@ -42,12 +42,12 @@ struct group {
 	bool known;    /* looked for at least once: what comes now has started */
 	unsigned started, exited;      /* not told yet */
 	pid_t started_pid, exited_pid; /* the last ones; 0 = none yet */
-	uint64_t told_ns;
+	uint64_t reported_ns;
 	struct metric *metric[PROCESS_VALUES];
 	struct metric *count_metric;
 	struct metric *over_metric; /* NULL: no watch of the name has a memory limit */
 	uint32_t over;		    /* processes above it */
-	uint64_t limit_told_ns;
+	uint64_t limit_reported_ns;
 	double sum[PROCESS_VALUES];	    /* NAN = of no process */
 	const char *reason[PROCESS_VALUES]; /* why one is not known; NULL = the usual */
 	uint32_t count;
@@ -76,4 +76,4 @@ void group_exited(struct group *group, pid_t pid);
 void group_check_limit(struct group *group, bool *over, pid_t pid, double rss_bytes,
 	uint64_t limit_bytes, struct timeline *timeline, uint64_t now_ns);
 /* Tells the timeline what came and went, in one line a second at most. */
-void group_tell(struct group *group, struct timeline *timeline, uint64_t now_ns);
+void group_report(struct group *group, struct timeline *timeline, uint64_t now_ns);

@@ -161,7 +161,7 @@ static struct perf_process *open_process(struct perf_counters *perf, pid_t pid,
 	struct perf_process *process = find(perf, 0, 0);
 	*reason = "too many processes with counters";
 	if (threads == 0 || threads > PERF_THREADS_MAX) {
-		*reason = threads == 0 ? "no threads told" : "too many threads for counters";
+		*reason = threads == 0 ? "no threads found" : "too many threads for counters";
 		return NULL;
 	}
 	if (!process || perf->descriptors + threads * PROCESS_COUNTERS > PERF_DESCRIPTORS_MAX) {
@@ -183,15 +183,16 @@ static double total_of(const struct perf_process *process, size_t event)
 {
 	double total = 0;
 	for (size_t i = 0; i < process->threads; i++) {
-		uint64_t told[3]; /* value, time enabled, time running */
+		uint64_t reading[3]; /* value, time enabled, time running */
 		if (process->fd[i][event] < 0) {
 			continue;
 		}
-		if (read(process->fd[i][event], told, sizeof(told)) != (ssize_t)sizeof(told)) {
+		if (read(process->fd[i][event], reading, sizeof(reading)) !=
+			(ssize_t)sizeof(reading)) {
 			return NAN;
 		}
-		if (told[2] > 0) {
-			total += (double)told[0] * ((double)told[1] / (double)told[2]);
+		if (reading[2] > 0) {
+			total += (double)reading[0] * ((double)reading[1] / (double)reading[2]);
 		}
 	}
 	return total;

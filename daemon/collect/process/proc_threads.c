@@ -230,7 +230,8 @@ void proc_threads_read(struct proc_threads *threads, const struct root *root,
 		extra->voluntary = sums.voluntary;
 		extra->involuntary = sums.involuntary;
 		extra->wait_reason = NULL;
-		extra->switches_reason = isnan(sums.voluntary) ? "not told" : NULL;
+		extra->switches_reason =
+			isnan(sums.voluntary) ? "not reported by the kernel" : NULL;
 	}
 	proc_threads_forget(threads, owner, now_ns);
 }

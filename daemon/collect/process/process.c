@@ -382,7 +382,7 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 	for (size_t i = 0; i < process->groups; i++) {
 		struct group *group = &process->group[i];
 		group_commit(group);
-		group_tell(group, ctx->core->timeline, now_ns);
+		group_report(group, ctx->core->timeline, now_ns);
 		group->known = group->known || !group->unsure;
 	}
 	if (scanned < 0) {

@@ -41,7 +41,7 @@ struct collector_context {
 	struct source *source;		      /* its own */
 	const struct source_options *options; /* NULL = all defaults */
 	struct uv_loop_s *loop;	  /* for sources that events feed; NULL without a scheduler */
-	const char *keeper;	  /* for their children (child.h); NULL = none */
+	const char *pdeath_exec;  /* for their children (child.h); NULL = none */
 	struct entry *entry;	  /* the framework's; NULL without one */
 	struct fetch_pool *pool;  /* for fetch.h; NULL without a scheduler */
 	struct fetch *background; /* BACKGROUND_MAX slots; they outlive the collector's state */

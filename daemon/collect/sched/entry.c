@@ -57,7 +57,7 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 		return r;
 	}
 	entry->ctx.source->wanted = entry->options.enabled;
-	entry->request_serial = entry->ctx.source->request_serial;
+	entry->seen_serial = entry->ctx.source->request_serial;
 	return 0;
 }
 
@@ -175,9 +175,9 @@ void entry_commit_values(struct entry *entry, uint64_t now_ns)
 
 static uint64_t effective_interval(const struct entry *entry)
 {
-	uint64_t wish = entry->ctx.source->wanted_interval_ns;
-	if (wish != 0) {
-		return clamp(wish);
+	uint64_t requested = entry->ctx.source->wanted_interval_ns;
+	if (requested != 0) {
+		return clamp(requested);
 	}
 	return entry->adapted_ns != 0 ? clamp(entry->adapted_ns) : entry->base_interval_ns;
 }
@@ -196,13 +196,13 @@ uint64_t entry_next(uint64_t now_ns, uint64_t due_ns, uint64_t interval_ns)
 	return next - base < interval_ns / 2 ? next + interval_ns : next;
 }
 
-static void observe_wishes(struct entry *entry, uint64_t now_ns)
+static void apply_requests(struct entry *entry, uint64_t now_ns)
 {
 	struct source *source = entry->ctx.source;
-	if (entry->request_serial == source->request_serial && entry->met) {
+	if (entry->seen_serial == source->request_serial && entry->met) {
 		return;
 	}
-	entry->request_serial = source->request_serial;
+	entry->seen_serial = source->request_serial;
 	uint64_t interval_ns = effective_interval(entry);
 	bool changed = source->interval_ns != interval_ns;
 	source->interval_ns = interval_ns;
@@ -365,7 +365,7 @@ void entry_conclude(
 void entry_run(struct entry *entry, uint64_t now_ns)
 {
 	entry_on_answer(entry, now_ns);
-	observe_wishes(entry, now_ns);
+	apply_requests(entry, now_ns);
 	if (entry->due_ns == UINT64_MAX || now_ns + ENTRY_EARLY_NS < entry->due_ns) {
 		return;
 	}

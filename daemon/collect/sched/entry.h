@@ -20,9 +20,9 @@ struct entry {
 	struct source_options options;
 	void *state;
 	bool open;
-	bool probing; /* on a worker; not open yet */
-	bool met;     /* a state was reported once */
-	uint32_t request_serial;
+	bool probing;		     /* on a worker; not open yet */
+	bool met;		     /* a state was reported once */
+	uint32_t seen_serial;	     /* of the requests in core/sources */
 	uint64_t base_interval_ns;   /* of the configuration */
 	uint64_t due_ns;	     /* UINT64_MAX = never */
 	uint64_t failing_ns;	     /* since when samples fail; 0 = they do not */

@@ -17,8 +17,8 @@
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
-/* Wishes have no wake-up of their own: they are looked at this often. */
-#define WISHES_EVERY_NS UINT64_C(1000000000)
+/* Requests do not wake the scheduler: it checks for them this often. */
+#define REQUESTS_EVERY_NS UINT64_C(1000000000)
 /* What the first answers of healthy files take, and much less than a start may. */
 #define FIRST_ANSWERS_NS UINT64_C(100000000)
 
@@ -81,7 +81,7 @@ static void adapt(struct scheduler *scheduler, uint64_t now_ns)
 	}
 	apply_rate(scheduler);
 	timeline_add(scheduler->core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_INFO, "sampling",
-		"the machine is %s: the adaptive rate changes",
+		"adaptive sampling rate changed: the machine is %s",
 		adaptive_level_name(scheduler->adaptive.level));
 }
 
@@ -102,7 +102,7 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 	if (scheduler->adaptive_options.enabled) {
 		adapt(scheduler, now_ns);
 	}
-	uint64_t next_ns = entry_next(now_ns, 0, WISHES_EVERY_NS);
+	uint64_t next_ns = entry_next(now_ns, 0, REQUESTS_EVERY_NS);
 	/* Those for the threads first: they are read while the loop reads the others. */
 	run_entries(scheduler, true, now_ns, &next_ns);
 	offload_pool_dispatch(scheduler->pool->threads);
@@ -205,8 +205,8 @@ static void log_sources(const struct scheduler *scheduler)
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		active += scheduler->entry[i].ctx.source->state == SOURCE_OK;
 	}
-	used = list_sources(
-		scheduler, SOURCE_UNAVAILABLE, "; not on this machine: ", text, sizeof(text));
+	used = list_sources(scheduler, SOURCE_UNAVAILABLE,
+		"; not available on this machine: ", text, sizeof(text));
 	(void)list_sources(
 		scheduler, SOURCE_SUSPENDED, "; switched off: ", text + used, sizeof(text) - used);
 	log_info("%zu sources active%s", active, text);
@@ -222,7 +222,7 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 		.real_root = real_root,
 		.core = core,
 		.loop = loop,
-		.keeper = options->keeper};
+		.pdeath_exec = options->pdeath_exec};
 	size_t count = 0;
 	while (list[count]) {
 		count++;

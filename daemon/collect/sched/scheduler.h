@@ -15,7 +15,8 @@ struct scheduler_options {
 	struct adaptive_options adaptive;     /* zeroed = the interval stays */
 	const struct source_options *sources; /* sections of the configuration */
 	size_t source_count;
-	const char *keeper; /* executable for children (child.h), at scheduler_open; NULL = none */
+	const char *
+		pdeath_exec; /* executable for children (child.h), at scheduler_open; NULL = none */
 	const struct collector_ops *const *collectors; /* tests only; NULL = the registry's */
 };
 

@@ -154,9 +154,9 @@ START_TEST(a_jetson_tells_mode_governors_and_clocks)
 	ck_assert_int_eq(modes.clocks, CLOCKS_PINNED);
 	ck_assert_str_eq(modes.power_mode_name, "15W");
 	ck_assert_uint_eq(timeline_last_serial(bench.core.timeline), 2);
-	ck_assert_str_eq(
-		timeline_from(bench.core.timeline, 1)->text, "power mode 0 15W, was 2 MAXN_SUPER");
-	ck_assert_str_eq(timeline_from(bench.core.timeline, 2)->text, "clocks pinned");
+	ck_assert_str_eq(timeline_from(bench.core.timeline, 1)->text,
+		"power mode changed to 0 (15W) from 2 (MAXN_SUPER)");
+	ck_assert_str_eq(timeline_from(bench.core.timeline, 2)->text, "clocks are pinned");
 	/* and a status that went is no mode */
 	tree_unlink(&tree, "var/lib/nvpmodel/status");
 	ck_assert_int_eq(bench_sample(&bench), 0);

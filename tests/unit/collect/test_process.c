@@ -398,7 +398,7 @@ START_TEST(starts_exits_and_restarts_are_events)
 	ck_assert_str_eq(last_event(&count), "process 10 exited");
 	process(11, "cam", 1, 6, 10);
 	ck_assert_int_eq(bench_sample(&bench), 0);
-	ck_assert_str_eq(last_event(&count), "restarted as process 11, was 10");
+	ck_assert_str_eq(last_event(&count), "restarted as process 11 (previously 10)");
 	process(10, "cam", 1, 7, 10);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	ck_assert_str_eq(last_event(&count), "process 10 started");
