@@ -187,8 +187,8 @@ static bool accept_one(struct ingest *ingest)
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			pause_listening(ingest);
-			log_warning("events socket: cannot accept connections: out of descriptors "
-				    "or memory");
+			log_warning("events socket: cannot accept connections: out of file "
+				    "descriptors or memory");
 		}
 		return errno == EINTR || errno == ECONNABORTED;
 	}

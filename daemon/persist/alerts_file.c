@@ -208,7 +208,8 @@ static void on_written(void *ctx, int result, void *data)
 	writer->job = NULL;
 	writer->written = result == 0 ? writer->crc : 0;
 	if (result < 0 && !writer->failed) {
-		log_warning("cannot write %s/%s: %s", writer->dir, FILE_NAME, strerror(-result));
+		log_warning("cannot write the state of alerts: %s/%s: %s", writer->dir, FILE_NAME,
+			strerror(-result));
 	}
 	writer->failed = result < 0;
 	/* what changed in the meantime; what failed is not tried again */
@@ -274,7 +275,8 @@ int alerts_writer_open(uv_loop_t *loop, struct core *core, const char *dir, stru
 
 static void on_stop_timeout(uv_timer_t *timer)
 {
-	log_warning("the state of alerts was not written within %d s", STOP_MS / 1000);
+	log_warning("stopped before the state of alerts was written: no response within %d s",
+		STOP_MS / 1000);
 	finish(timer->data);
 }
 

@@ -249,7 +249,7 @@ static void on_opened(struct persist *persist, int result, struct archive_index 
 	const struct archive_disk *disk = archive_file_disk(&persist->file);
 	if (disk->aside[0] != '\0') {
 		timeline_add(core->timeline, now_ns, TIMELINE_DAEMON, TIMELINE_WARNING, "edgeprofd",
-			"what was in place of the history was set aside as %s", disk->aside);
+			"the file of the history was unusable and was renamed to %s", disk->aside);
 	}
 	if (result < 0) {
 		degrade(persist, disk->why);
@@ -398,7 +398,8 @@ static void finish(struct persist *persist)
 /* A medium that hangs is left to its thread. */
 static void on_late(uv_timer_t *timer)
 {
-	log_warning("the last of the history was not written within %d s", STOP_MS / 1000);
+	log_warning("stopped before the latest history was written: no response within %d s",
+		STOP_MS / 1000);
 	finish(timer->data);
 }
 

@@ -29,7 +29,7 @@ static void report_failure(struct recorder *recorder, const char *what, int erro
 	snprintf(recordings->reason, sizeof(recordings->reason), "%s", strerror(-error));
 	if (!recorder->failure_logged) {
 		timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
-			TIMELINE_WARNING, "recorder", "no recording %s: %s", what,
+			TIMELINE_WARNING, "recorder", "recording failed (%s): %s", what,
 			strerror(-error));
 	}
 	recorder->failure_logged = true; /* once, until one is written again */
@@ -92,7 +92,7 @@ static int refuse(struct recorder *recorder, const struct record_cause *cause)
 	if (!*logged) {
 		timeline_add(recorder->core->timeline, cause->t_ns, TIMELINE_DAEMON,
 			TIMELINE_WARNING, "recorder",
-			"no recording: all that %s may have in 24 hours are used up (%.96s)",
+			"recording skipped: the limit of %s in 24 hours is reached (%.96s)",
 			cause->flags & RECORD_OF_PERSON	 ? "requests"
 			: of_app			 ? "apps"
 			: cause->flags & RECORD_CRITICAL ? "critical alerts"

@@ -29,7 +29,7 @@ static void report_failure(struct reports *reports, const char *path, int error)
 {
 	if (!reports->failed) {
 		timeline_add(reports->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON,
-			TIMELINE_WARNING, "edgeprofd", "no report at %s: %s", path,
+			TIMELINE_WARNING, "edgeprofd", "cannot write report %s: %s", path,
 			strerror(-error));
 	}
 	reports->failed = true;

@@ -153,7 +153,7 @@ def test_others_are_set_aside():
         with Quick(config(state)) as daemon:
             state_is(daemon, "ok")
             texts = [e["text"] for e in daemon.call("ListEvents")["events"]]
-            assert [t for t in texts if "set aside as history.1" in t], texts
+            assert [t for t in texts if "renamed to history.1" in t], texts
         assert (state / "history.1").read_bytes() == b"the diary of somebody" * 1000
         before = (state / "history").read_bytes()
         with Quick(config(state, "2M")) as daemon:  # another length is another kind

@@ -138,7 +138,7 @@ def test_apps_cannot_use_up_what_is_for_the_device():
             script.tell([f"0 deadline 0 s{i} 1000000"] + [f"0 complete 0 s{i} 5000000 {n}" for n in range(12)])
             until("it is made or refused", lambda n=i: len(listed(daemon)) + daemon.call("ListRecordings")["refused"] > n)
         assert len(listed(daemon)) == 6 and daemon.call("ListRecordings")["refused"] == 1
-        assert len(told(daemon, "all that apps may have in 24 hours are used up")) == 1
+        assert len(told(daemon, "the limit of apps in 24 hours is reached")) == 1
         daemon.config_path.write_text(daemon.config_path.read_text().replace("above = 1000", "above = 0").replace("= misses", "= alerts"))
         daemon.call("Reload")
         rows = until("the alert of the device", lambda: listed(daemon)[6:])
@@ -199,7 +199,7 @@ def test_twelve_in_a_day_also_over_restarts():
             done = daemon.ctl("record", "now")
             assert done.returncode == 1 and "limit of 12 recordings in 24 hours" in done.stderr, done
         assert daemon.call("ListRecordings")["refused"] == 3
-        assert len(told(daemon, "all that requests may have in 24 hours")) == 2  # once in each life
+        assert len(told(daemon, "the limit of requests in 24 hours is reached")) == 2  # once in each life
 
 
 def flood_of_warnings(daemon, root, rule, count):
@@ -289,7 +289,7 @@ def test_a_full_disk_and_a_strange_folder_are_told_and_harm_nothing():
         os.symlink("/tmp", folder)
         daemon.call("RecordNow")
         until("it failed", lambda: daemon.call("ListRecordings")["failed"] == 1)
-        assert daemon.call("ListRecordings")["reason"] and len(told(daemon, "no recording")) == 1
+        assert daemon.call("ListRecordings")["reason"] and len(told(daemon, "recording failed")) == 1
         os.unlink(folder)
         folder.mkdir(mode=0o750)
         mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=750", "none", str(folder)], capture_output=True)

@@ -145,7 +145,7 @@ def test_folder_that_cannot_be_written_is_told_once_and_breaks_nothing():
         (daemon.run_dir / "reports").write_text("in the way")
 
         def failures():
-            return [e for e in events(daemon) if e.startswith("no report at ")]
+            return [e for e in events(daemon) if e.startswith("cannot write report ")]
 
         for name in ("one", "two"):
             with Actor(daemon, name) as actor:
@@ -181,7 +181,7 @@ def test_planted_links_do_no_harm():
         folder.symlink_to(elsewhere)
         with Actor(daemon) as actor:
             attached(daemon, actor)
-        until("the refusal", lambda: any(e.startswith("no report at ") for e in events(daemon)))
+        until("the refusal", lambda: any(e.startswith("cannot write report ") for e in events(daemon)))
         assert not list(elsewhere.iterdir())
 
 

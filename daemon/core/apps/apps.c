@@ -112,8 +112,8 @@ static bool displace(struct apps *apps, const struct app *app, uid_t uid, uint64
 {
 	if (app->processes > 0) {
 		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
-			"the name goes to uid %u: the app of uid %u is detached", (unsigned)uid,
-			(unsigned)app->uid);
+			"detached the app of uid %u: its name now belongs to uid %u",
+			(unsigned)app->uid, (unsigned)uid);
 	}
 	for (size_t i = 0; i < APPS_OBSERVERS; i++) {
 		if (apps->observer[i].displace) {

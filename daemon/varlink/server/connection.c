@@ -63,7 +63,8 @@ static void on_deadline(uv_timer_t *timer)
 		connection->stall_ms = 0;
 	}
 	if (why) {
-		log_debug("api: uid %u: %s, closed", (unsigned)connection->uid, why);
+		log_debug("varlink: closed a connection of uid %u: %s", (unsigned)connection->uid,
+			why);
 		connection->api->core->counters->api_errors++;
 		connection_close(connection);
 		return;
@@ -116,7 +117,7 @@ static bool run_stream(struct api_connection *connection)
 
 static void protocol_error(struct api_connection *connection, const char *reason)
 {
-	log_debug("api: uid %u: %s, closed", (unsigned)connection->uid, reason);
+	log_debug("varlink: closed a connection of uid %u: %s", (unsigned)connection->uid, reason);
 	connection->api->core->counters->api_errors++;
 	connection_close(connection);
 }

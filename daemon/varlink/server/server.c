@@ -137,7 +137,7 @@ static void refuse(
 	ssize_t n = send(fd, out.buffer, out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
 	reject(api, account, fd);
 	api->core->counters->api_refused++;
-	log_debug("api: uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
+	log_debug("varlink: connection of uid %u refused: %s (%zu)%s", (unsigned)uid, what, limit,
 		n < 0 ? ", without a reply" : "");
 }
 
@@ -188,7 +188,7 @@ static void admit(struct api *api, int fd)
 	int r = connection_open(api, fd, uid, account, api->options.first_frame_timeout_ns);
 	if (r < 0) {
 		api->core->counters->api_refused++;
-		log_debug("api: connection of uid %u: %s", (unsigned)uid, strerror(-r));
+		log_debug("varlink: connection of uid %u failed: %s", (unsigned)uid, strerror(-r));
 	}
 }
 
@@ -248,7 +248,7 @@ static void on_retry(uv_timer_t *timer)
 static void shortage(struct api *api)
 {
 	if (!api->short_of_descriptors) {
-		log_warning("api: no descriptor for another connection");
+		log_warning("varlink: connection refused: out of file descriptors");
 		api->short_of_descriptors = true;
 	}
 	api->core->counters->api_refused++;

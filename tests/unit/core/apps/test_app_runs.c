@@ -432,7 +432,7 @@ START_TEST(root_takes_a_name_from_anybody)
 	for (uint64_t i = 1; i <= timeline_last_serial(timeline); i++) {
 		told = told ||
 		       strcmp(timeline_from(timeline, i)->text,
-			       "the name goes to uid 0: the app of uid 1000 is detached") == 0;
+			       "detached the app of uid 1000: its name now belongs to uid 0") == 0;
 	}
 	ck_assert(told);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + 2 * S);
