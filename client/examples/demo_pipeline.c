@@ -228,7 +228,7 @@ error:
 static void usage(FILE *out)
 {
 	fputs("Usage: demo-pipeline [OPTION]...\n"
-	      "A small vision pipeline that tells edgeprofd what it does.\n\n"
+	      "A small vision pipeline that reports its stages and frames to edgeprofd.\n\n"
 	      "  --app NAME     what it is called (demo)\n"
 	      "  --load N       multiplies the network's channels, 1-32 (2)\n"
 	      "  --fps N        frames a second to aim at; 0: as fast as it can (30)\n"

@@ -19,7 +19,7 @@
  */
 
 enum process_mode {
-	PROCESS_NEW,	/* nothing happened yet: the first event looks around */
+	PROCESS_NEW,	/* no event yet: the first one initialises the process */
 	PROCESS_IDLE,	/* no daemon was ever there */
 	PROCESS_ACTIVE, /* a daemon has been sent the mapping; stays so when it goes away */
 	PROCESS_OFF,	/* EDGEPROF_DISABLE, edgeprof_shutdown */
@@ -261,7 +261,7 @@ void attach_check(uint64_t now_ns);
 /* Counts records for which room was taken. */
 void attach_count(uint32_t records);
 
-/* Tells the daemon that the mapping is past half full. At most once in 1000 counted records and
+/* Notifies the daemon that the mapping is past half full. At most once in 1000 counted records and
  * never twice before the daemon drains. */
 void attach_wake(void);
 
@@ -274,7 +274,7 @@ void attach_close(void);
 /* In a forked child: the connection and the memfd are the parent's. */
 void attach_forget(void);
 
-/* Deadlines told at run time: kept here, so that every daemon that comes learns them. */
+/* Deadlines set at run time: kept here, so that every daemon that attaches receives them. */
 
 /* A daemon has just been attached: all deadlines are due again. From any thread. */
 void deadline_resend(void);

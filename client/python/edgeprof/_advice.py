@@ -13,7 +13,7 @@ class Advice(NamedTuple):
     """level: "full", "reduced" (two thirds of the work) or "minimal" (one third).
 
     target_fps: the rate to work at; None: as fast as you do, or not known.
-    skip_frames of every of_frames frames are to be left out (0 of 1: none): follow this or
+    skip skip_frames of every of_frames frames (0 of 1: none): follow this or
     target_fps, not both."""
 
     level: str
@@ -60,7 +60,7 @@ def advice() -> Optional[Advice]:
 
 
 def should_skip() -> bool:
-    """Is this frame to be left out? Ask once a frame, on the thread that makes them: those skipped
+    """Whether to skip this frame. Call it once a frame, on the thread that makes them: those skipped
     are spread evenly. False without advice."""
     now = advice()
     if now is None or now.skip_frames == 0:

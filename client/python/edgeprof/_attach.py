@@ -53,7 +53,7 @@ class Channel:
         return self._socket is not None
 
     def alive(self) -> bool:
-        """The connection stands; when it does not, it is let go."""
+        """Whether the connection is alive; a dead one is closed."""
         if self._socket is None or self._descriptor is None:
             return False
         if self._descriptor.ours():

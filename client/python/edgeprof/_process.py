@@ -192,7 +192,7 @@ def connect(app: Optional[str] = None) -> bool:
 
 
 def shutdown() -> None:
-    """Says bye to the daemon and stops recording. Called at exit by itself."""
+    """Detaches from the daemon and stops recording. Called automatically at exit."""
     with process.lock:
         process.off = True
         process.print = False

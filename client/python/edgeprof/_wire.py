@@ -29,7 +29,7 @@ def _memfd() -> int:
 
 
 def _size_allowed(size: int) -> bool:
-    """A file beyond the limit is no error but SIGXFSZ where Python is embedded."""
+    """Whether RLIMIT_FSIZE allows the file: beyond it an embedded Python gets SIGXFSZ, not an error."""
     try:
         import resource
     except ImportError:
@@ -83,7 +83,7 @@ class Mapping:
             self.u64[self._base + i] = L.NO_BASE
 
     def close(self) -> None:
-        """Lets go of the memory (of a parent's mapping in a forked child)."""
+        """Unmaps the memory (of a parent's mapping in a forked child)."""
         self.u32.release()
         self.u64.release()
         try:

@@ -160,7 +160,7 @@ class Client:
         """The parameters of the reply of io.edgeprof.<method> (or of a full method name).
 
         Unreachable, TimeoutError (only this request is lost), ConnectionError, VarlinkError;
-        TypeError, ValueError when the parameters are no JSON."""
+        TypeError, ValueError when the parameters cannot be encoded as JSON."""
         message = self._message(method, parameters)
         json.dumps(message, allow_nan=False)
         short = message["method"].rsplit(".", 1)[1]

@@ -16,7 +16,7 @@ class FPSCounter:
         self.timestamps: Deque[float] = collections.deque(maxlen=window_size)
 
     def tick(self) -> None:
-        """One frame went by."""
+        """Counts one frame."""
         self.timestamps.append(time.perf_counter())
         tick()
 
@@ -37,7 +37,7 @@ class FPSCounter:
 
 class DetailedFPSCounter:
     """Statistics of the last window_size frame times. frame_times: seconds; last_tick: seconds of
-    time.perf_counter(), None before the first tick. A frame time of 0 has no rate: it is left out of
+    time.perf_counter(), None before the first tick. A frame time of 0 has no rate: it is excluded from
     the rates and counted in zero_deltas."""
 
     def __init__(self, window_size: int = 300) -> None:
@@ -46,7 +46,7 @@ class DetailedFPSCounter:
         self.last_tick: Optional[float] = None
 
     def tick(self) -> None:
-        """One frame went by."""
+        """Counts one frame."""
         now = time.perf_counter()
         if self.last_tick is not None:
             self.frame_times.append(now - self.last_tick)

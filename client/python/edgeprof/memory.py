@@ -17,7 +17,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ProcessMemory(NamedTuple):
-    """Bytes; 0 = the kernel did not tell."""
+    """Bytes; 0 = not reported by the kernel."""
 
     rss_bytes: int
     vms_bytes: int
@@ -25,7 +25,7 @@ class ProcessMemory(NamedTuple):
 
 
 class SystemMemory(NamedTuple):
-    """Bytes; 0 = the kernel did not tell."""
+    """Bytes; 0 = not reported by the kernel."""
 
     total_bytes: int
     available_bytes: int
@@ -142,7 +142,7 @@ class memory_scope:
 
 
 def profile_memory(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:
-    """Calls fn and tells before_bytes, peak_bytes, after_bytes, delta_bytes, and result."""
+    """Calls fn and returns before_bytes, peak_bytes, after_bytes, delta_bytes, and result."""
     with memory_scope(getattr(fn, "__name__", "") or "call") as scope:
         result = fn(*args, **kwargs)
     return {**scope.as_dict(), "result": result}

@@ -26,7 +26,7 @@ def analyze_model_size(path: Any) -> Dict[str, Any]:
 
 
 def _tensor_sizes_kb(model: Any, method: str) -> List[float]:
-    """As a TFLite interpreter describes its tensors; [] for what does not."""
+    """The tensors as a TFLite interpreter describes them; [] for other objects."""
     try:
         details = getattr(model, method)()
         sizes = []
@@ -47,7 +47,7 @@ def _item_size(dtype: Any) -> int:
 
 def param_count(model: Any) -> Optional[int]:
     """How many parameters a loaded model has: PyTorch modules, Keras models, mappings of names to
-    arrays; None for what does not say."""
+    arrays; None if it cannot be determined."""
     if hasattr(model, "count_params"):
         return int(model.count_params())
     try:

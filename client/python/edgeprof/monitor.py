@@ -157,7 +157,7 @@ class RealTimePerformanceMonitor:
 
     def adaptive_rate(self, row: PerformanceSnapshot) -> float:
         """Samples a second after row: twice sampling_rate above 80 % CPU or 75 degrees, half of it below
-        20 % CPU and 50 degrees. What is unknown decides nothing."""
+        20 % CPU and 50 degrees. Unknown values are ignored."""
         cpu, celsius = row.cpu_usage, row.temperature
         if (cpu is not None and cpu > 80) or (celsius is not None and celsius > 75):
             return self.sampling_rate * 2.0

@@ -1,4 +1,4 @@
-"""The guides' stage timers: whole and local (every run is kept, so the report is exact), and told to
+"""The guides' stage timers: whole and local (every run is kept, so the report is exact), and reported to
 the daemon as well."""
 import atexit
 import collections

@@ -72,7 +72,7 @@ def summary_ms(milliseconds: Iterable[float]) -> Dict[str, float]:
 def benchmark(
     fn: Callable[[], Any], iterations: int = 100, warmup: int = 10, name: str = ""
 ) -> Dict[str, float]:
-    """Calls fn warmup times, then iterations times, and tells count, mean, std, std_sample, min, max,
+    """Calls fn warmup times, then iterations times, and returns count, mean, std, std_sample, min, max,
     p50, p90, p95, p99 in ms (also as mean_ms …) and throughput_fps = max_fps = 1000 / mean.
 
     The measured calls are reported as the stage name, by default fn's. ValueError: iterations < 1."""

@@ -1,5 +1,5 @@
 """Lines of tegrastats in the guides' simple scheme. (`edgeprofctl parse tegrastats` gives the full
-one.) tegrastats never ends by itself: a snapshot is one line of a child that is then ended."""
+one.) tegrastats runs until it is stopped: a snapshot is one line of a child that is then terminated."""
 import os
 import re
 import selectors
