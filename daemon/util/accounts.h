@@ -59,7 +59,7 @@ uint64_t accounts_served(const struct account *account, uint64_t loop_ms);
 void accounts_charge(struct account *account, uint64_t loop_ms, uint64_t ns);
 
 /* True when a user who holds own of max slots, of which all are used, may have want more: a user
- * may hold half of what the others leave. */
+ * may hold half of what is free. */
 bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want);
 
 /* The same for a trusted user, who may hold all but an eighth of max, which is kept for others. */

@@ -219,7 +219,7 @@ void deferred_close_fd(struct deferred_close *deferred, struct account *account,
 	}
 }
 
-/* Credentials tell a message, however empty, from the end of the connection. */
+/* Credentials distinguish a message, however empty, from the end of the connection. */
 static bool is_unread(int fd)
 {
 	const int on = 1;

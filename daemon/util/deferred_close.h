@@ -40,8 +40,8 @@ void deferred_close_socket(struct deferred_close *deferred, struct account *acco
  * accepts. False before Linux 6.16, which cannot. */
 bool socket_refuse_fds(int fd);
 
-/* True when so many are pending that nothing may be received or accepted. */
+/* True when the limit of pending descriptors is reached: nothing may be received or accepted. */
 bool deferred_close_is_full(struct deferred_close *deferred);
 
-/* True when so many of this user are pending that its connections are to be cut off. */
+/* True when this user has reached its limit of them: its connections are to be closed. */
 bool deferred_close_is_over(struct deferred_close *deferred, const struct account *account);

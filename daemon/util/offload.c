@@ -1,7 +1,7 @@
-/* offload.c: threads that may be left behind. One mutex of the pool guards everything but the data
- * of a running job, which belongs to its thread; the mutex is the hand-over in both directions.
- * Whoever lets go last of a job (its owner, or the queue and the thread that runs it) or of the
- * pool (its owner, or a thread that came back late) frees it. */
+/* offload.c: runs jobs on threads that may be abandoned. One mutex of the pool guards everything
+ * but the data of a running job, which belongs to its thread; it passes through the mutex in both
+ * directions. The last holder of a job (its owner, or the queue and the thread that runs it) and of
+ * the pool (its owner, or a thread that returned late) frees it. */
 #include "daemon/util/offload.h"
 
 #include <errno.h>

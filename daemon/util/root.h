@@ -43,7 +43,7 @@ ssize_t file_read(int fd, char *buf, size_t size);
 int file_read_i64(int fd, long long *ret);
 
 /* The names in a folder, sorted by version order (zone2 before zone10), at most max of them.
- * The count, or -errno. Each name is cut to 63 bytes; longer ones are left out. */
+ * The count, or -errno. Each name is cut to 63 bytes; longer ones are skipped. */
 struct root_name {
 	char text[64];
 };

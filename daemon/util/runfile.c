@@ -135,7 +135,7 @@ static int make_size(int fd, off_t size, bool sparse, bool *damaged)
 	}
 	int r = fallocate_all(fd, 0, size);
 	if (r != 0 && fresh && ftruncate(fd, 0) < 0) {
-		/* Room is not given back; the first failure is the one to tell. */
+		/* Reserved space is not returned; the first failure is the one to report. */
 		return -r;
 	}
 	return -r;
@@ -175,15 +175,15 @@ void runfile_why(const char *dir, const char *name, int error, char *why, size_t
 	const char *what = strerror(-error);
 	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		what = S_ISLNK(st.st_mode)	 ? "a symbolic link is in its place"
-		       : S_ISDIR(st.st_mode)	 ? "a folder is in its place"
-		       : S_ISFIFO(st.st_mode)	 ? "a FIFO is in its place"
-		       : !S_ISREG(st.st_mode)	 ? "what is in its place is no regular file"
+		what = S_ISLNK(st.st_mode)	 ? "it is a symbolic link"
+		       : S_ISDIR(st.st_mode)	 ? "it is a directory"
+		       : S_ISFIFO(st.st_mode)	 ? "it is a FIFO"
+		       : !S_ISREG(st.st_mode)	 ? "it is not a regular file"
 		       : st.st_uid != geteuid()	 ? "it belongs to another user"
-		       : st.st_nlink != 1	 ? "it has another link"
-		       : (st.st_mode & 077) != 0 ? "others may read or write it"
+		       : st.st_nlink != 1	 ? "it has more than one hard link"
+		       : (st.st_mode & 077) != 0 ? "its mode grants access to other users"
 		       : (st.st_mode & 0600) != 0600
-			       ? "its mode lets its owner not read or write it"
+			       ? "its mode denies its owner to read or write it"
 			       : what;
 	}
 	if (dir_fd >= 0) {

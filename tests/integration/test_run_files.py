@@ -69,8 +69,8 @@ def test_what_is_in_the_way_is_told_and_left_alone():
         target.write_text("somebody's")
         path.symlink_to(target)
 
-    cases = [(link, "a symbolic link"), (lambda p: os.mkfifo(p, 0o600), "a FIFO"), (lambda p: p.mkdir(), "a folder"),
-             (mode, "others may read"), (twice, "another link")]
+    cases = [(link, "a symbolic link"), (lambda p: os.mkfifo(p, 0o600), "a FIFO"), (lambda p: p.mkdir(), "a directory"),
+             (mode, "grants access to other users"), (twice, "more than one hard link")]
     if os.geteuid() == 0:
         cases.append((foreign, "another user"))
     for make, words in cases:

@@ -163,8 +163,9 @@ static bool has_currents(const struct pi_state *pi)
 	return false;
 }
 
-/* What the PMIC does not see (USB ports, the 5 V pins) is no part of it: a monitor that power finds
- * on a HAT provides the total instead, whichever of the two opens first. */
+/* Finds power/total. The PMIC's sum misses what it does not measure (USB ports, the 5 V pins): a
+ * monitor on a HAT that the collector `power` finds provides the total instead, whichever of the
+ * two opens first. */
 static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
 {
 	*ret = NULL;

@@ -245,7 +245,7 @@ static int tegrastats_open(
 	return 0;
 }
 
-/* A new interval needs a new child; the end of the old one is no failure. */
+/* A new interval needs a new child; the end of the old one does not count as a failure. */
 static void follow_interval(struct tegrastats_source *source, uint64_t now_ns)
 {
 	if (source->interval_ns == source->ctx->source->interval_ns) {

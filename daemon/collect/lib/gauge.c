@@ -124,7 +124,7 @@ static int read_text(struct gauge *gauge, const struct root *root)
 	if (n < 0) {
 		return (int)n;
 	}
-	/* A NUL inside is no text of the kernel's. */
+	/* The kernel writes no NUL into a text. */
 	return strlen(text) == (size_t)n ? gauge->kind->parse(text, &gauge->number) : -EBADMSG;
 }
 

@@ -35,7 +35,7 @@ static const struct gauge_kind product = {.prefix = "power",
 	.max = KILOWATTS_10,
 	.origin = "voltage x current"};
 /* The contract with a USB-PD supply: its voltage and the current that may be drawn. Their product
- * is no power that flows, so it is no rail and in no sum. */
+ * is a limit, not a measured power, so it is neither a rail nor part of a sum. */
 static const struct gauge_kind supply = {.prefix = "power_limit",
 	.unit = UNIT_MILLIWATTS,
 	.scale = 1e-3,

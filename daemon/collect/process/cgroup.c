@@ -117,7 +117,7 @@ static double quota_of(const struct root *root, bool v1, const char *group)
 		!read_file(
 			root, v1, group, "cpu.cfs_period_us", period_text, sizeof(period_text)) ||
 		!kernel_u64(&q, &quota) || !kernel_u64(&p, &period) || period == 0) {
-		return NAN; /* "-1" is no limit */
+		return NAN; /* "-1" means unlimited */
 	}
 	return (double)quota / (double)period * 100;
 }

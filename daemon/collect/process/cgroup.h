@@ -10,7 +10,7 @@
 #include "daemon/util/root.h"
 
 struct cgroup_cpu {
-	double quota_percent; /* of one core; NAN = no limit, or not told */
+	double quota_percent; /* of one core; NAN = no limit, or unknown */
 	double nr_throttled, throttled_us;
 };
 

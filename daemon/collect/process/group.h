@@ -38,9 +38,9 @@ struct group {
 	char name[PROTO_NAME_SIZE];
 	bool wanted;   /* by a watch */
 	unsigned slot; /* its own number while it lives, below WATCHES_MAX */
-	bool events;   /* starts and exits are told: not of apps, which tell themselves */
+	bool events;   /* starts and exits are reported; not those of apps, which ingest reports */
 	bool known;    /* looked for at least once: what comes now has started */
-	unsigned started, exited;      /* not told yet */
+	unsigned started, exited;      /* not reported yet */
 	pid_t started_pid, exited_pid; /* the last ones; 0 = none yet */
 	uint64_t reported_ns;
 	struct metric *metric[PROCESS_VALUES];
@@ -55,7 +55,7 @@ struct group {
 	uint64_t pss_ns, extra_ns; /* of the oldest that is part of the sum; 0 = none */
 };
 
-/* Adds the metrics; one that is refused (limit, another owner) is left out. 0 or -ENOMEM. */
+/* Adds the metrics; a metric that is refused (limit, another owner) is skipped. 0 or -ENOMEM. */
 int group_open(struct group *group, struct metrics *metrics, struct source *source);
 void group_retire(struct group *group, struct metrics *metrics);
 
@@ -68,12 +68,12 @@ void group_reset(struct group *group);
 void group_add(struct group *group, const struct process_row *row);
 void group_commit(struct group *group);
 
-/* A process of the name came or went. */
+/* Count a process of the name that started or exited. */
 void group_started(struct group *group, pid_t pid);
 void group_exited(struct group *group, pid_t pid);
-/* One process against its memory limit (0 = none). *over is what the timeline was told last: it
- * hears of both crossings, in one line a second at most, the lower one at 95 % of the limit. */
+/* Compares one process with its memory limit (0 = none). *over is the state that the timeline has:
+ * both crossings are entered, at most one a second, the lower one at 95 % of the limit. */
 void group_check_limit(struct group *group, bool *over, pid_t pid, double rss_bytes,
 	uint64_t limit_bytes, struct timeline *timeline, uint64_t now_ns);
-/* Tells the timeline what came and went, in one line a second at most. */
+/* Enters starts and exits into the timeline, at most one line a second. */
 void group_report(struct group *group, struct timeline *timeline, uint64_t now_ns);

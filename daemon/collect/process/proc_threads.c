@@ -126,7 +126,7 @@ static bool read_status(const struct root *root, const struct thread_owner *owne
 		sched->delay_ns == track->delay_ns) {
 		return true;
 	}
-	/* status of the process tells the main thread's; without the lines ask the thread */
+	/* status of the process has the main thread's; without the lines read the thread's own */
 	if (process->threads == 1 || (track->tid == owner->pid && !isnan(process->voluntary))) {
 		switches[0] = process->voluntary;
 		switches[1] = process->involuntary;
@@ -162,7 +162,7 @@ static bool add_thread(struct proc_threads *threads, const struct root *root,
 	snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
 	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0 ||
 		proc_schedstat_parse(text, &sched) < 0) {
-		return true; /* it has ended, or the kernel does not tell */
+		return true; /* it has ended, or the kernel does not report them */
 	}
 	struct thread_track *track = find_track(threads, owner, tid);
 	if (!track) {

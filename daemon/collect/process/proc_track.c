@@ -254,7 +254,7 @@ static void nothing_yet(struct process_extra *extra)
 	no_counters(extra, waits);
 }
 
-/* With more processes than a tick looks at, each has its turn every so many ticks. */
+/* With more processes than one tick can sample, each is sampled every few ticks, in rotation. */
 static bool has_turn(const struct tracks *tracks, const struct track *track, uint64_t now_ns)
 {
 	size_t index = (size_t)(track - tracks->track);

@@ -226,7 +226,7 @@ static void add_row(struct processes *processes, struct group *group, const stru
 	group_add(group, row);
 }
 
-/* One process of one watch; what is gone or has become another process is left out. */
+/* Samples one process of one watch; a process that is gone or whose pid was reused is skipped. */
 static void add_process(const struct collector_context *ctx, struct process_state *process,
 	const struct watch *watch, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
 {

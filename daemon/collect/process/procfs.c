@@ -151,7 +151,7 @@ static const char *behind(const char *line, const char *key)
 	return strncmp(line, key, length) == 0 ? line + length : NULL;
 }
 
-/* One of some fifty lines. The first letter tells most of them apart. */
+/* One of some fifty lines. The first letter distinguishes most of them. */
 static void parse_status_line(const char *line, struct proc_status *ret)
 {
 	const char *p;

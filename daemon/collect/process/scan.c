@@ -129,8 +129,8 @@ static void look_at(struct found *found, const struct root *root, pid_t pid)
 	}
 }
 
-/* d_type is not asked: a fixture's file system may not tell it, and what is no process has no stat.
- */
+/* d_type is not used: a fixture's file system may not provide it, and an entry that is not a
+ * process has no stat. */
 static pid_t pid_of(const char *name)
 {
 	uint64_t value;

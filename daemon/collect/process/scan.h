@@ -34,7 +34,7 @@ struct scan {
 /* NULL when memory is short. */
 struct scan *scan_create(void);
 
-/* fetch fills match[] anew: every process whose name (comm), program or complete command line
+/* fetch rebuilds match[]: every process whose name (comm), program or complete command line
  * matches a WATCH_PATTERN, or which is in the group of a WATCH_UNIT. 0 or -errno of proc itself. It
  * runs on a worker: a command line is memory of its process, for which the kernel may have to wait.
  */

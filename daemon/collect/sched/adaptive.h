@@ -27,7 +27,7 @@ enum adaptive_level { ADAPTIVE_NORMAL, ADAPTIVE_CALM, ADAPTIVE_BUSY };
 struct adaptive {
 	enum adaptive_level level;
 	enum adaptive_level next; /* what the numbers ask for */
-	uint64_t since_ns;	  /* … since when; told only while next differs from level */
+	uint64_t since_ns;	  /* … since when; valid only while next differs from level */
 };
 
 /* The factors and limits of the design: 80 % or 75 °C twice the rate, 20 % and 50 °C half of it,

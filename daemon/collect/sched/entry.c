@@ -108,7 +108,7 @@ void entry_configure(
 		close_collector(entry);
 		entry->due_ns = 0;
 	}
-	/* A wish of SetSource holds until the configuration says something new. */
+	/* A request of SetSource is in effect until the configuration changes that setting. */
 	if (before.enabled != entry->options.enabled) {
 		source->wanted = entry->options.enabled;
 	}
@@ -131,8 +131,8 @@ void entry_report(struct entry *entry, enum source_state state, const char *reas
 	bool bad = state == SOURCE_ERROR;
 	const char *colon = state == SOURCE_OK ? "" : ": ";
 	const char *why = state == SOURCE_OK ? "" : source->reason;
-	/* What a machine never had is no news on its timeline. The scheduler logs one line of all.
-	 */
+	/* A source that the machine never had does not appear on the timeline; the scheduler logs
+	 * one line for all of them. */
 	if (first && !bad) {
 		log_debug("source %s: %s%s%s", source->name, source_state_name(state), colon, why);
 	} else {
@@ -142,7 +142,7 @@ void entry_report(struct entry *entry, enum source_state state, const char *reas
 	}
 }
 
-/* No number from before survives a source that does not tell any more. */
+/* Sets all values to null when a source stops reporting: no old number stays. */
 void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns)
 {
 	struct metrics *metrics = entry->ctx.core->metrics;
@@ -169,7 +169,7 @@ void entry_commit_values(struct entry *entry, uint64_t now_ns)
 	}
 	metrics_commit(metrics, source, now_ns);
 	if (source->metrics == 0) {
-		source->last_ok_ns = now_ns; /* nothing to tell is told well, too */
+		source->last_ok_ns = now_ns; /* without metrics there is nothing that could fail */
 	}
 }
 
@@ -186,7 +186,7 @@ void entry_adapt(struct entry *entry, uint64_t interval_ns)
 {
 	bool own = entry->options.interval_ns != 0 || entry->ops->interval_ns != 0;
 	entry->adapted_ns = own ? 0 : interval_ns;
-	entry->ctx.source->request_serial++; /* to be looked at */
+	entry->ctx.source->request_serial++; /* so that apply_requests sees it */
 }
 
 uint64_t entry_next(uint64_t now_ns, uint64_t due_ns, uint64_t interval_ns)

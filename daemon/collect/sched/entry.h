@@ -44,12 +44,12 @@ void entry_finish(struct entry *entry); /* zeroed storage is fine */
 void entry_configure(
 	struct entry *entry, const struct source_options *options, uint64_t sampling_ns);
 
-/* Observes wishes and, when due, probes or samples and commits. Afterwards due_ns is later than
+/* Applies requests and, when due, probes or samples and commits. Afterwards due_ns is later than
  * now_ns. */
 void entry_run(struct entry *entry, uint64_t now_ns);
 
-/* After a worker told that it is done: takes the answer, if it is this entry's. True when it has
- * asked at once for the next: what was probed is read. */
+/* Takes the answer of a worker that has finished, if it is this entry's. True when the entry has
+ * requested the next job at once: after a probe, the first read. */
 bool entry_on_answer(struct entry *entry, uint64_t now_ns);
 
 /* The interval of the adaptive rate, for a source without one of its own; 0 = as configured. Takes

@@ -55,10 +55,10 @@ int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collec
 void fetch_close(struct fetch *fetch);
 void fetch_finish(struct fetch *fetch); /* zeroed storage is fine */
 
-/* Whether what was closed before has let go: idle, pending, or late. */
+/* Whether the job of a closed fetch has ended: idle, pending, or late. */
 enum fetch_state fetch_abandoned(struct fetch *fetch, uint64_t now_ns);
 
-/* Asks; an answer is late from deadline_ns on. Only when idle. */
+/* Starts a job; an answer is late from deadline_ns on. Only when idle. */
 void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns);
 
 enum fetch_state fetch_state(struct fetch *fetch, uint64_t now_ns);

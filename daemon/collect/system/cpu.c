@@ -187,7 +187,7 @@ static void account(struct core_time *core, const uint64_t tick[COLUMNS], struct
 
 static void unseen(struct core_time *core, const char *reason)
 {
-	/* What a core did before it went is no base for when it is back. */
+	/* The counters of a core that went offline are not a base for the time when it is back. */
 	if (!core->seen && core->metric) {
 		metric_set_null(core->metric, reason);
 		core->known = false;
