@@ -1,4 +1,4 @@
-/* fnv.h: hashes with FNV-1a, for identities and checksums that leave the process or outlive it. A
+/* fnv.h: computes FNV-1a, for identities and checksums that leave the process or outlive it. A
  * table whose keys a peer may choose uses daemon/util/index.h instead. */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * histogram.c: keeps statistics over long spans. The daemon adds each event's duration (in the
+ * histogram.c: computes statistics over long spans: the daemon adds each event's duration (in the
  * header, it is one of the few things done per event), and queries, sessions and reports merge,
- * subtract and read here. Sums are kept as integers of several words: a deviation of 1 us around 20
- * ms after 1e9 events is a difference in the tenth digit, which no double has left.
+ * subtract and read here. Sums are integers of several words: a deviation of 1 us around 20 ms
+ * after 1e9 events is a difference in the tenth digit, which a double no longer has.
  */
 #include "proto/histogram.h"
 

@@ -1,11 +1,11 @@
 /*
- * histogram.h: keeps long spans (a session, minutes, a lifetime) in fixed memory, as a log-linear
- * histogram of durations. Exact below 128 ns, then 54 buckets an octave up to a little over one
- * day: 32 of 1/64 in its lower half and 22 of 3/128 in its upper half, so that a bucket's middle is
- * never more than 1/128 (0.78 %) from a value in it. (64 equal ones an octave are no better and do
- * not fit in 10 KiB.) Longer values share the last bucket. Count, sum, sum of squares, min and max
- * are exact integers for any values, so mean and std are exact as well; only percentiles are
- * estimates.
+ * histogram.h: summarises long spans (a session, minutes, a lifetime) in fixed memory: a log-linear
+ * histogram of durations.
+ * Exact below 128 ns, then 54 buckets an octave up to a little over one day: 32 of 1/64 in its
+ * lower half and 22 of 3/128 in its upper half, so that a bucket's middle is never more than 1/128
+ * (0.78 %) from a value in it. (64 equal ones an octave are no better and do not fit in 10 KiB.)
+ * Longer values share the last bucket. Count, sum, sum of squares, min and max are exact integers
+ * for any values, so mean and std are exact as well; only percentiles are estimates.
  *
  * A bucket holds 2^32 - 1; what passes that goes to a carry entry (2^32 times 2^32). Only when
  * more than PROTO_HISTOGRAM_CARRIES buckets have passed 2^32 each, 2.7e11 events (3 days of 1 M/s,

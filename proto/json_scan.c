@@ -1,7 +1,8 @@
 /*
- * json_scan.c: checks JSON strictly, before cJSON sees it: cJSON alone accepts trailing garbage,
- * duplicate keys and broken UTF-8, stops at \u0000 and makes 40 bytes of every byte of "[[[[". One
- * pass over a small table, without recursion and without memory beyond 17 KiB of stack.
+ * json_scan.c: scans JSON strictly. Every byte of a peer passes here before cJSON sees it, because
+ * cJSON alone accepts trailing garbage, duplicate keys and broken UTF-8, stops at \u0000 and makes
+ * 40 bytes of every byte of "[[[[". One pass over a small table, without recursion and without
+ * memory beyond 17 KiB of stack.
  */
 #include "proto/json_scan.h"
 

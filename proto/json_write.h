@@ -39,26 +39,26 @@ void json_unsigned(struct json *json, const char *name, uint64_t value);
 void json_number(struct json *json, const char *name, double value);
 void json_bool(struct json *json, const char *name, bool value);
 
-/* Nullable fields: left out when "" or not finite. */
+/* Nullable fields: omitted when "" or not finite. */
 void json_string_opt(struct json *json, const char *name, const char *text);
 void json_number_opt(struct json *json, const char *name, double value);
-/* The same as an integer (bytes); left out when not finite. */
+/* The same as an integer (bytes); omitted when not finite. */
 void json_whole_opt(struct json *json, const char *name, double value);
 
 /* How a member of a structure is written. */
 enum json_type {
 	JSON_STRING,	 /* char[] */
-	JSON_STRING_OPT, /* the same; left out when "" */
-	JSON_TEXT_OPT,	 /* const char *; left out when NULL or "" */
+	JSON_STRING_OPT, /* the same; omitted when "" */
+	JSON_TEXT_OPT,	 /* const char *; omitted when NULL or "" */
 	JSON_BOOL,
 	JSON_INT32,
 	JSON_INT64,
 	JSON_UINT32,
 	JSON_UINT64,
 	JSON_NUMBER,	 /* double; not finite is null */
-	JSON_NUMBER_OPT, /* the same; left out when not finite */
-	JSON_WHOLE_OPT,	 /* double as an integer; left out when not finite */
-	JSON_S_OPT,	 /* uint64_t, ns; written in s; left out when 0 */
+	JSON_NUMBER_OPT, /* the same; omitted when not finite */
+	JSON_WHOLE_OPT,	 /* double as an integer; omitted when not finite */
+	JSON_S_OPT,	 /* uint64_t, ns; written in s; omitted when 0 */
 };
 
 /* A row of a table that writes a structure's members. */
@@ -68,7 +68,7 @@ struct json_field {
 	size_t offset;
 };
 
-/* A member in the form of its type; a double is left out when not finite. */
+/* A member in the form of its type; a double is omitted when not finite. */
 #define JSON_FIELD(structure, name, member)                                               \
 	{                                                                                 \
 		name, JSON_TYPE_OF(((structure *)0)->member), offsetof(structure, member) \

@@ -1,4 +1,4 @@
-/* mapping.c: computes the geometry of a mapping, a fixed function of its size. */
+/* mapping.c: computes the mapping's geometry: a fixed function of its size. */
 #include "proto/mapping.h"
 
 #include <errno.h>

@@ -1,15 +1,14 @@
 /*
  * mapping.h: defines the event mapping: one sealed memfd per instrumented process, written by
- * libedgeprof, read by the daemon. This header is its layout and its rules; both sides compile it.
- * Native byte order: the peers share a kernel. All offsets are fixed for a size, so neither side
- * trusts the other's.
+ * libedgeprof, read by the daemon. Both sides compile this layout and its rules. Native byte order:
+ * the peers share a kernel. All offsets are fixed for a size, so neither side trusts the other's.
  *
  *     offset 0                   struct proto_map_header         (512 bytes)
  *     PROTO_MAP_DECLARATIONS     struct proto_declaration[128]   (128 bytes each)
  *     geometry.slots_offset      struct proto_slot[slots]        (512 bytes each, one per thread)
- *     geometry.owner_offset      uint32_t owner[chunks]          0 = free, FREEING, else slot + 1
- *     geometry.next_offset       uint32_t next[chunks]           the next chunk of its slot
- *     geometry.base_offset       uint64_t base[chunks]           position of its first record
+ *     geometry.owner_offset      uint32_t owner[chunks]     0 = free, slot + 1, or …_FREEING
+ *     geometry.next_offset       uint32_t next[chunks]      chunk that follows in its slot
+ *     geometry.base_offset       uint64_t base[chunks]      slot position of its first record
  *     geometry.records_offset    struct proto_record[chunks][chunk_records]
  *
  * Records. A slot's records are numbered from 0; `head` counts those published, and one release
@@ -25,7 +24,7 @@
  * next[] linked; the writer still has to write next[] of a chunk that was read to its end, so such
  * a chunk stays tail_chunk and owned): checkpoint first (tail, tail_chunk = next), then
  * owner = PROTO_CHUNK_FREEING, base = UINT64_MAX, owner = 0, each with release. A reader that
- * attaches again finishes what a killed one left between these steps: it frees chunks with owner
+ * attaches again completes what a killed one left between these steps: it frees chunks with owner
  * PROTO_CHUNK_FREEING, and chunks of a slot whose base + chunk_records <= tail, except tail_chunk;
  * a chunk just taken has its slot's owner and base UINT64_MAX still and is left alone.
  *
@@ -102,11 +101,11 @@ enum proto_advice_level {
 
 struct proto_advice {
 	enum proto_advice_level level;
-	uint8_t skip_frames, of_frames; /* skip this number of each of_frames; 0 of 1: none */
+	uint8_t skip_frames, of_frames; /* frames to skip of each of_frames; 0 of 1: none */
 	uint32_t target_mfps;		/* frames in 1000 s; 0 = no target */
 };
 
-/* One word, so that no reader ever sees half of it. All zero means no advice. */
+/* Packs advice into one word, so that no reader ever sees half of it. All zero: no advice. */
 static inline uint64_t proto_advice_pack(const struct proto_advice *advice)
 {
 	return (uint64_t)advice->level | (uint64_t)advice->skip_frames << 8 |

@@ -1,8 +1,6 @@
-/*
- * name.c: implements the rule for names and globs over them. Every name of a peer (apps, stages,
- * zones, rails) passes here once at the border; rules, queries and topics then compare clean names
- * only.
- */
+/* name.c: applies the rule for names, and compares globs with them. Every name of a peer (apps,
+ * stages, zones, rails) passes here once at the border; rules, queries and topics then compare
+ * clean names only. */
 #include "proto/name.h"
 
 #include <errno.h>

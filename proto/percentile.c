@@ -1,7 +1,5 @@
-/*
- * percentile.c: computes percentiles, means and deviations of a window. Stage and frame statistics,
- * sessions and reports all come here, so that the same word is the same number everywhere.
- */
+/* percentile.c: computes percentiles, means and deviations of a window. Stage and frame statistics,
+ * sessions and reports all call it, so that a term means the same number everywhere. */
 #include "proto/percentile.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * text.h: appends to a string in a buffer of the caller, and compares ends of strings. What does
- * not fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated.
- */
+/* text.h: appends to strings in a buffer of the caller's, and compares their ends. What does not
+ * fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated. */
 #pragma once
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* tls_host.c: makes the TLS context of a connection to a broker. */
+/* tls_host.c: sets up OpenSSL for a connection to a broker, and verifies the broker's name. */
 #include "proto/tls_host.h"
 
 #include <arpa/inet.h>

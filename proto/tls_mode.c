@@ -1,4 +1,4 @@
-/* tls_mode.c: decides whether a connection to a broker is encrypted. */
+/* tls_mode.c: parses the setting `tls`, and applies its rule to a broker. */
 #include "proto/tls_mode.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-/* utf8.c: validates the text of peers and of the kernel as UTF-8, by Unicode 3.9, table 3-7. */
+/* utf8.c: decodes UTF-8 as defined by Unicode 3.9, table 3-7: the border check for text of peers
+ * and of the kernel. */
 #include "proto/utf8.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* utf8.h: reads and writes UTF-8, and removes what a terminal or a log must not be given. Pure. */
+/* utf8.h: validates UTF-8 byte by byte, and finds characters that must not reach a terminal or a
+ * log. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,5 +21,5 @@ size_t proto_utf8_encode(uint32_t c, char ret[4]);
  * Default_Ignorable_Code_Point, Bidi_Control, and U+FFF9..U+FFFB). */
 bool proto_utf8_is_hidden(uint32_t c);
 
-/* In place: each hidden character, and each byte that is not UTF-8, becomes one '?'. */
+/* Replaces each hidden character, and each byte that is not UTF-8, with one '?', in place. */
 void proto_utf8_clean(char *text);

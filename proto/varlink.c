@@ -1,7 +1,5 @@
-/*
- * varlink.c: parses Varlink messages, first by the strict scan, then by cJSON; and prints them,
- * with numbers as strict readers want them.
- */
+/* varlink.c: converts Varlink messages from and to text: the scan, then cJSON; and printing, with
+ * numbers as strict readers expect them. */
 #include "proto/varlink.h"
 
 #include <cjson/cJSON.h>

@@ -1,8 +1,6 @@
-/*
- * varlink.h: reads and writes Varlink messages: one JSON object each, ended by NUL. What both the
- * daemon and the clients need: the frame limit, the strict scan that runs before cJSON sees hostile
- * bytes, and the text of the interface. The only file of proto/ that knows cJSON is varlink.c.
- */
+/* varlink.h: defines Varlink on the wire: one JSON object per message, terminated by NUL. The
+ * daemon and the clients share the frame limit, the strict scan that runs before cJSON sees hostile
+ * bytes, and the text of the interface. The only file of proto/ that knows cJSON is varlink.c. */
 #pragma once
 
 #include <stdbool.h>

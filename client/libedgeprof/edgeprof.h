@@ -58,7 +58,7 @@ typedef struct edgeprof_token {
  * and then every other call does nothing. */
 int edgeprof_init(const char *app);
 
-/* Says bye to the daemon and stops recording. Called automatically at exit. */
+/* Detaches from the daemon and stops recording. Called automatically at exit. */
 void edgeprof_shutdown(void);
 
 /* Finds or declares a name (up to 128 a process, of stages, marks, gauges, counters and attributes

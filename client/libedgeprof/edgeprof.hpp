@@ -48,7 +48,7 @@ std::uint64_t nanoseconds(std::chrono::duration<Rep, Period> time) noexcept
 	return ns > 0 ? static_cast<std::uint64_t>(ns) : 0;
 }
 
-/* Tells whether an exception that was not there before is passing. */
+/* Detects whether an exception that was not there before is propagating. */
 class passing
 {
       public:

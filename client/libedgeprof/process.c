@@ -1,6 +1,6 @@
 /*
  * process.c: sets the process up and takes it down: a constructor, so that no event needs a
- * pthread_once, a destructor that says bye, the handlers of fork, and the counts.
+ * pthread_once, a destructor that detaches, the handlers of fork, and the counts.
  */
 #include "client/libedgeprof/private.h"
 

@@ -68,7 +68,7 @@ static void make_parents(const char *dir)
 	snprintf(path, sizeof(path), "%s", dir);
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(path, 0700); /* what fails is told by the last one */
+		mkdir(path, 0700); /* the last one reports a failure */
 		*slash = '/';
 	}
 }

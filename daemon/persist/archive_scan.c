@@ -17,12 +17,12 @@ enum {
 };
 
 /*
- * What a file system writes for one fdatasync'd overwrite of preallocated pages beside them, in its
- * blocks. Measured on loop devices with Linux 6.18 (tests/bench/bench_persist.py, writes 40 s
- * apart): ext4 with blocks of 4 KiB 15.2 KiB, of 1 KiB 3.8 KiB (descriptor, inode, commit; the
- * inode's block in its place), with lazytime no less: since Linux 6.1 a write also counts the
- * inode's version up. XFS 18.7 KiB, Btrfs 306 KiB. Not measured, and taken to be like ext4: f2fs
- * and all others; what is below an overlay is not visible.
+ * What a file system writes for one fdatasync'd overwrite of preallocated pages in addition to
+ * them, in its blocks. Measured on loop devices with Linux 6.18 (tests/bench/bench_persist.py,
+ * writes 40 s apart): ext4 with blocks of 4 KiB 15.2 KiB, of 1 KiB 3.8 KiB (descriptor, inode,
+ * commit; the inode's block in its place), with lazytime no less: since Linux 6.1 a write also
+ * counts the inode's version up. XFS 18.7 KiB, Btrfs 306 KiB. Not measured, and taken to be like
+ * ext4: f2fs and all others; what is below an overlay is not visible.
  */
 static const struct {
 	uint32_t type; /* of statfs(2) */
@@ -39,7 +39,7 @@ void archive_disk_costs(int fd, uint32_t *overhead, uint32_t *unit)
 	struct statfs fs;
 	uint32_t block = 4096, blocks = BLOCKS_USUAL;
 	if (fstatfs(fd, &fs) == 0) {
-		/* Some tell what is best for them, not what they write. */
+		/* Some report their preferred size, not what they write. */
 		block = fs.f_bsize >= 512 && fs.f_bsize <= 65536 ? (uint32_t)fs.f_bsize : 4096;
 		for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
 			blocks = (uint32_t)fs.f_type == costs[i].type ? costs[i].blocks : blocks;

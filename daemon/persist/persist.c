@@ -420,7 +420,7 @@ void persist_close(struct persist *persist)
 	if (writing) {
 		uv_timer_start(&persist->timer, on_late, STOP_MS, 0);
 	} else {
-		finish(persist); /* an opening ends by itself */
+		finish(persist); /* an opening needs no deadline */
 	}
 }
 

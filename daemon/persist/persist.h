@@ -24,7 +24,7 @@ struct persist_options {
 };
 
 /* Makes core->archive and core->archive_reader and watches the timeline; opens the file in the
- * background; status tells how it goes. On failure *ret may be there, to be closed: -ENOMEM,
+ * background; status has the state. On failure *ret may be there, to be closed: -ENOMEM,
  * -ENOSPC, -EAGAIN (no thread). */
 int persist_open(uv_loop_t *loop, struct core *core, struct persist_status *status,
 	const struct persist_options *options, struct persist **ret);

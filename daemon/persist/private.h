@@ -1,5 +1,5 @@
-/* private.h: the inside of struct persist, for persist.c (what is written when) and state.c (what
- * is reported). */
+/* private.h: declares the inside of struct persist, for persist.c (what is written when) and
+ * state.c (what is reported). */
 #pragma once
 
 #include "daemon/core/archive/account.h"

@@ -1,4 +1,5 @@
-/* state_file: small files of the state directory, replaced atomically. All of it blocks. */
+/* state_file.h: reads and atomically replaces small files of the state directory. All of it blocks.
+ */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* statedir: the directory of all files that survive a reboot. */
+/* statedir.h: finds the directory of all files that survive a reboot. */
 #pragma once
 
 #include <stdbool.h>

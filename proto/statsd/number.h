@@ -1,4 +1,4 @@
-/* number.h: parses decimal numbers as statsd clients write them, without locale or allocation. */
+/* number.h: parses decimal numbers as statsd clients write them: no locale, no allocation. */
 #pragma once
 
 #include <stdbool.h>

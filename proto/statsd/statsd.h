@@ -5,7 +5,7 @@
  *
  * Lines end with a newline or the datagram. Types: ms, h, d (all milliseconds), g, c. Tags that
  * mean something: app, frame, unit, category; other tags and sections are skipped. A line is
- * accepted or refused as a whole, and never affects its neighbours.
+ * accepted or refused completely, and never affects its neighbours.
  */
 #pragma once
 

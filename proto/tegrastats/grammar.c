@@ -1,7 +1,7 @@
-/* grammar: reads the values in a line of tegrastats, and what stands behind its fixed words: time,
+/* grammar.c: reads the values in a line of tegrastats, and what follows its fixed words: time,
  * memory, cores, and the oddities of old releases. Each release writes values a little differently,
- * so a form is known by its signs (%, @, [, /, mW, C), never by the release or the name in front. A
- * rule moves on only when all of its words fit. */
+ * so a form is recognised by its signs (%, @, [, /, mW, C), never by the release or the name in
+ * front. A rule advances only when all of its words fit. */
 #include "proto/tegrastats/grammar.h"
 
 #include <math.h>

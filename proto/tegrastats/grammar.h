@@ -1,7 +1,5 @@
-/*
- * grammar: reads the values behind a name in a line of tegrastats, and the tokens that begin with a
- * fixed word. Only for line.c. Readers are true only when the complete word fits.
- */
+/* grammar.h: reads the values behind a name in a line of tegrastats, and the tokens that begin with
+ * a fixed word. Only for line.c. Readers are true only when the complete word fits. */
 #pragma once
 
 #include <stdbool.h>

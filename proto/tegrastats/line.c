@@ -1,7 +1,8 @@
-/* line: reads one line of tegrastats, word by word: a keyword's rule, a temperature, or a name with
- * a value behind it; what fits nothing is counted and costs only itself. Order and releases don't
- * matter. What is said by form alone ("word 12", "word 3/4") only counts when something that nobody
- * but tegrastats prints is in the line too, else any log message would give engines and rails. */
+/* line.c: reads one line of tegrastats, word by word: a keyword's rule, a temperature, or a name
+ * followed by a value; what matches nothing is counted and affects only itself. Order and releases
+ * don't matter. A value recognised by its form alone ("word 12", "word 3/4") only counts when the
+ * line also has something that only tegrastats prints, else any log message would yield engines and
+ * rails. */
 #include "proto/tegrastats/tegrastats.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* scan: reads the letters and digits below the grammar of tegrastats: no locale, no NUL needed, no
- * allocation, and never a byte past the end. */
+/* scan.c: reads the letters and digits below the grammar of tegrastats: no locale, no NUL needed,
+ * no allocation, and never a byte past the end. */
 #include "proto/tegrastats/scan.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/*
- * scan: takes words and numbers off the front of a piece of text. Each function moves the front
+/* scan.h: takes words and numbers off the front of a piece of text. Each function moves the front
  * only when it succeeds. Blanks are space, tab, CR, LF, VT and FF; any other byte may be in a word.
  */
 #pragma once

@@ -1,8 +1,6 @@
-/*
- * tegrastats: parses one line of NVIDIA's tegrastats (line.c), any release from TK1 to Thor. The
+/* tegrastats.h: parses one line of NVIDIA's tegrastats (line.c), any release from TK1 to Thor. The
  * parser keeps the rest of the line when a word is unknown, never invents a value, and needs no
- * table of releases.
- */
+ * table of releases. */
 #pragma once
 
 #include <stdbool.h>

@@ -46,7 +46,7 @@ bool collision_asks(const struct collision *collision);
 /* Whether the next session must begin at once: a broker that restarts is not there then. */
 bool collision_tries_at_once(const struct collision *collision);
 
-/* A session ended that was up for up_ns. True: another client pushed us out. */
+/* A session ended that was up for up_ns. True: another client with our id disconnected us. */
 bool collision_ended(
 	struct collision *collision, enum session_how how, uint64_t up_ns, uint64_t backoff_max_ns);
 

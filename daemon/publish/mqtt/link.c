@@ -67,7 +67,7 @@ void mqtt_link_set_connected(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	link->status.state = LINK_CONNECTED;
 	link->status.connects++;
-	if (!link->status.pushed) { /* else it is only our turn */
+	if (!link->status.pushed) { /* else the two clients only alternate */
 		link->status.reason[0] = '\0';
 	}
 	wake_main(link);
@@ -89,7 +89,7 @@ void mqtt_link_set_refused(struct mqtt_link *link, const char *why)
 void mqtt_link_set_birth(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
-	if (!link->birth) { /* a flood of them wakes the main loop once a turn at most */
+	if (!link->birth) { /* a flood of them wakes the main loop once per iteration at most */
 		link->birth = true;
 		wake_main(link);
 	}
@@ -201,8 +201,8 @@ static void explain_collision(const struct mqtt_link *link, struct session_end *
 	}
 }
 
-/* A broker that was there a moment ago may be back in another: the first pause is short each time,
- * unless connections end as soon as they are made for long. */
+/* A broker that was there a moment ago may return within another: the first pause is short each
+ * time, unless connections have ended at once for a long time. */
 static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *end, bool pushed)
 {
 	bool held = end->up_ns >= STABLE_S * NS_PER_S;
@@ -308,7 +308,7 @@ struct mqtt_link_status mqtt_link_status(struct mqtt_link *link)
 
 void mqtt_link_wake(struct mqtt_link *link)
 {
-	/* Fails only when the counter is full: then the thread is awake anyhow. */
+	/* Fails only when the counter is full: then the thread is awake already. */
 	eventfd_write(link->wake_fd, 1);
 }
 
@@ -340,7 +340,7 @@ void mqtt_link_abandon(struct mqtt_link *link)
 	pthread_mutex_lock(&link->lock);
 	link->async = NULL;
 	pthread_mutex_unlock(&link->lock);
-	outbox_detach(&link->outbox); /* that memory is gone before the thread is */
+	outbox_detach(&link->outbox); /* the memory is unmapped before the thread ends */
 	mqtt_thread_abandon(link->thread);
 	link_unref(link);
 }

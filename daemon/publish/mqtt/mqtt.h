@@ -30,6 +30,6 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 void mqtt_recording(struct mqtt *mqtt, const struct recording *recording);
 
 /* When connected: sends what waits (at most 1 s), publishes offline, disconnects.
- * A connection that hangs in name resolution or in connect is left behind, with the thread. Then
+ * A connection that hangs in name resolution or in connect is abandoned, with the thread. Then
  * done(ctx): always within 2.5 s. A second call is ignored. */
 void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx);

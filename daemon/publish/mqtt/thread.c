@@ -62,7 +62,7 @@ int mqtt_thread_create(struct mqtt_thread **ret)
 	}
 	pthread_mutex_init(&thread->lock, NULL);
 	pthread_cond_init(&thread->changed, NULL);
-	/* A thread that was left behind may still be within OpenSSL when the process exits. */
+	/* A thread that was abandoned may still be within OpenSSL when the process exits. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	mosquitto_lib_init();
 	/* Signals are the main loop's; SIGPIPE must not come from a TLS write. */

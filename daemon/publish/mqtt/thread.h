@@ -10,7 +10,7 @@
 
 struct mqtt_thread;
 
-/* -ENOMEM, -EAGAIN: no thread could be started. */
+/* -ENOMEM, -EAGAIN: the thread cannot be started. */
 int mqtt_thread_create(struct mqtt_thread **ret);
 
 /* After all that was given to it was taken back, has ended or was abandoned: in the last case the

@@ -35,7 +35,7 @@ void stage_pass_finish(struct stage_pass *pass);
 /* Begins a pass, unless one is running still. */
 void stage_pass_begin(struct stage_pass *pass, uint64_t now_ns);
 
-/* The next stage with events, its payload to free(3), or NULL: then running tells whether to come
- * again. Looks at no more than some stages in one call. */
+/* The next stage with events, its payload to free(3), or NULL: then running says whether to call
+ * again. Visits a limited number of stages in one call. */
 char *stage_pass_next(struct stage_pass *pass, const struct app **app, const struct stage **stage,
 	size_t *length);
