@@ -4,8 +4,9 @@
 usage: check_language.py SOURCE_ROOT
 
 The phrases read like a translation. Each pattern has what to write instead. Messages are the string
-literals of C, Python and shell code; every source file must begin with a licence line and a comment
-whose first line says "NAME: does Y.".
+literals of C and Python code. Every .c, .h and .hpp file must begin with a comment, after an optional
+licence line, whose first line says "NAME: does Y." with the file's own name and a verb in the third
+person.
 """
 import pathlib
 import re
@@ -14,7 +15,7 @@ import sys
 
 # pattern -> what to write
 PHRASES = {
-    r"(?<!there )\bis no (?!longer|more\b)\w+": "invalid …, not a …",
+    r"(?<!there )\bis no (?!longer|more\b|room\b|space\b|default\b)\w+": "invalid …, not a …",
     r"\bmissing behind\b": "option '…' requires an argument",
     r"\bmakes no sense\b": "malformed",
     r"\bis nothing for\b": "refusing to …",
@@ -31,13 +32,19 @@ PHRASES = {
     r"\bturns? of the loop\b": "iteration of the loop",
     r"\bleft out\b": "skipped, omitted",
     r"\bhand(?:s|ed)? on\b": "dispatch, pass on",
-    r"\btaken over\b": "recovered, restored",
+    r"\bdoes not tell\b|\bdid not tell\b|\btells? (?:whether|which|how|what|why|who)\b": "report, say, return",
+    r"\bsays? bye\b": "detaches from the daemon",
+    r"\bpush(?:es|ed)? us out\b": "disconnects, evicts",
+    r"\bis(?: it)? no news\b|\bno news\b": "nothing to report",
+    r"(?<!session )\btaken over\b": "recovered, restored",
     r"\bthe house's\b": "…",
     r"\bwhat (?:this|the) machine does not have\b": "not available on this machine",
 }
 PATTERNS = {re.compile(p, re.I): instead for p, instead in PHRASES.items()}
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 COMMENT = re.compile(r"/\*(.*?)\*/|//([^\n]*)", re.S)
+LICENCE = re.compile(r"(?:/\* SPDX-License-Identifier: [^*]*\*/|// SPDX-License-Identifier: [^\n]*)\n")
+OPENING = re.compile(r"/\*\s*(?:\* )?(\S+): (?:\w+ly )?(\S+)")
 PROSE = (".scd", ".md", ".conf", ".varlink")
 
 
@@ -56,6 +63,18 @@ def texts(path, source):
             yield match.start(), match.group(1)
 
 
+def opening_fault(name, source):
+    """What is wrong with the first line of a C file; None = nothing."""
+    licence = LICENCE.match(source)
+    match = OPENING.match(source, licence.end() if licence else 0)
+    own = pathlib.PurePath(name).name
+    if not match or match.group(1) != own:
+        return f"first line: write '{own}: does Y.'"
+    if not re.fullmatch(r"[a-z-]+s[,;:]?", match.group(2)):
+        return f"first line: '{match.group(2)}' is not a verb: write '{own}: does Y.'"
+    return None
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False).stdout.split()
@@ -65,13 +84,18 @@ def main():
         if name.startswith("tests/") or not path.is_file() or path.suffix not in (".c", ".h", ".hpp", ".py") + PROSE:
             continue
         source = path.read_text(encoding="utf-8")
+        if path.suffix in (".c", ".h", ".hpp"):
+            fault = opening_fault(name, source)
+            if fault:
+                found += 1
+                print(f"{name}:1: {fault}")
         for start, text in texts(path, source):
             for pattern, instead in PATTERNS.items():
                 for match in pattern.finditer(text):
                     found += 1
                     line = source.count("\n", 0, start) + 1
                     print(f"{name}:{line}: '{match.group(0)}': {instead}")
-    print(f"{len(listed)} files, {found} phrases")
+    print(f"{len(listed)} files, {found} findings")
     return 1 if found else 0
 
 
