@@ -1,5 +1,7 @@
-/* statsd.c: parses a datagram in one pass: line, name, values, type, sections, tags. It decides
- * only what the bytes say; what a line means for an app is up to daemon/ingest. */
+/*
+ * statsd.c: parses a datagram in one pass: line, name, values, type, sections, tags. It decides
+ * only what the bytes say; what a line means for an app is decided in daemon/ingest.
+ */
 #include "proto/statsd/statsd.h"
 
 #include <string.h>
@@ -70,9 +72,9 @@ static bool parse_value(const char **at, const char *end, struct statsd_line *li
 	return true;
 }
 
-/* Stores the first value in the line and checks the others. Returns the '|' after them; NULL: a
- * value is not a number. */
-static const char *take_values(
+/* Stores the first value in the line, and only checks the others. Returns the '|' after them; NULL:
+ * a value is not a number. */
+static const char *parse_values(
 	const char *at, const char *end, struct statsd_line *line, const char **reason)
 {
 	size_t count = 1;

@@ -1,7 +1,6 @@
 /* counters.c: names the limits, and samples those whose resources belong to core. */
 #include "daemon/core/status/counters.h"
 
-#include "daemon/core/status/counters.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/frames/trace_buffer.h"
