@@ -4,25 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/utf8.h"
+
 struct text text_in(char *data, size_t size)
 {
 	data[0] = '\0';
 	return (struct text){.data = data, .size = size};
-}
-
-/* Drops the bytes of a character that was cut at the end. */
-static void drop_partial(struct text *text)
-{
-	size_t start = text->length, limit = start > 3 ? start - 3 : 0;
-	while (start > limit && ((unsigned char)text->data[start - 1] & 0xc0) == 0x80) {
-		start--;
-	}
-	unsigned char lead = start > 0 ? (unsigned char)text->data[start - 1] : 0;
-	size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
-	if (wanted > text->length - (start - 1)) {
-		text->length = start - 1;
-		text->data[text->length] = '\0';
-	}
 }
 
 void text_vadd(struct text *text, const char *format, va_list ap)
@@ -39,7 +26,8 @@ void text_vadd(struct text *text, const char *format, va_list ap)
 	} else {
 		text->length = text->size - 1;
 		text->truncated = true;
-		drop_partial(text);
+		text->length = proto_utf8_complete(text->data, text->length);
+		text->data[text->length] = '\0';
 	}
 }
 

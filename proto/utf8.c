@@ -67,6 +67,17 @@ size_t proto_utf8_encode(uint32_t c, char ret[4])
 	return length;
 }
 
+size_t proto_utf8_complete(const char *text, size_t length)
+{
+	size_t start = length;
+	while (start > 0 && length - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) {
+		start--;
+	}
+	bool is_lead = start > 0 && (unsigned char)text[start - 1] >= 0xc0;
+	return is_lead && proto_utf8_length(text + start - 1, length - start + 1) == 0 ? start - 1
+										       : length;
+}
+
 bool proto_utf8_is_hidden(uint32_t c)
 {
 	static const struct {

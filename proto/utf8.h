@@ -10,7 +10,10 @@
  * none (overlong, surrogate, above U+10FFFF, cut). NUL is a valid byte of length 1. */
 size_t proto_utf8_length(const char *text, size_t length);
 
-/* The same; *ret is its code point. */
+/* The length of text without a sequence that its end cuts in two. */
+size_t proto_utf8_complete(const char *text, size_t length);
+
+/* The same as proto_utf8_length(); *ret is its code point. */
 size_t proto_utf8_decode(const char *text, size_t length, uint32_t *ret);
 
 /* Writes the code point (below 0x110000) as UTF-8, without a NUL; the length, 1 to 4. */

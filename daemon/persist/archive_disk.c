@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 #define FILE_NAME "history"
 
@@ -38,10 +39,11 @@ int archive_disk_fail(struct archive_disk *disk, int error, const char *format, 
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int n = vsnprintf(disk->why, sizeof(disk->why), format, arguments);
+	struct text why = TEXT_IN(disk->why);
+	text_vadd(&why, format, arguments);
 	va_end(arguments);
-	if (error != 0 && n >= 0 && (size_t)n < sizeof(disk->why)) {
-		snprintf(disk->why + n, sizeof(disk->why) - (size_t)n, ": %s", strerror(-error));
+	if (error != 0) {
+		text_add(&why, ": %s", strerror(-error));
 	}
 	return error;
 }

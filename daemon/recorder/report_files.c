@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
@@ -17,7 +18,7 @@ enum { AGAIN_MS = 1000 };
 
 struct report_job {
 	struct report_files *files;
-	struct report_job *next;
+	TAILQ_ENTRY(report_job) link;
 	struct report_file file; /* app and text point to what follows */
 	char app[PROTO_NAME_SIZE];
 	char text[];
@@ -27,7 +28,7 @@ struct report_files {
 	uv_loop_t *loop;
 	report_files_on_written *written;
 	void *ctx;
-	struct report_job *first; /* waiting, the oldest first */
+	TAILQ_HEAD(, report_job) queue; /* the oldest first */
 	size_t waiting;
 	bool busy, closing;
 	uv_timer_t again; /* runs while the system refuses a thread */
@@ -46,6 +47,7 @@ int report_files_open(uv_loop_t *loop, const char *dir, report_files_on_written 
 		return -ENAMETOOLONG;
 	}
 	memcpy(files->dir, dir, strlen(dir) + 1);
+	TAILQ_INIT(&files->queue);
 	files->loop = loop;
 	uv_timer_init(loop, &files->again);
 	files->again.data = files;
@@ -96,14 +98,13 @@ static void start_next(struct report_files *files)
 	static const struct offload_ops ops = {
 		.work = write_file, .done = on_written, .release = free};
 	struct offload *started;
-	while (!files->busy && files->first) {
-		struct report_job *job = files->first;
+	for (struct report_job *job; !files->busy && (job = TAILQ_FIRST(&files->queue));) {
 		int r = offload_start(files->loop, &ops, job, files, &started);
 		if (r == -EAGAIN && !files->closing) {
 			uv_timer_start(&files->again, on_again, AGAIN_MS, 0);
 			return;
 		}
-		files->first = job->next;
+		TAILQ_REMOVE(&files->queue, job, link);
 		files->waiting--;
 		files->busy = r == 0;
 		if (r < 0) {
@@ -118,14 +119,17 @@ static void start_next(struct report_files *files)
 
 int report_files_write(struct report_files *files, const struct report_file *file)
 {
-	struct report_job **at = &files->first;
-	while (*at && strcmp((*at)->app, file->app) != 0) {
-		at = &(*at)->next;
+	struct report_job *older;
+	TAILQ_FOREACH(older, &files->queue, link)
+	{
+		if (strcmp(older->app, file->app) == 0) {
+			break;
+		}
 	}
 	if (file->length > REPORT_BYTES_MAX) {
 		return -E2BIG;
 	}
-	if (!*at && files->waiting == REPORT_QUEUE_MAX) {
+	if (!older && files->waiting == REPORT_QUEUE_MAX) {
 		return -ENOSPC;
 	}
 	struct report_job *job = mem_zalloc(sizeof(*job) + file->length);
@@ -138,13 +142,14 @@ int report_files_write(struct report_files *files, const struct report_file *fil
 	job->file.text = job->text;
 	snprintf(job->app, sizeof(job->app), "%s", file->app);
 	memcpy(job->text, file->text, file->length);
-	if (*at) { /* replaces the older text of the same app */
-		job->next = (*at)->next;
-		free(*at);
+	if (older) { /* the text of the same app is replaced */
+		TAILQ_INSERT_BEFORE(older, job, link);
+		TAILQ_REMOVE(&files->queue, older, link);
+		free(older);
 	} else {
+		TAILQ_INSERT_TAIL(&files->queue, job, link);
 		files->waiting++;
 	}
-	*at = job;
 	start_next(files);
 	return 0;
 }

@@ -15,8 +15,8 @@ LIBRARY = "client/libedgeprof/"  # links nothing of the daemon
 # primitive: (pattern, files or folders that may contain it)
 PRIMITIVES = {
     "FNV-1a hash": (r"1099511628211|16777619|0x100000001b3", ["proto/fnv.h"]),
-    "SipHash": (r"\bsip_?round|0x736f6d6570736575", ["daemon/util/hash.c"]),
-    "thread": (r"\bpthread_create\(", ["daemon/util/offload.c", "daemon/publish/mqtt/"]),
+    "SipHash": (r"\bsip_?round|0x736f6d6570736575", ["daemon/util/index.c"]),
+    "thread": (r"\bpthread_create\(", ["daemon/util/offload.c", "daemon/publish/mqtt/", "client/examples/"]),
     "atomic file": (
         r"\brename(?:at2?)?\(",
         [
@@ -29,11 +29,11 @@ PRIMITIVES = {
     "write-all loop": (r"\bwrite\(\w*fd, ", ["daemon/util/file.c", "client/edgeprofctl/"]),
     "UTF-8 decoder": (r"& 0xc0\) [!=]= 0x(?:80|c0)", ["proto/utf8.c", "proto/text.c", LIBRARY]),
     "string end": (r"\bstatic bool ends_(?:with|in)\b", []),
-    "append to a string": (r"\bv?snprintf\([\w>.-]+ \+ ", ["proto/text.c", "client/examples/", "daemon/util/log.c"]),
-    "linked list": (r"^\tstruct (\w+) \*next\b[^=;]*(?:;|, \*)", [LIBRARY, "daemon/core/history/"]),
-    "rate limiter": (r"\btat_ns \+|\btokens\b", ["daemon/util/ratelimit.h"]),
-    "child process": (r"\b(?:posix_spawn|uv_spawn|fork)\(\)?", ["daemon/collect/lib/child", "client/"]),
-    "JSON writer": (r'\\"%s\\":', ["proto/json_write.c", "daemon/publish/payload/", "client/"]),
+    "append to a string": (r"\bv?snprintf\([\w>.-]+ \+ ", ["proto/text.c", "client/examples/", "daemon/util/log.c", "daemon/core/report/"]),
+    "linked list": (r"^struct (\w+) \{[^}]*?^\tstruct \1 \*(?:next|prev)\b", [LIBRARY, "daemon/core/history/"]),
+    "rate limiter": (r"\btat_ns \+", ["daemon/util/ratelimit.h"]),
+    "child process": (r"\b(?:posix_spawn|uv_spawn|fork)\(\)?", ["daemon/collect/lib/child", "daemon/collect/board/pi_tool.c", "client/"]),
+    "JSON writer": (r'\\"%s\\":', ["proto/json_write.c", "daemon/recorder/recording_folder.c", "client/"]),
 }
 
 

@@ -10,7 +10,6 @@ person.
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 # pattern -> what to write
@@ -45,6 +44,7 @@ STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 COMMENT = re.compile(r"/\*(.*?)\*/|//([^\n]*)", re.S)
 LICENCE = re.compile(r"(?:/\* SPDX-License-Identifier: [^*]*\*/|// SPDX-License-Identifier: [^\n]*)\n")
 OPENING = re.compile(r"/\*\s*(?:\* )?(\S+): (?:\w+ly )?(\S+)")
+FOLDERS = ("client", "config", "daemon", "docs", "proto", "systemd")
 PROSE = (".scd", ".md", ".conf", ".varlink")
 
 
@@ -66,7 +66,9 @@ def texts(path, source):
 def opening_fault(name, source):
     """What is wrong with the first line of a C file; None = nothing."""
     licence = LICENCE.match(source)
-    match = OPENING.match(source, licence.end() if licence else 0)
+    if not licence:
+        return "first line: no SPDX-License-Identifier"
+    match = OPENING.match(source, licence.end())
     own = pathlib.PurePath(name).name
     if not match or match.group(1) != own:
         return f"first line: write '{own}: does Y.'"
@@ -77,12 +79,13 @@ def opening_fault(name, source):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False).stdout.split()
+    suffixes = (".c", ".h", ".hpp", ".py") + PROSE
+    listed = sorted(root.glob("*.md"))
+    for folder in FOLDERS:
+        listed += sorted(path for path in (root / folder).rglob("*") if path.suffix in suffixes)
     found = 0
-    for name in listed:
-        path = root / name
-        if name.startswith("tests/") or not path.is_file() or path.suffix not in (".c", ".h", ".hpp", ".py") + PROSE:
-            continue
+    for path in listed:
+        name = path.relative_to(root).as_posix()
         source = path.read_text(encoding="utf-8")
         if path.suffix in (".c", ".h", ".hpp"):
             fault = opening_fault(name, source)
@@ -96,7 +99,7 @@ def main():
                     line = source.count("\n", 0, start) + 1
                     print(f"{name}:{line}: '{match.group(0)}': {instead}")
     print(f"{len(listed)} files, {found} findings")
-    return 1 if found else 0
+    return 1 if found or not listed else 0
 
 
 if __name__ == "__main__":

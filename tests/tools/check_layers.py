@@ -172,9 +172,9 @@ def main():
         problems += check_file(path, sources[path])
         includes[path] = {h for kind, h in INCLUDE.findall(sources[path]) if kind == '"' and h in sources}
         members[folder_of(path)] = members.get(folder_of(path), 0) + 1
-    problems_of_layout = list(check_circles(includes))
-    problems_of_layout += [f"{f}: {n} source files, at most {MOST_FILES}" for f, n in members.items() if n > MOST_FILES]
-    for problem in problems + problems_of_layout:
+    problems += check_circles(includes)
+    problems += [f"{f}: {n} source files, at most {MOST_FILES}" for f, n in members.items() if n > MOST_FILES]
+    for problem in problems:
         print(problem)
     print(f"{len(sources)} files in {len(members)} folders, {len(problems)} problems")
     return 1 if problems or not sources else 0

@@ -15,6 +15,7 @@
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 enum { MODE_MAX = 9999, DOMAINS_MAX = 64, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
 
@@ -102,7 +103,8 @@ void modes_add_word(char *list, size_t size, const char *word)
 	if (length == 0 || used + length + 2 > size) {
 		return;
 	}
-	snprintf(list + used, size - used, "%s%s", used > 0 ? "," : "", word);
+	struct text text = {.data = list, .size = size, .length = used};
+	text_join(&text, ",", "%s", word);
 }
 
 double modes_budget_mw(const char *name)

@@ -16,6 +16,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 /* Requests do not wake the scheduler: it checks for them this often. */
 #define REQUESTS_EVERY_NS UINT64_C(1000000000)
@@ -187,15 +188,14 @@ static void destroy(struct scheduler *scheduler)
 static size_t list_sources(const struct scheduler *scheduler, enum source_state state,
 	const char *title, char *text, size_t size)
 {
-	size_t used = 0;
+	struct text list = text_in(text, size);
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		const struct source *source = scheduler->entry[i].ctx.source;
-		if (source->state == state && used < size) {
-			used += (size_t)snprintf(text + used, size - used, "%s%s",
-				used == 0 ? title : ", ", source->name);
+		if (source->state == state) {
+			text_add(&list, "%s%s", list.length == 0 ? title : ", ", source->name);
 		}
 	}
-	return used < size ? used : size - 1;
+	return list.length;
 }
 
 static void log_sources(const struct scheduler *scheduler)

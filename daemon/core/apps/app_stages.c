@@ -30,7 +30,7 @@ struct stage_name {
 	bool split; /* the unit is not part of base */
 };
 
-static bool ends_with(const char *text, size_t length, const char *tail)
+static bool has_tail(const char *text, size_t length, const char *tail)
 {
 	size_t size = strlen(tail);
 	return length > size && memcmp(text + length - size, tail, size) == 0;
@@ -45,7 +45,7 @@ static size_t base_length(const char *name, size_t length, const char *unit)
 	}
 	char tail[PROTO_LABEL_SIZE + 1];
 	snprintf(tail, sizeof(tail), "_%s", unit);
-	return unit[0] && ends_with(name, length, tail) ? length - strlen(tail) : length;
+	return unit[0] && has_tail(name, length, tail) ? length - strlen(tail) : length;
 }
 
 /* Suffixes that name the unit; they stay in the names of metrics. */
@@ -58,7 +58,7 @@ enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 static size_t shown_length(const char *name, size_t length)
 {
 	for (size_t i = 0; i < SUFFIXES; i++) {
-		if (ends_with(name, length, suffixes[i].suffix)) {
+		if (has_tail(name, length, suffixes[i].suffix)) {
 			return shown_length(name, length - strlen(suffixes[i].suffix));
 		}
 	}
@@ -73,7 +73,7 @@ static void name_read(const struct proto_declaration *declaration, struct stage_
 	size_t length = strnlen(name, PROTO_NAME_MAX);
 	size_t base = base_length(name, length, unit);
 	for (size_t i = 0; i < SUFFIXES; i++) {
-		if (ends_with(name, length, suffixes[i].suffix)) { /* these are names as they are */
+		if (has_tail(name, length, suffixes[i].suffix)) { /* these are names as they are */
 			base = length;
 			snprintf(unit, sizeof(unit), "%s",
 				unit[0] ? declaration->unit : suffixes[i].unit);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 #define BUCKET_US INT64_C(60000000) /* the longest */
 
@@ -84,10 +85,11 @@ static void span_text(int64_t seconds, char *text, size_t size)
 	while (i < 3 && seconds < unit[i].seconds) {
 		i++;
 	}
-	int n = snprintf(text, size, "%" PRId64 " %s", seconds / unit[i].seconds, unit[i].name);
+	struct text span = text_in(text, size);
+	text_add(&span, "%" PRId64 " %s", seconds / unit[i].seconds, unit[i].name);
 	int64_t rest = i < 3 ? seconds % unit[i].seconds / unit[i + 1].seconds : 0;
-	if (rest > 0 && n > 0 && (size_t)n < size) {
-		snprintf(text + n, size - (size_t)n, " %" PRId64 " %s", rest, unit[i + 1].name);
+	if (rest > 0) {
+		text_add(&span, " %" PRId64 " %s", rest, unit[i + 1].name);
 	}
 }
 

@@ -13,6 +13,7 @@
 
 #include "daemon/util/runfile.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 #include "proto/utf8.h"
 
 #define TIMELINE_MAGIC UINT64_C(0x33656e696c6d6974) /* "timline3" */
@@ -100,15 +101,10 @@ size_t timeline_bytes(size_t entries)
 /* Of an entry with this serial, which it does not have yet. */
 static uint32_t check_of(const struct timeline_entry *entry, uint64_t serial)
 {
-	uint32_t hash = 2166136261u;
 	struct timeline_entry copy = *entry;
 	copy.serial = serial;
 	copy.check = 0;
-	const size_t size = offsetof(struct timeline_entry, text) + sizeof(copy.text);
-	for (size_t i = 0; i < size; i++) {
-		hash = (hash ^ ((const uint8_t *)&copy)[i]) * 16777619u;
-	}
-	return hash;
+	return fnv32(FNV32_BASIS, &copy, offsetof(struct timeline_entry, text) + sizeof(copy.text));
 }
 
 /* What an earlier process wrote may be anything: only whole entries count, and their texts are
@@ -222,20 +218,6 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 	return 0;
 }
 
-/* Takes away the sequence that the end of the buffer cut in two. */
-static void drop_cut_sequence(char *text, size_t length)
-{
-	size_t back = 0;
-	while (back < 3 && back < length &&
-		((unsigned char)text[length - 1 - back] & 0xc0) == 0x80) {
-		back++;
-	}
-	if (back < length && (unsigned char)text[length - 1 - back] >= 0xc0 &&
-		proto_utf8_length(text + length - 1 - back, back + 1) == 0) {
-		text[length - 1 - back] = '\0';
-	}
-}
-
 /* A free place: a new one, or that of the oldest of a group that holds more than its share, its own
  * first. */
 static uint32_t place_for(struct timeline *timeline, uint8_t group)
@@ -279,7 +261,7 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	struct timeline_entry entry = {.t_ns = t_ns, .kind = kind, .level = level};
 	int length = snprintf(entry.subject, sizeof(entry.subject), "%s", subject ? subject : "");
 	if (length >= (int)sizeof(entry.subject)) {
-		drop_cut_sequence(entry.subject, sizeof(entry.subject) - 1);
+		entry.subject[proto_utf8_complete(entry.subject, sizeof(entry.subject) - 1)] = '\0';
 	}
 	va_list args;
 	va_start(args, format);
@@ -288,7 +270,7 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	if (length < 0) {
 		entry.text[0] = '\0';
 	} else if (length >= (int)sizeof(entry.text)) {
-		drop_cut_sequence(entry.text, sizeof(entry.text) - 1);
+		entry.text[proto_utf8_complete(entry.text, sizeof(entry.text) - 1)] = '\0';
 	}
 	proto_utf8_clean(entry.subject);
 	proto_utf8_clean(entry.text);

@@ -96,7 +96,7 @@ char *payload_info(const struct core *core, size_t *length)
 	return payload_finish(&json, length);
 }
 
-static bool ends_in(const char *text, const char *word)
+static bool names_unit(const char *text, const char *word)
 {
 	char end[32];
 	snprintf(end, sizeof(end), "_%s", word);
@@ -145,8 +145,8 @@ void payload_key(const char *name, enum unit unit, char ret[PAYLOAD_KEY_SIZE])
 	}
 	const char *word = unit_name(unit);
 	/* A rate named so still says of what time: "…_rate_per_second"; a bool has no unit. */
-	if (word[0] == '\0' || unit == UNIT_BOOL || ends_in(ret, word) ||
-		(unit != UNIT_PER_SECOND && ends_in(ret, unit_short(unit)))) {
+	if (word[0] == '\0' || unit == UNIT_BOOL || names_unit(ret, word) ||
+		(unit != UNIT_PER_SECOND && names_unit(ret, unit_short(unit)))) {
 		return;
 	}
 	struct text key = {.data = ret, .size = PAYLOAD_KEY_SIZE, .length = strlen(ret)};

@@ -16,6 +16,7 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
+#include "proto/utf8.h"
 
 enum {
 	ARG_LABEL = 0,
@@ -164,15 +165,11 @@ static int ask(struct file_stream *stream)
 	return offload_start(stream->base.connection->api->loop, &ops, stream, NULL, &stream->job);
 }
 
-/* Bytes up to the last whole character. */
-static size_t whole_characters(const char *text, size_t length)
+/* Bytes up to the last complete character; all of them where there is none. */
+static size_t complete_characters(const char *text, size_t length)
 {
-	size_t end = length;
-	while (end > 0 && length - end < 3 && ((unsigned char)text[end - 1] & 0xc0) == 0x80) {
-		end--;
-	}
-	bool begins = end > 0 && ((unsigned char)text[end - 1] & 0xc0) == 0xc0;
-	return begins && end > 1 ? end - 1 : length;
+	size_t complete = proto_utf8_complete(text, length);
+	return complete > 0 ? complete : length;
 }
 
 static enum api_result file_failed(struct file_stream *stream, struct json *out)
@@ -200,7 +197,7 @@ static enum api_result file_next(struct api_stream *base, struct json *out)
 	if (stream->state == FILE_READ) {
 		size_t length = (size_t)stream->result;
 		/* at the end of the file half a character is what there is */
-		size_t whole = length == PART ? whole_characters(stream->part, length) : length;
+		size_t whole = length == PART ? complete_characters(stream->part, length) : length;
 		stream->part[whole] = '\0';
 		json_string(out, "text", stream->part);
 		stream->at += (int64_t)whole;
