@@ -15,7 +15,9 @@
 #undef VERB
 
 #define VERB(name) &verb_##name,
-static const struct verb *const verbs[] = {NULL};
+static const struct verb *const verbs[] = {
+#include "client/edgeprofctl/verb_list.h"
+	NULL};
 
 /* How many arguments a synopsis allows: words in brackets are optional, "..." are any number. */
 static void count_words(const char *synopsis, int *ret_min, int *ret_max)
