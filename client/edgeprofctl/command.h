@@ -1,4 +1,4 @@
-/* command: the command line, taken apart by the tables of the verbs. */
+/* command.h: parses the command line by the tables of the verbs. */
 #pragma once
 
 #include "client/edgeprofctl/verb.h"

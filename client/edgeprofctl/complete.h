@@ -1,4 +1,4 @@
-/* complete: what a shell can offer for the word that is being typed. */
+/* complete.h: completes the word that is being typed in a shell. */
 #pragma once
 
 #include "client/edgeprofctl/verb.h"

@@ -1,5 +1,5 @@
-/* help: shows what the tables of verbs and options say, as --help, as messages and in the manual
- * page. */
+/* help.h: prints what the tables of verbs and options say, for --help, for messages and for the
+ * manual page. */
 #pragma once
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* listing: shows an array of a reply as a table, by a list of its columns. */
+/* listing.h: shows an array of a reply as a table, given a list of its columns. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"

@@ -1,5 +1,5 @@
 /*
- * options: describes command-line options. A verb keeps a table of its options next to its code;
+ * options.h: describes command-line options. A verb keeps a table of its options next to its code;
  * getopt, --help, completion and the manual page follow from it.
  */
 #pragma once

@@ -1,4 +1,4 @@
-/* template: text with members of a JSON object in it, for the tables that verbs show. */
+/* template.h: expands text with members of a JSON object, for the tables that verbs show. */
 #pragma once
 
 #include <stdbool.h>

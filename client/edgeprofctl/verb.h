@@ -1,6 +1,6 @@
 /*
- * verb: what edgeprofctl knows about each of its commands. A verb is one file with a
- * `const struct verb verb_NAME` and its line in meson.build.
+ * verb.h: describes the commands of edgeprofctl. A verb is one file with a
+ * `const struct verb verb_NAME` and a line in meson.build.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* when: the durations and moments that people type. */
+/* when.h: parses durations and moments as people type them. */
 #pragma once
 
 #include <stdbool.h>

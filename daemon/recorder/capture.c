@@ -43,8 +43,8 @@ static const char *const calls_before[][2] = {{"GetStatus", ""}, {"GetThrottle",
 	{"ListAlerts", ""}, {"ListApps", ""}, {"ListStages", ""},
 	{"GetFrames", "\"slow\":true,\"recent\":32"}};
 
-/* Sensors and statistics behind them, the most telling ones first: at the limit the others are
- * left out. */
+/* The sensors and statistics that follow the records, the most telling ones first: at the size
+ * limit the rest is skipped. */
 static const char *const series[] = {"temperature/*", "throttle/*", "cooling/*", "power/*",
 	"frame/*/*", "stage/*/*/*", "cpu/*", "memory/*", "pressure/*/*", "cpu/*/*", "gpu/*",
 	"emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*", "clock/*", "voltage/*",
@@ -72,7 +72,7 @@ struct capture {
 	char joined[JOINED_MAX]; /* further triggers as JSON objects, a comma before each */
 	unsigned step;
 	bool asked;			    /* ExportTrace was called */
-	bool over;			    /* something was left out for size */
+	bool over;			    /* something was skipped for its size */
 	struct api_connection *trace, *ask; /* NULL = closed */
 
 	size_t size, header;	 /* bytes of the file so far, of its first line */

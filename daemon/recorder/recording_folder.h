@@ -44,7 +44,7 @@ bool recording_name_is_ours(const char *name);
  * oldest; the newest always stays. */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 
-/* Reads the last line of a recording as its row; -EBADMSG: the file is no complete recording. */
+/* Reads the last line of a recording as its row; -EBADMSG: not a complete recording. */
 int recording_end_read(const char *line, struct recording *ret);
 /* Writes that line, with newline; the bytes, or -ENOSPC. more: JSON members behind it, or "". */
 int recording_end_write(

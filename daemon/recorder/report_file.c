@@ -34,7 +34,7 @@ static int open_folder(const char *dir)
 }
 
 struct scan {
-	const char *but; /* left out */
+	const char *but; /* the name to skip */
 	size_t count;
 	struct found found[SCAN_MAX];
 };

@@ -1,6 +1,6 @@
 /*
- * doctor: what the parts of doctor share. Its findings are rows of a report,
- * {"name","state","text"} and "fix", the command that fixes it, where there is one.
+ * doctor.h: declares what the parts of doctor share. A finding is a row of the report:
+ * {"name","state","text"}, and "fix", the command that fixes it, if there is one.
  */
 #pragma once
 

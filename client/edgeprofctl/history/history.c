@@ -1,4 +1,4 @@
-/* history: what series did over a span of time, as a line each, a plot, a table, CSV or JSON. */
+/* history.c: shows what series did over time, as a line each, a plot, a table, CSV or JSON. */
 #include "client/edgeprofctl/verb.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* history_views.h: the ways in which `history` shows a reply of GetHistory, and the boots in it. */
+/* history_views.h: declares the views in which `history` shows a GetHistory reply, and the boots in
+ * it. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* address: finds where the daemon listens, and explains why it cannot be reached. */
+/* address.h: finds where the daemon listens, and explains why it cannot be reached. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /*
- * client: one Varlink connection: a call is sent, its replies are received in order. Blocking, with
- * a time limit for each reply. Not for several threads.
+ * client.h: handles one Varlink connection: sends a call and receives its replies in order.
+ * Blocking, with a time limit for each reply. Not thread-safe.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* merge: joins the chunks of a long reply (those with "continues"). */
+/* merge.h: joins the chunks of a long reply (those with "continues"). */
 #pragma once
 
 struct cJSON;

@@ -1,9 +1,9 @@
 /*
- * latency_stamp.h: the capture time in a payload. The convention: a JSON object with capture_us
- * (whole µs since the epoch), else capture_ts_ms, else ts_ms (as in edgeprofd's own payloads). With
- * a key (dots lead into objects) only that member: its unit is its suffix _s, _ms, _us or _ns, else
- * the one that its magnitude suggests. A payload that is a bare number is that time. Payloads are
- * not trusted.
+ * latency_stamp.h: finds the capture time in a payload. By convention, that is the member
+ * capture_us of a JSON object (whole µs since the epoch), else capture_ts_ms, else ts_ms (as in
+ * edgeprofd's own payloads). With a key (dots lead into objects) only that member is used; its unit
+ * follows from its suffix _s, _ms, _us or _ns, else from its magnitude. A payload that is a bare
+ * number is that time. Payloads are not trusted.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* session.h: one subscription at a broker, a clean session with a client id of its own. */
+/* session.h: opens a subscription at a broker: a clean session with a client id of its own. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"

@@ -1,5 +1,5 @@
-/* setup.h: the broker's address and credentials: from options, a configuration file of edgeprofd,
- * or the running daemon. */
+/* setup.h: gets the broker's address and credentials from options, a configuration file of
+ * edgeprofd, or the running daemon. */
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"

@@ -1,5 +1,5 @@
 /*
- * output: where text goes: verbs write to a stream in memory; it is shown when it is complete,
+ * output.h: collects output: verbs write to a stream in memory, which is shown when it is complete,
  * through a pager when it is longer than the terminal. SIGPIPE must be ignored
  * (output_ignore_sigpipe).
  */

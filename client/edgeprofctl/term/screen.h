@@ -1,7 +1,7 @@
 /*
- * screen: the terminal while watch runs: other screen, no echo, no cursor; and waits for the
- * update, a key or a signal. Without a terminal only the waiting works. Everything is as before
- * after screen_close, also when a signal ended it.
+ * screen.h: manages the terminal while watch runs (alternate screen, no echo, no cursor), and waits
+ * for the next update, a key or a signal. Without a terminal only the waiting works. screen_close
+ * restores everything, also when a signal ended the program.
  */
 #pragma once
 

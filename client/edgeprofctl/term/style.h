@@ -1,4 +1,4 @@
-/* style: how output looks: colours, characters, width. Plain data, decided once at start. */
+/* style.h: declares how output looks: colours, characters, width. Plain data, set once at start. */
 #pragma once
 
 #include <stdbool.h>

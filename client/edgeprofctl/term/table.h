@@ -1,6 +1,6 @@
 /*
- * table: prints aligned tables. Cells are clean UTF-8 text (json_clean). Memory that runs out while
- * cells are added is reported by table_print.
+ * table.h: prints aligned tables. Cells are clean UTF-8 text (json_clean). Memory that runs out
+ * while cells are added is reported by table_print.
  */
 #pragma once
 

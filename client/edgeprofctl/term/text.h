@@ -1,6 +1,6 @@
 /*
- * text: makes text fit for a terminal: what must not get there, and how wide the rest is. All
- * functions work on UTF-8 whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.
+ * text.h: makes text safe for a terminal, and measures its width. All functions work on UTF-8
+ * whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * replay.h: a recording that stands in for the daemon. It answers ExportTrace, GetHistory and
+ * replay.h: replays a recording in place of the daemon. It answers ExportTrace, GetHistory and
  * ListEvents (and whatever else it contains) from its lines, so that code for the replies of a live
  * daemon works on recordings.
  */

@@ -1,5 +1,5 @@
 /*
- * trace.h: the header that the files of `trace` and `record` share. Chunks of the daemon become
+ * trace.h: declares what the files of `trace` and `record` share. Chunks of the daemon become
  * events (trace_records.c, trace_device.c), and events become text of a format (trace_chrome.c,
  * trace_plain.c) at once: of a trace, only what connects its parts stays in memory.
  */

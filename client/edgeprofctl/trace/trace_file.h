@@ -1,4 +1,4 @@
-/* trace_file.h: the destination of a trace: a file that appears when it is complete, or stdout. */
+/* trace_file.h: writes a trace to a file that appears only when it is complete, or to stdout. */
 #pragma once
 
 #include <stdbool.h>

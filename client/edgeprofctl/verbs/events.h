@@ -1,4 +1,4 @@
-/* events: lists the timeline, as the daemon still has it. */
+/* events.h: lists the timeline, as far as the daemon still has it. */
 #pragma once
 
 #include <stdint.h>

@@ -40,7 +40,7 @@ void archive_account_init(struct archive_account *account, uint64_t limit, uint3
 	memcpy(account->value_bytes, value_bytes_guess, sizeof(value_bytes_guess));
 }
 
-/* So many hours are over. */
+/* Ages the hourly counters by that many hours. */
 static void shift(uint64_t bytes[ARCHIVE_HOURS], uint64_t hours)
 {
 	size_t gone = hours < ARCHIVE_HOURS ? (size_t)hours : ARCHIVE_HOURS;
@@ -137,8 +137,8 @@ bool archive_account_allows(struct archive_account *account, uint64_t t_ns, size
 	return archive_account_day(account, t_ns) + more <= account->limit;
 }
 
-/* Whether a block of this cost can be written each period_s from now on: in an hour, in two … the
- * day then holds what it still has of before, and the new ones. */
+/* Whether a block of this cost can be written every period_s from now on. At each hour to come, the
+ * day holds what remains of the earlier writes, and the new blocks. */
 static bool fits(const struct archive_account *account, uint64_t cost, unsigned period_s)
 {
 	double limit =
@@ -156,7 +156,7 @@ static bool fits(const struct archive_account *account, uint64_t cost, unsigned 
 	return true;
 }
 
-/* Whether the archive keeps so many values until they are written. */
+/* Whether the archive can hold a period's buckets, of that many values each, until the write. */
 static bool waits(enum archive_bucket bucket, unsigned period_s, size_t values)
 {
 	size_t rows = period_s / periods[bucket].bucket_s;

@@ -58,28 +58,29 @@ void archive_account_init(struct archive_account *account, uint64_t limit, uint3
 void archive_account_restore(struct archive_account *account,
 	const struct archive_account_memory *found, uint64_t t_ns, int64_t wall_us, bool synced);
 
-/* What the block that is to be sealed carries: with what it will itself cost if it has so many
- * bytes. */
+/* The memory for the block that is about to be sealed. It already includes the cost of that block,
+ * which has `bytes` bytes. */
 void archive_account_save(struct archive_account *account, uint64_t t_ns, int64_t wall_us,
 	bool synced, size_t bytes, struct archive_account_memory *ret);
 
-/* Bytes of whole pages that were handed to the kernel, successfully or not; payload: without
- * padding, for so many values in buckets (0 = nothing is to be learnt from it). */
+/* Counts a write of whole pages that were handed to the kernel, successfully or not. payload: bytes
+ * without padding, for that many values in buckets (0 = does not change the estimate). */
 void archive_account_wrote(struct archive_account *account, uint64_t t_ns, size_t bytes,
 	size_t payload, size_t values);
 
-/* What a write of so many bytes costs. */
+/* What a write of that many bytes costs. */
 uint64_t archive_account_cost(const struct archive_account *account, size_t bytes);
 
 /* Bytes of the last 24 h, and up to an hour more. */
 uint64_t archive_account_day(struct archive_account *account, uint64_t t_ns);
 
-/* True when a write of so many bytes now keeps the day within the limit. The last of a process may
- * also use what is reserved for it. */
+/* True when writing that many bytes now keeps the day within the limit. The last write of a process
+ * may also use what is reserved for it. */
 bool archive_account_allows(
 	struct archive_account *account, uint64_t t_ns, size_t bytes, bool last);
 
-/* For buckets of so many values (metrics): the shortest period that can be kept up, up to an hour;
- * with buckets of 10 s a multiple of 10 s from 50 s on, with those of 60 s one of 60 s. */
+/* The shortest period that can be sustained with that many values (metrics) in a bucket, up to an
+ * hour: with buckets of 10 s a multiple of 10 s, at least 50 s; with buckets of 60 s a multiple of
+ * 60 s. */
 struct archive_pace archive_account_pace(
 	struct archive_account *account, uint64_t t_ns, size_t values);

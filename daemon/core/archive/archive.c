@@ -12,8 +12,8 @@
 
 enum {
 	ROWS_FIRST = 1024,
-	ROWS_KEPT = 8192, /* at least so many buckets may wait */
-	BUCKETS_KEPT = 8, /* at least so many of each series may wait */
+	ROWS_KEPT = 8192, /* buckets that may wait, at least */
+	BUCKETS_KEPT = 8, /* of each series, at least */
 	EVENTS_RESTORED = ARCHIVE_EVENTS_WAIT * 3 / 4,
 };
 

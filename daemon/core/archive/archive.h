@@ -1,9 +1,9 @@
 /*
- * archive.h: the archive is history that survives reboots and power cuts ([history] persist).
- * Buckets of 10 s (or of 60 s, see archive_account.h) of all metrics and what happened meanwhile
- * (timeline entries, clock offsets), in time-major blocks that are sealed with a checksum. Pure: it
- * makes blocks and reads them; files are daemon/persist's, time is an argument. Who calls what from
- * where:
+ * archive.h: declares the archive, the history that survives reboots and power cuts ([history]
+ * persist). It holds buckets of 10 s (or of 60 s, see account.h) of all metrics and what happened
+ * meanwhile (timeline entries, clock offsets), in time-major blocks that are sealed with a
+ * checksum. Pure: it makes blocks and reads them; daemon/persist does the file I/O, and time is an
+ * argument. Who calls what from where:
  *
  *   start   archive_continue: what an earlier process of this boot left
  *   loop    history -> archive_on_row, timeline -> archive_on_event; archive_seal
@@ -49,9 +49,9 @@ void archive_adopt(struct archive *archive, struct archive_index *index);
 void archive_release(struct archive *archive);
 uint32_t archive_boot_seq(const struct archive *archive); /* 0: not known yet */
 
-/* Before the first row: what an earlier process of this boot left in live history and on the
- * timeline and no block has, as far back as buckets and events may wait. What the file has of it
- * all the same is left out when it is adopted. */
+/* Before the first row: takes what an earlier process of this boot left in live history and on the
+ * timeline and no block has yet, as far back as buckets and events may wait. Whatever the file
+ * turns out to have already is skipped when it is adopted. */
 void archive_continue(struct archive *archive, const struct timeline *timeline);
 
 /* For history_observe and timeline_observe; ctx is the archive. Of the tiers with buckets only the
@@ -148,7 +148,7 @@ struct archive_series {
 };
 size_t archive_plan_series(const struct archive_plan *plan);
 void archive_plan_at(const struct archive_plan *plan, size_t index, struct archive_series *ret);
-/* Blocks that were left out: overwritten meanwhile, or damaged. */
+/* Blocks that were skipped: overwritten in the meantime, or damaged. */
 size_t archive_plan_lost(const struct archive_plan *plan);
 int64_t archive_plan_next_us(const struct archive_plan *plan);
 void archive_plan_destroy(struct archive_plan *plan);

@@ -53,7 +53,7 @@ static inline void archive_put_varint(struct byte_writer *writer, uint64_t value
 	archive_put(writer, bytes, size);
 }
 
-/* The next size bytes, or NULL when there are not so many. */
+/* The next size bytes, or NULL when there are fewer. */
 static inline const uint8_t *archive_get(struct byte_reader *reader, size_t size)
 {
 	if (reader->bad || size > (size_t)(reader->end - reader->at)) {

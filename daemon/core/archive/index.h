@@ -1,6 +1,7 @@
 /*
- * index.h: what the archive knows of its file: the blocks in the order of their numbers, the boots,
- * the names, the newest events of previous boots. Made by the scan, then kept up by the seal.
+ * index.h: declares what the archive knows of its file: the blocks in the order of their numbers,
+ * the boots, the names, the newest events of previous boots. Built by the scan, then kept up to
+ * date by the seal.
  */
 #pragma once
 

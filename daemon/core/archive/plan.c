@@ -120,7 +120,7 @@ static size_t block_from(const struct archive_plan *plan, uint64_t seq)
 	return low;
 }
 
-/* How many of the series each block may have; blocks that have none are left out. */
+/* Counts how many of the series each block may have, and drops blocks that have none. */
 static void count_series(struct archive_plan *plan)
 {
 	for (size_t i = 0; i < plan->names; i++) {
@@ -161,7 +161,7 @@ static uint64_t rows_before(
 	return rows < block->ticks ? rows : block->ticks;
 }
 
-/* At most so many rows does the answer have that ends at the cut; stops counting behind `most`. */
+/* An upper bound for the rows of an answer that ends at the cut; stops counting beyond `most`. */
 static uint64_t rows_at_most(const struct archive_plan *plan, int64_t cut_us, uint64_t most)
 {
 	uint64_t rows = 0;

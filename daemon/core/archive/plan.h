@@ -9,7 +9,7 @@ struct archive_plan_block {
 	uint32_t page, pages;
 	uint32_t boot;
 	uint32_t ticks;
-	uint32_t series;	   /* at most so many of the plan's are in it */
+	uint32_t series;	   /* of the plan's series, how many it has at most */
 	int64_t first_us, last_us; /* smaller, larger wall time of its ends */
 	int64_t first_step, last_step;
 	bool synced; /* clock is the boot's first synchronised offset */

@@ -1,5 +1,5 @@
-/* private.h: the inside of struct archive, for archive.c (what comes in), seal.c (what a block is)
- * and encode.c (its bytes). */
+/* private.h: declares the internals of struct archive, for archive.c (what comes in), seal.c (what
+ * makes up a block) and encode.c (its bytes). */
 #pragma once
 
 #include "daemon/core/archive/archive.h"

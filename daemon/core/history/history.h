@@ -1,13 +1,13 @@
 /*
- * history.h: history keeps past values in a byte budget. The pool is one block of memory given by
- * the store (a mapped file of the run directory, so it survives kill -9 and restart; or plain
- * memory); this part only makes and reads its bytes.
+ * history.h: keeps past values within a byte budget. The pool is one block of memory that the store
+ * provides (a mapped file in the run directory, so that it survives kill -9 and restarts; or plain
+ * memory); this part only writes and reads its bytes.
  *
  * Tiers: every sample (3600 of them are the target), buckets of 10 s (24 h) and of 1 min (7 days)
  * with min, mean, max and count. Metrics with full_rate false have buckets only. Queries name a
  * range and a step; each part of the range is answered from the tier that fits the step best and
- * still has it. A bucket's row is written when it is over; until then the finer tiers have it, also
- * after a restart, which makes the buckets that were open anew from the samples.
+ * still has it. A bucket's row is written when the bucket is over; until then the finer tiers have
+ * it. After a restart, the buckets that were open are rebuilt from the samples.
  *
  * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
  * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
@@ -46,7 +46,7 @@ struct history_point {
 enum history_found {
 	HISTORY_FOUND_NOTHING, /* empty or foreign pool: formatted */
 	HISTORY_FOUND_OLD,     /* of this boot: rows kept */
-	HISTORY_FOUND_OTHER,   /* another boot, version, size or page size: formatted anew */
+	HISTORY_FOUND_OTHER,   /* another boot, version, size or page size: reformatted */
 	HISTORY_FOUND_DAMAGED, /* likewise: its header is not whole */
 };
 

@@ -1,6 +1,6 @@
 /*
- * private.h: the inside of history, shared by all files of this folder but row.c: the pool, its
- * dictionary, the writers of rows.
+ * private.h: declares the internals of history, shared by all files of this folder but row.c: the
+ * pool, its dictionary, the writers of rows.
  *
  * The pool of history: its layout, which block holds what, and who comes next when it is full.
  *
@@ -15,7 +15,7 @@
  * others, bytes of the name }. Series numbers start at 1 and are not used again.
  * Everything in host byte order: the file lives as long as the boot.
  *
- * All that is looked up often is kept beside the pool in plain memory and made anew at start from
+ * All that is looked up often is kept outside the pool in plain memory, and rebuilt at start from
  * whatever bytes are there; only series and next of the columns are used in place, summed or
  * rewritten by the scan.
  */
@@ -128,7 +128,7 @@ struct history_block *history_pool_block(const struct history_pool *pool, uint32
 /* Values of a metric in a row of the tier. */
 unsigned history_tier_width(enum history_tier tier);
 
-/* Payload of a block with so many columns: its start, and how many bytes fit. */
+/* Payload of a block with that many columns: its start, and how many bytes fit. */
 uint8_t *history_block_payload(struct history_block *block, unsigned columns);
 size_t history_block_room(unsigned columns);
 
@@ -262,8 +262,8 @@ struct history_list {
 	struct history_group *room;
 };
 
-/* Gives the metric, whose series this is, a column in one of the groups. Constant time, beside what
- * the next row has to move. -ENOMEM. */
+/* Gives the metric, whose series this is, a column in one of the groups. Constant time, apart from
+ * what the next row has to move. -ENOMEM. */
 int history_group_bind(struct history_pool *pool, struct history_list *list, enum history_tier tier,
 	struct history_series *series, const struct metric *metric);
 
@@ -309,10 +309,9 @@ size_t history_read_full(struct history *history, struct history_cursor *cursor,
 
 /* ---- bucket.c: what a group of a tier with buckets does at each commit ---- */
 
-/* Adds the metrics as they stand to the group's bucket; one that is over is written first. With the
- * first whole one after a restart the buckets since the last written row are made anew from the
- * samples.
- */
+/* Adds the metrics as they stand to the group's bucket; one that is over is written first. Before
+ * the first complete one after a restart is written, the buckets since the last written row are
+ * rebuilt from the samples. */
 void history_bucket_gather(struct history *history, struct history_group *group, uint64_t t_ns);
 
 /* The same without a sample: a bucket that is over is written. last: see history_flush. */

@@ -11,8 +11,8 @@
  *            the column's code follows, clear = as in the row before (null stays null)
  *   front    a byte n; codes of the first n columns follow, the others are as in the row before
  * The encoder takes the shortest form: a constant costs at most an eighth of a byte.
- * Values are fixed-point, see history_quantise. Beyond 2^52 quanta a value is kept as
- * null: neighbours could no longer be told apart, and a clamped number would be a wrong one.
+ * Values are fixed-point, see history_quantise. Beyond 2^52 quanta a value is kept as null:
+ * neighbouring values would be indistinguishable, and a clamped one would be wrong.
  */
 #pragma once
 

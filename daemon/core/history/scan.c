@@ -1,6 +1,6 @@
-/* scan.c: decides at the start whether the pool is ours, and which of its blocks can be trusted.
- * Nothing in it is trusted; a block is read once from end to end, and what does not decode is left
- * out. */
+/* scan.c: decides at start whether the pool is ours, and which of its blocks can be trusted.
+ * Nothing in it is taken on faith: a block is read once from end to end, and what does not decode
+ * is dropped. */
 #include "daemon/core/history/private.h"
 
 #include <errno.h>

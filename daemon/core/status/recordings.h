@@ -102,7 +102,7 @@ struct record_bursts {
 	} burst[RECORDING_BURSTS];
 };
 
-/* An interval of a stage or a frame stream (key) with so many misses, the last ones in a row.
- * True when a burst begins. */
+/* An interval of a stage or a frame stream (key) with that many misses, the last `consecutive` of
+ * them in a row. True when a burst begins. */
 bool record_burst(struct record_bursts *bursts, uint64_t key, double misses, uint64_t consecutive,
 	uint64_t now_ns);

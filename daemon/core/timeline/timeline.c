@@ -43,7 +43,7 @@ struct timeline {
 	} observer[TIMELINE_OBSERVERS];
 	struct timeline_entry *entry;
 	bool owned;
-	size_t damaged; /* entries that were there and could not be taken over */
+	size_t damaged; /* entries found there that could not be restored */
 };
 
 static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
@@ -280,7 +280,7 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 	}
 }
 
-/* Of the first entry that is no past boot's, or of the next one. */
+/* The serial of this boot's first entry, or of the next one when there is none. */
 static uint64_t first_serial(const struct timeline *timeline)
 {
 	return timeline->count > 0 ? timeline->entry[timeline->order[0]].serial

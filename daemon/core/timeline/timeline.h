@@ -1,10 +1,10 @@
 /*
- * timeline.h: the timeline of things that happened: alert transitions, marks, apps that came, went
- * or died, source states, clock steps, restarts. A bounded set with serial numbers; observers hear
- * each entry as it is added. Alerts, marks, apps and what is left have a quarter each that the
- * others cannot take; what one does not use, others may. The entries may lie in memory that
- * outlives the process (a mapped file of the run directory): then a restart goes on where the last
- * one stopped, also after kill -9.
+ * timeline.h: records the things that happen: alert transitions, marks, apps that came, went or
+ * died, source states, clock steps, restarts. A bounded set with serial numbers; observers get each
+ * entry as it is added. Alerts, marks, apps and everything else have a quarter each that the others
+ * cannot take; what one does not use, others may. The entries may lie in memory that outlives the
+ * process (a mapped file in the run directory): then a restart continues where the last process
+ * stopped, also after kill -9.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ enum timeline_kind {
 	TIMELINE_CLOCK,
 	TIMELINE_DAEMON,   /* start, reload, degraded */
 	TIMELINE_THROTTLE, /* subject = the flag that began or ended */
-	TIMELINE_SILENCED, /* an alert's transition that calls nobody; subject as for alerts */
+	TIMELINE_SILENCED, /* an alert transition without notification; subject as for alerts */
 	TIMELINE_HOLD, /* acknowledged, silenced, the end of it; subject = rule:instance, globs */
 	TIMELINE_KIND_COUNT
 };
@@ -51,14 +51,14 @@ struct timeline;
 
 int timeline_create(size_t entries, struct timeline **ret); /* -ENOMEM, -EINVAL for 0 */
 
-/* The bytes that a ring of so many entries needs. */
+/* The bytes that a ring of that many entries needs. */
 size_t timeline_bytes(size_t entries);
 
-/* Entries in memory that is not owned: what a process of this boot left there is taken over, except
- * what is damaged; anything else is formatted. memory is
- * 8-byte aligned and has timeline_bytes(entries). -ENOMEM, -EINVAL. */
+/* Entries in memory that is not owned: what a process of this boot left there is restored, except
+ * what is damaged; anything else is formatted. memory is 8-byte aligned and has
+ * timeline_bytes(entries). -ENOMEM, -EINVAL. */
 int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], struct timeline **ret);
-/* Entries that were there and could not be taken over. */
+/* Entries found there that could not be restored. */
 size_t timeline_damaged(const struct timeline *timeline);
 void timeline_destroy(struct timeline *timeline);
 

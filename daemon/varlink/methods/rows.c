@@ -1,4 +1,4 @@
-/* rows.c: writes the types that several methods share. What is unknown is left out; only a value is
+/* rows.c: writes the types that several methods share. What is unknown is omitted; only a value is
  * null. */
 #include "daemon/varlink/methods/rows.h"
 

@@ -170,7 +170,7 @@ static void inference_item(struct json *out, const struct app *app, const struct
 	}
 }
 
-/* What ended is no part of it, even before it leaves the live views. */
+/* An app that has ended is skipped, even while the live views still show it. */
 static void inference_fields(struct snapshot *snapshot)
 {
 	const struct api_call *call = snapshot->call;

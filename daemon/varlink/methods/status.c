@@ -21,7 +21,8 @@
 #include "daemon/varlink/methods/rows.h"
 #include "proto/text.h"
 
-/* Beyond this the apps' processes, then apps and sources, are left out: ListApps has them all. */
+/* When less room than this is left, the apps' processes, then apps and sources, are omitted:
+ * ListApps and ListSources have them all. */
 enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };
 
 static void facts_fields(struct json *out, const struct core *core, uint64_t now_ns)
@@ -44,7 +45,7 @@ static void facts_fields(struct json *out, const struct core *core, uint64_t now
 	json_number(out, "uptime_s", row_age_ms(now_ns, facts->started_ns) / 1000.0);
 }
 
-/* Left out: what this machine does not have or does not tell. */
+/* Omits what is unknown or not available on this machine. */
 static void modes_fields(struct json *out, const struct modes *modes)
 {
 	if (!modes) {

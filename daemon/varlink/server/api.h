@@ -1,6 +1,6 @@
 /*
- * api.h: what methods see of the server: their rows, a call, a stream of replies, the connection,
- * and the server's state. Everything runs on the loop's thread.
+ * api.h: declares what methods see of the server: their rows, a call, a stream of replies, the
+ * connection, and the server's state. Everything runs on the loop's thread.
  */
 #pragma once
 

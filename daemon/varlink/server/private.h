@@ -10,13 +10,13 @@
 int connection_open(struct api *api, int fd, uid_t uid, struct account *account, uint64_t first_ns);
 /* One slice of work: frames, or a stream's next replies. */
 void connection_run(struct api_connection *connection);
-/* uv_now() of so many nanoseconds from now, rounded up. */
+/* What uv_now() will be that many nanoseconds from now, rounded up. */
 uint64_t connection_time(struct api_connection *connection, uint64_t after_ns);
 /* Sets the timer to the nearest of the times. */
 void connection_arm(struct api_connection *connection);
 
-/* Handles one message and sends its answer. 0, or -EBADMSG with *reason when the peer is to be
- * closed (what it sent is no Varlink call), -ENOMEM. */
+/* Handles one message and sends its reply. 0, or -EBADMSG with *reason when the peer is to be
+ * disconnected (it sent something other than a Varlink call), -ENOMEM. */
 int dispatch_frame(
 	struct api_connection *connection, const char *text, size_t length, const char **reason);
 

@@ -51,8 +51,8 @@ static uint64_t span_ns(const struct history_stream *stream)
 	return from_ns < stream->to_ns ? stream->to_ns - from_ns : 0;
 }
 
-/* Too many rows: the step that leaves at most max_points of all series. Past rows are told boot by
- * boot, so that it may take a longer one than reckoned. False: no step does. */
+/* Too many rows: chooses a step that leaves at most max_points of all series. Past rows are
+ * returned boot by boot, so it may take a longer one than calculated. False: no step does. */
 static bool choose_step(struct history_stream *stream)
 {
 	uint64_t before_ns = stream->step_ns;

@@ -1,6 +1,6 @@
 /*
  * past.c: does the archived part of GetHistory: what the archive has of the time before live
- * history begins. The loop only makes plans and tells rows; a worker reads. A medium that does not
+ * history begins. The loop only makes plans and writes rows; a worker reads. A medium that does not
  * answer in time costs the rows of the past, and the reply says so; nobody else waits for it.
  */
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #define PAST_DEADLINE_MS 5000u
 
-/* Where live history begins. Of this boot the archive is asked for what lies before: for whole
- * buckets of 10 s or 1 min, and for whole steps as live history aligns them, so that no row is told
- * twice and none out of order. */
+/* Where live history begins. Of this boot the archive is asked only for what lies before that, in
+ * whole buckets of 10 s or 1 min and in whole steps as live history aligns them, so that no row is
+ * returned twice or out of order. */
 static int64_t live_begin_us(const struct history_stream *stream)
 {
 	const struct core *core = history_core(stream);

@@ -1,7 +1,7 @@
 /*
- * stream.h: the inside of GetHistory, for history.c, live.c, past.c and rows.c: what a call keeps
- * between its turns, and the two places that its rows come from. Past: what the archive has of the
- * time before live history begins, read on a worker, plan by plan. Live: the pool.
+ * stream.h: declares the internals of GetHistory, for history.c, live.c, past.c and rows.c: what a
+ * call keeps between its turns, and the two sources of its rows. Past: what the archive has of the
+ * time before live history begins, read by a worker, plan by plan. Live: the pool.
  */
 #pragma once
 
@@ -89,8 +89,7 @@ enum history_step history_past_count(struct history_stream *stream);
 enum history_step history_past_write(struct history_stream *stream, struct json *out);
 void history_past_finish(struct history_stream *stream);
 
-/* history_rows.c: an entry of the reply; exactly one of live and past is set. boot_seq 0: not told.
- */
+/* rows.c: an entry of the reply; exactly one of live and past is set. boot_seq 0: omitted. */
 struct history_rows {
 	const char *name;
 	enum unit unit;
