@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by ./run, ./test and ./install: installs what is missing, builds. Needs Debian or a relative of it.
 # shellcheck shell=bash
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_man.py: makes edgeprofd.conf(5) from the shipped configuration and the text around it.
 
 usage: make_man.py edgeprofd.conf edgeprofd.conf.5.scd.in OUTPUT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assemble.c: builds core and registers the observers of a commit. History comes first, so that
  * whoever reads an alert also finds the value that raised it. */
 #include "daemon/runfiles.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon.c: wires the layers together: what opens, in which order, and what stops when. Data flows
  *

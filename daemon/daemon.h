@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.h: creates core and the layers around it, reloads the configuration, and stops. Can be
  * started from a test. */
 #pragma once

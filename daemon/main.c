@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: parses the options of edgeprofd, handles signals, and sets the exit status. */
 #include <errno.h>
 #include <getopt.h>

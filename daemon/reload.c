@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reload.c: applies what depends on the configuration, at start and at a reload: all of it, or
  * nothing. */
 #include "daemon/wiring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runfiles.c: opens each file of the run directory independently: when one cannot be used, the
  * others are unaffected, and the daemon continues in memory for that one. */
 #include "daemon/runfiles.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runfiles.h: opens the files of the run directory that outlive the process, and reports those that
  * cannot be used. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wiring.h: declares the daemon's insides for the files that wire it: daemon.c (start and stop),
  * assemble.c (core), reload.c (what depends on the configuration), runfiles.c (files of the run
  * directory). */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes a C file that holds the interface description as the string proto_interface."""
 import sys
 

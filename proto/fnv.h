@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fnv.h: computes FNV-1a, for identities and checksums that leave the process or outlive it. A
  * table whose keys a peer may choose uses daemon/util/index.h instead. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * histogram.c: computes statistics over long spans: the daemon adds each event's duration (in the
  * header, it is one of the few things done per event), and queries, sessions and reports merge,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * histogram.h: summarises long spans (a session, minutes, a lifetime) in fixed memory: a log-linear
  * histogram of durations.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_scan.c: scans JSON strictly. Every byte of a peer passes here before cJSON sees it, because
  * cJSON alone accepts trailing garbage, duplicate keys and broken UTF-8, stops at \u0000 and makes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_scan.h: checks JSON text strictly, before any parser. Pure, libc only. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_write.c: writes JSON. A comma is due unless the last byte opens a container, so there is no
  * state but the text itself, and rolling back is setting the length.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_write.h: writes JSON into a fixed buffer. Replies are bounded by one frame, so nothing
  * allocates, and a list that has become too long is rolled back to a mark. Broken UTF-8 becomes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mapping.c: computes the mapping's geometry: a fixed function of its size. */
 #include "proto/mapping.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mapping.h: defines the event mapping: one sealed memfd per instrumented process, written by
  * libedgeprof, read by the daemon. Both sides compile this layout and its rules. Native byte order:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* name.c: applies the rule for names, and compares globs with them. Every name of a peer (apps,
  * stages, zones, rails) passes here once at the border; rules, queries and topics then compare
  * clean names only. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* name.h: defines the rule for names: a metric path is segments joined by '/'; a segment is
  * [A-Za-z0-9_.-]{1,48}. Every name that comes from outside passes proto_name_clean once, at the
  * border. */

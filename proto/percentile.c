@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* percentile.c: computes percentiles, means and deviations of a window. Stage and frame statistics,
  * sessions and reports all call it, so that a term means the same number everywhere. */
 #include "proto/percentile.h"

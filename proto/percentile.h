@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* percentile.h: defines the statistics for all parts of edgeprof. Percentile: linear interpolation
  * on the sorted values, k = (n-1)*p/100 (numpy's default); "nearest" is the value at index
  * floor(n*p/100), capped to n-1. std is the population's (ddof 0), std_sample has ddof 1. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: appends to bounded strings without ever splitting a character. */
 #include "proto/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.h: appends to strings in a buffer of the caller's, and compares their ends. What does not
  * fit is dropped at the boundary of a UTF-8 character; the text is always NUL-terminated. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_host.c: sets up OpenSSL for a connection to a broker, and verifies the broker's name. */
 #include "proto/tls_host.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tls_host.h: makes the TLS context of a connection to a broker: trusted authorities, the host to
  * verify, our own certificate. libmosquitto 2.0 also checks the subject's common name when no

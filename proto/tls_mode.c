@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_mode.c: parses the setting `tls`, and applies its rule to a broker. */
 #include "proto/tls_mode.h"
 

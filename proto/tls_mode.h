@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_mode.h: decides whether a connection to a broker is encrypted, and whether that protects its
  * credentials: one rule for the daemon and edgeprofctl. */
 #pragma once

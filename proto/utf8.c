@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c: decodes UTF-8 as defined by Unicode 3.9, table 3-7: the border check for text of peers
  * and of the kernel. */
 #include "proto/utf8.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h: validates UTF-8 byte by byte, and finds characters that must not reach a terminal or a
  * log. Pure. */
 #pragma once

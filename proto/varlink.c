@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* varlink.c: converts Varlink messages from and to text: the scan, then cJSON; and printing, with
  * numbers as strict readers expect them. */
 #include "proto/varlink.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* varlink.h: defines Varlink on the wire: one JSON object per message, terminated by NUL. The
  * daemon and the clients share the frame limit, the strict scan that runs before cJSON sees hostile
  * bytes, and the text of the interface. The only file of proto/ that knows cJSON is varlink.c. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* command.c: reads the command line. getopt_long(3) runs over the union of all tables, because
  * options may precede the verb that they belong to; what it finds is then looked up in the verb's
  * own table. */

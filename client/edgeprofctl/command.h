@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* command.h: parses the command line by the tables of the verbs. */
 #pragma once
 

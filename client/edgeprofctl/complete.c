@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* complete.c: completes words by the tables of verbs and options. The scripts for bash, zsh and
  * fish only call this. Names of metrics, apps and sources come from the daemon, when it answers at
  * once. */

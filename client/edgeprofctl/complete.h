@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* complete.h: completes the word that is being typed in a shell. */
 #pragma once
 

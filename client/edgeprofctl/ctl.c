@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl.c: mediates between verbs and the wire. It makes calls and joins chunks; whatever goes wrong
  * becomes one line for a person and an exit status for a script. */
 #include "client/edgeprofctl/ctl.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl.h: declares what a verb works with: options, style, output, and the daemon at the other end.
  * Functions that talk to the daemon return an exit status, after a message on stderr if not 0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* help.c: prints --help and the tables of the manual page. Nothing here knows a verb by name. */
 #include "client/edgeprofctl/help.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* help.h: prints what the tables of verbs and options say, for --help, for messages and for the
  * manual page. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listing.c: makes tables of replies. Verbs describe a table's columns; the cells follow. */
 #include "client/edgeprofctl/listing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listing.h: shows an array of a reply as a table, given a list of its columns. */
 #pragma once
 

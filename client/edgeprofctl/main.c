@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: runs edgeprofctl. The verbs are listed in meson.build; each is in a file of its own. */
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.c: parses the values of options, and holds the table of those that every verb knows. */
 #include "client/edgeprofctl/options.h"
 

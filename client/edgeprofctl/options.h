@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * options.h: describes command-line options. A verb keeps a table of its options next to its code;
  * getopt, --help, completion and the manual page follow from it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template.c: expands templates by recursive descent. Templates are string literals of verbs, so
  * their syntax is not checked. */
 #include "client/edgeprofctl/template.h"

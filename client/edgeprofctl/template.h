@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template.h: expands text with members of a JSON object, for the tables that verbs show. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * verb.h: describes the commands of edgeprofctl. A verb is one file with a
  * `const struct verb verb_NAME` and a line in meson.build.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* when.c: parses durations and moments as people type them after --since, --step, --interval and
  * --timeout. */
 #include "client/edgeprofctl/when.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* when.h: parses durations and moments as people type them. */
 #pragma once
 

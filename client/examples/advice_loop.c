@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * advice_loop.c: does less work while the machine is hot or throttled or frames are late, and
  * returns to normal afterwards. Each second it prints what the daemon advised and what it did, for

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A loop that works less while the machine is hot, throttles or its frames come late, and as before
 when that is over. It says each second what it was advised and what it did: `reduced 20 of 30`.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demo_network.c: runs a small fully convolutional network with fixed pseudo-random weights: its
  * detections mean little, its cost is real. The last layer is averaged into a heat map. */
 #include "client/examples/demo_network.h"

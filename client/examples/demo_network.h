@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demo_network.h: computes the demo's network: 3x3 convolutions with ReLU, and boxes read from its
  * heat map. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demo_pipeline.c: runs an instrumented pipeline: capture -> preprocess -> infer -> postprocess ->
  * publish, on pixels that it renders itself and a small network that it really computes. One thread
  * does it all, or one captures while the other infers; the frame's id ties their events together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demo_pixels.c: generates camera frames and does the preprocessing of any vision pipeline: it
  * resizes and normalises. */
 #include "client/examples/demo_pixels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demo_pixels.h: renders moving frames, and converts them into a network's input. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hello_stages.c: shows the smallest complete program: three stages a frame, a deadline, a mark, a
  * gauge.

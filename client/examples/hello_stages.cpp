@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two threads that pass frames: one captures frame k + 1 while the other infers frame k. The
  * frame's id ties their events together. Every tenth inference fails by an exception.

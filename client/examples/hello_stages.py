@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline of three stages, profiled. Run it beside a daemon and look at it with
 `edgeprofctl watch`, or alone: with EDGEPROF_PRINT=1 it prints every stage.
 

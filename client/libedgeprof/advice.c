@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* advice.c: reads the advice that the daemon wrote into the mapping, unless it has expired. Two
  * loads and a coarse clock (no system call; an expiry of 5 s needs no better), no lock. */
 #include "client/libedgeprof/private.h"

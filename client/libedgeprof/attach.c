@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach.c: finds the daemon and sends it the mapping. AF_UNIX SOCK_SEQPACKET to `events` in the
  * run directory, one packet with the hello and the memfd. Everything is non-blocking and done by at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deadline.c: sends deadlines to each daemon that attaches. A record written before a daemon is
  * there, or into a full ring, would be lost, and a restarted daemon has forgotten what it read. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edgeprof.c: records the events that are not stages, frames among them, and counts an event that
  * no daemon will read. Stages are in stage.c, marks in mark.c, deadlines in deadline.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edgeprof.h: reports the stages and frames of a pipeline to edgeprofd.
  *

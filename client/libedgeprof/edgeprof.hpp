@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edgeprof.hpp: wraps edgeprof.h for C++11 and later. Header only; link with -ledgeprof.
  *

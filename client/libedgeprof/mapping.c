@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mapping.c: makes the sealed memfd, and keeps the library's descriptors apart from the app's. */
 #include "client/libedgeprof/private.h"
 

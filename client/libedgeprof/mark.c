@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mark.c: records marks: a label, this process's memory at that moment, and values, as records with
  * one timestamp. Without room for the first record none of the others is written.

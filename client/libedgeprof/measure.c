@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c: measures what stages and frames ask for besides their time: memory, CPU time,
  * switches. */
 #include "client/libedgeprof/private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names.c: keeps the table of names. It lives in the process, so that stages can be declared before
  * there is a daemon, and is copied into the mapping. A lookup takes no lock: an entry is written

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what the files of the library share; nothing of it is exported. Events run in
  * signal handlers, too: what they call allocates nothing and never waits. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * process.c: sets the process up and takes it down: a constructor, so that no event needs a
  * pthread_once, a destructor that detaches, the handlers of fork, and the counts.

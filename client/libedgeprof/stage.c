@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage.c: records stages, the hot path. A stage whose thread has a slot, room in its chunk and the
  * gate ahead is written here: begin is one clock read and a push to the slot's open stages; end is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thread.c: gives a thread its slot and its chunks, on the slow path. A thread comes here at its
  * first event, once in chunk_records events, once a second, and while nothing can be recorded.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts.c: describes the keys of [alert NAME] and the built-in rules, and checks rules that are
  * complete. config/edgeprofd.conf says why a built-in rule has its limits. */
 #include "daemon/config/private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apps.c: reads [stage APP/STAGE], [frame APP] and [app APP], what the operator says about apps.
  * Zero means "not configured" for stages and frames, so none of their keys accepts it. */
 #include "daemon/config/private.h"

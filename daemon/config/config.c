@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.c: finds the configuration files, orders them, and reads each line by line through libinih
  * into config_set. */
 #include "daemon/config/config.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.h: reads the configuration: INI through libinih, /etc/edgeprofd/edgeprofd.conf and
  * drop-ins, into one plain struct. Everything is parsed into a new struct; nothing changes unless
  * all of it is valid. */

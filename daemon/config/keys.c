@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* keys.c: says what each key of the configuration means: one table per section, and setters for
  * special values. */
 #include "daemon/config/private.h"

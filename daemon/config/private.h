@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what the files of the configuration share: the tables of keys: which sections
  * there are, what each key takes and where it goes. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* set.c: stores one pair of the configuration: finds section, instance and key, and reads the
  * value. */
 #include "daemon/config/private.h"

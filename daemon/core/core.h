@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * core.h: names everything that core holds, in one plain struct that daemon.c fills in and hands to
  * the layers around it. The pointers never change after the start; none is owned by its receiver.

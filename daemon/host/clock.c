@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.c: sees steps of the clock at once, without polling: the kernel cancels a timerfd on
  * CLOCK_REALTIME when the clock is set. */
 #include "daemon/host/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h: watches the wall clock for steps and synchronisation; feeds the wallclock table and the
  * timeline. */
 #pragma once

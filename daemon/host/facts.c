@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* facts.c: reads model, system and kernel: what GetStatus and the MQTT info message say of the
  * device. */
 #include "daemon/host/facts.h"

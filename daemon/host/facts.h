@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* facts.h: facts about the machine and this run, read once at start. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop.c: opens the event loop such that libuv cannot abort later. libuv aborts when it finds no
  * descriptors for its first pipes, and when the array of its watchers, which is as long as the
  * highest descriptor, cannot grow: so it grows once, at start. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop.h: opens the event loop, and measures how long it is away from its sockets. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* notify.c: calls sd_notify(3) and sd_listen_fds(3) for the rest of the daemon. */
 #include "daemon/host/notify.h"
 

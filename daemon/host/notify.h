@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* notify.h: talks to the service manager: READY, STATUS, WATCHDOG, RELOADING, and its sockets.
  * Without one these do nothing. */
 #pragma once

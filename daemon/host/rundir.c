@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rundir.c: chooses and creates the run directory; one that others may write to would give away the
  * sockets. */
 #include "daemon/host/rundir.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rundir.h: finds the run directory, where the sockets and the live history are. */
 #pragma once
 

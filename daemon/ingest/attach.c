@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach.c: turns a valid hello into an attachment, within the limits of its user: maps the memfd,
  * finds where the previous reader stopped, and watches the process. The library may send the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attachment.c: drains a mapping, writes advice into it, and ends it with the process behind it.
  * The pidfd reports death; the connection only carries the hello and wake-ups, since a forked child

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connection.c: accepts connections on the events socket and reads a hello within 5 s, then wake-up
  * bytes; nothing is ever sent back. A closed connection does not mean that its process has ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hello.c: receives and checks a hello before anything is mapped. Each packet is peeked at first:
  * only a single memfd is received, all else that a peer attaches stays in the socket, which is

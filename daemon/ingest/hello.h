@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hello.h: receives and checks the packet that attaches a process. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest.c: runs the timers of ingest: the drain timer while processes are attached, and the sample
  * timer that turns statistics into metrics. Work is bounded in each iteration of the loop and

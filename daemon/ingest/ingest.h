@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ingest.h: accepts instrumented processes on the events socket, reads the mappings that they
  * attach, and feeds core/apps. */
 #pragma once

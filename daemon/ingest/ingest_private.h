@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ingest_private.h: declares what ingest.c (timers, open, close), connection.c (sockets), attach.c
  * (new mappings) and attachment.c (mappings and the processes behind them) share. */
 #pragma once

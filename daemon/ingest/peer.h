@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peer.h: reads from the kernel who is at the other end of a connection: credentials, a pidfd, how
  * the process ended, and the numbers that it and its threads have in their own PID namespace. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ring.c: reads records out of one mapping and returns its chunks. Called on the drain timer, on a
  * wake-up byte and once more when the process is dead.

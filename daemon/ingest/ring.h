@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ring.h: reads one event mapping (proto/mapping.h). The memory belongs to a peer that may write
  * anything into it at any time: every word is loaded once, copied, and the copy is validated

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* socket.c: binds the sockets of the run directory. Nobody can send or connect before the mode and
  * group are set: a stream is accepted only from listen() on, and a datagram that comes in earlier
  * already carries credentials, because SO_PASSCRED is set before bind(). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* socket.h: binds the sockets of the run directory that apps send to. A stale path is replaced, one
  * that another process serves is not. */
 #pragma once

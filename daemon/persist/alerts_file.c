@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts_file.c: reads the state of alerts when the daemon starts and writes it when it changes.
  * The loop makes and parses the bytes; a thread (offload) waits for the medium, and one that hangs
  * is left to that thread. Usually a start finds the file at once, as if it had been read in line.

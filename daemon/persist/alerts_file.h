@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts_file.h: keeps alerts across reboots ([history] persist) in DIR/alerts of the state
  * directory. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive_disk.c: finds the archive's file and writes to it; making and scanning it are files of
  * their own. */
 #include "daemon/persist/archive_disk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * archive_disk.h: handles the archive's file on disk, as its thread sees it: found or made,
  * scanned, written. All of it blocks. What lies in the state directory is looked at as if anybody

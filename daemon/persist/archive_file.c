@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive_file.c: hands the archive's file to a thread for each job, and back. While a job is under
  * way, the disk is the thread's, except for the request to cancel. */
 #include "daemon/persist/archive_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive_file.h: works on the archive's file off the loop, one job at a time, so that the loop
  * never waits for the medium. One that hangs makes the job hang and nothing else; at a stop it is
  * left behind. */

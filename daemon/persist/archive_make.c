@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * archive_make.c: makes a new archive: all of it zeros that were really written, so that later
  * writes change no block map, next to its place until it is complete. It goes to the medium in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive_read.c: is the queue in front of the archive's file, for readers. A read owns its plan
  * and a descriptor of its own: the file may be closed or replaced meanwhile. Each runs on a thread
  * of its own, which a stop leaves behind when the medium does not answer. */

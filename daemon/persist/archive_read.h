@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * archive_read.h: reads the blocks of queries from the archive's file, at most two at a time, each
  * on a thread of its own: the others wait in order. A medium that does not answer holds nobody but

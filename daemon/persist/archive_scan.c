@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive_scan.c: reads what an archive holds, page by page, and finds what writing to it costs
  * where it lies. */
 #include <errno.h>

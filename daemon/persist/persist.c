@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * persist.c: decides when what is written to the history on disk. All of this is on the loop;
  * archive_file does one job at a time on a thread and reports its end. Blocks are written just

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * persist.h: keeps the history that survives a reboot ([history] persist): from the commits and the
  * timeline into the archive, from there to its file in blocks as often as the account permits.

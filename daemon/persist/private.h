@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares the inside of struct persist, for persist.c (what is written when) and
  * state.c (what is reported). */
 #pragma once

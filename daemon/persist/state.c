@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.c: reports how the history on disk fares: how writing fares and, when that is well, how
  * reading does and what is missing. Each state is reported once, on its change. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state_file.c: reads and replaces small files of the state directory. Nothing there is followed or
  * waited for: links, FIFOs and files of other users are refused. */
 #include "daemon/persist/state_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state_file.h: reads and atomically replaces small files of the state directory. All of it blocks.
  */
 #pragma once

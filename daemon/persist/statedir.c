@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* statedir.c: finds the state directory. Only absolute paths count, as the working directory of the
  * daemon means nothing. */
 #include "daemon/persist/statedir.h"

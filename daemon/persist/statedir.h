@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* statedir.h: finds the directory of all files that survive a reboot. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal.c: observes alerts and the timeline. Under systemd (stderr is the journal's stream) each
  * becomes a structured entry with a MESSAGE_ID of systemd/edgeprofd.catalog; otherwise a line on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal.h: writes alert transitions and the timeline as structured journal entries (MESSAGE_ID)
  * when the daemon runs under systemd, as log lines on stderr otherwise. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture.c: makes one recording. The encoders of the interface's methods are called on the loop,
  * in the slices of any call (connection_open_local), and their replies become lines of JSON;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what recorder.c (the life of recordings), capture.c (one that is being made)
  * and triggers.c (what starts one) share. */
 #pragma once

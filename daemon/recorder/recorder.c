@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorder.c: decides when recordings are made. A trigger chooses a span and starts a capture; what
  * triggers within the span joins it, what triggers later while it is still written gets one of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorder.h: runs the flight recorder. An alert, a burst of missed deadlines, a hang or RecordNow
  * freezes the last seconds before and some after into one file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recording_folder.c: keeps the folder of recordings. The rows of the list come from the files
  * themselves: the last line of each holds what is reported of it, so the list needs no file of its

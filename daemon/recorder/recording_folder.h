@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recording_folder.h: writes and lists the files of recordings, NAME.jsonl in a folder of their
  * own, each complete or not there at all. Blocking; at start and on threads of the recorder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recording_recover.c: completes a recording whose daemon was killed. A recording is written line
  * by line, and its last line makes it one. A killed daemon leaves all lines but that: the header
  * says what it was to be, the replies what became of it. */

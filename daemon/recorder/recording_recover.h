@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recording_recover.h: completes a recording whose daemon was killed. Blocking; at start. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_file.c: writes and reads one report on disk. Everything is done below a descriptor of the
  * folder, and nothing that may lie there is followed or written into: links and leftovers are

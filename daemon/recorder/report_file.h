@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_file.h: writes reports to reports/APP.txt in the run directory, each complete or not at
  * all, on a thread, one after the other: the loop never waits for a disk.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_files.c: queues texts for report_file_write(); they wait on the loop, one at a time is
  * written. A request and its bytes are one allocation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reports.c: writes a report when an app ends. Core makes the text, report_file.c the file, and the
  * timeline (journal, subscribers) names its path.

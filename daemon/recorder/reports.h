@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reports.h: writes a report automatically when an app's last process has ended. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* triggers.c: starts recordings automatically. Alerts arrive as transitions; missed deadlines and
  * hangs are checked once an interval, at the commit of the source `stages`. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accounts.c: keeps the accounts in an array with an index over it. */
 #include "daemon/util/accounts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accounts.h: accounts to each user their part of shared resources: connections, memory,
  * descriptors that wait to be closed, time of the loop. One table serves all parts of the daemon.

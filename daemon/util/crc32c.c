@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.c: computes CRC-32C, four bytes a step, with tables of the reflected polynomial
  * 0x82f63b78: table[0] holds the remainder of one byte, table[k] that of a byte followed by k zero
  * bytes. A remainder is linear in the bits of its byte, so the compiler makes 256 entries of 8

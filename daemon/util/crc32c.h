@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.h: computes CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of stored data. */
 #pragma once
 

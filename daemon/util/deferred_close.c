@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* deferred_close.c: closes foreign descriptors on detached threads that end when the queue is
  * empty. A thread handles accounts only as opaque pointers; the loop alone updates them, on its
  * next call. */

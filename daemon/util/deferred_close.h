@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deferred_close.h: closes descriptors that peers have sent. close(2) blocks for as long as whoever
  * made the descriptor likes: a TCP socket with SO_LINGER whose peer does not read, a file of a FUSE

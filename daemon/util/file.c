@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.c: writes files completely or not at all, and opens folders without trusting what may lie
  * there. A power cut leaves the previous file or the new one. */
 #include "daemon/util/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.h: writes files completely or not at all, opens and lists folders. Every call may block on
  * the medium. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: implements the daemon's one hash table, and its hash. Hashes are stored next to the
  * slots, so that growing and removing do not need the owner. SipHash is keyed with what the kernel
  * gives each program for its stack protector, so that no system call is made. */

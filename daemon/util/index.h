@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * index.h: finds a slot of the owner's table by its key, in constant time: open addressing with
  * linear probes, at most half full, no tombstones. The owner keeps the keys; a hash only says where

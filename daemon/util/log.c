@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.c: writes a line with one write(2), so that lines of several threads never mix. */
 #include "daemon/util/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log.h: writes log lines to stderr: one line each, control bytes made visible, with the journal's
  * <N> priority prefix when stderr is the journal. Callable from any thread; errno is kept. Not for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* offload.c: runs jobs on threads that may be abandoned. One mutex of the pool guards everything
  * but the data of a running job, which belongs to its thread; it passes through the mutex in both
  * directions. The last holder of a job (its owner, or the queue and the thread that runs it) and of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offload.h: runs what may block on threads, and delivers results on the loop. Every job can be
  * abandoned: when what it waits for never answers, its thread is left behind with the job's data,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c: wraps strto* strictly: the complete text or nothing. */
 #include "daemon/util/parse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse.h: reads numbers and values of the configuration strictly. All return 0, or -EINVAL when
  * the text is not wholly such a value, or -ERANGE when it does not fit; *ret is untouched on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ratelimit.h: limits rates by the generic cell rate algorithm. Each event moves the theoretical
  * arrival time (tat) of the next one by one interval; how far that may lie ahead is the burst. One

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* root.c: resolves paths below a root and bounds reads; every collector uses it. */
 #include "daemon/util/root.h"
 

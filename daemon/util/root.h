@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * root.h: reads the tree of device files: the machine's own (/) or a fixture tree (--root DIR).
  * Paths have no leading slash ("sys/class/thermal"). Under a fixture root every symbolic link is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runfile.c: opens, locks and maps files of the run directory, and checks their headers. A file is
  * treated as if anybody could have put it there: the user may have configured the run directory.
  * The magic of a header is cleared first and written last, so that a kill in between leaves a file

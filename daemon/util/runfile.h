@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runfile.h: maps a file of the run directory that outlives the process: allocated with
  * posix_fallocate in tmpfs, mapped shared. It, or each of its parts, begins with a struct runhead,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slots.c: keeps the table. A bitmap in the header says which slots are used, so that a start
  * touches the pages of their records only, not those of the complete table. The process may be
  * killed between any two stores; a machine that loses power loses the run directory as well, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slots.h: records that outlive the process, in a table of slots of one size. The caller provides
  * the memory, a mapped file of the run directory, so that kill -9 loses nothing. A record exists

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sysops.c: provides the real clock, reads and allocator, and the table that tests may replace. */
 #include "daemon/util/sysops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sysops.h: routes clock, reads and allocation through one table of functions. Production code
  * calls sysops()->x(); a test replaces the table to make 30 days pass, reads fail or allocations

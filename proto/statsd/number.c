@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.c: parses the numbers of statsd lines. Nearly all are short: an integer below 2^53 and one
  * multiplication or division by a power of ten that a double holds exactly, which rounds once. */
 #include "proto/statsd/number.h"

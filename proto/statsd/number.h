@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.h: parses decimal numbers as statsd clients write them: no locale, no allocation. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statsd.c: parses a datagram in one pass: line, name, values, type, sections, tags. It decides
  * only what the bytes say; what a line means for an app is decided in daemon/ingest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statsd.h: parses DogStatsD datagrams, as far as a profiler understands them:
  *

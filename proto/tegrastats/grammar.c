@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grammar.c: reads the values in a line of tegrastats, and what follows its fixed words: time,
  * memory, cores, and the oddities of old releases. Each release writes values a little differently,
  * so a form is recognised by its signs (%, @, [, /, mW, C), never by the release or the name in

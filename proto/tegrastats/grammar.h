@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grammar.h: reads the values behind a name in a line of tegrastats, and the tokens that begin with
  * a fixed word. Only for line.c. Readers are true only when the complete word fits. */
 #pragma once

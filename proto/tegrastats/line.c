@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* line.c: reads one line of tegrastats, word by word: a keyword's rule, a temperature, or a name
  * followed by a value; what matches nothing is counted and affects only itself. Order and releases
  * don't matter. A value recognised by its form alone ("word 12", "word 3/4") only counts when the

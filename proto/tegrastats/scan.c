@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: reads the letters and digits below the grammar of tegrastats: no locale, no NUL needed,
  * no allocation, and never a byte past the end. */
 #include "proto/tegrastats/scan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.h: takes words and numbers off the front of a piece of text. Each function moves the front
  * only when it succeeds. Blanks are space, tab, CR, LF, VT and FF; any other byte may be in a word.
  */

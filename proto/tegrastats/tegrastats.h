@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tegrastats.h: parses one line of NVIDIA's tegrastats (line.c), any release from TK1 to Thor. The
  * parser keeps the rest of the line when a word is unknown, never invents a value, and needs no
  * table of releases. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs a loop to ask for advice, attached and without a daemon, beside one clock_gettime
  * of the same run; the median of many rounds.

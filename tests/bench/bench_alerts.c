@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What alerts cost a commit: a board of 256 metrics in 16 sources (4 of them processes, 8 stages of
  * an app with deadlines) under the built-in rules, all of it fine, against the same commits without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the archive costs: bytes per bucket on series as boards have them (a temperature in half
  * degrees, the load of a CPU, memory in use, a latency) and on constants, a day's bytes, the loop's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the daemon pays for one event: reading it out of a 1 MiB mapping and the statistics of its
  * stage. One writer fills the ring, only the drain is timed; the median of many rounds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a long span costs per event: adding lognormal durations to a histogram, beside a loop that
  * only loads them (the floor) and one that appends them to an array of floats (what it replaces).

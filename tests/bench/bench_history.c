@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What history costs beside a plain ring of floats: bytes per sample, append and scan, on series as
  * boards have them: a temperature in half degrees, the load of a CPU, memory in use, a latency.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a daemon costs that only samples this machine at 1 Hz under its built-in alert rules: CPU, turns
 of the loop, memory beside the history, and with persist what it writes to its file. argument: seconds of
 each part (20); the part with persist waits for its second block as well, up to 5 min."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A daemon and an app as they are on a device: what a rate of events costs the daemon, how long a
 query takes meanwhile, what is taken from the heap, how long a turn of the loop is with all stages
 live. Figures beside the bars of the design, not verdicts. argument: seconds of each part (3)."""

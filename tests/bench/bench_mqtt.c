@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a QoS 1 message costs between the main loop and the broker's acknowledgement: through the
  * outbox and the thread, with and without the table that outlives the process, against a bare

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """MQTT in figures: how late a subscriber hears of a threshold that was crossed, and what a message
 costs (bench_mqtt.c, the first argument)."""
 import pathlib

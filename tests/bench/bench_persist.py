@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What history on disk costs the medium: writes of loop devices, from /proc/diskstats. Needs root.
 
 bench_persist.py flush [N [SECONDS]]  one page written and flushed N times (10), SECONDS (40) apart so

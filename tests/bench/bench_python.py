@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `with edgeprof.stage(name):` costs, attached to a real daemon, with a daemon gone and without
 one: against the guides' StageProfiler behind a context manager, and against an empty `with`. In turns
 in the same run, the median of many rounds. Figures, not verdicts."""

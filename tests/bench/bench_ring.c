@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lanes or chunks: how should threads share the mapping's record space? A lane is a ring of a fixed
  * share a thread; chunks are handed out to whoever writes. Both in 208 KiB (what 256 KiB leaves for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One full tick of all collectors, the workers' answers included, and one of 200 watched processes,
  * against the floor: exactly the files that some ticks read, as often as they read them, with bare
  * preads of kept descriptors, and with an open, a read and a close each, for that is what files of

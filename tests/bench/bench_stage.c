@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one stage costs an app: begin + end against two clock_gettime calls, measured in turns in
  * the same run; the median of many rounds. Attached (a thread drains as the daemon would, every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What datagrams cost: 20 lines each through the real socket, loop and statistics, against a bare
  * recvmmsg loop over the same datagrams, and against both with the wait of the sender taken out

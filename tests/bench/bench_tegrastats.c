@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one line of tegrastats costs the daemon: a short one of an old board, a full one of a new
  * one, and a line of some other program. Median of many rounds.

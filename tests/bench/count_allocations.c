@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into the daemon: counts what it takes from the heap in a file that the bench reads. */
 #include <fcntl.h>
 #include <stddef.h>

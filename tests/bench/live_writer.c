@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An app that writes RATE events a second for SECONDS, in bursts of a millisecond, to STAGES stages
  * one after the other, each round a frame; then waits until the daemon has read them and prints its

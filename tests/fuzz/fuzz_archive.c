@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: blocks of an archive made of any bytes, with a checksum that is right, so that
  * what lies behind it is reached. Scan and query must survive; what the scan takes, the query

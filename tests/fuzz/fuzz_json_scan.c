@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: what the scan lets through, cJSON must read, and print as something that the
  * scan lets through again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the reader of mappings: the input is a script of words written anywhere into a good
  * mapping, records put by the rules, drains and new readers. Short form: test_ring.c. Long form:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: whatever a datagram holds, each line is told once, what is told lies inside the
  * datagram, and numbers are finite.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: whatever the bytes are, limits hold, names are text, percentages are
  * percentages, and not a byte outside the line is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An instrumented program that does what it is told: one command a line on stdin, one line of
  * answer each. usage: app-actor APP

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of edgeprofctl against canned answers share: the answers, and how it is run."""
 import os
 import pty

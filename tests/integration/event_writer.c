@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An instrumented program that counts for itself: writes N events from T threads, then ticks once a
  * second (an event is what makes the library look for a daemon) until the daemon has read all, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon where memory is refused: to ours, libuv and cJSON, the K-th time (at) or from then on
  * (from), counted from the configuration on. usage: faulty-daemon -c FILE at|from K */
 #include <cjson/cJSON.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instrumented programs with frames, for test_frames.py.
  * usage: frame-writer pipeline APP BASE_NS FRAMES capture|publish

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder of files that misbehave: a FUSE file system that speaks /dev/fuse itself. Each file can
 hang in open or in read, fail, or take its time; everything that hangs can be let go. Needs root."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that fails when a test says so: a FUSE file system with one file, for a loop device. What is
 written while `error` is set is refused with it. Needs root."""
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the integration tests stand on: a real daemon in a run directory of its own, a raw Varlink
 client, edgeprofctl, and waiting for things to become true. Only the standard library."""
 import contextlib

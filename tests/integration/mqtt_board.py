@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For tests of MQTT: a daemon on a board whose temperature is set, a proxy in front of the broker that can
 misbehave, a subscriber that collects, and what all that costs the daemon.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many publishers in one process, each with the daemon's own link and outbox and nothing else: what
  * a fleet does to a broker. usage: mqtt-fleet PORT COUNT. Lines from the standard input: "fill N":

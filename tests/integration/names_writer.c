@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A user whose programs never use a name twice: processes one after another, each with 126 new
  * stages and some events of each, as user UID where that is allowed. Ends with its parent's

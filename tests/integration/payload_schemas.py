@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What came over MQTT, held against the schema of its topic (daemon/publish/schema/). The part of
 JSON Schema that these use; an unknown keyword fails, so none is passed over."""
 import json

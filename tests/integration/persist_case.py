@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the history on disk share: a daemon with seconds instead of minutes between two
 blocks, and what it has to say about a place that is wrong."""
 import contextlib

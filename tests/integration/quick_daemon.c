@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon with other times of its history on disk, which are no settings: what takes minutes
  * there takes seconds here. usage: quick-daemon -c FILE PERIOD_MS RETRY_MS */
 #include <signal.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A board that reboots, as root: the real daemon in namespaces of its own, so that each boot has its
 own boot id, an empty run directory and a CLOCK_MONOTONIC that begins near zero. What lies in the state
 directory is all that goes from one to the next. EDGEPROF_PERIOD_MS is the time between two blocks (0:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent reckoning of what the daemon says about stages and frames, in plain Python: the
 definitions of the numeric contract and nothing of the daemon's; and the program that feeds it."""
 import contextlib

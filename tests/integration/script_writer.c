@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An instrumented program that says exactly what a script says, for test_numbers.py: the library's
  * clock is that of the script, so that every call of it has a time known to the nanosecond.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An instrumented program whose stages take exactly as long as it is told: one command a line on
  * stdin, "ok" for each on stdout. usage: stage-writer APP

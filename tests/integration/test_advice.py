@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Advice from the sensor to the loop: the examples work less while the board of a made-up tree is hot,
 and as before when it has cooled; what the daemon tells of it; restarts, other users of the mapping."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What people do about alerts, with the real daemon and a real broker: acknowledge, silence, test the
 chain; across restarts and kill -9."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The alerts that are built in: nothing is told of what is fine, and each fires and clears when its
 time has come. Hold times are shortened, limits and metrics are those that are shipped."""
 import contextlib

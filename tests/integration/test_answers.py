@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every answer of the real daemon against the interface description, read by a parser of its own;
 every verb of edgeprofctl against the real daemon."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What apps tell beside their stages, and what is told of them: marks with memory, gauges, counters,
 attributes, hangs, last words, forks and containers, the limits between users."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Devices that lie: files of a tree spoiled under the running daemon, a core unplugged, a flood of
 short-lived processes. Nothing false is told and the daemon goes on."""
 import os

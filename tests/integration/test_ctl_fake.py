@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """edgeprofctl against a daemon of canned answers: texts, exit codes, bad replies, time-outs."""
 import json
 import os

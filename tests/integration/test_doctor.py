@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """doctor and snapshot: against canned answers for each state, and with the real daemon."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What wears a daemon down: settings that cannot work, no room, no descriptors, kills and stops at
 any moment, reloads without end. It profiles on, says what is missing, and grows no more."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The examples, built and run against the real daemon: what edgeprofctl tells about them is what
 they did."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One user never disturbs another: four users do at once all that was found to hold the daemon up,
 and another one's GetStatus is answered in time, no turn of the loop is long, an honest app loses
 nothing. EDGEPROF_FAIRNESS_S=1200 is the long form, best in a build without sanitizers, where the bars

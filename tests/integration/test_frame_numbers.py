@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every number of GetFrames against an independent reckoning (reckoning.py): ticks, pipelines over
 threads and processes, frames that only stages tell, the throttle split, energy."""
 import contextlib

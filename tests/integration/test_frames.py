@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Frames from the library to edgeprofctl: pipelines over threads and processes, slow frames, energy."""
 import contextlib
 import re

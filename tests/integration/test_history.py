@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The past, asked for through edgeprofctl; and what a kill -9 at any moment leaves of it."""
 import contextlib
 import json

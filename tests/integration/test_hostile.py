@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What bad clients and bad apps send must do no harm: the daemon answers others all the while, with
 the same processes, descriptors and nothing left behind."""
 import array

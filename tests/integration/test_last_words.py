@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How processes end, and how they do not go on: what the timeline says of each."""
 import os
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The daemon's life: configuration, reload, the service manager's protocol, sockets handed over."""
 import os
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The daemon and a real mosquitto: birth and will, summaries, alerts; a broker that is absent, comes
 later, is killed and comes back. What the subscriber received is checked against the schemas."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Two real daemons with one device_id at one broker: both say so, neither storms the broker; and a
 broker that speaks MQTT 5 as the standard says, for its reason (mosquitto 2.0.11 only closes)."""
 import contextlib

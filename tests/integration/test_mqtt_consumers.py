@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Programs that read what we publish, run as the examples in daemon/publish/schema/consumers/ say,
 with the real daemon and a real mosquitto. Never installs anything: what is not on the PATH is a skip
 with its reason. Node-RED: npm install node-red, then PATH=node_modules/.bin:$PATH. Telegraf and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fifty devices whose broker goes and comes back: they connect spread out, send what waited at a
 pace, lose no alert and keep the order. Figures are printed."""
 import collections

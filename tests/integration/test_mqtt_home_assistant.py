@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Home Assistant's discovery with the real daemon and a real mosquitto: off by default; announced as
 its documentation has it; every sensor reads a key that is really sent; births; taken back.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """edgeprofctl mqtt-latency against a real mosquitto: a delay that a proxy makes shows as just that
 much more; what is no measurement is counted; credentials go where they may."""
 # covers G1.13

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Everything a broker and a network can do to the daemon: it is absent, stops, stalls, is silent,
 closes, resets, drops, crawls. Alerts arrive at least once, in order, with their original times; the
 status tells the truth; the main loop never waits; memory does not grow. Figures are printed.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """MQTT with TLS and passwords against a real mosquitto: who is trusted and who is not, and that a
 credential never goes to somebody else, into a log, an answer or a command line."""
 import contextlib

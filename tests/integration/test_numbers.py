@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every number of ListStages against an independent reckoning (reckoning.py), through the library,
 the mapping, the daemon and its answers. EDGEPROF_SEED=N takes other random data."""
 import time

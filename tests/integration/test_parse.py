@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """edgeprofctl parse tegrastats: real captures, damaged ones, and our own samples, without a daemon."""
 import glob
 import json

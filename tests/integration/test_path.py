@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One path through everything: sensors and events -> statistics -> history -> alerts -> answers."""
 import contextlib
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """MAX FPS of real loops of many shapes against the rate of the time that they measured themselves."""
 import json
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """History that survives a reboot: what is written, what a restart, a kill or a power cut leaves of
 it, and what can lie in its place."""
 import contextlib

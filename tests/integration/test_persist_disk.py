@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """History on disks that are full, read-only, failing or hanging: file systems of the test's own, as
 root in a mount namespace. The daemon samples on, says what is wrong, and recovers by itself."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rails, total, energy, GPU and modes of a Jetson's tree, through the daemon and `edgeprofctl power`."""
 import json
 import pathlib

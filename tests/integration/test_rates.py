@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rates are of now: an app that fell silent, one that ended, and what queued while the daemon was down."""
 import re
 import threading

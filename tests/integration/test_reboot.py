@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Boots one after the other, and what is known of all of them: the real daemon in mount and time
 namespaces, as root."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The flight recorder against the real daemon: each trigger makes one file that holds what was sent
 around it, twelve a day, whole or not at all, and it is announced."""
 import collections

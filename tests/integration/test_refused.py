@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the system refuses: memory at the start, threads at any time. The daemon never dies of it, and says
 what it was.
 

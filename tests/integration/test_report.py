@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reports: the file that appears when an app ends, what the daemon tells on request, and what the
 operator's settings of stages and frames do to the numbers, also at a reload."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """./run, as a newcomer types it: shows the live picture, and Ctrl-C leaves nothing behind."""
 import os
 import pathlib

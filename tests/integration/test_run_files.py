@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The files of the run directory that outlive the daemon: what lies in their place, what is damaged in
 them, and what a kill leaves in them."""
 import contextlib

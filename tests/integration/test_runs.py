@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs of an app: each has its own statistics, the last ones are kept, and how it ended is told."""
 import json
 import re

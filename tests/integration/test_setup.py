@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What ./run, ./test and ./install share (.ci/setup.sh): installing packages without starting what they
 bring, and showing how far a build is."""
 import os

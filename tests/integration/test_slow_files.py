@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Files that hang in open or in read, fail, take 3 s, or whose whole server stands still: each costs
 its own source only, whenever it happens, and the daemon starts, answers, reloads and stops. A
 vcgencmd that hangs, too."""

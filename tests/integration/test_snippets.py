@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The code that README and the manual pages show: it compiles, links, runs, and is seen."""
 import os
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stage statistics through the whole path: a program whose runs take as long as it is told, the real
 daemon, its answers and edgeprofctl's."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Datagrams against the real daemon: what other languages' clients send, edgeprofctl emit, claims of
 other users' names, floods beside an attached app, UDP, and the configuration."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tegrastats under the real daemon: fake programs that play captures, die, hang, and are replaced."""
 import contextlib
 import os

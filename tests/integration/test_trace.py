@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`edgeprofctl trace` against the real daemon: what it writes is a trace as the Trace Event Format
 wants it, whole, exact, and closed also when the daemon dies in between."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the Python module stand on: the real daemon (tests/integration/harness.py) and
 programs that use the module in processes of their own, with every warning an error."""
 import json

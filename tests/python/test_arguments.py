@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Wrong arguments are TypeError or ValueError, nothing else is ever raised, and what was written is
 what the layout says."""
 import itertools

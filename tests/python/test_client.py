@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Varlink client: against the real daemon, and against one that is slow, broken or gone."""
 import contextlib
 import json

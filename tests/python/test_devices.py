@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the look-alikes read of devices: zones, Raspberry Pis, tegrastats, the machine."""
 import contextlib
 import io

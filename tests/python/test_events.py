@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Python programs and the real daemon: what they record arrives, exactly, whatever happens to either."""
 import os
 import signal

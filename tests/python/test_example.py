@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The example runs as it is, with a daemon and without one."""
 import subprocess
 import sys

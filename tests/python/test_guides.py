@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Programs as guides on edge profiling teach to write them, with the class and function names that they
 define themselves: only the import is ours. Without a daemon; test_lookalikes.py has the numbers."""
 import unittest

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The guides' classes and functions against the guides' numbers, without a daemon and (told) with one."""
 import contextlib
 import io

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Python programs whose daemon is killed, comes late, or is not there at all."""
 import json
 import subprocess

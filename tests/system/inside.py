@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs inside the booted tree, as root, as a unit of its own: is edgeprofd.service what its files
 promise? The functions build on each other, in this order, as an administrator's day would."""
 import grp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small Debian tree with systemd, made once and kept, and booting a copy of it in a container.
 
 Everything that is mounted lives in a mount namespace of this process, so nothing of it outlives a

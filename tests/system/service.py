@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the checks inside the booted tree see edgeprofd.service: systemctl, the journal, /proc, and the
 daemon's own answers."""
 import contextlib

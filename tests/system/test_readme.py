@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """README, followed literally: a copy of this checkout, ./install, then every command, program and
 configuration that README shows, in its order, by a shell without a variable of ours. What is installed
 goes to layers over /usr, /etc and /var that only this process sees. Needs root. systemctl is

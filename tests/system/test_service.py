@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The installed service under a real systemd: installs a build without sanitizers (they do not fit
 into the unit's memory limit) into a copy of a small Debian tree, boots that, and has inside.py look
 at the service from within."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """census.py: counts implementations of what the shelf has once, and fails when there are more.
 
 usage: census.py SOURCE_ROOT [--list]

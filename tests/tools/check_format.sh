@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Is every C file as clang-format leaves it? Exit 77 (skip) without the tool's version 14.
 # usage: check_format.sh SOURCE_ROOT
 set -eu

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_language.py: keeps tell-tale phrases out of messages, comments and man pages.
 
 usage: check_language.py SOURCE_ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_layers.py: checks who includes whom, circles of folders and of files, and banned functions.
 
 usage: check_layers.py SOURCE_ROOT

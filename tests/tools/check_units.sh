@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Are the unit files right, and is the sandbox tight? Exit 77 (skip) without systemd-analyze.
 # usage: check_units.sh SYSTEMD_SOURCE_DIR SERVICE EDGEPROFD
 set -eu

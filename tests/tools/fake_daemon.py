@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A daemon of canned answers for the tests of edgeprofctl: texts, exit codes, bad replies.
 
 Replies come from a dictionary: method -> list of raw replies (bytes without NUL, or dicts that

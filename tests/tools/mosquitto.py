@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A real mosquitto for tests: own folder, free loopback port, stop, kill, stall, restart.
 
 As a module:

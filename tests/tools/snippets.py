@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The code of README and the manual pages, block by block."""
 import pathlib
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Adds up meson's test logs: the ten slowest tests, skips with their reasons, failures, and one plain
 closing line."""
 import json

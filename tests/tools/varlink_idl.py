@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """An independent reader of Varlink interface descriptions, and a validator of replies.
 
 Nothing here is shared with the daemon. The grammar is the specification's, narrowed by what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alloc_faults.h: replaces calloc by one that counts its calls and can fail the n-th of them.
  */

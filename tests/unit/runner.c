@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runner.c: runs the unit tests that unit.h registered in this program.
  *
  * Without options it runs all modules; with --case one of them, and with --test one function of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared.h: finds the fixtures of ../shared. Tests that read them are a run of their own
  * (--shared), which is skipped where they are absent. */
 #pragma once

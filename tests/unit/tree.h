@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tree of device files in a temporary folder, made line by line or copied from a fixture. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.h: registers unit tests where they are defined. A file tests/unit/…/test_NAME.c is the
  * module NAME; it has no main and no list of its tests, because the runner of its layer (runner.c)
  * runs what these macros registered, in the order of the lines. They stand at file scope:

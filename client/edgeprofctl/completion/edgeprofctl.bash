@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion for edgeprofctl, which itself knows what fits.
 _edgeprofctl() {
 	local answer current=${COMP_WORDS[COMP_CWORD]}

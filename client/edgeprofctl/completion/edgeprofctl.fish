@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # fish completion for edgeprofctl, which itself knows what fits.
 function __edgeprofctl
 	set -l words (commandline -opc) (commandline -ct)

@@ -1,4 +1,5 @@
 #compdef edgeprofctl
+# SPDX-License-Identifier: Apache-2.0
 # zsh completion for edgeprofctl, which itself knows what fits.
 local answer line code
 local -a names shown

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor.c: reports what was found on this machine, what is missing and why, and the command that
  * fixes it. It is of most use when things do not work, so it needs no daemon. */
 #include "client/edgeprofctl/doctor/doctor.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doctor.h: declares what the parts of doctor share. A finding is a row of the report:
  * {"name","state","text"}, and "fix", the command that fixes it, if there is one.

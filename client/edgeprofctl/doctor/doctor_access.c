@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_access.c: reports what the daemon may not read. It runs without privileges; each finding
  * says what that costs, with the command that grants the permission. */
 #include "client/edgeprofctl/doctor/doctor.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_daemon.c: judges what the daemon replied. What is broken is a problem; what this machine
  * merely lacks is a hint at most. */
 #include "client/edgeprofctl/doctor/doctor.h"

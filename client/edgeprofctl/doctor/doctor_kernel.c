@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_kernel.c: looks for features of the kernel, and for tools. A feature is probed, never
  * derived from a version, except where the version explains why something is missing. */
 #include "client/edgeprofctl/doctor/doctor.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* findings.c: collects doctor's findings, reads small files below a root, and proposes commands to
  * paste. Findings are JSON from the start: text and -j show the same. */
 #include "client/edgeprofctl/doctor/doctor.h"

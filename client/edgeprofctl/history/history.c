@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history.c: shows what series did over time, as a line each, a plot, a table, CSV or JSON. */
 #include "client/edgeprofctl/verb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history_boots.c: joins the series of several boots, which the daemon sends one by one, and lists
  * the boots. People want one curve, and to see where a reboot was. */
 #include "client/edgeprofctl/history/history_views.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history_rows.c: reads the columns of a series row by row, and judges how much the series changed.
  * A change is the part of the rows' extremes outside of the range before, over the width of that
  * range. The width has a minimum for each unit, the smallest change worth reporting, so that a

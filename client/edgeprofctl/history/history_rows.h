@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history_rows.h: rows of a series in a reply of GetHistory, and how far they left the range they
  * had before. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history_views.c: draws plots for the terminal, braille cells of 2 x 4 dots or 1 x 2 in ASCII, and
  * prints tables, a line per step and a column per series. Each column of dots of a plot covers the
  * range of the values of its time, so that a short peak is not lost in a mean. */

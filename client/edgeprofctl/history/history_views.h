@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history_views.h: declares the views in which `history` shows a GetHistory reply, and the boots in
  * it. */
 #pragma once

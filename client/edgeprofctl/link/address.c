@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* address.c: finds the daemon's socket: the service's directory first, then the user's own. */
 #include "client/edgeprofctl/link/address.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* address.h: finds where the daemon listens, and explains why it cannot be reached. */
 #pragma once
 

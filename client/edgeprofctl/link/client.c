@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.c: reads and writes the wire format: JSON objects that end with NUL, over a stream socket.
  * What arrives is scanned by proto/ before cJSON sees it; a daemon that sends malformed replies is
  * distinguished from an absent one. */

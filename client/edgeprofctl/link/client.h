@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client.h: handles one Varlink connection: sends a call and receives its replies in order.
  * Blocking, with a time limit for each reply. Not thread-safe.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.c: reads and writes the daemon's replies: getters that survive any shape, and a printer that
  * keeps whole numbers whole (cJSON prints some time_us with an exponent). */
 #include "client/edgeprofctl/link/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json.h: reads and writes the daemon's replies. The readers never fail on a shape they did not
  * expect: a member that is absent, null or of another type reads as "nothing" (NULL, NAN, the

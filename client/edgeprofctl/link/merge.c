@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* merge.c: joins chunked replies: items are moved, not copied, so that joining a long history is
  * linear in its size. */
 #include "client/edgeprofctl/link/merge.h"

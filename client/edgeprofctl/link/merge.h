@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* merge.h: joins the chunks of a long reply (those with "continues"). */
 #pragma once
 

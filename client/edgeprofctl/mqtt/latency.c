@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* latency.c: measures how old messages are when they arrive. It subscribes, reads the capture
  * time of each payload (latency_stamp.h) and compares it with this machine's clock at the arrival;
  * with --publish it sends the messages itself, so that the round trip is measured on one clock. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* latency_stamp.c: finds the capture time in a payload. Every payload passes the strict scan before
  * cJSON sees it. */
 #include "client/edgeprofctl/mqtt/latency_stamp.h"

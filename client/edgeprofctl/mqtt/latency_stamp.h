@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * latency_stamp.h: finds the capture time in a payload. By convention, that is the member
  * capture_us of a JSON object (whole µs since the epoch), else capture_ts_ms, else ts_ms (as in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session.c: subscribes to a topic at a broker. TLS is as in the daemon: the host name is verified
  * before a credential is sent. */
 #include "client/edgeprofctl/mqtt/session.h"

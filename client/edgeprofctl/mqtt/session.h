@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session.h: opens a subscription at a broker: a clean session with a client id of its own. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* setup.h: gets the broker's address and credentials from options, a configuration file of
  * edgeprofd, or the running daemon. */
 #pragma once

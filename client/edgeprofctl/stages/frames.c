@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frames.c: shows frame rate, frame time and jitter of each app, more about one app, and single
  * frames: a row each with their stages in columns, or their stages as bars over time. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage_views.c: shows the stages of an app as a tree, by category, by compute unit, and with every
  * number. Nesting depth, groups and percentages are the daemon's; only the order is made here. */
 #include "client/edgeprofctl/stages/stage_views.h"

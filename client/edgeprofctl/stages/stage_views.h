@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage_views.h: views of a reply of ListStages. Each writes the part that is about one app. */
 #pragma once
 

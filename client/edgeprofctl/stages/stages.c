@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stages.c: shows the report of each app's pipeline: its stages in the order in which they were
  * first seen. The other views of the same reply are in stage_views.c. */
 #include "client/edgeprofctl/stages/stage_views.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* format.c: formats numbers for people. Text shows MiB and GHz; JSON carries the raw numbers. */
 #include "client/edgeprofctl/term/format.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* format.h: numbers for people: with units, as times and spans, and as a line of bars. */
 #pragma once
 

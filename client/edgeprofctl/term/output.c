@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* output.c: collects output in memory first: then its length is known (pager or not), and a screen
  * can be drawn with one write. The pager is a child with the text on its stdin; a close-on-exec
  * pipe shows that exec worked: it reads end of file then, an errno otherwise. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output.h: collects output: verbs write to a stream in memory, which is shown when it is complete,
  * through a pager when it is longer than the terminal. SIGPIPE must be ignored

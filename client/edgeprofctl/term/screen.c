@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* screen.c: draws the live screen. Signals are read from a descriptor, so that the terminal is
  * restored by ordinary code whatever ends the program. */
 #include "client/edgeprofctl/term/screen.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * screen.h: manages the terminal while watch runs (alternate screen, no echo, no cursor), and waits
  * for the next update, a key or a signal. Without a terminal only the waiting works. screen_close

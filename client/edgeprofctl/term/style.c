@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* style.c: decides how output looks. Colour only distinguishes states, and only on terminals. */
 #include "client/edgeprofctl/term/style.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* style.h: declares how output looks: colours, characters, width. Plain data, set once at start. */
 #pragma once
 

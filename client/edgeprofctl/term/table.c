@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c: prints aligned tables: cells are collected, widths measured, then every line is written
  * once. */
 #include "client/edgeprofctl/term/table.h"

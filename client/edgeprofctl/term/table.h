@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.h: prints aligned tables. Cells are clean UTF-8 text (json_clean). Memory that runs out
  * while cells are added is reported by table_print.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: makes text fit for a terminal: names and messages come from any program that attaches to
  * the daemon, so they pass here before a person's terminal sees them. */
 #include "client/edgeprofctl/term/text.h"

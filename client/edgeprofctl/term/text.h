@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.h: makes text safe for a terminal, and measures its width. All functions work on UTF-8
  * whatever the locale is; broken UTF-8 counts byte by byte as U+FFFD.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.c: starts, lists, shows and exports recordings of the flight recorder. A name with a '/'
  * is that of a file, which needs no daemon. */
 #include "client/edgeprofctl/trace/trace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record_show.c: summarizes a recording on one page: what triggered it, how complete it is, the
  * slowest run of each stage, the metrics that moved, and the events around. It reads the recording
  * as `trace` does, as a format that only sums up. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c: answers calls from a recording. Lines are only found at first, and parsed when they are
  * asked for: a recording may be large. */
 #include "client/edgeprofctl/trace/replay.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.h: replays a recording in place of the daemon. It answers ExportTrace, GetHistory and
  * ListEvents (and whatever else it contains) from its lines, so that code for the replies of a live

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace.c: writes the records of apps, samples of sensors and timeline events of one span to one
  * file. It is written as the data arrives; when the daemon stops in between, the file is closed and
  * marked as truncated. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace.h: declares what the files of `trace` and `record` share. Chunks of the daemon become
  * events (trace_records.c, trace_device.c), and events become text of a format (trace_chrome.c,

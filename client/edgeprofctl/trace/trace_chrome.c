@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_chrome.c: writes the Trace Event Format, as Perfetto and chrome://tracing read it. Times
  * are microseconds with three decimals. The slices of a thread are nested; one that cannot be is
  * asynchronous, with an id of its own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_device.c: adds samples of sensors and events of the timeline to a trace. They carry wall
  * times, which the daemon's table of clock steps converts to the trace's clock. */
 #include "client/edgeprofctl/trace/trace.h"

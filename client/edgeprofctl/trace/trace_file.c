@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.c: writes a file that appears only when it is complete: a temporary file, fsync,
  * rename, fsync of the directory. */
 #include "client/edgeprofctl/trace/trace_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.h: writes a trace to a file that appears only when it is complete, or to stdout. */
 #pragma once
 

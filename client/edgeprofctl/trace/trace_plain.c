@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_plain.c: writes a trace for scripts: CSV, a row per event, or JSON, an object per event. */
 #include "client/edgeprofctl/trace/trace.h"
 

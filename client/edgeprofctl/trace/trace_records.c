@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_records.c: converts the columns of the daemon's records to events. A malformed cell reads
  * as empty. */
 #include "client/edgeprofctl/trace/trace.h"

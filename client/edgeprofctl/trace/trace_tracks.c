@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_tracks.c: places runs on tracks, gathers the parts of frames, and pairs begins with ends.
  */
 #include "client/edgeprofctl/trace/trace_tracks.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_tracks.h: arranges the events of a trace as viewers want them. Slices of a track are nested
  * or apart, so a run that would overlap goes to another lane of its thread or becomes an

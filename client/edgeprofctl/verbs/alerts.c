@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts.c: shows what is pending or fires, with --all also what is fine, with --recent what
  * happened. With
  * --check one line and an exit status for monitoring systems. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apps.c: shows who is attached, the exact account of its events, and who was refused and why; and
  * report, an app's report as the daemon makes it: without a name that of the last app that ended,
  * else of the only one. */

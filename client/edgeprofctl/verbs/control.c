@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* control.c: controls the daemon: source lists sensor sources and switches them, reload reads the
  * configuration again, version compares both sides. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emit.c: sends measurements from a shell. One value, a command's duration, or whole statsd lines
  * from the standard input go to the daemon as datagrams. What is sent is read back with the

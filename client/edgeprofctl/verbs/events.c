@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* events.c: shows the timeline, once or as it goes on. Following subscribes first and lists
  * afterwards over a second connection: nothing can fall between the two. */
 #include "client/edgeprofctl/verbs/events.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* events.h: lists the timeline, as far as the daemon still has it. */
 #pragma once
 

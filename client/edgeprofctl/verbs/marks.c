@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* marks.c: sets marks and lists them: labelled moments with the memory of their time, each with
  * what has changed since the previous one. The first line of each is fixed: scripts read it. */
 #include "client/edgeprofctl/verb.h"

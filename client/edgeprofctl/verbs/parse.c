@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c: parses what a tool of the vendor printed as the daemon does, without a daemon. It is how
  * a person shows us a format that we don't know: the words that were not understood are listed.
  * Every key is in the output, in the order of the line's own words as far as it has one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ps.c: shows the processes that the daemon watches, and requests to watch more. */
 #include "client/edgeprofctl/verb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: shows the alert rules, and passes on what people say about their alerts: ack and
  * silence. */
 #include <stdio.h>

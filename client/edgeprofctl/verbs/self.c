@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* self.c: shows what the daemon itself costs, and how much of its limits is used. */
 #include "client/edgeprofctl/verb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sensors.c: shows current values: sensors and metrics, those that match a glob; power, the rails
  * of the board, their total and the energy since the start. */
 #include "client/edgeprofctl/verb.h"

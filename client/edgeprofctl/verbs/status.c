@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.c: shows the device at a glance: status, one screen that answers "is all well here?", and
  * snapshot, the few numbers that say how the device and its inference are at one moment. */
 #include "client/edgeprofctl/verb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_alert.c: sends a test alert through the complete chain, and reports on each link. */
 #include <stdio.h>
 #include <string.h>

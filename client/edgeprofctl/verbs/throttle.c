@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* throttle.c: shows what the hardware reports about throttling, now and since boot, and which
  * sources were tried. */
 #include "client/edgeprofctl/verb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c: shows headline, apps, alerts, stages and sensors, drawn again each interval. With JSON
  * it is a plain subscription: one reply a line. */
 #include "client/edgeprofctl/verb.h"

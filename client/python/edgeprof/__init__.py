@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """edgeprof - tell edgeprofd what your pipeline does, without noticing it yourself.
 
     import edgeprof

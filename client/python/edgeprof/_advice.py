@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the daemon advises this program to do: read from the mapping, without a system call."""
 import threading
 import time

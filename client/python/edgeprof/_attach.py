@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The connection to the daemon: AF_UNIX SOCK_SEQPACKET to the run directory's `events`, one packet
 with the hello and the memfd. Everything is non-blocking; after a restart of the daemon the same
 memfd is sent again. A descriptor is used only while it is still ours: programs close what they do

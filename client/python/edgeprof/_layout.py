@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layout of the event mapping: proto/mapping.h in Python. Native byte order, native alignment;
 recording works on little-endian machines only (elsewhere everything else does)."""
 import struct

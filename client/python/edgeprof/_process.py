@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process as a whole: its names, its mapping, its daemon; begin, fork and end.
 
 `process` is the one instance. Its lock is held for microseconds, never while anything waits."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that is not a stage: frames, ticks, marks, gauges, counters, deadlines, begin and end
 by id."""
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages: `with edgeprof.stage("infer"):`, the hot path.
 
 stage() hands out one Scope per thread and name, so that nothing is made per event. What it hands out

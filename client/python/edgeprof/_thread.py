@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A thread's side of the mapping: its slot, its place in its chunk, its open stages.
 
 Nobody else touches a Thread (but to ring its gate), so an event takes no lock. Its chunk is full when

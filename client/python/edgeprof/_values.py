@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that are numbers, and the line of EDGEPROF_PRINT=1."""
 import operator
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The event mapping's writer: the sealed memfd, its declarations, slots and chunks.
 
 Only this process writes its mapping, and everything here runs under one lock, so nothing is ever

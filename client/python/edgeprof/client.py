@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions to the daemon over its Varlink socket: JSON messages that end with a NUL."""
 import collections
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guides' frame counters. fps = (n-1)/(last - first) of the ticks; fps_mean is the mean of 1/dt:
 they differ. Every tick is also a frame for the daemon."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory of this process and of the machine, from /proc. The guides' MemoryMonitor, and the scope
 that finds the peak between two moments."""
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes, footprints and comparisons of models. What a model is does not matter here: a file or a
 folder, and a function that loads or runs it."""
 import gc

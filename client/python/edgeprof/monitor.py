@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guides' RealTimePerformanceMonitor: what the machine does, at a steady rate, from a thread."""
 import collections
 import inspect

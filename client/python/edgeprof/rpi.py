@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Raspberry Pi's firmware says. Bits of the throttle word: 0 under-voltage, 1 ARM frequency
 capped, 2 throttled, 3 soft temperature limit; 16-19 the same since boot. (The guides name bits 1 and
 17 wrongly and leave 2 and 18 out.)"""

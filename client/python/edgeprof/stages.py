@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guides' stage timers: whole and local (every run is kept, so the report is exact), and reported to
 the daemon as well."""
 import atexit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words that mean the same number everywhere in edgeprof: percentiles by linear interpolation on
 the sorted values, k = (n-1)*p/100 (numpy's default); std with ddof 0, std_sample with ddof 1."""
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of tegrastats in the guides' simple scheme. (`edgeprofctl parse tegrastats` gives the full
 one.) tegrastats runs until it is stopped: a snapshot is one line of a child that is then terminated."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temperatures of thermal zones, and the guides' ThermalMonitor."""
 import collections
 import fnmatch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gpu.c: reads load and clock of the GPU, of NPUs and other engines, and of the memory controller:
  * gpu/utilization, gpu/frequency, engine/<name>/utilization, clock/<name>, emc/utilization. The
  * files are found by capability: Tegra reports the load next to the device (per mille), Rockchip in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gpu.h: reads the texts in which drivers report how busy a GPU or NPU is. Shown for its test; the
  * rest of gpu.c is a collector. */
 #pragma once

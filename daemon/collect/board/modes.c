@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* modes.c: reads how the board is set, for GetStatus: nvpmodel's power mode
  * (var/lib/nvpmodel/status, its name from etc/nvpmodel.conf), governors, and whether jetson_clocks
  * pinned the clocks (the lowest and the highest allowed clock are the same everywhere). Has no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* modes.h: reads the texts that say how a board is set: nvpmodel's status and configuration,
  * governors. Pure, so that every odd file is a line in a test. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi.c: reads what only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured),
  * voltage/<name>, memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A),
  * their sum as power/total, voltage/<rail> where there is no current, and temperature/firmware,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi_firmware.c: asks the firmware for the collectors throttle and pi. The buffer of the property
  * interface is an array of 32 bit words: size, request/response code, tags (id, size of the values,
  * bit 31 once answered, values), end tag (raspberrypi/linux drivers/char/broadcom/vcio.c, utils

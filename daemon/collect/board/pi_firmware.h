@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi_firmware.h: reaches the Raspberry Pi's firmware through its mailbox: property tags on
  * /dev/vcio, commands of vcgencmd on /dev/vcio_gencmd or /dev/vcio, without a helper program. Both
  * are one ioctl, which waits for the firmware (0.1-3 ms a value; the kernel gives up after 1 s). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi_text.c: parses what the Raspberry Pi's firmware prints. The label of a clock varies by model
  * (45, 48, 0), so numbers are looked for behind '='; what the firmware says instead ("bad
  * arguments", "error=2 error_msg=…", "VCHI initialization failed") must not become one. */

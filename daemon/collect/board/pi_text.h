@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi_text.h: parses the texts of the Raspberry Pi's firmware, as vcgencmd prints them. Error texts
  * are -EBADMSG. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi_tool.c: runs vcgencmd for the collectors throttle and pi, on their worker. The program leads a
  * session of its own, so that one signal reaches what it started as well; it is only reaped after
  * that, so that its number cannot be somebody else's by then. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pi_tool.h: runs vcgencmd where it is configured: for boards whose firmware nothing else reaches.
  * Started without a shell and with an empty environment, at most every PI_TOOL_EVERY_NS, and not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tegrastats.c: runs NVIDIA's tegrastats as one long-lived child (child.c) whose lines become
  * metrics (tegrastats_metrics.c) when they arrive; the tick only checks whether they still do. Own

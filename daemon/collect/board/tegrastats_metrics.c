@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tegrastats_metrics.c: gives the fields of one line names, units and reasons. tegrastats cuts the
  * suffixes of thermal zone types (CPU-therm is CPU@): a zone under either name is the better
  * source. */

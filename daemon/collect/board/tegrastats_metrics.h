@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tegrastats_metrics.h: turns a line of tegrastats into metrics of the names that no other source
  * has. sysfs and /proc come first whatever starts first: names are added when a line holds them, a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child.c: keeps one program running. It is a state machine around one uv_process_t: idle ->
  * running -> (stopping ->) reaping -> idle. The process and its pipe are new handles in the same
  * storage at each start, which is why the next start waits until both are closed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * child.h: runs one long-lived child whose standard output is read: started with an absolute path
  * and a cleared environment, ended by its pid, started again with back-off when it ends. It leads a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_file.c: decides which descriptors stay open, and what happens when the file behind one has
  * gone. Stands between the collectors and util/root. */
 #include "daemon/collect/lib/device_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_file.h: reads files of the device tree. A file that is read again and again: the
  * descriptor is kept and read with pread, or, for the many files of a big machine (descriptors are

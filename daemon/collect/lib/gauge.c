@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gauge.c: reads tables of device files and sets one metric for each. The probe and the reads run
  * on a worker of the framework, the rest on the loop; a value that cannot be read is null alone. */
 #include "daemon/collect/lib/gauge.h"

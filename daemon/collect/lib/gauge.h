@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gauge.h: exposes one number of a device file as one metric, with a scale, a range and a reason
  * for null. A collector of such files is a table of gauges: it names its files in `find`, and its

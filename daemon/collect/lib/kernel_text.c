@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_text.c: reads numbers out of texts that the kernel writes. Those are regular, but a
  * fixture, a vendor driver or a short read may hold anything: every reader here stops at the first
  * byte that does not fit. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_text.h: reads the small texts that the kernel writes: numbers, "Key: N kB" lines, lists of
  * CPUs. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lines.c: stands between a pipe and a parser of lines. A complete line that arrives in one piece
  * is dispatched where it is; only the pieces of a torn one are copied. */
 #include "daemon/collect/lib/lines.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lines.h: cuts bytes of a stream into lines. A line may arrive in any number of pieces. One that
  * is longer than the capacity is skipped completely: the end of a cut line could be half a number.
  */

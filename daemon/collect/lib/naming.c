@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* naming.c: turns names of devices into names of metrics. A metric that the source already owns is
  * free until this open claims it: that keeps names stable across a second open. */
 #include "daemon/collect/lib/naming.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* naming.h: makes names of metrics whose last part comes from the device (zone types, cooling
  * devices): cleaned, numbered .2, .3 when the device repeats them, and the same names again when a
  * collector is opened a second time. Lives on the stack of one open. */

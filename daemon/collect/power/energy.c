@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* energy.c: integrates power/total since the start, whichever source exposes it (INA, Pi firmware,
  * tegrastats), from every one of its commits: energy/total in millijoules. Time without a reading
  * does not count and is reported as energy/gap_time in seconds. Also budget/power, in percent of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* energy.h: integrates power: trapezoids over the real times of the samples. Pure; time is an
  * argument. Shown for its test; the rest of energy.c is a collector. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* power.c: reads the power of the board's rails, power/<rail> in milliwatts (rails.c finds them),
  * and exposes the total as power/total: the rail that feeds all others where there is one, else a
  * sum of rails that do not contain each other; its origin says which. No own keys. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rails.c: searches the machine for power monitors and decides which files of a chip make a rail.
  * hwmon: powerN in uW, else inN (mV) times currN (mA), both of the same N. iio of ina3221x:
  * in_powerN in mW, else in_voltageN times in_currentN. The class folders name every chip; trees and

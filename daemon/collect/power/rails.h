@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rails.h: finds the rails whose power the kernel reports: hwmon (INA3221, INA238, any
  * powerN_input) and the ina3221x driver of old Jetsons (iio), as gauges power/<label> in
  * milliwatts. What a USB-PD supply has promised is power_limit/<label>. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c: reads proc/<pid>/cgroup, and below sys/fs/cgroup the files cpu.max, cpu.stat (version
  * 2) or cpu/…/cpu.cfs_quota_us, cpu.cfs_period_us, cpu.stat (version 1). */
 #include "daemon/collect/process/cgroup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.h: reads the control groups of processes: which group a process is in, how much CPU its
  * groups may use, and how often they were throttled. Supports version 2, and the cpu controller of
  * version 1. */

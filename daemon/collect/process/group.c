@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c: sums processes into metrics. A sum covers the processes whose number is known; with none
  * it is null, only the count is 0. */
 #include "daemon/collect/process/group.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.h: computes the metrics process/<name>/… of one watched name, sums over its processes. */
 #pragma once
 

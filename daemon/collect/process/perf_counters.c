@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* perf_counters.c: opens and reads perf_event_open(2) counters. Cycles, instructions and cache
  * misses are those of user mode, which perf_event_paranoid = 2 still allows for processes of the
  * same user; migrations and switches happen in the kernel and need 1 or CAP_PERFMON. */

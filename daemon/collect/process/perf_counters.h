@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * perf_counters.h: reads hardware and software counters of watched processes (perf_event_open). A
  * counter belongs to one thread, so each thread of a process has its own set and new threads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc_threads.c: passes over proc/<pid>/task, with schedstat of each thread, and status of those
  * that have run since. About 30 µs a thread, so a process of very many threads is skipped and says
  * so. */

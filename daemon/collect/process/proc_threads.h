@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc_threads.h: reads the threads of watched processes: CPU time, waiting time and switches,
  * summed for the process. /proc/<pid>/{schedstat,status} cover the main thread only. */
 #pragma once

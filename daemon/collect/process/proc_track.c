@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc_track.c: turns counters into rates, and reads the costly values in turns: each tick reads
  * the extras of 32 processes at most, so that thousands of matches never hold up the loop. */
 #include "daemon/collect/process/proc_track.h"

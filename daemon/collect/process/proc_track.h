@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc_track.h: keeps state of each watched process between samples: counters for the rates, the
  * costly values, and the groups it was in. A process is (pid, start time). */
 #pragma once

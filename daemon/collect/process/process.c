@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.c: samples watched processes from proc/<pid>/stat and status:
  * process/<name>/{rss,vms,peak_rss,…} as sums over the processes of a watched name, and a row for
  * each process. CPU is in percent of one core over the time since the previous sample. A process is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* procfs.c: reads and parses proc(5): stat and status of a process, its command line, io,
  * schedstat, smaps_rollup and open descriptors, and meminfo. A process may end between two reads,
  * so ENOENT and ESRCH mean the same. */

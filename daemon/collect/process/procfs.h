@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* procfs.h: reads and parses proc(5). Parsing is pure; reading opens and closes, because
  * descriptors of processes are not kept open. */
 #pragma once

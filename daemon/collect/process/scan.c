@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: passes over proc once. It is the costly part of watching by name, so it runs less often
  * than the samples, reads one file a process, and the command line only where the name did not
  * match already. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.h: searches proc for the processes that watches by name or unit match. */
 #pragma once
 

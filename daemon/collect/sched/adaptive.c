@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adaptive.c: turns the metrics cpu/utilization and temperature/max into the scheduler's rate.
  * Three levels around the configured rate instead of repeated doubling: a machine that is neither
  * busy nor calm is always read at the configured one. */

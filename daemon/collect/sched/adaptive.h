@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* adaptive.h: decides the adaptive rate: sources are read more often while the machine is busy or
  * hot, and less often while it is idle. A pure decision on two numbers; the scheduler asks for the
  * interval. */

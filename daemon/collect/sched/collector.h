@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collector.h: defines a sensor source: one file below daemon/collect, one const struct
  * collector_ops, one line in the sorted list of daemon/collect/meson.build. The framework

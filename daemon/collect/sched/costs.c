@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* costs.c: exposes what sampling itself costs, as the source `collector`:
  * collector/<source>/{duration_us,errors,age_s,stale} of every periodic source, as the scheduler
  * wrote it into core/sources; for a source that reads a program's lines also

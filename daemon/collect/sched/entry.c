@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c: runs the state machine of one source. Unavailable and failed opens are retried every
  * minute; a failing sample is retried at every tick and reopened after a minute. The values of a
  * source that fails become null at once. */

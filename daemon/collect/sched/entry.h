@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry.h: runs one source under the scheduler: its collector's life (open, sample, close), its
  * state, its cost and when it is due. No libuv and no clock of its own: time is an argument, so
  * tests drive it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry_fetch.c: runs the ticks of a source whose files may hang. A tick asks a thread to probe,
  * then to read; the answer arrives by the loop's wake-up and is parsed there. A late answer is
  * discarded: the source is an error until one is in time, so that a file that is always slow does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry_private.h: declares what entry.c and entry_fetch.c share. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fetch.c: hands sources to the threads of offload.c and judges what comes back. */
 #include "daemon/collect/sched/fetch.h"
 

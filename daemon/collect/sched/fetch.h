@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fetch.h: opens, reads and closes files that may hang, on threads of a pool. Each source has one
  * job, which is asked for at a tick, late at a deadline, and never asked for again while it hangs:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.c: lists all collectors, sorted by name, and finds one. */
 #include "daemon/collect/sched/registry.h"
 

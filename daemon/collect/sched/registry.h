@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* registry.h: declares the collectors' tables, one for each line of the list in
  * daemon/collect/meson.build. registry.c lists them in that order, which is that of their names. */
 #pragma once

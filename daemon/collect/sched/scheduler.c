@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scheduler.c: runs the sources when they are due. Every due time is a multiple of its interval on
  * the monotonic clock, so one timer, armed for the earliest, wakes the loop once a second for all
  * sources of a second; entry.c decides what happens then. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scheduler.h: decides when each source is sampled, records the state and cost of each, and applies
  * the requests of core/sources. Due times are aligned to the intervals, so one timer serves all
  * sources and the loop wakes once for those that are due together. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu.c: reads busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over
  * the time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait,
  * iowait / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores that are

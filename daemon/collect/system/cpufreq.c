@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpufreq.c: reads the clock of each core, cpu/<n>/frequency in hertz, from scaling_cur_freq (kHz)
  * of sys/devices/system/cpu/cpufreq/policy*: one read a policy, for each of its related_cpus that
  * is online. No own keys. */

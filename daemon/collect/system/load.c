@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: reads load averages from proc/loadavg: cpu/load1, cpu/load5, cpu/load15, bare numbers. No
  * own keys. */
 #include "daemon/collect/sched/registry.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c: reads memory and swap from proc/meminfo, in bytes; memory/used_percent =
  * (total-available)/total*100. Kernels before 3.14 write no MemAvailable: then what depends on it
  * is null. No own keys. */

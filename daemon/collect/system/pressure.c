@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pressure.c: reads pressure stall information: proc/pressure/{cpu,memory,io}, avg10 of the lines
  * some and full, in percent of time. Kernels before 5.13 write no full line for cpu: null. No own
  * keys. */

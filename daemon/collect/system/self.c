@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* self.c: measures the daemon itself: self/… from core's counters, the history pool and the
  * machine's own proc/self/status (memory), CPU in percent of one core from
  * CLOCK_PROCESS_CPUTIME_ID, which is finer than the ticks of proc/self/stat. No own keys. */

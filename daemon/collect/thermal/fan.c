@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fan.c: reads the speed of fans, fan/<name> in rpm: fanN_input of any hwmon (Pi 5, PCs), rpm of
  * Jetson's tachometer (hwmon pwm_tach), rpm_measured of JetPack 4 (sys/devices/pwm-fan). What they
  * are driven with is fan_duty/<name> in percent: pwmN of any hwmon, cur_pwm of JetPack 4 (0 to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hwmon.c: reads temperatures that only a chip's driver reports: tempM_input of
  * sys/class/hwmon/hwmonN in m°C as temperature/<chip>, <chip>_<M> or <chip>_<label> (Thor's tmp451,
  * k10temp, NVMe). What a thermal zone reports already is skipped. On a machine without zones the

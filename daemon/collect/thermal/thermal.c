@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* thermal.c: reads sys/class/thermal. Zones (temp in m°C) are temperature/<type>, headroom/<type>
  * below the lowest passive trip point, and the hottest of them temperature/max; cooling devices
  * (cur_state from 0 to max_state, higher is more cooling) are cooling/<type>. "Offline" has many

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.c: sees throttling on boards where nothing else reports it: cpuinfo_cur_freq (of the
  * hardware, readable by root) far below scaling_cur_freq (what the governor set). A Jetson that
  * sheds current runs at half its clock, and only the former shows it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cooling.c: sees throttling in cur_state of sys/class/thermal/cooling_device*: Jetson's alerts,
  * and caps of CPU, GPU and memory. Chargers, wifi, backlights, TCC Offset and the "hot surface"
  * alert lower no clock of the processor and are skipped. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counters.c: sees throttling in counters of events since boot. Intel's are
  * sys/devices/system/cpu/cpu<n>/thermal_throttle: a count moves when an episode begins, its
  * total_time_ms when it ends, and between the two the processor throttles. SMT siblings show the

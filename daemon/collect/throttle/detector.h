@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* detector.h: declares one way to detect that the hardware is throttling. throttle.c asks them in
  * the order of its table; each is a file of this folder, and they share this header. */
 #pragma once

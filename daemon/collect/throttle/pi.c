@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pi.c: sees throttling in the Raspberry Pi's throttle word, from the best place that can be read:
  * firmware mailbox or command (the complete word since boot), then sysfs …:firmware/get_throttled,
  * then hwmon rpi_volt. The word in sysfs is what anybody asked last, and the kernel's hwmon driver

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* throttle.c: reports whether hardware throttling is active, and why: throttle/active and the
  * single flags, from whatever this machine has (the Raspberry Pi's word, cooling devices, a
  * Jetson's event counters, Intel's counters, at last the clock itself). What no source reports is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* actions.c: acknowledges, silences and tests alerts, and reports that on the timeline. */
 #include "daemon/core/alerts/actions.h"
 

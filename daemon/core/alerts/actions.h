@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * actions.h: acknowledges, silences and tests alerts on request. Who is notified and who is not:
  * - A silenced alert continues through its states. Its transitions are quiet, but the end of an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts.c: evaluates rules at each commit. Globs are matched once for a metric (until the rules
  * change); a commit then only walks the alerts of its metrics, and matches a bounded number of new
  * metrics. Absent rules are evaluated on every commit of any source: what they wait for does not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alerts.h: evaluates rules over metrics, with one state for each (rule, instance): ok -> pending
  * -> firing -> ok with hold times in both directions and a clear threshold. Pure: fed by commits,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* instances.c: makes the (rule, metric) pairs that are evaluated, when a metric is seen for the
  * first time or was stored by the previous process, and ends them with their rule or their metric.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* notify.c: decides who is notified of an alert's transitions: the log and the timeline, then the
  * observers, unless an override mutes the alert or its limit defers the notification. */
 #include <errno.h>

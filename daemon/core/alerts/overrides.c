@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* overrides.c: stores acknowledgements, silences and the log of transitions in memory that outlives
  * the process. Nothing in it is trusted at start. */
 #include "daemon/core/alerts/overrides.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * overrides.h: stores acknowledgements and silences of alerts, and the log of transitions. An
  * acknowledgement

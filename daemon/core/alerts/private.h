@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what the files of the alert engine share. alerts.c evaluates rules,
  * instances.c makes and ends their instances, notify.c decides who is notified, actions.c does what
  * people ask for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: names and compares alert rules, and filters them for a metric. */
 #include "daemon/core/alerts/rules.h"
 

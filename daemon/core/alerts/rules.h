@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rules.h: declares alert rules as plain data, names their fields, and selects the rules that may
  * match a metric. Globs are filtered by their first segment and their number of segments, so a new

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slope.c: fits a line to the recent samples of a metric. Points are decimated samples, not means
  * of several: a window then has no half-made point that a kill could damage. A point is written
  * next to those that count, and counts with one store. */

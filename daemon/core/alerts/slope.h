@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slope.h: estimates how fast a metric grows, as the slope of the least squares line through at
  * most ALERT_SLOPE_POINTS samples of the last `over`, at their true times. A window is in memory

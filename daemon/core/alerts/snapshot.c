@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot.c: writes slots and acknowledgements without the times that only this boot's clock
  * knows, and reads them in the next boot. */
 #include "daemon/core/alerts/snapshot.h"

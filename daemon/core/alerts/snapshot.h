@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snapshot.h: saves the state of alerts across a reboot ([history] persist) as bytes for a file:
  * phases, since when by the wall clock, acknowledgements. A new boot's mapped files (store.h,

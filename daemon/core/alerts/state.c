@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.c: moves one alert through ok, pending and firing, and limits its notifications. A level is
  * 0 (fine), 1 (past the threshold) or 2 (past critical); a change of level counts once it has
  * lasted for its time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.h: declares one alert, its phases, and the notifier that limits what is sent of it. Pure:
  * one value at a time, time is an argument. */
 #pragma once

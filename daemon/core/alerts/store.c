@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.c: writes alerts into memory that outlives the process and restores them. Nothing in it is
  * trusted at start. A slot is written twice, first behind the others: a kill in the middle of one
  * write loses no alert. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.h: stores alerts in memory that outlives the process (the mapped file `alerts` of the run
  * directory), also after kill -9: a slot for each alert that is pending or firing, or was sent so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: writes the messages of alerts. Numbers are short (97.2, not 97.200000); an unknown one is
  * "unknown". */
 #include "daemon/core/alerts/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.h: formats the messages of alerts. Pure. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* advice.c: turns pressure into advice, with hysteresis. Once per sample it reads the machine's
  * state for all apps together, then judges each app by its frames and logs changes of the level. */
 #include "daemon/core/apps/advice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * advice.h: defines what an app is advised to do: work as it likes (full), on two of three frames
  * (reduced), on one of three (minimal). It follows from what presses: the thermal headroom, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app_frames.c: turns records into frames of an app. records.c calls the app_on_ functions,
  * ingest's passes and the sample tick the others. Everything of one app is on one thread.

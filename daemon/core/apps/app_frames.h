@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app_frames.h: declares the frames of an app: its stream (frames.h) and the frames themselves
  * (frame_table.h), brought together from the records of all its threads and processes. A process

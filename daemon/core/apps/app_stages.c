@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app_stages.c: makes the stages of an app: a declaration becomes a stage at its first event,
  * within the limits. How a record becomes one of its runs is in records.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apps.c: keeps track of who is instrumented: apps by name and uid, their processes, and what
  * remains of those that ended. ingest calls attach and detach; records.c and metrics.c do the work

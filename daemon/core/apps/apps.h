@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apps.h: declares the registry of instrumented apps: app = (name, uid) ⊃ processes (pid, start
  * time) ⊃ threads, their stages and frame streams. ingest feeds it attachments and validated

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apps_private.h: declares what the files of the app registry share: apps.c (who is there),
  * records.c (what they say), metrics.c (what becomes of it).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * energy.c: computes energy of frames and stages. The energy collector and the sample tick run at
  * their own times, so an interval here is one between two commits of energy/total, and frames

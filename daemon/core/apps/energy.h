@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * energy.h: declares what a frame costs in energy, where the board reports its power: mJ of a
  * frame = energy of the interval / frames of the interval (as the mean power of the interval *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry_quota.c: applies one rate limit per user and kind of entry. The app registry and ingest ask
  * before they log anything that an app can cause. */
 #include "daemon/core/apps/entry_quota.h"

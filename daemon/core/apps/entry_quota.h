@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * entry_quota.h: limits how much of the timeline the apps of one user may fill by coming, going and
  * dying: a burst, then one entry per interval. Suppressed entries are counted and reported in one

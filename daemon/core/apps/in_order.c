@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * in_order.c: puts what several threads sent into the order of time: ticks, and begins and ends by
  * id. Threads and processes are read one after the other, so a tick waits until everything up to

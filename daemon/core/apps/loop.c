@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loop.c: finds iterations of an app's loop: where one ends, which runs it holds, what they cost.
  * Runs without a frame come in through app_loop_run(), ticks and frames through app_frames.c;

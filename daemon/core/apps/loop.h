@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loop.h: defines what one iteration of an app's loop costs, stage by stage. An iteration is a
  * finished frame; in an app without frames the time between two ticks; in one without either, what

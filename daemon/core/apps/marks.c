@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * marks.c: keeps the marks that apps and people make. Those of apps come as records, those of
  * people through api. The system's memory is read when a mark arrives; how long that was after its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * marks.h: declares marks: labelled moments with what memory was like, made by apps and by people.
  * The last of each app are kept, in the order in which they came. They are on the timeline, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * metrics.c: turns the statistics of stages and frame streams into metrics, once per interval, so
  * that history, alerts, MQTT and queries need no code of their own for them. A table names each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nesting.c: connects the records of a thread that belong together: the cost of a run comes right
  * before it, and the children of a stage come before their parent, one level deeper. What is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * records.c: judges what a process declares and sends, and passes it on to its stages, frames and
  * trace log. Records are private copies of hostile memory; nothing in them is believed.

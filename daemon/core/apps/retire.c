@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * retire.c: removes apps and stages, when the daemon ends or when their slots are needed. Who
  * holds most gives first: a user who makes ever new names pushes out what is his own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * state.c: judges the state of a run from its processes, its hangs and how its last process ended.
  * At each sample it looks through the open stages and logs hangs: once when one begins, once when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * state.h: defines the state of an app's current or latest run, as every query and the reports
  * name it. A run is one process from attach to end, or several processes of the app that overlap

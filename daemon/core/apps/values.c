@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * values.c: turns gauges, counters and attributes into numbers: records of their kinds come here,
  * once an interval gauges and counters become metrics. A name takes memory when it is seen for the

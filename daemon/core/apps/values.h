@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * values.h: declares numbers that apps report in addition to their stages: gauges and counters
  * become metrics of their own, attributes stay with the stage (or mark) they describe. Filled by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* account.c: decides how often a block may be written. Bytes are summed by hours of
  * CLOCK_MONOTONIC; the sum of the running hour and 24 before it covers any window of 24 h, so
  * keeping it within the limit keeps each of them. Times that cannot be known count as not passed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * account.h: accounts for what the archive writes to the medium, with what the file system writes
  * for it. Measured (ext4 of 4 KiB blocks, loop device): an fdatasync'd overwrite of one

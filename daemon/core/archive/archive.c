@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* archive.c: takes the buckets that live history writes and the entries of the timeline, lets them
  * wait until they are sealed, and answers what the file holds. The buckets that wait are a ring in
  * the order of their ticks; they name their series by history's number. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * archive.h: declares the archive, the history that survives reboots and power cuts ([history]
  * persist). It holds buckets of 10 s (or of 60 s, see account.h) of all metrics and what happened
@@ -78,7 +79,7 @@ void archive_pending(const struct archive *archive, struct archive_pending *ret)
  * for them later is not counted. One block takes at most ARCHIVE_BLOCK_MAX: call again after
  * archive_written until there is nothing. 0: nothing to write, nothing adopted, the last one still
  * being written, or no memory. The bytes belong to the archive and stay until archive_written. day:
- * the account's memory, kept in the block (archive_account.h); may be NULL. */
+ * the account's memory, kept in the block (account.h); may be NULL. */
 struct archive_account_memory;
 size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallclock *wall,
 	const struct archive_account_memory *day, bool all, const uint8_t **bytes, uint32_t *page);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* block.c: reads and checks the bytes of one block, and of the header page. A block's checksum was
  * right by the time it is read, so nonsense behind that is a fault of ours or a collision; still
  * nothing is read past its end, and nothing is trusted to be in range. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * block.h: describes the bytes of the archive's file: one block, and the header page. In host
  * order, as a file that moves to a machine of the other order is set aside by its header page. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* boots.c: puts previous boots on the timeline. Everything comes from a file: texts are cleaned by
  * the timeline, kinds and levels were checked by the archive. */
 #include "daemon/core/archive/boots.h"

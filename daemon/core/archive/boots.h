@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boots.h: makes the timeline of previous boots out of the archive: their events, and an entry for
  * each reboot. How a boot ended is read from its last word: the daemon says that it stops.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bytes.h: writes and reads the archive's bytes within bounds: past the end a writer or reader goes
  * bad and stays so; it is asked once, at the end. Varints are LEB128. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c: makes groups of series of the buckets that wait. Rows, in the order of time, become
  * groups of series. Series that behave alike share a group: those that never changed cost a byte a
  * row together. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: keeps the blocks of the file in order, and the boots they are of. */
 #include "daemon/core/archive/index.h"
 

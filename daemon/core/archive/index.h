@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * index.h: declares what the archive knows of its file: the blocks in the order of their numbers,
  * the boots, the names, the newest events of previous boots. Built by the scan, then kept up to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c: keeps the table of series: hash chains by name and by number, and a list by the block
  * that last carried the name. The chains' heads are fixed, so that only a new series allocates. */
 #include "daemon/core/archive/names.h"

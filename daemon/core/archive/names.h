@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names.h: keeps the archive's series: names with their units and the numbers that stand for them
  * in blocks of this file. Also which block last carried each name: those written longest ago come

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c: does the loop's part of a query: what matches, which blocks may have it, and how far this
  * answer goes. All of it is copied, so that the archive can go on meanwhile. */
 #include "daemon/core/archive/plan.h"

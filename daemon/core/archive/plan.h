@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.h: describes a query between the loop, which makes it, and the worker, which reads its
  * blocks. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_read.c: does the worker's part of a query: it collects the rows of its series, out of blocks
  * that may have been overwritten since the plan was made, with the wall times that are known for
  * their boots. */

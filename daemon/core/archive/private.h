@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares the internals of struct archive, for archive.c (what comes in), seal.c (what
  * makes up a block) and encode.c (its bytes). */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: decides at the start which blocks of the file can be trusted, what their series are
  * called, and what happened in previous boots. Runs on the worker; blocks come in the order of
  * pages and are sorted at the end. */

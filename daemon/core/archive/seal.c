@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* seal.c: makes a block of what waits, and notes what its way to the medium changes: names have
  * been written, rows no longer wait, the oldest blocks are gone. Nothing of that counts before the
  * write succeeded. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_ids.c: detects skipped and late frames by their ids. frames.c hands in each finished
  * frame's id; an id is any 64 bits, so every difference here is one of unsigned numbers.

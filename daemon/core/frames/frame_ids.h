@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_ids.h: defines what the ids of finished frames say about lost and late ones. Ids count up
  * by one within a sequence; several sequences may be interleaved (two cameras of one app), and a

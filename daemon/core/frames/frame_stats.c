@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_stats.c: computes the numbers of a frame stream, of its recent window or of its lifetime,
  * for queries and the sample tick.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_table.c: puts frames together from their parts. app_frames.c hands in what records contain
  * and is notified of frames that are done; ids are hostile: the table is a set-associative cache,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_table.h: keeps the recent frames of an app: what carries the same frame id at the same
  * time, in any thread and any process of the app, becomes one frame with its start, its end, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frames.c: accumulates a frame stream: ticks become deltas, finished frames become latencies.
  * app_frames.c hands them in in the order of time; frame_stats.c makes the numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frames.h: declares the statistics of a frame stream: ticks -> FPS both ways, frame times, jitter
  * (G0.1, G0.2, golden vector A); latencies, deadlines. The recent window is exact, the lifetime

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings.c: resolves the sections that match one stage or one app into its settings. The
  * configuration fills the sections; app_stages.c and app_frames.c ask when a stage or a stream is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings.h: declares what the operator says about stages and frames of apps: sections by glob,
  * plain data that a configuration holds. Several sections may match a stage; each key comes from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_buffer.c: keeps the pool of chunks behind the trace logs. apps write each believable
  * record here as it is read; exports walk a log with a cursor. The pool is one allocation whose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_buffer.h: keeps the last raw records of all apps, for traces, recordings and `why`: one
  * pool of chunks, filled from each app's log. When the pool is used up, the app that holds the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bucket.c: gathers samples into buckets of 10 s and 1 min at each commit. A process that was
  * killed has lost its open buckets, not the samples in them: the next one reads those back when its
  * first complete bucket is over. By then metrics that come back later than others are there, and a

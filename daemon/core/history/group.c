@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c: turns a source's commit into bytes in a block: which column a metric has, when a block
  * is full, and how the block of an earlier process is continued instead of wasting what is left of
  * it. */

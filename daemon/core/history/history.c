@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history.c: is the face of history: it recovers the pool, lets groups write each commit and
  * answers what there is. */
 #include "daemon/core/history/private.h"

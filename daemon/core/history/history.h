@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * history.h: keeps past values within a byte budget. The pool is one block of memory that the store
  * provides (a mapped file in the run directory, so that it survives kill -9 and restarts; or plain

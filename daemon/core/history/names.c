@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c: keeps the dictionary: numbers of series for names, kept in the pool so that past values
  * can be asked for by name after a restart, and a table in memory to look them up. */
 #include "daemon/core/history/private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: manages the blocks of the pool: taking, giving up, committing, and the lists that lead a
  * reader from block to block of a series. What happens to the bytes is ordered so that a kill at
  * any instruction leaves a pool that the next start reads right. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * private.h: declares the internals of history, shared by all files of this folder but row.c: the
  * pool, its dictionary, the writers of rows.

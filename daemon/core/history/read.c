@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* read.c: reads history from block to block of a series, decoding rows, giving samples or buckets.
  * A read may stop at any row and go on in the next call; what a bucket holds so far travels in the
  * cursor, so that a long step needs no longer turn than a short one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* row.c: encodes and decodes the rows of history (the format is in the header). Used by the writer
  * for every commit and by readers and the start-up scan on bytes that may be anything. */
 #include "daemon/core/history/row.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row.h: rows of history: how values of one moment become bytes and come back. Knows nothing of
  * blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: decides at start whether the pool is ours, and which of its blocks can be trusted.
  * Nothing in it is taken on faith: a block is read once from end to end, and what does not decode
  * is dropped. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.c: keeps the table of current values. Sources fill it, one commit at a time; observers
  * read it during the commit and whenever they like. Names are found through an index of slot
  * numbers; each metric is its own allocation, so that pointers to it stay valid. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * metrics.h: keeps the table of current values by path name, and the one stream of commits that
  * history, alerts, publishers and subscriptions observe. A source sets its metrics and commits them

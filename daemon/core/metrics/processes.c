@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* processes.c: adds and removes watches. The process collector notices a change by the serial and
  * fills the rows itself; only the limit, duplicates and the serial are handled here. */
 #include "daemon/core/metrics/processes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * processes.h: holds which processes are watched, and the last sample of each. Ingest (for apps),
  * the configuration and WatchProcess add watches; the process collector fills the rows, which the

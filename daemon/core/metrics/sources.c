@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sources.c: keeps the registry of sources. Ids are given out once and index every per-source table
  * elsewhere (metrics, history), so a source is never removed; one that is gone is unavailable. */
 #include "daemon/core/metrics/sources.h"

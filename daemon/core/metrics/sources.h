@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sources.h: holds who produces metrics, in which state each source is, and what SetSource requests
  * of it. The methods write requests, the scheduler reads them and writes states.

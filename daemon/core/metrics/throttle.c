@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* throttle.c: interprets the Raspberry Pi's word, joins what several sources report, writes the
  * transitions to the timeline, and keeps the recent ones in a small ring for the stages. */
 #include "daemon/core/metrics/throttle.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * throttle.h: holds what the hardware says about throttling. The throttle collector writes it, the
  * methods, alerts and stages read it. A flag that no source reports is unknown with a reason, never

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.c: tabulates names and quanta of units. Quanta: thermal zones give m°C; /proc/stat over 1 s
  * gives 1 %/core at 100 Hz, kept at 0.01; clocks come in kHz; /proc gives kB or pages; INA gives
  * mW; stage times are kept to 100 ns, the order of one clock read. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.h: names the units of metrics, and the step to which history rounds values of each. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wallclock.c: converts monotonic times to wall times for output. Entries are in order of time; the
  * offset of the newest entry at or before a time holds for it, except before the first synchronised
  * one, where the clock could not be trusted yet. */

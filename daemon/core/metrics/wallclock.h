@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wallclock.h: keeps a bounded table of (t_ns, offset) pairs for wall time at output, appended on a
  * clock step, on resume and every 60 s. A time before the first synchronised entry gets that

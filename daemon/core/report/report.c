@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.c: writes the frame of an app's report: text that ends at a line, head and summary, and
  * the order of its sections. Tables of stages are in report_tables.c, single facts in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.h: writes an app's report as plain text: who, when, frames, stages, categories, compute
  * units, deadlines, slow frames, energy, and what to keep in mind when reading it. Made when the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_notes.c: writes the report's single facts: missed deadlines, slow frames, energy, and
  * what makes the numbers less trustworthy (G3.15): each only with evidence.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_tables.c: writes the report's tables of stages: the pipeline (G0.5), categories and their
  * operations (G3.2, G3.3), compute units (G4.5), the most expensive ones (G1.16).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_text.h: declares what the files of the report share: the text that grows line by line,
  * and what it is about.

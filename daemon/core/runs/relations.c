@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * relations.c: computes how the stages of one app relate, from what was seen of each. ListStages
  * shows it, and the shares split a frame's energy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * relations.h: declares how the stages of one app relate: who runs inside whom, who counts in the
  * app's total and for how much, which share a category or a compute unit. Computed from what was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * restore.c: restores a run from saved statistics, when a process attaches that an earlier life of
  * the daemon knew. The file is the daemon's own, yet of structures that are read complete: what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_merge.c: merges all runs of an app into one, which queries with all_runs read. Counts and
  * histograms are sums; what is of a moment (windows, labels, deadlines, nesting) is that of the

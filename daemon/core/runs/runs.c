@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runs.c: ends a run and begins the next: the statistics move out of the app into a previous run,
  * and the oldest previous ones go when there are too many or memory is needed. apps_attach() calls

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runs.h: declares runs of an app: one process from attach to end, or several that overlap in
  * time. struct app holds the current or latest run. When another begins, its statistics move into

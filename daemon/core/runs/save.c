@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * save.c: decides which statistics are written when: of the apps in turn each stage and stream
  * that changed, then the app itself. ingest calls at its ticks; save_slots.c knows what a copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * save.h: keeps the statistics of current runs in memory that outlives the daemon (a mapped file
  * of the run directory): after kill -9 a process that attaches again goes on with its run. Items

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * save_private.h: declares what save.c (which items, when), restore.c (what becomes of them) and
  * save_slots.c (how one is written) share.

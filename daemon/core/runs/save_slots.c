@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * save_slots.c: writes and reads the slots of the memory that outlives the daemon. A copy is a
  * header and packed words: runs of zeros, of which histograms and young windows mostly consist,

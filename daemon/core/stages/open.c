@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * open.c: keeps the open begins of a stage. A flood of begins without ends costs as little as one
  * with: the oldest is the head of a list, and a removal moves the table's later entries up instead

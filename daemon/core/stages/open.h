@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * open.h: keeps the begins by id of one stage that wait for their end: a fixed number of slots,
  * found by a hash of the id and kept in the order in which they began. Every function is O(1).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pulse.c: judges whether a stream of events goes on. The median is not misled by one pause, and
  * follows a stream that became slower within a few events.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pulse.h: measures the beat of a stream of events: when the latest came, how far apart they
  * usually are, and whether the stream has fallen idle. An event costs one store; questions sort a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * select.c: selects the order statistics of a window without sorting it. Its values are dealt into
  * equal ranges between the minimum and the maximum, and only the ranges that hold a wanted rank are

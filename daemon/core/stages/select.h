@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * select.h: computes the few percentiles of a stage's window that become metrics, without sorting
  * it: the sample tick reads hundreds of windows in one iteration of the loop.

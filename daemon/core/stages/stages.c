@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stages.c: accumulates the numbers of one stage. app_stages.c turns records into the calls here;
  * the sample tick and queries read the recent window and the histograms through stats.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stages.h: declares one stage and what happens for each of its runs. Its runs become a recent
  * window, kept as integers so that it is exact, and a lifetime histogram; in addition deadlines,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stats.c: answers what ListStages, the sample tick and publishers ask about a stage. The window
  * is copied into the caller's scratch and summarised there; the lifetime comes from the

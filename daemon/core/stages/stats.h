@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stats.h: declares questions to a stage: its recent window, exact, or its lifetime by histogram
  * (within 1 %), of all runs or of those that the hardware throttled or did not. Pure; nothing

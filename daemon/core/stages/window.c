@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * window.c: selects and summarises what a query asks of a recent window or of a lifetime. stats.c
  * asks for stages, frame_stats.c for frame streams.

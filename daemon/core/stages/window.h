@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * window.h: declares the recent window and the lifetime that stages and frame streams have in
  * common, and how a query selects from them. A window is a ring of words: a duration and, in the

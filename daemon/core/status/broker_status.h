@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* broker_status.h: holds the state of the MQTT connection; written by publish on the main thread.
  */
 #pragma once

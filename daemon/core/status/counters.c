@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counters.c: names the limits, and samples those whose resources belong to core. */
 #include "daemon/core/status/counters.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counters.h: holds what the daemon counts about itself, and how much of each limit is used and was
  * used at most. Written by ingest, varlink and host, read by GetSelf and the self collector. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* degraded.c: adds to and removes from the short list of degraded files, one row per file. */
 #include "daemon/core/status/degraded.h"
 

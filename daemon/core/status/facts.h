@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* facts.h: describes this machine and this run; plain data, written once at the start by host. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop_load.c: counts how long the event loop was busy in each iteration. The longest iterations
  * of the last minute stand in a ring of spans of ten seconds. */
 #include "daemon/core/status/loop_load.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop_load.h: counts how long the event loop was busy in each iteration; written by host. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* modes.h: holds how the board is set; written by the modes collector. Zeroed = nothing known. */
 #pragma once
 

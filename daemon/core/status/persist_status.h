@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* persist_status.h: holds the state of the history on disk; written by persist on the loop. Zeroed
  * = off. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recordings.c: decides which recordings may be made; pure, so that a test can make a day pass. */
 #include "daemon/core/status/recordings.h"
 

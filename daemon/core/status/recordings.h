@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recordings.h: lists the recordings of the flight recorder, and holds the rules for new ones: how
  * many a day, their names, when missed deadlines are a burst. Plain data and pure functions;

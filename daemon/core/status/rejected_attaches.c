@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rejected_attaches.c: adds to the list of rejected processes; the oldest entry makes room. */
 #include "daemon/core/status/rejected_attaches.h"
 

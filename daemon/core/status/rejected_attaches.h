@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rejected_attaches.h: lists the last processes whose hello was rejected, and why, for ListApps;
  * written by ingest. A process that tries again every second is one entry with a count.

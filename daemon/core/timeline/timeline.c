@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* timeline.c: records the things that happened. Texts come from apps, sensors and the kernel: they
  * are made harmless here, once, so that every reader (terminal, journal, JSON, MQTT) can print
  * them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.h: records the things that happen: alert transitions, marks, apps that came, went or
  * died, source states, clock steps, restarts. A bounded set with serial numbers; observers get each

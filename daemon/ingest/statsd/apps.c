@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apps.c: turns the lines of datagrams into records of their apps. Such an app has no process to
  * watch: it lives while lines come in. The number of apps is shared between users as mappings are.

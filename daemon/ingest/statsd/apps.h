@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apps.h: keeps a pseudo process for each app tag (without it: "statsd") that a user sends. The tag
  * is only a claim; the user is what the kernel reports.

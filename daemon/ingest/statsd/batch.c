@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch.c: receives datagrams with one recvmmsg, finds out who sent each, and passes their lines to
  * the apps one by one, as far as the budget goes. */
 #include "daemon/ingest/statsd/batch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch.h: holds datagrams that were received together, and processes them line by line. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statsd.c: receives datagrams in batches and processes a bounded amount of work in each iteration
  * of the loop. What is left of a batch waits for the next iteration, and meanwhile nothing is read

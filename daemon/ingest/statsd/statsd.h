@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statsd.h: receives datagrams on the `statsd` socket and, if configured, on a UDP port. Their
  * lines become records of pseudo processes of core/apps, which treats them as instrumented apps.

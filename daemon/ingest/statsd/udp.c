@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* udp.c: parses an address of the configuration without asking a resolver, and binds the UDP port
  * with SO_RXQ_OVFL, so that each datagram brings the number of those that the kernel dropped. */
 #include "daemon/ingest/statsd/udp.h"

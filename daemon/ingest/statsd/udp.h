@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* udp.h: reads the address of the UDP port of datagrams, and binds it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts.c: publishes alerts over MQTT: an event for each transition that notifies people, and a
  * retained state for each firing alert. The broker must drop that state when the alert stops
  * firing, also when a previous process of the daemon set it. */

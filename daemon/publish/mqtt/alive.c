@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alive.c: sends pings of the daemon's own, because libmosquitto has no call for one. Any byte that
  * arrives is an answer. */
 #include "daemon/publish/mqtt/alive.h"

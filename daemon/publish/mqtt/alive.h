@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alive.h: detects within 10 s of its last sign of life that the broker at the other end of a
  * connection is gone. libmosquitto alone takes twice its keepalive, and gives up on a slow link
  * while bytes still move. Used by the broker's thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * birth.c: recognises the birth message of Home Assistant. Any client of the broker can write to
  * this topic: the broker limits the size (MQTT 5), retained messages are not sent to us, and of the

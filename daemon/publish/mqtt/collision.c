@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* collision.c: counts lost connections and decides what they mean. The broker's thread asks between
  * its sessions. */
 #include "daemon/publish/mqtt/collision.h"

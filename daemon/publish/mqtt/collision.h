@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collision.h: detects another client with the same id. The broker ends the connection of one
  * client when the other connects, so two daemons that both reconnect at once evict each other for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * discovery.c: decides when to announce the sensors to Home Assistant (payload/discovery.c):
  * retained, at each connection, when there are new ones, and when Home Assistant reports that it

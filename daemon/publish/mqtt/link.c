@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link.c: runs one connection (session.c) after another on the broker's thread (thread.c), with
  * random pauses in between, until it is stopped. State shared by both threads is guarded by one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link.h: connects to the broker, in the thread: one connection after another, with a growing
  * random pause between them, until it is stopped. It takes ready messages from the outbox and knows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link_private.h: declares what link.c (from one connection to the next), session.c (one
  * connection) and birth.c (Home Assistant's birth message) share, all in the broker's thread.

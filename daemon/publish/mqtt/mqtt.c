@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mqtt.c: makes the messages of each interval on the main loop, puts them into the outbox, and
  * keeps core->broker current (alerts: alerts.c). Never waits for the broker's thread. */
 #include "daemon/publish/mqtt/mqtt.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mqtt.h: publishes over MQTT. libmosquitto runs in a thread of its own, fed by a bounded queue of
  * finished payloads. The main loop makes payloads (payload.c) and never waits; the thread never

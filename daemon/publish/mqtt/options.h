@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h: declares the settings of MQTT, and what can be said about them before connecting. */
 #pragma once
 

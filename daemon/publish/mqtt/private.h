@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what mqtt.c (life, status, intervals), alerts.c and discovery.c share. */
 #pragma once
 

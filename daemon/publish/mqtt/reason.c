@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reason.c: explains in words why a connection failed or ended. libmosquitto 2.0 has no text for
  * some of its codes, and reports TLS only in its log, as OpenSSL's error line: that a certificate

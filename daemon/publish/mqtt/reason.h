@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reason.h: declares the texts for failures of a connection, as GetStatus shows them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * security.c: applies user name, password and encryption to a connection, and checks them before.
  * Used once at start, to refuse a wrong file early, and by the broker's thread before each

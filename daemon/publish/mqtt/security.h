@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* security.h: declares how a connection is authenticated and encrypted. */
 #pragma once
 

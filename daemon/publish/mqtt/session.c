@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session.c: runs one connection to the broker on the thread of link.c: it connects, passes
  * messages of the outbox to libmosquitto, and reports what was acknowledged. The only file that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* thread.c: runs one connection's life after another. What comes next waits in a slot, under a
  * mutex that is held for a few assignments only. */
 #include "daemon/publish/mqtt/thread.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thread.h: runs the one thread that talks to brokers, for as long as the daemon runs. It runs one
  * link (link.c) after another: after a reload the next one begins when the previous one has ended,

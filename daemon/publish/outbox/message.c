@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.c: makes messages, and copies them to and from the slots that outlive the process; what a
  * slot holds may be damaged. */
 #include "daemon/publish/outbox/message.h"

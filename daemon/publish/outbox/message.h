@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * message.h: declares a message of the outbox, how it is stored in the slots that outlive the
  * process, and a list of messages that knows its size.

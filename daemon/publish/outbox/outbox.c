@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* outbox.c: queues messages between mqtt.c (puts) and session.c (takes). Lists under one mutex; the
  * memory of a message is one allocation, made before the lock is taken. */
 #include "daemon/publish/outbox/outbox.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * outbox.h: queues messages, bounded, between the main loop, which makes them, and the broker's
  * thread, which sends them. There are two classes: alerts are sent first, in order, and kept while

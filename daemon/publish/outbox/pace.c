@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pace.c: spaces messages evenly. A pause earns no credit: the rate is a limit for every second,
  * not a mean. */
 #include "daemon/publish/outbox/pace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pace.h: limits how fast the backlog is sent once the broker is back: a few messages at once, the
  * rest evenly, so that a fleet that reconnects together does not fill the broker's queues. Messages
  * made after that are sent as they come. Time is an argument. */

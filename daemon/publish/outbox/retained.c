@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* retained.c: searches hashes linearly: a thousand entries are 8 KiB, and transitions are rare. */
 #include "daemon/publish/outbox/retained.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* retained.h: records the retained topics that were set at the broker, by this process or an
  * earlier one, and must be cleared eventually. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * discovery.c: describes the metrics to Home Assistant. Its rules, from its documentation and
  * source (components/mqtt/schemas.py, components/sensor/const.py): dev needs ids, o a name, a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * discovery.h: makes the payload of Home Assistant's MQTT device discovery (Home Assistant 2024.11
  * and later): one JSON object that names the device and, as components, sensors that read the keys

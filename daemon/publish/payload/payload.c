@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload.c: writes the payloads of MQTT as flat JSON objects. The caller puts the bytes into the
  * outbox.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload.h: declares what is published over MQTT: flat JSON objects, numbers keyed by name with
  * the unit in the key, no arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, and

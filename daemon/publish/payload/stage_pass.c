@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage_pass.c: walks over the stages of all apps and publishes those that had events, with the
  * count of each at the last pass: apps come and go between two passes. */
 #include "daemon/publish/payload/stage_pass.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_pass.h: publishes the stages that had events since the last interval, a few at a time: the
  * statistics of a full window cost some 60 µs, and the loop may not be held for 256 of them.

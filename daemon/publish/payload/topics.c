@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* topics.c: makes the names of topics. The name rule itself is in proto/name.h. */
 #include "daemon/publish/payload/topics.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* topics.h: makes topic names: <prefix>/<id>/… Every segment passes the name rule here, so whatever
  * an app, a rule or a configuration is called, a topic never holds '+', '#', a control byte or a
  * '/' that is not ours. An instance (segments joined with ':') stays one topic level. */

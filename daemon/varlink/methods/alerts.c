@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alerts.c: answers ListAlerts, ListRules and ListEvents. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apps.c: answers ListApps, and holds what the lists of one app share. */
 #include <string.h>
 

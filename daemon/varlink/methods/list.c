@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * list.c: writes lists. A list that ends in its first slice, as most do, allocates nothing; else a
  * stream continues it. A single reply that takes several slices holds its text in between.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * list.h: answers calls with long lists: with more in chunks of a frame, else in one reply; either
  * way in slices that do not hold the loop. Items are written when they are sent, from the state of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* methods.c: holds the table of methods that the server dispatches calls by. */
 #include "daemon/varlink/methods/methods.h"
 

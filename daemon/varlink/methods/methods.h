@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * methods.h: declares the methods of io.edgeprof, and how each answers: a function writes the
  * reply's fields into call->out and returns API_LAST, or replaces them by an error (reply_*), or

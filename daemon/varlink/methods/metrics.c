@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.c: answers ListMetrics: the table of current values. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* overrides.c: answers AckAlert, SilenceAlert, ListSilences and GetAlertLog. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* processes.c: answers ListProcesses: the rows of watched processes; those of other users only for
  * administrators. */
 #include <math.h>

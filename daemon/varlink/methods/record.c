@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record.c: answers RecordNow, ListRecordings and GetRecording. The list is core's; a file is read
  * on a thread, a part at a time, as the peer consumes it. A thread that reads when the peer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c: writes the types that several methods share. What is unknown is omitted; only a value is
  * null. */
 #include "daemon/varlink/methods/rows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.h: writes the types of the interface description that several methods share. */
 #pragma once
 

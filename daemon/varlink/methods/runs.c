@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runs.c: finds which run of an app a call is about, for ListStages, GetFrames and GetReport. */
 #include "daemon/varlink/methods/runs.h"
 

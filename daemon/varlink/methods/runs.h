@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runs.h: reads the parameters that choose a run and statistics of it, and writes a run's fields.
  */
 #pragma once

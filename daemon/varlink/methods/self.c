@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* self.c: answers GetSelf: what the daemon counts about itself, and what the self collector
  * measured. */
 #include <math.h>

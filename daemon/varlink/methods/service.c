@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service.c: answers the methods of org.varlink.service. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snapshot.c: answers GetSnapshot: the few numbers that describe the device and its inference at
  * one moment, each current, or null with the reason. A value of a source that is not ok is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sources.c: answers ListSources, SetSource and Reload: what is sampled, and requests to change it.
  */

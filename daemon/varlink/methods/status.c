@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.c: answers GetStatus: the state of the device, in one reply that always fits. */
 #include <inttypes.h>
 #include <math.h>

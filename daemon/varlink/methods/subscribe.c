@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * subscribe.c: answers Subscribe: the current state, then changes. A subscription has no queue of
  * its own: for metrics the server notes the serial of the last commit of each and the subscription

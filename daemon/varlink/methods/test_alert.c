@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_alert.c: answers TestAlert. A test goes through the same path as any alert, and the reply
  * says what became of it at each receiver. The broker acknowledges later, so the call waits for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * throttle.c: answers GetThrottle: what the hardware reports and, independent of it, the
  * temperature against its critical limit. Unknown is null; `unknown` has the reason.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch.c: answers WatchProcess: changes the list of watched processes. The process collector
  * notices by the list's serial number.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api.h: declares what methods see of the server: their rows, a call, a stream of replies, the
  * connection, and the server's state. Everything runs on the loop's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connection.c: serves one peer. A frame is handled where it was read if it is complete; only what
  * is left is copied. The queue is what libuv could not write at once: over half of it full, the

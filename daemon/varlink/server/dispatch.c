@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dispatch.c: carries out one call: its envelope, its parameters against the method's row, its
  * answer. A oneway call is carried out when it changes something and is never answered.
@@ -158,7 +159,7 @@ static int call_message(
 	}
 	if (!envelope_bool(message, "more", &more) || !envelope_bool(message, "oneway", &oneway) ||
 		!envelope_bool(message, "upgrade", &upgrade)) {
-		*reason = "a flag that is no bool";
+		*reason = "a flag that is not a boolean";
 		return -EBADMSG;
 	}
 	api->core->counters->api_calls++;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * input.c: finds frames in what a connection has received. Bytes are scanned where they were read;
  * only what is left over, for want of a complete frame or of room for its answer, is copied and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * listen.c: binds the listening socket. A stale socket of a killed daemon is distinguished from a
  * live one by connecting to it, and another daemon's socket is never unlinked (uv_pipe_bind does

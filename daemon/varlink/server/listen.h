@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listen.h: binds the listening socket with its mode and group, and replaces a stale one. */
 #pragma once
 

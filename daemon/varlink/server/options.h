@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h: configures a server, and says what its methods ask of the daemon. */
 #pragma once
 

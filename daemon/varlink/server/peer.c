@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c: asks the kernel about peers: credentials as of the connect (SO_PEERCRED, SO_PEERGROUPS),
  * and what a read would consume, before libuv does. */
 #include "daemon/varlink/server/peer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peer.h: says who is at the other end of a connection, and handles descriptors that it sends
  * although no call takes any. libuv reads without room for them, so the kernel would close them in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private.h: declares what connection.c (the life of one peer), dispatch.c (from a frame to its
  * method), input.c and queue.c (bytes in and out, on accounts) and server.c (the listening socket,
  * and which peer runs next) share. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queue.c: sends replies, and accounts for the memory that a user makes us hold. A reply goes to
  * the socket at once; only what the socket does not take is copied, in one allocation with its

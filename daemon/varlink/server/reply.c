@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reply.c: writes the frame of replies, and errors. */
 #include "daemon/varlink/server/reply.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reply.h: writes the frame of replies, and errors, into the server's one reply buffer. */
 #pragma once
 

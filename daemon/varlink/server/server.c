@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server.c: accepts peers, and decides which connection runs next. Descriptors are accepted here,
  * not by libuv, so that a peer over a limit gets an error and is closed before anything is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server.h: opens the Varlink server on the run directory's socket io.edgeprof: framing, limits by
  * uid, methods, subscriptions. It reads core, and changes it only through what methods call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One collector over a made-up tree, without a scheduler: what the tests of collect/ stand on. */
 #pragma once
 

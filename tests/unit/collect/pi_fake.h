@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Raspberry Pi's firmware behind the ioctl: answers of vcgencmd by command, tags by id. The tree
  * needs a file dev/vcio or dev/vcio_gencmd to open. */
 #pragma once

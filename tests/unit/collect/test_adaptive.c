@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The adaptive rate, with literals: limits, bands, hold times, bounds. */
 #include "daemon/collect/sched/adaptive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A supervised child: real processes, in every way they end. */
 #include "daemon/collect/lib/child.h"
 

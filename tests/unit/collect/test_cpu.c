@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Utilization from proc/stat and clocks from cpufreq, over trees made here. */
 #include <errno.h>
 

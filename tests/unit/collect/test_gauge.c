@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of gauges: growth, ranges and reasons. */
 #include "daemon/collect/lib/gauge.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU, NPU, memory controller and fans of boards, and every spelling of their files. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Temperatures of chips: those that no thermal zone tells, and the maximum where there is no zone.
  */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes into lines, in whatever pieces they come. */
 #include "daemon/collect/lib/lines.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links of a real sysfs lead round in circles (.../gpu/device/devfreq/.../device). Nothing that
  * reads a tree below --root may follow them for ever, and neither may the tests. */
 #include "tests/unit/collect/fixture_tree.h"

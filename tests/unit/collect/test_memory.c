@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meminfo, loadavg and pressure with damaged texts: null with a reason, never a number from
  * nowhere. */
 #include <errno.h>

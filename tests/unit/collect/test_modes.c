@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Power mode, governors and pinned clocks, from the files of Jetsons and others. */
 #include <errno.h>
 

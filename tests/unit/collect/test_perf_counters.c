@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of processes over a perf_event_open of the test: each descriptor is a pipe with what its
  * reads will say. */
 #include "daemon/collect/process/perf_counters.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Raspberry Pi's firmware: texts, the property buffer, and the collector over a fake ioctl. */
 #include <errno.h>
 #include <stdio.h>

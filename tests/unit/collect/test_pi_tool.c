@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vcgencmd as a child: scripts in its place, and a made-up clock. */
 #include "daemon/collect/board/pi_tool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rails of every kind of board, the total that counts nothing twice, and energy. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of proc beside stat and status, and control groups over a made-up tree. */
 #include "daemon/collect/process/procfs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watched processes over a made-up proc: sums, rates, reused pids, names that lie. */
 #include <errno.h>
 

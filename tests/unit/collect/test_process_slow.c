@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* smaps_rollup and command lines that hang while a worker reads them: the samples go on, and what
  * was read is there for a later one. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of sources under the scheduler, with made-up collectors and made-up time. */
 #include "daemon/collect/sched/scheduler.h"
 

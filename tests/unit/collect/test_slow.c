@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sources whose reads hang, with the real workers and a made-up clock: the hang is a read of a
  * pipe, let go by the test. */
 #include <errno.h>

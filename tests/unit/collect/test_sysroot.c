@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every device tree, the project's own ones and those of the shared fixtures, read by the real
  * collectors and compared with what its expected.json says. The shared ones are a run of their own.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tegrastats as a source: fake programs under the real scheduler, with made-up time for everything
  * but the processes themselves. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Zones and cooling devices: every spelling of "offline", constants, repeated and dirty names. */
 #include <errno.h>
 #include <sys/stat.h>

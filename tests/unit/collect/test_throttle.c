@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The throttle collector: precedence of sources on composed boards, and the shared device trees. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of current values and its stream of commits. */
 #include "daemon/core/metrics/metrics.h"
 

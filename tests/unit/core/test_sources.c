@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of sources: names, states as seen later, wishes. */
 #include "daemon/core/metrics/sources.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the throttle word means, and what of it becomes an entry of the timeline. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the hardware throttled, as events ask it. */
 #include <string.h>
 

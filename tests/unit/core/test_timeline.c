@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ring of events and the cleaning of its texts. */
 #include "daemon/core/timeline/timeline.h"
 

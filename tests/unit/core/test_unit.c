@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The quanta of history against what sensors resolve: the table of PRECISION in
  * edgeprof-metrics(7). */
 #include "daemon/core/metrics/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wall times of past samples, across synchronisation, steps and a full table. */
 #include "daemon/core/metrics/wallclock.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A folder with a configuration in it, and what was read from there. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sections and keys: what arrives, what is wrong and how it is told. */
 #include "tests/unit/daemon/config_fixture.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of the configuration: lines, drop-ins, and the one that is shipped. */
 #include "tests/unit/daemon/config_fixture.h"
 #include "tests/unit/unit.h"

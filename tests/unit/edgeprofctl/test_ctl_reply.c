@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How edgeprofctl takes answers: getters on odd shapes, the printer, joining chunks, the wire. */
 #include "client/edgeprofctl/command.h"
 #include "client/edgeprofctl/link/client.h"

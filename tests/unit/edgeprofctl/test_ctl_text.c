@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/screen.h"

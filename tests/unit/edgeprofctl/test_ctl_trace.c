@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ties a trace together: lanes whose slices nest, frames, pairs by id, clocks. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor's judgement of a machine: trees that stand for "/", and what it says about them. */
 #include "client/edgeprofctl/doctor/doctor.h"
 #include "client/edgeprofctl/link/json.h"

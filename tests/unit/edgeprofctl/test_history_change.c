@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `history --around` takes for a change. */
 #include "client/edgeprofctl/history/history_rows.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "client/edgeprofctl/mqtt/latency_stamp.h"
 
 #include <math.h>

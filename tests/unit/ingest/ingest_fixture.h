@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events socket on a loop of its own over a small core, and instrumented processes as the test
  * plays them: mappings that it makes and writes itself, hellos that it sends by hand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A scripted writer of a mapping for tests: the rules of proto/mapping.h in their plainest form,
  * written without a look at the library so that it can be an oracle. */
 #pragma once

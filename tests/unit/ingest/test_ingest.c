@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An instrumented process from its hello to its end, with real sockets, real processes and a real
  * loop; and who the daemon takes it for. */
 #include "daemon/core/status/counters.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may attach: what is refused, with which reason, and how limits are shared. */
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/hello.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that write what they like into their mappings, or too much of it. */
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Datagrams with real sockets and a real loop, and what their lines do to apps. */
 #include "daemon/ingest/statsd/statsd.h"
 #include "daemon/ingest/statsd/udp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of libedgeprof share: one fake daemon a test (libcheck forks), and its oracle. */
 #pragma once
 

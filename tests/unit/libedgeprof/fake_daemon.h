@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A daemon in 200 lines, written from proto/mapping.h alone: the oracle of the library's tests and
  * the drainer of its benchmarks. It believes what it reads, unlike the real one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libedgeprof as its header tells it, read back by a fake daemon (tests/unit/fake_daemon.h). */
 #include <fcntl.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Advice as the library reads it: fresh or none, whole or none, whatever stands in the mapping. */
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frame context: measured while frames are few, with descriptors that nobody notices. The clock is
  * the test's: it replaces clock_gettime, so that frames take as long as it says. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines told at run time: never lost, whatever the daemon does. */
 #include <sys/wait.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libedgeprof in a program that took more thread keys than glibc keeps in a thread, so that arming
  * a destructor would allocate: a thread's first event may come from a handler inside malloc.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libedgeprof when the ring is full, the daemon restarts, the app is killed or forks. */
 #include <pthread.h>
 #include <signal.h>

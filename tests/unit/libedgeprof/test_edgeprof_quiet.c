@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libedgeprof must not be noticed: no system call, no allocation, no harm from a signal handler. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

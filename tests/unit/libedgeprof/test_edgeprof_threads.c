@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libedgeprof's slots: threads at once, threads in turn, more threads than slots. */
 #include <pthread.h>
 

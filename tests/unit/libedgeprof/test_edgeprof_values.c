@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libedgeprof's numbers: gauges, counters, attributes, marks with memory, costs of a stage. */
 #include <math.h>
 #include <sys/mman.h>

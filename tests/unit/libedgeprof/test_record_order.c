@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A record is whole before head counts it: the page of head is closed, and the store that meets it
  * finds the record there. */
 #include "client/libedgeprof/private.h"

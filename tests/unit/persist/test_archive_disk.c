@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The archive's file: what lies in its place is never followed, overwritten or removed, and
  * failures of the medium are told. */
 #include "daemon/persist/archive_disk.h"

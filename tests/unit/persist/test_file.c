@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What replaces a file is on the medium before it has the file's name, and the name after that: a
  * power cut leaves the old one or the new one. The calls that matter are noted in their order. */
 #include "daemon/util/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Report files: whole or not at all, within their limits, and nothing in the folder is followed. */
 #include "daemon/recorder/report_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file under the history: who may have it, and what a kill leaves in it. */
 #include "daemon/util/runfile.h"
 

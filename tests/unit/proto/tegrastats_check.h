@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What holds for the result of any bytes: the test with mutated lines and the fuzz target ask it.
  */
 #pragma once

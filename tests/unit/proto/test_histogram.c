@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The long-span histogram against exact statistics: every bucket, every shape, carries, limits. */
 #include "proto/histogram.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_json_write.c: checks that a table of fields writes each type of member. */
 #include "proto/json_write.h"
 

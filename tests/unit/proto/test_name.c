@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The name rule and globs. */
 #include "proto/name.h"
 

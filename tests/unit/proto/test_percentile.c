@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Percentiles and deviations against the numeric contract. */
 #include "proto/percentile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of statsd lines: what is taken, what is refused and why, and that a bad line never
  * costs its neighbours anything. */
 #include "proto/statsd/statsd.h"

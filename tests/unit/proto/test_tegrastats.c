@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of tegrastats: forms, also those that no sample has, bytes that are no line, limits,
  * and the two figures made of a line. */
 #include "proto/tegrastats/tegrastats.h"

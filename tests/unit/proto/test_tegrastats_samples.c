@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole lines of tegrastats: captures and own samples against the JSON of what they hold, and the
  * same samples damaged in a hundred thousand ways. */
 #include "proto/tegrastats/tegrastats.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_text.c: bounded strings of proto/text.h. */
 #include "proto/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strict scan and the numbers of messages. */
 #include "proto/varlink.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A core whose alerts and apps are plain arrays of the test, for publishers: the test says what
  * fires, when. The program must not use anything else of alerts.c and apps.c.

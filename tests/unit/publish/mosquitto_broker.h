@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real mosquitto on a free loopback port, and a subscriber that records what it gets. Everything
  * is pumped by pump(); nothing sleeps but in poll.

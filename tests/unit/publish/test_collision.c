@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/publish/mqtt/collision.h"
 
 #include "daemon/publish/outbox/pace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts and the timeline as journal entries; the journal itself is replaced. */
 #include "daemon/publish/journal.h"
 

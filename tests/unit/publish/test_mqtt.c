@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The publisher against a real mosquitto: absent, there, killed, stopped, back. */
 #include "daemon/publish/mqtt/mqtt.h"
 

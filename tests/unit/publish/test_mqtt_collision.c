@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two clients with one id at a real mosquitto. */
 #include "daemon/core/status/broker_status.h"
 #include "daemon/publish/mqtt/link.h"

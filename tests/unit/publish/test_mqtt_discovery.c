@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When Home Assistant is told, against a real mosquitto: news in time, never more often than
  * agreed, and births once however many come. */
 #include "daemon/core/status/broker_status.h"

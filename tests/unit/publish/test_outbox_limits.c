@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the outbox may hold: memory, not only payloads. */
 #include "daemon/publish/outbox/outbox.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker that is away for a simulated week: what waits, what is kept, what it costs, and what the
  * broker gets when it is back. */
 #include <inttypes.h>

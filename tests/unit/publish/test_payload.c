@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is said over MQTT, field by field. */
 #include "daemon/publish/payload/payload.h"
 

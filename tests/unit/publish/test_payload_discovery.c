@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Home Assistant is told of: classes and units, bounds, and that nothing is told twice. */
 #include "daemon/publish/payload/discovery.h"
 

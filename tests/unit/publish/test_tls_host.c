@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A TLS context is complete or there is none; and when a connection is encrypted at all. */
 #include "proto/tls_host.h"
 #include "proto/tls_mode.h"

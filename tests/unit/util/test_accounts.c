@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What users hold is found by uid; who holds nothing gives his place. */
 #include "daemon/util/accounts.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_folder.c: checks which folders are opened, and how far they are listed. */
 #include "daemon/util/file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots are found by their keys, also after others came and went, and when hashes are the same. */
 #include "daemon/util/index.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines on stderr, caught in a pipe. */
 #include "daemon/util/log.h"
 

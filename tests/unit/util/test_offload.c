@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work off the loop: its result comes once, and what was left behind is released. */
 #include "daemon/util/offload.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers, durations and sizes of the configuration: whole or refused. */
 #include "daemon/util/parse.h"
 

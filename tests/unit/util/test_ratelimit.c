@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* So many at once after a rest, then one each interval. */
 #include "daemon/util/ratelimit.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths below a root with links of both kinds, and bounded reads of anything. */
 #include "daemon/util/root.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server of api_fixture.h, open for the length of a test, and apps on it. */
 #pragma once
 

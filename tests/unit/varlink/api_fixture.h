@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A core filled with literals, a server on it, and clients, all in one thread: a client that waits
  * runs the loop. Replies are collected and given to the independent validator at the end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archive in a file of memory, filled boot by boot, and what must be found in it: every bucket
  * as it was made. On top of api_fixture.h, whose core is the last boot's.

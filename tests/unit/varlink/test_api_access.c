@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose groups count: those of the connect, the main one and each supplementary one. */
 #include "daemon/varlink/server/peer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stages, frames, apps, processes over a real socket; every reply against the description. */
 #include "tests/unit/unit.h"
 #include "tests/unit/varlink/api_apps_fixture.h"

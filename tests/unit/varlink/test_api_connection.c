@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that mean no good, or do not know better: framing, order, limits, times, subscriptions. */
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/varlink/api_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ExportTrace with follow: what is added while it is told comes once, and what went is counted. */
 #include "tests/unit/varlink/api_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AckAlert, SilenceAlert, ListSilences, GetAlertLog, TestAlert over the socket: what they refuse,
  * by name, and what they answer; every reply against the description. */
 #include "tests/unit/varlink/api_fixture.h"

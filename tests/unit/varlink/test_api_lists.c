@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of any length: lists, history, the timeline, in one reply or in chunks. */
 #include "tests/unit/unit.h"
 #include "tests/unit/varlink/api_apps_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Methods on a core of literals, over a real socket; every reply against the description. */
 #include "daemon/core/status/degraded.h"
 #include "daemon/core/status/modes.h"

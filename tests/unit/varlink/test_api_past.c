@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries over boots: archive and live history against a plain list of every bucket that was made.
  */
 #include "tests/unit/unit.h"

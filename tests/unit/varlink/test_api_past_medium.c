@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A medium that does not answer, and who waits for it. */
 #include <semaphore.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors that clients send, on a kernel that lets them through (before 6.16; here it is told
  * to). */
 #include "tests/unit/varlink/api_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ExportTrace: what is in it, its limits, who may see what; each reply against the description. */
 #include "tests/unit/varlink/api_fixture.h"
 

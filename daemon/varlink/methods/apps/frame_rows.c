@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frame_rows.c: writes single frames: when each of their stages began, and what kept them from
  * running.

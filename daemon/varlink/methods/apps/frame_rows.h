@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame_rows.h: writes the single frames of GetFrames. */
 #pragma once
 

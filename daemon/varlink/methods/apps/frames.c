@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frames.c: answers GetFrames: the frame stream of each app, and on request single frames. */
 #include <math.h>
 #include <string.h>

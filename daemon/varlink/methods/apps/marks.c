@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * marks.c: answers Mark and ListMarks: labelled moments with the memory in use, and its change
  * between them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.c: answers GetReport: an app's report as text, made on request, of a running app or of one
  * that has ended and is still known.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_groups.c: sums up the stages of each app for ListStages. Categories and units are about the
  * lifetime, because their shares are; a unit's percentiles come from the sum of its stages'

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage_groups.h: writes totals, categories and compute units of apps. */
 #pragma once
 

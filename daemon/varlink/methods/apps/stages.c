@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stages.c: answers ListStages: the statistics of each stage, and of groups of them
  * (stage_groups.c). */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace.c: answers ExportTrace: the raw records in memory, app by app, in chunks of columns. The
  * apps and the ends of their logs are noted at the start; records are copied out of the logs a few

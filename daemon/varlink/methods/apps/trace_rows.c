@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_rows.c: writes raw records as the columns of ExportTrace. */
 #include "daemon/varlink/methods/apps/trace_rows.h"
 

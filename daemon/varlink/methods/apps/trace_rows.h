@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace_rows.h: writes raw records as the columns of ExportTrace. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* boots.c: answers ListBoots: the boots that the archive knows, this one last. */
 #include "daemon/core/archive/boots.h"
 #include "daemon/core/core.h"

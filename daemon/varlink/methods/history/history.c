@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * history.c: answers GetHistory: previous boots, then live history. With more: every row, in
  * chunks. Without: one reply; the rows are counted first, and when they are more than max_points a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* live.c: does the live part of GetHistory: series by series out of the pool, by a cursor that goes
  * on where the last turn stopped. */
 #include <string.h>

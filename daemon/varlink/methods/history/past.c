@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * past.c: does the archived part of GetHistory: what the archive has of the time before live
  * history begins. The loop only makes plans and writes rows; a worker reads. A medium that does not

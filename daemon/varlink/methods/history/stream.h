@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream.h: declares the internals of GetHistory, for history.c, live.c, past.c and rows.c: what a
  * call keeps between its turns, and the two sources of its rows. Past: what the archive has of the
@@ -75,14 +76,14 @@ static inline struct core *history_core(const struct history_stream *stream)
 	return stream->base.connection->api->core;
 }
 
-/* history_live.c: one read of one series. looks: how many series may still be looked at in this
+/* live.c: one read of one series. looks: how many series may still be looked at in this
  * turn. */
 void history_live_restart(struct history_stream *stream);
 enum history_step history_live_count(struct history_stream *stream, unsigned *looks);
 enum history_step history_live_write(
 	struct history_stream *stream, struct json *out, unsigned *looks);
 
-/* history_past.c: a part of one plan's series. */
+/* past.c: a part of one plan's series. */
 void history_past_init(struct history_stream *stream);
 void history_past_restart(struct history_stream *stream);
 enum history_step history_past_count(struct history_stream *stream);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts of one life of the daemon after the other over the same memory, and what people heard. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts of one rule over one temperature, what people did about them, and who was called. */
 #pragma once
 

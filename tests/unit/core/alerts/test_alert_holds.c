@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acknowledgements, silences, their end, the log and the test: who is called and who is not, also
  * across a kill. */
 #include "tests/unit/core/alerts/holds_fixture.h"

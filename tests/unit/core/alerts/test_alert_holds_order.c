@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Holds, limits and reloads in the orders that are easily forgotten. */
 #include "tests/unit/core/alerts/holds_fixture.h"
 #include "tests/unit/unit.h"

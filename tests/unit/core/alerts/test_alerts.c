@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts: when they fire, step, clear, and what people are told. */
 #include "daemon/core/alerts/alerts.h"
 

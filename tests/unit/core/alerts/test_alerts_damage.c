@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What alerts remember, cut off in the midst of a write and damaged in any way. */
 #include "tests/unit/core/alerts/alerts_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* New metrics under many rules: what a commit compares, and when all of them are judged. */
 #include "daemon/core/alerts/alerts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What alerts remember when the daemon is killed and started again. */
 #include "daemon/core/alerts/store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine step by step against a model that knows nothing of it: it looks back over all
  * samples and asks since when, without a break, something has been so. */
 #include "daemon/core/alerts/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is sent of an alert: when it happened and when it was sent, what the limit suppresses and
  * what it never touches, and that no notification contradicts its value. */
 #include "tests/unit/core/alerts/alerts_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of alerts: noise is told a bounded number of times, the state in the end is always
  * told, and neither kills nor reloads nor clocks change what people hear. */
 #include "tests/unit/core/alerts/alerts_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What alerts remember across a reboot: as bytes and back, and any other bytes. */
 #include "daemon/core/alerts/snapshot.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slopes: what a line is, what makes none, and what leaks are against what loads are. */
 #include "tests/unit/core/alerts/alerts_fixture.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One process of one app, and the stages that its records make. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Apps as core keeps them, without the daemon: what a process attaches, declares and records. */
 #pragma once
 

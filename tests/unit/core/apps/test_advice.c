@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Advice, with literals and against a plain model: what raises it, what lowers it, how often. */
 #include "daemon/core/apps/advice.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hangs: when one is told, when not, and what is told when it ends. */
 #include "daemon/core/apps/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rates are of now: what streams that fell silent, queued or ended leave behind. */
 #include "daemon/core/apps/state.h"
 #include "daemon/core/stages/pulse.h"

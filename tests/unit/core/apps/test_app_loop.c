@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an iteration costs, for loops of many shapes: the sum over the stages is the time that one
  * after the other takes, whatever happens around the loop. */
 #include "tests/unit/core/apps/app_stages_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marks: what is kept of them, and how they hang together. */
 #include "daemon/core/apps/marks.h"
 

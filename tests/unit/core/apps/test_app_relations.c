@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which stage runs within which, and what that makes of totals and shares. */
 #include "tests/unit/core/apps/app_stages_fixture.h"
 #include "tests/unit/unit.h"

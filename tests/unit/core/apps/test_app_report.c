@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report's text: the golden one, what it is cut to, and that hints come only with evidence. */
 #include "daemon/core/report/report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of an app: whose statistics they are, which are kept, what goes on from one to the next. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics that outlive the daemon: what a kill at any moment leaves, and what is made of it. */
 #include <errno.h>
 #include <stdlib.h>

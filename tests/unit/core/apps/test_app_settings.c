@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the operator says about stages and frames: which sections match, and which one decides. */
 #include "daemon/core/frames/settings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From records to stages: names and units, costs, settings, the throttle state. */
 #include "tests/unit/core/apps/app_stages_fixture.h"
 #include "tests/unit/unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gauges, counters and attributes of apps. */
 #include "daemon/core/apps/values.h"
 

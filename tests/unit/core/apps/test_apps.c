@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the records of instrumented apps become: statistics, metrics, counts. */
 #include <errno.h>
 #include <stdlib.h>

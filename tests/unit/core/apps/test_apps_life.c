@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who an app is, what it says of itself, and what is told when it has gone. */
 #include <errno.h>
 

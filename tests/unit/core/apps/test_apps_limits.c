@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What names, apps, processes and stages without end may cost, and whom. */
 #include <errno.h>
 #include <stdlib.h>

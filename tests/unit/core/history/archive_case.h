@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archive in a memory image, fed through live history and sealed, beside a plain model of what
  * was sealed: every bucket of every series with the block that holds it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The archive: what goes in comes out after a restart, on the time axis it belongs to. */
 #include "tests/unit/core/history/archive_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The account: no window of 24 hours ever costs more than the limit, whatever happens meanwhile. */
 #include "daemon/core/archive/account.h"
 

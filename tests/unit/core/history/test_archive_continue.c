@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that is killed loses nothing that live history still has: the next one brings it into
  * the archive, once. */
 #include "tests/unit/core/history/archive_case.h"

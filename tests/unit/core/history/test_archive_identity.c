@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which file a block is of: its checksum begins with random bytes of the file's header. */
 #include "tests/unit/core/history/archive_case.h"
 

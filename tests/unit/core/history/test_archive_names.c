@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names in the archive: the loss of a block makes no other unreadable, and none is forgotten while
  * a block needs it, however often the file went round. */
 #include "tests/unit/core/history/archive_case.h"

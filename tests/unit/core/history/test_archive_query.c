@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the archive: steps, answers in parts, boots whose clocks were wrong, and memory that
  * ends at any moment. */
 #include "tests/unit/core/history/archive_case.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The power goes while a block is written, at every boundary there is: what was there before stays,
  * what comes back is what was sealed, and at most the last block is gone. */
 #include "tests/unit/core/history/archive_case.h"

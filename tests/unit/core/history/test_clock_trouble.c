@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A month of a board whose clock can't be trusted: it starts in 1970, is set forward to now, half a
  * year back, back and forth by a second a hundred times, drifts, loses and finds its time server,
  * and the board sleeps. History, the timeline and the table of wall times see all of it; what they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* History in a pool of plain memory: what is written is read, restarts, eviction, damage, size. */
 #include "daemon/core/history/history.h"
 

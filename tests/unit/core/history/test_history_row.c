@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coder of rows: what goes in comes out, and no bytes do harm. */
 #include "daemon/core/history/row.h"
 

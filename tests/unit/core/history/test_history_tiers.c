@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coarse tiers of history: what buckets hold, what answers which question, restarts in the
  * middle of a bucket, and a week of a board within the budget. */
 #include "daemon/core/history/history.h"

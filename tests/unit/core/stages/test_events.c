@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last raw records of all apps. */
 #include "daemon/core/frames/trace_buffer.h"
 

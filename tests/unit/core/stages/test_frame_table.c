@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames that are tied together by their id, first as a table, then through an app's records. */
 #include "daemon/core/frames/frame_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frame streams. */
 #include "daemon/core/frames/frames.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a stage answers: the window, the lifetime, the throttle split, cost per frame. */
 #include "daemon/core/stages/stats.h"
 
