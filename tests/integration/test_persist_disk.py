@@ -193,7 +193,7 @@ def test_a_medium_that_hangs():
                     time.sleep(2)  # a write hangs now
                     daemon.process.terminate()
                     until("the socket is gone", lambda: not daemon.socket.exists(), 5)
-                    until("it gave up", lambda: "was not written within 2 s" in daemon.log(), 10)
+                    until("it gave up", lambda: "history was written: no response within 2 s" in daemon.log(), 10)
                 finally:
                     subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
                 assert daemon.process.wait(30) == 0, daemon.log()
