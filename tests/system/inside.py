@@ -201,7 +201,7 @@ def test_a_silenced_alert_is_an_entry_that_calls_nobody():
 def test_the_chain_to_the_journal_is_proved():
     result = ctl("test-alert", "info", "-m", "only a test")
     assert result.returncode == 0, result
-    assert len(re.findall(r"journal +yes +taken, with MESSAGE_ID", result.stdout)) == 2, result.stdout
+    assert len(re.findall(r"journal +yes +accepted, with MESSAGE_ID", result.stdout)) == 2, result.stdout
     told = journal("EDGEPROF_TEST=1")
     assert [entry["MESSAGE_ID"] for entry in told] == [FIRING, OVER], told
     assert "only a test" in told[0]["MESSAGE"] and told[0]["PRIORITY"] == "5", told[0]
