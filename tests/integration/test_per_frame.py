@@ -137,7 +137,8 @@ def test_max_fps_is_the_rate_that_the_loop_measures():
             if shape == "one-off":
                 assert stages["load_model"]["outside_frames"]["count"] == 1, stages["load_model"]
                 text = daemon.ctl("stages", "loop").stdout
-                assert re.search(r"^Outside frames: load_model 1 x 30\d\.\d ms", text, re.M), text
+                loaded = re.search(r"^Outside frames: load_model 1 x (\d+\.\d) ms", text, re.M)
+                assert loaded and 300 <= float(loaded[1]) < 3000, text  # it sleeps 300 ms, at least
     assert not wrong, wrong
 
 
