@@ -49,6 +49,25 @@ struct window_options {
 	bool all;
 };
 
+/* The options that fill the member `window` of the struct type. */
+#define CTL_WINDOW_OPTIONS(type)                                                             \
+	{"span", 0, "recent|lifetime", "cover the recent window, or the run from its start", \
+		option_word, offsetof(struct type, window.span)},                            \
+		{"method", 0, "linear|nearest", "how to take percentiles", option_word,      \
+			offsetof(struct type, window.method)},                               \
+		{"throttle", 0, "all|throttled|unthrottled",                                 \
+			"count only what ended while the hardware throttled, or did not",    \
+			option_word, offsetof(struct type, window.throttle)},                \
+		{"run", 0, "0|-1|-2",                                                        \
+			"show the current or latest run (0), or an earlier one (-1 to -8)",  \
+			option_run, offsetof(struct type, window.runs.run)},                 \
+		{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,         \
+			offsetof(struct type, window.runs.all_runs)},                        \
+	{                                                                                    \
+		"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag, \
+			offsetof(struct type, window.all)                                    \
+	}
+
 struct ctl {
 	struct options options;
 	void *verb_options; /* the struct that the verb's option table fills */

@@ -12,7 +12,7 @@ void help_verb(const struct verb *verb, FILE *out);
 /* "Usage: edgeprofctl VERB …", one line. */
 void help_synopsis(const struct verb *verb, FILE *out);
 
-/* Says on stderr that there is no such verb, and which one may have been meant. */
+/* Reports an unknown verb on stderr, with the most similar one. */
 void help_unknown_verb(const struct verb *const *verbs, const char *word);
 
 /* Copies a manual page in scdoc(5) to out. A line "@VERB@" becomes the verb's synopsis, and its

@@ -21,7 +21,7 @@ struct option_spec {
 	 * is optional; NULL for a flag */
 	const char *argument;
 	const char *help;
-	/* Stores the value; text is NULL when there is no argument. 0, or -EINVAL. */
+	/* Stores the value; text is NULL without an argument. 0, or -EINVAL. */
 	int (*parse)(const struct option_spec *spec, const char *text, void *value);
 	size_t offset; /* of the value in the struct that holds the verb's options */
 };

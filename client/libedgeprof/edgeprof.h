@@ -187,7 +187,7 @@ bool edgeprof_should_skip(void);
 uint64_t edgeprof_now(void);
 
 /* Internal to the inline functions below, but part of the ABI. [0] is 0 when events
- * have to be recorded, 1 when there is no daemon, 2 when recording is disabled; a cache line,
+ * have to be recorded, 1 without a daemon, 2 when recording is disabled; a cache line,
  * because the linker may move it among a program's own variables. */
 extern uint32_t edgeprof_state_[16];
 edgeprof_token edgeprof_begin_(int stage);

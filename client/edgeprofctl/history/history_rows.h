@@ -36,7 +36,7 @@ struct rows_span {
 
 struct rows_span rows_span(const cJSON *reply);
 
-/* Least and largest value, mean of the means, first and last mean; NAN when there is no row. */
+/* Least and largest value, mean of the means, first and last mean; NAN without rows. */
 struct range {
 	double least, most, mean, first, last;
 	int64_t first_us, last_us;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pi.c: reads what only the firmware of a Raspberry Pi knows: clock/<name> (Hz, measured),
  * voltage/<name>, memory_split/{arm,gpu}, the rails of a Pi 5's PMIC as power/<rail> (mW = V * A),
- * their sum as power/total, voltage/<rail> where there is no current, and temperature/firmware,
+ * their sum as power/total, voltage/<rail> of a rail without a current, and temperature/firmware,
  * which is temperature/max where nothing else has that. Through the ioctl of vcgencmd, without
  * running it; read-only. Own key: vcgencmd = the program's absolute path, run for the temperature
- * where there is no such device. */
+ * if the device is absent. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>

@@ -59,7 +59,7 @@ void gauges_init(struct gauges *gauges, const struct root *root, size_t size, si
 void gauges_finish(struct gauges *gauges); /* idempotent; zeroed storage is fine */
 
 /* The element, zeroed but for its gauge; valid until the next one is added. NULL when the table is
- * full or there is no memory. The format names the file; no file is touched. */
+ * full or memory is short. The format names the file; no file is touched. */
 __attribute__((format(printf, 4, 5))) void *gauges_add(struct gauges *gauges,
 	const struct gauge_kind *kind, const char *name, const char *format, ...);
 /* The same, NULL when the machine has no such file. */
