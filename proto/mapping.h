@@ -55,7 +55,6 @@ enum {
 	PROTO_MAP_MAJOR = 1, /* another major is refused */
 	PROTO_MAP_MINOR = 2,
 	PROTO_MAP_MINOR_ADVICE = 2, /* the first with advice; before: reserved, zero */
-	PROTO_MAP_MIN_SIZE = 64 * 1024,
 	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
 	PROTO_MAP_MAX_SIZE = 1024 * 1024,
 	PROTO_DECLARATIONS = 128,

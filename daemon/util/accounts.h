@@ -26,8 +26,8 @@ struct account {
 	/* time of the loop, accounts_charge() */
 	uint64_t served_ns, served_period;
 	/* kept while nothing is held */
-	uint64_t marks_due_ns, attach_due_ns; /* ratelimit.h */
-	uint64_t used_ns;		      /* of the last accounts_of() */
+	uint64_t marks_due_ns; /* ratelimit.h */
+	uint64_t used_ns;      /* of the last accounts_of() */
 };
 
 /* What one part of the daemon did in this iteration of the loop. */

@@ -13,36 +13,21 @@
 
 enum log_level log_max_level = LOG_LEVEL_INFO;
 
-static const struct {
-	const char *name;
-	enum log_level level;
-} levels[] = {
-	{"error", LOG_LEVEL_ERROR},
-	{"warning", LOG_LEVEL_WARNING},
-	{"notice", LOG_LEVEL_NOTICE},
-	{"info", LOG_LEVEL_INFO},
-	{"debug", LOG_LEVEL_DEBUG},
-};
+static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
+	[LOG_LEVEL_WARNING] = "warning",
+	[LOG_LEVEL_NOTICE] = "notice",
+	[LOG_LEVEL_INFO] = "info",
+	[LOG_LEVEL_DEBUG] = "debug"};
 
 int log_level_parse(const char *text, enum log_level *ret)
 {
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		if (strcmp(levels[i].name, text) == 0) {
-			*ret = levels[i].level;
+	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
+		if (strcmp(names[level], text) == 0) {
+			*ret = (enum log_level)level;
 			return 0;
 		}
 	}
 	return -EINVAL;
-}
-
-const char *log_level_name(enum log_level level)
-{
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		if (levels[i].level == level) {
-			return levels[i].name;
-		}
-	}
-	return "unknown";
 }
 
 /* JOURNAL_STREAM is inherited by everything below a service, a terminal of a user's session as
@@ -71,7 +56,7 @@ void log_write(enum log_level level, const char *format, ...)
 	if (stderr_is_journal()) {
 		used = snprintf(line, sizeof(line), "<%d>", (int)level);
 	} else {
-		used = snprintf(line, sizeof(line), "edgeprofd: %s: ", log_level_name(level));
+		used = snprintf(line, sizeof(line), "edgeprofd: %s: ", names[level]);
 	}
 	va_list ap;
 	va_start(ap, format);

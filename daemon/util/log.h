@@ -19,7 +19,6 @@ extern enum log_level log_max_level;
 
 /* "error", "warning", "notice", "info", "debug" -> the level; -EINVAL for another word. */
 int log_level_parse(const char *text, enum log_level *ret);
-const char *log_level_name(enum log_level level);
 
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
