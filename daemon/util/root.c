@@ -3,9 +3,11 @@
 #include "daemon/util/root.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,45 +151,31 @@ int root_open(const struct root *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A folder: in a fixture the last segment may itself be a file that stands for a link. */
-static int open_folder(const struct root *root, const char *path)
+/* In a fixture the last segment may itself be a file that stands for a link: "/." follows it. */
+static int open_folder(const struct root *root, const char *path, DIR **ret)
 {
-	if (!root->fixture) {
-		return root_open(root, path, O_RDONLY | O_DIRECTORY);
-	}
 	char slashed[PATH_MAX];
-	size_t length = strlen(path);
-	if (length + 3 > sizeof(slashed)) {
+	if ((size_t)snprintf(slashed, sizeof(slashed), "%s/.", path) >= sizeof(slashed)) {
 		return -ENAMETOOLONG;
 	}
-	memcpy(slashed, path, length);
-	memcpy(slashed + length, "/.", 3);
-	return root_open(root, slashed, O_RDONLY | O_DIRECTORY);
-}
-
-int root_opendir(const struct root *root, const char *path, DIR **ret)
-{
-	int fd = open_folder(root, path);
+	int fd = root_open(root, slashed, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		return fd;
 	}
-	DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int r = -errno;
+	*ret = fdopendir(fd);
+	int r = *ret ? 0 : -errno;
+	if (r < 0) {
 		close(fd);
-		return r;
 	}
-	*ret = dir;
-	return 0;
+	return r;
 }
 
 ssize_t file_read(int fd, char *buf, size_t size)
 {
 	ssize_t n = sysops()->pread(fd, buf, size - 1, 0);
-	if (n < 0) {
-		return n;
+	if (n >= 0) {
+		buf[n] = '\0';
 	}
-	buf[n] = '\0';
 	return n;
 }
 
@@ -251,7 +239,7 @@ static int compare_names(const void *a, const void *b)
 int root_list(const struct root *root, const char *path, struct root_name *names, size_t max)
 {
 	DIR *dir;
-	int r = root_opendir(root, path, &dir);
+	int r = open_folder(root, path, &dir);
 	if (r < 0) {
 		return r;
 	}

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -23,9 +22,6 @@ void root_finish(struct root *root);
 
 /* open(2) below the root, O_CLOEXEC|O_NONBLOCK|O_NOCTTY added. A descriptor or -errno. */
 int root_open(const struct root *root, const char *path, int flags);
-
-/* opendir(3) below the root; 0 and *ret (closedir it), or -errno. */
-int root_opendir(const struct root *root, const char *path, DIR **ret);
 
 /* Where path leads inside the root once links are followed (no leading slash), for grouping and
  * for the names of parents. 0, -ENOENT, -ELOOP, -ENAMETOOLONG. */
