@@ -33,21 +33,16 @@ int parse_u64(const char *text, uint64_t *ret)
 
 int parse_i64(const char *text, int64_t *ret)
 {
-	const char *digits = text[0] == '-' ? text + 1 : text;
-	if (!isdigit((unsigned char)digits[0])) {
-		return -EINVAL;
+	bool negative = text[0] == '-';
+	uint64_t value;
+	int r = parse_u64(text + negative, &value);
+	if (r == 0 && value > (uint64_t)INT64_MAX + negative) {
+		r = -ERANGE;
 	}
-	char *end;
-	errno = 0;
-	long long value = strtoll(text, &end, 10);
-	if (*end != '\0') {
-		return -EINVAL;
+	if (r == 0) {
+		*ret = (int64_t)(negative ? -value : value);
 	}
-	if (errno == ERANGE) {
-		return -ERANGE;
-	}
-	*ret = value;
-	return 0;
+	return r;
 }
 
 /* Reads a decimal number at the start of text; *rest is what follows. strtod would take hex, inf
@@ -76,27 +71,21 @@ int parse_double(const char *text, double *ret)
 	const char *rest;
 	double value;
 	int r = number_prefix(text, &value, &rest);
-	if (r < 0) {
-		return r;
+	if (r == 0 && *rest != '\0') {
+		r = -EINVAL;
 	}
-	if (*rest != '\0') {
-		return -EINVAL;
+	if (r == 0) {
+		*ret = value;
 	}
-	*ret = value;
-	return 0;
+	return r;
 }
 
 int parse_bool(const char *text, bool *ret)
 {
-	static const char *const yes[] = {"yes", "true", "on", "1"};
-	static const char *const no[] = {"no", "false", "off", "0"};
-	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-		if (strcmp(text, yes[i]) == 0) {
-			*ret = true;
-			return 0;
-		}
-		if (strcmp(text, no[i]) == 0) {
-			*ret = false;
+	static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret = i % 2 == 1;
 			return 0;
 		}
 	}
@@ -114,24 +103,19 @@ static int number_with_suffix(
 	const char *rest;
 	double value;
 	int r = number_prefix(text, &value, &rest);
-	if (r < 0) {
-		return r;
+	size_t i = 0;
+	while (r == 0 && i < count && strcmp(rest, suffixes[i].text) != 0) {
+		i++;
 	}
-	if (value < 0) {
-		return -EINVAL;
+	if (r < 0 || i == count || value < 0) {
+		return r < 0 ? r : -EINVAL;
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(rest, suffixes[i].text) != 0) {
-			continue;
-		}
-		double scaled = value * suffixes[i].factor;
-		if (scaled >= 9.2e18) {
-			return -ERANGE;
-		}
-		*ret = (uint64_t)llround(scaled);
-		return 0;
+	double scaled = value * suffixes[i].factor;
+	if (scaled >= 9.2e18) {
+		return -ERANGE;
 	}
-	return -EINVAL;
+	*ret = (uint64_t)llround(scaled);
+	return 0;
 }
 
 int parse_duration_ns(const char *text, uint64_t *ret)
