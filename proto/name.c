@@ -9,15 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/text.h"
+
 static bool name_byte(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '.' || c == '-';
-}
-
-static bool wildcard(char c)
-{
-	return c == '*' || c == '?';
 }
 
 static bool only_dots(const char *text, size_t length)
@@ -57,53 +54,60 @@ int proto_name_unique(const char *text, size_t length, bool (*taken)(void *ctx, 
 	char name[PROTO_NAME_SIZE];
 	proto_name_clean(text, length, clean);
 	memcpy(name, clean, sizeof(name));
-	size_t base = strlen(clean);
 	for (unsigned i = 2; taken(ctx, name); i++) {
 		if (i > 9999) {
 			return -ENOSPC;
 		}
 		char suffix[8];
-		size_t n = (size_t)snprintf(suffix, sizeof(suffix), ".%u", i);
-		size_t keep = base + n > PROTO_NAME_MAX ? PROTO_NAME_MAX - n : base;
+		int n = snprintf(suffix, sizeof(suffix), ".%u", i);
 		memset(name, 0, sizeof(name));
-		memcpy(name, clean, keep);
-		memcpy(name + keep, suffix, n);
+		snprintf(name, sizeof(name), "%.*s%s", PROTO_NAME_MAX - n, clean, suffix);
 	}
 	memcpy(ret, name, sizeof(name));
 	return 0;
 }
 
-static bool segment_valid(const char *text, size_t length)
+/* The length of the segment at text when it is one of name bytes and those in extra; else 0. */
+static size_t valid_segment(const char *text, const char *extra)
 {
-	if (length == 0 || length > PROTO_NAME_MAX || only_dots(text, length)) {
-		return false;
-	}
+	size_t length = segment_length(text);
 	for (size_t i = 0; i < length; i++) {
-		if (!name_byte(text[i])) {
-			return false;
+		if (!name_byte(text[i]) && !strchr(extra, text[i])) {
+			return 0;
 		}
 	}
-	return true;
+	return length <= PROTO_NAME_MAX && !only_dots(text, length) ? length : 0;
 }
 
-bool proto_name_valid(const char *text)
-{
-	return segment_valid(text, strlen(text));
-}
-
-bool proto_path_valid(const char *text)
+static bool valid_path(const char *text, const char *extra)
 {
 	for (unsigned segments = 1; segments <= PROTO_GLOB_SEGMENTS; segments++) {
-		size_t length = segment_length(text);
-		if (!segment_valid(text, length)) {
-			return false;
+		size_t length = valid_segment(text, extra);
+		if (length == 0 || text[length] == '\0') {
+			return length > 0;
 		}
-		if (text[length] == '\0') {
-			return true;
+		if (length == 2 && memcmp(text, "**", 2) == 0) {
+			return false; /* any depth is only offered at the end */
 		}
 		text += length + 1;
 	}
 	return false;
+}
+
+bool proto_name_valid(const char *text)
+{
+	size_t length = valid_segment(text, "");
+	return length > 0 && text[length] == '\0';
+}
+
+bool proto_path_valid(const char *text)
+{
+	return valid_path(text, "");
+}
+
+int proto_glob_check(const char *glob)
+{
+	return valid_path(glob, "*?") ? 0 : -EINVAL;
 }
 
 /* One segment against one segment. Only the last '*' is ever tried again: what was matched before
@@ -187,63 +191,32 @@ bool proto_query_match(const char *query, const char *path)
 	}
 }
 
-int proto_glob_check(const char *glob)
-{
-	for (unsigned segments = 1; segments <= PROTO_GLOB_SEGMENTS; segments++) {
-		size_t length = segment_length(glob);
-		if (length == 0 || length > PROTO_NAME_MAX || only_dots(glob, length)) {
-			return -EINVAL;
-		}
-		for (size_t i = 0; i < length; i++) {
-			if (!name_byte(glob[i]) && !wildcard(glob[i])) {
-				return -EINVAL;
-			}
-		}
-		if (glob[length] == '\0') {
-			return 0;
-		}
-		if (length == 2 && memcmp(glob, "**", 2) == 0) {
-			return -EINVAL; /* any depth is only offered at the end */
-		}
-		glob += length + 1;
-	}
-	return -EINVAL;
-}
-
 int proto_glob_instance(const char *glob, const char *path, char *ret, size_t size)
 {
 	if (!proto_glob_match(glob, path)) {
 		return -EINVAL;
 	}
 	char buf[PROTO_PATH_SIZE];
-	size_t used = 0;
+	struct text instance = TEXT_IN(buf);
 	bool rest = false;
 	while (*path != '\0') {
 		size_t path_length = segment_length(path);
 		size_t glob_length = segment_length(glob);
 		rest = rest || rest_segment(glob);
 		if (rest || strcspn(glob, "*?") < glob_length) {
-			if (used + (used > 0) + path_length >= sizeof(buf)) {
-				return -ENAMETOOLONG;
-			}
-			if (used > 0) {
-				buf[used++] = ':';
-			}
-			memcpy(buf + used, path, path_length);
-			used += path_length;
+			text_join(&instance, ":", "%.*s", (int)path_length, path);
 		}
 		path += path_length + (path[path_length] == '/');
 		if (!rest) {
 			glob += glob_length + (glob[glob_length] == '/');
 		}
 	}
-	if (used == 0) {
-		buf[used++] = '_';
+	if (instance.length == 0) {
+		text_add(&instance, "_");
 	}
-	if (used >= size) {
+	if (instance.truncated || instance.length >= size) {
 		return -ENAMETOOLONG;
 	}
-	memcpy(ret, buf, used);
-	ret[used] = '\0';
+	memcpy(ret, buf, instance.length + 1);
 	return 0;
 }
