@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/text.h"
-
 static bool name_byte(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -197,26 +195,34 @@ int proto_glob_instance(const char *glob, const char *path, char *ret, size_t si
 		return -EINVAL;
 	}
 	char buf[PROTO_PATH_SIZE];
-	struct text instance = TEXT_IN(buf);
+	size_t used = 0;
 	bool rest = false;
 	while (*path != '\0') {
 		size_t path_length = segment_length(path);
 		size_t glob_length = segment_length(glob);
 		rest = rest || rest_segment(glob);
 		if (rest || strcspn(glob, "*?") < glob_length) {
-			text_join(&instance, ":", "%.*s", (int)path_length, path);
+			if (used + (used > 0) + path_length >= sizeof(buf)) {
+				return -ENAMETOOLONG;
+			}
+			if (used > 0) {
+				buf[used++] = ':';
+			}
+			memcpy(buf + used, path, path_length);
+			used += path_length;
 		}
 		path += path_length + (path[path_length] == '/');
 		if (!rest) {
 			glob += glob_length + (glob[glob_length] == '/');
 		}
 	}
-	if (instance.length == 0) {
-		text_add(&instance, "_");
+	if (used == 0) {
+		buf[used++] = '_';
 	}
-	if (instance.truncated || instance.length >= size) {
+	if (used >= size) {
 		return -ENAMETOOLONG;
 	}
-	memcpy(ret, buf, instance.length + 1);
+	memcpy(ret, buf, used);
+	ret[used] = '\0';
 	return 0;
 }
