@@ -27,26 +27,28 @@ enum state {
 	STATE_FIRST_VALUE, /* after '[' */
 	STATE_AFTER,	   /* after a value inside a container */
 	STATE_DONE,
-	STATE_COUNT
 };
 
+/* A set of them is their sum. */
 enum token {
-	TOKEN_BAD,
-	TOKEN_SPACE,
-	TOKEN_OPEN_OBJECT,
-	TOKEN_CLOSE_OBJECT,
-	TOKEN_OPEN_ARRAY,
-	TOKEN_CLOSE_ARRAY,
-	TOKEN_COLON,
-	TOKEN_COMMA,
-	TOKEN_STRING,
-	TOKEN_NUMBER,
-	TOKEN_LITERAL,
-	TOKEN_COUNT
+	TOKEN_BAD = 0,
+	TOKEN_SPACE = 1,
+	TOKEN_OPEN_OBJECT = 2,
+	TOKEN_CLOSE_OBJECT = 4,
+	TOKEN_OPEN_ARRAY = 8,
+	TOKEN_CLOSE_ARRAY = 16,
+	TOKEN_COLON = 32,
+	TOKEN_COMMA = 64,
+	TOKEN_STRING = 128,
+	TOKEN_NUMBER = 256,
+	TOKEN_LITERAL = 512,
 };
+
+#define TOKENS_OF_VALUES \
+	(TOKEN_OPEN_OBJECT | TOKEN_OPEN_ARRAY | TOKEN_STRING | TOKEN_NUMBER | TOKEN_LITERAL)
 
 /* clang-format off */
-static const uint8_t token_of[256] = {
+static const uint16_t token_of[256] = {
 	[' '] = TOKEN_SPACE, ['\t'] = TOKEN_SPACE, ['\n'] = TOKEN_SPACE, ['\r'] = TOKEN_SPACE,
 	['{'] = TOKEN_OPEN_OBJECT, ['}'] = TOKEN_CLOSE_OBJECT,
 	['['] = TOKEN_OPEN_ARRAY, [']'] = TOKEN_CLOSE_ARRAY,
@@ -57,31 +59,29 @@ static const uint8_t token_of[256] = {
 	['t'] = TOKEN_LITERAL, ['f'] = TOKEN_LITERAL, ['n'] = TOKEN_LITERAL,
 };
 
-static const bool allowed[STATE_COUNT][TOKEN_COUNT] = {
-	[STATE_START] = {[TOKEN_OPEN_OBJECT] = true},
-	[STATE_FIRST_KEY] = {[TOKEN_STRING] = true, [TOKEN_CLOSE_OBJECT] = true},
-	[STATE_KEY] = {[TOKEN_STRING] = true},
-	[STATE_COLON] = {[TOKEN_COLON] = true},
-	[STATE_VALUE] = {[TOKEN_OPEN_OBJECT] = true, [TOKEN_OPEN_ARRAY] = true,
-		[TOKEN_STRING] = true, [TOKEN_NUMBER] = true, [TOKEN_LITERAL] = true},
-	[STATE_FIRST_VALUE] = {[TOKEN_OPEN_OBJECT] = true, [TOKEN_OPEN_ARRAY] = true,
-		[TOKEN_STRING] = true, [TOKEN_NUMBER] = true, [TOKEN_LITERAL] = true,
-		[TOKEN_CLOSE_ARRAY] = true},
-	[STATE_AFTER] = {[TOKEN_COMMA] = true, [TOKEN_CLOSE_OBJECT] = true,
-		[TOKEN_CLOSE_ARRAY] = true},
-};
 /* clang-format on */
+
+static const unsigned allowed[] = {
+	[STATE_START] = TOKEN_OPEN_OBJECT,
+	[STATE_FIRST_KEY] = TOKEN_STRING | TOKEN_CLOSE_OBJECT,
+	[STATE_KEY] = TOKEN_STRING,
+	[STATE_COLON] = TOKEN_COLON,
+	[STATE_VALUE] = TOKENS_OF_VALUES,
+	[STATE_FIRST_VALUE] = TOKENS_OF_VALUES | TOKEN_CLOSE_ARRAY,
+	[STATE_AFTER] = TOKEN_COMMA | TOKEN_CLOSE_OBJECT | TOKEN_CLOSE_ARRAY,
+	[STATE_DONE] = 0,
+};
 
 struct scan {
 	const char *text;
 	size_t length, at;
 	enum state state;
 	unsigned depth, max_depth;
-	unsigned tokens, max_tokens;
+	unsigned tokens;
 	uint64_t objects; /* bit depth-1: that level is an object */
 	uint16_t first_key[DEPTH_LIMIT];
 	uint16_t keys; /* of all open objects */
-	uint64_t key[KEYS_LIMIT];
+	uint64_t *key; /* KEYS_LIMIT of them */
 	const char *reason;
 };
 
@@ -91,12 +91,13 @@ static int fail(struct scan *scan, const char *reason)
 	return -EBADMSG;
 }
 
-/* Keys are compared by a hash of their decoded bytes. Two keys of one object with equal hashes
- * count as equal: a peer that makes them collide only gets its own message refused. */
-static void hash_code_point(uint64_t *hash, uint32_t c)
+static bool scan_byte(struct scan *scan, char c)
 {
-	char bytes[4];
-	*hash = fnv64(*hash, bytes, proto_utf8_encode(c, bytes));
+	if (scan->at < scan->length && scan->text[scan->at] == c) {
+		scan->at++;
+		return true;
+	}
+	return false;
 }
 
 /* Four hex digits at scan->at; -1 when they are not there. */
@@ -123,47 +124,40 @@ static int32_t scan_hex4(struct scan *scan)
 /* After the backslash. */
 static int scan_escape(struct scan *scan, uint64_t *hash)
 {
-	static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	if (scan->at >= scan->length) {
 		return fail(scan, "unterminated string");
 	}
 	char c = scan->text[scan->at++];
 	const char *letter = c != '\0' ? strchr(letters, c) : NULL;
 	if (letter) {
-		*hash = fnv64(*hash, &bytes[letter - letters], 1);
+		*hash = fnv64(*hash, &meant[letter - letters], 1);
 		return 0;
 	}
 	if (c != 'u') {
 		return fail(scan, "unknown escape");
 	}
 	int32_t unit = scan_hex4(scan);
-	if (unit < 0) {
-		return fail(scan, "bad \\u escape");
-	}
-	if (unit == 0) {
-		return fail(scan, "\\u0000");
-	}
-	if (unit >= 0xdc00 && unit <= 0xdfff) {
-		return fail(scan, "lone surrogate");
+	if (unit <= 0) {
+		return fail(scan, unit == 0 ? "\\u0000" : "bad \\u escape");
 	}
 	uint32_t code = (uint32_t)unit;
-	if (unit >= 0xd800 && unit <= 0xdbff) {
-		if (scan->length - scan->at < 2 || scan->text[scan->at] != '\\' ||
-			scan->text[scan->at + 1] != 'u') {
-			return fail(scan, "lone surrogate");
-		}
-		scan->at += 2;
-		int32_t low = scan_hex4(scan);
+	if (unit >= 0xd800 && unit <= 0xdfff) {
+		bool paired = unit < 0xdc00 && scan_byte(scan, '\\') && scan_byte(scan, 'u');
+		int32_t low = paired ? scan_hex4(scan) : -1;
 		if (low < 0xdc00 || low > 0xdfff) {
 			return fail(scan, "lone surrogate");
 		}
 		code = 0x10000u + (((uint32_t)unit - 0xd800u) << 10) + ((uint32_t)low - 0xdc00u);
 	}
-	hash_code_point(hash, code);
+	char bytes[4];
+	*hash = fnv64(*hash, bytes, proto_utf8_encode(code, bytes));
 	return 0;
 }
 
-/* After the opening quote. */
+/* After the opening quote. Keys are compared by a hash of their decoded bytes. Two keys of one
+ * object with equal hashes count as equal: a peer that makes them collide only gets its own message
+ * refused. */
 static int scan_string(struct scan *scan, uint64_t *hash)
 {
 	*hash = FNV64_BASIS;
@@ -204,33 +198,19 @@ static size_t scan_digits(struct scan *scan)
 	return scan->at - start;
 }
 
-static bool scan_byte(struct scan *scan, char c)
-{
-	if (scan->at < scan->length && scan->text[scan->at] == c) {
-		scan->at++;
-		return true;
-	}
-	return false;
-}
-
 /* At the first byte of the number; what follows is the next token. */
 static int scan_number(struct scan *scan)
 {
 	size_t start = scan->at;
 	scan_byte(scan, '-');
-	if (!scan_byte(scan, '0') && scan_digits(scan) == 0) {
-		return fail(scan, "bad number");
+	bool good = scan_byte(scan, '0') || scan_digits(scan) > 0;
+	good = good && (!scan_byte(scan, '.') || scan_digits(scan) > 0);
+	if (good && (scan_byte(scan, 'e') || scan_byte(scan, 'E'))) {
+		(void)(scan_byte(scan, '+') || scan_byte(scan, '-'));
+		good = scan_digits(scan) > 0;
 	}
-	if (scan_byte(scan, '.') && scan_digits(scan) == 0) {
+	if (!good) {
 		return fail(scan, "bad number");
-	}
-	if (scan_byte(scan, 'e') || scan_byte(scan, 'E')) {
-		if (!scan_byte(scan, '+')) {
-			scan_byte(scan, '-');
-		}
-		if (scan_digits(scan) == 0) {
-			return fail(scan, "bad number");
-		}
 	}
 	return scan->at - start <= NUMBER_LIMIT ? 0 : fail(scan, "number too long");
 }
@@ -325,7 +305,6 @@ static int scan_token(struct scan *scan, enum token token)
 		break;
 	case TOKEN_BAD:
 	case TOKEN_SPACE:
-	case TOKEN_COUNT:
 		return fail(scan, "unexpected byte");
 	}
 	scan->state = STATE_AFTER;
@@ -335,19 +314,11 @@ static int scan_token(struct scan *scan, enum token token)
 int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigned max_tokens,
 	const char **reason)
 {
-	struct scan scan;
-	scan.text = text;
-	scan.length = length;
-	scan.at = 0;
-	scan.state = STATE_START;
-	scan.depth = 0;
-	scan.max_depth = max_depth < DEPTH_LIMIT ? max_depth : DEPTH_LIMIT;
-	scan.tokens = 0;
-	scan.max_tokens = max_tokens;
-	scan.objects = 0;
-	scan.keys = 0;
-	scan.reason = NULL;
-
+	uint64_t keys[KEYS_LIMIT];
+	struct scan scan = {.text = text,
+		.length = length,
+		.max_depth = max_depth < DEPTH_LIMIT ? max_depth : DEPTH_LIMIT,
+		.key = keys};
 	int r = 0;
 	while (r == 0 && scan.at < scan.length) {
 		enum token token = token_of[(unsigned char)text[scan.at]];
@@ -355,19 +326,16 @@ int proto_json_scan(const char *text, size_t length, unsigned max_depth, unsigne
 			scan.at++;
 			continue;
 		}
-		if (!allowed[scan.state][token]) {
+		if (!(allowed[scan.state] & token)) {
 			r = fail(&scan, scan.state == STATE_DONE    ? "bytes after the object"
 					: scan.state == STATE_START ? "not an object"
 								    : "unexpected byte");
-			break;
-		}
-		bool counts = token != TOKEN_COMMA && token != TOKEN_COLON &&
-			      token != TOKEN_CLOSE_OBJECT && token != TOKEN_CLOSE_ARRAY;
-		if (counts && max_tokens != 0 && ++scan.tokens > max_tokens) {
+		} else if ((token & TOKENS_OF_VALUES) != 0 && max_tokens != 0 &&
+			   ++scan.tokens > max_tokens) {
 			r = fail(&scan, "too many tokens");
-			break;
+		} else {
+			r = scan_token(&scan, token);
 		}
-		r = scan_token(&scan, token);
 	}
 	if (r == 0 && scan.state != STATE_DONE) {
 		r = fail(&scan, "truncated");
