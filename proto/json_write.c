@@ -39,9 +39,9 @@ size_t json_room(const struct json *json)
 	return json->overflow || used >= json->size ? 0 : json->size - used;
 }
 
-static void put(struct json *json, const char *text, size_t length)
+static void append(struct json *json, const char *text, size_t length, size_t room)
 {
-	if (json_room(json) < length) {
+	if (room < length) {
 		json->overflow = true;
 		return;
 	}
@@ -49,15 +49,14 @@ static void put(struct json *json, const char *text, size_t length)
 	json->length += length;
 }
 
+static void put(struct json *json, const char *text, size_t length)
+{
+	append(json, text, length, json_room(json));
+}
+
 void json_raw(struct json *json, const char *text)
 {
-	size_t length = strlen(text);
-	if (json->size - json->length < length) {
-		json->overflow = true;
-		return;
-	}
-	memcpy(json->buffer + json->length, text, length);
-	json->length += length;
+	append(json, text, strlen(text), json->size - json->length);
 }
 
 static void put_text(struct json *json, const char *text, size_t max)
@@ -118,17 +117,9 @@ void json_close(struct json *json, char bracket)
 
 void json_string_cut(struct json *json, const char *name, const char *text, size_t max)
 {
-	size_t end = 0;
-	while (text[end] != '\0') {
-		size_t n = proto_utf8_length(text + end, strnlen(text + end, 4));
-		n = n > 0 ? n : 1;
-		if (end + n > max) {
-			break;
-		}
-		end += n;
-	}
+	bool whole = strnlen(text, max + 1) <= max;
 	lead(json, name);
-	put_text(json, text, end);
+	put_text(json, text, whole ? max : proto_utf8_complete(text, max));
 }
 
 void json_string(struct json *json, const char *name, const char *text)
