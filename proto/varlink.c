@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* varlink.c: converts Varlink messages from and to text: the scan, then cJSON; and printing, with
- * numbers as strict readers expect them. */
+/* varlink.c: converts Varlink messages from and to text: the scan, then cJSON; and printing. */
 #include "proto/varlink.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
 
 static int parse(const char *text, size_t length, unsigned max_tokens, struct cJSON **ret,
 	const char **reason)
@@ -46,21 +43,9 @@ char *proto_json_print(const struct cJSON *object, size_t *length)
 	return text;
 }
 
-struct cJSON *proto_json_number(double value)
-{
-	if (!isfinite(value)) {
-		return cJSON_CreateNull();
-	}
-	/* cJSON prints 1700000000000000 as 1.7e+15, which strict readers take for a float. */
-	if (value == trunc(value) && fabs(value) <= EXACT_INTEGER && fabs(value) >= 1e9) {
-		char text[32];
-		snprintf(text, sizeof(text), "%.0f", value);
-		return cJSON_CreateRaw(text);
-	}
-	return cJSON_CreateNumber(value);
-}
-
 struct cJSON *proto_json_integer(int64_t value)
 {
-	return proto_json_number((double)value);
+	char text[32];
+	snprintf(text, sizeof(text), "%" PRId64, value);
+	return cJSON_CreateRaw(text);
 }

@@ -33,10 +33,7 @@ int proto_json_parse_reply(
 /* Prints the object compactly with its NUL counted in *length. free(3) it. NULL: no memory. */
 char *proto_json_print(const struct cJSON *object, size_t *length);
 
-/* A number as JSON: null for NAN/inf; integers without exponent up to 2^53. For output only: big
- * integers are raw items, which cJSON_IsNumber does not know. */
-struct cJSON *proto_json_number(double value);
-
-/* Whole numbers that cJSON's double would round (time_us) are exact up to 2^53: fine until 2255.
- * For output only, as above. */
+/* A whole number (time_us) with all its digits: cJSON prints 1700000000000000 as 1.7e+15, which
+ * strict readers take for a float. For output only: a raw item, which cJSON_IsNumber does not
+ * know. */
 struct cJSON *proto_json_integer(int64_t value);
