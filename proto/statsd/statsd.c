@@ -132,25 +132,19 @@ static struct statsd_text parse_section(const char **at, const char *end)
 static enum statsd_result type_of(
 	struct statsd_text text, enum statsd_type *ret, const char **reason)
 {
-	char first = text.length > 0 ? *text.at : '\0';
-	if (text.length == 2 && first == 'm' && text.at[1] == 's') {
-		*ret = STATSD_TIME;
-		return STATSD_LINE;
+	static const struct {
+		char word[3];
+		enum statsd_type type;
+	} types[] = {{"ms", STATSD_TIME}, {"g", STATSD_GAUGE}, {"c", STATSD_COUNTER},
+		{"h", STATSD_TIME}, {"d", STATSD_TIME}};
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (text_is(text, types[i].word)) {
+			*ret = types[i].type;
+			return STATSD_LINE;
+		}
 	}
-	if (text.length == 1 && (first == 'g' || first == 'c')) {
-		*ret = first == 'g' ? STATSD_GAUGE : STATSD_COUNTER;
-		return STATSD_LINE;
-	}
-	if (text.length == 1 && (first == 'h' || first == 'd')) {
-		*ret = STATSD_TIME;
-		return STATSD_LINE;
-	}
-	if (text.length == 0) {
-		*reason = "no type";
-		return STATSD_BAD;
-	}
-	*reason = text_is(text, "s") ? "a set" : "an unknown type";
-	return STATSD_UNSUPPORTED;
+	*reason = text.length == 0 ? "no type" : text_is(text, "s") ? "a set" : "an unknown type";
+	return text.length == 0 ? STATSD_BAD : STATSD_UNSUPPORTED;
 }
 
 static void parse_frame(struct statsd_text text, uint64_t *ret)
@@ -171,27 +165,14 @@ static void parse_tag(struct statsd_text key, struct statsd_text value, struct s
 	if (value.length == 0) {
 		return;
 	}
-	switch (*key.at) {
-	case 'a':
-		if (text_is(key, "app")) {
-			line->app = value;
-		}
-		break;
-	case 'c':
-		if (text_is(key, "category")) {
-			line->category = value;
-		}
-		break;
-	case 'f':
-		if (text_is(key, "frame")) {
-			parse_frame(value, &line->frame);
-		}
-		break;
-	case 'u':
-		if (text_is(key, "unit")) {
-			line->unit = value;
-		}
-		break;
+	if (text_is(key, "app")) {
+		line->app = value;
+	} else if (text_is(key, "category")) {
+		line->category = value;
+	} else if (text_is(key, "frame")) {
+		parse_frame(value, &line->frame);
+	} else if (text_is(key, "unit")) {
+		line->unit = value;
 	}
 }
 
