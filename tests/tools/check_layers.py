@@ -39,7 +39,7 @@ UV += ["daemon/persist/", "daemon/recorder/", "daemon/host/", "daemon/config/", 
 LIBRARIES = {
     r"uv\.h": UV,
     r"cjson/.*": ["proto/varlink.c", "daemon/varlink/", "client/edgeprofctl/"],
-    r"openssl/.*": ["proto/tls_host", "daemon/publish/mqtt/", "client/edgeprofctl/mqtt/"],
+    r"openssl/.*": ["proto/tls", "daemon/publish/mqtt/", "client/edgeprofctl/mqtt/"],
     r"mosquitto\.h": ["daemon/publish/mqtt/", "client/edgeprofctl/"],
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/host/notify.c"],

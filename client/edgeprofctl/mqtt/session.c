@@ -5,13 +5,12 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "proto/tls_host.h"
 
 enum { KEEPALIVE_S = 30 };
 
@@ -70,23 +69,18 @@ static int fail(struct mqtt_session *session, int code)
 		session->setup.port, reason);
 }
 
-static const char *or_null(const char *text)
-{
-	return text[0] != '\0' ? text : NULL;
-}
-
 static int encrypt(struct mqtt_session *session)
 {
 	const struct mqtt_setup *setup = &session->setup;
-	const struct proto_tls tls = {.host = setup->host,
-		.ca_file = or_null(setup->ca_file),
-		.cert_file = or_null(setup->cert_file),
-		.key_file = or_null(setup->key_file)};
+	const struct proto_broker broker = {.host = setup->host,
+		.ca_file = setup->ca_file,
+		.cert_file = setup->cert_file,
+		.key_file = setup->key_file};
 	SSL_CTX *context;
 	if (!setup->encrypted) {
 		return 0;
 	}
-	int r = proto_tls_host(&tls, &context);
+	int r = proto_broker_context(&broker, &context);
 	if (r < 0) {
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
 			r == -ENOENT ? "cannot use ca_file, cert_file or key_file" : strerror(-r));

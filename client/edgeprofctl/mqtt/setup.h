@@ -4,7 +4,7 @@
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
-#include "proto/tls_mode.h"
+#include "proto/tls.h"
 
 /* Of mqtt-latency. */
 struct latency_options {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/tls_mode.h"
+#include "proto/tls.h"
 
 struct mqtt_options {
 	bool enabled;

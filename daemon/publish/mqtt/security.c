@@ -19,7 +19,6 @@
 
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/publish/mqtt/options.h"
-#include "proto/tls_host.h"
 
 /* systemd gives a credential to the service's user by an access list where the file system has
  * them; the mode then shows the list's mask as group bits although no group may read. */
@@ -122,7 +121,8 @@ struct proto_broker mqtt_broker(const struct mqtt_options *options)
 		.host = options->host,
 		.port = options->port,
 		.ca_file = options->ca_file,
-		.cert_file = options->cert_file};
+		.cert_file = options->cert_file,
+		.key_file = options->key_file};
 }
 
 bool mqtt_exposes(const struct mqtt_options *options)
@@ -130,11 +130,6 @@ bool mqtt_exposes(const struct mqtt_options *options)
 	struct proto_broker broker = mqtt_broker(options);
 	bool credentials = options->username[0] != '\0' || options->password_file[0] != '\0';
 	return credentials && proto_broker_exposes(&broker);
-}
-
-static const char *or_null(const char *text)
-{
-	return text[0] ? text : NULL;
 }
 
 int mqtt_authenticate(
@@ -173,16 +168,12 @@ static const char *context_fault(int r)
 int mqtt_encrypt(
 	struct mosquitto *mosq, const struct mqtt_options *options, char *reason, size_t size)
 {
-	const struct proto_tls tls = {.host = options->host,
-		.ca_file = or_null(options->ca_file),
-		.cert_file = or_null(options->cert_file),
-		.key_file = or_null(options->key_file)};
 	SSL_CTX *context;
 	struct proto_broker broker = mqtt_broker(options);
 	if (!proto_broker_encrypted(&broker)) {
 		return 0;
 	}
-	int r = proto_tls_host(&tls, &context);
+	int r = proto_broker_context(&broker, &context);
 	if (r < 0) {
 		snprintf(reason, size, "%s", context_fault(r));
 		return MOSQ_ERR_TLS;
