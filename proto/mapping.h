@@ -55,6 +55,7 @@ enum {
 	PROTO_MAP_MAJOR = 1, /* another major is refused */
 	PROTO_MAP_MINOR = 2,
 	PROTO_MAP_MINOR_ADVICE = 2, /* the first with advice; before: reserved, zero */
+	PROTO_MAP_MIN_SIZE = 64 * 1024,
 	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
 	PROTO_MAP_MAX_SIZE = 1024 * 1024,
 	PROTO_DECLARATIONS = 128,
@@ -271,7 +272,7 @@ _Static_assert(sizeof(struct proto_slot) == 512, "slot");
 _Static_assert(sizeof(struct proto_record) == 32, "record");
 _Static_assert(sizeof(struct proto_hello) == 88, "hello");
 
-/* The layout of a mapping of one of the listed sizes (64K, 128K, 256K, 512K, 1M). 0, or -EINVAL for
+/* The layout of a mapping of one of these sizes: 64K, 128K, 256K, 512K, 1M. 0, or -EINVAL for
  * any other size. Pure: both sides get the same numbers. */
 int proto_geometry(uint32_t size, struct proto_geometry *ret);
 
