@@ -148,23 +148,17 @@ void json_integer(struct json *json, const char *name, int64_t value)
  * form then. k/1000.0 is the double nearest to that decimal, so equality proves the round trip. */
 static int format_thousandths(double value, char *text, size_t size)
 {
-	double scaled = value * 1000.0;
-	if (fabs(scaled) > 1e15) {
-		return 0;
-	}
-	long long k = llround(scaled);
+	long long k = fabs(value) <= 1e12 ? llround(value * 1000.0) : 0;
 	if ((double)k / 1000.0 != value) {
 		return 0;
 	}
 	unsigned long long positive = k < 0 ? 0ULL - (unsigned long long)k : (unsigned long long)k;
-	unsigned part = (unsigned)(positive % 1000);
-	const char *sign = k < 0 ? "-" : "";
-	if (part == 0) {
-		return snprintf(text, size, "%s%llu", sign, positive / 1000);
+	int n = snprintf(text, size, "%s%llu.%03u", k < 0 ? "-" : "", positive / 1000,
+		(unsigned)(positive % 1000));
+	while (text[n - 1] == '0') {
+		n--;
 	}
-	int digits = part % 100 == 0 ? 1 : part % 10 == 0 ? 2 : 3;
-	part /= digits == 1 ? 100 : digits == 2 ? 10 : 1;
-	return snprintf(text, size, "%s%llu.%0*u", sign, positive / 1000, digits, part);
+	return text[n - 1] == '.' ? n - 1 : n;
 }
 
 void json_number(struct json *json, const char *name, double value)
