@@ -189,9 +189,7 @@ ssize_t root_read(const struct root *root, const char *path, char *buf, size_t s
 	ssize_t n;
 	do {
 		n = sysops()->pread(fd, buf + used, size - used, (off_t)used);
-		if (n > 0) {
-			used += (size_t)n;
-		}
+		used += n > 0 ? (size_t)n : 0;
 	} while (n > 0 && used < size);
 	close(fd);
 	if (n < 0) {
@@ -208,11 +206,8 @@ int file_read_i64(int fd, long long *ret)
 {
 	char buf[64];
 	ssize_t n = file_read(fd, buf, sizeof(buf));
-	if (n < 0) {
-		return (int)n;
-	}
-	if (n == 0) {
-		return -ENODATA;
+	if (n <= 0) {
+		return n < 0 ? (int)n : -ENODATA;
 	}
 	if ((size_t)n == sizeof(buf) - 1 || memchr(buf, '\0', (size_t)n)) {
 		return -EBADMSG;
@@ -220,11 +215,7 @@ int file_read_i64(int fd, long long *ret)
 	char *end;
 	errno = 0;
 	long long value = strtoll(buf, &end, 10);
-	if (end == buf || errno == ERANGE) {
-		return -EBADMSG;
-	}
-	end += strspn(end, " \t\r\n");
-	if (*end != '\0') {
+	if (end == buf || errno == ERANGE || end[strspn(end, " \t\r\n")] != '\0') {
 		return -EBADMSG;
 	}
 	*ret = value;

@@ -128,13 +128,10 @@ static int make_size(int fd, off_t size, bool sparse, bool *damaged)
 	}
 	bool fresh = st.st_size != size;
 	*damaged = is_damaged(fd, st.st_size, size);
-	if (fresh && ftruncate(fd, 0) < 0) {
+	if (fresh && (ftruncate(fd, 0) < 0 || (sparse && ftruncate(fd, size) < 0))) {
 		return -errno;
 	}
-	if (sparse) {
-		return fresh && ftruncate(fd, size) < 0 ? -errno : 0;
-	}
-	int r = fallocate_all(fd, 0, size);
+	int r = sparse ? 0 : fallocate_all(fd, 0, size);
 	if (r != 0 && fresh && ftruncate(fd, 0) < 0) {
 		/* Reserved space is not returned; the first failure is the one to report. */
 		return -r;
