@@ -78,15 +78,12 @@ static double critical_celsius(const struct config *config)
 
 void daemon_configure_apps(struct daemon *daemon)
 {
-	struct advice_options advice = daemon->config->advice;
-	advice.critical_celsius = critical_celsius(daemon->config);
-	apps_configure_advice(daemon->core.apps, &advice);
-	apps_configure_gauges(daemon->core.apps, daemon->config->gauge_expire_ns);
-	struct app_settings *settings = &daemon->config->apps;
+	struct apps_config config = {.settings = &daemon->config->apps,
+		.advice = daemon->config->advice,
+		.gauge_expire_ns = daemon->config->gauge_expire_ns};
+	config.advice.critical_celsius = critical_celsius(daemon->config);
 	daemon->core.nearest = daemon->config->nearest;
-	apps_configure_stages(daemon->core.apps, app_settings_of_stage, settings);
-	apps_configure_frames(daemon->core.apps, app_settings_of_frames, settings);
-	apps_configure_rules(daemon->core.apps, app_settings_of_app, settings);
+	apps_configure(daemon->core.apps, &config);
 }
 
 struct scheduler_options daemon_scheduling(const struct config *config)

@@ -298,7 +298,7 @@ static void sample_zones(struct apps *apps, struct advice_input *input, uint64_t
 	}
 	metric = metrics_find(apps->metrics, "temperature/max");
 	if (isnan(input->headroom_celsius) && metric && is_current(metric, now_ns)) {
-		input->headroom_celsius = apps->advice.critical_celsius - metric->value;
+		input->headroom_celsius = apps->config.advice.critical_celsius - metric->value;
 		input->headroom_of = metric->name;
 	}
 }
@@ -331,7 +331,7 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 		input->judged = frames ? frames->judged : 0;
 		input->misses = frames ? frames->misses : 0;
 		input->target_fps = frames ? frames->settings.target_fps : 0;
-		changed = advice_update(&app->advice, &apps->advice, input, now_ns);
+		changed = advice_update(&app->advice, &apps->config.advice, input, now_ns);
 		report_change(apps, app, before, now_ns);
 	}
 	if (changed || app->advice.serial == 0) {
@@ -346,11 +346,6 @@ void apps_advise(struct apps *apps, uint64_t now_ns)
 	for (size_t i = 0; i < apps->count; i++) {
 		advise(apps, apps->app[i], &input, now_ns);
 	}
-}
-
-void apps_configure_advice(struct apps *apps, const struct advice_options *options)
-{
-	apps->advice = *options;
 }
 
 uint64_t apps_advice_serial(const struct apps *apps)

@@ -88,8 +88,5 @@ const char *advice_level_name(enum proto_advice_level level); /* none full reduc
 
 struct apps;
 
-/* Takes the settings (a copy); in effect at the next sample. */
-void apps_configure_advice(struct apps *apps, const struct advice_options *options);
-
 /* Grows with each change of any app's advice; that of an app is in app->advice.serial. */
 uint64_t apps_advice_serial(const struct apps *apps);

@@ -13,28 +13,14 @@
 
 static void on_frame_done(void *ctx, struct frame *frame);
 
-static void configure(struct apps *apps, struct app *app)
+void app_configure_frames(const struct apps *apps, struct app *app)
 {
-	static const struct frames_settings none;
-	const struct frames_settings *settings = NULL;
-	if (apps->frame_settings) {
-		settings = apps->frame_settings(apps->frame_settings_ctx, app->name);
-	}
+	const struct frames_settings settings =
+		app_settings_of_frames(apps->config.settings, app->name);
 	bool began = app->frames->count + app->frames->warmup_skipped > 0;
-	frames_configure(app->frames, settings ? settings : &none);
+	frames_configure(app->frames, &settings);
 	if (!began) {
 		app->loop.warmup_left = app->frames->settings.warmup;
-	}
-}
-
-void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx)
-{
-	apps->frame_settings = lookup;
-	apps->frame_settings_ctx = ctx;
-	for (size_t i = 0; i < apps->count; i++) {
-		if (apps->app[i]->frames) {
-			configure(apps, apps->app[i]);
-		}
 	}
 }
 
@@ -53,7 +39,7 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 			return NULL;
 		}
 		app_metrics_add_frames(apps, app);
-		configure(apps, app);
+		app_configure_frames(apps, app);
 	}
 	if (app->loop.step == 0) {
 		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,

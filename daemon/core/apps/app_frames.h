@@ -68,11 +68,6 @@ struct app_frames {
 	struct app_tick tick[APP_TICKS_MAX];
 };
 
-/* The operator's settings of an app's frames; NULL = none. */
-typedef const struct frames_settings *frames_settings_lookup(void *ctx, const char *app);
-/* Asks it for each frame stream that is there and for each new one. NULL: no settings any more. */
-void apps_configure_frames(struct apps *apps, frames_settings_lookup *lookup, void *ctx);
-
 /* What ended until now_ns and has been read, counts. For each process, after its pass. */
 void app_frames_drained(struct app_process *process);
 /* Nothing more comes of the process; without any other the app's frames are all done. */

@@ -122,14 +122,11 @@ static struct stage *stage_find(const struct app *app, const char *name)
 	return NULL;
 }
 
-static void configure(struct apps *apps, const struct app *app, struct stage *stage)
+static void configure(const struct apps *apps, const struct app *app, struct stage *stage)
 {
-	static const struct stage_settings none;
-	const struct stage_settings *settings = NULL;
-	if (apps->stage_settings) {
-		settings = apps->stage_settings(apps->stage_settings_ctx, app->name, stage);
-	}
-	stage_configure(stage, settings ? settings : &none);
+	const struct stage_settings settings =
+		app_settings_of_stage(apps->config.settings, app->name, stage);
+	stage_configure(stage, &settings);
 }
 
 static void stage_join(struct apps *apps, struct app *app, struct stage *stage)
@@ -376,13 +373,16 @@ const struct stage_budget *apps_stage_budget(const struct apps *apps)
 	return &apps->stage_budget;
 }
 
-void apps_configure_stages(struct apps *apps, stage_settings_lookup *lookup, void *ctx)
+void apps_configure(struct apps *apps, const struct apps_config *config)
 {
-	apps->stage_settings = lookup;
-	apps->stage_settings_ctx = ctx;
+	apps->config = *config;
 	for (size_t a = 0; a < apps->count; a++) {
-		for (size_t i = 0; i < apps->app[a]->stages; i++) {
-			configure(apps, apps->app[a], apps->app[a]->stage[i]);
+		struct app *app = apps->app[a];
+		for (size_t i = 0; i < app->stages; i++) {
+			configure(apps, app, app->stage[i]);
+		}
+		if (app->frames) {
+			app_configure_frames(apps, app);
 		}
 	}
 }

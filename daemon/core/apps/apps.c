@@ -42,9 +42,9 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->inherited_serial = timeline_last_serial(timeline);
 	apps->options = *options;
 	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
-	apps->gauge_expire_ns = GAUGE_EXPIRE_NS;
+	apps->config.gauge_expire_ns = GAUGE_EXPIRE_NS;
 	apps->new_left = SIZE_MAX;
-	advice_defaults(&apps->advice);
+	advice_defaults(&apps->config.advice);
 	*ret = apps;
 	return 0;
 }
@@ -73,18 +73,6 @@ static size_t app_index(const struct apps *apps, const char *name)
 		i++;
 	}
 	return i;
-}
-
-void apps_configure_rules(struct apps *apps, app_rules_lookup *lookup, void *ctx)
-{
-	apps->rules = lookup;
-	apps->rules_ctx = ctx;
-}
-
-struct app_rules apps_rules_of(const struct apps *apps, const char *app)
-{
-	const struct app_rules *rules = apps->rules ? apps->rules(apps->rules_ctx, app) : NULL;
-	return rules ? *rules : (struct app_rules){.reserved = false};
 }
 
 int apps_observe(struct apps *apps, const struct apps_observer *observer)
@@ -129,7 +117,7 @@ static int app_of(struct apps *apps, const char *name, uid_t uid, uint64_t now_n
 	bool *is_new)
 {
 	size_t index = app_index(apps, name);
-	const struct app_rules rules = apps_rules_of(apps, name);
+	const struct app_rules rules = app_settings_of_app(apps->config.settings, name);
 	if (rules.reserved && rules.user != uid) {
 		return -EPERM;
 	}

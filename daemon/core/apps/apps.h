@@ -41,6 +41,7 @@ enum {
 #define APP_STAGE_OTHER "__other__"
 
 struct app;
+struct app_settings;
 
 /* sent = received + dropped + in_ring, of one mapping; filled by ingest after each drain. */
 struct app_accounting {
@@ -247,11 +248,14 @@ void apps_set_throttle_times(struct apps *apps, const struct throttle_times *tim
  * room, and new ones go into __other__. */
 const struct stage_budget *apps_stage_budget(const struct apps *apps);
 
-/* The operator's settings of a stage; NULL = none. */
-typedef const struct stage_settings *stage_settings_lookup(
-	void *ctx, const char *app, const struct stage *stage);
-/* Asks it for each stage that is there and for each new one. NULL: no settings any more. */
-void apps_configure_stages(struct apps *apps, stage_settings_lookup *lookup, void *ctx);
+/* What the operator says. */
+struct apps_config {
+	const struct app_settings *settings; /* valid until the next apps_configure(); NULL: none */
+	struct advice_options advice;	     /* in effect at the next sample */
+	uint64_t gauge_expire_ns;	     /* for how long a gauge keeps its value */
+};
+/* Takes a copy; stages and frame streams that are there get their settings at once. */
+void apps_configure(struct apps *apps, const struct apps_config *config);
 
 /* The compute unit that the operator configured, else the one that a stage of this name declared
  * first; "" = neither. */

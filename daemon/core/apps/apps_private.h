@@ -26,18 +26,12 @@ struct apps {
 	double *scratch;	    /* for a window of either kind */
 	struct trace_buffer *trace; /* NULL until the first record */
 	struct app_energy_meter energy;
-	frames_settings_lookup *frame_settings; /* NULL = none */
-	void *frame_settings_ctx;
-	app_rules_lookup *rules; /* NULL = none */
-	void *rules_ctx;
 	struct apps_observer observer[APPS_OBSERVERS];
 	uint64_t *select_scratch; /* 3 windows of stages */
 	struct stage_budget stage_budget;
 	const struct throttle_times *throttle_times; /* NULL = not known */
-	stage_settings_lookup *stage_settings;	     /* NULL = none */
-	void *stage_settings_ctx;
-	uint32_t stage_serial; /* of the newest stage */
-	uint64_t gauge_expire_ns;
+	struct apps_config config;
+	uint32_t stage_serial;	   /* of the newest stage */
 	size_t values;		   /* gauges and counters of all apps */
 	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
 	struct app_value no_value; /* stands for names beyond the limits */
@@ -45,7 +39,6 @@ struct apps {
 	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
 	void *memory_reader_ctx;
 	struct entry_quota entry_quota;
-	struct advice_options advice;
 	uint64_t advice_serial;
 	struct app_save *save;	     /* NULL = nothing outlives the daemon */
 	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
@@ -199,8 +192,8 @@ void app_by_id_apply(struct apps *apps, struct app_process *process, bool force)
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);
 
-/* Nothing said where there are no rules. */
-struct app_rules apps_rules_of(const struct apps *apps, const char *app);
+/* As the operator says. */
+void app_configure_frames(const struct apps *apps, struct app *app);
 
 void app_process_destroy(struct app_process *process);
 /* What it owns, not the app itself. */

@@ -270,7 +270,7 @@ void app_hang_forget(struct app *app, const struct app_process *process, const s
 static bool is_gone(const struct apps *apps, const struct app *app, uint64_t now_ns)
 {
 	enum app_state state = app_state(app, now_ns);
-	const struct app_rules rules = apps_rules_of(apps, app->name);
+	const struct app_rules rules = app_settings_of_app(apps->config.settings, app->name);
 	uint64_t within_ns =
 		rules.has_restart_within ? rules.restart_within_ns : APP_RESTART_WITHIN_NS;
 	return (state == APP_DIED || state == APP_KILLED) &&

@@ -188,7 +188,8 @@ static void value_sample(const struct apps *apps, const struct app_value *value,
 		metric_set(value->metric, value->value);
 	} else if (value->set_ns == 0) {
 		metric_set_null(value->metric, "not set since the app started");
-	} else if (now_ns > value->set_ns && now_ns - value->set_ns > apps->gauge_expire_ns) {
+	} else if (now_ns > value->set_ns &&
+		   now_ns - value->set_ns > apps->config.gauge_expire_ns) {
 		metric_set_null(value->metric, "not set for longer than [gauge] expire");
 	} else {
 		metric_set_at(value->metric, value->value, value->set_ns);
@@ -200,11 +201,6 @@ void app_values_end(struct app *app)
 	for (size_t i = 0; app->values && i < app->values->count; i++) {
 		app->values->value[i].set_ns = 0;
 	}
-}
-
-void apps_configure_gauges(struct apps *apps, uint64_t expire_ns)
-{
-	apps->gauge_expire_ns = expire_ns;
 }
 
 void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns)

@@ -34,10 +34,7 @@ struct app_values {
 
 struct apps;
 
-#define GAUGE_EXPIRE_NS UINT64_C(600000000000)
-
-/* For how long a gauge keeps a value that is not set again; at first GAUGE_EXPIRE_NS. */
-void apps_configure_gauges(struct apps *apps, uint64_t expire_ns);
+#define GAUGE_EXPIRE_NS UINT64_C(600000000000) /* at first */
 
 /* Mean over the app's life. */
 static inline double app_attribute_mean(const struct app_attribute *attribute)

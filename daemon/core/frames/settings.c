@@ -145,57 +145,55 @@ static void overlay(struct stage_settings *into, const struct stage_settings *fr
 }
 
 /* A section of its name is about every compute unit; one with the unit in it wins. */
-const struct stage_settings *app_settings_of_stage(
-	void *ctx, const char *app, const struct stage *stage)
+struct stage_settings app_settings_of_stage(
+	const struct app_settings *settings, const char *app, const struct stage *stage)
 {
-	struct app_settings *settings = ctx;
+	struct stage_settings ret = {.deadline_ns = 0};
 	size_t match[APP_SETTINGS_MAX];
 	char path[2][2 * PROTO_NAME_SIZE];
 	snprintf(path[0], sizeof(path[0]), "%s/%s", app, stage->base);
 	snprintf(path[1], sizeof(path[1]), "%s/%s", app, stage->name);
-	settings->of_stage = (struct stage_settings){.deadline_ns = 0};
-	size_t count = matches(settings->stage[0].glob, sizeof(settings->stage[0]),
-		settings->stages, path[0], path[1], match);
+	size_t count = !settings ? 0
+				 : matches(settings->stage[0].glob, sizeof(settings->stage[0]),
+					   settings->stages, path[0], path[1], match);
 	for (size_t i = 0; i < count; i++) {
-		overlay(&settings->of_stage, &settings->stage[match[i]].settings);
-	}
-	return &settings->of_stage;
-}
-
-const struct frames_settings *app_settings_of_frames(void *ctx, const char *app)
-{
-	struct app_settings *settings = ctx;
-	struct frames_settings *ret = &settings->of_frames;
-	size_t match[APP_SETTINGS_MAX];
-	*ret = (struct frames_settings){.deadline_ns = 0};
-	size_t count = matches(settings->frame[0].glob, sizeof(settings->frame[0]),
-		settings->frames, app, app, match);
-	for (size_t i = 0; i < count; i++) {
-		const struct frames_settings *from = &settings->frame[match[i]].settings;
-		ret->deadline_ns = from->deadline_ns ? from->deadline_ns : ret->deadline_ns;
-		ret->target_fps = from->target_fps > 0 ? from->target_fps : ret->target_fps;
-		ret->warmup = from->warmup ? from->warmup : ret->warmup;
+		overlay(&ret, &settings->stage[match[i]].settings);
 	}
 	return ret;
 }
 
-const struct app_rules *app_settings_of_app(void *ctx, const char *app)
+struct frames_settings app_settings_of_frames(const struct app_settings *settings, const char *app)
 {
-	struct app_settings *settings = ctx;
-	struct app_rules *ret = &settings->of_app;
+	struct frames_settings ret = {.deadline_ns = 0};
 	size_t match[APP_SETTINGS_MAX];
-	*ret = (struct app_rules){.reserved = false};
-	size_t count = matches(
-		settings->app[0].glob, sizeof(settings->app[0]), settings->apps, app, app, match);
+	size_t count = !settings ? 0
+				 : matches(settings->frame[0].glob, sizeof(settings->frame[0]),
+					   settings->frames, app, app, match);
+	for (size_t i = 0; i < count; i++) {
+		const struct frames_settings *from = &settings->frame[match[i]].settings;
+		ret.deadline_ns = from->deadline_ns ? from->deadline_ns : ret.deadline_ns;
+		ret.target_fps = from->target_fps > 0 ? from->target_fps : ret.target_fps;
+		ret.warmup = from->warmup ? from->warmup : ret.warmup;
+	}
+	return ret;
+}
+
+struct app_rules app_settings_of_app(const struct app_settings *settings, const char *app)
+{
+	struct app_rules ret = {.reserved = false};
+	size_t match[APP_SETTINGS_MAX];
+	size_t count = !settings ? 0
+				 : matches(settings->app[0].glob, sizeof(settings->app[0]),
+					   settings->apps, app, app, match);
 	for (size_t i = 0; i < count; i++) {
 		const struct app_rules *from = &settings->app[match[i]].rules;
 		if (from->reserved) {
-			ret->reserved = true;
-			ret->user = from->user;
+			ret.reserved = true;
+			ret.user = from->user;
 		}
 		if (from->has_restart_within) {
-			ret->has_restart_within = true;
-			ret->restart_within_ns = from->restart_within_ns;
+			ret.has_restart_within = true;
+			ret.restart_within_ns = from->restart_within_ns;
 		}
 	}
 	return ret;

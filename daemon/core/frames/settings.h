@@ -15,8 +15,6 @@
 #include "daemon/core/frames/frames.h"
 #include "daemon/core/stages/stages.h"
 
-struct apps;
-
 #define APP_RESTART_WITHIN_NS UINT64_C(30000000000)
 
 /* Zeroed = nothing said. */
@@ -26,11 +24,6 @@ struct app_rules {
 	bool has_restart_within;
 	uint64_t restart_within_ns; /* after its death it is expected back */
 };
-
-/* The rules of an app; NULL = none. */
-typedef const struct app_rules *app_rules_lookup(void *ctx, const char *app);
-/* Asked for each app that attaches, and at each sample. NULL: no rules any more. */
-void apps_configure_rules(struct apps *apps, app_rules_lookup *lookup, void *ctx);
 
 enum { APP_SETTINGS_MAX = 64 /* sections of each kind */ };
 
@@ -54,10 +47,6 @@ struct app_settings {
 	struct stage_section stage[APP_SETTINGS_MAX];
 	struct frame_section frame[APP_SETTINGS_MAX];
 	struct app_section app[APP_SETTINGS_MAX];
-	/* the last answers */
-	struct stage_settings of_stage;
-	struct frames_settings of_frames;
-	struct app_rules of_app;
 };
 
 /* The settings of a section, made when the glob is new. -EINVAL: no glob of APP/STAGE, or of APP;
@@ -68,9 +57,8 @@ int app_settings_frame(
 	struct app_settings *settings, const char *glob, struct frames_settings **ret);
 int app_settings_app(struct app_settings *settings, const char *glob, struct app_rules **ret);
 
-/* What all sections together say, zero where none does; valid until the next question. ctx is a
- * struct app_settings: a stage_settings_lookup, a frames_settings_lookup, an app_rules_lookup. */
-const struct stage_settings *app_settings_of_stage(
-	void *ctx, const char *app, const struct stage *stage);
-const struct frames_settings *app_settings_of_frames(void *ctx, const char *app);
-const struct app_rules *app_settings_of_app(void *ctx, const char *app);
+/* What all sections together say, zero where none does. settings may be NULL. */
+struct stage_settings app_settings_of_stage(
+	const struct app_settings *settings, const char *app, const struct stage *stage);
+struct frames_settings app_settings_of_frames(const struct app_settings *settings, const char *app);
+struct app_rules app_settings_of_app(const struct app_settings *settings, const char *app);

@@ -130,17 +130,6 @@ static void translate_parents(const struct app *app, const uint32_t *before)
 	}
 }
 
-static void adopt_frames(struct apps *apps, struct app *app, struct frames *frames)
-{
-	static const struct frames_settings none;
-	const struct frames_settings *settings =
-		apps->frame_settings ? apps->frame_settings(apps->frame_settings_ctx, app->name)
-				     : NULL;
-	frames_configure(frames, settings ? settings : &none);
-	app->frames = frames;
-	app_metrics_add_frames(apps, app);
-}
-
 /* False: some of it is lost. */
 static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 {
@@ -167,7 +156,9 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 			save_slot_read(slots, slot, &reader);
 			struct frames *frames = load_frames(apps, &reader);
 			if (frames) {
-				adopt_frames(apps, app, frames);
+				app->frames = frames;
+				app_configure_frames(apps, app);
+				app_metrics_add_frames(apps, app);
 				slot->owner = frames;
 				slot->mark = save_mark_of_frames(frames);
 			}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/frames/settings.h"
 #include "daemon/core/runs/relations.h"
 
 static const uint64_t S = 1000000000, MS = 1000000, T0 = UINT64_C(1000000000000);
@@ -36,6 +37,22 @@ static inline void open_apps(size_t stage_memory)
 static inline void setup(void)
 {
 	open_apps(0);
+}
+
+static struct app_settings settings; /* of the operator */
+
+static inline void set_stage(const char *glob, struct stage_settings of_stage)
+{
+	struct stage_settings *section = NULL;
+	ck_assert_int_eq(app_settings_stage(&settings, glob, &section), 0);
+	*section = of_stage;
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
+}
+
+static inline void set_nothing(void)
+{
+	settings = (struct app_settings){.stages = 0};
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
 }
 
 static inline void teardown(void)

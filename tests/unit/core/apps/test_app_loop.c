@@ -324,28 +324,16 @@ START_LOOP_TEST(a_loop_that_changes_half_way, 0, STYLES *STYLES)
 }
 END_TEST
 
-static const struct stage_settings *stage_settings_of(
-	void *ctx, const char *name, const struct stage *of)
-{
-	(void)name;
-	return strcmp(of->name, "a") == 0 ? ctx : NULL;
-}
-
-static const struct frames_settings *frames_settings_of(void *ctx, const char *name)
-{
-	(void)name;
-	return ctx;
-}
-
 /* That of a stage, then that of frames. */
 START_LOOP_TEST(warm_up_is_left_out, 0, 2 * STYLES - 1)
 {
-	static struct stage_settings of_stage = {.warmup = 2};
-	static struct frames_settings of_frames = {.warmup = 2};
 	if (_i < STYLES) {
-		apps_configure_stages(apps, stage_settings_of, &of_stage);
+		set_stage("cam/a", (struct stage_settings){.warmup = 2});
 	} else {
-		apps_configure_frames(apps, frames_settings_of, &of_frames);
+		struct frames_settings *of_frames = NULL;
+		ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_frames), 0);
+		of_frames->warmup = 2;
+		apps_configure(apps, &(struct apps_config){.settings = &settings});
 	}
 	enum style style = (enum style)(_i % STYLES);
 	for (uint64_t i = 0; i < 12; i++) {

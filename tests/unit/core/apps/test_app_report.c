@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/frames/settings.h"
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/processes.h"
@@ -264,16 +265,13 @@ START_TEST(throttled_runs_are_told)
 }
 END_TEST
 
-static const struct frames_settings *frame_settings(void *ctx, const char *app)
-{
-	ck_assert_str_eq(app, "cam");
-	return ctx;
-}
-
 START_TEST(slow_frames_say_where_their_time_went)
 {
-	struct frames_settings settings = {.deadline_ns = 50 * MS};
-	apps_configure_frames(apps, frame_settings, &settings);
+	static struct app_settings settings;
+	struct frames_settings *of_cam = NULL;
+	ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_cam), 0);
+	of_cam->deadline_ns = 50 * MS;
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	declare_as(p, 0, "capture", "", "", 0);
 	declare_as(p, 1, "infer", "", "", 0);
@@ -304,7 +302,6 @@ START_TEST(slow_frames_say_where_their_time_went)
 	    "frame 7: 85.0 ms, most in infer (80.0 ms)\n"
 	    "frame 11: 65.0 ms, most in infer (60.0 ms)\n");
 	has("End to end  mean 28.3, P95 ");
-	apps_configure_frames(apps, NULL, NULL);
 }
 END_TEST
 

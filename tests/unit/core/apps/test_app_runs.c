@@ -360,18 +360,19 @@ START_TEST(an_app_is_gone_when_it_did_not_come_back_in_time)
 }
 END_TEST
 
-static struct app_rules rules;
+static struct app_settings settings;
 
-static const struct app_rules *rules_of(void *ctx, const char *app)
+static void rule_cam(struct app_rules rules)
 {
-	(void)ctx;
-	return strcmp(app, "cam") == 0 ? &rules : NULL;
+	struct app_rules *of_cam = NULL;
+	ck_assert_int_eq(app_settings_app(&settings, "cam", &of_cam), 0);
+	*of_cam = rules;
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
 }
 
 START_TEST(the_operator_says_how_long_an_app_may_take)
 {
-	rules = (struct app_rules){.has_restart_within = true, .restart_within_ns = 5 * S};
-	apps_configure_rules(apps, rules_of, NULL);
+	rule_cam((struct app_rules){.has_restart_within = true, .restart_within_ns = 5 * S});
 	one_run(T0, 10, MS, PROCESS_DIED);
 	apps_sample(apps, T0 + 24 * S);
 	is("app/cam/died", 0);
@@ -394,8 +395,7 @@ static void on_displace(void *ctx, const struct app *app)
 START_TEST(a_reserved_name_is_taken_by_its_user_only)
 {
 	struct app_process *p = NULL;
-	rules = (struct app_rules){.reserved = false};
-	apps_configure_rules(apps, rules_of, NULL);
+	rule_cam((struct app_rules){.reserved = false});
 	ck_assert_int_eq(
 		apps_observe(apps, &(struct apps_observer){.displace = on_displace, .ctx = &held}),
 		0);
@@ -403,7 +403,7 @@ START_TEST(a_reserved_name_is_taken_by_its_user_only)
 	declare(held, 0, "infer", "");
 	put_run(held, 0, T0, MS);
 	apps_sample(apps, T0 + S);
-	rules = (struct app_rules){.reserved = true, .user = 2000};
+	rule_cam((struct app_rules){.reserved = true, .user = 2000});
 	ck_assert_int_eq(apps_attach(apps, "cam", 1000, 13, 1, 65536, T0 + S, &p), -EPERM);
 	ck_assert_int_eq(apps_attach(apps, "cam", 0, 13, 1, 65536, T0 + S, &p), -EPERM);
 	ck_assert_ptr_nonnull(held); /* who is refused displaces nobody */

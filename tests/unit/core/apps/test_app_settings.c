@@ -26,7 +26,7 @@ static struct frames_settings *frame(const char *glob)
 	return ret;
 }
 
-static const struct stage_settings *settings_of(const char *app, const char *name, const char *base)
+static struct stage_settings settings_of(const char *app, const char *name, const char *base)
 {
 	struct stage told = {.count = 0};
 	snprintf(told.name, sizeof(told.name), "%s", name);
@@ -36,19 +36,19 @@ static const struct stage_settings *settings_of(const char *app, const char *nam
 
 static uint64_t deadline_ms(const char *app, const char *name)
 {
-	return settings_of(app, name, name)->deadline_ns / MS;
+	return settings_of(app, name, name).deadline_ns / MS;
 }
 
 START_TEST(nothing_is_said_without_a_matching_section)
 {
 	settings = (struct app_settings){.stages = 0};
 	stage("cam/infer")->deadline_ns = 5 * MS;
-	const struct stage_settings *none = settings_of("cam", "publish", "publish");
-	ck_assert_uint_eq(none->deadline_ns, 0);
-	ck_assert_str_eq(none->unit, "");
-	ck_assert_uint_eq(none->warmup, 0);
-	ck_assert_int_eq(none->rss_growth_limit, 0);
-	ck_assert_uint_eq(app_settings_of_frames(&settings, "cam")->deadline_ns, 0);
+	const struct stage_settings none = settings_of("cam", "publish", "publish");
+	ck_assert_uint_eq(none.deadline_ns, 0);
+	ck_assert_str_eq(none.unit, "");
+	ck_assert_uint_eq(none.warmup, 0);
+	ck_assert_int_eq(none.rss_growth_limit, 0);
+	ck_assert_uint_eq(app_settings_of_frames(&settings, "cam").deadline_ns, 0);
 	ck_assert_uint_eq(deadline_ms("cam", "infer"), 5);
 }
 END_TEST
@@ -94,12 +94,12 @@ START_TEST(each_key_comes_from_the_section_that_has_it)
 	stage("cam/infer")->deadline_ns = 5 * MS;
 	stage("cam/infer")->warmup = 3;
 	memcpy(stage("cam/infer")->category, "nn", 3);
-	const struct stage_settings *all = settings_of("cam", "infer", "infer");
-	ck_assert_uint_eq(all->deadline_ns, 5 * MS);
-	ck_assert_uint_eq(all->warmup, 3);
-	ck_assert_int_eq(all->rss_growth_limit, 1 << 20);
-	ck_assert_str_eq(all->unit, "gpu");
-	ck_assert_str_eq(all->category, "nn");
+	const struct stage_settings all = settings_of("cam", "infer", "infer");
+	ck_assert_uint_eq(all.deadline_ns, 5 * MS);
+	ck_assert_uint_eq(all.warmup, 3);
+	ck_assert_int_eq(all.rss_growth_limit, 1 << 20);
+	ck_assert_str_eq(all.unit, "gpu");
+	ck_assert_str_eq(all.category, "nn");
 }
 END_TEST
 
@@ -110,10 +110,10 @@ START_TEST(a_section_holds_on_each_unit_and_one_with_the_unit_wins)
 	stage("cam/infer")->deadline_ns = 5 * MS;
 	stage("cam/infer")->warmup = 3;
 	stage("*/infer_cpu")->warmup = 4;
-	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer")->deadline_ns, 9 * MS);
-	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer")->warmup, 3);
-	ck_assert_uint_eq(settings_of("cam", "infer_gpu", "infer")->deadline_ns, 5 * MS);
-	ck_assert_uint_eq(settings_of("cam", "infer", "infer")->deadline_ns, 5 * MS);
+	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer").deadline_ns, 9 * MS);
+	ck_assert_uint_eq(settings_of("cam", "infer_cpu", "infer").warmup, 3);
+	ck_assert_uint_eq(settings_of("cam", "infer_gpu", "infer").deadline_ns, 5 * MS);
+	ck_assert_uint_eq(settings_of("cam", "infer", "infer").deadline_ns, 5 * MS);
 }
 END_TEST
 
@@ -126,9 +126,9 @@ START_TEST(later_one_of_equals_decides)
 	frame("*am")->target_fps = 20;
 	frame("ca?")->target_fps = 30;
 	frame("*")->deadline_ns = 40 * MS;
-	ck_assert_double_eq(app_settings_of_frames(&settings, "cam")->target_fps, 30);
-	ck_assert_uint_eq(app_settings_of_frames(&settings, "cam")->deadline_ns, 40 * MS);
-	ck_assert_double_eq(app_settings_of_frames(&settings, "dam")->target_fps, 20);
+	ck_assert_double_eq(app_settings_of_frames(&settings, "cam").target_fps, 30);
+	ck_assert_uint_eq(app_settings_of_frames(&settings, "cam").deadline_ns, 40 * MS);
+	ck_assert_double_eq(app_settings_of_frames(&settings, "dam").target_fps, 20);
 }
 END_TEST
 

@@ -185,8 +185,7 @@ START_TEST(growth_over_the_limit_is_a_metric_of_stages_that_measure)
 	ck_assert_double_eq(metric->limit, 10 << 20);
 	apps_sample(apps, T0 + 3 * S); /* no run, so none grew */
 	ck_assert_double_eq(metric->value, 0);
-	const struct stage_settings settings = {.rss_growth_limit = 8 << 20};
-	stage_configure(stage("load"), &settings);
+	set_stage("cam/load", (struct stage_settings){.rss_growth_limit = 8 << 20});
 	put(PROTO_KIND_COST, 0, load, T0 + 3 * S, UINT64_MAX, 9 << 20);
 	run_in(0, load, T0 + 3 * S, MS);
 	apps_sample(apps, T0 + 4 * S);
@@ -228,25 +227,18 @@ START_TEST(an_app_changes_a_deadline_while_it_runs)
 }
 END_TEST
 
-static const struct stage_settings *settings_of(void *ctx, const char *name, const struct stage *of)
-{
-	ck_assert_str_eq(name, "cam");
-	return strcmp(of->base, "infer") == 0 ? ctx : NULL;
-}
-
 START_TEST(settings_reach_stages_that_are_there_and_new_ones)
 {
-	static struct stage_settings settings = {.deadline_ns = 5000000, .warmup = 2};
 	uint16_t other = declare("other"), infer = declare("infer");
 	run_in(0, other, T0, MS);
-	apps_configure_stages(apps, settings_of, &settings);
+	set_stage("cam/infer", (struct stage_settings){.deadline_ns = 5 * MS, .warmup = 2});
 	run_in(0, infer, T0, 9 * MS);
 	run_in(0, infer, T0, 9 * MS);
 	run_in(0, infer, T0, 9 * MS);
 	ck_assert_uint_eq(stage("infer")->warmup_skipped, 2);
 	ck_assert_uint_eq(stage("infer")->misses, 1);
 	ck_assert_uint_eq(stage("other")->deadline_ns, 0);
-	apps_configure_stages(apps, NULL, NULL);
+	set_nothing();
 	ck_assert_uint_eq(stage("infer")->deadline_ns, 0);
 }
 END_TEST
@@ -254,7 +246,6 @@ END_TEST
 /* covers G3.4 */
 START_TEST(a_configured_unit_is_the_expected_one_and_not_the_one_it_runs_on)
 {
-	static struct stage_settings settings = {.unit = "coreml"};
 	static const struct {
 		const char *told, *declared, *base, *unit, *expected;
 		bool fallback;
@@ -269,7 +260,7 @@ START_TEST(a_configured_unit_is_the_expected_one_and_not_the_one_it_runs_on)
 		{"MTL_onnx_cpu@dla", "", "MTL", "dla", "npu", false},
 		{"seg_onnx_cpu_coreml", "coreml", "seg", "coreml", "coreml", false},
 	};
-	apps_configure_stages(apps, settings_of, &settings);
+	set_stage("cam/infer", (struct stage_settings){.unit = "coreml"});
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		run_in(0, declare_as(cases[i].told, "", cases[i].declared), T0, MS);
 		const struct stage *row = app()->stage[i];
@@ -285,10 +276,9 @@ END_TEST
 /* covers G3.4 */
 START_TEST(a_stage_that_declares_no_unit_has_the_configured_one_as_long_as_it_is_configured)
 {
-	static struct stage_settings settings = {.unit = "coreml"};
 	run_in(0, declare("infer"), T0, MS);
 	ck_assert_str_eq(stage_unit(stage("infer")), "");
-	apps_configure_stages(apps, settings_of, &settings);
+	set_stage("cam/infer", (struct stage_settings){.unit = "coreml"});
 	ck_assert_str_eq(stage_unit(stage("infer")), "coreml");
 	/* what declares another is another row, here and in another process */
 	run_in(0, declare("infer@gpu"), T0, MS);
@@ -299,7 +289,7 @@ START_TEST(a_stage_that_declares_no_unit_has_the_configured_one_as_long_as_it_is
 	ck_assert_str_eq(stage_unit(stage("infer_cpu")), "cpu");
 	ck_assert_str_eq(stage("infer_cpu")->base, "infer");
 	ck_assert_uint_eq(stage("infer")->count, 1);
-	apps_configure_stages(apps, NULL, NULL);
+	set_nothing();
 	ck_assert_str_eq(stage_unit(stage("infer")), "");
 }
 END_TEST

@@ -49,7 +49,7 @@ START_TEST(a_gauge_expires_and_ends_with_its_app)
 	is("gauge/cam/depth", 3);
 	apps_sample(apps, T0 + 601 * S);
 	null_because("gauge/cam/depth", "not set for longer than [gauge] expire");
-	apps_configure_gauges(apps, 2 * S);
+	apps_configure(apps, &(struct apps_config){.gauge_expire_ns = 2 * S});
 	gauge_at(p, 4, T0 + 602 * S);
 	apps_sample(apps, T0 + 603 * S);
 	is("gauge/cam/depth", 4);
@@ -155,7 +155,7 @@ static void flood(struct app_process *p, const char *prefix)
 START_TEST(names_beyond_the_limit_are_refused_and_counted)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
-	apps_configure_gauges(apps, 86400 * S);
+	apps_configure(apps, &(struct apps_config){.gauge_expire_ns = 86400 * S});
 	flood(p, "a");
 	ck_assert_uint_eq(p->app->values->count, APP_VALUES_MAX);
 	ck_assert_uint_eq(

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/frames/settings.h"
 #include "daemon/core/frames/trace_buffer.h"
 #include "daemon/util/sysops.h"
 #include "tests/unit/unit.h"
@@ -439,15 +440,13 @@ START_TEST(without_a_deadline_slow_is_twice_the_median)
 }
 END_TEST
 
-static const struct frames_settings *settings_of(void *ctx, const char *app)
-{
-	return strcmp(app, "cam") == 0 ? ctx : NULL;
-}
-
 START_TEST(settings_reach_streams_that_are_there_and_that_come)
 {
-	struct frames_settings settings = {.deadline_ns = 10 * MS, .warmup = 2};
-	apps_configure_frames(apps, settings_of, &settings);
+	static struct app_settings settings;
+	struct frames_settings *of_cam = NULL;
+	ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_cam), 0);
+	*of_cam = (struct frames_settings){.deadline_ns = 10 * MS, .warmup = 2};
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	struct app_process *p = attach("cam"), *other = attach("mic");
 	for (uint64_t i = 0; i < 10; i++) {
 		send(p, 0, PROTO_KIND_FRAME, 0, i * 40, i * 40 + 20, i);
@@ -460,10 +459,10 @@ START_TEST(settings_reach_streams_that_are_there_and_that_come)
 	ck_assert_uint_ge(p->app->frames->misses, 8);
 	ck_assert_uint_eq(other->app->frames->misses, 0);
 	ck_assert_uint_eq(stats_of(p->app).end_to_end_count, 8);
-	settings.deadline_ns = 50 * MS;
-	apps_configure_frames(apps, settings_of, &settings);
+	of_cam->deadline_ns = 50 * MS;
+	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	ck_assert_uint_eq(p->app->frames->deadline_ns, 50 * MS);
-	apps_configure_frames(apps, NULL, NULL);
+	apps_configure(apps, &(struct apps_config){.settings = NULL});
 	ck_assert_uint_eq(p->app->frames->deadline_ns, 0);
 }
 END_TEST
