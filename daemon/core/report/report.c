@@ -23,6 +23,11 @@ static const char cut_text[] = "(cut: the report would be longer)\n";
 
 void report_line(struct report *report, const char *format, ...)
 {
+	const char *title = report->title;
+	report->title = NULL;
+	if (title) {
+		report_line(report, "\n%s", title);
+	}
 	size_t room = report->size - report->length - sizeof(cut_text);
 	if (report->cut) {
 		return;
@@ -64,25 +69,6 @@ struct report_name report_stage_name(const struct report *report, size_t index)
 double report_percent(uint64_t part, uint64_t total)
 {
 	return total > 0 ? 100 * (double)part / (double)total : 0;
-}
-
-size_t report_by_total(const struct report *report, uint8_t ret[APP_STAGES_MAX])
-{
-	const struct app *app = report->app;
-	size_t count = 0;
-	for (size_t i = 0; i < app->stages; i++) {
-		if (app->stage[i]->count == 0 || report->relations.is_total[i]) {
-			continue;
-		}
-		size_t at = count++;
-		const uint64_t *self_ns = report->relations.self_ns;
-		while (at > 0 && self_ns[ret[at - 1]] < self_ns[i]) {
-			ret[at] = ret[at - 1];
-			at--;
-		}
-		ret[at] = (uint8_t)i;
-	}
-	return count;
 }
 
 static uint64_t end_of(const struct app *app, uint64_t now_ns)
@@ -224,9 +210,15 @@ void app_report_summary(const struct app *app, uint64_t now_ns, char ret[APP_REP
 int app_report_write(
 	const struct core *core, const struct app *app, uint64_t now_ns, char *text, size_t size)
 {
-	static void (*const sections[])(struct report * report) = {report_head, report_pipeline,
-		report_categories, report_units, report_top, report_deadlines, report_slow_frames,
-		report_energy, report_hygiene};
+	static const struct {
+		const char *title; /* NULL: the section writes its own */
+		void (*append)(struct report *report);
+	} sections[] = {{NULL, report_head}, {"PIPELINE PROFILING REPORT", report_pipeline},
+		{"Outside frames", report_outside}, {NULL, report_categories},
+		{"By compute unit", report_units}, {"Most time in", report_top},
+		{"Deadlines", report_deadlines}, {NULL, report_slow_frames},
+		{"Energy in the last interval (estimate: " APP_ENERGY_ORIGIN ")", report_energy},
+		{"Keep in mind", report_hygiene}};
 	size_t window = app->frames ? 2 * app->frames->window : 2;
 	struct report report = {.text = text,
 		.size = size,
@@ -248,7 +240,8 @@ int app_report_write(
 	int r = report.scratch && report.sum ? 0 : -ENOMEM;
 	if (r == 0) {
 		for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-			sections[i](&report);
+			report.title = sections[i].title;
+			sections[i].append(&report);
 		}
 		r = (int)report.length;
 	}

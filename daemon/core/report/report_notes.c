@@ -13,59 +13,40 @@
 #include "daemon/core/report/report_text.h"
 #include "daemon/core/status/facts.h"
 
-struct section {
-	struct report *report;
-	const char *title;
-	bool begun;
-};
-
-/* Before a line: the title before the first. */
-static void section_begin(struct section *section)
-{
-	if (!section->begun) {
-		report_line(section->report, "\n%s", section->title);
-		section->begun = true;
-	}
-}
-
 struct deadline {
 	uint64_t deadline_ns, misses, judged, worst_ns, longest;
 	bool configured;
 };
 
-static void deadline_line(
-	struct section *section, const char *name, const struct deadline *deadline)
+static void deadline_line(struct report *report, const char *name, const struct deadline *deadline)
 {
 	if (deadline->judged == 0) {
 		return;
 	}
-	section_begin(section);
-	report_line(section->report,
-		"%s (%.10g ms, %s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name,
+	report_line(report, "%s (%.10g ms, %s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name,
 		(double)deadline->deadline_ns / 1e6,
 		deadline->configured ? "configured" : "declared", deadline->misses,
 		deadline->judged, report_percent(deadline->misses, deadline->judged));
 	if (deadline->misses > 0) {
-		report_line(section->report, "    worst %.1f ms, up to %" PRIu64 " in a row",
+		report_line(report, "    worst %.1f ms, up to %" PRIu64 " in a row",
 			(double)deadline->worst_ns / 1e6, deadline->longest);
 	}
 }
 
 void report_deadlines(struct report *report)
 {
-	struct section section = {report, "Deadlines", false};
 	const struct frames *frames = report->app->frames;
 	for (size_t i = 0; i < report->app->stages; i++) {
 		const struct stage *stage = report->app->stage[i];
 		const struct deadline deadline = {stage->deadline_ns, stage->misses, stage->judged,
 			stage->worst_ns, stage->longest_misses, stage->settings.deadline_ns > 0};
-		deadline_line(&section, report_stage_name(report, i).text, &deadline);
+		deadline_line(report, report_stage_name(report, i).text, &deadline);
 	}
 	if (frames) {
 		const struct deadline deadline = {frames->deadline_ns, frames->misses,
 			frames->judged, frames->worst_ns, frames->longest_misses,
 			frames->settings.deadline_ns > 0};
-		deadline_line(&section, "frames", &deadline);
+		deadline_line(report, "frames", &deadline);
 	}
 }
 
@@ -128,7 +109,6 @@ void report_energy(struct report *report)
 	if (isnan(frame_mj)) {
 		return;
 	}
-	report_line(report, "\nEnergy in the last interval (estimate: %s)", APP_ENERGY_ORIGIN);
 	report_line(report, "a frame: %.2f mJ", frame_mj);
 	for (size_t i = 0; i < app->stages; i++) {
 		double stage_mj = app_energy_stage_mj(app, app->stage[i]);
@@ -165,22 +145,20 @@ static uint64_t most_runs(const struct app *app)
 	return max;
 }
 
-static void few_line(struct section *section, const struct app *app)
+static void few_line(struct report *report, const struct app *app)
 {
 	bool frames = app->frames && app->frames->count > 0;
 	uint64_t count = frames ? app->frames->count : most_runs(app);
 	if (count == 0) {
-		section_begin(section);
-		report_line(section->report, "- no stage ran and no frame was reported");
+		report_line(report, "- no stage ran and no frame was reported");
 	} else if (count < APP_REPORT_FRAMES) {
-		section_begin(section);
-		report_line(section->report, "- only %" PRIu64 " %s: percentiles want %d or more",
-			count, frames ? count == 1 ? "frame" : "frames" : "runs of a stage",
+		report_line(report, "- only %" PRIu64 " %s: percentiles want %d or more", count,
+			frames ? count == 1 ? "frame" : "frames" : "runs of a stage",
 			APP_REPORT_FRAMES);
 	}
 }
 
-static void throttled_line(struct section *section, const struct app *app)
+static void throttled_line(struct report *report, const struct app *app)
 {
 	uint64_t runs = 0, throttled = 0;
 	for (size_t i = 0; i < app->stages; i++) {
@@ -189,42 +167,35 @@ static void throttled_line(struct section *section, const struct app *app)
 		throttled += stage->throttled ? stage->throttled->count : 0;
 	}
 	if (throttled > 0) {
-		section_begin(section);
-		report_line(section->report,
-			"- the hardware throttled in %.1f %% of the runs of stages",
+		report_line(report, "- the hardware throttled in %.1f %% of the runs of stages",
 			report_percent(throttled, runs));
 	}
 }
 
 void report_hygiene(struct report *report)
 {
-	struct section section = {report, "Keep in mind", false};
 	const struct app *app = report->app;
 	const struct facts *facts = report->core->facts;
 	double seconds = (double)(report->end_ns - app->since_ns) / 1e9;
 	double others = others_percent(report);
 	struct app_accounting events;
 	app_accounting(app, &events);
-	few_line(&section, app);
+	few_line(report, app);
 	if (seconds < APP_REPORT_SECONDS) {
-		section_begin(&section);
 		report_line(report, "- only %.1f s: caches, clocks and heat settle later", seconds);
 	}
 	if (events.dropped > 0) {
-		section_begin(&section);
 		report_line(report,
 			"- %" PRIu64 " of %" PRIu64
 			" events were dropped: counts and sums are too low",
 			events.dropped, events.sent);
 	}
-	throttled_line(&section, app);
+	throttled_line(report, app);
 	if (others > APP_REPORT_OTHERS * (double)facts->cpus) {
-		section_begin(&section);
 		report_line(report, "- other processes used %.1f of %" PRIu32 " cores at its end",
 			others / 100, facts->cpus);
 	}
 	if (facts->virtual_machine) {
-		section_begin(&section);
 		report_line(report, "- a virtual machine: times include what else its host did");
 	}
 }

@@ -19,20 +19,17 @@ static bool all_are_exact(const struct app *app)
 }
 
 /* What is in no frame and not in TOTAL. */
-static void outside_lines(struct report *report)
+void report_outside(struct report *report)
 {
-	bool begun = false;
 	for (size_t i = 0; i < report->app->stages; i++) {
 		const struct stage *stage = report->app->stage[i];
 		const struct loop_sum *outside = &stage->loop.outside;
 		if (outside->runs == 0) {
 			continue;
 		}
-		if (!begun) {
-			report_line(report, "\nOutside frames");
+		if (report->title) { /* the first one */
 			report_line(report, "%-*s %10s %10s %10s", report->width, "Stage",
 				"Mean ms", "Total s", "Count");
-			begun = true;
 		}
 		report_line(report, "%-*s %10.1f %10.3f %10" PRIu64, report->width,
 			report_stage_name(report, i).text,
@@ -49,7 +46,6 @@ void report_pipeline(struct report *report)
 	if (app->stages == 0) {
 		return;
 	}
-	report_line(report, "\nPIPELINE PROFILING REPORT");
 	report_line(report, "%-*s %10s %10s %10s %10s", report->width, "Stage", "Mean ms", "P95 ms",
 		"P99 ms", "Count");
 	uint8_t order[APP_STAGES_MAX], depth[APP_STAGES_MAX];
@@ -75,24 +71,40 @@ void report_pipeline(struct report *report)
 	if (report->estimated) {
 		report_line(report, "(percentiles of the whole run: within 1 %%)");
 	}
-	outside_lines(report);
+}
+
+/* Adds i to indices that are in the order of their times, the longest first. */
+static void insert(uint8_t *indices, size_t *count, size_t i, const uint64_t *ns)
+{
+	size_t at = (*count)++;
+	while (at > 0 && ns[indices[at - 1]] < ns[i]) {
+		indices[at] = indices[at - 1];
+		at--;
+	}
+	indices[at] = (uint8_t)i;
+}
+
+/* Stages with runs that are no total, by their own time. How many. */
+static size_t stages_by_time(const struct report *report, uint8_t ret[APP_STAGES_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < report->app->stages; i++) {
+		if (report->app->stage[i]->count > 0 && !report->relations.is_total[i]) {
+			insert(ret, &count, i, report->relations.self_ns);
+		}
+	}
+	return count;
 }
 
 /* Groups by their time, the longest first; group_of names each by the index of its first stage. */
-static size_t groups_by_total(const struct report *report, const uint8_t *group_of,
+static size_t groups_by_time(const struct report *report, const uint8_t *group_of,
 	const uint64_t *group_ns, uint8_t ret[APP_STAGES_MAX])
 {
 	size_t count = 0;
 	for (size_t i = 0; i < report->app->stages; i++) {
-		if (group_of[i] != i || group_ns[i] == 0) {
-			continue;
+		if (group_of[i] == i && group_ns[i] > 0) {
+			insert(ret, &count, i, group_ns);
 		}
-		size_t at = count++;
-		while (at > 0 && group_ns[ret[at - 1]] < group_ns[i]) {
-			ret[at] = ret[at - 1];
-			at--;
-		}
-		ret[at] = (uint8_t)i;
 	}
 	return count;
 }
@@ -114,9 +126,9 @@ void report_categories(struct report *report)
 {
 	const struct app_relations *relations = &report->relations;
 	uint8_t category[APP_STAGES_MAX], stage[APP_STAGES_MAX];
-	size_t stages = report_by_total(report, stage);
+	size_t stages = stages_by_time(report, stage);
 	size_t categories =
-		groups_by_total(report, relations->category, relations->category_ns, category);
+		groups_by_time(report, relations->category, relations->category_ns, category);
 	if (categories == 0) {
 		return;
 	}
@@ -163,11 +175,10 @@ void report_units(struct report *report)
 {
 	uint8_t unit[APP_STAGES_MAX];
 	size_t units =
-		groups_by_total(report, report->relations.unit, report->relations.unit_ns, unit);
+		groups_by_time(report, report->relations.unit, report->relations.unit_ns, unit);
 	if (units == 0 || (units == 1 && !report->relations.unit_name[unit[0]][0])) {
 		return; /* no unit was declared */
 	}
-	report_line(report, "\nBy compute unit");
 	report_line(report, "%-*s %6s %10s %10s %9s %9s %8s", report->width, "Unit", "Stages",
 		"Count", "Total s", "Mean ms", "P99 ms", "% total");
 	for (size_t i = 0; i < units; i++) {
@@ -178,11 +189,7 @@ void report_units(struct report *report)
 void report_top(struct report *report)
 {
 	uint8_t stage[APP_STAGES_MAX];
-	size_t stages = report_by_total(report, stage);
-	if (stages == 0) {
-		return;
-	}
-	report_line(report, "\nMost time in");
+	size_t stages = stages_by_time(report, stage);
 	for (size_t i = 0; i < stages && i < APP_REPORT_TOP; i++) {
 		uint64_t self_ns = report->relations.self_ns[stage[i]];
 		report_line(report, "%zu. %s: %.3f s, %.1f %% of total", i + 1,

@@ -11,7 +11,8 @@
 struct report {
 	char *text;
 	size_t size, length;
-	bool cut; /* a line did not fit: nothing follows */
+	bool cut;	   /* a line did not fit: nothing follows */
+	const char *title; /* of the section; NULL: it has none, or has begun */
 
 	const struct core *core;
 	const struct app *app;
@@ -24,7 +25,7 @@ struct report {
 	size_t sorted;	/* events of windows so far */
 };
 
-/* Adds a complete line, or cuts the report before it. */
+/* Adds a complete line, or cuts the report before it. The title comes before a section's first. */
 void report_line(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -40,12 +41,10 @@ struct report_name report_stage_name(const struct report *report, size_t index);
 
 double report_percent(uint64_t part, uint64_t total); /* 0 of nothing */
 
-/* Stages with runs that are no total, by their total time. How many. */
-size_t report_by_total(const struct report *report, uint8_t ret[APP_STAGES_MAX]);
-
 /* The sections, in their order. */
 void report_head(struct report *report);
 void report_pipeline(struct report *report);
+void report_outside(struct report *report);
 void report_categories(struct report *report);
 void report_units(struct report *report);
 void report_top(struct report *report);
