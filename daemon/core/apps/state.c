@@ -105,16 +105,8 @@ const char *app_state_name(enum app_state state)
 	return names[state];
 }
 
-/* One open stage under judgement. */
-struct candidate {
-	const struct app_process *process;
-	const struct stage *stage;
-	uint64_t start_ns, frame;
-	uint32_t tid;
-};
-
 /* By the lifetime's p99: a read of the histogram is cheap, and there may be many open stages. */
-static bool is_late(const struct candidate *open, uint64_t now_ns)
+static bool is_late(const struct app_hang *open, uint64_t now_ns)
 {
 	static const double percent = 99;
 	uint64_t age_ns = now_ns > open->start_ns ? now_ns - open->start_ns : 0;
@@ -126,7 +118,7 @@ static bool is_late(const struct candidate *open, uint64_t now_ns)
 	return (double)age_ns > HANG_P99_TIMES * p99_ns; /* false for NAN */
 }
 
-static struct app_hang *find(struct app_hangs *hangs, const struct candidate *open)
+static struct app_hang *find(struct app_hangs *hangs, const struct app_hang *open)
 {
 	for (size_t i = 0; i < hangs->count; i++) {
 		struct app_hang *hang = &hangs->hang[i];
@@ -139,7 +131,7 @@ static struct app_hang *find(struct app_hangs *hangs, const struct candidate *op
 }
 
 /* A stage inside this one hangs in the same thread. */
-static bool is_around_another(const struct app_hangs *hangs, const struct candidate *open)
+static bool is_around_another(const struct app_hangs *hangs, const struct app_hang *open)
 {
 	for (size_t i = 0; open->process && i < hangs->count; i++) {
 		const struct app_hang *hang = &hangs->hang[i];
@@ -157,17 +149,13 @@ static void report_hang(struct apps *apps, const struct app *app, const struct a
 	if (hang->frame != PROTO_NO_FRAME) {
 		snprintf(frame, sizeof(frame), ", frame %" PRIu64, hang->frame);
 	}
-	double seconds = (double)(now_ns - hang->start_ns) / 1e9;
-	if (ended) {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-			"went on in `%s` after %.1f s%s", hang->stage->name, seconds, frame);
-	} else {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
-			"hangs in `%s` for %.1f s%s", hang->stage->name, seconds, frame);
-	}
+	timeline_add(apps->timeline, now_ns, TIMELINE_APP, ended ? TIMELINE_INFO : TIMELINE_WARNING,
+		app->name, "%s in `%s` %s %.1f s%s", ended ? "went on" : "hangs", hang->stage->name,
+		ended ? "after" : "for", (double)(now_ns - hang->start_ns) / 1e9, frame);
 }
 
-static void judge(struct apps *apps, struct app *app, const struct candidate *open, uint64_t now_ns)
+/* An open stage, as it would be noted. */
+static void judge(struct apps *apps, struct app *app, const struct app_hang *open, uint64_t now_ns)
 {
 	struct app_hangs *hangs = &app->hangs;
 	struct app_hang *hang = find(hangs, open);
@@ -180,13 +168,9 @@ static void judge(struct apps *apps, struct app *app, const struct candidate *op
 	}
 	bool around = is_around_another(hangs, open);
 	hang = &hangs->hang[hangs->count++];
-	*hang = (struct app_hang){.process = open->process,
-		.stage = open->stage,
-		.start_ns = open->start_ns,
-		.frame = open->frame,
-		.tid = open->tid,
-		.logged = !around && apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns),
-		.still = true};
+	*hang = *open;
+	hang->still = true;
+	hang->logged = !around && apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns);
 	hangs->total += !around;
 	if (hang->logged) {
 		report_hang(apps, app, hang, false, now_ns);
@@ -199,13 +183,13 @@ static void judge_open_stages(
 {
 	for (uint32_t i = process->open_count; i-- > 0;) {
 		const struct app_open_stage *open = &process->open[i];
-		const struct candidate candidate = {.process = process,
+		const struct app_hang hang = {.process = process,
 			.stage = process->stages[open->index],
 			.start_ns = open->start_ns,
 			.frame = open->frame,
 			.tid = open->ns_tid};
-		if (candidate.stage) {
-			judge(apps, app, &candidate, now_ns);
+		if (hang.stage) {
+			judge(apps, app, &hang, now_ns);
 		}
 	}
 }
@@ -216,10 +200,10 @@ static void judge_open_ids(
 	const struct stage_open *open = stage->open;
 	for (uint8_t i = open ? open->oldest : STAGE_OPEN_IDS; i < STAGE_OPEN_IDS;
 		i = open->slot[i].newer) {
-		const struct candidate candidate = {.stage = stage,
+		const struct app_hang hang = {.stage = stage,
 			.start_ns = open->slot[i].start_ns,
 			.frame = open->slot[i].frame};
-		judge(apps, app, &candidate, now_ns);
+		judge(apps, app, &hang, now_ns);
 	}
 }
 
