@@ -23,12 +23,20 @@ static const struct saved_process *find_process(
 	return NULL;
 }
 
+/* Memory for what a saved pointer led to; NULL where there was nothing. */
+static void *make(const void *saved, size_t bytes, bool *complete)
+{
+	void *made = saved ? mem_zalloc(bytes) : NULL;
+	*complete = *complete && (made || !saved);
+	return made;
+}
+
 /* Reads each segment but the first, which the caller has. False: one is incomplete. */
-static bool read_rest(struct save_reader *reader, const struct save_segment *segments, size_t count)
+static bool read_rest(struct save_reader *reader, const struct save_object *object)
 {
 	bool complete = true;
-	for (size_t i = 1; complete && i < count; i++) {
-		complete = save_read(reader, segments[i].data, segments[i].bytes);
+	for (size_t i = 1; complete && i < object->count; i++) {
+		complete = save_read(reader, object->segment[i].data, object->segment[i].bytes);
 	}
 	return complete;
 }
@@ -36,79 +44,68 @@ static bool read_rest(struct save_reader *reader, const struct save_segment *seg
 /* The stage of a slot; NULL: it is of another configuration, or memory is short. */
 static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 {
-	struct stage saved, *stage = NULL;
-	if (!save_read(reader, &saved, sizeof(saved)) ||
-		saved.window != apps->options.stage_window || saved.filled > saved.window ||
-		saved.next >= saved.window || !memchr(saved.name, '\0', sizeof(saved.name)) ||
-		stage_create(saved.name, saved.window, &stage) < 0) {
+	struct stage *stage = mem_zalloc(sizeof(*stage));
+	const size_t window = apps->options.stage_window;
+	if (!stage || !save_read(reader, stage, sizeof(*stage)) || stage->window != window ||
+		stage->filled > window || stage->next >= window || !stage->runs || !stage->all ||
+		!memchr(stage->name, '\0', sizeof(stage->name))) {
+		free(stage);
 		return NULL;
 	}
-	uint64_t *runs = stage->runs;
-	struct proto_histogram *all = stage->all;
-	const bool has_throttled = saved.throttled, has_attributes = saved.attributes,
-		   has_cpu = saved.cpu;
-	*stage = saved;
-	stage->runs = runs;
-	stage->all = all;
-	stage->throttled = has_throttled ? mem_zalloc(sizeof(*stage->throttled)) : NULL;
-	stage->attributes = has_attributes ? mem_zalloc(sizeof(*stage->attributes)) : NULL;
-	stage->cpu = has_cpu ? mem_calloc(saved.window, sizeof(*stage->cpu)) : NULL;
+	bool complete = true;
+	stage->runs = make(stage->runs, window * sizeof(*stage->runs), &complete);
+	stage->all = make(stage->all, sizeof(*stage->all), &complete);
+	stage->throttled = make(stage->throttled, sizeof(*stage->throttled), &complete);
+	stage->attributes = make(stage->attributes, sizeof(*stage->attributes), &complete);
+	stage->cpu = make(stage->cpu, window * sizeof(*stage->cpu), &complete);
 	stage->open = NULL;
 	stage->budget = NULL;
 	stage->sampled_ahead = false;
 	stage->users = 0;
 	stage->energy = (struct app_energy_share){.share = 0};
 	/* iterations begin again; what was outside of them stays */
-	stage->loop = (struct stage_loop){.outside = saved.loop.outside};
+	stage->loop = (struct stage_loop){.outside = stage->loop.outside};
 	memset(stage->metric, 0, sizeof(stage->metric));
 	stage_interval_reset(stage);
-	struct save_segment segments[SAVE_SEGMENTS];
-	size_t count = save_stage_segments(stage, segments);
-	bool complete = has_throttled == (stage->throttled != NULL) &&
-			has_attributes == (stage->attributes != NULL) &&
-			has_cpu == (stage->cpu != NULL);
-	complete = complete && read_rest(reader, segments, count);
-	for (size_t i = 0; stage->attributes && i < STAGE_ATTRIBUTES_MAX; i++) {
-		stage->attributes->attribute[i].key = 0; /* of a declaration */
-	}
-	if (!complete) {
+	const struct save_object object = save_stage(stage);
+	if (!complete || !read_rest(reader, &object)) {
 		stage_destroy(stage);
 		return NULL;
+	}
+	for (size_t i = 0; stage->attributes && i < STAGE_ATTRIBUTES_MAX; i++) {
+		stage->attributes->attribute[i].key = 0; /* of a declaration */
 	}
 	return stage;
 }
 
+static bool series_fits(const struct frames_series *series, size_t window)
+{
+	return series->filled <= window && series->next < window && series->words;
+}
+
 static struct frames *load_frames(struct apps *apps, struct save_reader *reader)
 {
-	struct frames *frames = NULL, *saved = mem_zalloc(sizeof(*saved));
-	bool complete =
-		saved && save_read(reader, saved, sizeof(*saved)) &&
-		saved->window == apps->options.frame_window &&
-		saved->times.filled <= saved->window && saved->times.next < saved->window &&
-		saved->latencies.filled <= saved->window && saved->latencies.next < saved->window &&
-		saved->ticks_filled <= FRAMES_FPS_TICKS && saved->ticks_next < FRAMES_FPS_TICKS &&
-		saved->second.next < FRAMES_SECONDS && frames_create(saved->window, &frames) == 0;
-	if (complete) {
-		const struct frames made = *frames;
-		const bool has_times = saved->times.throttled,
-			   has_latencies = saved->latencies.throttled;
-		*frames = *saved;
-		frames->times.words = made.times.words;
-		frames->latencies.words = made.latencies.words;
-		frames->sums_ns = made.sums_ns;
-		frames->times.throttled = has_times ? mem_zalloc(sizeof(made.times.all)) : NULL;
-		frames->latencies.throttled =
-			has_latencies ? mem_zalloc(sizeof(made.times.all)) : NULL;
-		memset(frames->metric, 0, sizeof(frames->metric));
-		frames_interval_reset(frames);
-		complete = has_times == (frames->times.throttled != NULL) &&
-			   has_latencies == (frames->latencies.throttled != NULL);
-		struct save_segment segments[SAVE_SEGMENTS];
-		size_t count = save_frames_segments(frames, segments);
-		complete = complete && read_rest(reader, segments, count);
+	struct frames *frames = mem_zalloc(sizeof(*frames));
+	const size_t window = apps->options.frame_window, bytes = window * sizeof(uint64_t);
+	if (!frames || !save_read(reader, frames, sizeof(*frames)) || frames->window != window ||
+		!series_fits(&frames->times, window) || !series_fits(&frames->latencies, window) ||
+		!frames->sums_ns || frames->ticks_filled > FRAMES_FPS_TICKS ||
+		frames->ticks_next >= FRAMES_FPS_TICKS || frames->second.next >= FRAMES_SECONDS) {
+		free(frames);
+		return NULL;
 	}
-	free(saved);
-	if (!complete) {
+	bool complete = true;
+	struct frames_series *series[] = {&frames->times, &frames->latencies};
+	for (size_t i = 0; i < 2; i++) {
+		series[i]->words = make(series[i]->words, bytes, &complete);
+		series[i]->throttled =
+			make(series[i]->throttled, sizeof(*series[i]->throttled), &complete);
+	}
+	frames->sums_ns = make(frames->sums_ns, bytes, &complete);
+	memset(frames->metric, 0, sizeof(frames->metric));
+	frames_interval_reset(frames);
+	const struct save_object object = save_frames(frames);
+	if (!complete || !read_rest(reader, &object)) {
 		frames_destroy(frames);
 		return NULL;
 	}
@@ -149,7 +146,7 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 				before[app->stages] = stage->serial;
 				app_stage_restore(apps, app, stage);
 				slot->owner = stage;
-				slot->mark = save_mark_of_stage(stage);
+				slot->mark = save_stage(stage).mark;
 			}
 			complete = complete && stage;
 		} else if (slot->kind == SAVE_FRAMES && !app->frames) {
@@ -160,7 +157,7 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 				app_configure_frames(apps, app);
 				app_metrics_add_frames(apps, app);
 				slot->owner = frames;
-				slot->mark = save_mark_of_frames(frames);
+				slot->mark = save_frames(frames).mark;
 			}
 			complete = complete && frames;
 		}

@@ -20,15 +20,35 @@ struct app_run_sum {
 	struct frames frames;		    /* likewise */
 };
 
-static uint64_t min_of(uint64_t a, uint64_t b)
+/* The numbers (uint64_t) of all runs together: their sum, or the largest. */
+#define STAGE(member) offsetof(struct stage, member)
+static const size_t stage_sums[] = {STAGE(rss_measured), STAGE(count), STAGE(misses), STAGE(judged),
+	STAGE(orphan_ends), STAGE(abandoned), STAGE(failed), STAGE(total_ns), STAGE(unknown_count),
+	STAGE(warmup_skipped), STAGE(nested_count), STAGE(children_ns), STAGE(loop.outside.runs),
+	STAGE(loop.outside.ns)};
+static const size_t stage_max[] = {
+	STAGE(max_ns), STAGE(worst_ns), STAGE(longest_misses), STAGE(last_ns)};
+#undef STAGE
+#define FRAMES(member) offsetof(struct frames, member)
+static const size_t frames_sums[] = {FRAMES(count), FRAMES(misses), FRAMES(judged),
+	FRAMES(zero_deltas), FRAMES(out_of_order), FRAMES(skipped_ids), FRAMES(ids.sequences),
+	FRAMES(warmup_skipped), FRAMES(times.unknown_count), FRAMES(latencies.unknown_count)};
+static const size_t frames_max[] = {FRAMES(worst_ns), FRAMES(longest_misses)};
+#undef FRAMES
+
+enum { SUM, MAX };
+
+static void merge(int how, void *into, const void *from, const size_t *offset, size_t count)
 {
-	return a < b ? a : b;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t *sum = (uint64_t *)(void *)((char *)into + offset[i]);
+		uint64_t own = *(const uint64_t *)(const void *)((const char *)from + offset[i]);
+		*sum = how == SUM ? *sum + own : own > *sum ? own : *sum;
+	}
 }
 
-static uint64_t max_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+#define MERGE(how, into, from, offsets) \
+	merge(how, into, from, offsets, sizeof(offsets) / sizeof((offsets)[0]))
 
 /* A copy of one's own; *failed without memory. */
 static struct proto_histogram *copy_of(const struct proto_histogram *histogram, bool *failed)
@@ -62,26 +82,9 @@ static void stage_add_run(struct stage *into, const struct stage *from, bool *fa
 						   from->rss_growth_max > into->rss_growth_max)
 			? from->rss_growth_max
 			: into->rss_growth_max;
-	into->rss_growth_total += from->rss_growth_total;
-	into->rss_measured += from->rss_measured;
-	into->count += from->count;
-	into->misses += from->misses;
-	into->judged += from->judged;
-	into->orphan_ends += from->orphan_ends;
-	into->abandoned += from->abandoned;
-	into->failed += from->failed;
-	into->total_ns += from->total_ns;
-	into->unknown_count += from->unknown_count;
-	into->warmup_skipped += from->warmup_skipped;
-	into->nested_count += from->nested_count;
-	into->children_ns += from->children_ns;
-	into->loop.outside.runs += from->loop.outside.runs;
-	into->loop.outside.ns += from->loop.outside.ns;
-	into->min_ns = min_of(into->min_ns, from->min_ns);
-	into->max_ns = max_of(into->max_ns, from->max_ns);
-	into->worst_ns = max_of(into->worst_ns, from->worst_ns);
-	into->longest_misses = max_of(into->longest_misses, from->longest_misses);
-	into->last_ns = max_of(into->last_ns, from->last_ns);
+	MERGE(SUM, into, from, stage_sums);
+	MERGE(MAX, into, from, stage_max);
+	into->min_ns = from->min_ns < into->min_ns ? from->min_ns : into->min_ns;
 }
 
 static struct stage *find(const struct app *app, const struct stage *like)
@@ -131,13 +134,6 @@ static void stages_add_run(struct app_run_sum *sum, const struct app *run, bool 
 	}
 }
 
-static void series_add(struct frames_series *into, const struct frames_series *from, bool *failed)
-{
-	proto_histogram_add_all(&into->all, &from->all);
-	add_seldom(&into->throttled, from->throttled, failed);
-	into->unknown_count += from->unknown_count;
-}
-
 static uint64_t elapsed_ns(const struct frames *frames)
 {
 	return frames->last_tick_ns - frames->first_tick_ns - frames->paused_ns;
@@ -156,25 +152,21 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 		sum->app.frames = into;
 		return;
 	}
-	series_add(&into->times, &from->times, failed);
-	series_add(&into->latencies, &from->latencies, failed);
+	proto_histogram_add_all(&into->times.all, &from->times.all);
+	proto_histogram_add_all(&into->latencies.all, &from->latencies.all);
+	add_seldom(&into->times.throttled, from->times.throttled, failed);
+	add_seldom(&into->latencies.throttled, from->latencies.throttled, failed);
+	MERGE(SUM, into, from, frames_sums);
+	MERGE(MAX, into, from, frames_max);
 	if (into->last_tick_ns == 0) {
 		into->first_tick_ns = from->first_tick_ns;
 		into->last_tick_ns = from->last_tick_ns;
 		into->paused_ns = from->paused_ns;
 	} else {
-		into->first_tick_ns -= min_of(elapsed_ns(from), into->first_tick_ns);
+		uint64_t before_ns = elapsed_ns(from);
+		into->first_tick_ns -=
+			before_ns < into->first_tick_ns ? before_ns : into->first_tick_ns;
 	}
-	into->count += from->count;
-	into->misses += from->misses;
-	into->judged += from->judged;
-	into->zero_deltas += from->zero_deltas;
-	into->out_of_order += from->out_of_order;
-	into->skipped_ids += from->skipped_ids;
-	into->ids.sequences += from->ids.sequences;
-	into->warmup_skipped += from->warmup_skipped;
-	into->worst_ns = max_of(into->worst_ns, from->worst_ns);
-	into->longest_misses = max_of(into->longest_misses, from->longest_misses);
 	if (from->second.min < into->second.min) {
 		into->second.min = from->second.min;
 	}

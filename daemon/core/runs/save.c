@@ -46,7 +46,7 @@ static uint64_t key_of(const char *name, uint64_t uid, uint64_t since_ns)
 	return fnv64_text(FNV64_BASIS ^ since_ns ^ uid << 32, name) | 1;
 }
 
-uint64_t save_mark_of_stage(const struct stage *stage)
+static uint64_t mark_of_stage(const struct stage *stage)
 {
 	uint64_t mark =
 		stage->count + stage->warmup_skipped + stage->orphan_ends + stage->abandoned;
@@ -56,63 +56,59 @@ uint64_t save_mark_of_stage(const struct stage *stage)
 	return mark;
 }
 
-uint64_t save_mark_of_frames(const struct frames *frames)
+static uint64_t mark_of_frames(const struct frames *frames)
 {
 	return frames->count + frames->warmup_skipped + frames->judged +
 	       frames->latencies.all.count;
 }
 
-/* Keeps the segments that are there. */
-static size_t present(const struct save_segment *all, size_t count, struct save_segment *ret)
+/* Adds a segment that is there. */
+static void add(struct save_object *object, const void *data, size_t bytes)
 {
-	size_t found = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (all[i].data) {
-			ret[found++] = all[i];
-		}
+	if (data) {
+		object->segment[object->count++] =
+			(struct save_segment){(void *)(uintptr_t)data, bytes};
 	}
-	return found;
 }
 
-size_t save_stage_segments(const struct stage *stage, struct save_segment *ret)
+struct save_object save_stage(const struct stage *stage)
 {
-	const struct save_segment all[] = {
-		{(void *)(uintptr_t)stage, sizeof(*stage)},
-		{stage->runs, stage->window * sizeof(*stage->runs)},
-		{stage->all, sizeof(*stage->all)},
-		{stage->throttled, sizeof(*stage->throttled)},
-		{stage->attributes, sizeof(*stage->attributes)},
-		{stage->cpu, stage->window * sizeof(*stage->cpu)},
-	};
-	return present(all, sizeof(all) / sizeof(all[0]), ret);
+	struct save_object object = {
+		.owner = stage, .kind = SAVE_STAGE, .mark = mark_of_stage(stage)};
+	add(&object, stage, sizeof(*stage));
+	add(&object, stage->runs, stage->window * sizeof(*stage->runs));
+	add(&object, stage->all, sizeof(*stage->all));
+	add(&object, stage->throttled, sizeof(*stage->throttled));
+	add(&object, stage->attributes, sizeof(*stage->attributes));
+	add(&object, stage->cpu, stage->window * sizeof(*stage->cpu));
+	return object;
 }
 
-size_t save_frames_segments(const struct frames *frames, struct save_segment *ret)
+struct save_object save_frames(const struct frames *frames)
 {
 	const size_t window = frames->window * sizeof(uint64_t);
-	const struct save_segment all[] = {
-		{(void *)(uintptr_t)frames, sizeof(*frames)},
-		{frames->times.words, window},
-		{frames->latencies.words, window},
-		{frames->sums_ns, window},
-		{frames->times.throttled, sizeof(struct proto_histogram)},
-		{frames->latencies.throttled, sizeof(struct proto_histogram)},
-	};
-	return present(all, sizeof(all) / sizeof(all[0]), ret);
+	struct save_object object = {
+		.owner = frames, .kind = SAVE_FRAMES, .mark = mark_of_frames(frames)};
+	add(&object, frames, sizeof(*frames));
+	add(&object, frames->times.words, window);
+	add(&object, frames->latencies.words, window);
+	add(&object, frames->sums_ns, window);
+	add(&object, frames->times.throttled, sizeof(struct proto_histogram));
+	add(&object, frames->latencies.throttled, sizeof(struct proto_histogram));
+	return object;
 }
 
 /* True when it changed: it was written, if there was room. */
-static bool write_item(struct app_save *save, uint64_t run, const void *owner, enum save_kind kind,
-	uint64_t mark, const struct save_segment *segments, size_t count)
+static bool write_item(struct app_save *save, uint64_t run, const struct save_object *object)
 {
-	struct save_slot *slot = save_slot_of(&save->slots, owner, kind);
+	struct save_slot *slot = save_slot_of(&save->slots, object->owner, object->kind);
 	save->failed = save->failed || !slot;
-	if (!slot || (slot->mark == mark && slot->run == run)) {
+	if (!slot || (slot->mark == object->mark && slot->run == run)) {
 		return false;
 	}
 	slot->run = run;
-	if (save_slot_write(&save->slots, slot, segments, count)) {
-		slot->mark = mark;
+	if (save_slot_write(&save->slots, slot, object)) {
+		slot->mark = object->mark;
 	} else {
 		save->failed = true;
 	}
@@ -121,9 +117,9 @@ static bool write_item(struct app_save *save, uint64_t run, const void *owner, e
 
 uint64_t save_events_of(const struct app *app)
 {
-	uint64_t events = app->frames ? save_mark_of_frames(app->frames) : 0;
+	uint64_t events = app->frames ? mark_of_frames(app->frames) : 0;
 	for (size_t i = 0; i < app->stages; i++) {
-		events += save_mark_of_stage(app->stage[i]);
+		events += mark_of_stage(app->stage[i]);
 	}
 	return events;
 }
@@ -166,39 +162,33 @@ static uint64_t mark_of_app(const struct saved_app *app)
 /* The next item of the app. True when one was written; *done: it was the last. */
 static bool save_next(struct app_save *save, const struct app *app, bool *done)
 {
-	struct save_segment segments[SAVE_SEGMENTS];
-	const uint64_t run = key_of(app->name, app->uid, app->since_ns);
+	struct save_object object;
 	size_t item = save->item++;
-	*done = false;
+	*done = item >= app->stages && !(item == app->stages && app->frames);
 	if (item < app->stages) {
-		const struct stage *stage = app->stage[item];
-		size_t count = save_stage_segments(stage, segments);
-		return write_item(
-			save, run, stage, SAVE_STAGE, save_mark_of_stage(stage), segments, count);
-	}
-	if (item == app->stages && app->frames) {
-		size_t count = save_frames_segments(app->frames, segments);
-		return write_item(save, run, app->frames, SAVE_FRAMES,
-			save_mark_of_frames(app->frames), segments, count);
-	}
-	*done = true;
-	if (save->failed) { /* what is incomplete is not restored */
+		object = save_stage(app->stage[item]);
+	} else if (!*done) {
+		object = save_frames(app->frames);
+	} else if (!save->failed) {
+		object = (struct save_object){
+			.owner = app, .kind = SAVE_APP, .mark = mark_of_app(&save->now)};
+		add(&object, &save->now, sizeof(save->now));
+	} else { /* what is incomplete is not restored */
 		return false;
 	}
-	segments[0] = (struct save_segment){&save->now, sizeof(save->now)};
-	return write_item(save, run, app, SAVE_APP, mark_of_app(&save->now), segments, 1);
+	return write_item(save, key_of(app->name, app->uid, app->since_ns), &object);
 }
 
 /* The marks that changed, and last what order they are in. */
 static void save_marks(struct apps *apps)
 {
 	for (size_t part = APP_MARK_PARTS; part-- > 0;) {
-		struct save_segment segment;
-		uint64_t changes;
-		segment.data = app_marks_part(apps, part, &segment.bytes, &changes);
-		if (segment.data) {
-			write_item(apps->save, part + 1, segment.data, SAVE_MARKS, changes,
-				&segment, 1);
+		struct save_object object = {.kind = SAVE_MARKS, .count = 1};
+		struct save_segment *segment = &object.segment[0];
+		object.owner = segment->data =
+			app_marks_part(apps, part, &segment->bytes, &object.mark);
+		if (segment->data) {
+			write_item(apps->save, part + 1, &object);
 		}
 	}
 }

@@ -22,6 +22,16 @@ struct save_segment {
 	size_t bytes; /* a multiple of 8 */
 };
 
+/* What is written into one slot. */
+struct save_object {
+	const void *owner;
+	enum save_kind kind;
+	uint64_t mark; /* grows with each change */
+	size_t count;
+	/* the first says which of the others there are */
+	struct save_segment segment[SAVE_SEGMENTS];
+};
+
 struct save_slot {
 	const void *owner; /* NULL = free, or of the life before and not claimed */
 	uint64_t mark;	   /* the change counter when it was written */
@@ -48,8 +58,8 @@ int save_slots_init(
 struct save_slot *save_slot_of(struct save_slots *slots, const void *owner, enum save_kind kind);
 void save_slot_free(struct save_slots *slots, struct save_slot *slot);
 /* False: out of space, in the slot or for its pages. */
-bool save_slot_write(struct save_slots *slots, struct save_slot *slot,
-	const struct save_segment *segments, size_t count);
+bool save_slot_write(
+	struct save_slots *slots, struct save_slot *slot, const struct save_object *object);
 
 /* Where reading a slot's newest copy stands. */
 struct save_reader {
@@ -85,11 +95,7 @@ struct app_save {
 
 void save_restore_marks(struct apps *apps);
 
-/* What a stage or a stream consists of, in words; the first segment says which of the others there
- * are. How many. */
-size_t save_stage_segments(const struct stage *stage, struct save_segment *ret);
-size_t save_frames_segments(const struct frames *frames, struct save_segment *ret);
-/* Numbers that grow with each change. */
-uint64_t save_mark_of_stage(const struct stage *stage);
-uint64_t save_mark_of_frames(const struct frames *frames);
+/* What a stage or a stream consists of. */
+struct save_object save_stage(const struct stage *stage);
+struct save_object save_frames(const struct frames *frames);
 uint64_t save_events_of(const struct app *app);

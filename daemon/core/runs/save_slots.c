@@ -185,12 +185,12 @@ static uint64_t *pack(uint64_t *to, const uint64_t *end, const struct save_segme
 	return to;
 }
 
-bool save_slot_write(struct save_slots *slots, struct save_slot *slot,
-	const struct save_segment *segments, size_t count)
+bool save_slot_write(
+	struct save_slots *slots, struct save_slot *slot, const struct save_object *object)
 {
 	uint64_t *const scratch = slots->scratch, *to = scratch;
-	for (size_t i = 0; to && i < count; i++) {
-		to = pack(to, scratch + COPY_WORDS, &segments[i]);
+	for (size_t i = 0; to && i < object->count; i++) {
+		to = pack(to, scratch + COPY_WORDS, &object->segment[i]);
 	}
 	unsigned which = (slot->sequence + 1) % 2;
 	size_t words = to ? (size_t)(to - scratch) : 0;
@@ -198,18 +198,16 @@ bool save_slot_write(struct save_slots *slots, struct save_slot *slot,
 		return false;
 	}
 	struct copy *copy = copy_of(slots, (size_t)(slot - slots->slot), which);
-	copy->sequence = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	memcpy(copy->word, scratch, words * sizeof(*to));
-	copy->run = slot->run;
-	copy->kind = slot->kind;
-	copy->words = (uint32_t)words;
 	struct copy head = {.sequence = slot->sequence + 1,
 		.run = slot->run,
 		.kind = slot->kind,
 		.words = (uint32_t)words};
 	uint32_t crc = crc32c(0, &head, offsetof(struct copy, crc));
-	copy->crc = crc32c(crc, copy->word, words * sizeof(*to));
+	head.crc = crc32c(crc, scratch, words * sizeof(*to));
+	head.sequence = 0; /* until all of it is there */
+	*copy = head;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(copy->word, scratch, words * sizeof(*to));
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	copy->sequence = ++slot->sequence;
 	return true;
