@@ -29,7 +29,7 @@ struct list_cursor {
 	uint32_t first, second;		/* indices, as the list defines */
 	uint32_t choice;		/* what the call asked for, as the list defines */
 	struct run_choice run;		/* of lists of apps */
-	struct span_choice span;	/* of their statistics */
+	struct window_query query;	/* of their statistics */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
 };
 

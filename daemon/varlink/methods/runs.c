@@ -29,7 +29,7 @@ static int choose(const struct value *value, const char *const *words, int usual
 	return -1;
 }
 
-const char *span_choose(const struct api_call *call, bool all_runs, struct span_choice *ret)
+const char *span_choose(const struct api_call *call, bool all_runs, struct window_query *ret)
 {
 	/* windows are of one run */
 	int span = choose(&call->value[1], spans, all_runs);
@@ -38,16 +38,16 @@ const char *span_choose(const struct api_call *call, bool all_runs, struct span_
 	if (span < 0 || method < 0 || filter < 0) {
 		return span < 0 ? "span" : method < 0 ? "percentile_method" : "throttle";
 	}
-	*ret = (struct span_choice){span == 1, method == 1, (uint8_t)filter};
+	*ret = (struct window_query){span == 1, method == 1, (enum window_filter)filter};
 	return NULL;
 }
 
-void span_fields(struct json *out, struct span_choice span, bool exact, const char *reason)
+void span_fields(struct json *out, struct window_query query, bool exact, const char *reason)
 {
-	json_string(out, "span", spans[span.lifetime]);
+	json_string(out, "span", spans[query.lifetime]);
 	json_bool(out, "exact", exact);
-	json_string(out, "percentile_method", methods[span.nearest]);
-	json_string(out, "throttle", filters[span.filter]);
+	json_string(out, "percentile_method", methods[query.nearest]);
+	json_string(out, "throttle", filters[query.filter]);
 	json_string_opt(out, "reason", reason);
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/stages/window.h"
 #include "daemon/varlink/server/api.h"
 
 struct app;
@@ -20,18 +21,12 @@ struct run_choice {
 	bool all;
 };
 
-/* How statistics are asked for. */
-struct span_choice {
-	bool lifetime;	/* else the recent window */
-	bool nearest;	/* percentiles by the nearest rank, else linear interpolation */
-	uint8_t filter; /* all, throttled, unthrottled */
-};
-
-/* Of the parameters span, percentile_method and throttle, the call's second to fourth; without span
- * all runs together are asked for their lifetime. NULL, or the name of the invalid parameter. */
-const char *span_choose(const struct api_call *call, bool all_runs, struct span_choice *ret);
+/* How statistics are asked for, by the parameters span, percentile_method and throttle, the call's
+ * second to fourth; without span all runs together are asked for their lifetime. NULL, or the name
+ * of the invalid parameter. */
+const char *span_choose(const struct api_call *call, bool all_runs, struct window_query *ret);
 /* The fields span, exact, percentile_method, throttle, and reason (NULL = none). */
-void span_fields(struct json *out, struct span_choice span, bool exact, const char *reason);
+void span_fields(struct json *out, struct window_query query, bool exact, const char *reason);
 
 /* Of the two parameters. NULL when all is well, else the name of the one that is not. */
 const char *run_choose(const struct value *values, struct run_choice *ret);

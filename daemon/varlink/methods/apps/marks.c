@@ -105,20 +105,19 @@ enum api_result method_mark(struct api_call *call)
 
 static void memory_fields(struct json *out, const struct app_mark *mark, bool permitted)
 {
+#define BYTES(name) JSON_FIELD_AS(JSON_WHOLE_OPT, struct app_mark, #name, name)
+	static const struct json_field memory[] = {BYTES(rss_bytes), BYTES(vms_bytes),
+		BYTES(peak_rss_bytes), JSON_FIELD(struct app_mark, "memory_source", memory_source)};
+#undef BYTES
 	if (!permitted) {
 		json_string(out, "memory_reason", "the app is another user's");
 		return;
 	}
-	json_whole_opt(out, "rss_bytes", mark->rss_bytes);
-	json_whole_opt(out, "vms_bytes", mark->vms_bytes);
-	json_whole_opt(out, "peak_rss_bytes", mark->peak_rss_bytes);
+	JSON_FIELDS(out, memory, mark);
 	if (mark->memory_source) {
-		json_string(out, "memory_source", mark->memory_source);
 		json_number(out, "memory_age_ms", (double)(mark->memory_age_ns / 1000) / 1000);
 	}
-	if (mark->memory_reason) {
-		json_string(out, "memory_reason", mark->memory_reason);
-	}
+	json_string_opt(out, "memory_reason", mark->memory_reason ? mark->memory_reason : "");
 }
 
 static void delta_fields(struct json *out, const struct app_mark *mark,

@@ -30,17 +30,6 @@ static const struct app *choose(struct apps *apps)
 	return gone ? gone : only;
 }
 
-static const struct app *find(const struct api_call *call)
-{
-	const struct value *name = &call->value[0];
-	if (!name->present) {
-		return choose(call->core->apps);
-	}
-	char clean[PROTO_NAME_SIZE];
-	proto_name_clean(name->string, strlen(name->string), clean);
-	return apps_find(call->core->apps, clean);
-}
-
 /* The file that was written when a run ended of which nothing else is left. */
 static enum api_result past_report(
 	struct api_call *call, const char *app, char *text, struct run_choice choice)
@@ -95,7 +84,8 @@ enum api_result method_get_report(struct api_call *call)
 		proto_name_clean(call->value[0].string, strlen(call->value[0].string), name);
 		named = name;
 	}
-	const struct app *app = find(call);
+	const struct app *app =
+		named ? apps_find(call->core->apps, named) : choose(call->core->apps);
 	const struct app *of_run = app ? run_of(call->core->apps, app, choice, call->now_ns) : NULL;
 	/* what the daemon never saw is the run before the first, too, while that goes on */
 	bool unseen = !app ? choice.run == 0 && (named || !apps_at(call->core->apps, 0))

@@ -12,32 +12,17 @@
 
 const char *trace_kind_name(enum proto_kind kind)
 {
-	switch (kind) {
-	case PROTO_KIND_COMPLETE:
-		return "complete";
-	case PROTO_KIND_BEGIN:
-		return "begin";
-	case PROTO_KIND_END:
-		return "end";
-	case PROTO_KIND_FRAME:
-		return "frame";
-	case PROTO_KIND_MARK:
-		return "mark";
-	case PROTO_KIND_GAUGE:
-		return "gauge";
-	case PROTO_KIND_COUNTER:
-		return "counter";
-	case PROTO_KIND_ATTRIBUTE:
-		return "attribute";
-	case PROTO_KIND_NONE:
-	case PROTO_KIND_CONTEXT:
-	case PROTO_KIND_MARK_MEMORY:
-	case PROTO_KIND_COST:
-	case PROTO_KIND_DEADLINE:
-	case PROTO_KIND_COUNT:
-		return NULL; /* not exported */
-	}
-	return NULL;
+	static const char *const names[PROTO_KIND_COUNT] = {
+		[PROTO_KIND_COMPLETE] = "complete",
+		[PROTO_KIND_BEGIN] = "begin",
+		[PROTO_KIND_END] = "end",
+		[PROTO_KIND_FRAME] = "frame",
+		[PROTO_KIND_MARK] = "mark",
+		[PROTO_KIND_GAUGE] = "gauge",
+		[PROTO_KIND_COUNTER] = "counter",
+		[PROTO_KIND_ATTRIBUTE] = "attribute",
+	};
+	return kind < PROTO_KIND_COUNT ? names[kind] : NULL;
 }
 
 bool trace_lasts(const struct proto_record *record)
@@ -58,42 +43,16 @@ static int index_of(struct trace_batch *batch, uint16_t number)
 	return batch->index[number];
 }
 
-/* In the order of the reply. */
-enum column {
-	COLUMN_KIND,
-	COLUMN_NAME,
-	COLUMN_OF,
-	COLUMN_PID,
-	COLUMN_PROCESS,
-	COLUMN_THREAD,
-	COLUMN_MONO_US,
-	COLUMN_MONO_NS,
-	COLUMN_DURATION_US,
-	COLUMN_DURATION_NS,
-	COLUMN_FRAME,
-	COLUMN_ID,
-	COLUMN_VALUE,
-	COLUMN_CPU_US,
-	COLUMN_DEPTH,
-	COLUMN_FAILED,
-	COLUMN_THROTTLED,
-	COLUMNS
-};
-
-static const char *const columns[COLUMNS] = {"kind", "name", "of", "pid", "process", "thread",
-	"mono_us", "mono_ns", "duration_us", "duration_ns", "frame", "id", "value", "cpu_us",
-	"depth", "failed", "throttled"};
-
 /* 64 bits as text; "" = has none. */
-static void put_wide(struct json *out, bool has, uint64_t value)
+static void write_wide(char ret[TRACE_WIDE], bool has, uint64_t value)
 {
-	char text[24];
+	char text[TRACE_WIDE];
 	size_t at = sizeof(text) - 1;
 	text[at] = '\0';
 	for (; has && (value > 0 || text[at] == '\0'); value /= 10) {
 		text[--at] = (char)('0' + value % 10);
 	}
-	json_string(out, NULL, text + at);
+	memcpy(ret, text + at, sizeof(text) - at);
 }
 
 static double value_of(const struct proto_record *record)
@@ -108,79 +67,56 @@ static double value_of(const struct proto_record *record)
 	return isfinite(value) ? value : 0;
 }
 
-static int64_t cpu_of(const struct proto_record *record)
-{
-	bool has = record->kind == PROTO_KIND_COMPLETE && record->cpu_us != PROTO_CPU_NOT_MEASURED;
-	return has ? (int64_t)record->cpu_us : -1;
-}
-
-/* Most are integers. */
-static void put_cell(
-	struct json *out, enum column column, struct trace_batch *batch, const struct event *event)
+static struct trace_cells cells_of(const struct event *event)
 {
 	const struct proto_record *record = &event->record;
 	const uint64_t duration_ns = trace_lasts(record) ? record->value : 0;
 	const bool by_id = record->kind == PROTO_KIND_BEGIN || record->kind == PROTO_KIND_END;
-	const uint16_t of =
-		record->kind == PROTO_KIND_ATTRIBUTE ? (uint16_t)record->cpu_us : TRACE_NO_NAME;
-	const enum throttle_value throttled = (enum throttle_value)event->throttled;
-	int64_t value = 0;
-	switch (column) {
-	case COLUMN_KIND:
-		json_string(out, NULL, trace_kind_name((enum proto_kind)record->kind));
-		return;
-	case COLUMN_FRAME:
-		put_wide(out, record->frame != PROTO_NO_FRAME, record->frame);
-		return;
-	case COLUMN_ID:
-		put_wide(out, by_id, record->value);
-		return;
-	case COLUMN_VALUE:
-		json_number(out, NULL, value_of(record));
-		return;
-	case COLUMN_FAILED:
-		json_bool(out, NULL, record->flags & PROTO_RECORD_FAILED);
-		return;
-	case COLUMN_NAME:
-		value = index_of(batch, record->stage);
-		break;
-	case COLUMN_OF:
-		value = index_of(batch, of);
-		break;
-	case COLUMN_PID:
-		value = event->pid;
-		break;
-	case COLUMN_PROCESS:
-		value = event->process;
-		break;
-	case COLUMN_THREAD:
-		value = event->slot;
-		break;
-	case COLUMN_MONO_US:
-		value = (int64_t)(record->start_ns / 1000);
-		break;
-	case COLUMN_MONO_NS:
-		value = (int64_t)(record->start_ns % 1000);
-		break;
-	case COLUMN_DURATION_US:
-		value = (int64_t)(duration_ns / 1000);
-		break;
-	case COLUMN_DURATION_NS:
-		value = (int64_t)(duration_ns % 1000);
-		break;
-	case COLUMN_CPU_US:
-		value = cpu_of(record);
-		break;
-	case COLUMN_DEPTH:
-		value = record->flags >> PROTO_RECORD_DEPTH_SHIFT;
-		break;
-	case COLUMN_THROTTLED:
-		value = throttled == THROTTLE_UNKNOWN ? -1 : throttled == THROTTLE_YES;
-		break;
-	case COLUMNS:
-		return;
+	const bool timed =
+		record->kind == PROTO_KIND_COMPLETE && record->cpu_us != PROTO_CPU_NOT_MEASURED;
+	struct trace_cells cells = {
+		.kind = trace_kind_name((enum proto_kind)record->kind),
+		.pid = event->pid,
+		.process = event->process,
+		.thread = event->slot,
+		.mono_us = record->start_ns / 1000,
+		.mono_ns = record->start_ns % 1000,
+		.duration_us = duration_ns / 1000,
+		.duration_ns = duration_ns % 1000,
+		.value = value_of(record),
+		.cpu_us = timed ? (int64_t)record->cpu_us : -1,
+		.depth = record->flags >> PROTO_RECORD_DEPTH_SHIFT,
+		.failed = record->flags & PROTO_RECORD_FAILED,
+		.throttled = event->throttled == THROTTLE_UNKNOWN
+				     ? -1
+				     : event->throttled == THROTTLE_YES,
+	};
+	write_wide(cells.frame, record->frame != PROTO_NO_FRAME, record->frame);
+	write_wide(cells.id, by_id, record->value);
+	return cells;
+}
+
+/* In the order of the reply. */
+#define FIELD(name) JSON_FIELD(struct trace_cells, #name, name)
+static const struct json_field columns[] = {FIELD(kind), FIELD(name), FIELD(of), FIELD(pid),
+	FIELD(process), FIELD(thread), FIELD(mono_us), FIELD(mono_ns), FIELD(duration_us),
+	FIELD(duration_ns), FIELD(frame), FIELD(id), FIELD(value), FIELD(cpu_us), FIELD(depth),
+	FIELD(failed), FIELD(throttled)};
+#undef FIELD
+
+/* Names have their numbers in the order in which the columns use them. */
+static void make_cells(struct trace_batch *batch)
+{
+	for (size_t i = 0; i < batch->rows; i++) {
+		batch->cells[i] = cells_of(&batch->row[i]);
+		batch->cells[i].name = index_of(batch, batch->row[i].record.stage);
 	}
-	json_integer(out, NULL, value);
+	for (size_t i = 0; i < batch->rows; i++) {
+		const struct proto_record *record = &batch->row[i].record;
+		const bool has = record->kind == PROTO_KIND_ATTRIBUTE;
+		batch->cells[i].of =
+			index_of(batch, has ? (uint16_t)record->cpu_us : TRACE_NO_NAME);
+	}
 }
 
 struct labels {
@@ -231,11 +167,13 @@ void trace_rows_write(struct json *out, struct trace_batch *batch, const struct 
 {
 	batch->names = 0;
 	memset(batch->index, 0xff, sizeof(batch->index));
+	make_cells(batch);
 	json_open(out, "records", '{');
-	for (enum column c = 0; c < COLUMNS; c++) {
-		json_open(out, columns[c], '[');
+	for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); c++) {
+		const struct json_field cell = {NULL, columns[c].type, columns[c].offset};
+		json_open(out, columns[c].name, '[');
 		for (size_t i = 0; i < batch->rows; i++) {
-			put_cell(out, c, batch, &batch->row[i]);
+			json_fields(out, &cell, 1, &batch->cells[i]);
 		}
 		json_close(out, ']');
 	}
