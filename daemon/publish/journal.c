@@ -91,18 +91,17 @@ static enum alert_link send_entry(const struct journal *journal, struct entry *e
 	return journal->structured ? ALERT_LINK_FAILED : ALERT_LINK_NONE;
 }
 
-static enum log_level severity_level(enum alert_severity severity)
-{
-	switch (severity) {
-	case ALERT_INFO:
-		return LOG_LEVEL_NOTICE;
-	case ALERT_WARNING:
-		return LOG_LEVEL_WARNING;
-	case ALERT_CRITICAL:
-		return LOG_LEVEL_ERROR;
-	}
-	return LOG_LEVEL_WARNING;
-}
+static const enum log_level severity_levels[] = {
+	[ALERT_INFO] = LOG_LEVEL_NOTICE,
+	[ALERT_WARNING] = LOG_LEVEL_WARNING,
+	[ALERT_CRITICAL] = LOG_LEVEL_ERROR,
+};
+
+static const enum log_level timeline_levels[] = {
+	[TIMELINE_INFO] = LOG_LEVEL_INFO,
+	[TIMELINE_WARNING] = LOG_LEVEL_WARNING,
+	[TIMELINE_CRITICAL] = LOG_LEVEL_ERROR,
+};
 
 static const char *transition_id(const struct alert_transition *transition)
 {
@@ -178,25 +177,12 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 		add(&entry, "EDGEPROF_THRESHOLD=%.10g", alert->threshold);
 	}
 	add_holds(&entry, transition);
-	enum log_level level = firing ? severity_level(alert->severity) : LOG_LEVEL_NOTICE;
+	enum log_level level = firing ? severity_levels[alert->severity] : LOG_LEVEL_NOTICE;
 	enum alert_link link =
 		send_entry(ctx, &entry, transition->quiet ? LOG_LEVEL_INFO : level, message);
 	if (transition->test) {
 		transition->test->journal = link;
 	}
-}
-
-static enum log_level timeline_priority(enum timeline_level level)
-{
-	switch (level) {
-	case TIMELINE_INFO:
-		return LOG_LEVEL_INFO;
-	case TIMELINE_WARNING:
-		return LOG_LEVEL_WARNING;
-	case TIMELINE_CRITICAL:
-		return LOG_LEVEL_ERROR;
-	}
-	return LOG_LEVEL_INFO;
 }
 
 static void on_entry(void *ctx, const struct timeline_entry *event)
@@ -214,7 +200,7 @@ static void on_entry(void *ctx, const struct timeline_entry *event)
 	add(&entry, "EDGEPROF_KIND=%s", timeline_kind_name(event->kind));
 	add(&entry, "EDGEPROF_SUBJECT=%s", event->subject);
 	add(&entry, "EDGEPROF_SERIAL=%" PRIu64, event->serial);
-	send_entry(ctx, &entry, timeline_priority(event->level), message);
+	send_entry(ctx, &entry, timeline_levels[event->level], message);
 }
 
 /* JOURNAL_STREAM=device:inode is inherited; only when stderr is that very socket are we a service

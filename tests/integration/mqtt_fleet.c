@@ -79,8 +79,8 @@ static void tell(unsigned count)
 		connects += status.connects;
 		waiting += counts.messages;
 		delivered += counts.delivered;
-		dropped += counts.dropped_summaries;
-		dropped_alerts += counts.dropped_alerts;
+		dropped += counts.dropped[OUTBOX_SUMMARY];
+		dropped_alerts += counts.dropped[OUTBOX_ALERT];
 	}
 	printf("%u %" PRIu64 " %zu %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", connected, connects,
 		waiting, delivered, dropped, dropped_alerts);

@@ -275,11 +275,6 @@ size_t alerts_firing(const struct alerts *alerts)
 	return firing;
 }
 
-uint64_t alerts_suppressed(const struct alerts *alerts)
-{
-	return alerts->suppressed;
-}
-
 uint64_t alerts_refused(const struct alerts *alerts)
 {
 	return alerts->refused;

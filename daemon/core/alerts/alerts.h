@@ -99,7 +99,6 @@ struct alert_tally alerts_count(
 	const struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
 size_t alerts_firing(const struct alerts *alerts);
 uint64_t alerts_refused(const struct alerts *alerts);
-uint64_t alerts_suppressed(const struct alerts *alerts); /* notifications, by a limit */
 
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);

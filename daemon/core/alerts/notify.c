@@ -212,7 +212,6 @@ static void notify(
 	}
 	if (from) {
 		last->suppressed += counts;
-		alerts->suppressed += pending;
 		suppress(alerts, alert, from, alert->t_ns, counts);
 	}
 }

@@ -44,7 +44,6 @@ struct alerts {
 	struct alert_list bucket[ALERT_BUCKETS];
 	struct alert_store store;
 	uint64_t refused;     /* instances */
-	uint64_t suppressed;  /* notifications, by a limit */
 	uint64_t deferred_ns; /* when one of them may be sent; UINT64_MAX = there is none */
 	uint64_t orphans_ns;  /* when inherited slots that are not restored end; 0 = none */
 	struct overrides overrides;

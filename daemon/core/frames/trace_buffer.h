@@ -37,7 +37,7 @@ _Static_assert(sizeof(struct event) == 40, "event");
 
 struct trace_buffer;
 
-/* Open for trace_log_append(); the rest is private to trace_buffer.c. */
+/* Open for trace_log_slot(); the rest is private to trace_buffer.c. */
 struct trace_log {
 	struct event *at; /* the next event's slot */
 	uint32_t room;	  /* slots from there on */
@@ -88,12 +88,6 @@ static inline struct event *trace_log_slot(struct trace_log *log)
 	return log->at++;
 }
 
-/* Keeps a copy. */
-static inline void trace_log_append(struct trace_log *log, const struct event *event)
-{
-	*trace_log_slot(log) = *event;
-}
-
 /* count, overwritten and oldest_ns of one log; bytes is its share of the pool when each app with
  * events wants as much as it can get. Looks at one chunk of events. */
 void trace_log_span(const struct trace_log *log, struct trace_usage *ret);
@@ -111,7 +105,6 @@ struct trace_cursor {
 };
 
 /* The next event, NULL at the end (more may come). *lost (may be NULL) grows by the events that
- * were overwritten before they could be read. Valid until the next trace_log_append() of any log.
- */
+ * were overwritten before they could be read. Valid until the next trace_log_slot() of any log. */
 const struct event *trace_log_next(
 	const struct trace_log *log, struct trace_cursor *cursor, uint64_t *lost);

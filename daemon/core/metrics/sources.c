@@ -116,19 +116,8 @@ const char *source_reason_at(const struct source *source, uint64_t now_ns)
 
 const char *source_state_name(enum source_state state)
 {
-	switch (state) {
-	case SOURCE_OK:
-		return "ok";
-	case SOURCE_UNAVAILABLE:
-		return "unavailable";
-	case SOURCE_STALE:
-		return "stale";
-	case SOURCE_ERROR:
-		return "error";
-	case SOURCE_SUSPENDED:
-		return "suspended";
-	}
-	return "unknown";
+	static const char *const names[] = {"ok", "unavailable", "stale", "error", "suspended"};
+	return names[state];
 }
 
 void source_request(struct source *source, bool wanted, uint64_t interval_ns)

@@ -27,20 +27,7 @@ static const char *const flag_names[THROTTLE_FLAGS] = {
 
 const char *throttle_flag_name(enum throttle_flag flag)
 {
-	return flag < THROTTLE_FLAGS ? flag_names[flag] : "unknown";
-}
-
-const char *throttle_value_name(enum throttle_value value)
-{
-	switch (value) {
-	case THROTTLE_UNKNOWN:
-		break;
-	case THROTTLE_NO:
-		return "no";
-	case THROTTLE_YES:
-		return "yes";
-	}
-	return "unknown";
+	return flag_names[flag];
 }
 
 void throttle_clear(struct throttle_status *status, const char *reason)

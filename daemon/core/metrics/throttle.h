@@ -105,8 +105,7 @@ struct throttle_status {
 /* Whether the sticky bits of a word hold since boot, or only since the last poll of any process. */
 enum throttle_sticky { THROTTLE_SINCE_BOOT, THROTTLE_SINCE_POLL };
 
-const char *throttle_flag_name(enum throttle_flag flag);    /* "active", "under_voltage", … */
-const char *throttle_value_name(enum throttle_value value); /* unknown no yes */
+const char *throttle_flag_name(enum throttle_flag flag); /* "active", "under_voltage", … */
 
 /* All flags unknown for this reason, no source, no word; the tried list stays. */
 void throttle_clear(struct throttle_status *status, const char *reason);

@@ -273,13 +273,6 @@ bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run)
 	return true;
 }
 
-void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us)
-{
-	struct stage_run run = stage_run_of(end_ns, 0, PROTO_NO_FRAME);
-	run.cpu_us = cpu_us;
-	stage_end_run(stage, id, &run);
-}
-
 void stage_interval_reset(struct stage *stage)
 {
 	memset(&stage->interval, 0, sizeof(stage->interval));

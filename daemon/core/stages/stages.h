@@ -230,7 +230,6 @@ void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t f
 /* *run holds what is known of the end (end_ns, cpu_us, throttled …); duration and frame come from
  * the begin. False: there was none. */
 bool stage_end_run(struct stage *stage, uint64_t id, struct stage_run *run);
-void stage_end(struct stage *stage, uint64_t id, uint64_t end_ns, uint32_t cpu_us);
 bool stage_is_open(const struct stage *stage, uint64_t id);
 /* Gives up every open begin, counted in abandoned. */
 void stage_abandon(struct stage *stage);

@@ -371,40 +371,22 @@ void timeline_unobserve(struct timeline *timeline, void *ctx)
 
 const char *timeline_kind_name(enum timeline_kind kind)
 {
-	switch (kind) {
-	case TIMELINE_ALERT:
-		return "alert";
-	case TIMELINE_MARK:
-		return "mark";
-	case TIMELINE_APP:
-		return "app";
-	case TIMELINE_SOURCE:
-		return "source";
-	case TIMELINE_CLOCK:
-		return "clock";
-	case TIMELINE_DAEMON:
-		return "daemon";
-	case TIMELINE_THROTTLE:
-		return "throttle";
-	case TIMELINE_SILENCED:
-		return "silenced";
-	case TIMELINE_HOLD:
-		return "hold";
-	case TIMELINE_KIND_COUNT:
-		break;
-	}
-	return "unknown";
+	static const char *const names[TIMELINE_KIND_COUNT] = {
+		[TIMELINE_ALERT] = "alert",
+		[TIMELINE_MARK] = "mark",
+		[TIMELINE_APP] = "app",
+		[TIMELINE_SOURCE] = "source",
+		[TIMELINE_CLOCK] = "clock",
+		[TIMELINE_DAEMON] = "daemon",
+		[TIMELINE_THROTTLE] = "throttle",
+		[TIMELINE_SILENCED] = "silenced",
+		[TIMELINE_HOLD] = "hold",
+	};
+	return names[kind];
 }
 
 const char *timeline_level_name(enum timeline_level level)
 {
-	switch (level) {
-	case TIMELINE_INFO:
-		return "info";
-	case TIMELINE_WARNING:
-		return "warning";
-	case TIMELINE_CRITICAL:
-		return "critical";
-	}
-	return "unknown";
+	static const char *const names[] = {"info", "warning", "critical"};
+	return names[level];
 }

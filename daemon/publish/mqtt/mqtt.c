@@ -27,18 +27,11 @@
  * nothing to say and answers at once unless it hangs in a call. */
 enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
 
-static enum broker_state broker_state(enum link_state state)
-{
-	switch (state) {
-	case LINK_CONNECTING:
-		return BROKER_CONNECTING;
-	case LINK_CONNECTED:
-		return BROKER_CONNECTED;
-	case LINK_AWAY:
-		return BROKER_AWAY;
-	}
-	return BROKER_AWAY;
-}
+static const enum broker_state broker_states[] = {
+	[LINK_CONNECTING] = BROKER_CONNECTING,
+	[LINK_CONNECTED] = BROKER_CONNECTED,
+	[LINK_AWAY] = BROKER_AWAY,
+};
 
 static void update_counts(struct mqtt *mqtt)
 {
@@ -49,8 +42,8 @@ static void update_counts(struct mqtt *mqtt)
 	limit_use(queue, counts.messages);
 	broker->queued = (uint32_t)counts.messages;
 	broker->delivered = counts.delivered;
-	broker->dropped = counts.dropped_summaries;
-	broker->dropped_alerts = counts.dropped_alerts;
+	broker->dropped = counts.dropped[OUTBOX_SUMMARY];
+	broker->dropped_alerts = counts.dropped[OUTBOX_ALERT];
 	broker->delivered_tag = counts.delivered_tag;
 }
 
@@ -71,7 +64,7 @@ static void update_status(struct mqtt *mqtt)
 	struct mqtt_link_status before = mqtt->seen;
 	bool birth = mqtt_link_take_birth(mqtt->link);
 	mqtt->seen = status;
-	enum broker_state state = broker_state(status.state);
+	enum broker_state state = broker_states[status.state];
 	if (state != broker->state || status.connects != before.connects) {
 		broker->since_ns = sysops()->now_ns();
 	}

@@ -54,20 +54,6 @@ static void forget(struct outbox *outbox, struct outbox_message *message)
 	free(message);
 }
 
-static void count_drop(struct outbox *outbox, enum outbox_class class)
-{
-	switch (class) {
-	case OUTBOX_ALERT:
-		outbox->counts.dropped_alerts++;
-		break;
-	case OUTBOX_SUMMARY:
-		outbox->counts.dropped_summaries++;
-		break;
-	case OUTBOX_CLASSES:
-		break;
-	}
-}
-
 static void drop_superseded(struct outbox *outbox, const struct outbox_message *newer)
 {
 	struct outbox_list *list = &outbox->waiting[newer->class];
@@ -94,7 +80,7 @@ static void drop_oldest_summary(struct outbox *outbox)
 	struct outbox_message *oldest = TAILQ_FIRST(&list->head);
 	outbox_list_remove(list, oldest);
 	forget(outbox, oldest);
-	outbox->counts.dropped_summaries++;
+	outbox->counts.dropped[OUTBOX_SUMMARY]++;
 }
 
 /* Old summaries are worth little and would hold memory for as long as the broker is away. One that
@@ -141,7 +127,7 @@ static bool drop_repeated(
 			(newer || supersedes(coming, message, same_kind))) {
 			outbox_list_remove(list, message);
 			forget(outbox, message);
-			outbox->counts.dropped_alerts++;
+			outbox->counts.dropped[OUTBOX_ALERT]++;
 			return true;
 		}
 	}
@@ -188,7 +174,7 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 		}
 	}
 	if (r < 0) {
-		count_drop(outbox, entry->class);
+		outbox->counts.dropped[entry->class]++;
 	} else {
 		outbox->counts.messages++;
 		outbox->counts.bytes += message->size;
@@ -211,14 +197,14 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 	}
 	pthread_mutex_lock(&outbox->lock);
 	unsigned damaged = slots_init(&outbox->slots, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
-	outbox->counts.dropped_alerts += damaged + slots_note(&outbox->slots);
+	outbox->counts.dropped[OUTBOX_ALERT] += damaged + slots_note(&outbox->slots);
 	slots_set_note(&outbox->slots, 0);
 	uint64_t serial = 0;
 	size_t restored = 0;
 	for (int slot; (slot = slots_next(&outbox->slots, &serial)) != SLOT_NONE;) {
 		struct outbox_message *message = outbox_message_restore(&outbox->slots, slot);
 		if (!message || !fits(outbox, message->size)) {
-			outbox->counts.dropped_alerts++;
+			outbox->counts.dropped[OUTBOX_ALERT]++;
 			slots_remove(&outbox->slots, slot);
 			free(message);
 			continue;
@@ -305,7 +291,7 @@ bool outbox_refused(struct outbox *outbox, int mid)
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_message *message = land(outbox, mid);
 	if (message) {
-		count_drop(outbox, message->class);
+		outbox->counts.dropped[message->class]++;
 		forget(outbox, message);
 	}
 	pthread_mutex_unlock(&outbox->lock);

@@ -26,7 +26,7 @@ enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
 	bool ready; /* outbox_take has one to give */
-	uint64_t delivered, dropped_summaries, dropped_alerts;
+	uint64_t delivered, dropped[OUTBOX_CLASSES];
 	uint64_t answered;	/* delivered or refused: the broker said so */
 	uint64_t delivered_tag; /* of the last message that had one */
 };

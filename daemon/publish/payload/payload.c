@@ -107,33 +107,14 @@ static bool names_unit(const char *text, const char *word)
 /* How names abbreviate their unit. */
 static const char *unit_short(enum unit unit)
 {
-	switch (unit) {
-	case UNIT_MILLISECONDS:
-		return "ms";
-	case UNIT_MICROSECONDS:
-		return "us";
-	case UNIT_SECONDS:
-		return "s";
-	case UNIT_MILLIWATTS:
-		return "mw";
-	case UNIT_PER_SECOND:
-		return "rate";
-	case UNIT_NONE:
-	case UNIT_CELSIUS:
-	case UNIT_PERCENT:
-	case UNIT_HERTZ:
-	case UNIT_BYTES:
-	case UNIT_MILLIJOULES:
-	case UNIT_VOLTS:
-	case UNIT_RPM:
-	case UNIT_STATE:
-	case UNIT_BOOL:
-	case UNIT_COUNT:
-	case UNIT_FPS:
-	case UNIT_COUNT_OF_UNITS:
-		break;
-	}
-	return unit_name(unit);
+	static const char *const words[UNIT_COUNT_OF_UNITS] = {
+		[UNIT_MILLISECONDS] = "ms",
+		[UNIT_MICROSECONDS] = "us",
+		[UNIT_SECONDS] = "s",
+		[UNIT_MILLIWATTS] = "mw",
+		[UNIT_PER_SECOND] = "rate",
+	};
+	return words[unit] ? words[unit] : unit_name(unit);
 }
 
 void payload_key(const char *name, enum unit unit, char ret[PAYLOAD_KEY_SIZE])

@@ -52,14 +52,15 @@ START_TEST(old_summaries_make_room_and_are_counted)
 		snprintf(topic, sizeof(topic), "s%d", i);
 		ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, topic, 4), 0);
 	}
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_summaries, 3); /* they have the half */
+	ck_assert_uint_eq(
+		outbox_count(&outbox).dropped[OUTBOX_SUMMARY], 3); /* they have the half */
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), 0);
 	}
 	struct outbox_counts counts = outbox_count(&outbox);
 	ck_assert_uint_eq(counts.messages, 4);
-	ck_assert_uint_eq(counts.dropped_summaries, 4);
-	ck_assert_uint_eq(counts.dropped_alerts, 0);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_SUMMARY], 4);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 0);
 	take_is(&outbox, "a", 1);
 	take_is(&outbox, "a", 2);
 	take_is(&outbox, "a", 3);
@@ -77,8 +78,8 @@ START_TEST(alerts_are_never_displaced)
 	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a3", 4), -ENOSPC);
 	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s1", 4), -ENOSPC);
 	struct outbox_counts counts = outbox_count(&outbox);
-	ck_assert_uint_eq(counts.dropped_alerts, 1);
-	ck_assert_uint_eq(counts.dropped_summaries, 1);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 1);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_SUMMARY], 1);
 	take_is(&outbox, "a1", 1);
 	take_is(&outbox, "a2", 2);
 	outbox_finish(&outbox);
@@ -93,11 +94,11 @@ START_TEST(bytes_are_bounded_and_what_never_fits_drops_nothing_else)
 	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s2", 800), 0);
 	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "huge", 4096), -ENOSPC);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_summaries, 0);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_SUMMARY], 0);
 	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 2900), 0);
 	ck_assert_uint_le(outbox_count(&outbox).bytes, 4096);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_summaries, 1);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_SUMMARY], 1);
 	outbox_finish(&outbox);
 }
 END_TEST
@@ -207,7 +208,7 @@ START_TEST(a_rejected_message_is_counted)
 	ck_assert_ptr_null(second->payload);
 	outbox_reject(&outbox, first);
 	struct outbox_counts counts = outbox_count(&outbox);
-	ck_assert_uint_eq(counts.dropped_alerts, 1);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 1);
 	ck_assert_uint_eq(counts.messages, 1);
 	ck_assert_uint_eq(counts.in_flight, 1);
 	outbox_finish(&outbox);
@@ -253,7 +254,7 @@ START_TEST(kept_messages_outlive_the_process_until_they_are_delivered)
 	outbox_init(&outbox, 100, 1 << 20);
 	ck_assert_uint_eq(outbox_restore(&outbox, memory), 3);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 3);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 0);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 0);
 	ck_assert_int_eq(put_kept(&outbox, "a4", "four", false), 1);
 	static const struct {
 		const char *topic, *payload;
@@ -294,18 +295,18 @@ START_TEST(what_found_no_place_in_the_table_counts_as_dropped_by_the_next_proces
 		ck_assert_int_eq(put_kept(&outbox, "a", "x", false), 1);
 	}
 	ck_assert_int_eq(put_kept(&outbox, "last", "x", false), 0);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 0); /* they are still here */
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 0); /* they are still here */
 	take_is(&outbox, "huge", 1);
 	ck_assert(outbox_delivered(&outbox, 1));
 	outbox_finish(&outbox);
 
 	outbox_init(&outbox, 100, 1 << 20); /* a smaller limit than before, too */
 	ck_assert_uint_eq(outbox_restore(&outbox, memory), 100);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 1 + OUTBOX_KEPT - 100);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 1 + OUTBOX_KEPT - 100);
 	outbox_finish(&outbox);
 	outbox_init(&outbox, 1000, 1 << 20);
 	ck_assert_uint_eq(outbox_restore(&outbox, memory), 100);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 0); /* told once */
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 0); /* told once */
 	outbox_finish(&outbox);
 	free(memory);
 }

@@ -78,9 +78,9 @@ START_TEST(repeated_states_make_room_and_the_newest_of_each_instance_stays)
 	}
 	ck_assert_int_eq(put_state(&outbox, "low/memory", 1, false), 0);
 	struct outbox_counts counts = outbox_count(&outbox);
-	ck_assert_uint_eq(counts.dropped_summaries, 3);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_SUMMARY], 3);
 	ck_assert_uint_eq(counts.messages, 6);
-	ck_assert_uint_eq(counts.dropped_alerts, 20 - 3);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 20 - 3);
 	/* in order: the one of an instance that does not flap, the newest of the one that does */
 	static const char *const left[] = {"1", "18", "19", "20", "20", "1"};
 	for (size_t i = 0; i < 6; i++) {
@@ -103,7 +103,7 @@ START_TEST(an_event_makes_room_when_its_state_is_there_and_no_state_is_ever_lost
 		ck_assert_int_eq(put_state(&outbox, subject, i, false), 0);
 		ck_assert_int_eq(put_state(&outbox, subject, i, true), 0);
 	}
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 8);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 8);
 	/* eight states of eight instances: there is nothing that could go for a ninth */
 	ck_assert_int_eq(put_state(&outbox, "hot/8", 8, true), -ENOSPC);
 	ck_assert_int_eq(put_state(&outbox, "hot/3", 33, true), 0);
@@ -134,7 +134,7 @@ START_TEST(what_an_earlier_process_left_makes_room_for_newer_states)
 	ck_assert_uint_eq(outbox_restore(&outbox, memory), 4);
 	ck_assert_int_eq(put_state(&outbox, "hot/cpu", 5, false), 0);
 	ck_assert_int_eq(put_state(&outbox, "hot/cpu", 6, true), 0);
-	ck_assert_uint_eq(outbox_count(&outbox).dropped_alerts, 2);
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 2);
 	outbox_finish(&outbox);
 	free(memory);
 }
@@ -205,7 +205,7 @@ START_TEST(what_the_broker_refused_is_dropped_not_delivered)
 	ck_assert(outbox_delivered(&outbox, 2));
 	struct outbox_counts counts = outbox_count(&outbox);
 	ck_assert_uint_eq(counts.delivered, 1);
-	ck_assert_uint_eq(counts.dropped_alerts, 1);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 1);
 	ck_assert_uint_eq(counts.messages + counts.bytes + counts.in_flight, 0);
 	outbox_finish(&outbox);
 }

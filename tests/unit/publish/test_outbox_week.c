@@ -91,11 +91,11 @@ START_TEST(a_week_away_is_bounded_and_ends_in_order)
 	struct outbox_counts counts = outbox_count(&outbox);
 	printf("a week: %u summaries, %u alerts, %zu messages wait in %zu bytes, %" PRIu64
 	       " summaries dropped, table %zu bytes, %.1f us a message\n",
-		summaries, alerts, counts.messages, counts.bytes, counts.dropped_summaries,
+		summaries, alerts, counts.messages, counts.bytes, counts.dropped[OUTBOX_SUMMARY],
 		slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE), all_s * 1e6 / (summaries + alerts));
 	ck_assert_uint_eq(counts.messages, MESSAGES);
-	ck_assert_uint_eq(counts.dropped_alerts, 0);
-	ck_assert_uint_eq(counts.dropped_summaries, summaries + alerts - MESSAGES);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 0);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_SUMMARY], summaries + alerts - MESSAGES);
 	ck_assert_uint_eq(outbox.unkept, alerts - OUTBOX_KEPT); /* told if the process dies */
 	/* the seventh day costs what the first did: nothing is walked that grows */
 	ck_assert_msg(all_s < 7 * first_day_s * 3 + 0.5, "%f %f", first_day_s, all_s);
@@ -132,7 +132,7 @@ START_TEST(alerts_beyond_the_limit_are_counted_not_kept)
 	}
 	struct outbox_counts counts = outbox_count(&outbox);
 	ck_assert_uint_eq(counts.messages, MESSAGES);
-	ck_assert_uint_eq(counts.dropped_alerts, 10000 - MESSAGES);
+	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 10000 - MESSAGES);
 	ck_assert_uint_eq(seconds_of(outbox_take(&outbox)), 0); /* the oldest is the cause */
 }
 END_TEST

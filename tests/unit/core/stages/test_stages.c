@@ -31,6 +31,12 @@ static void run(
 	stage_event(stage, &run);
 }
 
+static void end(struct stage *stage, uint64_t id, uint64_t end_ns)
+{
+	struct stage_run run = stage_run_of(end_ns, 0, PROTO_NO_FRAME);
+	stage_end_run(stage, id, &run);
+}
+
 /* covers G0.4 */
 START_TEST(golden_vector_b_through_a_stage)
 {
@@ -81,14 +87,14 @@ END_TEST
 START_TEST(an_end_without_a_begin_is_an_orphan)
 {
 	struct stage *stage = make(4);
-	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
+	end(stage, 1, 100);
 	ck_assert_uint_eq(stage->orphan_ends, 1);
 	ck_assert_uint_eq(stage->count, 0);
 	stage_begin(stage, 1, 50, PROTO_NO_FRAME);
-	stage_end(stage, 2, 100, PROTO_CPU_NOT_MEASURED);
+	end(stage, 2, 100);
 	ck_assert_uint_eq(stage->orphan_ends, 2);
-	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
-	stage_end(stage, 1, 100, PROTO_CPU_NOT_MEASURED);
+	end(stage, 1, 100);
+	end(stage, 1, 100);
 	ck_assert_uint_eq(stage->orphan_ends, 3);
 	ck_assert_uint_eq(stage->count, 1);
 	stage_destroy(stage);
@@ -102,7 +108,7 @@ START_TEST(a_begin_over_an_open_begin_abandons_the_older)
 	stage_begin(stage, 7, 100, 1);
 	stage_begin(stage, 7, 200, 2);
 	ck_assert_uint_eq(stage->abandoned, 1);
-	stage_end(stage, 7, 250, PROTO_CPU_NOT_MEASURED);
+	end(stage, 7, 250);
 	ck_assert_uint_eq(stage->count, 1);
 	ck_assert_uint_eq(stage->max_ns, 50);
 	ck_assert_uint_eq(stage->last_frame, 2);
@@ -116,8 +122,8 @@ START_TEST(begins_and_ends_by_id_may_overlap)
 	struct stage *stage = make(4);
 	stage_begin(stage, 1, 100, 1);
 	stage_begin(stage, 2, 200, 2);
-	stage_end(stage, 1, 1100, PROTO_CPU_NOT_MEASURED);
-	stage_end(stage, 2, 700, PROTO_CPU_NOT_MEASURED);
+	end(stage, 1, 1100);
+	end(stage, 2, 700);
 	ck_assert_uint_eq(stage->count, 2);
 	ck_assert_uint_eq(stage->max_ns, 1000);
 	ck_assert_uint_eq(stage->min_ns, 500);
@@ -133,10 +139,10 @@ START_TEST(with_all_places_open_the_oldest_goes)
 		stage_begin(stage, id, 1000 + id, id);
 	}
 	ck_assert_uint_eq(stage->abandoned, 1);
-	stage_end(stage, 0, 5000, PROTO_CPU_NOT_MEASURED);
+	end(stage, 0, 5000);
 	ck_assert_uint_eq(stage->orphan_ends, 1);
-	stage_end(stage, 1, 5000, PROTO_CPU_NOT_MEASURED);
-	stage_end(stage, STAGE_OPEN_IDS, 5000, PROTO_CPU_NOT_MEASURED);
+	end(stage, 1, 5000);
+	end(stage, STAGE_OPEN_IDS, 5000);
 	ck_assert_uint_eq(stage->count, 2);
 	stage_destroy(stage);
 }
@@ -269,7 +275,7 @@ START_TEST(open_ids_survive_any_order_of_ends)
 			seed = seed * 6364136223846793005u + 1442695040888963407u;
 			uint64_t at = (seed >> 33) % i;
 			ck_assert(stage_is_open(stage, id[at]));
-			stage_end(stage, id[at], now++, PROTO_CPU_NOT_MEASURED);
+			end(stage, id[at], now++);
 			ck_assert(!stage_is_open(stage, id[at]));
 			id[at] = id[i - 1];
 		}
@@ -294,7 +300,7 @@ START_TEST(a_budget_refuses_the_extras_and_gets_all_back)
 	hot.cpu_us = 5;
 	stage_event(stage, &hot);
 	stage_begin(stage, 1, 1, 1);
-	stage_end(stage, 1, 2, PROTO_CPU_NOT_MEASURED);
+	end(stage, 1, 2);
 	ck_assert_ptr_null(stage->throttled);
 	ck_assert_ptr_null(stage->cpu);
 	ck_assert(stage->throttled_refused);
