@@ -106,45 +106,39 @@ const struct config_key config_app_keys[] = {
 		"restart_within", "a duration from 0 to 24h such as 30s", set_restart_within),
 };
 
-static void refuse(const char *section, const char *glob, int r, char *error, size_t size)
+static struct app_section *find(struct config *config, enum app_section_kind kind, const char *name,
+	char *error, size_t size)
 {
+	static const char *const words[SECTION_KINDS] = {
+		[SECTION_STAGE] = "stage", [SECTION_FRAME] = "frame", [SECTION_APP] = "app"};
+	struct app_section *found = NULL;
+	int r = app_settings_section(&config->apps, kind, name, &found);
 	if (r == -ENOSPC) {
-		snprintf(error, size, "too many [%s …] sections; expected at most %d", section,
+		snprintf(error, size, "too many [%s …] sections; expected at most %d", words[kind],
 			APP_SETTINGS_MAX);
-	} else {
+	} else if (r < 0) {
 		snprintf(error, size,
 			"invalid name of a section; expected [%s %s] with names or globs of A-Z "
 			"a-z 0-9 _ . - * ?",
-			section, glob);
+			words[kind], kind == SECTION_STAGE ? "APP/STAGE" : "APP");
 	}
+	return found;
 }
 
 void *config_stage_find(struct config *config, const char *name, char *error, size_t size)
 {
-	struct stage_settings *found = NULL;
-	int r = app_settings_stage(&config->apps, name, &found);
-	if (r < 0) {
-		refuse("stage", "APP/STAGE", r, error, size);
-	}
-	return found;
+	struct app_section *section = find(config, SECTION_STAGE, name, error, size);
+	return section ? &section->stage : NULL;
 }
 
 void *config_frame_find(struct config *config, const char *name, char *error, size_t size)
 {
-	struct frames_settings *found = NULL;
-	int r = app_settings_frame(&config->apps, name, &found);
-	if (r < 0) {
-		refuse("frame", "APP", r, error, size);
-	}
-	return found;
+	struct app_section *section = find(config, SECTION_FRAME, name, error, size);
+	return section ? &section->frames : NULL;
 }
 
 void *config_app_find(struct config *config, const char *name, char *error, size_t size)
 {
-	struct app_rules *found = NULL;
-	int r = app_settings_app(&config->apps, name, &found);
-	if (r < 0) {
-		refuse("app", "APP", r, error, size);
-	}
-	return found;
+	struct app_section *section = find(config, SECTION_APP, name, error, size);
+	return section ? &section->rules : NULL;
 }

@@ -15,76 +15,37 @@
 enum { RANK_IN_FULL = 128 /* above what 48 bytes of a pattern can have */ };
 
 /* 0 when glob is a pattern of that many segments and fits. */
-static int check(const char *glob, size_t segments, size_t size)
+static int check(const char *glob, size_t segments)
 {
 	size_t found = 1;
 	for (const char *c = glob; *c; c++) {
 		found += *c == '/';
 	}
-	bool fits = strlen(glob) < size && strcspn(glob, "/") < PROTO_NAME_SIZE;
+	bool fits = strlen(glob) < 2 * PROTO_NAME_SIZE && strcspn(glob, "/") < PROTO_NAME_SIZE;
 	return found == segments && fits ? proto_glob_check(glob) : -EINVAL;
 }
 
-/* A table of sections; each begins with its glob. */
-struct table {
-	char *first;
-	size_t stride, size; /* of a section, of its glob */
-	size_t *count;
-	size_t segments;
-};
-
-/* The section of this glob, made when it is new. */
-static int section_of(const struct table *table, const char *glob, void **ret)
+int app_settings_section(struct app_settings *settings, enum app_section_kind kind,
+	const char *glob, struct app_section **ret)
 {
-	if (check(glob, table->segments, table->size) < 0) {
+	struct app_section *section = settings->section[kind];
+	size_t *count = &settings->count[kind], i = 0;
+	if (check(glob, kind == SECTION_STAGE ? 2 : 1) < 0) {
 		return -EINVAL;
 	}
-	size_t i = 0;
-	while (i < *table->count && strcmp(table->first + i * table->stride, glob) != 0) {
+	while (i < *count && strcmp(section[i].glob, glob) != 0) {
 		i++;
 	}
 	if (i == APP_SETTINGS_MAX) {
 		return -ENOSPC;
 	}
-	char *section = table->first + i * table->stride;
-	if (i == *table->count) {
-		++*table->count;
-		memset(section, 0, table->stride);
-		memcpy(section, glob, strlen(glob) + 1);
+	if (i == *count) {
+		++*count;
+		memset(&section[i], 0, sizeof(section[i]));
+		memcpy(section[i].glob, glob, strlen(glob) + 1);
 	}
-	*ret = section;
+	*ret = &section[i];
 	return 0;
-}
-
-int app_settings_stage(struct app_settings *settings, const char *glob, struct stage_settings **ret)
-{
-	const struct table table = {(char *)settings->stage, sizeof(settings->stage[0]),
-		sizeof(settings->stage[0].glob), &settings->stages, 2};
-	void *section = NULL;
-	int r = section_of(&table, glob, &section);
-	*ret = r < 0 ? *ret : &((struct stage_section *)section)->settings;
-	return r;
-}
-
-int app_settings_frame(
-	struct app_settings *settings, const char *glob, struct frames_settings **ret)
-{
-	const struct table table = {(char *)settings->frame, sizeof(settings->frame[0]),
-		sizeof(settings->frame[0].glob), &settings->frames, 1};
-	void *section = NULL;
-	int r = section_of(&table, glob, &section);
-	*ret = r < 0 ? *ret : &((struct frame_section *)section)->settings;
-	return r;
-}
-
-int app_settings_app(struct app_settings *settings, const char *glob, struct app_rules **ret)
-{
-	const struct table table = {(char *)settings->app, sizeof(settings->app[0]),
-		sizeof(settings->app[0].glob), &settings->apps, 1};
-	void *section = NULL;
-	int r = section_of(&table, glob, &section);
-	*ret = r < 0 ? *ret : &((struct app_section *)section)->rules;
-	return r;
 }
 
 /* How specific a pattern is; of the first segment first. */
@@ -107,24 +68,25 @@ static unsigned rank_for(const char *glob, const char *path)
 	return 2 * rank_of(glob) + !proto_glob_match(glob, path);
 }
 
-/* Those of the globs (of a stride) that match one of two paths, the least specific first; of equals
- * those that match only the second one come last. How many. */
-static size_t matches(const char *glob, size_t stride, size_t count, const char *path,
-	const char *second, size_t ret[])
+/* The sections that match one of two paths, the least specific first; of equals those that match
+ * only the second one come last. How many. */
+static size_t matches(const struct app_settings *settings, enum app_section_kind kind,
+	const char *path, const char *second, const struct app_section *ret[])
 {
 	size_t found = 0;
-	for (size_t i = 0; i < count; i++) {
-		const char *each = glob + i * stride;
-		if (!proto_glob_match(each, path) && !proto_glob_match(each, second)) {
+	for (size_t i = 0; settings && i < settings->count[kind]; i++) {
+		const struct app_section *section = &settings->section[kind][i];
+		if (!proto_glob_match(section->glob, path) &&
+			!proto_glob_match(section->glob, second)) {
 			continue;
 		}
 		size_t at = found++;
 		while (at > 0 &&
-			rank_for(glob + ret[at - 1] * stride, path) > rank_for(each, path)) {
+			rank_for(ret[at - 1]->glob, path) > rank_for(section->glob, path)) {
 			ret[at] = ret[at - 1];
 			at--;
 		}
-		ret[at] = i;
+		ret[at] = section;
 	}
 	return found;
 }
@@ -149,15 +111,13 @@ struct stage_settings app_settings_of_stage(
 	const struct app_settings *settings, const char *app, const struct stage *stage)
 {
 	struct stage_settings ret = {.deadline_ns = 0};
-	size_t match[APP_SETTINGS_MAX];
+	const struct app_section *match[APP_SETTINGS_MAX];
 	char path[2][2 * PROTO_NAME_SIZE];
 	snprintf(path[0], sizeof(path[0]), "%s/%s", app, stage->base);
 	snprintf(path[1], sizeof(path[1]), "%s/%s", app, stage->name);
-	size_t count = !settings ? 0
-				 : matches(settings->stage[0].glob, sizeof(settings->stage[0]),
-					   settings->stages, path[0], path[1], match);
+	size_t count = matches(settings, SECTION_STAGE, path[0], path[1], match);
 	for (size_t i = 0; i < count; i++) {
-		overlay(&ret, &settings->stage[match[i]].settings);
+		overlay(&ret, &match[i]->stage);
 	}
 	return ret;
 }
@@ -165,12 +125,10 @@ struct stage_settings app_settings_of_stage(
 struct frames_settings app_settings_of_frames(const struct app_settings *settings, const char *app)
 {
 	struct frames_settings ret = {.deadline_ns = 0};
-	size_t match[APP_SETTINGS_MAX];
-	size_t count = !settings ? 0
-				 : matches(settings->frame[0].glob, sizeof(settings->frame[0]),
-					   settings->frames, app, app, match);
+	const struct app_section *match[APP_SETTINGS_MAX];
+	size_t count = matches(settings, SECTION_FRAME, app, app, match);
 	for (size_t i = 0; i < count; i++) {
-		const struct frames_settings *from = &settings->frame[match[i]].settings;
+		const struct frames_settings *from = &match[i]->frames;
 		ret.deadline_ns = from->deadline_ns ? from->deadline_ns : ret.deadline_ns;
 		ret.target_fps = from->target_fps > 0 ? from->target_fps : ret.target_fps;
 		ret.warmup = from->warmup ? from->warmup : ret.warmup;
@@ -181,12 +139,10 @@ struct frames_settings app_settings_of_frames(const struct app_settings *setting
 struct app_rules app_settings_of_app(const struct app_settings *settings, const char *app)
 {
 	struct app_rules ret = {.reserved = false};
-	size_t match[APP_SETTINGS_MAX];
-	size_t count = !settings ? 0
-				 : matches(settings->app[0].glob, sizeof(settings->app[0]),
-					   settings->apps, app, app, match);
+	const struct app_section *match[APP_SETTINGS_MAX];
+	size_t count = matches(settings, SECTION_APP, app, app, match);
 	for (size_t i = 0; i < count; i++) {
-		const struct app_rules *from = &settings->app[match[i]].rules;
+		const struct app_rules *from = &match[i]->rules;
 		if (from->reserved) {
 			ret.reserved = true;
 			ret.user = from->user;

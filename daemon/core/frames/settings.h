@@ -27,35 +27,26 @@ struct app_rules {
 
 enum { APP_SETTINGS_MAX = 64 /* sections of each kind */ };
 
-struct stage_section {
-	char glob[2 * PROTO_NAME_SIZE]; /* APP/STAGE */
-	struct stage_settings settings;
-};
-
-struct frame_section {
-	char glob[PROTO_NAME_SIZE]; /* APP */
-	struct frames_settings settings;
-};
+enum app_section_kind { SECTION_STAGE, SECTION_FRAME, SECTION_APP, SECTION_KINDS };
 
 struct app_section {
-	char glob[PROTO_NAME_SIZE]; /* APP */
-	struct app_rules rules;
+	char glob[2 * PROTO_NAME_SIZE]; /* APP/STAGE; else APP */
+	union {
+		struct stage_settings stage;
+		struct frames_settings frames;
+		struct app_rules rules;
+	};
 };
 
 struct app_settings {
-	size_t stages, frames, apps;
-	struct stage_section stage[APP_SETTINGS_MAX];
-	struct frame_section frame[APP_SETTINGS_MAX];
-	struct app_section app[APP_SETTINGS_MAX];
+	size_t count[SECTION_KINDS];
+	struct app_section section[SECTION_KINDS][APP_SETTINGS_MAX];
 };
 
-/* The settings of a section, made when the glob is new. -EINVAL: no glob of APP/STAGE, or of APP;
- * -ENOSPC. */
-int app_settings_stage(
-	struct app_settings *settings, const char *glob, struct stage_settings **ret);
-int app_settings_frame(
-	struct app_settings *settings, const char *glob, struct frames_settings **ret);
-int app_settings_app(struct app_settings *settings, const char *glob, struct app_rules **ret);
+/* The section of this glob, made when it is new. -EINVAL: no glob of APP/STAGE, or of APP; -ENOSPC.
+ */
+int app_settings_section(struct app_settings *settings, enum app_section_kind kind,
+	const char *glob, struct app_section **ret);
 
 /* What all sections together say, zero where none does. settings may be NULL. */
 struct stage_settings app_settings_of_stage(

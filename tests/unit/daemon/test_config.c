@@ -114,18 +114,18 @@ START_TEST(stage_and_frame_sections_take_globs)
 	ck_assert(config.nearest);
 	ck_assert_uint_eq(config.stage_bytes, 2u << 20);
 	ck_assert_uint_eq(config.recorder_bytes, 1u << 20);
-	ck_assert_uint_eq(config.apps.stages, 2);
-	const struct stage_section *section = config.apps.stage;
+	ck_assert_uint_eq(config.apps.count[SECTION_STAGE], 2);
+	const struct app_section *section = config.apps.section[SECTION_STAGE];
 	ck_assert_str_eq(section[0].glob, "cam/infer");
-	ck_assert_uint_eq(section[0].settings.deadline_ns, 33000000u);
-	ck_assert_str_eq(section[0].settings.unit, "gpu");
-	ck_assert_str_eq(section[0].settings.category, "nn");
-	ck_assert_uint_eq(section[1].settings.warmup, 10);
-	ck_assert_int_eq(section[1].settings.rss_growth_limit, 20 << 20);
-	ck_assert_uint_eq(config.apps.frames, 1);
-	ck_assert_uint_eq(config.apps.frame[0].settings.deadline_ns, 500000);
-	ck_assert_double_eq(config.apps.frame[0].settings.target_fps, 29.97);
-	ck_assert_uint_eq(config.apps.frame[0].settings.warmup, 7);
+	ck_assert_uint_eq(section[0].stage.deadline_ns, 33000000u);
+	ck_assert_str_eq(section[0].stage.unit, "gpu");
+	ck_assert_str_eq(section[0].stage.category, "nn");
+	ck_assert_uint_eq(section[1].stage.warmup, 10);
+	ck_assert_int_eq(section[1].stage.rss_growth_limit, 20 << 20);
+	ck_assert_uint_eq(config.apps.count[SECTION_FRAME], 1);
+	ck_assert_uint_eq(config.apps.section[SECTION_FRAME][0].frames.deadline_ns, 500000);
+	ck_assert_double_eq(config.apps.section[SECTION_FRAME][0].frames.target_fps, 29.97);
+	ck_assert_uint_eq(config.apps.section[SECTION_FRAME][0].frames.warmup, 7);
 }
 END_TEST
 
@@ -138,7 +138,7 @@ START_TEST(long_name_of_a_section_is_whole)
 	a[48] = b[48] = '\0';
 	snprintf(text, sizeof(text), "[stage %s/%s]\nwarmup = 3\n[process %s]\npid = 1\n", a, b, a);
 	ck_assert_int_eq(load(text), 0);
-	ck_assert_uint_eq(strlen(config.apps.stage[0].glob), 97);
+	ck_assert_uint_eq(strlen(config.apps.section[SECTION_STAGE][0].glob), 97);
 	ck_assert_str_eq(config.process[0].name, a);
 	snprintf(text, sizeof(text), "[stage %sx/%s]\nwarmup = 3\n", a, b);
 	ck_assert_int_eq(load(text), -EINVAL);

@@ -43,15 +43,15 @@ static struct app_settings settings; /* of the operator */
 
 static inline void set_stage(const char *glob, struct stage_settings of_stage)
 {
-	struct stage_settings *section = NULL;
-	ck_assert_int_eq(app_settings_stage(&settings, glob, &section), 0);
-	*section = of_stage;
+	struct app_section *section = NULL;
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_STAGE, glob, &section), 0);
+	section->stage = of_stage;
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 }
 
 static inline void set_nothing(void)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 }
 

@@ -330,9 +330,10 @@ START_LOOP_TEST(warm_up_is_left_out, 0, 2 * STYLES - 1)
 	if (_i < STYLES) {
 		set_stage("cam/a", (struct stage_settings){.warmup = 2});
 	} else {
-		struct frames_settings *of_frames = NULL;
-		ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_frames), 0);
-		of_frames->warmup = 2;
+		struct app_section *section = NULL;
+		ck_assert_int_eq(
+			app_settings_section(&settings, SECTION_FRAME, "cam", &section), 0);
+		section->frames.warmup = 2;
 		apps_configure(apps, &(struct apps_config){.settings = &settings});
 	}
 	enum style style = (enum style)(_i % STYLES);

@@ -268,9 +268,9 @@ END_TEST
 START_TEST(slow_frames_say_where_their_time_went)
 {
 	static struct app_settings settings;
-	struct frames_settings *of_cam = NULL;
-	ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_cam), 0);
-	of_cam->deadline_ns = 50 * MS;
+	struct app_section *of_cam = NULL;
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_FRAME, "cam", &of_cam), 0);
+	of_cam->frames.deadline_ns = 50 * MS;
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
 	declare_as(p, 0, "capture", "", "", 0);

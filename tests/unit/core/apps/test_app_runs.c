@@ -364,9 +364,9 @@ static struct app_settings settings;
 
 static void rule_cam(struct app_rules rules)
 {
-	struct app_rules *of_cam = NULL;
-	ck_assert_int_eq(app_settings_app(&settings, "cam", &of_cam), 0);
-	*of_cam = rules;
+	struct app_section *of_cam = NULL;
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_APP, "cam", &of_cam), 0);
+	of_cam->rules = rules;
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 }
 

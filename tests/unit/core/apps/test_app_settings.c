@@ -12,18 +12,21 @@
 static const uint64_t MS = 1000000;
 static struct app_settings settings;
 
+static struct app_section *section(enum app_section_kind kind, const char *glob)
+{
+	struct app_section *ret = NULL;
+	ck_assert_msg(app_settings_section(&settings, kind, glob, &ret) == 0, "%s", glob);
+	return ret;
+}
+
 static struct stage_settings *stage(const char *glob)
 {
-	struct stage_settings *ret = NULL;
-	ck_assert_msg(app_settings_stage(&settings, glob, &ret) == 0, "%s", glob);
-	return ret;
+	return &section(SECTION_STAGE, glob)->stage;
 }
 
 static struct frames_settings *frame(const char *glob)
 {
-	struct frames_settings *ret = NULL;
-	ck_assert_msg(app_settings_frame(&settings, glob, &ret) == 0, "%s", glob);
-	return ret;
+	return &section(SECTION_FRAME, glob)->frames;
 }
 
 static struct stage_settings settings_of(const char *app, const char *name, const char *base)
@@ -41,7 +44,7 @@ static uint64_t deadline_ms(const char *app, const char *name)
 
 START_TEST(nothing_is_said_without_a_matching_section)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	stage("cam/infer")->deadline_ns = 5 * MS;
 	const struct stage_settings none = settings_of("cam", "publish", "publish");
 	ck_assert_uint_eq(none.deadline_ns, 0);
@@ -59,7 +62,7 @@ START_TEST(most_specific_section_decides_whatever_their_order)
 		"*/*", "*/inf*", "*/infer", "c*/infer", "cam/*", "cam/i*", "cam/infer"};
 	enum { COUNT = sizeof(globs) / sizeof(globs[0]) };
 	for (size_t turn = 0; turn < 2 * COUNT; turn++) { /* rotated, and backwards */
-		settings = (struct app_settings){.stages = 0};
+		settings = (struct app_settings){.count = {0}};
 		for (size_t i = 0; i < COUNT; i++) {
 			size_t at = (turn + (turn < COUNT ? i : COUNT - i)) % COUNT;
 			stage(globs[at])->deadline_ns = (at + 1) * MS;
@@ -77,7 +80,7 @@ END_TEST
 
 START_TEST(app_decides_before_the_stage)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	stage("ca*/*")->deadline_ns = 1 * MS;
 	stage("c*/infer")->deadline_ns = 2 * MS;
 	ck_assert_uint_eq(deadline_ms("cam", "infer"), 1);
@@ -87,7 +90,7 @@ END_TEST
 
 START_TEST(each_key_comes_from_the_section_that_has_it)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	stage("*/*")->warmup = 10;
 	stage("*/*")->rss_growth_limit = 1 << 20;
 	memcpy(stage("*/infer")->unit, "gpu", 4);
@@ -105,7 +108,7 @@ END_TEST
 
 START_TEST(a_section_holds_on_each_unit_and_one_with_the_unit_wins)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	stage("cam/infer_cpu")->deadline_ns = 9 * MS;
 	stage("cam/infer")->deadline_ns = 5 * MS;
 	stage("cam/infer")->warmup = 3;
@@ -119,7 +122,7 @@ END_TEST
 
 START_TEST(later_one_of_equals_decides)
 {
-	settings = (struct app_settings){.stages = 0};
+	settings = (struct app_settings){.count = {0}};
 	stage("c*m/infer")->deadline_ns = 1 * MS;
 	stage("ca*/infer")->deadline_ns = 2 * MS;
 	ck_assert_uint_eq(deadline_ms("cam", "infer"), 2);
@@ -136,25 +139,25 @@ START_TEST(what_is_no_glob_is_einval_and_too_many_are_enospc)
 {
 	static const char *const bad[] = {
 		"", "cam", "/", "cam/", "/infer", "a/b/c", "a b/c", "a/[b]"};
-	settings = (struct app_settings){.stages = 0};
-	struct stage_settings *of_stage = NULL;
-	struct frames_settings *of_frames = NULL;
+	settings = (struct app_settings){.count = {0}};
+	struct app_section *found = NULL;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_msg(
-			app_settings_stage(&settings, bad[i], &of_stage) == -EINVAL, "%s", bad[i]);
+			app_settings_section(&settings, SECTION_STAGE, bad[i], &found) == -EINVAL,
+			"%s", bad[i]);
 	}
-	ck_assert_int_eq(app_settings_frame(&settings, "a/b", &of_frames), -EINVAL);
-	ck_assert_int_eq(app_settings_frame(&settings, "", &of_frames), -EINVAL);
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_FRAME, "a/b", &found), -EINVAL);
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_FRAME, "", &found), -EINVAL);
 	for (int i = 0; i < APP_SETTINGS_MAX; i++) {
 		char glob[32];
 		snprintf(glob, sizeof(glob), "cam/s%d", i);
 		stage(glob);
 		frame(glob + 4);
 	}
-	ck_assert_int_eq(app_settings_stage(&settings, "cam/more", &of_stage), -ENOSPC);
-	ck_assert_int_eq(app_settings_frame(&settings, "more", &of_frames), -ENOSPC);
-	ck_assert_ptr_null(of_stage);
-	ck_assert_ptr_null(of_frames);
-	ck_assert_int_eq(app_settings_stage(&settings, "cam/s63", &of_stage), 0);
+	ck_assert_int_eq(
+		app_settings_section(&settings, SECTION_STAGE, "cam/more", &found), -ENOSPC);
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_FRAME, "more", &found), -ENOSPC);
+	ck_assert_ptr_null(found);
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_STAGE, "cam/s63", &found), 0);
 }
 END_TEST

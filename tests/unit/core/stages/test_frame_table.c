@@ -443,9 +443,9 @@ END_TEST
 START_TEST(settings_reach_streams_that_are_there_and_that_come)
 {
 	static struct app_settings settings;
-	struct frames_settings *of_cam = NULL;
-	ck_assert_int_eq(app_settings_frame(&settings, "cam", &of_cam), 0);
-	*of_cam = (struct frames_settings){.deadline_ns = 10 * MS, .warmup = 2};
+	struct app_section *of_cam = NULL;
+	ck_assert_int_eq(app_settings_section(&settings, SECTION_FRAME, "cam", &of_cam), 0);
+	of_cam->frames = (struct frames_settings){.deadline_ns = 10 * MS, .warmup = 2};
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	struct app_process *p = attach("cam"), *other = attach("mic");
 	for (uint64_t i = 0; i < 10; i++) {
@@ -459,7 +459,7 @@ START_TEST(settings_reach_streams_that_are_there_and_that_come)
 	ck_assert_uint_ge(p->app->frames->misses, 8);
 	ck_assert_uint_eq(other->app->frames->misses, 0);
 	ck_assert_uint_eq(stats_of(p->app).end_to_end_count, 8);
-	of_cam->deadline_ns = 50 * MS;
+	of_cam->frames.deadline_ns = 50 * MS;
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	ck_assert_uint_eq(p->app->frames->deadline_ns, 50 * MS);
 	apps_configure(apps, &(struct apps_config){.settings = NULL});
