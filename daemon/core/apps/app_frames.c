@@ -343,10 +343,10 @@ bool app_frames_open(const struct app *app)
 
 void app_frames_note(struct app *app, const struct frames_stats *stats)
 {
-	bool timed = stats->end_to_end_count >= APP_SLOW_MIN_FRAMES;
-	if (app->frame_state && (timed || stats->frame_count >= APP_SLOW_MIN_FRAMES)) {
-		double twice_ms = 2 * (timed ? stats->end_to_end_p50_ms : stats->frame_time_p50_ms);
-		double p99_ms = timed ? stats->end_to_end_p99_ms : stats->frame_time_p99_ms;
+	bool timed = stats->latencies.count >= APP_SLOW_MIN_FRAMES;
+	if (app->frame_state && (timed || stats->times.count >= APP_SLOW_MIN_FRAMES)) {
+		double twice_ms = 2 * (timed ? stats->latencies.p50 : stats->times.p50);
+		double p99_ms = timed ? stats->latencies.p99 : stats->times.p99;
 		app->frame_state->slow_ns =
 			(uint64_t)((twice_ms > p99_ms ? twice_ms : p99_ms) * 1e6);
 	}

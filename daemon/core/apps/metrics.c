@@ -272,10 +272,10 @@ static void sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
 	app_frames_note(app, &stats);
 	const double value[] = {
 		[FRAME_FPS] = stats.fps,
-		[FRAME_TIME_P95] = stats.frame_time_p95_ms,
-		[FRAME_JITTER] = stats.jitter_ms,
+		[FRAME_TIME_P95] = stats.times.p95,
+		[FRAME_JITTER] = stats.times.std,
 		[FRAME_MISSES] = ratio(frames->deadline_ns > 0, misses, 1),
-		[FRAME_E2E] = stats.end_to_end_p95_ms,
+		[FRAME_E2E] = stats.latencies.p95,
 		[FRAME_ENERGY] = app_energy_frame_mj(app, &reason),
 		[FRAME_MISS_PERCENT] = ratio(
 			frames->deadline_ns > 0, misses * 100, (double)frames->interval.count),

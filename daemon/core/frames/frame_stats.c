@@ -17,54 +17,47 @@ static bool any_unknown(const struct frames_series *series)
 	return false;
 }
 
-static void set_times(const struct proto_summary *times, struct frames_stats *ret)
+static const struct proto_histogram *lifetime(const struct frames_series *series,
+	enum window_filter filter, struct proto_histogram *difference)
 {
-	ret->frame_count = times->count;
-	ret->sufficient = times->count >= 2;
-	if (ret->sufficient) {
-		ret->frame_time_mean_ms = times->mean;
-		ret->frame_time_p50_ms = times->p50;
-		ret->frame_time_p95_ms = times->p95;
-		ret->frame_time_p99_ms = times->p99;
-		ret->jitter_ms = times->std;
-	}
+	return lifetime_of(&series->all, series->throttled, filter, difference);
 }
 
-static void set_latencies(const struct proto_summary *latency, struct frames_stats *ret)
+/* scratch holds the durations of the recent window then, ascending. */
+static void ask_series(const struct frames_series *series, const struct window_query *query,
+	double *scratch, struct proto_summary *ret)
 {
-	ret->end_to_end_count = latency->count;
-	if (latency->count > 0) {
-		ret->end_to_end_mean_ms = latency->mean;
-		ret->end_to_end_p50_ms = latency->p50;
-		ret->end_to_end_p95_ms = latency->p95;
-		ret->end_to_end_p99_ms = latency->p99;
-		ret->end_to_end_max_ms = latency->max;
-	}
-}
-
-static void recent_times(const struct frames *frames, const struct window_query *query,
-	double *times_ms, double *rates, struct frames_stats *ret)
-{
-	const struct frames_series *series = &frames->times;
-	size_t count = window_ms(series->words, series->filled, query->filter, times_ms);
-	size_t rate_count = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (times_ms[i] > 0) {
-			rates[rate_count++] = 1000.0 / times_ms[i];
-		}
-	}
-	struct proto_summary times, fps;
-	window_summarize(times_ms, count, query->nearest, &times);
-	set_times(&times, ret);
-	if (!ret->sufficient) {
+	if (!query->lifetime) {
+		size_t count = window_ms(series->words, series->filled, query->filter, scratch);
+		window_summarize(scratch, count, query->nearest, ret);
 		return;
 	}
-	window_summarize(rates, rate_count, query->nearest, &fps);
+	struct proto_histogram difference;
+	const struct proto_histogram *h = lifetime(series, query->filter, &difference);
+	if (h) {
+		lifetime_summarize(h, query->nearest, ret);
+	} else {
+		proto_summarize(NULL, 0, ret);
+	}
+}
+
+/* times_ms is sorted; rates is as large. */
+static void recent_rates(const struct window_query *query, const double *times_ms, double *rates,
+	struct frames_stats *ret)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < ret->times.count; i++) {
+		if (times_ms[i] > 0) {
+			rates[count++] = 1000.0 / times_ms[i];
+		}
+	}
+	struct proto_summary fps;
+	window_summarize(rates, count, query->nearest, &fps);
 	ret->fps_mean = fps.mean;
 	ret->fps_min = fps.min;
 	ret->fps_max = fps.max;
-	ret->fps_p5 = (query->nearest ? proto_percentile_nearest : proto_percentile)(
-		rates, rate_count, 5);
+	ret->fps_p5 =
+		(query->nearest ? proto_percentile_nearest : proto_percentile)(rates, count, 5);
 	ret->fps_p95 = fps.p95;
 }
 
@@ -86,14 +79,10 @@ static void recent_fps(const struct frames *frames, struct frames_stats *ret)
 	}
 }
 
-static void recent_latencies(const struct frames *frames, const struct window_query *query,
-	double *scratch, struct frames_stats *ret)
+static void recent_sums(
+	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
 {
 	const struct frames_series *series = &frames->latencies;
-	size_t count = window_ms(series->words, series->filled, query->filter, scratch);
-	struct proto_summary latency;
-	window_summarize(scratch, count, query->nearest, &latency);
-	set_latencies(&latency, ret);
 	double sum_ns = 0;
 	for (size_t i = 0; i < series->filled; i++) {
 		if (window_wants(query->filter, series->words[i])) {
@@ -101,7 +90,7 @@ static void recent_latencies(const struct frames *frames, const struct window_qu
 		}
 	}
 	if (sum_ns > 0) {
-		ret->stage_sum_mean_ms = sum_ns / (double)count / 1e6;
+		ret->stage_sum_mean_ms = sum_ns / (double)ret->latencies.count / 1e6;
 	}
 }
 
@@ -124,29 +113,19 @@ static double rate_percentile(const struct proto_histogram *h, double p, bool ne
 	return rate;
 }
 
-static void lifetime_times(
+static void lifetime_rates(
 	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
 {
 	struct proto_histogram difference;
-	const struct proto_histogram *h = lifetime_of(
-		&frames->times.all, frames->times.throttled, query->filter, &difference);
-	struct proto_summary times;
-	if (!h) {
-		return;
-	}
-	lifetime_summarize(h, query->nearest, &times);
-	set_times(&times, ret);
-	if (!ret->sufficient) {
-		return;
-	}
+	const struct proto_histogram *h = lifetime(&frames->times, query->filter, &difference);
 	/* the mean of 1/dt is not kept over a lifetime */
 	ret->fps_min = rate_percentile(h, 0, query->nearest);
 	ret->fps_max = rate_percentile(h, 100, query->nearest);
 	ret->fps_p5 = rate_percentile(h, 5, query->nearest);
 	ret->fps_p95 = rate_percentile(h, 95, query->nearest);
-	if (query->filter != WINDOW_ALL && times.mean > 0) {
-		ret->fps = 1000 / times.mean;
-		ret->frame_time_ms = times.mean;
+	if (query->filter != WINDOW_ALL && ret->times.mean > 0) {
+		ret->fps = 1000 / ret->times.mean;
+		ret->frame_time_ms = ret->times.mean;
 	}
 }
 
@@ -163,19 +142,6 @@ static void lifetime_fps(const struct frames *frames, struct frames_stats *ret)
 	}
 }
 
-static void lifetime_latencies(
-	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
-{
-	struct proto_histogram difference;
-	struct proto_summary latency;
-	const struct proto_histogram *h = lifetime_of(
-		&frames->latencies.all, frames->latencies.throttled, query->filter, &difference);
-	if (h) {
-		lifetime_summarize(h, query->nearest, &latency);
-		set_latencies(&latency, ret);
-	}
-}
-
 static void stats_clear(struct frames_stats *ret)
 {
 	*ret = (struct frames_stats){.fps = NAN,
@@ -185,20 +151,12 @@ static void stats_clear(struct frames_stats *ret)
 		.fps_max = NAN,
 		.fps_p5 = NAN,
 		.fps_p95 = NAN,
-		.frame_time_mean_ms = NAN,
-		.frame_time_p50_ms = NAN,
-		.frame_time_p95_ms = NAN,
-		.frame_time_p99_ms = NAN,
-		.jitter_ms = NAN,
 		.fps_1s_min = NAN,
 		.fps_1s_max = NAN,
-		.end_to_end_mean_ms = NAN,
-		.end_to_end_p50_ms = NAN,
-		.end_to_end_p95_ms = NAN,
-		.end_to_end_p99_ms = NAN,
-		.end_to_end_max_ms = NAN,
 		.stage_sum_mean_ms = NAN,
 		.in_flight = NAN};
+	proto_summarize(NULL, 0, &ret->times);
+	proto_summarize(NULL, 0, &ret->latencies);
 }
 
 void frames_ask(const struct frames *frames, const struct window_query *query, double *scratch,
@@ -213,18 +171,26 @@ void frames_ask(const struct frames *frames, const struct window_query *query, d
 		ret->reason = "the throttle state of some frames is not known";
 		return;
 	}
-	if (query->lifetime) {
-		lifetime_times(frames, query, ret);
-		lifetime_latencies(frames, query, ret);
+	ask_series(&frames->times, query, scratch, &ret->times);
+	ret->sufficient = ret->times.count >= 2;
+	if (!ret->sufficient) {
+		const size_t count = ret->times.count;
+		proto_summarize(NULL, 0, &ret->times);
+		ret->times.count = count;
+	} else if (query->lifetime) {
+		lifetime_rates(frames, query, ret);
 	} else {
-		recent_times(frames, query, scratch, scratch + frames->window, ret);
-		recent_latencies(frames, query, scratch, ret);
+		recent_rates(query, scratch, scratch + frames->window, ret);
+	}
+	ask_series(&frames->latencies, query, scratch, &ret->latencies);
+	if (!query->lifetime) {
+		recent_sums(frames, query, ret);
 	}
 	if (query->filter == WINDOW_ALL) {
 		(query->lifetime ? lifetime_fps : recent_fps)(frames, ret);
 	}
-	if (ret->frame_time_mean_ms > 0) {
-		ret->in_flight = ret->end_to_end_mean_ms / ret->frame_time_mean_ms;
+	if (ret->times.mean > 0) {
+		ret->in_flight = ret->latencies.mean / ret->times.mean;
 	}
 }
 

@@ -32,14 +32,10 @@ struct frames_stats {
 	double frame_time_ms; /* 1000/fps; NAN likewise */
 	/* G0.2, over the last window of deltas; NAN below 2 deltas */
 	double fps_mean, fps_min, fps_max, fps_p5, fps_p95;
-	double frame_time_mean_ms, frame_time_p50_ms, frame_time_p95_ms, frame_time_p99_ms;
-	double jitter_ms;
+	struct proto_summary times;    /* deltas of the span and filter, ms; jitter: its std */
 	double fps_1s_min, fps_1s_max; /* G3.13: frames of full seconds; not of a filter */
-	size_t frame_count;	       /* deltas of the span and filter */
-	/* from the frame's start to its end, where it has a start; NAN when none */
-	size_t end_to_end_count;
-	double end_to_end_mean_ms, end_to_end_p50_ms, end_to_end_p95_ms, end_to_end_p99_ms;
-	double end_to_end_max_ms;
+	/* from the frame's start to its end, where it has a start, ms; NAN when none */
+	struct proto_summary latencies;
 	double stage_sum_mean_ms; /* time in stages per frame; recent window only */
 	double in_flight; /* frames at work at one time: mean latency / mean frame time; > 1 is a
 			     pipeline */

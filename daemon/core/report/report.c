@@ -128,12 +128,11 @@ static void frames_lines(struct report *report)
 	report_line(report, "Frames      %" PRIu64 "; %.2f fps (frames over time)%s", frames->count,
 		fps, mean);
 	report_line(report, "Frame time  mean %.1f, P95 %.1f, P99 %.1f, jitter %.1f ms",
-		stats.frame_time_mean_ms, stats.frame_time_p95_ms, stats.frame_time_p99_ms,
-		stats.jitter_ms);
-	if (stats.end_to_end_count > 0) {
+		stats.times.mean, stats.times.p95, stats.times.p99, stats.times.std);
+	if (stats.latencies.count > 0) {
 		report_line(report, "End to end  mean %.1f, P95 %.1f, P99 %.1f, max %.1f ms",
-			stats.end_to_end_mean_ms, stats.end_to_end_p95_ms, stats.end_to_end_p99_ms,
-			stats.end_to_end_max_ms);
+			stats.latencies.mean, stats.latencies.p95, stats.latencies.p99,
+			stats.latencies.max);
 	}
 	if (frames->skipped_ids > 0) {
 		report_line(report, "Lost        %" PRIu64 " frame ids never came",

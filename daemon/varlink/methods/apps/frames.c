@@ -16,13 +16,16 @@
 enum { SLOW = 1, COUNT_SHIFT = 1, DEFAULT_SLOW = 10 };
 
 #define FIELD(name) JSON_FIELD(struct frames_stats, #name, name)
+#define PART(name, member) JSON_FIELD(struct frames_stats, name, member)
 static const struct json_field stats_fields[] = {FIELD(frame_time_ms), FIELD(fps_mean),
 	FIELD(fps_min), FIELD(fps_max), FIELD(fps_p5), FIELD(fps_p95), FIELD(fps_1s_min),
-	FIELD(fps_1s_max), FIELD(frame_time_mean_ms), FIELD(frame_time_p50_ms),
-	FIELD(frame_time_p95_ms), FIELD(frame_time_p99_ms), FIELD(jitter_ms),
-	FIELD(end_to_end_mean_ms), FIELD(end_to_end_p50_ms), FIELD(end_to_end_p95_ms),
-	FIELD(end_to_end_p99_ms), FIELD(end_to_end_max_ms), FIELD(stage_sum_mean_ms),
-	FIELD(in_flight)};
+	FIELD(fps_1s_max), PART("frame_time_mean_ms", times.mean),
+	PART("frame_time_p50_ms", times.p50), PART("frame_time_p95_ms", times.p95),
+	PART("frame_time_p99_ms", times.p99), PART("jitter_ms", times.std),
+	PART("end_to_end_mean_ms", latencies.mean), PART("end_to_end_p50_ms", latencies.p50),
+	PART("end_to_end_p95_ms", latencies.p95), PART("end_to_end_p99_ms", latencies.p99),
+	PART("end_to_end_max_ms", latencies.max), FIELD(stage_sum_mean_ms), FIELD(in_flight)};
+#undef PART
 #undef FIELD
 
 /* Of the recent frames it is a rate of now, or none. */
@@ -103,7 +106,7 @@ static void frames_item(struct json *out, const struct list_cursor *cursor, cons
 		rate_fields(out, cursor, app, &stats);
 		JSON_FIELDS(out, stats_fields, &stats);
 	}
-	json_unsigned(out, "frame_count", stats.frame_count);
+	json_unsigned(out, "frame_count", stats.times.count);
 	count_fields(out, app, frames);
 	const struct row_deadline deadline = {frames->deadline_ns,
 		frames->settings.deadline_ns != 0, frames->misses, frames->judged,

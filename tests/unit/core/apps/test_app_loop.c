@@ -234,7 +234,7 @@ START_LOOP_TEST(whatever_the_ids_are, 0, 12)
 	ck_assert_double_eq(runs_of("b"), 1);
 	ck_assert_uint_eq(app()->frames->count, 300);
 	frames_stats(app()->frames, scratch, &stats);
-	ck_assert_double_eq_tol(stats.end_to_end_max_ms, 6, 1e-9);
+	ck_assert_double_eq_tol(stats.latencies.max, 6, 1e-9);
 	ck_assert_double_eq_tol(stats.fps, 1000 / 7.0, 1e-6);
 }
 END_TEST

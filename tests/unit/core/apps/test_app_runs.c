@@ -107,7 +107,7 @@ START_TEST(all_runs_add_up)
 	double scratch[600];
 	const struct window_query lifetime = {.lifetime = true};
 	frames_ask(all->frames, &lifetime, scratch, &stats);
-	ck_assert_uint_eq(stats.frame_count, 398); /* no delta from run to run */
+	ck_assert_uint_eq(stats.times.count, 398); /* no delta from run to run */
 	ck_assert_double_eq_tol(stats.fps, 398 / (99 * 0.010 + 299 * 0.002), 1e-6);
 	struct app_accounting sums;
 	app_accounting(all, &sums);

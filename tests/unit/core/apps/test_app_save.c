@@ -153,9 +153,9 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 	ck_assert_uint_eq(infer->attributes->count, 1);
 	ck_assert_double_eq(infer->attributes->attribute[0].last, 42);
 	frames_stats(app->frames, scratch, &after);
-	ck_assert_uint_eq(after.frame_count, before.frame_count);
+	ck_assert_uint_eq(after.times.count, before.times.count);
 	ck_assert_double_eq(after.fps, before.fps);
-	ck_assert_double_eq(after.end_to_end_p95_ms, before.end_to_end_p95_ms);
+	ck_assert_double_eq(after.latencies.p95, before.latencies.p95);
 
 	/* and more of it counts there, the delta over the restart as well */
 	declare(p, 1, "infer", "gpu");

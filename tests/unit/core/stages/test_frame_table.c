@@ -326,8 +326,8 @@ START_TEST(pipelined_frames_come_out_right)
 	ck_assert_uint_eq(app->frames->skipped_ids, 0);
 	ck_assert_double_eq_tol(stats.fps, 50, 1e-6);
 	ck_assert_double_eq_tol(stats.fps_mean, 50, 1e-6);
-	ck_assert_double_eq_tol(stats.end_to_end_mean_ms, 46, 1e-6);
-	ck_assert_double_eq_tol(stats.end_to_end_max_ms, 46, 1e-6);
+	ck_assert_double_eq_tol(stats.latencies.mean, 46, 1e-6);
+	ck_assert_double_eq_tol(stats.latencies.max, 46, 1e-6);
 	ck_assert_double_eq_tol(stats.stage_sum_mean_ms, 43, 1e-6);
 	ck_assert_double_eq_tol(stats.in_flight, 2.3, 1e-6);
 	ck_assert_uint_eq(app->frame_state->table->late, 0);
@@ -350,8 +350,8 @@ START_TEST(a_frame_record_ends_frames_of_several_threads)
 	struct frames_stats stats = stats_of(p->app);
 	ck_assert_uint_eq(p->app->frames->count, 100);
 	ck_assert_double_eq_tol(stats.fps, 25, 1e-6);
-	ck_assert_double_eq_tol(stats.end_to_end_mean_ms, 32, 1e-6);
-	ck_assert_uint_eq(stats.end_to_end_count, 100);
+	ck_assert_double_eq_tol(stats.latencies.mean, 32, 1e-6);
+	ck_assert_uint_eq(stats.latencies.count, 100);
 	send(p, 0, PROTO_KIND_COMPLETE, 0, 4000, 4010, 100); /* never ended */
 	apps_detach(apps, p, PROCESS_DIED, T0 + 5 * S);
 	const struct app *app = apps_find(apps, "cam");
@@ -458,7 +458,7 @@ START_TEST(settings_reach_streams_that_are_there_and_that_come)
 	ck_assert_uint_eq(p->app->frames->warmup_skipped, 2);
 	ck_assert_uint_ge(p->app->frames->misses, 8);
 	ck_assert_uint_eq(other->app->frames->misses, 0);
-	ck_assert_uint_eq(stats_of(p->app).end_to_end_count, 8);
+	ck_assert_uint_eq(stats_of(p->app).latencies.count, 8);
 	of_cam->frames.deadline_ns = 50 * MS;
 	apps_configure(apps, &(struct apps_config){.settings = &settings});
 	ck_assert_uint_eq(p->app->frames->deadline_ns, 50 * MS);

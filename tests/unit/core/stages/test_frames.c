@@ -58,12 +58,12 @@ START_TEST(golden_vector_a)
 	near(s.fps_max, 30.3030303);
 	near(s.fps_p5, 14.5);
 	near(s.fps_p95, 30.3030303);
-	near(s.frame_time_mean_ms, 41.8);
-	near(s.frame_time_p95_ms, 77.5);
-	near(s.frame_time_p99_ms, 95.5);
-	near(s.jitter_ms, 20.0239856);
-	ck_assert_uint_eq(s.frame_count, 10);
-	ck_assert(isnan(s.end_to_end_mean_ms));
+	near(s.times.mean, 41.8);
+	near(s.times.p95, 77.5);
+	near(s.times.p99, 95.5);
+	near(s.times.std, 20.0239856);
+	ck_assert_uint_eq(s.times.count, 10);
+	ck_assert(isnan(s.latencies.mean));
 
 	/* all of it again, by the histogram */
 	struct window_query query = {.lifetime = true};
@@ -71,14 +71,14 @@ START_TEST(golden_vector_a)
 	ck_assert(!s.exact);
 	within(s.fps_p5, 14.5, 0.01);
 	within(s.fps_p95, 30.3030303, 0.01);
-	within(s.frame_time_p95_ms, 77.5, 0.01);
-	within(s.frame_time_p99_ms, 95.5, 0.01);
+	within(s.times.p95, 77.5, 0.01);
+	within(s.times.p99, 95.5, 0.01);
 	query.nearest = true;
 	frames_ask(frames, &query, scratch, &s);
 	within(s.fps_p5, 10, 0.01);
 	within(s.fps_p95, 30.3030303, 0.01);
-	within(s.frame_time_p50_ms, 34, 0.01);
-	within(s.frame_time_p95_ms, 100, 0.01);
+	within(s.times.p50, 34, 0.01);
+	within(s.times.p95, 100, 0.01);
 	frames_destroy(frames);
 }
 END_TEST
@@ -103,7 +103,7 @@ START_TEST(fps_looks_at_the_last_sixty_ticks)
 	frames_stats(frames, scratch, &s);
 	near(s.fps, 100);
 	near(s.frame_time_ms, 10);
-	ck_assert_uint_eq(s.frame_count, 100);
+	ck_assert_uint_eq(s.times.count, 100);
 	frames_destroy(frames);
 }
 END_TEST
@@ -158,13 +158,13 @@ START_TEST(latency_is_told_where_frames_have_a_start)
 	double scratch[8];
 	struct frames_stats s;
 	frames_stats(frames, scratch, &s);
-	near(s.end_to_end_mean_ms, 45); /* the last four: 30 40 50 60 */
-	near(s.end_to_end_p95_ms, 58.5);
-	near(s.end_to_end_max_ms, 60);
+	near(s.latencies.mean, 45); /* the last four: 30 40 50 60 */
+	near(s.latencies.p95, 58.5);
+	near(s.latencies.max, 60);
 	near(s.stage_sum_mean_ms, 22.5);
-	near(s.frame_time_mean_ms, 100);
+	near(s.times.mean, 100);
 	near(s.in_flight, 0.45);
-	ck_assert_uint_eq(s.frame_count, 4);
+	ck_assert_uint_eq(s.times.count, 4);
 	frames_destroy(frames);
 }
 END_TEST
@@ -212,17 +212,17 @@ START_TEST(settings_win_and_warm_up_is_left_out)
 	frames_stats(frames, scratch, &s);
 	ck_assert_uint_eq(frames->warmup_skipped, 3);
 	ck_assert_uint_eq(frames->count, 5);
-	ck_assert_uint_eq(s.frame_count, 5);
-	near(s.frame_time_mean_ms, 10);
-	near(s.end_to_end_max_ms, 8);
+	ck_assert_uint_eq(s.times.count, 5);
+	near(s.times.mean, 10);
+	near(s.latencies.max, 8);
 	ck_assert_uint_le(frames->misses, 6); /* the last one of the warm-up ends it */
 	frames_restart(frames); /* the app came back: neither a delta nor its warm-up counts */
 	for (uint64_t i = 0; i < 5; i++) {
 		tick(frames, 60000 + i * 10, i);
 	}
 	frames_stats(frames, scratch, &s);
-	ck_assert_uint_eq(s.frame_count, 7);
-	near(s.frame_time_mean_ms, 10);
+	ck_assert_uint_eq(s.times.count, 7);
+	near(s.times.mean, 10);
 	ck_assert_uint_eq(frames->skipped_ids, 0);
 	const struct frames_settings none = {.warmup = 5}; /* a reload */
 	frames_configure(frames, &none);
@@ -299,12 +299,12 @@ START_TEST(a_lifetime_knows_both_methods_of_percentiles)
 		within(have.fps_max, want.fps_max, 0.01);
 		within(have.fps_p5, want.fps_p5, 0.01);
 		within(have.fps_p95, want.fps_p95, 0.01);
-		within(have.frame_time_p50_ms, want.frame_time_p50_ms, 0.01);
-		within(have.frame_time_p95_ms, want.frame_time_p95_ms, 0.01);
-		within(have.frame_time_p99_ms, want.frame_time_p99_ms, 0.01);
-		within(have.end_to_end_p50_ms, want.end_to_end_p50_ms, 0.01);
-		within(have.end_to_end_p95_ms, want.end_to_end_p95_ms, 0.01);
-		within(have.end_to_end_p99_ms, want.end_to_end_p99_ms, 0.01);
+		within(have.times.p50, want.times.p50, 0.01);
+		within(have.times.p95, want.times.p95, 0.01);
+		within(have.times.p99, want.times.p99, 0.01);
+		within(have.latencies.p50, want.latencies.p50, 0.01);
+		within(have.latencies.p95, want.latencies.p95, 0.01);
+		within(have.latencies.p99, want.latencies.p99, 0.01);
 	}
 	frames_destroy(frames);
 }
@@ -329,12 +329,12 @@ START_TEST(a_lifetime_is_within_one_percent_of_the_exact_numbers)
 	struct frames_stats s;
 	frames_ask(frames, &lifetime, NULL, &s);
 	ck_assert(!s.exact && s.sufficient);
-	ck_assert_uint_eq(s.frame_count, 5000);
-	within(s.frame_time_p95_ms, want.p95, 0.01);
-	within(s.frame_time_p99_ms, want.p99, 0.01);
-	within(s.end_to_end_p50_ms, want.p50, 0.01);
-	within(s.frame_time_mean_ms, want.mean, 1e-9);
-	within(s.jitter_ms, want.std, 1e-6);
+	ck_assert_uint_eq(s.times.count, 5000);
+	within(s.times.p95, want.p95, 0.01);
+	within(s.times.p99, want.p99, 0.01);
+	within(s.latencies.p50, want.p50, 0.01);
+	within(s.times.mean, want.mean, 1e-9);
+	within(s.times.std, want.std, 1e-6);
 	within(s.fps, 1000 / want.mean, 1e-9);
 	within(s.fps_min, 1000 / want.max, 1e-9);
 	frames_destroy(frames);
@@ -358,20 +358,20 @@ START_TEST(throttled_frames_are_told_apart_unless_any_is_unknown)
 	for (int lifetime = 0; lifetime < 2; lifetime++) {
 		struct window_query query = {.lifetime = lifetime, .filter = WINDOW_THROTTLED};
 		frames_ask(frames, &query, scratch, &s);
-		ck_assert_uint_eq(s.frame_count, 10);
-		within(s.frame_time_mean_ms, 50, 0.01);
-		within(s.end_to_end_p95_ms, 45, 0.01);
+		ck_assert_uint_eq(s.times.count, 10);
+		within(s.times.mean, 50, 0.01);
+		within(s.latencies.p95, 45, 0.01);
 		query.filter = WINDOW_UNTHROTTLED;
 		frames_ask(frames, &query, scratch, &s);
-		ck_assert_uint_eq(s.frame_count, 10);
-		within(s.frame_time_mean_ms, 20, 0.01);
-		within(s.end_to_end_mean_ms, 15, 0.01);
+		ck_assert_uint_eq(s.times.count, 10);
+		within(s.times.mean, 20, 0.01);
+		within(s.latencies.mean, 15, 0.01);
 	}
 	frames_tick(frames, t_ns + MS, PROTO_NO_FRAME, THROTTLE_UNKNOWN);
 	const struct window_query query = {.filter = WINDOW_UNTHROTTLED};
 	frames_ask(frames, &query, scratch, &s);
-	ck_assert_uint_eq(s.frame_count, 0);
-	ck_assert(isnan(s.frame_time_mean_ms));
+	ck_assert_uint_eq(s.times.count, 0);
+	ck_assert(isnan(s.times.mean));
 	ck_assert_ptr_nonnull(s.reason);
 	frames_destroy(frames);
 }
