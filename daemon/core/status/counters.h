@@ -3,9 +3,12 @@
  * used at most. Written by ingest, varlink and host, read by GetSelf and the self collector. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "daemon/core/metrics/unit.h"
-#include "daemon/core/status/loop_load.h"
-#include "daemon/core/status/rejected_attaches.h"
+#include "proto/name.h"
 
 struct core;
 
@@ -24,6 +27,36 @@ enum limit_id {
 /* max 0: the resource does not exist, as the MQTT queue without a broker. */
 struct limit {
 	uint64_t used, high_water, max;
+};
+
+enum { REJECTED_ATTACHES_MAX = 16 };
+
+/* The last processes whose hello was rejected, and why, for ListApps. A process that tries again
+ * every second is one entry with a count. */
+struct rejected_attach {
+	char app[PROTO_NAME_SIZE]; /* what it called itself; "" = it did not say */
+	uid_t uid;
+	pid_t pid;	 /* of the last try */
+	char reason[96]; /* cut to fit */
+	uint64_t count;
+	uint64_t last_ns;
+};
+
+struct rejected_attaches {
+	struct rejected_attach entry[REJECTED_ATTACHES_MAX];
+	uint32_t count;
+};
+
+enum { LOOP_BOUNDS = 8, LOOP_SPANS = 7 };
+
+extern const uint32_t loop_bound_us[LOOP_BOUNDS];
+
+/* How long the event loop was busy in each iteration. */
+struct loop_load {
+	uint64_t count[LOOP_BOUNDS + 1]; /* up to each of loop_bound_us; last: beyond */
+	uint32_t longest_us;		 /* since the start */
+	uint32_t span_us[LOOP_SPANS];	 /* the longest in each of the last spans of 10 s */
+	uint64_t span;			 /* number of the newest */
 };
 
 struct counters {
@@ -57,3 +90,15 @@ static inline void limit_use(struct limit *limit, uint64_t used)
 /* Updates the limits of history, records, stages and metrics; the owners of the other resources
  * write theirs. These hardly shrink, so the maximum of all samples is the maximum there was. */
 void limits_sample(const struct core *core);
+
+/* True when this app of this user was not rejected for this reason before; the entry that was not
+ * updated for longest makes room. */
+bool rejected_attaches_add(struct rejected_attaches *rejected, const char *app, uid_t uid,
+	pid_t pid, const char *reason, uint64_t now_ns);
+
+/* The app of this user has attached: its entries go. */
+void rejected_attaches_forget(struct rejected_attaches *rejected, const char *app, uid_t uid);
+
+void loop_load_add(struct loop_load *load, uint32_t busy_us, uint64_t now_ns);
+/* The longest iteration of the last minute, give or take 10 s. */
+uint32_t loop_load_minute(struct loop_load *load, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/core/status/rejected_attaches.h"
+#include "daemon/core/status/counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
