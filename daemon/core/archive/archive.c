@@ -123,8 +123,7 @@ static bool reserve(struct archive *archive)
 static void insert(struct archive *archive, const struct archive_wait *wait)
 {
 	uint32_t at = archive->waiting++;
-	while (at > archive->sealed_rows &&
-		archive_wait_at(archive, at - 1)->row.tick > wait->row.tick) {
+	while (at > archive->sealed_rows && archive_wait_at(archive, at - 1)->tick > wait->tick) {
 		*archive_wait_at(archive, at) = *archive_wait_at(archive, at - 1);
 		at--;
 	}
@@ -147,12 +146,9 @@ static void add(struct archive *archive, const struct history_bucket_row *row, u
 		return;
 	}
 	const struct archive_wait wait = {.series = row->series,
+		.tick = (uint32_t)tick,
 		.end = end > tick ? (uint32_t)end : (uint32_t)tick + 1,
-		.row = {.tick = (uint32_t)tick,
-			.count = row->count,
-			.mean = row->mean,
-			.low = row->low,
-			.high = row->high}};
+		.value = row->value};
 	insert(archive, &wait);
 }
 
@@ -189,7 +185,7 @@ uint64_t archive_mark_ns(const struct archive *archive, uint64_t now_ns)
 {
 	uint64_t mark_ns = now_ns - now_ns % length_at(archive, now_ns);
 	if (archive->waiting > 0) {
-		uint64_t t_ns = archive_wait_at(archive, 0)->row.tick * ARCHIVE_TICK_NS;
+		uint64_t t_ns = archive_wait_at(archive, 0)->tick * ARCHIVE_TICK_NS;
 		mark_ns = t_ns < mark_ns ? t_ns : mark_ns;
 	}
 	for (uint32_t i = 0; i < archive->events; i++) {
@@ -307,8 +303,7 @@ static void find_floor(struct archive *archive)
 			archive->floored = true;
 		}
 	}
-	while (archive->waiting > 0 &&
-		is_archived(archive, archive_wait_at(archive, 0)->row.tick)) {
+	while (archive->waiting > 0 && is_archived(archive, archive_wait_at(archive, 0)->tick)) {
 		archive->wait_first = (archive->wait_first + 1) & (archive->wait_room - 1);
 		archive->waiting--;
 	}

@@ -113,12 +113,6 @@ void archive_account_found(const struct archive *archive, struct archive_account
 /* True when the archive has blocks with this series. Glob matching is the plan's. */
 bool archive_has(const struct archive *archive, const char *name);
 
-struct archive_point {
-	int64_t time_us; /* wall time of the begin of bucket or step */
-	double min, mean, max;
-	uint32_t count;
-};
-
 /* A query is a copy of all that its worker needs: which blocks, which series. It covers as many
  * blocks from from_us on as keep the answer within points_max rows; next_us is where the next query
  * goes on (INT64_MAX: there is no more), with a step a multiple of it: no step comes twice.
@@ -143,7 +137,7 @@ void archive_plan_finish(struct archive_plan *plan); /* after the last block: cl
 struct archive_series {
 	const char *name;
 	enum unit unit;
-	const struct archive_point *points;
+	const struct history_point *points;
 	size_t count;
 	uint32_t boot_seq;
 };

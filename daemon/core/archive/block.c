@@ -103,7 +103,7 @@ bool archive_group_read(struct byte_reader *body, struct archive_group *ret)
 		body->bad = true;
 		return false;
 	}
-	ret->form = (enum archive_form)form;
+	ret->width = form == ARCHIVE_FULL ? HISTORY_WIDTH_BUCKET : HISTORY_WIDTH_FLAT;
 	ret->rows = (uint32_t)rows;
 	if (!read_ids(body, ret, consecutive)) {
 		return false;
@@ -113,54 +113,20 @@ bool archive_group_read(struct byte_reader *body, struct archive_group *ret)
 	return at != NULL;
 }
 
-void archive_rows_start(
-	struct archive_rows *rows, const struct archive_group *group, uint32_t first_tick)
+void archive_group_walk(const struct archive_group *group, const struct archive_block *header,
+	struct history_walk *walk)
 {
-	rows->group = group;
-	rows->bytes = group->bytes;
-	unsigned width = group->form == ARCHIVE_FULL ? 4 : 2;
-	history_row_start(&rows->state, first_tick, group->series * width);
+	history_walk_start(walk, group->bytes.at, (size_t)(group->bytes.end - group->bytes.at),
+		group->rows, header->first_tick, group->series * group->width);
 }
 
-bool archive_rows_next(struct archive_rows *rows, bool *bad)
+bool archive_rows_next(struct history_walk *walk, const struct archive_block *header)
 {
-	if (rows->state.rows == rows->group->rows) {
-		*bad = *bad || rows->bytes.at != rows->bytes.end;
-		return false;
+	if (history_walk_next(walk)) {
+		walk->bad = walk->state.last.t_ns > header->last_tick;
+		return !walk->bad;
 	}
-	int used = history_row_decode(
-		&rows->state, rows->bytes.at, (size_t)(rows->bytes.end - rows->bytes.at));
-	if (used < 0 || rows->state.last.t_ns > UINT32_MAX) {
-		*bad = true;
-		return false;
-	}
-	rows->bytes.at += used;
-	return true;
-}
-
-bool archive_rows_at(const struct archive_rows *rows, unsigned series, struct archive_row *ret)
-{
-	const struct history_row *row = &rows->state.last;
-	unsigned n = rows->group->series;
-	bool full = rows->group->form == ARCHIVE_FULL;
-	unsigned count = (full ? 3 : 1) * n + series;
-	if (row->nulls >> series & 1 || row->nulls >> count & 1) {
-		return false;
-	}
-	*ret = (struct archive_row){
-		.tick = (uint32_t)row->t_ns,
-		.mean = row->value[series],
-	};
-	if (full) {
-		ret->low = row->value[n + series];
-		ret->high = row->value[2 * n + series];
-	}
-	if (row->value[count] <= 0 || row->value[count] > UINT32_MAX || ret->low < 0 ||
-		ret->high < 0) {
-		return false;
-	}
-	ret->count = (uint32_t)row->value[count];
-	return true;
+	return false;
 }
 
 bool archive_event_read(struct byte_reader *body, struct archive_event_bytes *ret)

@@ -95,12 +95,6 @@ struct archive_clock {
 	uint64_t synced;   /* 0 or 1 */
 };
 
-/* A bucket of a series, in quanta of its unit. */
-struct archive_row {
-	uint32_t tick, count;
-	int64_t mean, low, high; /* low: mean - min, high: max - mean */
-};
-
 /* What archive_block_check found. */
 struct archive_parsed {
 	struct archive_block header;
@@ -114,7 +108,7 @@ int archive_block_check(const uint8_t *bytes, size_t size, uint32_t page, uint32
 	struct archive_identity identity, struct archive_parsed *ret, bool *begins);
 
 struct archive_group {
-	enum archive_form form;
+	unsigned width; /* of its rows: HISTORY_WIDTH_BUCKET or HISTORY_WIDTH_FLAT */
 	unsigned series;
 	uint32_t rows;
 	uint32_t id[ARCHIVE_FLAT_SERIES];
@@ -124,18 +118,11 @@ struct archive_group {
 /* The next group of the body; false (and the reader bad) when it is none. */
 bool archive_group_read(struct byte_reader *body, struct archive_group *ret);
 
-/* Iterates over the rows of a group. */
-struct archive_rows {
-	const struct archive_group *group;
-	struct byte_reader bytes;
-	struct history_row_state state;
-};
-void archive_rows_start(
-	struct archive_rows *rows, const struct archive_group *group, uint32_t first_tick);
-/* False at the end, or when there is nonsense (*bad is set). */
-bool archive_rows_next(struct archive_rows *rows, bool *bad);
-/* The row of one of the group's series; false when it has none. */
-bool archive_rows_at(const struct archive_rows *rows, unsigned series, struct archive_row *ret);
+/* Its rows; their times are ticks. */
+void archive_group_walk(const struct archive_group *group, const struct archive_block *header,
+	struct history_walk *walk);
+/* As history_walk_next; a row behind the block's last tick is bad, too. */
+bool archive_rows_next(struct history_walk *walk, const struct archive_block *header);
 
 struct archive_event_bytes {
 	enum timeline_kind kind;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bytes.h: writes and reads the archive's bytes within bounds: past the end a writer or reader goes
- * bad and stays so; it is asked once, at the end. Varints are LEB128. */
+ * bad and stays so; it is asked once, at the end. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "daemon/core/history/varint.h"
 
 struct byte_writer {
 	uint8_t *at, *end;
@@ -17,15 +19,6 @@ struct byte_reader {
 	const uint8_t *at, *end;
 	bool bad;
 };
-
-static inline size_t archive_varint_size(uint64_t value)
-{
-	size_t size = 1;
-	for (; value >= 0x80; value >>= 7) {
-		size++;
-	}
-	return size;
-}
 
 static inline void archive_put(struct byte_writer *writer, const void *bytes, size_t size)
 {
@@ -45,13 +38,8 @@ static inline void archive_put_u8(struct byte_writer *writer, unsigned value)
 
 static inline void archive_put_varint(struct byte_writer *writer, uint64_t value)
 {
-	uint8_t bytes[10];
-	size_t size = 0;
-	for (; value >= 0x80; value >>= 7) {
-		bytes[size++] = (uint8_t)(value | 0x80);
-	}
-	bytes[size++] = (uint8_t)value;
-	archive_put(writer, bytes, size);
+	uint8_t bytes[VARINT_MAX];
+	archive_put(writer, bytes, (size_t)(varint_put(bytes, value) - bytes));
 }
 
 /* The next size bytes, or NULL when there are fewer. */
@@ -76,16 +64,8 @@ static inline unsigned archive_get_u8(struct byte_reader *reader)
 static inline uint64_t archive_get_varint(struct byte_reader *reader)
 {
 	uint64_t value = 0;
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		unsigned byte = archive_get_u8(reader);
-		if (shift == 63 && byte > 1) {
-			break;
-		}
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			return reader->bad ? 0 : value;
-		}
-	}
-	reader->bad = true;
-	return 0;
+	const uint8_t *after = reader->bad ? NULL : varint_get(reader->at, reader->end, &value);
+	reader->bad = !after;
+	reader->at = after ? after : reader->at;
+	return value;
 }

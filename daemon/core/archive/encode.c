@@ -19,13 +19,13 @@ enum { GROUP_HEADER_MAX = 1 + 1 + 5 + 5 + 5 * ARCHIVE_FLAT_SERIES };
 #define NO_ROW UINT32_MAX
 
 static void classify(struct archive *archive, struct archive_name *name,
-	const struct archive_row *row, bool first)
+	const struct history_quanta *value, bool first)
 {
-	const struct archive_row *before = &archive_wait_at(archive, name->row_last)->row;
+	const struct history_quanta *before = &archive_wait_at(archive, name->row_last)->value;
 	unsigned class = CLASS_CONSTANT;
-	if (row->low != 0 || row->high != 0) {
+	if (value->low != 0 || value->high != 0) {
 		class = CLASS_VARYING;
-	} else if (!first && (row->mean != before->mean || row->count != before->count)) {
+	} else if (!first && (value->mean != before->mean || value->count != before->count)) {
 		class = CLASS_FLAT;
 	}
 	name->class = first || class > name->class ? (uint8_t) class : name->class;
@@ -122,20 +122,20 @@ bool archive_collect(struct archive *archive, uint32_t count)
 		}
 		bool first = name && name->used_stamp != archive->stamp;
 		/* A name that went from one source to another may have a bucket twice. */
-		if (!name || wait->row.tick < (first ? name->last_tick : name->made_tick)) {
+		if (!name || wait->tick < (first ? name->last_tick : name->made_tick)) {
 			archive->dropped += !name;
 			continue;
 		}
 		if (first && !begin_series(archive, name, i)) {
 			return false;
 		}
-		classify(archive, name, &wait->row, first);
+		classify(archive, name, &wait->value, first);
 		wait->next = NO_ROW;
 		if (!first) {
 			archive_wait_at(archive, name->row_last)->next = i;
 		}
 		name->row_last = i;
-		name->made_tick = wait->row.tick + 1;
+		name->made_tick = wait->tick + 1;
 		name->rows++;
 	}
 	if (archive->used_count > 0) {
@@ -145,13 +145,13 @@ bool archive_collect(struct archive *archive, uint32_t count)
 }
 
 /* The next row of a group: the oldest bucket that one of its series still has. False at the end. */
-static bool next_row(const struct archive *archive, uint32_t *cursor, unsigned series, bool full,
-	struct history_row *ret)
+static bool next_row(const struct archive *archive, uint32_t *cursor, unsigned series,
+	unsigned width, struct history_row *ret)
 {
 	uint32_t tick = UINT32_MAX;
 	for (unsigned i = 0; i < series; i++) {
-		if (cursor[i] != NO_ROW && archive_wait_at(archive, cursor[i])->row.tick < tick) {
-			tick = archive_wait_at(archive, cursor[i])->row.tick;
+		if (cursor[i] != NO_ROW && archive_wait_at(archive, cursor[i])->tick < tick) {
+			tick = archive_wait_at(archive, cursor[i])->tick;
 		}
 	}
 	ret->t_ns = tick;
@@ -159,26 +159,16 @@ static bool next_row(const struct archive *archive, uint32_t *cursor, unsigned s
 	for (unsigned i = 0; i < series; i++) {
 		const struct archive_wait *wait =
 			cursor[i] != NO_ROW ? archive_wait_at(archive, cursor[i]) : NULL;
-		if (!wait || wait->row.tick != tick) {
-			continue;
-		}
-		cursor[i] = wait->next;
-		unsigned count = (full ? 3 : 1) * series + i;
-		ret->value[i] = wait->row.mean;
-		ret->value[count] = wait->row.count;
-		ret->nulls &= ~(UINT64_C(1) << i | UINT64_C(1) << count);
-		if (full) {
-			ret->value[series + i] = wait->row.low;
-			ret->value[2 * series + i] = wait->row.high;
-			ret->nulls &=
-				~(UINT64_C(1) << (series + i) | UINT64_C(1) << (2 * series + i));
+		if (wait && wait->tick == tick) {
+			cursor[i] = wait->next;
+			history_row_put(ret, series, i, width, &wait->value);
 		}
 	}
 	return tick != UINT32_MAX;
 }
 
 static uint32_t put_rows(const struct archive *archive, struct archive_name *const *name,
-	unsigned series, bool full, uint32_t first_tick, struct byte_writer *writer)
+	unsigned series, unsigned width, uint32_t first_tick, struct byte_writer *writer)
 {
 	uint32_t cursor[ARCHIVE_FLAT_SERIES];
 	for (unsigned i = 0; i < series; i++) {
@@ -187,8 +177,8 @@ static uint32_t put_rows(const struct archive *archive, struct archive_name *con
 	struct history_row_state state;
 	struct history_row row;
 	uint32_t rows = 0;
-	history_row_start(&state, first_tick, series * (full ? 4 : 2));
-	while (!writer->bad && next_row(archive, cursor, series, full, &row)) {
+	history_row_start(&state, first_tick, series * width);
+	while (!writer->bad && next_row(archive, cursor, series, width, &row)) {
 		uint8_t bytes[HISTORY_ROW_MAX];
 		archive_put(writer, bytes, history_row_encode(&state, &row, bytes));
 		history_row_accept(&state, &row);
@@ -208,7 +198,8 @@ static void put_group(const struct archive *archive, struct archive_name **name,
 	bool full = name[0]->class == CLASS_VARYING;
 	qsort(name, series, sizeof(name[0]), by_id);
 	struct byte_writer body = {.at = writer->at + GROUP_HEADER_MAX, .end = writer->end};
-	uint32_t rows = put_rows(archive, name, series, full, first_tick, &body);
+	uint32_t rows = put_rows(archive, name, series,
+		full ? HISTORY_WIDTH_BUCKET : HISTORY_WIDTH_FLAT, first_tick, &body);
 	size_t size = (size_t)(body.at - writer->at) - GROUP_HEADER_MAX;
 	const uint8_t *made = writer->at + GROUP_HEADER_MAX;
 	writer->bad = writer->bad || body.bad;
@@ -233,7 +224,7 @@ static void span(const struct archive *archive, struct archive_made *ret)
 	*ret = (struct archive_made){.first_tick = UINT32_MAX};
 	for (size_t i = 0; i < archive->used_count; i++) {
 		const struct archive_name *name = archive->used[i];
-		uint32_t first = archive_wait_at(archive, name->row_first)->row.tick;
+		uint32_t first = archive_wait_at(archive, name->row_first)->tick;
 		uint32_t last = archive_wait_at(archive, name->row_last)->end - 1;
 		ret->first_tick = first < ret->first_tick ? first : ret->first_tick;
 		ret->last_tick = last > ret->last_tick ? last : ret->last_tick;

@@ -19,7 +19,7 @@ static size_t hash(const char *text, size_t length)
 
 size_t archive_name_size(const struct archive_name *name)
 {
-	return archive_varint_size(name->id ? name->id : UINT32_MAX) + 2 + name->length;
+	return varint_size(name->id ? name->id : UINT32_MAX) + 2 + name->length;
 }
 
 void archive_names_finish(struct archive_names *names)

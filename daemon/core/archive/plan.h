@@ -21,7 +21,7 @@ struct archive_plan_block {
 struct archive_part {
 	const struct archive_plan_name *name;
 	uint32_t boot;
-	struct archive_point *points;
+	struct history_point *points;
 	size_t count, room;
 };
 

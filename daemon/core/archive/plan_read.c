@@ -59,32 +59,18 @@ static struct archive_part *part_of(
 	return &plan->part[plan->parts - 1];
 }
 
-static void merge(struct archive_point *to, const struct archive_point *point)
-{
-	double count = (double)to->count + point->count;
-	to->mean += (point->mean - to->mean) * point->count / count;
-	to->min = point->min < to->min ? point->min : to->min;
-	to->max = point->max > to->max ? point->max : to->max;
-	to->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-}
-
 static int add(struct archive_plan *plan, struct archive_plan_name *name, uint32_t boot,
-	const struct archive_row *row, int64_t time_us)
+	const struct history_quanta *value, int64_t time_us)
 {
 	struct archive_part *part = part_of(plan, name, boot);
 	if (!part) {
 		return -ENOMEM;
 	}
-	struct archive_point point = {
-		.time_us = time_us,
-		.mean = history_unquantise(name->unit, row->mean),
-		.min = history_unquantise(name->unit, row->mean - row->low),
-		.max = history_unquantise(name->unit, row->mean + row->high),
-		.count = row->count,
-	};
+	struct history_point point = history_point_of(name->unit, value);
+	point.time_us = time_us;
 	if (part->count > 0 && plan->step_us > 0 &&
 		part->points[part->count - 1].time_us == time_us) {
-		merge(&part->points[part->count - 1], &point);
+		history_point_merge(&part->points[part->count - 1], &point);
 		return 0;
 	}
 	void *list = part->points;
@@ -116,27 +102,27 @@ static int read_group(struct archive_plan *plan, const struct archive_plan_block
 		name[i] = find(plan, group->id[i]);
 		any = any || name[i];
 	}
-	struct archive_rows rows;
-	bool bad = false;
+	struct history_walk walk;
+	const struct history_row *row = &walk.state.last;
 	int r = 0;
-	archive_rows_start(&rows, group, parsed->header.first_tick);
-	while (any && r == 0 && archive_rows_next(&rows, &bad)) {
-		int64_t time_us =
-			time_of(plan, block, parsed, rows.state.last.t_ns * ARCHIVE_TICK_NS);
+	archive_group_walk(group, &parsed->header, &walk);
+	while (any && r == 0 && archive_rows_next(&walk, &parsed->header)) {
+		int64_t time_us = time_of(plan, block, parsed, row->t_ns * ARCHIVE_TICK_NS);
 		if (time_us < plan->from_us || time_us >= plan->end_us) {
 			continue;
 		}
 		if (plan->step_us > 0) {
 			time_us = archive_floor(time_us, plan->step_us) * plan->step_us;
 		}
-		struct archive_row row;
 		for (unsigned i = 0; i < group->series && r == 0; i++) {
-			if (name[i] && archive_rows_at(&rows, i, &row)) {
-				r = add(plan, name[i], block->boot, &row, time_us);
+			struct history_quanta value;
+			if (name[i] &&
+				history_row_get(row, group->series, i, group->width, &value)) {
+				r = add(plan, name[i], block->boot, &value, time_us);
 			}
 		}
 	}
-	return bad ? -EBADMSG : r;
+	return walk.bad ? -EBADMSG : r;
 }
 
 int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *bytes)

@@ -13,10 +13,10 @@ enum {
 
 /* A bucket that waits to be written. */
 struct archive_wait {
-	struct archive_row row;
-	uint32_t series; /* history's number */
-	uint32_t end;	 /* tick: the bucket covers all before */
-	uint32_t next;	 /* the seal's: the series' next row */
+	struct history_quanta value;
+	uint32_t series;    /* history's number */
+	uint32_t tick, end; /* the bucket covers what begins at tick, and all before end */
+	uint32_t next;	    /* the seal's: the series' next row */
 };
 
 /* What the seal knows a series of history as, while no name was dropped. */

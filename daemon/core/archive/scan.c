@@ -128,15 +128,11 @@ static int keep_event(struct archive_index *index, const struct archive_parsed *
 /* All of a block's rows are decoded once, so that a block that the index has can be read. */
 static bool rows_are_sane(const struct archive_group *group, const struct archive_block *header)
 {
-	struct archive_rows rows;
-	bool bad = false;
-	archive_rows_start(&rows, group, header->first_tick);
-	while (archive_rows_next(&rows, &bad)) {
-		if (rows.state.last.t_ns > header->last_tick) {
-			return false;
-		}
+	struct history_walk walk;
+	archive_group_walk(group, header, &walk);
+	while (archive_rows_next(&walk, header)) {
 	}
-	return !bad;
+	return !walk.bad;
 }
 
 /* Goes over the body: with index NULL only to see whether it makes sense. */

@@ -47,8 +47,7 @@ static size_t choose_clocks(
 
 static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t now_ns)
 {
-	uint64_t oldest =
-		rows > 0 ? archive_wait_at(archive, 0)->row.tick * ARCHIVE_TICK_NS : now_ns;
+	uint64_t oldest = rows > 0 ? archive_wait_at(archive, 0)->tick * ARCHIVE_TICK_NS : now_ns;
 	for (uint32_t i = 0; i < archive->events; i++) {
 		uint64_t t_ns = archive_waiting_event(archive, i)->t_ns;
 		oldest = t_ns < oldest ? t_ns : oldest;

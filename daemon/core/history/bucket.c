@@ -137,8 +137,10 @@ static void catch_up(struct history *history, struct history_group *group)
 	}
 	for (unsigned i = 0; i < state.columns; i++) {
 		const struct history_bucket *open = &state.open[i];
-		const struct history_point point = {bucket_ns, open->min,
-			open->count > 0 ? open->sum / open->count : 0, open->max, open->count};
+		const struct history_point point = {.min = open->min,
+			.mean = open->count > 0 ? open->sum / open->count : 0,
+			.max = open->max,
+			.count = open->count};
 		if (open->count > 0) {
 			bucket_add(&group->column[i].bucket, &point);
 		}
@@ -217,8 +219,10 @@ void history_bucket_gather(struct history *history, struct history_group *group,
 		struct history_group_column *column = &group->column[i];
 		const struct metric *metric = column->metric;
 		if (metric && !isnan(metric->value)) {
-			const struct history_point point = {
-				t_ns, metric->value, metric->value, metric->value, 1};
+			const struct history_point point = {.min = metric->value,
+				.mean = metric->value,
+				.max = metric->value,
+				.count = 1};
 			bucket_add(&column->bucket, &point);
 			column->since_ns = column->since_ns > 0 ? column->since_ns : t_ns;
 		}

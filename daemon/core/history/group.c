@@ -221,7 +221,7 @@ static bool may_continue(const struct history_pool *pool, const struct history_g
 static bool replay(const struct history_pool *pool, uint32_t index, struct history_row_state *state)
 {
 	struct history_walk walk;
-	history_walk_start(pool, index, &walk);
+	history_block_walk(pool, index, &walk);
 	while (history_walk_next(&walk)) {
 	}
 	*state = walk.state;
@@ -248,12 +248,13 @@ static void spread_row(const struct history_row *from, unsigned columns, unsigne
 static void move_rows(struct history_pool *pool, struct history_group *group)
 {
 	uint32_t from = group->narrow;
+	const struct history_info *info = &pool->info[from];
 	struct history_walk old;
 	uint8_t bytes[HISTORY_ROW_MAX];
 	struct history_row row;
-	history_walk_start(pool, from, &old);
+	history_block_walk(pool, from, &old);
 	while (history_walk_next(&old)) {
-		spread_row(&old.state.last, old.info->columns, group->columns,
+		spread_row(&old.state.last, info->columns, group->columns,
 			history_tier_width(group->tier), &row);
 		size_t size = history_row_encode(&group->state, &row, bytes);
 		old.bad = size == 0 || pool->info[group->block].bytes + size >
@@ -270,7 +271,7 @@ static void move_rows(struct history_pool *pool, struct history_group *group)
 		leave_block(pool, &group->narrow, true);
 		return;
 	}
-	pool->info[group->block].samples = old.info->samples;
+	pool->info[group->block].samples = info->samples;
 	history_pool_release(pool, from);
 }
 
@@ -316,21 +317,23 @@ static bool open_block(struct history_pool *pool, struct history_group *group, u
 	return begin_block(pool, group, t_ns);
 }
 
-/* A bucket's four values. Its ends are kept as distances, which cost less and are never negative:
- * rounding keeps the order. */
-static bool quantise_bucket(enum unit unit, const struct history_bucket *bucket, int64_t ret[4])
+/* A bucket's ends are kept as distances, which cost less and are never negative: rounding keeps the
+ * order. */
+static bool quantise_bucket(
+	enum unit unit, const struct history_bucket *bucket, struct history_quanta *ret)
 {
 	int64_t min, max;
-	if (bucket->count == 0 || !history_quantise(unit, bucket->sum / bucket->count, &ret[0]) ||
+	if (bucket->count == 0 ||
+		!history_quantise(unit, bucket->sum / bucket->count, &ret->mean) ||
 		!history_quantise(unit, bucket->min, &min) ||
 		!history_quantise(unit, bucket->max, &max)) {
 		return false;
 	}
 	/* a sum of many rounds: the mean may come out a hair beyond its ends */
-	ret[0] = ret[0] < min ? min : ret[0] > max ? max : ret[0];
-	ret[1] = ret[0] - min;
-	ret[2] = max - ret[0];
-	ret[3] = bucket->count;
+	ret->mean = ret->mean < min ? min : ret->mean > max ? max : ret->mean;
+	ret->low = ret->mean - min;
+	ret->high = max - ret->mean;
+	ret->count = bucket->count;
 	return true;
 }
 
@@ -344,16 +347,15 @@ static unsigned make_row(const struct history_group *group, uint64_t t_ns, struc
 	memset(row->value, 0, sizeof(row->value));
 	for (unsigned i = 0; i < group->columns; i++) {
 		const struct history_group_column *column = &group->column[i];
-		int64_t value[4];
+		struct history_quanta value = {0};
 		bool any = group->tier == HISTORY_FULL
 				   ? column->metric && history_quantise(column->series->unit,
-							       column->metric->value, value)
-				   : quantise_bucket(column->series->unit, &column->bucket, value);
-		for (unsigned k = 0; any && k < width; k++) {
-			row->value[k * group->columns + i] = value[k];
-			row->nulls &= ~(UINT64_C(1) << (k * group->columns + i));
+							       column->metric->value, &value.mean)
+				   : quantise_bucket(column->series->unit, &column->bucket, &value);
+		if (any) {
+			history_row_put(row, group->columns, i, width, &value);
+			values++;
 		}
-		values += any;
 	}
 	return values;
 }
@@ -361,19 +363,12 @@ static unsigned make_row(const struct history_group *group, uint64_t t_ns, struc
 void history_report_row(const struct history_row *row, enum history_tier tier,
 	const uint32_t *series, unsigned columns, history_row_observer *report, void *ctx)
 {
+	struct history_bucket_row bucket = {.tier = tier, .t_ns = row->t_ns};
 	for (unsigned i = 0; i < columns; i++) {
-		int64_t count = row->value[3 * columns + i];
-		if (row->nulls >> i & 1 || count <= 0 || count > UINT32_MAX) {
-			continue;
+		bucket.series = series[i];
+		if (history_row_get(row, columns, i, HISTORY_WIDTH_BUCKET, &bucket.value)) {
+			report(ctx, &bucket);
 		}
-		const struct history_bucket_row bucket = {.series = series[i],
-			.tier = tier,
-			.t_ns = row->t_ns,
-			.count = (uint32_t)count,
-			.mean = row->value[i],
-			.low = row->value[columns + i],
-			.high = row->value[2 * columns + i]};
-		report(ctx, &bucket);
 	}
 }
 

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/history/row.h"
 #include "daemon/core/metrics/metrics.h"
 
 enum { HISTORY_BLOCK = 8192, HISTORY_MIN_POOL = 256 * 1024 };
@@ -38,10 +39,18 @@ enum history_tier { HISTORY_FULL, HISTORY_TENS, HISTORY_MINUTES, HISTORY_TIERS }
 struct history;
 
 struct history_point {
-	uint64_t t_ns; /* of the sample, or the start of the bucket or step */
+	union { /* of the sample, or the start of the bucket or step */
+		uint64_t t_ns;
+		int64_t time_us; /* of the archive's rows: wall time */
+	};
 	double min, mean, max;
 	uint32_t count;
 };
+
+/* What the quanta of a series with this unit stand for; its time is 0. */
+struct history_point history_point_of(enum unit unit, const struct history_quanta *quanta);
+/* Makes one point of two; both have a count. */
+void history_point_merge(struct history_point *to, const struct history_point *point);
 
 /* What history_create found in the pool. */
 enum history_found {
@@ -63,14 +72,12 @@ void history_destroy(struct history *history);
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
 	uint64_t t_ns);
 
-/* A bucket as a row of its tier holds it: in quanta of the series' unit (row.h); low = mean - min,
- * high = max - mean. */
+/* A bucket as a row of its tier holds it. */
 struct history_bucket_row {
 	uint32_t series;
 	enum history_tier tier;
 	uint64_t t_ns; /* start of the bucket */
-	uint32_t count;
-	int64_t mean, low, high;
+	struct history_quanta value;
 };
 typedef void history_row_observer(void *ctx, const struct history_bucket_row *row);
 
@@ -114,8 +121,7 @@ struct history_cursor {
 	 * coarsest tier whose step divides it and finer ones where that ends */
 	uint64_t step_ns;
 	uint64_t next_ns; /* internal, start with 0: resume at the first row with t >= next_ns */
-	struct history_point
-		open; /* internal, start with 0: the bucket being filled (sum in mean) */
+	struct history_point open; /* internal, start with 0: the bucket being filled */
 };
 
 /* Fills up to max points, going over at most `budget` rows (0 = no limit; for callers that may not

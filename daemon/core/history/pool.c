@@ -43,7 +43,7 @@ uint64_t history_tier_step_ns(enum history_tier tier)
 
 unsigned history_tier_width(enum history_tier tier)
 {
-	return tier == HISTORY_FULL ? 1 : 4;
+	return tier == HISTORY_FULL ? HISTORY_WIDTH_SAMPLE : HISTORY_WIDTH_BUCKET;
 }
 
 /* The age of a block's newest row in the unit of what its tier is meant to reach. A block with one
@@ -211,12 +211,12 @@ void history_pool_commit(struct history_pool *pool, uint32_t index, const void *
 		__ATOMIC_RELEASE);
 }
 
-void history_walk_start(const struct history_pool *pool, uint32_t index, struct history_walk *walk)
+void history_block_walk(const struct history_pool *pool, uint32_t index, struct history_walk *walk)
 {
 	const struct history_info *info = &pool->info[index];
-	*walk = (struct history_walk){.info = info,
-		.payload = history_block_payload(history_pool_block(pool, index), info->columns)};
-	history_row_start(&walk->state, info->first_ns,
+	history_walk_start(walk,
+		history_block_payload(history_pool_block(pool, index), info->columns), info->bytes,
+		info->rows, info->first_ns,
 		info->columns * history_tier_width((enum history_tier)info->tier));
 }
 

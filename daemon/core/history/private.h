@@ -65,8 +65,7 @@ struct history_block {
 };
 
 /* A place is block * HISTORY_COLUMNS + column. A metric has one value in a row of full rate, and
- * four in a bucket's: mean, mean - min, max - mean, count; all null when it had none. The means of
- * all metrics come first in the row, then the distances, last the counts, which seldom change. */
+ * four in a bucket's; all null when it had none. */
 
 struct history_group;
 
@@ -151,30 +150,8 @@ uint32_t history_block_sum(const struct history_block *block, unsigned columns);
 /* Publishes size bytes behind what is committed (they fit: the caller has checked), as one row. */
 void history_pool_commit(struct history_pool *pool, uint32_t index, const void *bytes, size_t size);
 
-/* Goes over the rows of a data block: state.last is the row. False at the end, or where the bytes
- * are none (*bad). */
-struct history_walk {
-	const struct history_info *info;
-	const uint8_t *payload;
-	size_t at;
-	struct history_row_state state;
-	bool bad;
-};
-void history_walk_start(const struct history_pool *pool, uint32_t index, struct history_walk *walk);
-static inline bool history_walk_next(struct history_walk *walk)
-{
-	if (walk->bad || walk->state.rows >= walk->info->rows) {
-		return false;
-	}
-	int used = history_row_decode(
-		&walk->state, walk->payload + walk->at, walk->info->bytes - walk->at);
-	if (used < 0) {
-		walk->bad = true;
-		return false;
-	}
-	walk->at += (size_t)used;
-	return true;
-}
+/* The rows of a data block. */
+void history_block_walk(const struct history_pool *pool, uint32_t index, struct history_walk *walk);
 
 /* Makes the block the newest of its columns' series. */
 void history_pool_link(struct history_pool *pool, uint32_t index);

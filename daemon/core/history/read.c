@@ -7,6 +7,23 @@
 #include <math.h>
 #include <stdlib.h>
 
+struct history_point history_point_of(enum unit unit, const struct history_quanta *quanta)
+{
+	return (struct history_point){.mean = history_unquantise(unit, quanta->mean),
+		.min = history_unquantise(unit, quanta->mean - quanta->low),
+		.max = history_unquantise(unit, quanta->mean + quanta->high),
+		.count = quanta->count};
+}
+
+void history_point_merge(struct history_point *to, const struct history_point *point)
+{
+	double count = (double)to->count + point->count;
+	to->mean += (point->mean - to->mean) * point->count / count;
+	to->min = fmin(to->min, point->min);
+	to->max = fmax(to->max, point->max);
+	to->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
 struct reader {
 	const struct history_series *series;
 	struct history_cursor *cursor;
@@ -21,9 +38,7 @@ struct reader {
 /* Hands out the bucket in the cursor. */
 static void emit_open(struct reader *reader)
 {
-	struct history_point point = reader->cursor->open;
-	point.mean /= point.count;
-	reader->points[reader->count++] = point;
+	reader->points[reader->count++] = reader->cursor->open;
 	reader->cursor->open.count = 0;
 }
 
@@ -49,33 +64,10 @@ static bool take(struct reader *reader, const struct history_point *point)
 	if (open->count == 0) {
 		*open = *point;
 		open->t_ns = bucket_ns;
-		open->mean = point->mean * point->count; /* the sum until it is handed out */
-		return true;
+	} else {
+		history_point_merge(open, point);
 	}
-	open->min = fmin(open->min, point->min);
-	open->max = fmax(open->max, point->max);
-	open->mean += point->mean * point->count;
-	open->count += point->count;
 	return true;
-}
-
-/* What a row says of one of its metrics; count 0 = nothing. */
-static struct history_point point_of(const struct history_row *row, unsigned columns,
-	unsigned column, enum history_tier tier, enum unit unit)
-{
-	if (row->nulls >> column & 1) {
-		return (struct history_point){.t_ns = row->t_ns};
-	}
-	int64_t quanta = row->value[column];
-	double mean = history_unquantise(unit, quanta);
-	if (tier == HISTORY_FULL) {
-		return (struct history_point){row->t_ns, mean, mean, mean, 1};
-	}
-	int64_t count = row->value[3 * columns + column];
-	return (struct history_point){row->t_ns,
-		history_unquantise(unit, quanta - row->value[columns + column]), mean,
-		history_unquantise(unit, quanta + row->value[2 * columns + column]),
-		count > 0 && count < UINT32_MAX ? (uint32_t)count : 0};
 }
 
 /* Goes over the rows of one block. */
@@ -83,11 +75,9 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 {
 	const uint32_t index = place / HISTORY_COLUMNS;
 	const struct history_info *info = &pool->info[index];
-	const enum history_tier tier = (enum history_tier)info->tier;
-	const unsigned columns = info->columns, column = place % HISTORY_COLUMNS;
-	const enum unit unit = reader->series->unit;
+	const unsigned width = history_tier_width((enum history_tier)info->tier);
 	struct history_walk walk;
-	history_walk_start(pool, index, &walk);
+	history_block_walk(pool, index, &walk);
 	while (history_walk_next(&walk)) {
 		uint64_t t_ns = walk.state.last.t_ns;
 		if (t_ns > info->last_ns) {
@@ -104,10 +94,14 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 			return;
 		}
 		reader->rows++;
-		struct history_point point =
-			point_of(&walk.state.last, columns, column, tier, unit);
-		if (point.count > 0 && !take(reader, &point)) {
-			reader->stopped = true;
+		struct history_quanta value;
+		if (history_row_get(&walk.state.last, info->columns, place % HISTORY_COLUMNS, width,
+			    &value)) {
+			struct history_point point = history_point_of(reader->series->unit, &value);
+			point.t_ns = t_ns;
+			reader->stopped = !take(reader, &point);
+		}
+		if (reader->stopped) {
 			return;
 		}
 		reader->start_ns = t_ns + 1;
@@ -195,7 +189,7 @@ int history_replay(struct history *history, enum history_tier tier, uint64_t fro
 		}
 		const struct history_block *block = history_pool_block(pool, order[i]);
 		struct history_walk walk;
-		history_walk_start(pool, order[i], &walk);
+		history_block_walk(pool, order[i], &walk);
 		while (history_walk_next(&walk) && walk.state.last.t_ns <= info->last_ns) {
 			if (walk.state.last.t_ns >= from_ns && walk.state.last.t_ns < to_ns) {
 				report_row(&walk.state.last, block, info, report, ctx);

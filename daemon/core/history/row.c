@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/history/varint.h"
+
 /* Time distances at or beyond this start a new block: the code has 63 bits for a zigzag. */
 #define DT_LIMIT (UINT64_C(1) << 60)
 #define QUANTA_LIMIT (INT64_C(1) << 52)
@@ -27,44 +29,6 @@ static uint64_t zigzag(uint64_t difference)
 static uint64_t unzigzag(uint64_t code)
 {
 	return code >> 1 ^ (code & 1 ? UINT64_MAX : 0);
-}
-
-static size_t varint_size(uint64_t value)
-{
-	size_t size = 1;
-	while (value >= 0x80) {
-		value >>= 7;
-		size++;
-	}
-	return size;
-}
-
-static uint8_t *varint_put(uint8_t *at, uint64_t value)
-{
-	while (value >= 0x80) {
-		*at++ = (uint8_t)(value | 0x80);
-		value >>= 7;
-	}
-	*at++ = (uint8_t)value;
-	return at;
-}
-
-/* NULL when the varint is cut off or has more than 64 bits. */
-static const uint8_t *varint_get(const uint8_t *at, const uint8_t *end, uint64_t *ret)
-{
-	uint64_t value = 0;
-	for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
-		uint8_t byte = *at++;
-		if (shift == 63 && byte > 1) {
-			return NULL;
-		}
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret = value;
-			return at;
-		}
-	}
-	return NULL;
 }
 
 static uint64_t column_code(
@@ -208,6 +172,54 @@ int history_row_decode(struct history_row_state *state, const uint8_t *data, siz
 	state->last.t_ns = t_ns;
 	state->rows++;
 	return (int)(at - data);
+}
+
+void history_walk_start(struct history_walk *walk, const uint8_t *bytes, size_t size, unsigned rows,
+	uint64_t first_ns, unsigned columns)
+{
+	walk->at = bytes;
+	walk->end = bytes + size;
+	walk->rows = rows;
+	walk->bad = false;
+	history_row_start(&walk->state, first_ns, columns);
+}
+
+bool history_walk_next(struct history_walk *walk)
+{
+	if (walk->bad || walk->state.rows >= walk->rows) {
+		walk->bad = walk->bad || walk->at != walk->end;
+		return false;
+	}
+	int used = history_row_decode(&walk->state, walk->at, (size_t)(walk->end - walk->at));
+	walk->bad = used < 0;
+	walk->at += walk->bad ? 0 : used;
+	return !walk->bad;
+}
+
+void history_row_put(struct history_row *row, unsigned series, unsigned i, unsigned width,
+	const struct history_quanta *quanta)
+{
+	const bool flat = width == HISTORY_WIDTH_FLAT;
+	const int64_t value[] = {
+		quanta->mean, flat ? quanta->count : quanta->low, quanta->high, quanta->count};
+	for (unsigned k = 0; k < width; k++) {
+		row->value[k * series + i] = value[k];
+		row->nulls &= ~(UINT64_C(1) << (k * series + i));
+	}
+}
+
+bool history_row_get(const struct history_row *row, unsigned series, unsigned i, unsigned width,
+	struct history_quanta *ret)
+{
+	const unsigned last = (width - 1) * series + i;
+	const int64_t count = width == HISTORY_WIDTH_SAMPLE ? 1 : row->value[last];
+	*ret = (struct history_quanta){.mean = row->value[i], .count = (uint32_t)count};
+	if (width == HISTORY_WIDTH_BUCKET) {
+		ret->low = row->value[series + i];
+		ret->high = row->value[2 * series + i];
+	}
+	return !(row->nulls >> i & 1) && !(row->nulls >> last & 1) && count > 0 &&
+	       count <= UINT32_MAX && ret->low >= 0 && ret->high >= 0;
 }
 
 /* Quanta below 1 are powers of ten: multiplying by the whole number 1/quantum, and dividing by it

@@ -59,6 +59,35 @@ void history_row_accept(struct history_row_state *state, const struct history_ro
  * then unusable. */
 int history_row_decode(struct history_row_state *state, const uint8_t *data, size_t size);
 
+/* Goes over the rows of a block: state.last is the row. False at the end, or where the bytes are
+ * none (bad). */
+struct history_walk {
+	const uint8_t *at, *end;
+	unsigned rows;
+	struct history_row_state state;
+	bool bad;
+};
+void history_walk_start(struct history_walk *walk, const uint8_t *bytes, size_t size, unsigned rows,
+	uint64_t first_ns, unsigned columns);
+bool history_walk_next(struct history_walk *walk);
+
+/* What a row has of one of its series, in quanta of its unit. */
+struct history_quanta {
+	int64_t mean, low, high; /* low = mean - min, high = max - mean: never negative */
+	uint32_t count;
+};
+
+/* A row's shape: how many values it has of each series. The means of all stand first, then the
+ * distances, last the counts, which seldom change. */
+enum { HISTORY_WIDTH_SAMPLE = 1, HISTORY_WIDTH_FLAT = 2, HISTORY_WIDTH_BUCKET = 4 };
+
+/* Column i of `series` columns; flat: low and high are 0; a sample is its mean. */
+void history_row_put(struct history_row *row, unsigned series, unsigned i, unsigned width,
+	const struct history_quanta *quanta);
+/* False when the row has nothing of it. */
+bool history_row_get(const struct history_row *row, unsigned series, unsigned i, unsigned width,
+	struct history_quanta *ret);
+
 /* Code of a value: its quanta, in units that are rounded (unit.h) with fewer digits beyond 2^14
  * quanta. Codes are in the order of their values. false when it is null: NAN or out of range. */
 bool history_quantise(enum unit unit, double value, int64_t *ret);

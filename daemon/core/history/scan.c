@@ -83,14 +83,14 @@ static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 	info->columns = (uint8_t)columns;
 	info->tier = (uint8_t)tier;
 	struct history_walk walk;
-	history_walk_start(pool, index, &walk);
+	history_block_walk(pool, index, &walk);
 	while (history_walk_next(&walk)) {
 		const unsigned values = walk.state.columns;
 		uint64_t mask = values == 64 ? UINT64_MAX : (UINT64_C(1) << values) - 1;
 		info->samples += (uint32_t)__builtin_popcountll(~walk.state.last.nulls & mask) /
 				 history_tier_width(tier);
 	}
-	*damaged = walk.bad || walk.at != bytes;
+	*damaged = walk.bad;
 	if (*damaged || rows == 0) {
 		return false;
 	}

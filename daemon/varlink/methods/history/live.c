@@ -68,7 +68,7 @@ static void put(struct history_stream *stream, struct json *out)
 		.unit = stream->unit,
 		.step_ns = stream->step_ns,
 		.boot_seq = core->archive ? archive_boot_seq(core->archive) : 0,
-		.live = stream->points,
+		.points = stream->points,
 		.count = stream->filled,
 	};
 	history_put(out, core, &rows);

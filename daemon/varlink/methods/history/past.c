@@ -260,7 +260,8 @@ enum history_step history_past_write(struct history_stream *stream, struct json 
 			.unit = series.unit,
 			.step_ns = past->step_ns,
 			.boot_seq = series.boot_seq,
-			.past = series.points + past->point,
+			.points = series.points + past->point,
+			.past = true,
 			.count = max,
 		};
 		history_put(out, history_core(stream), &rows);

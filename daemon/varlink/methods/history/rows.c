@@ -4,48 +4,26 @@
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/rows.h"
 
-enum column { COLUMN_TIME, COLUMN_MEAN, COLUMN_MIN, COLUMN_MAX, COLUMN_COUNT };
+enum column { COLUMN_TIME, COLUMN_MEAN, COLUMN_MIN, COLUMN_MAX, COLUMN_COUNT, COLUMNS };
 
-static struct archive_point point_of(
-	const struct core *core, const struct history_rows *rows, size_t index)
+static void put_point(struct json *out, const struct core *core, const struct history_rows *rows,
+	const struct history_point *point, enum column column)
 {
-	if (rows->past) {
-		return rows->past[index];
+	const double number[] = {
+		[COLUMN_MEAN] = point->mean, [COLUMN_MIN] = point->min, [COLUMN_MAX] = point->max};
+	if (column == COLUMN_TIME) {
+		json_integer(
+			out, NULL, rows->past ? point->time_us : row_time_us(core, point->t_ns));
+	} else if (column == COLUMN_COUNT) {
+		json_unsigned(out, NULL, point->count);
+	} else {
+		json_number(out, NULL, number[column]);
 	}
-	const struct history_point *point = &rows->live[index];
-	return (struct archive_point){
-		row_time_us(core, point->t_ns), point->min, point->mean, point->max, point->count};
-}
-
-static void put_column(struct json *out, const struct core *core, const struct history_rows *rows,
-	const char *name, enum column column)
-{
-	json_open(out, name, '[');
-	for (size_t i = 0; i < rows->count; i++) {
-		struct archive_point point = point_of(core, rows, i);
-		switch (column) {
-		case COLUMN_TIME:
-			json_integer(out, NULL, point.time_us);
-			break;
-		case COLUMN_MEAN:
-			json_number(out, NULL, point.mean);
-			break;
-		case COLUMN_MIN:
-			json_number(out, NULL, point.min);
-			break;
-		case COLUMN_MAX:
-			json_number(out, NULL, point.max);
-			break;
-		case COLUMN_COUNT:
-			json_unsigned(out, NULL, point.count);
-			break;
-		}
-	}
-	json_close(out, ']');
 }
 
 void history_put(struct json *out, const struct core *core, const struct history_rows *rows)
 {
+	static const char *const names[] = {"time_us", "mean", "min", "max", "count"};
 	json_open(out, NULL, '{');
 	json_string(out, "name", rows->name);
 	json_string(out, "unit", unit_name(rows->unit));
@@ -53,11 +31,13 @@ void history_put(struct json *out, const struct core *core, const struct history
 		json_unsigned(out, "boot_seq", rows->boot_seq);
 	}
 	json_number(out, "step_ms", (double)(rows->step_ns / 1000) / 1000.0);
-	put_column(out, core, rows, "time_us", COLUMN_TIME);
-	put_column(out, core, rows, "mean", COLUMN_MEAN);
-	put_column(out, core, rows, "min", COLUMN_MIN);
-	put_column(out, core, rows, "max", COLUMN_MAX);
-	put_column(out, core, rows, "count", COLUMN_COUNT);
+	for (int column = 0; column < COLUMNS; column++) {
+		json_open(out, names[column], '[');
+		for (size_t i = 0; i < rows->count; i++) {
+			put_point(out, core, rows, &rows->points[i], (enum column)column);
+		}
+		json_close(out, ']');
+	}
 	json_close(out, '}');
 }
 

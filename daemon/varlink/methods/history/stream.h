@@ -90,14 +90,14 @@ enum history_step history_past_count(struct history_stream *stream);
 enum history_step history_past_write(struct history_stream *stream, struct json *out);
 void history_past_finish(struct history_stream *stream);
 
-/* rows.c: an entry of the reply; exactly one of live and past is set. boot_seq 0: omitted. */
+/* rows.c: an entry of the reply; past: its points are the archive's. boot_seq 0: omitted. */
 struct history_rows {
 	const char *name;
 	enum unit unit;
 	uint64_t step_ns;
 	uint32_t boot_seq;
-	const struct history_point *live;
-	const struct archive_point *past;
+	const struct history_point *points;
+	bool past;
 	size_t count;
 };
 void history_put(struct json *out, const struct core *core, const struct history_rows *rows);

@@ -348,7 +348,7 @@ static inline size_t compare(const struct archive_plan *plan, uint32_t *found)
 		ck_assert_msg(i >= 0, "%s was never there", series.name);
 		ck_assert_int_eq(series.unit, it.unit[i]);
 		for (size_t k = 0; k < series.count; k++) {
-			const struct archive_point *point = &series.points[k];
+			const struct history_point *point = &series.points[k];
 			uint64_t tick = (uint64_t)(point->time_us * 1000 - WALL_NS) / TICK;
 			const struct model_row *row = &it.row[i][tick % TICKS];
 			/* Not an assertion each: check writes a line for every one. */

@@ -22,9 +22,9 @@ static int64_t wall_us(uint64_t tick)
 }
 
 /* The rows of a series in a range of wall time, by the plain model. */
-static struct archive_point model_step(unsigned i, int64_t from_us, int64_t to_us)
+static struct history_point model_step(unsigned i, int64_t from_us, int64_t to_us)
 {
-	struct archive_point point = {.time_us = from_us};
+	struct history_point point = {.time_us = from_us};
 	double sum = 0;
 	for (uint64_t tick = 0; tick < TICKS; tick++) {
 		const struct model_row *row = &it.row[i][tick];
@@ -62,9 +62,9 @@ START_TEST(steps_are_what_their_rows_make)
 			archive_plan_at(plan, i, &series);
 			ck_assert_str_eq(series.name, it.name[i]);
 			for (size_t k = 0; k < series.count; k++) {
-				const struct archive_point *point = &series.points[k];
+				const struct history_point *point = &series.points[k];
 				int64_t end_us = point->time_us + step_us;
-				struct archive_point wanted = model_step(i,
+				struct history_point wanted = model_step(i,
 					point->time_us > from_us ? point->time_us : from_us,
 					end_us <= to_us ? end_us : to_us + 1);
 				ck_assert_int_eq(point->time_us % step_us, 0);
@@ -280,7 +280,7 @@ static bool live(void)
 	archive_on_row(archive, &(struct history_bucket_row){.series = new_series,
 					.tier = HISTORY_TENS,
 					.t_ns = it.now_ns / TICK * TICK + TICK,
-					.count = 1});
+					.value = {.count = 1}});
 	archive_on_event(archive, &(struct timeline_entry){.t_ns = it.now_ns, .text = "x"});
 	const uint8_t *bytes;
 	uint32_t page;
