@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assemble.c: builds core and registers the observers of a commit. History comes first, so that
  * whoever reads an alert also finds the value that raised it. */
-#include "daemon/runfiles.h"
+#include "daemon/wiring.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +36,6 @@ static void on_retire(void *ctx, const struct metric *metric)
 
 static void parse_boot_id(const char *text, uint8_t ret[16])
 {
-	memset(ret, 0, 16);
 	for (size_t digits = 0; *text && digits < 32; text++) {
 		unsigned value;
 		if (*text == '-' || sscanf(text, "%1x", &value) != 1) {
@@ -47,19 +46,14 @@ static void parse_boot_id(const char *text, uint8_t ret[16])
 	}
 }
 
-void daemon_boot_id(const struct daemon *daemon, uint8_t ret[16])
-{
-	parse_boot_id(daemon->facts.boot_id, ret);
-}
-
 /* Opens the live history in the run directory, or in memory when that fails; facts say why. */
 static int open_history(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
 	enum history_found found;
 	struct history_usage usage;
 	size_t size = daemon->config->history_bytes;
-	int r = daemon_open_run_file(daemon, "history", size, "the history is", &daemon->runfile);
+	struct runfile *file = &daemon->file[RUN_HISTORY];
+	int r = daemon_open_run_file(daemon, RUN_HISTORY, size);
 	if (r == -EBUSY) {
 		log_error("cannot start: another edgeprofd is running in %s", daemon->run_dir);
 		return -EADDRINUSE;
@@ -69,18 +63,16 @@ static int open_history(struct daemon *daemon)
 		runfile_why(daemon->run_dir, "history", r, why, sizeof(why));
 		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
 			"its file: %s", why);
-		r = runfile_memory(size, &daemon->runfile);
+		r = runfile_memory(size, file);
 	}
 	if (r < 0) {
 		return r;
 	}
-	parse_boot_id(daemon->facts.boot_id, boot_id);
-	r = history_create(
-		daemon->runfile.data, daemon->runfile.size, boot_id, &daemon->core.history, &found);
+	r = history_create(file->data, file->size, daemon->boot_id, &daemon->core.history, &found);
 	if (r == 0 && found == HISTORY_FOUND_OLD) {
 		log_info("restored the history recorded before the restart");
 		history_usage(daemon->core.history, &usage);
-		daemon_report_damage(daemon, "history", usage.damaged);
+		daemon_report_damage(daemon, RUN_HISTORY, usage.damaged);
 	}
 	return r;
 }
@@ -88,42 +80,36 @@ static int open_history(struct daemon *daemon)
 /* Opens the timeline in the run directory, or in memory when that fails. */
 static int open_timeline(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
 	const size_t entries = TIMELINE_DEFAULT_ENTRIES;
-	if (daemon_open_run_file(daemon, "timeline", timeline_bytes(entries),
-		    "marks and events are", &daemon->timeline_file) < 0) {
+	if (daemon_open_run_file(daemon, RUN_TIMELINE, timeline_bytes(entries)) < 0) {
 		return timeline_create(entries, &daemon->core.timeline);
 	}
-	parse_boot_id(daemon->facts.boot_id, boot_id);
 	int r = timeline_adopt(
-		daemon->timeline_file.data, entries, boot_id, &daemon->core.timeline);
+		daemon->file[RUN_TIMELINE].data, entries, daemon->boot_id, &daemon->core.timeline);
 	if (r == 0) {
-		daemon_report_damage(daemon, "timeline", timeline_damaged(daemon->core.timeline));
+		daemon_report_damage(daemon, RUN_TIMELINE, timeline_damaged(daemon->core.timeline));
 	}
 	return r;
 }
 
 static void restore_overrides(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
-	parse_boot_id(daemon->facts.boot_id, boot_id);
-	if (daemon->holds_file.data) {
-		daemon_report_damage(daemon, "holds",
-			alerts_attach_overrides(daemon->core.alerts, daemon->holds_file.data,
-				boot_id, sysops()->now_ns()));
+	void *holds = daemon->file[RUN_HOLDS].data;
+	if (holds) {
+		daemon_report_damage(daemon, RUN_HOLDS,
+			alerts_attach_overrides(
+				daemon->core.alerts, holds, daemon->boot_id, sysops()->now_ns()));
 	}
 }
 
 /* Starts the evaluation of rules. */
 static int judge_alerts(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
 	const uint64_t now_ns = sysops()->now_ns();
-	parse_boot_id(daemon->facts.boot_id, boot_id);
-	if (daemon->alerts_file.data) {
-		daemon_report_damage(daemon, "alerts",
-			alerts_attach_store(
-				daemon->core.alerts, daemon->alerts_file.data, boot_id, now_ns));
+	void *state = daemon->file[RUN_ALERTS].data;
+	if (state) {
+		daemon_report_damage(daemon, RUN_ALERTS,
+			alerts_attach_store(daemon->core.alerts, state, daemon->boot_id, now_ns));
 	}
 	restore_overrides(daemon);
 	return alerts_set_rules(
@@ -146,18 +132,14 @@ static bool open_alerts(struct daemon *daemon)
 {
 	char dir[192];
 	bool parents;
-	uint8_t boot_id[16];
 	const struct config *config = daemon->config;
-	parse_boot_id(daemon->facts.boot_id, boot_id);
-	int r = daemon_open_run_file(daemon, "alerts", alerts_store_bytes(),
-		"what fires and since when is", &daemon->alerts_file);
-	daemon_open_run_file(daemon, "holds", overrides_bytes(),
-		"acknowledgements, silences and the log are", &daemon->holds_file);
+	int r = daemon_open_run_file(daemon, RUN_ALERTS, alerts_store_bytes());
+	daemon_open_run_file(daemon, RUN_HOLDS, overrides_bytes());
 	restore_overrides(daemon); /* silences can be set while the medium is read */
 	return r < 0 || !config->history_persist ||
 	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
-	       alerts_reader_open(daemon->loop, dir, daemon->alerts_file.data,
-		       daemon->holds_file.data, boot_id, on_alerts_loaded, daemon,
+	       alerts_reader_open(daemon->loop, dir, daemon->file[RUN_ALERTS].data,
+		       daemon->file[RUN_HOLDS].data, daemon->boot_id, on_alerts_loaded, daemon,
 		       &daemon->alerts_reader);
 }
 
@@ -188,16 +170,14 @@ static bool reserve_runs(void *ctx, size_t offset, size_t length)
 /* Restores the statistics of current runs; without the file they restart with the daemon. */
 static void open_runs(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
-	int r = daemon_open_sparse_run_file(daemon, "runs", apps_save_size(),
-		"the statistics of current runs are", &daemon->runs_file);
+	struct runfile *file = &daemon->file[RUN_RUNS];
+	int r = daemon_open_run_file(daemon, RUN_RUNS, apps_save_size());
 	if (r == 0) {
-		const struct app_save_memory memory = {.data = daemon->runs_file.data,
-			.size = daemon->runs_file.size,
+		const struct app_save_memory memory = {.data = file->data,
+			.size = file->size,
 			.reserve = reserve_runs,
-			.ctx = &daemon->runs_file};
-		parse_boot_id(daemon->facts.boot_id, boot_id);
-		r = apps_save_into(daemon->core.apps, &memory, boot_id);
+			.ctx = file};
+		r = apps_save_into(daemon->core.apps, &memory, daemon->boot_id);
 		if (r < 0) {
 			log_warning("%s/runs: cannot restore the statistics of current runs: %s",
 				daemon->run_dir, strerror(-r));
@@ -220,6 +200,7 @@ int daemon_assemble(struct daemon *daemon)
 	core->degraded = &daemon->degraded;
 	wallclock_init(&daemon->wall);
 	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
+	parse_boot_id(daemon->facts.boot_id, daemon->boot_id);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
 	int r = accounts_create(&core->accounts);
 	r = r < 0 ? r : deferred_close_create(&core->deferred_close);
@@ -269,11 +250,7 @@ void daemon_disassemble(struct daemon *daemon)
 	sources_destroy(core->sources);
 	deferred_close_destroy(core->deferred_close);
 	accounts_destroy(core->accounts);
-	runfile_close(&daemon->recorder_file);
-	runfile_close(&daemon->mqtt_file);
-	runfile_close(&daemon->holds_file);
-	runfile_close(&daemon->alerts_file);
-	runfile_close(&daemon->timeline_file);
-	runfile_close(&daemon->runs_file);
-	runfile_close(&daemon->runfile);
+	for (size_t i = RUN_FILES; i-- > 0;) {
+		runfile_close(&daemon->file[i]);
+	}
 }

@@ -17,7 +17,6 @@
 #include "daemon/host/rundir.h"
 #include "daemon/persist/persist.h"
 #include "daemon/persist/statedir.h"
-#include "daemon/runfiles.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
@@ -58,10 +57,7 @@ static void on_recorded(void *ctx, const struct recording *recording)
 /* Before the sockets: it takes its place among the observers, and the list is there. */
 static int open_recorder(struct daemon *daemon)
 {
-	uint8_t boot_id[16];
-	daemon_boot_id(daemon, boot_id);
-	daemon_open_run_file(daemon, "recorder", sizeof(struct record_memory),
-		"how many recordings the day had is", &daemon->recorder_file);
+	daemon_open_run_file(daemon, RUN_RECORDER, sizeof(struct record_memory));
 	/* with persist=yes they survive a reboot, too */
 	char state_dir[192];
 	bool parents;
@@ -78,7 +74,8 @@ static int open_recorder(struct daemon *daemon)
 		}
 	}
 	return recorder_open(daemon->loop, &daemon->core, dir, &daemon->config->recorder,
-		daemon->recorder_file.data, boot_id, on_recorded, daemon, &daemon->recorder);
+		daemon->file[RUN_RECORDER].data, daemon->boot_id, on_recorded, daemon,
+		&daemon->recorder);
 }
 
 static int open_sockets(struct daemon *daemon)
@@ -139,7 +136,7 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 	if (!config->history_persist) {
 		return;
 	}
-	daemon_boot_id(daemon, options.boot_id);
+	memcpy(options.boot_id, daemon->boot_id, sizeof(options.boot_id));
 	int r = persist_open(
 		daemon->loop, &daemon->core, &daemon->persist_status, &options, &daemon->persist);
 	if (r < 0) {
@@ -213,7 +210,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	}
 	*ret = daemon;
 	daemon->loop = loop;
-	daemon->root.fd = daemon->real_root.fd = daemon->runfile.fd = -1;
+	daemon->root.fd = daemon->real_root.fd = -1;
 	if (options->config_path) {
 		daemon->config_path = mem_strdup(options->config_path);
 		if (!daemon->config_path) {

@@ -11,7 +11,6 @@
 #include "daemon/core/apps/advice.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/host/notify.h"
-#include "daemon/runfiles.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
@@ -105,14 +104,13 @@ void daemon_open_mqtt(struct daemon *daemon)
 	}
 	/* Alerts outlive the process in this file until the broker has them; else they are in
 	 * memory. */
-	if (!daemon->mqtt_file.data) {
-		daemon_open_run_file(daemon, "mqtt", mqtt_memory_size(),
-			"alerts that wait for the broker are", &daemon->mqtt_file);
+	if (!daemon->file[RUN_MQTT].data) {
+		daemon_open_run_file(daemon, RUN_MQTT, mqtt_memory_size());
 	}
 	int r = daemon->mqtt_thread ? 0 : mqtt_thread_create(&daemon->mqtt_thread);
 	r = r < 0 ? r
 		  : mqtt_open(daemon->loop, &daemon->core, &daemon->config->mqtt,
-			    daemon->mqtt_thread, daemon->mqtt_file.data, &daemon->mqtt);
+			    daemon->mqtt_thread, daemon->file[RUN_MQTT].data, &daemon->mqtt);
 	if (r < 0) {
 		if (r != -EINVAL) {
 			snprintf(daemon->broker.reason, sizeof(daemon->broker.reason), "%s",

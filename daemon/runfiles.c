@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runfiles.c: opens each file of the run directory independently: when one cannot be used, the
  * others are unaffected, and the daemon continues in memory for that one. */
-#include "daemon/runfiles.h"
-
 #include "daemon/util/log.h"
+#include "daemon/wiring.h"
+
+static const struct {
+	const char *name, *lost; /* what is lost with the process without it */
+	bool sparse;		 /* pages are reserved as they are needed */
+} files[RUN_FILES] = {
+	[RUN_HISTORY] = {"history", "the history is", false},
+	[RUN_TIMELINE] = {"timeline", "marks and events are", false},
+	[RUN_ALERTS] = {"alerts", "what fires and since when is", false},
+	[RUN_HOLDS] = {"holds", "acknowledgements, silences and the log are", false},
+	[RUN_RUNS] = {"runs", "the statistics of current runs are", true},
+	[RUN_RECORDER] = {"recorder", "how many recordings the day had is", false},
+	[RUN_MQTT] = {"mqtt", "alerts that wait for the broker are", false},
+};
 
 static void log_degraded(const struct daemon *daemon, bool added)
 {
@@ -14,21 +26,21 @@ static void log_degraded(const struct daemon *daemon, bool added)
 	}
 }
 
-typedef int run_file_opener(const char *dir, const char *name, size_t size, struct runfile *ret);
-
-static int open_by(run_file_opener *opener, struct daemon *daemon, const char *name, size_t size,
-	const char *lost, struct runfile *ret)
+int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size)
 {
+	const char *name = files[id].name;
+	struct runfile *file = &daemon->file[id];
 	char why[96];
 	bool added = false;
-	int r = opener(daemon->run_dir, name, size, ret);
+	int r = files[id].sparse ? runfile_open_sparse(daemon->run_dir, name, size, file)
+				 : runfile_open(daemon->run_dir, name, size, file);
 	if (r < 0) {
 		runfile_why(daemon->run_dir, name, r, why, sizeof(why));
 		added = degraded_add(&daemon->degraded, name,
 			"%s; until this is fixed and the daemon is restarted, "
 			"%s only in memory",
-			why, lost);
-	} else if (ret->damaged) {
+			why, files[id].lost);
+	} else if (file->damaged) {
 		added = degraded_add(&daemon->degraded, name,
 			"its header or length was damaged or of another version: it was "
 			"created again, and its previous contents are lost");
@@ -39,22 +51,10 @@ static int open_by(run_file_opener *opener, struct daemon *daemon, const char *n
 	return r;
 }
 
-int daemon_open_run_file(
-	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
-{
-	return open_by(runfile_open, daemon, name, size, lost, ret);
-}
-
-int daemon_open_sparse_run_file(
-	struct daemon *daemon, const char *name, size_t size, const char *lost, struct runfile *ret)
-{
-	return open_by(runfile_open_sparse, daemon, name, size, lost, ret);
-}
-
-void daemon_report_damage(struct daemon *daemon, const char *name, size_t parts)
+void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts)
 {
 	if (parts > 0) {
-		bool added = degraded_add(&daemon->degraded, name,
+		bool added = degraded_add(&daemon->degraded, files[id].name,
 			"its contents were damaged: %zu part%s discarded", parts,
 			parts == 1 ? " was" : "s were");
 		log_degraded(daemon, added);

@@ -30,6 +30,19 @@
 #include "daemon/util/runfile.h"
 #include "daemon/varlink/server/server.h"
 
+/* The files of the run directory that outlive the process, in the order in which they are opened.
+ */
+enum run_file {
+	RUN_HISTORY,
+	RUN_TIMELINE,
+	RUN_ALERTS,
+	RUN_HOLDS,
+	RUN_RUNS,
+	RUN_RECORDER,
+	RUN_MQTT,
+	RUN_FILES
+};
+
 struct daemon {
 	uv_loop_t *loop;
 	char *config_path;
@@ -37,6 +50,7 @@ struct daemon {
 	struct root root, real_root;
 	char run_dir[108];
 	char events_path[128], varlink_path[128];
+	uint8_t boot_id[16]; /* that of facts as bytes */
 
 	struct core core;
 	struct facts facts;
@@ -48,7 +62,7 @@ struct daemon {
 	struct throttle_status throttle;
 	struct wallclock wall;
 	struct processes processes;
-	struct runfile runfile, timeline_file, alerts_file, holds_file, mqtt_file, runs_file;
+	struct runfile file[RUN_FILES];
 
 	struct journal *journal;
 	struct ingest *ingest;
@@ -62,7 +76,6 @@ struct daemon {
 	struct alerts_writer *alerts_writer; /* NULL likewise */
 	struct alerts_reader *alerts_reader; /* NULL: the rules are evaluated */
 	struct recorder *recorder;
-	struct runfile recorder_file;
 	struct scheduler *scheduler;
 	struct clock_watch clock;
 	struct loopwatch loopwatch;
@@ -77,9 +90,6 @@ struct daemon {
 int daemon_assemble(struct daemon *daemon);
 void daemon_disassemble(struct daemon *daemon);
 
-/* The boot id of facts as bytes. */
-void daemon_boot_id(const struct daemon *daemon, uint8_t ret[16]);
-
 /* reload.c */
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
 void daemon_configure_apps(struct daemon *daemon);
@@ -88,3 +98,9 @@ struct scheduler_options daemon_scheduling(const struct config *config);
 void daemon_open_mqtt(struct daemon *daemon);
 void daemon_open_statsd(struct daemon *daemon);
 void daemon_report_ready(struct daemon *daemon);
+
+/* runfiles.c: opens one of size bytes into daemon->file. 0 or -errno of runfile_open; a failure and
+ * a damaged header are recorded in daemon->degraded. */
+int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size);
+/* Records that parts of the contents were discarded as damaged; 0 is fine. */
+void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts);
