@@ -33,7 +33,8 @@ static void on_watchdog(uv_timer_t *timer)
 
 static void refresh(void *ctx, uint64_t now_ns)
 {
-	ingest_drain(((struct daemon *)ctx)->ingest, now_ns);
+	(void)now_ns;
+	ingest_drain(((struct daemon *)ctx)->ingest);
 }
 
 static int reload(void *ctx, char *error, size_t size)
@@ -253,11 +254,6 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	return 0;
 }
 
-static void on_closed(void *ctx)
-{
-	(void)ctx;
-}
-
 void daemon_stop(struct daemon *daemon)
 {
 	if (daemon->stopping) {
@@ -273,15 +269,9 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->watchdog_open) {
 		uv_close((uv_handle_t *)&daemon->watchdog, NULL);
 	}
-	if (daemon->scheduler) {
-		scheduler_close(daemon->scheduler, on_closed, NULL);
-	}
-	if (daemon->api) {
-		api_close(daemon->api, on_closed, NULL);
-	}
-	if (daemon->ingest) {
-		ingest_close(daemon->ingest, on_closed, NULL);
-	}
+	scheduler_close(daemon->scheduler, NULL, NULL);
+	api_close(daemon->api);
+	ingest_close(daemon->ingest);
 	alerts_reader_close(daemon->alerts_reader);
 	daemon->alerts_reader = NULL;
 	alerts_writer_close(daemon->alerts_writer);
@@ -291,10 +281,10 @@ void daemon_stop(struct daemon *daemon)
 	recorder_close(daemon->recorder);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
 		daemon->mqtt_closing = true; /* a recording may still be written */
-		mqtt_close(daemon->mqtt, on_closed, NULL);
+		mqtt_close(daemon->mqtt, NULL, NULL);
 	}
 	if (daemon->clock_open) {
-		clock_watch_close(&daemon->clock, on_closed, NULL);
+		clock_watch_close(&daemon->clock);
 	}
 	if (daemon->loopwatch_open) {
 		loopwatch_close(&daemon->loopwatch);

@@ -132,20 +132,13 @@ void clock_watch_open(
 static void on_closed(uv_handle_t *handle)
 {
 	struct clock_watch *clock = handle->data;
-	if (--clock->open_handles > 0) {
-		return;
-	}
-	if (clock->fd >= 0) {
+	if (--clock->open_handles == 0 && clock->fd >= 0) {
 		close(clock->fd);
 	}
-	clock->fd = -1;
-	clock->done(clock->ctx);
 }
 
-void clock_watch_close(struct clock_watch *clock, void (*done)(void *ctx), void *ctx)
+void clock_watch_close(struct clock_watch *clock)
 {
-	clock->done = done;
-	clock->ctx = ctx;
 	if (clock->polled) {
 		uv_close((uv_handle_t *)&clock->poll, on_closed);
 	}

@@ -16,12 +16,11 @@ struct clock_watch {
 	struct wallclock *wall;
 	uint64_t suspended_ns; /* since the boot, as of the last look */
 	int open_handles;
-	void (*done)(void *ctx);
-	void *ctx;
 };
 
 /* First reading at once; then on each clock step and every 60 s. Always succeeds: without timerfd
  * only the 60 s readings remain. */
 void clock_watch_open(
 	uv_loop_t *loop, struct core *core, struct wallclock *wall, struct clock_watch *clock);
-void clock_watch_close(struct clock_watch *clock, void (*done)(void *ctx), void *ctx);
+/* It stays where it is until its handles are closed. */
+void clock_watch_close(struct clock_watch *clock);

@@ -37,14 +37,8 @@ enum {
 
 void ingest_handle_closed(struct ingest *ingest)
 {
-	if (--ingest->handles > 0 || !ingest->closing) {
-		return;
-	}
-	void (*done)(void *ctx) = ingest->done;
-	void *ctx = ingest->done_ctx;
-	free(ingest);
-	if (done) {
-		done(ctx);
+	if (--ingest->handles == 0 && ingest->closing) {
+		free(ingest);
 	}
 }
 
@@ -203,9 +197,8 @@ static void on_drain(uv_timer_t *timer)
 	resume_connections(ingest);
 }
 
-void ingest_drain(struct ingest *ingest, uint64_t now_ns)
+void ingest_drain(struct ingest *ingest)
 {
-	(void)now_ns;
 	mark_all_due(ingest);
 	ingest_drain_due(ingest);
 }
@@ -375,7 +368,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	uv_timer_start(&ingest->sample, on_sample, ms, ms);
 	r = uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 	if (r < 0) {
-		ingest_close(ingest, NULL, NULL);
+		ingest_close(ingest);
 		return r;
 	}
 	*ret = ingest;
@@ -392,15 +385,13 @@ static void on_closed(uv_handle_t *handle)
 	ingest_handle_closed(handle->data);
 }
 
-void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx)
+void ingest_close(struct ingest *ingest)
 {
-	if (ingest->closing) {
+	if (!ingest || ingest->closing) {
 		return;
 	}
 	ingest->closing = true;
 	apps_unobserve(ingest->core->apps, ingest);
-	ingest->done = done;
-	ingest->done_ctx = ctx;
 	struct attachment *a;
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{

@@ -26,7 +26,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 
 /* Drains everything now, for a query that wants current numbers, up to what one iteration of the
  * loop may do; the rest follows in the next iterations. */
-void ingest_drain(struct ingest *ingest, uint64_t now_ns);
+void ingest_drain(struct ingest *ingest);
 
-/* Final drain and checkpoint; sockets closed, path removed; done(ctx) after the last handle. */
-void ingest_close(struct ingest *ingest, void (*done)(void *ctx), void *ctx);
+/* Final drain and checkpoint; sockets closed, path removed; freed with the last handle. Accepts
+ * NULL. */
+void ingest_close(struct ingest *ingest);

@@ -81,8 +81,6 @@ struct ingest {
 	uint64_t sample_ms; /* uv_now when the sample in progress began; 0 = none */
 	unsigned handles;   /* not yet closed */
 	bool closing;
-	void (*done)(void *ctx);
-	void *done_ctx;
 };
 
 /* A handle's close callback ran; the last one ends a closing ingest. */

@@ -158,8 +158,6 @@ struct api {
 	bool closing, short_of_descriptors;
 	bool descriptors_refused; /* by the kernel */
 	bool some_blocked;	  /* a connection waits for room in a queue */
-	void (*done)(void *ctx);
-	void *done_ctx;
 
 	LIST_HEAD(, api_connection) list; /* all connections, also those that close */
 	size_t connections;		  /* of sockets, that are open */

@@ -216,14 +216,9 @@ static void api_handle_closed(struct api *api)
 	if (--api->handles > 0 || !LIST_EMPTY(&api->list)) {
 		return;
 	}
-	void (*done)(void *ctx) = api->done;
-	void *ctx = api->done_ctx;
 	free(api->scratch);
 	free(api->metric_serial);
 	free(api);
-	if (done) {
-		done(ctx);
-	}
 }
 
 void api_connection_closed(struct api *api, struct api_connection *connection)
@@ -370,7 +365,7 @@ int api_open(
 	api->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r = uv_poll_start(&api->listener, UV_READABLE, on_acceptable);
 	if (r < 0) {
-		api_close(api, NULL, NULL);
+		api_close(api);
 		return r;
 	}
 	*ret = api;
@@ -389,20 +384,12 @@ static void on_closed(uv_handle_t *handle)
 	api_handle_closed(handle->data);
 }
 
-void api_close(struct api *api, void (*done)(void *ctx), void *ctx)
+void api_close(struct api *api)
 {
-	if (!api) {
-		if (done) {
-			done(ctx);
-		}
-		return;
-	}
-	if (api->closing) {
+	if (!api || api->closing) {
 		return;
 	}
 	api->closing = true;
-	api->done = done;
-	api->done_ctx = ctx;
 	api->options.methods->close(api);
 	uv_close((uv_handle_t *)&api->listener, on_closed);
 	uv_close((uv_handle_t *)&api->retry, on_closed);

@@ -14,4 +14,5 @@ struct core;
 
 int api_open(
 	uv_loop_t *loop, struct core *core, const struct api_options *options, struct api **ret);
-void api_close(struct api *api, void (*done)(void *ctx), void *ctx);
+/* Freed with its last handle. Accepts NULL. */
+void api_close(struct api *api);

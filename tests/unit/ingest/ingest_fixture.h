@@ -48,18 +48,10 @@ static inline void open_ingest(void)
 	ck_assert_int_eq(ingest_open(&loop, &core, &options, &ingest), 0);
 }
 
-static inline void on_done(void *ctx)
-{
-	*(bool *)ctx = true;
-}
-
 static inline void close_ingest(void)
 {
-	bool done = false;
-	ingest_close(ingest, on_done, &done);
-	while (!done) {
-		uv_run(&loop, UV_RUN_ONCE);
-	}
+	ingest_close(ingest);
+	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
 	ingest = NULL;
 }
 

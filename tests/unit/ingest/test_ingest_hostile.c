@@ -187,7 +187,7 @@ START_TEST(forged_tables_and_counters_are_bounded)
 	int fd = say_hello("evil", memfd);
 	run_until(&counters.attaches, 1);
 	struct app *app = apps_find(core.apps, "evil");
-	ingest_drain(ingest, sysops()->now_ns());
+	ingest_drain(ingest);
 	apps_sample(core.apps, sysops()->now_ns());
 	ck_assert_uint_eq(app->stage[0]->count, 1);
 	ck_assert_uint_eq(app->process[0]->open_count, 16);
@@ -214,7 +214,7 @@ START_TEST(holes_and_truncation_cost_only_their_own_events)
 	ck_assert_int_eq(errno, EPERM);
 	ck_assert_int_eq(fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE), 0);
 	for (int i = 0; i < 10; i++) { /* all zero: nothing moves, nothing breaks */
-		ingest_drain(ingest, sysops()->now_ns());
+		ingest_drain(ingest);
 		apps_sample(core.apps, sysops()->now_ns());
 		fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096 * i, 8192);
 	}
@@ -274,7 +274,7 @@ START_TEST(what_piled_up_in_many_rings_does_not_hold_the_loop)
 		}
 	}
 	ck_assert_uint_gt(written, RING_BUDGET + written / MANY);
-	ingest_drain(ingest, sysops()->now_ns());
+	ingest_drain(ingest);
 	ck_assert_uint_ge(counters.events_received, RING_BUDGET / 4);
 	ck_assert_uint_le(counters.events_received, RING_BUDGET + written / MANY);
 	run_until(&counters.events_received, written); /* by turns, and all of it */

@@ -399,10 +399,8 @@ START_TEST(a_socket_from_outside_is_used_and_left_in_place)
 	f.options.listen_fd = fd;
 	fixture_serve();
 	cJSON_Delete(ask("GetSelf", NULL));
-	api_close(f.api, fixture_done, NULL);
-	while (!f.closed) {
-		uv_run(&f.loop, UV_RUN_ONCE);
-	}
+	api_close(f.api);
+	ck_assert_int_eq(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
 	ck_assert_int_eq(unlink(f.path), 0);
 	f.api = NULL;
 	fixture_close();
