@@ -129,26 +129,18 @@ static void add_event(struct summary *summary, const struct trace_event *event)
 		event->name[0] == '\0' ? "" : " ", event->name, event->text);
 }
 
-static void on_events(struct trace *trace, struct trace_event *events, size_t count)
+static void on_event(struct trace *trace, const struct trace_event *event)
 {
 	struct summary *summary = trace->user;
-	for (size_t i = 0; i < count; i++) {
-		const struct trace_event *event = &events[i];
-		if (event->kind == TRACE_COMPLETE ||
-			(event->kind == TRACE_FRAME && event->duration_ns > 0)) {
-			add_run(summary, event);
-		} else if (event->kind == TRACE_SENSOR && isfinite(event->value) &&
-			   !is_noise(event->name)) {
-			add_sample(summary, event);
-		} else if (event->kind == TRACE_HAPPENED) {
-			add_event(summary, event);
-		}
+	if (event->kind == TRACE_COMPLETE ||
+		(event->kind == TRACE_FRAME && event->duration_ns > 0)) {
+		add_run(summary, event);
+	} else if (event->kind == TRACE_SENSOR && isfinite(event->value) &&
+		   !is_noise(event->name)) {
+		add_sample(summary, event);
+	} else if (event->kind == TRACE_HAPPENED) {
+		add_event(summary, event);
 	}
-}
-
-static void nothing(struct trace *trace)
-{
-	(void)trace;
 }
 
 static void show_head(struct ctl *ctl)
@@ -302,7 +294,7 @@ static int show_json(struct ctl *ctl, enum json_mode mode)
 
 int record_show(struct ctl *ctl)
 {
-	static const struct trace_format format = {"summary", nothing, on_events, nothing, nothing};
+	static const struct trace_format format = {NULL, NULL, on_event, NULL, NULL};
 	if (ctl->options.json != JSON_OFF) {
 		return show_json(ctl, ctl->options.json);
 	}

@@ -5,16 +5,13 @@
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/trace/trace_file.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/varlink.h"
 
@@ -29,70 +26,32 @@ uint32_t trace_app_index(const struct trace *trace, const char *name)
 	return TRACE_NO_APP;
 }
 
-static void put_time(struct trace *trace, const char *name, int64_t time_us)
+struct trace_event trace_event_of(enum trace_kind kind, const char *word)
 {
-	char text[40];
-	time_t seconds = (time_t)(time_us / 1000000);
-	struct tm tm;
-	if (!gmtime_r(&seconds, &tm) || strftime(text, sizeof(text), "%FT%T", &tm) == 0) {
-		return;
-	}
-	fprintf(trace->out, ",\"%s\":\"%s.%06dZ\",\"%s_us\":%" PRId64, name, text,
-		(int)(time_us % 1000000), name, time_us);
+	return (struct trace_event){.kind = kind,
+		.word = word,
+		.app = "",
+		.name = "",
+		.of = "",
+		.unit = "",
+		.category = "",
+		.severity = "",
+		.text = "",
+		.app_index = TRACE_NO_APP,
+		.value = NAN,
+		.cpu_us = -1,
+		.throttled = -1};
 }
 
-static void put_apps(struct trace *trace)
+void trace_put(struct trace *trace, struct trace_event *events, size_t count)
 {
-	const char *comma = "";
-	double overwritten = 0;
-	fputs(",\"apps\":[", trace->out);
-	for (const cJSON *app = json_first(trace->start, "apps"); app; app = app->next) {
-		double records = json_number(app, "records");
-		double gone = json_number(app, "overwritten");
-		int64_t oldest_us = json_integer(app, "oldest_mono_us");
-		overwritten += isfinite(gone) ? gone : 0;
-		fprintf(trace->out, "%s{\"app\":", comma);
-		json_write_text(trace->out, json_word(app, "app"));
-		comma = ",";
-		if (isfinite(records)) {
-			fprintf(trace->out, ",\"records\":%.0f", records);
-		}
-		if (isfinite(gone)) {
-			fprintf(trace->out, ",\"overwritten\":%.0f", gone);
-		}
-		if (oldest_us > 0) {
-			fprintf(trace->out, ",\"oldest_mono_us\":%" PRId64, oldest_us);
-		}
-		if (json_text(app, "reason")) {
-			fputs(",\"reason\":", trace->out);
-			json_write_text(trace->out, json_word(app, "reason"));
-		}
-		fputs("}", trace->out);
+	if (trace->format->order) {
+		trace->format->order(trace, events, count);
 	}
-	fprintf(trace->out, "],\"records_overwritten\":%.0f", overwritten);
-}
-
-void trace_about(struct trace *trace)
-{
-	static const char *const texts[] = {"version", "hostname", "boot_id"};
-	FILE *out = trace->out;
-	fputs("\"schema\":\"edgeprof.trace/1\",\"clock\":\"CLOCK_MONOTONIC\"", out);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		fprintf(out, ",\"%s\":", texts[i]);
-		json_write_text(out, json_word(trace->start, texts[i]));
+	for (size_t i = 0; i < count; i++) {
+		trace->format->event(trace, &events[i]);
 	}
-	put_time(trace, "start_time", trace_clock_time_us(&trace->clock, trace->from_ns));
-	put_time(trace, "end_time", trace_clock_time_us(&trace->clock, trace->to_ns));
-	fprintf(out, ",\"start_mono_us\":%" PRIu64 ",\"end_mono_us\":%" PRIu64,
-		trace->from_ns / 1000, trace->to_ns / 1000);
-	fprintf(out, ",\"span_s\":%.6f,\"clock_synced\":%s",
-		(double)(trace->to_ns - trace->from_ns) / 1e9,
-		json_true(trace->start, "clock_synced") ? "true" : "false");
-	put_apps(trace);
-	fprintf(out,
-		",\"records\":%" PRIu64 ",\"records_lost\":%" PRIu64 ",\"left_out\":%" PRIu64
-		",\"truncated\":%s",
-		trace->records, trace->lost, trace->left_out, trace->truncated ? "true" : "false");
+	trace->events += count;
 }
 
 /* Sends the call and reads the first chunk: what the trace covers. */
@@ -136,6 +95,13 @@ static int ask(struct trace *trace, bool *continues)
 	return CTL_FINE;
 }
 
+static void call(struct trace *trace, void (*function)(struct trace *trace))
+{
+	if (function) {
+		function(trace);
+	}
+}
+
 static int all_records(struct trace *trace, bool continues)
 {
 	char app[PROTO_NAME_SIZE] = "";
@@ -148,7 +114,7 @@ static int all_records(struct trace *trace, bool continues)
 		}
 		const char *its = json_word(reply, "app");
 		if (its[0] != '\0' && strcmp(its, app) != 0) {
-			trace->format->end_app(trace);
+			call(trace, trace->format->end_app);
 			snprintf(app, sizeof(app), "%s", its);
 		}
 		int64_t lost = json_integer(reply, "lost");
@@ -156,7 +122,7 @@ static int all_records(struct trace *trace, bool continues)
 		status = trace_records(trace, reply);
 		cJSON_Delete(reply);
 	}
-	trace->format->end_app(trace);
+	call(trace, trace->format->end_app);
 	return status;
 }
 
@@ -165,7 +131,7 @@ static int write_all(struct trace *trace, bool continues)
 {
 	const struct trace_options *options = trace->ctl->verb_options;
 	int status, sensors = CTL_FINE;
-	trace->format->begin(trace);
+	call(trace, trace->format->begin);
 	status = all_records(trace, continues);
 	if (status == CTL_FINE) {
 		sensors = trace_sensors(trace, options->sensors);
@@ -176,7 +142,7 @@ static int write_all(struct trace *trace, bool continues)
 		status = trace_happenings(trace);
 	}
 	trace->truncated = status != CTL_FINE;
-	trace->format->end(trace);
+	call(trace, trace->format->end);
 	return trace->truncated ? CTL_BAD_NEWS : sensors;
 }
 
@@ -198,16 +164,14 @@ static int write_file(struct trace *trace, bool continues)
 	struct trace_file file;
 	const struct trace_options *options = ctl->verb_options;
 	const char *path = options->output;
-	int r = trace_file_open(path, &file);
-	if (r < 0) {
-		return ctl_fail(
-			ctl, CTL_OUTPUT, "cannot write '%s': %s", !path ? "-" : path, strerror(-r));
-	}
-	trace->out = file.stream;
-	int status = write_all(trace, continues);
-	r = trace_file_finish(&file, true);
-	if (r == -EPIPE && !path) {
-		return CTL_FINE;
+	int status = CTL_FINE, r = trace_file_open(path, &file);
+	if (r == 0) {
+		trace->out = file.stream;
+		status = write_all(trace, continues);
+		r = trace_file_finish(&file);
+		if (r == -EPIPE && !path) {
+			return CTL_FINE;
+		}
 	}
 	if (r < 0) {
 		return ctl_fail(
@@ -225,7 +189,7 @@ static int write_file(struct trace *trace, bool continues)
 	return status;
 }
 
-const struct trace_format *trace_format_of(const struct ctl *ctl)
+static const struct trace_format *format_of(const struct ctl *ctl)
 {
 	const struct trace_options *options = ctl->verb_options;
 	const char *name = options->format;
@@ -245,37 +209,30 @@ int trace_command(struct ctl *ctl)
 			"refusing to write a trace to a terminal; use -o FILE, or -o - to write it "
 			"anyway");
 	}
-	return trace_run(ctl, trace_format_of(ctl), NULL);
+	return trace_run(ctl, format_of(ctl), NULL);
 }
 
 int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
 {
-	int status = CTL_OUTPUT;
 	bool continues = false;
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
-	if (trace_tracks_create(&trace->tracks) < 0 ||
-		trace_flows_create(trace_chrome_flow, trace, &trace->flows) < 0 ||
-		trace_pairs_create(trace_chrome_pair, trace, &trace->pairs) < 0) {
-		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-		goto error;
-	}
 	trace->ctl = ctl;
 	trace->format = format;
 	trace->user = user;
+	trace->flows.report = trace_chrome_flow;
+	trace->pairs.report = trace_chrome_pair;
+	trace->flows.ctx = trace->pairs.ctx = trace;
 	ctl->options.json = JSON_SHORT; /* texts come as they are: they are escaped here */
-	status = ask(trace, &continues);
+	int status = ask(trace, &continues);
 	if (status == CTL_FINE) {
 		status = write_file(trace, continues);
 	}
-error:
-	trace_clock_finish(&trace->clock);
+	trace_tracks_finish(&trace->tracks);
+	free(trace->clock.step);
 	cJSON_Delete(trace->start);
-	trace_pairs_destroy(trace->pairs);
-	trace_flows_destroy(trace->flows);
-	trace_tracks_destroy(trace->tracks);
 	free(trace);
 	return status;
 }

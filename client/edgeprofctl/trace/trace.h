@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,53 +21,23 @@ enum {
 	TRACE_MARKS = 1024,	   /* of apps, to report each once */
 };
 
-enum trace_kind {
-	TRACE_COMPLETE,
-	TRACE_BEGIN,
-	TRACE_END,
-	TRACE_FRAME,
-	TRACE_MARK,
-	TRACE_GAUGE,
-	TRACE_COUNTER,
-	TRACE_ATTRIBUTE,
-	TRACE_SENSOR,  /* a sample of a metric */
-	TRACE_HAPPENED /* an entry of the timeline */
-};
-
-/* One event; texts are borrowed, "" = none. unit: of the value, or the stage's compute unit. */
-struct trace_event {
-	enum trace_kind kind;
-	const char *word; /* the kind's, of the timeline: alert, app … */
-	const char *app, *name, *of, *unit, *category, *severity, *text;
-	uint32_t app_index, process, pid;
-	uint8_t thread;
-	uint64_t start_ns, duration_ns;
-	bool has_frame;
-	uint64_t frame, id;
-	double value;	/* NAN = none */
-	int64_t cpu_us; /* -1 = not measured */
-	unsigned depth;
-	bool failed;
-	int throttled; /* -1 = not known */
-	/* chrome */
-	struct trace_track track;
-	bool placed, apart;
-};
-
-/* The clocks, as the daemon knew them. */
+/* The clocks, as the daemon knew them: what they said when they were set. */
 struct trace_clock {
 	size_t count;
-	int64_t *mono_us, *time_us;
+	struct trace_clock_step {
+		int64_t mono_us, time_us;
+	} * step;
 };
 
 struct trace;
 
+/* A function may be NULL. */
 struct trace_format {
-	const char *name;
 	void (*begin)(struct trace *trace);
-	/* The events of one app or of the device, in the order of their ends in each thread; may be
-	 * put into another order. */
-	void (*events)(struct trace *trace, struct trace_event *events, size_t count);
+	/* Puts events of one app or of the device, which are in the order of their ends in each
+	 * thread, into another order. */
+	void (*order)(struct trace *trace, struct trace_event *events, size_t count);
+	void (*event)(struct trace *trace, const struct trace_event *event);
 	/* What comes next is of another app. */
 	void (*end_app)(struct trace *trace);
 	void (*end)(struct trace *trace);
@@ -81,16 +52,16 @@ struct trace {
 	struct ctl *ctl;
 	FILE *out;
 	const struct trace_format *format;
-	bool more; /* something is written: a comma is due */
+	bool more; /* the open object or array has a member: a comma is due */
 	cJSON *start;
 	struct trace_clock clock;
 	uint64_t from_ns, to_ns, last_id;
 	uint64_t events, records, lost;
 	uint64_t left_out; /* skipped: a table was full */
 	bool truncated;
-	struct trace_tracks *tracks;
-	struct trace_flows *flows;
-	struct trace_pairs *pairs;
+	struct trace_tracks tracks;
+	struct trace_flows flows;
+	struct trace_pairs pairs;
 	size_t sums;
 	struct {
 		char name[PROTO_NAME_SIZE];
@@ -107,12 +78,17 @@ extern const struct trace_format trace_chrome, trace_csv, trace_json;
 int64_t trace_clock_time_us(const struct trace_clock *clock, uint64_t mono_ns);
 /* Of a time that was not after until_ns. */
 uint64_t trace_clock_mono_ns(const struct trace_clock *clock, int64_t time_us, uint64_t until_ns);
-/* The same columns of an answer; false: no memory. */
+/* The two columns of an answer; clock->step is the caller's to free(3). False: no memory. */
 bool trace_clock_read(struct trace_clock *clock, const cJSON *start);
-void trace_clock_finish(struct trace_clock *clock);
 
 /* The index of an app in the start's list, TRACE_NO_APP when it is not there. */
 uint32_t trace_app_index(const struct trace *trace, const char *name);
+
+/* An event without a value, of the device. */
+struct trace_event trace_event_of(enum trace_kind kind, const char *word);
+
+/* Gives events to the format. */
+void trace_put(struct trace *trace, struct trace_event *events, size_t count);
 
 /* A chunk of records; returns CTL_FINE or has reported the error. */
 int trace_records(struct trace *trace, const cJSON *chunk);
@@ -130,15 +106,36 @@ int trace_command(struct ctl *ctl);
 /* Asks ctl's daemon (or recording) and gives all to the format, whose own is user. */
 int trace_run(struct ctl *ctl, const struct trace_format *format, void *user);
 
-/* The format that the options name. */
-const struct trace_format *trace_format_of(const struct ctl *ctl);
+/* JSON of the formats: an object that is a member, or (name NULL) an item of the array of events,
+ * and its members with the commas between them. */
+void trace_open(struct trace *trace, const char *name);
+void trace_close(struct trace *trace);
+__attribute__((format(printf, 3, 4))) void trace_member(
+	struct trace *trace, const char *name, const char *format, ...);
+void trace_text(struct trace *trace, const char *name, const char *text);
+void trace_bool(struct trace *trace, const char *name, bool value);
+void trace_us(struct trace *trace, const char *name, uint64_t ns); /* with three decimals */
 
-/* What the trace covers and how complete it is, as the members of an object. */
+/* Ends the array of events and writes what the trace covers and how complete it is. */
 void trace_about(struct trace *trace);
 
-/* Reports for trace_flows_create and trace_pairs_create; ctx is the trace. */
+/* Reports for flows and pairs; ctx is the trace. */
 void trace_chrome_flow(void *ctx, uint64_t frame, const struct trace_flow_part *part, size_t count);
 void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end);
+
+/* Where a trace goes: a file that appears only when it is complete, or stdout. */
+struct trace_file {
+	FILE *stream;
+	char *path;	 /* NULL: written where it goes (stdout, a device, a pipe) */
+	char *temporary; /* in the same directory */
+};
+
+/* path NULL or "-" is stdout. -ENOMEM or the errno of the file system. */
+int trace_file_open(const char *path, struct trace_file *ret);
+
+/* Gives the file its name, after all of it is on the medium; what fails is removed. 0 or -errno,
+ * -EPIPE when the reader of stdout has gone. */
+int trace_file_finish(struct trace_file *file);
 
 /* Shows one page about ctl->replay, the recording that is open. */
 int record_show(struct ctl *ctl);

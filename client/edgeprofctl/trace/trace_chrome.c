@@ -4,7 +4,6 @@
  * asynchronous, with an id of its own. */
 #include "client/edgeprofctl/trace/trace.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,19 +12,27 @@
 
 static void open_event(struct trace *trace, const char *phase, const char *name)
 {
-	fprintf(trace->out, "%s\n{\"ph\":\"%s\",\"name\":", trace->more ? "," : "", phase);
-	json_write_text(trace->out, name[0] == '\0' ? "?" : name); /* one name too many has none */
-	trace->more = true;
+	trace_open(trace, NULL);
+	trace_member(trace, "ph", "\"%s\"", phase);
+	trace_text(trace, "name", name[0] == '\0' ? "?" : name); /* one name too many has none */
+}
+
+/* And the event. */
+static void end_arguments(struct trace *trace)
+{
+	trace_close(trace);
+	trace_close(trace);
 }
 
 static void put_track(struct trace *trace, const struct trace_track *track)
 {
-	fprintf(trace->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, track->pid, track->tid);
+	trace_member(trace, "pid", "%" PRIu32, track->pid);
+	trace_member(trace, "tid", "%" PRIu32, track->tid);
 }
 
-static void put_us(struct trace *trace, const char *name, uint64_t ns)
+static void put_wide(struct trace *trace, const char *name, uint64_t value)
 {
-	fprintf(trace->out, ",\"%s\":%" PRIu64 ".%03" PRIu64, name, ns / 1000, ns % 1000);
+	trace_member(trace, name, "\"%" PRIu64 "\"", value);
 }
 
 static void put_metadata(
@@ -33,14 +40,14 @@ static void put_metadata(
 {
 	open_event(trace, "M", what);
 	put_track(trace, track);
-	fputs(",\"args\":{\"name\":", trace->out);
-	json_write_text(trace->out, name);
-	fputs("}}", trace->out);
+	trace_open(trace, "args");
+	trace_text(trace, "name", name);
+	end_arguments(trace);
 }
 
-static void name_track(
-	struct trace *trace, const struct trace_track *track, const struct trace_event *event)
+static void name_track(struct trace *trace, const struct trace_event *event)
 {
+	const struct trace_track *track = &event->track;
 	char name[64];
 	struct text text = TEXT_IN(name);
 	text_add(&text, "thread %u", event->thread + 1U);
@@ -66,79 +73,70 @@ static void begin(struct trace *trace)
 	put_metadata(trace, &device, "thread_name", "events");
 	open_event(trace, "M", "process_sort_index");
 	put_track(trace, &device);
-	fputs(",\"args\":{\"sort_index\":-1}}", trace->out);
+	trace_open(trace, "args");
+	trace_member(trace, "sort_index", "-1");
+	end_arguments(trace);
 }
 
-/* Of a stage, what is known of compute unit and category; what is in front of the next argument. */
-static const char *put_labels(struct trace *trace, const char *unit, const char *category)
+/* Of a stage, what is known of compute unit and category. */
+static void put_labels(struct trace *trace, const char *unit, const char *category)
 {
-	const struct {
-		const char *name, *text;
-	} labels[] = {{"unit", unit}, {"category", category}};
-	const char *comma = "";
-	for (size_t i = 0; i < 2; i++) {
-		if (labels[i].text[0] != '\0') {
-			fprintf(trace->out, "%s\"%s\":", comma, labels[i].name);
-			json_write_text(trace->out, labels[i].text);
-			comma = ",";
-		}
+	if (unit[0] != '\0') {
+		trace_text(trace, "unit", unit);
 	}
-	return comma;
+	if (category[0] != '\0') {
+		trace_text(trace, "category", category);
+	}
 }
 
-/* The arguments of a slice: only what is known. */
-static void put_arguments(struct trace *trace, const struct trace_event *event)
+/* The arguments of a slice, only what is known, and the end of the event. */
+static void end_slice(struct trace *trace, const struct trace_event *event)
 {
-	fputs(",\"args\":{", trace->out);
-	const char *comma = put_labels(trace, event->unit, event->category);
+	trace_open(trace, "args");
+	put_labels(trace, event->unit, event->category);
 	if (event->has_frame) {
-		fprintf(trace->out, "%s\"frame\":\"%" PRIu64 "\"", comma, event->frame);
-		comma = ",";
+		put_wide(trace, "frame", event->frame);
 	}
 	if (event->cpu_us >= 0) {
-		fprintf(trace->out, "%s\"cpu_us\":%" PRId64, comma, event->cpu_us);
-		comma = ",";
+		trace_member(trace, "cpu_us", "%" PRId64, event->cpu_us);
 	}
 	if (event->failed) {
-		fprintf(trace->out, "%s\"failed\":true", comma);
-		comma = ",";
+		trace_bool(trace, "failed", true);
 	}
 	if (event->throttled >= 0) {
-		fprintf(trace->out, "%s\"throttled\":%s", comma,
-			event->throttled ? "true" : "false");
+		trace_bool(trace, "throttled", event->throttled);
 	}
-	fputs("}", trace->out);
+	end_arguments(trace);
 }
 
-static void put_async(struct trace *trace, const char *phase, const char *name,
+static void open_async(struct trace *trace, const char *phase, const char *name,
 	const char *category, const struct trace_track *track, uint64_t t_ns)
 {
 	open_event(trace, phase, name);
-	fprintf(trace->out, ",\"cat\":\"%s\",\"id\":\"0x%" PRIx64 "\"", category, trace->last_id);
+	trace_text(trace, "cat", category);
+	trace_member(trace, "id", "\"0x%" PRIx64 "\"", trace->last_id);
 	put_track(trace, track);
-	put_us(trace, "ts", t_ns);
+	trace_us(trace, "ts", t_ns);
 }
 
 static void put_apart(struct trace *trace, const struct trace_event *event, const char *name,
 	const char *category)
 {
 	trace->last_id++;
-	put_async(trace, "b", name, category, &event->track, event->start_ns);
-	put_arguments(trace, event);
-	fputs("}", trace->out);
-	put_async(trace, "e", name, category, &event->track, event->start_ns + event->duration_ns);
-	fputs("}", trace->out);
+	open_async(trace, "b", name, category, &event->track, event->start_ns);
+	end_slice(trace, event);
+	open_async(trace, "e", name, category, &event->track, event->start_ns + event->duration_ns);
+	trace_close(trace);
 }
 
-static void put_instant(struct trace *trace, const char *name, const char *category, char scope,
-	const struct trace_track *track, uint64_t t_ns)
+static void open_instant(struct trace *trace, const char *name, const char *category,
+	const char *scope, const struct trace_track *track, uint64_t t_ns)
 {
 	open_event(trace, "i", name);
-	fputs(",\"cat\":", trace->out);
-	json_write_text(trace->out, category); /* may be a word of the daemon */
-	fprintf(trace->out, ",\"s\":\"%c\"", scope);
+	trace_text(trace, "cat", category); /* may be a word of the daemon */
+	trace_text(trace, "s", scope);
 	put_track(trace, track);
-	put_us(trace, "ts", t_ns);
+	trace_us(trace, "ts", t_ns);
 }
 
 static void put_run(struct trace *trace, const struct trace_event *event)
@@ -148,16 +146,15 @@ static void put_run(struct trace *trace, const struct trace_event *event)
 		return;
 	}
 	open_event(trace, "X", event->name);
-	fputs(",\"cat\":\"stage\"", trace->out);
+	trace_text(trace, "cat", "stage");
 	put_track(trace, &event->track);
-	put_us(trace, "ts", event->start_ns);
-	put_us(trace, "dur", event->duration_ns);
-	put_arguments(trace, event);
-	fputs("}", trace->out);
+	trace_us(trace, "ts", event->start_ns);
+	trace_us(trace, "dur", event->duration_ns);
+	end_slice(trace, event);
 	if (event->has_frame && event->depth == 0) {
 		const struct trace_flow_part part = {
 			event->start_ns, event->track.pid, event->track.tid};
-		trace_flows_add(trace->flows, event->frame, &part);
+		trace_flows_add(&trace->flows, event->frame, &part);
 	}
 }
 
@@ -169,8 +166,10 @@ static void put_counter(struct trace *trace, const struct trace_track *track, co
 	}
 	open_event(trace, "C", name);
 	put_track(trace, track);
-	put_us(trace, "ts", t_ns);
-	fprintf(trace->out, ",\"args\":{\"value\":%.15g}}", value);
+	trace_us(trace, "ts", t_ns);
+	trace_open(trace, "args");
+	trace_member(trace, "value", "%.15g", value);
+	end_arguments(trace);
 }
 
 /* Increments are summed from the beginning of the trace. NAN: no place. */
@@ -192,9 +191,9 @@ static double sum_up(struct trace *trace, const char *name, double value)
 	return trace->sum[i].value;
 }
 
-static void put_half(struct trace *trace, const struct trace_event *event, bool end)
+static void put_half(struct trace *trace, const struct trace_event *event)
 {
-	struct trace_half half = {.end = end,
+	struct trace_half half = {.end = event->kind == TRACE_END,
 		.process = event->process,
 		.id = event->id,
 		.t_ns = event->start_ns,
@@ -202,7 +201,7 @@ static void put_half(struct trace *trace, const struct trace_event *event, bool 
 	snprintf(half.name, sizeof(half.name), "%s", event->name);
 	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);
 	snprintf(half.category, sizeof(half.category), "%s", event->category);
-	trace_pairs_add(trace->pairs, &half);
+	trace_pairs_add(&trace->pairs, &half);
 }
 
 /* An entry of the timeline: that of an app stands at its process. */
@@ -211,43 +210,45 @@ static void put_happening(struct trace *trace, const struct trace_event *event)
 	char name[640];
 	struct trace_track track = device;
 	bool of_app = event->app_index != TRACE_NO_APP &&
-		      trace_tracks_of_app(trace->tracks, event->app_index, &track);
+		      trace_tracks_of_app(&trace->tracks, event->app_index, &track);
 	snprintf(name, sizeof(name), "%s%s%s: %s", event->word, event->name[0] == '\0' ? "" : " ",
 		event->name, event->text);
-	put_instant(trace, name, event->word, of_app ? 'p' : 'g', &track, event->start_ns);
-	fputs(",\"args\":{\"severity\":", trace->out);
-	json_write_text(trace->out, event->severity);
-	fputs("}}", trace->out);
+	open_instant(trace, name, event->word, of_app ? "p" : "g", &track, event->start_ns);
+	trace_open(trace, "args");
+	trace_text(trace, "severity", event->severity);
+	end_arguments(trace);
 }
 
 static void put_event(struct trace *trace, const struct trace_event *event)
 {
 	char name[2 * PROTO_NAME_SIZE + 8];
+	if (!event->placed) {
+		return;
+	}
 	switch (event->kind) {
 	case TRACE_COMPLETE:
 		put_run(trace, event);
 		return;
 	case TRACE_BEGIN:
 	case TRACE_END:
-		put_half(trace, event, event->kind == TRACE_END);
+		put_half(trace, event);
 		return;
 	case TRACE_FRAME:
 		if (event->duration_ns > 0) {
 			put_apart(trace, event, "frame", "frame");
 			return;
 		}
-		put_instant(trace, "tick", "frame", 't', &event->track, event->start_ns);
-		put_arguments(trace, event);
-		fputs("}", trace->out);
+		open_instant(trace, "tick", "frame", "t", &event->track, event->start_ns);
+		end_slice(trace, event);
 		return;
 	case TRACE_MARK:
 		snprintf(name, sizeof(name), "mark: %s", event->name);
-		put_instant(trace, name, "mark", 'p', &event->track, event->start_ns);
-		fputs(",\"args\":{", trace->out);
+		open_instant(trace, name, "mark", "p", &event->track, event->start_ns);
+		trace_open(trace, "args");
 		if (event->value > 0) {
-			fprintf(trace->out, "\"rss_bytes\":%.0f", event->value);
+			trace_member(trace, "rss_bytes", "%.0f", event->value);
 		}
-		fputs("}}", trace->out);
+		end_arguments(trace);
 		return;
 	case TRACE_GAUGE:
 		put_counter(trace, &event->track, event->name, event->start_ns, event->value);
@@ -269,34 +270,6 @@ static void put_event(struct trace *trace, const struct trace_event *event)
 	}
 }
 
-/* Finds the event's track; false: there is no place for one. */
-static bool place(struct trace *trace, struct trace_event *event)
-{
-	struct trace_track first;
-	if (event->kind == TRACE_SENSOR || event->kind == TRACE_HAPPENED) {
-		return true;
-	}
-	int r = trace_tracks_find(
-		trace->tracks, event->app_index, event->process, event->pid, event->thread, &first);
-	if (r < 0) {
-		return false;
-	}
-	name_track(trace, &first, event);
-	event->track = first;
-	if (event->kind == TRACE_COMPLETE) {
-		struct trace_track lane;
-		r = trace_tracks_place(trace->tracks, event->app_index, event->process, event->pid,
-			event->thread, event->start_ns, event->start_ns + event->duration_ns,
-			event->depth, &lane);
-		event->apart = r < 0;
-		if (r == 0) {
-			name_track(trace, &lane, event);
-			event->track = lane;
-		}
-	}
-	return true;
-}
-
 /* Of two that begin together the longer one comes first: it is the outer one. */
 static int by_start(const void *a, const void *b)
 {
@@ -307,35 +280,28 @@ static int by_start(const void *a, const void *b)
 				    (left->duration_ns > right->duration_ns);
 }
 
-static void events(struct trace *trace, struct trace_event *events, size_t count)
+static void order(struct trace *trace, struct trace_event *events, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		events[i].placed = place(trace, &events[i]);
-		trace->left_out += !events[i].placed;
-	}
-	qsort(events, count, sizeof(events[0]), by_start);
-	for (size_t i = 0; i < count; i++) {
-		if (events[i].placed) {
-			put_event(trace, &events[i]);
+		struct trace_event *event = &events[i];
+		bool of_device = event->kind == TRACE_SENSOR || event->kind == TRACE_HAPPENED;
+		event->placed = of_device || trace_tracks_place(&trace->tracks, event) == 0;
+		trace->left_out += !event->placed;
+		if (event->placed && !of_device) {
+			name_track(trace, event);
 		}
 	}
+	qsort(events, count, sizeof(events[0]), by_start);
 }
 
 static void end_app(struct trace *trace)
 {
-	trace_flows_finish(trace->flows);
-	trace_pairs_finish(trace->pairs);
+	trace_flows_finish(&trace->flows);
+	trace_pairs_finish(&trace->pairs);
 	trace->sums = 0;
 }
 
-static void end(struct trace *trace)
-{
-	fputs("\n],\"otherData\":{", trace->out);
-	trace_about(trace);
-	fputs("}}\n", trace->out);
-}
-
-const struct trace_format trace_chrome = {"chrome", begin, events, end_app, end};
+const struct trace_format trace_chrome = {begin, order, put_event, end_app, trace_about};
 
 void trace_chrome_flow(void *ctx, uint64_t frame, const struct trace_flow_part *part, size_t count)
 {
@@ -343,21 +309,27 @@ void trace_chrome_flow(void *ctx, uint64_t frame, const struct trace_flow_part *
 	trace->last_id++;
 	for (size_t i = 0; i < count; i++) {
 		const struct trace_track track = {.pid = part[i].pid, .tid = part[i].tid};
-		put_async(trace,
-			i == 0		 ? "s"
-			: i + 1 == count ? "f"
-					 : "t",
+		bool last = i + 1 == count;
+		open_async(trace,
+			i == 0 ? "s"
+			: last ? "f"
+			       : "t",
 			"frame", "frame_flow", &track, part[i].start_ns);
-		fprintf(trace->out, "%s,\"args\":{\"frame\":\"%" PRIu64 "\"}}",
-			i + 1 == count ? ",\"bp\":\"e\"" : "", frame);
+		if (last) {
+			trace_text(trace, "bp", "e");
+		}
+		trace_open(trace, "args");
+		put_wide(trace, "frame", frame);
+		end_arguments(trace);
 	}
 }
 
-static void put_half_arguments(struct trace *trace, const struct trace_half *half)
+static void end_half(struct trace *trace, const struct trace_half *half)
 {
-	fputs(",\"args\":{", trace->out);
-	const char *comma = put_labels(trace, half->unit, half->category);
-	fprintf(trace->out, "%s\"id\":\"%" PRIu64 "\"}}", comma, half->id);
+	trace_open(trace, "args");
+	put_labels(trace, half->unit, half->category);
+	put_wide(trace, "id", half->id);
+	end_arguments(trace);
 }
 
 void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end)
@@ -366,14 +338,14 @@ void trace_chrome_pair(void *ctx, const struct trace_half *begin, const struct t
 	char name[PROTO_NAME_SIZE + 16];
 	if (begin && end) {
 		trace->last_id++;
-		put_async(trace, "b", begin->name, "stage", &begin->track, begin->t_ns);
-		put_half_arguments(trace, begin);
-		put_async(trace, "e", begin->name, "stage", &end->track, end->t_ns);
-		fputs("}", trace->out);
+		open_async(trace, "b", begin->name, "stage", &begin->track, begin->t_ns);
+		end_half(trace, begin);
+		open_async(trace, "e", begin->name, "stage", &end->track, end->t_ns);
+		trace_close(trace);
 		return;
 	}
 	const struct trace_half *alone = begin ? begin : end;
 	snprintf(name, sizeof(name), "%s %s", begin ? "open:" : "end only:", alone->name);
-	put_instant(trace, name, "stage", 't', &alone->track, alone->t_ns);
-	put_half_arguments(trace, alone);
+	open_instant(trace, name, "stage", "t", &alone->track, alone->t_ns);
+	end_half(trace, alone);
 }

@@ -11,41 +11,22 @@
 
 enum { ENTRIES_MAX = 4096 };
 
-static void read_column(const cJSON *start, const char *name, int64_t *ret, size_t count)
+static int64_t whole(const cJSON *item)
 {
-	const cJSON *item = json_first(start, name);
-	for (size_t i = 0; i < count && item; i++, item = item->next) {
-		double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
-		ret[i] = fabs(value) < 9e15 ? (int64_t)value : 0;
-	}
+	return cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e15 ? (int64_t)item->valuedouble
+								      : 0;
 }
 
 bool trace_clock_read(struct trace_clock *clock, const cJSON *start)
 {
-	int mono = json_count(start, "clock_mono_us"), wall = json_count(start, "clock_time_us");
-	int count = mono < wall ? mono : wall;
-	count = count < ENTRIES_MAX ? count : ENTRIES_MAX;
-	*clock = (struct trace_clock){0};
-	if (count == 0) {
-		return true;
+	const cJSON *mono = json_first(start, "clock_mono_us");
+	const cJSON *wall = json_first(start, "clock_time_us");
+	*clock = (struct trace_clock){0, calloc(ENTRIES_MAX, sizeof(clock->step[0]))};
+	for (; clock->step && mono && wall && clock->count < ENTRIES_MAX;
+		mono = mono->next, wall = wall->next) {
+		clock->step[clock->count++] = (struct trace_clock_step){whole(mono), whole(wall)};
 	}
-	clock->mono_us = calloc((size_t)count, sizeof(*clock->mono_us));
-	clock->time_us = calloc((size_t)count, sizeof(*clock->time_us));
-	if (!clock->mono_us || !clock->time_us) {
-		trace_clock_finish(clock);
-		return false;
-	}
-	clock->count = (size_t)count;
-	read_column(start, "clock_mono_us", clock->mono_us, clock->count);
-	read_column(start, "clock_time_us", clock->time_us, clock->count);
-	return true;
-}
-
-void trace_clock_finish(struct trace_clock *clock)
-{
-	free(clock->mono_us);
-	free(clock->time_us);
-	*clock = (struct trace_clock){0};
+	return clock->step;
 }
 
 int64_t trace_clock_time_us(const struct trace_clock *clock, uint64_t mono_ns)
@@ -55,10 +36,10 @@ int64_t trace_clock_time_us(const struct trace_clock *clock, uint64_t mono_ns)
 		return 0;
 	}
 	size_t at = clock->count - 1;
-	while (at > 0 && clock->mono_us[at] > mono_us) {
+	while (at > 0 && clock->step[at].mono_us > mono_us) {
 		at--;
 	}
-	return mono_us + (clock->time_us[at] - clock->mono_us[at]);
+	return mono_us + (clock->step[at].time_us - clock->step[at].mono_us);
 }
 
 /* A wall time may have been twice, or never: the newest entry that held then. */
@@ -69,33 +50,16 @@ uint64_t trace_clock_mono_ns(const struct trace_clock *clock, int64_t time_us, u
 	}
 	int64_t until_us = (int64_t)(until_ns / 1000) + 1;
 	size_t at = clock->count - 1;
-	int64_t mono_us = time_us - (clock->time_us[at] - clock->mono_us[at]);
-	while (at > 0 && (mono_us < clock->mono_us[at] || mono_us > until_us)) {
-		until_us = clock->mono_us[at];
+	int64_t mono_us = time_us - (clock->step[at].time_us - clock->step[at].mono_us);
+	while (at > 0 && (mono_us < clock->step[at].mono_us || mono_us > until_us)) {
+		until_us = clock->step[at].mono_us;
 		at--;
-		mono_us = time_us - (clock->time_us[at] - clock->mono_us[at]);
+		mono_us = time_us - (clock->step[at].time_us - clock->step[at].mono_us);
 	}
 	return mono_us > 0 ? (uint64_t)mono_us * 1000 : 0;
 }
 
 enum { SAMPLES = 256, PAGE = 64 };
-
-static struct trace_event plain_event(enum trace_kind kind)
-{
-	return (struct trace_event){.kind = kind,
-		.word = "",
-		.app = "",
-		.name = "",
-		.of = "",
-		.unit = "",
-		.category = "",
-		.severity = "",
-		.text = "",
-		.app_index = TRACE_NO_APP,
-		.value = NAN,
-		.cpu_us = -1,
-		.throttled = -1};
-}
 
 static void add_series(struct trace *trace, const cJSON *series)
 {
@@ -103,7 +67,7 @@ static void add_series(struct trace *trace, const cJSON *series)
 	size_t count = 0;
 	const cJSON *time = json_first(series, "time_us"), *mean = json_first(series, "mean");
 	for (; time && mean; time = time->next, mean = mean->next) {
-		struct trace_event event = plain_event(TRACE_SENSOR);
+		struct trace_event event = trace_event_of(TRACE_SENSOR, "sensor");
 		if (!cJSON_IsNumber(time) || !cJSON_IsNumber(mean) ||
 			fabs(time->valuedouble) > 9e15) {
 			continue; /* a gap */
@@ -119,13 +83,11 @@ static void add_series(struct trace *trace, const cJSON *series)
 		}
 		events[count++] = event;
 		if (count == SAMPLES) {
-			trace->format->events(trace, events, count);
-			trace->events += count;
+			trace_put(trace, events, count);
 			count = 0;
 		}
 	}
-	trace->format->events(trace, events, count);
-	trace->events += count;
+	trace_put(trace, events, count);
 }
 
 /* The wall time at that moment, and by the newest clock: when it was set in between, they differ.
@@ -134,7 +96,8 @@ static void wall_times(const struct trace *trace, uint64_t mono_ns, int64_t *lea
 {
 	const struct trace_clock *clock = &trace->clock;
 	size_t last = clock->count > 0 ? clock->count - 1 : 0;
-	int64_t offset_us = clock->count > 0 ? clock->time_us[last] - clock->mono_us[last] : 0;
+	int64_t offset_us =
+		clock->count > 0 ? clock->step[last].time_us - clock->step[last].mono_us : 0;
 	int64_t newest_us = (int64_t)(mono_ns / 1000) + offset_us;
 	int64_t then_us = trace_clock_time_us(clock, mono_ns);
 	*least = newest_us < then_us ? newest_us : then_us;
@@ -209,13 +172,12 @@ static bool of_interest(const struct trace *trace, const struct trace_event *eve
 /* A trace is of this boot: what happened in the ones before has no place on its clock. */
 static void add_happening(struct trace *trace, const cJSON *entry)
 {
-	struct trace_event event = plain_event(TRACE_HAPPENED);
+	struct trace_event event = trace_event_of(TRACE_HAPPENED, json_word(entry, "kind"));
 	if (json_get(entry, "boot_seq")) {
 		return;
 	}
 	int64_t mono_us = json_integer(entry, "mono_us");
 	event.start_ns = mono_us > 0 ? (uint64_t)mono_us * 1000 : 0;
-	event.word = json_word(entry, "kind");
 	event.name = json_word(entry, "subject");
 	event.severity = json_word(entry, "severity");
 	event.text = json_word(entry, "text");
@@ -224,8 +186,7 @@ static void add_happening(struct trace *trace, const cJSON *entry)
 		event.app = event.app_index != TRACE_NO_APP ? event.name : "";
 	}
 	if (of_interest(trace, &event)) {
-		trace->format->events(trace, &event, 1);
-		trace->events++;
+		trace_put(trace, &event, 1);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.c: writes a file that appears only when it is complete: a temporary file, fsync,
  * rename, fsync of the directory. */
-#include "client/edgeprofctl/trace/trace_file.h"
+#include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,20 +87,20 @@ static void sync_directory(const char *path)
 	free(directory);
 }
 
-int trace_file_finish(struct trace_file *file, bool keep)
+int trace_file_finish(struct trace_file *file)
 {
 	int r = 0;
 	errno = 0;
 	if (fflush(file->stream) != 0 || ferror(file->stream)) {
 		r = errno != 0 ? -errno : -EIO;
 	}
-	if (r == 0 && keep && file->path && fsync(fileno(file->stream)) < 0) {
+	if (r == 0 && file->path && fsync(fileno(file->stream)) < 0) {
 		r = -errno;
 	}
 	if (fclose(file->stream) != 0 && r == 0) {
 		r = -errno;
 	}
-	if (file->path && (r < 0 || !keep)) {
+	if (file->path && r < 0) {
 		unlink(file->temporary);
 	} else if (file->path && rename(file->temporary, file->path) < 0) {
 		r = -errno;

@@ -3,23 +3,8 @@
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
-
-#include "client/edgeprofctl/link/json.h"
-
-static const char *word_of(const struct trace_event *event)
-{
-	static const char *const words[] = {[TRACE_COMPLETE] = "complete",
-		[TRACE_BEGIN] = "begin",
-		[TRACE_END] = "end",
-		[TRACE_FRAME] = "frame",
-		[TRACE_MARK] = "mark",
-		[TRACE_GAUGE] = "gauge",
-		[TRACE_COUNTER] = "counter",
-		[TRACE_ATTRIBUTE] = "attribute",
-		[TRACE_SENSOR] = "sensor"};
-	return event->kind == TRACE_HAPPENED ? event->word : words[event->kind];
-}
 
 static bool lasts(const struct trace_event *event)
 {
@@ -36,11 +21,6 @@ static bool by_id(const struct trace_event *event)
 	return event->kind == TRACE_BEGIN || event->kind == TRACE_END;
 }
 
-static void put_us(FILE *out, uint64_t ns)
-{
-	fprintf(out, "%" PRIu64 ".%03" PRIu64, ns / 1000, ns % 1000);
-}
-
 static void csv_text(FILE *out, const char *text)
 {
 	fputs(",\"", out);
@@ -50,6 +30,19 @@ static void csv_text(FILE *out, const char *text)
 		fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
 	}
 	fputc('"', out);
+}
+
+/* A cell that is empty where there is no number. */
+__attribute__((format(printf, 3, 4))) static void csv_number(
+	FILE *out, bool has, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	fputc(',', out);
+	if (has) {
+		vfprintf(out, format, ap);
+	}
+	va_end(ap);
 }
 
 static void csv_begin(struct trace *trace)
@@ -63,63 +56,30 @@ static void csv_begin(struct trace *trace)
 static void csv_event(struct trace *trace, const struct trace_event *event)
 {
 	FILE *out = trace->out;
-	put_us(out, event->start_ns);
-	fprintf(out, ",%" PRId64, trace_clock_time_us(&trace->clock, event->start_ns));
-	csv_text(out, word_of(event));
+	bool thread = of_thread(event);
+	fprintf(out, "%" PRIu64 ".%03" PRIu64 ",%" PRId64, event->start_ns / 1000,
+		event->start_ns % 1000, trace_clock_time_us(&trace->clock, event->start_ns));
+	csv_text(out, event->word);
 	csv_text(out, event->app);
-	if (of_thread(event)) {
-		fprintf(out, ",%" PRIu32 ",%" PRIu32 ",%u", event->pid, event->process,
-			(unsigned)event->thread);
-	} else {
-		fputs(",,,", out);
-	}
+	csv_number(out, thread, "%" PRIu32, event->pid);
+	csv_number(out, thread, "%" PRIu32, event->process);
+	csv_number(out, thread, "%u", (unsigned)event->thread);
 	csv_text(out, event->name);
 	csv_text(out, event->of);
-	fputc(',', out);
-	if (lasts(event)) {
-		put_us(out, event->duration_ns);
-	}
-	fputc(',', out);
-	if (event->kind == TRACE_COMPLETE) {
-		fprintf(out, "%u", event->depth);
-	}
-	fputc(',', out);
-	if (event->has_frame) {
-		fprintf(out, "%" PRIu64, event->frame);
-	}
-	fputc(',', out);
-	if (by_id(event)) {
-		fprintf(out, "%" PRIu64, event->id);
-	}
-	fputc(',', out);
-	if (isfinite(event->value)) {
-		fprintf(out, "%.15g", event->value);
-	}
+	csv_number(out, lasts(event), "%" PRIu64 ".%03" PRIu64, event->duration_ns / 1000,
+		event->duration_ns % 1000);
+	csv_number(out, event->kind == TRACE_COMPLETE, "%u", event->depth);
+	csv_number(out, event->has_frame, "%" PRIu64, event->frame);
+	csv_number(out, by_id(event), "%" PRIu64, event->id);
+	csv_number(out, isfinite(event->value), "%.15g", event->value);
 	csv_text(out, event->unit);
-	fputc(',', out);
-	if (event->cpu_us >= 0) {
-		fprintf(out, "%" PRId64, event->cpu_us);
-	}
-	fprintf(out, ",%s,%s", event->failed ? "true" : "",
-		event->throttled < 0   ? ""
-		: event->throttled > 0 ? "true"
-				       : "false");
+	csv_number(out, event->cpu_us >= 0, "%" PRId64, event->cpu_us);
+	csv_number(out, event->failed, "true");
+	csv_number(out, event->throttled >= 0, "%s", event->throttled > 0 ? "true" : "false");
 	csv_text(out, event->severity);
 	csv_text(out, event->text);
 	csv_text(out, event->category);
 	fputc('\n', out);
-}
-
-static void csv_events(struct trace *trace, struct trace_event *events, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		csv_event(trace, &events[i]);
-	}
-}
-
-static void nothing(struct trace *trace)
-{
-	(void)trace;
 }
 
 static void json_begin(struct trace *trace)
@@ -127,75 +87,56 @@ static void json_begin(struct trace *trace)
 	fputs("{\"schema\":\"edgeprof.trace/1\",\"events\":[", trace->out);
 }
 
-static void put_word(FILE *out, const char *name, const char *text)
+static void put_word(struct trace *trace, const char *name, const char *text)
 {
 	if (text[0] != '\0') {
-		fprintf(out, ",\"%s\":", name);
-		json_write_text(out, text);
-	}
-}
-
-static void put_wide(FILE *out, const char *name, bool has, uint64_t value)
-{
-	if (has) {
-		fprintf(out, ",\"%s\":\"%" PRIu64 "\"", name, value);
+		trace_text(trace, name, text);
 	}
 }
 
 static void json_event(struct trace *trace, const struct trace_event *event)
 {
-	FILE *out = trace->out;
-	fprintf(out, "%s\n{\"mono_us\":", trace->more ? "," : "");
-	trace->more = true;
-	put_us(out, event->start_ns);
-	fprintf(out, ",\"time_us\":%" PRId64, trace_clock_time_us(&trace->clock, event->start_ns));
-	put_word(out, "kind", word_of(event));
-	put_word(out, "app", event->app);
+	trace_open(trace, NULL);
+	trace_us(trace, "mono_us", event->start_ns);
+	trace_member(
+		trace, "time_us", "%" PRId64, trace_clock_time_us(&trace->clock, event->start_ns));
+	put_word(trace, "kind", event->word);
+	put_word(trace, "app", event->app);
 	if (of_thread(event)) {
-		fprintf(out, ",\"pid\":%" PRIu32 ",\"process\":%" PRIu32 ",\"thread\":%u",
-			event->pid, event->process, (unsigned)event->thread);
+		trace_member(trace, "pid", "%" PRIu32, event->pid);
+		trace_member(trace, "process", "%" PRIu32, event->process);
+		trace_member(trace, "thread", "%u", (unsigned)event->thread);
 	}
-	put_word(out, "name", event->name);
-	put_word(out, "of", event->of);
+	put_word(trace, "name", event->name);
+	put_word(trace, "of", event->of);
 	if (lasts(event)) {
-		fputs(",\"duration_us\":", out);
-		put_us(out, event->duration_ns);
+		trace_us(trace, "duration_us", event->duration_ns);
 	}
 	if (event->kind == TRACE_COMPLETE) {
-		fprintf(out, ",\"depth\":%u,\"failed\":%s", event->depth,
-			event->failed ? "true" : "false");
+		trace_member(trace, "depth", "%u", event->depth);
+		trace_bool(trace, "failed", event->failed);
 	}
-	put_wide(out, "frame", event->has_frame, event->frame);
-	put_wide(out, "id", by_id(event), event->id);
+	if (event->has_frame) {
+		trace_member(trace, "frame", "\"%" PRIu64 "\"", event->frame);
+	}
+	if (by_id(event)) {
+		trace_member(trace, "id", "\"%" PRIu64 "\"", event->id);
+	}
 	if (isfinite(event->value)) {
-		fprintf(out, ",\"value\":%.15g", event->value);
+		trace_member(trace, "value", "%.15g", event->value);
 	}
-	put_word(out, "unit", event->unit);
-	put_word(out, "category", event->category);
+	put_word(trace, "unit", event->unit);
+	put_word(trace, "category", event->category);
 	if (event->cpu_us >= 0) {
-		fprintf(out, ",\"cpu_us\":%" PRId64, event->cpu_us);
+		trace_member(trace, "cpu_us", "%" PRId64, event->cpu_us);
 	}
 	if (event->throttled >= 0) {
-		fprintf(out, ",\"throttled\":%s", event->throttled ? "true" : "false");
+		trace_bool(trace, "throttled", event->throttled);
 	}
-	put_word(out, "severity", event->severity);
-	put_word(out, "text", event->text);
-	fputc('}', out);
+	put_word(trace, "severity", event->severity);
+	put_word(trace, "text", event->text);
+	trace_close(trace);
 }
 
-static void json_events(struct trace *trace, struct trace_event *events, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		json_event(trace, &events[i]);
-	}
-}
-
-static void json_end(struct trace *trace)
-{
-	fputs("\n],\"otherData\":{", trace->out);
-	trace_about(trace);
-	fputs("}}\n", trace->out);
-}
-
-const struct trace_format trace_csv = {"csv", csv_begin, csv_events, nothing, nothing};
-const struct trace_format trace_json = {"json", json_begin, json_events, nothing, json_end};
+const struct trace_format trace_csv = {csv_begin, NULL, csv_event, NULL, NULL};
+const struct trace_format trace_json = {json_begin, NULL, json_event, NULL, trace_about};

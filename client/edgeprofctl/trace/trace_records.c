@@ -4,6 +4,7 @@
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,35 +76,23 @@ static const char *text_of(const struct chunk *chunk, const char *const *texts, 
 	return text ? text : "";
 }
 
-static bool kind_of(const cJSON *item, enum trace_kind *ret)
-{
-	static const char *const words[] = {
-		"complete", "begin", "end", "frame", "mark", "gauge", "counter", "attribute"};
-	const char *text = cJSON_GetStringValue(item);
-	for (size_t i = 0; text && i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*ret = (enum trace_kind)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* False: a kind that a newer daemon has. */
 static bool read_row(const struct chunk *chunk, struct trace_event *ret)
 {
+	static const char *const words[] = {
+		"complete", "begin", "end", "frame", "mark", "gauge", "counter", "attribute"};
 	const cJSON *const *at = chunk->at;
-	struct trace_event event = {.app = chunk->app,
-		.app_index = chunk->app_index,
-		.word = "",
-		.unit = "",
-		.category = "",
-		.severity = "",
-		.text = "",
-		.value = NAN};
-	if (!kind_of(at[KIND], &event.kind)) {
+	const char *word = cJSON_GetStringValue(at[KIND]);
+	unsigned kind = 0;
+	while (kind <= TRACE_ATTRIBUTE && (!word || strcmp(word, words[kind]) != 0)) {
+		kind++;
+	}
+	if (kind > TRACE_ATTRIBUTE) {
 		return false;
 	}
+	struct trace_event event = trace_event_of((enum trace_kind)kind, words[kind]);
+	event.app = chunk->app;
+	event.app_index = chunk->app_index;
 	event.name = text_of(chunk, chunk->name, at[NAME]);
 	event.of = text_of(chunk, chunk->name, at[OF]);
 	if (event.kind <= TRACE_END) { /* runs of stages */
@@ -121,22 +110,12 @@ static bool read_row(const struct chunk *chunk, struct trace_event *ret)
 	event.depth = (unsigned)whole(at[DEPTH]) & 15;
 	event.failed = cJSON_IsTrue(at[FAILED]);
 	event.throttled = event.kind == TRACE_COMPLETE ? (int)whole_or_none(at[THROTTLED]) : -1;
-	bool valued = event.kind == TRACE_MARK || event.kind == TRACE_GAUGE ||
-		      event.kind == TRACE_COUNTER || event.kind == TRACE_ATTRIBUTE;
+	bool valued = event.kind >= TRACE_MARK && event.kind <= TRACE_ATTRIBUTE;
 	if (valued && cJSON_IsNumber(at[VALUE])) {
 		event.value = at[VALUE]->valuedouble;
 	}
 	*ret = event;
 	return true;
-}
-
-static bool row_there(const struct chunk *chunk)
-{
-	bool there = true;
-	for (size_t i = 0; i < COLUMNS; i++) {
-		there = there && chunk->at[i];
-	}
-	return there;
 }
 
 /* How many. Those beyond what is there are as they were. */
@@ -150,51 +129,47 @@ static size_t read_texts(const cJSON *reply, const char *member, const char *ret
 	return count;
 }
 
-static void open_chunk(const struct trace *trace, const cJSON *reply, struct chunk *ret)
+/* How many rows all columns have. */
+static int open_chunk(const struct trace *trace, const cJSON *reply, struct chunk *ret)
 {
 	const cJSON *records = json_get(reply, "records");
+	int rows = INT_MAX;
 	*ret = (struct chunk){.app = json_word(reply, "app")};
 	ret->app_index = trace_app_index(trace, ret->app);
 	ret->names = read_texts(reply, "names", ret->name);
 	read_texts(reply, "units", ret->unit);
 	read_texts(reply, "categories", ret->category);
 	for (size_t i = 0; i < COLUMNS; i++) {
+		int count = json_count(records, columns[i]);
 		ret->at[i] = json_first(records, columns[i]);
+		rows = count < rows ? count : rows;
 	}
-}
-
-static void note_mark(struct trace *trace, const struct trace_event *event)
-{
-	trace->mark[trace->marks++ % TRACE_MARKS] =
-		(struct trace_mark){event->app_index, event->start_ns / 1000};
+	return rows;
 }
 
 int trace_records(struct trace *trace, const cJSON *reply)
 {
 	struct chunk chunk;
 	size_t count = 0;
-	int rows = json_count(json_get(reply, "records"), "kind");
-	if (rows == 0) {
-		return CTL_FINE;
-	}
-	struct trace_event *events = calloc((size_t)rows, sizeof(*events));
+	int rows = open_chunk(trace, reply, &chunk);
+	struct trace_event *events = calloc((size_t)rows + 1, sizeof(*events));
 	if (!events) {
 		return ctl_fail(trace->ctl, CTL_OUTPUT, "out of memory");
 	}
-	open_chunk(trace, reply, &chunk);
-	for (int row = 0; row < rows && row_there(&chunk); row++) {
-		if (read_row(&chunk, &events[count])) {
-			if (events[count].kind == TRACE_MARK) {
-				note_mark(trace, &events[count]);
-			}
+	for (int row = 0; row < rows; row++) {
+		struct trace_event *event = &events[count];
+		if (read_row(&chunk, event)) {
 			count++;
+			if (event->kind == TRACE_MARK) {
+				trace->mark[trace->marks++ % TRACE_MARKS] = (struct trace_mark){
+					event->app_index, event->start_ns / 1000};
+			}
 		}
 		for (size_t i = 0; i < COLUMNS; i++) {
 			chunk.at[i] = chunk.at[i]->next;
 		}
 	}
-	trace->format->events(trace, events, count);
-	trace->events += count;
+	trace_put(trace, events, count);
 	trace->records += count;
 	free(events);
 	return CTL_FINE;

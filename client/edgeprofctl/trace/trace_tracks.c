@@ -33,22 +33,6 @@ struct process {
 	struct lane *lane[THREADS][TRACE_LANES];
 };
 
-struct trace_tracks {
-	size_t count;
-	uint32_t tids;
-	struct process *process[TRACE_PROCESSES];
-};
-
-int trace_tracks_create(struct trace_tracks **ret)
-{
-	struct trace_tracks *tracks = calloc(1, sizeof(*tracks));
-	if (!tracks) {
-		return -ENOMEM;
-	}
-	*ret = tracks;
-	return 0;
-}
-
 static void process_destroy(struct process *process)
 {
 	for (size_t i = 0; i < THREADS; i++) {
@@ -62,15 +46,11 @@ static void process_destroy(struct process *process)
 	free(process);
 }
 
-void trace_tracks_destroy(struct trace_tracks *tracks)
+void trace_tracks_finish(struct trace_tracks *tracks)
 {
-	if (!tracks) {
-		return;
-	}
 	for (size_t i = 0; i < tracks->count; i++) {
 		process_destroy(tracks->process[i]);
 	}
-	free(tracks);
 }
 
 static bool pid_taken(const struct trace_tracks *tracks, uint32_t pid)
@@ -84,12 +64,13 @@ static bool pid_taken(const struct trace_tracks *tracks, uint32_t pid)
 }
 
 /* A pid may be unseen, be of two apps, or have been used again: then one is made up. */
-static int process_find(struct trace_tracks *tracks, uint32_t app, uint32_t serial, uint32_t pid,
-	struct process **ret, bool *is_new)
+static int process_find(
+	struct trace_tracks *tracks, const struct trace_event *event, struct process **ret)
 {
 	for (size_t i = tracks->count; i > 0; i--) {
 		struct process *process = tracks->process[i - 1];
-		if (process->app == app && process->serial == serial && process->pid == pid) {
+		if (process->app == event->app_index && process->serial == event->process &&
+			process->pid == event->pid) {
 			*ret = process;
 			return 0;
 		}
@@ -101,14 +82,13 @@ static int process_find(struct trace_tracks *tracks, uint32_t app, uint32_t seri
 	if (!process) {
 		return -ENOMEM;
 	}
-	bool usable = pid > 0 && pid < HIDDEN_PID && !pid_taken(tracks, pid);
-	process->app = app;
-	process->serial = serial;
-	process->pid = pid;
-	process->shown_pid = usable ? pid : HIDDEN_PID + (uint32_t)tracks->count;
+	bool usable = event->pid > 0 && event->pid < HIDDEN_PID && !pid_taken(tracks, event->pid);
+	process->app = event->app_index;
+	process->serial = event->process;
+	process->pid = event->pid;
+	process->shown_pid = usable ? event->pid : HIDDEN_PID + (uint32_t)tracks->count;
 	tracks->process[tracks->count++] = process;
 	*ret = process;
-	*is_new = true;
 	return 0;
 }
 
@@ -202,31 +182,28 @@ static bool lane_append(struct lane *lane, const struct span *run)
 	return true;
 }
 
-int trace_tracks_find(struct trace_tracks *tracks, uint32_t app, uint32_t process, uint32_t pid,
-	uint8_t thread, struct trace_track *ret)
+int trace_tracks_place(struct trace_tracks *tracks, struct trace_event *event)
 {
-	struct process *found = NULL;
-	struct lane *lane;
-	*ret = (struct trace_track){0};
-	int r = process_find(tracks, app, process, pid, &found, &ret->new_process);
-	return r < 0 ? r : lane_find(tracks, found, thread, 0, &lane, ret);
-}
-
-int trace_tracks_place(struct trace_tracks *tracks, uint32_t app, uint32_t process, uint32_t pid,
-	uint8_t thread, uint64_t start_ns, uint64_t end_ns, unsigned depth, struct trace_track *ret)
-{
-	const struct span run = {start_ns, end_ns, depth};
-	struct process *found = NULL;
-	*ret = (struct trace_track){0};
-	int r = process_find(tracks, app, process, pid, &found, &ret->new_process);
-	for (uint8_t number = 0; r == 0 && number < TRACE_LANES; number++) {
+	const struct span run = {
+		event->start_ns, event->start_ns + event->duration_ns, event->depth};
+	size_t processes = tracks->count;
+	struct trace_track track = {0};
+	struct process *process;
+	int r = process_find(tracks, event, &process);
+	track.new_process = tracks->count > processes;
+	event->apart = true;
+	for (uint8_t number = 0; r == 0 && event->apart && number < TRACE_LANES; number++) {
 		struct lane *lane;
-		r = lane_find(tracks, found, thread, number, &lane, ret);
-		if (r == 0 && lane_append(lane, &run)) {
-			return 0;
+		int failed = lane_find(tracks, process, event->thread, number, &lane, &track);
+		if (failed < 0) {
+			return number > 0 ? 0 : failed;
+		}
+		event->apart = event->kind == TRACE_COMPLETE && !lane_append(lane, &run);
+		if (number == 0 || !event->apart) {
+			event->track = track;
 		}
 	}
-	return r < 0 ? r : -ENOENT;
+	return r;
 }
 
 bool trace_tracks_of_app(const struct trace_tracks *tracks, uint32_t app, struct trace_track *ret)
@@ -242,48 +219,13 @@ bool trace_tracks_of_app(const struct trace_tracks *tracks, uint32_t app, struct
 	return false;
 }
 
-/* Frames are kept by their id in small sets. Ids that count up use the sets in turn, so a frame
- * stays until about a thousand more have come: records of two threads are a tenth of a second
- * apart. */
-enum { SETS = 257, WAYS = 4 };
-
-struct frame {
-	uint64_t id, serial; /* serial 0 = free */
-	size_t count;
-	struct trace_flow_part part[TRACE_FLOW_PARTS];
-};
-
-struct trace_flows {
-	trace_flow_report *report;
-	void *ctx;
-	uint64_t serial;
-	struct frame frame[SETS][WAYS];
-};
-
-int trace_flows_create(trace_flow_report *report, void *ctx, struct trace_flows **ret)
-{
-	struct trace_flows *flows = calloc(1, sizeof(*flows));
-	if (!flows) {
-		return -ENOMEM;
-	}
-	flows->report = report;
-	flows->ctx = ctx;
-	*ret = flows;
-	return 0;
-}
-
-void trace_flows_destroy(struct trace_flows *flows)
-{
-	free(flows);
-}
-
 static int by_start(const void *a, const void *b)
 {
 	const struct trace_flow_part *left = a, *right = b;
 	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
 }
 
-static void end_frame(struct trace_flows *flows, struct frame *frame)
+static void end_frame(struct trace_flows *flows, struct trace_flow *frame)
 {
 	if (frame->serial != 0 && frame->count > 1) {
 		qsort(frame->part, frame->count, sizeof(frame->part[0]), by_start);
@@ -295,8 +237,8 @@ static void end_frame(struct trace_flows *flows, struct frame *frame)
 
 void trace_flows_add(struct trace_flows *flows, uint64_t frame, const struct trace_flow_part *part)
 {
-	struct frame *set = flows->frame[frame % SETS], *place = &set[0];
-	for (size_t i = 0; i < WAYS; i++) {
+	struct trace_flow *set = flows->frame[frame % TRACE_FLOW_SETS], *place = &set[0];
+	for (size_t i = 0; i < TRACE_FLOW_WAYS; i++) {
 		if (set[i].serial != 0 && set[i].id == frame) {
 			place = &set[i];
 			break;
@@ -315,38 +257,11 @@ void trace_flows_add(struct trace_flows *flows, uint64_t frame, const struct tra
 
 void trace_flows_finish(struct trace_flows *flows)
 {
-	for (size_t i = 0; i < SETS; i++) {
-		for (size_t w = 0; w < WAYS; w++) {
+	for (size_t i = 0; i < TRACE_FLOW_SETS; i++) {
+		for (size_t w = 0; w < TRACE_FLOW_WAYS; w++) {
 			end_frame(flows, &flows->frame[i][w]);
 		}
 	}
-}
-
-/* The halves that wait are a list, oldest first. Few do, so it is searched from end to end. */
-enum { WAITING_MAX = 512 };
-
-struct trace_pairs {
-	trace_pair_report *report;
-	void *ctx;
-	size_t count;
-	struct trace_half half[WAITING_MAX];
-};
-
-int trace_pairs_create(trace_pair_report *report, void *ctx, struct trace_pairs **ret)
-{
-	struct trace_pairs *pairs = calloc(1, sizeof(*pairs));
-	if (!pairs) {
-		return -ENOMEM;
-	}
-	pairs->report = report;
-	pairs->ctx = ctx;
-	*ret = pairs;
-	return 0;
-}
-
-void trace_pairs_destroy(struct trace_pairs *pairs)
-{
-	free(pairs);
 }
 
 static void report_alone(struct trace_pairs *pairs, const struct trace_half *half)
@@ -380,7 +295,7 @@ void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half)
 			return;
 		}
 	}
-	if (pairs->count == WAITING_MAX) {
+	if (pairs->count == TRACE_PAIRS_MAX) {
 		report_alone(pairs, &pairs->half[0]);
 		remove_half(pairs, 0);
 	}

@@ -28,20 +28,52 @@ struct trace_track {
 	bool new_process; /* nor its process */
 };
 
-struct trace_tracks;
+enum trace_kind {
+	TRACE_COMPLETE,
+	TRACE_BEGIN,
+	TRACE_END,
+	TRACE_FRAME,
+	TRACE_MARK,
+	TRACE_GAUGE,
+	TRACE_COUNTER,
+	TRACE_ATTRIBUTE,
+	TRACE_SENSOR,  /* a sample of a metric */
+	TRACE_HAPPENED /* an entry of the timeline */
+};
 
-int trace_tracks_create(struct trace_tracks **ret); /* -ENOMEM */
-void trace_tracks_destroy(struct trace_tracks *tracks);
+/* One event; texts are borrowed, "" = none. unit: of the value, or the stage's compute unit. */
+struct trace_event {
+	enum trace_kind kind;
+	const char *word; /* "complete", "begin" …; of the timeline: alert, app … */
+	const char *app, *name, *of, *unit, *category, *severity, *text;
+	uint32_t app_index, process, pid;
+	uint8_t thread;
+	uint64_t start_ns, duration_ns;
+	bool has_frame;
+	uint64_t frame, id;
+	double value;	/* NAN = none */
+	int64_t cpu_us; /* -1 = not measured */
+	unsigned depth;
+	bool failed;
+	int throttled; /* -1 = not known */
+	/* of a format with tracks; the last two are what trace_tracks_place found */
+	bool placed, apart;
+	struct trace_track track;
+};
 
-/* The first lane of a thread of an app's process. -ENOSPC: more than TRACE_PROCESSES, -ENOMEM. */
-int trace_tracks_find(struct trace_tracks *tracks, uint32_t app, uint32_t process, uint32_t pid,
-	uint8_t thread, struct trace_track *ret);
+/* All zero is an empty one. */
+struct trace_tracks {
+	size_t count;
+	uint32_t tids;
+	struct process *process[TRACE_PROCESSES]; /* owned */
+};
 
-/* A lane where the run fits; depth is that of the record. -ENOENT: none, so the slice is
- * asynchronous; the others as above. */
-int trace_tracks_place(struct trace_tracks *tracks, uint32_t app, uint32_t process, uint32_t pid,
-	uint8_t thread, uint64_t start_ns, uint64_t end_ns, unsigned depth,
-	struct trace_track *ret);
+void trace_tracks_finish(struct trace_tracks *tracks);
+
+/* Gives the event of a thread its track: a run (TRACE_COMPLETE) goes to the first lane where it
+ * fits; where there is none it stands apart, as an asynchronous slice of the first lane. -ENOSPC:
+ * more than TRACE_PROCESSES, -ENOMEM. */
+int trace_tracks_place(struct trace_tracks *tracks, struct trace_event *event);
 
 /* The track for what belongs to an app but to no thread; false: the app has no process yet. */
 bool trace_tracks_of_app(const struct trace_tracks *tracks, uint32_t app, struct trace_track *ret);
@@ -57,12 +89,21 @@ struct trace_flow_part {
 typedef void trace_flow_report(
 	void *ctx, uint64_t frame, const struct trace_flow_part *part, size_t count);
 
-struct trace_flows;
+/* Frames are kept by their id in small sets. Ids that count up use the sets in turn, so a frame
+ * stays until about a thousand more have come: records of two threads are a tenth of a second
+ * apart. All zero but for the report is an empty one. */
+enum { TRACE_FLOW_SETS = 257, TRACE_FLOW_WAYS = 4 };
 
-int trace_flows_create(
-	trace_flow_report *report, void *ctx, struct trace_flows **ret); /* -ENOMEM */
-/* Reports nothing. */
-void trace_flows_destroy(struct trace_flows *flows);
+struct trace_flows {
+	trace_flow_report *report;
+	void *ctx;
+	uint64_t serial;
+	struct trace_flow {
+		uint64_t id, serial; /* serial 0 = free */
+		size_t count;
+		struct trace_flow_part part[TRACE_FLOW_PARTS];
+	} frame[TRACE_FLOW_SETS][TRACE_FLOW_WAYS];
+};
 
 void trace_flows_add(struct trace_flows *flows, uint64_t frame, const struct trace_flow_part *part);
 /* Reports every frame that is left: the next slices are of another app. */
@@ -82,11 +123,16 @@ struct trace_half {
 typedef void trace_pair_report(
 	void *ctx, const struct trace_half *begin, const struct trace_half *end);
 
-struct trace_pairs;
+enum { TRACE_PAIRS_MAX = 512 };
 
-int trace_pairs_create(
-	trace_pair_report *report, void *ctx, struct trace_pairs **ret); /* -ENOMEM */
-void trace_pairs_destroy(struct trace_pairs *pairs);
+/* The halves that wait, oldest first. Few do, so they are searched from end to end. All zero but
+ * for the report is an empty one. */
+struct trace_pairs {
+	trace_pair_report *report;
+	void *ctx;
+	size_t count;
+	struct trace_half half[TRACE_PAIRS_MAX];
+};
 
 void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half);
 /* Reports each half that is still alone: the next ones are of another app. */

@@ -40,17 +40,46 @@ static void check_track(struct slice *slices, size_t count, uint32_t tid)
 	free(open_until);
 }
 
-static int place(struct trace_tracks *tracks, uint64_t start_ns, uint64_t end_ns, unsigned depth,
-	struct trace_track *track)
+static struct trace_tracks tracks;
+static struct trace_track track;
+
+static void teardown(void)
 {
-	return trace_tracks_place(tracks, 0, 1, 4711, 0, start_ns, end_ns, depth, track);
+	trace_tracks_finish(&tracks);
+	memset(&tracks, 0, sizeof(tracks));
+}
+
+/* Into track. */
+static int place_event(struct trace_event event)
+{
+	int r = trace_tracks_place(&tracks, &event);
+	track = event.track;
+	return r < 0 ? r : event.apart ? -ENOENT : 0;
+}
+
+static int place(uint64_t start_ns, uint64_t end_ns, unsigned depth)
+{
+	return place_event((struct trace_event){.kind = TRACE_COMPLETE,
+		.process = 1,
+		.pid = 4711,
+		.start_ns = start_ns,
+		.duration_ns = end_ns - start_ns,
+		.depth = depth});
+}
+
+static struct trace_track find(uint32_t app, uint32_t process, uint32_t pid, uint8_t thread)
+{
+	ck_assert_int_eq(place_event((struct trace_event){.kind = TRACE_GAUGE,
+				 .app_index = app,
+				 .process = process,
+				 .pid = pid,
+				 .thread = thread}),
+		0);
+	return track;
 }
 
 START_TEST(runs_that_nest_stay_on_one_lane)
 {
-	struct trace_tracks *tracks;
-	struct trace_track track;
-	ck_assert_int_eq(trace_tracks_create(&tracks), 0);
 	/* children first, as they end; touching ends, equal runs and runs of no length are fine */
 	static const struct {
 		uint64_t start_ns, end_ns;
@@ -58,62 +87,55 @@ START_TEST(runs_that_nest_stay_on_one_lane)
 	} runs[] = {{10, 20, 1}, {20, 30, 1}, {30, 30, 1}, {30, 30, 1}, {10, 30, 0}, {5, 30, 0},
 		{30, 40, 0}, {50, 60, 0}, {50, 60, 0}, {45, 70, 0}, {1, 80, 0}};
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		ck_assert_int_eq(
-			place(tracks, runs[i].start_ns, runs[i].end_ns, runs[i].depth, &track), 0);
+		ck_assert_int_eq(place(runs[i].start_ns, runs[i].end_ns, runs[i].depth), 0);
 		ck_assert_uint_eq(track.lane, 0);
 		ck_assert_uint_eq(track.pid, 4711);
 		ck_assert(track.new_thread == (i == 0) && track.new_process == (i == 0));
 	}
-	trace_tracks_destroy(tracks);
+	teardown();
 }
 END_TEST
 
 START_TEST(runs_that_cut_another_go_beside_it_and_at_last_apart)
 {
-	struct trace_tracks *tracks;
-	struct trace_track track;
-	ck_assert_int_eq(trace_tracks_create(&tracks), 0);
 	for (uint64_t i = 0; i < TRACE_LANES; i++) {
-		ck_assert_int_eq(place(tracks, 10 + i, 20 + i, 0, &track), 0);
+		ck_assert_int_eq(place(10 + i, 20 + i, 0), 0);
 		ck_assert_uint_eq(track.lane, i);
 	}
-	ck_assert_int_eq(place(tracks, 18, 30, 0, &track), -ENOENT);
+	ck_assert_int_eq(place(18, 30, 0), -ENOENT);
 	/* the order of time went back: no lane can say what is around it */
-	ck_assert_int_eq(place(tracks, 1, 2, 0, &track), -ENOENT);
-	ck_assert_int_eq(place(tracks, 40, 50, 0, &track), 0);
+	ck_assert_int_eq(place(1, 2, 0), -ENOENT);
+	ck_assert_int_eq(place(40, 50, 0), 0);
 	ck_assert_uint_eq(track.lane, 0);
-	trace_tracks_destroy(tracks);
+	teardown();
 }
 END_TEST
 
 START_TEST(an_outer_run_of_many_keeps_its_lane)
 {
-	struct trace_tracks *tracks;
-	struct trace_track track;
 	uint64_t t = 1000;
-	ck_assert_int_eq(trace_tracks_create(&tracks), 0);
 	for (int frame = 0; frame < 5; frame++) {
 		uint64_t begin = t;
 		for (int i = 0; i < 5000; i++, t += 10) {
-			ck_assert_int_eq(place(tracks, t, t + 5, 1, &track), 0);
+			ck_assert_int_eq(place(t, t + 5, 1), 0);
 			ck_assert_uint_eq(track.lane, 0);
 		}
-		ck_assert_int_eq(place(tracks, begin, t, 0, &track), 0);
+		ck_assert_int_eq(place(begin, t, 0), 0);
 		ck_assert_uint_eq(track.lane, 0);
 	}
 	/* what was dropped from the stack is still not cut */
-	ck_assert_int_eq(place(tracks, 1005, t + 1, 0, &track), 0);
+	ck_assert_int_eq(place(1005, t + 1, 0), 0);
 	ck_assert_uint_ne(track.lane, 0);
 	uint64_t begin = t;
 	for (int i = 0; i < 5000; i++, t += 10) {
-		ck_assert_int_eq(place(tracks, t, t + 5, 1, &track), 0);
+		ck_assert_int_eq(place(t, t + 5, 1), 0);
 		ck_assert_uint_eq(track.lane, 0);
 	}
-	ck_assert_int_eq(place(tracks, begin + 12, t, 0, &track), 0);
+	ck_assert_int_eq(place(begin + 12, t, 0), 0);
 	ck_assert_uint_ne(track.lane, 0);
-	ck_assert_int_eq(place(tracks, begin, t, 0, &track), 0);
+	ck_assert_int_eq(place(begin, t, 0), 0);
 	ck_assert_uint_eq(track.lane, 0);
-	trace_tracks_destroy(tracks);
+	teardown();
 }
 END_TEST
 
@@ -122,18 +144,15 @@ START_TEST(whatever_comes_nests_on_its_lane)
 	enum { COUNT = 4000 };
 	for (unsigned seed = 1; seed <= 20; seed++) {
 		static struct slice slices[COUNT];
-		struct trace_tracks *tracks;
-		struct trace_track track;
 		size_t count = 0;
 		unsigned state = seed;
 		uint64_t end_ns = 100000;
-		ck_assert_int_eq(trace_tracks_create(&tracks), 0);
 		for (int i = 0; i < COUNT; i++) {
 			state = state * 1664525 + 1013904223;
 			end_ns += state >> 8 & 31;
 			end_ns -= (state >> 16 & 255) == 0 ? 40 : 0;
 			uint64_t start_ns = end_ns - (state >> 20 & 255) * (seed % 5);
-			if (place(tracks, start_ns, end_ns, state >> 29, &track) == 0) {
+			if (place(start_ns, end_ns, state >> 29) == 0) {
 				slices[count++] = (struct slice){start_ns, end_ns, track.tid};
 			}
 		}
@@ -141,34 +160,33 @@ START_TEST(whatever_comes_nests_on_its_lane)
 		for (uint32_t tid = TRACE_FIRST_TID; tid < TRACE_FIRST_TID + TRACE_LANES; tid++) {
 			check_track(slices, count, tid);
 		}
-		trace_tracks_destroy(tracks);
+		teardown();
 	}
 }
 END_TEST
 
 START_TEST(processes_have_pids_and_threads_tids_of_their_own)
 {
-	struct trace_tracks *tracks;
 	struct trace_track a, b, c, d;
-	ck_assert_int_eq(trace_tracks_create(&tracks), 0);
-	ck_assert(!trace_tracks_of_app(tracks, 0, &a));
-	ck_assert_int_eq(trace_tracks_find(tracks, 0, 1, 42, 0, &a), 0);
-	ck_assert_int_eq(trace_tracks_find(tracks, 0, 1, 42, 1, &b), 0);
-	ck_assert_int_eq(trace_tracks_find(tracks, 0, 2, 42, 0, &c), 0); /* used again */
-	ck_assert_int_eq(trace_tracks_find(tracks, 1, 1, 0, 0, &d), 0);	 /* not seen */
+	ck_assert(!trace_tracks_of_app(&tracks, 0, &a));
+	a = find(0, 1, 42, 0);
+	b = find(0, 1, 42, 1);
+	c = find(0, 2, 42, 0); /* used again */
+	d = find(1, 1, 0, 0);  /* not seen */
 	ck_assert_uint_eq(a.pid, 42);
 	ck_assert_uint_eq(b.pid, 42);
 	ck_assert(a.tid != b.tid && a.tid != c.tid && c.tid != d.tid);
 	ck_assert(c.pid != 42 && d.pid != 42 && c.pid != d.pid && d.pid > 1 << 22);
 	ck_assert(d.pid < TRACE_DEVICE_PID);
-	ck_assert(trace_tracks_of_app(tracks, 1, &a));
+	ck_assert(trace_tracks_of_app(&tracks, 1, &a));
 	ck_assert_uint_eq(a.tid, d.tid);
 	for (uint32_t i = 3; i < TRACE_PROCESSES; i++) {
-		ck_assert_int_eq(trace_tracks_find(tracks, 2, i, i, 0, &a), 0);
+		find(2, i, i, 0);
 	}
-	ck_assert_int_eq(trace_tracks_find(tracks, 2, 9999, 1, 0, &a), -ENOSPC);
-	ck_assert_int_eq(place(tracks, 1, 2, 0, &a), -ENOSPC);
-	trace_tracks_destroy(tracks);
+	ck_assert_int_eq(
+		place_event((struct trace_event){.kind = TRACE_GAUGE, .app_index = 2}), -ENOSPC);
+	ck_assert_int_eq(place(1, 2, 0), -ENOSPC);
+	teardown();
 }
 END_TEST
 
@@ -189,50 +207,46 @@ static void on_flow(void *ctx, uint64_t frame, const struct trace_flow_part *par
 	}
 }
 
-static void part(struct trace_flows *flows, uint64_t frame, uint64_t start_ns)
+static struct trace_flows flows = {.report = on_flow};
+
+static void part(uint64_t frame, uint64_t start_ns)
 {
-	trace_flows_add(flows, frame, &(struct trace_flow_part){.start_ns = start_ns});
+	trace_flows_add(&flows, frame, &(struct trace_flow_part){.start_ns = start_ns});
 }
 
 START_TEST(parts_of_a_frame_are_told_once_in_order)
 {
-	struct trace_flows *flows;
 	memset(&flow, 0, sizeof(flow));
-	ck_assert_int_eq(trace_flows_create(on_flow, NULL, &flows), 0);
-	part(flows, 7, 30);
-	part(flows, 7, 10);
-	part(flows, UINT64_MAX - 1, 1); /* alone: no arrow */
-	part(flows, 7, 20);
+	part(7, 30);
+	part(7, 10);
+	part(UINT64_MAX - 1, 1); /* alone: no arrow */
+	part(7, 20);
 	ck_assert_uint_eq(flow.told, 0);
-	trace_flows_finish(flows);
+	trace_flows_finish(&flows);
 	ck_assert_uint_eq(flow.told, 1);
 	ck_assert_uint_eq(flow.parts, 3);
 	ck_assert_uint_eq(flow.frame, 7);
-	trace_flows_finish(flows);
+	trace_flows_finish(&flows);
 	ck_assert_uint_eq(flow.told, 1);
-	trace_flows_destroy(flows);
 }
 END_TEST
 
 /* covers G3.16 */
 START_TEST(a_thousand_frames_may_be_open_and_no_more_memory_is_used)
 {
-	struct trace_flows *flows;
 	memset(&flow, 0, sizeof(flow));
-	ck_assert_int_eq(trace_flows_create(on_flow, NULL, &flows), 0);
 	for (uint64_t i = 0; i < 10000; i++) {
-		part(flows, 1000 + i, i);
+		part(1000 + i, i);
 		if (i >= 1000) {
-			part(flows, i, i); /* of the frame a thousand before */
+			part(i, i); /* of the frame a thousand before */
 		}
 	}
 	for (int i = 0; i < 1000; i++) {
-		part(flows, 10999, 1);
+		part(10999, 1);
 	}
-	trace_flows_finish(flows);
+	trace_flows_finish(&flows);
 	ck_assert_uint_eq(flow.told, 9001);
 	ck_assert_uint_eq(flow.parts, 2 * 9000 + TRACE_FLOW_PARTS);
-	trace_flows_destroy(flows);
 }
 END_TEST
 
@@ -250,45 +264,44 @@ static void on_pair(void *ctx, const struct trace_half *begin, const struct trac
 	seen.ends += end && !begin;
 }
 
-static void half(struct trace_pairs *pairs, bool end, uint64_t id, uint64_t t_ns, const char *name)
+static struct trace_pairs pairs = {.report = on_pair};
+
+static void half(bool end, uint64_t id, uint64_t t_ns, const char *name)
 {
 	struct trace_half half = {.end = end, .id = id, .t_ns = t_ns};
 	snprintf(half.name, sizeof(half.name), "%s", name);
-	trace_pairs_add(pairs, &half);
+	trace_pairs_add(&pairs, &half);
 }
 
 START_TEST(begins_and_ends_meet_in_any_order)
 {
-	struct trace_pairs *pairs;
 	memset(&seen, 0, sizeof(seen));
-	ck_assert_int_eq(trace_pairs_create(on_pair, NULL, &pairs), 0);
-	half(pairs, false, 1, 10, "a");
-	half(pairs, true, 1, 20, "a");
-	half(pairs, true, 2, 40, "a"); /* its thread was read first */
-	half(pairs, false, 2, 30, "a");
+	half(false, 1, 10, "a");
+	half(true, 1, 20, "a");
+	half(true, 2, 40, "a"); /* its thread was read first */
+	half(false, 2, 30, "a");
 	ck_assert_int_eq(seen.pairs, 2);
-	half(pairs, false, 3, 50, "a");
-	half(pairs, true, 3, 60, "b"); /* another stage */
-	half(pairs, true, 3, 45, "a"); /* before its begin: of one that is not kept */
+	half(false, 3, 50, "a");
+	half(true, 3, 60, "b"); /* another stage */
+	half(true, 3, 45, "a"); /* before its begin: of one that is not kept */
 	ck_assert_int_eq(seen.pairs, 2);
-	trace_pairs_finish(pairs);
+	trace_pairs_finish(&pairs);
 	ck_assert_int_eq(seen.begins, 1);
 	ck_assert_int_eq(seen.ends, 2);
 	for (uint64_t i = 0; i < 5000; i++) {
-		half(pairs, false, i, i, "a");
+		half(false, i, i, "a");
 	}
-	trace_pairs_finish(pairs);
+	trace_pairs_finish(&pairs);
 	ck_assert_int_eq(seen.begins, 5001);
-	trace_pairs_destroy(pairs);
 }
 END_TEST
 
 START_TEST(wall_times_find_their_way_back_over_a_step)
 {
 	/* set back by an hour at 200 s, forward by two at 300 s */
-	int64_t mono_us[] = {100000000, 200000000, 300000000};
-	int64_t time_us[] = {1000100000000, 996600000000, 1003900000000};
-	struct trace_clock clock = {3, mono_us, time_us};
+	struct trace_clock_step steps[] = {
+		{100000000, 1000100000000}, {200000000, 996600000000}, {300000000, 1003900000000}};
+	struct trace_clock clock = {3, steps};
 	for (int64_t us = 100000000; us < 400000000; us += 777777) {
 		uint64_t ns = (uint64_t)us * 1000;
 		int64_t wall_us = trace_clock_time_us(&clock, ns);
