@@ -79,7 +79,7 @@ static double plain_loop(const void *map, unsigned count)
 static void sample_all(void)
 {
 	for (unsigned a = 0; a < 2; a++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof(name), "app%u", a);
 		if (apps_attach(apps, name, 0, 1, 1, SIZE, now_ns(), &process) < 0) {
 			return;
@@ -130,7 +130,7 @@ int main(void)
 		return 1;
 	}
 	for (int i = 0; i < STAGES; i++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof(name), "s%d", i);
 		writer_declare(&writer, name, 1500000);
 	}
