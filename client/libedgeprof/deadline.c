@@ -2,24 +2,23 @@
 /*
  * deadline.c: sends deadlines to each daemon that attaches. A record written before a daemon is
  * there, or into a full ring, would be lost, and a restarted daemon has forgotten what it read. So
- * the last value of each deadline is kept, and a bit marks it as due: any thread sets bits, a
+ * the last value of each deadline is kept, and a flag marks it as due: any thread sets flags, a
  * thread with a slot clears them.
  */
 #include "client/libedgeprof/private.h"
 
 enum {
 	OF_FRAMES = PROTO_DECLARATIONS, /* behind those of the stages */
-	DEADLINES,
-	WORDS = (DEADLINES + 63) / 64,
+	DEADLINES
 };
 
 static struct {
 	uint64_t ns[DEADLINES];
-	uint64_t known[WORDS], due[WORDS]; /* a bit each */
+	uint8_t known[DEADLINES], due[DEADLINES];
 	uint32_t any_due;
 } deadlines;
 
-/* Exchanges on both sides: the one that takes the flag down sees the bits of everybody who raised
+/* Exchanges on both sides: the one that takes the flag down sees the flags of everybody who raised
  * it before, also where a plain store and later loads may change places (aarch64). */
 static void any_due_set(void)
 {
@@ -28,10 +27,9 @@ static void any_due_set(void)
 
 void deadline_resend(void)
 {
-	for (uint32_t i = 0; i < WORDS; i++) {
-		uint64_t known = __atomic_load_n(&deadlines.known[i], __ATOMIC_ACQUIRE);
-		if (known) {
-			__atomic_fetch_or(&deadlines.due[i], known, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < DEADLINES; i++) {
+		if (__atomic_load_n(&deadlines.known[i], __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(&deadlines.due[i], 1, __ATOMIC_RELEASE);
 			any_due_set();
 		}
 	}
@@ -61,16 +59,15 @@ void deadline_flush(struct thread *t, uint64_t now_ns)
 	if (LIKELY(__atomic_load_n(&deadlines.any_due, __ATOMIC_RELAXED) == 0)) {
 		return;
 	}
-	/* before the bits are looked at: who sets one from now on is seen here or next time */
+	/* before the flags are looked at: who sets one from now on is seen here or next time */
 	__atomic_exchange_n(&deadlines.any_due, 0, __ATOMIC_ACQ_REL);
 	for (uint32_t i = 0; i < DEADLINES; i++) {
-		uint64_t bit = (uint64_t)1 << i % 64, *word = &deadlines.due[i / 64];
-		if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit) ||
-			!(__atomic_fetch_and(word, ~bit, __ATOMIC_ACQ_REL) & bit)) {
+		if (!__atomic_load_n(&deadlines.due[i], __ATOMIC_RELAXED) ||
+			!__atomic_exchange_n(&deadlines.due[i], 0, __ATOMIC_ACQ_REL)) {
 			continue;
 		}
 		if (!deadline_write(t, i, now_ns)) {
-			__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+			__atomic_store_n(&deadlines.due[i], 1, __ATOMIC_RELAXED);
 			any_due_set();
 			return;
 		}
@@ -79,10 +76,9 @@ void deadline_flush(struct thread *t, uint64_t now_ns)
 
 static void deadline_set(uint32_t index, uint64_t deadline_ns)
 {
-	uint64_t bit = (uint64_t)1 << index % 64;
 	__atomic_store_n(&deadlines.ns[index], deadline_ns, __ATOMIC_RELAXED);
-	__atomic_fetch_or(&deadlines.known[index / 64], bit, __ATOMIC_RELEASE);
-	__atomic_fetch_or(&deadlines.due[index / 64], bit, __ATOMIC_RELEASE);
+	__atomic_store_n(&deadlines.known[index], 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&deadlines.due[index], 1, __ATOMIC_RELEASE);
 	any_due_set();
 	struct thread *t = &thread_self;
 	if (t->busy || process_state() == STATE_OFF) {
