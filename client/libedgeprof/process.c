@@ -72,41 +72,36 @@ static void fork_child(void)
 {
 	struct thread *t = &thread_self;
 	void *map = process.map;
+	process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	process.threads = NULL;
+	t->list_prev = NULL;
 	if (!t->forking) {
 		/* The handler returns into an event that is half written: let it end in memory
 		 * that nobody reads, and record nothing in this child. */
 		if (map) {
 			cover(map);
 		}
-		process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		process.threads = NULL;
-		t->list_prev = NULL;
 		process_set_mode(PROCESS_OFF);
-		process_set_gate(0);
-		attach_forget();
-		context_forget();
+	} else if (process_mode() != PROCESS_OFF) {
+		process_set_mode(PROCESS_NEW);
+	}
+	process_set_gate(0);
+	attach_forget();
+	context_forget();
+	if (!t->forking) {
 		return;
 	}
-	pthread_mutex_unlock(&process.lock);
 	process.map = NULL;
 	if (map) {
 		munmap(map, process.geometry.size);
 	}
-	attach_forget();
-	context_forget();
 	thread_forget_slots();
 	thread_forget(t);
 	t->idle = 0;
 	t->idle_limit = 0;
 	t->frame_start_ns = 0;
-	t->list_prev = NULL;
-	process.threads = NULL;
 	process.idle_ended = 0;
 	process.due_ns = 0;
-	if (process_mode() != PROCESS_OFF) {
-		process_set_mode(PROCESS_NEW);
-	}
-	process_set_gate(0);
 	t->forking = false;
 	thread_unlock(t);
 }
