@@ -3,8 +3,6 @@
  * loads and a coarse clock (no system call; an expiry of 5 s needs no better), no lock. */
 #include "client/libedgeprof/private.h"
 
-#include <time.h>
-
 /* Of this thread's loop; below the of_frames that it counted in last. */
 static __thread uint32_t advice_frame __attribute__((tls_model("initial-exec")));
 
@@ -12,7 +10,7 @@ static uint64_t coarse_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return timespec_ns(&t);
 }
 
 /* False: nobody is there, or nothing is known. */

@@ -268,15 +268,11 @@ int attach_init(const char *app)
 	return error;
 }
 
-void attach_count(uint32_t records)
-{
-	__atomic_fetch_add(&channel.unwoken, records, __ATOMIC_RELAXED);
-}
-
-void attach_wake(void)
+void attach_count(uint32_t records, bool half_full)
 {
 	struct proto_map_header *header = process.map;
-	if (__atomic_load_n(&channel.unwoken, __ATOMIC_RELAXED) < WAKE_RECORDS ||
+	uint32_t unwoken = __atomic_add_fetch(&channel.unwoken, records, __ATOMIC_RELAXED);
+	if (!half_full || unwoken < WAKE_RECORDS ||
 		__atomic_load_n(&header->wake, __ATOMIC_RELAXED) != 0 || !channel_trylock()) {
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edgeprof.c: records the events that are not stages, frames among them, and counts an event that
- * no daemon will read. Stages are in stage.c, marks in mark.c, deadlines in deadline.c.
+ * edgeprof.c: records the events that are not stages, frames and marks among them, and counts an
+ * event that no daemon will read. Stages are in stage.c, deadlines in deadline.c.
  */
 #include "client/libedgeprof/private.h"
 
@@ -48,9 +48,8 @@ void edgeprof_idle_(void)
 	__atomic_store_n(&t->idle, count, __ATOMIC_RELAXED);
 }
 
-/* May this event be recorded? Else it has been counted where it belongs; if so, the thread is
- * locked. */
-static inline bool event_begin(struct thread *t)
+/* May this event be recorded? Else it has been counted where it belongs. */
+static inline bool event_wanted(struct thread *t)
 {
 	uint32_t state = process_state();
 	if (state != STATE_RECORD) {
@@ -63,24 +62,31 @@ static inline bool event_begin(struct thread *t)
 		thread_count_busy(t);
 		return false;
 	}
-	thread_lock(t);
 	return true;
 }
 
 /* start_ns 0: now. */
-static void emit(uint32_t stage, struct proto_record record)
+static void emit(int name, enum proto_kind kind, uint32_t cpu_us, uint64_t start_ns, uint64_t value,
+	uint64_t frame)
 {
 	struct thread *t = &thread_self;
-	if (!event_begin(t)) {
+	if (!event_wanted(t)) {
 		return;
 	}
+	thread_lock(t);
 	uint64_t now_ns = clock_ns();
-	if (!is_declared(stage)) {
+	if (!is_declared((uint32_t)name)) {
 		thread_count_lost();
 	} else {
-		record.stage = (uint16_t)stage;
-		record.start_ns = record.start_ns ? record.start_ns : now_ns;
-		record_write(t, now_ns, record);
+		record_write(t, now_ns,
+			(struct proto_record){
+				.stage = (uint16_t)name,
+				.kind = (uint8_t)kind,
+				.cpu_us = cpu_us,
+				.start_ns = start_ns ? start_ns : now_ns,
+				.value = value,
+				.frame = frame,
+			});
 	}
 	thread_unlock(t);
 }
@@ -89,9 +95,10 @@ static void emit(uint32_t stage, struct proto_record record)
 static void emit_frame(uint64_t frame, uint64_t start_ns, bool context)
 {
 	struct thread *t = &thread_self;
-	if (!event_begin(t)) {
+	if (!event_wanted(t)) {
 		return;
 	}
+	thread_lock(t);
 	uint64_t now_ns = clock_ns();
 	struct proto_record record = {
 		.kind = PROTO_KIND_FRAME,
@@ -122,78 +129,37 @@ int edgeprof_init(const char *app)
 	return error;
 }
 
-int edgeprof_stage(const char *name)
-{
-	return names_declare(name, NULL, NULL, 0);
-}
-
-int edgeprof_stage_declare(
-	const char *name, const char *category, const char *unit, uint64_t deadline_ns)
-{
-	return names_declare_stage(name, category, unit, deadline_ns);
-}
-
-int edgeprof_gauge_declare(const char *name, const char *unit)
-{
-	return names_declare(name, NULL, unit, 0);
-}
-
-static void emit_id(int stage, enum proto_kind kind, uint64_t id)
-{
-	emit((uint32_t)stage, (struct proto_record){
-				      .kind = (uint8_t)kind,
-				      .cpu_us = PROTO_CPU_NOT_MEASURED,
-				      .value = id,
-				      .frame = thread_self.frame,
-			      });
-}
-
 void edgeprof_begin_id(int stage, uint64_t id)
 {
-	emit_id(stage, PROTO_KIND_BEGIN, id);
+	emit(stage, PROTO_KIND_BEGIN, PROTO_CPU_NOT_MEASURED, 0, id, thread_self.frame);
 }
 
 void edgeprof_end_id(int stage, uint64_t id)
 {
-	emit_id(stage, PROTO_KIND_END, id);
+	emit(stage, PROTO_KIND_END, PROTO_CPU_NOT_MEASURED, 0, id, thread_self.frame);
 }
 
 void edgeprof_complete(int stage, uint64_t start_ns, uint64_t duration_ns, uint64_t frame)
 {
-	emit((uint32_t)stage, (struct proto_record){
-				      .kind = PROTO_KIND_COMPLETE,
-				      .cpu_us = PROTO_CPU_NOT_MEASURED,
-				      .start_ns = start_ns,
-				      .value = duration_ns,
-				      .frame = frame,
-			      });
-}
-
-static void emit_number(int name, enum proto_kind kind, uint32_t of, double value, uint64_t frame)
-{
-	emit((uint32_t)name, (struct proto_record){
-				     .kind = (uint8_t)kind,
-				     .cpu_us = of,
-				     .value = double_bits(value),
-				     .frame = frame,
-			     });
+	emit(stage, PROTO_KIND_COMPLETE, PROTO_CPU_NOT_MEASURED, start_ns, duration_ns, frame);
 }
 
 void edgeprof_gauge(int name, double value)
 {
-	emit_number(name, PROTO_KIND_GAUGE, PROTO_CPU_NOT_MEASURED, value, PROTO_NO_FRAME);
+	emit(name, PROTO_KIND_GAUGE, PROTO_CPU_NOT_MEASURED, 0, double_bits(value), PROTO_NO_FRAME);
 }
 
 void edgeprof_counter(int name, double increment)
 {
-	emit_number(name, PROTO_KIND_COUNTER, PROTO_CPU_NOT_MEASURED, increment, PROTO_NO_FRAME);
+	emit(name, PROTO_KIND_COUNTER, PROTO_CPU_NOT_MEASURED, 0, double_bits(increment),
+		PROTO_NO_FRAME);
 }
 
 void edgeprof_attribute(int stage, int name, double value)
 {
 	/* of no stage: -1 makes it one that is lost and counted */
-	emit_number(is_declared((uint32_t)stage) ? name : -1, PROTO_KIND_ATTRIBUTE, (uint32_t)stage,
-		value, thread_self.frame);
+	emit(is_declared((uint32_t)stage) ? name : -1, PROTO_KIND_ATTRIBUTE, (uint32_t)stage, 0,
+		double_bits(value), thread_self.frame);
 }
 
 void edgeprof_frame_begin(uint64_t frame)
@@ -231,4 +197,83 @@ void edgeprof_tick(void)
 void edgeprof_set_frame(uint64_t frame)
 {
 	thread_self.frame = frame;
+}
+
+/* A record that follows a mark. */
+static void follow(struct thread *t, bool mark_written, struct proto_record record)
+{
+	if (mark_written) {
+		record_write(t, record.start_ns, record);
+	} else if (t->slot) {
+		__atomic_store_n(&t->slot->dropped, t->slot->dropped + 1, __ATOMIC_RELAXED);
+	} else {
+		thread_count_lost();
+	}
+}
+
+/* A label, this process's memory at that moment, and values, as records with one timestamp. Without
+ * room for the first record none of the others is written. Under thread_lock. */
+static void mark_write(
+	struct thread *t, uint32_t label, const struct edgeprof_value *values, size_t count)
+{
+	struct memory memory = {0, 0};
+	bool measured = memory_read(&memory) == 0;
+	uint64_t peak = measured ? memory_peak(memory.resident_bytes) : 0;
+	struct proto_record mark = {
+		.stage = (uint16_t)label,
+		.kind = PROTO_KIND_MARK,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = clock_ns(),
+		.value = memory.resident_bytes,
+		.frame = t->frame,
+	};
+	bool written = record_write(t, mark.start_ns, mark);
+	if (!written && process_mode() != PROCESS_ACTIVE) {
+		return; /* one call without a daemon, and counted as such */
+	}
+	if (measured) {
+		struct proto_record sizes = mark;
+		sizes.kind = PROTO_KIND_MARK_MEMORY;
+		sizes.value = memory.virtual_bytes;
+		sizes.frame = peak;
+		follow(t, written, sizes);
+	}
+	for (size_t i = 0; i < count; i++) {
+		/* declared before; inside thread_lock this only finds */
+		int name = edgeprof_stage(values[i].name);
+		if (name < 0) {
+			thread_count_lost();
+			continue;
+		}
+		struct proto_record value = mark;
+		value.kind = PROTO_KIND_ATTRIBUTE;
+		value.stage = (uint16_t)name;
+		value.cpu_us = label;
+		value.value = double_bits(values[i].value);
+		follow(t, written, value);
+	}
+}
+
+void edgeprof_mark_with(const char *label, const struct edgeprof_value *values, size_t count)
+{
+	struct thread *t = &thread_self;
+	if (!event_wanted(t)) {
+		return;
+	}
+	int index = names_declare_label(label);
+	for (size_t i = 0; i < count; i++) {
+		edgeprof_stage(values[i].name);
+	}
+	thread_lock(t);
+	if (index < 0) {
+		thread_count_lost();
+	} else {
+		mark_write(t, (uint32_t)index, values, count);
+	}
+	thread_unlock(t);
+}
+
+void edgeprof_mark(const char *label)
+{
+	edgeprof_mark_with(label, NULL, 0);
 }

@@ -32,19 +32,15 @@ static int read_start(const char *path, char *ret, size_t size)
 	return (int)n;
 }
 
-/* A decimal number and what separates it from the next; no locale, no errno. */
+/* A decimal number; no locale, no errno. */
 static bool take_number(const char **text, uint64_t *ret)
 {
-	const char *p = *text;
-	p += strspn(p, " \t");
-	const char *start = p;
-	uint64_t value = 0;
-	for (; *p >= '0' && *p <= '9'; p++) {
-		value = value * 10 + (uint64_t)(*p - '0');
+	size_t digits = strspn(*text, "0123456789");
+	*ret = 0;
+	for (size_t i = 0; i < digits; i++) {
+		*ret = *ret * 10 + (uint64_t)(*(*text)++ - '0');
 	}
-	*text = p;
-	*ret = value;
-	return p != start;
+	return digits > 0;
 }
 
 int memory_read(struct memory *ret)
@@ -55,7 +51,7 @@ int memory_read(struct memory *ret)
 	const char *p = text;
 	int n = read_start("/proc/self/statm", text, sizeof(text));
 	errno = saved;
-	if (n < 0 || !take_number(&p, &size) || !take_number(&p, &resident)) {
+	if (n < 0 || !take_number(&p, &size) || *p++ != ' ' || !take_number(&p, &resident)) {
 		return -ENODATA;
 	}
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -63,19 +59,25 @@ int memory_read(struct memory *ret)
 	return 0;
 }
 
-uint64_t memory_peak(void)
+uint64_t memory_peak(uint64_t resident_bytes)
 {
+	static const char title[] = "\nVmHWM:";
 	int saved = errno;
 	char text[2048];
 	int n = read_start("/proc/self/status", text, sizeof(text));
-	const char *p = n > 0 ? strstr(text, "\nVmHWM:") : NULL;
-	uint64_t kilobytes;
+	const char *p = n > 0 ? strstr(text, title) : NULL;
+	uint64_t kilobytes = 0;
 	struct rusage usage;
-	errno = saved;
-	if (p && (p += strlen("\nVmHWM:"), take_number(&p, &kilobytes))) {
-		return kilobytes * 1024;
+	if (p) {
+		p += strlen(title);
+		p += strspn(p, " \t");
 	}
-	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+	if ((!p || !take_number(&p, &kilobytes)) && getrusage(RUSAGE_SELF, &usage) == 0) {
+		kilobytes = (uint64_t)usage.ru_maxrss;
+	}
+	errno = saved;
+	/* the kernel updates its high water lazily */
+	return kilobytes * 1024 > resident_bytes ? kilobytes * 1024 : resident_bytes;
 }
 
 /*
@@ -89,8 +91,11 @@ static struct cost {
 	uint64_t cpu_ns, process_cpu_ns, resident_bytes; /* UINT64_MAX: not measured */
 } costs[THREAD_SLOTS][PROTO_OPEN_STAGES];
 
-void cost_set_options(uint32_t stage, unsigned options)
+void edgeprof_stage_options(int stage, unsigned options)
 {
+	if (!is_declared((uint32_t)stage)) {
+		return;
+	}
 	options &= EDGEPROF_CPU_TIME | EDGEPROF_PROCESS_CPU | EDGEPROF_RSS;
 	__atomic_store_n(&options_of[stage], (uint8_t)options, __ATOMIC_RELAXED);
 	__atomic_store_n(
@@ -100,9 +105,7 @@ void cost_set_options(uint32_t stage, unsigned options)
 static uint64_t cpu_clock(clockid_t clock)
 {
 	struct timespec ts;
-	return clock_gettime(clock, &ts) == 0
-		       ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec
-		       : UINT64_MAX;
+	return clock_gettime(clock, &ts) == 0 ? timespec_ns(&ts) : UINT64_MAX;
 }
 
 static uint64_t resident(void)
@@ -122,6 +125,11 @@ void cost_begin(const struct thread *t, uint32_t depth, uint32_t stage)
 	c->cpu_ns = options & EDGEPROF_CPU_TIME ? cpu_clock(CLOCK_THREAD_CPUTIME_ID) : UINT64_MAX;
 }
 
+static uint32_t saturated_us(uint64_t us)
+{
+	return us < PROTO_CPU_NOT_MEASURED - 1 ? (uint32_t)us : PROTO_CPU_NOT_MEASURED - 1;
+}
+
 static uint64_t since(uint64_t begin_ns, clockid_t clock)
 {
 	uint64_t end_ns = begin_ns != UINT64_MAX ? cpu_clock(clock) : UINT64_MAX;
@@ -132,13 +140,8 @@ bool cost_end(const struct thread *t, uint32_t depth, uint32_t *cpu_us, struct p
 {
 	const struct cost *c = &costs[t->index][depth];
 	uint64_t cpu_ns = since(c->cpu_ns, CLOCK_THREAD_CPUTIME_ID);
-	if (cpu_ns == UINT64_MAX) {
-		*cpu_us = PROTO_CPU_NOT_MEASURED;
-	} else {
-		uint64_t us = (cpu_ns + 500) / 1000;
-		*cpu_us =
-			us < PROTO_CPU_NOT_MEASURED - 1 ? (uint32_t)us : PROTO_CPU_NOT_MEASURED - 1;
-	}
+	*cpu_us =
+		cpu_ns != UINT64_MAX ? saturated_us((cpu_ns + 500) / 1000) : PROTO_CPU_NOT_MEASURED;
 	cost->value = since(c->process_cpu_ns, CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t end = c->resident_bytes != UINT64_MAX ? resident() : UINT64_MAX;
 	int64_t growth = end != UINT64_MAX ? (int64_t)(end - c->resident_bytes) : INT64_MIN;
@@ -194,23 +197,12 @@ static bool wanted(struct context *c, uint64_t now_ns)
 	return c->on;
 }
 
-static void schedstat_open(struct context *c)
-{
-	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	c->state = descriptor_set(&c->schedstat, fd) == 0 ? SCHEDSTAT_OPEN : SCHEDSTAT_ABSENT;
-}
-
 /* The second of three numbers; anything else is not the file that we opened. */
 static uint64_t parse_wait(const char *text)
 {
-	uint64_t field[3] = {0, 0, 0};
-	for (int i = 0; i < 3; i++, text++) {
-		size_t digits = strspn(text, "0123456789");
-		for (size_t d = 0; d < digits; d++) {
-			field[i] = field[i] * 10 + (uint64_t)(text[d] - '0');
-		}
-		text += digits;
-		if (digits == 0 || *text != (i < 2 ? ' ' : '\n')) {
+	uint64_t field[3];
+	for (int i = 0; i < 3; i++) {
+		if (!take_number(&text, &field[i]) || *text++ != (i < 2 ? ' ' : '\n')) {
 			return UINT64_MAX;
 		}
 	}
@@ -220,7 +212,9 @@ static uint64_t parse_wait(const char *text)
 static uint64_t read_wait(struct context *c)
 {
 	if (c->state == SCHEDSTAT_FRESH) {
-		schedstat_open(c);
+		int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+		c->state =
+			descriptor_set(&c->schedstat, fd) == 0 ? SCHEDSTAT_OPEN : SCHEDSTAT_ABSENT;
 	}
 	if (c->state != SCHEDSTAT_OPEN) {
 		return UINT64_MAX;
@@ -248,8 +242,7 @@ static uint32_t wait_us(const struct meters *after, const struct meters *before)
 		after->wait_ns < before->wait_ns) {
 		return PROTO_CPU_NOT_MEASURED;
 	}
-	uint64_t us = (after->wait_ns - before->wait_ns) / 1000;
-	return us < PROTO_CPU_NOT_MEASURED - 1 ? (uint32_t)us : PROTO_CPU_NOT_MEASURED - 1;
+	return saturated_us((after->wait_ns - before->wait_ns) / 1000);
 }
 
 void context_frame(struct thread *t, uint64_t now_ns, uint64_t frame)

@@ -111,14 +111,26 @@ static int declare(
 	return index;
 }
 
-int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns)
+static int names_declare(
+	const char *name, const char *category, const char *unit, uint64_t deadline_ns)
 {
 	return name && name[0]
 		       ? declare(fnv64_text(HASH_OF_NAMES, name), name, category, unit, deadline_ns)
 		       : -1;
 }
 
-int names_declare_stage(
+int edgeprof_stage(const char *name)
+{
+	return names_declare(name, NULL, NULL, 0);
+}
+
+int edgeprof_gauge_declare(const char *name, const char *unit)
+{
+	return names_declare(name, NULL, unit, 0);
+}
+
+/* A name is another stage on each compute unit. */
+int edgeprof_stage_declare(
 	const char *name, const char *category, const char *unit, uint64_t deadline_ns)
 {
 	int index = names_declare(name, category, unit, deadline_ns);
@@ -134,7 +146,7 @@ int names_declare_stage(
 int names_declare_label(const char *label)
 {
 	if (!label || proto_name_valid(label)) {
-		return names_declare(label, NULL, NULL, 0);
+		return edgeprof_stage(label);
 	}
 	return label[0] ? declare(fnv64_text(HASH_OF_LABELS, label), label, NULL, NULL, 0) : -1;
 }

@@ -170,11 +170,16 @@ void thread_register(struct thread *t, bool may_allocate);
  * record: writes one record; shared by the hot path and all other events.
  */
 
+static inline uint64_t timespec_ns(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * 1000000000u + (uint64_t)ts->tv_nsec;
+}
+
 static inline uint64_t clock_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return timespec_ns(&ts);
 }
 
 static inline uint64_t double_bits(double value)
@@ -232,14 +237,7 @@ void descriptor_close(struct descriptor *d);
  * written just now, -ENOMEM. */
 int mapping_create(uint32_t size);
 
-/* Finds or adds. The number, or -1: the table is full, the name NULL or empty, or the call comes
- * from a signal handler inside another and the name is new. */
-int names_declare(const char *name, const char *category, const char *unit, uint64_t deadline_ns);
-/* The same of a stage, which is another one on each compute unit. */
-int names_declare_stage(
-	const char *name, const char *category, const char *unit, uint64_t deadline_ns);
-
-/* The same for the text of a mark, which people read: kept as it is, as far as it fits. */
+/* edgeprof_stage for the text of a mark, which people read: kept as it is, as far as it fits. */
 int names_declare_label(const char *label);
 
 /* Writes the whole table into a new mapping. Under process.lock. */
@@ -259,12 +257,9 @@ int attach_init(const char *app);
 /* When the second is over: is the daemon still there, is there one now? Under thread_lock. */
 void attach_check(uint64_t now_ns);
 
-/* Counts records for which room was taken. */
-void attach_count(uint32_t records);
-
-/* Notifies the daemon that the mapping is past half full. At most once in 1000 counted records and
- * never twice before the daemon drains. */
-void attach_wake(void);
+/* Counts records for which room was taken. Past half full, notifies the daemon: at most once in
+ * 1000 counted records and never twice before the daemon drains. */
+void attach_count(uint32_t records, bool half_full);
 
 /* A daemon holds the mapping, as far as known. */
 bool attach_connected(void);
@@ -298,9 +293,6 @@ void context_forget(void);
 
 /* What stages with edgeprof_stage_options measure besides the time. */
 
-/* Forgets or sets the options of a declared stage. */
-void cost_set_options(uint32_t stage, unsigned options);
-
 /* Notes where the meters stand for the open stage at depth (below PROTO_OPEN_STAGES) of the
  * thread's slot. */
 void cost_begin(const struct thread *t, uint32_t depth, uint32_t stage);
@@ -319,5 +311,5 @@ struct memory {
  * signal handler; leaves errno alone. */
 int memory_read(struct memory *ret);
 
-/* The most that was ever resident, 0 = unknown. */
-uint64_t memory_peak(void);
+/* The most that was ever resident, which is at least what is now. */
+uint64_t memory_peak(uint64_t resident_bytes);

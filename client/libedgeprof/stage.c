@@ -252,10 +252,3 @@ void edgeprof_end_failed(edgeprof_token token)
 	end_slow(t, token, now_ns, PROTO_RECORD_FAILED);
 	thread_unlock(t);
 }
-
-void edgeprof_stage_options(int stage, unsigned options)
-{
-	if (is_declared((uint32_t)stage)) {
-		cost_set_options((uint32_t)stage, options);
-	}
-}

@@ -89,6 +89,14 @@ void thread_register(struct thread *t, bool may_allocate)
 	}
 }
 
+/* What the next owner continues with is in slot_state. */
+static void slot_release(struct proto_slot *slot, uint32_t index)
+{
+	context_end(index);
+	__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->state, PROTO_SLOT_RELEASED, __ATOMIC_RELEASE);
+}
+
 void thread_end(void *arg)
 {
 	struct thread *t = arg;
@@ -108,13 +116,11 @@ void thread_end(void *arg)
 	t->ended = true;
 	struct proto_slot *slot = t->slot;
 	if (slot) {
-		context_end(t->index);
 		slot_state[t->index].origin = t->origin;
 		slot_state[t->index].next = t->next;
 		slot_state[t->index].end = t->end;
 		thread_forget(t);
-		__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->state, PROTO_SLOT_RELEASED, __ATOMIC_RELEASE);
+		slot_release(slot, t->index);
 	}
 	thread_unlock(t);
 }
@@ -175,9 +181,7 @@ static void slots_reclaim(void)
 			slot_state[i].origin =
 				(uint64_t)(uintptr_t)first - base * sizeof(struct proto_record);
 		}
-		context_end(i);
-		__atomic_store_n(&slots[i].depth, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&slots[i].state, PROTO_SLOT_RELEASED, __ATOMIC_RELEASE);
+		slot_release(&slots[i], i);
 	}
 	errno = saved;
 }
@@ -193,11 +197,9 @@ static bool slot_find(struct thread *t)
 			if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) != wanted) {
 				continue;
 			}
-			if (pass == 0 && __atomic_load_n(&slots[i].tail, __ATOMIC_RELAXED) !=
-						 slots[i].head) {
-				continue;
-			}
-			if (slot_take(t, i, wanted)) {
+			bool read =
+				__atomic_load_n(&slots[i].tail, __ATOMIC_RELAXED) == slots[i].head;
+			if ((read || pass > 0) && slot_take(t, i, wanted)) {
 				return true;
 			}
 		}
@@ -234,12 +236,9 @@ static uint32_t chunk_find(struct thread *t)
 		}
 		chunk = chunk + 1 < g->chunks ? chunk + 1 : 0;
 	}
-	if (count) {
-		attach_count(t->uncounted);
+	if (count || owned > g->chunks / 2) {
+		attach_count(t->uncounted, owned > g->chunks / 2);
 		t->uncounted = 0;
-	}
-	if (owned > g->chunks / 2) {
-		attach_wake();
 	}
 	return taken;
 }
