@@ -13,16 +13,25 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/examples/demo_network.h"
-#include "client/examples/demo_pixels.h"
+#include "client/examples/demo_vision.h"
 #include "client/libedgeprof/edgeprof.h"
 
 enum { QUEUE = 3, BOXES = 8 };
 
+/* The options that are numbers. */
+enum { LOAD, FPS, FRAMES, THREADS, NUMBERS };
+
+static const struct {
+	const char *name;
+	uint64_t low, high;
+} numbers[NUMBERS] = {[LOAD] = {"load", 1, 32},
+	[FPS] = {"fps", 0, 10000},
+	[FRAMES] = {"frames", 0, UINT64_MAX - 1},
+	[THREADS] = {"threads", 1, 2}};
+
 struct options {
 	const char *app, *output;
-	int load, fps, threads;
-	uint64_t frames;
+	uint64_t number[NUMBERS];
 	bool verbose;
 };
 
@@ -60,7 +69,7 @@ static void on_signal(int number)
 /* Sleeps up to the frame's time; a pipeline that is late does not catch up in a burst. */
 static void pace(const struct options *options, uint64_t *due_ns)
 {
-	if (options->fps == 0) {
+	if (options->number[FPS] == 0) {
 		return;
 	}
 	uint64_t now_ns = edgeprof_now();
@@ -70,7 +79,7 @@ static void pace(const struct options *options, uint64_t *due_ns)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 		now_ns = *due_ns;
 	}
-	*due_ns = now_ns + 1000000000u / (unsigned)options->fps;
+	*due_ns = now_ns + 1000000000u / options->number[FPS];
 }
 
 static void capture(struct frame *frame, uint64_t id)
@@ -118,7 +127,7 @@ static void process_frame(struct pipeline *p, const struct frame *frame)
 
 static bool wanted(const struct options *options, uint64_t id)
 {
-	return !stop && (options->frames == 0 || id < options->frames);
+	return !stop && (options->number[FRAMES] == 0 || id < options->number[FRAMES]);
 }
 
 static void run_alone(struct pipeline *p)
@@ -198,14 +207,15 @@ static int run(const struct options *options)
 		goto error;
 	}
 	edgeprof_mark("before model load");
-	p.network = network_create(options->load);
-	edgeprof_mark_with(
-		"after model load", (const struct edgeprof_value[]){{"load", options->load}}, 1);
+	p.network = network_create((int)options->number[LOAD]);
+	edgeprof_mark_with("after model load",
+		(const struct edgeprof_value[]){{"load", (double)options->number[LOAD]}}, 1);
 	if (!p.network) {
-		fprintf(stderr, "demo-pipeline: no memory for load %d\n", options->load);
+		fprintf(stderr, "demo-pipeline: no memory for load %d\n",
+			(int)options->number[LOAD]);
 		goto error;
 	}
-	if (options->threads == 1) {
+	if (options->number[THREADS] == 1) {
 		run_alone(&p);
 	} else {
 		int failed = pthread_create(&thread, NULL, infer_frames, &p);
@@ -222,7 +232,7 @@ error:
 		fprintf(stderr, "demo-pipeline: %s: %s\n", options->output, strerror(errno));
 		error = EXIT_FAILURE;
 	}
-	network_destroy(p.network);
+	free(p.network);
 	return error;
 }
 
@@ -241,14 +251,15 @@ static void usage(FILE *out)
 		out);
 }
 
-static bool number(const char *text, uint64_t low, uint64_t high, uint64_t *ret)
+static bool parse_number(const char *text, int which, uint64_t *ret)
 {
 	char *end;
 	errno = 0;
+	unsigned long long low = numbers[which].low, high = numbers[which].high;
 	unsigned long long value = strtoull(text, &end, 10);
 	if (errno || *end || text[0] < '0' || text[0] > '9' || value < low || value > high) {
 		fprintf(stderr, "demo-pipeline: '%s' is not a number from %llu to %llu\n", text,
-			(unsigned long long)low, (unsigned long long)high);
+			low, high);
 		return false;
 	}
 	*ret = value;
@@ -257,40 +268,30 @@ static bool number(const char *text, uint64_t low, uint64_t high, uint64_t *ret)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {{"app", required_argument, NULL, 'a'},
-		{"load", required_argument, NULL, 'l'}, {"fps", required_argument, NULL, 'f'},
-		{"frames", required_argument, NULL, 'n'}, {"threads", required_argument, NULL, 't'},
+	struct option longs[NUMBERS + 5] = {{"app", required_argument, NULL, 'a'},
 		{"output", required_argument, NULL, 'o'}, {"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	struct options options = {
-		.app = "demo", .output = "/dev/null", .load = 2, .fps = 30, .threads = 2};
+		{"help", no_argument, NULL, 'h'}};
+	struct options options = {.app = "demo",
+		.output = "/dev/null",
+		.number = {[LOAD] = 2, [FPS] = 30, [THREADS] = 2}};
+	for (int i = 0; i < NUMBERS; i++) {
+		longs[4 + i] = (struct option){numbers[i].name, required_argument, NULL, i};
+	}
 	int c;
 	while ((c = getopt_long(argc, argv, "vh", longs, NULL)) != -1) {
-		uint64_t value = 0;
-		bool good = true;
-		if (c == 'a') {
+		if (c < NUMBERS) {
+			if (!parse_number(optarg, c, &options.number[c])) {
+				return 64;
+			}
+		} else if (c == 'a') {
 			options.app = optarg;
 		} else if (c == 'o') {
 			options.output = optarg;
 		} else if (c == 'v') {
 			options.verbose = true;
-		} else if (c == 'l') {
-			good = number(optarg, 1, 32, &value);
-			options.load = (int)value;
-		} else if (c == 'f') {
-			good = number(optarg, 0, 10000, &value);
-			options.fps = (int)value;
-		} else if (c == 'n') {
-			good = number(optarg, 0, UINT64_MAX - 1, &options.frames);
-		} else if (c == 't') {
-			good = number(optarg, 1, 2, &value);
-			options.threads = (int)value;
 		} else {
 			usage(c == 'h' ? stdout : stderr);
 			return c == 'h' ? EXIT_SUCCESS : 64;
-		}
-		if (!good) {
-			return 64;
 		}
 	}
 	if (optind < argc) {

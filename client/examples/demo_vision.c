@@ -1,19 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demo_network.c: runs a small fully convolutional network with fixed pseudo-random weights: its
- * detections mean little, its cost is real. The last layer is averaged into a heat map. */
-#include "client/examples/demo_network.h"
+/* demo_vision.c: generates camera frames, does the preprocessing of any vision pipeline (it resizes
+ * and normalises), and runs a small fully convolutional network with fixed pseudo-random weights:
+ * its detections mean little, its cost is real. The last layer is averaged into a heat map. */
+#include "client/examples/demo_vision.h"
 
-#include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 3, CHANNELS = 4, PLANE = INPUT_WIDTH * INPUT_HEIGHT };
+enum {
+	DISCS = 3,
+	BOX = FRAME_WIDTH / INPUT_WIDTH,
+	LAYERS = 3,
+	CHANNELS = 4,
+	PLANE = INPUT_WIDTH * INPUT_HEIGHT
+};
+
+static void draw_disc(struct frame *frame, int cx, int cy, int radius, const uint8_t rgb[3])
+{
+	for (int y = cy - radius; y <= cy + radius; y++) {
+		for (int x = cx - radius; x <= cx + radius; x++) {
+			int dx = x - cx, dy = y - cy;
+			if (y >= 0 && y < FRAME_HEIGHT && x >= 0 && x < FRAME_WIDTH &&
+				dx * dx + dy * dy <= radius * radius) {
+				memcpy(frame->rgb[y][x], rgb, 3);
+			}
+		}
+	}
+}
+
+void frame_render(struct frame *frame, uint64_t id)
+{
+	static const uint8_t colours[DISCS][3] = {{250, 80, 60}, {90, 240, 90}, {80, 120, 255}};
+	uint32_t noise = (uint32_t)id * 2654435761u + 1;
+	frame->id = id;
+	for (int y = 0; y < FRAME_HEIGHT; y++) {
+		for (int x = 0; x < FRAME_WIDTH; x++) {
+			noise ^= noise << 13;
+			noise ^= noise >> 17;
+			noise ^= noise << 5;
+			uint8_t grey = (uint8_t)(x / 8 + y / 8 + (noise & 15));
+			memset(frame->rgb[y][x], grey, 3);
+		}
+	}
+	for (int i = 0; i < DISCS; i++) {
+		double angle = (double)id * (0.021 + 0.013 * i) + 2.1 * i;
+		int cx = (int)(FRAME_WIDTH / 2 + cos(angle) * (60 + 30 * i));
+		int cy = (int)(FRAME_HEIGHT / 2 + sin(angle * 1.3) * (40 + 20 * i));
+		draw_disc(frame, cx, cy, 10 + 4 * i, colours[i]);
+	}
+}
+
+static void normalise(float *plane)
+{
+	const int count = INPUT_WIDTH * INPUT_HEIGHT;
+	double sum = 0, squares = 0;
+	for (int i = 0; i < count; i++) {
+		sum += (double)plane[i];
+		squares += (double)plane[i] * (double)plane[i];
+	}
+	double mean = sum / count;
+	double deviation = sqrt(fmax(squares / count - mean * mean, 1e-6));
+	for (int i = 0; i < count; i++) {
+		plane[i] = (float)(((double)plane[i] - mean) / deviation);
+	}
+}
+
+void frame_preprocess(const struct frame *frame, float *input)
+{
+	for (int c = 0; c < 3; c++) {
+		float *plane = input + c * INPUT_WIDTH * INPUT_HEIGHT;
+		for (int y = 0; y < INPUT_HEIGHT; y++) {
+			for (int x = 0; x < INPUT_WIDTH; x++) {
+				int sum = 0;
+				for (int i = 0; i < BOX * BOX; i++) {
+					sum += frame->rgb[y * BOX + i / BOX][x * BOX + i % BOX][c];
+				}
+				plane[y * INPUT_WIDTH + x] = (float)sum / (255.0f * BOX * BOX);
+			}
+		}
+		normalise(plane);
+	}
+}
 
 struct network {
 	int channels;
 	float *weights[LAYERS]; /* [out][in][9] */
 	float *planes[2];
 	float heat[PLANE];
+	float numbers[]; /* of weights and planes */
 };
 
 static int inputs_of(const struct network *network, int layer)
@@ -21,49 +96,30 @@ static int inputs_of(const struct network *network, int layer)
 	return layer == 0 ? 3 : network->channels;
 }
 
-void network_destroy(struct network *network)
-{
-	if (!network) {
-		return;
-	}
-	for (int i = 0; i < LAYERS; i++) {
-		free(network->weights[i]);
-	}
-	free(network->planes[0]);
-	free(network->planes[1]);
-	free(network);
-}
-
 struct network *network_create(int load)
 {
-	struct network *network = calloc(1, sizeof(*network));
+	size_t channels = CHANNELS * (size_t)load;
+	size_t weights = channels * (3 + (LAYERS - 1) * channels) * 9;
+	struct network *network =
+		calloc(1, sizeof(*network) + (weights + 2 * channels * PLANE) * sizeof(float));
 	if (!network) {
 		return NULL;
 	}
-	network->channels = CHANNELS * load;
+	float *next = network->numbers;
+	network->channels = (int)channels;
 	uint32_t random = 20240229;
 	for (int i = 0; i < LAYERS; i++) {
-		size_t count = (size_t)network->channels * (size_t)inputs_of(network, i) * 9;
-		network->weights[i] = calloc(count, sizeof(float));
-		if (!network->weights[i]) {
-			goto error;
-		}
+		size_t count = channels * (size_t)inputs_of(network, i) * 9;
+		network->weights[i] = next;
 		float scale = 1.0f / (float)(9 * inputs_of(network, i));
 		for (size_t k = 0; k < count; k++) {
 			random = random * 1664525u + 1013904223u;
-			network->weights[i][k] = ((float)(random >> 8) / 8388608.0f - 0.7f) * scale;
+			*next++ = ((float)(random >> 8) / 8388608.0f - 0.7f) * scale;
 		}
 	}
-	for (int i = 0; i < 2; i++) {
-		network->planes[i] = calloc((size_t)network->channels * PLANE, sizeof(float));
-		if (!network->planes[i]) {
-			goto error;
-		}
-	}
+	network->planes[0] = next;
+	network->planes[1] = next + channels * PLANE;
 	return network;
-error:
-	network_destroy(network);
-	return NULL;
 }
 
 /* Adds one plane's 3x3 convolution; the border of one pixel stays zero. */
