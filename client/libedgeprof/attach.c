@@ -56,11 +56,11 @@ static bool channel_lock(void)
 	return false;
 }
 
-static void add_path(const char *directory)
+static void add_path(const char *directory, const char *folder)
 {
 	struct sockaddr_un *a = &channel.path[channel.paths];
 	if (directory && directory[0] &&
-		snprintf(a->sun_path, sizeof(a->sun_path), "%s/events", directory) <
+		snprintf(a->sun_path, sizeof(a->sun_path), "%s%s/events", directory, folder) <
 			(int)sizeof(a->sun_path)) {
 		a->sun_family = AF_UNIX;
 		channel.paths++;
@@ -71,17 +71,10 @@ static void add_paths(void)
 {
 	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
 	channel.paths = 0;
-	if (own) {
-		add_path(own);
-		return;
-	}
-	add_path("/run/edgeprofd");
-	const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
-	char directory[sizeof(channel.path[0].sun_path)];
-	if (xdg && xdg[0] &&
-		snprintf(directory, sizeof(directory), "%s/edgeprofd", xdg) <
-			(int)sizeof(directory)) {
-		add_path(directory);
+	add_path(own, "");
+	if (!own) {
+		add_path("/run/edgeprofd", "");
+		add_path(secure_getenv("XDG_RUNTIME_DIR"), "/edgeprofd");
 	}
 }
 
