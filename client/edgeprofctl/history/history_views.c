@@ -25,30 +25,38 @@ struct plot {
 	double low[DOTS_MAX], high[DOTS_MAX];
 };
 
-static void plot_init(struct plot *plot, const struct style *style, const struct rows_span *span,
-	const struct boots *boots)
+/* A plot is as wide as there are points: few points would be dots in a void. */
+static void plot_init(struct plot *plot, const struct style *style, const struct rows_span *span)
 {
 	size_t width = style->width == 0 ? 80 : style->width;
 	size_t cells = width > LABEL + 12 ? width - LABEL - 2 : 10;
-	plot->cells = cells < CELLS_MAX ? cells : CELLS_MAX;
 	plot->across = style->utf8 ? 2 : 1;
 	plot->down = style->utf8 ? 4 : 2;
+	size_t wanted = (span->rows + plot->across - 1) / plot->across;
+	cells = cells < CELLS_MAX ? cells : CELLS_MAX;
+	plot->cells = wanted < 10 ? 10 : wanted < cells ? wanted : cells;
 	plot->span = *span;
-	plot->boots = boots;
 	plot->least = plot->most = NAN;
 	for (size_t i = 0; i < plot->cells * plot->across; i++) {
 		plot->low[i] = plot->high[i] = NAN;
 	}
 }
 
-static void plot_add(struct plot *plot, const struct row *row)
+/* The column of dots or cells that a time falls into; outside of the plot their number. */
+static size_t column_of(const struct plot *plot, int64_t time_us, size_t columns)
 {
 	double length = (double)(plot->span.to_us - plot->span.from_us) + 1;
-	double share = (double)(row->time_us - plot->span.from_us) / length;
-	if (!(share >= 0 && share < 1)) {
+	double share = (double)(time_us - plot->span.from_us) / length;
+	return share >= 0 && share < 1 ? (size_t)(share * (double)columns) : columns;
+}
+
+static void plot_add(struct plot *plot, const struct row *row)
+{
+	size_t columns = plot->cells * plot->across,
+	       column = column_of(plot, row->time_us, columns);
+	if (column == columns) {
 		return;
 	}
-	size_t column = (size_t)(share * (double)(plot->cells * plot->across));
 	double one = row_value(row, plot->aggregate);
 	double low = plot->aggregate ? one : fmin(row->min, row->mean);
 	double high = plot->aggregate ? one : fmax(row->max, row->mean);
@@ -56,13 +64,6 @@ static void plot_add(struct plot *plot, const struct row *row)
 	plot->high[column] = fmax(plot->high[column], high);
 	plot->least = fmin(plot->least, plot->low[column]);
 	plot->most = fmax(plot->most, plot->high[column]);
-}
-
-/* A plot is as wide as there are points: few points would be dots in a void. */
-static void plot_narrow(struct plot *plot, size_t rows)
-{
-	size_t cells = (rows + plot->across - 1) / plot->across;
-	plot->cells = cells < 10 ? 10 : cells < plot->cells ? cells : plot->cells;
 }
 
 /* The row of dots, from below, that a value falls into. */
@@ -121,10 +122,8 @@ static void put_label(FILE *out, const char *text)
 /* Does a boot begin in this cell? */
 static bool boot_begins(const struct plot *plot, size_t cell_x)
 {
-	double length = (double)(plot->span.to_us - plot->span.from_us) + 1;
 	for (size_t i = 1; i < plot->boots->count; i++) {
-		double share = (double)(plot->boots->boot[i].from_us - plot->span.from_us) / length;
-		if (share >= 0 && (size_t)(share * (double)plot->cells) == cell_x) {
+		if (column_of(plot, plot->boots->boot[i].from_us, plot->cells) == cell_x) {
 			return true;
 		}
 	}
@@ -182,8 +181,8 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		struct rows rows = rows_begin(series);
 		struct row row;
-		plot_init(plot, &ctl->style, &span, boots);
-		plot_narrow(plot, span.rows);
+		plot_init(plot, &ctl->style, &span);
+		plot->boots = boots;
 		plot->aggregate = options->aggregate;
 		while (rows_next(&rows, &row)) {
 			plot_add(plot, &row);
@@ -201,91 +200,80 @@ void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots
 
 enum { SERIES_MAX = 8 };
 
-struct columns {
-	struct rows rows[SERIES_MAX];
-	struct row row[SERIES_MAX]; /* the next one of each */
-	bool has[SERIES_MAX];
-	const char *unit[SERIES_MAX];
-	struct column column[SERIES_MAX + 1];
-	size_t count;
-	int skipped;
+/* A series and its next row. */
+struct table_series {
+	struct rows rows;
+	struct row row;
+	bool has_row;
+	const char *unit;
 };
 
-static void columns_begin(struct columns *columns, const cJSON *reply, const char *aggregate)
-{
-	memset(columns, 0, sizeof(*columns));
-	columns->column[0] = (struct column){"TIME", false, false};
-	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
-		size_t i = columns->count;
-		if (json_count(series, "time_us") == 0) {
-			continue;
-		}
-		if (i == SERIES_MAX) {
-			columns->skipped++;
-			continue;
-		}
-		columns->rows[i] = rows_begin(series);
-		columns->has[i] = rows_next(&columns->rows[i], &columns->row[i]);
-		columns->unit[i] = row_unit(json_word(series, "unit"), aggregate);
-		columns->column[i + 1] = (struct column){json_word(series, "name"), true, false};
-		columns->count++;
-	}
-}
-
 /* The earliest time that is not shown yet. */
-static bool next_time(const struct columns *columns, int64_t *ret_us)
+static bool next_time(const struct table_series *series, size_t count, int64_t *ret_us)
 {
 	bool found = false;
-	for (size_t i = 0; i < columns->count; i++) {
-		if (columns->has[i] && (!found || columns->row[i].time_us < *ret_us)) {
-			*ret_us = columns->row[i].time_us;
+	for (size_t i = 0; i < count; i++) {
+		if (series[i].has_row && (!found || series[i].row.time_us < *ret_us)) {
+			*ret_us = series[i].row.time_us;
 			found = true;
 		}
 	}
 	return found;
 }
 
-/* A line of its own where a boot begins. */
-static void boot_line(
-	struct table *table, const struct columns *columns, const struct boots *boots, size_t *next)
+static void add_row(struct ctl *ctl, struct table *table, struct table_series *series, size_t count,
+	int64_t time_us)
 {
-	table_add(table, TONE_BOLD, "boot %u", (unsigned)boots->boot[(*next)++].seq);
-	for (size_t i = 0; i < columns->count; i++) {
-		table_add(table, TONE_NONE, "%s", "");
+	const struct history_options *options = ctl->verb_options;
+	table_add(table, TONE_DIM, "%s", format_time(time_us).text);
+	for (; count > 0; count--, series++) {
+		if (!series->has_row || series->row.time_us != time_us) {
+			table_add(table, TONE_DIM, "-");
+			continue;
+		}
+		table_add(table, TONE_NONE, "%s",
+			format_value(row_value(&series->row, options->aggregate), series->unit,
+				ctl->style.utf8)
+				.text);
+		series->has_row = rows_next(&series->rows, &series->row);
 	}
 }
 
 void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
 	const struct history_options *options = ctl->verb_options;
-	const char *aggregate = options->aggregate;
-	struct columns columns;
+	struct table_series all[SERIES_MAX];
+	struct column columns[SERIES_MAX + 1] = {{"TIME", false, false}};
 	struct table table;
 	int64_t time_us = 0;
-	size_t boot = 1;
-	columns_begin(&columns, reply, aggregate);
-	table_init(&table, columns.column, columns.count + 1);
-	while (next_time(&columns, &time_us)) {
-		while (boot < boots->count && boots->boot[boot].from_us <= time_us) {
-			boot_line(&table, &columns, boots, &boot);
+	size_t boot = 1, count = 0, skipped = 0;
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
+		struct table_series *next = &all[count];
+		if (json_count(series, "time_us") == 0) {
+			continue;
 		}
-		table_add(&table, TONE_DIM, "%s", format_time(time_us).text);
-		for (size_t i = 0; i < columns.count; i++) {
-			if (!columns.has[i] || columns.row[i].time_us != time_us) {
-				table_add(&table, TONE_DIM, "-");
-				continue;
-			}
-			table_add(&table, TONE_NONE, "%s",
-				format_value(row_value(&columns.row[i], aggregate), columns.unit[i],
-					ctl->style.utf8)
-					.text);
-			columns.has[i] = rows_next(&columns.rows[i], &columns.row[i]);
+		if (count == SERIES_MAX) {
+			skipped++;
+			continue;
 		}
+		next->rows = rows_begin(series);
+		next->has_row = rows_next(&next->rows, &next->row);
+		next->unit = row_unit(json_word(series, "unit"), options->aggregate);
+		columns[++count] = (struct column){json_word(series, "name"), true, false};
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
-	if (columns.skipped > 0) {
-		fprintf(ctl->output.stream, "(%d more series: a narrower GLOB, --csv or --json)\n",
-			columns.skipped);
+	table_init(&table, columns, count + 1);
+	while (next_time(all, count, &time_us)) {
+		while (boot < boots->count && boots->boot[boot].from_us <= time_us) {
+			table_add(&table, TONE_BOLD, "boot %u", (unsigned)boots->boot[boot++].seq);
+			for (size_t i = 0; i < count; i++) {
+				table_add(&table, TONE_NONE, "%s", "");
+			}
+		}
+		add_row(ctl, &table, all, count, time_us);
+	}
+	ctl_table(ctl, &table);
+	if (skipped > 0) {
+		fprintf(ctl->output.stream, "(%zu more series: a narrower GLOB, --csv or --json)\n",
+			skipped);
 	}
 }
