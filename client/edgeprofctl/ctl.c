@@ -433,12 +433,19 @@ int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)
 	return CTL_FINE;
 }
 
-int ctl_add_time(struct ctl *ctl, cJSON *parameters, const char *name, const char *text)
+int ctl_add_times(struct ctl *ctl, cJSON *parameters, const char *since, const char *until)
 {
-	int64_t time_us = 0;
-	int status = ctl_time(ctl, text, &time_us);
-	if (text && status == CTL_FINE) {
-		cJSON_AddItemToObject(parameters, name, proto_json_integer(time_us));
+	const char *const names[] = {"from_us", "to_us"}, *const texts[] = {since, until};
+	for (size_t i = 0; i < 2; i++) {
+		int64_t time_us = 0;
+		int status = ctl_time(ctl, texts[i], &time_us);
+		if (status != CTL_FINE) {
+			cJSON_Delete(parameters);
+			return status;
+		}
+		if (texts[i]) {
+			cJSON_AddItemToObject(parameters, names[i], proto_json_integer(time_us));
+		}
 	}
-	return status;
+	return CTL_FINE;
 }

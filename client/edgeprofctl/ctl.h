@@ -139,8 +139,8 @@ cJSON *ctl_all(bool all, cJSON *parameters);
 
 /* A time that was typed, in µs since the epoch; NULL leaves *ret_us alone. */
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);
-/* The same as a parameter, unless the text is NULL. */
-int ctl_add_time(struct ctl *ctl, cJSON *parameters, const char *name, const char *text);
+/* Two of them as from_us and to_us, unless the text is NULL; deletes the parameters on failure. */
+int ctl_add_times(struct ctl *ctl, cJSON *parameters, const char *since, const char *until);
 
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)

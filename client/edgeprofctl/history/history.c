@@ -63,8 +63,7 @@ static void show_series(struct ctl *ctl, const cJSON *reply, const struct boots 
 	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		add_series(ctl, &table, series, &span);
 	}
-	table_print(&table, &ctl->style, ctl->output.stream, 0);
-	table_finish(&table);
+	ctl_table(ctl, &table);
 	fprintf(ctl->output.stream, "%s%s to %s (%s)%s\n", style_on(&ctl->style, TONE_DIM),
 		format_time(span.from_us).text, format_clock(span.to_us).text,
 		format_span((double)(span.to_us - span.from_us) / 1e6).text,
@@ -132,12 +131,8 @@ static int ask(struct ctl *ctl, cJSON **ret)
 {
 	const struct history_options *options = ctl->verb_options;
 	cJSON *parameters = ctl_parameters("glob", ctl->words[0]);
-	int status = ctl_add_time(ctl, parameters, "from_us", options->since);
-	if (status == CTL_FINE) {
-		status = ctl_add_time(ctl, parameters, "to_us", options->until);
-	}
+	int status = ctl_add_times(ctl, parameters, options->since, options->until);
 	if (status != CTL_FINE) {
-		cJSON_Delete(parameters);
 		return status;
 	}
 	bool thinned = options->max_points > 0;

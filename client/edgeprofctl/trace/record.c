@@ -29,26 +29,22 @@ static int add_span(struct ctl *ctl, cJSON *parameters, const char *name, int wo
 	return CTL_FINE;
 }
 
+static void show_now(struct ctl *ctl, const cJSON *reply)
+{
+	fprintf(ctl->output.stream, "%s%s\n", json_word(reply, "name"),
+		json_true(reply, "joined") ? " (was open already)" : "");
+}
+
 static int record_now(struct ctl *ctl)
 {
-	cJSON *reply;
-	cJSON *parameters = ctl_parameters("label", ctl->word_count > 1 ? ctl->words[1] : NULL);
+	cJSON *parameters = ctl_parameters("label", ctl_word(ctl, 1));
 	int status = add_span(ctl, parameters, "before_s", 2);
 	status = status == CTL_FINE ? add_span(ctl, parameters, "after_s", 3) : status;
 	if (status != CTL_FINE) {
 		cJSON_Delete(parameters);
 		return status;
 	}
-	status = ctl_call(ctl, "RecordNow", parameters, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		fprintf(ctl->output.stream, "%s%s\n", json_word(reply, "name"),
-			json_true(reply, "joined") ? " (was open already)" : "");
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	return ctl_show(ctl, "RecordNow", parameters, false, show_now);
 }
 
 static void add_trigger(struct table *table, const cJSON *row)
@@ -87,49 +83,24 @@ static int record_list(struct ctl *ctl)
 		"no recordings yet; 'edgeprofctl record now' makes one");
 }
 
-struct bytes {
-	char *text;
-	size_t length, capacity;
-};
-
-static int append(struct bytes *bytes, const char *text, size_t length)
-{
-	if (bytes->length + length > FILE_MAX) {
-		return -EFBIG;
-	}
-	if (bytes->length + length > bytes->capacity) {
-		size_t capacity = 2 * bytes->capacity + length + FILE_AT_ONCE;
-		char *longer = realloc(bytes->text, capacity);
-		if (!longer) {
-			return -ENOMEM;
-		}
-		bytes->text = longer;
-		bytes->capacity = capacity;
-	}
-	memcpy(bytes->text + bytes->length, text, length);
-	bytes->length += length;
-	return 0;
-}
-
-static int read_path(struct ctl *ctl, const char *path, struct bytes *ret)
+static int read_path(struct ctl *ctl, const char *path, FILE *to)
 {
 	char buffer[FILE_AT_ONCE];
 	FILE *file = fopen(path, "re");
 	if (!file) {
 		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(errno));
 	}
-	int r = 0;
-	size_t n;
-	while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), file)) > 0) {
-		r = append(ret, buffer, n);
+	size_t n, left = FILE_MAX;
+	while ((n = fread(buffer, 1, sizeof(buffer), file)) > 0 && n <= left) {
+		left -= fwrite(buffer, 1, n, to);
 	}
-	r = r == 0 && ferror(file) ? -EIO : r;
+	int error = n > 0 ? EFBIG : ferror(file) ? EIO : 0;
 	fclose(file);
-	return r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(-r))
+	return error ? ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(error))
 		     : CTL_FINE;
 }
 
-static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
+static int fetch(struct ctl *ctl, const char *name, FILE *to)
 {
 	enum json_mode json = ctl->options.json;
 	bool continues = true;
@@ -138,13 +109,11 @@ static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
 	while (status == CTL_FINE && continues) {
 		cJSON *reply;
 		status = ctl_chunk(ctl, "GetRecording", &reply, &continues);
-		if (status == CTL_FINE) {
-			const char *text = json_word(reply, "text");
-			if (append(ret, text, strlen(text)) < 0) {
-				status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-			}
-			cJSON_Delete(reply);
+		fputs(json_word(reply, "text"), to);
+		if (ftell(to) > FILE_MAX) {
+			status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		}
+		cJSON_Delete(reply);
 	}
 	ctl->options.json = json;
 	return status;
@@ -153,16 +122,26 @@ static int fetch(struct ctl *ctl, const char *name, struct bytes *ret)
 /* From now on ctl queries the recording instead of the daemon. */
 static int load(struct ctl *ctl)
 {
-	struct bytes bytes = {NULL, 0, 0};
+	static const struct responder responder = {replay_send, replay_receive};
 	const char *name = ctl->words[1], *reason = "";
-	int status = strchr(name, '/') ? read_path(ctl, name, &bytes) : fetch(ctl, name, &bytes);
+	char *text = NULL;
+	size_t length;
+	FILE *stream = open_memstream(&text, &length);
+	if (!stream) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	int status = strchr(name, '/') ? read_path(ctl, name, stream) : fetch(ctl, name, stream);
+	bool failed = ferror(stream);
+	failed |= fclose(stream) != 0;
+	if (status == CTL_FINE && failed) {
+		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
 	if (status != CTL_FINE) {
-		free(bytes.text);
+		free(text);
 		return status;
 	}
-	static const struct responder responder = {replay_send, replay_receive};
 	ctl->responder = &responder;
-	int r = replay_create(bytes.text, bytes.length, &ctl->replay, &reason);
+	int r = replay_create(text, length, &ctl->replay, &reason);
 	return r == -ENOMEM ? ctl_fail(ctl, CTL_OUTPUT, "out of memory")
 	       : r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "'%s' is not a recording: %s", name, reason)
 		       : CTL_FINE;

@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "proto/name.h"
 #include "proto/varlink.h"
 
 enum { LINES_MAX = 1 << 20, METHOD_SIZE = 64 };
 
-struct line {
+struct replay_line {
 	const char *text;
 	size_t length;
 };
 
 struct replay {
 	char *text;
-	struct line *line; /* without the first and the last */
+	struct replay_line *line; /* without the first and the last */
 	size_t lines;
 	cJSON *header, *end;
 	/* the present call */
@@ -31,20 +31,20 @@ struct replay {
 	size_t *order, count, next; /* lines of it */
 };
 
-static bool starts(const struct line *line, const char *with)
+static bool starts(const struct replay_line *line, const char *with)
 {
 	size_t length = strlen(with);
 	return line->length >= length && memcmp(line->text, with, length) == 0;
 }
 
-static bool is_of(const struct line *line, const char *method, const char *then)
+static bool is_of(const struct replay_line *line, const char *method, const char *then)
 {
 	char head[METHOD_SIZE + 64];
 	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",%s", method, then);
 	return n > 0 && (size_t)n < sizeof(head) && starts(line, head);
 }
 
-static cJSON *parse(const struct line *line, const char **reason)
+static cJSON *parse(const struct replay_line *line, const char **reason)
 {
 	cJSON *ret = NULL;
 	return proto_json_parse_reply(line->text, line->length, &ret, reason) == 0 ? ret : NULL;
@@ -58,13 +58,14 @@ static int find_lines(struct replay *replay, size_t length)
 		(end = memchr(at, '\n', (size_t)(stop - at)))) {
 		if (replay->lines == capacity) {
 			capacity = capacity == 0 ? 256 : 2 * capacity;
-			struct line *lines = realloc(replay->line, capacity * sizeof(*lines));
+			struct replay_line *lines =
+				realloc(replay->line, capacity * sizeof(*lines));
 			if (!lines) {
 				return -ENOMEM;
 			}
 			replay->line = lines;
 		}
-		replay->line[replay->lines++] = (struct line){at, (size_t)(end - at)};
+		replay->line[replay->lines++] = (struct replay_line){at, (size_t)(end - at)};
 		at = end + 1;
 	}
 	return 0;
@@ -130,28 +131,34 @@ const cJSON *replay_end(const struct replay *replay)
 }
 
 /* The app of a chunk of records: the text of its name with its quotes; NULL: none. */
-static struct line app_of(const struct line *line)
+static struct replay_line app_of(const struct replay_line *line)
 {
 	static const char head[] = "{\"call\":\"ExportTrace\",\"parameters\":{\"app\":";
-	struct line app = {NULL, 0};
+	struct replay_line app = {NULL, 0};
 	if (starts(line, head)) {
 		const char *from = line->text + sizeof(head) - 1;
 		const char *to = memchr(from, ',', line->length - (sizeof(head) - 1));
-		app = (struct line){from, !to ? 0 : (size_t)(to - from)};
+		app = (struct replay_line){from, !to ? 0 : (size_t)(to - from)};
 	}
 	return app;
 }
 
-static bool same(const struct line *a, const struct line *b)
+static bool same(const struct replay_line *a, const struct replay_line *b)
 {
 	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
 /* A chunk of records. */
 struct chunk {
-	struct line app;
+	struct replay_line app;
 	size_t line, first; /* first: the app's first line */
 };
+
+static int by_line(const void *a, const void *b)
+{
+	const struct chunk *left = a, *right = b;
+	return (left->line > right->line) - (left->line < right->line);
+}
 
 static int by_app(const void *a, const void *b)
 {
@@ -160,15 +167,13 @@ static int by_app(const void *a, const void *b)
 		return left->app.length < right->app.length ? -1 : 1;
 	}
 	int r = memcmp(left->app.text, right->app.text, left->app.length);
-	return r != 0 ? r : (left->line > right->line) - (left->line < right->line);
+	return r != 0 ? r : by_line(a, b);
 }
 
 static int by_first(const void *a, const void *b)
 {
 	const struct chunk *left = a, *right = b;
-	return left->first != right->first
-		       ? (left->first > right->first ? 1 : -1)
-		       : (left->line > right->line) - (left->line < right->line);
+	return left->first != right->first ? (left->first > right->first ? 1 : -1) : by_line(a, b);
 }
 
 /* The daemon sends a little of each app in turn; here the chunks of an app follow each other, in
@@ -181,7 +186,7 @@ static int order_records(struct replay *replay)
 		return -ENOMEM;
 	}
 	for (size_t i = 1; i < replay->lines; i++) {
-		struct line app = app_of(&replay->line[i]);
+		struct replay_line app = app_of(&replay->line[i]);
 		if (app.length > 0) {
 			chunks[count++] = (struct chunk){app, i, i};
 		}
@@ -239,17 +244,9 @@ int replay_send(struct replay *replay, const char *method, const cJSON *paramete
 	return 0;
 }
 
-/* Leaves the series that match. False: none. */
-static bool filter_series(const struct replay *replay, cJSON *parameters)
+static bool matches(const cJSON *series, const char *glob)
 {
-	cJSON *all = cJSON_GetObjectItemCaseSensitive(parameters, "series"), *next;
-	for (cJSON *item = !all ? NULL : all->child; item; item = next) {
-		next = item->next;
-		if (!proto_glob_match(replay->glob, json_word(item, "name"))) {
-			cJSON_Delete(cJSON_DetachItemViaPointer(all, item));
-		}
-	}
-	return all && all->child;
+	return proto_glob_match(glob, json_word(series, "name"));
 }
 
 /* Entries from the wanted serial on? */
@@ -265,16 +262,9 @@ static bool has_events(const struct replay *replay, const cJSON *parameters)
 static bool wanted(const struct replay *replay, cJSON *parameters)
 {
 	if (strcmp(replay->method, "GetHistory") == 0) {
-		return filter_series(replay, parameters);
+		return listing_narrow(parameters, "series", matches, replay->glob) > 0;
 	}
 	return strcmp(replay->method, "ListEvents") != 0 || has_events(replay, parameters);
-}
-
-static int nothing(struct replay *replay, struct reply *ret)
-{
-	replay->next = replay->count + 1;
-	*ret = (struct reply){.parameters = cJSON_CreateObject()};
-	return !ret->parameters ? -ENOMEM : 0;
 }
 
 int replay_receive(struct replay *replay, struct reply *ret)
@@ -297,6 +287,10 @@ int replay_receive(struct replay *replay, struct reply *ret)
 		}
 		cJSON_Delete(parameters);
 	}
+	if (replay->next++ > replay->count) {
+		return -ECONNRESET;
+	}
 	/* the end of a reply that may have been empty */
-	return replay->next > replay->count ? -ECONNRESET : nothing(replay, ret);
+	*ret = (struct reply){.parameters = cJSON_CreateObject()};
+	return !ret->parameters ? -ENOMEM : 0;
 }

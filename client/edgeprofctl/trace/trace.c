@@ -61,12 +61,8 @@ static int ask(struct trace *trace, bool *continues)
 	const struct trace_options *options = ctl->verb_options;
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
 	cJSON *reply, *parameters = ctl_parameters("app", app);
-	int status = ctl_add_time(ctl, parameters, "from_us", options->since);
-	if (status == CTL_FINE) {
-		status = ctl_add_time(ctl, parameters, "to_us", options->until);
-	}
+	int status = ctl_add_times(ctl, parameters, options->since, options->until);
 	if (status != CTL_FINE) {
-		cJSON_Delete(parameters);
 		return status;
 	}
 	status = ctl_subscribe(ctl, "ExportTrace", parameters);

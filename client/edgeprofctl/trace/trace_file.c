@@ -33,15 +33,11 @@ static void usual_mode(int fd)
 
 static int open_temporary(const char *path, struct trace_file *file)
 {
-	static const char suffix[] = ".XXXXXX";
-	size_t length = strlen(path);
 	file->path = strdup(path);
-	file->temporary = malloc(length + sizeof(suffix));
-	if (!file->path || !file->temporary) {
+	if (!file->path || asprintf(&file->temporary, "%s.XXXXXX", path) < 0) {
+		file->temporary = NULL;
 		return -ENOMEM;
 	}
-	memcpy(file->temporary, path, length);
-	memcpy(file->temporary + length, suffix, sizeof(suffix));
 	int fd = mkostemp(file->temporary, O_CLOEXEC);
 	int r = open_stream(fd, &file->stream);
 	if (r == 0) {
