@@ -162,8 +162,6 @@ enum {
 	LONG_NS = 100000000, /* a pause counts as this: soon outweighed by a burst */
 };
 
-enum schedstat_state { SCHEDSTAT_FRESH = 0, SCHEDSTAT_OPEN, SCHEDSTAT_ABSENT };
-
 struct meters {
 	struct rusage usage;
 	uint64_t wait_ns; /* UINT64_MAX: not known */
@@ -173,9 +171,8 @@ static struct context {
 	uint64_t last_ns;     /* end of the frame before; 0: none */
 	uint64_t interval_ns; /* between ends, smoothed; 0: not known */
 	bool on, based;
-	enum schedstat_state state;
-	struct descriptor schedstat;
-	struct meters base; /* at the end of the frame before, if based */
+	struct descriptor schedstat; /* 0 (which is never ours): not opened yet */
+	struct meters base;	     /* at the end of the frame before, if based */
 } contexts[THREAD_SLOTS];
 
 /* Takes the end into account; are these frames few enough? */
@@ -211,12 +208,12 @@ static uint64_t parse_wait(const char *text)
 
 static uint64_t read_wait(struct context *c)
 {
-	if (c->state == SCHEDSTAT_FRESH) {
-		int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-		c->state =
-			descriptor_set(&c->schedstat, fd) == 0 ? SCHEDSTAT_OPEN : SCHEDSTAT_ABSENT;
+	if (c->schedstat.fd == 0) {
+		c->schedstat.fd = -1;
+		descriptor_set(
+			&c->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 	}
-	if (c->state != SCHEDSTAT_OPEN) {
+	if (c->schedstat.fd < 0) {
 		return UINT64_MAX;
 	}
 	char text[96];
@@ -225,7 +222,6 @@ static uint64_t read_wait(struct context *c)
 	uint64_t wait_ns = parse_wait(text);
 	if (wait_ns == UINT64_MAX) { /* the app has closed it or taken its number */
 		descriptor_close(&c->schedstat);
-		c->state = SCHEDSTAT_ABSENT;
 	}
 	return wait_ns;
 }
@@ -278,7 +274,7 @@ void context_frame(struct thread *t, uint64_t now_ns, uint64_t frame)
 void context_end(uint32_t slot)
 {
 	struct context *c = &contexts[slot];
-	if (c->state == SCHEDSTAT_OPEN) {
+	if (c->schedstat.fd > 0) {
 		descriptor_close(&c->schedstat);
 	}
 	*c = (struct context){0};

@@ -81,11 +81,16 @@ void process_set_gate(uint64_t due_ns);
  * in thread-private memory; the mapping's are only written.
  */
 
+/* Where a slot's next record goes. */
+struct cursor {
+	struct proto_record *next, *end; /* room in the current chunk; equal: none */
+	uint64_t origin; /* address of the slot's record 0, had it all its records in a row */
+};
+
 struct thread {
 	/* one cache line: all that an event touches */
 	_Alignas(64) struct proto_slot *slot; /* NULL: none */
-	struct proto_record *next, *end;      /* room in the current chunk; equal: none */
-	uint64_t origin;     /* address of the slot's record 0, had it all its records in a row */
+	struct cursor at;
 	uint64_t frame;	     /* that the next events carry */
 	uint64_t idle;	     /* events without a daemon */
 	uint64_t idle_limit; /* at this many, look for one */
@@ -116,7 +121,7 @@ enum { THREAD_SLOTS = 64 }; /* of the largest mapping */
 /* Records published in the slot: one word less to keep than a counter. */
 static inline uint64_t thread_position(const struct thread *t)
 {
-	return ((uint64_t)(uintptr_t)t->next - t->origin) / sizeof(struct proto_record);
+	return ((uint64_t)(uintptr_t)t->at.next - t->at.origin) / sizeof(struct proto_record);
 }
 
 /* Begin of a section that a signal handler's events must not enter. */
@@ -192,15 +197,16 @@ static inline uint64_t double_bits(double value)
 /* Room is there and nothing else wants to be done first. */
 static inline bool is_ready(const struct thread *t, uint64_t now_ns)
 {
-	return t->next != t->end && now_ns < __atomic_load_n(&process.gate_ns, __ATOMIC_RELAXED);
+	return t->at.next != t->at.end &&
+	       now_ns < __atomic_load_n(&process.gate_ns, __ATOMIC_RELAXED);
 }
 
 /* Under thread_lock, with room. The reader sees the record once it sees head. */
 static inline void publish(struct thread *t, struct proto_slot *slot, struct proto_record record)
 {
-	struct proto_record *r = t->next;
+	struct proto_record *r = t->at.next;
 	*r = record;
-	t->next = r + 1;
+	t->at.next = r + 1;
 	__atomic_store_n(&slot->head, thread_position(t), __ATOMIC_RELEASE);
 }
 

@@ -26,8 +26,7 @@ __thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
 
 /* What a slot's next owner continues with. Private: the mapping's copy is the reader's to see. */
 static struct {
-	struct proto_record *next, *end;
-	uint64_t origin;
+	struct cursor at;
 	uint32_t chunk;	 /* PROTO_NO_CHUNK before the first */
 	uint32_t silent; /* its thread has no destructor: nobody gives the slot back; atomic */
 } slot_state[THREAD_SLOTS];
@@ -40,8 +39,7 @@ void thread_forget_slots(void)
 void thread_forget(struct thread *t)
 {
 	t->slot = NULL;
-	t->next = t->end = NULL;
-	t->origin = 0;
+	t->at = (struct cursor){NULL, NULL, 0};
 	t->depth = 0;
 	t->slotless = 0;
 	t->idle_limit = t->idle;
@@ -116,13 +114,19 @@ void thread_end(void *arg)
 	t->ended = true;
 	struct proto_slot *slot = t->slot;
 	if (slot) {
-		slot_state[t->index].origin = t->origin;
-		slot_state[t->index].next = t->next;
-		slot_state[t->index].end = t->end;
+		slot_state[t->index].at = t->at;
 		thread_forget(t);
 		slot_release(slot, t->index);
 	}
 	thread_unlock(t);
+}
+
+/* In a chunk whose first record is at that position of its slot. */
+static struct cursor cursor_in(uint32_t chunk, uint64_t base, uint64_t used)
+{
+	struct proto_record *first = proto_map_chunk(process.map, &process.geometry, chunk);
+	return (struct cursor){first + used, first + process.geometry.chunk_records,
+		(uint64_t)(uintptr_t)first - base * sizeof(*first)};
 }
 
 static bool slot_take(struct thread *t, uint32_t index, uint32_t from)
@@ -138,9 +142,7 @@ static bool slot_take(struct thread *t, uint32_t index, uint32_t from)
 	__atomic_store_n(&slot->depth, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->tid, (uint32_t)gettid(), __ATOMIC_RELAXED);
 	t->index = index;
-	t->origin = slot_state[index].origin;
-	t->next = slot_state[index].next;
-	t->end = slot_state[index].end;
+	t->at = slot_state[index].at;
 	t->depth = 0;
 	__atomic_store_n(&slot_state[index].silent, !t->keyed, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -175,11 +177,7 @@ static void slots_reclaim(void)
 			uint64_t base = proto_map_base(process.map, g)[chunk];
 			uint64_t used = __atomic_load_n(&slots[i].head, __ATOMIC_ACQUIRE) - base;
 			used = used < g->chunk_records ? used : g->chunk_records;
-			struct proto_record *first = proto_map_chunk(process.map, g, chunk);
-			slot_state[i].next = first + used;
-			slot_state[i].end = first + g->chunk_records;
-			slot_state[i].origin =
-				(uint64_t)(uintptr_t)first - base * sizeof(struct proto_record);
+			slot_state[i].at = cursor_in(chunk, base, used);
 		}
 		slot_release(&slots[i], i);
 	}
@@ -260,9 +258,7 @@ static bool chunk_take(struct thread *t)
 		__atomic_store_n(&proto_map_next(process.map, g)[last], taken, __ATOMIC_RELEASE);
 	}
 	slot_state[t->index].chunk = taken;
-	t->next = proto_map_chunk(process.map, g, taken);
-	t->end = t->next + g->chunk_records;
-	t->origin = (uint64_t)(uintptr_t)t->next - position * sizeof(struct proto_record);
+	t->at = cursor_in(taken, position, 0);
 	return true;
 }
 
@@ -319,7 +315,7 @@ bool thread_take_slot(struct thread *t, uint64_t now_ns)
 
 bool thread_room(struct thread *t)
 {
-	return t->next != t->end || chunk_take(t);
+	return t->at.next != t->at.end || chunk_take(t);
 }
 
 bool thread_prepare(struct thread *t, uint64_t now_ns)

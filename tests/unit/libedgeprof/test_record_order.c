@@ -37,16 +37,14 @@ START_TEST(head_is_stored_behind_the_record)
 	const struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 	ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
 	static struct thread thread;
-	thread = (struct thread){.slot = slot,
-		.next = &records[1],
-		.end = &records[4],
-		.origin = (uint64_t)(uintptr_t)&records[0]};
+	thread = (struct thread){
+		.slot = slot, .at = {&records[1], &records[4], (uint64_t)(uintptr_t)&records[0]}};
 	ck_assert_int_eq(mprotect(slot, page, PROT_READ), 0);
 	publish(&thread, slot, wanted);
 	ck_assert_int_eq(faults, 1);
 	ck_assert_int_eq(whole, 1);
 	ck_assert_uint_eq(slot->head, 2);
-	ck_assert_ptr_eq(thread.next, &records[2]);
+	ck_assert_ptr_eq(thread.at.next, &records[2]);
 	signal(SIGSEGV, SIG_DFL);
 	munmap(slot, page);
 }
