@@ -163,20 +163,16 @@ static void show_change(
 		style_off(&ctl->style, TONE_BOLD), pad > 0 ? pad : 0, "",
 		style_on(&ctl->style, TONE_GOOD), bars, style_off(&ctl->style, TONE_GOOD),
 		short_of > 0 ? short_of : 0, "");
-	fprintf(ctl->output.stream, "%s", format_value(change->extreme, unit, utf8).text);
-	fprintf(ctl->output.stream, ", then %s",
-		format_value(change->within.last, unit, utf8).text);
-	if (fresh) {
-		fputs(" (nothing before)\n", ctl->output.stream);
-	} else if (change->before.most > change->before.least) {
-		fprintf(ctl->output.stream, " (before: %s",
+	fprintf(ctl->output.stream, "%s, then %s (%s",
+		format_value(change->extreme, unit, utf8).text,
+		format_value(change->within.last, unit, utf8).text,
+		fresh ? "nothing before" : "before: ");
+	if (!fresh && change->before.most > change->before.least) {
+		fprintf(ctl->output.stream, "%s to ",
 			format_value(change->before.least, unit, utf8).text);
-		fprintf(ctl->output.stream, " to %s)\n",
-			format_value(change->before.most, unit, utf8).text);
-	} else {
-		fprintf(ctl->output.stream, " (before: %s)\n",
-			format_value(change->before.most, unit, utf8).text);
 	}
+	fprintf(ctl->output.stream, "%s)\n",
+		fresh ? "" : format_value(change->before.most, unit, utf8).text);
 }
 
 static int name_width(const struct around *around)
