@@ -147,16 +147,15 @@ static void run_alone(struct pipeline *p)
 static void *infer_frames(void *arg)
 {
 	struct pipeline *p = arg;
+	pthread_mutex_lock(&queue.lock);
 	for (;;) {
-		pthread_mutex_lock(&queue.lock);
 		while (queue.head == queue.tail && !queue.ended) {
 			pthread_cond_wait(&queue.changed, &queue.lock);
 		}
-		bool empty = queue.head == queue.tail;
-		pthread_mutex_unlock(&queue.lock);
-		if (empty) {
-			return NULL;
+		if (queue.head == queue.tail) {
+			break;
 		}
+		pthread_mutex_unlock(&queue.lock);
 		size_t place = queue.tail % QUEUE;
 		const struct frame *frame = &queue.frames[place];
 		edgeprof_set_frame(frame->id);
@@ -165,8 +164,9 @@ static void *infer_frames(void *arg)
 		pthread_mutex_lock(&queue.lock);
 		queue.tail++;
 		pthread_cond_signal(&queue.changed);
-		pthread_mutex_unlock(&queue.lock);
 	}
+	pthread_mutex_unlock(&queue.lock);
+	return NULL;
 }
 
 static void capture_frames(const struct options *options)

@@ -279,10 +279,3 @@ void context_end(uint32_t slot)
 	}
 	*c = (struct context){0};
 }
-
-void context_forget(void)
-{
-	for (uint32_t i = 0; i < THREAD_SLOTS; i++) {
-		context_end(i);
-	}
-}

@@ -161,7 +161,7 @@ void thread_count_lost(void);
 /* Forgets slot, chunk and open stages: the mapping belongs to another process now. */
 void thread_forget(struct thread *t);
 
-/* The slots' private state is forgotten (fork). */
+/* In a forked child: none of the slots and of their threads is ours. */
 void thread_forget_slots(void);
 
 /* For pthread_key_create: gives the slot back. */
@@ -293,9 +293,6 @@ void context_frame(struct thread *t, uint64_t now_ns, uint64_t frame);
 
 /* The thread that had this slot has ended. */
 void context_end(uint32_t slot);
-
-/* In a forked child: none of the threads is ours. */
-void context_forget(void);
 
 /* What stages with edgeprof_stage_options measure besides the time. */
 

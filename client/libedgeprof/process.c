@@ -87,7 +87,7 @@ static void fork_child(void)
 	}
 	process_set_gate(0);
 	attach_forget();
-	context_forget();
+	thread_forget_slots();
 	if (!t->forking) {
 		return;
 	}
@@ -95,7 +95,6 @@ static void fork_child(void)
 	if (map) {
 		munmap(map, process.geometry.size);
 	}
-	thread_forget_slots();
 	thread_forget(t);
 	t->idle = 0;
 	t->idle_limit = 0;

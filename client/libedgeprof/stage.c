@@ -33,13 +33,6 @@ static void set_open_count(struct thread *t, uint32_t count)
 	__atomic_store_n(&t->slot->depth, count, __ATOMIC_RELEASE);
 }
 
-/* In a signal handler inside another event. */
-static edgeprof_token begin_busy(uint32_t stage)
-{
-	/* not an idle token, whose end is the shortest */
-	return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
-}
-
 /* On a thread with a slot: a stage with options, or one deeper than most. */
 static edgeprof_token begin_deep(struct thread *t, uint32_t stage)
 {
@@ -90,7 +83,8 @@ edgeprof_token edgeprof_begin_(int number)
 	struct thread *t = &thread_self;
 	uint32_t stage = (uint32_t)number;
 	if (UNLIKELY(t->busy)) {
-		return begin_busy(stage);
+		/* not an idle token, whose end is the shortest */
+		return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
 	}
 	/* first the lock, then the look: a handler that forks in between takes the slot away */
 	thread_lock(t);

@@ -33,6 +33,9 @@ static struct {
 
 void thread_forget_slots(void)
 {
+	for (uint32_t i = 0; i < THREAD_SLOTS; i++) {
+		context_end(i);
+	}
 	memset(slot_state, 0, sizeof(slot_state));
 }
 

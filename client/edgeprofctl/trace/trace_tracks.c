@@ -22,8 +22,7 @@ struct lane {
 	struct span *span;    /* apart, ascending */
 	uint64_t last_end_ns; /* of all */
 	uint64_t closed_ns;   /* nothing may start before: what was there encloses or is done */
-	bool dropped;	      /* nested runs behind closed_ns, here as one: */
-	uint64_t dropped_start_ns, dropped_end_ns;
+	struct span dropped;  /* nested runs behind closed_ns as one; end_ns 0 = none */
 };
 
 struct process {
@@ -121,14 +120,12 @@ static void drop(struct lane *lane)
 		const struct span *span = &lane->span[i];
 		if (span->depth == 0) {
 			lane->closed_ns = span->end_ns;
-			lane->dropped = false;
-			continue;
+			lane->dropped.end_ns = 0;
+		} else if (lane->dropped.end_ns == 0) {
+			lane->dropped = *span;
+		} else {
+			lane->dropped.end_ns = span->end_ns;
 		}
-		if (!lane->dropped) {
-			lane->dropped_start_ns = span->start_ns;
-			lane->dropped = true;
-		}
-		lane->dropped_end_ns = span->end_ns;
 	}
 	lane->count -= half;
 	memmove(lane->span, lane->span + half, lane->count * sizeof(*lane->span));
@@ -166,12 +163,10 @@ static bool lane_append(struct lane *lane, const struct span *run)
 	if (count > 0 && lane->span[count - 1].end_ns > run->start_ns) {
 		return false;
 	}
-	if (count == 0 && lane->dropped) {
-		if (run->start_ns <= lane->dropped_start_ns) {
-			lane->dropped = false;
-		} else if (run->start_ns < lane->dropped_end_ns) {
-			return false;
-		}
+	if (count == 0 && run->start_ns <= lane->dropped.start_ns) {
+		lane->dropped.end_ns = 0;
+	} else if (count == 0 && run->start_ns < lane->dropped.end_ns) {
+		return false;
 	}
 	lane->count = count;
 	if (!reserve(lane)) {
