@@ -47,6 +47,17 @@ def until(what, condition, patience=PATIENCE, pause=0.02):
         time.sleep(pause)
 
 
+def board(folder, proc=None):
+    """A tree below the folder of a board with one thermal zone, at 50 °C: the tree, and the zone's file."""
+    root = pathlib.Path(folder) / "root"
+    zone = root / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (root / "proc").symlink_to(proc) if proc else (root / "proc").mkdir()
+    (zone / "type").write_text("cpu-thermal\n")
+    (zone / "temp").write_text("50000\n")
+    return root, zone / "temp"
+
+
 class VarlinkError(Exception):
     def __init__(self, name, parameters):
         super().__init__(f"{name} {parameters}")
@@ -260,3 +271,14 @@ def run_tests(namespace):
         sys.stdout.flush()
     print(f"{len(names) - failed - skipped} ok, {failed} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)
+
+
+def run_tests_with_broker(namespace):
+    """The same; skips where there is no mosquitto."""
+    import mosquitto
+
+    try:
+        mosquitto.Broker().close()
+    except mosquitto.Absent as absent:
+        skip(str(absent))
+    run_tests(namespace)

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from harness import DAEMON, Daemon, until
+from harness import DAEMON, Daemon, board, until
 
 import mosquitto
 
@@ -26,36 +26,21 @@ PATIENCE = 90 + OUTAGE_S  # back-off goes up to 60 s
 SLOW_US = 500_000  # a turn of the loop that waited for a network would take seconds
 
 
-class Events:
-    """A subscriber of event/alert that collects while the test does other things."""
+class Events(mosquitto.Subscriber):
+    """Collects event/alert while the test does other things."""
 
     def __init__(self, broker, address="127.0.0.1"):
         self.seen = []
-        self.child = subprocess.Popen(
-            ["stdbuf", "-oL", "mosquitto_sub", "-h", address, "-p", str(broker.port), "-q", "1", "-c", "-i", "watcher",
-             "-d", "-t", f"edgeprof/{DEVICE}/event/alert", "-F", "MESSAGE %p"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            preexec_fn=mosquitto.die_with_parent)
-        self.subscribed = threading.Event()
-        threading.Thread(target=self.read, daemon=True).start()
-        assert self.subscribed.wait(20)
+        super().__init__(broker.port, "watcher", [f"edgeprof/{DEVICE}/event/alert"], "%p", address)
 
-    def read(self):
-        for line in self.child.stdout:
-            if line.startswith("Subscribed"):
-                self.subscribed.set()
-            if line.startswith("MESSAGE "):
-                event = json.loads(line[8:])
-                if event["rule"] == "temperature":
-                    self.seen.append((event["ts_ms"], event["state"]))
+    def heard(self, text):
+        event = json.loads(text)
+        if event["rule"] == "temperature":
+            self.seen.append((event["ts_ms"], event["state"]))
 
     def first_arrivals(self):
         """Each once, at the place where it came first."""
         return list(dict.fromkeys(self.seen))
-
-    def close(self):
-        self.child.kill()
-        self.child.wait()
 
 
 class Proxy:
@@ -140,13 +125,7 @@ class Board:
 
     def __init__(self, port, host="127.0.0.1", more="", command=()):
         self.scratch = tempfile.TemporaryDirectory()
-        root = pathlib.Path(self.scratch.name) / "root"
-        zone = root / "sys/class/thermal/thermal_zone0"
-        zone.mkdir(parents=True)
-        (root / "proc").symlink_to("/proc")
-        (zone / "type").write_text("cpu-thermal\n")
-        self.temp = zone / "temp"
-        self.temp.write_text("50000\n")
+        root, self.temp = board(self.scratch.name, proc="/proc")
         config = (f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = {host}\nport = {port}\ndevice_id = {DEVICE}\n"
                   f"summary_interval = 1s\n{more}[alert temperature]\nclear_for = 100ms\nmax_per_hour = 0\n[alert temperature_limit]\nenabled = no\n")
         self.daemon = Daemon(config, root=root)

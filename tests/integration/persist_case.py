@@ -8,13 +8,13 @@ import tempfile
 
 from harness import BUILD, Daemon, until
 
-QUICK = [str(BUILD / "tests" / "integration" / "quick-daemon"), "-c"]
+QUICK = [str(BUILD / "tests" / "integration" / "odd-daemon"), "-c"]
 MIB = 1 << 20
 
 
 class Quick(Daemon):
     program = QUICK
-    more = ["1000", "300"]
+    more = ["quick", "1000", "300"]
 
 
 def config(path, size="1M"):

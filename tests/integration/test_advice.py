@@ -4,13 +4,13 @@
 and as before when it has cooled; what the daemon tells of it; restarts, other users of the mapping."""
 import contextlib
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import harness
 from harness import BUILD, SOURCE, Daemon, program, run_tests, until
 
 EXAMPLES = BUILD / "client" / "examples"
@@ -22,18 +22,14 @@ class Board:
     """A tree with one thermal zone that begins to throttle at 80 degrees."""
 
     def __init__(self, path, celsius=40, trip=80):
-        self.root = pathlib.Path(path) / "root"
-        self.zone = self.root / "sys/class/thermal/thermal_zone0"
-        self.zone.mkdir(parents=True)
-        (self.root / "proc").mkdir()
-        (self.zone / "type").write_text("cpu-thermal\n")
+        self.root, self.temp = harness.board(path)
         if trip is not None:
-            (self.zone / "trip_point_0_type").write_text("passive\n")
-            (self.zone / "trip_point_0_temp").write_text(f"{trip * 1000}\n")
+            (self.temp.parent / "trip_point_0_type").write_text("passive\n")
+            (self.temp.parent / "trip_point_0_temp").write_text(f"{trip * 1000}\n")
         self.heat(celsius)
 
     def heat(self, celsius):
-        (self.zone / "temp").write_text(f"{celsius * 1000}\n")
+        self.temp.write_text(f"{celsius * 1000}\n")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import CTL, SOURCE, Daemon, VarlinkError, run_tests, until
+from harness import CTL, SOURCE, Daemon, VarlinkError, board, run_tests, until
 
 import mosquitto
 
@@ -23,16 +23,6 @@ EVENT = f"edgeprof/{DEVICE}/event/alert"
 def config(broker=None):
     mqtt = f"[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n" if broker else ""
     return f"[sampling]\ninterval = 100ms\n{mqtt}[alert temperature]\nfor = 0s\nclear_for = 0s\n"
-
-
-def board(scratch):
-    root = pathlib.Path(scratch) / "root"
-    zone = root / "sys/class/thermal/thermal_zone0"
-    zone.mkdir(parents=True)
-    (root / "proc").mkdir()
-    (zone / "type").write_text("cpu-thermal\n")
-    (zone / "temp").write_text("50000\n")
-    return root, zone / "temp"
 
 
 def heat(daemon, temp, celsius, state, severity=None):

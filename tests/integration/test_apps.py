@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from harness import BUILD, DAEMON, WRITER, Daemon, VarlinkError, program, run_tests, until
+from harness import BUILD, WRITER, Daemon, program, run_tests, until
 
 ACTOR = BUILD / "tests" / "integration" / "app-actor"
 

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import time
 
-from harness import WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
+from harness import WRITER, Daemon, VarlinkError, program, run_tests, until
 
 GET_INFO = b'{"method":"org.varlink.service.GetInfo"}'
 

@@ -3,11 +3,10 @@
 """The daemon and a real mosquitto: birth and will, summaries, alerts; a broker that is absent, comes
 later, is killed and comes back. What the subscriber received is checked against the schemas."""
 import json
-import pathlib
 import re
 import tempfile
 
-from harness import DEMO, SOURCE, Daemon, program, run_tests, skip, until
+from harness import DEMO, Daemon, board, program, run_tests_with_broker, until
 
 import mosquitto
 from payload_schemas import check_against_schema, check_message
@@ -20,16 +19,6 @@ def config(broker, more=""):
         f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n"
         f"summary_interval = 1s\n[alert temperature]\nclear_for = 100ms\n{more}"
     )
-
-
-def board(scratch):
-    root = pathlib.Path(scratch) / "root"
-    zone = root / "sys/class/thermal/thermal_zone0"
-    zone.mkdir(parents=True)
-    (root / "proc").mkdir()
-    (zone / "type").write_text("cpu-thermal\n")
-    (zone / "temp").write_text("50000\n")
-    return root, zone / "temp"
 
 
 def hot(daemon):
@@ -148,8 +137,4 @@ def test_stalled_broker_stalls_nobody():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

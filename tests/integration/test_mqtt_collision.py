@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 
-from harness import Daemon, run_tests, skip, until
+from harness import Daemon, run_tests_with_broker, until
 
 import mosquitto
 from mqtt_board import Proxy
@@ -181,8 +181,4 @@ def test_a_broker_that_says_why_is_believed_at_once():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

@@ -12,10 +12,10 @@ import subprocess
 import tempfile
 import urllib.request
 
-from harness import DEMO, SOURCE, Daemon, program, run_tests, skip, until
+from harness import DEMO, SOURCE, Daemon, board, program, run_tests_with_broker, skip, until
 
 import mosquitto
-from test_mqtt import DEVICE, board, config
+from test_mqtt import DEVICE, config
 
 EXAMPLES = SOURCE / "daemon/publish/schema/consumers"
 
@@ -102,11 +102,7 @@ def test_mosquitto_sub_and_jq():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as reason:
-        skip(str(reason))
     wanted = ("node-red", "prometheus-mqtt-exporter", "telegraf", "jq")
     if all(absent(name) for name in wanted):
         skip("none of " + ", ".join(wanted) + " is on the PATH")
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

@@ -6,10 +6,9 @@ import collections
 import pathlib
 import re
 import subprocess
-import threading
 import time
 
-from harness import BUILD, run_tests, skip, until
+from harness import BUILD, run_tests_with_broker, until
 
 import mosquitto
 
@@ -42,30 +41,16 @@ class Fleet:
         self.child.wait()
 
 
-class Listener:
+class Listener(mosquitto.Subscriber):
     """Everything the fleet says, with the second of its arrival."""
 
     def __init__(self, port):
         self.messages = []
-        self.child = subprocess.Popen(
-            ["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-q", "1", "-c", "-i", "listener", "-d",
-             "-t", "edgeprof/+/event/alert", "-t", "edgeprof/+/summary", "-F", "MESSAGE %U %t %p"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=mosquitto.die_with_parent)
-        self.subscribed = threading.Event()
-        threading.Thread(target=self.read, daemon=True).start()
-        assert self.subscribed.wait(20)
+        super().__init__(port, "listener", ["edgeprof/+/event/alert", "edgeprof/+/summary"], "%U %t %p")
 
-    def read(self):
-        for line in self.child.stdout:
-            if line.startswith("Subscribed"):
-                self.subscribed.set()
-            if line.startswith("MESSAGE "):
-                _, when, topic, serial = line.split()
-                self.messages.append((float(when), *topic.split("/")[1:3], int(serial)))
-
-    def close(self):
-        self.child.kill()
-        self.child.wait()
+    def heard(self, text):
+        when, topic, serial = text.split()
+        self.messages.append((float(when), *topic.split("/")[1:3], int(serial)))
 
 
 def busiest(times, span=1.0):
@@ -125,8 +110,4 @@ def test_fifty_devices_come_back_without_a_storm():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

@@ -12,11 +12,11 @@ import signal
 import subprocess
 import tempfile
 
-from harness import BUILD, DEMO, Daemon, program, run_tests, skip, until
+from harness import BUILD, DEMO, Daemon, board, program, run_tests_with_broker, until
 
 import mosquitto
 from payload_schemas import check_message
-from test_mqtt import DEVICE, board, config
+from test_mqtt import DEVICE, config
 
 BASE = f"edgeprof/{DEVICE}"
 TOPIC = f"homeassistant/device/edgeprof_{DEVICE}/config"
@@ -182,8 +182,4 @@ def test_names_of_apps_break_nothing():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from harness import CTL, Daemon, run_tests, skip, until
+from harness import CTL, Daemon, run_tests_with_broker, until
 
 import mosquitto
 from test_mqtt_tls import certificates, password_broker, secret_file, server
@@ -243,8 +243,4 @@ def test_a_broker_that_does_not_accept_is_left_in_time():
         assert "no reply" in told and time.monotonic() - begin < 20, told
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from harness import Daemon, run_tests, skip, until
+from harness import Daemon, run_tests_with_broker, until
 
 import mosquitto
 from mqtt_board import DEVICE, OUTAGE_S, PATIENCE, SLOW_US, Board, Events, Proxy, away, durable_broker
@@ -342,8 +342,4 @@ def test_every_fifth_packet_lost():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

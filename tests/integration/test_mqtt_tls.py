@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import SOURCE, Daemon, run_tests, skip, until
+from harness import Daemon, run_tests_with_broker, skip, until
 
 import mosquitto
 
@@ -436,10 +436,6 @@ def test_a_message_that_the_access_list_forbids_was_not_delivered():
 
 
 if __name__ == "__main__":
-    try:
-        mosquitto.Broker().close()
-    except mosquitto.Absent as absent:
-        skip(str(absent))
     if not shutil.which("openssl") or not shutil.which("mosquitto_passwd"):
         skip("openssl or mosquitto_passwd is not installed")
-    run_tests(dict(globals()))
+    run_tests_with_broker(dict(globals()))

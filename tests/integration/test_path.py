@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import DEMO, SHARED, WRITER, Daemon, VarlinkError, program, run_tests, until
+from harness import DEMO, SHARED, WRITER, Daemon, VarlinkError, board, program, run_tests, until
 
 
 def test_sensors_of_this_machine_have_values_states_and_reasons():
@@ -229,28 +229,23 @@ def test_timeline_survives_kill_9():
 
 def test_alert_fires_once_and_clears():
     with tempfile.TemporaryDirectory() as scratch:
-        root = pathlib.Path(scratch) / "root"
-        zone = root / "sys/class/thermal/thermal_zone0"
-        zone.mkdir(parents=True)
-        (root / "proc").mkdir()
-        (zone / "type").write_text("cpu-thermal\n")
-        (zone / "temp").write_text("50000\n")
+        root, temp = board(scratch)
         config = "[sampling]\ninterval = 100ms\n[alert temperature]\nclear_for = 200ms\n"
         with Daemon(config, root=root) as daemon, contextlib.closing(daemon.client(60)) as client:
             until("the temperature", lambda: (daemon.metric("temperature/max") or {}).get("value") == 50)
             stream = client.stream("Subscribe", events=True, metrics=False)
             assert next(stream).get("alerts") == []
-            (zone / "temp").write_text("81234\n")
+            temp.write_text("81234\n")
             event = next(e for reply in stream for e in reply.get("events", []) if e["kind"] == "alert")
             assert event["text"] == "THERMAL WARNING: 81.2C (threshold: 75.0)", event
             assert event["severity"] == "warning" and event["subject"] == "temperature", event
             alerts = daemon.call("ListAlerts")["alerts"]
             assert [a["rule"] for a in alerts] == ["temperature"] and alerts[0]["state"] == "firing", alerts
             assert daemon.ctl("alerts", "--check").returncode == 1
-            (zone / "temp").write_text("84000\n")
+            temp.write_text("84000\n")
             event = next(e for reply in stream for e in reply.get("events", []) if e["kind"] == "alert")
             assert event["text"] == "THERMAL CRITICAL: 84.0C (threshold: 82.0)", event
-            (zone / "temp").write_text("50000\n")
+            temp.write_text("50000\n")
             event = next(e for reply in stream for e in reply.get("events", []) if e["kind"] == "alert")
             assert event["severity"] == "info", event
             until("no alert is left", lambda: daemon.call("ListAlerts")["alerts"] == [])

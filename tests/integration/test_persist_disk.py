@@ -110,7 +110,7 @@ def test_a_disk_that_turns_read_only_by_errors():
 
 
 class Quicker(Quick):
-    more = ["250", "300"]
+    more = ["quick", "250", "300"]
 
 
 def written(place):

@@ -12,10 +12,9 @@ import subprocess
 import tempfile
 import time
 
-from harness import DEMO, WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
+from harness import DEMO, WRITER, Daemon, Varlink, VarlinkError, board, program, run_tests, until
 
 import mosquitto  # harness has put tests/tools on the path
-import test_alert_actions as alerts_case
 import test_mqtt as mqtt_case
 import test_trace as trace_case
 from reckoning import Script
@@ -220,7 +219,7 @@ def test_warnings_leave_recordings_for_critical_alerts_and_for_people():
             "[alert warm]\nmetric = temperature/max\nabove = {}\nmax_per_hour = 0\n" \
             "[alert burning]\nmetric = temperature/max\nabove = {}\nseverity = critical\n"
     with tempfile.TemporaryDirectory() as scratch:
-        root, temp = alerts_case.board(scratch)
+        root, temp = board(scratch)
         with Daemon(FAST + "[recorder]\nbefore = 1s\nafter = 0s\n" + rules.format(80, 1000), root=root) as daemon:
             flood_of_warnings(daemon, root, "warm", 10)
             assert len(listed(daemon)) == 8 and daemon.call("ListRecordings")["refused"] == 2
@@ -240,7 +239,7 @@ def test_warnings_leave_recordings_for_critical_alerts_and_for_people():
 def test_a_step_to_critical_is_recorded_after_the_warning():
     rule = "[alert temperature]\nclear_for = 0s\n[alert temperature_limit]\nenabled = no\n"
     with tempfile.TemporaryDirectory() as scratch:
-        root, temp = alerts_case.board(scratch)
+        root, temp = board(scratch)
         with Daemon(FAST + "[recorder]\nbefore = 1s\nafter = 0s\n" + rule, root=root) as daemon:
             until("watched", lambda: daemon.call("ListAlerts", all=True)["alerts"])
             temp.write_text("77000\n")

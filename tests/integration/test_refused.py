@@ -13,7 +13,7 @@ import time
 from harness import BUILD, DAEMON, Daemon, run_tests, until
 from test_apps import Actor, app_of, attached
 
-FAULTY = BUILD / "tests" / "integration" / "faulty-daemon"
+FAULTY = BUILD / "tests" / "integration" / "odd-daemon"
 SOME = "1-30,37,45,58,70,90,120,160,220,300"
 
 

@@ -7,7 +7,6 @@ import os
 import pathlib
 import random
 import shutil
-import subprocess
 import tempfile
 
 from harness import Daemon, run_tests, until

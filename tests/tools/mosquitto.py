@@ -44,6 +44,31 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+class Subscriber:
+    """mosquitto_sub in a session that lasts; heard() gets each message, as layout prints it, on a thread."""
+
+    def __init__(self, port, name, topics, layout, address="127.0.0.1"):
+        self.child = subprocess.Popen(
+            ["stdbuf", "-oL", "mosquitto_sub", "-h", address, "-p", str(port), "-q", "1", "-c", "-i", name, "-d",
+             *(word for topic in topics for word in ("-t", topic)), "-F", f"MESSAGE {layout}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            preexec_fn=die_with_parent)
+        self.subscribed = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        assert self.subscribed.wait(20)
+
+    def read(self):
+        for line in self.child.stdout:
+            if line.startswith("Subscribed"):
+                self.subscribed.set()
+            if line.startswith("MESSAGE "):
+                self.heard(line[8:])
+
+    def close(self):
+        self.child.kill()
+        self.child.wait()
+
+
 class Broker:
     """more: further lines of its configuration, below its listener."""
 

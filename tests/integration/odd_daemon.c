@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon where memory is refused: to ours, libuv and cJSON, the K-th time (at) or from then on
- * (from), counted from the configuration on. usage: faulty-daemon -c FILE at|from K */
+/* The daemon with what no setting can do. usage: odd-daemon -c FILE quick PERIOD_MS RETRY_MS: other
+ * times of its history on disk, so that what takes minutes takes seconds. odd-daemon -c FILE
+ * at|from K: memory is refused to ours, libuv and cJSON, the K-th time or from then on, counted
+ * from the configuration on. */
 #include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -70,18 +72,27 @@ int main(int argc, char **argv)
 	struct daemon *daemon = NULL;
 	uv_signal_t stop;
 	uv_loop_t loop;
-	uint64_t at;
-	if (argc != 5 || strcmp(argv[1], "-c") != 0 || parse_u64(argv[4], &at) < 0) {
+	uint64_t number[2] = {0};
+	const bool quick = argc == 6 && strcmp(argv[3], "quick") == 0;
+	if ((argc != 5 && !quick) || strcmp(argv[1], "-c") != 0 ||
+		parse_u64(argv[4], &number[0]) < 0 ||
+		(quick && parse_u64(argv[5], &number[1]) < 0)) {
 		return 64;
 	}
 	options.config_path = argv[2];
+	if (quick) {
+		options.history_period_ns = number[0] * 1000000;
+		options.history_retry_ns = number[1] * 1000000;
+	}
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	umask(022);
 	if (loop_open(&loop) < 0) {
 		return 1;
 	}
 	uv_signal_init(&loop, &stop);
-	refuse(at, strcmp(argv[3], "from") == 0);
+	if (!quick) {
+		refuse(number[0], strcmp(argv[3], "from") == 0);
+	}
 	int r = daemon_open(&loop, &options, &daemon);
 	stop.data = daemon;
 	if (r == 0) {
