@@ -12,7 +12,7 @@ from harness import Daemon, run_tests_with_broker, until
 
 import mosquitto
 from mqtt_board import Proxy
-from test_mqtt_tls import certificates, password_broker, secret_file
+from tls_case import certificates, password_broker, secret_file
 
 CONFIG = "[sampling]\ninterval = 10s\n[mqtt]\nhost = 127.0.0.1\nport = {}\ndevice_id = twin\n"
 SAID = 'another client uses the id "edgeprof-twin"'

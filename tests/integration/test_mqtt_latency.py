@@ -16,7 +16,7 @@ import time
 from harness import CTL, Daemon, run_tests_with_broker, until
 
 import mosquitto
-from test_mqtt_tls import certificates, password_broker, secret_file, server
+from tls_case import certificates, password_broker, secret_file, server
 
 DELAY_S = 0.040
 

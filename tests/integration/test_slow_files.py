@@ -65,6 +65,17 @@ def with_fuse(test, folder=ZONE, files=None):
     return run
 
 
+def with_daemon(test):
+    """The same, and a daemon that has read it."""
+
+    def run(tree, fuse):
+        with Daemon(CONFIG, root=tree) as daemon:
+            is_fine(daemon)
+            return test(daemon, fuse)
+
+    return with_fuse(run)
+
+
 def with_fuse_process(test):
     """A process is one."""
     return with_fuse(test, "proc/4242", PROCESS)
@@ -92,6 +103,11 @@ def the_others_tick(daemon):
 def is_fine(daemon):
     until("both zones are told", lambda: value(daemon, "temperature/gpu") == 51 and value(daemon, "temperature/soc") == 45)
     assert source(daemon, "thermal")["state"] == "ok"
+
+
+def is_fine_again(daemon, fuse):
+    fuse.let_go()
+    is_fine(daemon)
 
 
 def is_late(daemon):
@@ -146,66 +162,53 @@ def test_a_file_that_hangs_in_open_at_the_start(tree, fuse):
         the_others_tick(daemon)
         assert fuse.asked == asked, "it is not asked again and again"
         assert daemon.metric("temperature/gpu") is None
-        fuse.let_go()
-        is_fine(daemon)
+        is_fine_again(daemon, fuse)
         assert value(daemon, "headroom/gpu") == 39
 
 
 # covers G2.15
-@with_fuse
-def test_a_file_that_hangs_in_read(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.file["temp"].hangs_in = "read"
-        is_late(daemon)
-        assert daemon.metric("temperature/gpu")["value"] is None
-        assert daemon.metric("temperature/soc")["reason"] == "did not answer in time"
-        the_others_tick(daemon)
-        fuse.let_go()
-        is_fine(daemon)
+@with_daemon
+def test_a_file_that_hangs_in_read(daemon, fuse):
+    fuse.file["temp"].hangs_in = "read"
+    is_late(daemon)
+    assert daemon.metric("temperature/gpu")["value"] is None
+    assert daemon.metric("temperature/soc")["reason"] == "did not answer in time"
+    the_others_tick(daemon)
+    is_fine_again(daemon, fuse)
 
 
-@with_fuse
-def test_a_reload_while_it_hangs(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.file["temp"].hangs_in = "read"
-        is_late(daemon)
-        daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = gpu\n")
-        daemon.process.send_signal(signal.SIGHUP)
-        reason = "has not answered since it was closed"
-        until("the reload closed it", lambda: source(daemon, "thermal")["reason"] == reason)
-        the_others_tick(daemon)
-        fuse.let_go()
-        is_fine(daemon)
-        until("with the new configuration", lambda: value(daemon, "temperature/max") == 45)
+@with_daemon
+def test_a_reload_while_it_hangs(daemon, fuse):
+    fuse.file["temp"].hangs_in = "read"
+    is_late(daemon)
+    daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = gpu\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    reason = "has not answered since it was closed"
+    until("the reload closed it", lambda: source(daemon, "thermal")["reason"] == reason)
+    the_others_tick(daemon)
+    is_fine_again(daemon, fuse)
+    until("with the new configuration", lambda: value(daemon, "temperature/max") == 45)
 
 
-@with_fuse
-def test_a_type_that_hangs_when_the_source_is_opened_again(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.file["type"].hangs_in = "read"
-        daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = gpu\n")
-        daemon.process.send_signal(signal.SIGHUP)
-        until("it hangs", fuse.hanging)
-        is_late(daemon)
-        the_others_tick(daemon)
-        fuse.let_go()
-        is_fine(daemon)
+@with_daemon
+def test_a_type_that_hangs_when_the_source_is_opened_again(daemon, fuse):
+    fuse.file["type"].hangs_in = "read"
+    daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = gpu\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    until("it hangs", fuse.hanging)
+    is_late(daemon)
+    the_others_tick(daemon)
+    is_fine_again(daemon, fuse)
 
 
-@with_fuse
-def test_an_error_is_null_alone(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.file["temp"].error = 5
-        until("the zone is null", lambda: value(daemon, "temperature/gpu") is None)
-        assert daemon.metric("temperature/gpu")["reason"] == "offline"
-        assert source(daemon, "thermal")["state"] == "ok"
-        assert value(daemon, "temperature/soc") == 45
-        fuse.let_go()
-        is_fine(daemon)
+@with_daemon
+def test_an_error_is_null_alone(daemon, fuse):
+    fuse.file["temp"].error = 5
+    until("the zone is null", lambda: value(daemon, "temperature/gpu") is None)
+    assert daemon.metric("temperature/gpu")["reason"] == "offline"
+    assert source(daemon, "thermal")["state"] == "ok"
+    assert value(daemon, "temperature/soc") == 45
+    is_fine_again(daemon, fuse)
 
 
 @with_fuse
@@ -218,25 +221,21 @@ def test_a_file_that_takes_three_seconds(tree, fuse):
         fuse.file["temp"].seconds = 3.0
         is_late(daemon)
         the_others_tick(daemon)
-        fuse.let_go()
-        is_fine(daemon)
+        is_fine_again(daemon, fuse)
 
 
 # covers G2.15
-@with_fuse
-def test_a_server_that_stands_still_while_sources_are_switched_and_files_closed(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.frozen = True
-        assert daemon.ctl("source", "disable", "thermal").returncode == 0
-        until("it is off", lambda: source(daemon, "thermal")["state"] == "suspended")
-        until("it hangs", fuse.hanging)
-        the_others_tick(daemon)
-        assert daemon.ctl("source", "enable", "thermal").returncode == 0
-        until("it is told", lambda: source(daemon, "thermal")["state"] == "error")
-        the_others_tick(daemon)
-        fuse.let_go()
-        is_fine(daemon)
+@with_daemon
+def test_a_server_that_stands_still_while_sources_are_switched_and_files_closed(daemon, fuse):
+    fuse.frozen = True
+    assert daemon.ctl("source", "disable", "thermal").returncode == 0
+    until("it is off", lambda: source(daemon, "thermal")["state"] == "suspended")
+    until("it hangs", fuse.hanging)
+    the_others_tick(daemon)
+    assert daemon.ctl("source", "enable", "thermal").returncode == 0
+    until("it is told", lambda: source(daemon, "thermal")["state"] == "error")
+    the_others_tick(daemon)
+    is_fine_again(daemon, fuse)
 
 
 @with_fuse_process
@@ -274,49 +273,42 @@ def test_it_stops_while_an_open_hangs(tree, fuse):
         daemon.stop()
 
 
-@with_fuse
-def test_it_stops_while_a_read_hangs(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.file["temp"].hangs_in = "read"
-        until("it hangs", fuse.hanging)
-        daemon.stop()
+@with_daemon
+def test_it_stops_while_a_read_hangs(daemon, fuse):
+    fuse.file["temp"].hangs_in = "read"
+    until("it hangs", fuse.hanging)
+    daemon.stop()
 
 
-@with_fuse
-def test_it_stops_while_the_server_stands_still(tree, fuse):
+@with_daemon
+def test_it_stops_while_the_server_stands_still(daemon, fuse):
     """All that it has to do is done; that the kernel closes a dead process' files only when the
     server answers is the kernel's."""
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        fuse.frozen = True
-        daemon.process.send_signal(signal.SIGTERM)
-        until("its socket is gone", lambda: not daemon.socket.exists())
-        until("it has stopped", lambda: main_thread_is_over(daemon))
-        fuse.let_go()
-        daemon.stop()
+    fuse.frozen = True
+    daemon.process.send_signal(signal.SIGTERM)
+    until("its socket is gone", lambda: not daemon.socket.exists())
+    until("it has stopped", lambda: main_thread_is_over(daemon))
+    fuse.let_go()
+    daemon.stop()
 
 
-@with_fuse
-def test_hanging_again_and_again_leaves_nothing_behind(tree, fuse):
-    with Daemon(CONFIG, root=tree) as daemon:
-        is_fine(daemon)
-        before = descriptors(daemon)
-        for where in ("open", "read") * 5:
-            fuse.file["temp"].hangs_in = "read"
-            if where == "open":
-                daemon.config_path.write_text(CONFIG)
-            else:
-                daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = nothing\n")
-            is_late(daemon)
-            fuse.file["type"].hangs_in = where
-            daemon.process.send_signal(signal.SIGHUP)
-            fuse.let_go()
-            is_fine(daemon)
-        until("no descriptor more", lambda: descriptors(daemon) <= before)
-        assert children(daemon) == []
-        threads = len(os.listdir(f"/proc/{daemon.pid}/task"))
-        assert threads <= 1 + 4 + 4 + 3, threads
+@with_daemon
+def test_hanging_again_and_again_leaves_nothing_behind(daemon, fuse):
+    before = descriptors(daemon)
+    for where in ("open", "read") * 5:
+        fuse.file["temp"].hangs_in = "read"
+        if where == "open":
+            daemon.config_path.write_text(CONFIG)
+        else:
+            daemon.config_path.write_text(CONFIG + "[source thermal]\nexclude = nothing\n")
+        is_late(daemon)
+        fuse.file["type"].hangs_in = where
+        daemon.process.send_signal(signal.SIGHUP)
+        is_fine_again(daemon, fuse)
+    until("no descriptor more", lambda: descriptors(daemon) <= before)
+    assert children(daemon) == []
+    threads = len(os.listdir(f"/proc/{daemon.pid}/task"))
+    assert threads <= 1 + 4 + 4 + 3, threads
 
 
 @contextlib.contextmanager

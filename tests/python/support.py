@@ -15,9 +15,26 @@ sys.path[:0] = [str(MODULE), str(ROOT / "tests" / "integration")]
 
 from harness import Daemon, VarlinkError, until  # noqa: E402
 
-__all__ = ["Daemon", "MODULE", "ROOT", "VarlinkError", "app_env", "app_of", "ctl", "main", "run", "start", "until"]
+__all__ = ["Daemon", "DaemonCase", "MODULE", "ROOT", "VarlinkError", "app_env", "app_of", "ctl", "main", "run", "start", "until"]
 
 NOWHERE = "/nonexistent-edgeprof"
+
+
+class DaemonCase(unittest.TestCase):
+    """One daemon for all tests of a class."""
+
+    config = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(cls.config).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            cls.daemon.stop()
+        finally:
+            cls.daemon.clean()
 
 
 def app_env(daemon=None, **more):

@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 import support
-from support import Daemon, until
+from support import Daemon, DaemonCase, until
 
 import edgeprof
 from edgeprof import Client, Unreachable, VarlinkError
@@ -73,17 +73,8 @@ def reply(**parameters):
     return json.dumps({"parameters": parameters}).encode() + b"\0"
 
 
-class Real(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon("[sampling]\ninterval = 100ms\n").start()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.daemon.stop()
-        finally:
-            cls.daemon.clean()
+class Real(DaemonCase):
+    config = "[sampling]\ninterval = 100ms\n"
 
     def setUp(self):
         patch = mock.patch.dict(os.environ, EDGEPROF_RUNTIME_DIR=str(self.daemon.run_dir))

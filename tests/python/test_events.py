@@ -4,24 +4,12 @@
 import os
 import signal
 import subprocess
-import unittest
 
 import support
-from support import Daemon, app_env, app_of, ctl, run, start, until
+from support import DaemonCase, app_env, app_of, ctl, run, start, until
 
 
-class Recording(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon().start()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.daemon.stop()
-        finally:
-            cls.daemon.clean()
-
+class Recording(DaemonCase):
     def stages(self, app):
         rows = ctl(self.daemon, "stages", app)["stages"]
         return {row["stage"]: row for row in rows}

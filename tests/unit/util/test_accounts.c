@@ -3,24 +3,33 @@
 #include "daemon/util/accounts.h"
 #include "tests/unit/unit.h"
 
+static struct accounts *accounts;
+
+static void setup(void)
+{
+	ck_assert_int_eq(accounts_create(&accounts), 0);
+}
+
+static void teardown(void)
+{
+	accounts_destroy(accounts);
+}
+
+FIXTURE(setup, teardown);
+
 START_TEST(each_user_has_one_account)
 {
-	struct accounts *accounts;
-	ck_assert_int_eq(accounts_create(&accounts), 0);
 	struct account *a = accounts_of(accounts, 1000, 1);
 	struct account *b = accounts_of(accounts, 0, 1);
 	ck_assert_ptr_ne(a, b);
 	a->api_connections = 3;
 	ck_assert_ptr_eq(accounts_of(accounts, 1000, 2), a);
 	ck_assert_uint_eq(a->api_connections, 3);
-	accounts_destroy(accounts);
 }
 END_TEST
 
 START_TEST(a_user_who_holds_nothing_gives_way_the_longest_unused_first)
 {
-	struct accounts *accounts;
-	ck_assert_int_eq(accounts_create(&accounts), 0);
 	for (uid_t uid = 0; uid < ACCOUNTS_MAX; uid++) {
 		struct account *account = accounts_of(accounts, uid, 100 - uid % 100);
 		account->descriptors = uid % 2;
@@ -31,14 +40,11 @@ START_TEST(a_user_who_holds_nothing_gives_way_the_longest_unused_first)
 	/* of even uids, which hold nothing, 98 and 198 were used at 2 */
 	ck_assert_uint_eq(accounts_of(accounts, 198, 200)->marks_due_ns, 198);
 	ck_assert_uint_eq(accounts_of(accounts, 98, 200)->marks_due_ns, 0);
-	accounts_destroy(accounts);
 }
 END_TEST
 
 START_TEST(users_who_hold_something_keep_their_places)
 {
-	struct accounts *accounts;
-	ck_assert_int_eq(accounts_create(&accounts), 0);
 	for (uid_t uid = 0; uid < ACCOUNTS_MAX; uid++) {
 		accounts_of(accounts, uid, 1)->api_bytes = 1;
 	}
@@ -46,7 +52,6 @@ START_TEST(users_who_hold_something_keep_their_places)
 	accounts_of(accounts, 77, 2)->api_bytes = 0;
 	ck_assert_ptr_nonnull(accounts_of(accounts, 5000, 2));
 	ck_assert_uint_eq(accounts_of(accounts, 78, 2)->api_bytes, 1);
-	accounts_destroy(accounts);
 }
 END_TEST
 
