@@ -4,18 +4,12 @@
  * of the same run; the median of many rounds.
  */
 #include <sys/wait.h>
-#include <time.h>
 
 #include "client/libedgeprof/edgeprof.h"
 #include "tests/unit/libedgeprof/fake_daemon.h"
+#include "tests/bench/bench.h"
 
 enum { ROUNDS = 300, CALLS = 1000, KINDS = 3 };
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 static void measure(const char *what)
 {
@@ -43,7 +37,7 @@ static void measure(const char *what)
 		}
 	}
 	for (int k = 0; k < KINDS; k++) {
-		qsort(ns[k], ROUNDS, sizeof(double), compare);
+		qsort(ns[k], ROUNDS, sizeof(double), by_value);
 	}
 	printf("%s: advice %.1f ns, should_skip %.1f ns (clock_gettime %.1f ns) %s\n", what,
 		ns[1][ROUNDS / 2], ns[2][ROUNDS / 2], ns[0][ROUNDS / 2], sink == 1 ? "" : ".");

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/config/config.h"
+#include "tests/bench/bench.h"
 
 enum { SOURCES = 16, OF_EACH = 16, ROUNDS = 301, SECONDS = 60, MORE = 100 };
 
@@ -24,13 +24,6 @@ struct board {
 };
 
 static struct config config;
-
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
 
 static const char *const named[] = {"temperature/max", "memory/used_percent", "cpu/utilization",
 	"throttle/active", "throttle/under_voltage", "budget/power", "self/events_dropped_rate",
@@ -90,12 +83,6 @@ static double run(struct board *board)
 		}
 	}
 	return (now_ns() - from) / SECONDS;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
 }
 
 int main(void)

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/core/archive/archive.h"
 #include "daemon/util/crc32c.h"
+#include "tests/bench/bench.h"
 
 #define SECOND UINT64_C(1000000000)
 #define FILE_SIZE (UINT64_C(16) << 20)
@@ -24,13 +24,6 @@ enum { SERIES = 256, HOURS = 6, POOL_SIZE = 16 * 1024 * 1024 };
 static struct metric *metric[SERIES];
 static double state[SERIES];
 static uint8_t *image;
-
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
 
 static double uniform(void)
 {

@@ -5,11 +5,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ingest/ring_writer.h"
+#include "tests/bench/bench.h"
 
 enum { SIZE = 1024 * 1024, ROUNDS = 200, STAGES = 8 };
 
@@ -18,13 +18,6 @@ static const uint64_t PAST_NS = 100000000000u;
 static struct apps *apps;
 static struct app_process *process;
 static uint64_t drain_ns;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void take_declaration(void *ctx, uint32_t index, const struct proto_declaration *copy)
 {
@@ -39,17 +32,11 @@ static bool take_record(void *ctx, uint32_t slot, const struct proto_record *cop
 	return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static unsigned fill(struct writer *writer)
 {
 	static uint64_t first_frame; /* frames go on from round to round */
 	unsigned count = 0;
-	uint64_t t = now_ns();
+	uint64_t t = (uint64_t)now_ns();
 	struct proto_record record = {.kind = PROTO_KIND_COMPLETE, .start_ns = t - PAST_NS};
 	do {
 		record.stage = (uint16_t)(count % STAGES);

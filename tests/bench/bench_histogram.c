@@ -8,10 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "proto/histogram.h"
 #include "proto/percentile.h"
+#include "tests/bench/bench.h"
 
 enum { VALUES = 16384, ROUNDS = 301, WINDOW = 1024 };
 
@@ -19,13 +19,6 @@ static uint64_t values[VALUES];
 static float array[VALUES];
 static struct proto_histogram histogram, part, rest;
 static double sorted[WINDOW];
-
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
 
 /* The compiler must take memory for changed: each value is loaded one by one in every loop. */
 static inline void keep(const void *p)
@@ -55,12 +48,6 @@ static void add(void)
 		proto_histogram_add(&histogram, values[i]);
 		keep(&histogram);
 	}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static void percentiles(void)

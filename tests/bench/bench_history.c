@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "daemon/core/history/history.h"
+#include "tests/bench/bench.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -24,25 +24,6 @@ static float plain[COLUMNS][SAMPLES];
 static uint64_t plain_ns[SAMPLES];
 static double values[COLUMNS][SAMPLES];
 static volatile double sink;
-
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *list, size_t count)
-{
-	qsort(list, count, sizeof(list[0]), by_value);
-	return list[count / 2];
-}
 
 static double uniform(void)
 {

@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "proto/mapping.h"
+#include "tests/bench/bench.h"
 
 enum {
 	SLOTS = 64,
@@ -122,19 +122,6 @@ static void chunk_drain(struct ring *ring, struct slot *slot)
 	__atomic_store_n(&slot->tail, slot->head, __ATOMIC_RELEASE);
 }
 
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* One function for both, inlined into each: the push is what differs, not its call. */
 static inline __attribute__((always_inline)) void work(
 	struct worker *w, push_fn *push, drain_fn *drain)
@@ -151,7 +138,7 @@ static inline __attribute__((always_inline)) void work(
 		drain(w->ring, slot);
 	}
 	if (rounds) {
-		qsort(rounds, ROUNDS, sizeof(*rounds), compare);
+		qsort(rounds, ROUNDS, sizeof(*rounds), by_value);
 		w->ns = rounds[ROUNDS / 2];
 	}
 	w->dropped = slot->dropped;

@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -28,6 +27,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+#include "tests/bench/bench.h"
 
 enum { TICKS = 1000, RECORDED = 20, FILES_MAX = 4096, KEPT_MAX = 3000, CHILDREN = 200 };
 
@@ -37,27 +37,15 @@ struct cost {
 	double wall_us, cpu_us;
 };
 
-static double clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static double cpu_ns(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static double wall_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 static struct cost cost_since(double started_ns, double started_cpu_ns)
 {
-	return (struct cost){(wall_ns() - started_ns) / 1000 / TICKS,
-		(cpu_ns() - started_cpu_ns) / 1000 / TICKS};
+	return (struct cost){
+		(now_ns() - started_ns) / 1000 / TICKS, (cpu_ns() - started_cpu_ns) / 1000 / TICKS};
 }
 
 /* A file that the recorded ticks read. */
@@ -135,7 +123,7 @@ static struct cost bare(bool processes)
 		kept += keep;
 	}
 	double cpu = cpu_ns();
-	double started = wall_ns();
+	double started = now_ns();
 	for (int tick = 0; tick < TICKS; tick++) {
 		for (size_t i = 0; i < files; i++) {
 			unsigned times = file[i].reads / RECORDED;
@@ -182,7 +170,7 @@ static void record(struct scheduler *scheduler)
 static struct cost sampling(struct scheduler *scheduler)
 {
 	double cpu = cpu_ns();
-	double started = wall_ns();
+	double started = now_ns();
 	ticks(scheduler, TICKS);
 	return cost_since(started, cpu);
 }

@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "client/libedgeprof/edgeprof.h"
 #include "tests/unit/libedgeprof/fake_daemon.h"
+#include "tests/bench/bench.h"
 
 enum { ROUNDS = 300, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000 };
 
@@ -77,18 +77,6 @@ static void *drain(void *arg)
 		fake_drain(d, NULL, NULL);
 	}
 	return NULL;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), compare);
-	return values[count / 2];
 }
 
 static void measure(const char *what, int threads)

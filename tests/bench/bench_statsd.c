@@ -9,50 +9,24 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/socket.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "proto/statsd/statsd.h"
+#include "tests/bench/bench.h"
 
 enum { LINES = 20, ROUNDS = 4000, BATCH = 8 };
 
 static char datagram[4096];
 static size_t length;
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static size_t put_text(char *ret, const char *text)
 {
 	size_t size = strlen(text);
 	memcpy(ret, text, size);
 	return size;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(values[0]), by_value);
-	return values[ROUNDS / 2];
 }
 
 static void make_datagram(void)
@@ -106,7 +80,7 @@ static double bare(const char *path, double *rounds)
 				.msg_control = control[k],
 				.msg_controllen = sizeof(control[k])};
 		}
-		uint64_t begin = now_ns();
+		double begin = now_ns();
 		while (got < sent) {
 			int r = recvmmsg(in.fd, msgs, BATCH, MSG_DONTWAIT, NULL);
 			got += r > 0 ? r : 0;
@@ -115,7 +89,7 @@ static double bare(const char *path, double *rounds)
 	}
 	close(out);
 	ingest_socket_close(&in);
-	return median(rounds);
+	return median(rounds, ROUNDS);
 }
 
 static double daemon_side(const char *path, struct core *core, double *rounds)
@@ -131,7 +105,7 @@ static double daemon_side(const char *path, struct core *core, double *rounds)
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t want = core->counters->statsd_datagrams + (uint64_t)fill(out);
 		uint64_t sent = want - core->counters->statsd_datagrams;
-		uint64_t begin = now_ns();
+		double begin = now_ns();
 		while (core->counters->statsd_datagrams < want) {
 			uv_run(&loop, UV_RUN_NOWAIT);
 		}
@@ -141,7 +115,7 @@ static double daemon_side(const char *path, struct core *core, double *rounds)
 	statsd_close(statsd, PROCESS_RELEASED);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_loop_close(&loop);
-	return median(rounds);
+	return median(rounds, ROUNDS);
 }
 
 /* Datagrams of 64 KiB made to hold the loop: the longest turn, in time of this thread. */
@@ -179,9 +153,9 @@ static void hostile(const char *path, struct core *core)
 		for (int turn = 0; turn < 2000; turn++) {
 			while (send(out, bytes, at, 0) > 0) {
 			}
-			uint64_t begin = cpu_ns();
+			double begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 			uv_run(&loop, UV_RUN_NOWAIT);
-			uint64_t took = cpu_ns() - begin;
+			double took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 			longest = took > longest ? took : longest;
 		}
 		printf("  longest turn of %s: %.2f ms\n", kinds[i].what, (double)longest / 1e6);
@@ -198,7 +172,7 @@ static double parser_alone(double *rounds)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct statsd_reader reader;
 		struct statsd_line line;
-		uint64_t begin = now_ns();
+		double begin = now_ns();
 		for (int k = 0; k < BATCH; k++) {
 			statsd_reader_init(&reader, datagram, length);
 			while (statsd_next(&reader, &line) == STATSD_LINE) {
@@ -207,7 +181,7 @@ static double parser_alone(double *rounds)
 		}
 		rounds[i] = (double)(now_ns() - begin) / BATCH / LINES;
 	}
-	return lines == (uint64_t)ROUNDS * BATCH * LINES ? median(rounds) : -1;
+	return lines == (uint64_t)ROUNDS * BATCH * LINES ? median(rounds, ROUNDS) : -1;
 }
 
 int main(void)

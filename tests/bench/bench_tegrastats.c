@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "proto/tegrastats/tegrastats.h"
+#include "tests/bench/bench.h"
 
 enum { ROUNDS = 101, LINES = 1000 };
 
@@ -27,19 +27,6 @@ static const char *const lines[][2] = {
 		"2800mW/2750mW VDD_CPU_CV 1607mW/1607mW VIN_SYS_5V0 4100mW/4090mW"},
 	{"other", "bash: tegrastats: command not found"},
 };
-
-static double now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 int main(void)
 {
