@@ -2,11 +2,12 @@
 /* listing.c: makes tables of replies. Verbs describe a table's columns; the cells follow. */
 #include "client/edgeprofctl/listing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/template.h"
 
-enum { CELL_SIZE = 1024 };
+enum { TEXT_SIZE = 4096 };
 
 void listing_begin(
 	struct listing *listing, struct ctl *ctl, const struct field *fields, size_t count)
@@ -22,33 +23,47 @@ void listing_begin(
 	table_init(&listing->table, listing->columns, listing->count);
 }
 
-static void add_cell(const struct ctl *ctl, struct table *table, const char *template,
-	const cJSON *object, enum tone tone, int depth)
+static void add_cell(struct table *table, char *cell, enum tone usual)
 {
-	char cell[CELL_SIZE];
-	struct text text = TEXT_IN(cell);
-	text_add(&text, "%*s", 2 * depth, "");
-	template_add(&text, template, object, ctl->style.utf8);
-	table_add(table, strcmp(cell, "-") == 0 ? TONE_DIM : tone, "%s", cell);
+	enum tone tone = style_take(cell, strcmp(cell, "-") == 0 ? TONE_DIM : usual);
+	table_add(table, tone, "%s", cell);
 }
 
-void listing_cell(const struct ctl *ctl, struct table *table, const char *template,
-	const cJSON *object, enum tone tone)
+void listing_cell(
+	const struct ctl *ctl, struct table *table, const char *template, const cJSON *object)
 {
-	add_cell(ctl, table, template, object, tone, 0);
+	char cell[TEXT_SIZE];
+	struct text text = TEXT_IN(cell);
+	template_add(&text, template, object, ctl->style.utf8);
+	add_cell(table, cell, TONE_NONE);
 }
 
 void listing_add(struct listing *listing, const cJSON *row)
 {
 	for (size_t i = 0; i < listing->count; i++) {
-		const struct field *field = &listing->fields[i];
-		if (field->add) {
-			field->add(&listing->table, row);
-		} else {
-			add_cell(listing->ctl, &listing->table, field->template, row,
-				field->tone_of ? field->tone_of(row) : field->tone,
-				i == 0 ? listing->depth : 0);
-		}
+		char cell[TEXT_SIZE];
+		struct text text = TEXT_IN(cell);
+		text_add(&text, "%*s", i == 0 ? 2 * listing->depth : 0, "");
+		template_add(&text, listing->fields[i].template, row, listing->ctl->style.utf8);
+		add_cell(&listing->table, cell, TONE_NONE);
+	}
+}
+
+static void add_line(const struct ctl *ctl, struct table *table, const cJSON *object,
+	const char *name, const char *values)
+{
+	char first[TEXT_SIZE], bytes[TEXT_SIZE], empty[1] = "", *rest = bytes;
+	struct text text = TEXT_IN(first);
+	template_add(&text, name, object, ctl->style.utf8);
+	text = TEXT_IN(bytes);
+	template_add(&text, values ? values : "", object, ctl->style.utf8);
+	if (values ? style_is_blank(bytes) || bytes[0] == '\t' : first[0] == '\0') {
+		return;
+	}
+	add_cell(table, first, TONE_DIM);
+	for (size_t i = 1; i < table->column_count; i++) {
+		char *cell = strsep(&rest, "\t");
+		add_cell(table, cell ? cell : empty, i > 1 ? TONE_DIM : TONE_NONE);
 	}
 }
 
@@ -56,32 +71,33 @@ void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *obje
 	const struct line *lines, size_t count)
 {
 	for (; count > 0; count--, lines++) {
-		char value[CELL_SIZE];
-		struct text text = TEXT_IN(value);
-		template_add(&text, lines->value ? lines->value : "", object, ctl->style.utf8);
-		if (text.length == 0 && lines->value) {
+		char array[64];
+		if (sscanf(lines->name, "{*%63[a-z_]}", array) != 1) {
+			add_line(ctl, table, object, lines->name, lines->values);
 			continue;
 		}
-		listing_cell(ctl, table, lines->name, object, TONE_DIM);
-		listing_cell(ctl, table, lines->value ? lines->value : "", object, lines->tone);
-		if (table->column_count > 2) {
-			listing_cell(ctl, table, lines->note ? lines->note : "", object, TONE_DIM);
+		const char *name = strchr(lines->name, '}') + 1;
+		for (const cJSON *row = json_first(object, array); row; row = row->next) {
+			add_line(ctl, table, row, name, lines->values);
+			name = strchr(name, '{') ? name : "";
 		}
 	}
 }
 
-void listing_text(const struct ctl *ctl, enum tone tone, const char *template, const cJSON *object)
+void listing_text(const struct ctl *ctl, const char *template, const cJSON *object)
 {
-	char bytes[CELL_SIZE];
+	char bytes[TEXT_SIZE];
 	struct text text = TEXT_IN(bytes);
 	template_add(&text, template, object, ctl->style.utf8);
-	fprintf(ctl->output.stream, "%s%s%s", style_on(&ctl->style, tone), bytes,
-		style_off(&ctl->style, tone));
+	style_write(&ctl->style, ctl->output.stream, bytes);
 }
 
-enum tone listing_state(const cJSON *row)
+void listing_texts(
+	const struct ctl *ctl, const char *template, const cJSON *reply, const char *array)
 {
-	return style_of_state(json_word(row, "state"));
+	for (const cJSON *row = json_first(reply, array); row; row = row->next) {
+		listing_text(ctl, template, row);
+	}
 }
 
 void listing_end(struct listing *listing)

@@ -16,12 +16,7 @@ enum field_kind {
 struct field {
 	const char *title;
 	enum field_kind kind;
-	const char *template; /* template.h; "-" is dim */
-	enum tone tone;
-	/* The tone by the row instead, or NULL. */
-	enum tone (*tone_of)(const cJSON *row);
-	/* Adds the cell instead of the template, or NULL. */
-	void (*add)(struct table *table, const cJSON *row);
+	const char *template; /* template.h; a cell "-" is dim, unless it has a tone */
 };
 
 enum { LISTING_FIELDS = 16 };
@@ -45,24 +40,24 @@ void listing_end(struct listing *listing);
 void listing_show(struct ctl *ctl, const cJSON *reply, const char *array,
 	const struct field *fields, size_t count);
 
-/* A line of a table about one object: templates of the first column, the value, and a note. A line
- * whose value is empty is skipped; one without a value is a heading. */
+/* A line of a table about one object: templates of the first column and of the others, which are
+ * delimited by tabs. A line whose second column is empty is skipped; one without others is a
+ * heading, unless it is empty. "{*array}" in front of the first makes it a line about each item of
+ * the array; only the first one then shows a name that is always the same. */
 struct line {
-	const char *name, *value, *note;
-	enum tone tone; /* of the value */
+	const char *name, *values;
 };
 void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *object,
 	const struct line *lines, size_t count);
 
 /* Adds a cell made of a template. */
-void listing_cell(const struct ctl *ctl, struct table *table, const char *template,
-	const cJSON *object, enum tone tone);
+void listing_cell(
+	const struct ctl *ctl, struct table *table, const char *template, const cJSON *object);
 
-/* Writes the template to the output. */
-void listing_text(const struct ctl *ctl, enum tone tone, const char *template, const cJSON *object);
-
-/* The tone of the row's member "state". */
-enum tone listing_state(const cJSON *row);
+/* Writes the template to the output, also for each item of an array. */
+void listing_text(const struct ctl *ctl, const char *template, const cJSON *object);
+void listing_texts(
+	const struct ctl *ctl, const char *template, const cJSON *reply, const char *array);
 
 /* Deletes the items of the reply's array that the function does not want; how many stay. */
 int listing_narrow(cJSON *reply, const char *array,

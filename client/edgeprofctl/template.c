@@ -4,10 +4,13 @@
 #include "client/edgeprofctl/template.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/term/style.h"
 
 enum { NAME_SIZE = 64 };
 
@@ -40,10 +43,10 @@ static const struct {
 	{"+MB", 1, 1.0 / (1 << 20), "MB"},
 };
 
-static struct label format_member(
-	const struct template *template, const char *name, double number, const char *format)
+static struct label format_number(
+	const struct template *template, double number, const char *format)
 {
-	int64_t integer = json_integer(template->object, name);
+	int64_t integer = json_whole(number);
 	const char *unit = json_word(template->object, "unit");
 	struct label label = {"-"};
 	for (size_t i = 0; i < sizeof(scaled) / sizeof(scaled[0]); i++) {
@@ -69,6 +72,8 @@ static struct label format_member(
 		label = format_span(number);
 	} else if (strcmp(format, "ms") == 0) {
 		label = format_span(number / 1000);
+	} else if (strcmp(format, "since") == 0) {
+		label = format_span(fmax(difftime(time(NULL), 0) - number / 1e6, 0));
 	} else if (strcmp(format, "ago") == 0) {
 		label = format_ago(number);
 	} else if (strcmp(format, "time") == 0) {
@@ -82,23 +87,80 @@ static struct label format_member(
 	return label;
 }
 
-/* What is between braces; false when it is absent or a condition that does not hold. */
-static bool expand_member(struct template *template)
+/* "a.b" is the member b of the member a; "" the item itself. */
+static const cJSON *find(const cJSON *object, char *path)
 {
-	char name[NAME_SIZE];
-	size_t length = strcspn(template->at, "}");
-	bool condition = template->at[0] == '?' || template->at[0] == '!';
-	snprintf(name, sizeof(name), "%.*s", (int)length - condition, template->at + condition);
-	bool negated = template->at[0] == '!';
-	template->at += length + 1;
+	if (path[0] == '\0') {
+		return object;
+	}
+	for (char *dot; (dot = strchr(path, '.')); path = dot + 1) {
+		*dot = '\0';
+		object = json_get(object, path);
+	}
+	return json_get(object, path);
+}
+
+/* An array is the number of its items. */
+static double number_of(const cJSON *item)
+{
+	return cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_GetNumberValue(item);
+}
+
+static bool holds(const struct template *template, char *condition)
+{
+	char *operand = strchr(condition, '=');
+	if (!operand) {
+		return is_set(find(template->object, condition));
+	}
+	bool at_least = operand[-1] == '>';
+	operand[-at_least] = '\0';
+	const cJSON *item = find(template->object, condition);
+	return at_least ? number_of(item) >= atof(operand + 1)
+			: cJSON_IsString(item) && strcmp(item->valuestring, operand + 1) == 0;
+}
+
+static bool expand(struct template *template);
+
+/* Takes back what was appended since `before`. */
+static void roll_back(struct template *template, struct text before)
+{
+	*template->text = before;
+	before.data[before.length] = '\0';
+}
+
+/* The body for each item of the array; false when there is none. */
+static bool expand_loop(struct template *template, char *name)
+{
+	char *separator = strchr(name, ',');
+	if (separator) {
+		*separator++ = '\0';
+	}
+	const char *body = template->at;
+	const cJSON *outer = template->object, *item = json_first(outer, name);
+	bool any = item;
+	for (bool first = true; first || item; first = false) {
+		struct text before = *template->text;
+		text_add(template->text, "%s", first || !separator ? "" : separator);
+		template->at = body;
+		template->object = item;
+		expand(template);
+		if (!item) {
+			roll_back(template, before);
+		}
+		item = item ? item->next : NULL;
+	}
+	template->object = outer;
+	template->at += sizeof("{/}") - 1;
+	return any;
+}
+
+static bool expand_value(struct template *template, char *name)
+{
 	char *format = strchr(name, ':');
 	if (format) {
 		*format++ = '\0';
 	}
-	const cJSON *item = json_get(template->object, name);
-	if (condition) {
-		return is_set(item) != negated;
-	}
+	const cJSON *item = find(template->object, name);
 	if (format && strcmp(format, "is") == 0) {
 		return item;
 	}
@@ -106,17 +168,56 @@ static bool expand_member(struct template *template)
 		text_add(template->text, "%s", item->valuestring);
 		return true;
 	}
-	double number = json_number(template->object, name);
+	double number = number_of(item);
 	bool known = !isnan(number);
 	if (known || format) {
 		text_add(template->text, "%s",
-			known ? format_member(template, name, number, format ? format : "0").text
-			      : "-");
+			known ? format_number(template, number, format ? format : "0").text : "-");
 	}
 	return known;
 }
 
-static bool expand(struct template *template);
+/* "{~warn}" or "{~:state}": a mark in front of what has that tone. */
+static void add_tone(struct template *template, char *name)
+{
+	static const char *const names[] = {"none", "dim", "bold", "good", "warn", "bad"};
+	enum tone tone = TONE_NONE;
+	if (name[0] == ':') {
+		const cJSON *word = find(template->object, name + 1);
+		tone = style_of_state(cJSON_IsString(word) ? word->valuestring : "");
+	}
+	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+		tone = strcmp(name, names[i]) == 0 ? (enum tone)i : tone;
+	}
+	text_add(template->text, "%c", STYLE_MARK + (int)tone);
+}
+
+/* What is between braces; false when it is absent or a condition that does not hold. */
+static bool expand_member(struct template *template)
+{
+	char name[NAME_SIZE];
+	size_t length = strcspn(template->at, "}");
+	snprintf(name, sizeof(name), "%.*s", (int)length, template->at);
+	template->at += length + 1;
+	switch (name[0]) {
+	case '?':
+		return holds(template, name + 1);
+	case '!':
+		return !holds(template, name + 1);
+	case '~':
+		add_tone(template, name + 1);
+		return true;
+	case ',':
+		text_add(template->text, "%s", style_is_blank(template->text->data) ? "" : name);
+		return true;
+	case '>':
+		text_add(template->text, "%s", template->utf8 ? " → " : " -> ");
+		return true;
+	case '*':
+		return expand_loop(template, name + 1);
+	}
+	return expand_value(template, name);
+}
 
 /* "first|second]": the first alternative that is complete. */
 static void expand_group(struct template *template)
@@ -127,8 +228,7 @@ static void expand_group(struct template *template)
 		template->at++;
 		bool complete = expand(template);
 		if (done || !complete) {
-			*template->text = before;
-			before.data[before.length] = '\0';
+			roll_back(template, before);
 		}
 		done = done || complete;
 	} while (*template->at == '|');
@@ -139,11 +239,14 @@ static void expand_group(struct template *template)
 static bool expand(struct template *template)
 {
 	bool complete = true;
-	while (*template->at != '\0' && *template->at != '|' && *template->at != ']') {
-		size_t plain = strcspn(template->at, "{[|]");
+	while (!strchr("|]", *template->at) && strncmp(template->at, "{/}", 3) != 0) {
+		size_t plain = strcspn(template->at, "{[|]\\");
 		text_add(template->text, "%.*s", (int)plain, template->at);
 		template->at += plain;
-		if (*template->at == '{') {
+		if (*template->at == '\\') {
+			text_add(template->text, "%c", template->at[1]);
+			template->at += 2;
+		} else if (*template->at == '{') {
 			template->at++;
 			complete = expand_member(template) && complete;
 		} else if (*template->at == '[') {

@@ -12,13 +12,22 @@
  * Appends the template to the text. In it
  *   {name:format}  is a member: 0, 1, 2 … decimals, count, bytes, amount (either, by the member
  *                  "unit"), KiB, MB, MB0 (without decimals), +MB (with a sign), share (percent),
- *                  s or ms (spans), ago, time, clock, us (in milliseconds), g, g4, g6 (digits),
- *                  value (in the unit that "unit" names), or a unit of format_value; without a
- *                  format text as it is or a whole number. What is absent or null is "-", a text
- *                  without a format "";
- *   {?name} {!name} print nothing: the member is (not) true, a number above 0, or a text;
+ *                  s or ms (spans), since (the span from then), ago, time, clock, us (in
+ *                  milliseconds), g, g4, g6 (digits), value (in the unit that "unit" names), or a
+ *                  unit of format_value; without a format text as it is or a whole number. What is
+ *                  absent or null is "-", a text without a format "". An array is the number of its
+ *                  items; {a.b} is the member b of the member a, {} the object itself;
+ *   {?name} {!name} print nothing: the member is (not) true, a number above 0, a text, or an array
+ *                  with items; {?name=word} the member is that word, {?name>=3} it is at least 3;
  *   {name:is}      prints nothing: the member is there;
+ *   {~warn}        prints a mark of style.h: what follows has that tone; {~:name} the tone of the
+ *                  state that the member names;
+ *   {, }           is ", ", unless nothing has been printed yet;
+ *   {*name, }…{/}  is the part up to {/} for each item of the array, with ", " between them; absent
+ *                  when there is none;
+ *   {>}            is an arrow between blanks;
  *   [first|second] is the first, unless something in it is absent or not so; then the second, if
- *                  there is one. Groups may contain groups.
+ *                  there is one. Groups may contain groups;
+ *   \[ \] \|       are those characters.
  */
 void template_add(struct text *text, const char *template, const cJSON *object, bool utf8);

@@ -214,15 +214,14 @@ static void show_checks(struct ctl *ctl, const cJSON *report)
 static void show_sources(struct ctl *ctl, const cJSON *report)
 {
 	static const struct field fields[] = {
-		{"SOURCE", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
-		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
-		{"METRICS", FIELD_NUMBER, "{metrics:0}", TONE_NONE, NULL, NULL},
-		{"EVERY", FIELD_NUMBER, "[{us_per_s:is}{interval_ms:ms}|-]", TONE_NONE, NULL, NULL},
-		{"US EACH", FIELD_NUMBER, "[{us_per_s:is}{duration_us:0}|-]", TONE_NONE, NULL,
-			NULL},
-		{"US A SECOND", FIELD_NUMBER, "{us_per_s:0}", TONE_NONE, NULL, NULL},
-		{"CPU %", FIELD_NUMBER, "{share_percent:3}", TONE_NONE, NULL, NULL},
-		{"WHY", FIELD_LONG, "{reason}", TONE_DIM, NULL, NULL},
+		{"SOURCE", FIELD_TEXT, "{name}"},
+		{"STATE", FIELD_TEXT, "{~:state}{state}"},
+		{"METRICS", FIELD_NUMBER, "{metrics:0}"},
+		{"EVERY", FIELD_NUMBER, "[{us_per_s:is}{interval_ms:ms}|-]"},
+		{"US EACH", FIELD_NUMBER, "[{us_per_s:is}{duration_us:0}|-]"},
+		{"US A SECOND", FIELD_NUMBER, "{us_per_s:0}"},
+		{"CPU %", FIELD_NUMBER, "{share_percent:3}"},
+		{"WHY", FIELD_LONG, "{~dim}{reason}"},
 	};
 	if (json_count(report, "sources") > 0) {
 		fputc('\n', ctl->output.stream);
@@ -230,17 +229,12 @@ static void show_sources(struct ctl *ctl, const cJSON *report)
 	}
 }
 
-static enum tone tool_tone(const cJSON *row)
-{
-	return json_text(row, "path") ? TONE_NONE : TONE_DIM;
-}
-
 static void show_tools(struct ctl *ctl, const cJSON *report)
 {
 	static const struct field fields[] = {
-		{"TOOL", FIELD_TEXT, "{name}", TONE_NONE, tool_tone, NULL},
-		{"FOR", FIELD_TEXT, "{use}", TONE_DIM, NULL, NULL},
-		{"PATH", FIELD_LONG, "[{path}|not found]", TONE_NONE, tool_tone, NULL},
+		{"TOOL", FIELD_TEXT, "[{!path}{~dim}]{name}"},
+		{"FOR", FIELD_TEXT, "{~dim}{use}"},
+		{"PATH", FIELD_LONG, "[{path}|{~dim}not found]"},
 	};
 	fputc('\n', ctl->output.stream);
 	listing_show(ctl, report, "tools", fields, sizeof(fields) / sizeof(fields[0]));

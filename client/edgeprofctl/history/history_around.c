@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* history_around.c: shows what happened around a moment: the events of the window, and the series
  * that left the range they had in the time before (twice the window's length), in order of time. */
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "client/edgeprofctl/history/history_views.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/merge.h"
@@ -103,37 +102,28 @@ cJSON *boots_json(const struct boots *boots)
 	return array;
 }
 
-static void add_span(struct table *table, const cJSON *boot)
-{
-	int64_t first_us = json_integer(boot, "first_us"), last_us = json_integer(boot, "last_us");
-	bool known = first_us > 0 && last_us >= first_us;
-	table_add(table, known ? TONE_NONE : TONE_DIM, "%s",
-		known ? format_span((double)(last_us - first_us) / 1e6).text : "-");
-}
-
-static void add_end(struct table *table, const cJSON *boot)
-{
-	const char *end = json_word(boot, "end");
-	bool cut = strcmp(end, "cut") == 0;
-	table_add(table, cut ? TONE_WARN : TONE_NONE, "%s", cut ? "without a stop" : end);
-}
-
 static void show_boots(struct ctl *ctl, cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"IDX", FIELD_NUMBER, "[{index:0}]", TONE_DIM, NULL, NULL},
-		{"BOOT", FIELD_NUMBER, "[{boot_seq:0}|0]", TONE_BOLD, NULL, NULL},
-		{"FROM", FIELD_TEXT, "{first_us:time}", TONE_NONE, NULL, NULL},
-		{"TO", FIELD_TEXT, "{last_us:time}", TONE_NONE, NULL, NULL},
-		{"RECORDED", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_span},
-		{"END", FIELD_TEXT, NULL, TONE_NONE, NULL, add_end},
-		{"", FIELD_TEXT, "[{!clock_synced}clock not set]", TONE_DIM, NULL, NULL},
+		{"IDX", FIELD_NUMBER, "{~dim}[{index:0}]"},
+		{"BOOT", FIELD_NUMBER, "{~bold}[{boot_seq:0}|0]"},
+		{"FROM", FIELD_TEXT, "{first_us:time}"},
+		{"TO", FIELD_TEXT, "{last_us:time}"},
+		{"RECORDED", FIELD_NUMBER, "{recorded_s:s}"},
+		{"END", FIELD_TEXT, "[{?end=cut}{~warn}without a stop|{end}]"},
+		{"", FIELD_TEXT, "{~dim}[{!clock_synced}clock not set]"},
 	};
 	cJSON *boot = NULL;
 	int index = 1 - json_count(reply, "boots");
 	cJSON_ArrayForEach(boot, cJSON_GetObjectItemCaseSensitive(reply, "boots"))
 	{
+		int64_t first_us = json_integer(boot, "first_us");
+		int64_t last_us = json_integer(boot, "last_us");
 		cJSON_AddNumberToObject(boot, "index", index++);
+		if (first_us > 0 && last_us >= first_us) {
+			cJSON_AddNumberToObject(
+				boot, "recorded_s", (double)(last_us - first_us) / 1e6);
+		}
 	}
 	listing_show(ctl, reply, "boots", fields, sizeof(fields) / sizeof(fields[0]));
 }

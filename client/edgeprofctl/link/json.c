@@ -39,10 +39,14 @@ double json_number(const cJSON *object, const char *name)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
+int64_t json_whole(double number)
+{
+	return fabs(number) <= WHOLE_MAX ? (int64_t)number : 0;
+}
+
 int64_t json_integer(const cJSON *object, const char *name)
 {
-	double value = json_number(object, name);
-	return fabs(value) <= WHOLE_MAX ? (int64_t)value : 0;
+	return json_whole(json_number(object, name));
 }
 
 bool json_true(const cJSON *object, const char *name)

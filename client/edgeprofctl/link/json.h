@@ -17,6 +17,7 @@ const cJSON *json_get(const cJSON *object, const char *name);
 const char *json_text(const cJSON *object, const char *name);	/* NULL: no text */
 const char *json_word(const cJSON *object, const char *name);	/* like json_text, but "" */
 double json_number(const cJSON *object, const char *name);	/* NAN: no number */
+int64_t json_whole(double number);				/* 0: no whole number */
 int64_t json_integer(const cJSON *object, const char *name);	/* 0: no whole number */
 bool json_true(const cJSON *object, const char *name);		/* false unless true */
 const cJSON *json_first(const cJSON *object, const char *name); /* of an array; then ->next */

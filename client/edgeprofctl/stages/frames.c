@@ -1,47 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frames.c: shows frame rate, frame time and jitter of each app, more about one app, and single
  * frames: a row each with their stages in columns, or their stages as bars over time. */
+
 #include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/text.h"
 
 enum { STAGES_MAX = 10, BAR_WIDTH = 40, NOTE_SIZE = 256 };
 
-static void add_note(struct table *table, const cJSON *frames)
-{
-	const char *status = json_word(frames, "status");
-	double end_to_end = json_number(frames, "end_to_end_p95_ms");
-	int64_t misses = json_integer(frames, "misses");
-	struct label last =
-		format_last_fps(json_number(frames, "last_fps"), json_number(frames, "idle_ms"));
-	if (last.text[0] != '\0') {
-		table_add(table, TONE_DIM, "%s", last.text);
-	} else if (strncmp(status, "insufficient", 12) == 0) {
-		table_add(table, TONE_DIM, "insufficient data");
-	} else if (misses > 0) {
-		table_add(table, TONE_WARN, "%lld missed", (long long)misses);
-	} else if (!isnan(end_to_end)) {
-		table_add(table, TONE_DIM, "end to end p95 %.1f ms", end_to_end);
-	} else {
-		table_add(table, TONE_NONE, "%s", "");
-	}
-}
-
 void show_frames(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"APP", FIELD_LONG, "{app}", TONE_NONE, NULL, NULL},
-		{"FPS", FIELD_NUMBER, "{fps:1}", TONE_NONE, NULL, NULL},
-		{"FRAME ms", FIELD_NUMBER, "{frame_time_ms:1}", TONE_NONE, NULL, NULL},
-		{"P95 ms", FIELD_NUMBER, "{frame_time_p95_ms:1}", TONE_NONE, NULL, NULL},
-		{"P99 ms", FIELD_NUMBER, "{frame_time_p99_ms:1}", TONE_NONE, NULL, NULL},
-		{"JITTER ms", FIELD_NUMBER, "{jitter_ms:1}", TONE_NONE, NULL, NULL},
-		{"FRAMES", FIELD_NUMBER, "{total_count:0}", TONE_NONE, NULL, NULL},
-		{"NOTE", FIELD_LONG, NULL, TONE_NONE, NULL, add_note},
+		{"APP", FIELD_LONG, "{app}"},
+		{"FPS", FIELD_NUMBER, "{fps:1}"},
+		{"FRAME ms", FIELD_NUMBER, "{frame_time_ms:1}"},
+		{"P95 ms", FIELD_NUMBER, "{frame_time_p95_ms:1}"},
+		{"P99 ms", FIELD_NUMBER, "{frame_time_p99_ms:1}"},
+		{"JITTER ms", FIELD_NUMBER, "{jitter_ms:1}"},
+		{"FRAMES", FIELD_NUMBER, "{total_count:0}"},
+		{"NOTE", FIELD_LONG,
+			"[{~dim}last {last_fps:1} fps {idle_ms:ago}|"
+			"{?status}{!status=ok}{~dim}insufficient data|"
+			"{?misses}{~warn}{misses:0} missed|"
+			"{~dim}end to end p95 {end_to_end_p95_ms:1} ms]"},
 	};
 	listing_show(ctl, reply, "frames", fields, sizeof(fields) / sizeof(fields[0]));
 }
@@ -51,38 +35,31 @@ static void show_detail(struct ctl *ctl, const cJSON *frames)
 {
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	static const struct line lines[] = {
-		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]", NULL, TONE_NONE},
-		{"No numbers", "{reason}", NULL, TONE_NONE},
+		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]"},
+		{"No numbers", "{reason}"},
 		{"FPS of 1/dt",
 			"[mean {fps_mean:1}[, min {fps_min:1}][, p5 {fps_p5:1}][, p95 {fps_p95:1}]"
-			"[, max {fps_max:1}]]",
-			NULL, TONE_NONE},
-		{"FPS range", "[{fps_1s_min:1}[, to {fps_1s_max:1}] in full seconds]", NULL,
-			TONE_NONE},
-		{"Target", "[{target_fps:1} FPS, [{?on_target}|not ]reached]", NULL, TONE_NONE},
+			"[, max {fps_max:1}]]"},
+		{"FPS range", "[{fps_1s_min:1}[, to {fps_1s_max:1}] in full seconds]"},
+		{"Target", "[{target_fps:1} FPS, [{?on_target}|not ]reached]"},
 		{"End to end",
 			"[mean {end_to_end_mean_ms:1}[, p50 {end_to_end_p50_ms:1}]"
 			"[, p95 {end_to_end_p95_ms:1}][, p99 {end_to_end_p99_ms:1}]"
-			"[, max {end_to_end_max_ms:1}][, in stages {stage_sum_mean_ms:1}] ms]",
-			NULL, TONE_NONE},
-		{"In flight", "[{in_flight:1} frames at a time]", NULL, TONE_NONE},
+			"[, max {end_to_end_max_ms:1}][, in stages {stage_sum_mean_ms:1}] ms]"},
+		{"In flight", "[{in_flight:1} frames at a time]"},
 		{"Deadline",
 			"[{deadline_ms:g4} ms, [{misses:0}|0] missed[ ({miss_rate:share}), at most "
-			"[{longest_consecutive_misses:0}|0] in a row][, worst {worst_ms:1} ms]]",
-			NULL, TONE_NONE},
-		{"Frames",
-			"[{total_count:0}|0][{?skipped_ids}, {skipped_ids:0} lost]"
-			"[{?out_of_order}, {out_of_order:0} out of order]"
-			"[{?unfinished}, {unfinished:0} never ended][{?late}, {late:0} late "
-			"records]"
-			"[{?forced}, {forced:0} closed early]"
-			"[{?zero_deltas}, {zero_deltas:0} with the same time]"
-			"[{?slow_count}, {slow_count:0} slow]"
-			"[{?throttled_count}, {throttled_count:0} throttled]"
-			"[{?warmup_skipped}, {warmup_skipped:0} of warm-up skipped]",
-			NULL, TONE_NONE},
-		{"Energy", "[{energy_mj_per_frame:1} mJ a frame ([{energy_origin}])]", NULL,
-			TONE_NONE},
+			"[{longest_consecutive_misses:0}|0] in a row][, worst {worst_ms:1} ms]]"},
+		{"Frames", "[{total_count:0}|0][{?skipped_ids}, {skipped_ids:0} lost]"
+			   "[{?out_of_order}, {out_of_order:0} out of order]"
+			   "[{?unfinished}, {unfinished:0} never ended][{?late}, {late:0} late "
+			   "records]"
+			   "[{?forced}, {forced:0} closed early]"
+			   "[{?zero_deltas}, {zero_deltas:0} with the same time]"
+			   "[{?slow_count}, {slow_count:0} slow]"
+			   "[{?throttled_count}, {throttled_count:0} throttled]"
+			   "[{?warmup_skipped}, {warmup_skipped:0} of warm-up skipped]"},
+		{"Energy", "[{energy_mj_per_frame:1} mJ a frame ([{energy_origin}])]"},
 	};
 	struct table table;
 	table_init(&table, columns, 2);
@@ -256,8 +233,8 @@ static bool show_list(struct ctl *ctl, const cJSON *reply)
 		return false;
 	}
 	(options->slow ? show_waterfalls : show_rows)(ctl, reply);
-	listing_text(ctl, TONE_NONE,
-		"[{?list_left_out}({list_left_out:0} more did not fit into the reply)\n]", reply);
+	listing_text(ctl, "[{?list_left_out}({list_left_out:0} more did not fit into the reply)\n]",
+		reply);
 	return true;
 }
 

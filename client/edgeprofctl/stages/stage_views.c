@@ -72,28 +72,22 @@ void stage_tree_add(struct listing *listing, const cJSON *reply, const char *app
 	add_children(listing, reply, app, NULL, 0, &rows_left);
 }
 
-static void add_parents(struct table *table, const cJSON *stage)
-{
-	bool several = json_number(stage, "parents") > 1;
-	table_add(table, TONE_DIM, "%s", several ? "in others, too" : "");
-}
-
 void stage_view_tree(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	static const struct field fields[] = {
-		{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
-		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
-		{"Total ms", FIELD_NUMBER, "{total_ms:1}", TONE_NONE, NULL, NULL},
-		{"Own ms", FIELD_NUMBER, "{self_ms:1}", TONE_NONE, NULL, NULL},
-		{"% parent", FIELD_NUMBER, "{percent_of_parent:1}", TONE_NONE, NULL, NULL},
-		{"% total", FIELD_NUMBER, "{percent_of_total:1}", TONE_NONE, NULL, NULL},
-		{"Count", FIELD_NUMBER, "{total_count:0}", TONE_NONE, NULL, NULL},
-		{"", FIELD_LONG, NULL, TONE_NONE, NULL, add_parents},
+		{"Stage", FIELD_LONG, STAGE_NAME},
+		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}"},
+		{"Total ms", FIELD_NUMBER, "{total_ms:1}"},
+		{"Own ms", FIELD_NUMBER, "{self_ms:1}"},
+		{"% parent", FIELD_NUMBER, "{percent_of_parent:1}"},
+		{"% total", FIELD_NUMBER, "{percent_of_total:1}"},
+		{"Count", FIELD_NUMBER, "{total_count:0}"},
+		{"", FIELD_LONG, "[{?parents>=2}{~dim}in others, too]"},
 	};
 	struct listing listing;
 	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]));
 	stage_tree_add(&listing, reply, app);
-	listing_text(ctl, TONE_BOLD, "{app}", stage_first(reply, "stages", app));
+	listing_text(ctl, "{~bold}{app}", stage_first(reply, "stages", app));
 	fputc('\n', ctl->output.stream);
 	listing_end(&listing);
 }
@@ -142,24 +136,24 @@ static void show_total(struct ctl *ctl, const cJSON *reply, const char *app)
 void stage_view_categories(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	static const struct field categories[] = {
-		{"Category", FIELD_LONG, "[{category}|(no category)]", TONE_BOLD, NULL, NULL},
-		{"Count", FIELD_NUMBER, "{count:0}", TONE_NONE, NULL, NULL},
-		{"Total ms", FIELD_NUMBER, "{total_ms:1}", TONE_NONE, NULL, NULL},
-		{"Avg ms", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
-		{"Min ms", FIELD_NUMBER, "", TONE_NONE, NULL, NULL},
-		{"Max ms", FIELD_NUMBER, "", TONE_NONE, NULL, NULL},
-		{"% category", FIELD_NUMBER, "", TONE_NONE, NULL, NULL},
-		{"% total", FIELD_NUMBER, "{percent_of_total:2}", TONE_NONE, NULL, NULL},
+		{"Category", FIELD_LONG, "{~bold}[{category}|(no category)]"},
+		{"Count", FIELD_NUMBER, "{count:0}"},
+		{"Total ms", FIELD_NUMBER, "{total_ms:1}"},
+		{"Avg ms", FIELD_NUMBER, "{mean_ms:1}"},
+		{"Min ms", FIELD_NUMBER, ""},
+		{"Max ms", FIELD_NUMBER, ""},
+		{"% category", FIELD_NUMBER, ""},
+		{"% total", FIELD_NUMBER, "{percent_of_total:2}"},
 	};
 	static const struct field operations[] = {
-		{"", FIELD_LONG, "  " STAGE_NAME, TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{total_count:0}", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "[{self_ms:1}|{total_ms:1}|-]", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{min_ms:1}", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{max_ms:1}", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{percent_of_category:2}", TONE_NONE, NULL, NULL},
-		{"", FIELD_NUMBER, "{percent_of_total:2}", TONE_NONE, NULL, NULL},
+		{"", FIELD_LONG, "  " STAGE_NAME},
+		{"", FIELD_NUMBER, "{total_count:0}"},
+		{"", FIELD_NUMBER, "[{self_ms:1}|{total_ms:1}|-]"},
+		{"", FIELD_NUMBER, "{mean_ms:1}"},
+		{"", FIELD_NUMBER, "{min_ms:1}"},
+		{"", FIELD_NUMBER, "{max_ms:1}"},
+		{"", FIELD_NUMBER, "{percent_of_category:2}"},
+		{"", FIELD_NUMBER, "{percent_of_total:2}"},
 	};
 	struct listing listing;
 	listing_begin(&listing, ctl, categories, sizeof(categories) / sizeof(categories[0]));
@@ -183,15 +177,15 @@ void stage_view_categories(struct ctl *ctl, const cJSON *reply, const char *app)
 void stage_view_units(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	static const struct field fields[] = {
-		{"Unit", FIELD_LONG, "[{unit}|(none)]", TONE_NONE, NULL, NULL},
-		{"Stages", FIELD_NUMBER, "{stages:0}", TONE_NONE, NULL, NULL},
-		{"Count", FIELD_NUMBER, "{count:0}", TONE_NONE, NULL, NULL},
-		{"Total ms", FIELD_NUMBER, "{total_ms:1}", TONE_NONE, NULL, NULL},
-		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
-		{"P50 ms", FIELD_NUMBER, "{p50_ms:1}", TONE_NONE, NULL, NULL},
-		{"P95 ms", FIELD_NUMBER, "{p95_ms:1}", TONE_NONE, NULL, NULL},
-		{"P99 ms", FIELD_NUMBER, "{p99_ms:1}", TONE_NONE, NULL, NULL},
-		{"% total", FIELD_NUMBER, "{percent_of_total:1}", TONE_NONE, NULL, NULL},
+		{"Unit", FIELD_LONG, "[{unit}|(none)]"},
+		{"Stages", FIELD_NUMBER, "{stages:0}"},
+		{"Count", FIELD_NUMBER, "{count:0}"},
+		{"Total ms", FIELD_NUMBER, "{total_ms:1}"},
+		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}"},
+		{"P50 ms", FIELD_NUMBER, "{p50_ms:1}"},
+		{"P95 ms", FIELD_NUMBER, "{p95_ms:1}"},
+		{"P99 ms", FIELD_NUMBER, "{p99_ms:1}"},
+		{"% total", FIELD_NUMBER, "{percent_of_total:1}"},
 	};
 	struct listing listing;
 	const cJSON *unit = NULL;
@@ -204,49 +198,49 @@ void stage_view_units(struct ctl *ctl, const cJSON *reply, const char *app)
 }
 
 static const struct field durations[] = {
-	{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
-	{"Count", FIELD_NUMBER, "{count:0}", TONE_NONE, NULL, NULL},
-	{"Mean", FIELD_NUMBER, "{mean_ms:3}", TONE_NONE, NULL, NULL},
-	{"Median", FIELD_NUMBER, "{median_ms:3}", TONE_NONE, NULL, NULL},
-	{"P90", FIELD_NUMBER, "{p90_ms:3}", TONE_NONE, NULL, NULL},
-	{"P95", FIELD_NUMBER, "{p95_ms:3}", TONE_NONE, NULL, NULL},
-	{"P99", FIELD_NUMBER, "{p99_ms:3}", TONE_NONE, NULL, NULL},
-	{"Min", FIELD_NUMBER, "{min_ms:3}", TONE_NONE, NULL, NULL},
-	{"Max", FIELD_NUMBER, "{max_ms:3}", TONE_NONE, NULL, NULL},
-	{"Std", FIELD_NUMBER, "{std_ms:3}", TONE_NONE, NULL, NULL},
-	{"Std n-1", FIELD_NUMBER, "{std_sample_ms:3}", TONE_NONE, NULL, NULL},
-	{"P99/mean", FIELD_NUMBER, "{tail_ratio:2}", TONE_NONE, NULL, NULL},
-	{"FPS", FIELD_NUMBER, "{throughput_fps:1}", TONE_NONE, NULL, NULL},
+	{"Stage", FIELD_LONG, STAGE_NAME},
+	{"Count", FIELD_NUMBER, "{count:0}"},
+	{"Mean", FIELD_NUMBER, "{mean_ms:3}"},
+	{"Median", FIELD_NUMBER, "{median_ms:3}"},
+	{"P90", FIELD_NUMBER, "{p90_ms:3}"},
+	{"P95", FIELD_NUMBER, "{p95_ms:3}"},
+	{"P99", FIELD_NUMBER, "{p99_ms:3}"},
+	{"Min", FIELD_NUMBER, "{min_ms:3}"},
+	{"Max", FIELD_NUMBER, "{max_ms:3}"},
+	{"Std", FIELD_NUMBER, "{std_ms:3}"},
+	{"Std n-1", FIELD_NUMBER, "{std_sample_ms:3}"},
+	{"P99/mean", FIELD_NUMBER, "{tail_ratio:2}"},
+	{"FPS", FIELD_NUMBER, "{throughput_fps:1}"},
 };
 
 static const struct field costs[] = {
-	{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
-	{"Total ms", FIELD_NUMBER, "{total_ms:1}", TONE_NONE, NULL, NULL},
-	{"% category", FIELD_NUMBER, "{percent_of_category:1}", TONE_NONE, NULL, NULL},
-	{"% total", FIELD_NUMBER, "{percent_of_total:1}", TONE_NONE, NULL, NULL},
-	{"Runs/frame", FIELD_NUMBER, "{runs_per_frame:2}", TONE_NONE, NULL, NULL},
-	{"ms/frame", FIELD_NUMBER, "{per_frame_ms:3}", TONE_NONE, NULL, NULL},
-	{"CPU ms", FIELD_NUMBER, "{cpu_ms:3}", TONE_NONE, NULL, NULL},
-	{"All CPU ms", FIELD_NUMBER, "{process_cpu_ms:3}", TONE_NONE, NULL, NULL},
-	{"CPU/wall", FIELD_NUMBER, "{cpu_ratio:2}", TONE_NONE, NULL, NULL},
-	{"RSS growth", FIELD_NUMBER, "{rss_growth_max_bytes:bytes}", TONE_NONE, NULL, NULL},
-	{"Category", FIELD_LONG, "{category}", TONE_NONE, NULL, NULL},
+	{"Stage", FIELD_LONG, STAGE_NAME},
+	{"Total ms", FIELD_NUMBER, "{total_ms:1}"},
+	{"% category", FIELD_NUMBER, "{percent_of_category:1}"},
+	{"% total", FIELD_NUMBER, "{percent_of_total:1}"},
+	{"Runs/frame", FIELD_NUMBER, "{runs_per_frame:2}"},
+	{"ms/frame", FIELD_NUMBER, "{per_frame_ms:3}"},
+	{"CPU ms", FIELD_NUMBER, "{cpu_ms:3}"},
+	{"All CPU ms", FIELD_NUMBER, "{process_cpu_ms:3}"},
+	{"CPU/wall", FIELD_NUMBER, "{cpu_ratio:2}"},
+	{"RSS growth", FIELD_NUMBER, "{rss_growth_max_bytes:bytes}"},
+	{"Category", FIELD_LONG, "{category}"},
 };
 
 static const struct field counts[] = {
-	{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
-	{"Deadline", FIELD_NUMBER, "{deadline_ms:1}", TONE_NONE, NULL, NULL},
-	{"Misses", FIELD_NUMBER, "{misses:0}", TONE_NONE, NULL, NULL},
-	{"Worst", FIELD_NUMBER, "{worst_ms:1}", TONE_NONE, NULL, NULL},
-	{"In a row", FIELD_NUMBER, "{consecutive_misses:0}", TONE_NONE, NULL, NULL},
-	{"Longest", FIELD_NUMBER, "{longest_consecutive_misses:0}", TONE_NONE, NULL, NULL},
-	{"Failed", FIELD_NUMBER, "{failed:0}", TONE_NONE, NULL, NULL},
-	{"Warm-up", FIELD_NUMBER, "{warmup_skipped:0}", TONE_NONE, NULL, NULL},
-	{"Throttled", FIELD_NUMBER, "{throttled_count:0}", TONE_NONE, NULL, NULL},
-	{"Unknown", FIELD_NUMBER, "{throttle_unknown_count:0}", TONE_NONE, NULL, NULL},
-	{"No begin", FIELD_NUMBER, "{orphan_end:0}", TONE_NONE, NULL, NULL},
-	{"No end", FIELD_NUMBER, "{abandoned:0}", TONE_NONE, NULL, NULL},
-	{"Age", FIELD_NUMBER, "{age_ms:ms}", TONE_NONE, NULL, NULL},
+	{"Stage", FIELD_LONG, STAGE_NAME},
+	{"Deadline", FIELD_NUMBER, "{deadline_ms:1}"},
+	{"Misses", FIELD_NUMBER, "{misses:0}"},
+	{"Worst", FIELD_NUMBER, "{worst_ms:1}"},
+	{"In a row", FIELD_NUMBER, "{consecutive_misses:0}"},
+	{"Longest", FIELD_NUMBER, "{longest_consecutive_misses:0}"},
+	{"Failed", FIELD_NUMBER, "{failed:0}"},
+	{"Warm-up", FIELD_NUMBER, "{warmup_skipped:0}"},
+	{"Throttled", FIELD_NUMBER, "{throttled_count:0}"},
+	{"Unknown", FIELD_NUMBER, "{throttle_unknown_count:0}"},
+	{"No begin", FIELD_NUMBER, "{orphan_end:0}"},
+	{"No end", FIELD_NUMBER, "{abandoned:0}"},
+	{"Age", FIELD_NUMBER, "{age_ms:ms}"},
 };
 
 static void show_fields(struct ctl *ctl, const cJSON *reply, const char *app,
@@ -275,9 +269,9 @@ static void show_attributes(struct ctl *ctl, const cJSON *reply, const char *app
 	for (; stage; stage = stage_next(stage)) {
 		const cJSON *one = json_first(stage, "attributes");
 		for (; one; one = one->next) {
-			listing_cell(ctl, &table, STAGE_NAME, stage, TONE_NONE);
+			listing_cell(ctl, &table, STAGE_NAME, stage);
 			for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-				listing_cell(ctl, &table, cells[i], one, TONE_NONE);
+				listing_cell(ctl, &table, cells[i], one);
 			}
 		}
 	}
@@ -289,7 +283,7 @@ void stage_view_wide(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	fprintf(ctl->output.stream, "%s%s%s", style_on(&ctl->style, TONE_BOLD), app,
 		style_off(&ctl->style, TONE_BOLD));
-	listing_text(ctl, TONE_NONE, ", {span}, [{?exact}exact|percentiles within 1 %]\n",
+	listing_text(ctl, ", {span}, [{?exact}exact|percentiles within 1 %]\n",
 		json_first(reply, "stages"));
 	show_fields(ctl, reply, app, durations, sizeof(durations) / sizeof(durations[0]));
 	fputc('\n', ctl->output.stream);

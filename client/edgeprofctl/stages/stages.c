@@ -8,36 +8,16 @@
 
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
-#include "proto/text.h"
 
 /* The numbers of a pipeline whose latest event is older say how old they are. */
 static const double OLD_MS = 2000;
 
 /* What else there is to report about a stage, only when there is something. */
-static void add_note(struct table *table, const cJSON *stage)
-{
-	static const struct {
-		const char *member, *text;
-	} odd[] = {{"orphan_end", "ends without a begin"}, {"abandoned", "begins without an end"}};
-	char bytes[160];
-	struct text note = TEXT_IN(bytes);
-	double deadline = json_number(stage, "deadline_ms");
-	int64_t misses = json_integer(stage, "misses");
-	if (json_true(stage, "cpu_fallback")) {
-		text_add(&note, "running on CPU fallback");
-	}
-	if (!isnan(deadline)) {
-		text_join(&note, ", ", "%lld over the deadline of %.4g ms", (long long)misses,
-			deadline);
-	}
-	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-		int64_t count = json_integer(stage, odd[i].member);
-		if (count > 0) {
-			text_join(&note, ", ", "%lld %s", (long long)count, odd[i].text);
-		}
-	}
-	table_add(table, misses > 0 && !isnan(deadline) ? TONE_WARN : TONE_DIM, "%s", bytes);
-}
+static const char note_template[] =
+	"{~dim}[{deadline_ms:is}{?misses}{~warn}][{?cpu_fallback}running on CPU fallback]"
+	"[{, }[{misses:0}|0] over the deadline of {deadline_ms:g4} ms]"
+	"[{?orphan_end}{, }{orphan_end:0} ends without a begin]"
+	"[{?abandoned}{, }{abandoned:0} begins without an end]";
 
 static void add_total(struct table *table, const char *name, double value)
 {
@@ -51,7 +31,7 @@ static void add_total(struct table *table, const char *name, double value)
 /* What a restart of the daemon has cost. */
 static void show_cover(struct ctl *ctl, const cJSON *total)
 {
-	listing_text(ctl, TONE_NONE,
+	listing_text(ctl,
 		"[{?covers_since_us}(statistics since {covers_since_us:time}, after a restart of "
 		"the daemon)\n]",
 		total);
@@ -111,8 +91,8 @@ static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 		const cJSON *outside = json_get(stage, "outside_frames");
 		if (outside) {
 			fputs(title, ctl->output.stream);
-			listing_text(ctl, TONE_NONE, STAGE_NAME, stage);
-			listing_text(ctl, TONE_NONE, " {count:0} x {mean_ms:1} ms", outside);
+			listing_text(ctl, STAGE_NAME, stage);
+			listing_text(ctl, " {count:0} x {mean_ms:1} ms", outside);
 			title = ", ";
 		}
 	}
@@ -123,12 +103,12 @@ static void show_app(
 	struct ctl *ctl, const cJSON *reply, const char *app, const struct run_options *runs)
 {
 	static const struct field fields[] = {
-		{"Stage", FIELD_LONG, STAGE_NAME, TONE_NONE, NULL, NULL},
-		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}", TONE_NONE, NULL, NULL},
-		{"P95 ms", FIELD_NUMBER, "{p95_ms:1}", TONE_NONE, NULL, NULL},
-		{"P99 ms", FIELD_NUMBER, "{p99_ms:1}", TONE_NONE, NULL, NULL},
-		{"Count", FIELD_NUMBER, "{count:0}", TONE_NONE, NULL, NULL},
-		{"", FIELD_LONG, NULL, TONE_NONE, NULL, add_note},
+		{"Stage", FIELD_LONG, STAGE_NAME},
+		{"Mean ms", FIELD_NUMBER, "{mean_ms:1}"},
+		{"P95 ms", FIELD_NUMBER, "{p95_ms:1}"},
+		{"P99 ms", FIELD_NUMBER, "{p99_ms:1}"},
+		{"Count", FIELD_NUMBER, "{count:0}"},
+		{"", FIELD_LONG, note_template},
 	};
 	const cJSON *first = stage_first(reply, "stages", app);
 	const cJSON *total = stage_first(reply, "totals", app);
@@ -202,7 +182,7 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 		}
 	}
 	if (count == 1) {
-		listing_text(ctl, TONE_NONE, "\nNo numbers of " STAGE_NAME ": {reason}.\n", first);
+		listing_text(ctl, "\nNo numbers of " STAGE_NAME ": {reason}.\n", first);
 	} else if (count > 1) {
 		fprintf(ctl->output.stream, "\nNo numbers of %d stages: %s.\n", count,
 			json_word(first, "reason"));

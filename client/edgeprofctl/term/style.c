@@ -69,6 +69,49 @@ const char *style_off(const struct style *style, enum tone tone)
 	return style->color && tone != TONE_NONE ? "\033[0m" : "";
 }
 
+static bool is_mark(char c)
+{
+	return c >= STYLE_MARK && c < STYLE_MARK + STYLE_MARKS;
+}
+
+void style_write(const struct style *style, FILE *out, const char *text)
+{
+	enum tone tone = TONE_NONE;
+	for (; *text != '\0'; text++) {
+		if (is_mark(*text)) {
+			fputs(style_off(style, tone), out);
+			tone = (enum tone)(*text - STYLE_MARK);
+			fputs(style_on(style, tone), out);
+		} else {
+			fputc(*text, out);
+		}
+	}
+	fputs(style_off(style, tone), out);
+}
+
+enum tone style_take(char *text, enum tone usual)
+{
+	enum tone tone = usual;
+	char *to = text;
+	for (; *text != '\0'; text++) {
+		if (is_mark(*text)) {
+			tone = (enum tone)(*text - STYLE_MARK);
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+	return tone;
+}
+
+bool style_is_blank(const char *text)
+{
+	while (is_mark(*text)) {
+		text++;
+	}
+	return *text == '\0';
+}
+
 enum tone style_of_state(const char *word)
 {
 	static const struct {

@@ -28,5 +28,18 @@ void style_resize(struct style *style);
 const char *style_on(const struct style *style, enum tone tone);
 const char *style_off(const struct style *style, enum tone tone);
 
+/* A byte of STYLE_MARK + a tone in a text is the beginning of that tone; clean text has no such
+ * bytes. */
+enum { STYLE_MARK = 1, STYLE_MARKS = TONE_BAD + 1 };
+
+/* Writes a text with marks. */
+void style_write(const struct style *style, FILE *out, const char *text);
+
+/* Takes the marks out of the text; the last one's tone, without any the usual one. */
+enum tone style_take(char *text, enum tone usual);
+
+/* True when the text holds nothing but marks. */
+bool style_is_blank(const char *text);
+
 /* The tone of a state or severity word of the daemon. */
 enum tone style_of_state(const char *word);

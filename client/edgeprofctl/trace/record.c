@@ -4,6 +4,7 @@
 #include "client/edgeprofctl/trace/trace.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,29 +48,26 @@ static int record_now(struct ctl *ctl)
 	return ctl_show(ctl, "RecordNow", parameters, false, show_now);
 }
 
-static void add_trigger(struct table *table, const cJSON *row)
-{
-	int64_t more = json_integer(row, "triggers") - 1;
-	char also[32] = "";
-	if (more > 0) {
-		snprintf(also, sizeof(also), " (+%d)", (int)(more < 999 ? more : 999));
-	}
-	table_add(table, TONE_NONE, "%s%s", json_word(row, "trigger"), also);
-}
-
 static void show_list(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"NAME", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
-		{"WHEN", FIELD_TEXT, "{time_us:time}", TONE_NONE, NULL, NULL},
-		{"SPAN", FIELD_NUMBER, "{span_s:1} s", TONE_NONE, NULL, NULL},
-		{"SIZE", FIELD_NUMBER, "{bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"TRIGGER", FIELD_LONG, NULL, TONE_NONE, NULL, add_trigger},
-		{"INCOMPLETE", FIELD_LONG, "[{?lost}lost {lost:count}[{?cut}; ]]{cut}", TONE_NONE,
-			NULL, NULL},
+		{"NAME", FIELD_TEXT, "{name}"},
+		{"WHEN", FIELD_TEXT, "{time_us:time}"},
+		{"SPAN", FIELD_NUMBER, "{span_s:1} s"},
+		{"SIZE", FIELD_NUMBER, "{bytes:bytes}"},
+		{"TRIGGER", FIELD_LONG, "{trigger}[ (+{also:0})]"},
+		{"INCOMPLETE", FIELD_LONG, "[{?lost}lost {lost:count}[{?cut}; ]]{cut}"},
 	};
+	cJSON *row = NULL;
+	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "recordings"))
+	{
+		double also = fmin(json_number(row, "triggers") - 1, 999);
+		if (also >= 1) {
+			cJSON_AddNumberToObject(row, "also", also);
+		}
+	}
 	listing_show(ctl, reply, "recordings", fields, sizeof(fields) / sizeof(fields[0]));
-	listing_text(ctl, TONE_NONE,
+	listing_text(ctl,
 		"[{?open}in progress: {open}\n][{?refused}refused: {refused:count} (at most 12 in "
 		"24 hours, 10 of them automatic)\n][{?failed}not written: {failed:count}; the "
 		"last: "

@@ -147,20 +147,19 @@ static void show_head(struct ctl *ctl)
 {
 	const cJSON *header = replay_header(ctl->replay), *end = replay_end(ctl->replay);
 	int64_t more = json_integer(end, "triggers") - json_count(end, "joined") - 1;
-	listing_text(ctl, TONE_BOLD, "Recording {name}", header);
-	listing_text(
-		ctl, TONE_NONE, "\n  of {hostname}, edgeprofd {version}, boot {boot_id}\n", header);
-	listing_text(ctl, TONE_NONE, "  trigger  {text}\n", json_get(header, "trigger"));
+	listing_text(ctl, "{~bold}Recording {name}", header);
+	listing_text(ctl, "\n  of {hostname}, edgeprofd {version}, boot {boot_id}\n", header);
+	listing_text(ctl, "  trigger  {text}\n", json_get(header, "trigger"));
 	/* the end knows better when the clock was set in between */
-	listing_text(ctl, TONE_NONE, "  at       {time_us:time}", end);
-	listing_text(ctl, TONE_NONE, "[{!clock_synced} (the clock was not set)]\n", header);
-	listing_text(ctl, TONE_NONE,
+	listing_text(ctl, "  at       {time_us:time}", end);
+	listing_text(ctl, "[{!clock_synced} (the clock was not set)]\n", header);
+	listing_text(ctl,
 		"  span     {span_s:1} s: {before_s:1} s before, {after_s:1} s after\n"
 		"  records  [{records:count}|0], lost [{lost:count}|0]\n",
 		end);
 	if (json_text(end, "cut")) {
 		fputs("  ", ctl->output.stream);
-		listing_text(ctl, TONE_WARN, "incomplete: {cut}", end);
+		listing_text(ctl, "{~warn}incomplete: {cut}", end);
 		fputc('\n', ctl->output.stream);
 	}
 	for (const cJSON *one = json_first(end, "joined"); one; one = one->next) {

@@ -6,62 +6,33 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 #include "proto/name.h"
 
 enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
 
 /* The rule, and the instance when it has more than one: as ack and silence take it. */
-static void add_name(struct table *table, const cJSON *alert)
-{
-	const char *instance = json_word(alert, "instance");
-	bool single = instance[0] == '\0' || strcmp(instance, "_") == 0;
-	table_add(table, TONE_NONE, "%s%s%s", json_word(alert, "rule"), single ? "" : ":",
-		single ? "" : instance);
-}
+#define ALERT_NAME "{rule}[{?instance}{!instance=_}:{instance}]"
 
 /* "acked: note, silenced", "sent 10:05:48", "test" or nothing. */
 static const char override_template[] =
-	"[{?acked}acked[: {ack_note}]][{?silenced}[{?acked}, ]silenced][{?test}test]"
+	"[{?acked}acked[: {ack_note}]][{?silenced}{, }silenced][{?test}test]"
 	"[{?sent_time_us}[{?acked}, |{?silenced}, ]sent {sent_time_us:clock}|"
 	"{?suppressed}[{?acked}, |{?silenced}, ]not sent]";
-
-static bool is_firing(const cJSON *alert)
-{
-	return strcmp(json_word(alert, "state"), "firing") == 0;
-}
-
-static enum tone alert_tone(const cJSON *alert)
-{
-	return style_of_state(json_word(alert, is_firing(alert) ? "severity" : "state"));
-}
-
-static enum tone severity_tone(const cJSON *alert)
-{
-	return is_firing(alert) ? style_of_state(json_word(alert, "severity")) : TONE_DIM;
-}
-
-static void add_age(struct table *table, const cJSON *alert)
-{
-	double seconds = difftime(time(NULL), 0) - json_number(alert, "since_us") / 1e6;
-	table_add(table, TONE_DIM, "%s", format_span(seconds > 0 ? seconds : 0).text);
-}
 
 void show_alerts(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"ALERT", FIELD_LONG, NULL, TONE_NONE, NULL, add_name},
-		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, alert_tone, NULL},
-		{"SEVERITY", FIELD_TEXT, "{severity}", TONE_NONE, severity_tone, NULL},
-		{"VALUE", FIELD_NUMBER, "{value:value}", TONE_NONE, NULL, NULL},
-		{"LIMIT", FIELD_NUMBER, "{threshold:value}", TONE_NONE, NULL, NULL},
-		{"FOR", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_age},
-		{"", FIELD_LONG, override_template, TONE_NONE, NULL, NULL},
-		{"TEXT", FIELD_LONG, "{text}", TONE_DIM, NULL, NULL},
+		{"ALERT", FIELD_LONG, ALERT_NAME},
+		{"STATE", FIELD_TEXT, "[{?state=firing}{~:severity}|{~:state}]{state}"},
+		{"SEVERITY", FIELD_TEXT, "[{?state=firing}{~:severity}|{~dim}]{severity}"},
+		{"VALUE", FIELD_NUMBER, "{value:value}"},
+		{"LIMIT", FIELD_NUMBER, "{threshold:value}"},
+		{"FOR", FIELD_NUMBER, "{~dim}{since_us:since}"},
+		{"", FIELD_LONG, override_template},
+		{"TEXT", FIELD_LONG, "{~dim}{text}"},
 	};
 	listing_show(ctl, reply, "alerts", fields, sizeof(fields) / sizeof(fields[0]));
 }
@@ -118,7 +89,6 @@ static struct tally count(const cJSON *reply, const char *level)
 /* The worst ones by name. */
 static void name_bad(struct ctl *ctl, const cJSON *reply, const char *level, int bad)
 {
-	FILE *out = ctl->output.stream;
 	int named = 0;
 	for (int weight = BAD_CRITICAL; weight > NOT_BAD; weight--) {
 		const cJSON *alert = json_first(reply, "alerts");
@@ -126,17 +96,12 @@ static void name_bad(struct ctl *ctl, const cJSON *reply, const char *level, int
 			if ((int)weight_of(alert, level) != weight) {
 				continue;
 			}
-			const char *instance = json_word(alert, "instance");
-			bool single = strcmp(instance, "_") == 0;
-			double value = json_number(alert, "value");
-			fprintf(out, "%s%s%s%s %s", named++ > 0 ? ", " : ": ",
-				json_word(alert, "rule"), single ? "" : ":", single ? "" : instance,
-				format_value(value, json_word(alert, "unit"), ctl->style.utf8)
-					.text);
+			fputs(named++ > 0 ? ", " : ": ", ctl->output.stream);
+			listing_text(ctl, ALERT_NAME " {value:value}", alert);
 		}
 	}
 	if (bad > named) {
-		fprintf(out, " and %d more", bad - named);
+		fprintf(ctl->output.stream, " and %d more", bad - named);
 	}
 }
 
@@ -176,38 +141,19 @@ static int check(struct ctl *ctl, const cJSON *reply, const char *level)
 	return status;
 }
 
-/* Adds to each transition what has changed: "ok -> warning", "warning -> critical". */
-static void add_changes(const struct ctl *ctl, cJSON *reply)
-{
-	cJSON *row = NULL;
-	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "transitions"))
-	{
-		bool firing = strcmp(json_word(row, "to"), "firing") == 0;
-		bool step = firing && strcmp(json_word(row, "from"), "firing") == 0;
-		char change[128];
-		snprintf(change, sizeof(change), "%s%s%s",
-			json_word(row, step ? "from_severity" : "from"),
-			ctl->style.utf8 ? " → " : " -> ",
-			json_word(row, firing ? "severity" : "to"));
-		cJSON_AddStringToObject(row, "change", change);
-	}
-}
-
-static enum tone change_tone(const cJSON *row)
-{
-	bool firing = strcmp(json_word(row, "to"), "firing") == 0;
-	return style_of_state(firing ? json_word(row, "severity") : "ok");
-}
-
+/* What has changed is in CHANGE: "ok -> warning", "warning -> critical". */
 static void show_recent(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"TIME", FIELD_TEXT, "{time_us:time}", TONE_DIM, NULL, NULL},
-		{"ALERT", FIELD_LONG, NULL, TONE_NONE, NULL, add_name},
-		{"CHANGE", FIELD_TEXT, "{change}", TONE_NONE, change_tone, NULL},
-		{"VALUE", FIELD_NUMBER, "{value:value}", TONE_NONE, NULL, NULL},
-		{"", FIELD_TEXT, override_template, TONE_NONE, NULL, NULL},
-		{"TEXT", FIELD_LONG, "{text}", TONE_DIM, NULL, NULL},
+		{"TIME", FIELD_TEXT, "{~dim}{time_us:time}"},
+		{"ALERT", FIELD_LONG, ALERT_NAME},
+		{"CHANGE", FIELD_TEXT,
+			"[{?to=firing}{~:severity}|{~good}][{?to=firing}{?from=firing}{from_"
+			"severity}|"
+			"{from}]{>}[{?to=firing}{severity}|{to}]"},
+		{"VALUE", FIELD_NUMBER, "{value:value}"},
+		{"", FIELD_TEXT, override_template},
+		{"TEXT", FIELD_LONG, "{~dim}{text}"},
 	};
 	listing_show(ctl, reply, "transitions", fields, sizeof(fields) / sizeof(fields[0]));
 }
@@ -257,7 +203,6 @@ static int recent(struct ctl *ctl, const char *glob)
 			fputs("No alert has changed its state; --all lists them.\n",
 				ctl->output.stream);
 		}
-		add_changes(ctl, reply);
 		show_recent(ctl, reply);
 	}
 	cJSON_Delete(reply);

@@ -9,113 +9,61 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/text.h"
 #include "proto/text.h"
 
-static void add_pids(struct table *table, const cJSON *app)
-{
-	char pids[48];
-	struct text text = TEXT_IN(pids);
-	for (const cJSON *row = json_first(app, "processes"); row && !text.truncated;
-		row = row->next) {
-		int64_t pid = json_integer(row, "pid"), inside = json_integer(row, "ns_pid");
-		text_join(&text, ",", pid > 0 ? "%lld" : "-", (long long)pid);
-		if (inside > 0) {
-			text_add(&text, "/%lld", (long long)inside);
-		}
-	}
-	table_add(table, TONE_NONE, "%s", pids[0] == '\0' ? "-" : pids);
-}
+/* The advice, unless it is to do all that the app can; and the last words of its last process. */
+static const char about_app[] =
+	"[{?advice.level}{!advice.level=full}{name}: advised {~warn}{advice.level}{~none} since "
+	"{advice.since_us:time}: {advice.reason}; skip {advice.skip_frames:0} of "
+	"{advice.of_frames:0} frames"
+	"[{?advice.target_fps}, or {advice.target_fps:1} frames per second]\n]"
+	"[{name}: last {last_fps:1} fps {idle_ms:ago}\n]"
+	"[{last_words:is}{name}: {~warn}{last_words}{~none}\n]";
 
-static void add_advice(struct table *table, const cJSON *app)
-{
-	const char *level = json_text(json_get(app, "advice"), "level");
-	bool less = level && strcmp(level, "full") != 0;
-	table_add(table, less ? TONE_WARN : TONE_NONE, "%s", level ? level : "-");
-}
+static const char refused_app[] =
+	"{~warn}refused{~none}: [{app}|a process] ([pid {pid:0}, ]uid {uid:0}): {reason}; "
+	"{count:count} tries, the last {last_us:time}\n";
 
-static enum tone dropped_tone(const cJSON *row)
+/* Stages that are open now, for long. */
+static void show_open(struct ctl *ctl, const cJSON *app)
 {
-	return json_number(row, "dropped") > 0 ? TONE_WARN : TONE_NONE;
-}
-
-static enum tone invalid_tone(const cJSON *row)
-{
-	return json_number(row, "invalid") > 0 ? TONE_WARN : TONE_NONE;
-}
-
-/* The advice to an app, unless it is to do all it can. */
-static void show_advice(struct ctl *ctl, const cJSON *app)
-{
-	const cJSON *advice = json_get(app, "advice");
-	const char *level = json_text(advice, "level");
-	if (!level || strcmp(level, "full") == 0) {
-		return;
-	}
-	listing_text(ctl, TONE_NONE, "{name}: advised ", app);
-	listing_text(ctl, TONE_WARN, "{level}", advice);
-	listing_text(ctl, TONE_NONE,
-		" since {since_us:time}: {reason}; skip {skip_frames:0} of {of_frames:0} frames"
-		"[{?target_fps}, or {target_fps:1} frames per second]\n",
-		advice);
-}
-
-/* Stages that are open now, and what the last process was doing when it died. */
-static void show_details(struct ctl *ctl, const cJSON *app)
-{
-	listing_text(ctl, TONE_NONE, "[{name}: last {last_fps:1} fps {idle_ms:ago}\n]", app);
-	if (json_text(app, "last_words")) {
-		listing_text(ctl, TONE_NONE, "{name}: ", app);
-		listing_text(ctl, TONE_WARN, "{last_words}", app);
-		fputc('\n', ctl->output.stream);
-	}
 	const cJSON *process = json_first(app, "processes");
 	for (; process; process = process->next) {
 		for (const cJSON *open = json_first(process, "open"); open; open = open->next) {
 			if (json_number(open, "open_ms") > 1000) {
-				listing_text(ctl, TONE_NONE, "{name}: ", app);
-				listing_text(
-					ctl, TONE_NONE, "in `{stage}` for {open_ms:ms}\n", open);
+				listing_text(ctl, "{name}: ", app);
+				listing_text(ctl, "in `{stage}` for {open_ms:ms}\n", open);
 			}
 		}
-	}
-}
-
-static void show_refused(struct ctl *ctl, const cJSON *reply)
-{
-	for (const cJSON *row = json_first(reply, "refused"); row; row = row->next) {
-		listing_text(ctl, TONE_WARN, "refused", row);
-		listing_text(ctl, TONE_NONE,
-			": [{app}|a process] ([pid {pid:0}, ]uid {uid:0}): {reason}; {count:count} "
-			"tries, the last {last_us:time}\n",
-			row);
 	}
 }
 
 static void show_apps(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"APP", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
-		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
-		{"PID", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_pids},
-		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
-		{"STAGES", FIELD_NUMBER, "{stages:0}", TONE_NONE, NULL, NULL},
-		{"FPS", FIELD_NUMBER, "{fps:1}", TONE_NONE, NULL, NULL},
-		{"ADVICE", FIELD_TEXT, NULL, TONE_NONE, NULL, add_advice},
-		{"SENT", FIELD_NUMBER, "{sent:count}", TONE_NONE, NULL, NULL},
-		{"RECEIVED", FIELD_NUMBER, "{received:count}", TONE_NONE, NULL, NULL},
-		{"DROPPED", FIELD_NUMBER, "{dropped:count}", TONE_NONE, dropped_tone, NULL},
-		{"WAITING", FIELD_NUMBER, "{in_ring:count}", TONE_NONE, NULL, NULL},
-		{"INVALID", FIELD_NUMBER, "{invalid:count}", TONE_NONE, invalid_tone, NULL},
-		{"SINCE", FIELD_TEXT, "{since_us:time}", TONE_DIM, NULL, NULL},
+		{"APP", FIELD_LONG, "{name}"},
+		{"STATE", FIELD_TEXT, "{~:state}{state}"},
+		{"PID", FIELD_NUMBER,
+			"{~none}[{*processes,,}[{?pid}{pid:0}|-][{?ns_pid}/{ns_pid:0}]{/}|-]"},
+		{"UID", FIELD_NUMBER, "{uid:0}"},
+		{"STAGES", FIELD_NUMBER, "{stages:0}"},
+		{"FPS", FIELD_NUMBER, "{fps:1}"},
+		{"ADVICE", FIELD_TEXT,
+			"{~none}[{advice.level:is}{!advice.level=full}{~warn}][{advice.level}|-]"},
+		{"SENT", FIELD_NUMBER, "{sent:count}"},
+		{"RECEIVED", FIELD_NUMBER, "{received:count}"},
+		{"DROPPED", FIELD_NUMBER, "[{?dropped}{~warn}]{dropped:count}"},
+		{"WAITING", FIELD_NUMBER, "{in_ring:count}"},
+		{"INVALID", FIELD_NUMBER, "[{?invalid}{~warn}]{invalid:count}"},
+		{"SINCE", FIELD_TEXT, "{~dim}{since_us:time}"},
 	};
 	listing_show(ctl, reply, "apps", fields, sizeof(fields) / sizeof(fields[0]));
 	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
-		show_advice(ctl, app);
-		show_details(ctl, app);
+		listing_text(ctl, about_app, app);
+		show_open(ctl, app);
 	}
-	show_refused(ctl, reply);
+	listing_texts(ctl, refused_app, reply, "refused");
 }
 
 struct apps_options {

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.c: controls the daemon: source lists sensor sources and switches them, reload reads the
  * configuration again, version compares both sides. */
+
 #include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
 
-static enum tone errors_tone(const cJSON *row)
-{
-	return json_number(row, "errors") > 0 ? TONE_WARN : TONE_NONE;
-}
-
 static const struct field source_fields[] = {
-	{"SOURCE", FIELD_TEXT, "{name}", TONE_NONE, NULL, NULL},
-	{"STATE", FIELD_TEXT, "{state}", TONE_NONE, listing_state, NULL},
-	{"EVERY", FIELD_NUMBER, "[{?interval_ms}{interval_ms:ms}|-]", TONE_NONE, NULL, NULL},
-	{"METRICS", FIELD_NUMBER, "{metrics:0}", TONE_NONE, NULL, NULL},
-	{"TICKS", FIELD_NUMBER, "{ticks:0}", TONE_NONE, NULL, NULL},
-	{"ERRORS", FIELD_NUMBER, "[{errors:0}|0]", TONE_NONE, errors_tone, NULL},
-	{"COST us", FIELD_NUMBER, "{duration_us:0}", TONE_NONE, NULL, NULL},
-	{"AGE", FIELD_NUMBER, "{age_ms:ms}", TONE_DIM, NULL, NULL},
-	{"NOTE", FIELD_LONG, "{reason}[{!enabled}{!reason}disabled]", TONE_DIM, NULL, NULL},
+	{"SOURCE", FIELD_TEXT, "{name}"},
+	{"STATE", FIELD_TEXT, "{~:state}{state}"},
+	{"EVERY", FIELD_NUMBER, "[{?interval_ms}{interval_ms:ms}|-]"},
+	{"METRICS", FIELD_NUMBER, "{metrics:0}"},
+	{"TICKS", FIELD_NUMBER, "{ticks:0}"},
+	{"ERRORS", FIELD_NUMBER, "[{?errors}{~warn}][{errors:0}|0]"},
+	{"COST us", FIELD_NUMBER, "{duration_us:0}"},
+	{"AGE", FIELD_NUMBER, "{~dim}{age_ms:ms}"},
+	{"NOTE", FIELD_LONG, "{~dim}{reason}[{!enabled}{!reason}disabled]"},
 };
 
 enum { SOURCE_FIELDS = sizeof(source_fields) / sizeof(source_fields[0]) };

@@ -5,43 +5,20 @@
 
 #include "client/edgeprofctl/listing.h"
 
-static void show_line(struct ctl *ctl, const cJSON *mark)
-{
-	fprintf(ctl->output.stream, "[%s] ", json_word(mark, "label"));
-	listing_text(ctl, TONE_NONE, "RSS: {rss_bytes:MB} (peak: {peak_rss_bytes:MB})", mark);
-	fputs(" | ", ctl->output.stream);
-	listing_text(ctl, TONE_NONE,
-		"System: [{system_percent_used:0}%|-] used ({system_available_bytes:MB0} free)\n",
-		mark);
-}
-
-static void show_more(struct ctl *ctl, const cJSON *mark)
-{
-	FILE *out = ctl->output.stream;
-	fprintf(out, "    %s", style_on(&ctl->style, TONE_DIM));
-	listing_text(ctl, TONE_NONE,
-		"{time_us:time}[ {app}][, frame {frame:0}][; {since_previous_ms:ms} later]"
-		"[; RSS {rss_delta_bytes:+MB}][; VMS {vms_delta_bytes:+MB}]",
-		mark);
-	for (const cJSON *a = json_first(mark, "attributes"); a; a = a->next) {
-		listing_text(ctl, TONE_NONE, "; {name} {value:g6}", a);
-	}
-	listing_text(
-		ctl, TONE_NONE, "[{?memory_age_ms}; memory as of {memory_age_ms:ms} before]", mark);
-	if (json_number(mark, "system_memory_delay_ms") >= 1000) {
-		listing_text(ctl, TONE_NONE,
-			"; system memory read {system_memory_delay_ms:ms} after the mark", mark);
-	}
-	listing_text(ctl, TONE_NONE, "[; no RSS: {memory_reason}]", mark);
-	fprintf(out, "%s\n", style_off(&ctl->style, TONE_DIM));
-}
+static const char mark_template[] =
+	"\\[{label}\\] RSS: {rss_bytes:MB} (peak: {peak_rss_bytes:MB}) \\| "
+	"System: [{system_percent_used:0}%|-] used ({system_available_bytes:MB0} free)\n"
+	"    {~dim}{time_us:time}[ {app}][, frame {frame:0}][; {since_previous_ms:ms} later]"
+	"[; RSS {rss_delta_bytes:+MB}][; VMS {vms_delta_bytes:+MB}]"
+	"{*attributes}; {name} {value:g6}{/}"
+	"[{?memory_age_ms}; memory as of {memory_age_ms:ms} before]"
+	"[{?system_memory_delay_ms>=1000}; system memory read {system_memory_delay_ms:ms} after "
+	"the "
+	"mark][; no RSS: {memory_reason}]{~none}\n";
 
 static void show_marks(struct ctl *ctl, const cJSON *reply)
 {
-	for (const cJSON *mark = json_first(reply, "marks"); mark; mark = mark->next) {
-		show_line(ctl, mark);
-		show_more(ctl, mark);
-	}
+	listing_texts(ctl, mark_template, reply, "marks");
 }
 
 static int run_marks(struct ctl *ctl)
@@ -55,7 +32,7 @@ const struct verb verb_marks = {"marks", "[APP]",
 
 static void show_mark(struct ctl *ctl, const cJSON *reply)
 {
-	listing_text(ctl, TONE_NONE, "Marked as event [{serial:0}|0].\n", reply);
+	listing_text(ctl, "Marked as event [{serial:0}|0].\n", reply);
 }
 
 struct mark_options {

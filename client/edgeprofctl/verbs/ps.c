@@ -9,13 +9,17 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 #include "proto/name.h"
 #include "proto/text.h"
 
-/* The share of the machine's memory, which the reply contains once: it is copied into each row. */
-static void add_memory_shares(cJSON *reply)
+/* Adds to each row its share of the machine's memory, which the reply contains once, and the age of
+ * numbers that are older than the row. */
+static void complete_rows(cJSON *reply)
 {
+	static const struct {
+		const char *age, *older;
+	} ages[] = {{"cgroup_age_ms", "cgroup_older_ms"}, {"pss_age_ms", "pss_older_ms"}};
+	static const double same_ms = 1000;
 	double total = json_number(reply, "memory_total_bytes");
 	cJSON *rows = cJSON_GetObjectItemCaseSensitive(reply, "processes"), *row;
 	cJSON_ArrayForEach(row, rows)
@@ -24,80 +28,58 @@ static void add_memory_shares(cJSON *reply)
 		if (!isnan(share)) {
 			cJSON_AddNumberToObject(row, "memory_percent", share);
 		}
+		for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++) {
+			double age_ms = json_number(row, ages[i].age);
+			if (age_ms - json_number(row, "age_ms") >= same_ms) {
+				cJSON_AddNumberToObject(row, ages[i].older, age_ms);
+			}
+		}
 	}
 }
 
 static void show_processes(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"PID", FIELD_NUMBER, "{pid:0}", TONE_NONE, NULL, NULL},
-		{"NAME", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
-		{"COMM", FIELD_LONG, "{comm}", TONE_NONE, NULL, NULL},
-		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
-		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, NULL, NULL},
-		{"CPU %", FIELD_NUMBER, "{cpu_percent:1}", TONE_NONE, NULL, NULL},
-		{"USER %", FIELD_NUMBER, "{user_percent:1}", TONE_NONE, NULL, NULL},
-		{"SYS %", FIELD_NUMBER, "{system_percent:1}", TONE_NONE, NULL, NULL},
-		{"MEM %", FIELD_NUMBER, "{memory_percent:1}", TONE_NONE, NULL, NULL},
-		{"RSS", FIELD_NUMBER, "{rss_bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"PEAK", FIELD_NUMBER, "{peak_rss_bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"VSZ", FIELD_NUMBER, "{vms_bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"THREADS", FIELD_NUMBER, "{threads:0}", TONE_NONE, NULL, NULL},
-		{"", FIELD_TEXT, "[{?threshold_exceeded}over its memory limit]", TONE_WARN, NULL,
-			NULL},
+		{"PID", FIELD_NUMBER, "{pid:0}"},
+		{"NAME", FIELD_LONG, "{name}"},
+		{"COMM", FIELD_LONG, "{comm}"},
+		{"UID", FIELD_NUMBER, "{uid:0}"},
+		{"STATE", FIELD_TEXT, "{state}"},
+		{"CPU %", FIELD_NUMBER, "{cpu_percent:1}"},
+		{"USER %", FIELD_NUMBER, "{user_percent:1}"},
+		{"SYS %", FIELD_NUMBER, "{system_percent:1}"},
+		{"MEM %", FIELD_NUMBER, "{memory_percent:1}"},
+		{"RSS", FIELD_NUMBER, "{rss_bytes:bytes}"},
+		{"PEAK", FIELD_NUMBER, "{peak_rss_bytes:bytes}"},
+		{"VSZ", FIELD_NUMBER, "{vms_bytes:bytes}"},
+		{"THREADS", FIELD_NUMBER, "{threads:0}"},
+		{"", FIELD_TEXT, "{~warn}[{?threshold_exceeded}over its memory limit]"},
 	};
 	listing_show(ctl, reply, "processes", fields, sizeof(fields) / sizeof(fields[0]));
-}
-
-/* " (10 s ago)" of a number that is older than its row. */
-static struct label older(const cJSON *row, const char *age)
-{
-	static const double same_ms = 1000;
-	struct label label = {""};
-	double age_ms = json_number(row, age);
-	if (age_ms - json_number(row, "age_ms") >= same_ms) {
-		snprintf(label.text, sizeof(label.text), " (%.50s)", format_ago(age_ms).text);
-	}
-	return label;
-}
-
-static void add_held(struct table *table, const cJSON *row)
-{
-	double held = json_number(row, "nr_throttled");
-	if (held > 0) {
-		table_add(table, TONE_WARN, "%.0f%s", held, older(row, "cgroup_age_ms").text);
-	} else {
-		table_add_number(table, held, 0);
-	}
-}
-
-static void add_pss(struct table *table, const cJSON *row)
-{
-	table_add(table, TONE_NONE, "%s%s", format_bytes(json_number(row, "pss_bytes")).text,
-		json_get(row, "pss_bytes") ? older(row, "pss_age_ms").text : "");
 }
 
 static void show_scheduling(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"PID", FIELD_NUMBER, "{pid:0}", TONE_NONE, NULL, NULL},
-		{"NAME", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
-		{"POLICY", FIELD_TEXT, "[{policy}|-][{?rt_priority} {rt_priority:0}]", TONE_NONE,
-			NULL, NULL},
-		{"NICE", FIELD_NUMBER, "{nice:0}", TONE_NONE, NULL, NULL},
-		{"CORE", FIELD_NUMBER, "{last_core:0}", TONE_NONE, NULL, NULL},
-		{"CPUS", FIELD_LONG, "{affinity}", TONE_NONE, NULL, NULL},
-		{"QUOTA %", FIELD_NUMBER, "{quota_percent:0}", TONE_NONE, NULL, NULL},
-		{"HELD", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_held},
-		{"WAIT %", FIELD_NUMBER, "{wait_percent:1}", TONE_NONE, NULL, NULL},
-		{"VOL/s", FIELD_NUMBER, "{voluntary_switches:0}", TONE_NONE, NULL, NULL},
-		{"INVOL/s", FIELD_NUMBER, "{involuntary_switches:0}", TONE_NONE, NULL, NULL},
-		{"READ/s", FIELD_NUMBER, "{read_bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"WRITE/s", FIELD_NUMBER, "{write_bytes:bytes}", TONE_NONE, NULL, NULL},
-		{"FILES", FIELD_NUMBER, "{fds:0}", TONE_NONE, NULL, NULL},
-		{"PSS", FIELD_NUMBER, NULL, TONE_NONE, NULL, add_pss},
-		{"IPC", FIELD_TEXT, "[{?ipc_verdict}{ipc:2} {ipc_verdict}|-]", TONE_NONE, NULL,
-			NULL},
+		{"PID", FIELD_NUMBER, "{pid:0}"},
+		{"NAME", FIELD_LONG, "{name}"},
+		{"POLICY", FIELD_TEXT, "[{policy}|-][{?rt_priority} {rt_priority:0}]"},
+		{"NICE", FIELD_NUMBER, "{nice:0}"},
+		{"CORE", FIELD_NUMBER, "{last_core:0}"},
+		{"CPUS", FIELD_LONG, "{affinity}"},
+		{"QUOTA %", FIELD_NUMBER, "{quota_percent:0}"},
+		{"HELD", FIELD_NUMBER,
+			"[{?nr_throttled}{~warn}{nr_throttled:0}[ ({cgroup_older_ms:ago})]|"
+			"{nr_throttled:0}|-]"},
+		{"WAIT %", FIELD_NUMBER, "{wait_percent:1}"},
+		{"VOL/s", FIELD_NUMBER, "{voluntary_switches:0}"},
+		{"INVOL/s", FIELD_NUMBER, "{involuntary_switches:0}"},
+		{"READ/s", FIELD_NUMBER, "{read_bytes:bytes}"},
+		{"WRITE/s", FIELD_NUMBER, "{write_bytes:bytes}"},
+		{"FILES", FIELD_NUMBER, "{fds:0}"},
+		{"PSS", FIELD_NUMBER,
+			"{~none}{pss_bytes:bytes}[{pss_bytes:is} ({pss_older_ms:ago})]"},
+		{"IPC", FIELD_TEXT, "[{?ipc_verdict}{ipc:2} {ipc_verdict}|-]"},
 	};
 	fputc('\n', ctl->output.stream);
 	listing_show(ctl, reply, "processes", fields, sizeof(fields) / sizeof(fields[0]));
@@ -105,25 +87,24 @@ static void show_scheduling(struct ctl *ctl, const cJSON *reply)
 
 static void show_threads(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"PID", true, false},
-		{"THREAD", true, false},
-		{"COMM", false, true},
-		{"CPU %", true, false},
+	static const struct field fields[] = {
+		{"PID", FIELD_NUMBER, "{process:0}"},
+		{"THREAD", FIELD_NUMBER, "{tid:0}"},
+		{"COMM", FIELD_LONG, "{comm}"},
+		{"CPU %", FIELD_NUMBER, "{cpu_percent:1}"},
 	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	struct listing listing;
+	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]));
 	for (const cJSON *row = json_first(reply, "processes"); row; row = row->next) {
-		for (const cJSON *thread = json_first(row, "busiest"); thread;
-			thread = thread->next) {
-			table_add_number(&table, json_number(row, "pid"), 0);
-			table_add_number(&table, json_number(thread, "tid"), 0);
-			table_add(&table, TONE_NONE, "%s", json_word(thread, "comm"));
-			table_add_number(&table, json_number(thread, "cpu_percent"), 1);
+		cJSON *thread = NULL;
+		cJSON_ArrayForEach(thread, cJSON_GetObjectItemCaseSensitive(row, "busiest"))
+		{
+			cJSON_AddNumberToObject(thread, "process", json_number(row, "pid"));
+			listing_add(&listing, thread);
 		}
 	}
 	fputc('\n', ctl->output.stream);
-	ctl_table(ctl, &table);
+	listing_end(&listing);
 }
 
 /* The kinds of units that have processes. */
@@ -235,7 +216,7 @@ static int run(struct ctl *ctl)
 		return status;
 	}
 	if (!ctl_json(ctl, reply)) {
-		add_memory_shares(reply);
+		complete_rows(reply);
 		show_processes(ctl, reply);
 		if (json_count(reply, "processes") > 0) {
 			show_scheduling(ctl, reply);

@@ -1,47 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: shows the alert rules, and passes on what people say about their alerts: ack and
  * silence. */
+
 #include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/when.h"
 #include "proto/name.h"
 
-/* "above 75, critical 82, for 5.0 s" */
-static void add_condition(struct table *table, const cJSON *rule)
-{
-	bool slope = strcmp(json_word(rule, "condition"), "slope_above") == 0;
-	char condition[160];
-	struct text text = TEXT_IN(condition);
-	template_add(&text,
-		slope ? "grows by more than[ {threshold:g}] per minute"
-		      : "{condition}[ {threshold:g}]",
-		rule, false);
-	template_add(&text, "[, critical {critical:g}][{?for_s}, for {for_s:s}]", rule, false);
-	table_add(table, TONE_NONE, "%s", condition);
-}
-
-static enum tone rule_tone(const cJSON *rule)
-{
-	bool firing = strcmp(json_word(rule, "state"), "firing") == 0;
-	return style_of_state(json_word(rule, firing ? "severity" : "state"));
-}
-
 static void show_rules(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"RULE", FIELD_TEXT, "{rule}", TONE_NONE, NULL, NULL},
-		{"STATE", FIELD_TEXT, "{state}", TONE_NONE, rule_tone, NULL},
-		{"SEVERITY", FIELD_TEXT, "{severity}", TONE_DIM, NULL, NULL},
-		{"METRIC", FIELD_TEXT, "{metric}", TONE_NONE, NULL, NULL},
-		{"CONDITION", FIELD_LONG, NULL, TONE_NONE, NULL, add_condition},
-		{"INSTANCES", FIELD_NUMBER, "{instances:count}", TONE_NONE, NULL, NULL},
-		{"FROM", FIELD_TEXT, "{origin}", TONE_DIM, NULL, NULL},
+		{"RULE", FIELD_TEXT, "{rule}"},
+		{"STATE", FIELD_TEXT, "[{?state=firing}{~:severity}|{~:state}]{state}"},
+		{"SEVERITY", FIELD_TEXT, "{~dim}{severity}"},
+		{"METRIC", FIELD_TEXT, "{metric}"},
+		{"CONDITION", FIELD_LONG,
+			"[{?condition=slope_above}grows by more than[ {threshold:g}] per minute|"
+			"{condition}[ {threshold:g}]][, critical {critical:g}]"
+			"[{?for_s}, for {for_s:s}]"},
+		{"INSTANCES", FIELD_NUMBER, "{instances:count}"},
+		{"FROM", FIELD_TEXT, "{~dim}{origin}"},
 	};
 	listing_show(ctl, reply, "rules", fields, sizeof(fields) / sizeof(fields[0]));
 }
@@ -119,11 +102,11 @@ static int run_ack(struct ctl *ctl)
 static void show_silences(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"SILENCED", FIELD_LONG, "{rule}[:{instance}]", TONE_NONE, NULL, NULL},
-		{"LEFT", FIELD_NUMBER, "{left_s:s}", TONE_NONE, NULL, NULL},
-		{"UNTIL", FIELD_TEXT, "{until_us:time}", TONE_DIM, NULL, NULL},
-		{"UID", FIELD_NUMBER, "{uid:0}", TONE_NONE, NULL, NULL},
-		{"NOTE", FIELD_LONG, "{note}", TONE_NONE, NULL, NULL},
+		{"SILENCED", FIELD_LONG, "{rule}[:{instance}]"},
+		{"LEFT", FIELD_NUMBER, "{left_s:s}"},
+		{"UNTIL", FIELD_TEXT, "{~dim}{until_us:time}"},
+		{"UID", FIELD_NUMBER, "{uid:0}"},
+		{"NOTE", FIELD_LONG, "{note}"},
 	};
 	if (json_count(reply, "silences") == 0) {
 		fputs("No silences. 'edgeprofctl silence RULE 2h' adds one.\n", ctl->output.stream);

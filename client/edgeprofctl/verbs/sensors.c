@@ -3,31 +3,24 @@
  * of the board, their total and the energy since the start. */
 #include "client/edgeprofctl/verb.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 
 /* A column full of ok says nothing. */
-static void add_state(struct table *table, const cJSON *metric)
-{
-	const char *state = json_word(metric, "state");
-	table_add(table, style_of_state(state), "%s", strcmp(state, "ok") == 0 ? "" : state);
-}
+static const char state_template[] = "{~:state}[{!state=ok}{state}]";
 
 void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char *name), bool zones)
 {
 	static const struct field fields[] = {
-		{"METRIC", FIELD_LONG, "{name}", TONE_NONE, NULL, NULL},
-		{"VALUE", FIELD_NUMBER, "[{value:value}[ of {max:value}]|-]", TONE_NONE, NULL,
-			NULL},
-		{"AGE", FIELD_NUMBER, "{age_ms:ms}", TONE_DIM, NULL, NULL},
-		{"SOURCE", FIELD_TEXT, "{source}", TONE_DIM, NULL, NULL},
-		{"STATE", FIELD_TEXT, NULL, TONE_NONE, NULL, add_state},
-		{"NOTE", FIELD_LONG, "{reason}", TONE_DIM, NULL, NULL},
-		{"ZONE", FIELD_NUMBER, "{zone:0}", TONE_NONE, NULL, NULL},
+		{"METRIC", FIELD_LONG, "{name}"},
+		{"VALUE", FIELD_NUMBER, "[{value:value}[ of {max:value}]|-]"},
+		{"AGE", FIELD_NUMBER, "{~dim}{age_ms:ms}"},
+		{"SOURCE", FIELD_TEXT, "{~dim}{source}"},
+		{"STATE", FIELD_TEXT, state_template},
+		{"NOTE", FIELD_LONG, "{~dim}{reason}"},
+		{"ZONE", FIELD_NUMBER, "{zone:0}"},
 	};
 	struct listing listing;
 	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]) - !zones);
@@ -96,51 +89,40 @@ const struct verb verb_sensors = {"sensors", "[GLOB]", "Show current values of m
 const struct verb verb_metrics = {"metrics", "[GLOB]", "List the names of metrics.",
 	"metrics 'stage/**'", NULL, 0, run_metrics};
 
-static void add_row(struct ctl *ctl, struct table *table, const char *name, const cJSON *metric)
-{
-	table_add(table, TONE_NONE, "%s", name);
-	listing_cell(ctl, table, "{value:value}", metric, TONE_NONE);
-	listing_cell(ctl, table, "{source}", metric, TONE_DIM);
-	add_state(table, metric);
-	listing_cell(ctl, table, "[{reason}|{origin}]", metric, TONE_DIM);
-}
-
 static void show_power(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {
-		{"RAIL", false, true},
-		{"VALUE", true, false},
-		{"SOURCE", false, false},
-		{"STATE", false, false},
-		{"NOTE", false, true},
+	static const struct field fields[] = {
+		{"RAIL", FIELD_LONG, "{rail}"},
+		{"VALUE", FIELD_NUMBER, "{value:value}"},
+		{"SOURCE", FIELD_TEXT, "{~dim}{source}"},
+		{"STATE", FIELD_TEXT, state_template},
+		{"NOTE", FIELD_LONG, "{~dim}[{reason}|{origin}]"},
 	};
-	/* What the rails add up to comes below them. */
-	static const struct {
-		const char *metric, *name;
-	} sums[] = {
-		{"power/total", "Total"},
-		{"energy/total", "Energy since start"},
-		{"energy/gap_time", "Time not measured"},
-	};
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
+	static const char *const sums[][2] = {{"power/total", "Total"},
+		{"energy/total", "Energy since start"}, {"energy/gap_time", "Time not measured"}};
+	struct listing listing;
+	cJSON *metrics = cJSON_GetObjectItemCaseSensitive(reply, "metrics"), *metric;
+	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]));
+	cJSON_ArrayForEach(metric, metrics)
+	{
 		const char *name = json_word(metric, "name");
-		if (strncmp(name, "power/", 6) == 0 && strcmp(name, sums[0].metric) != 0) {
-			add_row(ctl, &table, name + 6, metric);
+		if (strncmp(name, "power/", 6) == 0 && strcmp(name, sums[0][0]) != 0) {
+			cJSON_AddStringToObject(metric, "rail", name + 6);
+			listing_add(&listing, metric);
 		}
 	}
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-		for (const cJSON *metric = json_first(reply, "metrics"); metric;
-			metric = metric->next) {
+		cJSON_ArrayForEach(metric, metrics)
+		{
 			/* without a gap there is nothing to report */
-			if (strcmp(json_word(metric, "name"), sums[i].metric) == 0 &&
+			if (strcmp(json_word(metric, "name"), sums[i][0]) == 0 &&
 				(i < 2 || json_number(metric, "value") > 0)) {
-				add_row(ctl, &table, sums[i].name, metric);
+				cJSON_AddStringToObject(metric, "rail", sums[i][1]);
+				listing_add(&listing, metric);
 			}
 		}
 	}
-	ctl_table(ctl, &table);
+	listing_end(&listing);
 }
 
 /* Moves the metrics of one answer behind those of the other. */

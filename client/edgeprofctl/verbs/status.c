@@ -3,107 +3,55 @@
  * snapshot, the few numbers that say how the device and its inference are at one moment. */
 #include "client/edgeprofctl/verb.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/format.h"
 
-static const struct line device_lines[] = {
-	{"Device", "[{model}|-]", "", TONE_NONE},
+static const struct line status_lines[] = {
+	{"Device", "[{model}|-]"},
 	{"System",
-		"[{os}|-], kernel [{kernel}|-], [{arch}|-], {cpus:0} CPUs, {page_bytes:KiB} pages",
-		"", TONE_NONE},
-	{"Clock", "[{?clock_synced}{time_us:time}, synchronised]", "", TONE_NONE},
-	{"Clock", "[{!clock_synced}{time_us:time}, not synchronised]", "", TONE_WARN},
-	{"Temperature", "{temperature_celsius:celsius}", "", TONE_NONE},
-	{"CPU", "{cpu_percent:percent}", "", TONE_NONE},
-	{"Memory", "{memory_percent:percent}", "", TONE_NONE},
-	{"Power mode",
-		"[{power_mode}[ {power_mode_name}][{?jetson_clocks}, clocks pinned|"
-		"{jetson_clocks:is}, clocks free]]",
-		"", TONE_NONE},
-	{"Governor", "[{governor}[, GPU {gpu_governor}]]", "", TONE_NONE},
+		"[{os}|-], kernel [{kernel}|-], [{arch}|-], {cpus:0} CPUs, {page_bytes:KiB} pages"},
+	{"Clock", "[{?clock_synced}{time_us:time}, synchronised]"},
+	{"Clock", "[{!clock_synced}{~warn}{time_us:time}, not synchronised]"},
+	{"Temperature", "{temperature_celsius:celsius}"},
+	{"CPU", "{cpu_percent:percent}"},
+	{"Memory", "{memory_percent:percent}"},
+	{"Power mode", "[{power_mode}[ {power_mode_name}][{?jetson_clocks}, clocks pinned|"
+		       "{jetson_clocks:is}, clocks free]]"},
+	{"Governor", "[{governor}[, GPU {gpu_governor}]]"},
+	{"Sources",
+		"[{?sources_bad}{~warn}]{sources_ok:0} ok[{?sources_bad}, {sources_bad} failing], "
+		"{metrics:0} metrics"},
+	{"{*sources_bad}  {name}", "{~:state}{state}[: {reason}]"},
+	{"Apps", "[{!apps}none]"},
+	{"[{?apps}Apps]", NULL},
+	{"{*apps}  {name}",
+		"{~:state}{state}[, {fps:fps}|, last {last_fps:fps} {idle_ms:ago}], {stages:0} "
+		"stages[; {last_words}]"},
+	{"Alerts", "[{!alerts}{~good}none]"},
+	{"{*alerts}Alerts",
+		"[{?state=firing}{~:severity}{severity}|{~warn}pending]: [{text}|{rule}]"},
+	{"MQTT", "[{?broker.state}{!broker.state=off}{~:broker.state}{broker.state}, "
+		 "[{broker.host}|-]:[{broker.port:0}|-], [{broker.delivered:0}|-] delivered, "
+		 "[{broker.queued:0}|-] queued[, {broker.lost:0} dropped][: {broker.reason}]|"
+		 "{~dim}[{?broker.reason}{~warn}]off[: {broker.reason}]]"},
+	{"{*degraded}Degraded", "{~warn}{}"},
 };
-
-enum { DEVICE_LINES = sizeof(device_lines) / sizeof(device_lines[0]) };
-
-/* One line about an item of the status. */
-static void add(struct ctl *ctl, struct table *table, const cJSON *item, const char *name,
-	const char *value, enum tone tone)
-{
-	const struct line line = {name, value, "", tone};
-	listing_lines(ctl, table, item, &line, 1);
-}
-
-static void add_lists(struct ctl *ctl, struct table *table, const cJSON *status)
-{
-	char value[96], failing[32] = "";
-	int bad = json_count(status, "sources_bad");
-	if (bad > 0) {
-		snprintf(failing, sizeof(failing), ", %d failing", bad);
-	}
-	snprintf(value, sizeof(value), "{sources_ok:0} ok%s, {metrics:0} metrics", failing);
-	add(ctl, table, status, "Sources", value, bad > 0 ? TONE_WARN : TONE_NONE);
-	for (const cJSON *row = json_first(status, "sources_bad"); row; row = row->next) {
-		add(ctl, table, row, "  {name}", "{state}[: {reason}]", listing_state(row));
-	}
-	add(ctl, table, status, "Apps", json_count(status, "apps") > 0 ? NULL : "none", TONE_NONE);
-	for (const cJSON *row = json_first(status, "apps"); row; row = row->next) {
-		add(ctl, table, row, "  {name}",
-			"{state}[, {fps:fps}|, last {last_fps:fps} {idle_ms:ago}], "
-			"{stages:0} stages[; {last_words}]",
-			listing_state(row));
-	}
-	const char *title = "Alerts";
-	for (const cJSON *row = json_first(status, "alerts"); row; row = row->next, title = "") {
-		bool firing = strcmp(json_word(row, "state"), "firing") == 0;
-		add(ctl, table, row, title,
-			firing ? "{severity}: [{text}|{rule}]" : "pending: [{text}|{rule}]",
-			style_of_state(firing ? json_word(row, "severity") : "pending"));
-	}
-	if (title[0] != '\0') {
-		add(ctl, table, status, title, "none", TONE_GOOD);
-	}
-}
-
-static void add_broker(struct ctl *ctl, struct table *table, const cJSON *broker)
-{
-	const char *state = json_word(broker, "state");
-	if (state[0] == '\0' || strcmp(state, "off") == 0) {
-		bool failed = json_word(broker, "reason")[0] != '\0';
-		add(ctl, table, broker, "MQTT", "off[: {reason}]", failed ? TONE_WARN : TONE_DIM);
-		return;
-	}
-	char value[160], lost[48] = "";
-	int64_t dropped = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
-	if (dropped > 0) {
-		snprintf(lost, sizeof(lost), ", %lld dropped", (long long)dropped);
-	}
-	snprintf(value, sizeof(value),
-		"{state}, [{host}|-]:{port:0}, {delivered:0} delivered, {queued:0} queued%s"
-		"[: {reason}]",
-		lost);
-	add(ctl, table, broker, "MQTT", value, style_of_state(state));
-}
 
 static void show_status(struct ctl *ctl, const cJSON *status)
 {
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
+	const cJSON *broker = json_get(status, "broker");
+	int64_t lost = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
 	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	listing_text(ctl, TONE_BOLD, "[{hostname}|-]", status);
-	listing_text(ctl, TONE_NONE, ": edgeprofd [{version}|-], up {uptime_s:s}\n", status);
-	listing_lines(ctl, &table, status, device_lines, DEVICE_LINES);
-	add_lists(ctl, &table, status);
-	add_broker(ctl, &table, json_get(status, "broker"));
-	const char *title = "Degraded";
-	for (const cJSON *item = json_first(status, "degraded"); item; item = item->next) {
-		table_add(&table, TONE_DIM, "%s", title);
-		table_add(&table, TONE_WARN, "%s", cJSON_IsString(item) ? item->valuestring : "");
-		title = "";
+	if (lost > 0) {
+		cJSON_AddNumberToObject(
+			cJSON_GetObjectItemCaseSensitive(status, "broker"), "lost", (double)lost);
 	}
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	listing_text(ctl,
+		"{~bold}[{hostname}|-]{~none}: edgeprofd [{version}|-], up {uptime_s:s}\n", status);
+	listing_lines(
+		ctl, &table, status, status_lines, sizeof(status_lines) / sizeof(status_lines[0]));
 	ctl_table(ctl, &table);
 }
 
@@ -127,70 +75,36 @@ const struct verb verb_status = {"status", "",
 	"Show device, sources, apps and alerts on one screen.", "status", status_table,
 	sizeof(struct status_options), run_status};
 
-/* A number that is older says how old it is. */
-static const double OLD_MS = 2000;
-
-/* A value of the snapshot, and how old it is or why it is unknown. */
-static void add_value(struct ctl *ctl, struct table *table, const cJSON *report, const char *title,
-	const char *member, const char *template)
-{
-	double age_ms = json_number(json_get(report, "ages_ms"), member);
-	table_add(table, TONE_DIM, "%s", title);
-	listing_cell(ctl, table, template, report, TONE_NONE);
-	table_add(table, TONE_DIM, "%s",
-		age_ms >= OLD_MS ? format_ago(age_ms).text
-				 : json_word(json_get(report, "reasons"), member));
-}
-
-static void add_memory(struct ctl *ctl, struct table *table, const cJSON *report)
-{
-	const cJSON *memory = json_get(report, "memory_usage");
-	const struct line known = {"Memory", "[{percent:1} %]",
-		"{bytes:bytes} used, {available_bytes:bytes} available of {total_bytes:bytes}",
-		TONE_NONE};
-	const struct line unknown = {"Memory", "-", "{memory_usage}", TONE_NONE};
-	if (json_get(memory, "percent")) {
-		listing_lines(ctl, table, memory, &known, 1);
-	} else {
-		listing_lines(ctl, table, json_get(report, "reasons"), &unknown, 1);
-	}
-}
-
-static void add_inference(struct ctl *ctl, struct table *table, const cJSON *report)
-{
-	char note[96] = "{inference_app}";
-	int apps = json_count(report, "apps");
-	if (apps > 1) {
-		snprintf(note, sizeof(note), "{inference_app}, the slowest of %d apps", apps);
-	}
-	const struct line known = {
-		"Inference", "{inference_latency:milliseconds}", note, TONE_NONE};
-	const struct line unknown = {"Inference", "-", "{inference_latency}", TONE_NONE};
-	bool measured = json_get(report, "inference_latency");
-	listing_lines(ctl, table, measured ? report : json_get(report, "reasons"),
-		measured ? &known : &unknown, 1);
-}
+/* A number that is older than 2 s says how old it is; an unknown one, why. */
+static const struct line snapshot_lines[] = {
+	{"CPU", "{cpu_usage:percent}\t[{?ages_ms.cpu_usage>=2000}{ages_ms.cpu_usage:ago}|"
+		"{reasons.cpu_usage}]"},
+	{"Temperature", "{temperature:celsius}\t[{?ages_ms.temperature>=2000}"
+			"{ages_ms.temperature:ago}|{reasons.temperature}]"},
+	{"Power", "{power_consumption:milliwatts}\t[{?ages_ms.power_consumption>=2000}"
+		  "{ages_ms.power_consumption:ago}|{reasons.power_consumption}]"},
+	{"Memory", "[{memory_usage.percent:is}[{memory_usage.percent:1} "
+		   "%]\t{memory_usage.bytes:bytes} "
+		   "used, {memory_usage.available_bytes:bytes} available of "
+		   "{memory_usage.total_bytes:bytes}|-\t[{reasons.memory_usage}]]"},
+	{"Inference", "[{inference_latency:is}{inference_latency:milliseconds}\t{inference_app}"
+		      "[{?apps>=2}, the slowest of {apps} apps]|-\t[{reasons.inference_latency}]]"},
+	{"{*processes}{name}",
+		"{rss_bytes:bytes}\tpeak {peak_rss_bytes:bytes}, virtual {vms_bytes:bytes}"},
+};
 
 static void show_snapshot(struct ctl *ctl, const cJSON *report)
 {
 	static const struct column columns[] = {
 		{NULL, false, true}, {NULL, true, false}, {NULL, false, true}};
-	static const struct line process = {"{name}", "{rss_bytes:bytes}",
-		"peak {peak_rss_bytes:bytes}, virtual {vms_bytes:bytes}", TONE_NONE};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	listing_text(ctl, TONE_BOLD, "{hostname}", report);
-	listing_text(ctl, TONE_NONE,
-		" at {time_us:time}[{!clock_synced} (clock not synchronised)]\n", report);
-	add_value(ctl, &table, report, "CPU", "cpu_usage", "{cpu_usage:percent}");
-	add_value(ctl, &table, report, "Temperature", "temperature", "{temperature:celsius}");
-	add_value(ctl, &table, report, "Power", "power_consumption",
-		"{power_consumption:milliwatts}");
-	add_memory(ctl, &table, report);
-	add_inference(ctl, &table, report);
-	for (const cJSON *row = json_first(report, "processes"); row; row = row->next) {
-		listing_lines(ctl, &table, row, &process, 1);
-	}
+	listing_text(ctl,
+		"{~bold}{hostname}{~none} at {time_us:time}[{!clock_synced} (clock not "
+		"synchronised)]\n",
+		report);
+	listing_lines(ctl, &table, report, snapshot_lines,
+		sizeof(snapshot_lines) / sizeof(snapshot_lines[0]));
 	ctl_table(ctl, &table);
 }
 

@@ -1,67 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_alert.c: sends a test alert through the complete chain, and reports on each link. */
+
 #include <stdio.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/verb.h"
 
 /* The end of the test comes 5 s after its begin, and the broker has 3 s. */
 enum { TIMEOUT_MS = 12000 };
 
-static void show_link(
-	struct ctl *ctl, const char *name, const char *word, const char *good, const char *text)
-{
-	bool none = strcmp(word, "off") == 0;
-	bool fine = strcmp(word, good) == 0;
-	enum tone tone = style_of_state(fine ? "ok" : none ? "unavailable" : "error");
-	fprintf(ctl->output.stream, "  %-12s%s%s%s%s%s\n", name, style_on(&ctl->style, tone), word,
-		style_off(&ctl->style, tone), text[0] == '\0' ? "" : "  ", text);
-}
-
-static const char *mqtt_text(const cJSON *reply)
-{
-	static const struct {
-		const char *word, *text;
-	} texts[] = {
-		{"delivered", "acknowledged by the broker"},
-		{"unconfirmed", "no acknowledgement within 3 s"},
-		{"dropped", "the queue is full"},
-		{"off", "not configured"},
-	};
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (strcmp(json_word(reply, "mqtt"), texts[i].word) == 0) {
-			return texts[i].text;
-		}
-	}
-	return json_word(reply, "mqtt_reason");
-}
-
-static void show(struct ctl *ctl, const cJSON *reply)
-{
-	static const struct {
-		const char *word, *text;
-	} journals[] = {
-		{"yes", "accepted, with MESSAGE_ID"},
-		{"refused", "its socket refused the entry"},
-		{"filtered", "suppressed by [daemon] log_level"},
-		{"off", "the daemon is not a service; a line on its stderr"},
-	};
-	const char *journal = json_word(reply, "journal"), *text = "";
-	char number[80];
-	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
-		text = strcmp(journal, journals[i].word) == 0 ? journals[i].text : text;
-	}
-	fprintf(ctl->output.stream, "%s\n",
-		strcmp(json_word(reply, "state"), "firing") == 0 ? "The test alert is firing:"
-								 : "The test alert is over:");
-	snprintf(number, sizeof(number), "entry %.0f", json_number(reply, "timeline_serial"));
-	show_link(ctl, "timeline", "yes", "yes", number);
-	show_link(ctl, "journal", journal, "yes", text);
-	show_link(ctl, "mqtt", json_word(reply, "mqtt"), "delivered", mqtt_text(reply));
-	fprintf(ctl->output.stream, "  %-12s%.0f\n", "subscribers",
-		json_number(reply, "subscribers"));
-}
+/* Each link of the chain, in the tone of how it is, and why. */
+static const char chain_template[] =
+	"The test alert is [{?state=firing}firing|over]:\n"
+	"  timeline    {~good}yes{~none}  entry {timeline_serial:0}\n"
+	"  journal     [{?journal=yes}{~good}|{?journal=off}{~dim}|{~bad}]{journal}{~none}"
+	"[{?journal=yes}  accepted, with MESSAGE_ID|{?journal=refused}  its socket refused the "
+	"entry|"
+	"{?journal=filtered}  suppressed by \\[daemon\\] log_level|"
+	"{?journal=off}  the daemon is not a service; a line on its stderr]\n"
+	"  mqtt        [{?mqtt=delivered}{~good}|{?mqtt=off}{~dim}|{~bad}]{mqtt}{~none}"
+	"[{?mqtt=delivered}  acknowledged by the broker|"
+	"{?mqtt=unconfirmed}  no acknowledgement within 3 s|{?mqtt=dropped}  the queue is full|"
+	"{?mqtt=off}  not configured|{?mqtt_reason}  {mqtt_reason}]\n"
+	"  subscribers {subscribers:0}\n";
 
 struct test_options {
 	const char *note;
@@ -96,7 +59,7 @@ static int run(struct ctl *ctl)
 		}
 		fine = fine && is_fine(reply);
 		if (!ctl_json(ctl, reply)) {
-			show(ctl, reply);
+			listing_text(ctl, chain_template, reply);
 		}
 		cJSON_Delete(reply);
 		if (!ctl_flush(ctl, &status)) {

@@ -64,8 +64,8 @@ static void show_flags(struct ctl *ctl, const cJSON *reply)
 static void show_tried(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
-		{"Tried", FIELD_TEXT, "{source}", TONE_NONE, NULL, NULL},
-		{"Result", FIELD_LONG, "{result}", TONE_DIM, NULL, NULL},
+		{"Tried", FIELD_TEXT, "{source}"},
+		{"Result", FIELD_LONG, "{~dim}{result}"},
 	};
 	listing_show(ctl, reply, "tried", fields, sizeof(fields) / sizeof(fields[0]));
 }
@@ -76,11 +76,11 @@ static const double OLD_MS = 5000;
 static void show_throttle(struct ctl *ctl, const cJSON *reply)
 {
 	FILE *out = ctl->output.stream;
-	listing_text(ctl, TONE_NONE, "Source: [{source}|none]", reply);
+	listing_text(ctl, "Source: [{source}|none]", reply);
 	if (json_number(reply, "age_ms") >= OLD_MS) {
-		listing_text(ctl, TONE_NONE, " ({age_ms:ago})", reply);
+		listing_text(ctl, " ({age_ms:ago})", reply);
 	}
-	listing_text(ctl, TONE_NONE,
+	listing_text(ctl,
 		"\n[Word:   {raw}\n][Hottest: {temperature_celsius:1} C, critical at "
 		"[{critical_celsius:0}|-] C\n]\n",
 		reply);
