@@ -88,7 +88,7 @@ static int store(struct command *command, const struct option_spec *any, int cod
 	}
 	if (!spec) {
 		spec = option_find(command->verb->options, any->name, strlen(any->name), 0);
-		values = command->verb_options;
+		values = command->verb->options_size > 0 ? command->verb_options : values;
 	}
 	if (!spec) {
 		fprintf(stderr, "edgeprofctl: '%s' has no option '--%s'\n", command->verb->name,

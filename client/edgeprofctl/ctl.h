@@ -36,19 +36,6 @@ struct responder {
 	int (*receive)(struct replay *replay, struct reply *ret);
 };
 
-/* --run and --all-runs, which several verbs have. */
-struct run_options {
-	const char *run; /* NULL, "0", "-1", … */
-	bool all_runs;
-};
-
-/* What the statistics of `stages` and `frames` are of. */
-struct window_options {
-	struct run_options runs;
-	const char *span, *method, *throttle;
-	bool all;
-};
-
 /* The options that fill the member `window` of the struct type. */
 #define CTL_WINDOW_OPTIONS(type)                                                             \
 	{"span", 0, "recent|lifetime", "cover the recent window, or the run from its start", \

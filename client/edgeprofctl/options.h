@@ -26,13 +26,33 @@ struct option_spec {
 	size_t offset; /* of the value in the struct that holds the verb's options */
 };
 
-/* What every verb knows. */
+/* --run and --all-runs, which several verbs have. */
+struct run_options {
+	const char *run; /* NULL, "0", "-1", … */
+	bool all_runs;
+};
+
+/* What the statistics of `stages` and `frames` are of. */
+struct window_options {
+	struct run_options runs;
+	const char *span, *method, *throttle;
+	bool all;
+};
+
+/* The values of all options; an option that several verbs have is one member. What was not given is
+ * 0; an optional argument that was not given is "" or -1. */
 struct options {
 	enum json_mode json;
 	enum color_mode color;
 	bool no_pager, help, version;
 	const char *socket; /* NULL: search */
 	uint64_t timeout_ms;
+	struct run_options runs;
+	const char *app, *frame, *unit, *time, *name, *note, *since, *until, *kind, *level, *check;
+	const char *watch, *unwatch, *host, *config, *key;
+	double interval_ms;
+	long lines, recent, count, port;
+	bool all, wide, follow, threads, remove, publish;
 };
 
 extern const struct option_spec common_options[];

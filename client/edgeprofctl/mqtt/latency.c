@@ -149,8 +149,8 @@ static int report_print(struct latency_report *report, struct ctl *ctl)
 	if (ctl->options.json != JSON_OFF) {
 		print_json(report, &summary, synchronised, ctl);
 	} else {
-		const struct latency_options *options = ctl->verb_options;
-		print_text(report, &summary, synchronised || options->publish, ctl->output.stream);
+		print_text(
+			report, &summary, synchronised || ctl->options.publish, ctl->output.stream);
 	}
 	if (report->count == 0) {
 		return ctl_fail(ctl, CTL_NO_DATA, "no message with a capture time came");
@@ -193,7 +193,6 @@ static int64_t wall_us(void)
 static void on_message(void *ctx, const char *bytes, size_t length, bool retained)
 {
 	struct probe *probe = ctx;
-	const struct latency_options *options = probe->ctl->verb_options;
 	int64_t now_us = wall_us();
 	if (retained) {
 		probe->report.retained++; /* sent long ago: nothing of a latency */
@@ -202,7 +201,8 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 	if (probe->report.messages < probe->wanted) {
 		double us;
 		bool unsynchronised;
-		enum stamp stamp = latency_stamp(bytes, length, options->key, &us, &unsynchronised);
+		enum stamp stamp =
+			latency_stamp(bytes, length, probe->ctl->options.key, &us, &unsynchronised);
 		report_add(&probe->report, stamp, ((double)now_us - us) / 1e3, unsynchronised);
 	}
 }
@@ -210,14 +210,15 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 /* Sends the next probe when it is due. */
 static int publish(struct probe *probe)
 {
-	const struct latency_options *options = probe->ctl->verb_options;
 	double now_ms = clock_ms(CLOCK_MONOTONIC);
 	if (probe->sent >= probe->wanted || now_ms < probe->next_ms) {
 		return CTL_FINE;
 	}
 	char payload[64];
 	probe->sent++;
-	probe->next_ms = now_ms + (options->interval_ms > 0 ? options->interval_ms : PROBE_MS);
+	probe->next_ms =
+		now_ms +
+		(probe->ctl->options.interval_ms > 0 ? probe->ctl->options.interval_ms : PROBE_MS);
 	snprintf(payload, sizeof(payload), "{\"capture_us\":%" PRId64 "}", wall_us());
 	return mqtt_session_publish(&probe->session, payload);
 }
@@ -225,8 +226,7 @@ static int publish(struct probe *probe)
 /* Until enough came, a signal, or the connection's end; probes that are lost end it, too. */
 static int measure(struct probe *probe)
 {
-	const struct latency_options *options = probe->ctl->verb_options;
-	bool sending = options->publish;
+	bool sending = probe->ctl->options.publish;
 	int status = CTL_FINE;
 	while (status == CTL_FINE && !ended && probe->report.messages < probe->wanted) {
 		status = sending ? publish(probe) : CTL_FINE;
@@ -242,14 +242,13 @@ static int measure(struct probe *probe)
 static int run(struct ctl *ctl)
 {
 	struct probe probe = {.ctl = ctl};
-	const struct latency_options *options = ctl->verb_options;
 	struct sigaction action = {.sa_handler = on_signal};
-	probe.wanted = options->count > 0 ? (uint64_t)options->count : DEFAULT_COUNT;
+	probe.wanted = ctl->options.count > 0 ? (uint64_t)ctl->options.count : DEFAULT_COUNT;
 	if (probe.wanted > LATENCY_MAX) {
 		return ctl_fail(ctl, CTL_USAGE, "--count is at most %d", LATENCY_MAX);
 	}
 	int status = mqtt_session_open(
-		&probe.session, ctl, ctl->words[0], options->publish, on_message, &probe);
+		&probe.session, ctl, ctl->words[0], ctl->options.publish, on_message, &probe);
 	if (status == CTL_FINE &&
 		!(probe.report.values_ms = calloc(probe.wanted, sizeof(double)))) {
 		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
@@ -275,23 +274,22 @@ static int parse_port(const struct option_spec *spec, const char *text, void *va
 
 static const struct option_spec options[] = {
 	{"host", 0, "HOST", "the broker; default: that of the configuration", option_nonempty,
-		offsetof(struct latency_options, host)},
+		offsetof(struct options, host)},
 	{"port", 0, "N", "the broker's port; default: 1883, or 8883 with TLS", parse_port,
-		offsetof(struct latency_options, port)},
+		offsetof(struct options, port)},
 	{"config", 0, "FILE", "read the broker's settings from [mqtt] in FILE", option_nonempty,
-		offsetof(struct latency_options, config)},
+		offsetof(struct options, config)},
 	{"key", 0, "NAME", "the member of the payload that holds the capture time", option_nonempty,
-		offsetof(struct latency_options, key)},
+		offsetof(struct options, key)},
 	{"count", 0, "N", "stop after N messages; default: 100", option_count,
-		offsetof(struct latency_options, count)},
+		offsetof(struct options, count)},
 	{"publish", 0, NULL, "publish the messages to measure", option_flag,
-		offsetof(struct latency_options, publish)},
+		offsetof(struct options, publish)},
 	{"interval", 0, "SPAN", "with --publish: time between messages; default: 100ms", option_ms,
-		offsetof(struct latency_options, interval_ms)},
+		offsetof(struct options, interval_ms)},
 	{.name = NULL},
 };
 
 const struct verb verb_mqtt_latency = {"mqtt-latency", "TOPIC",
 	"Measure how old MQTT messages are when they arrive.",
-	"mqtt-latency 'edgeprof/+/summary' --count 10", options, sizeof(struct latency_options),
-	run};
+	"mqtt-latency 'edgeprof/+/summary' --count 10", options, 0, run};

@@ -95,21 +95,20 @@ static int ask_daemon(struct ctl *ctl, struct mqtt_setup *setup)
 
 int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 {
-	const struct latency_options *options = ctl->verb_options;
 	struct mqtt_setup setup = {.port = 0};
-	if (options->config) {
-		int r = read_config(options->config, &setup);
+	if (ctl->options.config) {
+		int r = read_config(ctl->options.config, &setup);
 		if (r < 0) {
-			return ctl_fail(ctl, CTL_NO_INPUT, "cannot read %s: %s", options->config,
-				strerror(-r));
+			return ctl_fail(ctl, CTL_NO_INPUT, "cannot read %s: %s",
+				ctl->options.config, strerror(-r));
 		}
-	} else if (!options->host) {
+	} else if (!ctl->options.host) {
 		read_config(own_config, &setup);
 	}
-	if (options->host) {
-		snprintf(setup.host, sizeof(setup.host), "%s", options->host);
+	if (ctl->options.host) {
+		snprintf(setup.host, sizeof(setup.host), "%s", ctl->options.host);
 	}
-	if (setup.host[0] == '\0' && !options->config) {
+	if (setup.host[0] == '\0' && !ctl->options.config) {
 		int status = ask_daemon(ctl, &setup);
 		if (status != CTL_FINE) {
 			return status;
@@ -119,8 +118,8 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
 		return ctl_fail(ctl, CTL_USAGE,
 			"no broker is configured; use --host HOST or --config FILE");
 	}
-	if (options->port > 0) {
-		setup.port = (int)options->port;
+	if (ctl->options.port > 0) {
+		setup.port = (int)ctl->options.port;
 	}
 	const struct proto_broker broker = {.tls = setup.tls,
 		.host = setup.host,

@@ -6,14 +6,6 @@
 #include "client/edgeprofctl/ctl.h"
 #include "proto/tls.h"
 
-/* Of mqtt-latency. */
-struct latency_options {
-	const char *host, *config, *key;
-	long port, count;
-	double interval_ms;
-	bool publish;
-};
-
 struct mqtt_setup {
 	char host[256];
 	int port;

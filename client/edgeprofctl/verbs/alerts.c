@@ -177,17 +177,10 @@ static void sort_by_time(cJSON *reply)
 	}
 }
 
-struct alerts_options {
-	const char *check; /* "": without an argument */
-	long recent;
-	bool all;
-};
-
 static int recent(struct ctl *ctl, const char *glob)
 {
-	const struct alerts_options *options = ctl->verb_options;
 	cJSON *parameters = cJSON_CreateObject();
-	long limit = options->recent > 0 ? options->recent : USUAL_RECENT;
+	long limit = ctl->options.recent > 0 ? ctl->options.recent : USUAL_RECENT;
 	cJSON_AddNumberToObject(parameters, "limit", (double)(limit > 128 ? 128 : limit));
 	cJSON *reply;
 	int status = ctl_call(ctl, "GetAlertLog", parameters, true, &reply);
@@ -211,25 +204,25 @@ static int recent(struct ctl *ctl, const char *glob)
 
 static int run(struct ctl *ctl)
 {
-	const struct alerts_options *options = ctl->verb_options;
 	const char *glob = ctl_word(ctl, 0);
-	if (options->all + (options->check != NULL) + (options->recent != 0) > 1) {
+	if (ctl->options.all + (ctl->options.check != NULL) + (ctl->options.recent != 0) > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--all, --check and --recent exclude each other");
 	}
-	if (options->recent != 0) {
+	if (ctl->options.recent != 0) {
 		return recent(ctl, glob);
 	}
 	cJSON *reply;
-	int status = ctl_call(
-		ctl, "ListAlerts", ctl_all(options->all || options->check, NULL), true, &reply);
+	int status = ctl_call(ctl, "ListAlerts",
+		ctl_all(ctl->options.all || ctl->options.check, NULL), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	if (glob) {
 		listing_narrow(reply, "alerts", wanted, glob);
 	}
-	if (options->check) {
-		status = check(ctl, reply, options->check[0] == '\0' ? "warning" : options->check);
+	if (ctl->options.check) {
+		status = check(
+			ctl, reply, ctl->options.check[0] == '\0' ? "warning" : ctl->options.check);
 	} else if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "alerts") == 0) {
 			fputs("No alert is pending or firing; --all lists those that are ok.\n",
@@ -243,15 +236,15 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"all", 'a', NULL, "include the alerts that are ok", option_flag,
-		offsetof(struct alerts_options, all)},
+		offsetof(struct options, all)},
 	{"check", 0, "[warning|critical]",
 		"print one line; exit status 1 while such an alert is firing", option_word,
-		offsetof(struct alerts_options, check)},
+		offsetof(struct options, check)},
 	{"recent", 0, "[N]", "show the last N changes of state, newest last; default: 20",
-		option_count, offsetof(struct alerts_options, recent)},
+		option_count, offsetof(struct options, recent)},
 	{.name = NULL},
 };
 
 const struct verb verb_alerts = {"alerts", "[RULE]",
 	"Show alerts that are firing or pending, or recent changes.", "alerts --check=critical",
-	options, sizeof(struct alerts_options), run};
+	options, 0, run};

@@ -66,31 +66,27 @@ static void show_apps(struct ctl *ctl, const cJSON *reply)
 	listing_texts(ctl, refused_app, reply, "refused");
 }
 
-struct apps_options {
-	bool all;
-};
-
 static int run_apps(struct ctl *ctl)
 {
-	const struct apps_options *options = ctl->verb_options;
 	const char *empty =
-		options->all ? "no app has attached yet; see edgeprof(3), or try: edgeprofctl emit "
-			       "work 5ms --app test"
-			     : "no app is running; see edgeprof(3), or use --all for those that "
-			       "ended";
+		ctl->options.all
+			? "no app has attached yet; see edgeprof(3), or try: edgeprofctl emit "
+			  "work 5ms --app test"
+			: "no app is running; see edgeprof(3), or use --all for those that "
+			  "ended";
 	return ctl_list(
-		ctl, "ListApps", ctl_all(options->all, NULL), "apps", show_apps, "%s", empty);
+		ctl, "ListApps", ctl_all(ctl->options.all, NULL), "apps", show_apps, "%s", empty);
 }
 
 static const struct option_spec apps_table[] = {
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct apps_options, all)},
+		offsetof(struct options, all)},
 	{.name = NULL},
 };
 
 const struct verb verb_apps = {"apps", "",
-	"Show attached applications and the counts of their events.", "apps", apps_table,
-	sizeof(struct apps_options), run_apps};
+	"Show attached applications and the counts of their events.", "apps", apps_table, 0,
+	run_apps};
 
 enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
 
@@ -139,7 +135,7 @@ static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
 	ctl->quiet = quiet || !app; /* that nobody is meant gets an answer of its own */
 	ctl->options.json = JSON_SHORT;
 	int status =
-		ctl_call(ctl, "GetReport", ctl_run_parameters(ctl->verb_options, app), false, ret);
+		ctl_call(ctl, "GetReport", ctl_run_parameters(&ctl->options.runs, app), false, ret);
 	ctl->options.json = json;
 	ctl->quiet = quiet;
 	return status;
@@ -165,12 +161,12 @@ static int run_report(struct ctl *ctl)
 
 static const struct option_spec report_table[] = {
 	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
-		option_run, offsetof(struct run_options, run)},
+		option_run, offsetof(struct options, runs.run)},
 	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
-		offsetof(struct run_options, all_runs)},
+		offsetof(struct options, runs.all_runs)},
 	{.name = NULL},
 };
 
 const struct verb verb_report = {"report", "[APP]",
-	"Show an app's report, as it is written when the app ends.", "report cam", report_table,
-	sizeof(struct run_options), run_report};
+	"Show an app's report, as it is written when the app ends.", "report cam", report_table, 0,
+	run_report};

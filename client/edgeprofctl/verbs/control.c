@@ -36,41 +36,36 @@ static void show_source(struct ctl *ctl, const cJSON *reply)
 	listing_end(&listing);
 }
 
-struct source_options {
-	double interval_ms;
-};
-
 static int run_source(struct ctl *ctl)
 {
-	const struct source_options *options = ctl->verb_options;
 	const char *action = ctl->word_count > 0 ? ctl->words[0] : "list";
 	bool disable = strcmp(action, "disable") == 0;
-	if (strcmp(action, "list") == 0 && ctl->word_count <= 1 && options->interval_ms == 0) {
+	if (strcmp(action, "list") == 0 && ctl->word_count <= 1 && ctl->options.interval_ms == 0) {
 		return ctl_show(ctl, "ListSources", NULL, true, show_sources);
 	}
 	if ((!disable && strcmp(action, "enable") != 0) || ctl->word_count != 2 ||
-		(disable && options->interval_ms > 0)) {
+		(disable && ctl->options.interval_ms > 0)) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"usage: edgeprofctl source list | enable SOURCE [--interval SPAN] | "
 			"disable SOURCE");
 	}
 	cJSON *parameters = ctl_parameters("name", ctl->words[1]);
 	cJSON_AddBoolToObject(parameters, "enabled", !disable);
-	if (options->interval_ms > 0) {
-		cJSON_AddNumberToObject(parameters, "interval_ms", options->interval_ms);
+	if (ctl->options.interval_ms > 0) {
+		cJSON_AddNumberToObject(parameters, "interval_ms", ctl->options.interval_ms);
 	}
 	return ctl_show(ctl, "SetSource", parameters, false, show_source);
 }
 
 static const struct option_spec source_table[] = {
 	{"interval", 0, "SPAN", "enable: read the source this often, such as 500ms", option_ms,
-		offsetof(struct source_options, interval_ms)},
+		offsetof(struct options, interval_ms)},
 	{.name = NULL},
 };
 
 const struct verb verb_source = {"source", "[list] | enable SOURCE | disable SOURCE",
-	"List sensor sources; enable or disable one.", "source disable tegrastats", source_table,
-	sizeof(struct source_options), run_source};
+	"List sensor sources; enable or disable one.", "source disable tegrastats", source_table, 0,
+	run_source};
 
 static void show_reload(struct ctl *ctl, const cJSON *reply)
 {

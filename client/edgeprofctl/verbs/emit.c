@@ -34,10 +34,6 @@ enum {
 	BY_SIGNAL = 128,
 };
 
-struct emit_options {
-	const char *app, *frame, *unit, *time;
-};
-
 /* ".../io.edgeprof" becomes ".../statsd". False: no room for it. */
 static bool statsd_path(char path[ADDRESS_SIZE])
 {
@@ -130,7 +126,6 @@ static int check_line(struct ctl *ctl, const char *name, const char *text)
 {
 	struct statsd_reader reader;
 	struct statsd_line line;
-	const struct emit_options *options = ctl->verb_options;
 	statsd_reader_init(&reader, text, strlen(text));
 	enum statsd_result result = statsd_next(&reader, &line);
 	if (result != STATSD_LINE) {
@@ -141,7 +136,7 @@ static int check_line(struct ctl *ctl, const char *name, const char *text)
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid name '%s': ':', '|' and line ends are not allowed", name);
 	}
-	if (!same(line.app, options->app) || !same(line.unit, options->unit)) {
+	if (!same(line.app, ctl->options.app) || !same(line.unit, ctl->options.unit)) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid app or unit: ',', '|' and line ends are not allowed");
 	}
@@ -152,17 +147,16 @@ static int check_line(struct ctl *ctl, const char *name, const char *text)
 static int send_value(
 	struct ctl *ctl, int fd, const char *name, const char *value, const char *type)
 {
-	const struct emit_options *options = ctl->verb_options;
 	char line[1024], tags[512];
 	struct text text = TEXT_IN(tags);
-	if (options->app) {
-		text_join(&text, ",", "app:%s", options->app);
+	if (ctl->options.app) {
+		text_join(&text, ",", "app:%s", ctl->options.app);
 	}
-	if (options->unit) {
-		text_join(&text, ",", "unit:%s", options->unit);
+	if (ctl->options.unit) {
+		text_join(&text, ",", "unit:%s", ctl->options.unit);
 	}
-	if (options->frame) {
-		text_join(&text, ",", "frame:%s", options->frame);
+	if (ctl->options.frame) {
+		text_join(&text, ",", "frame:%s", ctl->options.frame);
 	}
 	bool truncated = text.truncated;
 	text = TEXT_IN(line);
@@ -262,8 +256,7 @@ static int run_command(char **command)
 /* Whatever becomes of the datagram, the exit status is the command's. */
 static int emit_time(struct ctl *ctl)
 {
-	const struct emit_options *options = ctl->verb_options;
-	const char *name = options->time;
+	const char *name = ctl->options.time;
 	char value[64];
 	int fd;
 	int status = send_value(ctl, -1, name, "0", "ms");
@@ -382,8 +375,7 @@ static int emit_input(struct ctl *ctl, struct input *input)
 
 static int emit_lines(struct ctl *ctl)
 {
-	const struct emit_options *options = ctl->verb_options;
-	if (ctl->word_count != 1 || options->app || options->frame || options->unit) {
+	if (ctl->word_count != 1 || ctl->options.app || ctl->options.frame || ctl->options.unit) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"'emit -' reads complete lines and accepts no other arguments");
 	}
@@ -402,8 +394,7 @@ static int emit_lines(struct ctl *ctl)
 
 static int run(struct ctl *ctl)
 {
-	const struct emit_options *options = ctl->verb_options;
-	if (options->time) {
+	if (ctl->options.time) {
 		return emit_time(ctl);
 	}
 	return strcmp(ctl->words[0], "-") == 0 ? emit_lines(ctl) : emit_value(ctl);
@@ -418,16 +409,15 @@ static int parse_frame(const struct option_spec *spec, const char *text, void *v
 
 static const struct option_spec options[] = {
 	{"app", 0, "APP", "the app that the value belongs to; default: statsd", option_text,
-		offsetof(struct emit_options, app)},
+		offsetof(struct options, app)},
 	{"frame", 0, "N", "the frame that the value belongs to", parse_frame,
-		offsetof(struct emit_options, frame)},
+		offsetof(struct options, frame)},
 	{"unit", 0, "UNIT", "the compute unit of a stage, such as gpu, or the unit of a gauge",
-		option_nonempty, offsetof(struct emit_options, unit)},
+		option_nonempty, offsetof(struct options, unit)},
 	{"time", 0, "NAME", "run COMMAND and send how long it took as stage NAME", option_nonempty,
-		offsetof(struct emit_options, time)},
+		offsetof(struct options, time)},
 	{.name = NULL},
 };
 
 const struct verb verb_emit = {"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
-	"Send a value, or time a command.", "emit infer 12.5ms --app cam", options,
-	sizeof(struct emit_options), run};
+	"Send a value, or time a command.", "emit infer 12.5ms --app cam", options, 0, run};

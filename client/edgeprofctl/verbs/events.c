@@ -36,18 +36,11 @@ static int level_of(const char *word)
 	return strcmp(word, "critical") == 0 ? 2 : strcmp(word, "warning") == 0 ? 1 : 0;
 }
 
-struct events_options {
-	const char *since, *until, *kind, *level;
-	long lines; /* 0: not given */
-	bool follow;
-};
-
 static bool is_wanted(const struct ctl *ctl, const cJSON *event)
 {
-	const struct events_options *options = ctl->verb_options;
-	return (!options->kind || strcmp(json_word(event, "kind"), options->kind) == 0) &&
-	       (!options->level ||
-		       level_of(json_word(event, "severity")) >= level_of(options->level)) &&
+	return (!ctl->options.kind || strcmp(json_word(event, "kind"), ctl->options.kind) == 0) &&
+	       (!ctl->options.level ||
+		       level_of(json_word(event, "severity")) >= level_of(ctl->options.level)) &&
 	       (ctl->word_count == 0 ||
 		       proto_query_match(ctl->words[0], json_word(event, "subject")));
 }
@@ -158,13 +151,14 @@ int events_list(struct ctl *ctl, long lines, int64_t from_us, int64_t to_us, cJS
 
 static int show_past(struct ctl *ctl, int64_t *serial)
 {
-	const struct events_options *options = ctl->verb_options;
 	int64_t from_us = INT64_MIN, to_us = INT64_MAX;
-	bool ranged = options->since || options->until;
-	bool narrowed = options->kind || options->level || ctl->word_count > 0;
-	long lines = options->lines > 0 ? options->lines : ranged ? INT32_MAX : DEFAULT_LINES;
-	int status = ctl_time(ctl, options->since, &from_us);
-	status = status == CTL_FINE ? ctl_time(ctl, options->until, &to_us) : status;
+	bool ranged = ctl->options.since || ctl->options.until;
+	bool narrowed = ctl->options.kind || ctl->options.level || ctl->word_count > 0;
+	long lines = ctl->options.lines > 0 ? ctl->options.lines
+		     : ranged		    ? INT32_MAX
+					    : DEFAULT_LINES;
+	int status = ctl_time(ctl, ctl->options.since, &from_us);
+	status = status == CTL_FINE ? ctl_time(ctl, ctl->options.until, &to_us) : status;
 	cJSON *reply;
 	status = status == CTL_FINE
 			 ? events_list(ctl, narrowed ? INT32_MAX : lines, from_us, to_us, &reply)
@@ -176,7 +170,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	trim_to_last(reply, lines);
 	if (!ctl_json(ctl, reply)) {
 		show_events(ctl, reply);
-		if (json_count(reply, "events") == 0 && !options->follow) {
+		if (json_count(reply, "events") == 0 && !ctl->options.follow) {
 			fputs(narrowed || ranged
 					? "No such events; without GLOB and options all are "
 					  "listed.\n"
@@ -272,11 +266,10 @@ static int attend(struct ctl *ctl, int64_t *serial, bool again, bool *attached, 
 
 static int run(struct ctl *ctl)
 {
-	const struct events_options *options = ctl->verb_options;
 	static const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
 	int64_t serial = 0;
 	bool attached, closed;
-	if (!options->follow) {
+	if (!ctl->options.follow) {
 		return show_past(ctl, &serial);
 	}
 	int status = attend(ctl, &serial, false, &attached, &closed);
@@ -294,21 +287,19 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"follow", 'f', NULL, "continue with new events until Ctrl-C", option_flag,
-		offsetof(struct events_options, follow)},
+		offsetof(struct options, follow)},
 	{"lines", 'n', "N", "show the last N events; default: 50, with a time: all", option_count,
-		offsetof(struct events_options, lines)},
+		offsetof(struct options, lines)},
 	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
-		offsetof(struct events_options, since)},
-	{"until", 0, "TIME", "end; default: now", option_text,
-		offsetof(struct events_options, until)},
+		offsetof(struct options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text, offsetof(struct options, until)},
 	{"kind", 0, "alert|silenced|hold|mark|app|source|clock|daemon|throttle",
-		"show only events of this kind", option_word,
-		offsetof(struct events_options, kind)},
+		"show only events of this kind", option_word, offsetof(struct options, kind)},
 	{"level", 0, "info|warning|critical", "show events of this severity or worse", option_word,
-		offsetof(struct events_options, level)},
+		offsetof(struct options, level)},
 	{.name = NULL},
 };
 
 const struct verb verb_events = {"events", "[SUBJECT]",
 	"Show the timeline: alerts, marks, apps, throttling.", "events --follow --level warning",
-	options, sizeof(struct events_options), run};
+	options, 0, run};

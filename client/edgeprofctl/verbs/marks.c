@@ -35,25 +35,20 @@ static void show_mark(struct ctl *ctl, const cJSON *reply)
 	listing_text(ctl, "Marked as event [{serial:0}|0].\n", reply);
 }
 
-struct mark_options {
-	const char *app;
-};
-
 static int run_mark(struct ctl *ctl)
 {
-	const struct mark_options *options = ctl->verb_options;
 	cJSON *parameters = ctl_parameters("label", ctl->words[0]);
-	if (options->app) {
-		cJSON_AddStringToObject(parameters, "app", options->app);
+	if (ctl->options.app) {
+		cJSON_AddStringToObject(parameters, "app", ctl->options.app);
 	}
 	return ctl_show(ctl, "Mark", parameters, false, show_mark);
 }
 
 static const struct option_spec mark_table[] = {
 	{"app", 0, "APP", "the app that the mark belongs to", option_text,
-		offsetof(struct mark_options, app)},
+		offsetof(struct options, app)},
 	{.name = NULL},
 };
 
 const struct verb verb_mark = {"mark", "LABEL", "Put a mark on the timeline.",
-	"mark 'model loaded'", mark_table, sizeof(struct mark_options), run_mark};
+	"mark 'model loaded'", mark_table, 0, run_mark};

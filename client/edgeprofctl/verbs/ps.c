@@ -157,14 +157,8 @@ static void report_watched(struct ctl *ctl, const char *name)
 	}
 }
 
-struct ps_options {
-	const char *watch, *unwatch, *name;
-	bool threads;
-};
-
 static int change_watch(struct ctl *ctl, const char *what, bool removal)
 {
-	const struct ps_options *options = ctl->verb_options;
 	size_t digits = strspn(what, "0123456789");
 	bool is_pid = digits > 0 && digits < 10 && what[digits] == '\0';
 	const char *field = removal ? "name" : is_unit(what) ? "unit" : "pattern";
@@ -174,8 +168,8 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 	}
 	if (removal) {
 		cJSON_AddBoolToObject(parameters, "remove", true);
-	} else if (options->name) {
-		cJSON_AddStringToObject(parameters, "name", options->name);
+	} else if (ctl->options.name) {
+		cJSON_AddStringToObject(parameters, "name", ctl->options.name);
 	}
 	cJSON *reply;
 	int status = ctl_call(ctl, "WatchProcess", parameters, false, &reply);
@@ -196,19 +190,20 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 
 static int run(struct ctl *ctl)
 {
-	const struct ps_options *options = ctl->verb_options;
-	if (options->watch || options->unwatch || options->name) {
-		bool removal = options->unwatch;
-		if (options->threads || (removal && (options->watch || options->name)) ||
-			(!removal && !options->watch)) {
+	if (ctl->options.watch || ctl->options.unwatch || ctl->options.name) {
+		bool removal = ctl->options.unwatch;
+		if (ctl->options.threads ||
+			(removal && (ctl->options.watch || ctl->options.name)) ||
+			(!removal && !ctl->options.watch)) {
 			return ctl_fail(ctl, CTL_USAGE,
 				"usage: edgeprofctl ps --watch PID|PATTERN|UNIT [--name NAME] | "
 				"--unwatch PID|PATTERN|UNIT|NAME");
 		}
-		return change_watch(ctl, removal ? options->unwatch : options->watch, removal);
+		return change_watch(
+			ctl, removal ? ctl->options.unwatch : ctl->options.watch, removal);
 	}
 	cJSON *reply, *parameters = cJSON_CreateObject();
-	if (options->threads) {
+	if (ctl->options.threads) {
 		cJSON_AddTrueToObject(parameters, "threads");
 	}
 	int status = ctl_call(ctl, "ListProcesses", parameters, true, &reply);
@@ -221,7 +216,7 @@ static int run(struct ctl *ctl)
 		if (json_count(reply, "processes") > 0) {
 			show_scheduling(ctl, reply);
 		}
-		if (options->threads) {
+		if (ctl->options.threads) {
 			show_threads(ctl, reply);
 		}
 	}
@@ -237,15 +232,15 @@ static int run(struct ctl *ctl)
 static const struct option_spec options[] = {
 	{"watch", 0, "PID|PATTERN|UNIT",
 		"watch a process, matching command lines, or a systemd unit", option_text,
-		offsetof(struct ps_options, watch)},
+		offsetof(struct options, watch)},
 	{"unwatch", 0, "PID|PATTERN|UNIT|NAME", "end a watch that --watch began", option_text,
-		offsetof(struct ps_options, unwatch)},
+		offsetof(struct options, unwatch)},
 	{"name", 0, "NAME", "with --watch: name the metrics process/NAME/...", option_text,
-		offsetof(struct ps_options, name)},
+		offsetof(struct options, name)},
 	{"threads", 0, NULL, "show the five busiest threads of each process", option_flag,
-		offsetof(struct ps_options, threads)},
+		offsetof(struct options, threads)},
 	{.name = NULL},
 };
 
 const struct verb verb_ps = {"ps", "", "Show watched processes; add or remove watches.",
-	"ps --watch '*sample_img*' --name sample", options, sizeof(struct ps_options), run};
+	"ps --watch '*sample_img*' --name sample", options, 0, run};

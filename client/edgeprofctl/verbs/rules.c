@@ -57,15 +57,9 @@ const struct verb verb_rules = {"rules", "[RULE]",
 	"List the alert rules: condition, state and origin.", "rules temperature", NULL, 0,
 	run_rules};
 
-struct override_options {
-	const char *note;
-	bool remove;
-};
-
 /* RULE[:INSTANCE], the note and --remove as parameters. */
 static cJSON *parameters_of(const struct ctl *ctl, const char *name)
 {
-	const struct override_options *options = ctl->verb_options;
 	cJSON *parameters = cJSON_CreateObject();
 	const char *colon = strchr(name, ':');
 	char rule[256]; /* a longer one is none: cut, the daemon refuses it */
@@ -77,10 +71,10 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *name)
 	if (colon) {
 		cJSON_AddStringToObject(parameters, "instance", colon + 1);
 	}
-	if (options->note) {
-		cJSON_AddStringToObject(parameters, "note", options->note);
+	if (ctl->options.note) {
+		cJSON_AddStringToObject(parameters, "note", ctl->options.note);
 	}
-	if (options->remove) {
+	if (ctl->options.remove) {
 		cJSON_AddTrueToObject(parameters, "remove");
 	}
 	return parameters;
@@ -88,10 +82,9 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *name)
 
 static void show_ack(struct ctl *ctl, const cJSON *reply)
 {
-	const struct override_options *options = ctl->verb_options;
 	long long alerts = (long long)json_integer(reply, "alerts");
 	fprintf(ctl->output.stream, "%lld %s %s.\n", alerts, alerts == 1 ? "alert" : "alerts",
-		options->remove ? "no longer acknowledged" : "acknowledged");
+		ctl->options.remove ? "no longer acknowledged" : "acknowledged");
 }
 
 static int run_ack(struct ctl *ctl)
@@ -127,26 +120,25 @@ static void show_silence(struct ctl *ctl, const cJSON *reply)
 
 static int run_silence(struct ctl *ctl)
 {
-	const struct override_options *options = ctl->verb_options;
 	double seconds = 0;
 	if (ctl->word_count == 0) {
-		return options->remove || options->note
+		return ctl->options.remove || ctl->options.note
 			       ? ctl_fail(ctl, CTL_USAGE,
 					 "silence requires RULE[:INSTANCE] with these options")
 			       : ctl_show(ctl, "ListSilences", NULL, true, show_silences);
 	}
-	if (options->remove && ctl->word_count > 1) {
+	if (ctl->options.remove && ctl->word_count > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--remove cannot be combined with a span");
 	}
-	if (!options->remove && ctl->word_count < 2) {
+	if (!ctl->options.remove && ctl->word_count < 2) {
 		return ctl_fail(ctl, CTL_USAGE, "silence requires a span, such as 30min, 2h or 7d");
 	}
-	if (!options->remove && (when_parse_span(ctl->words[1], &seconds) < 0 || seconds < 1 ||
-					seconds > 366 * 86400.0)) {
+	if (!ctl->options.remove && (when_parse_span(ctl->words[1], &seconds) < 0 || seconds < 1 ||
+					    seconds > 366 * 86400.0)) {
 		return ctl_fail(ctl, CTL_USAGE, "invalid span '%s'; use 1s to 366d", ctl->words[1]);
 	}
 	cJSON *parameters = parameters_of(ctl, ctl->words[0]);
-	if (!options->remove) {
+	if (!ctl->options.remove) {
 		cJSON_AddNumberToObject(parameters, "seconds", seconds);
 	}
 	return ctl_show(ctl, "SilenceAlert", parameters, false, show_silence);
@@ -154,17 +146,16 @@ static int run_silence(struct ctl *ctl)
 
 static const struct option_spec override_table[] = {
 	{"note", 'm', "TEXT", "attach a note for others", option_text,
-		offsetof(struct override_options, note)},
+		offsetof(struct options, note)},
 	{"remove", 0, NULL, "remove the acknowledgement or silence", option_flag,
-		offsetof(struct override_options, remove)},
+		offsetof(struct options, remove)},
 	{.name = NULL},
 };
 
 const struct verb verb_ack = {"ack", "RULE[:INSTANCE]",
 	"Acknowledge an alert: no notification until it gets worse.",
-	"ack temperature -m 'fan ordered'", override_table, sizeof(struct override_options),
-	run_ack};
+	"ack temperature -m 'fan ordered'", override_table, 0, run_ack};
 
 const struct verb verb_silence = {"silence", "[RULE[:INSTANCE] SPAN]",
 	"Mute notifications for a time; without arguments: list silences.",
-	"silence temperature 2h", override_table, sizeof(struct override_options), run_silence};
+	"silence temperature 2h", override_table, 0, run_silence};

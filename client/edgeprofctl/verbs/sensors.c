@@ -32,10 +32,6 @@ void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char
 	listing_end(&listing);
 }
 
-struct sensors_options {
-	bool all, wide;
-};
-
 static int list(struct ctl *ctl, void (*show)(struct ctl *ctl, const cJSON *reply))
 {
 	const char *glob = ctl_word(ctl, 0);
@@ -51,11 +47,11 @@ static bool of_the_device(const char *name)
 
 static void show_sensors(struct ctl *ctl, const cJSON *reply)
 {
-	const struct sensors_options *options = ctl->verb_options;
 	const char *glob = ctl_word(ctl, 0);
 	/* A word is a search for what the device has; what has a wildcard or a '/' is meant. */
-	bool complete = options->all || (glob && (strpbrk(glob, "*?/") || !of_the_device(glob)));
-	show_metrics(ctl, reply, complete ? NULL : of_the_device, options->wide);
+	bool complete =
+		ctl->options.all || (glob && (strpbrk(glob, "*?/") || !of_the_device(glob)));
+	show_metrics(ctl, reply, complete ? NULL : of_the_device, ctl->options.wide);
 }
 
 static int run_sensors(struct ctl *ctl)
@@ -77,14 +73,14 @@ static int run_metrics(struct ctl *ctl)
 
 static const struct option_spec sensors_table[] = {
 	{"all", 'a', NULL, "include what the daemon and its sources cost", option_flag,
-		offsetof(struct sensors_options, all)},
+		offsetof(struct options, all)},
 	{"wide", 0, NULL, "show the numbers of thermal zones", option_flag,
-		offsetof(struct sensors_options, wide)},
+		offsetof(struct options, wide)},
 	{.name = NULL},
 };
 
 const struct verb verb_sensors = {"sensors", "[GLOB]", "Show current values of metrics.",
-	"sensors cpu", sensors_table, sizeof(struct sensors_options), run_sensors};
+	"sensors cpu", sensors_table, 0, run_sensors};
 
 const struct verb verb_metrics = {"metrics", "[GLOB]", "List the names of metrics.",
 	"metrics 'stage/**'", NULL, 0, run_metrics};

@@ -55,25 +55,20 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 	ctl_table(ctl, &table);
 }
 
-struct status_options {
-	bool all;
-};
-
 static int run_status(struct ctl *ctl)
 {
-	const struct status_options *options = ctl->verb_options;
-	return ctl_show(ctl, "GetStatus", ctl_all(options->all, NULL), false, show_status);
+	return ctl_show(ctl, "GetStatus", ctl_all(ctl->options.all, NULL), false, show_status);
 }
 
 static const struct option_spec status_table[] = {
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct status_options, all)},
+		offsetof(struct options, all)},
 	{.name = NULL},
 };
 
 const struct verb verb_status = {"status", "",
-	"Show device, sources, apps and alerts on one screen.", "status", status_table,
-	sizeof(struct status_options), run_status};
+	"Show device, sources, apps and alerts on one screen.", "status", status_table, 0,
+	run_status};
 
 /* A number that is older than 2 s says how old it is; an unknown one, why. */
 static const struct line snapshot_lines[] = {
@@ -108,23 +103,18 @@ static void show_snapshot(struct ctl *ctl, const cJSON *report)
 	ctl_table(ctl, &table);
 }
 
-struct snapshot_options {
-	const char *app;
-};
-
 static int run_snapshot(struct ctl *ctl)
 {
-	const struct snapshot_options *options = ctl->verb_options;
 	return ctl_show(
-		ctl, "GetSnapshot", ctl_parameters("app", options->app), false, show_snapshot);
+		ctl, "GetSnapshot", ctl_parameters("app", ctl->options.app), false, show_snapshot);
 }
 
 static const struct option_spec snapshot_table[] = {
 	{"app", 0, "APP", "show only what belongs to this app", option_text,
-		offsetof(struct snapshot_options, app)},
+		offsetof(struct options, app)},
 	{.name = NULL},
 };
 
 const struct verb verb_snapshot = {"snapshot", "",
-	"Show the most important numbers of this moment.", "snapshot -j", snapshot_table,
-	sizeof(struct snapshot_options), run_snapshot};
+	"Show the most important numbers of this moment.", "snapshot -j", snapshot_table, 0,
+	run_snapshot};

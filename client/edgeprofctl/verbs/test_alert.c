@@ -26,16 +26,11 @@ static const char chain_template[] =
 	"{?mqtt=off}  not configured|{?mqtt_reason}  {mqtt_reason}]\n"
 	"  subscribers {subscribers:0}\n";
 
-struct test_options {
-	const char *note;
-};
-
 static cJSON *parameters_of(const struct ctl *ctl)
 {
-	const struct test_options *options = ctl->verb_options;
 	cJSON *parameters = ctl_parameters("severity", ctl_word(ctl, 0));
-	if (options->note) {
-		cJSON_AddStringToObject(parameters, "text", options->note);
+	if (ctl->options.note) {
+		cJSON_AddStringToObject(parameters, "text", ctl->options.note);
 	}
 	return parameters;
 }
@@ -75,11 +70,9 @@ static int run(struct ctl *ctl)
 }
 
 static const struct option_spec options[] = {
-	{"note", 'm', "TEXT", "the text of the alert", option_text,
-		offsetof(struct test_options, note)},
+	{"note", 'm', "TEXT", "the text of the alert", option_text, offsetof(struct options, note)},
 	{.name = NULL},
 };
 
 const struct verb verb_test_alert = {"test-alert", "[info|warning|critical]",
-	"Test the alert chain: timeline, journal, MQTT.", "test-alert critical", options,
-	sizeof(struct test_options), run};
+	"Test the alert chain: timeline, journal, MQTT.", "test-alert critical", options, 0, run};

@@ -119,12 +119,6 @@ static void show_sensors(struct ctl *ctl, const cJSON *reply)
 	show_metrics(ctl, reply, NULL, false);
 }
 
-struct watch_options {
-	double interval_ms; /* 0: not given */
-	long count;
-	bool all;
-};
-
 enum { PART_STATUS, PART_METRICS, PART_FRAMES, PART_ALERTS, PART_STAGES, PARTS };
 
 static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
@@ -156,14 +150,13 @@ static int make_picture(struct ctl *ctl)
 {
 	static const char *const methods[PARTS] = {
 		"GetStatus", "ListMetrics", "GetFrames", "ListAlerts", "ListStages"};
-	const struct watch_options *options = ctl->verb_options;
 	cJSON *reply[PARTS] = {NULL};
 	int status = CTL_FINE;
 	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
 		const char *glob = i == PART_METRICS ? ctl_word(ctl, 0) : NULL;
 		cJSON *parameters = ctl_parameters("glob", glob);
 		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
-		parameters = of_apps ? ctl_all(options->all, parameters) : parameters;
+		parameters = of_apps ? ctl_all(ctl->options.all, parameters) : parameters;
 		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
 	}
 	if (status == CTL_FINE) {
@@ -210,7 +203,6 @@ static bool update(struct ctl *ctl, int *ret)
 
 static int watch_text(struct ctl *ctl, double interval_ms)
 {
-	const struct watch_options *options = ctl->verb_options;
 	struct screen *screen;
 	int status = ctl_connect(ctl);
 	if (status != CTL_FINE) {
@@ -225,7 +217,7 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 	for (long updates = 0;;) {
 		bool go_on = update(ctl, &status);
 		updates++;
-		if (!go_on || (options->count > 0 && updates >= options->count)) {
+		if (!go_on || (ctl->options.count > 0 && updates >= ctl->options.count)) {
 			break;
 		}
 		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
@@ -244,7 +236,6 @@ static int watch_text(struct ctl *ctl, double interval_ms)
 
 static int watch_json(struct ctl *ctl, double interval_ms)
 {
-	const struct watch_options *options = ctl->verb_options;
 	const char *glob = ctl_word(ctl, 0);
 	cJSON *parameters = ctl_parameters("glob", glob);
 	cJSON_AddTrueToObject(parameters, "metrics");
@@ -263,7 +254,8 @@ static int watch_json(struct ctl *ctl, double interval_ms)
 			ctl_json(ctl, reply);
 		}
 		cJSON_Delete(reply);
-		if (!ctl_flush(ctl, &status) || (options->count > 0 && updates >= options->count)) {
+		if (!ctl_flush(ctl, &status) ||
+			(ctl->options.count > 0 && updates >= ctl->options.count)) {
 			break;
 		}
 	}
@@ -272,21 +264,19 @@ static int watch_json(struct ctl *ctl, double interval_ms)
 
 static int run(struct ctl *ctl)
 {
-	const struct watch_options *options = ctl->verb_options;
-	double interval_ms = options->interval_ms > 0 ? options->interval_ms : 1000;
+	double interval_ms = ctl->options.interval_ms > 0 ? ctl->options.interval_ms : 1000;
 	return ctl->options.json == JSON_OFF ? watch_text(ctl, interval_ms)
 					     : watch_json(ctl, interval_ms);
 }
 
 static const struct option_spec options[] = {
 	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
-		offsetof(struct watch_options, interval_ms)},
-	{"count", 0, "N", "stop after N updates", option_count,
-		offsetof(struct watch_options, count)},
+		offsetof(struct options, interval_ms)},
+	{"count", 0, "N", "stop after N updates", option_count, offsetof(struct options, count)},
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct watch_options, all)},
+		offsetof(struct options, all)},
 	{.name = NULL},
 };
 
 const struct verb verb_watch = {"watch", "[GLOB]", "Show a live view; q quits.",
-	"watch temperature --interval 500ms", options, sizeof(struct watch_options), run};
+	"watch temperature --interval 500ms", options, 0, run};
