@@ -14,7 +14,7 @@
 #include "client/edgeprofctl/link/merge.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/varlink.h"
 
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */

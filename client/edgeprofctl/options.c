@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 
 enum { PREVIOUS_RUNS = 8 };
 

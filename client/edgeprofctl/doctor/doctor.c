@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timex.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/text.h"
 
 static const char service_run_dir[] = "/run/edgeprofd";
@@ -134,13 +134,6 @@ static void identify(struct visit *visit)
 	}
 }
 
-static bool kernel_clock_synced(void)
-{
-	struct timex timex = {.modes = 0};
-	int state = adjtimex(&timex);
-	return state >= 0 && state != TIME_ERROR && (timex.status & STA_UNSYNC) == 0;
-}
-
 static void add_pages(cJSON *checks, const cJSON *status)
 {
 	double own = (double)sysconf(_SC_PAGESIZE);
@@ -173,7 +166,7 @@ static cJSON *make_report(struct ctl *ctl, int *status)
 	doctor_group(checks);
 	doctor_access(checks, "", &visit.subject);
 	doctor_kernel(checks, "", machine.release);
-	doctor_clock(checks, kernel_clock_synced(), visit.reached,
+	doctor_clock(checks, when_is_synchronised(), visit.reached,
 		json_true(reply[STATUS], "clock_synced"));
 	add_pages(checks, reply[STATUS]);
 	const char *path = getenv("PATH");

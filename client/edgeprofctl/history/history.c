@@ -11,7 +11,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/table.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 
 static void add_series(
 	struct ctl *ctl, struct table *table, const cJSON *series, const struct rows_span *span)

@@ -12,7 +12,7 @@
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verbs/events.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/varlink.h"
 
 enum { DEFAULT_SERIES = 12, BEFORE = 2, NAME_WIDTH = 32 };

@@ -5,15 +5,17 @@
 #include "client/edgeprofctl/link/client.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
 
+#include "client/edgeprofctl/term/when.h"
 #include "proto/varlink.h"
 
 struct client {
@@ -22,13 +24,6 @@ struct client {
 	size_t length; /* bytes in buffer */
 	char buffer[PROTO_FRAME_MAX];
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int client_create(int fd, struct client **ret)
 {
@@ -57,13 +52,12 @@ const char *client_reason(const struct client *client)
 	return client->reason;
 }
 
-static int wait_for(int fd, short events, uint64_t deadline_ms)
+static int wait_for(int fd, short events, double deadline_ms)
 {
 	for (;;) {
-		uint64_t now = now_ms();
-		int left = now >= deadline_ms ? 0 : (int)(deadline_ms - now);
+		double left = ceil(deadline_ms - when_mono_ms());
 		struct pollfd poll_fd = {.fd = fd, .events = events};
-		int r = poll(&poll_fd, 1, left);
+		int r = poll(&poll_fd, 1, (int)fmin(fmax(left, 0), INT_MAX));
 		if (r > 0) {
 			return 0;
 		}
@@ -76,7 +70,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ms)
 	}
 }
 
-static int send_all(int fd, const char *bytes, size_t length, uint64_t deadline_ms)
+static int send_all(int fd, const char *bytes, size_t length, double deadline_ms)
 {
 	while (length > 0) {
 		ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -130,8 +124,9 @@ int client_send(struct client *client, const char *method, const struct cJSON *p
 	if (r < 0) {
 		return r;
 	}
-	r = length > PROTO_FRAME_MAX ? -EMSGSIZE
-				     : send_all(client->fd, bytes, length, now_ms() + timeout_ms);
+	r = length > PROTO_FRAME_MAX
+		    ? -EMSGSIZE
+		    : send_all(client->fd, bytes, length, when_mono_ms() + (double)timeout_ms);
 	free(bytes);
 	return r;
 }
@@ -182,7 +177,7 @@ static int open_frame(struct client *client, size_t length, struct reply *ret)
 
 int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret)
 {
-	uint64_t deadline_ms = now_ms() + timeout_ms;
+	double deadline_ms = when_mono_ms() + (double)timeout_ms;
 	size_t searched = 0;
 	for (;;) {
 		const char *end =

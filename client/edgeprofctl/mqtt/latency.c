@@ -9,14 +9,11 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/timex.h>
-#include <time.h>
 
-#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/mqtt/latency_stamp.h"
 #include "client/edgeprofctl/mqtt/session.h"
 #include "client/edgeprofctl/mqtt/setup.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/percentile.h"
 
 enum {
@@ -57,13 +54,6 @@ static void report_add(
 	report->negative += latency_ms < 0;
 	report->unsynchronised += unsynchronised;
 	report->values_ms[report->count++] = latency_ms;
-}
-
-static bool clock_synchronised(void)
-{
-	struct timex timex = {.modes = 0};
-	int state = adjtimex(&timex);
-	return state >= 0 && state != TIME_ERROR && !(timex.status & STA_UNSYNC);
 }
 
 static void print_json(const struct latency_report *report, const struct proto_summary *summary,
@@ -144,7 +134,7 @@ static void print_text(const struct latency_report *report, const struct proto_s
 static int report_print(struct latency_report *report, struct ctl *ctl)
 {
 	struct proto_summary summary;
-	bool synchronised = clock_synchronised();
+	bool synchronised = when_is_synchronised();
 	proto_summarize(report->values_ms, report->count, &summary);
 	if (ctl->options.json != JSON_OFF) {
 		print_json(report, &summary, synchronised, ctl);
@@ -176,24 +166,10 @@ static void on_signal(int number)
 	ended = 1;
 }
 
-static double clock_ms(clockid_t clock)
-{
-	struct timespec ts;
-	clock_gettime(clock, &ts);
-	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
-}
-
-static int64_t wall_us(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void on_message(void *ctx, const char *bytes, size_t length, bool retained)
 {
 	struct probe *probe = ctx;
-	int64_t now_us = wall_us();
+	int64_t now_us = when_now_us();
 	if (retained) {
 		probe->report.retained++; /* sent long ago: nothing of a latency */
 		return;
@@ -210,7 +186,7 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 /* Sends the next probe when it is due. */
 static int publish(struct probe *probe)
 {
-	double now_ms = clock_ms(CLOCK_MONOTONIC);
+	double now_ms = when_mono_ms();
 	if (probe->sent >= probe->wanted || now_ms < probe->next_ms) {
 		return CTL_FINE;
 	}
@@ -219,7 +195,7 @@ static int publish(struct probe *probe)
 	probe->next_ms =
 		now_ms +
 		(probe->ctl->options.interval_ms > 0 ? probe->ctl->options.interval_ms : PROBE_MS);
-	snprintf(payload, sizeof(payload), "{\"capture_us\":%" PRId64 "}", wall_us());
+	snprintf(payload, sizeof(payload), "{\"capture_us\":%" PRId64 "}", when_now_us());
 	return mqtt_session_publish(&probe->session, payload);
 }
 
@@ -231,7 +207,7 @@ static int measure(struct probe *probe)
 	while (status == CTL_FINE && !ended && probe->report.messages < probe->wanted) {
 		status = sending ? publish(probe) : CTL_FINE;
 		if (sending && probe->sent == probe->wanted &&
-			clock_ms(CLOCK_MONOTONIC) > probe->next_ms + LOST_MS) {
+			when_mono_ms() > probe->next_ms + LOST_MS) {
 			break;
 		}
 		status = status == CTL_FINE ? mqtt_session_turn(&probe->session, TURN_MS) : status;

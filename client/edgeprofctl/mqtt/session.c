@@ -9,8 +9,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "client/edgeprofctl/term/when.h"
 
 enum { KEEPALIVE_S = 30 };
 
@@ -158,13 +159,6 @@ static int begin(struct mqtt_session *session)
 	return code == 0 ? connect_in_time(session) : code;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char *topic, bool sends,
 	void (*on_message_cb)(void *ctx, const char *bytes, size_t length, bool retained),
 	void *ctx)
@@ -184,9 +178,9 @@ int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char 
 	if (code != 0) {
 		return fail(session, code);
 	}
-	uint64_t end_ms = now_ms() + ctl->options.timeout_ms;
+	double end_ms = when_mono_ms() + (double)ctl->options.timeout_ms;
 	while (status == CTL_FINE && !session->subscribed) {
-		if (now_ms() > end_ms) {
+		if (when_mono_ms() > end_ms) {
 			snprintf(session->reason, sizeof(session->reason), "no reply");
 			return fail(session, 0);
 		}

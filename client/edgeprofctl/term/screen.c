@@ -4,6 +4,8 @@
 #include "client/edgeprofctl/term/screen.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,11 +13,11 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/term/output.h"
 #include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/term/when.h"
 
 struct screen {
 	bool tty, keys; /* keys: stdin is the terminal too */
@@ -23,13 +25,6 @@ struct screen {
 	sigset_t old_mask;
 	struct termios old_terminal;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void enter(struct screen *screen)
 {
@@ -129,14 +124,14 @@ static bool quit_key(struct screen *screen)
 
 enum screen_event screen_wait(struct screen *screen, uint64_t milliseconds)
 {
-	uint64_t deadline = now_ms() + milliseconds;
+	double deadline = when_mono_ms() + (double)milliseconds;
 	for (;;) {
 		struct pollfd fds[] = {
 			{.fd = screen->signals, .events = POLLIN},
 			{.fd = screen->keys ? STDIN_FILENO : -1, .events = POLLIN},
 		};
-		uint64_t now = now_ms();
-		int r = poll(fds, 2, now >= deadline ? 0 : (int)(deadline - now));
+		double left = ceil(deadline - when_mono_ms());
+		int r = poll(fds, 2, (int)fmin(fmax(left, 0), INT_MAX));
 		if (r == 0) {
 			return SCREEN_UPDATE;
 		}

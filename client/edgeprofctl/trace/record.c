@@ -11,7 +11,7 @@
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/trace/replay.h"
 #include "client/edgeprofctl/verb.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 
 enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
 

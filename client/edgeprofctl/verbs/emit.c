@@ -18,10 +18,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/link/address.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/statsd/number.h"
 #include "proto/statsd/statsd.h"
 #include "proto/text.h"
@@ -215,13 +215,6 @@ static int emit_value(struct ctl *ctl)
 	return status;
 }
 
-static double now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
-}
-
 /* Runs it in the foreground. Returns its exit status as a shell does; -errno when fork fails.
  */
 static int run_command(char **command)
@@ -263,9 +256,9 @@ static int emit_time(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	double begin = now_ms();
+	double begin = when_mono_ms();
 	int result = run_command(ctl->words);
-	snprintf(value, sizeof(value), "%.6f", now_ms() - begin);
+	snprintf(value, sizeof(value), "%.6f", when_mono_ms() - begin);
 	if (result < 0) {
 		return ctl_fail(ctl, CTL_OUTPUT, "cannot run the command: %s", strerror(-result));
 	}

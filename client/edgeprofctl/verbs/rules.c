@@ -9,7 +9,7 @@
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/name.h"
 
 static void show_rules(struct ctl *ctl, const cJSON *reply)

@@ -4,7 +4,7 @@
 #include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 
 #include <errno.h>
 #include <locale.h>

@@ -14,3 +14,9 @@ int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us);
 
 /* The wall clock, in microseconds since the epoch. */
 int64_t when_now_us(void);
+
+/* The monotonic clock. */
+double when_mono_ms(void);
+
+/* The kernel says that the wall clock is synchronised. */
+bool when_is_synchronised(void);

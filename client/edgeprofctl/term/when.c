@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* when.c: parses durations and moments as people type them after --since, --step, --interval and
  * --timeout. */
-#include "client/edgeprofctl/when.h"
+#include "client/edgeprofctl/term/when.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 #include <time.h>
 
 int when_parse_span(const char *text, double *ret_seconds)
@@ -99,4 +100,18 @@ int64_t when_now_us(void)
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+double when_mono_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+bool when_is_synchronised(void)
+{
+	struct timex timex = {.modes = 0};
+	int state = adjtimex(&timex);
+	return state >= 0 && state != TIME_ERROR && (timex.status & STA_UNSYNC) == 0;
 }
