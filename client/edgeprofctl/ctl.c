@@ -12,9 +12,11 @@
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
+#include "proto/text.h"
 #include "proto/varlink.h"
 
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
@@ -75,109 +77,72 @@ void ctl_disconnect(struct ctl *ctl)
 static int wire_failed(struct ctl *ctl, const char *method, int error)
 {
 	int status = CTL_UNREACHABLE;
-	if (ctl->replay && error != -ENOMEM) {
+	if (error == -ENOMEM) {
+		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	} else if (ctl->replay) {
 		return ctl_fail(ctl, CTL_NO_INPUT, "the recording is damaged");
-	}
-	switch (-error) {
-	case ETIMEDOUT:
+	} else if (error == -ETIMEDOUT) {
 		ctl_fail(ctl, status, "%s: no reply within %.1f s (see --timeout)", method,
 			(double)ctl->options.timeout_ms / 1000);
-		break;
-	case EBADMSG:
-		ctl_fail(
-			ctl, status, "%s: malformed reply: %s", method, client_reason(ctl->client));
-		break;
-	case EMSGSIZE:
-		ctl_fail(ctl, status, "%s: malformed reply: longer than 64 KiB", method);
-		break;
-	case ECONNRESET:
-	case EPIPE:
-		ctl_fail(ctl, status, "%s: the daemon closed the connection", method);
-		break;
-	case ENOMEM:
-		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-		break;
-	default:
-		ctl_fail(ctl, status, "%s: %s", method, strerror(-error));
+	} else {
+		bool closed = error == -ECONNRESET || error == -EPIPE;
+		bool malformed = error == -EBADMSG || error == -EMSGSIZE;
+		ctl_fail(ctl, status, "%s: %s%s", method, malformed ? "malformed reply: " : "",
+			error == -EBADMSG    ? client_reason(ctl->client)
+			: error == -EMSGSIZE ? "longer than 64 KiB"
+			: closed	     ? "the daemon closed the connection"
+					     : strerror(-error));
 	}
 	ctl_disconnect(ctl);
 	return status;
 }
 
-/* The command that lists what there is. */
-static const char *where_to_look(const char *what)
-{
-	static const struct {
-		const char *what, *hint;
-	} hints[] = {
-		{"metric", "; 'edgeprofctl metrics' lists them"},
-		{"app", "; 'edgeprofctl apps' lists them"},
-		{"source", "; 'edgeprofctl source list' lists them"},
-		{"recording", "; 'edgeprofctl record list' lists them"},
-		{"watch", "; 'edgeprofctl ps' lists them"},
-		{"silence", "; 'edgeprofctl silence' lists them"},
-		{"alert rule", "; 'edgeprofctl rules' lists them"},
-	};
-	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
-		if (strcmp(hints[i].what, what) == 0) {
-			return hints[i].hint;
-		}
-	}
-	return "";
-}
+/* What a Varlink error means for a person: templates of its parameters and `asked`, the method. */
+static const struct {
+	const char *name;
+	enum ctl_exit status;
+	const char *text;
+} errors[] = {
+	{"NotFound", CTL_NO_DATA,
+		"there is no {what} '{name}'"
+		"[{?what=metric}; 'edgeprofctl metrics' lists them|"
+		"{?what=app}; 'edgeprofctl apps' lists them|"
+		"{?what=source}; 'edgeprofctl source list' lists them|"
+		"{?what=recording}; 'edgeprofctl record list' lists them|"
+		"{?what=watch}; 'edgeprofctl ps' lists them|"
+		"{?what=silence}; 'edgeprofctl silence' lists them|"
+		"{?what=alert rule}; 'edgeprofctl rules' lists them]"},
+	{"NotPermitted", CTL_NOT_PERMITTED,
+		"{asked} is permitted for root and group [{group}|edgeprof] only; join it: sudo "
+		"usermod -aG [{group}|edgeprof] $USER, then log in again"},
+	{"ReloadFailed", CTL_BAD_NEWS, "reload rejected: {text}"},
+	{"RecordFailed", CTL_BAD_NEWS, "recording failed: {text}"},
+	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
+	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
+	{"InvalidParameter", CTL_USAGE, "{asked}: the daemon rejects the value of '{parameter}'"},
+	{"MethodNotFound", CTL_UNREACHABLE,
+		"the daemon does not support {asked}; it may be older than edgeprofctl"},
+	{"MethodNotImplemented", CTL_UNREACHABLE,
+		"the daemon does not support {asked}; it may be older than edgeprofctl"},
+};
 
-/* What a Varlink error means for a person. */
 static int call_failed(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
 {
-	static const char own[] = "io.edgeprof.";
-	static const char service[] = "org.varlink.service.";
+	char bytes[sizeof(ctl->failure)];
+	struct text text = TEXT_IN(bytes);
+	const char *dot = strrchr(error, '.'), *name = dot ? dot + 1 : error;
 	json_clean(parameters, ctl->style.utf8);
-	const char *name = error;
-	if (strncmp(error, own, sizeof(own) - 1) == 0) {
-		name += sizeof(own) - 1;
-	} else if (strncmp(error, service, sizeof(service) - 1) == 0) {
-		name += sizeof(service) - 1;
-	}
-	if (strcmp(name, "NotFound") == 0) {
-		const char *what = json_word(parameters, "what");
-		return ctl_fail(ctl, CTL_NO_DATA, "there is no %s '%s'%s", what,
-			json_word(parameters, "name"), where_to_look(what));
-	}
-	if (strcmp(name, "NotPermitted") == 0) {
-		const char *group = json_text(parameters, "group");
-		group = !group || group[0] == '\0' ? "edgeprof" : group;
-		return ctl_fail(ctl, CTL_NOT_PERMITTED,
-			"%s is permitted for root and group %s only; join it: sudo usermod -aG %s "
-			"$USER, then log in again",
-			method, group, group);
-	}
-	if (strcmp(name, "ReloadFailed") == 0) {
-		return ctl_fail(
-			ctl, CTL_BAD_NEWS, "reload rejected: %s", json_word(parameters, "text"));
-	}
-	if (strcmp(name, "RecordFailed") == 0) {
-		return ctl_fail(
-			ctl, CTL_BAD_NEWS, "recording failed: %s", json_word(parameters, "text"));
-	}
-	if (strcmp(name, "LimitReached") == 0) {
-		/* only who gets no connection has not reached the daemon */
-		const char *what = json_word(parameters, "what");
-		return ctl_fail(ctl,
-			strncmp(what, "connections", strlen("connections")) == 0 ? CTL_UNREACHABLE
-										 : CTL_BAD_NEWS,
-			"%s: limit of %.0f %s reached", method, json_number(parameters, "limit"),
-			what);
-	}
-	if (strcmp(name, "TooLarge") == 0) {
-		return ctl_fail(ctl, CTL_USAGE, "%s: reply too large; ask for less", method);
-	}
-	if (strcmp(name, "InvalidParameter") == 0) {
-		return ctl_fail(ctl, CTL_USAGE, "%s: the daemon rejects the value of '%s'", method,
-			json_word(parameters, "parameter"));
-	}
-	if (strcmp(name, "MethodNotFound") == 0 || strcmp(name, "MethodNotImplemented") == 0) {
-		return ctl_fail(ctl, CTL_UNREACHABLE,
-			"the daemon does not support %s; it may be older than edgeprofctl", method);
+	cJSON_AddStringToObject(parameters, "asked", method);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (strcmp(errors[i].name, name) == 0) {
+			/* only who gets no connection has not reached the daemon */
+			bool unreached =
+				strcmp(name, "LimitReached") == 0 &&
+				text_starts_with(json_word(parameters, "what"), "connections");
+			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
+			return ctl_fail(
+				ctl, unreached ? CTL_UNREACHABLE : errors[i].status, "%s", bytes);
+		}
 	}
 	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon replied with %s", method, error);
 }
@@ -199,47 +164,43 @@ static int open_reply(struct ctl *ctl, const char *method, struct reply *reply, 
 	return status;
 }
 
-static int receive(struct ctl *ctl, struct reply *ret)
+int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
 {
-	return ctl->replay ? ctl->responder->receive(ctl->replay, ret)
-			   : client_receive(ctl->client, ctl->options.timeout_ms, ret);
+	struct reply reply;
+	int r = ctl->replay ? ctl->responder->receive(ctl->replay, &reply)
+			    : client_receive(ctl->client, ctl->options.timeout_ms, &reply);
+	*ret = NULL;
+	if (r < 0) {
+		return wire_failed(ctl, method, r);
+	}
+	*continues = reply.continues;
+	return open_reply(ctl, method, &reply, ret);
 }
 
 static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 {
-	cJSON *joined = NULL;
-	for (int chunks = 0; chunks < CHUNKS_MAX; chunks++) {
-		struct reply reply;
-		cJSON *part = NULL;
-		int r = receive(ctl, &reply);
-		if (r < 0) {
-			cJSON_Delete(joined);
-			return wire_failed(ctl, method, r);
-		}
-		bool continues = reply.continues;
-		int status = open_reply(ctl, method, &reply, &part);
-		if (status != CTL_FINE) {
-			cJSON_Delete(joined);
-			return status;
-		}
-		if (!joined) {
-			joined = part;
-		} else {
-			r = merge_reply(joined, part);
+	cJSON *joined = NULL, *part;
+	bool continues = true;
+	int status = CTL_FINE;
+	for (int chunks = 0; status == CTL_FINE && continues; chunks++) {
+		status = chunks < CHUNKS_MAX
+				 ? ctl_chunk(ctl, method, &part, &continues)
+				 : ctl_fail(ctl, CTL_UNREACHABLE,
+					   "%s: malformed reply: no end after 256 MiB", method);
+		if (status == CTL_FINE && joined) {
+			int r = merge_reply(joined, part);
 			cJSON_Delete(part);
-			if (r < 0) {
-				cJSON_Delete(joined);
-				return wire_failed(ctl, method, r);
-			}
-		}
-		if (!continues) {
-			*ret = joined;
-			return CTL_FINE;
+			status = r < 0 ? wire_failed(ctl, method, r) : CTL_FINE;
+		} else if (status == CTL_FINE) {
+			joined = part;
 		}
 	}
-	cJSON_Delete(joined);
-	ctl_disconnect(ctl);
-	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: malformed reply: no end after 256 MiB", method);
+	if (status != CTL_FINE) {
+		cJSON_Delete(joined);
+		return status;
+	}
+	*ret = joined;
+	return CTL_FINE;
 }
 
 static int send_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more)
@@ -269,19 +230,21 @@ int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, 
 	return status != CTL_FINE ? status : receive_all(ctl, method, ret);
 }
 
-int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
-	void (*show)(struct ctl *ctl, const cJSON *reply))
+int ctl_answer(struct ctl *ctl, cJSON *reply, void (*show)(struct ctl *ctl, const cJSON *reply))
 {
-	cJSON *reply;
-	int status = ctl_call(ctl, method, parameters, more, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
 	if (!ctl_json(ctl, reply)) {
 		show(ctl, reply);
 	}
 	cJSON_Delete(reply);
 	return CTL_FINE;
+}
+
+int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
+	void (*show)(struct ctl *ctl, const cJSON *reply))
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, method, parameters, more, &reply);
+	return status != CTL_FINE ? status : ctl_answer(ctl, reply, show);
 }
 
 int ctl_list(struct ctl *ctl, const char *method, cJSON *parameters, const char *array,
@@ -292,19 +255,14 @@ int ctl_list(struct ctl *ctl, const char *method, cJSON *parameters, const char 
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (!ctl_json(ctl, reply)) {
-		show(ctl, reply);
-	}
-	if (json_count(reply, array) == 0) {
-		char text[sizeof(ctl->failure)];
-		va_list ap;
-		va_start(ap, empty);
-		vsnprintf(text, sizeof(text), empty, ap);
-		va_end(ap);
-		status = ctl_fail(ctl, CTL_NO_DATA, "%s", text);
-	}
-	cJSON_Delete(reply);
-	return status;
+	char text[sizeof(ctl->failure)];
+	va_list ap;
+	va_start(ap, empty);
+	vsnprintf(text, sizeof(text), empty, ap);
+	va_end(ap);
+	bool none = json_count(reply, array) == 0;
+	ctl_answer(ctl, reply, show);
+	return none ? ctl_fail(ctl, CTL_NO_DATA, "%s", text) : CTL_FINE;
 }
 
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
@@ -332,18 +290,6 @@ int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 						     "%s: no reply within %.1f s (see --timeout)",
 						     ctl->subscribed, (double)timeout_ms / 1000)
 					   : status;
-}
-
-int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
-{
-	struct reply reply;
-	int r = receive(ctl, &reply);
-	*ret = NULL;
-	if (r < 0) {
-		return wire_failed(ctl, method, r);
-	}
-	*continues = reply.continues;
-	return open_reply(ctl, method, &reply, ret);
 }
 
 bool ctl_json(struct ctl *ctl, const cJSON *reply)

@@ -75,7 +75,10 @@ struct ctl {
  * the caller's; its strings are clean unless JSON is wanted. */
 int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
 
-/* The same, and the reply goes to the output: as JSON when that is wanted, else through show. */
+/* The reply goes to the output, as JSON when that is wanted, else through show; deletes it. */
+int ctl_answer(struct ctl *ctl, cJSON *reply, void (*show)(struct ctl *ctl, const cJSON *reply));
+
+/* Both. */
 int ctl_show(struct ctl *ctl, const char *method, cJSON *parameters, bool more,
 	void (*show)(struct ctl *ctl, const cJSON *reply));
 
