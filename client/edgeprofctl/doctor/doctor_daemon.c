@@ -19,15 +19,6 @@ static bool is_state(const cJSON *row, const char *state)
 	return strcmp(json_word(row, "state"), state) == 0;
 }
 
-static void add_number(cJSON *object, const char *name, double value)
-{
-	if (isfinite(value)) {
-		cJSON_AddNumberToObject(object, name, value);
-	} else {
-		cJSON_AddNullToObject(object, name);
-	}
-}
-
 /* Microseconds in each second; NAN when the source does not run. */
 static double cost_of(const cJSON *source)
 {
@@ -49,12 +40,12 @@ cJSON *doctor_sources(const cJSON *reply)
 		if (json_text(source, "reason")) {
 			cJSON_AddStringToObject(row, "reason", json_word(source, "reason"));
 		}
-		add_number(row, "interval_ms", json_number(source, "interval_ms"));
-		add_number(row, "duration_us", json_number(source, "duration_us"));
-		add_number(row, "us_per_s", cost);
-		add_number(row, "share_percent", cost / 1e6 * 100);
-		add_number(row, "metrics", json_number(source, "metrics"));
-		add_number(row, "errors", json_number(source, "errors"));
+		json_add_number(row, "interval_ms", json_number(source, "interval_ms"));
+		json_add_number(row, "duration_us", json_number(source, "duration_us"));
+		json_add_number(row, "us_per_s", cost);
+		json_add_number(row, "share_percent", cost / 1e6 * 100);
+		json_add_number(row, "metrics", json_number(source, "metrics"));
+		json_add_number(row, "errors", json_number(source, "errors"));
 		cJSON_AddItemToArray(rows, row);
 	}
 	return rows;

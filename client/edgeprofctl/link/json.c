@@ -66,6 +66,15 @@ int json_count(const cJSON *object, const char *name)
 	return cJSON_IsArray(array) ? cJSON_GetArraySize(array) : 0;
 }
 
+void json_add_number(cJSON *object, const char *name, double value)
+{
+	if (isfinite(value)) {
+		cJSON_AddNumberToObject(object, name, value);
+	} else {
+		cJSON_AddNullToObject(object, name);
+	}
+}
+
 /* Depth is bounded by the scan in front of the parser (PROTO_JSON_DEPTH). */
 void json_clean(cJSON *tree, bool utf8)
 {

@@ -23,6 +23,9 @@ bool json_true(const cJSON *object, const char *name);		/* false unless true */
 const cJSON *json_first(const cJSON *object, const char *name); /* of an array; then ->next */
 int json_count(const cJSON *object, const char *name);		/* of an array, else 0 */
 
+/* Adds a member; what is not finite is null. */
+void json_add_number(cJSON *object, const char *name, double value);
+
 /* Makes every string of the tree fit for a terminal, in place (text_clean). */
 void json_clean(cJSON *tree, bool utf8);
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/mqtt/latency_stamp.h"
 #include "client/edgeprofctl/mqtt/session.h"
 #include "client/edgeprofctl/mqtt/setup.h"
@@ -21,38 +22,57 @@ enum {
 	LATENCY_PLAUSIBLE_MS = 24 * 3600 * 1000 /* beyond a day either way it is another time */
 };
 
+/* What messages are counted as. */
+enum tally {
+	NEGATIVE,
+	WITHOUT_TIME,
+	MALFORMED,
+	TOO_LARGE,
+	IMPLAUSIBLE,
+	RETAINED,
+	UNSYNCHRONISED,
+	TALLIES
+};
+
+static const struct {
+	const char *name, *note;
+} tallies[TALLIES] = {
+	[NEGATIVE] = {"negative",
+		"arrived before they were sent: the clocks of sender and receiver "
+		"disagree"},
+	[WITHOUT_TIME] = {"without_time", "hold no capture time"},
+	[MALFORMED] = {"malformed", "are neither a JSON object nor a number"},
+	[TOO_LARGE] = {"too_large", "are larger than 64 KiB"},
+	[IMPLAUSIBLE] = {"implausible", "hold a time more than a day off"},
+	[RETAINED] = {"retained", "were retained by the broker, sent long ago: not measured"},
+	[UNSYNCHRONISED] = {"unsynchronised", "were sent by a clock that is not synchronised"},
+};
+
 struct latency_report {
 	double *values_ms; /* as many as were requested */
 	size_t count;
 	uint64_t messages; /* without the retained ones */
-	uint64_t negative, without_time, malformed, too_large, implausible, retained;
-	uint64_t unsynchronised; /* payloads that say so of their clock */
+	uint64_t tally[TALLIES];
 };
 
 /* Counts a message in exactly one place. At most `wanted` of them. */
 static void report_add(
 	struct latency_report *report, enum stamp stamp, double latency_ms, bool unsynchronised)
 {
+	static const enum tally bad[] = {[STAMP_NONE] = WITHOUT_TIME,
+		[STAMP_MALFORMED] = MALFORMED,
+		[STAMP_TOO_LARGE] = TOO_LARGE};
 	report->messages++;
-	switch (stamp) {
-	case STAMP_FOUND:
-		break;
-	case STAMP_NONE:
-		report->without_time++;
-		return;
-	case STAMP_MALFORMED:
-		report->malformed++;
-		return;
-	case STAMP_TOO_LARGE:
-		report->too_large++;
+	if (stamp != STAMP_FOUND) {
+		report->tally[bad[stamp]]++;
 		return;
 	}
 	if (fabs(latency_ms) > LATENCY_PLAUSIBLE_MS) {
-		report->implausible++;
+		report->tally[IMPLAUSIBLE]++;
 		return;
 	}
-	report->negative += latency_ms < 0;
-	report->unsynchronised += unsynchronised;
+	report->tally[NEGATIVE] += latency_ms < 0;
+	report->tally[UNSYNCHRONISED] += unsynchronised;
 	report->values_ms[report->count++] = latency_ms;
 }
 
@@ -71,23 +91,15 @@ static void print_json(const struct latency_report *report, const struct proto_s
 		{"p95_ms", summary->p95},
 		{"p99_ms", summary->p99},
 		{"max_ms", summary->max},
-		{"negative", (double)report->negative},
-		{"without_time", (double)report->without_time},
-		{"malformed", (double)report->malformed},
-		{"too_large", (double)report->too_large},
-		{"implausible", (double)report->implausible},
-		{"retained", (double)report->retained},
-		{"unsynchronised", (double)report->unsynchronised},
 	};
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "topic", ctl->words[0]);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (isnan(numbers[i].value)) {
-			cJSON_AddNullToObject(object, numbers[i].name);
-		} else {
-			cJSON_AddNumberToObject(object, numbers[i].name,
-				round(numbers[i].value * 1e3) / 1e3); /* whole µs */
-		}
+		/* whole µs */
+		json_add_number(object, numbers[i].name, round(numbers[i].value * 1e3) / 1e3);
+	}
+	for (size_t i = 0; i < TALLIES; i++) {
+		json_add_number(object, tallies[i].name, (double)report->tally[i]);
 	}
 	cJSON_AddBoolToObject(object, "clock_synced", synchronised);
 	ctl_json(ctl, object);
@@ -97,19 +109,9 @@ static void print_json(const struct latency_report *report, const struct proto_s
 static void print_text(const struct latency_report *report, const struct proto_summary *summary,
 	bool comparable, FILE *out)
 {
-	const struct {
-		uint64_t count;
-		const char *what;
-	} notes[] = {
-		{report->negative, "arrived before they were sent: the clocks of sender and "
-				   "receiver disagree"},
-		{report->unsynchronised, "were sent by a clock that is not synchronised"},
-		{report->without_time, "hold no capture time"},
-		{report->malformed, "are neither a JSON object nor a number"},
-		{report->too_large, "are larger than 64 KiB"},
-		{report->implausible, "hold a time more than a day off"},
-		{report->retained, "were retained by the broker, sent long ago: not measured"},
-	};
+	/* what makes the numbers doubtful comes first */
+	static const enum tally order[] = {NEGATIVE, UNSYNCHRONISED, WITHOUT_TIME, MALFORMED,
+		TOO_LARGE, IMPLAUSIBLE, RETAINED};
 	if (report->count > 0) {
 		fprintf(out,
 			"Latency of %zu messages, received - captured:\n"
@@ -117,9 +119,10 @@ static void print_text(const struct latency_report *report, const struct proto_s
 			report->count, summary->mean, summary->min, summary->p50, summary->p95,
 			summary->p99, summary->max);
 	}
-	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
-		if (notes[i].count > 0) {
-			fprintf(out, "  %" PRIu64 " %s\n", notes[i].count, notes[i].what);
+	for (size_t i = 0; i < TALLIES; i++) {
+		if (report->tally[order[i]] > 0) {
+			fprintf(out, "  %" PRIu64 " %s\n", report->tally[order[i]],
+				tallies[order[i]].note);
 		}
 	}
 	if (!comparable) {
@@ -145,7 +148,7 @@ static int report_print(struct latency_report *report, struct ctl *ctl)
 	if (report->count == 0) {
 		return ctl_fail(ctl, CTL_NO_DATA, "no message with a capture time came");
 	}
-	return report->negative > 0 ? CTL_BAD_NEWS : CTL_FINE;
+	return report->tally[NEGATIVE] > 0 ? CTL_BAD_NEWS : CTL_FINE;
 }
 
 enum { DEFAULT_COUNT = 100, PROBE_MS = 100, TURN_MS = 20, LOST_MS = 2000 };
@@ -171,7 +174,7 @@ static void on_message(void *ctx, const char *bytes, size_t length, bool retaine
 	struct probe *probe = ctx;
 	int64_t now_us = when_now_us();
 	if (retained) {
-		probe->report.retained++; /* sent long ago: nothing of a latency */
+		probe->report.tally[RETAINED]++; /* sent long ago: nothing of a latency */
 		return;
 	}
 	if (probe->report.messages < probe->wanted) {

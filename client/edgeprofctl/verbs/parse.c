@@ -14,15 +14,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "proto/tegrastats/tegrastats.h"
 
-static void add(cJSON *object, const char *name, double value)
-{
-	if (isnan(value)) {
-		cJSON_AddNullToObject(object, name);
-	} else {
-		cJSON_AddNumberToObject(object, name, value);
-	}
-}
-
 static double number(int64_t value)
 {
 	return value == TEGRASTATS_NONE ? NAN : (double)value;
@@ -40,22 +31,22 @@ static cJSON *add_part(cJSON *object, const char *name, bool present)
 
 static void add_memory(cJSON *root, const struct tegrastats *stats)
 {
-	add(root, "ram_used_mb", number(stats->ram_used_mb));
-	add(root, "ram_total_mb", number(stats->ram_total_mb));
+	json_add_number(root, "ram_used_mb", number(stats->ram_used_mb));
+	json_add_number(root, "ram_total_mb", number(stats->ram_total_mb));
 	cJSON *lfb = add_part(root, "lfb", stats->lfb_blocks != TEGRASTATS_NONE);
 	if (lfb) {
-		add(lfb, "blocks", number(stats->lfb_blocks));
-		add(lfb, "block_mb", number(stats->lfb_block_kb) / 1024);
-		add(lfb, "block_kb", number(stats->lfb_block_kb));
+		json_add_number(lfb, "blocks", number(stats->lfb_blocks));
+		json_add_number(lfb, "block_mb", number(stats->lfb_block_kb) / 1024);
+		json_add_number(lfb, "block_kb", number(stats->lfb_block_kb));
 	}
-	add(root, "swap_used_mb", number(stats->swap_used_mb));
-	add(root, "swap_total_mb", number(stats->swap_total_mb));
-	add(root, "swap_cached_mb", number(stats->swap_cached_mb));
+	json_add_number(root, "swap_used_mb", number(stats->swap_used_mb));
+	json_add_number(root, "swap_total_mb", number(stats->swap_total_mb));
+	json_add_number(root, "swap_cached_mb", number(stats->swap_cached_mb));
 	cJSON *iram = add_part(root, "iram", stats->iram_total_kb != TEGRASTATS_NONE);
 	if (iram) {
-		add(iram, "used_kb", number(stats->iram_used_kb));
-		add(iram, "total_kb", number(stats->iram_total_kb));
-		add(iram, "lfb_kb", number(stats->iram_lfb_kb));
+		json_add_number(iram, "used_kb", number(stats->iram_used_kb));
+		json_add_number(iram, "total_kb", number(stats->iram_total_kb));
+		json_add_number(iram, "lfb_kb", number(stats->iram_lfb_kb));
 	}
 }
 
@@ -65,8 +56,8 @@ static void add_cpus(cJSON *root, const struct tegrastats *stats)
 	for (size_t i = 0; i < stats->cpus; i++) {
 		cJSON *cpu = cJSON_CreateObject();
 		cJSON_AddBoolToObject(cpu, "online", stats->cpu[i].online);
-		add(cpu, "load_pct", number(stats->cpu[i].load_percent));
-		add(cpu, "freq_mhz", number(stats->cpu[i].freq_mhz));
+		json_add_number(cpu, "load_pct", number(stats->cpu[i].load_percent));
+		json_add_number(cpu, "freq_mhz", number(stats->cpu[i].freq_mhz));
 		cJSON_AddItemToArray(cpus, cpu);
 	}
 }
@@ -78,7 +69,7 @@ static void add_gpu(cJSON *root, const char *name, bool present, int64_t load, c
 	if (!gpu) {
 		return;
 	}
-	add(gpu, "load_pct", number(load));
+	json_add_number(gpu, "load_pct", number(load));
 	cJSON *freqs = cJSON_AddArrayToObject(gpu, "freqs_mhz");
 	for (size_t i = 0; i < count; i++) {
 		cJSON_AddItemToArray(freqs, cJSON_CreateNumber((double)freq[i]));
@@ -91,8 +82,8 @@ static void add_engines(cJSON *root, const struct tegrastats *stats)
 	for (size_t i = 0; i < stats->engines; i++) {
 		cJSON *engine = cJSON_AddObjectToObject(engines, stats->engine[i].name);
 		cJSON_AddStringToObject(engine, "state", stats->engine[i].on ? "on" : "off");
-		add(engine, "load_pct", number(stats->engine[i].load_percent));
-		add(engine, "freq_mhz", number(stats->engine[i].freq_mhz));
+		json_add_number(engine, "load_pct", number(stats->engine[i].load_percent));
+		json_add_number(engine, "freq_mhz", number(stats->engine[i].freq_mhz));
 	}
 }
 
@@ -100,8 +91,8 @@ static void add_clocks(cJSON *root, const struct tegrastats *stats)
 {
 	cJSON *emc = add_part(root, "emc", stats->has_emc);
 	if (emc) {
-		add(emc, "load_pct", number(stats->emc_load_percent));
-		add(emc, "freq_mhz", number(stats->emc_freq_mhz));
+		json_add_number(emc, "load_pct", number(stats->emc_load_percent));
+		json_add_number(emc, "freq_mhz", number(stats->emc_freq_mhz));
 	}
 	add_gpu(root, "gpu", stats->has_gpu, stats->gpu_load_percent, stats->gpu_freq_mhz,
 		stats->gpu_freqs);
@@ -110,10 +101,10 @@ static void add_clocks(cJSON *root, const struct tegrastats *stats)
 	add_engines(root, stats);
 	cJSON *mts = add_part(root, "mts", stats->has_mts);
 	if (mts) {
-		add(mts, "fg_pct", number(stats->mts_fg_percent));
-		add(mts, "bg_pct", number(stats->mts_bg_percent));
+		json_add_number(mts, "fg_pct", number(stats->mts_fg_percent));
+		json_add_number(mts, "bg_pct", number(stats->mts_bg_percent));
 	}
-	add(root, "edp_limit_mhz", number(stats->edp_limit_mhz));
+	json_add_number(root, "edp_limit_mhz", number(stats->edp_limit_mhz));
 }
 
 static void add_temps(cJSON *root, const struct tegrastats *stats)
@@ -123,9 +114,9 @@ static void add_temps(cJSON *root, const struct tegrastats *stats)
 	cJSON *offline = cJSON_AddArrayToObject(root, "temps_offline");
 	for (size_t i = 0; i < stats->temps; i++) {
 		const struct tegrastats_temp *temp = &stats->temp[i];
-		add(temps, temp->name, temp->told_celsius);
+		json_add_number(temps, temp->name, temp->told_celsius);
 		if (!isnan(temp->peak_celsius)) {
-			add(peaks, temp->name, temp->peak_celsius);
+			json_add_number(peaks, temp->name, temp->peak_celsius);
 		}
 		if (isnan(temp->celsius)) {
 			cJSON_AddItemToArray(offline, cJSON_CreateString(temp->name));
@@ -138,10 +129,10 @@ static void add_power(cJSON *root, const struct tegrastats *stats)
 	cJSON *rails = cJSON_AddObjectToObject(root, "power_mw");
 	for (size_t i = 0; i < stats->rails; i++) {
 		cJSON *rail = cJSON_AddObjectToObject(rails, stats->rail[i].name);
-		add(rail, "now", number(stats->rail[i].now_mw));
-		add(rail, "avg", number(stats->rail[i].average_mw));
+		json_add_number(rail, "now", number(stats->rail[i].now_mw));
+		json_add_number(rail, "avg", number(stats->rail[i].average_mw));
 		if (stats->rail[i].peak_mw != TEGRASTATS_NONE) {
-			add(rail, "peak", number(stats->rail[i].peak_mw));
+			json_add_number(rail, "peak", number(stats->rail[i].peak_mw));
 		}
 	}
 }
