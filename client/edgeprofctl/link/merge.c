@@ -3,21 +3,16 @@
  * linear in its size. */
 #include "client/edgeprofctl/link/merge.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 
-static int append_items(cJSON *joined, cJSON *part)
+/* Linking an item allocates nothing: its name is its own. */
+static void append_items(cJSON *joined, cJSON *part)
 {
 	while (part->child) {
-		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
-		if (!cJSON_AddItemToArray(joined, item)) {
-			cJSON_Delete(item);
-			return -ENOMEM;
-		}
+		cJSON_AddItemToArray(joined, cJSON_DetachItemViaPointer(part, part->child));
 	}
-	return 0;
 }
 
 /* Rows of two boots are two series; without boots both have none. */
@@ -42,60 +37,45 @@ static cJSON *find_series(cJSON *array, const cJSON *part)
 	return NULL;
 }
 
-int merge_columns(cJSON *joined, cJSON *part)
+void merge_columns(cJSON *joined, cJSON *part)
 {
 	for (cJSON *column = part->child; column; column = column->next) {
 		cJSON *target = cJSON_GetObjectItemCaseSensitive(joined, column->string);
-		if (cJSON_IsArray(column) && cJSON_IsArray(target) &&
-			append_items(target, column) < 0) {
-			return -ENOMEM;
+		if (cJSON_IsArray(column) && cJSON_IsArray(target)) {
+			append_items(target, column);
 		}
 	}
-	return 0;
 }
 
-static int merge_series(cJSON *joined, cJSON *part)
+static void merge_series(cJSON *joined, cJSON *part)
 {
 	while (part->child) {
 		cJSON *item = cJSON_DetachItemViaPointer(part, part->child);
-		bool named = json_text(item, "name");
-		cJSON *target = named ? find_series(joined, item) : NULL;
-		int r = 0;
+		cJSON *target = json_text(item, "name") ? find_series(joined, item) : NULL;
 		if (target) {
-			r = merge_columns(target, item);
+			merge_columns(target, item);
 			cJSON_Delete(item);
-		} else if (!cJSON_AddItemToArray(joined, item)) {
-			cJSON_Delete(item);
-			r = -ENOMEM;
-		}
-		if (r < 0) {
-			return r;
+		} else {
+			cJSON_AddItemToArray(joined, item);
 		}
 	}
-	return 0;
 }
 
-int merge_reply(struct cJSON *joined, struct cJSON *part)
+void merge_reply(struct cJSON *joined, struct cJSON *part)
 {
 	cJSON *next;
 	for (cJSON *item = part->child; item; item = next) {
 		next = item->next;
 		cJSON *target = cJSON_GetObjectItemCaseSensitive(joined, item->string);
-		int r = 0;
 		if (cJSON_IsArray(item) && cJSON_IsArray(target)) {
-			r = strcmp(item->string, "series") == 0 ? merge_series(target, item)
-								: append_items(target, item);
-		} else if (!target || !cJSON_IsNull(item)) {
-			cJSON_DetachItemViaPointer(part, item);
-			cJSON_DeleteItemFromObjectCaseSensitive(joined, item->string);
-			if (!cJSON_AddItemToObject(joined, item->string, item)) {
-				cJSON_Delete(item);
-				r = -ENOMEM;
+			if (strcmp(item->string, "series") == 0) {
+				merge_series(target, item);
+			} else {
+				append_items(target, item);
 			}
-		}
-		if (r < 0) {
-			return r;
+		} else if (!target || !cJSON_IsNull(item)) {
+			cJSON_DeleteItemFromObjectCaseSensitive(joined, item->string);
+			cJSON_AddItemToArray(joined, cJSON_DetachItemViaPointer(part, item));
 		}
 	}
-	return 0;
 }

@@ -4,10 +4,10 @@
 
 struct cJSON;
 
-/* Appends the arrays of `part` to those of `joined` that have the same names. 0 or -ENOMEM. */
-int merge_columns(struct cJSON *joined, struct cJSON *part);
+/* Appends the arrays of `part` to those of `joined` that have the same names. */
+void merge_columns(struct cJSON *joined, struct cJSON *part);
 
 /* Moves what `part` holds into `joined`, both objects: arrays are appended, parts of a series
  * (members of the array "series" with the same name and boot_seq) column by column, other members
- * replaced. `part` may be half empty afterwards; the caller deletes it. 0 or -ENOMEM. */
-int merge_reply(struct cJSON *joined, struct cJSON *part);
+ * replaced. `part` may be half empty afterwards; the caller deletes it. */
+void merge_reply(struct cJSON *joined, struct cJSON *part);

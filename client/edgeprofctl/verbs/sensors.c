@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/link/merge.h"
 #include "client/edgeprofctl/listing.h"
 
 /* A column full of ok says nothing. */
@@ -121,16 +122,6 @@ static void show_power(struct ctl *ctl, const cJSON *reply)
 	listing_end(&listing);
 }
 
-/* Moves the metrics of one answer behind those of the other. */
-static void append(cJSON *to, cJSON *from)
-{
-	cJSON *all = cJSON_GetObjectItemCaseSensitive(to, "metrics");
-	cJSON *more = cJSON_GetObjectItemCaseSensitive(from, "metrics");
-	while (cJSON_IsArray(all) && cJSON_IsArray(more) && more->child) {
-		cJSON_AddItemToArray(all, cJSON_DetachItemFromArray(more, 0));
-	}
-}
-
 static int run_power(struct ctl *ctl)
 {
 	cJSON *reply, *energy;
@@ -143,7 +134,7 @@ static int run_power(struct ctl *ctl)
 		cJSON_Delete(reply);
 		return status;
 	}
-	append(reply, energy);
+	merge_columns(reply, energy);
 	cJSON_Delete(energy);
 	bool empty = json_count(reply, "metrics") == 0;
 	if (!ctl_json(ctl, reply) && !empty) {

@@ -81,7 +81,7 @@ static void check_merge(const char *whole, const char *part, const char *expecte
 {
 	cJSON *to = cJSON_Parse(whole);
 	cJSON *from = cJSON_Parse(part);
-	ck_assert_int_eq(merge_reply(to, from), 0);
+	merge_reply(to, from);
 	char *text = print(to, false);
 	ck_assert_str_eq(text, expected);
 	free(text);
