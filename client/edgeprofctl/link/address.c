@@ -45,11 +45,11 @@ int address_search(const char *explicit_path, struct address_list *ret)
 	return r;
 }
 
-static int try_path(const char *path, uint64_t timeout_ms)
+int address_open(const char *path, int type, uint64_t timeout_ms)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	memcpy(address.sun_path, path, strlen(path));
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -71,7 +71,7 @@ int address_connect(struct address_list *list, uint64_t timeout_ms)
 {
 	int result = -ENOENT;
 	for (size_t i = 0; i < list->count; i++) {
-		int fd = try_path(list->entries[i].path, timeout_ms);
+		int fd = address_open(list->entries[i].path, SOCK_STREAM, timeout_ms);
 		if (fd >= 0) {
 			return fd;
 		}

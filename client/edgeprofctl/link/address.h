@@ -25,6 +25,9 @@ int address_search(const char *explicit_path, struct address_list *ret);
  * when any was refused by its permissions, else that of the last. Blocks up to timeout_ms. */
 int address_connect(struct address_list *list, uint64_t timeout_ms);
 
+/* Connects to a socket of that type: a descriptor or a negative errno. */
+int address_open(const char *path, int type, uint64_t timeout_ms);
+
 /* The group that may use the socket where permission was denied; "edgeprof" when nothing was denied
  * or the socket can't be seen; NULL when only root may. */
 const char *address_group(const struct address_list *list);

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,45 +90,25 @@ static int send_all(int fd, const char *bytes, size_t length, double deadline_ms
 	return 0;
 }
 
-static int build_call(
-	const char *method, const struct cJSON *parameters, bool more, char **ret, size_t *length)
-{
-	int r = -ENOMEM;
-	cJSON *call = cJSON_CreateObject();
-	if (!call || !cJSON_AddStringToObject(call, "method", method)) {
-		goto error;
-	}
-	if (parameters) {
-		/* only read, and deleted with the reference */
-		cJSON *reference = cJSON_CreateObjectReference(parameters->child);
-		if (!reference || !cJSON_AddItemToObject(call, "parameters", reference)) {
-			cJSON_Delete(reference);
-			goto error;
-		}
-	}
-	if (more && !cJSON_AddTrueToObject(call, "more")) {
-		goto error;
-	}
-	*ret = proto_json_print(call, length);
-	r = !*ret ? -ENOMEM : 0;
-error:
-	cJSON_Delete(call);
-	return r;
-}
-
 int client_send(struct client *client, const char *method, const struct cJSON *parameters,
 	bool more, uint64_t timeout_ms)
 {
-	char *bytes = NULL;
-	size_t length = 0;
-	int r = build_call(method, parameters, more, &bytes, &length);
-	if (r < 0) {
-		return r;
+	char *text = parameters ? proto_json_print(parameters, &(size_t){0}) : NULL, *call = NULL;
+	int r = -ENOMEM;
+	if (text || !parameters) {
+		r = asprintf(&call, "{\"method\":\"%s\"%s%s%s}", method,
+			text ? ",\"parameters\":" : "", text ? text : "",
+			more ? ",\"more\":true" : "");
 	}
+	free(text);
+	if (r < 0) {
+		return -ENOMEM;
+	}
+	size_t length = (size_t)r + 1;
 	r = length > PROTO_FRAME_MAX
 		    ? -EMSGSIZE
-		    : send_all(client->fd, bytes, length, when_mono_ms() + (double)timeout_ms);
-	free(bytes);
+		    : send_all(client->fd, call, length, when_mono_ms() + (double)timeout_ms);
+	free(call);
 	return r;
 }
 

@@ -47,22 +47,6 @@ static bool statsd_path(char path[ADDRESS_SIZE])
 	return true;
 }
 
-static int try_path(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	memcpy(address.sun_path, path, strlen(path));
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int error = errno;
-		close(fd);
-		return -error;
-	}
-	return fd;
-}
-
 static int emit_connect(struct ctl *ctl, int *ret)
 {
 	struct address_list list;
@@ -75,8 +59,11 @@ static int emit_connect(struct ctl *ctl, int *ret)
 	for (size_t i = 0; i < list.count; i++) {
 		char query[ADDRESS_SIZE];
 		memcpy(query, list.entries[i].path, sizeof(query));
-		int fd = statsd_path(list.entries[i].path) ? try_path(list.entries[i].path)
-							   : -ENAMETOOLONG;
+		int fd = -ENAMETOOLONG;
+		if (statsd_path(list.entries[i].path)) {
+			fd = address_open(
+				list.entries[i].path, SOCK_DGRAM | SOCK_NONBLOCK, WAIT_MS);
+		}
 		if (fd >= 0) {
 			*ret = fd;
 			return CTL_FINE;
