@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* output.c: collects output in memory first: then its length is known (pager or not), and a screen
- * can be drawn with one write. The pager is a child with the text on its stdin; a close-on-exec
- * pipe shows that exec worked: it reads end of file then, an errno otherwise. */
+ * can be drawn with one write. The pager is a child with the text on its stdin. */
 #include "client/edgeprofctl/term/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -83,49 +83,43 @@ static bool split(char *command, char *words[PAGER_WORDS])
 	return count > 0 && strcmp(words[0], "cat") != 0;
 }
 
-static void become_pager(char *const words[], int input, int status)
+static int start_pager(char *const words[], int input, pid_t *ret)
 {
-	set_signal(SIGPIPE, SIG_DFL);
-	set_signal(SIGINT, SIG_DFL);
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t usual;
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGPIPE);
+	sigaddset(&usual, SIGINT);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigdefault(&attributes, &usual);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	setenv("LESSCHARSET", "utf-8", 0);
 	setenv("LESSSECURE", "1", 0);
-	if (dup2(input, STDIN_FILENO) >= 0) {
-		execvp(words[0], words);
-	}
-	int error = errno;
-	if (write(status, &error, sizeof(error)) < 0) {
-		_exit(126);
-	}
-	_exit(127);
+	int error = posix_spawnp(ret, words[0], &actions, &attributes, words, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return error;
 }
 
 static int run_pager(char *const words[], const char *bytes, size_t length)
 {
-	int input[2], status[2];
+	int input[2];
+	pid_t pid;
 	if (pipe2(input, O_CLOEXEC) < 0) {
-		return -ENOENT;
-	}
-	if (pipe2(status, O_CLOEXEC) < 0) {
-		close(input[0]);
-		close(input[1]);
 		return -ENOENT;
 	}
 	/* Ctrl-C belongs to the pager while it runs. */
 	set_signal(SIGINT, SIG_IGN);
-	pid_t pid = fork();
-	if (pid == 0) {
-		become_pager(words, input[0], status[1]);
-	}
+	int error = start_pager(words, input[0], &pid);
 	close(input[0]);
-	close(status[1]);
-	int error = pid < 0 ? EAGAIN : 0;
-	ssize_t got = pid < 0 ? 0 : read(status[0], &error, sizeof(error));
-	close(status[0]);
-	if (pid >= 0 && got <= 0) {
+	if (error == 0) {
 		output_write(input[1], bytes, length);
 	}
 	close(input[1]);
-	while (pid >= 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+	while (error == 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
 	}
 	set_signal(SIGINT, SIG_DFL);
 	return error != 0 ? -ENOENT : 0;
