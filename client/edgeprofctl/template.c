@@ -128,7 +128,7 @@ static void roll_back(struct template *template, struct text before)
 	before.data[before.length] = '\0';
 }
 
-/* The body for each item of the array; false when there is none. */
+/* The body for each item of the array; false when that is nothing. */
 static bool expand_loop(struct template *template, char *name)
 {
 	char *separator = strchr(name, ',');
@@ -136,8 +136,8 @@ static bool expand_loop(struct template *template, char *name)
 		*separator++ = '\0';
 	}
 	const char *body = template->at;
+	size_t length = template->text->length;
 	const cJSON *outer = template->object, *item = json_first(outer, name);
-	bool any = item;
 	for (bool first = true; first || item; first = false) {
 		struct text before = *template->text;
 		text_add(template->text, "%s", first || !separator ? "" : separator);
@@ -151,7 +151,7 @@ static bool expand_loop(struct template *template, char *name)
 	}
 	template->object = outer;
 	template->at += sizeof("{/}") - 1;
-	return any;
+	return template->text->length > length;
 }
 
 static bool expand_value(struct template *template, char *name)

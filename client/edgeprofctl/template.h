@@ -24,7 +24,7 @@
  *                  state that the member names;
  *   {, }           is ", ", unless nothing has been printed yet;
  *   {*name, }…{/}  is the part up to {/} for each item of the array, with ", " between them; absent
- *                  when there is none;
+ *                  when that is nothing;
  *   {>}            is an arrow between blanks;
  *   [first|second] is the first, unless something in it is absent or not so; then the second, if
  *                  there is one. Groups may contain groups;

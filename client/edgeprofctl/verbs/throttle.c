@@ -3,61 +3,36 @@
  * sources were tried. */
 #include "client/edgeprofctl/verb.h"
 
-#include <string.h>
-
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
 
-static const char *reason_of(const cJSON *reply, const char *field)
-{
-	for (const cJSON *item = json_first(reply, "unknown"); item; item = item->next) {
-		if (strcmp(json_word(item, "field"), field) == 0) {
-			return json_word(item, "reason");
-		}
-	}
-	return "";
-}
+/* A flag, and why it is unknown. */
+#define FLAG(name) "[{?" name "}{~warn}yes|{" name ":is}{~none}no|{~dim}unknown]"
+#define WHY(name) "{*unknown}[{?field=" name "}{reason}]{/}"
 
-static void add_state(struct table *table, const cJSON *reply, const char *field)
-{
-	const cJSON *value = json_get(reply, field);
-	if (cJSON_IsBool(value)) {
-		bool yes = cJSON_IsTrue(value);
-		table_add(table, yes ? TONE_WARN : TONE_NONE, yes ? "yes" : "no");
-	} else {
-		table_add(table, TONE_DIM, "unknown");
-	}
-}
+/* A line about a flag that is of now only, and about one that has another since boot. */
+#define NOW(now) FLAG(now) "\t{~none}\t" WHY(now)
+#define NOW_SINCE(now, since) FLAG(now) "\t" FLAG(since) "\t[" WHY(now) "|" WHY(since) "]"
 
 static void show_flags(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct column columns[] = {{"Flag", false, false}, {"Now", false, false},
 		{"Since boot", false, false}, {"Why unknown", false, true}};
-	static const char *const rows[][3] = {
-		{"Throttling", "is_throttling", NULL},
-		{"Under-voltage", "currently_under_voltage", "under_voltage_occurred"},
-		{"Frequency capped", "currently_freq_capped", "freq_capped_occurred"},
-		{"Throttled", "currently_throttled", "throttled_occurred"},
-		{"Soft temperature limit", "currently_soft_temp_limit", "soft_temp_limit_occurred"},
-		{"Over-current", "over_current", NULL},
-		{"Over critical temperature", "over_critical", NULL},
+	static const struct line rows[] = {
+		{"{~none}Throttling", NOW("is_throttling")},
+		{"{~none}Under-voltage",
+			NOW_SINCE("currently_under_voltage", "under_voltage_occurred")},
+		{"{~none}Frequency capped",
+			NOW_SINCE("currently_freq_capped", "freq_capped_occurred")},
+		{"{~none}Throttled", NOW_SINCE("currently_throttled", "throttled_occurred")},
+		{"{~none}Soft temperature limit",
+			NOW_SINCE("currently_soft_temp_limit", "soft_temp_limit_occurred")},
+		{"{~none}Over-current", NOW("over_current")},
+		{"{~none}Over critical temperature", NOW("over_critical")},
 	};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		table_add(&table, TONE_NONE, "%s", rows[i][0]);
-		add_state(&table, reply, rows[i][1]);
-		if (rows[i][2]) {
-			add_state(&table, reply, rows[i][2]);
-		} else {
-			table_add(&table, TONE_NONE, "%s", "");
-		}
-		const char *reason = reason_of(reply, rows[i][1]);
-		if (reason[0] == '\0' && rows[i][2]) {
-			reason = reason_of(reply, rows[i][2]);
-		}
-		table_add(&table, TONE_DIM, "%s", reason);
-	}
+	listing_lines(ctl, &table, reply, rows, sizeof(rows) / sizeof(rows[0]));
 	ctl_table(ctl, &table);
 }
 
