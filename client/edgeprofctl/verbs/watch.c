@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/term/format.h"
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/text.h"
 #include "proto/name.h"
@@ -46,70 +46,44 @@ static void arrange(cJSON *reply)
 	cJSON_Delete(all);
 }
 
-static const cJSON *find_metric(const cJSON *reply, const char *name)
+/* Copies the values of metrics that the headline shows into the status. */
+static void add_metrics(cJSON *status, const cJSON *reply)
 {
+	static const char *const shown[][2] = {{"throttle/active", "throttled"},
+		{"power/total", "power"}, {"gpu/utilization", "gpu"}};
 	const cJSON *metric = json_first(reply, "metrics");
-	while (metric && strcmp(json_word(metric, "name"), name) != 0) {
-		metric = metric->next;
+	for (; metric; metric = metric->next) {
+		for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+			if (strcmp(json_word(metric, "name"), shown[i][0]) == 0) {
+				json_add_number(status, shown[i][1], json_number(metric, "value"));
+			}
+		}
 	}
-	return metric;
+	json_add_number(status, "sources_known",
+		(double)json_integer(status, "sources_ok") + json_count(status, "sources_bad"));
 }
 
 /* A line of texts in the order of their importance: those that do not fit are skipped. */
-struct headline {
-	struct ctl *ctl;
-	size_t used;
-};
-
-static void put(struct headline *headline, enum tone tone, const char *name, const char *text)
+static void show_line(struct ctl *ctl, const cJSON *status)
 {
-	const struct style *style = &headline->ctl->style;
-	size_t gap = headline->used > 0 ? 2 : 0;
-	size_t width = gap + text_width(name) + text_width(text);
-	if (style->width > 0 && headline->used + width > style->width) {
-		return;
-	}
-	headline->used += width;
-	fprintf(headline->ctl->output.stream, "%*s%s%s%s%s", (int)gap, "", name,
-		style_on(style, tone), text, style_off(style, tone));
-}
-
-static void put_value(struct headline *headline, const char *name, double value, const char *unit)
-{
-	if (!isnan(value)) {
-		put(headline, TONE_NONE, name,
-			format_value(value, unit, headline->ctl->style.utf8).text);
-	}
-}
-
-static void put_metric(
-	struct headline *headline, const char *name, const cJSON *reply, const char *metric)
-{
-	const cJSON *found = find_metric(reply, metric);
-	put_value(headline, name, json_number(found, "value"), json_word(found, "unit"));
-}
-
-static void show_line(struct ctl *ctl, const cJSON *status, const cJSON *metrics)
-{
-	struct headline headline = {.ctl = ctl};
-	char sources[64];
-	double throttled = json_number(find_metric(metrics, "throttle/active"), "value");
-	int bad = json_count(status, "sources_bad");
-	put(&headline, TONE_BOLD, "", json_word(status, "hostname"));
-	put_value(&headline, "", json_number(status, "temperature_celsius"), "celsius");
-	if (!isnan(throttled)) {
-		put(&headline, throttled != 0 ? TONE_BAD : TONE_NONE, "",
-			throttled != 0 ? "throttling" : "not throttled");
-	}
-	put_metric(&headline, "", metrics, "power/total");
-	put_metric(&headline, "GPU ", metrics, "gpu/utilization");
-	put_value(&headline, "CPU ", json_number(status, "cpu_percent"), "percent");
-	put_value(&headline, "memory ", json_number(status, "memory_percent"), "percent");
-	put(&headline, TONE_NONE, "", format_time(json_integer(status, "time_us")).text);
-	snprintf(sources, sizeof(sources), "%d of %lld sources failing", bad,
-		(long long)json_integer(status, "sources_ok") + bad);
-	if (bad > 0) {
-		put(&headline, TONE_WARN, "", sources);
+	static const char *const parts[] = {"{~bold}{hostname}", "[{temperature_celsius:celsius}]",
+		"[{throttled:is}[{?throttled}{~bad}throttling|not throttled]]",
+		"[{power:milliwatts}]", "[GPU {gpu:percent}]", "[CPU {cpu_percent:percent}]",
+		"[memory {memory_percent:percent}]", "{time_us:time}",
+		"[{?sources_bad}{~warn}{sources_bad} of {sources_known:0} sources failing]"};
+	const struct style *style = &ctl->style;
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		char bytes[256];
+		struct text text = TEXT_IN(bytes);
+		template_add(&text, parts[i], status, style->utf8);
+		enum tone tone = style_take(bytes, TONE_NONE);
+		size_t gap = used > 0 ? 2 : 0, width = text_width(bytes);
+		if (width > 0 && (style->width == 0 || used + gap + width <= style->width)) {
+			used += gap + width;
+			fprintf(ctl->output.stream, "%*s%s%s%s", (int)gap, "",
+				style_on(style, tone), bytes, style_off(style, tone));
+		}
 	}
 	fputc('\n', ctl->output.stream);
 }
@@ -133,7 +107,8 @@ static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
 		{PART_STAGES, "stages", show_stages},
 		{PART_METRICS, "metrics", show_sensors},
 	};
-	show_line(ctl, reply[PART_STATUS], reply[PART_METRICS]);
+	add_metrics(reply[PART_STATUS], reply[PART_METRICS]);
+	show_line(ctl, reply[PART_STATUS]);
 	if (ctl->word_count == 0) {
 		arrange(reply[PART_METRICS]);
 	}
