@@ -322,13 +322,27 @@ const char *ctl_word(const struct ctl *ctl, int number)
 	return number < ctl->word_count ? ctl->words[number] : NULL;
 }
 
-cJSON *ctl_parameters(const char *name, const char *text)
+cJSON *ctl_add_text(cJSON *parameters, const char *name, const char *text)
 {
-	cJSON *parameters = cJSON_CreateObject();
-	if (parameters && text) {
+	parameters = parameters ? parameters : cJSON_CreateObject();
+	if (text) {
 		cJSON_AddStringToObject(parameters, name, text);
 	}
 	return parameters;
+}
+
+cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag)
+{
+	parameters = parameters ? parameters : cJSON_CreateObject();
+	if (flag) {
+		cJSON_AddTrueToObject(parameters, name);
+	}
+	return parameters;
+}
+
+cJSON *ctl_parameters(const char *name, const char *text)
+{
+	return ctl_add_text(NULL, name, text);
 }
 
 cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
@@ -337,34 +351,16 @@ cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
 	if (runs->run) {
 		cJSON_AddNumberToObject(parameters, "run", (double)strtol(runs->run, NULL, 10));
 	}
-	if (runs->all_runs) {
-		cJSON_AddTrueToObject(parameters, "all_runs");
-	}
-	return parameters;
+	return ctl_add_flag(parameters, "all_runs", runs->all_runs);
 }
 
 cJSON *ctl_window_parameters(const struct window_options *window, const char *app)
 {
-	const struct {
-		const char *name, *word;
-	} words[] = {{"span", window->span}, {"percentile_method", window->method},
-		{"throttle", window->throttle}};
 	cJSON *parameters = ctl_run_parameters(&window->runs, app);
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (words[i].word) {
-			cJSON_AddStringToObject(parameters, words[i].name, words[i].word);
-		}
-	}
-	return ctl_all(window->all, parameters);
-}
-
-cJSON *ctl_all(bool all, cJSON *parameters)
-{
-	parameters = parameters ? parameters : cJSON_CreateObject();
-	if (all) {
-		cJSON_AddTrueToObject(parameters, "all");
-	}
-	return parameters;
+	ctl_add_text(parameters, "span", window->span);
+	ctl_add_text(parameters, "percentile_method", window->method);
+	ctl_add_text(parameters, "throttle", window->throttle);
+	return ctl_add_flag(parameters, "all", window->all);
 }
 
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)

@@ -124,8 +124,9 @@ cJSON *ctl_parameters(const char *name, const char *text);
 /* The same of an app in the runs that were selected. */
 cJSON *ctl_run_parameters(const struct run_options *runs, const char *app);
 cJSON *ctl_window_parameters(const struct window_options *window, const char *app);
-/* Adds the parameter all where it is wanted; NULL is a new object. */
-cJSON *ctl_all(bool all, cJSON *parameters);
+/* Adds a text unless it is NULL, a flag where it is set; parameters NULL is a new object. */
+cJSON *ctl_add_text(cJSON *parameters, const char *name, const char *text);
+cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag);
 
 /* A time that was typed, in µs since the epoch; NULL leaves *ret_us alone. */
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);

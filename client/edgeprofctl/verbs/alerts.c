@@ -155,6 +155,9 @@ static void show_recent(struct ctl *ctl, const cJSON *reply)
 		{"", FIELD_TEXT, override_template},
 		{"TEXT", FIELD_LONG, "{~dim}{text}"},
 	};
+	if (json_count(reply, "transitions") == 0) {
+		fputs("No alert has changed its state; --all lists them.\n", ctl->output.stream);
+	}
 	listing_show(ctl, reply, "transitions", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
@@ -191,15 +194,7 @@ static int recent(struct ctl *ctl, const char *glob)
 	if (glob) {
 		listing_narrow(reply, "transitions", wanted, glob);
 	}
-	if (!ctl_json(ctl, reply)) {
-		if (json_count(reply, "transitions") == 0) {
-			fputs("No alert has changed its state; --all lists them.\n",
-				ctl->output.stream);
-		}
-		show_recent(ctl, reply);
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	return ctl_answer(ctl, reply, show_recent);
 }
 
 static int run(struct ctl *ctl)
@@ -213,7 +208,7 @@ static int run(struct ctl *ctl)
 	}
 	cJSON *reply;
 	int status = ctl_call(ctl, "ListAlerts",
-		ctl_all(ctl->options.all || ctl->options.check, NULL), true, &reply);
+		ctl_add_flag(NULL, "all", ctl->options.all || ctl->options.check), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}

@@ -74,8 +74,8 @@ static int run_apps(struct ctl *ctl)
 			  "work 5ms --app test"
 			: "no app is running; see edgeprof(3), or use --all for those that "
 			  "ended";
-	return ctl_list(
-		ctl, "ListApps", ctl_all(ctl->options.all, NULL), "apps", show_apps, "%s", empty);
+	return ctl_list(ctl, "ListApps", ctl_add_flag(NULL, "all", ctl->options.all), "apps",
+		show_apps, "%s", empty);
 }
 
 static const struct option_spec apps_table[] = {
@@ -103,7 +103,7 @@ static int several(struct ctl *ctl)
 {
 	char names[NAMES_SIZE];
 	cJSON *reply;
-	int status = ctl_call(ctl, "ListApps", ctl_all(true, NULL), true, &reply);
+	int status = ctl_call(ctl, "ListApps", ctl_add_flag(NULL, "all", true), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}

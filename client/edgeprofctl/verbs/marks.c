@@ -38,10 +38,8 @@ static void show_mark(struct ctl *ctl, const cJSON *reply)
 static int run_mark(struct ctl *ctl)
 {
 	cJSON *parameters = ctl_parameters("label", ctl->words[0]);
-	if (ctl->options.app) {
-		cJSON_AddStringToObject(parameters, "app", ctl->options.app);
-	}
-	return ctl_show(ctl, "Mark", parameters, false, show_mark);
+	return ctl_show(
+		ctl, "Mark", ctl_add_text(parameters, "app", ctl->options.app), false, show_mark);
 }
 
 static const struct option_spec mark_table[] = {

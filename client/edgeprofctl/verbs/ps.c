@@ -14,7 +14,7 @@
 
 /* Adds to each row its share of the machine's memory, which the reply contains once, and the age of
  * numbers that are older than the row. */
-static void complete_rows(cJSON *reply)
+static void complete_rows(const cJSON *reply)
 {
 	static const struct {
 		const char *age, *older;
@@ -107,6 +107,18 @@ static void show_threads(struct ctl *ctl, const cJSON *reply)
 	listing_end(&listing);
 }
 
+static void show_tables(struct ctl *ctl, const cJSON *reply)
+{
+	complete_rows(reply);
+	show_processes(ctl, reply);
+	if (json_count(reply, "processes") > 0) {
+		show_scheduling(ctl, reply);
+	}
+	if (ctl->options.threads) {
+		show_threads(ctl, reply);
+	}
+}
+
 /* The kinds of units that have processes. */
 static bool is_unit(const char *text)
 {
@@ -140,10 +152,15 @@ static double matching(struct ctl *ctl, const char *name)
 	return count;
 }
 
-static void report_watched(struct ctl *ctl, const char *name)
+static void show_watched(struct ctl *ctl, const cJSON *reply)
 {
-	double count = matching(ctl, name);
+	const char *name = json_word(reply, "name");
 	FILE *out = ctl->output.stream;
+	if (ctl->options.unwatch) {
+		fprintf(out, "No longer watched: %s.\n", ctl->options.unwatch);
+		return;
+	}
+	double count = matching(ctl, name);
 	fprintf(out, "Watched: metrics process/%s/*.\n", name);
 	if (count == 0) {
 		fputs("No process matches yet; those that start from now on are found. The pattern "
@@ -166,26 +183,9 @@ static int change_watch(struct ctl *ctl, const char *what, bool removal)
 	if (is_pid) {
 		cJSON_AddNumberToObject(parameters, "pid", (double)strtol(what, NULL, 10));
 	}
-	if (removal) {
-		cJSON_AddBoolToObject(parameters, "remove", true);
-	} else if (ctl->options.name) {
-		cJSON_AddStringToObject(parameters, "name", ctl->options.name);
-	}
-	cJSON *reply;
-	int status = ctl_call(ctl, "WatchProcess", parameters, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		const char *name = json_word(reply, "name");
-		if (removal) {
-			fprintf(ctl->output.stream, "No longer watched: %s.\n", what);
-		} else {
-			report_watched(ctl, name);
-		}
-	}
-	cJSON_Delete(reply);
-	return CTL_FINE;
+	ctl_add_flag(parameters, "remove", removal);
+	ctl_add_text(parameters, "name", ctl->options.name); /* not with --unwatch */
+	return ctl_show(ctl, "WatchProcess", parameters, false, show_watched);
 }
 
 static int run(struct ctl *ctl)
@@ -202,31 +202,10 @@ static int run(struct ctl *ctl)
 		return change_watch(
 			ctl, removal ? ctl->options.unwatch : ctl->options.watch, removal);
 	}
-	cJSON *reply, *parameters = cJSON_CreateObject();
-	if (ctl->options.threads) {
-		cJSON_AddTrueToObject(parameters, "threads");
-	}
-	int status = ctl_call(ctl, "ListProcesses", parameters, true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		complete_rows(reply);
-		show_processes(ctl, reply);
-		if (json_count(reply, "processes") > 0) {
-			show_scheduling(ctl, reply);
-		}
-		if (ctl->options.threads) {
-			show_threads(ctl, reply);
-		}
-	}
-	if (json_count(reply, "processes") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no watched process is running that you may see; watch one with "
-			"'edgeprofctl ps --watch PATTERN'");
-	}
-	cJSON_Delete(reply);
-	return status;
+	return ctl_list(ctl, "ListProcesses", ctl_add_flag(NULL, "threads", ctl->options.threads),
+		"processes", show_tables,
+		"no watched process is running that you may see; watch one with "
+		"'edgeprofctl ps --watch PATTERN'");
 }
 
 static const struct option_spec options[] = {

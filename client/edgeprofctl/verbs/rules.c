@@ -44,13 +44,11 @@ static int run_rules(struct ctl *ctl)
 		return status;
 	}
 	if (listing_narrow(reply, "rules", wanted, glob) == 0 && glob) {
-		status = ctl_fail(ctl, CTL_NO_DATA,
+		cJSON_Delete(reply);
+		return ctl_fail(ctl, CTL_NO_DATA,
 			"no alert rule matches '%s'; 'edgeprofctl rules' lists them", glob);
-	} else if (!ctl_json(ctl, reply)) {
-		show_rules(ctl, reply);
 	}
-	cJSON_Delete(reply);
-	return status;
+	return ctl_answer(ctl, reply, show_rules);
 }
 
 const struct verb verb_rules = {"rules", "[RULE]",
@@ -60,24 +58,13 @@ const struct verb verb_rules = {"rules", "[RULE]",
 /* RULE[:INSTANCE], the note and --remove as parameters. */
 static cJSON *parameters_of(const struct ctl *ctl, const char *name)
 {
-	cJSON *parameters = cJSON_CreateObject();
 	const char *colon = strchr(name, ':');
 	char rule[256]; /* a longer one is none: cut, the daemon refuses it */
-	size_t length = colon ? (size_t)(colon - name) : strlen(name);
-	length = length < sizeof(rule) ? length : sizeof(rule) - 1;
-	memcpy(rule, name, length);
-	rule[length] = '\0';
-	cJSON_AddStringToObject(parameters, "rule", rule);
-	if (colon) {
-		cJSON_AddStringToObject(parameters, "instance", colon + 1);
-	}
-	if (ctl->options.note) {
-		cJSON_AddStringToObject(parameters, "note", ctl->options.note);
-	}
-	if (ctl->options.remove) {
-		cJSON_AddTrueToObject(parameters, "remove");
-	}
-	return parameters;
+	snprintf(rule, sizeof(rule), "%.*s", (int)strcspn(name, ":"), name);
+	cJSON *parameters = ctl_parameters("rule", rule);
+	ctl_add_text(parameters, "instance", colon ? colon + 1 : NULL);
+	ctl_add_text(parameters, "note", ctl->options.note);
+	return ctl_add_flag(parameters, "remove", ctl->options.remove);
 }
 
 static void show_ack(struct ctl *ctl, const cJSON *reply)

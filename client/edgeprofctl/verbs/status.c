@@ -57,7 +57,8 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 
 static int run_status(struct ctl *ctl)
 {
-	return ctl_show(ctl, "GetStatus", ctl_all(ctl->options.all, NULL), false, show_status);
+	return ctl_show(
+		ctl, "GetStatus", ctl_add_flag(NULL, "all", ctl->options.all), false, show_status);
 }
 
 static const struct option_spec status_table[] = {

@@ -26,15 +26,6 @@ static const char chain_template[] =
 	"{?mqtt=off}  not configured|{?mqtt_reason}  {mqtt_reason}]\n"
 	"  subscribers {subscribers:0}\n";
 
-static cJSON *parameters_of(const struct ctl *ctl)
-{
-	cJSON *parameters = ctl_parameters("severity", ctl_word(ctl, 0));
-	if (ctl->options.note) {
-		cJSON_AddStringToObject(parameters, "text", ctl->options.note);
-	}
-	return parameters;
-}
-
 static bool is_fine(const cJSON *reply)
 {
 	const char *journal = json_word(reply, "journal"), *mqtt = json_word(reply, "mqtt");
@@ -44,7 +35,9 @@ static bool is_fine(const cJSON *reply)
 
 static int run(struct ctl *ctl)
 {
-	int status = ctl_subscribe(ctl, "TestAlert", parameters_of(ctl));
+	cJSON *parameters = ctl_parameters("severity", ctl_word(ctl, 0));
+	int status = ctl_subscribe(
+		ctl, "TestAlert", ctl_add_text(parameters, "text", ctl->options.note));
 	bool fine = true;
 	for (int reply_number = 0; status == CTL_FINE && reply_number < 2; reply_number++) {
 		cJSON *reply;

@@ -131,7 +131,8 @@ static int make_picture(struct ctl *ctl)
 		const char *glob = i == PART_METRICS ? ctl_word(ctl, 0) : NULL;
 		cJSON *parameters = ctl_parameters("glob", glob);
 		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
-		parameters = of_apps ? ctl_all(ctl->options.all, parameters) : parameters;
+		parameters =
+			of_apps ? ctl_add_flag(parameters, "all", ctl->options.all) : parameters;
 		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
 	}
 	if (status == CTL_FINE) {
