@@ -2,7 +2,7 @@
 /* complete.c: completes words by the tables of verbs and options. The scripts for bash, zsh and
  * fish only call this. Names of metrics, apps and sources come from the daemon, when it answers at
  * once. */
-#include "client/edgeprofctl/complete.h"
+#include "client/edgeprofctl/command.h"
 
 #include <stdio.h>
 #include <string.h>

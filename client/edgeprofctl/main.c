@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "client/edgeprofctl/command.h"
-#include "client/edgeprofctl/complete.h"
 #include "client/edgeprofctl/help.h"
 
 #define VERB(name) extern const struct verb verb_##name;

@@ -137,10 +137,7 @@ static int run_power(struct ctl *ctl)
 	merge_columns(reply, energy);
 	cJSON_Delete(energy);
 	bool empty = json_count(reply, "metrics") == 0;
-	if (!ctl_json(ctl, reply) && !empty) {
-		show_power(ctl, reply);
-	}
-	cJSON_Delete(reply);
+	ctl_answer(ctl, reply, show_power);
 	return empty ? ctl_fail(ctl, CTL_NO_DATA,
 			       "no power rail is measured; 'edgeprofctl source list' shows "
 			       "which sources there are")
