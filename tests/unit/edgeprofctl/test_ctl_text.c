@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/table.h"
@@ -342,5 +343,54 @@ START_TEST(sparkline_shows_rise_and_gap)
 	spark_add(&spark, 2, 3);
 	spark_write(&spark, false, bars);
 	ck_assert_str_eq(bars, "_=@");
+}
+END_TEST
+
+START_TEST(templates_expand_as_their_header_says)
+{
+	static const char json[] = "{\"name\":\"cam\",\"state\":\"ok\",\"n\":2.5,\"zero\":0,"
+				   "\"list\":[{\"a\":1},{\"a\":2}],\"none\":[],"
+				   "\"in\":{\"x\":\"deep\"}}";
+	static const struct {
+		const char *template, *text;
+	} cases[] = {
+		{"{name} {n:1} {gone}{gone:1}", "cam 2.5 -"},
+		{"[{gone}|[{?zero}|{n:0}]] {in.x} {list}", "2 deep 2"},
+		{"[{?state=ok}yes|no][{!state=ok}yes|no][{?state=o}yes|no]", "yesnono"},
+		{"[{?n>=2.5}yes|no][{?n>=2.6}yes|no][{?list>=2}yes|no][{?gone>=0}yes|no]",
+			"yesnoyesno"},
+		{"{*list,+}{a}{/} [{*none}{a}{/}|empty] [{*list}[{?a=x}{a}]{/}|nothing]",
+			"1+2 empty nothing"},
+		{"[{?gone}{, }a][{?name}{, }b][{, }c]", "b, c"},
+		{"{~warn}{name}{~:state}{n:1}{~none}", "\5cam\0042.5\1"},
+		{"\\[{name}\\]\\|{>}", "[cam]| -> "},
+	};
+	cJSON *object = cJSON_Parse(json);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char bytes[128];
+		struct text text = TEXT_IN(bytes);
+		template_add(&text, cases[i].template, object, false);
+		ck_assert_str_eq(bytes, cases[i].text);
+	}
+	cJSON_Delete(object);
+}
+END_TEST
+
+START_TEST(marks_become_tones)
+{
+	static const struct style color = {.color = true}, plain = {.color = false};
+	char text[] = "a\5b\1c", *shown = NULL;
+	size_t size;
+	FILE *out = open_memstream(&shown, &size);
+	ck_assert_ptr_nonnull(out);
+	style_write(&color, out, text);
+	style_write(&plain, out, text);
+	fclose(out);
+	ck_assert_str_eq(shown, "a\033[33mb\033[0mcabc");
+	free(shown);
+	ck_assert_int_eq(style_take(text, TONE_DIM), TONE_NONE);
+	ck_assert_str_eq(text, "abc");
+	ck_assert_int_eq(style_take(text, TONE_DIM), TONE_DIM);
+	ck_assert(style_is_blank("\5\1") && !style_is_blank("\5b"));
 }
 END_TEST
