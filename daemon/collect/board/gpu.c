@@ -183,55 +183,36 @@ static void add_emc(struct gauges *values)
 	}
 }
 
-static int find(struct gauges *values, char reason[SOURCE_REASON_SIZE])
+static int gpu_probe(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
+	struct gauges *values = state;
+	gauges_init(values, ctx->root, sizeof(struct gauge), GPU_VALUES_MAX);
 	add_first(values, &permille, "gpu/utilization", "sys/devices/gpu.0/load");
 	add_first(values, &permille, "gpu/utilization", "sys/devices/platform/gpu.0/load");
 	int r = device_each(values->root, DEVFREQ, "", add_device, values);
 	add_drm(values);
 	add_emc(values);
-	return r == -ENOMEM ? r : 0;
+	return gauges_found(ctx, values, r == -ENOMEM ? r : 0, NOTHING);
 }
 
-static int gpu_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int gpu_open(const struct collector_context *ctx, void *state)
 {
-	static const struct gauge_search search = {
-		.max = GPU_VALUES_MAX, .find = find, .absent = NOTHING};
-	return gauges_probe(ctx, state, reason, &search);
-}
-
-static int gpu_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	int r = gauges_open(ctx, state, reason);
-	if (r == 0 && ((const struct gauges *)*state)->count == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, NOTHING);
-		r = -ENOENT;
-	}
-	return r;
+	return gauges_found(ctx, state, gauges_open(ctx, state), NOTHING);
 }
 
 static void set_emc_share(const struct gauge *gauge, struct metrics *metrics)
 {
 	const struct metric *clock = metrics_find(metrics, "clock/emc");
-	if (gauge->result < 0) {
-		metric_set_null(gauge->metric, device_file_reason(gauge->result));
-	} else if (!clock || !(clock->value > 0)) {
-		metric_set_null(gauge->metric, "no clock to relate to");
-	} else if (gauge->number < 0) {
-		metric_set_null(gauge->metric, "out of range");
-	} else {
-		metric_set(gauge->metric, fmin(100, gauge->number * 1e5 / clock->value));
-	}
+	const char *why = gauge->result < 0		  ? device_file_reason(gauge->result)
+			  : !clock || !(clock->value > 0) ? "no clock to relate to"
+			  : gauge->number < 0		  ? "out of range"
+							  : NULL;
+	metric_set_or_null(
+		gauge->metric, why ? 0 : fmin(100, gauge->number * 1e5 / clock->value), why);
 }
 
-static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int gpu_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
-	(void)reason;
 	const struct gauges *values = state;
 	for (size_t i = 0; i < values->count; i++) {
 		const struct gauge *gauge = gauges_at(values, i);
@@ -246,6 +227,7 @@ static int gpu_sample(const struct collector_context *ctx, void *state, uint64_t
 
 const struct collector_ops collector_gpu = {
 	.name = "gpu",
+	.state_size = sizeof(struct gauges),
 	.probe = gpu_probe,
 	.open = gpu_open,
 	.fetch = gauges_fetch,

@@ -15,7 +15,6 @@
 #include "daemon/collect/sched/registry.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/util/sysops.h"
 #include "proto/text.h"
 
 enum { MODE_MAX = 9999, DOMAINS_MAX = 64, CONF_SIZE = 64 * 1024, TEXT_SIZE = 256 };
@@ -154,38 +153,24 @@ static void add_gpu(void *ctx, const struct root *root, const char *path, const 
 	}
 }
 
-static int modes_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int modes_probe(const struct collector_context *ctx, void *state)
 {
-	struct modes_state *modes = mem_zalloc(sizeof(*modes));
+	struct modes_state *modes = state;
 	char text[256];
-	if (!modes) {
-		return -ENOMEM;
-	}
 	int r = device_each(ctx->root, CPUFREQ, "policy", add_policy, modes);
 	r = r == -ENOMEM ? r : device_each(ctx->root, DEVFREQ, "", add_gpu, modes);
 	bool nvpmodel = root_read(ctx->root, STATUS, text, sizeof(text)) > 0;
 	modes->jetson =
 		nvpmodel || root_read(ctx->root, "etc/nv_tegra_release", text, sizeof(text)) > 0;
-	if (r != -ENOMEM && !nvpmodel && modes->domains == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "no governor in /" CPUFREQ ", no /" STATUS);
-		r = -ENOENT;
-	} else if (r != -ENOMEM) {
-		r = 0;
+	if (r == -ENOMEM || nvpmodel || modes->domains > 0) {
+		return r == -ENOMEM ? r : 0;
 	}
-	if (r < 0) {
-		free(modes);
-		return r;
-	}
-	*state = modes;
-	return 0;
+	return collector_fail(ctx, -ENOENT, "no governor in /" CPUFREQ ", no /" STATUS);
 }
 
-static int modes_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int modes_open(const struct collector_context *ctx, void *state)
 {
 	(void)state;
-	(void)reason;
 	return ctx->core->modes ? 0 : -ENOENT;
 }
 
@@ -266,17 +251,15 @@ static void report_changes(
 	}
 }
 
-static int modes_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int modes_sample(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct modes_state *own = state;
 	struct modes *modes = ctx->core->modes;
 	const struct modes before = *modes;
 	set_power_mode(own, modes);
 	set_domains(own, modes);
 	if (own->sampled) {
-		report_changes(ctx, &before, now_ns);
+		report_changes(ctx, &before, ctx->now_ns);
 	}
 	own->sampled = true;
 	return 0;
@@ -284,10 +267,10 @@ static int modes_sample(const struct collector_context *ctx, void *state, uint64
 
 const struct collector_ops collector_modes = {
 	.name = "modes",
+	.state_size = sizeof(struct modes_state),
 	.interval_ns = UINT64_C(10000000000),
 	.probe = modes_probe,
 	.open = modes_open,
 	.fetch = modes_fetch,
 	.sample = modes_sample,
-	.close = free,
 };

@@ -9,14 +9,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collect/board/pi_firmware.h"
 #include "daemon/collect/board/pi_text.h"
 #include "daemon/collect/board/pi_tool.h"
 #include "daemon/collect/lib/naming.h"
-#include "daemon/util/sysops.h"
 
 enum { RAILS_MAX = 32 };
 
@@ -70,11 +68,8 @@ static const char *const pi_keys[] = {"vcgencmd", NULL};
 static void pi_close(void *state)
 {
 	struct pi_state *pi = state;
-	if (pi) {
-		pi_firmware_close(&pi->firmware);
-		pi_tool_close(&pi->tool);
-	}
-	free(pi);
+	pi_firmware_close(&pi->firmware);
+	pi_tool_close(&pi->tool);
 }
 
 static int ask(struct pi_state *pi, const char *command, double *ret)
@@ -207,45 +202,26 @@ static int probe_all(struct pi_state *pi)
 	return found + (int)pi->rails + pi->has_temperature;
 }
 
-static void explain(int error, char reason[SOURCE_REASON_SIZE])
+static int pi_probe(const struct collector_context *ctx, void *state)
 {
-	if (error == -ENOENT) {
-		snprintf(reason, SOURCE_REASON_SIZE,
-			"no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
-	} else if (error == -ENODATA) {
-		snprintf(reason, SOURCE_REASON_SIZE, "the firmware answers no question");
-	} else {
-		snprintf(reason, SOURCE_REASON_SIZE, "/dev/vcio: %s", errno_reason(error));
-	}
-}
-
-static int pi_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	struct pi_state *pi = mem_zalloc(sizeof(*pi));
-	if (!pi) {
-		return -ENOMEM;
-	}
+	struct pi_state *pi = state;
 	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
 	int error = pi_firmware_open(&pi->firmware, ctx->root);
 	int r = error < 0 && pi->tool.path[0] == '\0' ? error : probe_all(pi);
 	if (r > 0) {
-		*state = pi;
 		return 0;
 	}
-	if (r == 0) {
-		r = error < 0 ? error : -ENODATA;
+	if (error == -ENOENT) {
+		return collector_fail(
+			ctx, error, "no /dev/vcio and no /dev/vcio_gencmd (Raspberry Pi firmware)");
 	}
-	explain(r, reason);
-	pi_close(pi);
-	return r;
+	return error < 0 ? collector_fail(ctx, error, "/dev/vcio: %s", errno_reason(error))
+			 : collector_fail(ctx, -ENODATA, "the firmware answers no question");
 }
 
-static int pi_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int pi_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	struct pi_state *pi = *state;
+	struct pi_state *pi = state;
 	struct naming naming;
 	struct metric *total;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
@@ -256,10 +232,7 @@ static int pi_open(
 		r = naming_add_exact(
 			&naming, "temperature/firmware", UNIT_CELSIUS, &pi->temperature);
 	}
-	if (r == 0) {
-		naming_retire_rest(&naming);
-	}
-	return r;
+	return naming_finish(&naming, r);
 }
 
 static int pi_fetch(const struct collector_context *ctx, void *state)
@@ -288,30 +261,20 @@ static void sample_rails(const struct collector_context *ctx, struct pi_state *p
 		struct rail *rail = &pi->rail[i];
 		double value = rail->has_current ? rail->volts * rail->amperes * 1000 : rail->volts;
 		sum += rail->has_current ? value : 0;
-		if (r < 0 || isnan(value)) {
-			metric_set_null(rail->metric, r < 0 ? errno_reason(r) : "not reported");
-		} else {
-			metric_set(rail->metric, value);
-		}
+		const char *unknown = isnan(value) ? "not reported" : NULL;
+		metric_set_or_null(rail->metric, value, r < 0 ? errno_reason(r) : unknown);
 	}
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	if (find_total(pi, &naming, &total) < 0 || !total) {
-		return;
-	}
-	if (r < 0 || isnan(sum)) {
-		metric_set_null(total, r < 0 ? errno_reason(r) : "a rail of the sum is null");
-	} else {
-		metric_set(total, sum);
+	if (find_total(pi, &naming, &total) == 0) {
+		const char *unknown = isnan(sum) ? "a rail of the sum is null" : NULL;
+		metric_set_or_null(total, sum, r < 0 ? errno_reason(r) : unknown);
 	}
 }
 
 static void set_temperature(const struct pi_state *pi, struct metric *metric)
 {
-	if (pi->celsius_result < 0) {
-		metric_set_null(metric, pi_tool_reason(pi->celsius_result));
-	} else {
-		metric_set(metric, pi->celsius);
-	}
+	int r = pi->celsius_result;
+	metric_set_or_null(metric, pi->celsius, r < 0 ? pi_tool_reason(r) : NULL);
 	metric->origin = pi->temperature_origin;
 }
 
@@ -329,23 +292,15 @@ static void set_max(const struct collector_context *ctx, const struct pi_state *
 	}
 }
 
-static int pi_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int pi_sample(const struct collector_context *ctx, void *state)
 {
 	struct pi_state *pi = state;
-	(void)now_ns;
-	(void)reason;
 	for (size_t i = 0; i < QUESTIONS; i++) {
 		int r = pi->result[i];
-		if (!pi->answer[i]) {
-			continue;
-		}
-		if (r < 0) {
-			metric_set_null(
-				pi->answer[i], r == -EBADMSG ? "malformed" : errno_reason(r));
-		} else {
-			metric_set(pi->answer[i], pi->value[i]);
-		}
+		metric_set_or_null(pi->answer[i], pi->value[i],
+			r == 0		? NULL
+			: r == -EBADMSG ? "malformed"
+					: errno_reason(r));
 	}
 	sample_rails(ctx, pi);
 	if (pi->temperature) {
@@ -357,6 +312,7 @@ static int pi_sample(const struct collector_context *ctx, void *state, uint64_t 
 
 const struct collector_ops collector_pi = {
 	.name = "pi",
+	.state_size = sizeof(struct pi_state),
 	/* A question takes the firmware up to 3 ms, all rails 23 ms. */
 	.interval_ns = UINT64_C(5000000000),
 	.config_keys = pi_keys,

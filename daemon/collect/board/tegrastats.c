@@ -31,6 +31,7 @@ enum {
 
 #define HUNG_MIN_NS UINT64_C(10000000000)
 
+/* Outlives the collector's state, which points to it: until the child has ended. */
 struct tegrastats_source {
 	const struct collector_context *ctx;
 	struct child child;
@@ -77,22 +78,19 @@ static int check_program(const char *path, bool configured)
 	return access(path, X_OK) < 0 ? -errno : 0;
 }
 
-static int find_command(const struct collector_context *ctx, char ret[COMMAND_SIZE],
-	char reason[SOURCE_REASON_SIZE])
+static int find_command(const struct collector_context *ctx, char ret[COMMAND_SIZE])
 {
 	const char *command = source_option(ctx->options, "command");
 	if (command[0] != '\0') {
 		int r = command[0] == '/' ? check_program(command, true) : -EINVAL;
 		snprintf(ret, COMMAND_SIZE, "%s", command);
-		if (r < 0) {
-			snprintf(reason, SOURCE_REASON_SIZE, "command %.100s: %s", command,
-				r == -EINVAL ? "not an absolute path" : errno_reason(r));
-		}
-		return r == -ENOTDIR ? -ENOENT : r;
+		return r == 0 ? 0
+			      : collector_fail(ctx, r == -ENOTDIR ? -ENOENT : r,
+					"command %.100s: %s", command,
+					r == -EINVAL ? "not an absolute path" : errno_reason(r));
 	}
 	if (ctx->root->fixture) {
-		snprintf(reason, SOURCE_REASON_SIZE, "not started automatically with --root");
-		return -ENOENT;
+		return collector_fail(ctx, -ENOENT, "not started automatically with --root");
 	}
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		if (check_program(paths[i], false) == 0) {
@@ -100,8 +98,7 @@ static int find_command(const struct collector_context *ctx, char ret[COMMAND_SI
 			return 0;
 		}
 	}
-	snprintf(reason, SOURCE_REASON_SIZE, "no %s (nor an older place of it)", paths[0]);
-	return -ENOENT;
+	return collector_fail(ctx, -ENOENT, "no %s (nor an older place of it)", paths[0]);
 }
 
 static void apply_interval(struct tegrastats_source *source)
@@ -202,24 +199,22 @@ static void on_closed(void *ctx)
 
 static void tegrastats_close(void *state)
 {
-	struct tegrastats_source *source = state;
-	if (source) {
-		child_close(&source->child);
+	struct tegrastats_source **source = state;
+	if (*source) {
+		child_close(&(*source)->child);
 	}
 }
 
-static int tegrastats_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int tegrastats_open(const struct collector_context *ctx, void *state)
 {
 	if (!ctx->loop || !ctx->entry) {
-		snprintf(reason, SOURCE_REASON_SIZE, "needs the daemon's event loop");
-		return -ENODATA;
+		return collector_fail(ctx, -ENODATA, "needs the daemon's event loop");
 	}
 	struct tegrastats_source *source = mem_zalloc(sizeof(*source));
 	if (!source) {
 		return -ENOMEM;
 	}
-	int r = find_command(ctx, source->command, reason);
+	int r = find_command(ctx, source->command);
 	r = r < 0 ? r : lines_init(&source->lines, LINE_BYTES);
 	if (r < 0) {
 		free(source);
@@ -242,7 +237,7 @@ static int tegrastats_open(
 	};
 	collector_hold(ctx);
 	child_open(&source->child, ctx->loop, &options);
-	*state = source;
+	*(struct tegrastats_source **)state = source;
 	return 0;
 }
 
@@ -271,20 +266,18 @@ static void end_hung(struct tegrastats_source *source, uint64_t quiet_ns)
 	source->failed = true;
 }
 
-static void explain(const struct tegrastats_source *source, char reason[SOURCE_REASON_SIZE],
-	const char *what, const char *then)
+static int explain(
+	const struct tegrastats_source *source, int error, const char *what, const char *then)
 {
 	bool unparsed = source->unparsed[0] != '\0';
-	snprintf(reason, SOURCE_REASON_SIZE, "%.60s%s%s%s", what, then,
+	return collector_fail(source->ctx, error, "%.60s%s%s%s", what, then,
 		unparsed ? "; it said: " : "", source->unparsed);
 }
 
-static int tegrastats_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int tegrastats_sample(const struct collector_context *ctx, void *state)
 {
-	struct tegrastats_source *source = state;
-	struct child *child = &source->child;
-	(void)ctx;
+	struct tegrastats_source *source = *(struct tegrastats_source **)state;
+	uint64_t now_ns = ctx->now_ns;
 	source->bytes = 0;
 	if (source->pending) {
 		publish(source, now_ns, sysops()->now_ns());
@@ -294,30 +287,25 @@ static int tegrastats_sample(const struct collector_context *ctx, void *state, u
 	end_hung(source, quiet_ns);
 	count_deaths(source);
 	if (source->failed && access(source->command, F_OK) < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "%.100s has gone", source->command);
-		return -ENOENT;
+		return collector_fail(ctx, -ENOENT, "%.100s has gone", source->command);
 	}
 	if (source->failed) {
-		explain(source, reason, child->why, "; it is started again");
-		return -EIO;
+		return explain(source, -EIO, source->child.why, "; it is started again");
 	}
 	if (quiet_ns > STALE_INTERVALS * source->interval_ns) {
 		char what[48];
 		snprintf(what, sizeof(what), "no line for %.1f s", (double)quiet_ns / 1e9);
-		explain(source, reason, what, "");
-		return -ETIME;
+		return explain(source, -ETIME, what, "");
 	}
-	if (source->committed_ns == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "waits for the first line");
-		return -EAGAIN;
-	}
-	return 0;
+	return source->committed_ns > 0 ? 0
+					: collector_fail(ctx, -EAGAIN, "waits for the first line");
 }
 
 static const char *const keys[] = {"command", NULL};
 
 const struct collector_ops collector_tegrastats = {
 	.name = "tegrastats",
+	.state_size = sizeof(struct tegrastats_source *),
 	.interval_ns = 1000000000, /* its own: a new interval is a new child */
 	.config_keys = keys,
 	.open = tegrastats_open,

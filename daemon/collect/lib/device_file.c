@@ -77,15 +77,11 @@ ssize_t device_file_read(struct device_file *file, const struct root *root, char
 	return n;
 }
 
-int device_file_read_or_explain(struct device_file *file, const struct root *root, char *buf,
-	size_t size, char reason[SOURCE_REASON_SIZE])
+int device_file_read_or_fail(
+	const struct collector_context *ctx, struct device_file *file, char *buf, size_t size)
 {
-	ssize_t n = device_file_read(file, root, buf, size);
-	if (n < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/%s: %s", file->path, errno_reason((int)n));
-		return (int)n;
-	}
-	return 0;
+	int r = (int)device_file_read(file, ctx->root, buf, size);
+	return r < 0 ? collector_fail(ctx, r, "/%s: %s", file->path, errno_reason(r)) : 0;
 }
 
 int device_file_read_i64(struct device_file *file, const struct root *root, long long *ret)
@@ -127,12 +123,9 @@ void device_file_close(struct device_file *file)
 	file->fd = -1;
 }
 
-void device_file_free_state(void *state)
+void device_file_close_state(void *state)
 {
-	if (state) {
-		device_file_close(state);
-	}
-	free(state);
+	device_file_close(state);
 }
 
 bool device_text(const struct root *root, char *ret, size_t size, const char *format, ...)

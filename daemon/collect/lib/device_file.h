@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/core/metrics/sources.h"
+#include "daemon/collect/sched/collector.h"
 #include "daemon/util/root.h"
 
 enum {
@@ -36,8 +36,8 @@ int device_file_init(struct device_file *file, bool keep, const char *format, ..
 ssize_t device_file_read(struct device_file *file, const struct root *root, char *buf, size_t size);
 
 /* The same for the one file of a collector: 0, or -errno and the reason, with the file's path. */
-int device_file_read_or_explain(struct device_file *file, const struct root *root, char *buf,
-	size_t size, char reason[SOURCE_REASON_SIZE]);
+int device_file_read_or_fail(
+	const struct collector_context *ctx, struct device_file *file, char *buf, size_t size);
 
 /* The same for a file of one integer: 0, -ENODATA when empty, -EBADMSG for other text. */
 int device_file_read_i64(struct device_file *file, const struct root *root, long long *ret);
@@ -49,8 +49,8 @@ const char *device_file_reason(int error);
 /* Idempotent; only after device_file_init. */
 void device_file_close(struct device_file *file);
 
-/* close of a collector whose allocated state begins with its one file; accepts NULL. */
-void device_file_free_state(void *state);
+/* close of a collector whose state begins with its one file. */
+void device_file_close_state(void *state);
 
 /* For set-up, not for every sample; each opens and closes the file that the format names. */
 

@@ -170,51 +170,26 @@ const char *gauge_value(const struct gauge *gauge, double *ret)
 
 bool gauge_set(const struct gauge *gauge)
 {
-	double value;
+	double value = 0;
 	const char *reason = gauge_value(gauge, &value);
-	if (reason) {
-		metric_set_null(gauge->metric, reason);
-	} else {
-		metric_set(gauge->metric, value);
-	}
+	metric_set_or_null(gauge->metric, value, reason);
 	return !reason;
 }
 
-int gauges_probe(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE],
-	const struct gauge_search *search)
+int gauges_found(
+	const struct collector_context *ctx, const struct gauges *gauges, int r, const char *absent)
 {
-	size_t state_size = search->state_size > 0 ? search->state_size : sizeof(struct gauges);
-	size_t size = search->element_size > 0 ? search->element_size : sizeof(struct gauge);
-	struct gauges *gauges = mem_zalloc(state_size);
-	if (!gauges) {
-		return -ENOMEM;
+	if (r < 0 || gauges->no_memory) {
+		return r < 0 ? r : -ENOMEM;
 	}
-	gauges_init(gauges, ctx->root, size, search->max);
-	int r = search->find(gauges, reason);
-	if (r >= 0) {
-		r = gauges->no_memory ? -ENOMEM : gauges->count == 0 ? -ENOENT : 0;
-	}
-	if (r < 0) {
-		if (r == -ENOENT) {
-			snprintf(reason, SOURCE_REASON_SIZE, "%s", search->absent);
-		}
-		gauges_close(gauges);
-		return r;
-	}
-	*state = gauges;
-	return 0;
+	return gauges->count > 0 ? 0 : collector_fail(ctx, -ENOENT, "%s", absent);
 }
 
-int gauges_open(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+int gauges_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct naming naming;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int r = gauges_name(*state, &naming);
-	if (r == 0) {
-		naming_retire_rest(&naming);
-	}
-	return r;
+	return naming_finish(&naming, gauges_name(state, &naming));
 }
 
 int gauges_fetch(const struct collector_context *ctx, void *state)
@@ -223,12 +198,9 @@ int gauges_fetch(const struct collector_context *ctx, void *state)
 	return 0;
 }
 
-int gauges_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+int gauges_sample(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
-	(void)now_ns;
-	(void)reason;
 	const struct gauges *gauges = state;
 	for (size_t i = 0; i < gauges->count; i++) {
 		(void)gauge_set(gauges_at(gauges, i));
@@ -238,8 +210,5 @@ int gauges_sample(const struct collector_context *ctx, void *state, uint64_t now
 
 void gauges_close(void *state)
 {
-	if (state) {
-		gauges_finish(state);
-	}
-	free(state);
+	gauges_finish(state);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gauge.h: exposes one number of a device file as one metric, with a scale, a range and a reason
- * for null. A collector of such files is a table of gauges: it names its files in `find`, and its
- * ops are the functions at the end of this header (thermal/fan.c is the shortest example). A
+ * for null. A collector of such files is a table of gauges: its probe names the files, and its
+ * other ops are the functions at the end of this header (thermal/fan.c is the shortest example). A
  * collector that needs more puts `struct gauges` first in its state and `struct gauge` first in its
  * elements.
  */
@@ -83,22 +83,13 @@ static inline void *gauges_at(const struct gauges *gauges, size_t index)
 	return (char *)gauges->element + index * gauges->size;
 }
 
-/* What the probe of a collector needs. */
-struct gauge_search {
-	size_t state_size;   /* 0 = struct gauges alone */
-	size_t element_size; /* 0 = struct gauge alone */
-	size_t max;	     /* elements; 0 = no limit */
-	/* Adds what this machine has. 0, or -errno (reason written where there is more to say). */
-	int (*find)(struct gauges *gauges, char reason[SOURCE_REASON_SIZE]);
-	const char *absent; /* the reason of -ENOENT, when nothing was found */
-};
-
-int gauges_probe(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE],
-	const struct gauge_search *search);
+/* The result of a collector's probe: r where the search failed; -ENOMEM where memory was short;
+ * -ENOENT, and the reason, where nothing was found. */
+int gauges_found(const struct collector_context *ctx, const struct gauges *gauges, int r,
+	const char *absent);
 
 /* open, fetch, sample and close of a collector's ops. */
-int gauges_open(const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
+int gauges_open(const struct collector_context *ctx, void *state);
 int gauges_fetch(const struct collector_context *ctx, void *state);
-int gauges_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE]);
+int gauges_sample(const struct collector_context *ctx, void *state);
 void gauges_close(void *state);

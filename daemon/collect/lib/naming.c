@@ -80,14 +80,15 @@ int naming_add_shared(
 	return 0;
 }
 
-void naming_retire_rest(struct naming *naming)
+int naming_finish(struct naming *naming, int r)
 {
 	struct metric *metric;
-	for (size_t i = 0; (metric = metrics_of(naming->metrics, naming->source, i));) {
+	for (size_t i = 0; r == 0 && (metric = metrics_of(naming->metrics, naming->source, i));) {
 		if (is_claimed(naming, metric)) {
 			i++;
 		} else {
 			metrics_retire(naming->metrics, metric);
 		}
 	}
+	return r;
 }

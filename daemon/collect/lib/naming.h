@@ -44,5 +44,6 @@ int naming_add_exact(struct naming *naming, const char *path, enum unit unit, st
 int naming_add_shared(
 	struct naming *naming, const char *path, enum unit unit, bool yields, struct metric **ret);
 
-/* Retires the source's metrics that this open did not claim: devices that have gone. */
-void naming_retire_rest(struct naming *naming);
+/* The end of an open whose result is r, which is returned. After a good one the source's metrics
+ * that it did not claim are retired: devices that have gone. */
+int naming_finish(struct naming *naming, int r);

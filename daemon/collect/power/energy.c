@@ -6,15 +6,12 @@
  * here; one that gets it later (tegrastats) has it from then on. */
 #include "daemon/collect/power/energy.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "daemon/collect/board/modes.h"
 #include "daemon/collect/lib/naming.h"
 #include "daemon/collect/sched/registry.h"
 #include "daemon/core/status/modes.h"
-#include "daemon/util/sysops.h"
 
 #define LONGEST_NS UINT64_C(10000000000) /* or three periods of the source */
 
@@ -83,29 +80,18 @@ static void on_retire(void *ctx, const struct metric *metric)
 static void energy_close(void *state)
 {
 	struct energy_state *energy = state;
-	if (energy && energy->metrics) {
+	if (energy->metrics) {
 		metrics_unobserve(energy->metrics, energy);
 	}
-	free(energy);
 }
 
-static int energy_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int energy_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	struct energy_state *energy = mem_zalloc(sizeof(*energy));
-	if (!energy) {
-		return -ENOMEM;
-	}
+	struct energy_state *energy = state;
 	const struct metrics_observer observer = {on_commit, on_retire, energy};
 	int r = metrics_observe(ctx->core->metrics, observer);
-	if (r < 0) {
-		energy_close(energy);
-		return r;
-	}
-	energy->metrics = ctx->core->metrics;
-	*state = energy;
-	return 0;
+	energy->metrics = r == 0 ? ctx->core->metrics : NULL;
+	return r;
 }
 
 static int find_power(const struct collector_context *ctx, struct energy_state *energy)
@@ -139,11 +125,8 @@ static void set_budget(const struct modes *modes, struct energy_state *energy)
 	}
 }
 
-static int energy_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int energy_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
-	(void)reason;
 	struct energy_state *energy = state;
 	int r = energy->power ? 0 : find_power(ctx, energy);
 	if (r < 0 || !energy->metric[TOTAL]) {
@@ -155,16 +138,14 @@ static int energy_sample(const struct collector_context *ctx, void *state, uint6
 						: "integral of power/total";
 	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);
-	if (integral->seen) {
-		metric_set(energy->metric[TOTAL], integral->millijoules);
-	} else {
-		metric_set_null(energy->metric[TOTAL], "power/total has no reading yet");
-	}
+	metric_set_or_null(energy->metric[TOTAL], integral->millijoules,
+		integral->seen ? NULL : "power/total has no reading yet");
 	return 0;
 }
 
 const struct collector_ops collector_energy = {
 	.name = "energy",
+	.state_size = sizeof(struct energy_state),
 	.open = energy_open,
 	.sample = energy_sample,
 	.close = energy_close,

@@ -59,27 +59,17 @@ static const char *choose_total(struct power *power)
 	return inside > 0 ? "sum of the rails without " INSIDE : "sum of the rails";
 }
 
-static int find(struct gauges *rails, char reason[SOURCE_REASON_SIZE])
+static int power_probe(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	return rails_find(rails);
+	struct gauges *rails = state;
+	gauges_init(rails, ctx->root, sizeof(struct gauge), RAILS_MAX);
+	return gauges_found(ctx, rails, rails_find(rails),
+		"no power monitor in /sys/class/hwmon, /sys/bus/iio, /sys/bus/i2c");
 }
 
-static int power_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int power_open(const struct collector_context *ctx, void *state)
 {
-	static const struct gauge_search search = {.state_size = sizeof(struct power),
-		.max = RAILS_MAX,
-		.find = find,
-		.absent = "no power monitor in /sys/class/hwmon, /sys/bus/iio, /sys/bus/i2c"};
-	return gauges_probe(ctx, state, reason, &search);
-}
-
-static int power_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	(void)reason;
-	struct power *power = *state;
+	struct power *power = state;
 	struct naming naming;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
 	int r = gauges_name(&power->rails, &naming);
@@ -91,10 +81,7 @@ static int power_open(
 	if (power->total) {
 		power->total->origin = origin;
 	}
-	if (r == 0) {
-		naming_retire_rest(&naming);
-	}
-	return r;
+	return naming_finish(&naming, r);
 }
 
 static void sample_total(const struct power *power)
@@ -115,11 +102,10 @@ static void sample_total(const struct power *power)
 	metric_set(power->total, sum);
 }
 
-static int power_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int power_sample(const struct collector_context *ctx, void *state)
 {
 	struct power *power = state;
-	int r = gauges_sample(ctx, state, now_ns, reason);
+	int r = gauges_sample(ctx, state);
 	if (power->total) {
 		sample_total(power);
 	}
@@ -128,6 +114,7 @@ static int power_sample(const struct collector_context *ctx, void *state, uint64
 
 const struct collector_ops collector_power = {
 	.name = "power",
+	.state_size = sizeof(struct power),
 	.probe = power_probe,
 	.open = power_open,
 	.fetch = gauges_fetch,

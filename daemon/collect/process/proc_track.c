@@ -133,7 +133,8 @@ static int fetch_pss(const struct collector_context *ctx, void *state)
 	return 0;
 }
 
-const struct collector_ops proc_pss_reader = {.name = "pss", .fetch = fetch_pss, .close = free};
+const struct collector_ops proc_pss_reader = {
+	.name = "pss", .state_size = sizeof(struct pss_reads), .fetch = fetch_pss};
 
 static void no_pss(struct track *track, const char *reason)
 {

@@ -32,7 +32,7 @@ struct pss_reads {
 	} read[PSS_PER_TICK];
 };
 
-/* fetch reads what owner says, close is free(3). */
+/* fetch reads what owner says. */
 extern const struct collector_ops proc_pss_reader;
 
 enum track_rate {

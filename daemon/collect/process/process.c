@@ -9,8 +9,6 @@
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +18,6 @@
 #include "daemon/collect/process/procfs.h"
 #include "daemon/collect/process/scan.h"
 #include "daemon/collect/sched/fetch.h"
-#include "daemon/util/sysops.h"
 
 struct process_state {
 	long ticks_per_second;
@@ -41,38 +38,25 @@ struct process_state {
 static void process_close(void *state)
 {
 	struct process_state *process = state;
-	if (process) {
-		device_file_close(&process->task_delayacct);
-		background_close(&process->scan);
-		background_close(&process->pss);
-		tracks_finish(&process->tracks);
-	}
-	free(process);
+	device_file_close(&process->task_delayacct);
+	background_close(&process->scan);
+	background_close(&process->pss);
+	tracks_finish(&process->tracks);
 }
 
-static int process_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int process_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	struct process_state *process = mem_zalloc(sizeof(*process));
-	struct scan *scan = process ? scan_create() : NULL;
-	struct pss_reads *pss = scan ? mem_zalloc(sizeof(*pss)) : NULL;
-	if (!pss) {
-		if (scan) {
-			scan_runner.close(scan);
-		}
-		free(process);
+	struct process_state *process = state;
+	device_file_init(&process->task_delayacct, true, "proc/sys/kernel/task_delayacct");
+	tracks_init(&process->tracks, ctx->real_root);
+	if (background_open(&process->scan, ctx, &scan_runner, 0) < 0 ||
+		background_open(&process->pss, ctx, &proc_pss_reader, 1) < 0) {
 		return -ENOMEM;
 	}
-	background_open(&process->scan, ctx, &scan_runner, 0, scan);
-	background_open(&process->pss, ctx, &proc_pss_reader, 1, pss);
 	ctx->source->guests = true; /* apps choose the names of their processes' metrics */
 	process->ticks_per_second = sysconf(_SC_CLK_TCK);
 	process->memory_total[false] = proc_memory_total(ctx->root);
 	process->memory_total[true] = proc_memory_total(ctx->real_root);
-	device_file_init(&process->task_delayacct, true, "proc/sys/kernel/task_delayacct");
-	tracks_init(&process->tracks, ctx->real_root);
-	*state = process;
 	return 0;
 }
 
@@ -336,16 +320,15 @@ static struct pss_reads *begin_tracks(struct process_state *process, uint64_t no
 	return ready ? pss : NULL;
 }
 
-static int process_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int process_sample(const struct collector_context *ctx, void *state)
 {
 	struct process_state *process = state;
 	struct processes *processes = ctx->core->processes;
+	uint64_t now_ns = ctx->now_ns;
 	if (!process->serial_known || process->serial != processes->serial) {
 		int r = follow_watches(ctx, process);
 		if (r < 0) {
-			snprintf(reason, SOURCE_REASON_SIZE, "watches: %s", errno_reason(r));
-			return r;
+			return collector_fail(ctx, r, "watches: %s", errno_reason(r));
 		}
 	}
 	int scanned = 0;
@@ -386,14 +369,12 @@ static int process_sample(const struct collector_context *ctx, void *state, uint
 		group_report(group, ctx->core->timeline, now_ns);
 		group->known = group->known || !group->unsure;
 	}
-	if (scanned < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "proc: %s", errno_reason(scanned));
-	}
-	return scanned;
+	return scanned == 0 ? 0 : collector_fail(ctx, scanned, "proc: %s", errno_reason(scanned));
 }
 
 const struct collector_ops collector_process = {
 	.name = "process",
+	.state_size = sizeof(struct process_state),
 	.open = process_open,
 	.sample = process_sample,
 	.close = process_close,

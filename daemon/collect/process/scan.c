@@ -9,14 +9,12 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/collect/process/cgroup.h"
 #include "daemon/collect/process/procfs.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/sysops.h"
 
 /* New processes of a pattern are found within this time and an interval. A pass over 200 processes
  * costs about 2 ms. */
@@ -24,22 +22,12 @@
 
 enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h: no command line to read */
 
-struct scan *scan_create(void)
-{
-	struct scan *scan = mem_zalloc(sizeof(*scan));
-	if (scan) {
-		scan->fd = -1;
-	}
-	return scan;
-}
-
-static void destroy(void *state)
+static void finish(void *state)
 {
 	struct scan *scan = state;
-	if (scan->fd >= 0) {
+	if (scan->open) {
 		close(scan->fd);
 	}
-	free(scan);
 }
 
 /* One process of the pass; what is costly is read when the first watch asks for it. */
@@ -143,11 +131,12 @@ static int run(const struct collector_context *ctx, void *state)
 	struct scan *scan = state;
 	scan->found.matches = 0;
 	scan->found.refused = 0;
-	if (scan->fd < 0) {
+	if (!scan->open) {
 		scan->fd = root_open(ctx->root, "proc", O_RDONLY | O_DIRECTORY);
 		if (scan->fd < 0) {
 			return scan->fd;
 		}
+		scan->open = true;
 	}
 	if (lseek(scan->fd, 0, SEEK_SET) < 0) {
 		return -errno;
@@ -168,7 +157,8 @@ static int run(const struct collector_context *ctx, void *state)
 	}
 }
 
-const struct collector_ops scan_runner = {.name = "scan", .fetch = run, .close = destroy};
+const struct collector_ops scan_runner = {
+	.name = "scan", .state_size = sizeof(struct scan), .fetch = run, .close = finish};
 
 static int take(struct found *found, struct background *scan, struct processes *processes)
 {

@@ -2,6 +2,7 @@
 /* scan.h: searches proc for the processes that watches by name or unit match. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,13 +28,11 @@ struct found {
 };
 
 struct scan {
-	int fd; /* the folder proc, kept; -1 = not open */
+	bool open;
+	int fd; /* the folder proc, kept while open */
 	struct found found;
 	char buf[16 * 1024]; /* of getdents64: readdir would allocate at each run */
 };
-
-/* NULL when memory is short. */
-struct scan *scan_create(void);
 
 /* fetch rebuilds match[]: every process whose name (comm), program or complete command line
  * matches a WATCH_PATTERN, or which is in the group of a WATCH_UNIT. 0 or -errno of proc itself. It

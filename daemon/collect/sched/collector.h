@@ -46,6 +46,8 @@ struct collector_context {
 	struct entry *entry;	  /* the framework's; NULL without one */
 	struct fetch_pool *pool;  /* for fetch.h; NULL without a scheduler */
 	struct fetch *background; /* BACKGROUND_MAX slots; they outlive the collector's state */
+	uint64_t now_ns;	  /* in sample: of the tick */
+	char *reason; /* of collector_fail: SOURCE_REASON_SIZE bytes; in probe, open and sample */
 };
 
 struct collector_ops {
@@ -54,24 +56,22 @@ struct collector_ops {
 	const char *const *config_keys; /* own keys in addition to enabled and interval;
 					   NULL-terminated or NULL */
 	bool internal;			/* its metrics have no full-rate history (self) */
+	size_t state_size; /* the framework allocates it, zeroed, and frees it after close */
 
 	/* First half of the opening for a collector with fetch: looks through files that may hang,
-	 * on a thread of the framework, with the roots and the options and nothing else in ctx. 0
-	 * and *state, which open gets; -errno and reason as of open. NULL: open does it all. */
-	int (*probe)(
-		const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
-	/* Probes the machine, keeps descriptors open, adds metrics. 0 and *state; -ENOENT/-ENODATA
-	 * when this machine has none (reason written); other -errno = error (tried again every 60
-	 * s). After a probe *state is there already (a failure leaves it to the framework), and
-	 * only names are made of what it found: no file is touched. */
-	int (*open)(
-		const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE]);
-	/* Reads and sets metrics; the framework commits them as of now_ns. 0; or -errno with a
+	 * on a thread of the framework, with the roots and the options and nothing else in ctx.
+	 * Results as of open. NULL: open does it all. */
+	int (*probe)(const struct collector_context *ctx, void *state);
+	/* Probes the machine, keeps descriptors open, adds metrics. 0; -ENOENT/-ENODATA when this
+	 * machine has none (with a reason); other -errno = error (tried again every 60 s). After a
+	 * probe only names are made of what it found: no file is touched. */
+	int (*open)(const struct collector_context *ctx, void *state);
+	/* Reads and sets metrics; the framework commits them as of ctx->now_ns. 0; or -errno with a
 	 * reason when nothing could be read. One unreadable value is metric_set_null, not an error.
 	 * Allocates nothing in steady state; makes one read a file. */
-	int (*sample)(const struct collector_context *ctx, void *state, uint64_t now_ns,
-		char reason[SOURCE_REASON_SIZE]);
-	void (*close)(void *state); /* accepts NULL */
+	int (*sample)(const struct collector_context *ctx, void *state);
+	/* Once after a probe or an open, even a failed one. NULL: the state holds nothing. */
+	void (*close)(void *state);
 
 	/* Fed by events of ctx->loop: what arrives is set and committed with collector_arrived(),
 	 * with its own time. sample is then only a look at how it fares, once an interval: 0 =
@@ -104,6 +104,14 @@ void collector_arrived(const struct collector_context *ctx, uint64_t now_ns, uin
 /* The scheduler is not closed, and ctx stays valid, until each hold is released (from the loop). */
 void collector_hold(const struct collector_context *ctx);
 void collector_release(const struct collector_context *ctx);
+
+/* Writes the reason of a failure, in probe, open or sample: returns error. */
+int collector_fail(const struct collector_context *ctx, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A collector's zeroed state, NULL when memory is short; closes and frees one. */
+void *collector_state(const struct collector_ops *ops);
+void collector_free(const struct collector_ops *ops, void *state); /* accepts NULL */
 
 /* The value of an own key, "" when it is not set. options may be NULL. */
 const char *source_option(const struct source_options *options, const char *key);

@@ -6,12 +6,9 @@
  * own keys. */
 #include "daemon/collect/sched/registry.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/sysops.h"
 
 enum { DURATION, ERRORS, AGE, STALE, LINES_CUT, LINES_UNKNOWN, TOKENS_UNKNOWN, COSTS };
 
@@ -38,21 +35,10 @@ struct costs_state {
 	struct cost cost[SOURCES_MAX];
 };
 
-static void costs_close(void *state)
-{
-	free(state);
-}
-
-static int costs_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int costs_open(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
-	(void)reason;
-	struct costs_state *costs = mem_zalloc(sizeof(*costs));
-	if (!costs) {
-		return -ENOMEM;
-	}
-	*state = costs;
+	(void)state;
 	return 0;
 }
 
@@ -72,64 +58,29 @@ static void add(const struct collector_context *ctx, const struct source *source
 	}
 }
 
-static void set_count(struct metric *metric, uint64_t count)
-{
-	if (metric) {
-		metric_set(metric, (double)count);
-	}
-}
-
-/* True for a source that gave readings and gives none now. One that this machine never had, and
+/* Stale is a source that gave readings and gives none now. One that this machine never had, and
  * one that was switched off, is not missed. */
-static void set_stale(const struct source *source, struct metric *stale, uint64_t now_ns)
-{
-	if (!stale) {
-		return;
-	}
-	if (source->last_ok_ns == 0) {
-		metric_set_null(stale, "never read");
-		return;
-	}
-	switch (source_state_at(source, now_ns)) {
-	case SOURCE_OK:
-	case SOURCE_UNAVAILABLE:
-		metric_set(stale, 0);
-		return;
-	case SOURCE_STALE:
-	case SOURCE_ERROR:
-		metric_set(stale, 1);
-		return;
-	case SOURCE_SUSPENDED:
-		metric_set_null(stale, "switched off");
-		return;
-	}
-}
-
 static void set_cost(const struct source *source, struct cost *cost, uint64_t now_ns)
 {
-	struct metric *duration = cost->metric[DURATION], *age = cost->metric[AGE];
-	if (duration && source->ticks > 0) {
-		metric_set(duration, source->duration_us);
-	} else if (duration) {
-		metric_set_null(duration, "not sampled yet");
-	}
-	set_count(cost->metric[ERRORS], source->errors);
-	set_count(cost->metric[LINES_CUT], source->lines_cut);
-	set_count(cost->metric[LINES_UNKNOWN], source->lines_unknown);
-	set_count(cost->metric[TOKENS_UNKNOWN], source->tokens_unknown);
-	if (age && source->last_ok_ns > 0) {
-		uint64_t age_ns = now_ns > source->last_ok_ns ? now_ns - source->last_ok_ns : 0;
-		metric_set(age, (double)age_ns / 1e9);
-	} else if (age) {
-		metric_set_null(age, "never read");
-	}
-	set_stale(source, cost->metric[STALE], now_ns);
+	struct metric *const *metric = cost->metric;
+	const char *unread = source->last_ok_ns == 0 ? "never read" : NULL;
+	uint64_t age_ns = now_ns > source->last_ok_ns ? now_ns - source->last_ok_ns : 0;
+	enum source_state state = source_state_at(source, now_ns);
+	metric_set_or_null(metric[DURATION], source->duration_us,
+		source->ticks > 0 ? NULL : "not sampled yet");
+	metric_set_or_null(metric[ERRORS], (double)source->errors, NULL);
+	metric_set_or_null(metric[LINES_CUT], (double)source->lines_cut, NULL);
+	metric_set_or_null(metric[LINES_UNKNOWN], (double)source->lines_unknown, NULL);
+	metric_set_or_null(metric[TOKENS_UNKNOWN], (double)source->tokens_unknown, NULL);
+	metric_set_or_null(metric[AGE], (double)age_ns / 1e9, unread);
+	metric_set_or_null(metric[STALE], state == SOURCE_STALE || state == SOURCE_ERROR,
+		unread			    ? unread
+		: state == SOURCE_SUSPENDED ? "switched off"
+					    : NULL);
 }
 
-static int costs_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int costs_sample(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct costs_state *costs = state;
 	const struct source *source;
 	for (size_t i = 0; (source = sources_at(ctx->core->sources, i)); i++) {
@@ -144,7 +95,7 @@ static int costs_sample(const struct collector_context *ctx, void *state, uint64
 			costs->cost[i].lines = true;
 			add(ctx, source, LINES_CUT, COSTS, &costs->cost[i]);
 		}
-		set_cost(source, &costs->cost[i], now_ns);
+		set_cost(source, &costs->cost[i], ctx->now_ns);
 	}
 	return 0;
 }
@@ -153,7 +104,7 @@ const struct collector_ops collector_collector = {
 	.name = "collector",
 	.interval_ns = 1000000000,
 	.internal = true,
+	.state_size = sizeof(struct costs_state),
 	.open = costs_open,
 	.sample = costs_sample,
-	.close = costs_close,
 };

@@ -50,6 +50,7 @@ int entry_init(struct entry *entry, const struct collector_ops *ops,
 	entry->ctx = *ctx;
 	entry->ctx.entry = entry;
 	entry->ctx.background = entry->background;
+	entry->ctx.reason = entry->reason;
 	take_options(entry, options);
 	entry->base_interval_ns = base_interval(entry, sampling_ns);
 	int r = sources_add(
@@ -66,8 +67,8 @@ static void close_collector(struct entry *entry)
 {
 	if (entry->fetch.job) {
 		fetch_close(&entry->fetch);
-	} else if (entry->state) {
-		entry->ops->close(entry->state);
+	} else {
+		collector_free(entry->ops, entry->state);
 	}
 	entry->state = NULL;
 	entry->open = entry->probing = false;
@@ -222,17 +223,15 @@ static void apply_requests(struct entry *entry, uint64_t now_ns)
 	}
 }
 
-/* Without threads all of it is done here. */
-static int open_here(
-	struct entry *entry, const struct collector_ops *ops, char reason[SOURCE_REASON_SIZE])
+static int open_here(struct entry *entry)
 {
-	int r = ops->probe ? ops->probe(&entry->ctx, &entry->state, reason) : 0;
-	r = r < 0 ? r : ops->open(&entry->ctx, &entry->state, reason);
+	entry->state = collector_state(entry->ops);
+	int r = entry->state ? entry->ops->open(&entry->ctx, entry->state) : -ENOMEM;
 	return r < 0 ? r : entry_open_fetch(entry);
 }
 
 /* True when the collector is open afterwards. */
-static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
+static bool open_collector(struct entry *entry, uint64_t now_ns)
 {
 	switch (fetch_abandoned(&entry->fetch, now_ns)) {
 	case FETCH_IDLE:
@@ -244,16 +243,16 @@ static bool open_collector(struct entry *entry, uint64_t now_ns, char reason[SOU
 		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
 		return false;
 	}
-	if (!entry->ops->probe || !entry->ctx.pool) {
-		return entry_opened(entry, open_here(entry, entry->ops, reason), reason, now_ns);
+	if (!entry->ops->probe) {
+		return entry_opened(entry, open_here(entry), now_ns);
 	}
 	int r = entry_probe(entry, now_ns);
-	return r < 0 ? entry_opened(entry, r, reason, now_ns) : false;
+	return r < 0 ? entry_opened(entry, r, now_ns) : false;
 }
 
-bool entry_opened(
-	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns)
+bool entry_opened(struct entry *entry, int r, uint64_t now_ns)
 {
+	const char *reason = entry->reason;
 	if (r == 0) {
 		entry->open = true;
 		return true;
@@ -269,9 +268,10 @@ bool entry_opened(
 
 /* An event-driven source between its events. It restarts what it feeds on itself: a failure does
  * not close it. */
-static void look_at(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
+static void look_at(struct entry *entry, uint64_t now_ns)
 {
-	int r = entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
+	const char *reason = entry->reason;
+	int r = entry_sample(entry, now_ns);
 	switch (-r) {
 	case 0:
 		return;
@@ -329,24 +329,27 @@ void collector_release(const struct collector_context *ctx)
 	}
 }
 
-static void sample(struct entry *entry, uint64_t now_ns, char reason[SOURCE_REASON_SIZE])
+int entry_sample(struct entry *entry, uint64_t now_ns)
 {
-	if (entry->ops->event_driven) {
-		look_at(entry, now_ns, reason);
-		return;
-	}
-	if (entry->fetch.job) {
-		entry_fetch(entry, now_ns);
-		return;
-	}
-	int r = entry->ops->fetch ? entry->ops->fetch(&entry->ctx, entry->state) : 0;
-	r = r < 0 ? r : entry->ops->sample(&entry->ctx, entry->state, now_ns, reason);
-	entry_conclude(entry, r, reason, now_ns);
+	entry->reason[0] = '\0';
+	entry->ctx.now_ns = now_ns;
+	return entry->ops->sample(&entry->ctx, entry->state);
 }
 
-void entry_conclude(
-	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns)
+static void sample(struct entry *entry, uint64_t now_ns)
 {
+	if (entry->ops->event_driven) {
+		look_at(entry, now_ns);
+	} else if (entry->fetch.job) {
+		entry_fetch(entry, now_ns);
+	} else {
+		entry_conclude(entry, entry_sample(entry, now_ns), now_ns);
+	}
+}
+
+void entry_conclude(struct entry *entry, int r, uint64_t now_ns)
+{
+	const char *reason = entry->reason;
 	if (r == 0) {
 		entry->failing_ns = 0;
 		entry_commit_values(entry, now_ns);
@@ -371,11 +374,11 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 		return;
 	}
 	struct source *source = entry->ctx.source;
-	char reason[SOURCE_REASON_SIZE] = "";
 	uint64_t started_ns = sysops()->now_ns();
-	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns, reason));
+	entry->reason[0] = '\0';
+	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns));
 	if (open) {
-		sample(entry, now_ns, reason); /* may close it */
+		sample(entry, now_ns); /* may close it */
 	} else if (entry->probing) {
 		entry_fetch(entry, now_ns);
 	}

@@ -19,6 +19,7 @@ struct entry {
 	const struct collector_ops *ops;
 	struct collector_context ctx;
 	struct source_options options;
+	char reason[SOURCE_REASON_SIZE]; /* of the last open or sample; "" = none was given */
 	void *state;
 	bool open;
 	bool probing;		     /* on a worker; not open yet */

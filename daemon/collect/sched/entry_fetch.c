@@ -6,6 +6,7 @@
 #include "daemon/collect/sched/entry_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/util/sysops.h"
 
@@ -20,7 +21,7 @@ static void ask(struct entry *entry, uint64_t now_ns, uint64_t limit_ns)
 
 int entry_open_fetch(struct entry *entry)
 {
-	if (!entry->ops->fetch || !entry->ctx.pool) {
+	if (!entry->ops->fetch) {
 		return 0;
 	}
 	return fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, NULL, entry->state);
@@ -92,11 +93,12 @@ static bool on_probed(struct entry *entry, struct fetch_answer *answer, uint64_t
 	uint64_t started_ns = sysops()->now_ns();
 	int r = answer->result;
 	entry->probing = false;
+	memcpy(entry->reason, answer->reason, sizeof(entry->reason));
 	if (r == 0) {
 		entry->state = answer->state;
-		r = entry->ops->open(&entry->ctx, &entry->state, answer->reason);
+		r = entry->ops->open(&entry->ctx, entry->state);
 	}
-	bool open = entry_opened(entry, r, answer->reason, now_ns);
+	bool open = entry_opened(entry, r, now_ns);
 	if (open) {
 		ask(entry, now_ns, entry->ctx.source->interval_ns);
 		entry_await(entry);
@@ -126,11 +128,11 @@ bool entry_on_answer(struct entry *entry, uint64_t now_ns)
 		source->ticks++;
 		return false;
 	}
-	char reason[SOURCE_REASON_SIZE] = "";
 	uint64_t started_ns = sysops()->now_ns();
 	int r = answer.result;
-	r = r < 0 ? r : entry->ops->sample(&entry->ctx, entry->state, answer.finished_ns, reason);
-	entry_conclude(entry, r, reason, r < 0 ? now_ns : answer.finished_ns);
+	entry->reason[0] = '\0';
+	r = r < 0 ? r : entry_sample(entry, answer.finished_ns);
+	entry_conclude(entry, r, r < 0 ? now_ns : answer.finished_ns);
 	entry_account(source, started_ns - answer.spent_ns);
 	return false;
 }

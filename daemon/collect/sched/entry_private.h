@@ -17,9 +17,9 @@ uint32_t entry_microseconds(uint64_t ns);
 /* One tick whose work began at started_ns. */
 void entry_account(struct source *source, uint64_t started_ns);
 
-/* The end of a sample: r and reason are its own. */
-void entry_conclude(
-	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
+/* The collector's sample; then the end of one, whose result is r. */
+int entry_sample(struct entry *entry, uint64_t now_ns);
+void entry_conclude(struct entry *entry, int r, uint64_t now_ns);
 
 /* Hands an open collector that fetches to the threads. -ENOMEM. */
 int entry_open_fetch(struct entry *entry);
@@ -28,8 +28,7 @@ int entry_open_fetch(struct entry *entry);
 int entry_probe(struct entry *entry, uint64_t now_ns);
 
 /* The end of an opening, well or not; what failed is closed. True when it is open. */
-bool entry_opened(
-	struct entry *entry, int r, const char reason[SOURCE_REASON_SIZE], uint64_t now_ns);
+bool entry_opened(struct entry *entry, int r, uint64_t now_ns);
 
 /* When to look again for what could not be opened; soon: it only has to be closed first. */
 void entry_rest(struct entry *entry, bool soon, uint64_t now_ns);

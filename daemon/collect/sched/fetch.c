@@ -61,19 +61,30 @@ int fetch_pool_create(uv_async_t *wake, const struct root *root, const struct ro
 	return 0;
 }
 
+/* What a failed probe leaves is closed here: the loop need not wait for it. */
+static int probe(struct reading *reading, struct collector_context *ctx)
+{
+	struct fetch_answer *answer = &reading->answer;
+	answer->reason[0] = '\0';
+	ctx->reason = answer->reason;
+	ctx->options = reading->options;
+	answer->state = collector_state(reading->ops);
+	int r = answer->state ? reading->ops->probe(ctx, answer->state) : -ENOMEM;
+	if (r < 0) {
+		collector_free(reading->ops, answer->state);
+		answer->state = NULL;
+	}
+	return r;
+}
+
 static int probe_or_fetch(void *data)
 {
 	struct reading *reading = data;
 	struct collector_context ctx = reading->pool->ctx;
 	struct fetch_answer *answer = &reading->answer;
 	uint64_t started_ns = sysops()->now_ns();
-	answer->reason[0] = '\0';
-	if (answer->state) {
-		answer->result = reading->ops->fetch(&ctx, answer->state);
-	} else {
-		ctx.options = reading->options;
-		answer->result = reading->ops->probe(&ctx, &answer->state, answer->reason);
-	}
+	answer->result =
+		answer->state ? reading->ops->fetch(&ctx, answer->state) : probe(reading, &ctx);
 	answer->finished_ns = sysops()->now_ns();
 	answer->spent_ns = answer->finished_ns - started_ns;
 	return answer->result;
@@ -82,9 +93,7 @@ static int probe_or_fetch(void *data)
 static void release(void *data)
 {
 	struct reading *reading = data;
-	if (reading->answer.state) {
-		reading->ops->close(reading->answer.state);
-	}
+	collector_free(reading->ops, reading->answer.state);
 	free(reading);
 }
 
@@ -179,23 +188,24 @@ bool fetch_accept(struct fetch *fetch, struct fetch_answer *ret)
 	return true;
 }
 
-void background_open(struct background *background, const struct collector_context *ctx,
-	const struct collector_ops *ops, size_t slot, void *state)
+int background_open(struct background *background, const struct collector_context *ctx,
+	const struct collector_ops *ops, size_t slot)
 {
 	*background = (struct background){
 		.ctx = ctx,
 		.ops = ops,
 		.fetch = ctx->pool ? &ctx->background[slot] : NULL,
-		.state = state,
+		.state = collector_state(ops),
 	};
+	return background->state ? 0 : -ENOMEM;
 }
 
 void background_close(struct background *background)
 {
 	if (background->fetch && background->fetch->job) {
 		fetch_close(background->fetch);
-	} else if (background->state) {
-		background->ops->close(background->state);
+	} else {
+		collector_free(background->ops, background->state);
 	}
 	background->state = NULL;
 }

@@ -72,17 +72,17 @@ bool fetch_accept(struct fetch *fetch, struct fetch_answer *ret);
  * waits: one state, the thread's while it reads and the sample's otherwise. */
 struct background {
 	const struct collector_context *ctx;
-	const struct collector_ops *ops; /* fetch and close are used */
+	const struct collector_ops *ops; /* state_size, fetch and close are used */
 	struct fetch *fetch;		 /* the framework's; NULL: reads at once */
 	void *state;			 /* the caller's while background_ready() */
 	bool answered;			 /* at once, not accepted yet */
 	int result;
 };
 
-/* state is freed with ops->close, by background_close() or, later, by a thread. slot: which of
- * ctx->background is its own. */
-void background_open(struct background *background, const struct collector_context *ctx,
-	const struct collector_ops *ops, size_t slot, void *state);
+/* slot: which of ctx->background is its own. The state is zeroed; background_close(), which also
+ * accepts a zeroed one, or, later, a thread frees it. -ENOMEM. */
+int background_open(struct background *background, const struct collector_context *ctx,
+	const struct collector_ops *ops, size_t slot);
 void background_close(struct background *background);
 
 /* True when it can be asked: nothing is being read, or has hung since before the opening. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c: lists all collectors, sorted by name, and finds one. */
+/* registry.c: lists all collectors, sorted by name, and has what all of them use. */
 #include "daemon/collect/sched/registry.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "daemon/util/sysops.h"
 
 const struct collector_ops *const collectors[] = {
 #define COLLECTOR(name) &collector_##name,
@@ -10,6 +15,28 @@ const struct collector_ops *const collectors[] = {
 #undef COLLECTOR
 	NULL,
 };
+
+int collector_fail(const struct collector_context *ctx, int error, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(ctx->reason, SOURCE_REASON_SIZE, format, ap);
+	va_end(ap);
+	return error;
+}
+
+void *collector_state(const struct collector_ops *ops)
+{
+	return mem_zalloc(ops->state_size);
+}
+
+void collector_free(const struct collector_ops *ops, void *state)
+{
+	if (state && ops->close) {
+		ops->close(state);
+	}
+	free(state);
+}
 
 const char *source_option(const struct source_options *options, const char *key)
 {

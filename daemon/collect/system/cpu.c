@@ -43,12 +43,9 @@ struct cpu_state {
 static void cpu_close(void *state)
 {
 	struct cpu_state *cpu = state;
-	if (cpu) {
-		device_file_close(&cpu->file);
-		free(cpu->core);
-		free(cpu->text);
-	}
-	free(cpu);
+	device_file_close(&cpu->file);
+	free(cpu->core);
+	free(cpu->text);
 }
 
 /* Complete "cpu…" lines of the text; false at the first other or torn line. index -1 = the sum. */
@@ -129,13 +126,9 @@ static int find_cores(const struct collector_context *ctx, struct cpu_state *cpu
 	return r == -ENOSPC ? 0 : r;
 }
 
-static int cpu_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int cpu_open(const struct collector_context *ctx, void *state)
 {
-	struct cpu_state *cpu = mem_zalloc(sizeof(*cpu));
-	if (!cpu) {
-		return -ENOMEM;
-	}
+	struct cpu_state *cpu = state;
 	device_file_init(&cpu->file, true, "proc/stat");
 	int r = metrics_add(
 		ctx->core->metrics, ctx->source, "cpu/utilization", UNIT_PERCENT, &cpu->all.metric);
@@ -145,30 +138,16 @@ static int cpu_open(
 		r = r == -ENOSPC ? 0 : r;
 	}
 	r = r < 0 ? r : find_cores(ctx, cpu);
-	r = r < 0 ? r
-		  : device_file_read_or_explain(
-			    &cpu->file, ctx->root, cpu->text, cpu->size, reason);
-	if (r < 0) {
-		cpu_close(cpu);
-		return r;
-	}
-	*state = cpu;
-	return 0;
+	return r < 0 ? r : device_file_read_or_fail(ctx, &cpu->file, cpu->text, cpu->size);
 }
 
 static void set_share(
 	const struct core_time *core, struct metric *metric, uint64_t part, uint64_t total)
 {
-	if (!metric) {
-		return;
-	}
-	if (!core->known) {
-		metric_set_null(metric, "needs two samples");
-	} else if (total == 0) {
-		metric_set_null(metric, "no time passed in proc/stat");
-	} else {
-		metric_set(metric, (double)part / (double)total * 100);
-	}
+	const char *why = !core->known ? "needs two samples"
+			  : total == 0 ? "no time passed in proc/stat"
+				       : NULL;
+	metric_set_or_null(metric, why ? 0 : (double)part / (double)total * 100, why);
 }
 
 /* iowait: its metric; NULL = none. */
@@ -196,12 +175,10 @@ static void unseen(struct core_time *core, const char *reason)
 	core->seen = false;
 }
 
-static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int cpu_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
 	struct cpu_state *cpu = state;
-	int r = device_file_read_or_explain(&cpu->file, ctx->root, cpu->text, cpu->size, reason);
+	int r = device_file_read_or_fail(ctx, &cpu->file, cpu->text, cpu->size);
 	if (r < 0) {
 		return r;
 	}
@@ -228,15 +205,12 @@ static int cpu_sample(const struct collector_context *ctx, void *state, uint64_t
 	for (size_t i = 0; i < cpu->cores; i++) {
 		unseen(&cpu->core[i], "offline");
 	}
-	if (!any) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/stat: no line for cpu");
-		return -EBADMSG;
-	}
-	return 0;
+	return any ? 0 : collector_fail(ctx, -EBADMSG, "/proc/stat: no line for cpu");
 }
 
 const struct collector_ops collector_cpu = {
 	.name = "cpu",
+	.state_size = sizeof(struct cpu_state),
 	.open = cpu_open,
 	.sample = cpu_sample,
 	.close = cpu_close,

@@ -57,9 +57,7 @@ static const struct gauge_kind clock_kind = {
 static void cpufreq_close(void *state)
 {
 	struct cpufreq *cpufreq = state;
-	if (cpufreq) {
-		device_file_close(&cpufreq->online);
-	}
+	device_file_close(&cpufreq->online);
 	gauges_close(state);
 }
 
@@ -114,35 +112,25 @@ static void add_policy(void *ctx, const struct root *root, const char *path, con
 	}
 }
 
-static int find(struct gauges *policies, char reason[SOURCE_REASON_SIZE])
+static int cpufreq_probe(const struct collector_context *ctx, void *state)
 {
-	struct cpufreq *cpufreq = (struct cpufreq *)policies;
+	struct cpufreq *cpufreq = state;
+	gauges_init(&cpufreq->policies, ctx->root, sizeof(struct gauge), 0);
 	device_file_init(&cpufreq->online, true, "sys/devices/system/cpu/online");
-	cpufreq->hidden = hides_its_clock(policies->root);
-	int r = device_each(policies->root, FOLDER, "policy", add_policy, cpufreq);
+	cpufreq->hidden = hides_its_clock(ctx->root);
+	int r = device_each(ctx->root, FOLDER, "policy", add_policy, cpufreq);
 	if (r >= 0 && cpufreq->cores == 0) {
 		r = -ENOENT;
 	}
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/" FOLDER ": %s", errno_reason(r));
+		return collector_fail(ctx, r, "/" FOLDER ": %s", errno_reason(r));
 	}
-	return r;
+	return gauges_found(ctx, &cpufreq->policies, 0, "/" FOLDER ": no policy there");
 }
 
-static int cpufreq_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int cpufreq_open(const struct collector_context *ctx, void *state)
 {
-	static const struct gauge_search search = {.state_size = sizeof(struct cpufreq),
-		.find = find,
-		.absent = "/" FOLDER ": no policy there"};
-	return gauges_probe(ctx, state, reason, &search);
-}
-
-static int cpufreq_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	(void)reason;
-	struct cpufreq *cpufreq = *state;
+	struct cpufreq *cpufreq = state;
 	size_t cores = cpufreq->cores;
 	cpufreq->cores = 0;
 	for (size_t i = 0; i < cores; i++) {
@@ -188,12 +176,9 @@ static void set_core(const struct cpufreq *cpufreq, const struct core_clock *cor
 	core->metric->origin = measured ? "measured by the hardware" : "set by the governor";
 }
 
-static int cpufreq_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int cpufreq_sample(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
-	(void)now_ns;
-	(void)reason;
 	struct cpufreq *cpufreq = state;
 	uint64_t online[CPU_MAX / 64] = {0};
 	/* Kernels without hot-plug write no such file: then all cores are on. */
@@ -211,6 +196,7 @@ static int cpufreq_sample(const struct collector_context *ctx, void *state, uint
 
 const struct collector_ops collector_cpufreq = {
 	.name = "cpufreq",
+	.state_size = sizeof(struct cpufreq),
 	.probe = cpufreq_probe,
 	.open = cpufreq_open,
 	.fetch = cpufreq_fetch,

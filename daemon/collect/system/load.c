@@ -3,16 +3,10 @@
  * own keys. */
 #include "daemon/collect/sched/registry.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/lib/naming.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/sysops.h"
 
 enum { AVERAGES = 3, TEXT_SIZE = 128 };
 
@@ -24,23 +18,13 @@ struct load {
 	struct metric *metric[AVERAGES];
 };
 
-static int load_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int load_open(const struct collector_context *ctx, void *state)
 {
 	char text[TEXT_SIZE];
-	struct load *load = mem_zalloc(sizeof(*load));
-	if (!load) {
-		return -ENOMEM;
-	}
+	struct load *load = state;
 	device_file_init(&load->file, true, "proc/loadavg");
-	int r = device_file_read_or_explain(&load->file, ctx->root, text, sizeof(text), reason);
-	r = r < 0 ? r : metric_rows_add(ctx, averages, AVERAGES, load->metric);
-	if (r < 0) {
-		device_file_free_state(load);
-		return r;
-	}
-	*state = load;
-	return 0;
+	int r = device_file_read_or_fail(ctx, &load->file, text, sizeof(text));
+	return r < 0 ? r : metric_rows_add(ctx, averages, AVERAGES, load->metric);
 }
 
 /* "0.52": digits, a dot, digits. strtod would also accept "inf" and hexadecimal. */
@@ -64,33 +48,28 @@ static bool read_average(const char **cursor, double *ret)
 	return true;
 }
 
-static int load_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int load_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
 	struct load *load = state;
 	char text[TEXT_SIZE];
-	int r = device_file_read_or_explain(&load->file, ctx->root, text, sizeof(text), reason);
+	int r = device_file_read_or_fail(ctx, &load->file, text, sizeof(text));
 	if (r < 0) {
 		return r;
 	}
 	const char *p = text;
 	bool fine = true;
 	for (size_t i = 0; i < AVERAGES; i++) {
-		double value;
+		double value = 0;
 		fine = fine && read_average(&p, &value);
-		if (fine) {
-			metric_set(load->metric[i], value);
-		} else {
-			metric_set_null(load->metric[i], "malformed");
-		}
+		metric_set_or_null(load->metric[i], value, fine ? NULL : "malformed");
 	}
 	return 0;
 }
 
 const struct collector_ops collector_load = {
 	.name = "load",
+	.state_size = sizeof(struct load),
 	.open = load_open,
 	.sample = load_sample,
-	.close = device_file_free_state,
+	.close = device_file_close_state,
 };

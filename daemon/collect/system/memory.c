@@ -5,14 +5,11 @@
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/lib/naming.h"
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/util/sysops.h"
 
 /* The lines we need are among the first twenty. */
 enum { MEMINFO_SIZE = 4096 };
@@ -34,78 +31,56 @@ struct memory {
 	char text[MEMINFO_SIZE];
 };
 
-static int memory_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int memory_open(const struct collector_context *ctx, void *state)
 {
-	struct memory *memory = mem_zalloc(sizeof(*memory));
-	if (!memory) {
-		return -ENOMEM;
-	}
+	struct memory *memory = state;
 	device_file_init(&memory->file, true, "proc/meminfo");
-	int r = device_file_read_or_explain(
-		&memory->file, ctx->root, memory->text, sizeof(memory->text), reason);
-	r = r < 0 ? r : metric_rows_add(ctx, table, METRICS, memory->metric);
-	if (r < 0) {
-		device_file_free_state(memory);
-		return r;
-	}
-	*state = memory;
-	return 0;
+	int r = device_file_read_or_fail(ctx, &memory->file, memory->text, sizeof(memory->text));
+	return r < 0 ? r : metric_rows_add(ctx, table, METRICS, memory->metric);
 }
 
-static const char *why(int error, const char *absent)
+/* The number behind key: NULL, or why there is none. */
+static const char *read_line(const char *text, const char *key, double *ret, const char *absent)
 {
-	return error == -ENODATA ? absent : "malformed";
-}
-
-static void set_or_null(struct metric *metric, double value, const char *reason)
-{
-	if (reason) {
-		metric_set_null(metric, reason);
-	} else {
-		metric_set(metric, value);
-	}
+	int r = kernel_bytes(text, key, ret);
+	return r == 0 ? NULL : r == -ENODATA ? absent : "malformed";
 }
 
 static void set_memory(struct memory *memory)
 {
 	double total = 0, available = 0;
-	int r = kernel_bytes(memory->text, "MemTotal:", &total);
-	const char *no_total = r < 0 ? why(r, "no MemTotal in proc/meminfo") : NULL;
-	r = kernel_bytes(memory->text, "MemAvailable:", &available);
-	const char *no_available =
-		r < 0 ? why(r, "no MemAvailable in proc/meminfo (kernel before 3.14)") : NULL;
+	const char *no_total =
+		read_line(memory->text, "MemTotal:", &total, "no MemTotal in proc/meminfo");
+	const char *no_available = read_line(memory->text, "MemAvailable:", &available,
+		"no MemAvailable in proc/meminfo (kernel before 3.14)");
 	const char *no_used = no_total ? no_total : no_available;
 	if (!no_used && (available > total || total <= 0)) {
 		no_used = "available is more than total";
 	}
-	set_or_null(memory->metric[TOTAL], total, no_total);
-	set_or_null(memory->metric[AVAILABLE], available, no_available);
-	set_or_null(memory->metric[USED], total - available, no_used);
-	set_or_null(memory->metric[USED_PERCENT], (total - available) / total * 100, no_used);
+	metric_set_or_null(memory->metric[TOTAL], total, no_total);
+	metric_set_or_null(memory->metric[AVAILABLE], available, no_available);
+	metric_set_or_null(memory->metric[USED], total - available, no_used);
+	metric_set_or_null(
+		memory->metric[USED_PERCENT], (total - available) / total * 100, no_used);
 }
 
 static void set_swap(struct memory *memory)
 {
 	double total = 0, unused = 0;
-	int r = kernel_bytes(memory->text, "SwapTotal:", &total);
-	const char *no_total = r < 0 ? why(r, "kernel without swap") : NULL;
-	r = kernel_bytes(memory->text, "SwapFree:", &unused);
-	const char *no_used = r < 0 ? why(r, "kernel without swap") : no_total;
+	const char *no_total = read_line(memory->text, "SwapTotal:", &total, "kernel without swap");
+	const char *no_used = read_line(memory->text, "SwapFree:", &unused, "kernel without swap");
+	no_used = no_used ? no_used : no_total;
 	if (!no_used && unused > total) {
 		no_used = "free is more than total";
 	}
-	set_or_null(memory->metric[SWAP_TOTAL], total, no_total);
-	set_or_null(memory->metric[SWAP_USED], total - unused, no_used);
+	metric_set_or_null(memory->metric[SWAP_TOTAL], total, no_total);
+	metric_set_or_null(memory->metric[SWAP_USED], total - unused, no_used);
 }
 
-static int memory_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int memory_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
 	struct memory *memory = state;
-	int r = device_file_read_or_explain(
-		&memory->file, ctx->root, memory->text, sizeof(memory->text), reason);
+	int r = device_file_read_or_fail(ctx, &memory->file, memory->text, sizeof(memory->text));
 	if (r < 0) {
 		return r;
 	}
@@ -116,7 +91,8 @@ static int memory_sample(const struct collector_context *ctx, void *state, uint6
 
 const struct collector_ops collector_memory = {
 	.name = "memory",
+	.state_size = sizeof(struct memory),
 	.open = memory_open,
 	.sample = memory_sample,
-	.close = device_file_free_state,
+	.close = device_file_close_state,
 };

@@ -6,13 +6,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/parse.h"
-#include "daemon/util/sysops.h"
 
 enum { RESOURCES = 3, LINES = 2 };
 
@@ -27,10 +25,9 @@ struct pressure_state {
 static void pressure_close(void *state)
 {
 	struct pressure_state *pressure = state;
-	for (size_t i = 0; pressure && i < RESOURCES; i++) {
+	for (size_t i = 0; i < RESOURCES; i++) {
 		device_file_close(&pressure->file[i]);
 	}
-	free(pressure);
 }
 
 /* How many of the three can be read; the last error when none. EOPNOTSUPP is what kernels before
@@ -50,24 +47,20 @@ static int probe(struct pressure_state *pressure, const struct root *root)
 	return found > 0 ? found : error;
 }
 
-static int pressure_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int pressure_open(const struct collector_context *ctx, void *state)
 {
-	struct pressure_state *pressure = mem_zalloc(sizeof(*pressure));
-	if (!pressure) {
-		return -ENOMEM;
-	}
+	struct pressure_state *pressure = state;
 	for (size_t i = 0; i < RESOURCES; i++) {
 		device_file_init(&pressure->file[i], true, "proc/pressure/%s", resources[i]);
 	}
 	int r = probe(pressure, ctx->root);
 	if (r == -ENOENT || r == -EOPNOTSUPP || r == -ENOTDIR) {
-		snprintf(reason, SOURCE_REASON_SIZE,
+		return collector_fail(ctx, -ENOENT,
 			"no proc/pressure: the kernel's PSI is off (boot with psi=1) or not built "
 			"in (CONFIG_PSI)");
-		r = -ENOENT;
-	} else if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/pressure: %s", errno_reason(r));
+	}
+	if (r < 0) {
+		return collector_fail(ctx, r, "/proc/pressure: %s", errno_reason(r));
 	}
 	for (size_t i = 0; i < RESOURCES && r >= 0; i++) {
 		for (size_t j = 0; j < LINES && r >= 0; j++) {
@@ -77,12 +70,7 @@ static int pressure_open(
 				&pressure->metric[i][j]);
 		}
 	}
-	if (r < 0) {
-		pressure_close(pressure);
-		return r;
-	}
-	*state = pressure;
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 /* "some avg10=3.10 avg60=…": the number, -ENODATA without the line, -EBADMSG. */
@@ -112,10 +100,8 @@ static int read_line(const char *text, const char *line, double *ret)
 	return 0;
 }
 
-static int pressure_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int pressure_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
 	struct pressure_state *pressure = state;
 	int error = 0;
 	bool any = false;
@@ -127,25 +113,19 @@ static int pressure_sample(const struct collector_context *ctx, void *state, uin
 		for (size_t j = 0; j < LINES; j++) {
 			double value = 0;
 			int r = n < 0 ? (int)n : read_line(buf, lines[j], &value);
-			if (r == 0) {
-				metric_set(pressure->metric[i][j], value);
-			} else if (n < 0) {
-				metric_set_null(pressure->metric[i][j], errno_reason(r));
-			} else {
-				metric_set_null(pressure->metric[i][j],
-					r == -ENODATA ? "not reported by the kernel" : "malformed");
-			}
+			const char *why = r == 0	  ? NULL
+					  : n < 0	  ? errno_reason(r)
+					  : r == -ENODATA ? "not reported by the kernel"
+							  : "malformed";
+			metric_set_or_null(pressure->metric[i][j], value, why);
 		}
 	}
-	if (!any) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/proc/pressure: %s", errno_reason(error));
-		return error;
-	}
-	return 0;
+	return any ? 0 : collector_fail(ctx, error, "/proc/pressure: %s", errno_reason(error));
 }
 
 const struct collector_ops collector_pressure = {
 	.name = "pressure",
+	.state_size = sizeof(struct pressure_state),
 	.open = pressure_open,
 	.sample = pressure_sample,
 	.close = pressure_close,

@@ -4,10 +4,7 @@
  * CLOCK_PROCESS_CPUTIME_ID, which is finer than the ticks of proc/self/stat. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "daemon/collect/lib/device_file.h"
@@ -19,7 +16,6 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/core/status/persist_status.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/util/sysops.h"
 
 /* Lines of proc/self/status. */
 static const struct {
@@ -104,15 +100,10 @@ struct self {
 	uint64_t t_ns, cpu_ns, wakeups, dropped; /* of the last sample; t_ns 0 = first */
 };
 
-static int self_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int self_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct metrics *metrics = ctx->core->metrics;
-	struct self *self = mem_zalloc(sizeof(*self));
-	if (!self) {
-		return -ENOMEM;
-	}
+	struct self *self = state;
 	device_file_init(&self->status, true, "proc/self/status");
 	int r = 0;
 	for (size_t i = 0; i < MEMORIES && r == 0; i++) {
@@ -127,12 +118,7 @@ static int self_open(
 	if (r == 0 && ctx->core->history) {
 		r = metric_rows_add(ctx, pool_table, POOLS, self->pool);
 	}
-	if (r < 0) {
-		device_file_free_state(self);
-		return r;
-	}
-	*state = self;
-	return 0;
+	return r;
 }
 
 static void set_memory(const struct collector_context *ctx, struct self *self)
@@ -140,24 +126,17 @@ static void set_memory(const struct collector_context *ctx, struct self *self)
 	char text[4096];
 	ssize_t n = device_file_read(&self->status, ctx->real_root, text, sizeof(text));
 	for (size_t i = 0; i < MEMORIES; i++) {
-		double value;
+		double value = 0;
 		int r = n < 0 ? (int)n : kernel_bytes(text, memory_table[i].key, &value);
-		if (r == 0) {
-			metric_set(self->memory[i], value);
-		} else {
-			metric_set_null(self->memory[i], errno_reason(r));
-		}
+		metric_set_or_null(self->memory[i], value, r == 0 ? NULL : errno_reason(r));
 	}
 }
 
 /* seconds 0: there is no earlier sample. */
 static void set_rate(struct metric *metric, double delta, double seconds)
 {
-	if (seconds > 0) {
-		metric_set(metric, delta / seconds);
-	} else {
-		metric_set_null(metric, "needs two samples");
-	}
+	bool known = seconds > 0;
+	metric_set_or_null(metric, known ? delta / seconds : 0, known ? NULL : "needs two samples");
 }
 
 static void set_rates(struct self *self, struct counters *counters, uint64_t now_ns)
@@ -192,38 +171,29 @@ static void set_pool(const struct collector_context *ctx, struct self *self)
 	metric_set(self->pool[SAMPLES], (double)usage.samples);
 	metric_set(self->pool[EVICTED], (double)usage.evicted_blocks);
 	const double bytes = usage.tier[HISTORY_FULL].bytes_per_sample;
-	if (isnan(bytes)) {
-		metric_set_null(self->pool[BYTES_PER_SAMPLE], "the history is empty");
-	} else {
-		metric_set(self->pool[BYTES_PER_SAMPLE], bytes);
-	}
+	metric_set_or_null(
+		self->pool[BYTES_PER_SAMPLE], bytes, isnan(bytes) ? "the history is empty" : NULL);
 }
 
 static void set_broker(const struct core *core, struct metric *away)
 {
-	if (!core->broker || core->broker->state == BROKER_OFF) {
-		metric_set_null(away, "MQTT is off");
-	} else {
-		metric_set(away, core->broker->state != BROKER_CONNECTED);
-	}
+	const enum broker_state state = core->broker ? core->broker->state : BROKER_OFF;
+	metric_set_or_null(
+		away, state != BROKER_CONNECTED, state == BROKER_OFF ? "MQTT is off" : NULL);
 }
 
 /* History that is not asked to survive a reboot is not degraded, either. */
 static void set_persistence(const struct core *core, struct self *self)
 {
 	const struct persist_status *status = core->persist;
-	if (!status || status->state == PERSIST_OFF) {
-		metric_set_null(self->other[PERSIST_BAD], "[history] persist is off");
-	} else {
-		metric_set(self->other[PERSIST_BAD], persist_is_degraded(status));
-	}
+	const bool off = !status || status->state == PERSIST_OFF;
+	metric_set_or_null(self->other[PERSIST_BAD], !off && persist_is_degraded(status),
+		off ? "[history] persist is off" : NULL);
 	metric_set(self->other[PERSIST_WRITTEN], status ? (double)status->written_bytes : 0);
 }
 
-static int self_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int self_sample(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct self *self = state;
 	const struct core *core = ctx->core;
 	set_memory(ctx, self);
@@ -233,7 +203,7 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 							 counter_table[i].offset);
 		metric_set(self->counter[i], (double)*value);
 	}
-	set_rates(self, core->counters, now_ns);
+	set_rates(self, core->counters, ctx->now_ns);
 	set_pool(ctx, self);
 	limits_sample(core);
 	metric_set(self->other[METRIC_COUNT], (double)metrics_count(core->metrics));
@@ -248,7 +218,8 @@ static int self_sample(const struct collector_context *ctx, void *state, uint64_
 const struct collector_ops collector_self = {
 	.name = "self",
 	.internal = true,
+	.state_size = sizeof(struct self),
 	.open = self_open,
 	.sample = self_sample,
-	.close = device_file_free_state,
+	.close = device_file_close_state,
 };

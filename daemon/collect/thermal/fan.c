@@ -35,27 +35,21 @@ static void add_hwmon(void *ctx, const struct root *root, const char *path, cons
 	}
 }
 
-static int find(struct gauges *fans, char reason[SOURCE_REASON_SIZE])
+static int fan_probe(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	int r = device_each(fans->root, "sys/class/hwmon", "", add_hwmon, fans);
+	struct gauges *fans = state;
+	gauges_init(fans, ctx->root, sizeof(struct gauge), FANS_MAX);
+	int r = device_each(ctx->root, "sys/class/hwmon", "", add_hwmon, fans);
 	(void)gauges_add_existing(fans, &rpm, "pwm-fan", JP4_FAN "/rpm_measured");
 	(void)gauges_add_existing(fans, &duty, "pwm-fan", JP4_FAN "/cur_pwm");
-	return r == -ENOMEM ? r : 0;
-}
-
-static int fan_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	static const struct gauge_search search = {.max = FANS_MAX,
-		.find = find,
-		.absent = "no fan in /sys/class/hwmon or /sys/devices/pwm-fan; one that is only a "
-			  "cooling device is exposed by thermal"};
-	return gauges_probe(ctx, state, reason, &search);
+	return gauges_found(ctx, fans, r == -ENOMEM ? r : 0,
+		"no fan in /sys/class/hwmon or /sys/devices/pwm-fan; one that is only a cooling "
+		"device is exposed by thermal");
 }
 
 const struct collector_ops collector_fan = {
 	.name = "fan",
+	.state_size = sizeof(struct gauges),
 	.probe = fan_probe,
 	.open = gauges_open,
 	.fetch = gauges_fetch,

@@ -99,9 +99,10 @@ static void add_chip(void *ctx, const struct root *root, const char *path, const
 	}
 }
 
-static int find(struct gauges *gauges, char reason[SOURCE_REASON_SIZE])
+static int hwmon_probe(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
+	struct gauges *gauges = state;
+	gauges_init(gauges, ctx->root, sizeof(struct gauge), TEMPS_MAX);
 	struct search *search = mem_zalloc(sizeof(*search));
 	if (!search) {
 		return -ENOMEM;
@@ -112,16 +113,8 @@ static int find(struct gauges *gauges, char reason[SOURCE_REASON_SIZE])
 		r = device_each(gauges->root, "sys/class/hwmon", "", add_chip, search);
 	}
 	free(search);
-	return r == -ENOMEM ? r : 0;
-}
-
-static int hwmon_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	static const struct gauge_search search = {.max = TEMPS_MAX,
-		.find = find,
-		.absent = "no temperature in /sys/class/hwmon that no thermal zone reports"};
-	return gauges_probe(ctx, state, reason, &search);
+	return gauges_found(ctx, gauges, r == -ENOMEM ? r : 0,
+		"no temperature in /sys/class/hwmon that no thermal zone reports");
 }
 
 /* NULL when another source exposes it; thermal gets it whenever it finds a zone. */
@@ -138,25 +131,19 @@ static struct metric *find_max(const struct gauges *gauges, struct naming *namin
 	return max;
 }
 
-static int hwmon_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int hwmon_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
 	struct naming naming;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	int r = gauges_name(*state, &naming);
+	int r = gauges_name(state, &naming);
 	if (r == 0) {
-		(void)find_max(*state, &naming);
-		naming_retire_rest(&naming);
+		(void)find_max(state, &naming);
 	}
-	return r;
+	return naming_finish(&naming, r);
 }
 
-static int hwmon_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int hwmon_sample(const struct collector_context *ctx, void *state)
 {
-	(void)now_ns;
-	(void)reason;
 	const struct gauges *gauges = state;
 	struct naming naming;
 	double hottest = NAN;
@@ -168,16 +155,13 @@ static int hwmon_sample(const struct collector_context *ctx, void *state, uint64
 			hottest = fmax(hottest, gauge->metric->value);
 		}
 	}
-	if (max && isnan(hottest)) {
-		metric_set_null(max, "no chip can be read");
-	} else if (max) {
-		metric_set(max, hottest);
-	}
+	metric_set_or_null(max, hottest, isnan(hottest) ? "no chip can be read" : NULL);
 	return 0;
 }
 
 const struct collector_ops collector_hwmon = {
 	.name = "hwmon",
+	.state_size = sizeof(struct gauges),
 	.interval_ns = UINT64_C(5000000000), /* an NVMe is asked over its queue */
 	.probe = hwmon_probe,
 	.open = hwmon_open,

@@ -129,26 +129,19 @@ static void add_cooling(void *ctx, const struct root *root, const char *path, co
 	}
 }
 
-static int find(struct gauges *gauges, char reason[SOURCE_REASON_SIZE])
+static int thermal_probe(const struct collector_context *ctx, void *state)
 {
+	struct gauges *gauges = state;
+	gauges_init(gauges, ctx->root, sizeof(struct zone), 0);
 	int r = device_each(gauges->root, FOLDER, "thermal_zone", add_zone, gauges);
 	if (r >= 0) {
 		r = device_each(gauges->root, FOLDER, "cooling_device", add_cooling, gauges);
 	}
 	if (r < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "/" FOLDER ": %s", errno_reason(r));
+		return collector_fail(ctx, r, "/" FOLDER ": %s", errno_reason(r));
 	}
-	return r;
-}
-
-static int thermal_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	static const struct gauge_search search = {.state_size = sizeof(struct thermal),
-		.element_size = sizeof(struct zone),
-		.find = find,
-		.absent = "no thermal zone and no cooling device in /sys/class/thermal"};
-	return gauges_probe(ctx, state, reason, &search);
+	return gauges_found(
+		ctx, gauges, 0, "no thermal zone and no cooling device in /sys/class/thermal");
 }
 
 static int name_zone(struct zone *zone, struct naming *naming, const char *exclude)
@@ -170,11 +163,9 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	return naming_add_shared(naming, path, UNIT_CELSIUS, false, &zone->headroom);
 }
 
-static int thermal_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int thermal_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	struct thermal *thermal = *state;
+	struct thermal *thermal = state;
 	struct gauges *zones = &thermal->zones;
 	struct naming naming;
 	int r = 0;
@@ -187,18 +178,12 @@ static int thermal_open(
 	for (size_t i = 0; i < zones->count && r == 0; i++) {
 		r = name_zone(gauges_at(zones, i), &naming, source_option(ctx->options, keys[0]));
 	}
-	if (r == 0) {
-		naming_retire_rest(&naming);
-	}
-	return r;
+	return naming_finish(&naming, r);
 }
 
-static int thermal_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int thermal_sample(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
-	(void)now_ns;
-	(void)reason;
 	const struct thermal *thermal = state;
 	double max = NAN;
 	int hottest = -1;
@@ -207,11 +192,8 @@ static int thermal_sample(const struct collector_context *ctx, void *state, uint
 		const struct metric *metric = zone->gauge.metric;
 		bool known = gauge_set(&zone->gauge);
 		bool dummy = zone->zero_is_absent && known && metric->value == 0;
-		if (zone->headroom && (!known || dummy)) {
-			metric_set_null(zone->headroom, known ? "offline" : metric->reason);
-		} else if (zone->headroom) {
-			metric_set(zone->headroom, zone->trip_celsius - metric->value);
-		}
+		metric_set_or_null(zone->headroom, zone->trip_celsius - metric->value,
+			dummy ? "offline" : metric->reason);
 		if (known && zone->gauge.counts && !dummy && !(metric->value <= max)) {
 			max = metric->value;
 			hottest = zone->number;
@@ -220,16 +202,13 @@ static int thermal_sample(const struct collector_context *ctx, void *state, uint
 	if (thermal->max) {
 		thermal->max->zone = hottest;
 	}
-	if (thermal->max && isnan(max)) {
-		metric_set_null(thermal->max, "no real zone can be read");
-	} else if (thermal->max) {
-		metric_set(thermal->max, max);
-	}
+	metric_set_or_null(thermal->max, max, isnan(max) ? "no real zone can be read" : NULL);
 	return 0;
 }
 
 const struct collector_ops collector_thermal = {
 	.name = "thermal",
+	.state_size = sizeof(struct thermal),
 	.config_keys = keys,
 	.probe = thermal_probe,
 	.open = thermal_open,

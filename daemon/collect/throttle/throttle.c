@@ -35,7 +35,7 @@ static const char *const throttle_keys[] = {"vcgencmd", NULL};
 static void throttle_close(void *state)
 {
 	struct throttle *throttle = state;
-	for (size_t i = 0; throttle && i < DETECTORS; i++) {
+	for (size_t i = 0; i < DETECTORS; i++) {
 		void *detector = throttle->detector[i];
 		if (detector && detectors[i]->close) {
 			detectors[i]->close(detector);
@@ -44,7 +44,6 @@ static void throttle_close(void *state)
 		}
 		free(detector);
 	}
-	free(throttle);
 }
 
 /* 0 or more: how many places it reads; -ENOMEM. */
@@ -65,9 +64,10 @@ static int probe_one(
 	return gauges->no_memory ? -ENOMEM : r;
 }
 
-/* How many places report something; -ENOMEM. */
-static int probe_all(struct throttle *throttle, const struct collector_context *ctx)
+/* A machine that reports nothing is found out by open, so that what was tried gets there. */
+static int throttle_probe(const struct collector_context *ctx, void *state)
 {
+	struct throttle *throttle = state;
 	struct throttle_search search = {.root = ctx->root,
 		.vcgencmd = pi_tool_path(ctx->options),
 		.status = &throttle->probed};
@@ -78,25 +78,7 @@ static int probe_all(struct throttle *throttle, const struct collector_context *
 		}
 		search.found += found;
 	}
-	return search.found;
-}
-
-/* A machine that reports nothing is found out by open, so that what was tried gets there. */
-static int throttle_probe(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	(void)reason;
-	struct throttle *throttle = mem_zalloc(sizeof(*throttle));
-	if (!throttle) {
-		return -ENOMEM;
-	}
-	throttle->found = probe_all(throttle, ctx);
-	if (throttle->found < 0) {
-		int r = throttle->found;
-		throttle_close(throttle);
-		return r;
-	}
-	*state = throttle;
+	throttle->found = search.found;
 	return 0;
 }
 
@@ -114,16 +96,12 @@ static int add_metrics(struct throttle *throttle, const struct collector_context
 	for (size_t i = 0; i < DETECTORS && r == 0; i++) {
 		r = detectors[i]->name ? detectors[i]->name(throttle->detector[i], &naming) : 0;
 	}
-	if (r == 0) {
-		naming_retire_rest(&naming);
-	}
-	return r;
+	return naming_finish(&naming, r);
 }
 
-static int throttle_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int throttle_open(const struct collector_context *ctx, void *state)
 {
-	struct throttle *throttle = *state;
+	struct throttle *throttle = state;
 	struct throttle_status *status = ctx->core->throttle;
 	throttle->status = status;
 	status->tried_count = throttle->probed.tried_count;
@@ -131,10 +109,9 @@ static int throttle_open(
 	status->sampled = false;
 	int r = add_metrics(throttle, ctx);
 	if (r == 0 && throttle->found == 0) {
-		snprintf(reason, SOURCE_REASON_SIZE,
+		r = collector_fail(ctx, -ENOENT,
 			"nothing reports throttling: no Raspberry Pi firmware, no cooling device, "
 			"no event counter (edgeprofctl throttle lists what was tried)");
-		r = -ENOENT;
 	}
 	if (r < 0) {
 		throttle_clear(
@@ -166,12 +143,11 @@ static void throttle_forget(const struct collector_context *ctx)
 	}
 }
 
-static int throttle_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int throttle_sample(const struct collector_context *ctx, void *state)
 {
 	struct throttle *throttle = state;
 	struct throttle_status *status = throttle->status;
-	(void)reason;
+	uint64_t now_ns = ctx->now_ns;
 	throttle_clear(status, "no source on this machine reports it");
 	for (size_t i = 0; i < DETECTORS; i++) {
 		detectors[i]->sample(throttle->detector[i], status, now_ns);
@@ -180,11 +156,9 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 	status->sampled = true;
 	status->t_ns = now_ns;
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
-		if (status->flag[i].value == THROTTLE_UNKNOWN) {
-			metric_set_null(throttle->flag[i], status->flag[i].reason);
-		} else {
-			metric_set(throttle->flag[i], status->flag[i].value == THROTTLE_YES);
-		}
+		bool unknown = status->flag[i].value == THROTTLE_UNKNOWN;
+		metric_set_or_null(throttle->flag[i], status->flag[i].value == THROTTLE_YES,
+			unknown ? status->flag[i].reason : NULL);
 	}
 	throttle_edges_update(&throttle->edges, status, ctx->core->timeline, now_ns);
 	return 0;
@@ -192,6 +166,7 @@ static int throttle_sample(const struct collector_context *ctx, void *state, uin
 
 const struct collector_ops collector_throttle = {
 	.name = "throttle",
+	.state_size = sizeof(struct throttle),
 	.config_keys = throttle_keys,
 	.refuse = pi_tool_refuse,
 	.probe = throttle_probe,

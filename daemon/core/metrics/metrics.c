@@ -198,6 +198,15 @@ void metric_set_null(struct metric *metric, const char *reason)
 	metric->set = true;
 }
 
+void metric_set_or_null(struct metric *metric, double value, const char *reason)
+{
+	if (metric && reason) {
+		metric_set_null(metric, reason);
+	} else if (metric) {
+		metric_set(metric, value);
+	}
+}
+
 void metric_set_idle(struct metric *metric, uint64_t last_event_ns)
 {
 	metric_set_null(metric, "no event");

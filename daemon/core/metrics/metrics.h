@@ -73,8 +73,10 @@ void metric_set_at(struct metric *metric, double value, uint64_t value_ns);
 
 /* Sets null with a reason: static storage (a literal or errno_reason()). */
 void metric_set_null(struct metric *metric, const char *reason);
-/* The same when what the metric measures has ended: alerts on it clear, while for lack of a reading
- * they would stay as they are. */
+/* Sets null where there is a reason, else the value. Accepts no metric (NULL). */
+void metric_set_or_null(struct metric *metric, double value, const char *reason);
+/* Sets null when what the metric measures has ended: alerts on it clear, while for lack of a
+ * reading they would stay as they are. */
 void metric_set_ended(struct metric *metric, const char *reason);
 
 /* Null because its stream is idle: "no event", as the reason says together with its age. */

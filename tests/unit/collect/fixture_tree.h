@@ -3,6 +3,7 @@
 #pragma once
 
 #include <check.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,19 +55,26 @@ static inline void bench_make(struct bench *bench, const char *root, const char 
 		.real_root = &bench->real,
 		.core = &bench->core,
 		.source = bench->source,
-		.options = &bench->options};
+		.options = &bench->options,
+		.reason = bench->reason};
 }
 
 static inline int bench_open(struct bench *bench)
 {
 	bench->reason[0] = '\0';
 	/* As on a worker: whoever touches more than the roots there crashes here. */
-	const struct collector_context roots = {
-		.root = &bench->root, .real_root = &bench->real, .options = &bench->options};
-	int r = bench->ops->probe ? bench->ops->probe(&roots, &bench->state, bench->reason) : 0;
-	r = r < 0 ? r : bench->ops->open(&bench->ctx, &bench->state, bench->reason);
-	if (r < 0 && bench->state) {
-		bench->ops->close(bench->state);
+	const struct collector_context roots = {.root = &bench->root,
+		.real_root = &bench->real,
+		.options = &bench->options,
+		.reason = bench->reason};
+	bench->state = collector_state(bench->ops);
+	if (!bench->state) {
+		return -ENOMEM;
+	}
+	int r = bench->ops->probe ? bench->ops->probe(&roots, bench->state) : 0;
+	r = r < 0 ? r : bench->ops->open(&bench->ctx, bench->state);
+	if (r < 0) {
+		collector_free(bench->ops, bench->state);
 		bench->state = NULL;
 	}
 	return r;
@@ -81,7 +89,8 @@ static inline int bench_sample(struct bench *bench)
 	const struct collector_context roots = {.root = &bench->root, .real_root = &bench->real};
 	int r = bench->ops->fetch ? bench->ops->fetch(&roots, bench->state) : 0;
 	ck_assert_int_eq(r, 0);
-	r = bench->ops->sample(&bench->ctx, bench->state, bench->now_ns, bench->reason);
+	bench->ctx.now_ns = bench->now_ns;
+	r = bench->ops->sample(&bench->ctx, bench->state);
 	metrics_commit(bench->core.metrics, bench->source, bench->now_ns);
 	return r;
 }
@@ -89,7 +98,7 @@ static inline int bench_sample(struct bench *bench)
 static inline void bench_close(struct bench *bench)
 {
 	if (bench->state) {
-		bench->ops->close(bench->state);
+		collector_free(bench->ops, bench->state);
 		bench->state = NULL;
 		if (bench->ops->forget) {
 			bench->ops->forget(&bench->ctx);

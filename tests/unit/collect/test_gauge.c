@@ -43,7 +43,6 @@ enum { FILES = 150 }; /* more than descriptors that stay open, and than two capa
 START_TEST(a_table_grows_and_keeps_what_each_file_holds)
 {
 	struct gauges gauges;
-	void *state = &gauges;
 	char name[32], path[64], text[32];
 	gauges_init(&gauges, &bench.root, sizeof(struct gauge), 0);
 	for (int i = 0; i < FILES; i++) {
@@ -54,9 +53,9 @@ START_TEST(a_table_grows_and_keeps_what_each_file_holds)
 		ck_assert_ptr_nonnull(gauges_add_existing(&gauges, &kind, name, "%s", path));
 	}
 	ck_assert_ptr_null(gauges_add_existing(&gauges, &kind, "none", "sys/test/none"));
-	ck_assert_int_eq(gauges_open(&bench.ctx, &state, bench.reason), 0);
-	ck_assert_int_eq(gauges_fetch(&bench.ctx, state), 0);
-	ck_assert_int_eq(gauges_sample(&bench.ctx, state, 1, bench.reason), 0);
+	ck_assert_int_eq(gauges_open(&bench.ctx, &gauges), 0);
+	ck_assert_int_eq(gauges_fetch(&bench.ctx, &gauges), 0);
+	ck_assert_int_eq(gauges_sample(&bench.ctx, &gauges), 0);
 	for (int i = 0; i < FILES; i++) {
 		snprintf(path, sizeof(path), "test/g%d", i);
 		bench_expect(&bench, path, i * 100.0 / 255);

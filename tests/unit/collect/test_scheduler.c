@@ -20,11 +20,11 @@ static struct {
 	int opens, samples, closes;
 	uint64_t sampled_ns;
 	struct metric *metric;
+	const void *state;
 	char exclude[64];
 } fake;
 
-static int fake_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int fake_open(const struct collector_context *ctx, void *state)
 {
 	fake.opens++;
 	fake.exclude[0] = '\0';
@@ -32,23 +32,19 @@ static int fake_open(
 		snprintf(fake.exclude, sizeof(fake.exclude), "%.60s", ctx->options->key[0].value);
 	}
 	if (fake.open_result < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "nothing in sys/fake");
-		return fake.open_result;
+		return collector_fail(ctx, fake.open_result, "nothing in sys/fake");
 	}
-	*state = &fake;
+	fake.state = state;
 	return metrics_add(ctx->core->metrics, ctx->source, "fake/value", UNIT_COUNT, &fake.metric);
 }
 
-static int fake_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int fake_sample(const struct collector_context *ctx, void *state)
 {
-	(void)ctx;
-	ck_assert_ptr_eq(state, &fake);
+	ck_assert_ptr_eq(state, fake.state);
 	fake.samples++;
-	fake.sampled_ns = now_ns;
+	fake.sampled_ns = ctx->now_ns;
 	if (fake.sample_result < 0) {
-		snprintf(reason, SOURCE_REASON_SIZE, "sys/fake/value: it broke");
-		return fake.sample_result;
+		return collector_fail(ctx, fake.sample_result, "sys/fake/value: it broke");
 	}
 	metric_set(fake.metric, fake.samples);
 	return 0;
@@ -56,12 +52,16 @@ static int fake_sample(const struct collector_context *ctx, void *state, uint64_
 
 static void fake_close(void *state)
 {
-	fake.closes += state != NULL;
+	fake.closes += state == fake.state && state != NULL;
 }
 
-static const struct collector_ops fake_ops = {
-	.name = "fake", .open = fake_open, .sample = fake_sample, .close = fake_close};
+static const struct collector_ops fake_ops = {.name = "fake",
+	.state_size = 1,
+	.open = fake_open,
+	.sample = fake_sample,
+	.close = fake_close};
 static const struct collector_ops quiet_ops = {.name = "quiet",
+	.state_size = 1,
 	.interval_ns = 2 * SECOND,
 	.internal = true,
 	.open = fake_open,
@@ -435,16 +435,16 @@ END_TEST
 /* A source that events feed; what it holds is released by the test. */
 static const struct collector_context *held;
 
-static int event_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int event_open(const struct collector_context *ctx, void *state)
 {
 	ck_assert_ptr_eq(ctx->loop, &loop);
 	held = ctx;
 	collector_hold(ctx);
-	return fake_open(ctx, state, reason);
+	return fake_open(ctx, state);
 }
 
 static const struct collector_ops event_ops = {.name = "fake",
+	.state_size = 1,
 	.event_driven = true,
 	.open = event_open,
 	.sample = fake_sample,

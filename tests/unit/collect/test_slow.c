@@ -26,7 +26,7 @@ static struct slow {
 	char *memory; /* sanitizers see who touches it after its end */
 } slow[SLOW];
 
-static int probe_one(const struct collector_context *ctx, struct slow *s, void **state)
+static int probe_one(const struct collector_context *ctx, struct slow *s, struct slow **state)
 {
 	ck_assert_ptr_null(ctx->core);
 	__atomic_add_fetch(&s->probes, 1, __ATOMIC_SEQ_CST);
@@ -44,12 +44,11 @@ static int probe_one(const struct collector_context *ctx, struct slow *s, void *
 }
 
 /* A probe does not know its source's name: one function each. */
-#define SLOW_PROBE(n)                                                               \
-	static int slow_probe##n(const struct collector_context *ctx, void **state, \
-		char reason[SOURCE_REASON_SIZE])                                    \
-	{                                                                           \
-		snprintf(reason, SOURCE_REASON_SIZE, "no sys/slow");                \
-		return probe_one(ctx, &slow[n], state);                             \
+#define SLOW_PROBE(n)                                                              \
+	static int slow_probe##n(const struct collector_context *ctx, void *state) \
+	{                                                                          \
+		(void)collector_fail(ctx, 0, "no sys/slow");                       \
+		return probe_one(ctx, &slow[n], state);                            \
 	}
 SLOW_PROBE(0)
 SLOW_PROBE(1)
@@ -57,11 +56,9 @@ SLOW_PROBE(2)
 SLOW_PROBE(3)
 SLOW_PROBE(4)
 
-static int slow_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
+static int slow_open(const struct collector_context *ctx, void *state)
 {
-	(void)reason;
-	struct slow *s = *state;
+	struct slow *s = *(struct slow **)state;
 	if (s->open_result < 0) {
 		return s->open_result;
 	}
@@ -71,7 +68,7 @@ static int slow_open(
 
 static int slow_fetch(const struct collector_context *ctx, void *state)
 {
-	struct slow *s = state;
+	struct slow *s = *(struct slow **)state;
 	ck_assert_ptr_null(ctx->core);
 	__atomic_add_fetch(&s->fetches, 1, __ATOMIC_SEQ_CST);
 	if (s->hangs && read(s->pipe[0], s->memory, 1) != 1) {
@@ -81,21 +78,21 @@ static int slow_fetch(const struct collector_context *ctx, void *state)
 	return s->result;
 }
 
-static int slow_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int slow_sample(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
-	(void)now_ns;
-	(void)reason;
-	struct slow *s = state;
+	struct slow *s = *(struct slow **)state;
 	metric_set(s->metric, ++s->samples);
 	return 0;
 }
 
 static void slow_close(void *state)
 {
-	struct slow *s = state;
+	struct slow *s = *(struct slow **)state;
 	char byte;
+	if (!s) {
+		return; /* the probe failed */
+	}
 	__atomic_add_fetch(&s->closing, 1, __ATOMIC_SEQ_CST);
 	if (s->hangs_in_close) {
 		ck_assert_int_eq(read(s->pipe[0], &byte, 1), 1);
@@ -109,10 +106,11 @@ static void slow_forget(const struct collector_context *ctx)
 	slow[ctx->source->name[4] - '0'].forgets++;
 }
 
-#define SLOW_OPS(n)                                                                                \
-	{                                                                                          \
-		.name = "slow" #n, .probe = slow_probe##n, .open = slow_open, .fetch = slow_fetch, \
-		.sample = slow_sample, .close = slow_close, .forget = slow_forget                  \
+#define SLOW_OPS(n)                                                                             \
+	{                                                                                       \
+		.name = "slow" #n, .state_size = sizeof(struct slow *), .probe = slow_probe##n, \
+		.open = slow_open, .fetch = slow_fetch, .sample = slow_sample,                  \
+		.close = slow_close, .forget = slow_forget                                      \
 	}
 
 static const struct collector_ops slow_ops[SLOW] = {
@@ -120,33 +118,23 @@ static const struct collector_ops slow_ops[SLOW] = {
 
 static int ticks;
 
-static int plain_open(
-	const struct collector_context *ctx, void **state, char reason[SOURCE_REASON_SIZE])
-{
-	(void)ctx;
-	(void)reason;
-	*state = &ticks;
-	return 0;
-}
-
-static int plain_sample(const struct collector_context *ctx, void *state, uint64_t now_ns,
-	char reason[SOURCE_REASON_SIZE])
+static int plain_open(const struct collector_context *ctx, void *state)
 {
 	(void)ctx;
 	(void)state;
-	(void)now_ns;
-	(void)reason;
+	return 0;
+}
+
+static int plain_sample(const struct collector_context *ctx, void *state)
+{
+	(void)ctx;
+	(void)state;
 	ticks++;
 	return 0;
 }
 
-static void plain_close(void *state)
-{
-	(void)state;
-}
-
 static const struct collector_ops plain_ops = {
-	.name = "plain", .open = plain_open, .sample = plain_sample, .close = plain_close};
+	.name = "plain", .state_size = 1, .open = plain_open, .sample = plain_sample};
 static const struct collector_ops *const all[] = {
 	&slow_ops[0], &slow_ops[1], &slow_ops[2], &slow_ops[3], &slow_ops[4], &plain_ops, NULL};
 static const struct collector_ops *const one[] = {&slow_ops[0], &plain_ops, NULL};
