@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "daemon/collect/board/pi_firmware.h"
-#include "daemon/collect/board/pi_text.h"
 #include "daemon/collect/board/pi_tool.h"
 #include "daemon/collect/lib/naming.h"
 
@@ -75,7 +74,7 @@ static void pi_close(void *state)
 static int ask(struct pi_state *pi, const char *command, double *ret)
 {
 	ssize_t n = pi_firmware_command(&pi->firmware, command, pi->text, sizeof(pi->text));
-	return n < 0 ? (int)n : pi_text_number(pi->text, ret);
+	return n < 0 ? (int)n : pi_parse_number(pi->text, ret);
 }
 
 static int ask_temperature(struct pi_state *pi, double *celsius)
@@ -91,7 +90,7 @@ static int ask_temperature(struct pi_state *pi, double *celsius)
 	if (r < 0 && pi->tool.path[0] != '\0') {
 		pi->temperature_origin = "vcgencmd measure_temp";
 		r = pi_tool_ask(&pi->tool);
-		r = r < 0 ? r : pi_text_number(pi->tool.answer, celsius);
+		r = r < 0 ? r : pi_parse_number(pi->tool.answer, celsius);
 	}
 	return r;
 }
@@ -118,7 +117,7 @@ static int read_rails(struct pi_state *pi, bool add)
 	if (n < 0) {
 		return (int)n;
 	}
-	while (pi_text_adc(&cursor, &adc) == 0) {
+	while (pi_parse_adc(&cursor, &adc) == 0) {
 		struct rail *rail = find_rail(pi, adc.rail);
 		if (!rail && add && pi->rails < RAILS_MAX) {
 			rail = &pi->rail[pi->rails++];
@@ -205,7 +204,7 @@ static int probe_all(struct pi_state *pi)
 static int pi_probe(const struct collector_context *ctx, void *state)
 {
 	struct pi_state *pi = state;
-	pi_tool_init(&pi->tool, pi_tool_path(ctx->options), "measure_temp");
+	pi_tool_init(&pi->tool, source_option(ctx->options, pi_keys[0]), "measure_temp");
 	int error = pi_firmware_open(&pi->firmware, ctx->root);
 	int r = error < 0 && pi->tool.path[0] == '\0' ? error : probe_all(pi);
 	if (r > 0) {

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pi_firmware.c: asks the firmware for the collectors throttle and pi. The buffer of the property
- * interface is an array of 32 bit words: size, request/response code, tags (id, size of the values,
- * bit 31 once answered, values), end tag (raspberrypi/linux drivers/char/broadcom/vcio.c, utils
- * vcmailbox.c and vcgencmd.c). */
+/* pi_firmware.c: asks the firmware for the collectors throttle and pi, and parses what it prints.
+ * The buffer of the property interface is an array of 32 bit words: size, request/response code,
+ * tags (id, size of the values, bit 31 once answered, values), end tag (raspberrypi/linux
+ * drivers/char/broadcom/vcio.c, utils vcmailbox.c and vcgencmd.c). The label of a clock varies by
+ * model (45, 48, 0), so numbers are looked for behind '='; what the firmware says instead ("bad
+ * arguments", "error=2 error_msg=…", "VCHI initialization failed") must not become one. */
 #include "daemon/collect/board/pi_firmware.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "daemon/collect/board/pi_text.h"
+#include "daemon/util/parse.h"
 
 /* The number depends on the width of a pointer; the kernel has both. */
 #define PI_IOCTL_PROPERTY _IOWR(100, 0, char *)
@@ -32,22 +37,14 @@ void pi_firmware_replace(pi_ioctl *call)
 	call_ioctl = call ? call : real_ioctl;
 }
 
-static int open_device(const struct root *root, const char *path, int *error)
-{
-	int fd = root_open(root, path, O_RDONLY);
-	*error = fd < 0 ? fd : 0;
-	return fd < 0 ? -1 : fd;
-}
-
 int pi_firmware_open(struct pi_firmware *firmware, const struct root *root)
 {
-	firmware->mailbox_fd = open_device(root, "dev/vcio", &firmware->mailbox_error);
-	firmware->gencmd_fd = open_device(root, "dev/vcio_gencmd", &firmware->gencmd_error);
+	firmware->mailbox_fd = root_open(root, "dev/vcio", O_RDONLY);
+	firmware->gencmd_fd = root_open(root, "dev/vcio_gencmd", O_RDONLY);
 	if (firmware->mailbox_fd >= 0 || firmware->gencmd_fd >= 0) {
 		return 0;
 	}
-	return firmware->mailbox_error != -ENOENT ? firmware->mailbox_error
-						  : firmware->gencmd_error;
+	return firmware->mailbox_fd != -ENOENT ? firmware->mailbox_fd : firmware->gencmd_fd;
 }
 
 static void close_device(int *fd)
@@ -76,9 +73,6 @@ static int property(int fd, uint32_t *buf)
 int pi_firmware_tag(struct pi_firmware *firmware, uint32_t tag, uint32_t *values, size_t count)
 {
 	uint32_t *buf = firmware->buf;
-	if (count == 0 || count > PI_VALUES_MAX) {
-		return -EINVAL;
-	}
 	if (firmware->mailbox_fd < 0) {
 		return -ENODEV;
 	}
@@ -112,9 +106,6 @@ static int command_on(struct pi_firmware *firmware, int fd, const char *command)
 	/* The first value is the return code, the text follows it. */
 	memcpy(&buf[TAG_VALUES + 1], command, strlen(command) + 1);
 	int r = property(fd, buf);
-	if (r == -EBADMSG) {
-		return r;
-	}
 	return r < 0 ? r : (buf[TAG_VALUES] == 0 ? 0 : -EREMOTEIO);
 }
 
@@ -157,9 +148,101 @@ int pi_firmware_throttled(struct pi_firmware *firmware, uint32_t *word, const ch
 	if (n < 0) {
 		return n == -ENODEV ? r : (int)n;
 	}
-	r = pi_text_throttled(text, word);
+	r = pi_parse_throttled(text, word);
 	if (r == 0) {
 		*source = "firmware command";
 	}
 	return r;
+}
+
+static bool is_error(const char *text)
+{
+	return strncmp(text, "error", 5) == 0 || strstr(text, "error_msg") != NULL;
+}
+
+int pi_parse_throttled(const char *text, uint32_t *ret)
+{
+	const char *p = text + strspn(text, " \t");
+	p += strncmp(p, "throttled=", 10) == 0 ? 10 : 0;
+	p += p[0] == '0' && (p[1] == 'x' || p[1] == 'X') ? 2 : 0;
+	size_t digits = strspn(p, "0123456789abcdefABCDEF");
+	if (digits == 0 || digits > 8 || p[digits + strspn(p + digits, " \t\r\n")] != '\0') {
+		return -EBADMSG;
+	}
+	*ret = (uint32_t)strtoul(p, NULL, 16);
+	return 0;
+}
+
+/* A decimal number; *end behind it. NAN when there is none. */
+static double number(const char *text, const char **end)
+{
+	char copy[32];
+	size_t length = strspn(text, "+-.0123456789");
+	double value;
+	if (length == 0 || length >= sizeof(copy)) {
+		return NAN;
+	}
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	*end = text + length;
+	return parse_double(copy, &value) == 0 ? value : (double)NAN;
+}
+
+int pi_parse_number(const char *text, double *ret)
+{
+	const char *end;
+	const char *equals = strchr(text, '=');
+	if (!equals || is_error(text)) {
+		return -EBADMSG;
+	}
+	double value = number(equals + 1, &end);
+	if (isnan(value)) {
+		return -EBADMSG;
+	}
+	size_t unit = strcspn(end, " \t\r\n");
+	if (end[unit + strspn(end + unit, " \t\r\n")] != '\0') {
+		return -EBADMSG;
+	}
+	if (unit == 1 && *end == 'M') {
+		value *= 1024 * 1024;
+	} else if (unit > 0 && !(unit == 1 && *end == 'V') &&
+		   !(unit == 2 && strncmp(end, "'C", 2) == 0)) {
+		return -EBADMSG;
+	}
+	*ret = value;
+	return 0;
+}
+
+/* "  VDD_CORE_A current(7)=0.94657990A" up to its end. */
+static bool adc_line(const char *line, size_t length, struct pi_adc *ret)
+{
+	const char *end, *stop = line + length;
+	line += strspn(line, " \t");
+	size_t name = strcspn(line, " \t\n=");
+	const char *equals = memchr(line, '=', line < stop ? (size_t)(stop - line) : 0);
+	if (!equals || name < 3 || line[name - 2] != '_') {
+		return false;
+	}
+	char quantity = line[name - 1];
+	double value = number(equals + 1, &end);
+	if (isnan(value) || (quantity != 'A' && quantity != 'V') || *end != quantity) {
+		return false;
+	}
+	proto_name_clean(line, name - 2, ret->rail);
+	ret->quantity = quantity;
+	ret->value = value;
+	return true;
+}
+
+int pi_parse_adc(const char **cursor, struct pi_adc *ret)
+{
+	while (**cursor) {
+		const char *line = *cursor;
+		size_t length = strcspn(line, "\n");
+		*cursor = line + length + (line[length] == '\n');
+		if (adc_line(line, length, ret)) {
+			return 0;
+		}
+	}
+	return -ENODATA;
 }

@@ -17,8 +17,6 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/util/sysops.h"
 
-#define KEY "vcgencmd"
-
 /* 100 ms for a run at one call (it takes 14 ms on a Pi 5), 500 ms for its end at close. */
 enum { POLLS = 10, CLOSE_POLLS = 50, POLL_MS = 10 };
 
@@ -42,41 +40,31 @@ int pi_tool_check(const struct pi_tool *tool)
 	return access(tool->path, X_OK) < 0 ? -errno : 0;
 }
 
-static int prepare(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, int output)
-{
-	sigset_t none, all;
-	sigemptyset(&none);
-	sigfillset(&all);
-	/* Workers block every signal; a program expects none blocked. */
-	int r = posix_spawnattr_setsigmask(attributes, &none);
-	r = r ? r : posix_spawnattr_setsigdefault(attributes, &all);
-	r = r ? r
-	      : posix_spawnattr_setflags(attributes,
-			POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	r = r ? r : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-	r = r ? r : posix_spawn_file_actions_adddup2(actions, output, 1);
-	return r ? r : posix_spawn_file_actions_addopen(actions, 2, "/dev/null", O_WRONLY, 0);
-}
-
 /* 0 or a positive errno, as posix_spawn has it. */
 static int spawn(struct pi_tool *tool, int output)
 {
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
+	sigset_t none, all;
 	char command[32];
 	snprintf(command, sizeof(command), "%s", tool->command);
 	char *argv[] = {tool->path, command, NULL};
 	char *envp[] = {NULL};
-	int r = posix_spawnattr_init(&attributes);
-	if (r != 0) {
-		return r;
-	}
-	r = posix_spawn_file_actions_init(&actions);
-	if (r == 0) {
-		r = prepare(&attributes, &actions, output);
-		r = r ? r : posix_spawn(&tool->pid, tool->path, &actions, &attributes, argv, envp);
-		posix_spawn_file_actions_destroy(&actions);
-	}
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_init(&attributes);
+	posix_spawn_file_actions_init(&actions);
+	/* Workers block every signal; a program expects none blocked. */
+	int r = posix_spawnattr_setsigmask(&attributes, &none);
+	r = r ? r : posix_spawnattr_setsigdefault(&attributes, &all);
+	r = r ? r
+	      : posix_spawnattr_setflags(&attributes,
+			POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	r = r ? r : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	r = r ? r : posix_spawn_file_actions_adddup2(&actions, output, 1);
+	r = r ? r : posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	r = r ? r : posix_spawn(&tool->pid, tool->path, &actions, &attributes, argv, envp);
+	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return r;
 }
@@ -91,6 +79,14 @@ static void conclude(struct pi_tool *tool, int result)
 		memcpy(tool->answer, tool->text, tool->length);
 		tool->answer[tool->length] = '\0';
 	}
+}
+
+static void end_output(struct pi_tool *tool)
+{
+	if (tool->fd >= 0) {
+		close(tool->fd);
+	}
+	tool->fd = -1;
 }
 
 static void start(struct pi_tool *tool, uint64_t now_ns)
@@ -114,18 +110,9 @@ static void start(struct pi_tool *tool, uint64_t now_ns)
 	tool->fd = ends[0];
 	if (r != 0) {
 		tool->pid = 0;
-		close(tool->fd);
-		tool->fd = -1;
+		end_output(tool);
 		conclude(tool, -r);
 	}
-}
-
-static void end_output(struct pi_tool *tool)
-{
-	if (tool->fd >= 0) {
-		close(tool->fd);
-	}
-	tool->fd = -1;
 }
 
 static void kill_it(struct pi_tool *tool, int failure)
@@ -199,10 +186,7 @@ int pi_tool_ask(struct pi_tool *tool)
 		start(tool, now_ns);
 	}
 	poll_run(tool);
-	if (tool->pid != 0 && tool->killed) {
-		return tool->failure;
-	}
-	return tool->result;
+	return tool->pid != 0 && tool->killed ? tool->failure : tool->result;
 }
 
 void pi_tool_close(struct pi_tool *tool)
@@ -218,14 +202,9 @@ void pi_tool_close(struct pi_tool *tool)
 	tool->pid = 0;
 }
 
-const char *pi_tool_path(const struct source_options *options)
-{
-	return source_option(options, KEY);
-}
-
 const char *pi_tool_refuse(const char *key, const char *value)
 {
-	bool fine = strcmp(key, KEY) != 0 || value[0] == '\0' || value[0] == '/';
+	bool fine = strcmp(key, "vcgencmd") != 0 || value[0] == '\0' || value[0] == '/';
 	return fine ? NULL : "not an absolute path";
 }
 

@@ -52,10 +52,7 @@ int pi_tool_ask(struct pi_tool *tool);
 /* Ends what runs. Idempotent after pi_tool_init. */
 void pi_tool_close(struct pi_tool *tool);
 
-/* The key vcgencmd of a source; "" without. */
-const char *pi_tool_path(const struct source_options *options);
-
-/* For the configuration (collector_ops.refuse): NULL, or why. */
+/* For the configuration of the key vcgencmd (collector_ops.refuse): NULL, or why. */
 const char *pi_tool_refuse(const char *key, const char *value);
 
 /* The reason of a result of pi_tool_ask: static text. */

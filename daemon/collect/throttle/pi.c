@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "daemon/collect/board/pi_firmware.h"
-#include "daemon/collect/board/pi_text.h"
 #include "daemon/collect/board/pi_tool.h"
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/throttle/detector.h"
@@ -46,11 +45,11 @@ static void open_firmware(struct pi *pi, const struct root *root, struct throttl
 		r = pi_firmware_throttled(&pi->firmware, &word, &source);
 	}
 	pi->has_firmware = r == 0;
-	const int errors[2] = {pi->firmware.mailbox_error, pi->firmware.gencmd_error};
+	const int opened[2] = {pi->firmware.mailbox_fd, pi->firmware.gencmd_fd};
 	static const char *const names[2] = {"/dev/vcio", "/dev/vcio_gencmd"};
 	for (size_t i = 0; i < 2; i++) {
 		throttle_add_tried(status, names[i], "%s",
-			errors[i] < 0 ? errno_reason(errors[i])
+			opened[i] < 0 ? errno_reason(opened[i])
 			: r < 0	      ? errno_reason(r)
 				      : source);
 	}
@@ -143,7 +142,7 @@ static void fetch(void *state, const struct root *root)
 	}
 	if (pi->firmware_result < 0 && pi->has_word) {
 		ssize_t n = device_file_read(&pi->word, root, text, sizeof(text));
-		pi->word_result = n < 0 ? (int)n : pi_text_throttled(text, &pi->value);
+		pi->word_result = n < 0 ? (int)n : pi_parse_throttled(text, &pi->value);
 	}
 	if (pi->firmware_result < 0 && pi->word_result < 0 && pi->has_alarm) {
 		pi->alarm_result = device_file_read_i64(&pi->alarm, root, &pi->alarm_value);
@@ -154,7 +153,7 @@ static void fetch(void *state, const struct root *root)
 		pi->tool_result = pi_tool_ask(&pi->tool);
 	}
 	if (pi->asked_tool && pi->tool_result == 0) {
-		pi->tool_result = pi_text_throttled(pi->tool.answer, &pi->value);
+		pi->tool_result = pi_parse_throttled(pi->tool.answer, &pi->value);
 	}
 }
 

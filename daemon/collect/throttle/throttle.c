@@ -69,7 +69,7 @@ static int throttle_probe(const struct collector_context *ctx, void *state)
 {
 	struct throttle *throttle = state;
 	struct throttle_search search = {.root = ctx->root,
-		.vcgencmd = pi_tool_path(ctx->options),
+		.vcgencmd = source_option(ctx->options, throttle_keys[0]),
 		.status = &throttle->probed};
 	for (size_t i = 0; i < DETECTORS; i++) {
 		int found = probe_one(&throttle->detector[i], detectors[i], &search);
