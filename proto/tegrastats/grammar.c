@@ -41,7 +41,7 @@ static bool take_load(struct scan *scan, struct tegrastats_reading *ret)
 	if (!take_percent(scan, &one, &ret->too_much)) {
 		return false;
 	}
-	ret->load_percent = one > ret->load_percent ? one : ret->load_percent;
+	ret->load.load_percent = one > ret->load.load_percent ? one : ret->load.load_percent;
 	return true;
 }
 
@@ -51,8 +51,8 @@ static bool take_freq(struct scan *scan, struct tegrastats_reading *ret)
 	if (!scan_uint(scan, &value)) {
 		return false;
 	}
-	if (ret->freqs < TEGRASTATS_GPCS) {
-		ret->freq_mhz[ret->freqs++] = value;
+	if (ret->load.freqs < TEGRASTATS_GPCS) {
+		ret->load.freq_mhz[ret->load.freqs++] = value;
 	}
 	return true;
 }
@@ -74,7 +74,7 @@ static bool take_list(struct scan *scan, struct tegrastats_reading *ret,
 
 bool tegrastats_read_engine(struct scan word, struct tegrastats_reading *ret)
 {
-	*ret = (struct tegrastats_reading){.load_percent = TEGRASTATS_NONE};
+	*ret = (struct tegrastats_reading){.load.load_percent = TEGRASTATS_NONE};
 	if (scan_is(word, "off")) {
 		ret->off = true;
 		return true;
@@ -84,7 +84,7 @@ bool tegrastats_read_engine(struct scan word, struct tegrastats_reading *ret)
 		ret->bare = true;
 		return true;
 	}
-	ret->freqs = 0;
+	ret->load.freqs = 0;
 	rest = word;
 	if (!scan_starts(rest, "@")) {
 		if (!take_list(&rest, ret, take_load)) {

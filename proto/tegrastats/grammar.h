@@ -13,9 +13,7 @@ struct tegrastats_reading {
 	bool off;
 	bool bare;     /* a number without any sign: could be a torn word of something else */
 	bool too_much; /* a percentage over 100 was skipped */
-	int64_t load_percent;
-	int64_t freq_mhz[TEGRASTATS_GPCS]; /* more are only checked */
-	size_t freqs;
+	struct tegrastats_load load;
 };
 
 /* off | f | n% | @f | n%@f | [n%]@[f,f] | [n%,n%]@f */

@@ -90,47 +90,22 @@ static bool take_rail(struct tegrastats_parser *p, struct scan name, struct scan
 	return true;
 }
 
-static int64_t highest(const struct tegrastats_reading *reading)
-{
-	int64_t value = TEGRASTATS_NONE;
-	for (size_t i = 0; i < reading->freqs; i++) {
-		value = reading->freq_mhz[i] > value ? reading->freq_mhz[i] : value;
-	}
-	return value;
-}
-
-static bool set_gpu(bool *has, int64_t *load, int64_t *freq, size_t *freqs,
-	const struct tegrastats_reading *reading)
-{
-	if (*has) {
-		return false;
-	}
-	*has = true;
-	*load = reading->load_percent;
-	memcpy(freq, reading->freq_mhz, sizeof(reading->freq_mhz));
-	*freqs = reading->freqs;
-	return true;
-}
-
 static bool add_engine(
 	struct tegrastats *stats, struct scan name, const struct tegrastats_reading *reading)
 {
-	if (scan_is(name, "GR3D")) {
-		return set_gpu(&stats->has_gpu, &stats->gpu_load_percent, stats->gpu_freq_mhz,
-			&stats->gpu_freqs, reading);
-	}
-	if (scan_is(name, "GR3D2")) {
-		return set_gpu(&stats->has_gpu2, &stats->gpu2_load_percent, stats->gpu2_freq_mhz,
-			&stats->gpu2_freqs, reading);
-	}
-	if (scan_is(name, "EMC")) {
-		if (stats->has_emc) {
-			return false;
+	const struct {
+		const char *name;
+		struct tegrastats_load *load;
+	} single[] = {{"GR3D", &stats->gpu}, {"GR3D2", &stats->gpu2}, {"EMC", &stats->emc}};
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+		if (scan_is(name, single[i].name)) {
+			bool first = !single[i].load->present;
+			if (first) {
+				*single[i].load = reading->load;
+				single[i].load->present = true;
+			}
+			return first;
 		}
-		stats->has_emc = true;
-		stats->emc_load_percent = reading->load_percent;
-		stats->emc_freq_mhz = highest(reading);
-		return true;
 	}
 	if (stats->engines == TEGRASTATS_ENGINES) {
 		return false;
@@ -138,8 +113,8 @@ static bool add_engine(
 	struct tegrastats_engine *engine = &stats->engine[stats->engines];
 	name_uniquely(stats->engine[0].name, stats->engines, sizeof(*engine), name, engine->name);
 	engine->on = !reading->off;
-	engine->load_percent = reading->load_percent;
-	engine->freq_mhz = highest(reading);
+	engine->load_percent = reading->load.load_percent;
+	engine->freq_mhz = tegrastats_fastest_mhz(&reading->load);
 	stats->engines++;
 	return true;
 }
@@ -195,9 +170,9 @@ static void set_absent(struct tegrastats *ret)
 	memset(ret, 0, sizeof(*ret));
 	int64_t *const numbers[] = {&ret->ram_used_mb, &ret->ram_total_mb, &ret->lfb_blocks,
 		&ret->lfb_block_kb, &ret->swap_used_mb, &ret->swap_total_mb, &ret->swap_cached_mb,
-		&ret->iram_used_kb, &ret->iram_total_kb, &ret->iram_lfb_kb, &ret->emc_load_percent,
-		&ret->emc_freq_mhz, &ret->gpu_load_percent, &ret->gpu2_load_percent,
-		&ret->mts_fg_percent, &ret->mts_bg_percent, &ret->edp_limit_mhz};
+		&ret->iram_used_kb, &ret->iram_total_kb, &ret->iram_lfb_kb, &ret->emc.load_percent,
+		&ret->gpu.load_percent, &ret->gpu2.load_percent, &ret->mts_fg_percent,
+		&ret->mts_bg_percent, &ret->edp_limit_mhz};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		*numbers[i] = TEGRASTATS_NONE;
 	}
@@ -227,6 +202,15 @@ int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret)
 		tegrastats_add_unknown(ret, word);
 	}
 	return -EBADMSG;
+}
+
+int64_t tegrastats_fastest_mhz(const struct tegrastats_load *load)
+{
+	int64_t fastest = TEGRASTATS_NONE;
+	for (size_t i = 0; i < load->freqs; i++) {
+		fastest = load->freq_mhz[i] > fastest ? load->freq_mhz[i] : fastest;
+	}
+	return fastest;
 }
 
 double tegrastats_cpu_average_percent(const struct tegrastats *stats)

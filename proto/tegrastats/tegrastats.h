@@ -27,6 +27,14 @@ struct tegrastats_cpu {
 	int64_t load_percent, freq_mhz;
 };
 
+/* The memory controller, or a GPU with the clocks of its clusters. */
+struct tegrastats_load {
+	bool present;
+	int64_t load_percent;
+	int64_t freq_mhz[TEGRASTATS_GPCS]; /* the first of them */
+	size_t freqs;
+};
+
 struct tegrastats_engine {
 	char name[TEGRASTATS_NAME]; /* without _FREQ */
 	bool on;
@@ -53,11 +61,8 @@ struct tegrastats {
 	int64_t iram_used_kb, iram_total_kb, iram_lfb_kb;
 	size_t cpus;
 	struct tegrastats_cpu cpu[TEGRASTATS_CPUS];
-	bool has_emc, has_gpu, has_gpu2, has_mts;
-	int64_t emc_load_percent, emc_freq_mhz;
-	int64_t gpu_load_percent, gpu_freq_mhz[TEGRASTATS_GPCS], gpu2_load_percent,
-		gpu2_freq_mhz[TEGRASTATS_GPCS];
-	size_t gpu_freqs, gpu2_freqs;
+	struct tegrastats_load emc, gpu, gpu2;
+	bool has_mts;
 	int64_t mts_fg_percent, mts_bg_percent;
 	int64_t edp_limit_mhz;
 	size_t engines;
@@ -75,6 +80,9 @@ struct tegrastats {
  * `unknown`. What a logger prepends is not counted; a percentage over 100 is absent; a second
  * line glued to the first is skipped. */
 int tegrastats_parse(const char *line, size_t length, struct tegrastats *ret);
+
+/* The fastest clock: one that is gated says 0. TEGRASTATS_NONE without any. */
+int64_t tegrastats_fastest_mhz(const struct tegrastats_load *load);
 
 /* Mean load of the cores that are on; NAN when none has one. */
 double tegrastats_cpu_average_percent(const struct tegrastats *stats);

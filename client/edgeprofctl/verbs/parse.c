@@ -62,17 +62,16 @@ static void add_cpus(cJSON *root, const struct tegrastats *stats)
 	}
 }
 
-static void add_gpu(cJSON *root, const char *name, bool present, int64_t load, const int64_t *freq,
-	size_t count)
+static void add_gpu(cJSON *root, const char *name, const struct tegrastats_load *load)
 {
-	cJSON *gpu = add_part(root, name, present);
+	cJSON *gpu = add_part(root, name, load->present);
 	if (!gpu) {
 		return;
 	}
-	json_add_number(gpu, "load_pct", number(load));
+	json_add_number(gpu, "load_pct", number(load->load_percent));
 	cJSON *freqs = cJSON_AddArrayToObject(gpu, "freqs_mhz");
-	for (size_t i = 0; i < count; i++) {
-		cJSON_AddItemToArray(freqs, cJSON_CreateNumber((double)freq[i]));
+	for (size_t i = 0; i < load->freqs; i++) {
+		cJSON_AddItemToArray(freqs, cJSON_CreateNumber((double)load->freq_mhz[i]));
 	}
 }
 
@@ -89,15 +88,13 @@ static void add_engines(cJSON *root, const struct tegrastats *stats)
 
 static void add_clocks(cJSON *root, const struct tegrastats *stats)
 {
-	cJSON *emc = add_part(root, "emc", stats->has_emc);
+	cJSON *emc = add_part(root, "emc", stats->emc.present);
 	if (emc) {
-		json_add_number(emc, "load_pct", number(stats->emc_load_percent));
-		json_add_number(emc, "freq_mhz", number(stats->emc_freq_mhz));
+		json_add_number(emc, "load_pct", number(stats->emc.load_percent));
+		json_add_number(emc, "freq_mhz", number(tegrastats_fastest_mhz(&stats->emc)));
 	}
-	add_gpu(root, "gpu", stats->has_gpu, stats->gpu_load_percent, stats->gpu_freq_mhz,
-		stats->gpu_freqs);
-	add_gpu(root, "gpu2", stats->has_gpu2, stats->gpu2_load_percent, stats->gpu2_freq_mhz,
-		stats->gpu2_freqs);
+	add_gpu(root, "gpu", &stats->gpu);
+	add_gpu(root, "gpu2", &stats->gpu2);
 	add_engines(root, stats);
 	cJSON *mts = add_part(root, "mts", stats->has_mts);
 	if (mts) {

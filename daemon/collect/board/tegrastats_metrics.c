@@ -44,24 +44,15 @@ __attribute__((format(printf, 3, 4))) static struct metric *own(
 
 static void set(struct metric *metric, double value)
 {
-	if (!metric) {
-		return;
-	}
-	bool percent = metric->unit == UNIT_PERCENT && (value < 0 || value > 100);
-	bool celsius = metric->unit == UNIT_CELSIUS && value > 1000;
-	bool hertz = metric->unit == UNIT_HERTZ && value < 0;
-	if (percent || celsius || hertz) {
-		metric_set_null(metric, "out of range");
-	} else {
-		metric_set(metric, value);
-	}
+	enum unit unit = metric ? metric->unit : UNIT_NONE;
+	bool wrong = (unit == UNIT_PERCENT && (value < 0 || value > 100)) ||
+		     (unit == UNIT_CELSIUS && value > 1000) || (unit == UNIT_HERTZ && value < 0);
+	metric_set_or_null(metric, value, wrong ? "out of range" : NULL);
 }
 
 static void set_null(struct metric *metric, const char *reason)
 {
-	if (metric) {
-		metric_set_null(metric, reason);
-	}
+	metric_set_or_null(metric, 0, reason);
 }
 
 /* A number that the line may not hold: no metric is made of what was never reported. */
@@ -116,14 +107,10 @@ static void set_cpus(const struct fill *fill, const struct tegrastats *stats, bo
 	static const char *const too_soon = "needs two samples";
 	double average = tegrastats_cpu_average_percent(stats);
 	if (stats->cpus > 0) {
-		struct metric *all = own(fill, UNIT_PERCENT, "cpu/utilization");
-		if (!loads) {
-			set_null(all, too_soon);
-		} else if (isnan(average)) {
-			set_null(all, "not reported");
-		} else {
-			set(all, average);
-		}
+		metric_set_or_null(own(fill, UNIT_PERCENT, "cpu/utilization"), average,
+			!loads		 ? too_soon
+			: isnan(average) ? "not reported"
+					 : NULL);
 	}
 	for (size_t i = 0; i < stats->cpus && i < TEGRASTATS_CPUS; i++) {
 		const struct tegrastats_cpu *cpu = &stats->cpu[i];
@@ -145,36 +132,24 @@ static void set_cpus(const struct fill *fill, const struct tegrastats *stats, bo
 	}
 }
 
-/* The fastest of the GPU's clusters: one that is gated says 0. */
-static int64_t fastest(const int64_t *mhz, size_t count)
+static void set_load(const struct fill *fill, const struct tegrastats_load *load, const char *name,
+	const char *clock)
 {
-	int64_t best = TEGRASTATS_NONE;
-	for (size_t i = 0; i < count && i < TEGRASTATS_GPCS; i++) {
-		best = mhz[i] > best ? mhz[i] : best;
+	if (load->present) {
+		set_present(fill, name, UNIT_PERCENT, load->load_percent, 1);
+		set_present(fill, clock, UNIT_HERTZ, tegrastats_fastest_mhz(load), MEGA);
 	}
-	return best;
 }
 
 static void set_gpu_and_memory_bus(const struct fill *fill, const struct tegrastats *stats)
 {
-	if (stats->has_gpu) {
-		set_present(fill, "gpu/utilization", UNIT_PERCENT, stats->gpu_load_percent, 1);
-		set_present(fill, "gpu/frequency", UNIT_HERTZ,
-			fastest(stats->gpu_freq_mhz, stats->gpu_freqs), MEGA);
-	}
-	if (stats->has_gpu2) {
-		set_present(fill, "engine/GR3D2/utilization", UNIT_PERCENT,
-			stats->gpu2_load_percent, 1);
-		set_present(fill, "clock/GR3D2", UNIT_HERTZ,
-			fastest(stats->gpu2_freq_mhz, stats->gpu2_freqs), MEGA);
-	}
+	set_load(fill, &stats->gpu, "gpu/utilization", "gpu/frequency");
+	set_load(fill, &stats->gpu2, "engine/GR3D2/utilization", "clock/GR3D2");
 	/* Ordinary users get a constant "EMC_FREQ 0%" without a clock. */
-	if (stats->has_emc && stats->emc_load_percent == 0 &&
-		stats->emc_freq_mhz == TEGRASTATS_NONE) {
+	if (stats->emc.present && stats->emc.load_percent == 0 && stats->emc.freqs == 0) {
 		set_null(own(fill, UNIT_PERCENT, "emc/utilization"), "reported only to root");
-	} else if (stats->has_emc) {
-		set_present(fill, "emc/utilization", UNIT_PERCENT, stats->emc_load_percent, 1);
-		set_present(fill, "clock/emc", UNIT_HERTZ, stats->emc_freq_mhz, MEGA);
+	} else {
+		set_load(fill, &stats->emc, "emc/utilization", "clock/emc");
 	}
 	if (stats->has_mts) {
 		set_present(fill, "tegra/mts_fg", UNIT_PERCENT, stats->mts_fg_percent, 1);
@@ -243,10 +218,9 @@ static void set_temperatures(const struct fill *fill, const struct tegrastats *s
 			continue;
 		}
 		struct metric *metric = own(fill, UNIT_CELSIUS, "temperature/%s", name);
-		if (isnan(temp->celsius)) {
-			set_null(metric, "offline");
-		} else {
-			set(metric, temp->celsius);
+		set(metric, temp->celsius);
+		if (metric && isnan(temp->celsius)) {
+			metric_set_null(metric, "offline");
 		}
 	}
 	if (!isnan(max)) {

@@ -77,15 +77,15 @@ static inline const char *tegrastats_check(int r, const struct tegrastats *s)
 	const char *source;
 	if (s->cpus > TEGRASTATS_CPUS || s->engines > TEGRASTATS_ENGINES ||
 		s->temps > TEGRASTATS_TEMPS || s->rails > TEGRASTATS_RAILS ||
-		s->gpu_freqs > TEGRASTATS_GPCS || s->gpu2_freqs > TEGRASTATS_GPCS) {
+		s->gpu.freqs > TEGRASTATS_GPCS || s->gpu2.freqs > TEGRASTATS_GPCS) {
 		return "limit";
 	}
 	if (strnlen(s->timestamp, sizeof(s->timestamp)) == sizeof(s->timestamp)) {
 		return "timestamp";
 	}
 	if (!tegrastats_is_count(s->ram_used_mb) || !tegrastats_is_count(s->lfb_block_kb) ||
-		!tegrastats_is_percent(s->emc_load_percent) ||
-		!tegrastats_is_percent(s->gpu_load_percent) ||
+		!tegrastats_is_percent(s->emc.load_percent) ||
+		!tegrastats_is_percent(s->gpu.load_percent) ||
 		!tegrastats_is_percent(s->mts_bg_percent)) {
 		return "number";
 	}
@@ -97,8 +97,8 @@ static inline const char *tegrastats_check(int r, const struct tegrastats *s)
 		return "total";
 	}
 	if (r == -EBADMSG) {
-		bool told = s->ram_used_mb != TEGRASTATS_NONE || s->timestamp[0] || s->has_gpu ||
-			    s->cpus || s->engines || s->temps || s->rails;
+		bool told = s->ram_used_mb != TEGRASTATS_NONE || s->timestamp[0] ||
+			    s->gpu.present || s->cpus || s->engines || s->temps || s->rails;
 		return told ? "a value in what is no line" : NULL;
 	}
 	return r == 0 ? tegrastats_check_devices(s) : "result";

@@ -81,13 +81,13 @@ static void same_loads(const cJSON *root)
 		same(cpu, "load_pct", stats.cpu[i].load_percent);
 		same(cpu, "freq_mhz", stats.cpu[i].freq_mhz);
 	}
-	ck_assert_int_eq(stats.has_emc, cJSON_IsObject(at(root, "emc")));
-	same(at(root, "emc"), "load_pct", stats.emc_load_percent);
-	same(at(root, "emc"), "freq_mhz", stats.emc_freq_mhz);
-	same_gpu(at(root, "gpu"), stats.has_gpu, stats.gpu_load_percent, stats.gpu_freq_mhz,
-		stats.gpu_freqs);
-	same_gpu(at(root, "gpu2"), stats.has_gpu2, stats.gpu2_load_percent, stats.gpu2_freq_mhz,
-		stats.gpu2_freqs);
+	ck_assert_int_eq(stats.emc.present, cJSON_IsObject(at(root, "emc")));
+	same(at(root, "emc"), "load_pct", stats.emc.load_percent);
+	same(at(root, "emc"), "freq_mhz", tegrastats_fastest_mhz(&stats.emc));
+	same_gpu(at(root, "gpu"), stats.gpu.present, stats.gpu.load_percent, stats.gpu.freq_mhz,
+		stats.gpu.freqs);
+	same_gpu(at(root, "gpu2"), stats.gpu2.present, stats.gpu2.load_percent, stats.gpu2.freq_mhz,
+		stats.gpu2.freqs);
 	ck_assert_int_eq((int)stats.engines, cJSON_GetArraySize(at(root, "engines")));
 	for (size_t i = 0; i < stats.engines; i++) {
 		const cJSON *engine = cJSON_GetArrayItem(at(root, "engines"), (int)i);
