@@ -5,7 +5,7 @@
  * devfreq (text), amdgpu below drm; clocks come from devfreq in hertz. Devfreq devices that are no
  * GPU are engines. What a driver does in a read of a gated GPU is not known: a worker reads. No own
  * keys. */
-#include "daemon/collect/board/gpu.h"
+#include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,6 @@
 
 #include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/lib/kernel_text.h"
-#include "daemon/collect/sched/registry.h"
 
 enum { GPU_VALUES_MAX = 64 };
 
@@ -23,7 +22,9 @@ enum { GPU_VALUES_MAX = 64 };
 #define HERTZ_MAX 1e12
 #define NOTHING "no load or clock of a GPU in /sys/class/devfreq, /sys/devices, /sys/class/drm"
 
-int gpu_load_parse(const char *text, enum gpu_scale scale, double *ret)
+/* "630", "12@300000000Hz" (Rockchip, always percent), "N% …". Percent in *ret: 0; -ENODATA for an
+ * empty text, -EBADMSG, -ERANGE beyond 100 %. divisor: of a number without a sign. */
+static int parse_load(const char *text, double divisor, double *ret)
 {
 	const char *p = text + strspn(text, " \t\r\n");
 	uint64_t value;
@@ -34,11 +35,11 @@ int gpu_load_parse(const char *text, enum gpu_scale scale, double *ret)
 		return -EBADMSG;
 	}
 	if (*p == '@' || *p == '%') {
-		scale = GPU_PERCENT;
+		divisor = 1;
 	} else if (p[strspn(p, " \t\r\n")] != '\0') {
 		return -EBADMSG;
 	}
-	double percent = (double)value / (scale == GPU_PERMILLE ? 10 : 1);
+	double percent = (double)value / divisor;
 	if (percent > 100) {
 		return -ERANGE;
 	}
@@ -46,14 +47,15 @@ int gpu_load_parse(const char *text, enum gpu_scale scale, double *ret)
 	return 0;
 }
 
+/* Tegra's 0 to 1000, and amdgpu's 0 to 100. */
 static int parse_permille(const char *text, double *ret)
 {
-	return gpu_load_parse(text, GPU_PERMILLE, ret);
+	return parse_load(text, 10, ret);
 }
 
 static int parse_percent(const char *text, double *ret)
 {
-	return gpu_load_parse(text, GPU_PERCENT, ret);
+	return parse_load(text, 1, ret);
 }
 
 /* The clock of the memory controller is left to another source that exposes it. */

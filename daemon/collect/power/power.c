@@ -142,49 +142,43 @@ static void default_label(
 	}
 }
 
-static void add_hwmon_channel(struct search *search, const struct chip *chip, int n)
+/* False, and the label undefined, where the chip names none. */
+static bool read_label(const struct root *root, const struct chip *chip, int n, bool direct,
+	char label[GAUGE_NAME_SIZE])
 {
-	const struct root *root = search->rails->root;
-	char label[GAUGE_NAME_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE];
-	snprintf(power, sizeof(power), "power%d_input", n);
-	if (!has(search, chip, power)) {
-		snprintf(power, sizeof(power), "power%d_average", n);
+	const size_t size = GAUGE_NAME_SIZE;
+	const char *folder = chip->folder;
+	if (chip->iio) {
+		return device_text(root, label, size, "%s/rail_name_%d", folder, n);
 	}
-	snprintf(volt, sizeof(volt), "in%d_input", n);
-	snprintf(amp, sizeof(amp), "curr%d_input", n);
-	bool direct = has(search, chip, power);
-	/* Behind its three channels the INA3221 reports shunt voltages and sums. */
-	if (!direct && ((strcmp(chip->name, "ina3221") == 0 && n > INA3221_CHANNELS) ||
-			       !has(search, chip, volt) || !has(search, chip, amp))) {
-		return;
-	}
-	bool labelled =
-		(direct && device_text(root, label, sizeof(label), "%s/power%d_label", chip->folder,
-				   n)) ||
-		device_text(root, label, sizeof(label), "%s/in%d_label", chip->folder, n) ||
-		(n == 1 && device_text(root, label, sizeof(label), "%s/label", chip->folder));
-	if (!labelled) {
-		default_label(search, chip, n, label);
-	}
-	add_rail(search, chip, label, direct ? &microwatts : &product, direct ? power : volt,
-		direct ? NULL : amp);
+	return (direct && device_text(root, label, size, "%s/power%d_label", folder, n)) ||
+	       device_text(root, label, size, "%s/in%d_label", folder, n) ||
+	       (n == 1 && device_text(root, label, size, "%s/label", folder));
 }
 
-static void add_iio_channel(struct search *search, const struct chip *chip, int n)
+static void add_channel(struct search *search, const struct chip *chip, int n)
 {
+	static const char *const hwmon[] = {"power", "in", "curr"};
+	static const char *const iio[] = {"in_power", "in_voltage", "in_current"};
+	const char *const *what = chip->iio ? iio : hwmon;
 	char label[GAUGE_NAME_SIZE], power[NAME_SIZE], volt[NAME_SIZE], amp[NAME_SIZE];
-	snprintf(power, sizeof(power), "in_power%d_input", n);
-	snprintf(volt, sizeof(volt), "in_voltage%d_input", n);
-	snprintf(amp, sizeof(amp), "in_current%d_input", n);
+	snprintf(power, sizeof(power), "%s%d_input", what[0], n);
+	snprintf(volt, sizeof(volt), "%s%d_input", what[1], n);
+	snprintf(amp, sizeof(amp), "%s%d_input", what[2], n);
+	if (!chip->iio && !has(search, chip, power)) {
+		snprintf(power, sizeof(power), "power%d_average", n);
+	}
 	bool direct = has(search, chip, power);
-	if (!direct && !(has(search, chip, volt) && has(search, chip, amp))) {
+	/* Behind its three channels the INA3221 reports shunt voltages and sums. */
+	bool shunt = !chip->iio && strcmp(chip->name, "ina3221") == 0 && n > INA3221_CHANNELS;
+	if (!direct && (shunt || !has(search, chip, volt) || !has(search, chip, amp))) {
 		return;
 	}
-	if (!device_text(search->rails->root, label, sizeof(label), "%s/rail_name_%d", chip->folder,
-		    n)) {
+	if (!read_label(search->rails->root, chip, n, direct, label)) {
 		default_label(search, chip, n, label);
 	}
-	add_rail(search, chip, label, direct ? &milliwatts : &product, direct ? power : volt,
+	const struct gauge_kind *input = chip->iio ? &milliwatts : &microwatts;
+	add_rail(search, chip, label, direct ? input : &product, direct ? power : volt,
 		direct ? NULL : amp);
 }
 
@@ -197,11 +191,7 @@ static void add_channels(struct search *search, const struct chip *chip)
 		return;
 	}
 	for (int n = 0; n < CHANNELS_MAX; n++) {
-		if (chip->iio) {
-			add_iio_channel(search, chip, n);
-		} else {
-			add_hwmon_channel(search, chip, n);
-		}
+		add_channel(search, chip, n);
 	}
 }
 

@@ -2,7 +2,6 @@
 /* GPU, NPU, memory controller and fans of boards, and every spelling of their files. */
 #include <errno.h>
 
-#include "daemon/collect/board/gpu.h"
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
@@ -44,38 +43,44 @@ static void expect_none(const char *name)
 	ck_assert_msg(metrics_find(bench.core.metrics, name) == NULL, "%s", name);
 }
 
+#define PERMILLE "sys/devices/gpu.0/load"
+#define PERCENT "sys/class/drm/card0/device/gpu_busy_percent"
+
 static const struct {
-	const char *text;
-	enum gpu_scale scale;
-	int result;
+	const char *text, *path;
+	const char *reason; /* NULL: a value */
 	double percent;
 } loads[] = {
-	{"630\n", GPU_PERMILLE, 0, 63},
-	{"0", GPU_PERMILLE, 0, 0},
-	{"1000", GPU_PERMILLE, 0, 100},
-	{"1001", GPU_PERMILLE, -ERANGE, 0},
-	{"99\n", GPU_PERCENT, 0, 99},
-	{"101", GPU_PERCENT, -ERANGE, 0},
-	{"12@300000000Hz\n", GPU_PERCENT, 0, 12},
-	{"12@300000000Hz\n", GPU_PERMILLE, 0, 12},
-	{"7%", GPU_PERMILLE, 0, 7},
-	{"", GPU_PERCENT, -ENODATA, 0},
-	{" \n", GPU_PERCENT, -ENODATA, 0},
-	{"-1", GPU_PERCENT, -EBADMSG, 0},
-	{"@300", GPU_PERCENT, -EBADMSG, 0},
-	{"12 34", GPU_PERCENT, -EBADMSG, 0},
-	{"1e2", GPU_PERCENT, -EBADMSG, 0},
-	{"99999999999999999999999", GPU_PERCENT, -EBADMSG, 0},
+	{"630\n", PERMILLE, NULL, 63},
+	{"0", PERMILLE, NULL, 0},
+	{"1000", PERMILLE, NULL, 100},
+	{"1001", PERMILLE, "out of range", 0},
+	{"99\n", PERCENT, NULL, 99},
+	{"101", PERCENT, "out of range", 0},
+	{"12@300000000Hz\n", PERCENT, NULL, 12},
+	{"12@300000000Hz\n", PERMILLE, NULL, 12},
+	{"7%", PERMILLE, NULL, 7},
+	{"", PERCENT, "offline", 0},
+	{" \n", PERCENT, "offline", 0},
+	{"-1", PERCENT, "malformed", 0},
+	{"@300", PERCENT, "malformed", 0},
+	{"12 34", PERCENT, "malformed", 0},
+	{"1e2", PERCENT, "malformed", 0},
+	{"99999999999999999999999", PERCENT, "malformed", 0},
 };
 
 FIXTURE(setup, teardown);
 
 START_LOOP_TEST(loads_are_read_in_every_spelling, 0, COUNT(loads))
 {
-	double percent = -1;
-	ck_assert_int_eq(
-		gpu_load_parse(loads[_i].text, loads[_i].scale, &percent), loads[_i].result);
-	ck_assert_double_eq(percent, loads[_i].result == 0 ? loads[_i].percent : -1);
+	tree_write(&tree, loads[_i].path, loads[_i].text);
+	start("gpu");
+	if (loads[_i].reason) {
+		bench_expect_null(&bench, "gpu/utilization", loads[_i].reason);
+	} else {
+		bench_expect(&bench, "gpu/utilization", loads[_i].percent);
+	}
+	bench_finish(&bench);
 }
 END_TEST
 
