@@ -13,7 +13,9 @@
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/metrics/throttle.h"
 #include "daemon/core/status/counters.h"
+#include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/tree.h"
 
 /* One collector over a tree. */
@@ -22,6 +24,7 @@ struct bench {
 	struct counters counters;
 	struct throttle_status throttle;
 	struct processes processes;
+	struct modes modes;
 	struct root root, real;
 	struct source *source;
 	struct source_options options;
@@ -44,6 +47,7 @@ static inline void bench_make(struct bench *bench, const char *root, const char 
 	bench->core.processes = &bench->processes;
 	bench->core.counters = &bench->counters;
 	bench->core.throttle = &bench->throttle;
+	bench->core.modes = &bench->modes;
 	if (collector) {
 		bench->ops = collector_find(collector);
 		ck_assert_ptr_nonnull(bench->ops);
@@ -114,6 +118,31 @@ static inline void bench_finish(struct bench *bench)
 	sources_destroy(bench->core.sources);
 	root_finish(&bench->root);
 	root_finish(&bench->real);
+}
+
+/* Refuses each allocation of the opening, one at a time: -ENOMEM, or, where may_open, a source that
+ * lacks something. With all of them it opens, and its samples allocate nothing; it is left open. */
+static inline void bench_check_memory(
+	struct bench *bench, const char *root, const char *collector, bool may_open)
+{
+	for (size_t fail = 1;; fail++) {
+		bench_make(bench, root, collector);
+		alloc_faults_start(fail);
+		int r = bench_open(bench);
+		bool reached = alloc_calls >= fail;
+		alloc_faults_stop();
+		if (!reached) {
+			ck_assert_int_eq(r, 0);
+			break;
+		}
+		ck_assert(r == -ENOMEM || (may_open && r == 0));
+		bench_finish(bench);
+	}
+	ck_assert_int_eq(bench_sample(bench), 0);
+	alloc_faults_start(0);
+	ck_assert_int_eq(bench_sample(bench), 0);
+	ck_assert_uint_eq(alloc_calls, 0);
+	alloc_faults_stop();
 }
 
 static inline const struct metric *bench_metric(struct bench *bench, const char *name)

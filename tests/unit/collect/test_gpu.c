@@ -6,7 +6,6 @@
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"
-#include "tests/unit/alloc_faults.h"
 #include "tests/unit/collect/fixture_tree.h"
 #include "tests/unit/unit.h"
 
@@ -263,32 +262,13 @@ END_TEST
 START_LOOP_TEST(samples_allocate_nothing_and_open_survives_no_memory, 0, 4)
 {
 	static const char *const names[] = {"gpu", "fan", "modes", "energy"};
-	struct modes modes = {0};
 	tree_write(&tree, "sys/devices/gpu.0/load", "100");
 	put_freq("fdab0000.npu", "1000");
 	tree_write(&tree, "sys/class/hwmon/hwmon2/rpm", "2140\n");
 	tree_write(&tree, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave");
 	tree_write(&tree, "var/lib/nvpmodel/status", "pmode:0001");
 	tree_write(&tree, "etc/nvpmodel.conf", "< POWER_MODEL ID=1 NAME=5W >");
-	for (size_t fail = 1;; fail++) {
-		bench_make(&bench, tree.path, names[_i]);
-		bench.core.modes = &modes;
-		alloc_faults_start(fail);
-		int r = bench_open(&bench);
-		bool reached = alloc_calls >= fail;
-		alloc_faults_stop();
-		if (!reached) {
-			ck_assert_int_eq(r, 0);
-			break;
-		}
-		ck_assert_int_eq(r, -ENOMEM);
-		bench_finish(&bench);
-	}
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_faults_start(0);
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_faults_stop();
+	bench_check_memory(&bench, tree.path, names[_i], false);
 	bench_finish(&bench);
 }
 END_TEST

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "daemon/collect/sched/collector.h"
-#include "tests/unit/alloc_faults.h"
 #include "tests/unit/collect/fixture_tree.h"
 #include "tests/unit/unit.h"
 
@@ -119,24 +118,7 @@ END_TEST
 START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 {
 	chip(0, "k10temp\n", "61125\n");
-	for (size_t fail = 1;; fail++) {
-		bench_make(&bench, tree.path, "hwmon");
-		alloc_faults_start(fail);
-		int r = bench_open(&bench);
-		bool reached = alloc_calls >= fail;
-		alloc_faults_stop();
-		if (!reached) {
-			ck_assert_int_eq(r, 0);
-			break;
-		}
-		/* without temperature/max it still opens */
-		ck_assert(r == -ENOMEM || r == 0);
-		bench_finish(&bench);
-	}
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_faults_start(0);
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_faults_stop();
+	/* without temperature/max it still opens */
+	bench_check_memory(&bench, tree.path, "hwmon", true);
 }
 END_TEST

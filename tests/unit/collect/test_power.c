@@ -6,7 +6,6 @@
 #include "daemon/collect/sched/collector.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"
-#include "tests/unit/alloc_faults.h"
 #include "tests/unit/collect/fixture_tree.h"
 #include "tests/unit/unit.h"
 
@@ -275,24 +274,7 @@ END_TEST
 START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 {
 	channel("sys/class/hwmon/hwmon1", 1, "VDD_IN", "5000", "1000");
-	for (size_t fail = 1;; fail++) {
-		bench_make(&bench, tree.path, "power");
-		alloc_faults_start(fail);
-		int r = bench_open(&bench);
-		bool reached = alloc_calls >= fail;
-		alloc_faults_stop();
-		if (!reached) {
-			ck_assert_int_eq(r, 0);
-			break;
-		}
-		ck_assert_int_eq(r, -ENOMEM);
-		bench_finish(&bench);
-	}
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	alloc_faults_start(0);
-	ck_assert_int_eq(bench_sample(&bench), 0);
-	ck_assert_uint_eq(alloc_calls, 0);
-	alloc_faults_stop();
+	bench_check_memory(&bench, tree.path, "power", false);
 	bench_finish(&bench);
 }
 END_TEST

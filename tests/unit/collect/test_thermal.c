@@ -340,37 +340,12 @@ START_TEST(absent_source_is_enoent_with_what_was_looked_for)
 }
 END_TEST
 
-static int calloc_left;
-
-static void *limited_calloc(size_t count, size_t size)
-{
-	return calloc_left-- > 0 ? calloc(count, size) : NULL;
-}
-
-static ssize_t plain_pread(int fd, void *buf, size_t size, off_t offset)
-{
-	ssize_t n = pread(fd, buf, size, offset);
-	return n < 0 ? -errno : n;
-}
-
-static const struct sysops limited_memory = {
-	.now_ns = no_time, .pread = plain_pread, .calloc = limited_calloc};
-
 START_TEST(every_failed_allocation_is_enomem_and_leaks_nothing)
 {
 	add_zone(0, "cpu", "60000");
 	add_trip(0, 0, "passive", "95000");
 	add_cooling(0, "fan", "0", "3");
-	int r = -1;
-	for (int n = 0; r != 0; n++) {
-		ck_assert_int_lt(n, 100);
-		bench_make(&bench, tree.path, "thermal");
-		calloc_left = n;
-		sysops_replace(&limited_memory);
-		r = bench_open(&bench);
-		sysops_replace(NULL);
-		ck_assert(r == 0 || r == -ENOMEM);
-		bench_finish(&bench);
-	}
+	bench_check_memory(&bench, tree.path, "thermal", false);
+	bench_finish(&bench);
 }
 END_TEST
