@@ -38,15 +38,10 @@ static enum adaptive_level asked_for(const struct adaptive *adaptive,
 
 static double factor_of(enum adaptive_level level, const struct adaptive_options *options)
 {
-	switch (level) {
-	case ADAPTIVE_NORMAL:
-		return 1;
-	case ADAPTIVE_CALM:
-		return options->calm_factor;
-	case ADAPTIVE_BUSY:
-		return options->busy_factor;
-	}
-	return 1;
+	const double factor[] = {[ADAPTIVE_NORMAL] = 1,
+		[ADAPTIVE_CALM] = options->calm_factor,
+		[ADAPTIVE_BUSY] = options->busy_factor};
+	return factor[level];
 }
 
 bool adaptive_observe(struct adaptive *adaptive, const struct adaptive_options *options,
@@ -72,32 +67,21 @@ bool adaptive_observe(struct adaptive *adaptive, const struct adaptive_options *
 	return true;
 }
 
-static uint64_t limited(double interval_ns, uint64_t least_ns, uint64_t most_ns)
-{
-	if (!(interval_ns > (double)least_ns)) {
-		return least_ns;
-	}
-	return interval_ns < (double)most_ns ? (uint64_t)interval_ns : most_ns;
-}
-
 uint64_t adaptive_interval(
 	const struct adaptive *adaptive, const struct adaptive_options *options, uint64_t base_ns)
 {
 	double interval_ns = (double)base_ns / factor_of(adaptive->level, options);
 	uint64_t least_ns = options->min_interval_ns < base_ns ? options->min_interval_ns : base_ns;
 	uint64_t most_ns = options->max_interval_ns > base_ns ? options->max_interval_ns : base_ns;
-	return limited(interval_ns, least_ns, most_ns);
+	if (!(interval_ns > (double)least_ns)) {
+		return least_ns;
+	}
+	return interval_ns < (double)most_ns ? (uint64_t)interval_ns : most_ns;
 }
 
 const char *adaptive_level_name(enum adaptive_level level)
 {
-	switch (level) {
-	case ADAPTIVE_NORMAL:
-		return "normal";
-	case ADAPTIVE_CALM:
-		return "calm";
-	case ADAPTIVE_BUSY:
-		return "busy";
-	}
-	return "unknown";
+	static const char *const names[] = {
+		[ADAPTIVE_NORMAL] = "normal", [ADAPTIVE_CALM] = "calm", [ADAPTIVE_BUSY] = "busy"};
+	return names[level];
 }
