@@ -74,16 +74,14 @@ int cgroup_of(const struct root *root, pid_t pid, char path[PROCESS_CGROUP_SIZE]
  * controller has another tree. */
 int cgroup_systemd(const struct root *root, pid_t pid, char path[PROCESS_CGROUP_SIZE])
 {
+	static const char name[] = ":name=systemd:";
 	char text[2048];
 	ssize_t n = proc_read(root, pid, "cgroup", text, sizeof(text));
 	if (n < 0) {
 		return (int)n;
 	}
 	const char *p = strstr(text, ":name=systemd:/");
-	if (p) {
-		return copy_path(p + sizeof(":name=systemd:") - 1, path);
-	}
-	p = kernel_line(text, "0::");
+	p = p ? p + sizeof(name) - 1 : kernel_line(text, "0::");
 	return p ? copy_path(p, path) : -ENODATA;
 }
 
@@ -95,32 +93,22 @@ static bool read_file(const struct root *root, bool v1, const char *group, const
 	return root_read(root, path, buf, size) > 0;
 }
 
-/* "max 100000" or "50000 100000" */
-static double quota_v2(const char *text)
-{
-	uint64_t quota, period;
-	if (!kernel_u64(&text, &quota) || !kernel_u64(&text, &period) || period == 0) {
-		return NAN;
-	}
-	return (double)quota / (double)period * 100;
-}
-
+/* Version 2 has both numbers in one file: "max 100000" or "50000 100000". */
 static double quota_of(const struct root *root, bool v1, const char *group)
 {
 	char text[64], period_text[64];
 	uint64_t quota, period;
-	if (!v1) {
-		return read_file(root, v1, group, "cpu.max", text, sizeof(text)) ? quota_v2(text)
-										 : (double)NAN;
-	}
 	const char *q = text, *p = period_text;
-	if (!read_file(root, v1, group, "cpu.cfs_quota_us", text, sizeof(text)) ||
-		!read_file(
-			root, v1, group, "cpu.cfs_period_us", period_text, sizeof(period_text)) ||
-		!kernel_u64(&q, &quota) || !kernel_u64(&p, &period) || period == 0) {
-		return NAN; /* "-1" means unlimited */
+	if (!read_file(root, v1, group, v1 ? "cpu.cfs_quota_us" : "cpu.max", text, sizeof(text)) ||
+		!kernel_u64(&q, &quota)) {
+		return NAN; /* "max" and "-1" mean unlimited */
 	}
-	return (double)quota / (double)period * 100;
+	if (v1 && !read_file(
+			  root, v1, group, "cpu.cfs_period_us", period_text, sizeof(period_text))) {
+		return NAN;
+	}
+	bool known = kernel_u64(v1 ? &p : &q, &period) && period != 0;
+	return known ? (double)quota / (double)period * 100 : (double)NAN;
 }
 
 static double number_of(const char *text, const char *key)

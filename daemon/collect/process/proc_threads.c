@@ -27,12 +27,6 @@ struct sums {
 	bool first; /* no thread has a sample before this one */
 };
 
-static bool is_of(const struct thread_track *track, const struct thread_owner *owner)
-{
-	return track->pid == owner->pid && track->real == owner->real &&
-	       track->start_ticks == owner->start_ticks;
-}
-
 /* The tids of the process, or -errno; -E2BIG. */
 static int list_tids(struct proc_threads *threads, const struct root *root, pid_t pid,
 	pid_t tids[THREADS_OF_PROCESS])
@@ -69,7 +63,7 @@ static struct thread_track *find_track(
 	struct proc_threads *threads, const struct thread_owner *owner, pid_t tid)
 {
 	for (size_t i = 0; i < threads->count; i++) {
-		if (threads->track[i].tid == tid && is_of(&threads->track[i], owner)) {
+		if (threads->track[i].tid == tid && same_owner(&threads->track[i].owner, owner)) {
 			return &threads->track[i];
 		}
 	}
@@ -77,10 +71,7 @@ static struct thread_track *find_track(
 		return NULL;
 	}
 	struct thread_track *track = &threads->track[threads->count++];
-	*track = (struct thread_track){.pid = owner->pid,
-		.real = owner->real,
-		.start_ticks = owner->start_ticks,
-		.tid = tid};
+	*track = (struct thread_track){.owner = *owner, .tid = tid};
 	return track;
 }
 
@@ -243,7 +234,7 @@ void proc_threads_forget(
 	size_t kept = 0;
 	for (size_t i = 0; i < threads->count; i++) {
 		const struct thread_track *track = &threads->track[i];
-		if (is_of(track, owner) && (now_ns == 0 || track->t_ns != now_ns)) {
+		if (same_owner(&track->owner, owner) && (now_ns == 0 || track->t_ns != now_ns)) {
 			continue;
 		}
 		if (kept++ != i) {

@@ -16,10 +16,16 @@ enum {
 	THREADS_OF_PROCESS = 64, /* a process with more has no sums */
 };
 
-struct thread_track {
-	pid_t pid, tid;
-	uint64_t start_ticks; /* of the process */
+/* A process. real: of the machine's own proc, not of a fixture. */
+struct thread_owner {
+	pid_t pid;
 	bool real;
+	uint64_t start_ticks;
+};
+
+struct thread_track {
+	struct thread_owner owner;
+	pid_t tid;
 	uint64_t t_ns; /* of the counters */
 	uint64_t run_ns, delay_ns;
 	double voluntary, involuntary; /* totals */
@@ -32,11 +38,10 @@ struct proc_threads {
 	char buf[4096]; /* of getdents64 */
 };
 
-struct thread_owner {
-	pid_t pid;
-	bool real;
-	uint64_t start_ticks;
-};
+static inline bool same_owner(const struct thread_owner *a, const struct thread_owner *b)
+{
+	return a->pid == b->pid && a->real == b->real && a->start_ticks == b->start_ticks;
+}
 
 /* What the process's own stat and status say, which is of its main thread. */
 struct thread_main {

@@ -41,11 +41,6 @@ void tracks_begin(struct tracks *tracks, struct pss_reads *pss, const char *pss_
 	}
 }
 
-static bool same_owner(const struct thread_owner *a, const struct thread_owner *b)
-{
-	return a->pid == b->pid && a->real == b->real && a->start_ticks == b->start_ticks;
-}
-
 struct track *tracks_find(struct tracks *tracks, const struct thread_owner *owner)
 {
 	for (size_t i = 0; i < tracks->count; i++) {
