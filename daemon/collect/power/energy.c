@@ -114,15 +114,12 @@ static int find_power(const struct collector_context *ctx, struct energy_state *
 static void set_budget(const struct modes *modes, struct energy_state *energy)
 {
 	const double budget_mw = modes ? modes_budget_mw(modes->power_mode_name) : 0;
-	if (!energy->power || isnan(energy->power->value)) {
-		metric_set_null(energy->metric[BUDGET], "power/total has no reading");
-	} else if (budget_mw > 0) {
-		metric_set(energy->metric[BUDGET], energy->power->value * 100 / budget_mw);
-	} else {
-		metric_set_null(energy->metric[BUDGET], modes && modes->have_power_mode
-								? "the power mode names no budget"
-								: "this machine has no power mode");
-	}
+	const double mw = energy->power ? energy->power->value : (double)NAN;
+	const char *why = isnan(mw)			    ? "power/total has no reading"
+			  : budget_mw > 0		    ? NULL
+			  : modes && modes->have_power_mode ? "the power mode names no budget"
+							    : "this machine has no power mode";
+	metric_set_or_null(energy->metric[BUDGET], why ? 0 : mw * 100 / budget_mw, why);
 }
 
 static int energy_sample(const struct collector_context *ctx, void *state)

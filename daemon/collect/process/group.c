@@ -189,16 +189,8 @@ void group_commit(struct group *group)
 {
 	divide_ipc(group);
 	const char *none = group->unsure ? group->unsure : "no process";
-	if (group->count_metric && group->unsure) {
-		metric_set_null(group->count_metric, group->unsure);
-	} else if (group->count_metric) {
-		metric_set(group->count_metric, group->count);
-	}
-	if (group->over_metric && group->count == 0) {
-		metric_set_null(group->over_metric, none);
-	} else if (group->over_metric) {
-		metric_set(group->over_metric, group->over);
-	}
+	metric_set_or_null(group->count_metric, group->count, group->unsure);
+	metric_set_or_null(group->over_metric, group->over, group->count == 0 ? none : NULL);
 	for (size_t i = 0; i < PROCESS_VALUES; i++) {
 		if (!group->metric[i]) {
 			continue;

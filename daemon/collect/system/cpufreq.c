@@ -162,18 +162,16 @@ static void set_core(const struct cpufreq *cpufreq, const struct core_clock *cor
 {
 	const struct gauge *policy = gauges_at(&cpufreq->policies, (size_t)2 * core->policy);
 	const struct gauge *hardware = gauges_at(&cpufreq->policies, (size_t)2 * core->policy + 1);
-	double hertz;
-	const char *reason = NULL;
+	double hertz = 0;
 	bool measured = !gauge_value(hardware, &hertz);
-	if (!measured) {
-		reason = gauge_value(policy, &hertz);
+	const char *reason = measured ? NULL : gauge_value(policy, &hertz);
+	if (reason && policy->result == 0) {
+		reason = "not known";
+	} else if (!reason) {
+		core->metric->origin =
+			measured ? "measured by the hardware" : "set by the governor";
 	}
-	if (reason) {
-		metric_set_null(core->metric, policy->result == 0 ? "not known" : reason);
-		return;
-	}
-	metric_set(core->metric, hertz);
-	core->metric->origin = measured ? "measured by the hardware" : "set by the governor";
+	metric_set_or_null(core->metric, hertz, reason);
 }
 
 static int cpufreq_sample(const struct collector_context *ctx, void *state)

@@ -231,18 +231,14 @@ static void soctherm_sample(void *state, struct throttle_status *status, uint64_
 		struct metric *rate = event->gauge.metric;
 		double value = event->gauge.number, last = event->last;
 		int r = event->gauge.result;
-		if (r < 0 || value < 0) {
-			metric_set_null(rate, r < 0 ? device_file_reason(r) : "out of range");
-			event->last = -1;
-			continue;
-		}
-		event->last = value;
-		if (last < 0 || seconds <= 0) {
-			metric_set_null(rate, "needs two samples");
-		} else if (value < last) {
-			metric_set_null(rate, "counter went back");
-		} else {
-			metric_set(rate, (value - last) / seconds);
+		const char *why = r < 0			     ? device_file_reason(r)
+				  : value < 0		     ? "out of range"
+				  : last < 0 || seconds <= 0 ? "needs two samples"
+				  : value < last	     ? "counter went back"
+							     : NULL;
+		event->last = r < 0 || value < 0 ? -1 : value;
+		metric_set_or_null(rate, why ? 0 : (value - last) / seconds, why);
+		if (!why) {
 			throttle_join(status, event->flag, value > last);
 			known = true;
 		}
