@@ -8,7 +8,6 @@
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/collect/board/pi_firmware.h"
@@ -57,6 +56,7 @@ struct pi_state {
 	double celsius;
 	int celsius_result;
 	int rails_result;
+	bool has_currents; /* of any rail */
 	size_t rails;
 	struct rail rail[RAILS_MAX];
 	char text[PI_TEXT_MAX];
@@ -126,7 +126,7 @@ static int read_rails(struct pi_state *pi, bool add)
 		}
 		if (rail && adc.quantity == 'A') {
 			rail->amperes = adc.value;
-			rail->has_current = true;
+			rail->has_current = pi->has_currents = true;
 		} else if (rail) {
 			rail->volts = adc.value;
 		}
@@ -148,23 +148,13 @@ static int add_rails(struct pi_state *pi, struct naming *naming)
 	return 0;
 }
 
-static bool has_currents(const struct pi_state *pi)
-{
-	for (size_t i = 0; i < pi->rails; i++) {
-		if (pi->rail[i].has_current) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Finds power/total. The PMIC's sum misses what it does not measure (USB ports, the 5 V pins): a
  * monitor on a HAT that the collector `power` finds provides the total instead, whichever of the
  * two opens first. */
 static int find_total(const struct pi_state *pi, struct naming *naming, struct metric **ret)
 {
 	*ret = NULL;
-	int r = has_currents(pi)
+	int r = pi->has_currents
 			? naming_add_shared(naming, "power/total", UNIT_MILLIWATTS, true, ret)
 			: 0;
 	if (*ret) {

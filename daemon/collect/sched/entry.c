@@ -5,7 +5,6 @@
 #include "daemon/collect/sched/entry.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/collect/sched/entry_private.h"

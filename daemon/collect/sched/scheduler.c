@@ -5,7 +5,6 @@
 #include "daemon/collect/sched/scheduler.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

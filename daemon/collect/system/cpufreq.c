@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/lib/kernel_text.h"

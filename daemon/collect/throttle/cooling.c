@@ -4,7 +4,6 @@
  * alert lower no clock of the processor and are skipped. */
 #include <errno.h>
 #include <fnmatch.h>
-#include <string.h>
 
 #include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/throttle/detector.h"
