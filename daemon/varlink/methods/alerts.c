@@ -12,7 +12,6 @@ enum {
 	EVENTS_FROM = 0,
 	EVENTS_LIMIT = 1,
 	EVENTS_DEFAULT = 200,
-	EVENTS_MAX = 4096,
 };
 
 static bool alert_item(struct list_cursor *cursor, struct json *out)
@@ -32,10 +31,7 @@ static const struct list_ops alert_list = {.field = "alerts", .item = alert_item
 
 enum api_result method_list_alerts(struct api_call *call)
 {
-	struct list_cursor cursor;
-	list_cursor_init(&cursor, call);
-	cursor.all = call->value[0].boolean;
-	return list_start(call, &alert_list, &cursor);
+	return list_answer(call, &alert_list);
 }
 
 static const char *rule_state(
@@ -95,9 +91,7 @@ static const struct list_ops rule_list = {.field = "rules", .item = rule_item};
 
 enum api_result method_list_rules(struct api_call *call)
 {
-	struct list_cursor cursor;
-	list_cursor_init(&cursor, call);
-	return list_start(call, &rule_list, &cursor);
+	return list_answer(call, &rule_list);
 }
 
 /* Where to start so that the newest entries fit: their texts at their longest in JSON. */
@@ -120,12 +114,6 @@ enum api_result method_list_events(struct api_call *call)
 {
 	const struct timeline *timeline = call->core->timeline;
 	const struct value *from = &call->value[EVENTS_FROM], *limit = &call->value[EVENTS_LIMIT];
-	if (from->present && from->integer < 0) {
-		return reply_invalid_parameter(call->out, "from_serial");
-	}
-	if (limit->present && (limit->integer < 1 || limit->integer > EVENTS_MAX)) {
-		return reply_invalid_parameter(call->out, "limit");
-	}
 	uint64_t count = limit->present ? (uint64_t)limit->integer : EVENTS_DEFAULT;
 	uint64_t last = timeline_last_serial(timeline);
 	uint64_t serial =

@@ -110,6 +110,13 @@ void row_app(
 	json_close(out, '}');
 }
 
+/* The app that was asked for, else those that run or ended a moment ago, or all. */
+static bool is_wanted(const struct list_cursor *cursor, const struct app *app)
+{
+	return cursor->pattern[0] == '\0' ? cursor->all || app_live(app, cursor->now_ns)
+					  : strcmp(cursor->pattern, app->name) == 0;
+}
+
 static bool app_item(struct list_cursor *cursor, struct json *out)
 {
 	const struct app *app = apps_at(cursor->core->apps, cursor->first);
@@ -117,7 +124,7 @@ static bool app_item(struct list_cursor *cursor, struct json *out)
 		return false;
 	}
 	cursor->first++;
-	if (!list_app_wanted(cursor, app)) {
+	if (!is_wanted(cursor, app)) {
 		return true;
 	}
 	bool own = cursor->permitted || app->uid == cursor->uid;
@@ -157,16 +164,7 @@ static const struct list_ops app_list = {.field = "apps", .item = app_item, .tai
 
 enum api_result method_list_apps(struct api_call *call)
 {
-	struct list_cursor cursor;
-	list_cursor_init(&cursor, call);
-	cursor.all = call->value[0].present && call->value[0].boolean;
-	return list_start(call, &app_list, &cursor);
-}
-
-bool list_app_wanted(const struct list_cursor *cursor, const struct app *app)
-{
-	return cursor->pattern[0] == '\0' ? cursor->all || app_live(app, cursor->now_ns)
-					  : strcmp(cursor->pattern, app->name) == 0;
+	return list_answer(call, &app_list);
 }
 
 /* Narrows the list to the app that the call names. False: there is none. */
@@ -179,14 +177,6 @@ static bool narrow(struct list_cursor *cursor, const struct api_call *call)
 	const char *text = call->value[0].string;
 	proto_name_clean(text, strlen(text), cursor->pattern);
 	return apps_find(call->core->apps, cursor->pattern) != NULL;
-}
-
-enum api_result list_of_app(struct api_call *call, const struct list_ops *ops)
-{
-	struct list_cursor cursor;
-	list_cursor_init(&cursor, call);
-	return narrow(&cursor, call) ? list_start(call, ops, &cursor)
-				     : reply_not_found(call->out, "app", call->value[0].string);
 }
 
 enum api_result list_of_run(
@@ -217,7 +207,7 @@ bool list_app_at(const struct list_cursor *cursor, size_t index, const struct ap
 {
 	struct apps *apps = cursor->core->apps;
 	const struct app *app = apps_at(apps, index);
-	*ret = app && list_app_wanted(cursor, app) ? run_of(apps, app, cursor->run, cursor->now_ns)
-						   : NULL;
+	*ret = app && is_wanted(cursor, app) ? run_of(apps, app, cursor->run, cursor->now_ns)
+					     : NULL;
 	return app != NULL;
 }

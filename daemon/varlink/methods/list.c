@@ -162,3 +162,11 @@ enum api_result list_start(
 	connection_set_stream(call->connection, &stored->base);
 	return result;
 }
+
+enum api_result list_answer(struct api_call *call, const struct list_ops *ops)
+{
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	cursor.all = call->value[0].boolean;
+	return list_start(call, ops, &cursor);
+}

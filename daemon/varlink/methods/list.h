@@ -48,18 +48,18 @@ void list_cursor_init(struct list_cursor *cursor, const struct api_call *call);
 enum api_result list_start(
 	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor);
 
+/* The same from its start; the call's first parameter, if that is a boolean, is cursor->all. */
+enum api_result list_answer(struct api_call *call, const struct list_ops *ops);
+
 /* An item of ListApps. processes: list them, with their open stages. (apps.c, as are the rest.) */
 void row_app(
 	struct json *out, struct api *api, const struct app *app, bool processes, uint64_t now_ns);
 
-/* The same for a list that a parameter, the call's first, may narrow to one app; NotFound. */
-enum api_result list_of_app(struct api_call *call, const struct list_ops *ops);
-/* And of one run, or of all of them together, by the two parameters from `run` on; the one after
- * them adds apps that ended long ago. */
+/* Answers the call by a list that its first parameter may narrow to one app (NotFound), of one run,
+ * or of all of them together, by the two parameters from `run` on; the one after them adds apps
+ * that ended long ago. */
 enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
 	const struct value *run);
-/* The app that was asked for, else those that run or ended a moment ago, or all. */
-bool list_app_wanted(const struct list_cursor *cursor, const struct app *app);
 /* The index-th app, in the run that the call asked for. False past the end; *ret NULL: it is not
  * wanted, or has no such run. */
 bool list_app_at(const struct list_cursor *cursor, size_t index, const struct app **ret);

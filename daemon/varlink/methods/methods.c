@@ -2,17 +2,21 @@
 /* methods.c: holds the table of methods that the server dispatches calls by. */
 #include "daemon/varlink/methods/methods.h"
 
+#include "daemon/core/alerts/actions.h"
+
 #define SERVICE "org.varlink.service."
 #define OWN PROTO_INTERFACE_NAME "."
 
 /* clang-format off */
-#define REQUIRED(type, name) {name, PARAM_##type, true}
-#define STRING(name) {name, PARAM_STRING, false}
-#define BOOL(name) {name, PARAM_BOOL, false}
-#define INT(name) {name, PARAM_INT, false}
-#define FLOAT(name) {name, PARAM_FLOAT, false}
-#define RUN_PARAMS INT("run"), BOOL("all_runs") /* read by run_choose() */
-#define NO_PARAMS {NULL, 0, false}
+#define ANY 0, 0
+#define NOT_NEGATIVE 0, 9007199254740992.0 /* 2^53 */
+#define REQUIRED(type, name) {name, PARAM_##type, true, ANY}
+#define STRING(name) {name, PARAM_STRING, false, ANY}
+#define BOOL(name) {name, PARAM_BOOL, false, ANY}
+#define INT(name, ...) {name, PARAM_INT, false, __VA_ARGS__}
+#define FLOAT(name, ...) {name, PARAM_FLOAT, false, __VA_ARGS__}
+#define RUN_PARAMS INT("run", ANY), BOOL("all_runs") /* read by run_choose() */
+#define NO_PARAMS {NULL, 0, false, ANY}
 #define METHOD(function, name, flags, ...) {name, method_##function, flags, {__VA_ARGS__}},
 /* clang-format on */
 

@@ -157,8 +157,5 @@ static const struct list_ops process_list = {
 
 enum api_result method_list_processes(struct api_call *call)
 {
-	struct list_cursor cursor;
-	list_cursor_init(&cursor, call);
-	cursor.all = call->value[0].boolean;
-	return list_start(call, &process_list, &cursor);
+	return list_answer(call, &process_list);
 }

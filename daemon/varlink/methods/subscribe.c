@@ -23,8 +23,6 @@ enum { ARG_GLOB, ARG_METRICS, ARG_EVENTS, ARG_INTERVAL, ARG_ADVICE };
 enum { EVENTS_QUEUE = 256, ITEM_ROOM = 4096 /* bytes that any one item fits into */ };
 
 #define INTERVAL_USUAL_MS 1000.0
-#define INTERVAL_MIN_MS 100.0
-#define INTERVAL_MAX_MS 60000.0
 
 struct subscription {
 	struct api_stream base;
@@ -324,9 +322,6 @@ enum api_result method_subscribe(struct api_call *call)
 	if (value[ARG_GLOB].present &&
 		(strlen(glob) >= PROTO_PATH_SIZE || proto_glob_check(glob) < 0)) {
 		return reply_invalid_parameter(call->out, "glob");
-	}
-	if (interval_ms < INTERVAL_MIN_MS || interval_ms > INTERVAL_MAX_MS) {
-		return reply_invalid_parameter(call->out, "interval_ms");
 	}
 	struct subscription *subscription =
 		stream_create(call, &subscription_ops, sizeof(*subscription), 0);

@@ -31,6 +31,7 @@ struct param {
 	const char *name;
 	enum param_type type;
 	bool required;
+	double min, max; /* of a number; both 0: any */
 };
 
 /* A parameter's value; what was absent or null is not present. */
@@ -58,6 +59,7 @@ enum {
 	METHOD_CHANGES = 1,    /* carried out also without an answer */
 	METHOD_NEEDS_MORE = 2, /* a call without more is refused */
 	METHOD_FRESH = 4,      /* wants the newest stage events first */
+	METHOD_ADMIN = 8,      /* refused unless call_permitted() */
 };
 
 /* One method. The function writes the reply's fields into call->out and returns API_LAST, or
@@ -180,7 +182,6 @@ struct api {
 
 /* Root, the daemon's own user, or a member of the admin group. */
 bool call_permitted(const struct api_call *call);
-enum api_result call_not_permitted(const struct api_call *call);
 
 /* A zeroed structure of size bytes that begins with a struct api_stream, whose ops, connection and
  * charge are set; held: further bytes that it may come to hold. The caller fills in the rest and

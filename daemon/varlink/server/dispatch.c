@@ -25,16 +25,18 @@ bool call_permitted(const struct api_call *call)
 	       (api->has_admin_gid && peer_in_group(call->connection->fd, api->admin_gid));
 }
 
-enum api_result call_not_permitted(const struct api_call *call)
+static enum api_result call_not_permitted(const struct api_call *call)
 {
-	const char *method = strrchr(call->method, '.');
-	return reply_not_permitted(
-		call->out, method ? method + 1 : call->method, call->api->admin_name);
+	reply_error(call->out, PROTO_INTERFACE_NAME ".NotPermitted");
+	json_string(call->out, "method", strrchr(call->method, '.') + 1);
+	json_string(call->out, "group", call->api->admin_name);
+	return API_LAST;
 }
 
-static bool value_read(const struct cJSON *item, enum param_type type, struct value *ret)
+/* False when it is of another type, or out of range. */
+static bool value_read(const struct cJSON *item, const struct param *param, struct value *ret)
 {
-	switch (type) {
+	switch (param->type) {
 	case PARAM_STRING:
 		ret->string = cJSON_GetStringValue(item);
 		return ret->string != NULL;
@@ -47,7 +49,11 @@ static bool value_read(const struct cJSON *item, enum param_type type, struct va
 			return false;
 		}
 		ret->number = item->valuedouble;
-		if (type == PARAM_FLOAT) {
+		if (param->min < param->max &&
+			(ret->number < param->min || ret->number > param->max)) {
+			return false;
+		}
+		if (param->type == PARAM_FLOAT) {
 			return true;
 		}
 		if (ret->number != trunc(ret->number) || fabs(ret->number) > EXACT_INTEGER) {
@@ -59,7 +65,7 @@ static bool value_read(const struct cJSON *item, enum param_type type, struct va
 	return false;
 }
 
-/* The name of the parameter that is unknown, missing or of the wrong type; NULL = all are well. */
+/* The name of the parameter that is unknown, missing or invalid; NULL = all are well. */
 static const char *params_read(
 	const struct cJSON *object, const struct param *params, size_t count, struct value *values)
 {
@@ -76,7 +82,7 @@ static const char *params_read(
 			return item->string;
 		}
 		if (!cJSON_IsNull(item)) {
-			if (!value_read(item, params[i].type, &values[i])) {
+			if (!value_read(item, &params[i], &values[i])) {
 				return params[i].name;
 			}
 			values[i].present = true;
@@ -130,6 +136,9 @@ static enum api_result call_run(
 	if ((method->flags & METHOD_NEEDS_MORE) != 0 && !call->more) {
 		reply_error(call->out, SERVICE "ExpectedMore");
 		return API_LAST;
+	}
+	if ((method->flags & METHOD_ADMIN) != 0 && !call_permitted(call)) {
+		return call_not_permitted(call);
 	}
 	const struct api_options *options = &call->api->options;
 	if ((method->flags & METHOD_FRESH) != 0 && options->refresh) {

@@ -65,14 +65,6 @@ enum api_result reply_not_found(struct json *out, const char *what, const char *
 	return API_LAST;
 }
 
-enum api_result reply_not_permitted(struct json *out, const char *method, const char *group)
-{
-	reply_error(out, PROTO_INTERFACE_NAME ".NotPermitted");
-	json_string(out, "method", method);
-	json_string(out, "group", group);
-	return API_LAST;
-}
-
 enum api_result reply_limit(struct json *out, const char *what, size_t limit)
 {
 	reply_error(out, PROTO_INTERFACE_NAME ".LimitReached");

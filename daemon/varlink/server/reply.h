@@ -27,7 +27,6 @@ bool reply_is_error(const struct json *out);
 /* All return API_LAST. Texts of the peer are cut. */
 enum api_result reply_invalid_parameter(struct json *out, const char *parameter);
 enum api_result reply_not_found(struct json *out, const char *what, const char *name);
-enum api_result reply_not_permitted(struct json *out, const char *method, const char *group);
 enum api_result reply_limit(struct json *out, const char *what, size_t limit);
 enum api_result reply_too_large(struct json *out);
 /* The errors of org.varlink.service that name one thing. */
