@@ -21,9 +21,8 @@ static bool is_label(const char *text)
 	return text[0] != '\0';
 }
 
-static int set_target_fps(void *instance, const char *key, const char *value)
+static int set_target_fps(void *instance, const char *value)
 {
-	(void)key;
 	double fps;
 	if (parse_double(value, &fps) < 0 || !(fps > 0 && fps <= 100000)) {
 		return -EINVAL;
@@ -33,9 +32,8 @@ static int set_target_fps(void *instance, const char *key, const char *value)
 }
 
 /* A user of this machine, or any number. */
-static int set_user(void *instance, const char *key, const char *value)
+static int set_user(void *instance, const char *value)
 {
-	(void)key;
 	struct app_rules *rules = instance;
 	uint64_t number;
 	const struct passwd *user = getpwnam(value);
@@ -49,9 +47,8 @@ static int set_user(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_restart_within(void *instance, const char *key, const char *value)
+static int set_restart_within(void *instance, const char *value)
 {
-	(void)key;
 	struct app_rules *rules = instance;
 	if (parse_duration_ns(value, &rules->restart_within_ns) < 0 ||
 		rules->restart_within_ns > UINT64_C(86400000000000)) {
@@ -106,18 +103,18 @@ const struct config_key config_app_keys[] = {
 		"restart_within", "a duration from 0 to 24h such as 30s", set_restart_within),
 };
 
-static struct app_section *find(struct config *config, enum app_section_kind kind, const char *name,
-	char *error, size_t size)
+static struct app_section *find(
+	struct config *config, enum app_section_kind kind, const char *name, struct text *error)
 {
 	static const char *const words[SECTION_KINDS] = {
 		[SECTION_STAGE] = "stage", [SECTION_FRAME] = "frame", [SECTION_APP] = "app"};
 	struct app_section *found = NULL;
 	int r = app_settings_section(&config->apps, kind, name, &found);
 	if (r == -ENOSPC) {
-		snprintf(error, size, "too many [%s …] sections; expected at most %d", words[kind],
+		config_refuse(error, "too many [%s …] sections; expected at most %d", words[kind],
 			APP_SETTINGS_MAX);
 	} else if (r < 0) {
-		snprintf(error, size,
+		config_refuse(error,
 			"invalid name of a section; expected [%s %s] with names or globs of A-Z "
 			"a-z 0-9 _ . - * ?",
 			words[kind], kind == SECTION_STAGE ? "APP/STAGE" : "APP");
@@ -125,20 +122,20 @@ static struct app_section *find(struct config *config, enum app_section_kind kin
 	return found;
 }
 
-void *config_stage_find(struct config *config, const char *name, char *error, size_t size)
+void *config_stage_find(struct config *config, const char *name, struct text *error)
 {
-	struct app_section *section = find(config, SECTION_STAGE, name, error, size);
+	struct app_section *section = find(config, SECTION_STAGE, name, error);
 	return section ? &section->stage : NULL;
 }
 
-void *config_frame_find(struct config *config, const char *name, char *error, size_t size)
+void *config_frame_find(struct config *config, const char *name, struct text *error)
 {
-	struct app_section *section = find(config, SECTION_FRAME, name, error, size);
+	struct app_section *section = find(config, SECTION_FRAME, name, error);
 	return section ? &section->frames : NULL;
 }
 
-void *config_app_find(struct config *config, const char *name, char *error, size_t size)
+void *config_app_find(struct config *config, const char *name, struct text *error)
 {
-	struct app_section *section = find(config, SECTION_APP, name, error, size);
+	struct app_section *section = find(config, SECTION_APP, name, error);
 	return section ? &section->rules : NULL;
 }

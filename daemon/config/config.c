@@ -294,56 +294,56 @@ static int load_dropins(const char *path, struct config *config, struct config_e
 	return r;
 }
 
-static int check_adaptive(const struct adaptive_options *adaptive, char *error, size_t size)
+static int check_adaptive(const struct adaptive_options *adaptive, struct text *error)
 {
-	const char *wrong = NULL;
-	if (adaptive->min_interval_ns > adaptive->max_interval_ns) {
-		wrong = "min_interval is longer than max_interval";
-	} else if (!(adaptive->calm_cpu_percent < adaptive->busy_cpu_percent)) {
-		wrong = "calm_cpu is not below busy_cpu";
-	} else if (!(adaptive->calm_celsius < adaptive->busy_celsius)) {
-		wrong = "calm_temperature is not below busy_temperature";
-	} else if (!(adaptive->busy_factor >= 1 && adaptive->busy_factor <= 100)) {
-		wrong = "busy_factor is not from 1 to 100";
-	} else if (!(adaptive->calm_factor >= 0.01 && adaptive->calm_factor <= 1)) {
-		wrong = "calm_factor is not from 0.01 to 1";
+	const struct {
+		bool right;
+		const char *wrong;
+	} checks[] = {
+		{adaptive->min_interval_ns <= adaptive->max_interval_ns,
+			"min_interval is longer than max_interval"},
+		{adaptive->calm_cpu_percent < adaptive->busy_cpu_percent,
+			"calm_cpu is not below busy_cpu"},
+		{adaptive->calm_celsius < adaptive->busy_celsius,
+			"calm_temperature is not below busy_temperature"},
+		{adaptive->busy_factor >= 1 && adaptive->busy_factor <= 100,
+			"busy_factor is not from 1 to 100"},
+		{adaptive->calm_factor >= 0.01 && adaptive->calm_factor <= 1,
+			"calm_factor is not from 0.01 to 1"},
+	};
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		if (!checks[i].right) {
+			return config_refuse(error, "[sampling] %s", checks[i].wrong);
+		}
 	}
-	if (wrong) {
-		snprintf(error, size, "[sampling] %s", wrong);
-	}
-	return wrong ? -EINVAL : 0;
+	return 0;
 }
 
-int config_check(const struct config *config, char *error, size_t size)
+/* Checks what only the whole can tell: an alert without a limit, a process without a pattern. */
+static int check_all(const struct config *config, struct text *error)
 {
-	if (check_adaptive(&config->adaptive, error, size) < 0) {
-		return -EINVAL;
-	}
 	const struct advice_options *advice = &config->advice;
-	if (!(advice->minimal_headroom <= advice->reduce_headroom)) {
-		snprintf(error, size,
+	int r = check_adaptive(&config->adaptive, error);
+	if (r == 0 && !(advice->minimal_headroom <= advice->reduce_headroom)) {
+		r = config_refuse(error,
 			"[advice] minimal_headroom = %g; expected at most reduce_headroom = %g",
 			advice->minimal_headroom, advice->reduce_headroom);
-		return -EINVAL;
 	}
-	if (config_alerts_check(config, error, size) < 0) {
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < config->processes; i++) {
+	r = r < 0 ? r : config_alerts_check(config, error);
+	for (size_t i = 0; r == 0 && i < config->processes; i++) {
 		const struct watch *watch = &config->process[i];
 		if (watch->pattern[0] == '\0' && watch->pid == 0) {
-			snprintf(error, size,
+			r = config_refuse(error,
 				"[process %s] names no process; expected match = GLOB, unit = NAME "
 				"or pid = N",
 				watch->name);
-			return -EINVAL;
 		}
 	}
-	if (config->mqtt.enabled && config->mqtt.host[0] == '\0') {
-		snprintf(error, size, "[mqtt] enabled = yes without a host; expected host = NAME");
-		return -EINVAL;
+	if (r == 0 && config->mqtt.enabled && config->mqtt.host[0] == '\0') {
+		r = config_refuse(
+			error, "[mqtt] enabled = yes without a host; expected host = NAME");
 	}
-	return 0;
+	return r;
 }
 
 int config_load(const char *path, struct config *config, struct config_errors *errors)
@@ -360,7 +360,8 @@ int config_load(const char *path, struct config *config, struct config_errors *e
 		return r;
 	}
 	char error[320];
-	if (errors->count == 0 && config_check(config, error, sizeof(error)) < 0) {
+	struct text text = TEXT_IN(error);
+	if (errors->count == 0 && check_all(config, &text) < 0) {
 		add_error(errors, "%s: %s", path ? path : DEFAULT_FILE, error);
 	}
 	if (config->mqtt.enabled && mqtt_exposes(&config->mqtt)) {

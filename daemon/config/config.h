@@ -90,14 +90,7 @@ int config_load(const char *path, struct config *config, struct config_errors *e
 int config_set(struct config *config, const char *section, const char *key, const char *value,
 	char *error, size_t size);
 
-/* Checks what only the whole can tell (an alert without a limit, a process without a pattern). */
-int config_check(const struct config *config, char *error, size_t size);
-
 /* The keys that differ and take effect only at the next start, as "[history] memory, …" in text
  * (cut when size is short); their number. */
 size_t config_restart_keys(
 	const struct config *old, const struct config *new, char *text, size_t size);
-
-/* Iterates over the keys of the plain sections and of one [source], [process], [alert]: for the
- * test that config/edgeprofd.conf documents all of them. False at the end. */
-bool config_key_at(size_t index, const char **section, const char **key);

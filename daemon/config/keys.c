@@ -4,31 +4,26 @@
 #include "daemon/config/private.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/status/recordings.h"
 #include "daemon/ingest/statsd/udp.h"
 #include "daemon/util/parse.h"
-#include "proto/text.h"
 
 #define SECOND UINT64_C(1000000000)
 #define LEAST_INTERVAL UINT64_C(50000000)
 #define HOUR (3600 * SECOND)
 #define DAY (24 * HOUR)
 
-static int set_log_level(void *instance, const char *key, const char *value)
+static int set_log_level(void *instance, const char *value)
 {
-	(void)key;
 	return log_level_parse(value, &((struct config *)instance)->log_level);
 }
 
-static int set_tls(void *instance, const char *key, const char *value)
+static int set_tls(void *instance, const char *value)
 {
-	(void)key;
 	return proto_tls_mode_parse(value, &((struct config *)instance)->mqtt.tls);
 }
 
@@ -51,9 +46,8 @@ static bool is_udp_address(const char *text)
 }
 
 /* A host enables MQTT. */
-static int set_host(void *instance, const char *key, const char *value)
+static int set_host(void *instance, const char *value)
 {
-	(void)key;
 	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
 	size_t length = strlen(value);
 	if (length == 0 || length >= sizeof(mqtt->host) || strpbrk(value, " \t/")) {
@@ -73,23 +67,20 @@ static int set_watch(
 	return value[0] == '\0' || pattern.truncated ? -EINVAL : 0;
 }
 
-static int set_match(void *instance, const char *key, const char *value)
+static int set_match(void *instance, const char *value)
 {
-	(void)key;
 	return set_watch(instance, WATCH_PATTERN, value, "");
 }
 
 /* A name without a suffix is that of a service, as for systemctl. */
-static int set_unit(void *instance, const char *key, const char *value)
+static int set_unit(void *instance, const char *value)
 {
-	(void)key;
 	const char *suffix = strchr(value, '.') ? "" : ".service";
 	return strpbrk(value, "/ \t") ? -EINVAL : set_watch(instance, WATCH_UNIT, value, suffix);
 }
 
-static int set_pid(void *instance, const char *key, const char *value)
+static int set_pid(void *instance, const char *value)
 {
-	(void)key;
 	struct watch *watch = instance;
 	uint64_t pid;
 	if (parse_u64(value, &pid) < 0 || pid < 1 || pid > 4194304) {
@@ -100,27 +91,15 @@ static int set_pid(void *instance, const char *key, const char *value)
 	return 0;
 }
 
-static int set_miss_share(void *instance, const char *key, const char *value)
+static int set_percentile_method(void *instance, const char *value)
 {
-	(void)key;
-	double percent;
-	if (parse_double(value, &percent) < 0 || !(percent >= 1 && percent <= 100)) {
-		return -EINVAL;
-	}
-	((struct config *)instance)->advice.miss_share = percent;
-	return 0;
-}
-
-static int set_percentile_method(void *instance, const char *key, const char *value)
-{
-	(void)key;
 	bool nearest = strcmp(value, "nearest") == 0;
 	((struct config *)instance)->nearest = nearest;
 	return nearest || strcmp(value, "linear") == 0 ? 0 : -EINVAL;
 }
 
 /* Words with blanks between them; `none` alone, too. */
-static int set_triggers(void *instance, const char *key, const char *value)
+static int set_triggers(void *instance, const char *value)
 {
 	static const struct {
 		const char *word;
@@ -130,7 +109,6 @@ static int set_triggers(void *instance, const char *key, const char *value)
 	enum { WORDS = sizeof(words) / sizeof(words[0]) };
 	unsigned triggers = 0;
 	size_t count = 0;
-	(void)key;
 	for (const char *at = value + strspn(value, " \t"); *at; at += strspn(at, " \t")) {
 		size_t length = strcspn(at, " \t"), i = 0;
 		while (i < WORDS && (strlen(words[i].word) != length ||
@@ -148,43 +126,32 @@ static int set_triggers(void *instance, const char *key, const char *value)
 	return count > 0 ? 0 : -EINVAL;
 }
 
-static void *find_source(struct config *config, const char *name, char *error, size_t size)
+static void *find_source(struct config *config, const char *name, struct text *error)
 {
 	const struct config_list list = {config->source, sizeof(config->source[0]),
 		offsetof(struct source_options, name), CONFIG_SOURCES_MAX, &config->sources};
 	bool added;
-	if (!config_name_valid("source", name, error, size)) {
-		return NULL;
-	}
-	if (!collector_find(name)) {
-		struct text text = text_in(error, size);
-		text_add(&text, "unknown source; expected one of");
+	struct source_options *source = config_list_find(&list, "source", name, &added, error);
+	if (source && !collector_find(name)) {
+		config_refuse(error, "unknown source; expected one of");
 		for (size_t i = 0; collectors[i]; i++) {
-			text_add(&text, " %s", collectors[i]->name);
+			text_add(error, " %s", collectors[i]->name);
 		}
 		return NULL;
 	}
-	struct source_options *source = config_list_find(&list, name, &added);
-	if (!source) {
-		snprintf(error, size, "too many [source …] sections");
-	} else if (added) {
+	if (source && added) {
 		source->enabled = true;
 	}
 	return source;
 }
 
-static void *find_process(struct config *config, const char *name, char *error, size_t size)
+static void *find_process(struct config *config, const char *name, struct text *error)
 {
 	const struct config_list list = {config->process, sizeof(config->process[0]),
 		offsetof(struct watch, name), CONFIG_PROCESSES_MAX, &config->processes};
 	bool added;
-	if (!config_name_valid("process", name, error, size)) {
-		return NULL;
-	}
-	struct watch *watch = config_list_find(&list, name, &added);
-	if (!watch) {
-		snprintf(error, size, "too many [process …] sections");
-	} else if (added) {
+	struct watch *watch = config_list_find(&list, "process", name, &added, error);
+	if (watch && added) {
 		watch->kind = WATCH_PATTERN;
 	}
 	return watch;
@@ -262,7 +229,8 @@ static const struct config_key advice_keys[] = {
 	{"enabled", CONFIG_BOOL, AT(advice.enabled)},
 	{"reduce_headroom", CONFIG_NUMBER, AT(advice.reduce_headroom)},
 	{"minimal_headroom", CONFIG_NUMBER, AT(advice.minimal_headroom)},
-	CONFIG_SPECIAL_KEY("miss_share", "percent of frames, from 1 to 100", set_miss_share),
+	{"miss_share", CONFIG_NUMBER, AT(advice.miss_share), .min = 1, .max = 100,
+		.expected = "percent of frames, from 1 to 100"},
 	{"recover_after", CONFIG_DURATION, AT(advice.recover_after_ns), .min = SECOND, .max = HOUR},
 };
 

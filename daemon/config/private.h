@@ -4,6 +4,7 @@
 #pragma once
 
 #include "daemon/config/config.h"
+#include "proto/text.h"
 
 enum config_type {
 	CONFIG_BOOL,
@@ -17,14 +18,14 @@ enum config_type {
 };
 
 /* instance: struct config, or the struct of the section's instance. 0, or -EINVAL. */
-typedef int config_setter(void *instance, const char *key, const char *value);
+typedef int config_setter(void *instance, const char *value);
 
 struct config_key {
 	const char *name;
 	enum config_type type;
 	size_t offset;
 	size_t size;	      /* of a text */
-	uint64_t min, max;    /* of a duration (ns), size or count; both 0: any */
+	uint64_t min, max;    /* of a duration (ns), size, count or number; both 0: any */
 	const char *expected; /* NULL: said by the type */
 	bool (*valid)(const char *text);
 	config_setter *set;
@@ -34,7 +35,7 @@ struct config_key {
 
 /* Where a section's keys go: the entry of [section NAME], created if it is new. NULL with the
  * reason when there is no room or the name is not valid. */
-typedef void *config_finder(struct config *config, const char *name, char *error, size_t size);
+typedef void *config_finder(struct config *config, const char *name, struct text *error);
 
 struct config_section {
 	const char *name;
@@ -59,18 +60,20 @@ struct config_list {
 	size_t *count;
 };
 
-/* The entry of this name, or a zeroed one with it (*added), or NULL: no room. */
-void *config_list_find(const struct config_list *list, const char *name, bool *added);
+/* The entry of this name, or a zeroed one with it (*added), or NULL with the reason. */
+void *config_list_find(const struct config_list *list, const char *section, const char *name,
+	bool *added, struct text *error);
 
-/* Whether name is one that instances may have; else the reason. */
-bool config_name_valid(const char *section, const char *name, char *error, size_t size);
+/* Writes what is wrong. -EINVAL. */
+int config_refuse(struct text *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Of [alert NAME], in alerts.c; its built-in rules, and whether all rules are complete: 0, or
  * -EINVAL with what is wrong. */
 extern const struct config_key config_alert_keys[15];
 config_finder config_alert_find;
 void config_alert_defaults(struct config *config);
-int config_alerts_check(const struct config *config, char *error, size_t size);
+int config_alerts_check(const struct config *config, struct text *error);
 
 /* Of [stage APP/STAGE], [frame APP] and [app APP], in apps.c. */
 extern const struct config_key config_stage_keys[5];

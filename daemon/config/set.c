@@ -5,25 +5,42 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "daemon/util/parse.h"
-#include "proto/text.h"
 
 static const uint64_t MS = 1000000u;
 static const uint64_t S = 1000000000u;
 
-void *config_list_find(const struct config_list *list, const char *name, bool *added)
+int config_refuse(struct text *error, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	text_vadd(error, format, arguments);
+	va_end(arguments);
+	return -EINVAL;
+}
+
+void *config_list_find(const struct config_list *list, const char *section, const char *name,
+	bool *added, struct text *error)
 {
 	char *entry = list->entries;
+	*added = false;
+	if (!proto_name_valid(name)) {
+		config_refuse(error,
+			"invalid name of a section; expected [%s NAME] with 1 to 48 of A-Z a-z 0-9 "
+			"_ . -",
+			section);
+		return NULL;
+	}
 	for (size_t i = 0; i < *list->count; i++, entry += list->entry_size) {
 		if (strcmp(entry + list->name_offset, name) == 0) {
-			*added = false;
 			return entry;
 		}
 	}
 	if (*list->count == list->max) {
+		config_refuse(error, "too many [%s …] sections", section);
 		return NULL;
 	}
 	++*list->count;
@@ -33,18 +50,7 @@ void *config_list_find(const struct config_list *list, const char *name, bool *a
 	return entry;
 }
 
-bool config_name_valid(const char *section, const char *name, char *error, size_t size)
-{
-	if (proto_name_valid(name)) {
-		return true;
-	}
-	snprintf(error, size,
-		"invalid name of a section; expected [%s NAME] with 1 to 48 of A-Z a-z 0-9 _ . -",
-		section);
-	return false;
-}
-
-static void say_range(const struct config_key *key, char *error, size_t size)
+static int refuse_range(const struct config_key *key, struct text *error)
 {
 	double scale = 1;
 	const char *unit = "";
@@ -56,41 +62,45 @@ static void say_range(const struct config_key *key, char *error, size_t size)
 		scale = 1024;
 		unit = "K";
 	}
-	snprintf(error, size, "out of range; expected %.0f%s to %.0f%s", (double)key->min / scale,
-		unit, (double)key->max / scale, unit);
+	return config_refuse(error, "out of range; expected %.0f%s to %.0f%s",
+		(double)key->min / scale, unit, (double)key->max / scale, unit);
 }
 
-/* What the type takes. */
-static void say_type(const struct config_key *key, char *error, size_t size)
-{
-	static const char *const taken[] = {
-		[CONFIG_BOOL] = "yes or no",
-		[CONFIG_DURATION] = "a duration such as 500ms, 5s, 10min, 24h",
-		[CONFIG_SIZE] = "a size such as 64K, 16M",
-		[CONFIG_COUNT] = "a whole number",
-		[CONFIG_COUNT32] = "a whole number",
-		[CONFIG_NUMBER] = "a number",
-	};
-	if (key->type == CONFIG_TEXT) {
-		snprintf(error, size, "too long; expected at most %zu bytes", key->size - 1);
-	} else {
-		snprintf(error, size, "expected %s", taken[key->type]);
-	}
-}
+/* What each type takes, and the bytes of its member. */
+static const struct {
+	const char *taken;
+	size_t size;
+} types[] = {
+	[CONFIG_BOOL] = {"yes or no", sizeof(bool)},
+	[CONFIG_DURATION] = {"a duration such as 500ms, 5s, 10min, 24h", sizeof(uint64_t)},
+	[CONFIG_SIZE] = {"a size such as 64K, 16M", sizeof(uint64_t)},
+	[CONFIG_COUNT] = {"a whole number", sizeof(uint64_t)},
+	[CONFIG_COUNT32] = {"a whole number", sizeof(uint32_t)},
+	[CONFIG_NUMBER] = {"a number", sizeof(double)},
+	[CONFIG_TEXT] = {NULL, 0},
+	[CONFIG_SPECIAL] = {NULL, 0},
+};
 
 /* 0, -EINVAL: not of the type; -ERANGE. */
 static int read_value(const struct config_key *key, void *instance, const char *value)
 {
 	char *field = (char *)instance + key->offset;
 	uint64_t number = 0;
+	double real;
 	int r = 0;
 	switch (key->type) {
 	case CONFIG_BOOL:
 		return parse_bool(value, (bool *)field);
 	case CONFIG_NUMBER:
-		return parse_double(value, (double *)field);
+		r = parse_double(value, &real);
+		if (r < 0 ||
+			(key->max > 0 && !(real >= (double)key->min && real <= (double)key->max))) {
+			return -EINVAL;
+		}
+		memcpy(field, &real, sizeof(real));
+		return 0;
 	case CONFIG_SPECIAL:
-		return key->set(instance, key->name, value);
+		return key->set(instance, value);
 	case CONFIG_TEXT:
 		if (strlen(value) >= key->size || (key->valid && !key->valid(value))) {
 			return -EINVAL;
@@ -124,25 +134,27 @@ static int read_value(const struct config_key *key, void *instance, const char *
 }
 
 static int set_value(
-	const struct config_key *key, void *instance, const char *value, char *error, size_t size)
+	const struct config_key *key, void *instance, const char *value, struct text *error)
 {
 	int r = read_value(key, instance, value);
 	if (r == 0) {
 		return 0;
 	}
 	if (key->expected) {
-		snprintf(error, size, "expected %s", key->expected);
-	} else if (r == -ERANGE && key->max > 0) {
-		say_range(key, error, size);
-	} else {
-		say_type(key, error, size);
+		return config_refuse(error, "expected %s", key->expected);
 	}
-	return -EINVAL;
+	if (r == -ERANGE && key->max > 0) {
+		return refuse_range(key, error);
+	}
+	if (key->type == CONFIG_TEXT) {
+		return config_refuse(error, "too long; expected at most %zu bytes", key->size - 1);
+	}
+	return config_refuse(error, "expected %s", types[key->type].taken);
 }
 
 /* A collector's own key: kept as text, the collector reads it. -ENOENT: it has no such key. */
 static int set_source_key(
-	struct source_options *source, const char *key, const char *value, char *error, size_t size)
+	struct source_options *source, const char *key, const char *value, struct text *error)
 {
 	const struct collector_ops *ops = collector_find(source->name);
 	for (size_t i = 0; ops->config_keys && ops->config_keys[i]; i++) {
@@ -155,13 +167,11 @@ static int set_source_key(
 		}
 		if (at == COLLECTOR_KEYS || strlen(key) >= sizeof(source->key[at].key) ||
 			strlen(value) >= sizeof(source->key[at].value)) {
-			snprintf(error, size, "too long");
-			return -EINVAL;
+			return config_refuse(error, "too long");
 		}
 		const char *why = ops->refuse ? ops->refuse(key, value) : NULL;
 		if (why) {
-			snprintf(error, size, "%s", why);
-			return -EINVAL;
+			return config_refuse(error, "%s", why);
 		}
 		memcpy(source->key[at].key, key, strlen(key) + 1);
 		memcpy(source->key[at].value, value, strlen(value) + 1);
@@ -171,31 +181,31 @@ static int set_source_key(
 	return -ENOENT;
 }
 
-static void unknown_key(
-	const struct config_section *section, const void *instance, char *error, size_t size)
+static int unknown_key(
+	const struct config_section *section, const void *instance, struct text *error)
 {
-	struct text text = text_in(error, size);
-	text_add(&text, "unknown key; expected one of");
+	text_add(error, "unknown key; expected one of");
 	for (size_t i = 0; i < section->count; i++) {
-		text_add(&text, " %s", section->keys[i].name);
+		text_add(error, " %s", section->keys[i].name);
 	}
 	if (strcmp(section->name, "source") == 0) {
 		const struct source_options *source = instance;
 		const char *const *keys = collector_find(source->name)->config_keys;
 		for (size_t i = 0; keys && keys[i]; i++) {
-			text_add(&text, " %s", keys[i]);
+			text_add(error, " %s", keys[i]);
 		}
 	}
+	return -EINVAL;
 }
 
-static void unknown_section(char *error, size_t size)
+static int unknown_section(struct text *error)
 {
-	struct text text = text_in(error, size);
-	text_add(&text, "unknown section; expected one of");
+	text_add(error, "unknown section; expected one of");
 	for (size_t i = 0; i < config_section_count; i++) {
-		text_add(&text, " [%s%s]", config_sections[i].name,
+		text_add(error, " [%s%s]", config_sections[i].name,
 			config_sections[i].find ? " NAME" : "");
 	}
+	return -EINVAL;
 }
 
 static const struct config_section *find_section(const char *name, size_t length)
@@ -222,6 +232,9 @@ static void settle_alert(struct config *config, const struct config_key *key,
 	if (!key->kind) {
 		return;
 	}
+	if (alert_kind_parse(key->name, &rule->kind) < 0) {
+		rule->kind = ALERT_ABSENT;
+	}
 	config->alert_has_kind[index] = true;
 	if (!config->alert_has_clear[index]) {
 		rule->clear = rule->kind == old->kind
@@ -231,7 +244,7 @@ static void settle_alert(struct config *config, const struct config_key *key,
 }
 
 static int set_key(struct config *config, const struct config_section *section, void *instance,
-	const char *name, const char *value, char *error, size_t size)
+	const char *name, const char *value, struct text *error)
 {
 	for (size_t i = 0; i < section->count; i++) {
 		const struct config_key *key = &section->keys[i];
@@ -241,74 +254,40 @@ static int set_key(struct config *config, const struct config_section *section, 
 		bool alert = section->find == config_alert_find;
 		struct alert_rule old =
 			alert ? *(struct alert_rule *)instance : (struct alert_rule){.name = ""};
-		int r = set_value(key, instance, value, error, size);
+		int r = set_value(key, instance, value, error);
 		if (r == 0 && alert) {
 			settle_alert(config, key, instance, &old);
 		}
 		return r;
 	}
-	int r = -ENOENT;
-	if (strcmp(section->name, "source") == 0) {
-		r = set_source_key(instance, name, value, error, size);
-	}
-	if (r == -ENOENT) {
-		unknown_key(section, instance, error, size);
-		r = -EINVAL;
-	}
-	return r;
+	int r = strcmp(section->name, "source") == 0 ? set_source_key(instance, name, value, error)
+						     : -ENOENT;
+	return r == -ENOENT ? unknown_key(section, instance, error) : r;
 }
 
 int config_set(struct config *config, const char *section_name, const char *key, const char *value,
 	char *error, size_t size)
 {
+	struct text text = text_in(error, size);
 	if (section_name[0] == '\0') {
-		snprintf(error, size,
-			"stands before any section; expected [daemon] or another first");
-		return -EINVAL;
+		return config_refuse(
+			&text, "stands before any section; expected [daemon] or another first");
 	}
 	size_t word = strcspn(section_name, " \t");
 	const char *name = section_name + word + strspn(section_name + word, " \t");
 	const struct config_section *section = find_section(section_name, word);
 	if (!section || (!section->find && *name)) {
-		unknown_section(error, size);
-		return -EINVAL;
+		return unknown_section(&text);
 	}
-	void *instance = section->find ? section->find(config, name, error, size) : config;
-	return instance ? set_key(config, section, instance, key, value, error, size) : -EINVAL;
-}
-
-bool config_key_at(size_t index, const char **section, const char **key)
-{
-	for (size_t i = 0; i < config_section_count; i++) {
-		if (index < config_sections[i].count) {
-			*section = config_sections[i].name;
-			*key = config_sections[i].keys[index].name;
-			return true;
-		}
-		index -= config_sections[i].count;
-	}
-	return false;
+	void *instance = section->find ? section->find(config, name, &text) : config;
+	return instance ? set_key(config, section, instance, key, value, &text) : -EINVAL;
 }
 
 static bool same_value(const struct config_key *key, const struct config *a, const struct config *b)
 {
 	const char *one = (const char *)a + key->offset, *other = (const char *)b + key->offset;
-	switch (key->type) {
-	case CONFIG_BOOL:
-		return memcmp(one, other, sizeof(bool)) == 0;
-	case CONFIG_COUNT32:
-		return memcmp(one, other, sizeof(uint32_t)) == 0;
-	case CONFIG_TEXT:
-		return strcmp(one, other) == 0;
-	case CONFIG_DURATION:
-	case CONFIG_SIZE:
-	case CONFIG_COUNT:
-	case CONFIG_NUMBER:
-		return memcmp(one, other, sizeof(uint64_t)) == 0;
-	case CONFIG_SPECIAL:
-		break;
-	}
-	return true;
+	return key->type == CONFIG_TEXT ? strcmp(one, other) == 0
+					: memcmp(one, other, types[key->type].size) == 0;
 }
 
 size_t config_restart_keys(
