@@ -130,15 +130,11 @@ static void on_alerts_loaded(void *ctx)
  * After a reboot the state is that of the previous boot. False: it is still being read. */
 static bool open_alerts(struct daemon *daemon)
 {
-	char dir[192];
-	bool parents;
-	const struct config *config = daemon->config;
 	int r = daemon_open_run_file(daemon, RUN_ALERTS, alerts_store_bytes());
 	daemon_open_run_file(daemon, RUN_HOLDS, overrides_bytes());
 	restore_overrides(daemon); /* silences can be set while the medium is read */
-	return r < 0 || !config->history_persist ||
-	       statedir_choose(config->history_path, dir, sizeof(dir), &parents) < 0 ||
-	       alerts_reader_open(daemon->loop, dir, daemon->file[RUN_ALERTS].data,
+	return r < 0 || daemon->state_dir[0] == '\0' ||
+	       alerts_reader_open(daemon->loop, daemon->state_dir, daemon->file[RUN_ALERTS].data,
 		       daemon->file[RUN_HOLDS].data, daemon->boot_id, on_alerts_loaded, daemon,
 		       &daemon->alerts_reader);
 }
@@ -217,6 +213,12 @@ int daemon_assemble(struct daemon *daemon)
 		return r;
 	}
 	stages->guests = true;
+	const struct config *config = daemon->config;
+	bool parents;
+	if (!config->history_persist || statedir_choose(config->history_path, daemon->state_dir,
+						sizeof(daemon->state_dir), &parents) < 0) {
+		daemon->state_dir[0] = '\0';
+	}
 	bool judged = open_alerts(daemon);
 	const struct apps_options options = {
 		.stage_window = daemon->config->stage_window,

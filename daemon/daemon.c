@@ -27,7 +27,7 @@ static void on_watchdog(uv_timer_t *timer)
 {
 	struct daemon *daemon = timer->data;
 	if (scheduler_healthy(daemon->scheduler, sysops()->now_ns())) {
-		notify_watchdog();
+		notify_state("WATCHDOG=1");
 	}
 }
 
@@ -60,18 +60,15 @@ static int open_recorder(struct daemon *daemon)
 {
 	daemon_open_run_file(daemon, RUN_RECORDER, sizeof(struct record_memory));
 	/* with persist=yes they survive a reboot, too */
-	char state_dir[192];
-	bool parents;
 	const char *dir = daemon->run_dir;
 	if (daemon->persist && daemon->persist_status.state != PERSIST_DEGRADED &&
-		statedir_choose(daemon->config->history_path, state_dir, sizeof(state_dir),
-			&parents) == 0) {
+		daemon->state_dir[0] != '\0') {
 		/* what is there is looked at now */
-		if (statedir_answers(daemon->loop, state_dir, STATE_QUICK_MS)) {
-			dir = state_dir;
+		if (statedir_answers(daemon->loop, daemon->state_dir, STATE_QUICK_MS)) {
+			dir = daemon->state_dir;
 		} else {
 			log_warning("recordings do not survive a reboot: %s does not respond",
-				state_dir);
+				daemon->state_dir);
 		}
 	}
 	return recorder_open(daemon->loop, &daemon->core, dir, &daemon->config->recorder,
@@ -260,7 +257,7 @@ void daemon_stop(struct daemon *daemon)
 		return;
 	}
 	daemon->stopping = true;
-	notify_stopping();
+	notify_state("STOPPING=1");
 	if (daemon->scheduler) {
 		/* the last word of a boot that ended well */
 		timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON,

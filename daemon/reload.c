@@ -4,6 +4,7 @@
 #include "daemon/wiring.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,12 @@
 
 void daemon_report_ready(struct daemon *daemon)
 {
-	char status[256];
-	size_t ok = 0;
-	for (size_t i = 0; i < sources_count(daemon->core.sources); i++) {
+	size_t ok = 0, sources = sources_count(daemon->core.sources);
+	for (size_t i = 0; i < sources; i++) {
 		ok += sources_at(daemon->core.sources, i)->state == SOURCE_OK;
 	}
-	snprintf(status, sizeof(status), "%zu of %zu sources, %zu metrics, socket %s", ok,
-		sources_count(daemon->core.sources), metrics_count(daemon->core.metrics),
-		daemon->varlink_path);
-	notify_ready(status);
+	notify_state("READY=1\nSTATUS=%zu of %zu sources, %zu metrics, socket %s", ok, sources,
+		metrics_count(daemon->core.metrics), daemon->varlink_path);
 }
 
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size)
@@ -201,7 +199,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 		}
 		return -ECANCELED;
 	}
-	notify_reloading();
+	notify_state("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, sysops()->now_ns() / 1000);
 	int r = daemon_load_config(daemon->config_path, &config, error, size);
 	if (r == 0 && !daemon->alerts_reader) { /* else they are set below */
 		r = alerts_set_rules(

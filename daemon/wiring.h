@@ -49,6 +49,7 @@ struct daemon {
 	struct config *config;
 	struct root root, real_root;
 	char run_dir[108];
+	char state_dir[192]; /* of what survives a reboot; "" = nothing does */
 	char events_path[128], varlink_path[128];
 	uint8_t boot_id[16]; /* that of facts as bytes */
 

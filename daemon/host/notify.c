@@ -2,14 +2,14 @@
 /* notify.c: calls sd_notify(3) and sd_listen_fds(3) for the rest of the daemon. */
 #include "daemon/host/notify.h"
 
-#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/util/log.h"
-#include "daemon/util/sysops.h"
 
 int notify_listen_fd(void)
 {
@@ -34,28 +34,18 @@ int notify_listen_fd(void)
 	return found;
 }
 
-void notify_ready(const char *status)
+void notify_state(const char *format, ...)
 {
-	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
-}
-
-void notify_reloading(void)
-{
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, sysops()->now_ns() / 1000);
-}
-
-void notify_stopping(void)
-{
-	sd_notify(0, "STOPPING=1");
+	char state[320];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(state, sizeof(state), format, arguments);
+	va_end(arguments);
+	sd_notify(0, state);
 }
 
 uint64_t notify_watchdog_ms(void)
 {
 	uint64_t usec = 0;
 	return sd_watchdog_enabled(0, &usec) > 0 ? usec / 3000 : 0;
-}
-
-void notify_watchdog(void)
-{
-	sd_notify(0, "WATCHDOG=1");
 }

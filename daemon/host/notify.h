@@ -8,10 +8,8 @@
 /* The listening Varlink socket that systemd passed (FileDescriptorName=varlink), or -1. */
 int notify_listen_fd(void);
 
-void notify_ready(const char *status);
-void notify_reloading(void); /* follow with notify_ready */
-void notify_stopping(void);
+/* Lines of NAME=VALUE as sd_notify(3) describes them; RELOADING=1 is followed by READY=1. */
+void notify_state(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* How often to feed the watchdog, in ms; 0 = there is none. */
 uint64_t notify_watchdog_ms(void);
-void notify_watchdog(void);
