@@ -21,11 +21,9 @@
 #include "daemon/util/sysops.h"
 
 enum {
-	DRAIN_RECORDS = 4096, /* of one attachment before the next one is drained */
-	DRAIN_NAMES = 4,      /* new names, likewise */
-	DRAIN_WORK = 64,      /* what a drain without records costs, in records */
-	NAME_WORK = 2048,     /* what a new name costs, in records */
-	ENDING_CALLS = 128,   /* drains of an ended process whose mapping others still fill */
+	DRAIN_WORK = 64,    /* what a drain without records costs, in records */
+	NAME_WORK = 2048,   /* what a new name costs, in records */
+	ENDING_CALLS = 128, /* drains of an ended process whose mapping others still fill */
 };
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
@@ -82,7 +80,7 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	attachment->counts = counts;
 }
 
-static size_t drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
+size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
 {
 	const struct ring_sink sink = {sink_declare, sink_record, attachment};
 	struct apps *apps = attachment->ingest->core->apps;
@@ -99,11 +97,6 @@ static size_t drain(struct attachment *attachment, uint64_t now_ns, size_t budge
 	note_open_stages(attachment);
 	account(attachment, invalid);
 	return DRAIN_WORK + records + new_names * NAME_WORK;
-}
-
-size_t attachment_drain(struct attachment *attachment, uint64_t now_ns)
-{
-	return drain(attachment, now_ns, DRAIN_RECORDS, DRAIN_NAMES);
 }
 
 /* At most once a second: a thread id that no thread has would be searched for every time. */
@@ -153,7 +146,7 @@ void attachment_drain_all(struct attachment *attachment)
 {
 	uint64_t now_ns = sysops()->now_ns();
 	for (int i = 0; i < 4; i++) {
-		drain(attachment, now_ns, RING_BUDGET, SIZE_MAX);
+		attachment_drain(attachment, now_ns, RING_BUDGET, SIZE_MAX);
 		if (!attachment->due && i > 0) {
 			break;
 		}

@@ -20,16 +20,15 @@
 #include "daemon/util/sysops.h"
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
-static const uint64_t SAMPLE_NS = 1000 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
 static const uint64_t LATE_NS = 500 * 1000000;	    /* behind its time: the loop was stalled */
 static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came meanwhile */
 static const uint64_t WORK_NS = 50;		    /* charged for a unit of work */
 
 enum {
-	ITERATION_WORK = 16384, /* of draining in an iteration of the loop, in records: 0.5 ms */
-	MAX_CONNECTIONS = 64,
-	MAX_MAPPING_BYTES = 16 * 1024 * 1024,
+	DRAIN_RECORDS = 4096,	   /* of one attachment before the next one is drained */
+	DRAIN_NAMES = 4,	   /* new names, likewise */
+	ITERATION_WORK = 16384,	   /* of draining in an iteration of the loop, in records: 0.5 ms */
 	SAVES = 8,		   /* iterations between two samples that save for a restart */
 	SAVES_PER_ITERATION = 8,   /* statistics that one of them saves: 0.2 ms */
 	STAGES_PER_ITERATION = 48, /* that are sampled in one iteration: 0.1 to 0.5 ms */
@@ -129,7 +128,7 @@ static struct attachment *next_due(const struct ingest *ingest)
 
 static void drain_one(struct ingest *ingest, struct attachment *a)
 {
-	size_t work = attachment_drain(a, sysops()->now_ns());
+	size_t work = attachment_drain(a, sysops()->now_ns(), DRAIN_RECORDS, DRAIN_NAMES);
 	a->last_drain = ++ingest->drains;
 	ingest->iteration.used += work;
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
@@ -327,17 +326,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	if (ingest->options.drain_interval_ns == 0) {
 		ingest->options.drain_interval_ns = DRAIN_NS;
 	}
-	if (ingest->options.sample_interval_ns == 0) {
-		ingest->options.sample_interval_ns = SAMPLE_NS;
-	}
 	if (ingest->options.end_wait_ns == 0) {
 		ingest->options.end_wait_ns = END_WAIT_NS;
-	}
-	if (ingest->options.max_connections == 0) {
-		ingest->options.max_connections = MAX_CONNECTIONS;
-	}
-	if (ingest->options.max_mapping_bytes == 0) {
-		ingest->options.max_mapping_bytes = MAX_MAPPING_BYTES;
 	}
 	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
 	ingest->socket.fd = -1;

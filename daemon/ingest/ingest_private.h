@@ -124,8 +124,9 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 void attachment_sample(struct attachment *attachment, uint64_t now_ns);
 /* Writes the present advice for the app into the mapping. */
 void attachment_advise(const struct attachment *attachment, uint64_t now_ns);
-/* Reads records and new names, within a budget; the work that it was. due: some were left. */
-size_t attachment_drain(struct attachment *attachment, uint64_t now_ns);
+/* Reads at most budget records and names new names; the work that it was. due: some were left. */
+size_t attachment_drain(
+	struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names);
 /* After a drain: ends one that is ending once its records are all read. False: it is still there.
  */
 bool attachment_end_drained(struct attachment *attachment);

@@ -50,11 +50,14 @@ struct statsd {
 
 static void on_readable(uv_poll_t *handle, int status, int events);
 
-static void start_listening(struct statsd *statsd)
+static void listen_to(struct statsd *statsd, bool on)
 {
 	for (size_t i = 0; i < SOCKETS; i++) {
-		if (statsd->socket[i].fd >= 0) {
-			uv_poll_start(&statsd->socket[i].poll, UV_READABLE, on_readable);
+		struct statsd_socket *socket = &statsd->socket[i];
+		if (socket->fd >= 0 && on) {
+			uv_poll_start(&socket->poll, UV_READABLE, on_readable);
+		} else if (socket->fd >= 0) {
+			uv_poll_stop(&socket->poll);
 		}
 	}
 }
@@ -64,7 +67,7 @@ static void on_sweep(uv_timer_t *timer)
 	struct statsd *statsd = timer->data;
 	if (statsd->suspended) {
 		statsd->suspended = false;
-		start_listening(statsd);
+		listen_to(statsd, true);
 	}
 	if (statsd_apps_sweep(&statsd->apps, sysops()->now_ns()) == 0) {
 		uv_timer_stop(timer);
@@ -81,15 +84,6 @@ static void on_frames(uv_timer_t *timer)
 
 static void on_rest(uv_idle_t *idle);
 
-static void stop_listening(struct statsd *statsd)
-{
-	for (size_t i = 0; i < SOCKETS; i++) {
-		if (statsd->socket[i].fd >= 0) {
-			uv_poll_stop(&statsd->socket[i].poll);
-		}
-	}
-}
-
 /* Ends the work of an iteration: the rest of a batch goes on in the next one. */
 static void end_iteration(struct statsd *statsd, bool all)
 {
@@ -105,9 +99,9 @@ static void end_iteration(struct statsd *statsd, bool all)
 	if (all && statsd->paused) {
 		statsd->paused = false;
 		uv_idle_stop(&statsd->rest);
-		start_listening(statsd);
+		listen_to(statsd, true);
 	} else if (!all) {
-		stop_listening(statsd);
+		listen_to(statsd, false);
 		statsd->paused = true;
 		uv_idle_start(&statsd->rest, on_rest);
 	}
@@ -132,7 +126,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 		return;
 	}
 	if (deferred_close_is_full(statsd->batch.deferred_close)) {
-		stop_listening(statsd);
+		listen_to(statsd, false);
 		statsd->suspended = true;
 		uv_timer_start(&statsd->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 		return;
@@ -229,7 +223,7 @@ static int poll_sockets(struct statsd *statsd, uv_loop_t *loop)
 			statsd->handles++;
 		}
 	}
-	start_listening(statsd);
+	listen_to(statsd, true);
 	return 0;
 }
 
