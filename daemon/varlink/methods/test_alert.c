@@ -52,21 +52,13 @@ static const char *mqtt_result(const struct core *core, const struct alert_test 
 	return broker->state == BROKER_CONNECTED ? "unconfirmed" : broker_state_name(broker->state);
 }
 
-static const char *journal_result(enum alert_link link)
-{
-	switch (link) {
-	case ALERT_LINK_DONE:
-		return "yes";
-	case ALERT_LINK_FAILED:
-		return "refused";
-	case ALERT_LINK_FILTERED:
-		return "filtered";
-	case ALERT_LINK_NONE:
-	case ALERT_LINK_WAITS:
-		break;
-	}
-	return "off";
-}
+static const char *const journal_results[] = {
+	[ALERT_LINK_NONE] = "off",
+	[ALERT_LINK_WAITS] = "off",
+	[ALERT_LINK_DONE] = "yes",
+	[ALERT_LINK_FAILED] = "refused",
+	[ALERT_LINK_FILTERED] = "filtered",
+};
 
 static void put_reply(const struct test_stream *stream, struct json *out)
 {
@@ -75,7 +67,7 @@ static void put_reply(const struct test_stream *stream, struct json *out)
 	const struct alert_test *test = alerts_last_test(core->alerts);
 	json_string(out, "state", alert_phase_name(test->state.alert.phase));
 	json_unsigned(out, "timeline_serial", timeline_last_serial(core->timeline));
-	json_string(out, "journal", journal_result(test->journal));
+	json_string(out, "journal", journal_results[test->journal]);
 	json_string(out, "mqtt", mqtt_result(core, test));
 	json_string_opt(out, "mqtt_reason", core->broker->reason);
 	json_unsigned(out, "subscribers", api->subscriptions);

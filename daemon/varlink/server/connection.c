@@ -6,11 +6,13 @@
  * a few frames so that no peer holds the loop.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
+#include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/peer.h"
@@ -325,9 +327,12 @@ void connection_close(struct api_connection *connection)
 	if (!connection->borrowed) {
 		input_drop(connection);
 	}
-	int fd = connection->api->descriptors_refused ? -1 : peer_dup(connection->fd);
+	struct api *api = connection->api;
+	int last = api->descriptors_refused ? -1 : fcntl(connection->fd, F_DUPFD_CLOEXEC, 0);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
-	peer_close_fds(connection->api->core->deferred_close, connection->account, fd);
+	if (last >= 0) { /* closes what nobody has read, without waiting */
+		deferred_close_socket(api->core->deferred_close, connection->account, last);
+	}
 	uv_close((uv_handle_t *)&connection->deadline, on_closed);
 }
 

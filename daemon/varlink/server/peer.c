@@ -4,11 +4,9 @@
 #include "daemon/varlink/server/peer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "daemon/util/deferred_close.h"
 #include "daemon/util/sysops.h"
 
 enum { GROUPS_USUAL = 64, GROUPS_LIMIT = 65536 };
@@ -68,16 +66,4 @@ ssize_t peer_peek(int fd, void *buffer, size_t size)
 		return -errno;
 	}
 	return msg.msg_flags & MSG_CTRUNC ? -EPROTO : n;
-}
-
-int peer_dup(int fd)
-{
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
-void peer_close_fds(struct deferred_close *deferred, struct account *account, int fd)
-{
-	if (fd >= 0) {
-		deferred_close_socket(deferred, account, fd);
-	}
 }

@@ -11,9 +11,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct account;
-struct deferred_close;
-
 /* uid of the peer when it connected (SO_PEERCRED). 0 or -errno. */
 int peer_uid(int fd, uid_t *ret);
 
@@ -22,12 +19,5 @@ bool peer_in_group(int fd, gid_t gid);
 
 /* The bytes, at most size, that may be read without taking descriptors along; 0 at the end of the
  * stream, -EAGAIN when nothing is there. -EPROTO: descriptors are next: the connection is to be
- * closed by peer_close_fds(). Other -errno of recvmsg(2). */
+ * closed without waiting. Other -errno of recvmsg(2). */
 ssize_t peer_peek(int fd, void *buffer, size_t size);
-
-/* A duplicate of a socket that is about to be closed, for peer_close_fds(). -1 without one.
- */
-int peer_dup(int fd);
-
-/* Closes the duplicate, the last reference, and what nobody has read from it, without waiting. */
-void peer_close_fds(struct deferred_close *deferred, struct account *account, int fd);

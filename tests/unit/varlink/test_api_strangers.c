@@ -134,13 +134,12 @@ START_TEST(what_nobody_read_is_closed_with_the_connection)
 	ck_assert_int_eq(deferred_close_create(&deferred), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	send_with_pipes(pair[1], call, sizeof(call), 2, ends);
-	int kept = peer_dup(pair[0]);
+	int kept = fcntl(pair[0], F_DUPFD_CLOEXEC, 0);
 	ck_assert_int_ge(kept, 0);
 	close(pair[0]);
-	peer_close_fds(deferred, NULL, kept);
+	deferred_close_socket(deferred, NULL, kept);
 	wait_closed(ends, 2);
 	close(pair[1]);
-	peer_close_fds(deferred, NULL, -1);
 	deferred_close_destroy(deferred);
 }
 END_TEST
