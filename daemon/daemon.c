@@ -79,26 +79,25 @@ static int open_recorder(struct daemon *daemon)
 static int open_sockets(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
-	const char *group = config->socket_group[0] ? config->socket_group : NULL;
-	snprintf(daemon->events_path, sizeof(daemon->events_path), "%s/events", daemon->run_dir);
-	snprintf(daemon->varlink_path, sizeof(daemon->varlink_path), "%s/io.edgeprof",
-		daemon->run_dir);
+	int r = daemon_bind(daemon, "events", SOCK_SEQPACKET, &daemon->events_socket);
 	const struct ingest_options ingest = {
-		.path = daemon->events_path,
-		.group = group,
+		.fd = daemon->events_socket.fd,
+		.owner = daemon->events_socket.owner,
 		.sample_interval_ns = 1000000000u,
 		.max_connections = config->max_event_connections,
 		.max_mapping_bytes = config->max_mapping_bytes,
 	};
-	int r = ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
+	r = r < 0 ? r : ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
 	if (r < 0) {
-		log_error("cannot listen on %s: %s", daemon->events_path, strerror(-r));
+		log_error("cannot listen on %s/events: %s", daemon->run_dir, strerror(-r));
 		return r;
 	}
+	daemon->varlink_socket.fd = notify_listen_fd();
+	if (daemon->varlink_socket.fd < 0) {
+		r = daemon_bind(daemon, "io.edgeprof", SOCK_STREAM, &daemon->varlink_socket);
+	}
 	const struct api_options api = {
-		.listen_fd = notify_listen_fd(),
-		.path = daemon->varlink_path,
-		.group = group,
+		.listen_fd = daemon->varlink_socket.fd,
 		.admin_group = config->admin_group,
 		.methods = &edgeprof_methods,
 		.max_connections = config->max_connections,
@@ -112,9 +111,9 @@ static int open_sockets(struct daemon *daemon)
 		.record = record,
 		.ctx = daemon,
 	};
-	r = api_open(daemon->loop, &daemon->core, &api, &daemon->api);
+	r = r < 0 ? r : api_open(daemon->loop, &daemon->core, &api, &daemon->api);
 	if (r < 0) {
-		log_error("cannot listen on %s: %s", daemon->varlink_path, strerror(-r));
+		log_error("cannot listen on %s/io.edgeprof: %s", daemon->run_dir, strerror(-r));
 	}
 	return r;
 }
@@ -209,6 +208,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	*ret = daemon;
 	daemon->loop = loop;
 	daemon->root.fd = daemon->real_root.fd = -1;
+	daemon->varlink_socket.fd = daemon->events_socket.fd = daemon->statsd_socket.fd = -1;
 	if (options->config_path) {
 		daemon->config_path = mem_strdup(options->config_path);
 		if (!daemon->config_path) {
@@ -269,11 +269,14 @@ void daemon_stop(struct daemon *daemon)
 	scheduler_close(daemon->scheduler, NULL, NULL);
 	api_close(daemon->api);
 	ingest_close(daemon->ingest);
+	run_socket_close(&daemon->varlink_socket);
+	run_socket_close(&daemon->events_socket);
 	alerts_reader_close(daemon->alerts_reader);
 	daemon->alerts_reader = NULL;
 	alerts_writer_close(daemon->alerts_writer);
 	persist_close(daemon->persist);
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
+	run_socket_close(&daemon->statsd_socket);
 	reports_close(daemon->reports);
 	recorder_close(daemon->recorder);
 	if (daemon->mqtt && !daemon->mqtt_closing) {

@@ -21,8 +21,8 @@ void daemon_report_ready(struct daemon *daemon)
 	for (size_t i = 0; i < sources; i++) {
 		ok += sources_at(daemon->core.sources, i)->state == SOURCE_OK;
 	}
-	notify_state("READY=1\nSTATUS=%zu of %zu sources, %zu metrics, socket %s", ok, sources,
-		metrics_count(daemon->core.metrics), daemon->varlink_path);
+	notify_state("READY=1\nSTATUS=%zu of %zu sources, %zu metrics, socket %s/io.edgeprof", ok,
+		sources, metrics_count(daemon->core.metrics), daemon->run_dir);
 }
 
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size)
@@ -93,6 +93,14 @@ struct scheduler_options daemon_scheduling(const struct config *config)
 	};
 }
 
+int daemon_bind(struct daemon *daemon, const char *name, int type, struct run_socket *ret)
+{
+	const char *group = daemon->config->socket_group;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/%s", daemon->run_dir, name);
+	return run_socket_open(ret, path, type, group[0] ? group : NULL);
+}
+
 /* Without MQTT the daemon still profiles: a failure is logged, and a reload tries again. */
 void daemon_open_mqtt(struct daemon *daemon)
 {
@@ -148,23 +156,21 @@ static void reload_mqtt(struct daemon *daemon, const struct config *old)
 void daemon_open_statsd(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
-	char path[128];
 	daemon->counters.statsd_reason[0] = '\0';
 	if (!config->statsd) {
 		return;
 	}
-	snprintf(path, sizeof(path), "%s/statsd", daemon->run_dir);
+	int r = daemon_bind(daemon, "statsd", SOCK_DGRAM, &daemon->statsd_socket);
 	const struct statsd_options options = {
-		.path = path,
-		.group = config->socket_group[0] ? config->socket_group : NULL,
-		.udp = config->statsd_udp,
-	};
-	int r = statsd_open(daemon->loop, &daemon->core, &options, &daemon->statsd);
+		.fd = daemon->statsd_socket.fd, .udp = config->statsd_udp};
+	r = r < 0 ? r : statsd_open(daemon->loop, &daemon->core, &options, &daemon->statsd);
 	if (r < 0) {
+		run_socket_close(&daemon->statsd_socket);
 		snprintf(daemon->counters.statsd_reason, sizeof(daemon->counters.statsd_reason),
 			"%s", strerror(-r));
-		log_error("statsd datagrams are disabled: cannot listen on %s%s%s: %s", path,
-			config->statsd_udp[0] ? " or UDP " : "", config->statsd_udp, strerror(-r));
+		log_error("statsd datagrams are disabled: cannot listen on %s/statsd%s%s: %s",
+			daemon->run_dir, config->statsd_udp[0] ? " or UDP " : "",
+			config->statsd_udp, strerror(-r));
 	}
 }
 
@@ -177,6 +183,7 @@ static void reload_statsd(struct daemon *daemon, const struct config *old)
 		return;
 	}
 	statsd_close(daemon->statsd, PROCESS_ENDED);
+	run_socket_close(&daemon->statsd_socket);
 	daemon->statsd = NULL;
 	daemon_open_statsd(daemon);
 }

@@ -19,6 +19,7 @@
 #include "daemon/daemon.h"
 #include "daemon/host/clock.h"
 #include "daemon/host/loop.h"
+#include "daemon/host/socket.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "daemon/persist/alerts_file.h"
@@ -50,7 +51,7 @@ struct daemon {
 	struct root root, real_root;
 	char run_dir[108];
 	char state_dir[192]; /* of what survives a reboot; "" = nothing does */
-	char events_path[128], varlink_path[128];
+	struct run_socket varlink_socket, events_socket, statsd_socket;
 	uint8_t boot_id[16]; /* that of facts as bytes */
 
 	struct core core;
@@ -96,6 +97,8 @@ int daemon_load_config(const char *path, struct config **ret, char *error, size_
 void daemon_configure_apps(struct daemon *daemon);
 void daemon_watch_configured(struct daemon *daemon, const struct config *config);
 struct scheduler_options daemon_scheduling(const struct config *config);
+/* Binds NAME of the run directory with the mode that the configuration says. 0 or -errno. */
+int daemon_bind(struct daemon *daemon, const char *name, int type, struct run_socket *ret);
 void daemon_open_mqtt(struct daemon *daemon);
 void daemon_open_statsd(struct daemon *daemon);
 void daemon_report_ready(struct daemon *daemon);

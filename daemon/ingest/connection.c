@@ -184,7 +184,7 @@ static void pause_listening(struct ingest *ingest)
 /* False when no more can be accepted now. */
 static bool accept_one(struct ingest *ingest)
 {
-	int fd = accept4(ingest->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(ingest->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			pause_listening(ingest);

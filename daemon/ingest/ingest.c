@@ -26,6 +26,7 @@ static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came meanwhi
 static const uint64_t WORK_NS = 50;		    /* charged for a unit of work */
 
 enum {
+	BACKLOG = 64,
 	DRAIN_RECORDS = 4096,	   /* of one attachment before the next one is drained */
 	DRAIN_NAMES = 4,	   /* new names, likewise */
 	ITERATION_WORK = 16384,	   /* of draining in an iteration of the loop, in records: 0.5 ms */
@@ -66,7 +67,7 @@ void ingest_refuse(
 
 bool ingest_trusts(const struct ingest *ingest, uid_t uid)
 {
-	return uid == 0 || uid == geteuid() || uid == ingest->socket.owner;
+	return uid == 0 || uid == geteuid() || uid == ingest->options.owner;
 }
 
 static uint64_t milliseconds(uint64_t ns)
@@ -322,7 +323,6 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->loop = loop;
 	ingest->core = core;
 	ingest->options = *options;
-	ingest->options.path = ingest->options.group = NULL; /* the caller's, used up below */
 	if (ingest->options.drain_interval_ns == 0) {
 		ingest->options.drain_interval_ns = DRAIN_NS;
 	}
@@ -330,18 +330,14 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 		ingest->options.end_wait_ns = END_WAIT_NS;
 	}
 	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
-	ingest->socket.fd = -1;
 	int r = apps_observe(core->apps,
 		&(struct apps_observer){.displace = attachments_displace, .ctx = ingest});
-	r = r < 0 ? r
-		  : ingest_socket_open(
-			    &ingest->socket, options->path, SOCK_SEQPACKET, options->group);
+	r = r == 0 && listen(options->fd, BACKLOG) < 0 ? -errno : r;
+	r = r < 0 ? r : uv_poll_init(loop, &ingest->listen, options->fd);
 	if (r < 0) {
-		goto error;
-	}
-	r = uv_poll_init(loop, &ingest->listen, ingest->socket.fd);
-	if (r < 0) {
-		goto error;
+		apps_unobserve(core->apps, ingest);
+		free(ingest);
+		return r;
 	}
 	uv_timer_init(loop, &ingest->drain);
 	uv_timer_init(loop, &ingest->sample);
@@ -363,11 +359,6 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	*ret = ingest;
 	return 0;
-error:
-	apps_unobserve(core->apps, ingest);
-	ingest_socket_close(&ingest->socket);
-	free(ingest);
-	return r;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -399,5 +390,4 @@ void ingest_close(struct ingest *ingest)
 	uv_close((uv_handle_t *)&ingest->sample, on_closed);
 	uv_close((uv_handle_t *)&ingest->before_wait, on_closed);
 	uv_close((uv_handle_t *)&ingest->after_wait, on_closed);
-	ingest_socket_close(&ingest->socket);
 }

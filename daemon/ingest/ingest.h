@@ -10,8 +10,8 @@
 struct ingest;
 
 struct ingest_options {
-	const char *path;	     /* of the events socket (run directory) */
-	const char *group;	     /* NULL: mode 0666; else 0660 and this group */
+	int fd;	     /* the bound events socket; the caller closes it after ingest */
+	uid_t owner; /* of the run directory: trusted */
 	uint64_t sample_interval_ns; /* stage statistics become metrics at this interval (1 s) */
 	uint64_t drain_interval_ns;  /* 0 = 100 ms while mappings are attached; no timer without */
 	uint64_t end_wait_ns;	     /* 0 = 1 s: for the kernel to report how a process ended */
@@ -20,7 +20,7 @@ struct ingest_options {
 					leave */
 };
 
-/* Binds the socket (a stale one is replaced; one that answers is -EADDRINUSE) and starts. */
+/* Listens and starts. */
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
 	struct ingest **ret);
 
@@ -28,6 +28,6 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
  * loop may do; the rest follows in the next iterations. */
 void ingest_drain(struct ingest *ingest);
 
-/* Final drain and checkpoint; sockets closed, path removed; freed with the last handle. Accepts
+/* Final drain and checkpoint; connections closed; freed with the last handle. Accepts
  * NULL. */
 void ingest_close(struct ingest *ingest);

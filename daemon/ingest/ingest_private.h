@@ -10,7 +10,6 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/peer.h"
 #include "daemon/ingest/ring.h"
-#include "daemon/ingest/socket.h"
 #include "daemon/util/accounts.h"
 
 enum {
@@ -61,7 +60,6 @@ struct ingest {
 	uv_loop_t *loop;
 	struct core *core;
 	struct ingest_options options;
-	struct ingest_socket socket;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
 	/* around the loop's wait: when the last one ended, when this one is due to end */

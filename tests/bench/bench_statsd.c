@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/socket.h"
+#include "daemon/host/socket.h"
 #include "daemon/ingest/statsd/statsd.h"
 #include "proto/statsd/statsd.h"
 #include "tests/bench/bench.h"
@@ -63,8 +63,8 @@ static int fill(int fd)
 static double bare(const char *path, double *rounds)
 {
 	static char bytes[BATCH][STATSD_DATAGRAM_MAX];
-	struct ingest_socket in;
-	if (ingest_socket_open(&in, path, SOCK_DGRAM, NULL) < 0) {
+	struct run_socket in;
+	if (run_socket_open(&in, path, SOCK_DGRAM, NULL) < 0) {
 		exit(1);
 	}
 	int out = dial(path);
@@ -88,7 +88,7 @@ static double bare(const char *path, double *rounds)
 		rounds[i] = (double)(now_ns() - begin) / sent / LINES;
 	}
 	close(out);
-	ingest_socket_close(&in);
+	run_socket_close(&in);
 	return median(rounds, ROUNDS);
 }
 
@@ -96,7 +96,11 @@ static double daemon_side(const char *path, struct core *core, double *rounds)
 {
 	uv_loop_t loop;
 	struct statsd *statsd;
-	const struct statsd_options options = {.path = path};
+	struct run_socket in;
+	if (run_socket_open(&in, path, SOCK_DGRAM, NULL) < 0) {
+		exit(1);
+	}
+	const struct statsd_options options = {.fd = in.fd};
 	uv_loop_init(&loop);
 	if (statsd_open(&loop, core, &options, &statsd) < 0) {
 		exit(1);
@@ -113,6 +117,7 @@ static double daemon_side(const char *path, struct core *core, double *rounds)
 	}
 	close(out);
 	statsd_close(statsd, PROCESS_RELEASED);
+	run_socket_close(&in);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_loop_close(&loop);
 	return median(rounds, ROUNDS);
@@ -129,7 +134,11 @@ static void hostile(const char *path, struct core *core)
 		{"sections", "a:1|g", "|", "\n"},
 		{"long names", "", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1|c\n", ""}};
 	static char bytes[STATSD_DATAGRAM_MAX];
-	const struct statsd_options options = {.path = path};
+	struct run_socket in;
+	if (run_socket_open(&in, path, SOCK_DGRAM, NULL) < 0) {
+		exit(1);
+	}
+	const struct statsd_options options = {.fd = in.fd};
 	const int room = 1 << 20;
 	uv_loop_t loop;
 	struct statsd *statsd;
@@ -162,6 +171,7 @@ static void hostile(const char *path, struct core *core)
 	}
 	close(out);
 	statsd_close(statsd, PROCESS_RELEASED);
+	run_socket_close(&in);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_loop_close(&loop);
 }

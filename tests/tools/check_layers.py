@@ -46,7 +46,7 @@ LIBRARIES = {
     r"ini\.h": ["daemon/config/config.c"],
     r"sys/socket\.h": [
         "daemon/util/deferred_close.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
-        "daemon/host/notify.c", "client/",
+        "daemon/host/notify.c", "daemon/host/socket.", "client/",
     ],
 }  # fmt: skip
 

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/ingest/socket.h"
 #include "daemon/ingest/statsd/batch.h"
 #include "daemon/ingest/statsd/udp.h"
 #include "daemon/util/deferred_close.h"
@@ -43,7 +42,6 @@ struct statsd {
 	bool closing;
 	bool paused;	/* the rest of a batch waits */
 	bool suspended; /* too many descriptors wait to be closed: until the next sweep */
-	struct ingest_socket path;
 	struct statsd_apps apps;
 	struct statsd_batch batch;
 };
@@ -139,33 +137,19 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	end_iteration(statsd, all);
 }
 
-static int bind_sockets(struct statsd *statsd, const struct statsd_options *options)
+static int open_udp(struct statsd *statsd, const char *udp)
 {
 	struct statsd_address address;
-	bool udp = options->udp && options->udp[0];
-	int r = udp ? statsd_address_parse(options->udp, &address) : 0;
+	if (!udp || !udp[0]) {
+		return 0;
+	}
+	int r = statsd_address_parse(udp, &address);
 	if (r < 0) {
 		return r == -EPERM ? -EINVAL : r;
 	}
-	r = ingest_socket_open(&statsd->path, options->path, SOCK_DGRAM, options->group);
-	if (r < 0) {
-		return r;
-	}
-	statsd->socket[UNIX_SOCKET].fd = statsd->path.fd;
-	r = udp ? statsd_bind_udp(&address) : -1;
-	if (udp && r < 0) {
-		return r;
-	}
-	statsd->socket[UDP_SOCKET].fd = r;
-	return 0;
-}
-
-static void close_sockets(struct statsd *statsd)
-{
-	ingest_socket_close(&statsd->path);
-	if (statsd->socket[UDP_SOCKET].fd >= 0) {
-		close(statsd->socket[UDP_SOCKET].fd);
-	}
+	r = statsd_bind_udp(&address);
+	statsd->socket[UDP_SOCKET].fd = r < 0 ? -1 : r;
+	return r < 0 ? r : 0;
 }
 
 static void handle_closed(struct statsd *statsd)
@@ -206,7 +190,9 @@ void statsd_close(struct statsd *statsd, enum process_end how)
 	uv_close((uv_handle_t *)&statsd->sweep, on_other_closed);
 	uv_close((uv_handle_t *)&statsd->frames, on_other_closed);
 	uv_close((uv_handle_t *)&statsd->rest, on_other_closed);
-	close_sockets(statsd);
+	if (statsd->socket[UDP_SOCKET].fd >= 0) {
+		close(statsd->socket[UDP_SOCKET].fd);
+	}
 }
 
 static int poll_sockets(struct statsd *statsd, uv_loop_t *loop)
@@ -238,7 +224,7 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 		statsd->socket[i].fd = -1;
 		statsd->socket[i].statsd = statsd;
 	}
-	statsd->path.fd = -1;
+	statsd->socket[UNIX_SOCKET].fd = options->fd;
 	int r = statsd_apps_init(&statsd->apps, core);
 	uv_timer_init(loop, &statsd->sweep);
 	uv_timer_init(loop, &statsd->frames);
@@ -246,7 +232,7 @@ int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options 
 	statsd->sweep.data = statsd->frames.data = statsd->rest.data = statsd;
 	statsd->handles = 3;
 	r = r < 0 ? r : statsd_batch_init(&statsd->batch, core, &statsd->apps);
-	r = r < 0 ? r : bind_sockets(statsd, options);
+	r = r < 0 ? r : open_udp(statsd, options->udp);
 	r = r < 0 ? r : poll_sockets(statsd, loop);
 	if (r < 0) {
 		statsd_close(statsd, PROCESS_RELEASED);

@@ -13,17 +13,16 @@
 struct statsd;
 
 struct statsd_options {
-	const char *path;  /* of the socket (run directory) */
-	const char *group; /* NULL: mode 0666; else 0660 and this group */
-	const char *udp;   /* as statsd_address_parse reads it; NULL or "" = no UDP */
+	int fd;		 /* the bound socket `statsd`; the caller closes it after statsd */
+	const char *udp; /* as statsd_address_parse reads it; NULL or "" = no UDP */
 };
 
-/* Binds and starts. -EADDRINUSE: another process serves the path or the UDP port; -EEXIST: the path
- * is not a socket; -EINVAL: invalid address; -ENOMEM; other -errno of socket and bind. */
+/* Binds the UDP port and starts. -EADDRINUSE: another process serves it; -EINVAL: invalid address;
+ * -ENOMEM; other -errno of socket and bind. */
 int statsd_open(uv_loop_t *loop, struct core *core, const struct statsd_options *options,
 	struct statsd **ret);
 
-/* Closes the sockets and removes the path at once, so that it can be opened again; memory is freed
- * with the last handle. how its apps end: PROCESS_RELEASED when the daemon stops, PROCESS_ENDED
+/* Closes the UDP socket at once, so that it can be opened again; memory is freed with the last
+ * handle. how its apps end: PROCESS_RELEASED when the daemon stops, PROCESS_ENDED
  * when only this does. */
 void statsd_close(struct statsd *statsd, enum process_end how);

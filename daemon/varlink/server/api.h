@@ -145,13 +145,10 @@ struct api {
 	uv_loop_t *loop;
 	struct core *core;
 	struct api_options options;
-	char path[108];	  /* "" = the socket came from outside */
-	ino_t path_inode; /* of the socket we bound: another's is not unlinked */
 	char admin_name[64];
 	gid_t admin_gid;
 	bool has_admin_gid;
 
-	int listen_fd;
 	int spare_fd; /* closed for a moment to refuse when descriptors are short */
 	uv_poll_t listener;
 	uv_timer_t retry; /* accepts again after a shortage */

@@ -22,9 +22,7 @@ struct api_record {
 };
 
 struct api_options {
-	int listen_fd; /* from socket activation (owned then), or -1: bind path */
-	const char *path;
-	const char *group;	 /* NULL: mode 0666; else 0660 and this group */
+	int listen_fd;		 /* a bound stream socket; the caller closes it after the server */
 	const char *admin_group; /* may change things, in addition to root: "edgeprof" */
 	const struct api_methods *methods;
 	size_t max_connections;					     /* 128 */

@@ -19,12 +19,12 @@
 #include "daemon/util/log.h"
 #include "daemon/util/parse.h"
 #include "daemon/util/sysops.h"
-#include "daemon/varlink/server/listen.h"
 #include "daemon/varlink/server/peer.h"
 #include "daemon/varlink/server/private.h"
 
 enum {
 	ACCEPTS_PER_TURN = 16,
+	BACKLOG = 128,
 	RESERVED = 8, /* connections for root and the admin group */
 	RETRY_MS = 1000,
 };
@@ -250,7 +250,7 @@ static void shortage(struct api *api)
 	api->core->counters->api_refused++;
 	if (api->spare_fd >= 0) {
 		close(api->spare_fd);
-		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		int fd = accept4(api->options.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
 			reject(api, NULL, fd);
 		}
@@ -274,7 +274,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int fd = accept4(api->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(api->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
 			api->short_of_descriptors = false;
 			admit(api, fd);
@@ -306,8 +306,20 @@ static void options_fill(struct api *api, const struct api_options *options)
 	const char *admin = options->admin_group ? options->admin_group : "";
 	size_t length = strnlen(admin, sizeof(api->admin_name) - 1);
 	memcpy(api->admin_name, admin, length);
-	o->path = o->group = o->admin_group = NULL;
+	o->admin_group = NULL;
 	api->has_admin_gid = length > 0 && parse_group(api->admin_name, &api->admin_gid) == 0;
+}
+
+/* Also one from socket activation. */
+static int start_listening(int fd, bool *refuses_descriptors)
+{
+	int flags = fcntl(fd, F_GETFL);
+	*refuses_descriptors = socket_refuse_fds(fd);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || listen(fd, BACKLOG) < 0) {
+		return -errno;
+	}
+	return 0;
 }
 
 int api_open(
@@ -315,14 +327,10 @@ int api_open(
 {
 	struct api *api = mem_zalloc(sizeof(*api));
 	if (!api) {
-		if (options->listen_fd >= 0) {
-			close(options->listen_fd);
-		}
 		return -ENOMEM;
 	}
 	api->loop = loop;
 	api->core = core;
-	api->listen_fd = options->listen_fd;
 	api->spare_fd = -1;
 	api->own.uid = geteuid();
 	LIST_INIT(&api->list);
@@ -338,23 +346,10 @@ int api_open(
 	if (!api->metric_serial) {
 		goto error;
 	}
-	if (api->listen_fd < 0) {
-		r = listen_bind(options->path, options->group, &api->listen_fd, &api->path_inode);
-		if (r < 0) {
-			goto error;
-		}
-		memcpy(api->path, options->path, strlen(options->path) + 1);
-	}
-	r = listen_prepare(api->listen_fd, &api->descriptors_refused);
-	if (r < 0) {
-		goto error;
-	}
-	r = options->methods->open(api);
-	if (r < 0) {
-		goto error;
-	}
+	r = start_listening(options->listen_fd, &api->descriptors_refused);
+	r = r < 0 ? r : options->methods->open(api);
 	/* uv_poll_init leaves nothing behind when it fails; the others cannot fail */
-	r = uv_poll_init(loop, &api->listener, api->listen_fd);
+	r = r < 0 ? r : uv_poll_init(loop, &api->listener, options->listen_fd);
 	if (r < 0) {
 		goto error;
 	}
@@ -373,7 +368,6 @@ int api_open(
 
 error:
 	api->options.methods->close(api);
-	listen_end(api->listen_fd, api->path, api->path_inode);
 	free(api->metric_serial);
 	free(api);
 	return r;
@@ -394,7 +388,6 @@ void api_close(struct api *api)
 	uv_close((uv_handle_t *)&api->listener, on_closed);
 	uv_close((uv_handle_t *)&api->retry, on_closed);
 	uv_close((uv_handle_t *)&api->turn, on_closed);
-	listen_end(api->listen_fd, api->path, api->path_inode);
 	if (api->spare_fd >= 0) {
 		close(api->spare_fd);
 	}

@@ -27,6 +27,7 @@
 #include "daemon/core/metrics/sources.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/host/socket.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
@@ -41,16 +42,21 @@ static struct counters counters;
 static struct processes processes;
 static struct ingest *ingest;
 static struct ingest_options options;
+static struct run_socket bound;
 static char dir[64], path[96];
 
 static inline void open_ingest(void)
 {
+	ck_assert_int_eq(run_socket_open(&bound, path, SOCK_SEQPACKET, NULL), 0);
+	options.fd = bound.fd;
+	options.owner = bound.owner;
 	ck_assert_int_eq(ingest_open(&loop, &core, &options, &ingest), 0);
 }
 
 static inline void close_ingest(void)
 {
 	ingest_close(ingest);
+	run_socket_close(&bound);
 	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
 	ingest = NULL;
 }
@@ -74,8 +80,7 @@ static inline void setup(void)
 	const struct apps_options apps = {.stage_window = 64, .frame_window = 30};
 	ck_assert_int_eq(apps_create(core.metrics, source, core.timeline, &apps, &core.apps), 0);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	options = (struct ingest_options){.path = path,
-		.sample_interval_ns = 1000000000,
+	options = (struct ingest_options){.sample_interval_ns = 1000000000,
 		.drain_interval_ns = 5000000,
 		.end_wait_ns = 1000000,
 		.max_connections = 64,
@@ -93,7 +98,6 @@ static inline void teardown(void)
 	sources_destroy(core.sources);
 	deferred_close_destroy(core.deferred_close);
 	accounts_destroy(core.accounts);
-	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 

@@ -286,39 +286,6 @@ START_TEST(a_stopped_process_is_seen_to_hang)
 }
 END_TEST
 
-START_TEST(a_path_in_use_is_eaddrinuse_and_a_stale_one_is_replaced)
-{
-	struct ingest *second = NULL;
-	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -EADDRINUSE);
-	ck_assert_ptr_null(second);
-	close_ingest();
-	/* what a killed daemon leaves: a bound path that nobody listens on */
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	close(fd);
-	mode_t mask = umask(0077);
-	open_ingest();
-	umask(mask);
-	struct stat st;
-	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 0777, 0666);
-	close_ingest();
-	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -EEXIST);
-	close(fd);
-	unlink(path);
-	options.group = "no-such-group-here";
-	ck_assert_int_eq(ingest_open(&loop, &core, &options, &second), -ENOENT);
-	options.group = "root";
-	open_ingest();
-	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 0777, 0660);
-}
-END_TEST
-
 START_TEST(start_times_are_read_behind_any_command)
 {
 	static const struct {

@@ -19,7 +19,7 @@
 
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/counters.h"
-#include "daemon/ingest/socket.h"
+#include "daemon/host/socket.h"
 #include "daemon/ingest/statsd/apps.h"
 #include "daemon/util/log.h"
 #include "tests/unit/alloc_faults.h"
@@ -31,6 +31,7 @@ static struct counters counters;
 static struct processes processes;
 static struct statsd *statsd;
 static struct statsd_options options;
+static struct run_socket bound;
 static struct statsd_apps apps;
 static char dir[64], path[96];
 static const struct statsd_sender me = {1000, 77, false};
@@ -53,7 +54,8 @@ static void setup(void)
 	const struct apps_options window = {.stage_window = 64, .frame_window = 30};
 	ck_assert_int_eq(apps_create(core.metrics, source, core.timeline, &window, &core.apps), 0);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	options = (struct statsd_options){.path = path};
+	bound.fd = -1;
+	options = (struct statsd_options){.fd = -1};
 	statsd_apps_init(&apps, &core);
 }
 
@@ -61,18 +63,20 @@ static void teardown(void)
 {
 	statsd_apps_finish(&apps, PROCESS_RELEASED, T);
 	statsd_close(statsd, PROCESS_RELEASED);
+	run_socket_close(&bound);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&loop), 0);
 	apps_destroy(core.apps);
 	timeline_destroy(core.timeline);
 	metrics_destroy(core.metrics);
 	sources_destroy(core.sources);
-	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
 static void open_statsd(void)
 {
+	ck_assert_int_eq(run_socket_open(&bound, path, SOCK_DGRAM, NULL), 0);
+	options.fd = bound.fd;
 	ck_assert_int_eq(statsd_open(&loop, &core, &options, &statsd), 0);
 }
 
@@ -369,42 +373,16 @@ START_TEST(the_kernel_tells_who_sends)
 }
 END_TEST
 
-START_TEST(everybody_may_send_unless_a_group_is_named)
+START_TEST(it_can_be_opened_again_at_once)
 {
-	struct stat st;
-	umask(077);
-	open_statsd();
-	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 07777, 0666);
-	statsd_close(statsd, PROCESS_RELEASED);
-	options.group = "no-such-group";
-	ck_assert_int_eq(statsd_open(&loop, &core, &options, &statsd), -ENOENT);
-	options.group = geteuid() == 0 ? "root" : NULL;
-	open_statsd(); /* at once, while the handles of the first are still closing */
-	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 07777, options.group ? 0660 : 0666);
-}
-END_TEST
-
-START_TEST(a_socket_that_lives_stays_and_a_stale_one_goes)
-{
-	struct statsd *second = NULL;
-	open_statsd();
-	ck_assert_int_eq(statsd_open(&loop, &core, &options, &second), -EADDRINUSE);
-	ck_assert_ptr_null(second);
-	ck_assert_int_eq(access(path, F_OK), 0);
-	statsd_close(statsd, PROCESS_RELEASED);
-	ck_assert_int_ne(access(path, F_OK), 0);
-	struct ingest_socket killed;
-	ck_assert_int_eq(ingest_socket_open(&killed, path, SOCK_DGRAM, NULL), 0);
-	close(killed.fd); /* what a killed daemon leaves */
 	open_statsd();
 	statsd_close(statsd, PROCESS_RELEASED);
-	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	run_socket_close(&bound);
+	open_statsd(); /* while the handles of the first are still closing */
+	int fd = dial();
+	say(fd, "a:1|ms");
+	ck_assert_uint_eq(counters.statsd_lines, 1);
 	close(fd);
-	ck_assert_int_eq(statsd_open(&loop, &core, &options, &second), -EEXIST);
-	ck_assert_int_eq(unlink(path), 0);
-	statsd = NULL;
 }
 END_TEST
 
@@ -581,8 +559,7 @@ START_TEST(udp_is_nobodys)
 	}
 	ck_assert_uint_gt(counters.statsd_lost, 0);
 	struct statsd *second;
-	options.path = "/nonexistent/statsd";
-	ck_assert_int_eq(statsd_open(&loop, &core, &options, &second), -ENOENT);
+	ck_assert_int_eq(statsd_open(&loop, &core, &options, &second), -EADDRINUSE);
 	close(fd);
 }
 END_TEST
@@ -632,7 +609,6 @@ START_TEST(opening_without_memory_leaves_nothing)
 		ck_assert_int_eq(statsd_open(&loop, &core, &options, &statsd), -ENOMEM);
 		alloc_faults_stop();
 	}
-	ck_assert_int_ne(access(path, F_OK), 0);
 	statsd = NULL;
 }
 END_TEST

@@ -38,6 +38,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/deferred_close.h"
+#include "daemon/host/socket.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/server.h"
@@ -59,6 +60,7 @@ static struct fixture {
 	void *pool;
 	struct api_options options;
 	struct api *api;
+	struct run_socket socket;
 	char folder[64], path[100], replies[100];
 	FILE *log;
 	uint64_t now_ns;
@@ -187,9 +189,8 @@ static inline void fixture_open(void)
 	ck_assert_ptr_nonnull(f.log);
 	ck_assert_int_eq(uv_loop_init(&f.loop), 0);
 	fixture_core();
-	f.options = (struct api_options){.listen_fd = -1,
-		.path = f.path,
-		.admin_group = "edgeprof-test-absent",
+	f.socket.fd = -1;
+	f.options = (struct api_options){.admin_group = "edgeprof-test-absent",
 		.methods = &edgeprof_methods,
 		.max_connections = 128,
 		.max_per_uid = 32,
@@ -201,8 +202,15 @@ static inline void fixture_open(void)
 		.reload = fixture_reload};
 }
 
+static inline void fixture_bind(void)
+{
+	ck_assert_int_eq(run_socket_open(&f.socket, f.path, SOCK_STREAM, NULL), 0);
+	f.options.listen_fd = f.socket.fd;
+}
+
 static inline void fixture_serve(void)
 {
+	fixture_bind();
 	ck_assert_int_eq(api_open(&f.loop, &f.core, &f.options, &f.api), 0);
 }
 
@@ -229,11 +237,11 @@ static void fixture_validate(void)
 static inline void fixture_close(void)
 {
 	api_close(f.api);
+	run_socket_close(&f.socket);
 	ck_assert_int_eq(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
 	ck_assert_int_eq(uv_loop_close(&f.loop), 0);
 	ck_assert_uint_eq(f.counters.api_connections, 0);
 	ck_assert_uint_eq(f.counters.api_bytes_queued, 0);
-	ck_assert_int_ne(access(f.path, F_OK), 0);
 	apps_destroy(f.core.apps);
 	alerts_destroy(f.core.alerts);
 	timeline_destroy(f.core.timeline);

@@ -330,86 +330,10 @@ END_TEST
 
 FIXTURE(NULL, NULL);
 
-START_TEST(a_live_socket_is_not_taken_and_a_stale_one_is)
-{
-	struct api *second = NULL;
-	fixture_open();
-	fixture_serve();
-	ck_assert_int_eq(api_open(&f.loop, &f.core, &f.options, &second), -EADDRINUSE);
-	ck_assert_ptr_null(second);
-	fixture_close();
-
-	fixture_open();
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	memcpy(address.sun_path, f.path, strlen(f.path) + 1);
-	int stale = socket(AF_UNIX, SOCK_STREAM, 0);
-	ck_assert_int_eq(bind(stale, (struct sockaddr *)&address, sizeof(address)), 0);
-	close(stale);
-	fixture_serve();
-	struct stat st;
-	ck_assert_int_eq(stat(f.path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 0777, 0666);
-	cJSON_Delete(ask("GetSelf", NULL));
-	fixture_close();
-}
-END_TEST
-
-START_TEST(a_group_narrows_the_socket_and_an_unknown_one_is_enoent)
-{
-	fixture_open();
-	f.options.group = "no-such-group-here";
-	ck_assert_int_eq(api_open(&f.loop, &f.core, &f.options, &f.api), -ENOENT);
-	struct group *group = getgrgid(getegid());
-	f.options.group = group ? group->gr_name : NULL;
-	fixture_serve();
-	struct stat st;
-	ck_assert_int_eq(stat(f.path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 0777, group ? 0660 : 0666);
-	fixture_close();
-}
-END_TEST
-
-START_TEST(a_path_that_is_no_socket_or_too_long_is_refused)
-{
-	fixture_open();
-	char longer[200];
-	memset(longer, 'x', sizeof(longer) - 1);
-	longer[sizeof(longer) - 1] = '\0';
-	f.options.path = longer;
-	ck_assert_int_eq(api_open(&f.loop, &f.core, &f.options, &f.api), -ENAMETOOLONG);
-	f.options.path = f.path;
-	int fd = open(f.path, O_CREAT | O_WRONLY, 0600);
-	ck_assert_int_ge(fd, 0);
-	close(fd);
-	ck_assert_int_eq(api_open(&f.loop, &f.core, &f.options, &f.api), -EADDRINUSE);
-	unlink(f.path);
-	fixture_serve();
-	fixture_close();
-}
-END_TEST
-
-START_TEST(a_socket_from_outside_is_used_and_left_in_place)
-{
-	fixture_open();
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	memcpy(address.sun_path, f.path, strlen(f.path) + 1);
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	ck_assert_int_eq(listen(fd, 8), 0);
-	f.options.listen_fd = fd;
-	fixture_serve();
-	cJSON_Delete(ask("GetSelf", NULL));
-	api_close(f.api);
-	ck_assert_int_eq(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(unlink(f.path), 0);
-	f.api = NULL;
-	fixture_close();
-}
-END_TEST
-
 START_TEST(without_memory_nothing_opens_and_nothing_leaks)
 {
 	fixture_open();
+	fixture_bind();
 	int r = -ENOMEM;
 	for (size_t n = 1; r < 0; n++) {
 		alloc_faults_start(n);

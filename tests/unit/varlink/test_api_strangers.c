@@ -21,7 +21,7 @@ static void start(void)
 	fixture_open();
 	fixture_serve();
 	/* what it accepts inherits this; an error is an older kernel, which does it anyway */
-	setsockopt(f.api->listen_fd, SOL_SOCKET, SO_PASS_RIGHTS, &on, sizeof(on));
+	setsockopt(f.options.listen_fd, SOL_SOCKET, SO_PASS_RIGHTS, &on, sizeof(on));
 	f.api->descriptors_refused = false;
 }
 

@@ -2,7 +2,7 @@
 /* socket.c: binds the sockets of the run directory. Nobody can send or connect before the mode and
  * group are set: a stream is accepted only from listen() on, and a datagram that comes in earlier
  * already carries credentials, because SO_PASSCRED is set before bind(). */
-#include "daemon/ingest/socket.h"
+#include "daemon/host/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,11 +15,9 @@
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/parse.h"
 
-enum { BACKLOG = 64 };
-
 static uid_t owner_of_folder(const char *path)
 {
-	char folder[sizeof(((struct ingest_socket *)0)->path)];
+	char folder[sizeof(((struct run_socket *)0)->path)];
 	struct stat st;
 	snprintf(folder, sizeof(folder), "%s", path);
 	char *slash = strrchr(folder, '/');
@@ -52,7 +50,7 @@ static int remove_stale(const struct sockaddr_un *address, int type)
 }
 
 /* Binds the path, and remembers in *ret which file that made. */
-static int bind_path(struct ingest_socket *ret, const struct sockaddr_un *address, int type)
+static int bind_path(struct run_socket *ret, const struct sockaddr_un *address, int type)
 {
 	const int on = 1;
 	struct stat st;
@@ -75,10 +73,10 @@ static int bind_path(struct ingest_socket *ret, const struct sockaddr_un *addres
 	return 0;
 }
 
-int ingest_socket_open(struct ingest_socket *ret, const char *path, int type, const char *group)
+int run_socket_open(struct run_socket *ret, const char *path, int type, const char *group)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	*ret = (struct ingest_socket){.fd = -1};
+	*ret = (struct run_socket){.fd = -1};
 	size_t length = strlen(path);
 	if (length >= sizeof(address.sun_path)) {
 		return -ENAMETOOLONG;
@@ -96,17 +94,16 @@ int ingest_socket_open(struct ingest_socket *ret, const char *path, int type, co
 	}
 	r = bind_path(ret, &address, type);
 	if (r == 0 && ((group && lchown(path, (uid_t)-1, gid) < 0) ||
-			      chmod(path, group ? 0660 : 0666) < 0 ||
-			      (type == SOCK_SEQPACKET && listen(ret->fd, BACKLOG) < 0))) {
+			      chmod(path, group ? 0660 : 0666) < 0)) {
 		r = -errno;
 	}
 	if (r < 0) {
-		ingest_socket_close(ret);
+		run_socket_close(ret);
 	}
 	return r;
 }
 
-void ingest_socket_close(struct ingest_socket *socket)
+void run_socket_close(struct run_socket *socket)
 {
 	struct stat st;
 	if (socket->path[0] && lstat(socket->path, &st) == 0 && st.st_dev == socket->dev &&
