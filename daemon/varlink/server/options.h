@@ -25,13 +25,12 @@ struct api_options {
 	int listen_fd;		 /* a bound stream socket; the caller closes it after the server */
 	const char *admin_group; /* may change things, in addition to root: "edgeprof" */
 	const struct api_methods *methods;
-	size_t max_connections;					     /* 128 */
-	size_t max_per_uid;					     /* 32; root exempt */
-	size_t max_queue_connection, max_queue_uid, max_queue_total; /* 256 KiB, 1 MiB, 4 MiB */
-	uint64_t first_frame_timeout_ns;			     /* 5 s */
-	uint64_t frame_timeout_ns; /* 0 = 30 s: from a frame's first byte to its last */
-	uint64_t stall_timeout_ns; /* 0 = 10 s: output waits and the peer reads nothing */
-	uint64_t idle_timeout_ns;  /* 0 = 10 min: a connection without an open call */
+	size_t max_connections;		 /* 128 */
+	size_t max_per_uid;		 /* 32; root exempt */
+	uint64_t first_frame_timeout_ns; /* 5 s */
+	uint64_t frame_timeout_ns;	 /* 0 = 30 s: from a frame's first byte to its last */
+	uint64_t stall_timeout_ns;	 /* 0 = 10 s: output waits and the peer reads nothing */
+	uint64_t idle_timeout_ns;	 /* 0 = 10 min: a connection without an open call */
 	/* Called before METHOD_FRESH methods; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
 	/* A permitted caller requested a reload; 0 or -errno with a text. */

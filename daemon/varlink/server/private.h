@@ -6,6 +6,14 @@
 
 #include "daemon/varlink/server/api.h"
 
+/* Bytes of queued replies, partial input and streams. One reply always has room, and half of a
+ * connection's queue is more than one reply. */
+enum {
+	QUEUE_CONNECTION_MAX = 256 * 1024,
+	QUEUE_UID_MAX = 1024 * 1024,
+	QUEUE_TOTAL_MAX = 4 * 1024 * 1024, /* and QUEUE_UID_MAX that is kept for root */
+};
+
 /* Owns the connected descriptor (also on failure) and starts to read; without a message within
  * first_ns, and later without an open call for long, it is closed. -ENOMEM or -errno. */
 int connection_open(struct api *api, int fd, uid_t uid, struct account *account, uint64_t first_ns);

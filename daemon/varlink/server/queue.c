@@ -21,11 +21,11 @@ struct write_request {
 bool queue_charge(struct api_connection *connection, size_t bytes)
 {
 	struct api *api = connection->api;
-	size_t total = api->options.max_queue_total;
+	size_t total = QUEUE_TOTAL_MAX;
 	if (connection->uid == 0) {
 		/* others cannot lock root out */
-		total += api->options.max_queue_uid;
-	} else if (connection->account->api_bytes + bytes > api->options.max_queue_uid) {
+		total += QUEUE_UID_MAX;
+	} else if (connection->account->api_bytes + bytes > QUEUE_UID_MAX) {
 		return false;
 	}
 	if (api->bytes + bytes > total) {
@@ -55,7 +55,7 @@ void *stream_create(
 	struct api_call *call, const struct api_stream_ops *ops, size_t size, size_t held)
 {
 	if (!queue_charge(call->connection, size + held)) {
-		reply_limit(call->out, "bytes of this user", call->api->options.max_queue_uid);
+		reply_limit(call->out, "bytes of this user", QUEUE_UID_MAX);
 		return NULL;
 	}
 	struct api_stream *stream = mem_zalloc(size);
@@ -75,7 +75,7 @@ bool queue_has_room(struct api_connection *connection)
 	if (connection->local) {
 		return !connection->stream || connection->local->has_room(connection->local_ctx);
 	}
-	if (connection->queued > connection->api->options.max_queue_connection / 2) {
+	if (connection->queued > QUEUE_CONNECTION_MAX / 2) {
 		return false;
 	}
 	/* charged and released: the question and the limit stay in one place */

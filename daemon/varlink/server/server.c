@@ -294,12 +294,6 @@ static void options_fill(struct api *api, const struct api_options *options)
 {
 	struct api_options *o = &api->options;
 	*o = *options;
-	/* one reply must always have room, and half of a queue more than one reply */
-	const size_t min = 3 * (size_t)PROTO_FRAME_MAX;
-	o->max_queue_connection = o->max_queue_connection > min ? o->max_queue_connection : min;
-	o->max_queue_uid = o->max_queue_uid > min ? o->max_queue_uid : min;
-	o->max_queue_total = o->max_queue_total > min ? o->max_queue_total : min;
-	o->max_connections = o->max_connections > 0 ? o->max_connections : 1;
 	o->frame_timeout_ns = o->frame_timeout_ns > 0 ? o->frame_timeout_ns : 30000000000u;
 	o->idle_timeout_ns = o->idle_timeout_ns > 0 ? o->idle_timeout_ns : 600000000000u;
 	o->stall_timeout_ns = o->stall_timeout_ns > 0 ? o->stall_timeout_ns : 10000000000u;
@@ -340,8 +334,7 @@ int api_open(
 	int r = -ENOMEM;
 	struct limit *limits = api->core->counters->limits;
 	limits[LIMIT_CONNECTIONS].max = api->options.max_connections;
-	limits[LIMIT_ANSWERS].max =
-		api->options.max_queue_total + api->options.max_queue_uid; /* root's part */
+	limits[LIMIT_ANSWERS].max = QUEUE_TOTAL_MAX + QUEUE_UID_MAX;
 	api->metric_serial = mem_calloc(METRICS_MAX, sizeof(*api->metric_serial));
 	if (!api->metric_serial) {
 		goto error;

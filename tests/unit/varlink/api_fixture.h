@@ -194,9 +194,6 @@ static inline void fixture_open(void)
 		.methods = &edgeprof_methods,
 		.max_connections = 128,
 		.max_per_uid = 32,
-		.max_queue_connection = 256 * 1024,
-		.max_queue_uid = 1024 * 1024,
-		.max_queue_total = 4096 * 1024,
 		.first_frame_timeout_ns = 60 * (uint64_t)FIXTURE_SECOND,
 		.refresh = fixture_refresh,
 		.reload = fixture_reload};
