@@ -200,13 +200,14 @@ static int load_file(const char *path, struct config *config, struct config_erro
 }
 
 struct dropin {
-	char name[256];
 	char path[768];
+	size_t name; /* where it begins in path */
 };
 
 static int compare_dropins(const void *a, const void *b)
 {
-	return strcmp(((const struct dropin *)a)->name, ((const struct dropin *)b)->name);
+	const struct dropin *one = a, *other = b;
+	return strcmp(one->path + one->name, other->path + other->name);
 }
 
 /* What will be the same when it is tried again: somebody has to change something. */
@@ -239,24 +240,14 @@ static int collect_dropins(const char *folder, struct dropin *dropins, size_t *r
 	}
 	struct dirent *entry;
 	while (count < DROPINS_MAX && (errno = 0, entry = readdir(dir))) {
-		size_t length = strlen(entry->d_name);
-		if (entry->d_name[0] == '.' || length < 6 ||
-			strcmp(entry->d_name + length - 5, ".conf") != 0) {
-			continue;
+		bool wanted = entry->d_name[0] != '.' && text_ends_with(entry->d_name, ".conf");
+		for (size_t i = 0; i < count && wanted; i++) {
+			wanted = strcmp(dropins[i].path + dropins[i].name, entry->d_name) != 0;
 		}
-		bool masked = false;
-		for (size_t i = 0; i < count; i++) {
-			masked = masked || strcmp(dropins[i].name, entry->d_name) == 0;
-		}
-		if (masked) {
-			continue;
-		}
-		struct dropin *added = &dropins[count];
-		memcpy(added->name, entry->d_name, length + 1);
-		if ((size_t)snprintf(added->path, sizeof(added->path), "%s/%s", folder,
-			    entry->d_name) < sizeof(added->path)) {
-			count++;
-		}
+		struct text path = TEXT_IN(dropins[count].path);
+		text_add(&path, "%s/%s", folder, entry->d_name);
+		dropins[count].name = strlen(folder) + 1;
+		count += wanted && !path.truncated;
 	}
 	int r = count < DROPINS_MAX ? -errno : 0;
 	closedir(dir);
@@ -266,22 +257,21 @@ static int collect_dropins(const char *folder, struct dropin *dropins, size_t *r
 
 static int load_dropins(const char *path, struct config *config, struct config_errors *errors)
 {
-	static const char *const folders[] = {"/etc/edgeprofd/edgeprofd.conf.d",
+	const char *folders[] = {"/etc/edgeprofd/edgeprofd.conf.d",
 		"/run/edgeprofd/edgeprofd.conf.d", "/usr/lib/edgeprofd/edgeprofd.conf.d"};
+	size_t count = 0, folder_count = sizeof(folders) / sizeof(folders[0]);
+	char own[512];
+	int r = 0;
 	struct dropin *dropins = mem_calloc(DROPINS_MAX, sizeof(*dropins));
 	if (!dropins) {
 		return -ENOMEM;
 	}
-	size_t count = 0;
-	int r = 0;
 	if (path) {
-		char folder[512];
-		if ((size_t)snprintf(folder, sizeof(folder), "%s.d", path) < sizeof(folder)) {
-			r = collect_dropins(folder, dropins, &count);
-			r = r < 0 ? cannot_read(errors, folder, r) : 0;
-		}
+		folders[0] = own;
+		folder_count =
+			(size_t)snprintf(own, sizeof(own), "%s.d", path) < sizeof(own) ? 1 : 0;
 	}
-	for (size_t i = 0; !path && r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (size_t i = 0; r == 0 && i < folder_count; i++) {
 		r = collect_dropins(folders[i], dropins, &count);
 		r = r < 0 ? cannot_read(errors, folders[i], r) : 0;
 	}

@@ -16,7 +16,6 @@
 #include "daemon/core/runs/save.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
-#include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
 static const uint64_t DRAIN_NS = 100 * 1000000;

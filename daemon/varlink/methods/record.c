@@ -16,7 +16,6 @@
 #include "daemon/util/offload.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
-#include "daemon/varlink/methods/rows.h"
 #include "proto/utf8.h"
 
 enum {
