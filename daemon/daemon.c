@@ -164,8 +164,7 @@ static int open_layers(struct daemon *daemon, const struct daemon_options *given
 	if (r == 0) {
 		open_persist(daemon, given);
 	}
-	r = r < 0 ? r
-		  : reports_open(daemon->loop, &daemon->core, daemon->run_dir, &daemon->reports);
+	r = r < 0 ? r : reports_open(daemon->loop, &daemon->core, &daemon->reports);
 	r = r < 0 ? r : open_recorder(daemon);
 	r = r < 0 ? r : open_sockets(daemon);
 	if (r < 0) {

@@ -19,7 +19,6 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/recorder/recording_recover.h"
 #include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 

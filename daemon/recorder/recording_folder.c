@@ -55,12 +55,6 @@ static const char *member(const char *line, const char *name)
 	return at ? at + strlen(key) : NULL;
 }
 
-static uint64_t read_u64(const char *line, const char *name)
-{
-	const char *at = member(line, name);
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
 static double read_seconds(const char *line, const char *name)
 {
 	const char *at = member(line, name);
@@ -85,13 +79,13 @@ int recording_end_read(const char *line, struct recording *ret)
 		return -EBADMSG;
 	}
 	ret->time_us = strtoll(time, NULL, 10);
-	ret->triggers = read_u64(line, "triggers");
-	ret->records = read_u64(line, "records");
-	ret->lost = read_u64(line, "lost");
+	ret->triggers = recording_last_number(line, "\"triggers\":");
+	ret->records = recording_last_number(line, "\"records\":");
+	ret->lost = recording_last_number(line, "\"lost\":");
 	ret->span_s = read_seconds(line, "span_s");
 	ret->before_s = read_seconds(line, "before_s");
 	ret->after_s = read_seconds(line, "after_s");
-	ret->flags = (uint8_t)read_u64(line, "flags");
+	ret->flags = (uint8_t)recording_last_number(line, "\"flags\":");
 	read_text(line, "trigger", ret->trigger, sizeof(ret->trigger));
 	read_text(line, "cut", ret->cut, sizeof(ret->cut));
 	return 0;

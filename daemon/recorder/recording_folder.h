@@ -45,6 +45,11 @@ bool recording_name_is_ours(const char *name);
  * oldest; the newest always stays. */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 
+/* Completes what a killed daemon left: makes each NAME.jsonl.new of the folder a recording of the
+ * complete replies that it holds, with a last line that says so. One that has no reply stays as it
+ * is, for recording_folder_scan(). */
+void recording_folder_recover(int folder);
+
 /* Reads the last line of a recording as its row; -EBADMSG: not a complete recording. */
 int recording_end_read(const char *line, struct recording *ret);
 /* Writes that line, with newline; the bytes, or -ENOSPC. more: JSON members behind it, or "". */

@@ -2,7 +2,7 @@
 /* recording_recover.c: completes a recording whose daemon was killed. A recording is written line
  * by line, and its last line makes it one. A killed daemon leaves all lines but that: the header
  * says what it was to be, the replies what became of it. */
-#include "daemon/recorder/recording_recover.h"
+#include "daemon/recorder/recording_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/recorder/recording_folder.h"
 #include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"

@@ -2,7 +2,7 @@
 /*
  * report_file.c: writes and reads one report on disk. Everything is done below a descriptor of the
  * folder, and nothing that may lie there is followed or written into: links and leftovers are
- * replaced or removed by name. Runs on a thread (report_files.c) and touches nothing shared.
+ * replaced or removed by name. Runs on a thread (reports.c) and touches nothing shared.
  */
 #include "daemon/recorder/report_file.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/recorder/recording_recover.h"
 #include "daemon/util/file.h"
 #include "tests/unit/unit.h"
 

@@ -13,6 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/core/status/facts.h"
+#include "daemon/recorder/reports.h"
+#include "daemon/util/sysops.h"
+#include "proto/text.h"
+#include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/unit.h"
 
 static char dir[64];
@@ -24,7 +29,7 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static void setup(void)
+static void setup_folder(void)
 {
 	snprintf(dir, sizeof(dir), "/tmp/edgeprof-report.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -58,7 +63,7 @@ static void remove_report(const char *name)
 	unlink(path);
 }
 
-static void teardown(void)
+static void teardown_folder(void)
 {
 	each_report(remove_report);
 	rmdir(path_of("reports"));
@@ -77,7 +82,7 @@ static void put_file(const char *name, const char *text)
 
 static const char *content(const char *name)
 {
-	static char text[256];
+	static char text[4096];
 	FILE *file = fopen(path_of(name), "r");
 	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 	if (file) {
@@ -98,7 +103,7 @@ static int write_text(const char *app, const char *text)
 	return report_file_write(dir, app, text, strlen(text));
 }
 
-FIXTURE(setup, teardown);
+FIXTURE(setup_folder, teardown_folder);
 
 START_TEST(file_is_made_and_replaced)
 {
@@ -201,78 +206,124 @@ START_TEST(oldest_goes_past_the_limit_of_bytes)
 }
 END_TEST
 
-static struct {
-	int calls, result;
-	char apps[256];
-} seen;
+/* The daemon's part: apps end, and their reports are written one after the other. */
 
-static void on_told(void *ctx, const struct report_file *file, const char *path, int result)
+static uv_loop_t loop;
+static struct facts facts;
+static struct core core;
+static struct reports *reports;
+
+static void open_reports(void)
 {
-	ck_assert_ptr_eq(ctx, &seen);
-	ck_assert_ptr_nonnull(strstr(path, "/reports/"));
-	ck_assert_uint_eq(file->uid, 1000);
-	size_t used = strlen(seen.apps);
-	snprintf(seen.apps + used, sizeof(seen.apps) - used, "%s:%s ", file->app, file->note);
-	seen.calls++;
-	seen.result = result;
+	setup_folder();
+	setup();
+	snprintf(facts.run_dir, sizeof(facts.run_dir), "%s", dir);
+	core = (struct core){
+		.apps = apps, .metrics = metrics, .timeline = timeline, .facts = &facts};
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	ck_assert_int_eq(reports_open(&loop, &core, &reports), 0);
 }
 
-static int queue(struct report_files *files, const char *app, const char *text)
+static void close_reports(void)
 {
-	struct report_file file = {.app = app, .text = text, .length = strlen(text), .uid = 1000};
-	snprintf(file.note, sizeof(file.note), "%s", text);
-	return report_files_write(files, &file);
+	reports_close(reports);
+	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	reports_destroy(reports);
+	reports = NULL;
 }
+
+static void finish_reports(void)
+{
+	if (reports) {
+		close_reports();
+	}
+	teardown();
+	teardown_folder();
+}
+
+/* A run of the app that can be told by the number of its stage's runs. */
+static void run_of(const char *app, int runs)
+{
+	static pid_t pid = 10;
+	const uint64_t now_ns = sysops()->now_ns(); /* the clock of what is logged */
+	struct app_process *p = attach_as(app, 1000, ++pid, now_ns - S);
+	declare(p, 0, "infer", "");
+	for (int i = 0; i < runs; i++) {
+		put_run(p, 0, now_ns - S, MS);
+	}
+	apps_detach(apps, p, PROCESS_ENDED, now_ns);
+}
+
+/* "APP:RUNS " of each report that the timeline names, in their order; how many. */
+static int written(char *ret, size_t size)
+{
+	int count = 0;
+	struct text text = text_in(ret, size);
+	for (uint64_t serial = 1; serial <= timeline_last_serial(timeline); serial++) {
+		const struct timeline_entry *entry = timeline_from(timeline, serial);
+		char start[256];
+		snprintf(start, sizeof(start), "ended: report at %s/reports/%s.txt: ", dir,
+			entry->subject);
+		if (text_starts_with(entry->text, start)) {
+			text_add(
+				&text, "%s:%d ", entry->subject, atoi(entry->text + strlen(start)));
+			count++;
+		}
+	}
+	return count;
+}
+
+static void has_report(const char *app, int runs)
+{
+	char name[64], expected[32];
+	snprintf(name, sizeof(name), "reports/%s.txt", app);
+	snprintf(expected, sizeof(expected), "%d\n", runs);
+	const char *row = strstr(content(name), "\ninfer ");
+	ck_assert_ptr_nonnull(row);
+	const char *end = strchr(row + 1, '\n');
+	ck_assert_int_eq(strncmp(end + 1 - strlen(expected), expected, strlen(expected)), 0);
+}
+
+FIXTURE(open_reports, finish_reports);
 
 START_TEST(queue_is_bounded_written_in_order_and_closes_when_done)
 {
-	uv_loop_t loop;
-	struct report_files *files = NULL;
-	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	ck_assert_int_eq(report_files_open(&loop, dir, on_told, &seen, &files), 0);
-	ck_assert_int_eq(queue(files, "a", "1"), 0); /* with the worker from now on */
-	ck_assert_int_eq(queue(files, "a", "2"), 0);
-	ck_assert_int_eq(queue(files, "b", "3"), 0);
-	ck_assert_int_eq(queue(files, "a", "4"), 0); /* in the place of 2 */
+	char order[256];
+	run_of("a", 1); /* with the worker from now on */
+	run_of("a", 2);
+	run_of("b", 3);
+	run_of("a", 4); /* in the place of 2 */
 	for (int i = 2; i < REPORT_QUEUE_MAX; i++) {
 		char app[16];
 		snprintf(app, sizeof(app), "c%d", i);
-		ck_assert_int_eq(queue(files, app, "x"), 0);
+		run_of(app, 9);
 	}
-	ck_assert_int_eq(queue(files, "more", "x"), -ENOSPC);
-	ck_assert_int_eq(queue(files, "b", "5"), 0);
-	struct report_file file = {.app = "b", .text = "", .length = REPORT_BYTES_MAX + 1};
-	ck_assert_int_eq(report_files_write(files, &file), -E2BIG);
-	report_files_close(files);
-	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(uv_loop_close(&loop), 0);
-	ck_assert_int_eq(seen.calls, 1 + REPORT_QUEUE_MAX);
-	ck_assert_int_eq(strncmp(seen.apps, "a:1 a:4 b:5 c2:x ", 17), 0);
-	ck_assert_int_eq(seen.result, 0);
-	ck_assert_str_eq(content("reports/a.txt"), "4");
-	ck_assert_str_eq(content("reports/b.txt"), "5");
+	run_of("more", 9);
+	ck_assert_str_eq(last_text(), "cannot write report more: No space left on device");
+	run_of("b", 5);
+	close_reports();
+	ck_assert_int_eq(written(order, sizeof(order)), 1 + REPORT_QUEUE_MAX);
+	ck_assert_int_eq(strncmp(order, "a:1 a:4 b:5 c2:9 ", 17), 0);
+	has_report("a", 4);
+	has_report("b", 5);
 }
 END_TEST
 
-START_TEST(failure_is_told_and_a_long_folder_refused)
+START_TEST(failure_is_told)
 {
-	uv_loop_t loop;
-	struct report_files *files = NULL;
-	char far[300];
-	memset(far, 'x', sizeof(far) - 1);
-	far[sizeof(far) - 1] = '\0';
-	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	ck_assert_int_eq(report_files_open(&loop, far, on_told, &seen, &files), -ENAMETOOLONG);
+	char order[256], expected[256];
 	put_file("reports", "in the way");
-	ck_assert_int_eq(report_files_open(&loop, dir, on_told, &seen, &files), 0);
-	ck_assert_int_eq(queue(files, "a", "1"), 0);
-	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(seen.calls, 1);
-	ck_assert_int_eq(seen.result, -ENOTDIR);
-	report_files_close(files);
-	report_files_close(NULL);
-	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	run_of("a", 1);
+	while (strncmp(last_text(), "cannot", 6) != 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	snprintf(expected, sizeof(expected),
+		"cannot write report %s/reports/a.txt: Not a directory", dir);
+	ck_assert_str_eq(last_text(), expected);
+	ck_assert_int_eq(written(order, sizeof(order)), 0);
+	reports_close(NULL);
+	reports_destroy(NULL);
 }
 END_TEST
 
@@ -294,25 +345,23 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 
 START_TEST(a_report_is_written_later_when_a_thread_is_refused)
 {
-	uv_loop_t loop;
-	struct report_files *files = NULL;
-	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	ck_assert_int_eq(report_files_open(&loop, dir, on_told, &seen, &files), 0);
+	char order[256];
 	refusals = 2;
-	ck_assert_int_eq(queue(files, "a", "1"), 0);
-	ck_assert_int_eq(queue(files, "b", "2"), 0);
+	run_of("a", 1);
+	run_of("b", 2);
 	ck_assert_int_eq(refusals, 0);
-	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(seen.calls, 2);
-	ck_assert_int_eq(seen.result, 0);
-	ck_assert_str_eq(content("reports/a.txt"), "1");
+	while (written(order, sizeof(order)) < 2) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	ck_assert_str_eq(order, "a:1 b:2 ");
+	has_report("a", 1);
 	/* at the end it is lost, and that is said */
 	refusals = 2;
-	ck_assert_int_eq(queue(files, "c", "3"), 0);
-	report_files_close(files);
-	ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	ck_assert_int_eq(seen.calls, 3);
-	ck_assert_int_eq(seen.result, -EAGAIN);
-	ck_assert_int_eq(uv_loop_close(&loop), 0);
+	run_of("c", 3);
+	close_reports();
+	char expected[256];
+	snprintf(expected, sizeof(expected),
+		"cannot write report %s/reports/c.txt: Resource temporarily unavailable", dir);
+	ck_assert_str_eq(last_text(), expected);
 }
 END_TEST
