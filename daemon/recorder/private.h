@@ -22,14 +22,6 @@ struct record_cause {
 	uint64_t joined; /* triggers, while it waits */
 };
 
-struct record_hangs {
-	size_t count;
-	struct {
-		uint64_t since_ns, hangs;
-		char name[PROTO_NAME_SIZE];
-	} app[APPS_MAX];
-};
-
 struct recorder {
 	uv_loop_t *loop;
 	struct core *core;
@@ -43,9 +35,7 @@ struct recorder {
 	struct record_cause next; /* waits for its end */
 	bool has_next, closing, refusal_logged, apps_refusal_logged, failure_logged;
 	struct recordings recordings;
-	/* triggers.c */
-	struct record_bursts bursts;
-	struct record_hangs seen, before; /* at the last commit, at the one before */
+	struct record_bursts bursts; /* triggers.c */
 };
 
 /* A trigger: starts a recording, joins the open one, or waits for its end; cause->name is set then.

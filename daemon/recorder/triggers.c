@@ -80,28 +80,10 @@ static const char *hung_stage(const struct app *app)
 	return app->hangs.count > 0 ? app->hangs.hang[app->hangs.count - 1].stage->name : "?";
 }
 
-/* How many hangs the app had at the commit before. By name: indices are reused. */
-static uint64_t hangs_before(const struct record_hangs *before, const struct app *app, size_t near)
+static void check_hangs(struct recorder *recorder, struct app *app, uint64_t t_ns)
 {
-	for (size_t i = 0; i < before->count; i++) {
-		size_t at = (near + i) % before->count;
-		if (before->app[at].since_ns == app->since_ns &&
-			strcmp(before->app[at].name, app->name) == 0) {
-			return before->app[at].hangs;
-		}
-	}
-	return 0;
-}
-
-static void check_hangs(
-	struct recorder *recorder, size_t index, const struct app *app, uint64_t t_ns)
-{
-	bool begins = app->hangs.count > 0 &&
-		      app->hangs.total > hangs_before(&recorder->before, app, index);
-	recorder->seen.app[index].since_ns = app->since_ns;
-	recorder->seen.app[index].hangs = app->hangs.total;
-	memcpy(recorder->seen.app[index].name, app->name, sizeof(app->name));
-	recorder->seen.count = index + 1;
+	bool begins = app->hangs.count > 0 && app->hangs.total > app->hangs.recorded;
+	app->hangs.recorded = app->hangs.total;
 	if (begins && (recorder->options.triggers & RECORDER_HANGS) != 0) {
 		struct record_cause cause = {
 			.kind = RECORD_HANG, .flags = RECORD_OF_APP, .t_ns = t_ns};
@@ -115,17 +97,15 @@ static void check_hangs(
 static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 {
 	struct recorder *recorder = ctx;
-	const struct app *app;
+	struct app *app;
 	if (recorder->capture) {
 		capture_update_clock(recorder->capture);
 	}
 	if (strcmp(source->name, "stages") != 0) {
 		return;
 	}
-	recorder->before = recorder->seen;
-	recorder->seen.count = 0;
 	for (size_t i = 0; i < APPS_MAX && (app = apps_at(recorder->core->apps, i)); i++) {
-		check_hangs(recorder, i, app, t_ns);
+		check_hangs(recorder, app, t_ns);
 		if ((recorder->options.triggers & RECORDER_MISSES) == 0) {
 			continue;
 		}

@@ -37,7 +37,8 @@ struct app_hang {
 
 struct app_hangs {
 	size_t count;
-	uint64_t total; /* counted since the app is known */
+	uint64_t total;	   /* of the run */
+	uint64_t recorded; /* of them, that the flight recorder has seen; by recorder */
 	struct app_hang hang[APP_HANGS_MAX];
 	/* app/<app>/hung, app/<app>/processes, app/<app>/died */
 	struct metric *metric[3];

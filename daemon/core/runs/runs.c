@@ -42,7 +42,7 @@ static void clear_run(struct app *app)
 	memset(&app->loop, 0, sizeof(app->loop));
 	app->past = (struct app_accounting){.sent = 0};
 	app->last_words[0] = '\0';
-	app->hangs.total = 0;
+	app->hangs.total = app->hangs.recorded = 0;
 	app->marks_refused = 0;
 	app->starts = 0;
 	app->covers_since_ns = 0;
