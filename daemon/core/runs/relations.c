@@ -53,10 +53,11 @@ static bool is_itself(const struct app_relations *relations, size_t i, size_t pa
 	return i == parent;
 }
 
-static uint8_t first_of_category(const struct app *app, size_t i)
+/* The index of the first stage that has the i-th one's name of a group. */
+static uint8_t first_of(const char *const *names, size_t i)
 {
 	size_t first = 0;
-	while (strcmp(app->stage[first]->category, app->stage[i]->category) != 0) {
+	while (strcmp(names[first], names[i]) != 0) {
 		first++;
 	}
 	return (uint8_t)first;
@@ -73,17 +74,9 @@ static const char *unit_of(const struct app *app, const struct app_relations *re
 	return unit;
 }
 
-static uint8_t first_of_unit(const struct app_relations *relations, size_t i)
-{
-	size_t first = 0;
-	while (strcmp(relations->unit_name[first], relations->unit_name[i]) != 0) {
-		first++;
-	}
-	return (uint8_t)first;
-}
-
 void app_relate(const struct app *app, struct app_relations *ret)
 {
+	const char *categories[APP_STAGES_MAX];
 	memset(ret, 0, sizeof(*ret));
 	app_loop_window(app, &ret->window);
 	for (size_t i = 0; i < app->stages; i++) {
@@ -91,7 +84,8 @@ void app_relate(const struct app *app, struct app_relations *ret)
 		ret->parent[i] = parent_of(app, stage);
 		ret->is_total[i] =
 			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
-		ret->category[i] = first_of_category(app, i);
+		categories[i] = stage->category;
+		ret->category[i] = first_of(categories, i);
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (any_ancestor(ret, i, is_itself)) {
@@ -100,7 +94,7 @@ void app_relate(const struct app *app, struct app_relations *ret)
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		ret->unit_name[i] = unit_of(app, ret, i);
-		ret->unit[i] = first_of_unit(ret, i);
+		ret->unit[i] = first_of(ret->unit_name, i);
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		if (ret->is_total[i]) {
