@@ -329,23 +329,6 @@ void apps_detach(
 	}
 }
 
-bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
-{
-	return entry_quota_allows(&apps->entry_quota, uid,
-		level == TIMELINE_INFO ? ENTRY_QUOTA_INFO : ENTRY_QUOTA_WARNING, now_ns);
-}
-
-void apps_log_suppressed(struct apps *apps, uint64_t now_ns)
-{
-	uid_t uid;
-	uint64_t count = entry_quota_pop_suppressed(&apps->entry_quota, now_ns, &uid);
-	if (count > 0) {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
-			"suppressed %" PRIu64 " more entries about apps of uid %u", count,
-			(unsigned)uid);
-	}
-}
-
 struct app *apps_at(struct apps *apps, size_t index)
 {
 	return index < apps->count ? apps->app[index] : NULL;

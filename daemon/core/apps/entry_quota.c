@@ -3,6 +3,9 @@
  * before they log anything that an app can cause. */
 #include "daemon/core/apps/entry_quota.h"
 
+#include <inttypes.h>
+
+#include "daemon/core/apps/apps_private.h"
 #include "daemon/util/ratelimit.h"
 
 static const uint64_t REPORT_INTERVAL_NS = UINT64_C(60000000000);
@@ -43,18 +46,25 @@ bool entry_quota_allows(
 	return allowed;
 }
 
-uint64_t entry_quota_pop_suppressed(struct entry_quota *quota, uint64_t now_ns, uid_t *uid)
+bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
 {
+	return entry_quota_allows(&apps->entry_quota, uid,
+		level == TIMELINE_INFO ? ENTRY_QUOTA_INFO : ENTRY_QUOTA_WARNING, now_ns);
+}
+
+void apps_log_suppressed(struct apps *apps, uint64_t now_ns)
+{
+	struct entry_quota *quota = &apps->entry_quota;
 	for (size_t i = 0; i < quota->count; i++) {
 		struct entry_quota_account *account = &quota->account[i];
-		uint64_t suppressed = account->suppressed;
-		if (suppressed > 0 &&
+		if (account->suppressed > 0 &&
 			now_ns >= account->suppressed_reported_ns + REPORT_INTERVAL_NS) {
+			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, "",
+				"suppressed %" PRIu64 " more entries about apps of uid %u",
+				account->suppressed, (unsigned)account->uid);
 			account->suppressed = 0;
 			account->suppressed_reported_ns = now_ns;
-			*uid = account->uid;
-			return suppressed;
+			return;
 		}
 	}
-	return 0;
 }

@@ -40,10 +40,6 @@ struct entry_quota {
 	uint64_t suppressed; /* since the daemon started */
 };
 
-/* Whether the user may add one more entry of this kind. */
+/* Whether the user may add one more entry of this kind. What may not is counted. */
 bool entry_quota_allows(
 	struct entry_quota *quota, uid_t uid, enum entry_quota_kind kind, uint64_t now_ns);
-
-/* Returns and resets the number of suppressed entries of one user, at most once a minute per user;
- * 0 = none. */
-uint64_t entry_quota_pop_suppressed(struct entry_quota *quota, uint64_t now_ns, uid_t *uid);
