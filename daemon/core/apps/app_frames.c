@@ -41,10 +41,8 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 		app_metrics_add_frames(apps, app);
 		app_configure_frames(apps, app);
 	}
-	if (app->loop.step == 0) {
-		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
-			(uint32_t)apps->options.stage_window);
-	}
+	app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
+		(uint32_t)apps->options.stage_window);
 	frame_state->apps = apps;
 	frame_state->app = app;
 	app->frame_state = frame_state;
@@ -261,9 +259,10 @@ bool app_on_context(struct apps *apps, struct app_process *process, uint32_t slo
 	return true;
 }
 
-bool app_on_frames_deadline(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+bool app_on_frames_deadline(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)slot;
 	if (!frames_of(apps, process->app)) {
 		return false;
 	}

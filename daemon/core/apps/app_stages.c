@@ -159,10 +159,8 @@ static struct stage *stage_add(
 		stage_create(name, apps->options.stage_window, &stage) < 0) {
 		return NULL;
 	}
-	if (app->loop.step == 0) {
-		app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
-			(uint32_t)apps->options.stage_window);
-	}
+	app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
+		(uint32_t)apps->options.stage_window);
 	if (parsed) {
 		memcpy(stage->base, parsed->shown, sizeof(stage->base));
 		stage_set_labels(stage, "", parsed->unit);
@@ -353,9 +351,10 @@ void app_log_growth(struct apps *apps, struct app_process *process, uint32_t ind
 	stage->rss_over = over;
 }
 
-bool app_on_deadline(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+bool app_on_deadline(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)slot;
 	struct stage *stage = app_stage_of(apps, process, record->stage);
 	if (stage) {
 		stage_set_deadline(stage, record->value);

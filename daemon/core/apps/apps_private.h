@@ -57,28 +57,17 @@ struct app_frame_run {
 	bool skipped; /* of the stage's statistics: warm-up */
 };
 
-/* What a believable record does; each in the file of its kind. False: it was of no use. */
-bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, bool end);
-bool app_on_frame(struct apps *apps, struct app_process *process, uint32_t slot,
+/* What a believable record of a kind does; each in the file of its kind. False: it was of no use.
+ */
+typedef bool app_on_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record);
-
-bool app_on_mark(struct apps *apps, struct app_process *process, const struct proto_record *record);
-bool app_on_mark_memory(
-	struct apps *apps, struct app_process *process, const struct proto_record *record);
-bool app_on_value(struct apps *apps, struct app_process *process, const struct proto_record *record,
-	bool counter, uint64_t now_ns);
-/* Its stage or mark is the declaration cpu_us. */
-bool app_on_attribute(
-	struct apps *apps, struct app_process *process, const struct proto_record *record);
+app_on_record app_on_by_id, app_on_frame, app_on_context, app_on_deadline, app_on_frames_deadline,
+	app_on_mark, app_on_mark_memory, app_on_value, app_on_attribute, app_on_cost;
 /* False: no mark of that label and moment is kept. */
 bool app_mark_attribute(struct apps *apps, const struct app_process *process, uint32_t index,
 	const struct proto_record *record, double value);
 
-bool app_on_deadline(
-	struct apps *apps, struct app_process *process, const struct proto_record *record);
-/* The cost that came before a run in its slot; kept until then. False: no memory. */
-bool app_on_cost(struct app_process *process, uint32_t slot, const struct proto_record *record);
+/* The cost that came before a run in its slot. */
 void app_cost_of(struct app_process *process, uint32_t slot, const struct proto_record *record,
 	uint64_t *process_cpu_ns, int64_t *rss_growth);
 /* Once when runs begin to grow the process, and not again within a minute. */
@@ -93,11 +82,6 @@ static inline enum throttle_value app_throttled_at(const struct apps *apps, uint
 	return apps->throttle_times ? throttle_times_at(apps->throttle_times, t_ns)
 				    : THROTTLE_UNKNOWN;
 }
-
-bool app_on_context(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record);
-bool app_on_frames_deadline(
-	struct apps *apps, struct app_process *process, const struct proto_record *record);
 
 /* A tick that waits for its order. */
 void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick);
@@ -278,7 +262,7 @@ void app_marks_restored(struct apps *apps);
 
 void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add);
 
-/* Reports how many entries were suppressed, if any. */
+/* Reports how many entries of one user were suppressed, at most once a minute per user. */
 void apps_log_suppressed(struct apps *apps, uint64_t now_ns);
 
 /* The stage's events go into __other__ from now on. */

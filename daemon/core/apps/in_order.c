@@ -307,7 +307,7 @@ void apps_drained(struct apps *apps, struct app_process *process)
 }
 
 bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, bool end)
+	const struct proto_record *record)
 {
 	const struct app_by_id_event event = {
 		.id = record->value + process->id_key,
@@ -315,7 +315,7 @@ bool app_on_by_id(struct apps *apps, struct app_process *process, uint32_t slot,
 		.frame = record->frame,
 		.cpu_us = record->cpu_us,
 		.stage = record->stage,
-		.end = end,
+		.end = record->kind == PROTO_KIND_END,
 	};
 	process->app->loop.threads |= app_thread_bit(process, slot);
 	return app_stage_of(apps, process, record->stage) && add_event(apps, process, &event);

@@ -25,9 +25,11 @@ static void set_window(struct app_loop *loop, uint32_t window)
 
 void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs)
 {
-	loop->frames = frames;
-	loop->epoch = 1; /* that of a stage without a run is 0 */
-	set_window(loop, loop->kind == LOOP_OF_STAGES ? runs : frames);
+	if (loop->step == 0) {
+		loop->frames = frames;
+		loop->epoch = 1; /* that of a stage without a run is 0 */
+		set_window(loop, loop->kind == LOOP_OF_STAGES ? runs : frames);
+	}
 }
 
 void app_loop_warm_up(struct app_loop *loop, uint32_t count)

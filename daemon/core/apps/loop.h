@@ -58,7 +58,8 @@ struct loop_window {
 	const struct frame *frame; /* the same of the frame that goes on; NULL = none */
 };
 
-/* The loop of an app that has none yet: how many frames count, or runs where there are none. */
+/* Begins the loop of an app that has none yet: how many frames count, or runs where there are none.
+ */
 void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
 /* The next count frames or ticks belong to no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);

@@ -202,8 +202,10 @@ uint64_t app_process_key(const struct app_process *process)
 	return process->id_key + 1;
 }
 
-bool app_on_mark(struct apps *apps, struct app_process *process, const struct proto_record *record)
+bool app_on_mark(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)slot;
 	if (process->marks >= APP_MARKS_MAX) {
 		process->marks_refused++;
 		return true;
@@ -245,9 +247,10 @@ static struct app_mark *mark_of(
 	return NULL;
 }
 
-bool app_on_mark_memory(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+bool app_on_mark_memory(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)slot;
 	struct app_mark *mark = mark_of(apps, process, record->stage, record->start_ns);
 	if (!mark) { /* of one that was refused: neither good nor bad */
 		return true;

@@ -42,8 +42,11 @@ static struct app_slot *slot_of(struct app_process *process, uint32_t slot, bool
 	return process->slots && slot < SLOTS ? &process->slots->slot[slot] : NULL;
 }
 
-bool app_on_cost(struct app_process *process, uint32_t slot, const struct proto_record *record)
+/* It is kept until the run that it is of comes. */
+bool app_on_cost(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)apps;
 	struct app_slot *own = slot_of(process, slot, true);
 	if (!own) {
 		return false;

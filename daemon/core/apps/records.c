@@ -113,46 +113,32 @@ static inline bool on_complete(struct apps *apps, struct app_process *process, u
 static bool on_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
-	bool declared =
-		record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] != NULL;
-	switch ((enum proto_kind)record->kind) {
-	case PROTO_KIND_BEGIN:
-	case PROTO_KIND_END:
-		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_by_id(apps, process, slot, record, record->kind == PROTO_KIND_END);
-	case PROTO_KIND_FRAME:
-		return believable_time(process, record->start_ns, record->value, now_ns) &&
-		       app_on_frame(apps, process, slot, record);
-	case PROTO_KIND_MARK:
-		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_mark(apps, process, record);
-	case PROTO_KIND_MARK_MEMORY:
-		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_mark_memory(apps, process, record);
-	case PROTO_KIND_GAUGE:
-	case PROTO_KIND_COUNTER:
-		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_value(
-			       apps, process, record, record->kind == PROTO_KIND_COUNTER, now_ns);
-	case PROTO_KIND_ATTRIBUTE:
-		return declared && believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_attribute(apps, process, record);
-	case PROTO_KIND_COST:
-		return declared && app_on_cost(process, slot, record);
-	case PROTO_KIND_CONTEXT:
-		return believable_time(process, record->start_ns, 0, now_ns) &&
-		       app_on_context(apps, process, slot, record);
-	case PROTO_KIND_DEADLINE:
-		if (record->flags & PROTO_RECORD_OF_FRAMES) {
-			return app_on_frames_deadline(apps, process, record);
-		}
-		return declared && app_on_deadline(apps, process, record);
-	case PROTO_KIND_COMPLETE: /* apps_record() */
-	case PROTO_KIND_NONE:
-	case PROTO_KIND_COUNT:
-		return false;
+	static const struct {
+		app_on_record *on;
+		bool declared, timed; /* it has a declaration; a time */
+	} kinds[PROTO_KIND_COUNT] = {
+		[PROTO_KIND_BEGIN] = {app_on_by_id, true, true},
+		[PROTO_KIND_END] = {app_on_by_id, true, true},
+		[PROTO_KIND_FRAME] = {app_on_frame, false, true},
+		[PROTO_KIND_MARK] = {app_on_mark, true, true},
+		[PROTO_KIND_MARK_MEMORY] = {app_on_mark_memory, true, true},
+		[PROTO_KIND_GAUGE] = {app_on_value, true, true},
+		[PROTO_KIND_COUNTER] = {app_on_value, true, true},
+		[PROTO_KIND_ATTRIBUTE] = {app_on_attribute, true, true},
+		[PROTO_KIND_COST] = {app_on_cost, true, false},
+		[PROTO_KIND_CONTEXT] = {app_on_context, false, true},
+		[PROTO_KIND_DEADLINE] = {app_on_deadline, true, false},
+	};
+	if (record->kind == PROTO_KIND_DEADLINE && record->flags & PROTO_RECORD_OF_FRAMES) {
+		return app_on_frames_deadline(apps, process, slot, record);
 	}
-	return false;
+	uint64_t took_ns = record->kind == PROTO_KIND_FRAME ? record->value : 0;
+	return record->kind < PROTO_KIND_COUNT && kinds[record->kind].on &&
+	       (!kinds[record->kind].declared || (record->stage < PROTO_DECLARATIONS &&
+							 process->declaration[record->stage])) &&
+	       (!kinds[record->kind].timed ||
+		       believable_time(process, record->start_ns, took_ns, now_ns)) &&
+	       kinds[record->kind].on(apps, process, slot, record);
 }
 
 /* The number of a declaration in its app's trace log: a number lasts longer than the process. */

@@ -153,9 +153,11 @@ static struct app_value *value_of(
 	return value;
 }
 
-bool app_on_value(struct apps *apps, struct app_process *process, const struct proto_record *record,
-	bool counter, uint64_t now_ns)
+bool app_on_value(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	const bool counter = record->kind == PROTO_KIND_COUNTER;
+	(void)slot;
 	double number = number_of(record);
 	if (!isfinite(number)) {
 		return false;
@@ -172,7 +174,7 @@ bool app_on_value(struct apps *apps, struct app_process *process, const struct p
 	if (!isfinite(sum)) {
 		return false;
 	}
-	value->used_ns = now_ns;
+	value->used_ns = process->frame_state.pass_ns;
 	if (!counter && record->start_ns < value->set_ns) {
 		return true; /* another thread's or process's was set later */
 	}
@@ -289,9 +291,11 @@ static bool on_stage_attribute(struct apps *apps, struct app_process *process, u
 	return true;
 }
 
-bool app_on_attribute(
-	struct apps *apps, struct app_process *process, const struct proto_record *record)
+/* Its stage or mark is the declaration cpu_us. */
+bool app_on_attribute(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record)
 {
+	(void)slot;
 	uint32_t index = record->cpu_us;
 	double value = number_of(record);
 	if (index >= PROTO_DECLARATIONS || !process->declaration[index] || !isfinite(value)) {
