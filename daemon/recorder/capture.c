@@ -457,6 +457,7 @@ int capture_start(struct recorder *recorder, const struct record_cause *cause)
 		return r;
 	}
 	recorder->capture = capture;
+	memcpy(recorder->recordings.open, cause->name, sizeof(cause->name));
 	return 0;
 }
 

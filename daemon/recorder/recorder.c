@@ -7,7 +7,6 @@
 #include "daemon/recorder/private.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,21 +44,6 @@ static void report_written(struct recorder *recorder, const struct recording *ro
 	recorder->announce(recorder->ctx, row);
 }
 
-static void close_handle(struct recorder *recorder)
-{
-	uv_close((uv_handle_t *)&recorder->timer, NULL);
-}
-
-static int start(struct recorder *recorder, const struct record_cause *cause)
-{
-	int r = capture_start(recorder, cause);
-	if (r < 0) {
-		return r;
-	}
-	memcpy(recorder->recordings.open, cause->name, sizeof(cause->name));
-	return 0;
-}
-
 void recorder_on_captured(struct recorder *recorder, const struct recording *row, int result,
 	const struct recordings *list)
 {
@@ -74,10 +58,10 @@ void recorder_on_captured(struct recorder *recorder, const struct recording *row
 		report_written(recorder, row);
 	}
 	if (recorder->closing) {
-		close_handle(recorder);
+		uv_close((uv_handle_t *)&recorder->timer, NULL);
 	} else if (recorder->has_next) {
 		recorder->has_next = false;
-		int r = start(recorder, &recorder->next);
+		int r = capture_start(recorder, &recorder->next);
 		if (r < 0) {
 			report_failure(recorder, recorder->next.text, r);
 		}
@@ -118,7 +102,7 @@ static int make(struct recorder *recorder, struct record_cause *cause)
 		recorder->has_next = true;
 		return 0;
 	}
-	r = r < 0 ? r : start(recorder, cause);
+	r = r < 0 ? r : capture_start(recorder, cause);
 	if (r < 0) {
 		report_failure(recorder, cause->text, r);
 	}
@@ -244,7 +228,7 @@ void recorder_close(struct recorder *recorder)
 	if (recorder->capture) {
 		capture_stop(recorder->capture);
 	} else {
-		close_handle(recorder);
+		uv_close((uv_handle_t *)&recorder->timer, NULL);
 	}
 }
 
