@@ -4,7 +4,6 @@
  * each of their stages began, and what kept them from running.
  */
 #include <math.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/state.h"

@@ -62,12 +62,17 @@ static bool wanted(const struct trace_stream *stream, const struct proto_record 
 	       record->start_ns <= stream->to_ns && end_ns >= stream->from_ns;
 }
 
+static bool is_same(const struct trace_app *noted, const struct app *app)
+{
+	return strcmp(noted->name, app->name) == 0 && noted->uid == app->uid &&
+	       noted->known_ns == app->known_ns;
+}
+
 /* The app, when it is still the one that was there at the start, with its log. */
 static const struct app *app_of(const struct trace_stream *stream, const struct trace_app *noted)
 {
 	const struct app *app = apps_find(stream->base.connection->api->core->apps, noted->name);
-	bool same = app && app->uid == noted->uid && app->known_ns == noted->known_ns;
-	return same && app->log ? app : NULL;
+	return app && is_same(noted, app) && app->log ? app : NULL;
 }
 
 /* Copies records until the chunk is full, the app is done or the slice is over. True when the app
@@ -205,9 +210,7 @@ static void note_again(struct trace_stream *stream)
 	const struct app *app;
 	for (size_t i = 0; (app = apps_at(api->core->apps, i)); i++) {
 		size_t at = 0;
-		while (at < noted && (strcmp(stream->app[at].name, app->name) != 0 ||
-					     stream->app[at].uid != app->uid ||
-					     stream->app[at].known_ns != app->known_ns)) {
+		while (at < noted && !is_same(&stream->app[at], app)) {
 			at++;
 		}
 		if (at < noted && stream->app[at].own && app->log) {
@@ -346,24 +349,16 @@ static uint64_t oldest_of(const struct trace_stream *stream)
 	return oldest_ns;
 }
 
-static const char *check(const struct value *value)
-{
-	if (value[ARG_FROM].present && value[ARG_FROM].integer < 0) {
-		return "from_us";
-	}
-	if (value[ARG_TO].present && value[ARG_TO].integer < 0) {
-		return "to_us";
-	}
-	return NULL;
-}
-
 enum api_result method_export_trace(struct api_call *call)
 {
 	const struct value *value = call->value;
 	const struct wallclock *wall = call->core->wall;
-	const char *bad = check(value), *app = value[ARG_APP].string;
-	if (bad) {
-		return reply_invalid_parameter(call->out, bad);
+	const char *app = value[ARG_APP].string;
+	for (int i = ARG_FROM; i <= ARG_TO; i++) {
+		if (value[i].present && value[i].integer < 0) {
+			return reply_invalid_parameter(
+				call->out, i == ARG_FROM ? "from_us" : "to_us");
+		}
 	}
 	if (value[ARG_APP].present &&
 		(!proto_name_valid(app) || !apps_find(call->core->apps, app))) {
