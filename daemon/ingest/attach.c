@@ -70,7 +70,7 @@ static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
 	if (app && app->processes > 0) {
 		return true;
 	}
-	return accounts_fits(APPS_MAX, apps_of_uid(apps, uid), apps_running(apps), 1,
+	return accounts_fits(APPS_MAX, apps_running(apps, &uid), apps_running(apps, NULL), 1,
 		ingest_trusts(ingest, uid));
 }
 

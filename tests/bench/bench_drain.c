@@ -90,7 +90,7 @@ static void sample_all(void)
 	}
 	drain_ns = now_ns();
 	apps_sample(apps, drain_ns);
-	printf("sample of %zu stages of 1024: %.0f us\n", apps_stages(apps),
+	printf("sample of %zu stages of 1024: %.0f us\n", apps_counts(apps)->stages,
 		(double)(now_ns() - drain_ns) / 1e3);
 }
 

@@ -335,7 +335,7 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 		report_change(apps, app, before, now_ns);
 	}
 	if (changed || app->advice.serial == 0) {
-		app->advice.serial = ++apps->advice_serial;
+		app->advice.serial = ++apps->counts.advice_serial;
 	}
 }
 
@@ -346,9 +346,4 @@ void apps_advise(struct apps *apps, uint64_t now_ns)
 	for (size_t i = 0; i < apps->count; i++) {
 		advise(apps, apps->app[i], &input, now_ns);
 	}
-}
-
-uint64_t apps_advice_serial(const struct apps *apps)
-{
-	return apps->advice_serial;
 }

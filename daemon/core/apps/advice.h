@@ -85,8 +85,3 @@ bool advice_clear(struct advice *advice, const char *reason, uint64_t now_ns);
 uint64_t advice_word(const struct advice *advice);
 
 const char *advice_level_name(enum proto_advice_level level); /* none full reduced minimal */
-
-struct apps;
-
-/* Grows with each change of any app's advice; that of an app is in app->advice.serial. */
-uint64_t apps_advice_serial(const struct apps *apps);

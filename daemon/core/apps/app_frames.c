@@ -6,7 +6,6 @@
 #include "daemon/core/apps/app_frames.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/util/sysops.h"

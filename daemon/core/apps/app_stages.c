@@ -132,23 +132,24 @@ static void configure(const struct apps *apps, const struct app *app, struct sta
 static void stage_join(struct apps *apps, struct app *app, struct stage *stage)
 {
 	stage->serial = ++apps->stage_serial;
-	stage_set_budget(stage, &apps->stage_budget);
+	stage_set_budget(stage, &apps->counts.stage_budget);
 	configure(apps, app, stage);
 	app->stage[app->stages++] = stage;
-	apps->stages++;
+	apps->counts.stages++;
 	app_metrics_add_stage(apps, app, stage);
 }
 
 /* Two rows of one name and one unit could not be distinguished. */
 static bool looks_like_another(const struct app *app, const struct stage *stage)
 {
-	size_t i = 0;
-	while (i < app->stages &&
-		(app->stage[i] == stage || strcmp(app->stage[i]->base, stage->base) != 0 ||
-			strcmp(stage_unit(app->stage[i]), stage_unit(stage)) != 0)) {
-		i++;
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *other = app->stage[i];
+		if (other != stage && strcmp(other->base, stage->base) == 0 &&
+			strcmp(stage_unit(other), stage_unit(stage)) == 0) {
+			return true;
+		}
 	}
-	return i < app->stages;
+	return false;
 }
 
 static struct stage *stage_add(
@@ -180,14 +181,14 @@ void app_stage_restore(struct apps *apps, struct app *app, struct stage *stage)
 
 static bool has_memory(const struct apps *apps)
 {
-	const struct stage_budget *budget = &apps->stage_budget;
+	const struct stage_budget *budget = &apps->counts.stage_budget;
 	return budget->used + budget->past + stage_bytes(apps->options.stage_window) <=
 	       budget->limit;
 }
 
 static bool has_room(const struct apps *apps)
 {
-	return apps->stages < STAGES_MAX && has_memory(apps);
+	return apps->counts.stages < STAGES_MAX && has_memory(apps);
 }
 
 /* One slot of an app is kept for APP_STAGE_OTHER, which is over no limit but the table's. */
@@ -226,15 +227,16 @@ static int name_choose(
 
 const char *app_expected_unit(const struct app *app, const struct stage *stage)
 {
-	size_t i = 0;
 	if (stage->settings.unit[0]) {
 		return stage->settings.unit;
 	}
-	while (i < app->stages &&
-		(strcmp(app->stage[i]->base, stage->base) != 0 || !app->stage[i]->unit[0])) {
-		i++;
+	for (size_t i = 0; i < app->stages; i++) {
+		const struct stage *other = app->stage[i];
+		if (strcmp(other->base, stage->base) == 0 && other->unit[0]) {
+			return other->unit;
+		}
 	}
-	return i < app->stages ? app->stage[i]->unit : "";
+	return "";
 }
 
 static bool is_cpu(const char *unit)
@@ -311,7 +313,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 			return NULL;
 		}
 		process->other[index] = true;
-		apps->stages_refused++;
+		apps->counts.stages_refused++;
 		apps_note_other(apps, app, name);
 	}
 	process->stages[index] = stage;
@@ -365,11 +367,6 @@ bool app_on_deadline(struct apps *apps, struct app_process *process, uint32_t sl
 void apps_set_throttle_times(struct apps *apps, const struct throttle_times *times)
 {
 	apps->throttle_times = times;
-}
-
-const struct stage_budget *apps_stage_budget(const struct apps *apps)
-{
-	return &apps->stage_budget;
 }
 
 void apps_configure(struct apps *apps, const struct apps_config *config)

@@ -15,6 +15,7 @@
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/trace_buffer.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 /* USER_HZ is 100 wherever Linux runs. */
 #define TICK_NS UINT64_C(10000000)
@@ -41,7 +42,8 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 	apps->timeline = timeline;
 	apps->inherited_serial = timeline_last_serial(timeline);
 	apps->options = *options;
-	apps->stage_budget.limit = options->stage_memory ? options->stage_memory : STAGES_MEMORY;
+	apps->counts.stage_budget.limit =
+		options->stage_memory ? options->stage_memory : STAGES_MEMORY;
 	apps->config.gauge_expire_ns = GAUGE_EXPIRE_NS;
 	apps->new_left = SIZE_MAX;
 	advice_defaults(&apps->config.advice);
@@ -175,6 +177,14 @@ static bool has_logged_start(
 	return false;
 }
 
+static void note_entry(struct apps *apps, const struct app *app, enum timeline_level level,
+	const char *text, uint64_t now_ns)
+{
+	if (apps_may_log(apps, app->uid, level, now_ns)) {
+		timeline_add(apps->timeline, now_ns, TIMELINE_APP, level, app->name, "%s", text);
+	}
+}
+
 static void add_start(
 	struct apps *apps, const struct app *app, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
 {
@@ -182,10 +192,8 @@ static void add_start(
 	if (pid > 0) {
 		snprintf(text, sizeof(text), "started (pid %d)", (int)pid);
 	}
-	if (!has_logged_start(apps, app->name, text, start_ticks) &&
-		apps_may_log(apps, app->uid, TIMELINE_INFO, now_ns)) {
-		timeline_add(
-			apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name, "%s", text);
+	if (!has_logged_start(apps, app->name, text, start_ticks)) {
+		note_entry(apps, app, TIMELINE_INFO, text, now_ns);
 	}
 }
 
@@ -241,37 +249,27 @@ static void report_end(
 	struct apps *apps, struct app_process *process, enum process_end how, uint64_t now_ns)
 {
 	struct app *app = process->app;
-	switch (how) {
-	case PROCESS_RELEASED:
+	if (how == PROCESS_RELEASED) {
 		return;
-	case PROCESS_ENDED:
+	}
+	if (how == PROCESS_ENDED) {
 		app->last_words[0] = '\0';
-		if (apps_may_log(apps, app->uid, TIMELINE_INFO, now_ns)) {
-			timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_INFO, app->name,
-				"%s", process->cause[0] ? process->cause : "ended");
-		}
+		note_entry(apps, app, TIMELINE_INFO, process->cause[0] ? process->cause : "ended",
+			now_ns);
 		return;
-	case PROCESS_DIED:
-	case PROCESS_KILLED:
-		break;
 	}
 	/* the newest open stage is the innermost one */
 	const struct app_open_stage *open =
 		process->open_count ? &process->open[process->open_count - 1] : NULL;
-	const char *cause = process->cause[0] ? process->cause : "died";
-	if (!open) {
-		snprintf(app->last_words, sizeof(app->last_words), "%s", cause);
-	} else if (open->frame == PROTO_NO_FRAME) {
-		snprintf(
-			app->last_words, sizeof(app->last_words), "%s in `%s`", cause, open->stage);
-	} else {
-		snprintf(app->last_words, sizeof(app->last_words), "%s in `%s`, frame %" PRIu64,
-			cause, open->stage, open->frame);
+	struct text words = TEXT_IN(app->last_words);
+	text_add(&words, "%s", process->cause[0] ? process->cause : "died");
+	if (open) {
+		text_add(&words, " in `%s`", open->stage);
 	}
-	if (apps_may_log(apps, app->uid, TIMELINE_WARNING, now_ns)) {
-		timeline_add(apps->timeline, now_ns, TIMELINE_APP, TIMELINE_WARNING, app->name,
-			"%s", app->last_words);
+	if (open && open->frame != PROTO_NO_FRAME) {
+		text_add(&words, ", frame %" PRIu64, open->frame);
 	}
+	note_entry(apps, app, TIMELINE_WARNING, app->last_words, now_ns);
 }
 
 void app_accounting_add(struct app_accounting *sum, const struct app_accounting *add)
@@ -340,51 +338,32 @@ struct app *apps_find(struct apps *apps, const char *name)
 	return index < apps->count ? apps->app[index] : NULL;
 }
 
-size_t apps_of_uid(const struct apps *apps, uid_t uid)
+size_t apps_running(const struct apps *apps, const uid_t *uid)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < apps->count; i++) {
-		count += apps->app[i]->uid == uid && apps->app[i]->processes > 0;
-	}
-	return count;
-}
-
-size_t apps_running(const struct apps *apps)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < apps->count; i++) {
-		count += apps->app[i]->processes > 0;
+		count += apps->app[i]->processes > 0 && (!uid || apps->app[i]->uid == *uid);
 	}
 	return count;
 }
 
 void apps_note_other(struct apps *apps, const struct app *app, const char *stage)
 {
-	size_t slot = apps->other_names++ % APP_OTHER_NAMES;
+	size_t slot = apps->counts.other_names++ % APP_OTHER_NAMES;
 	snprintf(apps->other_name[slot], sizeof(apps->other_name[slot]), "%s/%s", app->name, stage);
 }
 
 const char *apps_other_name(const struct apps *apps, size_t index)
 {
-	if (index >= APP_OTHER_NAMES || index >= apps->other_names) {
+	if (index >= APP_OTHER_NAMES || index >= apps->counts.other_names) {
 		return NULL;
 	}
-	return apps->other_name[(apps->other_names - 1 - index) % APP_OTHER_NAMES];
+	return apps->other_name[(apps->counts.other_names - 1 - index) % APP_OTHER_NAMES];
 }
 
-uint64_t apps_suppressed(const struct apps *apps)
+const struct apps_counts *apps_counts(const struct apps *apps)
 {
-	return apps->entry_quota.suppressed;
-}
-
-size_t apps_stages(const struct apps *apps)
-{
-	return apps->stages;
-}
-
-uint64_t apps_stages_refused(const struct apps *apps)
-{
-	return apps->stages_refused;
+	return &apps->counts;
 }
 
 void app_accounting(const struct app *app, struct app_accounting *ret)

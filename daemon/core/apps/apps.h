@@ -221,19 +221,27 @@ int apps_trace_since(const struct apps *apps, size_t count, uint64_t *ret);
 struct app *apps_at(
 	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
 struct app *apps_find(struct apps *apps, const char *name);
-size_t apps_stages(const struct apps *apps);
-uint64_t apps_stages_refused(const struct apps *apps);
+/* What is counted over all apps. */
+struct apps_counts {
+	size_t stages; /* of current runs */
+	uint64_t stages_refused;
+	uint64_t suppressed;	/* entries that apps_may_log() refused */
+	uint64_t advice_serial; /* grows with each change of any app's advice */
+	/* What all stages take and may take. Past it the least recently used that no process uses
+	 * makes room, and new ones go into __other__. */
+	struct stage_budget stage_budget;
+	uint64_t other_names; /* ever noted; the newest are kept */
+};
+const struct apps_counts *apps_counts(const struct apps *apps);
 /* "app/stage" of the index-th newest that went into __other__, of APP_OTHER_NAMES; NULL past the
  * end. */
 const char *apps_other_name(const struct apps *apps, size_t index);
-/* Apps of this user that have a process. */
-size_t apps_of_uid(const struct apps *apps, uid_t uid);
-size_t apps_running(const struct apps *apps); /* of any user */
+/* Apps that have a process: of this user, or of all (NULL). */
+size_t apps_running(const struct apps *apps, const uid_t *uid);
 
 /* Whether one more entry about this user's apps may go on the timeline; what may not is counted
  * and reported in one line (entry_quota.h). */
 bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns);
-uint64_t apps_suppressed(const struct apps *apps);
 
 /* Sums over present and past processes of the app. */
 uint64_t app_marks_refused(const struct app *app);
@@ -243,10 +251,6 @@ void app_accounting(const struct app *app, struct app_accounting *ret);
 
 /* The times that decide whether an event was throttled; they outlive apps. NULL = nobody knows. */
 void apps_set_throttle_times(struct apps *apps, const struct throttle_times *times);
-
-/* What all stages take and may take. Past it the least recently used that no process uses makes
- * room, and new ones go into __other__. */
-const struct stage_budget *apps_stage_budget(const struct apps *apps);
 
 /* What the operator says. */
 struct apps_config {

@@ -19,16 +19,14 @@ struct apps {
 	struct apps_options options;
 	size_t count;
 	struct app *app[APPS_MAX];
-	size_t stages;
-	size_t new_left; /* apps_allow_new() */
-	uint64_t stages_refused;
+	struct apps_counts counts;
+	size_t new_left;	    /* apps_allow_new() */
 	uint64_t sampled_ns;	    /* 0 = never */
 	double *scratch;	    /* for a window of either kind */
 	struct trace_buffer *trace; /* NULL until the first record */
 	struct app_energy_meter energy;
 	struct apps_observer observer[APPS_OBSERVERS];
-	uint64_t *select_scratch; /* 3 windows of stages */
-	struct stage_budget stage_budget;
+	uint64_t *select_scratch;		     /* 3 windows of stages */
 	const struct throttle_times *throttle_times; /* NULL = not known */
 	struct apps_config config;
 	uint32_t stage_serial;	   /* of the newest stage */
@@ -39,10 +37,8 @@ struct apps {
 	system_memory_reader *memory_reader; /* NULL = the system's memory is not known */
 	void *memory_reader_ctx;
 	struct entry_quota entry_quota;
-	uint64_t advice_serial;
 	struct app_save *save;	     /* NULL = nothing outlives the daemon */
 	struct app_run_sum *run_sum; /* the last answer of apps_all_runs(); NULL */
-	uint64_t other_names;	     /* ever noted; the newest are kept */
 	char other_name[APP_OTHER_NAMES][2 * PROTO_NAME_SIZE];
 };
 
@@ -232,7 +228,8 @@ void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);
 /* At a sample: metrics of a previous run that nobody took over, while the app runs or has ended. */
 void app_metrics_wait(struct app *run, bool running);
-void app_metrics_retire_frames(struct apps *apps, struct frames *frames);
+/* Those of all stages and of the frames of a run. */
+void app_metrics_retire_run(struct apps *apps, struct app *run);
 /* Any array of an app's metrics, of which some may be NULL. */
 void app_metrics_retire(struct apps *apps, struct metric **metric, size_t count);
 

@@ -35,21 +35,20 @@ static struct entry_quota_account *account_of(struct entry_quota *quota, uid_t u
 	return oldest;
 }
 
-bool entry_quota_allows(
-	struct entry_quota *quota, uid_t uid, enum entry_quota_kind kind, uint64_t now_ns)
+bool entry_quota_allows(struct apps *apps, uid_t uid, enum entry_quota_kind kind, uint64_t now_ns)
 {
-	struct entry_quota_account *account = account_of(quota, uid);
+	struct entry_quota_account *account = account_of(&apps->entry_quota, uid);
 	account->used_ns = now_ns;
 	bool allowed = ratelimit_take(&limits[kind], &account->due_ns[kind], now_ns);
 	account->suppressed += !allowed;
-	quota->suppressed += !allowed;
+	apps->counts.suppressed += !allowed;
 	return allowed;
 }
 
 bool apps_may_log(struct apps *apps, uid_t uid, enum timeline_level level, uint64_t now_ns)
 {
-	return entry_quota_allows(&apps->entry_quota, uid,
-		level == TIMELINE_INFO ? ENTRY_QUOTA_INFO : ENTRY_QUOTA_WARNING, now_ns);
+	return entry_quota_allows(
+		apps, uid, level == TIMELINE_INFO ? ENTRY_QUOTA_INFO : ENTRY_QUOTA_WARNING, now_ns);
 }
 
 void apps_log_suppressed(struct apps *apps, uint64_t now_ns)

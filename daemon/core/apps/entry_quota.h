@@ -37,9 +37,9 @@ struct entry_quota_account {
 struct entry_quota {
 	size_t count;
 	struct entry_quota_account account[ENTRY_QUOTA_UIDS];
-	uint64_t suppressed; /* since the daemon started */
 };
 
+struct apps;
+
 /* Whether the user may add one more entry of this kind. What may not is counted. */
-bool entry_quota_allows(
-	struct entry_quota *quota, uid_t uid, enum entry_quota_kind kind, uint64_t now_ns);
+bool entry_quota_allows(struct apps *apps, uid_t uid, enum entry_quota_kind kind, uint64_t now_ns);

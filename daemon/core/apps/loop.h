@@ -15,7 +15,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/stages/stages.h"

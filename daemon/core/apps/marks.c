@@ -219,8 +219,8 @@ bool app_on_mark(struct apps *apps, struct app_process *process, uint32_t slot,
 	mark.process = app_process_key(process);
 	mark.frame = record->frame;
 	mark.index = record->stage;
-	mark.unlogged = !entry_quota_allows(
-		&apps->entry_quota, mark.uid, ENTRY_QUOTA_MARK, process->frame_state.pass_ns);
+	mark.unlogged =
+		!entry_quota_allows(apps, mark.uid, ENTRY_QUOTA_MARK, process->frame_state.pass_ns);
 	if (record->value > 0) {
 		mark.rss_bytes = (double)record->value;
 		mark.memory_source = "app";

@@ -123,10 +123,13 @@ void app_metrics_retire_stage(struct apps *apps, struct stage *stage)
 	app_metrics_retire(apps, stage->metric, STAGE_METRICS);
 }
 
-void app_metrics_retire_frames(struct apps *apps, struct frames *frames)
+void app_metrics_retire_run(struct apps *apps, struct app *run)
 {
-	if (frames) {
-		app_metrics_retire(apps, frames->metric, FRAME_METRICS);
+	for (size_t i = 0; i < run->stages; i++) {
+		app_metrics_retire_stage(apps, run->stage[i]);
+	}
+	if (run->frames) {
+		app_metrics_retire(apps, run->frames->metric, FRAME_METRICS);
 	}
 }
 

@@ -6,7 +6,6 @@
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/trace_buffer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -50,11 +50,8 @@ void app_retire(struct apps *apps, size_t index)
 	apps_forget_sum(apps);
 	app_runs_retire(apps, app);
 	app_save_forget_run(apps, app);
-	for (size_t i = 0; i < app->stages; i++) {
-		app_metrics_retire_stage(apps, app->stage[i]);
-	}
-	apps->stages -= app->stages;
-	app_metrics_retire_frames(apps, app->frames);
+	app_metrics_retire_run(apps, app);
+	apps->counts.stages -= app->stages;
 	app_values_retire(apps, app);
 	app_metrics_retire(
 		apps, app->hangs.metric, sizeof(app->hangs.metric) / sizeof(app->hangs.metric[0]));
@@ -127,7 +124,7 @@ bool apps_retire_stage(struct apps *apps, struct app *only)
 	app_metrics_retire_stage(apps, owner->stage[index]);
 	stage_destroy(owner->stage[index]);
 	owner->stages--;
-	apps->stages--;
+	apps->counts.stages--;
 	memmove(&owner->stage[index], &owner->stage[index + 1],
 		(owner->stages - index) * sizeof(struct stage *));
 	return true;

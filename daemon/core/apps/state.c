@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/stages/open.h"

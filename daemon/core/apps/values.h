@@ -32,8 +32,6 @@ struct app_values {
 	struct app_value value[APP_VALUES_MAX];
 };
 
-struct apps;
-
 #define GAUGE_EXPIRE_NS UINT64_C(600000000000) /* at first */
 
 /* Mean over the app's life. */

@@ -52,21 +52,12 @@ static void clear_run(struct app *app)
 	app->end = PROCESS_ENDED;
 }
 
-/* The metrics of a previous run's stages and frames that the current run did not continue. */
-static void retire_metrics(struct apps *apps, struct app *run)
-{
-	for (size_t i = 0; i < run->stages; i++) {
-		app_metrics_retire_stage(apps, run->stage[i]);
-	}
-	app_metrics_retire_frames(apps, run->frames);
-}
-
 static void drop(struct apps *apps, struct app *app, size_t index)
 {
 	struct app *run = app->previous[index];
 	apps_forget_sum(apps);
-	retire_metrics(apps, run);
-	apps->stage_budget.past -= run->bytes;
+	app_metrics_retire_run(apps, run);
+	apps->counts.stage_budget.past -= run->bytes;
 	app_destroy(run);
 	app->runs--;
 	memmove(&app->previous[index], &app->previous[index + 1],
@@ -99,7 +90,7 @@ static void freeze(struct apps *apps, struct app *app)
 	run->runs = 0;
 	memset(run->previous, 0, sizeof(run->previous));
 	memset(run->hangs.metric, 0, sizeof(run->hangs.metric));
-	apps->stages -= run->stages;
+	apps->counts.stages -= run->stages;
 	run->bytes = sizeof(*run) + stages_freeze(run) +
 		     (run->frames ? frames_bytes(run->frames) : 0) +
 		     (run->frame_state ? frame_state_bytes(run->frame_state) : 0);
@@ -107,7 +98,7 @@ static void freeze(struct apps *apps, struct app *app)
 		run->frame_state->app = run;
 	}
 	if (!kept) {
-		retire_metrics(apps, run);
+		app_metrics_retire_run(apps, run);
 		app_finish(run);
 		return;
 	}
@@ -117,7 +108,7 @@ static void freeze(struct apps *apps, struct app *app)
 	memmove(&app->previous[1], &app->previous[0], app->runs * sizeof(struct app *));
 	app->previous[0] = run;
 	app->runs++;
-	apps->stage_budget.past += run->bytes;
+	apps->counts.stage_budget.past += run->bytes;
 }
 
 /* Stages whose metrics wait for the next run of their app. */
@@ -137,13 +128,13 @@ void app_run_begin(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	apps_forget_sum(apps);
 	if (app->runs > 0) {
-		retire_metrics(apps, app->previous[0]);
+		app_metrics_retire_run(apps, app->previous[0]);
 	}
 	if (app->stages > 0 || app->frames) {
 		freeze(apps, app);
 	}
 	if (app->runs > 0 && held_stages(apps) > HELD_STAGES) {
-		retire_metrics(apps, app->previous[0]);
+		app_metrics_retire_run(apps, app->previous[0]);
 	}
 	clear_run(app);
 	app->run++;
@@ -195,7 +186,7 @@ bool apps_retire_run(struct apps *apps)
 
 void apps_trim_runs(struct apps *apps)
 {
-	const struct stage_budget *budget = &apps->stage_budget;
+	const struct stage_budget *budget = &apps->counts.stage_budget;
 	while (budget->past > 0 && budget->used + budget->past > budget->limit &&
 		apps_retire_run(apps)) {
 	}
@@ -212,7 +203,7 @@ void app_runs_hand_over(const struct app *app, const struct metric *metric)
 {
 	enum { OF_STAGE = sizeof(((struct stage *)0)->metric) / sizeof(struct metric *) };
 	enum { OF_FRAMES = sizeof(((struct frames *)0)->metric) / sizeof(struct metric *) };
-	struct app *run = app->runs > 0 ? app->previous[0] : NULL;
+	struct app *run = app->previous[0];
 	for (size_t i = 0; run && i < run->stages; i++) {
 		hand_over(run->stage[i]->metric, OF_STAGE, metric);
 	}
@@ -223,13 +214,13 @@ void app_runs_hand_over(const struct app *app, const struct metric *metric)
 
 void app_runs_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 {
-	struct app *run = app->runs > 0 ? app->previous[0] : NULL;
 	apps_trim_runs(apps);
-	if (!run || app->runs == 0 || run != app->previous[0]) {
+	struct app *run = app->previous[0];
+	if (!run) {
 		return;
 	}
 	if (now_ns > app->since_ns + APP_RUN_METRICS_S * SECOND_NS) {
-		retire_metrics(apps, run);
+		app_metrics_retire_run(apps, run);
 	} else {
 		app_metrics_wait(run, app->processes > 0);
 	}

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 struct apps;
-struct app;
 struct app_process;
 
 struct app_save_memory {

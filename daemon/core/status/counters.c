@@ -50,7 +50,7 @@ void limits_sample(const struct core *core)
 	}
 	if (core->apps) {
 		struct trace_usage records;
-		const struct stage_budget *stages = apps_stage_budget(core->apps);
+		const struct stage_budget *stages = &apps_counts(core->apps)->stage_budget;
 		apps_trace_usage(core->apps, &records);
 		limit[LIMIT_RECORDS].max = records.bytes;
 		limit_use(&limit[LIMIT_RECORDS], records.used_bytes);

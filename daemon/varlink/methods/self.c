@@ -185,9 +185,9 @@ enum api_result method_get_self(struct api_call *call)
 	json_unsigned(out, "metrics_max", METRICS_MAX);
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
 	record_fields(out, core, call->now_ns);
-	json_unsigned(out, "stages", apps_stages(core->apps));
+	json_unsigned(out, "stages", apps_counts(core->apps)->stages);
 	json_unsigned(out, "stages_max", STAGES_MAX);
-	json_unsigned(out, "stages_refused", apps_stages_refused(core->apps));
+	json_unsigned(out, "stages_refused", apps_counts(core->apps)->stages_refused);
 	JSON_FIELDS(out, counter_fields, core->counters);
 	loop_fields(out, &core->counters->load, call->now_ns);
 	limit_fields(out, core);

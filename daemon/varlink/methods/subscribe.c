@@ -77,7 +77,7 @@ static void on_commit(void *ctx, const struct source *source, uint64_t t_ns)
 	{
 		struct subscription *subscription = subscription_of(c);
 		if (subscription && subscription->advice &&
-			apps_advice_serial(api->core->apps) > subscription->advised) {
+			apps_counts(api->core->apps)->advice_serial > subscription->advised) {
 			connection_wake(c);
 		}
 		if (!subscription || !subscription->metrics || !subscription->started ||
@@ -213,7 +213,7 @@ static bool put_advice(struct subscription *subscription, struct json *out)
 	}
 	json_close(out, ']');
 	if (whole) { /* of apps that are gone, too */
-		subscription->advised = apps_advice_serial(core->apps);
+		subscription->advised = apps_counts(core->apps)->advice_serial;
 	}
 	return whole;
 }
@@ -275,7 +275,8 @@ static enum api_result subscription_next(struct api_stream *stream, struct json 
 			return API_CHUNK;
 		}
 	}
-	if (subscription->advice && apps_advice_serial(api->core->apps) > subscription->advised) {
+	if (subscription->advice &&
+		apps_counts(api->core->apps)->advice_serial > subscription->advised) {
 		wrote = true;
 		if (json_room(out) < ITEM_ROOM || !put_advice(subscription, out)) {
 			return API_CHUNK;

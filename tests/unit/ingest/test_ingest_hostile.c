@@ -249,7 +249,7 @@ START_TEST(a_storm_of_attach_requests_leaves_neither_descriptors_nor_a_flood)
 	uv_run(&loop, UV_RUN_NOWAIT);
 	ck_assert_uint_le(open_fds(), before);
 	ck_assert_uint_le(timeline_last_serial(core.timeline), told + 100);
-	ck_assert_uint_gt(apps_suppressed(core.apps), 2800);
+	ck_assert_uint_gt(apps_counts(core.apps)->suppressed, 2800);
 	ck_assert_uint_le(counters.rejected_attaches.count, REJECTED_ATTACHES_MAX);
 }
 END_TEST

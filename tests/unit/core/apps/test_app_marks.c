@@ -247,7 +247,7 @@ START_TEST(a_users_marks_do_not_push_out_what_others_tell)
 		apps_sample(apps, T0 + second * 1000000);
 	}
 	ck_assert_uint_le(timeline_last_serial(timeline) - serial, ENTRY_QUOTA_MARKS_BURST + 1);
-	ck_assert_uint_ge(apps_suppressed(apps), 19 * 4 * APP_MARKS_MAX);
+	ck_assert_uint_ge(apps_counts(apps)->suppressed, 19 * 4 * APP_MARKS_MAX);
 	ck_assert_uint_eq(count_of("a"), APP_MARKS_KEPT);
 	serial = timeline_last_serial(timeline);
 	put_mark(other, 0, T0, 1);

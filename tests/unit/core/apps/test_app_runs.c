@@ -176,7 +176,7 @@ START_TEST(processes_that_overlap_are_one_run)
 	ck_assert_uint_eq(app->run, 2);
 	ck_assert_uint_eq(app->runs, 1);
 	ck_assert_uint_eq(app->stages, 0);
-	ck_assert_uint_eq(apps_stages(apps), 0);
+	ck_assert_uint_eq(apps_counts(apps)->stages, 0);
 }
 END_TEST
 
@@ -242,7 +242,8 @@ START_TEST(the_last_eight_before_the_latest_are_kept)
 		ck_assert_double_eq_tol(mean_ms(app_run(app, run), "infer", false), 11 + run, 1e-9);
 	}
 	ck_assert_ptr_null(app_run(app, -APP_RUNS_KEPT - 1));
-	ck_assert_uint_eq(apps_stages(apps), 1); /* previous ones take no place of a stage */
+	ck_assert_uint_eq(
+		apps_counts(apps)->stages, 1); /* previous ones take no place of a stage */
 }
 END_TEST
 
@@ -293,7 +294,7 @@ START_TEST(previous_runs_make_room_first)
 	for (uint64_t i = 1; i <= 6; i++) {
 		app = one_run(T0 + i * 100 * S, 2000, MS, PROCESS_ENDED);
 	}
-	const struct stage_budget *budget = apps_stage_budget(apps);
+	const struct stage_budget *budget = &apps_counts(apps)->stage_budget;
 	ck_assert_uint_ge(app->runs, 1);
 	ck_assert_uint_gt(budget->past, 0);
 	ck_assert_uint_le(budget->used + budget->past, budget->limit);
@@ -312,7 +313,7 @@ START_TEST(previous_runs_make_room_first)
 		}
 	}
 	ck_assert_uint_eq(p->app->stages, 39);
-	ck_assert_uint_eq(apps_stages_refused(apps), 0);
+	ck_assert_uint_eq(apps_counts(apps)->stages_refused, 0);
 	ck_assert_uint_eq(app->runs, 0);
 	ck_assert_uint_eq(app->stages, 1); /* its latest run is still there */
 	ck_assert_uint_eq(budget->past, 0);

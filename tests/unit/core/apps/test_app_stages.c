@@ -319,14 +319,14 @@ START_TEST(stages_share_a_budget_and_the_rest_goes_into_other)
 	}
 	ck_assert_uint_eq(app()->stages, 4);
 	ck_assert_uint_eq(stage(APP_STAGE_OTHER)->count, 2);
-	ck_assert_uint_eq(apps_stages_refused(apps), 2);
-	ck_assert_uint_eq(apps_stage_budget(apps)->used, 4 * stage_bytes(1024));
+	ck_assert_uint_eq(apps_counts(apps)->stages_refused, 2);
+	ck_assert_uint_eq(apps_counts(apps)->stage_budget.used, 4 * stage_bytes(1024));
 	apps_detach(apps, process, PROCESS_ENDED, T0 + S);
 	ck_assert_int_eq(apps_attach(apps, "cam", 1, 10, 1, 65536, T0 + S, &process), 0);
 	uint16_t fresh = declare("fresh"); /* places of stages that nobody uses are given */
 	run_in(0, fresh, T0 + S, MS);
 	ck_assert_uint_eq(stage("fresh")->count, 1);
-	ck_assert_uint_le(apps_stage_budget(apps)->used, 3 * stage_bytes(1024));
+	ck_assert_uint_le(apps_counts(apps)->stage_budget.used, 3 * stage_bytes(1024));
 }
 END_TEST
 

@@ -95,7 +95,7 @@ START_TEST(a_name_belongs_to_its_uid_until_a_minute_after)
 	ck_assert_uint_eq(q->app->uid, 1001);
 	ck_assert_uint_eq(q->app->stages, 0);
 	ck_assert_ptr_null(metrics_find(metrics, "stage/cam/infer/rate"));
-	ck_assert_uint_eq(apps_stages(apps), 0);
+	ck_assert_uint_eq(apps_counts(apps)->stages, 0);
 }
 END_TEST
 

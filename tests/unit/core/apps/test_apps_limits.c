@@ -29,7 +29,7 @@ START_TEST(limits_refuse_and_the_rest_goes_into_other)
 	ck_assert_uint_eq(p[3]->app->stages, 1);
 	ck_assert_str_eq(p[3]->app->stage[0]->name, APP_STAGE_OTHER);
 	ck_assert_uint_eq(p[3]->app->stage[0]->count, PROTO_DECLARATIONS);
-	ck_assert_uint_gt(apps_stages_refused(apps), 2 * PROTO_DECLARATIONS);
+	ck_assert_uint_gt(apps_counts(apps)->stages_refused, 2 * PROTO_DECLARATIONS);
 	/* what no process uses any more makes room */
 	apps_detach(apps, p[0], PROCESS_ENDED, T0 + S);
 	struct app_process *q = attach_as("late", 1000, 200, T0 + S);
@@ -53,7 +53,7 @@ START_TEST(apps_under_ever_new_names_keep_the_limit_of_stages)
 			record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		}
 		apps_detach(apps, p, PROCESS_ENDED, T0 + S);
-		ck_assert_uint_le(apps_stages(apps), STAGES_MAX + 1);
+		ck_assert_uint_le(apps_counts(apps)->stages, STAGES_MAX + 1);
 	}
 }
 END_TEST
@@ -131,7 +131,7 @@ START_TEST(ever_new_names_neither_grow_nor_touch_another_app)
 		record(good, PROTO_KIND_COMPLETE, 0, T0, MS, 1);
 		apps_detach(apps, p, PROCESS_ENDED, T0);
 		metrics_before = metrics_before ? metrics_before : metrics_count(metrics);
-		ck_assert_uint_le(apps_stages(apps), APP_STAGES_MAX + 1);
+		ck_assert_uint_le(apps_counts(apps)->stages, APP_STAGES_MAX + 1);
 		ck_assert_uint_le(metrics_count(metrics), metrics_before + 8);
 	}
 	ck_assert_uint_eq(good->app->stages, 1);
@@ -173,7 +173,7 @@ START_TEST(a_storm_of_processes_leaves_room_on_the_timeline)
 		apps_detach(apps, p, i % 2 ? PROCESS_DIED : PROCESS_ENDED, T0 + (uint64_t)i);
 	}
 	ck_assert_uint_eq(timeline_last_serial(timeline), 2 * ENTRY_QUOTA_BURST);
-	ck_assert_uint_eq(apps_suppressed(apps), 2000 - 2 * ENTRY_QUOTA_BURST);
+	ck_assert_uint_eq(apps_counts(apps)->suppressed, 2000 - 2 * ENTRY_QUOTA_BURST);
 	p = attach_as("cam", 1001, 1, T0); /* another user is told as ever */
 	ck_assert_str_eq(last_text(), "started (pid 1)");
 	apps_sample(apps, T0 + 100 * S);
@@ -197,7 +197,7 @@ START_TEST(stages_without_a_place_are_named)
 		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 		record(p, PROTO_KIND_COMPLETE, (uint16_t)d, T0, MS, 1);
 	}
-	ck_assert_uint_eq(apps_stages_refused(apps), 1);
+	ck_assert_uint_eq(apps_counts(apps)->stages_refused, 1);
 	ck_assert_str_eq(apps_other_name(apps, 0), "cam/s127");
 	ck_assert_ptr_null(apps_other_name(apps, 1));
 	for (uint32_t i = 0; i < 20; i++) {
