@@ -31,17 +31,13 @@ void advice_defaults(struct advice_options *options)
 
 const char *advice_level_name(enum proto_advice_level level)
 {
-	switch (level) {
-	case PROTO_ADVICE_NONE:
-		return "none";
-	case PROTO_ADVICE_FULL:
-		return "full";
-	case PROTO_ADVICE_REDUCED:
-		return "reduced";
-	case PROTO_ADVICE_MINIMAL:
-		return "minimal";
-	}
-	return "none";
+	static const char *const names[] = {
+		[PROTO_ADVICE_NONE] = "none",
+		[PROTO_ADVICE_FULL] = "full",
+		[PROTO_ADVICE_REDUCED] = "reduced",
+		[PROTO_ADVICE_MINIMAL] = "minimal",
+	};
+	return names[level];
 }
 
 /* The frames of the window, of this level only. */

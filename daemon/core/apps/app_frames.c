@@ -40,8 +40,7 @@ static struct app_frames *frames_of(struct apps *apps, struct app *app)
 		app_metrics_add_frames(apps, app);
 		app_configure_frames(apps, app);
 	}
-	app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
-		(uint32_t)apps->options.stage_window);
+	app_loop_init(&app->loop, &apps->options);
 	frame_state->apps = apps;
 	frame_state->app = app;
 	app->frame_state = frame_state;

@@ -160,8 +160,7 @@ static struct stage *stage_add(
 		stage_create(name, apps->options.stage_window, &stage) < 0) {
 		return NULL;
 	}
-	app_loop_init(&app->loop, (uint32_t)apps->options.frame_window,
-		(uint32_t)apps->options.stage_window);
+	app_loop_init(&app->loop, &apps->options);
 	if (parsed) {
 		memcpy(stage->base, parsed->shown, sizeof(stage->base));
 		stage_set_labels(stage, "", parsed->unit);

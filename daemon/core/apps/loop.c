@@ -23,12 +23,13 @@ static void set_window(struct app_loop *loop, uint32_t window)
 	loop->to_note = (int32_t)loop->step;
 }
 
-void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs)
+void app_loop_init(struct app_loop *loop, const struct apps_options *options)
 {
 	if (loop->step == 0) {
-		loop->frames = frames;
+		loop->frames = (uint32_t)options->frame_window;
 		loop->epoch = 1; /* that of a stage without a run is 0 */
-		set_window(loop, loop->kind == LOOP_OF_STAGES ? runs : frames);
+		set_window(loop, loop->kind == LOOP_OF_STAGES ? (uint32_t)options->stage_window
+							      : loop->frames);
 	}
 }
 

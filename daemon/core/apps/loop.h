@@ -20,6 +20,7 @@
 #include "daemon/core/stages/stages.h"
 
 struct app;
+struct apps_options;
 struct frame;
 
 enum loop_kind { LOOP_OF_STAGES, LOOP_OF_TICKS, LOOP_OF_FRAMES };
@@ -57,9 +58,8 @@ struct loop_window {
 	const struct frame *frame; /* the same of the frame that goes on; NULL = none */
 };
 
-/* Begins the loop of an app that has none yet: how many frames count, or runs where there are none.
- */
-void app_loop_init(struct app_loop *loop, uint32_t frames, uint32_t runs);
+/* Begins the loop of an app that has none yet. */
+void app_loop_init(struct app_loop *loop, const struct apps_options *options);
 /* The next count frames or ticks belong to no iteration. */
 void app_loop_warm_up(struct app_loop *loop, uint32_t count);
 

@@ -18,20 +18,6 @@ enum { METRIC_HUNG, METRIC_PROCESSES, METRIC_DIED, METRICS };
 
 _Static_assert(METRICS == sizeof(((struct app_hangs *)0)->metric) / sizeof(void *), "metrics");
 
-static enum app_state ended_state(enum process_end end)
-{
-	switch (end) {
-	case PROCESS_DIED:
-		return APP_DIED;
-	case PROCESS_KILLED:
-		return APP_KILLED;
-	case PROCESS_ENDED:
-	case PROCESS_RELEASED:
-		break;
-	}
-	return APP_ENDED;
-}
-
 /* The latest of its frames and stages. */
 uint64_t app_last_event_ns(const struct app *app)
 {
@@ -64,8 +50,14 @@ static bool app_idle(const struct app *app, uint64_t now_ns)
 
 enum app_state app_state(const struct app *app, uint64_t now_ns)
 {
+	static const enum app_state ended[] = {
+		[PROCESS_ENDED] = APP_ENDED,
+		[PROCESS_DIED] = APP_DIED,
+		[PROCESS_KILLED] = APP_KILLED,
+		[PROCESS_RELEASED] = APP_ENDED,
+	};
 	if (app->processes == 0) {
-		return ended_state(app->end);
+		return ended[app->end];
 	}
 	if (app->hangs.count > 0) {
 		return APP_HUNG;
