@@ -23,7 +23,6 @@
 #include "daemon/publish/mqtt/alive.h"
 #include "daemon/publish/mqtt/reason.h"
 #include "daemon/publish/mqtt/security.h"
-#include "daemon/publish/outbox/pace.h"
 #include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -49,7 +48,6 @@ struct session {
 	int farewell_mid;
 	bool steady;
 	bool explained; /* the broker said why it ended the connection */
-	struct pace pace;
 	struct mqtt_alive alive;
 	uint64_t opened_ns, connected_ns;
 	char reason[160];
@@ -167,15 +165,13 @@ static int session_open(struct session *session)
 	return code;
 }
 
-/* Hands messages over until the window is full or the pace says wait (0: never). False when the
- * connection is of no use any more. */
+/* Hands over what the outbox gives at this time (0: everything). False when the connection is of no
+ * use any more. */
 static bool session_send(struct session *session, uint64_t now_ns)
 {
 	struct outbox *outbox = &session->link->outbox;
 	struct outbox_message *message;
-	while ((now_ns == 0 || pace_wait_ns(&session->pace, now_ns) == 0) &&
-		(message = outbox_take(outbox))) {
-		pace_sent(&session->pace, now_ns);
+	while ((message = outbox_take(outbox, now_ns))) {
 		/* on_publish may come from within this call, and then frees message. */
 		int code = mosquitto_publish(session->mosq, &message->mid, message->topic,
 			(int)message->payload_length, message->payload, message->qos,
@@ -226,13 +222,15 @@ static int session_poll_ms(const struct session *session, bool stopping)
 		return STOP_POLL_MS;
 	}
 	struct outbox_counts counts = outbox_count(&session->link->outbox);
+	uint64_t now_ns = sysops()->now_ns();
 	if (session->connected && counts.ready) {
-		return (int)(pace_wait_ns(&session->pace, sysops()->now_ns()) / 1000000) + 1;
+		return counts.ready_ns > now_ns ? (int)((counts.ready_ns - now_ns) / 1000000) + 1
+						: 1;
 	}
 	if (!session->connected || counts.in_flight > 0 || session->alive.backlog > 0) {
 		return BUSY_POLL_MS;
 	}
-	return (int)(mqtt_alive_wait_ns(&session->alive, sysops()->now_ns()) / 1000000) + 1;
+	return (int)(mqtt_alive_wait_ns(&session->alive, now_ns) / 1000000) + 1;
 }
 
 /* Waits for the socket or a wake-up, then lets libmosquitto read, write and keep alive. */
@@ -283,7 +281,7 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 		set_reason(session, code, errno);
 		return false;
 	}
-	pace_begin(&session->pace, outbox_count(&session->link->outbox).messages);
+	outbox_pace(&session->link->outbox);
 	mqtt_link_set_connected(session->link);
 	return true;
 }

@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/ratelimit.h"
+
+static const struct ratelimit pace = {
+	.interval_ns = UINT64_C(1000000000) / OUTBOX_PACE_PER_S, .burst = 1};
+
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 {
 	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
@@ -239,11 +244,31 @@ static bool may_fly(const struct outbox *outbox, const struct outbox_message *me
 					  flying->bytes + message->size <= OUTBOX_FLIGHT_BYTES));
 }
 
-struct outbox_message *outbox_take(struct outbox *outbox)
+void outbox_pace(struct outbox *outbox)
+{
+	pthread_mutex_lock(&outbox->lock);
+	outbox->paced = outbox->counts.messages;
+	outbox->at_once = OUTBOX_PACE_AT_ONCE;
+	outbox->pace_ns = 0;
+	pthread_mutex_unlock(&outbox->lock);
+}
+
+static bool is_its_time(struct outbox *outbox, uint64_t now_ns)
+{
+	const bool in_time = ratelimit_take(&pace, &outbox->pace_ns, now_ns);
+	if (!in_time && outbox->paced > 0 && outbox->at_once == 0 && now_ns > 0) {
+		return false;
+	}
+	outbox->paced -= outbox->paced > 0;
+	outbox->at_once -= outbox->at_once > 0;
+	return true;
+}
+
+struct outbox_message *outbox_take(struct outbox *outbox, uint64_t now_ns)
 {
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_message *message = next_message(outbox);
-	if (may_fly(outbox, message)) {
+	if (may_fly(outbox, message) && is_its_time(outbox, now_ns)) {
 		outbox_list_remove(&outbox->waiting[message->class], message);
 		message->mid = 0;
 		outbox->counts.in_flight++;
@@ -328,6 +353,7 @@ struct outbox_counts outbox_count(struct outbox *outbox)
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_counts counts = outbox->counts;
 	counts.ready = may_fly(outbox, next_message(outbox));
+	counts.ready_ns = outbox->paced > 0 && outbox->at_once == 0 ? outbox->pace_ns : 0;
 	pthread_mutex_unlock(&outbox->lock);
 	return counts;
 }

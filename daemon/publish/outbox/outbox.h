@@ -7,7 +7,9 @@
  * counted. A message that the thread took stays owned (and counted) here until it was delivered, or
  * returns to its position when the connection is lost. A message that must not be lost with the
  * process is stored in a table of slots (util/slots.h), too, until it is delivered. Every function
- * holds the lock for a few pointer moves and a copy, never across a call that waits.
+ * holds the lock for a few pointer moves and a copy, never across a call that waits. What waits
+ * when the broker comes back is sent evenly, so that a fleet that reconnects together does not fill
+ * the broker's queues: a few messages at once, then some each second; a pause earns no credit.
  */
 #pragma once
 
@@ -22,10 +24,13 @@
  * one at most OUTBOX_FLIGHT_BYTES. */
 enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
 
+enum { OUTBOX_PACE_AT_ONCE = 16, OUTBOX_PACE_PER_S = 20 };
+
 /* Counts since the start; messages and bytes are current. delivered: acknowledged, never QoS 0. */
 struct outbox_counts {
 	size_t messages, bytes, in_flight;
-	bool ready; /* outbox_take has one to give */
+	bool ready;	   /* outbox_take has one to give … */
+	uint64_t ready_ns; /* … from then on; 0: at once */
 	uint64_t delivered, dropped[OUTBOX_CLASSES];
 	uint64_t answered;	/* delivered or refused: the broker said so */
 	uint64_t delivered_tag; /* of the last message that had one */
@@ -38,7 +43,10 @@ struct outbox {
 	struct outbox_list flying;
 	struct outbox_counts counts;
 	struct slots slots;
-	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
+	size_t paced;	  /* messages that are still sent evenly */
+	unsigned at_once; /* of them, those that need not wait */
+	uint64_t pace_ns; /* when the next one may be sent; ratelimit.h */
+	uint64_t unkept;  /* messages here that would be lost with the process: the table is full */
 };
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);
@@ -58,9 +66,13 @@ void outbox_detach(struct outbox *outbox);
  * both counted as dropped. */
 int outbox_put(struct outbox *outbox, const struct outbox_entry *entry);
 
-/* Thread. The next message to send, now in flight; NULL when none waits or enough are on their way.
- * Valid until it is delivered, rejected or returned. */
-struct outbox_message *outbox_take(struct outbox *outbox);
+/* Thread. A connection begins: what waits now is paced, what comes later is sent as it comes. */
+void outbox_pace(struct outbox *outbox);
+
+/* Thread. The next message to send, now in flight; NULL when none waits, enough are on their way,
+ * or it is not its time yet (now_ns 0: it is). Valid until it is delivered, rejected or returned.
+ */
+struct outbox_message *outbox_take(struct outbox *outbox, uint64_t now_ns);
 
 /* Thread. The message in flight with this id is done and freed; false when there is none. */
 bool outbox_delivered(struct outbox *outbox, int mid);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/publish/mqtt/collision.h"
 
-#include "daemon/publish/outbox/pace.h"
 #include "tests/unit/unit.h"
 
 #define S UINT64_C(1000000000)
@@ -108,46 +107,5 @@ START_TEST(who_was_pushed_out_stays_away_for_minutes)
 	}
 	/* the other has then held its connection for less than what ends the collision */
 	ck_assert_uint_lt(300, COLLISION_CALM * 60);
-}
-END_TEST
-
-START_TEST(what_waited_goes_out_evenly_after_the_first_few)
-{
-	struct pace pace;
-	uint64_t now_ns = 1000 * S;
-	pace_begin(&pace, 512);
-	unsigned sent = 0, in_second[60] = {0};
-	for (uint64_t begin_ns = now_ns; sent < 512; now_ns += 1000000) {
-		while (sent < 512 && pace_wait_ns(&pace, now_ns) == 0) {
-			pace_sent(&pace, now_ns);
-			in_second[(now_ns - begin_ns) / S]++;
-			sent++;
-		}
-	}
-	ck_assert_uint_le(in_second[0], PACE_AT_ONCE + PACE_PER_S);
-	ck_assert_uint_ge(in_second[0], PACE_AT_ONCE + PACE_PER_S - 1);
-	for (int i = 1; i < 60; i++) {
-		ck_assert_uint_le(in_second[i], PACE_PER_S);
-	}
-	ck_assert_uint_le((now_ns - 1000 * S) / S, 26);
-	/* what comes later is not held up */
-	ck_assert_uint_eq(pace_wait_ns(&pace, now_ns), 0);
-	pace_sent(&pace, now_ns);
-	ck_assert_uint_eq(pace_wait_ns(&pace, now_ns), 0);
-}
-END_TEST
-
-START_TEST(a_pause_saves_no_burst_up)
-{
-	struct pace pace;
-	pace_begin(&pace, 100);
-	for (int i = 0; i < PACE_AT_ONCE; i++) {
-		ck_assert_uint_eq(pace_wait_ns(&pace, S), 0);
-		pace_sent(&pace, S);
-	}
-	ck_assert_uint_eq(pace_wait_ns(&pace, S), S / PACE_PER_S);
-	ck_assert_uint_eq(pace_wait_ns(&pace, 60 * S), 0);
-	pace_sent(&pace, 60 * S);
-	ck_assert_uint_eq(pace_wait_ns(&pace, 60 * S), S / PACE_PER_S);
 }
 END_TEST

@@ -22,7 +22,7 @@ static int put(struct outbox *outbox, enum outbox_class class, const char *topic
 /* Takes the next message, checks its topic, gives it the id. */
 static void take_is(struct outbox *outbox, const char *topic, int mid)
 {
-	struct outbox_message *message = outbox_take(outbox);
+	struct outbox_message *message = outbox_take(outbox, 0);
 	ck_assert_ptr_nonnull(message);
 	ck_assert_str_eq(message->topic, topic);
 	message->mid = mid;
@@ -38,7 +38,7 @@ START_TEST(alerts_go_first_and_in_order)
 	take_is(&outbox, "a1", 1);
 	take_is(&outbox, "a2", 2);
 	take_is(&outbox, "s1", 3);
-	ck_assert_ptr_null(outbox_take(&outbox));
+	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_finish(&outbox);
 }
 END_TEST
@@ -133,10 +133,10 @@ START_TEST(no_more_than_the_window_is_in_flight)
 	for (int i = 0; i < OUTBOX_IN_FLIGHT; i++) {
 		take_is(&outbox, "a", i + 1);
 	}
-	ck_assert_ptr_null(outbox_take(&outbox));
+	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	ck_assert(outbox_delivered(&outbox, 7));
 	take_is(&outbox, "a", 100);
-	ck_assert_ptr_null(outbox_take(&outbox));
+	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_finish(&outbox);
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(a_newer_state_supersedes_the_waiting_one)
 	outbox_put(&outbox, &entry);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 2);
 	take_is(&outbox, "event", 1);
-	struct outbox_message *message = outbox_take(&outbox);
+	struct outbox_message *message = outbox_take(&outbox, 0);
 	ck_assert_mem_eq(message->payload, "newer", 5);
 	/* In flight already: both are sent. */
 	outbox_put(&outbox, &entry);
@@ -203,8 +203,8 @@ START_TEST(a_rejected_message_is_counted)
 	outbox_init(&outbox, 100, 1 << 20);
 	put(&outbox, OUTBOX_ALERT, "a1", 4);
 	put(&outbox, OUTBOX_ALERT, "a2", 0);
-	struct outbox_message *first = outbox_take(&outbox);
-	struct outbox_message *second = outbox_take(&outbox);
+	struct outbox_message *first = outbox_take(&outbox, 0);
+	struct outbox_message *second = outbox_take(&outbox, 0);
 	ck_assert_ptr_null(second->payload);
 	outbox_reject(&outbox, first);
 	struct outbox_counts counts = outbox_count(&outbox);
@@ -262,7 +262,7 @@ START_TEST(kept_messages_outlive_the_process_until_they_are_delivered)
 	} rows[] = {{"a2", "two", false}, {"state", "", true}, {"a3", "three", false},
 		{"a4", "four", false}};
 	for (int i = 0; i < 4; i++) {
-		struct outbox_message *message = outbox_take(&outbox);
+		struct outbox_message *message = outbox_take(&outbox, 0);
 		ck_assert_str_eq(message->topic, rows[i].topic);
 		ck_assert_uint_eq(message->payload_length, strlen(rows[i].payload));
 		ck_assert_mem_eq(message->payload ? message->payload : "", rows[i].payload,
@@ -354,7 +354,7 @@ START_TEST(damage_of_the_table_is_left_out_and_counted)
 		outbox_init(&outbox, 1000, 1 << 20);
 		size_t restored = outbox_restore(&outbox, memory);
 		ck_assert_uint_le(restored, 5);
-		for (struct outbox_message *message; (message = outbox_take(&outbox));) {
+		for (struct outbox_message *message; (message = outbox_take(&outbox, 0));) {
 			ck_assert_str_eq(message->topic, "topic");
 			ck_assert_uint_eq(message->payload_length, 7);
 			message->mid = 1;

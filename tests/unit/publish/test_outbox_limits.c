@@ -10,6 +10,8 @@
 
 #include "tests/unit/unit.h"
 
+static const uint64_t S = 1000000000;
+
 static int put(struct outbox *outbox, enum outbox_class class, const char *topic, size_t length)
 {
 	char payload[4096] = {0};
@@ -24,7 +26,7 @@ static int put(struct outbox *outbox, enum outbox_class class, const char *topic
 /* Takes the next message, checks its topic, gives it the id. */
 static void take_is(struct outbox *outbox, const char *topic, int mid)
 {
-	struct outbox_message *message = outbox_take(outbox);
+	struct outbox_message *message = outbox_take(outbox, 0);
 	ck_assert_ptr_nonnull(message);
 	ck_assert_str_eq(message->topic, topic);
 	message->mid = mid;
@@ -84,7 +86,7 @@ START_TEST(repeated_states_make_room_and_the_newest_of_each_instance_stays)
 	/* in order: the one of an instance that does not flap, the newest of the one that does */
 	static const char *const left[] = {"1", "18", "19", "20", "20", "1"};
 	for (size_t i = 0; i < 6; i++) {
-		struct outbox_message *message = outbox_take(&outbox);
+		struct outbox_message *message = outbox_take(&outbox, 0);
 		ck_assert_ptr_nonnull(message);
 		ck_assert_uint_eq(message->payload_length, strlen(left[i]));
 		ck_assert_int_eq(memcmp(message->payload, left[i], strlen(left[i])), 0);
@@ -109,7 +111,7 @@ START_TEST(an_event_makes_room_when_its_state_is_there_and_no_state_is_ever_lost
 	ck_assert_int_eq(put_state(&outbox, "hot/3", 33, true), 0);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 8);
 	for (int i = 0; i < 8; i++) {
-		ck_assert(outbox_take(&outbox)->retain);
+		ck_assert(outbox_take(&outbox, 0)->retain);
 	}
 	outbox_finish(&outbox);
 }
@@ -173,15 +175,15 @@ START_TEST(few_bytes_are_in_flight_but_a_large_message_flies_alone)
 	put(&outbox, OUTBOX_ALERT, "a", 4);
 	ck_assert(outbox_count(&outbox).ready);
 	take_is(&outbox, "large", 1);
-	ck_assert_ptr_null(outbox_take(&outbox)); /* libmosquitto holds its copy */
-	ck_assert(!outbox_count(&outbox).ready);  /* so that nobody asks again and again */
+	ck_assert_ptr_null(outbox_take(&outbox, 0)); /* libmosquitto holds its copy */
+	ck_assert(!outbox_count(&outbox).ready);     /* so that nobody asks again and again */
 	ck_assert(outbox_delivered(&outbox, 1));
 	ck_assert(outbox_count(&outbox).ready);
 	take_is(&outbox, "a", 2);
 	for (int i = 0; i < OUTBOX_IN_FLIGHT; i++) {
 		put(&outbox, OUTBOX_ALERT, "a", 4000);
 	}
-	while (outbox_take(&outbox)) {
+	while (outbox_take(&outbox, 0)) {
 		ck_assert_uint_le(outbox.flying.bytes, OUTBOX_FLIGHT_BYTES);
 	}
 	outbox_return(&outbox);
@@ -207,6 +209,65 @@ START_TEST(what_the_broker_refused_is_dropped_not_delivered)
 	ck_assert_uint_eq(counts.delivered, 1);
 	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 1);
 	ck_assert_uint_eq(counts.messages + counts.bytes + counts.in_flight, 0);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+/* Takes and delivers what may be sent at this time: how many messages. */
+static unsigned send_at(struct outbox *outbox, uint64_t now_ns)
+{
+	unsigned sent = 0;
+	for (struct outbox_message *message; (message = outbox_take(outbox, now_ns)); sent++) {
+		message->mid = 1;
+		ck_assert(outbox_delivered(outbox, 1));
+	}
+	return sent;
+}
+
+static void fill(struct outbox *outbox, unsigned messages)
+{
+	outbox_init(outbox, messages, 1 << 20);
+	for (unsigned i = 0; i < messages; i++) {
+		ck_assert_int_eq(put(outbox, OUTBOX_ALERT, "a", 4), 0);
+	}
+	outbox_pace(outbox);
+}
+
+START_TEST(what_waited_goes_out_evenly_after_the_first_few)
+{
+	struct outbox outbox;
+	uint64_t now_ns = 1000 * S;
+	fill(&outbox, 512);
+	unsigned sent = 0, in_second[60] = {0};
+	for (uint64_t begin_ns = now_ns; sent < 512; now_ns += 1000000) {
+		unsigned more = send_at(&outbox, now_ns);
+		in_second[(now_ns - begin_ns) / S] += more;
+		sent += more;
+	}
+	ck_assert_uint_le(in_second[0], OUTBOX_PACE_AT_ONCE + OUTBOX_PACE_PER_S);
+	ck_assert_uint_ge(in_second[0], OUTBOX_PACE_AT_ONCE + OUTBOX_PACE_PER_S - 1);
+	for (int i = 1; i < 60; i++) {
+		ck_assert_uint_le(in_second[i], OUTBOX_PACE_PER_S);
+	}
+	ck_assert_uint_le((now_ns - 1000 * S) / S, 26);
+	/* what comes later is not held up */
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	ck_assert_uint_eq(outbox_count(&outbox).ready_ns, 0);
+	ck_assert_uint_eq(send_at(&outbox, now_ns), 2);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(a_pause_saves_no_burst_up)
+{
+	struct outbox outbox;
+	fill(&outbox, 100);
+	ck_assert_uint_eq(outbox_count(&outbox).ready_ns, 0);
+	ck_assert_uint_eq(send_at(&outbox, S), OUTBOX_PACE_AT_ONCE);
+	ck_assert_uint_eq(outbox_count(&outbox).ready_ns, S + S / OUTBOX_PACE_PER_S);
+	ck_assert_uint_eq(send_at(&outbox, 60 * S), 1);
+	ck_assert_uint_eq(outbox_count(&outbox).ready_ns, 60 * S + S / OUTBOX_PACE_PER_S);
 	outbox_finish(&outbox);
 }
 END_TEST

@@ -103,7 +103,7 @@ START_TEST(a_week_away_is_bounded_and_ends_in_order)
 	/* back: every alert first, then the newest summaries, all at their own time */
 	unsigned hour = 0, got = 0, last = 0;
 	int mid = 1;
-	for (struct outbox_message *message; (message = outbox_take(&outbox)); got++) {
+	for (struct outbox_message *message; (message = outbox_take(&outbox, 0)); got++) {
 		if (got < alerts) {
 			hour += got % 2 == 0;
 			ck_assert_int_eq(message->class, OUTBOX_ALERT);
@@ -133,7 +133,7 @@ START_TEST(alerts_beyond_the_limit_are_counted_not_kept)
 	struct outbox_counts counts = outbox_count(&outbox);
 	ck_assert_uint_eq(counts.messages, MESSAGES);
 	ck_assert_uint_eq(counts.dropped[OUTBOX_ALERT], 10000 - MESSAGES);
-	ck_assert_uint_eq(seconds_of(outbox_take(&outbox)), 0); /* the oldest is the cause */
+	ck_assert_uint_eq(seconds_of(outbox_take(&outbox, 0)), 0); /* the oldest is the cause */
 }
 END_TEST
 
