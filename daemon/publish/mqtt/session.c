@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "daemon/publish/mqtt/alive.h"
+#include "daemon/publish/mqtt/options.h"
 #include "daemon/publish/mqtt/reason.h"
-#include "daemon/publish/mqtt/security.h"
 #include "daemon/util/sysops.h"
 
 #define NS_PER_S UINT64_C(1000000000)

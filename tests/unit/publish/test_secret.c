@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/publish/mqtt/security.h"
+#include "daemon/publish/mqtt/options.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * security.c: applies user name, password and encryption to a connection, and checks them before.
+ * options.c: applies user name, password and encryption to a connection, and checks them before.
  * Used once at start, to refuse a wrong file early, and by the broker's thread before each
  * connection, so that a changed password takes effect. No password is ever logged.
  */
-#include "daemon/publish/mqtt/security.h"
+#include "daemon/publish/mqtt/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "daemon/core/metrics/metrics.h"
-#include "daemon/publish/mqtt/options.h"
 
 /* systemd gives a credential to the service's user by an access list where the file system has
  * them; the mode then shows the list's mask as group bits although no group may read. */
