@@ -2,8 +2,8 @@
 /*
  * birth.c: recognises the birth message of Home Assistant. Any client of the broker can write to
  * this topic: the broker limits the size (MQTT 5), retained messages are not sent to us, and of the
- * rest one word is understood. It sets a flag for the main loop, which limits how often it answers
- * (discovery.c).
+ * rest one word is understood. They are counted for the main loop, which limits how often it
+ * answers (discovery.c).
  */
 #include "daemon/publish/mqtt/link_private.h"
 

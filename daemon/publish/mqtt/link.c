@@ -48,111 +48,33 @@ uint64_t mqtt_link_stop_ns(struct mqtt_link *link)
 	return stop_ns;
 }
 
-/* Locked. The async handle lives as long as link->async is set. */
-static void wake_main(struct mqtt_link *link)
+struct mqtt_link_status *mqtt_link_lock(struct mqtt_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	return &link->status;
+}
+
+/* The async handle lives as long as link->async is set. */
+void mqtt_link_unlock(struct mqtt_link *link)
 {
 	if (link->async) {
 		uv_async_send(link->async);
 	}
-}
-
-void mqtt_link_notify(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	wake_main(link);
 	pthread_mutex_unlock(&link->lock);
 }
 
-void mqtt_link_set_connected(struct mqtt_link *link)
+static void set_away(struct mqtt_link *link, const char *reason, bool pushed)
 {
-	pthread_mutex_lock(&link->lock);
-	link->status.state = LINK_CONNECTED;
-	link->status.connects++;
-	if (!link->status.pushed) { /* else the two clients only alternate */
-		link->status.reason[0] = '\0';
+	struct mqtt_link_status *status = mqtt_link_lock(link);
+	status->losses += status->state == LINK_CONNECTED;
+	status->taken = link->collision.taken;
+	status->pushed = pushed;
+	status->state = LINK_AWAY;
+	if (!status->refused) { /* else that is why it ended */
+		snprintf(status->reason, sizeof(status->reason), "%s", reason);
 	}
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
-}
-
-void mqtt_link_set_refused(struct mqtt_link *link, const char *why)
-{
-	pthread_mutex_lock(&link->lock);
-	if (!link->status.refused) {
-		link->status.refused = true;
-		snprintf(link->status.reason, sizeof(link->status.reason),
-			"the broker refuses messages: %.80s (its access list?)", why);
-	}
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
-}
-
-void mqtt_link_set_birth(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	if (!link->birth) { /* a flood of them wakes the main loop once per iteration at most */
-		link->birth = true;
-		wake_main(link);
-	}
-	pthread_mutex_unlock(&link->lock);
-}
-
-bool mqtt_link_take_birth(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	bool birth = link->birth;
-	link->birth = false;
-	pthread_mutex_unlock(&link->lock);
-	return birth;
-}
-
-/* Locked. What a broker refuses stays true for the connection. */
-static void forget_push(struct mqtt_link *link)
-{
-	if (link->status.pushed) {
-		link->status.pushed = false;
-		link->status.reason[0] = '\0';
-	}
-}
-
-void mqtt_link_set_steady(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	forget_push(link);
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
-}
-
-void mqtt_link_set_calm(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	forget_push(link);
-	link->status.taken = false;
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
-}
-
-static void link_set_begun(struct mqtt_link *link)
-{
-	pthread_mutex_lock(&link->lock);
-	link->status.reason[0] = '\0'; /* that it waited for the thread */
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
-}
-
-static void link_set_away(struct mqtt_link *link, const char *reason, bool pushed)
-{
-	pthread_mutex_lock(&link->lock);
-	link->status.losses += link->status.state == LINK_CONNECTED;
-	link->status.taken = link->collision.taken;
-	link->status.pushed = pushed;
-	link->status.state = LINK_AWAY;
-	if (!link->status.refused) { /* else that is why it ended */
-		snprintf(link->status.reason, sizeof(link->status.reason), "%s", reason);
-	}
-	link->status.refused = false;
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
+	status->refused = false;
+	mqtt_link_unlock(link);
 }
 
 static uint64_t random_number(void)
@@ -227,7 +149,8 @@ static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *
 static void link_main(void *arg)
 {
 	struct mqtt_link *link = arg;
-	link_set_begun(link);
+	mqtt_link_lock(link)->reason[0] = '\0'; /* that it waited for the thread */
+	mqtt_link_unlock(link);
 	while (mqtt_link_stop_ns(link) == 0) {
 		struct session_end end;
 		mqtt_session(link, &end);
@@ -237,13 +160,11 @@ static void link_main(void *arg)
 			explain_collision(link, &end);
 		}
 		outbox_return(&link->outbox);
-		link_set_away(link, end.reason, pushed);
+		set_away(link, end.reason, pushed);
 		link_pause(link, next_pause_ns(link, &end, pushed));
 	}
-	pthread_mutex_lock(&link->lock);
-	link->status.finished = true;
-	wake_main(link);
-	pthread_mutex_unlock(&link->lock);
+	mqtt_link_lock(link)->finished = true;
+	mqtt_link_unlock(link);
 	link_unref(link);
 }
 
@@ -282,10 +203,10 @@ int mqtt_link_start(
 	}
 	link->references = 2;
 	if (!mqtt_thread_run(link->thread, link_main, link)) {
-		pthread_mutex_lock(&link->lock);
-		snprintf(link->status.reason, sizeof(link->status.reason),
+		struct mqtt_link_status *status = mqtt_link_lock(link);
+		snprintf(status->reason, sizeof(status->reason),
 			"waiting for the previous attempt to connect to end");
-		pthread_mutex_unlock(&link->lock);
+		mqtt_link_unlock(link);
 	}
 	*ret = link;
 	return 0;
@@ -316,15 +237,12 @@ void mqtt_link_wake(struct mqtt_link *link)
 void mqtt_link_stop(struct mqtt_link *link)
 {
 	bool waited = mqtt_thread_take_back(link->thread, link);
-	pthread_mutex_lock(&link->lock);
+	struct mqtt_link_status *status = mqtt_link_lock(link);
 	if (link->stop_ns == 0) {
 		link->stop_ns = sysops()->now_ns();
 	}
-	if (waited) {
-		link->status.finished = true;
-		wake_main(link);
-	}
-	pthread_mutex_unlock(&link->lock);
+	status->finished = status->finished || waited;
+	mqtt_link_unlock(link);
 	mqtt_link_wake(link);
 	if (waited) {
 		link_unref(link);

@@ -20,8 +20,8 @@ struct mqtt_link_options {
 	const struct mqtt_options *mqtt; /* the broker, its security, back-off and queue */
 	const char *client_id;
 	const char *status_topic; /* retained online | offline, and the will */
-	const char *birth_topic; /* "online" there sets a flag (mqtt_link_take_birth); NULL: none */
-	void *kept;		 /* memory of outbox_restore; NULL: none */
+	const char *birth_topic;  /* "online" there is counted in births; NULL: none */
+	void *kept;		  /* memory of outbox_restore; NULL: none */
 	struct mqtt_thread *thread;
 };
 
@@ -31,6 +31,7 @@ struct mqtt_link_status {
 	enum link_state state;
 	char reason[160];	   /* of the last failure; "" when connected */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
+	uint64_t births;	   /* of Home Assistant */
 	bool taken;    /* another client uses our id; until a connection held for minutes */
 	bool pushed;   /* it ended the last connection; until the next one held for seconds */
 	bool refused;  /* this connection's broker did not take a message */
@@ -50,9 +51,6 @@ int mqtt_link_start(
 
 struct outbox *mqtt_link_outbox(struct mqtt_link *link);
 struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
-
-/* Whether a birth came since the last call. */
-bool mqtt_link_take_birth(struct mqtt_link *link);
 
 /* Messages were put. */
 void mqtt_link_wake(struct mqtt_link *link);

@@ -30,17 +30,13 @@ struct mqtt_link {
 	unsigned references; /* the thread and the main loop */
 	uv_async_t *async;   /* NULL: abandoned */
 	struct mqtt_link_status status;
-	bool birth;
 	uint64_t stop_ns; /* 0 = go on */
 };
 
 uint64_t mqtt_link_stop_ns(struct mqtt_link *link); /* 0 = go on */
-void mqtt_link_notify(struct mqtt_link *link);	    /* messages were delivered */
-void mqtt_link_set_connected(struct mqtt_link *link);
-void mqtt_link_set_refused(struct mqtt_link *link, const char *why); /* a message */
-void mqtt_link_set_birth(struct mqtt_link *link);
-void mqtt_link_set_steady(struct mqtt_link *link); /* it held: nothing is wrong any more */
-void mqtt_link_set_calm(struct mqtt_link *link);   /* nobody else uses the id any more */
+/* The status, for changes; they end with mqtt_link_unlock(), which wakes the main loop. */
+struct mqtt_link_status *mqtt_link_lock(struct mqtt_link *link);
+void mqtt_link_unlock(struct mqtt_link *link);
 
 struct session_end {
 	enum session_how how;

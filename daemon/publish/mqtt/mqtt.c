@@ -62,7 +62,6 @@ static void update_status(struct mqtt *mqtt)
 	struct broker_status *broker = mqtt->core->broker;
 	struct mqtt_link_status status = mqtt_link_status(mqtt->link);
 	struct mqtt_link_status before = mqtt->seen;
-	bool birth = mqtt_link_take_birth(mqtt->link);
 	mqtt->seen = status;
 	enum broker_state state = broker_states[status.state];
 	if (state != broker->state || status.connects != before.connects) {
@@ -97,7 +96,7 @@ static void update_status(struct mqtt *mqtt)
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
 	}
-	if (birth) {
+	if (status.births != before.births) {
 		mqtt_discovery_birth(mqtt);
 	}
 }

@@ -56,6 +56,17 @@ struct session {
 
 /* Callbacks of libmosquitto, all within this thread. */
 
+static void set_refused(struct mqtt_link *link, const char *why)
+{
+	struct mqtt_link_status *status = mqtt_link_lock(link);
+	if (!status->refused) {
+		status->refused = true;
+		snprintf(status->reason, sizeof(status->reason),
+			"the broker refuses messages: %.80s (its access list?)", why);
+	}
+	mqtt_link_unlock(link);
+}
+
 /* MQTT 5 acknowledges a message that it refuses, too. */
 static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code,
 	const mosquitto_property *properties)
@@ -64,9 +75,10 @@ static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code
 	(void)properties;
 	struct session *session = userdata;
 	if (code >= MQTT_RC_UNSPECIFIED && outbox_refused(&session->link->outbox, mid)) {
-		mqtt_link_set_refused(session->link, mosquitto_reason_string(code));
+		set_refused(session->link, mosquitto_reason_string(code));
 	} else if (outbox_delivered(&session->link->outbox, mid)) {
-		mqtt_link_notify(session->link);
+		mqtt_link_lock(session->link); /* the outbox counts them */
+		mqtt_link_unlock(session->link);
 	} else if (session->farewell_sent && mid == session->farewell_mid) {
 		session->farewell_acknowledged = true;
 	}
@@ -106,7 +118,8 @@ static void on_message(
 	(void)mosq;
 	struct session *session = userdata;
 	if (mqtt_birth_is(session->link, message)) {
-		mqtt_link_set_birth(session->link);
+		mqtt_link_lock(session->link)->births++;
+		mqtt_link_unlock(session->link);
 	}
 }
 
@@ -282,8 +295,27 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 		return false;
 	}
 	outbox_pace(&session->link->outbox);
-	mqtt_link_set_connected(session->link);
+	struct mqtt_link_status *status = mqtt_link_lock(session->link);
+	status->state = LINK_CONNECTED;
+	status->connects++;
+	if (!status->pushed) { /* else the two clients only alternate */
+		status->reason[0] = '\0';
+	}
+	mqtt_link_unlock(session->link);
 	return true;
+}
+
+/* The connection held: nothing is wrong any more. What a broker refuses stays true for it. calm:
+ * nobody else uses the id any more. */
+static void set_steady(struct mqtt_link *link, bool calm)
+{
+	struct mqtt_link_status *status = mqtt_link_lock(link);
+	if (status->pushed) {
+		status->pushed = false;
+		status->reason[0] = '\0';
+	}
+	status->taken = status->taken && !calm;
+	mqtt_link_unlock(link);
 }
 
 /* One turn of a connection that is up; false when it is of no use any more. */
@@ -294,12 +326,10 @@ static bool session_serve(struct session *session, uint64_t now_ns)
 		return false;
 	}
 	uint64_t up_ns = now_ns - session->connected_ns;
-	if (!session->steady && up_ns >= STEADY_S * NS_PER_S) {
+	const bool calm = collision_calms(&link->collision, up_ns, link->options.backoff_max_ns);
+	if (calm || (!session->steady && up_ns >= STEADY_S * NS_PER_S)) {
 		session->steady = true;
-		mqtt_link_set_steady(link);
-	}
-	if (collision_calms(&link->collision, up_ns, link->options.backoff_max_ns)) {
-		mqtt_link_set_calm(link);
+		set_steady(link, calm);
 	}
 	struct outbox_counts counts = outbox_count(&link->outbox);
 	const char *dead = mqtt_alive_check(&session->alive, session->mosq, &counts, now_ns);
