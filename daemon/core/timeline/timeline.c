@@ -43,41 +43,23 @@ struct timeline {
 		void *ctx;
 	} observer[TIMELINE_OBSERVERS];
 	struct timeline_entry *entry;
-	bool owned;
+	void *own;	/* the memory of the entries; NULL: it belongs to somebody else */
 	size_t damaged; /* entries found there that could not be restored */
 };
 
-static int create(struct timeline_entry *entry, size_t entries, struct timeline **ret)
-{
-	struct timeline *timeline = mem_zalloc(sizeof(*timeline));
-	uint32_t *order = mem_calloc(entries, sizeof(*order));
-	if (!timeline || !order) {
-		free(timeline);
-		free(order);
-		return -ENOMEM;
-	}
-	timeline->size = entries;
-	timeline->order = order;
-	timeline->entry = entry;
-	*ret = timeline;
-	return 0;
-}
-
 int timeline_create(size_t entries, struct timeline **ret)
 {
-	if (entries == 0) {
-		return -EINVAL;
-	}
+	static const uint8_t no_boot[16];
 	if (entries > UINT32_MAX / sizeof(struct timeline_entry)) {
 		return -ENOMEM;
 	}
-	struct timeline_entry *entry = mem_calloc(entries, sizeof(*entry));
-	int r = entry ? create(entry, entries, ret) : -ENOMEM;
+	void *memory = mem_calloc(1, timeline_bytes(entries));
+	int r = memory ? timeline_adopt(memory, entries, no_boot, ret) : -ENOMEM;
 	if (r < 0) {
-		free(entry);
+		free(memory);
 		return r;
 	}
-	(*ret)->owned = true;
+	(*ret)->own = memory;
 	return 0;
 }
 
@@ -86,9 +68,7 @@ void timeline_destroy(struct timeline *timeline)
 	if (!timeline) {
 		return;
 	}
-	if (timeline->owned) {
-		free(timeline->entry);
-	}
+	free(timeline->own);
 	free(timeline->past);
 	free(timeline->order);
 	free(timeline);
@@ -207,11 +187,16 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 		memset(entry, 0, entries * sizeof(*entry));
 		runhead_write(memory, &wanted);
 	}
-	struct timeline *timeline;
-	int r = create(entry, entries, &timeline);
-	if (r < 0) {
-		return r;
+	struct timeline *timeline = mem_zalloc(sizeof(*timeline));
+	uint32_t *order = mem_calloc(entries, sizeof(*order));
+	if (!timeline || !order) {
+		free(timeline);
+		free(order);
+		return -ENOMEM;
 	}
+	timeline->size = entries;
+	timeline->order = order;
+	timeline->entry = entry;
 	if (ours) {
 		take_over(timeline);
 	}
