@@ -188,12 +188,10 @@ static void judge_open_stages(
 static void judge_open_ids(
 	struct apps *apps, struct app *app, const struct stage *stage, uint64_t now_ns)
 {
-	const struct stage_open *open = stage->open;
-	for (uint8_t i = open ? open->oldest : STAGE_OPEN_IDS; i < STAGE_OPEN_IDS;
-		i = open->slot[i].newer) {
-		const struct app_hang hang = {.stage = stage,
-			.start_ns = open->slot[i].start_ns,
-			.frame = open->slot[i].frame};
+	const struct stage_open_id *open = stage->open ? TAILQ_FIRST(&stage->open->open) : NULL;
+	for (; open; open = TAILQ_NEXT(open, link)) {
+		const struct app_hang hang = {
+			.stage = stage, .start_ns = open->start_ns, .frame = open->frame};
 		judge(apps, app, &hang, now_ns);
 	}
 }

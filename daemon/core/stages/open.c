@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TABLE = 2 * STAGE_OPEN_IDS, NONE = STAGE_OPEN_IDS };
+enum { TABLE = 2 * STAGE_OPEN_IDS };
 
 static unsigned home_of(uint64_t id)
 {
@@ -28,11 +28,11 @@ static unsigned entry_of(const struct stage_open *open, uint64_t id)
 void stage_open_init(struct stage_open *open)
 {
 	memset(open->table, 0, sizeof(open->table));
+	TAILQ_INIT(&open->open);
+	TAILQ_INIT(&open->free);
 	for (unsigned i = 0; i < STAGE_OPEN_IDS; i++) {
-		open->slot[i].newer = (uint8_t)(i + 1);
+		TAILQ_INSERT_TAIL(&open->free, &open->slot[i], link);
 	}
-	open->free = 0;
-	open->oldest = open->newest = NONE;
 	open->count = 0;
 }
 
@@ -44,26 +44,16 @@ const struct stage_open_id *stage_open_find(const struct stage_open *open, uint6
 
 bool stage_open_add(struct stage_open *open, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
-	bool full = open->free == NONE;
+	bool full = TAILQ_EMPTY(&open->free);
 	if (full) {
-		stage_open_remove(open, open->slot[open->oldest].id);
+		stage_open_remove(open, TAILQ_FIRST(&open->open)->id);
 	}
-	uint8_t index = open->free;
-	struct stage_open_id *slot = &open->slot[index];
-	open->free = slot->newer;
-	*slot = (struct stage_open_id){.id = id,
-		.start_ns = start_ns,
-		.frame = frame,
-		.older = open->newest,
-		.newer = NONE};
-	if (open->newest == NONE) {
-		open->oldest = index;
-	} else {
-		open->slot[open->newest].newer = index;
-	}
-	open->newest = index;
+	struct stage_open_id *slot = TAILQ_FIRST(&open->free);
+	TAILQ_REMOVE(&open->free, slot, link);
+	*slot = (struct stage_open_id){.id = id, .start_ns = start_ns, .frame = frame};
+	TAILQ_INSERT_TAIL(&open->open, slot, link);
 	/* the slot is not in the table yet, so the entry found is an empty one */
-	open->table[entry_of(open, id)] = (uint8_t)(index + 1);
+	open->table[entry_of(open, id)] = (uint8_t)(slot - open->slot + 1);
 	open->count++;
 	return full;
 }
@@ -87,20 +77,9 @@ void stage_open_remove(struct stage_open *open, uint64_t id)
 	if (!open->table[at]) {
 		return;
 	}
-	uint8_t index = (uint8_t)(open->table[at] - 1);
-	struct stage_open_id *slot = &open->slot[index];
+	struct stage_open_id *slot = &open->slot[open->table[at] - 1];
 	table_remove(open, at);
-	if (slot->older == NONE) {
-		open->oldest = slot->newer;
-	} else {
-		open->slot[slot->older].newer = slot->newer;
-	}
-	if (slot->newer == NONE) {
-		open->newest = slot->older;
-	} else {
-		open->slot[slot->newer].older = slot->older;
-	}
-	slot->newer = open->free;
-	open->free = index;
+	TAILQ_REMOVE(&open->open, slot, link);
+	TAILQ_INSERT_HEAD(&open->free, slot, link);
 	open->count--;
 }

@@ -7,17 +7,21 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 enum { STAGE_OPEN_IDS = 32 /* begin/end by id that may overlap in one stage */ };
 
 struct stage_open_id {
 	uint64_t id, start_ns, frame;
-	uint8_t older, newer; /* slots; STAGE_OPEN_IDS = none */
+	TAILQ_ENTRY(stage_open_id) link;
 };
+
+TAILQ_HEAD(stage_open_list, stage_open_id);
 
 struct stage_open {
 	struct stage_open_id slot[STAGE_OPEN_IDS];
-	uint8_t oldest, newest, free; /* slots; a free one's newer is the next free one */
+	struct stage_open_list open; /* oldest first */
+	struct stage_open_list free;
 	uint8_t count;
 	uint8_t table[2 * STAGE_OPEN_IDS]; /* open addressing: slot + 1, 0 = empty */
 };
