@@ -73,11 +73,17 @@ void frames_set_deadline(struct frames *frames, uint64_t deadline_ns)
 	choose_deadline(frames);
 }
 
-void frames_restart(struct frames *frames)
+/* The next tick makes no delta. */
+static void interrupt(struct frames *frames)
 {
 	frames->restarted = true;
 	frames->ticks_filled = frames->ticks_next = 0;
 	frames->second.start_ns = 0;
+}
+
+void frames_restart(struct frames *frames)
+{
+	interrupt(frames);
 	frames->consecutive_misses = 0;
 	frames->warmup_left = frames->warmup_latencies = frames->settings.warmup;
 }
@@ -91,25 +97,16 @@ static void series_add(struct frames *frames, struct frames_series *series, uint
 	}
 	series->filled += series->filled < frames->window;
 	proto_histogram_add(&series->all, duration_ns);
-	switch (throttled) {
-	case THROTTLE_YES:
-		if (!series->throttled) {
-			series->throttled = mem_zalloc(sizeof(*series->throttled));
-			if (series->throttled) {
-				proto_histogram_init(series->throttled);
-			}
-		}
+	if (throttled == THROTTLE_YES && !series->throttled) {
+		series->throttled = mem_zalloc(sizeof(*series->throttled));
 		if (series->throttled) {
-			proto_histogram_add(series->throttled, duration_ns);
-		} else {
-			series->unknown_count++; /* no memory: the state is unknown from now on */
+			proto_histogram_init(series->throttled);
 		}
-		return;
-	case THROTTLE_UNKNOWN:
-		series->unknown_count++;
-		return;
-	case THROTTLE_NO:
-		return;
+	}
+	if (throttled == THROTTLE_YES && series->throttled) {
+		proto_histogram_add(series->throttled, duration_ns);
+	} else if (throttled != THROTTLE_NO) {
+		series->unknown_count++; /* without memory, too: it is not known from now on */
 	}
 }
 
@@ -144,22 +141,15 @@ void frames_gap(struct frames *frames, uint64_t t_ns)
 	frames->gap_ns = t_ns;
 }
 
-static void leave_gap(struct frames *frames)
-{
-	if (frames->last_tick_ns < frames->gap_ns) {
-		frames->restarted = true;
-		frames->ticks_filled = frames->ticks_next = 0;
-		frames->second.start_ns = 0;
-	}
-	frames->gap_ns = 0;
-}
-
 /* Returns the delta that counts. */
 static uint64_t note_tick(struct frames *frames, uint64_t tick_ns, enum throttle_value throttled)
 {
 	uint64_t delta_ns = 0;
 	if (frames->gap_ns > 0 && tick_ns >= frames->gap_ns) {
-		leave_gap(frames);
+		if (frames->last_tick_ns < frames->gap_ns) {
+			interrupt(frames);
+		}
+		frames->gap_ns = 0;
 	}
 	note_second(frames, tick_ns);
 	if (!frames->restarted) {

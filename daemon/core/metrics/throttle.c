@@ -125,19 +125,16 @@ void throttle_times_sample(struct throttle_times *times, uint64_t now_ns, enum t
 	}
 	enum throttle_value last =
 		times->count > 0 ? times->edge[times->newest].value : THROTTLE_UNKNOWN;
-	if (times->sampled_ns > 0 && now_ns - times->sampled_ns > times->hold_ns) {
-		/* samples are missing: the state in between is unknown */
+	const uint64_t passed_ns = times->sampled_ns > 0 ? now_ns - times->sampled_ns : 0;
+	if (passed_ns > times->hold_ns) { /* samples are missing: in between it is unknown */
 		if (last != THROTTLE_UNKNOWN) {
 			add_edge(times, times->sampled_ns + times->hold_ns, THROTTLE_UNKNOWN);
 			last = THROTTLE_UNKNOWN;
 		}
 		times->hold_ns = THROTTLE_TIMES_HOLD_NS;
-	} else if (times->sampled_ns > 0) {
-		uint64_t hold_ns = 3 * (now_ns - times->sampled_ns);
-		times->hold_ns =
-			hold_ns > THROTTLE_TIMES_HOLD_NS ? hold_ns : THROTTLE_TIMES_HOLD_NS;
 	} else {
-		times->hold_ns = THROTTLE_TIMES_HOLD_NS;
+		times->hold_ns = 3 * passed_ns > THROTTLE_TIMES_HOLD_NS ? 3 * passed_ns
+									: THROTTLE_TIMES_HOLD_NS;
 	}
 	if (value != last) {
 		add_edge(times, now_ns, value);
