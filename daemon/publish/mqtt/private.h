@@ -20,7 +20,7 @@ struct mqtt_discovery {
 	uint64_t published_ns, pause_ns, birth_ns;
 	size_t omitted;
 	uv_timer_t birth; /* runs from a birth until it is answered */
-	struct discovery_known known;
+	struct name_set known;
 };
 
 struct mqtt {

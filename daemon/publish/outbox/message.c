@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/publish/payload/topics.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 /* Before topic, subject (both with NUL) and payload of a kept message. */
 struct kept_head {
@@ -43,7 +43,7 @@ struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
 	memcpy(message->bytes, entry->topic, topic_size);
 	message->topic = message->bytes;
 	message->subject = memcpy(message->bytes + topic_size, subject, subject_size);
-	message->subject_hash = topic_hash(subject);
+	message->subject_hash = fnv64_text(FNV64_BASIS, subject);
 	message->payload_length = entry->payload_length;
 	if (entry->payload_length > 0) {
 		char *payload = message->bytes + topic_size + subject_size;

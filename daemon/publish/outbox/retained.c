@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retained.c: searches hashes linearly: a thousand entries are 8 KiB, and transitions are rare. */
+/* retained.c: searches topics linearly: they are a thousand at most, and transitions are rare. */
 #include "daemon/publish/outbox/retained.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/publish/payload/topics.h"
 #include "daemon/util/sysops.h"
 
-static size_t find(const struct retained *retained, const char *topic, uint64_t hash)
+static size_t find(const struct retained *retained, const char *topic)
 {
 	size_t i = 0;
-	while (i < retained->count &&
-		(retained->entry[i].hash != hash || strcmp(retained->entry[i].topic, topic) != 0)) {
+	while (i < retained->count && strcmp(retained->entry[i].topic, topic) != 0) {
 		i++;
 	}
 	return i;
 }
 
 /* The topic is not there yet. */
-static int append(struct retained *retained, const char *topic, uint64_t hash)
+static int append(struct retained *retained, const char *topic)
 {
 	if (retained->count == RETAINED_MAX) {
 		return -ENOSPC;
@@ -31,7 +29,6 @@ static int append(struct retained *retained, const char *topic, uint64_t hash)
 	}
 	size_t i = retained->count++;
 	retained->entry[i].topic = copy;
-	retained->entry[i].hash = hash;
 	retained->entry[i].slot = SLOT_NONE;
 	retained->entry[i].current = false;
 	return 0;
@@ -56,10 +53,9 @@ size_t retained_restore(struct retained *retained, void *memory)
 	for (int slot; (slot = slots_next(slots, &serial)) != SLOT_NONE;) {
 		size_t length;
 		const char *topic = slots_bytes(slots, slot, &length);
-		if (!topic_valid(topic, length) ||
-			find(retained, topic, topic_hash(topic)) < retained->count) {
+		if (!topic_valid(topic, length) || find(retained, topic) < retained->count) {
 			slots_remove(slots, slot);
-		} else if (append(retained, topic, topic_hash(topic)) == 0) {
+		} else if (append(retained, topic) == 0) {
 			retained->entry[retained->count - 1].slot = slot;
 		}
 	}
@@ -76,10 +72,9 @@ void retained_finish(struct retained *retained)
 
 int retained_add(struct retained *retained, const char *topic)
 {
-	uint64_t hash = topic_hash(topic);
-	size_t i = find(retained, topic, hash);
+	size_t i = find(retained, topic);
 	if (i == retained->count) {
-		int r = append(retained, topic, hash);
+		int r = append(retained, topic);
 		if (r < 0) {
 			return r;
 		}
@@ -93,12 +88,12 @@ int retained_add(struct retained *retained, const char *topic)
 
 bool retained_has(const struct retained *retained, const char *topic)
 {
-	return find(retained, topic, topic_hash(topic)) < retained->count;
+	return find(retained, topic) < retained->count;
 }
 
 void retained_expire(struct retained *retained, const char *topic)
 {
-	size_t i = find(retained, topic, topic_hash(topic));
+	size_t i = find(retained, topic);
 	if (i < retained->count) {
 		retained->entry[i].current = false;
 	}
@@ -106,7 +101,7 @@ void retained_expire(struct retained *retained, const char *topic)
 
 void retained_remove(struct retained *retained, const char *topic)
 {
-	size_t i = find(retained, topic, topic_hash(topic));
+	size_t i = find(retained, topic);
 	if (i < retained->count) {
 		char *copy = retained->entry[i].topic;
 		slots_remove(&retained->slots, retained->entry[i].slot);

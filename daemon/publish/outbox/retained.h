@@ -14,7 +14,6 @@ enum { RETAINED_MAX = 1024, RETAINED_KEPT = 256, RETAINED_KEPT_SIZE = 256 };
 struct retained {
 	size_t count;
 	struct {
-		uint64_t hash;
 		char *topic;
 		int slot; /* in the table; SLOT_NONE: forgotten with the process */
 		bool current;

@@ -18,7 +18,6 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/publish/payload/payload.h"
 #include "proto/fnv.h"
-#include "proto/text.h"
 
 struct kind {
 	const char *class, *unit, *state;
@@ -97,61 +96,30 @@ static const struct group *group_of(const char *name)
 	return NULL;
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = fnv64_text(FNV64_BASIS, text);
-	return hash + (hash == 0);
-}
-
 static uint64_t stage_hash(const struct app *app, const struct stage *stage)
 {
-	uint64_t hash = fnv64_text(hash_of(app->name), "//");
+	uint64_t hash = fnv64_text(name_hash(app->name), "//");
 	hash = fnv64_text(hash, stage->name);
 	return hash + (hash == 0);
 }
 
-static size_t place_of(const struct discovery_known *known, uint64_t hash)
+bool discovery_note(struct name_set *known, const struct core *core)
 {
-	size_t at = hash % DISCOVERY_KNOWN;
-	while (known->hash[at] && known->hash[at] != hash) {
-		at = (at + 1) % DISCOVERY_KNOWN;
-	}
-	return at;
-}
-
-static bool is_known(const struct discovery_known *known, uint64_t hash)
-{
-	return known->hash[place_of(known, hash)] == hash;
-}
-
-static bool note(struct discovery_known *known, uint64_t hash)
-{
-	size_t at = place_of(known, hash);
-	if (known->hash[at] == hash || known->count > DISCOVERY_KNOWN / 2) {
-		return false;
-	}
-	known->hash[at] = hash;
-	known->count++;
-	return true;
-}
-
-bool discovery_note(struct discovery_known *known, const struct core *core)
-{
-	if (known->count > DISCOVERY_KNOWN / 2) {
-		*known = (struct discovery_known){.count = 0};
+	if (known->count > NAME_SET_SIZE / 2) {
+		*known = (struct name_set){.count = 0};
 	}
 	bool new = false;
 	uint32_t cursor = 0;
 	for (const struct metric *metric; (metric = metrics_next(core->metrics, &cursor));) {
 		if (isfinite(metric->value) && group_of(metric->name)) {
-			new = note(known, hash_of(metric->name)) || new;
+			new = name_set_add(known, name_hash(metric->name)) || new;
 		}
 	}
 	const struct app *app;
 	for (size_t i = 0; (app = apps_at(core->apps, i)); i++) {
 		for (size_t k = 0; k < app->stages; k++) {
 			if (app->stage[k]->count > 0) {
-				new = note(known, stage_hash(app, app->stage[k])) || new;
+				new = name_set_add(known, stage_hash(app, app->stage[k])) || new;
 			}
 		}
 	}
@@ -163,7 +131,7 @@ struct writer {
 	const struct topics *topics;
 	unsigned expire_s;
 	size_t count, omitted;
-	uint64_t hash[DISCOVERY_COMPONENTS];
+	struct name_set ids;
 };
 
 /* A component: what it is called and how its state is read. */
@@ -176,17 +144,6 @@ struct component {
 	const char *class, *unit, *state;
 	unsigned divisor;
 };
-
-/* Two names may make one key: the first has it, as in the summary. */
-static bool key_taken(const struct writer *writer, uint64_t hash)
-{
-	for (size_t i = 0; i < writer->count; i++) {
-		if (writer->hash[i] == hash) {
-			return true;
-		}
-	}
-	return false;
-}
 
 static void write_name(struct json *json, const char *name)
 {
@@ -222,10 +179,10 @@ static void write_component(struct writer *writer, const struct component *compo
 {
 	struct json *json = &writer->json;
 	char text[3 * PAYLOAD_KEY_SIZE];
-	uint64_t hash = hash_of(component->id);
+	uint64_t hash = name_hash(component->id);
 	size_t mark = json_mark(json);
-	if (key_taken(writer, hash)) {
-		return;
+	if (name_set_has(&writer->ids, hash)) {
+		return; /* two names may make one key: the first has it, as in the summary */
 	}
 	if (writer->count == DISCOVERY_COMPONENTS) {
 		writer->omitted++;
@@ -251,7 +208,8 @@ static void write_component(struct writer *writer, const struct component *compo
 		json_rollback(json, mark);
 		writer->omitted++;
 	} else {
-		writer->hash[writer->count++] = hash;
+		name_set_add(&writer->ids, hash);
+		writer->count++;
 	}
 }
 
@@ -322,20 +280,20 @@ static void add_alerts(struct writer *writer)
 }
 
 static void add_components(
-	struct writer *writer, const struct core *core, const struct discovery_known *known)
+	struct writer *writer, const struct core *core, const struct name_set *known)
 {
 	add_alerts(writer);
 	uint32_t cursor = 0;
 	for (const struct metric *metric; (metric = metrics_next(core->metrics, &cursor));) {
 		const struct group *group = group_of(metric->name);
-		if (group && is_known(known, hash_of(metric->name))) {
+		if (group && name_set_has(known, name_hash(metric->name))) {
 			add_metric(writer, metric, group);
 		}
 	}
 	const struct app *app;
 	for (size_t i = 0; (app = apps_at(core->apps, i)); i++) {
 		for (size_t k = 0; k < app->stages; k++) {
-			if (is_known(known, stage_hash(app, app->stage[k]))) {
+			if (name_set_has(known, stage_hash(app, app->stage[k]))) {
 				add_stage(writer, app, app->stage[k]);
 			}
 		}
@@ -366,7 +324,7 @@ static void add_device(struct writer *writer, const struct facts *facts)
 }
 
 char *payload_discovery(const struct core *core, const struct topics *topics,
-	const struct discovery_known *known, unsigned expire_s, size_t *omitted, size_t *length)
+	const struct name_set *known, unsigned expire_s, size_t *omitted, size_t *length)
 {
 	struct writer writer = {
 		.json = payload_begin(DISCOVERY_SIZE), .topics = topics, .expire_s = expire_s};

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,26 +134,31 @@ void payload_key(const char *name, enum unit unit, char ret[PAYLOAD_KEY_SIZE])
 	text_add(&key, "_%s", word);
 }
 
-/* The keys said so far: two names may make one key (a/b and a_b), and JSON may not hold it twice.
- */
-struct key_set {
-	uint64_t hash[2 * PAYLOAD_SUMMARY_KEYS];
-	size_t count;
-};
-
-static bool key_set_add(struct key_set *set, const char *key)
+uint64_t name_hash(const char *name)
 {
-	uint64_t hash = fnv64_text(FNV64_BASIS, key);
-	hash += hash == 0;
-	size_t size = sizeof(set->hash) / sizeof(set->hash[0]);
-	if (set->count >= PAYLOAD_SUMMARY_KEYS) {
-		return false;
+	uint64_t hash = fnv64_text(FNV64_BASIS, name);
+	return hash + (hash == 0);
+}
+
+static size_t place_of(const struct name_set *set, uint64_t hash)
+{
+	size_t at = hash % NAME_SET_SIZE;
+	while (set->hash[at] && set->hash[at] != hash) {
+		at = (at + 1) % NAME_SET_SIZE;
 	}
-	size_t at = hash % size;
-	for (; set->hash[at]; at = (at + 1) % size) {
-		if (set->hash[at] == hash) {
-			return false;
-		}
+	return at;
+}
+
+bool name_set_has(const struct name_set *set, uint64_t hash)
+{
+	return set->hash[place_of(set, hash)] == hash;
+}
+
+bool name_set_add(struct name_set *set, uint64_t hash)
+{
+	size_t at = place_of(set, hash);
+	if (set->hash[at] == hash || set->count > NAME_SET_SIZE / 2) {
+		return false;
 	}
 	set->hash[at] = hash;
 	set->count++;
@@ -164,7 +168,7 @@ static bool key_set_add(struct key_set *set, const char *key)
 char *payload_summary(const struct core *core, uint64_t now_ns, size_t *length)
 {
 	struct json json = begin("edgeprof.summary/1", core, now_ns);
-	struct key_set keys = {.count = 0};
+	struct name_set keys = {.count = 0}; /* two names may make one key: a/b and a_b */
 	int64_t left_out = 0;
 	uint32_t cursor = 0;
 	for (const struct metric *metric; (metric = metrics_next(core->metrics, &cursor));) {
@@ -174,7 +178,7 @@ char *payload_summary(const struct core *core, uint64_t now_ns, size_t *length)
 		}
 		char key[PAYLOAD_KEY_SIZE];
 		payload_key(metric->name, metric->unit, key);
-		if (key_set_add(&keys, key)) {
+		if (keys.count < PAYLOAD_SUMMARY_KEYS && name_set_add(&keys, name_hash(key))) {
 			add_number(&json, key, metric->value);
 		} else {
 			left_out++;

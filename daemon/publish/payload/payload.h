@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,19 @@ enum {
 	PAYLOAD_SIZE = 64 * 1024,   /* of any */
 	PAYLOAD_SUMMARY_KEYS = 512, /* further metrics are counted in "left_out" */
 	PAYLOAD_KEY_SIZE = PROTO_PATH_SIZE + 16,
+	NAME_SET_SIZE = 1024,
 };
+
+/* Names, by a hash that is not 0; zeroed = empty. */
+struct name_set {
+	size_t count;
+	uint64_t hash[NAME_SET_SIZE]; /* open addressing; 0 = free */
+};
+
+uint64_t name_hash(const char *name);
+bool name_set_has(const struct name_set *set, uint64_t hash);
+/* True when it is new; false, too, when more than half of the places are taken. */
+bool name_set_add(struct name_set *set, uint64_t hash);
 
 /* Begins and finishes an object of at most size bytes. What does not fit, or has no memory, makes
  * payload_finish return NULL. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/fnv.h"
 #include "proto/name.h"
 
 /* Cleans each piece of text between separators and joins them with the separator; at most size - 1
@@ -74,9 +73,4 @@ void topic_alert(
 	proto_name_clean(rule, strlen(rule), clean_rule);
 	clean_joined(instance, ':', false, clean_instance, sizeof(clean_instance));
 	snprintf(ret, TOPIC_SIZE, "%s/alert/%s/%s", topics->base, clean_rule, clean_instance);
-}
-
-uint64_t topic_hash(const char *topic)
-{
-	return fnv64_text(FNV64_BASIS, topic);
 }

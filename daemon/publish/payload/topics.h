@@ -4,9 +4,6 @@
  * '/' that is not ours. An instance (segments joined with ':') stays one topic level. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 enum { TOPICS_BASE = 160, TOPIC_SIZE = 512 };
 
 struct topics {
@@ -25,6 +22,3 @@ void topic_stage(
 	const struct topics *topics, const char *app, const char *stage, char ret[TOPIC_SIZE]);
 void topic_alert(
 	const struct topics *topics, const char *rule, const char *instance, char ret[TOPIC_SIZE]);
-
-/* FNV-1a. */
-uint64_t topic_hash(const char *topic);

@@ -11,7 +11,7 @@
 static struct core core;
 static struct source *source;
 static struct topics topics;
-static struct discovery_known known;
+static struct name_set known;
 static size_t left_out;
 
 static void setup(void)
@@ -19,7 +19,7 @@ static void setup(void)
 	fake_core_init(&core);
 	ck_assert_int_eq(sources_add(core.sources, "thermal", 1000000000, &source), 0);
 	topics_init(&topics, "edgeprof", "edge-1", "host");
-	known = (struct discovery_known){.count = 0};
+	known = (struct name_set){.count = 0};
 }
 
 static void teardown(void)
@@ -169,14 +169,14 @@ END_TEST
 START_TEST(names_that_come_and_go_never_fill_it_for_good)
 {
 	uint64_t t_ns = 5;
-	for (int i = 0; i < 3 * DISCOVERY_KNOWN; i++) {
+	for (int i = 0; i < 3 * NAME_SET_SIZE; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "gauge/app/%d", i);
 		struct metric *gone = metric(name, UNIT_NONE);
 		metric_set(gone, 1);
 		metrics_commit(core.metrics, source, t_ns++);
 		ck_assert_msg(discovery_note(&known, &core), "%d", i);
-		ck_assert_uint_lt(known.count, DISCOVERY_KNOWN);
+		ck_assert_uint_lt(known.count, NAME_SET_SIZE);
 		metrics_retire(core.metrics, gone);
 	}
 }
