@@ -9,8 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "daemon/core/stages/select.h"
-
 static const double RATE_INTERVAL_MIN_S = 0.5;
 
 #define NO_EVENT "no event in the interval"

@@ -17,28 +17,9 @@ static bool any_unknown(const struct frames_series *series)
 	return false;
 }
 
-static const struct proto_histogram *lifetime(const struct frames_series *series,
-	enum window_filter filter, struct proto_histogram *difference)
+static struct window_view view_of(const struct frames_series *series)
 {
-	return lifetime_of(&series->all, series->throttled, filter, difference);
-}
-
-/* scratch holds the durations of the recent window then, ascending. */
-static void ask_series(const struct frames_series *series, const struct window_query *query,
-	double *scratch, struct proto_summary *ret)
-{
-	if (!query->lifetime) {
-		size_t count = window_ms(series->words, series->filled, query->filter, scratch);
-		window_summarize(scratch, count, query->nearest, ret);
-		return;
-	}
-	struct proto_histogram difference;
-	const struct proto_histogram *h = lifetime(series, query->filter, &difference);
-	if (h) {
-		lifetime_summarize(h, query->nearest, ret);
-	} else {
-		proto_summarize(NULL, 0, ret);
-	}
+	return (struct window_view){series->words, series->filled, &series->all, series->throttled};
 }
 
 /* times_ms is sorted; rates is as large. */
@@ -117,7 +98,8 @@ static void lifetime_rates(
 	const struct frames *frames, const struct window_query *query, struct frames_stats *ret)
 {
 	struct proto_histogram difference;
-	const struct proto_histogram *h = lifetime(&frames->times, query->filter, &difference);
+	const struct window_view view = view_of(&frames->times);
+	const struct proto_histogram *h = lifetime_of(&view, query->filter, &difference);
 	/* the mean of 1/dt is not kept over a lifetime */
 	ret->fps_min = rate_percentile(h, 0, query->nearest);
 	ret->fps_max = rate_percentile(h, 100, query->nearest);
@@ -171,7 +153,9 @@ void frames_ask(const struct frames *frames, const struct window_query *query, d
 		ret->reason = "the throttle state of some frames is not known";
 		return;
 	}
-	ask_series(&frames->times, query, scratch, &ret->times);
+	const struct window_view times = view_of(&frames->times);
+	const struct window_view latencies = view_of(&frames->latencies);
+	window_ask(&times, query, scratch, &ret->times);
 	ret->sufficient = ret->times.count >= 2;
 	if (!ret->sufficient) {
 		const size_t count = ret->times.count;
@@ -182,7 +166,7 @@ void frames_ask(const struct frames *frames, const struct window_query *query, d
 	} else {
 		recent_rates(query, scratch, scratch + frames->window, ret);
 	}
-	ask_series(&frames->latencies, query, scratch, &ret->latencies);
+	window_ask(&latencies, query, scratch, &ret->latencies);
 	if (!query->lifetime) {
 		recent_sums(frames, query, ret);
 	}

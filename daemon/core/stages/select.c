@@ -5,13 +5,10 @@
  * looked into, by the same again while they are large. Whatever the values are, each round cuts
  * the range by 256.
  */
-#include "daemon/core/stages/select.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "daemon/core/stages/stages.h"
-#include "daemon/core/stages/window.h"
 
 enum { RANGES = 256, SMALL = 24 };
 

@@ -59,50 +59,33 @@ static void ask_cpu(const struct stage *stage, enum window_filter filter, struct
 	}
 }
 
-static void ask_window(const struct stage *stage, const struct window_query *query, double *scratch,
-	struct stage_answer *ret)
+static void count_states(const struct stage *stage, bool lifetime, struct stage_answer *ret)
 {
+	if (lifetime) {
+		ret->unknown = stage->unknown_count;
+		ret->throttled = stage->throttled ? stage->throttled->count : 0;
+		return;
+	}
 	for (size_t i = 0; i < stage->filled; i++) {
 		enum throttle_value state = stage_word_state(stage->runs[i]);
 		ret->unknown += state == THROTTLE_UNKNOWN;
 		ret->throttled += state == THROTTLE_YES;
 	}
-	size_t count = window_ms(stage->runs, stage->filled, query->filter, scratch);
-	window_summarize(scratch, count, query->nearest, &ret->summary);
-	ret->exact = true;
-	judge_split(query->filter, stage->filled, ret);
-}
-
-static void ask_lifetime(
-	const struct stage *stage, const struct window_query *query, struct stage_answer *ret)
-{
-	struct proto_histogram difference;
-	ret->unknown = stage->unknown_count;
-	ret->throttled = stage->throttled ? stage->throttled->count : 0;
-	if (query->filter != WINDOW_ALL && stage->throttled_refused) {
-		nothing(&ret->summary, &ret->reason, "no memory for the split ([stages] memory)");
-		return;
-	}
-	const struct proto_histogram *histogram =
-		lifetime_of(stage->all, stage->throttled, query->filter, &difference);
-	if (histogram) {
-		lifetime_summarize(histogram, query->nearest, &ret->summary);
-	} else {
-		nothing(&ret->summary, &ret->reason, NULL);
-	}
-	judge_split(query->filter, stage->count, ret);
 }
 
 void stage_ask(const struct stage *stage, const struct window_query *query, double *scratch,
 	struct stage_answer *ret)
 {
-	*ret = (struct stage_answer){.exact = false};
+	const struct window_view view = {stage->runs, stage->filled, stage->all, stage->throttled};
+	*ret = (struct stage_answer){.exact = !query->lifetime};
 	ask_cpu(stage, query->filter, ret);
-	if (query->lifetime) {
-		ask_lifetime(stage, query, ret);
-	} else {
-		ask_window(stage, query, scratch, ret);
+	count_states(stage, query->lifetime, ret);
+	if (query->lifetime && query->filter != WINDOW_ALL && stage->throttled_refused) {
+		nothing(&ret->summary, &ret->reason, "no memory for the split ([stages] memory)");
+		return;
 	}
+	window_ask(&view, query, scratch, &ret->summary);
+	judge_split(query->filter, query->lifetime ? stage->count : stage->filled, ret);
 }
 
 void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret)

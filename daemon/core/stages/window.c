@@ -31,31 +31,30 @@ size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter
 	return count;
 }
 
-void window_summarize(double *ms, size_t count, bool nearest, struct proto_summary *ret)
+void window_summarize(double *values, size_t count, bool nearest, struct proto_summary *ret)
 {
-	proto_summarize(ms, count, ret);
+	proto_summarize(values, count, ret);
 	if (nearest && count > 0) {
-		ret->p50 = proto_percentile_nearest(ms, count, 50);
-		ret->p90 = proto_percentile_nearest(ms, count, 90);
-		ret->p95 = proto_percentile_nearest(ms, count, 95);
-		ret->p99 = proto_percentile_nearest(ms, count, 99);
+		ret->p50 = proto_percentile_nearest(values, count, 50);
+		ret->p90 = proto_percentile_nearest(values, count, 90);
+		ret->p95 = proto_percentile_nearest(values, count, 95);
+		ret->p99 = proto_percentile_nearest(values, count, 99);
 	}
 }
 
-const struct proto_histogram *lifetime_of(const struct proto_histogram *all,
-	const struct proto_histogram *throttled, enum window_filter filter,
+const struct proto_histogram *lifetime_of(const struct window_view *view, enum window_filter filter,
 	struct proto_histogram *difference)
 {
 	switch (filter) {
 	case WINDOW_ALL:
-		return all;
+		return view->all;
 	case WINDOW_THROTTLED:
-		return throttled;
+		return view->throttled;
 	case WINDOW_UNTHROTTLED:
-		if (!throttled) {
-			return all;
+		if (!view->throttled) {
+			return view->all;
 		}
-		proto_histogram_subtract(all, throttled, difference);
+		proto_histogram_subtract(view->all, view->throttled, difference);
 		return difference;
 	}
 	return NULL;
@@ -72,11 +71,22 @@ static double nearest_ms(const struct proto_histogram *histogram, double p)
 	return proto_histogram_at(histogram, nearest_rank(histogram->count, p)) / 1e6;
 }
 
-void lifetime_summarize(
-	const struct proto_histogram *histogram, bool nearest, struct proto_summary *ret)
+void window_ask(const struct window_view *view, const struct window_query *query, double *scratch,
+	struct proto_summary *ret)
 {
+	if (!query->lifetime) {
+		size_t count = window_ms(view->words, view->filled, query->filter, scratch);
+		window_summarize(scratch, count, query->nearest, ret);
+		return;
+	}
+	struct proto_histogram difference;
+	const struct proto_histogram *histogram = lifetime_of(view, query->filter, &difference);
+	if (!histogram || histogram->count == 0) {
+		proto_summarize(NULL, 0, ret);
+		return;
+	}
 	proto_histogram_summary(histogram, ret);
-	if (nearest && histogram->count > 0) {
+	if (query->nearest) {
 		ret->p50 = nearest_ms(histogram, 50);
 		ret->p90 = nearest_ms(histogram, 90);
 		ret->p95 = nearest_ms(histogram, 95);

@@ -46,16 +46,26 @@ static inline enum throttle_value stage_word_state(uint64_t word)
 bool window_wants(enum window_filter filter, uint64_t word);
 /* The durations that pass the filter, in ms. Returns how many. */
 size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter, double *ret);
-/* Sorts the durations and summarises them. */
-void window_summarize(double *ms, size_t count, bool nearest, struct proto_summary *ret);
+
+/* What stages and frame streams keep of their durations. */
+struct window_view {
+	const uint64_t *words;
+	size_t filled;
+	const struct proto_histogram *all, *throttled; /* the latter may be NULL */
+};
+
+/* Summarises the recent window or the lifetime, of what passes the filter. scratch holds `filled`
+ * doubles; it is untouched for a lifetime, else it holds the durations, ascending. */
+void window_ask(const struct window_view *view, const struct window_query *query, double *scratch,
+	struct proto_summary *ret);
+
+/* Summarises durations or rates, which it sorts. */
+void window_summarize(double *values, size_t count, bool nearest, struct proto_summary *ret);
 
 /* The histogram of the lifetime that the filter leaves, which may be *difference; NULL: there is
- * none. throttled may be NULL. */
-const struct proto_histogram *lifetime_of(const struct proto_histogram *all,
-	const struct proto_histogram *throttled, enum window_filter filter,
+ * none. */
+const struct proto_histogram *lifetime_of(const struct window_view *view, enum window_filter filter,
 	struct proto_histogram *difference);
-void lifetime_summarize(
-	const struct proto_histogram *histogram, bool nearest, struct proto_summary *ret);
 
 /* The index floor(count * p / 100), at most count - 1, as in proto_percentile_nearest(). */
 uint64_t nearest_rank(uint64_t count, double p);

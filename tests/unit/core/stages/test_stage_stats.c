@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/core/stages/select.h"
 #include "tests/unit/unit.h"
 
 static const uint64_t MS = 1000000;
