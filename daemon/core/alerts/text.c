@@ -114,20 +114,14 @@ static bool put_growth(struct text *text, const struct alert *alert)
 
 static const char *relation(const struct alert *alert)
 {
-	bool firing = alert->phase == ALERT_FIRING;
-	switch (alert->rule->kind) {
-	case ALERT_ABOVE:
-		return firing ? " above " : " no longer above ";
-	case ALERT_BELOW:
-		return firing ? " below " : " no longer below ";
-	case ALERT_EQUALS:
-		return firing ? " equals " : " no longer equals ";
-	case ALERT_SLOPE:
-		return firing ? " grows by " : " no longer grows by ";
-	case ALERT_ABSENT:
-		break;
-	}
-	return firing ? " has no value" : " has a value again";
+	static const char *const words[][2] = {
+		[ALERT_ABOVE] = {" no longer above ", " above "},
+		[ALERT_BELOW] = {" no longer below ", " below "},
+		[ALERT_EQUALS] = {" no longer equals ", " equals "},
+		[ALERT_ABSENT] = {" has a value again", " has no value"},
+		[ALERT_SLOPE] = {" no longer grows by ", " grows by "},
+	};
+	return words[alert->rule->kind][alert->phase == ALERT_FIRING];
 }
 
 /* "process/cam/rss grows by 12.3 MiB per minute". When it ends it says the limit instead. */
