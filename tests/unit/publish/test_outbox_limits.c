@@ -1,36 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the outbox may hold: memory, not only payloads. */
-#include "daemon/publish/outbox/outbox.h"
-
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/publish/outbox_fixture.h"
 #include "tests/unit/unit.h"
 
 static const uint64_t S = 1000000000;
-
-static int put(struct outbox *outbox, enum outbox_class class, const char *topic, size_t length)
-{
-	char payload[4096] = {0};
-	const struct outbox_entry entry = {.class = class,
-		.qos = class == OUTBOX_ALERT,
-		.topic = topic,
-		.payload = payload,
-		.payload_length = length};
-	return outbox_put(outbox, &entry);
-}
-
-/* Takes the next message, checks its topic, gives it the id. */
-static void take_is(struct outbox *outbox, const char *topic, int mid)
-{
-	struct outbox_message *message = outbox_take(outbox, 0);
-	ck_assert_ptr_nonnull(message);
-	ck_assert_str_eq(message->topic, topic);
-	message->mid = mid;
-}
 
 START_TEST(summaries_have_half_of_the_bytes_but_one_that_is_larger_may_wait_alone)
 {
