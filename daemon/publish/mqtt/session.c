@@ -74,9 +74,11 @@ static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code
 	(void)mosq;
 	(void)properties;
 	struct session *session = userdata;
-	if (code >= MQTT_RC_UNSPECIFIED && outbox_refused(&session->link->outbox, mid)) {
+	const bool accepted = code < MQTT_RC_UNSPECIFIED;
+	const bool ours = outbox_answered(&session->link->outbox, mid, accepted);
+	if (ours && !accepted) {
 		set_refused(session->link, mosquitto_reason_string(code));
-	} else if (outbox_delivered(&session->link->outbox, mid)) {
+	} else if (ours) {
 		mqtt_link_lock(session->link); /* the outbox counts them */
 		mqtt_link_unlock(session->link);
 	} else if (session->farewell_sent && mid == session->farewell_mid) {

@@ -295,28 +295,19 @@ static struct outbox_message *land(struct outbox *outbox, int mid)
 	return message;
 }
 
-bool outbox_delivered(struct outbox *outbox, int mid)
+bool outbox_answered(struct outbox *outbox, int mid, bool accepted)
 {
 	pthread_mutex_lock(&outbox->lock);
 	struct outbox_message *message = land(outbox, mid);
-	if (message) {
+	if (message && accepted) {
 		/* QoS 0 is only written to the socket: nobody knows what became of it. */
 		outbox->counts.delivered += message->qos > 0;
-		if (message->tag != 0) {
-			outbox->counts.delivered_tag = message->tag;
-		}
-		forget(outbox, message);
-	}
-	pthread_mutex_unlock(&outbox->lock);
-	return message != NULL;
-}
-
-bool outbox_refused(struct outbox *outbox, int mid)
-{
-	pthread_mutex_lock(&outbox->lock);
-	struct outbox_message *message = land(outbox, mid);
-	if (message) {
+		outbox->counts.delivered_tag =
+			message->tag ? message->tag : outbox->counts.delivered_tag;
+	} else if (message) {
 		outbox->counts.dropped[message->class]++;
+	}
+	if (message) {
 		forget(outbox, message);
 	}
 	pthread_mutex_unlock(&outbox->lock);
@@ -326,7 +317,7 @@ bool outbox_refused(struct outbox *outbox, int mid)
 void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 {
 	message->mid = -1; /* no id of a message that was sent */
-	outbox_refused(outbox, -1);
+	outbox_answered(outbox, -1, false);
 }
 
 void outbox_return(struct outbox *outbox)

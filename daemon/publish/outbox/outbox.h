@@ -74,11 +74,9 @@ void outbox_pace(struct outbox *outbox);
  */
 struct outbox_message *outbox_take(struct outbox *outbox, uint64_t now_ns);
 
-/* Thread. The message in flight with this id is done and freed; false when there is none. */
-bool outbox_delivered(struct outbox *outbox, int mid);
-
-/* Thread. As outbox_delivered, but the broker said no: dropped and counted. */
-bool outbox_refused(struct outbox *outbox, int mid);
+/* Thread. The message in flight with this id is done and freed: delivered, or dropped and counted
+ * because the broker does not accept it. False when there is none. */
+bool outbox_answered(struct outbox *outbox, int mid, bool accepted);
 
 /* Thread. This message can never be sent: dropped and counted. */
 void outbox_reject(struct outbox *outbox, struct outbox_message *message);

@@ -91,12 +91,12 @@ START_TEST(what_flies_counts_but_is_not_displaced)
 	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
 	take_is(&outbox, "s2", 2);
 	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), -ENOSPC);
-	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert(outbox_answered(&outbox, 1, true));
 	ck_assert_int_eq(put(&outbox, OUTBOX_ALERT, "a", 4), 0);
-	ck_assert(!outbox_delivered(&outbox, 1));
+	ck_assert(!outbox_answered(&outbox, 1, true));
 	ck_assert_uint_eq(outbox_count(&outbox).delivered, 0); /* QoS 0: who knows */
 	take_is(&outbox, "a", 3);
-	ck_assert(outbox_delivered(&outbox, 3));
+	ck_assert(outbox_answered(&outbox, 3, true));
 	ck_assert_uint_eq(outbox_count(&outbox).delivered, 1);
 	outbox_finish(&outbox);
 }
@@ -113,7 +113,7 @@ START_TEST(no_more_than_the_window_is_in_flight)
 		take_is(&outbox, "a", i + 1);
 	}
 	ck_assert_ptr_null(outbox_take(&outbox, 0));
-	ck_assert(outbox_delivered(&outbox, 7));
+	ck_assert(outbox_answered(&outbox, 7, true));
 	take_is(&outbox, "a", 100);
 	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_finish(&outbox);
@@ -132,7 +132,7 @@ START_TEST(a_lost_connection_puts_messages_back_in_order)
 	take_is(&outbox, "a2", 2);
 	take_is(&outbox, "a3", 3);
 	take_is(&outbox, "s1", 4);
-	ck_assert(outbox_delivered(&outbox, 2));
+	ck_assert(outbox_answered(&outbox, 2, true));
 	put(&outbox, OUTBOX_ALERT, "a4", 4);
 	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
 	outbox_return(&outbox);
@@ -226,7 +226,7 @@ START_TEST(kept_messages_outlive_the_process_until_they_are_delivered)
 	ck_assert_int_eq(put(&outbox, OUTBOX_SUMMARY, "s", 4), 0);
 	take_is(&outbox, "a1", 1);
 	take_is(&outbox, "a2", 2);
-	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert(outbox_answered(&outbox, 1, true));
 	ck_assert_int_eq(put_kept(&outbox, "a3", "three", false), 1); /* takes the free place */
 	outbox_finish(&outbox); /* as kill -9 would leave it: a2 was in flight */
 
@@ -251,7 +251,7 @@ START_TEST(kept_messages_outlive_the_process_until_they_are_delivered)
 		message->mid = i + 1;
 	}
 	for (int i = 0; i < 4; i++) {
-		ck_assert(outbox_delivered(&outbox, i + 1));
+		ck_assert(outbox_answered(&outbox, i + 1, true));
 	}
 	outbox_finish(&outbox);
 	outbox_init(&outbox, 100, 1 << 20);
@@ -276,7 +276,7 @@ START_TEST(what_found_no_place_in_the_table_counts_as_dropped_by_the_next_proces
 	ck_assert_int_eq(put_kept(&outbox, "last", "x", false), 0);
 	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 0); /* they are still here */
 	take_is(&outbox, "huge", 1);
-	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert(outbox_answered(&outbox, 1, true));
 	outbox_finish(&outbox);
 
 	outbox_init(&outbox, 100, 1 << 20); /* a smaller limit than before, too */
@@ -302,7 +302,7 @@ START_TEST(a_detached_table_is_not_touched)
 	take_is(&outbox, "a1", 1);
 	memcpy(copy, memory, size);
 	outbox_detach(&outbox);
-	ck_assert(outbox_delivered(&outbox, 1));
+	ck_assert(outbox_answered(&outbox, 1, true));
 	put_kept(&outbox, "a2", "two", false);
 	ck_assert_mem_eq(memory, copy, size);
 	outbox_finish(&outbox);
@@ -337,7 +337,7 @@ START_TEST(damage_of_the_table_is_left_out_and_counted)
 			ck_assert_str_eq(message->topic, "topic");
 			ck_assert_uint_eq(message->payload_length, 7);
 			message->mid = 1;
-			outbox_delivered(&outbox, 1);
+			outbox_answered(&outbox, 1, true);
 		}
 		outbox_finish(&outbox);
 	}
