@@ -8,13 +8,13 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/runfile.h"
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
+#include "proto/text.h"
 #include "proto/utf8.h"
 
 #define TIMELINE_MAGIC UINT64_C(0x33656e696c6d6974) /* "timline3" */
@@ -245,19 +245,12 @@ void timeline_add(struct timeline *timeline, uint64_t t_ns, enum timeline_kind k
 {
 	/* Built aside: subject and arguments may point into the entry that goes. */
 	struct timeline_entry entry = {.t_ns = t_ns, .kind = kind, .level = level};
-	int length = snprintf(entry.subject, sizeof(entry.subject), "%s", subject ? subject : "");
-	if (length >= (int)sizeof(entry.subject)) {
-		entry.subject[proto_utf8_complete(entry.subject, sizeof(entry.subject) - 1)] = '\0';
-	}
+	struct text title = TEXT_IN(entry.subject), text = TEXT_IN(entry.text);
+	text_add(&title, "%s", subject ? subject : "");
 	va_list args;
 	va_start(args, format);
-	length = vsnprintf(entry.text, sizeof(entry.text), format, args);
+	text_vadd(&text, format, args);
 	va_end(args);
-	if (length < 0) {
-		entry.text[0] = '\0';
-	} else if (length >= (int)sizeof(entry.text)) {
-		entry.text[proto_utf8_complete(entry.text, sizeof(entry.text) - 1)] = '\0';
-	}
 	proto_utf8_clean(entry.subject);
 	proto_utf8_clean(entry.text);
 	struct timeline_entry *place = keep(timeline, &entry);
