@@ -9,14 +9,6 @@
 #include "daemon/core/alerts/private.h"
 #include "daemon/core/alerts/text.h"
 
-static enum timeline_level timeline_level(const struct alert *alert)
-{
-	static const enum timeline_level levels[] = {[ALERT_INFO] = TIMELINE_INFO,
-		[ALERT_WARNING] = TIMELINE_WARNING,
-		[ALERT_CRITICAL] = TIMELINE_CRITICAL};
-	return alert->phase == ALERT_FIRING ? levels[alert->severity] : TIMELINE_INFO;
-}
-
 void alert_subject(const char *rule, const char *instance, char ret[2 * PROTO_NAME_SIZE])
 {
 	snprintf(ret, 2 * PROTO_NAME_SIZE, "%s%s%.*s", rule, instance[0] ? ":" : "", PROTO_NAME_MAX,
@@ -26,6 +18,9 @@ void alert_subject(const char *rule, const char *instance, char ret[2 * PROTO_NA
 static void put_on_timeline(
 	struct alerts *alerts, const struct alert *alert, const struct alert_transition *transition)
 {
+	static const enum timeline_level levels[] = {[ALERT_INFO] = TIMELINE_INFO,
+		[ALERT_WARNING] = TIMELINE_WARNING,
+		[ALERT_CRITICAL] = TIMELINE_CRITICAL};
 	char subject[2 * PROTO_NAME_SIZE], remark[64];
 	const bool single = strcmp(alert->instance, "_") == 0;
 	alert_subject(alert->rule->name, single ? "" : alert->instance, subject);
@@ -40,8 +35,9 @@ static void put_on_timeline(
 	}
 	timeline_add(alerts->timeline, transition->t_ns,
 		transition->quiet ? TIMELINE_SILENCED : TIMELINE_ALERT,
-		transition->quiet ? TIMELINE_INFO : timeline_level(alert), subject, "%s%s",
-		alert->text, remark);
+		transition->quiet || alert->phase != ALERT_FIRING ? TIMELINE_INFO
+								  : levels[alert->severity],
+		subject, "%s%s", alert->text, remark);
 }
 
 /* The entry of the log that the transition belongs to: one that was not sent, of a later state or

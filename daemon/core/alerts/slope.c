@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 enum { SLOTS = ALERT_SLOPE_POINTS + 1, POINTS_MIN = 3 };
 

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum { ALERT_SLOPE_POINTS = 32 };

@@ -2,7 +2,6 @@
 /* text.h: formats the messages of alerts. Pure. */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/alerts/state.h"

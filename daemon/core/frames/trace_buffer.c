@@ -29,7 +29,6 @@ struct trace_buffer {
 	uint32_t chunks;
 	uint32_t touched; /* chunks from here on were never used */
 	uint32_t free;	  /* a list of those given back */
-	uint32_t used;
 	size_t logs;
 	LIST_HEAD(, trace_log) log;
 };
@@ -85,7 +84,6 @@ static void chunk_release(struct trace_buffer *pool, uint32_t index)
 	pool->chunk[index].next = pool->free;
 	pool->chunk[index].generation++; /* readers see that it is another one */
 	pool->free = index;
-	pool->used--;
 }
 
 /* Takes the oldest chunk off the log. */
@@ -146,7 +144,6 @@ void trace_log_more(struct trace_log *log)
 	} else {
 		index = pool->touched++;
 	}
-	pool->used++;
 	pool->chunk[index].first = log->begun;
 	pool->chunk[index].next = NONE;
 	pool->chunk[index].generation++;

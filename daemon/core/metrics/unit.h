@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum unit {
 	UNIT_NONE, /* a bare number: load, ratio */

@@ -2,7 +2,6 @@
 /* recordings.c: decides which recordings may be made; pure, so that a test can make a day pass. */
 #include "daemon/core/status/recordings.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -8,7 +8,6 @@
  * discovery is switched off, the announcement is cleared.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/util/log.h"

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "daemon/core/core.h"
 #include "daemon/publish/payload/payload.h"

@@ -5,7 +5,6 @@
  */
 #include "daemon/publish/payload/payload.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
