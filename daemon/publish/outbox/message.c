@@ -125,12 +125,11 @@ void outbox_list_remove(struct outbox_list *list, struct outbox_message *message
 	list->bytes -= message->size;
 }
 
-void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front)
+void outbox_list_prepend(struct outbox_list *list, struct outbox_message *message)
 {
-	TAILQ_CONCAT(&front->head, &list->head, link);
-	TAILQ_CONCAT(&list->head, &front->head, link);
-	list->messages += front->messages;
-	list->bytes += front->bytes;
+	TAILQ_INSERT_HEAD(&list->head, message, link);
+	list->messages++;
+	list->bytes += message->size;
 }
 
 void outbox_list_free(struct outbox_list *list)

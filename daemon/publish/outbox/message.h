@@ -63,10 +63,8 @@ struct outbox_message *outbox_message_restore(const struct slots *slots, int slo
 
 void outbox_list_init(struct outbox_list *list);
 void outbox_list_append(struct outbox_list *list, struct outbox_message *message);
+void outbox_list_prepend(struct outbox_list *list, struct outbox_message *message);
 void outbox_list_remove(struct outbox_list *list, struct outbox_message *message);
-
-/* Moves everything of front before what list holds. */
-void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front);
 
 /* Frees all of them. */
 void outbox_list_free(struct outbox_list *list);

@@ -323,17 +323,11 @@ void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 void outbox_return(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
-	struct outbox_list again[OUTBOX_CLASSES];
-	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
-		outbox_list_init(&again[i]);
-	}
-	for (struct outbox_message *message; (message = TAILQ_FIRST(&outbox->flying.head));) {
+	for (struct outbox_message *message;
+		(message = TAILQ_LAST(&outbox->flying.head, outbox_head));) {
 		outbox_list_remove(&outbox->flying, message);
 		message->mid = 0;
-		outbox_list_append(&again[message->class], message);
-	}
-	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
-		outbox_list_prepend(&outbox->waiting[i], &again[i]);
+		outbox_list_prepend(&outbox->waiting[message->class], message);
 	}
 	outbox->counts.in_flight = 0;
 	pthread_mutex_unlock(&outbox->lock);
