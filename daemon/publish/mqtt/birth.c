@@ -13,11 +13,6 @@
 
 enum { LARGEST_PACKET = 4096 };
 
-bool mqtt_birth_asks(const struct mqtt_link *link)
-{
-	return link->birth_topic[0] != '\0' && !link->collision.old;
-}
-
 int mqtt_birth_connect(
 	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s)
 {

@@ -50,9 +50,6 @@ void mqtt_session(struct mqtt_link *link, struct session_end *ret);
 
 /* Home Assistant's birth message: the only topic subscribed to, and only if configured. */
 
-/* Whether the next session should speak MQTT 5 for it. */
-bool mqtt_birth_asks(const struct mqtt_link *link);
-
 /* mosquitto_connect(), with a limit on what the broker may send us where that exists (MQTT 5). */
 int mqtt_birth_connect(
 	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s);

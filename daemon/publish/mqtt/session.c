@@ -388,8 +388,8 @@ static enum session_how session_how(const struct session *session)
 
 void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 {
-	struct session session = {
-		.link = link, .asks = collision_asks(&link->collision) || mqtt_birth_asks(link)};
+	const bool births = link->birth_topic[0] != '\0' && !link->collision.old;
+	struct session session = {.link = link, .asks = births || collision_asks(&link->collision)};
 	int code = session_open(&session);
 	if (code) {
 		set_reason(&session, code, errno);
