@@ -64,6 +64,24 @@ void *mem_calloc(size_t count, size_t size)
 	return sysops()->calloc(count, size);
 }
 
+void *mem_grown(void *array, size_t count, size_t *room, size_t size)
+{
+	if (count < *room) {
+		return array;
+	}
+	size_t wider = *room > 0 ? 2 * *room : 16;
+	void *more = mem_calloc(wider, size);
+	if (!more) {
+		return NULL;
+	}
+	if (count > 0) {
+		memcpy(more, array, count * size);
+	}
+	free(array);
+	*room = wider;
+	return more;
+}
+
 char *mem_strdup(const char *text)
 {
 	size_t size = strlen(text) + 1;

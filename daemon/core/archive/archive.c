@@ -293,7 +293,7 @@ static void find_floor(struct archive *archive)
 	const struct archive_index *index = archive->index;
 	archive->floored = false;
 	for (uint32_t i = index->blocks; i > 0; i--) {
-		const struct archive_info *info = archive_index_at(index, i - 1);
+		const struct archive_info *info = &index->info[i - 1];
 		if (info->boot != archive->boot_seq) {
 			break;
 		}
@@ -313,7 +313,7 @@ static bool has_event(const struct archive *archive, const struct timeline_entry
 {
 	const struct archive_index *index = archive->index;
 	for (size_t i = index->events; i > 0; i--) {
-		const struct archive_event *event = &index->event[i - 1];
+		const struct timeline_entry *event = &index->event[i - 1];
 		if (event->boot_seq == archive->boot_seq && event->t_ns == entry->t_ns &&
 			event->kind == entry->kind && strcmp(event->text, entry->text) == 0 &&
 			strcmp(event->subject, entry->subject) == 0) {
@@ -341,7 +341,7 @@ void archive_adopt(struct archive *archive, struct archive_index *index)
 	archive_release(archive);
 	archive->boot_seq = 1;
 	if (index->blocks > 0) {
-		uint32_t newest = archive_index_at(index, index->blocks - 1)->boot;
+		uint32_t newest = index->info[index->blocks - 1].boot;
 		const struct archive_boot_info *boot = archive_index_find_boot(index, newest);
 		bool same = boot && memcmp(boot->id, archive->boot_id, sizeof(boot->id)) == 0;
 		archive->boot_seq = same ? newest : newest + 1;
@@ -378,11 +378,11 @@ void archive_span(const struct archive *archive, struct archive_span *ret)
 	ret->pages = index->pages - 1;
 	ret->damaged = index->damaged;
 	for (uint32_t i = 0; i < index->blocks; i++) {
-		const struct archive_info *info = archive_index_at(index, i);
+		const struct archive_info *info = &index->info[i];
 		int64_t first_us, last_us;
 		bool synced;
 		ret->pages_used += info->pages;
-		ret->boots += i == 0 || info->boot != archive_index_at(index, i - 1)->boot;
+		ret->boots += i == 0 || info->boot != index->info[i - 1].boot;
 		if (info->ticks == 0) {
 			continue;
 		}
@@ -404,7 +404,7 @@ static uint32_t first_block(const struct archive_index *index, uint32_t boot_seq
 	uint32_t low = 0, high = index->blocks;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (archive_index_at(index, middle)->boot < boot_seq) {
+		if (index->info[middle].boot < boot_seq) {
 			low = middle + 1;
 		} else {
 			high = middle;
@@ -416,7 +416,7 @@ static uint32_t first_block(const struct archive_index *index, uint32_t boot_seq
 static void boot_times(const struct archive_index *index, struct archive_boot *boot)
 {
 	for (uint32_t i = first_block(index, boot->seq); i < index->blocks; i++) {
-		const struct archive_info *info = archive_index_at(index, i);
+		const struct archive_info *info = &index->info[i];
 		int64_t first_us, last_us;
 		bool synced;
 		if (info->boot != boot->seq) {
@@ -449,7 +449,7 @@ bool archive_boot_at(const struct archive *archive, size_t index, struct archive
 	return true;
 }
 
-size_t archive_events(const struct archive *archive, const struct archive_event **ret)
+size_t archive_events(const struct archive *archive, const struct timeline_entry **ret)
 {
 	if (!archive->index || !archive->index->event) {
 		return 0;

@@ -105,7 +105,7 @@ struct archive_boot {
 bool archive_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret);
 
 /* Events of previous boots, oldest first, at most ARCHIVE_EVENTS_KEPT, found by the scan. */
-size_t archive_events(const struct archive *archive, const struct archive_event **ret);
+size_t archive_events(const struct archive *archive, const struct timeline_entry **ret);
 
 /* The account's memory of the newest block; zeroed when there is none. */
 void archive_account_found(const struct archive *archive, struct archive_account_memory *ret);

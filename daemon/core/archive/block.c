@@ -129,24 +129,29 @@ bool archive_rows_next(struct history_walk *walk, const struct archive_block *he
 	return false;
 }
 
-bool archive_event_read(struct byte_reader *body, struct archive_event_bytes *ret)
+/* A text of that length; one that does not fit into size bytes with its end is bad. */
+static void read_text(struct byte_reader *body, uint64_t length, char *ret, size_t size)
 {
+	const uint8_t *text = archive_get(body, length);
+	body->bad = body->bad || length >= size;
+	if (!body->bad) {
+		memcpy(ret, text, length);
+	}
+}
+
+bool archive_event_read(struct byte_reader *body, struct timeline_entry *ret)
+{
+	memset(ret, 0, sizeof(*ret));
 	unsigned kind = archive_get_u8(body);
 	unsigned level = archive_get_u8(body);
 	ret->t_ns = archive_get_varint(body);
-	ret->subject_length = archive_get_u8(body);
-	ret->subject = (const char *)archive_get(body, ret->subject_length);
-	ret->text_length = archive_get_varint(body);
-	ret->text = (const char *)archive_get(body, ret->text_length);
-	if (body->bad || kind >= TIMELINE_KIND_COUNT || level > TIMELINE_CRITICAL ||
-		ret->subject_length >= sizeof(((struct timeline_entry *)0)->subject) ||
-		ret->text_length >= TIMELINE_TEXT || ret->t_ns > INT64_MAX) {
-		body->bad = true;
-		return false;
-	}
+	read_text(body, archive_get_u8(body), ret->subject, sizeof(ret->subject));
+	read_text(body, archive_get_varint(body), ret->text, sizeof(ret->text));
+	body->bad = body->bad || kind >= TIMELINE_KIND_COUNT || level > TIMELINE_CRITICAL ||
+		    ret->t_ns > INT64_MAX;
 	ret->kind = (enum timeline_kind)kind;
 	ret->level = (enum timeline_level)level;
-	return true;
+	return !body->bad;
 }
 
 void archive_event_write(struct byte_writer *writer, const struct timeline_entry *entry)

@@ -124,14 +124,8 @@ void archive_group_walk(const struct archive_group *group, const struct archive_
 /* As history_walk_next; a row behind the block's last tick is bad, too. */
 bool archive_rows_next(struct history_walk *walk, const struct archive_block *header);
 
-struct archive_event_bytes {
-	enum timeline_kind kind;
-	enum timeline_level level;
-	uint64_t t_ns;
-	const char *subject, *text; /* not terminated */
-	size_t subject_length, text_length;
-};
-bool archive_event_read(struct byte_reader *body, struct archive_event_bytes *ret);
+/* With its kind, level, time and texts; the rest is 0. */
+bool archive_event_read(struct byte_reader *body, struct timeline_entry *ret);
 void archive_event_write(struct byte_writer *writer, const struct timeline_entry *entry);
 
 struct archive_name_bytes {

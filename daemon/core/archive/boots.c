@@ -19,14 +19,14 @@ struct list {
 	size_t count, room;
 };
 
-static bool is_stop(const struct archive_event *event)
+static bool is_stop(const struct timeline_entry *event)
 {
 	return event->kind == TIMELINE_DAEMON && strcmp(event->text, TIMELINE_STOPPED) == 0;
 }
 
 enum boot_end timeline_boot_end(const struct archive *archive, uint32_t seq)
 {
-	const struct archive_event *event;
+	const struct timeline_entry *event;
 	size_t count = archive_events(archive, &event);
 	if (seq == archive_boot_seq(archive)) {
 		return BOOT_RUNS;
@@ -56,7 +56,7 @@ const char *timeline_boot_end_name(enum boot_end end)
 
 bool timeline_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret)
 {
-	const struct archive_event *event;
+	const struct timeline_entry *event;
 	size_t count = archive_events(archive, &event), at = 0;
 	if (!archive_boot_at(archive, index, ret)) {
 		return false;
@@ -123,15 +123,11 @@ static void describe_reboot(struct timeline_entry *entry, const struct archive *
 		before->synced && boot->synced ? "" : "; the clock was not synchronised");
 }
 
-static void add_event(struct list *list, const struct archive_event *event)
+static void add_event(struct list *list, const struct timeline_entry *event)
 {
 	struct timeline_entry *entry = add(list);
-	entry->time_us = event->time_us;
-	entry->boot_seq = event->boot_seq;
-	entry->kind = event->kind;
-	entry->level = event->level;
-	memcpy(entry->subject, event->subject, sizeof(entry->subject));
-	memcpy(entry->text, event->text, sizeof(entry->text));
+	*entry = *event;
+	entry->t_ns = 0;
 }
 
 uint64_t timeline_begin_ns(const struct timeline *timeline)
@@ -146,7 +142,7 @@ uint64_t timeline_begin_ns(const struct timeline *timeline)
 static void add_boots(struct list *list, const struct timeline *timeline,
 	const struct archive *archive, const struct wallclock *wall)
 {
-	const struct archive_event *event;
+	const struct timeline_entry *event;
 	size_t events = archive_events(archive, &event), at = 0;
 	uint32_t now = archive_boot_seq(archive);
 	struct archive_boot before = {0}, boot;

@@ -31,25 +31,6 @@ static void classify(struct archive *archive, struct archive_name *name,
 	name->class = first || class > name->class ? (uint8_t) class : name->class;
 }
 
-static bool used_room(struct archive *archive)
-{
-	if (archive->used_count < archive->used_room) {
-		return true;
-	}
-	size_t room = archive->used_room ? 2 * archive->used_room : 256;
-	struct archive_name **more = mem_calloc(room, sizeof(struct archive_name *));
-	if (!more) {
-		return false;
-	}
-	if (archive->used_count > 0) {
-		memcpy(more, archive->used, archive->used_count * sizeof(struct archive_name *));
-	}
-	free(archive->used);
-	archive->used = more;
-	archive->used_room = room;
-	return true;
-}
-
 static int by_class(const void *a, const void *b)
 {
 	const struct archive_name *x = *(struct archive_name *const *)a;
@@ -97,9 +78,12 @@ static int name_of(struct archive *archive, uint32_t series, struct archive_name
 /* The series' first row in this block. */
 static bool begin_series(struct archive *archive, struct archive_name *name, uint32_t row)
 {
-	if (!used_room(archive)) {
+	struct archive_name **more =
+		mem_grown(archive->used, archive->used_count, &archive->used_room, sizeof(*more));
+	if (!more) {
 		return false;
 	}
+	archive->used = more;
 	archive->used[archive->used_count++] = name;
 	name->used_stamp = archive->stamp;
 	name->row_first = name->row_last = row;
@@ -280,7 +264,7 @@ static uint64_t stale_seq(const struct archive_index *index)
 {
 	uint32_t pages = 0;
 	for (uint32_t i = index->blocks; i > 0; i--) {
-		const struct archive_info *info = archive_index_at(index, i - 1);
+		const struct archive_info *info = &index->info[i - 1];
 		pages += info->pages;
 		if (pages > index->pages / 3) {
 			return info->seq;

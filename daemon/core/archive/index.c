@@ -36,33 +36,19 @@ void archive_index_destroy(struct archive_index *index)
 	archive_names_finish(&index->names);
 	free(index->info);
 	free(index->boot);
-	free(index->kept);
 	free(index->event);
 	free(index);
 }
 
-struct archive_info *archive_index_at(const struct archive_index *index, uint32_t i)
-{
-	return &index->info[(index->info_first + i) % index->info_room];
-}
-
 int archive_index_add(struct archive_index *index, const struct archive_info *info)
 {
-	if (index->blocks == index->info_room) {
-		uint32_t room = index->info_room ? 2 * index->info_room : 64;
-		struct archive_info *more = mem_calloc(room, sizeof(*more));
-		if (!more) {
-			return -ENOMEM;
-		}
-		for (uint32_t i = 0; i < index->blocks; i++) {
-			more[i] = *archive_index_at(index, i);
-		}
-		free(index->info);
-		index->info = more;
-		index->info_room = room;
-		index->info_first = 0;
+	struct archive_info *more =
+		mem_grown(index->info, index->blocks, &index->info_room, sizeof(*more));
+	if (!more) {
+		return -ENOMEM;
 	}
-	index->info[(index->info_first + index->blocks++) % index->info_room] = *info;
+	index->info = more;
+	index->info[index->blocks++] = *info;
 	return 0;
 }
 
@@ -94,19 +80,12 @@ struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32
 	if (at < index->boots && index->boot[at].seq == boot_seq) {
 		return &index->boot[at];
 	}
-	if (index->boots == index->boot_room) {
-		size_t room = index->boot_room ? 2 * index->boot_room : 16;
-		struct archive_boot_info *more = mem_calloc(room, sizeof(*more));
-		if (!more) {
-			return NULL;
-		}
-		if (index->boots > 0) {
-			memcpy(more, index->boot, index->boots * sizeof(*more));
-		}
-		free(index->boot);
-		index->boot = more;
-		index->boot_room = room;
+	struct archive_boot_info *more =
+		mem_grown(index->boot, index->boots, &index->boot_room, sizeof(*more));
+	if (!more) {
+		return NULL;
 	}
+	index->boot = more;
 	memmove(&index->boot[at + 1], &index->boot[at],
 		(index->boots - at) * sizeof(index->boot[0]));
 	index->boots++;
@@ -169,12 +148,12 @@ void archive_index_times(const struct archive_index *index, const struct archive
 
 uint64_t archive_index_oldest(const struct archive_index *index)
 {
-	return index->blocks > 0 ? archive_index_at(index, 0)->seq : index->next_seq;
+	return index->blocks > 0 ? index->info[0].seq : index->next_seq;
 }
 
 void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot)
 {
-	uint32_t oldest = index->blocks > 0 ? archive_index_at(index, 0)->boot : UINT32_MAX;
+	uint32_t oldest = index->blocks > 0 ? index->info[0].boot : UINT32_MAX;
 	size_t gone = 0;
 	while (gone < index->boots && index->boot[gone].seq < oldest &&
 		index->boot[gone].seq != keep_boot) {
@@ -187,20 +166,24 @@ void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot)
 	}
 }
 
+void archive_index_drop(struct archive_index *index, uint32_t count)
+{
+	if (count > 0) {
+		index->blocks -= count;
+		memmove(index->info, &index->info[count], index->blocks * sizeof(index->info[0]));
+	}
+}
+
 void archive_index_overwrite(
 	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot)
 {
-	bool any = false;
-	while (index->blocks > 0) {
-		const struct archive_info *oldest = archive_index_at(index, 0);
-		if (oldest->page >= page + pages || oldest->page + oldest->pages <= page) {
-			break;
-		}
-		index->info_first = (index->info_first + 1) % index->info_room;
-		index->blocks--;
-		any = true;
+	uint32_t gone = 0;
+	while (gone < index->blocks && index->info[gone].page < page + pages &&
+		index->info[gone].page + index->info[gone].pages > page) {
+		gone++;
 	}
-	if (any) {
+	archive_index_drop(index, gone);
+	if (gone > 0) {
 		archive_index_forget_boots(index, keep_boot);
 	}
 }

@@ -28,37 +28,18 @@ struct archive_boot_info {
 	struct archive_clock first_synced;
 };
 
-struct archive_event {
-	uint64_t t_ns; /* on its boot's clock */
-	uint32_t boot_seq;
-	int64_t time_us;
-	enum timeline_kind kind;
-	enum timeline_level level;
-	char subject[2 * PROTO_NAME_SIZE];
-	char text[TIMELINE_TEXT];
-};
-
-struct archive_event_kept {
-	uint64_t t_ns;
-	uint64_t seq; /* block */
-	bool clocked;
-	struct archive_clock clock; /* in force */
-	struct archive_event event;
-};
-
 struct archive_index {
 	uint64_t size;
 	struct archive_identity identity;
 	uint32_t pages;
-	int error; /* -ENOMEM of the scan */
-	/* Blocks by seq, oldest first: a ring. */
-	struct archive_info *info;
-	uint32_t info_room, info_first, blocks;
+	int error;		   /* -ENOMEM of the scan */
+	struct archive_info *info; /* of blocks by seq, oldest first */
+	size_t info_room;
+	uint32_t blocks;
 	struct archive_boot_info *boot; /* by seq */
 	size_t boots, boot_room;
-	struct archive_event_kept *kept; /* of the scan */
+	struct timeline_entry *event; /* of previous boots; the serial is the block's */
 	size_t events;
-	struct archive_event *event; /* after it */
 	uint64_t damaged;
 	uint32_t next_page; /* where the next block goes */
 	uint64_t next_seq;
@@ -79,7 +60,6 @@ int archive_index_scan(
 /* After the last page. -ENOMEM. */
 int archive_index_finish(struct archive_index *index);
 
-struct archive_info *archive_index_at(const struct archive_index *index, uint32_t i);
 /* The boot's entry, made when new (kept sorted). NULL: no memory. */
 struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32_t boot_seq);
 /* NULL when there is none. */
@@ -93,6 +73,8 @@ void archive_index_describe(const struct archive_block *header, const struct arc
 /* The boot's first synchronised offset may be among these. */
 void archive_index_note_clocks(
 	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks);
+/* Drops the oldest blocks. */
+void archive_index_drop(struct archive_index *index, uint32_t count);
 /* Drops blocks that a write to these pages destroys (the oldest: the file is a ring), and
  * boots that have none left, but not keep_boot. */
 void archive_index_overwrite(

@@ -95,7 +95,7 @@ static int copy_blocks(struct archive_plan *plan, const struct archive_index *in
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; plan->names > 0 && i < index->blocks; i++) {
-		const struct archive_info *info = archive_index_at(index, i);
+		const struct archive_info *info = &index->info[i];
 		struct archive_plan_block *block = &plan->block[plan->blocks];
 		if (info->ticks == 0) {
 			continue;

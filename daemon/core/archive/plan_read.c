@@ -22,38 +22,18 @@ static struct archive_plan_name *find(struct archive_plan *plan, uint32_t id)
 	return bsearch(&key, plan->name, plan->names, sizeof(key), by_id);
 }
 
-/* Room for one more of the list; *room grows by doubling. */
-static int reserve(void **list, size_t count, size_t *room, size_t size)
-{
-	if (count < *room) {
-		return 0;
-	}
-	size_t more_room = *room ? 2 * *room : 16;
-	void *more = mem_calloc(more_room, size);
-	if (!more) {
-		return -ENOMEM;
-	}
-	if (count > 0) {
-		memcpy(more, *list, count * size);
-	}
-	free(*list);
-	*list = more;
-	*room = more_room;
-	return 0;
-}
-
 static struct archive_part *part_of(
 	struct archive_plan *plan, struct archive_plan_name *name, uint32_t boot)
 {
 	if (name->part > 0 && plan->part[name->part - 1].boot == boot) {
 		return &plan->part[name->part - 1];
 	}
-	void *list = plan->part;
-	int r = reserve(&list, plan->parts, &plan->part_room, sizeof(plan->part[0]));
-	plan->part = list;
-	if (r < 0) {
+	struct archive_part *more =
+		mem_grown(plan->part, plan->parts, &plan->part_room, sizeof(*more));
+	if (!more) {
 		return NULL;
 	}
+	plan->part = more;
 	plan->part[plan->parts++] = (struct archive_part){.name = name, .boot = boot};
 	name->part = plan->parts;
 	return &plan->part[plan->parts - 1];
@@ -73,13 +53,14 @@ static int add(struct archive_plan *plan, struct archive_plan_name *name, uint32
 		history_point_merge(&part->points[part->count - 1], &point);
 		return 0;
 	}
-	void *list = part->points;
-	int r = reserve(&list, part->count, &part->room, sizeof(part->points[0]));
-	part->points = list;
-	if (r == 0) {
-		part->points[part->count++] = point;
+	struct history_point *more =
+		mem_grown(part->points, part->count, &part->room, sizeof(*more));
+	if (!more) {
+		return -ENOMEM;
 	}
-	return r;
+	part->points = more;
+	part->points[part->count++] = point;
+	return 0;
 }
 
 static int64_t time_of(const struct archive_plan *plan, const struct archive_plan_block *block,

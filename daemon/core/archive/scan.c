@@ -10,7 +10,7 @@
 #include "daemon/core/archive/index.h"
 #include "daemon/util/sysops.h"
 
-enum { KEPT_ROOM = 2 * ARCHIVE_EVENTS_KEPT };
+enum { EVENTS_ROOM = 2 * ARCHIVE_EVENTS_KEPT };
 
 /* Stands for a series of which only the number is known: no metric can have such a name. */
 static bool is_nameless(const struct archive_name *name)
@@ -69,13 +69,13 @@ static int learn(struct archive_index *index, const struct archive_name_bytes *r
 
 static int by_age(const void *a, const void *b)
 {
-	const struct archive_event_kept *x = a;
-	const struct archive_event_kept *y = b;
-	if (x->event.boot_seq != y->event.boot_seq) {
-		return x->event.boot_seq < y->event.boot_seq ? -1 : 1;
+	const struct timeline_entry *x = a;
+	const struct timeline_entry *y = b;
+	if (x->boot_seq != y->boot_seq) {
+		return x->boot_seq < y->boot_seq ? -1 : 1;
 	}
-	if (x->seq != y->seq) {
-		return x->seq < y->seq ? -1 : 1;
+	if (x->serial != y->serial) {
+		return x->serial < y->serial ? -1 : 1;
 	}
 	return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
@@ -83,45 +83,33 @@ static int by_age(const void *a, const void *b)
 /* The newest ARCHIVE_EVENTS_KEPT in front. */
 static void prune_events(struct archive_index *index)
 {
-	qsort(index->kept, index->events, sizeof(index->kept[0]), by_age);
+	qsort(index->event, index->events, sizeof(index->event[0]), by_age);
 	if (index->events > ARCHIVE_EVENTS_KEPT) {
-		memmove(index->kept, &index->kept[index->events - ARCHIVE_EVENTS_KEPT],
-			ARCHIVE_EVENTS_KEPT * sizeof(index->kept[0]));
+		memmove(index->event, &index->event[index->events - ARCHIVE_EVENTS_KEPT],
+			ARCHIVE_EVENTS_KEPT * sizeof(index->event[0]));
 		index->events = ARCHIVE_EVENTS_KEPT;
 	}
 }
 
 static int keep_event(struct archive_index *index, const struct archive_parsed *block,
-	const struct archive_event_bytes *event)
+	const struct timeline_entry *event)
 {
-	if (!index->kept) {
-		index->kept = mem_calloc(KEPT_ROOM, sizeof(index->kept[0]));
-		if (!index->kept) {
+	if (!index->event) {
+		index->event = mem_calloc(EVENTS_ROOM, sizeof(index->event[0]));
+		if (!index->event) {
 			return -ENOMEM;
 		}
 	}
-	if (index->events == KEPT_ROOM) {
+	if (index->events == EVENTS_ROOM) {
 		prune_events(index);
 	}
-	struct archive_event_kept *kept = &index->kept[index->events++];
-	*kept = (struct archive_event_kept){
-		.t_ns = event->t_ns,
-		.seq = block->header.seq,
-		.event =
-			{
-				.boot_seq = block->header.boot_seq,
-				.kind = event->kind,
-				.level = event->level,
-			},
-	};
-	memcpy(kept->event.subject, event->subject, event->subject_length);
-	memcpy(kept->event.text, event->text, event->text_length);
-	kept->clocked = block->header.clocks > 0;
-	for (size_t i = 0; i < block->header.clocks; i++) {
-		if (i == 0 || block->clock[i].t_ns <= event->t_ns) {
-			kept->clock = block->clock[i];
-		}
-	}
+	struct timeline_entry *kept = &index->event[index->events++];
+	bool synced;
+	*kept = *event;
+	kept->serial = block->header.seq;
+	kept->boot_seq = block->header.boot_seq;
+	kept->time_us =
+		archive_wall_us(block->clock, block->header.clocks, NULL, event->t_ns, &synced);
 	return 0;
 }
 
@@ -151,7 +139,7 @@ static int go_over(struct archive_index *index, const struct archive_parsed *blo
 		}
 	}
 	for (unsigned i = 0; i < header->events && !body.bad && r == 0; i++) {
-		struct archive_event_bytes event;
+		struct timeline_entry event;
 		if (archive_event_read(&body, &event) && index) {
 			r = keep_event(index, block, &event);
 		}
@@ -251,32 +239,33 @@ static void keep_one_turn(struct archive_index *index)
 		covered = back;
 		kept--;
 	}
-	index->info_first = kept;
-	index->blocks -= kept;
+	archive_index_drop(index, kept);
 }
 
+/* Now that the first synchronised offsets of their boots are known. */
 static int finish_events(struct archive_index *index)
 {
-	if (index->events == 0) {
-		return 0;
+	struct timeline_entry *exact = NULL;
+	if (index->events > 0) {
+		prune_events(index);
+		exact = mem_calloc(index->events, sizeof(*exact));
+		if (!exact) {
+			return -ENOMEM;
+		}
+		memcpy(exact, index->event, index->events * sizeof(*exact));
 	}
-	prune_events(index);
-	index->event = mem_calloc(index->events, sizeof(index->event[0]));
-	if (!index->event) {
-		return -ENOMEM;
-	}
+	free(index->event);
+	index->event = exact;
 	for (size_t i = 0; i < index->events; i++) {
-		const struct archive_event_kept *kept = &index->kept[i];
 		const struct archive_boot_info *boot =
-			archive_index_find_boot(index, kept->event.boot_seq);
+			archive_index_find_boot(index, exact[i].boot_seq);
 		bool synced;
-		index->event[i] = kept->event;
-		index->event[i].t_ns = kept->t_ns;
-		index->event[i].time_us = archive_wall_us(&kept->clock, kept->clocked,
-			boot && boot->synced ? &boot->first_synced : NULL, kept->t_ns, &synced);
+		if (boot && boot->synced &&
+			(exact[i].time_us == 0 || exact[i].t_ns <= boot->first_synced.t_ns)) {
+			exact[i].time_us = archive_wall_us(
+				NULL, 0, &boot->first_synced, exact[i].t_ns, &synced);
+		}
 	}
-	free(index->kept);
-	index->kept = NULL;
 	return 0;
 }
 

@@ -16,7 +16,6 @@ enum {
 	ENTRY_SUM = 6,	 /* u32 series, u8 unit, u8 length stand before */
 	ENTRY_HEAD = 10, /* u32 sum */
 	ENTRY_MAX = ENTRY_HEAD + 255,
-	FIRST_CAPACITY = 64,
 };
 
 static uint32_t sum_of(const uint8_t *entry, size_t length)
@@ -57,21 +56,12 @@ static int index_all(struct history_pool *pool)
 static int new_series(struct history_pool *pool, uint32_t id, enum unit unit, const char *name,
 	size_t length, struct history_series **ret)
 {
-	if (pool->series_count == pool->series_capacity) {
-		size_t capacity =
-			pool->series_capacity ? 2 * pool->series_capacity : FIRST_CAPACITY;
-		struct history_series **table =
-			mem_calloc(capacity, sizeof(struct history_series *));
-		if (!table) {
-			return -ENOMEM;
-		}
-		if (pool->series_count > 0) {
-			memcpy(table, pool->series, pool->series_count * sizeof(table[0]));
-		}
-		free(pool->series);
-		pool->series = table;
-		pool->series_capacity = capacity;
+	struct history_series **table =
+		mem_grown(pool->series, pool->series_count, &pool->series_capacity, sizeof(*table));
+	if (!table) {
+		return -ENOMEM;
 	}
+	pool->series = table;
 	struct history_series *series = mem_zalloc(sizeof(*series) + length + 1);
 	if (!series) {
 		return -ENOMEM;

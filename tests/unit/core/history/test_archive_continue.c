@@ -116,7 +116,7 @@ static void compare_rows(uint64_t lost_at_most)
 
 static void compare_marks(void)
 {
-	const struct archive_event *event;
+	const struct timeline_entry *event;
 	archive_destroy(archive);
 	ck_assert_int_eq(archive_create(it.boot_id, NULL, &archive), 0);
 	archive_adopt(archive, scan_image(it.image, it.size));

@@ -219,7 +219,7 @@ START_TEST(events_of_past_boots_come_back)
 		archive_on_event(it.archive, &entry);
 	}
 	seal(false);
-	const struct archive_event *event;
+	const struct timeline_entry *event;
 	ck_assert_uint_eq(archive_events(it.archive, &event), 0);
 	use_boot('b');
 	archive_adopt(it.archive, scan_image(it.image, it.size));
