@@ -40,109 +40,64 @@ static uint64_t unwritten_ns(const struct history_pool *pool, const struct histo
 					      history_tier_step_ns(group->tier);
 }
 
-/* Indices are those of the group's columns, which move when retired ones go. */
-struct catch_up {
-	const struct history_series *series[HISTORY_COLUMNS];
-	struct history_cursor cursor[HISTORY_COLUMNS];
-	struct history_point next[HISTORY_COLUMNS];  /* count 0: there is no more */
-	struct history_bucket open[HISTORY_COLUMNS]; /* what this process has of the bucket */
-	unsigned columns;
-};
-
-static void advance(struct history *history, struct catch_up *state, unsigned column)
+/* Fills the first bucket from from_ns on that has samples of an earlier process. Its start;
+ * UINT64_MAX: there is none. */
+static uint64_t refill(
+	struct history *history, struct history_group *group, uint64_t from_ns, uint64_t until_ns)
 {
-	bool done = false;
-	if (history_read_full(history, &state->cursor[column], &state->next[column], 1, &done) ==
-		0) {
-		state->next[column].count = 0;
-	}
-}
-
-/* Whose samples, from the last written bucket on to the first of this process, are in no bucket. */
-static void begin(struct history *history, struct history_group *group, struct catch_up *state)
-{
-	state->columns = group->columns;
-	for (unsigned i = 0; i < group->columns; i++) {
-		struct history_group_column *column = &group->column[i];
-		state->series[i] = column->series;
-		state->open[i] = column->bucket;
-		column->bucket.count = 0;
-		state->cursor[i] = (struct history_cursor){.series = column->series->id,
-			.from_ns = unwritten_ns(&history->pool, group, column->series),
-			.to_ns = (column->since_ns > 0 ? column->since_ns
-						       : group->bucket_ns + history_tier_step_ns(
-										    group->tier)) -
-				 1,
-			.step_ns = history_tier_step_ns(group->tier)};
-		advance(history, state, i);
-	}
-}
-
-/* After a row was written: columns that were retired may be gone. */
-static void follow(struct catch_up *state, const struct history_group *group)
-{
-	unsigned from = 0;
-	for (unsigned i = 0; i < group->columns && state->columns != group->columns; i++, from++) {
-		while (from + 1 < state->columns &&
-			state->series[from] != group->column[i].series) {
-			from++;
-		}
-		state->series[i] = state->series[from];
-		state->cursor[i] = state->cursor[from];
-		state->next[i] = state->next[from];
-		state->open[i] = state->open[from];
-	}
-	state->columns = group->columns;
-}
-
-static uint64_t earliest(const struct catch_up *state)
-{
+	struct history_point point[HISTORY_COLUMNS];
 	uint64_t first_ns = UINT64_MAX;
-	for (unsigned i = 0; i < state->columns; i++) {
-		if (state->next[i].count > 0 && state->next[i].t_ns < first_ns) {
-			first_ns = state->next[i].t_ns;
+	for (unsigned i = 0; i < group->columns; i++) {
+		const struct history_group_column *column = &group->column[i];
+		struct history_cursor cursor = {.series = column->series->id,
+			.from_ns = unwritten_ns(&history->pool, group, column->series),
+			.to_ns = (column->since_ns > 0 ? column->since_ns : until_ns) - 1,
+			.step_ns = history_tier_step_ns(group->tier)};
+		bool done;
+		cursor.from_ns = cursor.from_ns > from_ns ? cursor.from_ns : from_ns;
+		point[i].t_ns = UINT64_MAX;
+		history_read_full(history, &cursor, &point[i], 1, &done);
+		first_ns = point[i].t_ns < first_ns ? point[i].t_ns : first_ns;
+	}
+	for (unsigned i = 0; i < group->columns && first_ns < UINT64_MAX; i++) {
+		if (point[i].t_ns == first_ns) {
+			bucket_add(&group->column[i].bucket, &point[i]);
 		}
 	}
 	return first_ns;
 }
 
-static void take(struct history *history, struct history_group *group, struct catch_up *state,
-	uint64_t first_ns)
-{
-	for (unsigned i = 0; i < state->columns; i++) {
-		if (state->next[i].count > 0 && state->next[i].t_ns == first_ns) {
-			bucket_add(&group->column[i].bucket, &state->next[i]);
-			advance(history, state, i);
-		}
-	}
-}
-
-/* The buckets before this one that were not written, and what this one has from before. */
+/* The buckets before this one that were not written, and what this one has from before. Columns of
+ * retired metrics may go meanwhile. */
 static void catch_up(struct history *history, struct history_group *group)
 {
-	static struct catch_up state; /* 15 KiB, on one thread, once a start */
-	const uint64_t bucket_ns = group->bucket_ns;
-	begin(history, group, &state);
-	uint64_t first_ns = earliest(&state);
+	struct history_bucket open[HISTORY_COLUMNS]; /* what this process has of the bucket */
+	const struct history_series *series[HISTORY_COLUMNS];
+	const uint64_t bucket_ns = group->bucket_ns, step_ns = history_tier_step_ns(group->tier);
+	for (unsigned i = 0; i < group->columns; i++) {
+		series[i] = group->column[i].series;
+		open[i] = group->column[i].bucket;
+		group->column[i].bucket.count = 0;
+	}
+	uint64_t first_ns = refill(history, group, 0, bucket_ns + step_ns);
 	for (unsigned row = 0; row < CATCH_UP_ROWS && first_ns < bucket_ns; row++) {
 		group->bucket_ns = first_ns;
-		take(history, group, &state, first_ns);
 		bucket_write(history, group);
-		follow(&state, group);
-		first_ns = earliest(&state);
+		first_ns = refill(history, group, first_ns + step_ns, bucket_ns + step_ns);
 	}
 	group->bucket_ns = bucket_ns;
-	if (first_ns == bucket_ns) {
-		take(history, group, &state, first_ns);
-	}
-	for (unsigned i = 0; i < state.columns; i++) {
-		const struct history_bucket *open = &state.open[i];
-		const struct history_point point = {.min = open->min,
-			.mean = open->count > 0 ? open->sum / open->count : 0,
-			.max = open->max,
-			.count = open->count};
-		if (open->count > 0) {
-			bucket_add(&group->column[i].bucket, &point);
+	for (unsigned i = 0, from = 0; i < group->columns; i++, from++) {
+		struct history_bucket *bucket = &group->column[i].bucket;
+		while (series[from] != group->column[i].series) {
+			from++;
+		}
+		bucket->count = first_ns == bucket_ns ? bucket->count : 0;
+		const struct history_point point = {.min = open[from].min,
+			.mean = open[from].count > 0 ? open[from].sum / open[from].count : 0,
+			.max = open[from].max,
+			.count = open[from].count};
+		if (point.count > 0) {
+			bucket_add(bucket, &point);
 		}
 	}
 }
