@@ -280,7 +280,5 @@ void history_usage(const struct history *history, struct history_usage *ret)
 			ret->oldest_ns = tier->oldest_ns;
 		}
 	}
-	for (size_t i = 0; i < pool->series_count; i++) {
-		ret->series += history_series_live(pool->series[i]);
-	}
+	ret->series = (uint32_t)history_names_live(pool);
 }

@@ -191,26 +191,20 @@ static int write_entry(struct history_pool *pool, struct history_series *series,
 	return 0;
 }
 
-/* Moves the entries of those series that are live to new blocks. */
-static bool move_entries(struct history_pool *pool, struct history_series **series, size_t count)
+/* Moves the block's entries of those series that are live to new blocks. */
+static bool move_entries(struct history_pool *pool, uint32_t block)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (history_series_live(series[i]) &&
-			write_entry(pool, series[i], UINT32_MAX) < 0) {
+	for (size_t i = 0; i < pool->series_count; i++) {
+		struct history_series *series = pool->series[i];
+		if (series->names_block == block && history_series_live(series) &&
+			write_entry(pool, series, UINT32_MAX) < 0) {
 			return false;
 		}
 	}
 	return true;
 }
 
-static int compare_blocks(const void *a, const void *b)
-{
-	const struct history_series *x = *(struct history_series *const *)a;
-	const struct history_series *y = *(struct history_series *const *)b;
-	return x->names_block < y->names_block ? -1 : x->names_block > y->names_block;
-}
-
-static size_t live_series(const struct history_pool *pool)
+size_t history_names_live(const struct history_pool *pool)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < pool->series_count; i++) {
@@ -224,30 +218,19 @@ static size_t live_series(const struct history_pool *pool)
 static bool compact(struct history_pool *pool)
 {
 	size_t count = pool->series_count;
-	struct history_series **by_block =
-		live_series(pool) < count ? mem_calloc(count, sizeof(*by_block)) : NULL;
-	if (!by_block) {
+	if (history_names_live(pool) == count) {
 		return false;
 	}
-	memcpy(by_block, pool->series, count * sizeof(*by_block));
-	qsort(by_block, count, sizeof(*by_block), compare_blocks);
 	for (uint32_t b = 0; b < pool->blocks; b++) {
 		pool->info[b].moving = pool->info[b].kind == HISTORY_KIND_NAMES;
 	}
 	pool->names_open = HISTORY_NONE;
-	size_t first = 0;
 	for (uint32_t b = 0; b < pool->blocks; b++) {
-		size_t next = first;
-		while (next < count && by_block[next]->names_block == b) {
-			next++;
-		}
-		if (pool->info[b].moving && move_entries(pool, by_block + first, next - first)) {
+		if (pool->info[b].moving && move_entries(pool, b)) {
 			history_pool_release(pool, b);
 			pool->names_blocks--;
 		}
-		first = next;
 	}
-	free(by_block);
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (history_series_live(pool->series[i])) {

@@ -190,6 +190,9 @@ struct history_series *history_names_by_id(const struct history_pool *pool, uint
 /* The first series with an id >= id, or NULL. */
 struct history_series *history_names_from(const struct history_pool *pool, uint32_t id);
 
+/* The number of those that are live. */
+size_t history_names_live(const struct history_pool *pool);
+
 void history_names_finish(struct history_pool *pool);
 
 /* Has rows or a writer: answers show it, compaction keeps it. */
