@@ -6,15 +6,17 @@
 #include "daemon/persist/alerts_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/core/alerts/snapshot.h"
 #include "daemon/core/alerts/store.h"
-#include "daemon/persist/state_file.h"
 #include "daemon/util/crc32c.h"
+#include "daemon/util/file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
@@ -27,7 +29,7 @@ enum {
 	RENAME_BYTES = 16 * 1024, /* directory, inode and journal in addition to the file itself */
 };
 
-static const char *const FILE_NAME = "alerts";
+#define FILE_NAME "alerts"
 
 /* What one thread reads or writes; it belongs to the thread until the job is done. */
 struct transfer {
@@ -70,19 +72,45 @@ static struct transfer *transfer_create(const char *dir)
 	return transfer;
 }
 
+/* The number of bytes, at most size. Nothing there is followed or waited for: -EPERM for links,
+ * FIFOs and files of other users; -ENOENT; -EFBIG. */
+static int read_file(int folder, uint8_t *bytes, size_t size)
+{
+	struct stat st;
+	int fd = openat(
+		folder, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return errno == ELOOP ? -EPERM : -errno;
+	}
+	ssize_t length = fstat(fd, &st) < 0 ? -errno : 0;
+	if (length == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
+		length = -EPERM;
+	} else if (length == 0 && (st.st_size < 0 || (size_t)st.st_size > size)) {
+		length = -EFBIG;
+	} else if (length == 0) {
+		length = sysops()->pread(fd, bytes, size, 0);
+	}
+	close(fd);
+	return (int)length;
+}
+
 static int transfer_work(void *data)
 {
 	struct transfer *transfer = data;
-	char path[sizeof(transfer->dir) + 16];
 	struct stat st;
+	int r = 0, folder = folder_open(transfer->dir, 0);
+	if (folder < 0) {
+		return transfer->kind == WRITE_IF_PRESENT && folder == -ENOENT ? 0 : folder;
+	}
 	if (transfer->kind == READ) {
-		return state_file_read(transfer->dir, FILE_NAME, transfer->bytes, transfer->size);
+		r = read_file(folder, transfer->bytes, transfer->size);
+	} else if (transfer->kind == WRITE ||
+		   fstatat(folder, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		r = file_replace(
+			folder, FILE_NAME ".new", FILE_NAME, 0600, transfer->bytes, transfer->size);
 	}
-	snprintf(path, sizeof(path), "%s/%s", transfer->dir, FILE_NAME);
-	if (transfer->kind == WRITE_IF_PRESENT && lstat(path, &st) < 0) {
-		return 0;
-	}
-	return state_file_write(transfer->dir, FILE_NAME, transfer->bytes, transfer->size);
+	close(folder);
+	return r;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

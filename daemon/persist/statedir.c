@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/persist/state_file.h"
+#include "daemon/util/file.h"
 #include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
 
@@ -49,8 +49,11 @@ int statedir_choose(const char *configured, char *path, size_t size, bool *paren
 
 static int probe(void *data)
 {
-	uint8_t byte;
-	return state_file_read(data, ".", &byte, 1);
+	int folder = folder_open(data, 0);
+	if (folder >= 0) {
+		close(folder);
+	}
+	return 0;
 }
 
 static void on_probed(void *ctx, int result, void *data)
