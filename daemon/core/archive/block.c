@@ -193,6 +193,16 @@ static int64_t add_us(uint64_t t_ns, int64_t offset_ns)
 	return ns / 1000 - (ns % 1000 < 0);
 }
 
+const struct archive_clock *archive_clock_at(
+	const struct archive_clock *clock, size_t clocks, uint64_t t_ns)
+{
+	size_t at = 0;
+	while (at + 1 < clocks && clock[at + 1].t_ns <= t_ns) {
+		at++;
+	}
+	return &clock[at];
+}
+
 int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
 	const struct archive_clock *first_synced, uint64_t t_ns, bool *synced)
 {
@@ -200,11 +210,7 @@ int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
 	if (first_synced && (t_ns <= first_synced->t_ns || clocks == 0)) {
 		return add_us(t_ns, first_synced->offset_ns);
 	}
-	size_t at = 0;
-	while (at + 1 < clocks && clock[at + 1].t_ns <= t_ns) {
-		at++;
-	}
-	return clocks > 0 ? add_us(t_ns, clock[at].offset_ns) : 0;
+	return clocks > 0 ? add_us(t_ns, archive_clock_at(clock, clocks, t_ns)->offset_ns) : 0;
 }
 
 /* ---- the file's first page: enough to say whether the rest can be understood ---- */

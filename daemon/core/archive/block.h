@@ -136,6 +136,10 @@ struct archive_name_bytes {
 };
 bool archive_name_read(struct byte_reader *body, struct archive_name_bytes *ret);
 
+/* The one in force at t_ns, of at least one. */
+const struct archive_clock *archive_clock_at(
+	const struct archive_clock *clock, size_t clocks, uint64_t t_ns);
+
 /* Wall time of t_ns by a block's own clocks, or by the first synchronised one of its boot (NULL:
  * the boot has none) when that is later; *synced: it can be trusted. */
 int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,

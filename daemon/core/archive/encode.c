@@ -203,24 +203,25 @@ static void put_group(const struct archive *archive, struct archive_name **name,
 	}
 }
 
-static void span(const struct archive *archive, struct archive_made *ret)
+static void describe_rows(const struct archive *archive, struct archive_block *header)
 {
-	*ret = (struct archive_made){.first_tick = UINT32_MAX};
+	header->first_tick = UINT32_MAX;
+	header->last_tick = header->ticks = header->rows = header->groups = 0;
 	for (size_t i = 0; i < archive->used_count; i++) {
 		const struct archive_name *name = archive->used[i];
 		uint32_t first = archive_wait_at(archive, name->row_first)->tick;
 		uint32_t last = archive_wait_at(archive, name->row_last)->end - 1;
-		ret->first_tick = first < ret->first_tick ? first : ret->first_tick;
-		ret->last_tick = last > ret->last_tick ? last : ret->last_tick;
-		ret->ticks = name->rows > ret->ticks ? name->rows : ret->ticks;
-		ret->rows += name->rows;
+		header->first_tick = first < header->first_tick ? first : header->first_tick;
+		header->last_tick = last > header->last_tick ? last : header->last_tick;
+		header->ticks = name->rows > header->ticks ? name->rows : header->ticks;
+		header->rows += name->rows;
 	}
 }
 
 void archive_put_groups(
-	struct archive *archive, struct byte_writer *writer, struct archive_made *ret)
+	struct archive *archive, struct byte_writer *writer, struct archive_block *header)
 {
-	span(archive, ret);
+	describe_rows(archive, header);
 	for (size_t i = 0; i < archive->used_count && !writer->bad;) {
 		bool full = archive->used[i]->class == CLASS_VARYING;
 		unsigned most = full ? ARCHIVE_FULL_SERIES : ARCHIVE_FLAT_SERIES;
@@ -229,8 +230,8 @@ void archive_put_groups(
 			(archive->used[i + series]->class == CLASS_VARYING) == full) {
 			series++;
 		}
-		put_group(archive, &archive->used[i], series, ret->first_tick, writer);
-		ret->groups++;
+		put_group(archive, &archive->used[i], series, header->first_tick, writer);
+		header->groups++;
 		i += series;
 	}
 }

@@ -40,18 +40,6 @@ void archive_index_destroy(struct archive_index *index)
 	free(index);
 }
 
-int archive_index_add(struct archive_index *index, const struct archive_info *info)
-{
-	struct archive_info *more =
-		mem_grown(index->info, index->blocks, &index->info_room, sizeof(*more));
-	if (!more) {
-		return -ENOMEM;
-	}
-	index->info = more;
-	index->info[index->blocks++] = *info;
-	return 0;
-}
-
 /* Where the boot's entry is, or belongs. */
 static size_t boot_place(const struct archive_index *index, uint32_t boot_seq)
 {
@@ -74,7 +62,7 @@ const struct archive_boot_info *archive_index_find_boot(
 	return at < index->boots && index->boot[at].seq == boot_seq ? &index->boot[at] : NULL;
 }
 
-struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32_t boot_seq)
+static struct archive_boot_info *boot_of(struct archive_index *index, uint32_t boot_seq)
 {
 	size_t at = boot_place(index, boot_seq);
 	if (at < index->boots && index->boot[at].seq == boot_seq) {
@@ -93,32 +81,31 @@ struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32
 	return &index->boot[at];
 }
 
-void archive_index_note_clocks(
-	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks)
+int archive_index_add(struct archive_index *index, const struct archive_block *header,
+	const struct archive_clock *clock)
 {
-	for (size_t i = 0; i < clocks; i++) {
+	struct archive_info *more =
+		mem_grown(index->info, index->blocks, &index->info_room, sizeof(*more));
+	struct archive_boot_info *boot = boot_of(index, header->boot_seq);
+	index->info = more ? more : index->info;
+	if (header->seq >= index->next_seq) {
+		index->next_seq = header->seq + 1;
+		index->next_page = header->page + header->pages;
+		index->day = header->day;
+	}
+	if (!more || !boot) {
+		return -ENOMEM;
+	}
+	memcpy(boot->id, header->boot_id, sizeof(boot->id));
+	for (size_t i = 0; i < header->clocks; i++) {
 		if (clock[i].synced == 1 &&
 			(!boot->synced || clock[i].t_ns < boot->first_synced.t_ns)) {
 			boot->first_synced = clock[i];
 			boot->synced = true;
 		}
 	}
-}
-
-static struct archive_clock in_force(
-	const struct archive_clock *clock, size_t clocks, uint64_t t_ns)
-{
-	size_t at = 0;
-	while (at + 1 < clocks && clock[at + 1].t_ns <= t_ns) {
-		at++;
-	}
-	return clock[at];
-}
-
-void archive_index_describe(const struct archive_block *header, const struct archive_clock *clock,
-	struct archive_info *ret)
-{
-	*ret = (struct archive_info){
+	struct archive_info *info = &index->info[index->blocks++];
+	*info = (struct archive_info){
 		.seq = header->seq,
 		.page = header->page,
 		.pages = header->pages,
@@ -128,10 +115,13 @@ void archive_index_describe(const struct archive_block *header, const struct arc
 		.ticks = header->ticks,
 		.clocked = header->clocks > 0,
 	};
-	if (ret->clocked) {
-		ret->first = in_force(clock, header->clocks, header->first_tick * ARCHIVE_TICK_NS);
-		ret->last = in_force(clock, header->clocks, header->last_tick * ARCHIVE_TICK_NS);
+	if (info->clocked) {
+		info->first = *archive_clock_at(
+			clock, header->clocks, header->first_tick * ARCHIVE_TICK_NS);
+		info->last = *archive_clock_at(
+			clock, header->clocks, header->last_tick * ARCHIVE_TICK_NS);
 	}
+	return 0;
 }
 
 void archive_index_times(const struct archive_index *index, const struct archive_info *info,

@@ -60,19 +60,13 @@ int archive_index_scan(
 /* After the last page. -ENOMEM. */
 int archive_index_finish(struct archive_index *index);
 
-/* The boot's entry, made when new (kept sorted). NULL: no memory. */
-struct archive_boot_info *archive_index_boot(struct archive_index *index, uint32_t boot_seq);
 /* NULL when there is none. */
 const struct archive_boot_info *archive_index_find_boot(
 	const struct archive_index *index, uint32_t boot_seq);
-/* Adds a block behind the newest. -ENOMEM. */
-int archive_index_add(struct archive_index *index, const struct archive_info *info);
-/* What is known of a block by its header and clocks. */
-void archive_index_describe(const struct archive_block *header, const struct archive_clock *clock,
-	struct archive_info *ret);
-/* The boot's first synchronised offset may be among these. */
-void archive_index_note_clocks(
-	struct archive_boot_info *boot, const struct archive_clock *clock, size_t clocks);
+/* Adds a block behind the newest, and what it says of its boot and the next block. -ENOMEM: only
+ * the latter. */
+int archive_index_add(struct archive_index *index, const struct archive_block *header,
+	const struct archive_clock *clock);
 /* Drops the oldest blocks. */
 void archive_index_drop(struct archive_index *index, uint32_t count);
 /* Drops blocks that a write to these pages destroys (the oldest: the file is a ring), and

@@ -19,10 +19,9 @@ struct archive_plan_block {
 
 /* One boot's rows of a series. */
 struct archive_part {
-	const struct archive_plan_name *name;
-	uint32_t boot;
-	struct history_point *points;
-	size_t count, room;
+	struct archive_series series;
+	struct history_point *points; /* those of the series */
+	size_t room;
 };
 
 struct archive_plan_name {
@@ -51,10 +50,6 @@ struct archive_plan {
 	size_t parts, part_room;
 	size_t lost;
 };
-
-/* Which part of the range can be answered within points_max rows: sets end_us and next_us, leaves
- * out blocks behind it. */
-void archive_plan_cut(struct archive_plan *plan, size_t points_max);
 
 static inline int64_t archive_floor(int64_t value, int64_t step)
 {

@@ -25,7 +25,7 @@ static struct archive_plan_name *find(struct archive_plan *plan, uint32_t id)
 static struct archive_part *part_of(
 	struct archive_plan *plan, struct archive_plan_name *name, uint32_t boot)
 {
-	if (name->part > 0 && plan->part[name->part - 1].boot == boot) {
+	if (name->part > 0 && plan->part[name->part - 1].series.boot_seq == boot) {
 		return &plan->part[name->part - 1];
 	}
 	struct archive_part *more =
@@ -34,7 +34,8 @@ static struct archive_part *part_of(
 		return NULL;
 	}
 	plan->part = more;
-	plan->part[plan->parts++] = (struct archive_part){.name = name, .boot = boot};
+	plan->part[plan->parts++] = (struct archive_part){
+		.series = {.name = name->text, .unit = name->unit, .boot_seq = boot}};
 	name->part = plan->parts;
 	return &plan->part[plan->parts - 1];
 }
@@ -47,19 +48,18 @@ static int add(struct archive_plan *plan, struct archive_plan_name *name, uint32
 		return -ENOMEM;
 	}
 	struct history_point point = history_point_of(name->unit, value);
+	size_t count = part->series.count;
 	point.time_us = time_us;
-	if (part->count > 0 && plan->step_us > 0 &&
-		part->points[part->count - 1].time_us == time_us) {
-		history_point_merge(&part->points[part->count - 1], &point);
+	if (count > 0 && plan->step_us > 0 && part->points[count - 1].time_us == time_us) {
+		history_point_merge(&part->points[count - 1], &point);
 		return 0;
 	}
-	struct history_point *more =
-		mem_grown(part->points, part->count, &part->room, sizeof(*more));
+	struct history_point *more = mem_grown(part->points, count, &part->room, sizeof(*more));
 	if (!more) {
 		return -ENOMEM;
 	}
-	part->points = more;
-	part->points[part->count++] = point;
+	part->series.points = part->points = more;
+	part->points[part->series.count++] = point;
 	return 0;
 }
 
@@ -138,13 +138,13 @@ int archive_plan_read(struct archive_plan *plan, size_t index, const uint8_t *by
 
 static int by_name(const void *a, const void *b)
 {
-	const struct archive_part *x = a;
-	const struct archive_part *y = b;
-	int order = strcmp(x->name->text, y->name->text);
-	if (order == 0 && x->name->unit != y->name->unit) {
-		order = x->name->unit < y->name->unit ? -1 : 1;
+	const struct archive_series *x = &((const struct archive_part *)a)->series;
+	const struct archive_series *y = &((const struct archive_part *)b)->series;
+	int order = strcmp(x->name, y->name);
+	if (order == 0 && x->unit != y->unit) {
+		order = x->unit < y->unit ? -1 : 1;
 	}
-	return order != 0 ? order : (x->boot > y->boot) - (x->boot < y->boot);
+	return order != 0 ? order : (x->boot_seq > y->boot_seq) - (x->boot_seq < y->boot_seq);
 }
 
 void archive_plan_finish(struct archive_plan *plan)
@@ -161,14 +161,7 @@ size_t archive_plan_series(const struct archive_plan *plan)
 
 void archive_plan_at(const struct archive_plan *plan, size_t index, struct archive_series *ret)
 {
-	const struct archive_part *part = &plan->part[index];
-	*ret = (struct archive_series){
-		.name = part->name->text,
-		.unit = part->name->unit,
-		.points = part->points,
-		.count = part->count,
-		.boot_seq = part->boot,
-	};
+	*ret = plan->part[index].series;
 }
 
 size_t archive_plan_lost(const struct archive_plan *plan)

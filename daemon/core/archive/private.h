@@ -51,10 +51,8 @@ struct archive {
 	uint64_t stamp; /* of the newest attempt to make a block */
 	struct archive_known known[ARCHIVE_KNOWN];
 	uint64_t known_stamp; /* changes when names go */
-	struct archive_info sealed_info;
-	struct archive_clock sealed_clock[ARCHIVE_CLOCKS];
-	size_t sealed_clocks;
-	struct archive_account_memory sealed_day;
+	struct archive_block header;
+	struct archive_clock clock[ARCHIVE_CLOCKS];
 	uint32_t sealed_rows, sealed_events; /* of those that wait: the first ones */
 	uint64_t lost_rows;		     /* dropped while they were being written */
 	size_t content;			     /* bytes without names and padding */
@@ -82,12 +80,9 @@ void archive_flush(struct archive *archive, uint64_t now_ns, bool all);
 /* Sorts the first count rows by their series: archive->used, each with the chain of its rows. */
 bool archive_collect(struct archive *archive, uint32_t count);
 
-struct archive_made {
-	uint32_t rows, groups, ticks, first_tick, last_tick;
-};
-/* The groups of what was collected. */
+/* The groups of what was collected, and what the header says of them. */
 void archive_put_groups(
-	struct archive *archive, struct byte_writer *writer, struct archive_made *ret);
+	struct archive *archive, struct byte_writer *writer, struct archive_block *header);
 
 /* Names behind the rest: those that the block must carry (false: no room), should, and as many of
  * the least recently written as the last page has room for. */

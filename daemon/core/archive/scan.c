@@ -156,25 +156,12 @@ static int go_over(struct archive_index *index, const struct archive_parsed *blo
 static int take_block(struct archive_index *index, const struct archive_parsed *block)
 {
 	const struct archive_block *header = &block->header;
-	struct archive_info info;
-	archive_index_describe(header, block->clock, &info);
-	int r = archive_index_add(index, &info);
+	int r = archive_index_add(index, header, block->clock);
 	if (r < 0) {
 		return r;
 	}
-	struct archive_boot_info *boot = archive_index_boot(index, header->boot_seq);
-	if (!boot) {
-		return -ENOMEM;
-	}
-	memcpy(boot->id, header->boot_id, sizeof(boot->id));
-	archive_index_note_clocks(boot, block->clock, header->clocks);
 	if (header->next_id > index->names.next_id) {
 		index->names.next_id = header->next_id;
-	}
-	if (header->seq >= index->next_seq) {
-		index->next_seq = header->seq + 1;
-		index->next_page = header->page + header->pages;
-		index->day = header->day;
 	}
 	return go_over(index, block);
 }

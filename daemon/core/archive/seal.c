@@ -76,19 +76,18 @@ static uint16_t put_events(const struct archive *archive, struct byte_writer *wr
 
 /* All of the block behind its header, of the first `rows` rows. The number of its bytes; 0: that
  * does not fit. */
-static size_t make(struct archive *archive, uint32_t rows, struct archive_block *header)
+static size_t make(struct archive *archive, uint32_t rows)
 {
-	size_t clocks = header->clocks * sizeof(struct archive_clock);
+	struct archive_block *header = &archive->header;
 	struct byte_writer writer = {
 		.at = archive->block + sizeof(*header),
 		.end = archive->block + ARCHIVE_BLOCK_MAX,
 	};
-	struct archive_made made;
-	archive_put(&writer, archive->sealed_clock, clocks);
+	archive_put(&writer, archive->clock, header->clocks * sizeof(struct archive_clock));
 	if (!archive_collect(archive, rows)) {
 		return 0;
 	}
-	archive_put_groups(archive, &writer, &made);
+	archive_put_groups(archive, &writer, header);
 	if (writer.bad) {
 		return 0;
 	}
@@ -98,17 +97,13 @@ static size_t make(struct archive *archive, uint32_t rows, struct archive_block 
 		return 0;
 	}
 	header->names = (uint16_t)archive->carried_count;
-	header->groups = (uint16_t)made.groups;
-	header->rows = made.rows;
-	header->ticks = made.ticks;
-	header->first_tick = made.first_tick;
-	header->last_tick = made.last_tick;
 	return (size_t)(writer.at - archive->block);
 }
 
 /* Where the block goes; the blocks that were there are gone from now on. */
-static void place(struct archive *archive, struct archive_block *header)
+static void place(struct archive *archive)
 {
+	struct archive_block *header = &archive->header;
 	struct archive_index *index = archive->index;
 	if (header->pages > index->pages - index->next_page) {
 		archive_index_overwrite(index, index->next_page, index->pages - index->next_page,
@@ -119,11 +114,12 @@ static void place(struct archive *archive, struct archive_block *header)
 	archive_index_overwrite(index, header->page, header->pages, archive->boot_seq);
 }
 
-static void finish_block(struct archive *archive, struct archive_block *header, size_t size)
+static void finish_block(struct archive *archive, size_t size)
 {
+	struct archive_block *header = &archive->header;
 	header->pages = (uint32_t)((size + ARCHIVE_PAGE - 1) / ARCHIVE_PAGE);
 	size_t whole = (size_t)header->pages * ARCHIVE_PAGE;
-	place(archive, header);
+	place(archive);
 	header->next_id = archive->index->names.next_id;
 	memset(archive->block + size, 0, whole - size);
 	memcpy(archive->block, header, sizeof(*header));
@@ -141,7 +137,8 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 	if ((archive->waiting == 0 && archive->events == 0) || !buffers(archive)) {
 		return 0;
 	}
-	struct archive_block header = {
+	struct archive_block *header = &archive->header;
+	*header = (struct archive_block){
 		.magic = ARCHIVE_BLOCK_MAGIC,
 		.version = archive->index->identity.version,
 		.byte_order = ARCHIVE_BYTE_ORDER,
@@ -149,32 +146,29 @@ size_t archive_seal(struct archive *archive, uint64_t now_ns, const struct wallc
 		.seq = archive->index->next_seq,
 		.boot_seq = archive->boot_seq,
 	};
-	memcpy(header.boot_id, archive->boot_id, sizeof(header.boot_id));
+	memcpy(header->boot_id, archive->boot_id, sizeof(header->boot_id));
 	if (day) {
-		header.day = *day;
+		header->day = *day;
 	}
 	uint32_t rows = archive->waiting;
-	archive->sealed_clocks =
-		choose_clocks(wall, oldest_ns(archive, rows, now_ns), archive->sealed_clock);
-	header.clocks = (uint16_t)archive->sealed_clocks;
-	size_t size = make(archive, rows, &header);
+	header->clocks =
+		(uint16_t)choose_clocks(wall, oldest_ns(archive, rows, now_ns), archive->clock);
+	size_t size = make(archive, rows);
 	while (size == 0 && rows > 1) {
 		rows = rows / 4 * 3 + rows % 4 / 2;
-		size = make(archive, rows, &header);
+		size = make(archive, rows);
 	}
 	if (size == 0) {
 		return 0;
 	}
-	finish_block(archive, &header, size);
-	archive_index_describe(&header, archive->sealed_clock, &archive->sealed_info);
+	finish_block(archive, size);
 	archive->sealed = true;
-	archive->sealed_day = header.day;
 	archive->sealed_rows = rows;
-	archive->sealed_events = header.events;
+	archive->sealed_events = header->events;
 	archive->lost_rows = 0;
 	*bytes = archive->block;
-	*page = header.page;
-	return (size_t)header.pages * ARCHIVE_PAGE;
+	*page = header->page;
+	return (size_t)header->pages * ARCHIVE_PAGE;
 }
 
 static void estimate(struct archive *archive)
@@ -205,7 +199,7 @@ void archive_written(struct archive *archive, int result)
 		return;
 	}
 	struct archive_index *index = archive->index;
-	const struct archive_info *info = &archive->sealed_info;
+	const struct archive_block *header = &archive->header;
 	archive->sealed = false;
 	if (result < 0) {
 		archive->dropped += archive->lost_rows;
@@ -214,23 +208,15 @@ void archive_written(struct archive *archive, int result)
 	}
 	drop_written(archive);
 	archive->sealed_rows = archive->sealed_events = 0;
-	index->next_page = info->page + info->pages;
-	index->next_seq = info->seq + 1;
-	index->day = archive->sealed_day;
-	struct archive_boot_info *boot = archive_index_boot(index, info->boot);
-	if (boot) {
-		memcpy(boot->id, archive->boot_id, sizeof(boot->id));
-		archive_index_note_clocks(boot, archive->sealed_clock, archive->sealed_clocks);
-	}
 	/* Without memory the block is found again at the next start. */
-	(void)archive_index_add(index, info);
+	(void)archive_index_add(index, header, archive->clock);
 	for (size_t i = 0; i < archive->carried_count; i++) {
-		archive_names_written(&index->names, archive->carried[i], info->seq);
+		archive_names_written(&index->names, archive->carried[i], header->seq);
 	}
 	for (size_t i = 0; i < archive->used_count; i++) {
 		struct archive_name *name = archive->used[i];
-		name->first_seq = name->first_seq ? name->first_seq : info->seq;
-		name->last_seq = info->seq;
+		name->first_seq = name->first_seq ? name->first_seq : header->seq;
+		name->last_seq = header->seq;
 		name->last_tick = name->made_tick;
 	}
 	size_t names = index->names.count;
