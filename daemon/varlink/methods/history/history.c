@@ -28,8 +28,6 @@ enum {
 #define USUAL_SPAN_US INT64_C(300000000)
 #define STEP_MAX_MS 604800000.0
 
-enum phase { PHASE_COUNT_PAST, PHASE_COUNT, PHASE_PAST, PHASE_LIVE };
-
 static bool turn_is_over(uint64_t started_ns)
 {
 	return sysops()->now_ns() - started_ns > HISTORY_TURN_NS;
@@ -77,7 +75,7 @@ static bool choose_step(struct history_stream *stream)
 	return true;
 }
 
-static void restart(struct history_stream *stream, enum phase phase)
+static void restart(struct history_stream *stream, enum history_phase phase)
 {
 	stream->phase = phase;
 	history_past_restart(stream);
@@ -104,7 +102,9 @@ static bool counted(struct history_stream *stream)
 static enum api_result run_count(struct history_stream *stream, unsigned *looks)
 {
 	if (stream->phase == PHASE_COUNT_PAST) {
-		enum history_step step = history_past_count(stream);
+		struct history_rows rows;
+		enum history_step step = history_past_next(stream, SIZE_MAX, &rows);
+		stream->total += rows.count;
 		if (step == HISTORY_WAIT) {
 			return API_WAIT;
 		}
@@ -126,7 +126,13 @@ static enum history_step run_write(struct history_stream *stream, struct json *o
 	if (stream->phase == PHASE_LIVE) {
 		return history_live_write(stream, out, looks);
 	}
-	enum history_step step = history_past_write(stream, out);
+	struct history_rows rows;
+	size_t room = stream->single ? SIZE_MAX : history_room(out);
+	room = stream->single || room < HISTORY_POINTS_CHUNK ? room : HISTORY_POINTS_CHUNK;
+	enum history_step step = history_past_next(stream, room, &rows);
+	if (rows.count > 0) {
+		history_put(out, history_core(stream), &rows);
+	}
 	if (step == HISTORY_END) {
 		stream->phase = PHASE_LIVE;
 		return HISTORY_ON;
@@ -169,7 +175,7 @@ static enum api_result run_single(struct history_stream *stream, struct json *ou
 {
 	uint64_t started_ns = sysops()->now_ns();
 	unsigned looks = SERIES_PER_TURN;
-	while (stream->phase < PHASE_PAST) {
+	while (history_counts(stream)) {
 		enum api_result result = run_count(stream, &looks);
 		if (result == API_LAST) {
 			return reply_too_large(out);

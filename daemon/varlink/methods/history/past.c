@@ -190,10 +190,24 @@ static size_t rows_of(const struct history_stream *stream, const struct archive_
 	return count;
 }
 
-/* The plan's next series, or the next plan. HISTORY_ON with *ret set: a series. */
-static enum history_step next_series(struct history_stream *stream, struct archive_series *ret)
+/* All series of the plan have been returned. */
+static void end_plan(struct history_stream *stream)
 {
 	struct history_past *past = &stream->past;
+	set_next(past, past->plan);
+	if (history_counts(stream) && stream->total > stream->max_points) {
+		past->next_us = INT64_MAX; /* how many series there are is known well enough */
+	}
+	past->most = past->told > past->most ? past->told : past->most;
+	past->told = 0;
+	drop_plan(past);
+}
+
+enum history_step history_past_next(
+	struct history_stream *stream, size_t max, struct history_rows *ret)
+{
+	struct history_past *past = &stream->past;
+	struct archive_series series;
 	ret->count = 0;
 	if (past->read) {
 		return HISTORY_WAIT;
@@ -205,69 +219,27 @@ static enum history_step next_series(struct history_stream *stream, struct archi
 		return past->next_us > past->to_us ? HISTORY_END : begin(stream);
 	}
 	if (past->series == archive_plan_series(past->plan)) {
-		set_next(past, past->plan);
-		drop_plan(past);
+		end_plan(stream);
 		return HISTORY_ON;
 	}
-	archive_plan_at(past->plan, past->series, ret);
-	ret->count = rows_of(stream, ret);
-	return HISTORY_ON;
-}
-
-enum history_step history_past_count(struct history_stream *stream)
-{
-	struct history_past *past = &stream->past;
-	struct archive_series series;
-	enum history_step step = next_series(stream, &series);
-	if (step != HISTORY_ON || !past->plan) {
-		return step;
+	archive_plan_at(past->plan, past->series, &series);
+	size_t left = rows_of(stream, &series);
+	left -= past->point < left ? past->point : left;
+	if (left > 0 && max < 8) {
+		return HISTORY_NO_ROOM;
 	}
-	past->told += series.count > 0;
-	stream->total += series.count;
-	past->series++;
-	if (past->series == archive_plan_series(past->plan)) {
-		past->most = past->told > past->most ? past->told : past->most;
-		past->told = 0;
-		if (stream->total > stream->max_points) {
-			/* too much: how many series there are is known well enough */
-			past->next_us = INT64_MAX;
-			drop_plan(past);
-		}
-	}
-	return HISTORY_ON;
-}
-
-enum history_step history_past_write(struct history_stream *stream, struct json *out)
-{
-	struct history_past *past = &stream->past;
-	struct archive_series series;
-	enum history_step step = next_series(stream, &series);
-	if (step != HISTORY_ON || !past->plan) {
-		return step;
-	}
-	size_t max = series.count - (past->point < series.count ? past->point : series.count);
-	if (!stream->single) {
-		size_t room = history_room(out);
-		if (max > 0 && room < 8) {
-			return HISTORY_NO_ROOM;
-		}
-		room = room < HISTORY_POINTS_CHUNK ? room : HISTORY_POINTS_CHUNK;
-		max = room < max ? room : max;
-	}
-	if (max > 0) {
-		const struct history_rows rows = {
-			.name = series.name,
-			.unit = series.unit,
-			.step_ns = past->step_ns,
-			.boot_seq = series.boot_seq,
-			.points = series.points + past->point,
-			.past = true,
-			.count = max,
-		};
-		history_put(out, history_core(stream), &rows);
-		past->point += max;
-	}
-	if (past->point >= series.count) {
+	*ret = (struct history_rows){
+		.name = series.name,
+		.unit = series.unit,
+		.step_ns = past->step_ns,
+		.boot_seq = series.boot_seq,
+		.points = series.points + past->point,
+		.past = true,
+		.count = left < max ? left : max,
+	};
+	past->told += past->point == 0 && left > 0;
+	past->point += ret->count;
+	if (ret->count == left) {
 		past->series++;
 		past->point = 0;
 	}

@@ -32,6 +32,8 @@ enum history_step {
 	HISTORY_END,
 };
 
+enum history_phase { PHASE_COUNT_PAST, PHASE_COUNT, PHASE_PAST, PHASE_LIVE };
+
 struct history_past {
 	bool wanted;	  /* the range begins before live history does, and there is an archive */
 	int64_t cut_us;	  /* rows of this boot from here on are live history's */
@@ -48,7 +50,7 @@ struct history_past {
 struct history_stream {
 	struct api_stream base;
 	bool single;
-	int phase;
+	enum history_phase phase;
 	char query[PROTO_QUERY_SIZE];
 	int64_t from_us, to_us;
 	uint64_t from_ns, to_ns, step_ns;
@@ -76,6 +78,11 @@ static inline struct core *history_core(const struct history_stream *stream)
 	return stream->base.connection->api->core;
 }
 
+static inline bool history_counts(const struct history_stream *stream)
+{
+	return stream->phase < PHASE_PAST;
+}
+
 /* live.c: one read of one series. looks: how many series may still be looked at in this
  * turn. */
 void history_live_restart(struct history_stream *stream);
@@ -83,11 +90,13 @@ enum history_step history_live_count(struct history_stream *stream, unsigned *lo
 enum history_step history_live_write(
 	struct history_stream *stream, struct json *out, unsigned *looks);
 
-/* past.c: a part of one plan's series. */
+/* past.c: the rows of the archive, plan by plan. */
 void history_past_init(struct history_stream *stream);
 void history_past_restart(struct history_stream *stream);
-enum history_step history_past_count(struct history_stream *stream);
-enum history_step history_past_write(struct history_stream *stream, struct json *out);
+struct history_rows;
+/* Up to max rows, of which there may be none; HISTORY_NO_ROOM: max is too little to begin with. */
+enum history_step history_past_next(
+	struct history_stream *stream, size_t max, struct history_rows *ret);
 void history_past_finish(struct history_stream *stream);
 
 /* rows.c: an entry of the reply; past: its points are the archive's. boot_seq 0: omitted. */
