@@ -72,16 +72,21 @@ static size_t rows_kept(const struct archive *archive)
 	return rows > ROWS_KEPT ? rows : ROWS_KEPT;
 }
 
-static void drop_oldest(struct archive *archive)
+/* What is dropped unwritten counts, what is being written only when that fails. */
+static void count_dropped(struct archive *archive, uint32_t *sealed)
 {
-	archive->wait_first = (archive->wait_first + 1) & (archive->wait_room - 1);
-	archive->waiting--;
-	if (archive->sealed_rows > 0) {
-		archive->sealed_rows--;
+	if (*sealed > 0) {
+		--*sealed;
 		archive->lost_rows++;
 	} else {
 		archive->dropped++;
 	}
+}
+
+static void drop_oldest(struct archive *archive)
+{
+	archive_drop_rows(archive, 1);
+	count_dropped(archive, &archive->sealed_rows);
 }
 
 static bool grow(struct archive *archive)
@@ -189,7 +194,7 @@ uint64_t archive_mark_ns(const struct archive *archive, uint64_t now_ns)
 		mark_ns = t_ns < mark_ns ? t_ns : mark_ns;
 	}
 	for (uint32_t i = 0; i < archive->events; i++) {
-		uint64_t t_ns = archive_waiting_event(archive, i)->t_ns;
+		uint64_t t_ns = archive->event[i].t_ns;
 		mark_ns = t_ns < mark_ns ? t_ns : mark_ns;
 	}
 	return mark_ns > 0 ? mark_ns : 1;
@@ -220,16 +225,10 @@ void archive_on_event(void *ctx, const struct timeline_entry *entry)
 		}
 	}
 	if (archive->events == ARCHIVE_EVENTS_WAIT) {
-		archive->event_first = (archive->event_first + 1) % ARCHIVE_EVENTS_WAIT;
-		archive->events--;
-		if (archive->sealed_events > 0) {
-			archive->sealed_events--;
-			archive->lost_rows++;
-		} else {
-			archive->dropped++;
-		}
+		archive_drop_events(archive, 1);
+		count_dropped(archive, &archive->sealed_events);
 	}
-	*archive_waiting_event(archive, archive->events++) = *entry;
+	archive->event[archive->events++] = *entry;
 }
 
 /* ---- going on from an earlier process of this boot ---- */
@@ -303,10 +302,12 @@ static void find_floor(struct archive *archive)
 			archive->floored = true;
 		}
 	}
-	while (archive->waiting > 0 && is_archived(archive, archive_wait_at(archive, 0)->tick)) {
-		archive->wait_first = (archive->wait_first + 1) & (archive->wait_room - 1);
-		archive->waiting--;
+	uint32_t known = 0;
+	while (known < archive->waiting &&
+		is_archived(archive, archive_wait_at(archive, known)->tick)) {
+		known++;
 	}
+	archive_drop_rows(archive, known);
 }
 
 static bool has_event(const struct archive *archive, const struct timeline_entry *entry)
@@ -328,9 +329,8 @@ static void drop_known_events(struct archive *archive)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < archive->events; i++) {
-		const struct timeline_entry entry = *archive_waiting_event(archive, i);
-		if (!has_event(archive, &entry)) {
-			*archive_waiting_event(archive, kept++) = entry;
+		if (!has_event(archive, &archive->event[i])) {
+			archive->event[kept++] = archive->event[i];
 		}
 	}
 	archive->events = kept;

@@ -31,6 +31,13 @@ static void classify(struct archive *archive, struct archive_name *name,
 	name->class = first || class > name->class ? (uint8_t) class : name->class;
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const struct archive_name *x = *(struct archive_name *const *)a;
+	const struct archive_name *y = *(struct archive_name *const *)b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 static int by_class(const void *a, const void *b)
 {
 	const struct archive_name *x = *(struct archive_name *const *)a;
@@ -41,14 +48,7 @@ static int by_class(const void *a, const void *b)
 	if (x->rows != y->rows) {
 		return x->rows > y->rows ? -1 : 1;
 	}
-	return (x->id > y->id) - (x->id < y->id);
-}
-
-static int by_id(const void *a, const void *b)
-{
-	const struct archive_name *x = *(struct archive_name *const *)a;
-	const struct archive_name *y = *(struct archive_name *const *)b;
-	return (x->id > y->id) - (x->id < y->id);
+	return by_id(a, b);
 }
 
 /* *ret NULL: history or the file has no room for the series. -ENOMEM. */

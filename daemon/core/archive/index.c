@@ -141,12 +141,11 @@ uint64_t archive_index_oldest(const struct archive_index *index)
 	return index->blocks > 0 ? index->info[0].seq : index->next_seq;
 }
 
-void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot)
+void archive_index_forget_boots(struct archive_index *index)
 {
 	uint32_t oldest = index->blocks > 0 ? index->info[0].boot : UINT32_MAX;
 	size_t gone = 0;
-	while (gone < index->boots && index->boot[gone].seq < oldest &&
-		index->boot[gone].seq != keep_boot) {
+	while (gone < index->boots && index->boot[gone].seq < oldest) {
 		gone++;
 	}
 	if (gone > 0) {
@@ -164,8 +163,7 @@ void archive_index_drop(struct archive_index *index, uint32_t count)
 	}
 }
 
-void archive_index_overwrite(
-	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot)
+void archive_index_overwrite(struct archive_index *index, uint32_t page, uint32_t pages)
 {
 	uint32_t gone = 0;
 	while (gone < index->blocks && index->info[gone].page < page + pages &&
@@ -174,6 +172,6 @@ void archive_index_overwrite(
 	}
 	archive_index_drop(index, gone);
 	if (gone > 0) {
-		archive_index_forget_boots(index, keep_boot);
+		archive_index_forget_boots(index);
 	}
 }

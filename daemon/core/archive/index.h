@@ -69,11 +69,10 @@ int archive_index_add(struct archive_index *index, const struct archive_block *h
 	const struct archive_clock *clock);
 /* Drops the oldest blocks. */
 void archive_index_drop(struct archive_index *index, uint32_t count);
-/* Drops blocks that a write to these pages destroys (the oldest: the file is a ring), and
- * boots that have none left, but not keep_boot. */
-void archive_index_overwrite(
-	struct archive_index *index, uint32_t page, uint32_t pages, uint32_t keep_boot);
-void archive_index_forget_boots(struct archive_index *index, uint32_t keep_boot);
+/* Drops blocks that a write to these pages destroys (the oldest: the file is a ring), and boots
+ * that have none left. */
+void archive_index_overwrite(struct archive_index *index, uint32_t page, uint32_t pages);
+void archive_index_forget_boots(struct archive_index *index);
 /* The number of the oldest block; next_seq when there is none. */
 uint64_t archive_index_oldest(const struct archive_index *index);
 /* Wall times of the first and of the last bucket's begin. */

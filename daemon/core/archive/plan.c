@@ -18,42 +18,30 @@ static bool matches(
 	       proto_query_match(glob, name->text);
 }
 
-/* Two passes: the names' number and length, then copies. */
 static int copy_names(
 	struct archive_plan *plan, const struct archive_index *index, const char *glob)
 {
-	struct archive_name **found = mem_calloc(index->names.count + 1, sizeof(*found));
-	size_t count = 0, bytes = 0;
-	if (!found) {
-		return -ENOMEM;
-	}
-	for (struct archive_name *name = archive_names_next(&index->names, NULL); name;
+	size_t room = 0;
+	for (const struct archive_name *name = archive_names_next(&index->names, NULL); name;
 		name = archive_names_next(&index->names, name)) {
-		if (matches(index, name, glob)) {
-			found[count++] = name;
-			bytes += name->length + 1u;
+		if (!matches(index, name, glob)) {
+			continue;
 		}
-	}
-	plan->name = mem_calloc(count + 1, sizeof(*plan->name));
-	plan->text = mem_calloc(bytes + 1, 1);
-	if (!plan->name || !plan->text) {
-		free(found);
-		return -ENOMEM;
-	}
-	char *text = plan->text;
-	for (size_t i = 0; i < count; i++) {
-		plan->name[i] = (struct archive_plan_name){
-			.id = found[i]->id,
-			.unit = (enum unit)found[i]->unit,
+		struct archive_plan_name *more =
+			mem_grown(plan->name, plan->names, &room, sizeof(*more));
+		plan->name = more ? more : plan->name;
+		char *text = more ? mem_strdup(name->text) : NULL;
+		if (!text) {
+			return -ENOMEM;
+		}
+		plan->name[plan->names++] = (struct archive_plan_name){
+			.id = name->id,
+			.unit = (enum unit)name->unit,
 			.text = text,
-			.first_seq = found[i]->first_seq,
-			.last_seq = found[i]->last_seq,
+			.first_seq = name->first_seq,
+			.last_seq = name->last_seq,
 		};
-		memcpy(text, found[i]->text, found[i]->length);
-		text += found[i]->length + 1;
 	}
-	plan->names = count;
-	free(found);
 	return 0;
 }
 
@@ -288,7 +276,9 @@ void archive_plan_destroy(struct archive_plan *plan)
 	}
 	free(plan->part);
 	free(plan->block);
+	for (size_t i = 0; i < plan->names; i++) {
+		free(plan->name[i].text);
+	}
 	free(plan->name);
-	free(plan->text);
 	free(plan);
 }

@@ -27,7 +27,7 @@ struct archive_part {
 struct archive_plan_name {
 	uint32_t id;
 	enum unit unit;
-	const char *text; /* into plan->text */
+	char *text;
 	uint64_t first_seq, last_seq;
 	size_t part; /* the one of its newest boot, + 1; 0 = none */
 };
@@ -45,7 +45,6 @@ struct archive_plan {
 	struct archive_plan_name *name;
 	size_t names;
 	bool sorted; /* names by id */
-	char *text;
 	struct archive_part *part;
 	size_t parts, part_room;
 	size_t lost;

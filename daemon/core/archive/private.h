@@ -41,8 +41,8 @@ struct archive {
 	/* By tick: a ring of a power of two. */
 	struct archive_wait *wait;
 	uint32_t wait_room, wait_first, waiting;
-	struct timeline_entry *event; /* ARCHIVE_EVENTS_WAIT, a ring */
-	uint32_t event_first, events;
+	struct timeline_entry *event; /* ARCHIVE_EVENTS_WAIT, oldest first */
+	uint32_t events;
 	uint64_t dropped;
 
 	/* The block that is being written. */
@@ -68,10 +68,22 @@ static inline struct archive_wait *archive_wait_at(const struct archive *archive
 	return &archive->wait[(archive->wait_first + i) & (archive->wait_room - 1)];
 }
 
-static inline struct timeline_entry *archive_waiting_event(
-	const struct archive *archive, uint32_t i)
+/* The first count rows, or events, no longer wait. */
+static inline void archive_drop_rows(struct archive *archive, uint32_t count)
 {
-	return &archive->event[(archive->event_first + i) % ARCHIVE_EVENTS_WAIT];
+	if (count > 0) {
+		archive->wait_first = (archive->wait_first + count) & (archive->wait_room - 1);
+		archive->waiting -= count;
+	}
+}
+
+static inline void archive_drop_events(struct archive *archive, uint32_t count)
+{
+	if (count > 0) {
+		archive->events -= count;
+		memmove(archive->event, &archive->event[count],
+			archive->events * sizeof(archive->event[0]));
+	}
 }
 
 /* Brings in what history has not reported yet: buckets that are over; with all also open ones. */

@@ -275,6 +275,6 @@ int archive_index_finish(struct archive_index *index)
 		}
 	}
 	archive_names_evict(&index->names, archive_index_oldest(index));
-	archive_index_forget_boots(index, 0);
+	archive_index_forget_boots(index);
 	return finish_events(index);
 }

@@ -49,7 +49,7 @@ static uint64_t oldest_ns(const struct archive *archive, uint32_t rows, uint64_t
 {
 	uint64_t oldest = rows > 0 ? archive_wait_at(archive, 0)->tick * ARCHIVE_TICK_NS : now_ns;
 	for (uint32_t i = 0; i < archive->events; i++) {
-		uint64_t t_ns = archive_waiting_event(archive, i)->t_ns;
+		uint64_t t_ns = archive->event[i].t_ns;
 		oldest = t_ns < oldest ? t_ns : oldest;
 	}
 	return oldest;
@@ -64,7 +64,7 @@ static uint16_t put_events(const struct archive *archive, struct byte_writer *wr
 	uint16_t count = 0;
 	for (; count < archive->events; count++) {
 		uint8_t *before = part.at;
-		archive_event_write(&part, archive_waiting_event(archive, count));
+		archive_event_write(&part, &archive->event[count]);
 		if (part.bad) {
 			part.at = before;
 			break;
@@ -106,12 +106,11 @@ static void place(struct archive *archive)
 	struct archive_block *header = &archive->header;
 	struct archive_index *index = archive->index;
 	if (header->pages > index->pages - index->next_page) {
-		archive_index_overwrite(index, index->next_page, index->pages - index->next_page,
-			archive->boot_seq);
+		archive_index_overwrite(index, index->next_page, index->pages - index->next_page);
 		index->next_page = 1;
 	}
 	header->page = index->next_page;
-	archive_index_overwrite(index, header->page, header->pages, archive->boot_seq);
+	archive_index_overwrite(index, header->page, header->pages);
 }
 
 static void finish_block(struct archive *archive, size_t size)
@@ -180,19 +179,6 @@ static void estimate(struct archive *archive)
 	}
 }
 
-static void drop_written(struct archive *archive)
-{
-	estimate(archive);
-	if (archive->sealed_rows > 0) {
-		archive->wait_first =
-			(archive->wait_first + archive->sealed_rows) & (archive->wait_room - 1);
-		archive->waiting -= archive->sealed_rows;
-	}
-	archive->event_first =
-		(archive->event_first + archive->sealed_events) % ARCHIVE_EVENTS_WAIT;
-	archive->events -= archive->sealed_events;
-}
-
 void archive_written(struct archive *archive, int result)
 {
 	if (!archive->sealed) {
@@ -206,7 +192,9 @@ void archive_written(struct archive *archive, int result)
 		archive->sealed_rows = archive->sealed_events = 0;
 		return;
 	}
-	drop_written(archive);
+	estimate(archive);
+	archive_drop_rows(archive, archive->sealed_rows);
+	archive_drop_events(archive, archive->sealed_events);
 	archive->sealed_rows = archive->sealed_events = 0;
 	/* Without memory the block is found again at the next start. */
 	(void)archive_index_add(index, header, archive->clock);
