@@ -380,13 +380,12 @@ void archive_span(const struct archive *archive, struct archive_span *ret)
 	for (uint32_t i = 0; i < index->blocks; i++) {
 		const struct archive_info *info = &index->info[i];
 		int64_t first_us, last_us;
-		bool synced;
 		ret->pages_used += info->pages;
 		ret->boots += i == 0 || info->boot != index->info[i - 1].boot;
 		if (info->ticks == 0) {
 			continue;
 		}
-		archive_index_times(index, info, &first_us, &last_us, &synced);
+		archive_index_times(index, info, &first_us, &last_us);
 		if (ret->oldest_us == 0 || first_us < ret->oldest_us) {
 			ret->oldest_us = first_us;
 		}
@@ -418,17 +417,15 @@ static void boot_times(const struct archive_index *index, struct archive_boot *b
 	for (uint32_t i = first_block(index, boot->seq); i < index->blocks; i++) {
 		const struct archive_info *info = &index->info[i];
 		int64_t first_us, last_us;
-		bool synced;
 		if (info->boot != boot->seq) {
 			break;
 		}
 		if (info->ticks == 0) {
 			continue;
 		}
-		archive_index_times(index, info, &first_us, &last_us, &synced);
+		boot->synced = archive_index_times(index, info, &first_us, &last_us);
 		boot->first_us = boot->first_us == 0 ? first_us : boot->first_us;
 		boot->last_us = last_us;
-		boot->synced = synced;
 	}
 }
 

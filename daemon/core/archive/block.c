@@ -204,9 +204,8 @@ const struct archive_clock *archive_clock_at(
 }
 
 int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
-	const struct archive_clock *first_synced, uint64_t t_ns, bool *synced)
+	const struct archive_clock *first_synced, uint64_t t_ns)
 {
-	*synced = first_synced != NULL;
 	if (first_synced && (t_ns <= first_synced->t_ns || clocks == 0)) {
 		return add_us(t_ns, first_synced->offset_ns);
 	}

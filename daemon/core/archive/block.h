@@ -141,9 +141,9 @@ const struct archive_clock *archive_clock_at(
 	const struct archive_clock *clock, size_t clocks, uint64_t t_ns);
 
 /* Wall time of t_ns by a block's own clocks, or by the first synchronised one of its boot (NULL:
- * the boot has none) when that is later; *synced: it can be trusted. */
+ * the boot has none, and the time cannot be trusted) when that is later. */
 int64_t archive_wall_us(const struct archive_clock *clock, size_t clocks,
-	const struct archive_clock *first_synced, uint64_t t_ns, bool *synced);
+	const struct archive_clock *first_synced, uint64_t t_ns);
 
 /* Hash of the units' quanta: the same as in history's pool. */
 uint32_t archive_quanta(void);

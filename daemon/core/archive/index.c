@@ -124,16 +124,17 @@ int archive_index_add(struct archive_index *index, const struct archive_block *h
 	return 0;
 }
 
-void archive_index_times(const struct archive_index *index, const struct archive_info *info,
-	int64_t *first_us, int64_t *last_us, bool *synced)
+bool archive_index_times(const struct archive_index *index, const struct archive_info *info,
+	int64_t *first_us, int64_t *last_us)
 {
 	const struct archive_boot_info *boot = archive_index_find_boot(index, info->boot);
 	const struct archive_clock *first_synced =
 		boot && boot->synced ? &boot->first_synced : NULL;
-	*first_us = archive_wall_us(&info->first, info->clocked, first_synced,
-		info->first_tick * ARCHIVE_TICK_NS, synced);
-	*last_us = archive_wall_us(&info->last, info->clocked, first_synced,
-		info->last_tick * ARCHIVE_TICK_NS, synced);
+	*first_us = archive_wall_us(
+		&info->first, info->clocked, first_synced, info->first_tick * ARCHIVE_TICK_NS);
+	*last_us = archive_wall_us(
+		&info->last, info->clocked, first_synced, info->last_tick * ARCHIVE_TICK_NS);
+	return first_synced != NULL;
 }
 
 uint64_t archive_index_oldest(const struct archive_index *index)

@@ -75,6 +75,6 @@ void archive_index_overwrite(struct archive_index *index, uint32_t page, uint32_
 void archive_index_forget_boots(struct archive_index *index);
 /* The number of the oldest block; next_seq when there is none. */
 uint64_t archive_index_oldest(const struct archive_index *index);
-/* Wall times of the first and of the last bucket's begin. */
-void archive_index_times(const struct archive_index *index, const struct archive_info *info,
-	int64_t *first_us, int64_t *last_us, bool *synced);
+/* Wall times of the first and of the last bucket's begin. True: they can be trusted. */
+bool archive_index_times(const struct archive_index *index, const struct archive_info *info,
+	int64_t *first_us, int64_t *last_us);

@@ -65,8 +65,7 @@ static void describe(const struct archive_plan *plan, const struct archive_index
 		first_us = wallclock_us(&plan->wall, info->first_tick * ARCHIVE_TICK_NS);
 		last_us = wallclock_us(&plan->wall, info->last_tick * ARCHIVE_TICK_NS);
 	} else {
-		bool synced;
-		archive_index_times(index, info, &first_us, &last_us, &synced);
+		archive_index_times(index, info, &first_us, &last_us);
 	}
 	ret->first_us = first_us < last_us ? first_us : last_us;
 	ret->last_us = first_us < last_us ? last_us : first_us;

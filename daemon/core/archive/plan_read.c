@@ -66,12 +66,11 @@ static int add(struct archive_plan *plan, struct archive_plan_name *name, uint32
 static int64_t time_of(const struct archive_plan *plan, const struct archive_plan_block *block,
 	const struct archive_parsed *parsed, uint64_t t_ns)
 {
-	bool synced;
 	if (block->boot == plan->this_boot && plan->wall.count > 0) {
 		return wallclock_us(&plan->wall, t_ns);
 	}
-	return archive_wall_us(parsed->clock, parsed->header.clocks,
-		block->synced ? &block->clock : NULL, t_ns, &synced);
+	return archive_wall_us(
+		parsed->clock, parsed->header.clocks, block->synced ? &block->clock : NULL, t_ns);
 }
 
 static int read_group(struct archive_plan *plan, const struct archive_plan_block *block,

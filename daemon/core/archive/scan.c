@@ -104,12 +104,10 @@ static int keep_event(struct archive_index *index, const struct archive_parsed *
 		prune_events(index);
 	}
 	struct timeline_entry *kept = &index->event[index->events++];
-	bool synced;
 	*kept = *event;
 	kept->serial = block->header.seq;
 	kept->boot_seq = block->header.boot_seq;
-	kept->time_us =
-		archive_wall_us(block->clock, block->header.clocks, NULL, event->t_ns, &synced);
+	kept->time_us = archive_wall_us(block->clock, block->header.clocks, NULL, event->t_ns);
 	return 0;
 }
 
@@ -246,11 +244,10 @@ static int finish_events(struct archive_index *index)
 	for (size_t i = 0; i < index->events; i++) {
 		const struct archive_boot_info *boot =
 			archive_index_find_boot(index, exact[i].boot_seq);
-		bool synced;
 		if (boot && boot->synced &&
 			(exact[i].time_us == 0 || exact[i].t_ns <= boot->first_synced.t_ns)) {
-			exact[i].time_us = archive_wall_us(
-				NULL, 0, &boot->first_synced, exact[i].t_ns, &synced);
+			exact[i].time_us =
+				archive_wall_us(NULL, 0, &boot->first_synced, exact[i].t_ns);
 		}
 	}
 	return 0;

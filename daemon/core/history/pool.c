@@ -243,41 +243,29 @@ void history_pool_link(struct history_pool *pool, uint32_t index)
 	}
 }
 
-struct by_time {
-	uint64_t first_ns;
-	uint32_t index;
-};
-
 static int compare_by_time(const void *a, const void *b)
 {
-	const struct by_time *x = a;
-	const struct by_time *y = b;
+	const struct history_ordered *x = a;
+	const struct history_ordered *y = b;
 	if (x->first_ns != y->first_ns) {
 		return x->first_ns < y->first_ns ? -1 : 1;
 	}
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-int history_pool_order(const struct history_pool *pool, uint32_t **ret, size_t *count)
+int history_pool_order(const struct history_pool *pool, struct history_ordered **ret, size_t *count)
 {
-	struct by_time *order = mem_calloc(pool->blocks, sizeof(*order));
-	uint32_t *index = mem_calloc(pool->blocks, sizeof(*index));
-	if (!order || !index) {
-		free(order);
-		free(index);
+	struct history_ordered *order = mem_calloc(pool->blocks, sizeof(*order));
+	if (!order) {
 		return -ENOMEM;
 	}
 	*count = 0;
 	for (uint32_t i = 0; i < pool->blocks; i++) {
 		if (pool->info[i].kind == HISTORY_KIND_DATA) {
-			order[(*count)++] = (struct by_time){pool->info[i].first_ns, i};
+			order[(*count)++] = (struct history_ordered){pool->info[i].first_ns, i};
 		}
 	}
 	qsort(order, *count, sizeof(*order), compare_by_time);
-	for (size_t i = 0; i < *count; i++) {
-		index[i] = order[i].index;
-	}
-	free(order);
-	*ret = index;
+	*ret = order;
 	return 0;
 }

@@ -157,7 +157,12 @@ void history_block_walk(const struct history_pool *pool, uint32_t index, struct 
 void history_pool_link(struct history_pool *pool, uint32_t index);
 
 /* The data blocks, oldest first. -ENOMEM; *ret is the caller's to free. */
-int history_pool_order(const struct history_pool *pool, uint32_t **ret, size_t *count);
+struct history_ordered {
+	uint64_t first_ns;
+	uint32_t index;
+};
+int history_pool_order(
+	const struct history_pool *pool, struct history_ordered **ret, size_t *count);
 
 /* ---- names.c: series and their names: the dictionary blocks of the pool and the table made from
  * them. The dictionary takes at most an eighth of the blocks; when it is full, names that no block

@@ -176,20 +176,20 @@ int history_replay(struct history *history, enum history_tier tier, uint64_t fro
 	uint64_t to_ns, history_row_observer *report, void *ctx)
 {
 	const struct history_pool *pool = &history->pool;
-	uint32_t *order;
+	struct history_ordered *order;
 	size_t count;
 	int r = history_pool_order(pool, &order, &count);
 	if (r < 0) {
 		return r;
 	}
 	for (size_t i = 0; i < count; i++) {
-		const struct history_info *info = &pool->info[order[i]];
+		const struct history_info *info = &pool->info[order[i].index];
 		if (info->tier != tier || info->last_ns < from_ns || info->first_ns >= to_ns) {
 			continue;
 		}
-		const struct history_block *block = history_pool_block(pool, order[i]);
+		const struct history_block *block = history_pool_block(pool, order[i].index);
 		struct history_walk walk;
-		history_block_walk(pool, order[i], &walk);
+		history_block_walk(pool, order[i].index, &walk);
 		while (history_walk_next(&walk) && walk.state.last.t_ns <= info->last_ns) {
 			if (walk.state.last.t_ns >= from_ns && walk.state.last.t_ns < to_ns) {
 				report_row(&walk.state.last, block, info, report, ctx);

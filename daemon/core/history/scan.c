@@ -102,18 +102,18 @@ static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 /* Chains the blocks of each series, oldest first; gives up those of which no name is known. */
 static int link_blocks(struct history_pool *pool)
 {
-	uint32_t *order;
+	struct history_ordered *order;
 	size_t count;
 	int r = history_pool_order(pool, &order, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		struct history_block *block = history_pool_block(pool, order[i]);
-		history_pool_link(pool, order[i]);
+		struct history_block *block = history_pool_block(pool, order[i].index);
+		history_pool_link(pool, order[i].index);
 		bool known = false;
-		for (unsigned k = 0; k < pool->info[order[i]].columns; k++) {
+		for (unsigned k = 0; k < pool->info[order[i].index].columns; k++) {
 			known = known || history_names_by_id(pool, block->column[k].series);
 		}
 		if (!known) {
-			history_pool_release(pool, order[i]);
+			history_pool_release(pool, order[i].index);
 		}
 	}
 	if (r == 0) {
