@@ -3,6 +3,7 @@
  * way, the disk is the thread's, except for the request to cancel. */
 #include "daemon/persist/archive_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 struct archive_file_job {
 	struct archive_disk disk;
-	enum { OPEN, WRITE, CLOSE } what;
+	enum archive_file_work { OPEN, WRITE, CLOSE } what;
 	uint32_t page;
 	uint8_t *bytes; /* what is to be written */
 	size_t size;
@@ -56,10 +57,13 @@ static void on_done(void *ctx, int result, void *data)
 	file->done(file->ctx, result, job->what == OPEN, index);
 }
 
-static int start(struct archive_file *file)
+static int start(struct archive_file *file, enum archive_file_work what)
 {
 	static const struct offload_ops ops = {.work = work, .done = on_done, .release = release};
-	return offload_start(file->loop, &ops, file->job, file, &file->running);
+	file->job->what = what;
+	int r = offload_start(file->loop, &ops, file->job, file, &file->running);
+	file->busy_ns = r == 0 ? sysops()->now_ns() : 0;
+	return r;
 }
 
 int archive_file_init(struct archive_file *file, uv_loop_t *loop, const struct archive_disk *disk,
@@ -76,35 +80,26 @@ int archive_file_init(struct archive_file *file, uv_loop_t *loop, const struct a
 
 int archive_file_open(struct archive_file *file)
 {
-	if (file->running) {
-		return -EBUSY;
-	}
+	assert(!file->running);
 	file->descriptor = -1;
-	file->job->what = OPEN;
-	file->busy_ns = sysops()->now_ns();
-	int r = start(file);
-	file->busy_ns = r < 0 ? 0 : file->busy_ns;
-	return r;
+	return start(file, OPEN);
 }
 
 int archive_file_write(struct archive_file *file, uint32_t page, const uint8_t *bytes, size_t size)
 {
 	struct archive_file_job *job = file->job;
-	uint8_t *copy = file->running ? NULL : mem_zalloc(size);
-	if (!copy) {
-		return file->running ? -EBUSY : -ENOMEM;
+	assert(!file->running);
+	job->bytes = mem_zalloc(size);
+	if (!job->bytes) {
+		return -ENOMEM;
 	}
-	memcpy(copy, bytes, size);
-	job->what = WRITE;
+	memcpy(job->bytes, bytes, size);
 	job->page = page;
-	job->bytes = copy;
 	job->size = size;
-	file->busy_ns = sysops()->now_ns();
-	int r = start(file);
+	int r = start(file, WRITE);
 	if (r < 0) {
-		file->busy_ns = 0;
+		free(job->bytes);
 		job->bytes = NULL;
-		free(copy);
 	}
 	return r;
 }
@@ -121,10 +116,7 @@ void archive_file_close(struct archive_file *file)
 		return;
 	}
 	__atomic_store_n(&job->disk.cancel, 1, __ATOMIC_RELAXED);
-	if (!file->running) {
-		job->what = CLOSE;
-	}
-	if (file->running || start(file) == 0) {
+	if (file->running || start(file, CLOSE) == 0) {
 		offload_detach(file->running);
 	} else {
 		release(job);

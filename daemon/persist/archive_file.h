@@ -26,7 +26,7 @@ struct archive_file {
 int archive_file_init(struct archive_file *file, uv_loop_t *loop, const struct archive_disk *disk,
 	archive_file_done *done, void *ctx);
 
-/* Opens, or opens again. -EBUSY: a job is under way; -ENOMEM, -EAGAIN: no thread. */
+/* Opens, or opens again, while no job is under way. -ENOMEM, -EAGAIN: no thread. */
 int archive_file_open(struct archive_file *file);
 
 /* Takes a copy. As archive_file_open. */

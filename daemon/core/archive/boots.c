@@ -41,17 +41,13 @@ enum boot_end timeline_boot_end(const struct archive *archive, uint32_t seq)
 
 const char *timeline_boot_end_name(enum boot_end end)
 {
-	switch (end) {
-	case BOOT_RUNS:
-		return "running";
-	case BOOT_STOPPED:
-		return "stopped";
-	case BOOT_CUT:
-		return "cut";
-	case BOOT_UNKNOWN:
-		break;
-	}
-	return "unknown";
+	static const char *const names[] = {
+		[BOOT_RUNS] = "running",
+		[BOOT_STOPPED] = "stopped",
+		[BOOT_CUT] = "cut",
+		[BOOT_UNKNOWN] = "unknown",
+	};
+	return names[end];
 }
 
 bool timeline_boot_at(const struct archive *archive, size_t index, struct archive_boot *ret)
