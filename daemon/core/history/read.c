@@ -9,9 +9,12 @@
 
 struct history_point history_point_of(enum unit unit, const struct history_quanta *quanta)
 {
-	return (struct history_point){.mean = history_unquantise(unit, quanta->mean),
-		.min = history_unquantise(unit, quanta->mean - quanta->low),
-		.max = history_unquantise(unit, quanta->mean + quanta->high),
+	const int64_t code = quanta->mean;
+	const double mean = history_unquantise(unit, code);
+	/* Most are samples or constants: two more divisions make a read a fifth longer. */
+	return (struct history_point){.mean = mean,
+		.min = quanta->low == 0 ? mean : history_unquantise(unit, code - quanta->low),
+		.max = quanta->high == 0 ? mean : history_unquantise(unit, code + quanta->high),
 		.count = quanta->count};
 }
 
