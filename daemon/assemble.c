@@ -11,7 +11,6 @@
 #include "daemon/core/alerts/actions.h"
 #include "daemon/core/alerts/store.h"
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/archive/archive.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/host/facts.h"
 #include "daemon/persist/statedir.h"

@@ -7,11 +7,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/util/parse.h"
-#include "proto/text.h"
 
 #define SECOND UINT64_C(1000000000)
 

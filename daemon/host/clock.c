@@ -3,7 +3,6 @@
  * CLOCK_REALTIME when the clock is set. */
 #include "daemon/host/clock.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>

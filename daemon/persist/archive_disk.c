@@ -168,7 +168,7 @@ static int rename_noreplace(int dir_fd, const char *from, const char *to)
 /* What is not an archive of this kind keeps its bytes, under another name. */
 static int set_aside(struct archive_disk *disk, const char *what)
 {
-	char name[24];
+	char name[32];
 	int r = -EEXIST;
 	for (int i = 1; i <= ARCHIVE_ASIDE_MAX && r == -EEXIST; i++) {
 		snprintf(name, sizeof(name), "%s.%d", FILE_NAME, i);

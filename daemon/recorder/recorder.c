@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/core/core.h"
-#include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/recording_folder.h"

@@ -13,7 +13,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/mqtt/latency_stamp.h"
 #include "client/edgeprofctl/mqtt/session.h"
-#include "client/edgeprofctl/mqtt/setup.h"
 #include "client/edgeprofctl/term/when.h"
 #include "proto/percentile.h"
 

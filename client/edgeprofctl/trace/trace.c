@@ -13,7 +13,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
-#include "proto/varlink.h"
 
 uint32_t trace_app_index(const struct trace *trace, const char *name)
 {

@@ -4,7 +4,6 @@
  * match already. */
 #include "daemon/collect/process/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>

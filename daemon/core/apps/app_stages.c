@@ -9,8 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/util/sysops.h"
-
 #define RSS_LOG_INTERVAL_NS UINT64_C(60000000000)
 
 /* Labels are words for people: printable ASCII of the client's text. */

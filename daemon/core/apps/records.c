@@ -6,7 +6,6 @@
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/frames/trace_buffer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"

@@ -2,7 +2,6 @@
 /* seal.c: makes a block of what waits, and notes what its way to the medium changes: names have
  * been written, rows no longer wait, the oldest blocks are gone. Nothing of that counts before the
  * write succeeded. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/archive/private.h"

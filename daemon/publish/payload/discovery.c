@@ -8,12 +8,10 @@
  */
 #include "daemon/publish/payload/discovery.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/metrics/metrics.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/publish/payload/payload.h"
 #include "proto/fnv.h"

@@ -6,7 +6,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "proto/name.h"
 
 enum {
 	EVENTS_FROM = 0,

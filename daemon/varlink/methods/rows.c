@@ -10,7 +10,6 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/state.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/varlink/server/api.h"
 #include "proto/json_write.h"
 
 int64_t row_time_us(const struct core *core, uint64_t t_ns)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sources.c: answers ListMetrics, the table of current values, and ListSources, SetSource and
  * Reload: what is sampled, and requests to change it. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status.c: answers GetStatus: the state of the device, in one reply that always fits. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "daemon/core/alerts/alerts.h"

@@ -12,7 +12,6 @@
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "proto/mapping.h"
 
 enum {
 	MARK_LABEL = 0,

@@ -4,8 +4,6 @@
  * chunks. Without: one reply; the rows are counted first, and when they are more than max_points a
  * step is chosen that makes them fewer. Either way a bounded number of rows is gone over in a turn.
  */
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +12,6 @@
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/methods.h"
-#include "daemon/varlink/methods/rows.h"
 
 enum { ARG_GLOB, ARG_FROM, ARG_TO, ARG_STEP, ARG_MAX };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c: writes a part of a series in JSON: columns of equal length. */
-#include "daemon/core/archive/archive.h"
 #include "daemon/varlink/methods/history/stream.h"
 #include "daemon/varlink/methods/rows.h"
 
