@@ -248,6 +248,10 @@ def run_tests(namespace):
     every third from the second on. Prints what failed; exits."""
     import traceback
 
+    # What is ignored stays so in every child: nohup(1) and the "&" of a script ignore some of these.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     wanted = sys.argv[1:]
     names = [name for name in namespace if name.startswith("test_")]
     if wanted[:1] == ["--part"]:
