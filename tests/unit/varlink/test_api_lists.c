@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of any length: lists, history, the timeline, in one reply or in chunks. */
+#include "daemon/util/sysops.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/varlink/api_apps_fixture.h"
 
@@ -47,10 +48,41 @@ START_TEST(a_long_list_is_too_large_or_comes_in_chunks)
 }
 END_TEST
 
-/* Lengthens rows of the first chunk byte by byte: it ends at every distance from its limit. */
+static const char forty_eight[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+
+/* Lists 200 stages whose categories have so many bytes in all. How many the first chunk has. */
+static int list_longer(int fd, struct app *app, size_t bytes)
+{
+	for (size_t i = 0, left = bytes; i < 40; i++) {
+		int length = left < 20 ? (int)left : 20;
+		snprintf(app->stage[i]->category, sizeof(app->stage[i]->category), "%.*s", length,
+			forty_eight);
+		left -= (size_t)length;
+	}
+	cJSON *reply = client_call(fd, "ListStages", NULL, ",\"more\":true");
+	int first = count(get(reply, "parameters"), "stages"), seen = first;
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")));
+	while (cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"))) {
+		const cJSON *chunk = get(reply, "parameters");
+		ck_assert(get(chunk, "totals") && get(chunk, "categories") && get(chunk, "units"));
+		cJSON_Delete(reply);
+		reply = client_reply(fd, "ListStages");
+		seen += count(get(reply, "parameters"), "stages");
+	}
+	ck_assert_int_eq(seen, 200);
+	cJSON_Delete(reply);
+	return first;
+}
+
+static uint64_t no_time_passes(void)
+{
+	return UINT64_C(1000000000000);
+}
+
+/* Lengthens rows of the first chunk byte by byte around the length from which it has room for one
+ * row less: it ends at every small distance from its limit. */
 START_TEST(a_chunk_leaves_room_for_the_empty_tail)
 {
-	static const char forty_eight[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 	char name[PROTO_NAME_SIZE];
 	struct app_process *process = NULL;
 	for (unsigned i = 0; i < 200; i++) {
@@ -64,25 +96,19 @@ START_TEST(a_chunk_leaves_room_for_the_empty_tail)
 	}
 	struct app *app = apps_find(f.core.apps, "app0");
 	int fd = client_open();
-	for (size_t total = 0; total < 600; total++) {
-		for (size_t i = 0, left = total; i < 40; i++) {
-			int length = left < 20 ? (int)left : 20;
-			snprintf(app->stage[i]->category, sizeof(app->stage[i]->category), "%.*s",
-				length, forty_eight);
-			left -= (size_t)length;
-		}
-		cJSON *reply = client_call(fd, "ListStages", NULL, ",\"more\":true");
-		int seen = count(get(reply, "parameters"), "stages");
-		ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")));
-		/* two chunks, or more where a turn of the loop ran out of its time */
-		while (cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"))) {
-			cJSON_Delete(reply);
-			reply = client_reply(fd, "ListStages");
-			seen += count(get(reply, "parameters"), "stages");
-		}
-		ck_assert_int_eq(seen, 200);
-		cJSON_Delete(reply);
+	struct sysops still = *sysops(); /* so that only the size ends a chunk */
+	still.now_ns = no_time_passes;
+	sysops_replace(&still);
+	size_t total = 64;
+	int most = list_longer(fd, app, total);
+	while (list_longer(fd, app, total + 32) == most) {
+		total += 32;
+		ck_assert_uint_lt(total, 800);
 	}
+	for (size_t i = total - 64; i < total + 40; i++) {
+		list_longer(fd, app, i);
+	}
+	sysops_replace(NULL);
 	close(fd);
 }
 END_TEST
