@@ -179,10 +179,14 @@ bool gauge_set(const struct gauge *gauge)
 int gauges_found(
 	const struct collector_context *ctx, const struct gauges *gauges, int r, const char *absent)
 {
-	if (r < 0 || gauges->no_memory) {
-		return r < 0 ? r : -ENOMEM;
+	if (r < 0 && r != -ENOENT) {
+		return r;
 	}
-	return gauges->count > 0 ? 0 : collector_fail(ctx, -ENOENT, "%s", absent);
+	if (r >= 0 && gauges->no_memory) {
+		return -ENOMEM;
+	}
+	bool found = r >= 0 && gauges->count > 0;
+	return found ? 0 : collector_fail(ctx, -ENOENT, "%s", absent);
 }
 
 int gauges_open(const struct collector_context *ctx, void *state)

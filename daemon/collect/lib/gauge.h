@@ -84,7 +84,7 @@ static inline void *gauges_at(const struct gauges *gauges, size_t index)
 }
 
 /* The result of a collector's probe: r where the search failed; -ENOMEM where memory was short;
- * -ENOENT, and the reason, where nothing was found. */
+ * -ENOENT, and the reason, where nothing was found or r is -ENOENT. */
 int gauges_found(const struct collector_context *ctx, const struct gauges *gauges, int r,
 	const char *absent);
 

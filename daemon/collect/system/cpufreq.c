@@ -121,10 +121,10 @@ static int cpufreq_probe(const struct collector_context *ctx, void *state)
 	if (r >= 0 && cpufreq->cores == 0) {
 		r = -ENOENT;
 	}
-	if (r < 0) {
+	if (r < 0 && r != -ENOENT) {
 		return collector_fail(ctx, r, "/" FOLDER ": %s", errno_reason(r));
 	}
-	return gauges_found(ctx, &cpufreq->policies, 0, "/" FOLDER ": no policy there");
+	return gauges_found(ctx, &cpufreq->policies, r, "/" FOLDER ": no policy there");
 }
 
 static int cpufreq_open(const struct collector_context *ctx, void *state)

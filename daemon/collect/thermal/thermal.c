@@ -137,11 +137,11 @@ static int thermal_probe(const struct collector_context *ctx, void *state)
 	if (r >= 0) {
 		r = device_each(gauges->root, FOLDER, "cooling_device", add_cooling, gauges);
 	}
-	if (r < 0) {
+	if (r < 0 && r != -ENOENT) {
 		return collector_fail(ctx, r, "/" FOLDER ": %s", errno_reason(r));
 	}
 	return gauges_found(
-		ctx, gauges, 0, "no thermal zone and no cooling device in /sys/class/thermal");
+		ctx, gauges, r, "no thermal zone and no cooling device in /sys/class/thermal");
 }
 
 static int name_zone(struct zone *zone, struct naming *naming, const char *exclude)
