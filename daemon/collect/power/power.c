@@ -98,11 +98,14 @@ static void add_chip(void *ctx, const struct root *root, const char *path, const
 /* The chips of a device on the bus. */
 static void add_device(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	struct search *search = ctx;
 	char folder[PATH_SIZE];
 	(void)name;
 	snprintf(folder, sizeof(folder), "%s/hwmon", path);
-	(void)device_each(root, folder, "hwmon", add_chip, ctx);
-	(void)device_each(root, path, "iio:device", add_chip, ctx);
+	if (device_each(root, folder, "hwmon", add_chip, search) == -ENOMEM ||
+		device_each(root, path, "iio:device", add_chip, search) == -ENOMEM) {
+		search->rails->no_memory = true;
+	}
 }
 
 static bool has(const struct search *search, const struct chip *chip, const char *file)

@@ -21,8 +21,9 @@
 struct pi {
 	struct pi_firmware firmware;
 	bool has_firmware, has_word, has_alarm;
-	bool resting; /* the firmware failed and is not asked until retry_ns */
-	bool failed;  /* just now: sample sets retry_ns */
+	bool no_memory; /* to look for the word everywhere */
+	bool resting;	/* the firmware failed and is not asked until retry_ns */
+	bool failed;	/* just now: sample sets retry_ns */
 	uint64_t retry_ns;
 	int firmware_result, word_result, alarm_result; /* of the last reads; -ENODEV = none */
 	struct pi_tool tool;
@@ -72,8 +73,10 @@ static void find_word(void *ctx, const struct root *root, const char *path, cons
 
 static void find_soc(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	struct pi *pi = ctx;
 	(void)name;
-	(void)device_each(root, path, "", find_word, ctx);
+	int r = device_each(root, path, "", find_word, pi);
+	pi->no_memory = pi->no_memory || r == -ENOMEM;
 }
 
 static int open_word(struct pi *pi, const struct root *root, struct throttle_status *status)
@@ -83,7 +86,7 @@ static int open_word(struct pi *pi, const struct root *root, struct throttle_sta
 		!pi->has_word	   ? "absent"
 		: pi->has_firmware ? "found, not needed"
 				   : "used");
-	return r == -ENOMEM ? r : 0;
+	return r == -ENOMEM || pi->no_memory ? -ENOMEM : 0;
 }
 
 static int open_alarm(struct pi *pi, const struct root *root, struct throttle_status *status)

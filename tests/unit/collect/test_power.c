@@ -274,6 +274,7 @@ END_TEST
 START_TEST(samples_allocate_nothing_and_open_survives_no_memory)
 {
 	channel("sys/class/hwmon/hwmon1", 1, "VDD_IN", "5000", "1000");
+	channel("sys/bus/i2c/devices/1-0041/hwmon/hwmon2", 1, "VDD_SOC", "5000", "500");
 	bench_check_memory(&bench, tree.path, "power", false);
 	bench_finish(&bench);
 }
