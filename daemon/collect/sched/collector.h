@@ -59,8 +59,8 @@ struct collector_ops {
 	size_t state_size; /* the framework allocates it, zeroed, and frees it after close */
 
 	/* First half of the opening for a collector with fetch: looks through files that may hang,
-	 * on a thread of the framework, with the roots and the options and nothing else in ctx.
-	 * Results as of open. NULL: open does it all. */
+	 * on a thread of the framework, with the roots, the options and the reason in ctx and
+	 * nothing else. Results as of open. NULL: open does it all. */
 	int (*probe)(const struct collector_context *ctx, void *state);
 	/* Probes the machine, keeps descriptors open, adds metrics. 0; -ENOENT/-ENODATA when this
 	 * machine has none (with a reason); other -errno = error (tried again every 60 s). After a

@@ -27,6 +27,7 @@ static struct {
 static int fake_open(const struct collector_context *ctx, void *state)
 {
 	fake.opens++;
+	fake.state = state;
 	fake.exclude[0] = '\0';
 	if (ctx->options && ctx->options->keys > 0) {
 		snprintf(fake.exclude, sizeof(fake.exclude), "%.60s", ctx->options->key[0].value);
@@ -34,7 +35,6 @@ static int fake_open(const struct collector_context *ctx, void *state)
 	if (fake.open_result < 0) {
 		return collector_fail(ctx, fake.open_result, "nothing in sys/fake");
 	}
-	fake.state = state;
 	return metrics_add(ctx->core->metrics, ctx->source, "fake/value", UNIT_COUNT, &fake.metric);
 }
 
@@ -257,9 +257,11 @@ START_TEST(an_open_that_fails_is_an_error_until_it_works)
 	start();
 	ck_assert_int_eq(source()->state, SOURCE_ERROR);
 	ck_assert_uint_eq(source()->errors, 1);
+	ck_assert_int_eq(fake.closes, 1);
 	fake.open_result = 0;
 	run_at(START + 120 * SECOND);
 	ck_assert_int_eq(source()->state, SOURCE_OK);
+	ck_assert_int_eq(fake.closes, 1);
 }
 END_TEST
 

@@ -34,13 +34,11 @@ static int probe_one(const struct collector_context *ctx, struct slow *s, struct
 	if (s->hangs_in_probe && read(s->pipe[0], &byte, 1) != 1) {
 		return -EIO;
 	}
-	if (s->probe_result < 0) {
-		return s->probe_result;
-	}
+	/* A probe that fails afterwards leaves this to its close as well. */
 	s->memory = mem_zalloc(16);
 	__atomic_add_fetch(&s->opens, 1, __ATOMIC_SEQ_CST);
 	*state = s;
-	return 0;
+	return s->probe_result;
 }
 
 /* A probe does not know its source's name: one function each. */
@@ -471,6 +469,7 @@ START_TEST(what_is_absent_is_looked_for_every_minute)
 		scheduler_wait(scheduler, PATIENCE);
 	}
 	ck_assert_int_eq(slow[0].probes, 1);
+	ck_assert_int_eq(slow[0].closes, 1);
 	slow[0].probe_result = 0;
 	for (uint64_t t = 20; t < 121; t++) {
 		run_at(t);

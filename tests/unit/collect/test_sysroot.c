@@ -4,6 +4,7 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "daemon/collect/sched/collector.h"
@@ -95,6 +96,30 @@ static bool ignored(const char *type, double value)
 	}
 	return false;
 }
+
+/* A state is zeroed: what an opening did not reach must not be closed as descriptor 0. */
+START_TEST(an_opening_that_fails_closes_only_what_it_opened)
+{
+	const char *name;
+	snprintf(folder, sizeof(folder), "%s/tests/fixtures/sysroot/%s", getenv("EDGEPROF_SOURCE"),
+		devices[0]);
+	ck_assert_int_ge(fcntl(0, F_GETFD), 0);
+	for (size_t i = 0; collectors[i]; i++) {
+		bool reached = true;
+		name = collectors[i]->name;
+		for (size_t fail = 1; reached; fail++) {
+			bench_make(&bench, folder, name);
+			alloc_faults_start(fail);
+			int r = bench_open(&bench);
+			reached = alloc_calls >= fail;
+			alloc_faults_stop();
+			ck_assert_msg(!reached || r == 0 || r == -ENOMEM, "%s: %d", name, r);
+			bench_finish(&bench);
+			ck_assert_msg(fcntl(0, F_GETFD) >= 0, "%s, allocation %zu", name, fail);
+		}
+	}
+}
+END_TEST
 
 /* covers G0.11 */
 START_LOOP_TEST(zones_and_cooling_devices_read_as_expected, 0, OWN)
