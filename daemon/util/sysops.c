@@ -64,13 +64,13 @@ void *mem_calloc(size_t count, size_t size)
 	return sysops()->calloc(count, size);
 }
 
-void *mem_grown(void *array, size_t count, size_t *room, size_t size)
+void *mem_grown(void *array, size_t count, size_t *capacity, size_t size)
 {
-	if (count < *room) {
+	if (count < *capacity) {
 		return array;
 	}
-	size_t wider = *room > 0 ? 2 * *room : 16;
-	void *more = mem_calloc(wider, size);
+	size_t doubled = *capacity > 0 ? 2 * *capacity : 16;
+	void *more = mem_calloc(doubled, size);
 	if (!more) {
 		return NULL;
 	}
@@ -78,7 +78,7 @@ void *mem_grown(void *array, size_t count, size_t *room, size_t size)
 		memcpy(more, array, count * size);
 	}
 	free(array);
-	*room = wider;
+	*capacity = doubled;
 	return more;
 }
 

@@ -34,9 +34,9 @@ void *mem_zalloc(size_t size);
 /* sysops()->calloc(count, size). */
 void *mem_calloc(size_t count, size_t size);
 
-/* An array of *room elements with count in use that has room for one more: array itself, or a
- * larger one in its place, and array is gone. NULL when memory is short: all is as it was. */
-void *mem_grown(void *array, size_t count, size_t *room, size_t size);
+/* An array with count of its *capacity elements in use and space for one more: array itself, or a
+ * larger one that replaces it, and array is freed. NULL when memory is short: nothing changes. */
+void *mem_grown(void *array, size_t count, size_t *capacity, size_t size);
 
 /* Returns a copy of the string, NULL when memory is short. Release with free(3). */
 char *mem_strdup(const char *text);
