@@ -64,6 +64,16 @@ class Texts(Case):
             self.assertRegex(self.ctl("version")[0], r"edgeprofctl \S+\nedgeprofd 0.1.0\n")
             self.assertIn("throttle/active\n", self.ctl("metrics")[0])
 
+    def test_what_is_special_about_an_alert_is_separated_by_commas(self):
+        rows = [dict(ALERT, **{"from": "ok", "to": "firing"}, time_us=T + at, **special) for at, special in enumerate((
+            {"test": True, "sent_time_us": T}, {"acked": True, "test": True, "suppressed": True},
+            {"acked": True, "ack_note": "known", "silenced": True, "sent_time_us": T}, {"sent_time_us": T}))]
+        with self.daemon(GetAlertLog={"transitions": rows}):
+            shown = [re.search(r"83.2 °C  (.*?)  THERMAL", row)[1].strip()
+                     for row in self.ctl("alerts", "--recent")[0].splitlines()[1:]]
+            self.assertEqual(shown, ["test, sent 05:40:25", "acked, test, not sent",
+                                     "acked: known, silenced, sent 05:40:25", "sent 05:40:25"])
+
     def test_long_cells_are_cut_to_columns(self):
         with self.daemon(ListAlerts={"alerts": [dict(ALERT, text="so hot " * 40)]}):
             for width in (80, 90, 100):

@@ -16,11 +16,10 @@ enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
 /* The rule, and the instance when it has more than one: as ack and silence take it. */
 #define ALERT_NAME "{rule}[{?instance}{!instance=_}:{instance}]"
 
-/* "acked: note, silenced", "sent 10:05:48", "test" or nothing. */
+/* "acked: note, silenced", "test, sent 10:05:48" or nothing. */
 static const char override_template[] =
-	"[{?acked}acked[: {ack_note}]][{?silenced}{, }silenced][{?test}test]"
-	"[{?sent_time_us}[{?acked}, |{?silenced}, ]sent {sent_time_us:clock}|"
-	"{?suppressed}[{?acked}, |{?silenced}, ]not sent]";
+	"[{?acked}acked[: {ack_note}]][{?silenced}{, }silenced][{?test}{, }test]"
+	"[{?sent_time_us}{, }sent {sent_time_us:clock}|{?suppressed}{, }not sent]";
 
 void show_alerts(struct ctl *ctl, const cJSON *reply)
 {
