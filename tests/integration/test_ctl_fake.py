@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from ctl_case import (ALERT, CTL, FRAMES_TEXT, HOSTILE, REPLIES, SENSORS_TEXT, STAGES_TEXT, STATUS, STATUS_TEXT,
+from ctl_case import (ALERT, APP, CTL, FRAMES_TEXT, HOSTILE, REPLIES, SENSORS_TEXT, STAGES_TEXT, STATUS, STATUS_TEXT,
                       Case, FakeDaemon, T, error, event, metric, series, stage)
 
 
@@ -73,6 +73,17 @@ class Texts(Case):
                      for row in self.ctl("alerts", "--recent")[0].splitlines()[1:]]
             self.assertEqual(shown, ["test, sent 05:40:25", "acked, test, not sent",
                                      "acked: known, silenced, sent 05:40:25", "sent 05:40:25"])
+
+    def test_a_member_that_is_absent_does_not_hide_the_others(self):
+        snapshot = {"hostname": "pi5", "time_us": T, "clock_synced": True, "inference_latency": 18.5,
+                    "memory_usage": {"percent": 41.5, "bytes": 1 << 30}, "reasons": {"memory_usage": "no total"}}
+        with self.daemon(ListApps={"apps": [dict(APP, advice={"app": "cam", "level": "minimal", "reason": ""})]},
+                         GetSnapshot=snapshot, GetStatus=dict(STATUS, alerts=[{"state": "firing", "text": "hot"}])):
+            self.assertIn("cam: advised minimal since -: ; skip - of - frames\n", self.ctl("apps")[0])
+            text = self.ctl("snapshot")[0]
+            self.assertRegex(text, r"Memory +41.5 % +1.00 GiB used, - available of -\n")
+            self.assertRegex(text, r"Inference +18.50 ms\n")
+            self.assertRegex(self.ctl("status")[0], r"Alerts +: hot\n")
 
     def test_long_cells_are_cut_to_columns(self):
         with self.daemon(ListAlerts={"alerts": [dict(ALERT, text="so hot " * 40)]}):

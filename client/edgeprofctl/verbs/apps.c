@@ -15,8 +15,8 @@
 /* The advice, unless it is to do all that the app can; and the last words of its last process. */
 static const char about_app[] =
 	"[{?advice.level}{!advice.level=full}{name}: advised {~warn}{advice.level}{~none} since "
-	"{advice.since_us:time}: {advice.reason}; skip {advice.skip_frames:0} of "
-	"{advice.of_frames:0} frames"
+	"[{advice.since_us:time}|-]: [{advice.reason}]; skip [{advice.skip_frames:0}|-] of "
+	"[{advice.of_frames:0}|-] frames"
 	"[{?advice.target_fps}, or {advice.target_fps:1} frames per second]\n]"
 	"[{name}: last {last_fps:1} fps {idle_ms:ago}\n]"
 	"[{last_words:is}{name}: {~warn}{last_words}{~none}\n]";

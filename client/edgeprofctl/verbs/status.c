@@ -29,7 +29,7 @@ static const struct line status_lines[] = {
 		"stages[; {last_words}]"},
 	{"Alerts", "[{!alerts}{~good}none]"},
 	{"{*alerts}Alerts",
-		"[{?state=firing}{~:severity}{severity}|{~warn}pending]: [{text}|{rule}]"},
+		"[{?state=firing}{~:severity}[{severity}]|{~warn}pending]: [{text}|{rule}]"},
 	{"MQTT", "[{?broker.state}{!broker.state=off}{~:broker.state}{broker.state}, "
 		 "[{broker.host}|-]:[{broker.port:0}|-], [{broker.delivered:0}|-] delivered, "
 		 "[{broker.queued:0}|-] queued[, {broker.lost:0} dropped][: {broker.reason}]|"
@@ -80,10 +80,10 @@ static const struct line snapshot_lines[] = {
 	{"Power", "{power_consumption:milliwatts}\t[{?ages_ms.power_consumption>=2000}"
 		  "{ages_ms.power_consumption:ago}|{reasons.power_consumption}]"},
 	{"Memory", "[{memory_usage.percent:is}[{memory_usage.percent:1} "
-		   "%]\t{memory_usage.bytes:bytes} "
-		   "used, {memory_usage.available_bytes:bytes} available of "
-		   "{memory_usage.total_bytes:bytes}|-\t[{reasons.memory_usage}]]"},
-	{"Inference", "[{inference_latency:is}{inference_latency:milliseconds}\t{inference_app}"
+		   "%]\t[{memory_usage.bytes:bytes}|-] used, "
+		   "[{memory_usage.available_bytes:bytes}|-] available of "
+		   "[{memory_usage.total_bytes:bytes}|-]|-\t[{reasons.memory_usage}]]"},
+	{"Inference", "[{inference_latency:is}{inference_latency:milliseconds}\t[{inference_app}]"
 		      "[{?apps>=2}, the slowest of {apps} apps]|-\t[{reasons.inference_latency}]]"},
 	{"{*processes}{name}",
 		"{rss_bytes:bytes}\tpeak {peak_rss_bytes:bytes}, virtual {vms_bytes:bytes}"},
