@@ -90,6 +90,9 @@ void listing_text(const struct ctl *ctl, const char *template, const cJSON *obje
 	struct text text = TEXT_IN(bytes);
 	template_add(&text, template, object, ctl->style.utf8);
 	style_write(&ctl->style, ctl->output.stream, bytes);
+	if (text.truncated && strchr(template, '\n')) {
+		fputc('\n', ctl->output.stream); /* what comes next has a line of its own */
+	}
 }
 
 void listing_texts(

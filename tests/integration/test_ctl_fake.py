@@ -85,6 +85,11 @@ class Texts(Case):
             self.assertRegex(text, r"Inference +18.50 ms\n")
             self.assertRegex(self.ctl("status")[0], r"Alerts +: hot\n")
 
+    def test_a_text_that_is_far_too_long_keeps_its_line(self):
+        marks = [{"label": "x" * 9000, "time_us": T}, {"label": "next", "time_us": T}]
+        with self.daemon(ListMarks={"marks": marks}):
+            self.assertIn("x\n[next] RSS", self.ctl("marks")[0])
+
     def test_long_cells_are_cut_to_columns(self):
         with self.daemon(ListAlerts={"alerts": [dict(ALERT, text="so hot " * 40)]}):
             for width in (80, 90, 100):
