@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from ctl_case import ALERT, CTL, REPLIES, SOURCE, Case, error, list_events, metric
+from ctl_case import ALERT, CTL, HOSTILE, REPLIES, SOURCE, T, Case, error, event, list_events, metric
 
 
 class BadReplies(Case):
@@ -68,6 +68,29 @@ class BadReplies(Case):
                                           capture_output=True, timeout=60)
                     self.assertIn(done.returncode, (0, 2), (verb, odd, done.stderr))
                     self.assertNotIn(b"Sanitizer", done.stderr)
+
+
+    def test_escapes_of_a_recording_never_reach_the_terminal(self):
+        def call(method, **parameters):
+            return {"call": method, "parameters": parameters}
+        names = {"app": HOSTILE, "names": [HOSTILE], "units": [HOSTILE], "categories": [HOSTILE]}
+        row = {"kind": "complete", "name": 0, "of": 0, "pid": 1, "process": 1, "thread": 0, "mono_us": 10, "mono_ns": 0,
+               "duration_us": 5, "duration_ns": 0, "frame": None, "id": None, "value": None, "cpu_us": None, "depth": 0,
+               "failed": False, "throttled": None}
+        times = list(range(10))
+        moved = {"name": HOSTILE, "unit": HOSTILE, "time_us": [T + t for t in times], "mean": [1] * 5 + [9] * 5}
+        start = {"apps": [{"app": HOSTILE}], "clock_mono_us": [5], "clock_time_us": [T], "from_mono_us": 1, "to_mono_us": 99}
+        lines = [{"schema": "edgeprof.recording/1", "name": HOSTILE, "hostname": HOSTILE, "mono_us": 9, "trigger": {"text": HOSTILE}},
+                 call("ExportTrace", start=start), call("ExportTrace", **names, records={key: [row[key]] for key in row}),
+                 call("GetHistory", series=[moved]), call("ListEvents", events=[event(1, HOSTILE)], last_serial=1),
+                 {"end": {"cut": HOSTILE, "joined": [{"text": HOSTILE}]}}]
+        path = os.path.join(self.directory.name, "file.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        text = self.ctl("record", "show", path)[0]
+        for part in ("Stages and frames", "Metrics that moved", "What happened"):
+            self.assertIn(part, text)
+        self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), text)
 
 
 class Streams(Case):

@@ -180,7 +180,7 @@ static int end_table(struct ctl *ctl, struct table *table)
 	return r;
 }
 
-static int show_stages(struct ctl *ctl, const struct summary *summary)
+static int show_stages(struct ctl *ctl, struct summary *summary)
 {
 	static const struct column columns[] = {{"APP", false, true}, {"STAGE", false, true},
 		{"RUNS", true, false}, {"MEAN ms", true, false}, {"WORST ms", true, false},
@@ -188,8 +188,10 @@ static int show_stages(struct ctl *ctl, const struct summary *summary)
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < summary->stages; i++) {
-		const struct stage_row *row = &summary->stage[i];
+		struct stage_row *row = &summary->stage[i];
 		char frame[24] = "";
+		text_clean(row->app, ctl->style.utf8);
+		text_clean(row->stage, ctl->style.utf8);
 		if (row->has_frame) {
 			snprintf(frame, sizeof(frame), "%" PRIu64, row->worst_frame);
 		}
@@ -234,13 +236,15 @@ static int show_metrics_moved(struct ctl *ctl, struct summary *summary)
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	qsort(summary->metric, summary->metrics, sizeof(summary->metric[0]), most_moved);
 	for (; shown < summary->metrics && shown < METRICS_SHOWN; shown++) {
-		const struct metric_row *row = &summary->metric[shown];
+		struct metric_row *row = &summary->metric[shown];
 		if (moved(row) < 2) {
 			break;
 		}
 		double before = row->side[0].sum / row->side[0].count;
 		double after = row->side[1].sum / row->side[1].count;
 		bool utf8 = ctl->style.utf8;
+		text_clean(row->name, utf8);
+		text_clean(row->unit, utf8);
 		table_add(&table, TONE_NONE, "%s", row->name);
 		table_add(&table, TONE_NONE, "%s", format_value(before, row->unit, utf8).text);
 		table_add(&table, TONE_NONE, "%s", format_value(after, row->unit, utf8).text);
