@@ -93,6 +93,19 @@ class BadReplies(Case):
         self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), text)
 
 
+    def test_a_recording_that_memory_cannot_hold_is_an_error(self):
+        path = os.path.join(self.directory.name, "large.jsonl")
+        with open(path, "wb") as file:
+            file.truncate(60 << 20)
+        limit = "allocator_may_return_null=1:max_allocation_size_mb=20"
+        done = subprocess.run([CTL, "record", "show", path], env=dict(self.environment, ASAN_OPTIONS=limit),
+                              capture_output=True, timeout=60)
+        with open(CTL, "rb") as program:
+            limited = b"__asan_init" in program.read()
+        self.assertEqual(done.returncode, 66, done)
+        self.assertIn(b"Cannot allocate memory" if limited else b"is not a recording", done.stderr)
+
+
 class Streams(Case):
     def test_follow_shows_each_event_once(self):
         replies = REPLIES["Subscribe"][:2] + [b'{"parameters":{"lost":3},"continues":true}\0',

@@ -89,10 +89,11 @@ static int read_path(struct ctl *ctl, const char *path, FILE *to)
 		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(errno));
 	}
 	size_t n, left = FILE_MAX;
-	while ((n = fread(buffer, 1, sizeof(buffer), file)) > 0 && n <= left) {
-		left -= fwrite(buffer, 1, n, to);
+	while ((n = fread(buffer, 1, sizeof(buffer), file)) > 0 && n <= left &&
+		fwrite(buffer, 1, n, to) == n) {
+		left -= n;
 	}
-	int error = n > 0 ? EFBIG : ferror(file) ? EIO : 0;
+	int error = n > left ? EFBIG : n > 0 ? ENOMEM : ferror(file) ? EIO : 0;
 	fclose(file);
 	return error ? ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(error))
 		     : CTL_FINE;
@@ -107,8 +108,7 @@ static int fetch(struct ctl *ctl, const char *name, FILE *to)
 	while (status == CTL_FINE && continues) {
 		cJSON *reply;
 		status = ctl_chunk(ctl, "GetRecording", &reply, &continues);
-		fputs(json_word(reply, "text"), to);
-		if (ftell(to) > FILE_MAX) {
+		if (fputs(json_word(reply, "text"), to) < 0 || ftell(to) > FILE_MAX) {
 			status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 		}
 		cJSON_Delete(reply);
@@ -129,8 +129,7 @@ static int load(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	int status = strchr(name, '/') ? read_path(ctl, name, stream) : fetch(ctl, name, stream);
-	bool failed = ferror(stream);
-	failed |= fclose(stream) != 0;
+	bool failed = fclose(stream) != 0 || !text; /* ferror(3) knows nothing of memory */
 	if (status == CTL_FINE && failed) {
 		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
