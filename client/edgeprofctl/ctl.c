@@ -130,7 +130,11 @@ static int call_failed(struct ctl *ctl, const char *method, const char *error, c
 {
 	char bytes[sizeof(ctl->failure)];
 	struct text text = TEXT_IN(bytes);
-	const char *dot = strrchr(error, '.'), *name = dot ? dot + 1 : error;
+	static const char *const interfaces[] = {"io.edgeprof.", "org.varlink.service."};
+	const char *name = error;
+	for (size_t i = 0; i < sizeof(interfaces) / sizeof(interfaces[0]); i++) {
+		name += text_starts_with(name, interfaces[i]) ? strlen(interfaces[i]) : 0;
+	}
 	json_clean(parameters, ctl->style.utf8);
 	cJSON_AddStringToObject(parameters, "asked", method);
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {

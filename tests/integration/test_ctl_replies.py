@@ -38,9 +38,10 @@ class BadReplies(Case):
 
     def test_unknown_errors_are_69(self):
         with self.daemon(GetStatus=error("org.varlink.service.MethodNotFound", method="x"),
-                         GetSelf=error("com.example.Odd")):
+                         GetSelf=error("com.example.Odd"), ListSources=error("com.example.NotFound")):
             self.assertIn("older", self.ctl("status", status=69)[1])
             self.assertIn("com.example.Odd", self.ctl("self", status=69)[1])
+            self.assertIn("com.example.NotFound", self.ctl("source", status=69)[1])
 
     def test_wrong_types_do_no_harm(self):
         verbs = {"GetStatus": ["status"], "ListMetrics": ["sensors"], "ListStages": ["stages"],
