@@ -187,10 +187,13 @@ static int receive_all(struct ctl *ctl, const char *method, cJSON **ret)
 	bool continues = true;
 	int status = CTL_FINE;
 	for (int chunks = 0; status == CTL_FINE && continues; chunks++) {
-		status = chunks < CHUNKS_MAX
-				 ? ctl_chunk(ctl, method, &part, &continues)
-				 : ctl_fail(ctl, CTL_UNREACHABLE,
-					   "%s: malformed reply: no end after 256 MiB", method);
+		if (chunks == CHUNKS_MAX) {
+			ctl_disconnect(ctl); /* the rest would be taken for the next reply */
+			status = ctl_fail(ctl, CTL_UNREACHABLE,
+				"%s: malformed reply: no end after 256 MiB", method);
+			break;
+		}
+		status = ctl_chunk(ctl, method, &part, &continues);
 		if (status == CTL_FINE && joined) {
 			merge_reply(joined, part);
 			cJSON_Delete(part);

@@ -36,6 +36,12 @@ class BadReplies(Case):
             self.ctl("events", "-f", "--timeout", "200ms", status=69)
             self.ctl("watch", "-j", "--timeout", "200ms", status=69)
 
+    def test_the_rest_of_a_reply_without_an_end_is_not_the_next_reply(self):
+        replies = iter([[{}] * 4096 + [{"metrics": [metric("process/x/count", 7, "count")]}]])
+        good = {"metrics": [metric("process/x/count", 3, "count")]}
+        with self.daemon(WatchProcess={"name": "x"}, ListMetrics=lambda _: next(replies, good)):
+            self.assertIn("3 processes match now", self.ctl("ps", "--watch", "x")[0])
+
     def test_unknown_errors_are_69(self):
         with self.daemon(GetStatus=error("org.varlink.service.MethodNotFound", method="x"),
                          GetSelf=error("com.example.Odd"), ListSources=error("com.example.NotFound")):
