@@ -7,7 +7,7 @@
 
 #include "client/edgeprofctl/template.h"
 
-enum { TEXT_SIZE = 4096 };
+enum { TEXT_SIZE = 4096, NUMBER_SIZE = 49 /* of a column that does not shrink */ };
 
 void listing_begin(
 	struct listing *listing, struct ctl *ctl, const struct field *fields, size_t count)
@@ -42,7 +42,8 @@ void listing_add(struct listing *listing, const cJSON *row)
 {
 	for (size_t i = 0; i < listing->count; i++) {
 		char cell[TEXT_SIZE];
-		struct text text = TEXT_IN(cell);
+		bool number = listing->fields[i].kind == FIELD_NUMBER;
+		struct text text = text_in(cell, number ? NUMBER_SIZE : TEXT_SIZE);
 		text_add(&text, "%*s", i == 0 ? 2 * listing->depth : 0, "");
 		template_add(&text, listing->fields[i].template, row, listing->ctl->style.utf8);
 		add_cell(&listing->table, cell, TONE_NONE);

@@ -90,6 +90,13 @@ class Texts(Case):
         with self.daemon(ListMarks={"marks": marks}):
             self.assertIn("x\n[next] RSS", self.ctl("marks")[0])
 
+    def test_many_processes_do_not_make_the_table_wide(self):
+        processes = [{"pid": 1000000 + i} for i in range(64)]
+        with self.daemon(ListApps={"apps": [dict(APP, processes=processes)]}):
+            row = self.ctl("apps")[0].splitlines()[1]
+            self.assertIn("1000000,1000001,", row)
+            self.assertLess(len(row), 180)
+
     def test_long_cells_are_cut_to_columns(self):
         with self.daemon(ListAlerts={"alerts": [dict(ALERT, text="so hot " * 40)]}):
             for width in (80, 90, 100):
