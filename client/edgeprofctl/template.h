@@ -23,8 +23,8 @@
  *   {~warn}        prints a mark of style.h: what follows has that tone; {~:name} the tone of the
  *                  state that the member names;
  *   {, }           is ", ", unless nothing has been printed yet;
- *   {*name, }…{/}  is the part up to {/} for each item of the array, with ", " between them; absent
- *                  when that is nothing;
+ *   {*name,-}…{/}  is the part up to {/} for each item of the array, with "-" (what follows the
+ *                  comma, which may be absent) between them; absent when that is nothing;
  *   {>}            is an arrow between blanks;
  *   [first|second] is the first, unless something in it is absent or not so; then the second, if
  *                  there is one. Groups may contain groups;

@@ -23,7 +23,7 @@ static void note(struct boots *boots, const cJSON *series)
 	if (seq == 0 || !cJSON_IsNumber(first)) {
 		return;
 	}
-	int64_t from_us = (int64_t)first->valuedouble;
+	int64_t from_us = json_whole(first->valuedouble);
 	size_t at = boots->count;
 	while (at > 0 && boots->boot[at - 1].seq >= seq) {
 		at--;
