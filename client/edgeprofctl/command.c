@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/help.h"
@@ -82,13 +81,11 @@ static int store(struct command *command, const struct option_spec *any, int cod
 {
 	const struct option_spec *spec =
 		option_find(common_options, any->name, strlen(any->name), 0);
-	char *values = (char *)&command->options;
 	if (!spec && !command->verb) {
 		return 0; /* an option without a verb: the usage follows */
 	}
 	if (!spec) {
 		spec = option_find(command->verb->options, any->name, strlen(any->name), 0);
-		values = command->verb->options_size > 0 ? command->verb_options : values;
 	}
 	if (!spec) {
 		fprintf(stderr, "edgeprofctl: '%s' has no option '--%s'\n", command->verb->name,
@@ -96,7 +93,7 @@ static int store(struct command *command, const struct option_spec *any, int cod
 		return -EINVAL;
 	}
 	text = code == 'j' ? "short" : text;
-	if (spec->parse(spec, text, values + spec->offset) < 0) {
+	if (spec->parse(spec, text, (char *)&command->options + spec->offset) < 0) {
 		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s\n", text ? text : "",
 			spec->name);
 		return -EINVAL;
@@ -161,14 +158,8 @@ int command_parse(int argc, char **argv, const struct verb *const *verbs, struct
 		}
 		command.words += help + 1;
 		command.word_count -= help + 1;
-		/* one byte more: calloc(3) of nothing may be NULL */
-		command.verb_options = calloc(1, command.verb->options_size + 1);
-		if (!command.verb_options) {
-			return -ENOMEM;
-		}
 	}
 	if (scan(&grammar, argc, argv, &command) < 0) {
-		free(command.verb_options);
 		goto error;
 	}
 	command.help = help || command.options.help;

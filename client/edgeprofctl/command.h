@@ -8,12 +8,11 @@ struct command {
 	struct options options;
 	const struct verb *verb; /* NULL: none was named */
 	bool help;		 /* "help" or --help */
-	void *verb_options;	 /* verb->options_size bytes, free(3) them; NULL without a verb */
 	char **words;		 /* the verb's arguments */
 	int word_count;
 };
 
-/* Options may precede or follow the verb. 0, or -EINVAL or -ENOMEM after a message on stderr. argv
+/* Options may precede or follow the verb. 0, or -EINVAL after a message on stderr. argv
  * is permuted and must outlive *ret. */
 int command_parse(int argc, char **argv, const struct verb *const *verbs, struct command *ret);
 

@@ -352,8 +352,9 @@ cJSON *ctl_parameters(const char *name, const char *text)
 	return ctl_add_text(NULL, name, text);
 }
 
-cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
+cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app)
 {
+	const struct run_options *runs = &ctl->options.runs;
 	cJSON *parameters = ctl_parameters("app", app);
 	if (runs->run) {
 		cJSON_AddNumberToObject(parameters, "run", (double)strtol(runs->run, NULL, 10));
@@ -361,13 +362,14 @@ cJSON *ctl_run_parameters(const struct run_options *runs, const char *app)
 	return ctl_add_flag(parameters, "all_runs", runs->all_runs);
 }
 
-cJSON *ctl_window_parameters(const struct window_options *window, const char *app)
+cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app)
 {
-	cJSON *parameters = ctl_run_parameters(&window->runs, app);
+	const struct window_options *window = &ctl->options.window;
+	cJSON *parameters = ctl_run_parameters(ctl, app);
 	ctl_add_text(parameters, "span", window->span);
 	ctl_add_text(parameters, "percentile_method", window->method);
 	ctl_add_text(parameters, "throttle", window->throttle);
-	return ctl_add_flag(parameters, "all", window->all);
+	return ctl_add_flag(parameters, "all", ctl->options.all);
 }
 
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)

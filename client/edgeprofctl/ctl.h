@@ -36,28 +36,27 @@ struct responder {
 	int (*receive)(struct replay *replay, struct reply *ret);
 };
 
-/* The options that fill the member `window` of the struct type. */
-#define CTL_WINDOW_OPTIONS(type)                                                             \
+/* The options that fill the member `window`. */
+#define CTL_WINDOW_OPTIONS                                                                   \
 	{"span", 0, "recent|lifetime", "cover the recent window, or the run from its start", \
-		option_word, offsetof(struct type, window.span)},                            \
+		option_word, offsetof(struct options, window.span)},                         \
 		{"method", 0, "linear|nearest", "how to take percentiles", option_word,      \
-			offsetof(struct type, window.method)},                               \
+			offsetof(struct options, window.method)},                            \
 		{"throttle", 0, "all|throttled|unthrottled",                                 \
 			"count only what ended while the hardware throttled, or did not",    \
-			option_word, offsetof(struct type, window.throttle)},                \
+			option_word, offsetof(struct options, window.throttle)},             \
 		{"run", 0, "0|-1|-2",                                                        \
 			"show the current or latest run (0), or an earlier one (-1 to -8)",  \
-			option_run, offsetof(struct type, window.runs.run)},                 \
+			option_run, offsetof(struct options, runs.run)},                     \
 		{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,         \
-			offsetof(struct type, window.runs.all_runs)},                        \
+			offsetof(struct options, runs.all_runs)},                            \
 	{                                                                                    \
 		"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag, \
-			offsetof(struct type, window.all)                                    \
+			offsetof(struct options, all)                                        \
 	}
 
 struct ctl {
 	struct options options;
-	void *verb_options; /* the struct that the verb's option table fills */
 	struct style style;
 	struct output output;
 	struct client *client;		   /* NULL: not connected yet */
@@ -121,9 +120,9 @@ const char *ctl_word(const struct ctl *ctl, int number);
 
 /* An object for parameters with one text in it, or an empty one when the text is NULL. */
 cJSON *ctl_parameters(const char *name, const char *text);
-/* The same of an app in the runs that were selected. */
-cJSON *ctl_run_parameters(const struct run_options *runs, const char *app);
-cJSON *ctl_window_parameters(const struct window_options *window, const char *app);
+/* The same of an app in the runs, and of the window, that the options select. */
+cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app);
+cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app);
 /* Adds a text unless it is NULL, a flag where it is set; parameters NULL is a new object. */
 cJSON *ctl_add_text(cJSON *parameters, const char *name, const char *text);
 cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag);

@@ -208,5 +208,5 @@ void help_manual(const struct verb *const *verbs, FILE *in, FILE *out)
 	}
 }
 
-const struct verb verb_help = {"help", "[COMMAND]", "Show this help, or that of a command.",
-	"help sensors", NULL, 0, NULL};
+const struct verb verb_help = {
+	"help", "[COMMAND]", "Show this help, or that of a command.", "help sensors", NULL, NULL};

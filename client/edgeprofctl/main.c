@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <locale.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/command.h"
@@ -62,7 +61,6 @@ static int run_verb(const struct command *command)
 {
 	struct ctl ctl = {
 		.options = command->options,
-		.verb_options = command->verb_options,
 		.words = command->words,
 		.word_count = command->word_count,
 	};
@@ -115,7 +113,5 @@ int main(int argc, char **argv)
 	if (command_parse(argc, argv, verbs, &command) < 0) {
 		return CTL_USAGE;
 	}
-	int status = run(&command);
-	free(command.verb_options);
-	return status;
+	return run(&command);
 }

@@ -23,7 +23,7 @@ struct option_spec {
 	const char *help;
 	/* Stores the value; text is NULL without an argument. 0, or -EINVAL. */
 	int (*parse)(const struct option_spec *spec, const char *text, void *value);
-	size_t offset; /* of the value in the struct that holds the verb's options */
+	size_t offset; /* of the value in struct options */
 };
 
 /* --run and --all-runs, which several verbs have. */
@@ -34,9 +34,7 @@ struct run_options {
 
 /* What the statistics of `stages` and `frames` are of. */
 struct window_options {
-	struct run_options runs;
 	const char *span, *method, *throttle;
-	bool all;
 };
 
 /* The values of all options; an option that several verbs have is one member. What was not given is
@@ -48,11 +46,13 @@ struct options {
 	const char *socket; /* NULL: search */
 	uint64_t timeout_ms;
 	struct run_options runs;
-	const char *app, *frame, *unit, *time, *name, *note, *since, *until, *kind, *level, *check;
+	struct window_options window;
+	const char *app, *frame, *unit, *time, *name, *note, *since, *until, *around, *kind, *level;
+	const char *check, *by, *aggregate, *sensors, *format, *output;
 	const char *watch, *unwatch, *host, *config, *key;
-	double interval_ms;
-	long lines, recent, count, port;
-	bool all, wide, follow, threads, remove, publish;
+	double interval_ms, step_ms, span_ms;
+	long lines, recent, count, port, max_points;
+	bool all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table, boots;
 };
 
 extern const struct option_spec common_options[];

@@ -17,7 +17,6 @@ struct verb {
 	const char *summary;		   /* one sentence */
 	const char *example;		   /* without "edgeprofctl" */
 	const struct option_spec *options; /* NULL: only the common ones */
-	size_t options_size;		   /* of the struct of their own; 0: struct options */
 	/* Queries the daemon, writes the answer to ctl->output and returns the exit status. */
 	int (*run)(struct ctl *ctl);
 };

@@ -253,4 +253,4 @@ static int run(struct ctl *ctl)
 }
 
 const struct verb verb_doctor = {"doctor", "",
-	"Report what is missing on this machine, why, and how to fix it.", "doctor", NULL, 0, run};
+	"Report what is missing on this machine, why, and how to fix it.", "doctor", NULL, run};

@@ -16,7 +16,7 @@
 static void add_series(
 	struct ctl *ctl, struct table *table, const cJSON *series, const struct rows_span *span)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	bool utf8 = ctl->style.utf8;
 	const char *unit = json_word(series, "unit");
 	double last = NAN, least = NAN, most = NAN, sum = 0, samples = 0;
@@ -129,7 +129,7 @@ static double common_step_ms(const cJSON *parameters, double lines)
 
 static int ask(struct ctl *ctl, cJSON **ret)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	cJSON *parameters = ctl_parameters("glob", ctl->words[0]);
 	int status = ctl_add_times(ctl, parameters, options->since, options->until);
 	if (status != CTL_FINE) {
@@ -158,7 +158,7 @@ static bool has_rows(const cJSON *reply)
 
 static void show(struct ctl *ctl, cJSON *reply)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	struct boots boots;
 	if (boots_join(reply, &boots) < 0) {
 		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
@@ -182,7 +182,7 @@ void history_note(struct ctl *ctl, const cJSON *reply)
 /* What cannot be combined; NULL when everything can. */
 static const char *wrong_usage(const struct ctl *ctl)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	bool json = ctl->options.json != JSON_OFF;
 	bool shape = options->csv || options->plot || options->table;
 	bool series = options->since || options->until || options->step_ms > 0 ||
@@ -212,7 +212,7 @@ static const char *wrong_usage(const struct ctl *ctl)
 
 static int run(struct ctl *ctl)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *wrong = wrong_usage(ctl);
 	if (wrong) {
 		return ctl_fail(ctl, CTL_USAGE, "%s", wrong);
@@ -247,33 +247,30 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
-		offsetof(struct history_options, since)},
-	{"until", 0, "TIME", "end; default: now", option_text,
-		offsetof(struct history_options, until)},
+		offsetof(struct options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text, offsetof(struct options, until)},
 	{"step", 0, "SPAN", "average over each SPAN, such as 10s; default: the finest there is",
-		option_ms, offsetof(struct history_options, step_ms)},
+		option_ms, offsetof(struct options, step_ms)},
 	{"max-points", 0, "N", "return at most N rows in all", option_count,
-		offsetof(struct history_options, max_points)},
+		offsetof(struct options, max_points)},
 	{"aggregate", 0, "mean|min|max|count", "which value of a row to show", option_word,
-		offsetof(struct history_options, aggregate)},
-	{"csv", 0, NULL, "print comma-separated rows", option_flag,
-		offsetof(struct history_options, csv)},
+		offsetof(struct options, aggregate)},
+	{"csv", 0, NULL, "print comma-separated rows", option_flag, offsetof(struct options, csv)},
 	{"plot", 0, NULL, "draw a diagram of each metric", option_flag,
-		offsetof(struct history_options, plot)},
+		offsetof(struct options, plot)},
 	{"table", 0, NULL, "print a line per step and a column per metric", option_flag,
-		offsetof(struct history_options, table)},
+		offsetof(struct options, table)},
 	{"around", 0, "TIME", "show what changed around a moment", option_text,
-		offsetof(struct history_options, around)},
+		offsetof(struct options, around)},
 	{"span", 0, "SPAN", "with --around: the window, with TIME in its middle; default: 5min",
-		option_ms, offsetof(struct history_options, span_ms)},
+		option_ms, offsetof(struct options, span_ms)},
 	{"lines", 'n', "N", "with --around: the N metrics that changed most; default: 12",
-		option_count, offsetof(struct history_options, lines)},
+		option_count, offsetof(struct options, lines)},
 	{"boots", 0, NULL, "list the boots that are in the history", option_flag,
-		offsetof(struct history_options, boots)},
+		offsetof(struct options, boots)},
 	{.name = NULL},
 };
 
 const struct verb verb_history = {"history", "[GLOB]",
 	"Show metrics over time, or what happened around a moment.",
-	"history 'stage/cam/*/p95_ms' --since 10min --plot", options,
-	sizeof(struct history_options), run};
+	"history 'stage/cam/*/p95_ms' --since 10min --plot", options, run};

@@ -44,7 +44,7 @@ static void around_finish(struct around *around)
 /* A time of day that is still to come means yesterday's. */
 static int set_window(struct ctl *ctl, struct around *around)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *text = options->around;
 	int status = ctl_time(ctl, text, &around->time_us);
 	if (status != CTL_FINE) {
@@ -126,7 +126,7 @@ static int find_changes(struct ctl *ctl, struct around *around)
 			around->count += found->change.score >= MIN_SCORE;
 		}
 	}
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	size_t most = options->lines > 0 ? (size_t)options->lines : DEFAULT_SERIES;
 	qsort(around->found, around->count, sizeof(around->found[0]), by_score);
 	around->changed = around->count;

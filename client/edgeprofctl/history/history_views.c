@@ -171,7 +171,7 @@ static void draw(struct ctl *ctl, const struct plot *plot, const char *unit)
 
 void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	struct rows_span span = rows_span(reply);
 	struct plot *plot = malloc(sizeof(*plot));
 	if (!plot) {
@@ -224,7 +224,7 @@ static bool next_time(const struct table_series *series, size_t count, int64_t *
 static void add_row(struct ctl *ctl, struct table *table, struct table_series *series, size_t count,
 	int64_t time_us)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	table_add(table, TONE_DIM, "%s", format_time(time_us).text);
 	for (; count > 0; count--, series++) {
 		if (!series->has_row || series->row.time_us != time_us) {
@@ -241,7 +241,7 @@ static void add_row(struct ctl *ctl, struct table *table, struct table_series *s
 
 void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
 {
-	const struct history_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	struct table_series all[SERIES_MAX];
 	struct column columns[SERIES_MAX + 1] = {{"TIME", false, false}};
 	struct table table;

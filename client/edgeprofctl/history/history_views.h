@@ -18,13 +18,6 @@ struct boots {
 	size_t count;
 };
 
-struct history_options {
-	const char *since, *until, *aggregate, *around;
-	double step_ms, span_ms; /* 0: not given */
-	long max_points, lines;
-	bool csv, plot, table, boots;
-};
-
 /* A plot of several rows' height for each series, with a line where a boot begins. */
 void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
 

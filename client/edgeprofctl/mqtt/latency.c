@@ -270,4 +270,4 @@ static const struct option_spec options[] = {
 
 const struct verb verb_mqtt_latency = {"mqtt-latency", "TOPIC",
 	"Measure how old MQTT messages are when they arrive.",
-	"mqtt-latency 'edgeprof/+/summary' --count 10", options, 0, run};
+	"mqtt-latency 'edgeprof/+/summary' --count 10", options, run};

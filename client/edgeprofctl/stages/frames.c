@@ -205,16 +205,10 @@ static void show_waterfalls(struct ctl *ctl, const cJSON *reply)
 	}
 }
 
-struct frames_options {
-	struct window_options window;
-	long recent; /* 0: not given, -1: without a number */
-	bool slow;
-};
-
 static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 {
-	const struct frames_options *options = ctl->verb_options;
-	cJSON *parameters = ctl_window_parameters(&options->window, app);
+	const struct options *options = &ctl->options;
+	cJSON *parameters = ctl_window_parameters(ctl, app);
 	if (options->slow) {
 		cJSON_AddBoolToObject(parameters, "slow", true);
 	}
@@ -228,7 +222,7 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 /* Single frames. True when there are any. */
 static bool show_list(struct ctl *ctl, const cJSON *reply)
 {
-	const struct frames_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	if (json_count(reply, "list") == 0) {
 		return false;
 	}
@@ -240,7 +234,7 @@ static bool show_list(struct ctl *ctl, const cJSON *reply)
 
 static int no_list(struct ctl *ctl, const cJSON *reply)
 {
-	const struct frames_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	double over = json_number(json_first(reply, "frames"), "slow_over_ms");
 	if (!options->slow) {
 		return ctl_fail(ctl, CTL_NO_DATA,
@@ -256,7 +250,7 @@ static int no_list(struct ctl *ctl, const cJSON *reply)
 
 static int run(struct ctl *ctl)
 {
-	const struct frames_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *app = ctl_word(ctl, 0);
 	bool list = options->slow || options->recent != 0;
 	cJSON *reply;
@@ -286,13 +280,13 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"slow", 0, NULL, "show single frames that took long, and where the time went", option_flag,
-		offsetof(struct frames_options, slow)},
+		offsetof(struct options, slow)},
 	{"recent", 0, "[N]", "show the last N frames that carry an id", option_count,
-		offsetof(struct frames_options, recent)},
-	CTL_WINDOW_OPTIONS(frames_options),
+		offsetof(struct options, recent)},
+	CTL_WINDOW_OPTIONS,
 	{.name = NULL},
 };
 
 const struct verb verb_frames = {"frames", "[APP]",
 	"Show frame rate, frame time and jitter, or single frames.", "frames cam --slow", options,
-	sizeof(struct frames_options), run};
+	run};

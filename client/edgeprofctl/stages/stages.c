@@ -43,12 +43,6 @@ static void show_cover(struct ctl *ctl, const cJSON *total)
 	}
 }
 
-struct stages_options {
-	struct window_options window;
-	const char *by;
-	bool tree, wide;
-};
-
 /* Which run it is, where that was asked for. */
 static void run_title(const struct run_options *runs, const cJSON *total, char *ret, size_t size)
 {
@@ -64,8 +58,8 @@ static void run_title(const struct run_options *runs, const cJSON *total, char *
 }
 
 /* Of what the numbers are, where that is not the recent window of all runs up to now. */
-static void show_title(struct ctl *ctl, const char *app, const struct run_options *runs,
-	const cJSON *stage, const cJSON *total, double age_ms)
+static void show_title(
+	struct ctl *ctl, const char *app, const cJSON *stage, const cJSON *total, double age_ms)
 {
 	char old[80];
 	snprintf(old, sizeof(old), " (%s)", format_ago(age_ms).text);
@@ -74,7 +68,7 @@ static void show_title(struct ctl *ctl, const char *app, const struct run_option
 	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
 	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
 	char run[96];
-	run_title(runs, total, run, sizeof(run));
+	run_title(&ctl->options.runs, total, run, sizeof(run));
 	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s%s\n",
 		style_on(&ctl->style, TONE_BOLD), app, run,
 		lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
@@ -99,8 +93,7 @@ static void show_outside(struct ctl *ctl, const cJSON *reply, const char *app)
 	fputs(title[0] == ',' ? "\n" : "", ctl->output.stream);
 }
 
-static void show_app(
-	struct ctl *ctl, const cJSON *reply, const char *app, const struct run_options *runs)
+static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	static const struct field fields[] = {
 		{"Stage", FIELD_LONG, STAGE_NAME},
@@ -129,15 +122,14 @@ static void show_app(
 		add_total(&listing.table, "MAX FPS",
 			any ? json_number(total, "max_fps") : (double)NAN);
 	}
-	show_title(ctl, app, runs, first, total, age_ms);
+	show_title(ctl, app, first, total, age_ms);
 	show_cover(ctl, total);
 	listing_end(&listing);
 	show_outside(ctl, reply, app);
 }
 
 /* view NULL: the report. */
-static void show_apps(
-	struct ctl *ctl, const cJSON *reply, stage_view *view, const struct run_options *runs)
+static void show_apps(struct ctl *ctl, const cJSON *reply, stage_view *view)
 {
 	bool first = true;
 	for (const cJSON *stage = json_first(reply, "stages"); stage; stage = stage->next) {
@@ -146,7 +138,7 @@ static void show_apps(
 			if (view) {
 				view(ctl, reply, json_word(stage, "app"));
 			} else {
-				show_app(ctl, reply, json_word(stage, "app"), runs);
+				show_app(ctl, reply, json_word(stage, "app"));
 			}
 			first = false;
 		}
@@ -155,11 +147,10 @@ static void show_apps(
 
 void show_stages(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct run_options latest = {NULL, false};
-	show_apps(ctl, reply, NULL, &latest);
+	show_apps(ctl, reply, NULL);
 }
 
-static stage_view *view_of(const struct stages_options *options)
+static stage_view *view_of(const struct options *options)
 {
 	if (options->by) {
 		return strcmp(options->by, "unit") == 0 ? stage_view_units : stage_view_categories;
@@ -191,14 +182,13 @@ static void show_reason(struct ctl *ctl, const cJSON *reply)
 
 static void show_views(struct ctl *ctl, const cJSON *reply)
 {
-	const struct stages_options *options = ctl->verb_options;
-	show_apps(ctl, reply, view_of(options), &options->window.runs);
+	show_apps(ctl, reply, view_of(&ctl->options));
 	show_reason(ctl, reply);
 }
 
 static int run(struct ctl *ctl)
 {
-	struct stages_options *options = ctl->verb_options;
+	struct options *options = &ctl->options;
 	const char *app = ctl_word(ctl, 0);
 	if (options->tree + (options->by != NULL) + options->wide > 1) {
 		return ctl_fail(ctl, CTL_USAGE, "--tree, --by and --wide exclude each other");
@@ -206,22 +196,21 @@ static int run(struct ctl *ctl)
 	if (!options->window.span && (options->tree || options->by)) {
 		options->window.span = "lifetime"; /* as the shares next to the numbers */
 	}
-	return ctl_list(ctl, "ListStages", ctl_window_parameters(&options->window, app), "stages",
-		show_views, "no stages of %s yet; 'edgeprofctl apps' lists the apps",
-		app ? app : "any app");
+	return ctl_list(ctl, "ListStages", ctl_window_parameters(ctl, app), "stages", show_views,
+		"no stages of %s yet; 'edgeprofctl apps' lists the apps", app ? app : "any app");
 }
 
 static const struct option_spec options[] = {
 	{"tree", 0, NULL, "show nested stages below their parent", option_flag,
-		offsetof(struct stages_options, tree)},
+		offsetof(struct options, tree)},
 	{"by", 0, "category|unit", "sum up by category or by compute unit", option_word,
-		offsetof(struct stages_options, by)},
+		offsetof(struct options, by)},
 	{"wide", 0, NULL, "show every statistic, a column each", option_flag,
-		offsetof(struct stages_options, wide)},
-	CTL_WINDOW_OPTIONS(stages_options),
+		offsetof(struct options, wide)},
+	CTL_WINDOW_OPTIONS,
 	{.name = NULL},
 };
 
 const struct verb verb_stages = {"stages", "[APP]",
 	"Show the pipeline report: mean, p95 and p99 of each stage.", "stages cam --tree", options,
-	sizeof(struct stages_options), run};
+	run};

@@ -183,15 +183,15 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"output", 'o', "FILE", "export: write to FILE; -: to standard output", option_nonempty,
-		offsetof(struct trace_options, output)},
+		offsetof(struct options, output)},
 	{"sensors", 0, "GLOB", "export: include the metrics that match; '': none", option_text,
-		offsetof(struct trace_options, sensors)},
+		offsetof(struct options, sensors)},
 	{"format", 0, "chrome|csv|json", "export: chrome, the default, opens in ui.perfetto.dev",
-		option_word, offsetof(struct trace_options, format)},
+		option_word, offsetof(struct options, format)},
 	{.name = NULL},
 };
 
 const struct verb verb_record = {"record",
 	"[list] | now [LABEL [BEFORE [AFTER]]] | show RECORDING|FILE | export RECORDING|FILE",
 	"List, start, show and export recordings of the flight recorder.",
-	"record now 'slow start' 10s 5s", options, sizeof(struct trace_options), run};
+	"record now 'slow start' 10s 5s", options, run};

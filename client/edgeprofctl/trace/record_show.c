@@ -306,8 +306,7 @@ int record_show(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
 	summary->trigger_ns = (uint64_t)json_integer(replay_header(ctl->replay), "mono_us") * 1000;
-	struct trace_options *options = ctl->verb_options;
-	options->sensors = "**";
+	ctl->options.sensors = "**";
 	int status = trace_run(ctl, &format, summary);
 	status = status == CTL_NO_DATA ? CTL_FINE : status;
 	if (status == CTL_FINE) {

@@ -57,7 +57,7 @@ void trace_put(struct trace *trace, struct trace_event *events, size_t count)
 static int ask(struct trace *trace, bool *continues)
 {
 	struct ctl *ctl = trace->ctl;
-	const struct trace_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *app = ctl->word_count > 0 ? ctl->words[0] : NULL;
 	cJSON *reply, *parameters = ctl_parameters("app", app);
 	int status = ctl_add_times(ctl, parameters, options->since, options->until);
@@ -124,7 +124,7 @@ static int all_records(struct trace *trace, bool continues)
 /* Writes everything after the start. What cannot be fetched makes the trace incomplete. */
 static int write_all(struct trace *trace, bool continues)
 {
-	const struct trace_options *options = trace->ctl->verb_options;
+	const struct options *options = &trace->ctl->options;
 	int status, sensors = CTL_FINE;
 	call(trace, trace->format->begin);
 	status = all_records(trace, continues);
@@ -157,7 +157,7 @@ static int write_file(struct trace *trace, bool continues)
 {
 	struct ctl *ctl = trace->ctl;
 	struct trace_file file;
-	const struct trace_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *path = options->output;
 	int status = CTL_FINE, r = trace_file_open(path, &file);
 	if (r == 0) {
@@ -186,7 +186,7 @@ static int write_file(struct trace *trace, bool continues)
 
 static const struct trace_format *format_of(const struct ctl *ctl)
 {
-	const struct trace_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	const char *name = options->format;
 	if (!name) {
 		return ctl->options.json == JSON_OFF ? &trace_chrome : &trace_json;
@@ -198,7 +198,7 @@ static const struct trace_format *format_of(const struct ctl *ctl)
 
 int trace_command(struct ctl *ctl)
 {
-	const struct trace_options *options = ctl->verb_options;
+	const struct options *options = &ctl->options;
 	if (!options->output && ctl->style.tty) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"refusing to write a trace to a terminal; use -o FILE, or -o - to write it "
@@ -234,18 +234,17 @@ int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
 
 static const struct option_spec options[] = {
 	{"output", 'o', "FILE", "write to FILE; -: to standard output", option_nonempty,
-		offsetof(struct trace_options, output)},
+		offsetof(struct options, output)},
 	{"since", 0, "TIME", "start: 5min (ago), 14:30, '2026-01-31 14:30' or @UNIX", option_text,
-		offsetof(struct trace_options, since)},
-	{"until", 0, "TIME", "end; default: now", option_text,
-		offsetof(struct trace_options, until)},
+		offsetof(struct options, since)},
+	{"until", 0, "TIME", "end; default: now", option_text, offsetof(struct options, until)},
 	{"sensors", 0, "GLOB", "include the metrics that match; '': none", option_text,
-		offsetof(struct trace_options, sensors)},
+		offsetof(struct options, sensors)},
 	{"format", 0, "chrome|csv|json", "chrome, the default, opens in ui.perfetto.dev",
-		option_word, offsetof(struct trace_options, format)},
+		option_word, offsetof(struct options, format)},
 	{.name = NULL},
 };
 
 const struct verb verb_trace = {"trace", "[APP]",
 	"Write a trace file for Perfetto or chrome://tracing.", "trace cam --since 30s -o cam.json",
-	options, sizeof(struct trace_options), trace_command};
+	options, trace_command};

@@ -96,11 +96,7 @@ int trace_records(struct trace *trace, const cJSON *chunk);
 int trace_sensors(struct trace *trace, const char *glob);
 int trace_happenings(struct trace *trace);
 
-struct trace_options {
-	const char *since, *until, *output, *sensors, *format;
-};
-
-/* Writes the trace that ctl's struct trace_options describe. */
+/* Writes the trace that ctl's options describe. */
 int trace_command(struct ctl *ctl);
 
 /* Asks ctl's daemon (or recording) and gives all to the format, whose own is user. */

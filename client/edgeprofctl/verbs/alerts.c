@@ -241,4 +241,4 @@ static const struct option_spec options[] = {
 
 const struct verb verb_alerts = {"alerts", "[RULE]",
 	"Show alerts that are firing or pending, or recent changes.", "alerts --check=critical",
-	options, 0, run};
+	options, run};

@@ -85,8 +85,7 @@ static const struct option_spec apps_table[] = {
 };
 
 const struct verb verb_apps = {"apps", "",
-	"Show attached applications and the counts of their events.", "apps", apps_table, 0,
-	run_apps};
+	"Show attached applications and the counts of their events.", "apps", apps_table, run_apps};
 
 enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
 
@@ -134,8 +133,7 @@ static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
 	enum json_mode json = ctl->options.json;
 	ctl->quiet = quiet || !app; /* that nobody is meant gets an answer of its own */
 	ctl->options.json = JSON_SHORT;
-	int status =
-		ctl_call(ctl, "GetReport", ctl_run_parameters(&ctl->options.runs, app), false, ret);
+	int status = ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
 	ctl->options.json = json;
 	ctl->quiet = quiet;
 	return status;
@@ -168,5 +166,5 @@ static const struct option_spec report_table[] = {
 };
 
 const struct verb verb_report = {"report", "[APP]",
-	"Show an app's report, as it is written when the app ends.", "report cam", report_table, 0,
+	"Show an app's report, as it is written when the app ends.", "report cam", report_table,
 	run_report};

@@ -64,7 +64,7 @@ static const struct option_spec source_table[] = {
 };
 
 const struct verb verb_source = {"source", "[list] | enable SOURCE | disable SOURCE",
-	"List sensor sources; enable or disable one.", "source disable tegrastats", source_table, 0,
+	"List sensor sources; enable or disable one.", "source disable tegrastats", source_table,
 	run_source};
 
 static void show_reload(struct ctl *ctl, const cJSON *reply)
@@ -79,7 +79,7 @@ static int run_reload(struct ctl *ctl)
 }
 
 const struct verb verb_reload = {
-	"reload", "", "Reload the configuration, all or nothing.", "reload", NULL, 0, run_reload};
+	"reload", "", "Reload the configuration, all or nothing.", "reload", NULL, run_reload};
 
 static void show_version(struct ctl *ctl, const cJSON *reply)
 {
@@ -96,4 +96,4 @@ static int run_version(struct ctl *ctl)
 }
 
 const struct verb verb_version = {"version", "", "Show the versions of edgeprofctl and edgeprofd.",
-	"version", NULL, 0, run_version};
+	"version", NULL, run_version};

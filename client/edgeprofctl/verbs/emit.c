@@ -399,4 +399,4 @@ static const struct option_spec options[] = {
 };
 
 const struct verb verb_emit = {"emit", "NAME VALUE[ms|s|us|g|c] | --time NAME -- COMMAND... | -",
-	"Send a value, or time a command.", "emit infer 12.5ms --app cam", options, 0, run};
+	"Send a value, or time a command.", "emit infer 12.5ms --app cam", options, run};

@@ -302,4 +302,4 @@ static const struct option_spec options[] = {
 
 const struct verb verb_events = {"events", "[SUBJECT]",
 	"Show the timeline: alerts, marks, apps, throttling.", "events --follow --level warning",
-	options, 0, run};
+	options, run};

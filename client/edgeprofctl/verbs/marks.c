@@ -28,7 +28,7 @@ static int run_marks(struct ctl *ctl)
 }
 
 const struct verb verb_marks = {"marks", "[APP]",
-	"List marks, their memory and what changed between them.", "marks cam", NULL, 0, run_marks};
+	"List marks, their memory and what changed between them.", "marks cam", NULL, run_marks};
 
 static void show_mark(struct ctl *ctl, const cJSON *reply)
 {
@@ -49,4 +49,4 @@ static const struct option_spec mark_table[] = {
 };
 
 const struct verb verb_mark = {"mark", "LABEL", "Put a mark on the timeline.",
-	"mark 'model loaded'", mark_table, 0, run_mark};
+	"mark 'model loaded'", mark_table, run_mark};

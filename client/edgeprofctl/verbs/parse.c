@@ -252,5 +252,5 @@ static int run(struct ctl *ctl)
 }
 
 const struct verb verb_parse = {"parse", "tegrastats [FILE]",
-	"Print lines of tegrastats as JSON; needs no daemon.", "parse tegrastats log.txt", NULL, 0,
+	"Print lines of tegrastats as JSON; needs no daemon.", "parse tegrastats log.txt", NULL,
 	run};

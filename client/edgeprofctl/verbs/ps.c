@@ -222,4 +222,4 @@ static const struct option_spec options[] = {
 };
 
 const struct verb verb_ps = {"ps", "", "Show watched processes; add or remove watches.",
-	"ps --watch '*sample_img*' --name sample", options, 0, run};
+	"ps --watch '*sample_img*' --name sample", options, run};

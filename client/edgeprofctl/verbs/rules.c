@@ -52,8 +52,7 @@ static int run_rules(struct ctl *ctl)
 }
 
 const struct verb verb_rules = {"rules", "[RULE]",
-	"List the alert rules: condition, state and origin.", "rules temperature", NULL, 0,
-	run_rules};
+	"List the alert rules: condition, state and origin.", "rules temperature", NULL, run_rules};
 
 /* RULE[:INSTANCE], the note and --remove as parameters. */
 static cJSON *parameters_of(const struct ctl *ctl, const char *name)
@@ -141,8 +140,8 @@ static const struct option_spec override_table[] = {
 
 const struct verb verb_ack = {"ack", "RULE[:INSTANCE]",
 	"Acknowledge an alert: no notification until it gets worse.",
-	"ack temperature -m 'fan ordered'", override_table, 0, run_ack};
+	"ack temperature -m 'fan ordered'", override_table, run_ack};
 
 const struct verb verb_silence = {"silence", "[RULE[:INSTANCE] SPAN]",
 	"Mute notifications for a time; without arguments: list silences.",
-	"silence temperature 2h", override_table, 0, run_silence};
+	"silence temperature 2h", override_table, run_silence};

@@ -91,5 +91,4 @@ static int run(struct ctl *ctl)
 	return ctl_show(ctl, "GetSelf", NULL, false, show_self);
 }
 
-const struct verb verb_self = {
-	"self", "", "Show what the daemon itself costs.", "self", NULL, 0, run};
+const struct verb verb_self = {"self", "", "Show what the daemon itself costs.", "self", NULL, run};

@@ -81,10 +81,10 @@ static const struct option_spec sensors_table[] = {
 };
 
 const struct verb verb_sensors = {"sensors", "[GLOB]", "Show current values of metrics.",
-	"sensors cpu", sensors_table, 0, run_sensors};
+	"sensors cpu", sensors_table, run_sensors};
 
-const struct verb verb_metrics = {"metrics", "[GLOB]", "List the names of metrics.",
-	"metrics 'stage/**'", NULL, 0, run_metrics};
+const struct verb verb_metrics = {
+	"metrics", "[GLOB]", "List the names of metrics.", "metrics 'stage/**'", NULL, run_metrics};
 
 static void show_power(struct ctl *ctl, const cJSON *reply)
 {
@@ -145,5 +145,4 @@ static int run_power(struct ctl *ctl)
 }
 
 const struct verb verb_power = {"power", "",
-	"Show power rails, their total and the energy since the start.", "power", NULL, 0,
-	run_power};
+	"Show power rails, their total and the energy since the start.", "power", NULL, run_power};

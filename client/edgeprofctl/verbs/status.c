@@ -68,8 +68,7 @@ static const struct option_spec status_table[] = {
 };
 
 const struct verb verb_status = {"status", "",
-	"Show device, sources, apps and alerts on one screen.", "status", status_table, 0,
-	run_status};
+	"Show device, sources, apps and alerts on one screen.", "status", status_table, run_status};
 
 /* A number that is older than 2 s says how old it is; an unknown one, why. */
 static const struct line snapshot_lines[] = {
@@ -117,5 +116,5 @@ static const struct option_spec snapshot_table[] = {
 };
 
 const struct verb verb_snapshot = {"snapshot", "",
-	"Show the most important numbers of this moment.", "snapshot -j", snapshot_table, 0,
+	"Show the most important numbers of this moment.", "snapshot -j", snapshot_table,
 	run_snapshot};

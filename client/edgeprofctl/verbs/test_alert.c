@@ -68,4 +68,4 @@ static const struct option_spec options[] = {
 };
 
 const struct verb verb_test_alert = {"test-alert", "[info|warning|critical]",
-	"Test the alert chain: timeline, journal, MQTT.", "test-alert critical", options, 0, run};
+	"Test the alert chain: timeline, journal, MQTT.", "test-alert critical", options, run};

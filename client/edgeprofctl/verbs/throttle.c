@@ -70,4 +70,4 @@ static int run(struct ctl *ctl)
 }
 
 const struct verb verb_throttle = {
-	"throttle", "", "Show whether the hardware throttles, and why.", "throttle", NULL, 0, run};
+	"throttle", "", "Show whether the hardware throttles, and why.", "throttle", NULL, run};

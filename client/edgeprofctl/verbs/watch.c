@@ -255,4 +255,4 @@ static const struct option_spec options[] = {
 };
 
 const struct verb verb_watch = {"watch", "[GLOB]", "Show a live view; q quits.",
-	"watch temperature --interval 500ms", options, 0, run};
+	"watch temperature --interval 500ms", options, run};

@@ -216,27 +216,19 @@ START_TEST(a_call_is_one_frame_with_its_parameters)
 }
 END_TEST
 
-struct some_options {
-	const char *since, *word, *level, *run;
-	double step_ms;
-	long lines, recent;
-	bool all;
-};
-
 static const struct option_spec some_options[] = {
-	{"since", 0, "TIME", "", option_text, offsetof(struct some_options, since)},
-	{"step", 0, "SPAN", "", option_ms, offsetof(struct some_options, step_ms)},
-	{"lines", 'n', "N", "", option_count, offsetof(struct some_options, lines)},
-	{"recent", 0, "[N]", "", option_count, offsetof(struct some_options, recent)},
-	{"by", 0, "category|unit", "", option_word, offsetof(struct some_options, word)},
-	{"check", 0, "[warning|critical]", "", option_word, offsetof(struct some_options, level)},
-	{"run", 0, "0|-1", "", option_run, offsetof(struct some_options, run)},
-	{"all", 'a', NULL, "", option_flag, offsetof(struct some_options, all)},
+	{"since", 0, "TIME", "", option_text, offsetof(struct options, since)},
+	{"step", 0, "SPAN", "", option_ms, offsetof(struct options, step_ms)},
+	{"lines", 'n', "N", "", option_count, offsetof(struct options, lines)},
+	{"recent", 0, "[N]", "", option_count, offsetof(struct options, recent)},
+	{"by", 0, "category|unit", "", option_word, offsetof(struct options, by)},
+	{"check", 0, "[warning|critical]", "", option_word, offsetof(struct options, check)},
+	{"run", 0, "0|-1", "", option_run, offsetof(struct options, runs.run)},
+	{"all", 'a', NULL, "", option_flag, offsetof(struct options, all)},
 	{.name = NULL},
 };
 
-static const struct verb some = {
-	.name = "some", .options = some_options, .options_size = sizeof(struct some_options)};
+static const struct verb some = {.name = "some", .options = some_options};
 static const struct verb other = {.name = "other"};
 static const struct verb *const some_verbs[] = {&some, &other, NULL};
 
@@ -247,7 +239,7 @@ START_TEST(options_stand_on_both_sides_of_the_verb)
 		"--run=-2", "--", "-x", NULL};
 	struct command command;
 	ck_assert_int_eq(command_parse(19, argv, some_verbs, &command), 0);
-	const struct some_options *options = command.verb_options;
+	const struct options *options = &command.options;
 	ck_assert_ptr_eq(command.verb, &some);
 	ck_assert_int_eq(command.options.json, JSON_SHORT);
 	ck_assert_uint_eq(command.options.timeout_ms, 250);
@@ -258,24 +250,24 @@ START_TEST(options_stand_on_both_sides_of_the_verb)
 	ck_assert_double_eq(options->step_ms, 10000);
 	ck_assert_int_eq(options->lines, 3);
 	ck_assert_int_eq(options->recent, 7);
-	ck_assert_str_eq(options->word, "unit");
-	ck_assert_str_eq(options->level, "");
-	ck_assert_str_eq(options->run, "-2");
+	ck_assert_str_eq(options->by, "unit");
+	ck_assert_str_eq(options->check, "");
+	ck_assert_str_eq(options->runs.run, "-2");
 	ck_assert(options->all);
-	free(command.verb_options);
 }
 END_TEST
 
 START_TEST(what_is_not_given_stays_zero)
 {
 	char *argv[] = {"edgeprofctl", "some", "--recent", NULL};
-	static const struct some_options none = {.recent = -1}; /* given without a number */
 	struct command command;
 	ck_assert_int_eq(command_parse(3, argv, some_verbs, &command), 0);
-	ck_assert_mem_eq(command.verb_options, &none, sizeof(none));
+	const struct options *options = &command.options;
+	ck_assert_int_eq(options->recent, -1); /* given without a number */
+	ck_assert(!options->since && !options->by && !options->check && !options->runs.run);
+	ck_assert(options->step_ms == 0 && options->lines == 0 && !options->all);
 	ck_assert_int_eq(command.options.json, JSON_OFF);
 	ck_assert_uint_eq(command.options.timeout_ms, 5000);
-	free(command.verb_options);
 }
 END_TEST
 
