@@ -217,6 +217,11 @@ class Streams(Case):
             child, main = self.on_terminal("sensors", LINES="3", PAGER=pager + " -x")
             self.read_until(main, b"PAGED -x")
             self.assertEqual(child.wait(30), 0)
+            with open(pager, "w", encoding="ascii") as script:  # without "#!"
+                script.write('echo "SHELL $1"\ncat >/dev/null\n')
+            child, main = self.on_terminal("sensors", LINES="3", PAGER=pager + " -x")
+            self.read_until(main, b"SHELL -x")
+            self.assertEqual(child.wait(30), 0)
             for more in (["--no-pager"], []):
                 child, main = self.on_terminal("sensors", *more, LINES="3", PAGER="/nonexistent")
                 self.read_until(main, b"cooling/fan")

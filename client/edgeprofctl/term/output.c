@@ -99,6 +99,13 @@ static int start_pager(char *const words[], int input, pid_t *ret)
 	setenv("LESSCHARSET", "utf-8", 0);
 	setenv("LESSSECURE", "1", 0);
 	int error = posix_spawnp(ret, words[0], &actions, &attributes, words, environ);
+	if (error == ENOEXEC && strchr(words[0], '/')) { /* a script without "#!", as execvp(3) */
+		char shell[] = "/bin/sh", *script[PAGER_WORDS + 1] = {shell};
+		for (size_t i = 0; words[i]; i++) {
+			script[i + 1] = words[i];
+		}
+		error = posix_spawn(ret, shell, &actions, &attributes, script, environ);
+	}
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return error;
