@@ -82,6 +82,10 @@ static void stage_add_run(struct stage *into, const struct stage *from, bool *fa
 						   from->rss_growth_max > into->rss_growth_max)
 			? from->rss_growth_max
 			: into->rss_growth_max;
+	if (__builtin_add_overflow(
+		    into->rss_growth_total, from->rss_growth_total, &into->rss_growth_total)) {
+		into->rss_growth_total = from->rss_growth_total; /* a peer's nonsense */
+	}
 	MERGE(SUM, into, from, stage_sums);
 	MERGE(MAX, into, from, stage_max);
 	into->min_ns = from->min_ns < into->min_ns ? from->min_ns : into->min_ns;

@@ -120,6 +120,40 @@ START_TEST(all_runs_add_up)
 }
 END_TEST
 
+/* One run of `load` that grew the process by so much. */
+static struct app *grown(uint64_t start_ns, int64_t bytes)
+{
+	struct app_process *p = attach_as("cam", 1000, (pid_t)(start_ns / S), start_ns);
+	struct app *app = p->app;
+	declare(p, 0, "load", "");
+	drained_ns = start_ns + S;
+	const struct proto_record cost = {.kind = PROTO_KIND_COST,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = start_ns,
+		.value = UINT64_MAX,
+		.frame = (uint64_t)bytes};
+	put(p, &cost);
+	put_run(p, 0, start_ns, MS);
+	apps_detach(apps, p, PROCESS_ENDED, start_ns + S);
+	return app;
+}
+
+START_TEST(memory_of_all_runs_adds_up)
+{
+	struct app *app = grown(T0, 5 << 20);
+	grown(T0 + 10 * S, -(1 << 20));
+	grown(T0 + 20 * S, 2 << 20);
+	const struct stage *all = apps_all_runs(apps, app, T0 + 30 * S)->stage[0];
+	ck_assert_uint_eq(all->rss_measured, 3);
+	ck_assert_int_eq(all->rss_growth_max, 5 << 20);
+	ck_assert_int_eq(all->rss_growth_total, 6 << 20);
+	/* nonsense of a peer is no overflow */
+	grown(T0 + 40 * S, INT64_MAX);
+	ck_assert_int_eq(
+		apps_all_runs(apps, app, T0 + 50 * S)->stage[0]->rss_growth_max, INT64_MAX);
+}
+END_TEST
+
 START_TEST(nesting_survives_the_sum_of_runs)
 {
 	for (unsigned run = 0; run < 2; run++) {
