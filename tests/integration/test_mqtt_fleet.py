@@ -16,7 +16,7 @@ FLEET = BUILD / "tests" / "integration" / "mqtt-fleet"
 COUNT = 50
 MESSAGES = 200  # each; every fourth is an alert
 OUTAGE_S = 6
-AT_ONCE, PER_S = 16, 20  # daemon/publish/outbox/pace.h
+AT_ONCE, PER_S = 16, 20  # daemon/publish/outbox/outbox.h
 
 
 class Fleet:

@@ -299,6 +299,8 @@ START_TEST(other_users_may_look_but_not_change)
 	static const char *const holds[][2] = {
 		{"SilenceAlert", "{\"rule\":\"hot\",\"seconds\":60}"},
 		{"AckAlert", "{\"rule\":\"hot\"}"},
+		{"TestAlert", "{}"},
+		{"RecordNow", "{}"},
 	};
 	for (size_t i = 0; i < sizeof(holds) / sizeof(holds[0]); i++) {
 		reply = client_call(fd, holds[i][0], holds[i][1], "");

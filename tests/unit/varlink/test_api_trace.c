@@ -357,6 +357,30 @@ START_TEST(an_app_that_goes_meanwhile_is_lost_and_no_other_takes_its_place)
 }
 END_TEST
 
+START_TEST(each_connection_of_a_user_may_follow)
+{
+	if (geteuid() != 0) {
+		return; /* only root can become another user here */
+	}
+	char text[128];
+	int fd[32];
+	bool more = false;
+	long long to_us = wallclock_us(&f.wall, f.now_ns) + 300000000;
+	snprintf(text, sizeof(text), "{\"to_us\":%lld,\"follow\":true}", to_us);
+	ck_assert_uint_eq(f.options.max_per_uid, sizeof(fd) / sizeof(fd[0]));
+	for (int i = 0; i < COUNT(fd); i++) {
+		ck_assert_int_eq(seteuid(65534), 0);
+		fd[i] = begin(text);
+		ck_assert_int_eq(seteuid(0), 0);
+		cJSON_Delete(chunk(fd[i], &more));
+		ck_assert(more);
+	}
+	for (int i = 0; i < COUNT(fd); i++) {
+		close(fd[i]);
+	}
+}
+END_TEST
+
 FIXTURE(NULL, NULL);
 
 /* The longest row and names that a log can hold, as many as a chunk has. */

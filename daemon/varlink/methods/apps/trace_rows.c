@@ -43,10 +43,26 @@ static int index_of(struct trace_batch *batch, uint16_t number)
 	return batch->index[number];
 }
 
+enum { WIDE = 24 /* 64 bits as decimals */ };
+
+/* A record as the columns have it. */
+struct cells {
+	const char *kind;
+	int name, of; /* -1 = none */
+	uint32_t pid, process, thread;
+	uint64_t mono_us, mono_ns, duration_us, duration_ns;
+	char frame[WIDE], id[WIDE]; /* "" = none */
+	double value;
+	int64_t cpu_us; /* -1 = not measured */
+	uint32_t depth;
+	bool failed;
+	int throttled; /* -1 = not known */
+};
+
 /* 64 bits as text; "" = has none. */
-static void write_wide(char ret[TRACE_WIDE], bool has, uint64_t value)
+static void write_wide(char ret[WIDE], bool has, uint64_t value)
 {
-	char text[TRACE_WIDE];
+	char text[WIDE];
 	size_t at = sizeof(text) - 1;
 	text[at] = '\0';
 	for (; has && (value > 0 || text[at] == '\0'); value /= 10) {
@@ -67,14 +83,14 @@ static double value_of(const struct proto_record *record)
 	return isfinite(value) ? value : 0;
 }
 
-static struct trace_cells cells_of(const struct event *event)
+static struct cells cells_of(const struct event *event)
 {
 	const struct proto_record *record = &event->record;
 	const uint64_t duration_ns = trace_lasts(record) ? record->value : 0;
 	const bool by_id = record->kind == PROTO_KIND_BEGIN || record->kind == PROTO_KIND_END;
 	const bool timed =
 		record->kind == PROTO_KIND_COMPLETE && record->cpu_us != PROTO_CPU_NOT_MEASURED;
-	struct trace_cells cells = {
+	struct cells cells = {
 		.kind = trace_kind_name((enum proto_kind)record->kind),
 		.pid = event->pid,
 		.process = event->process,
@@ -97,7 +113,7 @@ static struct trace_cells cells_of(const struct event *event)
 }
 
 /* In the order of the reply. */
-#define FIELD(name) JSON_FIELD(struct trace_cells, #name, name)
+#define FIELD(name) JSON_FIELD(struct cells, #name, name)
 static const struct json_field columns[] = {FIELD(kind), FIELD(name), FIELD(of), FIELD(pid),
 	FIELD(process), FIELD(thread), FIELD(mono_us), FIELD(mono_ns), FIELD(duration_us),
 	FIELD(duration_ns), FIELD(frame), FIELD(id), FIELD(value), FIELD(cpu_us), FIELD(depth),
@@ -105,17 +121,16 @@ static const struct json_field columns[] = {FIELD(kind), FIELD(name), FIELD(of),
 #undef FIELD
 
 /* Names have their numbers in the order in which the columns use them. */
-static void make_cells(struct trace_batch *batch)
+static void make_cells(struct trace_batch *batch, struct cells cells[TRACE_ROWS])
 {
 	for (size_t i = 0; i < batch->rows; i++) {
-		batch->cells[i] = cells_of(&batch->row[i]);
-		batch->cells[i].name = index_of(batch, batch->row[i].record.stage);
+		cells[i] = cells_of(&batch->row[i]);
+		cells[i].name = index_of(batch, batch->row[i].record.stage);
 	}
 	for (size_t i = 0; i < batch->rows; i++) {
 		const struct proto_record *record = &batch->row[i].record;
 		const bool has = record->kind == PROTO_KIND_ATTRIBUTE;
-		batch->cells[i].of =
-			index_of(batch, has ? (uint16_t)record->cpu_us : TRACE_NO_NAME);
+		cells[i].of = index_of(batch, has ? (uint16_t)record->cpu_us : TRACE_NO_NAME);
 	}
 }
 
@@ -165,15 +180,16 @@ static void put_names(struct json *out, const struct trace_batch *batch, const s
 
 void trace_rows_write(struct json *out, struct trace_batch *batch, const struct app *app)
 {
+	struct cells cells[TRACE_ROWS];
 	batch->names = 0;
 	memset(batch->index, 0xff, sizeof(batch->index));
-	make_cells(batch);
+	make_cells(batch, cells);
 	json_open(out, "records", '{');
 	for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); c++) {
 		const struct json_field cell = {NULL, columns[c].type, columns[c].offset};
 		json_open(out, columns[c].name, '[');
 		for (size_t i = 0; i < batch->rows; i++) {
-			json_fields(out, &cell, 1, &batch->cells[i]);
+			json_fields(out, &cell, 1, &cells[i]);
 		}
 		json_close(out, ']');
 	}

@@ -15,21 +15,6 @@ enum {
 	/* with every name at its longest and every number at its widest such a chunk is below
 	 * PROTO_FRAME_MAX; a unit test makes one */
 	TRACE_ROWS = 256,
-	TRACE_WIDE = 24, /* 64 bits as decimals */
-};
-
-/* A record as the columns have it. */
-struct trace_cells {
-	const char *kind;
-	int name, of; /* -1 = none */
-	uint32_t pid, process, thread;
-	uint64_t mono_us, mono_ns, duration_us, duration_ns;
-	char frame[TRACE_WIDE], id[TRACE_WIDE]; /* "" = none */
-	double value;
-	int64_t cpu_us; /* -1 = not measured */
-	uint32_t depth;
-	bool failed;
-	int throttled; /* -1 = not known */
 };
 
 /* Copies of records of one log, and the table of the names that they use. */
@@ -37,7 +22,6 @@ struct trace_batch {
 	size_t rows;
 	struct event row[TRACE_ROWS];
 	/* private */
-	struct trace_cells cells[TRACE_ROWS];
 	size_t names;
 	uint16_t name[TRACE_NAMES_MAX]; /* numbers in the log */
 	int16_t index[TRACE_NAMES_MAX]; /* in name, by number in the log; -1 = not used yet */
