@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { CATCH_UP_ROWS = 512 };
+enum { CATCH_UP_ROWS = 512, COLUMNS = HISTORY_COLUMNS / HISTORY_WIDTH_BUCKET };
 
 static void bucket_add(struct history_bucket *bucket, const struct history_point *point)
 {
@@ -40,64 +40,96 @@ static uint64_t unwritten_ns(const struct history_pool *pool, const struct histo
 					      history_tier_step_ns(group->tier);
 }
 
-/* Fills the first bucket from from_ns on that has samples of an earlier process. Its start;
- * UINT64_MAX: there is none. */
-static uint64_t refill(
-	struct history *history, struct history_group *group, uint64_t from_ns, uint64_t until_ns)
+/* A column of a group whose buckets since the last written row are made again. */
+struct behind {
+	const struct history_series *series;
+	struct history_bucket open;   /* what this process has of the last of them */
+	struct history_cursor cursor; /* over the samples of earlier processes */
+	struct history_point next;    /* made of them; count 0: there is no more */
+};
+
+static void advance(struct history *history, struct behind *column)
 {
-	struct history_point point[HISTORY_COLUMNS];
+	bool done;
+	column->next.count = 0;
+	history_read_full(history, &column->cursor, &column->next, 1, &done);
+}
+
+/* Each column has its own end, which must be known before the first row is written: a row is in a
+ * block of all columns, whose end says nothing of what a single one has been written up to. */
+static void begin(struct history *history, struct history_group *group, struct behind *behind)
+{
+	const uint64_t step_ns = history_tier_step_ns(group->tier);
+	for (unsigned i = 0; i < group->columns; i++) {
+		struct history_group_column *column = &group->column[i];
+		behind[i] = (struct behind){.series = column->series, .open = column->bucket};
+		behind[i].cursor = (struct history_cursor){.series = column->series->id,
+			.from_ns = unwritten_ns(&history->pool, group, column->series),
+			.to_ns = (column->since_ns > 0 ? column->since_ns
+						       : group->bucket_ns + step_ns) -
+				 1,
+			.step_ns = step_ns};
+		column->bucket.count = 0;
+		advance(history, &behind[i]);
+	}
+}
+
+/* The first bucket of which there are samples; UINT64_MAX: there is none. */
+static uint64_t earliest(const struct history_group *group, const struct behind *behind)
+{
 	uint64_t first_ns = UINT64_MAX;
 	for (unsigned i = 0; i < group->columns; i++) {
-		const struct history_group_column *column = &group->column[i];
-		struct history_cursor cursor = {.series = column->series->id,
-			.from_ns = unwritten_ns(&history->pool, group, column->series),
-			.to_ns = (column->since_ns > 0 ? column->since_ns : until_ns) - 1,
-			.step_ns = history_tier_step_ns(group->tier)};
-		bool done;
-		cursor.from_ns = cursor.from_ns > from_ns ? cursor.from_ns : from_ns;
-		point[i].t_ns = UINT64_MAX;
-		history_read_full(history, &cursor, &point[i], 1, &done);
-		first_ns = point[i].t_ns < first_ns ? point[i].t_ns : first_ns;
-	}
-	for (unsigned i = 0; i < group->columns && first_ns < UINT64_MAX; i++) {
-		if (point[i].t_ns == first_ns) {
-			bucket_add(&group->column[i].bucket, &point[i]);
+		if (behind[i].next.count > 0 && behind[i].next.t_ns < first_ns) {
+			first_ns = behind[i].next.t_ns;
 		}
 	}
 	return first_ns;
 }
 
-/* The buckets before this one that were not written, and what this one has from before. Columns of
- * retired metrics may go meanwhile. */
-static void catch_up(struct history *history, struct history_group *group)
+static void refill(struct history *history, struct history_group *group, struct behind *behind,
+	uint64_t bucket_ns)
 {
-	struct history_bucket open[HISTORY_COLUMNS]; /* what this process has of the bucket */
-	const struct history_series *series[HISTORY_COLUMNS];
-	const uint64_t bucket_ns = group->bucket_ns, step_ns = history_tier_step_ns(group->tier);
 	for (unsigned i = 0; i < group->columns; i++) {
-		series[i] = group->column[i].series;
-		open[i] = group->column[i].bucket;
-		group->column[i].bucket.count = 0;
+		if (behind[i].next.count > 0 && behind[i].next.t_ns == bucket_ns) {
+			bucket_add(&group->column[i].bucket, &behind[i].next);
+			advance(history, &behind[i]);
+		}
 	}
-	uint64_t first_ns = refill(history, group, 0, bucket_ns + step_ns);
-	for (unsigned row = 0; row < CATCH_UP_ROWS && first_ns < bucket_ns; row++) {
-		group->bucket_ns = first_ns;
-		bucket_write(history, group);
-		first_ns = refill(history, group, first_ns + step_ns, bucket_ns + step_ns);
-	}
-	group->bucket_ns = bucket_ns;
+}
+
+/* Columns of retired metrics may have gone with the last row. */
+static void follow(const struct history_group *group, struct behind *behind)
+{
 	for (unsigned i = 0, from = 0; i < group->columns; i++, from++) {
-		struct history_bucket *bucket = &group->column[i].bucket;
-		while (series[from] != group->column[i].series) {
+		while (behind[from].series != group->column[i].series) {
 			from++;
 		}
-		bucket->count = first_ns == bucket_ns ? bucket->count : 0;
-		const struct history_point point = {.min = open[from].min,
-			.mean = open[from].count > 0 ? open[from].sum / open[from].count : 0,
-			.max = open[from].max,
-			.count = open[from].count};
+		behind[i] = behind[from];
+	}
+}
+
+/* The buckets before this one that were not written, and what this one has from before. */
+static void catch_up(struct history *history, struct history_group *group)
+{
+	struct behind behind[COLUMNS];
+	const uint64_t bucket_ns = group->bucket_ns;
+	begin(history, group, behind);
+	for (unsigned row = 0; row < CATCH_UP_ROWS && earliest(group, behind) < bucket_ns; row++) {
+		group->bucket_ns = earliest(group, behind);
+		refill(history, group, behind, group->bucket_ns);
+		bucket_write(history, group);
+		follow(group, behind);
+	}
+	group->bucket_ns = bucket_ns;
+	refill(history, group, behind, bucket_ns);
+	for (unsigned i = 0; i < group->columns; i++) {
+		const struct history_bucket *open = &behind[i].open;
+		const struct history_point point = {.min = open->min,
+			.mean = open->count > 0 ? open->sum / open->count : 0,
+			.max = open->max,
+			.count = open->count};
 		if (point.count > 0) {
-			bucket_add(bucket, &point);
+			bucket_add(&group->column[i].bucket, &point);
 		}
 	}
 }

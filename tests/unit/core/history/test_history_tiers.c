@@ -274,6 +274,46 @@ START_TEST(a_metric_that_is_late_after_each_kill_loses_nothing)
 }
 END_TEST
 
+static void on_row(void *ctx, const struct history_bucket_row *row)
+{
+	uint64_t *next_ns = &((uint64_t *)ctx)[row->series % METRICS];
+	if (row->tier == HISTORY_TENS) {
+		ck_assert_uint_ge(row->t_ns, *next_ns);
+		*next_ns = row->t_ns + 10 * SECOND;
+	}
+}
+
+/* A metric that comes back a life later than the others has unwritten buckets from before theirs.
+ */
+START_TEST(what_one_metric_has_not_written_does_not_write_the_others_again)
+{
+	uint64_t next_ns[METRICS] = {0};
+	start(1024 * 1024, 2);
+	for (uint64_t i = 1; i <= 300; i++) {
+		const bool second = i < 28 || i >= 128;
+		if (i == 28 || i == 128) {
+			open_metrics(second ? 2 : 1);
+			open_history();
+		}
+		history_observe(history, on_row, next_ns);
+		metric_set(metric[0], (double)i);
+		if (second) {
+			metric_set(metric[1], (double)i);
+		}
+		commit(i * SECOND);
+	}
+	ck_assert_uint_eq(read_range(0, 0, UINT64_MAX, 10 * SECOND), 31);
+	for (size_t k = 1; k < 30; k++) {
+		ck_assert_uint_eq(points[k].count, 10);
+	}
+	ck_assert_uint_eq(read_range(1, 0, UINT64_MAX, 10 * SECOND), 22);
+	ck_assert_uint_eq(points[2].t_ns, 20 * SECOND);
+	ck_assert_uint_eq(points[2].count, 8);
+	ck_assert_uint_eq(points[3].t_ns, 120 * SECOND);
+	ck_assert_uint_eq(points[3].count, 2);
+}
+END_TEST
+
 /* What [history] memory = 16M promises for 128 metrics that vary, and 32M for 256. A week at one
  * sample in 6 s. covers G2.12: 3600 samples at full rate */
 START_LOOP_TEST(a_week_of_a_board_is_kept_in_the_budget, 0, 2)
