@@ -74,7 +74,9 @@ int main(int argc, char **argv)
 	uv_loop_t loop;
 	uint64_t number[2] = {0};
 	const bool quick = argc == 6 && strcmp(argv[3], "quick") == 0;
-	if ((argc != 5 && !quick) || strcmp(argv[1], "-c") != 0 ||
+	const bool from = argc == 5 && strcmp(argv[3], "from") == 0;
+	const bool at = argc == 5 && strcmp(argv[3], "at") == 0;
+	if ((!quick && !from && !at) || strcmp(argv[1], "-c") != 0 ||
 		parse_u64(argv[4], &number[0]) < 0 ||
 		(quick && parse_u64(argv[5], &number[1]) < 0)) {
 		return 64;
@@ -91,7 +93,7 @@ int main(int argc, char **argv)
 	}
 	uv_signal_init(&loop, &stop);
 	if (!quick) {
-		refuse(number[0], strcmp(argv[3], "from") == 0);
+		refuse(number[0], from);
 	}
 	int r = daemon_open(&loop, &options, &daemon);
 	stop.data = daemon;

@@ -95,7 +95,7 @@ class Boot(Daemon):
         env = {name: value for name, value in self.env.items() if name != "LD_PRELOAD"}
         if "LD_PRELOAD" in self.env:
             code = code.replace("os.execv(", f"os.environ['LD_PRELOAD'] = {self.env['LD_PRELOAD']!r}; os.execv(")
-        command = [sys.executable, "-c", code, *QUICK, str(self.config_path), PERIOD_MS, "0"]
+        command = [sys.executable, "-c", code, *QUICK, str(self.config_path), "quick", PERIOD_MS, "0"]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, env=env, stderr=log, stdout=log)
         if wait:

@@ -221,7 +221,7 @@ def test_reads_that_fail_are_no_secret_of_their_answer():
 
 
 class Slow(Quick):
-    more = ["3600000", "300"]  # no block before the stop
+    more = ["quick", "3600000", "300"]  # no block before the stop
 
 
 def test_what_was_dropped_is_told():

@@ -18,7 +18,7 @@ CONFIG = "[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = 1\ndevi
 
 
 class Slow(Quick):
-    more = ["3600000", "300"]  # no block before the stop
+    more = ["quick", "3600000", "300"]  # no block before the stop
 
 
 def degraded(daemon):
