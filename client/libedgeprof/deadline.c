@@ -19,7 +19,9 @@ static struct {
 } deadlines;
 
 /* Exchanges on both sides: the one that takes the flag down sees the flags of everybody who raised
- * it before, also where a plain store and later loads may change places (aarch64). */
+ * it before, also where a plain store and later loads may change places (aarch64). The flags of
+ * single deadlines are exchanged, too: of two threads that set one at once, the second continues
+ * what the first has released, and the newer value is sent. */
 static void any_due_set(void)
 {
 	__atomic_exchange_n(&deadlines.any_due, 1, __ATOMIC_ACQ_REL);
@@ -29,7 +31,7 @@ void deadline_resend(void)
 {
 	for (uint32_t i = 0; i < DEADLINES; i++) {
 		if (__atomic_load_n(&deadlines.known[i], __ATOMIC_ACQUIRE)) {
-			__atomic_store_n(&deadlines.due[i], 1, __ATOMIC_RELEASE);
+			__atomic_exchange_n(&deadlines.due[i], 1, __ATOMIC_RELEASE);
 			any_due_set();
 		}
 	}
@@ -67,7 +69,7 @@ void deadline_flush(struct thread *t, uint64_t now_ns)
 			continue;
 		}
 		if (!deadline_write(t, i, now_ns)) {
-			__atomic_store_n(&deadlines.due[i], 1, __ATOMIC_RELAXED);
+			__atomic_exchange_n(&deadlines.due[i], 1, __ATOMIC_RELEASE);
 			any_due_set();
 			return;
 		}
@@ -78,7 +80,7 @@ static void deadline_set(uint32_t index, uint64_t deadline_ns)
 {
 	__atomic_store_n(&deadlines.ns[index], deadline_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&deadlines.known[index], 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&deadlines.due[index], 1, __ATOMIC_RELEASE);
+	__atomic_exchange_n(&deadlines.due[index], 1, __ATOMIC_RELEASE);
 	any_due_set();
 	struct thread *t = &thread_self;
 	if (t->busy || process_state() == STATE_OFF) {
