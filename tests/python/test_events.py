@@ -247,7 +247,7 @@ with edgeprof.frame(8841), edgeprof.stage("outer"), edgeprof.stage("infer"):
             self.assertEqual([o["stage"] for o in open_stages], ["outer", "infer"])
             self.assertEqual([o["frame"] for o in open_stages], [8841, 8841])
             app.kill()
-        until("its death", lambda: app_of(self.daemon, "victim")["state"] == "killed")
+        until("its death", lambda: (app_of(self.daemon, "victim") or {}).get("state") == "killed")
         words = app_of(self.daemon, "victim")["last_words"]
         self.assertIn("infer", words)
         self.assertIn("8841", words)
