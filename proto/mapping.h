@@ -94,7 +94,7 @@ struct proto_map_header {
 #define PROTO_ADVICE_FRESH_NS UINT64_C(5000000000)
 
 enum proto_advice_level {
-	PROTO_ADVICE_NONE = 0, /* there is no basis for advice */
+	PROTO_ADVICE_NONE = 0, /* no basis for advice */
 	PROTO_ADVICE_FULL = 1,
 	PROTO_ADVICE_REDUCED = 2,
 	PROTO_ADVICE_MINIMAL = 3,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.c: reads credentials of the socket, a pidfd that reports death, the start time that tells
- * one life of a pid from the next, and PID namespaces, from the socket and from /proc/PID. */
+/* peer.c: reads credentials of the socket, a pidfd that reports death, the start time that
+ * distinguishes one life of a pid from the next, and PID namespaces, from the socket and from
+ * /proc/PID. */
 #include "daemon/ingest/peer.h"
 
 #include <dirent.h>

@@ -349,7 +349,7 @@ def timed(name: str, **options: Any) -> Callable[[_F], _F]:
     """A decorator: every call of the function is a run of the stage. options: those of stage().
 
     A coroutine function is timed from its first step to its end, waiting included."""
-    stage(name, **options)  # wrong arguments are told here, not at the first call
+    stage(name, **options)  # wrong arguments raise here, not at the first call
 
     def decorate(function: _F) -> _F:
         import inspect

@@ -105,8 +105,8 @@ def measure_model_footprint(
         "output_tensor_sizes_kb": _tensor_sizes_kb(model, "get_output_details"),
         "num_threads": num_threads,
     }
-    told = {k: v for k, v in result.items() if k.endswith("_kb") or k == "num_threads"}
-    mark("after model load", file_size_mb=file_size_mb, **told)
+    details = {k: v for k, v in result.items() if k.endswith("_kb") or k == "num_threads"}
+    mark("after model load", file_size_mb=file_size_mb, **details)
     return result
 
 

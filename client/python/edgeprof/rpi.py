@@ -76,7 +76,7 @@ def throttle_word() -> Tuple[Optional[int], str]:
     match = re.match(r"throttled=0x([0-9a-fA-F]{1,8})\s*$", _vcgencmd("get_throttled"))
     if match:
         return int(match.group(1), 16), "vcgencmd"
-    return None, "neither %s nor vcgencmd tells the throttle word" % _VCIO
+    return None, "neither %s nor vcgencmd reports the throttle word" % _VCIO
 
 
 def decode_throttle_word(word: Optional[int]) -> Dict[str, Any]:

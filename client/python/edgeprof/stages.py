@@ -48,7 +48,7 @@ class StageProfiler:
     (orphan_end), a start over an open start discards that one and counts it (abandoned).
 
     timings: {stage: [milliseconds]} in first-seen order. Prints its report when the program ends,
-    unless print_report() told it all before."""
+    unless print_report() has already printed everything."""
 
     def __init__(self) -> None:
         self.timings: Dict[str, List[float]] = collections.defaultdict(list)

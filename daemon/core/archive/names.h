@@ -52,7 +52,7 @@ int archive_names_add(struct archive_names *names, const char *text, size_t leng
 	struct archive_name **ret);
 /* Gives it a number that the file never had; or, at start, the one that it has there. */
 void archive_names_number(struct archive_names *names, struct archive_name *name, uint32_t id);
-/* A block tells it. */
+/* A block contains it. */
 void archive_names_written(struct archive_names *names, struct archive_name *name, uint64_t seq);
 void archive_names_drop(struct archive_names *names, struct archive_name *name);
 

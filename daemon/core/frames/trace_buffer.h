@@ -94,7 +94,7 @@ void trace_log_span(const struct trace_log *log, struct trace_usage *ret);
 void trace_buffer_usage(const struct trace_buffer *events, struct trace_usage *ret);
 
 /* The earliest time since which the logs keep at most count events together, give or take a chunk
- * of each and the delay between threads; 0: all that is kept is no more. -ENOMEM. */
+ * of each and the delay between threads; 0: they keep no more in all. -ENOMEM. */
 int trace_buffer_since(const struct trace_buffer *events, size_t count, uint64_t *ret);
 
 /* Where a reader stands; zeroed = at the oldest. Stays valid while events are added. */

@@ -45,7 +45,7 @@ struct behind {
 	const struct history_series *series;
 	struct history_bucket open;   /* what this process has of the last of them */
 	struct history_cursor cursor; /* over the samples of earlier processes */
-	struct history_point next;    /* made of them; count 0: there is no more */
+	struct history_point next;    /* made of them; count 0: none is left */
 };
 
 static void advance(struct history *history, struct behind *column)

@@ -40,9 +40,9 @@ struct outbox_entry {
 	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
 		       */
 	bool keep;    /* survives the process */
-	uint64_t tag; /* told back when it is delivered; 0 = none */
+	uint64_t tag; /* reported when it is delivered; 0 = none */
 	const char *topic;
-	const char *subject; /* what it tells the state of: older ones go first; NULL: nothing */
+	const char *subject; /* whose state it reports: older ones go first; NULL: nothing */
 	const void *payload;
 	size_t payload_length;
 };

@@ -64,7 +64,7 @@ static void set_range(struct history_stream *stream)
 	last_us = newest_us > last_us ? newest_us : last_us;
 	past->to_us = stream->to_us < last_us ? stream->to_us : last_us;
 	past->next_us = stream->from_us;
-	past->told = past->most = 0;
+	past->listed = past->most = 0;
 }
 
 void history_past_init(struct history_stream *stream)
@@ -198,8 +198,8 @@ static void end_plan(struct history_stream *stream)
 	if (history_counts(stream) && stream->total > stream->max_points) {
 		past->next_us = INT64_MAX; /* how many series there are is known well enough */
 	}
-	past->most = past->told > past->most ? past->told : past->most;
-	past->told = 0;
+	past->most = past->listed > past->most ? past->listed : past->most;
+	past->listed = 0;
 	drop_plan(past);
 }
 
@@ -237,7 +237,7 @@ enum history_step history_past_next(
 		.past = true,
 		.count = left < max ? left : max,
 	};
-	past->told += past->point == 0 && left > 0;
+	past->listed += past->point == 0 && left > 0;
 	past->point += ret->count;
 	if (ret->count == left) {
 		past->series++;

@@ -43,7 +43,7 @@ struct history_past {
 	struct archive_read *read; /* under way */
 	struct archive_plan *plan; /* that has been read */
 	size_t series, point;	   /* of the plan: what comes next */
-	size_t told, most;	   /* series of a plan: so far in this one, in the largest */
+	size_t listed, most;	   /* series of a plan: so far in this one, in the largest */
 	char note[128];		   /* why rows are missing; "" = none are */
 };
 
