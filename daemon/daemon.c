@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/core/archive/boots.h"
 #include "daemon/core/status/recordings.h"
@@ -47,6 +48,11 @@ static int record(void *ctx, struct api_record *request)
 	return recorder_now(((struct daemon *)ctx)->recorder, request);
 }
 
+static int session(void *ctx, struct api_session *request)
+{
+	return session_recorder_request(((struct daemon *)ctx)->sessions, request);
+}
+
 static void on_recorded(void *ctx, const struct recording *recording)
 {
 	struct daemon *daemon = ctx;
@@ -74,6 +80,20 @@ static int open_recorder(struct daemon *daemon)
 	return recorder_open(daemon->loop, &daemon->core, dir, &daemon->config->recorder,
 		daemon->file[RUN_RECORDER].data, daemon->boot_id, on_recorded, daemon,
 		&daemon->recorder);
+}
+
+/* Their files survive a reboot where the state directory exists and can be written. */
+static int open_sessions(struct daemon *daemon)
+{
+	char state[192];
+	bool parents;
+	const char *dir = daemon->run_dir;
+	if (statedir_choose(daemon->config->history_path, state, sizeof(state), &parents) == 0 &&
+		statedir_answers(daemon->loop, state, STATE_QUICK_MS) && access(state, W_OK) == 0) {
+		dir = state;
+	}
+	return session_recorder_open(
+		daemon->loop, &daemon->core, dir, &daemon->config->sessions, &daemon->sessions);
 }
 
 static int open_sockets(struct daemon *daemon)
@@ -106,6 +126,7 @@ static int open_sockets(struct daemon *daemon)
 		.refresh = refresh,
 		.reload = reload,
 		.record = record,
+		.session = session,
 		.ctx = daemon,
 	};
 	r = r < 0 ? r : api_open(daemon->loop, &daemon->core, &api, &daemon->api);
@@ -166,11 +187,13 @@ static int open_layers(struct daemon *daemon, const struct daemon_options *given
 	}
 	r = r < 0 ? r : reports_open(daemon->loop, &daemon->core, &daemon->reports);
 	r = r < 0 ? r : open_recorder(daemon);
+	r = r < 0 ? r : open_sessions(daemon);
 	r = r < 0 ? r : open_sockets(daemon);
 	if (r < 0) {
 		return r;
 	}
 	recorder_set_api(daemon->recorder, daemon->api);
+	session_recorder_set_api(daemon->sessions, daemon->api);
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
 	daemon_open_mqtt(daemon);
 	daemon_open_statsd(daemon);
@@ -274,6 +297,7 @@ void daemon_stop(struct daemon *daemon)
 	statsd_close(daemon->statsd, PROCESS_RELEASED);
 	run_socket_close(&daemon->statsd_socket);
 	reports_close(daemon->reports);
+	session_recorder_close(daemon->sessions);
 	recorder_close(daemon->recorder);
 	if (daemon->mqtt && !daemon->mqtt_closing) {
 		daemon->mqtt_closing = true; /* a recording may still be written */
@@ -293,6 +317,7 @@ void daemon_destroy(struct daemon *daemon)
 		return;
 	}
 	mqtt_thread_destroy(daemon->mqtt_thread);
+	session_recorder_destroy(daemon->sessions);
 	recorder_destroy(daemon->recorder);
 	reports_destroy(daemon->reports);
 	persist_destroy(daemon->persist);

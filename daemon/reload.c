@@ -236,6 +236,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	reload_mqtt(daemon, old);
 	reload_statsd(daemon, old);
 	recorder_configure(daemon->recorder, &daemon->config->recorder);
+	session_recorder_configure(daemon->sessions, &daemon->config->sessions);
 	free(old);
 	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
 		"edgeprofd", "configuration reloaded");

@@ -28,6 +28,7 @@
 #include "daemon/publish/mqtt/mqtt.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/reports.h"
+#include "daemon/recorder/sessions.h"
 #include "daemon/util/runfile.h"
 #include "daemon/varlink/server/server.h"
 
@@ -78,6 +79,7 @@ struct daemon {
 	struct alerts_writer *alerts_writer; /* NULL likewise */
 	struct alerts_reader *alerts_reader; /* NULL: the rules are evaluated */
 	struct recorder *recorder;
+	struct session_recorder *sessions;
 	struct scheduler *scheduler;
 	struct clock_watch clock;
 	struct loopwatch loopwatch;

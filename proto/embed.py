@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a C file that holds the interface description as the string proto_interface."""
+"""Makes a C file that holds a text file as a string: embed.py INPUT OUTPUT HEADER NAME."""
 import sys
 
-text = open(sys.argv[1], encoding="utf-8").read()
+text, name = open(sys.argv[1], "rb").read(), sys.argv[4]
 with open(sys.argv[2], "w", encoding="utf-8") as out:
-    out.write('#include "proto/varlink.h"\n\nconst char proto_interface[] =\n')
+    out.write(f'#include "{sys.argv[3]}"\n\nconst char {name}[] = {{\n')
     for line in text.splitlines(keepends=True):
-        escaped = line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        out.write(f'\t"{escaped}"\n')
-    out.write("\t;\n")
+        out.write("\t" + "".join(f"{byte - 256 * (byte > 127)}, " for byte in line) + "\n")
+    out.write("\t0};\n")

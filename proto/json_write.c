@@ -261,3 +261,11 @@ void json_fields(
 			(const char *)object + fields[i].offset);
 	}
 }
+
+const char *json_member(const char *line, const char *name)
+{
+	char key[64];
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	const char *at = strstr(line, key);
+	return at ? at + strlen(key) : NULL;
+}

@@ -98,5 +98,9 @@ struct json_field {
 void json_fields(
 	struct json *json, const struct json_field *fields, size_t count, const void *object);
 
+/* The value behind "name": in a line that was written so; NULL: it is not there. The first of that
+ * name at any depth, never in a text, whose quotes are escaped. */
+const char *json_member(const char *line, const char *name);
+
 /* Bytes as they are: brackets of the frame. Uses the slack. */
 void json_raw(struct json *json, const char *text);

@@ -56,26 +56,35 @@ static bool channel_lock(void)
 	return false;
 }
 
-static void add_path(const char *directory, const char *folder)
+/* How many paths there are now. */
+static size_t add_path(
+	struct sockaddr_un *paths, size_t count, const char *directory, const char *rest)
 {
-	struct sockaddr_un *a = &channel.path[channel.paths];
+	struct sockaddr_un *a = &paths[count];
 	if (directory && directory[0] &&
-		snprintf(a->sun_path, sizeof(a->sun_path), "%s%s/events", directory, folder) <
+		snprintf(a->sun_path, sizeof(a->sun_path), "%s/%s", directory, rest) <
 			(int)sizeof(a->sun_path)) {
 		a->sun_family = AF_UNIX;
-		channel.paths++;
+		count++;
 	}
+	return count;
 }
 
-static void add_paths(void)
+size_t attach_paths(const char *name, struct sockaddr_un *ret)
 {
 	const char *own = secure_getenv("EDGEPROF_RUNTIME_DIR");
-	channel.paths = 0;
-	add_path(own, "");
-	if (!own) {
-		add_path("/run/edgeprofd", "");
-		add_path(secure_getenv("XDG_RUNTIME_DIR"), "/edgeprofd");
+	char below[64];
+	if (own) {
+		return add_path(ret, 0, own, name);
 	}
+	snprintf(below, sizeof(below), "edgeprofd/%s", name);
+	size_t count = add_path(ret, 0, "/run/edgeprofd", name);
+	return add_path(ret, count, secure_getenv("XDG_RUNTIME_DIR"), below);
+}
+
+const char *attach_app(void)
+{
+	return channel.app;
 }
 
 static bool is_set_to(const char *name, const char *value)
@@ -94,7 +103,7 @@ void attach_read_environment(void)
 	channel.print = is_set_to("EDGEPROF_PRINT", "1");
 	channel.disabled = is_set_to("EDGEPROF_DISABLE", "1");
 	process.context = !is_set_to("EDGEPROF_CONTEXT", "0");
-	add_paths();
+	channel.paths = attach_paths("events", channel.path);
 }
 
 /* Takes what the environment said into use. Under the channel's lock. */

@@ -183,6 +183,30 @@ bool edgeprof_advice(struct edgeprof_advice *ret);
  * that produces them. Spreads the skipped frames evenly; never skips without advice. */
 bool edgeprof_should_skip(void);
 
+/* A session records what this program does, with the environment, for reports and comparisons. */
+struct edgeprof_tag {
+	const char *name, *value;
+};
+struct edgeprof_session {
+	size_t size; /* sizeof(struct edgeprof_session); other members may be 0 */
+	const struct edgeprof_tag *tags;
+	size_t tag_count;
+	int warmup;	      /* frames that do not count; 0 = 10, -1 = none */
+	uint32_t frames;      /* ends after that many; 0 = when it is stopped */
+	uint64_t duration_ns; /* ends after that time; 0 = likewise */
+	char *ret_name;	      /* receives the session's name, which differs when it was taken */
+	size_t ret_name_size;
+};
+/* Starts a session of this program (its name is cleaned as the program's; options may be NULL),
+ * stops one: NULL is the one started last. error NULL, or why it failed, which is kept. These wait
+ * for the daemon, up to a second: not for the hot path, nor for signal handlers. They read the
+ * environment (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMEXPR_NUM_THREADS). Return
+ * 0 or a negative errno: -ENOENT, -ECONNREFUSED no daemon, -EACCES, -EPERM not permitted,
+ * -ETIMEDOUT, -EBUSY another thread is in one of these, -EDQUOT too many sessions, -EINVAL wrong
+ * arguments, -ENXIO no such session, -ESHUTDOWN disabled or shut down. */
+int edgeprof_session_start(const char *name, const struct edgeprof_session *options);
+int edgeprof_session_stop(const char *name, const char *error);
+
 /* Now on the clock of all times here (CLOCK_MONOTONIC, ns). */
 uint64_t edgeprof_now(void);
 

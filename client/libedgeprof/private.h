@@ -260,6 +260,14 @@ void attach_read_environment(void);
  * daemon is there and the mapping cannot be made. */
 int attach_init(const char *app);
 
+struct sockaddr_un;
+/* Where the daemon's socket of that name may be, in order: how many, at most 2. Reads the
+ * environment. */
+size_t attach_paths(const char *name, struct sockaddr_un *ret);
+
+/* The app's name, after attach_init. */
+const char *attach_app(void);
+
 /* When the second is over: is the daemon still there, is there one now? Under thread_lock. */
 void attach_check(uint64_t now_ns);
 

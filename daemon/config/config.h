@@ -14,6 +14,7 @@
 #include "daemon/core/metrics/processes.h"
 #include "daemon/publish/mqtt/options.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/recorder/sessions.h"
 #include "daemon/util/log.h"
 
 enum {
@@ -38,6 +39,8 @@ struct config {
 	/* [stages], [recorder] */
 	uint64_t stage_bytes, recorder_bytes;
 	struct recorder_options recorder;
+	/* [sessions] */
+	struct session_options sessions;
 	/* [stage APP/STAGE], [frame APP] */
 	struct app_settings apps;
 	/* [history] */

@@ -213,6 +213,14 @@ static const struct config_key recorder_keys[] = {
 	CONFIG_SPECIAL_KEY("triggers", "some of alerts, misses and hangs, or none", set_triggers),
 };
 
+static const struct config_key sessions_keys[] = {
+	{"max_size", CONFIG_SIZE, AT(sessions.max_size), .min = 256 * 1024, .max = 256u << 20},
+	{"total_size", CONFIG_SIZE, AT(sessions.total_size), .min = 256 * 1024,
+		.max = UINT64_C(1) << 34},
+	{"automatic", CONFIG_BOOL, AT(sessions.automatic)},
+	{"ttl", CONFIG_DURATION, AT(sessions.ttl_ns), .min = SECOND, .max = 366 * DAY},
+};
+
 static const struct config_key history_keys[] = {
 	{"memory", CONFIG_SIZE, AT(history_bytes), .min = HISTORY_MIN_POOL, .max = 1u << 30,
 		.restart = true},
@@ -292,6 +300,7 @@ const struct config_section config_sections[] = {
 	{"statistics", KEYS(statistics_keys), NULL},
 	{"stages", KEYS(stages_keys), NULL},
 	{"recorder", KEYS(recorder_keys), NULL},
+	{"sessions", KEYS(sessions_keys), NULL},
 	{"history", KEYS(history_keys), NULL},
 	{"advice", KEYS(advice_keys), NULL},
 	{"gauge", KEYS(gauge_keys), NULL},

@@ -29,6 +29,7 @@ struct core {
 	struct accounts *accounts;		 /* what each user uses */
 	struct deferred_close *deferred_close;	 /* closes descriptors that users sent */
 	struct recordings *recordings;		 /* NULL: there is no recorder */
+	struct sessions *sessions;		 /* NULL: there are none */
 	const struct past_reports *past_reports; /* NULL: there are none */
 	bool nearest; /* the default percentile method is nearest rank, else linear */
 };

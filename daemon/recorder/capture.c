@@ -22,9 +22,9 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
+#include "daemon/recorder/line_writer.h"
 #include "daemon/recorder/private.h"
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/text.h"
@@ -33,10 +33,7 @@ enum {
 	HEADER_MAX = 2048,
 	JOINED_MAX = 2048, /* of the further triggers' text */
 	ROW_BYTES = 90,	   /* of a raw record as JSON; most have 75 */
-	LINE_MORE = 64,	   /* what a line has in addition to its reply, at most */
-	BUFFER_BYTES = 2 * PROTO_FRAME_MAX + RECORDING_END_MAX,
 	EVENTS_PAGE = 64,
-	RETRY_MS = 100, /* while the system refuses a thread */
 };
 
 /* What is in front of the records: the state at the trigger. */
@@ -44,22 +41,14 @@ static const char *const calls_before[][2] = {{"GetStatus", ""}, {"GetThrottle",
 	{"ListAlerts", ""}, {"ListApps", ""}, {"ListStages", ""},
 	{"GetFrames", "\"slow\":true,\"recent\":32"}};
 
-/* The sensors and statistics that follow the records, the most telling ones first: at the size
- * limit the rest is skipped. */
-static const char *const series[] = {"temperature/*", "throttle/*", "cooling/*", "power/*",
-	"frame/*/*", "stage/*/*/*", "cpu/*", "memory/*", "pressure/*/*", "cpu/*/*", "gpu/*",
-	"emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*", "clock/*", "voltage/*",
-	"app/*/*", "gauge/*/*", "counter/*/*", "process/*/*"};
-
 enum {
 	CALLS_BEFORE = sizeof(calls_before) / sizeof(calls_before[0]),
-	SERIES = sizeof(series) / sizeof(series[0]),
 	/* the steps of a capture; at first the calls before */
 	STEP_TRACE = CALLS_BEFORE, /* raw records, as they come */
 	STEP_WAIT,		   /* for the end of the span: records ended early */
 	STEP_EVENTS,		   /* the timeline, page by page */
 	STEP_SERIES,
-	STEP_MARKS = STEP_SERIES + SERIES,
+	STEP_MARKS = STEP_SERIES + LINE_WRITER_SERIES,
 	STEP_END, /* the last line is in the buffer */
 };
 
@@ -76,67 +65,47 @@ struct capture {
 	bool over;			    /* something was skipped for its size */
 	struct api_connection *trace, *ask; /* NULL = closed */
 
-	size_t size, header;	 /* bytes of the file so far, of its first line */
-	int result;		 /* -errno: the file is abandoned */
-	struct offload *writing; /* NULL: no thread has the other buffer */
-	size_t length;
-	char *filling; /* one of buffer */
+	size_t header; /* bytes of the first line */
+	int result;    /* -errno: the file is abandoned */
 	struct recording_file file;
-	char buffer[2][BUFFER_BYTES];
+	struct line_writer lines;
 };
 
 static bool has_room(void *ctx)
 {
-	const struct capture *capture = ctx;
-	return capture->length + PROTO_FRAME_MAX + LINE_MORE + RECORDING_END_MAX <= BUFFER_BYTES;
+	return line_writer_have_room(&((const struct capture *)ctx)->lines);
 }
 
-static void add_bytes(struct capture *capture, const char *bytes, size_t length)
+static int write_file(void *owner, const char *bytes, size_t length)
 {
-	memcpy(capture->filling + capture->length, bytes, length);
-	capture->length += length;
-	capture->size += length;
+	struct recording_file *file = &((struct capture *)owner)->file;
+	file->bytes = bytes;
+	file->length = length;
+	return recording_file_write(file);
 }
 
-static int work(void *data)
-{
-	return recording_file_write(&((struct capture *)data)->file);
-}
-
-static void on_written(void *ctx, int result, void *data);
+static void on_timer(uv_timer_t *timer);
 
 /* Hands the buffer to a thread when the one before is written. */
 static int flush(struct capture *capture)
 {
-	static const struct offload_ops ops = {.work = work, .done = on_written};
-	struct recorder *recorder = capture->recorder;
-	struct recording_file *file = &capture->file;
 	bool finish = capture->step == STEP_END;
-	if (capture->writing || (capture->length == 0 && !finish)) {
+	if (capture->lines.writing || (capture->lines.length == 0 && !finish)) {
 		return 0;
 	}
-	file->bytes = capture->filling;
-	file->length = capture->length;
-	file->finish = finish;
-	file->result = capture->result;
-	int r = offload_start(recorder->loop, &ops, capture, recorder, &capture->writing);
-	if (r == 0) {
-		capture->filling = capture->buffer[capture->filling == capture->buffer[0]];
-		capture->length = 0;
-	}
-	return r;
+	capture->file.finish = finish;
+	capture->file.result = capture->result;
+	return line_writer_flush(&capture->lines);
 }
-
-static void on_timer(uv_timer_t *timer);
 
 static void keep_writing(struct capture *capture)
 {
 	struct recorder *recorder = capture->recorder;
 	int r = flush(capture);
 	if (r < 0 && recorder->closing) {
-		on_written(recorder, recording_file_write(&capture->file), capture);
+		line_writer_write_now(&capture->lines);
 	} else if (r < 0) {
-		uv_timer_start(&recorder->timer, on_timer, RETRY_MS, 0);
+		uv_timer_start(&recorder->timer, on_timer, LINE_RETRY_MS, 0);
 	}
 }
 
@@ -164,7 +133,7 @@ static void finish(struct capture *capture)
 		capture->joined[0] ? capture->joined + 1 : "");
 	int n = recording_end_write(row, more, line, sizeof(line));
 	if (n > 0) {
-		add_bytes(capture, line, (size_t)n);
+		line_writer_add(&capture->lines, line, (size_t)n);
 	}
 	capture->result = n < 0 ? n : 0;
 	capture->step = STEP_END;
@@ -186,7 +155,7 @@ static void advance(struct capture *capture)
 {
 	capture->step++;
 	if (capture->step == STEP_TRACE) {
-		capture->trace_limit = capture->size + capture->max_bytes / 8 * 5;
+		capture->trace_limit = capture->lines.size + capture->max_bytes / 8 * 5;
 		if (capture->trace) {
 			connection_wake(capture->trace);
 			return;
@@ -217,20 +186,6 @@ static void on_timer(uv_timer_t *timer)
 	keep_writing(capture);
 }
 
-/* The message of a call. */
-__attribute__((format(printf, 4, 5))) static size_t call(
-	char *message, size_t size, const char *method, const char *parameters, ...)
-{
-	struct text text = text_in(message, size);
-	va_list arguments;
-	text_add(&text, "{\"method\":\"" PROTO_INTERFACE_NAME ".%s\",\"parameters\":{", method);
-	va_start(arguments, parameters);
-	text_vadd(&text, parameters, arguments);
-	va_end(arguments);
-	text_add(&text, "},\"more\":true}");
-	return text.truncated ? 0 : text.length;
-}
-
 static const char *method_of(const struct capture *capture)
 {
 	return capture->step < STEP_TRACE     ? calls_before[capture->step][0]
@@ -248,28 +203,28 @@ static size_t next_ask(void *ctx, char *message, size_t size)
 		return 0;
 	}
 	if (step == STEP_EVENTS) {
-		return call(message, size, method, "\"from_serial\":%" PRIu64 ",\"limit\":%d",
-			capture->next_serial, EVENTS_PAGE);
+		return line_writer_call(message, size, method,
+			"\"from_serial\":%" PRIu64 ",\"limit\":%d", capture->next_serial,
+			EVENTS_PAGE);
 	}
 	if (step >= STEP_SERIES && step < STEP_MARKS) {
-		return call(message, size, method,
-			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64,
-			series[step - STEP_SERIES], capture->from_us, capture->to_us);
+		char glob[PROTO_QUERY_SIZE];
+		line_writer_glob(line_writer_series[step - STEP_SERIES], "", glob);
+		return line_writer_call(message, size, method,
+			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64, glob,
+			capture->from_us, capture->to_us);
 	}
-	return call(message, size, method, "%s", step < STEP_TRACE ? calls_before[step][1] : "");
+	return line_writer_call(
+		message, size, method, "%s", step < STEP_TRACE ? calls_before[step][1] : "");
 }
 
-/* A reply as a line: its method becomes the first member. False: over the limit. */
+/* Adds a reply. False: over the limit. */
 static bool add_reply(struct capture *capture, const char *method, const char *reply, size_t length)
 {
-	char head[LINE_MORE];
-	if (capture->size + length + LINE_MORE > limit_of(capture)) {
+	if (capture->lines.size + length + LINE_MORE > limit_of(capture)) {
 		return false;
 	}
-	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",", method);
-	add_bytes(capture, head, (size_t)n);
-	add_bytes(capture, reply + 1, length - 1);
-	add_bytes(capture, "\n", 1);
+	line_writer_add_reply(&capture->lines, method, reply, length);
 	keep_writing(capture);
 	return true;
 }
@@ -301,7 +256,7 @@ static size_t next_trace(void *ctx, char *message, size_t size)
 		return 0;
 	}
 	capture->asked = true;
-	return call(message, size, "ExportTrace",
+	return line_writer_call(message, size, "ExportTrace",
 		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true", capture->from_us,
 		capture->to_us);
 }
@@ -333,11 +288,10 @@ static void on_records(void *ctx, const char *reply, size_t length, bool continu
 }
 
 /* The buffer is in the file, or could not be written. */
-static void on_written(void *ctx, int result, void *data)
+static void on_written(void *owner, int result)
 {
-	struct recorder *recorder = ctx;
-	struct capture *capture = data;
-	capture->writing = NULL;
+	struct capture *capture = owner;
+	struct recorder *recorder = capture->recorder;
 	if (result == 0 && !capture->file.finish) {
 		if (capture->trace) {
 			connection_wake(capture->trace);
@@ -351,7 +305,7 @@ static void on_written(void *ctx, int result, void *data)
 	uv_timer_stop(&recorder->timer);
 	close_connection(&capture->trace);
 	close_connection(&capture->ask);
-	capture->row.bytes = capture->size;
+	capture->row.bytes = capture->lines.size;
 	recorder->capture = NULL;
 	recorder_on_captured(recorder, &capture->row, result, &capture->file.list);
 	free(capture);
@@ -377,8 +331,8 @@ static void add_header(struct capture *capture, const struct record_cause *cause
 		record_kind_name(cause->kind), clean, capture->row.trigger, cause->flags,
 		wallclock_synced(core->wall) ? "true" : "false", capture->row.time_us,
 		capture->t_ns / 1000, capture->from_ns / 1000, capture->to_ns / 1000);
-	add_bytes(capture, header, text.length);
-	capture->header = capture->size;
+	line_writer_add(&capture->lines, header, text.length);
+	capture->header = capture->lines.size;
 }
 
 /* The span, which begins later where its records would not fit. */
@@ -427,12 +381,13 @@ static int start_calls(struct capture *capture)
 
 int capture_start(struct recorder *recorder, const struct record_cause *cause)
 {
+	static const struct line_writer_ops ops = {.write = write_file, .written = on_written};
 	struct capture *capture = mem_zalloc(sizeof(*capture));
 	if (!capture) {
 		return -ENOMEM;
 	}
 	capture->recorder = recorder;
-	capture->filling = capture->buffer[0];
+	line_writer_init(&capture->lines, recorder->loop, &ops, capture);
 	capture->max_bytes = recorder->options.max_size;
 	struct recording *row = &capture->row;
 	memcpy(row->name, cause->name, sizeof(row->name));
@@ -496,7 +451,7 @@ void capture_stop(struct capture *capture)
 	if (capture->step != STEP_END) {
 		snprintf(capture->row.cut, sizeof(capture->row.cut), "the daemon stopped");
 		capture->to_ns = now_ns < capture->to_ns ? now_ns : capture->to_ns;
-		bool empty = capture->size == capture->header;
+		bool empty = capture->lines.size == capture->header;
 		finish(capture);
 		capture->result = empty ? -ECANCELED : capture->result;
 	}

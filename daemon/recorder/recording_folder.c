@@ -18,6 +18,7 @@
 
 #include "daemon/util/file.h"
 #include "daemon/util/sysops.h"
+#include "proto/json_write.h"
 #include "proto/text.h"
 
 enum {
@@ -46,24 +47,15 @@ uint64_t recording_count_rows(const char *line)
 	return *at == ']' && at[-1] != '[' ? rows + 1 : rows;
 }
 
-/* The value behind "name": in our own line; NULL when it is not there. */
-static const char *member(const char *line, const char *name)
-{
-	char key[40];
-	snprintf(key, sizeof(key), "\"%s\":", name);
-	const char *at = strstr(line, key);
-	return at ? at + strlen(key) : NULL;
-}
-
 static double read_seconds(const char *line, const char *name)
 {
-	const char *at = member(line, name);
+	const char *at = json_member(line, name);
 	return at ? strtod(at, NULL) : 0;
 }
 
 static void read_text(const char *line, const char *name, char *ret, size_t size)
 {
-	const char *at = member(line, name);
+	const char *at = json_member(line, name);
 	size_t length = at && *at == '"' ? strcspn(at + 1, "\"\\\n") : 0;
 	length = length < size ? length : size - 1;
 	if (length > 0) {
@@ -74,7 +66,7 @@ static void read_text(const char *line, const char *name, char *ret, size_t size
 
 int recording_end_read(const char *line, struct recording *ret)
 {
-	const char *time = member(line, "time_us");
+	const char *time = json_member(line, "time_us");
 	if (strncmp(line, "{\"end\":{", 8) != 0 || !time || !strchr(line, '\n')) {
 		return -EBADMSG;
 	}

@@ -11,7 +11,8 @@
  *     thread STAGE             opens it in another thread, for good
  *     fork                     a child runs one stage, waits for stdin's end and exits
  *     exec PROGRAM             counts
- * Spaces in labels are written as '_'.
+ *     session NAME             without a warm-up, tagged precision=fp16; answers with the name it
+ * got stop ERROR               the session Spaces in labels are written as '_'.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -90,6 +91,20 @@ static void allocate(long mib)
 	}
 }
 
+static void start_session(const char *name)
+{
+	char got[64] = "";
+	const struct edgeprof_tag tag = {"precision", "fp16"};
+	int r = edgeprof_session_start(
+		name, &(struct edgeprof_session){.size = sizeof(struct edgeprof_session),
+			      .tags = &tag,
+			      .tag_count = 1,
+			      .warmup = -1,
+			      .ret_name = got,
+			      .ret_name_size = sizeof(got)});
+	printf("%d %s ", r, got);
+}
+
 static void obey(char *command, char *a, char *b, char *c)
 {
 	static char thread_stage[128];
@@ -124,6 +139,10 @@ static void obey(char *command, char *a, char *b, char *c)
 		pthread_create(&thread, NULL, open_for_good, thread_stage);
 	} else if (!strcmp(command, "fork")) {
 		fork_child();
+	} else if (!strcmp(command, "session")) {
+		start_session(a);
+	} else if (!strcmp(command, "stop")) {
+		printf("%d ", edgeprof_session_stop(NULL, a));
 	} else if (!strcmp(command, "exec")) {
 		execl(a, a, b, (char *)NULL);
 	}

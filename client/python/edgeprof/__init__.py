@@ -25,6 +25,7 @@ from ._advice import Advice, advice, should_skip
 from ._process import connect, counts, shutdown
 from ._record import begin, counter, deadline, end, frame, gauge, mark, tick
 from ._scope import stage, timed
+from ._session import session, sweep
 from .client import Client, Unreachable, VarlinkError
 from .fps import DetailedFPSCounter, FPSCounter
 from .memory import MemoryMonitor, memory_optimized, memory_scope, profile_memory
@@ -49,5 +50,6 @@ __all__ = [
     "memory_optimized", "memory_scope", "param_count", "parse_tegrastats_line",
     "profile_memory",
     "read_tegrastats_snapshot", "read_temperature_linux", "read_temperature_rpi",
-    "read_throttle_status_rpi", "should_skip", "shutdown", "stage", "stage_timer", "tick", "timed",
+    "read_throttle_status_rpi", "session", "should_skip", "shutdown", "stage", "stage_timer", "sweep",
+    "tick", "timed",
 ]  # fmt: skip

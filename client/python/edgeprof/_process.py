@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import _layout as L
 from ._attach import Channel, Descriptor
@@ -52,6 +52,8 @@ class Process:
         self.off = os.environ.get("EDGEPROF_DISABLE") == "1"
         self.print = os.environ.get("EDGEPROF_PRINT") == "1" and not self.off
         self.generation = 0
+        # called at each end of a frame with its time and duration (0: a tick), while a session prints
+        self.on_frame: Optional[Callable[[int, int], None]] = None
         self._forget()
 
     def _forget(self) -> None:

@@ -42,6 +42,8 @@ class frame:
         thread = current()
         start, self._start = self._start, None
         thread.set_frame(self._outer)
+        if process.on_frame is not None and start is not None:
+            process.on_frame(end, end - start)
         if start is None or self._generation != process.generation:
             return
         flags = L.FAILED if kind is not None else 0
@@ -51,6 +53,8 @@ class frame:
 def tick() -> None:
     """One frame went by: FPS without anything else."""
     emit(0, L.FRAME, 0)
+    if process.on_frame is not None:
+        process.on_frame(time.monotonic_ns(), 0)
 
 
 def begin(name: str, id: int) -> None:

@@ -3,6 +3,7 @@
 #include "daemon/varlink/methods/methods.h"
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/status/sessions.h"
 
 #define SERVICE "org.varlink.service."
 #define OWN PROTO_INTERFACE_NAME "."
@@ -15,6 +16,7 @@
 #define BOOL(name) {name, PARAM_BOOL, false, ANY}
 #define INT(name, ...) {name, PARAM_INT, false, __VA_ARGS__}
 #define FLOAT(name, ...) {name, PARAM_FLOAT, false, __VA_ARGS__}
+#define PAIRS(name) {name, PARAM_PAIRS, false, ANY}
 #define RUN_PARAMS INT("run", ANY), BOOL("all_runs") /* read by run_choose() */
 #define NO_PARAMS {NULL, 0, false, ANY}
 #define METHOD(function, name, flags, ...) {name, method_##function, flags, {__VA_ARGS__}},

@@ -25,7 +25,10 @@ enum param_type {
 	PARAM_BOOL,
 	PARAM_INT,   /* a whole number up to 2^53 */
 	PARAM_FLOAT, /* finite */
+	PARAM_PAIRS, /* an array of objects {name, value}, both strings */
 };
+
+struct cJSON;
 
 struct param {
 	const char *name;
@@ -40,8 +43,12 @@ struct value {
 	bool boolean;
 	int64_t integer;
 	double number;
-	const char *string; /* lives as long as the parsed call */
+	const char *string;	   /* lives as long as the parsed call */
+	const struct cJSON *pairs; /* likewise: pair_at() */
 };
+
+/* The index-th pair of an array; false past its end. */
+bool pair_at(const struct value *value, size_t index, const char **name, const char **text);
 
 /* What a method's function gets. */
 struct api_call {

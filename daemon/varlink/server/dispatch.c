@@ -33,6 +33,22 @@ static enum api_result call_not_permitted(const struct api_call *call)
 	return API_LAST;
 }
 
+bool pair_at(const struct value *value, size_t index, const char **name, const char **text)
+{
+	const struct cJSON *item =
+		value->present ? cJSON_GetArrayItem(value->pairs, (int)index) : NULL;
+	*name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+	*text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "value"));
+	return item != NULL;
+}
+
+static bool is_pair(const struct cJSON *item)
+{
+	return cJSON_IsObject(item) && cJSON_GetArraySize(item) == 2 &&
+	       cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "name")) &&
+	       cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "value"));
+}
+
 /* False when it is of another type, or out of range. */
 static bool value_read(const struct cJSON *item, const struct param *param, struct value *ret)
 {
@@ -61,6 +77,14 @@ static bool value_read(const struct cJSON *item, const struct param *param, stru
 		}
 		ret->integer = (int64_t)ret->number;
 		return true;
+	case PARAM_PAIRS:
+		ret->pairs = item;
+		for (const struct cJSON *at = item->child; at; at = at->next) {
+			if (!is_pair(at)) {
+				return false;
+			}
+		}
+		return cJSON_IsArray(item);
 	}
 	return false;
 }

@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/name.h"
 
 struct api_methods;
+struct session;
+struct session_tags;
 
 /* What RecordNow asks for. */
 struct api_record {
@@ -19,6 +22,29 @@ struct api_record {
 	char name[PROTO_NAME_SIZE];
 	bool joined; /* one was open already: its list of triggers has this one */
 	char reason[128];
+};
+
+enum api_session_action { API_SESSION_START, API_SESSION_STOP, API_SESSION_DELETE };
+
+/* What StartSession, StopSession and DeleteSession ask for. */
+struct api_session {
+	enum api_session_action action;
+	const char *name;
+	uid_t uid;
+	bool privileged; /* root or the admin group */
+	uint64_t now_ns;
+	/* start */
+	const char *app; /* NULL = the only one that runs, else the device alone */
+	const struct session_tags *tags, *environment;
+	uint32_t warmup;
+	double frames, seconds; /* NAN = none */
+	bool automatic;
+	/* stop */
+	const char *error; /* NULL = none */
+	/* the answer */
+	const struct session *row; /* not of a deleted one */
+	size_t limit;		   /* with -ENOSPC: how many of what reason says */
+	char reason[400];
 };
 
 struct api_options {
@@ -38,5 +64,8 @@ struct api_options {
 	/* A permitted caller requested a recording. 0; -ENOSPC: the limit of a day; else
 	 * -errno with a reason. NULL: there is no recorder. */
 	int (*record)(void *ctx, struct api_record *record);
+	/* 0; -ENOENT: no such session, or not the user's; -ENOSPC: a limit; -EPERM; else -errno
+	 * with a reason. NULL: there are no sessions. */
+	int (*session)(void *ctx, struct api_session *session);
 	void *ctx;
 };

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sessions.c: keeps the table of sessions and decides which may start and which has to go; pure. */
+#include "daemon/core/status/sessions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/util/sysops.h"
+#include "proto/utf8.h"
+
+const char *session_state_name(enum session_state state)
+{
+	static const char *const names[SESSION_STATES] = {
+		[SESSION_WARMUP] = "warmup",
+		[SESSION_RUNNING] = "running",
+		[SESSION_FINISHED] = "finished",
+		[SESSION_STOPPED] = "stopped",
+		[SESSION_FAILED] = "failed",
+		[SESSION_INTERRUPTED] = "interrupted",
+	};
+	return names[state];
+}
+
+static bool is_clean(const char *text, size_t max)
+{
+	size_t left = strlen(text);
+	if (left > max) {
+		return false;
+	}
+	while (left > 0) {
+		uint32_t c = 0;
+		size_t length = proto_utf8_decode(text, left, &c);
+		if (length == 0 || proto_utf8_is_hidden(c)) {
+			return false;
+		}
+		text += length;
+		left -= length;
+	}
+	return true;
+}
+
+const char *session_tags_find(const struct session_tags *tags, const char *name)
+{
+	const char *at = tags->text;
+	for (size_t i = 0; i < tags->count; i++) {
+		const char *value = at + strlen(at) + 1;
+		if (strcmp(at, name) == 0) {
+			return value;
+		}
+		at = value + strlen(value) + 1;
+	}
+	return NULL;
+}
+
+int session_tags_add(struct session_tags *tags, const char *name, const char *value)
+{
+	const size_t names = strlen(name) + 1, values = strlen(value) + 1;
+	if (names == 1 || !is_clean(name, PROTO_NAME_MAX) || !is_clean(value, SESSION_TAG_VALUE)) {
+		return -EINVAL;
+	}
+	if (session_tags_find(tags, name)) {
+		return -EEXIST;
+	}
+	if (tags->length + names + values > SESSION_TAGS_BYTES) {
+		return -ENOSPC;
+	}
+	char *text = mem_zalloc(tags->length + names + values);
+	if (!text) {
+		return -ENOMEM;
+	}
+	if (tags->length > 0) {
+		memcpy(text, tags->text, tags->length);
+	}
+	memcpy(text + tags->length, name, names);
+	memcpy(text + tags->length + names, value, values);
+	free(tags->text);
+	tags->text = text;
+	tags->length += names + values;
+	tags->count++;
+	return 0;
+}
+
+int session_tags_copy(struct session_tags *tags, const struct session_tags *from)
+{
+	char *text = from->length > 0 ? mem_zalloc(from->length) : NULL;
+	if (from->length > 0 && !text) {
+		return -ENOMEM;
+	}
+	if (text) {
+		memcpy(text, from->text, from->length);
+	}
+	session_tags_clear(tags);
+	*tags = (struct session_tags){text, from->length, from->count};
+	return 0;
+}
+
+void session_tags_clear(struct session_tags *tags)
+{
+	free(tags->text);
+	*tags = (struct session_tags){NULL, 0, 0};
+}
+
+bool session_is_active(const struct session *session)
+{
+	return session->state == SESSION_WARMUP || session->state == SESSION_RUNNING;
+}
+
+struct session *sessions_find(const struct sessions *sessions, const char *name)
+{
+	for (size_t i = 0; i < sessions->count; i++) {
+		if (strcmp(sessions->row[i]->name, name) == 0) {
+			return sessions->row[i];
+		}
+	}
+	return NULL;
+}
+
+int sessions_append(struct sessions *sessions, struct session *row)
+{
+	if (sessions->count == SESSIONS_MAX) {
+		return -ENOSPC;
+	}
+	size_t at = sessions->count++;
+	for (; at > 0 && sessions->row[at - 1]->started_us > row->started_us; at--) {
+		sessions->row[at] = sessions->row[at - 1];
+	}
+	sessions->row[at] = row;
+	return 0;
+}
+
+void session_destroy(struct session *session)
+{
+	if (session) {
+		session_tags_clear(&session->tags);
+		session_tags_clear(&session->environment);
+		free(session);
+	}
+}
+
+void sessions_remove(struct sessions *sessions, const struct session *row)
+{
+	size_t at = 0;
+	while (at < sessions->count && sessions->row[at] != row) {
+		at++;
+	}
+	if (at < sessions->count) {
+		sessions->count--;
+		memmove(&sessions->row[at], &sessions->row[at + 1],
+			(sessions->count - at) * sizeof(sessions->row[0]));
+	}
+}
+
+static bool taken(void *ctx, const char *name)
+{
+	return sessions_find(ctx, name) != NULL;
+}
+
+int sessions_name(const struct sessions *sessions, const char *wanted, char ret[PROTO_NAME_SIZE])
+{
+	/* only compared */
+	return proto_name_unique(wanted, strlen(wanted), taken, (void *)(uintptr_t)sessions, ret);
+}
+
+const char *sessions_refusal(
+	const struct sessions *sessions, uid_t uid, bool privileged, bool automatic, size_t *limit)
+{
+	size_t active = 0, of_user = 0;
+	for (size_t i = 0; i < sessions->count; i++) {
+		const struct session *row = sessions->row[i];
+		active += session_is_active(row);
+		of_user += session_is_active(row) && row->uid == uid && row->automatic == automatic;
+	}
+	*limit = privileged ? SESSIONS_ACTIVE : SESSIONS_ACTIVE - SESSIONS_RESERVED;
+	if (active >= *limit) {
+		return "active sessions";
+	}
+	*limit = SESSIONS_OF_USER;
+	return !privileged && of_user >= SESSIONS_OF_USER ? "active sessions of a user" : NULL;
+}
+
+static bool is_ordinary(const struct session *session, const struct session_limits *limits)
+{
+	return session->uid != 0 && session->uid != limits->own;
+}
+
+uint64_t sessions_file_limit(const struct sessions *sessions, const struct session *session,
+	const struct session_limits *limits)
+{
+	uint64_t active = 0, of_user = 0;
+	for (size_t i = 0; i < sessions->count; i++) {
+		const struct session *row = sessions->row[i];
+		bool counts = session_is_active(row) || row == session;
+		active += counts;
+		of_user += counts && row->uid == session->uid;
+	}
+	uint64_t share = limits->total_size / (active > 0 ? active : 1);
+	uint64_t half = limits->total_size / 2 / (of_user > 0 ? of_user : 1);
+	if (is_ordinary(session, limits) && half < share) {
+		share = half;
+	}
+	return limits->max_size < share ? limits->max_size : share;
+}
+
+/* The oldest finished one, an automatic one if there is any; of that user (NULL = any). */
+static struct session *oldest(const struct sessions *sessions, const uint32_t *uid)
+{
+	struct session *found = NULL;
+	for (size_t i = 0; i < sessions->count; i++) {
+		struct session *row = sessions->row[i];
+		if (session_is_active(row) || row->writing || (uid && row->uid != *uid)) {
+			continue;
+		}
+		if (!found || (row->automatic && !found->automatic)) {
+			found = row;
+		}
+	}
+	return found;
+}
+
+static uint64_t bytes_of(const struct sessions *sessions, const uint32_t *uid)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < sessions->count; i++) {
+		bytes += uid && sessions->row[i]->uid != *uid ? 0 : sessions->row[i]->bytes;
+	}
+	return bytes;
+}
+
+struct session *sessions_victim(const struct sessions *sessions,
+	const struct session_limits *limits, int64_t now_us, bool *expired)
+{
+	*expired = true;
+	for (size_t i = 0; i < sessions->count; i++) {
+		struct session *row = sessions->row[i];
+		double ended_us = row->ended_us > 0 ? row->ended_us : (double)row->started_us;
+		if (row->automatic && !session_is_active(row) && !row->writing &&
+			(double)now_us - ended_us > (double)limits->ttl_us) {
+			return row;
+		}
+	}
+	*expired = false;
+	for (size_t i = 0; i < sessions->count; i++) {
+		const struct session *row = sessions->row[i];
+		if (is_ordinary(row, limits) &&
+			bytes_of(sessions, &row->uid) > limits->total_size / 2 &&
+			oldest(sessions, &row->uid)) {
+			return oldest(sessions, &row->uid);
+		}
+	}
+	return bytes_of(sessions, NULL) > limits->total_size || sessions->count == SESSIONS_MAX
+		       ? oldest(sessions, NULL)
+		       : NULL;
+}
+
+/* The block without which the time between its neighbours is shortest, the oldest of several. */
+static struct session_block *densest(struct session_block *blocks, size_t count)
+{
+	struct session_block *best = NULL, *before = NULL, *at = NULL;
+	int64_t best_us = INT64_MAX;
+	for (size_t i = 0; i < count; i++) {
+		if (blocks[i].dropped) {
+			continue;
+		}
+		if (at) {
+			int64_t gap_us =
+				blocks[i].from_us - (before ? before->to_us : blocks[0].from_us);
+			best = gap_us < best_us ? at : best;
+			best_us = gap_us < best_us ? gap_us : best_us;
+		}
+		before = at;
+		at = &blocks[i];
+	}
+	return best;
+}
+
+uint64_t session_thin(struct session_block *blocks, size_t count, uint64_t wanted)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < count; i++) {
+		bytes += blocks[i].length;
+	}
+	while (bytes > wanted) {
+		struct session_block *block = densest(blocks, count);
+		if (!block) {
+			break;
+		}
+		block->dropped = true;
+		bytes -= block->length;
+	}
+	return bytes;
+}
