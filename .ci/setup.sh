@@ -20,7 +20,7 @@ as_root() {
 
 # shellcheck disable=SC2034
 build_packages=(meson ninja-build pkg-config gcc libc6-dev python3
-	libsystemd-dev libuv1-dev libcjson-dev libmosquitto-dev libssl-dev libinih-dev scdoc)
+	libsystemd-dev libuv1-dev libcjson-dev libmosquitto-dev libssl-dev libinih-dev libncurses-dev scdoc)
 
 # Where an installed edgeprofd is: as Debian has it, and where the system's python3 looks for packages,
 # but for those below /usr/local. Sets $layout, options of meson.
@@ -90,7 +90,10 @@ install_packages() {
 		fi
 	fi
 	rm -f "$apt_log"
-	case " ${missing[*]} " in *" mosquitto "*) disable_service mosquitto ;; esac
+	local package
+	for package in mosquitto prometheus openssh-server; do
+		case " ${missing[*]} " in *" $package "*) disable_service "${package/openssh-server/ssh}" ;; esac
+	done
 }
 
 # Shows the lines that come: on a terminal the newest in place, elsewhere a line each quarter of what

@@ -10,16 +10,19 @@
 #include <string.h>
 
 #include "client/edgeprofctl/help.h"
+#include "client/edgeprofctl/term/format.h"
+#include "proto/text.h"
 
-enum { OPTIONS_MAX = 96, LONG_CODE = 256 };
+enum { OPTIONS_MAX = 160, LONG_CODE = 256 };
 
 /* The union of all tables in the form of getopt_long(3). */
 struct grammar {
 	struct option longs[OPTIONS_MAX + 1];
 	const struct option_spec *specs[OPTIONS_MAX];
 	int count;
-	char shorts[2 * OPTIONS_MAX + 2];
+	char shorts[2 * OPTIONS_MAX + 3]; /* begins with "+": options end at the first argument */
 	size_t short_length;
+	const struct verb *const *verbs;
 };
 
 static void grammar_add(struct grammar *grammar, const struct option_spec *table)
@@ -51,7 +54,8 @@ static void grammar_add(struct grammar *grammar, const struct option_spec *table
 static void grammar_init(struct grammar *grammar, const struct verb *const *verbs)
 {
 	memset(grammar, 0, sizeof(*grammar));
-	grammar->shorts[grammar->short_length++] = ':';
+	grammar->verbs = verbs;
+	grammar->short_length = (size_t)snprintf(grammar->shorts, sizeof(grammar->shorts), "+:");
 	grammar_add(grammar, common_options);
 	for (; *verbs; verbs++) {
 		grammar_add(grammar, (*verbs)->options);
@@ -94,29 +98,62 @@ static int store(struct command *command, const struct option_spec *any, int cod
 	}
 	text = code == 'j' ? "short" : text;
 	if (spec->parse(spec, text, (char *)&command->options + spec->offset) < 0) {
-		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s\n", text ? text : "",
-			spec->name);
+		bool words = spec->parse == option_word;
+		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s%s%s\n",
+			format_word(text ? text : "").text, spec->name, words ? "; use " : "",
+			words ? spec->argument : "");
 		return -EINVAL;
 	}
 	return 0;
 }
 
+static const struct verb *find_verb(const struct verb *const *verbs, const char *name)
+{
+	while (*verbs && strcmp((*verbs)->name, name) != 0) {
+		verbs++;
+	}
+	return *verbs;
+}
+
+/* getopt's code for what it does not accept; optopt is the option that was recognised. */
+static void report(const struct grammar *grammar, int code, char **argv)
+{
+	const char *word = argv[optind - 1];
+	struct label name = format_word(word + strspn(word, "-"));
+	name.text[strcspn(name.text, "=")] = '\0';
+	bool unknown = code == '?' && optopt < LONG_CODE;
+	struct similar similar = help_similar(name.text);
+	const struct verb *verb = NULL;
+	for (char **at = argv + 1; unknown && *at && !verb; at++) {
+		verb = find_verb(grammar->verbs, *at);
+	}
+	const struct option_spec *const tables[] = {common_options, verb ? verb->options : NULL};
+	for (size_t i = 0; unknown && strlen(name.text) > 2 && i < 2; i++) {
+		for (const struct option_spec *spec = tables[i]; spec && spec->name; spec++) {
+			help_similar_add(&similar, spec->name);
+		}
+	}
+	fprintf(stderr,
+		code == ':' ? "edgeprofctl: option '%s' requires an argument"
+		: unknown   ? "edgeprofctl: unknown option '%s'"
+			    : "edgeprofctl: option '%s' does not take an argument",
+		format_word(word).text);
+	fprintf(stderr, similar.name ? "; did you mean '--%s'?\n" : "%s\n",
+		similar.name ? similar.name : "");
+}
+
 /* One pass over the options. The first only permutes argv, so that the verb can be found; the
- * second, with `command`, stores their values. */
-static int scan(const struct grammar *grammar, int argc, char **argv, struct command *command)
+ * second, with `command`, stores their values. leading: those in front of the first argument. */
+static int scan(
+	const struct grammar *grammar, int argc, char **argv, struct command *command, bool leading)
 {
 	int code;
 	optind = 0; /* GNU: start over */
 	opterr = 0;
-	while ((code = getopt_long(argc, argv, grammar->shorts, grammar->longs, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, grammar->shorts + !leading, grammar->longs, NULL)) !=
+		-1) {
 		if (code == '?' || code == ':') {
-			/* optopt is the option that was recognised */
-			fprintf(stderr,
-				code == ':' ? "edgeprofctl: option '%s' requires an argument\n"
-				: optopt >= LONG_CODE
-					? "edgeprofctl: option '%s' does not take an argument\n"
-					: "edgeprofctl: unknown option '%s'\n",
-				argv[optind - 1]);
+			report(grammar, code, argv);
 			return -EINVAL;
 		}
 		const struct option_spec *spec = grammar_spec(grammar, code);
@@ -131,12 +168,18 @@ static int scan(const struct grammar *grammar, int argc, char **argv, struct com
 	return 0;
 }
 
-static const struct verb *find_verb(const struct verb *const *verbs, const char *name)
+/* Options in front of the verb, and those between it and the command that it runs. */
+static int parse_launcher(
+	const struct grammar *grammar, int argc, char **argv, int at, struct command *command)
 {
-	while (*verbs && strcmp((*verbs)->name, name) != 0) {
-		verbs++;
+	if (scan(grammar, at, argv, command, true) < 0 ||
+		scan(grammar, argc - at, argv + at, command, true) < 0) {
+		return -EINVAL;
 	}
-	return *verbs;
+	command->words = argv + at + optind;
+	command->word_count = argc - at - optind;
+	command->help = command->options.help;
+	return 0;
 }
 
 int command_parse(int argc, char **argv, const struct verb *const *verbs, struct command *ret)
@@ -144,7 +187,19 @@ int command_parse(int argc, char **argv, const struct verb *const *verbs, struct
 	struct grammar grammar;
 	struct command command = {.options = {.timeout_ms = 5000}};
 	grammar_init(&grammar, verbs);
-	if (scan(&grammar, argc, argv, NULL) < 0) {
+	if (scan(&grammar, argc, argv, NULL, true) < 0) {
+		goto error;
+	}
+	command.verb = optind < argc ? find_verb(verbs, argv[optind]) : NULL;
+	if (command.verb && text_starts_with(command.verb->synopsis, "PROGRAM")) {
+		if (parse_launcher(&grammar, argc, argv, optind, &command) < 0) {
+			goto error;
+		}
+		*ret = command;
+		return 0;
+	}
+	command.verb = NULL;
+	if (scan(&grammar, argc, argv, NULL, false) < 0) {
 		goto error;
 	}
 	command.words = argv + optind;
@@ -159,7 +214,7 @@ int command_parse(int argc, char **argv, const struct verb *const *verbs, struct
 		command.words += help + 1;
 		command.word_count -= help + 1;
 	}
-	if (scan(&grammar, argc, argv, &command) < 0) {
+	if (scan(&grammar, argc, argv, &command, false) < 0) {
 		goto error;
 	}
 	command.help = help || command.options.help;

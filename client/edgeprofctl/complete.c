@@ -10,7 +10,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "proto/text.h"
 
-enum { TIMEOUT_MS = 300, TOKEN_SIZE = 64, FORM_WORDS = 8 };
+enum { TIMEOUT_MS = 1000, TOKEN_SIZE = 64, FORM_WORDS = 8 };
 
 /* The words in front of the one being typed, taken apart. */
 struct line {
@@ -22,6 +22,7 @@ struct line {
 	const char *typed;
 	char prefix[TOKEN_SIZE]; /* "--check=" in front of what is offered */
 	bool files;
+	bool silent; /* the daemon that has the names does not answer, or is on another machine */
 };
 
 static void offer(const struct line *line, const char *word, size_t length, const char *help)
@@ -32,18 +33,21 @@ static void offer(const struct line *line, const char *word, size_t length, cons
 }
 
 /* Names that the daemon knows. A shell expands what it gets: only bytes of names come through. */
-static void offer_names(
-	const struct line *line, const char *method, const char *list, const char *member)
+static void offer_names(struct line *line, const char *method, const char *list, const char *member)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_./-";
 	struct ctl ctl = {.options = {.timeout_ms = TIMEOUT_MS}, .quiet = true};
 	cJSON *reply, *parameters = NULL;
-	if (strcmp(member, "app") == 0) {
+	if (strcmp(list, "apps") == 0) {
 		parameters = cJSON_CreateObject();
 		cJSON_AddTrueToObject(parameters, "all");
 	}
-	if (ctl_call(&ctl, method, parameters, true, &reply) == CTL_FINE) {
+	if (line->silent) {
+		cJSON_Delete(parameters);
+	} else if (ctl_call(&ctl, method, parameters, true, &reply) != CTL_FINE) {
+		line->silent = true;
+	} else {
 		for (const cJSON *row = json_first(reply, list); row; row = row->next) {
 			const char *name = json_word(row, member);
 			size_t length = strlen(name);
@@ -56,17 +60,31 @@ static void offer_names(
 	ctl_disconnect(&ctl);
 }
 
+static void offer_targets(const struct line *line)
+{
+	struct ctl ctl = {.quiet = true};
+	cJSON *targets;
+	if (targets_read(&ctl, &targets) == CTL_FINE) {
+		for (const cJSON *row = json_first(targets, "targets"); row; row = row->next) {
+			const char *name = json_word(row, "target");
+			offer(line, name, strlen(name), "");
+		}
+		cJSON_Delete(targets);
+	}
+}
+
 /* What a word of a synopsis or of an option's argument stands for. */
 static void offer_token(struct line *line, const char *token, size_t length)
 {
 	static const struct {
 		const char *word, *method, *list, *member;
 	} kinds[] = {
-		{"APP", "GetFrames", "frames", "app"},
+		{"APP", "ListApps", "apps", "name"},
 		{"GLOB", "ListMetrics", "metrics", "name"},
 		{"PID", "ListProcesses", "processes", "name"},
 		{"RECORDING", "ListRecordings", "recordings", "name"},
 		{"RULE", "ListRules", "rules", "rule"},
+		{"SESSION", "ListSessions", "sessions", "name"},
 		{"SOURCE", "ListSources", "sources", "name"},
 	};
 	if (length == 7 && memcmp(token, "COMMAND", length) == 0) {
@@ -74,8 +92,12 @@ static void offer_token(struct line *line, const char *token, size_t length)
 			offer(line, (*verb)->name, strlen((*verb)->name), (*verb)->summary);
 		}
 	}
+	if (length == 6 && memcmp(token, "TARGET", length) == 0) {
+		offer_targets(line);
+	}
 	line->files = line->files || (length == 4 && memcmp(token, "FILE", length) == 0) ||
-		      (length == 4 && memcmp(token, "PATH", length) == 0);
+		      (length == 4 && memcmp(token, "PATH", length) == 0) ||
+		      (length == 7 && memcmp(token, "PROGRAM", length) == 0);
 	if (token[0] >= 'a' && token[0] <= 'z') {
 		offer(line, token, length, "");
 	}
@@ -182,6 +204,8 @@ static void read_word(struct line *line, const char *word)
 		const struct option_spec *spec = find_option(line, word);
 		bool has = strchr(word, '=');
 		line->pending = spec && option_needs_argument(spec) && !has ? spec : NULL;
+		line->silent = line->silent || (spec && (strcmp(spec->name, "remote") == 0 ||
+								strcmp(spec->name, "socket") == 0));
 	} else if (!line->verb) {
 		const struct verb *const *verb = line->verbs;
 		while (*verb && strcmp((*verb)->name, word) != 0) {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/address.h"
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
@@ -37,42 +36,6 @@ int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 	return status;
 }
 
-int ctl_addresses(struct ctl *ctl, struct address_list *ret)
-{
-	return address_search(ctl->options.socket, ret) == 0
-		       ? CTL_FINE
-		       : ctl_fail(ctl, CTL_UNREACHABLE,
-				 "socket path is too long (at most 107 bytes)");
-}
-
-int ctl_connect(struct ctl *ctl)
-{
-	struct address_list list;
-	int status = ctl->client ? CTL_FINE : ctl_addresses(ctl, &list);
-	if (status != CTL_FINE || ctl->client) {
-		return status;
-	}
-	int fd = address_connect(&list, ctl->options.timeout_ms);
-	if (fd < 0) {
-		if (ctl->quiet) {
-			ctl_fail(ctl, 0, "cannot connect to edgeprofd: %s", strerror(-fd));
-		} else {
-			address_explain(&list, fd, stderr);
-		}
-		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
-	}
-	if (client_create(fd, &ctl->client) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
-	return CTL_FINE;
-}
-
-void ctl_disconnect(struct ctl *ctl)
-{
-	client_destroy(ctl->client);
-	ctl->client = NULL;
-}
-
 /* The connection failed: it can't be used for another call. */
 static int wire_failed(struct ctl *ctl, const char *method, int error)
 {
@@ -86,6 +49,9 @@ static int wire_failed(struct ctl *ctl, const char *method, int error)
 			(double)ctl->options.timeout_ms / 1000);
 	} else {
 		bool closed = error == -ECONNRESET || error == -EPIPE;
+		if (closed && ctl->remote > 0) {
+			return ctl_remote_failed(ctl);
+		}
 		bool malformed = error == -EBADMSG || error == -EMSGSIZE;
 		ctl_fail(ctl, status, "%s: %s%s", method, malformed ? "malformed reply: " : "",
 			error == -EBADMSG    ? client_reason(ctl->client)
@@ -105,18 +71,21 @@ static const struct {
 } errors[] = {
 	{"NotFound", CTL_NO_DATA,
 		"there is no {what} '{name}'"
-		"[{?what=metric}; 'edgeprofctl metrics' lists them|"
+		"[{?what=metric}; 'edgeprofctl sensors --all' lists them|"
 		"{?what=app}; 'edgeprofctl apps' lists them|"
 		"{?what=source}; 'edgeprofctl source list' lists them|"
 		"{?what=recording}; 'edgeprofctl record list' lists them|"
+		"{?what=session}; 'edgeprofctl session list' lists them|"
 		"{?what=watch}; 'edgeprofctl ps' lists them|"
 		"{?what=silence}; 'edgeprofctl silence' lists them|"
 		"{?what=alert rule}; 'edgeprofctl rules' lists them]"},
 	{"NotPermitted", CTL_NOT_PERMITTED,
-		"{asked} is permitted for root and group [{group}|edgeprof] only; join it: sudo "
-		"usermod -aG [{group}|edgeprof] $USER, then log in again"},
+		"{asked} [{?asked=StartSession}of another user's app ]is permitted for root and "
+		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
+		"$USER, then log in again"},
 	{"ReloadFailed", CTL_BAD_NEWS, "reload rejected: {text}"},
 	{"RecordFailed", CTL_BAD_NEWS, "recording failed: {text}"},
+	{"SessionFailed", CTL_BAD_NEWS, "{asked}: {text}"},
 	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
 	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
 	{"InvalidParameter", CTL_USAGE, "{asked}: the daemon rejects the value of '{parameter}'"},
@@ -285,6 +254,7 @@ int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 	if (r == -ETIMEDOUT) {
 		return CTL_FINE;
 	}
+	ctl->continues = r == 0 && reply.continues;
 	return r < 0 ? wire_failed(ctl, ctl->subscribed, r)
 		     : open_reply(ctl, ctl->subscribed, &reply, ret);
 }

@@ -60,12 +60,14 @@ struct ctl {
 	struct style style;
 	struct output output;
 	struct client *client;		   /* NULL: not connected yet */
+	pid_t remote;			   /* ssh, when the client is connected through it */
 	const struct responder *responder; /* with a replay, what it does */
 	struct replay *replay;		   /* a recording that replies instead; NULL: none */
 	char **words;			   /* the verb's arguments */
 	int word_count;
 	const char *subscribed; /* the method that ctl_next reads from */
-	bool quiet;		/* watch: say nothing on stderr, keep the text in `failure` */
+	bool continues;		/* more replies follow the one that ctl_next returned */
+	bool quiet;		/* top: say nothing on stderr, keep the text in `failure` */
 	char failure[256];
 };
 
@@ -98,11 +100,21 @@ int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);
  * that fails ends. Texts are clean as with ctl_call. */
 int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues);
 
+/* CTL_USAGE after a message where -H names a machine: for verbs that work with this one. */
+int ctl_check_local(struct ctl *ctl);
 /* Where the daemon may listen. */
 int ctl_addresses(struct ctl *ctl, struct address_list *ret);
-/* Connects when there is no connection yet. */
+/* The machines that -H names; 0: this one. A verb for which more than one makes sense works with
+ * each through a ctl of its own, which is quiet, has the same output and is to be disconnected. */
+size_t ctl_hosts(const struct ctl *ctl);
+const char *ctl_host(const struct ctl *ctl, size_t number);
+void ctl_init_host(const struct ctl *ctl, size_t number, struct ctl *ret);
+/* Connects unless it is connected. A connection to another machine is only begun: ctl_chunk and
+ * ctl_call report what becomes of it. */
 int ctl_connect(struct ctl *ctl);
 void ctl_disconnect(struct ctl *ctl);
+/* Disconnects from a machine whose end was closed, and reports why, by the exit status of ssh. */
+int ctl_remote_failed(struct ctl *ctl);
 
 /* True when the answer is to be printed as JSON; then it has been written to the output. */
 bool ctl_json(struct ctl *ctl, const cJSON *reply);

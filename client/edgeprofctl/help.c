@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "client/edgeprofctl/term/format.h"
 #include "proto/text.h"
 
 enum { LEFT_WIDTH = 32, NAME_LONGEST = 16, LINE_SIZE = 4096, VERBS_MAX = 128 };
@@ -83,21 +84,56 @@ static unsigned distance(const char *a, const char *b)
 	return row[width];
 }
 
+struct similar help_similar(const char *word)
+{
+	return (struct similar){word, NULL, strlen(word) > 4 ? 3 : 2};
+}
+
+void help_similar_add(struct similar *similar, const char *name)
+{
+	const char *word = similar->word;
+	bool begins = strlen(word) > 1 && strncmp(name, word, strlen(word)) == 0;
+	unsigned far = begins ? 0 : distance(word, name);
+	if (far < similar->min) {
+		similar->min = far;
+		similar->name = name;
+	}
+}
+
 void help_unknown_verb(const struct verb *const *verbs, const char *word)
 {
-	const char *meant = NULL;
-	unsigned min = strlen(word) > 4 ? 3 : 2;
+	struct similar similar = help_similar(word);
 	for (; *verbs; verbs++) {
-		const char *name = (*verbs)->name;
-		bool begins = strlen(word) > 1 && strncmp(name, word, strlen(word)) == 0;
-		unsigned far = begins ? 0 : distance(word, name);
-		if (far < min) {
-			min = far;
-			meant = name;
-		}
+		help_similar_add(&similar, (*verbs)->name);
 	}
 	fprintf(stderr, "edgeprofctl: unknown command '%s'%s%s%s\nTry 'edgeprofctl --help'.\n",
-		word, meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+		format_word(word).text, similar.name ? "; did you mean '" : "",
+		similar.name ? similar.name : "", similar.name ? "'?" : "");
+}
+
+void help_start(const struct verb *const *verbs, FILE *out)
+{
+	static const char *const steps[][2] = {
+		{"status", "what the device and its apps are doing"},
+		{"top", "the same, live"},
+		{"stages", "where the time of each frame goes"},
+		{"session start before --frames", "measure 300 frames, and keep them"},
+		{"session start after --frames", "the same again, after a change"},
+		{"compare before after", "what became slower or faster"},
+	};
+	fputs("Usage: edgeprofctl [OPTION]... COMMAND [ARGUMENT]...\n\nTo begin with:\n", out);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		for (const struct verb *const *verb = verbs; *verb; verb++) {
+			size_t length = strlen((*verb)->name);
+			if (strcspn(steps[i][0], " ") == length &&
+				memcmp(steps[i][0], (*verb)->name, length) == 0) {
+				fprintf(out, "  edgeprofctl %-29s %s\n", steps[i][0], steps[i][1]);
+			}
+		}
+	}
+	fputs("\n'edgeprofctl --help' lists all commands, 'edgeprofctl COMMAND --help' explains "
+	      "one.\n",
+		out);
 }
 
 /* Words in capitals stand for something (_X_), others are typed (*x*); scdoc acts on the rest. */

@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/command.h"
 #include "client/edgeprofctl/help.h"
@@ -64,10 +66,18 @@ static int run_verb(const struct command *command)
 		.words = command->words,
 		.word_count = command->word_count,
 	};
+	if (command->options.utc) {
+		/* local time is UTC from here on, for what is shown and for what was typed */
+		setenv("TZ", "UTC0", 1);
+		tzset();
+	}
 	style_detect(&ctl.style, command->options.color);
 	if (output_open(&ctl.output) < 0) {
 		return ctl_fail(&ctl, CTL_OUTPUT, "out of memory");
 	}
+	const char *format = command->options.format; /* of files, whose lines are as they are */
+	bool text = command->options.json == JSON_OFF && (!format || strcmp(format, "text") == 0);
+	ctl.output.style = text ? &ctl.style : NULL;
 	int status = command->verb->run(&ctl);
 	bool page = !command->options.no_pager && command->options.json != JSON_SHORT;
 	int r = page ? output_page(&ctl.output, &ctl.style) : output_flush(&ctl.output);
@@ -79,22 +89,39 @@ static int run_verb(const struct command *command)
 	return status;
 }
 
+/* Help for a person, wrapped to the terminal. */
+static int show_help(const struct command *command, int status)
+{
+	struct output output = {0};
+	struct style style;
+	style_detect(&style, COLOR_NEVER);
+	if (output_open(&output) < 0) {
+		return CTL_OUTPUT;
+	}
+	output.style = &style;
+	if (command->help && command->verb) {
+		help_verb(command->verb, output.stream);
+	} else if (command->help) {
+		help_overview(verbs, output.stream);
+	} else {
+		help_start(verbs, output.stream);
+	}
+	int r = output_flush(&output);
+	output_finish(&output);
+	return r < 0 && r != -EPIPE ? CTL_OUTPUT : status;
+}
+
 static int run(const struct command *command)
 {
 	if (command->options.version) {
 		puts("edgeprofctl " EDGEPROF_VERSION);
-	} else if (command->help && command->verb) {
-		help_verb(command->verb, stdout);
-	} else if (command->help) {
-		help_overview(verbs, stdout);
-	} else if (!command->verb) {
-		help_overview(verbs, stderr);
-		return CTL_USAGE;
-	} else {
-		int status = check_words(command->verb, command->word_count);
-		return status != 0 ? status : run_verb(command);
+		return fflush(stdout) == 0 || errno == EPIPE ? CTL_FINE : CTL_OUTPUT;
 	}
-	return fflush(stdout) == 0 || errno == EPIPE ? CTL_FINE : CTL_OUTPUT;
+	if (command->help || !command->verb) {
+		return show_help(command, command->help ? CTL_FINE : CTL_USAGE);
+	}
+	int status = check_words(command->verb, command->word_count);
+	return status != 0 ? status : run_verb(command);
 }
 
 int main(int argc, char **argv)

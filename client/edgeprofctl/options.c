@@ -30,6 +30,17 @@ int option_nonempty(const struct option_spec *spec, const char *text, void *valu
 	return text[0] == '\0' ? -EINVAL : option_text(spec, text, value);
 }
 
+int option_pair(const struct option_spec *spec, const char *text, void *value)
+{
+	struct option_list *list = value;
+	(void)spec;
+	if (list->count == OPTION_LIST_MAX || text[0] == '=' || !strchr(text, '=')) {
+		return -EINVAL;
+	}
+	list->items[list->count++] = text;
+	return 0;
+}
+
 /* The position of the text among the words of "a|b|c", which may stand in brackets; -1: none. */
 static int word_index(const char *words, const char *text)
 {
@@ -111,6 +122,12 @@ static int parse_timeout(const struct option_spec *spec, const char *text, void 
 	return r;
 }
 
+static int parse_host(const struct option_spec *spec, const char *text, void *value)
+{
+	(void)spec;
+	return remote_add(value, text);
+}
+
 const struct option_spec common_options[] = {
 	{"json", 'j', "[pretty|short|off]", "print the daemon's reply as JSON; -j: on one line",
 		parse_json, offsetof(struct options, json)},
@@ -121,8 +138,12 @@ const struct option_spec common_options[] = {
 		offsetof(struct options, color)},
 	{"socket", 0, "PATH", "connect to the daemon at this socket", option_nonempty,
 		offsetof(struct options, socket)},
+	{"remote", 'H', "HOST", "query the daemon of [USER@]HOST over ssh; several: HOST,HOST",
+		parse_host, offsetof(struct options, hosts)},
 	{"timeout", 0, "SPAN", "wait at most this long for each reply; default: 5s", parse_timeout,
 		offsetof(struct options, timeout_ms)},
+	{"utc", 0, NULL, "show times in UTC, and read them so; default: local time", option_flag,
+		offsetof(struct options, utc)},
 	{"help", 'h', NULL, "show this help, or that of a command", option_flag,
 		offsetof(struct options, help)},
 	{"version", 0, NULL, "show the version of edgeprofctl", option_flag,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/edgeprofctl/link/remote.h"
 #include "client/edgeprofctl/term/style.h"
 
 enum json_mode { JSON_OFF, JSON_PRETTY, JSON_SHORT };
@@ -37,22 +38,47 @@ struct window_options {
 	const char *span, *method, *throttle;
 };
 
+/* Of an option that may be repeated. */
+enum { OPTION_LIST_MAX = 32 };
+struct option_list {
+	const char *items[OPTION_LIST_MAX];
+	size_t count;
+};
+
+/* What exec imposes on a command; 0 or NULL: nothing. */
+struct exec_options {
+	const char *cpus, *nice, *perf_record;
+	struct option_list env;
+	double quota_percent, limit_ms;
+	long rr, fifo;
+	bool batch, idle;
+};
+
 /* The values of all options; an option that several verbs have is one member. What was not given is
  * 0; an optional argument that was not given is "" or -1. */
 struct options {
 	enum json_mode json;
 	enum color_mode color;
-	bool no_pager, help, version;
+	bool no_pager, utc, help, version;
 	const char *socket; /* NULL: search */
+	struct remote_list hosts;
 	uint64_t timeout_ms;
 	struct run_options runs;
 	struct window_options window;
+	struct exec_options exec;
 	const char *app, *frame, *unit, *time, *name, *note, *since, *until, *around, *kind, *level;
 	const char *check, *by, *aggregate, *sensors, *format, *output;
 	const char *watch, *unwatch, *host, *config, *key;
+	const char *error, *input, *model, *warmup, *target;
+	struct option_list tags; /* "name=value" */
 	double interval_ms, step_ms, span_ms;
-	long lines, recent, count, port, max_points;
-	bool all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table, boots;
+	long lines, recent, count, port, max_points, frames;
+	bool detach, all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table,
+		boots, card, plain;
+	/* compare and assert */
+	const char *session, *file, *baseline, *metric;
+	double within_ms, threshold;
+	bool create_baseline, update_baseline, thermal;
 };
 
 extern const struct option_spec common_options[];
@@ -62,6 +88,8 @@ extern const struct option_spec common_options[];
 int option_flag(const struct option_spec *spec, const char *text, void *value);
 int option_text(const struct option_spec *spec, const char *text, void *value);
 int option_nonempty(const struct option_spec *spec, const char *text, void *value);
+/* "NAME=VALUE" into a struct option_list. */
+int option_pair(const struct option_spec *spec, const char *text, void *value);
 /* One of the words of spec->argument; without an argument "". */
 int option_word(const struct option_spec *spec, const char *text, void *value);
 /* At least 1; without an argument -1. */

@@ -60,6 +60,8 @@ static struct label format_number(
 	}
 	if (format[0] >= '0' && format[0] <= '9') {
 		snprintf(label.text, sizeof(label.text), "%.*f", format[0] - '0', number);
+	} else if (format[0] == '+') {
+		snprintf(label.text, sizeof(label.text), "%+.*f", format[1] - '0', number);
 	} else if (format[0] == 'g') {
 		int digits = format[1] == '4' ? 4 : format[1] == '6' ? 6 : 10;
 		snprintf(label.text, sizeof(label.text), "%.*g", digits, number);
@@ -137,7 +139,8 @@ static bool expand_loop(struct template *template, char *name)
 	}
 	const char *body = template->at;
 	size_t length = template->text->length;
-	const cJSON *outer = template->object, *item = json_first(outer, name);
+	const cJSON *outer = template->object, *array = find(outer, name);
+	const cJSON *item = cJSON_IsArray(array) ? array->child : NULL;
 	for (bool first = true; first || item; first = false) {
 		struct text before = *template->text;
 		text_add(template->text, "%s", first || !separator ? "" : separator);
@@ -243,6 +246,9 @@ static bool expand(struct template *template)
 		size_t plain = strcspn(template->at, "{[|]\\");
 		text_add(template->text, "%.*s", (int)plain, template->at);
 		template->at += plain;
+		if (plain > 0) {
+			continue; /* what follows may be the end of a loop */
+		}
 		if (*template->at == '\\') {
 			text_add(template->text, "%c", template->at[1]);
 			template->at += 2;

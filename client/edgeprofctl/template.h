@@ -10,9 +10,9 @@
 
 /*
  * Appends the template to the text. In it
- *   {name:format}  is a member: 0, 1, 2 … decimals, count, bytes, amount (either, by the member
- *                  "unit"), KiB, MB, MB0 (without decimals), +MB (with a sign), share (percent),
- *                  s or ms (spans), since (the span from then), ago, time, clock, us (in
+ *   {name:format}  is a member: 0, 1, 2 … decimals, +1 (with a sign), count, bytes, amount (either,
+ *                  by the member "unit"), KiB, MB, MB0 (without decimals), +MB (with a sign), share
+ *                  (percent), s or ms (spans), since (the span from then), ago, time, clock, us (in
  *                  milliseconds), g, g4, g6 (digits), value (in the unit that "unit" names), or a
  *                  unit of format_value; without a format text as it is or a whole number. What is
  *                  absent or null is "-", a text without a format "". An array is the number of its

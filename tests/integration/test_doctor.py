@@ -174,7 +174,7 @@ class Doctor(Case):
         bad = dict(HEALTHY, ListSources=sources(source(HOSTILE, "error", reason=HOSTILE)))
         with self.daemon(**bad):
             text = self.ctl("doctor", status=1, COLUMNS="40")[0]
-        self.assertIn("to fix: journalctl -u edgeprofd -e\n", text)
+        self.assertIn("    journalctl -u edgeprofd -e\n", text)
         for byte in ("\x1b", "\x07", "\u009b", "\u202e"):
             self.assertNotIn(byte, text)
 

@@ -50,9 +50,9 @@ def test_words_and_globs_find_the_same_everywhere():
                 raise AssertionError(method)
             except VarlinkError as error:
                 assert error.name == "io.edgeprof.NotFound", error
-        for verb in ("sensors", "history", "metrics"):
+        for verb in ("sensors", "history"):
             done = daemon.ctl(verb, "nosuchmetric")
-            assert done.returncode == 2 and "'edgeprofctl metrics' lists them" in done.stderr, done
+            assert done.returncode == 2 and "'edgeprofctl sensors --all' lists them" in done.stderr, done
         assert daemon.ctl("watch", "load", "--count", "1").stdout.count("cpu/load") == 3
 
 

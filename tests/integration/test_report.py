@@ -117,7 +117,7 @@ def test_daemon_that_is_killed_and_started_again_reports_the_end_that_follows():
         found = daemon.ctl("report", "before")
         assert found.returncode == 0 and found.stdout == written(daemon, "before").read_text(), found
         missing = daemon.ctl("report", "nobody")
-        assert missing.returncode == 2 and "there is no app 'nobody'" in missing.stderr, missing
+        assert missing.returncode == 2 and "no session, recording, app or file is named 'nobody'" in missing.stderr, missing
 
 
 def test_choice_without_a_name():

@@ -44,6 +44,8 @@ def test_no_service_of_a_package_is_left_running_or_enabled():
     done, log, policy = setup("install_packages there mosquitto", present="there")
     assert done.returncode == 0 and log.startswith("policy 101\n") and policy is None, (done, log, policy)
     assert "systemctl disable --now mosquitto\n" in log and "helper disable mosquitto.service\n" in log, log
+    done, log, policy = setup("install_packages prometheus openssh-server")
+    assert "systemctl disable --now prometheus\n" in log and "systemctl disable --now ssh\n" in log, log
     done, log, policy = setup("install_packages mosquitto", policy="exit 42")
     assert log.startswith("policy 42\n") and policy == "exit 42", (log, policy)  # the machine's own stays
     done, log, policy = setup("install_packages mosquitto", status="100")

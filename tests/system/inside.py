@@ -46,6 +46,18 @@ def test_a_connection_starts_the_service():
     assert show("Type") == "notify" and show("NRestarts") == "0"
 
 
+# covers G1.9
+def test_a_quota_is_a_scope_of_the_service_manager():
+    code = "import pathlib; print(pathlib.Path('/proc/self/cgroup').read_text())"
+    done = ctl("exec", "-j", "--quota", "20%", "--", "python3", "-c", code)
+    if done.returncode == 69:  # a container may have no cpu controller: systemd makes the scope, without a quota
+        assert "systemd made a scope without a quota" in done.stderr and done.stdout == "", done
+        return "no cpu controller in this container"
+    assert done.returncode == 0 and json.loads(done.stderr)["controls"]["quota_percent"] == 20, done
+    assert re.search(r"/edgeprofctl-exec-\d+\.scope$", done.stdout, re.M), done
+    until("the scope is gone", lambda: "edgeprofctl-exec" not in systemctl("list-units", "*.scope").stdout)
+
+
 def test_the_service_manager_knows_how_it_is():
     status = show("StatusText")
     assert re.fullmatch(r"\d+ of \d+ sources, \d+ metrics, socket /run/edgeprofd/io\.edgeprof", status), status

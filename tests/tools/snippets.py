@@ -36,6 +36,7 @@ def everything(source):
 
 
 def questions(source):
-    """The commands of README's table: what stands before two blanks."""
+    """The commands of README's tables: what stands before two blanks; without those that wait
+    for frames of a program or need a terminal."""
     text = (pathlib.Path(source) / "README.md").read_text()
-    return [re.split(r"  +", line.strip())[0] for line in re.findall(r"^    (edgeprofctl .*)$", text, re.M)]
+    return [re.split(r"  +", line.strip())[0] for line in re.findall(r"^    (edgeprofctl (?!session start |top ).*)$", text, re.M)]

@@ -235,6 +235,9 @@ static void show_tools(struct ctl *ctl, const cJSON *report)
 
 static int run(struct ctl *ctl)
 {
+	if (ctl_hosts(ctl) > 0) {
+		return ctl_fail(ctl, CTL_USAGE, "doctor examines this machine; run it there");
+	}
 	int status;
 	cJSON *report = make_report(ctl, &status);
 	const cJSON *checks = json_get(report, "checks");

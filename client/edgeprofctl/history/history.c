@@ -231,14 +231,15 @@ static int run(struct ctl *ctl)
 	bool rows = has_rows(reply);
 	history_note(ctl, reply);
 	if (options->csv) {
+		ctl->output.style = NULL;
 		show_csv(ctl->output.stream, reply);
 	} else if (!ctl_json(ctl, reply) && rows) {
 		show(ctl, reply);
 	}
 	if (!rows) {
 		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no history of '%s' in this span; try --since 1h, or 'edgeprofctl metrics' "
-			"for names",
+			"no history of '%s' in this span; try --since 1h, or 'edgeprofctl sensors "
+			"--all' for names",
 			ctl->words[0]);
 	}
 	cJSON_Delete(reply);

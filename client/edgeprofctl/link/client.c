@@ -48,6 +48,11 @@ void client_destroy(struct client *client)
 	free(client);
 }
 
+int client_fd(const struct client *client)
+{
+	return client->fd;
+}
+
 const char *client_reason(const struct client *client)
 {
 	return client->reason;

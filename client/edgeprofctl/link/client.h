@@ -21,6 +21,9 @@ struct reply {
 int client_create(int fd, struct client **ret);
 void client_destroy(struct client *client);
 
+/* The connection's descriptor, to wait for. */
+int client_fd(const struct client *client);
+
 /* Sends a call; parameters (may be NULL) stay the caller's. -EPIPE, -ETIMEDOUT, -ENOMEM, -EMSGSIZE.
  */
 int client_send(struct client *client, const char *method, const struct cJSON *parameters,

@@ -159,9 +159,11 @@ static void add_bar(
 {
 	char bytes[BAR_WIDTH * 4 + 1];
 	struct text bar = TEXT_IN(bytes);
-	double scale = whole_ms > 0 ? BAR_WIDTH / whole_ms : 0;
-	int from = (int)fmin(fmax(start * scale, 0), BAR_WIDTH - 1);
-	int to = (int)fmin(fmax(ceil((start + busy) * scale), from + 1), BAR_WIDTH);
+	bool narrow = style->width > 16 && style->width < 2 * BAR_WIDTH;
+	int width = narrow ? (int)style->width / 2 - 8 : BAR_WIDTH;
+	double scale = whole_ms > 0 ? width / whole_ms : 0;
+	int from = (int)fmin(fmax(start * scale, 0), width - 1);
+	int to = (int)fmin(fmax(ceil((start + busy) * scale), from + 1), width);
 	text_add(&bar, "%*s", from, "");
 	for (int i = from; i < to; i++) {
 		text_add(&bar, "%s", style->utf8 ? "\xe2\x96\x88" : "#");

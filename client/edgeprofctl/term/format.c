@@ -8,7 +8,17 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/edgeprofctl/term/text.h"
 #include "proto/text.h"
+
+struct label format_word(const char *word)
+{
+	struct label label;
+	struct text text = TEXT_IN(label.text);
+	text_add(&text, "%s", word);
+	text_clean(label.text, true);
+	return label;
+}
 
 /* In the unit that leaves one to three digits before the point; `decimals` of what is not scaled.
  */
@@ -121,6 +131,7 @@ struct label format_value(double value, const char *unit, bool utf8)
 	}
 	snprintf(label.text, sizeof(label.text), "%.2f%s%.20s", value, unit[0] == '\0' ? "" : " ",
 		unit);
+	text_clean(label.text, utf8); /* a character may be cut */
 	return label;
 }
 

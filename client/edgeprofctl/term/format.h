@@ -11,6 +11,8 @@ struct label {
 	char text[64];
 };
 
+/* What somebody typed, for a message: cut, and fit for a terminal. */
+struct label format_word(const char *word);
 /* A value in a unit of the daemon ("celsius", "hertz", "bytes", …); "-" for NAN. utf8: °C, µs. */
 struct label format_value(double value, const char *unit, bool utf8);
 struct label format_bytes(double bytes);  /* "3.7 GiB" */

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/edgeprofctl/term/wrap.h"
+
 enum { PAGER_WORDS = 16 };
 
 int output_open(struct output *output)
@@ -150,12 +152,36 @@ static int pager_show(const char *bytes, size_t length, const struct style *styl
 	return r;
 }
 
+/* Wraps what was collected. -ENOMEM */
+static int wrap(struct output *output)
+{
+	char *bytes;
+	size_t size;
+	FILE *stream = open_memstream(&bytes, &size);
+	if (!stream) {
+		return -ENOMEM;
+	}
+	wrap_write(output->bytes, output->style->width, stream);
+	bool failed = ferror(stream) != 0;
+	if (fclose(stream) != 0 || failed) {
+		free(bytes);
+		return -ENOMEM;
+	}
+	free(output->bytes);
+	output->bytes = bytes;
+	output->size = size;
+	return 0;
+}
+
 static int show(struct output *output, const struct style *pager_style)
 {
 	bool failed = ferror(output->stream) != 0;
 	failed = fclose(output->stream) != 0 || failed;
 	output->stream = NULL;
 	int r = failed ? -ENOMEM : -ENOENT;
+	if (!failed && output->style && output->style->width > 0 && wrap(output) < 0) {
+		r = -ENOMEM;
+	}
 	if (r == -ENOENT && pager_style) {
 		r = pager_show(output->bytes, output->size, pager_style);
 	}

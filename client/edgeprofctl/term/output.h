@@ -16,6 +16,7 @@ struct output {
 	FILE *stream; /* write here */
 	char *bytes;
 	size_t size;
+	const struct style *style; /* lines are wrapped to its width; NULL: as they are */
 };
 
 int output_open(struct output *output); /* -ENOMEM */

@@ -128,6 +128,7 @@ enum tone style_of_state(const char *word)
 		{"connecting", TONE_WARN},
 		{"away", TONE_WARN},
 		{"error", TONE_BAD},
+		{"failed", TONE_BAD},
 		{"critical", TONE_BAD},
 		{"died", TONE_BAD},
 		{"killed", TONE_BAD},

@@ -86,14 +86,20 @@ void table_add_number(struct table *table, double value, int decimals)
 	}
 }
 
-/* Removes the excess width from the columns that may shrink, the last one first. */
-static void fit_widths(const struct table *table, const struct style *style, unsigned indent,
-	size_t widths[COLUMNS_MAX])
+static size_t total_width(const struct table *table, unsigned indent, const size_t widths[])
 {
 	size_t total = indent;
 	for (size_t c = 0; c < table->column_count; c++) {
 		total += widths[c] == 0 ? 0 : widths[c] + (total > indent ? GAP : 0);
 	}
+	return total;
+}
+
+/* Removes the excess width from the columns that may shrink, the last one first. */
+static void fit_widths(const struct table *table, const struct style *style, unsigned indent,
+	size_t widths[COLUMNS_MAX])
+{
+	size_t total = total_width(table, indent, widths);
 	for (size_t c = table->column_count; c > 0 && style->width > 0 && total > style->width;
 		c--) {
 		size_t *width = &widths[c - 1];
@@ -236,18 +242,9 @@ static void print_below(
 	fputc('\n', out);
 }
 
-int table_print(const struct table *table, const struct style *style, FILE *out, unsigned indent)
+static void print_lines(const struct table *table, const struct style *style, FILE *out,
+	unsigned indent, const size_t widths[COLUMNS_MAX], size_t below)
 {
-	if (table->out_of_memory) {
-		return -ENOMEM;
-	}
-	size_t widths[COLUMNS_MAX];
-	measure(table, widths);
-	size_t below = text_below(table, style, indent, widths);
-	if (style->fit && style->width > 0) {
-		drop_columns(table, style, indent, widths);
-	}
-	fit_widths(table, style, indent, widths);
 	size_t rows = table->cell_count / table->column_count;
 	if (rows > 0 && table->columns[0].title) {
 		print_line(table, style, out, indent, widths, SIZE_MAX);
@@ -258,6 +255,53 @@ int table_print(const struct table *table, const struct style *style, FILE *out,
 			print_below(style, out, indent + TEXT_INDENT,
 				&table->cells[row * table->column_count + below]);
 		}
+	}
+}
+
+/* A table that is too wide, one part below the other: each begins with the first column. */
+static void print_parts(const struct table *table, const struct style *style, FILE *out,
+	unsigned indent, const size_t widths[COLUMNS_MAX], size_t below)
+{
+	size_t count = table->column_count, first = 0;
+	while (first + 1 < count && widths[first] == 0) {
+		first++;
+	}
+	for (size_t from = first + 1; from < count;) {
+		size_t part[COLUMNS_MAX] = {0}, to = from;
+		part[first] = widths[first];
+		for (; to < count; to++) {
+			part[to] = widths[to];
+			if (to > from && total_width(table, indent, part) > style->width) {
+				part[to] = 0;
+				break;
+			}
+		}
+		if (from > first + 1) {
+			fputc('\n', out);
+		}
+		print_lines(table, style, out, indent, part, to == count ? below : COLUMNS_MAX);
+		from = to;
+	}
+}
+
+int table_print(const struct table *table, const struct style *style, FILE *out, unsigned indent)
+{
+	if (table->out_of_memory) {
+		return -ENOMEM;
+	}
+	size_t widths[COLUMNS_MAX], natural[COLUMNS_MAX];
+	measure(table, widths);
+	size_t below = text_below(table, style, indent, widths);
+	if (style->fit && style->width > 0) {
+		drop_columns(table, style, indent, widths);
+	}
+	memcpy(natural, widths, sizeof(natural));
+	fit_widths(table, style, indent, widths);
+	bool wide = style->width > 0 && total_width(table, indent, widths) > style->width;
+	if (wide && !style->fit && table->columns[0].title) {
+		print_parts(table, style, out, indent, natural, below);
+	} else {
+		print_lines(table, style, out, indent, widths, below);
 	}
 	return 0;
 }

@@ -13,8 +13,6 @@
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/term/when.h"
 
-enum { FILE_MAX = 1 << 29, FILE_AT_ONCE = 1 << 16 };
-
 static int add_span(struct ctl *ctl, cJSON *parameters, const char *name, int word)
 {
 	double seconds;
@@ -81,72 +79,10 @@ static int record_list(struct ctl *ctl)
 		"no recordings yet; 'edgeprofctl record now' makes one");
 }
 
-static int read_path(struct ctl *ctl, const char *path, FILE *to)
-{
-	char buffer[FILE_AT_ONCE];
-	FILE *file = fopen(path, "re");
-	if (!file) {
-		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(errno));
-	}
-	size_t n, left = FILE_MAX;
-	while ((n = fread(buffer, 1, sizeof(buffer), file)) > 0 && n <= left &&
-		fwrite(buffer, 1, n, to) == n) {
-		left -= n;
-	}
-	int error = n > left ? EFBIG : n > 0 ? ENOMEM : ferror(file) ? EIO : 0;
-	fclose(file);
-	return error ? ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path, strerror(error))
-		     : CTL_FINE;
-}
-
-static int fetch(struct ctl *ctl, const char *name, FILE *to)
-{
-	enum json_mode json = ctl->options.json;
-	bool continues = true;
-	ctl->options.json = JSON_SHORT; /* the text as it is */
-	int status = ctl_subscribe(ctl, "GetRecording", ctl_parameters("name", name));
-	while (status == CTL_FINE && continues) {
-		cJSON *reply;
-		status = ctl_chunk(ctl, "GetRecording", &reply, &continues);
-		if (fputs(json_word(reply, "text"), to) < 0 || ftell(to) > FILE_MAX) {
-			status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-		}
-		cJSON_Delete(reply);
-	}
-	ctl->options.json = json;
-	return status;
-}
-
-/* From now on ctl queries the recording instead of the daemon. */
-static int load(struct ctl *ctl)
-{
-	static const struct responder responder = {replay_send, replay_receive};
-	const char *name = ctl->words[1], *reason = "";
-	char *text = NULL;
-	size_t length;
-	FILE *stream = open_memstream(&text, &length);
-	if (!stream) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
-	int status = strchr(name, '/') ? read_path(ctl, name, stream) : fetch(ctl, name, stream);
-	bool failed = fclose(stream) != 0 || !text; /* ferror(3) knows nothing of memory */
-	if (status == CTL_FINE && failed) {
-		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
-	if (status != CTL_FINE) {
-		free(text);
-		return status;
-	}
-	ctl->responder = &responder;
-	int r = replay_create(text, length, &ctl->replay, &reason);
-	return r == -ENOMEM ? ctl_fail(ctl, CTL_OUTPUT, "out of memory")
-	       : r < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "'%s' is not a recording: %s", name, reason)
-		       : CTL_FINE;
-}
-
 static int with_recording(struct ctl *ctl, int (*use)(struct ctl *ctl))
 {
-	int status = load(ctl);
+	const char *name = ctl->words[1];
+	int status = replay_load(ctl, name, strchr(name, '/') ? NULL : "GetRecording");
 	if (status == CTL_FINE) {
 		ctl->word_count = 0; /* no app */
 		status = use(ctl);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c: answers calls from a recording. Lines are only found at first, and parsed when they are
- * asked for: a recording may be large. */
+/* replay.c: answers calls from a recording or a session. Lines are only found at first, and parsed
+ * when they are asked for: a recording may be large. */
 #include "client/edgeprofctl/trace/replay.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 #include "proto/varlink.h"
 
 enum { LINES_MAX = 1 << 20, METHOD_SIZE = 64 };
+
+#define SESSION "{\"schema\":\"edgeprof.session/1\""
+static const double TO_MAX_US = 9e15;
 
 struct replay_line {
 	const char *text;
@@ -28,20 +32,19 @@ struct replay {
 	char method[METHOD_SIZE];
 	char glob[PROTO_PATH_SIZE];
 	int64_t from_serial;
-	size_t *order, count, next; /* lines of it */
+	size_t *order, count, next;	 /* lines of it */
+	size_t damaged;			 /* number of a line, 0 = none */
+	size_t page;			 /* the last line of ListEvents that was asked for, */
+	int64_t page_serial;		 /* and what it ended with */
+	double from_mono_us, to_mono_us; /* of all starts */
+	uint64_t *gap_ns;		 /* ends of blocks behind which some were dropped */
+	size_t gaps;
 };
 
 static bool starts(const struct replay_line *line, const char *with)
 {
 	size_t length = strlen(with);
 	return line->length >= length && memcmp(line->text, with, length) == 0;
-}
-
-static bool is_of(const struct replay_line *line, const char *method, const char *then)
-{
-	char head[METHOD_SIZE + 64];
-	int n = snprintf(head, sizeof(head), "{\"call\":\"%s\",%s", method, then);
-	return n > 0 && (size_t)n < sizeof(head) && starts(line, head);
 }
 
 static cJSON *parse(const struct replay_line *line, const char **reason)
@@ -66,6 +69,9 @@ static int find_lines(struct replay *replay, size_t length)
 			replay->line = lines;
 		}
 		replay->line[replay->lines++] = (struct replay_line){at, (size_t)(end - at)};
+		if (replay->damaged == 0 && (at[0] != '{' || end[-1] != '}')) {
+			replay->damaged = replay->lines;
+		}
 		at = end + 1;
 	}
 	return 0;
@@ -81,14 +87,17 @@ int replay_create(char *text, size_t length, struct replay **ret, const char **r
 	replay->text = text;
 	int r = find_lines(replay, length);
 	*reason = "it does not begin as one";
-	if (r == 0 && (replay->lines == 0 ||
-			      !starts(replay->line, "{\"schema\":\"edgeprof.recording/1\""))) {
+	bool session = replay->lines > 0 && starts(replay->line, SESSION);
+	if (r == 0 && !session &&
+		(replay->lines == 0 ||
+			!starts(replay->line, "{\"schema\":\"edgeprof.recording/1\""))) {
 		r = -EBADMSG;
 	}
 	if (r == 0) {
 		replay->header = parse(&replay->line[0], reason);
 		replay->order = calloc(replay->lines + 1, sizeof(*replay->order));
-		r = !replay->header ? -EBADMSG : !replay->order ? -ENOMEM : 0;
+		replay->gap_ns = calloc(replay->lines + 1, sizeof(*replay->gap_ns));
+		r = !replay->header ? -EBADMSG : !replay->order || !replay->gap_ns ? -ENOMEM : 0;
 	}
 	if (r < 0) {
 		replay_destroy(replay);
@@ -98,7 +107,7 @@ int replay_create(char *text, size_t length, struct replay **ret, const char **r
 	cJSON *last = parse(&replay->line[replay->lines - 1], &ignored);
 	replay->end = cJSON_DetachItemFromObjectCaseSensitive(last, "end");
 	cJSON_Delete(last);
-	if (!replay->end) {
+	if (!replay->end && !session) {
 		*reason = "it breaks off";
 		replay_destroy(replay);
 		return -EBADMSG;
@@ -115,6 +124,7 @@ void replay_destroy(struct replay *replay)
 	cJSON_Delete(replay->header);
 	cJSON_Delete(replay->end);
 	free(replay->order);
+	free(replay->gap_ns);
 	free(replay->line);
 	free(replay->text);
 	free(replay);
@@ -128,6 +138,17 @@ const cJSON *replay_header(const struct replay *replay)
 const cJSON *replay_end(const struct replay *replay)
 {
 	return replay->end;
+}
+
+size_t replay_damaged_line(const struct replay *replay)
+{
+	return replay->damaged;
+}
+
+size_t replay_gaps(const struct replay *replay, const uint64_t **ret)
+{
+	*ret = replay->gap_ns;
+	return replay->gaps;
 }
 
 /* The app of a chunk of records: the text of its name with its quotes; NULL: none. */
@@ -205,26 +226,102 @@ static int order_records(struct replay *replay)
 	return 0;
 }
 
+/* The lines from `first` on that begin like that. */
+static void order_lines(struct replay *replay, size_t first, const char *head)
+{
+	for (size_t i = first; i < replay->lines; i++) {
+		if (starts(&replay->line[i], head)) {
+			replay->order[replay->count++] = i;
+		}
+	}
+}
+
+/* The start of a session is of when it began; how far it went is in its points. */
+static void cover_points(struct replay *replay)
+{
+	double measured_us = NAN, block = 0, mono_us = 0;
+	replay->gaps = 0;
+	for (size_t i = 1; i < replay->lines; i++) {
+		const struct replay_line *line = &replay->line[i];
+		const char *ignored;
+		if (!starts(line, "{\"part\":{") && !starts(line, "{\"block\":{")) {
+			continue;
+		}
+		cJSON *point = parse(line, &ignored);
+		const cJSON *row = point ? point->child : NULL;
+		if (json_number(row, "block") > block + 1 && mono_us > 0 && mono_us < TO_MAX_US) {
+			replay->gap_ns[replay->gaps++] = (uint64_t)mono_us * 1000;
+		}
+		block = json_number(row, "block");
+		mono_us = json_number(row, "mono_us");
+		measured_us = json_number(row, "measured_mono_us");
+		replay->to_mono_us = fmax(replay->to_mono_us, mono_us);
+		cJSON_Delete(point);
+	}
+	double elapsed_us = json_number(replay->end, "elapsed_s") * 1e6;
+	if (measured_us > 0 && elapsed_us < TO_MAX_US) {
+		replay->to_mono_us = fmax(replay->to_mono_us, measured_us + elapsed_us);
+	}
+	replay->from_mono_us = fmin(replay->from_mono_us, json_number(replay->header, "mono_us"));
+}
+
+/* The start of a session of which none is left: it was in a block that was dropped, or the app
+ * never came. The header has the clock. NULL: no memory. */
+static cJSON *start_of_header(const struct replay *replay)
+{
+	const double mono_us = json_number(replay->header, "mono_us");
+	const double time_us = json_number(replay->header, "time_us");
+	const cJSON *about = replay->end ? replay->end : json_get(replay->header, "session");
+	cJSON *envelope = cJSON_CreateObject();
+	cJSON *start =
+		cJSON_AddObjectToObject(cJSON_AddObjectToObject(envelope, "parameters"), "start");
+	cJSON_AddNumberToObject(start, "from_mono_us", mono_us);
+	cJSON_AddNumberToObject(start, "to_mono_us", mono_us);
+	cJSON_AddItemToObject(start, "clock_mono_us", cJSON_CreateDoubleArray(&mono_us, 1));
+	cJSON_AddItemToObject(start, "clock_time_us", cJSON_CreateDoubleArray(&time_us, 1));
+	cJSON_AddItemToArray(cJSON_AddArrayToObject(start, "apps"),
+		ctl_parameters("app", json_word(about, "app")));
+	return envelope;
+}
+
+/* A session has a start for each start of the daemon: what all of them cover. */
+static void cover_starts(struct replay *replay)
+{
+	replay->from_mono_us = INFINITY;
+	replay->to_mono_us = 0;
+	for (size_t i = 0; i < replay->count; i++) {
+		const char *ignored;
+		cJSON *line = parse(&replay->line[replay->order[i]], &ignored);
+		const cJSON *start = json_get(json_get(line, "parameters"), "start");
+		replay->from_mono_us =
+			fmin(replay->from_mono_us, json_number(start, "from_mono_us"));
+		replay->to_mono_us = fmax(replay->to_mono_us, json_number(start, "to_mono_us"));
+		cJSON_Delete(line);
+	}
+}
+
 /* The last start, which knows all apps; the records; how many were lost. */
 static int order_trace(struct replay *replay)
 {
-	static const char start[] = "\"parameters\":{\"start\":";
-	for (size_t i = replay->lines; i-- > 1 && replay->count == 0;) {
-		if (is_of(&replay->line[i], "ExportTrace", start)) {
-			replay->order[replay->count++] = i;
-		}
+	order_lines(replay, 1, "{\"call\":\"ExportTrace\",\"parameters\":{\"start\":");
+	cover_starts(replay);
+	if (starts(replay->line, SESSION)) {
+		cover_points(replay);
+		replay->order[replay->count] = 0; /* the header */
+		replay->count += replay->count == 0;
+	}
+	if (replay->count > 0) {
+		replay->order[0] = replay->order[replay->count - 1];
+		replay->count = 1;
 	}
 	int r = order_records(replay);
-	for (size_t i = 1; r == 0 && i < replay->lines; i++) {
-		if (is_of(&replay->line[i], "ExportTrace", "\"parameters\":{\"lost\":")) {
-			replay->order[replay->count++] = i;
-		}
-	}
+	order_lines(replay, 1, "{\"call\":\"ExportTrace\",\"parameters\":{\"lost\":");
 	return r;
 }
 
 int replay_send(struct replay *replay, const char *method, const cJSON *parameters)
 {
+	char head[METHOD_SIZE + 16];
 	snprintf(replay->method, sizeof(replay->method), "%s", method);
 	snprintf(replay->glob, sizeof(replay->glob), "%s", json_word(parameters, "glob"));
 	const cJSON *serial = json_get(parameters, "from_serial");
@@ -236,11 +333,10 @@ int replay_send(struct replay *replay, const char *method, const cJSON *paramete
 	if (strcmp(method, "ExportTrace") == 0) {
 		return order_trace(replay);
 	}
-	for (size_t i = 1; i < replay->lines; i++) {
-		if (is_of(&replay->line[i], method, "")) {
-			replay->order[replay->count++] = i;
-		}
-	}
+	bool goes_on = strcmp(method, "ListEvents") == 0 && replay->page > 0 &&
+		       replay->from_serial > replay->page_serial;
+	snprintf(head, sizeof(head), "{\"call\":\"%s\",", replay->method);
+	order_lines(replay, goes_on ? replay->page + 1 : 1, head);
 	return 0;
 }
 
@@ -249,18 +345,37 @@ static bool matches(const cJSON *series, const char *glob)
 	return proto_glob_match(glob, json_word(series, "name"));
 }
 
-/* Entries from the wanted serial on? */
-static bool has_events(const struct replay *replay, const cJSON *parameters)
+/* Entries from the wanted serial on? Those of a session come in further pages: none is the last. */
+static bool has_events(struct replay *replay, cJSON *parameters)
 {
-	int64_t last = 0;
+	cJSON *newest = cJSON_GetObjectItemCaseSensitive(parameters, "last_serial");
+	replay->page = replay->order[replay->next - 1];
+	replay->page_serial = 0;
 	for (const cJSON *e = json_first(parameters, "events"); e; e = e->next) {
-		last = json_integer(e, "serial");
+		replay->page_serial = json_integer(e, "serial");
 	}
-	return last >= replay->from_serial;
+	if (newest) {
+		cJSON_SetNumberHelper(newest, 9e15);
+	}
+	return replay->page_serial >= replay->from_serial;
 }
 
-static bool wanted(const struct replay *replay, cJSON *parameters)
+static void cover_all(const struct replay *replay, const cJSON *parameters)
 {
+	static const char *const names[] = {"from_mono_us", "to_mono_us"};
+	const double values[] = {replay->from_mono_us, replay->to_mono_us};
+	const cJSON *start = json_get(parameters, "start");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		cJSON *item = cJSON_GetObjectItemCaseSensitive(start, names[i]);
+		if (cJSON_IsNumber(item)) {
+			cJSON_SetNumberHelper(item, values[i]);
+		}
+	}
+}
+
+static bool wanted(struct replay *replay, cJSON *parameters)
+{
+	cover_all(replay, parameters);
 	if (strcmp(replay->method, "GetHistory") == 0) {
 		return listing_narrow(parameters, "series", matches, replay->glob) > 0;
 	}
@@ -273,11 +388,14 @@ int replay_receive(struct replay *replay, struct reply *ret)
 	bool pages = strcmp(replay->method, "ListEvents") == 0;
 	while (replay->next < replay->count) {
 		const char *reason;
-		cJSON *envelope = parse(&replay->line[replay->order[replay->next++]], &reason);
+		size_t at = replay->order[replay->next++];
+		cJSON *envelope =
+			at == 0 ? start_of_header(replay) : parse(&replay->line[at], &reason);
 		cJSON *parameters = cJSON_DetachItemFromObjectCaseSensitive(envelope, "parameters");
 		cJSON_Delete(envelope);
 		if (!cJSON_IsObject(parameters)) {
 			cJSON_Delete(parameters);
+			replay->damaged = replay->order[replay->next - 1] + 1;
 			return -EBADMSG;
 		}
 		if (wanted(replay, parameters)) {

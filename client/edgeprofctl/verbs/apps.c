@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apps.c: shows who is attached, the exact account of its events, and who was refused and why; and
- * report, an app's report as the daemon makes it: without a name that of the last app that ended,
- * else of the only one. */
+/* apps.c: shows who is attached, the exact account of its events, and who was refused and why. */
 #include "client/edgeprofctl/verb.h"
 
 #include <stdio.h>
@@ -9,8 +7,6 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/term/text.h"
-#include "proto/text.h"
 
 /* The advice, unless it is to do all that the app can; and the last words of its last process. */
 static const char about_app[] =
@@ -86,85 +82,3 @@ static const struct option_spec apps_table[] = {
 
 const struct verb verb_apps = {"apps", "",
 	"Show attached applications and the counts of their events.", "apps", apps_table, run_apps};
-
-enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
-
-/* "cam, detector" of ListApps. */
-static void names_of(const cJSON *reply, char names[NAMES_SIZE])
-{
-	struct text text = text_in(names, NAMES_SIZE);
-	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
-		text_join(&text, ", ", "%s", json_word(app, "name"));
-	}
-}
-
-static int several(struct ctl *ctl)
-{
-	char names[NAMES_SIZE];
-	cJSON *reply;
-	int status = ctl_call(ctl, "ListApps", ctl_add_flag(NULL, "all", true), true, &reply);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	names_of(reply, names);
-	cJSON_Delete(reply);
-	return names[0] == '\0'
-		       ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet; see edgeprof(3)")
-		       : ctl_fail(ctl, CTL_NO_DATA, "several apps are running; name one of %s",
-				 names);
-}
-
-static void show_lines(struct ctl *ctl, const char *text)
-{
-	while (*text != '\0') {
-		char line[LINE_SIZE];
-		size_t length = strcspn(text, "\n");
-		snprintf(line, sizeof(line), "%.*s", (int)length, text);
-		text_clean(line, ctl->style.utf8);
-		fprintf(ctl->output.stream, "%s\n", line);
-		text += length + (text[length] == '\n');
-	}
-}
-
-/* The call; its text still has its newlines, so it is not clean for a terminal. */
-static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
-{
-	bool quiet = ctl->quiet;
-	enum json_mode json = ctl->options.json;
-	ctl->quiet = quiet || !app; /* that nobody is meant gets an answer of its own */
-	ctl->options.json = JSON_SHORT;
-	int status = ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
-	ctl->options.json = json;
-	ctl->quiet = quiet;
-	return status;
-}
-
-static int run_report(struct ctl *ctl)
-{
-	const char *app = ctl_word(ctl, 0);
-	cJSON *reply;
-	int status = ask_report(ctl, app, &reply);
-	if (status == CTL_NO_DATA && !app) {
-		return several(ctl);
-	}
-	if (status != CTL_FINE) {
-		return !app ? ctl_fail(ctl, status, "%s", ctl->failure) : status;
-	}
-	if (!ctl_json(ctl, reply)) {
-		show_lines(ctl, json_word(reply, "text"));
-	}
-	cJSON_Delete(reply);
-	return status;
-}
-
-static const struct option_spec report_table[] = {
-	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
-		option_run, offsetof(struct options, runs.run)},
-	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
-		offsetof(struct options, runs.all_runs)},
-	{.name = NULL},
-};
-
-const struct verb verb_report = {"report", "[APP]",
-	"Show an app's report, as it is written when the app ends.", "report cam", report_table,
-	run_report};

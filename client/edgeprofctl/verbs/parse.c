@@ -231,10 +231,15 @@ static int show_input(struct ctl *ctl, struct input *input, const char *name)
 static int run(struct ctl *ctl)
 {
 	const char *name = ctl->word_count > 1 ? ctl->words[1] : "-";
+	int local = ctl_check_local(ctl);
+	if (local != CTL_FINE) {
+		return local;
+	}
 	if (strcmp(ctl->words[0], "tegrastats") != 0) {
 		return ctl_fail(ctl, CTL_USAGE, "unknown format '%s'; tegrastats is the only one",
 			ctl->words[0]);
 	}
+	ctl->output.style = NULL; /* an object a line */
 	struct input *input = calloc(1, sizeof(*input));
 	if (!input) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");

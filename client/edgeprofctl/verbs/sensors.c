@@ -33,13 +33,6 @@ void show_metrics(struct ctl *ctl, const cJSON *reply, bool (*wanted)(const char
 	listing_end(&listing);
 }
 
-static int list(struct ctl *ctl, void (*show)(struct ctl *ctl, const cJSON *reply))
-{
-	const char *glob = ctl_word(ctl, 0);
-	return ctl_list(ctl, "ListMetrics", ctl_parameters("glob", glob), "metrics", show,
-		"no metric matches '%s'; 'edgeprofctl metrics' lists them", glob ? glob : "**");
-}
-
 /* Without --all: what the daemon costs has its own verb, and would come first. */
 static bool of_the_device(const char *name)
 {
@@ -57,19 +50,10 @@ static void show_sensors(struct ctl *ctl, const cJSON *reply)
 
 static int run_sensors(struct ctl *ctl)
 {
-	return list(ctl, show_sensors);
-}
-
-static void show_names(struct ctl *ctl, const cJSON *reply)
-{
-	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
-		fprintf(ctl->output.stream, "%s\n", json_word(metric, "name"));
-	}
-}
-
-static int run_metrics(struct ctl *ctl)
-{
-	return list(ctl, show_names);
+	const char *glob = ctl_word(ctl, 0);
+	return ctl_list(ctl, "ListMetrics", ctl_parameters("glob", glob), "metrics", show_sensors,
+		"no metric matches '%s'; 'edgeprofctl sensors --all' lists them",
+		glob ? glob : "**");
 }
 
 static const struct option_spec sensors_table[] = {
@@ -82,9 +66,6 @@ static const struct option_spec sensors_table[] = {
 
 const struct verb verb_sensors = {"sensors", "[GLOB]", "Show current values of metrics.",
 	"sensors cpu", sensors_table, run_sensors};
-
-const struct verb verb_metrics = {
-	"metrics", "[GLOB]", "List the names of metrics.", "metrics 'stage/**'", NULL, run_metrics};
 
 static void show_power(struct ctl *ctl, const cJSON *reply)
 {

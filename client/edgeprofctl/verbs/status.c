@@ -55,8 +55,57 @@ static void show_status(struct ctl *ctl, const cJSON *status)
 	ctl_table(ctl, &table);
 }
 
+/* One row a machine. */
+static void show_hosts(struct ctl *ctl, const cJSON *reply)
+{
+	static const struct field fields[] = {
+		{"HOST", FIELD_TEXT, "{~bold}{host}"},
+		{"TEMP", FIELD_NUMBER, "{status.temperature_celsius:celsius}"},
+		{"CPU", FIELD_NUMBER, "{status.cpu_percent:percent}"},
+		{"MEMORY", FIELD_NUMBER, "{status.memory_percent:percent}"},
+		{"APPS", FIELD_LONG, "[{*status.apps,, }{name} {fps:fps}{/}|-]"},
+		{"ALERTS", FIELD_LONG,
+			"[{~bad}{reason}|{?status.alerts}{~warn}{*status.alerts,; "
+			"}[{text}|{rule}]{/}|"
+			"{~good}none]"},
+	};
+	listing_show(ctl, reply, "hosts", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+/* The replies of several machines, which are called at the same time. */
+static int run_hosts(struct ctl *ctl)
+{
+	struct ctl hosts[REMOTE_MAX];
+	int states[REMOTE_MAX], status = CTL_FINE;
+	cJSON *all = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(all, "hosts");
+	for (size_t i = 0; i < ctl_hosts(ctl); i++) {
+		ctl_init_host(ctl, i, &hosts[i]);
+		states[i] = ctl_subscribe(
+			&hosts[i], "GetStatus", ctl_add_flag(NULL, "all", ctl->options.all));
+	}
+	for (size_t i = 0; i < ctl_hosts(ctl); i++) {
+		cJSON *reply, *row = ctl_parameters("host", ctl_host(ctl, i));
+		if (states[i] == CTL_FINE) {
+			states[i] = ctl_expect(&hosts[i], ctl->options.timeout_ms, &reply);
+		}
+		if (states[i] == CTL_FINE) {
+			cJSON_AddItemToObject(row, "status", reply);
+		} else {
+			cJSON_AddStringToObject(row, "reason", hosts[i].failure);
+			status = states[i];
+		}
+		cJSON_AddItemToArray(rows, row);
+		ctl_disconnect(&hosts[i]);
+	}
+	ctl_answer(ctl, all, show_hosts);
+	return status;
+}
+
 static int run_status(struct ctl *ctl)
 {
+	if (ctl_hosts(ctl) > 1) {
+		return run_hosts(ctl);
+	}
 	return ctl_show(
 		ctl, "GetStatus", ctl_add_flag(NULL, "all", ctl->options.all), false, show_status);
 }

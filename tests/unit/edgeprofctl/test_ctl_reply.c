@@ -228,8 +228,8 @@ static const struct option_spec some_options[] = {
 	{.name = NULL},
 };
 
-static const struct verb some = {.name = "some", .options = some_options};
-static const struct verb other = {.name = "other"};
+static const struct verb some = {.name = "some", .synopsis = "", .options = some_options};
+static const struct verb other = {.name = "other", .synopsis = ""};
 static const struct verb *const some_verbs[] = {&some, &other, NULL};
 
 START_TEST(options_stand_on_both_sides_of_the_verb)

@@ -2,10 +2,10 @@
 /* What edgeprofctl shows: clean text, numbers with units, spans, moments, tables, sparklines. */
 #include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/format.h"
-#include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
+#include "client/edgeprofctl/term/wrap.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -279,6 +279,66 @@ START_TEST(a_text_without_room_goes_below_its_row)
 }
 END_TEST
 
+START_TEST(a_table_that_is_too_wide_comes_in_parts_with_its_first_column)
+{
+	static const struct column columns[] = {
+		{"NAME", false, true}, {"FIRST", true, false}, {"SECOND", true, false}};
+	struct style style = {.utf8 = true, .width = 14};
+	char *shown;
+	size_t size;
+	struct table table;
+	FILE *out = open_memstream(&shown, &size);
+	table_init(&table, columns, 3);
+	table_add(&table, TONE_NONE, "infer");
+	table_add(&table, TONE_NONE, "1.5");
+	table_add(&table, TONE_NONE, "22.5");
+	ck_assert_int_eq(table_print(&table, &style, out, 0), 0);
+	fclose(out);
+	ck_assert_str_eq(shown, "NAME   FIRST\ninfer    1.5\n\nNAME   SECOND\ninfer    22.5\n");
+	free(shown);
+	table_finish(&table);
+}
+END_TEST
+
+START_TEST(long_lines_continue_below_their_last_column)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"short\n", "short\n"},
+		{"", ""},
+		{"\n\n", "\n\n"},
+		{"no newline at its end, either", "no newline at its\n    end, either"},
+		{"exactly twenty wide.\n", "exactly twenty wide.\n"},
+		{"name  and a text that is long\n", "name  and a text\n      that is long\n"},
+		{"a  b  c that goes on and on and on\n",
+			"a  b  c that goes on\n      and on and on\n"},
+		{"a/path/that/has/no/blank/at/all\n", "a/path/that/has/no/blank/at/all\n"},
+		{"name  a/path/that/has/no/blank x\n",
+			"name\n    a/path/that/has/no/blank\n    x\n"},
+		{"\303\244\303\244\303\244\303\244\303\244 "
+		 "\303\244\303\244\303\244\303\244\303\244 "
+		 "\303\244\303\244\303\244\303\244\303\244 x\n",
+			"\303\244\303\244\303\244\303\244\303\244 "
+			"\303\244\303\244\303\244\303\244\303\244 "
+			"\303\244\303\244\303\244\303\244\303\244 x\n"},
+		{"\033[1mbold\033[0m  a text that is long\n",
+			"\033[1mbold\033[0m  a text that is\n      long\n"},
+		{"  indented and longer than that\n",
+			"  indented and\n      longer than\n      that\n"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *shown;
+		size_t size;
+		FILE *out = open_memstream(&shown, &size);
+		wrap_write(cases[i].in, 20, out);
+		fclose(out);
+		ck_assert_str_eq(shown, cases[i].out);
+		free(shown);
+	}
+}
+END_TEST
+
 START_TEST(a_table_that_must_fit_leaves_out_columns_from_the_right)
 {
 	struct style style = {.utf8 = true, .width = 16, .fit = true};
@@ -289,34 +349,6 @@ START_TEST(a_table_that_must_fit_leaves_out_columns_from_the_right)
 	text = print_table(&style, "a very long note that goes on and on and on");
 	ck_assert_ptr_nonnull(strstr(text, "infer  12.3  a very long note that goes on a"));
 	free(text);
-}
-END_TEST
-
-START_TEST(a_screen_has_no_wider_and_no_more_lines_than_fit)
-{
-	static const struct {
-		const char *text;
-		unsigned width, height;
-		const char *want;
-	} cases[] = {
-		{"abc\ndef\n", 0, 0, "abc|\ndef|"},
-		{"abcdef\n", 3, 0, "abc|"},
-		{"\033[1;31mabcdef\033[0m", 3, 0, "\033[1;31mabc\033[0m|"},
-		{"\303\274\303\274\303\274", 2, 0, "\303\274\303\274|"},
-		{"1\n2\n3\n", 80, 3, "1|\n2|\n3|"},
-		{"1\n2\n3\n4\n", 80, 3, "1|\n2|\n... 2 more; edgeprofctl sensors|"},
-		{"1\n2\n3\n4\n", 7, 2, "1|\n... 3 m|"},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *text = NULL;
-		size_t size;
-		FILE *out = open_memstream(&text, &size);
-		ck_assert_ptr_nonnull(out);
-		screen_print(out, cases[i].text, cases[i].width, cases[i].height, "|");
-		fclose(out);
-		ck_assert_str_eq(text, cases[i].want);
-		free(text);
-	}
 }
 END_TEST
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.c: shows headline, apps, alerts, stages and sensors, drawn again each interval. With JSON
- * it is a plain subscription: one reply a line. */
-#include "client/edgeprofctl/verb.h"
+/* plain.c: prints headline, apps, alerts, stages and sensors each interval. With JSON it is a plain
+ * subscription: one reply a line. */
+#include "client/edgeprofctl/top/plain.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/template.h"
-#include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
 
 /* Without a glob: what a person looks at first, in this order; apps, stages and the daemon have
@@ -144,73 +145,25 @@ static int make_picture(struct ctl *ctl)
 	return status;
 }
 
-/* Draws what is in the output as a screen. */
-static int draw(struct ctl *ctl)
+static int print_text(struct ctl *ctl, double interval_ms)
 {
-	if (fflush(ctl->output.stream) != 0) {
-		return -ENOMEM;
-	}
-	int r = screen_draw(ctl->output.bytes, ctl->style.width, ctl->style.height);
-	output_finish(&ctl->output);
-	int opened = output_open(&ctl->output);
-	return r < 0 ? r : opened;
-}
-
-/* On a terminal the picture waits for an absent daemon; else that ends it. False: stop. */
-static bool update(struct ctl *ctl, int *ret)
-{
-	int status = make_picture(ctl);
-	*ret = status;
-	if (!ctl->style.tty) {
+	int64_t wait_ns = (int64_t)(interval_ms * 1e6);
+	struct timespec pause = {wait_ns / 1000000000, wait_ns % 1000000000};
+	ctl->style.fit = true;
+	for (long updates = 1;; updates++) {
+		int status = make_picture(ctl);
 		if (status == CTL_FINE) {
 			fputc('\n', ctl->output.stream);
 		}
-		return ctl_flush(ctl, ret) && status == CTL_FINE;
+		if (!ctl_flush(ctl, &status) || status != CTL_FINE ||
+			(ctl->options.count > 0 && updates >= ctl->options.count)) {
+			return status;
+		}
+		nanosleep(&pause, NULL);
 	}
-	if (status != CTL_FINE) {
-		ctl_disconnect(ctl);
-		fprintf(ctl->output.stream, "\n%s%s%s\nRetrying; q quits.\n",
-			style_on(&ctl->style, TONE_BAD), ctl->failure,
-			style_off(&ctl->style, TONE_BAD));
-	}
-	*ret = draw(ctl) < 0 ? CTL_OUTPUT : CTL_FINE;
-	return *ret == CTL_FINE;
 }
 
-static int watch_text(struct ctl *ctl, double interval_ms)
-{
-	struct screen *screen;
-	int status = ctl_connect(ctl);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	int r = screen_open(ctl->style.tty, &screen);
-	if (r < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "%s", strerror(-r));
-	}
-	ctl->quiet = ctl->style.tty;
-	ctl->style.fit = true;
-	for (long updates = 0;;) {
-		bool go_on = update(ctl, &status);
-		updates++;
-		if (!go_on || (ctl->options.count > 0 && updates >= ctl->options.count)) {
-			break;
-		}
-		enum screen_event event = screen_wait(screen, (uint64_t)interval_ms);
-		if (event == SCREEN_QUIT) {
-			break;
-		}
-		if (event == SCREEN_REDRAW) {
-			style_resize(&ctl->style);
-			updates--;
-		}
-	}
-	screen_close(screen);
-	ctl->quiet = false;
-	return status;
-}
-
-static int watch_json(struct ctl *ctl, double interval_ms)
+static int print_json(struct ctl *ctl, double interval_ms)
 {
 	const char *glob = ctl_word(ctl, 0);
 	cJSON *parameters = ctl_parameters("glob", glob);
@@ -238,21 +191,9 @@ static int watch_json(struct ctl *ctl, double interval_ms)
 	return status;
 }
 
-static int run(struct ctl *ctl)
+int plain_run(struct ctl *ctl)
 {
 	double interval_ms = ctl->options.interval_ms > 0 ? ctl->options.interval_ms : 1000;
-	return ctl->options.json == JSON_OFF ? watch_text(ctl, interval_ms)
-					     : watch_json(ctl, interval_ms);
+	return ctl->options.json == JSON_OFF ? print_text(ctl, interval_ms)
+					     : print_json(ctl, interval_ms);
 }
-
-static const struct option_spec options[] = {
-	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
-		offsetof(struct options, interval_ms)},
-	{"count", 0, "N", "stop after N updates", option_count, offsetof(struct options, count)},
-	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
-		offsetof(struct options, all)},
-	{.name = NULL},
-};
-
-const struct verb verb_watch = {"watch", "[GLOB]", "Show a live view; q quits.",
-	"watch temperature --interval 500ms", options, run};

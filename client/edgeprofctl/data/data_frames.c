@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data_frames.c: makes frames of an app's records and joins the runs of stages with them. Frames
+ * are the records of frames with an id, else ticks, else the runs of the outermost stage that ran
+ * most often, each up to the start of the next one. A run belongs to the frame of its id; one
+ * without an id to the frame of its thread that encloses it, or to the interval in which it ended.
+ */
+#include "client/edgeprofctl/data/data_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/edgeprofctl/trace/replay.h"
+
+enum { IN_FLIGHT = 16 /* frames at a time */ };
+enum joined { BY_FRAME, BY_TICK, BY_STAGE };
+
+static int by_end(const void *a, const void *b)
+{
+	const struct data_mark *x = a, *y = b;
+	return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns ? 1 : -1)
+				      : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int by_run_end(const void *a, const void *b)
+{
+	const struct data_run *x = a, *y = b;
+	return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns ? 1 : -1) : y->depth - x->depth;
+}
+
+/* The stage that ran most often outside of others; -1: none ran. */
+static int most_frequent(const struct data_records *records)
+{
+	size_t count[DATA_STAGES_MAX] = {0};
+	int most = -1;
+	for (size_t i = 0; i < records->run_count; i++) {
+		count[records->run[i].stage] += records->run[i].depth == 0;
+	}
+	for (size_t i = 0; i < records->stage_count; i++) {
+		if (count[i] > 0 && (most < 0 || count[i] > count[most])) {
+			most = (int)i;
+		}
+	}
+	return most;
+}
+
+static int marks_of_stage(struct data_records *records)
+{
+	int stage = most_frequent(records);
+	for (size_t i = 0; i < records->run_count; i++) {
+		const struct data_run *run = &records->run[i];
+		if (run->stage != stage || run->depth > 0) {
+			continue;
+		}
+		if (!data_grow(&records->mark, &records->mark_capacity, records->mark_count,
+			    sizeof(*records->mark))) {
+			return -ENOMEM;
+		}
+		records->mark[records->mark_count++] = (struct data_mark){.start_ns = run->start_ns,
+			.end_ns = run->end_ns,
+			.throttled = run->throttled};
+	}
+	return 0;
+}
+
+/* Leaves the marks of one kind, in the order of their ends. */
+static int choose_marks(struct data_records *records, enum joined *ret)
+{
+	size_t frames = 0, count = 0;
+	for (size_t i = 0; i < records->mark_count; i++) {
+		frames += records->mark[i].has_id;
+	}
+	for (size_t i = 0; i < records->mark_count && frames > 0; i++) {
+		if (records->mark[i].has_id) {
+			records->mark[count++] = records->mark[i];
+		}
+	}
+	records->mark_count = frames > 0 ? count : records->mark_count;
+	*ret = frames > 0 ? BY_FRAME : records->mark_count > 0 ? BY_TICK : BY_STAGE;
+	int r = *ret == BY_STAGE ? marks_of_stage(records) : 0;
+	if (records->mark_count > 0) {
+		qsort(records->mark, records->mark_count, sizeof(*records->mark), by_end);
+	}
+	return r;
+}
+
+struct frame_id {
+	uint64_t id;
+	size_t frame;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	const struct frame_id *x = a, *y = b;
+	return x->id != y->id ? (x->id > y->id ? 1 : -1)
+			      : (x->frame > y->frame) - (x->frame < y->frame);
+}
+
+/* How far the run is from the frame in time. */
+static uint64_t distance(const struct data_run *run, const struct data_mark *mark)
+{
+	return run->start_ns > mark->end_ns   ? run->start_ns - mark->end_ns
+	       : mark->start_ns > run->end_ns ? mark->start_ns - run->end_ns
+					      : 0;
+}
+
+/* Ids may be used again: of the frames with the run's id, the nearest. They are in the order of
+ * time, so the search goes to the first one that ends behind the run's start. */
+static size_t frame_of_id(
+	const struct data_records *records, const struct frame_id *ids, const struct data_run *run)
+{
+	size_t low = 0, high = records->mark_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		bool before = ids[middle].id < run->frame_id ||
+			      (ids[middle].id == run->frame_id &&
+				      records->mark[ids[middle].frame].end_ns < run->start_ns);
+		low = before ? middle + 1 : low;
+		high = before ? high : middle;
+	}
+	size_t found = DATA_NO_FRAME;
+	for (size_t at = low > 0 ? low - 1 : 0; at < records->mark_count && at <= low; at++) {
+		const struct data_mark *mark = &records->mark[ids[at].frame];
+		if (ids[at].id == run->frame_id &&
+			(found == DATA_NO_FRAME ||
+				distance(run, mark) < distance(run, &records->mark[found]))) {
+			found = ids[at].frame;
+		}
+	}
+	return found;
+}
+
+/* The first mark that ends at or after the time. */
+static size_t mark_at(const struct data_records *records, uint64_t t_ns)
+{
+	size_t low = 0, high = records->mark_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		bool before = records->mark[middle].end_ns < t_ns;
+		low = before ? middle + 1 : low;
+		high = before ? high : middle;
+	}
+	return low;
+}
+
+static size_t frame_in_time(
+	const struct data_records *records, const struct data_run *run, enum joined kind)
+{
+	const uint64_t thread = (uint64_t)run->process << 16 | run->thread;
+	size_t at = mark_at(records, kind == BY_STAGE ? run->start_ns : run->end_ns);
+	if (kind == BY_STAGE) { /* from start to start; its runs rarely overlap */
+		at -= at == records->mark_count || records->mark[at].start_ns > run->start_ns;
+		return at < records->mark_count ? at : DATA_NO_FRAME;
+	}
+	if (kind == BY_TICK) {
+		return at < records->mark_count ? at : DATA_NO_FRAME;
+	}
+	for (size_t i = at; i < records->mark_count && i < at + IN_FLIGHT; i++) {
+		const struct data_mark *mark = &records->mark[i];
+		if (mark->thread == thread && mark->start_ns <= run->start_ns) {
+			return i;
+		}
+	}
+	return DATA_NO_FRAME;
+}
+
+static int join(struct data_records *records, enum joined kind)
+{
+	struct frame_id *ids = calloc(records->mark_count + 1, sizeof(*ids));
+	if (!ids) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < records->mark_count; i++) {
+		ids[i] = (struct frame_id){records->mark[i].id, i};
+	}
+	qsort(ids, records->mark_count, sizeof(*ids), by_id);
+	for (size_t i = 0; i < records->run_count && records->mark_count > 0; i++) {
+		struct data_run *run = &records->run[i];
+		run->frame = run->has_frame && kind == BY_FRAME ? frame_of_id(records, ids, run)
+								: frame_in_time(records, run, kind);
+		if (run->frame != DATA_NO_FRAME) {
+			struct data_mark *mark = &records->mark[run->frame];
+			mark->first_ns =
+				run->start_ns < mark->first_ns ? run->start_ns : mark->first_ns;
+			mark->last_ns = run->end_ns > mark->last_ns ? run->end_ns : mark->last_ns;
+			mark->throttled = run->throttled; /* the last one counts */
+		}
+	}
+	free(ids);
+	return 0;
+}
+
+/* Drops the runs of frames that are not of 'from' to `to`, and what ran before or after them; of a
+ * session also those of frames that are not there: they had not ended. */
+static void cut(struct data_records *records, size_t from, size_t to, bool session)
+{
+	uint64_t begin_ns = from > 0 ? records->mark[from - 1].end_ns : 0, count = 0;
+	uint64_t end_ns =
+		to < records->mark_count && to > 0 ? records->mark[to - 1].end_ns : UINT64_MAX;
+	for (size_t i = 0; i < records->run_count; i++) {
+		struct data_run run = records->run[i];
+		bool of_none = run.frame == DATA_NO_FRAME;
+		bool unfinished = session && run.has_frame;
+		if (of_none ? !unfinished && run.end_ns > begin_ns && run.end_ns <= end_ns
+			    : run.frame >= from && run.frame < to) {
+			run.frame -= of_none ? 0 : from;
+			records->run[count++] = run;
+		}
+	}
+	records->run_count = count;
+}
+
+static int add_frames(struct data_gather *gather, size_t from, size_t to, enum joined kind)
+{
+	struct data *data = gather->data;
+	const uint64_t *gap_ns = NULL;
+	size_t gaps = gather->replay ? replay_gaps(gather->replay, &gap_ns) : 0, gap = 0;
+	data->frame = calloc(to - from + 1, sizeof(*data->frame));
+	if (!data->frame) {
+		return -ENOMEM;
+	}
+	data->frame_count = data->frame_capacity = to - from;
+	for (size_t i = from; i < to; i++) {
+		const struct data_mark *mark = &gather->best.mark[i];
+		double total_ms = (double)(mark->last_ns - mark->first_ns) / 1e6;
+		size_t passed = gap;
+		while (gap < gaps && gap_ns[gap] < mark->end_ns) {
+			gap++;
+		}
+		double since_ms = i == 0 || gap > passed
+					  ? NAN
+					  : (double)(mark->end_ns - mark[-1].end_ns) / 1e6;
+		data->frame[i - from] =
+			(struct data_frame){.at_s = data_seconds(gather, mark->end_ns),
+				.total_ms = kind == BY_FRAME && total_ms > 0 ? total_ms : NAN,
+				.time_ms = since_ms,
+				.id = mark->has_id ? mark->id : i,
+				.throttled = mark->throttled};
+	}
+	return 0;
+}
+
+int data_make_frames(struct data_gather *gather, size_t skip, size_t most)
+{
+	struct data_records *records = &gather->best;
+	enum joined kind;
+	if (records->run_count > 0) {
+		qsort(records->run, records->run_count, sizeof(*records->run), by_run_end);
+	}
+	int r = choose_marks(records, &kind);
+	r = r < 0 ? r : join(records, kind);
+	if (r < 0) {
+		return r;
+	}
+	size_t from = gather->measured_ns > 0 ? mark_at(records, gather->measured_ns + 1) : skip;
+	from = from < records->mark_count ? from : records->mark_count;
+	size_t to = most < records->mark_count - from ? from + most : records->mark_count;
+	cut(records, from, to, kind == BY_FRAME && gather->data->about);
+	gather->data->warmup = from;
+	return add_frames(gather, from, to, kind);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data_read.c: reads what was measured from a file, a session or recording of the daemon, or a live
+ * app. All of them answer as the daemon does, so one way of reading fits all (trace.h). A session's
+ * warm-up, and what ran after its last frame, is cut.
+ */
+#include "client/edgeprofctl/data/data_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/trace/replay.h"
+#include "proto/text.h"
+
+/* Calls that must not fail loudly: the next source may have the answer. */
+static int try_load(struct ctl *ctl, const char *what, const char *method)
+{
+	bool quiet = ctl->quiet;
+	ctl->quiet = true;
+	int status = replay_load(ctl, what, method);
+	ctl->quiet = quiet;
+	return status;
+}
+
+bool data_is_file(const char *what)
+{
+	return strchr(what, '/') || text_ends_with(what, ".jsonl");
+}
+
+/* Opens what has that name; what is not a recording or session stays with the daemon. */
+static int find(struct ctl *ctl, const char *what)
+{
+	static const char *const methods[] = {"GetSession", "GetRecording"};
+	if (data_is_file(what)) {
+		return replay_load(ctl, what, NULL);
+	}
+	int status = ctl_connect(ctl);
+	for (size_t i = 0; status == CTL_FINE && i < sizeof(methods) / sizeof(methods[0]); i++) {
+		status = try_load(ctl, what, methods[i]);
+		if (status == CTL_FINE) {
+			return CTL_FINE;
+		}
+		bool absent = status == CTL_NO_DATA || (status == CTL_UNREACHABLE && ctl->client);
+		status = absent ? CTL_FINE : ctl_fail(ctl, status, "%s", ctl->failure);
+	}
+	return status;
+}
+
+/* A reply that the file may not have. */
+static cJSON *ask(struct ctl *ctl, const char *method, cJSON *parameters)
+{
+	bool quiet = ctl->quiet;
+	cJSON *reply = NULL;
+	ctl->quiet = true;
+	if (ctl_call(ctl, method, parameters, true, &reply) == CTL_FINE && reply->child) {
+		json_clean(reply, true);
+		ctl->quiet = quiet;
+		return reply;
+	}
+	cJSON_Delete(reply);
+	ctl->quiet = quiet;
+	return NULL;
+}
+
+/* What the file says about itself. */
+static void read_ends(struct ctl *ctl, struct data *data)
+{
+	const cJSON *header = replay_header(ctl->replay), *end = replay_end(ctl->replay);
+	const cJSON *session = json_get(header, "session");
+	const cJSON *about = session && end ? end : session;
+	data->about = about ? cJSON_Duplicate(about, true) : NULL;
+	json_clean(data->about, true);
+	snprintf(data->name, sizeof(data->name), "%s",
+		json_word(about ? data->about : header, "name"));
+	text_clean(data->name, true);
+	double kept = json_number(data->about, "kept_share");
+	data->kept_share = kept >= 0 && kept < 1 ? kept : 1;
+	if (!end) { /* how it began, which is past */
+		cJSON_DeleteItemFromObjectCaseSensitive(data->about, "state");
+		cJSON_DeleteItemFromObjectCaseSensitive(data->about, "elapsed_s");
+		data->incomplete = "the session was still running or broke off";
+	} else if (json_text(end, "cut")) {
+		data->incomplete = about ? json_word(data->about, "cut")
+					 : "the recording reached its size limit";
+	} else if (data->kept_share < 1) {
+		data->incomplete = "blocks of time were dropped to keep the file small";
+	}
+}
+
+/* Deadlines are with the daemon's own rows; the last one in a file is of the session's end. */
+static void read_deadlines(struct ctl *ctl, struct data *data)
+{
+	cJSON *stages = ask(ctl, "ListStages", ctl_parameters("app", data->app));
+	cJSON *frames = ask(ctl, "GetFrames", ctl_parameters("app", data->app));
+	data->frame_deadline_ms = NAN;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		data->stage[i].deadline_ms = NAN;
+	}
+	for (const cJSON *row = json_first(stages, "stages"); row; row = row->next) {
+		for (size_t i = 0; i < data->stage_count; i++) {
+			struct data_stage *stage = &data->stage[i];
+			if (strcmp(json_word(row, "stage"), stage->name) == 0 &&
+				strcmp(json_word(row, "app"), data->app) == 0 &&
+				(!stage->unit[0] ||
+					strcmp(json_word(row, "unit"), stage->unit) == 0)) {
+				stage->deadline_ms = json_number(row, "deadline_ms");
+			}
+		}
+	}
+	for (const cJSON *row = json_first(frames, "frames"); row; row = row->next) {
+		if (strcmp(json_word(row, "app"), data->app) == 0) {
+			data->frame_deadline_ms = json_number(row, "deadline_ms");
+		}
+	}
+	cJSON_Delete(stages);
+	cJSON_Delete(frames);
+}
+
+/* Of the daemon's report, the remarks that cannot be made here: about the machine. */
+static void read_notes(struct ctl *ctl, struct data *data)
+{
+	static const char *const known[] = {"- a virtual machine", "- other processes"};
+	/* not cleaned: it has lines */
+	cJSON *reply = NULL, *parameters = ctl_parameters("app", data->app);
+	bool quiet = ctl->quiet;
+	ctl->quiet = true;
+	data->notes = cJSON_CreateArray();
+	if (ctl_call(ctl, "GetReport", parameters, false, &reply) == CTL_FINE) {
+		const char *line = json_word(reply, "text");
+		for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+			char text[160];
+			snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
+			text_clean(text, true);
+			if (text_starts_with(text, known[0]) || text_starts_with(text, known[1])) {
+				cJSON_AddItemToArray(data->notes, cJSON_CreateString(text + 2));
+			}
+		}
+		cJSON_Delete(reply);
+	}
+	ctl->quiet = quiet;
+}
+
+enum { ATTACH_US = 250000 };
+
+/* Since when the latest run of a live app goes; fails for an unknown app. */
+static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
+{
+	cJSON *reply, *parameters = ctl_parameters("app", app);
+	bool quiet = ctl->quiet;
+	cJSON_AddNumberToObject(parameters, "run", 0);
+	ctl->quiet = true;
+	int status = ctl_call(ctl, "ListStages", parameters, true, &reply);
+	ctl->quiet = quiet;
+	if (status == CTL_NO_DATA) {
+		ctl_fail(ctl, status, "no session, recording, app or file is named '%s'", app);
+	} else if (status != CTL_FINE) {
+		ctl_fail(ctl, status, "%s", ctl->failure);
+	} else {
+		/* it counts from the moment of attaching, which may follow the first frame */
+		double since_us = json_number(json_first(reply, "totals"), "since_us") - ATTACH_US;
+		snprintf(since, size, "@%.6f", since_us > 0 ? since_us / 1e6 : 0);
+		cJSON_Delete(reply);
+	}
+	return status;
+}
+
+/* All events into the gather. Without any, there is nothing to report, but no error either. */
+static int run_trace(struct ctl *ctl, struct data_gather *gather, const char *what)
+{
+	bool quiet = ctl->quiet;
+	ctl->quiet = true;
+	int status = trace_run(ctl, &data_format, gather);
+	ctl->quiet = quiet;
+	size_t line = ctl->replay ? replay_damaged_line(ctl->replay) : 0;
+	if (gather->out_of_memory) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	if (line > 0) {
+		return ctl_fail(ctl, CTL_NO_INPUT, "'%s', line %zu: damaged", what, line);
+	}
+	return status == CTL_FINE || status == CTL_NO_DATA
+		       ? CTL_FINE
+		       : ctl_fail(ctl, status, "%s", ctl->failure);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct data_happening *x = a, *y = b;
+	return (x->at_s > y->at_s) - (x->at_s < y->at_s);
+}
+
+static int make(struct ctl *ctl, struct data_gather *gather)
+{
+	struct data *data = gather->data;
+	double skip = json_number(data->about, "warmup"), most = json_number(data->about, "frames");
+	const char *app = gather->best.app[0] ? gather->best.app : gather->wanted;
+	snprintf(data->app, sizeof(data->app), "%s", app ? app : json_word(data->about, "app"));
+	text_clean(data->app, true);
+	for (size_t i = 0; i < data->series_count; i++) {
+		text_clean(data->series[i].name, true);
+		text_clean(data->series[i].unit, true);
+	}
+	if (data->happening_count > 0) {
+		qsort(data->happening, data->happening_count, sizeof(data->happening[0]), by_time);
+	}
+	if (data->kept_share == 1) { /* else the time is right, not the count */
+		gather->measured_ns = 0;
+	}
+	int r = data_make_frames(gather, skip > 0 && skip < 1e9 ? (size_t)skip : 0,
+		most > 0 && most < 1e9 ? (size_t)most : SIZE_MAX);
+	r = r < 0 ? r : data_make_stages(gather);
+	if (gather->skipped && !data->incomplete) {
+		data->incomplete = "there are more stages or metrics than can be shown";
+	}
+	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
+}
+
+/* From the open replay, or the daemon. */
+static int gather_all(struct ctl *ctl, struct data_gather *gather, const char *what)
+{
+	char since[32];
+	char *word = (char *)(uintptr_t)what;
+	gather->data->device = ask(ctl, "GetStatus", NULL);
+	if (ctl->replay) {
+		ctl->word_count = 0;
+	} else {
+		int status = read_run(ctl, what, since, sizeof(since));
+		if (status != CTL_FINE) {
+			return status;
+		}
+		gather->wanted = what;
+		ctl->options.since = since;
+		ctl->words = &word;
+		ctl->word_count = 1;
+	}
+	int status = run_trace(ctl, gather, what);
+	status = status == CTL_FINE ? make(ctl, gather) : status;
+	if (status == CTL_FINE) {
+		read_deadlines(ctl, gather->data);
+		read_notes(ctl, gather->data);
+	}
+	return status;
+}
+
+int data_read(struct ctl *ctl, const char *what, const char *app, struct data *ret)
+{
+	struct data data = {.kept_share = 1};
+	struct ctl saved = *ctl;
+	struct data_gather *gather = calloc(1, sizeof(*gather));
+	uint64_t *hash = calloc(DATA_SERIES_MAX, sizeof(*hash));
+	int status = gather && hash ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	if (status == CTL_FINE) {
+		gather->data = &data;
+		gather->replay = ctl->replay;
+		gather->wanted = app;
+		gather->series_hash = hash;
+		ctl->options.since = ctl->options.until = ctl->options.output = NULL;
+		ctl->options.sensors = "**";
+		ctl->options.json = JSON_SHORT; /* texts are cleaned here */
+		if (ctl->replay) {
+			read_ends(ctl, &data);
+		}
+		status = gather_all(ctl, gather, what);
+		if (status == CTL_FINE && app && gather->best.app[0] == '\0') {
+			status = ctl_fail(
+				ctl, CTL_NO_DATA, "no records of app '%s' in '%s'", app, what);
+		}
+		data_gather_finish(gather);
+		hash = NULL;
+	}
+	replay_destroy(ctl->replay);
+	ctl->replay = NULL;
+	ctl->options = saved.options;
+	ctl->words = saved.words;
+	ctl->word_count = saved.word_count;
+	free(hash);
+	free(gather);
+	if (status == CTL_FINE) {
+		*ret = data;
+	} else {
+		data_finish(&data);
+	}
+	return status;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c: runs a command under controls and measures it: what time, pidstat and perf stat report,
+ * in one result. The exit status is the command's. */
+#include "client/edgeprofctl/exec/exec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/when.h"
+#include "client/edgeprofctl/trace/trace.h"
+#include "client/edgeprofctl/verb.h"
+
+enum { SAMPLE_MS = 100, GRACE_MS = 2000, PERF_END_MS = 30000, SIGNALLED = 128 };
+
+struct run {
+	struct ctl *ctl;
+	struct exec_child child;
+	struct exec_quota quota;
+	struct exec_helper perf;
+	struct exec_counters counters;
+	struct exec_usage usage;
+	struct exec_result result;
+	cJSON *controls;
+	double start_ms, end_ms;
+	bool ended;
+};
+
+/* As shells do: 127 when a command is not found, 126 when it can't be run. */
+static int explain(struct ctl *ctl, struct exec_failure failure)
+{
+	const struct exec_options *options = &ctl->options.exec;
+	bool denied = failure.error == EPERM || failure.error == EACCES;
+	const char *error = strerror(failure.error);
+	switch (failure.step) {
+	case EXEC_CPUS:
+		return ctl_fail(ctl, CTL_USAGE, "--cpus %s: %s", options->cpus,
+			failure.error == EINVAL ? "not all of these CPUs are available" : error);
+	case EXEC_POLICY:
+		return ctl_fail(ctl, CTL_NOT_PERMITTED, "cannot set %s: %s%s",
+			options->rr	? "SCHED_RR"
+			: options->fifo ? "SCHED_FIFO"
+					: "the scheduling policy",
+			error, denied ? "; it needs CAP_SYS_NICE or an rtprio limit" : "");
+	case EXEC_NICE:
+		return ctl_fail(ctl, CTL_NOT_PERMITTED, "cannot set --nice %s: %s%s", options->nice,
+			error, denied ? "; it needs CAP_SYS_NICE or a nice limit" : "");
+	case EXEC_RUN:
+		return ctl_fail(ctl, failure.error == ENOENT ? 127 : 126, "cannot run %s: %s",
+			ctl->words[0], error);
+	default:
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+}
+
+static void kill_all(struct run *run, int number)
+{
+	exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+	for (size_t i = 0; i < run->usage.process_count; i++) {
+		kill(run->usage.process[i], number);
+		kill(run->usage.process[i], SIGCONT);
+	}
+}
+
+/* Collects what has ended: the command, after a last sample, the helper, and orphans. */
+static void reap(struct run *run)
+{
+	siginfo_t info = {0};
+	int status;
+	struct rusage rusage;
+	while (!run->ended && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		info.si_pid > 0) {
+		if (info.si_pid == run->child.pid) {
+			run->end_ms = when_mono_ms();
+			exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+		}
+		if (wait4(info.si_pid, &status, 0, &rusage) == info.si_pid &&
+			info.si_pid == run->child.pid) {
+			run->result.status = status;
+			run->result.rusage = rusage;
+			run->ended = true;
+		} else if (info.si_pid == run->perf.pid) {
+			run->perf.ended = true;
+			run->perf.status = status;
+		}
+		info.si_pid = 0;
+	}
+}
+
+/* Signals of the kernel, such as Ctrl-C's, went to the complete process group. */
+static void forward(const struct run *run, const siginfo_t *info)
+{
+	if (info->si_code <= 0) {
+		kill(run->child.pid, info->si_signo);
+	}
+}
+
+static void enforce_limit(struct run *run, double *limit_ms)
+{
+	if (when_mono_ms() - run->start_ms >= *limit_ms) {
+		kill_all(run, run->result.limit_reached ? SIGKILL : SIGTERM);
+		*limit_ms += run->result.limit_reached ? SAMPLE_MS : GRACE_MS;
+		run->result.limit_reached = true;
+	}
+}
+
+static void watch(struct run *run)
+{
+	double pause_ms = 1, limit_ms = run->ctl->options.exec.limit_ms;
+	sigset_t signals;
+	sigprocmask(SIG_BLOCK, NULL, &signals);
+	limit_ms = limit_ms > 0 ? limit_ms : INFINITY;
+	while (!run->ended) {
+		double left_ms = limit_ms - (when_mono_ms() - run->start_ms);
+		double wait_ms = fmax(fmin(pause_ms, left_ms), 0);
+		struct timespec timeout = {.tv_nsec = (long)(wait_ms * 1e6)};
+		siginfo_t info;
+		int number = sigtimedwait(&signals, &info, &timeout);
+		if (number > 0 && number != SIGCHLD) {
+			forward(run, &info);
+		}
+		reap(run);
+		if (!run->ended && number < 0) {
+			exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+			pause_ms = fmin(2 * pause_ms, SAMPLE_MS);
+			enforce_limit(run, &limit_ms);
+		}
+	}
+	run->result.wall_s = (run->end_ms - run->start_ms) / 1000;
+}
+
+/* What is done while the process waits. An exit status, after a message. */
+static int prepare(struct run *run)
+{
+	struct ctl *ctl = run->ctl;
+	int status = CTL_FINE;
+	if (ctl->options.exec.quota_percent > 0) {
+		status = exec_quota_apply(ctl, &run->quota, &run->child);
+	}
+	if (status == CTL_FINE && ctl->options.exec.perf_record) {
+		status = exec_perf_start(ctl, &run->perf, &run->child);
+		run->result.perf_data = ctl->options.exec.perf_record;
+	}
+	run->controls = exec_controls_json(ctl, run->child.pid);
+	run->result.own_rss_bytes = exec_status_number(getpid(), "VmHWM");
+	return status;
+}
+
+static int measure(struct run *run, const struct exec_controls *controls)
+{
+	struct ctl *ctl = run->ctl;
+	struct exec_failure failure = exec_child_start(&run->child, ctl->words, controls);
+	if (failure.error != 0) {
+		return explain(ctl, failure);
+	}
+	int status = prepare(run);
+	if (status != CTL_FINE) {
+		exec_child_abort(&run->child);
+		return status;
+	}
+	exec_counters_open(&run->counters, run->child.pid);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	run->result.start_us = when_now_us();
+	run->start_ms = when_mono_ms();
+	failure = exec_child_release(&run->child);
+	if (failure.error != 0) {
+		return explain(ctl, failure);
+	}
+	watch(run);
+	if (run->perf.pid > 0 && !exec_helper_ended(&run->perf)) {
+		kill(run->perf.pid, SIGINT);
+	}
+	if (run->perf.pid > 0 && !exec_helper_finish(&run->perf, PERF_END_MS) &&
+		!(WIFSIGNALED(run->perf.status) && WTERMSIG(run->perf.status) == SIGINT)) {
+		ctl_fail(ctl, 0, "perf record failed: %s", run->perf.reason);
+		run->result.perf_data = NULL;
+	}
+	return CTL_FINE;
+}
+
+/* stdout belongs to the command: the result goes to stderr, and as JSON to the file. */
+static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
+{
+	struct output to_stdout = ctl->output;
+	int r = 0;
+	if (file->stream) {
+		json_write(file->stream, result, ctl->options.json != JSON_SHORT);
+		r = trace_file_finish(file);
+		if (r < 0) {
+			ctl_fail(ctl, 0, "cannot write %s: %s", ctl->options.output, strerror(-r));
+		}
+	}
+	ctl->style.color =
+		ctl->style.color && (isatty(STDERR_FILENO) || ctl->options.color == COLOR_ALWAYS);
+	if (output_open(&ctl->output) < 0) {
+		ctl->output = to_stdout;
+		return CTL_OUTPUT;
+	}
+	if (!ctl_json(ctl, result)) {
+		json_clean(result, ctl->style.utf8);
+		exec_show(ctl, result);
+	}
+	fflush(ctl->output.stream);
+	int written = output_write(STDERR_FILENO, ctl->output.bytes, ctl->output.size);
+	output_finish(&ctl->output);
+	ctl->output = to_stdout;
+	return r < 0 || written < 0 ? CTL_OUTPUT : CTL_FINE;
+}
+
+static int run_command(struct ctl *ctl, struct trace_file *file)
+{
+	struct run run = {.ctl = ctl};
+	struct exec_controls controls;
+	int status = exec_controls_of(ctl, &controls);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	exec_usage_init(&run.usage);
+	status = measure(&run, &controls);
+	if (status == CTL_FINE) {
+		cJSON *result = exec_result_json(ctl, &run.result, &run.usage);
+		exec_counters_add(&run.counters, result);
+		if (ctl->options.exec.quota_percent > 0) {
+			exec_quota_add(&run.quota, run.controls);
+		}
+		cJSON_AddItemToObject(result, "controls", run.controls);
+		run.controls = NULL;
+		int end = run.result.status;
+		status = show(ctl, result, file);
+		status = WIFSIGNALED(end)	 ? SIGNALLED + WTERMSIG(end)
+			 : WEXITSTATUS(end) != 0 ? WEXITSTATUS(end)
+						 : status;
+		cJSON_Delete(result);
+	}
+	if (run.perf.pid > 0) {
+		exec_helper_finish(&run.perf, 0); /* still running when nothing was run */
+	}
+	cJSON_Delete(run.controls);
+	exec_quota_finish(&run.quota);
+	return status;
+}
+
+static void discard(struct trace_file *file)
+{
+	fclose(file->stream);
+	if (file->path) {
+		unlink(file->temporary);
+	}
+	free(file->path);
+	free(file->temporary);
+}
+
+static int run(struct ctl *ctl)
+{
+	struct trace_file file = {0};
+	int status = ctl_check_local(ctl);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int r = ctl->options.output ? trace_file_open(ctl->options.output, &file) : 0;
+	if (r < 0) {
+		return ctl_fail(
+			ctl, CTL_OUTPUT, "cannot write %s: %s", ctl->options.output, strerror(-r));
+	}
+	status = run_command(ctl, &file);
+	if (file.stream) {
+		discard(&file); /* nothing was measured */
+	}
+	return status;
+}
+
+const struct verb verb_exec = {"exec", "PROGRAM [ARGUMENT]...",
+	"Run a command under controls and measure it.",
+	"exec --cpus 0-1 --nice 5 -- ./app model.onnx", exec_options, run};

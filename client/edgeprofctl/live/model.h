@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.h: holds what one picture shows: the daemon's latest replies, or what history has of a
+ * moment in the same shape.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "client/edgeprofctl/live/rings.h"
+
+/* The first ones are replies with an array each. */
+enum part {
+	PART_APPS,
+	PART_FRAMES,
+	PART_STAGES,
+	PART_PROCESSES,
+	PART_ALERTS,
+	PART_RULES,
+	PART_EVENTS,
+	PART_STATUS,
+	PART_METRICS,
+	PART_SERIES,
+	PARTS
+};
+
+struct model {
+	cJSON *parts[PARTS];
+	struct rings rings;
+	int64_t now_us; /* of the picture, on the daemon's clock; 0 = nothing yet */
+	int64_t next_serial;
+};
+
+/* The limits of a metric by the alert rules; NAN: none. */
+struct limits {
+	double warning, critical;
+};
+
+void model_finish(struct model *model);
+
+/* Takes the reply. */
+void model_store(struct model *model, enum part part, cJSON *reply);
+
+/* Gives each app its frames ("frame") and stages ("rows"). */
+void model_join(struct model *model);
+
+/* The rows of a part, and one of them by the text of a member; NULL: none. */
+const cJSON *model_first(const struct model *model, enum part part);
+cJSON *model_row(const struct model *model, enum part part, const char *member, const char *text);
+
+const struct ring *model_ring(const struct model *model, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+struct limits model_limits(const struct model *model, const char *metric);

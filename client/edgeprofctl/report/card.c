@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * card.c: shows one page about a running app: rate, stages, processes, memory, deadlines and how it
+ * is scheduled now, and suggests a drop-in for its unit. The rule: processors for 1.25 times the
+ * CPU time in use, the last ones, because interrupts go to the first; a quota of twice that time
+ * and memory of 1.5 times the peak, which only stop what runs away; a higher priority where it
+ * waits.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/report/report.h"
+#include "client/edgeprofctl/template.h"
+#include "client/edgeprofctl/verb.h"
+
+static const double HEADROOM = 1.25, QUOTA = 2, MEMORY = 1.5, WAITS_PERCENT = 5;
+
+static const struct line lines[] = {
+	{"App", "{app.name}, [{app.state}], uid [{app.uid:0}], since {app.since_us:time}"},
+	{"Rate", "[{?frames.fps}{frames.fps:1} fps, frame time mean {frames.frame_time_mean_ms:1}, "
+		 "p95 "
+		 "{frames.frame_time_p95_ms:1}, p99 {frames.frame_time_p99_ms:1} ms]"},
+	{"Deadline", "[{frames.deadline_ms:is}{frames.deadline_ms:g4} ms, {frames.misses:0} "
+		     "missed, at most "
+		     "{frames.longest_consecutive_misses:0} in a row]"},
+	{"{*processes}PID {pid:0}",
+		"CPU {cpu_percent:1} %[, waiting {wait_percent:1} %], {threads:0} threads"
+		"[, last on core {last_core:0}]; [{policy}|-][, nice {nice:0}][, priority "
+		"{rt_priority:0}], CPUs "
+		"[{affinity}|-][, quota {quota_percent:0} %]"},
+	{"{*processes}Memory", "{rss_bytes:bytes}, peak {peak_rss_bytes:bytes}[, limit "
+			       "{memory_limit_bytes:bytes}]"},
+	{"{*processes}Threads", "[{*busiest,, }{comm} {cpu_percent:1} %{/}]"},
+};
+
+static bool is_of(const cJSON *row, const char *app)
+{
+	return strcmp(json_word(row, "name"), app) == 0;
+}
+
+/* Moves an array of the method's reply to the card; with one, its first item. */
+static int add(struct ctl *ctl, cJSON *card, const char *method, cJSON *parameters,
+	const char *array, const char *one)
+{
+	cJSON *reply;
+	int status = ctl_call(ctl, method, parameters, true, &reply);
+	if (status == CTL_FINE) {
+		if (strcmp(method, "ListProcesses") == 0 || strcmp(method, "ListApps") == 0) {
+			listing_narrow(reply, array, is_of, json_word(card, "name"));
+		}
+		cJSON *rows = cJSON_DetachItemFromObjectCaseSensitive(reply, array);
+		cJSON *row = one ? cJSON_DetachItemFromArray(rows, 0) : NULL;
+		cJSON_AddItemToObject(card, one ? one : array, one ? row : rows);
+		cJSON_Delete(one ? rows : NULL);
+		cJSON_Delete(reply);
+	}
+	return status;
+}
+
+static double sum(const cJSON *card, const char *member)
+{
+	double all = 0;
+	for (const cJSON *row = json_first(card, "processes"); row; row = row->next) {
+		double value = json_number(row, member);
+		all += isnan(value) ? 0 : value;
+	}
+	return all;
+}
+
+static void suggest(cJSON *card, double cpus)
+{
+	cJSON *to = cJSON_AddObjectToObject(card, "suggestion");
+	char text[64];
+	double used = sum(card, "cpu_percent"), peak = sum(card, "peak_rss_bytes");
+	double want = fmax(ceil(used * HEADROOM / 100), 1);
+	bool waits = sum(card, "wait_percent") > WAITS_PERCENT ||
+		     json_number(json_get(card, "frames"), "misses") > 0;
+	if (used <= 0) {
+		return;
+	}
+	if (want < cpus) {
+		snprintf(
+			text, sizeof(text), want > 1 ? "%.0f-%.0f" : "%.0f", cpus - want, cpus - 1);
+		cJSON_AddStringToObject(to, "CPUAffinity", text);
+	}
+	snprintf(text, sizeof(text), "%.0f%%", fmax(ceil(used * QUOTA / 10) * 10, 20));
+	cJSON_AddStringToObject(to, "CPUQuota", text);
+	if (waits) {
+		cJSON_AddStringToObject(to, "Nice", "-5");
+	}
+	if (peak > 0) {
+		snprintf(text, sizeof(text), "%.0fM", ceil(peak * MEMORY / 1048576 / 16) * 16);
+		cJSON_AddStringToObject(to, "MemoryHigh", text);
+	}
+}
+
+static void show_suggestion(struct ctl *ctl, const cJSON *card)
+{
+	FILE *out = ctl->output.stream;
+	const cJSON *one = json_get(card, "suggestion")->child;
+	if (!one) {
+		fputs("\nNo suggestion: the CPU time of its processes is not known.\n", out);
+		return;
+	}
+	fputs("\nSuggestion, from what it uses now; measure again with it:\n"
+	      "# /etc/systemd/system/UNIT.service.d/edgeprof.conf\n[Service]\n",
+		out);
+	for (; one; one = one->next) {
+		fprintf(out, "%s=%s\n", one->string, one->valuestring);
+	}
+}
+
+static void show_card(struct ctl *ctl, const cJSON *card)
+{
+	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
+	struct table table;
+	table_init(&table, columns, 2);
+	listing_lines(ctl, &table, card, lines, sizeof(lines) / sizeof(lines[0]));
+	ctl_table(ctl, &table);
+	fputc('\n', ctl->output.stream);
+	show_stages(ctl, card);
+	show_suggestion(ctl, card);
+}
+
+int report_card(struct ctl *ctl, const char *app)
+{
+	cJSON *card = ctl_parameters("name", app), *device = NULL;
+	int status = add(ctl, card, "GetFrames", ctl_parameters("app", app), "frames", "frames");
+	if (status == CTL_FINE) {
+		status = add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true), "apps", "app");
+	}
+	if (status == CTL_FINE) {
+		cJSON *parameters = ctl_add_flag(NULL, "threads", true);
+		status = add(ctl, card, "ListProcesses", parameters, "processes", NULL);
+	}
+	for (int i = 0; i < 2 && status == CTL_FINE; i++) {
+		status = add(ctl, card, "ListStages", ctl_parameters("app", app),
+			i == 0 ? "stages" : "totals", NULL);
+	}
+	status = status != CTL_FINE ? status : ctl_call(ctl, "GetStatus", NULL, false, &device);
+	if (status != CTL_FINE) {
+		cJSON_Delete(card);
+		return status;
+	}
+	suggest(card, json_number(device, "cpus"));
+	cJSON_Delete(device);
+	return ctl_answer(ctl, card, show_card);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c: reports about an app, a session or a recording. Of an app without further options it is
+ * the daemon's own text, as it writes it when the app ends; all else is made of the records. */
+#include "client/edgeprofctl/report/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/trace/trace.h"
+#include "client/edgeprofctl/verb.h"
+#include "proto/text.h"
+
+enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
+
+/* "cam, detector" of ListApps. */
+static void names_of(const cJSON *reply, char names[NAMES_SIZE])
+{
+	struct text text = text_in(names, NAMES_SIZE);
+	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
+		text_join(&text, ", ", "%s", json_word(app, "name"));
+	}
+}
+
+static int several(struct ctl *ctl)
+{
+	char names[NAMES_SIZE];
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListApps", ctl_add_flag(NULL, "all", true), true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	names_of(reply, names);
+	cJSON_Delete(reply);
+	return names[0] == '\0'
+		       ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet; see edgeprof(3)")
+		       : ctl_fail(ctl, CTL_NO_DATA, "several apps are running; name one of %s",
+				 names);
+}
+
+static void show_lines(struct ctl *ctl, const char *text)
+{
+	while (*text != '\0') {
+		char line[LINE_SIZE];
+		size_t length = strcspn(text, "\n");
+		snprintf(line, sizeof(line), "%.*s", (int)length, text);
+		text_clean(line, ctl->style.utf8);
+		fprintf(ctl->output.stream, "%s\n", line);
+		text += length + (text[length] == '\n');
+	}
+}
+
+/* The call; its text still has its newlines, so it is not clean for a terminal. Quiet: that there
+ * is none gets an answer of its own. */
+static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
+{
+	bool quiet = ctl->quiet;
+	enum json_mode json = ctl->options.json;
+	ctl->quiet = true;
+	ctl->options.json = JSON_SHORT;
+	int status = ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
+	ctl->options.json = json;
+	ctl->quiet = quiet;
+	return status;
+}
+
+static bool is_session(struct ctl *ctl, const char *name)
+{
+	bool quiet = ctl->quiet;
+	cJSON *reply = NULL;
+	ctl->quiet = true;
+	int status = ctl_call(ctl, "ListSessions", ctl_parameters("name", name), true, &reply);
+	bool ret = status == CTL_FINE && json_count(reply, "sessions") > 0;
+	cJSON_Delete(reply);
+	ctl->quiet = quiet;
+	return ret;
+}
+
+/* The word that a file's name asks for; NULL: none. */
+static const char *format_of_name(const char *path)
+{
+	static const char *const formats[][2] = {{".html", "html"}, {".md", "markdown"},
+		{".json", "json"}, {".xml", "junit"}, {".txt", "text"}};
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (text_ends_with(path, formats[i][0])) {
+			return formats[i][1];
+		}
+	}
+	return NULL;
+}
+
+static int write_tree(struct ctl *ctl, const struct data *data, const char *format)
+{
+	bool is_profile = strcmp(format, "profile") == 0;
+	cJSON *tree = report_tree(data);
+	int status = CTL_FINE;
+	if (ctl->options.target) {
+		status = report_target(ctl, ctl->options.target, tree);
+	}
+	if (status <= CTL_NO_DATA) {
+		if (is_profile) {
+			cJSON_Delete(tree);
+			tree = report_profile(data);
+		}
+		if (is_profile || strcmp(format, "json") == 0) {
+			json_write(ctl->output.stream, tree, ctl->options.json != JSON_SHORT);
+		} else if (strcmp(format, "html") == 0) {
+			report_html(data, tree, ctl->output.stream);
+		} else if (strcmp(format, "markdown") == 0) {
+			report_markdown(ctl, tree);
+		} else if (strcmp(format, "junit") == 0) {
+			report_junit(ctl, tree);
+		} else {
+			report_text(ctl, tree);
+		}
+	}
+	cJSON_Delete(tree);
+	return status;
+}
+
+static int write_file(const char *path, const struct output *made)
+{
+	struct trace_file file;
+	int r = trace_file_open(path, &file);
+	if (r == 0) {
+		fwrite(made->bytes, 1, made->size, file.stream);
+		r = trace_file_finish(&file);
+	}
+	return r;
+}
+
+/* To the output, or to the file of -o, which is made once the report is complete. */
+static int write_report(struct ctl *ctl, const struct data *data, const char *format)
+{
+	const char *path = ctl->options.output;
+	FILE *shown = ctl->output.stream;
+	struct output made;
+	if (!path || strcmp(path, "-") == 0) {
+		return write_tree(ctl, data, format);
+	}
+	if (output_open(&made) < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	ctl->output.stream = made.stream;
+	ctl->style = (struct style){.utf8 = true};
+	int status = write_tree(ctl, data, format);
+	ctl->output.stream = shown;
+	int r = fflush(made.stream) != 0 ? -ENOMEM
+		: status <= CTL_NO_DATA	 ? write_file(path, &made)
+					 : 0;
+	output_finish(&made);
+	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path, strerror(-r))
+		     : status;
+}
+
+static int report_data(struct ctl *ctl, const char *what, const char *format)
+{
+	struct data data;
+	int status = data_read(ctl, what, ctl->options.app, &data);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	status = write_report(ctl, &data, format);
+	if (status == CTL_FINE && data.frame_count == 0) {
+		status = ctl_fail(ctl, CTL_NO_DATA, "no frames were measured in '%s'", what);
+	}
+	data_finish(&data);
+	return status;
+}
+
+/* The text of the daemon. */
+static int report_live(struct ctl *ctl, const char *app)
+{
+	cJSON *reply;
+	int status = ask_report(ctl, app, &reply);
+	if (status == CTL_NO_DATA) { /* a recording, perhaps */
+		return app ? report_data(ctl, app, "text") : several(ctl);
+	}
+	if (status != CTL_FINE) {
+		return ctl_fail(ctl, status, "%s", ctl->failure);
+	}
+	if (!ctl_json(ctl, reply)) {
+		show_lines(ctl, json_word(reply, "text"));
+	}
+	cJSON_Delete(reply);
+	return status;
+}
+
+/* The app that is meant without a name. */
+static int only_app(struct ctl *ctl, char *ret, size_t size)
+{
+	cJSON *reply;
+	int status = ask_report(ctl, NULL, &reply);
+	if (status == CTL_FINE) {
+		snprintf(ret, size, "%s", json_word(reply, "app"));
+		cJSON_Delete(reply);
+		return CTL_FINE;
+	}
+	return status == CTL_NO_DATA ? several(ctl) : ctl_fail(ctl, status, "%s", ctl->failure);
+}
+
+static int run(struct ctl *ctl)
+{
+	const struct options *options = &ctl->options;
+	char only[PROTO_NAME_SIZE];
+	const char *what = ctl_word(ctl, 0), *format = options->format;
+	bool is_file = what && data_is_file(what);
+	int status = is_file ? CTL_FINE : ctl_connect(ctl);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	if (options->card && (format || options->output || options->target)) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"--card cannot be combined with --format, --output or --target");
+	}
+	if (!format && options->output && strcmp(options->output, "-") != 0 &&
+		!(format = format_of_name(options->output))) {
+		return ctl_fail(
+			ctl, CTL_USAGE, "unknown file type of '%s'; use --format", options->output);
+	}
+	bool made = format || options->target || options->card;
+	if (!made && !is_file && !(what && is_session(ctl, what))) {
+		return report_live(ctl, what);
+	}
+	if (!what) {
+		status = only_app(ctl, only, sizeof(only));
+		what = only;
+	}
+	if (status != CTL_FINE || options->card) {
+		return status != CTL_FINE ? status : report_card(ctl, what);
+	}
+	return report_data(ctl, what,
+		format			    ? format
+		: options->json != JSON_OFF ? "json"
+					    : "text");
+}
+
+static const struct option_spec options[] = {
+	{"format", 0, "text|json|markdown|junit|html|profile",
+		"make the report of the records; profile: a short JSON", option_word,
+		offsetof(struct options, format)},
+	{"output", 'o', "FILE", "write to FILE, by its name .html, .md, .json, .xml or .txt",
+		option_nonempty, offsetof(struct options, output)},
+	{"target", 0, "TARGET", "compare with a target; see edgeprofctl targets", option_nonempty,
+		offsetof(struct options, target)},
+	{"targets", 0, "FILE", "read FILE in place of the installed targets", option_nonempty,
+		offsetof(struct options, config)},
+	{"card", 0, NULL, "show one page about a running app, with a drop-in for its unit",
+		option_flag, offsetof(struct options, card)},
+	{"app", 0, "APP", "the app of a recording; default: that with most frames", option_nonempty,
+		offsetof(struct options, app)},
+	{"run", 0, "0|-1|-2", "show the current or latest run (0), or an earlier one (-1 to -8)",
+		option_run, offsetof(struct options, runs.run)},
+	{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,
+		offsetof(struct options, runs.all_runs)},
+	{.name = NULL},
+};
+
+const struct verb verb_report = {"report", "[APP|SESSION|FILE]",
+	"Show the report of an app, a session or a recording, or write it to a file.",
+	"report cam -o cam.md", options, run};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h: declares the forms of a report about one session, recording or live app. Most work on
+ * one tree in the names of the interface (ListStages, GetFrames), which is the JSON form itself.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "client/edgeprofctl/data/data.h"
+
+/* The JSON report; texts in it are clean. NULL: no memory. */
+cJSON *report_tree(const struct data *data);
+/* {stage: {mean_ms, median_ms …}, "summary": …}, rounded. */
+cJSON *report_profile(const struct data *data);
+/* frames_profiled, mean_fps and p95_fps (of the total), model, input_size. */
+cJSON *report_summary(const struct data *data);
+
+/* Tables of the tree: for a person, or as Markdown. */
+void report_text(struct ctl *ctl, const cJSON *tree);
+void report_markdown(struct ctl *ctl, const cJSON *tree);
+/* A test case for each stage, deadline and target. */
+void report_junit(struct ctl *ctl, const cJSON *tree);
+/* One self-contained page, with the warnings, deadlines and target of the tree; an exit status. */
+int report_html(const struct data *data, const cJSON *tree, FILE *out);
+
+/* A page about a running app, with a suggestion for its unit. An exit status. */
+int report_card(struct ctl *ctl, const char *app);
+
+/* Compares the report with the target of that name: adds "target" to the tree, the verdicts in it.
+ * CTL_BAD_NEWS: outside; CTL_NO_DATA: unknown target. */
+int report_target(struct ctl *ctl, const char *name, cJSON *tree);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_stages.c: makes the stages of a report and their sums. A stage's time counts once: shares
+ * are of its own time, without the stages inside of it; what is a total itself is in no sum.
+ */
+#include "client/edgeprofctl/report/report_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+
+static void add_numbers(cJSON *to, const struct data_numbers *n)
+{
+	const struct {
+		const char *name;
+		double value;
+	} members[] = {{"mean_ms", n->mean}, {"median_ms", n->p50}, {"p50_ms", n->p50},
+		{"p90_ms", n->p90}, {"p95_ms", n->p95}, {"p99_ms", n->p99}, {"min_ms", n->min},
+		{"max_ms", n->max}, {"std_ms", n->std}, {"std_sample_ms", n->std_sample},
+		{"tail_ratio", n->p99 / n->mean}, {"max_fps", 1000 / n->mean},
+		{"throughput_fps", 1000 / n->mean}};
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		json_add_number(to, members[i].name, members[i].value);
+	}
+}
+
+/* The unit of the stage, else that of one around it. */
+static const char *unit_of(const struct data *data, const struct data_stage *stage)
+{
+	int at = stage->parent;
+	const char *unit = stage->unit;
+	for (; unit[0] == '\0' && at >= 0; at = data->stage[at].parent) {
+		unit = data->stage[at].unit;
+	}
+	return unit;
+}
+
+static const char *category_of(const struct data *data, const struct data_stage *stage)
+{
+	(void)data;
+	return stage->category;
+}
+
+typedef const char *group_of(const struct data *data, const struct data_stage *stage);
+
+/* The own time of the stages of a group; of all with group NULL. */
+static double own_ms(const struct data *data, group_of *of, const char *group)
+{
+	double ms = 0;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const struct data_stage *stage = &data->stage[i];
+		ms += !stage->left_out && (!group || strcmp(of(data, stage), group) == 0)
+			      ? stage->self_ms
+			      : 0;
+	}
+	return ms;
+}
+
+static void add_runs(cJSON *row, const struct data *data, const struct data_stage *stage)
+{
+	struct misses misses = {.deadline_ms = stage->deadline_ms, .worst_ms = NAN};
+	size_t inside = 0, known = 0, throttled = 0;
+	double outside_ms = 0;
+	for (size_t i = 0; i < stage->count; i++) {
+		const struct data_execution *run = &stage->execution[i];
+		inside += run->frame != DATA_NO_FRAME;
+		outside_ms += run->frame == DATA_NO_FRAME ? run->ms : 0;
+		known += run->throttled >= 0;
+		throttled += run->throttled == 1;
+		report_count_miss(&misses, run->ms);
+	}
+	double outside = (double)(stage->count - inside);
+	report_add_misses(row, &misses);
+	json_add_number(row, "throttled_count", known > 0 ? (double)throttled : (double)NAN);
+	json_add_number(row, "runs_per_frame", (double)inside / (double)data->frame_count);
+	json_add_number(row, "per_frame_ms", stage->per_frame_ms);
+	if (outside > 0) {
+		cJSON *object = cJSON_AddObjectToObject(row, "outside_frames");
+		json_add_number(object, "count", outside);
+		json_add_number(object, "mean_ms", outside_ms / outside);
+		json_add_number(object, "total_ms", outside_ms);
+	}
+}
+
+/* Where optimising pays: by the share of the total. */
+static const char *priority_of(double percent)
+{
+	return isnan(percent) ? NULL : percent > 20 ? "HIGH" : percent >= 5 ? "MEDIUM" : "LOW";
+}
+
+static void add_stage(cJSON *array, const struct data *data, const struct data_stage *stage)
+{
+	cJSON *row = report_add_row(array);
+	double all_ms = own_ms(data, NULL, NULL);
+	const struct data_stage *parent = stage->parent < 0 ? NULL : &data->stage[stage->parent];
+	report_add_word(row, "app", data->app);
+	report_add_word(row, "stage", stage->name);
+	report_add_word(row, "category", stage->category);
+	report_add_word(row, "unit", stage->unit);
+	json_add_number(row, "depth", stage->depth);
+	json_add_number(row, "count", (double)stage->count);
+	json_add_number(row, "total_count", (double)stage->count);
+	add_numbers(row, &stage->ms);
+	json_add_number(row, "total_ms", stage->ms.sum);
+	json_add_number(row, "self_ms", stage->self_ms);
+	if (parent) {
+		report_add_word(row, "parent", parent->name);
+		report_add_word(row, "parent_unit", parent->unit);
+		json_add_number(
+			row, "percent_of_parent", report_percent(stage->ms.sum, parent->ms.sum));
+	}
+	if (!stage->left_out) {
+		double percent = report_percent(stage->self_ms, all_ms);
+		json_add_number(row, "percent_of_total", percent);
+		ctl_add_text(row, "priority", priority_of(percent));
+		json_add_number(row, "percent_inclusive", report_percent(stage->ms.sum, all_ms));
+		json_add_number(row, "percent_of_category",
+			report_percent(stage->self_ms, own_ms(data, category_of, stage->category)));
+	}
+	json_add_number(row, "failed", (double)stage->failed);
+	add_runs(row, data, stage);
+}
+
+/* Rows of the groups, that with most time first; with percentiles of all their runs. */
+static void add_group(
+	cJSON *array, const struct data *data, group_of *of, const char *member, const char *group)
+{
+	size_t stages = 0, count = 0, most = 0;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		most += data->stage[i].count;
+	}
+	double *values = calloc(most + 1, sizeof(*values));
+	for (size_t i = 0; i < data->stage_count && values; i++) {
+		const struct data_stage *stage = &data->stage[i];
+		if (!stage->left_out && strcmp(of(data, stage), group) == 0) {
+			stages++;
+			for (size_t k = 0; k < stage->count; k++) {
+				values[count++] = stage->execution[k].ms;
+			}
+		}
+	}
+	if (values && stages > 0) {
+		struct data_numbers numbers = data_numbers_of(values, count);
+		double ms = own_ms(data, of, group);
+		cJSON *row = cJSON_CreateObject(), *next = array->child;
+		int at = 0;
+		for (; next && json_number(next, "total_ms") >= ms; next = next->next) {
+			at++;
+		}
+		cJSON_InsertItemInArray(array, at, row);
+		report_add_word(row, "app", data->app);
+		cJSON_AddStringToObject(row, member, group);
+		json_add_number(row, "stages", (double)stages);
+		json_add_number(row, "count", (double)count);
+		json_add_number(row, "total_ms", ms);
+		json_add_number(
+			row, "percent_of_total", report_percent(ms, own_ms(data, NULL, NULL)));
+		add_numbers(row, &numbers);
+	}
+	free(values);
+}
+
+static void add_groups(
+	cJSON *tree, const char *name, const struct data *data, group_of *of, const char *member)
+{
+	cJSON *array = cJSON_AddArrayToObject(tree, name);
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const char *group = of(data, &data->stage[i]);
+		size_t first = 0;
+		while (strcmp(of(data, &data->stage[first]), group) != 0) {
+			first++;
+		}
+		if (first == i) {
+			add_group(array, data, of, member, group);
+		}
+	}
+}
+
+/* What a frame costs, by the outermost stages. */
+static void add_total(cJSON *tree, const struct data *data)
+{
+	cJSON *row = report_add_row(cJSON_AddArrayToObject(tree, "totals"));
+	double mean_ms = 0;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const struct data_stage *stage = &data->stage[i];
+		bool counts = !stage->left_out;
+		for (int at = stage->parent; at >= 0; at = data->stage[at].parent) {
+			counts = counts && data->stage[at].left_out;
+		}
+		mean_ms += counts && !isnan(stage->per_frame_ms) ? stage->per_frame_ms : 0;
+	}
+	report_add_word(row, "app", data->app);
+	bool known = data->frame_count > 0 && data->stage_count > 0;
+	json_add_number(row, "mean_ms", known ? mean_ms : (double)NAN);
+	json_add_number(row, "max_fps", mean_ms > 0 ? 1000 / mean_ms : (double)NAN);
+	json_add_number(row, "iterations", (double)data->frame_count);
+	json_add_number(row, "total_ms", own_ms(data, NULL, NULL));
+}
+
+void report_add_stages(cJSON *tree, const struct data *data)
+{
+	cJSON *stages = cJSON_AddArrayToObject(tree, "stages");
+	for (size_t i = 0; i < data->stage_count; i++) {
+		add_stage(stages, data, &data->stage[i]);
+	}
+	add_total(tree, data);
+	add_groups(tree, "units", data, unit_of, "unit");
+	add_groups(tree, "categories", data, category_of, "category");
+}

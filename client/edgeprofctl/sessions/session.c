@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c: starts, stops, lists, shows and deletes sessions: what an app did from one moment to
+ * another, kept by the daemon in a file with the circumstances. */
+#include "client/edgeprofctl/sessions/sessions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/sessions/fingerprint.h"
+#include "client/edgeprofctl/verb.h"
+#include "proto/name.h"
+
+static int start(struct ctl *ctl)
+{
+	const struct options *options = &ctl->options;
+	bool ends = options->frames != 0 || options->span_ms > 0;
+	cJSON *parameters, *reply;
+	int status = session_parameters(ctl, &parameters);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	status = ctl_call(ctl, "StartSession", parameters, false, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	return ends && !options->detach ? session_follow(ctl, reply)
+					: ctl_answer(ctl, reply, session_show_start);
+}
+
+static int stop(struct ctl *ctl)
+{
+	cJSON *parameters = ctl_parameters("name", ctl->words[1]);
+	ctl_add_text(parameters, "error", ctl->options.error);
+	return ctl_show(ctl, "StopSession", parameters, false, session_show_end);
+}
+
+static bool wanted(const cJSON *session, const char *glob)
+{
+	return proto_query_match(glob, json_word(session, "name"));
+}
+
+static int list(struct ctl *ctl)
+{
+	const char *first = ctl_word(ctl, 0);
+	const char *glob = first && strcmp(first, "list") == 0 ? ctl_word(ctl, 1) : first;
+	const struct option_list *tags = &ctl->options.tags;
+	cJSON *reply;
+	int status = ctl_call(ctl, "ListSessions", NULL, true, &reply);
+	if (status != CTL_FINE) {
+		return status;
+	}
+	int left = glob ? listing_narrow(reply, "sessions", wanted, glob)
+			: json_count(reply, "sessions");
+	for (size_t i = 0; i < tags->count; i++) {
+		left = listing_narrow(reply, "sessions", session_has_tag, tags->items[i]);
+	}
+	ctl_answer(ctl, reply, session_show_list);
+	return left > 0 ? CTL_FINE
+	       : glob || tags->count > 0
+		       ? ctl_fail(ctl, CTL_NO_DATA, "no session matches")
+		       : ctl_fail(ctl, CTL_NO_DATA,
+				 "no sessions yet; 'edgeprofctl session start NAME' makes one");
+}
+
+int session_get(struct ctl *ctl, const char *name, cJSON **ret)
+{
+	enum json_mode json = ctl->options.json;
+	cJSON *reply, *row = NULL;
+	ctl->options.json = JSON_SHORT; /* the text as it is */
+	int status = ctl_call(ctl, "ListSessions", ctl_parameters("name", name), true, &reply);
+	ctl->options.json = json;
+	if (status != CTL_FINE) {
+		return status;
+	}
+	cJSON *rows = cJSON_GetObjectItemCaseSensitive(reply, "sessions");
+	cJSON_ArrayForEach(row, rows)
+	{
+		if (strcmp(json_word(row, "name"), name) == 0) {
+			*ret = cJSON_DetachItemViaPointer(rows, row);
+			break;
+		}
+	}
+	cJSON_Delete(reply);
+	return row ? CTL_FINE
+		   : ctl_fail(ctl, CTL_NO_DATA,
+			     "there is no session '%s'; 'edgeprofctl session list' lists them",
+			     name);
+}
+
+bool session_is_active(const cJSON *session)
+{
+	const char *state = json_word(session, "state");
+	return strcmp(state, "warmup") == 0 || strcmp(state, "running") == 0;
+}
+
+static int show(struct ctl *ctl)
+{
+	char fingerprint[FINGERPRINT_SIZE];
+	cJSON *session, *reply = cJSON_CreateObject();
+	int status = session_get(ctl, ctl->words[1], &session);
+	if (status == CTL_FINE && fingerprint_session(session, fingerprint) < 0) {
+		cJSON_Delete(session);
+		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	}
+	if (status != CTL_FINE) {
+		cJSON_Delete(reply);
+		return status;
+	}
+	if (ctl->options.json == JSON_OFF) {
+		json_clean(session, ctl->style.utf8);
+	}
+	cJSON_AddItemToObject(reply, "session", session);
+	cJSON_AddStringToObject(reply, "fingerprint", fingerprint);
+	session_add_stages(ctl, ctl->words[1], reply);
+	return ctl_answer(ctl, reply, session_show_one);
+}
+
+static int delete (struct ctl *ctl)
+{
+	int worst = CTL_FINE;
+	for (int i = 1; i < ctl->word_count; i++) {
+		cJSON *reply;
+		int status = ctl_call(
+			ctl, "DeleteSession", ctl_parameters("name", ctl->words[i]), false, &reply);
+		worst = status != CTL_FINE ? status : worst;
+		if (status == CTL_UNREACHABLE) {
+			break;
+		}
+		if (status == CTL_FINE && !ctl_json(ctl, reply)) {
+			fprintf(ctl->output.stream, "Session '%s' deleted.\n", ctl->words[i]);
+		}
+		if (status == CTL_FINE) {
+			cJSON_Delete(reply);
+		}
+	}
+	return worst;
+}
+
+/* A word that is none of the commands is the glob of a list. */
+static int run(struct ctl *ctl)
+{
+	static const struct {
+		const char *name;
+		int min, max;
+		int (*run)(struct ctl *ctl);
+	} commands[] = {{"start", 2, 3, start}, {"stop", 2, 2, stop}, {"list", 1, 2, list},
+		{"show", 2, 2, show}, {"delete", 2, INT32_MAX, delete}};
+	const char *word = ctl_word(ctl, 0);
+	bool known = false;
+	for (size_t i = 0; word && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		bool is = strcmp(word, commands[i].name) == 0;
+		if (is && ctl->word_count >= commands[i].min &&
+			ctl->word_count <= commands[i].max) {
+			return commands[i].run(ctl);
+		}
+		known = known || is;
+	}
+	return !known && ctl->word_count <= 1
+		       ? list(ctl)
+		       : ctl_fail(ctl, CTL_USAGE,
+				 "usage: edgeprofctl session start NAME [APP] | stop NAME | "
+				 "[list] [GLOB] | show NAME | delete NAME...");
+}
+
+/* A whole number from 0 on, kept as it was typed: 0 is not the same as none. */
+static int parse_warmup(const struct option_spec *spec, const char *text, void *value)
+{
+	size_t length = strspn(text, "0123456789");
+	return length == 0 || length > 6 || text[length] != '\0' ? -EINVAL
+								 : option_text(spec, text, value);
+}
+
+static int parse_size(const struct option_spec *spec, const char *text, void *value)
+{
+	static const char digits[] = "0123456789";
+	size_t width = strspn(text, digits),
+	       height = text[width] == 'x' ? strspn(text + width + 1, digits) : 0;
+	return width == 0 || height == 0 || text[width + 1 + height] != '\0'
+		       ? -EINVAL
+		       : option_text(spec, text, value);
+}
+
+static const struct option_spec options[] = {
+	{"tag", 0, "NAME=VALUE", "start: what distinguishes this one; list: only those with it",
+		option_pair, offsetof(struct options, tags)},
+	{"warmup", 0, "N", "start: do not count the first N frames; default: 10", parse_warmup,
+		offsetof(struct options, warmup)},
+	{"frames", 0, "[N]", "start: end after N frames; default: 300", option_count,
+		offsetof(struct options, frames)},
+	{"duration", 0, "SPAN", "start: end after this time", option_ms,
+		offsetof(struct options, span_ms)},
+	{"detach", 0, NULL, "start: do not wait for the end", option_flag,
+		offsetof(struct options, detach)},
+	{"model", 0, "FILE", "start: tag it with the name, size and SHA-256 of a model",
+		option_nonempty, offsetof(struct options, model)},
+	{"input", 0, "SIZE", "start: tag it with the size of the input, such as 640x480",
+		parse_size, offsetof(struct options, input)},
+	{"error", 0, "TEXT", "stop: mark the session as failed", option_nonempty,
+		offsetof(struct options, error)},
+	{.name = NULL},
+};
+
+const struct verb verb_session = {"session",
+	"start NAME [APP] | stop SESSION | [list] [SESSION] | show SESSION | delete SESSION...",
+	"Record an app for later comparison: start, stop, list, show, delete.",
+	"session start fp16 cam --frames 300 --tag precision=fp16", options, run};

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sessions.h: declares what the files of the verb `session` share. Functions return an exit status,
+ * after a message if not 0. */
+#pragma once
+
+#include "client/edgeprofctl/ctl.h"
+
+/* The session's row, as the daemon has it: not cleaned. The caller deletes it. */
+int session_get(struct ctl *ctl, const char *name, cJSON **ret);
+bool session_is_active(const cJSON *session);
+
+/* The parameters of StartSession, from the words and options. */
+int session_parameters(struct ctl *ctl, cJSON **ret);
+/* "K=V" is one of the tags. */
+bool session_has_tag(const cJSON *session, const char *tag);
+
+/* Follows a session that was started just now up to its end, showing its progress; Ctrl-C ends it.
+ * Deletes the reply of StartSession. */
+int session_follow(struct ctl *ctl, cJSON *reply);
+
+/* Adds "stages" to the reply, with the frames' total as the last one, as far as its file is
+ * readable. */
+void session_add_stages(struct ctl *ctl, const char *name, cJSON *reply);
+
+/* Views of ListSessions; of StartSession; of StopSession or a session that ended. */
+void session_show_list(struct ctl *ctl, const cJSON *reply);
+void session_show_start(struct ctl *ctl, const cJSON *reply);
+void session_show_end(struct ctl *ctl, const cJSON *reply);
+/* Of {"session","fingerprint","stages"}. */
+void session_show_one(struct ctl *ctl, const cJSON *reply);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view.h: declares what the user chose to see of a picture, and the lists and tables it is made of.
+ */
+#pragma once
+
+#include "client/edgeprofctl/top/canvas.h"
+#include "client/edgeprofctl/live/model.h"
+
+enum tab { TAB_OVERVIEW, TAB_SENSORS, TAB_APPS, TAB_PROCESSES, TAB_EVENTS, TABS };
+
+/* The position in a list: the lines are redrawn from it, and keep it within their number. */
+struct cursor {
+	int selected, offset, count, sort;
+};
+
+struct view {
+	struct canvas canvas;
+	const struct model *model;
+	enum tab tab;
+	struct cursor cursors[TABS];
+	bool detail, help;
+	char filter[64];
+	const cJSON *selected;	 /* what the cursor of the tab is on; NULL: nothing */
+	const struct ring *ring; /* of a sensor, its minute */
+};
+
+/* True when a text of the object contains the filter. */
+bool view_wants(const struct view *view, const cJSON *object);
+
+/* Moves the cursor's window such that the selected of `count` lines is visible in `height`. */
+void cursor_fit(struct cursor *cursor, int count, int height);
+
+/* The rows of a part that the filter wants, by the member that the cursor sorts by: a name that
+ * ends in '-' sorts downwards; NULL ends the list, and "" is the daemon's order. */
+enum { VIEW_ROWS = 512 };
+size_t view_rows(const struct view *view, enum part part, const char *const *sorts, int sort,
+	const cJSON *ret[VIEW_ROWS]);
+
+/* A table. The first column takes what the others leave; those that do not fit are dropped, the
+ * last one first. */
+struct grid_column {
+	const char *title;
+	int width; /* negative: to the right */
+	const char *template;
+};
+void grid_draw(struct view *view, struct box box, const struct grid_column *columns, size_t count,
+	const cJSON *const *rows, size_t row_count, struct cursor *cursor);

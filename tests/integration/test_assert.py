@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""assert on sessions of which the truth is known, and on a live app."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import xml.etree.ElementTree as xml
+
+import sessions
+from harness import BUILD, Daemon, program, run_tests, until
+
+CTL = BUILD / "client" / "edgeprofctl" / "edgeprofctl"
+DEMO = BUILD / "client" / "examples" / "demo-pipeline"
+
+
+def ctl(*arguments, **variables):
+    command = [CTL, *map(str, arguments)]
+    environment = {**os.environ, "EDGEPROF_RUNTIME_DIR": "/nonexistent", **variables}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def make(folder, name, seed=None, frames=300, infer=20.0, **more):
+    seed = seed or name
+    stages = {"capture": sessions.noise(f"{seed} capture", frames, 3),
+              "infer": sessions.noise(f"{seed} infer", frames, infer)}  # fmt: skip
+    return sessions.write(folder / f"{name}.jsonl", name, stages, **more)
+
+
+def folder():
+    return tempfile.TemporaryDirectory(prefix="edgeprof-compare-")
+
+
+# covers G4.12: conditions about what was recorded
+def test_conditions_hold_for_a_session():
+    with folder() as place:
+        place = pathlib.Path(place)
+        heat = [("temperature/max", "celsius", [(i / 10, 50.0 + i) for i in range(20)])]
+        a = make(place, "a", period_ms=30, sensors=heat)
+        empty = sessions.write(place / "empty.jsonl", "empty", {})
+        cases = [
+            ("frames.fps > 30", 0, "frames.fps = "),
+            ("frames.fps > 90", 1, "expected > 90"),
+            ("stages.infer.p99_ms < 0.05 s && stages.capture.mean_ms < 4", 0, "stages.capture.mean_ms"),
+            ("temperature/max < 69", 1, "temperature/max = 69, expected < 69"),
+            ("temperature/max < 69.5C", 0, "69"),
+            ("temperature/max > 49", 0, "50"),
+            ("stages.none.p99_ms < 5", 2, "unknown stage 'none'"),
+            ("power/total < 5", 2, "power/total"),
+            ("temperature/max < 5 W", 64, "celsius"),
+            ("frames.fps > 30 for 3s", 64, "running app"),
+            ("frames.fps >", 64, "at character 13"),
+            ("stages.infer.p42_ms < 5", 2, "stages.infer.p42_ms: no value of that name"),
+            ("stages.infer.tail_ratio > 1 && frames.total_count == 300", 0, "total_count = 300"),
+        ]  # fmt: skip
+        for text, status, wanted in cases:
+            done = ctl("assert", text, "--file", a)
+            assert done.returncode == status and wanted in done.stdout + done.stderr, (text, done)
+        broken = sessions.write(place / "broken.jsonl", "broken", {}, error="no OpenCL")
+        for file, reason in ((broken, "the session failed: no OpenCL"), (empty, "no frames were recorded")):
+            for name in ("frames.fps", "stages.infer.p99_ms"):
+                done = ctl("assert", f"{name} > 1", "--file", file)
+                assert done.returncode == 2 and f"{name}: {reason}" in done.stderr, done
+        for name in ("frames.fps", "stages.infer.p99_ms", "power/total"):
+            done = ctl("assert", f"{name} > 1")
+            assert done.returncode == 69 and "tried /nonexistent/io.edgeprof" in done.stderr, done
+        done = ctl("assert", "frames.fps>1", "frames.fps>999", "--file", a, "--format", "junit")
+        suite = xml.fromstring(done.stdout)
+        assert done.returncode == 1 and suite.get("tests") == "2" and suite.get("failures") == "1", done
+        assert suite[1].find("failure").get("message").endswith("expected > 999"), done.stdout
+
+
+# covers G4.12: the same about an app that runs
+def test_conditions_hold_for_a_live_app():
+    with Daemon() as daemon:
+        gone = daemon.ctl("assert", "frames.fps>1", "--app", "cam")
+        assert gone.returncode == 2 and "cam" in gone.stderr, gone
+        with program([DEMO, "--app", "cam", "--fps", "50", "--load", "1"], daemon.env):
+            until("frames", lambda: daemon.ctl("assert", "frames.fps>0").returncode == 0)
+            held = daemon.ctl("assert", "frames.fps > 0 && stages.infer.p99_ms > 0 for 2s", "--app", "cam")
+            assert held.returncode == 0 and held.stdout.startswith("passed: frames.fps = "), held
+            wrong = daemon.ctl("assert", "frames.fps > 5000")
+            assert wrong.returncode == 1, wrong
+            assert re.fullmatch(r"edgeprofctl: frames.fps = [\d.]+, expected > 5000\n", wrong.stderr), wrong
+            assert daemon.ctl("assert", "cpu/utilization <= 100 %").returncode == 0
+            assert daemon.ctl("assert", "frames.fps > 5000", "--within", "2s").returncode == 1
+            assert daemon.ctl("assert", "frames.frame_count >= 60", "--within", "60s").returncode == 0
+        assert daemon.ctl("assert", "no.such > 1").returncode == 64
+
+
+if __name__ == "__main__":
+    run_tests(globals())
