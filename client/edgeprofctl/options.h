@@ -51,7 +51,6 @@ struct exec_options {
 	struct option_list env;
 	double quota_percent, limit_ms;
 	long rr, fifo;
-	bool batch, idle;
 };
 
 /* The values of all options; an option that several verbs have is one member. What was not given is

@@ -24,7 +24,6 @@ struct run {
 	struct exec_child child;
 	struct exec_quota quota;
 	struct exec_helper perf;
-	struct exec_counters counters;
 	struct exec_usage usage;
 	struct exec_result result;
 	cJSON *controls;
@@ -32,36 +31,9 @@ struct run {
 	bool ended;
 };
 
-/* As shells do: 127 when a command is not found, 126 when it can't be run. */
-static int explain(struct ctl *ctl, struct exec_failure failure)
-{
-	const struct exec_options *options = &ctl->options.exec;
-	bool denied = failure.error == EPERM || failure.error == EACCES;
-	const char *error = strerror(failure.error);
-	switch (failure.step) {
-	case EXEC_CPUS:
-		return ctl_fail(ctl, CTL_USAGE, "--cpus %s: %s", options->cpus,
-			failure.error == EINVAL ? "not all of these CPUs are available" : error);
-	case EXEC_POLICY:
-		return ctl_fail(ctl, CTL_NOT_PERMITTED, "cannot set %s: %s%s",
-			options->rr	? "SCHED_RR"
-			: options->fifo ? "SCHED_FIFO"
-					: "the scheduling policy",
-			error, denied ? "; it needs CAP_SYS_NICE or an rtprio limit" : "");
-	case EXEC_NICE:
-		return ctl_fail(ctl, CTL_NOT_PERMITTED, "cannot set --nice %s: %s%s", options->nice,
-			error, denied ? "; it needs CAP_SYS_NICE or a nice limit" : "");
-	case EXEC_RUN:
-		return ctl_fail(ctl, failure.error == ENOENT ? 127 : 126, "cannot run %s: %s",
-			ctl->words[0], error);
-	default:
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
-}
-
 static void kill_all(struct run *run, int number)
 {
-	exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+	exec_usage_sample(&run->usage, run->perf.pid);
 	for (size_t i = 0; i < run->usage.process_count; i++) {
 		kill(run->usage.process[i], number);
 		kill(run->usage.process[i], SIGCONT);
@@ -72,32 +44,25 @@ static void kill_all(struct run *run, int number)
 static void reap(struct run *run)
 {
 	siginfo_t info = {0};
-	int status;
-	struct rusage rusage;
 	while (!run->ended && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 		info.si_pid > 0) {
-		if (info.si_pid == run->child.pid) {
+		pid_t pid = info.si_pid;
+		int status;
+		struct rusage rusage;
+		run->ended = pid == run->child.pid;
+		if (run->ended) {
 			run->end_ms = when_mono_ms();
-			exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+			exec_usage_sample(&run->usage, run->perf.pid);
 		}
-		if (wait4(info.si_pid, &status, 0, &rusage) == info.si_pid &&
-			info.si_pid == run->child.pid) {
+		wait4(pid, &status, 0, &rusage);
+		if (run->ended) {
 			run->result.status = status;
 			run->result.rusage = rusage;
-			run->ended = true;
-		} else if (info.si_pid == run->perf.pid) {
+		} else if (pid == run->perf.pid) {
 			run->perf.ended = true;
 			run->perf.status = status;
 		}
 		info.si_pid = 0;
-	}
-}
-
-/* Signals of the kernel, such as Ctrl-C's, went to the complete process group. */
-static void forward(const struct run *run, const siginfo_t *info)
-{
-	if (info->si_code <= 0) {
-		kill(run->child.pid, info->si_signo);
 	}
 }
 
@@ -122,12 +87,13 @@ static void watch(struct run *run)
 		struct timespec timeout = {.tv_nsec = (long)(wait_ms * 1e6)};
 		siginfo_t info;
 		int number = sigtimedwait(&signals, &info, &timeout);
-		if (number > 0 && number != SIGCHLD) {
-			forward(run, &info);
+		if (number > 0 && number != SIGCHLD && info.si_code <= 0) {
+			/* those of the kernel, such as Ctrl-C's, went to the process group */
+			kill(run->child.pid, number);
 		}
 		reap(run);
 		if (!run->ended && number < 0) {
-			exec_usage_sample(&run->usage, run->child.pid, run->perf.pid);
+			exec_usage_sample(&run->usage, run->perf.pid);
 			pause_ms = fmin(2 * pause_ms, SAMPLE_MS);
 			enforce_limit(run, &limit_ms);
 		}
@@ -148,32 +114,32 @@ static int prepare(struct run *run)
 		run->result.perf_data = ctl->options.exec.perf_record;
 	}
 	run->controls = exec_controls_json(ctl, run->child.pid);
-	run->result.own_rss_bytes = exec_status_number(getpid(), "VmHWM");
+	run->result.own_rss_bytes = exec_peak_rss(getpid());
 	return status;
 }
 
-static int measure(struct run *run, const struct exec_controls *controls)
+static int measure(struct run *run)
 {
 	struct ctl *ctl = run->ctl;
-	struct exec_failure failure = exec_child_start(&run->child, ctl->words, controls);
-	if (failure.error != 0) {
-		return explain(ctl, failure);
+	int status = exec_child_start(ctl, &run->child);
+	if (status != CTL_FINE) {
+		return status;
 	}
-	int status = prepare(run);
+	status = prepare(run);
 	if (status != CTL_FINE) {
 		exec_child_abort(&run->child);
 		return status;
 	}
-	exec_counters_open(&run->counters, run->child.pid);
+	exec_usage_init(&run->usage, run->child.pid);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	run->result.start_us = when_now_us();
 	run->start_ms = when_mono_ms();
-	failure = exec_child_release(&run->child);
-	if (failure.error != 0) {
-		return explain(ctl, failure);
+	status = exec_child_release(ctl, &run->child);
+	if (status != CTL_FINE) {
+		return status;
 	}
 	watch(run);
-	if (run->perf.pid > 0 && !exec_helper_ended(&run->perf)) {
+	if (run->perf.pid > 0 && !run->perf.ended) {
 		kill(run->perf.pid, SIGINT);
 	}
 	if (run->perf.pid > 0 && !exec_helper_finish(&run->perf, PERF_END_MS) &&
@@ -216,16 +182,10 @@ static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
 static int run_command(struct ctl *ctl, struct trace_file *file)
 {
 	struct run run = {.ctl = ctl};
-	struct exec_controls controls;
-	int status = exec_controls_of(ctl, &controls);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	exec_usage_init(&run.usage);
-	status = measure(&run, &controls);
+	int status = measure(&run);
 	if (status == CTL_FINE) {
 		cJSON *result = exec_result_json(ctl, &run.result, &run.usage);
-		exec_counters_add(&run.counters, result);
+		exec_counters_add(&run.usage, result);
 		if (ctl->options.exec.quota_percent > 0) {
 			exec_quota_add(&run.quota, run.controls);
 		}

@@ -16,6 +16,12 @@
 
 enum { PAUSE_MS = 5, PERF_START_MS = 10000 };
 
+void exec_pause(void)
+{
+	static const struct timespec time = {.tv_nsec = PAUSE_MS * 1000 * 1000};
+	nanosleep(&time, NULL);
+}
+
 int exec_helper_start(struct exec_helper *helper, const char *const argv[], const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
@@ -44,10 +50,21 @@ int exec_helper_start(struct exec_helper *helper, const char *const argv[], cons
 	return -error;
 }
 
-/* The first line that is not just a heading ("Error:"). */
-static void read_reason(struct exec_helper *helper)
+static bool has_ended(struct exec_helper *helper)
+{
+	helper->ended =
+		helper->ended || waitpid(helper->pid, &helper->status, WNOHANG) == helper->pid;
+	return helper->ended;
+}
+
+bool exec_helper_finish(struct exec_helper *helper, double milliseconds)
 {
 	char text[2048], *rest = text;
+	for (double end_ms = when_mono_ms() + milliseconds; !has_ended(helper); exec_pause()) {
+		if (when_mono_ms() > end_ms) {
+			kill(helper->pid, SIGKILL);
+		}
+	}
 	ssize_t got = pread(helper->messages, text, sizeof(text) - 1, 0);
 	text[got > 0 ? got : 0] = '\0';
 	snprintf(helper->reason, sizeof(helper->reason), "exit status %d",
@@ -55,52 +72,14 @@ static void read_reason(struct exec_helper *helper)
 					  : 128 + WTERMSIG(helper->status));
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		size_t length = strlen(line);
-		if (length > 0 && line[length - 1] != ':') {
+		if (length > 0 && line[length - 1] != ':') { /* not just "Error:" */
 			snprintf(helper->reason, sizeof(helper->reason), "%s", line);
-			return;
+			break;
 		}
 	}
-}
-
-bool exec_helper_ended(struct exec_helper *helper)
-{
-	if (helper->pid > 0 && !helper->ended) {
-		helper->ended = waitpid(helper->pid, &helper->status, WNOHANG) == helper->pid;
-	}
-	if (helper->ended && helper->messages >= 0) {
-		read_reason(helper);
-		close(helper->messages);
-		helper->messages = -1;
-	}
-	return helper->ended;
-}
-
-static void pause_shortly(void)
-{
-	static const struct timespec time = {.tv_nsec = PAUSE_MS * 1000 * 1000};
-	nanosleep(&time, NULL);
-}
-
-bool exec_helper_finish(struct exec_helper *helper, double milliseconds)
-{
-	double end_ms = when_mono_ms() + milliseconds;
-	while (!exec_helper_ended(helper)) {
-		if (when_mono_ms() > end_ms) {
-			kill(helper->pid, SIGKILL);
-		}
-		pause_shortly();
-	}
+	close(helper->messages);
+	helper->pid = 0;
 	return helper->status == 0;
-}
-
-/* perf writes the head of its file after it has attached, and renames an existing file. */
-static bool perf_is_attached(const char *path, const struct stat *before)
-{
-	struct stat now;
-	return stat(path, &now) == 0 && now.st_size > 0 &&
-	       (now.st_ino != before->st_ino || now.st_dev != before->st_dev ||
-		       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-		       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
 int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec_child *child)
@@ -109,7 +88,7 @@ int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec
 	char pid[16];
 	const char *const argv[] = {
 		"perf", "record", "-g", "-F", "99", "-o", file, "-p", pid, NULL};
-	struct stat before = {0};
+	struct stat before = {0}, now;
 	snprintf(pid, sizeof(pid), "%d", (int)child->pid);
 	stat(file, &before);
 	int r = exec_helper_start(perf, argv, &child->previous);
@@ -117,13 +96,15 @@ int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec
 		return ctl_fail(ctl, CTL_UNREACHABLE, "cannot run perf: %s", strerror(-r));
 	}
 	double end_ms = when_mono_ms() + PERF_START_MS;
-	while (!exec_helper_ended(perf) && !perf_is_attached(file, &before)) {
-		if (when_mono_ms() > end_ms) {
-			exec_helper_finish(perf, 0);
+	while (!has_ended(perf) && when_mono_ms() < end_ms) {
+		/* perf writes the head of its file after it has attached, and renames an existing
+		 * file unless it is empty. */
+		if (stat(file, &now) == 0 && now.st_size > 0 &&
+			(now.st_ino != before.st_ino || before.st_size == 0)) {
+			return CTL_FINE;
 		}
-		pause_shortly();
+		exec_pause();
 	}
-	return perf->ended
-		       ? ctl_fail(ctl, CTL_NOT_PERMITTED, "perf record failed: %s", perf->reason)
-		       : CTL_FINE;
+	exec_helper_finish(perf, 0);
+	return ctl_fail(ctl, CTL_NOT_PERMITTED, "perf record failed: %s", perf->reason);
 }

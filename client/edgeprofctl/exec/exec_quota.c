@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec_quota.c: limits the CPU time of a command through a control group of its own: a transient
  * scope of systemd, else a group below or next to the one of this process, where that may be
- * written (root, delegated groups). The limit is read back before the command runs. */
+ * written (root, delegated groups). */
 #include "client/edgeprofctl/exec/exec.h"
 
 #include <errno.h>
@@ -10,49 +10,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/when.h"
 
 enum {
-	PERIOD_US = 100000,
-	RT_PERIOD_US = 1000000,
-	RT_MAX_US = 900000,
+	PERIOD_US = 100000, /* of version 1, unless it is changed */
+	RT_MAX_US = 900000, /* of a second */
 	SCOPE_MS = 2000,
-	REMOVE_MS = 500,
-	PATH_SIZE = 512
+	REMOVE_MS = 500
 };
 
-static bool read_file(const char *folder, const char *name, char *text, size_t size)
-{
-	char path[PATH_SIZE + 32];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return exec_read_file(AT_FDCWD, path, text, size);
-}
+static const char root[] = "/sys/fs/cgroup";
+/* By the version of control groups. */
+static const char *const limit_file[] = {"cpu.max", "cpu.cfs_quota_us"};
 
-static int write_file(const char *folder, const char *name, long long first, long long second)
+static int write_number(const struct exec_quota *quota, const char *name, long long number)
 {
-	char path[PATH_SIZE + 32], text[64];
-	int length = second > 0 ? snprintf(text, sizeof(text), "%lld %lld", first, second)
-				: snprintf(text, sizeof(text), "%lld", first);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	char path[sizeof(quota->folder) + 32];
+	snprintf(path, sizeof(path), "%s/%s", quota->folder, name);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int r = fd < 0 || write(fd, text, (size_t)length) < 0 ? -errno : 0;
+	int r = fd < 0 || dprintf(fd, "%lld", number) < 0 ? -errno : 0;
 	if (fd >= 0) {
 		close(fd);
 	}
 	return r;
 }
 
-/* The folder of the process's group in the hierarchy with the cpu controller. */
-static bool folder_of(pid_t pid, char ret[PATH_SIZE], bool *ret_v1)
+/* Finds the process's group in the hierarchy with the cpu controller. */
+static void find_folder(struct exec_quota *quota, pid_t pid)
 {
-	char folder[32], text[4096], *rest = text;
-	ret[0] = '\0';
-	snprintf(folder, sizeof(folder), "/proc/%d", (int)pid);
-	read_file(folder, "cgroup", text, sizeof(text));
+	char text[4096], *rest = text;
+	quota->folder[0] = '\0';
+	exec_read(text, sizeof(text), "/proc/%d/cgroup", (int)pid);
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		strsep(&line, ":");
 		char *controllers = strsep(&line, ":"), *one;
@@ -60,150 +51,108 @@ static bool folder_of(pid_t pid, char ret[PATH_SIZE], bool *ret_v1)
 		while (!v2 && (one = strsep(&controllers, ","))) {
 			v1 = v1 || strcmp(one, "cpu") == 0;
 		}
-		if (line && (v1 || (v2 && ret[0] == '\0'))) {
-			snprintf(ret, PATH_SIZE, "/sys/fs/cgroup%s%s", v1 ? "/cpu" : "",
-				strcmp(line, "/") == 0 ? "" : line);
-			*ret_v1 = v1;
+		if (line && (v1 || (v2 && quota->folder[0] == '\0'))) {
+			snprintf(quota->folder, sizeof(quota->folder), "%s%s%s", root,
+				v1 ? "/cpu" : "", strcmp(line, "/") == 0 ? "" : line);
+			quota->v1 = v1;
 		}
 	}
-	return ret[0] != '\0';
 }
 
-/* The limit as the kernel has it, in percent of a CPU; 0 = none. */
-static double limit_of(const struct exec_quota *quota)
+/* Requests a scope with the process in it and waits until it is there. Returns why not, or NULL. */
+static const char *make_scope(struct exec_quota *quota, struct exec_helper *helper,
+	const struct exec_child *child, double percent)
 {
-	char text[64];
-	long long limit_us = 0, period_us = 0;
-	if (!quota->v1) {
-		read_file(quota->folder, "cpu.max", text, sizeof(text));
-		sscanf(text, "%lld %lld", &limit_us, &period_us);
-	} else if (read_file(quota->folder, "cpu.cfs_quota_us", text, sizeof(text))) {
-		limit_us = strtoll(text, NULL, 10);
-		read_file(quota->folder, "cpu.cfs_period_us", text, sizeof(text));
-		period_us = strtoll(text, NULL, 10);
-	}
-	return limit_us > 0 && period_us > 0 ? 100 * (double)limit_us / (double)period_us : 0;
-}
-
-static bool is_applied(const struct exec_quota *quota, double percent)
-{
-	double limit = limit_of(quota);
-	return limit > 0.98 * percent && limit < 1.02 * percent;
-}
-
-/* Requests a scope with the process in it and waits until it is there. */
-static bool make_scope(struct exec_quota *quota, const struct exec_child *child, double percent,
-	char *reason, size_t size)
-{
-	char name[64], pid[16], limit[32];
+	char name[64], pid[16], limit[32], text[64];
 	const char *const argv[] = {"busctl", geteuid() == 0 ? "--system" : "--user", "--quiet",
 		"--timeout=5", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
 		"org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))", name,
 		"fail", "4", "Description", "s", "command of edgeprofctl exec", "PIDs", "au", "1",
 		pid, "CPUQuotaPerSecUSec", "t", limit, "CollectMode", "s", "inactive-or-failed",
 		"0", NULL};
-	struct exec_helper helper;
+	if (access("/run/systemd/system", F_OK) < 0) {
+		return "not running";
+	}
 	snprintf(name, sizeof(name), "edgeprofctl-exec-%d.scope", (int)child->pid);
 	snprintf(pid, sizeof(pid), "%d", (int)child->pid);
 	snprintf(limit, sizeof(limit), "%.0f", percent * 1e4);
-	int r = exec_helper_start(&helper, argv, &child->previous);
-	if (r < 0 || !exec_helper_finish(&helper, 5 * SCOPE_MS)) {
-		snprintf(reason, size, "systemd: %s", r < 0 ? strerror(-r) : helper.reason);
-		return false;
+	int r = exec_helper_start(helper, argv, &child->previous);
+	if (r < 0 || !exec_helper_finish(helper, 5 * SCOPE_MS)) {
+		return r < 0 ? strerror(-r) : helper->reason;
 	}
-	double end_ms = when_mono_ms() + SCOPE_MS;
-	while (!folder_of(child->pid, quota->folder, &quota->v1) || !strstr(quota->folder, name) ||
-		!is_applied(quota, percent)) {
-		static const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-		if (when_mono_ms() > end_ms) {
-			snprintf(reason, size,
-				"systemd made a scope without a quota: the cpu controller is "
-				"not available to it");
-			return false;
+	for (double end_ms = when_mono_ms() + SCOPE_MS; when_mono_ms() < end_ms; exec_pause()) {
+		find_folder(quota, child->pid);
+		exec_read(text, sizeof(text), "%s/%s", quota->folder, limit_file[quota->v1]);
+		if (strstr(quota->folder, name) && strtol(text, NULL, 10) > 0) {
+			return NULL;
 		}
-		nanosleep(&pause, NULL);
 	}
-	return true;
+	return "made a scope without a quota: the cpu controller is not available to it";
 }
 
-static int make_group_in(
-	struct exec_quota *quota, const char *parent, pid_t pid, long long limit_us)
-{
-	int length = snprintf(
-		quota->folder, sizeof(quota->folder), "%s/edgeprofctl-exec-%d", parent, (int)pid);
-	if (length < 0 || (size_t)length >= sizeof(quota->folder)) {
-		return -ENAMETOOLONG;
-	}
-	if (mkdir(quota->folder, 0755) < 0) {
-		return -errno;
-	}
-	int r = quota->v1 ? write_file(quota->folder, "cpu.cfs_period_us", PERIOD_US, 0) : 0;
-	if (r == 0) {
-		r = quota->v1 ? write_file(quota->folder, "cpu.cfs_quota_us", limit_us, 0)
-			      : write_file(quota->folder, "cpu.max", limit_us, PERIOD_US);
-	}
-	if (r == 0 && quota->v1) {
-		/* else the group refuses real-time processes, which its quota does not limit */
-		long long rt_us = RT_PERIOD_US * limit_us / PERIOD_US;
-		write_file(quota->folder, "cpu.rt_runtime_us",
-			rt_us < RT_MAX_US ? rt_us : RT_MAX_US, 0);
-	}
-	if (r == 0) {
-		r = write_file(quota->folder, "cgroup.procs", pid, 0);
-	}
-	if (r < 0) {
-		rmdir(quota->folder);
-	}
-	return r;
-}
-
-/* Below the own group, else next to it: version 2 has processes in leaves only. */
+/* Makes a group in `folder`, which it then is itself. */
 static int make_group(struct exec_quota *quota, pid_t pid, double percent)
 {
-	char parent[PATH_SIZE];
-	if (!folder_of(pid, parent, &quota->v1)) {
-		return -ENOENT;
-	}
 	long long limit_us = (long long)(percent * PERIOD_US / 100);
-	int r = make_group_in(quota, parent, pid, limit_us);
-	char *slash = strrchr(parent, '/');
-	if (r < 0 && slash && slash > parent + strlen("/sys/fs/cgroup")) {
-		*slash = '\0';
-		r = make_group_in(quota, parent, pid, limit_us);
+	long long rt_us = limit_us * (1000000 / PERIOD_US);
+	size_t length = strlen(quota->folder);
+	snprintf(quota->folder + length, sizeof(quota->folder) - length, "/edgeprofctl-exec-%d",
+		(int)pid);
+	int r = mkdir(quota->folder, 0755) < 0 ? -errno : 0;
+	if (r == 0) {
+		if (quota->v1) {
+			/* else it refuses real-time processes, which its quota does not limit */
+			write_number(
+				quota, "cpu.rt_runtime_us", rt_us < RT_MAX_US ? rt_us : RT_MAX_US);
+		}
+		r = write_number(quota, limit_file[quota->v1], limit_us);
+		r = r < 0 ? r : write_number(quota, "cgroup.procs", pid);
+		if (r < 0) {
+			rmdir(quota->folder);
+		}
 	}
-	quota->own = r == 0;
+	if (r < 0) {
+		quota->folder[length] = '\0';
+	}
 	return r;
 }
 
 int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, const struct exec_child *child)
 {
-	char reason[256] = "systemd is not running";
+	struct exec_helper helper;
 	double percent = ctl->options.exec.quota_percent;
-	if (access("/run/systemd/system", F_OK) == 0 &&
-		make_scope(quota, child, percent, reason, sizeof(reason))) {
+	const char *reason = make_scope(quota, &helper, child, percent);
+	if (!reason) {
 		return CTL_FINE;
 	}
-	int r = make_group(quota, child->pid, percent);
-	if (r == 0 && is_applied(quota, percent)) {
-		return CTL_FINE;
+	/* Below the own group, else next to it: version 2 has processes in leaves only. */
+	int r = -ENOENT;
+	find_folder(quota, child->pid);
+	for (char *end = quota->folder + strlen(quota->folder);
+		r < 0 && end && end > quota->folder + strlen(root);
+		end = strrchr(quota->folder, '/')) {
+		*end = '\0';
+		r = make_group(quota, child->pid, percent);
 	}
-	return ctl_fail(ctl, r == -EACCES || r == -EPERM ? CTL_NOT_PERMITTED : CTL_UNREACHABLE,
-		"cannot set a CPU quota: %s; control group: %s", reason,
-		r < 0 ? strerror(-r) : "the kernel did not apply it");
+	quota->own = r == 0;
+	return r == 0 ? CTL_FINE
+		      : ctl_fail(ctl,
+				r == -EACCES || r == -EPERM ? CTL_NOT_PERMITTED : CTL_UNREACHABLE,
+				"cannot set a CPU quota: systemd: %s; control group: %s", reason,
+				strerror(-r));
 }
 
 void exec_quota_add(const struct exec_quota *quota, cJSON *object)
 {
-	static const char nanoseconds[] = "throttled_time ", microseconds[] = "throttled_usec ";
+	static const char count_name[] = "nr_throttled ";
+	const char *time_name = quota->v1 ? "throttled_time " /* ns */ : "throttled_usec ";
 	char text[1024];
-	bool there = read_file(quota->folder, "cpu.stat", text, sizeof(text));
-	const char *name = quota->v1 ? nanoseconds : microseconds;
-	char *count = there ? strstr(text, "nr_throttled ") : NULL;
-	char *time = there ? strstr(text, name) : NULL;
-	json_add_number(object, "nr_throttled",
-		count ? strtod(count + strlen("nr_throttled "), NULL) : NAN);
+	exec_read(text, sizeof(text), "%s/cpu.stat", quota->folder);
+	const char *count = strstr(text, count_name), *time = strstr(text, time_name);
+	json_add_number(
+		object, "nr_throttled", count ? strtod(count + strlen(count_name), NULL) : NAN);
 	json_add_number(object, "throttled_us",
-		time ? strtod(time + strlen(name), NULL) / (quota->v1 ? 1000 : 1) : NAN);
+		time ? strtod(time + strlen(time_name), NULL) / (quota->v1 ? 1000 : 1) : NAN);
 }
 
 void exec_quota_finish(struct exec_quota *quota)
@@ -213,8 +162,6 @@ void exec_quota_finish(struct exec_quota *quota)
 	double end_ms = when_mono_ms() + REMOVE_MS;
 	while (quota->own && rmdir(quota->folder) < 0 && errno == EBUSY &&
 		when_mono_ms() < end_ms) {
-		static const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-		nanosleep(&pause, NULL);
+		exec_pause();
 	}
-	quota->own = false;
 }

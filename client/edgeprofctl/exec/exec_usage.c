@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec_usage.c: samples the processes of a command in /proc: how long their threads waited for a
- * CPU (schedstat) and for I/O (stat), which no system call reports at the end. */
+ * CPU (schedstat) and for I/O (stat), which no system call reports at the end. Counts what they do
+ * in user mode: the set of perf stat that perf_event_paranoid = 2 permits. */
 #include "client/edgeprofctl/exec/exec.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "client/edgeprofctl/link/json.h"
 
 enum { IODELAY_FIELD = 42 /* of stat, proc(5) */ };
 
@@ -19,9 +27,24 @@ struct sample {
 	pid_t except;
 };
 
-bool exec_read_file(int folder, const char *path, char *text, size_t size)
+static const struct {
+	const char *name;
+	uint64_t config;
+} events[EXEC_COUNTERS] = {
+	{"cycles", PERF_COUNT_HW_CPU_CYCLES},
+	{"instructions", PERF_COUNT_HW_INSTRUCTIONS},
+	{"cache_misses", PERF_COUNT_HW_CACHE_MISSES},
+	{"branch_misses", PERF_COUNT_HW_BRANCH_MISSES},
+};
+
+bool exec_read(char *text, size_t size, const char *format, ...)
 {
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	char path[600];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
 	text[got > 0 ? got : 0] = '\0';
 	if (fd >= 0) {
@@ -30,23 +53,43 @@ bool exec_read_file(int folder, const char *path, char *text, size_t size)
 	return got > 0;
 }
 
-uint64_t exec_status_number(pid_t pid, const char *name)
+uint64_t exec_peak_rss(pid_t pid)
 {
-	char path[64], text[4096];
+	char text[4096];
 	uint64_t kib = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	char *line = exec_read_file(AT_FDCWD, path, text, sizeof(text)) ? strstr(text, name) : NULL;
-	return line && sscanf(line + strlen(name), ": %" SCNu64, &kib) == 1 ? kib * 1024 : 0;
+	exec_read(text, sizeof(text), "/proc/%d/status", (int)pid);
+	const char *line = strstr(text, "VmHWM:");
+	return line && sscanf(line, "VmHWM: %" SCNu64, &kib) == 1 ? kib * 1024 : 0;
 }
 
-void exec_usage_init(struct exec_usage *usage)
+void exec_usage_init(struct exec_usage *usage, pid_t pid)
 {
 	char text[16];
-	*usage = (struct exec_usage){.run_delay = true};
+	*usage = (struct exec_usage){.run_delay = access("/proc/self/schedstat", F_OK) == 0};
 	/* a kernel without the switch always accounts for it */
 	usage->iodelay =
-		!exec_read_file(AT_FDCWD, "/proc/sys/kernel/task_delayacct", text, sizeof(text)) ||
-		text[0] != '0';
+		!exec_read(text, sizeof(text), "/proc/sys/kernel/task_delayacct") || text[0] != '0';
+	for (size_t i = 0; i < EXEC_COUNTERS; i++) {
+		struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
+			.size = sizeof(attr),
+			.config = events[i].config,
+			.read_format =
+				PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+			.disabled = 1,
+			.enable_on_exec = 1,
+			.inherit = 1,
+			.exclude_kernel = 1,
+			.exclude_hv = 1};
+		usage->counter[i] =
+			(int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		if (usage->counter[i] < 0) {
+			usage->counters_reason = errno == EACCES || errno == EPERM
+							 ? "kernel.perf_event_paranoid or a "
+							   "seccomp filter forbids it"
+						 : errno == ENOSYS ? "no perf events in this kernel"
+								   : "no PMU in this machine";
+		}
+	}
 }
 
 static void add_process(struct sample *sample, pid_t pid)
@@ -54,7 +97,7 @@ static void add_process(struct sample *sample, pid_t pid)
 	struct exec_usage *usage = sample->usage;
 	for (size_t i = 0; i < usage->process_count; i++) {
 		if (usage->process[i] == pid) {
-			return;
+			return; /* it got another parent meanwhile */
 		}
 	}
 	if (pid != sample->except && usage->process_count < EXEC_PROCESSES) {
@@ -62,66 +105,43 @@ static void add_process(struct sample *sample, pid_t pid)
 	}
 }
 
-static void add_children(struct sample *sample, int folder, const char *tid)
+static void add_thread(struct sample *sample, const char *task)
 {
-	char path[300];
-	int pid;
-	snprintf(path, sizeof(path), "%s/children", tid);
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	while (file && fscanf(file, "%d", &pid) == 1) {
-		add_process(sample, pid);
-	}
-	if (file) {
-		fclose(file);
-	} else if (fd >= 0) {
-		close(fd);
-	}
-}
-
-static uint64_t read_iodelay(int folder, const char *tid)
-{
-	char path[300], text[1024];
-	uint64_t ticks = 0;
-	snprintf(path, sizeof(path), "%s/stat", tid);
-	char *at = exec_read_file(folder, path, text, sizeof(text)) ? strrchr(text, ')') : NULL;
+	char text[1024];
+	struct exec_thread thread = {.tid = (pid_t)strtol(strrchr(task, '/') + 1, NULL, 10)};
+	exec_read(text, sizeof(text), "%s/schedstat", task);
+	sscanf(text, "%*u %" SCNu64, &thread.run_delay_ns);
+	exec_read(text, sizeof(text), "%s/stat", task);
+	char *at = strrchr(text, ')'); /* the end of a name, which may contain blanks */
 	for (int field = 2; at && field < IODELAY_FIELD; field++) {
 		at = strchr(at + 1, ' ');
 	}
-	return at && sscanf(at, "%" SCNu64, &ticks) == 1 ? ticks : 0;
-}
-
-static void add_thread(struct sample *sample, int folder, const char *tid)
-{
-	char path[300], text[128];
-	struct exec_thread thread = {.tid = (pid_t)strtol(tid, NULL, 10)};
-	if (sample->count == EXEC_THREADS) {
-		return;
+	if (at && sscanf(at, "%" SCNu64, &thread.iodelay_ticks) == 1 &&
+		sample->count < EXEC_THREADS) {
+		sample->threads[sample->count++] = thread;
 	}
-	snprintf(path, sizeof(path), "%s/schedstat", tid);
-	if (!exec_read_file(folder, path, text, sizeof(text))) {
-		sample->usage->run_delay =
-			sample->usage->run_delay && access("/proc/self/schedstat", F_OK) == 0;
-	} else {
-		sscanf(text, "%*u %" SCNu64, &thread.run_delay_ns);
-	}
-	thread.iodelay_ticks = sample->usage->iodelay ? read_iodelay(folder, tid) : 0;
-	sample->threads[sample->count++] = thread;
 }
 
 /* The threads of a process, unless it is this one, and the processes that they started. */
 static void sample_process(struct sample *sample, pid_t pid)
 {
-	char path[64];
+	char path[96], task[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *folder = opendir(path);
 	struct dirent *entry;
 	while (folder && (entry = readdir(folder))) {
-		if (entry->d_name[0] != '.') {
-			if (pid != getpid()) {
-				add_thread(sample, dirfd(folder), entry->d_name);
-			}
-			add_children(sample, dirfd(folder), entry->d_name);
+		int child;
+		snprintf(task, sizeof(task), "/proc/%d/task/%.16s", (int)pid, entry->d_name);
+		if (pid != getpid() && entry->d_name[0] != '.') {
+			add_thread(sample, task);
+		}
+		snprintf(path, sizeof(path), "%s/children", task);
+		FILE *file = fopen(path, "re");
+		while (file && fscanf(file, "%d", &child) == 1) {
+			add_process(sample, child);
+		}
+		if (file) {
+			fclose(file);
 		}
 	}
 	if (folder) {
@@ -135,54 +155,57 @@ static int by_tid(const void *a, const void *b)
 	return (first->tid > second->tid) - (first->tid < second->tid);
 }
 
-void exec_usage_sample(struct exec_usage *usage, pid_t pid, pid_t except)
+void exec_usage_sample(struct exec_usage *usage, pid_t except)
 {
 	struct sample sample;
 	sample.usage = usage;
 	sample.except = except;
 	sample.count = 0;
 	usage->process_count = 0;
-	add_process(&sample, pid);
-	sample_process(&sample, getpid()); /* orphans are children of this process */
+	sample_process(&sample, getpid()); /* orphans are children of this process, too */
 	for (size_t i = 0; i < usage->process_count; i++) {
-		uint64_t peak_bytes = exec_status_number(usage->process[i], "VmHWM");
+		uint64_t peak_bytes = exec_peak_rss(usage->process[i]);
 		usage->peak_rss_bytes =
 			peak_bytes > usage->peak_rss_bytes ? peak_bytes : usage->peak_rss_bytes;
 		sample_process(&sample, usage->process[i]);
 	}
-	qsort(sample.threads, sample.count, sizeof(sample.threads[0]), by_tid);
-	/* A thread that is not there any more, or has a new owner, counts with what it had. */
-	for (size_t i = 0, j = 0; i < usage->alive_count; i++) {
-		const struct exec_thread *old = &usage->alive[i];
-		while (j < sample.count && sample.threads[j].tid < old->tid) {
-			j++;
+	for (size_t i = 0; i < sample.count; i++) {
+		static const struct exec_thread none;
+		const struct exec_thread *now = &sample.threads[i];
+		const struct exec_thread *old =
+			bsearch(now, usage->threads, usage->thread_count, sizeof(*old), by_tid);
+		if (!old || now->run_delay_ns < old->run_delay_ns) {
+			old = &none; /* a new thread, perhaps with the number of one that ended */
 		}
-		if (j == sample.count || sample.threads[j].tid != old->tid ||
-			sample.threads[j].run_delay_ns < old->run_delay_ns) {
-			usage->ended_ns += old->run_delay_ns;
-			usage->ended_ticks += old->iodelay_ticks;
-		}
+		usage->run_delay_ns += now->run_delay_ns - old->run_delay_ns;
+		usage->iodelay_ticks += now->iodelay_ticks - old->iodelay_ticks;
 	}
-	memcpy(usage->alive, sample.threads, sample.count * sizeof(sample.threads[0]));
-	usage->alive_count = sample.count;
+	qsort(sample.threads, sample.count, sizeof(sample.threads[0]), by_tid);
+	memcpy(usage->threads, sample.threads, sample.count * sizeof(sample.threads[0]));
+	usage->thread_count = sample.count;
 	usage->threads_peak =
 		sample.count > usage->threads_peak ? sample.count : usage->threads_peak;
 }
 
-uint64_t exec_usage_run_delay_ns(const struct exec_usage *usage)
+void exec_counters_add(struct exec_usage *usage, cJSON *object)
 {
-	uint64_t sum = usage->ended_ns;
-	for (size_t i = 0; i < usage->alive_count; i++) {
-		sum += usage->alive[i].run_delay_ns;
+	double values[EXEC_COUNTERS];
+	for (size_t i = 0; i < EXEC_COUNTERS; i++) {
+		/* Where events share a register, each counts for a part of the time: scaled, as
+		 * perf stat does. */
+		uint64_t counts[3] = {0}; /* the count, ns enabled, ns running */
+		ssize_t got = read(usage->counter[i], counts, sizeof(counts));
+		bool known = got == sizeof(counts) && counts[2] > 0;
+		values[i] = known ? floor((double)counts[0] * (double)counts[1] / (double)counts[2])
+				  : NAN;
+		if (!known && !usage->counters_reason) {
+			usage->counters_reason = "other programs use the counters";
+		}
+		close(usage->counter[i]);
+		json_add_number(object, events[i].name, values[i]);
 	}
-	return sum;
-}
-
-uint64_t exec_usage_iodelay_ticks(const struct exec_usage *usage)
-{
-	uint64_t sum = usage->ended_ticks;
-	for (size_t i = 0; i < usage->alive_count; i++) {
-		sum += usage->alive[i].iodelay_ticks;
+	json_add_number(object, "ipc", values[0] > 0 ? values[1] / values[0] : NAN);
+	if (usage->counters_reason) {
+		cJSON_AddStringToObject(object, "counters_reason", usage->counters_reason);
 	}
-	return sum;
 }
