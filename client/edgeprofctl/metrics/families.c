@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* families.c: names the families of metrics. A family's name is that of its row and the base unit;
  * "_total" is at the end. A metric that no row names is a family of its own first segment. */
-#include "client/edgeprofctl/metrics/families.h"
+#include "client/edgeprofctl/metrics/metrics.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum { NAME_SIZE = 256 };
  * omitted. The first row that matches counts. */
 static const struct family {
 	const char *path, *name, *labels, *help;
-} families[] = {
+} rows[] = {
 	{"temperature/max", "temperature_max", "",
 		"Highest temperature of the real thermal zones."},
 	{"temperature/*", "temperature", "zone", "Temperature of a thermal zone or sensor."},
@@ -93,17 +93,13 @@ static const struct family {
 	{"collector/*/age_s", "source_age", "source", "Time since the last reading."},
 	{"collector/*/stale", "source_stale", "source", "1 while a source delivers no readings."},
 	{"collector/*/*", "source_total", "source,-", "Output of a program that was skipped."},
-	{"self/events_received", "self_events_received_total", "", "Events from apps."},
-	{"self/events_dropped", "self_events_dropped_total", "", "Events that found no room."},
-	{"self/events_invalid", "self_events_invalid_total", "", "Malformed events."},
+	{"self/*_rate", "self", "-", "The daemon itself."},
+	{"self/events_*", "self_total", "-", "Events from apps."},
+	{"self/*_refused", "self_total", "-", "What was refused: a limit was reached."},
 	{"self/attaches", "self_attaches_total", "", "Processes that attached."},
-	{"self/attaches_refused", "self_attaches_refused_total", "",
-		"Processes that were refused."},
 	{"self/drains", "self_drains_total", "", "Times that the rings of apps were read."},
 	{"self/api_calls", "self_api_calls_total", "", "Calls of the local API."},
 	{"self/api_errors", "self_api_errors_total", "", "Calls that were answered with an error."},
-	{"self/api_refused", "self_api_refused_total", "", "Connections that were refused."},
-	{"self/metrics_refused", "self_metrics_refused_total", "", "Metrics beyond the limit."},
 	{"self/history_written_bytes", "self_history_written_total", "",
 		"Bytes written for history across reboots."},
 	{"self/history_evicted_blocks", "self_history_evicted_blocks_total", "",
@@ -130,27 +126,6 @@ static const struct unit {
 	{"seconds", "_seconds", 1},
 };
 
-static const struct family *find_family(const char *path)
-{
-	static const struct family unknown = {"*", "", "", "A metric of edgeprof-metrics(7)."};
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		if (fnmatch(families[i].path, path, FNM_PATHNAME) == 0) {
-			return &families[i];
-		}
-	}
-	return &unknown;
-}
-
-static struct unit find_unit(const char *name)
-{
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(units[i].name, name) == 0) {
-			return units[i];
-		}
-	}
-	return (struct unit){name, "", 1};
-}
-
 /* Each segment that the row's path has a "*" for becomes a label, or a part of the name. */
 static void add_segments(
 	const struct family *family, char *path, struct text *name, struct text *labels)
@@ -166,45 +141,50 @@ static void add_segments(
 		if (label[0] == '-') {
 			text_join(name, "_", "%s", segment);
 		} else {
-			exposition_label(labels, label, segment);
+			metrics_label(labels, label, segment);
 		}
 	}
 }
 
-static void add(
-	struct exposition *exposition, const struct family *family, char *path, const cJSON *metric)
+static void add(cJSON *out, const struct family *family, char *path, const cJSON *metric)
 {
 	char name_bytes[NAME_SIZE], label_bytes[LABELS_SIZE];
 	struct text name = TEXT_IN(name_bytes), labels = TEXT_IN(label_bytes);
-	struct unit unit = find_unit(json_word(metric, "unit"));
+	const char *word = json_word(metric, "unit");
+	struct unit unit = {word, "", 1};
 	bool raw = text_ends_with(family->labels, ",unit");
 	const char *total = text_ends_with(family->name, "_total") ? "_total" : "";
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && !raw; i++) {
+		unit = strcmp(units[i].name, word) == 0 ? units[i] : unit;
+	}
 	text_add(&name, "%.*s", (int)(strlen(family->name) - strlen(total)), family->name);
 	if (family->name[0] == '\0') { /* unknown */
 		text_add(&name, "%s", strsep(&path, "/"));
-		exposition_label(&labels, "name", path ? path : "");
+		metrics_label(&labels, "name", path ? path : "");
 	} else {
 		add_segments(family, path, &name, &labels);
 	}
-	if (!raw) {
-		text_add(&name, "%s", unit.suffix);
-	} else if (unit.name[0] != '\0' && strcmp(unit.name, "count") != 0) {
-		exposition_label(&labels, "unit", unit.name);
+	if (raw && word[0] != '\0' && strcmp(word, "count") != 0) {
+		metrics_label(&labels, "unit", word);
 	}
-	text_add(&name, "%s", total);
-	exposition_add(exposition, name.data, family->help, &labels,
-		json_number(metric, "value") / (raw ? 1 : unit.divisor));
+	text_add(&name, "%s%s", unit.suffix, total);
+	metrics_add(out, name.data, family->help, &labels, NULL,
+		json_number(metric, "value") / unit.divisor);
 	text_add(&name, "_max"); /* of cooling devices */
-	exposition_add(
-		exposition, name.data, "Its highest value.", &labels, json_number(metric, "max"));
+	metrics_add(
+		out, name.data, "Its highest value.", &labels, NULL, json_number(metric, "max"));
 }
 
-void families_add_metric(struct exposition *exposition, const cJSON *metric)
+void metrics_add_metric(cJSON *out, const cJSON *metric)
 {
+	static const struct family unknown = {"*", "", "", "A metric of edgeprof-metrics(7)."};
+	const struct family *family = &unknown;
 	char path[NAME_SIZE];
 	snprintf(path, sizeof(path), "%s", json_word(metric, "name"));
-	const struct family *family = find_family(path);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && family == &unknown; i++) {
+		family = fnmatch(rows[i].path, path, FNM_PATHNAME) == 0 ? &rows[i] : family;
+	}
 	if (family->name && strcmp(json_word(metric, "state"), "ok") == 0) {
-		add(exposition, family, path, metric);
+		add(out, family, path, metric);
 	}
 }

@@ -3,18 +3,17 @@
  * as summaries, alerts. When the daemon does not answer, edgeprof_up is 0 and all that there is. */
 #include "client/edgeprofctl/verb.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/metrics/exposition.h"
-#include "client/edgeprofctl/metrics/families.h"
+#include "client/edgeprofctl/metrics/metrics.h"
 #include "client/edgeprofctl/trace/trace.h"
 
 /* A stage without an execution for that long has no quantiles, as a stream of frames that is idle.
  */
-enum { FRESH_MS = 60000 };
+enum { FRESH_MS = 60000, NAME_SIZE = 256 };
 
 static const char stage_help[] = "Time of an execution: quantiles of the recent window.",
 		  frame_help[] = "Time between frames: quantiles of the recent window.",
@@ -53,25 +52,84 @@ static const struct member frame_members[] = {
 		true},
 };
 
-static const struct member status_members[] = {
-	{"uptime_s", "uptime_seconds", 1, "Time since the daemon's start.", false},
-};
+void metrics_label(struct text *labels, const char *name, const char *value)
+{
+	text_add(labels, "%s%s=\"", labels->length > 0 ? "," : "", name);
+	for (; *value != '\0'; value++) {
+		bool escaped = *value == '\\' || *value == '"' || *value == '\n';
+		text_add(labels, "%s%c", escaped ? "\\" : "", *value == '\n' ? 'n' : *value);
+	}
+	text_add(labels, "\"");
+}
 
-static void add_members(struct exposition *exposition, const cJSON *row,
-	const struct member *members, size_t count, const struct text *labels, bool fresh)
+void metrics_add(cJSON *families, const char *family, const char *help, const struct text *labels,
+	const char *part, double value)
+{
+	char name[NAME_SIZE], all_bytes[LABELS_SIZE], key_bytes[LABELS_SIZE + 16];
+	struct text all = TEXT_IN(all_bytes), key = TEXT_IN(key_bytes);
+	bool quantile = part && isdigit((unsigned char)part[0]);
+	const char *type = part				      ? "summary"
+			   : text_ends_with(family, "_total") ? "counter"
+							      : "gauge";
+	if (labels) {
+		text_add(&all, "%s", labels->data);
+	}
+	if (quantile) {
+		metrics_label(&all, "quantile", part);
+	}
+	text_add(&key, part && !quantile ? "_%s" : "%s", part && !quantile ? part : "");
+	text_add(&key, all.length > 0 ? "{%s}" : "%s", all.data);
+	if (!isfinite(value) || all.truncated || (labels && labels->truncated)) {
+		return;
+	}
+	/* Parts of names come from the daemon. */
+	snprintf(name, sizeof(name), "edgeprof_%s", family);
+	for (char *at = name; *at != '\0'; at++) {
+		*at = (char)(isascii(*at) && isalnum((unsigned char)*at) ? *at : '_');
+	}
+	cJSON *object = cJSON_GetObjectItemCaseSensitive(families, name);
+	if (!object) {
+		object = cJSON_AddObjectToObject(families, name);
+		cJSON_AddStringToObject(object, "help", help);
+		cJSON_AddStringToObject(object, "type", type);
+		cJSON_AddObjectToObject(object, "samples");
+	}
+	cJSON *samples = cJSON_GetObjectItemCaseSensitive(object, "samples");
+	if (!cJSON_GetObjectItemCaseSensitive(samples, key.data)) {
+		cJSON_AddNumberToObject(samples, key.data, value);
+	}
+}
+
+static void write_families(const cJSON *families, FILE *out)
+{
+	const cJSON *family, *sample;
+	cJSON_ArrayForEach(family, families)
+	{
+		fprintf(out, "# HELP %s %s\n", family->string, json_word(family, "help"));
+		fprintf(out, "# TYPE %s %s\n", family->string, json_word(family, "type"));
+		cJSON_ArrayForEach(sample, json_get(family, "samples"))
+		{
+			fprintf(out, "%s%s %.15g\n", family->string, sample->string,
+				sample->valuedouble);
+		}
+	}
+}
+
+static void add_members(cJSON *families, const cJSON *row, const struct member *members,
+	size_t count, const struct text *labels, bool fresh)
 {
 	bool deadline = json_get(row, "deadline_ms");
 	for (size_t i = 0; i < count; i++) {
 		bool applies = strcmp(members[i].name, "misses") != 0 || deadline;
 		if (applies && (fresh || !members[i].window)) {
-			exposition_add(exposition, members[i].family, members[i].help, labels,
+			metrics_add(families, members[i].family, members[i].help, labels, NULL,
 				json_number(row, members[i].name) / members[i].divisor);
 		}
 	}
 }
 
 /* The quantiles are members PREFIXp50_ms and so on. */
-static void add_summary(struct exposition *exposition, const char *family, const char *help,
+static void add_summary(cJSON *families, const char *family, const char *help,
 	const struct text *labels, const cJSON *row, const char *prefix, bool fresh)
 {
 	static const char *const quantiles[][2] = {
@@ -79,17 +137,17 @@ static void add_summary(struct exposition *exposition, const char *family, const
 	for (size_t i = 0; fresh && i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
 		char name[48];
 		snprintf(name, sizeof(name), "%s%s_ms", prefix, quantiles[i][1]);
-		exposition_add_summary(exposition, family, help, labels, quantiles[i][0],
+		metrics_add(families, family, help, labels, quantiles[i][0],
 			json_number(row, name) / 1000);
 	}
 }
 
-static void add_totals(struct exposition *exposition, const char *family, const char *help,
+static void add_totals(cJSON *families, const char *family, const char *help,
 	const struct text *labels, double sum_ms, double count)
 {
 	if (isfinite(sum_ms) && isfinite(count)) {
-		exposition_add_summary(exposition, family, help, labels, "sum", sum_ms / 1000);
-		exposition_add_summary(exposition, family, help, labels, "count", count);
+		metrics_add(families, family, help, labels, "sum", sum_ms / 1000);
+		metrics_add(families, family, help, labels, "count", count);
 	}
 }
 
@@ -102,121 +160,106 @@ static struct text labels_of(char bytes[LABELS_SIZE], const cJSON *row, const ch
 	while ((name = strsep(&rest, ","))) {
 		const char *member = strsep(&name, ":");
 		if (json_text(row, member)) {
-			exposition_label(&labels, name ? name : member, json_word(row, member));
+			metrics_label(&labels, name ? name : member, json_word(row, member));
 		}
 	}
 	return labels;
 }
 
-static void add_metrics(struct exposition *exposition, const cJSON *reply)
+static void add_metric(cJSON *families, const cJSON *row, const struct text *labels)
 {
-	for (const cJSON *row = json_first(reply, "metrics"); row; row = row->next) {
-		families_add_metric(exposition, row);
-	}
+	(void)labels; /* depend on the metric */
+	metrics_add_metric(families, row);
 }
 
-static void add_stages(struct exposition *exposition, const cJSON *reply)
+static void add_stage(cJSON *families, const cJSON *row, const struct text *labels)
 {
-	char bytes[LABELS_SIZE];
-	for (const cJSON *row = json_first(reply, "stages"); row; row = row->next) {
-		struct text labels = labels_of(bytes, row, "app,stage,unit");
-		bool fresh = json_number(row, "age_ms") < FRESH_MS;
-		add_summary(exposition, "stage_seconds", stage_help, &labels, row, "", fresh);
-		add_totals(exposition, "stage_seconds", stage_help, &labels,
-			json_number(row, "total_ms"), json_number(row, "total_count"));
-		add_members(exposition, row, stage_members,
-			sizeof(stage_members) / sizeof(stage_members[0]), &labels, fresh);
-	}
+	bool fresh = json_number(row, "age_ms") < FRESH_MS;
+	add_summary(families, "stage_seconds", stage_help, labels, row, "", fresh);
+	add_totals(families, "stage_seconds", stage_help, labels, json_number(row, "total_ms"),
+		json_number(row, "total_count"));
+	add_members(families, row, stage_members, sizeof(stage_members) / sizeof(stage_members[0]),
+		labels, fresh);
 }
 
-static void add_frames(struct exposition *exposition, const cJSON *reply)
+static void add_frames(cJSON *families, const cJSON *row, const struct text *labels)
 {
-	char bytes[LABELS_SIZE];
-	for (const cJSON *row = json_first(reply, "frames"); row; row = row->next) {
-		struct text labels = labels_of(bytes, row, "app");
-		bool fresh = json_get(row, "fps");
-		add_summary(exposition, "frame_seconds", frame_help, &labels, row, "frame_time_",
-			fresh);
-		add_summary(exposition, "frame_end_to_end_seconds", end_help, &labels, row,
-			"end_to_end_", fresh);
-		add_members(exposition, row, frame_members,
-			sizeof(frame_members) / sizeof(frame_members[0]), &labels, fresh);
-	}
+	bool fresh = json_get(row, "fps");
+	add_summary(families, "frame_seconds", frame_help, labels, row, "frame_time_", fresh);
+	add_summary(
+		families, "frame_end_to_end_seconds", end_help, labels, row, "end_to_end_", fresh);
+	add_members(families, row, frame_members, sizeof(frame_members) / sizeof(frame_members[0]),
+		labels, fresh);
 }
 
 /* The sums of those summaries: mean and number of the lifetime. */
-static void add_lifetimes(struct exposition *exposition, const cJSON *reply)
+static void add_lifetime(cJSON *families, const cJSON *row, const struct text *labels)
 {
-	char bytes[LABELS_SIZE];
-	for (const cJSON *row = json_first(reply, "frames"); row; row = row->next) {
-		struct text labels = labels_of(bytes, row, "app");
-		double count = json_number(row, "frame_count");
-		add_totals(exposition, "frame_seconds", frame_help, &labels,
-			count * json_number(row, "frame_time_mean_ms"), count);
-		add_totals(exposition, "frame_end_to_end_seconds", end_help, &labels,
-			count * json_number(row, "end_to_end_mean_ms"), count);
-	}
+	double count = json_number(row, "frame_count");
+	add_totals(families, "frame_seconds", frame_help, labels,
+		count * json_number(row, "frame_time_mean_ms"), count);
+	add_totals(families, "frame_end_to_end_seconds", end_help, labels,
+		count * json_number(row, "end_to_end_mean_ms"), count);
 }
 
-static void add_alerts(struct exposition *exposition, const cJSON *reply)
+static void add_alert(cJSON *families, const cJSON *row, const struct text *labels)
 {
-	char bytes[LABELS_SIZE];
-	for (const cJSON *row = json_first(reply, "alerts"); row; row = row->next) {
-		/* Prometheus has a label "instance" of its own */
-		struct text labels = labels_of(bytes, row, "rule,instance:alert_instance,severity");
-		exposition_add(exposition, "alert_firing", "1 while the alert fires.", &labels,
-			strcmp(json_word(row, "state"), "firing") == 0);
-	}
+	metrics_add(families, "alert_firing", "1 while the alert fires.", labels, NULL,
+		strcmp(json_word(row, "state"), "firing") == 0);
 }
 
-static void add_status(struct exposition *exposition, const cJSON *reply)
+static void add_status(cJSON *families, const cJSON *reply, const struct text *labels)
 {
-	char bytes[LABELS_SIZE];
-	struct text labels = labels_of(
-		bytes, reply, "version,model,os,kernel,arch,power_mode_name,governor,gpu_governor");
-	exposition_add(exposition, "info", "The daemon and its device.", &labels, 1);
-	add_members(exposition, reply, status_members,
-		sizeof(status_members) / sizeof(status_members[0]), NULL, true);
+	metrics_add(families, "info", "The daemon and its device.", labels, NULL, 1);
+	metrics_add(families, "uptime_seconds", "Time since the daemon's start.", NULL, NULL,
+		json_number(reply, "uptime_s"));
 }
 
-static const struct {
-	const char *method, *parameter, *word; /* a parameter and its value; word NULL: true */
-	bool more;
-	void (*add)(struct exposition *exposition, const cJSON *reply);
-} calls[] = {
-	{"GetStatus", NULL, NULL, false, add_status},
-	{"ListMetrics", NULL, NULL, true, add_metrics},
-	{"ListStages", NULL, NULL, true, add_stages},
-	{"GetFrames", NULL, NULL, true, add_frames},
-	{"GetFrames", "span", "lifetime", true, add_lifetimes},
-	{"ListAlerts", "all", NULL, true, add_alerts},
-};
-
-static int collect(struct ctl *ctl, struct exposition *exposition)
+static int collect(struct ctl *ctl, cJSON *families)
 {
+	/* Prometheus has a label "instance" of its own */
+	static const struct {
+		const char *method, *parameters; /* JSON; NULL: none */
+		const char *array, *labels;	 /* array NULL: the reply itself is the row */
+		void (*add)(cJSON *families, const cJSON *row, const struct text *labels);
+	} calls[] = {
+		{"GetStatus", NULL, NULL,
+			"version,model,os,kernel,arch,power_mode_name,governor,gpu_governor",
+			add_status},
+		{"ListMetrics", NULL, "metrics", "", add_metric},
+		{"ListStages", NULL, "stages", "app,stage,unit", add_stage},
+		{"GetFrames", NULL, "frames", "app", add_frames},
+		{"GetFrames", "{\"span\":\"lifetime\"}", "frames", "app", add_lifetime},
+		{"ListAlerts", "{\"all\":true}", "alerts", "rule,instance:alert_instance,severity",
+			add_alert},
+	};
 	int status = CTL_FINE;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && status == CTL_FINE; i++) {
-		cJSON *reply, *parameters = ctl_parameters(
-				      calls[i].word ? calls[i].parameter : NULL, calls[i].word);
-		if (calls[i].parameter && !calls[i].word) {
-			ctl_add_flag(parameters, calls[i].parameter, true);
+		const char *array = calls[i].array;
+		cJSON *reply,
+			*parameters = calls[i].parameters ? cJSON_Parse(calls[i].parameters) : NULL;
+		status = ctl_call(ctl, calls[i].method, parameters, array, &reply);
+		if (status != CTL_FINE) {
+			break;
 		}
-		status = ctl_call(ctl, calls[i].method, parameters, calls[i].more, &reply);
-		if (status == CTL_FINE) {
-			calls[i].add(exposition, reply);
-			cJSON_Delete(reply);
+		const cJSON *row = array ? json_first(reply, array) : reply;
+		for (; row; row = row->next) {
+			char bytes[LABELS_SIZE];
+			struct text labels = labels_of(bytes, row, calls[i].labels);
+			calls[i].add(families, row, &labels);
 		}
+		cJSON_Delete(reply);
 	}
 	return status;
 }
 
-static int write_file(struct ctl *ctl, struct exposition *exposition)
+static int write_file(struct ctl *ctl, const cJSON *families)
 {
 	const char *path = ctl->options.output;
 	struct trace_file file;
 	int r = trace_file_open(path, &file);
 	if (r == 0) {
-		exposition_write(exposition, file.stream);
+		write_families(families, file.stream);
 		r = trace_file_finish(&file);
 	}
 	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "%s: %s", path, strerror(-r)) : CTL_FINE;
@@ -224,30 +267,29 @@ static int write_file(struct ctl *ctl, struct exposition *exposition)
 
 static int run_metrics(struct ctl *ctl)
 {
-	static const char up_help[] = "1 when the daemon replied.";
-	struct exposition exposition = {0};
-	ctl->style.utf8 =
-		true; /* as the format is, whatever the locale; else labels would be equal */
-	if (ctl->options.json != JSON_OFF && ctl->options.output) {
-		return ctl_fail(ctl, CTL_USAGE, "--output is for Prometheus text, not for JSON");
-	}
+	/* as the format is, whatever the locale; else labels would be equal */
+	ctl->style.utf8 = true;
 	if (ctl->options.json != JSON_OFF) {
-		return ctl_show(ctl, "ListMetrics", NULL, true, NULL);
+		return ctl->options.output
+			       ? ctl_fail(ctl, CTL_USAGE,
+					 "--output is for Prometheus text, not for JSON")
+			       : ctl_show(ctl, "ListMetrics", NULL, true, NULL);
 	}
-	int status = collect(ctl, &exposition);
+	cJSON *families = cJSON_CreateObject();
+	int status = collect(ctl, families);
 	if (status != CTL_FINE) {
-		exposition_finish(&exposition); /* half of it would look like metrics that ended */
+		/* half of it would look like metrics that ended */
+		cJSON_Delete(families);
+		families = cJSON_CreateObject();
 	}
-	exposition_add(&exposition, "up", up_help, NULL, status == CTL_FINE);
-	if (exposition.out_of_memory) {
-		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	} else if (ctl->options.output) {
-		int written = write_file(ctl, &exposition);
+	metrics_add(families, "up", "1 when the daemon replied.", NULL, NULL, status == CTL_FINE);
+	if (ctl->options.output) {
+		int written = write_file(ctl, families);
 		status = status != CTL_FINE ? status : written;
 	} else {
-		exposition_write(&exposition, ctl->output.stream);
+		write_families(families, ctl->output.stream);
 	}
-	exposition_finish(&exposition);
+	cJSON_Delete(families);
 	return status;
 }
 
