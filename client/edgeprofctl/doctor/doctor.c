@@ -4,7 +4,6 @@
 #include "client/edgeprofctl/doctor/doctor.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -21,12 +20,10 @@
 
 static const char service_run_dir[] = "/run/edgeprofd";
 
-enum { STATUS, SELF, SOURCES, METRICS, APPS, REPLIES };
-
 /* What the daemon said, and what it is. */
 struct visit {
-	cJSON *reply[REPLIES];
-	bool reached; /* GetStatus was answered */
+	cJSON *replies; /* by method */
+	bool reached;	/* GetStatus was answered */
 	struct access_subject subject;
 };
 
@@ -85,37 +82,35 @@ static int ask_daemon(struct ctl *ctl, cJSON *checks, struct visit *visit)
 	static const struct {
 		const char *method;
 		bool more;
-	} calls[REPLIES] = {
-		[STATUS] = {"GetStatus", false},
-		[SELF] = {"GetSelf", false},
-		[SOURCES] = {"ListSources", true},
-		[METRICS] = {"ListMetrics", true},
-		[APPS] = {"ListApps", true},
-	};
+	} calls[] = {{"GetStatus", false}, {"GetSelf", false}, {"ListSources", true},
+		{"ListMetrics", true}, {"ListApps", true}};
 	struct address_list list;
 	int status = connect_daemon(ctl, checks, &list);
 	if (status != CTL_FINE) {
 		return status;
 	}
 	ctl->quiet = true;
-	for (int i = 0; i < REPLIES && status == CTL_FINE; i++) {
-		int r = ctl_call(ctl, calls[i].method, NULL, calls[i].more, &visit->reply[i]);
-		if (r != CTL_FINE && (!ctl->client || i == STATUS)) {
-			finding_add(checks, FINDING_PROBLEM, "daemon",
-				"systemctl status edgeprofd; journalctl -u edgeprofd -e", "%s",
-				ctl->failure);
-			status = r;
-		} else if (r != CTL_FINE) {
-			finding_add(checks, FINDING_HINT, "daemon",
-				"sudo systemctl restart edgeprofd", "%s", ctl->failure);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && status == CTL_FINE; i++) {
+		cJSON *reply;
+		int r = ctl_call(ctl, calls[i].method, NULL, calls[i].more, &reply);
+		bool lost = r != CTL_FINE && (!ctl->client || i == 0);
+		if (r == CTL_FINE) {
+			cJSON_AddItemToObject(visit->replies, calls[i].method, reply);
+		} else {
+			finding_add(checks, lost ? FINDING_PROBLEM : FINDING_HINT, "daemon",
+				lost ? "systemctl status edgeprofd; journalctl -u edgeprofd -e"
+				     : "sudo systemctl restart edgeprofd",
+				"%s", ctl->failure);
 		}
+		status = lost ? r : status;
 	}
 	ctl->quiet = false;
-	visit->reached = visit->reply[STATUS];
+	const cJSON *answer = json_get(visit->replies, "GetStatus");
+	visit->reached = answer;
 	if (visit->reached) {
 		finding_add(checks, FINDING_OK, "daemon", NULL, "edgeprofd %s answers at %s, up %s",
-			json_word(visit->reply[STATUS], "version"), connected_path(&list),
-			format_span(json_number(visit->reply[STATUS], "uptime_s")).text);
+			json_word(answer, "version"), connected_path(&list),
+			format_span(json_number(answer, "uptime_s")).text);
 	}
 	return status;
 }
@@ -125,57 +120,38 @@ static void identify(struct visit *visit)
 {
 	struct access_subject *subject = &visit->subject;
 	char pid[24];
-	snprintf(pid, sizeof(pid), "%lld", (long long)json_integer(visit->reply[SELF], "pid"));
-	subject->is_daemon =
-		pid[0] != '0' && pid[0] != '-' && access_subject_read("", pid, subject) == 0;
-	subject->service = strcmp(json_word(visit->reply[STATUS], "run_dir"), service_run_dir) == 0;
+	long long number = json_integer(json_get(visit->replies, "GetSelf"), "pid");
+	snprintf(pid, sizeof(pid), "%lld", number);
+	subject->is_daemon = number > 0 && access_subject_read("", pid, subject) == 0;
+	subject->service = strcmp(json_word(json_get(visit->replies, "GetStatus"), "run_dir"),
+				   service_run_dir) == 0;
 	if (!subject->is_daemon) {
 		access_subject_read("", "self", subject);
 	}
 }
 
-static void add_pages(cJSON *checks, const cJSON *status)
-{
-	double own = (double)sysconf(_SC_PAGESIZE);
-	double daemon = json_number(status, "page_bytes");
-	if (!isnan(daemon) && daemon != own) {
-		finding_add(checks, FINDING_HINT, "pages", NULL,
-			"pages are %s here, %s where the daemon runs", format_bytes(own).text,
-			format_bytes(daemon).text);
-	} else {
-		finding_add(
-			checks, FINDING_OK, "pages", NULL, "pages are %s", format_bytes(own).text);
-	}
-}
-
 static cJSON *make_report(struct ctl *ctl, int *status)
 {
-	struct visit visit = {.reached = false};
+	struct visit visit = {.replies = cJSON_CreateObject()};
 	struct utsname machine = {.release = ""};
 	cJSON *report = cJSON_CreateObject();
 	cJSON *checks = cJSON_AddArrayToObject(report, "checks");
 	uname(&machine);
 	*status = ask_daemon(ctl, checks, &visit);
-	cJSON *const *reply = visit.reply;
 	if (visit.reached) {
-		const struct doctor_replies replies = {
-			reply[STATUS], reply[SELF], reply[SOURCES], reply[METRICS], reply[APPS]};
-		doctor_daemon(checks, &replies);
+		doctor_daemon(checks, visit.replies);
 	}
 	identify(&visit);
 	doctor_group(checks);
 	doctor_access(checks, "", &visit.subject);
 	doctor_kernel(checks, "", machine.release);
 	doctor_clock(checks, when_is_synchronised(), visit.reached,
-		json_true(reply[STATUS], "clock_synced"));
-	add_pages(checks, reply[STATUS]);
+		json_true(json_get(visit.replies, "GetStatus"), "clock_synced"));
 	const char *path = getenv("PATH");
-	cJSON_AddItemToObject(report, "sources", doctor_sources(reply[SOURCES]));
-	cJSON_AddItemToObject(report, "kinds", doctor_kinds(reply[METRICS]));
+	cJSON_AddItemToObject(
+		report, "sources", doctor_sources(json_get(visit.replies, "ListSources")));
 	cJSON_AddItemToObject(report, "tools", doctor_tools(!path ? "" : path));
-	for (int i = 0; i < REPLIES; i++) {
-		cJSON_Delete(visit.reply[i]);
-	}
+	cJSON_Delete(visit.replies);
 	return report;
 }
 

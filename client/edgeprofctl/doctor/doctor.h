@@ -18,14 +18,16 @@ enum finding {
 	FINDING_PROBLEM, /* broken */
 };
 
-/* Appends a row. fix NULL: there is nothing to do. Memory that runs out loses the row. */
+/* Appends a row. fix NULL: there is nothing to do. */
 void finding_add(cJSON *checks, enum finding state, const char *name, const char *fix,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same, "ok" or a hint. Returns `fine`. */
+bool finding_either(cJSON *checks, bool fine, const char *name, const char *fix,
+	const char *fine_text, const char *text);
+
 /* How many rows are in that state. */
 int findings_count(const cJSON *checks, enum finding state);
-
-const char *finding_name(enum finding state); /* "ok", "hint", "problem" */
 
 /* Reads at most size - 1 bytes of root/path and ends them with NUL, without the last newline. The
  * length, or the negative errno of open or read; -ENAMETOOLONG. */
@@ -69,20 +71,13 @@ void doctor_access(cJSON *checks, const char *root, const struct access_subject 
 /* Appends the finding on whether the person may change the daemon's settings. */
 void doctor_group(cJSON *checks);
 
-/* What the daemon itself replied. Any reply may be NULL or of an odd shape. */
-struct doctor_replies {
-	const cJSON *status, *self, *sources, *metrics, *apps;
-};
+/* Appends findings: version, sources, sensors, cost, history, MQTT, limits, refused apps. Replies
+ * are {"GetStatus": {…}}; any may be absent or of an odd shape. */
+void doctor_daemon(cJSON *checks, const cJSON *replies);
 
-/* Appends findings: version, sources, sensors, cost, history, MQTT, limits, refused apps. */
-void doctor_daemon(cJSON *checks, const struct doctor_replies *replies);
-
-/* [{"name","state","reason","interval_ms","duration_us","us_per_s","share_percent","metrics",
- * "errors"}]: a cost is null when the source does not run. share_percent is of one CPU. */
+/* The rows of ListSources with "us_per_s" and "share_percent" of one CPU, which are null when the
+ * source does not run. */
 cJSON *doctor_sources(const cJSON *reply);
-
-/* [{"kind","metrics","values"}]: by the first segment of the metrics' names. */
-cJSON *doctor_kinds(const cJSON *reply);
 
 /* Appends findings about the machine below root ("" = this one), whose kernel is `release`. */
 void doctor_kernel(cJSON *checks, const char *root, const char *release);

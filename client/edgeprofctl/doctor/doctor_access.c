@@ -17,8 +17,6 @@
 enum { SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 };
 enum { FIX_SIZE = 768, ADMIN_GROUPS = 256 };
 
-static const char admin_group[] = "edgeprof";
-
 /* The text behind "Name:" of /proc/PID/status, or NULL. */
 static const char *field(const char *status, const char *name)
 {
@@ -38,25 +36,18 @@ int access_subject_read(const char *root, const char *pid, struct access_subject
 	const char *gid = field(status, "\nGid:");
 	const char *groups = field(status, "\nGroups:");
 	const char *capabilities = field(status, "\nCapEff:");
-	unsigned real, effective;
-	if (!uid || !gid || sscanf(uid, "%u %u", &real, &effective) != 2) {
+	unsigned uid_real, gid_real, group;
+	int length_of;
+	if (!uid || !gid || sscanf(uid, "%u %u", &uid_real, &ret->uid) != 2 ||
+		sscanf(gid, "%u %u", &gid_real, &ret->groups[0]) != 2) {
 		return -EBADMSG;
 	}
-	ret->uid = effective;
-	if (sscanf(gid, "%u %u", &real, &effective) != 2) {
-		return -EBADMSG;
-	}
-	ret->groups[0] = effective;
 	ret->group_count = 1;
-	while (groups && ret->group_count < ACCESS_GROUPS) {
-		groups += strspn(groups, " \t");
-		char *rest;
-		unsigned long group = strtoul(groups, &rest, 10);
-		if (*groups < '0' || *groups > '9' || rest == groups) {
-			break;
-		}
-		ret->groups[ret->group_count++] = (gid_t)group;
-		groups = rest;
+	/* blanks do not lead to the next line */
+	while (groups && ret->group_count < ACCESS_GROUPS &&
+		sscanf(groups, "%*[ \t]%u%n", &group, &length_of) == 1) {
+		ret->groups[ret->group_count++] = group;
+		groups += length_of;
 	}
 	ret->capabilities = !capabilities ? 0 : strtoull(capabilities, NULL, 16);
 	return 0;
@@ -140,20 +131,17 @@ static void check_counters(cJSON *checks, const char *root, const struct access_
 
 static void check_processes(cJSON *checks, const char *root, const struct access_subject *subject)
 {
-	char fix[FIX_SIZE];
-	bool able = subject->uid == 0 || has(subject, SYS_PTRACE);
-	if (able) {
-		finding_add(checks, FINDING_OK, "processes", NULL,
-			"%s may read smaps_rollup and io of every user's processes",
-			name_of(subject));
-		return;
-	}
+	char fix[FIX_SIZE], fine[96], text[192];
 	fix_capability(
 		root, subject, "sys_ptrace", "other-users", "SYS_PTRACE", "", fix, sizeof(fix));
-	finding_add(checks, FINDING_HINT, "processes", fix,
+	snprintf(fine, sizeof(fine), "%s may read smaps_rollup and io of every user's processes",
+		name_of(subject));
+	snprintf(text, sizeof(text),
 		"%s may not read smaps_rollup and io of other users' processes: their PSS, bytes "
 		"read and written are unknown",
 		name_of(subject));
+	finding_either(checks, subject->uid == 0 || has(subject, SYS_PTRACE), "processes", fix,
+		fine, text);
 }
 
 static void fix_mailbox(const char *root, const struct access_subject *subject,
@@ -248,27 +236,20 @@ static bool is_member(gid_t gid)
 
 void doctor_group(cJSON *checks)
 {
-	const struct group *group = getgrnam(admin_group);
-	if (geteuid() == 0) {
-		finding_add(checks, FINDING_OK, "group", NULL,
-			"you are root: you may change the daemon's settings");
-	} else if (!group) {
-		finding_add(checks, FINDING_HINT, "group",
-			"sudo groupadd --system edgeprof && sudo usermod -aG edgeprof $USER # then "
-			"log in again",
-			"there is no group %s: only root may change the daemon's settings",
-			admin_group);
-	} else if (is_member(group->gr_gid)) {
-		finding_add(checks, FINDING_OK, "group", NULL,
-			"you are in group %s: you may change the daemon's settings", admin_group);
-	} else if (is_listed(group)) {
-		finding_add(checks, FINDING_HINT, "group", "newgrp edgeprof",
-			"you joined group %s after this session began", admin_group);
-	} else {
-		finding_add(checks, FINDING_HINT, "group",
-			"sudo usermod -aG edgeprof $USER # then log in again",
-			"you are not in group %s: you may look, but not change the daemon's "
-			"settings",
-			admin_group);
-	}
+	static const char join[] = "sudo usermod -aG edgeprof $USER # then log in again";
+	static const char create[] = "sudo groupadd --system edgeprof && "
+				     "sudo usermod -aG edgeprof $USER # then log in again";
+	const struct group *group = getgrnam("edgeprof");
+	bool root = geteuid() == 0, member = group && is_member(group->gr_gid);
+	bool listed = group && is_listed(group);
+	finding_either(checks, root || member, "group",
+		!group	 ? create
+		: listed ? "newgrp edgeprof"
+			 : join,
+		root ? "you are root: you may change the daemon's settings"
+		     : "you are in group edgeprof: you may change the daemon's settings",
+		!group	 ? "there is no group edgeprof: only root may change the daemon's settings"
+		: listed ? "you joined group edgeprof after this session began"
+			 : "you are not in group edgeprof: you may look, but not change the "
+			   "daemon's settings");
 }

@@ -31,67 +31,12 @@ static double cost_of(const cJSON *source)
 
 cJSON *doctor_sources(const cJSON *reply)
 {
-	cJSON *rows = cJSON_CreateArray();
-	for (const cJSON *source = json_first(reply, "sources"); source; source = source->next) {
-		cJSON *row = cJSON_CreateObject();
-		double cost = cost_of(source);
-		cJSON_AddStringToObject(row, "name", json_word(source, "name"));
-		cJSON_AddStringToObject(row, "state", json_word(source, "state"));
-		if (json_text(source, "reason")) {
-			cJSON_AddStringToObject(row, "reason", json_word(source, "reason"));
-		}
-		json_add_number(row, "interval_ms", json_number(source, "interval_ms"));
-		json_add_number(row, "duration_us", json_number(source, "duration_us"));
+	const cJSON *sources = json_get(reply, "sources");
+	cJSON *rows = cJSON_IsArray(sources) ? cJSON_Duplicate(sources, true) : cJSON_CreateArray();
+	for (cJSON *row = rows->child; row; row = row->next) {
+		double cost = cost_of(row);
 		json_add_number(row, "us_per_s", cost);
 		json_add_number(row, "share_percent", cost / 1e6 * 100);
-		json_add_number(row, "metrics", json_number(source, "metrics"));
-		json_add_number(row, "errors", json_number(source, "errors"));
-		cJSON_AddItemToArray(rows, row);
-	}
-	return rows;
-}
-
-/* The row of the kind, made when it is not there yet. */
-static cJSON *kind_row(cJSON *rows, const char *kind)
-{
-	cJSON *row = !rows ? NULL : rows->child;
-	while (row && strcmp(json_word(row, "kind"), kind) != 0) {
-		row = row->next;
-	}
-	if (!row) {
-		row = cJSON_CreateObject();
-		cJSON_AddStringToObject(row, "kind", kind);
-		cJSON_AddNumberToObject(row, "metrics", 0);
-		cJSON_AddNumberToObject(row, "values", 0);
-		cJSON_AddItemToArray(rows, row);
-	}
-	return row;
-}
-
-static void count(cJSON *row, const char *name)
-{
-	cJSON *number = cJSON_GetObjectItemCaseSensitive(row, name);
-	if (number) {
-		cJSON_SetNumberValue(number, number->valuedouble + 1);
-	}
-}
-
-cJSON *doctor_kinds(const cJSON *reply)
-{
-	cJSON *rows = cJSON_CreateArray();
-	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
-		const char *name = json_word(metric, "name");
-		char kind[64];
-		snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(name, "/"), name);
-		if (kind[0] == '\0' || strcmp(kind, "self") == 0 ||
-			strcmp(kind, "collector") == 0) {
-			continue;
-		}
-		cJSON *row = kind_row(rows, kind);
-		count(row, "metrics");
-		if (isfinite(json_number(metric, "value"))) {
-			count(row, "values");
-		}
 	}
 	return rows;
 }
@@ -157,25 +102,29 @@ static void check_sources(cJSON *checks, const cJSON *reply)
 		most > 0 ? ", most of it " : "", dearest);
 }
 
+/* Values are counted by the first segment of the metrics' names. */
 static void check_sensors(cJSON *checks, const cJSON *reply)
 {
 	static const char *const wanted[] = {"temperature", "throttle", "power", "cpu", "memory"};
 	char found[320], missing[96];
 	struct text values = TEXT_IN(found), gone = TEXT_IN(missing);
-	cJSON *kinds = doctor_kinds(reply);
-	for (const cJSON *kind = !kinds ? NULL : kinds->child; kind; kind = kind->next) {
-		if (json_integer(kind, "values") > 0) {
-			text_join(&values, ", ", "%s %lld", json_word(kind, "kind"),
-				(long long)json_integer(kind, "values"));
+	cJSON *kinds = cJSON_CreateObject();
+	for (const cJSON *metric = json_first(reply, "metrics"); metric; metric = metric->next) {
+		const char *name = json_word(metric, "name");
+		char kind[64];
+		snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(name, "/"), name);
+		double count = json_number(kinds, kind);
+		if (strcmp(kind, "self") != 0 && strcmp(kind, "collector") != 0 &&
+			isfinite(json_number(metric, "value"))) {
+			cJSON_DeleteItemFromObjectCaseSensitive(kinds, kind);
+			cJSON_AddNumberToObject(kinds, kind, isnan(count) ? 1 : count + 1);
 		}
 	}
+	for (const cJSON *kind = kinds->child; kind; kind = kind->next) {
+		text_join(&values, ", ", "%s %.0f", kind->string, kind->valuedouble);
+	}
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		const cJSON *kind = !kinds ? NULL : kinds->child;
-		while (kind && (strcmp(json_word(kind, "kind"), wanted[i]) != 0 ||
-				       json_integer(kind, "values") == 0)) {
-			kind = kind->next;
-		}
-		if (!kind) {
+		if (!json_get(kinds, wanted[i])) {
 			text_join(&gone, ", ", "%s", wanted[i]);
 		}
 	}
@@ -276,21 +225,24 @@ static void check_limits(cJSON *checks, const cJSON *self, const cJSON *apps)
 	}
 }
 
-void doctor_daemon(cJSON *checks, const struct doctor_replies *replies)
+void doctor_daemon(cJSON *checks, const cJSON *replies)
 {
-	const char *version = json_word(replies->status, "version");
+	const cJSON *status = json_get(replies, "GetStatus"), *self = json_get(replies, "GetSelf");
+	const cJSON *sources = json_get(replies, "ListSources");
+	const cJSON *metrics = json_get(replies, "ListMetrics");
+	const char *version = json_word(status, "version");
 	if (strcmp(version, EDGEPROF_VERSION) != 0) {
 		finding_add(checks, FINDING_HINT, "version", "sudo systemctl restart edgeprofd",
 			"the daemon is %s, edgeprofctl is " EDGEPROF_VERSION, version);
 	}
-	if (replies->sources) {
-		check_sources(checks, replies->sources);
+	if (sources) {
+		check_sources(checks, sources);
 	}
-	if (replies->metrics) {
-		check_sensors(checks, replies->metrics);
+	if (metrics) {
+		check_sensors(checks, metrics);
 	}
-	check_history(checks, replies->status, replies->self);
-	check_degraded(checks, replies->status, replies->self);
-	check_broker(checks, json_get(replies->status, "broker"));
-	check_limits(checks, replies->self, replies->apps);
+	check_history(checks, status, self);
+	check_degraded(checks, status, self);
+	check_broker(checks, json_get(status, "broker"));
+	check_limits(checks, self, json_get(replies, "ListApps"));
 }

@@ -3,7 +3,7 @@
  * derived from a version, except where the version explains why something is missing. */
 #include "client/edgeprofctl/doctor/doctor.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,64 +80,41 @@ static void check_cgroup(cJSON *checks, const char *root)
 
 static void check_scheduler(cJSON *checks, const char *root)
 {
-	char text[128], setting[16];
-	if (machine_read(root, "proc/self/schedstat", text, sizeof(text)) <= 0) {
-		finding_add(checks, FINDING_HINT, "schedstat", NULL,
-			"no /proc/PID/schedstat: the time processes wait for a CPU is unknown");
-	} else if (strncmp(text, "0 0 0", 5) == 0) {
-		finding_add(checks, FINDING_HINT, "schedstat",
-			"sudo sysctl -w kernel.task_delayacct=1",
-			"the kernel does not count the time processes wait for a CPU");
-	} else {
-		finding_add(checks, FINDING_OK, "schedstat", NULL,
-			"the kernel counts the time processes wait for a CPU");
-	}
-	if (machine_read(root, "proc/sys/kernel/task_delayacct", setting, sizeof(setting)) > 0) {
-		bool on = strcmp(setting, "0") != 0;
-		finding_add(checks, on ? FINDING_OK : FINDING_HINT, "delayacct",
-			on ? NULL : "sudo sysctl -w kernel.task_delayacct=1",
-			on ? "the kernel counts the time processes wait for I/O"
-			   : "the time processes wait for I/O (iodelay) is not counted");
+	static const char fix[] = "sudo sysctl -w kernel.task_delayacct=1";
+	char text[128];
+	bool there = machine_read(root, "proc/self/schedstat", text, sizeof(text)) > 0;
+	finding_either(checks, there && strncmp(text, "0 0 0", 5) != 0, "schedstat",
+		there ? fix : NULL, "the kernel counts the time processes wait for a CPU",
+		there ? "the kernel does not count the time processes wait for a CPU"
+		      : "no /proc/PID/schedstat: the time processes wait for a CPU is unknown");
+	if (machine_read(root, "proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0) {
+		finding_either(checks, strcmp(text, "0") != 0, "delayacct", fix,
+			"the kernel counts the time processes wait for I/O",
+			"the time processes wait for I/O (iodelay) is not counted");
 	}
 }
 
 /* A PMU is a device that knows cycles of the CPU, whatever it is called. */
-static bool find_pmu(const char *root, char *ret, size_t size)
-{
-	static const char *const events[] = {"cpu-cycles", "cpu_cycles"};
-	char directory[PATH_MAX], path[PATH_MAX];
-	bool found = false;
-	int length =
-		snprintf(directory, sizeof(directory), "%s/sys/bus/event_source/devices", root);
-	DIR *devices =
-		length < 0 || (size_t)length >= sizeof(directory) ? NULL : opendir(directory);
-	const struct dirent *entry;
-	while (devices && !found && (entry = readdir(devices))) {
-		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && !found; i++) {
-			snprintf(path, sizeof(path), "sys/bus/event_source/devices/%s/events/%s",
-				entry->d_name, events[i]);
-			found = entry->d_name[0] != '.' && machine_has(root, path);
-		}
-		snprintf(ret, size, "%s", entry->d_name);
-	}
-	if (devices) {
-		closedir(devices);
-	}
-	return found;
-}
-
 static void check_pmu(cJSON *checks, const char *root)
 {
-	char name[NAME_MAX + 1];
-	if (find_pmu(root, name, sizeof(name))) {
-		finding_add(checks, FINDING_OK, "pmu", NULL,
-			"hardware counters of the CPU (%s): cycles, instructions, cache misses",
-			name);
-	} else {
-		finding_add(checks, FINDING_HINT, "pmu", NULL,
-			"no hardware counters of the CPU (a virtual machine, or a kernel without "
-			"them): cycles, instructions and IPC are unknown");
+	static const char *const events[] = {"cpu-cycles", "cpu_cycles"};
+	char pattern[PATH_MAX], text[NAME_MAX + 96] = "";
+	glob_t found = {0};
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && text[0] == '\0'; i++) {
+		static const char devices[] = "sys/bus/event_source/devices";
+		snprintf(pattern, sizeof(pattern), "%s/%s/*/events/%s", root, devices, events[i]);
+		if (glob(pattern, 0, NULL, &found) == 0) {
+			const char *name = strstr(found.gl_pathv[0], devices) + sizeof(devices);
+			snprintf(text, sizeof(text),
+				"hardware counters of the CPU (%.*s): cycles, instructions, cache "
+				"misses",
+				(int)strcspn(name, "/"), name);
+		}
+		globfree(&found);
 	}
+	finding_either(checks, text[0] != '\0', "pmu", NULL, text,
+		"no hardware counters of the CPU (a virtual machine, or a kernel without "
+		"them): cycles, instructions and IPC are unknown");
 }
 
 void doctor_kernel(cJSON *checks, const char *root, const char *release)
@@ -201,15 +178,13 @@ static bool find(const char *path, const char *name, char ret[PATH_MAX])
 cJSON *doctor_tools(const char *path)
 {
 	cJSON *rows = cJSON_CreateArray();
-	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]) && rows; i++) {
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
 		char found[PATH_MAX];
 		cJSON *row = cJSON_CreateObject();
 		cJSON_AddStringToObject(row, "name", tools[i].name);
-		if (find(path, tools[i].name, found)) {
-			cJSON_AddStringToObject(row, "path", found);
-		} else {
-			cJSON_AddNullToObject(row, "path");
-		}
+		cJSON_AddItemToObject(row, "path",
+			find(path, tools[i].name, found) ? cJSON_CreateString(found)
+							 : cJSON_CreateNull());
 		cJSON_AddStringToObject(row, "use", tools[i].use);
 		cJSON_AddItemToArray(rows, row);
 	}

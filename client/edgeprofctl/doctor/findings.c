@@ -11,20 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/edgeprofctl/ctl.h"
 #include "client/edgeprofctl/link/json.h"
 
-const char *finding_name(enum finding state)
-{
-	switch (state) {
-	case FINDING_OK:
-		return "ok";
-	case FINDING_HINT:
-		return "hint";
-	case FINDING_PROBLEM:
-		return "problem";
-	}
-	return "";
-}
+static const char *const state_names[] = {"ok", "hint", "problem"};
 
 void finding_add(cJSON *checks, enum finding state, const char *name, const char *fix,
 	const char *format, ...)
@@ -36,68 +26,59 @@ void finding_add(cJSON *checks, enum finding state, const char *name, const char
 	va_end(arguments);
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "name", name);
-	cJSON_AddStringToObject(row, "state", finding_name(state));
+	cJSON_AddStringToObject(row, "state", state_names[state]);
 	cJSON_AddStringToObject(row, "text", text);
-	if (fix) {
-		cJSON_AddStringToObject(row, "fix", fix);
-	}
-	if (!cJSON_AddItemToArray(checks, row)) {
-		cJSON_Delete(row);
-	}
+	ctl_add_text(row, "fix", fix);
+	cJSON_AddItemToArray(checks, row);
+}
+
+bool finding_either(cJSON *checks, bool fine, const char *name, const char *fix,
+	const char *fine_text, const char *text)
+{
+	finding_add(checks, fine ? FINDING_OK : FINDING_HINT, name, fine ? NULL : fix, "%s",
+		fine ? fine_text : text);
+	return fine;
 }
 
 int findings_count(const cJSON *checks, enum finding state)
 {
 	int count = 0;
 	for (const cJSON *row = !checks ? NULL : checks->child; row; row = row->next) {
-		count += strcmp(json_word(row, "state"), finding_name(state)) == 0;
+		count += strcmp(json_word(row, "state"), state_names[state]) == 0;
 	}
 	return count;
-}
-
-static int path_below(const char *root, const char *path, char ret[PATH_MAX])
-{
-	int length = snprintf(ret, PATH_MAX, "%s/%s", root, path);
-	return length < 0 || length >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
 ssize_t machine_read(const char *root, const char *path, char *ret, size_t size)
 {
 	char full[PATH_MAX];
-	size_t length = 0;
+	int length = snprintf(full, sizeof(full), "%s/%s", root, path);
 	ret[0] = '\0';
-	int r = path_below(root, path, full);
-	if (r < 0) {
-		return r;
+	if (length >= PATH_MAX) {
+		return -ENAMETOOLONG;
 	}
 	/* a FIFO would block the open, a driver the read: neither may hang the doctor */
 	int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		return -errno;
 	}
-	while (length + 1 < size) {
-		ssize_t got = read(fd, ret + length, size - 1 - length);
-		if (got < 0) {
-			r = -errno;
-			close(fd);
-			ret[0] = '\0';
-			return r;
-		}
-		if (got == 0) {
-			break;
-		}
-		length += (size_t)got;
+	ssize_t got;
+	size_t end = 0;
+	while ((got = read(fd, ret + end, size - 1 - end)) > 0) {
+		end += (size_t)got;
 	}
+	int error = errno;
 	close(fd);
-	length -= length > 0 && ret[length - 1] == '\n';
-	ret[length] = '\0';
-	return (ssize_t)length;
+	end -= end > 0 && ret[end - 1] == '\n';
+	ret[got < 0 ? 0 : end] = '\0';
+	return got < 0 ? -error : (ssize_t)end;
 }
 
 bool machine_has(const char *root, const char *path)
 {
 	char full[PATH_MAX];
-	return path_below(root, path, full) == 0 && access(full, F_OK) == 0;
+	int length = snprintf(full, sizeof(full), "%s/%s", root, path);
+	return length < PATH_MAX && access(full, F_OK) == 0;
 }
 
 bool machine_word(const char *text, const char *word)
