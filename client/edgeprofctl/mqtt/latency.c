@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* latency.c: measures how old messages are when they arrive. It subscribes, reads the capture
- * time of each payload (latency_stamp.h) and compares it with this machine's clock at the arrival;
+ * time of each payload (latency_stamp.c) and compares it with this machine's clock at the arrival;
  * with --publish it sends the messages itself, so that the round trip is measured on one clock. */
 #include "client/edgeprofctl/verb.h"
 
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/mqtt/latency_stamp.h"
-#include "client/edgeprofctl/mqtt/session.h"
+#include "client/edgeprofctl/listing.h"
+#include "client/edgeprofctl/mqtt/mqtt.h"
 #include "client/edgeprofctl/term/when.h"
 #include "proto/percentile.h"
 
@@ -21,31 +21,33 @@ enum {
 	LATENCY_PLAUSIBLE_MS = 24 * 3600 * 1000 /* beyond a day either way it is another time */
 };
 
-/* What messages are counted as. */
-enum tally {
-	NEGATIVE,
-	WITHOUT_TIME,
-	MALFORMED,
-	TOO_LARGE,
-	IMPLAUSIBLE,
-	RETAINED,
-	UNSYNCHRONISED,
-	TALLIES
+/* What messages are counted as, in addition to the values of enum stamp. */
+enum tally { NEGATIVE, IMPLAUSIBLE = STAMP_TOO_LARGE + 1, RETAINED, UNSYNCHRONISED, TALLIES };
+
+static const char *const tallies[TALLIES] = {
+	[NEGATIVE] = "negative",
+	[STAMP_NONE] = "without_time",
+	[STAMP_MALFORMED] = "malformed",
+	[STAMP_TOO_LARGE] = "too_large",
+	[IMPLAUSIBLE] = "implausible",
+	[RETAINED] = "retained",
+	[UNSYNCHRONISED] = "unsynchronised",
 };
 
-static const struct {
-	const char *name, *note;
-} tallies[TALLIES] = {
-	[NEGATIVE] = {"negative",
-		"arrived before they were sent: the clocks of sender and receiver "
-		"disagree"},
-	[WITHOUT_TIME] = {"without_time", "hold no capture time"},
-	[MALFORMED] = {"malformed", "are neither a JSON object nor a number"},
-	[TOO_LARGE] = {"too_large", "are larger than 64 KiB"},
-	[IMPLAUSIBLE] = {"implausible", "hold a time more than a day off"},
-	[RETAINED] = {"retained", "were retained by the broker, sent long ago: not measured"},
-	[UNSYNCHRONISED] = {"unsynchronised", "were sent by a clock that is not synchronised"},
-};
+/* What makes the numbers doubtful comes first. */
+static const char text_template[] =
+	"[{?count}Latency of {count:0} messages, received - captured:\n  mean {mean_ms:3} ms, "
+	"min {min_ms:3}, p50 {p50_ms:3}, p95 {p95_ms:3}, p99 {p99_ms:3}, max {max_ms:3} ms\n]"
+	"[{?negative}  {negative:0} arrived before they were sent: the clocks of sender and "
+	"receiver disagree\n]"
+	"[{?unsynchronised}  {unsynchronised:0} were sent by a clock that is not synchronised\n]"
+	"[{?without_time}  {without_time:0} hold no capture time\n]"
+	"[{?malformed}  {malformed:0} are neither a JSON object nor a number\n]"
+	"[{?too_large}  {too_large:0} are larger than 64 KiB\n]"
+	"[{?implausible}  {implausible:0} hold a time more than a day off\n]"
+	"[{?retained}  {retained:0} were retained by the broker, sent long ago: not measured\n]"
+	"[{!one_clock}{!clock_synced}  this machine's clock is not synchronised: the numbers are "
+	"right only if the sender uses the same clock\n]";
 
 struct latency_report {
 	double *values_ms; /* as many as were requested */
@@ -58,12 +60,9 @@ struct latency_report {
 static void report_add(
 	struct latency_report *report, enum stamp stamp, double latency_ms, bool unsynchronised)
 {
-	static const enum tally bad[] = {[STAMP_NONE] = WITHOUT_TIME,
-		[STAMP_MALFORMED] = MALFORMED,
-		[STAMP_TOO_LARGE] = TOO_LARGE};
 	report->messages++;
 	if (stamp != STAMP_FOUND) {
-		report->tally[bad[stamp]]++;
+		report->tally[stamp]++;
 		return;
 	}
 	if (fabs(latency_ms) > LATENCY_PLAUSIBLE_MS) {
@@ -75,75 +74,39 @@ static void report_add(
 	report->values_ms[report->count++] = latency_ms;
 }
 
-static void print_json(const struct latency_report *report, const struct proto_summary *summary,
-	bool synchronised, struct ctl *ctl)
+/* CTL_NO_DATA when nothing was measured; CTL_BAD_NEWS when a message came before it was sent. A
+ * negative latency counts like the others: it shows how wrong the clocks are. */
+static int report_print(struct latency_report *report, struct ctl *ctl)
 {
+	struct proto_summary summary;
+	proto_summarize(report->values_ms, report->count, &summary);
 	const struct {
 		const char *name;
 		double value;
 	} numbers[] = {
 		{"messages", (double)report->messages},
 		{"count", (double)report->count},
-		{"mean_ms", summary->mean},
-		{"min_ms", summary->min},
-		{"p50_ms", summary->p50},
-		{"p95_ms", summary->p95},
-		{"p99_ms", summary->p99},
-		{"max_ms", summary->max},
+		{"mean_ms", summary.mean},
+		{"min_ms", summary.min},
+		{"p50_ms", summary.p50},
+		{"p95_ms", summary.p95},
+		{"p99_ms", summary.p99},
+		{"max_ms", summary.max},
 	};
-	cJSON *object = cJSON_CreateObject();
-	cJSON_AddStringToObject(object, "topic", ctl->words[0]);
+	cJSON *object = ctl_parameters("topic", ctl->words[0]);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		/* whole µs */
 		json_add_number(object, numbers[i].name, round(numbers[i].value * 1e3) / 1e3);
 	}
 	for (size_t i = 0; i < TALLIES; i++) {
-		json_add_number(object, tallies[i].name, (double)report->tally[i]);
+		json_add_number(object, tallies[i], (double)report->tally[i]);
 	}
-	cJSON_AddBoolToObject(object, "clock_synced", synchronised);
-	ctl_json(ctl, object);
+	cJSON_AddBoolToObject(object, "clock_synced", when_is_synchronised());
+	cJSON_AddBoolToObject(object, "one_clock", ctl->options.publish);
+	if (!ctl_json(ctl, object)) {
+		listing_text(ctl, text_template, object);
+	}
 	cJSON_Delete(object);
-}
-
-static void print_text(const struct latency_report *report, const struct proto_summary *summary,
-	bool comparable, FILE *out)
-{
-	/* what makes the numbers doubtful comes first */
-	static const enum tally order[] = {NEGATIVE, UNSYNCHRONISED, WITHOUT_TIME, MALFORMED,
-		TOO_LARGE, IMPLAUSIBLE, RETAINED};
-	if (report->count > 0) {
-		fprintf(out,
-			"Latency of %zu messages, received - captured:\n"
-			"  mean %.3f ms, min %.3f, p50 %.3f, p95 %.3f, p99 %.3f, max %.3f ms\n",
-			report->count, summary->mean, summary->min, summary->p50, summary->p95,
-			summary->p99, summary->max);
-	}
-	for (size_t i = 0; i < TALLIES; i++) {
-		if (report->tally[order[i]] > 0) {
-			fprintf(out, "  %" PRIu64 " %s\n", report->tally[order[i]],
-				tallies[order[i]].note);
-		}
-	}
-	if (!comparable) {
-		fprintf(out,
-			"  this machine's clock is not synchronised: the numbers are right only "
-			"if the sender uses the same clock\n");
-	}
-}
-
-/* CTL_NO_DATA when nothing was measured; CTL_BAD_NEWS when a message came before it was sent. A
- * negative latency counts like the others: it shows how wrong the clocks are. */
-static int report_print(struct latency_report *report, struct ctl *ctl)
-{
-	struct proto_summary summary;
-	bool synchronised = when_is_synchronised();
-	proto_summarize(report->values_ms, report->count, &summary);
-	if (ctl->options.json != JSON_OFF) {
-		print_json(report, &summary, synchronised, ctl);
-	} else {
-		print_text(
-			report, &summary, synchronised || ctl->options.publish, ctl->output.stream);
-	}
 	if (report->count == 0) {
 		return ctl_fail(ctl, CTL_NO_DATA, "no message with a capture time came");
 	}
@@ -225,8 +188,9 @@ static int run(struct ctl *ctl)
 	if (probe.wanted > LATENCY_MAX) {
 		return ctl_fail(ctl, CTL_USAGE, "--count is at most %d", LATENCY_MAX);
 	}
-	int status = mqtt_session_open(
-		&probe.session, ctl, ctl->words[0], ctl->options.publish, on_message, &probe);
+	probe.session = (struct mqtt_session){
+		.ctl = ctl, .topic = ctl->words[0], .on_message = on_message, .ctx = &probe};
+	int status = mqtt_session_open(&probe.session, ctl->options.publish);
 	if (status == CTL_FINE &&
 		!(probe.report.values_ms = calloc(probe.wanted, sizeof(double)))) {
 		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");

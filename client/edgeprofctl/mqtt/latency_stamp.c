@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* latency_stamp.c: finds the capture time in a payload. Every payload passes the strict scan before
  * cJSON sees it. */
-#include "client/edgeprofctl/mqtt/latency_stamp.h"
+#include "client/edgeprofctl/mqtt/mqtt.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "proto/json_scan.h"
+#include "proto/text.h"
 
 enum { DEPTH = 16, TOKENS = 4096 };
 
@@ -32,10 +34,8 @@ static double scale_of_name(const char *name, double value)
 		const char *ending;
 		double to_us;
 	} units[] = {{"_ms", 1e3}, {"_us", 1}, {"_ns", 1e-3}, {"_s", 1e6}};
-	size_t length = strlen(name);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		size_t ending = strlen(units[i].ending);
-		if (length > ending && strcmp(name + length - ending, units[i].ending) == 0) {
+		if (text_ends_with(name, units[i].ending)) {
 			return units[i].to_us;
 		}
 	}
@@ -48,29 +48,16 @@ static enum stamp take(const char *name, double value, double *us)
 	return isfinite(*us) ? STAMP_FOUND : STAMP_NONE;
 }
 
-/* "a.b.c": the member c of the member b of the member a. */
-static enum stamp from_path(const cJSON *object, const char *key, double *us)
-{
-	char name[128];
-	const char *dot;
-	while ((dot = strchr(key, '.'))) {
-		size_t length = (size_t)(dot - key);
-		if (length >= sizeof(name)) {
-			return STAMP_NONE;
-		}
-		memcpy(name, key, length);
-		name[length] = '\0';
-		object = json_get(object, name);
-		key = dot + 1;
-	}
-	return take(key, json_number(object, key), us);
-}
-
 static enum stamp from_object(const cJSON *object, const char *key, double *us)
 {
 	static const char *const names[] = {"capture_us", "capture_ts_ms", "ts_ms"};
+	for (const char *dot; key && (dot = strchr(key, '.')); key = dot + 1) {
+		char name[128]; /* "a.b.c": the member c of the member b of the member a */
+		snprintf(name, sizeof(name), "%.*s", (int)(dot - key), key);
+		object = json_get(object, name);
+	}
 	if (key) {
-		return from_path(object, key, us);
+		return take(key, json_number(object, key), us);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (take(names[i], json_number(object, names[i]), us) == STAMP_FOUND) {
@@ -87,17 +74,11 @@ static enum stamp from_number(const char *bytes, size_t length, double *us)
 	while (length > 0 && strchr(" \t\r\n", bytes[length - 1])) {
 		length--;
 	}
-	if (length == 0 || length >= sizeof(text)) {
-		return STAMP_MALFORMED;
-	}
-	memcpy(text, bytes, length);
-	text[length] = '\0';
-	if (strspn(text, "0123456789.") != length) {
-		return STAMP_MALFORMED;
-	}
+	snprintf(text, sizeof(text), "%.*s", (int)length, bytes);
 	char *end;
 	double value = strtod(text, &end);
-	return *end == '\0' ? take("", value, us) : STAMP_MALFORMED;
+	bool number = length > 0 && strspn(text, "0123456789.") == length && *end == '\0';
+	return number ? take("", value, us) : STAMP_MALFORMED;
 }
 
 enum stamp latency_stamp(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.c: subscribes to a topic at a broker. TLS is as in the daemon: the host name is verified
  * before a credential is sent. */
-#include "client/edgeprofctl/mqtt/session.h"
+#include "client/edgeprofctl/mqtt/mqtt.h"
 
 #include <errno.h>
 #include <mosquitto.h>
@@ -159,12 +159,10 @@ static int begin(struct mqtt_session *session)
 	return code == 0 ? connect_in_time(session) : code;
 }
 
-int mqtt_session_open(struct mqtt_session *session, struct ctl *ctl, const char *topic, bool sends,
-	void (*on_message_cb)(void *ctx, const char *bytes, size_t length, bool retained),
-	void *ctx)
+int mqtt_session_open(struct mqtt_session *session, bool sends)
 {
-	*session = (struct mqtt_session){
-		.ctl = ctl, .topic = topic, .on_message = on_message_cb, .ctx = ctx};
+	struct ctl *ctl = session->ctl;
+	const char *topic = session->topic;
 	mosquitto_lib_init();
 	if ((sends ? mosquitto_pub_topic_check(topic) : mosquitto_sub_topic_check(topic)) != 0) {
 		return ctl_fail(ctl, CTL_USAGE, "invalid topic '%s'%s", topic,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setup.c: finds out which broker to use. The daemon validates the configuration file; only one
  * section of it matters here, and only the values that are used are checked. */
-#include "client/edgeprofctl/mqtt/setup.h"
+#include "client/edgeprofctl/mqtt/mqtt.h"
 
 #include <errno.h>
 #include <fcntl.h>

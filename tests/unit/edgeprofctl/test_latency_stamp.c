@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/edgeprofctl/mqtt/latency_stamp.h"
+#include "client/edgeprofctl/mqtt/mqtt.h"
 
 #include <math.h>
 #include <stdlib.h>
