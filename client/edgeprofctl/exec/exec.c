@@ -17,28 +17,18 @@
 #include "client/edgeprofctl/trace/trace.h"
 #include "client/edgeprofctl/verb.h"
 
-enum { SAMPLE_MS = 100, GRACE_MS = 2000, PERF_END_MS = 30000, SIGNALLED = 128 };
+enum { SAMPLE_MS = 100, GRACE_MS = 2000, SIGNALLED = 128 };
 
 struct run {
 	struct ctl *ctl;
 	struct exec_child child;
 	struct exec_quota quota;
-	struct exec_helper perf;
-	struct exec_usage usage;
+	struct exec_perf perf;
 	struct exec_result result;
 	cJSON *controls;
 	double start_ms, end_ms;
 	bool ended;
 };
-
-static void kill_all(struct run *run, int number)
-{
-	exec_usage_sample(&run->usage, run->perf.pid);
-	for (size_t i = 0; i < run->usage.process_count; i++) {
-		kill(run->usage.process[i], number);
-		kill(run->usage.process[i], SIGCONT);
-	}
-}
 
 /* Collects what has ended: the command, after a last sample, the helper, and orphans. */
 static void reap(struct run *run)
@@ -52,7 +42,7 @@ static void reap(struct run *run)
 		run->ended = pid == run->child.pid;
 		if (run->ended) {
 			run->end_ms = when_mono_ms();
-			exec_usage_sample(&run->usage, run->perf.pid);
+			exec_usage_sample(&run->result.usage, run->perf.pid);
 		}
 		wait4(pid, &status, 0, &rusage);
 		if (run->ended) {
@@ -68,11 +58,16 @@ static void reap(struct run *run)
 
 static void enforce_limit(struct run *run, double *limit_ms)
 {
-	if (when_mono_ms() - run->start_ms >= *limit_ms) {
-		kill_all(run, run->result.limit_reached ? SIGKILL : SIGTERM);
-		*limit_ms += run->result.limit_reached ? SAMPLE_MS : GRACE_MS;
-		run->result.limit_reached = true;
+	const struct exec_usage *usage = &run->result.usage;
+	if (when_mono_ms() - run->start_ms < *limit_ms) {
+		return;
 	}
+	for (size_t i = 0; i < usage->process_count; i++) {
+		kill(usage->process[i], run->result.limit_reached ? SIGKILL : SIGTERM);
+		kill(usage->process[i], SIGCONT);
+	}
+	*limit_ms += run->result.limit_reached ? SAMPLE_MS : GRACE_MS;
+	run->result.limit_reached = true;
 }
 
 static void watch(struct run *run)
@@ -93,7 +88,7 @@ static void watch(struct run *run)
 		}
 		reap(run);
 		if (!run->ended && number < 0) {
-			exec_usage_sample(&run->usage, run->perf.pid);
+			exec_usage_sample(&run->result.usage, run->perf.pid);
 			pause_ms = fmin(2 * pause_ms, SAMPLE_MS);
 			enforce_limit(run, &limit_ms);
 		}
@@ -101,53 +96,36 @@ static void watch(struct run *run)
 	run->result.wall_s = (run->end_ms - run->start_ms) / 1000;
 }
 
-/* What is done while the process waits. An exit status, after a message. */
-static int prepare(struct run *run)
-{
-	struct ctl *ctl = run->ctl;
-	int status = CTL_FINE;
-	if (ctl->options.exec.quota_percent > 0) {
-		status = exec_quota_apply(ctl, &run->quota, &run->child);
-	}
-	if (status == CTL_FINE && ctl->options.exec.perf_record) {
-		status = exec_perf_start(ctl, &run->perf, &run->child);
-		run->result.perf_data = ctl->options.exec.perf_record;
-	}
-	run->controls = exec_controls_json(ctl, run->child.pid);
-	run->result.own_rss_bytes = exec_peak_rss(getpid());
-	return status;
-}
-
 static int measure(struct run *run)
 {
 	struct ctl *ctl = run->ctl;
+	const struct exec_options *options = &ctl->options.exec;
 	int status = exec_child_start(ctl, &run->child);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	status = prepare(run);
+	if (options->quota_percent > 0) {
+		status = exec_quota_apply(ctl, &run->quota, run->child.pid);
+	}
+	if (status == CTL_FINE && options->perf_record) {
+		status = exec_perf_start(ctl, &run->perf, &run->child);
+		run->result.perf_data = options->perf_record;
+	}
 	if (status != CTL_FINE) {
 		exec_child_abort(&run->child);
 		return status;
 	}
-	exec_usage_init(&run->usage, run->child.pid);
+	run->controls = exec_controls_json(ctl, run->child.pid);
+	run->result.own_rss_bytes = exec_peak_rss(getpid());
+	exec_usage_init(&run->result.usage, run->child.pid);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	run->result.start_us = when_now_us();
 	run->start_ms = when_mono_ms();
 	status = exec_child_release(ctl, &run->child);
-	if (status != CTL_FINE) {
-		return status;
+	if (status == CTL_FINE) {
+		watch(run);
 	}
-	watch(run);
-	if (run->perf.pid > 0 && !run->perf.ended) {
-		kill(run->perf.pid, SIGINT);
-	}
-	if (run->perf.pid > 0 && !exec_helper_finish(&run->perf, PERF_END_MS) &&
-		!(WIFSIGNALED(run->perf.status) && WTERMSIG(run->perf.status) == SIGINT)) {
-		ctl_fail(ctl, 0, "perf record failed: %s", run->perf.reason);
-		run->result.perf_data = NULL;
-	}
-	return CTL_FINE;
+	return status;
 }
 
 /* stdout belongs to the command: the result goes to stderr, and as JSON to the file. */
@@ -183,10 +161,13 @@ static int run_command(struct ctl *ctl, struct trace_file *file)
 {
 	struct run run = {.ctl = ctl};
 	int status = measure(&run);
+	if (run.perf.pid > 0 && !exec_perf_finish(&run.perf) && status == CTL_FINE) {
+		ctl_fail(ctl, 0, "perf record failed: %s", run.perf.reason);
+		run.result.perf_data = NULL;
+	}
 	if (status == CTL_FINE) {
-		cJSON *result = exec_result_json(ctl, &run.result, &run.usage);
-		exec_counters_add(&run.usage, result);
-		if (ctl->options.exec.quota_percent > 0) {
+		cJSON *result = exec_result_json(ctl, &run.result);
+		if (run.quota.own) {
 			exec_quota_add(&run.quota, run.controls);
 		}
 		cJSON_AddItemToObject(result, "controls", run.controls);
@@ -197,9 +178,6 @@ static int run_command(struct ctl *ctl, struct trace_file *file)
 			 : WEXITSTATUS(end) != 0 ? WEXITSTATUS(end)
 						 : status;
 		cJSON_Delete(result);
-	}
-	if (run.perf.pid > 0) {
-		exec_helper_finish(&run.perf, 0); /* still running when nothing was run */
 	}
 	cJSON_Delete(run.controls);
 	exec_quota_finish(&run.quota);

@@ -19,7 +19,7 @@
 struct exec_child {
 	pid_t pid;
 	int fd;		   /* it runs after a byte from here, and ends when this is closed */
-	sigset_t previous; /* the mask that it, and helpers, have */
+	sigset_t previous; /* the mask that it, and perf, have */
 };
 
 extern const struct option_spec exec_options[];
@@ -74,18 +74,18 @@ uint64_t exec_peak_rss(pid_t pid);
 
 struct exec_quota {
 	char folder[512]; /* of the control group; "" = none */
-	bool v1, own;	  /* own: created here, not by systemd */
+	bool v1, own;	  /* own: was created */
 };
 
 /* Puts the process into a group of its own with that quota. */
-int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, const struct exec_child *child);
+int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, pid_t pid);
 /* Adds nr_throttled and throttled_us, null where the group is gone. */
 void exec_quota_add(const struct exec_quota *quota, cJSON *object);
 void exec_quota_finish(struct exec_quota *quota);
 
-/* ---- helpers: busctl and perf (exec_helper.c) */
+/* ---- perf record (exec_perf.c) */
 
-struct exec_helper {
+struct exec_perf {
 	pid_t pid; /* 0: none */
 	int messages;
 	bool ended;
@@ -93,15 +93,10 @@ struct exec_helper {
 	char reason[160]; /* then: the first line that says something */
 };
 
-/* Starts a program, with its messages in memory. 0, or -ENOENT … */
-int exec_helper_start(struct exec_helper *helper, const char *const argv[], const sigset_t *mask);
-/* Waits up to that long, then kills it. True: it ended with status 0. */
-bool exec_helper_finish(struct exec_helper *helper, double milliseconds);
-/* Lets 5 ms pass. */
-void exec_pause(void);
-
-/* Attaches perf record. */
-int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec_child *child);
+/* Starts perf, and waits until it has attached. */
+int exec_perf_start(struct ctl *ctl, struct exec_perf *perf, const struct exec_child *child);
+/* Ends it. False: it failed. */
+bool exec_perf_finish(struct exec_perf *perf);
 
 /* ---- the result (exec_show.c) */
 
@@ -113,10 +108,10 @@ struct exec_result {
 	uint64_t own_rss_bytes; /* the maximum of this process */
 	bool limit_reached;
 	const char *perf_data;
+	struct exec_usage usage;
 };
 
 /* Of the process that waits: affinity, policy, priority, nice, quota_percent. */
 cJSON *exec_controls_json(const struct ctl *ctl, pid_t pid);
-cJSON *exec_result_json(
-	const struct ctl *ctl, const struct exec_result *result, const struct exec_usage *usage);
+cJSON *exec_result_json(const struct ctl *ctl, struct exec_result *result);
 void exec_show(struct ctl *ctl, const cJSON *result);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_quota.c: limits the CPU time of a command through a control group of its own: a transient
- * scope of systemd, else a group below or next to the one of this process, where that may be
- * written (root, delegated groups). */
+/* exec_quota.c: limits the CPU time of a command through a control group of its own, at or above
+ * the one of this process, where that may be written (root, delegated groups). */
 #include "client/edgeprofctl/exec/exec.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 enum {
 	PERIOD_US = 100000, /* of version 1, unless it is changed */
 	RT_MAX_US = 900000, /* of a second */
-	SCOPE_MS = 2000,
-	REMOVE_MS = 500
+	REMOVE_MS = 500,
+	PAUSE_US = 5000,
 };
 
 static const char root[] = "/sys/fs/cgroup";
@@ -45,49 +45,15 @@ static void find_folder(struct exec_quota *quota, pid_t pid)
 	quota->folder[0] = '\0';
 	exec_read(text, sizeof(text), "/proc/%d/cgroup", (int)pid);
 	for (char *line; (line = strsep(&rest, "\n"));) {
-		strsep(&line, ":");
-		char *controllers = strsep(&line, ":"), *one;
-		bool v2 = controllers && controllers[0] == '\0', v1 = false;
-		while (!v2 && (one = strsep(&controllers, ","))) {
-			v1 = v1 || strcmp(one, "cpu") == 0;
-		}
-		if (line && (v1 || (v2 && quota->folder[0] == '\0'))) {
+		bool v2 = strncmp(line, "0::", 3) == 0;
+		bool v1 = !v2 && fnmatch("*[:,]cpu[,:]*", line, 0) == 0;
+		const char *path = strchr(line, '/');
+		if (path && (v1 || (v2 && quota->folder[0] == '\0'))) {
 			snprintf(quota->folder, sizeof(quota->folder), "%s%s%s", root,
-				v1 ? "/cpu" : "", strcmp(line, "/") == 0 ? "" : line);
+				v1 ? "/cpu" : "", strcmp(path, "/") == 0 ? "" : path);
 			quota->v1 = v1;
 		}
 	}
-}
-
-/* Requests a scope with the process in it and waits until it is there. Returns why not, or NULL. */
-static const char *make_scope(struct exec_quota *quota, struct exec_helper *helper,
-	const struct exec_child *child, double percent)
-{
-	char name[64], pid[16], limit[32], text[64];
-	const char *const argv[] = {"busctl", geteuid() == 0 ? "--system" : "--user", "--quiet",
-		"--timeout=5", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-		"org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))", name,
-		"fail", "4", "Description", "s", "command of edgeprofctl exec", "PIDs", "au", "1",
-		pid, "CPUQuotaPerSecUSec", "t", limit, "CollectMode", "s", "inactive-or-failed",
-		"0", NULL};
-	if (access("/run/systemd/system", F_OK) < 0) {
-		return "not running";
-	}
-	snprintf(name, sizeof(name), "edgeprofctl-exec-%d.scope", (int)child->pid);
-	snprintf(pid, sizeof(pid), "%d", (int)child->pid);
-	snprintf(limit, sizeof(limit), "%.0f", percent * 1e4);
-	int r = exec_helper_start(helper, argv, &child->previous);
-	if (r < 0 || !exec_helper_finish(helper, 5 * SCOPE_MS)) {
-		return r < 0 ? strerror(-r) : helper->reason;
-	}
-	for (double end_ms = when_mono_ms() + SCOPE_MS; when_mono_ms() < end_ms; exec_pause()) {
-		find_folder(quota, child->pid);
-		exec_read(text, sizeof(text), "%s/%s", quota->folder, limit_file[quota->v1]);
-		if (strstr(quota->folder, name) && strtol(text, NULL, 10) > 0) {
-			return NULL;
-		}
-	}
-	return "made a scope without a quota: the cpu controller is not available to it";
 }
 
 /* Makes a group in `folder`, which it then is itself. */
@@ -117,42 +83,43 @@ static int make_group(struct exec_quota *quota, pid_t pid, double percent)
 	return r;
 }
 
-int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, const struct exec_child *child)
+int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, pid_t pid)
 {
-	struct exec_helper helper;
 	double percent = ctl->options.exec.quota_percent;
-	const char *reason = make_scope(quota, &helper, child, percent);
-	if (!reason) {
-		return CTL_FINE;
-	}
-	/* Below the own group, else next to it: version 2 has processes in leaves only. */
 	int r = -ENOENT;
-	find_folder(quota, child->pid);
-	for (char *end = quota->folder + strlen(quota->folder);
-		r < 0 && end && end > quota->folder + strlen(root);
+	find_folder(quota, pid);
+	const char *top = quota->folder + strlen(root) + (quota->v1 ? strlen("/cpu") : 0);
+	/* Version 2 has processes in leaves only: then the group is next to the own one, or where
+	 * the cpu controller is. */
+	for (char *end = quota->folder + strlen(quota->folder); r < 0 && end && end >= top;
 		end = strrchr(quota->folder, '/')) {
 		*end = '\0';
-		r = make_group(quota, child->pid, percent);
+		r = make_group(quota, pid, percent);
 	}
 	quota->own = r == 0;
 	return r == 0 ? CTL_FINE
 		      : ctl_fail(ctl,
 				r == -EACCES || r == -EPERM ? CTL_NOT_PERMITTED : CTL_UNREACHABLE,
-				"cannot set a CPU quota: systemd: %s; control group: %s", reason,
-				strerror(-r));
+				"cannot set a CPU quota: no control group of its own: %s; try "
+				"systemd-run --user --scope -p CPUQuota=%g%% edgeprofctl exec",
+				strerror(-r), percent);
+}
+
+/* The number behind the name; NAN: none. */
+static double number_of(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+	return at ? strtod(at + strlen(name), NULL) : NAN;
 }
 
 void exec_quota_add(const struct exec_quota *quota, cJSON *object)
 {
-	static const char count_name[] = "nr_throttled ";
-	const char *time_name = quota->v1 ? "throttled_time " /* ns */ : "throttled_usec ";
 	char text[1024];
 	exec_read(text, sizeof(text), "%s/cpu.stat", quota->folder);
-	const char *count = strstr(text, count_name), *time = strstr(text, time_name);
-	json_add_number(
-		object, "nr_throttled", count ? strtod(count + strlen(count_name), NULL) : NAN);
+	json_add_number(object, "nr_throttled", number_of(text, "nr_throttled "));
 	json_add_number(object, "throttled_us",
-		time ? strtod(time + strlen(time_name), NULL) / (quota->v1 ? 1000 : 1) : NAN);
+		quota->v1 ? number_of(text, "throttled_time ") / 1000
+			  : number_of(text, "throttled_usec "));
 }
 
 void exec_quota_finish(struct exec_quota *quota)
@@ -162,6 +129,6 @@ void exec_quota_finish(struct exec_quota *quota)
 	double end_ms = when_mono_ms() + REMOVE_MS;
 	while (quota->own && rmdir(quota->folder) < 0 && errno == EBUSY &&
 		when_mono_ms() < end_ms) {
-		exec_pause();
+		usleep(PAUSE_US);
 	}
 }

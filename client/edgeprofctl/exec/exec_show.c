@@ -65,16 +65,17 @@ static double seconds_of(struct timeval time)
 /* A program inherits, as its maximum, what the forked process had before exec(2), at most as much
  * as this one: a maximum that is not larger may not be the program's, and the kernel's peaks of its
  * processes count, as they were sampled. */
-static double peak_rss(const struct exec_result *result, const struct exec_usage *usage)
+static double peak_rss(const struct exec_result *result)
 {
+	const struct exec_usage *usage = &result->usage;
 	double peak_bytes = (double)result->rusage.ru_maxrss * 1024;
 	double sampled_bytes = usage->peak_rss_bytes > 0 ? (double)usage->peak_rss_bytes : NAN;
 	return peak_bytes > (double)result->own_rss_bytes ? peak_bytes : sampled_bytes;
 }
 
-static void add_numbers(
-	cJSON *object, const struct exec_result *result, const struct exec_usage *usage)
+static void add_numbers(cJSON *object, const struct exec_result *result)
 {
+	const struct exec_usage *usage = &result->usage;
 	const struct rusage *rusage = &result->rusage;
 	double wall_s = result->wall_s, user_s = seconds_of(rusage->ru_utime);
 	double system_s = seconds_of(rusage->ru_stime);
@@ -98,7 +99,7 @@ static void add_numbers(
 		{"wait_percent", delay_ms / 10 / wall_s},
 		{"iodelay_ms", ticks * 1000 / (double)sysconf(_SC_CLK_TCK)},
 		{"threads_peak", (double)usage->threads_peak},
-		{"max_rss_bytes", peak_rss(result, usage)},
+		{"max_rss_bytes", peak_rss(result)},
 		{"minor_faults", (double)rusage->ru_minflt},
 		{"major_faults", (double)rusage->ru_majflt},
 		{"voluntary_switches", (double)rusage->ru_nvcsw},
@@ -113,14 +114,15 @@ static void add_numbers(
 	}
 }
 
-cJSON *exec_result_json(
-	const struct ctl *ctl, const struct exec_result *result, const struct exec_usage *usage)
+cJSON *exec_result_json(const struct ctl *ctl, struct exec_result *result)
 {
+	const struct exec_usage *usage = &result->usage;
 	cJSON *object = cJSON_CreateObject();
 	const struct option_list *env = &ctl->options.exec.env;
 	cJSON_AddItemToObject(object, "command",
 		cJSON_CreateStringArray((const char *const *)ctl->words, ctl->word_count));
-	add_numbers(object, result, usage);
+	add_numbers(object, result);
+	exec_counters_add(&result->usage, object);
 	cJSON_AddBoolToObject(object, "limit_reached", result->limit_reached);
 	if (WIFSIGNALED(result->status)) {
 		ctl_add_text(object, "signal_name", strsignal(WTERMSIG(result->status)));
@@ -131,9 +133,8 @@ cJSON *exec_result_json(
 	ctl_add_text(
 		object, "iodelay_reason", usage->iodelay ? NULL : "kernel.task_delayacct is 0");
 	ctl_add_text(object, "max_rss_reason",
-		isnan(peak_rss(result, usage))
-			? "smaller than edgeprofctl, and too short to be sampled"
-			: NULL);
+		isnan(peak_rss(result)) ? "smaller than edgeprofctl, and too short to be sampled"
+					: NULL);
 	ctl_add_text(object, "perf_data", result->perf_data);
 	cJSON *environment = cJSON_AddObjectToObject(object, "environment");
 	/* what limits the threads of numeric libraries, as the command sees it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_helper.c: runs the programs that exec needs: busctl, and perf, which records call stacks. */
+/* exec_perf.c: records call stacks with perf, which attaches to the process that waits. */
 #include "client/edgeprofctl/exec/exec.h"
 
 #include <errno.h>
@@ -9,80 +9,76 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/term/when.h"
 
-enum { PAUSE_MS = 5, PERF_START_MS = 10000 };
+enum { PAUSE_US = 5000, START_MS = 10000, END_MS = 30000 };
 
-void exec_pause(void)
-{
-	static const struct timespec time = {.tv_nsec = PAUSE_MS * 1000 * 1000};
-	nanosleep(&time, NULL);
-}
-
-int exec_helper_start(struct exec_helper *helper, const char *const argv[], const sigset_t *mask)
+/* Starts a program, with its messages in memory. 0, or -ENOENT … */
+static int start(struct exec_perf *perf, const char *const argv[], const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	*helper = (struct exec_helper){.messages = memfd_create("messages", MFD_CLOEXEC)};
-	if (helper->messages < 0) {
-		return -errno;
-	}
+	perf->messages = memfd_create("messages", MFD_CLOEXEC);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, helper->messages, STDERR_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, perf->messages, STDERR_FILENO);
 	posix_spawnattr_init(&attributes);
 	/* not in the group that gets Ctrl-C: a recording ends after the command */
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigmask(&attributes, mask);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	int error = posix_spawnp(&helper->pid, argv[0], &actions, &attributes, (char *const *)argv,
+	int error = posix_spawnp(&perf->pid, argv[0], &actions, &attributes, (char *const *)argv,
 		environ); /* which it leaves alone */
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (error != 0) {
-		close(helper->messages);
-		helper->pid = 0;
+		close(perf->messages);
+		perf->pid = 0;
 	}
 	return -error;
 }
 
-static bool has_ended(struct exec_helper *helper)
+static bool has_ended(struct exec_perf *perf)
 {
-	helper->ended =
-		helper->ended || waitpid(helper->pid, &helper->status, WNOHANG) == helper->pid;
-	return helper->ended;
+	perf->ended = perf->ended || waitpid(perf->pid, &perf->status, WNOHANG) == perf->pid;
+	return perf->ended;
 }
 
-bool exec_helper_finish(struct exec_helper *helper, double milliseconds)
+/* Closes its messages; the first line that says something becomes the reason. */
+static void read_reason(struct exec_perf *perf)
 {
 	char text[2048], *rest = text;
-	for (double end_ms = when_mono_ms() + milliseconds; !has_ended(helper); exec_pause()) {
-		if (when_mono_ms() > end_ms) {
-			kill(helper->pid, SIGKILL);
-		}
-	}
-	ssize_t got = pread(helper->messages, text, sizeof(text) - 1, 0);
+	ssize_t got = pread(perf->messages, text, sizeof(text) - 1, 0);
 	text[got > 0 ? got : 0] = '\0';
-	snprintf(helper->reason, sizeof(helper->reason), "exit status %d",
-		WIFEXITED(helper->status) ? WEXITSTATUS(helper->status)
-					  : 128 + WTERMSIG(helper->status));
+	snprintf(perf->reason, sizeof(perf->reason), "wait status %d", perf->status);
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		size_t length = strlen(line);
 		if (length > 0 && line[length - 1] != ':') { /* not just "Error:" */
-			snprintf(helper->reason, sizeof(helper->reason), "%s", line);
+			snprintf(perf->reason, sizeof(perf->reason), "%s", line);
 			break;
 		}
 	}
-	close(helper->messages);
-	helper->pid = 0;
-	return helper->status == 0;
+	close(perf->messages);
+	perf->pid = 0;
 }
 
-int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec_child *child)
+bool exec_perf_finish(struct exec_perf *perf)
+{
+	double end_ms = when_mono_ms() + END_MS;
+	for (int number = SIGINT; !has_ended(perf); usleep(PAUSE_US)) {
+		if (number == SIGINT || when_mono_ms() > end_ms) {
+			kill(perf->pid, number);
+			number = SIGKILL;
+		}
+	}
+	read_reason(perf);
+	return perf->status == 0 || (WIFSIGNALED(perf->status) && WTERMSIG(perf->status) == SIGINT);
+}
+
+int exec_perf_start(struct ctl *ctl, struct exec_perf *perf, const struct exec_child *child)
 {
 	const char *file = ctl->options.exec.perf_record;
 	char pid[16];
@@ -91,11 +87,11 @@ int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec
 	struct stat before = {0}, now;
 	snprintf(pid, sizeof(pid), "%d", (int)child->pid);
 	stat(file, &before);
-	int r = exec_helper_start(perf, argv, &child->previous);
+	int r = start(perf, argv, &child->previous);
 	if (r < 0) {
 		return ctl_fail(ctl, CTL_UNREACHABLE, "cannot run perf: %s", strerror(-r));
 	}
-	double end_ms = when_mono_ms() + PERF_START_MS;
+	double end_ms = when_mono_ms() + START_MS;
 	while (!has_ended(perf) && when_mono_ms() < end_ms) {
 		/* perf writes the head of its file after it has attached, and renames an existing
 		 * file unless it is empty. */
@@ -103,8 +99,8 @@ int exec_perf_start(struct ctl *ctl, struct exec_helper *perf, const struct exec
 			(now.st_ino != before.st_ino || before.st_size == 0)) {
 			return CTL_FINE;
 		}
-		exec_pause();
+		usleep(PAUSE_US);
 	}
-	exec_helper_finish(perf, 0);
+	exec_perf_finish(perf);
 	return ctl_fail(ctl, CTL_NOT_PERMITTED, "perf record failed: %s", perf->reason);
 }
