@@ -67,7 +67,7 @@ static int connect_remote(struct ctl *ctl)
 				 host, strerror(-fd));
 }
 
-static int connect_local(struct ctl *ctl)
+int ctl_open_local(struct ctl *ctl)
 {
 	struct address_list list;
 	int status = ctl_addresses(ctl, &list);
@@ -91,7 +91,7 @@ int ctl_connect(struct ctl *ctl)
 	if (ctl->client) {
 		return CTL_FINE;
 	}
-	int fd = ctl_hosts(ctl) > 0 ? connect_remote(ctl) : connect_local(ctl);
+	int fd = ctl_hosts(ctl) > 0 ? connect_remote(ctl) : ctl_open_local(ctl);
 	if (fd < 0) {
 		return -fd;
 	}

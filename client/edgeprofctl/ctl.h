@@ -102,6 +102,8 @@ int ctl_chunk(struct ctl *ctl, const char *method, cJSON **ret, bool *continues)
 
 /* CTL_USAGE after a message where -H names a machine: for verbs that work with this one. */
 int ctl_check_local(struct ctl *ctl);
+/* Connects to the daemon of this machine: a descriptor, or an exit status as a negative number. */
+int ctl_open_local(struct ctl *ctl);
 /* Where the daemon may listen. */
 int ctl_addresses(struct ctl *ctl, struct address_list *ret);
 /* The machines that -H names; 0: this one. A verb for which more than one makes sense works with

@@ -84,50 +84,35 @@ int address_connect(struct address_list *list, uint64_t timeout_ms)
 	return result;
 }
 
-/* The group that may use the socket; the usual one when the socket can't even be seen; NULL when
- * that is root's, which is not a group to join. */
-static const char *group_of(const char *path)
-{
-	struct stat status;
-	if (stat(path, &status) == 0) {
-		if (status.st_gid == 0) {
-			return NULL;
-		}
-		const struct group *group = getgrgid(status.st_gid);
-		if (group) {
-			return group->gr_name;
-		}
-	}
-	return "edgeprof";
-}
-
 const char *address_group(const struct address_list *list)
 {
-	const char *group = "edgeprof";
+	const char *name = "edgeprof";
 	for (size_t i = 0; i < list->count; i++) {
 		int cause = list->entries[i].error;
-		if (cause == EACCES || cause == EPERM) {
-			group = group_of(list->entries[i].path);
+		struct stat status;
+		if ((cause == EACCES || cause == EPERM) &&
+			stat(list->entries[i].path, &status) == 0) {
+			/* root's is not a group to join */
+			const struct group *group = getgrgid(status.st_gid);
+			name = status.st_gid == 0 ? NULL : group ? group->gr_name : "edgeprof";
 		}
 	}
-	return group;
+	return name;
 }
 
 void address_explain(const struct address_list *list, int error, FILE *out)
 {
-	if (error != -EACCES) {
-		fputs("edgeprofctl: cannot connect to edgeprofd\n", out);
-	} else {
-		fputs("edgeprofctl: permission denied by edgeprofd\n", out);
-	}
+	bool denied = error == -EACCES;
 	const char *group = address_group(list);
+	fprintf(out, "edgeprofctl: %s\n",
+		denied ? "permission denied by edgeprofd" : "cannot connect to edgeprofd");
 	for (size_t i = 0; i < list->count; i++) {
 		fprintf(out, "  tried %s: %s\n", list->entries[i].path,
 			strerror(list->entries[i].error));
 	}
-	if (error == -EACCES && !group) {
+	if (denied && !group) {
 		fputs("Only root is permitted; use sudo.\n", out);
-	} else if (error == -EACCES) {
+	} else if (denied) {
 		fprintf(out, "Join its group: sudo usermod -aG %s $USER, then log in again.\n",
 			group);
 	} else {

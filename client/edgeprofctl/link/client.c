@@ -98,21 +98,21 @@ static int send_all(int fd, const char *bytes, size_t length, double deadline_ms
 int client_send(struct client *client, const char *method, const struct cJSON *parameters,
 	bool more, uint64_t timeout_ms)
 {
-	char *text = parameters ? proto_json_print(parameters, &(size_t){0}) : NULL, *call = NULL;
-	int r = -ENOMEM;
-	if (text || !parameters) {
-		r = asprintf(&call, "{\"method\":\"%s\"%s%s%s}", method,
-			text ? ",\"parameters\":" : "", text ? text : "",
-			more ? ",\"more\":true" : "");
+	cJSON *message = cJSON_CreateObject();
+	cJSON_AddStringToObject(message, "method", method);
+	if (parameters) { /* which stay as they are */
+		cJSON_AddItemReferenceToObject(message, "parameters", (cJSON *)parameters);
 	}
-	free(text);
-	if (r < 0) {
-		return -ENOMEM;
+	if (more) {
+		cJSON_AddTrueToObject(message, "more");
 	}
-	size_t length = (size_t)r + 1;
-	r = length > PROTO_FRAME_MAX
-		    ? -EMSGSIZE
-		    : send_all(client->fd, call, length, when_mono_ms() + (double)timeout_ms);
+	char *call = cJSON_PrintUnformatted(message);
+	cJSON_Delete(message);
+	size_t length = call ? strlen(call) + 1 : 0;
+	int r = !call ? -ENOMEM
+		: length > PROTO_FRAME_MAX
+			? -EMSGSIZE
+			: send_all(client->fd, call, length, when_mono_ms() + (double)timeout_ms);
 	free(call);
 	return r;
 }
@@ -130,16 +130,11 @@ static int open_reply(struct client *client, cJSON *envelope, struct reply *ret)
 		return -EBADMSG;
 	}
 	reply.continues = cJSON_IsTrue(continues);
-	if (cJSON_IsString(error)) {
-		reply.error = strdup(error->valuestring);
-		if (!reply.error) {
-			return -ENOMEM;
-		}
-	}
+	reply.error = cJSON_IsString(error) ? strdup(error->valuestring) : NULL;
 	reply.parameters = cJSON_IsObject(parameters)
 				   ? cJSON_DetachItemViaPointer(envelope, parameters)
 				   : cJSON_CreateObject();
-	if (!reply.parameters) {
+	if (!reply.parameters || (cJSON_IsString(error) && !reply.error)) {
 		reply_finish(&reply);
 		return -ENOMEM;
 	}

@@ -139,38 +139,29 @@ void json_write_text(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-static void write_break(FILE *out, bool pretty, int depth)
-{
-	if (pretty) {
-		fprintf(out, "\n%*s", depth * 2, "");
-	}
-}
-
 static void write_value(FILE *out, const cJSON *value, bool pretty, int depth)
 {
+	bool object = cJSON_IsObject(value);
 	if (cJSON_IsString(value)) {
 		json_write_text(out, value->valuestring);
 	} else if (cJSON_IsNumber(value)) {
 		write_number(out, value->valuedouble);
 	} else if (cJSON_IsBool(value)) {
 		fputs(cJSON_IsTrue(value) ? "true" : "false", out);
-	} else if (cJSON_IsArray(value) || cJSON_IsObject(value)) {
-		bool object = cJSON_IsObject(value);
+	} else if (cJSON_IsArray(value) || object) {
+		int indent = pretty ? 2 * depth : 0;
 		fputc(object ? '{' : '[', out);
 		for (const cJSON *item = value->child; item; item = item->next) {
-			write_break(out, pretty, depth + 1);
+			fprintf(out, pretty ? "\n%*s" : "%*s", pretty ? indent + 2 : 0, "");
 			if (object) {
 				json_write_text(out, item->string);
 				fputs(pretty ? ": " : ":", out);
 			}
 			write_value(out, item, pretty, depth + 1);
-			if (item->next) {
-				fputc(',', out);
-			}
+			fputs(item->next ? "," : "", out);
 		}
-		if (value->child) {
-			write_break(out, pretty, depth);
-		}
+		fprintf(out, pretty && value->child ? "\n%*s" : "%*s", value->child ? indent : 0,
+			"");
 		fputc(object ? '}' : ']', out);
 	} else {
 		fputs("null", out);

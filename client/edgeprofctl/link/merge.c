@@ -22,19 +22,15 @@ static bool same_series(const cJSON *a, const cJSON *b)
 	       json_integer(a, "boot_seq") == json_integer(b, "boot_seq");
 }
 
-/* A chunk mostly goes on with the series that the one before ended with: look there first. */
+/* A chunk mostly goes on with the series that the one before ended with: that is looked at first.
+ * The first item's prev is the last one. */
 static cJSON *find_series(cJSON *array, const cJSON *part)
 {
-	cJSON *last = !array->child ? NULL : array->child->prev;
-	if (last && same_series(last, part)) {
-		return last;
+	cJSON *item = array->child ? array->child->prev : NULL;
+	while (item && !same_series(item, part)) {
+		item = item == array->child ? NULL : item->prev;
 	}
-	for (cJSON *item = array->child; item; item = item->next) {
-		if (same_series(item, part)) {
-			return item;
-		}
-	}
-	return NULL;
+	return item;
 }
 
 void merge_columns(cJSON *joined, cJSON *part)

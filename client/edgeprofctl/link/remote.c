@@ -12,12 +12,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/term/when.h"
 
-enum { WORDS_MAX = 32, POLL_NS = 5000000, TERM_MS = 1000 };
+enum { WORDS_MAX = 32, POLL_US = 5000, TERM_MS = 1000 };
 
 /* Neither the name nor the host in it may look like an option. */
 static bool is_name(const char *name)
@@ -36,12 +35,8 @@ int remote_add(struct remote_list *list, const char *text)
 	do {
 		size_t length = strcspn(text, ",");
 		char name[REMOTE_SIZE];
-		if (length >= sizeof(name)) {
-			return -EINVAL;
-		}
-		memcpy(name, text, length);
-		name[length] = '\0';
-		if (!is_name(name)) {
+		snprintf(name, sizeof(name), "%.*s", (int)length, text);
+		if (length >= sizeof(name) || !is_name(name)) {
 			return -EINVAL;
 		}
 		if (list->count == REMOTE_MAX) {
@@ -108,17 +103,13 @@ int remote_open(const char *name, uint64_t timeout_ms, bool batch, pid_t *ret)
 /* True when it has ended. */
 static bool wait_until(pid_t pid, double until_ms, int *ret)
 {
-	const struct timespec pause = {.tv_nsec = POLL_NS};
-	for (;;) {
-		pid_t r = waitpid(pid, ret, WNOHANG);
-		if (r == pid || (r < 0 && errno != EINTR)) {
-			return true;
-		}
+	while (waitpid(pid, ret, WNOHANG) == 0) {
 		if (when_mono_ms() >= until_ms) {
 			return false;
 		}
-		nanosleep(&pause, NULL);
+		usleep(POLL_US);
 	}
+	return true;
 }
 
 int remote_close(pid_t pid, uint64_t grace_ms)

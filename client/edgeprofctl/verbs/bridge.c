@@ -4,13 +4,11 @@
 #include "client/edgeprofctl/verb.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "client/edgeprofctl/link/address.h"
 
 struct direction {
 	int from, to;
@@ -20,25 +18,22 @@ struct direction {
 	char bytes[65536];
 };
 
-static bool again(void)
-{
-	return errno == EAGAIN || errno == EINTR;
-}
-
-/* Moves what can be moved now. False: the reader has gone, or another error. */
+/* Moves what can be moved now, without blocking: to a writable pipe, only PIPE_BUF bytes never do.
+ * False: the reader has gone, or another error. */
 static bool move(struct direction *direction, short readable, short writable)
 {
 	if (readable && direction->begin == direction->end) {
 		ssize_t length = read(direction->from, direction->bytes, sizeof(direction->bytes));
-		direction->closed = length == 0 || (length < 0 && !again());
+		direction->closed = length <= 0;
 		direction->begin = 0;
 		direction->end = length > 0 ? (size_t)length : 0;
 	}
 	if (writable && direction->begin < direction->end) {
+		size_t left = direction->end - direction->begin;
 		ssize_t length = write(direction->to, direction->bytes + direction->begin,
-			direction->end - direction->begin);
+			left < PIPE_BUF ? left : PIPE_BUF);
 		direction->begin += length > 0 ? (size_t)length : 0;
-		return length >= 0 || again();
+		return length >= 0;
 	}
 	return true;
 }
@@ -76,28 +71,14 @@ static int join(struct direction *up, struct direction *down)
 static int run_bridge(struct ctl *ctl)
 {
 	static struct direction up, down;
-	struct address_list list;
-	int status = ctl_addresses(ctl, &list);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	int fd = address_connect(&list, ctl->options.timeout_ms);
+	int fd = ctl_open_local(ctl);
 	if (fd < 0) {
-		address_explain(&list, fd, stderr);
-		return fd == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
-	}
-	int flags[] = {fcntl(STDIN_FILENO, F_GETFL), fcntl(STDOUT_FILENO, F_GETFL)};
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	for (int i = 0; i < 2; i++) {
-		fcntl(i, F_SETFL, flags[i] | O_NONBLOCK);
+		return -fd;
 	}
 	up.from = STDIN_FILENO;
 	up.to = down.from = fd;
 	down.to = STDOUT_FILENO;
 	int r = join(&up, &down);
-	for (int i = 0; i < 2; i++) {
-		fcntl(i, F_SETFL, flags[i]);
-	}
 	close(fd);
 	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "%s", strerror(-r)) : CTL_FINE;
 }
