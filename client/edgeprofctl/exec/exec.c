@@ -42,7 +42,7 @@ static void reap(struct run *run)
 		run->ended = pid == run->child.pid;
 		if (run->ended) {
 			run->end_ms = when_mono_ms();
-			exec_usage_sample(&run->result.usage, run->perf.pid);
+			exec_usage_sample(&run->result.usage);
 		}
 		wait4(pid, &status, 0, &rusage);
 		if (run->ended) {
@@ -88,7 +88,7 @@ static void watch(struct run *run)
 		}
 		reap(run);
 		if (!run->ended && number < 0) {
-			exec_usage_sample(&run->result.usage, run->perf.pid);
+			exec_usage_sample(&run->result.usage);
 			pause_ms = fmin(2 * pause_ms, SAMPLE_MS);
 			enforce_limit(run, &limit_ms);
 		}
@@ -117,7 +117,7 @@ static int measure(struct run *run)
 	}
 	run->controls = exec_controls_json(ctl, run->child.pid);
 	run->result.own_rss_bytes = exec_peak_rss(getpid());
-	exec_usage_init(&run->result.usage, run->child.pid);
+	exec_usage_init(&run->result.usage, run->child.pid, run->perf.pid);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	run->result.start_us = when_now_us();
 	run->start_ms = when_mono_ms();
@@ -131,7 +131,6 @@ static int measure(struct run *run)
 /* stdout belongs to the command: the result goes to stderr, and as JSON to the file. */
 static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
 {
-	struct output to_stdout = ctl->output;
 	int r = 0;
 	if (file->stream) {
 		json_write(file->stream, result, ctl->options.json != JSON_SHORT);
@@ -142,6 +141,7 @@ static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
 	}
 	ctl->style.color =
 		ctl->style.color && (isatty(STDERR_FILENO) || ctl->options.color == COLOR_ALWAYS);
+	struct output to_stdout = ctl->output;
 	if (output_open(&ctl->output) < 0) {
 		ctl->output = to_stdout;
 		return CTL_OUTPUT;

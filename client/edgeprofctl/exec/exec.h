@@ -46,6 +46,7 @@ struct exec_thread {
 
 /* What /proc reports of the command's processes, from samples, and what the PMU counts. */
 struct exec_usage {
+	pid_t except;
 	bool iodelay, run_delay;		  /* the kernel accounts for it */
 	struct exec_thread threads[EXEC_THREADS]; /* at the last sample, sorted by tid */
 	size_t thread_count, threads_peak;
@@ -58,9 +59,9 @@ struct exec_usage {
 };
 
 /* Counts the process, from its exec(2), and its children, in user mode. */
-void exec_usage_init(struct exec_usage *usage, pid_t pid);
+void exec_usage_init(struct exec_usage *usage, pid_t pid, pid_t except);
 /* Samples all descendants of this process, but for `except`. */
-void exec_usage_sample(struct exec_usage *usage, pid_t except);
+void exec_usage_sample(struct exec_usage *usage);
 /* Adds cycles, instructions, cache_misses, branch_misses, ipc, counters_reason; closes them. */
 void exec_counters_add(struct exec_usage *usage, cJSON *object);
 

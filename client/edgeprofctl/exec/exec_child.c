@@ -136,12 +136,13 @@ static int apply_controls(struct ctl *ctl, pid_t pid)
 static _Noreturn void run_child(int fd, const struct ctl *ctl, const sigset_t *mask)
 {
 	const struct option_list *env = &ctl->options.exec.env;
+	struct sigaction usual = {.sa_handler = SIG_DFL};
 	char byte;
 	if (recv(fd, &byte, 1, 0) == 1) {
 		for (size_t i = 0; i < env->count; i++) {
 			putenv((char *)env->items[i]); /* which belongs to argv */
 		}
-		signal(SIGPIPE, SIG_DFL);
+		sigaction(SIGPIPE, &usual, NULL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
 		execvp(ctl->words[0], ctl->words);
 		int error = errno;
@@ -156,12 +157,13 @@ static void block_signals(sigset_t *ret_previous)
 {
 	static const int numbers[] = {
 		SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
+	struct sigaction usual = {.sa_handler = SIG_DFL};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		sigaddset(&set, numbers[i]);
 	}
-	signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit status along */
+	sigaction(SIGCHLD, &usual, NULL); /* ignored, it would take the exit status along */
 	sigprocmask(SIG_BLOCK, &set, ret_previous);
 }
 

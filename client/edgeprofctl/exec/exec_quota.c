@@ -20,6 +20,7 @@ enum {
 	RT_MAX_US = 900000, /* of a second */
 	REMOVE_MS = 500,
 	PAUSE_US = 5000,
+	GROUP_SIZE = 480,
 };
 
 static const char root[] = "/sys/fs/cgroup";
@@ -38,47 +39,41 @@ static int write_number(const struct exec_quota *quota, const char *name, long l
 	return r;
 }
 
-/* Finds the process's group in the hierarchy with the cpu controller. */
-static void find_folder(struct exec_quota *quota, pid_t pid)
+/* Finds the process's group in the hierarchy with the cpu controller. True: of version 1. */
+static bool find_group(pid_t pid, char ret[GROUP_SIZE])
 {
 	char text[4096], *rest = text;
-	quota->folder[0] = '\0';
+	bool v1 = false;
+	ret[0] = '\0';
 	exec_read(text, sizeof(text), "/proc/%d/cgroup", (int)pid);
-	for (char *line; (line = strsep(&rest, "\n"));) {
+	for (char *line; !v1 && (line = strsep(&rest, "\n"));) {
 		bool v2 = strncmp(line, "0::", 3) == 0;
-		bool v1 = !v2 && fnmatch("*[:,]cpu[,:]*", line, 0) == 0;
+		v1 = !v2 && fnmatch("*[:,]cpu[,:]*", line, 0) == 0;
 		const char *path = strchr(line, '/');
-		if (path && (v1 || (v2 && quota->folder[0] == '\0'))) {
-			snprintf(quota->folder, sizeof(quota->folder), "%s%s%s", root,
-				v1 ? "/cpu" : "", strcmp(path, "/") == 0 ? "" : path);
-			quota->v1 = v1;
+		if (path && (v1 || v2)) {
+			snprintf(ret, GROUP_SIZE, "%s%s%s", root, v1 ? "/cpu" : "",
+				strcmp(path, "/") == 0 ? "" : path);
 		}
 	}
+	return v1;
 }
 
-/* Makes a group in `folder`, which it then is itself. */
-static int make_group(struct exec_quota *quota, pid_t pid, double percent)
+static int make_group(struct exec_quota *quota, const char *parent, pid_t pid, double percent)
 {
 	long long limit_us = (long long)(percent * PERIOD_US / 100);
 	long long rt_us = limit_us * (1000000 / PERIOD_US);
-	size_t length = strlen(quota->folder);
-	snprintf(quota->folder + length, sizeof(quota->folder) - length, "/edgeprofctl-exec-%d",
-		(int)pid);
-	int r = mkdir(quota->folder, 0755) < 0 ? -errno : 0;
-	if (r == 0) {
-		if (quota->v1) {
-			/* else it refuses real-time processes, which its quota does not limit */
-			write_number(
-				quota, "cpu.rt_runtime_us", rt_us < RT_MAX_US ? rt_us : RT_MAX_US);
-		}
-		r = write_number(quota, limit_file[quota->v1], limit_us);
-		r = r < 0 ? r : write_number(quota, "cgroup.procs", pid);
-		if (r < 0) {
-			rmdir(quota->folder);
-		}
+	snprintf(quota->folder, sizeof(quota->folder), "%s/edgeprofctl-exec-%d", parent, (int)pid);
+	if (mkdir(quota->folder, 0755) < 0) {
+		return -errno;
 	}
+	if (quota->v1) {
+		/* else it refuses real-time processes, which its quota does not limit */
+		write_number(quota, "cpu.rt_runtime_us", rt_us < RT_MAX_US ? rt_us : RT_MAX_US);
+	}
+	int r = write_number(quota, limit_file[quota->v1], limit_us);
+	r = r < 0 ? r : write_number(quota, "cgroup.procs", pid);
 	if (r < 0) {
-		quota->folder[length] = '\0';
+		rmdir(quota->folder);
 	}
 	return r;
 }
@@ -87,14 +82,15 @@ int exec_quota_apply(struct ctl *ctl, struct exec_quota *quota, pid_t pid)
 {
 	double percent = ctl->options.exec.quota_percent;
 	int r = -ENOENT;
-	find_folder(quota, pid);
-	const char *top = quota->folder + strlen(root) + (quota->v1 ? strlen("/cpu") : 0);
+	char parent[GROUP_SIZE];
+	quota->v1 = find_group(pid, parent);
+	const char *top = parent + strlen(root) + (quota->v1 ? strlen("/cpu") : 0);
 	/* Version 2 has processes in leaves only: then the group is next to the own one, or where
 	 * the cpu controller is. */
-	for (char *end = quota->folder + strlen(quota->folder); r < 0 && end && end >= top;
-		end = strrchr(quota->folder, '/')) {
+	for (char *end = parent + strlen(parent); r < 0 && end && end >= top;
+		end = strrchr(parent, '/')) {
 		*end = '\0';
-		r = make_group(quota, pid, percent);
+		r = make_group(quota, parent, pid, percent);
 	}
 	quota->own = r == 0;
 	return r == 0 ? CTL_FINE

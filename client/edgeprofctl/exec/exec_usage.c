@@ -24,7 +24,6 @@ struct sample {
 	struct exec_usage *usage;
 	struct exec_thread threads[EXEC_THREADS];
 	size_t count;
-	pid_t except;
 };
 
 static const struct {
@@ -62,10 +61,11 @@ uint64_t exec_peak_rss(pid_t pid)
 	return line && sscanf(line, "VmHWM: %" SCNu64, &kib) == 1 ? kib * 1024 : 0;
 }
 
-void exec_usage_init(struct exec_usage *usage, pid_t pid)
+void exec_usage_init(struct exec_usage *usage, pid_t pid, pid_t except)
 {
 	char text[16];
-	*usage = (struct exec_usage){.run_delay = access("/proc/self/schedstat", F_OK) == 0};
+	*usage = (struct exec_usage){
+		.except = except, .run_delay = access("/proc/self/schedstat", F_OK) == 0};
 	/* a kernel without the switch always accounts for it */
 	usage->iodelay =
 		!exec_read(text, sizeof(text), "/proc/sys/kernel/task_delayacct") || text[0] != '0';
@@ -100,7 +100,7 @@ static void add_process(struct sample *sample, pid_t pid)
 			return; /* it got another parent meanwhile */
 		}
 	}
-	if (pid != sample->except && usage->process_count < EXEC_PROCESSES) {
+	if (pid != usage->except && usage->process_count < EXEC_PROCESSES) {
 		usage->process[usage->process_count++] = pid;
 	}
 }
@@ -155,11 +155,10 @@ static int by_tid(const void *a, const void *b)
 	return (first->tid > second->tid) - (first->tid < second->tid);
 }
 
-void exec_usage_sample(struct exec_usage *usage, pid_t except)
+void exec_usage_sample(struct exec_usage *usage)
 {
 	struct sample sample;
 	sample.usage = usage;
-	sample.except = except;
 	sample.count = 0;
 	usage->process_count = 0;
 	sample_process(&sample, getpid()); /* orphans are children of this process, too */

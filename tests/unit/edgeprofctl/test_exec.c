@@ -88,20 +88,20 @@ END_TEST
 START_TEST(a_thread_that_ended_keeps_its_share)
 {
 	static struct exec_usage usage;
-	exec_usage_init(&usage, getpid());
+	exec_usage_init(&usage, getpid(), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
 		pause();
 		_exit(0);
 	}
-	exec_usage_sample(&usage, 0);
+	exec_usage_sample(&usage);
 	ck_assert_uint_eq(usage.process_count, 1);
 	ck_assert_uint_eq(usage.thread_count, 1);
 	ck_assert_uint_gt(usage.peak_rss_bytes, 0);
 	uint64_t delay_ns = usage.run_delay_ns;
 	kill(pid, SIGKILL);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-	exec_usage_sample(&usage, 0);
+	exec_usage_sample(&usage);
 	ck_assert_uint_eq(usage.thread_count, 0);
 	ck_assert_uint_eq(usage.run_delay_ns, delay_ns);
 	ck_assert_uint_eq(usage.threads_peak, 1);
