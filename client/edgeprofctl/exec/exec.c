@@ -25,6 +25,7 @@ struct run {
 	struct exec_quota quota;
 	struct exec_perf perf;
 	struct exec_result result;
+	struct trace_file file;
 	cJSON *controls;
 	double start_ms, end_ms;
 	bool ended;
@@ -129,12 +130,13 @@ static int measure(struct run *run)
 }
 
 /* stdout belongs to the command: the result goes to stderr, and as JSON to the file. */
-static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
+static int show(struct run *run, cJSON *result)
 {
+	struct ctl *ctl = run->ctl;
 	int r = 0;
-	if (file->stream) {
-		json_write(file->stream, result, ctl->options.json != JSON_SHORT);
-		r = trace_file_finish(file);
+	if (run->file.stream) {
+		json_write(run->file.stream, result, ctl->options.json != JSON_SHORT);
+		r = trace_file_finish(&run->file);
 		if (r < 0) {
 			ctl_fail(ctl, 0, "cannot write %s: %s", ctl->options.output, strerror(-r));
 		}
@@ -157,62 +159,53 @@ static int show(struct ctl *ctl, cJSON *result, struct trace_file *file)
 	return r < 0 || written < 0 ? CTL_OUTPUT : CTL_FINE;
 }
 
-static int run_command(struct ctl *ctl, struct trace_file *file)
+/* Shows what was measured; the exit status, which is the command's unless that is 0. */
+static int report(struct run *run)
+{
+	int end = run->result.status;
+	cJSON *result = exec_result_json(run->ctl, &run->result);
+	if (run->quota.own) {
+		exec_quota_add(&run->quota, run->controls);
+	}
+	cJSON_AddItemReferenceToObject(result, "controls", run->controls);
+	int status = show(run, result);
+	cJSON_Delete(result);
+	return WIFSIGNALED(end)	       ? SIGNALLED + WTERMSIG(end)
+	       : WEXITSTATUS(end) != 0 ? WEXITSTATUS(end)
+				       : status;
+}
+
+static int run_exec(struct ctl *ctl)
 {
 	struct run run = {.ctl = ctl};
+	struct trace_file *file = &run.file;
+	if (ctl_check_local(ctl) != CTL_FINE) {
+		return CTL_USAGE;
+	}
+	int r = ctl->options.output ? trace_file_open(ctl->options.output, file) : 0;
+	if (r < 0) {
+		return ctl_fail(
+			ctl, CTL_OUTPUT, "cannot write %s: %s", ctl->options.output, strerror(-r));
+	}
 	int status = measure(&run);
 	if (run.perf.pid > 0 && !exec_perf_finish(&run.perf) && status == CTL_FINE) {
 		ctl_fail(ctl, 0, "perf record failed: %s", run.perf.reason);
 		run.result.perf_data = NULL;
 	}
-	if (status == CTL_FINE) {
-		cJSON *result = exec_result_json(ctl, &run.result);
-		if (run.quota.own) {
-			exec_quota_add(&run.quota, run.controls);
-		}
-		cJSON_AddItemToObject(result, "controls", run.controls);
-		run.controls = NULL;
-		int end = run.result.status;
-		status = show(ctl, result, file);
-		status = WIFSIGNALED(end)	 ? SIGNALLED + WTERMSIG(end)
-			 : WEXITSTATUS(end) != 0 ? WEXITSTATUS(end)
-						 : status;
-		cJSON_Delete(result);
-	}
+	status = status == CTL_FINE ? report(&run) : status;
 	cJSON_Delete(run.controls);
 	exec_quota_finish(&run.quota);
-	return status;
-}
-
-static void discard(struct trace_file *file)
-{
-	fclose(file->stream);
-	if (file->path) {
-		unlink(file->temporary);
-	}
-	free(file->path);
-	free(file->temporary);
-}
-
-static int run(struct ctl *ctl)
-{
-	struct trace_file file = {0};
-	int status = ctl_check_local(ctl);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	int r = ctl->options.output ? trace_file_open(ctl->options.output, &file) : 0;
-	if (r < 0) {
-		return ctl_fail(
-			ctl, CTL_OUTPUT, "cannot write %s: %s", ctl->options.output, strerror(-r));
-	}
-	status = run_command(ctl, &file);
-	if (file.stream) {
-		discard(&file); /* nothing was measured */
+	if (file->stream) { /* nothing was measured */
+		fclose(file->stream);
+		if (file->path) {
+			unlink(file->temporary);
+		}
+		free(file->path);
+		free(file->temporary);
 	}
 	return status;
 }
 
 const struct verb verb_exec = {"exec", "PROGRAM [ARGUMENT]...",
 	"Run a command under controls and measure it.",
-	"exec --cpus 0-1 --nice 5 -- ./app model.onnx", exec_options, run};
+	"exec --cpus 0-1 --nice 5 -- ./app model.onnx", exec_options, run_exec};

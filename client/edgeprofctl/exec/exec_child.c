@@ -170,22 +170,17 @@ static void block_signals(sigset_t *ret_previous)
 int exec_child_start(struct ctl *ctl, struct exec_child *child)
 {
 	int ends[2];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "%s", strerror(errno));
-	}
 	block_signals(&child->previous);
-	child->pid = fork();
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
+		(child->pid = fork()) < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "cannot start a process: %s", strerror(errno));
+	}
 	if (child->pid == 0) {
 		close(ends[0]);
 		run_child(ends[1], ctl, &child->previous);
 	}
-	int error = errno;
 	close(ends[1]);
 	child->fd = ends[0];
-	if (child->pid < 0) {
-		close(child->fd);
-		return ctl_fail(ctl, CTL_OUTPUT, "cannot fork: %s", strerror(error));
-	}
 	int status = ctl->options.exec.rr > 0 && ctl->options.exec.fifo > 0
 			     ? ctl_fail(ctl, CTL_USAGE, "--rr and --fifo exclude each other")
 			     : apply_controls(ctl, child->pid);

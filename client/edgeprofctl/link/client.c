@@ -60,37 +60,27 @@ const char *client_reason(const struct client *client)
 
 static int wait_for(int fd, short events, double deadline_ms)
 {
-	for (;;) {
+	int r;
+	do {
 		double left = ceil(deadline_ms - when_mono_ms());
 		struct pollfd poll_fd = {.fd = fd, .events = events};
-		int r = poll(&poll_fd, 1, (int)fmin(fmax(left, 0), INT_MAX));
-		if (r > 0) {
-			return 0;
-		}
-		if (r == 0) {
-			return -ETIMEDOUT;
-		}
-		if (errno != EINTR) {
-			return -errno;
-		}
-	}
+		r = poll(&poll_fd, 1, (int)fmin(fmax(left, 0), INT_MAX));
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
 }
 
 static int send_all(int fd, const char *bytes, size_t length, double deadline_ms)
 {
 	while (length > 0) {
 		ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (sent >= 0) {
-			bytes += sent;
-			length -= (size_t)sent;
-		} else if (errno == EAGAIN) {
-			int r = wait_for(fd, POLLOUT, deadline_ms);
-			if (r < 0) {
-				return r;
-			}
-		} else if (errno != EINTR) {
-			return -errno;
+		int r = sent >= 0 || errno == EINTR ? 0
+			: errno == EAGAIN	    ? wait_for(fd, POLLOUT, deadline_ms)
+						    : -errno;
+		if (r < 0) {
+			return r;
 		}
+		bytes += sent > 0 ? sent : 0;
+		length -= sent > 0 ? (size_t)sent : 0;
 	}
 	return 0;
 }
@@ -172,18 +162,14 @@ int client_receive(struct client *client, uint64_t timeout_ms, struct reply *ret
 		}
 		ssize_t got = recv(client->fd, client->buffer + client->length,
 			sizeof(client->buffer) - client->length, MSG_DONTWAIT);
-		if (got > 0) {
-			client->length += (size_t)got;
-			continue;
-		}
+		client->length += got > 0 ? (size_t)got : 0;
 		if (got == 0) {
 			client->reason = "a reply ended early";
 			return client->length > 0 ? -EBADMSG : -ECONNRESET;
 		}
-		if (errno != EAGAIN && errno != EINTR) {
-			return -errno;
-		}
-		int r = wait_for(client->fd, POLLIN, deadline_ms);
+		int r = got > 0 || errno == EINTR ? 0
+			: errno == EAGAIN	  ? wait_for(client->fd, POLLIN, deadline_ms)
+						  : -errno;
 		if (r < 0) {
 			return r;
 		}

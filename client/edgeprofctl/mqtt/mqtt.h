@@ -29,18 +29,16 @@ enum stamp latency_stamp(
 	const char *bytes, size_t length, const char *key, double *us, bool *unsynchronised);
 
 struct mqtt_setup {
+	struct proto_broker broker; /* its texts are these */
 	char host[256];
-	int port;
-	enum proto_tls_mode tls;
-	bool encrypted; /* what that and the rest come to */
 	char username[128], password_file[256];
 	char ca_file[256], cert_file[256], key_file[256];
 };
 
 /* --host and --port come first; the rest is that of [mqtt] in --config FILE, or in edgeprofd's own
  * configuration when neither --host nor --config is given; a host is asked of the daemon at last.
- * An exit status; errors are reported. */
-int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret);
+ * An exit status; errors are reported. The setup is zeroed, and never moves. */
+int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *setup);
 
 /* The password in the file, which only its owner may read. 0, -EPERM, -EFBIG, -EINVAL (a NUL in
  * it), -errno. */

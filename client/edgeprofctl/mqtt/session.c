@@ -67,21 +67,17 @@ static int fail(struct mqtt_session *session, int code)
 		reason = code == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(code);
 	}
 	return ctl_fail(session->ctl, CTL_UNREACHABLE, "broker %s:%d: %s", session->setup.host,
-		session->setup.port, reason);
+		session->setup.broker.port, reason);
 }
 
 static int encrypt(struct mqtt_session *session)
 {
-	const struct mqtt_setup *setup = &session->setup;
-	const struct proto_broker broker = {.host = setup->host,
-		.ca_file = setup->ca_file,
-		.cert_file = setup->cert_file,
-		.key_file = setup->key_file};
+	const struct proto_broker *broker = &session->setup.broker;
 	SSL_CTX *context;
-	if (!setup->encrypted) {
+	if (!proto_broker_encrypted(broker)) {
 		return 0;
 	}
-	int r = proto_broker_context(&broker, &context);
+	int r = proto_broker_context(broker, &context);
 	if (r < 0) {
 		snprintf(session->reason, sizeof(session->reason), "TLS: %s",
 			r == -ENOENT ? "cannot use ca_file, cert_file or key_file" : strerror(-r));
@@ -136,7 +132,7 @@ static int connect_in_time(struct mqtt_session *session)
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &limit, NULL);
 	int code = mosquitto_connect(
-		session->mosq, session->setup.host, session->setup.port, KEEPALIVE_S);
+		session->mosq, session->setup.host, session->setup.broker.port, KEEPALIVE_S);
 	int error = errno;
 	setitimer(ITIMER_REAL, &never, NULL);
 	errno = error;

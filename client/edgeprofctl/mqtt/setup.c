@@ -46,9 +46,9 @@ static int set_key(struct mqtt_setup *setup, const char *key, const char *value)
 		}
 	}
 	if (strcmp(key, "port") == 0) {
-		setup->port = (int)strtol(value, NULL, 10);
+		setup->broker.port = (int)strtol(value, NULL, 10);
 	}
-	return strcmp(key, "tls") == 0 ? proto_tls_mode_parse(value, &setup->tls) : 0;
+	return strcmp(key, "tls") == 0 ? proto_tls_mode_parse(value, &setup->broker.tls) : 0;
 }
 
 static int read_config(const char *path, struct mqtt_setup *setup)
@@ -88,53 +88,48 @@ static int ask_daemon(struct ctl *ctl, struct mqtt_setup *setup)
 	}
 	const cJSON *broker = json_get(reply, "broker");
 	snprintf(setup->host, sizeof(setup->host), "%s", json_word(broker, "host"));
-	setup->port = (int)json_integer(broker, "port");
+	setup->broker.port = (int)json_integer(broker, "port");
 	cJSON_Delete(reply);
 	return CTL_FINE;
 }
 
-int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *ret)
+int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *setup)
 {
-	struct mqtt_setup setup = {.port = 0};
 	if (ctl->options.config) {
-		int r = read_config(ctl->options.config, &setup);
+		int r = read_config(ctl->options.config, setup);
 		if (r < 0) {
 			return ctl_fail(ctl, CTL_NO_INPUT, "cannot read %s: %s",
 				ctl->options.config, strerror(-r));
 		}
 	} else if (!ctl->options.host) {
-		read_config(own_config, &setup);
+		read_config(own_config, setup);
 	}
 	if (ctl->options.host) {
-		snprintf(setup.host, sizeof(setup.host), "%s", ctl->options.host);
+		snprintf(setup->host, sizeof(setup->host), "%s", ctl->options.host);
 	}
-	if (setup.host[0] == '\0' && !ctl->options.config) {
-		int status = ask_daemon(ctl, &setup);
+	if (setup->host[0] == '\0' && !ctl->options.config) {
+		int status = ask_daemon(ctl, setup);
 		if (status != CTL_FINE) {
 			return status;
 		}
 	}
-	if (setup.host[0] == '\0') {
+	if (setup->host[0] == '\0') {
 		return ctl_fail(ctl, CTL_USAGE,
 			"no broker is configured; use --host HOST or --config FILE");
 	}
-	if (ctl->options.port > 0) {
-		setup.port = (int)ctl->options.port;
-	}
-	const struct proto_broker broker = {.tls = setup.tls,
-		.host = setup.host,
-		.port = setup.port,
-		.ca_file = setup.ca_file,
-		.cert_file = setup.cert_file};
-	setup.encrypted = proto_broker_encrypted(&broker);
-	setup.port = proto_broker_port(&broker);
-	if (setup.username[0] != '\0' && proto_broker_exposes(&broker)) {
+	struct proto_broker *broker = &setup->broker;
+	broker->host = setup->host;
+	broker->ca_file = setup->ca_file;
+	broker->cert_file = setup->cert_file;
+	broker->key_file = setup->key_file;
+	broker->port = ctl->options.port > 0 ? (int)ctl->options.port : broker->port;
+	broker->port = proto_broker_port(broker);
+	if (setup->username[0] != '\0' && proto_broker_exposes(broker)) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"the password would be sent to %s in clear text: set tls = yes in [mqtt], "
 			"or tls = no to send it anyway",
-			setup.host);
+			setup->host);
 	}
-	*ret = setup;
 	return CTL_FINE;
 }
 
@@ -142,24 +137,17 @@ int mqtt_setup_password(const struct mqtt_setup *setup, char *ret, size_t size)
 {
 	struct stat st;
 	int fd = open(setup->password_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
+	if (fd < 0 || fstat(fd, &st) < 0) {
 		return -errno;
 	}
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (!S_ISREG(st.st_mode) || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
-		r = -EPERM;
-	}
-	ssize_t got = r == 0 ? read(fd, ret, size) : 0;
-	if (got < 0) {
-		r = -errno;
-	}
+	bool safe = S_ISREG(st.st_mode) && (st.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+	ssize_t got = safe ? read(fd, ret, size) : 0;
+	int error = got < 0 ? errno : (size_t)got == size ? EFBIG : safe ? 0 : EPERM;
 	close(fd);
-	if (r < 0 || (size_t)got == size) {
-		return r < 0 ? r : -EFBIG;
+	if (error != 0) {
+		return -error;
 	}
-	if (got > 0 && ret[got - 1] == '\n') {
-		got--;
-	}
+	got -= got > 0 && ret[got - 1] == '\n';
 	ret[got] = '\0';
 	return memchr(ret, '\0', (size_t)got) ? -EINVAL : 0;
 }
