@@ -21,6 +21,16 @@
 /* Chunks of one answer; each is at most 64 KiB: 256 MiB is far more than any history holds. */
 enum { CHUNKS_MAX = 4096 };
 
+void *ctl_memory(size_t count, size_t size)
+{
+	void *memory = calloc(count + 1, size);
+	if (!memory) {
+		fputs("edgeprofctl: out of memory\n", stderr);
+		exit(CTL_OUTPUT);
+	}
+	return memory;
+}
+
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 {
 	char text[sizeof(ctl->failure)];

@@ -146,6 +146,10 @@ int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);
 /* Two of them as from_us and to_us, unless the text is NULL; deletes the parameters on failure. */
 int ctl_add_times(struct ctl *ctl, cJSON *parameters, const char *since, const char *until);
 
+/* Memory of zeros, also for a count of 0; without any left the program ends with CTL_OUTPUT. For
+ * verbs that have written nothing so far, and leave nothing behind. */
+void *ctl_memory(size_t count, size_t size);
+
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

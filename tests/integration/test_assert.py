@@ -1,35 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """assert on sessions of which the truth is known, and on a live app."""
-import os
 import pathlib
 import re
-import subprocess
-import tempfile
 import xml.etree.ElementTree as xml
 
 import sessions
+from compare_case import ctl, folder, make
 from harness import BUILD, Daemon, program, run_tests, until
 
-CTL = BUILD / "client" / "edgeprofctl" / "edgeprofctl"
 DEMO = BUILD / "client" / "examples" / "demo-pipeline"
-
-
-def ctl(*arguments, **variables):
-    command = [CTL, *map(str, arguments)]
-    environment = {**os.environ, "EDGEPROF_RUNTIME_DIR": "/nonexistent", **variables}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
-
-
-def make(folder, name, seed=None, frames=300, infer=20.0, **more):
-    seed = seed or name
-    stages = {"capture": sessions.noise(f"{seed} capture", frames, 3),
-              "infer": sessions.noise(f"{seed} infer", frames, infer)}  # fmt: skip
-    return sessions.write(folder / f"{name}.jsonl", name, stages, **more)
-
-
-def folder():
-    return tempfile.TemporaryDirectory(prefix="edgeprof-compare-")
 
 
 # covers G4.12: conditions about what was recorded

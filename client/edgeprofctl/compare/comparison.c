@@ -2,310 +2,372 @@
 /* comparison.c: makes rows of what two sides have in common. The verdict of a row is that of its
  * own interval of 95 %. A regression is more: the row decides, it is worse by the threshold, and
  * that is shown in view of the number of all rows that decide. */
-#include "client/edgeprofctl/compare/comparison_private.h"
+#include "client/edgeprofctl/compare/comparison.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/compare/matching.h"
+#include "client/edgeprofctl/compare/statistics.h"
 #include "client/edgeprofctl/link/json.h"
 #include "proto/text.h"
 
 enum { ROWS_MAX = 4 * MEASURED_SERIES_MAX };
 
+/* A stage that takes less than this share of the frames' time on both sides decides nothing: some
+ * microseconds more do not matter to who waits for the frame. */
 #define SHARE_MIN 0.01
+
+struct comparison {
+	const struct side *side[2];
+	const struct comparison_options *options;
+	cJSON *rows;
+	double frames_ms[2];	/* the time of all frames */
+	size_t kept[2], all[2]; /* values of frames that match */
+};
 
 /* The rows that a series makes. */
 static const struct row_kind {
 	const char *series; /* glob */
 	enum statistic statistic;
 	const char *suffix;
-	bool decides, is_rate; /* a rate is 1000 / value: higher is better */
+	bool decides, higher_is_better;
 	const char *worse, *better;
 } kinds[] = {
-	{"frames", STATISTIC_MEAN, "mean_ms", true, false, "slower", "faster"},
-	{"frames", STATISTIC_P50, "p50_ms", false, false, "slower", "faster"},
-	{"frames", STATISTIC_P95, "p95_ms", true, false, "slower", "faster"},
-	{"frames", STATISTIC_P99, "p99_ms", false, false, "slower", "faster"},
-	{"frames", STATISTIC_MEAN, "fps", false, true, "slower", "faster"},
-	{"total", STATISTIC_MEAN, "mean_ms", true, false, "slower", "faster"},
-	{"total", STATISTIC_P50, "p50_ms", false, false, "slower", "faster"},
-	{"total", STATISTIC_P95, "p95_ms", true, false, "slower", "faster"},
-	{"total", STATISTIC_P99, "p99_ms", false, false, "slower", "faster"},
-	{"stages/*", STATISTIC_MEAN, "mean_ms", true, false, "slower", "faster"},
-	{"stages/*", STATISTIC_P95, "p95_ms", false, false, "slower", "faster"},
-	{"power", STATISTIC_MEAN, "mean_mw", false, false, "higher", "lower"},
-	{"energy", STATISTIC_MEAN, "frame_mj", false, false, "higher", "lower"},
+	{"frames", STATISTIC_MEAN, "/mean_ms", true, false, "slower", "faster"},
+	{"frames", STATISTIC_P50, "/p50_ms", false, false, "slower", "faster"},
+	{"frames", STATISTIC_P95, "/p95_ms", true, false, "slower", "faster"},
+	{"frames", STATISTIC_P99, "/p99_ms", false, false, "slower", "faster"},
+	{"frames", STATISTIC_MEAN, "/fps", false, true, "slower", "faster"},
+	{"total", STATISTIC_MEAN, "/mean_ms", true, false, "slower", "faster"},
+	{"total", STATISTIC_P50, "/p50_ms", false, false, "slower", "faster"},
+	{"total", STATISTIC_P95, "/p95_ms", true, false, "slower", "faster"},
+	{"total", STATISTIC_P99, "/p99_ms", false, false, "slower", "faster"},
+	{"stages/*", STATISTIC_MEAN, "/mean_ms", true, false, "slower", "faster"},
+	{"stages/*", STATISTIC_P95, "/p95_ms", false, false, "slower", "faster"},
+	{"power", STATISTIC_MEAN, "/mean_mw", false, false, "higher", "lower"},
+	{"energy", STATISTIC_MEAN, "/frame_mj", false, false, "higher", "lower"},
+	{"memory/peak_bytes", STATISTIC_MEAN, "", false, false, "higher", "lower"},
+	{"model/size_mb", STATISTIC_MEAN, "", false, false, "larger", "smaller"},
+	{"accuracy", STATISTIC_MEAN, "", false, true, "lower", "higher"},
 };
 
-static const struct {
-	const char *name;
-	bool higher_is_better;
-	const char *worse, *better;
-} singles[] = {{"memory/peak_bytes", false, "higher", "lower"},
-	{"model/size_mb", false, "larger", "smaller"}, {"accuracy", true, "lower", "higher"}};
-
-static struct row *add_row(struct comparison *comparison, const char *name)
+/* Adds how often each condition occurs in the series. */
+static void count_conditions(const struct side *side, const char *series, size_t *counts)
 {
-	if (comparison->rows % 64 == 0) {
-		struct row *grown = realloc(
-			comparison->row, (comparison->rows + 64) * sizeof(*comparison->row));
-		comparison->out_of_memory = comparison->out_of_memory || !grown;
-		comparison->row = grown ? grown : comparison->row;
+	for (size_t run = 0; run < side->count; run++) {
+		const struct measured_series *from = measured_series(side->run[run], series);
+		for (size_t i = 0; from && i < from->count; i++) {
+			counts[from->condition[i]] += from->condition[i] != CONDITION_UNKNOWN;
+		}
 	}
-	if (comparison->out_of_memory || comparison->rows == ROWS_MAX) {
-		return NULL;
-	}
-	struct row *row = &comparison->row[comparison->rows++];
-	memset(row, 0, sizeof(*row));
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	return row;
 }
 
-static bool is_wanted(const struct comparison *comparison, const char *name)
+/* What is picked of a side to match the other: of each condition as many values as the side with
+ * fewer of them has, evenly over time and all runs. */
+struct matching {
+	size_t own[CONDITIONS], other[CONDITIONS], passed[CONDITIONS];
+};
+
+static bool is_picked(struct matching *matching, int condition)
 {
-	const char *metric = comparison->options->metric;
-	return !metric || proto_query_match(metric, name);
+	if (condition == CONDITION_UNKNOWN) {
+		return false;
+	}
+	size_t all = matching->own[condition], other = matching->other[condition];
+	size_t wanted = all < other ? all : other, at = matching->passed[condition]++;
+	return (at + 1) * wanted / all > at * wanted / all;
 }
 
-/* All statistics of a series of one side. */
-static size_t estimate_side(struct comparison *comparison, int which, const char *series,
+/* All statistics of a series of one side; how many values they are of. other: the side to match, or
+ * NULL. */
+static size_t estimate_side(const struct side *side, const struct side *other, const char *series,
 	struct estimate ret[STATISTICS])
 {
-	const struct side *side = comparison->side[which];
-	struct estimate(*runs)[STATISTICS] = calloc(side->count, sizeof(*runs));
-	struct estimate *column = calloc(side->count, sizeof(*column));
+	struct estimate runs[STATISTICS][MEASURED_RUNS_MAX], run[STATISTICS];
+	struct matching *matching = other ? ctl_memory(1, sizeof(*matching)) : NULL;
 	size_t values = 0, used = 0;
-	for (size_t i = comparison_first_run(side); i < side->count && runs && column; i++) {
+	if (matching) {
+		count_conditions(side, series, matching->own);
+		count_conditions(other, series, matching->other);
+	}
+	for (size_t i = 0; i < side->count; i++) {
 		const struct measured_series *from = measured_series(side->run[i], series);
-		struct measured_series matched = {.count = 0};
-		if (from && comparison->options->thermal) {
-			comparison->out_of_memory =
-				matching_values(comparison->side, which, i, series, &matched) < 0 ||
-				comparison->out_of_memory;
+		double *picked = ctl_memory(from ? from->count : 0, sizeof(*picked));
+		size_t count = 0;
+		for (size_t j = 0; from && j < from->count; j++) {
+			if (!matching || is_picked(matching, from->condition[j])) {
+				picked[count++] = from->value[j];
+			}
 		}
-		const struct measured_series *of = comparison->options->thermal ? &matched : from;
-		if (of && of->count > 0) {
-			comparison->out_of_memory =
-				estimate_values(of->value, of->count, runs[used++]) < 0 ||
-				comparison->out_of_memory;
-			values += of->count;
+		estimate_values(picked, count, run);
+		free(picked);
+		for (int s = 0; s < STATISTICS; s++) {
+			runs[s][used] = run[s];
 		}
-		if (strcmp(series, "frames") == 0) {
-			comparison->all[which] += from ? from->count : 0;
-			comparison->kept[which] += of ? of->count : 0;
-		}
-		free(matched.value);
+		used += count > 0;
+		values += count;
 	}
-	comparison->out_of_memory = comparison->out_of_memory || !runs || !column;
 	for (int s = 0; s < STATISTICS; s++) {
-		for (size_t i = 0; i < used; i++) {
-			column[i] = runs[i][s];
-		}
-		ret[s] = estimate_runs(column, used);
+		ret[s] = estimate_runs(runs[s], used);
 	}
-	free(runs);
-	free(column);
+	free(matching);
 	return values;
 }
 
-static void finish_row(struct row *row, const struct row_kind *kind)
+static size_t count_values(const struct side *side, const char *series)
 {
-	row->decides = kind->decides;
-	row->worse = kind->worse;
-	row->better = kind->better;
-	row->higher_is_better = kind->is_rate;
-	if (kind->is_rate) {
-		row->baseline.value = 1000 / row->baseline.value;
-		row->current.value = 1000 / row->current.value;
+	size_t count = 0;
+	for (size_t i = 0; i < side->count; i++) {
+		const struct measured_series *from = measured_series(side->run[i], series);
+		count += from ? from->count : 0;
 	}
-	row->difference = difference_of(&row->baseline, &row->current);
-	row->adjusted_p = row->difference.p;
+	return count;
 }
 
-static void add_series(struct comparison *comparison, const char *series)
+static void add_row(struct comparison *comparison, const char *name, const struct row_kind *kind,
+	struct estimate of[2], const size_t count[2], bool decides)
 {
-	struct estimate sides[2][STATISTICS];
-	size_t counts[2] = {0, 0};
-	bool estimated = false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	if (strcmp(kind->suffix, "/fps") == 0) {
+		of[0].value = 1000 / of[0].value;
+		of[1].value = 1000 / of[1].value;
+	}
+	struct difference difference = difference_of(&of[0], &of[1]);
+	bool worse = kind->higher_is_better ? difference.percent < 0 : difference.percent > 0;
+	bool shown = difference.low > 0 || difference.high < 0;
+	cJSON *row = ctl_parameters("name", name);
+	json_add_number(row, "baseline", of[0].value);
+	json_add_number(row, "current", of[1].value);
+	json_add_number(row, "difference_percent", difference.percent);
+	json_add_number(row, "low_percent", difference.low);
+	json_add_number(row, "high_percent", difference.high);
+	json_add_number(row, "p", difference.p);
+	cJSON_AddNumberToObject(row, "baseline_count", (double)count[0]);
+	cJSON_AddNumberToObject(row, "current_count", (double)count[1]);
+	cJSON_AddBoolToObject(row, "decides", decides);
+	cJSON_AddBoolToObject(row, "worse", shown && worse);
+	cJSON_AddStringToObject(row, "verdict",
+		isnan(of[1].value)		 ? "only in the baseline"
+		: isnan(of[0].value)		 ? "not in the baseline"
+		: shown				 ? (worse ? kind->worse : kind->better)
+		: !isnan(difference.p)		 ? "no difference shown"
+		: count[0] == 1 || count[1] == 1 ? "one value"
+						 : "too few values");
+	cJSON_AddItemToArray(comparison->rows, row);
+}
+
+static void add_rows(struct comparison *comparison, const char *series)
+{
+	const struct comparison_options *options = comparison->options;
+	const struct side *const *side = comparison->side;
+	struct estimate of[2][STATISTICS];
+	size_t count[2];
+	bool is_small = text_starts_with(series, "stages/");
+	for (int i = 0; i < 2; i++) {
+		const struct side *other = options->thermal ? side[!i] : NULL;
+		count[i] = estimate_side(side[i], other, series, of[i]);
+		double ms = of[i][STATISTIC_MEAN].value * (double)count[i];
+		if (strcmp(series, "frames") == 0) {
+			comparison->frames_ms[i] = ms;
+			comparison->kept[i] = count[i];
+			comparison->all[i] = count_values(side[i], series);
+		}
+		is_small = is_small && ms < SHARE_MIN * comparison->frames_ms[i];
+	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && count[0] + count[1] > 0; i++) {
 		char name[MEASURED_NAME_SIZE + 16];
-		snprintf(name, sizeof(name), "%s/%s", series, kinds[i].suffix);
-		if (!proto_glob_match(kinds[i].series, series) || !is_wanted(comparison, name)) {
-			continue;
-		}
-		if (!estimated) {
-			counts[0] = estimate_side(comparison, 0, series, sides[0]);
-			counts[1] = estimate_side(comparison, 1, series, sides[1]);
-			estimated = true;
-		}
-		struct row *row = counts[0] + counts[1] > 0 ? add_row(comparison, name) : NULL;
-		if (row) {
-			row->baseline = sides[0][kinds[i].statistic];
-			row->current = sides[1][kinds[i].statistic];
-			row->baseline_count = counts[0];
-			row->current_count = counts[1];
-			finish_row(row, &kinds[i]);
-			row->decides = row->decides || comparison->options->metric;
+		snprintf(name, sizeof(name), "%s%s", series, kinds[i].suffix);
+		if (proto_glob_match(kinds[i].series, series) &&
+			(!options->metric || proto_query_match(options->metric, name))) {
+			struct estimate both[2] = {
+				of[0][kinds[i].statistic], of[1][kinds[i].statistic]};
+			add_row(comparison, name, &kinds[i], both, count,
+				options->metric || (kinds[i].decides && !is_small));
 		}
 	}
 }
 
-/* Of values that each run has only once. */
-static struct estimate estimate_single(const struct side *side, const char *name, size_t *ret_count)
-{
-	struct estimate *runs = calloc(side->count, sizeof(*runs)), ret = {NAN, NAN, NAN};
-	size_t used = 0;
-	for (size_t i = comparison_first_run(side); i < side->count && runs; i++) {
-		double value = json_number(side->run[i]->single, name);
-		if (isfinite(value)) {
-			runs[used++] = (struct estimate){value, NAN, NAN};
-		}
-	}
-	ret = used > 0 ? estimate_runs(runs, used) : ret;
-	*ret_count = used;
-	free(runs);
-	return ret;
-}
-
-static void add_singles(struct comparison *comparison)
-{
-	for (size_t i = 0; i < sizeof(singles) / sizeof(singles[0]); i++) {
-		size_t counts[2];
-		struct estimate baseline =
-			estimate_single(comparison->side[0], singles[i].name, &counts[0]);
-		struct estimate current =
-			estimate_single(comparison->side[1], singles[i].name, &counts[1]);
-		bool wanted = is_wanted(comparison, singles[i].name) && counts[0] + counts[1] > 0;
-		struct row *row = wanted ? add_row(comparison, singles[i].name) : NULL;
-		if (row) {
-			const struct row_kind kind = {.is_rate = false,
-				.decides = comparison->options->metric,
-				.worse = singles[i].worse,
-				.better = singles[i].better};
-			row->baseline = baseline;
-			row->current = current;
-			row->baseline_count = counts[0];
-			row->current_count = counts[1];
-			finish_row(row, &kind);
-			row->higher_is_better = singles[i].higher_is_better;
-		}
-	}
-}
-
-/* The series of both sides, in the order of the baseline. */
+/* Each series that either side has, in the order of the baseline. */
 static void add_all(struct comparison *comparison)
 {
-	for (int which = 0; which < 2; which++) {
-		const struct side *side = comparison->side[which];
+	cJSON *seen = cJSON_CreateObject();
+	for (int i = 0; i < 2; i++) {
+		const struct side *side = comparison->side[i];
 		for (size_t run = 0; run < side->count; run++) {
-			for (size_t i = 0; i < side->run[run]->series_count; i++) {
-				const char *name = side->run[run]->series[i].name;
-				bool seen = which == 1 &&
-					    measured_series(comparison->side[0]->run[0], name);
-				for (size_t before = 0; before < run && !seen; before++) {
-					seen = measured_series(side->run[before], name);
-				}
-				if (!seen) {
-					add_series(comparison, name);
+			for (size_t j = 0; j < side->run[run]->series_count; j++) {
+				const char *name = side->run[run]->series[j].name;
+				if (!json_get(seen, name)) {
+					cJSON_AddTrueToObject(seen, name);
+					add_rows(comparison, name);
 				}
 			}
 		}
 	}
-	add_singles(comparison);
+	cJSON_Delete(seen);
 }
 
-static const struct row *find_row(const struct comparison *comparison, const char *name)
+/* Adjusts the p of the rows that decide for their number, and marks regressions. */
+static void judge(struct comparison *comparison, cJSON *result)
 {
-	for (size_t i = 0; i < comparison->rows; i++) {
-		if (strcmp(comparison->row[i].name, name) == 0) {
-			return &comparison->row[i];
+	double *p[ROWS_MAX];
+	size_t judged = 0, regressions = 0;
+	cJSON *row;
+	cJSON_ArrayForEach(row, comparison->rows)
+	{
+		cJSON *known = cJSON_GetObjectItemCaseSensitive(row, "p");
+		if (json_true(row, "decides") && cJSON_IsNumber(known) && judged < ROWS_MAX) {
+			p[judged++] = &known->valuedouble;
+		}
+	}
+	adjust_for_number(p, judged);
+	cJSON_ArrayForEach(row, comparison->rows)
+	{
+		bool regression = json_true(row, "decides") && json_true(row, "worse") &&
+				  json_number(row, "p") < REGRESSION_P &&
+				  fabs(json_number(row, "difference_percent")) >=
+					  comparison->options->threshold_percent;
+		cJSON_AddBoolToObject(row, "regression", regression);
+		regressions += regression;
+	}
+	cJSON_AddNumberToObject(result, "regressions", (double)regressions);
+	cJSON_AddStringToObject(result, "verdict",
+		judged == 0	  ? "no data"
+		: regressions > 0 ? "regression"
+				  : "no regression");
+}
+
+/* The texts of one that the other lacks, or, unless only_absent, has otherwise. */
+static void add_differences(cJSON *list, const struct side *side, const struct side *other,
+	const char *name, const char *other_name, bool only_absent)
+{
+	const cJSON *tag = side->run[0]->tags ? side->run[0]->tags->child : NULL;
+	for (; tag; tag = tag->next) {
+		const char *theirs = json_text(other->run[0]->tags, tag->string);
+		if (theirs ? !only_absent && strcmp(tag->valuestring, theirs) != 0 : true) {
+			cJSON *difference = ctl_parameters("name", tag->string);
+			ctl_add_text(difference, name, tag->valuestring);
+			ctl_add_text(difference, other_name, theirs);
+			cJSON_AddItemToArray(list, difference);
+		}
+	}
+}
+
+static const struct measured *failed_run(const struct side *side)
+{
+	for (size_t i = 0; i < side->count; i++) {
+		if (side->run[i]->error) {
+			return side->run[i];
 		}
 	}
 	return NULL;
 }
 
-/* A stage that takes less than SHARE_MIN of the frames' time on both sides decides nothing: some
- * microseconds more do not matter to who waits for the frame. */
-static void dismiss_small_stages(struct comparison *comparison)
+/* Why nothing could be judged. */
+static void add_reason(cJSON *object, const struct comparison *comparison)
 {
-	const struct row *frames = find_row(comparison, "frames/mean_ms");
-	for (size_t i = 0; i < comparison->rows && frames; i++) {
-		struct row *row = &comparison->row[i];
-		double baseline = row->baseline.value * (double)row->baseline_count /
-				  (frames->baseline.value * (double)frames->baseline_count);
-		double current = row->current.value * (double)row->current_count /
-				 (frames->current.value * (double)frames->current_count);
-		if (strncmp(row->name, "stages/", strlen("stages/")) == 0 &&
-			!comparison->options->metric && baseline < SHARE_MIN &&
-			current < SHARE_MIN) {
-			row->decides = false;
-		}
+	const struct comparison_options *options = comparison->options;
+	const struct measured *failed = failed_run(comparison->side[0]);
+	char bytes[1024];
+	struct text text = TEXT_IN(bytes);
+	failed = failed ? failed : failed_run(comparison->side[1]);
+	if (failed) {
+		text_add(&text, "'%s' failed: %s", failed->name, failed->error);
+	} else if (options->metric && !comparison->rows->child) {
+		text_add(&text, "nothing that was measured matches '%s'", options->metric);
+	} else {
+		text_add(&text, "too few values to compare%s",
+			options->thermal ? ": temperature and clock do not match in 10 of them"
+					 : "; each side requires at least 10");
 	}
+	cJSON_AddStringToObject(object, "reason", bytes);
 }
 
-/* The p of the rows that decide, in view of their number. */
-static void adjust(struct comparison *comparison)
+/* How many runs a side has, the values of warm-up that were skipped, and which lack values. */
+static void add_side(cJSON *object, const struct side *side, const char *which, cJSON *incomplete)
 {
-	struct difference *copies = calloc(comparison->rows + 1, sizeof(*copies));
-	struct difference **sorted = calloc(comparison->rows + 1, sizeof(*sorted));
-	size_t count = 0;
-	comparison->out_of_memory = comparison->out_of_memory || !copies || !sorted;
-	for (size_t i = 0; i < comparison->rows && copies && sorted; i++) {
-		copies[i] = comparison->row[i].difference;
-		if (comparison->row[i].decides) {
-			sorted[count++] = &copies[i];
+	char name[32];
+	size_t runs = 0, warmup = 0;
+	for (size_t i = 0; i < side->count; i++) {
+		const struct measured *run = side->run[i];
+		runs += !run->error;
+		warmup += run->warmup;
+		if (run->incomplete) {
+			cJSON *row = ctl_parameters("name", run->name);
+			ctl_add_text(row, "reason", run->incomplete);
+			cJSON_AddItemToArray(incomplete, row);
 		}
 	}
-	if (copies && sorted) {
-		difference_adjust(sorted, count);
-	}
-	for (size_t i = 0; i < comparison->rows && copies; i++) {
-		comparison->row[i].adjusted_p = copies[i].p;
-	}
-	free(copies);
-	free(sorted);
+	ctl_add_text(object, which, side->label);
+	snprintf(name, sizeof(name), "%s_runs", which);
+	cJSON_AddNumberToObject(object, name, (double)runs);
+	snprintf(name, sizeof(name), "%s_warmup", which);
+	cJSON_AddNumberToObject(object, name, (double)warmup);
 }
 
 cJSON *compare_sides(const struct side *baseline, const struct side *current,
 	const struct comparison_options *options)
 {
 	struct comparison comparison = {.side = {baseline, current}, .options = options};
+	cJSON *object = cJSON_CreateObject(), *incomplete = cJSON_CreateArray();
+	comparison.rows = cJSON_CreateArray();
+	add_side(object, baseline, "baseline", incomplete);
+	add_side(object, current, "current", incomplete);
 	add_all(&comparison);
-	dismiss_small_stages(&comparison);
-	adjust(&comparison);
-	cJSON *object = comparison.out_of_memory ? NULL : comparison_tree(&comparison);
-	free(comparison.row);
+	judge(&comparison, object);
+	if (strcmp(json_word(object, "verdict"), "no data") == 0) {
+		add_reason(object, &comparison);
+	}
+	json_add_number(object, "threshold_percent", options->threshold_percent);
+	if (options->thermal) {
+		cJSON *thermal = cJSON_AddObjectToObject(object, "thermal");
+		cJSON_AddNumberToObject(thermal, "baseline_kept", (double)comparison.kept[0]);
+		cJSON_AddNumberToObject(thermal, "baseline_frames", (double)comparison.all[0]);
+		cJSON_AddNumberToObject(thermal, "current_kept", (double)comparison.kept[1]);
+		cJSON_AddNumberToObject(thermal, "current_frames", (double)comparison.all[1]);
+	}
+	cJSON *environment = cJSON_AddArrayToObject(object, "environment");
+	add_differences(environment, baseline, current, "baseline", "current", false);
+	add_differences(environment, current, baseline, "current", "baseline", true);
+	cJSON_AddItemToObject(object, "incomplete", incomplete);
+	cJSON_AddItemToObject(object, "rows", comparison.rows);
 	return object;
 }
 
-cJSON *describe_side(const struct side *side)
+cJSON *describe_side(const struct side *side, const cJSON *first)
 {
-	static const struct comparison_options plain = {0};
-	struct comparison comparison = {.side = {side, side}, .options = &plain};
-	struct estimate total[STATISTICS], frames[STATISTICS];
+	static const struct {
+		const char *name, *series;
+		enum statistic statistic;
+	} members[] = {
+		{"mean_ms", "total", STATISTIC_MEAN},
+		{"latency_ms", "total", STATISTIC_MEAN},
+		{"p95_ms", "total", STATISTIC_P95},
+		{"frame_time_ms", "frames", STATISTIC_MEAN},
+		{"size_mb", "model/size_mb", STATISTIC_MEAN},
+		{"accuracy", "accuracy", STATISTIC_MEAN},
+		{"memory_peak_bytes", "memory/peak_bytes", STATISTIC_MEAN},
+	};
 	cJSON *object = ctl_parameters("name", side->label);
-	size_t count = estimate_side(&comparison, 0, "total", total), ignored;
-	size_t ticks = estimate_side(&comparison, 0, "frames", frames);
-	const struct estimate *of = count > 0 ? total : frames;
-	cJSON_AddNumberToObject(object, "frames", (double)(count > 0 ? count : ticks));
-	json_add_number(object, "mean_ms", of[STATISTIC_MEAN].value);
-	json_add_number(object, "latency_ms", of[STATISTIC_MEAN].value);
-	json_add_number(object, "p95_ms", of[STATISTIC_P95].value);
-	json_add_number(object, "max_fps", 1000 / of[STATISTIC_MEAN].value);
-	json_add_number(object, "fps", 1000 / frames[STATISTIC_MEAN].value);
-	json_add_number(object, "size_mb", estimate_single(side, "model/size_mb", &ignored).value);
-	json_add_number(object, "accuracy", estimate_single(side, "accuracy", &ignored).value);
-	json_add_number(object, "memory_peak_bytes",
-		estimate_single(side, "memory/peak_bytes", &ignored).value);
-	const struct measured *failed = comparison_failed_run(side);
-	if (failed) {
-		cJSON_AddStringToObject(object, "error", failed->error);
+	size_t count = count_values(side, "total");
+	const char *total = count > 0 ? "total" : "frames"; /* bare ticks */
+	count = count > 0 ? count : count_values(side, "frames");
+	cJSON_AddNumberToObject(object, "frames", (double)count);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		bool is_total = strcmp(members[i].series, "total") == 0;
+		struct estimate of[STATISTICS];
+		estimate_side(side, NULL, is_total ? total : members[i].series, of);
+		json_add_number(object, members[i].name, of[members[i].statistic].value);
 	}
-	if (comparison.out_of_memory) {
-		cJSON_Delete(object);
-		return NULL;
+	double mean_ms = json_number(object, "mean_ms");
+	json_add_number(object, "max_fps", 1000 / mean_ms);
+	json_add_number(object, "fps", 1000 / json_number(object, "frame_time_ms"));
+	if (first) {
+		json_add_number(object, "mean_difference_percent",
+			(mean_ms / json_number(first, "mean_ms") - 1) * 100);
+		json_add_number(object, "accuracy_diff",
+			json_number(object, "accuracy") - json_number(first, "accuracy"));
 	}
+	const struct measured *failed = failed_run(side);
+	ctl_add_text(object, "error", failed ? failed->error : NULL);
 	return object;
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comparison.h: compares two sides, each of one or several runs, row by row, and several sides in a
- * table. The results are JSON objects, which all formats show.
+ * comparison.h: compares two sides, each of one or several runs, row by row, and describes sides.
+ * The results are JSON objects, which all formats show.
  */
 #pragma once
 
 #include "client/edgeprofctl/compare/measured.h"
+
+/* Runs that are compared as one. */
+struct side {
+	char label[MEASURED_NAME_SIZE];
+	size_t count;
+	const struct measured *run[MEASURED_RUNS_MAX];
+};
 
 struct comparison_options {
 	double threshold_percent;
@@ -13,9 +20,16 @@ struct comparison_options {
 	bool thermal;	    /* only values of temperatures and clocks that both sides have */
 };
 
-/* {"baseline", "current", "verdict", "rows", "environment", …}; NULL: no memory. */
+/* {"baseline", "current", "verdict", "rows", "environment", …} */
 cJSON *compare_sides(const struct side *baseline, const struct side *current,
 	const struct comparison_options *options);
 
-/* {"name", "mean_ms", "p95_ms", "max_fps", "size_mb", "accuracy", "error"}; NULL: no memory. */
-cJSON *describe_side(const struct side *side);
+/* {"name", "mean_ms", "p95_ms", "max_fps", "size_mb", "accuracy", "error", …}, with the difference
+ * of the mean and of the accuracy to the first side, which is NULL for that one. */
+cJSON *describe_side(const struct side *side, const cJSON *first);
+
+/* The result {"verdict", "comparisons", "variants"} in a format. */
+void comparison_text(struct ctl *ctl, const cJSON *result);
+void comparison_table(struct ctl *ctl, const cJSON *result);
+void comparison_markdown(struct ctl *ctl, const cJSON *result);
+void comparison_junit(struct ctl *ctl, const cJSON *result);

@@ -8,12 +8,13 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/trace/trace.h"
 
-void document_begin(struct ctl *ctl)
+const char *document_begin(struct ctl *ctl)
 {
-	if (ctl->options.output) {
+	if (ctl->options.output || ctl->options.format) {
 		ctl->style.color = ctl->style.tty = false;
 		ctl->style.width = 0;
 	}
+	return ctl->options.format ? ctl->options.format : "text";
 }
 
 int document_end(struct ctl *ctl, int status)
@@ -35,7 +36,7 @@ int document_end(struct ctl *ctl, int status)
 		     : status;
 }
 
-void document_xml(FILE *out, const char *text)
+void document_escape(FILE *out, const char *text, const char *special)
 {
 	for (; *text != '\0'; text++) {
 		const char *name = *text == '<'	  ? "&lt;"
@@ -44,6 +45,7 @@ void document_xml(FILE *out, const char *text)
 				   : *text == '"' ? "&quot;"
 						  : NULL;
 		bool control = (unsigned char)*text < ' ' && *text != '\n' && *text != '\t';
+		fputs(strchr(special, *text) ? "\\" : "", out);
 		if (name) {
 			fputs(name, out);
 		} else {
@@ -52,33 +54,38 @@ void document_xml(FILE *out, const char *text)
 	}
 }
 
-static int count(const cJSON *cases, const char *result)
+void document_add_case(cJSON *cases, const char *name, const char *result, const char *message)
 {
-	int found = 0;
-	for (const cJSON *item = cases->child; item; item = item->next) {
-		found += strcmp(json_word(item, "result"), result) == 0;
-	}
-	return found;
+	cJSON *item = ctl_parameters("name", name);
+	cJSON_AddStringToObject(item, "result", result);
+	cJSON_AddStringToObject(item, "message", message);
+	cJSON_AddItemToArray(cases, item);
 }
 
 void document_junit(FILE *out, const char *suite, const cJSON *cases)
 {
-	static const struct {
-		const char *result, *element;
-	} elements[] = {{"failed", "failure"}, {"unknown", "error"}, {"skipped", "skipped"}};
+	static const char *const elements[][3] = {{"failed", "failure", "failures"},
+		{"unknown", "error", "errors"}, {"skipped", "skipped", "skipped"}};
+	const size_t count = sizeof(elements) / sizeof(elements[0]);
 	fprintf(out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"%s\" tests=\"%d\" "
-		"failures=\"%d\" errors=\"%d\" skipped=\"%d\">\n",
-		suite, cJSON_GetArraySize(cases), count(cases, "failed"), count(cases, "unknown"),
-		count(cases, "skipped"));
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"%s\" tests=\"%d\"",
+		suite, cJSON_GetArraySize(cases));
+	for (size_t i = 0; i < count; i++) {
+		int found = 0;
+		for (const cJSON *item = cases->child; item; item = item->next) {
+			found += strcmp(json_word(item, "result"), elements[i][0]) == 0;
+		}
+		fprintf(out, " %s=\"%d\"", elements[i][2], found);
+	}
+	fputs(">\n", out);
 	for (const cJSON *item = cases->child; item; item = item->next) {
 		fprintf(out, "  <testcase classname=\"edgeprof.%s\" name=\"", suite);
-		document_xml(out, json_word(item, "name"));
+		document_escape(out, json_word(item, "name"), "");
 		fputs("\">", out);
-		for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
-			if (strcmp(json_word(item, "result"), elements[i].result) == 0) {
-				fprintf(out, "\n    <%s message=\"", elements[i].element);
-				document_xml(out, json_word(item, "message"));
+		for (size_t i = 0; i < count; i++) {
+			if (strcmp(json_word(item, "result"), elements[i][0]) == 0) {
+				fprintf(out, "\n    <%s message=\"", elements[i][1]);
+				document_escape(out, json_word(item, "message"), "");
 				fputs("\"/>\n  ", out);
 			}
 		}

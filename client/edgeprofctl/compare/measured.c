@@ -10,52 +10,44 @@
 #include "client/edgeprofctl/compare/statistics.h"
 #include "client/edgeprofctl/data/data.h"
 #include "client/edgeprofctl/link/json.h"
-#include "proto/text.h"
 
-enum { CELSIUS_BUCKET = 5, CLOCK_BUCKETS = 1000, CLOCKS_MAX = 16 };
+enum { CELSIUS_BUCKET = 5, CLOCK_BUCKETS = 256, CLOCKS_MAX = 16 };
 
 /* What is taken of one source. */
 struct taking {
 	const struct data *data;
 	struct measured *run;
-	double after_s; /* what is not later belongs to the warm-up */
 	const struct data_series *temperature, *clock[CLOCKS_MAX];
 	size_t clocks;
-	bool out_of_memory;
 };
 
 void measured_finish(struct measured *run)
 {
 	for (size_t i = 0; i < run->series_count; i++) {
 		free(run->series[i].value);
+		free(run->series[i].at_s);
 		free(run->series[i].condition);
 	}
 	free(run->series);
 	free(run->error);
 	free(run->incomplete);
-	cJSON_Delete(run->single);
-	cJSON_Delete(run->environment);
 	cJSON_Delete(run->tags);
 }
 
 struct measured_series *measured_add(struct measured *run, const char *name, size_t count)
 {
-	struct measured_series series = {.count = 0};
-	struct measured_series *grown =
-		run->series_count == MEASURED_SERIES_MAX
-			? NULL
-			: realloc(run->series, (run->series_count + 1) * sizeof(series));
-	run->series = grown ? grown : run->series;
-	series.value = calloc(count + 1, sizeof(*series.value));
-	series.condition = calloc(count + 1, sizeof(*series.condition));
-	if (!grown || !series.value || !series.condition) {
-		free(series.value);
-		free(series.condition);
+	if (!run->series) {
+		run->series = ctl_memory(MEASURED_SERIES_MAX, sizeof(*run->series));
+	}
+	if (run->series_count == MEASURED_SERIES_MAX) {
 		return NULL;
 	}
-	snprintf(series.name, sizeof(series.name), "%s", name);
-	run->series[run->series_count] = series;
-	return &run->series[run->series_count++];
+	struct measured_series *series = &run->series[run->series_count++];
+	snprintf(series->name, sizeof(series->name), "%s", name);
+	series->value = ctl_memory(count, sizeof(*series->value));
+	series->at_s = ctl_memory(count, sizeof(*series->at_s));
+	series->condition = ctl_memory(count, sizeof(*series->condition));
+	return series;
 }
 
 const struct measured_series *measured_series(const struct measured *run, const char *name)
@@ -91,20 +83,15 @@ static int condition_at(const struct taking *taking, double at_s)
 		return CONDITION_UNKNOWN;
 	}
 	int bucket = (int)floor((celsius + 100) / CELSIUS_BUCKET) * CLOCK_BUCKETS;
-	return bucket + (hertz >= 1 ? 1 + (int)(log(hertz) / log(1.1)) : 0);
-}
-
-static struct measured_series *begin(struct taking *taking, const char *name, size_t count)
-{
-	struct measured_series *series = measured_add(taking->run, name, count);
-	taking->out_of_memory = taking->out_of_memory || !series;
-	return series;
+	double clock = hertz >= 1 ? 1 + log(hertz) / log(1.1) : 0;
+	return bucket + (int)fmin(clock, CLOCK_BUCKETS - 1);
 }
 
 static void take(
 	const struct taking *taking, struct measured_series *series, double at_s, double value)
 {
-	if (series && at_s > taking->after_s && isfinite(value) && value >= 0) {
+	if (isfinite(value) && value >= 0) {
+		series->at_s[series->count] = at_s;
 		series->condition[series->count] = condition_at(taking, at_s);
 		series->value[series->count++] = value;
 	}
@@ -114,41 +101,52 @@ static void take_frames(struct taking *taking)
 {
 	const struct data *data = taking->data;
 	const struct data_stage *total = data_stage(data, "total");
-	struct measured_series *times = begin(taking, "frames", data->frame_count);
+	struct measured_series *times = measured_add(taking->run, "frames", data->frame_count);
+	struct measured_series *totals = measured_add(taking->run, "total", data->frame_count);
 	for (size_t i = 0; i < data->frame_count; i++) {
-		take(taking, times, data->frame[i].at_s, data->frame[i].time_ms);
+		const struct data_frame *frame = &data->frame[i];
+		take(taking, times, frame->at_s, frame->time_ms);
+		take(taking, totals, frame->at_s, total ? (double)NAN : frame->total_ms);
 	}
-	struct measured_series *totals = begin(taking, "total", data->frame_count);
-	for (size_t i = 0; i < data->frame_count && !total; i++) {
-		take(taking, totals, data->frame[i].at_s, data->frame[i].total_ms);
-	}
-}
-
-static bool is_on_several_units(const struct data *data, const struct data_stage *stage)
-{
-	for (size_t i = 0; i < data->stage_count; i++) {
-		const struct data_stage *other = &data->stage[i];
-		if (other != stage && strcmp(other->name, stage->name) == 0) {
-			return true;
-		}
-	}
-	return false;
 }
 
 static void take_stages(struct taking *taking)
 {
-	for (size_t i = 0; i < taking->data->stage_count; i++) {
-		const struct data_stage *stage = &taking->data->stage[i];
-		char bytes[MEASURED_NAME_SIZE];
-		struct text name = TEXT_IN(bytes);
-		bool unit = stage->unit[0] && is_on_several_units(taking->data, stage);
-		bool total = strcmp(stage->name, "total") == 0;
-		text_add(&name, "%s%s%s%s", total ? "" : "stages/", stage->name, unit ? "@" : "",
-			unit ? stage->unit : "");
-		struct measured_series *series = begin(taking, bytes, stage->count);
+	const struct data *data = taking->data;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const struct data_stage *stage = &data->stage[i];
+		char name[MEASURED_NAME_SIZE];
+		size_t same = 0; /* on several units */
+		for (size_t j = 0; j < data->stage_count; j++) {
+			same += strcmp(data->stage[j].name, stage->name) == 0;
+		}
+		bool unit = stage->unit[0] && same > 1, total = strcmp(stage->name, "total") == 0;
+		snprintf(name, sizeof(name), "%s%s%s%s", total ? "" : "stages/", stage->name,
+			unit ? "@" : "", unit ? stage->unit : "");
+		struct measured_series *series = measured_add(taking->run, name, stage->count);
 		for (size_t j = 0; j < stage->count; j++) {
 			take(taking, series, stage->execution[j].at_s, stage->execution[j].ms);
 		}
+	}
+}
+
+/* A value of the run as a whole. */
+static void add_single(struct measured *run, const char *name, double value)
+{
+	if (isfinite(value) && value >= 0 && !measured_series(run, name)) {
+		struct measured_series *series = measured_add(run, name, 1);
+		series->at_s[0] = INFINITY;
+		series->condition[0] = CONDITION_NONE;
+		series->value[series->count++] = value;
+	}
+}
+
+static void take_series(struct taking *taking, const char *name, const struct data_series *from)
+{
+	size_t count = from ? from->count : 0;
+	struct measured_series *to = measured_add(taking->run, name, count);
+	for (size_t i = 0; i < count; i++) {
+		take(taking, to, from->at_s[i], from->value[i]);
 	}
 }
 
@@ -156,129 +154,92 @@ static void take_sensors(struct taking *taking)
 {
 	const struct data *data = taking->data;
 	char energy[PROTO_PATH_SIZE], rss[PROTO_PATH_SIZE];
-	struct text energy_name = TEXT_IN(energy), rss_name = TEXT_IN(rss);
-	text_add(&energy_name, "frame/%s/energy_mj", data->app);
-	text_add(&rss_name, "process/%s/rss", data->app);
-	const char *const names[][2] = {{"power", "power/total"}, {"energy", energy}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const struct data_series *from = data_series(data, names[i][1]);
-		struct measured_series *to = begin(taking, names[i][0], from ? from->count : 0);
-		for (size_t j = 0; from && j < from->count; j++) {
-			take(taking, to, from->at_s[j], from->value[j]);
-		}
-	}
+	snprintf(energy, sizeof(energy), "frame/%s/energy_mj", data->app);
+	snprintf(rss, sizeof(rss), "process/%s/rss", data->app);
+	take_series(taking, "power", data_series(data, "power/total"));
+	take_series(taking, "energy", data_series(data, energy));
 	const struct data_series *memory = data_series(data, rss);
 	double peak = NAN;
 	for (size_t i = 0; memory && i < memory->count; i++) {
 		peak = fmax(peak, memory->value[i]);
 	}
-	json_add_number(taking->run->single, "memory/peak_bytes", peak);
+	add_single(taking->run, "memory/peak_bytes", peak);
 }
 
-/* Numbers that people attach to a session as tags. */
-static void take_tags(struct measured *run)
+/* The environment and tags of a session; else the facts that the daemon knows. Numbers that people
+ * attach as tags are values. */
+static void take_tags(struct measured *run, const struct data *data)
 {
-	static const char *const names[][2] = {{"size_mb", "model/size_mb"},
-		{"model_size_mb", "model/size_mb"}, {"accuracy", "accuracy"}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *text = json_text(run->tags, names[i][0]);
-		char *end;
-		double value = text ? strtod(text, &end) : (double)NAN;
-		if (text && end != text && *end == '\0' && !json_get(run->single, names[i][1])) {
-			json_add_number(run->single, names[i][1], value);
-		}
-	}
-}
-
-static cJSON *texts_of(const cJSON *about, const char *list)
-{
-	cJSON *object = cJSON_CreateObject();
-	for (const cJSON *item = json_first(about, list); item; item = item->next) {
-		cJSON_DeleteItemFromObjectCaseSensitive(object, json_word(item, "name"));
-		cJSON_AddStringToObject(object, json_word(item, "name"), json_word(item, "value"));
-	}
-	return object;
-}
-
-/* Of what is not a session, the facts that the daemon knows. */
-static void add_facts(cJSON *environment, const cJSON *device)
-{
-	static const char *const names[] = {
+	static const char *const lists[] = {"environment", "tags"};
+	static const char *const facts[] = {
 		"model", "kernel", "os", "power_mode", "governor", "version"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *text = json_text(device, names[i]);
-		if (text && !json_get(environment, names[i])) {
-			cJSON_AddStringToObject(environment, names[i], text);
+	static const char *const numbers[][2] = {{"size_mb", "model/size_mb"},
+		{"model_size_mb", "model/size_mb"}, {"accuracy", "accuracy"}};
+	run->tags = cJSON_CreateObject();
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		for (const cJSON *item = json_first(data->about, lists[i]); item;
+			item = item->next) {
+			const char *name = json_word(item, "name");
+			cJSON_DeleteItemFromObjectCaseSensitive(run->tags, name);
+			cJSON_AddStringToObject(run->tags, name, json_word(item, "value"));
 		}
+	}
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		if (!json_get(run->tags, facts[i])) {
+			ctl_add_text(run->tags, facts[i], json_text(data->device, facts[i]));
+		}
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const char *text = json_word(run->tags, numbers[i][0]);
+		char *end;
+		double value = strtod(text, &end);
+		add_single(run, numbers[i][1], end != text && *end == '\0' ? value : (double)NAN);
 	}
 }
 
 /* Skips a warm-up: where it ends in the series that shows it best. */
-static void skip_warmup(struct taking *taking)
+static void skip_warmup(struct measured *run)
 {
-	const struct data *data = taking->data;
-	const struct data_stage *total = data_stage(data, "total");
-	size_t count = total ? total->count : data->frame_count, used = 0;
-	double *values = calloc(count + 1, sizeof(*values));
-	double *at_s = calloc(count + 1, sizeof(*at_s));
-	for (size_t i = 0; i < count && values && at_s; i++) {
-		const struct data_frame *frame = total ? NULL : &data->frame[i];
-		double value = total			? total->execution[i].ms
-			       : isnan(frame->total_ms) ? frame->time_ms
-							: frame->total_ms;
-		at_s[used] = total ? total->execution[i].at_s : frame->at_s;
-		values[used] = value;
-		used += isfinite(value);
+	const struct measured_series *total = measured_series(run, "total"),
+				     *frames = measured_series(run, "frames");
+	const struct measured_series *of = total->count > 0 ? total : frames;
+	run->warmup = warmup_length(of->value, of->count);
+	double after_s = run->warmup > 0 ? of->at_s[run->warmup - 1] : -INFINITY;
+	for (size_t i = 0; i < run->series_count; i++) {
+		struct measured_series *series = &run->series[i];
+		size_t skipped = 0;
+		while (skipped < series->count && series->at_s[skipped] <= after_s) {
+			skipped++;
+		}
+		series->count -= skipped;
+		memmove(series->value, series->value + skipped,
+			series->count * sizeof(*series->value));
+		memmove(series->condition, series->condition + skipped,
+			series->count * sizeof(*series->condition));
 	}
-	if (values && at_s) {
-		size_t skipped = warmup_length(values, used);
-		taking->run->warmup = skipped;
-		taking->after_s = skipped > 0 ? at_s[skipped - 1] : taking->after_s;
-	}
-	free(values);
-	free(at_s);
-}
-
-static int take_all(
-	struct ctl *ctl, const struct data *data, const char *what, struct measured *run)
-{
-	struct taking taking = {.data = data, .run = run, .after_s = -INFINITY};
-	const char *error = json_text(data->about, "error");
-	snprintf(run->name, sizeof(run->name), "%s",
-		data->name[0]  ? data->name
-		: data->app[0] ? data->app
-			       : what);
-	run->error = error ? strdup(error) : NULL;
-	run->incomplete = data->incomplete ? strdup(data->incomplete) : NULL;
-	run->single = cJSON_CreateObject();
-	run->environment = texts_of(data->about, "environment");
-	run->tags = texts_of(data->about, "tags");
-	add_facts(run->environment, data->device);
-	find_sensors(&taking);
-	if (!error) {
-		skip_warmup(&taking);
-		take_frames(&taking);
-		take_stages(&taking);
-		take_sensors(&taking);
-	}
-	take_tags(run);
-	return taking.out_of_memory ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
 }
 
 int measured_read(struct ctl *ctl, const char *what, struct measured *ret)
 {
 	struct data data;
-	struct measured run = {.series_count = 0};
+	struct taking taking = {.data = &data, .run = ret};
 	int status = data_read(ctl, what, ctl->options.app, &data);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	status = take_all(ctl, &data, what, &run);
-	data_finish(&data);
-	if (status == CTL_FINE) {
-		*ret = run;
-	} else {
-		measured_finish(&run);
+	const char *error = json_text(data.about, "error");
+	const char *name = data.name[0] ? data.name : data.app[0] ? data.app : what;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	ret->error = error ? strdup(error) : NULL;
+	ret->incomplete = data.incomplete ? strdup(data.incomplete) : NULL;
+	if (!error) {
+		find_sensors(&taking);
+		take_frames(&taking);
+		take_stages(&taking);
+		take_sensors(&taking);
+		skip_warmup(ret);
 	}
-	return status;
+	take_tags(ret, &data);
+	data_finish(&data);
+	return CTL_FINE;
 }

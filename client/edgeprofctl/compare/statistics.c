@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statistics.c: resamples values in blocks. A replicate counts how often each rank was drawn, from
- * which the mean and all percentiles follow in one pass, without sorting. */
+/* statistics.c: estimates without drawing: the variance of a mean under a block bootstrap is known
+ * exactly, and a percentile is as uncertain as the share of values below it. */
 #include "client/edgeprofctl/compare/statistics.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "client/edgeprofctl/ctl.h"
 #include "proto/percentile.h"
 
-enum {
-	REPLICATES = 500,
-	REPLICATES_LEAST = 100,
-	DRAWS_MAX = 10000000, /* values drawn for one estimate: about 0.1 s */
-	WARMUP_BATCH = 5,
-};
+enum { WARMUP_BATCH = 5 };
 
 /* The squared error of the mean must fall to this share of it. */
 #define WARMUP_GAIN 0.8
@@ -24,131 +19,44 @@ enum {
 #define CORRELATION_MIN 0.5
 #define CORRELATION_MAX 0.8
 
-static const double percents[STATISTICS] = {0, 50, 95, 99};
-
-/* A side's values, sorted, and which place each has among them, in the order of time. */
-struct sample {
-	size_t count;
-	double *sorted;
-	uint32_t *rank, *drawn;
-};
-
-/* splitmix64 (Steele, Lea and Flood 2014). */
-static uint64_t next_random(uint64_t *state)
+static double mean_of(const double *values, size_t count)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15U;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-	return z ^ (z >> 31);
+	double sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		sum += values[i];
+	}
+	return sum / (double)count;
 }
 
-static uint32_t rank_of(const struct sample *sample, double value)
+/* Of the mean: that of a circular block bootstrap. */
+static double block_variance(const double *values, size_t count, double mean)
 {
-	size_t low = 0, high = sample->count - 1;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (sample->sorted[middle] < value) {
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
+	size_t block = (count + STATISTICS_BLOCKS - 1) / STATISTICS_BLOCKS;
+	double blocks = (double)count / (double)block, sum = 0, squares = 0;
+	for (size_t i = 0; i < count + block; i++) {
+		sum += values[i % count] - mean;
+		sum -= i >= block ? values[i - block] - mean : 0;
+		squares += i >= block ? sum * sum : 0;
 	}
-	return (uint32_t)low;
+	return squares / ((double)count * (double)block * (double)block * (blocks - 1));
 }
 
-static void draw(const struct sample *sample, size_t block, uint64_t *state)
+/* Of a percentile: that of the percentiles between which the share of values up to it may as well
+ * lie (Woodruff 1952), of the farther one. */
+static double percentile_variance(
+	const double *values, const double *sorted, double *below, size_t count, double percent)
 {
-	for (size_t i = 0; i < sample->count; i++) {
-		sample->drawn[i] = 0;
+	double value = proto_percentile(sorted, count, percent);
+	for (size_t i = 0; i < count; i++) {
+		below[i] = values[i] <= value;
 	}
-	for (size_t left = sample->count; left > 0;) {
-		size_t at = (size_t)(next_random(state) % sample->count);
-		size_t length = left < block ? left : block;
-		for (size_t i = 0; i < length; i++) {
-			sample->drawn[sample->rank[at]]++;
-			at = at + 1 < sample->count ? at + 1 : 0;
-		}
-		left -= length;
-	}
-}
-
-/* The statistics of what was drawn; percentiles as proto_percentile does. */
-static void statistics_drawn(const struct sample *sample, double ret[STATISTICS])
-{
-	double sum = 0, lower = 0;
-	size_t seen = 0;
-	int next = STATISTIC_P50, waiting = 0; /* the upper one of two is still to come */
-	for (size_t i = 0; i < sample->count; i++) {
-		if (sample->drawn[i] == 0) {
-			continue;
-		}
-		double value = sample->sorted[i];
-		seen += sample->drawn[i];
-		sum += value * sample->drawn[i];
-		while (next < STATISTICS) {
-			double k = (double)(sample->count - 1) * percents[next] / 100;
-			size_t below = (size_t)k;
-			if (!waiting && seen > below) {
-				lower = value;
-				waiting = 1;
-			}
-			if (!waiting || (seen <= below + 1 && seen < sample->count)) {
-				break;
-			}
-			ret[next++] = lower + (value - lower) * (k - (double)below);
-			waiting = 0;
-		}
-	}
-	ret[STATISTIC_MEAN] = sum / (double)sample->count;
-}
-
-/* Of a percentile of values with a coarse resolution: that of a uniform error of one step. */
-static double step_variance(const struct sample *sample, double percent)
-{
-	size_t at = (size_t)((double)(sample->count - 1) * percent / 100), low = at, high = at;
-	double value = sample->sorted[at];
-	while (low > 0 && sample->sorted[low] >= value) {
-		low--;
-	}
-	while (high + 1 < sample->count && sample->sorted[high] <= value) {
-		high++;
-	}
-	if (high - low <= 2) { /* no two are equal */
-		return 0;
-	}
-	double step = fmax(value - sample->sorted[low], sample->sorted[high] - value);
-	return step * step / 12;
-}
-
-static void resample(const struct sample *sample, struct estimate ret[STATISTICS])
-{
-	size_t block = (sample->count + STATISTICS_BLOCKS - 1) / STATISTICS_BLOCKS;
-	size_t replicates = DRAWS_MAX / sample->count;
-	replicates = replicates > REPLICATES	     ? REPLICATES
-		     : replicates < REPLICATES_LEAST ? REPLICATES_LEAST
-						     : replicates;
-	double sum[STATISTICS] = {0}, squares[STATISTICS] = {0}, drawn[STATISTICS];
-	uint64_t state = 1;
-	for (size_t i = 0; i < replicates; i++) {
-		draw(sample, block, &state);
-		statistics_drawn(sample, drawn);
-		for (int s = 0; s < STATISTICS; s++) {
-			double off = drawn[s] - ret[s].value;
-			sum[s] += off;
-			squares[s] += off * off;
-		}
-	}
-	double blocks = (double)sample->count / (double)block, n = (double)replicates;
-	for (int s = 0; s < STATISTICS; s++) {
-		double mean = sum[s] / n;
-		double variance = (squares[s] / n - mean * mean) * n / (n - 1);
-		variance = fmax(variance, 0) * blocks / (blocks - 1);
-		if (s != STATISTIC_MEAN) {
-			variance += step_variance(sample, percents[s]);
-		}
-		ret[s].variance = variance / (ret[s].value * ret[s].value);
-		ret[s].freedom = blocks - 1;
-	}
+	double quantile = student_quantile(0.05, STATISTICS_BLOCKS - 1);
+	double error = sqrt(block_variance(below, count, mean_of(below, count)));
+	double reach = 100 * quantile * error;
+	double low = proto_percentile(sorted, count, fmax(percent - reach, 0));
+	double high = proto_percentile(sorted, count, fmin(percent + reach, 100));
+	double off = fmax(value - low, high - value) / quantile;
+	return off * off;
 }
 
 /* The squared change of the values over the run by a straight line through them. */
@@ -169,14 +77,10 @@ static double block_correlation(const double *values, size_t count, double mean)
 	for (size_t block = 0; block < STATISTICS_BLOCKS; block++) {
 		size_t from = count * block / STATISTICS_BLOCKS;
 		size_t to = count * (block + 1) / STATISTICS_BLOCKS;
-		double sum = 0;
-		for (size_t i = from; i < to; i++) {
-			sum += values[i] - mean;
-		}
-		sum /= (double)(to - from);
-		products += sum * before;
-		squares += sum * sum;
-		before = sum;
+		double off = mean_of(values + from, to - from) - mean;
+		products += off * before;
+		squares += off * off;
+		before = off;
 	}
 	double correlation = squares > 0 ? products / squares : 0;
 	return correlation + (1 + 4 * correlation) / STATISTICS_BLOCKS;
@@ -198,53 +102,31 @@ static void widen(const double *values, size_t count, struct estimate ret[STATIS
 	}
 }
 
-static int sample_init(struct sample *sample, const double *values, size_t count)
+void estimate_values(const double *values, size_t count, struct estimate ret[STATISTICS])
 {
-	sample->count = count;
-	sample->sorted = malloc(count * sizeof(*sample->sorted));
-	sample->rank = malloc(count * sizeof(*sample->rank));
-	sample->drawn = malloc(count * sizeof(*sample->drawn));
-	if (!sample->sorted || !sample->rank || !sample->drawn) {
-		return -ENOMEM;
-	}
+	static const double percents[STATISTICS] = {[STATISTIC_P50] = 50, 95, 99};
+	double *sorted = ctl_memory(count, sizeof(*sorted));
+	double *below = ctl_memory(count, sizeof(*below));
+	double mean = mean_of(values, count);
 	for (size_t i = 0; i < count; i++) {
-		sample->sorted[i] = values[i];
+		sorted[i] = values[i];
 	}
-	proto_sort(sample->sorted, count);
-	for (size_t i = 0; i < count; i++) {
-		sample->rank[i] = rank_of(sample, values[i]);
-	}
-	return 0;
-}
-
-int estimate_values(const double *values, size_t count, struct estimate ret[STATISTICS])
-{
-	struct sample sample = {0};
+	proto_sort(sorted, count);
 	for (int s = 0; s < STATISTICS; s++) {
-		ret[s] = (struct estimate){NAN, NAN, NAN};
+		bool is_mean = s == STATISTIC_MEAN, enough = count >= STATISTICS_LEAST;
+		double value = is_mean ? mean : proto_percentile(sorted, count, percents[s]);
+		double variance =
+			!enough	  ? (double)NAN
+			: is_mean ? block_variance(values, count, mean)
+				  : percentile_variance(values, sorted, below, count, percents[s]);
+		ret[s] =
+			(struct estimate){value, variance / (value * value), STATISTICS_BLOCKS - 1};
 	}
-	if (count == 0) {
-		return 0;
+	if (count >= STATISTICS_LEAST) {
+		widen(values, count, ret);
 	}
-	int r = count > UINT32_MAX ? -ENOMEM : sample_init(&sample, values, count);
-	if (r == 0) {
-		double sum = 0;
-		for (size_t i = 0; i < count; i++) {
-			sum += values[i];
-		}
-		ret[STATISTIC_MEAN].value = sum / (double)count;
-		for (int s = STATISTIC_P50; s < STATISTICS; s++) {
-			ret[s].value = proto_percentile(sample.sorted, count, percents[s]);
-		}
-		if (count >= STATISTICS_LEAST) {
-			resample(&sample, ret);
-			widen(values, count, ret);
-		}
-	}
-	free(sample.sorted);
-	free(sample.rank);
-	free(sample.drawn);
-	return r;
+	free(sorted);
+	free(below);
 }
 
 struct estimate estimate_runs(const struct estimate *runs, size_t count)
@@ -300,22 +182,19 @@ struct difference difference_of(const struct estimate *baseline, const struct es
 	return ret;
 }
 
-void difference_adjust(struct difference **differences, size_t count)
+static int by_value(const void *a, const void *b)
 {
-	size_t tests = 0;
-	for (size_t i = 0; i < count; i++) { /* ascending; those that are known first */
-		struct difference *moved = differences[i];
-		size_t at = i;
-		tests += !isnan(moved->p);
-		for (; at > 0 && !(differences[at - 1]->p <= moved->p) && !isnan(moved->p); at--) {
-			differences[at] = differences[at - 1];
-		}
-		differences[at] = moved;
-	}
+	double x = **(double *const *)a, y = **(double *const *)b;
+	return (x > y) - (x < y);
+}
+
+void adjust_for_number(double **p, size_t count)
+{
 	double least = 0;
-	for (size_t i = 0; i < tests; i++) {
-		least = fmax(least, fmin(differences[i]->p * (double)(tests - i), 1));
-		differences[i]->p = least;
+	qsort(p, count, sizeof(*p), by_value);
+	for (size_t i = 0; i < count; i++) {
+		least = fmax(least, fmin(*p[i] * (double)(count - i), 1));
+		*p[i] = least;
 	}
 }
 
@@ -347,46 +226,22 @@ size_t warmup_length(const double *values, size_t count)
 	return slower && least < WARMUP_GAIN * first ? best * WARMUP_BATCH : 0;
 }
 
-/* The continued fraction of the incomplete beta function (Lentz's method; DLMF 8.17.22). */
-static double beta_fraction(double x, double a, double b)
-{
-	const double tiny = 1e-300;
-	double c = 1, d = 1 - (a + b) * x / (a + 1);
-	d = 1 / (fabs(d) < tiny ? tiny : d);
-	double product = d;
-	for (int m = 1; m < 1000; m++) {
-		for (int odd = 0; odd < 2; odd++) {
-			double at = a + 2 * m;
-			double factor = odd ? -(a + m) * (a + b + m) * x / (at * (at + 1))
-					    : m * (b - m) * x / ((at - 1) * at);
-			d = 1 + factor * d;
-			d = 1 / (fabs(d) < tiny ? tiny : d);
-			c = 1 + factor / c;
-			c = fabs(c) < tiny ? tiny : c;
-			product *= c * d;
-		}
-		if (fabs(c * d - 1) < 1e-12) {
-			break;
-		}
-	}
-	return product;
-}
-
+/* The density is that of t = sqrt(freedom) * tan(angle), integrated by Simpson's rule. */
 double student_tail(double t, double freedom)
 {
-	double a = freedom / 2, b = 0.5, x = freedom / (freedom + t * t);
-	double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
-	if (!(x < 1)) {
-		return 1;
+	enum { PARTS = 200 };
+	double step = atan(fabs(t) / sqrt(freedom)) / PARTS, sum = 0;
+	for (int i = 0; i <= PARTS; i++) {
+		double weight = i == 0 || i == PARTS ? 1 : i % 2 > 0 ? 4 : 2;
+		sum += weight * pow(cos(i * step), freedom - 1);
 	}
-	return x < (a + 1) / (a + b + 2) ? front * beta_fraction(x, a, b) / a
-					 : 1 - front * beta_fraction(1 - x, b, a) / b;
+	double scale = exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(acos(-1));
+	return fmax(1 - 2 * scale * sum * step / 3, 0);
 }
-
 double student_quantile(double tail, double freedom)
 {
 	double low = 0, high = 1e4;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 40; i++) {
 		double middle = (low + high) / 2;
 		if (student_tail(middle, freedom) > tail) {
 			low = middle;

@@ -4,14 +4,14 @@
  * they are, and whether those of two runs differ. Nothing is assumed of the values but that what is
  * a tenth of a run apart is nearly independent.
  *
- * The uncertainty is that of a circular block bootstrap (Politis and Romano 1992) of few, long
- * blocks, with Student's quantiles for their number (Schmeiser 1982): so autocorrelated, switching
- * and drifting values widen the interval instead of making it wrong. All is deterministic.
+ * The uncertainty of a mean is that of a circular block bootstrap (Politis and Romano 1992) of few,
+ * long blocks, which is known without drawing, with Student's quantiles for their number (Schmeiser
+ * 1982): so autocorrelated, switching and drifting values widen the interval instead of making it
+ * wrong. That of a percentile follows from the mean of what is not above it (Woodruff 1952).
  */
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum statistic { STATISTIC_MEAN, STATISTIC_P50, STATISTIC_P95, STATISTIC_P99, STATISTICS };
 
@@ -27,8 +27,8 @@ struct estimate {
 };
 
 /* Of the values, in the order of time. With less than STATISTICS_LEAST of them no variance is
- * known. The caller's values are not changed. 0 or -ENOMEM. */
-int estimate_values(const double *values, size_t count, struct estimate ret[STATISTICS]);
+ * known. */
+void estimate_values(const double *values, size_t count, struct estimate ret[STATISTICS]);
 
 /* Of several runs: the mean of their values; its variance is the larger one of that within the runs
  * and that between them. */
@@ -44,9 +44,8 @@ struct difference {
 };
 struct difference difference_of(const struct estimate *baseline, const struct estimate *current);
 
-/* Adjusts the p of several differences for their number (Holm 1979); NAN stays and does not count.
- * Sorts the array. */
-void difference_adjust(struct difference **differences, size_t count);
+/* Adjusts several p for their number (Holm 1979), in place; sorts the array of pointers. */
+void adjust_for_number(double **p, size_t count);
 
 /* How many of the first values to leave out: those of a warm-up (MSER-5, White 1997), at most a
  * quarter of them; 0 when the rest gains little. */

@@ -88,7 +88,7 @@ static void estimate(const struct noise *noise, double scale, struct estimate re
 	double values[FRAMES];
 	make(noise, scale, values);
 	size_t skipped = warmup_length(values, FRAMES);
-	ck_assert_int_eq(estimate_values(values + skipped, FRAMES - skipped, ret), 0);
+	estimate_values(values + skipped, FRAMES - skipped, ret);
 }
 
 static int pairs(void)
@@ -135,15 +135,16 @@ START_LOOP_TEST(identical_runs_are_no_regression, 0, COUNT(noises))
 	const struct noise *noise = &noises[_i];
 	int n = pairs() / 5, wrong = 0, wrong_at_5 = 0;
 	for (int i = 0; i < n; i++) {
-		struct difference differences[STAGES + 1], *sorted[STAGES + 1];
+		struct difference differences[STAGES + 1];
+		double *p[STAGES + 1];
 		for (int stage = 0; stage <= STAGES; stage++) {
 			struct estimate a[STATISTICS], b[STATISTICS];
 			estimate(noise, 20, a);
 			estimate(noise, 20, b);
 			differences[stage] = difference_of(&a[0], &b[0]);
-			sorted[stage] = &differences[stage];
+			p[stage] = &differences[stage].p;
 		}
-		difference_adjust(sorted, STAGES + 1);
+		adjust_for_number(p, STAGES + 1);
 		bool at_15 = false, at_5 = false;
 		for (int stage = 0; stage <= STAGES; stage++) {
 			bool shown = differences[stage].p < REGRESSION_P;
@@ -166,7 +167,7 @@ START_TEST(quantiles_are_those_of_the_tables)
 	ck_assert_double_eq_tol(student_quantile(0.05, 1), 12.706, 1e-3);
 	ck_assert_double_eq_tol(student_quantile(0.05, 9), 2.262, 1e-3);
 	ck_assert_double_eq_tol(student_quantile(0.01, 18), 2.878, 1e-3);
-	ck_assert_double_eq_tol(student_quantile(0.05, 1e6), 1.960, 1e-3);
+	ck_assert_double_eq_tol(student_quantile(0.05, 1000), 1.962, 1e-3);
 	ck_assert_double_eq_tol(student_tail(0, 5), 1, 1e-12);
 	ck_assert_double_eq_tol(student_tail(2.015, 5), 0.1, 1e-3);
 }
@@ -174,14 +175,12 @@ END_TEST
 
 START_TEST(several_differences_are_adjusted_after_holm)
 {
-	struct difference d[] = {{.p = 0.01}, {.p = NAN}, {.p = 0.04}, {.p = 0.03}, {.p = 0.005}};
-	struct difference *sorted[] = {&d[0], &d[1], &d[2], &d[3], &d[4]};
-	difference_adjust(sorted, 5);
-	ck_assert_double_eq_tol(d[4].p, 0.02, 1e-12);
-	ck_assert_double_eq_tol(d[0].p, 0.03, 1e-12);
-	ck_assert_double_eq_tol(d[3].p, 0.06, 1e-12);
-	ck_assert_double_eq_tol(d[2].p, 0.06, 1e-12);
-	ck_assert(isnan(d[1].p));
+	double p[] = {0.01, 0.04, 0.03, 0.005}, *sorted[] = {&p[0], &p[1], &p[2], &p[3]};
+	adjust_for_number(sorted, 4);
+	ck_assert_double_eq_tol(p[3], 0.02, 1e-12);
+	ck_assert_double_eq_tol(p[0], 0.03, 1e-12);
+	ck_assert_double_eq_tol(p[2], 0.06, 1e-12);
+	ck_assert_double_eq_tol(p[1], 0.06, 1e-12);
 }
 END_TEST
 
@@ -193,9 +192,9 @@ START_TEST(estimates_are_those_of_the_values)
 		ramp[i] = i + 1;
 		constant[i % 10] = 4;
 	}
-	ck_assert_int_eq(estimate_values(ramp, 9, few), 0);
-	ck_assert_int_eq(estimate_values(constant, 10, same), 0);
-	ck_assert_int_eq(estimate_values(ramp, 100, many), 0);
+	estimate_values(ramp, 9, few);
+	estimate_values(constant, 10, same);
+	estimate_values(ramp, 100, many);
 	ck_assert_double_eq_tol(few[STATISTIC_MEAN].value, 5, 1e-12);
 	ck_assert(isnan(few[STATISTIC_MEAN].variance));
 	ck_assert_double_eq(same[STATISTIC_P99].variance, 0);
@@ -204,7 +203,7 @@ START_TEST(estimates_are_those_of_the_values)
 	ck_assert_double_eq_tol(many[STATISTIC_P99].value, 99.01, 1e-12);
 	ck_assert(isnan(difference_of(&few[0], &same[0]).low));
 	ck_assert_double_eq(difference_of(&same[0], &same[0]).p, 1);
-	ck_assert_int_eq(estimate_values(NULL, 0, few), 0);
+	estimate_values(NULL, 0, few);
 	ck_assert(isnan(few[STATISTIC_MEAN].value));
 }
 END_TEST
