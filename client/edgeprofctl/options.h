@@ -75,7 +75,7 @@ struct options {
 	bool detach, all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table,
 		boots, card, plain;
 	/* compare and assert */
-	const char *session, *file, *baseline, *metric;
+	const char *session, *baseline, *metric;
 	double within_ms, threshold;
 	bool create_baseline, update_baseline, thermal;
 };

@@ -35,17 +35,17 @@ def test_conditions_hold_for_a_session():
             ("stages.infer.tail_ratio > 1 && frames.total_count == 300", 0, "total_count = 300"),
         ]  # fmt: skip
         for text, status, wanted in cases:
-            done = ctl("assert", text, "--file", a)
+            done = ctl("assert", text, "--session", a)
             assert done.returncode == status and wanted in done.stdout + done.stderr, (text, done)
         broken = sessions.write(place / "broken.jsonl", "broken", {}, error="no OpenCL")
         for file, reason in ((broken, "the session failed: no OpenCL"), (empty, "no frames were recorded")):
             for name in ("frames.fps", "stages.infer.p99_ms"):
-                done = ctl("assert", f"{name} > 1", "--file", file)
+                done = ctl("assert", f"{name} > 1", "--session", file)
                 assert done.returncode == 2 and f"{name}: {reason}" in done.stderr, done
         for name in ("frames.fps", "stages.infer.p99_ms", "power/total"):
             done = ctl("assert", f"{name} > 1")
             assert done.returncode == 69 and "tried /nonexistent/io.edgeprof" in done.stderr, done
-        done = ctl("assert", "frames.fps>1", "frames.fps>999", "--file", a, "--format", "junit")
+        done = ctl("assert", "frames.fps>1", "frames.fps>999", "--session", a, "--format", "junit")
         suite = xml.fromstring(done.stdout)
         assert done.returncode == 1 and suite.get("tests") == "2" and suite.get("failures") == "1", done
         assert suite[1].find("failure").get("message").endswith("expected > 999"), done.stdout

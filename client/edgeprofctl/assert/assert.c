@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assert.c: checks conditions about a running app, the device, or what was recorded, for scripts
  * and CI: once, during a time, or until they hold. */
-#include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +8,18 @@
 #include "client/edgeprofctl/assert/values.h"
 #include "client/edgeprofctl/data/data.h"
 #include "client/edgeprofctl/compare/document.h"
-#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/term/when.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/text.h"
 
 enum { POLL_MS = 1000, MESSAGE_SIZE = 1024 };
 
-enum result { RESULT_OPEN, RESULT_PASSED, RESULT_FAILED, RESULT_UNKNOWN };
-
 struct check {
 	const char *text;
 	struct expression expression;
-	enum result result;
-	double since_ms; /* when it began to hold; below 0: it does not */
+	const char *result; /* as of JUnit's cases; NULL: open */
+	double since_ms;    /* when it began to hold; below 0: it does not */
 	char message[MESSAGE_SIZE];
 };
 
@@ -33,68 +29,65 @@ static int parse(struct ctl *ctl, struct check *check, const char *text)
 	size_t at;
 	check->text = text;
 	check->since_ms = -1;
-	if (expression_parse(text, &check->expression, &expected, &at) == 0) {
-		return CTL_FINE;
-	}
-	ctl_fail(ctl, CTL_USAGE, "expected %s at character %zu:", expected, at + 1);
-	if (strcspn(text, "\n\t") == strlen(text)) {
+	if (expression_parse(text, NULL, &check->expression, &expected, &at) < 0) {
+		ctl_fail(ctl, CTL_USAGE, "expected %s at character %zu:", expected, at + 1);
 		ctl_fail(ctl, CTL_USAGE, "  %s", text);
-		ctl_fail(ctl, CTL_USAGE, "  %*s^", (int)at, "");
+		return ctl_fail(ctl, CTL_USAGE, "  %*s^", (int)at, "");
 	}
-	return CTL_USAGE;
+	if (check->expression.for_s > 0 && ctl->options.session) {
+		return ctl_fail(ctl, CTL_USAGE, "'for' requires a running app");
+	}
+	return CTL_FINE;
 }
 
-/* Adds what the term found to the message, where that is the truth looked for. */
+/* Adds what the term found to the message. */
 static void add_term(
 	struct text *message, const struct term *term, const struct value *value, enum truth truth)
 {
 	if (truth == TRUTH_UNKNOWN) {
 		text_join(message, "; ", "%s: %s", term->path, value->reason);
-	} else {
-		text_join(message, "; ", "%s = %.6g%s", term->path, value->number,
-			truth == TRUTH_NO ? ", expected " : "");
-		text_add(message, "%s", truth == TRUTH_NO ? term->text : "");
+		return;
+	}
+	const char *space = term->unit[0] ? " " : "";
+	text_join(message, "; ", "%s = %.6g%s%s", term->path, value->number, space, term->unit);
+	if (truth == TRUTH_NO) {
+		text_add(message, ", expected %s %.10g%s%s", term->relation->sign, term->number,
+			space, term->unit);
 	}
 }
 
-/* Looks once. */
-static int look(struct values *values, struct check *check, enum truth *ret)
+/* Looks once: sets the truth of the expression, and the message to the terms that decide it. */
+static int look(struct values *values, struct check *check)
 {
-	const struct expression *expression = &check->expression;
+	struct expression *expression = &check->expression;
 	enum truth truths[EXPRESSION_TERMS];
 	struct value found[EXPRESSION_TERMS];
+	struct text message = TEXT_IN(check->message);
+	const char *expected;
+	size_t at;
 	for (size_t i = 0; i < expression->term_count; i++) {
-		const struct term *term = &expression->term[i];
-		int status = value_of(values, term, &found[i]);
+		int status = value_of(values, &expression->term[i], &found[i]);
 		if (status != CTL_FINE) {
 			return status;
 		}
-		bool known = isfinite(found[i].number);
-		double factor = known ? unit_factor(term->unit, found[i].unit) : 1;
-		if (isnan(factor)) {
-			return ctl_fail(values->ctl, CTL_USAGE, "%s is not in '%s'%s%s", term->path,
-				term->unit, found[i].unit[0] ? ", but in " : "", found[i].unit);
-		}
-		truths[i] = term_truth(term, factor, found[i].number);
+		truths[i] = term_truth(&expression->term[i], found[i].number);
 	}
-	*ret = expression_truth(expression, truths);
-	struct text message = TEXT_IN(check->message);
+	expression_parse(check->text, truths, expression, &expected, &at);
 	for (size_t i = 0; i < expression->term_count; i++) {
-		if (truths[i] == *ret) {
+		if (truths[i] == expression->truth) {
 			add_term(&message, &expression->term[i], &found[i], truths[i]);
 		}
 	}
 	return CTL_FINE;
 }
 
-static void judge(struct check *check, enum truth truth, double now_ms, double within_ms)
+static void judge(struct check *check, double now_ms, double within_ms)
 {
 	double for_ms = check->expression.for_s * 1000;
+	enum truth truth = check->expression.truth;
 	if (truth == TRUTH_YES) {
 		check->since_ms = check->since_ms < 0 ? now_ms : check->since_ms;
-		if (now_ms - check->since_ms >= for_ms) {
-			check->result = RESULT_PASSED;
-		}
+		check->result = now_ms - check->since_ms >= for_ms ? "passed" : NULL;
 		return;
 	}
 	if (check->since_ms >= 0 && for_ms > 0) {
@@ -103,7 +96,7 @@ static void judge(struct check *check, enum truth truth, double now_ms, double w
 	}
 	check->since_ms = -1;
 	if (now_ms >= within_ms) {
-		check->result = truth == TRUTH_NO ? RESULT_FAILED : RESULT_UNKNOWN;
+		check->result = truth == TRUTH_NO ? "failed" : "unknown";
 	}
 }
 
@@ -115,16 +108,15 @@ static int watch(struct values *values, struct check *checks, size_t count)
 		double now_ms = when_mono_ms() - start_ms;
 		open = 0;
 		for (size_t i = 0; i < count; i++) {
-			enum truth truth;
-			if (checks[i].result != RESULT_OPEN) {
+			if (checks[i].result) {
 				continue;
 			}
-			int status = look(values, &checks[i], &truth);
+			int status = look(values, &checks[i]);
 			if (status != CTL_FINE) {
 				return status;
 			}
-			judge(&checks[i], truth, now_ms, values->ctl->options.within_ms);
-			open += checks[i].result == RESULT_OPEN;
+			judge(&checks[i], now_ms, values->ctl->options.within_ms);
+			open += !checks[i].result;
 		}
 		if (!values->data) {
 			values_forget(values);
@@ -136,80 +128,45 @@ static int watch(struct values *values, struct check *checks, size_t count)
 	return CTL_FINE;
 }
 
-static cJSON *cases_of(const struct check *checks, size_t count)
-{
-	static const char *const results[] = {"open", "passed", "failed", "unknown"};
-	cJSON *cases = cJSON_CreateArray();
-	for (size_t i = 0; i < count; i++) {
-		cJSON *item = ctl_parameters("name", checks[i].text);
-		cJSON_AddStringToObject(item, "result", results[checks[i].result]);
-		cJSON_AddStringToObject(item, "message", checks[i].message);
-		cJSON_AddItemToArray(cases, item);
-	}
-	return cases;
-}
-
 /* Writes the results; what did not pass also goes to stderr. */
 static int show(struct ctl *ctl, const struct check *checks, size_t count)
 {
-	const char *format = ctl->options.format ? ctl->options.format : "text";
 	int status = CTL_FINE;
-	cJSON *reply = cJSON_CreateObject(), *cases = cases_of(checks, count);
-	cJSON_AddItemToObject(reply, "assertions", cases);
-	document_begin(ctl);
-	if (strcmp(format, "junit") == 0) {
-		document_junit(ctl->output.stream, "assert", cases);
-	} else if (strcmp(format, "json") == 0 && ctl->options.json == JSON_OFF) {
-		json_write(ctl->output.stream, reply, true);
-	} else if (!ctl_json(ctl, reply)) {
-		for (size_t i = 0; i < count; i++) {
-			if (checks[i].result == RESULT_PASSED) {
-				fprintf(ctl->output.stream, "passed: %s\n", checks[i].message);
-			}
-		}
-	}
+	cJSON *reply = cJSON_CreateObject(), *cases = cJSON_AddArrayToObject(reply, "assertions");
+	bool junit = strcmp(document_begin(ctl), "junit") == 0;
 	for (size_t i = 0; i < count; i++) {
-		if (checks[i].result != RESULT_PASSED) {
-			bool failed = checks[i].result == RESULT_FAILED;
-			int own = ctl_fail(
-				ctl, failed ? CTL_BAD_NEWS : CTL_NO_DATA, "%s", checks[i].message);
+		const char *message = checks[i].message;
+		bool failed = strcmp(checks[i].result, "failed") == 0;
+		document_add_case(cases, checks[i].text, checks[i].result, message);
+		if (strcmp(checks[i].result, "passed") != 0) {
+			int own = ctl_fail(ctl, failed ? CTL_BAD_NEWS : CTL_NO_DATA, "%s", message);
 			status = status == CTL_BAD_NEWS ? status : own;
 		}
+	}
+	if (junit) {
+		document_junit(ctl->output.stream, "assert", cases);
+	} else if (!ctl_json(ctl, reply)) {
+		listing_texts(ctl, "[{?result=passed}passed: {message}\n]", reply, "assertions");
 	}
 	cJSON_Delete(reply);
 	return document_end(ctl, status);
 }
 
-static int check_options(struct ctl *ctl, const struct check *checks, size_t count)
+static int run(struct ctl *ctl)
 {
-	const struct options *options = &ctl->options;
-	bool recorded = options->session || options->file;
-	if (options->session && options->file) {
-		return ctl_fail(ctl, CTL_USAGE, "--session cannot be combined with --file");
-	}
-	if (recorded && options->within_ms > 0) {
-		return ctl_fail(ctl, CTL_USAGE, "--within requires a running app");
-	}
-	for (size_t i = 0; i < count; i++) {
-		if (recorded && checks[i].expression.for_s > 0) {
-			return ctl_fail(ctl, CTL_USAGE, "'for' requires a running app");
-		}
-	}
-	return CTL_FINE;
-}
-
-static int run_checks(struct ctl *ctl, struct check *checks, size_t count)
-{
+	size_t count = (size_t)ctl->word_count;
+	struct check *checks = ctl_memory(count, sizeof(*checks));
+	const char *session = ctl->options.session;
 	struct data data;
-	struct values values = {.ctl = ctl, .app = ctl->options.app};
-	int status = CTL_FINE;
+	struct values values = {.ctl = ctl};
+	int status = session && ctl->options.within_ms > 0
+			     ? ctl_fail(ctl, CTL_USAGE, "--within requires a running app")
+			     : CTL_FINE;
 	for (size_t i = 0; i < count && status == CTL_FINE; i++) {
 		status = parse(ctl, &checks[i], ctl->words[i]);
 	}
-	status = status == CTL_FINE ? check_options(ctl, checks, count) : status;
-	if (status == CTL_FINE && (ctl->options.session || ctl->options.file)) {
-		const char *what = ctl->options.file ? ctl->options.file : ctl->options.session;
-		status = data_read(ctl, what, ctl->options.app, &data);
+	if (status == CTL_FINE && session) {
+		status = data_read(ctl, session, ctl->options.app, &data);
 		values.data = status == CTL_FINE ? &data : NULL;
 	} else if (status == CTL_FINE) {
 		status = ctl_connect(ctl);
@@ -220,15 +177,6 @@ static int run_checks(struct ctl *ctl, struct check *checks, size_t count)
 	if (values.data) {
 		data_finish(&data);
 	}
-	return status;
-}
-
-static int run(struct ctl *ctl)
-{
-	size_t count = (size_t)ctl->word_count;
-	struct check *checks = calloc(count, sizeof(*checks));
-	int status = checks ? run_checks(ctl, checks, count)
-			    : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	free(checks);
 	return status;
 }
@@ -236,13 +184,11 @@ static int run(struct ctl *ctl)
 static const struct option_spec options[] = {
 	{"app", 0, "APP", "check this app; default: the only one", option_nonempty,
 		offsetof(struct options, app)},
-	{"session", 0, "SESSION", "check what this session or recording measured", option_nonempty,
-		offsetof(struct options, session)},
-	{"file", 0, "FILE", "check what the session or recording in this file measured",
-		option_nonempty, offsetof(struct options, file)},
+	{"session", 0, "SESSION|FILE", "check what this session or recording measured",
+		option_nonempty, offsetof(struct options, session)},
 	{"within", 0, "SPAN", "wait at most this long for the condition to become true", option_ms,
 		offsetof(struct options, within_ms)},
-	{"format", 0, "text|json|junit", "write the results in this format", option_word,
+	{"format", 0, "text|junit", "write the results in this format", option_word,
 		offsetof(struct options, format)},
 	{"output", 'o', "FILE", "write the results to FILE", option_nonempty,
 		offsetof(struct options, output)},

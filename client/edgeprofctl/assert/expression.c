@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expression.c: parses by recursive descent into postfix order, and evaluates with three truths. */
+/* expression.c: parses by recursive descent, and evaluates with three truths while it does. */
 #include "client/edgeprofctl/assert/expression.h"
 
 #include <ctype.h>
@@ -12,13 +12,21 @@
 #include "client/edgeprofctl/term/when.h"
 
 struct parser {
-	const char *text, *at;
+	const char *at;
 	const char *expected; /* NULL: no error yet */
+	const enum truth *truths;
 	struct expression *into;
 	int depth;
 };
 
-static const char *const relations[RELATIONS] = {">", ">=", "<", "<=", "==", "!="};
+static const struct relation relations[] = {
+	{">", false, false, true},
+	{">=", false, true, true},
+	{"<", true, false, false},
+	{"<=", true, true, false},
+	{"==", false, true, false},
+	{"!=", true, false, true},
+};
 
 static void skip_blanks(struct parser *parser)
 {
@@ -35,11 +43,26 @@ static bool fail(struct parser *parser, const char *expected)
 
 static bool accept(struct parser *parser, const char *symbol)
 {
+	if (parser->expected) {
+		return false;
+	}
 	skip_blanks(parser);
 	size_t length = strlen(symbol);
 	bool found = strncmp(parser->at, symbol, length) == 0;
 	parser->at += found ? length : 0;
 	return found;
+}
+
+/* Takes as many bytes as that; false: they do not fit. */
+static bool take(struct parser *parser, size_t length, char *ret, size_t size)
+{
+	if (length >= size) {
+		return false;
+	}
+	memcpy(ret, parser->at, length);
+	ret[length] = '\0';
+	parser->at += length;
+	return true;
 }
 
 static bool parse_path(struct parser *parser, struct term *term)
@@ -49,115 +72,97 @@ static bool parse_path(struct parser *parser, struct term *term)
 	skip_blanks(parser);
 	size_t length = strspn(parser->at, bytes);
 	bool named = memchr(parser->at, '.', length) || memchr(parser->at, '/', length);
-	if (!named || !isalpha((unsigned char)*parser->at) || length >= sizeof(term->path)) {
-		return fail(parser,
-			"a name such as frames.fps, stages.infer.p99_ms or temperature/max");
-	}
-	memcpy(term->path, parser->at, length);
-	term->path[length] = '\0';
-	parser->at += length;
-	return true;
+	return (named && isalpha((unsigned char)*parser->at) &&
+		       take(parser, length, term->path, sizeof(term->path))) ||
+	       fail(parser, "a name such as frames.fps, stages.infer.p99_ms or temperature/max");
 }
 
 static bool parse_relation(struct parser *parser, struct term *term)
 {
+	char sign[4];
 	skip_blanks(parser);
-	size_t length = strspn(parser->at, "<>=!");
-	for (int i = 0; i < RELATIONS; i++) {
-		if (strlen(relations[i]) == length &&
-			memcmp(relations[i], parser->at, length) == 0) {
-			term->relation = (enum relation)i;
-			parser->at += length;
+	const char *start = parser->at;
+	bool taken = take(parser, strspn(start, "<>=!"), sign, sizeof(sign));
+	for (size_t i = 0; taken && i < sizeof(relations) / sizeof(relations[0]); i++) {
+		if (strcmp(relations[i].sign, sign) == 0) {
+			term->relation = &relations[i];
 			return true;
 		}
 	}
+	parser->at = start;
 	return fail(parser, "one of > >= < <= == !=");
 }
 
 static bool parse_number(struct parser *parser, struct term *term)
 {
 	skip_blanks(parser);
-	const char *start = parser->at;
-	size_t sign = *start == '-', digits = strspn(start + sign, "0123456789.");
+	size_t digits = strspn(parser->at, "-.0123456789"), length = 0;
 	char *end;
-	term->number = strtod(start, &end);
-	if (digits == 0 || end != start + sign + digits || !isfinite(term->number)) {
+	term->number = strtod(parser->at, &end);
+	if (digits == 0 || end != parser->at + digits || !isfinite(term->number)) {
 		return fail(parser, "a number");
 	}
 	parser->at = end;
-	bool blank = isspace((unsigned char)*parser->at);
 	skip_blanks(parser);
-	size_t length = 0;
 	while (isalpha((unsigned char)parser->at[length]) || parser->at[length] == '%') {
 		length++;
 	}
-	bool is_for = blank && length == 3 && memcmp(parser->at, "for", 3) == 0;
-	if (is_for) {
-		length = 0;
-	}
-	if (length >= sizeof(term->unit)) {
-		return fail(parser, "a unit such as ms, MHz, MiB, W, C or %");
-	}
-	memcpy(term->unit, parser->at, length);
-	term->unit[length] = '\0';
-	snprintf(term->text, sizeof(term->text), "%s %.*s%s%.*s", relations[term->relation],
-		(int)(end - start < 18 ? end - start : 18), start, length > 0 ? " " : "",
-		(int)length, parser->at);
-	parser->at += length;
-	return true;
+	bool is_for = parser->at > end && length == 3 && memcmp(parser->at, "for", 3) == 0;
+	return take(parser, is_for ? 0 : length, term->unit, sizeof(term->unit)) ||
+	       fail(parser, "a unit such as ms, MHz, MiB, W, C or %");
 }
 
-static bool add_step(struct parser *parser, int step)
-{
-	/* As many operators as terms, less one, always fit. */
-	parser->into->step[parser->into->step_count++] = step;
-	return true;
-}
+static enum truth parse_any(struct parser *parser);
 
-static bool parse_any(struct parser *parser);
-
-static bool parse_term(struct parser *parser)
+static enum truth parse_term(struct parser *parser)
 {
+	struct expression *into = parser->into;
+	enum truth truth = TRUTH_UNKNOWN;
 	if (accept(parser, "(")) {
 		if (++parser->depth > EXPRESSION_DEPTH) {
-			return fail(parser, "fewer parentheses");
+			fail(parser, "fewer parentheses");
+		} else {
+			truth = parse_any(parser);
 		}
-		bool inner = parse_any(parser);
 		parser->depth--;
-		return inner && (accept(parser, ")") || fail(parser, "'&&', '||' or ')'"));
+		if (!accept(parser, ")")) {
+			fail(parser, "'&&', '||' or ')'");
+		}
+	} else if (into->term_count == EXPRESSION_TERMS) {
+		fail(parser, "at most 32 comparisons");
+	} else {
+		size_t number = into->term_count++;
+		struct term *term = &into->term[number];
+		bool parsed = parse_path(parser, term) && parse_relation(parser, term) &&
+			      parse_number(parser, term);
+		truth = parsed && parser->truths ? parser->truths[number] : truth;
 	}
-	struct expression *into = parser->into;
-	if (into->term_count == EXPRESSION_TERMS) {
-		return fail(parser, "at most 32 comparisons");
-	}
-	struct term *term = &into->term[into->term_count];
-	if (!parse_path(parser, term) || !parse_relation(parser, term) ||
-		!parse_number(parser, term)) {
-		return false;
-	}
-	return add_step(parser, (int)into->term_count++);
+	return truth;
 }
 
-static bool parse_all(struct parser *parser)
+static enum truth parse_all(struct parser *parser)
 {
-	bool parsed = parse_term(parser);
-	while (parsed && accept(parser, "&&")) {
-		parsed = parse_term(parser) && add_step(parser, STEP_ALL);
+	enum truth all = parse_term(parser);
+	while (accept(parser, "&&")) {
+		enum truth next = parse_term(parser);
+		all = next < all ? next : all;
 	}
-	return parsed;
+	return all;
 }
 
-static bool parse_any(struct parser *parser)
+static enum truth parse_any(struct parser *parser)
 {
-	bool parsed = parse_all(parser);
-	while (parsed && accept(parser, "||")) {
-		parsed = parse_all(parser) && add_step(parser, STEP_ANY);
+	enum truth any = parse_all(parser);
+	while (accept(parser, "||")) {
+		enum truth next = parse_all(parser);
+		any = next > any ? next : any;
 	}
-	return parsed;
+	return any;
 }
 
 static bool parse_for(struct parser *parser)
 {
+	char span[24];
 	skip_blanks(parser);
 	if (*parser->at == '\0') {
 		return true;
@@ -167,7 +172,6 @@ static bool parse_for(struct parser *parser)
 	}
 	parser->at += 3;
 	skip_blanks(parser);
-	char span[24];
 	snprintf(span, sizeof(span), "%s", parser->at);
 	span[strcspn(span, " \t\n")] = '\0';
 	if (when_parse_span(span, &parser->into->for_s) < 0 || !(parser->into->for_s > 0) ||
@@ -179,34 +183,18 @@ static bool parse_for(struct parser *parser)
 	return *parser->at == '\0' || fail(parser, "the end");
 }
 
-int expression_parse(
-	const char *text, struct expression *ret, const char **ret_expected, size_t *ret_at)
+int expression_parse(const char *text, const enum truth *truths, struct expression *ret,
+	const char **ret_expected, size_t *ret_at)
 {
-	struct parser parser = {.text = text, .at = text, .into = ret};
+	struct parser parser = {.at = text, .truths = truths, .into = ret};
 	memset(ret, 0, sizeof(*ret));
-	if (parse_any(&parser) && parse_for(&parser)) {
+	ret->truth = parse_any(&parser);
+	if (!parser.expected && parse_for(&parser)) {
 		return 0;
 	}
 	*ret_expected = parser.expected;
 	*ret_at = (size_t)(parser.at - text);
 	return -EINVAL;
-}
-
-enum truth expression_truth(const struct expression *expression, const enum truth *terms)
-{
-	enum truth stack[EXPRESSION_TERMS];
-	size_t top = 0;
-	for (size_t i = 0; i < expression->step_count; i++) {
-		int step = expression->step[i];
-		if (step >= 0) {
-			stack[top++] = terms[step];
-			continue;
-		}
-		enum truth right = stack[--top], left = stack[top - 1];
-		bool first = step == STEP_ALL ? left < right : left > right;
-		stack[top - 1] = first ? left : right;
-	}
-	return stack[0];
 }
 
 double unit_factor(const char *typed, const char *unit)
@@ -254,17 +242,20 @@ double unit_factor(const char *typed, const char *unit)
 	return NAN;
 }
 
-enum truth term_truth(const struct term *term, double factor, double value)
+double term_margin(const struct term *term, double value)
 {
-	double number = term->number * factor;
-	if (!isfinite(value)) {
-		return TRUTH_UNKNOWN;
-	}
-	const bool holds[RELATIONS] = {[MORE] = value > number,
-		[AT_LEAST] = value >= number,
-		[LESS] = value < number,
-		[AT_MOST] = value <= number,
-		[EQUAL] = !(value < number) && !(value > number),
-		[UNEQUAL] = value < number || value > number};
-	return holds[term->relation] ? TRUTH_YES : TRUTH_NO;
+	const struct relation *relation = term->relation;
+	double off = value - term->number;
+	return relation->less != relation->more ? (relation->more ? off : -off)
+	       : relation->equal		? -fabs(off)
+						: fabs(off);
+}
+
+enum truth term_truth(const struct term *term, double value)
+{
+	const struct relation *relation = term->relation;
+	bool holds = value < term->number   ? relation->less
+		     : value > term->number ? relation->more
+					    : relation->equal;
+	return !isfinite(value) ? TRUTH_UNKNOWN : holds ? TRUTH_YES : TRUTH_NO;
 }

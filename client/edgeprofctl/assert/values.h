@@ -9,7 +9,6 @@ struct data;
 
 struct values {
 	struct ctl *ctl;
-	const char *app;   /* NULL: the only one */
 	struct data *data; /* NULL: what the daemon has now */
 	cJSON *frames;	   /* the row of the app; NULL: not read yet */
 	cJSON *stages;	   /* the rows of the app */
@@ -17,13 +16,14 @@ struct values {
 };
 
 struct value {
-	double number;	  /* NAN: not known */
-	const char *unit; /* "ms", "celsius" …; "" = none */
+	double number;	  /* in the unit that was typed; NAN: not known */
+	char unit[16];	  /* its own: "ms", "celsius" …; "" = none */
 	char reason[256]; /* where it is not known */
 };
 
 /* Looks up what the term compares: of a metric that was recorded, the value that is worst for it. A
- * name that cannot be one is CTL_USAGE after a message; what is not known is not an error. */
+ * name that cannot be one, or a unit that does not fit, is CTL_USAGE after a message; what is not
+ * known is not an error. */
 int value_of(struct values *values, const struct term *term, struct value *ret);
 
 /* Frees what was read; the next value is read again. */

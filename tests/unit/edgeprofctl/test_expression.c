@@ -12,18 +12,16 @@ static struct expression expression;
 static const char *expected;
 static size_t at;
 
-/* In postfix order, as "frames.fps>30 stages.infer.p99_ms<50ms && for 30". */
+/* The comparisons, as "frames.fps>30 stages.infer.p99_ms<50 for 30". */
 static const struct {
-	const char *text, *postfix;
+	const char *text, *terms;
 } good[] = {
 	{"frames.fps>30", "frames.fps>30"},
 	{"frames.fps>30 && stages.infer.p99_ms<50 for 30s",
-		"frames.fps>30 stages.infer.p99_ms<50 && for 30"},
+		"frames.fps>30 stages.infer.p99_ms<50 for 30"},
 	{" temperature/max <= 80 C ", "temperature/max<=80C"},
 	{"temperature/max<80C", "temperature/max<80C"},
-	{"a.b==1||a.c!=2&&a.d>=3", "a.b==1 a.c!=2 a.d>=3 && ||"},
-	{"(a.b==1||a.c!=2)&&a.d>=3", "a.b==1 a.c!=2 || a.d>=3 &&"},
-	{"a.b<1&&a.c<2&&a.d<3", "a.b<1 a.c<2 && a.d<3 &&"},
+	{"a.b==1||a.c!=2&&a.d>=3", "a.b==1 a.c!=2 a.d>=3"},
 	{"stages.my-stage.v2@gpu.p99_ms<1.5ms", "stages.my-stage.v2@gpu.p99_ms<1.5ms"},
 	{"temperature/cpu-thermal>-5", "temperature/cpu-thermal>-5"},
 	{"a.b > 3 for 2min", "a.b>3 for 120"},
@@ -31,33 +29,33 @@ static const struct {
 	{"power/total < 5 W for 10s", "power/total<5W for 10"},
 };
 
-static void write_postfix(char *out, size_t size)
+static void write_terms(char *out, size_t size)
 {
-	static const char *const names[RELATIONS] = {">", ">=", "<", "<=", "==", "!="};
 	size_t length = 0;
-	for (size_t i = 0; i < expression.step_count; i++) {
-		int step = expression.step[i];
-		const struct term *term = &expression.term[step >= 0 ? step : 0];
-		const char *space = i > 0 ? " " : "";
-		length += (size_t)(step >= 0 ? snprintf(out + length, size - length, "%s%s%s%g%s",
-						       space, term->path, names[term->relation],
-						       term->number, term->unit)
-					     : snprintf(out + length, size - length, "%s%s", space,
-						       step == STEP_ALL ? "&&" : "||"));
+	for (size_t i = 0; i < expression.term_count; i++) {
+		const struct term *term = &expression.term[i];
+		length += (size_t)snprintf(out + length, size - length, "%s%s%s%g%s",
+			i > 0 ? " " : "", term->path, term->relation->sign, term->number,
+			term->unit);
 	}
 	if (expression.for_s > 0) {
 		snprintf(out + length, size - length, " for %g", expression.for_s);
 	}
 }
 
+static int parse(const char *text)
+{
+	return expression_parse(text, NULL, &expression, &expected, &at);
+}
+
 /* covers G4.12 */
 START_LOOP_TEST(a_condition_is_parsed, 0, COUNT(good))
 {
-	char postfix[512];
-	ck_assert_msg(expression_parse(good[_i].text, &expression, &expected, &at) == 0,
-		"%s: expected %s at %zu", good[_i].text, expected, at);
-	write_postfix(postfix, sizeof(postfix));
-	ck_assert_str_eq(postfix, good[_i].postfix);
+	char terms[512];
+	ck_assert_msg(
+		parse(good[_i].text) == 0, "%s: expected %s at %zu", good[_i].text, expected, at);
+	write_terms(terms, sizeof(terms));
+	ck_assert_str_eq(terms, good[_i].terms);
 }
 END_TEST
 
@@ -94,7 +92,7 @@ static const struct {
 
 START_LOOP_TEST(what_does_not_fit_is_refused_at_its_place, 0, COUNT(bad))
 {
-	ck_assert_int_lt(expression_parse(bad[_i].text, &expression, &expected, &at), 0);
+	ck_assert_int_lt(parse(bad[_i].text), 0);
 	ck_assert_msg(strncmp(expected, bad[_i].expected, strlen(bad[_i].expected)) == 0,
 		"'%s': expected %s", bad[_i].text, expected);
 	ck_assert_msg(at == bad[_i].at, "'%s': at %zu", bad[_i].text, at);
@@ -107,43 +105,68 @@ START_TEST(more_comparisons_than_fit_are_refused)
 	for (int i = 1; i < EXPRESSION_TERMS; i++) {
 		strncat(text, "&&a.b>1", sizeof(text) - strlen(text) - 1);
 	}
-	ck_assert_int_eq(expression_parse(text, &expression, &expected, &at), 0);
+	ck_assert_int_eq(parse(text), 0);
 	strncat(text, "||a.b>1", sizeof(text) - strlen(text) - 1);
-	ck_assert_int_lt(expression_parse(text, &expression, &expected, &at), 0);
+	ck_assert_int_lt(parse(text), 0);
 	ck_assert_str_eq(expected, "at most 32 comparisons");
 }
 END_TEST
 
 START_TEST(what_is_not_known_decides_only_where_the_rest_does_not)
 {
+	static const char letters[] = "NUY"; /* in the order of enum truth */
 	static const struct {
-		const char *text;
-		enum truth first, second, all;
+		const char *text, *terms;
+		char all;
 	} cases[] = {
-		{"a.b>1&&a.c>1", TRUTH_YES, TRUTH_UNKNOWN, TRUTH_UNKNOWN},
-		{"a.b>1&&a.c>1", TRUTH_NO, TRUTH_UNKNOWN, TRUTH_NO},
-		{"a.b>1&&a.c>1", TRUTH_YES, TRUTH_YES, TRUTH_YES},
-		{"a.b>1||a.c>1", TRUTH_YES, TRUTH_UNKNOWN, TRUTH_YES},
-		{"a.b>1||a.c>1", TRUTH_NO, TRUTH_UNKNOWN, TRUTH_UNKNOWN},
-		{"a.b>1||a.c>1", TRUTH_NO, TRUTH_NO, TRUTH_NO},
+		{"a.b>1&&a.c>1", "YU", 'U'},
+		{"a.b>1&&a.c>1", "NU", 'N'},
+		{"a.b>1&&a.c>1", "YY", 'Y'},
+		{"a.b>1||a.c>1", "YU", 'Y'},
+		{"a.b>1||a.c>1", "NU", 'U'},
+		{"a.b>1||a.c>1", "NN", 'N'},
+		{"a.b>1||a.c>1&&a.d>1", "YNN", 'Y'},
+		{"(a.b>1||a.c>1)&&a.d>1", "YNN", 'N'},
+		{"a.b>1&&a.c>1||a.d>1", "NNY", 'Y'},
+		{"a.b>1&&(a.c>1||a.d>1)", "NNY", 'N'},
+		{"a.b>1&&a.c>1&&a.d>1", "YYN", 'N'},
 	};
 	for (int i = 0; i < COUNT(cases); i++) {
-		enum truth terms[] = {cases[i].first, cases[i].second};
-		ck_assert_int_eq(expression_parse(cases[i].text, &expression, &expected, &at), 0);
-		ck_assert_int_eq(expression_truth(&expression, terms), cases[i].all);
+		enum truth terms[3];
+		for (size_t j = 0; j < strlen(cases[i].terms); j++) {
+			terms[j] = (enum truth)(strchr(letters, cases[i].terms[j]) - letters);
+		}
+		ck_assert_int_eq(
+			expression_parse(cases[i].text, terms, &expression, &expected, &at), 0);
+		ck_assert_msg(letters[expression.truth] == cases[i].all, "case %d", i);
 	}
 }
 END_TEST
 
 START_TEST(terms_compare_in_the_unit_that_was_typed)
 {
-	ck_assert_int_eq(expression_parse("a.p99_ms<0.05s", &expression, &expected, &at), 0);
+	ck_assert_int_eq(parse("a.p99_ms<0.05s"), 0);
 	double factor = unit_factor(expression.term[0].unit, "ms");
-	ck_assert_int_eq(term_truth(&expression.term[0], factor, 49), TRUTH_YES);
-	ck_assert_int_eq(term_truth(&expression.term[0], factor, 50), TRUTH_NO);
-	ck_assert_int_eq(term_truth(&expression.term[0], factor, NAN), TRUTH_UNKNOWN);
+	ck_assert_int_eq(term_truth(&expression.term[0], 49 / factor), TRUTH_YES);
+	ck_assert_int_eq(term_truth(&expression.term[0], 50 / factor), TRUTH_NO);
+	ck_assert_int_eq(term_truth(&expression.term[0], NAN), TRUTH_UNKNOWN);
 	ck_assert(isnan(unit_factor("W", "celsius")));
 	ck_assert(isnan(unit_factor("parsecs", "ms")));
 	ck_assert_double_eq(unit_factor("", "celsius"), 1);
+}
+END_TEST
+
+START_TEST(the_worst_value_has_the_least_margin)
+{
+	static const struct {
+		const char *text;
+		double worse, better;
+	} cases[] = {{"a.b>3", 2, 5}, {"a.b>=3", 2, 5}, {"a.b<3", 5, 2}, {"a.b<=3", 5, 2},
+		{"a.b==3", 1, 4}, {"a.b!=3", 4, 1}};
+	for (int i = 0; i < COUNT(cases); i++) {
+		ck_assert_int_eq(parse(cases[i].text), 0);
+		ck_assert_double_lt(term_margin(&expression.term[0], cases[i].worse),
+			term_margin(&expression.term[0], cases[i].better));
+	}
 }
 END_TEST
