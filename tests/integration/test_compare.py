@@ -33,6 +33,14 @@ def test_a_stage_of_microseconds_decides_nothing():
         result_of(*files, "--metric", "stages/publish/mean_ms", status=1)
 
 
+def test_a_stage_named_total_is_the_total():
+    with folder() as place:
+        place = pathlib.Path(place)
+        files = [sessions.write(place / f"{name}.jsonl", name, {"total": sessions.noise(name, 300, ms)})
+                 for name, ms in (("a", 20.0), ("b", 26.0))]  # fmt: skip
+        assert row_of(result_of(*files, status=1), "total/mean_ms")["regression"]
+
+
 # covers G2.20, G4.13, G1.15: exit 0 and 1, and the verdict of each row
 def test_a_slowdown_is_found_and_identical_runs_are_not_judged():
     with folder() as place:

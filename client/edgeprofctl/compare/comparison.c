@@ -115,16 +115,6 @@ static size_t estimate_side(const struct side *side, const struct side *other, c
 	return values;
 }
 
-static size_t count_values(const struct side *side, const char *series)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < side->count; i++) {
-		const struct measured_series *from = measured_series(side->run[i], series);
-		count += from ? from->count : 0;
-	}
-	return count;
-}
-
 static void add_row(struct comparison *comparison, const char *name, const struct row_kind *kind,
 	struct estimate of[2], const size_t count[2], bool decides)
 {
@@ -160,7 +150,7 @@ static void add_rows(struct comparison *comparison, const char *series)
 {
 	const struct comparison_options *options = comparison->options;
 	const struct side *const *side = comparison->side;
-	struct estimate of[2][STATISTICS];
+	struct estimate of[2][STATISTICS], unmatched[STATISTICS];
 	size_t count[2];
 	bool is_small = text_starts_with(series, "stages/");
 	for (int i = 0; i < 2; i++) {
@@ -170,7 +160,7 @@ static void add_rows(struct comparison *comparison, const char *series)
 		if (strcmp(series, "frames") == 0) {
 			comparison->frames_ms[i] = ms;
 			comparison->kept[i] = count[i];
-			comparison->all[i] = count_values(side[i], series);
+			comparison->all[i] = estimate_side(side[i], NULL, series, unmatched);
 		}
 		is_small = is_small && ms < SHARE_MIN * comparison->frames_ms[i];
 	}
@@ -348,13 +338,13 @@ cJSON *describe_side(const struct side *side, const cJSON *first)
 		{"memory_peak_bytes", "memory/peak_bytes", STATISTIC_MEAN},
 	};
 	cJSON *object = ctl_parameters("name", side->label);
-	size_t count = count_values(side, "total");
+	struct estimate of[STATISTICS];
+	size_t count = estimate_side(side, NULL, "total", of);
 	const char *total = count > 0 ? "total" : "frames"; /* bare ticks */
-	count = count > 0 ? count : count_values(side, "frames");
+	count = count > 0 ? count : estimate_side(side, NULL, "frames", of);
 	cJSON_AddNumberToObject(object, "frames", (double)count);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		bool is_total = strcmp(members[i].series, "total") == 0;
-		struct estimate of[STATISTICS];
 		estimate_side(side, NULL, is_total ? total : members[i].series, of);
 		json_add_number(object, members[i].name, of[members[i].statistic].value);
 	}

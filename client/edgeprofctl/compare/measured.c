@@ -100,13 +100,16 @@ static void take(
 static void take_frames(struct taking *taking)
 {
 	const struct data *data = taking->data;
-	const struct data_stage *total = data_stage(data, "total");
+	bool total = !data_stage(data, "total"); /* else it is one of the stages */
 	struct measured_series *times = measured_add(taking->run, "frames", data->frame_count);
-	struct measured_series *totals = measured_add(taking->run, "total", data->frame_count);
+	struct measured_series *totals =
+		total ? measured_add(taking->run, "total", data->frame_count) : NULL;
 	for (size_t i = 0; i < data->frame_count; i++) {
 		const struct data_frame *frame = &data->frame[i];
 		take(taking, times, frame->at_s, frame->time_ms);
-		take(taking, totals, frame->at_s, total ? (double)NAN : frame->total_ms);
+		if (total) {
+			take(taking, totals, frame->at_s, frame->total_ms);
+		}
 	}
 }
 
@@ -202,7 +205,7 @@ static void skip_warmup(struct measured *run)
 {
 	const struct measured_series *total = measured_series(run, "total"),
 				     *frames = measured_series(run, "frames");
-	const struct measured_series *of = total->count > 0 ? total : frames;
+	const struct measured_series *of = total && total->count > 0 ? total : frames;
 	run->warmup = warmup_length(of->value, of->count);
 	double after_s = run->warmup > 0 ? of->at_s[run->warmup - 1] : -INFINITY;
 	for (size_t i = 0; i < run->series_count; i++) {

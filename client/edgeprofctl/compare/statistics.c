@@ -201,16 +201,10 @@ void adjust_for_number(double **p, size_t count)
 size_t warmup_length(const double *values, size_t count)
 {
 	size_t batches = count / WARMUP_BATCH, best = 0;
-	double sum = 0, squares = 0, first = 0, least = INFINITY, offset = 0, rest = 0;
-	for (size_t i = 0; i < batches * WARMUP_BATCH; i++) {
-		offset += values[i] / (double)(batches * WARMUP_BATCH);
-	}
+	double sum = 0, squares = 0, first = 0, least = INFINITY, rest = 0;
 	/* From the end on: what is left when all before this batch is skipped. */
 	for (size_t i = batches; i-- > 0;) {
-		double mean = -offset;
-		for (size_t j = 0; j < WARMUP_BATCH; j++) {
-			mean += values[i * WARMUP_BATCH + j] / WARMUP_BATCH;
-		}
+		double mean = mean_of(values + i * WARMUP_BATCH, WARMUP_BATCH);
 		sum += mean;
 		squares += mean * mean;
 		double n = (double)(batches - i);
@@ -238,6 +232,7 @@ double student_tail(double t, double freedom)
 	double scale = exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(acos(-1));
 	return fmax(1 - 2 * scale * sum * step / 3, 0);
 }
+
 double student_quantile(double tail, double freedom)
 {
 	double low = 0, high = 1e4;
