@@ -12,8 +12,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "proto/text.h"
 
-enum { ROWS_MAX = 4 * MEASURED_SERIES_MAX };
-
 /* A stage that takes less than this share of the frames' time on both sides decides nothing: some
  * microseconds more do not matter to who waits for the frame. */
 #define SHARE_MIN 0.01
@@ -196,24 +194,24 @@ static void add_all(struct comparison *comparison)
 	cJSON_Delete(seen);
 }
 
-/* Adjusts the p of the rows that decide for their number, and marks regressions. */
+/* Adjusts the p of the rows that decide for their number (Bonferroni), and marks regressions. */
 static void judge(struct comparison *comparison, cJSON *result)
 {
-	double *p[ROWS_MAX];
 	size_t judged = 0, regressions = 0;
 	cJSON *row;
 	cJSON_ArrayForEach(row, comparison->rows)
 	{
-		cJSON *known = cJSON_GetObjectItemCaseSensitive(row, "p");
-		if (json_true(row, "decides") && cJSON_IsNumber(known) && judged < ROWS_MAX) {
-			p[judged++] = &known->valuedouble;
-		}
+		judged += json_true(row, "decides") && json_get(row, "p");
 	}
-	adjust_for_number(p, judged);
 	cJSON_ArrayForEach(row, comparison->rows)
 	{
-		bool regression = json_true(row, "decides") && json_true(row, "worse") &&
-				  json_number(row, "p") < REGRESSION_P &&
+		cJSON *p = cJSON_GetObjectItemCaseSensitive(row, "p");
+		bool decides = json_true(row, "decides") && cJSON_IsNumber(p);
+		if (decides) {
+			cJSON_SetNumberValue(p, fmin(p->valuedouble * (double)judged, 1));
+		}
+		bool regression = decides && json_true(row, "worse") &&
+				  p->valuedouble < REGRESSION_P &&
 				  fabs(json_number(row, "difference_percent")) >=
 					  comparison->options->threshold_percent;
 		cJSON_AddBoolToObject(row, "regression", regression);

@@ -182,22 +182,6 @@ struct difference difference_of(const struct estimate *baseline, const struct es
 	return ret;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = **(double *const *)a, y = **(double *const *)b;
-	return (x > y) - (x < y);
-}
-
-void adjust_for_number(double **p, size_t count)
-{
-	double least = 0;
-	qsort(p, count, sizeof(*p), by_value);
-	for (size_t i = 0; i < count; i++) {
-		least = fmax(least, fmin(*p[i] * (double)(count - i), 1));
-		*p[i] = least;
-	}
-}
-
 size_t warmup_length(const double *values, size_t count)
 {
 	size_t batches = count / WARMUP_BATCH, best = 0;

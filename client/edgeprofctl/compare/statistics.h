@@ -34,7 +34,7 @@ void estimate_values(const double *values, size_t count, struct estimate ret[STA
  * and that between them. */
 struct estimate estimate_runs(const struct estimate *runs, size_t count);
 
-/* A regression is shown when its adjusted p is below this. */
+/* A regression is shown when its p, times the number of rows that could be one, is below this. */
 #define REGRESSION_P 0.01
 
 struct difference {
@@ -43,9 +43,6 @@ struct difference {
 	double p;	  /* of a difference like this, or larger, by chance; NAN: not known */
 };
 struct difference difference_of(const struct estimate *baseline, const struct estimate *current);
-
-/* Adjusts several p for their number (Holm 1979), in place; sorts the array of pointers. */
-void adjust_for_number(double **p, size_t count);
 
 /* How many of the first values to leave out: those of a warm-up (MSER-5, White 1997), at most a
  * quarter of them; 0 when the rest gains little. */
