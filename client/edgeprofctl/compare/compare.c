@@ -13,8 +13,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/verb.h"
 
-enum { THRESHOLD_PERCENT = 15 };
-
 struct compare {
 	struct ctl *ctl;
 	bool creates; /* the baseline file */
@@ -134,11 +132,6 @@ static int make_sides(struct compare *compare)
 static int add_comparisons(struct compare *compare, cJSON *result)
 {
 	struct ctl *ctl = compare->ctl;
-	double threshold = ctl->options.threshold;
-	const struct comparison_options options = {
-		.threshold_percent = threshold > 0 ? threshold : THRESHOLD_PERCENT,
-		.metric = ctl->options.metric,
-		.thermal = ctl->options.thermal};
 	cJSON *comparisons = cJSON_AddArrayToObject(result, "comparisons");
 	cJSON *variants = cJSON_AddArrayToObject(result, "variants");
 	bool regression = false;
@@ -147,7 +140,7 @@ static int add_comparisons(struct compare *compare, cJSON *result)
 		const struct side *side = &compare->side[i];
 		cJSON_AddItemToArray(variants, describe_side(side, variants->child));
 		if (i > 0) {
-			cJSON *comparison = compare_sides(&compare->side[0], side, &options);
+			cJSON *comparison = compare_sides(&ctl->options, &compare->side[0], side);
 			regression = regression || json_integer(comparison, "regressions") > 0;
 			reason = reason ? reason : json_text(comparison, "reason");
 			cJSON_AddItemToArray(comparisons, comparison);

@@ -12,13 +12,16 @@
 #include "client/edgeprofctl/link/json.h"
 #include "proto/text.h"
 
+enum { THRESHOLD_PERCENT = 15 };
+
 /* A stage that takes less than this share of the frames' time on both sides decides nothing: some
  * microseconds more do not matter to who waits for the frame. */
 #define SHARE_MIN 0.01
 
 struct comparison {
 	const struct side *side[2];
-	const struct comparison_options *options;
+	const struct options *options;
+	double threshold_percent;
 	cJSON *rows;
 	double frames_ms[2];	/* the time of all frames */
 	size_t kept[2], all[2]; /* values of frames that match */
@@ -146,7 +149,7 @@ static void add_row(struct comparison *comparison, const char *name, const struc
 
 static void add_rows(struct comparison *comparison, const char *series)
 {
-	const struct comparison_options *options = comparison->options;
+	const struct options *options = comparison->options;
 	const struct side *const *side = comparison->side;
 	struct estimate of[2][STATISTICS], unmatched[STATISTICS];
 	size_t count[2];
@@ -213,7 +216,7 @@ static void judge(struct comparison *comparison, cJSON *result)
 		bool regression = decides && json_true(row, "worse") &&
 				  p->valuedouble < REGRESSION_P &&
 				  fabs(json_number(row, "difference_percent")) >=
-					  comparison->options->threshold_percent;
+					  comparison->threshold_percent;
 		cJSON_AddBoolToObject(row, "regression", regression);
 		regressions += regression;
 	}
@@ -253,7 +256,7 @@ static const struct measured *failed_run(const struct side *side)
 /* Why nothing could be judged. */
 static void add_reason(cJSON *object, const struct comparison *comparison)
 {
-	const struct comparison_options *options = comparison->options;
+	const struct options *options = comparison->options;
 	const struct measured *failed = failed_run(comparison->side[0]);
 	char bytes[1024];
 	struct text text = TEXT_IN(bytes);
@@ -292,12 +295,15 @@ static void add_side(cJSON *object, const struct side *side, const char *which, 
 	cJSON_AddNumberToObject(object, name, (double)warmup);
 }
 
-cJSON *compare_sides(const struct side *baseline, const struct side *current,
-	const struct comparison_options *options)
+cJSON *compare_sides(
+	const struct options *options, const struct side *baseline, const struct side *current)
 {
-	struct comparison comparison = {.side = {baseline, current}, .options = options};
+	struct comparison comparison = {.side = {baseline, current},
+		.options = options,
+		.threshold_percent =
+			options->threshold > 0 ? options->threshold : THRESHOLD_PERCENT,
+		.rows = cJSON_CreateArray()};
 	cJSON *object = cJSON_CreateObject(), *incomplete = cJSON_CreateArray();
-	comparison.rows = cJSON_CreateArray();
 	add_side(object, baseline, "baseline", incomplete);
 	add_side(object, current, "current", incomplete);
 	add_all(&comparison);
@@ -305,7 +311,7 @@ cJSON *compare_sides(const struct side *baseline, const struct side *current,
 	if (strcmp(json_word(object, "verdict"), "no data") == 0) {
 		add_reason(object, &comparison);
 	}
-	json_add_number(object, "threshold_percent", options->threshold_percent);
+	json_add_number(object, "threshold_percent", comparison.threshold_percent);
 	if (options->thermal) {
 		cJSON *thermal = cJSON_AddObjectToObject(object, "thermal");
 		cJSON_AddNumberToObject(thermal, "baseline_kept", (double)comparison.kept[0]);

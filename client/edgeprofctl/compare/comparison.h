@@ -14,15 +14,10 @@ struct side {
 	const struct measured *run[MEASURED_RUNS_MAX];
 };
 
-struct comparison_options {
-	double threshold_percent;
-	const char *metric; /* glob of the rows to compare; NULL: the usual ones */
-	bool thermal;	    /* only values of temperatures and clocks that both sides have */
-};
-
-/* {"baseline", "current", "verdict", "rows", "environment", …} */
-cJSON *compare_sides(const struct side *baseline, const struct side *current,
-	const struct comparison_options *options);
+/* {"baseline", "current", "verdict", "rows", "environment", …}, by --threshold, --metric and
+ * --thermal. */
+cJSON *compare_sides(
+	const struct options *options, const struct side *baseline, const struct side *current);
 
 /* {"name", "mean_ms", "p95_ms", "max_fps", "size_mb", "accuracy", "error", …}, with the difference
  * of the mean and of the accuracy to the first side, which is NULL for that one. */

@@ -19,9 +19,9 @@ enum { LINE_SIZE = 4096 };
 	"_warmup}, {" side "_warmup:0} values of warm-up skipped]"
 #define MATCHING(side) "{thermal." side "_kept:0} of {thermal." side "_frames:0}"
 
-static const char title[] = "[{?verdict=no data}Not comparable ({reason})|"
-			    "{?regressions}Regression|No regression]: "
-			    "{current} compared with {baseline}";
+#define TITLE                                                                                    \
+	"[{?verdict=no data}Not comparable ({reason})|{?regressions}Regression|No regression]: " \
+	"{current} compared with {baseline}"
 
 static const struct line lines[] = {
 	{"Threshold", "{threshold_percent:g4} %"},
@@ -60,9 +60,7 @@ void comparison_text(struct ctl *ctl, const cJSON *result)
 	const cJSON *comparison = json_first(result, "comparisons");
 	ctl->style.fit = true;
 	for (; comparison; comparison = comparison->next) {
-		listing_text(ctl, "[{?regressions}{~bad}|{~bold}]", comparison);
-		listing_text(ctl, title, comparison);
-		fprintf(ctl->output.stream, "%s\n", style_off(&ctl->style, TONE_BOLD));
+		listing_text(ctl, "[{?regressions}{~bad}|{~bold}]" TITLE "{~none}\n", comparison);
 		add_conditions(ctl, comparison);
 		fputc('\n', ctl->output.stream);
 		listing_show(ctl, comparison, "rows", fields, FIELDS);
@@ -120,7 +118,7 @@ void comparison_markdown(struct ctl *ctl, const cJSON *result)
 	const cJSON *comparison = json_first(result, "comparisons");
 	for (; comparison; comparison = comparison->next) {
 		fputs("### ", out);
-		add_markdown(ctl, title, comparison);
+		add_markdown(ctl, TITLE, comparison);
 		fputs("\n", out);
 		add_markdown_rows(ctl, comparison, true);
 		fputs("\n<details><summary>Other metrics and conditions</summary>\n", out);
