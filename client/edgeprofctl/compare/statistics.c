@@ -15,10 +15,6 @@ enum { WARMUP_BATCH = 5 };
 /* The squared error of the mean must fall to this share of it. */
 #define WARMUP_GAIN 0.8
 
-/* A lower one, of ten blocks, is chance; a higher one cannot be measured with them. */
-#define CORRELATION_MIN 0.5
-#define CORRELATION_MAX 0.8
-
 static double mean_of(const double *values, size_t count)
 {
 	double sum = 0;
@@ -28,10 +24,15 @@ static double mean_of(const double *values, size_t count)
 	return sum / (double)count;
 }
 
+static size_t block_length(size_t count)
+{
+	return (count + STATISTICS_BLOCKS - 1) / STATISTICS_BLOCKS;
+}
+
 /* Of the mean: that of a circular block bootstrap. */
 static double block_variance(const double *values, size_t count, double mean)
 {
-	size_t block = (count + STATISTICS_BLOCKS - 1) / STATISTICS_BLOCKS;
+	size_t block = block_length(count);
 	double blocks = (double)count / (double)block, sum = 0, squares = 0;
 	for (size_t i = 0; i < count + block; i++) {
 		sum += values[i % count] - mean;
@@ -59,47 +60,17 @@ static double percentile_variance(
 	return off * off;
 }
 
-/* The squared change of the values over the run by a straight line through them. */
-static double drift_squared(const double *values, size_t count)
+/* What a drift adds: where a straight line through the run changes by more than twice what chance
+ * makes (a line through independent values has twelve times the variance of their mean), that of an
+ * error which is uniform over the change: the run could as well have begun later. */
+static double drift_variance(const double *values, size_t count, double variance)
 {
 	double n = (double)count, sum = 0;
 	for (size_t i = 0; i < count; i++) {
 		sum += values[i] * ((double)i - (n - 1) / 2);
 	}
-	double change = sum * 12 / (n * (n + 1) * (n - 1)) * n;
-	return change * change;
-}
-
-/* The correlation of the means of neighbouring blocks, corrected for its bias (Kendall 1954). */
-static double block_correlation(const double *values, size_t count, double mean)
-{
-	double before = 0, products = 0, squares = 0;
-	for (size_t block = 0; block < STATISTICS_BLOCKS; block++) {
-		size_t from = count * block / STATISTICS_BLOCKS;
-		size_t to = count * (block + 1) / STATISTICS_BLOCKS;
-		double off = mean_of(values + from, to - from) - mean;
-		products += off * before;
-		squares += off * off;
-		before = off;
-	}
-	double correlation = squares > 0 ? products / squares : 0;
-	return correlation + (1 + 4 * correlation) / STATISTICS_BLOCKS;
-}
-
-/* The share of the variance to add when blocks are not independent: as that of the mean of an
- * AR(1) process of their means. Or, where the run changes by more than twice what chance makes (a
- * line through independent values has twelve times the variance of their mean), that of an error
- * which is uniform over the change: the run could as well have begun later. */
-static void widen(const double *values, size_t count, struct estimate ret[STATISTICS])
-{
-	struct estimate *mean = &ret[STATISTIC_MEAN];
-	double correlation = fmin(block_correlation(values, count, mean->value), CORRELATION_MAX);
-	double factor = correlation > CORRELATION_MIN ? (1 + correlation) / (1 - correlation) : 1;
-	double drift = drift_squared(values, count) / (mean->value * mean->value);
-	drift = drift > 4 * 12 * mean->variance ? drift / 12 : 0;
-	for (int s = 0; s < STATISTICS; s++) {
-		ret[s].variance = fmax(ret[s].variance * factor, ret[s].variance + drift);
-	}
+	double change = sum * 12 / ((n + 1) * (n - 1));
+	return change * change > 4 * 12 * variance ? change * change / 12 : 0;
 }
 
 void estimate_values(const double *values, size_t count, struct estimate ret[STATISTICS])
@@ -107,23 +78,23 @@ void estimate_values(const double *values, size_t count, struct estimate ret[STA
 	static const double percents[STATISTICS] = {[STATISTIC_P50] = 50, 95, 99};
 	double *sorted = ctl_memory(count, sizeof(*sorted));
 	double *below = ctl_memory(count, sizeof(*below));
-	double mean = mean_of(values, count);
+	double mean = mean_of(values, count), variance = NAN, drift = NAN;
+	double freedom = (double)count / (double)block_length(count) - 1;
 	for (size_t i = 0; i < count; i++) {
 		sorted[i] = values[i];
 	}
 	proto_sort(sorted, count);
-	for (int s = 0; s < STATISTICS; s++) {
-		bool is_mean = s == STATISTIC_MEAN, enough = count >= STATISTICS_LEAST;
-		double value = is_mean ? mean : proto_percentile(sorted, count, percents[s]);
-		double variance =
-			!enough	  ? (double)NAN
-			: is_mean ? block_variance(values, count, mean)
-				  : percentile_variance(values, sorted, below, count, percents[s]);
-		ret[s] =
-			(struct estimate){value, variance / (value * value), STATISTICS_BLOCKS - 1};
-	}
 	if (count >= STATISTICS_LEAST) {
-		widen(values, count, ret);
+		variance = block_variance(values, count, mean);
+		drift = drift_variance(values, count, variance) / (mean * mean);
+	}
+	ret[STATISTIC_MEAN] = (struct estimate){mean, variance / (mean * mean) + drift, freedom};
+	for (int s = STATISTIC_P50; s < STATISTICS; s++) {
+		double value = proto_percentile(sorted, count, percents[s]);
+		if (count >= STATISTICS_LEAST) {
+			variance = percentile_variance(values, sorted, below, count, percents[s]);
+		}
+		ret[s] = (struct estimate){value, variance / (value * value) + drift, freedom};
 	}
 	free(sorted);
 	free(below);

@@ -2,7 +2,7 @@
 /*
  * statistics.h: estimates the mean and percentiles of values in the order of time, how uncertain
  * they are, and whether those of two runs differ. Nothing is assumed of the values but that what is
- * a tenth of a run apart is nearly independent.
+ * a sixth of a run apart is nearly independent.
  *
  * The uncertainty of a mean is that of a circular block bootstrap (Politis and Romano 1992) of few,
  * long blocks, which is known without drawing, with Student's quantiles for their number (Schmeiser
@@ -17,7 +17,7 @@ enum statistic { STATISTIC_MEAN, STATISTIC_P50, STATISTIC_P95, STATISTIC_P99, ST
 
 enum {
 	STATISTICS_LEAST = 10, /* values that an estimate takes */
-	STATISTICS_BLOCKS = 10,
+	STATISTICS_BLOCKS = 6,
 };
 
 struct estimate {
