@@ -200,46 +200,28 @@ int expression_parse(const char *text, const enum truth *truths, struct expressi
 double unit_factor(const char *typed, const char *unit)
 {
 	static const struct {
-		const char *typed, *unit;
+		const char *unit, *base;
 		double factor;
-	} units[] = {
-		{"us", "ms", 1e-3},
-		{"ms", "ms", 1},
-		{"s", "ms", 1e3},
-		{"min", "ms", 6e4},
-		{"ms", "seconds", 1e-3},
-		{"s", "seconds", 1},
-		{"min", "seconds", 60},
-		{"fps", "fps", 1},
-		{"%", "percent", 1},
-		{"C", "celsius", 1},
-		{"B", "bytes", 1},
-		{"kB", "bytes", 1e3},
-		{"MB", "bytes", 1e6},
-		{"GB", "bytes", 1e9},
-		{"KiB", "bytes", 1024},
-		{"MiB", "bytes", 1 << 20},
-		{"GiB", "bytes", 1 << 30},
-		{"Hz", "hertz", 1},
-		{"kHz", "hertz", 1e3},
-		{"MHz", "hertz", 1e6},
-		{"GHz", "hertz", 1e9},
-		{"mW", "milliwatts", 1},
-		{"W", "milliwatts", 1e3},
-		{"mJ", "millijoules", 1},
-		{"J", "millijoules", 1e3},
-		{"V", "volts", 1},
-		{"mV", "volts", 1e-3},
-	};
-	if (typed[0] == '\0') {
-		return 1;
-	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(units[i].typed, typed) == 0 && strcmp(units[i].unit, unit) == 0) {
-			return units[i].factor;
+	} bases[] = {{"ms", "s", 1e3}, {"ms", "min", 6e4}, {"seconds", "s", 1},
+		{"seconds", "min", 60}, {"fps", "fps", 1}, {"percent", "%", 1}, {"celsius", "C", 1},
+		{"bytes", "B", 1}, {"hertz", "Hz", 1}, {"milliwatts", "W", 1e3},
+		{"millijoules", "J", 1e3}, {"volts", "V", 1}};
+	static const struct {
+		const char *name;
+		double factor;
+	} prefixes[] = {{"", 1}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9},
+		{"Ki", 1024}, {"Mi", 1 << 20}, {"Gi", 1 << 30}};
+	const size_t base_count = sizeof(bases) / sizeof(bases[0]),
+		     prefix_count = sizeof(prefixes) / sizeof(prefixes[0]);
+	for (size_t i = 0; i < base_count * prefix_count; i++) {
+		size_t base = i / prefix_count, prefix = i % prefix_count;
+		char name[8];
+		snprintf(name, sizeof(name), "%s%s", prefixes[prefix].name, bases[base].base);
+		if (strcmp(bases[base].unit, unit) == 0 && strcmp(name, typed) == 0) {
+			return prefixes[prefix].factor * bases[base].factor;
 		}
 	}
-	return NAN;
+	return typed[0] == '\0' ? 1 : (double)NAN;
 }
 
 double term_margin(const struct term *term, double value)

@@ -27,7 +27,6 @@ static cJSON *columns_of(const struct measured_series *series)
 	cJSON *conditions = cJSON_AddArrayToObject(object, "conditions");
 	size_t blocks = VALUES_MAX / BLOCK, count = series->count;
 	bool all = count <= VALUES_MAX;
-	cJSON_AddNumberToObject(object, "count", (double)count);
 	for (size_t i = 0; i < (all ? count : VALUES_MAX); i++) {
 		size_t at = all ? i : (count - BLOCK) * (i / BLOCK) / (blocks - 1) + i % BLOCK;
 		double value = round(series->value[at] * 1e6) / 1e6;

@@ -97,6 +97,7 @@ static void add_run(
 	struct side *side = &compare->side[i];
 	snprintf(side->label, sizeof(side->label), "%s", label);
 	side->run[side->count++] = run;
+	side->failed = side->failed || !run->error ? side->failed : run;
 	compare->side_count = i < compare->side_count ? compare->side_count : i + 1;
 }
 

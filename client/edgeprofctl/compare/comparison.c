@@ -234,7 +234,7 @@ static void add_differences(cJSON *list, const struct side *side, const struct s
 	const cJSON *tag = side->run[0]->tags ? side->run[0]->tags->child : NULL;
 	for (; tag; tag = tag->next) {
 		const char *theirs = json_text(other->run[0]->tags, tag->string);
-		if (theirs ? !only_absent && strcmp(tag->valuestring, theirs) != 0 : true) {
+		if (!theirs || (!only_absent && strcmp(tag->valuestring, theirs) != 0)) {
 			cJSON *difference = ctl_parameters("name", tag->string);
 			ctl_add_text(difference, name, tag->valuestring);
 			ctl_add_text(difference, other_name, theirs);
@@ -243,24 +243,14 @@ static void add_differences(cJSON *list, const struct side *side, const struct s
 	}
 }
 
-static const struct measured *failed_run(const struct side *side)
-{
-	for (size_t i = 0; i < side->count; i++) {
-		if (side->run[i]->error) {
-			return side->run[i];
-		}
-	}
-	return NULL;
-}
-
 /* Why nothing could be judged. */
 static void add_reason(cJSON *object, const struct comparison *comparison)
 {
 	const struct options *options = comparison->options;
-	const struct measured *failed = failed_run(comparison->side[0]);
+	const struct side *const *side = comparison->side;
+	const struct measured *failed = side[side[0]->failed ? 0 : 1]->failed;
 	char bytes[1024];
 	struct text text = TEXT_IN(bytes);
-	failed = failed ? failed : failed_run(comparison->side[1]);
 	if (failed) {
 		text_add(&text, "'%s' failed: %s", failed->name, failed->error);
 	} else if (options->metric && !comparison->rows->child) {
@@ -361,7 +351,6 @@ cJSON *describe_side(const struct side *side, const cJSON *first)
 		json_add_number(object, "accuracy_diff",
 			json_number(object, "accuracy") - json_number(first, "accuracy"));
 	}
-	const struct measured *failed = failed_run(side);
-	ctl_add_text(object, "error", failed ? failed->error : NULL);
+	ctl_add_text(object, "error", side->failed ? side->failed->error : NULL);
 	return object;
 }

@@ -12,6 +12,7 @@ struct side {
 	char label[MEASURED_NAME_SIZE];
 	size_t count;
 	const struct measured *run[MEASURED_RUNS_MAX];
+	const struct measured *failed; /* the first run that did; NULL: none */
 };
 
 /* {"baseline", "current", "verdict", "rows", "environment", …}, by --threshold, --metric and

@@ -60,17 +60,6 @@ const struct measured_series *measured_series(const struct measured *run, const 
 	return NULL;
 }
 
-static void find_sensors(struct taking *taking)
-{
-	const struct data *data = taking->data;
-	taking->temperature = data_series(data, "temperature/max");
-	for (size_t i = 0; i < data->series_count && taking->clocks < CLOCKS_MAX; i++) {
-		if (proto_glob_match("cpu/*/frequency", data->series[i].name)) {
-			taking->clock[taking->clocks++] = &data->series[i];
-		}
-	}
-}
-
 /* Temperature in steps of 5 degrees and the fastest core's clock in steps of 10 %; a clock that no
  * sensor reports is the same for all. */
 static int condition_at(const struct taking *taking, double at_s)
@@ -235,8 +224,13 @@ int measured_read(struct ctl *ctl, const char *what, struct measured *ret)
 	snprintf(ret->name, sizeof(ret->name), "%s", name);
 	ret->error = error ? strdup(error) : NULL;
 	ret->incomplete = data.incomplete ? strdup(data.incomplete) : NULL;
+	for (size_t i = 0; i < data.series_count && taking.clocks < CLOCKS_MAX; i++) {
+		if (proto_glob_match("cpu/*/frequency", data.series[i].name)) {
+			taking.clock[taking.clocks++] = &data.series[i];
+		}
+	}
 	if (!error) {
-		find_sensors(&taking);
+		taking.temperature = data_series(&data, "temperature/max");
 		take_frames(&taking);
 		take_stages(&taking);
 		take_sensors(&taking);
