@@ -34,7 +34,7 @@ def row_of(daemon, name):
 def ended(daemon, name, state="finished"):
     """The row of a session that has ended, once its file is complete."""
     until(f"{name} is {state}", lambda: row_of(daemon, name)["state"] == state)
-    until(f"{name} is written", lambda: (text := text_of(daemon, name)).splitlines()[-1].startswith('{"end":')
+    until(f"{name} is written", lambda: '\n{"end":' in (text := text_of(daemon, name))
           and len(text.encode()) == row_of(daemon, name)["bytes"])
     return row_of(daemon, name)
 
@@ -356,8 +356,7 @@ def test_the_oldest_finished_one_goes_first():
             for n in range(6):
                 daemon.call("StartSession", name=f"s{n}", app="cam", frames=600)
                 frames(script, 600)
-                until("it has ended", lambda n=n: row_of(daemon, f"s{n}")["state"] == "finished")
-                until("it is written", lambda n=n: text_of(daemon, f"s{n}").splitlines()[-1].startswith('{"end"'))
+                ended(daemon, f"s{n}")
             answer = until("some are gone", lambda: (a := daemon.call("ListSessions"))["bytes"] <= a["limit_bytes"] and a)
             names = [row["name"] for row in answer["sessions"]]
             assert answer["evictions"] > 0 and names == [f"s{n}" for n in range(6)][-len(names):] and names, answer

@@ -44,6 +44,9 @@ static int fetch(struct ctl *ctl, const char *name, const char *method, FILE *to
 		cJSON_Delete(reply);
 	}
 	ctl->options.json = json;
+	if (status == CTL_FINE && ftell(to) == 0) {
+		status = ctl_fail(ctl, CTL_NO_DATA, "nothing of '%s' is written yet", name);
+	}
 	return status;
 }
 

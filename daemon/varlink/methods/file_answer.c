@@ -27,6 +27,7 @@ struct file_stream {
 	int fd;
 	ssize_t result;
 	int64_t at;
+	bool begins;
 	const char *what;
 	char name[PROTO_NAME_SIZE];
 	char path[256 + PROTO_NAME_SIZE];
@@ -48,6 +49,9 @@ static int read_part(void *data)
 	struct file_stream *stream = data;
 	if (stream->fd < 0) {
 		stream->fd = open(stream->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	}
+	if (stream->fd < 0 && errno == ENOENT && stream->begins) {
+		return 0;
 	}
 	ssize_t n = stream->fd < 0 ? -1 : pread(stream->fd, stream->part, PART, stream->at);
 	return n < 0 ? -errno : (int)n;
@@ -132,7 +136,7 @@ static void file_destroy(struct api_stream *base)
 }
 
 enum api_result file_answer(
-	struct api_call *call, const char *what, const char *dir, const char *name)
+	struct api_call *call, const char *what, const char *dir, const char *name, bool begins)
 {
 	static const struct api_stream_ops ops = {.next = file_next, .destroy = file_destroy};
 	struct file_stream *stream = stream_create(call, &ops, sizeof(*stream), 0);
@@ -141,6 +145,7 @@ enum api_result file_answer(
 	}
 	stream->fd = -1;
 	stream->what = what;
+	stream->begins = begins;
 	snprintf(stream->name, sizeof(stream->name), "%s", name);
 	snprintf(stream->path, sizeof(stream->path), "%s/%s.jsonl", dir, name);
 	connection_set_stream(call->connection, &stream->base);

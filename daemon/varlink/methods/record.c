@@ -95,6 +95,6 @@ enum api_result method_get_recording(struct api_call *call)
 	const char *name = call->value[0].string;
 	/* only what is in the table: no name of a path gets any further */
 	const struct recording *row = recordings ? recordings_find(recordings, name) : NULL;
-	return row ? file_answer(call, "recording", recordings->dir, row->name)
+	return row ? file_answer(call, "recording", recordings->dir, row->name, false)
 		   : reply_not_found(call->out, "recording", name);
 }

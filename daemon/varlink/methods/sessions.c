@@ -177,6 +177,7 @@ enum api_result method_get_session(struct api_call *call)
 	/* only what is in the table: no name of a path gets any further */
 	const struct session *row = sessions ? sessions_find(sessions, name) : NULL;
 	return row && may_see(row, call->connection->uid, call_permitted(call))
-		       ? file_answer(call, "session", sessions->dir, row->name)
+		       ? file_answer(call, "session", sessions->dir, row->name,
+				 row->writing && row->bytes == 0)
 		       : reply_not_found(call->out, "session", name);
 }

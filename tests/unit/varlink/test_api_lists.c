@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of any length: lists, history, the timeline, in one reply or in chunks. */
+#include "daemon/core/status/sessions.h"
 #include "daemon/util/sysops.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/varlink/api_apps_fixture.h"
@@ -73,6 +74,25 @@ static int list_longer(int fd, struct app *app, size_t bytes)
 	cJSON_Delete(reply);
 	return first;
 }
+
+START_TEST(a_session_is_empty_until_its_file_is_there)
+{
+	struct session row = {.name = "new", .uid = geteuid(), .writing = true};
+	struct sessions sessions = {.count = 1, .row = {&row}};
+	snprintf(sessions.dir, sizeof(sessions.dir), "%s/sessions", f.folder);
+	f.core.sessions = &sessions;
+	int fd = client_open();
+	cJSON *reply = client_call(fd, "GetSession", "{\"name\":\"new\"}", ",\"more\":true");
+	ck_assert_str_eq(string(get(reply, "parameters"), "text"), "");
+	cJSON_Delete(reply);
+	row.writing = false; /* it could not be made */
+	reply = client_call(fd, "GetSession", "{\"name\":\"new\"}", ",\"more\":true");
+	ck_assert_str_eq(string(reply, "error"), "io.edgeprof.NotFound");
+	cJSON_Delete(reply);
+	close(fd);
+	f.core.sessions = NULL;
+}
+END_TEST
 
 static uint64_t no_time_passes(void)
 {
