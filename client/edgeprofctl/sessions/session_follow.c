@@ -4,15 +4,24 @@
  * descriptor (screen.h): Ctrl-C ends the session, and what was measured stays. */
 #include "client/edgeprofctl/sessions/sessions.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/sessions/progress.h"
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/screen.h"
+#include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
 
-enum { RETRY_MS = 250, PATIENCE_MS = 60000 };
+enum {
+	LINE_FRAMES = 50,
+	PAUSE_MIN_MS = 20,
+	PAUSE_MAX_MS = 250,
+	RETRY_MS = 250,
+	PATIENCE_MS = 60000
+};
 
 struct follow {
 	struct ctl *ctl;
@@ -23,7 +32,51 @@ struct follow {
 	struct screen *wait; /* of signals */
 };
 
-/* Takes the bar away. */
+void session_progress(const cJSON *session, int64_t *shown, FILE *out)
+{
+	int64_t done = json_integer(session, "frames_done");
+	int64_t all = json_integer(session, "frames");
+	double fps = 1000 / json_number(session, "recent_mean_ms");
+	for (; *shown + LINE_FRAMES <= done; fputc('\n', out)) {
+		*shown += LINE_FRAMES;
+		fprintf(out, "Frame %" PRId64, *shown);
+		if (all > 0) {
+			fprintf(out, "/%" PRId64, all);
+		}
+		fprintf(out, isfinite(fps) ? ": %.1f fps" : ": - fps", fps);
+	}
+}
+
+/* How far it is, in a line that fits the terminal. */
+static void draw_status(struct follow *follow)
+{
+	static const char template[] =
+		"[{?state=warmup}warm-up|{state}: {frames_done:count}[{?frames} of {frames:count}] "
+		"[{?frames_done>=2}frames|{?frames_done}frame|frames] in {elapsed_s:s}][, "
+		"{left_s:s} left]";
+	const struct style *style = &follow->ctl->style;
+	char line[256];
+	struct text text = TEXT_IN(line);
+	if (follow->lost_ms > 0) {
+		text_add(&text, "waiting for the daemon");
+	} else {
+		template_add(&text, template, follow->session, style->utf8);
+	}
+	line[style->width > 0 ? text_fit(line, style->width - 1) : strlen(line)] = '\0';
+	fputs(line, follow->ctl->output.stream);
+}
+
+/* Until the next line is due. */
+static uint64_t session_pause_ms(const cJSON *session)
+{
+	int64_t done = json_integer(session, "frames_done");
+	double due_ms =
+		(double)(LINE_FRAMES - done % LINE_FRAMES) * json_number(session, "recent_mean_ms");
+	return isnan(due_ms) ? PAUSE_MAX_MS
+			     : (uint64_t)fmin(fmax(due_ms, PAUSE_MIN_MS), PAUSE_MAX_MS);
+}
+
+/* Takes the line of the status away. */
 static void clear(struct ctl *ctl)
 {
 	if (ctl->style.tty && ctl->options.json == JSON_OFF) {
@@ -31,20 +84,17 @@ static void clear(struct ctl *ctl)
 	}
 }
 
-/* What is new: lines, and on a terminal the bar below them. */
+/* What is new: lines, and on a terminal how far it is below them. */
 static bool draw(struct follow *follow, int *status)
 {
 	struct ctl *ctl = follow->ctl;
-	FILE *out = ctl->output.stream;
 	if (ctl->options.json != JSON_OFF) {
 		return true;
 	}
 	clear(ctl);
-	progress_lines(follow->session, &follow->shown, out);
+	session_progress(follow->session, &follow->shown, ctl->output.stream);
 	if (ctl->style.tty && session_is_active(follow->session)) {
-		char bar[PROGRESS_SIZE];
-		progress_bar(follow->session, &ctl->style, when_now_us(), bar);
-		fputs(follow->lost_ms > 0 ? "waiting for the daemon" : bar, out);
+		draw_status(follow);
 	}
 	return ctl_flush(ctl, status);
 }
@@ -100,7 +150,7 @@ static int wait_for_end(struct follow *follow)
 			return status == CTL_FINE ? stopped : status;
 		}
 		uint64_t pause_ms =
-			follow->lost_ms > 0 ? RETRY_MS : progress_pause_ms(follow->session);
+			follow->lost_ms > 0 ? RETRY_MS : session_pause_ms(follow->session);
 		enum screen_event event = screen_wait(follow->wait, pause_ms);
 		if (event == SCREEN_REDRAW) {
 			style_resize(&follow->ctl->style);

@@ -9,14 +9,15 @@
 int session_get(struct ctl *ctl, const char *name, cJSON **ret);
 bool session_is_active(const cJSON *session);
 
-/* The parameters of StartSession, from the words and options. */
-int session_parameters(struct ctl *ctl, cJSON **ret);
 /* "K=V" is one of the tags. */
 bool session_has_tag(const cJSON *session, const char *tag);
 
 /* Follows a session that was started just now up to its end, showing its progress; Ctrl-C ends it.
  * Deletes the reply of StartSession. */
 int session_follow(struct ctl *ctl, cJSON *reply);
+/* Writes "Frame i/N: x.x fps" for each 50 frames from *shown on; x = 1000 / mean of the last 50. A
+ * session without a number of frames has no "/N". */
+void session_progress(const cJSON *session, int64_t *shown, FILE *out);
 
 /* Adds "stages" to the reply, with the frames' total as the last one, as far as its file is
  * readable. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions in edgeprofctl: the progress lines, the bar at every width, and the fingerprint. */
+/* Sessions in edgeprofctl: the progress lines and the fingerprint. */
 #include "client/edgeprofctl/sessions/fingerprint.h"
-#include "client/edgeprofctl/sessions/progress.h"
 #include "client/edgeprofctl/sessions/sessions.h"
-#include "client/edgeprofctl/term/text.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -27,7 +25,7 @@ static const char *lines_of(const char *json, int64_t *shown)
 	cJSON *session = cJSON_Parse(json);
 	FILE *out = fmemopen(printed, sizeof(printed), "w");
 	memset(printed, 0, sizeof(printed));
-	progress_lines(session, shown, out);
+	session_progress(session, shown, out);
 	fclose(out);
 	cJSON_Delete(session);
 	return printed;
@@ -55,57 +53,6 @@ START_TEST(each_50_frames_are_a_line_with_1000_over_their_mean)
 	ck_assert_str_eq(lines_of("{\"frames_done\":50,\"recent_mean_ms\":null}", &shown),
 		"Frame 50: - fps\n");
 	ck_assert_str_eq(lines_of("[]", &shown), "");
-}
-END_TEST
-
-static const char *bar_of(const char *json, unsigned width, bool utf8)
-{
-	static char bar[PROGRESS_SIZE];
-	struct style style = {.utf8 = utf8, .width = width};
-	cJSON *session = cJSON_Parse(json);
-	progress_bar(session, &style, 7500000, bar);
-	cJSON_Delete(session);
-	return bar;
-}
-
-static const char running[] = "{\"state\":\"running\",\"frames\":300,\"frames_done\":150,"
-			      "\"elapsed_s\":5.1,\"recent_mean_ms\":33.4}";
-
-START_TEST(the_bar_has_share_elapsed_and_left)
-{
-	ck_assert_str_eq(bar_of(running, 60, false),
-		"running #############.............  50 %  5.1 s, 5.0 s left");
-	ck_assert_str_eq(bar_of(running, 60, true),
-		"running █████████████░░░░░░░░░░░░░  50 %  5.1 s, 5.0 s left");
-	ck_assert_str_eq(bar_of("{\"state\":\"warmup\",\"frames\":300,\"frames_done\":0,"
-				"\"started_us\":7000000,\"elapsed_s\":0}",
-				 60, true),
-		"warm-up  0.5 s");
-	ck_assert_str_eq(bar_of("{\"state\":\"running\",\"seconds\":60,\"left_s\":45,"
-				"\"frames_done\":7,\"elapsed_s\":15}",
-				 60, false),
-		"running #######.....................  25 %  15 s, 45 s left");
-	ck_assert_str_eq(
-		bar_of("{\"state\":\"running\",\"frames_done\":7,\"elapsed_s\":65}", 60, true),
-		"running  1 min 5 s");
-}
-END_TEST
-
-START_TEST(the_bar_fits_every_width_and_survives_every_row)
-{
-	static const char *const rows[] = {running, "{}", "null", "{\"state\":\"running\"}",
-		"{\"state\":\"running\",\"frames\":0,\"frames_done\":0,\"elapsed_s\":1e300}",
-		"{\"state\":\"running\",\"frames\":-5,\"frames_done\":9e15,\"elapsed_s\":-1}",
-		"{\"state\":\"running\",\"seconds\":1,\"left_s\":-7,\"elapsed_s\":2}"};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		for (unsigned width = 1; width < 130; width++) {
-			ck_assert_uint_lt(text_width(bar_of(rows[i], width, true)), width);
-		}
-		cJSON *session = cJSON_Parse(rows[i]);
-		ck_assert_uint_ge(progress_pause_ms(session), 20);
-		ck_assert_uint_le(progress_pause_ms(session), 250);
-		cJSON_Delete(session);
-	}
 }
 END_TEST
 
