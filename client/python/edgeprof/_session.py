@@ -33,18 +33,8 @@ def _pairs(values: Mapping[str, Any]) -> List[Dict[str, str]]:
     return [{"name": _text(name), "value": _text(value)} for name, value in values.items()]
 
 
-def _cpu_list(cpus: Sequence[int]) -> str:
-    """{0, 1, 2, 5} is "0-2,5", as the kernel writes it."""
-    parts = []
-    for _, run in itertools.groupby(enumerate(sorted(cpus)), lambda pair: pair[1] - pair[0]):
-        numbers = [cpu for _, cpu in run]
-        parts.append("%d-%d" % (numbers[0], numbers[-1]) if len(numbers) > 1 else str(numbers[0]))
-    return ",".join(parts)
-
-
 def _environment() -> Dict[str, str]:
     environment = {name: os.environ[name] for name in _THREADS if name in os.environ}
-    environment["affinity"] = _cpu_list(list(os.sched_getaffinity(0)))
     environment["python"] = platform.python_version()
     return environment
 
