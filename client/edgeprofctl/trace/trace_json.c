@@ -71,33 +71,13 @@ static void put_time(struct trace *trace, const char *name, uint64_t mono_ns)
 
 static void put_apps(struct trace *trace)
 {
-	static const char *const counts[] = {"records", "overwritten"};
 	double overwritten = 0;
-	trace_member(trace, "apps", "[");
-	trace->more = false;
 	for (const cJSON *app = json_first(trace->start, "apps"); app; app = app->next) {
 		double gone = json_number(app, "overwritten");
-		int64_t oldest_us = json_integer(app, "oldest_mono_us");
 		overwritten += isfinite(gone) ? gone : 0;
-		fputs(trace->more ? ",{" : "{", trace->out);
-		trace->more = false;
-		trace_text(trace, "app", json_word(app, "app"));
-		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-			double count = json_number(app, counts[i]);
-			if (isfinite(count)) {
-				trace_member(trace, counts[i], "%.0f", count);
-			}
-		}
-		if (oldest_us > 0) {
-			trace_member(trace, "oldest_mono_us", "%" PRId64, oldest_us);
-		}
-		if (json_text(app, "reason")) {
-			trace_text(trace, "reason", json_word(app, "reason"));
-		}
-		trace_close(trace);
 	}
-	fputc(']', trace->out);
-	trace->more = true;
+	put_name(trace, "apps");
+	json_write(trace->out, json_get(trace->start, "apps"), false);
 	trace_member(trace, "records_overwritten", "%.0f", overwritten);
 }
 
