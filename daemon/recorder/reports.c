@@ -1,24 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reports.c: writes a report when an app ends. Core makes the text, which waits on the loop until a
- * thread has written the one before (report_file.c); the timeline (journal, subscribers) names its
- * path.
+ * thread has written the one before; the timeline (journal, subscribers) names its path. Files are
+ * handled below a descriptor of the folder, and nothing that may lie there is followed or written
+ * into: links and leftovers are replaced or removed by name.
  */
 #include "daemon/recorder/reports.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/recorder/report_file.h"
+#include "daemon/util/file.h"
 #include "daemon/util/offload.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
+
+/* ---- files: on a thread, nothing shared ---- */
+
+static int open_reports(const char *dir)
+{
+	char path[REPORT_PATH_SIZE];
+	int n = snprintf(path, sizeof(path), "%s/reports", dir);
+	return n < (int)sizeof(path) ? folder_open(path, 0755) : -ENAMETOOLONG;
+}
+
+struct scan {
+	const char *but; /* the name to skip */
+	size_t files, bytes;
+	struct {
+		char name[PROTO_NAME_SIZE + 8];
+		struct timespec time;
+	} oldest, newest;
+};
+
+static bool precedes(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+/* Temporary files that a crash left are removed. */
+static bool scan_report(void *ctx, int folder, const char *name)
+{
+	struct scan *scan = ctx;
+	struct stat st;
+	if (text_ends_with(name, ".new")) {
+		unlinkat(folder, name, 0);
+	} else if (text_ends_with(name, ".txt") && strcmp(name, scan->but) != 0 &&
+		   strlen(name) < PROTO_NAME_SIZE + strlen(".txt") &&
+		   fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		scan->bytes += (size_t)st.st_size;
+		if (scan->files++ == 0 || precedes(st.st_mtim, scan->oldest.time)) {
+			memcpy(scan->oldest.name, name, strlen(name) + 1);
+			scan->oldest.time = st.st_mtim;
+		}
+		if (scan->files == 1 || !precedes(st.st_mtim, scan->newest.time)) {
+			memcpy(scan->newest.name, name, strlen(name) + 1);
+			scan->newest.time = st.st_mtim;
+		}
+	}
+	return true;
+}
+
+/* Evicts the oldest until there is room for one more file of this length. */
+static void make_room(int folder, const char *but, size_t length)
+{
+	struct scan scan;
+	do {
+		scan = (struct scan){.but = but};
+		folder_list(folder, SIZE_MAX, scan_report, &scan);
+	} while (scan.files > 0 &&
+		 (scan.files >= REPORT_FILES_MAX || scan.bytes + length > REPORT_BYTES_MAX) &&
+		 unlinkat(folder, scan.oldest.name, 0) == 0);
+}
+
+int report_file_write(const char *dir, const char *app, const char *text, size_t length)
+{
+	char name[PROTO_NAME_SIZE + 8], temporary[PROTO_NAME_SIZE + 8];
+	int folder = open_reports(dir);
+	if (folder < 0) {
+		return folder;
+	}
+	snprintf(name, sizeof(name), "%s.txt", app);
+	snprintf(temporary, sizeof(temporary), "%s.new", app);
+	make_room(folder, name, length);
+	int r = file_replace(folder, temporary, name, 0644, text, length);
+	close(folder);
+	return r;
+}
+
+static int read_report(int folder, const char *file, char *text, size_t size, int64_t *time_us)
+{
+	int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0) {
+		return errno == ELOOP ? -EPERM : -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
+		r = -EPERM;
+	}
+	if (r == 0 && (st.st_size <= 0 || (uintmax_t)st.st_size >= size)) {
+		r = st.st_size <= 0 ? -ENOENT : -EFBIG;
+	}
+	if (r == 0) {
+		ssize_t length = pread(fd, text, size - 1, 0);
+		r = length < 0 ? -errno : (int)length;
+		text[length < 0 ? 0 : length] = '\0';
+		*time_us = (int64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
+	}
+	close(fd);
+	return r;
+}
+
+int report_file_read(const char *dir, const char *app, char *text, size_t size,
+	char name[PROTO_NAME_SIZE], int64_t *time_us)
+{
+	struct scan scan = {.but = ""};
+	int folder = open_reports(dir), r = -ENOENT;
+	if (folder < 0) {
+		return folder;
+	}
+	if (app) {
+		snprintf(scan.newest.name, sizeof(scan.newest.name), "%s.txt", app);
+	} else {
+		folder_list(folder, SIZE_MAX, scan_report, &scan);
+	}
+	if (scan.newest.name[0]) {
+		snprintf(name, PROTO_NAME_SIZE, "%.*s",
+			(int)(strlen(scan.newest.name) - strlen(".txt")), scan.newest.name);
+		r = read_report(folder, scan.newest.name, text, size, time_us);
+	}
+	close(folder);
+	return r;
+}
+
+/* ---- the queue ---- */
 
 enum { AGAIN_MS = 1000 };
 

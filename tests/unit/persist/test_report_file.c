@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report files: whole or not at all, within their limits, and nothing in the folder is followed. */
-#include "daemon/recorder/report_file.h"
+#include "daemon/recorder/reports.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/core/status/facts.h"
-#include "daemon/recorder/reports.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
 #include "tests/unit/core/apps/apps_fixture.h"
