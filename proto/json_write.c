@@ -269,3 +269,61 @@ const char *json_member(const char *line, const char *name)
 	const char *at = strstr(line, key);
 	return at ? at + strlen(key) : NULL;
 }
+
+const char *json_quoted(const char *at, char *ret, size_t size)
+{
+	size_t length = 0;
+	ret[0] = '\0';
+	if (!at || *at++ != '"') {
+		return NULL;
+	}
+	while (*at && *at != '"') {
+		at += *at == '\\' && at[1];
+		if (length + 1 < size) {
+			ret[length++] = *at;
+		}
+		at++;
+	}
+	ret[length] = '\0';
+	return *at == '"' ? at + 1 : NULL;
+}
+
+static void read_field(const char *at, const struct json_field *field, void *member)
+{
+	const uint64_t whole = at ? strtoull(at, NULL, 10) : 0; /* of a negative one, too */
+	switch (field->type) {
+	case JSON_STRING:
+	case JSON_STRING_OPT:
+		json_quoted(at, member, field->size);
+		return;
+	case JSON_TEXT_OPT:
+		return;
+	case JSON_BOOL:
+		*(bool *)member = at && strncmp(at, "true", 4) == 0;
+		return;
+	case JSON_INT32:
+	case JSON_UINT32:
+		*(uint32_t *)member = (uint32_t)whole;
+		return;
+	case JSON_INT64:
+	case JSON_UINT64:
+		*(uint64_t *)member = whole;
+		return;
+	case JSON_S_OPT:
+		*(uint64_t *)member = at ? (uint64_t)(strtod(at, NULL) * 1e9) : 0;
+		return;
+	case JSON_NUMBER:
+	case JSON_NUMBER_OPT:
+	case JSON_WHOLE_OPT:
+		*(double *)member = at && *at != 'n' ? strtod(at, NULL) : (double)NAN;
+		return;
+	}
+}
+
+void json_fields_read(const char *line, const struct json_field *fields, size_t count, void *object)
+{
+	for (size_t i = 0; i < count; i++) {
+		read_field(json_member(line, fields[i].name), &fields[i],
+			(char *)object + fields[i].offset);
+	}
+}

@@ -66,18 +66,19 @@ enum json_type {
 struct json_field {
 	const char *name;
 	enum json_type type;
-	size_t offset;
+	size_t offset, size; /* of the member */
 };
 
 /* A member in the form of its type; a double is omitted when not finite. */
-#define JSON_FIELD(structure, name, member)                                               \
-	{                                                                                 \
-		name, JSON_TYPE_OF(((structure *)0)->member), offsetof(structure, member) \
+#define JSON_FIELD(structure, name, member)                                                \
+	{                                                                                  \
+		name, JSON_TYPE_OF(((structure *)0)->member), offsetof(structure, member), \
+			sizeof(((structure *)0)->member)                                   \
 	}
 /* A member in the form that is named. */
-#define JSON_FIELD_AS(type, structure, name, member)    \
-	{                                               \
-		name, type, offsetof(structure, member) \
+#define JSON_FIELD_AS(type, structure, name, member)                                      \
+	{                                                                                 \
+		name, type, offsetof(structure, member), sizeof(((structure *)0)->member) \
 	}
 #define JSON_TYPE_OF(member) \
 	_Generic((member), \
@@ -101,6 +102,14 @@ void json_fields(
 /* The value behind "name": in a line that was written so; NULL: it is not there. The first of that
  * name at any depth, never in a text, whose quotes are escaped. */
 const char *json_member(const char *line, const char *name);
+/* The text in quotes at `at`, without escapes; what follows it, or NULL. at may be NULL. */
+const char *json_quoted(const char *at, char *ret, size_t size);
+/* Reads what JSON_FIELDS() wrote in a line of our own. A member that is not there is "", false, 0;
+ * NAN where it may be omitted. Not for JSON_TEXT_OPT. */
+#define JSON_FIELDS_READ(line, fields, object) \
+	json_fields_read(line, fields, sizeof(fields) / sizeof((fields)[0]), object)
+void json_fields_read(
+	const char *line, const struct json_field *fields, size_t count, void *object);
 
 /* Bytes as they are: brackets of the frame. Uses the slack. */
 void json_raw(struct json *json, const char *text);

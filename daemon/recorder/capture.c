@@ -9,6 +9,7 @@
  *     {"schema":"edgeprof.recording/1", …}              the header
  *     {"call":"GetStatus","parameters":{…}}             replies as they came, each with its method
  *     {"call":"ExportTrace","parameters":{…},"continues":true}
+ *     {"part":{"time_us":…,"trigger":"…", …}}           what it is so far, after each write
  *     {"end":{"time_us":…,"trigger":"…", …}}            what became of it
  */
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include "daemon/core/core.h"
 #include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/metrics/wallclock.h"
-#include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/line_writer.h"
 #include "daemon/recorder/private.h"
@@ -30,10 +30,8 @@
 #include "proto/text.h"
 
 enum {
-	HEADER_MAX = 2048,
 	JOINED_MAX = 2048, /* of the further triggers' text */
 	ROW_BYTES = 90,	   /* of a raw record as JSON; most have 75 */
-	EVENTS_PAGE = 64,
 };
 
 /* What is in front of the records: the state at the trigger. */
@@ -46,27 +44,26 @@ enum {
 	/* the steps of a capture; at first the calls before */
 	STEP_TRACE = CALLS_BEFORE, /* raw records, as they come */
 	STEP_WAIT,		   /* for the end of the span: records ended early */
-	STEP_EVENTS,		   /* the timeline, page by page */
-	STEP_SERIES,
-	STEP_MARKS = STEP_SERIES + LINE_WRITER_SERIES,
+	STEP_SPAN,		   /* the timeline and metrics */
+	STEP_MARKS = STEP_SPAN + LINE_SPAN_STEPS,
 	STEP_END, /* the last line is in the buffer */
 };
 
 struct capture {
 	struct recorder *recorder;
 	struct recording row;
-	uint64_t t_ns, from_ns, to_ns;	   /* CLOCK_MONOTONIC */
-	int64_t from_us, to_us;		   /* the same by the wall clock as it is known now */
-	uint64_t next_serial, last_serial; /* of the timeline: to be asked for, the newest */
-	size_t max_bytes, trace_limit;	   /* of the file; of it up to the last raw record */
-	char joined[JOINED_MAX]; /* further triggers as JSON objects, a comma before each */
+	uint64_t t_ns, from_ns, to_ns; /* CLOCK_MONOTONIC */
+	struct line_span span;	       /* the same by the wall clock as it is known now */
+	size_t max_bytes, trace_limit; /* of the file; of it up to the last raw record */
+	char joined[JOINED_MAX];       /* further triggers as JSON objects, a comma before each */
 	unsigned step;
+	const char *method;		    /* of the present call */
 	bool asked;			    /* ExportTrace was called */
 	bool over;			    /* something was skipped for its size */
 	struct api_connection *trace, *ask; /* NULL = closed */
 
-	size_t header; /* bytes of the first line */
-	int result;    /* -errno: the file is abandoned */
+	size_t header, parted; /* bytes of the first line; up to the last part */
+	int result;	       /* -errno: the file is abandoned */
 	struct recording_file file;
 	struct line_writer lines;
 };
@@ -86,12 +83,33 @@ static int write_file(void *owner, const char *bytes, size_t length)
 
 static void on_timer(uv_timer_t *timer);
 
+/* What the recording is so far, as a line. 0 or -errno. */
+static int add_row(struct capture *capture, const char *kind, const char *joined)
+{
+	char line[RECORDING_END_MAX];
+	const uint64_t now_ns = sysops()->now_ns(), t_ns = capture->t_ns;
+	const uint64_t to_ns = now_ns < capture->to_ns ? now_ns : capture->to_ns;
+	struct recording *row = &capture->row;
+	row->before_s = (double)(t_ns - capture->from_ns) / 1e9;
+	row->after_s = to_ns > t_ns ? (double)(to_ns - t_ns) / 1e9 : 0;
+	row->span_s = row->before_s + row->after_s;
+	int n = recording_row_write(row, kind, joined, line, sizeof(line));
+	if (n > 0) {
+		line_writer_add(&capture->lines, line, (size_t)n);
+	}
+	capture->parted = capture->lines.size;
+	return n < 0 ? n : 0;
+}
+
 /* Hands the buffer to a thread when the one before is written. */
 static int flush(struct capture *capture)
 {
 	bool finish = capture->step == STEP_END;
 	if (capture->lines.writing || (capture->lines.length == 0 && !finish)) {
 		return 0;
+	}
+	if (!finish && capture->lines.size > capture->parted) {
+		add_row(capture, "part", "");
 	}
 	capture->file.finish = finish;
 	capture->file.result = capture->result;
@@ -120,22 +138,11 @@ static void close_connection(struct api_connection **connection)
 /* Writes the last line, with which the file is a recording. */
 static void finish(struct capture *capture)
 {
-	char line[RECORDING_END_MAX], more[JOINED_MAX + 64];
 	struct recording *row = &capture->row;
-	row->before_s = (double)(capture->t_ns - capture->from_ns) / 1e9;
-	row->after_s =
-		capture->to_ns > capture->t_ns ? (double)(capture->to_ns - capture->t_ns) / 1e9 : 0;
-	row->span_s = row->before_s + row->after_s;
 	if (capture->over && !row->cut[0]) {
 		snprintf(row->cut, sizeof(row->cut), "sensors over max_size");
 	}
-	snprintf(more, sizeof(more), ",\"joined\":[%s]",
-		capture->joined[0] ? capture->joined + 1 : "");
-	int n = recording_end_write(row, more, line, sizeof(line));
-	if (n > 0) {
-		line_writer_add(&capture->lines, line, (size_t)n);
-	}
-	capture->result = n < 0 ? n : 0;
+	capture->result = add_row(capture, "end", capture->joined + (capture->joined[0] == ','));
 	capture->step = STEP_END;
 	close_connection(&capture->trace);
 	close_connection(&capture->ask);
@@ -145,10 +152,10 @@ static void finish(struct capture *capture)
 static size_t limit_of(const struct capture *capture)
 {
 	const size_t max = capture->max_bytes;
-	return capture->step < STEP_TRACE     ? max / 8
-	       : capture->step == STEP_TRACE  ? capture->trace_limit
-	       : capture->step == STEP_EVENTS ? max - RECORDING_END_MAX - max / 16
-					      : max - RECORDING_END_MAX;
+	return capture->step < STEP_TRACE    ? max / 8
+	       : capture->step == STEP_TRACE ? capture->trace_limit
+	       : capture->step == STEP_SPAN  ? max - RECORDING_END_MAX - max / 16
+					     : max - RECORDING_END_MAX;
 }
 
 static void advance(struct capture *capture)
@@ -178,44 +185,27 @@ static void on_timer(uv_timer_t *timer)
 	if (capture->step == STEP_WAIT && now_ns < capture->to_ns) {
 		uv_timer_start(timer, on_timer, (capture->to_ns - now_ns) / 1000000 + 1, 0);
 	} else if (capture->step == STEP_WAIT) {
-		capture->last_serial = timeline_last_serial(recorder->core->timeline);
-		capture->step =
-			capture->next_serial <= capture->last_serial ? STEP_EVENTS : STEP_SERIES;
+		capture->span.last_serial = timeline_last_serial(recorder->core->timeline);
+		capture->step = STEP_SPAN + (capture->span.serial > capture->span.last_serial);
 		connection_wake(capture->ask);
 	}
 	keep_writing(capture);
-}
-
-static const char *method_of(const struct capture *capture)
-{
-	return capture->step < STEP_TRACE     ? calls_before[capture->step][0]
-	       : capture->step == STEP_EVENTS ? "ListEvents"
-	       : capture->step < STEP_MARKS   ? "GetHistory"
-					      : "ListMarks";
 }
 
 static size_t next_ask(void *ctx, char *message, size_t size)
 {
 	struct capture *capture = ctx;
 	const unsigned step = capture->step;
-	const char *method = method_of(capture);
 	if (!has_room(capture) || step == STEP_TRACE || step == STEP_WAIT || step == STEP_END) {
 		return 0;
 	}
-	if (step == STEP_EVENTS) {
-		return line_writer_call(message, size, method,
-			"\"from_serial\":%" PRIu64 ",\"limit\":%d", capture->next_serial,
-			EVENTS_PAGE);
+	if (step >= STEP_SPAN && step < STEP_MARKS) {
+		return line_span_call(
+			&capture->span, step - STEP_SPAN, message, size, &capture->method);
 	}
-	if (step >= STEP_SERIES && step < STEP_MARKS) {
-		char glob[PROTO_QUERY_SIZE];
-		line_writer_glob(line_writer_series[step - STEP_SERIES], "", glob);
-		return line_writer_call(message, size, method,
-			"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64, glob,
-			capture->from_us, capture->to_us);
-	}
-	return line_writer_call(
-		message, size, method, "%s", step < STEP_TRACE ? calls_before[step][1] : "");
+	capture->method = step < STEP_TRACE ? calls_before[step][0] : "ListMarks";
+	return line_writer_call(message, size, capture->method, "%s",
+		step < STEP_TRACE ? calls_before[step][1] : "");
 }
 
 /* Adds a reply. False: over the limit. */
@@ -232,16 +222,12 @@ static bool add_reply(struct capture *capture, const char *method, const char *r
 static void on_answer(void *ctx, const char *reply, size_t length, bool continues, bool failed)
 {
 	struct capture *capture = ctx;
-	/* no metric of that name */
-	bool empty = text_starts_with(reply, "{\"parameters\":{\"series\":[]}");
-	if (!failed && !empty && !add_reply(capture, method_of(capture), reply, length)) {
+	if (!failed && !line_span_is_empty(reply) &&
+		!add_reply(capture, capture->method, reply, length)) {
 		capture->over = true;
 	}
-	if (capture->step == STEP_EVENTS) {
-		uint64_t last = recording_last_number(reply, "{\"serial\":");
-		bool is_page = last >= capture->next_serial && last < capture->last_serial;
-		capture->next_serial = last + 1;
-		continues = is_page;
+	if (capture->step == STEP_SPAN) {
+		continues = line_span_next_page(&capture->span, reply);
 	}
 	if (!continues) {
 		advance(capture);
@@ -257,8 +243,8 @@ static size_t next_trace(void *ctx, char *message, size_t size)
 	}
 	capture->asked = true;
 	return line_writer_call(message, size, "ExportTrace",
-		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true", capture->from_us,
-		capture->to_us);
+		"\"from_us\":%" PRId64 ",\"to_us\":%" PRId64 ",\"follow\":true",
+		capture->span.from_us, capture->span.to_us);
 }
 
 static bool trace_has_room(void *ctx)
@@ -313,26 +299,21 @@ static void on_written(void *owner, int result)
 
 static void add_header(struct capture *capture, const struct record_cause *cause)
 {
-	const struct core *core = capture->recorder->core;
-	char clean[256], host[80], header[HEADER_MAX];
-	snprintf(clean, sizeof(clean), "%s", cause->subject);
-	record_text_clean(clean);
-	snprintf(host, sizeof(host), "%s", core->facts->hostname);
-	record_text_clean(host);
-	struct text text = TEXT_IN(header);
-	text_add(&text,
-		"{\"schema\":\"edgeprof.recording/1\",\"name\":\"%s\",\"version\":\"%s\","
-		"\"hostname\":\"%s\",\"boot_id\":\"%s\","
-		"\"trigger\":{\"kind\":\"%s\",\"subject\":\"%s\",\"text\":\"%s\"},\"flags\":%u,"
-		"\"clock\":\"CLOCK_MONOTONIC\",\"clock_synced\":%s,"
-		"\"time_us\":%" PRId64 ",\"mono_us\":%" PRIu64 ",\"from_mono_us\":%" PRIu64
-		",\"to_mono_us\":%" PRIu64 "}\n",
-		capture->row.name, core->facts->version, host, core->facts->boot_id,
-		record_kind_name(cause->kind), clean, capture->row.trigger, cause->flags,
-		wallclock_synced(core->wall) ? "true" : "false", capture->row.time_us,
-		capture->t_ns / 1000, capture->from_ns / 1000, capture->to_ns / 1000);
-	line_writer_add(&capture->lines, header, text.length);
-	capture->header = capture->lines.size;
+	struct json json;
+	line_writer_json(&capture->lines, &json);
+	json_string(&json, "schema", "edgeprof.recording/1");
+	json_string(&json, "name", capture->row.name);
+	json_open(&json, "trigger", '{');
+	json_string(&json, "kind", record_kind_name(cause->kind));
+	json_string(&json, "subject", cause->subject);
+	json_string(&json, "text", capture->row.trigger);
+	json_close(&json, '}');
+	json_unsigned(&json, "flags", cause->flags);
+	line_writer_origin(&json, capture->recorder->core, capture->row.time_us, capture->t_ns);
+	json_unsigned(&json, "from_mono_us", capture->from_ns / 1000);
+	json_unsigned(&json, "to_mono_us", capture->to_ns / 1000);
+	line_writer_json_end(&capture->lines, &json);
+	capture->header = capture->parted = capture->lines.size;
 }
 
 /* The span, which begins later where its records would not fit. */
@@ -360,7 +341,7 @@ static void choose_span(struct capture *capture, const struct record_cause *caus
 	while (entry && entry->t_ns < capture->from_ns) {
 		entry = timeline_from(core->timeline, entry->serial + 1);
 	}
-	capture->next_serial = entry ? entry->serial : timeline_last_serial(core->timeline) + 1;
+	capture->span.serial = entry ? entry->serial : timeline_last_serial(core->timeline) + 1;
 }
 
 static int start_calls(struct capture *capture)
@@ -387,6 +368,7 @@ int capture_start(struct recorder *recorder, const struct record_cause *cause)
 		return -ENOMEM;
 	}
 	capture->recorder = recorder;
+	capture->span.app = "";
 	line_writer_init(&capture->lines, recorder->loop, &ops, capture);
 	capture->max_bytes = recorder->options.max_size;
 	struct recording *row = &capture->row;
@@ -420,8 +402,8 @@ void capture_update_clock(struct capture *capture)
 {
 	const struct wallclock *wall = capture->recorder->core->wall;
 	capture->row.time_us = wallclock_us(wall, capture->t_ns);
-	capture->from_us = wallclock_us(wall, capture->from_ns);
-	capture->to_us = wallclock_us(wall, capture->to_ns) + 1;
+	capture->span.from_us = wallclock_us(wall, capture->from_ns);
+	capture->span.to_us = wallclock_us(wall, capture->to_ns) + 1;
 }
 
 /* Triggers of apps leave room for others; what does not fit is only counted. */
@@ -447,10 +429,8 @@ bool capture_join(struct capture *capture, const struct record_cause *cause)
 
 void capture_stop(struct capture *capture)
 {
-	uint64_t now_ns = sysops()->now_ns();
 	if (capture->step != STEP_END) {
 		snprintf(capture->row.cut, sizeof(capture->row.cut), "the daemon stopped");
-		capture->to_ns = now_ns < capture->to_ns ? now_ns : capture->to_ns;
 		bool empty = capture->lines.size == capture->header;
 		finish(capture);
 		capture->result = empty ? -ECANCELED : capture->result;

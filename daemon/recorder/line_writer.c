@@ -3,16 +3,18 @@
  * other is being filled. */
 #include "daemon/recorder/line_writer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/core.h"
+#include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/recorder/recording_folder.h"
 #include "daemon/util/offload.h"
 #include "proto/text.h"
 
-const char *const line_writer_series[LINE_WRITER_SERIES] = {"temperature/*", "throttle/*",
-	"cooling/*", "power/*", "frame/@/*", "stage/@/*/*", "cpu/*", "memory/*", "pressure/*/*",
-	"cpu/*/*", "gpu/*", "emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*",
-	"clock/*", "voltage/*", "app/@/*", "gauge/@/*", "counter/@/*", "process/*/*"};
+enum { EVENTS_PAGE = 64 };
 
 void line_writer_init(
 	struct line_writer *lines, uv_loop_t *loop, const struct line_writer_ops *ops, void *owner)
@@ -116,9 +118,55 @@ size_t line_writer_call(char *message, size_t size, const char *method, const ch
 	return text.truncated ? 0 : text.length;
 }
 
-void line_writer_glob(const char *series, const char *app, char ret[PROTO_QUERY_SIZE])
+/* "@" stands for the name of an app. */
+static const char *const series[LINE_SPAN_STEPS - 1] = {"temperature/*", "throttle/*", "cooling/*",
+	"power/*", "frame/@/*", "stage/@/*/*", "cpu/*", "memory/*", "pressure/*/*", "cpu/*/*",
+	"gpu/*", "emc/*", "engine/*/*", "fan/*", "headroom/*", "energy/*", "swap/*", "clock/*",
+	"voltage/*", "app/@/*", "gauge/@/*", "counter/@/*", "process/*/*"};
+
+size_t line_span_call(const struct line_span *span, unsigned step, char *message, size_t size,
+	const char **method)
 {
-	const char *at = strchr(series, '@');
-	snprintf(ret, PROTO_QUERY_SIZE, "%.*s%s%s", at ? (int)(at - series) : 0, series,
-		at ? (app[0] ? app : "*") : series, at ? at + 1 : "");
+	if (step == 0) {
+		*method = "ListEvents";
+		return line_writer_call(message, size, *method,
+			"\"from_serial\":%" PRIu64 ",\"limit\":%d", span->serial, EVENTS_PAGE);
+	}
+	char glob[PROTO_QUERY_SIZE];
+	const char *name = series[step - 1], *at = strchr(name, '@');
+	snprintf(glob, sizeof(glob), "%.*s%s%s", at ? (int)(at - name) : 0, name,
+		!at	       ? name
+		: span->app[0] ? span->app
+			       : "*",
+		at ? at + 1 : "");
+	*method = "GetHistory";
+	return line_writer_call(message, size, *method,
+		"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64, glob, span->from_us,
+		span->to_us);
+}
+
+bool line_span_next_page(struct line_span *span, const char *reply)
+{
+	const uint64_t last = recording_last_number(reply, "{\"serial\":");
+	const bool more = last >= span->serial && last < span->last_serial;
+	span->serial = (last >= span->serial ? last : span->last_serial) + 1;
+	return more;
+}
+
+bool line_span_is_empty(const char *reply)
+{
+	return text_starts_with(reply, "{\"parameters\":{\"series\":[]}") ||
+	       text_starts_with(reply, "{\"parameters\":{\"events\":[]");
+}
+
+void line_writer_origin(
+	struct json *json, const struct core *core, int64_t time_us, uint64_t mono_ns)
+{
+	json_string(json, "version", core->facts->version);
+	json_string(json, "hostname", core->facts->hostname);
+	json_string(json, "boot_id", core->facts->boot_id);
+	json_string(json, "clock", "CLOCK_MONOTONIC");
+	json_bool(json, "clock_synced", wallclock_synced(core->wall));
+	json_integer(json, "time_us", time_us);
+	json_unsigned(json, "mono_us", mono_ns / 1000);
 }

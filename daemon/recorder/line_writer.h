@@ -19,12 +19,11 @@ enum {
 	LINE_END_MAX = 4096, /* that is kept free for a last line */
 	LINE_MORE = 64,	     /* what a line has in addition to its reply, at most */
 	LINE_BUFFER_BYTES = 2 * PROTO_FRAME_MAX + LINE_END_MAX,
-	LINE_RETRY_MS = 100, /* while the system refuses a thread */
-	LINE_WRITER_SERIES = 23,
+	LINE_RETRY_MS = 100,	  /* while the system refuses a thread */
+	LINE_SPAN_STEPS = 1 + 23, /* of a span: the events, and each series of metrics */
 };
 
-/* The metrics of a file, the most telling ones first. "@" stands for the name of an app. */
-extern const char *const line_writer_series[LINE_WRITER_SERIES];
+struct core;
 
 struct line_writer_ops {
 	/* Writes them to the file; on a thread, which owns what the file needs. 0 or -errno. */
@@ -68,5 +67,21 @@ void line_writer_write_now(struct line_writer *lines);
 /* The message of a call; parameters without brackets. Its length; 0: it does not fit. */
 __attribute__((format(printf, 4, 5))) size_t line_writer_call(
 	char *message, size_t size, const char *method, const char *parameters, ...);
-/* The parameter "glob" of a series: of the app, "" = of all. */
-void line_writer_glob(const char *series, const char *app, char ret[PROTO_QUERY_SIZE]);
+
+/* What happened in a span: events page by page, then metrics, the most telling ones first. */
+struct line_span {
+	const char *app;	      /* whose metrics; "" = of all */
+	uint64_t serial, last_serial; /* of the timeline: the next one, the newest */
+	int64_t from_us, to_us;
+};
+/* The message of that step; its length, or 0. */
+size_t line_span_call(const struct line_span *span, unsigned step, char *message, size_t size,
+	const char **method);
+/* After a reply to step 0: the next serial. False: it was the last page. */
+bool line_span_next_page(struct line_span *span, const char *reply);
+/* A reply without any event or metric. */
+bool line_span_is_empty(const char *reply);
+
+/* Where and when: version, hostname, boot and clock, as members of a first line. */
+void line_writer_origin(
+	struct json *json, const struct core *core, int64_t time_us, uint64_t mono_ns);

@@ -22,7 +22,8 @@
 #include "proto/text.h"
 
 enum {
-	FOLDER_READS = 4096, /* files with a name as ours that are opened */
+	FOLDER_NAMES = 1 << 20, /* entries of the folder that are read */
+	FOLDER_READS = 4096,	/* files with a name as ours that are opened */
 };
 
 static const char suffix[] = ".jsonl";
@@ -47,57 +48,34 @@ uint64_t recording_count_rows(const char *line)
 	return *at == ']' && at[-1] != '[' ? rows + 1 : rows;
 }
 
-static double read_seconds(const char *line, const char *name)
-{
-	const char *at = json_member(line, name);
-	return at ? strtod(at, NULL) : 0;
-}
+#define FIELD(name) JSON_FIELD(struct recording, #name, name)
+static const struct json_field fields[] = {FIELD(time_us), FIELD(trigger), FIELD(triggers),
+	FIELD(span_s), FIELD(before_s), FIELD(after_s), FIELD(records), FIELD(lost), FIELD(flags),
+	JSON_FIELD_AS(JSON_STRING_OPT, struct recording, "cut", cut)};
+#undef FIELD
 
-static void read_text(const char *line, const char *name, char *ret, size_t size)
+int recording_row_read(const char *line, const char *kind, struct recording *ret)
 {
-	const char *at = json_member(line, name);
-	size_t length = at && *at == '"' ? strcspn(at + 1, "\"\\\n") : 0;
-	length = length < size ? length : size - 1;
-	if (length > 0) {
-		memcpy(ret, at + 1, length);
-	}
-	ret[length] = '\0';
-}
-
-int recording_end_read(const char *line, struct recording *ret)
-{
-	const char *time = json_member(line, "time_us");
-	if (strncmp(line, "{\"end\":{", 8) != 0 || !time || !strchr(line, '\n')) {
+	char start[32];
+	snprintf(start, sizeof(start), "{\"%s\":{\"time_us\":", kind);
+	if (!text_starts_with(line, start) || !strchr(line, '\n')) {
 		return -EBADMSG;
 	}
-	ret->time_us = strtoll(time, NULL, 10);
-	ret->triggers = recording_last_number(line, "\"triggers\":");
-	ret->records = recording_last_number(line, "\"records\":");
-	ret->lost = recording_last_number(line, "\"lost\":");
-	ret->span_s = read_seconds(line, "span_s");
-	ret->before_s = read_seconds(line, "before_s");
-	ret->after_s = read_seconds(line, "after_s");
-	ret->flags = (uint8_t)recording_last_number(line, "\"flags\":");
-	read_text(line, "trigger", ret->trigger, sizeof(ret->trigger));
-	read_text(line, "cut", ret->cut, sizeof(ret->cut));
+	JSON_FIELDS_READ(line, fields, ret);
 	return 0;
 }
 
-int recording_end_write(
-	const struct recording *recording, const char *more, char *line, size_t size)
+int recording_row_write(const struct recording *recording, const char *kind, const char *joined,
+	char *line, size_t size)
 {
-	char cut[RECORDING_CUT + 16] = "";
-	if (recording->cut[0]) {
-		snprintf(cut, sizeof(cut), ",\"cut\":\"%s\"", recording->cut);
-	}
-	int n = snprintf(line, size,
-		"{\"end\":{\"time_us\":%" PRId64 ",\"trigger\":\"%s\",\"triggers\":%" PRIu64
-		",\"span_s\":%.6f,\"before_s\":%.6f,\"after_s\":%.6f,\"records\":%" PRIu64
-		",\"lost\":%" PRIu64 ",\"flags\":%u%s%s}}\n",
-		recording->time_us, recording->trigger, recording->triggers, recording->span_s,
-		recording->before_s, recording->after_s, recording->records, recording->lost,
-		recording->flags, cut, more);
-	return n < 0 || (size_t)n >= size ? -ENOSPC : n;
+	struct json json;
+	json_init(&json, line, size);
+	json_open(&json, NULL, '{');
+	json_open(&json, kind, '{');
+	JSON_FIELDS(&json, fields, recording);
+	struct text text = {line, size, json.length, json.overflow};
+	text_add(&text, ",\"joined\":[%s]}}\n", joined);
+	return text.truncated ? -ENOSPC : (int)text.length;
 }
 
 /* The row of a file; false: it is not one of ours. */
@@ -126,10 +104,11 @@ static bool read_row(int folder, const char *file, struct recording *ret, struct
 	*ret = (struct recording){.bytes = (uint64_t)st.st_size};
 	memcpy(ret->name, file, strlen(file) - strlen(suffix));
 	*time = st.st_mtim;
-	return recording_end_read(line, ret) == 0 && proto_name_valid(ret->name);
+	return recording_row_read(line, "end", ret) == 0 && proto_name_valid(ret->name);
 }
 
-bool recording_name_is_ours(const char *name)
+/* As record_name() begins them: other files in the folder are the user's own. */
+static bool is_ours(const char *name)
 {
 	static const char form[] = "dddddddd-dddddd-";
 	for (size_t i = 0; i < sizeof(form) - 1; i++) {
@@ -197,7 +176,7 @@ static bool scan_name(void *ctx, int folder, const char *name)
 {
 	struct scan *scan = ctx;
 	struct found one;
-	if (!recording_name_is_ours(name)) {
+	if (!is_ours(name)) {
 		return true;
 	}
 	if (text_ends_with(name, temporary)) {
@@ -277,4 +256,78 @@ int recording_file_write(struct recording_file *file)
 	r = r < 0 ? r : file->result;
 	r = r < 0 ? r : file_write_all(file->fd, file->bytes, file->length);
 	return r < 0 || file->finish ? close_file(file, name, r) : 0;
+}
+
+/* ---- what a killed daemon left: all lines but the last, which makes it a recording ---- */
+
+/* Where the last complete part of a recording ends, with its row; 0: there is none. */
+static off_t last_part(FILE *stream, struct recording *ret)
+{
+	char *line = NULL;
+	size_t size = 0;
+	off_t at = 0, end = 0;
+	ssize_t length;
+	while ((length = getline(&line, &size, stream)) > 0 &&
+		(at > 0 || text_starts_with(line, "{\"schema\":\"edgeprof.recording/1\""))) {
+		at += length;
+		end = recording_row_read(line, "part", ret) == 0 ? at : end;
+	}
+	free(line);
+	return end;
+}
+
+static bool complete(FILE *stream, const struct stat *st)
+{
+	char line[RECORDING_END_MAX];
+	struct recording row = {.bytes = 0};
+	const int fd = fileno(stream);
+	const off_t end = last_part(stream, &row);
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	snprintf(row.cut, sizeof(row.cut), "the daemon was killed");
+	const int length = recording_row_write(&row, "end", "", line, sizeof(line));
+	const bool written = end > 0 && length > 0 && ftruncate(fd, end) == 0 &&
+			     pwrite(fd, line, (size_t)length, end) == length && fsync(fd) == 0;
+	futimens(fd, times); /* in the list it keeps its age */
+	return written;
+}
+
+static void recover(int folder, const char *file)
+{
+	char name[PROTO_NAME_SIZE + 8];
+	struct stat st;
+	int fd = openat(folder, file, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
+	if (!stream) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(".new")), file);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		complete(stream, &st)) {
+		renameat(folder, file, folder, name);
+	}
+	fclose(stream);
+}
+
+static bool find_begun(void *ctx, int folder, const char *name)
+{
+	char *begun = ctx;
+	(void)folder;
+	if (strlen(name) < PROTO_NAME_SIZE + strlen(".new") && is_ours(name) &&
+		text_ends_with(name, temporary)) {
+		memcpy(begun, name, strlen(name) + 1);
+	}
+	return !begun[0];
+}
+
+/* There is one at most; others are no recordings of ours, or were left by a crash long ago. */
+void recording_folder_recover(int folder)
+{
+	char begun[PROTO_NAME_SIZE + sizeof(".new")] = "";
+	folder_list(folder, FOLDER_NAMES, find_begun, begun);
+	if (begun[0]) {
+		recover(folder, begun);
+	}
 }

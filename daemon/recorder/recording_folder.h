@@ -12,10 +12,7 @@
 
 #include "daemon/core/status/recordings.h"
 
-enum {
-	RECORDING_END_MAX = 4096, /* bytes of the last line */
-	FOLDER_NAMES = 1 << 20,	  /* entries of the folder that are read */
-};
+enum { RECORDING_END_MAX = 4096 /* bytes of the last line */ };
 
 /* A recording that is being written, part by part. */
 struct recording_file {
@@ -36,25 +33,22 @@ struct recording_file {
  * 0 or -errno: then the file is gone, and this was the last part. */
 int recording_file_write(struct recording_file *file);
 
-/* As record_name() begins them: other files in the folder are the user's own. */
-bool recording_name_is_ours(const char *name);
-
 /* Lists what the folder holds, oldest first; the rest of ret stays. Files that are not named as
  * record_name() does are left alone. Removes what a crash left, and files until there are no more
  * than keep and all are within total_bytes: the oldest minor one first (record_is_minor), then the
  * oldest; the newest always stays. */
 void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct recordings *ret);
 
-/* Completes what a killed daemon left: makes each NAME.jsonl.new of the folder a recording of the
- * complete replies that it holds, with a last line that says so. One that has no reply stays as it
- * is, for recording_folder_scan(). */
+/* Completes what a killed daemon left: makes each NAME.jsonl.new of the folder a recording up to
+ * its last complete part, with a last line that says so. One without a part stays as it is, for
+ * recording_folder_scan(). */
 void recording_folder_recover(int folder);
 
-/* Reads the last line of a recording as its row; -EBADMSG: not a complete recording. */
-int recording_end_read(const char *line, struct recording *ret);
-/* Writes that line, with newline; the bytes, or -ENOSPC. more: JSON members behind it, or "". */
-int recording_end_write(
-	const struct recording *recording, const char *more, char *line, size_t size);
+/* Reads a line of that kind, "part" or "end", as the row; -EBADMSG: it is another one. */
+int recording_row_read(const char *line, const char *kind, struct recording *ret);
+/* Writes it, with newline; the bytes, or -ENOSPC. joined: further triggers as JSON. */
+int recording_row_write(const struct recording *recording, const char *kind, const char *joined,
+	char *line, size_t size);
 
 /* The number behind the last key of that name in a line; 0: there is none. Our own lines are
  * scanned, not parsed. */

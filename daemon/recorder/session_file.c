@@ -42,34 +42,25 @@ size_t session_point_write(
 	return json.length + 1;
 }
 
-static double number(const char *line, const char *name)
-{
-	const char *at = json_member(line, name);
-	return at ? strtod(at, NULL) : 0;
-}
-
 bool session_point_read(const char *line, struct session_point *ret, bool *is_block)
 {
 	*is_block = text_starts_with(line, block_start);
 	if (!*is_block && !text_starts_with(line, part_start)) {
 		return false;
 	}
-	const char *at = line + strcspn(line + 1, "{");
-	*ret = (struct session_point){.block = (uint64_t)number(at + 2, "block"),
-		.from_us = (int64_t)number(line, "from_us"),
-		.to_us = (int64_t)number(line, "to_us"),
-		.from_mono_us = (uint64_t)number(line, "from_mono_us"),
-		.mono_us = (uint64_t)number(line, "mono_us"),
-		.history_us = (int64_t)number(line, "history_us"),
-		.serial = (uint64_t)number(line, "serial"),
-		.frames_done = (uint64_t)number(line, "frames_done"),
-		.warmup_left = (uint64_t)number(line, "warmup_left"),
-		.lost = (uint64_t)number(line, "lost"),
-		.measured_mono_us = (uint64_t)number(line, "measured_mono_us"),
-		.measured_us = (int64_t)number(line, "measured_us"),
-		.total_s = number(line, "total_s"),
-		.kept_s = number(line, "kept_s")};
+	JSON_FIELDS_READ(line + sizeof("{\"part\":") - 1, fields, ret);
 	return true;
+}
+
+void session_point_apply(const struct session_point *point, struct session *row)
+{
+	const double kept = point->total_s > 0 ? point->kept_s / point->total_s : 1;
+	row->frames_done = point->frames_done;
+	row->lost = point->lost;
+	row->kept_share = kept > 1 ? 1 : kept;
+	if (point->measured_mono_us > 0) {
+		row->measured_us = (double)point->measured_us;
+	}
 }
 
 double session_point_block_s(const struct session_point *point)

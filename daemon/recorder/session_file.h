@@ -30,6 +30,8 @@ size_t session_point_write(
 	const struct session_point *point, bool is_block, char *line, size_t size);
 /* False: it is another line. */
 bool session_point_read(const char *line, struct session_point *ret, bool *is_block);
+/* What is counted up to there, into the row. */
+void session_point_apply(const struct session_point *point, struct session *row);
 /* The length of the block that ends there. */
 double session_point_block_s(const struct session_point *point);
 
@@ -65,7 +67,7 @@ struct session_found {
  * a file that was being thinned and what a power cut left without a first line, and cuts an unended
  * file behind its last point. */
 void session_folder_scan(
-	const char *dir, void (*each)(void *ctx, const struct session_found *found), void *ctx);
+	const char *dir, void (*each)(void *ctx, struct session_found *found), void *ctx);
 /* Appends the last line to the file of a session that has been interrupted. 0 or -errno. */
 int session_folder_end(const char *dir, struct session *row);
 /* 0 or -errno. */

@@ -26,7 +26,7 @@ enum {
 static const char suffix[] = ".jsonl", schema[] = "{\"schema\":\"edgeprof.session/1\"";
 
 struct scan {
-	void (*each)(void *ctx, const struct session_found *found);
+	void (*each)(void *ctx, struct session_found *found);
 	void *ctx;
 };
 
@@ -170,7 +170,7 @@ static bool scan_name(void *ctx, int folder, const char *name)
 }
 
 void session_folder_scan(
-	const char *dir, void (*each)(void *ctx, const struct session_found *found), void *ctx)
+	const char *dir, void (*each)(void *ctx, struct session_found *found), void *ctx)
 {
 	struct scan scan = {each, ctx};
 	int folder = folder_open(dir, 0);
@@ -193,7 +193,7 @@ int session_folder_end(const char *dir, struct session *row)
 	if (line) {
 		json_init(&json, line, SESSION_LINE_MAX - 1);
 		json_open(&json, NULL, '{');
-		session_write_as(&json, "end", row);
+		session_write(&json, "end", row);
 		json_close(&json, '}');
 		line[json.length] = '\n';
 		snprintf(file.dir, sizeof(file.dir), "%s", dir);

@@ -4,8 +4,6 @@
  * share. */
 #pragma once
 
-#include <sys/queue.h>
-
 #include "daemon/core/frames/trace_buffer.h"
 #include "daemon/core/status/session_frames.h"
 #include "daemon/core/status/sessions.h"
@@ -14,7 +12,10 @@
 #include "daemon/recorder/sessions.h"
 #include "daemon/varlink/methods/apps/trace_rows.h"
 
-enum { RUNS_MAX = 2 * SESSIONS_ACTIVE /* with those whose last lines are being written */ };
+enum {
+	RUNS_MAX = 2 * SESSIONS_ACTIVE, /* with those whose last lines are being written */
+	REMOVALS_MAX = SESSIONS_MAX,
+};
 
 struct api_connection;
 struct app;
@@ -50,7 +51,8 @@ struct session_run {
 	bool stopped, ending, last_block;
 	struct session_frames frames;
 
-	uint64_t block, last_serial;
+	uint64_t block;
+	struct line_span span;	    /* of the block that ends */
 	struct session_point point; /* serial, history_us, from_us, total_s: up to here */
 	size_t block_size;	    /* of lines when the block began */
 	size_t pointed;		    /* size of lines at the last point */
@@ -75,9 +77,9 @@ struct session_recorder {
 	size_t runs, served; /* of this round */
 	bool behind;	     /* records wait, of one that was served */
 	struct session_run *run[RUNS_MAX];
-	size_t found; /* sessions that go on when there is an api */
-	struct session_found *resume[SESSIONS_ACTIVE];
-	TAILQ_HEAD(, session_removal) removals;
+	size_t removals; /* files that are being deleted, the first one on a thread */
+	char removal[REMOVALS_MAX + 1][PROTO_NAME_SIZE];
+	struct offload *remover;
 	struct trace_batch batch;
 };
 
@@ -93,11 +95,12 @@ void session_run_catch_up(struct session_run *run, uint64_t until_ns);
 void session_run_stop(struct session_run *run, uint64_t t_ns, enum session_state state);
 /* Ends it; the row is final but for what is being written. */
 void session_run_end(struct session_run *run, uint64_t t_ns, enum session_state state);
-/* Starts to end the block, the last one when the session has ended. */
+/* Starts to end the block: what was recorded up to now is one, the last one when the session has
+ * ended. */
 void session_run_block(struct session_run *run);
 /* The size that its file may have. */
 size_t session_run_limit(const struct session_run *run);
-/* Writes what is due, as far as a thread is free. */
+/* Hands the buffer to a thread when it is full, or a block or the session has ended. */
 void session_run_write(struct session_run *run);
 /* The daemon stops: writes what there is. */
 void session_run_suspend(struct session_run *run);
@@ -121,6 +124,5 @@ bool sessions_is_removing(const struct session_recorder *recorder, const char *n
 void sessions_evict(struct session_recorder *recorder);
 /* sessions.c: the app that a session is of, when the user may see it; else NULL. */
 const struct app *sessions_app(const struct session_run *run);
-/* session_environment.c: what is known of the device, and of a process of the app. */
-void session_note_device(struct session *row, const struct core *core);
+/* session_requests.c: into the environment, what is known of a process of the app. */
 void session_note_affinity(struct session *row, const struct app *app);

@@ -2,26 +2,33 @@
 /* session_requests.c: starts, stops and deletes sessions as clients ask for it, and starts
  * automatic ones. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/metrics/wallclock.h"
+#include "daemon/core/status/facts.h"
+#include "daemon/core/status/modes.h"
 #include "daemon/core/status/recordings.h"
 #include "daemon/recorder/session_private.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/text.h"
+#include "proto/utf8.h"
 
 #define AUTOMATIC_NS UINT64_C(30000000000) /* that an app runs before its session starts */
 
-/* The app that a request without one is for: the only one that runs. -errno with a reason. */
+/* The app that a request without one is for: the only one that runs; "": the device alone.
+ * -EINVAL with a reason. */
 static int choose_app(const struct session_recorder *recorder, struct api_session *request,
 	char ret[PROTO_NAME_SIZE])
 {
-	struct text names = TEXT_IN(request->reason);
+	char list[256];
+	struct text names = TEXT_IN(list);
 	const struct app *app;
 	size_t count = 0;
 	for (size_t i = 0; (app = apps_at(recorder->core->apps, i)); i++) {
@@ -31,26 +38,74 @@ static int choose_app(const struct session_recorder *recorder, struct api_sessio
 			count++;
 		}
 	}
-	if (count > 1) {
-		char list[256];
-		snprintf(list, sizeof(list), "%.200s", request->reason);
-		snprintf(request->reason, sizeof(request->reason),
-			"several apps are running, name one of them: %s", list);
-		return -EINVAL;
+	if (count == 1 || (count == 0 && request->privileged && isnan(request->frames))) {
+		return 0;
 	}
-	ret[0] = count == 0 ? '\0' : ret[0];
-	if (count == 0 && !request->privileged) {
-		snprintf(request->reason, sizeof(request->reason),
-			"none of your apps is running, name the one that will be started");
-		return -EINVAL;
+	snprintf(request->reason, sizeof(request->reason), "%s%s",
+		count > 0 ? "several apps are running, name one of them: "
+			  : "no app is running that may be meant, name one",
+		list);
+	return -EINVAL;
+}
+
+/* What is not known, or does not fit, is not there. */
+static void note(struct session *row, const char *name, const char *value)
+{
+	char clean[SESSION_TAG_VALUE];
+	snprintf(clean, sizeof(clean), "%s", value);
+	proto_utf8_clean(clean);
+	if (clean[0]) {
+		session_tags_add(&row->environment, name, clean);
 	}
-	if (count == 0 && !isnan(request->frames)) {
-		snprintf(request->reason, sizeof(request->reason),
-			"no app is running whose frames could be counted, name one");
-		return -EINVAL;
+}
+
+/* The device and how it is set: what a session's numbers depend on. */
+static void note_device(struct session *row, const struct core *core)
+{
+	const struct facts *facts = core->facts;
+	const struct modes *modes = core->modes;
+	char number[16];
+	note(row, "device", facts->model);
+	note(row, "os", facts->os);
+	note(row, "kernel", facts->kernel);
+	note(row, "arch", facts->arch);
+	note(row, "edgeprofd", facts->version);
+	snprintf(number, sizeof(number), "%u", facts->cpus);
+	note(row, "cpus", number);
+	if (!modes) {
+		return;
 	}
-	request->reason[0] = '\0';
-	return 0;
+	snprintf(number, sizeof(number), "%d", modes->power_mode);
+	note(row, "power_mode",
+		modes->power_mode_name[0] ? modes->power_mode_name
+		: modes->have_power_mode  ? number
+					  : "");
+	note(row, "governor", modes->governor);
+	note(row, "gpu_governor", modes->gpu_governor);
+	note(row, "clocks",
+		modes->clocks == CLOCKS_PINNED ? "pinned"
+		: modes->clocks == CLOCKS_FREE ? "free"
+					       : "");
+}
+
+/* The processors that it may use: Cpus_allowed_list of /proc/PID/status. */
+void session_note_affinity(struct session *row, const struct app *app)
+{
+	static const char key[] = "\nCpus_allowed_list:\t";
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)app->last_pid);
+	int fd = app->last_pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t n = fd < 0 ? -1 : sysops()->pread(fd, text, sizeof(text) - 1, 0);
+	if (fd >= 0) {
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	char *at = strstr(text, key);
+	if (at) {
+		at += strlen(key);
+		at[strcspn(at, "\n")] = '\0';
+		note(row, "affinity", at);
+	}
 }
 
 static int make_row(const struct session_recorder *recorder, const struct api_session *request,
@@ -70,8 +125,11 @@ static int make_row(const struct session_recorder *recorder, const struct api_se
 	row->started_us = wallclock_us(recorder->core->wall, request->now_ns);
 	snprintf(row->app, sizeof(row->app), "%s", app);
 	int r = sessions_name(&recorder->sessions, request->name, row->name);
-	r = r == 0 && request->tags ? session_tags_copy(&row->tags, request->tags) : r;
-	session_note_device(row, recorder->core);
+	if (request->tags) {
+		row->tags = *request->tags;
+		*request->tags = (struct session_tags){NULL, 0, 0};
+	}
+	note_device(row, recorder->core);
 	const struct app *running = app[0] ? apps_find(recorder->core->apps, app) : NULL;
 	if (running && running->processes > 0) {
 		session_note_affinity(row, running);

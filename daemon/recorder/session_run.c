@@ -23,13 +23,10 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
-#include "daemon/recorder/recording_folder.h"
 #include "daemon/recorder/session_private.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/text.h"
-
-enum { EVENTS_PAGE = 64, STEP_EVENTS = 0, STEP_SERIES = 1 };
 
 static const char *const calls_begin[] = {"GetStatus", "GetThrottle", "ListAlerts", "ListApps"};
 
@@ -77,7 +74,7 @@ static bool add_end(struct session_run *run)
 	struct json json;
 	if (!run->end_added && line_writer_have_room(&run->lines)) {
 		line_writer_json(&run->lines, &json);
-		session_write_as(&json, "end", run->row);
+		session_write(&json, "end", run->row);
 		run->end_added = line_writer_json_end(&run->lines, &json);
 	}
 	return run->end_added;
@@ -89,8 +86,7 @@ size_t session_run_limit(const struct session_run *run)
 	return (size_t)sessions_file_limit(&owner->sessions, run->row, &owner->limits);
 }
 
-/* Hands the buffer to a thread when it is full, or a block or the session has ended. */
-static void keep_writing(struct session_run *run)
+void session_run_write(struct session_run *run)
 {
 	struct session_recorder *owner = run->owner;
 	if (run->lines.writing ||
@@ -168,7 +164,7 @@ static void on_written(void *owner, int result)
 	if (result < 0 && run->file.finish && !run->removed && !run->torn && run->row->bytes > 0) {
 		run->torn = true; /* the last line alone, which says so, may still fit */
 		run->end_added = false;
-		keep_writing(run);
+		session_run_write(run);
 		return;
 	}
 	if (run->file.finish || run->removed || suspended || run->row->bytes == 0) {
@@ -179,7 +175,7 @@ static void on_written(void *owner, int result)
 	if (run->ask) {
 		connection_wake(run->ask);
 	}
-	keep_writing(run);
+	session_run_write(run);
 }
 
 /* ---- blocks ---- */
@@ -205,23 +201,25 @@ static void close_phase(struct session_run *run)
 	close_ask(run);
 }
 
-/* Starts to end the block: what was recorded up to now is one. */
-static void begin_block_end(struct session_run *run)
+void session_run_block(struct session_run *run)
 {
 	run->point.to_us = wall_us(run, sysops()->now_ns());
-	run->last_serial = timeline_last_serial(run->owner->core->timeline);
+	run->span = (struct line_span){run->row->app, run->point.serial,
+		timeline_last_serial(run->owner->core->timeline), run->point.history_us + 1,
+		run->point.to_us};
 	run->last_block = run->ending;
 	run->phase = PHASE_BLOCK;
-	run->step = run->point.serial <= run->last_serial ? STEP_EVENTS : STEP_SERIES;
+	run->step = run->span.serial > run->span.last_serial; /* no event */
 	if (run->ask) {
 		connection_wake(run->ask);
-		return;
+	} else {
+		end_block(run);
+		run->phase = PHASE_RUN;
+		if (run->last_block) {
+			close_phase(run);
+		}
 	}
-	end_block(run);
-	run->phase = PHASE_RUN;
-	if (run->last_block) {
-		close_phase(run);
-	}
+	session_run_write(run);
 }
 
 static void advance(struct session_run *run)
@@ -230,7 +228,7 @@ static void advance(struct session_run *run)
 	if (run->phase == PHASE_BEGIN && run->step == CALLS_BEGIN) {
 		end_block(run);
 		run->phase = PHASE_RUN;
-	} else if (run->phase == PHASE_BLOCK && run->step == STEP_SERIES + LINE_WRITER_SERIES) {
+	} else if (run->phase == PHASE_BLOCK && run->step == LINE_SPAN_STEPS) {
 		run->point.history_us = run->point.to_us;
 		end_block(run);
 		run->phase = run->last_block ? PHASE_END : PHASE_RUN;
@@ -242,21 +240,6 @@ static void advance(struct session_run *run)
 }
 
 /* ---- calls ---- */
-
-static size_t ask_block(struct session_run *run, char *message, size_t size)
-{
-	char glob[PROTO_QUERY_SIZE];
-	if (run->step == STEP_EVENTS) {
-		run->asked = "ListEvents";
-		return line_writer_call(message, size, run->asked,
-			"\"from_serial\":%" PRIu64 ",\"limit\":%d", run->point.serial, EVENTS_PAGE);
-	}
-	run->asked = "GetHistory";
-	line_writer_glob(line_writer_series[run->step - STEP_SERIES], run->row->app, glob);
-	return line_writer_call(message, size, run->asked,
-		"\"glob\":\"%s\",\"from_us\":%" PRId64 ",\"to_us\":%" PRId64, glob,
-		run->point.history_us + 1, run->point.to_us);
-}
 
 static size_t next_ask(void *ctx, char *message, size_t size)
 {
@@ -277,7 +260,7 @@ static size_t next_ask(void *ctx, char *message, size_t size)
 		run->asked = calls_begin[run->step];
 		return line_writer_call(message, size, run->asked, "%s", "");
 	case PHASE_BLOCK:
-		return ask_block(run, message, size);
+		return line_span_call(&run->span, run->step, message, size, &run->asked);
 	case PHASE_END:
 		run->asked = calls_end[run->step].method;
 		return line_writer_call(message, size, run->asked, "\"app\":\"%s\"%s",
@@ -304,42 +287,31 @@ static void on_answer(void *ctx, const char *reply, size_t length, bool continue
 	struct session_run *run = ctx;
 	if (run->asks_clock) {
 		on_clock(run, reply, length, continues);
-		keep_writing(run);
+		session_run_write(run);
 		return;
 	}
-	/* no metric of that name, no event */
-	const bool empty = text_starts_with(reply, "{\"parameters\":{\"series\":[]}") ||
-			   text_starts_with(reply, "{\"parameters\":{\"events\":[]");
-	if (!failed && !empty) {
+	if (!failed && !line_span_is_empty(reply)) {
 		line_writer_add_reply(&run->lines, run->asked, reply, length);
 	}
-	if (run->phase == PHASE_BLOCK && run->step == STEP_EVENTS) {
-		uint64_t last = recording_last_number(reply, "{\"serial\":");
-		continues = last >= run->point.serial && last < run->last_serial;
-		run->point.serial = (last >= run->point.serial ? last : run->last_serial) + 1;
+	if (run->phase == PHASE_BLOCK && run->step == 0) {
+		continues = line_span_next_page(&run->span, reply);
+		run->point.serial = run->span.serial;
 	}
 	if (!continues) {
 		advance(run);
 	}
-	keep_writing(run);
+	session_run_write(run);
 }
 
 /* ---- start and end ---- */
 
 static void add_header(struct session_run *run)
 {
-	const struct facts *facts = run->owner->core->facts;
 	struct json json;
 	line_writer_json(&run->lines, &json);
 	json_string(&json, "schema", "edgeprof.session/1");
-	session_write_as(&json, "session", run->row);
-	json_string(&json, "version", facts->version);
-	json_string(&json, "hostname", facts->hostname);
-	json_string(&json, "boot_id", facts->boot_id);
-	json_string(&json, "clock", "CLOCK_MONOTONIC");
-	json_bool(&json, "clock_synced", wallclock_synced(run->owner->core->wall));
-	json_integer(&json, "time_us", run->row->started_us);
-	json_unsigned(&json, "mono_us", run->begin_ns / 1000);
+	session_write(&json, "session", run->row);
+	line_writer_origin(&json, run->owner->core, run->row->started_us, run->begin_ns);
 	json_bool(&json, "privileged", run->privileged);
 	line_writer_json_end(&run->lines, &json);
 }
@@ -368,16 +340,13 @@ static void begin_again(struct session_run *run, const struct session_found *fou
 	run->warmup_left = (uint32_t)last->warmup_left;
 	run->file.bytes = found->row.bytes;
 	run->file.kept_s = run->kept_s = last->kept_s;
-	row->frames_done = last->frames_done;
-	row->lost = last->lost;
-	row->kept_share = last->total_s > 0 ? last->kept_s / last->total_s : 1;
+	session_point_apply(last, row);
 	if (row->kept_share < 0.999) {
 		snprintf(row->cut, sizeof(row->cut), "not all was kept before a restart");
 	}
 	run->measured_ns = last->measured_mono_us * 1000;
 	if (run->measured_ns > 0) {
 		row->state = SESSION_RUNNING;
-		row->measured_us = (double)last->measured_us;
 		run->to_ns =
 			row->seconds > 0 ? run->measured_ns + (uint64_t)(row->seconds * 1e9) : 0;
 	}
@@ -425,17 +394,6 @@ int session_run_start(struct session_recorder *owner, struct session *row, bool 
 	return 0;
 }
 
-void session_run_block(struct session_run *run)
-{
-	begin_block_end(run);
-	keep_writing(run);
-}
-
-void session_run_write(struct session_run *run)
-{
-	keep_writing(run);
-}
-
 void session_run_suspend(struct session_run *run)
 {
 	close_ask(run);
@@ -449,7 +407,7 @@ void session_run_suspend(struct session_run *run)
 		run->phase = PHASE_CLOSE;
 	}
 	run->flush_due = true;
-	keep_writing(run);
+	session_run_write(run);
 }
 
 void session_run_abandon(struct session_run *run)

@@ -23,14 +23,6 @@
 
 enum { TICK_MS = 200, SOON_MS = 1 };
 
-/* A file that is being deleted. */
-struct session_removal {
-	TAILQ_ENTRY(session_removal) link;
-	char dir[200];
-	char name[PROTO_NAME_SIZE];
-	struct offload *job;
-};
-
 struct session_run *sessions_run_of(
 	const struct session_recorder *recorder, const struct session *row)
 {
@@ -53,10 +45,8 @@ const struct app *sessions_app(const struct session_run *run)
 
 bool sessions_is_removing(const struct session_recorder *recorder, const char *name)
 {
-	const struct session_removal *removal;
-	TAILQ_FOREACH(removal, &recorder->removals, link)
-	{
-		if (strcmp(removal->name, name) == 0) {
+	for (size_t i = 0; i < recorder->removals; i++) {
+		if (strcmp(recorder->removal[i], name) == 0) {
 			return true;
 		}
 	}
@@ -68,48 +58,45 @@ bool sessions_is_removing(const struct session_recorder *recorder, const char *n
 	return false;
 }
 
-static int remove_file(void *data)
+static int remove_first(void *data)
 {
-	const struct session_removal *removal = data;
-	return session_folder_remove(removal->dir, removal->name);
+	const struct session_recorder *recorder = data;
+	return session_folder_remove(recorder->sessions.dir, recorder->removal[0]);
 }
 
 static void remove_next(struct session_recorder *recorder);
 
 static void on_removed(void *ctx, int result, void *data)
 {
-	struct session_removal *removal = data;
-	struct session_recorder *recorder = ctx;
+	struct session_recorder *recorder = data;
+	(void)ctx;
 	if (result < 0 && result != -ENOENT) {
-		log_warning("%s/%s.jsonl: cannot be deleted: %s", removal->dir, removal->name,
-			strerror(-result));
+		log_warning("%s/%s.jsonl: cannot be deleted: %s", recorder->sessions.dir,
+			recorder->removal[0], strerror(-result));
 	}
-	TAILQ_REMOVE(&recorder->removals, removal, link);
-	free(removal);
+	recorder->remover = NULL;
+	memmove(recorder->removal[0], recorder->removal[1],
+		--recorder->removals * sizeof(recorder->removal[0]));
 	remove_next(recorder);
 }
 
 /* One after the other: there may be as many as there are rows. */
 static void remove_next(struct session_recorder *recorder)
 {
-	static const struct offload_ops ops = {.work = remove_file, .done = on_removed};
-	struct session_removal *removal = TAILQ_FIRST(&recorder->removals);
-	if (removal && !removal->job &&
-		offload_start(recorder->loop, &ops, removal, recorder, &removal->job) < 0) {
-		on_removed(recorder, remove_file(removal), removal);
+	static const struct offload_ops ops = {.work = remove_first, .done = on_removed};
+	if (recorder->removals > 0 && !recorder->remover &&
+		offload_start(recorder->loop, &ops, recorder, NULL, &recorder->remover) < 0) {
+		on_removed(NULL, remove_first(recorder), recorder);
 	}
 }
 
 static void remove_named(struct session_recorder *recorder, const char *name)
 {
-	struct session_removal *removal = mem_zalloc(sizeof(*removal));
-	if (!removal) {
+	if (recorder->removals == REMOVALS_MAX) {
 		session_folder_remove(recorder->sessions.dir, name);
 		return;
 	}
-	memcpy(removal->dir, recorder->sessions.dir, sizeof(removal->dir));
-	snprintf(removal->name, sizeof(removal->name), "%s", name);
-	TAILQ_INSERT_TAIL(&recorder->removals, removal, link);
+	memcpy(recorder->removal[recorder->removals++], name, PROTO_NAME_SIZE);
 	remove_next(recorder);
 }
 
@@ -207,77 +194,53 @@ void sessions_serve(struct session_recorder *recorder)
 
 /* ---- start and end ---- */
 
-static void finish_interrupted(struct session_recorder *recorder, const struct session_found *found)
+static void finish_interrupted(
+	struct session_recorder *recorder, const struct session_found *found, struct session *row)
 {
-	struct session row = found->row;
 	const struct session_point *last = &found->last;
-	row.state = SESSION_INTERRUPTED;
-	row.frames_done = last->frames_done;
-	row.lost = last->lost;
-	row.kept_share = last->total_s > 0 ? last->kept_s / last->total_s : 1;
-	row.kept_share = row.kept_share > 1 ? 1 : row.kept_share;
-	row.ended_us = (double)row.started_us;
+	const bool same_boot = strcmp(found->boot_id, recorder->core->facts->boot_id) == 0;
+	row->state = SESSION_INTERRUPTED;
+	session_point_apply(last, row);
+	row->ended_us = (double)row->started_us;
 	if (last->mono_us > found->begin_mono_us) {
-		row.ended_us += (double)(last->mono_us - found->begin_mono_us);
+		row->ended_us += (double)(last->mono_us - found->begin_mono_us);
 	}
 	if (last->measured_mono_us > 0) {
-		row.measured_us = (double)last->measured_us;
-		row.elapsed_s = (double)(last->mono_us - last->measured_mono_us) / 1e6;
+		row->elapsed_s = (double)(last->mono_us - last->measured_mono_us) / 1e6;
 	}
-	snprintf(row.cut, sizeof(row.cut), "%s",
-		strcmp(found->boot_id, recorder->core->facts->boot_id) == 0
-			? "edgeprofd was killed"
-			: "the device was restarted");
-	if (session_folder_end(recorder->sessions.dir, &row) < 0) {
-		log_warning("%s/%s.jsonl: cannot be completed", recorder->sessions.dir, row.name);
+	snprintf(row->cut, sizeof(row->cut), "%s",
+		same_boot ? "edgeprofd was killed" : "the device was restarted");
+	if (session_folder_end(recorder->sessions.dir, row) < 0) {
+		log_warning("%s/%s.jsonl: cannot be completed", recorder->sessions.dir, row->name);
 	}
-	struct session *stored = mem_zalloc(sizeof(*stored));
-	if (!stored || sessions_append(&recorder->sessions, stored) < 0) {
-		free(stored);
-		session_tags_clear(&row.tags);
-		session_tags_clear(&row.environment);
-		return;
-	}
-	*stored = row;
 }
 
-static void on_found(void *ctx, const struct session_found *found)
+static void on_found(void *ctx, struct session_found *found)
 {
 	struct session_recorder *recorder = ctx;
-	const bool goes_on = !found->ended &&
-			     strcmp(found->boot_id, recorder->core->facts->boot_id) == 0 &&
-			     found->last.mono_us > 0 && recorder->found < SESSIONS_ACTIVE;
-	if (!found->ended && !goes_on) {
-		finish_interrupted(recorder, found);
-		return;
-	}
 	struct session *row = mem_zalloc(sizeof(*row));
-	struct session_found *kept = goes_on ? mem_zalloc(sizeof(*kept)) : NULL;
-	*(row ? row : &(struct session){.warmup = 0}) = found->row;
-	if (!row || (goes_on && !kept) || sessions_append(&recorder->sessions, row) < 0) {
-		session_destroy(row);
-		free(kept);
+	if (row) {
+		*row = found->row;
+	}
+	if (!row || sessions_append(&recorder->sessions, row) < 0) {
+		session_tags_clear(&found->row.tags);
+		session_tags_clear(&found->row.environment);
+		free(row);
 		return;
 	}
-	if (kept) {
-		*kept = *found;
-		recorder->resume[recorder->found++] = kept;
+	const bool goes_on =
+		!found->ended && strcmp(found->boot_id, recorder->core->facts->boot_id) == 0 &&
+		found->last.mono_us > 0 &&
+		session_run_start(recorder, row, found->privileged, found, sysops()->now_ns()) == 0;
+	if (!found->ended && !goes_on) {
+		finish_interrupted(recorder, found, row);
 	}
 }
 
 void session_recorder_set_api(struct session_recorder *recorder, struct api *api)
 {
 	recorder->api = api;
-	for (size_t i = 0; i < recorder->found; i++) {
-		struct session_found *found = recorder->resume[i];
-		struct session *row = sessions_find(&recorder->sessions, found->row.name);
-		if (session_run_start(recorder, row, found->privileged, found, sysops()->now_ns()) <
-			0) {
-			row->state = SESSION_INTERRUPTED;
-		}
-		free(found);
-	}
-	recorder->found = 0;
+	session_folder_scan(recorder->sessions.dir, on_found, recorder);
 	sessions_evict(recorder);
 	sessions_serve(recorder);
 }
@@ -308,13 +271,11 @@ int session_recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	if (!recorder) {
 		return -ENOMEM;
 	}
-	TAILQ_INIT(&recorder->removals);
 	recorder->loop = loop;
 	recorder->core = core;
 	recorder->in_memory = strcmp(dir, core->facts->run_dir) == 0;
 	snprintf(recorder->sessions.dir, sizeof(recorder->sessions.dir), "%s/sessions", dir);
 	session_recorder_configure(recorder, options);
-	session_folder_scan(recorder->sessions.dir, on_found, recorder);
 	int r = uv_timer_init(loop, &recorder->timer);
 	recorder->timer.data = recorder;
 	if (r < 0) {
@@ -350,9 +311,6 @@ void session_recorder_destroy(struct session_recorder *recorder)
 		struct session *row = recorder->sessions.row[0];
 		sessions_remove(&recorder->sessions, row);
 		session_destroy(row);
-	}
-	for (size_t i = 0; i < recorder->found; i++) {
-		free(recorder->resume[i]);
 	}
 	recorder->core->sessions = NULL;
 	free(recorder);

@@ -22,7 +22,8 @@ enum { SESSIONS_RUN_BYTES = 8 << 20 /* of all files in the run directory, which 
 /* dir: files go to DIR/sessions, made for the first. boot_id: of now, as text. -ENOMEM. */
 int session_recorder_open(uv_loop_t *loop, struct core *core, const char *dir,
 	const struct session_options *options, struct session_recorder **ret);
-/* Sessions that a restart of the daemon interrupted go on. */
+/* Before the loop runs: reads the folder; sessions that a restart of the daemon interrupted go on.
+ */
 void session_recorder_set_api(struct session_recorder *recorder, struct api *api);
 void session_recorder_configure(
 	struct session_recorder *recorder, const struct session_options *options);

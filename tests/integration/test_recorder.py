@@ -25,7 +25,8 @@ def lines_of(path):
     rows = [json.loads(line) for line in text.splitlines()]
     replies = collections.defaultdict(list)
     for row in rows[1:-1]:
-        replies[row["call"]].append(row["parameters"])
+        if "part" not in row:  # how far it was
+            replies[row["call"]].append(row["parameters"])
     assert rows[0]["schema"] == "edgeprof.recording/1", rows[0]
     return rows[0], replies, rows[-1]["end"]
 

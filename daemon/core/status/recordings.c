@@ -44,7 +44,7 @@ bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]
 	return false;
 }
 
-bool record_is_minor(uint8_t flags)
+bool record_is_minor(uint32_t flags)
 {
 	return (flags & (RECORD_CRITICAL | RECORD_OF_PERSON)) == 0;
 }
@@ -72,7 +72,7 @@ static size_t oldest_with(const struct record_memory *memory, uint8_t flags)
 }
 
 /* Whose slot this one takes when none is free. critical: how many there are for critical alerts. */
-static size_t evict(const struct record_memory *memory, uint8_t flags, size_t critical)
+static size_t evict(const struct record_memory *memory, uint32_t flags, size_t critical)
 {
 	size_t slot = RECORDINGS_A_DAY;
 	if ((flags & RECORD_OF_PERSON) ||
@@ -85,7 +85,7 @@ static size_t evict(const struct record_memory *memory, uint8_t flags, size_t cr
 	return slot;
 }
 
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t flags)
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint32_t flags)
 {
 	enum { AUTOMATIC, MINOR, OF_APPS, OF_APPS_MINOR, LIMITS };
 	static const struct {
@@ -119,7 +119,7 @@ bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t 
 		return false;
 	}
 	memory->started[slot] = now_ns + 1;
-	memory->flags[slot] = flags;
+	memory->flags[slot] = (uint8_t)flags;
 	return true;
 }
 

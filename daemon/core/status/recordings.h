@@ -49,7 +49,7 @@ struct recording {
 	char trigger[RECORDING_TRIGGER];
 	double span_s, before_s, after_s; /* as recorded */
 	uint64_t bytes, records, lost, triggers;
-	uint8_t flags;		 /* RECORD_ bits */
+	uint32_t flags;		 /* RECORD_ bits */
 	char cut[RECORDING_CUT]; /* why it is not complete; "" = it is */
 };
 
@@ -78,9 +78,9 @@ bool record_memory_adopt(struct record_memory *memory, const uint8_t boot_id[16]
  * kind: warnings leave some for critical alerts, apps for the device, and all of them for people.
  * A person's takes the slot of the oldest automatic one when none is left, the first critical ones
  * that of the oldest minor one. */
-bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint8_t flags);
+bool record_memory_start(struct record_memory *memory, uint64_t now_ns, uint32_t flags);
 /* What nobody asked for and no critical alert brought about: it goes first where one has to. */
-bool record_is_minor(uint8_t flags);
+bool record_is_minor(uint32_t flags);
 
 /* Does an app bring about what this metric says? True of metrics of apps and of processes. */
 bool record_metric_of_app(const char *metric);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions.c: keeps the table of sessions and decides which may start and which has to go; pure. */
+/* sessions.c: keeps the table of sessions, decides which may start and which has to go, and writes
+ * and reads a row as JSON; pure. */
 #include "daemon/core/status/sessions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/util/sysops.h"
+#include "proto/json_write.h"
 #include "proto/utf8.h"
 
 const char *session_state_name(enum session_state state)
@@ -24,20 +27,10 @@ const char *session_state_name(enum session_state state)
 
 static bool is_clean(const char *text, size_t max)
 {
-	size_t left = strlen(text);
-	if (left > max) {
-		return false;
-	}
-	while (left > 0) {
-		uint32_t c = 0;
-		size_t length = proto_utf8_decode(text, left, &c);
-		if (length == 0 || proto_utf8_is_hidden(c)) {
-			return false;
-		}
-		text += length;
-		left -= length;
-	}
-	return true;
+	char clean[SESSION_TAG_VALUE + 1];
+	snprintf(clean, max + 1, "%s", text);
+	proto_utf8_clean(clean);
+	return strcmp(clean, text) == 0;
 }
 
 const char *session_tags_find(const struct session_tags *tags, const char *name)
@@ -78,20 +71,6 @@ int session_tags_add(struct session_tags *tags, const char *name, const char *va
 	tags->text = text;
 	tags->length += names + values;
 	tags->count++;
-	return 0;
-}
-
-int session_tags_copy(struct session_tags *tags, const struct session_tags *from)
-{
-	char *text = from->length > 0 ? mem_zalloc(from->length) : NULL;
-	if (from->length > 0 && !text) {
-		return -ENOMEM;
-	}
-	if (text) {
-		memcpy(text, from->text, from->length);
-	}
-	session_tags_clear(tags);
-	*tags = (struct session_tags){text, from->length, from->count};
 	return 0;
 }
 
@@ -289,4 +268,91 @@ uint64_t session_thin(struct session_block *blocks, size_t count, uint64_t wante
 		bytes -= block->length;
 	}
 	return bytes;
+}
+
+/* ---- rows as JSON. Only lines of our own are read: they are scanned, not parsed ---- */
+
+static void write_tags(struct json *out, const char *name, const struct session_tags *tags)
+{
+	const char *at = tags->text;
+	json_open(out, name, '[');
+	for (size_t i = 0; i < tags->count; i++) {
+		json_open(out, NULL, '{');
+		json_string(out, "name", at);
+		at += strlen(at) + 1;
+		json_string(out, "value", at);
+		at += strlen(at) + 1;
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
+#define FIELD(name) JSON_FIELD(struct session, #name, name)
+#define OPT(type, name) JSON_FIELD_AS(type, struct session, #name, name)
+
+#define FIELD(name) JSON_FIELD(struct session, #name, name)
+#define OPT(type, name) JSON_FIELD_AS(type, struct session, #name, name)
+
+/* The name first: libedgeprof reads no further. */
+static const struct json_field fields[] = {FIELD(name), OPT(JSON_STRING_OPT, app), FIELD(uid),
+	FIELD(warmup), OPT(JSON_WHOLE_OPT, frames), FIELD(seconds), FIELD(started_us),
+	OPT(JSON_WHOLE_OPT, measured_us), OPT(JSON_WHOLE_OPT, ended_us), FIELD(frames_done),
+	FIELD(elapsed_s), FIELD(left_s), FIELD(recent_mean_ms), OPT(JSON_STRING_OPT, error),
+	FIELD(bytes), FIELD(kept_share), FIELD(lost), OPT(JSON_STRING_OPT, cut), FIELD(automatic)};
+
+#undef FIELD
+#undef OPT
+
+void session_write(struct json *out, const char *name, const struct session *session)
+{
+	json_open(out, name, '{');
+	JSON_FIELDS(out, fields, session);
+	json_string(out, "state", session_state_name(session->state));
+	write_tags(out, "tags", &session->tags);
+	write_tags(out, "environment", &session->environment);
+	json_close(out, '}');
+}
+
+static int read_tags(const char *line, const char *name, struct session_tags *ret)
+{
+	char key[PROTO_NAME_SIZE], value[SESSION_TAG_VALUE + 1];
+	const char *at = json_member(line, name);
+	at = at && *at == '[' ? at + 1 : NULL;
+	while (at && *at == '{') {
+		at = strncmp(at, "{\"name\":", 8) == 0 ? json_quoted(at + 8, key, sizeof(key))
+						       : NULL;
+		at = at && strncmp(at, ",\"value\":", 9) == 0
+			     ? json_quoted(at + 9, value, sizeof(value))
+			     : NULL;
+		at = at && *at == '}' ? at + 1 : NULL;
+		if (at && session_tags_add(ret, key, value) == -ENOMEM) {
+			return -ENOMEM;
+		}
+		at = at && *at == ',' ? at + 1 : at;
+	}
+	return at && *at == ']' ? 0 : -EBADMSG;
+}
+
+int session_read(const char *line, struct session *ret)
+{
+	char word[16];
+	int state = 0;
+	*ret = (struct session){.warmup = 0};
+	JSON_FIELDS_READ(line, fields, ret);
+	json_quoted(json_member(line, "state"), word, sizeof(word));
+	while (state < SESSION_STATES &&
+		strcmp(word, session_state_name((enum session_state)state)) != 0) {
+		state++;
+	}
+	ret->state = (enum session_state)state;
+	int r = read_tags(line, "tags", &ret->tags);
+	r = r < 0 ? r : read_tags(line, "environment", &ret->environment);
+	if (r == 0 && (!proto_name_valid(ret->name) || state == SESSION_STATES)) {
+		r = -EBADMSG;
+	}
+	if (r < 0) {
+		session_tags_clear(&ret->tags);
+		session_tags_clear(&ret->environment);
+	}
+	return r;
 }

@@ -52,7 +52,6 @@ struct session_tags {
 int session_tags_add(struct session_tags *tags, const char *name, const char *value);
 /* The value of a name, or NULL. */
 const char *session_tags_find(const struct session_tags *tags, const char *name);
-int session_tags_copy(struct session_tags *tags, const struct session_tags *from); /* -ENOMEM */
 void session_tags_clear(struct session_tags *tags);
 
 /* A row. A double that is NAN is not known, or does not apply. */
@@ -118,10 +117,8 @@ uint64_t sessions_file_limit(const struct sessions *sessions, const struct sessi
 struct session *sessions_victim(const struct sessions *sessions,
 	const struct session_limits *limits, int64_t now_us, bool *expired);
 
-/* The members of a row, into an open object. */
-void session_write(struct json *out, const struct session *session);
-/* The row as an object of that name. */
-void session_write_as(struct json *out, const char *name, const struct session *session);
+/* The row as an object of that name; NULL: of an array. */
+void session_write(struct json *out, const char *name, const struct session *session);
 /* Reads what session_write() wrote from a line; ret is zeroed before. -EBADMSG: it is not a row;
  * -ENOMEM. */
 int session_read(const char *line, struct session *ret);

@@ -3,7 +3,7 @@
  * file_answer.c: answers with a file: it is read on a thread, a part at a time, as the peer
  * consumes it. A thread that reads when the peer disconnects frees everything at its end.
  */
-#include "daemon/varlink/methods/file_answer.h"
+#include "daemon/varlink/methods/methods.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,3 +19,9 @@ extern const struct api_methods edgeprof_methods;
 /* Observe metrics and timeline for the subscriptions of a server (subscribe.c). 0, or -ENOSPC. */
 int subscribe_open(struct api *api);
 void subscribe_close(struct api *api);
+
+/* file_answer.c: answers by the text of a file, in parts. The file DIR/NAME.jsonl; what:
+ * "recording" or "session", for NotFound. begins: it may not be there yet, and is empty then. Only
+ * names of a table may come here. */
+enum api_result file_answer(
+	struct api_call *call, const char *what, const char *dir, const char *name, bool begins);

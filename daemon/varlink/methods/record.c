@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/core/status/recordings.h"
-#include "daemon/varlink/methods/file_answer.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 

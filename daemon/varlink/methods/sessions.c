@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/varlink/methods/file_answer.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 
@@ -50,9 +49,7 @@ static enum api_result answer_row(struct api_call *call, struct api_session *req
 {
 	enum api_result result = answer(call, request);
 	if (request->row) {
-		json_open(call->out, "session", '{');
-		session_write(call->out, request->row);
-		json_close(call->out, '}');
+		session_write(call->out, "session", request->row);
 	}
 	return result;
 }
@@ -68,44 +65,34 @@ static int read_pairs(const struct value *value, struct session_tags *ret)
 	return r == -EEXIST ? -EINVAL : r;
 }
 
-static enum api_result start(struct api_call *call, const struct session_tags *tags,
-	const struct session_tags *environment)
+enum api_result method_start_session(struct api_call *call)
 {
-	const struct value *value = call->value;
+	static const char *const names[] = {"tags", "environment"};
+	const struct value *value = call->value, *pairs[] = {&value[TAGS], &value[ENVIRONMENT]};
+	struct session_tags read[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
 	struct api_session request = {.action = API_SESSION_START,
 		.name = value[NAME].string,
 		.app = value[APP].present ? value[APP].string : NULL,
-		.tags = tags,
-		.environment = environment,
+		.tags = &read[0],
+		.environment = &read[1],
 		.warmup = (uint32_t)value[WARMUP].integer,
 		.frames = value[FRAMES].present ? value[FRAMES].number : (double)NAN,
 		.seconds = value[SECONDS].present ? value[SECONDS].number : (double)NAN};
-	return answer_row(call, &request);
-}
-
-enum api_result method_start_session(struct api_call *call)
-{
-	static const int lists[] = {TAGS, ENVIRONMENT};
-	const struct value *value = call->value;
-	struct session_tags read[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
-	enum api_result result = API_LAST;
-	if (!proto_name_valid(value[NAME].string)) {
+	if (!proto_name_valid(request.name)) {
 		return reply_invalid_parameter(call->out, "name");
 	}
-	if (value[APP].present && !proto_name_valid(value[APP].string)) {
+	if (request.app && !proto_name_valid(request.app)) {
 		return reply_invalid_parameter(call->out, "app");
 	}
-	int r = read_pairs(&value[TAGS], &read[0]);
-	int last = r < 0 ? 0 : 1;
-	r = r < 0 ? r : read_pairs(&value[ENVIRONMENT], &read[1]);
-	if (r == -ENOSPC) {
-		result = reply_limit(call->out, "tags of a session", SESSION_TAGS);
-	} else if (r < 0) {
-		result = reply_invalid_parameter(
-			call->out, lists[last] == TAGS ? "tags" : "environment");
-	} else {
-		result = start(call, &read[0], &read[1]);
+	size_t at = 0;
+	int r = read_pairs(pairs[0], &read[0]);
+	if (r == 0) {
+		r = read_pairs(pairs[++at], &read[1]);
 	}
+	enum api_result result = r == -ENOSPC
+					 ? reply_limit(call->out, "tags of a session", SESSION_TAGS)
+				 : r < 0 ? reply_invalid_parameter(call->out, names[at])
+					 : answer_row(call, &request);
 	session_tags_clear(&read[0]);
 	session_tags_clear(&read[1]);
 	return result;
@@ -136,9 +123,7 @@ static bool session_item(struct list_cursor *cursor, struct json *out)
 	const struct session *row = sessions->row[cursor->first++];
 	const bool named = !cursor->pattern[0] || proto_query_match(cursor->pattern, row->name);
 	if (named && may_see(row, cursor->uid, cursor->permitted)) {
-		json_open(out, NULL, '{');
-		session_write(out, row);
-		json_close(out, '}');
+		session_write(out, NULL, row);
 	}
 	return true;
 }

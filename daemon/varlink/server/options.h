@@ -35,7 +35,7 @@ struct api_session {
 	uint64_t now_ns;
 	/* start */
 	const char *app; /* NULL = the only one that runs, else the device alone */
-	const struct session_tags *tags, *environment;
+	struct session_tags *tags, *environment; /* the tags become the row's */
 	uint32_t warmup;
 	double frames, seconds; /* NAN = none */
 	bool automatic;

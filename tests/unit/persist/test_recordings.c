@@ -57,7 +57,7 @@ static void put(const char *name, size_t padding, time_t second)
 		.triggers = 2,
 		.flags = put_flags,
 		.cut = "records over max_size"};
-	int n = recording_end_write(&row, ",\"joined\":[]", line, sizeof(line));
+	int n = recording_row_write(&row, "end", "", line, sizeof(line));
 	ck_assert_int_gt(n, 0);
 	snprintf(file, sizeof(file), "%s.jsonl", name);
 	int fd = openat(folder, file, O_WRONLY | O_CREAT | O_EXCL, 0640);
@@ -353,6 +353,10 @@ static void leave(const char *name, const char *text, time_t second)
 	"\"to_mono_us\":60000000}\n"
 #define ROWS \
 	"{\"call\":\"ExportTrace\",\"parameters\":{\"records\":{\"kind\":[1,2,3]},\"lost\":4}}\n"
+#define PART                                                                                   \
+	"{\"part\":{\"time_us\":1700000000000000,\"trigger\":\"alert hot:_ (critical): 85\","  \
+	"\"triggers\":1,\"span_s\":34,\"before_s\":30,\"after_s\":4,\"records\":6,\"lost\":4," \
+	"\"flags\":2,\"joined\":[]}}\n"
 
 /* As kill -9 leaves it: all lines but the last, and half of one. */
 START_TEST(what_a_killed_daemon_had_written_is_a_recording)
@@ -361,7 +365,8 @@ START_TEST(what_a_killed_daemon_had_written_is_a_recording)
 	struct recording row;
 	char file[8192];
 	leave("20251122-010003-alert-hot.jsonl.new",
-		HEADER "{\"call\":\"GetStatus\",\"parameters\":{}}\n" ROWS ROWS "{\"call\":\"ListE",
+		HEADER "{\"call\":\"GetStatus\",\"parameters\":{}}\n" ROWS ROWS PART ROWS
+		       "{\"call\":\"ListE",
 		1700000004);
 	recording_folder_recover(folder);
 	recording_folder_scan(folder, 4, 1 << 20, &recordings);
@@ -380,14 +385,15 @@ START_TEST(what_a_killed_daemon_had_written_is_a_recording)
 	file[n] = '\0';
 	close(fd);
 	ck_assert_ptr_null(strstr(file, "ListE"));
-	ck_assert_ptr_nonnull(strstr(file, ROWS "{\"end\":{"));
+	ck_assert_ptr_nonnull(strstr(file, ROWS PART "{\"end\":{"));
 }
 END_TEST
 
 START_TEST(what_is_no_recording_is_not_made_one)
 {
-	static const char *const texts[] = {"", "{", HEADER, "x" HEADER ROWS, "{}\n" HEADER ROWS,
-		HEADER "\n" ROWS, HEADER "{\"call\":\"GetStatus\"", "{\"end\":{}}\n"};
+	static const char *const texts[] = {"", "{", HEADER, HEADER ROWS, "x" HEADER ROWS PART,
+		"{}\n" HEADER ROWS PART, HEADER "{\"part\":{\"time_us\":1",
+		HEADER "{\"part\":{}}\n", "{\"end\":{}}\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		leave("20251122-010003-x.jsonl.new", texts[i], 100);
 		recording_folder_recover(folder);

@@ -182,9 +182,7 @@ START_TEST(a_row_is_read_as_it_was_written)
 	ck_assert_int_eq(session_tags_add(&row.tags, "esc", "\x1b[2J"), -EINVAL);
 	ck_assert_int_eq(session_tags_add(&row.tags, "bytes", "\xff"), -EINVAL);
 	json_init(&json, line, sizeof(line));
-	json_open(&json, NULL, '{');
-	session_write(&json, &row);
-	json_close(&json, '}');
+	session_write(&json, NULL, &row);
 	line[json.length] = '\0';
 	ck_assert_int_eq(session_read(line, &read), 0);
 	ck_assert_str_eq(read.name, "run.2");
@@ -276,7 +274,7 @@ static char dir[] = "/tmp/test-sessions.XXXXXX";
 static struct session_found found;
 static unsigned founds;
 
-static void on_found(void *ctx, const struct session_found *one)
+static void on_found(void *ctx, struct session_found *one)
 {
 	(void)ctx;
 	found = *one;

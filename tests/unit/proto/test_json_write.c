@@ -61,6 +61,33 @@ START_TEST(each_type_is_written_in_the_order_of_the_table)
 }
 END_TEST
 
+START_TEST(what_was_written_is_read)
+{
+	const struct sample samples[] = {{.name = "a\"b",
+						 .note = "n\\",
+						 .on = true,
+						 .signed_ = -7,
+						 .time_us = -9000000000000000,
+						 .count = UINT64_MAX,
+						 .percent = 1.5,
+						 .limit = (double)NAN,
+						 .bytes = 4096,
+						 .span_ns = 1500000000},
+		{.percent = (double)NAN, .bytes = (double)NAN}};
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		char line[sizeof(buffer)];
+		struct sample read = {.name = "before", .on = true, .signed_ = 1};
+		strcpy(line, written(&samples[i]));
+		JSON_FIELDS_READ(line, fields, &read);
+		ck_assert_str_eq(written(&read), line);
+	}
+	char cut[3];
+	ck_assert_ptr_null(json_quoted("\"abc", cut, sizeof(cut)));
+	ck_assert_str_eq(json_quoted("\"abc\",", cut, sizeof(cut)), ",");
+	ck_assert_str_eq(cut, "ab");
+}
+END_TEST
+
 START_TEST(what_is_unknown_is_left_out_or_null)
 {
 	const struct sample sample = {

@@ -186,7 +186,8 @@ void trace_rows_write(struct json *out, struct trace_batch *batch, const struct 
 	make_cells(batch, cells);
 	json_open(out, "records", '{');
 	for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); c++) {
-		const struct json_field cell = {NULL, columns[c].type, columns[c].offset};
+		const struct json_field cell = {
+			.type = columns[c].type, .offset = columns[c].offset};
 		json_open(out, columns[c].name, '[');
 		for (size_t i = 0; i < batch->rows; i++) {
 			json_fields(out, &cell, 1, &cells[i]);
