@@ -20,7 +20,7 @@
 enum {
 	NAMES_MAX = 4096,
 	FILE_NAME = PROTO_NAME_SIZE + 16,
-	LAST_BYTES = 512 * 1024 /* parts are shorter than half of it */
+	LAST_BYTES = 2 * SESSION_LINE_MAX /* a last line is shorter than half of it */
 };
 
 static const char suffix[] = ".jsonl", schema[] = "{\"schema\":\"edgeprof.session/1\"";
@@ -55,12 +55,12 @@ static void read_end(const char *line, struct session_found *ret)
 	}
 }
 
-/* Goes to the beginning of a line so far before the end of a long file that it precedes the last
- * point. The bytes that were skipped. */
-static ssize_t skip(FILE *stream, uint64_t at)
+/* Goes to the beginning of a line so far before the end of a long file, else to `at`. The bytes
+ * that were skipped. */
+static ssize_t skip(FILE *stream, uint64_t at, long back)
 {
 	int c;
-	if (fseek(stream, -LAST_BYTES, SEEK_END) < 0 || ftell(stream) <= (long)at) {
+	if (fseek(stream, -back, SEEK_END) < 0 || ftell(stream) <= (long)at) {
 		return fseek(stream, (long)at, SEEK_SET);
 	}
 	while ((c = getc(stream)) != '\n' && c != EOF) {
@@ -68,59 +68,54 @@ static ssize_t skip(FILE *stream, uint64_t at)
 	return (ssize_t)ftell(stream) - (ssize_t)at;
 }
 
-/* The end of the last complete part, or of the file; of the first line where there is no part.
- * *blank: what a power cut leaves of a first line. */
-static uint64_t read_lines(FILE *stream, struct session_found *ret, bool *blank)
+static bool next_line(FILE *stream, char **line, size_t *size, ssize_t *length)
+{
+	*length = getline(line, size, stream);
+	return *length > 0 && (*line)[*length - 1] == '\n' && strlen(*line) == (size_t)*length;
+}
+
+/* The end of the last complete part after the header, or of the file; of the header where there is
+ * none. Files may be long: ever more is read, from the end. */
+static uint64_t read_last(FILE *stream, uint64_t header, struct session_found *ret)
 {
 	char *line = NULL;
 	size_t size = 0;
-	uint64_t at = 0, good = 0;
-	ssize_t length = 0;
+	ssize_t length, skipped = 1;
+	uint64_t good = header;
 	bool is_block;
-	while (!ret->ended && (length = getline(&line, &size, stream)) > 0 &&
-		line[length - 1] == '\n' && strlen(line) == (size_t)length) {
-		if (at == 0 && !read_header(line, ret)) {
-			break;
-		}
-		if (at == 0) {
-			good = (uint64_t)length;
-			length += skip(stream, good); /* to what was written last */
-		}
-		at += (uint64_t)length;
-		if (text_starts_with(line, "{\"end\":{")) {
-			read_end(line, ret);
-			good = at;
-		} else if (session_point_read(line, &ret->last, &is_block)) {
-			good = at;
-			if (is_block) { /* the next one begins where it ends */
-				ret->last.from_us = ret->last.to_us;
-				ret->last.from_mono_us = ret->last.mono_us;
+	for (long back = LAST_BYTES; good == header && skipped > 0; back *= 8) {
+		skipped = skip(stream, header, back);
+		uint64_t at = header + (uint64_t)skipped;
+		while (!ret->ended && next_line(stream, &line, &size, &length)) {
+			at += (uint64_t)length;
+			if (text_starts_with(line, "{\"end\":{")) {
+				read_end(line, ret);
+				good = at;
+			} else if (session_point_read(line, &ret->last, &is_block)) {
+				good = at;
+				if (is_block) { /* the next one begins where it ends */
+					ret->last.from_us = ret->last.to_us;
+					ret->last.from_mono_us = ret->last.mono_us;
+				}
 			}
 		}
 	}
-	*blank = at == 0 && (length <= 0 || (line[length - 1] != '\n' &&
-						    (!line[0] || text_starts_with(line, schema))));
 	free(line);
 	return good;
 }
 
-/* Whether the last line of a file is its end; it is read alone, as files may be long. */
-static void read_tail(int fd, uint64_t bytes, struct session_found *ret)
+/* What is good of it; 0: nothing. *blank: what a power cut leaves of a first line. */
+static uint64_t read_lines(FILE *stream, struct session_found *ret, bool *blank)
 {
-	char *tail = malloc(SESSION_LINE_MAX + 1);
-	uint64_t from = bytes > SESSION_LINE_MAX ? bytes - SESSION_LINE_MAX : 0;
-	ssize_t n = tail ? pread(fd, tail, SESSION_LINE_MAX, (off_t)from) : -1;
-	if (n > 1 && tail[n - 1] == '\n') {
-		tail[n] = '\0';
-		char *line = tail + n - 1;
-		while (line > tail && line[-1] != '\n') {
-			line--;
-		}
-		if (text_starts_with(line, "{\"end\":{")) {
-			read_end(line, ret);
-		}
-	}
-	free(tail);
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length;
+	const bool whole = next_line(stream, &line, &size, &length);
+	const bool good = whole && read_header(line, ret);
+	*blank = length <= 0 ||
+		 (line[length - 1] != '\n' && (!line[0] || text_starts_with(line, schema)));
+	free(line);
+	return good ? read_last(stream, (uint64_t)length, ret) : 0;
 }
 
 static void read_file(struct scan *scan, int folder, int fd, const char *file)
@@ -138,8 +133,7 @@ static void read_file(struct scan *scan, int folder, int fd, const char *file)
 	if (good) {
 		bool blank = false;
 		const uint64_t size = (uint64_t)st.st_size;
-		read_tail(fd, size, &found);
-		const uint64_t end = found.ended ? size : read_lines(stream, &found, &blank);
+		const uint64_t end = read_lines(stream, &found, &blank);
 		found.row.bytes = end;
 		good = end > 0 && strcmp(found.row.name, name) == 0 &&
 		       (end == size || ftruncate(fd, (off_t)end) == 0);
