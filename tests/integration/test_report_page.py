@@ -80,10 +80,11 @@ def test_a_live_app_as_a_page():
             done = daemon.ctl("report", "cam", "--format", "html")
             assert done.returncode == 0, done
             ids, shown = read(done.stdout)
-            assert ids == ["stages", "time", "slow", "latency", "environment"], ids
+            for part in ("PIPELINE PROFILING REPORT", "Breakdown in ms", "frames took longer than", "Metrics", "Events", "Environment"):
+                assert part in shown, (part, shown)
             for stage in ("capture", "preprocess", "infer", "postprocess", "publish"):
                 assert stage in shown, stage
-            assert "Frames 120 in" in shown and "<b>before & after</b>" in shown, shown
+            assert "Frames 120 Rate" in shown and "<b>before & after</b>" in shown, shown
             assert "cpu-thermal 50" in shown, shown
 
             path = pathlib.Path(folder) / "cam.html"

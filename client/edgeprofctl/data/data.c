@@ -28,6 +28,20 @@ struct data_numbers data_numbers_of(double *values, size_t count)
 		.p99 = summary.p99};
 }
 
+double data_frame_ms(const struct data_frame *frame)
+{
+	return isnan(frame->total_ms) ? frame->time_ms : frame->total_ms;
+}
+
+bool data_is_outermost(const struct data *data, const struct data_stage *stage)
+{
+	bool ret = !stage->left_out;
+	for (int at = stage->parent; at >= 0; at = data->stage[at].parent) {
+		ret = ret && data->stage[at].left_out;
+	}
+	return ret;
+}
+
 const struct data_stage *data_stage(const struct data *data, const char *name)
 {
 	for (size_t i = 0; i < data->stage_count; i++) {

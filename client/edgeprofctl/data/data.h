@@ -111,6 +111,14 @@ bool data_is_file(const char *what);
 int data_read(struct ctl *ctl, const char *what, const char *app, struct data *ret);
 void data_finish(struct data *data);
 
+/* ctl_call() without a message; *ret is NULL unless CTL_FINE. */
+int data_ask(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
+
+/* The duration of a frame: its total, else the time since the one before. */
+double data_frame_ms(const struct data_frame *frame);
+/* Whether the stage is in the sum of a frame: not a total, and in nothing but totals. */
+bool data_is_outermost(const struct data *data, const struct data_stage *stage);
+
 /* Of values in any order; they are sorted in place. */
 struct data_numbers data_numbers_of(double *values, size_t count);
 

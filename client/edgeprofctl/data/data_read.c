@@ -15,12 +15,12 @@
 #include "client/edgeprofctl/trace/replay.h"
 #include "proto/text.h"
 
-/* Calls that must not fail loudly: the next source may have the answer. */
-static int try_load(struct ctl *ctl, const char *what, const char *method)
+int data_ask(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret)
 {
 	bool quiet = ctl->quiet;
+	*ret = NULL;
 	ctl->quiet = true;
-	int status = replay_load(ctl, what, method);
+	int status = ctl_call(ctl, method, parameters, more, ret);
 	ctl->quiet = quiet;
 	return status;
 }
@@ -39,7 +39,10 @@ static int find(struct ctl *ctl, const char *what)
 	}
 	int status = ctl_connect(ctl);
 	for (size_t i = 0; status == CTL_FINE && i < sizeof(methods) / sizeof(methods[0]); i++) {
-		status = try_load(ctl, what, methods[i]);
+		bool quiet = ctl->quiet;
+		ctl->quiet = true; /* the next source may have the answer */
+		status = replay_load(ctl, what, methods[i]);
+		ctl->quiet = quiet;
 		if (status == CTL_FINE) {
 			return CTL_FINE;
 		}
@@ -49,20 +52,13 @@ static int find(struct ctl *ctl, const char *what)
 	return status;
 }
 
-/* A reply that the file may not have. */
+/* A reply that the file may not have; NULL. */
 static cJSON *ask(struct ctl *ctl, const char *method, cJSON *parameters)
 {
-	bool quiet = ctl->quiet;
-	cJSON *reply = NULL;
-	ctl->quiet = true;
-	if (ctl_call(ctl, method, parameters, true, &reply) == CTL_FINE && reply->child) {
-		json_clean(reply, true);
-		ctl->quiet = quiet;
-		return reply;
-	}
-	cJSON_Delete(reply);
-	ctl->quiet = quiet;
-	return NULL;
+	cJSON *reply;
+	data_ask(ctl, method, parameters, true, &reply);
+	json_clean(reply, true);
+	return reply;
 }
 
 /* What the file says about itself. */
@@ -124,23 +120,19 @@ static void read_notes(struct ctl *ctl, struct data *data)
 {
 	static const char *const known[] = {"- a virtual machine", "- other processes"};
 	/* not cleaned: it has lines */
-	cJSON *reply = NULL, *parameters = ctl_parameters("app", data->app);
-	bool quiet = ctl->quiet;
-	ctl->quiet = true;
+	cJSON *reply;
 	data->notes = cJSON_CreateArray();
-	if (ctl_call(ctl, "GetReport", parameters, false, &reply) == CTL_FINE) {
-		const char *line = json_word(reply, "text");
-		for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
-			char text[160];
-			snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
-			text_clean(text, true);
-			if (text_starts_with(text, known[0]) || text_starts_with(text, known[1])) {
-				cJSON_AddItemToArray(data->notes, cJSON_CreateString(text + 2));
-			}
+	data_ask(ctl, "GetReport", ctl_parameters("app", data->app), false, &reply);
+	const char *line = json_word(reply, "text");
+	for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+		char text[160];
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
+		text_clean(text, true);
+		if (text_starts_with(text, known[0]) || text_starts_with(text, known[1])) {
+			cJSON_AddItemToArray(data->notes, cJSON_CreateString(text + 2));
 		}
-		cJSON_Delete(reply);
 	}
-	ctl->quiet = quiet;
+	cJSON_Delete(reply);
 }
 
 enum { ATTACH_US = 250000 };
@@ -149,11 +141,8 @@ enum { ATTACH_US = 250000 };
 static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
 {
 	cJSON *reply, *parameters = ctl_parameters("app", app);
-	bool quiet = ctl->quiet;
 	cJSON_AddNumberToObject(parameters, "run", 0);
-	ctl->quiet = true;
-	int status = ctl_call(ctl, "ListStages", parameters, true, &reply);
-	ctl->quiet = quiet;
+	int status = data_ask(ctl, "ListStages", parameters, true, &reply);
 	if (status == CTL_NO_DATA) {
 		ctl_fail(ctl, status, "no session, recording, app or file is named '%s'", app);
 	} else if (status != CTL_FINE) {

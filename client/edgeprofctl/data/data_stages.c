@@ -158,19 +158,10 @@ static int add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX]
 	return 0;
 }
 
-static bool counts(const struct data *data, const struct data_stage *stage)
-{
-	bool ret = !stage->left_out;
-	for (int at = stage->parent; at >= 0; at = data->stage[at].parent) {
-		ret = ret && data->stage[at].left_out;
-	}
-	return ret;
-}
-
 static void sum_stage(struct data *data, struct data_stage *stage, double *values, double *totals)
 {
 	double inside_ms = 0;
-	bool counted = counts(data, stage);
+	bool counted = data_is_outermost(data, stage);
 	for (size_t i = 0; i < stage->count; i++) {
 		const struct data_execution *one = &stage->execution[i];
 		values[i] = one->ms;

@@ -1,92 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* html.c: writes escaped text, and the frames of sections, charts and tables. */
+/* html.c: escapes text for the HTML report, and draws what has no time axis: the stages of a frame,
+ * and histograms of durations. */
 #include "client/edgeprofctl/report/html.h"
 
 #include <math.h>
-#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/term/text.h"
-#include "proto/utf8.h"
+#include "proto/text.h"
 
-/* A hostile name may be long: what a cell or a tooltip can't show is cut. */
-enum { TEXT_MAX = 160 };
+enum { ROW_HEIGHT = 26, STAGES_MAX = 64, BINS = 40, CARDS_MAX = 14, MARK_HEIGHT = 15 };
+enum { BARS_TOP = 48, BARS_BOTTOM = 132 };
 
-static void escape(FILE *out, const char *text)
+struct html_text html_text(const char *text)
 {
 	static const char special[] = "&<>\"'";
 	static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-	for (int left = TEXT_MAX; *text != '\0'; left--) {
-		const char *at = text;
-		uint32_t c = text_decode(&text);
-		const char *found = c < 0x80 ? strchr(special, (int)c) : NULL;
-		if (left == 0) {
-			fputs("…", out);
-			return;
-		}
-		if (found) {
-			fputs(entities[found - special], out);
-		} else if (c == 0xfffd || (c != '\n' && proto_utf8_is_hidden(c))) {
-			fputs("�", out);
-		} else {
-			fwrite(at, 1, (size_t)(text - at), out);
-		}
+	struct html_text ret;
+	char clean[HTML_TEXT_MAX];
+	struct text escaped = TEXT_IN(ret.text);
+	snprintf(clean, sizeof(clean), "%s", text);
+	text_clean(clean, true);
+	for (const char *at = clean; *at != '\0'; at++) {
+		const char *found = strchr(special, *at), plain[] = {*at, '\0'};
+		text_add(&escaped, "%s", found ? entities[found - special] : plain);
 	}
-}
-
-static void put_number(FILE *out, double value, int decimals)
-{
-	if (isfinite(value) && fabs(value) < 1e15) {
-		fprintf(out, "%.*f", decimals, value);
-	} else {
-		fputc('-', out);
-	}
-}
-
-/* One conversion; returns what follows it. */
-static const char *convert(FILE *out, const char *format, va_list *ap)
-{
-	int decimals = 6;
-	if (format[0] == '.') {
-		decimals = format[1] == '*' ? va_arg(*ap, int) : format[1] - '0';
-		format += 2;
-	}
-	if (format[0] == 'z') {
-		fprintf(out, "%zu", va_arg(*ap, size_t));
-		return format + 2;
-	}
-	switch (*format) {
-	case 's':
-		escape(out, va_arg(*ap, const char *));
-		break;
-	case 'd':
-		fprintf(out, "%d", va_arg(*ap, int));
-		break;
-	case 'u':
-		fprintf(out, "%u", va_arg(*ap, unsigned));
-		break;
-	case 'f':
-		put_number(out, va_arg(*ap, double), decimals);
-		break;
-	default:
-		fputc(*format, out);
-	}
-	return format + 1;
-}
-
-void html(FILE *out, const char *format, ...)
-{
-	va_list ap;
-	va_start(ap, format);
-	while (*format != '\0') {
-		size_t plain = strcspn(format, "%");
-		fwrite(format, 1, plain, out);
-		format += plain;
-		if (*format == '%') {
-			format = convert(out, format + 1, &ap);
-		}
-	}
-	va_end(ap);
+	return ret;
 }
 
 struct label html_ms(double ms)
@@ -102,98 +42,134 @@ struct label html_ms(double ms)
 	return label;
 }
 
-struct label html_at(const struct page *page, double at_s)
-{
-	struct label label;
-	if (page->span_s < 600 || !(at_s >= 0 && at_s < 1e9)) {
-		snprintf(label.text, sizeof(label.text), "%.2f s", isfinite(at_s) ? at_s : 0);
-	} else {
-		unsigned seconds = (unsigned)at_s;
-		snprintf(label.text, sizeof(label.text), "%u:%02u:%02u", seconds / 3600,
-			seconds / 60 % 60, seconds % 60);
-	}
-	return label;
-}
-
 double html_percent(double value, double whole)
 {
 	double percent = whole > 0 ? value / whole * 100 : 0;
 	return percent >= 0 ? fmin(percent, 100) : 0;
 }
 
-double html_step(double range, int parts)
+static double cost_of(const struct data *data, const struct data_stage *stage)
 {
-	static const double steps[] = {1, 2, 5, 10};
-	if (!(range > 0) || !isfinite(range)) {
-		return 1;
+	double cost = data->frame_count > 0 ? stage->per_frame_ms : stage->ms.mean;
+	return cost > 0 && isfinite(cost) ? cost : 0;
+}
+
+/* A row for each stage: it begins where the one before it ends, one inside of another where that
+ * begins. */
+void html_stages(const struct page *page)
+{
+	FILE *out = page->out;
+	const struct data *data = page->data;
+	double from_ms[STAGES_MAX], next_ms[STAGES_MAX + 1] = {0}, whole_ms = 0;
+	size_t count = data->stage_count < STAGES_MAX ? data->stage_count : STAGES_MAX;
+	for (size_t i = 0; i < count; i++) {
+		unsigned depth = data->stage[i].depth;
+		from_ms[i] = next_ms[depth];
+		next_ms[depth] += cost_of(data, &data->stage[i]);
+		next_ms[depth + 1] = from_ms[i];
+		whole_ms = fmax(whole_ms, next_ms[depth]);
 	}
-	double power = pow(10, floor(log10(range / parts)));
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		if (range / (power * steps[i]) <= parts) {
-			return power * steps[i];
+	bool near = data->frame_deadline_ms < 5 * whole_ms;
+	whole_ms = near ? fmax(whole_ms, data->frame_deadline_ms) : whole_ms;
+	fprintf(out,
+		"<p>Mean time %s; below a stage, those inside of it.</p>\n<svg class=\"chart\" "
+		"height=\"%zu\" role=\"img\" aria-label=\"Mean time of each stage\">\n",
+		data->frame_count > 0 ? "per frame" : "of each stage", count * ROW_HEIGHT);
+	for (size_t i = 0; i < count; i++) {
+		double ms = cost_of(data, &data->stage[i]);
+		double x = html_percent(from_ms[i], whole_ms), width = html_percent(ms, whole_ms);
+		bool left = x > 60;
+		fprintf(out,
+			"<rect class=\"f%zu\" x=\"%.2f%%\" y=\"%zu\" width=\"%.2f%%\" "
+			"height=\"%d\"/><text class=\"%s\" x=\"%.2f%%\" dx=\"%d\" y=\"%zu\">%s "
+			"%s</text>\n",
+			i % 9, x, i * ROW_HEIGHT, width, ROW_HEIGHT - 2, left ? "e" : "s",
+			left ? x + width : x, left ? -6 : 6, i * ROW_HEIGHT + 17,
+			html_text(data->stage[i].name).text, html_ms(ms).text);
+	}
+	if (near) {
+		double x = html_percent(data->frame_deadline_ms, whole_ms);
+		fprintf(out,
+			"<line class=\"dead\" x1=\"%.2f%%\" x2=\"%.2f%%\" y2=\"100%%\"/><text "
+			"class=\"bad e\" x=\"%.2f%%\" dx=\"-6\" y=\"-5\">deadline %s</text>",
+			x, x, x, html_ms(data->frame_deadline_ms).text);
+	}
+	fputs("</svg>\n", out);
+}
+
+static void mark(FILE *out, const char *name, double ms, double from_ms, double range_ms, int row)
+{
+	double x = html_percent(ms - from_ms, range_ms);
+	bool left = x > 60;
+	fprintf(out,
+		"<line class=\"mark\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%d\" y2=\"%d\"/><text "
+		"class=\"%s\" x=\"%.2f%%\" dx=\"%d\" y=\"%d\">%s %s</text>",
+		x, x, row * MARK_HEIGHT + 3, BARS_BOTTOM, left ? "e" : "s", x, left ? -4 : 4,
+		row * MARK_HEIGHT + 12, name, html_ms(ms).text);
+}
+
+/* The axis ends at the maximum, or above p99 where that would leave no space for the rest. */
+static void card(FILE *out, const char *name, size_t color, double *values, size_t count)
+{
+	size_t bins[BINS] = {0}, most = 1, above = 0;
+	struct data_numbers ms = data_numbers_of(values, count);
+	double tail_ms = ms.p99 - ms.min, from_ms = ms.min;
+	double to_ms = tail_ms > 0 ? fmin(ms.max, ms.p99 + tail_ms / 2) : ms.max;
+	double range_ms = fmax(to_ms - from_ms, 1e-4);
+	for (size_t i = 0; i < count; i++) {
+		double at = (values[i] - from_ms) / range_ms * BINS;
+		size_t bin = at < BINS ? (size_t)at : BINS - 1;
+		above += at > BINS * 1.0001;
+		bins[bin] += at <= BINS * 1.0001;
+		most = bins[bin] > most ? bins[bin] : most;
+	}
+	fprintf(out, "<div class=\"card\"><h3>%s</h3><p>%s, mean %s, %zu above the axis</p>\n",
+		html_text(name).text, format_count((int64_t)count).text, html_ms(ms.mean).text,
+		above);
+	fprintf(out, "<svg class=\"chart\" height=\"%d\" role=\"img\" aria-label=\"Histogram\">",
+		BARS_BOTTOM + 20);
+	for (size_t i = 0; i < BINS; i++) {
+		double height = (double)bins[i] / (double)most * (BARS_BOTTOM - BARS_TOP);
+		if (bins[i] > 0) {
+			fprintf(out,
+				"<rect class=\"f%zu\" x=\"%.2f%%\" y=\"%.1f\" width=\"%.2f%%\" "
+				"height=\"%.1f\"/>",
+				color, (double)i * 100 / BINS, BARS_BOTTOM - fmax(height, 1.5),
+				92.0 / BINS, fmax(height, 1.5));
 		}
 	}
-	return power * 10;
+	mark(out, "p50", ms.p50, from_ms, range_ms, 0);
+	mark(out, "p95", ms.p95, from_ms, range_ms, 1);
+	mark(out, "p99", ms.p99, from_ms, range_ms, 2);
+	fprintf(out,
+		"<line class=\"base\" x2=\"100%%\" y1=\"%d\" y2=\"%d\"/><text y=\"%d\">%s</text>"
+		"<text class=\"e\" x=\"100%%\" y=\"%d\">%s</text></svg></div>\n",
+		BARS_BOTTOM, BARS_BOTTOM, BARS_BOTTOM + 16, html_ms(from_ms).text, BARS_BOTTOM + 16,
+		html_ms(to_ms).text);
 }
 
-int html_decimals(double step)
+void html_latency(const struct page *page)
 {
-	return step < 0.095 ? 2 : step < 0.95 ? 1 : 0;
-}
-
-void html_section(FILE *out, const char *id, const char *title, const char *about)
-{
-	html(out, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
-	if (about[0] != '\0') {
-		html(out, "<p class=\"dim\">%s</p>\n", about);
+	const struct data *data = page->data;
+	size_t most = data->frame_count;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		most = data->stage[i].count > most ? data->stage[i].count : most;
 	}
-}
-
-void html_chart(FILE *out, const char *classes, double height, const char *label)
-{
-	html(out, "<svg class=\"%s\" height=\"%.0f\" role=\"img\" aria-label=\"%s\">", classes,
-		height, label);
-}
-
-void html_vertical(FILE *out, const char *classes, double x, double from, double to)
-{
-	html(out, "<line class=\"%s\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%.0f\" y2=\"%.0f\"/>",
-		classes, x, x, from, to);
-}
-
-void html_axis(FILE *out, double y, double last, const char *unit)
-{
-	double step = html_step(last, 6);
-	for (double at = 0; at <= last * 1.0001; at += step) {
-		double x = html_percent(at, last);
-		const char *anchor = x < 3 ? "s" : x > 94 ? "e" : "m";
-		html_vertical(out, "tick", x, y, y + 5);
-		html(out, "<text class=\"%s\" x=\"%.2f%%\" y=\"%.0f\">%.*f %s</text>", anchor, x,
-			y + 18, html_decimals(step), at, unit);
+	double *values = calloc(most + 1, sizeof(*values));
+	fputs("<div class=\"cards\">\n", page->out);
+	/* the frames, and then the stages */
+	for (size_t n = 0; values && n <= data->stage_count && n < CARDS_MAX; n++) {
+		const struct data_stage *stage = n > 0 ? &data->stage[n - 1] : NULL;
+		size_t count = stage ? stage->count : data->frame_count, kept = 0;
+		for (size_t i = 0; i < count; i++) {
+			values[kept] =
+				stage ? stage->execution[i].ms : data_frame_ms(&data->frame[i]);
+			kept += isfinite(values[kept]) != 0;
+		}
+		if (kept > 0) {
+			card(page->out, stage ? stage->name : "Frame", n % 9, values, kept);
+		}
 	}
-}
-
-void html_table(FILE *out, const char *label, const char *heads)
-{
-	html(out,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table>"
-		"<thead><tr>",
-		label);
-	while (*heads != '\0') {
-		bool right = *heads == '>';
-		size_t length = strcspn(heads += right, "|");
-		fprintf(out, "<th scope=\"col\"%s>%.*s</th>", right ? " class=\"n\"" : "",
-			(int)length, heads);
-		heads += length + (heads[length] == '|');
-	}
-	fputs("</tr></thead><tbody>\n", out);
-}
-
-void html_table_end(FILE *out, const char *things, size_t more)
-{
-	fputs("</tbody></table></div>\n", out);
-	if (more > 0) {
-		html(out, "<p class=\"dim\">%s more %s are not shown.</p>\n",
-			format_count((int64_t)more).text, things);
-	}
+	fputs("</div>\n", page->out);
+	free(values);
 }

@@ -3,35 +3,27 @@
  * the daemon's own text, as it writes it when the app ends; all else is made of the records. */
 #include "client/edgeprofctl/report/report.h"
 
-#include <errno.h>
 #include <string.h>
 
+#include "client/edgeprofctl/compare/document.h"
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/trace/trace.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/text.h"
 
 enum { NAMES_SIZE = 400, LINE_SIZE = 512 };
 
-/* "cam, detector" of ListApps. */
-static void names_of(const cJSON *reply, char names[NAMES_SIZE])
-{
-	struct text text = text_in(names, NAMES_SIZE);
-	for (const cJSON *app = json_first(reply, "apps"); app; app = app->next) {
-		text_join(&text, ", ", "%s", json_word(app, "name"));
-	}
-}
-
 static int several(struct ctl *ctl)
 {
 	char names[NAMES_SIZE];
+	struct text text = TEXT_IN(names);
 	cJSON *reply;
 	int status = ctl_call(ctl, "ListApps", ctl_add_flag(NULL, "all", true), true, &reply);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	names_of(reply, names);
+	template_add(&text, "{*apps,, }{name}{/}", reply, ctl->style.utf8);
 	cJSON_Delete(reply);
 	return names[0] == '\0'
 		       ? ctl_fail(ctl, CTL_NO_DATA, "no app has attached yet; see edgeprof(3)")
@@ -51,29 +43,22 @@ static void show_lines(struct ctl *ctl, const char *text)
 	}
 }
 
-/* The call; its text still has its newlines, so it is not clean for a terminal. Quiet: that there
- * is none gets an answer of its own. */
+/* The call; its text still has its newlines, so it is not clean for a terminal. */
 static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
 {
-	bool quiet = ctl->quiet;
 	enum json_mode json = ctl->options.json;
-	ctl->quiet = true;
 	ctl->options.json = JSON_SHORT;
-	int status = ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
+	int status = data_ask(ctl, "GetReport", ctl_run_parameters(ctl, app), false, ret);
 	ctl->options.json = json;
-	ctl->quiet = quiet;
 	return status;
 }
 
 static bool is_session(struct ctl *ctl, const char *name)
 {
-	bool quiet = ctl->quiet;
-	cJSON *reply = NULL;
-	ctl->quiet = true;
-	int status = ctl_call(ctl, "ListSessions", ctl_parameters("name", name), true, &reply);
+	cJSON *reply;
+	int status = data_ask(ctl, "ListSessions", ctl_parameters("name", name), true, &reply);
 	bool ret = status == CTL_FINE && json_count(reply, "sessions") > 0;
 	cJSON_Delete(reply);
-	ctl->quiet = quiet;
 	return ret;
 }
 
@@ -90,68 +75,33 @@ static const char *format_of_name(const char *path)
 	return NULL;
 }
 
-static int write_tree(struct ctl *ctl, const struct data *data, const char *format)
-{
-	bool is_profile = strcmp(format, "profile") == 0;
-	cJSON *tree = report_tree(data);
-	int status = CTL_FINE;
-	if (ctl->options.target) {
-		status = report_target(ctl, ctl->options.target, tree);
-	}
-	if (status <= CTL_NO_DATA) {
-		if (is_profile) {
-			cJSON_Delete(tree);
-			tree = report_profile(data);
-		}
-		if (is_profile || strcmp(format, "json") == 0) {
-			json_write(ctl->output.stream, tree, ctl->options.json != JSON_SHORT);
-		} else if (strcmp(format, "html") == 0) {
-			report_html(data, tree, ctl->output.stream);
-		} else if (strcmp(format, "markdown") == 0) {
-			report_markdown(ctl, tree);
-		} else if (strcmp(format, "junit") == 0) {
-			report_junit(ctl, tree);
-		} else {
-			report_text(ctl, tree);
-		}
-	}
-	cJSON_Delete(tree);
-	return status;
-}
-
-static int write_file(const char *path, const struct output *made)
-{
-	struct trace_file file;
-	int r = trace_file_open(path, &file);
-	if (r == 0) {
-		fwrite(made->bytes, 1, made->size, file.stream);
-		r = trace_file_finish(&file);
-	}
-	return r;
-}
-
-/* To the output, or to the file of -o, which is made once the report is complete. */
 static int write_report(struct ctl *ctl, const struct data *data, const char *format)
 {
-	const char *path = ctl->options.output;
-	FILE *shown = ctl->output.stream;
-	struct output made;
-	if (!path || strcmp(path, "-") == 0) {
-		return write_tree(ctl, data, format);
+	FILE *out = ctl->output.stream;
+	cJSON *tree = report_tree(data);
+	int status = ctl->options.target ? report_target(ctl, ctl->options.target, tree) : CTL_FINE;
+	if (status > CTL_NO_DATA) {
+		cJSON_Delete(tree);
+		return status;
 	}
-	if (output_open(&made) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	if (strcmp(format, "profile") == 0) {
+		cJSON_Delete(tree);
+		tree = report_profile(data);
+		format = "json";
 	}
-	ctl->output.stream = made.stream;
-	ctl->style = (struct style){.utf8 = true};
-	int status = write_tree(ctl, data, format);
-	ctl->output.stream = shown;
-	int r = fflush(made.stream) != 0 ? -ENOMEM
-		: status <= CTL_NO_DATA	 ? write_file(path, &made)
-					 : 0;
-	output_finish(&made);
-	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "cannot write '%s': %s", path, strerror(-r))
-		     : status;
+	if (strcmp(format, "json") == 0) {
+		json_write(out, tree, ctl->options.json != JSON_SHORT);
+	} else if (strcmp(format, "html") == 0) {
+		report_html(data, tree, out);
+	} else if (strcmp(format, "markdown") == 0) {
+		report_markdown(data, tree, out);
+	} else if (strcmp(format, "junit") == 0) {
+		report_junit(tree, out);
+	} else {
+		report_text(ctl, tree);
+	}
+	cJSON_Delete(tree);
+	return document_end(ctl, status);
 }
 
 static int report_data(struct ctl *ctl, const char *what, const char *format)
@@ -161,6 +111,7 @@ static int report_data(struct ctl *ctl, const char *what, const char *format)
 	if (status != CTL_FINE) {
 		return status;
 	}
+	document_begin(ctl);
 	status = write_report(ctl, &data, format);
 	if (status == CTL_FINE && data.frame_count == 0) {
 		status = ctl_fail(ctl, CTL_NO_DATA, "no frames were measured in '%s'", what);
@@ -192,17 +143,16 @@ static int only_app(struct ctl *ctl, char *ret, size_t size)
 {
 	cJSON *reply;
 	int status = ask_report(ctl, NULL, &reply);
-	if (status == CTL_FINE) {
-		snprintf(ret, size, "%s", json_word(reply, "app"));
-		cJSON_Delete(reply);
-		return CTL_FINE;
-	}
-	return status == CTL_NO_DATA ? several(ctl) : ctl_fail(ctl, status, "%s", ctl->failure);
+	snprintf(ret, size, "%s", json_word(reply, "app"));
+	cJSON_Delete(reply);
+	return status == CTL_NO_DATA ? several(ctl)
+	       : status != CTL_FINE  ? ctl_fail(ctl, status, "%s", ctl->failure)
+				     : CTL_FINE;
 }
 
 static int run(struct ctl *ctl)
 {
-	const struct options *options = &ctl->options;
+	struct options *options = &ctl->options;
 	char only[PROTO_NAME_SIZE];
 	const char *what = ctl_word(ctl, 0), *format = options->format;
 	bool is_file = what && data_is_file(what);
@@ -214,8 +164,10 @@ static int run(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE,
 			"--card cannot be combined with --format, --output or --target");
 	}
-	if (!format && options->output && strcmp(options->output, "-") != 0 &&
-		!(format = format_of_name(options->output))) {
+	if (options->output && strcmp(options->output, "-") == 0) {
+		options->output = NULL;
+	}
+	if (!format && options->output && !(format = format_of_name(options->output))) {
 		return ctl_fail(
 			ctl, CTL_USAGE, "unknown file type of '%s'; use --format", options->output);
 	}

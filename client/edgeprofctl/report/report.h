@@ -13,16 +13,17 @@
 cJSON *report_tree(const struct data *data);
 /* {stage: {mean_ms, median_ms …}, "summary": …}, rounded. */
 cJSON *report_profile(const struct data *data);
-/* frames_profiled, mean_fps and p95_fps (of the total), model, input_size. */
-cJSON *report_summary(const struct data *data);
+/* frames_profiled, mean_fps and p95_fps (of the total, in steps of 1 / steps), model, input_size.
+ */
+cJSON *report_summary(const struct data *data, double steps);
 
-/* Tables of the tree: for a person, or as Markdown. */
-void report_text(struct ctl *ctl, const cJSON *tree);
-void report_markdown(struct ctl *ctl, const cJSON *tree);
-/* A test case for each stage, deadline and target. */
-void report_junit(struct ctl *ctl, const cJSON *tree);
-/* One self-contained page, with the warnings, deadlines and target of the tree; an exit status. */
-int report_html(const struct data *data, const cJSON *tree, FILE *out);
+/* Tables of the tree, which gets rows that only people want: for a terminal, as Markdown, or with
+ * charts as one self-contained page. */
+void report_text(struct ctl *ctl, cJSON *tree);
+void report_markdown(const struct data *data, cJSON *tree, FILE *out);
+void report_html(const struct data *data, cJSON *tree, FILE *out);
+/* A test case for the frames, each stage and each verdict. */
+void report_junit(const cJSON *tree, FILE *out);
 
 /* A page about a running app, with a suggestion for its unit. An exit status. */
 int report_card(struct ctl *ctl, const char *app);

@@ -81,7 +81,7 @@ static void add_end_to_end(cJSON *row, const struct data *data, double *values)
 	size_t count = 0, known = 0, throttled = 0;
 	for (size_t i = 0; i < data->frame_count; i++) {
 		const struct data_frame *frame = &data->frame[i];
-		double ms = isnan(frame->total_ms) ? frame->time_ms : frame->total_ms;
+		double ms = data_frame_ms(frame);
 		known += frame->throttled >= 0;
 		throttled += frame->throttled == 1;
 		if (!isnan(ms)) {

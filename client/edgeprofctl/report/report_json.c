@@ -19,6 +19,16 @@ cJSON *report_add_row(cJSON *array)
 	return row;
 }
 
+void report_insert(cJSON *array, cJSON *row, const char *member)
+{
+	int at = 0;
+	for (const cJSON *next = array->child;
+		next && json_number(next, member) >= json_number(row, member); next = next->next) {
+		at++;
+	}
+	cJSON_InsertItemInArray(array, at, row);
+}
+
 void report_add_word(cJSON *to, const char *name, const char *word)
 {
 	if (word && word[0] != '\0') {
@@ -163,8 +173,9 @@ cJSON *report_tree(const struct data *data)
 	}
 	cJSON_AddItemToObject(tree, "session", session);
 	add_environment(tree, data);
-	cJSON_AddItemToObject(tree, "summary", report_summary(data));
+	cJSON_AddItemToObject(tree, "summary", report_summary(data, 1e9));
 	report_add_frames(tree, data);
+	report_add_slow(tree, data);
 	report_add_stages(tree, data);
 	add_series(tree, data);
 	add_events(tree, data);

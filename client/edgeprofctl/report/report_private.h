@@ -2,7 +2,9 @@
 /* report_private.h: declares the parts of the tree of a report, and what they share. */
 #pragma once
 
+#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/report/report.h"
+#include "client/edgeprofctl/template.h"
 
 /* Of a stage or the frames. */
 struct misses {
@@ -23,3 +25,10 @@ double report_percent(double part, double all);
 void report_add_stages(cJSON *tree, const struct data *data);
 /* The object frames. */
 void report_add_frames(cJSON *tree, const struct data *data);
+/* The array slow_frames, and in frames how many there are. */
+void report_add_slow(cJSON *tree, const struct data *data);
+
+/* Puts the row in front of those whose member is smaller. */
+void report_insert(cJSON *array, cJSON *row, const char *member);
+/* Cleans the tree, and adds the rows of tables that have more than it. */
+void report_prepare(cJSON *tree, bool utf8);

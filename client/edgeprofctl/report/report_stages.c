@@ -144,12 +144,7 @@ static void add_group(
 	if (values && stages > 0) {
 		struct data_numbers numbers = data_numbers_of(values, count);
 		double ms = own_ms(data, of, group);
-		cJSON *row = cJSON_CreateObject(), *next = array->child;
-		int at = 0;
-		for (; next && json_number(next, "total_ms") >= ms; next = next->next) {
-			at++;
-		}
-		cJSON_InsertItemInArray(array, at, row);
+		cJSON *row = cJSON_CreateObject();
 		report_add_word(row, "app", data->app);
 		cJSON_AddStringToObject(row, member, group);
 		json_add_number(row, "stages", (double)stages);
@@ -158,6 +153,7 @@ static void add_group(
 		json_add_number(
 			row, "percent_of_total", report_percent(ms, own_ms(data, NULL, NULL)));
 		add_numbers(row, &numbers);
+		report_insert(array, row, "total_ms");
 	}
 	free(values);
 }
@@ -185,11 +181,8 @@ static void add_total(cJSON *tree, const struct data *data)
 	double mean_ms = 0;
 	for (size_t i = 0; i < data->stage_count; i++) {
 		const struct data_stage *stage = &data->stage[i];
-		bool counts = !stage->left_out;
-		for (int at = stage->parent; at >= 0; at = data->stage[at].parent) {
-			counts = counts && data->stage[at].left_out;
-		}
-		mean_ms += counts && !isnan(stage->per_frame_ms) ? stage->per_frame_ms : 0;
+		bool counts = data_is_outermost(data, stage) && !isnan(stage->per_frame_ms);
+		mean_ms += counts ? stage->per_frame_ms : 0;
 	}
 	report_add_word(row, "app", data->app);
 	bool known = data->frame_count > 0 && data->stage_count > 0;

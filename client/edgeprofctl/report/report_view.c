@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * report_view.c: shows the tree of a report as tables, for a terminal or in Markdown. Both have the
- * same lines and sections, described by templates; rows that only people want (totals, operations
- * below their category) are made here.
- */
+/* report_view.c: shows the tree of a report as tables, for a terminal, in Markdown, or as an HTML
+ * page. All have the same lines and sections, described by templates; the page has charts, too, and
+ * needs nothing else: no network, no script. */
+#include "client/edgeprofctl/report/report_private.h"
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/report/report.h"
+#include "client/edgeprofctl/report/html.h"
 #include "client/edgeprofctl/template.h"
-#include "proto/name.h"
 
-enum { TOP = 3, METRICS = 24, EVENTS = 20, CELL_SIZE = 1024 };
+enum { CELL_SIZE = 1024 };
 
 static const struct line lines[] = {
 	{"App", "{session.app}"},
 	{"State", "[{session.state}[: {session.error}]]"},
 	{"When", "{session.started_us:time}[, {session.elapsed_s:s}]"},
-	{"Device", "[{environment.device}|{environment.model}]"
-		   "[{environment.os:is}{, }{environment.os}]"
-		   "[{environment.kernel:is}{, }{environment.kernel}]"
-		   "[{environment.governor:is}{, }governor {environment.governor}]"},
 	{"Model", "[{summary.model}[, input {summary.input_size}]]"},
-	{"Tags", "[{*tags,, }{name}={value}{/}]"},
+	{"Tags", "[{*session.tags,, }{name}={value}{/}]"},
 	{"Frames", "{summary.frames_profiled:count}"
 		   "[{?frames.warmup_skipped}, {frames.warmup_skipped:0} of warm-up skipped]"},
 	{"Rate", "[{?frames.fps}{frames.fps:1} fps[, {frames.fps_1s_min:0} to "
@@ -41,10 +35,12 @@ static const struct line lines[] = {
 	{"Misses", "[{?frames.misses}at most {frames.longest_consecutive_misses:0} in a row, worst "
 		   "{frames.worst_ms:1} ms]"},
 	{"Most time in", "[{*top,, }{label} {percent_of_total:1} %{/}]"},
-	{"Memory", "[{memory.peak:is}peak {memory.peak:bytes}, {memory.first:bytes} at the start]"},
-	{"", "[{memory.peak:is}{memory.last:bytes} at the end]"},
+	{"Slow", "[{frames.slow_over_ms:is}{frames.slow_count:count} frames took longer than "
+		 "{frames.slow_over_ms:1} ms]"},
+	{"Memory", "[{memory.max:is}peak {memory.max:bytes}, {memory.first:bytes} at the start, "
+		   "{memory.last:bytes} at the end]"},
 	{"Target", "[{target.name}[ ({target.note})]]"},
-	{"", "[{*verdicts,; }{text}{/}]"},
+	{"Verdict", "[{*target.verdicts,; }{text}{/}]"},
 };
 
 static const struct field pipeline[] = {
@@ -54,7 +50,7 @@ static const struct field pipeline[] = {
 	{"P99 ms", FIELD_NUMBER, "[{p99_ms:is}{p99_ms:1}]"},
 	{"Count", FIELD_NUMBER, "[{count:is}{count:0}]"},
 };
-static const struct field breakdown[] = {
+static const struct field stages[] = {
 	{"Stage", FIELD_LONG, "{label}"},
 	{"Per call", FIELD_NUMBER, "{mean_ms:2}"},
 	{"Calls", FIELD_NUMBER, "{runs_per_frame:2}"},
@@ -102,159 +98,45 @@ static const struct field events[] = {
 	{"What", FIELD_LONG, "[{~:severity}]{text}"},
 };
 
-#define SECTION(title, fields)                                                   \
-	{                                                                        \
-		(title), #fields, (fields), sizeof(fields) / sizeof((fields)[0]) \
+static const struct field slow_frames[] = {
+	{"Frame", FIELD_NUMBER, "{frame:0}"},
+	{"At", FIELD_NUMBER, "{at_s:2} s"},
+	{"Took ms", FIELD_NUMBER, "{total_ms:1}"},
+	{"Cause", FIELD_LONG, "{cause}"},
+};
+static const struct field facts[] = {
+	{"Environment", FIELD_TEXT, "{name}"},
+	{"Value", FIELD_LONG, "{value}"},
+};
+
+#define SECTION(title, fields, chart)                                                     \
+	{                                                                                 \
+		(title), #fields, (fields), sizeof(fields) / sizeof((fields)[0]), (chart) \
 	}
 static const struct section {
 	const char *title, *array;
 	const struct field *fields;
 	size_t count;
+	void (*chart)(const struct page *page); /* of the HTML page */
 } sections[] = {
-	SECTION("PIPELINE PROFILING REPORT", pipeline),
-	SECTION("Breakdown in ms", breakdown),
-	SECTION("Total profiled time", operations),
-	SECTION("By compute unit", units),
-	SECTION("Deadlines", deadlines),
-	SECTION("Metrics", metrics),
-	SECTION("Events", events),
+	SECTION("PIPELINE PROFILING REPORT", pipeline, html_latency),
+	SECTION("Breakdown in ms", stages, html_stages),
+	SECTION("Total profiled time", operations, NULL),
+	SECTION("By compute unit", units, NULL),
+	SECTION("Deadlines", deadlines, NULL),
+	SECTION("Slow frames", slow_frames, NULL),
+	SECTION("Metrics", metrics, html_time),
+	SECTION("Events", events, NULL),
+	SECTION("Environment", facts, NULL),
 };
 
-static cJSON *copy_row(cJSON *array, const cJSON *row, const char *indent, const char *name)
-{
-	char label[CELL_SIZE];
-	const char *unit = json_word(row, "unit");
-	cJSON *copy = row ? cJSON_Duplicate(row, true) : cJSON_CreateObject();
-	bool with_unit = unit[0] != '\0' && json_text(row, "stage");
-	snprintf(label, sizeof(label), "%s%s%s%s", indent, name, with_unit ? "@" : "",
-		with_unit ? unit : "");
-	cJSON_AddStringToObject(copy, "label", label);
-	cJSON_AddItemToArray(array, copy);
-	return copy;
-}
-
-static void add_pipeline(cJSON *tree)
-{
-	cJSON *rows = cJSON_AddArrayToObject(tree, "pipeline");
-	cJSON *parts = cJSON_AddArrayToObject(tree, "breakdown");
-	cJSON *late = cJSON_AddArrayToObject(tree, "deadlines");
-	const cJSON *total = json_first(tree, "totals");
-	for (const cJSON *row = json_first(tree, "stages"); row; row = row->next) {
-		char indent[32];
-		double depth = fmin(json_number(row, "depth"), 8);
-		snprintf(indent, sizeof(indent), "%*s", 2 * (int)depth, "");
-		copy_row(rows, row, indent, json_word(row, "stage"));
-		copy_row(parts, row, indent, json_word(row, "stage"));
-		if (json_get(row, "deadline_ms")) {
-			copy_row(late, row, "", json_word(row, "stage"));
-		}
-	}
-	json_add_number(
-		copy_row(rows, NULL, "", "TOTAL"), "mean_ms", json_number(total, "mean_ms"));
-	json_add_number(
-		copy_row(rows, NULL, "", "MAX FPS"), "mean_ms", json_number(total, "max_fps"));
-}
-
-/* The stage of the category (NULL: any) with most own time below `below_ms`, or equal and later. */
-static const cJSON *next_stage(const cJSON *tree, const char *category, const cJSON *last)
-{
-	const cJSON *best = NULL;
-	bool behind = false;
-	for (const cJSON *row = json_first(tree, "stages"); row; row = row->next) {
-		double ms = json_number(row, "self_ms"), last_ms = json_number(last, "self_ms");
-		bool fits = json_get(row, "percent_of_total") && row != last &&
-			    (!category || strcmp(json_word(row, "category"), category) == 0);
-		if (fits && (!last || ms < last_ms || (ms == last_ms && behind)) &&
-			(!best || ms > json_number(best, "self_ms"))) {
-			best = row;
-		}
-		behind = behind || row == last;
-	}
-	return best;
-}
-
-static void add_operations(cJSON *tree)
-{
-	cJSON *rows = cJSON_AddArrayToObject(tree, "operations");
-	cJSON *top = cJSON_AddArrayToObject(tree, "top");
-	for (const cJSON *row = json_first(tree, "categories"); row; row = row->next) {
-		const char *category = json_word(row, "category");
-		cJSON *copy = copy_row(rows, row, "", category[0] ? category : "(no category)");
-		json_add_number(copy, "own_s", json_number(row, "total_ms") / 1000);
-		const cJSON *stage = NULL;
-		while ((stage = next_stage(tree, category, stage))) {
-			copy = copy_row(rows, stage, "  ", json_word(stage, "stage"));
-			json_add_number(copy, "own_s", json_number(stage, "self_ms") / 1000);
-		}
-	}
-	const cJSON *stage = next_stage(tree, NULL, NULL);
-	for (int i = 0; stage && i < TOP; i++, stage = next_stage(tree, NULL, stage)) {
-		copy_row(top, stage, "", json_word(stage, "stage"));
-	}
-	if (rows->child) {
-		cJSON *total = copy_row(rows, NULL, "", "TOTAL");
-		json_add_number(
-			total, "own_s", json_number(json_first(tree, "totals"), "total_ms") / 1000);
-		json_add_number(total, "percent_of_total", 100);
-	}
-}
-
-static void add_metrics(cJSON *tree)
-{
-	static const char *const globs[] = {"temperature/*", "throttle/active", "power/*", "gpu/*",
-		"cpu/utilization", "cpu/*/frequency", "memory/used_percent", "fan/*",
-		"process/%s/cpu", "process/%s/threads", "process/%s/run_delay"};
-	cJSON *rows = cJSON_AddArrayToObject(tree, "metrics");
-	const cJSON *series = json_get(tree, "series");
-	const char *app = json_word(json_get(tree, "session"), "app");
-	char own[128];
-	for (size_t g = 0; g < sizeof(globs) / sizeof(globs[0]); g++) {
-		const char *rest = strchr(globs[g], '%');
-		snprintf(own, sizeof(own), "%.*s%s%s", rest ? (int)(rest - globs[g]) : 100,
-			globs[g], rest ? app : "", rest ? rest + 2 : "");
-		for (const cJSON *one = series ? series->child : NULL; one; one = one->next) {
-			if (cJSON_GetArraySize(rows) < METRICS &&
-				proto_glob_match(own, one->string)) {
-				cJSON *copy = copy_row(rows, one, "", "");
-				cJSON_AddStringToObject(copy, "name", one->string);
-			}
-		}
-	}
-	snprintf(own, sizeof(own), "process/%s/rss", app);
-	const cJSON *rss = json_get(series, own);
-	if (rss) {
-		cJSON *memory = cJSON_AddObjectToObject(tree, "memory");
-		json_add_number(memory, "peak", json_number(rss, "max"));
-		json_add_number(memory, "first", json_number(rss, "first"));
-		json_add_number(memory, "last", json_number(rss, "last"));
-	}
-}
-
-/* Rows for people, in place: the tree is not used for anything else after that. */
-static void prepare(struct ctl *ctl, const cJSON *tree)
-{
-	cJSON *own = (cJSON *)(uintptr_t)tree;
-	cJSON *list = cJSON_GetObjectItemCaseSensitive(own, "events");
-	const cJSON *tags = json_get(json_get(tree, "session"), "tags");
-	const cJSON *verdicts = json_get(json_get(tree, "target"), "verdicts");
-	cJSON_AddItemToObject(own, "tags", cJSON_Duplicate(tags, true));
-	cJSON_AddItemToObject(own, "verdicts", cJSON_Duplicate(verdicts, true));
-	json_clean(own, ctl->style.utf8);
-	add_pipeline(own);
-	add_operations(own);
-	add_metrics(own);
-	while (cJSON_GetArraySize(list) > EVENTS) {
-		cJSON_DeleteItemFromArray(list, 0);
-	}
-}
-
-void report_text(struct ctl *ctl, const cJSON *tree)
+void report_text(struct ctl *ctl, cJSON *tree)
 {
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	FILE *out = ctl->output.stream;
 	struct table table;
 	ctl->style.fit = true;
-	prepare(ctl, tree);
+	report_prepare(tree, ctl->style.utf8);
 	listing_text(ctl, "{~bold}Report of [{session.name}|{session.app}]", tree);
 	fputc('\n', out);
 	table_init(&table, columns, 2);
@@ -275,73 +157,139 @@ void report_text(struct ctl *ctl, const cJSON *tree)
 	}
 }
 
-/* A template's text, with what Markdown would act on escaped; spaces in front indent. */
-static void markdown_cell(struct ctl *ctl, const char *template, const cJSON *object)
+/* What stands around the parts of a document; of cells, those of numbers come second. */
+struct form {
+	const char *title[2], *name[2], *value[2], *lines_end, *section[2], *table[2];
+	const char *head[2][2], *rule[2], *row[2], *cell[2][2], *notes[2], *note[2], *end;
+};
+
+static const struct form markdown = {.title = {"# Report of ", "\n\n"},
+	.name = {"- ", ": "},
+	.value = {"", "\n"},
+	.lines_end = "",
+	.section = {"\n## ", "\n"},
+	.table = {"\n|", "\n"},
+	.head = {{" ", " |"}, {" ", " |"}},
+	.rule = {" --- |", " ---: |"},
+	.row = {"\n|", ""},
+	.cell = {{" ", " |"}, {" ", " |"}},
+	.notes = {"\n## Keep in mind\n\n", ""},
+	.note = {"- ", "\n"},
+	.end = ""};
+
+static const struct form html = {.title = {"<h1>Report of ", "</h1>\n<dl>\n"},
+	.name = {"<dt>", "</dt>"},
+	.value = {"<dd>", "</dd>\n"},
+	.lines_end = "</dl>\n",
+	.section = {"<section><h2>", "</h2>\n"},
+	.table = {"<table><tr>", "</table>\n"},
+	.head = {{"<th>", "</th>"}, {"<th class=\"n\">", "</th>"}},
+	.rule = {"", ""},
+	.row = {"<tr>", "</tr>\n"},
+	.cell = {{"<td>", "</td>"}, {"<td class=\"n\">", "</td>"}},
+	.notes = {"<section><h2>Keep in mind</h2>\n<ul>\n", "</ul></section>\n"},
+	.note = {"<li>", "</li>\n"},
+	.end = "</section>\n"};
+
+/* A template's text between two others, with what the form would act on escaped; in Markdown,
+ * spaces in front indent. */
+static void put(const struct page *page, const struct form *form, const char *const around[2],
+	const char *template, const cJSON *object)
 {
-	char cell[CELL_SIZE];
-	struct text text = TEXT_IN(cell);
-	template_add(&text, template, object, ctl->style.utf8);
-	style_take(cell, TONE_NONE);
-	const char *at = cell;
-	for (; *at == ' '; at++) {
-		fputs("&nbsp;", ctl->output.stream);
+	char bytes[CELL_SIZE], *cell = bytes;
+	struct text text = TEXT_IN(bytes);
+	template_add(&text, template, object, true);
+	style_take(bytes, TONE_NONE);
+	fputs(around[0], page->out);
+	for (; *cell == ' '; cell++) {
+		fputs("&nbsp;", page->out);
 	}
-	for (; *at != '\0'; at++) {
-		fputs(strchr("\\`*_[]<>|~#&", *at) ? "\\" : "", ctl->output.stream);
-		fputc(*at, ctl->output.stream);
+	for (; form == &markdown && *cell != '\0'; cell++) {
+		fputs(strchr("\\`*_[]<>|~#&", *cell) ? "\\" : "", page->out);
+		fputc(*cell, page->out);
 	}
+	fprintf(page->out, "%s%s", html_text(cell).text, around[1]);
 }
 
-static void markdown_table(struct ctl *ctl, const cJSON *tree, const struct section *section)
+static void put_section(
+	const struct page *page, const struct form *form, const struct section *section)
 {
-	FILE *out = ctl->output.stream;
-	fprintf(out, "\n## %s\n\n|", section->title);
-	for (size_t i = 0; i < section->count; i++) {
-		fprintf(out, " %s |", section->fields[i].title);
+	FILE *out = page->out;
+	bool empty = json_count(page->tree, section->array) == 0;
+	bool chart = form == &html && section->chart && page->data->stage_count > 0;
+	if (empty && !chart) {
+		return;
 	}
-	fputs("\n|", out);
-	for (size_t i = 0; i < section->count; i++) {
-		fputs(section->fields[i].kind == FIELD_NUMBER ? " ---: |" : " --- |", out);
+	fprintf(out, "%s%s%s", form->section[0], section->title, form->section[1]);
+	if (chart) {
+		section->chart(page);
 	}
-	for (const cJSON *row = json_first(tree, section->array); row; row = row->next) {
-		fputs("\n|", out);
+	fputs(form->table[0], out);
+	for (size_t i = 0; i < section->count; i++) {
+		bool number = section->fields[i].kind == FIELD_NUMBER;
+		put(page, form, form->head[number], section->fields[i].title, NULL);
+	}
+	fputs(form->row[form == &markdown ? 0 : 1], out);
+	for (size_t i = 0; i < section->count; i++) {
+		fputs(form->rule[section->fields[i].kind == FIELD_NUMBER], out);
+	}
+	for (const cJSON *row = json_first(page->tree, section->array); row; row = row->next) {
+		fputs(form->row[0], out);
 		for (size_t i = 0; i < section->count; i++) {
-			fputc(' ', out);
-			markdown_cell(ctl, section->fields[i].template, row);
-			fputs(" |", out);
+			bool number = section->fields[i].kind == FIELD_NUMBER;
+			put(page, form, form->cell[number], section->fields[i].template, row);
 		}
+		fputs(form->row[1], out);
 	}
-	fputc('\n', out);
+	fprintf(out, "%s%s", form->table[1], form->end);
 }
 
-void report_markdown(struct ctl *ctl, const cJSON *tree)
+static void put_document(const struct page *page, const struct form *form)
 {
-	FILE *out = ctl->output.stream;
-	prepare(ctl, tree);
-	fputs("# Report of ", out);
-	markdown_cell(ctl, "[{session.name}|{session.app}]", tree);
-	fputs("\n\n", out);
+	const cJSON *tree = page->tree;
+	put(page, form, form->title, "[{session.name}|{session.app}]", tree);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		char value[CELL_SIZE];
 		struct text text = TEXT_IN(value);
-		template_add(&text, lines[i].values, tree, ctl->style.utf8);
+		template_add(&text, lines[i].values, tree, true);
 		if (!style_is_blank(value)) {
-			fprintf(out, "- %s%s", lines[i].name, lines[i].name[0] ? ": " : "");
-			markdown_cell(ctl, lines[i].values, tree);
-			fputc('\n', out);
+			put(page, form, form->name, lines[i].name, tree);
+			put(page, form, form->value, lines[i].values, tree);
 		}
 	}
+	fputs(form->lines_end, page->out);
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-		if (json_count(tree, sections[i].array) > 0) {
-			markdown_table(ctl, tree, &sections[i]);
-		}
+		put_section(page, form, &sections[i]);
 	}
 	if (json_count(tree, "warnings") > 0) {
-		fputs("\n## Keep in mind\n\n", out);
+		fputs(form->notes[0], page->out);
+		for (const cJSON *one = json_first(tree, "warnings"); one; one = one->next) {
+			put(page, form, form->note, "{}", one);
+		}
+		fputs(form->notes[1], page->out);
 	}
-	for (const cJSON *one = json_first(tree, "warnings"); one; one = one->next) {
-		fputs("- ", out);
-		markdown_cell(ctl, "{}", one);
-		fputc('\n', out);
-	}
+}
+
+void report_markdown(const struct data *data, cJSON *tree, FILE *out)
+{
+	struct page page = {out, data, tree, data->span_s};
+	report_prepare(tree, true);
+	put_document(&page, &markdown);
+}
+
+/* The browser is denied network and scripts by the content security policy. */
+void report_html(const struct data *data, cJSON *tree, FILE *out)
+{
+	bool known = data->span_s > 0 && isfinite(data->span_s);
+	struct page page = {out, data, tree, known ? data->span_s : 1e-3};
+	report_prepare(tree, true);
+	fprintf(out,
+		"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		"style-src 'unsafe-inline'\">\n<title>%s: edgeprof report</title>\n<style>\n"
+		"%s</style></head>\n<body><main>\n",
+		html_text(data->name[0] != '\0' ? data->name : data->app).text, report_css);
+	put_document(&page, &html);
+	fputs("<footer>edgeprofctl " EDGEPROF_VERSION "</footer>\n</main></body></html>\n", out);
 }

@@ -177,7 +177,7 @@ static void render(const char *name)
 	FILE *out = open_memstream(&page, &page_size);
 	ck_assert_ptr_nonnull(out);
 	cJSON *tree = report_tree(&data);
-	ck_assert_int_eq(report_html(&data, tree, out), CTL_FINE);
+	report_html(&data, tree, out);
 	cJSON_Delete(tree);
 	ck_assert_int_eq(fclose(out), 0);
 	if (getenv(KEEP)) {
@@ -243,25 +243,22 @@ static void check_page(void)
 	check_balanced();
 }
 
-static void check_sections(const char *const *ids, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		char text[64];
-		snprintf(text, sizeof(text), "<section id=\"%s\">", ids[i]);
-		ck_assert_msg(strstr(page, text), "%s", ids[i]);
-	}
-}
-
 START_LOOP_TEST(the_page_is_complete_and_small, 0, 4)
 {
 	static const size_t frames[] = {30, 300, 5000, 1000000};
 	static const char *const names[] = {"short", "normal", "long", "million"};
-	static const char *const ids[] = {"stages", "time", "slow", "latency", "environment"};
+	static const char *const parts[] = {"Breakdown in ms", "Metrics", "Events", "Environment",
+		"aria-label=\"Histogram\"", "aria-label=\"Mean time of each stage\"",
+		"aria-label=\"Frame time\"", "aria-label=\"Temperature\"", "class=\"throttled\"",
+		"class=\"event\""};
 	measure(frames[_i]);
 	add_device();
 	render(names[_i]);
 	check_page();
-	check_sections(ids, sizeof(ids) / sizeof(ids[0]));
+	for (int i = 0; i < COUNT(parts); i++) {
+		ck_assert_msg(strstr(page, parts[i]), "%s", parts[i]);
+	}
+	ck_assert(_i == 0 || strstr(page, "Slow frames"));
 }
 END_TEST
 
@@ -330,9 +327,8 @@ START_TEST(without_data_the_page_says_so)
 	data.frame_time_ms = data.total_ms = numbers_of(NULL, 0);
 	render("empty");
 	check_page();
-	ck_assert_ptr_nonnull(strstr(page, "No frame and no stage was measured"));
-	ck_assert_ptr_nonnull(strstr(page, "No sensor was recorded."));
-	ck_assert_ptr_null(strstr(page, "id=\"slow\""));
+	ck_assert_ptr_nonnull(strstr(page, "only 0 frames: percentiles want 100 or more"));
+	ck_assert_ptr_null(strstr(page, "Slow frames"));
 }
 END_TEST
 
@@ -364,42 +360,33 @@ START_TEST(slow_frames_name_the_innermost_stage)
 	add_device();
 	data.frame[99].total_ms += 60;
 	render("cause");
-	const char *row = strstr(page, ">147<small>");
-	ck_assert_ptr_nonnull(row);
-	const char *cause = strstr(row, "<b>execute</b> took ");
-	ck_assert_ptr_nonnull(cause);
-	ck_assert(cause < strstr(row, "</tr>"));
-	ck_assert_ptr_nonnull(
-		strstr(page, "4 of 300 frames took longer than 33.3 ms, the deadline"));
-	row = strstr(page, ">109<small>");
-	ck_assert_ptr_nonnull(row);
-	cause = strstr(row, "<b>no stage</b> for 60.4 ms instead of");
-	ck_assert(cause && cause < strstr(row, "</tr>"));
-	row = strstr(page, ">244<small>");
-	ck_assert_ptr_nonnull(row);
-	ck_assert(strstr(row, "the hardware throttled") < strstr(row, "</tr>"));
+	static const char *const causes[][2] = {{">147</td>", "execute took "},
+		{">109</td>", "waiting between stages took 60.40 instead of 0.40 ms"},
+		{">244</td>", "the hardware throttled"}};
+	ck_assert_ptr_nonnull(strstr(page, "4 frames took longer than 33.3 ms"));
+	for (int i = 0; i < COUNT(causes); i++) {
+		const char *row = strstr(page, causes[i][0]);
+		ck_assert_msg(row, "%s", causes[i][0]);
+		const char *cause = strstr(row, causes[i][1]);
+		ck_assert_msg(cause && cause < strstr(row, "</tr>"), "%s", causes[i][1]);
+	}
 }
 END_TEST
 
 /* One value among a million: it is in its column's minimum and maximum. */
 START_TEST(a_spike_survives)
 {
-	struct line *line = calloc(1, sizeof(*line));
+	struct line_columns *line = calloc(1, sizeof(*line));
 	ck_assert_ptr_nonnull(line);
-	line_init(line, 1000);
 	for (size_t i = 0; i < 1000000; i++) {
-		line_add(line, (double)i / 1000, i == 777777 ? 90 : 10);
+		line_add(line, (double)i / 1e6, i == 777777 ? 90 : 10);
 	}
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	line_write(out, line, 0, 0, 100);
 	fclose(out);
-	ck_assert_ptr_nonnull(strstr(text, "L777,900"));
-	ck_assert_ptr_nonnull(strstr(text, "L777,100"));
-	double most, mean = line_mean(line, 0.77, 0.78, &most);
-	ck_assert_double_eq_tol(most, 90, 1e-9);
-	ck_assert_double_eq_tol(mean, 10.008, 1e-3);
+	ck_assert_ptr_nonnull(strstr(text, "L777,900V100"));
 	free(text);
 	free(line);
 }
