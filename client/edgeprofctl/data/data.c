@@ -7,25 +7,14 @@
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "proto/percentile.h"
 
 enum { INTERVALS = 5 /* so long a value holds */ };
 
-struct data_numbers data_numbers_of(double *values, size_t count)
+struct proto_summary data_numbers_of(double *values, size_t count)
 {
-	struct proto_summary summary;
-	proto_summarize(values, count, &summary);
-	return (struct data_numbers){.count = count,
-		.sum = count > 0 ? summary.mean * (double)count : (double)NAN,
-		.mean = summary.mean,
-		.std = summary.std,
-		.std_sample = summary.std_sample,
-		.min = summary.min,
-		.max = summary.max,
-		.p50 = summary.p50,
-		.p90 = summary.p90,
-		.p95 = summary.p95,
-		.p99 = summary.p99};
+	struct proto_summary ret;
+	proto_summarize(values, count, &ret);
+	return ret;
 }
 
 double data_frame_ms(const struct data_frame *frame)
@@ -99,15 +88,8 @@ void data_finish(struct data *data)
 		free(data->stage[i].execution);
 	}
 	for (size_t i = 0; i < data->series_count; i++) {
-		free(data->series[i].name);
-		free(data->series[i].unit);
 		free(data->series[i].at_s);
 		free(data->series[i].value);
-	}
-	for (size_t i = 0; i < data->happening_count; i++) {
-		free(data->happening[i].kind);
-		free(data->happening[i].text);
-		free(data->happening[i].severity);
 	}
 	free(data->frame);
 	free(data->stage);

@@ -18,13 +18,7 @@
 #include "client/edgeprofctl/ctl.h"
 #include "proto/mapping.h"
 #include "proto/name.h"
-
-/* mean … p99 by acceptance's numeric contract: linear interpolation, std of the population. NAN
- * where count is 0 (std_sample: below 2). */
-struct data_numbers {
-	size_t count;
-	double sum, mean, std, std_sample, min, max, p50, p90, p95, p99;
-};
+#include "proto/percentile.h"
 
 struct data_frame {
 	double at_s;
@@ -36,10 +30,7 @@ struct data_frame {
 
 struct data_execution {
 	double at_s, ms;
-	double cpu_ms;	/* NAN: not measured */
-	size_t frame;	/* index; DATA_NO_FRAME: outside of any */
-	unsigned depth; /* stages open around it */
-	bool failed;
+	size_t frame; /* index; DATA_NO_FRAME: outside of any */
 	int throttled;
 };
 #define DATA_NO_FRAME ((size_t)-1)
@@ -55,13 +46,13 @@ struct data_stage {
 	bool left_out;	     /* of TOTAL: named or of category "total" */
 	size_t failed, count, capacity;
 	struct data_execution *execution;
-	struct data_numbers ms; /* of the durations */
+	struct proto_summary ms; /* of the durations */
 };
 
 /* A sensor or another metric. */
 struct data_series {
-	char *name; /* "temperature/CPU" */
-	char *unit;
+	char name[PROTO_PATH_SIZE]; /* "temperature/CPU" */
+	char unit[PROTO_LABEL_SIZE];
 	size_t count, capacity;
 	double *at_s, *value;
 };
@@ -69,8 +60,9 @@ struct data_series {
 /* An alert's transition, a mark, a throttle edge, a restart. */
 struct data_happening {
 	double at_s;
-	char *kind, *text; /* kind: alert, mark, throttle, app … as on the timeline */
-	char *severity;	   /* "" = none */
+	char kind[PROTO_NAME_SIZE];	/* alert, mark, throttle, app … as on the timeline */
+	char severity[PROTO_NAME_SIZE]; /* "" = none */
+	char text[256];
 };
 
 struct data {
@@ -86,13 +78,13 @@ struct data {
 	uint64_t lost;	   /* records */
 	const char *incomplete; /* NULL, or why numbers are not of all: one sentence */
 
-	size_t frame_count, frame_capacity;
+	size_t frame_count;
 	struct data_frame *frame;
-	double frame_deadline_ms;	   /* NAN = none */
-	struct data_numbers frame_time_ms; /* of time_ms */
-	struct data_numbers total_ms;	   /* of the stage "total", else of total_ms, else of the
-					    * sum of the outermost stages */
-	size_t stage_count, stage_capacity;
+	double frame_deadline_ms;	    /* NAN = none */
+	struct proto_summary frame_time_ms; /* of time_ms */
+	struct proto_summary total_ms;	    /* of the stage "total", else of total_ms, else of the
+					     * sum of the outermost stages */
+	size_t stage_count;
 	struct data_stage *stage; /* in tree order, first seen first */
 	size_t series_count, series_capacity;
 	struct data_series *series;
@@ -120,7 +112,7 @@ double data_frame_ms(const struct data_frame *frame);
 bool data_is_outermost(const struct data *data, const struct data_stage *stage);
 
 /* Of values in any order; they are sorted in place. */
-struct data_numbers data_numbers_of(double *values, size_t count);
+struct proto_summary data_numbers_of(double *values, size_t count);
 
 /* NULL: not there. */
 const struct data_stage *data_stage(const struct data *data, const char *name);

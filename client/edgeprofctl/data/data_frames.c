@@ -44,28 +44,29 @@ static int most_frequent(const struct data_records *records)
 	return most;
 }
 
-static int marks_of_stage(struct data_records *records)
+static void marks_of_stage(struct data_gather *gather)
 {
+	struct data_records *records = &gather->best;
 	int stage = most_frequent(records);
 	for (size_t i = 0; i < records->run_count; i++) {
 		const struct data_run *run = &records->run[i];
-		if (run->stage != stage || run->depth > 0) {
-			continue;
+		struct data_mark *mark =
+			run->stage != stage || run->depth > 0
+				? NULL
+				: data_append(gather, &records->mark, &records->mark_count,
+					  &records->mark_capacity, sizeof(*mark));
+		if (mark) {
+			mark->start_ns = run->start_ns;
+			mark->end_ns = run->end_ns;
+			mark->throttled = run->throttled;
 		}
-		if (!data_grow(&records->mark, &records->mark_capacity, records->mark_count,
-			    sizeof(*records->mark))) {
-			return -ENOMEM;
-		}
-		records->mark[records->mark_count++] = (struct data_mark){.start_ns = run->start_ns,
-			.end_ns = run->end_ns,
-			.throttled = run->throttled};
 	}
-	return 0;
 }
 
 /* Leaves the marks of one kind, in the order of their ends. */
-static int choose_marks(struct data_records *records, enum joined *ret)
+static enum joined choose_marks(struct data_gather *gather)
 {
+	struct data_records *records = &gather->best;
 	size_t frames = 0, count = 0;
 	for (size_t i = 0; i < records->mark_count; i++) {
 		frames += records->mark[i].has_id;
@@ -76,12 +77,14 @@ static int choose_marks(struct data_records *records, enum joined *ret)
 		}
 	}
 	records->mark_count = frames > 0 ? count : records->mark_count;
-	*ret = frames > 0 ? BY_FRAME : records->mark_count > 0 ? BY_TICK : BY_STAGE;
-	int r = *ret == BY_STAGE ? marks_of_stage(records) : 0;
+	enum joined ret = frames > 0 ? BY_FRAME : records->mark_count > 0 ? BY_TICK : BY_STAGE;
+	if (ret == BY_STAGE) {
+		marks_of_stage(gather);
+	}
 	if (records->mark_count > 0) {
 		qsort(records->mark, records->mark_count, sizeof(*records->mark), by_end);
 	}
-	return r;
+	return ret;
 }
 
 struct frame_id {
@@ -219,7 +222,7 @@ static int add_frames(struct data_gather *gather, size_t from, size_t to, enum j
 	if (!data->frame) {
 		return -ENOMEM;
 	}
-	data->frame_count = data->frame_capacity = to - from;
+	data->frame_count = to - from;
 	for (size_t i = from; i < to; i++) {
 		const struct data_mark *mark = &gather->best.mark[i];
 		double total_ms = (double)(mark->last_ns - mark->first_ns) / 1e6;
@@ -243,14 +246,12 @@ static int add_frames(struct data_gather *gather, size_t from, size_t to, enum j
 int data_make_frames(struct data_gather *gather, size_t skip, size_t most)
 {
 	struct data_records *records = &gather->best;
-	enum joined kind;
 	if (records->run_count > 0) {
 		qsort(records->run, records->run_count, sizeof(*records->run), by_run_end);
 	}
-	int r = choose_marks(records, &kind);
-	r = r < 0 ? r : join(records, kind);
-	if (r < 0) {
-		return r;
+	enum joined kind = choose_marks(gather);
+	if (gather->out_of_memory || join(records, kind) < 0) {
+		return -ENOMEM;
 	}
 	size_t from = gather->measured_ns > 0 ? mark_at(records, gather->measured_ns + 1) : skip;
 	from = from < records->mark_count ? from : records->mark_count;

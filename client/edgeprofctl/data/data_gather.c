@@ -8,23 +8,24 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/text.h"
-#include "proto/fnv.h"
 
 enum { BY_ID = UINT16_MAX /* in place of a thread: such runs do not nest */ };
 
-bool data_grow(void *items, size_t *capacity, size_t count, size_t size)
+void *data_append(
+	struct data_gather *gather, void *items, size_t *count, size_t *capacity, size_t size)
 {
 	void **array = items;
-	if (count < *capacity) {
-		return true;
-	}
-	size_t more = *capacity == 0 ? 16 : 2 * *capacity;
-	void *grown = reallocarray(*array, more, size);
-	if (grown) {
+	if (*count == *capacity) {
+		size_t more = *capacity == 0 ? 16 : 2 * *capacity;
+		void *grown = reallocarray(*array, more, size);
+		if (!grown) {
+			gather->out_of_memory = true;
+			return NULL;
+		}
 		*array = grown;
 		*capacity = more;
 	}
-	return grown;
+	return memset((char *)*array + (*count)++ * size, 0, size);
 }
 
 double data_seconds(const struct data_gather *gather, uint64_t t_ns)
@@ -55,46 +56,42 @@ static int stage_index(
 		gather->skipped = true;
 		return -1;
 	}
-	if (!data_grow(&now->stage, &now->stage_capacity, now->stage_count, sizeof(*now->stage))) {
-		gather->out_of_memory = true;
+	struct data_stage *stage = data_append(
+		gather, &now->stage, &now->stage_count, &now->stage_capacity, sizeof(*stage));
+	if (!stage) {
 		return -1;
 	}
-	struct data_stage *stage = &now->stage[now->stage_count];
-	memset(stage, 0, sizeof(*stage));
 	snprintf(stage->name, sizeof(stage->name), "%s", name);
 	snprintf(stage->unit, sizeof(stage->unit), "%s", unit);
 	snprintf(stage->category, sizeof(stage->category), "%s", category);
-	return (int)(now->last_stage = now->stage_count++);
+	return (int)(now->last_stage = now->stage_count - 1);
 }
 
-static void add_run(struct data_gather *gather, const struct data_run *run)
+static void add_run(struct data_gather *gather, int stage, const struct data_run *run)
 {
 	struct data_records *now = &gather->now;
-	if (!data_grow(&now->run, &now->run_capacity, now->run_count, sizeof(*now->run))) {
-		gather->out_of_memory = true;
-		return;
+	struct data_run *added = stage < 0 ? NULL
+					   : data_append(gather, &now->run, &now->run_count,
+						     &now->run_capacity, sizeof(*run));
+	if (added) {
+		*added = *run;
+		added->stage = (uint16_t)stage;
+		added->frame = DATA_NO_FRAME;
 	}
-	now->run[now->run_count++] = *run;
 }
 
 static void add_complete(struct data_gather *gather, const struct trace_event *event)
 {
-	int stage = stage_index(gather, event->name, event->unit, event->category);
 	struct data_run run = {.start_ns = event->start_ns,
 		.end_ns = event->start_ns + event->duration_ns,
 		.frame_id = event->frame,
 		.has_frame = event->has_frame,
-		.frame = DATA_NO_FRAME,
-		.cpu_ms = event->cpu_us < 0 ? NAN : (float)event->cpu_us / 1000,
 		.process = event->process,
 		.thread = event->thread,
 		.depth = (uint8_t)event->depth,
 		.failed = event->failed,
 		.throttled = (int8_t)event->throttled};
-	if (stage >= 0) {
-		run.stage = (uint16_t)stage;
-		add_run(gather, &run);
-	}
+	add_run(gather, stage_index(gather, event->name, event->unit, event->category), &run);
 }
 
 static void add_half(struct data_gather *gather, const struct trace_event *event)
@@ -112,18 +109,14 @@ static void add_half(struct data_gather *gather, const struct trace_event *event
 static void on_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end)
 {
 	struct data_gather *gather = ctx;
-	int stage =
-		begin && end ? stage_index(gather, begin->name, begin->unit, begin->category) : -1;
-	if (stage >= 0) {
+	if (begin && end) {
 		struct data_run run = {.start_ns = begin->t_ns,
 			.end_ns = end->t_ns,
-			.frame = DATA_NO_FRAME,
-			.cpu_ms = NAN,
 			.process = begin->process,
 			.thread = BY_ID,
-			.throttled = -1,
-			.stage = (uint16_t)stage};
-		add_run(gather, &run);
+			.throttled = -1};
+		add_run(gather, stage_index(gather, begin->name, begin->unit, begin->category),
+			&run);
 	}
 }
 
@@ -131,23 +124,22 @@ static void add_mark(struct data_gather *gather, const struct trace_event *event
 {
 	struct data_records *now = &gather->now;
 	uint64_t end_ns = event->start_ns + event->duration_ns;
-	if (!data_grow(&now->mark, &now->mark_capacity, now->mark_count, sizeof(*now->mark))) {
-		gather->out_of_memory = true;
-		return;
+	struct data_mark *mark = data_append(
+		gather, &now->mark, &now->mark_count, &now->mark_capacity, sizeof(*mark));
+	if (mark) {
+		*mark = (struct data_mark){event->start_ns, end_ns, event->start_ns, end_ns,
+			event->frame, (uint64_t)event->process << 16 | event->thread,
+			event->has_frame, -1};
 	}
-	now->mark[now->mark_count++] =
-		(struct data_mark){event->start_ns, end_ns, event->start_ns, end_ns, event->frame,
-			(uint64_t)event->process << 16 | event->thread, event->has_frame, -1};
 }
 
+/* Samples of a series follow each other, and so do series in each block. */
 static struct data_series *series_of(struct data_gather *gather, const struct trace_event *event)
 {
 	struct data *data = gather->data;
-	uint64_t hash = fnv64_text(FNV64_BASIS, event->name);
 	for (size_t i = 0; i < data->series_count; i++) {
 		size_t at = (gather->last_series + i) % data->series_count;
-		if (gather->series_hash[at] == hash &&
-			strcmp(data->series[at].name, event->name) == 0) {
+		if (strncmp(data->series[at].name, event->name, PROTO_PATH_SIZE - 1) == 0) {
 			gather->last_series = at;
 			return &data->series[at];
 		}
@@ -156,19 +148,14 @@ static struct data_series *series_of(struct data_gather *gather, const struct tr
 		gather->skipped = true;
 		return NULL;
 	}
-	struct data_series series = {.name = strdup(event->name), .unit = strdup(event->unit)};
-	if (!series.name || !series.unit ||
-		!data_grow(&data->series, &data->series_capacity, data->series_count,
-			sizeof(series))) {
-		free(series.name);
-		free(series.unit);
-		gather->out_of_memory = true;
-		return NULL;
+	struct data_series *series = data_append(gather, &data->series, &data->series_count,
+		&data->series_capacity, sizeof(*series));
+	if (series) {
+		snprintf(series->name, sizeof(series->name), "%s", event->name);
+		snprintf(series->unit, sizeof(series->unit), "%s", event->unit);
+		gather->last_series = data->series_count - 1;
 	}
-	gather->last_series = data->series_count;
-	gather->series_hash[data->series_count] = hash;
-	data->series[data->series_count] = series;
-	return &data->series[data->series_count++];
+	return series;
 }
 
 /* Blocks of a session may overlap: only what is later than the last sample is another one. */
@@ -179,39 +166,34 @@ static void add_sample(struct data_gather *gather, const struct trace_event *eve
 	if (!series || (series->count > 0 && at_s <= series->at_s[series->count - 1])) {
 		return;
 	}
-	size_t capacity = series->capacity;
-	if (!data_grow(&series->at_s, &capacity, series->count, sizeof(double)) ||
-		!data_grow(&series->value, &series->capacity, series->count, sizeof(double))) {
-		gather->out_of_memory = true;
-		return;
+	size_t count = series->count, capacity = series->capacity, size = sizeof(double);
+	double *at = data_append(gather, &series->at_s, &count, &capacity, size);
+	double *value =
+		at ? data_append(gather, &series->value, &series->count, &series->capacity, size)
+		   : NULL;
+	if (value) {
+		*at = at_s;
+		*value = event->value;
 	}
-	series->at_s[series->count] = at_s;
-	series->value[series->count++] = event->value;
 }
 
 static void add_happening(struct data_gather *gather, const struct trace_event *event)
 {
 	struct data *data = gather->data;
-	struct data_happening one = {.at_s = data_seconds(gather, event->start_ns),
-		.kind = strdup(event->word),
-		.severity = strdup(event->severity)};
 	const char *label = event->kind == TRACE_MARK ? event->name : event->text;
 	const char *subject = event->kind == TRACE_MARK ? event->app : event->name;
-	bool made =
-		asprintf(&one.text, "%s%s%s", subject, subject[0] == '\0' ? "" : ": ", label) >= 0;
-	if (!made || !one.kind || !one.severity ||
-		!data_grow(&data->happening, &data->happening_capacity, data->happening_count,
-			sizeof(one))) {
-		free(made ? one.text : NULL);
-		free(one.kind);
-		free(one.severity);
-		gather->out_of_memory = true;
-		return;
+	struct data_happening *one = data_append(gather, &data->happening, &data->happening_count,
+		&data->happening_capacity, sizeof(*one));
+	if (one) {
+		one->at_s = data_seconds(gather, event->start_ns);
+		snprintf(one->kind, sizeof(one->kind), "%s", event->word);
+		snprintf(one->severity, sizeof(one->severity), "%s", event->severity);
+		snprintf(one->text, sizeof(one->text), "%s%s%s", subject,
+			subject[0] == '\0' ? "" : ": ", label);
+		text_clean(one->kind, true);
+		text_clean(one->severity, true);
+		text_clean(one->text, true);
 	}
-	text_clean(one.text, true);
-	text_clean(one.kind, true);
-	text_clean(one.severity, true);
-	data->happening[data->happening_count++] = one;
 }
 
 static void on_begin(struct trace *trace)
@@ -297,5 +279,4 @@ void data_gather_finish(struct data_gather *gather)
 {
 	records_finish(&gather->now);
 	records_finish(&gather->best);
-	free(gather->series_hash);
 }

@@ -14,7 +14,6 @@ enum { DATA_STAGES_MAX = 512, DATA_SERIES_MAX = 4096 };
 struct data_run {
 	uint64_t start_ns, end_ns, frame_id;
 	size_t frame; /* index, or DATA_NO_FRAME */
-	float cpu_ms;
 	uint32_t process;
 	uint16_t stage, thread;
 	uint8_t depth;
@@ -49,15 +48,15 @@ struct data_gather {
 	struct trace_pairs pairs;
 	uint64_t begin_ns, end_ns, measured_ns;
 	size_t last_series;
-	uint64_t *series_hash;
 	bool out_of_memory, skipped;
 };
 
 extern const struct trace_format data_format;
 void data_gather_finish(struct data_gather *gather);
 
-/* Room for one more item. False: no memory. */
-bool data_grow(void *items, size_t *capacity, size_t count, size_t size);
+/* One more item at the end of an array, all zero. NULL: no memory, which the gather remembers. */
+void *data_append(
+	struct data_gather *gather, void *items, size_t *count, size_t *capacity, size_t size);
 
 /* Makes data's frames of the best app's records, joins runs with them, and cuts the warm-up: skip
  * frames in front (up to measured_ns where that is not 0), and those after the next `most`. */

@@ -239,13 +239,11 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 	struct data data = {.kept_share = 1};
 	struct ctl saved = *ctl;
 	struct data_gather *gather = calloc(1, sizeof(*gather));
-	uint64_t *hash = calloc(DATA_SERIES_MAX, sizeof(*hash));
-	int status = gather && hash ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	int status = gather ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	if (status == CTL_FINE) {
 		gather->data = &data;
 		gather->replay = ctl->replay;
 		gather->wanted = app;
-		gather->series_hash = hash;
 		ctl->options.since = ctl->options.until = ctl->options.output = NULL;
 		ctl->options.sensors = "**";
 		ctl->options.json = JSON_SHORT; /* texts are cleaned here */
@@ -258,14 +256,12 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 				ctl, CTL_NO_DATA, "no records of app '%s' in '%s'", app, what);
 		}
 		data_gather_finish(gather);
-		hash = NULL;
 	}
 	replay_destroy(ctl->replay);
 	ctl->replay = NULL;
 	ctl->options = saved.options;
 	ctl->words = saved.words;
 	ctl->word_count = saved.word_count;
-	free(hash);
 	free(gather);
 	if (status == CTL_FINE) {
 		*ret = data;

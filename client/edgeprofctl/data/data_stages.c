@@ -149,10 +149,7 @@ static int add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX]
 		stage->execution[stage->count++] =
 			(struct data_execution){.at_s = data_seconds(gather, run->end_ns),
 				.ms = ms_of(run),
-				.cpu_ms = run->cpu_ms,
 				.frame = run->frame,
-				.depth = run->depth,
-				.failed = run->failed,
 				.throttled = run->throttled};
 	}
 	return 0;

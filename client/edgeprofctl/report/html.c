@@ -112,7 +112,7 @@ static void mark(FILE *out, const char *name, double ms, double from_ms, double 
 static void card(FILE *out, const char *name, size_t color, double *values, size_t count)
 {
 	size_t bins[BINS] = {0}, most = 1, above = 0;
-	struct data_numbers ms = data_numbers_of(values, count);
+	struct proto_summary ms = data_numbers_of(values, count);
 	double tail_ms = ms.p99 - ms.min, from_ms = ms.min;
 	double to_ms = tail_ms > 0 ? fmin(ms.max, ms.p99 + tail_ms / 2) : ms.max;
 	double range_ms = fmax(to_ms - from_ms, 1e-4);

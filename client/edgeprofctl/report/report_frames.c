@@ -65,7 +65,7 @@ static void add_rates(cJSON *row, const struct data *data, double *values)
 			values[count++] = 1000 / ms;
 		}
 	}
-	struct data_numbers fps = data_numbers_of(values, count);
+	struct proto_summary fps = data_numbers_of(values, count);
 	json_add_number(row, "fps", 1000 / data->frame_time_ms.mean);
 	json_add_number(row, "fps_mean", fps.mean);
 	json_add_number(row, "fps_min", fps.min);
@@ -91,7 +91,7 @@ static void add_end_to_end(cJSON *row, const struct data *data, double *values)
 			values[count++] = frame->total_ms;
 		}
 	}
-	struct data_numbers total = data_numbers_of(values, count);
+	struct proto_summary total = data_numbers_of(values, count);
 	json_add_number(row, "end_to_end_mean_ms", total.mean);
 	json_add_number(row, "end_to_end_p50_ms", total.p50);
 	json_add_number(row, "end_to_end_p95_ms", total.p95);
@@ -99,13 +99,14 @@ static void add_end_to_end(cJSON *row, const struct data *data, double *values)
 	json_add_number(row, "end_to_end_max_ms", total.max);
 	json_add_number(row, "in_flight", total.mean / data->frame_time_ms.mean);
 	json_add_number(row, "throttled_count", known > 0 ? (double)throttled : (double)NAN);
+	json_add_number(row, "throttled_percent", report_percent((double)throttled, (double)known));
 	report_add_misses(row, &misses);
 }
 
 void report_add_frames(cJSON *tree, const struct data *data)
 {
 	cJSON *row = cJSON_AddObjectToObject(tree, "frames");
-	const struct data_numbers *time = &data->frame_time_ms;
+	const struct proto_summary *time = &data->frame_time_ms;
 	double *values = calloc(data->frame_count + 1, sizeof(*values));
 	report_add_word(row, "app", data->app);
 	report_add_word(row, "status", time->count > 0 ? "ok" : "insufficient data");

@@ -4,13 +4,8 @@
 #include "client/edgeprofctl/report/report_private.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/edgeprofctl/link/json.h"
-
-enum { FEW_FRAMES = 100, SHORT_S = 10, BUSY_PERCENT = 5 };
 
 cJSON *report_add_row(cJSON *array)
 {
@@ -49,7 +44,7 @@ static void add_series(cJSON *tree, const struct data *data)
 		double *values = calloc(one->count + 1, sizeof(*values));
 		if (values && one->count > 0) {
 			memcpy(values, one->value, one->count * sizeof(*values));
-			struct data_numbers numbers = data_numbers_of(values, one->count);
+			struct proto_summary numbers = data_numbers_of(values, one->count);
 			cJSON *row = cJSON_AddObjectToObject(series, one->name);
 			report_add_word(row, "unit", one->unit);
 			json_add_number(row, "mean", numbers.mean);
@@ -76,71 +71,45 @@ static void add_events(cJSON *tree, const struct data *data)
 	}
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(cJSON *warnings, const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	cJSON_AddItemToArray(warnings, cJSON_CreateString(text));
-}
-
-static double mean_of(const struct data *data, const char *name)
-{
-	const struct data_series *series = data_series(data, name);
-	double sum = 0;
-	for (size_t i = 0; series && i < series->count; i++) {
-		sum += series->value[i];
-	}
-	return series && series->count > 0 ? sum / (double)series->count : (double)NAN;
-}
-
-/* What makes the numbers less trustworthy. */
+/* How the numbers came about, and what makes them less trustworthy. */
 static void add_warnings(cJSON *tree, const struct data *data)
 {
+	static const char *const remarks[] = {"[{recording.incomplete}]",
+		"[{!summary.frames_profiled>=100}only {summary.frames_profiled:0} frames: "
+		"percentiles want 100 or more]",
+		"[{recording.measured_s:is}{!recording.measured_s>=10}only "
+		"{recording.measured_s:1} s: caches, clocks and heat settle later]",
+		"[{recording.kept_percent:is}{!recording.kept_percent>=100}"
+		"{recording.kept_percent:0} % of the time was kept: counts and sums are too low]",
+		"[{!frames.warmup_skipped>=1}{!session.warmup>=1}no warm-up: the first frames "
+		"count]",
+		"[{?recording.lost}{recording.lost:0} records were lost: counts and sums are too "
+		"low]",
+		"[{?frames.throttled_percent}the hardware throttled in "
+		"{frames.throttled_percent:1} % of the frames]",
+		"[{?series.process/edgeprofd/cpu.mean>=5}edgeprofd used "
+		"{series.process/edgeprofd/cpu.mean:1} % of a core]"};
+	cJSON *recording = cJSON_AddObjectToObject(tree, "recording");
 	cJSON *warnings = cJSON_AddArrayToObject(tree, "warnings");
-	double took_s = data->frame_time_ms.sum / 1000,
-	       daemon = mean_of(data, "process/edgeprofd/cpu");
-	size_t known = 0, throttled = 0;
-	for (size_t i = 0; i < data->frame_count; i++) {
-		known += data->frame[i].throttled >= 0;
-		throttled += data->frame[i].throttled == 1;
-	}
-	if (data->incomplete) {
-		warn(warnings, "%s", data->incomplete);
-	}
-	if (data->frame_count < FEW_FRAMES) {
-		warn(warnings, "only %zu frames: percentiles want %d or more", data->frame_count,
-			FEW_FRAMES);
-	}
-	if (took_s < SHORT_S) {
-		warn(warnings, "only %.1f s: caches, clocks and heat settle later", took_s);
-	}
-	if (data->kept_share < 1) {
-		warn(warnings, "%.0f %% of the time was kept: counts and sums are too low",
-			100 * data->kept_share);
-	}
-	if (data->warmup == 0 && !(json_number(data->about, "warmup") > 0)) {
-		warn(warnings, "no warm-up: the first frames count");
-	}
-	if (data->lost > 0) {
-		warn(warnings, "%llu records were lost: counts and sums are too low",
-			(unsigned long long)data->lost);
-	}
-	if (throttled > 0) {
-		warn(warnings, "the hardware throttled in %.1f %% of the frames",
-			report_percent((double)throttled, (double)known));
-	}
-	if (daemon > BUSY_PERCENT) {
-		warn(warnings, "edgeprofd used %.1f %% of a core", daemon);
-	}
 	const char *build = data_tag(data, "build");
+	report_add_word(recording, "incomplete", data->incomplete);
+	json_add_number(recording, "measured_s",
+		data->frame_time_ms.mean * (double)data->frame_time_ms.count / 1000);
+	json_add_number(recording, "kept_percent", 100 * data->kept_share);
+	json_add_number(recording, "lost", (double)data->lost);
+	for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]); i++) {
+		char remark[256];
+		struct text text = TEXT_IN(remark);
+		template_add(&text, remarks[i], tree, true);
+		if (remark[0] != '\0') {
+			cJSON_AddItemToArray(warnings, cJSON_CreateString(remark));
+		}
+	}
 	if (build && strcmp(build, "debug") == 0) {
-		warn(warnings, "a debug build");
+		cJSON_AddItemToArray(warnings, cJSON_CreateString("a debug build"));
 	}
 	for (const cJSON *note = data->notes ? data->notes->child : NULL; note; note = note->next) {
-		warn(warnings, "%s", note->valuestring);
+		cJSON_AddItemToArray(warnings, cJSON_Duplicate(note, true));
 	}
 }
 

@@ -35,7 +35,7 @@ cJSON *report_summary(const struct data *data, double steps)
 	return summary;
 }
 
-static void add_profile(cJSON *to, const char *name, const struct data_numbers *n)
+static void add_profile(cJSON *to, const char *name, const struct proto_summary *n)
 {
 	const struct {
 		const char *name;

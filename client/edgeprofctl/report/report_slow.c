@@ -149,7 +149,7 @@ static void add_slow(cJSON *array, const struct slow *slow, size_t i, size_t sta
 void report_add_slow(cJSON *tree, const struct data *data)
 {
 	cJSON *array = cJSON_AddArrayToObject(tree, "slow_frames");
-	const struct data_numbers *ms =
+	const struct proto_summary *ms =
 		data->total_ms.count > 0 ? &data->total_ms : &data->frame_time_ms;
 	struct slow *slow = calloc(1, sizeof(*slow));
 	double *sum = calloc(data->frame_count + 1, sizeof(*sum));

@@ -11,7 +11,7 @@
 
 #include "client/edgeprofctl/link/json.h"
 
-static void add_numbers(cJSON *to, const struct data_numbers *n)
+static void add_numbers(cJSON *to, const struct proto_summary *n)
 {
 	const struct {
 		const char *name;
@@ -93,7 +93,8 @@ static const char *priority_of(double percent)
 static void add_stage(cJSON *array, const struct data *data, const struct data_stage *stage)
 {
 	cJSON *row = report_add_row(array);
-	double all_ms = own_ms(data, NULL, NULL);
+	double all_ms = own_ms(data, NULL, NULL),
+	       total_ms = stage->ms.mean * (double)stage->ms.count;
 	const struct data_stage *parent = stage->parent < 0 ? NULL : &data->stage[stage->parent];
 	report_add_word(row, "app", data->app);
 	report_add_word(row, "stage", stage->name);
@@ -103,19 +104,19 @@ static void add_stage(cJSON *array, const struct data *data, const struct data_s
 	json_add_number(row, "count", (double)stage->count);
 	json_add_number(row, "total_count", (double)stage->count);
 	add_numbers(row, &stage->ms);
-	json_add_number(row, "total_ms", stage->ms.sum);
+	json_add_number(row, "total_ms", total_ms);
 	json_add_number(row, "self_ms", stage->self_ms);
 	if (parent) {
 		report_add_word(row, "parent", parent->name);
 		report_add_word(row, "parent_unit", parent->unit);
-		json_add_number(
-			row, "percent_of_parent", report_percent(stage->ms.sum, parent->ms.sum));
+		json_add_number(row, "percent_of_parent",
+			report_percent(total_ms, parent->ms.mean * (double)parent->ms.count));
 	}
 	if (!stage->left_out) {
 		double percent = report_percent(stage->self_ms, all_ms);
 		json_add_number(row, "percent_of_total", percent);
 		ctl_add_text(row, "priority", priority_of(percent));
-		json_add_number(row, "percent_inclusive", report_percent(stage->ms.sum, all_ms));
+		json_add_number(row, "percent_inclusive", report_percent(total_ms, all_ms));
 		json_add_number(row, "percent_of_category",
 			report_percent(stage->self_ms, own_ms(data, category_of, stage->category)));
 	}
@@ -142,7 +143,7 @@ static void add_group(
 		}
 	}
 	if (values && stages > 0) {
-		struct data_numbers numbers = data_numbers_of(values, count);
+		struct proto_summary numbers = data_numbers_of(values, count);
 		double ms = own_ms(data, of, group);
 		cJSON *row = cJSON_CreateObject();
 		report_add_word(row, "app", data->app);

@@ -216,7 +216,8 @@ static void put_section(
 {
 	FILE *out = page->out;
 	bool empty = json_count(page->tree, section->array) == 0;
-	bool chart = form == &html && section->chart && page->data->stage_count > 0;
+	bool measured = page->data->stage_count + page->data->frame_count > 0;
+	bool chart = form == &html && section->chart && measured;
 	if (empty && !chart) {
 		return;
 	}

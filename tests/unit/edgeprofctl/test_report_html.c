@@ -32,7 +32,7 @@ static double random_part(void)
 	return (double)(noise >> 40) / (double)(1 << 24);
 }
 
-static struct data_numbers numbers_of(const double *values, size_t count)
+static struct proto_summary numbers_of(const double *values, size_t count)
 {
 	double *copy = calloc(count + 1, sizeof(*copy));
 	ck_assert_ptr_nonnull(copy);
@@ -41,7 +41,7 @@ static struct data_numbers numbers_of(const double *values, size_t count)
 		copy[kept] = values[i];
 		kept += isfinite(values[i]);
 	}
-	struct data_numbers numbers = data_numbers_of(copy, kept);
+	struct proto_summary numbers = data_numbers_of(copy, kept);
 	free(copy);
 	return numbers;
 }
@@ -49,8 +49,11 @@ static struct data_numbers numbers_of(const double *values, size_t count)
 static void add_series(const char *name, const char *unit, size_t count, double base, double swing)
 {
 	struct data_series *series = &data.series[data.series_count++];
-	*series = (struct data_series){strdup(name), strdup(unit), count, count,
-		calloc(count, sizeof(double)), calloc(count, sizeof(double))};
+	*series = (struct data_series){.count = count,
+		.at_s = calloc(count, sizeof(double)),
+		.value = calloc(count, sizeof(double))};
+	snprintf(series->name, sizeof(series->name), "%s", name);
+	snprintf(series->unit, sizeof(series->unit), "%s", unit);
 	for (size_t i = 0; i < count; i++) {
 		series->at_s[i] = data.span_s * ((double)i + 0.5) / (double)count;
 		series->value[i] =
@@ -60,8 +63,11 @@ static void add_series(const char *name, const char *unit, size_t count, double 
 
 static void add_happening(double at_s, const char *kind, const char *text, const char *severity)
 {
-	data.happening[data.happening_count++] =
-		(struct data_happening){at_s, strdup(kind), strdup(text), strdup(severity)};
+	struct data_happening *one = &data.happening[data.happening_count++];
+	one->at_s = at_s;
+	snprintf(one->kind, sizeof(one->kind), "%s", kind);
+	snprintf(one->text, sizeof(one->text), "%s", text);
+	snprintf(one->severity, sizeof(one->severity), "%s", severity);
 }
 
 static const struct {
@@ -108,8 +114,8 @@ static void measure(size_t count)
 				    (slow ? 38 + (double)(i % 7) : 0);
 			values[i] = ms;
 			sums[i] += stages[s].parent < 0 ? ms : 0;
-			stage->execution[i] = (struct data_execution){
-				.ms = ms, .cpu_ms = NAN, .frame = i, .throttled = hot};
+			stage->execution[i] =
+				(struct data_execution){.ms = ms, .frame = i, .throttled = hot};
 		}
 		stage->ms = numbers_of(values, stage->count);
 		stage->per_frame_ms = stage->ms.mean;
